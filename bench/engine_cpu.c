@@ -1,0 +1,30 @@
+/* engine_cpu.c - the peers on the CPU: a compiled loop and OpenBLAS, on as many threads as Duet has. This file alone is compiled
+ * for the very processor that it is built on. */
+#include "bench.h"
+#include <cblas.h>
+
+static bool loop_axpy(int64_t n, float s, const float *restrict x, float *restrict y)
+{
+    if (n < 65536) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) y[i] = s * x[i] + y[i];
+        return true;
+    }
+#pragma omp parallel for simd schedule(static)
+    for (int64_t i = 0; i < n; i++) y[i] = s * x[i] + y[i];
+    return true;
+}
+
+static bool openblas_gemm(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c)
+{
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)n, (int)k, 1, a, (int)k, b, (int)n, 0, c, (int)n);
+    return true;
+}
+
+static bool nothing(void) { return true; }
+
+const engine *engine_cpu(void)
+{
+    static const engine e = { "OpenBLAS", "compiled loop", 1, openblas_gemm, loop_axpy, nothing };
+    return &e;
+}

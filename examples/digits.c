@@ -1,0 +1,215 @@
+/* digits.c - learns handwritten digits: a 784-1000-1000-10 network, trained by gradients written as Duet formulas.
+ *
+ *     digits FOLDER [--backend cpu|gpu|auto] [--passes N]
+ *
+ * FOLDER holds the MNIST test set, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, also with .gz if built with zlib.
+ * The first 8000 images are learnt, the last 2000 are the test. Then a convolutional network looks at the same images. */
+#include "digits.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STEP(call)                                                                                                               \
+    do {                                                                                                                         \
+        duet_status status_ = (call);                                                                                            \
+        if (status_ != DUET_OK) return status_;                                                                                  \
+    } while (0)
+
+enum { LEARN = 8000, TEST = 2000, BATCH = 64, BATCHES = LEARN / BATCH, HIDDEN = 1000 };
+static const float rate = 0.05f, momentum = 0.9f;
+
+/* One layer: weights and biases, how fast they move, and for a batch what it gives and the gradient there. */
+typedef struct layer {
+    duet_matrix *w, *b, *vw, *vb, *out, *grad, *tested;
+} layer;
+
+typedef struct trainer {
+    layer at[3];
+    duet_matrix *images, *targets;                 /* all that is learnt, in the order of this pass */
+    duet_matrix *batch[BATCHES], *target[BATCHES]; /* views of them */
+    duet_matrix *test;
+} trainer;
+
+/* ---- the network ---- */
+
+static bool layer_open(layer *l, int k, int n, uint32_t stream)
+{
+    *l = (layer){ duet_new(DUET_F32, k, n),     duet_new(DUET_F32, n),        duet_new(DUET_F32, k, n),   duet_new(DUET_F32, n),
+                  duet_new(DUET_F32, BATCH, n), duet_new(DUET_F32, BATCH, n), duet_new(DUET_F32, TEST, n) };
+    return l->w && l->b && l->vw && l->vb && l->out && l->grad && l->tested && fill_noise(l->w, stream, sqrtf(6.0f / (float)k));
+}
+
+static void layer_close(layer *l)
+{
+    duet_matrix **all[] = { &l->w, &l->b, &l->vw, &l->vb, &l->out, &l->grad, &l->tested };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) duet_free(all[i]);
+}
+
+static duet_status forward(const trainer *t, duet_matrix *in, duet_matrix *h1, duet_matrix *h2, duet_matrix *p)
+{
+    const layer *l = t->at;
+    STEP(duet_set(h1, duet_relu(duet_bias_add(duet_matmul(in, l[0].w), l[0].b))));
+    STEP(duet_set(h2, duet_relu(duet_bias_add(duet_matmul(h1, l[1].w), l[1].b))));
+    return duet_set(p, duet_softmax(duet_bias_add(duet_matmul(h2, l[2].w), l[2].b)));
+}
+
+/* The gradients of the mean cross-entropy, from the last layer down; relu lets through what it let through. */
+static duet_status backward(const trainer *t, duet_matrix *target)
+{
+    const layer *l = t->at;
+    STEP(duet_set(l[2].grad, duet_mul(1.0f / BATCH, duet_sub(l[2].out, target))));
+    for (int i = 1; i >= 0; i--)
+        STEP(duet_set(l[i].grad,
+                      duet_where(duet_greater(l[i].out, 0), duet_matmul(l[i + 1].grad, duet_transpose(l[i + 1].w)), 0)));
+    return DUET_OK;
+}
+
+static duet_status update(const layer *l, duet_matrix *in)
+{
+    STEP(duet_set(l->vw, duet_sub(duet_mul(momentum, l->vw), duet_mul(rate, duet_matmul(duet_transpose(in), l->grad)))));
+    STEP(duet_set(l->vb, duet_sub(duet_mul(momentum, l->vb), duet_mul(rate, duet_sum_axis(l->grad, 0)))));
+    STEP(duet_iadd(l->w, l->vw));
+    return duet_iadd(l->b, l->vb);
+}
+
+static duet_status learn(const trainer *t, int batch)
+{
+    STEP(forward(t, t->batch[batch], t->at[0].out, t->at[1].out, t->at[2].out));
+    STEP(backward(t, t->target[batch]));
+    STEP(update(&t->at[0], t->batch[batch]));
+    STEP(update(&t->at[1], t->at[0].out));
+    return update(&t->at[2], t->at[1].out);
+}
+
+/* ---- training ---- */
+
+/* Puts what is learnt into the order of this pass. */
+static duet_status shuffle(const trainer *t, const digits *d, int pass)
+{
+    static int order[LEARN];
+    float *x = duet_overwrite(t->images), *y = duet_overwrite(t->targets);
+    if (!x || !y) return DUET_NO_MEMORY;
+    for (int i = 0; i < LEARN; i++) order[i] = i;
+    for (int i = LEARN - 1; i > 0; i--) {
+        int j = (int)(noise_bits(100 + (uint32_t)pass, i) % (uint32_t)(i + 1)), swap = order[i];
+        order[i] = order[j], order[j] = swap;
+    }
+    memset(y, 0, sizeof *y * LEARN * CLASSES);
+    for (int i = 0; i < LEARN; i++) {
+        memcpy(x + i * PIXELS, d->image + order[i] * PIXELS, sizeof *x * PIXELS);
+        y[i * CLASSES + d->label[order[i]]] = 1;
+    }
+    return DUET_OK;
+}
+
+static duet_status one_pass(const trainer *t, const digits *d, int pass, int passes, double *seconds)
+{
+    const bool live = isatty(STDERR_FILENO);
+    const double start = now();
+    STEP(shuffle(t, d, pass));
+    for (int i = 0; i < BATCHES; i++) {
+        STEP(learn(t, i));
+        if (live && i % 25 == 0) fprintf(stderr, "\rpass %d/%d  batch %d/%d ", pass, passes, i, BATCHES);
+    }
+    STEP(duet_synchronize());
+    *seconds = now() - start;
+    if (live) fprintf(stderr, "\r%40s\r", "");
+    return DUET_OK;
+}
+
+/* The share of the test that is told right. */
+static duet_status accuracy(const trainer *t, const digits *d, double *share)
+{
+    STEP(forward(t, t->test, t->at[0].tested, t->at[1].tested, t->at[2].tested));
+    const float *p = duet_read(t->at[2].tested);
+    int right = 0;
+    if (!p) return DUET_DEVICE_ERROR;
+    for (int i = 0; i < TEST; i++, p += CLASSES) {
+        int best = 0;
+        for (int k = 1; k < CLASSES; k++) best = p[k] > p[best] ? k : best;
+        right += best == d->label[LEARN + i];
+    }
+    *share = (double)right / TEST;
+    return DUET_OK;
+}
+
+static duet_status train(const trainer *t, const digits *d, int passes)
+{
+    double seconds, share = 0, total = 0;
+    for (int pass = 1; pass <= passes; pass++) {
+        STEP(one_pass(t, d, pass, passes, &seconds));
+        STEP(accuracy(t, d, &share));
+        total += seconds;
+        printf("pass %2d/%d  accuracy %.2f %%  %.0f images/s\n", pass, passes, 100 * share, LEARN / seconds);
+        fflush(stdout);
+    }
+    if (passes > 0) printf("dense: accuracy %.2f %%, %.0f images/s, %.2f s\n", 100 * share, LEARN * passes / total, total);
+    return DUET_OK;
+}
+
+static bool trainer_open(trainer *t, const digits *d)
+{
+    t->images = duet_new(DUET_F32, LEARN, PIXELS), t->targets = duet_new(DUET_F32, LEARN, CLASSES);
+    t->test = duet_wrap(d->image + LEARN * PIXELS, DUET_F32, TEST, PIXELS);
+    bool ok = t->images && t->targets && t->test;
+    for (int i = 0; i < BATCHES && ok; i++) {
+        t->batch[i] = duet_slice(t->images, i * BATCH, BATCH), t->target[i] = duet_slice(t->targets, i * BATCH, BATCH);
+        ok = t->batch[i] && t->target[i];
+    }
+    return ok && layer_open(&t->at[0], PIXELS, HIDDEN, 1) && layer_open(&t->at[1], HIDDEN, HIDDEN, 2) &&
+           layer_open(&t->at[2], HIDDEN, CLASSES, 3);
+}
+
+static void trainer_close(trainer *t)
+{
+    for (int i = 0; i < 3; i++) layer_close(&t->at[i]);
+    for (int i = 0; i < BATCHES; i++) duet_free(&t->batch[i]), duet_free(&t->target[i]);
+    duet_free(&t->images), duet_free(&t->targets), duet_free(&t->test);
+}
+
+/* ---- main ---- */
+
+static int usage(void) { return fputs("digits FOLDER [--backend cpu|gpu|auto] [--passes N]\n", stderr), 2; }
+
+static bool parse(int argc, char **argv, const char **folder, duet_place *place, int *passes)
+{
+    static const char *const places[] = { [DUET_AUTO] = "auto", [DUET_CPU] = "cpu", [DUET_GPU] = "gpu" };
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--passes") && i + 1 < argc) {
+            *passes = atoi(argv[++i]);
+        } else if (!strcmp(argv[i], "--backend") && i + 1 < argc) {
+            int p = DUET_AUTO;
+            for (i++; p <= DUET_GPU && strcmp(argv[i], places[p]);) p++;
+            if (p > DUET_GPU) return false;
+            *place = (duet_place)p;
+        } else if (argv[i][0] != '-' && !*folder) {
+            *folder = argv[i];
+        } else {
+            return false;
+        }
+    }
+    return *folder && *passes >= 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *folder = NULL;
+    duet_place place = DUET_AUTO;
+    int passes = 12;
+    digits d = { 0 };
+    trainer t = { 0 };
+    if (!parse(argc, argv, &folder, &place, &passes)) return usage();
+    if (!digits_read(&d, folder)) return 1;
+
+    duet_status s = DUET_NO_MEMORY;
+    DUET_ON(place)
+    {
+        if (trainer_open(&t, &d)) s = train(&t, &d, passes);
+        if (s == DUET_OK) s = look_at_images(&d);
+    }
+    if (s != DUET_OK) fprintf(stderr, "digits: %s: %s\n", duet_status_text(s), duet_error());
+    trainer_close(&t);
+    digits_free(&d);
+    return s != DUET_OK;
+}

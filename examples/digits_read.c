@@ -1,0 +1,76 @@
+/* digits_read.c - the IDX format of the MNIST digits: a magic number and the sizes, big-endian, then one byte a pixel or label. */
+#include "digits.h"
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_ZLIB /* reads plain files too */
+#include <zlib.h>
+typedef gzFile file;
+static file file_open(const char *path) { return gzopen(path, "rb"); }
+static bool file_read(file f, void *p, size_t n) { return gzread(f, p, (unsigned)n) == (int)n; }
+static void file_close(file f) { gzclose(f); }
+#else
+typedef FILE *file;
+static file file_open(const char *path) { return fopen(path, "rb"); }
+static bool file_read(file f, void *p, size_t n) { return fread(p, 1, n, f) == n; }
+static void file_close(file f) { fclose(f); }
+#endif
+
+static bool complain(const char *path, const char *what) { return fprintf(stderr, "digits: %s: %s\n", path, what), false; }
+
+/* The header: its type and number of dimensions, then each size. */
+static bool check_header(file f, const char *path, const uint32_t *want, int words)
+{
+    uint8_t b[16];
+    if (!file_read(f, b, 4 * (size_t)words)) return complain(path, "too short");
+    if (b[0] == 0x1f && b[1] == 0x8b)
+        return complain(path, "compressed, and this program was built without zlib: gunzip it first");
+    for (int i = 0; i < words; i++) {
+        uint32_t got = (uint32_t)b[4 * i] << 24 | (uint32_t)b[4 * i + 1] << 16 | (uint32_t)b[4 * i + 2] << 8 | b[4 * i + 3];
+        if (got != want[i]) return complain(path, "not the IDX file of 10000 digits, 28 x 28");
+    }
+    return true;
+}
+
+/* Opens folder/name, or folder/name.gz. */
+static file open_either(const char *folder, const char *name, char *path, size_t size)
+{
+    file f = NULL;
+    for (int gz = 0; gz < 2 && !f; gz++) {
+        if (snprintf(path, size, "%s/%s%s", folder, name, gz ? ".gz" : "") >= (int)size) break;
+        f = file_open(path);
+    }
+    return f;
+}
+
+static uint8_t *read_bytes(const char *folder, const char *name, const uint32_t *header, int words, size_t bytes)
+{
+    char path[4096];
+    file f = open_either(folder, name, path, sizeof path);
+    uint8_t *b = f ? malloc(bytes) : NULL;
+    if (!f) return complain(path, "not there, nor without .gz"), NULL;
+    bool ok = b && check_header(f, path, header, words) && (file_read(f, b, bytes) || complain(path, "too short"));
+    file_close(f);
+    if (ok) return b;
+    free(b);
+    return NULL;
+}
+
+bool digits_read(digits *d, const char *folder)
+{
+    const uint32_t images[] = { 0x803, IMAGES, SIDE, SIDE }, labels[] = { 0x801, IMAGES };
+    uint8_t *pixel = read_bytes(folder, "t10k-images-idx3-ubyte", images, 4, (size_t)IMAGES * PIXELS);
+    d->label = pixel ? read_bytes(folder, "t10k-labels-idx1-ubyte", labels, 2, IMAGES) : NULL;
+    d->image = d->label ? malloc(sizeof(float) * IMAGES * PIXELS) : NULL;
+    for (int i = 0; d->image && i < IMAGES * PIXELS; i++) d->image[i] = (float)pixel[i] / 255;
+    for (int i = 0; d->label && i < IMAGES; i++) d->label[i] %= CLASSES;
+    free(pixel);
+    return d->image;
+}
+
+void digits_free(digits *d)
+{
+    free(d->image);
+    free(d->label);
+    *d = (digits){ 0 };
+}

@@ -1,0 +1,62 @@
+/* map.cu - the operators that go element by element, from their rows; and copies. */
+#include "pointwise.cuh"
+
+namespace {
+
+#define DUET_MAP1(name, FORMULA, ...)                                                       \
+    struct row_##name {                                                                     \
+        static __device__ inline T of(T x, T y, T z, T s, T r) { return FORMULA; }          \
+    };
+#define DUET_MAP2 DUET_MAP1
+#define DUET_MAP3 DUET_MAP1
+#include <duet/ops.def>
+DUET_MAP1(load, x)
+#undef DUET_MAP1
+
+/* A warp reads along the input's fast axis and writes along the output's; a row of the tile is one longer, to keep both free of
+ * bank conflicts. */
+KERNEL(TILE_THREADS) tile(const __grid_constant__ tile_args a)
+{
+    enum { WARPS = TILE_THREADS / 32 };
+    __shared__ T kept[TILE][TILE + 1];
+    const uint32_t across = blockIdx.x % a.tiles_across, rest = blockIdx.x / a.tiles_across;
+    const int64_t i0 = (int64_t)(rest % a.tiles_down) * TILE, j0 = (int64_t)across * TILE;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const T *in = (const T *)a.in;
+    T *out = (T *)a.out;
+    int64_t outside = rest / a.tiles_down;
+#pragma unroll 1
+    for (int b = a.rank; b-- > 0; outside /= a.size[b]) {
+        const int64_t c = outside % a.size[b];
+        out += c * a.stride[0][b], in += c * a.stride[1][b];
+    }
+#pragma unroll
+    for (int j = 0; j < TILE; j += WARPS)
+#pragma unroll
+        for (int i = 0; i < TILE; i += 32)
+            if (i0 + i + lane < a.rows && j0 + j + warp < a.columns)
+                kept[j + warp][i + lane] = in[(i0 + i + lane) * a.in_fast + (j0 + j + warp) * a.in_stride];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < TILE; i += WARPS)
+#pragma unroll
+        for (int j = 0; j < TILE; j += 32)
+            if (i0 + i + warp < a.rows && j0 + j + lane < a.columns)
+                out[(i0 + i + warp) * a.out_stride + (j0 + j + lane) * a.out_fast] = kept[j + lane][i + warp];
+}
+
+}
+
+#define FORMS(name) return form == FORM_FLAT ? (const void *)flat<row_##name> : form == FORM_STRIDED ? (const void *)strided<row_##name> : NULL;
+
+const void *TYPED(map_kernel)(int row, int form)
+{
+    switch (row) {
+    case OP_LOAD: if (form == FORM_TILE) return (const void *)tile; FORMS(load)
+#define DUET_MAP1(name, ...) case OP_##name: FORMS(name)
+#define DUET_MAP2 DUET_MAP1
+#define DUET_MAP3 DUET_MAP1
+#include <duet/ops.def>
+    default: return NULL;
+    }
+}

@@ -1,0 +1,294 @@
+/* duet.h - matrix expressions, evaluated where they run fastest.
+ *
+ *     duet_matrix *x = duet_new(DUET_F32, 1000), *y = duet_new(DUET_F32, 1000);
+ *     float *p = duet_overwrite(x);
+ *     for (int i = 0; i < 1000; i++) p[i] = i;
+ *     if (duet_set(y, duet_add(duet_mul(3.3f, x), y))) fail(duet_error());
+ *     const float *r = duet_read(y);
+ *     duet_free(&x), duet_free(&y);
+ *
+ * Two kinds of thing, told apart by their C type:
+ *     duet_matrix *   a matrix. You made it (duet_new, duet_wrap, or a view), you free it (duet_free).
+ *     duet_expr       a formula not yet computed: eight bytes, by value. duet_set or duet_drop spends it;
+ *                     you free only one that you hold (duet_hold, then duet_drop).
+ *
+ * Functions that can fail return a duet_status, or NULL; duet_error() then says what, why and where. A matrix that a
+ * failed call should have written is as it was, or, if the machine failed half-way, refused until written again.
+ * Indices count from 0, sizes and strides count elements, all layouts are row-major. */
+#ifndef DUET_H
+#define DUET_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __GNUC__
+#define DUET_API  __attribute__((visibility("default")))
+#define DUET_MUST __attribute__((warn_unused_result))
+#else
+#define DUET_API
+#define DUET_MUST
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DUET_RANK_MAX 8
+
+typedef enum duet_status {
+#define DUET_STATUS(name, text) DUET_##name,
+#include <duet/status.def>
+    DUET_STATUS_COUNT
+} duet_status;
+
+typedef enum duet_dtype {
+#define DUET_DTYPE(NAME, ...) DUET_##NAME,
+#include <duet/dtype.def>
+    DUET_DTYPE_COUNT
+} duet_dtype;
+
+/* Where a statement runs. AUTO: where it is expected to end first. */
+typedef enum duet_place { DUET_AUTO, DUET_CPU, DUET_GPU } duet_place;
+
+typedef struct duet_matrix duet_matrix;
+
+/* A formula. Read only; all zero bits are no formula. */
+typedef struct duet_expr {
+    uint64_t serial;
+#ifdef __cplusplus
+    duet_expr() = default;
+    inline duet_expr(const duet_matrix *m);
+    inline duet_expr(double x);
+    inline duet_expr(float x);
+    inline duet_expr(int x);
+    inline duet_expr(long x);
+    inline duet_expr(long long x);
+#endif
+} duet_expr;
+
+/* ---- matrices ------------------------------------------------------------------------------------------------ */
+
+/* A new matrix of zeros. Memory is taken when it is first used, on the side where it is used.
+ * Shapes    rank 0 to 8, sizes >= 0; duet_new(DUET_F32, 2, 3) is the same with the sizes as arguments
+ * Owner     the caller, until duet_free
+ * Errors    NULL: BAD_ARGUMENT, BAD_TYPE, BAD_SHAPE (rank, or a size that is negative or overflows), NO_MEMORY */
+DUET_API duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *size);
+
+/* A matrix over the caller's memory, row-major without gaps. The library reads and writes it, and never frees it; what the GPU
+ * computed is there after duet_read.
+ * Shapes    as duet_new_shape; duet_wrap(p, DUET_F32, 2, 3) is the same with the sizes as arguments
+ * Owner     the matrix: the caller, until duet_free; the memory: the caller, who keeps it until after that
+ * Errors    NULL: as duet_new_shape, and BAD_ARGUMENT when host is null or not aligned to its element */
+DUET_API duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, const int64_t *size);
+
+/* Frees a matrix and sets the pointer to NULL; NULL is accepted. Views of it live on. Formulas that name it fail. */
+DUET_API void duet_free(duet_matrix **m);
+
+/* Views: matrices that share the elements of m, keep them alive and write through.
+ *     duet_slice       elements first .. first + count - 1 of the first axis
+ *     duet_row         m[i], of rank one less
+ *     duet_column      m[:, j] of a rank-2 matrix, of rank 1
+ *     duet_submatrix   rows x cols of a rank-2 matrix, from (i, j)
+ *     duet_transposed  the axes in reverse order
+ *     duet_reshaped    the same elements in another shape, of a matrix without gaps
+ * Owner     the caller, until duet_free
+ * Errors    NULL: BAD_ARGUMENT, BAD_SHAPE, NO_MEMORY */
+DUET_API duet_matrix *duet_slice(duet_matrix *m, int64_t first, int64_t count);
+DUET_API duet_matrix *duet_row(duet_matrix *m, int64_t i);
+DUET_API duet_matrix *duet_column(duet_matrix *m, int64_t j);
+DUET_API duet_matrix *duet_submatrix(duet_matrix *m, int64_t i, int64_t j, int64_t rows, int64_t cols);
+DUET_API duet_matrix *duet_transposed(duet_matrix *m);
+DUET_API duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, const int64_t *size);
+
+/* What a matrix is. Of NULL or a freed matrix: 0, or NULL; an axis out of range has size 0. */
+DUET_API duet_dtype duet_type(const duet_matrix *m);
+DUET_API int        duet_rank(const duet_matrix *m);
+DUET_API int64_t    duet_size(const duet_matrix *m, int axis);
+DUET_API int64_t    duet_stride(const duet_matrix *m, int axis); /* in elements */
+DUET_API int64_t    duet_count(const duet_matrix *m);            /* elements in all */
+
+/* A pointer to the first element in host memory, for use until m is next named in a call. It waits for what is under way.
+ *     duet_read        to read: the elements are current
+ *     duet_update      to read and write: they are current, and the copy on the GPU becomes stale
+ *     duet_overwrite   to write every element: what was there is lost (a view smaller than its storage is updated)
+ * Owner     the matrix
+ * Errors    NULL: BAD_ARGUMENT, UNKNOWN, NO_MEMORY, DEVICE_ERROR */
+DUET_API const void *duet_read(const duet_matrix *m);
+DUET_API void       *duet_update(duet_matrix *m);
+DUET_API void       *duet_overwrite(duet_matrix *m);
+
+/* The same in GPU memory, for the caller's own kernels, which must run on duet_stream() or be ordered with it.
+ * Owner     the matrix
+ * Errors    NULL: as above, and NO_DEVICE */
+DUET_API const void *duet_device_read(const duet_matrix *m);
+DUET_API void       *duet_device_update(duet_matrix *m);
+DUET_API void       *duet_device_overwrite(duet_matrix *m);
+
+/* This thread's cudaStream_t. Errors: NULL: NO_DEVICE, DEVICE_ERROR. */
+DUET_API void *duet_stream(void);
+
+/* Waits until all that this thread has asked of the GPU is done. */
+DUET_API DUET_MUST duet_status duet_synchronize(void);
+
+/* ---- formulas ------------------------------------------------------------------------------------------------ */
+
+/* Operands. The operators below take matrices, formulas and C numbers alike and call these themselves. A number takes the type
+ * of the matrix that it meets. */
+DUET_API duet_expr duet_of_matrix(const duet_matrix *m);
+DUET_API duet_expr duet_of_number(double x);
+DUET_API duet_expr duet_of_integer(int64_t x);
+DUET_API duet_expr duet_of_expr(duet_expr e);
+
+/* How a convolution or a pooling steps over an image, along its height and its width. A stride of 0 means 1, or the window. */
+typedef struct duet_conv {
+    int32_t stride[2], pad[2];
+} duet_conv;
+typedef struct duet_pool {
+    int32_t window[2], stride[2], pad[2];
+} duet_pool;
+
+/* The operators: ops.def has a row for each, with its formula. Each is a function of this name, and in C a macro over it that lifts
+ * its operands and passes on where it stands (duet_add_at).
+ * Shapes    element by element: by NumPy's broadcasting; others: as their row says
+ * Errors    in the result: what is built from it has the same error, and duet_set returns it */
+#define DUET_OPTIONS_plain
+#define DUET_OPTIONS_conv , const duet_conv *options
+#define DUET_OPTIONS_pool , const duet_pool *options
+#define DUET_MAP1(name, ...)                   \
+    DUET_API duet_expr duet_##name(duet_expr x); \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, const char *site);
+#define DUET_MAP2(name, ...)                                \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y); \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, const char *site);
+#define DUET_MAP3(name, ...)                                             \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, duet_expr z); \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, duet_expr z, const char *site);
+#define DUET_FOLD1(name, ...)                                                               \
+    DUET_MAP1(name, 0)                                                                       \
+    DUET_API duet_expr duet_##name##_axis(duet_expr x, int axis);                             \
+    DUET_API duet_expr duet_##name##_axis_at(duet_expr x, int axis, const char *site);        \
+    DUET_API duet_expr duet_##name##_keep(duet_expr x, int axis);                             \
+    DUET_API duet_expr duet_##name##_keep_at(duet_expr x, int axis, const char *site);
+#define DUET_FOLD2(name, ...)                                                                          \
+    DUET_MAP2(name, 0)                                                                                  \
+    DUET_API duet_expr duet_##name##_axis(duet_expr x, duet_expr y, int axis);                           \
+    DUET_API duet_expr duet_##name##_axis_at(duet_expr x, duet_expr y, int axis, const char *site);      \
+    DUET_API duet_expr duet_##name##_keep(duet_expr x, duet_expr y, int axis);                           \
+    DUET_API duet_expr duet_##name##_keep_at(duet_expr x, duet_expr y, int axis, const char *site);
+#define DUET_DEF1(name, options, ...)                               \
+    DUET_API duet_expr duet_##name(duet_expr x DUET_OPTIONS_##options); \
+    DUET_API duet_expr duet_##name##_at(duet_expr x DUET_OPTIONS_##options, const char *site);
+#define DUET_DEF2(name, options, ...)                                            \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y DUET_OPTIONS_##options); \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y DUET_OPTIONS_##options, const char *site);
+#include <duet/ops.def>
+
+/* Computes e into m, which may appear in e. Spends e, also when it fails.
+ * Shapes    the shape of e broadcasts to that of m
+ * Errors    the first error met while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, SPENT, FOREIGN, FREED, UNKNOWN, NO_MEMORY,
+ *           UNSUPPORTED, NO_DEVICE: m is unchanged; DEVICE_ERROR: m may be unknown */
+DUET_API DUET_MUST duet_status duet_set(duet_matrix *m, duet_expr e);
+DUET_API DUET_MUST duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site);
+
+/* The same on one machine, whatever block or environment say; there it either runs or fails. */
+DUET_API DUET_MUST duet_status duet_set_on(duet_place place, duet_matrix *m, duet_expr e);
+DUET_API DUET_MUST duet_status duet_set_on_at(duet_place place, duet_matrix *m, duet_expr e, const char *site);
+
+/* In place: m = m + e, and so on. Shapes and errors as duet_set. */
+DUET_API DUET_MUST duet_status duet_iadd(duet_matrix *m, duet_expr e);
+DUET_API DUET_MUST duet_status duet_isub(duet_matrix *m, duet_expr e);
+DUET_API DUET_MUST duet_status duet_imul(duet_matrix *m, duet_expr e);
+DUET_API DUET_MUST duet_status duet_idiv(duet_matrix *m, duet_expr e);
+
+/* A copy of e outside of this thread's formulas, for use again and again by one thread at a time; nothing spends it but
+ * duet_drop. Spends e. Its matrices must live while it is used.
+ * Owner     the caller, until duet_drop
+ * Errors    in the result */
+DUET_API duet_expr duet_hold(duet_expr e);
+
+/* Ends a formula that will not be evaluated, and frees a held one. Errors: SPENT, FOREIGN. */
+DUET_API duet_status duet_drop(duet_expr e);
+
+/* What a formula will be: its status (OK, or the first error), element type, rank and sizes. Spends nothing. */
+DUET_API duet_status duet_expr_status(duet_expr e);
+DUET_API duet_dtype  duet_expr_type(duet_expr e);
+DUET_API int         duet_expr_rank(duet_expr e);
+DUET_API int64_t     duet_expr_size(duet_expr e, int axis);
+
+/* Writes e as a line of C: matrices as A, B, ... in order of appearance. Spends nothing. */
+DUET_API duet_status duet_print_expr(FILE *out, duet_expr e);
+
+/* Writes the plan that duet_set(m, e) would follow: its steps, where each runs, the bytes to be moved, who refused what
+ * and why. Computes nothing and spends nothing. Errors: as duet_set. */
+DUET_API duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e);
+
+/* How many bytes of formulas one thread may keep unevaluated; 64 MiB at first. It holds for this thread, from when it has no formula.
+ * Errors    BAD_ARGUMENT below 4096 */
+DUET_API duet_status duet_arena_limit(size_t bytes);
+
+/* ---- where, and at what cost --------------------------------------------------------------------------------- */
+
+/* DUET_ON(DUET_GPU) { ... } runs the statements of a block on one machine. Leaving it in any way restores. Precedence: call,
+ * innermost block, environment (DUET_BACKEND=cpu|gpu|auto), auto. */
+typedef struct duet_scope {
+    int on, before;
+} duet_scope;
+DUET_API duet_scope duet_scope_open(duet_place place);
+DUET_API void       duet_scope_close(duet_scope *s);
+
+/* What has happened since the process began, over all threads. */
+typedef struct duet_counts {
+    uint64_t uploads, downloads, upload_bytes, download_bytes; /* copies between the homes of matrices */
+    uint64_t synchronisations;                                 /* times a host thread waited for the GPU */
+    uint64_t launches;                                         /* kernels of ours and vendor calls, on the GPU */
+    uint64_t steps;                                            /* steps run, on any machine */
+    uint64_t temporaries;                                      /* blocks lent to hold a part of a formula */
+    uint64_t pool_hits, pool_misses;                           /* blocks found in a pool; taken from the system */
+    uint64_t plan_hits, plan_misses;                           /* statements whose plan was there; was made */
+} duet_counts;
+DUET_API duet_counts duet_stats(void);
+
+/* The memory of one machine, in bytes: what matrices, temporaries and workspaces use, what the pool keeps beside that, the most
+ * that both ever were, and the limit (0: none). */
+typedef struct duet_memory {
+    size_t used, cached, peak, limit;
+} duet_memory;
+DUET_API duet_memory duet_memory_of(duet_place place);
+DUET_API duet_status duet_memory_limit(duet_place place, size_t bytes);
+DUET_API void        duet_memory_trim(void); /* gives what the pools keep back to the system */
+
+/* Writes what was found: machines, vendor libraries with versions and places, and what is missing and why. */
+DUET_API void duet_info(FILE *out);
+
+/* The text of this thread's last error: operator, shapes, the broken condition, where it stands; "" if there was none. */
+DUET_API const char *duet_error(void);
+DUET_API const char *duet_status_text(duet_status s);
+
+#ifdef __cplusplus
+}
+inline duet_expr::duet_expr(const duet_matrix *m) { *this = duet_of_matrix(m); }
+inline duet_expr::duet_expr(double x) { *this = duet_of_number(x); }
+inline duet_expr::duet_expr(float x) { *this = duet_of_number(x); }
+inline duet_expr::duet_expr(int x) { *this = duet_of_integer(x); }
+inline duet_expr::duet_expr(long x) { *this = duet_of_integer(x); }
+inline duet_expr::duet_expr(long long x) { *this = duet_of_integer(x); }
+template <class... N> inline duet_matrix *duet_new(duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_new_shape(type, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_wrap(void *host, duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_wrap_shape(host, type, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_reshaped(duet_matrix *m, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_reshaped_shape(m, (int)sizeof...(n), size + 1);
+}
+#else
+#include <duet/lift.h>
+#endif
+#endif

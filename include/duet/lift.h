@@ -1,0 +1,99 @@
+/* lift.h - in C, the operators as macros: operands may be matrices, formulas or numbers, and errors know their line.
+ * Included by duet.h. A function is reached past its macro as (duet_add)(x, y). */
+#ifndef DUET_LIFT_H
+#define DUET_LIFT_H
+
+/* Lifts x to a formula. x stands once in the expansion: written twice, it would double at each level of nesting. */
+#define DUET_LIFT(x)                                                                                             \
+    _Generic((x), duet_expr: duet_of_expr, duet_matrix *: duet_of_matrix, const duet_matrix *: duet_of_matrix,   \
+             float: duet_of_number, double: duet_of_number, default: duet_of_integer)(x)
+#ifdef __GNUC__
+#define DUET(x)       DUET_1(x, __COUNTER__)
+#define DUET_1(x, n)  DUET_2(x, n)
+#define DUET_2(x, n)  __extension__({ __auto_type duet_##n = (x); DUET_LIFT(duet_##n); })
+#else
+#define DUET(x) DUET_LIFT(x)
+#endif
+
+#define DUET_HERE    __FILE__ ":" DUET_STR(__LINE__)
+#define DUET_STR(x)  DUET_STR_(x)
+#define DUET_STR_(x) #x
+
+#define DUET_SIZES(...)                                                             \
+    (int)(sizeof((int64_t[]){ 0, ##__VA_ARGS__ }) / sizeof(int64_t)) - 1,           \
+        (const int64_t[]){ 0, ##__VA_ARGS__ } + 1
+#define duet_new(type, ...)        duet_new_shape(type, DUET_SIZES(__VA_ARGS__))
+#define duet_wrap(host, type, ...) duet_wrap_shape(host, type, DUET_SIZES(__VA_ARGS__))
+#define duet_reshaped(m, ...)      duet_reshaped_shape(m, DUET_SIZES(__VA_ARGS__))
+
+#define DUET_ON(place)                                                                                           \
+    for (__attribute__((cleanup(duet_scope_close))) duet_scope duet_here = duet_scope_open(place); duet_here.on; \
+         duet_here.on = 0)
+
+#define duet_set(m, e)           duet_set_at(m, DUET(e), DUET_HERE)
+#define duet_set_on(place, m, e) duet_set_on_at(place, m, DUET(e), DUET_HERE)
+#define duet_iadd(m, e)          duet_set_at(m, duet_add_at(DUET(m), DUET(e), DUET_HERE), DUET_HERE)
+#define duet_isub(m, e)          duet_set_at(m, duet_sub_at(DUET(m), DUET(e), DUET_HERE), DUET_HERE)
+#define duet_imul(m, e)          duet_set_at(m, duet_mul_at(DUET(m), DUET(e), DUET_HERE), DUET_HERE)
+#define duet_idiv(m, e)          duet_set_at(m, duet_div_at(DUET(m), DUET(e), DUET_HERE), DUET_HERE)
+#define duet_explain(out, m, e)  duet_explain(out, m, DUET(e))
+#define duet_hold(e)             duet_hold(DUET(e))
+#define duet_print_expr(out, e)  duet_print_expr(out, DUET(e))
+
+#define duet_neg(x)     duet_neg_at(DUET(x), DUET_HERE)
+#define duet_abs(x)     duet_abs_at(DUET(x), DUET_HERE)
+#define duet_sqrt(x)    duet_sqrt_at(DUET(x), DUET_HERE)
+#define duet_exp(x)     duet_exp_at(DUET(x), DUET_HERE)
+#define duet_log(x)     duet_log_at(DUET(x), DUET_HERE)
+#define duet_tanh(x)    duet_tanh_at(DUET(x), DUET_HERE)
+#define duet_sigmoid(x) duet_sigmoid_at(DUET(x), DUET_HERE)
+#define duet_relu(x)    duet_relu_at(DUET(x), DUET_HERE)
+
+#define duet_add(x, y)           duet_add_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_sub(x, y)           duet_sub_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_mul(x, y)           duet_mul_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_div(x, y)           duet_div_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_pow(x, y)           duet_pow_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_minimum(x, y)       duet_minimum_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_maximum(x, y)       duet_maximum_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_equal(x, y)         duet_equal_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_not_equal(x, y)     duet_not_equal_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_less(x, y)          duet_less_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_less_equal(x, y)    duet_less_equal_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_greater(x, y)       duet_greater_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_greater_equal(x, y) duet_greater_equal_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_fma(x, y, z)        duet_fma_at(DUET(x), DUET(y), DUET(z), DUET_HERE)
+#define duet_where(x, y, z)      duet_where_at(DUET(x), DUET(y), DUET(z), DUET_HERE)
+
+#define duet_sum(x)             duet_sum_at(DUET(x), DUET_HERE)
+#define duet_sum_axis(x, axis)  duet_sum_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_sum_keep(x, axis)  duet_sum_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_mean(x)            duet_mean_at(DUET(x), DUET_HERE)
+#define duet_mean_axis(x, axis) duet_mean_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_mean_keep(x, axis) duet_mean_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_min(x)             duet_min_at(DUET(x), DUET_HERE)
+#define duet_min_axis(x, axis)  duet_min_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_min_keep(x, axis)  duet_min_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_max(x)             duet_max_at(DUET(x), DUET_HERE)
+#define duet_max_axis(x, axis)  duet_max_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_max_keep(x, axis)  duet_max_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_norm(x)            duet_norm_at(DUET(x), DUET_HERE)
+#define duet_norm_axis(x, axis) duet_norm_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_norm_keep(x, axis) duet_norm_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_dot(x, y)            duet_dot_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_dot_axis(x, y, axis) duet_dot_axis_at(DUET(x), DUET(y), axis, DUET_HERE)
+#define duet_dot_keep(x, y, axis) duet_dot_keep_at(DUET(x), DUET(y), axis, DUET_HERE)
+
+#define duet_transpose(x)   duet_transpose_at(DUET(x), DUET_HERE)
+#define duet_softmax(x)     duet_softmax_at(DUET(x), DUET_HERE)
+#define duet_log_softmax(x) duet_log_softmax_at(DUET(x), DUET_HERE)
+#define duet_matmul(x, y)   duet_matmul_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_bias_add(x, y) duet_bias_add_at(DUET(x), DUET(y), DUET_HERE)
+
+/* Options follow by name: duet_conv2d(x, w, .pad = {1, 1}), duet_max_pool2d(x, .window = {2, 2}). */
+#define duet_conv2d(x, y, ...)     duet_conv2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
+#define duet_convolve2d(x, y, ...) duet_convolve2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool2d(x, ...)    duet_max_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool2d(x, ...)    duet_avg_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+
+#endif

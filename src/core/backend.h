@@ -1,0 +1,96 @@
+/* backend.h - what a machine must do. It receives finished steps and knows nothing of expressions. */
+#ifndef BACKEND_H
+#define BACKEND_H
+
+#include "ops.h"
+#include "program.h"
+#include "shape.h"
+#include "status.h"
+
+enum side { HOST, DEVICE, SIDES }; /* where a machine has its memory */
+
+/* What a step does. Rows of ops.def of kind fold and def keep their number. */
+enum kernel {
+    KERNEL_OPS = OPS,     /* below: that operator */
+    KERNEL_PROGRAM = OPS_ALL, /* element by element: step.program */
+#define DUET_FUSED(name, ...) KERNEL_##name, /* the rows of fused.def */
+#include "fused.def"
+    KERNELS
+};
+
+#define STEP_INPUTS  PROGRAM_INPUTS
+#define STEP_OUTPUTS PROGRAM_OUTPUTS
+#define STEP_NUMBERS PROGRAM_NUMBERS
+#define STEP_ATTRS   8
+
+/* An operand of a step: an index into frame.data, and how to walk it from there. */
+typedef struct operand {
+    int    slot;
+    layout at;
+} operand;
+
+/* One pass, or one vendor call. Everything but addresses and numbers is fixed when the plan is made.
+ *
+ *   PROGRAM, fused rows   all operands have the sizes of out[0], collapsed (layout_collapse); a stride of 0 repeats.
+ *                         An input may be the output itself, element by element (same slot, same layout); no other
+ *                         input overlaps an output. num: the program's numbers; of a fused row S, R.
+ *   folds (sum, ...)      in[0] (dot: and in[1], of equal sizes) is reduced; attr[0] is the axis, or -1 for all.
+ *                         out[0] has the rank of in[0] less that axis (kept axes are the plan's affair), or rank 0.
+ *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]. in[0] is m x k, in[1] k x n, out m x n, all rank 2,
+ *                         any strides (a vector is a matrix with one row or column). ins is 2, or 3 with a number 1: then
+ *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1.
+ *   conv2d                in[0] n c h w, in[1] m c h w, out n m h w. attr: stride h, w, pad h, w, flip (1: convolve2d)
+ *   max_pool2d, avg_pool2d  attr: window h, w, stride h, w, pad h, w
+ *   softmax, log_softmax  along the last axis; rank is 1 or more
+ *   (matmul, conv2d, pooling and softmax: out is dense and overlaps no input, but matmul's in[2] and softmax's in[0], which
+ *    may be out itself) */
+typedef struct step {
+    int            kernel;
+    uint8_t        outs, ins, nums;
+    operand        out[STEP_OUTPUTS], in[STEP_INPUTS];
+    uint16_t       num[STEP_NUMBERS]; /* indices into frame.num */
+    int32_t        attr[STEP_ATTRS];
+    const program *program; /* of PROGRAM alone; it lives as long as the step */
+    double         bytes, flops;
+    void          *kept; /* what the machine keeps for this step between runs; NULL at first; forget() frees it */
+} step;
+
+/* What a run binds: addresses of the operands, on this machine, and numbers. */
+typedef struct frame {
+    void *const  *data;
+    const double *num;
+    int           queue; /* this thread's, on every machine */
+} frame;
+
+/* A machine. Every function is required; run, upload are asynchronous, in order within a queue. All may be called from any thread. */
+typedef struct machine {
+    const char *name; /* "cpu" */
+    duet_place  place;
+    enum side   side;
+
+    const char *(*absent)(void); /* NULL: it is there; else why not, a text that stays. Called often: cheap after the first time */
+    void        (*info)(FILE *out);
+
+    /* Memory of its side, aligned to 64 bytes at least. Only core/pool.c calls these. */
+    duet_status (*alloc)(size_t bytes, void **p);
+    void        (*free)(void *p);
+    duet_status (*clear)(void *p, size_t bytes, int queue); /* zeros, in order of the queue */
+
+    /* Between host memory and its own. download returns when the bytes are there. */
+    duet_status (*upload)(void *own, const void *host, size_t bytes, int queue);
+    duet_status (*download)(void *host, const void *own, size_t bytes, int queue);
+
+    const char *(*refuses)(const step *s);                 /* NULL: will run it; else why not, a text that stays */
+    double      (*cost)(const step *s);                    /* seconds expected */
+    duet_status (*run)(const step *s, const frame *f);
+    void        (*forget)(step *s);                        /* frees s->kept */
+
+    duet_status (*sync)(int queue);              /* waits on the host until the queue is empty */
+    duet_status (*wait)(int queue, int other);   /* queue goes on when other has done what it holds now */
+    void       *(*stream)(int queue);            /* the queue in the terms of the machine's own interface, or NULL */
+} machine;
+
+/* The machines, by their side. src/duet.c alone fills it. */
+extern const machine *const machines[SIDES];
+
+#endif

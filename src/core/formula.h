@@ -1,0 +1,163 @@
+/* formula.h - the words in which the formulas of ops.def and fused.def are written, for one element type at a time.
+ *
+ * The words: T, BITS (the integer of its size, unsigned), K(c) (a number of type T), INF, SEL(condition, a, b), FMA, SQRT, ABS,
+ * MINIMUM, MAXIMUM (IEEE 754-2019: NaN wins, -0 < +0), FN(f) for f of exp, log, tanh, sigmoid, pow (core/vmath.h),
+ * MAP(name, x) for the formula of a one-operand row; AS_BITS and AS_T (the bits of a T, and back), TYPED(name) (a name of this type's).
+ * Everything is exactly rounded and free of jumps: compile without contraction. Conditions combine by & and |.
+ *
+ * C      Define T_f32 or T_f64, and FN_DECL if functions are not to be static inline. Include this file last: the words are macros.
+ *        For the other type undefine T_f32, define T_f64 and include it again. FN(exp) is exp_f32 or exp_f64.
+ * C++    The same; or define neither, and the words serve in templates over T = float or double, where FN(exp) is overloaded.
+ *        For CUDA define FN_DECL as static __device__ inline.
+ * A vector type   Define all the words but MINIMUM, MAXIMUM and MAP yourself, with T_f32 or T_f64, and include vmath.h. */
+#include <duet/duet.h>
+#include <math.h>
+#include <string.h>
+
+#ifndef FN_DECL
+#define FN_DECL static inline
+#endif
+
+#undef T
+#undef BITS
+#undef FMA
+#undef SQRT
+#undef ABS
+#undef FN
+#undef TYPED
+#undef K
+#undef INF
+#undef SEL
+#undef MINIMUM
+#undef MAXIMUM
+#undef MAP
+#undef AS_BITS
+#undef AS_T
+#undef FORMULA_NEW
+
+#define K(c)          ((T)(c))
+#define INF           K(INFINITY)
+#define SEL(c, a, b)  ((c) ? (a) : (b))
+#define MINIMUM(a, b) FN(minimum)(a, b)
+#define MAXIMUM(a, b) FN(maximum)(a, b)
+#define MAP(name, x)  FN(map_##name)(x)
+#define AS_BITS(x)    FN(as_bits)(x)
+#define AS_T(b)       FN(as_t)(b)
+
+#if defined T_f32
+#define T            float
+#define BITS         uint32_t
+#define FMA(a, b, c) fmaf(a, b, c)
+#define SQRT(x)      sqrtf(x)
+#define ABS(x)       fabsf(x)
+#ifdef FORMULA_OVERLOADED
+#define FN(f)       f##_any
+#define TYPED(name) name##_any_f32
+#define FORMULA_NEW
+#else
+#define FN(f)       f##_f32
+#define TYPED(name) name##_f32
+#ifndef FORMULA_F32
+#define FORMULA_F32
+#define FORMULA_NEW
+#endif
+#endif
+
+#elif defined T_f64
+#define T            double
+#define BITS         uint64_t
+#define FMA(a, b, c) fma(a, b, c)
+#define SQRT(x)      sqrt(x)
+#define ABS(x)       fabs(x)
+#ifdef FORMULA_OVERLOADED
+#define FN(f)       f##_any
+#define TYPED(name) name##_any_f64
+#define FORMULA_NEW
+#else
+#define FN(f)       f##_f64
+#define TYPED(name) name##_f64
+#ifndef FORMULA_F64
+#define FORMULA_F64
+#define FORMULA_NEW
+#endif
+#endif
+
+#elif defined __cplusplus
+#ifndef FORMULA_TEMPLATES
+#define FORMULA_OVERLOADED
+#define T_f32
+#include "formula.h"
+#undef T_f32
+#define T_f64
+#include "formula.h"
+#undef T_f64
+#undef FORMULA_OVERLOADED
+#endif
+#undef T
+#undef BITS
+#undef FMA
+#undef SQRT
+#undef ABS
+#undef FN
+#undef TYPED
+#ifndef FORMULA_TEMPLATES
+#define FORMULA_TEMPLATES
+template <class T> struct formula_bits;
+template <> struct formula_bits<float> {
+    typedef uint32_t type;
+};
+template <> struct formula_bits<double> {
+    typedef uint64_t type;
+};
+#endif
+#define BITS         typename formula_bits<T>::type
+#define FMA(a, b, c) FN(fma)(a, b, c)
+#define SQRT(x)      FN(sqrt)(x)
+#define ABS(x)       FN(abs)(x)
+#define FN(f)        f##_any
+
+#else
+#error "define T_f32 or T_f64"
+#endif
+
+#ifdef FORMULA_NEW
+#undef FORMULA_NEW
+FN_DECL BITS FN(as_bits)(T x)
+{
+    BITS b;
+    memcpy(&b, &x, sizeof b);
+    return b;
+}
+
+FN_DECL T FN(as_t)(BITS b)
+{
+    T x;
+    memcpy(&x, &b, sizeof x);
+    return x;
+}
+
+/* Where a and b are equal, both are zeros or both have the same bits. */
+FN_DECL T FN(minimum)(T a, T b)
+{
+    T least = SEL(a < b, a, b); /* NaN if b is */
+    return SEL(a == b, AS_T(AS_BITS(a) | AS_BITS(b)), SEL(a != a, a, least));
+}
+
+FN_DECL T FN(maximum)(T a, T b)
+{
+    T most = SEL(a > b, a, b);
+    return SEL(a == b, AS_T(AS_BITS(a) & AS_BITS(b)), SEL(a != a, a, most));
+}
+
+#ifdef FORMULA_OVERLOADED
+FN_DECL T FN(fma)(T a, T b, T c) { return FMA(a, b, c); }
+FN_DECL T FN(sqrt)(T x) { return SQRT(x); }
+FN_DECL T FN(abs)(T x) { return ABS(x); }
+#endif
+
+#include "vmath.h"
+
+#define DUET_MAP1(name, formula, ...)                                                                                            \
+    FN_DECL T FN(map_##name)(T x) { return formula; }
+#include <duet/ops.def>
+#endif

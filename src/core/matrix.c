@@ -1,0 +1,207 @@
+/* matrix.c - a matrix and its two homes. The only file that moves bits between them.
+ *
+ * Order on the device. Between two writes of the device home, a bit in `users` says that its queue goes after the write (it
+ * has waited for `writer`, or is it). Who writes waits for all users. Order on the host is the caller's, but for uploads: they
+ * read the host home behind the caller's back, and who writes there waits for `uploader`. */
+#include "matrix.h"
+#include "drain.h"
+#include "dtype.h"
+#include "pool.h"
+#include "trace.h"
+
+enum { ON_HOST = 1 << HOST, ON_DEVICE = 1 << DEVICE };
+
+static uint64_t bit(int queue) { return (uint64_t)1 << queue; }
+
+/* `current` is read without the lock by those who find all they need there. */
+static int current(const storage *b) { return __atomic_load_n(&b->current, __ATOMIC_ACQUIRE); }
+
+static void set_current(storage *b, int sides) { __atomic_store_n(&b->current, (uint8_t)sides, __ATOMIC_RELEASE); }
+
+static bool fills(const duet_matrix *m) { return (size_t)m->count * dtypes[m->at.type].bytes == m->bits->bytes; }
+
+/* ---- the queues; under the lock ---- */
+
+/* The queue alone uses the device home from here on. */
+static duet_status claim(storage *b, int queue)
+{
+    for (uint64_t others = b->users & ~bit(queue); others; others &= others - 1)
+        TRY(machines[DEVICE]->wait(queue, __builtin_ctzll(others)));
+    return DUET_OK;
+}
+
+static void wrote_device(storage *b, int queue) { b->writer = (int8_t)queue, b->users = bit(queue); }
+
+/* The queue may read what was last written on the device. */
+static duet_status follow(storage *b, int queue)
+{
+    if (b->writer < 0 || b->users & bit(queue)) return DUET_OK;
+    TRY(machines[DEVICE]->wait(queue, b->writer));
+    b->users |= bit(queue);
+    return DUET_OK;
+}
+
+/* No upload reads the host home from here on. A wait that fails has ended too: it is reported once. */
+static duet_status quiet(storage *b)
+{
+    int queue = b->uploader;
+    if (queue < 0) return DUET_OK;
+    b->uploader = -1;
+    return drain_passed(queue, b->upload) ? DUET_OK : drain_queue(queue, "an upload still reads what the host will write");
+}
+
+/* ---- bits move; under the lock ---- */
+
+static void trace_move(const char *what, const duet_matrix *m, int queue, const char *why)
+{
+    char text[SHAPE_TEXT];
+    trace_line("%s %s, %zu bytes, queue %d: %s", what, shape_text(text, m->at.type, m->at.rank, m->at.size), m->bits->bytes,
+               queue, why);
+}
+
+/* Of uploads that fail it is not known how far they came: the queue counts as a user either way. */
+static duet_status upload(const duet_matrix *m, int queue)
+{
+    storage *b = m->bits;
+    if (trace_on) trace_move("upload", m, queue, "the host wrote it last");
+    duet_status st = machines[DEVICE]->upload(b->home[DEVICE], b->home[HOST], b->bytes, queue);
+    wrote_device(b, queue);
+    b->uploader = (int8_t)queue, b->upload = drain_mark(queue);
+    if (st != DUET_OK) return st;
+    COUNT(uploads);
+    COUNT_N(upload_bytes, b->bytes);
+    return DUET_OK;
+}
+
+static duet_status download(const duet_matrix *m, int queue)
+{
+    storage *b = m->bits;
+    if (trace_on) trace_move("download", m, queue, "the device wrote it last");
+    TRY(follow(b, queue));
+    uint64_t ticket = drain_begin(queue);
+    COUNT(synchronisations);
+    TRY(machines[DEVICE]->download(b->home[HOST], b->home[DEVICE], b->bytes, queue));
+    drain_end(queue, ticket);
+    b->writer = b->uploader = -1; /* the writer came after the upload, and is done */
+    COUNT(downloads);
+    COUNT_N(download_bytes, b->bytes);
+    return DUET_OK;
+}
+
+static duet_status clear_device(storage *b, int queue)
+{
+    duet_status st = machines[DEVICE]->clear(b->home[DEVICE], b->bytes, queue);
+    wrote_device(b, queue);
+    return st;
+}
+
+/* Memory on side s, made on first use; its contents are not yet meaningful. The pool had the queue wait for earlier users. */
+static duet_status home(storage *b, enum side s, int queue)
+{
+    if (b->home[s]) return DUET_OK;
+    TRY(pool_take(s, b->bytes, queue, &b->home[s]));
+    if (s == DEVICE) wrote_device(b, queue);
+    return DUET_OK;
+}
+
+/* Brings the elements to side s: from the other side, or as the zeros that they are. No upload can be reading a host home that
+ * is not current: the device wrote since, and that write and all that follows it come after the upload. */
+static duet_status bring(const duet_matrix *m, enum side s, int queue)
+{
+    storage *b = m->bits;
+    if (b->bytes == 0) return DUET_OK;
+    if (s == HOST) return b->current ? download(m, queue) : machines[HOST]->clear(b->home[HOST], b->bytes, queue);
+    TRY(claim(b, queue));
+    return b->current ? upload(m, queue) : clear_device(b, queue);
+}
+
+static duet_status open_locked(const duet_matrix *m, enum side s, enum use use, int queue)
+{
+    storage *b = m->bits;
+    char text[SHAPE_TEXT];
+    if (use == OVERWRITE && !fills(m)) use = UPDATE;
+    if (b->lost && use != OVERWRITE)
+        return fail(DUET_UNKNOWN, "the elements of %s were lost to an earlier failure: write all of the matrix first",
+                    shape_text(text, m->at.type, m->at.rank, m->at.size));
+    TRY(home(b, s, queue));
+    if (use != OVERWRITE && !(b->current & 1 << s)) TRY(bring(m, s, queue));
+    if (use != READ) TRY(s == DEVICE ? claim(b, queue) : quiet(b));
+    else if (s == DEVICE) TRY(follow(b, queue));
+    if (s == DEVICE) b->users |= bit(queue);
+    if (use == READ) set_current(b, b->current | 1 << s);
+    return DUET_OK;
+}
+
+/* On the host, is there nothing to do? Without the lock: only others' reads may go on now, and these change nothing here that
+ * would make it wrong. */
+static bool at_hand(const storage *b, enum side s, enum use use)
+{
+    int sides = current(b);
+    return s == HOST && (use == READ ? (sides & ON_HOST) != 0 : sides == ON_HOST && b->uploader < 0);
+}
+
+duet_status matrix_open(const duet_matrix *m, enum side s, enum use use, int queue, void **p)
+{
+    storage *b = m->bits;
+    if (!at_hand(b, s, use)) {
+        pthread_mutex_lock(&b->lock);
+        duet_status st = open_locked(m, s, use, queue);
+        pthread_mutex_unlock(&b->lock);
+        TRY(st);
+    }
+    *p = (char *)b->home[s] + m->offset * (int64_t)dtypes[m->at.type].bytes;
+    return DUET_OK;
+}
+
+void matrix_wrote(const duet_matrix *m, enum side s, int queue)
+{
+    storage *b = m->bits;
+    if (s == HOST && current(b) == ON_HOST) return; /* then it is not lost */
+    pthread_mutex_lock(&b->lock);
+    if (s == DEVICE) wrote_device(b, queue);
+    b->lost = false;
+    set_current(b, 1 << s);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void matrix_lost(const duet_matrix *m)
+{
+    storage *b = m->bits;
+    pthread_mutex_lock(&b->lock);
+    b->lost = true;
+    set_current(b, 0);
+    pthread_mutex_unlock(&b->lock);
+}
+
+size_t matrix_to_move(const duet_matrix *m, enum side s)
+{
+    int sides = current(m->bits);
+    return sides && !(sides & 1 << s) ? m->bits->bytes : 0;
+}
+
+/* ---- pointers for the user ---- */
+
+static void *pointer(const char *who, const duet_matrix *m, enum side s, enum use use)
+{
+    void *p;
+    int queue = thread_get()->queue;
+    const char *why = s == DEVICE ? machines[DEVICE]->absent() : NULL;
+    if (matrix_check(who, m) != DUET_OK) return NULL;
+    if (why) return fail(DUET_NO_DEVICE, "%s: %s", who, why), NULL;
+    duet_status st = matrix_open(m, s, use, queue, &p);
+    if (st != DUET_OK) return fail_at(st, who), NULL;
+    if (use != READ) matrix_wrote(m, s, queue);
+    return p;
+}
+
+const void *duet_read(const duet_matrix *m) { return pointer("duet_read", m, HOST, READ); }
+
+void *duet_update(duet_matrix *m) { return pointer("duet_update", m, HOST, UPDATE); }
+
+void *duet_overwrite(duet_matrix *m) { return pointer("duet_overwrite", m, HOST, OVERWRITE); }
+
+const void *duet_device_read(const duet_matrix *m) { return pointer("duet_device_read", m, DEVICE, READ); }
+
+void *duet_device_update(duet_matrix *m) { return pointer("duet_device_update", m, DEVICE, UPDATE); }
+
+void *duet_device_overwrite(duet_matrix *m) { return pointer("duet_device_overwrite", m, DEVICE, OVERWRITE); }

@@ -1,0 +1,62 @@
+/* matrix.h - matrices, their storage and its two homes. matrix.c is the only file that moves bits between them. */
+#ifndef MATRIX_H
+#define MATRIX_H
+
+#include "backend.h"
+#include "thread.h"
+#include <pthread.h>
+
+enum use { READ, UPDATE, OVERWRITE };
+
+/* What a matrix and its views share. `current` says which homes hold the elements: bits HOST and DEVICE. Neither: they are all
+ * zero, and there is no home yet, or `lost` is set and they are unknown. */
+typedef struct storage {
+    pthread_mutex_t lock;
+    int             refs;
+    size_t          bytes;
+    void           *home[SIDES];
+    uint8_t         current; /* 1 << HOST | 1 << DEVICE */
+    bool            lost, wrapped; /* wrapped: the host home is the caller's */
+    int8_t          writer;  /* the queue that last wrote on the device, or -1 */
+    uint64_t        users;   /* bit q: queue q may still be reading or writing the device home */
+    int8_t          uploader; /* the queue that may still be reading the host home, or -1 */
+    uint64_t        upload;   /* its drain_mark */
+} storage;
+
+struct duet_matrix {
+    uint64_t serial; /* of this matrix, never used again; 0 when freed */
+    layout   at;
+    int64_t  offset; /* of the first element, in elements */
+    int64_t  count;
+    bool     dense;
+    storage *bits;
+    struct duet_matrix *next_free;
+};
+
+/* Memory for `use` on side s, with the elements there when use is not OVERWRITE; p points to the first element. Whoever writes calls
+ * matrix_wrote when the work is queued, or matrix_lost when it failed half-way; until then the homes keep their state.
+ * Nothing moves when the side is current. A matrix that does not fill its storage is not overwritten but updated. */
+duet_status matrix_open(const duet_matrix *m, enum side s, enum use use, int queue, void **p);
+void        matrix_wrote(const duet_matrix *m, enum side s, int queue); /* side s alone is current now */
+void        matrix_lost(const duet_matrix *m);
+
+/* The bytes that matrix_open(m, s, READ) would move now. */
+size_t matrix_to_move(const duet_matrix *m, enum side s);
+
+/* Is this a matrix that lives? Headers are never returned to the system, so that asking is always safe for what was once one. */
+static inline bool matrix_alive(const duet_matrix *m, uint64_t serial)
+{
+    return m->serial == serial && serial != 0;
+}
+
+/* BAD_ARGUMENT of what is no matrix: NULL, or freed. */
+duet_status matrix_check(const char *who, const duet_matrix *m);
+
+/* A new header over b, which it takes a share of. Errors: NULL: NO_MEMORY, and b is as it was. */
+duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset);
+
+/* How a writes into b's elements would meet reads of b: by the same layout from the same element, not at all, or otherwise. */
+enum overlap { APART, SAME, TANGLED };
+enum overlap matrix_overlap(const duet_matrix *a, const duet_matrix *b);
+
+#endif

@@ -1,0 +1,20 @@
+/* ops.c - the facts of the operators, from their rows. */
+#include "ops.h"
+
+const op_info op_infos[OPS_ALL] = {
+#define DUET_MAP1(name, formula, oracle, domain, ulp, flags, known, doc)       { #name, doc, KIND_MAP, 1, flags },
+#define DUET_MAP2(name, formula, oracle, domain, ulp, flags, known, doc)       { #name, doc, KIND_MAP, 2, flags },
+#define DUET_MAP3(name, formula, oracle, domain, ulp, flags, known, doc)       { #name, doc, KIND_MAP, 3, flags },
+#define DUET_FOLD1(name, start, take, join, finish, needs, oracle, terms, doc) { #name, doc, KIND_FOLD, 1, 0 },
+#define DUET_FOLD2(name, start, take, join, finish, needs, oracle, terms, doc) { #name, doc, KIND_FOLD, 2, 0 },
+#define DUET_DEF1(name, options, needs, shape, value, terms, doc)              { #name, doc, KIND_DEF, 1, 0 },
+#define DUET_DEF2(name, options, needs, shape, value, terms, doc)              { #name, doc, KIND_DEF, 2, 0 },
+#include <duet/ops.def>
+    [OP_LEAF] = { "leaf", "a matrix", KIND_LEAF, 0, 0 },
+    [OP_NUMBER] = { "number", "a number", KIND_LEAF, 0, 0 },
+    [OP_HOLE] = { "hole", "any operand", KIND_LEAF, 0, 0 },
+    [OP_HOLE_NUMBER] = { "hole_number", "any number", KIND_LEAF, 0, 0 },
+    [OP_LOAD] = { "load", "accumulator = operand", KIND_LEAF, 1, 0 },
+    [OP_SAVE] = { "save", "slot = accumulator", KIND_LEAF, 1, 0 },
+    [OP_STORE] = { "store", "output = accumulator", KIND_LEAF, 1, 0 },
+};

@@ -1,0 +1,41 @@
+/* ops.h - the operators as numbers and facts, from the rows of ops.def. */
+#ifndef OPS_H
+#define OPS_H
+
+#include <duet/duet.h>
+
+enum op {
+#define DUET_MAP1(name, ...) OP_##name,
+#define DUET_MAP2            DUET_MAP1
+#define DUET_MAP3            DUET_MAP1
+#define DUET_FOLD1           DUET_MAP1
+#define DUET_FOLD2           DUET_MAP1
+#define DUET_DEF1            DUET_MAP1
+#define DUET_DEF2            DUET_MAP1
+#include <duet/ops.def>
+    OPS,
+    /* not rows: the leaves of a formula */
+    OP_LEAF = OPS, /* a matrix */
+    OP_NUMBER,     /* a number, of the type of what it meets */
+    OP_HOLE,       /* in a pattern of fused.def: any operand; its attribute says which */
+    OP_HOLE_NUMBER,
+    /* and what only programs do */
+    OP_LOAD,  /* accumulator = operand 0 */
+    OP_SAVE,  /* slot = accumulator */
+    OP_STORE, /* output = accumulator */
+    OPS_ALL
+};
+
+enum op_kind { KIND_LEAF, KIND_MAP, KIND_FOLD, KIND_DEF };
+enum { DUET_COMMUTES = 1, DUET_JUMPS = 2 }; /* flags of the rows */
+
+typedef struct op_info {
+    const char  *name, *doc;
+    enum op_kind kind;
+    int          arity;
+    int          flags;
+} op_info;
+
+extern const op_info op_infos[OPS_ALL];
+
+#endif

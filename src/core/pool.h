@@ -1,0 +1,15 @@
+/* pool.h - all memory of all machines: accounted, capped, and used again in the order of the queues. */
+#ifndef POOL_H
+#define POOL_H
+
+#include "backend.h"
+
+/* A block of at least `bytes` bytes on one side, for use by this queue: work of other queues that used it before is waited
+ * for by the machine, not by the host. At the cap, or when the system refuses, cached blocks are dropped first.
+ * Errors    NO_MEMORY, with an itemised text; DEVICE_ERROR */
+duet_status pool_take(enum side s, size_t bytes, int queue, void **p);
+
+/* Gives a block back. queues: bit q is set when queue q may still have work on it. */
+void pool_give(enum side s, void *p, uint64_t queues);
+
+#endif

@@ -1,0 +1,34 @@
+/* program.h - the common language of the expression machines: one pass over memory as a short list of instructions.
+ *
+ * A program is run for every element of its outputs. It has one accumulator. An instruction reads its operands (the
+ * accumulator, inputs, numbers, slots), applies an operator of ops.def (a row of kind map) and leaves the result in the
+ * accumulator; LOAD, SAVE and STORE move it. A slot is written before it is read. Each output is stored exactly once. */
+#ifndef PROGRAM_H
+#define PROGRAM_H
+
+#include "ops.h"
+
+#define PROGRAM_LENGTH  96
+#define PROGRAM_INPUTS  16
+#define PROGRAM_NUMBERS 16
+#define PROGRAM_SLOTS   16
+#define PROGRAM_OUTPUTS 4
+
+enum source_kind { FROM_ACC, FROM_INPUT, FROM_NUMBER, FROM_SLOT };
+
+typedef struct source {
+    uint8_t kind, index;
+} source;
+
+typedef struct instruction {
+    uint8_t op;     /* OP_ of a map row, OP_LOAD, OP_SAVE or OP_STORE */
+    uint8_t type;   /* duet_dtype of its result */
+    source  arg[3]; /* as many as op has operands; of SAVE and STORE, arg[0].index is the slot or output */
+} instruction;
+
+typedef struct program {
+    uint8_t     length, inputs, numbers, slots, outputs;
+    instruction code[PROGRAM_LENGTH];
+} program;
+
+#endif

@@ -1,0 +1,137 @@
+/* shape.c - sizes, strides, and where elements lie. */
+#include "shape.h"
+#include "dtype.h"
+#include "status.h"
+#include <string.h>
+
+static int64_t product(int rank, const int64_t *size)
+{
+    int64_t n = 1;
+    for (int a = 0; a < rank; a++)
+        if (size[a] == 0) return 0;
+    for (int a = 0; a < rank; a++) n *= size[a];
+    return n;
+}
+
+int64_t shape_count(const shape *s) { return product(s->rank, s->size); }
+
+int64_t layout_count(const layout *l) { return product(l->rank, l->size); }
+
+bool shape_equal(const shape *a, const shape *b)
+{
+    return a->rank == b->rank && !memcmp(a->size, b->size, (size_t)a->rank * sizeof *a->size);
+}
+
+/* A size of 0 counts as 1 here, so that the strides of an empty matrix do not overflow either. */
+static bool overflows(duet_dtype type, int rank, const int64_t *size)
+{
+    ptrdiff_t bytes = (ptrdiff_t)dtypes[type].bytes;
+    for (int a = 0; a < rank; a++)
+        if (__builtin_mul_overflow(bytes, size[a] ? size[a] : 1, &bytes)) return true;
+    return bytes > PTRDIFF_MAX / 2;
+}
+
+duet_status shape_check(const char *who, duet_dtype type, int rank, const int64_t *size)
+{
+    char text[SHAPE_TEXT];
+    if ((unsigned)type >= DUET_DTYPE_COUNT) return fail(DUET_BAD_TYPE, "%s: %d is not an element type", who, (int)type);
+    if (rank < 0 || rank > DUET_RANK_MAX)
+        return fail(DUET_BAD_SHAPE, "%s needs 0 <= rank <= %d, not %d", who, DUET_RANK_MAX, rank);
+    if (rank > 0 && !size) return fail(DUET_BAD_ARGUMENT, "%s: the sizes are null", who);
+    for (int a = 0; a < rank; a++)
+        if (size[a] < 0) return fail(DUET_BAD_SHAPE, "%s(%s) needs sizes >= 0", who, shape_text(text, type, rank, size));
+    if (overflows(type, rank, size))
+        return fail(DUET_BAD_SHAPE, "%s(%s): its bytes overflow", who, shape_text(text, type, rank, size));
+    return DUET_OK;
+}
+
+bool shape_broadcast(const shape *a, const shape *b, shape *out)
+{
+    shape r = { .rank = a->rank > b->rank ? a->rank : b->rank };
+    for (int i = 1; i <= r.rank; i++) { /* from the last axis */
+        int64_t x = i <= a->rank ? a->size[a->rank - i] : 1, y = i <= b->rank ? b->size[b->rank - i] : 1;
+        if (x != y && x != 1 && y != 1) return false;
+        r.size[r.rank - i] = x == 1 ? y : x;
+    }
+    *out = r;
+    return true;
+}
+
+char *shape_text(char text[SHAPE_TEXT], duet_dtype type, int rank, const int64_t *size)
+{
+    const char *name = (unsigned)type < DUET_DTYPE_COUNT ? dtypes[type].name : "?";
+    int n = snprintf(text, SHAPE_TEXT, "%s[", name);
+    for (int a = 0; a < rank && a < DUET_RANK_MAX; a++)
+        n += snprintf(text + n, SHAPE_TEXT - (size_t)n, a ? ",%lld" : "%lld", (long long)size[a]);
+    snprintf(text + n, SHAPE_TEXT - (size_t)n, "]");
+    return text;
+}
+
+void layout_dense(layout *l, duet_dtype type, int rank, const int64_t *size)
+{
+    layout r = { .type = type, .rank = rank };
+    int64_t stride = 1;
+    for (int a = rank; a-- > 0;) {
+        r.size[a] = size[a], r.stride[a] = stride;
+        stride *= size[a] ? size[a] : 1;
+    }
+    *l = r;
+}
+
+bool layout_is_dense(const layout *l)
+{
+    int64_t stride = 1;
+    if (layout_count(l) == 0) return true;
+    for (int a = l->rank; a-- > 0; stride *= l->size[a])
+        if (l->size[a] != 1 && l->stride[a] != stride) return false;
+    return true;
+}
+
+layout layout_broadcast(const layout *l, const shape *to)
+{
+    layout r = { .type = l->type, .rank = to->rank };
+    for (int i = 1; i <= to->rank; i++) { /* from the last axis */
+        int64_t size = to->size[to->rank - i];
+        r.size[to->rank - i] = size;
+        if (i <= l->rank && l->size[l->rank - i] == size) r.stride[to->rank - i] = l->stride[l->rank - i];
+    }
+    return r;
+}
+
+/* Does every layout go through axis a, then one step of axis r, as through one axis? */
+static bool walks_on(layout *const l[], int n, int r, int a)
+{
+    for (int k = 0; k < n; k++)
+        if (l[k]->stride[r] != l[k]->size[a] * l[k]->stride[a]) return false;
+    return true;
+}
+
+static void set_axis(layout *const l[], int n, int r, int64_t size, int a)
+{
+    for (int k = 0; k < n; k++) l[k]->size[r] = size, l[k]->stride[r] = a < 0 ? 1 : l[k]->stride[a];
+}
+
+/* Writes axis r <= a only after axis a was read, and nothing that depends on it twice: a layout may stand in l more than once. */
+void layout_collapse(layout *const l[], int n)
+{
+    if (n == 0) return;
+    int rank = 0;
+    const int64_t all = layout_count(l[0]);
+    for (int a = 0; a < l[0]->rank && all > 0; a++) {
+        int64_t size = l[0]->size[a];
+        if (size == 1) continue;
+        if (rank > 0 && walks_on(l, n, rank - 1, a)) set_axis(l, n, rank - 1, l[0]->size[rank - 1] * size, a);
+        else set_axis(l, n, rank++, size, a);
+    }
+    if (rank == 0) set_axis(l, n, rank++, all, -1); /* of one element, or of none */
+    for (int k = 0; k < n; k++) l[k]->rank = rank;
+}
+
+void layout_span(const layout *l, int64_t *low, int64_t *high)
+{
+    *low = 0, *high = layout_count(l) > 0;
+    for (int a = 0; a<l->rank && * high> 0; a++) {
+        int64_t reach = (l->size[a] - 1) * l->stride[a];
+        *(reach < 0 ? low : high) += reach;
+    }
+}

@@ -1,0 +1,48 @@
+/* status.c - the texts of failures. */
+#include "status.h"
+#include "thread.h"
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+
+duet_status fail(duet_status s, const char *format, ...)
+{
+    thread *t = thread_get();
+    char text[sizeof t->text]; /* apart from t->text, which may be among the arguments */
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    memcpy(t->text, text, sizeof text);
+    return s;
+}
+
+/* Does text begin with "file:line: "? Of a file whose name has no blank. */
+static bool has_place(const char *text)
+{
+    for (size_t i = strcspn(text, ": "); text[i] == ':'; i += 1 + strcspn(text + i + 1, ": ")) {
+        size_t digits = strspn(text + i + 1, "0123456789");
+        if (digits && !strncmp(text + i + 1 + digits, ": ", 2)) return true;
+    }
+    return false;
+}
+
+duet_status fail_at(duet_status s, const char *where)
+{
+    const char *text = thread_get()->text;
+    if (s == DUET_OK || !where || has_place(text)) return s;
+    size_t n = strlen(where);
+    if (!strncmp(text, where, n) && text[n] == ':') return s;
+    return fail(s, "%s: %s", where, text);
+}
+
+const char *duet_error(void) { return thread_get()->text; }
+
+const char *duet_status_text(duet_status s)
+{
+    static const char *const texts[] = {
+#define DUET_STATUS(name, text) text,
+#include <duet/status.def>
+    };
+    return (unsigned)s < DUET_STATUS_COUNT ? texts[s] : "not a status";
+}

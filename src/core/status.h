@@ -1,0 +1,19 @@
+/* status.h - how a call fails: one birthplace (fail), one way up (TRY), one text a thread. */
+#ifndef STATUS_H
+#define STATUS_H
+
+#include <duet/duet.h>
+
+/* Sets this thread's error text and returns s. Set a breakpoint here. */
+duet_status fail(duet_status s, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+
+/* Puts "where: " in front of the text, once: a text that already names a place keeps it. Returns s. */
+duet_status fail_at(duet_status s, const char *where) __attribute__((cold));
+
+#define TRY(call)                           \
+    do {                                    \
+        duet_status tried_ = (call);        \
+        if (__builtin_expect(tried_ != DUET_OK, 0)) return tried_; \
+    } while (0)
+
+#endif

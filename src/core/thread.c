@@ -1,0 +1,107 @@
+/* thread.c - what a thread has of its own: made at its first call, given up when it ends. */
+#include "thread.h"
+#include "status.h"
+#include "trace.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Thread_local thread *thread_mine __attribute__((tls_model("initial-exec")));
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static thread homeless;                                  /* for threads that found no memory; on queue 0 */
+static thread *threads = &homeless;
+static int on_queue[QUEUES]; /* how many threads are on it */
+static duet_counts gone;     /* of threads that have ended */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool has_key;
+static duet_place first_place;
+
+static void add_counts(duet_counts *sum, const duet_counts *c)
+{
+    uint64_t *to = (uint64_t *)sum; /* the struct is an array of them */
+    const uint64_t *from = (const uint64_t *)c;
+    for (size_t i = 0; i < sizeof *c / sizeof *from; i++) to[i] += __atomic_load_n(from + i, __ATOMIC_RELAXED);
+}
+
+static void thread_end(void *mine)
+{
+    thread *t = mine;
+    for (int r = 0; r < ROOMS; r++)
+        if (t->room[r] && t->leave[r]) t->leave[r](t->room[r]); /* it may still count and fail */
+    pthread_mutex_lock(&lock);
+    thread **p = &threads;
+    while (*p != t) p = &(*p)->next;
+    *p = t->next;
+    add_counts(&gone, &t->counted);
+    on_queue[t->queue]--;
+    pthread_mutex_unlock(&lock);
+    thread_mine = NULL;
+    free(t);
+}
+
+static duet_place place_of(const char *name)
+{
+    if (!name || !*name || !strcmp(name, "auto")) return DUET_AUTO;
+    if (!strcmp(name, "cpu")) return DUET_CPU;
+    if (!strcmp(name, "gpu")) return DUET_GPU;
+    TRACE("DUET_BACKEND=%s is none of cpu, gpu and auto: auto it is", name);
+    return DUET_AUTO;
+}
+
+static void begin(void)
+{
+    has_key = pthread_key_create(&key, thread_end) == 0;
+    first_place = homeless.place = place_of(getenv("DUET_BACKEND"));
+}
+
+/* The lowest of the least taken queues. */
+static int free_queue(void)
+{
+    int best = 0;
+    for (int q = 1; q < QUEUES; q++)
+        if (on_queue[q] < on_queue[best]) best = q;
+    return best;
+}
+
+thread *thread_new(void)
+{
+    pthread_once(&once, begin);
+    thread *t = calloc(1, sizeof *t);
+    if (!t || (has_key && pthread_setspecific(key, t) != 0)) {
+        free(t);
+        return thread_mine = &homeless;
+    }
+    pthread_mutex_lock(&lock);
+    t->place = first_place;
+    t->queue = free_queue();
+    on_queue[t->queue]++;
+    t->next = threads, threads = t;
+    pthread_mutex_unlock(&lock);
+    return thread_mine = t;
+}
+
+duet_counts duet_stats(void)
+{
+    pthread_mutex_lock(&lock);
+    duet_counts sum = gone;
+    for (const thread *t = threads; t; t = t->next) add_counts(&sum, &t->counted);
+    pthread_mutex_unlock(&lock);
+    return sum;
+}
+
+duet_scope duet_scope_open(duet_place place)
+{
+    thread *t = thread_get();
+    duet_scope s = { .on = 1, .before = (int)t->place };
+    if ((unsigned)place <= DUET_GPU) t->place = place;
+    else fail(DUET_BAD_ARGUMENT, "DUET_ON: %d is not a place", (int)place);
+    return s;
+}
+
+void duet_scope_close(duet_scope *s)
+{
+    if (s) thread_get()->place = (duet_place)s->before;
+}

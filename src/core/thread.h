@@ -1,0 +1,39 @@
+/* thread.h - what a thread has of its own, behind one pointer. */
+#ifndef THREAD_H
+#define THREAD_H
+
+#include <duet/duet.h>
+
+#define QUEUES 64 /* queues a machine has; threads beyond that share */
+
+/* What upper floors keep in a thread; each has its own destructor, run when the thread ends. */
+enum room { ROOM_ARENA, ROOM_PLANS, ROOMS };
+
+typedef struct thread {
+    char        text[1024]; /* of the last error */
+    duet_place  place;      /* the innermost DUET_ON, or that of the environment */
+    int         queue;      /* its queue on every machine: 0 .. QUEUES - 1 */
+    duet_counts counted;    /* read by other threads, written by this one alone */
+    void       *room[ROOMS];
+    void      (*leave[ROOMS])(void *);
+    struct thread *next;    /* all threads, for duet_stats */
+} thread;
+
+extern _Thread_local thread *thread_mine __attribute__((tls_model("initial-exec")));
+thread *thread_new(void) __attribute__((cold)); /* never NULL: without memory, one that all such threads share */
+
+static inline thread *thread_get(void)
+{
+    thread *t = thread_mine;
+    return __builtin_expect(t != NULL, 1) ? t : thread_new();
+}
+
+/* Counts one event, or several, for duet_stats. */
+#define COUNT(field)      COUNT_N(field, 1)
+#define COUNT_N(field, n) count_up(&thread_get()->counted.field, (uint64_t)(n))
+static inline void count_up(uint64_t *c, uint64_t n)
+{
+    __atomic_store_n(c, __atomic_load_n(c, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+#endif

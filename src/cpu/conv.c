@@ -1,0 +1,46 @@
+/* conv.c - convolution: oneDNN where it takes the step, else im2col and OpenBLAS. */
+#include "conv.h"
+#include "dtype.h"
+
+conv conv_of(const step *s)
+{
+    const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size, *y = s->out[0].at.size;
+    return (conv){ .n = x[0], .c = x[1], .h = x[2], .w = x[3], .m = w[0], .kh = w[2], .kw = w[3], .oh = y[2], .ow = y[3],
+                   .stride = { s->attr[0], s->attr[1] }, .pad = { s->attr[2], s->attr[3] }, .flip = s->attr[4] != 0 };
+}
+
+/* The last element of each filter becomes its first. */
+static const char *turn(layout *l, const char *p)
+{
+    for (int a = 2; a < 4; a++) {
+        p += (l->size[a] - 1) * l->stride[a] * (int64_t)dtypes[l->type].bytes;
+        l->stride[a] = -l->stride[a];
+    }
+    return p;
+}
+
+duet_status conv_filters(const step *s, const frame *f, const void **p, void **copy)
+{
+    layout      l = s->in[1].at, dense;
+    const char *from = address(f, &s->in[1]);
+    *p = from, *copy = NULL;
+    if (s->attr[4] == 0 && layout_is_dense(&l)) return DUET_OK;
+    if (s->attr[4] != 0) from = turn(&l, from);
+    layout_dense(&dense, l.type, 4, l.size);
+    TRY(scratch_take((size_t)layout_count(&l) * dtypes[l.type].bytes, f, copy));
+    *p = *copy;
+    return copy_elements(*copy, &dense, from, &l);
+}
+
+static duet_status im2col(const step *s, const frame *f)
+{
+    return s->out[0].at.type == DUET_F32 ? run_im2col_f32(s, f) : run_im2col_f64(s, f);
+}
+
+duet_status run_conv(const step *s, const frame *f)
+{
+    bool done = false;
+    if (layout_count(&s->out[0].at) == 0) return DUET_OK;
+    TRY(onednn_conv(s, f, &done));
+    return done ? DUET_OK : im2col(s, f);
+}

@@ -1,0 +1,25 @@
+/* conv.h - the convolution of a step in plain numbers, and who computes it. */
+#ifndef CONV_H
+#define CONV_H
+
+#include "table.h"
+
+typedef struct conv {
+    int64_t n, c, h, w, m, kh, kw, oh, ow;
+    int64_t stride[2], pad[2];
+    bool    flip;
+} conv;
+
+conv conv_of(const step *s);
+
+/* The filters dense, turned if the step says so: the operand itself, or a copy that the caller gives back by scratch_give. */
+duet_status conv_filters(const step *s, const frame *f, const void **p, void **copy);
+
+/* oneDNN, where the build found it. done: false when it declines this step, which is then untouched. */
+duet_status onednn_conv(const step *s, const frame *f, bool *done);
+void        onednn_forget(step *s);
+const char *onednn_version(void); /* or why there is none */
+
+run_function run_im2col_f32, run_im2col_f64;
+
+#endif

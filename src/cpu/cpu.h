@@ -1,0 +1,16 @@
+/* cpu.h - the machine that is always there. */
+#ifndef CPU_H
+#define CPU_H
+
+#include "backend.h"
+
+extern const machine cpu_machine;
+
+/* The best instruction set that the processor has and DUET_ISA (portable, avx2, avx512) allows. Chosen when first needed, and again
+ * when this is called: no step may run meanwhile. Returns its name. Results do not depend on it. */
+const char *cpu_choose_isa(void);
+
+/* Work that one thread does in less seconds is not shared between threads. */
+extern double cpu_serial_seconds;
+
+#endif

@@ -1,0 +1,112 @@
+/* matmul_tmpl.c - products: one call of CBLAS, after operands that it cannot walk were copied. */
+#include "blas.h"
+#include "table.h"
+#include <limits.h>
+
+/* A matrix as CBLAS takes it: rows `ld` apart, of the matrix or of its transpose. */
+typedef struct factor {
+    const T *p;
+    int      rows, cols, ld;
+    bool     turned;
+    void    *copy;
+} factor;
+
+typedef struct product {
+    factor  a, b;
+    int     m, n, k;
+    T       alpha, beta;
+    T      *out;
+    const operand *addend; /* NULL: none */
+} product;
+
+/* Can `lines` lines of `length` elements be walked with unit stride in the line? */
+static bool lines_walk(int64_t lines, int64_t length, int64_t apart, int64_t step, int *ld)
+{
+    int64_t d = lines <= 1 ? length : apart;
+    if (d < 1) d = 1;
+    if ((length > 1 && step != 1) || (lines > 1 && apart < (length > 1 ? length : 1)) || d > INT_MAX) return false;
+    *ld = (int)d;
+    return true;
+}
+
+static bool walks(factor *r, const layout *l)
+{
+    if (lines_walk(l->size[0], l->size[1], l->stride[0], l->stride[1], &r->ld)) return true;
+    return r->turned = lines_walk(l->size[1], l->size[0], l->stride[1], l->stride[0], &r->ld);
+}
+
+static duet_status factor_open(factor *r, const operand *o, const frame *f)
+{
+    *r = (factor){ .p = address(f, o), .rows = (int)o->at.size[0], .cols = (int)o->at.size[1] };
+    if (walks(r, &o->at)) return DUET_OK;
+    TRY(scratch_copy(o, f, &r->copy));
+    r->p = r->copy, r->ld = r->cols;
+    return DUET_OK;
+}
+
+/* y = alpha op(a) x + beta y, where op(a) is a or its transpose. */
+static void matrix_vector(const factor *a, bool transposed, T alpha, const T *x, int x_apart, T beta, T *y)
+{
+    int  rows = a->turned ? a->cols : a->rows, cols = a->turned ? a->rows : a->cols;
+    bool trans = transposed != a->turned;
+    if (beta == 0) memset(y, 0, (size_t)(trans ? cols : rows) * sizeof(T));
+    BLAS(gemv)(CblasRowMajor, trans ? CblasTrans : CblasNoTrans, rows, cols, alpha, a->p, a->ld, x, x_apart, beta, y, 1);
+}
+
+/* A matrix of one row or column is a vector: how far its elements stand apart. */
+static int apart(const factor *v)
+{
+    bool row = v->rows == 1;
+    return row == v->turned ? v->ld : 1;
+}
+
+static void multiply(const product *p, T alpha, T beta, T *out)
+{
+    if (p->n == 1) matrix_vector(&p->a, false, alpha, p->b.p, apart(&p->b), beta, out);
+    else if (p->m == 1) matrix_vector(&p->b, true, alpha, p->a.p, apart(&p->a), beta, out);
+    else
+        BLAS(gemm)(CblasRowMajor, p->a.turned ? CblasTrans : CblasNoTrans, p->b.turned ? CblasTrans : CblasNoTrans, p->m, p->n, p->k,
+                   alpha, p->a.p, p->a.ld, p->b.p, p->b.ld, beta, out, p->n);
+}
+
+/* BLAS skips what is multiplied by 0; here NaN and infinity show. */
+static duet_status multiply_plainly(const product *p, const frame *f)
+{
+    const size_t bytes = (size_t)p->m * (size_t)p->n * sizeof(T);
+    void        *room;
+    TRY(scratch_take(bytes, f, &room));
+    T *ab = room;
+    if (p->k > 0) multiply(p, 1, 0, ab);
+    else memset(ab, 0, bytes);
+    const layout *l = p->addend ? &p->addend->at : NULL;
+    const T      *c = p->addend ? address(f, p->addend) : NULL;
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            T x = p->alpha * ab[i * p->n + j];
+            p->out[i * p->n + j] = c ? x + p->beta * c[i * l->stride[0] + j * l->stride[1]] : x;
+        }
+    scratch_give(room);
+    return DUET_OK;
+}
+
+static duet_status multiply_onto(const product *p, const step *s, const frame *f)
+{
+    if (p->k == 0 || p->alpha == 0 || (p->addend && p->beta == 0)) return multiply_plainly(p, f);
+    if (p->addend && !(address(f, p->addend) == p->out && layout_is_dense(&p->addend->at)))
+        TRY(copy_elements(p->out, &s->out[0].at, address(f, p->addend), &p->addend->at));
+    multiply(p, p->alpha, p->addend ? p->beta : 0, p->out);
+    return DUET_OK;
+}
+
+duet_status TYPED(run_matmul)(const step *s, const frame *f)
+{
+    product p = { .m = (int)s->out[0].at.size[0], .n = (int)s->out[0].at.size[1], .k = (int)s->in[0].at.size[1],
+                  .alpha = s->nums > 0 ? (T)f->num[s->num[0]] : 1, .beta = s->nums > 1 ? (T)f->num[s->num[1]] : 1,
+                  .out = address(f, &s->out[0]), .addend = s->ins > 2 ? &s->in[2] : NULL };
+    if (p.m == 0 || p.n == 0) return DUET_OK;
+    duet_status r = factor_open(&p.a, &s->in[0], f);
+    if (r == DUET_OK) r = factor_open(&p.b, &s->in[1], f);
+    if (r == DUET_OK) r = multiply_onto(&p, s, f);
+    scratch_give(p.a.copy), scratch_give(p.b.copy);
+    return r;
+}

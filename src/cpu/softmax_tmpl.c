@@ -1,0 +1,119 @@
+/* softmax_tmpl.c - softmax and log_softmax along the last axis, in the order of core/fold.h. */
+#include "table.h"
+#include "threads.h"
+#include "tree.h"
+#include "walk.h"
+
+#define DUET_FOLD1(name, start, take, join, finish, ...) FOLD_OF(name, take, join, finish)
+#include <duet/ops.def>
+
+/* In place, over some rows of n elements that stand one after the other. */
+typedef struct rows {
+    T      *at;
+    int64_t count, n;
+    bool    log;
+} rows;
+
+/* The maximum is the same in any order. */
+static T max_of(const T *x, int64_t n)
+{
+    T a[16];
+    for (int l = 0; l < 16; l++) a[l] = -INF;
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int l = 0; l < 16; l++) a[l] = max_take(a[l], x[i + l], 0);
+    for (; i < n; i++) a[0] = max_take(a[0], x[i], 0);
+    for (int l = 1; l < 16; l++) a[0] = max_join(a[0], a[l]);
+    return a[0];
+}
+
+static void subtract_max(T *x, int64_t n)
+{
+    const T m = max_of(x, n);
+    for (int64_t i = 0; i < n; i++) x[i] = x[i] - m;
+}
+
+static void exp_of(T *e, const T *t, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) e[i] = FN(exp)(t[i]);
+}
+
+static void finish_row(T *t, int64_t n, T s, bool log)
+{
+    const T by = log ? FN(log)(s) : s;
+    if (log)
+        for (int64_t i = 0; i < n; i++) t[i] = t[i] - by;
+    else
+        for (int64_t i = 0; i < n; i++) t[i] = t[i] / by;
+}
+
+/* The sum of exp(t), which softmax leaves in t. */
+static T sum_of_row(T *t, int64_t n, bool log)
+{
+    T    room[FOLD_BLOCK];
+    tree tr;
+    tr.width = 1, tr.count = 0;
+    for (int64_t i = 0; i < n; i += FOLD_BLOCK) {
+        int64_t some = SMALLER(FOLD_BLOCK, n - i);
+        T      *e = log ? room : t + i;
+        exp_of(e, t + i, some);
+        T s = block_of(sum_take, sum_join, -K(0), e, e, some);
+        tree_add(sum_join, &tr, &s);
+    }
+    return *tree_root(sum_join, &tr);
+}
+
+/* Rows that are short share a vector loop for their exponentials. */
+static void short_rows(const rows *r)
+{
+    T  room[FOLD_BLOCK];
+    T *e = r->log ? room : r->at;
+    exp_of(e, r->at, r->count * r->n);
+    for (int64_t i = 0; i < r->count; i++, e += r->n) {
+        T s = block_of(sum_take, sum_join, -K(0), e, e, r->n);
+        finish_row(r->at + i * r->n, r->n, s, r->log);
+    }
+}
+
+static void some_rows(const rows *r)
+{
+    for (int64_t i = 0; i < r->count; i++) subtract_max(r->at + i * r->n, r->n);
+    if (r->n <= FOLD_BLOCK / 8) {
+        short_rows(r);
+        return;
+    }
+    for (int64_t i = 0; i < r->count; i++) {
+        T *t = r->at + i * r->n;
+        finish_row(t, r->n, sum_of_row(t, r->n, r->log), r->log);
+    }
+}
+
+/* Rows from .. to - 1, a few at a time. */
+static void softmax_rows(const step *s, const frame *f, int64_t from, int64_t to)
+{
+    const layout *in = &s->in[0].at;
+    const T      *x = address(f, &s->in[0]);
+    T            *out = address(f, &s->out[0]);
+    const int64_t n = row_length(in), few = n < 512 ? 512 / n : 1;
+    for (int64_t row = from; row < to; row += few) {
+        rows r = { out + row * n, SMALLER(few, to - row), n, s->kernel == OP_log_softmax };
+        if (x != out) run_in(r.at, x, in, row * n, r.count * n);
+        some_rows(&r);
+    }
+}
+
+duet_status NAME(run_softmax)(const step *s, const frame *f)
+{
+    const int64_t count = layout_count(&s->out[0].at);
+    if (count == 0) return DUET_OK;
+    const int64_t n_rows = count / row_length(&s->out[0].at);
+    int           threads = threads_for((double)count * (SECONDS_PER_FUNCTION + 4 * SECONDS_PER_ROUNDED));
+    if (threads > n_rows) threads = (int)n_rows;
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        int t = omp_get_thread_num(), team = omp_get_num_threads();
+        softmax_rows(s, f, part_of(n_rows, t, team), part_of(n_rows, t + 1, team));
+    }
+    return DUET_OK;
+}

@@ -1,0 +1,30 @@
+/* threads.h - how many threads a piece of work is worth, and how it is cut. */
+#ifndef THREADS_H
+#define THREADS_H
+
+#include "cpu.h"
+#include <omp.h>
+
+/* What one thread does, in seconds: rough, for the choice of threads and of machine alone. */
+#define SECONDS_PER_BYTE     1e-10 /* of memory gone through */
+#define SECONDS_PER_ROUNDED  1e-10 /* one element through an operator that rounds once, */
+#define SECONDS_PER_FUNCTION 1e-9  /* and through a function such as exp */
+#define SECONDS_PER_FLOP     5e-11 /* of a product or a convolution */
+#define SECONDS_PER_STEP     2e-7
+
+/* 1 inside of a parallel region of the caller's; each thread gets half of what is worth sharing, at least. */
+static inline int threads_for(double seconds)
+{
+    if (seconds <= cpu_serial_seconds || omp_in_parallel()) return 1;
+    int    most = omp_get_max_threads();
+    double worth = 2 * seconds / (cpu_serial_seconds + 1e-12);
+    return worth < most ? (int)worth : most;
+}
+
+/* The first item of part t when n items are cut into `parts` parts. */
+static inline int64_t part_of(int64_t n, int t, int parts)
+{
+    return n / parts * t + (n % parts < t ? n % parts : t);
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* duet.c - the roof: the only file that knows all machines. */
+#include "backend.h"
+#include "cpu.h"
+#include "gpu.h"
+#include "status.h"
+#include "thread.h"
+
+const machine *const machines[SIDES] = { [HOST] = &cpu_machine, [DEVICE] = &gpu_machine };
+
+void duet_info(FILE *out)
+{
+    if (!out) return;
+    fprintf(out, "duet %s\n", DUET_VERSION);
+    for (int side = 0; side < SIDES; side++) machines[side]->info(out);
+}
+
+void *duet_stream(void)
+{
+    const machine *gpu = machines[DEVICE];
+    const char    *why = gpu->absent();
+    if (why) return fail(DUET_NO_DEVICE, "duet_stream: the gpu cannot be used: %s", why), NULL;
+    return gpu->stream(thread_get()->queue);
+}
+
+duet_status duet_synchronize(void)
+{
+    const machine *gpu = machines[DEVICE];
+    if (gpu->absent()) return DUET_OK;
+    COUNT(synchronisations);
+    return gpu->sync(thread_get()->queue);
+}

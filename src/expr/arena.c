@@ -1,0 +1,268 @@
+/* arena.c - room for formulas: handles, roots, spending, popping. */
+#define _GNU_SOURCE
+#include "arena.h"
+#include "status.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define LIMIT_DEFAULT ((size_t)64 << 20)
+#define LEAF_WORDS    (2 + 4 * DUET_RANK_MAX)
+#define TEXT_WORDS    (sizeof(((thread *)0)->text) / 4)
+
+static atomic_uint_fast64_t ranges = 1; /* 0 is for handles without a node; the top half for held ones is far away */
+
+static void arena_unmap(arena *a)
+{
+    if (a->mapped) munmap(a->nodes, a->mapped);
+    a->nodes = NULL, a->mapped = 0;
+}
+
+static void arena_free(void *p)
+{
+    arena *a = p;
+    if (!a) return;
+    arena_free(a->scratch);
+    arena_unmap(a);
+    free(a);
+}
+
+/* Address space for `limit` bytes, half for nodes, half for words. Pages are taken as they are used. */
+static bool arena_map(arena *a)
+{
+    size_t half = a->limit / 2;
+    void *p = mmap(NULL, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return false;
+    a->mapped = 2 * half;
+    a->nodes = p, a->count_max = (uint32_t)(half / sizeof(node));
+    a->words = (uint32_t *)((char *)p + half), a->length_max = (uint32_t)(half / sizeof(uint32_t));
+    return true;
+}
+
+static arena *arena_new(size_t limit)
+{
+    arena *a = calloc(1, sizeof *a);
+    if (!a) return NULL;
+    a->limit = limit;
+    if (arena_map(a)) return a;
+    free(a);
+    return NULL;
+}
+
+static __attribute__((noinline, cold)) arena *arena_first(thread *t)
+{
+    arena *a = arena_new(LIMIT_DEFAULT);
+    if (!a) return fail(DUET_NO_MEMORY, "no memory for formulas"), NULL;
+    t->room[ROOM_ARENA] = a, t->leave[ROOM_ARENA] = arena_free;
+    return a;
+}
+
+arena *arena_mine(void)
+{
+    thread *t = thread_get();
+    arena *a = t->room[ROOM_ARENA];
+    return __builtin_expect(a != NULL, 1) ? a : arena_first(t);
+}
+
+void arena_clear(arena *a) { a->count = a->length = a->roots = a->last_leaf = 0, a->mixed = false; }
+
+arena *arena_scratch(arena *a)
+{
+    if (a->scratch && a->scratch->limit != a->limit) arena_free(a->scratch), a->scratch = NULL;
+    if (!a->scratch) a->scratch = arena_new(a->limit);
+    if (a->scratch) arena_clear(a->scratch);
+    else fail(DUET_NO_MEMORY, "no memory for formulas");
+    return a->scratch;
+}
+
+duet_status duet_arena_limit(size_t bytes)
+{
+    if (bytes < 4096) return fail(DUET_BAD_ARGUMENT, "duet_arena_limit(%zu) needs bytes >= 4096", bytes);
+    arena *a = arena_mine();
+    if (!a) return DUET_NO_MEMORY;
+    if (a->count) return fail(DUET_BAD_ARGUMENT, "duet_arena_limit: this thread has %u formulas unevaluated", a->roots);
+    size_t before = a->limit;
+    arena_unmap(a);
+    a->limit = bytes / 4096 * 4096;
+    if (arena_map(a)) return DUET_OK;
+    a->limit = before;
+    if (!arena_map(a)) thread_get()->room[ROOM_ARENA] = NULL, arena_free(a);
+    return fail(DUET_NO_MEMORY, "duet_arena_limit: no address space for %zu bytes", bytes);
+}
+
+/* ---- handles ---- */
+
+static node *search(arena *a, uint64_t serial)
+{
+    uint32_t low = 0, high = a->count;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (a->nodes[mid].serial < serial) low = mid + 1;
+        else high = mid;
+    }
+    return low < a->count && a->nodes[low].serial == serial ? &a->nodes[low] : NULL;
+}
+
+static const char *spent_at(const arena *a, uint64_t serial)
+{
+    for (uint32_t i = 0; i < SPENDINGS && i < a->spendings; i++) {
+        const spending *s = &a->spent[(a->spendings - 1 - i) % SPENDINGS];
+        if (s->low <= serial && serial <= s->high) return s->site;
+    }
+    return NULL;
+}
+
+static bool is_mine(const arena *a, uint64_t serial)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->nodes[i].serial >> 32 == serial >> 32) return true;
+    return serial >> 32 == a->last >> 32 || spent_at(a, serial);
+}
+
+static __attribute__((noinline, cold)) node *not_found(arena *a, duet_expr e, const char *what, duet_status *why)
+{
+    if (e.serial == 0) *why = fail(DUET_BAD_ARGUMENT, "%s is no formula", what);
+    else if (e.serial < DUET_STATUS_COUNT) *why = (duet_status)e.serial; /* its text was set when it failed */
+    else if (!is_mine(a, e.serial)) *why = fail(DUET_FOREIGN, "%s was built by another thread", what);
+    else {
+        const char *site = spent_at(a, e.serial);
+        *why = fail(DUET_SPENT, "%s was already evaluated or dropped%s%s", what, site ? " at " : "", site ? site : "");
+    }
+    return NULL;
+}
+
+node *arena_look(arena *a, uint64_t serial)
+{
+    uint64_t i = serial - (a->next - a->count);
+    return __builtin_expect(i < a->count && a->nodes[i].serial == serial, 1) ? &a->nodes[i] : search(a, serial);
+}
+
+node *arena_find(arena *a, duet_expr e, const char *what, duet_status *why)
+{
+    node *n = arena_look(a, e.serial);
+    if (__builtin_expect(!n || n->flags & NODE_SPENT, 0)) return not_found(a, e, what, why);
+    return n;
+}
+
+static const char *oldest_site(const arena *a)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->nodes[i].site) return a->nodes[i].site;
+    return "an unknown place";
+}
+
+static __attribute__((noinline, cold)) bool refill(arena *a)
+{
+    if (a->count == a->count_max || a->length + LEAF_WORDS + TEXT_WORDS > a->length_max) {
+        fail(DUET_ARENA_FULL, "%u formulas wait unevaluated, the oldest from %s; they fill the limit of %zu bytes", a->roots,
+             oldest_site(a), a->limit);
+        return false;
+    }
+    uint64_t range = atomic_fetch_add(&ranges, 1);
+    a->next = range << 32, a->last = a->next + (SERIAL_FIRST - 1);
+    return true;
+}
+
+node *arena_push(arena *a, enum op op, const char *site)
+{
+    bool full = a->count == a->count_max || a->length + LEAF_WORDS + TEXT_WORDS > a->length_max || a->next == a->last;
+    if (__builtin_expect(full, 0) && !refill(a)) return NULL;
+    node *n = &a->nodes[a->count];
+    n->serial = a->next++;
+    n->op = (uint8_t)op, n->flags = NODE_ROOT, n->rank = 0;
+    n->word = a->length, n->first = a->count++;
+    n->back[0] = n->back[1] = n->back[2] = 0;
+    n->site = site;
+    a->roots++;
+    return n;
+}
+
+/* ---- spending ---- */
+
+static void note_spending(arena *a, const node *n, const char *site)
+{
+    a->spent[a->spendings++ % SPENDINGS] = (spending){ a->nodes[n->first].serial, n->serial, site };
+}
+
+/* Marks all that n is made of. Operands stand before their operator, so one pass downwards meets every mark. */
+static void mark_spent(arena *a, uint32_t root)
+{
+    uint32_t first = a->nodes[root].first;
+    a->nodes[root].flags |= NODE_SPENT;
+    for (uint32_t i = root + 1; i-- > first;) {
+        const node *n = &a->nodes[i];
+        if (n->flags & NODE_SPENT)
+            for (int k = 0; k < 3 && n->back[k]; k++) a->nodes[i - n->back[k]].flags |= NODE_SPENT;
+    }
+}
+
+/* What is spent and has nothing above it can be part of no live formula. */
+static void pop(arena *a)
+{
+    while (a->count && a->nodes[a->count - 1].flags & NODE_SPENT) a->count--;
+    a->length = a->nodes[a->count].word;
+    while (a->last_leaf > a->count) {
+        const node *leaf = &a->nodes[a->last_leaf - 1];
+        a->last_leaf = leaf->before ? a->last_leaf - leaf->before : 0;
+    }
+    a->mixed = a->count > 0;
+}
+
+void arena_spend(arena *a, node *n, const char *site)
+{
+    note_spending(a, n, site);
+    consume(a, n);
+    if (!a->roots) {
+        arena_clear(a);
+        return;
+    }
+    mark_spent(a, (uint32_t)(n - a->nodes));
+    pop(a);
+}
+
+/* ---- copying ---- */
+
+/* Which nodes below src[root] belong to it, by marks in moved[]: 1. */
+static void mark_moved(const node *src, uint32_t root, uint32_t *moved)
+{
+    moved[root] = 1;
+    for (uint32_t i = root + 1; i-- > src[root].first;)
+        if (moved[i] && src[i].op != OP_NUMBER)
+            for (int k = 0; k < 3 && src[i].back[k]; k++) moved[i - src[i].back[k]] = 1;
+}
+
+static node *copy_node(arena *to, const node *src, const uint32_t *words, uint32_t i, const uint32_t *moved)
+{
+    const node *n = &src[i];
+    node *c = arena_push(to, (enum op)n->op, n->site);
+    if (!c) return NULL;
+    uint32_t at = (uint32_t)(c - to->nodes);
+    c->type = n->type, c->rank = n->rank, c->flags |= n->flags & (NODE_WEAK | NODE_FAILED | NODE_DENSE);
+    memcpy(c->attr, n->attr, sizeof c->attr);
+    memcpy(c->size, n->size, sizeof c->size);
+    for (int k = 0; k < 3 && n->back[k] && n->op != OP_NUMBER; k++) {
+        uint32_t x = moved[i - n->back[k]] - 1;
+        c->back[k] = at - x;
+        if (to->nodes[x].first < c->first) c->first = to->nodes[x].first;
+        consume(to, &to->nodes[x]);
+    }
+    words_put(to, c, words + n->word);
+    return c;
+}
+
+node *arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root)
+{
+    uint32_t *moved = calloc(root + 1, sizeof *moved);
+    if (!moved) return fail(DUET_NO_MEMORY, "no memory to copy a formula of %u parts", root + 1), NULL;
+    mark_moved(src, root, moved);
+    node *c = NULL;
+    for (uint32_t i = src[root].first; i <= root; i++) {
+        if (!moved[i]) continue;
+        c = copy_node(to, src, words, i, moved);
+        if (!c) break;
+        moved[i] = (uint32_t)(c - to->nodes) + 1;
+    }
+    free(moved);
+    return c;
+}

@@ -1,0 +1,82 @@
+/* arena.h - where a thread's formulas stand until they are spent. Private to src/expr. */
+#ifndef ARENA_H
+#define ARENA_H
+
+#include "expr.h"
+
+/* A handle is the serial number of its node. Serials rise through an arena and are never used again in the process: a thread draws
+ * them from ranges of 2^32 that it has to itself. So one comparison tells a live handle from all others. */
+#define SERIAL_HELD  (1ull << 63) /* a held formula: slot and generation follow */
+#define SERIAL_FIRST (1ull << 32) /* below: no formula (0), or a failure that found no room for a node (its status) */
+
+/* Flags: FAILED: attr[0] is the status, attr[1] the length of its text in words. DENSE: a matrix without gaps. */
+enum { NODE_FAILED = 8, NODE_DENSE = 16 };
+
+typedef struct spending {
+    uint64_t low, high; /* serials */
+    const char *site;
+} spending;
+#define SPENDINGS 32
+
+typedef struct arena {
+    node *nodes;
+    uint32_t *words;
+    uint32_t count, length; /* of both, in use */
+    uint32_t count_max, length_max;
+    uint32_t roots;
+    uint32_t last_leaf;  /* one past the latest leaf, 0 when there is none */
+    bool mixed;          /* a spent or failed part may lie between live ones */
+    uint64_t next, last; /* serials: the next one, and the end of the range */
+    size_t limit, mapped;
+    spending spent[SPENDINGS]; /* the latest, in a ring */
+    uint32_t spendings;
+    struct arena *scratch; /* where a formula that does not stand alone is copied in order */
+} arena;
+
+arena *arena_mine(void); /* NULL: no memory */
+void arena_clear(arena *a);
+arena *arena_scratch(arena *a); /* cleared; NULL: no memory */
+
+/* The node that e names in this thread's arena, or NULL with the thread's text saying why not, and *why the status. what: how to
+ * call it there, as "duet_add: the first operand". */
+node *arena_find(arena *a, duet_expr e, const char *what, duet_status *why);
+
+/* The same whether spent or not, and silent. */
+node *arena_look(arena *a, uint64_t serial);
+
+/* A new node on top: a root, with its serial, op and site; its word is where the next words go. NULL: no room, text is set. */
+node *arena_push(arena *a, enum op op, const char *site);
+
+static inline void put(arena *a, uint32_t word) { a->words[a->length++] = word; }
+static inline duet_expr handle_of(const node *n) { return (duet_expr){ n->serial }; }
+static inline void consume(arena *a, node *n) { a->roots -= n->flags & NODE_ROOT, n->flags &= (uint8_t)~NODE_ROOT; }
+
+/* Ends the formula at n: no node below it can be named again; its room is used again as soon as nothing lies above. */
+void arena_spend(arena *a, node *n, const char *site);
+
+/* The formula below src[root], in post-order without strangers, on top of `to`. NULL: no room. */
+node *arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root);
+
+/* Appends the words of a node that stands on top of a. like: those of the node it copies, or NULL. */
+void words_put(arena *a, node *n, const uint32_t *like);
+
+/* How many attributes an operator has in its node. */
+int attrs_of(enum op op);
+
+/* A failed formula above those operands that were found. Its text is this thread's. NULL: no room. */
+node *push_failure(arena *a, int operands, node *const x[], duet_status s, const char *site);
+
+/* What formula_of and the operators need of held formulas: the nodes of e, or NULL with *why. */
+const node *held_find(duet_expr e, const char *what, duet_status *why, uint32_t *root, const uint32_t **words, uint32_t *length);
+duet_status held_drop(duet_expr e, const char *site);
+
+/* The result's rank, sizes and attributes (as in backend.h) of an operator other than element by element, from its row.
+ * attr: the options as given. */
+enum fold_how { FOLD_ALL, FOLD_AXIS, FOLD_KEEP };
+duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum fold_how how, node *out);
+duet_status rule_def(enum op op, const node *x, const node *y, const int32_t *attr, node *out);
+
+/* A map row over numbers alone, in f64. */
+double fold_numbers(enum op op, double x, double y, double z);
+
+#endif

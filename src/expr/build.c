@@ -1,0 +1,437 @@
+/* build.c - the operators: they find their operands, settle type and shape, and append a node. */
+#include "arena.h"
+#include "status.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- words: the key of the plan cache ---- */
+
+enum number_class number_class(duet_dtype type, double x)
+{
+    if (x == 0) return NUMBER_ZERO;
+    if (x == 1) return NUMBER_ONE;
+    if (x == -1) return NUMBER_MINUS_ONE;
+    int e;
+    if (fabs(frexp(x, &e)) != 0.5) return NUMBER_OTHER;
+    int most = type == DUET_F32 ? 126 : 1022;
+    return -most <= e - 1 && e - 1 <= most ? NUMBER_POWER : NUMBER_OTHER;
+}
+
+int attrs_of(enum op op)
+{
+    switch (op) {
+#define DUET_FOLD1(name, ...) case OP_##name:
+#define DUET_FOLD2            DUET_FOLD1
+#include <duet/ops.def>
+        return 2;
+    case OP_conv2d:
+    case OP_convolve2d: return 4;
+    case OP_max_pool2d:
+    case OP_avg_pool2d: return 6;
+    case OP_HOLE:
+    case OP_HOLE_NUMBER: return 1;
+    default: return 0;
+    }
+}
+
+/* The distance back to the latest of the last few leaves that names the same matrix; 0: none. */
+static uint32_t same_leaf(const arena *a, const node *n)
+{
+    const node *p = n;
+    for (int tries = 0; tries < 16 && p->before; tries++) {
+        p -= p->before;
+        if (p->matrix == n->matrix && p->matrix_serial == n->matrix_serial) return (uint32_t)(n - p);
+    }
+    (void)a;
+    return 0;
+}
+
+static void put64(arena *a, int64_t x) { memcpy(a->words + a->length, &x, 8), a->length += 2; }
+
+static void leaf_words(arena *a, node *n, const uint32_t *like)
+{
+    uint32_t at = (uint32_t)(n - a->nodes);
+    n->before = a->last_leaf ? at + 1 - a->last_leaf : 0;
+    a->last_leaf = at + 1;
+    put(a, same_leaf(a, n));
+    bool dense = n->flags & NODE_DENSE;
+    for (int i = 0; i < n->rank; i++) put64(a, n->size[i]);
+    for (int i = 0; i < n->rank && !dense; i++) {
+        if (like) put(a, like[2 + 2 * (n->rank + i)]), put(a, like[3 + 2 * (n->rank + i)]);
+        else put64(a, n->matrix->at.stride[i]);
+    }
+}
+
+void words_put(arena *a, node *n, const uint32_t *like)
+{
+    n->word = a->length;
+    uint32_t class = n->op == OP_NUMBER ? number_class(DUET_F32, n->number) : 0;
+    put(a, n->op | (uint32_t)n->type << 8 | (uint32_t)n->rank << 16 | (n->flags & (NODE_WEAK | NODE_DENSE)) << 20 | class << 28);
+    if (n->op == OP_LEAF) {
+        leaf_words(a, n, like);
+    } else if (n->op != OP_NUMBER) {
+        for (int k = 0; k < 3 && n->back[k]; k++) put(a, n->back[k]);
+        int attrs = n->flags & NODE_FAILED ? 0 : attrs_of((enum op)n->op);
+        for (int k = 0; k < attrs; k++) put(a, (uint32_t)n->attr[k]);
+    }
+    for (int k = 0; n->flags & NODE_FAILED && k < n->attr[1]; k++) put(a, like[a->length - n->word]);
+}
+
+/* ---- leaves ---- */
+
+static duet_expr no_room(duet_status s) { return (duet_expr){ (uint64_t)s }; }
+
+static duet_expr full(void) { return no_room(DUET_ARENA_FULL); }
+
+static node *push_number(arena *a, double x)
+{
+    node *n = arena_push(a, OP_NUMBER, NULL);
+    if (!n) return NULL;
+    n->type = DUET_F64, n->flags |= NODE_WEAK, n->number = x;
+    words_put(a, n, NULL);
+    return n;
+}
+
+duet_expr duet_of_expr(duet_expr e) { return e; }
+
+duet_expr duet_of_number(double x)
+{
+    arena *a = arena_mine();
+    if (!a) return no_room(DUET_NO_MEMORY);
+    node *n = push_number(a, x);
+    return n ? handle_of(n) : full();
+}
+
+duet_expr duet_of_integer(int64_t x) { return duet_of_number((double)x); }
+
+duet_expr duet_of_matrix(const duet_matrix *m)
+{
+    arena *a = arena_mine();
+    if (!a) return no_room(DUET_NO_MEMORY);
+    node *n;
+    if (__builtin_expect(!m || !m->serial, 0)) {
+        duet_status s =
+            m ? fail(DUET_FREED, "an operand is a freed matrix") : fail(DUET_BAD_ARGUMENT, "an operand is a null matrix");
+        n = push_failure(a, 0, NULL, s, NULL);
+        return n ? handle_of(n) : full();
+    }
+    n = arena_push(a, OP_LEAF, NULL);
+    if (!n) return full();
+    n->type = (uint8_t)m->at.type, n->rank = (uint8_t)m->at.rank, n->flags |= m->dense ? NODE_DENSE : 0;
+    n->matrix = m, n->matrix_serial = m->serial;
+    memcpy(n->size, m->at.size, sizeof n->size[0] * (size_t)m->at.rank);
+    words_put(a, n, NULL);
+    return handle_of(n);
+}
+
+duet_expr hole_operand(int which, int rank)
+{
+    arena *a = arena_mine();
+    node *n = a ? arena_push(a, OP_HOLE, NULL) : NULL;
+    if (!n) return full();
+    n->type = DUET_F32, n->rank = (uint8_t)rank, n->attr[0] = which;
+    for (int i = 0; i < rank; i++) n->size[i] = 7; /* any size: patterns are not evaluated */
+    words_put(a, n, NULL);
+    return handle_of(n);
+}
+
+duet_expr hole_number(int which)
+{
+    arena *a = arena_mine();
+    node *n = a ? arena_push(a, OP_HOLE_NUMBER, NULL) : NULL;
+    if (!n) return full();
+    n->type = DUET_F32, n->flags |= NODE_WEAK, n->attr[0] = which;
+    words_put(a, n, NULL);
+    return handle_of(n);
+}
+
+/* ---- operators ---- */
+
+static void adopt(arena *a, node *n, int operands, node *const x[])
+{
+    int stored = 0;
+    for (int k = 0; k < operands; k++) {
+        if (!x[k]) continue;
+        n->back[stored++] = (uint32_t)(n - x[k]);
+        if (x[k]->first < n->first) n->first = x[k]->first;
+        consume(a, x[k]);
+    }
+}
+
+node *push_failure(arena *a, int operands, node *const x[], duet_status s, const char *site)
+{
+    char text[sizeof thread_get()->text];
+    memcpy(text, thread_get()->text, sizeof text);
+    node *n = arena_push(a, OP_HOLE, site);
+    if (!n) return NULL;
+    adopt(a, n, operands, x);
+    size_t words = strlen(text) / 4 + 1;
+    n->flags |= NODE_FAILED;
+    n->type = DUET_F32, n->attr[0] = (int32_t)s, n->attr[1] = (int32_t)words;
+    put(a, n->op);
+    for (int k = 0; k < 3 && n->back[k]; k++) put(a, n->back[k]);
+    memcpy(a->words + a->length, text, strlen(text) + 1), a->length += (uint32_t)words;
+    return n;
+}
+
+static const char *text_of(const arena *a, const node *n)
+{
+    int k = 0;
+    while (k < 3 && n->back[k]) k++;
+    return (const char *)(a->words + n->word + 1 + k);
+}
+
+/* A failed operand fails what is built from it: the first error stays. */
+static duet_status operand_status(const arena *a, int operands, node *const x[])
+{
+    for (int k = 0; k < operands; k++)
+        if (__builtin_expect(x[k]->flags & NODE_FAILED, 0)) {
+            duet_status s = (duet_status)x[k]->attr[0];
+            return fail(s, "%s", text_of(a, x[k]));
+        }
+    return DUET_OK;
+}
+
+static node *import(arena *a, duet_expr e, const char *what, duet_status *why)
+{
+    uint32_t root, length;
+    const uint32_t *words;
+    const node *held = held_find(e, what, why, &root, &words, &length);
+    if (!held) return NULL;
+    node *n = arena_copy(a, held, words, root);
+    if (!n) *why = DUET_ARENA_FULL;
+    return n;
+}
+
+static __attribute__((noinline)) node *find_slow(arena *a, duet_expr e, enum op op, int k, duet_status *why)
+{
+    static const char *const nth[] = { "first", "second", "third" };
+    char what[80];
+    snprintf(what, sizeof what, "duet_%s: the %s operand", op_infos[op].name, nth[k]);
+    return e.serial & SERIAL_HELD ? import(a, e, what, why) : arena_find(a, e, what, why);
+}
+
+static inline node *find(arena *a, duet_expr e, enum op op, int k, duet_status *why)
+{
+    uint64_t i = e.serial - (a->next - a->count);
+    if (__builtin_expect(i < a->count && a->nodes[i].serial == e.serial && !(a->nodes[i].flags & NODE_SPENT), 1))
+        return &a->nodes[i];
+    return find_slow(a, e, op, k, why);
+}
+
+/* The first node of a new operator above its operands, or of the failure of one of them. */
+static duet_status operands(arena *a, enum op op, int arity, const duet_expr e[], node *x[])
+{
+    duet_status s = DUET_OK;
+    for (int k = 0; k < arity; k++) {
+        duet_status why = DUET_OK;
+        x[k] = find(a, e[k], op, k, &why);
+        if (!x[k] && s == DUET_OK) s = why;
+    }
+    return s == DUET_OK ? operand_status(a, arity, x) : s;
+}
+
+static __attribute__((noinline, cold)) duet_expr failed(arena *a, int arity, node *const x[], duet_status s, const char *site)
+{
+    if (site) fail_at(s, site);
+    if (s == DUET_ARENA_FULL) {
+        for (int k = 0; k < arity; k++)
+            if (x[k]) arena_spend(a, x[k], site);
+        return no_room(s);
+    }
+    node *n = push_failure(a, arity, x, s, site);
+    return n ? handle_of(n) : full();
+}
+
+static node *push_operator(arena *a, enum op op, int arity, node *const x[], const char *site)
+{
+    node *n = arena_push(a, op, site);
+    if (n) adopt(a, n, arity, x);
+    return n;
+}
+
+/* ---- element by element ---- */
+
+static __attribute__((noinline, cold)) duet_status no_broadcast(enum op op, int arity, node *const x[])
+{
+    char text[3][SHAPE_TEXT];
+    for (int k = 0; k < arity; k++) shape_text(text[k], x[k]->type, x[k]->rank, x[k]->size);
+    if (arity == 2)
+        return fail(DUET_BAD_SHAPE, "duet_%s(%s, %s): the shapes do not broadcast", op_infos[op].name, text[0], text[1]);
+    return fail(DUET_BAD_SHAPE, "duet_%s(%s, %s, %s): the shapes do not broadcast", op_infos[op].name, text[0], text[1], text[2]);
+}
+
+static __attribute__((noinline, cold)) duet_status mixed_types(enum op op, const node *x, const node *y)
+{
+    char text[2][SHAPE_TEXT];
+    shape_text(text[0], x->type, x->rank, x->size), shape_text(text[1], y->type, y->rank, y->size);
+    return fail(DUET_BAD_TYPE, "duet_%s(%s, %s) needs operands of one type", op_infos[op].name, text[0], text[1]);
+}
+
+static bool same_sizes(const node *x, const node *y)
+{
+    if (x->rank != y->rank) return false;
+    for (int i = 0; i < x->rank; i++)
+        if (x->size[i] != y->size[i]) return false;
+    return true;
+}
+
+static void take_shape(const node *x, shape *s)
+{
+    s->rank = x->rank;
+    for (int i = 0; i < x->rank; i++) s->size[i] = x->size[i];
+}
+
+/* NumPy's rule over all operands, of which none is NULL. */
+static __attribute__((noinline)) duet_status broadcast(enum op op, int arity, node *const x[], shape *out)
+{
+    take_shape(x[0], out);
+    for (int k = 1; k < arity; k++) {
+        shape y;
+        take_shape(x[k], &y);
+        if (!shape_broadcast(out, &y, out)) return no_broadcast(op, arity, x);
+    }
+    return shape_check(op_infos[op].name, DUET_F64, out->rank, out->size);
+}
+
+/* The operand that settles the type: the first that is not weak; NULL when all are. */
+static duet_status settle_type(enum op op, int arity, node *const x[], const node **strong)
+{
+    *strong = NULL;
+    for (int k = 0; k < arity; k++) {
+        if (x[k]->flags & NODE_WEAK) continue;
+        if (!*strong) *strong = x[k];
+        else if (__builtin_expect((*strong)->type != x[k]->type, 0)) return mixed_types(op, *strong, x[k]);
+    }
+    return DUET_OK;
+}
+
+static bool one_shape(int arity, node *const x[], const node *strong)
+{
+    for (int k = 0; k < arity; k++)
+        if (x[k]->rank && !same_sizes(x[k], strong)) return false;
+    return true;
+}
+
+static duet_status shape_of_map(enum op op, int arity, node *const x[], const node *strong, shape *out)
+{
+    if (__builtin_expect(one_shape(arity, x, strong), 1)) return take_shape(strong, out), DUET_OK;
+    return broadcast(op, arity, x, out);
+}
+
+static double number_of(int arity, node *const x[], int k) { return k < arity ? x[k]->number : 0; }
+
+static duet_expr map(enum op op, int arity, const duet_expr e[], const char *site)
+{
+    arena *a = arena_mine();
+    if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
+    node *x[3] = { 0 };
+    const node *strong = NULL;
+    shape out;
+    duet_status s = operands(a, op, arity, e, x);
+    if (__builtin_expect(s == DUET_OK, 1)) s = settle_type(op, arity, x, &strong);
+    if (__builtin_expect(s == DUET_OK && strong, 1)) s = shape_of_map(op, arity, x, strong, &out);
+    if (__builtin_expect(s != DUET_OK, 0)) return failed(a, arity, x, s, site);
+    bool holes = !strong && (x[0]->op == OP_HOLE_NUMBER || (arity > 1 && x[1]->op == OP_HOLE_NUMBER));
+    node *n = push_operator(a, strong || holes ? op : OP_NUMBER, arity, x, site);
+    if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
+    if (strong) {
+        n->type = strong->type, n->rank = (uint8_t)out.rank;
+        for (int i = 0; i < out.rank; i++) n->size[i] = out.size[i];
+    } else {
+        n->type = DUET_F64, n->flags |= NODE_WEAK;
+        if (!holes) n->number = fold_numbers(op, number_of(arity, x, 0), number_of(arity, x, 1), number_of(arity, x, 2));
+    }
+    words_put(a, n, NULL);
+    return handle_of(n);
+}
+
+#define DUET_MAP1(name, ...)                                                                                                     \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return map(OP_##name, 1, (duet_expr[]){ x }, site); }           \
+    duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
+#define DUET_MAP2(name, ...)                                                                                                     \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site)                                                      \
+    {                                                                                                                            \
+        return map(OP_##name, 2, (duet_expr[]){ x, y }, site);                                                                   \
+    }                                                                                                                            \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }
+#define DUET_MAP3(name, ...)                                                                                                     \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, const char *site)                                         \
+    {                                                                                                                            \
+        return map(OP_##name, 3, (duet_expr[]){ x, y, z }, site);                                                                \
+    }                                                                                                                            \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z) { return duet_##name##_at(x, y, z, NULL); }
+#include <duet/ops.def>
+
+/* ---- reductions and the other operators ---- */
+
+static duet_expr other(enum op op, int arity, const duet_expr e[], const int32_t *attr, const char *site)
+{
+    arena *a = arena_mine();
+    if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
+    node *x[3] = { 0 };
+    node rule = { 0 };
+    const node *strong = NULL;
+    duet_status s = operands(a, op, arity, e, x);
+    if (s == DUET_OK) s = settle_type(op, arity, x, &strong);
+    if (s == DUET_OK && op_infos[op].kind == KIND_FOLD) s = rule_fold(op, x[0], x[1], attr[0], (enum fold_how)attr[1], &rule);
+    else if (s == DUET_OK) s = rule_def(op, x[0], x[1], attr, &rule);
+    if (s != DUET_OK) return failed(a, arity, x, s, site);
+    node *n = push_operator(a, op, arity, x, site);
+    if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
+    n->type = strong ? strong->type : DUET_F64, n->rank = rule.rank;
+    memcpy(n->size, rule.size, sizeof n->size), memcpy(n->attr, rule.attr, sizeof n->attr);
+    words_put(a, n, NULL);
+    return handle_of(n);
+}
+
+#define FOLD(name, arity, axis, how, ...) other(OP_##name, arity, (duet_expr[]){ __VA_ARGS__ }, (int32_t[]){ axis, how }, site)
+
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return FOLD(name, 1, 0, FOLD_ALL, x); }                         \
+    duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }                                                    \
+    duet_expr(duet_##name##_axis_at)(duet_expr x, int axis, const char *site) { return FOLD(name, 1, axis, FOLD_AXIS, x); }      \
+    duet_expr(duet_##name##_axis)(duet_expr x, int axis) { return duet_##name##_axis_at(x, axis, NULL); }                        \
+    duet_expr(duet_##name##_keep_at)(duet_expr x, int axis, const char *site) { return FOLD(name, 1, axis, FOLD_KEEP, x); }      \
+    duet_expr(duet_##name##_keep)(duet_expr x, int axis) { return duet_##name##_keep_at(x, axis, NULL); }
+#define DUET_FOLD2(name, ...)                                                                                                    \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return FOLD(name, 2, 0, FOLD_ALL, x, y); }         \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }                                    \
+    duet_expr(duet_##name##_axis_at)(duet_expr x, duet_expr y, int axis, const char *site)                                       \
+    {                                                                                                                            \
+        return FOLD(name, 2, axis, FOLD_AXIS, x, y);                                                                             \
+    }                                                                                                                            \
+    duet_expr(duet_##name##_axis)(duet_expr x, duet_expr y, int axis) { return duet_##name##_axis_at(x, y, axis, NULL); }        \
+    duet_expr(duet_##name##_keep_at)(duet_expr x, duet_expr y, int axis, const char *site)                                       \
+    {                                                                                                                            \
+        return FOLD(name, 2, axis, FOLD_KEEP, x, y);                                                                             \
+    }                                                                                                                            \
+    duet_expr(duet_##name##_keep)(duet_expr x, duet_expr y, int axis) { return duet_##name##_keep_at(x, y, axis, NULL); }
+
+#define GIVE_plain
+#define GIVE_conv   , options
+#define GIVE_pool   , options
+#define ATTRS_plain NULL
+#define ATTRS_conv                                                                                                               \
+    options ? (const int32_t *)options : (int32_t[4]) { 0 }
+#define ATTRS_pool                                                                                                               \
+    options ? (const int32_t *)options : (int32_t[6]) { 0 }
+_Static_assert(sizeof(duet_conv) == 4 * sizeof(int32_t) && sizeof(duet_pool) == 6 * sizeof(int32_t),
+               "options are attributes in order");
+
+#define DUET_DEF1(name, options_, ...)                                                                                           \
+    duet_expr(duet_##name##_at)(duet_expr x DUET_OPTIONS_##options_, const char *site)                                           \
+    {                                                                                                                            \
+        return other(OP_##name, 1, (duet_expr[]){ x }, ATTRS_##options_, site);                                                  \
+    }                                                                                                                            \
+    duet_expr(duet_##name)(duet_expr x DUET_OPTIONS_##options_) { return duet_##name##_at(x GIVE_##options_, NULL); }
+#define DUET_DEF2(name, options_, ...)                                                                                           \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y DUET_OPTIONS_##options_, const char *site)                              \
+    {                                                                                                                            \
+        return other(OP_##name, 2, (duet_expr[]){ x, y }, ATTRS_##options_, site);                                               \
+    }                                                                                                                            \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y DUET_OPTIONS_##options_)                                                     \
+    {                                                                                                                            \
+        return duet_##name##_at(x, y GIVE_##options_, NULL);                                                                     \
+    }
+#include <duet/ops.def>

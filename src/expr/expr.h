@@ -1,0 +1,56 @@
+/* expr.h - formulas: what operators build and plans read. */
+#ifndef EXPR_H
+#define EXPR_H
+
+#include "matrix.h"
+#include "ops.h"
+
+enum { NODE_ROOT = 1, NODE_SPENT = 2, NODE_WEAK = 4 }; /* WEAK: of numbers alone; it takes the type of what it meets */
+
+#define NODE_ATTRS 6
+
+/* A part of a formula: an operator, a matrix or a number. Its operands stand before it. */
+typedef struct node {
+    uint64_t serial; /* the handle that names it */
+    uint8_t op, type, rank, flags;
+    uint32_t word;    /* where its words begin in the key */
+    uint32_t first;   /* the first node of the formula below it */
+    uint32_t back[3]; /* operands, as distances back */
+    union {
+        int32_t attr[NODE_ATTRS]; /* of a fold: axis (-1: all), kept; of conv and pool: as in backend.h */
+        double number;
+        struct {
+            const duet_matrix *matrix;
+            uint64_t matrix_serial; /* as it was when it was named */
+            uint32_t before;        /* distance back to the matrix named before it, or 0 */
+        };
+    };
+    const char *site; /* "file:line", or NULL */
+    int64_t size[DUET_RANK_MAX];
+} node;
+
+/* A formula as one run of nodes, the root last, with its key: words that say all but the addresses of matrices and the values of
+ * numbers (only their class). It lies in the arena, or in a held copy, until the formula is spent. */
+typedef struct formula {
+    const node *nodes;
+    uint32_t count;
+    const uint32_t *words;
+    uint32_t length; /* of words */
+} formula;
+
+/* The formula of e, which stays where it is. who: the function that asks, for the text.
+ * Errors    the first one met while e was built, else BAD_ARGUMENT, SPENT, FOREIGN, NO_MEMORY */
+duet_status formula_of(duet_expr e, const char *who, formula *f);
+
+/* Classes of numbers that a rewrite may look at. */
+enum number_class { NUMBER_OTHER, NUMBER_ZERO, NUMBER_ONE, NUMBER_MINUS_ONE, NUMBER_POWER };
+enum number_class number_class(duet_dtype type, double x); /* POWER: of two, it and its reciprocal normal in the type */
+
+/* Ends e and all formulas below it, unless it is held or ended already. */
+void formula_spend(duet_expr e, const char *site);
+
+/* Holes, for the patterns of fused.def. which: 0, 1, 2, ... */
+duet_expr hole_operand(int which, int rank);
+duet_expr hole_number(int which);
+
+#endif

@@ -1,0 +1,123 @@
+/* formula.c - formulas as others read them: found, asked, spent and dropped. */
+#include "arena.h"
+#include "status.h"
+
+static duet_status found(duet_expr e, const char *who, arena *a, const node **n, uint32_t *root, const node **nodes,
+                         const uint32_t **words, uint32_t *length)
+{
+    char what[64];
+    snprintf(what, sizeof what, "%s: the formula", who);
+    duet_status why = DUET_OK;
+    if (e.serial & SERIAL_HELD) {
+        *nodes = held_find(e, what, &why, root, words, length);
+        *n = *nodes ? *nodes + *root : NULL;
+    } else {
+        *n = arena_find(a, e, what, &why);
+        *nodes = a->nodes, *words = a->words, *root = *n ? (uint32_t)(*n - a->nodes) : 0;
+    }
+    return why;
+}
+
+static duet_status failure_of(const node *n, const uint32_t *words)
+{
+    int k = 0;
+    while (k < 3 && n->back[k]) k++;
+    return fail((duet_status)n->attr[0], "%s", (const char *)(words + n->word + 1 + k));
+}
+
+static duet_status copied(arena *a, const node *nodes, const uint32_t *words, uint32_t root, formula *f)
+{
+    arena *b = arena_scratch(a);
+    if (!b) return DUET_NO_MEMORY;
+    if (!arena_copy(b, nodes, words, root)) return DUET_ARENA_FULL;
+    *f = (formula){ b->nodes, b->count, b->words, b->length };
+    return DUET_OK;
+}
+
+static __attribute__((noinline)) duet_status formula_slow(duet_expr e, const char *who, formula *f)
+{
+    arena *a = arena_mine();
+    if (!a) return DUET_NO_MEMORY;
+    const node *n, *nodes;
+    const uint32_t *words;
+    uint32_t root, length;
+    TRY(found(e, who, a, &n, &root, &nodes, &words, &length));
+    if (n->flags & NODE_FAILED) return failure_of(n, words);
+    if (!(e.serial & SERIAL_HELD)) return copied(a, nodes, words, root, f);
+    *f = (formula){ nodes, root + 1, words, length };
+    return DUET_OK;
+}
+
+duet_status formula_of(duet_expr e, const char *who, formula *f)
+{
+    arena *a = thread_get()->room[ROOM_ARENA];
+    if (__builtin_expect(a && a->roots == 1 && !a->mixed && a->count, 1)) {
+        const node *n = &a->nodes[a->count - 1];
+        if (n->serial == e.serial && n->flags & NODE_ROOT && !(n->flags & NODE_FAILED)) {
+            *f = (formula){ a->nodes, a->count, a->words, a->length };
+            return DUET_OK;
+        }
+    }
+    return formula_slow(e, who, f);
+}
+
+void formula_spend(duet_expr e, const char *site)
+{
+    arena *a = thread_get()->room[ROOM_ARENA];
+    if (!a || e.serial & SERIAL_HELD) return;
+    node *n = arena_look(a, e.serial);
+    if (n && !(n->flags & NODE_SPENT)) arena_spend(a, n, site);
+}
+
+duet_status duet_drop(duet_expr e)
+{
+    if (e.serial & SERIAL_HELD) return held_drop(e, "duet_drop");
+    if (0 < e.serial && e.serial < SERIAL_FIRST) return DUET_OK; /* a failure without a node */
+    arena *a = arena_mine();
+    if (!a) return DUET_NO_MEMORY;
+    duet_status why = DUET_OK;
+    node *n = arena_find(a, e, "duet_drop: the formula", &why);
+    if (n) arena_spend(a, n, "duet_drop");
+    return why;
+}
+
+/* ---- queries ---- */
+
+static const node *ask(duet_expr e, duet_status *s)
+{
+    arena *a = arena_mine();
+    const node *n = NULL, *nodes;
+    const uint32_t *words;
+    uint32_t root, length;
+    *s = a ? found(e, "a query", a, &n, &root, &nodes, &words, &length) : DUET_NO_MEMORY;
+    if (n && n->flags & NODE_FAILED) *s = failure_of(n, words);
+    return n;
+}
+
+duet_status duet_expr_status(duet_expr e)
+{
+    duet_status s;
+    ask(e, &s);
+    return s;
+}
+
+duet_dtype duet_expr_type(duet_expr e)
+{
+    duet_status s;
+    const node *n = ask(e, &s);
+    return s == DUET_OK ? (duet_dtype)n->type : DUET_F32;
+}
+
+int duet_expr_rank(duet_expr e)
+{
+    duet_status s;
+    const node *n = ask(e, &s);
+    return s == DUET_OK ? n->rank : 0;
+}
+
+int64_t duet_expr_size(duet_expr e, int axis)
+{
+    duet_status s;
+    const node *n = ask(e, &s);
+    return s == DUET_OK && 0 <= axis && axis < n->rank ? n->size[axis] : 0;
+}

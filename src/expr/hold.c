@@ -1,0 +1,116 @@
+/* hold.c - formulas that outlive their evaluation: copies outside of the arena, in slots that are never returned. */
+#include "arena.h"
+#include "status.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOT_BITS 24
+#define CHUNK     1024
+#define CHUNKS    ((1u << SLOT_BITS) / CHUNK)
+
+/* Generations rise by one at each use and each end of a slot: odd while it holds. */
+typedef struct slot {
+    uint64_t generation;
+    node *nodes;
+    uint32_t *words;
+    uint32_t count, length;
+    const char *dropped;
+    uint32_t next_free;
+} slot;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static slot *chunk[CHUNKS];
+static uint32_t slots = 1, free_slot; /* 0: none */
+
+static slot *slot_at(uint32_t i)
+{
+    slot *c = __atomic_load_n(&chunk[i / CHUNK], __ATOMIC_ACQUIRE);
+    return c ? &c[i % CHUNK] : NULL;
+}
+
+static duet_expr handle(uint32_t i, uint64_t generation) { return (duet_expr){ SERIAL_HELD | generation << SLOT_BITS | i }; }
+
+static slot *slot_find(duet_expr e, const char *what, duet_status *why)
+{
+    slot *s = slot_at((uint32_t)(e.serial & ((1u << SLOT_BITS) - 1)));
+    if (s && __atomic_load_n(&s->generation, __ATOMIC_ACQUIRE) == (e.serial & ~SERIAL_HELD) >> SLOT_BITS && s->generation & 1)
+        return s;
+    const char *site = s && s->dropped ? s->dropped : NULL;
+    *why = fail(DUET_SPENT, "%s is a held formula that was dropped%s%s", what, site ? " at " : "", site ? site : "");
+    return NULL;
+}
+
+const node *held_find(duet_expr e, const char *what, duet_status *why, uint32_t *root, const uint32_t **words, uint32_t *length)
+{
+    slot *s = slot_find(e, what, why);
+    if (!s) return NULL;
+    *root = s->count - 1, *words = s->words, *length = s->length;
+    return s->nodes;
+}
+
+/* The index of a free slot; 0: no memory. */
+static uint32_t slot_take(void)
+{
+    pthread_mutex_lock(&lock);
+    uint32_t i = free_slot;
+    if (i) {
+        free_slot = slot_at(i)->next_free;
+    } else if (slots < CHUNK * CHUNKS) {
+        slot *c = slot_at(slots) ? chunk[slots / CHUNK] : calloc(CHUNK, sizeof(slot));
+        if (c) __atomic_store_n(&chunk[slots / CHUNK], c, __ATOMIC_RELEASE), i = slots++;
+    }
+    pthread_mutex_unlock(&lock);
+    return i;
+}
+
+static void slot_give(uint32_t i)
+{
+    pthread_mutex_lock(&lock);
+    slot_at(i)->next_free = free_slot, free_slot = i;
+    pthread_mutex_unlock(&lock);
+}
+
+static bool slot_fill(slot *s, const formula *f)
+{
+    s->nodes = malloc(f->count * sizeof *s->nodes), s->words = malloc((f->length + 1) * sizeof *s->words);
+    if (!s->nodes || !s->words) return free(s->nodes), free(s->words), s->nodes = NULL, s->words = NULL, false;
+    memcpy(s->nodes, f->nodes, f->count * sizeof *s->nodes), memcpy(s->words, f->words, f->length * sizeof *s->words);
+    uint32_t word = f->nodes[0].word;
+    for (uint32_t i = 0; i < f->count; i++) s->nodes[i].word -= word, s->nodes[i].first = 0;
+    s->count = f->count, s->length = f->length;
+    return true;
+}
+
+static duet_expr failure(duet_status s)
+{
+    arena *a = arena_mine();
+    node *n = a ? push_failure(a, 0, NULL, s, NULL) : NULL;
+    return n ? handle_of(n) : (duet_expr){ (uint64_t)s };
+}
+
+duet_expr(duet_hold)(duet_expr e)
+{
+    formula f;
+    duet_status s = formula_of(e, "duet_hold", &f);
+    uint32_t i = s == DUET_OK ? slot_take() : 0;
+    if (s == DUET_OK && !i) s = fail(DUET_NO_MEMORY, "duet_hold: no memory for another held formula");
+    slot *h = i ? slot_at(i) : NULL;
+    if (h && !slot_fill(h, &f)) slot_give(i), s = fail(DUET_NO_MEMORY, "duet_hold: no memory for a formula of %u parts", f.count);
+    if (!(e.serial & SERIAL_HELD)) formula_spend(e, "duet_hold");
+    if (s != DUET_OK) return failure(s);
+    uint64_t generation = h->generation + 1;
+    __atomic_store_n(&h->generation, generation, __ATOMIC_RELEASE);
+    return handle(i, generation);
+}
+
+duet_status held_drop(duet_expr e, const char *site)
+{
+    duet_status why = DUET_OK;
+    slot *s = slot_find(e, "duet_drop: the formula", &why);
+    if (!s) return why;
+    __atomic_store_n(&s->generation, s->generation + 1, __ATOMIC_RELEASE);
+    free(s->nodes), free(s->words), s->nodes = NULL, s->words = NULL, s->dropped = site;
+    slot_give((uint32_t)(e.serial & ((1u << SLOT_BITS) - 1)));
+    return DUET_OK;
+}

@@ -1,0 +1,175 @@
+/* rules.c - shapes of reductions and of operators with a definition, from the rows. */
+#include "arena.h"
+#include "status.h"
+#include <string.h>
+
+/* An operand as the rows see it. A vector is a row on the left and a column on the right. */
+typedef struct form {
+    int rank;
+    const int64_t *size;
+    int64_t count, rows, cols, channels, n, c, h, w;
+} form;
+
+static form form_of(const node *x, bool right)
+{
+    form f = { .rank = x->rank, .size = x->size, .count = 1, .rows = 1, .cols = 1 };
+    for (int i = 0; i < x->rank; i++) f.count *= x->size[i];
+    if (x->rank) f.cols = x->size[x->rank - 1], f.rows = 1;
+    for (int i = 0; i + 1 < x->rank; i++) f.rows *= x->size[i];
+    if (x->rank == 1 && right) f.rows = f.cols, f.cols = 1;
+    f.channels = x->rank == 4 ? x->size[1] : f.cols;
+    if (x->rank == 4) f.n = x->size[0], f.c = x->size[1], f.h = x->size[2], f.w = x->size[3];
+    return f;
+}
+
+static __attribute__((cold)) duet_status broken(enum op op, const node *x, const node *y, const char *needs)
+{
+    char text[2][SHAPE_TEXT];
+    shape_text(text[0], x->type, x->rank, x->size);
+    if (!y) return fail(DUET_BAD_SHAPE, "duet_%s(%s) needs %s", op_infos[op].name, text[0], needs);
+    shape_text(text[1], y->type, y->rank, y->size);
+    return fail(DUET_BAD_SHAPE, "duet_%s(%s, %s) needs %s", op_infos[op].name, text[0], text[1], needs);
+}
+
+/* ---- reductions ---- */
+
+static duet_status check_count(enum op op, const node *x, int64_t n)
+{
+    switch (op) {
+#define DUET_FOLD1(name, start, take, join, finish, needs, ...)                                                                  \
+    case OP_##name:                                                                                                              \
+        return (needs) ? DUET_OK : broken(op, x, NULL, #needs " elements");
+#define DUET_FOLD2 DUET_FOLD1
+#include <duet/ops.def>
+    default: return DUET_OK;
+    }
+}
+
+static duet_status check_axis(enum op op, const node *x, int *axis)
+{
+    int given = *axis;
+    if (given < 0) *axis += x->rank;
+    if (0 <= *axis && *axis < x->rank) return DUET_OK;
+    char text[SHAPE_TEXT];
+    return fail(DUET_BAD_SHAPE, "duet_%s along axis %d of %s: there is no such axis", op_infos[op].name, given,
+                shape_text(text, x->type, x->rank, x->size));
+}
+
+static void fold_shape(const node *x, int axis, enum fold_how how, node *out)
+{
+    if (how == FOLD_ALL) return;
+    for (int i = 0; i < x->rank; i++)
+        if (i != axis || how == FOLD_KEEP) out->size[out->rank++] = i == axis ? 1 : x->size[i];
+}
+
+duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum fold_how how, node *out)
+{
+    if (y && (x->rank != y->rank || memcmp(x->size, y->size, sizeof x->size[0] * x->rank)))
+        return broken(op, x, y, "operands of one shape");
+    if (how != FOLD_ALL) TRY(check_axis(op, x, &axis));
+    int64_t n = how == FOLD_ALL ? form_of(x, false).count : x->size[axis], outs = 1;
+    fold_shape(x, axis, how, out);
+    for (int i = 0; i < out->rank; i++) outs *= out->size[i];
+    if (outs) TRY(check_count(op, x, n));
+    out->attr[0] = how == FOLD_ALL ? -1 : axis, out->attr[1] = how == FOLD_KEEP;
+    return DUET_OK;
+}
+
+/* ---- definitions ---- */
+
+typedef struct steps {
+    int64_t window[2], stride[2], pad[2];
+} steps;
+
+static duet_status options_conv(enum op op, const int32_t *attr, steps *o)
+{
+    for (int k = 0; k < 2; k++) {
+        o->stride[k] = attr[k] ? attr[k] : 1, o->pad[k] = attr[2 + k];
+        if (o->stride[k] < 1 || o->pad[k] < 0)
+            return fail(DUET_BAD_ARGUMENT, "duet_%s: stride {%d, %d}, pad {%d, %d} must not be negative", op_infos[op].name,
+                        attr[0], attr[1], attr[2], attr[3]);
+    }
+    return DUET_OK;
+}
+
+static duet_status options_pool(enum op op, const int32_t *attr, steps *o)
+{
+    for (int k = 0; k < 2; k++) {
+        o->window[k] = attr[k], o->stride[k] = attr[2 + k] ? attr[2 + k] : attr[k], o->pad[k] = attr[4 + k];
+        if (o->window[k] < 1 || o->stride[k] < 1 || o->pad[k] < 0 || o->pad[k] >= o->window[k])
+            return fail(DUET_BAD_ARGUMENT,
+                        "duet_%s: window {%d, %d}, stride {%d, %d}, pad {%d, %d} needs 0 <= pad < window, stride >= 0",
+                        op_infos[op].name, attr[0], attr[1], attr[2], attr[3], attr[4], attr[5]);
+    }
+    return DUET_OK;
+}
+
+static duet_status options_plain(enum op op, const int32_t *attr, steps *o) { return (void)op, (void)attr, (void)o, DUET_OK; }
+
+static void attrs_plain(const steps *o, node *out) { (void)o, (void)out; }
+
+static void attrs_conv(const steps *o, node *out)
+{
+    for (int k = 0; k < 2; k++) out->attr[k] = (int32_t)o->stride[k], out->attr[2 + k] = (int32_t)o->pad[k];
+}
+
+static void attrs_pool(const steps *o, node *out)
+{
+    for (int k = 0; k < 2; k++)
+        out->attr[k] = (int32_t)o->window[k], out->attr[2 + k] = (int32_t)o->stride[k], out->attr[4 + k] = (int32_t)o->pad[k];
+}
+
+static void product_shape(const form *A, const form *B, node *out)
+{
+    if (A->rank == 2) out->size[out->rank++] = A->rows;
+    if (B->rank == 2) out->size[out->rank++] = B->cols;
+}
+
+static void like(const form *A, node *out)
+{
+    out->rank = (uint8_t)A->rank;
+    memcpy(out->size, A->size, sizeof A->size[0] * (size_t)A->rank);
+}
+
+static void reversed(const form *A, node *out)
+{
+    out->rank = (uint8_t)A->rank;
+    for (int i = 0; i < A->rank; i++) out->size[i] = A->size[A->rank - 1 - i];
+}
+
+#define NEEDS(condition)                                                                                                         \
+    if (!(condition)) return broken(op, x, y, #condition);
+#define OUT(in, window, k) ((in) + 2 * o.pad[k] - (window)) / o.stride[k] + 1
+#define SHAPE(rank_, ...)  memcpy(out->size, (int64_t[]){ __VA_ARGS__ }, sizeof(int64_t) * (rank_)), out->rank = (rank_)
+#define LIKE(A)            like(&A, out)
+#define REVERSED(A)        reversed(&A, out)
+#define PRODUCT(A, B)      product_shape(&A, &B, out)
+
+#define DUET_DEF1(name, options, needs, shape, ...)                                                                              \
+    static duet_status rule_##name(enum op op, const node *x, const node *y, const int32_t *attr, node *out)                     \
+    {                                                                                                                            \
+        form A = form_of(x, false), B = form_of(y ? y : x, true);                                                                \
+        steps o = { { 0 }, { 0 }, { 0 } };                                                                                       \
+        (void)B;                                                                                                                 \
+        TRY(options_##options(op, attr, &o));                                                                                    \
+        needs shape;                                                                                                             \
+        attrs_##options(&o, out);                                                                                                \
+        return DUET_OK;                                                                                                          \
+    }
+#define DUET_DEF2 DUET_DEF1
+#include <duet/ops.def>
+
+duet_status rule_def(enum op op, const node *x, const node *y, const int32_t *attr, node *out)
+{
+    duet_status s = DUET_OK;
+    switch (op) {
+#define DUET_DEF1(name, ...)                                                                                                     \
+    case OP_##name:                                                                                                              \
+        s = rule_##name(op, x, y, attr, out);                                                                                    \
+        break;
+#define DUET_DEF2 DUET_DEF1
+#include <duet/ops.def>
+    default: s = fail(DUET_UNSUPPORTED, "operator %d", (int)op);
+    }
+    return s == DUET_OK ? shape_check(op_infos[op].name, DUET_F64, out->rank, out->size) : s;
+}

@@ -1,0 +1,118 @@
+/* algo.c - which of cuDNN's algorithms convolves a shape. */
+#include "algo.h"
+#include "trace.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS        256
+#define WORKSPACE_MOST ((size_t)1 << 30)
+#define ALGOS          CUDNN_CONVOLUTION_FWD_ALGO_COUNT
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* also: one measurement at a time */
+static algos *bucket[BUCKETS];
+
+static unsigned hash(const conv_shape *s)
+{
+    const unsigned char *byte = (const unsigned char *)s;
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < sizeof *s; i++) h = (h ^ byte[i]) * 16777619u;
+    return h % BUCKETS;
+}
+
+/* Fourier transforms mix all of a tile into each result: their error does not keep to the bound of a sum of products, and one NaN
+ * or infinity spreads. */
+static bool is_welcome(cudnnConvolutionFwdAlgo_t a)
+{
+    return a != CUDNN_CONVOLUTION_FWD_ALGO_FFT && a != CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING;
+}
+
+static bool reproducible(void)
+{
+    const char *text = getenv("DUET_REPRODUCIBLE");
+    return text && *text == '1';
+}
+
+/* The largest workspace that a welcome algorithm asks for, of those up to `most`. */
+static size_t largest_workspace(const vendor *v, const conv_descriptors *d, cudnnHandle_t dnn, size_t most)
+{
+    size_t largest = 0, bytes;
+    for (int a = 0; a < ALGOS; a++) {
+        if (!is_welcome((cudnnConvolutionFwdAlgo_t)a)) continue;
+        if (v->cudnnGetConvolutionForwardWorkspaceSize(dnn, d->x, d->w, d->conv, d->y, (cudnnConvolutionFwdAlgo_t)a, &bytes))
+            continue;
+        if (bytes <= most && bytes > largest) largest = bytes;
+    }
+    return largest;
+}
+
+/* The workspace to try them with: as large as useful and as there is room for. */
+static duet_status take_workspace(const vendor *v, const conv_descriptors *d, queue *q, size_t *bytes, void **p)
+{
+    duet_status s = DUET_OK;
+    *p = NULL;
+    *bytes = largest_workspace(v, d, q->dnn, WORKSPACE_MOST);
+    while (*bytes && (s = take_quietly(*bytes, q, p)) == DUET_NO_MEMORY) *bytes = largest_workspace(v, d, q->dnn, *bytes - 1);
+    return *bytes ? s : DUET_OK;
+}
+
+static duet_status measure(const vendor *v, const conv_descriptors *d, const conv_data *at, queue *q, int *n,
+                           cudnnConvolutionFwdAlgoPerf_t perf[ALGOS])
+{
+    size_t bytes;
+    void *p;
+    TRY(take_workspace(v, d, q, &bytes, &p));
+    duet_status s = DNN(v, cudnnFindConvolutionForwardAlgorithmEx, q->dnn, d->x, at->x, d->w, at->w, d->conv, d->y, at->y, ALGOS,
+                        n, perf, p, bytes);
+    if (p) pool_give(DEVICE, p, (uint64_t)1 << q->index);
+    COUNT(synchronisations);
+    TRACE("conv2d: waited while cuDNN tried %d algorithms with %zu bytes of workspace", *n, bytes);
+    return s;
+}
+
+/* Tensor cores would round the operands. */
+static bool fits(const cudnnConvolutionFwdAlgoPerf_t *p, bool repeats)
+{
+    return p->status == CUDNN_STATUS_SUCCESS && is_welcome(p->algo) && p->memory <= WORKSPACE_MOST &&
+           (p->mathType == CUDNN_DEFAULT_MATH || p->mathType == CUDNN_FMA_MATH) &&
+           (!repeats || p->determinism == CUDNN_DETERMINISTIC);
+}
+
+static duet_status choose(algos *a, const conv_descriptors *d, const conv_data *at, queue *q)
+{
+    const vendor *v = vendor_open(LIBRARY_cudnn);
+    cudnnConvolutionFwdAlgoPerf_t perf[ALGOS];
+    bool repeats = reproducible();
+    int n = 0;
+    if (repeats) TRY(DNN(v, cudnnGetConvolutionForwardAlgorithm_v7, q->dnn, d->x, d->w, d->conv, d->y, ALGOS, &n, perf));
+    else TRY(measure(v, d, at, q, &n, perf));
+    for (int i = 0; i < n; i++) {
+        if (!fits(&perf[i], repeats)) continue;
+        a->of[a->count].algo = perf[i].algo;
+        a->of[a->count++].workspace = perf[i].memory;
+    }
+    return a->count ? DUET_OK : fail(DUET_DEVICE_ERROR, "cuDNN has no algorithm in full precision for this convolution");
+}
+
+static duet_status find_or_choose(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
+                                  const algos **found)
+{
+    algos **place = &bucket[hash(key)];
+    for (algos *a = *place; a; a = a->next)
+        if (!memcmp(&a->key, key, sizeof *key)) return *found = a, DUET_OK;
+
+    algos *a = calloc(1, sizeof *a);
+    if (!a) return fail(DUET_NO_MEMORY, "no memory for the choice of a convolution's algorithm");
+    duet_status s = choose(a, d, at, q);
+    if (s != DUET_OK) return free(a), s;
+    a->key = *key, a->next = *place;
+    *found = *place = a;
+    return DUET_OK;
+}
+
+duet_status algos_find(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q, const algos **found)
+{
+    pthread_mutex_lock(&lock);
+    duet_status s = find_or_choose(key, d, at, q, found);
+    pthread_mutex_unlock(&lock);
+    return s;
+}

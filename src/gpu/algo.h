@@ -1,0 +1,38 @@
+/* algo.h - which of cuDNN's algorithms convolves a shape: chosen once a process. */
+#ifndef ALGO_H
+#define ALGO_H
+
+#include "queue.h"
+
+/* What a choice depends on; compared as bytes. */
+typedef struct conv_shape {
+    int32_t type, n, c, h, w, m, kh, kw, stride[2], pad[2], flip;
+} conv_shape;
+
+typedef struct conv_descriptors {
+    cudnnTensorDescriptor_t x, y;
+    cudnnFilterDescriptor_t w;
+    cudnnConvolutionDescriptor_t conv;
+} conv_descriptors;
+
+typedef struct conv_data {
+    const void *x, *w;
+    void *y;
+} conv_data;
+
+/* The algorithms that will do, the fastest first. */
+typedef struct algos {
+    conv_shape key;
+    int count;
+    struct {
+        cudnnConvolutionFwdAlgo_t algo;
+        size_t workspace;
+    } of[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
+    struct algos *next;
+} algos;
+
+/* The choice for a shape, made now if it never was: by trying each on the data, which overwrites y and waits for the card; under
+ * DUET_REPRODUCIBLE=1 by cuDNN's own advice among those that repeat. The caller holds q->lock and has opened q->dnn. */
+duet_status algos_find(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q, const algos **found);
+
+#endif

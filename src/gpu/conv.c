@@ -1,0 +1,154 @@
+/* conv.c - convolution, by cuDNN. Strict: CUDNN_FMA_MATH, so that f32 is never rounded for tensor cores. */
+#include "algo.h"
+#include "dtype.h"
+#include "steps.h"
+#include <limits.h>
+#include <stdlib.h>
+
+/* What a step keeps between runs. */
+typedef struct kept {
+    conv_descriptors d;
+    conv_shape key;
+    const algos *algos;
+} kept;
+
+const char *conv_refuses(const step *s)
+{
+    const layout *all[] = { &s->in[0].at, &s->in[1].at, &s->out[0].at };
+    for (int i = 0; i < 3; i++) {
+        for (int axis = 0; axis < 4; axis++)
+            if (all[i]->size[axis] > INT_MAX) return "cuDNN takes sizes below 2^31";
+        if (layout_count(all[i]) > INT_MAX) return "cuDNN takes tensors of less than 2^31 elements";
+    }
+    return vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn];
+}
+
+static conv_shape shape_of(const step *s)
+{
+    const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
+    const int32_t *a = s->attr;
+    return (conv_shape){ (int)s->in[0].at.type,
+                         (int)x[0],
+                         (int)x[1],
+                         (int)x[2],
+                         (int)x[3],
+                         (int)w[0],
+                         (int)w[2],
+                         (int)w[3],
+                         { a[0], a[1] },
+                         { a[2], a[3] },
+                         s->kernel == OP_convolve2d || a[4] };
+}
+
+static duet_status describe(const vendor *v, conv_descriptors *d, const conv_shape *s, const int64_t *out)
+{
+    cudnnDataType_t type = s->type == DUET_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+    cudnnConvolutionMode_t mode = s->flip ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION;
+    TRY(DNN(v, cudnnCreateTensorDescriptor, &d->x));
+    TRY(DNN(v, cudnnCreateTensorDescriptor, &d->y));
+    TRY(DNN(v, cudnnCreateFilterDescriptor, &d->w));
+    TRY(DNN(v, cudnnCreateConvolutionDescriptor, &d->conv));
+    TRY(DNN(v, cudnnSetTensor4dDescriptor, d->x, CUDNN_TENSOR_NCHW, type, s->n, s->c, s->h, s->w));
+    TRY(DNN(v, cudnnSetTensor4dDescriptor, d->y, CUDNN_TENSOR_NCHW, type, s->n, s->m, (int)out[2], (int)out[3]));
+    TRY(DNN(v, cudnnSetFilter4dDescriptor, d->w, type, CUDNN_TENSOR_NCHW, s->m, s->c, s->kh, s->kw));
+    TRY(DNN(v, cudnnSetConvolution2dDescriptor, d->conv, s->pad[0], s->pad[1], s->stride[0], s->stride[1], 1, 1, mode, type));
+    return DNN(v, cudnnSetConvolutionMathType, d->conv, CUDNN_FMA_MATH);
+}
+
+static void discard(kept *k)
+{
+    const vendor *v = vendor_open(LIBRARY_cudnn);
+    if (k->d.x) v->cudnnDestroyTensorDescriptor(k->d.x);
+    if (k->d.y) v->cudnnDestroyTensorDescriptor(k->d.y);
+    if (k->d.w) v->cudnnDestroyFilterDescriptor(k->d.w);
+    if (k->d.conv) v->cudnnDestroyConvolutionDescriptor(k->d.conv);
+    free(k);
+}
+
+void conv_forget(step *s)
+{
+    discard(s->kept);
+    s->kept = NULL;
+}
+
+static duet_status make_kept(const step *s, kept **made)
+{
+    const vendor *v = vendor_open(LIBRARY_cudnn);
+    kept *k = *made = calloc(1, sizeof *k);
+    if (!k) return fail(DUET_NO_MEMORY, "no memory for a convolution's descriptors");
+    k->key = shape_of(s);
+    duet_status r = describe(v, &k->d, &k->key, s->out[0].at.size);
+    if (r != DUET_OK) discard(k);
+    return r;
+}
+
+/* The step is the plan's and constant but for this; two threads may come here at once, and the first to be ready is kept. */
+static duet_status kept_of(const step *s, kept **k)
+{
+    void **place = (void **)&s->kept, *none = NULL;
+    if ((*k = __atomic_load_n(place, __ATOMIC_ACQUIRE))) return DUET_OK;
+    TRY(make_kept(s, k));
+    if (__atomic_compare_exchange_n(place, &none, *k, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return DUET_OK;
+    discard(*k);
+    *k = none;
+    return DUET_OK;
+}
+
+/* Memory for the fastest algorithm that there is room for. */
+static duet_status take_room(const algos *a, const queue *q, int *chosen, void **p)
+{
+    duet_status s = DUET_NO_MEMORY;
+    *p = NULL, *chosen = 0;
+    for (int i = 0; i < a->count && s == DUET_NO_MEMORY; i++) {
+        if (i && a->of[i].workspace >= a->of[*chosen].workspace) continue;
+        *chosen = i;
+        s = a->of[i].workspace ? take_quietly(a->of[i].workspace, q, p) : DUET_OK;
+    }
+    return s == DUET_NO_MEMORY ? pool_take(DEVICE, a->of[*chosen].workspace, q->index, p) : s;
+}
+
+static duet_status convolve(const kept *k, const algos *a, const conv_data *at, queue *q)
+{
+    const vendor *v = vendor_open(LIBRARY_cudnn);
+    const float one = 1, zero = 0;
+    const double one_f64 = 1, zero_f64 = 0;
+    bool f64 = k->key.type == DUET_F64;
+    void *p;
+    int i;
+    TRY(take_room(a, q, &i, &p));
+    duet_status s = DNN(v, cudnnConvolutionForward, q->dnn, f64 ? (const void *)&one_f64 : &one, k->d.x, at->x, k->d.w, at->w,
+                        k->d.conv, a->of[i].algo, p, a->of[i].workspace, f64 ? (const void *)&zero_f64 : &zero, k->d.y, at->y);
+    give_block(p, q);
+    if (s == DUET_OK) COUNT(launches);
+    return s;
+}
+
+static duet_status on_dense(const step *s, const conv_data *at, queue *q)
+{
+    const vendor *v;
+    kept *k;
+    const algos *a;
+    TRY(queue_dnn(q, &v));
+    TRY(kept_of(s, &k));
+    if (!(a = __atomic_load_n(&k->algos, __ATOMIC_ACQUIRE))) {
+        TRY(algos_find(&k->key, &k->d, at, q, &a));
+        __atomic_store_n(&k->algos, a, __ATOMIC_RELEASE);
+    }
+    return convolve(k, a, at, q);
+}
+
+duet_status conv_run(const step *s, const frame *f, queue *q)
+{
+    const operand *x = &s->in[0], *w = &s->in[1];
+    conv_data at = { .y = f->data[s->out[0].slot] };
+    void *x_block, *w_block = NULL;
+    if (!layout_count(&x->at) || !layout_count(&w->at)) /* sums of nothing, or of padding alone */
+        return CUDA(cudaMemsetAsync, at.y, 0, (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes, q->stream);
+    TRY(densely(x, f, q, &at.x, &x_block));
+    duet_status r = densely(w, f, q, &at.w, &w_block);
+    pthread_mutex_lock(&q->lock);
+    if (r == DUET_OK) r = on_dense(s, &at, q);
+    pthread_mutex_unlock(&q->lock);
+    give_block(x_block, q), give_block(w_block, q);
+    return r;
+}

@@ -1,0 +1,150 @@
+/* device.c - the card. */
+#include "device.h"
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+static int card;
+static const char *reason; /* why it cannot be used; NULL while it can */
+static char found[256];    /* the text of a card never found */
+static char broken[256];   /* and of one that was lost */
+
+static void absent(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void absent(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(found, sizeof found, format, ap);
+    va_end(ap);
+    reason = found;
+}
+
+static void choose(int count)
+{
+    const char *text = getenv("DUET_DEVICE");
+    char *end;
+    long n = text && *text ? strtol(text, &end, 10) : 0;
+    if (text && *text && (*end || n < 0 || n >= count)) absent("DUET_DEVICE=%s names none of the %d devices", text, count);
+    else card = (int)n;
+}
+
+static void find(void)
+{
+    int count = 0, driver = 0;
+    cudaError_t e = cudaGetDeviceCount(&count);
+    if (e == cudaSuccess && count > 0) return choose(count);
+    (void)cudaGetLastError();
+    if (e == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+        absent("no NVIDIA driver");
+    else if (e == cudaErrorInsufficientDriver)
+        absent("the NVIDIA driver is for CUDA %d.%d, too old for %d.%d", driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+               CUDART_VERSION % 1000 / 10);
+    else if (e == cudaSuccess || e == cudaErrorNoDevice) absent("no device");
+    else absent("cudaGetDeviceCount: %s", cudaGetErrorString(e));
+}
+
+const char *device_absent(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find);
+    return __atomic_load_n(&reason, __ATOMIC_ACQUIRE);
+}
+
+/* Errors after which every call in this process fails alike. */
+static bool is_lost(cudaError_t e)
+{
+    switch ((int)e) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure: return true;
+    default: return false;
+    }
+}
+
+static void lose(const char *call, cudaError_t e)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!reason) {
+        snprintf(broken, sizeof broken, "the GPU was lost: %s: %s", call, cudaGetErrorString(e));
+        __atomic_store_n(&reason, broken, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* The error is reported here, so that no later call of ours or the caller's meets it again as its own. */
+duet_status cuda_failed(const char *call, cudaError_t e)
+{
+    (void)cudaGetLastError();
+    if (is_lost(e)) lose(call, e);
+    duet_status s = e == cudaErrorMemoryAllocation ? DUET_NO_MEMORY : e == cudaErrorNoDevice ? DUET_NO_DEVICE : DUET_DEVICE_ERROR;
+    return fail(s, "%s: %s (%s)", call, cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
+duet_status device_enter(int *before)
+{
+    const char *why = device_absent();
+    if (why) return fail(DUET_NO_DEVICE, "there is no usable GPU: %s", why);
+    int current;
+    TRY(CUDA(cudaGetDevice, &current));
+    if (current == card) return DUET_OK;
+    TRY(CUDA(cudaSetDevice, card));
+    *before = current;
+    return DUET_OK;
+}
+
+void device_leave(const int *before)
+{
+    if (*before >= 0 && cudaSetDevice(*before) != cudaSuccess) (void)cudaGetLastError();
+}
+
+duet_status device_alloc(size_t bytes, void **p)
+{
+    *p = NULL;
+    ON_DEVICE();
+    return CUDA(cudaMalloc, p, bytes ? bytes : 1);
+}
+
+/* A block of a lost card went with it. cudaFree fails only then, or for the error of earlier work, which others report. */
+void device_free(void *p)
+{
+    int before = -1;
+    if (!p || device_absent() || device_enter(&before) != DUET_OK) return;
+    if (cudaFree(p) != cudaSuccess) (void)cudaGetLastError();
+    device_leave(&before);
+}
+
+int device_major(void)
+{
+    static int major;
+    int value = __atomic_load_n(&major, __ATOMIC_RELAXED);
+    if (!value && cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, card) != cudaSuccess)
+        (void)cudaGetLastError();
+    __atomic_store_n(&major, value, __ATOMIC_RELAXED);
+    return value;
+}
+
+void device_info(FILE *out)
+{
+    int driver = 0, runtime = 0;
+    struct cudaDeviceProp p;
+    cudaError_t e = cudaGetDeviceProperties(&p, card);
+    if (e != cudaSuccess || cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess) {
+        fprintf(out, "gpu      device %d does not answer: %s\n", card, cudaGetErrorString(e ? e : cudaGetLastError()));
+        return;
+    }
+    fprintf(out, "gpu      device %d: %s, %.1f GiB, compute capability %d.%d, %d multiprocessors\n", card, p.name,
+            (double)p.totalGlobalMem / (1 << 30), p.major, p.minor, p.multiProcessorCount);
+    fprintf(out, "         driver for CUDA %d.%d, runtime %d.%d\n", driver / 1000, driver % 1000 / 10, runtime / 1000,
+            runtime % 1000 / 10);
+}

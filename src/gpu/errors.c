@@ -1,0 +1,23 @@
+/* errors.c - what the vendors' libraries answer, as a status. */
+#include "device.h"
+#include "vendor.h"
+
+/* A vendor reports a lost card in its own words; CUDA's own error says which. */
+static void ask_cuda(const char *call)
+{
+    cudaError_t e = cudaPeekAtLastError();
+    if (e != cudaSuccess) (void)cuda_failed(call, e);
+}
+
+duet_status blas_failed(const vendor *v, const char *call, cublasStatus_t e)
+{
+    ask_cuda(call);
+    return fail(e == CUBLAS_STATUS_ALLOC_FAILED ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "%s: %s", call,
+                v->cublasGetStatusString(e));
+}
+
+duet_status dnn_failed(const vendor *v, const char *call, cudnnStatus_t e)
+{
+    ask_cuda(call);
+    return fail(DUET_DEVICE_ERROR, "%s: %s", call, v->cudnnGetErrorString(e));
+}

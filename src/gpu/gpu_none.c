@@ -1,0 +1,41 @@
+/* gpu_none.c - the GPU machine of a library built without CUDA: it is never there. */
+#include "gpu.h"
+
+static const char reason[] = "built without CUDA";
+
+static duet_status none(void) { return fail(DUET_NO_DEVICE, "there is no GPU machine: %s", reason); }
+
+static const char *none_absent(void) { return reason; }
+static void none_info(FILE *out) { fprintf(out, "gpu      none: %s\n", reason); }
+static duet_status none_alloc(size_t bytes, void **p) { return *p = NULL, none(); }
+static void none_free(void *p) {}
+static duet_status none_clear(void *p, size_t bytes, int queue) { return none(); }
+static duet_status none_upload(void *own, const void *host, size_t bytes, int queue) { return none(); }
+static duet_status none_download(void *host, const void *own, size_t bytes, int queue) { return none(); }
+static const char *none_refuses(const step *s) { return reason; }
+static double none_cost(const step *s) { return 1e9; }
+static duet_status none_run(const step *s, const frame *f) { return none(); }
+static void none_forget(step *s) {}
+static duet_status none_sync(int queue) { return none(); }
+static duet_status none_wait(int queue, int other) { return none(); }
+static void *none_stream(int queue) { return none(), NULL; }
+
+const machine gpu_machine = {
+    .name = "gpu",
+    .place = DUET_GPU,
+    .side = DEVICE,
+    .absent = none_absent,
+    .info = none_info,
+    .alloc = none_alloc,
+    .free = none_free,
+    .clear = none_clear,
+    .upload = none_upload,
+    .download = none_download,
+    .refuses = none_refuses,
+    .cost = none_cost,
+    .run = none_run,
+    .forget = none_forget,
+    .sync = none_sync,
+    .wait = none_wait,
+    .stream = none_stream,
+};

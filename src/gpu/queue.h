@@ -1,0 +1,37 @@
+/* queue.h - a thread's queue on the card: a stream, and the vendors' handles that work on it. */
+#ifndef QUEUE_H
+#define QUEUE_H
+
+#include "device.h"
+#include "pool.h"
+#include "thread.h"
+#include "vendor.h"
+#include <pthread.h>
+
+/* Made on first use and never destroyed. */
+typedef struct queue {
+    int index;
+    cudaStream_t stream;
+    cudaEvent_t event;    /* recorded when another queue waits for this one */
+    pthread_mutex_t lock; /* of the handles: threads may share a queue */
+    cublasHandle_t blas;
+    cudnnHandle_t dnn;
+} queue;
+
+duet_status queue_open(int index, queue **q);
+
+/* The handles; the caller holds q->lock. */
+duet_status queue_blas(queue *q, const vendor **v);
+duet_status queue_dnn(queue *q, const vendor **v);
+
+/* pool_take of the card's memory that leaves the thread's error text alone when there is no room: the caller has another way. */
+duet_status take_quietly(size_t bytes, const queue *q, void **p);
+
+duet_status queue_clear(void *p, size_t bytes, int index);
+duet_status queue_upload(void *own, const void *host, size_t bytes, int index);
+duet_status queue_download(void *host, const void *own, size_t bytes, int index);
+duet_status queue_sync(int index);
+duet_status queue_wait(int index, int other);
+void *queue_stream(int index);
+
+#endif

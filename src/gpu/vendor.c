@@ -1,0 +1,109 @@
+/* vendor.c - opens the vendor libraries. None is needed by the library itself: each is looked for when first used,
+ * by the soname of the major version that we were built against, and a missing one switches off its own steps alone. */
+#define _GNU_SOURCE /* dladdr */
+#include "vendor.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define VENDOR_TEXT(x)  VENDOR_TEXT_(x)
+#define VENDOR_TEXT_(x) #x
+
+/* Where the libraries were when this one was built: tried after the loader's own places. */
+#ifndef DIR_cublas
+#define DIR_cublas ""
+#endif
+#ifndef DIR_cudnn
+#define DIR_cudnn ""
+#endif
+
+static vendor table;
+static char text[LIBRARIES][512];
+
+static void *open_at(enum library l, const char *path)
+{
+    void *h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!h) snprintf(text[l], sizeof text[l], "%s", dlerror());
+    return h;
+}
+
+/* The file that the environment names, and no other; else the soname on the loader's path, else in dir. The reason kept is the first. */
+static void *open_library(enum library l, const char *soname, const char *dir, const char *variable)
+{
+    const char *named = getenv(variable);
+    if (named && *named) return open_at(l, named);
+    void *h = open_at(l, soname);
+    char path[512];
+    if (h || !*dir || snprintf(path, sizeof path, "%s/%s", dir, soname) >= (int)sizeof path) return h;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void lacks(enum library l, const char *function)
+{
+    snprintf(text[l], sizeof text[l], "%s lacks %s", table.place[l] ? table.place[l] : "the file found", function);
+    table.missing[l] = text[l];
+}
+
+static void opened_at(enum library l, const void *function)
+{
+    Dl_info info;
+    table.place[l] = dladdr(function, &info) && info.dli_fname ? info.dli_fname : "(unknown)";
+}
+
+/* cuDNN is built for one CUDA major and fails in obscure ways with another. */
+static void check_cudnn(void)
+{
+    int major = (int)(table.cudnnGetCudartVersion() / 1000);
+    if (major == CUDART_VERSION / 1000) return;
+    snprintf(text[LIBRARY_cudnn], sizeof text[0], "%s is built for CUDA %d, this library for CUDA %d", table.place[LIBRARY_cudnn],
+             major, CUDART_VERSION / 1000);
+    table.missing[LIBRARY_cudnn] = text[LIBRARY_cudnn];
+}
+
+static void check_cublas(void) {}
+
+/* open_cublas, open_cudnn: a library, then its functions, each with the name that the linker knows. */
+#define VENDOR(lib, f)  VENDOR_(lib, f)
+#define VENDOR_(lib, f) { LIBRARY_##lib, #f, (void **)&table.f },
+static const struct function {
+    enum library lib;
+    const char *name;
+    void **at;
+} functions[] = {
+#include "vendor.def"
+};
+#undef VENDOR_
+
+static bool find_functions(enum library l, void *h)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        const struct function *f = &functions[i];
+        if (f->lib != l) continue;
+        *f->at = dlsym(h, f->name);
+        if (!*f->at) return lacks(l, f->name), false;
+        if (!table.place[l]) opened_at(l, *f->at);
+    }
+    return true;
+}
+
+#define LIBRARY(lib, soname, variable)                                                                                           \
+    static void open_##lib(void)                                                                                                 \
+    {                                                                                                                            \
+        void *h = open_library(LIBRARY_##lib, soname, DIR_##lib, variable);                                                      \
+        if (!h) table.missing[LIBRARY_##lib] = text[LIBRARY_##lib];                                                              \
+        else if (find_functions(LIBRARY_##lib, h)) check_##lib();                                                                \
+    }
+#include "vendor.def"
+
+const vendor *vendor_open(enum library l)
+{
+    static pthread_once_t once[LIBRARIES] = { [0 ... LIBRARIES - 1] = PTHREAD_ONCE_INIT };
+    static void (*const open[LIBRARIES])(void) = {
+#define LIBRARY(lib, ...) open_##lib,
+#include "vendor.def"
+    };
+    pthread_once(&once[l], open[l]);
+    return &table;
+}

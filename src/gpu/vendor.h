@@ -1,0 +1,44 @@
+/* vendor.h - the vendor libraries as a table of functions. vendor.c opens the real ones; the pretend CUDA has a table of its own. */
+#ifndef VENDOR_H
+#define VENDOR_H
+
+#include "status.h"
+#include <cublas_v2.h>
+#include <cudnn.h>
+
+enum library {
+#define LIBRARY(name, ...) LIBRARY_##name,
+#include "vendor.def"
+    LIBRARIES
+};
+
+/* One pointer a row, of the type that the vendor's own header declares. */
+typedef struct vendor {
+    const char *missing[LIBRARIES]; /* NULL when the library is there with all its functions, else why not */
+    const char *place[LIBRARIES];   /* the file it came from */
+#define VENDOR(lib, f) VENDOR_(f)   /* cublasSgemm is a macro for cublasSgemm_v2 */
+#define VENDOR_(f)     __typeof__(&f) f;
+#include "vendor.def"
+#undef VENDOR_
+} vendor;
+
+/* The table, with library l opened if it can be. Never NULL. */
+const vendor *vendor_open(enum library l);
+
+/* A vendor's answer as a status, with the name of the call in the text. */
+#define BLAS(v, f, ...) blas_status((v), #f, (v)->f(__VA_ARGS__))
+#define DNN(v, f, ...)  dnn_status((v), #f, (v)->f(__VA_ARGS__))
+duet_status blas_failed(const vendor *v, const char *call, cublasStatus_t e) __attribute__((cold));
+duet_status dnn_failed(const vendor *v, const char *call, cudnnStatus_t e) __attribute__((cold));
+
+static inline duet_status blas_status(const vendor *v, const char *call, cublasStatus_t e)
+{
+    return __builtin_expect(e == CUBLAS_STATUS_SUCCESS, 1) ? DUET_OK : blas_failed(v, call, e);
+}
+
+static inline duet_status dnn_status(const vendor *v, const char *call, cudnnStatus_t e)
+{
+    return __builtin_expect(e == CUDNN_STATUS_SUCCESS, 1) ? DUET_OK : dnn_failed(v, call, e);
+}
+
+#endif

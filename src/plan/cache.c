@@ -1,0 +1,116 @@
+/* cache.c - plans by their key: the words of the formula, and all else that a plan depends on but addresses and numbers. */
+#include "plan.h"
+#include "status.h"
+#include "thread.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS   1024
+#define PLANS_MAX 4096 /* then all are dropped */
+
+typedef struct plans {
+    plan *bucket[BUCKETS];
+    unsigned count;
+} plans;
+
+static uint64_t mix(uint64_t h, uint64_t w)
+{
+    __uint128_t m = (__uint128_t)(h ^ w) * 0xd6e8feb86659fd93u;
+    return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+static uint64_t hash(uint64_t h, const uint32_t *w, uint32_t n)
+{
+    for (; n >= 2; n -= 2, w += 2) h = mix(h, (uint64_t)w[1] << 32 | w[0]);
+    return n ? mix(h, *w) : h;
+}
+
+/* What a plan depends on beside the formula: machine, fusion, and the destination's layout; how the leaves overlap it. */
+#define HEAD_MAX (4 + 4 * DUET_RANK_MAX)
+typedef struct head {
+    uint32_t length, word[HEAD_MAX];
+} head;
+
+static void put64(head *h, int64_t x) { memcpy(h->word + h->length, &x, 8), h->length += 2; }
+
+static uint64_t overlaps(const statement *s)
+{
+    uint64_t h = 0;
+    for (uint32_t i = 0; i < s->f->count; i++) {
+        const node *n = &s->f->nodes[i];
+        if (n->op != OP_LEAF) continue;
+        enum overlap o = n->matrix == s->m ? SAME : n->matrix->bits == s->m->bits ? matrix_overlap(s->m, n->matrix) : APART;
+        h = h * 3 + o + 1;
+    }
+    return h;
+}
+
+static void make_head(const statement *s, const machine *on, head *h)
+{
+    const layout *to = &s->m->at;
+    h->length = 0;
+    h->word[h->length++] = (uint32_t)on->side | (uint32_t)s->fusion << 4 | (uint32_t)to->type << 8 | (uint32_t)to->rank << 16 |
+                           (uint32_t)s->m->dense << 24;
+    put64(h, (int64_t)overlaps(s));
+    for (int i = 0; i < to->rank; i++) put64(h, to->size[i]);
+    for (int i = 0; i < to->rank && !s->m->dense; i++) put64(h, to->stride[i]);
+}
+
+static bool is_key(const plan *p, uint64_t key_hash, const head *h, const formula *f)
+{
+    return p->hash == key_hash && p->key_length == h->length + f->length &&
+           !memcmp(p->key, h->word, h->length * sizeof *p->key) &&
+           !memcmp(p->key + h->length, f->words, f->length * sizeof *p->key);
+}
+
+static void drop(plans *c)
+{
+    for (int i = 0; i < BUCKETS; i++)
+        for (plan *p = c->bucket[i]; p; p = c->bucket[i]) c->bucket[i] = p->next, plan_free(p);
+    c->count = 0;
+}
+
+static void leave(void *c) { drop(c), free(c); }
+
+static plans *mine(void)
+{
+    thread *t = thread_get();
+    if (__builtin_expect(t->room[ROOM_PLANS] != NULL, 1)) return t->room[ROOM_PLANS];
+    t->leave[ROOM_PLANS] = leave;
+    return t->room[ROOM_PLANS] = calloc(1, sizeof(plans));
+}
+
+void plans_forget(void)
+{
+    plans *c = thread_get()->room[ROOM_PLANS];
+    if (c) drop(c);
+}
+
+static __attribute__((noinline)) plan *add(plans *c, const statement *s, const machine *on, const head *h, uint64_t key_hash)
+{
+    COUNT(plan_misses);
+    if (c->count >= PLANS_MAX) drop(c);
+    plan *p = plan_make(s, on);
+    if (!p) return NULL;
+    p->hash = key_hash, p->key_length = h->length + s->f->length;
+    p->key = malloc(p->key_length * sizeof *p->key);
+    if (!p->key) return plan_free(p), fail(DUET_NO_MEMORY, "no memory for the key of a plan"), NULL;
+    memcpy(p->key, h->word, h->length * sizeof *p->key);
+    memcpy(p->key + h->length, s->f->words, s->f->length * sizeof *p->key);
+    p->next = c->bucket[key_hash % BUCKETS], c->bucket[key_hash % BUCKETS] = p;
+    c->count++;
+    return p;
+}
+
+const plan *plan_find(const statement *s, const machine *on)
+{
+    plans *c = mine();
+    if (!c) return fail(DUET_NO_MEMORY, "no memory for a cache of plans"), NULL;
+    head h;
+    make_head(s, on, &h);
+    uint64_t key_hash = hash(hash(h.length, h.word, h.length), s->f->words, s->f->length);
+    for (plan *p = c->bucket[key_hash % BUCKETS]; p; p = p->next)
+        if (is_key(p, key_hash, &h, s->f)) return COUNT(plan_hits)
+    , p;
+    return add(c, s, on, &h, key_hash);
+}

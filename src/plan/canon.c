@@ -1,0 +1,406 @@
+/* canon.c - canonical form: equal values once, numbers first, FMA placed, scalars into products. Every rewrite is exact, but
+ * those into a product, whose result is bounded by its error, not by its bits. */
+#include "graph.h"
+#include "status.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the table of values ---- */
+
+static bool same_value(const value *a, const value *b)
+{
+    if (a->op != b->op || a->type != b->type || a->rank != b->rank || a->args != b->args) return false;
+    if (a->leaf != b->leaf || a->number != b->number || a->alpha != b->alpha || a->beta != b->beta) return false;
+    return !memcmp(a->arg, b->arg, sizeof a->arg) && !memcmp(a->attr, b->attr, sizeof a->attr);
+}
+
+static bool reserve(graph *g)
+{
+    if (g->count < g->room) return true;
+    int room = g->room ? 2 * g->room : 32;
+    value *more = realloc(g->values, (size_t)room * sizeof *more);
+    if (!more) return g->failed = true, false;
+    g->values = more, g->room = room;
+    return true;
+}
+
+/* The value like *v, which is made when there is none. */
+static int intern(graph *g, const value *v)
+{
+    for (int i = g->count; i-- > 0 && g->count - i < 256;)
+        if (same_value(&g->values[i], v)) return i;
+    if (!reserve(g)) return 0;
+    g->values[g->count] = *v;
+    return g->count++;
+}
+
+static value blank(enum op op, const value *like)
+{
+    value v = { .op = (uint8_t)op, .arg = { -1, -1, -1 }, .leaf = -1, .number = -1, .alpha = -1, .beta = -1 };
+    if (like) v.type = like->type, v.rank = like->rank, v.weak = like->weak, memcpy(v.size, like->size, sizeof v.size);
+    return v;
+}
+
+static int make(graph *g, enum op op, const value *like, int args, int x, int y, int z)
+{
+    value v = blank(op, like);
+    v.args = args, v.arg[0] = x, v.arg[1] = y, v.arg[2] = z;
+    return intern(g, &v);
+}
+
+static value copy_of(const graph *g, int v) { return g->values[v]; }
+
+shape value_shape(const graph *g, int v)
+{
+    shape s = { .rank = g->values[v].rank };
+    memcpy(s.size, g->values[v].size, sizeof s.size);
+    return s;
+}
+
+double value_count(const graph *g, int v)
+{
+    double n = 1;
+    for (int i = 0; i < g->values[v].rank; i++) n *= (double)g->values[v].size[i];
+    return n;
+}
+
+bool value_is_map(const graph *g, int v)
+{
+    int op = g->values[v].op;
+    return op == OP_bias_add || op == OP_LOAD || (op < OPS && op_infos[op].kind == KIND_MAP);
+}
+
+/* ---- numbers ---- */
+
+static bool is_number(const graph *g, int v) { return g->values[v].op == OP_NUMBER || g->values[v].op == OP_HOLE_NUMBER; }
+static bool is_class(const graph *g, int v, enum number_class c)
+{
+    return g->values[v].op == OP_NUMBER && g->values[v].class == c;
+}
+
+static bool same_bound(const bound *a, const bound *b)
+{
+    return a->node == b->node && a->negated == b->negated && a->inverted == b->inverted && a->constant == b->constant;
+}
+
+static int number_value(graph *g, bound b, enum number_class class)
+{
+    int k = 0;
+    while (k < g->n_numbers && !same_bound(&g->numbers[k], &b)) k++;
+    if (k == g->n_numbers) {
+        bound *more = realloc(g->numbers, (size_t)(k + 1) * sizeof *more);
+        if (!more) return g->failed = true, 0;
+        g->numbers = more, g->numbers[g->n_numbers++] = b;
+    }
+    value v = blank(OP_NUMBER, NULL);
+    v.type = DUET_F64, v.weak = true, v.number = k, v.class = (uint8_t) class;
+    return intern(g, &v);
+}
+
+static const enum number_class negated_class[] = {
+    [NUMBER_ONE] = NUMBER_MINUS_ONE, [NUMBER_MINUS_ONE] = NUMBER_ONE, [NUMBER_ZERO] = NUMBER_ZERO, [NUMBER_POWER] = NUMBER_POWER
+};
+
+static int negate_number(graph *g, int v)
+{
+    bound b = g->numbers[g->values[v].number];
+    b.negated = !b.negated;
+    if (b.node < 0) b.negated = false, b.constant = -b.constant;
+    return number_value(g, b, negated_class[g->values[v].class]);
+}
+
+static int invert_number(graph *g, int v)
+{
+    bound b = g->numbers[g->values[v].number];
+    b.inverted = !b.inverted;
+    return number_value(g, b, NUMBER_POWER);
+}
+
+/* ---- rewrites ---- */
+
+static bool is_op(const graph *g, int v, enum op op) { return g->values[v].op == op; }
+
+static int negate(graph *g, int v)
+{
+    value x = copy_of(g, v);
+    if (x.op == OP_NUMBER) return negate_number(g, v);
+    if (x.op == OP_neg) return x.arg[0];
+    if (x.op == OP_mul && g->values[x.arg[0]].op == OP_NUMBER)
+        return make(g, OP_mul, &x, 2, negate_number(g, x.arg[0]), x.arg[1], -1);
+    return make(g, OP_neg, &x, 1, v, -1, -1);
+}
+
+/* x*y + z, rounded once, of shape `like`. */
+static int fused(graph *g, const value *like, int product, int z)
+{
+    value p = copy_of(g, product);
+    return make(g, OP_fma, like, 3, p.arg[0], p.arg[1], z);
+}
+
+static int make_add(graph *g, const value *like, int x, int y)
+{
+    if (is_number(g, y) && !is_number(g, x)) {
+        int t = x;
+        x = y, y = t;
+    }
+    if (is_op(g, x, OP_mul)) return fused(g, like, x, y);
+    if (is_op(g, y, OP_mul)) return fused(g, like, y, x);
+    return make(g, OP_add, like, 2, x, y, -1);
+}
+
+static int make_mul(graph *g, const value *like, int x, int y)
+{
+    if (is_number(g, y) && !is_number(g, x)) {
+        int t = x;
+        x = y, y = t;
+    }
+    if (is_class(g, x, NUMBER_ONE)) return y;
+    if (is_class(g, x, NUMBER_MINUS_ONE)) return negate(g, y);
+    return make(g, OP_mul, like, 2, x, y, -1);
+}
+
+/* x - y. A product with a number takes its sign there; else the first product is the one that is fused. */
+static int make_sub(graph *g, const value *like, int x, int y)
+{
+    bool product = is_op(g, y, OP_mul);
+    if (product && g->values[g->values[y].arg[0]].op == OP_NUMBER) return fused(g, like, negate(g, y), x);
+    if (is_op(g, x, OP_mul)) return fused(g, like, x, negate(g, y));
+    if (g->values[y].op == OP_NUMBER) return make_add(g, like, negate_number(g, y), x);
+    if (!product) return make(g, OP_sub, like, 2, x, y, -1);
+    value p = copy_of(g, y);
+    int n = negate(g, p.arg[0]);
+    return make(g, OP_fma, like, 3, n, p.arg[1], x);
+}
+
+static int make_div(graph *g, const value *like, int x, int y)
+{
+    bool power = is_class(g, y, NUMBER_POWER) || is_class(g, y, NUMBER_ONE) || is_class(g, y, NUMBER_MINUS_ONE);
+    if (!power) return make(g, OP_div, like, 2, x, y, -1);
+    return make_mul(g, like, is_class(g, y, NUMBER_POWER) ? invert_number(g, y) : y, x);
+}
+
+static int make_operator(graph *g, const value *v)
+{
+    int x = v->arg[0], y = v->arg[1];
+    switch (v->op) {
+    case OP_add: return make_add(g, v, x, y);
+    case OP_sub: return make_sub(g, v, x, y);
+    case OP_mul: return make_mul(g, v, x, y);
+    case OP_div: return make_div(g, v, x, y);
+    case OP_neg: return negate(g, x);
+    case OP_transpose:
+        if (is_op(g, x, OP_transpose)) return g->values[x].arg[0];
+        if (v->rank < 2) return x;
+        return intern(g, v);
+    default: break;
+    }
+    value swapped = *v;
+    if (op_infos[v->op].flags & DUET_COMMUTES && is_number(g, y) && !is_number(g, x)) swapped.arg[0] = y, swapped.arg[1] = x;
+    return intern(g, &swapped);
+}
+
+/* The rewrites above may return a value of smaller shape than the operator has (1 * x with x broadcast). */
+static int settle_shape(graph *g, const value *v, int made)
+{
+    value m = copy_of(g, made);
+    if (m.rank == v->rank && !memcmp(m.size, v->size, sizeof v->size[0] * v->rank)) return made;
+    if (m.weak || v->weak) return made;
+    value load = blank(OP_LOAD, v);
+    load.args = 1, load.arg[0] = made;
+    return intern(g, &load);
+}
+
+/* ---- reading a formula ---- */
+
+static int read_leaf(graph *g, const formula *f, uint32_t i, const int *of)
+{
+    const node *n = &f->nodes[i];
+    const uint32_t *w = f->words + (n->word - f->nodes[0].word);
+    if (w[1] && w[1] <= i && g->values[of[i - w[1]]].op == OP_LEAF) return of[i - w[1]];
+    leaf *more = realloc(g->leaves, (size_t)(g->n_leaves + 1) * sizeof *more);
+    if (!more) return g->failed = true, 0;
+    g->leaves = more, g->leaves[g->n_leaves] = (leaf){ i, n->matrix->at };
+    value v = blank(OP_LEAF, NULL);
+    v.type = n->type, v.rank = n->rank, v.leaf = g->n_leaves++;
+    memcpy(v.size, n->size, sizeof n->size[0] * n->rank);
+    return intern(g, &v);
+}
+
+static int read_node(graph *g, const formula *f, uint32_t i, const int *of)
+{
+    const node *n = &f->nodes[i];
+    if (n->op == OP_LEAF) return read_leaf(g, f, i, of);
+    if (n->op == OP_NUMBER) return number_value(g, (bound){ .node = (int)i }, number_class(DUET_F32, n->number));
+    value v = blank((enum op)n->op, NULL);
+    v.type = n->type, v.rank = n->rank, v.weak = n->flags & NODE_WEAK, v.args = op_infos[n->op].arity;
+    memcpy(v.size, n->size, sizeof n->size[0] * n->rank);
+    for (int k = 0; k < v.args; k++) v.arg[k] = of[i - n->back[k]];
+    if (op_infos[n->op].kind != KIND_MAP) memcpy(v.attr, n->attr, sizeof v.attr);
+    if (n->op == OP_HOLE || n->op == OP_HOLE_NUMBER) return intern(g, &v);
+    if (n->op == OP_convolve2d) v.op = OP_conv2d, v.attr[4] = 1;
+    int made = make_operator(g, &v);
+    return settle_shape(g, &v, made);
+}
+
+/* ---- products: alpha, beta and the addend ---- */
+
+static bool foldable(const graph *g, int number)
+{
+    return g->values[number].op == OP_NUMBER && g->values[number].class != NUMBER_ZERO;
+}
+
+static bool plain_product(const graph *g, int v)
+{
+    const value *m = &g->values[v];
+    return m->op == OP_matmul && m->uses == 1 && m->args == 2 && m->beta < 0;
+}
+
+static bool same_shape(const graph *g, int a, int b)
+{
+    const value *x = &g->values[a], *y = &g->values[b];
+    return x->rank == y->rank && !memcmp(x->size, y->size, sizeof x->size[0] * x->rank);
+}
+
+/* v becomes the product p, times alpha, plus beta times the addend. Numbers and addend may be -1: not there. */
+static void become_product(graph *g, int v, int p, int alpha, int addend, int beta)
+{
+    value *m = &g->values[p], *o = &g->values[v];
+    value made = *m;
+    made.uses = o->uses;
+    if (alpha >= 0) made.alpha = alpha;
+    if (addend >= 0) made.args = 3, made.arg[2] = addend, made.beta = beta;
+    memcpy(made.size, o->size, sizeof made.size), made.rank = o->rank;
+    m->uses = 0; /* it is computed here instead */
+    *o = made;
+}
+
+static int minus_one(graph *g) { return number_value(g, (bound){ .node = -1, .constant = -1 }, NUMBER_MINUS_ONE); }
+
+/* The addend b*C, -C, or C alone: the product with a number is taken apart when nothing else uses it. */
+static int addend_of(graph *g, int z, int *beta)
+{
+    value a = copy_of(g, z);
+    *beta = -1;
+    if (a.uses == 1 && a.op == OP_neg) return *beta = minus_one(g), a.arg[0];
+    if (a.op != OP_mul || a.uses != 1 || !foldable(g, a.arg[0])) return z;
+    *beta = a.arg[0];
+    return a.arg[1];
+}
+
+static bool addable(const graph *g, int v, int z)
+{
+    return same_shape(g, v, z) && !g->values[z].weak && g->values[z].type == g->values[v].type;
+}
+
+static void fold_sum(graph *g, int v, int p, int alpha, int z)
+{
+    int beta, addend = addend_of(g, z, &beta);
+    if (plain_product(g, p) && (alpha < 0 || g->values[p].alpha < 0) && addable(g, v, addend) && same_shape(g, v, p))
+        become_product(g, v, p, alpha, addend, beta);
+}
+
+static void fold_fma(graph *g, int v)
+{
+    value o = copy_of(g, v);
+    if (!foldable(g, o.arg[0])) return;
+    if (plain_product(g, o.arg[1]) && g->values[o.arg[1]].alpha < 0) {
+        fold_sum(g, v, o.arg[1], o.arg[0], o.arg[2]);
+    } else if (plain_product(g, o.arg[2]) && addable(g, v, o.arg[1]) && same_shape(g, v, o.arg[2])) {
+        become_product(g, v, o.arg[2], -1, o.arg[1], o.arg[0]);
+    }
+}
+
+static void fold_add(graph *g, int v)
+{
+    value o = copy_of(g, v);
+    fold_sum(g, v, o.arg[0], -1, o.arg[1]);
+    if (g->values[v].op == OP_add) fold_sum(g, v, o.arg[1], -1, o.arg[0]);
+}
+
+/* P - z is P + (-1) z, and z - P is (-1) P + z. */
+static void fold_sub(graph *g, int v)
+{
+    value o = copy_of(g, v);
+    if (!same_shape(g, v, o.arg[0]) || !same_shape(g, v, o.arg[1])) return;
+    int minus = minus_one(g);
+    if (plain_product(g, o.arg[0]) && addable(g, v, o.arg[1])) become_product(g, v, o.arg[0], -1, o.arg[1], minus);
+    else if (plain_product(g, o.arg[1]) && g->values[o.arg[1]].alpha < 0 && addable(g, v, o.arg[0]))
+        become_product(g, v, o.arg[1], minus, o.arg[0], -1);
+}
+
+static void fold_neg(graph *g, int v)
+{
+    value o = copy_of(g, v);
+    if (plain_product(g, o.arg[0]) && g->values[o.arg[0]].alpha < 0) become_product(g, v, o.arg[0], minus_one(g), -1, -1);
+}
+
+static void fold_mul(graph *g, int v)
+{
+    value o = copy_of(g, v);
+    if (foldable(g, o.arg[0]) && plain_product(g, o.arg[1]) && g->values[o.arg[1]].alpha < 0)
+        become_product(g, v, o.arg[1], o.arg[0], -1, -1);
+}
+
+/* (a X) Y and X (a Y): the number becomes alpha. */
+static void fold_factor(graph *g, int v)
+{
+    value *m = &g->values[v];
+    for (int k = 0; k < 2 && m->alpha < 0; k++) {
+        int factor = m->arg[k];
+        bool turned = g->values[factor].op == OP_transpose && g->values[factor].uses == 1;
+        value *x = &g->values[turned ? g->values[factor].arg[0] : factor];
+        if (x->op != OP_mul || x->uses != 1 || !foldable(g, x->arg[0])) continue;
+        int inner = x->arg[1];
+        if (!same_shape(g, inner, (int)(x - g->values))) continue;
+        m->alpha = x->arg[0];
+        if (turned) g->values[factor].arg[0] = inner;
+        else m->arg[k] = inner;
+        x->uses = 0;
+    }
+}
+
+static void count_uses(graph *g)
+{
+    for (int i = 0; i < g->count; i++) g->values[i].uses = 0;
+    g->values[g->root].uses = 1;
+    for (int i = g->root + 1; i-- > 0;)
+        if (g->values[i].uses)
+            for (int k = 0; k < g->values[i].args; k++) g->values[g->values[i].arg[k]].uses++;
+}
+
+static void fold_products(graph *g)
+{
+    count_uses(g);
+    for (int v = 0; v <= g->root; v++) {
+        if (!g->values[v].uses) continue;
+        switch (g->values[v].op) {
+        case OP_matmul: fold_factor(g, v); break;
+        case OP_mul: fold_mul(g, v); break;
+        case OP_fma: fold_fma(g, v); break;
+        case OP_add: fold_add(g, v); break;
+        case OP_sub: fold_sub(g, v); break;
+        case OP_neg: fold_neg(g, v); break;
+        default: break;
+        }
+    }
+    count_uses(g);
+}
+
+duet_status graph_make(graph *g, const formula *f)
+{
+    memset(g, 0, sizeof *g);
+    int *of = malloc(f->count * sizeof *of);
+    g->failed = !of;
+    for (uint32_t i = 0; i < f->count && !g->failed; i++) of[i] = read_node(g, f, i, of);
+    if (!g->failed) g->root = of[f->count - 1], fold_products(g);
+    free(of);
+    if (!g->failed) return DUET_OK;
+    graph_free(g);
+    return fail(DUET_NO_MEMORY, "no memory to plan a formula of %u parts", f->count);
+}
+
+void graph_free(graph *g)
+{
+    free(g->values), free(g->leaves), free(g->numbers);
+    memset(g, 0, sizeof *g);
+}

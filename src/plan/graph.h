@@ -1,0 +1,52 @@
+/* graph.h - a formula in canonical form: values, each computed once. Private to src/plan. */
+#ifndef GRAPH_H
+#define GRAPH_H
+
+#include "expr.h"
+
+/* A number of a plan: that of a node of the formula, perhaps negated or inverted, or a constant. Bound at run time. */
+typedef struct bound {
+    int node; /* of the formula; -1: the constant */
+    bool negated, inverted;
+    double constant;
+} bound;
+
+/* A value. Its operands stand before it, and equal values are one. */
+typedef struct value {
+    uint8_t op, type, rank;
+    bool weak;     /* a number, or a hole for one */
+    uint8_t class; /* of a number: enum number_class */
+    int args, arg[3];
+    int uses;         /* by other values; the root has one more */
+    int leaf, number; /* of a leaf or number: its index in the graph; else -1 */
+    int alpha, beta;  /* of a product: values that are numbers, or -1 */
+    int32_t attr[NODE_ATTRS];
+    int64_t size[DUET_RANK_MAX];
+} value;
+
+typedef struct leaf {
+    uint32_t node; /* of the formula: the matrix to bind */
+    layout at;
+} leaf;
+
+typedef struct graph {
+    value *values;
+    int count, room;
+    leaf *leaves;
+    int n_leaves;
+    bound *numbers;
+    int n_numbers;
+    int root;
+    bool failed; /* out of memory while it was built */
+} graph;
+
+/* Canonical form of a formula: exact rewrites only, and FMA placed by the formula alone; see docs/semantics.md. */
+duet_status graph_make(graph *g, const formula *f);
+void graph_free(graph *g);
+
+static inline value *value_at(const graph *g, int v) { return &g->values[v]; }
+shape value_shape(const graph *g, int v);
+bool value_is_map(const graph *g, int v); /* element by element: a map row or bias_add */
+double value_count(const graph *g, int v);
+
+#endif

@@ -1,0 +1,69 @@
+/* place.c - where a statement runs: forced by the call, the block or the environment, else where it should end first. */
+#include "plan.h"
+#include "status.h"
+#include "thread.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What it costs to move a byte between the homes, and to begin. Measured rates come with the calibration. */
+#define MOVE_START  10e-6
+#define MOVE_SECOND 20e9
+
+static enum fusion fusion_given = FUSION_MACHINE;
+static int fusion_set = -1;
+static bool gpu_required;
+
+static __attribute__((constructor)) void read_environment(void)
+{
+    const char *f = getenv("DUET_FUSION"), *r = getenv("DUET_REQUIRE_GPU");
+    if (f && !strcmp(f, "rows")) fusion_given = FUSION_ROWS;
+    if (f && !strcmp(f, "none")) fusion_given = FUSION_NONE;
+    gpu_required = r && *r && strcmp(r, "0");
+}
+
+enum fusion fusion_now(void) { return fusion_set < 0 ? fusion_given : (enum fusion)fusion_set; }
+void plan_fusion(int mode) { fusion_set = mode; }
+
+duet_place place_now(duet_place call) { return call != DUET_AUTO ? call : thread_get()->place; }
+
+static duet_status on_machine(const statement *s, const machine *on, const plan **p)
+{
+    const char *why = on->absent();
+    if (why) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", on->name, why);
+    *p = plan_find(s, on);
+    if (!*p) return DUET_NO_MEMORY;
+    return (*p)->status == DUET_OK ? DUET_OK : fail((*p)->status, "%s", (*p)->why);
+}
+
+static double to_move(const statement *s, const plan *p)
+{
+    double seconds = 0;
+    for (int i = 0; i < p->n_leaves; i++) {
+        size_t bytes = matrix_to_move(s->f->nodes[p->leaves[i].node].matrix, p->machine->side);
+        if (bytes) seconds += MOVE_START + (double)bytes / MOVE_SECOND;
+    }
+    return seconds;
+}
+
+static duet_status cheapest(const statement *s, const plan **p)
+{
+    const plan *cpu, *gpu;
+    duet_status here = on_machine(s, machines[HOST], &cpu);
+    duet_status there = machines[DEVICE]->absent() ? DUET_NO_DEVICE : on_machine(s, machines[DEVICE], &gpu);
+    if (here != DUET_OK && there != DUET_OK) return on_machine(s, machines[HOST], p);
+    if (there != DUET_OK) return *p = cpu, DUET_OK;
+    bool on_gpu = here != DUET_OK || gpu->seconds + to_move(s, gpu) <= cpu->seconds + to_move(s, cpu);
+    *p = on_gpu ? gpu : cpu;
+    return DUET_OK;
+}
+
+duet_status plan_place(const statement *s, duet_place place, const plan **p)
+{
+    if (__builtin_expect(gpu_required, 0)) {
+        const char *why = machines[DEVICE]->absent();
+        if (why) return fail(DUET_NO_DEVICE, "DUET_REQUIRE_GPU is set, and the GPU cannot be used: %s", why);
+    }
+    if (place == DUET_AUTO) return cheapest(s, p);
+    return on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p);
+}

@@ -1,0 +1,91 @@
+/* run.c - a plan runs: bind matrices and numbers, lend temporaries, hand the steps to the machine. */
+#include "dtype.h"
+#include "plan.h"
+#include "pool.h"
+#include "status.h"
+#include "thread.h"
+#include "trace.h"
+#include <stdlib.h>
+
+#define FEW 32
+
+typedef struct run {
+    const plan *p;
+    const statement *s;
+    void **data;
+    double *num;
+    int lent; /* temporaries taken so far */
+    int queue;
+} run;
+
+static double number_of(const bound *b, const formula *f)
+{
+    double x = b->node < 0 ? b->constant : f->nodes[b->node].number;
+    if (b->inverted) x = 1 / x;
+    return b->negated ? -x : x;
+}
+
+static duet_status open_leaves(run *r)
+{
+    for (int i = 0; i < r->p->n_leaves; i++) {
+        const node *n = &r->s->f->nodes[r->p->leaves[i].node];
+        TRY(matrix_open(n->matrix, r->p->machine->side, READ, r->queue, &r->data[1 + i]));
+    }
+    return DUET_OK;
+}
+
+static duet_status lend_temporaries(run *r)
+{
+    for (; r->lent < r->p->temps; r->lent++) {
+        TRY(pool_take(r->p->machine->side, r->p->temp[r->lent], r->queue, &r->data[1 + r->p->n_leaves + r->lent]));
+        COUNT(temporaries);
+    }
+    return DUET_OK;
+}
+
+static void return_temporaries(run *r)
+{
+    for (int i = 0; i < r->lent; i++) pool_give(r->p->machine->side, r->data[1 + r->p->n_leaves + i], 1ull << r->queue);
+}
+
+/* A step that fails without a device error has written nothing; so the destination is lost only if an earlier one wrote there. */
+static duet_status run_steps(run *r)
+{
+    const frame f = { r->data, r->num, r->queue };
+    for (int i = 0; i < r->p->count; i++) {
+        duet_status s = r->p->machine->run(&r->p->steps[i], &f);
+        if (__builtin_expect(s == DUET_OK, 1)) continue;
+        if (i > r->p->first_write || (i == r->p->first_write && s == DUET_DEVICE_ERROR)) matrix_lost(r->s->m);
+        return s;
+    }
+    COUNT_N(steps, r->p->count);
+    matrix_wrote(r->s->m, r->p->machine->side, r->queue);
+    return DUET_OK;
+}
+
+static duet_status run_bound(run *r)
+{
+    TRY(open_leaves(r));
+    TRY(lend_temporaries(r));
+    TRY(matrix_open(r->s->m, r->p->machine->side, OVERWRITE, r->queue, &r->data[0]));
+    for (int i = 0; i < r->p->n_numbers; i++) r->num[i] = number_of(&r->p->numbers[i], r->s->f);
+    return run_steps(r);
+}
+
+duet_status plan_run(const plan *p, const statement *s)
+{
+    void *few_data[FEW];
+    double few_num[FEW];
+    int slots = 1 + p->n_leaves + p->temps;
+    void **data = slots <= FEW ? few_data : malloc((size_t)slots * sizeof *data);
+    double *num = p->n_numbers <= FEW ? few_num : malloc((size_t)p->n_numbers * sizeof *num);
+    duet_status status = DUET_OK;
+    run r = { p, s, data, num, 0, thread_get()->queue };
+    TRACE("run %s: %d steps, %d temporaries, expected %.1f us", p->machine->name, p->count, p->temps, p->seconds * 1e6);
+    if (!data || !num) status = fail(DUET_NO_MEMORY, "no memory to bind %d operands", slots);
+    else status = run_bound(&r);
+    return_temporaries(&r);
+    if (data != few_data) free(data);
+    if (num != few_num) free(num);
+    return status;
+}

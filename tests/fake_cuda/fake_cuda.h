@@ -1,0 +1,32 @@
+/* fake_cuda.h - a pretend CUDA on the host, for tests: what a test may ask of it.
+ *
+ * Device memory is memory of its own, filled with NaN; a host pointer where a device pointer belongs is an error, and the other way
+ * round. What a stream is given waits until somebody needs it: a synchronisation, an event that another stream waits for, a free. */
+#ifndef FAKE_CUDA_H
+#define FAKE_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct fake_counts {
+    uint64_t calls;       /* of everything that can fail */
+    uint64_t launches;    /* of launch_step */
+    uint64_t products, convolutions, searches;
+    uint64_t uploads, downloads, synchronisations;
+    size_t   memory, peak; /* device bytes that live now, and the most that ever did */
+    int      handles;      /* of vendors, and their descriptors, that live now */
+    int      algorithm;    /* of the last convolution */
+} fake_counts;
+fake_counts fake_count(void);
+
+void fake_fail(uint64_t n);          /* the n-th call from now fails, once; 0: none does */
+bool fake_failed(void);              /* has it, since fake_fail? */
+void fake_lost(void);                /* from now on every call fails: the context is lost */
+void fake_memory(size_t bytes);      /* what the device has */
+void fake_devices(int count);        /* ask before the GPU machine does */
+void fake_pinned(bool pinned);       /* uploads read host memory when they run, as from pinned memory; else when they are asked for */
+void fake_workspace(size_t bytes);   /* what cuDNN's second best algorithm asks for; the best one four times that */
+void fake_without(const char *library, const char *why); /* "cublas" or "cudnn" is missing; NULL: there again */
+
+#endif

@@ -1,0 +1,69 @@
+/* launch.c - the pretended kernels: what gpu-kernels/kernels.h promises, run later on the host by launch_tmpl.c. */
+#include "fake.h"
+#include "dtype.h"
+#include "fold.h"
+#include "kernels.h"
+
+static const char *refuse_program(const program *p)
+{
+    int operators = 0;
+    for (int i = 0; i < p->length; i++) operators += p->code[i].op < OPS;
+    return operators > 1 ? "a program of more than one operator" : NULL;
+}
+
+const char *kernels_refuse(const step *s)
+{
+    if (s->kernel == KERNEL_PROGRAM) return refuse_program(s->program);
+    if (s->kernel > KERNEL_PROGRAM && s->kernel < KERNELS) return NULL;
+    if (s->kernel < OPS && op_infos[s->kernel].kind == KIND_FOLD) return NULL;
+    switch (s->kernel) {
+    case OP_softmax:
+    case OP_log_softmax:
+    case OP_max_pool2d:
+    case OP_avg_pool2d: return NULL;
+    default: return "no kernel for this operator";
+    }
+}
+
+/* Like real kernels, long folds need room for the results of blocks. */
+size_t kernels_scratch(const step *s)
+{
+    if (s->kernel >= OPS || op_infos[s->kernel].kind != KIND_FOLD) return 0;
+    int64_t n = layout_count(&s->in[0].at);
+    return n > FOLD_BLOCK ? (size_t)(n / FOLD_BLOCK + 1) * dtypes[s->in[0].at.type].bytes : 0;
+}
+
+static void run_job(void *args)
+{
+    job *j = args;
+    j->s.program = &j->p;
+    j->s.out[0].at.type == DUET_F32 ? fake_run_f32(j) : fake_run_f64(j);
+}
+
+/* The address of an operand, when all that its layout reaches is device memory. */
+static bool resolve(const operand *x, const frame *f, void **p)
+{
+    int64_t low, high;
+    size_t  each = dtypes[x->at.type].bytes;
+    layout_span(&x->at, &low, &high);
+    *p = f->data[x->slot];
+    return high == low || fake_owns((char *)*p + low * (int64_t)each, (size_t)(high - low) * each);
+}
+
+cudaError_t launch_step(const step *s, const frame *f, void *scratch, cudaStream_t q)
+{
+    ENTER(cudaErrorUnknown);
+    job j = { .s = *s, .scratch = scratch, .scratch_bytes = kernels_scratch(s) };
+    if (kernels_refuse(s) || s->kept) return fake_error(cudaErrorInvalidValue);
+    for (int i = 0; i < s->outs; i++)
+        if (!resolve(&s->out[i], f, &j.out[i])) return fake_error(cudaErrorInvalidValue);
+    for (int i = 0; i < s->ins; i++)
+        if (!resolve(&s->in[i], f, &j.in[i])) return fake_error(cudaErrorInvalidValue);
+    if (j.scratch_bytes && ((uintptr_t)scratch % 256 || !fake_owns(scratch, j.scratch_bytes))) return fake_error(cudaErrorInvalidValue);
+    for (int i = 0; i < s->nums; i++) j.num[i] = f->num[s->num[i]];
+    if (s->program) j.p = *s->program;
+    pthread_mutex_lock(&fake_lock);
+    fake_counted.launches++;
+    pthread_mutex_unlock(&fake_lock);
+    return fake_queue(q, run_job, &j, sizeof j);
+}

@@ -1,0 +1,272 @@
+/* launch_tmpl.c - the pretended kernels for one element type, from the rows and from fold.h, one element after the other. */
+#include "fake.h"
+#include "fold.h"
+#include <stdlib.h>
+#include "formula.h"
+
+/* ---- where elements are ---- */
+
+static int64_t place(const layout *l, const int64_t *index)
+{
+    int64_t at = 0;
+    for (int axis = 0; axis < l->rank; axis++) at += index[axis] * l->stride[axis];
+    return at;
+}
+
+/* The index of element i in row-major order. */
+static void unravel(const layout *l, int64_t i, int64_t *index)
+{
+    for (int axis = l->rank; axis-- > 0; i /= l->size[axis]) index[axis] = i % l->size[axis];
+}
+
+static T *element(const void *p, const layout *l, int64_t i)
+{
+    int64_t index[DUET_RANK_MAX];
+    unravel(l, i, index);
+    return (T *)p + place(l, index);
+}
+
+/* ---- element by element ---- */
+
+static T apply(int op, const T *v)
+{
+    const T x = v[0], y = v[1], z = v[2];
+    switch (op) {
+#define DUET_MAP1(name, formula, ...) case OP_##name: return formula;
+#define DUET_MAP2 DUET_MAP1
+#define DUET_MAP3 DUET_MAP1
+#include <duet/ops.def>
+    default: return (void)x, (void)y, (void)z, K(0);
+    }
+}
+
+static T fused(int kernel, T x, T y, T s, T r)
+{
+    switch (kernel) {
+#define DUET_FUSED(name, pattern, formula, doc) case KERNEL_##name: return formula;
+#include "fused.def"
+    default: return K(0);
+    }
+}
+
+typedef struct state {
+    const job *j;
+    int64_t    i;
+    T          acc, slot[PROGRAM_SLOTS];
+} state;
+
+static T fetch(const state *m, source from)
+{
+    switch (from.kind) {
+    case FROM_INPUT: return *element(m->j->in[from.index], &m->j->s.in[from.index].at, m->i);
+    case FROM_NUMBER: return (T)m->j->num[from.index];
+    case FROM_SLOT: return m->slot[from.index];
+    default: return m->acc;
+    }
+}
+
+static void execute(state *m, const instruction *c)
+{
+    const job *j = m->j;
+    switch (c->op) {
+    case OP_LOAD: m->acc = fetch(m, c->arg[0]); break;
+    case OP_SAVE: m->slot[c->arg[0].index] = m->acc; break;
+    case OP_STORE: *element(j->out[c->arg[0].index], &j->s.out[c->arg[0].index].at, m->i) = m->acc; break;
+    default: m->acc = apply(c->op, (T[]){ fetch(m, c->arg[0]), fetch(m, c->arg[1]), fetch(m, c->arg[2]) });
+    }
+}
+
+static void run_program(const job *j)
+{
+    int64_t n = layout_count(&j->s.out[0].at);
+    for (int64_t i = 0; i < n; i++) {
+        state m = { .j = j, .i = i };
+        for (int k = 0; k < j->p.length; k++) execute(&m, &j->p.code[k]);
+    }
+}
+
+static void run_fused(const job *j)
+{
+    int64_t n = layout_count(&j->s.out[0].at);
+    for (int64_t i = 0; i < n; i++) {
+        T v[2] = { K(0), K(0) };
+        for (int k = 0; k < j->s.ins && k < 2; k++) v[k] = *element(j->in[k], &j->s.in[k].at, i);
+        *element(j->out[0], &j->s.out[0].at, i) = fused(j->s.kernel, v[0], v[1], (T)j->num[0], (T)j->num[1]);
+    }
+}
+
+/* ---- folds ---- */
+
+typedef struct fold {
+    T start;
+    T (*take)(T a, T x, T y);
+    T (*join)(T a, T b);
+    T (*finish)(T a, int64_t n);
+} fold;
+
+#define DUET_FOLD1(name, start, take, join, finish, ...)              \
+    static T take_##name(T a, T x, T y) { return (void)y, take; }     \
+    static T join_##name(T a, T b) { return join; }                   \
+    static T finish_##name(T a, int64_t n) { return (void)n, finish; }
+#define DUET_FOLD2 DUET_FOLD1
+#include <duet/ops.def>
+
+static fold fold_of(int op)
+{
+    switch (op) {
+#define DUET_FOLD1(name, start, ...) case OP_##name: return (fold){ start, take_##name, join_##name, finish_##name };
+#define DUET_FOLD2 DUET_FOLD1
+#include <duet/ops.def>
+    default: return (fold){ K(0), take_sum, join_sum, finish_sum };
+    }
+}
+
+/* Elements 0 .. n-1 of what is reduced: x[0], x[step], ... by their offsets, scaled. */
+typedef struct run {
+    const T       *x, *y;
+    const int64_t *x_at, *y_at;
+    T              scale;
+} run;
+
+static T look(const T *p, const int64_t *at, int64_t i) { return p ? p[at[i]] : K(0); }
+
+static T fold_block(const fold *f, const run *r, int64_t first, int64_t end)
+{
+    T lane[FOLD_LANES];
+    for (int l = 0; l < FOLD_LANES; l++) {
+        lane[l] = f->start;
+        for (int64_t i = first + l; i < end; i += FOLD_LANES)
+            lane[l] = f->take(lane[l], look(r->x, r->x_at, i) * r->scale, look(r->y, r->y_at, i));
+    }
+    for (int half = FOLD_LANES / 2; half; half /= 2)
+        for (int l = 0; l < half; l++) lane[l] = f->join(lane[l], lane[l + half]);
+    return lane[0];
+}
+
+/* The accumulator of blocks first .. first + count - 1, where count is a power of two and absent blocks are left out. */
+static T fold_tree(const fold *f, const run *r, int64_t first, int64_t count, int64_t n)
+{
+    int64_t begin = first * FOLD_BLOCK, end = begin + FOLD_BLOCK;
+    if (count == 1) return fold_block(f, r, begin, end < n ? end : n);
+    T left = fold_tree(f, r, first, count / 2, n);
+    if ((first + count / 2) * FOLD_BLOCK >= n) return left;
+    return f->join(left, fold_tree(f, r, first + count / 2, count / 2, n));
+}
+
+static T fold_all(const fold *f, const run *r, int64_t n)
+{
+    int64_t count = 1;
+    while (count * FOLD_BLOCK < n) count *= 2;
+    return n ? fold_tree(f, r, 0, count, n) : f->start + K(0);
+}
+
+static T norm_of(const fold *f, run *r, int64_t n)
+{
+    T s = fold_all(f, r, n);
+    r->scale = s == INF ? TYPED(FOLD_NORM_DOWN) : s < TYPED(FOLD_NORM_LEAST) ? TYPED(FOLD_NORM_UP) : K(1);
+    if (r->scale != K(1)) s = fold_all(f, r, n);
+    return SQRT(s) * (K(1) / r->scale);
+}
+
+/* The offsets of what is reduced into the result with this index. */
+static int64_t gather(const layout *l, int axis, const int64_t *index, int64_t **at)
+{
+    int64_t whole[DUET_RANK_MAX], n = axis < 0 ? layout_count(l) : l->size[axis];
+    *at = malloc(sizeof **at * (size_t)(n + 1));
+    for (int k = 0, from = 0; axis >= 0 && k < l->rank; k++) whole[k] = k == axis ? 0 : index[from++];
+    for (int64_t i = 0; i < n; i++) {
+        if (axis < 0) unravel(l, i, whole);
+        else whole[axis] = i;
+        (*at)[i] = place(l, whole);
+    }
+    return n;
+}
+
+static T fold_one(const job *j, const int64_t *index)
+{
+    fold    f = fold_of(j->s.kernel);
+    int64_t *x_at, *y_at = NULL, n = gather(&j->s.in[0].at, j->s.attr[0], index, &x_at);
+    if (j->s.ins > 1) gather(&j->s.in[1].at, j->s.attr[0], index, &y_at);
+    run r = { j->in[0], y_at ? j->in[1] : NULL, x_at, y_at, K(1) };
+    T   result = j->s.kernel == OP_norm ? norm_of(&f, &r, n) : f.finish(fold_all(&f, &r, n), n);
+    free(x_at), free(y_at);
+    return result;
+}
+
+static void run_fold(const job *j)
+{
+    const layout *out = &j->s.out[0].at;
+    int64_t       index[DUET_RANK_MAX], n = layout_count(out);
+    if (j->scratch_bytes) memset(j->scratch, 0xff, j->scratch_bytes);
+    for (int64_t i = 0; i < n; i++) {
+        unravel(out, i, index);
+        T value = fold_one(j, index);
+        ((T *)j->out[0])[place(out, index)] = value;
+    }
+}
+
+/* ---- softmax ---- */
+
+static void soften(int kernel, T *t, int64_t n)
+{
+    const fold most = fold_of(OP_max), sum = fold_of(OP_sum);
+    int64_t   *at = malloc(sizeof *at * (size_t)n);
+    T         *e = malloc(sizeof *e * (size_t)n);
+    for (int64_t i = 0; i < n; i++) at[i] = i;
+    T m = fold_all(&most, &(run){ t, NULL, at, NULL, K(1) }, n);
+    for (int64_t i = 0; i < n; i++) t[i] = t[i] - m, e[i] = FN(exp)(t[i]);
+    T s = fold_all(&sum, &(run){ e, NULL, at, NULL, K(1) }, n);
+    for (int64_t i = 0; i < n; i++) t[i] = kernel == OP_softmax ? e[i] / s : t[i] - FN(log)(s);
+    free(at), free(e);
+}
+
+static void run_softmax(const job *j)
+{
+    const layout *in = &j->s.in[0].at, *out = &j->s.out[0].at;
+    int64_t       n = in->size[in->rank - 1], all = layout_count(in);
+    T            *t = malloc(sizeof *t * (size_t)(n + 1));
+    for (int64_t first = 0; first < all; first += n) {
+        for (int64_t i = 0; i < n; i++) t[i] = *element(j->in[0], in, first + i);
+        soften(j->s.kernel, t, n);
+        for (int64_t i = 0; i < n; i++) *element(j->out[0], out, first + i) = t[i];
+    }
+    free(t);
+}
+
+/* ---- pooling ---- */
+
+static T pool_window(const job *j, const int64_t *out)
+{
+    const layout  *in = &j->s.in[0].at;
+    const int32_t *window = j->s.attr, *stride = j->s.attr + 2, *pad = j->s.attr + 4;
+    bool           most = j->s.kernel == OP_max_pool2d;
+    T              a = most ? -INF : K(0);
+    for (int64_t u = 0; u < window[0]; u++)
+        for (int64_t v = 0; v < window[1]; v++) {
+            int64_t at[4] = { out[0], out[1], out[2] * stride[0] - pad[0] + u, out[3] * stride[1] - pad[1] + v };
+            if (at[2] < 0 || at[2] >= in->size[2] || at[3] < 0 || at[3] >= in->size[3]) continue;
+            T x = ((const T *)j->in[0])[place(in, at)];
+            a = most ? MAXIMUM(a, x) : a + x;
+        }
+    return most ? a : a / (T)((int64_t)window[0] * window[1]);
+}
+
+static void run_pool(const job *j)
+{
+    const layout *out = &j->s.out[0].at;
+    int64_t       index[DUET_RANK_MAX], n = layout_count(out);
+    for (int64_t i = 0; i < n; i++) {
+        unravel(out, i, index);
+        ((T *)j->out[0])[place(out, index)] = pool_window(j, index);
+    }
+}
+
+void TYPED(fake_run)(const job *j)
+{
+    int k = j->s.kernel;
+    if (k == KERNEL_PROGRAM) run_program(j);
+    else if (k > KERNEL_PROGRAM) run_fused(j);
+    else if (k == OP_softmax || k == OP_log_softmax) run_softmax(j);
+    else if (k == OP_max_pool2d || k == OP_avg_pool2d) run_pool(j);
+    else run_fold(j);
+}

@@ -1,0 +1,374 @@
+/* runtime.c - the pretend CUDA runtime: devices, memory, streams, events. */
+#include "fake.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct block {
+    struct block *next;
+    char         *p;
+    size_t        bytes;
+    int           device;
+} block;
+
+/* What a stream holds, in order: work, or a wait for what another stream held at some moment. */
+typedef struct task {
+    struct task *next;
+    void (*run)(void *args);
+    cudaStream_t other;
+    uint64_t     until;
+    _Alignas(16) char args[];
+} task;
+
+struct CUstream_st {
+    task       *first, **last;
+    uint64_t    queued, done;
+    int         device;
+    cudaStream_t next;
+};
+
+struct CUevent_st {
+    cudaStream_t stream;
+    uint64_t     at;
+    int          device;
+};
+
+pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+fake_counts     fake_counted;
+
+static block       *blocks;
+static cudaStream_t streams;
+static size_t       capacity = (size_t)1 << 30;
+static int          devices = 1;
+static uint64_t     left; /* calls until the scripted failure */
+static bool         failed, lost, pinned;
+
+static _Thread_local int         device;
+static _Thread_local cudaError_t last_error;
+
+/* ---- what tests ask ---- */
+
+#define LOCKED(statement)                \
+    pthread_mutex_lock(&fake_lock);      \
+    statement;                           \
+    pthread_mutex_unlock(&fake_lock)
+
+fake_counts fake_count(void)
+{
+    LOCKED(fake_counts c = fake_counted);
+    return c;
+}
+
+void fake_fail(uint64_t n) { LOCKED((left = n, failed = false)); }
+
+bool fake_failed(void)
+{
+    LOCKED(bool f = failed);
+    return f;
+}
+
+void fake_lost(void) { LOCKED(lost = true); }
+void fake_memory(size_t bytes) { LOCKED(capacity = bytes); }
+void fake_devices(int count) { LOCKED(devices = count); }
+void fake_pinned(bool is) { LOCKED(pinned = is); }
+
+/* ---- errors ---- */
+
+cudaError_t fake_error(cudaError_t e)
+{
+    if (e != cudaSuccess) last_error = e;
+    return e;
+}
+
+static cudaError_t entering(cudaError_t scripted)
+{
+    fake_counted.calls++;
+    if (lost) return cudaErrorIllegalAddress;
+    if (!left || --left) return cudaSuccess;
+    failed = true;
+    return scripted;
+}
+
+cudaError_t fake_enter(cudaError_t scripted)
+{
+    LOCKED(cudaError_t e = entering(scripted));
+    return fake_error(e);
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t e = last_error;
+    last_error = cudaSuccess;
+    return e;
+}
+
+cudaError_t cudaPeekAtLastError(void) { return lost ? cudaErrorIllegalAddress : last_error; }
+
+const char *cudaGetErrorName(cudaError_t e)
+{
+    switch ((int)e) {
+#define NAMED(name) case name: return #name;
+        NAMED(cudaSuccess)
+        NAMED(cudaErrorInvalidValue)
+        NAMED(cudaErrorMemoryAllocation)
+        NAMED(cudaErrorNoDevice)
+        NAMED(cudaErrorInvalidDevice)
+        NAMED(cudaErrorInvalidResourceHandle)
+        NAMED(cudaErrorIllegalAddress)
+        NAMED(cudaErrorUnknown)
+    default: return "cudaErrorOther";
+    }
+}
+
+const char *cudaGetErrorString(cudaError_t e) { return e == cudaErrorMemoryAllocation ? "out of pretended memory" : "a pretended error"; }
+
+/* ---- devices ---- */
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    ENTER(cudaErrorUnknown);
+    LOCKED(*count = devices);
+    return *count ? cudaSuccess : fake_error(cudaErrorNoDevice);
+}
+
+cudaError_t cudaGetDevice(int *current)
+{
+    ENTER(cudaErrorUnknown);
+    *current = device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int to)
+{
+    ENTER(cudaErrorUnknown);
+    if (to < 0 || to >= devices) return fake_error(cudaErrorInvalidDevice);
+    device = to;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int of)
+{
+    ENTER(cudaErrorUnknown);
+    if (of < 0 || of >= devices) return fake_error(cudaErrorInvalidDevice);
+    memset(p, 0, sizeof *p);
+    strcpy(p->name, "Pretended GPU");
+    p->totalGlobalMem = capacity;
+    p->major = 9, p->multiProcessorCount = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int of)
+{
+    ENTER(cudaErrorUnknown);
+    if (of < 0 || of >= devices) return fake_error(cudaErrorInvalidDevice);
+    *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+    return cudaSuccess;
+}
+
+static cudaError_t version(int *v)
+{
+    ENTER(cudaErrorUnknown);
+    *v = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *v) { return version(v); }
+cudaError_t cudaRuntimeGetVersion(int *v) { return version(v); }
+
+/* ---- memory ---- */
+
+static block **find(const void *p, size_t bytes)
+{
+    block **b = &blocks;
+    for (; *b; b = &(*b)->next)
+        if ((const char *)p >= (*b)->p && (const char *)p - (*b)->p <= (ptrdiff_t)(*b)->bytes &&
+            bytes <= (size_t)((*b)->p + (*b)->bytes - (const char *)p))
+            break;
+    return b;
+}
+
+bool fake_owns(const void *p, size_t bytes)
+{
+    LOCKED(const block *b = *find(p, bytes); bool own = b && b->device == device);
+    return own;
+}
+
+static cudaError_t take(void **p, size_t bytes)
+{
+    block *b = NULL;
+    *p = NULL;
+    if (bytes <= capacity && fake_counted.memory <= capacity - bytes) b = malloc(sizeof *b);
+    if (!b || posix_memalign(p, 256, bytes)) return free(b), cudaErrorMemoryAllocation;
+    memset(*p, 0xff, bytes);
+    *b = (block){ blocks, *p, bytes, device };
+    blocks = b;
+    fake_counted.memory += bytes;
+    if (fake_counted.memory > fake_counted.peak) fake_counted.peak = fake_counted.memory;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **p, size_t bytes)
+{
+    ENTER(cudaErrorMemoryAllocation);
+    if (!bytes) return *p = NULL, cudaSuccess;
+    LOCKED(cudaError_t e = take(p, bytes));
+    return fake_error(e);
+}
+
+static void run_until(cudaStream_t s, uint64_t until);
+
+static cudaError_t release(void *p)
+{
+    block **at = find(p, 0), *b = *at;
+    if (!b || b->p != p) return cudaErrorInvalidValue;
+    for (cudaStream_t s = streams; s; s = s->next) run_until(s, s->queued);
+    fake_counted.memory -= b->bytes;
+    *at = b->next;
+    free(b->p), free(b);
+    return cudaSuccess;
+}
+
+/* Like the real one it waits for the device; when its failure is scripted, it reports one of earlier work, and frees. */
+cudaError_t cudaFree(void *p)
+{
+    cudaError_t e = fake_enter(cudaErrorUnknown);
+    if (!p || (e && lost)) return e;
+    LOCKED(cudaError_t r = release(p));
+    return e ? e : fake_error(r);
+}
+
+/* ---- streams ---- */
+
+static void run_until(cudaStream_t s, uint64_t until)
+{
+    while (s->done < until) {
+        task *t = s->first;
+        if (!(s->first = t->next)) s->last = &s->first;
+        if (t->other) run_until(t->other, t->until);
+        else if (!lost) t->run(t->args);
+        s->done++;
+        free(t);
+    }
+}
+
+void fake_drain(cudaStream_t s) { LOCKED(run_until(s, s->queued)); }
+
+static cudaError_t append(cudaStream_t s, task head, const void *args, size_t bytes)
+{
+    task *t = malloc(sizeof *t + bytes);
+    if (!t) return cudaErrorMemoryAllocation;
+    *t = head;
+    if (bytes) memcpy(t->args, args, bytes);
+    *s->last = t, s->last = &t->next;
+    s->queued++;
+    return cudaSuccess;
+}
+
+cudaError_t fake_queue(cudaStream_t s, void (*run)(void *), const void *args, size_t bytes)
+{
+    if (!s || s->device != device) return fake_error(cudaErrorInvalidResourceHandle);
+    LOCKED(cudaError_t e = append(s, (task){ .run = run }, args, bytes));
+    return fake_error(e);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
+{
+    ENTER(cudaErrorUnknown);
+    cudaStream_t s = calloc(1, sizeof *s);
+    if (!s) return fake_error(cudaErrorMemoryAllocation);
+    s->device = device, s->last = &s->first;
+    LOCKED((s->next = streams, streams = s));
+    *stream = s;
+    return flags == cudaStreamNonBlocking ? cudaSuccess : fake_error(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t s)
+{
+    ENTER(cudaErrorUnknown);
+    if (!s) return fake_error(cudaErrorInvalidResourceHandle);
+    fake_drain(s);
+    LOCKED(fake_counted.synchronisations++);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
+{
+    ENTER(cudaErrorUnknown);
+    *event = calloc(1, sizeof **event);
+    if (!*event) return fake_error(cudaErrorMemoryAllocation);
+    (*event)->device = device;
+    return flags & cudaEventDisableTiming ? cudaSuccess : fake_error(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
+{
+    ENTER(cudaErrorUnknown);
+    if (!s || s->device != e->device) return fake_error(cudaErrorInvalidResourceHandle);
+    LOCKED((e->stream = s, e->at = s->queued));
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flags)
+{
+    ENTER(cudaErrorUnknown);
+    if (!s || flags) return fake_error(cudaErrorInvalidValue);
+    if (!e->stream || e->stream == s) return cudaSuccess;
+    LOCKED(cudaError_t r = append(s, (task){ .other = e->stream, .until = e->at }, NULL, 0));
+    return fake_error(r);
+}
+
+/* ---- copies ---- */
+
+typedef struct copying {
+    void       *to;
+    const void *from; /* or NULL: the bytes follow */
+    size_t      bytes;
+} copying;
+
+static void run_copy(void *args)
+{
+    const copying *c = args;
+    memcpy(c->to, c->from ? c->from : c + 1, c->bytes);
+}
+
+static cudaError_t upload(void *to, const void *from, size_t bytes, cudaStream_t s)
+{
+    if (!fake_owns(to, bytes) || fake_owns(from, 0)) return fake_error(cudaErrorInvalidValue);
+    LOCKED((fake_counted.uploads++));
+    if (pinned) return fake_queue(s, run_copy, &(copying){ to, from, bytes }, sizeof(copying));
+    copying *c = malloc(sizeof *c + bytes);
+    if (!c) return fake_error(cudaErrorMemoryAllocation);
+    *c = (copying){ to, NULL, bytes };
+    memcpy(c + 1, from, bytes);
+    cudaError_t e = fake_queue(s, run_copy, c, sizeof *c + bytes);
+    free(c);
+    return e;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s)
+{
+    ENTER(cudaErrorUnknown);
+    if (kind == cudaMemcpyHostToDevice) return upload(to, from, bytes, s);
+    bool to_host = kind == cudaMemcpyDeviceToHost;
+    if (!fake_owns(from, bytes) || (to_host ? fake_owns(to, 0) : !fake_owns(to, bytes))) return fake_error(cudaErrorInvalidValue);
+    LOCKED((fake_counted.downloads += to_host));
+    return fake_queue(s, run_copy, &(copying){ to, from, bytes }, sizeof(copying));
+}
+
+typedef struct setting {
+    void  *p;
+    int    value;
+    size_t bytes;
+} setting;
+
+static void run_set(void *args)
+{
+    const setting *m = args;
+    memset(m->p, m->value, m->bytes);
+}
+
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
+{
+    ENTER(cudaErrorUnknown);
+    if (!fake_owns(p, bytes)) return fake_error(cudaErrorInvalidValue);
+    return fake_queue(s, run_set, &(setting){ p, value, bytes }, sizeof(setting));
+}

@@ -1,0 +1,117 @@
+/* test_fused.c - every row of fused.def three ways: the plan chooses it, fused equals the oracle, unfused equals the oracle.
+ * A row's pattern is built three times from its own tokens, with matrices in place of its holes. */
+#include "common.h"
+#include "modes.h"
+
+typedef struct holes {
+    duet_matrix *X, *Y, *Z, *B;
+    double S, R;
+} holes;
+
+static duet_place place[2];
+static int places;
+static rng dice;
+
+#define DUET_FUSED(name, pattern, ...)                                                                                           \
+    static duet_expr pattern_##name(const holes *h)                                                                              \
+    {                                                                                                                            \
+        const double S = h->S, R = h->R;                                                                                         \
+        duet_matrix *X = h->X, *Y = h->Y, *Z = h->Z, *B = h->B;                                                                  \
+        return (void)S, (void)R, (void)X, (void)Y, (void)Z, (void)B, pattern;                                                    \
+    }
+#include "fused.def"
+
+static const struct row {
+    const char *name, *doc;
+    duet_expr (*make)(const holes *);
+} rows[] = {
+#define DUET_FUSED(name, pattern, formula, doc) { #name, doc, pattern_##name },
+#include "fused.def"
+};
+
+/* The pattern by one machine in all modes: right in each, and with the same bits. */
+static void three_ways(const struct row *row, const holes *h, duet_place where, duet_dtype type, const sizes *s)
+{
+    void *got[MODES] = { 0 };
+    duet_matrix *m = random_matrix(&dice, type, s->rank, s->size, -5, 5);
+    for (int mode = 0; mode < MODES; mode++) {
+        plan_fusion(mode);
+        const char *why = NULL;
+        DUET_ON(where)
+        {
+            const duet_expr e = row->make(h);
+            const char *plan = plan_of(m, e);
+            const bool chosen = strstr(plan, row->name) != NULL;
+            if (mode != MODE_MACHINE && duet_count(m))
+                CHECK(chosen == (mode == MODE_ROWS), "%s (%s), fusion %s: the plan is\n%s", row->name, row->doc, mode_names[mode],
+                      plan);
+            why = oracle_refutes(m, e);
+        }
+        CHECK(!why, "%s on %s, fusion %s: %s", row->name, place_name(where), mode_names[mode], why);
+        got[mode] = elements(m);
+        if (mode && got[0] && got[mode])
+            CHECK(same_bits(type, got[0], got[mode], duet_count(m)), "%s on %s: fusion %s and %s differ", row->name,
+                  place_name(where), mode_names[0], mode_names[mode]);
+    }
+    for (int mode = 0; mode < MODES; mode++) free(got[mode]);
+    plan_fusion(MODE_MACHINE);
+    duet_free(&m);
+}
+
+static const sizes shapes[] = { SIZES(1),    SIZES(16),     SIZES(1003),       SIZES(2, 3),   SIZES(0, 3),
+                                SIZES(1, 7), SIZES(65, 17), SIZES(2, 3, 4, 5), SIZES(3, 5, 2) };
+
+static void row_on(const struct row *row, duet_dtype type, const sizes *s)
+{
+    const int64_t channels = s->rank == 4 || s->rank == 2 ? s->size[1] : 1;
+    holes h = { .S = rng_real(&dice, -3, 3), .R = rng_real(&dice, 10, 20) }; /* R + Y is never near 0 */
+    h.X = random_matrix(&dice, type, s->rank, s->size, -5, 5);
+    h.Y = random_matrix(&dice, type, s->rank, s->size, -5, 5);
+    h.Z = random_matrix(&dice, type, s->rank, s->size, -5, 5);
+    h.B = random_matrix(&dice, type, 1, &channels, -5, 5);
+    duet_expr e = row->make(&h);
+    const duet_status fits = duet_expr_status(e);
+    forget(e);
+    for (int p = 0; fits == DUET_OK && p < places; p++) three_ways(row, &h, place[p], type, s);
+    CHECK(fits == DUET_OK || fits == DUET_BAD_SHAPE, "%s: %s", row->name, duet_error());
+    duet_free(&h.X), duet_free(&h.Y), duet_free(&h.Z), duet_free(&h.B);
+}
+
+/* The same formula in other words is the same row: numbers and commuting operands either way round. */
+static void spellings(void)
+{
+    duet_matrix *x = random_matrix(&dice, DUET_F32, 1, (int64_t[]){ 100 }, -5, 5),
+                *y = random_matrix(&dice, DUET_F32, 1, (int64_t[]){ 100 }, -5, 5);
+    plan_fusion(MODE_ROWS);
+#define SPELT(name, formula)                                                                                                     \
+    do {                                                                                                                         \
+        duet_expr e = formula;                                                                                                   \
+        const char *plan = plan_of(y, e);                                                                                        \
+        CHECK(strstr(plan, #name) != NULL, #formula " is not " #name ":\n%s", plan);                                             \
+        forget(e);                                                                                                               \
+    } while (0)
+    SPELT(axpy, duet_add(duet_mul(x, 3.3f), y));
+    SPELT(axpy, duet_add(y, duet_mul(3.3f, x)));
+    SPELT(axpy, duet_sub(y, duet_mul(3.3f, x)));
+    SPELT(axpby, duet_add(duet_mul(x, 3.3f), duet_mul(y, 1.5)));
+    SPELT(axpby, duet_sub(duet_mul(x, 3.3f), duet_mul(1.5, y)));
+    SPELT(axmy, duet_mul(y, duet_mul(x, 3)));
+    SPELT(axdbpy, duet_div(duet_mul(x, 3), duet_add(y, 7)));
+    SPELT(apxdbpy, duet_div(duet_add(x, 3), duet_add(y, 7)));
+    plan_fusion(MODE_MACHINE);
+    duet_free(&x), duet_free(&y);
+    tap_point("other spellings");
+}
+
+int main(void)
+{
+    dice = rng_new(21);
+    places = list_places(place);
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++)
+            for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) row_on(&rows[r], type, &shapes[s]);
+        tap_point(rows[r].name);
+    }
+    spellings();
+    return tap_end();
+}
