@@ -41,7 +41,7 @@ const engine *engine_gpu(void);
  *   bare     the same with an engine, as far as it goes; `at` are addresses on its machine */
 #define SCRATCH 65536
 typedef struct bench {
-    const char *name, *unit, *axis;
+    const char *name, *unit;
     const tensor *tensors;
     int output;
     double work;

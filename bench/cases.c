@@ -54,19 +54,15 @@ static bool complex_bare(const problem *p, const engine *e, float *const at[])
 
 /* ---- dense forward, 784-1000-1000-10, sigmoid ---- */
 
+// clang-format off
 static const tensor dense_tensors[] = {
-    { IN, 0, { N, 784 } },
-    { IN, 784, { 784, 1000 } },
-    { IN, 784, { 1000 } },
-    { OUT, 0, { N, 1000 } },
-    { IN, 1000, { 1000, 1000 } },
-    { IN, 1000, { 1000 } },
-    { OUT, 0, { N, 1000 } },
-    { IN, 1000, { 1000, 10 } },
-    { IN, 1000, { 10 } },
-    { OUT, 0, { N, 10 } },
+    { IN, 0,    { N, 784 } },
+    { IN, 784,  { 784, 1000 } },  { IN, 784,  { 1000 } }, { OUT, 0, { N, 1000 } },
+    { IN, 1000, { 1000, 1000 } }, { IN, 1000, { 1000 } }, { OUT, 0, { N, 1000 } },
+    { IN, 1000, { 1000, 10 } },   { IN, 1000, { 10 } },   { OUT, 0, { N, 10 } },
     { END },
 };
+// clang-format on
 
 static duet_status dense_run(const problem *p)
 {
@@ -86,12 +82,15 @@ static bool dense_bare(const problem *p, const engine *e, float *const at[])
 
 /* ---- CNN forward: conv 16 of 3x3, relu, pool, conv 32 of 3x3, relu, pool, dense 1000 relu, dense 10 softmax ---- */
 
+// clang-format off
 static const tensor cnn_tensors[] = {
-    { IN, 0, { N, 3, 32, 32 } },   { IN, 27, { 16, 3, 3, 3 } }, { IN, 27, { 16 } },          { OUT, 0, { N, 16, 16, 16 } },
-    { IN, 144, { 32, 16, 3, 3 } }, { IN, 144, { 32 } },         { OUT, 0, { N, 32, 8, 8 } }, { IN, 2048, { 2048, 1000 } },
-    { IN, 2048, { 1000 } },        { OUT, 0, { N, 1000 } },     { IN, 1000, { 1000, 10 } },  { IN, 1000, { 10 } },
-    { OUT, 0, { N, 10 } },
+    { IN, 0,    { N, 3, 32, 32 } },
+    { IN, 27,   { 16, 3, 3, 3 } },  { IN, 27,   { 16 } },   { OUT, 0, { N, 16, 16, 16 } },
+    { IN, 144,  { 32, 16, 3, 3 } }, { IN, 144,  { 32 } },   { OUT, 0, { N, 32, 8, 8 } },
+    { IN, 2048, { 2048, 1000 } },   { IN, 2048, { 1000 } }, { OUT, 0, { N, 1000 } },
+    { IN, 1000, { 1000, 10 } },     { IN, 1000, { 10 } },   { OUT, 0, { N, 10 } },
 };
+// clang-format on
 
 static duet_status cnn_run(const problem *p)
 {
@@ -115,68 +114,22 @@ int64_t complex_row(const problem *p, int64_t row, double *want, double *scratch
 int64_t dense_row(const problem *p, int64_t row, double *want, double *scratch);
 int64_t cnn_row(const problem *p, int64_t row, double *want, double *scratch);
 
-#define ORDERS                                                                                                                   \
-    { 10, 20, 50, 100, 200, 300, 500, 700, 1000, 1500, 2000 }, { 10, 100, 500 }
-#define BATCHES                                                                                                                  \
-    { 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4096 }, { 1, 16, 256 }
-#define MACS(m, k, n) (2.0 * (m) * (k) * (n))
+// clang-format off
+#define ORDERS  { 10, 20, 50, 100, 200, 300, 500, 700, 1000, 1500, 2000 }, { 10, 100, 500 }
+#define BATCHES { 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4096 }, { 1, 16, 256 }
+#define LENGTHS { 100, 1000, 10000, 100000, 1000000, 10000000, 100000000 }, { 100, 10000, 1000000, 10000000 }
+#define DENSE   (2.0 * (784 * 1000 + 1000 * 1000 + 1000 * 10))
+#define CNN     (2.0 * (16 * 27 * 1024 + 32 * 144 * 256 + 2048 * 1000 + 1000 * 10))
 
 const bench benches[] = {
-    { "saxpy",
-      "GB/s",
-      "elements",
-      saxpy_tensors,
-      1,
-      12,
-      1,
-      { 1, 0 },
-      saxpy_run,
-      saxpy_bare,
-      saxpy_row,
-      rows_of_vector,
-      { 100, 1000, 10000, 100000, 1000000, 10000000, 100000000 },
-      { 100, 10000, 1000000, 10000000 } },
-    { "sgemm", "GFLOP/s", "rows", sgemm_tensors, 2, 2, 3, { 0, 1 }, sgemm_run, sgemm_bare, sgemm_row, rows_of_output, ORDERS },
-    { "complex",
-      "GFLOP/s",
-      "rows",
-      complex_tensors,
-      2,
-      4,
-      3,
-      { 0, 2 },
-      complex_run,
-      complex_bare,
-      complex_row,
-      rows_of_output,
-      ORDERS },
-    { "dense",
-      "GFLOP/s",
-      "batch",
-      dense_tensors,
-      9,
-      MACS(1, 784, 1000) + MACS(1, 1000, 1010),
-      1,
-      { 2784, 0 },
-      dense_run,
-      dense_bare,
-      dense_row,
-      rows_of_output,
-      BATCHES },
-    { "cnn",
-      "GFLOP/s",
-      "batch",
-      cnn_tensors,
-      12,
-      MACS(16, 27, 1024) + MACS(32, 144, 256) + MACS(1, 2048, 1000) + MACS(1, 1000, 10),
-      1,
-      { 3219, 0 },
-      cnn_run,
-      NULL,
-      cnn_row,
-      rows_of_output,
-      BATCHES },
+    /* name      unit       tensors          out work   n^ terms        run          bare          row          rows            sizes */
+    { "saxpy",   "GB/s",    saxpy_tensors,   1,  12,    1, { 1, 0 },    saxpy_run,   saxpy_bare,   saxpy_row,   rows_of_vector, LENGTHS },
+    { "sgemm",   "GFLOP/s", sgemm_tensors,   2,  2,     3, { 0, 1 },    sgemm_run,   sgemm_bare,   sgemm_row,   rows_of_output, ORDERS },
+    { "complex", "GFLOP/s", complex_tensors, 2,  4,     3, { 0, 2 },    complex_run, complex_bare, complex_row, rows_of_output, ORDERS },
+    { "dense",   "GFLOP/s", dense_tensors,   9,  DENSE, 1, { 2784, 0 }, dense_run,   dense_bare,   dense_row,   rows_of_output, BATCHES },
+    { "cnn",     "GFLOP/s", cnn_tensors,     12, CNN,   1, { 3219, 0 }, cnn_run,     NULL,         cnn_row,     rows_of_output, BATCHES },
 };
+// clang-format on
 const int bench_count = sizeof benches / sizeof *benches;
 
 /* ---- a problem and its matrices ---- */

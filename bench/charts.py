@@ -62,8 +62,8 @@ def chart(documents, bench, path):
     for (machine, label, ours), points in found.items():
         sizes = sorted(points)
         style = "-" if ours else peers.setdefault(label, DASHES[len(peers) % len(DASHES)])
-        axes.plot(sizes, [points[n] for n in sizes], style, color=COLOURS[machine], label=f"{label}, {machine.upper()}",
-                  linewidth=2.4 if ours else 0.9, marker="o" if ours else None, markersize=4)
+        axes.plot(sizes, [points[n] for n in sizes], linestyle=style, color=COLOURS[machine],
+                  label=f"{label}, {machine.upper()}", linewidth=2.4 if ours else 0.9, marker="o" if ours else None, markersize=4)
     title, unit = CHARTS[bench]
     axes.set(xscale="log", yscale="log", xlabel=unit, ylabel="time of a call, microseconds")
     axes.set_title(title, fontsize=11)

@@ -68,7 +68,7 @@ const engine *engine_gpu(void)
     static bool tried;
     if (!tried && duet_stream()) {
         e.axpy_name = open_runtime() ? "device copy" : NULL;
-        e.gemm_name = open_cublas() ? "cuBLAS" : NULL;
+        e.gemm_name = open_cublas() ? "bare cuBLAS" : NULL;
         tried = true;
     }
     return e.axpy_name || e.gemm_name ? &e : NULL;

@@ -25,6 +25,6 @@ static bool nothing(void) { return true; }
 
 const engine *engine_cpu(void)
 {
-    static const engine e = { "OpenBLAS", "compiled loop", 1, openblas_gemm, loop_axpy, nothing };
+    static const engine e = { "bare OpenBLAS", "compiled loop", 1, openblas_gemm, loop_axpy, nothing };
     return &e;
 }

@@ -2,6 +2,7 @@
 #ifndef DEVICE_CUH
 #define DEVICE_CUH
 
+#include <duet/duet.h>
 extern "C" {
 #include "launch.h"
 }

@@ -106,6 +106,7 @@ typedef struct tile_args {
 #define FOLD_DOWN    16
 #define FOLD_FEW     16 /* no more elements than this: the short kernels */
 #define FOLD_JOINING (FOLD_WARPS * 32 * 8)
+#define FOLD_FEW_PARTS 32
 
 /* A fold of n elements for each of some outputs. An output is found by its index over the outer axes, an element of it by its
  * index over the inner ones. Blocks of FOLD_BLOCK are joined `warps` at a time; what is then left of an output are its parts. */
@@ -155,7 +156,10 @@ const char *map_read(const program *p, int *op, source arg[3]);
 cudaError_t map_launch(const step *s, const frame *f, cudaStream_t q);
 cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q);
 size_t      fold_scratch(const step *s);
+size_t      fold_part_bytes(const fold_args *a, int row, bool wide); /* what a.part must hold */
 cudaError_t fold_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
+void        fold_rows_of(fold_args *a, const layout *in, int axis, const layout *out); /* all but addresses, of a fold of one input */
+cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form), int row, cudaStream_t q);
 size_t      softmax_scratch(const step *s);
 cudaError_t softmax_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);

@@ -4,23 +4,29 @@
 
 #include "device.cuh"
 
-/* The elements of one vector that there are: of a vector at e, all, or those of e .. e + WIDTH - 1 in 0 .. n - 1. */
+/* The vector at element e: of its elements there are low .. high - 1. */
 struct reach {
-    int64_t e, n;
-    bool    whole;
-    __device__ bool has(int j) const { return whole || (e + j >= 0 && e + j < n); }
+    int64_t e;
+    int     low, high;
+    __device__ bool whole() const { return low == 0 && high == WIDTH; }
+    __device__ bool has(int j) const { return j >= low && j < high; }
 };
+
+static __device__ inline int within_vector(int64_t j)
+{
+    return j < 0 ? 0 : j > WIDTH ? WIDTH : (int)j;
+}
 
 static __device__ inline reach reach_of(const flat_args &a, int round)
 {
     const int64_t vector = (int64_t)blockIdx.x * a.rounds * POINT_THREADS + round * POINT_THREADS + threadIdx.x;
-    const int64_t e = round < a.rounds ? vector * WIDTH - a.lead : a.n;
-    return { e, a.n, e >= 0 && e + WIDTH <= a.n };
+    const int64_t e = vector * WIDTH - a.lead;
+    return { e, within_vector(-e), round < a.rounds ? within_vector(a.n - e) : 0 };
 }
 
 static __device__ inline void fetch_dense(T (&v)[WIDTH], const T *at, const reach &r, bool vectors)
 {
-    if (r.whole && vectors) {
+    if (r.whole() && vectors) {
         const vec all = *(const vec *)(at + r.e);
 #pragma unroll
         for (int j = 0; j < WIDTH; j++) v[j] = all.e[j];
@@ -35,14 +41,14 @@ static __device__ inline void fetch_cycle(T (&v)[WIDTH], const flat_operand &o, 
 {
     const T *at = (const T *)o.at;
     const uint32_t e = (uint32_t)r.e;
-    if (r.whole && o.how == HOW_CYCLE) {
+    if (r.whole() && o.how == HOW_CYCLE) {
         const uint32_t first = e - quotient(e, o.size) * o.size.by;
 #pragma unroll
         for (int j = 0; j < WIDTH; j++) {
             const uint32_t i = first + j < o.size.by ? first + j : first + j - o.size.by;
             v[j] = at[(int32_t)i * o.stride];
         }
-    } else if (r.whole && o.how == HOW_RUNS) {
+    } else if (r.whole() && o.how == HOW_RUNS) {
         const uint32_t run = quotient(e, o.run), left = o.run.by - (e - run * o.run.by);
         const uint32_t i = run - quotient(run, o.size) * o.size.by, next = i + 1 < o.size.by ? i + 1 : 0;
         const T here = at[(int32_t)i * o.stride], there = at[(int32_t)next * o.stride];
@@ -78,7 +84,7 @@ static __device__ inline void fetch(T (&v)[POINT_ROUNDS][WIDTH], const flat_args
 
 static __device__ inline void store(T *out, const T (&v)[WIDTH], const reach &r)
 {
-    if (r.whole) {
+    if (r.whole()) {
         vec all;
 #pragma unroll
         for (int j = 0; j < WIDTH; j++) all.e[j] = v[j];
@@ -98,7 +104,7 @@ template <class Row> KERNEL(POINT_THREADS) flat(const __grid_constant__ flat_arg
 #pragma unroll
     for (int u = 0; u < POINT_ROUNDS; u++) {
         const reach here = reach_of(a, u);
-        if (here.e >= a.n) break;
+        if (here.high == 0) break;
         T v[WIDTH];
 #pragma unroll
         for (int j = 0; j < WIDTH; j++) v[j] = Row::of(x[u][j], y[u][j], z[u][j], s, r);

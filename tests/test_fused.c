@@ -40,11 +40,11 @@ static void three_ways(const struct row *row, const holes *h, duet_place where, 
         DUET_ON(where)
         {
             const duet_expr e = row->make(h);
-            const char *plan = plan_of(m, e);
-            const bool chosen = strstr(plan, row->name) != NULL;
+            const char *steps = plan_of(m, e);
+            const bool chosen = strstr(steps, row->name) != NULL;
             if (mode != MODE_MACHINE && duet_count(m))
                 CHECK(chosen == (mode == MODE_ROWS), "%s (%s), fusion %s: the plan is\n%s", row->name, row->doc, mode_names[mode],
-                      plan);
+                      steps);
             why = oracle_refutes(m, e);
         }
         CHECK(!why, "%s on %s, fusion %s: %s", row->name, place_name(where), mode_names[mode], why);
@@ -86,8 +86,8 @@ static void spellings(void)
 #define SPELT(name, formula)                                                                                                     \
     do {                                                                                                                         \
         duet_expr e = formula;                                                                                                   \
-        const char *plan = plan_of(y, e);                                                                                        \
-        CHECK(strstr(plan, #name) != NULL, #formula " is not " #name ":\n%s", plan);                                             \
+        const char *steps = plan_of(y, e);                                                                                       \
+        CHECK(strstr(steps, #name) != NULL, #formula " is not " #name ":\n%s", steps);                                           \
         forget(e);                                                                                                               \
     } while (0)
     SPELT(axpy, duet_add(duet_mul(x, 3.3f), y));

@@ -182,6 +182,13 @@ static void on_device(thing *t, enum use use)
     launch(t, deeds[use], value, p, queue);
 }
 
+/* A step that was refused after its output was opened: nothing is written, and everything is as it was. */
+static void not_after_all(const thing *t)
+{
+    void *p;
+    (void)matrix_open(t->m, draw(2) ? DEVICE : HOST, draw(2) ? UPDATE : OVERWRITE, draw(WALK_QUEUES), &p);
+}
+
 static void become(thing *t, duet_matrix *m, contents *c, int rank, const int *size)
 {
     *t = (thing){ .m = m, .c = c, .rank = rank, .count = 1 };
@@ -272,7 +279,7 @@ static void take_turn(void)
 {
     thing *t = some(false), *empty = some(true);
     pretend.failed = false;
-    int what = draw(40);
+    int what = draw(42);
     if (!t || what < 3) {
         if (empty) be_born(empty, what == 0);
     } else if (what < 8) {
@@ -283,6 +290,7 @@ static void take_turn(void)
     else if (what == 35 && !draw(4)) matrix_lost(t->m), t->c->lost = true, t->c->sides = 0;
     else if (what == 36)
         pretend.fail_in[draw(CALLS)] = 1 + draw(3), pretend.fail_any = draw(3) ? 0 : 1 + draw(4), pretend.stubborn = draw(2);
+    else if (what > 39) not_after_all(t);
     else if (what == 37) device_sync(draw(WALK_QUEUES));
     else if (what == 38 && !draw(10)) duet_memory_trim();
     else if (what == 39 && !draw(10)) set_limit(draw(2) ? DUET_CPU : DUET_GPU, draw(2) ? 0 : (size_t)(4000 + draw(9000)));
@@ -320,4 +328,101 @@ static void test_walk(void)
            (unsigned long long)c.uploads, (unsigned long long)c.downloads, (unsigned long long)c.synchronisations,
            (unsigned long long)pretend.made[WAIT], (unsigned long long)c.pool_hits, (unsigned long long)c.pool_misses);
     tap_point("residency: a random walk");
+}
+
+/* ---- views of one storage ---- */
+
+/* Two views of one storage, element by element. */
+static enum overlap slow_overlap(const thing *a, const thing *b)
+{
+    bool same = a->rank == b->rank && !memcmp(a->size, b->size, sizeof a->size), meet = false;
+    for (int i = 0; i < a->count; i++)
+        for (int j = 0; j < b->count; j++) meet |= a->where[i] == b->where[j];
+    for (int i = 0; same && i < a->count; i++) same = a->where[i] == b->where[i];
+    return a->c != b->c || !meet ? APART : same ? SAME : TANGLED;
+}
+
+static void test_overlap(void)
+{
+    int told[3] = { 0 }, missed = 0;
+    seed = 4711;
+    for (int n = 0; n < 3000; n++) {
+        be_born(&things[0], false);
+        for (int i = 1; i < 8; i++) things[i].m ? (void)0 : view_it(&things[i], &things[draw(i) && things[i - 1].m ? i - 1 : 0]);
+        for (int i = 0; i < 8; i++)
+            for (int j = 0; j < 8; j++) {
+                if (!things[i].m || !things[j].m) continue;
+                enum overlap got = matrix_overlap(things[i].m, things[j].m), want = slow_overlap(&things[i], &things[j]);
+                told[got]++, missed += got == TANGLED && want == APART;
+                CHECK(got == want || (got == TANGLED && want != TANGLED), "pair %d: %d, not %d", n, got, want);
+                CHECK(want != SAME || got == SAME, "the same, pair %d", n);
+            }
+        for (int i = 0; i < 8; i++)
+            if (things[i].m) die(&things[i]);
+    }
+    printf("# %d apart, %d the same, %d tangled of which %d needlessly\n", told[APART], told[SAME], told[TANGLED], missed);
+    CHECK(missed * 20 < told[APART], "too often taken for tangled");
+    tap_point("overlap");
+}
+
+/* ---- everything fails once ---- */
+
+/* Two machines and a view; false at the first failure. */
+static bool scenario(duet_matrix *m[3], float *mine)
+{
+    const int64_t size[] = { 8, 8 };
+    if (!(m[0] = duet_new_shape(DUET_F32, 2, size)) || !(m[1] = duet_wrap_shape(mine, DUET_F32, 2, size))) return false;
+    if (!(m[2] = duet_row(m[0], 3))) return false;
+    float *p = duet_update(m[2]), *q;
+    if (!p) return false;
+    for (int i = 0; i < 8; i++) p[i] = (float)i;
+    if (!duet_device_read(m[0]) || !duet_device_update(m[1]) || !(q = duet_update(m[0]))) return false;
+    if (!CHECK(q[24 + 7] == 7 && q[0] == 0, "the elements are %g, %g", q[24 + 7], q[0])) return false;
+    q[0] = 0;
+    const float *r = duet_device_update(m[0]) ? duet_read(m[2]) : NULL;
+    return r && CHECK(r[7] == 7, "the last element is %g", r[7]) && duet_read(m[1]);
+}
+
+static bool scenario_fails_at(int n, bool allocation)
+{
+    duet_matrix *m[3] = { NULL };
+    float mine[64] = { 1, 2, 3 };
+    duet_memory_trim();
+    duet_memory before[] = { duet_memory_of(DUET_CPU), duet_memory_of(DUET_GPU) };
+    pretend.failed = false;
+    *(allocation ? &refuse_in : &pretend.fail_any) = n;
+    bool done = scenario(m, mine), failed = allocation ? !refuse_in : pretend.failed;
+    refuse_in = pretend.fail_any = 0;
+    CHECK(done || failed, "it fails by itself: %s", duet_error());
+    CHECK(done || *duet_error(), "failure %d has a text", n);
+    for (int i = 0; i < 3; i++) duet_free(&m[i]);
+    CHECK(scenario(m, mine), "after failure %d: %s", n, duet_error());
+    CHECK(mine[0] == 1 && mine[2] == 3, "what was wrapped is as it was");
+    for (int i = 0; i < 3; i++) duet_free(&m[i]);
+    duet_memory_trim();
+    CHECK(duet_memory_of(DUET_CPU).used == before[0].used && duet_memory_of(DUET_GPU).used == before[1].used,
+          "a leak, failure %d", n);
+    CHECK(pretend.live[HOST] == before[0].used && pretend.live[DEVICE] == before[1].used, "live blocks, failure %d", n);
+    return failed;
+}
+
+static void test_failures(void)
+{
+    int n = 1, k = 1;
+    while (scenario_fails_at(n, false)) n++;
+    if (can_refuse())
+        while (scenario_fails_at(k, true)) k++;
+    printf("# %d calls and %d allocations failed, each once\n", n - 1, k - 1);
+    CHECK(n > 8 && (k > 4 || !can_refuse()), "%d calls, %d allocations", n, k);
+    tap_point(can_refuse() ? "every call and every allocation fails once"
+                           : "every call fails once # (no allocation: linked without --wrap)");
+}
+
+int main(void)
+{
+    test_walk();
+    test_overlap();
+    test_failures();
+    pretend_finish();
+    return tap_end();
 }

@@ -111,9 +111,9 @@ static part seal(garden *g, duet_expr e, bool wild)
     return (part){ e, sizes_of_expr(e), wild };
 }
 
-static part pick(garden *g, rng *dice, const part *grown, int count, bool numbers)
+static part pick(garden *g, rng *dice, const part *grown, int count, bool number)
 {
-    if (numbers && rng_chance(dice, 20)) {
+    if (number && rng_chance(dice, 20)) {
         static const double special[] = { 0, 1, -1, 2, 0.5, -4, 0.1, 3 };
         return seal(g, rng_chance(dice, 40) ? duet_of_number(special[rng_below(dice, 8)]) : duet_of_number(rng_real(dice, -3, 3)),
                     false);
@@ -136,8 +136,9 @@ static part map_part(garden *g, rng *dice, const part *grown, int count)
     const row *r = &maps[rng_below(dice, LENGTH(maps))];
     duet_expr x[3];
     bool wild = r->op == OP_exp || r->op == OP_pow || r->op == OP_mul || r->op == OP_div || r->op == OP_fma;
+    const int strong = (int)rng_below(dice, r->arity); /* one operand is no number */
     for (int k = 0; k < r->arity; k++) {
-        part p = pick(g, dice, grown, count, k || r->arity > 1);
+        part p = pick(g, dice, grown, count, k != strong);
         wild |= p.wild && r->op != OP_tanh && r->op != OP_sigmoid;
         const bool narrow = r->op == OP_exp || r->op == OP_pow || r->op == OP_log || r->op == OP_sqrt || r->op == OP_div;
         x[k] = narrow ? tame(p, r->domain[2 * k], r->domain[2 * k + 1] > 9 ? 9 : r->domain[2 * k + 1]) : p.e;

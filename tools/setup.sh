@@ -30,7 +30,7 @@ ROWS
 
 setup_run() { "$@" >/dev/null 2>&1; }
 setup_cc() { for c in "${CC:-cc}" cc gcc clang; do setup_run command -v "$c" && { printf '%s' "$c"; return; }; done; return 1; }
-setup_header() { c=$(setup_cc) && printf '#include <%s>\n' "$1" | setup_run $c $2 -E -x c -; }
+setup_header() { c=$(setup_cc) && printf '#include <%s>\n' "$1" | setup_run "$c" -E -x c -; }
 setup_module() { setup_run pkg-config --exists "$1"; }
 
 has_cc() { setup_cc >/dev/null; }
@@ -103,6 +103,6 @@ setup() {
     fi
     lacks=$(printf '%s\n' "$missing" | grep '^need' | setup_first_names)
     wishes=$(printf '%s\n' "$missing" | grep '^wish' | setup_first_names)
-    [ -z "$wishes" ] || setup_say "without:$wishes"
     [ -z "$lacks" ] || { setup_say "the build cannot do without:$lacks (names as in Debian; meson 1.0 or later)"; exit 1; }
+    setup_say "going on without:$wishes"
 }

@@ -95,13 +95,10 @@ static duet_status clear_device(storage *b, int queue)
     return st;
 }
 
-/* Memory on side s, made on first use; its contents are not yet meaningful. The pool had the queue wait for earlier users. */
+/* Memory on side s, made on first use; its contents are not yet meaningful. The pool has the queue wait for earlier users. */
 static duet_status home(storage *b, enum side s, int queue)
 {
-    if (b->home[s]) return DUET_OK;
-    TRY(pool_take(s, b->bytes, queue, &b->home[s]));
-    if (s == DEVICE) wrote_device(b, queue);
-    return DUET_OK;
+    return b->home[s] ? DUET_OK : pool_take(s, b->bytes, queue, &b->home[s]);
 }
 
 /* Brings the elements to side s: from the other side, or as the zeros that they are. No upload can be reading a host home that

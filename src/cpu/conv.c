@@ -5,8 +5,18 @@
 conv conv_of(const step *s)
 {
     const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size, *y = s->out[0].at.size;
-    return (conv){ .n = x[0], .c = x[1], .h = x[2], .w = x[3], .m = w[0], .kh = w[2], .kw = w[3], .oh = y[2], .ow = y[3],
-                   .stride = { s->attr[0], s->attr[1] }, .pad = { s->attr[2], s->attr[3] }, .flip = s->attr[4] != 0 };
+    return (conv){ .n = x[0],
+                   .c = x[1],
+                   .h = x[2],
+                   .w = x[3],
+                   .m = w[0],
+                   .kh = w[2],
+                   .kw = w[3],
+                   .oh = y[2],
+                   .ow = y[3],
+                   .stride = { s->attr[0], s->attr[1] },
+                   .pad = { s->attr[2], s->attr[3] },
+                   .flip = s->attr[4] != 0 };
 }
 
 /* The last element of each filter becomes its first. */
@@ -21,7 +31,7 @@ static const char *turn(layout *l, const char *p)
 
 duet_status conv_filters(const step *s, const frame *f, const void **p, void **copy)
 {
-    layout      l = s->in[1].at, dense;
+    layout l = s->in[1].at, dense;
     const char *from = address(f, &s->in[1]);
     *p = from, *copy = NULL;
     if (s->attr[4] == 0 && layout_is_dense(&l)) return DUET_OK;

@@ -7,7 +7,7 @@
 typedef struct conv {
     int64_t n, c, h, w, m, kh, kw, oh, ow;
     int64_t stride[2], pad[2];
-    bool    flip;
+    bool flip;
 } conv;
 
 conv conv_of(const step *s);
@@ -17,9 +17,9 @@ duet_status conv_filters(const step *s, const frame *f, const void **p, void **c
 
 /* oneDNN, where the build found it. done: false when it declines this step, which is then untouched. */
 duet_status onednn_conv(const step *s, const frame *f, bool *done);
-void        onednn_forget(step *s);
+void onednn_forget(step *s);
 const char *onednn_version(void); /* or why there is none */
 
-run_function run_im2col_f32, run_im2col_f64;
+run_function run_conv, run_im2col_f32, run_im2col_f64;
 
 #endif

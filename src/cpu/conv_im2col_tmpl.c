@@ -4,24 +4,24 @@
 #include "threads.h"
 
 typedef struct unrolled {
-    conv     g;
-    layout   image;
+    conv g;
+    layout image;
     const T *in, *filters;
-    T       *out;
-    int64_t  rows, columns; /* of the unrolled image: elements of a window, and windows */
+    T *out;
+    int64_t rows, columns; /* of the unrolled image: elements of a window, and windows */
 } unrolled;
 
 /* Element (c, u, v) of all windows of an image; 0 outside of it. */
 static void row_of_windows(const unrolled *x, const T *image, int64_t row, T *to)
 {
-    const conv    *g = &x->g;
-    const int64_t  v = row % g->kw, u = row / g->kw % g->kh, *stride = x->image.stride;
-    const T       *plane = image + row / (g->kw * g->kh) * stride[1];
+    const conv *g = &x->g;
+    const int64_t v = row % g->kw, u = row / g->kw % g->kh, *stride = x->image.stride;
+    const T *plane = image + row / (g->kw * g->kh) * stride[1];
     for (int64_t i = 0; i < g->oh; i++, to += g->ow) {
         const int64_t y = i * g->stride[0] - g->pad[0] + u;
         for (int64_t j = 0; j < g->ow; j++) {
             const int64_t at = j * g->stride[1] - g->pad[1] + v;
-            const bool    in = y >= 0 && y < g->h && at >= 0 && at < g->w;
+            const bool in = y >= 0 && y < g->h && at >= 0 && at < g->w;
             to[j] = in ? plane[y * stride[2] + at * stride[3]] : 0;
         }
     }
@@ -32,17 +32,18 @@ static void convolve_image(const unrolled *x, int64_t n, T *columns, int threads
     const T *image = x->in + n * x->image.stride[0];
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t r = 0; r < x->rows; r++) row_of_windows(x, image, r, columns + r * x->columns);
-    BLAS(gemm)(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)x->g.m, (int)x->columns, (int)x->rows, 1, x->filters, (int)x->rows,
-               columns, (int)x->columns, 0, x->out + n * x->g.m * x->columns, (int)x->columns);
+    BLAS(gemm)
+    (CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)x->g.m, (int)x->columns, (int)x->rows, 1, x->filters, (int)x->rows, columns,
+     (int)x->columns, 0, x->out + n * x->g.m * x->columns, (int)x->columns);
 }
 
 /* Threads take images where there are enough, and share each one where there are not. */
 static duet_status convolve(const unrolled *x, const frame *f)
 {
     const int64_t each = x->rows * x->columns;
-    int           threads = threads_for((double)(x->g.n * x->g.m) * (double)each * 2 * SECONDS_PER_FLOP);
-    const bool    by_image = x->g.n >= threads;
-    void         *columns;
+    int threads = threads_for((double)(x->g.n * x->g.m) * (double)each * 2 * SECONDS_PER_FLOP);
+    const bool by_image = x->g.n >= threads;
+    void *columns;
     TRY(scratch_take((size_t)each * sizeof(T) * (size_t)(by_image ? threads : 1), f, &columns));
     if (by_image) {
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
@@ -57,9 +58,13 @@ static duet_status convolve(const unrolled *x, const frame *f)
 duet_status TYPED(run_im2col)(const step *s, const frame *f)
 {
     const conv g = conv_of(s);
-    unrolled   x = { .g = g, .image = s->in[0].at, .in = address(f, &s->in[0]), .out = address(f, &s->out[0]),
-                     .rows = g.c * g.kh * g.kw, .columns = g.oh * g.ow };
-    void       *copy;
+    unrolled x = { .g = g,
+                   .image = s->in[0].at,
+                   .in = address(f, &s->in[0]),
+                   .out = address(f, &s->out[0]),
+                   .rows = g.c * g.kh * g.kw,
+                   .columns = g.oh * g.ow };
+    void *copy;
     const void *filters;
     if (x.rows == 0) {
         memset(x.out, 0, (size_t)layout_count(&s->out[0].at) * sizeof(T));

@@ -10,30 +10,30 @@
 #define RUNS 64 /* sub-trees of one output, at most, that threads share */
 
 typedef struct fold_row {
-    T    start;
-    int  ins;
-    T  (*block)(const T *x, const T *y, int64_t n);
+    T start;
+    int ins;
+    T (*block)(const T *x, const T *y, int64_t n);
     void (*panel)(T *out, const T *const in[2], const int64_t down[2], const int64_t side[2], int64_t n, int64_t width);
     void (*add)(tree *t, const T *value);
     const T *(*root)(tree *t);
-    T  (*finish)(T a, int64_t n);
+    T (*finish)(T a, int64_t n);
 } fold_row;
 
 /* A fold, its layouts parted: along the reduced elements, and over the outputs (the last layout being that of the output). */
 typedef struct job {
     const fold_row *row;
-    bool            norm, panels;
-    const T        *in[2];
-    T              *out, scale; /* 1, or the factor of the elements in a second pass of norm */
-    layout          along[2], over[3];
-    int64_t         n, outputs;
+    bool norm, panels;
+    const T *in[2];
+    T *out, scale; /* 1, or the factor of the elements in a second pass of norm */
+    layout along[2], over[3];
+    int64_t n, outputs;
 } job;
 
 /* Some outputs side by side: where their first elements are. */
 typedef struct panel {
     const T *in[2];
-    T       *out;
-    int64_t  width;
+    T *out;
+    int64_t width;
 } panel;
 
 /* ---- the rows ---- */
@@ -42,12 +42,12 @@ typedef struct panel {
 INLINE void panel_of(take_function take, join_function join, T start, T *out, const T *const in[2], const int64_t down[2],
                      int64_t side_x, int64_t side_y, int64_t n, int64_t width)
 {
-    T       lane[FOLD_LANES][128 / sizeof(T)] __attribute__((aligned(64)));
+    T lane[FOLD_LANES][128 / sizeof(T)] __attribute__((aligned(64)));
     int64_t lanes = SMALLER(n, FOLD_LANES);
     for (int64_t l = 0; l < lanes; l++)
         for (int64_t w = 0; w < width; w++) lane[l][w] = start;
     for (int64_t i = 0; i < n; i++) {
-        T       *a = lane[i % FOLD_LANES];
+        T *a = lane[i % FOLD_LANES];
         const T *x = in[0] + i * down[0], *y = in[1] + i * down[1];
 #pragma omp simd
         for (int64_t w = 0; w < width; w++) a[w] = take(a[w], x[w * side_x], y[w * side_y]);
@@ -67,21 +67,20 @@ INLINE void panel_any(take_function take, join_function join, T start, T *out, c
     else panel_of(take, join, start, out, in, down, 1, 1, n, width);
 }
 
-#define DUET_FOLD1(name, start, take, join, finish, ...)                                                                       \
-    FOLD_OF(name, take, join, finish)                                                                                   \
-    static T name##_block(const T *x, const T *y, int64_t n) { return block_of(name##_take, name##_join, start, x, y, n); }    \
-    static void name##_panel(T *out, const T *const in[2], const int64_t down[2], const int64_t side[2], int64_t n, int64_t w) \
-    {                                                                                                                          \
-        panel_any(name##_take, name##_join, start, out, in, down, side, n, w);                                                 \
-    }                                                                                                                          \
-    static void     name##_add(tree *t, const T *value) { tree_add(name##_join, t, value); }                                   \
+#define DUET_FOLD1(name, start, take, join, finish, ...)                                                                         \
+    FOLD_OF(name, take, join, finish)                                                                                            \
+    static T name##_block(const T *x, const T *y, int64_t n) { return block_of(name##_take, name##_join, start, x, y, n); }      \
+    static void name##_panel(T *out, const T *const in[2], const int64_t down[2], const int64_t side[2], int64_t n, int64_t w)   \
+    {                                                                                                                            \
+        panel_any(name##_take, name##_join, start, out, in, down, side, n, w);                                                   \
+    }                                                                                                                            \
+    static void name##_add(tree *t, const T *value) { tree_add(name##_join, t, value); }                                         \
     static const T *name##_root(tree *t) { return tree_root(name##_join, t); }
 #define DUET_FOLD2 DUET_FOLD1
 #include <duet/ops.def>
 
 static const fold_row fold_rows[OPS] = {
-#define ROW(name, start, ins) \
-    [OP_##name] = { start, ins, name##_block, name##_panel, name##_add, name##_root, name##_finish },
+#define ROW(name, start, ins)        [OP_##name] = { start, ins, name##_block, name##_panel, name##_add, name##_root, name##_finish },
 #define DUET_FOLD1(name, start, ...) ROW(name, start, 1)
 #define DUET_FOLD2(name, start, ...) ROW(name, start, 2)
 #include <duet/ops.def>
@@ -104,7 +103,7 @@ static layout without(const layout *l, int axis)
 
 static void part_layouts(job *j, const step *s)
 {
-    const int    axis = s->attr[0];
+    const int axis = s->attr[0];
     const layout point = { .type = s->out[0].at.type };
     for (int k = 0; k < 2; k++) {
         const layout *l = &s->in[k < s->ins ? k : 0].at;
@@ -145,10 +144,10 @@ static void block_value(const job *j, const panel *p, int64_t block, T *value)
     if (j->panels) {
         const int64_t down[2] = { j->along[0].stride[0], j->along[1].stride[0] };
         const int64_t side[2] = { row_stride(&j->over[0]), row_stride(&j->over[1]) };
-        const T      *in[2] = { p->in[0] + first * down[0], p->in[1] + first * down[1] };
+        const T *in[2] = { p->in[0] + first * down[0], p->in[1] + first * down[1] };
         j->row->panel(value, in, down, side, n, p->width);
     } else {
-        T        copy[2][FOLD_BLOCK];
+        T copy[2][FOLD_BLOCK];
         const T *x = elements(j, p, 0, first, n, copy[0]);
         const T *y = j->row->ins > 1 ? elements(j, p, 1, first, n, copy[1]) : x;
         *value = j->row->block(x, y, n);
@@ -157,7 +156,7 @@ static void block_value(const job *j, const panel *p, int64_t block, T *value)
 
 static void tree_of_blocks(const job *j, const panel *p, int64_t from, int64_t to, T *root)
 {
-    T    value[128 / sizeof(T)];
+    T value[128 / sizeof(T)];
     tree t;
     t.width = p->width, t.count = 0;
     for (int64_t b = from; b < to; b++) {
@@ -171,10 +170,10 @@ static void tree_of_blocks(const job *j, const panel *p, int64_t from, int64_t t
 static void fold_shared(const job *j, const panel *p, int threads, T *root)
 {
     const int64_t blocks = (j->n + FOLD_BLOCK - 1) / FOLD_BLOCK;
-    int64_t       run = 1;
+    int64_t run = 1;
     while ((blocks + run - 1) / run > RUNS) run *= 2;
     const int64_t runs = (blocks + run - 1) / run;
-    T             value[RUNS][128 / sizeof(T)];
+    T value[RUNS][128 / sizeof(T)];
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t r = 0; r < runs; r++) tree_of_blocks(j, p, r * run, SMALLER((r + 1) * run, blocks), value[r]);
     tree t;
@@ -194,9 +193,9 @@ static void fold_elements(const job *j, const panel *p, int threads, T *root)
 /* The norm of output w of a panel, whose sum of squares was s. */
 static T norm_of(const job *j, const panel *p, int64_t w, T s, int threads)
 {
-    T scale = s == INF ? OF_TYPE(FOLD_NORM_DOWN) : s < OF_TYPE(FOLD_NORM_LEAST) ? OF_TYPE(FOLD_NORM_UP) : K(1);
+    T scale = s == INF ? TYPED(FOLD_NORM_DOWN) : s < TYPED(FOLD_NORM_LEAST) ? TYPED(FOLD_NORM_UP) : K(1);
     if (scale == 1) return SQRT(s);
-    job   again = *j;
+    job again = *j;
     panel one = { .in = { p->in[0] + w * row_stride(&j->over[0]) }, .width = 1 };
     again.scale = scale, again.panels = false;
     fold_elements(&again, &one, threads, &s);
@@ -205,7 +204,7 @@ static T norm_of(const job *j, const panel *p, int64_t w, T s, int threads)
 
 static void fold_panel(const job *j, const panel *p, int threads)
 {
-    T             root[128 / sizeof(T)];
+    T root[128 / sizeof(T)];
     const int64_t apart = row_stride(&j->over[2]);
     if (j->n > 0) fold_elements(j, p, threads, root);
     for (int64_t w = 0; w < p->width; w++) {
@@ -222,7 +221,7 @@ static void fold_panels(const job *j, int64_t from, int64_t to, int64_t width, i
     const int64_t length = row_length(&j->over[2]), across = (length + width - 1) / width;
     for (int64_t i = from; i < to; i++) {
         const int64_t column = i % across * width;
-        panel         p = { .width = SMALLER(width, length - column) };
+        panel p = { .width = SMALLER(width, length - column) };
         for (int k = 0; k < 2; k++)
             p.in[k] = j->in[k] + walk_to(&j->over[k], i / across).offset + column * row_stride(&j->over[k]);
         p.out = j->out + walk_to(&j->over[2], i / across).offset + column * row_stride(&j->over[2]);
@@ -232,12 +231,12 @@ static void fold_panels(const job *j, int64_t from, int64_t to, int64_t width, i
 
 duet_status NAME(run_fold)(const step *s, const frame *f)
 {
-    const job     j = job_of(s, f);
+    const job j = job_of(s, f);
     const int64_t width = j.panels ? FOLD_WIDTH : 1, length = row_length(&j.over[2]);
     if (j.outputs == 0) return DUET_OK;
     const int64_t panels = j.outputs / length * ((length + width - 1) / width);
-    const double  bytes = (double)j.n * (double)j.outputs * (double)sizeof(T) * s->ins;
-    const int     threads = threads_for(bytes * SECONDS_PER_BYTE + (double)panels * SECONDS_PER_STEP / 10);
+    const double bytes = (double)j.n * (double)j.outputs * (double)sizeof(T) * s->ins;
+    const int threads = threads_for(bytes * SECONDS_PER_BYTE + (double)panels * SECONDS_PER_STEP / 10);
     if (threads == 1 || panels < 2 * threads) {
         fold_panels(&j, 0, panels, width, threads);
         return DUET_OK;

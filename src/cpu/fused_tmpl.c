@@ -1,12 +1,11 @@
 /* fused_tmpl.c - the rows of fused.def, each one loop. */
 #include "pass.h"
-#include "threads.h"
 
 #define DUET_FUSED(name, pattern, formula, doc) LOOP_OF(name, formula)
 #include "fused.def"
 
 static loop_function *const rows[KERNELS] = {
-#define DUET_FUSED(name, ...) [KERNEL_##name] = name##_loop,
+#define DUET_FUSED(name, ...) [KERNEL_##name] = loop_##name,
 #include "fused.def"
 };
 

@@ -3,7 +3,6 @@
  * LOAD and SAVE cost nothing: the accumulator and the slots are names of values, and each loop writes a value that no name holds.
  * STORE makes the loop before it write the output. */
 #include "pass.h"
-#include "threads.h"
 
 #define DUET_MAP1(name, formula, ...) LOOP_OF(name, formula)
 #define DUET_MAP2                     DUET_MAP1
@@ -13,22 +12,22 @@ LOOP_OF(copy, x)
 
 static const struct {
     loop_function *run;
-    double         seconds;
+    double seconds;
 } rows[OPS_ALL] = {
-#define DUET_MAP1(name, formula, oracle, domain, ulp, ...) \
-    [OP_##name] = { name##_loop, (ulp) > 0.5 ? SECONDS_PER_FUNCTION : SECONDS_PER_ROUNDED },
+#define DUET_MAP1(name, formula, oracle, domain, ulp, ...)                                                                       \
+    [OP_##name] = { loop_##name, (ulp) > 0.5 ? SECONDS_PER_FUNCTION : SECONDS_PER_ROUNDED },
 #define DUET_MAP2 DUET_MAP1
 #define DUET_MAP3 DUET_MAP1
 #include <duet/ops.def>
-    [OP_LOAD] = { copy_loop, SECONDS_PER_ROUNDED },
+    [OP_LOAD] = { loop_copy, SECONDS_PER_ROUNDED },
 };
 
 /* Who holds what, at an instruction. */
 typedef struct names {
-    pass    *p;
-    uint8_t  acc, slot[PROGRAM_SLOTS];
-    uint8_t  stored; /* bit k: output k was written */
-    bool     fresh;  /* the last loop made acc, and only acc names it or slots do */
+    pass *p;
+    uint8_t acc, slot[PROGRAM_SLOTS];
+    uint8_t stored; /* bit k: output k was written */
+    bool fresh;     /* the last loop made acc, and only acc names it or slots do */
 } names;
 
 static bool held(const names *n, int value)
@@ -49,7 +48,7 @@ static int free_buffer(names *n)
 /* An input whose memory an earlier STORE wrote must have been copied before. */
 static void note_reading(names *n, int input)
 {
-    const step  *s = n->p->s;
+    const step *s = n->p->s;
     const frame *f = n->p->f;
     for (int k = 0; k < s->outs; k++)
         if (n->stored >> k & 1 && address(f, &s->out[k]) == address(f, &s->in[input])) n->p->early |= 1u << input;
@@ -92,7 +91,7 @@ static void store(names *n, int output)
 
 static void compute(names *n, const instruction *i)
 {
-    uint8_t from[3];
+    uint8_t from[3] = { 0 };
     for (int k = 0; k < 3; k++) from[k] = k < op_infos[i->op].arity ? value_of(n, i->arg[k]) : from[0];
     int to = free_buffer(n);
     add_loop(n, i->op, from, to);

@@ -6,25 +6,25 @@
 /* A matrix as CBLAS takes it: rows `ld` apart, of the matrix or of its transpose. */
 typedef struct factor {
     const T *p;
-    int      rows, cols, ld;
-    bool     turned;
-    void    *copy;
+    int rows, cols, ld;
+    bool turned;
+    void *copy;
 } factor;
 
 typedef struct product {
-    factor  a, b;
-    int     m, n, k;
-    T       alpha, beta;
-    T      *out;
+    factor a, b;
+    int m, n, k;
+    T alpha, beta;
+    T *out;
     const operand *addend; /* NULL: none */
 } product;
 
 /* Can `lines` lines of `length` elements be walked with unit stride in the line? */
-static bool lines_walk(int64_t lines, int64_t length, int64_t apart, int64_t step, int *ld)
+static bool lines_walk(int64_t lines, int64_t length, int64_t apart, int64_t unit, int *ld)
 {
     int64_t d = lines <= 1 ? length : apart;
     if (d < 1) d = 1;
-    if ((length > 1 && step != 1) || (lines > 1 && apart < (length > 1 ? length : 1)) || d > INT_MAX) return false;
+    if ((length > 1 && unit != 1) || (lines > 1 && apart < (length > 1 ? length : 1)) || d > INT_MAX) return false;
     *ld = (int)d;
     return true;
 }
@@ -47,7 +47,7 @@ static duet_status factor_open(factor *r, const operand *o, const frame *f)
 /* y = alpha op(a) x + beta y, where op(a) is a or its transpose. */
 static void matrix_vector(const factor *a, bool transposed, T alpha, const T *x, int x_apart, T beta, T *y)
 {
-    int  rows = a->turned ? a->cols : a->rows, cols = a->turned ? a->rows : a->cols;
+    int rows = a->turned ? a->cols : a->rows, cols = a->turned ? a->rows : a->cols;
     bool trans = transposed != a->turned;
     if (beta == 0) memset(y, 0, (size_t)(trans ? cols : rows) * sizeof(T));
     BLAS(gemv)(CblasRowMajor, trans ? CblasTrans : CblasNoTrans, rows, cols, alpha, a->p, a->ld, x, x_apart, beta, y, 1);
@@ -64,22 +64,22 @@ static void multiply(const product *p, T alpha, T beta, T *out)
 {
     if (p->n == 1) matrix_vector(&p->a, false, alpha, p->b.p, apart(&p->b), beta, out);
     else if (p->m == 1) matrix_vector(&p->b, true, alpha, p->a.p, apart(&p->a), beta, out);
-    else
-        BLAS(gemm)(CblasRowMajor, p->a.turned ? CblasTrans : CblasNoTrans, p->b.turned ? CblasTrans : CblasNoTrans, p->m, p->n, p->k,
-                   alpha, p->a.p, p->a.ld, p->b.p, p->b.ld, beta, out, p->n);
+    else BLAS(gemm)
+    (CblasRowMajor, p->a.turned ? CblasTrans : CblasNoTrans, p->b.turned ? CblasTrans : CblasNoTrans, p->m, p->n, p->k, alpha,
+     p->a.p, p->a.ld, p->b.p, p->b.ld, beta, out, p->n);
 }
 
 /* BLAS skips what is multiplied by 0; here NaN and infinity show. */
 static duet_status multiply_plainly(const product *p, const frame *f)
 {
     const size_t bytes = (size_t)p->m * (size_t)p->n * sizeof(T);
-    void        *room;
+    void *room;
     TRY(scratch_take(bytes, f, &room));
     T *ab = room;
     if (p->k > 0) multiply(p, 1, 0, ab);
     else memset(ab, 0, bytes);
     const layout *l = p->addend ? &p->addend->at : NULL;
-    const T      *c = p->addend ? address(f, p->addend) : NULL;
+    const T *c = p->addend ? address(f, p->addend) : NULL;
     for (int64_t i = 0; i < p->m; i++)
         for (int64_t j = 0; j < p->n; j++) {
             T x = p->alpha * ab[i * p->n + j];
@@ -100,9 +100,13 @@ static duet_status multiply_onto(const product *p, const step *s, const frame *f
 
 duet_status TYPED(run_matmul)(const step *s, const frame *f)
 {
-    product p = { .m = (int)s->out[0].at.size[0], .n = (int)s->out[0].at.size[1], .k = (int)s->in[0].at.size[1],
-                  .alpha = s->nums > 0 ? (T)f->num[s->num[0]] : 1, .beta = s->nums > 1 ? (T)f->num[s->num[1]] : 1,
-                  .out = address(f, &s->out[0]), .addend = s->ins > 2 ? &s->in[2] : NULL };
+    product p = { .m = (int)s->out[0].at.size[0],
+                  .n = (int)s->out[0].at.size[1],
+                  .k = (int)s->in[0].at.size[1],
+                  .alpha = s->nums > 0 ? (T)f->num[s->num[0]] : 1,
+                  .beta = s->nums > 1 ? (T)f->num[s->num[1]] : 1,
+                  .out = address(f, &s->out[0]),
+                  .addend = s->ins > 2 ? &s->in[2] : NULL };
     if (p.m == 0 || p.n == 0) return DUET_OK;
     duet_status r = factor_open(&p.a, &s->in[0], f);
     if (r == DUET_OK) r = factor_open(&p.b, &s->in[1], f);

@@ -7,6 +7,7 @@
 #define PASS_H
 
 #include "table.h"
+#include "threads.h"
 #include "words.h"
 
 #define BLOCK ((int64_t)(2048 / sizeof(T)))
@@ -25,17 +26,17 @@ enum {
 
 typedef struct loop {
     loop_function *run;
-    uint8_t        to, from[3]; /* values */
+    uint8_t to, from[3]; /* values */
 } loop;
 
 typedef struct pass {
-    const step  *s;
+    const step *s;
     const frame *f;
-    uint8_t      loops, numbers, buffers; /* numbers: how many stand as values, NUMBERS and following */
-    uint32_t     early;                   /* bit k: input k is read after its memory was written: copy it first */
-    double       seconds;                 /* of arithmetic, for one element */
-    T            num[PROGRAM_NUMBERS];
-    loop         loop[PROGRAM_LENGTH];
+    uint8_t loops, numbers, buffers; /* numbers: how many stand as values, NUMBERS and following */
+    uint32_t early;                  /* bit k: input k is read after its memory was written: copy it first */
+    double seconds;                  /* of arithmetic, for one element */
+    T num[PROGRAM_NUMBERS];
+    loop loop[PROGRAM_LENGTH];
 } pass;
 
 /* Runs p over the elements of s->out[0]. num and seconds are filled by pass_open. */
@@ -44,17 +45,17 @@ void NAME(pass_open)(pass *p, const step *s, const frame *f);
 #define pass_run  NAME(pass_run)
 #define pass_open NAME(pass_open)
 
-#define LOOP_OF(name, formula)                                                                                    \
-    static void name##_loop(T *d, const T *xs, const T *ys, const T *zs, const T *num, int64_t n)                 \
-    {                                                                                                             \
-        const T s = num[0], r = num[1];                                                                           \
-        (void)s, (void)r;                                                                                         \
-        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                                       \
-        {                                                                                                         \
-            const T x = xs[i], y = ys[i], z = zs[i];                                                              \
-            (void)x, (void)y, (void)z;                                                                            \
-            d[i] = formula;                                                                                       \
-        }                                                                                                         \
+#define LOOP_OF(name, formula)                                                                                                   \
+    static void loop_##name(T *d, const T *xs, const T *ys, const T *zs, const T *num, int64_t n)                                \
+    {                                                                                                                            \
+        const T s = num[0], r = num[1];                                                                                          \
+        (void)s, (void)r;                                                                                                        \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                                                      \
+        {                                                                                                                        \
+            const T x = xs[i], y = ys[i], z = zs[i];                                                                             \
+            (void)x, (void)y, (void)z;                                                                                           \
+            d[i] = formula;                                                                                                      \
+        }                                                                                                                        \
     }
 
 #endif

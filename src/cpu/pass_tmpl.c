@@ -1,6 +1,5 @@
 /* pass_tmpl.c - the engine of a pass: blocks, buffers, threads. */
 #include "pass.h"
-#include "threads.h"
 #include "walk.h"
 
 /* How the elements are cut into blocks: `height` rows of `width` columns. All but those at the ends are full. */
@@ -10,18 +9,18 @@ typedef struct cut {
 
 typedef struct block {
     int64_t row, height, column, width;
-    walk    walk; /* of the first row: its `at` holds for all operands */
+    walk walk; /* of the first row: its `at` holds for all operands */
 } block;
 
 enum manner { IN_PLACE, COPIED, STILL }; /* STILL: the same elements in every block, copied once */
 
 typedef struct work {
     const pass *p;
-    cut         cut;
-    int         rank;
+    cut cut;
+    int rank;
     const layout *shape;
-    uint8_t     in[PROGRAM_INPUTS], out[PROGRAM_OUTPUTS];
-    bool        buffered;
+    uint8_t in[PROGRAM_INPUTS], out[PROGRAM_OUTPUTS];
+    bool buffered;
 } work;
 
 void pass_open(pass *p, const step *s, const frame *f)
@@ -54,7 +53,8 @@ static void rows_out(T *to, const layout *l, const T *from, const block *b)
 {
     walk w = b->walk;
     w.offset = offset_of(b, l);
-    for (int64_t r = 0; r < b->height; r++, from += b->width, walk_on(&w, l)) row_out(to + w.offset, from, row_stride(l), b->width);
+    for (int64_t r = 0; r < b->height; r++, from += b->width, walk_on(&w, l))
+        row_out(to + w.offset, from, row_stride(l), b->width);
 }
 
 /* Is going down a column of l going through memory, and its rows not? Then a block should be a tile. */
@@ -71,10 +71,7 @@ static void tile_in(T *to, const T *from, const layout *l, const block *b)
         for (int64_t r = 0; r < b->height; r++) to[r * b->width + c] = first[c * row_stride(l) + r];
 }
 
-static bool in_one_axis(const layout *l, const block *b)
-{
-    return b->walk.at[l->rank - 2] + b->height <= l->size[l->rank - 2];
-}
+static bool in_one_axis(const layout *l, const block *b) { return b->walk.at[l->rank - 2] + b->height <= l->size[l->rank - 2]; }
 
 static void copy_in(T *to, const T *from, const layout *l, const block *b)
 {
@@ -104,7 +101,7 @@ static int64_t equal_part(int64_t n, int64_t most)
 static cut cut_of(const step *s, int64_t most)
 {
     const layout *l = &s->out[0].at;
-    cut           c = { .columns = row_length(l), .height = 1 };
+    cut c = { .columns = row_length(l), .height = 1 };
     c.rows = layout_count(l) / c.columns;
     if (c.rows >= 16 && c.columns >= 16 && any_stands(s)) c.height = 16, c.width = BLOCK / 16;
     else if (c.columns > BLOCK / 2 || c.rows == 1) c.width = equal_part(c.columns, most);
@@ -116,7 +113,7 @@ static cut cut_of(const step *s, int64_t most)
 static block block_at(const work *w, int64_t index)
 {
     const cut *c = &w->cut;
-    block      b = { .row = index / c->across * c->height, .column = index % c->across * c->width };
+    block b = { .row = index / c->across * c->height, .column = index % c->across * c->width };
     b.height = SMALLER(c->height, c->rows - b.row), b.width = SMALLER(c->width, c->columns - b.column);
     b.walk = walk_to(w->shape, b.row);
     return b;
@@ -153,7 +150,7 @@ static bool lies_in_place(const step *s, const cut *c)
 static work work_of(const pass *p)
 {
     const step *s = p->s;
-    work        w = { .p = p, .cut = cut_of(s, BLOCK), .rank = s->out[0].at.rank, .shape = &s->out[0].at };
+    work w = { .p = p, .cut = cut_of(s, BLOCK), .rank = s->out[0].at.rank, .shape = &s->out[0].at };
     w.buffered = p->loops != 1 || p->numbers || p->early || !lies_in_place(s, &w.cut);
     if (!w.buffered && w.cut.height == 1) w.cut = cut_of(s, 32 * BLOCK);
     for (int k = 0; k < s->ins; k++) w.in[k] = manner_of(&s->in[k].at, &w.cut, p->early >> k & 1);
@@ -175,7 +172,7 @@ static void prepare(const work *w, const block *b, T *value[VALUES], bool first)
     const step *s = w->p->s;
     for (int k = 0; k < s->ins; k++) {
         const layout *l = &s->in[k].at;
-        T            *from = address(w->p->f, &s->in[k]), **v = &value[INPUTS + k];
+        T *from = address(w->p->f, &s->in[k]), **v = &value[INPUTS + k];
         if (w->in[k] == IN_PLACE) *v = from + offset_of(b, l);
         else if (w->in[k] == COPIED) copy_in(*v, from, l, b);
         else if (first) copy_still(*v, from, l, w, b);
@@ -220,7 +217,7 @@ static void lay_out(const work *w, T *value[VALUES], T (*room)[BLOCK])
 
 __attribute__((noinline)) static void run_buffered(const work *w, int64_t from, int64_t to)
 {
-    T  room[VALUES][2048 / sizeof(T)] __attribute__((aligned(64)));
+    T room[VALUES][2048 / sizeof(T)] __attribute__((aligned(64)));
     T *value[VALUES];
     lay_out(w, value, room);
     run_blocks(w, from, to, value);
@@ -237,10 +234,10 @@ void pass_run(pass *p)
 {
     const int64_t count = layout_count(&p->s->out[0].at);
     if (count == 0 || p->loops == 0) return;
-    const work    w = work_of(p);
+    const work w = work_of(p);
     const int64_t blocks = w.cut.down * w.cut.across;
-    const double  bytes = (double)sizeof(T) * (p->s->ins + p->s->outs);
-    int           threads = threads_for((double)count * (p->seconds + bytes * SECONDS_PER_BYTE));
+    const double bytes = (double)sizeof(T) * (p->s->ins + p->s->outs);
+    int threads = threads_for((double)count * (p->seconds + bytes * SECONDS_PER_BYTE));
     if (threads > blocks) threads = (int)blocks;
     if (threads <= 1) {
         run_part(&w, 0, blocks);

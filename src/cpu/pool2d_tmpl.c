@@ -9,12 +9,12 @@ typedef struct axis {
 } axis;
 
 typedef struct pooling {
-    axis    h, w;
-    layout  image;
+    axis h, w;
+    layout image;
     int64_t channels;
     const T *in;
-    T       *out;
-    bool     mean;
+    T *out;
+    bool mean;
 } pooling;
 
 static axis axis_of(const step *s, int a)
@@ -46,7 +46,7 @@ INLINE void take_row(T *out, const T *x, int64_t apart, int64_t n, bool mean)
 /* Element v of the windows of one row of outputs, from a row of the image. */
 static void take_element(const pooling *p, T *out, const T *row, int64_t v)
 {
-    int64_t       from, to;
+    int64_t from, to;
     const int64_t apart = p->w.stride * p->image.stride[3];
     inside(&p->w, v, &from, &to);
     if (from >= to) return;
@@ -60,7 +60,7 @@ static void take_element(const pooling *p, T *out, const T *row, int64_t v)
 static void pool_row(const pooling *p, int64_t plane, int64_t i)
 {
     const T *x = p->in + plane / p->channels * p->image.stride[0] + plane % p->channels * p->image.stride[1];
-    T       *out = p->out + (plane * p->h.out + i) * p->w.out;
+    T *out = p->out + (plane * p->h.out + i) * p->w.out;
     for (int64_t j = 0; j < p->w.out; j++) out[j] = p->mean ? K(0) : -INF;
     for (int64_t u = 0; u < p->h.window; u++) {
         int64_t at = i * p->h.stride - p->h.pad + u;
@@ -76,11 +76,16 @@ duet_status NAME(run_pool2d)(const step *s, const frame *f)
 {
     const int64_t count = layout_count(&s->out[0].at);
     if (count == 0) return DUET_OK;
-    const pooling p = { .h = axis_of(s, 0), .w = axis_of(s, 1), .image = s->in[0].at, .channels = s->in[0].at.size[1],
-                        .in = address(f, &s->in[0]), .out = address(f, &s->out[0]), .mean = s->kernel == OP_avg_pool2d };
+    const pooling p = { .h = axis_of(s, 0),
+                        .w = axis_of(s, 1),
+                        .image = s->in[0].at,
+                        .channels = s->in[0].at.size[1],
+                        .in = address(f, &s->in[0]),
+                        .out = address(f, &s->out[0]),
+                        .mean = s->kernel == OP_avg_pool2d };
     const int64_t rows = count / p.w.out;
-    const double  taken = (double)count * (double)(p.h.window * p.w.window);
-    int           threads = threads_for(taken * (SECONDS_PER_ROUNDED + (double)sizeof(T) * SECONDS_PER_BYTE));
+    const double taken = (double)count * (double)(p.h.window * p.w.window);
+    int threads = threads_for(taken * (SECONDS_PER_ROUNDED + (double)sizeof(T) * SECONDS_PER_BYTE));
     if (threads > rows) threads = (int)rows;
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t r = 0; r < rows; r++) pool_row(&p, r / p.h.out, r % p.h.out);

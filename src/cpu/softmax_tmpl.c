@@ -9,9 +9,9 @@
 
 /* In place, over some rows of n elements that stand one after the other. */
 typedef struct rows {
-    T      *at;
+    T *at;
     int64_t count, n;
-    bool    log;
+    bool log;
 } rows;
 
 /* The maximum is the same in any order. */
@@ -51,12 +51,12 @@ static void finish_row(T *t, int64_t n, T s, bool log)
 /* The sum of exp(t), which softmax leaves in t. */
 static T sum_of_row(T *t, int64_t n, bool log)
 {
-    T    room[FOLD_BLOCK];
+    T room[FOLD_BLOCK];
     tree tr;
     tr.width = 1, tr.count = 0;
     for (int64_t i = 0; i < n; i += FOLD_BLOCK) {
         int64_t some = SMALLER(FOLD_BLOCK, n - i);
-        T      *e = log ? room : t + i;
+        T *e = log ? room : t + i;
         exp_of(e, t + i, some);
         T s = block_of(sum_take, sum_join, -K(0), e, e, some);
         tree_add(sum_join, &tr, &s);
@@ -67,7 +67,7 @@ static T sum_of_row(T *t, int64_t n, bool log)
 /* Rows that are short share a vector loop for their exponentials. */
 static void short_rows(const rows *r)
 {
-    T  room[FOLD_BLOCK];
+    T room[FOLD_BLOCK];
     T *e = r->log ? room : r->at;
     exp_of(e, r->at, r->count * r->n);
     for (int64_t i = 0; i < r->count; i++, e += r->n) {
@@ -93,8 +93,8 @@ static void some_rows(const rows *r)
 static void softmax_rows(const step *s, const frame *f, int64_t from, int64_t to)
 {
     const layout *in = &s->in[0].at;
-    const T      *x = address(f, &s->in[0]);
-    T            *out = address(f, &s->out[0]);
+    const T *x = address(f, &s->in[0]);
+    T *out = address(f, &s->out[0]);
     const int64_t n = row_length(in), few = n < 512 ? 512 / n : 1;
     for (int64_t row = from; row < to; row += few) {
         rows r = { out + row * n, SMALLER(few, to - row), n, s->kernel == OP_log_softmax };
@@ -108,7 +108,7 @@ duet_status NAME(run_softmax)(const step *s, const frame *f)
     const int64_t count = layout_count(&s->out[0].at);
     if (count == 0) return DUET_OK;
     const int64_t n_rows = count / row_length(&s->out[0].at);
-    int           threads = threads_for((double)count * (SECONDS_PER_FUNCTION + 4 * SECONDS_PER_ROUNDED));
+    int threads = threads_for((double)count * (SECONDS_PER_FUNCTION + 4 * SECONDS_PER_ROUNDED));
     if (threads > n_rows) threads = (int)n_rows;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {

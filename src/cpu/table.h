@@ -13,10 +13,7 @@ typedef struct kernels {
 /* Of the instruction set in use; NULL for a type without kernels. */
 const kernels *kernels_of(duet_dtype type);
 
-static inline void *address(const frame *f, const operand *o)
-{
-    return f->data[o->slot];
-}
+static inline void *address(const frame *f, const operand *o) { return f->data[o->slot]; }
 
 /* Copies elements between layouts of equal sizes and one type that do not overlap. */
 duet_status copy_elements(void *to, const layout *to_at, const void *from, const layout *from_at);
@@ -24,6 +21,6 @@ duet_status copy_elements(void *to, const layout *to_at, const void *from, const
 /* A dense copy of an operand in a block of the pool, which the caller gives back by scratch_give. */
 duet_status scratch_copy(const operand *o, const frame *f, void **p);
 duet_status scratch_take(size_t bytes, const frame *f, void **p);
-void        scratch_give(void *p); /* NULL is accepted */
+void scratch_give(void *p); /* NULL is accepted */
 
 #endif

@@ -16,15 +16,12 @@
 static inline int threads_for(double seconds)
 {
     if (seconds <= cpu_serial_seconds || omp_in_parallel()) return 1;
-    int    most = omp_get_max_threads();
+    int most = omp_get_max_threads();
     double worth = 2 * seconds / (cpu_serial_seconds + 1e-12);
     return worth < most ? (int)worth : most;
 }
 
 /* The first item of part t when n items are cut into `parts` parts. */
-static inline int64_t part_of(int64_t n, int t, int parts)
-{
-    return n / parts * t + (n % parts < t ? n % parts : t);
-}
+static inline int64_t part_of(int64_t n, int t, int parts) { return n / parts * t + (n % parts < t ? n % parts : t); }
 
 #endif

@@ -13,9 +13,9 @@ typedef T join_function(T a, T b);
 #define FOLD_LEVELS 48
 
 /* Each row as take, join and finish. */
-#define FOLD_OF(name, take, join, finish)                                                \
-    INLINE T name##_take(T a, T x, T y) { return (void)y, take; }                        \
-    INLINE T name##_join(T a, T b) { return join; }                                      \
+#define FOLD_OF(name, take, join, finish)                                                                                        \
+    INLINE T name##_take(T a, T x, T y) { return (void)y, take; }                                                                \
+    INLINE T name##_join(T a, T b) { return join; }                                                                              \
     INLINE T name##_finish(T a, int64_t n) { return (void)n, finish; }
 
 /* The lanes of one block of 1 <= n <= FOLD_BLOCK elements, one after the other. */
@@ -47,9 +47,9 @@ INLINE T block_of(take_function take, join_function join, T start, const T *x, c
 
 /* Sub-trees of `width` outputs side by side, joined as they come: bit k of `count` says that level k holds one of 2^k. */
 typedef struct tree {
-    int64_t  width;
+    int64_t width;
     uint64_t count;
-    T        level[FOLD_LEVELS][128 / sizeof(T)];
+    T level[FOLD_LEVELS][128 / sizeof(T)];
 } tree;
 
 INLINE void join_all(join_function join, T *a, const T *b, int64_t n)

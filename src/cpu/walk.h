@@ -57,7 +57,7 @@ static inline void row_out(T *to, const T *from, int64_t stride, int64_t n)
 static inline void run_in(T *to, const T *from, const layout *l, int64_t first, int64_t n)
 {
     int64_t length = row_length(l), col = first % length;
-    walk    w = walk_to(l, first / length);
+    walk w = walk_to(l, first / length);
     while (n > 0) {
         int64_t some = SMALLER(length - col, n);
         row_in(to, from + w.offset + col * row_stride(l), row_stride(l), some);

@@ -3,14 +3,12 @@
 #ifndef WORDS_H
 #define WORDS_H
 
-#define FN_DECL static inline
 #include "formula.h"
 
-#define PASTE_(a, b)     a##_##b
-#define PASTE(a, b)      PASTE_(a, b)
-#define OF_TYPE(name)    PASTE(name, TYPE)                  /* name_f32 */
-#define NAME(name)       PASTE(PASTE(name, TYPE), ISA)      /* name_f32_avx2 */
-#define SMALLER(a, b)    ((a) < (b) ? (a) : (b))
-#define INLINE           static inline __attribute__((always_inline, unused))
+#define PASTE_(a, b)  a##_##b
+#define PASTE(a, b)   PASTE_(a, b)
+#define NAME(name)    PASTE(PASTE(name, TYPE), ISA) /* name_f32_avx2 */
+#define SMALLER(a, b) ((a) < (b) ? (a) : (b))
+#define INLINE        static inline __attribute__((always_inline, unused))
 
 #endif

@@ -1,7 +1,6 @@
 /* print.c - a formula as a line of C. */
 #include "arena.h"
 #include "status.h"
-#include <stdlib.h>
 
 static const char *const options[] = { [OP_conv2d] = ".stride = {%d, %d}, .pad = {%d, %d}",
                                        [OP_convolve2d] = ".stride = {%d, %d}, .pad = {%d, %d}",
@@ -9,26 +8,30 @@ static const char *const options[] = { [OP_conv2d] = ".stride = {%d, %d}, .pad =
                                        [OP_avg_pool2d] = ".window = {%d, %d}, .stride = {%d, %d}, .pad = {%d, %d}",
                                        [OPS_ALL] = NULL };
 
-/* Which matrix of the formula, in order of appearance. */
-static int letter(const formula *f, uint32_t i)
+#define LETTERS 64   /* matrices that get a name of their own; later ones are called A64 */
+#define DEEPEST 200  /* below, and beyond so many parts, "..." stands for the rest: shared parts are printed at each use, */
+#define LONGEST 4000 /* so that a small formula may have an endless text */
+
+typedef struct printer {
+    FILE *out;
+    const node *nodes;
+    const duet_matrix *named[LETTERS]; /* in order of appearance */
+    int count, depth, parts;
+} printer;
+
+static int name_of(printer *p, const duet_matrix *m)
 {
-    int seen = 0;
-    for (uint32_t j = 0; j <= i; j++) {
-        if (f->nodes[j].op != OP_LEAF) continue;
-        bool before = false;
-        for (uint32_t k = 0; k < j && !before; k++)
-            before = f->nodes[k].op == OP_LEAF && f->nodes[k].matrix == f->nodes[j].matrix;
-        if (f->nodes[j].matrix == f->nodes[i].matrix) return seen;
-        seen += !before;
-    }
-    return seen;
+    int i = 0;
+    while (i < p->count && p->named[i] != m) i++;
+    if (i == p->count && i < LETTERS) p->named[p->count++] = m;
+    return i;
 }
 
-static void print_matrix(FILE *out, const formula *f, uint32_t i)
+static void print_matrix(printer *p, const node *n)
 {
-    int l = letter(f, i);
-    if (l < 26) fprintf(out, "%c", 'A' + l);
-    else fprintf(out, "A%d", l);
+    int i = name_of(p, n->matrix);
+    if (i < 26) fprintf(p->out, "%c", 'A' + i);
+    else fprintf(p->out, "A%d", i);
 }
 
 static void print_tail(FILE *out, const node *n)
@@ -41,20 +44,29 @@ static void print_tail(FILE *out, const node *n)
     fputc(')', out);
 }
 
-static void print_node(FILE *out, const formula *f, uint32_t i)
+static void print_node(printer *p, uint32_t i);
+
+static void print_operator(printer *p, uint32_t i)
 {
-    const node *n = &f->nodes[i];
-    if (n->op == OP_LEAF) print_matrix(out, f, i);
-    else if (n->op == OP_NUMBER) fprintf(out, "%.17g", n->number);
-    else {
-        const char *form = op_infos[n->op].kind != KIND_FOLD || n->attr[0] < 0 ? "" : n->attr[1] ? "_keep" : "_axis";
-        fprintf(out, "duet_%s%s(", op_infos[n->op].name, form);
-        for (int k = 0; k < op_infos[n->op].arity; k++) {
-            if (k) fputs(", ", out);
-            print_node(out, f, i - n->back[k]);
-        }
-        print_tail(out, n);
+    const node *n = &p->nodes[i];
+    const char *form = op_infos[n->op].kind != KIND_FOLD || n->attr[0] < 0 ? "" : n->attr[1] ? "_keep" : "_axis";
+    fprintf(p->out, "duet_%s%s(", op_infos[n->op].name, form);
+    for (int k = 0; k < op_infos[n->op].arity; k++) {
+        if (k) fputs(", ", p->out);
+        print_node(p, i - n->back[k]);
     }
+    print_tail(p->out, n);
+}
+
+static void print_node(printer *p, uint32_t i)
+{
+    const node *n = &p->nodes[i];
+    p->depth++, p->parts++;
+    if (n->op == OP_LEAF) print_matrix(p, n);
+    else if (n->op == OP_NUMBER) fprintf(p->out, "%.17g", n->number);
+    else if (p->depth > DEEPEST || p->parts > LONGEST) fputs("...", p->out);
+    else print_operator(p, i);
+    p->depth--;
 }
 
 duet_status(duet_print_expr)(FILE *out, duet_expr e)
@@ -62,6 +74,7 @@ duet_status(duet_print_expr)(FILE *out, duet_expr e)
     formula f;
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_print_expr: no file");
     TRY(formula_of(e, "duet_print_expr", &f));
-    print_node(out, &f, f.count - 1);
+    printer p = { .out = out, .nodes = f.nodes };
+    print_node(&p, f.count - 1);
     return DUET_OK;
 }

@@ -7,6 +7,7 @@
 #define BUCKETS        256
 #define WORKSPACE_MOST ((size_t)1 << 30)
 #define ALGOS          CUDNN_CONVOLUTION_FWD_ALGO_COUNT
+#define TRIED          (2 * ALGOS) /* each with and without tensor cores */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* also: one measurement at a time */
 static algos *bucket[BUCKETS];
@@ -56,12 +57,12 @@ static duet_status take_workspace(const vendor *v, const conv_descriptors *d, qu
 }
 
 static duet_status measure(const vendor *v, const conv_descriptors *d, const conv_data *at, queue *q, int *n,
-                           cudnnConvolutionFwdAlgoPerf_t perf[ALGOS])
+                           cudnnConvolutionFwdAlgoPerf_t perf[TRIED])
 {
     size_t bytes;
     void *p;
     TRY(take_workspace(v, d, q, &bytes, &p));
-    duet_status s = DNN(v, cudnnFindConvolutionForwardAlgorithmEx, q->dnn, d->x, at->x, d->w, at->w, d->conv, d->y, at->y, ALGOS,
+    duet_status s = DNN(v, cudnnFindConvolutionForwardAlgorithmEx, q->dnn, d->x, at->x, d->w, at->w, d->conv, d->y, at->y, TRIED,
                         n, perf, p, bytes);
     if (p) pool_give(DEVICE, p, (uint64_t)1 << q->index);
     COUNT(synchronisations);
@@ -77,16 +78,23 @@ static bool fits(const cudnnConvolutionFwdAlgoPerf_t *p, bool repeats)
            (!repeats || p->determinism == CUDNN_DETERMINISTIC);
 }
 
+static bool has(const algos *a, cudnnConvolutionFwdAlgo_t algo)
+{
+    for (int i = 0; i < a->count; i++)
+        if (a->of[i].algo == algo) return true;
+    return false;
+}
+
 static duet_status choose(algos *a, const conv_descriptors *d, const conv_data *at, queue *q)
 {
     const vendor *v = vendor_open(LIBRARY_cudnn);
-    cudnnConvolutionFwdAlgoPerf_t perf[ALGOS];
+    cudnnConvolutionFwdAlgoPerf_t perf[TRIED];
     bool repeats = reproducible();
     int n = 0;
-    if (repeats) TRY(DNN(v, cudnnGetConvolutionForwardAlgorithm_v7, q->dnn, d->x, d->w, d->conv, d->y, ALGOS, &n, perf));
+    if (repeats) TRY(DNN(v, cudnnGetConvolutionForwardAlgorithm_v7, q->dnn, d->x, d->w, d->conv, d->y, TRIED, &n, perf));
     else TRY(measure(v, d, at, q, &n, perf));
     for (int i = 0; i < n; i++) {
-        if (!fits(&perf[i], repeats)) continue;
+        if (!fits(&perf[i], repeats) || has(a, perf[i].algo)) continue;
         a->of[a->count].algo = perf[i].algo;
         a->of[a->count++].workspace = perf[i].memory;
     }

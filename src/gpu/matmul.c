@@ -13,12 +13,13 @@ typedef struct factor {
     void *block;
 } factor;
 
-/* Does l run with stride 1 along this axis, and across it with a stride that is no less than a line? Axes of size 1 have any stride. */
+/* Does l run with stride 1 along this axis, and across it with a stride that is no less than a line? Axes of size 1 have any stride,
+ * and so has a matrix of nothing. */
 static bool runs(const layout *l, int along, int *ld)
 {
     int across = 1 - along;
     int64_t line = l->size[along] > 1 ? l->size[along] : 1;
-    int64_t pitch = l->size[across] > 1 ? l->stride[across] : line;
+    int64_t pitch = l->size[across] > 1 && l->size[along] ? l->stride[across] : line;
     *ld = (int)pitch;
     return (l->size[along] <= 1 || l->stride[along] == 1) && pitch >= line && pitch <= INT_MAX;
 }

@@ -40,7 +40,7 @@ static bool push(lowering *l, const job *j)
     if (l->count == l->room) {
         int room = l->room ? 2 * l->room : 8;
         job *more = realloc(l->jobs, (size_t)room * sizeof *more);
-        if (!more) return free(j->program), l->failed = true, false;
+        if (!more) return l->failed = true, false;
         l->jobs = more, l->room = room;
     }
     l->jobs[l->count] = *j;
@@ -71,93 +71,64 @@ static const char *why_not(const lowering *l, const job *j)
     return l->machine->refuses(&s);
 }
 
-/* A job that nothing can replace: a refusal makes the plan impossible. */
-static void push_or_give_up(lowering *l, job *j)
+static void note_refusal(lowering *l, const job *j, const char *why)
 {
-    const char *why = why_not(l, j);
-    if (why)
-        note(l, "%s%s refuses %s: %s", *l->refused ? "; " : "", l->machine->name, kernel_name(j->kernel), why),
-            l->impossible = true;
-    push(l, j);
+    if (!strstr(l->refused, why))
+        note(l, "%s%s refuses %s: %s", *l->refused ? "; " : "", l->machine->name, kernel_name(j->kernel), why);
 }
 
-static void materialise(lowering *l, int v);
-
-static void materialise_inputs(lowering *l, const job *j)
+/* A job that nothing can replace: a refusal makes the plan impossible. */
+static void insist(lowering *l, const job *j)
 {
-    for (int k = 0; k < j->ins; k++) materialise(l, j->in[k]);
+    const char *why = why_not(l, j);
+    if (why) note_refusal(l, j, why), l->impossible = true;
 }
 
 /* ---- element by element ---- */
 
-static bool try_row(lowering *l, int v, bool whole)
+static bool try_row(lowering *l, int v, bool whole, job *j)
 {
     match m;
     if (l->fusion == FUSION_NONE || !match_row(l, v, whole, &m)) return false;
-    job j = { .kernel = KERNEL_PROGRAM + 1 + m.row, .out = v, .ins = m.ins, .nums = m.nums };
-    for (int k = 0; k < m.ins; k++) j.in[k] = m.in[k], j.bias[k] = value_at(l->g, m.in[k])->rank != value_at(l->g, v)->rank;
-    for (int k = 0; k < m.nums; k++) j.num[k] = m.num[k];
-    const char *why = why_not(l, &j);
-    if (why) return note(l, "%s%s refuses %s: %s", *l->refused ? "; " : "", l->machine->name, kernel_name(j.kernel), why), false;
-    materialise_inputs(l, &j);
-    push(l, &j);
-    return true;
+    *j = (job){ .kernel = KERNEL_PROGRAM + 1 + m.row, .out = v, .ins = m.ins, .nums = m.nums };
+    for (int k = 0; k < m.ins; k++) j->in[k] = m.in[k], j->bias[k] = value_at(l->g, m.in[k])->rank != value_at(l->g, v)->rank;
+    for (int k = 0; k < m.nums; k++) j->num[k] = m.num[k];
+    const char *why = why_not(l, j);
+    if (why) note_refusal(l, j, why);
+    return !why;
 }
 
-static void one_by_one(lowering *l, int v)
+static void one_by_one(lowering *l, int v, job *j)
 {
-    job j;
-    if (try_row(l, v, false)) return;
-    if (!program_build(l, v, true, &j)) return;
-    materialise_inputs(l, &j);
-    push_or_give_up(l, &j);
+    if (!try_row(l, v, false, j) && program_build(l, v, true, j)) insist(l, j);
 }
 
-static int inner_size(const lowering *l, int root, int v)
-{
-    const value *u = value_at(l->g, v);
-    int n = 1;
-    for (int k = 0; k < u->args; k++)
-        if (value_is_map(l->g, u->arg[k]) && l->region[u->arg[k]] == root) n += inner_size(l, root, u->arg[k]);
-    return n;
-}
-
-/* A region beyond the limits of a program: the inner value nearest to half of it becomes a region of its own. */
+/* A region beyond the limits of a program: its middle value becomes a region of its own. */
 static bool split(lowering *l, int root)
 {
-    int half = inner_size(l, root, root) / 2, best = -1, best_off = 0;
-    for (int v = 0; v < root; v++) {
-        if (!value_at(l->g, v)->uses || !value_is_map(l->g, v) || l->region[v] != root) continue;
-        int off = abs(inner_size(l, root, v) - half);
-        if (best < 0 || off < best_off) best = v, best_off = off;
-    }
-    if (best < 0) return false;
-    l->cut[best] = true;
+    int middle = -1, met = 0;
+    for (int v = 0; v < root && met < l->members[root] / 2; v++)
+        if (value_at(l->g, v)->uses && value_is_map(l->g, v) && l->region[v] == root) middle = v, met++;
+    if (middle < 0) return false;
+    l->cut[middle] = true;
     regions_assign(l);
     return true;
 }
 
-static bool try_machine(lowering *l, int v)
+static bool try_machine(lowering *l, int v, job *j)
 {
-    job j;
-    while (!program_build(l, v, false, &j))
+    while (!program_build(l, v, false, j))
         if (l->failed || !split(l, v)) return false;
-    const char *why = why_not(l, &j);
-    if (why) {
-        if (!strstr(l->refused, why)) note(l, "%s%s refuses program: %s", *l->refused ? "; " : "", l->machine->name, why);
-        return free(j.program), false;
-    }
-    materialise_inputs(l, &j);
-    push(l, &j);
-    return true;
+    const char *why = why_not(l, j);
+    if (why) note_refusal(l, j, why), free(j->program);
+    return !why;
 }
 
-static void region(lowering *l, int v)
+static void region(lowering *l, int v, job *j)
 {
     bool whole = l->fusion == FUSION_MACHINE && l->region[v] == v;
-    if (whole && try_row(l, v, true)) return;
-    if (whole && try_machine(l, v)) return;
-    if (!l->failed) one_by_one(l, v);
+    if (whole && (try_row(l, v, true, j) || try_machine(l, v, j))) return;
+    if (!l->failed) one_by_one(l, v, j);
 }
 
 /* ---- the other operators ---- */
@@ -179,56 +150,93 @@ static void product_numbers(lowering *l, const value *v, job *j)
     j->num[j->nums++] = value_at(l->g, v->beta)->number;
 }
 
-/* How many blocks of memory a value needs while it is computed: the operand that needs most goes first. */
-static int need(const lowering *l, int v, int depth)
-{
-    const value *u = value_at(l->g, v);
-    int most = 0, equal = 0;
-    if (l->job_of[v] >= 0 || depth > 16) return 0;
-    for (int k = 0; k < u->args; k++) {
-        int n = need(l, u->arg[k], depth + 1);
-        if (n > most) most = n, equal = 0;
-        equal += n == most && n > 0;
-    }
-    return value_is_map(l->g, v) || u->op == OP_transpose ? most : most + (equal > 1 || most == 0) * (u->args > 0);
-}
-
-static void other(lowering *l, int v)
+static void other(lowering *l, int v, job *j)
 {
     const value u = *value_at(l->g, v);
-    job j = { .kernel = u.op, .out = v, .ins = u.args };
-    int first = u.args > 1 && need(l, u.arg[1], 0) > need(l, u.arg[0], 0);
-    for (int k = 0; k < u.args; k++) j.in[k] = u.arg[k];
-    memcpy(j.attr, u.attr, sizeof u.attr);
-    if (u.op == OP_matmul) product_numbers(l, &u, &j);
-    if (u.args > 0) materialise(l, u.arg[first]);
-    materialise_inputs(l, &j);
-    push_or_give_up(l, &j);
+    *j = (job){ .kernel = u.op, .out = v, .ins = u.args };
+    for (int k = 0; k < u.args; k++) j->in[k] = u.arg[k];
+    memcpy(j->attr, u.attr, sizeof u.attr);
+    if (u.op == OP_matmul) product_numbers(l, &u, j);
+    insist(l, j);
 }
 
+/* ---- in order ---- */
+
+static void choose(lowering *l, int v, job *j)
+{
+    if (value_at(l->g, v)->op == OP_NUMBER) program_load(l, v, v, j);
+    else if (value_is_map(l->g, v)) region(l, v, j);
+    else other(l, v, j);
+}
+
+/* The operand of a job that is still to be computed and needs most; -1: none. */
+static int next_operand(const lowering *l, const job *j)
+{
+    int next = -1;
+    for (int k = 0; k < j->ins; k++) {
+        int v = value_base(l->g, j->in[k]);
+        if (value_at(l->g, v)->op == OP_LEAF || l->job_of[v] >= 0) continue;
+        if (next < 0 || l->need[v] > l->need[next]) next = v;
+    }
+    return next;
+}
+
+static bool grow(job **waiting, int *room)
+{
+    *room = *room ? 2 * *room : 16;
+    job *more = realloc(*waiting, (size_t)*room * sizeof *more);
+    if (more) *waiting = more;
+    return more;
+}
+
+/* Jobs wait on a stack of our own until their operands are there: formulas may be deeper than a thread's stack. */
 static void materialise(lowering *l, int v)
 {
-    v = value_base(l->g, v);
-    if (l->failed || l->job_of[v] >= 0 || value_at(l->g, v)->op == OP_LEAF) return;
-    job j;
-    if (value_at(l->g, v)->op == OP_NUMBER) {
-        if (program_load(l, v, v, &j)) push(l, &j);
-    } else if (value_is_map(l->g, v)) {
-        region(l, v);
-    } else {
-        other(l, v);
+    job *waiting = NULL;
+    int count = 0, room = 0;
+    for (v = value_base(l->g, v); !l->failed && (v >= 0 || count > 0);) {
+        if (v >= 0) {
+            if (count == room && !grow(&waiting, &room)) l->failed = true;
+            else choose(l, v, &waiting[count++]);
+        } else if (push(l, &waiting[count - 1])) {
+            count--;
+        }
+        v = count && !l->failed ? next_operand(l, &waiting[count - 1]) : -1;
     }
+    while (count > 0) free(waiting[--count].program);
+    free(waiting);
+}
+
+static void find_needs(lowering *l)
+{
+    for (int v = 0; v <= l->g->root; v++) {
+        const value *u = value_at(l->g, v);
+        int most = 0, equal = 0;
+        for (int k = 0; k < u->args; k++) {
+            int n = l->need[u->arg[k]];
+            if (n > most) most = n, equal = 0;
+            equal += n == most && n > 0;
+        }
+        l->need[v] = u->args ? most + (equal > 1 || most == 0) : 0;
+    }
+}
+
+static bool reserve(lowering *l)
+{
+    size_t n = (size_t)l->g->count;
+    l->job_of = malloc(n * sizeof *l->job_of), l->region = malloc(n * sizeof *l->region), l->cut = calloc(n, sizeof *l->cut);
+    l->members = malloc(n * sizeof *l->members), l->need = malloc(n * sizeof *l->need);
+    if (l->job_of) memset(l->job_of, -1, n * sizeof *l->job_of);
+    return l->job_of && l->region && l->cut && l->members && l->need;
 }
 
 duet_status lower(lowering *l)
 {
-    size_t n = (size_t)l->g->count;
-    l->job_of = malloc(n * sizeof *l->job_of), l->region = malloc(n * sizeof *l->region), l->cut = calloc(n, 1);
-    l->failed = !l->job_of || !l->region || !l->cut;
+    l->failed = !reserve(l);
     if (!l->failed) {
-        memset(l->job_of, -1, n * sizeof *l->job_of);
-        regions_assign(l);
-        if (value_at(l->g, l->g->root)->op != OP_NUMBER) materialise(l, l->g->root);
+        find_needs(l), regions_assign(l);
+        const value *root = value_at(l->g, value_base(l->g, l->g->root));
+        if (root->op != OP_NUMBER && root->op != OP_LEAF) materialise(l, l->g->root);
     }
     return l->failed ? fail(DUET_NO_MEMORY, "no memory to plan a formula of %d values", l->g->count) : DUET_OK;
 }
@@ -236,12 +244,12 @@ duet_status lower(lowering *l)
 duet_status lower_copy(lowering *l)
 {
     job j;
-    if (program_load(l, l->g->root, TO_DESTINATION, &j)) push_or_give_up(l, &j);
+    if (program_load(l, l->g->root, TO_DESTINATION, &j)) insist(l, &j), push(l, &j);
     return l->failed ? fail(DUET_NO_MEMORY, "no memory to plan a formula of %d values", l->g->count) : DUET_OK;
 }
 
 void lower_free(lowering *l)
 {
     for (int i = 0; i < l->count; i++) free(l->jobs[i].program);
-    free(l->jobs), free(l->job_of), free(l->region), free(l->cut);
+    free(l->jobs), free(l->job_of), free(l->region), free(l->cut), free(l->members), free(l->need);
 }

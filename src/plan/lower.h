@@ -21,7 +21,8 @@ typedef struct job {
 
 enum { TO_DESTINATION = -1 };
 
-#define REFUSALS 512
+#define REFUSALS      512
+#define REGION_VALUES 40 /* a program with room for every value to be saved once */
 
 typedef struct lowering {
     graph *g;
@@ -32,6 +33,8 @@ typedef struct lowering {
     int count, room;
     int *job_of;            /* the job that computes a value, or -1 */
     int *region;            /* the value at whose region a map value belongs */
+    int *members;           /* of a region's value: how many values it has */
+    int *need;              /* how many values wait at once while a value is computed: the operand that needs most goes first */
     bool *cut;              /* a value that must be a region of its own */
     bool failed;            /* out of memory */
     char refused[REFUSALS]; /* who refused what and why, for explain and errors */

@@ -48,7 +48,7 @@ static double to_move(const statement *s, const plan *p)
 
 static duet_status cheapest(const statement *s, const plan **p)
 {
-    const plan *cpu, *gpu;
+    const plan *cpu = NULL, *gpu = NULL;
     duet_status here = on_machine(s, machines[HOST], &cpu);
     duet_status there = machines[DEVICE]->absent() ? DUET_NO_DEVICE : on_machine(s, machines[DEVICE], &gpu);
     if (here != DUET_OK && there != DUET_OK) return on_machine(s, machines[HOST], p);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(2 * REGION_VALUES + 1 <= PROGRAM_LENGTH, "each value is computed and perhaps saved; the last is stored");
+
 typedef struct builder {
     const lowering *l;
     int region;
@@ -29,36 +31,19 @@ static int position(const builder *b, int v)
     return -1;
 }
 
-/* How many values wait at once while v is computed: the operand that needs most goes first. */
-static int need(const builder *b, int v, int depth)
+/* A region has at most REGION_VALUES values: so deep this goes, and no deeper. */
+static void visit(builder *b, int v)
 {
-    if (!inside(b, v) || depth > 12) return 0;
+    if (!inside(b, v) || position(b, v) >= 0) return;
     const value *u = value_at(b->l->g, v);
-    int most = 0, equal = 0;
-    for (int k = 0; k < u->args; k++) {
-        int n = need(b, u->arg[k], depth + 1);
-        if (n > most) most = n, equal = 0;
-        equal += n == most && n > 0;
-    }
-    return most + (equal > 1 || most == 0);
-}
-
-static bool visit(builder *b, int v)
-{
-    if (!inside(b, v) || position(b, v) >= 0) return true;
-    const value *u = value_at(b->l->g, v);
-    int turn[3] = { 0, 1, 2 }, needs[3] = { 0 };
-    for (int k = 0; k < u->args; k++) needs[k] = need(b, u->arg[k], 0);
+    int turn[3] = { 0, 1, 2 };
     for (int i = 1; i < u->args; i++)
-        for (int j = i; j > 0 && needs[turn[j]] > needs[turn[j - 1]]; j--) {
+        for (int j = i; j > 0 && b->l->need[u->arg[turn[j]]] > b->l->need[u->arg[turn[j - 1]]]; j--) {
             int t = turn[j];
             turn[j] = turn[j - 1], turn[j - 1] = t;
         }
-    for (int k = 0; k < u->args; k++)
-        if (!visit(b, u->arg[turn[k]])) return false;
-    if (b->count == PROGRAM_LENGTH / 2) return false;
+    for (int k = 0; k < u->args; k++) visit(b, u->arg[turn[k]]);
     b->order[b->count++] = v;
-    return true;
 }
 
 /* ---- operands ---- */
@@ -151,9 +136,9 @@ static bool compute(builder *b, int at)
 
 static bool fill(builder *b)
 {
-    if (!visit(b, b->region)) return false;
+    visit(b, b->region);
     for (int i = 0; i < b->count; i++)
-        if (!compute(b, i) || b->p->length > PROGRAM_LENGTH - 3) return false;
+        if (!compute(b, i)) return false;
     emit(b, OP_STORE, value_at(b->l->g, b->region)->type)->arg[0] = (source){ FROM_ACC, 0 };
     b->p->inputs = (uint8_t)b->job->ins, b->p->numbers = (uint8_t)b->job->nums, b->p->outputs = 1;
     return true;

@@ -8,16 +8,17 @@
 #include <pthread.h>
 
 extern pthread_mutex_t fake_lock; /* of all state; work runs under it too */
-extern fake_counts     fake_counted;
-extern size_t          fake_dnn_bytes;
+extern fake_counts fake_counted;
 
 /* Each call that can fail passes here: scripted is what it answers when its turn has come. */
 cudaError_t fake_enter(cudaError_t scripted);
-#define ENTER(scripted)                               \
-    do {                                              \
-        cudaError_t entered_ = fake_enter(scripted);  \
-        if (entered_ != cudaSuccess) return entered_; \
+#define ENTER(scripted)                                                                                                          \
+    do {                                                                                                                         \
+        cudaError_t entered_ = fake_enter(scripted);                                                                             \
+        if (entered_ != cudaSuccess) return entered_;                                                                            \
     } while (0)
+bool fake_vendor_fails(void);          /* the same for a vendor's call, which leaves no CUDA error behind */
+void fake_handles(int n);              /* so many more of them live */
 cudaError_t fake_error(cudaError_t e); /* remembers it as the last error; returns it */
 
 /* Is [p, p + bytes) within one block of device memory of the current device? */
@@ -25,16 +26,16 @@ bool fake_owns(const void *p, size_t bytes);
 
 /* Queues work with a copy of its arguments. The stream must be one of the current device. */
 cudaError_t fake_queue(cudaStream_t stream, void (*run)(void *args), const void *args, size_t bytes);
-void        fake_drain(cudaStream_t stream); /* runs all that it holds */
+void fake_drain(cudaStream_t stream); /* runs all that it holds */
 
 /* One launch, with all that it needs copied. */
 typedef struct job {
-    step    s;
+    step s;
     program p;
-    void   *out[STEP_OUTPUTS], *scratch;
-    void   *in[STEP_INPUTS];
-    double  num[STEP_NUMBERS];
-    size_t  scratch_bytes;
+    void *out[STEP_OUTPUTS], *scratch;
+    void *in[STEP_INPUTS];
+    double num[STEP_NUMBERS];
+    size_t scratch_bytes;
 } job;
 void fake_run_f32(const job *j);
 void fake_run_f64(const job *j);

@@ -10,23 +10,23 @@
 #include <stdint.h>
 
 typedef struct fake_counts {
-    uint64_t calls;       /* of everything that can fail */
-    uint64_t launches;    /* of launch_step */
+    uint64_t calls;    /* of everything that can fail */
+    uint64_t launches; /* of launch_step */
     uint64_t products, convolutions, searches;
     uint64_t uploads, downloads, synchronisations;
-    size_t   memory, peak; /* device bytes that live now, and the most that ever did */
-    int      handles;      /* of vendors, and their descriptors, that live now */
-    int      algorithm;    /* of the last convolution */
+    size_t memory, peak; /* device bytes that live now, and the most that ever did */
+    int handles;         /* of vendors, and their descriptors, that live now */
+    int algorithm;       /* of the last convolution */
 } fake_counts;
 fake_counts fake_count(void);
 
-void fake_fail(uint64_t n);          /* the n-th call from now fails, once; 0: none does */
-bool fake_failed(void);              /* has it, since fake_fail? */
-void fake_lost(void);                /* from now on every call fails: the context is lost */
-void fake_memory(size_t bytes);      /* what the device has */
-void fake_devices(int count);        /* ask before the GPU machine does */
-void fake_pinned(bool pinned);       /* uploads read host memory when they run, as from pinned memory; else when they are asked for */
-void fake_workspace(size_t bytes);   /* what cuDNN's second best algorithm asks for; the best one four times that */
+void fake_fail(uint64_t n);     /* the n-th call from now fails, once; 0: none does */
+bool fake_failed(void);         /* has it, since fake_fail? */
+void fake_lost(void);           /* from now on every call fails: the context is lost */
+void fake_memory(size_t bytes); /* what the device has */
+void fake_devices(int count);   /* ask before the GPU machine does */
+void fake_pinned(bool pinned);  /* uploads read host memory when they run, as from pinned memory; else when they are asked for */
+void fake_workspace(size_t bytes); /* what cuDNN's second best algorithm asks for; the best one four times that */
 void fake_without(const char *library, const char *why); /* "cublas" or "cudnn" is missing; NULL: there again */
 
 #endif

@@ -1,6 +1,6 @@
 /* launch.c - the pretended kernels: what gpu-kernels/kernels.h promises, run later on the host by launch_tmpl.c. */
-#include "fake.h"
 #include "dtype.h"
+#include "fake.h"
 #include "fold.h"
 #include "kernels.h"
 
@@ -44,7 +44,7 @@ static void run_job(void *args)
 static bool resolve(const operand *x, const frame *f, void **p)
 {
     int64_t low, high;
-    size_t  each = dtypes[x->at.type].bytes;
+    size_t each = dtypes[x->at.type].bytes;
     layout_span(&x->at, &low, &high);
     *p = f->data[x->slot];
     return high == low || fake_owns((char *)*p + low * (int64_t)each, (size_t)(high - low) * each);
@@ -59,7 +59,8 @@ cudaError_t launch_step(const step *s, const frame *f, void *scratch, cudaStream
         if (!resolve(&s->out[i], f, &j.out[i])) return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->ins; i++)
         if (!resolve(&s->in[i], f, &j.in[i])) return fake_error(cudaErrorInvalidValue);
-    if (j.scratch_bytes && ((uintptr_t)scratch % 256 || !fake_owns(scratch, j.scratch_bytes))) return fake_error(cudaErrorInvalidValue);
+    if (j.scratch_bytes && ((uintptr_t)scratch % 256 || !fake_owns(scratch, j.scratch_bytes)))
+        return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->nums; i++) j.num[i] = f->num[s->num[i]];
     if (s->program) j.p = *s->program;
     pthread_mutex_lock(&fake_lock);

@@ -1,8 +1,8 @@
 /* launch_tmpl.c - the pretended kernels for one element type, from the rows and from fold.h, one element after the other. */
 #include "fake.h"
 #include "fold.h"
-#include <stdlib.h>
 #include "formula.h"
+#include <stdlib.h>
 
 /* ---- where elements are ---- */
 
@@ -32,7 +32,9 @@ static T apply(int op, const T *v)
 {
     const T x = v[0], y = v[1], z = v[2];
     switch (op) {
-#define DUET_MAP1(name, formula, ...) case OP_##name: return formula;
+#define DUET_MAP1(name, formula, ...)                                                                                            \
+    case OP_##name:                                                                                                              \
+        return formula;
 #define DUET_MAP2 DUET_MAP1
 #define DUET_MAP3 DUET_MAP1
 #include <duet/ops.def>
@@ -40,6 +42,7 @@ static T apply(int op, const T *v)
     }
 }
 
+// clang-format off
 static T fused(int kernel, T x, T y, T s, T r)
 {
     switch (kernel) {
@@ -48,11 +51,12 @@ static T fused(int kernel, T x, T y, T s, T r)
     default: return K(0);
     }
 }
+// clang-format on
 
 typedef struct state {
     const job *j;
-    int64_t    i;
-    T          acc, slot[PROGRAM_SLOTS];
+    int64_t i;
+    T acc, slot[PROGRAM_SLOTS];
 } state;
 
 static T fetch(const state *m, source from)
@@ -104,9 +108,9 @@ typedef struct fold {
     T (*finish)(T a, int64_t n);
 } fold;
 
-#define DUET_FOLD1(name, start, take, join, finish, ...)              \
-    static T take_##name(T a, T x, T y) { return (void)y, take; }     \
-    static T join_##name(T a, T b) { return join; }                   \
+#define DUET_FOLD1(name, start, take, join, finish, ...)                                                                         \
+    static T take_##name(T a, T x, T y) { return (void)y, take; }                                                                \
+    static T join_##name(T a, T b) { return join; }                                                                              \
     static T finish_##name(T a, int64_t n) { return (void)n, finish; }
 #define DUET_FOLD2 DUET_FOLD1
 #include <duet/ops.def>
@@ -114,7 +118,9 @@ typedef struct fold {
 static fold fold_of(int op)
 {
     switch (op) {
-#define DUET_FOLD1(name, start, ...) case OP_##name: return (fold){ start, take_##name, join_##name, finish_##name };
+#define DUET_FOLD1(name, start, ...)                                                                                             \
+    case OP_##name:                                                                                                              \
+        return (fold){ start, take_##name, join_##name, finish_##name };
 #define DUET_FOLD2 DUET_FOLD1
 #include <duet/ops.def>
     default: return (fold){ K(0), take_sum, join_sum, finish_sum };
@@ -123,9 +129,9 @@ static fold fold_of(int op)
 
 /* Elements 0 .. n-1 of what is reduced: x[0], x[step], ... by their offsets, scaled. */
 typedef struct run {
-    const T       *x, *y;
+    const T *x, *y;
     const int64_t *x_at, *y_at;
-    T              scale;
+    T scale;
 } run;
 
 static T look(const T *p, const int64_t *at, int64_t i) { return p ? p[at[i]] : K(0); }
@@ -184,11 +190,11 @@ static int64_t gather(const layout *l, int axis, const int64_t *index, int64_t *
 
 static T fold_one(const job *j, const int64_t *index)
 {
-    fold    f = fold_of(j->s.kernel);
+    fold f = fold_of(j->s.kernel);
     int64_t *x_at, *y_at = NULL, n = gather(&j->s.in[0].at, j->s.attr[0], index, &x_at);
     if (j->s.ins > 1) gather(&j->s.in[1].at, j->s.attr[0], index, &y_at);
     run r = { j->in[0], y_at ? j->in[1] : NULL, x_at, y_at, K(1) };
-    T   result = j->s.kernel == OP_norm ? norm_of(&f, &r, n) : f.finish(fold_all(&f, &r, n), n);
+    T result = j->s.kernel == OP_norm ? norm_of(&f, &r, n) : f.finish(fold_all(&f, &r, n), n);
     free(x_at), free(y_at);
     return result;
 }
@@ -196,7 +202,7 @@ static T fold_one(const job *j, const int64_t *index)
 static void run_fold(const job *j)
 {
     const layout *out = &j->s.out[0].at;
-    int64_t       index[DUET_RANK_MAX], n = layout_count(out);
+    int64_t index[DUET_RANK_MAX], n = layout_count(out);
     if (j->scratch_bytes) memset(j->scratch, 0xff, j->scratch_bytes);
     for (int64_t i = 0; i < n; i++) {
         unravel(out, i, index);
@@ -210,8 +216,8 @@ static void run_fold(const job *j)
 static void soften(int kernel, T *t, int64_t n)
 {
     const fold most = fold_of(OP_max), sum = fold_of(OP_sum);
-    int64_t   *at = malloc(sizeof *at * (size_t)n);
-    T         *e = malloc(sizeof *e * (size_t)n);
+    int64_t *at = malloc(sizeof *at * (size_t)n);
+    T *e = malloc(sizeof *e * (size_t)n);
     for (int64_t i = 0; i < n; i++) at[i] = i;
     T m = fold_all(&most, &(run){ t, NULL, at, NULL, K(1) }, n);
     for (int64_t i = 0; i < n; i++) t[i] = t[i] - m, e[i] = FN(exp)(t[i]);
@@ -223,8 +229,8 @@ static void soften(int kernel, T *t, int64_t n)
 static void run_softmax(const job *j)
 {
     const layout *in = &j->s.in[0].at, *out = &j->s.out[0].at;
-    int64_t       n = in->size[in->rank - 1], all = layout_count(in);
-    T            *t = malloc(sizeof *t * (size_t)(n + 1));
+    int64_t n = in->size[in->rank - 1], all = layout_count(in);
+    T *t = malloc(sizeof *t * (size_t)(n + 1));
     for (int64_t first = 0; first < all; first += n) {
         for (int64_t i = 0; i < n; i++) t[i] = *element(j->in[0], in, first + i);
         soften(j->s.kernel, t, n);
@@ -237,10 +243,10 @@ static void run_softmax(const job *j)
 
 static T pool_window(const job *j, const int64_t *out)
 {
-    const layout  *in = &j->s.in[0].at;
+    const layout *in = &j->s.in[0].at;
     const int32_t *window = j->s.attr, *stride = j->s.attr + 2, *pad = j->s.attr + 4;
-    bool           most = j->s.kernel == OP_max_pool2d;
-    T              a = most ? -INF : K(0);
+    bool most = j->s.kernel == OP_max_pool2d;
+    T a = most ? -INF : K(0);
     for (int64_t u = 0; u < window[0]; u++)
         for (int64_t v = 0; v < window[1]; v++) {
             int64_t at[4] = { out[0], out[1], out[2] * stride[0] - pad[0] + u, out[3] * stride[1] - pad[1] + v };
@@ -254,7 +260,7 @@ static T pool_window(const job *j, const int64_t *out)
 static void run_pool(const job *j)
 {
     const layout *out = &j->s.out[0].at;
-    int64_t       index[DUET_RANK_MAX], n = layout_count(out);
+    int64_t index[DUET_RANK_MAX], n = layout_count(out);
     for (int64_t i = 0; i < n; i++) {
         unravel(out, i, index);
         ((T *)j->out[0])[place(out, index)] = pool_window(j, index);

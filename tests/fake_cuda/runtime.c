@@ -5,9 +5,9 @@
 
 typedef struct block {
     struct block *next;
-    char         *p;
-    size_t        bytes;
-    int           device;
+    char *p;
+    size_t bytes;
+    int device;
 } block;
 
 /* What a stream holds, in order: work, or a wait for what another stream held at some moment. */
@@ -15,41 +15,41 @@ typedef struct task {
     struct task *next;
     void (*run)(void *args);
     cudaStream_t other;
-    uint64_t     until;
+    uint64_t until;
     _Alignas(16) char args[];
 } task;
 
 struct CUstream_st {
-    task       *first, **last;
-    uint64_t    queued, done;
-    int         device;
+    task *first, **last;
+    uint64_t queued, done;
+    int device;
     cudaStream_t next;
 };
 
 struct CUevent_st {
     cudaStream_t stream;
-    uint64_t     at;
-    int          device;
+    uint64_t at;
+    int device;
 };
 
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
-fake_counts     fake_counted;
+fake_counts fake_counted;
 
-static block       *blocks;
+static block *blocks;
 static cudaStream_t streams;
-static size_t       capacity = (size_t)1 << 30;
-static int          devices = 1;
-static uint64_t     left; /* calls until the scripted failure */
-static bool         failed, lost, pinned;
+static size_t capacity = (size_t)1 << 30;
+static int devices = 1;
+static uint64_t left; /* calls until the scripted failure */
+static bool failed, lost, pinned;
 
-static _Thread_local int         device;
+static _Thread_local int device;
 static _Thread_local cudaError_t last_error;
 
 /* ---- what tests ask ---- */
 
-#define LOCKED(statement)                \
-    pthread_mutex_lock(&fake_lock);      \
-    statement;                           \
+#define LOCKED(statement)                                                                                                        \
+    pthread_mutex_lock(&fake_lock);                                                                                              \
+    statement;                                                                                                                   \
     pthread_mutex_unlock(&fake_lock)
 
 fake_counts fake_count(void)
@@ -94,6 +94,12 @@ cudaError_t fake_enter(cudaError_t scripted)
     return fake_error(e);
 }
 
+bool fake_vendor_fails(void)
+{
+    LOCKED(cudaError_t e = entering(cudaErrorUnknown));
+    return e != cudaSuccess;
+}
+
 cudaError_t cudaGetLastError(void)
 {
     cudaError_t e = last_error;
@@ -106,7 +112,8 @@ cudaError_t cudaPeekAtLastError(void) { return lost ? cudaErrorIllegalAddress : 
 const char *cudaGetErrorName(cudaError_t e)
 {
     switch ((int)e) {
-#define NAMED(name) case name: return #name;
+#define NAMED(name)                                                                                                              \
+    case name: return #name;
         NAMED(cudaSuccess)
         NAMED(cudaErrorInvalidValue)
         NAMED(cudaErrorMemoryAllocation)
@@ -119,7 +126,10 @@ const char *cudaGetErrorName(cudaError_t e)
     }
 }
 
-const char *cudaGetErrorString(cudaError_t e) { return e == cudaErrorMemoryAllocation ? "out of pretended memory" : "a pretended error"; }
+const char *cudaGetErrorString(cudaError_t e)
+{
+    return e == cudaErrorMemoryAllocation ? "out of pretended memory" : "a pretended error";
+}
 
 /* ---- devices ---- */
 
@@ -252,11 +262,11 @@ static void run_until(cudaStream_t s, uint64_t until)
 
 void fake_drain(cudaStream_t s) { LOCKED(run_until(s, s->queued)); }
 
-static cudaError_t append(cudaStream_t s, task head, const void *args, size_t bytes)
+static cudaError_t append(cudaStream_t s, const task *head, const void *args, size_t bytes)
 {
     task *t = malloc(sizeof *t + bytes);
     if (!t) return cudaErrorMemoryAllocation;
-    *t = head;
+    *t = *head;
     if (bytes) memcpy(t->args, args, bytes);
     *s->last = t, s->last = &t->next;
     s->queued++;
@@ -266,7 +276,7 @@ static cudaError_t append(cudaStream_t s, task head, const void *args, size_t by
 cudaError_t fake_queue(cudaStream_t s, void (*run)(void *), const void *args, size_t bytes)
 {
     if (!s || s->device != device) return fake_error(cudaErrorInvalidResourceHandle);
-    LOCKED(cudaError_t e = append(s, (task){ .run = run }, args, bytes));
+    LOCKED(cudaError_t e = append(s, &(task){ .run = run }, args, bytes));
     return fake_error(e);
 }
 
@@ -312,16 +322,16 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flag
     ENTER(cudaErrorUnknown);
     if (!s || flags) return fake_error(cudaErrorInvalidValue);
     if (!e->stream || e->stream == s) return cudaSuccess;
-    LOCKED(cudaError_t r = append(s, (task){ .other = e->stream, .until = e->at }, NULL, 0));
+    LOCKED(cudaError_t r = append(s, &(task){ .other = e->stream, .until = e->at }, NULL, 0));
     return fake_error(r);
 }
 
 /* ---- copies ---- */
 
 typedef struct copying {
-    void       *to;
+    void *to;
     const void *from; /* or NULL: the bytes follow */
-    size_t      bytes;
+    size_t bytes;
 } copying;
 
 static void run_copy(void *args)
@@ -355,8 +365,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 }
 
 typedef struct setting {
-    void  *p;
-    int    value;
+    void *p;
+    int value;
     size_t bytes;
 } setting;
 

@@ -6,8 +6,8 @@
 
 struct cublasContext {
     cudaStream_t stream;
-    void        *workspace;
-    size_t       bytes;
+    void *workspace;
+    size_t bytes;
 };
 
 static vendor table = {
@@ -24,10 +24,10 @@ void fake_without(const char *library, const char *why)
     table.missing[strcmp(library, "cublas") ? LIBRARY_cudnn : LIBRARY_cublas] = why;
 }
 
-#define BLAS_ENTER(status) \
-    if (fake_enter(cudaSuccess + 0) != cudaSuccess) return status
+#define BLAS_ENTER(status)                                                                                                       \
+    if (fake_vendor_fails()) return status
 
-static void count_handles(int n)
+void fake_handles(int n)
 {
     pthread_mutex_lock(&fake_lock);
     fake_counted.handles += n;
@@ -38,14 +38,14 @@ cublasStatus_t cublasCreate(cublasHandle_t *handle)
 {
     BLAS_ENTER(CUBLAS_STATUS_NOT_INITIALIZED);
     *handle = calloc(1, sizeof **handle);
-    count_handles(*handle != NULL);
+    fake_handles(*handle != NULL);
     return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 
 cublasStatus_t cublasDestroy(cublasHandle_t handle)
 {
     free(handle);
-    count_handles(-1);
+    fake_handles(-1);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -78,14 +78,17 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t
 
 /* A product as it was asked for: by columns. */
 typedef struct gemm {
-    bool        f64, ta, tb;
-    int         m, n, k, lda, ldb, ldc;
-    double      alpha, beta;
+    bool f64, ta, tb;
+    int m, n, k, lda, ldb, ldc;
+    double alpha, beta;
     const void *a, *b;
-    void       *c, *workspace;
+    void *c, *workspace;
 } gemm;
 
-static double get(const gemm *g, const void *p, int64_t i) { return g->f64 ? ((const double *)p)[i] : (double)((const float *)p)[i]; }
+static double get(const gemm *g, const void *p, int64_t i)
+{
+    return g->f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
+}
 
 static void put(const gemm *g, int64_t i, double x)
 {
@@ -101,7 +104,8 @@ static void run_gemm(void *args)
         for (int64_t j = 0; j < g->n; j++) {
             double sum = 0;
             for (int64_t l = 0; l < g->k; l++)
-                sum += get(g, g->a, g->ta ? l + i * g->lda : i + l * g->lda) * get(g, g->b, g->tb ? j + l * g->ldb : l + j * g->ldb);
+                sum +=
+                    get(g, g->a, g->ta ? l + i * g->lda : i + l * g->lda) * get(g, g->b, g->tb ? j + l * g->ldb : l + j * g->ldb);
             int64_t at = i + j * g->ldc;
             put(g, at, g->alpha * sum + (g->beta == 0 ? 0 : g->beta * get(g, g->c, at)));
         }

@@ -1,0 +1,269 @@
+/* conv_onednn.c - convolution by oneDNN, version 2 or 3. The only file that knows it.
+ *
+ * oneDNN computes fastest on layouts of its own choice. A step keeps the convolution and the reorderings to and from these layouts;
+ * the memory between them comes from the pool at each run. */
+#include "conv.h"
+#include <oneapi/dnnl/dnnl.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/* ---- what differs between the versions: descriptions of memory are values in 2, handles in 3 ---- */
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef dnnl_memory_desc_t description;
+typedef const_dnnl_memory_desc_t described;
+
+static described look(const description *d) { return *d; }
+static void description_free(description *d) { dnnl_memory_desc_destroy(*d); }
+static dnnl_status_t describe_any(description *d, const dnnl_dims_t size)
+{
+    return dnnl_memory_desc_create_with_tag(d, 4, size, dnnl_f32, dnnl_format_tag_any);
+}
+static dnnl_status_t describe(description *d, const dnnl_dims_t size, const dnnl_dims_t stride)
+{
+    return dnnl_memory_desc_create_with_strides(d, 4, size, dnnl_f32, stride);
+}
+static dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const description any[3], const conv *g,
+                            const_dnnl_primitive_attr_t attr)
+{
+    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] }, dilates = { 0, 0 };
+    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_convolution_direct, any[0],
+                                                          any[1], NULL, any[2], stride, dilates, pad, pad, attr);
+}
+#else
+typedef dnnl_memory_desc_t description;
+typedef const dnnl_memory_desc_t *described;
+
+static described look(const description *d) { return d; }
+static void description_free(description *d) { (void)d; }
+static dnnl_status_t describe_any(description *d, const dnnl_dims_t size)
+{
+    return dnnl_memory_desc_init_by_tag(d, 4, size, dnnl_f32, dnnl_format_tag_any);
+}
+static dnnl_status_t describe(description *d, const dnnl_dims_t size, const dnnl_dims_t stride)
+{
+    return dnnl_memory_desc_init_by_strides(d, 4, size, dnnl_f32, stride);
+}
+static dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const description any[3], const conv *g,
+                            const_dnnl_primitive_attr_t attr)
+{
+    dnnl_convolution_desc_t d;
+    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] };
+    dnnl_status_t r = dnnl_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, &any[0], &any[1],
+                                                         NULL, &any[2], stride, pad, pad);
+    return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : r;
+}
+#endif
+
+/* ---- what a step keeps ---- */
+
+enum { SRC, FILTERS, DST, OPERANDS };
+static const int argument[OPERANDS] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST };
+
+typedef struct kept {
+    bool declined;
+    dnnl_stream_t stream;
+    dnnl_primitive_t convolution, reorder[OPERANDS]; /* NULL: not needed */
+    dnnl_memory_t outer[OPERANDS], inner[OPERANDS], scratch;
+    size_t bytes[OPERANDS], scratch_bytes; /* of what the pool lends */
+} kept;
+
+static dnnl_engine_t engine;
+static pthread_once_t engine_once = PTHREAD_ONCE_INIT;
+
+static void make_engine(void)
+{
+    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) engine = NULL;
+}
+
+static void kept_free(kept *k)
+{
+    for (int i = 0; i < OPERANDS; i++) {
+        if (k->reorder[i]) dnnl_primitive_destroy(k->reorder[i]);
+        if (k->outer[i]) dnnl_memory_destroy(k->outer[i]);
+        if (k->inner[i]) dnnl_memory_destroy(k->inner[i]);
+    }
+    if (k->scratch) dnnl_memory_destroy(k->scratch);
+    if (k->convolution) dnnl_primitive_destroy(k->convolution);
+    if (k->stream) dnnl_stream_destroy(k->stream);
+    free(k);
+}
+
+void onednn_forget(step *s)
+{
+    if (s->kept) kept_free(s->kept);
+    s->kept = NULL;
+}
+
+#define DNN(call)                                                                                                                \
+    do {                                                                                                                         \
+        dnnl_status_t dnn_ = (call);                                                                                             \
+        if (dnn_ != dnnl_success) return dnn_;                                                                                   \
+    } while (0)
+
+/* ---- making it ---- */
+
+static dnnl_status_t make_reorder(dnnl_primitive_t *r, described from, described to)
+{
+    dnnl_primitive_desc_t pd;
+    if (dnnl_memory_desc_equal(from, to)) return dnnl_success;
+    DNN(dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, NULL));
+    dnnl_status_t made = dnnl_primitive_create(r, pd);
+    dnnl_primitive_desc_destroy(pd);
+    return made;
+}
+
+/* The memory of one operand: as the step has it, and as the convolution wants it. */
+static dnnl_status_t make_operand(kept *k, int i, const description *mine, described wanted)
+{
+    DNN(dnnl_memory_create(&k->outer[i], look(mine), engine, DNNL_MEMORY_NONE));
+    DNN(dnnl_memory_create(&k->inner[i], wanted, engine, DNNL_MEMORY_NONE));
+    DNN(i == DST ? make_reorder(&k->reorder[i], wanted, look(mine)) : make_reorder(&k->reorder[i], look(mine), wanted));
+    k->bytes[i] = k->reorder[i] ? dnnl_memory_desc_get_size(wanted) : 0;
+    return dnnl_success;
+}
+
+static dnnl_status_t make_from(kept *k, dnnl_primitive_desc_t pd, const description mine[OPERANDS])
+{
+    static const dnnl_query_t query[OPERANDS] = { dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md };
+    for (int i = 0; i < OPERANDS; i++) DNN(make_operand(k, i, &mine[i], dnnl_primitive_desc_query_md(pd, query[i], 0)));
+    described scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    k->scratch_bytes = dnnl_memory_desc_get_size(scratch);
+    DNN(dnnl_memory_create(&k->scratch, scratch, engine, DNNL_MEMORY_NONE));
+    DNN(dnnl_stream_create(&k->stream, engine, dnnl_stream_default_flags));
+    return dnnl_primitive_create(&k->convolution, pd);
+}
+
+static dnnl_status_t make_chosen(kept *k, const conv *g, const description mine[OPERANDS], const description any[OPERANDS])
+{
+    dnnl_primitive_attr_t attr;
+    dnnl_primitive_desc_t pd;
+    DNN(dnnl_primitive_attr_create(&attr));
+    dnnl_status_t r = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+    if (r == dnnl_success) r = choose(&pd, engine, any, g, attr);
+    dnnl_primitive_attr_destroy(attr);
+    DNN(r);
+    r = make_from(k, pd, mine);
+    dnnl_primitive_desc_destroy(pd);
+    return r;
+}
+
+/* One operand as the step has it, and in any layout. */
+static dnnl_status_t describe_both(const layout *l, description *mine, description *any)
+{
+    dnnl_dims_t size = { 0 }, stride = { 0 };
+    for (int a = 0; a < 4; a++) size[a] = l->size[a], stride[a] = l->stride[a];
+    DNN(describe(mine, size, stride));
+    dnnl_status_t r = describe_any(any, size);
+    if (r != dnnl_success) description_free(mine);
+    return r;
+}
+
+/* The filters are dense when it runs: conv_filters. */
+static dnnl_status_t make(kept *k, const step *s)
+{
+    const conv g = conv_of(s);
+    layout at[OPERANDS] = { s->in[0].at, s->in[1].at, s->out[0].at };
+    description mine[OPERANDS], any[OPERANDS];
+    dnnl_status_t r = engine ? dnnl_success : dnnl_runtime_error;
+    int n = 0;
+    layout_dense(&at[FILTERS], DUET_F32, 4, s->in[1].at.size);
+    for (; r == dnnl_success && n < OPERANDS; n += r == dnnl_success) r = describe_both(&at[n], &mine[n], &any[n]);
+    if (r == dnnl_success) r = make_chosen(k, &g, mine, any);
+    for (int i = 0; i < n; i++) description_free(&mine[i]), description_free(&any[i]);
+    return r;
+}
+
+/* Broadcast and reversed images are left to im2col. */
+static bool walks(const layout *l)
+{
+    for (int a = 0; a < l->rank; a++)
+        if (l->size[a] > 1 && l->stride[a] <= 0) return false;
+    return true;
+}
+
+static duet_status keep(const step *s, kept **k)
+{
+    *k = s->kept;
+    if (*k) return DUET_OK;
+    pthread_once(&engine_once, make_engine);
+    *k = calloc(1, sizeof **k);
+    if (!*k) return fail(DUET_NO_MEMORY, "no memory for a convolution's description");
+    ((step *)s)->kept = *k; /* steps are the plan's, which lets their machine keep things */
+    dnnl_status_t r = walks(&s->in[0].at) ? make(*k, s) : dnnl_unimplemented;
+    (*k)->declined = r != dnnl_success;
+    if (r != dnnl_out_of_memory) return DUET_OK;
+    onednn_forget((step *)s);
+    return fail(DUET_NO_MEMORY, "oneDNN has no memory for a convolution");
+}
+
+/* ---- running it ---- */
+
+static dnnl_status_t reorder(const kept *k, int i)
+{
+    bool out = i == DST;
+    const dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, out ? k->inner[i] : k->outer[i] },
+                                     { DNNL_ARG_TO, out ? k->outer[i] : k->inner[i] } };
+    return k->reorder[i] ? dnnl_primitive_execute(k->reorder[i], k->stream, 2, args) : dnnl_success;
+}
+
+static dnnl_status_t execute(const kept *k)
+{
+    dnnl_exec_arg_t args[OPERANDS + 1] = { [OPERANDS] = { DNNL_ARG_SCRATCHPAD, k->scratch } };
+    for (int i = 0; i < OPERANDS; i++) args[i] = (dnnl_exec_arg_t){ argument[i], k->inner[i] };
+    DNN(reorder(k, SRC));
+    DNN(reorder(k, FILTERS));
+    DNN(dnnl_primitive_execute(k->convolution, k->stream, OPERANDS + 1, args));
+    DNN(reorder(k, DST));
+    return dnnl_stream_wait(k->stream);
+}
+
+static size_t whole_lines(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+static dnnl_status_t bind(const kept *k, void *const data[OPERANDS], char *room)
+{
+    for (int i = 0; i < OPERANDS; i++) {
+        DNN(dnnl_memory_set_data_handle(k->outer[i], data[i]));
+        DNN(dnnl_memory_set_data_handle(k->inner[i], k->reorder[i] ? room : data[i]));
+        room += whole_lines(k->bytes[i]);
+    }
+    return dnnl_memory_set_data_handle(k->scratch, room);
+}
+
+static duet_status run_kept(const kept *k, const frame *f, void *const data[OPERANDS])
+{
+    size_t bytes = whole_lines(k->scratch_bytes);
+    void *room;
+    for (int i = 0; i < OPERANDS; i++) bytes += whole_lines(k->bytes[i]);
+    TRY(scratch_take(bytes, f, &room));
+    dnnl_status_t r = bind(k, data, room);
+    if (r == dnnl_success) r = execute(k);
+    scratch_give(room);
+    if (r == dnnl_success) return DUET_OK;
+    return fail(r == dnnl_out_of_memory ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "oneDNN: a convolution ended with status %d",
+                (int)r);
+}
+
+duet_status onednn_conv(const step *s, const frame *f, bool *done)
+{
+    kept *k;
+    void *copy;
+    if (s->out[0].at.type != DUET_F32 || layout_count(&s->in[0].at) == 0) return DUET_OK;
+    TRY(keep(s, &k));
+    if (k->declined) return DUET_OK;
+    const void *filters;
+    duet_status r = conv_filters(s, f, &filters, &copy);
+    void *const data[OPERANDS] = { address(f, &s->in[0]), (void *)filters, address(f, &s->out[0]) };
+    if (r == DUET_OK) r = run_kept(k, f, data);
+    scratch_give(copy);
+    *done = true;
+    return r;
+}
+
+const char *onednn_version(void)
+{
+    static char text[64];
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(text, sizeof text, "%d.%d.%d", v->major, v->minor, v->patch);
+    return text;
+}

@@ -1,0 +1,33 @@
+/* copy.c - copies between layouts, as programs of one instruction; scratch memory. */
+#include "dtype.h"
+#include "pool.h"
+#include "table.h"
+
+duet_status copy_elements(void *to, const layout *to_at, const void *from, const layout *from_at)
+{
+    static const program copying = {
+        .length = 2, .inputs = 1, .outputs = 1, .code = { { .op = OP_LOAD, .arg = { { FROM_INPUT, 0 } } }, { .op = OP_STORE } }
+    };
+    step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .program = &copying };
+    void *const data[2] = { to, (void *)from };
+    const frame f = { .data = data };
+    s.out[0] = (operand){ 0, *to_at }, s.in[0] = (operand){ 1, *from_at };
+    layout_collapse((layout *[]){ &s.out[0].at, &s.in[0].at }, 2);
+    return kernels_of(to_at->type)->program(&s, &f);
+}
+
+/* On the host all is done when a call returns: no queue need wait for a block. */
+duet_status scratch_take(size_t bytes, const frame *f, void **p) { return pool_take(HOST, bytes, f->queue, p); }
+
+void scratch_give(void *p)
+{
+    if (p) pool_give(HOST, p, 0);
+}
+
+duet_status scratch_copy(const operand *o, const frame *f, void **p)
+{
+    layout dense;
+    layout_dense(&dense, o->at.type, o->at.rank, o->at.size);
+    TRY(scratch_take((size_t)layout_count(&dense) * dtypes[dense.type].bytes, f, p));
+    return copy_elements(*p, &dense, address(f, o), &o->at);
+}

@@ -1,0 +1,219 @@
+/* cpu.c - the machine: what it is, what it refuses, and which function runs a step. */
+#include "cpu.h"
+#include "conv.h"
+#include "dtype.h"
+#include "threads.h"
+#include <cblas.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+double cpu_serial_seconds = 20e-6;
+
+/* ---- the functions, by instruction set and element type ---- */
+
+#ifdef __x86_64__
+#define EACH_ISA(row, type) row(type, portable) row(type, avx2) row(type, avx512)
+#else
+#define EACH_ISA(row, type) row(type, portable)
+#endif
+enum isa { ISA_portable, ISA_avx2, ISA_avx512, ISAS };
+static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
+
+#define DECLARE(type, isa)                                                                                                       \
+    run_function run_program_##type##_##isa, run_fused_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa,      \
+        run_pool2d_##type##_##isa;
+#define DUET_DTYPE(NAME, name, ...)                                                                                              \
+    EACH_ISA(DECLARE, name)                                                                                                      \
+    run_function run_matmul_##name;
+#include <duet/dtype.def>
+
+#define KERNELS(type, isa)                                                                                                       \
+    [ISA_##isa] = { run_program_##type##_##isa,                                                                                  \
+                    run_fused_##type##_##isa,                                                                                    \
+                    run_fold_##type##_##isa,                                                                                     \
+                    run_softmax_##type##_##isa,                                                                                  \
+                    run_pool2d_##type##_##isa,                                                                                   \
+                    run_matmul_##type,                                                                                           \
+                    run_conv },
+static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
+#define DUET_DTYPE(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
+#include <duet/dtype.def>
+};
+
+/* ---- the instruction set ---- */
+
+static enum isa isa_used;
+static pthread_once_t isa_once = PTHREAD_ONCE_INIT;
+
+static enum isa isa_best(void)
+{
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return ISA_portable;
+    bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                __builtin_cpu_supports("avx512bw");
+    return wide ? ISA_avx512 : ISA_avx2;
+#else
+    return ISA_portable;
+#endif
+}
+
+static void isa_choose(void)
+{
+    const char *wanted = getenv("DUET_ISA");
+    enum isa best = isa_best();
+    for (enum isa i = 0; wanted && i < best; i++)
+        if (!strcmp(wanted, isa_names[i])) best = i;
+    isa_used = best;
+}
+
+static enum isa isa(void)
+{
+    pthread_once(&isa_once, isa_choose);
+    return isa_used;
+}
+
+const char *cpu_choose_isa(void)
+{
+    isa();
+    isa_choose();
+    return isa_names[isa_used];
+}
+
+const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }
+
+/* ---- what runs a step ---- */
+
+/* Where in a table of kernels the function for this step is; -1: nowhere. */
+static ptrdiff_t place_of(int kernel)
+{
+    if (kernel > KERNEL_PROGRAM && kernel < KERNELS) return offsetof(kernels, fused);
+    switch (kernel) {
+    case KERNEL_PROGRAM: return offsetof(kernels, program);
+#define DUET_FOLD1(name, ...) case OP_##name:
+#define DUET_FOLD2            DUET_FOLD1
+#include <duet/ops.def>
+        return offsetof(kernels, fold);
+    case OP_softmax:
+    case OP_log_softmax: return offsetof(kernels, softmax);
+    case OP_max_pool2d:
+    case OP_avg_pool2d: return offsetof(kernels, pool2d);
+    case OP_matmul: return offsetof(kernels, matmul);
+    case OP_conv2d: return offsetof(kernels, conv);
+    default: return -1;
+    }
+}
+
+static bool one_type(const step *s)
+{
+    const duet_dtype t = s->out[0].at.type;
+    for (int k = 0; k < s->outs; k++)
+        if (s->out[k].at.type != t) return false;
+    for (int k = 0; k < s->ins; k++)
+        if (s->in[k].at.type != t) return false;
+    for (int k = 0; s->kernel == KERNEL_PROGRAM && k < s->program->length; k++)
+        if (s->program->code[k].type != t) return false;
+    return true;
+}
+
+/* Sizes that CBLAS counts in int: of a product all, of a convolution those of its unrolled images. */
+static bool fits_blas(const step *s)
+{
+    if (s->kernel == OP_matmul)
+        return s->out[0].at.size[0] <= INT_MAX && s->out[0].at.size[1] <= INT_MAX && s->in[0].at.size[1] <= INT_MAX;
+    if (s->kernel != OP_conv2d) return true;
+    const conv g = conv_of(s);
+    return g.m <= INT_MAX && (double)g.c * (double)g.kh * (double)g.kw <= INT_MAX && (double)g.oh * (double)g.ow <= INT_MAX;
+}
+
+static const char *refuses(const step *s)
+{
+    if (place_of(s->kernel) < 0) return "the CPU has no kernel of this name";
+    if (!one_type(s)) return "operands of different element types";
+    if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
+    return NULL;
+}
+
+static duet_status run(const step *s, const frame *f)
+{
+    const kernels *k = kernels_of(s->out[0].at.type);
+    ptrdiff_t place = place_of(s->kernel);
+    if (place < 0) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
+    return (*(run_function *const *)((const char *)k + place))(s, f);
+}
+
+/* Bytes at the speed of memory, flops at that of arithmetic, whichever is slower. Two threads saturate memory. */
+static double cost(const step *s)
+{
+    const double threads = omp_get_max_threads();
+    const double memory = s->bytes * SECONDS_PER_BYTE / (threads < 2 ? 1 : 2), arithmetic = s->flops * SECONDS_PER_FLOP / threads;
+    return SECONDS_PER_STEP + (memory > arithmetic ? memory : arithmetic);
+}
+
+/* ---- memory ---- */
+
+#define LARGE ((size_t)4 << 20)
+#define PAGE  ((size_t)2 << 20)
+
+/* Large blocks begin at a huge page and ask for huge ones. */
+static duet_status allocate(size_t bytes, void **p)
+{
+    const size_t align = bytes >= LARGE ? PAGE : 64;
+    if (posix_memalign(p, align, bytes ? bytes : 1)) return fail(DUET_NO_MEMORY, "the system has no %zu bytes", bytes);
+#ifdef MADV_HUGEPAGE
+    if (bytes >= LARGE) (void)madvise(*p, bytes / PAGE * PAGE, MADV_HUGEPAGE);
+#endif
+    return DUET_OK;
+}
+
+static duet_status clear(void *p, size_t bytes, int queue)
+{
+    (void)queue;
+    memset(p, 0, bytes);
+    return DUET_OK;
+}
+
+static duet_status copy(void *to, const void *from, size_t bytes, int queue)
+{
+    (void)queue;
+    memcpy(to, from, bytes);
+    return DUET_OK;
+}
+
+/* ---- the rest ---- */
+
+static const char *absent(void) { return NULL; }
+static duet_status sync_queue(int queue) { return (void)queue, DUET_OK; }
+static duet_status wait_queue(int queue, int other) { return (void)queue, (void)other, DUET_OK; }
+static void *stream(int queue) { return (void)queue, NULL; }
+
+static void info(FILE *out)
+{
+    fprintf(out, "cpu: instruction set %s\n", isa_names[isa()]);
+    fprintf(out, "cpu: OpenMP, %d threads\n", omp_get_max_threads());
+    fprintf(out, "cpu: %s\n", openblas_get_config());
+    fprintf(out, "cpu: oneDNN %s\n", onednn_version());
+}
+
+const machine cpu_machine = {
+    .name = "cpu",
+    .place = DUET_CPU,
+    .side = HOST,
+    .absent = absent,
+    .info = info,
+    .alloc = allocate,
+    .free = free,
+    .clear = clear,
+    .upload = copy,
+    .download = copy,
+    .refuses = refuses,
+    .cost = cost,
+    .run = run,
+    .forget = onednn_forget,
+    .sync = sync_queue,
+    .wait = wait_queue,
+    .stream = stream,
+};

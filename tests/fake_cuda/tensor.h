@@ -1,0 +1,95 @@
+/* tensor.h - for the tests of a machine: operands on the device in every layout, with their elements known to the host. */
+#ifndef TENSOR_H
+#define TENSOR_H
+
+#include "dtype.h"
+#include "gpu.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How an operand lies in its memory. */
+enum lie { ROWS, COLUMNS, PADDED, GAPS, BACKWARDS, REPEATED, LIES };
+
+typedef struct tensor {
+    layout at;
+    int64_t first, room; /* its first element, and how many the memory has */
+    double *value;       /* of all of the memory */
+    void *device;        /* the memory */
+} tensor;
+
+static uint64_t tensor_seed = 1;
+
+/* Of few digits, so that products of few terms are exact. */
+static double tensor_random(void)
+{
+    tensor_seed = tensor_seed * 6364136223846793005u + 1442695040888963407u;
+    return (double)((int64_t)(tensor_seed >> 40) % 2001 - 1000) / 64;
+}
+
+static void *tensor_pack(const tensor *t)
+{
+    void *host = malloc((size_t)t->room * 8 + 1);
+    for (int64_t i = 0; host && i < t->room; i++)
+        if (t->at.type == DUET_F32) ((float *)host)[i] = (float)t->value[i];
+        else ((double *)host)[i] = t->value[i];
+    return host;
+}
+
+static void tensor_lay(tensor *t, enum lie lie)
+{
+    layout *l = &t->at;
+    int64_t pitch = lie == GAPS ? 2 : 1;
+    for (int k = 0; k < l->rank; k++) {
+        int axis = lie == COLUMNS ? k : l->rank - 1 - k;
+        l->stride[axis] = lie == BACKWARDS ? -pitch : lie == REPEATED && axis == 0 ? 0 : pitch;
+        if (lie == REPEATED && axis == 0) continue;
+        pitch *= l->size[axis];
+        if (lie == PADDED || lie == GAPS) pitch += 3;
+    }
+    t->room = pitch > 0 ? pitch : 1;
+    t->first = lie == BACKWARDS && layout_count(l) ? pitch - 1 : 0;
+}
+
+/* A tensor of random numbers, on the device when what queue was given is done. */
+static duet_status tensor_new(tensor *t, duet_dtype type, int rank, const int64_t *size, enum lie lie, int queue)
+{
+    *t = (tensor){ .at = { .type = type, .rank = rank } };
+    memcpy(t->at.size, size, sizeof *size * (size_t)rank);
+    tensor_lay(t, lie);
+    t->value = malloc(sizeof(double) * (size_t)t->room);
+    for (int64_t i = 0; i < t->room; i++) t->value[i] = tensor_random();
+    TRY(gpu_machine.alloc((size_t)t->room * dtypes[type].bytes, &t->device));
+    void *host = tensor_pack(t);
+    duet_status s = gpu_machine.upload(t->device, host, (size_t)t->room * dtypes[type].bytes, queue);
+    free(host); /* pageable: it was read */
+    return s;
+}
+
+/* Brings what the device has to the host's values. */
+static duet_status tensor_fetch(tensor *t, int queue)
+{
+    void *host = tensor_pack(t);
+    TRY(gpu_machine.download(host, t->device, (size_t)t->room * dtypes[t->at.type].bytes, queue));
+    for (int64_t i = 0; i < t->room; i++) t->value[i] = t->at.type == DUET_F32 ? (double)((float *)host)[i] : ((double *)host)[i];
+    free(host);
+    return DUET_OK;
+}
+
+static void tensor_free(tensor *t)
+{
+    gpu_machine.free(t->device);
+    free(t->value);
+}
+
+static double *tensor_at(const tensor *t, int64_t i, int64_t j, int64_t k, int64_t l)
+{
+    const int64_t index[] = { i, j, k, l };
+    int64_t at = t->first;
+    for (int axis = 0; axis < t->at.rank; axis++) at += index[axis] * t->at.stride[axis];
+    return &t->value[at];
+}
+
+static void *tensor_data(const tensor *t) { return (char *)t->device + t->first * (int64_t)dtypes[t->at.type].bytes; }
+
+#endif

@@ -1,0 +1,427 @@
+/* test_gpu_faults.c - the GPU machine when things go wrong, on the pretended CUDA: every call fails once, the memory is short, the card is
+ * lost, another one, or none; and that the pretence itself is strict. What needs a fresh process runs in a child. */
+#include "fake_cuda.h"
+#include "pool.h"
+#include "tap.h"
+#include "tensor.h"
+#include "thread.h"
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cudnn.h> /* the names of algorithms */
+
+const machine *const machines[SIDES] = { [DEVICE] = &gpu_machine };
+
+static bool ran(duet_status s, const char *what) { return CHECK(s == DUET_OK, "%s: %s", what, duet_error()); }
+
+/* Runs test in a child, where nothing has been opened yet; its failed checks are ours. */
+static void in_child(void (*test)(void), const char *name)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        tap_failures = 0;
+        test();
+        fflush(stdout);
+        _exit(tap_failures > 0 || tap_checks == 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0, "%s: the child ended with %d", name, status);
+    tap_point(name);
+}
+
+/* ---- something of everything: an upload, a copied operand, a product, a convolution, a fold with scratch, a download ---- */
+
+enum { SIDE = 6, LONG = 5000 };
+
+typedef struct scene {
+    tensor a, b, sum, line, out, image, filter, seen;
+    step conv;
+} scene;
+
+static step product_step(const scene *w)
+{
+    return (step){ .kernel = OP_matmul,
+                   .outs = 1,
+                   .ins = 3,
+                   .out = { { 0, w->out.at } },
+                   .in = { { 1, w->a.at }, { 2, w->b.at }, { 3, w->sum.at } } };
+}
+
+static step fold_step(const scene *w)
+{
+    step s = { .kernel = OP_sum, .outs = 1, .ins = 1, .in = { { 1, w->line.at } }, .attr = { -1 } };
+    layout_dense(&s.out[0].at, DUET_F32, 0, NULL);
+    return s;
+}
+
+static duet_status play(scene *w, int queue)
+{
+    step s = product_step(w), fold = fold_step(w);
+    void *const data[] = { tensor_data(&w->out), tensor_data(&w->a), tensor_data(&w->b), tensor_data(&w->sum) };
+    TRY(gpu_machine.run(&s, &(frame){ data, NULL, queue }));
+    void *const images[] = { tensor_data(&w->seen), tensor_data(&w->image), tensor_data(&w->filter) };
+    TRY(gpu_machine.run(&w->conv, &(frame){ images, NULL, queue }));
+    TRY(gpu_machine.wait(queue + 1, queue));
+    void *const lines[] = { tensor_data(&w->sum), tensor_data(&w->line) };
+    TRY(gpu_machine.run(&fold, &(frame){ lines, NULL, queue + 1 }));
+    TRY(tensor_fetch(&w->out, queue));
+    TRY(tensor_fetch(&w->seen, queue));
+    return tensor_fetch(&w->sum, queue + 1);
+}
+
+static duet_status set_scene(scene *w, int queue)
+{
+    static const int64_t square[] = { SIDE, SIDE }, line[] = { LONG }, image[] = { 1, 2, SIDE, SIDE }, filter[] = { 3, 2, 3, 3 },
+                         seen[] = { 1, 3, SIDE, SIDE };
+    *w = (scene){ 0 };
+    TRY(tensor_new(&w->a, DUET_F32, 2, square, GAPS, queue));
+    TRY(tensor_new(&w->b, DUET_F32, 2, square, COLUMNS, queue));
+    TRY(tensor_new(&w->sum, DUET_F32, 2, square, ROWS, queue));
+    TRY(tensor_new(&w->out, DUET_F32, 2, square, ROWS, queue));
+    TRY(tensor_new(&w->line, DUET_F32, 1, line, ROWS, queue));
+    TRY(tensor_new(&w->image, DUET_F32, 4, image, GAPS, queue));
+    TRY(tensor_new(&w->filter, DUET_F32, 4, filter, ROWS, queue));
+    TRY(tensor_new(&w->seen, DUET_F32, 4, seen, ROWS, queue));
+    w->conv = (step){ .kernel = OP_conv2d,
+                      .outs = 1,
+                      .ins = 2,
+                      .out = { { 0, w->seen.at } },
+                      .in = { { 1, w->image.at }, { 2, w->filter.at } },
+                      .attr = { 1, 1, 1, 1 } };
+    return DUET_OK;
+}
+
+static void clear_scene(scene *w)
+{
+    tensor *all[] = { &w->a, &w->b, &w->sum, &w->line, &w->out, &w->image, &w->filter, &w->seen };
+    gpu_machine.forget(&w->conv);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) tensor_free(all[i]);
+}
+
+static double product_at(const scene *w, const double *addend, int64_t i, int64_t j)
+{
+    double s = addend[i * SIDE + j];
+    for (int64_t k = 0; k < SIDE; k++) s += *tensor_at(&w->a, i, k, 0, 0) * *tensor_at(&w->b, k, j, 0, 0);
+    return s;
+}
+
+static double seen_at(const scene *w, int64_t m, int64_t i, int64_t j)
+{
+    double s = 0;
+    for (int64_t c = 0; c < 2; c++)
+        for (int64_t u = 0; u < 3; u++)
+            for (int64_t v = 0; v < 3; v++) {
+                int64_t y = i + u - 1, x = j + v - 1;
+                if (y >= 0 && y < SIDE && x >= 0 && x < SIDE)
+                    s += *tensor_at(&w->image, 0, c, y, x) * *tensor_at(&w->filter, m, c, u, v);
+            }
+    return s;
+}
+
+static bool near(double got, double want) { return fabs(got - want) <= 1e-3 + 1e-5 * fabs(want); }
+
+/* Plays the scene and, when it went well, compares all results. */
+static duet_status play_and_compare(scene *w, int queue, const char *name)
+{
+    double addend[SIDE * SIDE], total = 0;
+    memcpy(addend, w->sum.value, sizeof addend);
+    for (int64_t i = 0; i < LONG; i++) total += *tensor_at(&w->line, i, 0, 0, 0);
+    TRY(play(w, queue));
+    for (int64_t i = 0; i < SIDE; i++)
+        for (int64_t j = 0; j < SIDE; j++) {
+            CHECK(near(*tensor_at(&w->out, i, j, 0, 0), product_at(w, addend, i, j)), "%s: product [%d,%d]", name, (int)i,
+                  (int)j);
+            for (int64_t m = 0; m < 3; m++)
+                CHECK(near(*tensor_at(&w->seen, 0, m, i, j), seen_at(w, m, i, j)), "%s: image [%d,%d,%d]", name, (int)m, (int)i,
+                      (int)j);
+        }
+    CHECK(near(w->sum.value[0], total), "%s: sum %g, want %g", name, w->sum.value[0], total);
+    return DUET_OK;
+}
+
+/* ---- every call fails once ---- */
+
+static uint64_t failing; /* which call */
+
+/* From the state where nothing is open: the n-th call of setting the scene and playing it fails, and afterwards all is well. */
+static void fail_cold(void)
+{
+    scene w = { 0 };
+    fake_fail(failing);
+    if (gpu_machine.absent()) { /* looked for once a process: this failure lasts */
+        CHECK(fake_failed() && gpu_machine.run(&w.conv, &(frame){ 0 }) != DUET_OK, "an absent machine runs nothing");
+        return;
+    }
+    duet_status s = set_scene(&w, 0);
+    if (s == DUET_OK) s = play_and_compare(&w, 0, "one failure");
+    CHECK(s == DUET_OK || (fake_failed() && *duet_error()), "status %d without a failure or a text: %s", s, duet_error());
+    CHECK(fake_failed() || s == DUET_OK, "no failure, but: %s", duet_error());
+    bool was_last = !fake_failed();
+    fake_fail(0);
+    clear_scene(&w);
+    if (ran(set_scene(&w, 2), "afterwards")) ran(play_and_compare(&w, 2, "afterwards"), "afterwards");
+    clear_scene(&w);
+    duet_memory_trim();
+    if (was_last) _exit(77);
+}
+
+static void test_cold_failures(void)
+{
+    int status = 0;
+    for (failing = 1; failing < 1000 && !(WIFEXITED(status) && WEXITSTATUS(status) == 77); failing++) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+        tap_failures = 0;
+            fail_cold();
+            fflush(stdout);
+            _exit(tap_failures > 0);
+        }
+        waitpid(child, &status, 0);
+        CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77), "call %d: status %x", (int)failing,
+              status);
+    }
+    printf("# %d calls from nothing\n", (int)failing - 2);
+    CHECK(failing < 1000, "it never ends");
+    tap_point("each call fails once, nothing open");
+}
+
+/* With all open: besides, nothing may leak. */
+static void test_warm_failures(void)
+{
+    scene w;
+    uint64_t n;
+    ran(set_scene(&w, 0), "scene");
+    ran(play(&w, 0), "play");
+    clear_scene(&w);
+    duet_memory_trim();
+    fake_counts start = fake_count();
+    size_t used = duet_memory_of(DUET_GPU).used;
+    for (n = 1; n < 1000; n++) {
+        ran(set_scene(&w, 0), "scene");
+        fake_fail(n);
+        duet_status s = play_and_compare(&w, 0, "one failure");
+        bool hit = fake_failed();
+        fake_fail(0);
+        CHECK(hit ? s == DUET_OK || *duet_error() : s == DUET_OK, "call %d: status %d, %s", (int)n, s, duet_error());
+        ran(gpu_machine.sync(0), "sync"), ran(gpu_machine.sync(1), "sync");
+        clear_scene(&w);
+        duet_memory_trim();
+        fake_counts now = fake_count();
+        CHECK(now.memory == start.memory, "call %d leaks %zd bytes", (int)n, (ssize_t)(now.memory - start.memory));
+        CHECK(now.handles == start.handles, "call %d leaks %d handles", (int)n, now.handles - start.handles);
+        CHECK(duet_memory_of(DUET_GPU).used == used, "call %d leaves %zu bytes in use, not %zu", (int)n,
+              duet_memory_of(DUET_GPU).used, used);
+        if (!hit) break;
+    }
+    printf("# %d calls\n", (int)n - 1);
+    CHECK(n > 20 && n < 1000, "%d calls", (int)n);
+    tap_point("each call fails once, all open");
+}
+
+/* ---- a lost card, others, none ---- */
+
+static void lost(void)
+{
+    scene w;
+    ran(set_scene(&w, 0), "scene");
+    ran(play(&w, 0), "play");
+    fake_lost();
+    CHECK(play(&w, 0) == DUET_DEVICE_ERROR && strstr(duet_error(), "cudaErrorIllegalAddress"), "%s", duet_error());
+    CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "lost"), "absent says: %s", gpu_machine.absent());
+    CHECK(play(&w, 0) == DUET_NO_DEVICE && strstr(duet_error(), "lost"), "%s", duet_error());
+    CHECK(gpu_machine.sync(0) == DUET_NO_DEVICE, "sync");
+    CHECK(!gpu_machine.stream(5), "no new stream");
+    CHECK(gpu_machine.refuses(&w.conv), "steps are refused");
+    clear_scene(&w); /* what was there is gone with the card: nothing to free, nothing to crash */
+}
+
+static void second_card(void)
+{
+    scene w;
+    int current = -1;
+    setenv("DUET_DEVICE", "1", 1);
+    fake_devices(2);
+    ran(set_scene(&w, 0), "scene");
+    ran(play_and_compare(&w, 0, "second card"), "play");
+    clear_scene(&w);
+    CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0, "the caller's device is %d", current);
+    void *p = NULL;
+    CHECK(cudaMalloc(&p, 4) == cudaSuccess, "memory on the first card");
+    CHECK(gpu_machine.clear(p, 4, 0) == DUET_DEVICE_ERROR, "memory of another card");
+}
+
+static void no_card(void)
+{
+    fake_devices(0);
+    CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "no device"), "%s", gpu_machine.absent());
+    void *p;
+    CHECK(gpu_machine.alloc(4, &p) == DUET_NO_DEVICE && !p, "alloc");
+}
+
+static void card_not_there(void)
+{
+    setenv("DUET_DEVICE", "7", 1);
+    CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "DUET_DEVICE=7"), "%s", gpu_machine.absent());
+}
+
+static void card_misnamed(void)
+{
+    setenv("DUET_DEVICE", "0x", 1);
+    CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "DUET_DEVICE=0x"), "%s", gpu_machine.absent());
+}
+
+/* ---- short of memory ---- */
+
+static void short_of_memory(void)
+{
+    scene w;
+    static const struct {
+        size_t limit;
+        int algorithm;
+    } cases[] = { { 8 << 20, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED },
+                  { 3 << 20, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM },
+                  { 1 << 20, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM } };
+    fake_workspace(1 << 20);
+    ran(duet_memory_limit(DUET_GPU, 8 << 20), "limit");
+    for (int i = 0; i < 3; i++) {
+        ran(duet_memory_limit(DUET_GPU, cases[i].limit), "limit");
+        ran(set_scene(&w, 0), "scene");
+        (void)fail(DUET_OK, "before");
+        ran(play_and_compare(&w, 0, "short"), "play");
+        CHECK(!strcmp(duet_error(), "before"), "a way round is no error: %s", duet_error());
+        CHECK(fake_count().algorithm == cases[i].algorithm, "limit %zu: algorithm %d", cases[i].limit, fake_count().algorithm);
+        clear_scene(&w);
+        duet_memory m = duet_memory_of(DUET_GPU);
+        CHECK(m.used + m.cached <= cases[i].limit && m.peak <= 8 << 20, "limit %zu: used %zu, peak %zu", cases[i].limit, m.used,
+              m.peak);
+    }
+    CHECK(fake_count().searches == 1, "%d searches for one shape", (int)fake_count().searches);
+}
+
+/* The device itself is short: nothing says so before cudaMalloc. */
+static void full_device(void)
+{
+    scene w;
+    void *p;
+    fake_memory(1 << 20);
+    ran(set_scene(&w, 0), "scene");
+    ran(play_and_compare(&w, 0, "full"), "play");
+    clear_scene(&w);
+    CHECK(gpu_machine.alloc(2 << 20, &p) == DUET_NO_MEMORY && strstr(duet_error(), "cudaMalloc"), "%s", duet_error());
+    CHECK(cudaPeekAtLastError() == cudaSuccess, "the error stays behind");
+    ran(gpu_machine.alloc(16, &p), "a smaller block");
+    gpu_machine.free(p);
+    CHECK(pool_take(DEVICE, 2 << 20, 0, &p) == DUET_NO_MEMORY, "%s", duet_error());
+}
+
+static void reproducible(void)
+{
+    scene w;
+    setenv("DUET_REPRODUCIBLE", "1", 1);
+    ran(set_scene(&w, 0), "scene");
+    ran(play_and_compare(&w, 0, "reproducible"), "play");
+    clear_scene(&w);
+    CHECK(fake_count().searches == 0, "no choice by timing");
+    CHECK(fake_count().algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, "the first that repeats: %d",
+          fake_count().algorithm);
+}
+
+static void without_vendors(void)
+{
+    scene w;
+    ran(set_scene(&w, 0), "scene");
+    step product = product_step(&w), fold = fold_step(&w);
+    fake_without("cublas", "libcublas.so.13: not today");
+    CHECK(gpu_machine.refuses(&product) && strstr(gpu_machine.refuses(&product), "not today"), "%s",
+          gpu_machine.refuses(&product));
+    CHECK(!gpu_machine.refuses(&w.conv) && !gpu_machine.refuses(&fold), "the others go on");
+    fake_without("cublas", NULL);
+    fake_without("cudnn", "libcudnn.so.9: not today");
+    CHECK(gpu_machine.refuses(&w.conv) && !gpu_machine.refuses(&product) && !gpu_machine.refuses(&fold),
+          "only convolution is off");
+    char text[2000] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    gpu_machine.info(out);
+    fclose(out);
+    CHECK(strstr(text, "Pretended GPU") && strstr(text, "cuBLAS 13") && strstr(text, "cuDNN missing: libcudnn.so.9: not today"),
+          "%s", text);
+}
+
+/* ---- threads, and the pretence ---- */
+
+static void *thread_play(void *arg)
+{
+    int queue = (int)(intptr_t)arg;
+    scene w;
+    for (int i = 0; i < 5; i++) {
+        duet_status s = set_scene(&w, queue);
+        if (s == DUET_OK) s = play_and_compare(&w, queue, "threads");
+        if (s != DUET_OK) return clear_scene(&w), "failed";
+        clear_scene(&w);
+    }
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    pthread_t t[8];
+    void *why;
+    for (int i = 0; i < 8; i++) pthread_create(&t[i], NULL, thread_play, (void *)(intptr_t)(i % 4 * 2));
+    for (int i = 0; i < 8; i++) pthread_join(t[i], &why), CHECK(!why, "thread %d %s", i, (const char *)why);
+    tap_point("eight threads on four queues");
+}
+
+/* If the pretence let these pass, the other tests would prove little. */
+static void test_pretence(void)
+{
+    float host[64] = { 0 }, back[64];
+    tensor a, b;
+    ran(tensor_new(&a, DUET_F32, 1, (int64_t[]){ 64 }, ROWS, 10), "new");
+    ran(tensor_new(&b, DUET_F32, 1, (int64_t[]){ 64 }, ROWS, 11), "new");
+    CHECK(gpu_machine.upload(host, back, sizeof host, 10) == DUET_DEVICE_ERROR, "an upload to the host");
+    CHECK(gpu_machine.upload(a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR, "an upload from the device");
+    CHECK(gpu_machine.download(a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR, "a download to the device");
+    CHECK(gpu_machine.upload(a.device, host, sizeof host + 4, 10) == DUET_DEVICE_ERROR, "an upload past the end");
+    step s = { .kernel = OP_sum, .outs = 1, .ins = 1, .in = { { 1, a.at } }, .attr = { -1 } };
+    layout_dense(&s.out[0].at, DUET_F32, 0, NULL);
+    CHECK(gpu_machine.run(&s, &(frame){ (void *const[]){ b.device, host }, NULL, 10 }) == DUET_DEVICE_ERROR,
+          "a kernel on host memory");
+
+    ran(gpu_machine.upload(a.device, host, sizeof host, 10), "upload");
+    ran(gpu_machine.download(back, a.device, sizeof back, 12), "download by a queue that did not wait");
+    CHECK(back[5] != back[5], "finds what was there before: NaN, not %g", back[5]);
+    ran(gpu_machine.wait(12, 10), "wait");
+    ran(gpu_machine.download(back, a.device, sizeof back, 12), "download");
+    CHECK(back[5] == 0, "finds the upload");
+
+    fake_pinned(true);
+    ran(gpu_machine.upload(a.device, host, sizeof host, 10), "upload");
+    host[5] = 7;
+    ran(gpu_machine.download(back, a.device, sizeof back, 10), "download");
+    CHECK(back[5] == 7, "pinned memory is read when the copy runs");
+    fake_pinned(false);
+    tensor_free(&a), tensor_free(&b);
+    tap_point("the pretence is strict");
+}
+
+int main(void)
+{
+    test_cold_failures();
+    in_child(lost, "a lost card");
+    in_child(second_card, "the second card");
+    in_child(no_card, "no card");
+    in_child(card_not_there, "a card that is not there");
+    in_child(card_misnamed, "a card misnamed");
+    in_child(short_of_memory, "a limit");
+    in_child(full_device, "a full device");
+    in_child(reproducible, "reproducible");
+    in_child(without_vendors, "without vendors");
+    test_warm_failures();
+    test_threads();
+    test_pretence();
+    return tap_end();
+}

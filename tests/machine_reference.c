@@ -1,0 +1,382 @@
+/* machine_reference.c - steps, naively. Values travel as double; each exact operation is rounded to the element type at once. */
+#include "machine_reference.h"
+#include "fold.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- elements ---- */
+
+void unravel(const layout *l, int64_t n, int64_t *index)
+{
+    for (int a = l->rank; a-- > 0; n /= l->size[a]) index[a] = n % l->size[a];
+}
+
+int64_t place(const layout *l, const int64_t *index)
+{
+    int64_t at = 0;
+    for (int a = 0; a < l->rank; a++) at += index[a] * l->stride[a];
+    return at;
+}
+
+double element(const frame *f, const operand *o, const int64_t *index)
+{
+    const int64_t at = place(&o->at, index);
+    return o->at.type == DUET_F32 ? ((const float *)f->data[o->slot])[at] : ((const double *)f->data[o->slot])[at];
+}
+
+static double rounded(duet_dtype t, double x) { return t == DUET_F32 ? (double)(float)x : x; }
+static long double roundoff(duet_dtype t) { return t == DUET_F32 ? 0x1p-24L : 0x1p-53L; }
+static long double least(duet_dtype t) { return t == DUET_F32 ? 0x1p-149L : 0x1p-1074L; }
+
+/* One unit in the last place of x. */
+static long double ulp_of(duet_dtype t, long double x)
+{
+    long double u = x == 0 || !isfinite(x) ? 0 : ldexpl(1, ilogbl(x) - (t == DUET_F32 ? 23 : 52));
+    return u > least(t) ? u : least(t);
+}
+
+static double fma_in(duet_dtype t, double x, double y, double z)
+{
+    return t == DUET_F32 ? (double)fmaf((float)x, (float)y, (float)z) : fma(x, y, z);
+}
+
+/* ---- operators of kind map ---- */
+
+static double lesser(double x, double y)
+{
+    if (isnan(x) || isnan(y)) return NAN;
+    if (x == y) return signbit(x) ? x : y;
+    return x < y ? x : y;
+}
+
+static long double sigmoid(long double x) { return 1 / (1 + expl(-x)); }
+
+static const double ulps[OPS_ALL] = {
+#define DUET_MAP1(name, formula, oracle, domain, ulp, ...) [OP_##name] = ulp,
+#define DUET_MAP2                                          DUET_MAP1
+#define DUET_MAP3                                          DUET_MAP1
+#include <duet/ops.def>
+};
+
+static expected near(int op, duet_dtype t, long double value)
+{
+    const long double most = t == DUET_F32 ? 3.40282346638528859812e38L : 1.79769313486231570815e308L;
+    if (fabsl(value) > most && isfinite(value)) value = copysignl(INFINITY, value);
+    return (expected){ value, isfinite(value) ? (ulps[op] + 0.5L) * ulp_of(t, value) : 0 };
+}
+
+expected reference_map(int op, duet_dtype t, double x, double y, double z)
+{
+    switch (op) {
+    case OP_neg: return (expected){ -x, 0 };
+    case OP_abs: return (expected){ fabs(x), 0 };
+    case OP_sqrt: return (expected){ rounded(t, sqrt(x)), 0 };
+    case OP_exp: return near(op, t, expl(x));
+    case OP_log: return near(op, t, logl(x));
+    case OP_tanh: return near(op, t, tanhl(x));
+    case OP_sigmoid: return near(op, t, sigmoid(x));
+    case OP_relu: return (expected){ isnan(x) || x > 0 ? x : 0, 0 };
+    case OP_add: return (expected){ rounded(t, x + y), 0 };
+    case OP_sub: return (expected){ rounded(t, x - y), 0 };
+    case OP_mul: return (expected){ rounded(t, x * y), 0 };
+    case OP_div: return (expected){ rounded(t, x / y), 0 };
+    case OP_pow: return near(op, t, powl(x, y));
+    case OP_minimum: return (expected){ lesser(x, y), 0 };
+    case OP_maximum: return (expected){ -lesser(-x, -y), 0 };
+    case OP_equal: return (expected){ x == y, 0 };
+    case OP_not_equal: return (expected){ !(x == y), 0 };
+    case OP_less: return (expected){ x < y, 0 };
+    case OP_less_equal: return (expected){ x <= y, 0 };
+    case OP_greater: return (expected){ x > y, 0 };
+    case OP_greater_equal: return (expected){ x >= y, 0 };
+    case OP_fma: return (expected){ fma_in(t, x, y, z), 0 };
+    case OP_where: return (expected){ x == 0 ? z : y, 0 };
+    default: return (expected){ NAN, -1 };
+    }
+}
+
+/* ---- programs and fused rows ---- */
+
+typedef struct state {
+    double acc, slot[PROGRAM_SLOTS], out[PROGRAM_OUTPUTS];
+    long double allowed; /* by the last instruction; exact ones keep it only when nothing inexact came before */
+} state;
+
+static double source_value(const step *s, const frame *f, const state *st, source from, const int64_t *index)
+{
+    switch (from.kind) {
+    case FROM_INPUT: return element(f, &s->in[from.index], index);
+    case FROM_NUMBER: return rounded(s->out[0].at.type, f->num[s->num[from.index]]);
+    case FROM_SLOT: return st->slot[from.index];
+    default: return st->acc;
+    }
+}
+
+static void execute(const step *s, const frame *f, const instruction *i, state *st, const int64_t *index)
+{
+    double arg[3] = { 0 };
+    for (int k = 0; k < 3 && k < op_infos[i->op].arity; k++) arg[k] = source_value(s, f, st, i->arg[k], index);
+    if (i->op == OP_LOAD) st->acc = source_value(s, f, st, i->arg[0], index);
+    else if (i->op == OP_SAVE) st->slot[i->arg[0].index] = st->acc;
+    else if (i->op == OP_STORE) st->out[i->arg[0].index] = st->acc;
+    else {
+        expected e = reference_map(i->op, i->type, arg[0], arg[1], arg[2]);
+        st->acc = rounded(i->type, (double)e.value);
+        if (e.allowed != 0) st->allowed = e.allowed;
+    }
+}
+
+static bool program_reference(const step *s, const frame *f, int which, expected *out)
+{
+    const layout *l = &s->out[which].at;
+    for (int64_t n = 0; n < layout_count(l); n++) {
+        int64_t index[DUET_RANK_MAX];
+        state st = { .allowed = 0 };
+        unravel(l, n, index);
+        for (int i = 0; i < s->program->length; i++) execute(s, f, &s->program->code[i], &st, index);
+        out[n] = (expected){ st.out[which], st.allowed };
+    }
+    return true;
+}
+
+static expected fused_value(int kernel, duet_dtype t, double x, double y, double s, double r)
+{
+    const double sx = rounded(t, s * x), xy = rounded(t, x + y), ry = rounded(t, r + y);
+    switch (kernel) {
+    case KERNEL_axpby: return (expected){ fma_in(t, s, x, rounded(t, r * y)), 0 };
+    case KERNEL_axpy: return (expected){ fma_in(t, s, x, y), 0 };
+    case KERNEL_axmy: return (expected){ rounded(t, sx * y), 0 };
+    case KERNEL_axdbpy: return (expected){ rounded(t, sx / ry), 0 };
+    case KERNEL_apxdbpy: return (expected){ rounded(t, rounded(t, s + x) / ry), 0 };
+    case KERNEL_bias_relu: return reference_map(OP_relu, t, xy, 0, 0);
+    case KERNEL_bias_sigmoid: return reference_map(OP_sigmoid, t, xy, 0, 0);
+    case KERNEL_bias_tanh: return reference_map(OP_tanh, t, xy, 0, 0);
+    default: return (expected){ NAN, -1 };
+    }
+}
+
+static bool fused_reference(const step *s, const frame *f, expected *out)
+{
+    const layout *l = &s->out[0].at;
+    for (int64_t n = 0; n < layout_count(l); n++) {
+        int64_t index[DUET_RANK_MAX];
+        double v[4] = { 0 };
+        unravel(l, n, index);
+        for (int k = 0; k < s->ins && k < 2; k++) v[k] = element(f, &s->in[k], index);
+        for (int k = 0; k < s->nums; k++) v[2 + k] = rounded(l->type, f->num[s->num[k]]);
+        out[n] = fused_value(s->kernel, l->type, v[0], v[1], v[2], v[3]);
+        if (out[n].allowed < 0) return false;
+    }
+    return true;
+}
+
+/* ---- folds: the canonical tree with every absent element written out ---- */
+
+static double start_of(int op) { return op == OP_min ? INFINITY : op == OP_max ? -INFINITY : -0.0; }
+
+static double take(int op, duet_dtype t, double a, double x, double y)
+{
+    if (op == OP_min) return lesser(a, x);
+    if (op == OP_max) return -lesser(-a, -x);
+    if (op == OP_norm) return fma_in(t, x, x, a);
+    return op == OP_dot ? fma_in(t, x, y, a) : rounded(t, a + x);
+}
+
+static double join(int op, duet_dtype t, double a, double b)
+{
+    return op == OP_min || op == OP_max ? take(op, t, a, b, 0) : rounded(t, a + b);
+}
+
+static double block_tree(int op, duet_dtype t, const double *x, const double *y, int64_t n)
+{
+    double lane[FOLD_LANES];
+    for (int l = 0; l < FOLD_LANES; l++) {
+        lane[l] = start_of(op);
+        for (int64_t i = l; i < n; i += FOLD_LANES) lane[l] = take(op, t, lane[l], x[i], y[i]);
+    }
+    for (int h = FOLD_LANES / 2; h > 0; h /= 2)
+        for (int l = 0; l < h; l++) lane[l] = join(op, t, lane[l], lane[l + h]);
+    return lane[0];
+}
+
+/* Blocks first .. first + count - 1, count being a power of two. */
+static double tree(int op, duet_dtype t, const double *x, const double *y, int64_t n, int64_t first, int64_t count)
+{
+    const int64_t from = first * FOLD_BLOCK;
+    if (count == 1) return from >= n ? start_of(op) : block_tree(op, t, x + from, y + from, n - from < FOLD_BLOCK ? n - from : FOLD_BLOCK);
+    return join(op, t, tree(op, t, x, y, n, first, count / 2), tree(op, t, x, y, n, first + count / 2, count / 2));
+}
+
+static double whole_tree(int op, duet_dtype t, const double *x, const double *y, int64_t n)
+{
+    int64_t count = 1;
+    while (count * FOLD_BLOCK < n) count *= 2;
+    return n == 0 ? start_of(op) + 0.0 : tree(op, t, x, y, n, 0, count);
+}
+
+static double safe_norm(duet_dtype t, double *x, int64_t n)
+{
+    const bool f32 = t == DUET_F32;
+    double s = whole_tree(OP_norm, t, x, x, n), by = 1;
+    if (n > 0 && isinf(s)) by = f32 ? 0x1p-100 : 0x1p-600;
+    if (n > 0 && s < (f32 ? 0x1p-100 : 0x1p-900)) by = f32 ? 0x1p100 : 0x1p600;
+    if (by == 1) return rounded(t, sqrt(s));
+    for (int64_t i = 0; i < n; i++) x[i] = rounded(t, x[i] * by);
+    return rounded(t, rounded(t, sqrt(whole_tree(OP_norm, t, x, x, n))) / by);
+}
+
+static double fold_value(int op, duet_dtype t, double *x, const double *y, int64_t n)
+{
+    if (op == OP_norm) return safe_norm(t, x, n);
+    double a = whole_tree(op, t, x, y, n);
+    return op == OP_mean ? rounded(t, a / rounded(t, (double)n)) : a;
+}
+
+/* The elements of in[k] that are reduced into output n, in order. */
+static void reduced(const step *s, const frame *f, int k, int64_t n, double *x)
+{
+    const operand *o = &s->in[k < s->ins ? k : 0];
+    const int axis = s->attr[0];
+    int64_t index[DUET_RANK_MAX], out[DUET_RANK_MAX];
+    if (axis < 0) {
+        for (int64_t i = 0; i < layout_count(&o->at); i++) unravel(&o->at, i, index), x[i] = element(f, o, index);
+        return;
+    }
+    unravel(&s->out[0].at, n, out);
+    for (int a = 0, b = 0; a < o->at.rank; a++) index[a] = a == axis ? 0 : out[b++];
+    for (int64_t i = 0; i < o->at.size[axis]; i++) index[axis] = i, x[i] = element(f, o, index);
+}
+
+static bool fold_reference(const step *s, const frame *f, expected *out)
+{
+    const layout *l = &s->in[0].at;
+    const int64_t n = s->attr[0] < 0 ? layout_count(l) : l->size[s->attr[0]];
+    double *x = malloc(sizeof *x * (size_t)(n + 1)), *y = malloc(sizeof *y * (size_t)(n + 1));
+    for (int64_t i = 0; x && y && i < layout_count(&s->out[0].at); i++) {
+        reduced(s, f, 0, i, x), reduced(s, f, 1, i, y);
+        out[i] = (expected){ fold_value(s->kernel, l->type, x, y, n), 0 };
+    }
+    free(x), free(y);
+    return true;
+}
+
+/* ---- softmax, pooling, products ---- */
+
+static void softmax_row(const step *s, duet_dtype t, const double *x, int64_t n, expected *out)
+{
+    double most = -INFINITY;
+    long double sum = 0, eps = roundoff(t);
+    for (int64_t j = 0; j < n; j++) most = -lesser(-most, -x[j]);
+    for (int64_t j = 0; j < n; j++) sum += expl((long double)x[j] - most);
+    for (int64_t j = 0; j < n; j++) {
+        const long double d = (long double)x[j] - most, error = eps * (fabsl(d) + (long double)n + 12);
+        if (s->kernel == OP_softmax) out[j] = (expected){ expl(d) / sum, expl(d) / sum * error + 4 * least(t) };
+        else out[j] = (expected){ d - logl(sum), error + 4 * eps * fabsl(logl(sum)) };
+        if (isnan(out[j].value)) out[j].allowed = 0;
+    }
+}
+
+static bool softmax_reference(const step *s, const frame *f, expected *out)
+{
+    const layout *l = &s->in[0].at;
+    const int64_t n = l->size[l->rank - 1];
+    double *x = malloc(sizeof *x * (size_t)(n + 1));
+    for (int64_t i = 0; x && i < layout_count(l); i += n) {
+        for (int64_t j = 0; j < n; j++) {
+            int64_t index[DUET_RANK_MAX];
+            unravel(l, i + j, index);
+            x[j] = element(f, &s->in[0], index);
+        }
+        softmax_row(s, l->type, x, n, out + i);
+    }
+    free(x);
+    return true;
+}
+
+static bool pool_reference(const step *s, const frame *f, expected *out)
+{
+    const bool most = s->kernel == OP_max_pool2d;
+    const layout *in = &s->in[0].at;
+    const int32_t *at = s->attr;
+    for (int64_t n = 0; n < layout_count(&s->out[0].at); n++) {
+        int64_t o[4], i[4];
+        double a = most ? -INFINITY : 0;
+        unravel(&s->out[0].at, n, o);
+        i[0] = o[0], i[1] = o[1];
+        for (int u = 0; u < at[0]; u++)
+            for (int v = 0; v < at[1]; v++) {
+                i[2] = o[2] * at[2] - at[4] + u, i[3] = o[3] * at[3] - at[5] + v;
+                if (i[2] < 0 || i[2] >= in->size[2] || i[3] < 0 || i[3] >= in->size[3]) continue;
+                const double x = element(f, &s->in[0], i);
+                a = most ? -lesser(-a, -x) : rounded(in->type, a + x);
+            }
+        out[n] = (expected){ most ? a : rounded(in->type, a / (at[0] * at[1])), 0 };
+    }
+    return true;
+}
+
+/* A sum of n products and the bound on its error: n roundings of what is added, by size. */
+typedef struct sum {
+    long double value, size;
+    int64_t n;
+} sum;
+
+static void add_product(sum *a, double x, double y)
+{
+    a->value += (long double)x * y, a->size += fabsl((long double)x * y), a->n++;
+}
+
+static expected bounded(duet_dtype t, sum a) { return (expected){ a.value, (2 * a.n + 6) * roundoff(t) * a.size + least(t) }; }
+
+static bool matmul_reference(const step *s, const frame *f, expected *out)
+{
+    const duet_dtype t = s->out[0].at.type;
+    const double alpha = s->nums > 0 ? rounded(t, f->num[s->num[0]]) : 1, beta = s->nums > 1 ? rounded(t, f->num[s->num[1]]) : 1;
+    for (int64_t i = 0; i < layout_count(&s->out[0].at); i++) {
+        int64_t at[2];
+        sum a = { 0 };
+        unravel(&s->out[0].at, i, at);
+        for (int64_t k = 0; k < s->in[0].at.size[1]; k++)
+            add_product(&a, element(f, &s->in[0], (int64_t[]){ at[0], k }), element(f, &s->in[1], (int64_t[]){ k, at[1] }));
+        a.value *= alpha, a.size *= fabs(alpha);
+        if (s->ins > 2) add_product(&a, beta, element(f, &s->in[2], at));
+        out[i] = bounded(t, a);
+        if (!isfinite(out[i].value)) out[i].allowed = 0;
+    }
+    return true;
+}
+
+static bool conv_reference(const step *s, const frame *f, expected *out)
+{
+    const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
+    for (int64_t i = 0; i < layout_count(&s->out[0].at); i++) {
+        int64_t o[4];
+        sum a = { 0 };
+        unravel(&s->out[0].at, i, o);
+        for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++) {
+            const int64_t c = k / (w[2] * w[3]), u = k / w[3] % w[2], v = k % w[3];
+            const int64_t p = o[2] * s->attr[0] - s->attr[2] + u, q = o[3] * s->attr[1] - s->attr[3] + v;
+            if (p < 0 || p >= x[2] || q < 0 || q >= x[3]) continue;
+            const int64_t at[4] = { o[1], c, s->attr[4] ? w[2] - 1 - u : u, s->attr[4] ? w[3] - 1 - v : v };
+            add_product(&a, element(f, &s->in[0], (int64_t[]){ o[0], c, p, q }), element(f, &s->in[1], at));
+        }
+        out[i] = bounded(s->out[0].at.type, a);
+    }
+    return true;
+}
+
+bool reference(const step *s, const frame *f, int which, expected *out)
+{
+    if (s->kernel == KERNEL_PROGRAM) return program_reference(s, f, which, out);
+    if (s->kernel > KERNEL_PROGRAM) return fused_reference(s, f, out);
+    switch (s->kernel) {
+    case OP_matmul: return matmul_reference(s, f, out);
+    case OP_conv2d: return conv_reference(s, f, out);
+    case OP_softmax:
+    case OP_log_softmax: return softmax_reference(s, f, out);
+    case OP_max_pool2d:
+    case OP_avg_pool2d: return pool_reference(s, f, out);
+    default: return op_infos[s->kernel].kind == KIND_FOLD && fold_reference(s, f, out);
+    }
+}

@@ -1,0 +1,44 @@
+#!/bin/sh
+# tests/run.sh - configures, builds and runs every test; sets up what is missing first (tools/setup.sh).
+#
+#     sh tests/run.sh [--quick] [--build DIR] [--sanitize] [--memcheck] [meson options such as -Dgpu=disabled]
+#         --quick      every row on small shapes alone
+#         --build DIR  where to build; build-tests beside the sources at first
+#         --sanitize   with the address and undefined-behaviour sanitizers
+#         --memcheck   on a GPU: each test under compute-sanitizer
+# Ends with a line "N passed, N failed".
+set -eu
+top=$(cd "$(dirname "$0")/.." && pwd)
+build=$top/build-tests
+options= memcheck= sanitize=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick) export DUET_TEST_QUICK=1 ;;
+    --build) build=$2 && shift ;;
+    --sanitize) sanitize='-Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized -Dgpu=disabled' ;;
+    --memcheck) memcheck=1 ;;
+    -D*) options="$options $1" ;;
+    *) echo "tests/run.sh: unknown option $1" >&2 && exit 2 ;;
+    esac
+    shift
+done
+
+cd "$top"
+. tools/setup.sh
+setup build
+
+# shellcheck disable=SC2086 # options are words
+if [ -f "$build/build.ninja" ]; then meson configure "$build" $sanitize $options; else meson setup "$build" $sanitize $options; fi
+meson compile -C "$build"
+log=$build/meson-logs/testlog.txt
+status=0
+if [ -n "$memcheck" ]; then
+    meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 20 --suite gpu \
+        --wrapper 'compute-sanitizer --tool memcheck --error-exitcode 9 --leak-check no' || status=$?
+else
+    meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 3 || status=$?
+fi
+passed=$(sed -n 's/^Ok: *\([0-9]*\).*/\1/p' "$log" | tail -n 1)
+failed=$(sed -n 's/^\(Fail\|Timeout\|Unexpected Pass\): *\([0-9]*\).*/\2/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+echo "${passed:-0} passed, ${failed:-0} failed"
+[ "$status" -eq 0 ] && [ "${passed:-0}" -gt 0 ]

@@ -1,0 +1,82 @@
+/* test_vendor.c - the real table of vendor libraries: each opens with all its functions, or says why not. */
+#include "tap.h"
+#include "vendor.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const names[] = {
+#define LIBRARY(name, ...) #name,
+#include "vendor.def"
+};
+
+/* The pointers of one library, as the rows list them. */
+static int holes(const vendor *v, enum library l)
+{
+    int n = 0;
+#define VENDOR(lib, f)  VENDOR_(lib, f)
+#define VENDOR_(lib, f) n += LIBRARY_##lib == l && !v->f;
+#include "vendor.def"
+#undef VENDOR_
+    return n;
+}
+
+static void test_library(enum library l)
+{
+    const vendor *v = vendor_open(l);
+    CHECK(v && v == vendor_open(l), "one table");
+    if (v->missing[l]) CHECK(strlen(v->missing[l]) > 3, "%s: no reason given", names[l]);
+    else CHECK(!holes(v, l) && v->place[l], "%s: %d functions are missing without a word", names[l], holes(v, l));
+    printf("# %s: %s\n", names[l], v->missing[l] ? v->missing[l] : v->place[l]);
+    tap_point(names[l]);
+}
+
+/* What a call answers without a card is the vendor's affair, but it must come back. */
+static void test_calls(void)
+{
+    const vendor *v = vendor_open(LIBRARY_cublas);
+    cublasHandle_t h;
+    int major = 0;
+    if (!v->missing[LIBRARY_cublas]) {
+        CHECK(v->cublasGetProperty(MAJOR_VERSION, &major) == CUBLAS_STATUS_SUCCESS && major == CUBLAS_VER_MAJOR, "cuBLAS %d",
+              major);
+        printf("# cublasCreate: %s\n", v->cublasGetStatusString(v->cublasCreate(&h)));
+    }
+    v = vendor_open(LIBRARY_cudnn);
+    if (!v->missing[LIBRARY_cudnn]) {
+        CHECK(v->cudnnGetVersion() / 10000 == CUDNN_MAJOR, "cuDNN %zu", v->cudnnGetVersion());
+        CHECK(v->cudnnGetCudartVersion() / 1000 == CUDART_VERSION / 1000, "built for CUDA %zu", v->cudnnGetCudartVersion());
+    }
+    CHECK(true, "neither is there");
+    tap_point("calls");
+}
+
+/* In a child, where no library is open yet: a file that is not there, one that is no library, one that is another library. */
+static void test_named(const char *variable, enum library l, const char *path, const char *says)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv(variable, path, 1);
+        const vendor *v = vendor_open(l);
+        bool fits = v->missing[l] && strstr(v->missing[l], says);
+        if (!fits) printf("# %s=%s: %s\n", variable, path, v->missing[l] ? v->missing[l] : "opens");
+        fflush(stdout);
+        _exit(!fits);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0, "%s=%s should say \"%s\"", variable, path, says);
+}
+
+int main(void)
+{
+    test_named("DUET_CUBLAS", LIBRARY_cublas, "/nowhere/libcublas.so", "/nowhere/libcublas.so");
+    test_named("DUET_CUDNN", LIBRARY_cudnn, "/dev/null", "/dev/null");
+    test_named("DUET_CUDNN", LIBRARY_cudnn, "libm.so.6", "lacks cudnn");
+    tap_point("libraries named by the environment");
+    for (enum library l = 0; l < LIBRARIES; l++) test_library(l);
+    test_calls();
+    return tap_end();
+}

@@ -1,0 +1,59 @@
+/* vmath_vector.c - core/vmath.h compiled over a vector type: 16 bytes, one element type (-DT_f32 -DTYPE=f32). */
+#include "vmath_loop.h"
+#include <math.h>
+#include <string.h>
+
+#ifdef T_f32
+#define E        float
+#define FMA1     fmaf
+#define TYPED(n) n##_f32
+typedef uint32_t vector_bits __attribute__((vector_size(16)));
+#else
+#define E        double
+#define FMA1     fma
+#define TYPED(n) n##_f64
+typedef uint64_t vector_bits __attribute__((vector_size(16)));
+#endif
+typedef E vector __attribute__((vector_size(16)));
+
+#define T            vector
+#define BITS         vector_bits
+#define K(c)         ((E)(c) - (vector){ 0 })
+#define INF          K(INFINITY)
+#define AS_BITS(x)   ((vector_bits)(x))
+#define AS_T(b)      ((vector)(b))
+#define SEL(c, a, b) AS_T(((vector_bits)(c)&AS_BITS(a)) | (~(vector_bits)(c)&AS_BITS(b)))
+#define ABS(x)       AS_T(AS_BITS(x) & ~AS_BITS(K(-0.0)))
+#define FMA(a, b, c) fma_each(a, b, c)
+#define FN(f)        TYPED(f)
+#define FN_DECL      static inline
+
+static inline vector fma_each(vector a, vector b, vector c)
+{
+    vector r;
+    for (size_t i = 0; i < sizeof r / sizeof r[0]; i++) r[i] = FMA1(a[i], b[i], c[i]);
+    return r;
+}
+
+#include "vmath.h"
+
+#define LOOP(name, value)                                                                                                        \
+    static void loop_##name(void *out, const void *x_, const void *y_, const void *z, size_t n)                                  \
+    {                                                                                                                            \
+        for (size_t i = 0; i < n * sizeof(E); i += sizeof(vector)) {                                                             \
+            vector x, y, r;                                                                                                      \
+            memcpy(&x, (const char *)x_ + i, sizeof x);                                                                          \
+            memcpy(&y, (const char *)y_ + i, sizeof y);                                                                          \
+            r = value;                                                                                                           \
+            memcpy((char *)out + i, &r, sizeof r);                                                                               \
+        }                                                                                                                        \
+    }
+LOOP(exp, FN(exp)(x))
+LOOP(log, FN(log)(x))
+LOOP(tanh, FN(tanh)(x))
+LOOP(sigmoid, FN(sigmoid)(x))
+LOOP(pow, FN(pow)(x, y))
+
+vmath_loop *const LOOPS(TYPE, vector)[OPS] = {
+    [OP_exp] = loop_exp, [OP_log] = loop_log, [OP_tanh] = loop_tanh, [OP_sigmoid] = loop_sigmoid, [OP_pow] = loop_pow
+};
