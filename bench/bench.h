@@ -89,7 +89,7 @@ static inline uint32_t stream_of(const problem *p, int t) { return p->seed * 64 
 /* The result of one call from fresh data, against the reference. norm and probe (the product with noise of stream 0) are over
  * all elements; peers must find the same. */
 typedef struct verdict {
-    bool ok;
+    bool ran, ok;
     double error, bound, norm, probe; /* error: relative, Frobenius, over the rows that were looked at */
 } verdict;
 verdict check(const problem *p);
@@ -122,7 +122,7 @@ typedef struct facts {
     int cores, threads;
 } facts;
 void facts_find(facts *f);
-bool gpu_facts(char name[128], char driver[32]); /* of the driver, without the library */
+bool gpu_facts(char name[128], char version[32]); /* of the driver, without the library */
 
 static inline const char *place_name(duet_place p) { return p == DUET_GPU ? "gpu" : "cpu"; }
 #endif

@@ -1,8 +1,21 @@
-/* direct_cublas.c - the peers on the GPU: cuBLAS called directly, and the runtime's copy from device to device, both on Duet's own
+/* direct_cublas.c - the peers on the GPU: cuBLAS called directly, and the driver's copy from device to device, both on Duet's own
  * stream. The libraries are opened at run time, so that this file compiles without CUDA. */
 #include "bench.h"
 #include <dlfcn.h>
 #include <stddef.h>
+
+/* Of the driver, which is there wherever a GPU is. A result of 0 is success, here and in cuBLAS. */
+typedef struct driver {
+    int (*init)(unsigned flags);
+    int (*version)(int *v);
+    int (*device)(int *device, int ordinal);
+    int (*name)(char *name, int size, int device);
+    int (*stream_context)(void *stream, void **context);
+    int (*set_context)(void *context);
+    int (*context_device)(int *device);
+    int (*copy)(uintptr_t to, uintptr_t from, size_t bytes, void *stream);
+    int (*wait)(void *stream);
+} driver;
 
 typedef struct cublas {
     int (*create)(void **handle);
@@ -11,17 +24,10 @@ typedef struct cublas {
                  int ldb, const float *beta, float *c, int ldc);
     void *handle;
 } cublas;
+
+static driver cuda;
 static cublas blas;
-
-static int (*copy_async)(void *to, const void *from, size_t bytes, int kind, void *stream);
-static int (*stream_wait)(void *stream);
-
-static void *open_first(const char *const *names)
-{
-    void *lib = NULL;
-    while (*names && !lib) lib = dlopen(*names++, RTLD_NOW | RTLD_LOCAL);
-    return lib;
-}
+static void *stream; /* Duet's, once engine_gpu has found it */
 
 /* Function pointers by way of memory: ISO C has no cast for them. */
 static bool find(void *lib, const char *name, void *function)
@@ -31,20 +37,25 @@ static bool find(void *lib, const char *name, void *function)
     return found;
 }
 
-static bool open_cublas(void)
+static bool open_driver(void)
 {
-    void *lib = open_first((const char *const[]){ "libcublas.so.13", "libcublas.so.12", "libcublas.so",
-                                                  "/usr/local/cuda/lib64/libcublas.so", NULL });
-    return find(lib, "cublasCreate_v2", &blas.create) && find(lib, "cublasSetStream_v2", &blas.set_stream) &&
-           find(lib, "cublasSgemm_v2", &blas.sgemm) && blas.create(&blas.handle) == 0 &&
-           blas.set_stream(blas.handle, duet_stream()) == 0;
+    void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    return find(lib, "cuInit", &cuda.init) && find(lib, "cuDriverGetVersion", &cuda.version) &&
+           find(lib, "cuDeviceGet", &cuda.device) && find(lib, "cuDeviceGetName", &cuda.name) &&
+           find(lib, "cuStreamGetCtx", &cuda.stream_context) && find(lib, "cuCtxSetCurrent", &cuda.set_context) &&
+           find(lib, "cuCtxGetDevice", &cuda.context_device) && find(lib, "cuMemcpyAsync", &cuda.copy) &&
+           find(lib, "cuStreamSynchronize", &cuda.wait) && cuda.init(0) == 0;
 }
 
-static bool open_runtime(void)
+static bool open_cublas(void)
 {
-    void *lib = open_first((const char *const[]){ "libcudart.so.13", "libcudart.so.12", "libcudart.so",
-                                                  "/usr/local/cuda/lib64/libcudart.so", NULL });
-    return find(lib, "cudaMemcpyAsync", &copy_async) && find(lib, "cudaStreamSynchronize", &stream_wait);
+    static const char *const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so",
+                                         "/usr/local/cuda/lib64/libcublas.so" };
+    void *lib = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !lib; i++) lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    return find(lib, "cublasCreate_v2", &blas.create) && find(lib, "cublasSetStream_v2", &blas.set_stream) &&
+           find(lib, "cublasSgemm_v2", &blas.sgemm) && blas.create(&blas.handle) == 0 &&
+           blas.set_stream(blas.handle, stream) == 0;
 }
 
 /* Row-major: C^T = B^T A^T. */
@@ -56,32 +67,31 @@ static bool cublas_gemm(int64_t m, int64_t n, int64_t k, const float *a, const f
 
 static bool device_copy(int64_t n, float s, const float *x, float *y)
 {
-    return copy_async(y, x, (size_t)n * sizeof *x, 3 /* device to device */, duet_stream()) == 0;
+    return cuda.copy((uintptr_t)y, (uintptr_t)x, (size_t)n * sizeof *x, stream) == 0;
 }
 
-static bool wait(void) { return stream_wait ? stream_wait(duet_stream()) == 0 : duet_synchronize() == DUET_OK; }
+static bool stream_wait(void) { return cuda.wait(stream) == 0; }
 
 /* axpy moves three numbers an element, a copy two. */
 const engine *engine_gpu(void)
 {
-    static engine e = { .axpy_share = 2.0 / 3, .gemm = cublas_gemm, .axpy = device_copy, .sync = wait };
+    static engine e = { .axpy_share = 2.0 / 3, .gemm = cublas_gemm, .axpy = device_copy, .sync = stream_wait };
     static bool tried;
-    if (!tried && duet_stream()) {
-        e.axpy_name = open_runtime() ? "device copy" : NULL;
-        e.gemm_name = open_cublas() ? "bare cuBLAS" : NULL;
+    void *context;
+    if (!tried && (stream = duet_stream())) {
         tried = true;
+        bool ready = open_driver() && cuda.stream_context(stream, &context) == 0 && cuda.set_context(context) == 0;
+        e.axpy_name = ready ? "device copy" : NULL;
+        e.gemm_name = ready && open_cublas() ? "bare cuBLAS" : NULL;
     }
     return e.axpy_name || e.gemm_name ? &e : NULL;
 }
 
-bool gpu_facts(char name[128], char driver[32])
+bool gpu_facts(char name[128], char version[32])
 {
-    int (*init)(unsigned), (*get)(int *, int), (*name_of)(char *, int, int), (*version)(int *);
-    void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    int device, v;
-    if (!find(lib, "cuInit", &init) || !find(lib, "cuDeviceGet", &get) || !find(lib, "cuDeviceGetName", &name_of) ||
-        !find(lib, "cuDriverGetVersion", &version) || init(0) || get(&device, 0) || name_of(name, 128, device) || version(&v))
-        return false;
-    snprintf(driver, 32, "%d.%d", v / 1000, v % 1000 / 10);
-    return true;
+    int device = 0, v = 0;
+    if (!open_driver() || cuda.version(&v)) return false;
+    if ((!stream || cuda.context_device(&device)) && cuda.device(&device, 0)) return false;
+    snprintf(version, 32, "%d.%d", v / 1000, v % 1000 / 10);
+    return cuda.name(name, 128, device) == 0;
 }

@@ -121,11 +121,15 @@ static result run_case(const options *o, const bench *b, int64_t n, duet_place p
 {
     result r = { .bench = b, .n = n, .place = place, .verdict.error = NAN };
     problem p = { .bench = b, .n = n, .seed = o->seed, .place = place };
-    if (!problem_open(&p)) complain(&r, "cannot make the matrices");
-    else if (r.verdict = check(&p), isnan(r.verdict.error)) complain(&r, "no result");
-    else if (r.verdict.ok && !o->check_only && (r.timing = time_problem(&p, o->quick), !r.timing.ok))
-        complain(&r, "cannot be timed");
-    if (!o->check_only && !r.timing.ok) r.verdict.ok = false;
+    bool open = problem_open(&p);
+    if (!open) complain(&r, "cannot make the matrices");
+    if (open) r.verdict = check(&p);
+    if (open && !r.verdict.ran) complain(&r, "no result");
+    if (r.verdict.ok && !o->check_only) {
+        r.timing = time_problem(&p, o->quick);
+        r.verdict.ok = r.timing.ok;
+        if (!r.timing.ok) complain(&r, "cannot be timed");
+    }
     problem_close(&p);
     return r;
 }

@@ -15,7 +15,7 @@ extern "C" {
 #else
 #define FOR_TYPE(macro) macro##_f64
 #endif
-#define KERNEL(threads) static __global__ void __launch_bounds__(threads)
+#define KERNEL(...) static __global__ void __launch_bounds__(__VA_ARGS__)
 
 /* Elements in 16 bytes, and those as one access. */
 enum { WIDTH = 16 / sizeof(T) };
@@ -23,14 +23,8 @@ struct alignas(16) vec {
     T e[WIDTH];
 };
 
-static __device__ inline uint32_t quotient(uint32_t n, const divider32 &d)
-{
-    return (__umulhi(n, d.magic) + n) >> d.shift;
-}
+static __device__ inline uint32_t quotient(uint32_t n, const divider32 &d) { return (__umulhi(n, d.magic) + n) >> d.shift; }
 
-static __device__ inline uint64_t quotient(uint64_t n, const divider64 &d)
-{
-    return (__umul64hi(n, d.magic) + n) >> d.shift;
-}
+static __device__ inline uint64_t quotient(uint64_t n, const divider64 &d) { return (__umul64hi(n, d.magic) + n) >> d.shift; }
 
 #endif

@@ -2,8 +2,10 @@
  *     acc                a partial result; start() is that of nothing
  *     see(x, with)       what is taken of an element, with the number that goes with the output
  *     take, join, finish as in ops.def; pass(a, h): the acc of the thread h further on in the warp
- * A group of G threads holds the 128 lanes of a block, thread g the lanes g, g + G, ...: joining lanes by halving is joining those of
- * each thread by halving, then threads by halving. */
+ *     pairs              whether there is a y
+ *     resident           thread blocks of fold_rows that should fit a multiprocessor at once: what registers it may use
+ * A group of G threads holds the 128 lanes of a block, thread g the lanes g, g + G, ...: joining lanes by
+ * halving is joining those of each thread by halving, then threads by halving. */
 #ifndef FOLD_CUH
 #define FOLD_CUH
 
@@ -12,6 +14,7 @@
 /* A row of ops.def as a Fold: over no elements, start + 0. */
 template <class Row> struct plain {
     typedef T acc;
+    enum { pairs = 0, resident = 4 };
     static __device__ inline T start() { return Row::first(); }
     static __device__ inline T see(T x, T) { return x; }
     static __device__ inline T take(T a, T x, T y) { return Row::with(a, x, y); }
@@ -39,7 +42,12 @@ static __device__ inline place locate(const fold_args &a, int64_t i)
     return p;
 }
 
-/* An output's elements, by their index; along one axis, the usual case, or through several. */
+/* What a fold takes in one step; y of dot alone. */
+struct taken {
+    T x, y;
+};
+
+/* An output's elements, by their index: along one axis, the usual case, or through several. */
 template <class Fold> struct elements {
     const T *x, *y;
     int64_t x_stride, y_stride;
@@ -50,11 +58,8 @@ template <class Fold> struct elements {
           y_stride(a.inner_stride[1][0]), with(a.with ? ((const T *)a.with)[i] : T(0))
     {
     }
-    __device__ typename Fold::acc take(typename Fold::acc s, int64_t j) const
-    {
-        return Fold::take(s, Fold::see(x[j * x_stride], with), Fold::pairs ? y[j * y_stride] : T(0));
-    }
-    __device__ typename Fold::acc take_through(typename Fold::acc s, const fold_args &a, int64_t j) const
+    __device__ taken along(int64_t j) const { return { x[j * x_stride], Fold::pairs ? y[j * y_stride] : T(0) }; }
+    __device__ taken through(const fold_args &a, int64_t j) const
     {
         int64_t at_x = 0, at_y = 0;
         uint64_t left = (uint64_t)j;
@@ -65,19 +70,48 @@ template <class Fold> struct elements {
             at_x += c * a.inner_stride[0][axis], at_y += c * a.inner_stride[1][axis];
             left = q;
         }
-        return Fold::take(s, Fold::see(x[at_x], with), Fold::pairs ? y[at_y] : T(0));
+        return { x[at_x], Fold::pairs ? y[at_y] : T(0) };
     }
 };
 
-/* Lanes of one thread by halving. */
-template <class Fold, int N> static __device__ inline typename Fold::acc join_own(typename Fold::acc (&v)[N])
-{
+/* N lanes of one thread, lane j holding the elements at, at + step, ... of those below end. The loads go before the first take. */
+template <class Fold, int N> struct lanes {
+    typename Fold::acc v[N];
+
+    __device__ lanes()
+    {
 #pragma unroll
-    for (int h = N / 2; h > 0; h /= 2)
+        for (int j = 0; j < N; j++) v[j] = Fold::start();
+    }
+    __device__ void take(const elements<Fold> &e, int64_t at, int step)
+    {
+        taken p[N];
 #pragma unroll
-        for (int m = 0; m < h; m++) v[m] = Fold::join(v[m], v[m + h]);
-    return v[0];
-}
+        for (int j = 0; j < N; j++) p[j] = e.along(at + j * step);
+#pragma unroll
+        for (int j = 0; j < N; j++) v[j] = Fold::take(v[j], Fold::see(p[j].x, e.with), p[j].y);
+    }
+    template <bool through>
+    __device__ void take_some(const fold_args &a, const elements<Fold> &e, int64_t at, int step, int64_t end)
+    {
+        taken p[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            p[j] = taken{};
+            if (at + j * step < end) p[j] = through ? e.through(a, at + j * step) : e.along(at + j * step);
+        }
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            if (at + j * step < end) v[j] = Fold::take(v[j], Fold::see(p[j].x, e.with), p[j].y);
+    }
+    template <int H = N / 2> __device__ typename Fold::acc join() /* l with l + H, then H / 2, ... 1 */
+    {
+#pragma unroll
+        for (int j = 0; j < H; j++) v[j] = Fold::join(v[j], v[j + H]);
+        if constexpr (H > 1) return join<H / 2>();
+        return v[0];
+    }
+};
 
 /* Threads of a group by halving; the first one's result is the group's. */
 template <class Fold, int G> static __device__ inline typename Fold::acc join_group(typename Fold::acc a)
@@ -87,25 +121,23 @@ template <class Fold, int G> static __device__ inline typename Fold::acc join_gr
     return a;
 }
 
-/* The block's elements first .. first + m - 1 by a warp: thread t holds the lanes t, t + 32, t + 64, t + 96. */
+/* The elements first .. end - 1 of a block by a warp: thread t holds the lanes t, t + 32, t + 64, t + 96. */
 template <class Fold>
-static __device__ inline typename Fold::acc fold_lanes(const fold_args &a, const elements<Fold> &e, int64_t first, int m, int t)
+static __device__ inline typename Fold::acc fold_lanes(const fold_args &a, const elements<Fold> &e, int64_t first, int64_t end,
+                                                       int t)
 {
-    typename Fold::acc v[4];
-#pragma unroll
-    for (int j = 0; j < 4; j++) v[j] = Fold::start();
-    int k = 0;
-    if (a.inner == 1)
-#pragma unroll 4
-        for (; k + FOLD_LANES <= m; k += FOLD_LANES)
-#pragma unroll
-            for (int j = 0; j < 4; j++) v[j] = e.take(v[j], first + k + 32 * j + t);
+    enum { BATCH = 16 / sizeof(T) };
+    lanes<Fold, 4> v;
+    int64_t at = first + t;
+    if (a.inner == 1) {
+#pragma unroll(BATCH)
+        for (; at - t + FOLD_LANES <= end; at += FOLD_LANES) v.take(e, at, 32);
+        if (at - t < end) v.template take_some<false>(a, e, at, 32, end);
+    } else {
 #pragma unroll 1
-    for (; k < m; k += FOLD_LANES)
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            if (k + 32 * j + t < m) v[j] = e.take_through(v[j], a, first + k + 32 * j + t);
-    return join_group<Fold, 32>(join_own<Fold, 4>(v));
+        for (; at - t < end; at += FOLD_LANES) v.template take_some<true>(a, e, at, 32, end);
+    }
+    return join_group<Fold, 32>(v.join());
 }
 
 /* The same for a whole block without gaps: thread t holds the lanes 2t, 2t + 1, 64 + 2t, 65 + 2t, and reads two at once. */
@@ -115,11 +147,12 @@ struct alignas(2 * sizeof(T)) two {
 template <class Fold> static __device__ inline typename Fold::acc fold_pairs(const elements<Fold> &e, int64_t first, int t)
 {
     typedef typename Fold::acc acc;
+    enum { BATCH = 32 / sizeof(T) / (Fold::pairs ? 2 : 1) }; /* steps whose loads are under way at once: 128 bytes a thread */
     const two *x = (const two *)(e.x + first) + t, *y = (const two *)(e.y + first) + t;
     acc v[4];
 #pragma unroll
     for (int j = 0; j < 4; j++) v[j] = Fold::start();
-#pragma unroll(32 / (int)sizeof(T) / (Fold::pairs ? 2 : 1))
+#pragma unroll(BATCH)
     for (int k = 0; k < FOLD_BLOCK / FOLD_LANES; k++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -141,9 +174,9 @@ template <class Fold> static __device__ inline bool in_pairs(const elements<Fold
 template <class Fold> static __device__ inline typename Fold::acc fold_block(const fold_args &a, int64_t i, int64_t b, int t)
 {
     const elements<Fold> e(a, i, locate(a, i));
-    const int64_t first = b * FOLD_BLOCK, rest = a.n - first;
-    if (rest >= FOLD_BLOCK && a.inner == 1 && in_pairs<Fold>(e)) return fold_pairs<Fold>(e, first, t);
-    return fold_lanes<Fold>(a, e, first, rest < FOLD_BLOCK ? (int)rest : FOLD_BLOCK, t);
+    const int64_t first = b * FOLD_BLOCK, end = min(first + FOLD_BLOCK, a.n);
+    if (end - first == FOLD_BLOCK && a.inner == 1 && in_pairs<Fold>(e)) return fold_pairs<Fold>(e, first, t);
+    return fold_lanes<Fold>(a, e, first, end, t);
 }
 
 /* An output is done when it has one part. */
@@ -154,12 +187,12 @@ template <class Fold> static __device__ inline void deliver(const fold_args &a, 
 }
 
 /* A warp for each block; those of a part are joined here. */
-template <class Fold> KERNEL(FOLD_WARPS * 32) fold_rows(const __grid_constant__ fold_args a)
+template <class Fold> KERNEL(FOLD_WARPS * 32, Fold::resident) fold_rows(const __grid_constant__ fold_args a)
 {
     __shared__ typename Fold::acc s[FOLD_WARPS];
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps;
     const int64_t slot = (int64_t)blockIdx.x * (FOLD_WARPS / a.warps) + warp / a.warps;
-    const int64_t i = a.parts > 1 ? slot / a.parts : slot, part = slot - i * a.parts, b = part * a.warps + own;
+    const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * a.parts, b = part * a.warps + own;
     typename Fold::acc r = Fold::start();
     if (i < a.outputs && b < a.blocks) r = fold_block<Fold>(a, i, b, t);
     if (a.warps > 1) {
@@ -175,35 +208,27 @@ template <class Fold> KERNEL(FOLD_WARPS * 32) fold_rows(const __grid_constant__ 
 
 /* A thread block is FOLD_ACROSS outputs by FOLD_DOWN groups: thread g of an output holds the lanes g, g + 16, ..., g + 112. */
 template <class Fold>
-static __device__ inline typename Fold::acc fold_column(const elements<Fold> &e, int64_t first, int m, int g)
+static __device__ inline typename Fold::acc fold_column(const fold_args &a, const elements<Fold> &e, int64_t first, int64_t end,
+                                                        int g)
 {
-    enum { OWN = FOLD_LANES / FOLD_DOWN };
-    typename Fold::acc v[OWN];
-#pragma unroll
-    for (int j = 0; j < OWN; j++) v[j] = Fold::start();
-    int k = 0;
+    lanes<Fold, FOLD_LANES / FOLD_DOWN> v;
+    int64_t at = first + g;
 #pragma unroll 1
-    for (; k + FOLD_LANES <= m; k += FOLD_LANES)
-#pragma unroll
-        for (int j = 0; j < OWN; j++) v[j] = e.take(v[j], first + k + FOLD_DOWN * j + g);
-    if (k < m)
-#pragma unroll
-        for (int j = 0; j < OWN; j++)
-            if (k + FOLD_DOWN * j + g < m) v[j] = e.take(v[j], first + k + FOLD_DOWN * j + g);
-    return join_own<Fold, OWN>(v);
+    for (; at - g + FOLD_LANES <= end; at += FOLD_LANES) v.take(e, at, FOLD_DOWN);
+    if (at < end) v.template take_some<false>(a, e, at, FOLD_DOWN, end);
+    return v.join();
 }
 
-template <class Fold> KERNEL(FOLD_ACROSS * FOLD_DOWN) fold_columns(const __grid_constant__ fold_args a)
+template <class Fold> KERNEL(FOLD_ACROSS *FOLD_DOWN, Fold::resident / 2) fold_columns(const __grid_constant__ fold_args a)
 {
     __shared__ typename Fold::acc s[FOLD_DOWN][FOLD_ACROSS];
     const int c = threadIdx.x % FOLD_ACROSS, g = threadIdx.x / FOLD_ACROSS;
     const uint32_t tiles = gridDim.x / (uint32_t)a.blocks;
-    const int64_t b = blockIdx.x / tiles, i = (int64_t)(blockIdx.x % tiles) * FOLD_ACROSS + c;
-    const int64_t first = b * FOLD_BLOCK, rest = a.n - first;
+    const int64_t b = blockIdx.x / tiles, i = (int64_t)(blockIdx.x % tiles) * FOLD_ACROSS + c, first = b * FOLD_BLOCK;
     s[g][c] = Fold::start();
     if (i < a.outputs) {
         const elements<Fold> e(a, i, locate(a, i));
-        s[g][c] = fold_column<Fold>(e, first, rest < FOLD_BLOCK ? (int)rest : FOLD_BLOCK, g);
+        s[g][c] = fold_column<Fold>(a, e, first, min(first + FOLD_BLOCK, a.n), g);
     }
     for (int h = FOLD_DOWN / 2; h > 0; h /= 2) {
         __syncthreads();
@@ -217,16 +242,9 @@ template <class Fold, int G, int P> KERNEL(FOLD_WARPS * 32) fold_short(const __g
 {
     const int64_t i = ((int64_t)blockIdx.x * (FOLD_WARPS * 32) + threadIdx.x) / G;
     const int g = threadIdx.x % G;
-    typename Fold::acc v[P];
-#pragma unroll
-    for (int j = 0; j < P; j++) v[j] = Fold::start();
-    if (i < a.outputs) {
-        const elements<Fold> e(a, i, locate(a, i));
-#pragma unroll
-        for (int j = 0; j < P; j++)
-            if (g + G * j < a.n) v[j] = e.take(v[j], g + G * j);
-    }
-    const typename Fold::acc r = join_group<Fold, G>(join_own<Fold, P>(v));
+    lanes<Fold, P> v;
+    if (i < a.outputs) v.template take_some<false>(a, elements<Fold>(a, i, locate(a, i)), g, G, a.n);
+    const typename Fold::acc r = join_group<Fold, G>(v.join());
     if (g == 0 && i < a.outputs) deliver<Fold>(a, i, 0, r);
 }
 

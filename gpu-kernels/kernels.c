@@ -1,7 +1,7 @@
 /* kernels.c - which steps the kernels take, and the way of each to its family. */
 #include "launch.h"
 
-#define REFUSE(condition, why) \
+#define REFUSE(condition, why)                                                                                                   \
     if (condition) return why
 
 /* Operators other than the moves of the accumulator. */
@@ -13,15 +13,12 @@ static int operators(const program *p)
 }
 
 #define LONGER(n) "a program of " #n " operators: this machine runs them one by one",
-#define TEN(t)                                                                                                          \
-    LONGER(t##0) LONGER(t##1) LONGER(t##2) LONGER(t##3) LONGER(t##4) LONGER(t##5) LONGER(t##6) LONGER(t##7) LONGER(t##8) \
-        LONGER(t##9)
+#define TEN(t)                                                                                                                   \
+    LONGER(t##0)                                                                                                                 \
+    LONGER(t##1) LONGER(t##2) LONGER(t##3) LONGER(t##4) LONGER(t##5) LONGER(t##6) LONGER(t##7) LONGER(t##8) LONGER(t##9)
 static const char *const longer[100] = { TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) };
 
-static bool from_outside(source a)
-{
-    return a.kind == FROM_INPUT || a.kind == FROM_NUMBER;
-}
+static bool from_outside(source a) { return a.kind == FROM_INPUT || a.kind == FROM_NUMBER; }
 
 /* An operator over what the accumulator was loaded with (NULL: nothing), inputs and numbers. */
 static const char *read_operator(const instruction *c, const source *loaded, source arg[3])
@@ -71,15 +68,9 @@ static const char *refuse_type(const step *s)
     return NULL;
 }
 
-static bool is_fused(int kernel)
-{
-    return kernel > KERNEL_PROGRAM && kernel < KERNELS;
-}
+static bool is_fused(int kernel) { return kernel > KERNEL_PROGRAM && kernel < KERNELS; }
 
-static bool is_fold(int kernel)
-{
-    return kernel < OPS && op_infos[kernel].kind == KIND_FOLD;
-}
+static bool is_fold(int kernel) { return kernel < OPS && op_infos[kernel].kind == KIND_FOLD; }
 
 const char *kernels_refuse(const step *s)
 {
@@ -126,10 +117,7 @@ cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t share
 }
 
 /* The least s with 2^s >= by. */
-static uint32_t ceil_log2(uint64_t by)
-{
-    return by <= 1 ? 0 : 64 - (uint32_t)__builtin_clzll(by - 1);
-}
+static uint32_t ceil_log2(uint64_t by) { return by <= 1 ? 0 : 64 - (uint32_t)__builtin_clzll(by - 1); }
 
 divider32 divide_by32(int64_t by)
 {

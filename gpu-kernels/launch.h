@@ -26,8 +26,8 @@ enum form {
 };
 
 /* The kernel of a row, or NULL. One pair of functions a .cu file. */
-#define KERNEL_TABLE(family)                           \
-    const void *family##_kernel_f32(int row, int form); \
+#define KERNEL_TABLE(family)                                                                                                     \
+    const void *family##_kernel_f32(int row, int form);                                                                          \
     const void *family##_kernel_f64(int row, int form);
 KERNEL_TABLE(map)
 KERNEL_TABLE(fused)
@@ -53,7 +53,6 @@ typedef struct divider64 {
 /* How element e of a flat kernel finds its operand: */
 enum how {
     HOW_NUMBER,  /* number */
-    HOW_SAME,    /* at[0] */
     HOW_VECTORS, /* at[e], 16 bytes at a time */
     HOW_SCALARS, /* at[e], aligned otherwise than out */
     HOW_CYCLE,   /* at[e % size * stride]: along the columns. size is no less than a vector */
@@ -63,29 +62,29 @@ enum how {
 
 typedef struct flat_operand {
     const void *at;
-    double      number;
-    enum how    how;
-    int32_t     stride;
-    divider32   run, size;
+    double number;
+    enum how how;
+    int32_t stride;
+    divider32 run, size;
 } flat_operand;
 
 /* Vectors are 16 bytes at aligned addresses of out, which itself lies `lead` elements past one. A thread takes `rounds` of them. */
 typedef struct flat_args {
-    void        *out;
-    int64_t      n;
-    int32_t      lead, rounds;
+    void *out;
+    int64_t n;
+    int32_t lead, rounds;
     flat_operand in[POINT_INPUTS];
-    double       s, r;
+    double s, r;
 } flat_args;
 
 /* Operand 0 is the output; an input without an address is its number. */
 typedef struct strided_args {
-    void     *at[1 + POINT_INPUTS];
-    double    number[1 + POINT_INPUTS], s, r;
-    uint32_t  n;
-    int32_t   rank;
+    void *at[1 + POINT_INPUTS];
+    double number[1 + POINT_INPUTS], s, r;
+    uint32_t n;
+    int32_t rank;
     divider32 size[DUET_RANK_MAX];
-    int32_t   stride[1 + POINT_INPUTS][DUET_RANK_MAX];
+    int32_t stride[1 + POINT_INPUTS][DUET_RANK_MAX];
 } strided_args;
 
 #define TILE         64
@@ -93,32 +92,33 @@ typedef struct strided_args {
 
 /* out[i * out_stride + j * out_fast] = in[i * in_fast + j * in_stride], i < rows, j < columns, over the axes outside of these. */
 typedef struct tile_args {
-    void       *out;
+    void *out;
     const void *in;
-    int64_t     rows, columns, in_fast, in_stride, out_fast, out_stride;
-    uint32_t    tiles_down, tiles_across;
-    int32_t     rank;
-    int64_t     size[DUET_RANK_MAX], stride[2][DUET_RANK_MAX]; /* of the axes outside: out, in */
+    int64_t rows, columns, in_fast, in_stride, out_fast, out_stride;
+    uint32_t tiles_down, tiles_across;
+    int32_t rank;
+    int64_t size[DUET_RANK_MAX], stride[2][DUET_RANK_MAX]; /* of the axes outside: out, in */
 } tile_args;
 
-#define FOLD_WARPS   8  /* of a thread block, in rows and join */
-#define FOLD_ACROSS  32 /* columns: a thread block is so many outputs by so many lane groups */
-#define FOLD_DOWN    16
-#define FOLD_FEW     16 /* no more elements than this: the short kernels */
-#define FOLD_JOINING (FOLD_WARPS * 32 * 8)
+#define FOLD_WARPS     8  /* of a thread block, in rows and join */
+#define FOLD_ACROSS    32 /* columns: a thread block is so many outputs by so many lane groups */
+#define FOLD_DOWN      16
+#define FOLD_FEW       16 /* no more elements than this: the short kernels */
+#define FOLD_JOINING   (FOLD_WARPS * 32 * 8)
 #define FOLD_FEW_PARTS 32
 
 /* A fold of n elements for each of some outputs. An output is found by its index over the outer axes, an element of it by its
  * index over the inner ones. Blocks of FOLD_BLOCK are joined `warps` at a time; what is then left of an output are its parts. */
 typedef struct fold_args {
     const void *x, *y, *with; /* with: a number for each output, dense, that the fold sees beside each element */
-    void       *out, *part;   /* part[output * parts + i] */
-    int64_t     n, outputs, blocks, parts;
-    int32_t     warps; /* a power of two, at most FOLD_WARPS */
-    int32_t     outer, inner;
-    divider64   outer_size[DUET_RANK_MAX], inner_size[DUET_RANK_MAX];
-    int64_t     outer_stride[3][DUET_RANK_MAX]; /* x, y, out */
-    int64_t     inner_stride[2][DUET_RANK_MAX]; /* x, y */
+    void *out, *part;         /* part[output * parts + i] */
+    int64_t n, outputs, blocks, parts;
+    divider64 by_parts;
+    int32_t warps; /* a power of two, at most FOLD_WARPS */
+    int32_t outer, inner;
+    divider64 outer_size[DUET_RANK_MAX], inner_size[DUET_RANK_MAX];
+    int64_t outer_stride[3][DUET_RANK_MAX]; /* x, y, out */
+    int64_t inner_stride[2][DUET_RANK_MAX]; /* x, y */
 } fold_args;
 
 #define ROW_THREADS  128   /* FOLD_LANES: a thread is a lane */
@@ -131,11 +131,11 @@ typedef struct fold_args {
 /* Rows of n elements along the last axis, `stride` apart; rows are found over the outer axes, those of out are dense. */
 typedef struct softmax_args {
     const void *in, *most, *sum; /* most, sum: of each row, for FORM_LAST */
-    void       *out;
-    int64_t     n, rows, stride;
-    int32_t     outer;
-    divider64   outer_size[DUET_RANK_MAX];
-    int64_t     outer_stride[DUET_RANK_MAX];
+    void *out;
+    int64_t n, rows, stride;
+    int32_t outer;
+    divider64 outer_size[DUET_RANK_MAX];
+    int64_t outer_stride[DUET_RANK_MAX];
 } softmax_args;
 
 #define POOL_THREADS 256
@@ -144,30 +144,30 @@ typedef struct softmax_args {
 /* Axes are n, c, h, w; out is dense. */
 typedef struct pool2d_args {
     const void *in;
-    void       *out;
-    int64_t     count, in_stride[4];
-    divider64   channels, height, width; /* of out */
-    int64_t     in_height, in_width;
-    int32_t     window[2], stride[2], pad[2];
+    void *out;
+    int64_t count, in_stride[4];
+    divider64 channels, height, width; /* of out */
+    int64_t in_height, in_width;
+    int32_t window[2], stride[2], pad[2];
 } pool2d_args;
 
 /* The launchers of launch_step, by family. */
 const char *map_read(const program *p, int *op, source arg[3]);
 cudaError_t map_launch(const step *s, const frame *f, cudaStream_t q);
 cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q);
-size_t      fold_scratch(const step *s);
-size_t      fold_part_bytes(const fold_args *a, int row, bool wide); /* what a.part must hold */
+size_t fold_scratch(const step *s);
+size_t fold_part_bytes(const fold_args *a, int row, bool wide); /* what a.part must hold */
 cudaError_t fold_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
-void        fold_rows_of(fold_args *a, const layout *in, int axis, const layout *out); /* all but addresses, of a fold of one input */
+void fold_rows_of(fold_args *a, const layout *in, int axis, const layout *out); /* all but addresses, of a fold of one input */
 cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form), int row, cudaStream_t q);
-size_t      softmax_scratch(const step *s);
+size_t softmax_scratch(const step *s);
 cudaError_t softmax_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);
-divider32   divide_by32(int64_t by);
-divider64   divide_by64(int64_t by);
+divider32 divide_by32(int64_t by);
+divider64 divide_by64(int64_t by);
 
 #ifdef __cplusplus
 }

@@ -4,27 +4,22 @@
 
 /* Operand 0 is the output. One without an address is a number. */
 typedef struct pointwise {
-    void  *at[1 + POINT_INPUTS];
+    void *at[1 + POINT_INPUTS];
     double number[1 + POINT_INPUTS], s, r;
     layout of[1 + POINT_INPUTS];
-    int    row;
-    bool   wide; /* f64 */
+    int row;
+    bool wide; /* f64 */
     const void *(*kernel)(int row, int form);
 } pointwise;
 
-#define OPERANDS(p, k) for (int k = 0; k < 1 + POINT_INPUTS; k++) \
+#define OPERANDS(p, k)                                                                                                           \
+    for (int k = 0; k < 1 + POINT_INPUTS; k++)                                                                                   \
         if ((p)->at[k])
 #define EACH_AXIS(p, a) for (int a = 0; a < (p)->of[0].rank; a++)
 
-static size_t element(const pointwise *p)
-{
-    return p->wide ? 8 : 4;
-}
+static size_t element(const pointwise *p) { return p->wide ? 8 : 4; }
 
-static int64_t magnitude(int64_t x)
-{
-    return x < 0 ? -x : x;
-}
+static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
 static void swap_axes(layout *l, int a, int b)
 {
@@ -58,10 +53,7 @@ static bool cycles(const layout *l, int64_t *run, int64_t *size, int64_t *stride
     return a == 0 && *run <= INT32_MAX && *size <= INT32_MAX && magnitude(*stride) <= INT32_MAX / *size;
 }
 
-static int lead_of(const pointwise *p, const void *at)
-{
-    return (int)((uintptr_t)at % 16 / element(p));
-}
+static int lead_of(const pointwise *p, const void *at) { return (int)((uintptr_t)at % 16 / element(p)); }
 
 /* How a flat kernel finds operand k; false when it cannot. */
 static bool flat_operand_of(const pointwise *p, int k, flat_operand *o)
@@ -76,7 +68,7 @@ static bool flat_operand_of(const pointwise *p, int k, flat_operand *o)
         return true;
     }
     if (!cycles(l, &run, &size, &stride) || n > INT32_MAX) return false;
-    o->how = stride == 0 ? HOW_SAME : run == 1 && size >= width ? HOW_CYCLE : run >= width ? HOW_RUNS : HOW_ANY;
+    o->how = run == 1 && size >= width ? HOW_CYCLE : run >= width ? HOW_RUNS : HOW_ANY;
     o->run = divide_by32(run), o->size = divide_by32(size), o->stride = (int32_t)stride;
     return true;
 }
@@ -104,7 +96,7 @@ static int tile_axis(const pointwise *p)
     int fast = last;
     if (!p->at[1] || in->stride[last] == 0) return -1;
     EACH_AXIS(p, a)
-        if (in->stride[a] != 0 && magnitude(in->stride[a]) < magnitude(in->stride[fast])) fast = a;
+    if (in->stride[a] != 0 && magnitude(in->stride[a]) < magnitude(in->stride[fast])) fast = a;
     return fast == last || out->size[fast] < TILE / 4 || out->size[last] < TILE / 4 ? -1 : fast;
 }
 
@@ -120,10 +112,10 @@ static bool tile(const pointwise *p, cudaStream_t q, cudaError_t *e)
     const int64_t down = (a.rows + TILE - 1) / TILE, across = (a.columns + TILE - 1) / TILE;
     int64_t outside = 1;
     EACH_AXIS(p, b)
-        if (b != fast && b != last) {
-            a.size[a.rank] = out->size[b], a.stride[0][a.rank] = out->stride[b], a.stride[1][a.rank] = in->stride[b];
-            outside *= a.size[a.rank++];
-        }
+    if (b != fast && b != last) {
+        a.size[a.rank] = out->size[b], a.stride[0][a.rank] = out->stride[b], a.stride[1][a.rank] = in->stride[b];
+        outside *= a.size[a.rank++];
+    }
     if (down > INT32_MAX / across || down * across > INT32_MAX / outside) return false;
     a.tiles_down = (uint32_t)down, a.tiles_across = (uint32_t)across;
     *e = launch(kernel, down * across * outside, TILE_THREADS, 0, &a, q);
@@ -134,7 +126,8 @@ static bool tile(const pointwise *p, cudaStream_t q, cudaError_t *e)
 static int64_t reach(const pointwise *p, int a)
 {
     int64_t most = p->of[0].size[a];
-    OPERANDS(p, k) {
+    OPERANDS(p, k)
+    {
         int64_t r = (p->of[k].size[a] - 1) * magnitude(p->of[k].stride[a]);
         most = r > most ? r : most;
     }
@@ -144,7 +137,8 @@ static int64_t reach(const pointwise *p, int a)
 static bool fits_32_bits(const pointwise *p)
 {
     int64_t low, high;
-    OPERANDS(p, k) {
+    OPERANDS(p, k)
+    {
         layout_span(&p->of[k], &low, &high);
         if (low < -INT32_MAX || high > INT32_MAX) return false;
     }
@@ -157,7 +151,7 @@ static cudaError_t strided_part(const pointwise *p, cudaStream_t q)
     EACH_AXIS(p, x) a.size[x] = divide_by32(p->of[0].size[x]);
     for (int k = 0; k < 1 + POINT_INPUTS; k++) a.at[k] = p->at[k], a.number[k] = p->number[k];
     OPERANDS(p, k)
-        EACH_AXIS(p, x) a.stride[k][x] = a.size[x].by > 1 ? (int32_t)p->of[k].stride[x] : 0;
+    EACH_AXIS(p, x) a.stride[k][x] = a.size[x].by > 1 ? (int32_t)p->of[k].stride[x] : 0;
     const int64_t each = POINT_THREADS * STRIDED_EACH;
     return launch(p->kernel(p->row, FORM_STRIDED), (a.n + each - 1) / each, POINT_THREADS, 0, &a, q);
 }
@@ -168,10 +162,11 @@ static cudaError_t strided(const pointwise *p, cudaStream_t q)
     if (fits_32_bits(p)) return strided_part(p, q);
     int far = 0;
     EACH_AXIS(p, a)
-        if (p->of[0].size[a] > 1 && (p->of[0].size[far] == 1 || reach(p, a) > reach(p, far))) far = a;
+    if (p->of[0].size[a] > 1 && (p->of[0].size[far] == 1 || reach(p, a) > reach(p, far))) far = a;
     pointwise low = *p, high = *p;
     const int64_t half = p->of[0].size[far] / 2;
-    OPERANDS(p, k) {
+    OPERANDS(p, k)
+    {
         low.of[k].size[far] = half, high.of[k].size[far] -= half;
         high.at[k] = (char *)p->at[k] + half * p->of[k].stride[far] * (int64_t)element(p);
     }
@@ -187,10 +182,7 @@ static cudaError_t pointwise_launch(pointwise *p, cudaStream_t q)
     return flat(p, q, &e) || tile(p, q, &e) ? e : strided(p, q);
 }
 
-static void operand_into(pointwise *p, int k, const operand *o, const frame *f)
-{
-    p->at[k] = f->data[o->slot], p->of[k] = o->at;
-}
+static void operand_into(pointwise *p, int k, const operand *o, const frame *f) { p->at[k] = f->data[o->slot], p->of[k] = o->at; }
 
 static pointwise pointwise_of(const step *s, const frame *f)
 {

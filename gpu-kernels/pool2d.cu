@@ -1,7 +1,8 @@
 /* pool2d.cu - max_pool2d and avg_pool2d: a thread an output, a warp along the width. */
 #include "device.cuh"
 
-namespace {
+namespace
+{
 
 struct row_max_pool2d {
     static __device__ inline T start() { return -INF; }
@@ -17,7 +18,7 @@ struct row_avg_pool2d {
 /* A window: the image's first element, and the window's first row and column in it, which may lie outside. */
 struct window {
     const T *image;
-    int64_t  i, j;
+    int64_t i, j;
 };
 
 static __device__ inline window window_of(const pool2d_args &a, int64_t output)
@@ -25,7 +26,8 @@ static __device__ inline window window_of(const pool2d_args &a, int64_t output)
     const uint64_t row = quotient((uint64_t)output, a.width), plane = quotient(row, a.height), n = quotient(plane, a.channels);
     const int64_t w = (int64_t)(output - row * a.width.by), h = (int64_t)(row - plane * a.height.by);
     const int64_t c = (int64_t)(plane - n * a.channels.by);
-    return { (const T *)a.in + (int64_t)n * a.in_stride[0] + c * a.in_stride[1], h * a.stride[0] - a.pad[0], w * a.stride[1] - a.pad[1] };
+    return { (const T *)a.in + (int64_t)n * a.in_stride[0] + c * a.in_stride[1], h * a.stride[0] - a.pad[0],
+             w * a.stride[1] - a.pad[1] };
 }
 
 static __device__ inline bool inside(const pool2d_args &a, int64_t i, int64_t j)
@@ -72,7 +74,7 @@ template <class Row> KERNEL(POOL_THREADS) window_2x2(const __grid_constant__ poo
     }
 }
 
-}
+} // namespace
 
 const void *TYPED(pool2d_kernel)(int row, int form)
 {

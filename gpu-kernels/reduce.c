@@ -1,6 +1,6 @@
 /* reduce.c - launches folds: which threads go where, by what is to be reduced. */
-#include "launch.h"
 #include "fold.h"
+#include "launch.h"
 #include <stdlib.h>
 
 static void drop_axis(layout *l, int axis)
@@ -67,6 +67,7 @@ static void set_parts(fold_args *a)
     if (form == FORM_ROWS)
         while (a->warps < FOLD_WARPS && a->warps < a->blocks) a->warps *= 2;
     a->parts = a->blocks <= a->warps ? 1 : (a->blocks + a->warps - 1) / a->warps;
+    a->by_parts = divide_by64(a->parts);
     if (a->blocks == 0) a->blocks = 1;
 }
 

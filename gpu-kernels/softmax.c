@@ -6,14 +6,11 @@
 
 typedef struct rows {
     softmax_args args;
-    bool         wide; /* f64 */
-    layout       in, each; /* each: one number a row, dense */
+    bool wide;       /* f64 */
+    layout in, each; /* each: one number a row, dense */
 } rows;
 
-static size_t element(const rows *r)
-{
-    return r->wide ? 8 : 4;
-}
+static size_t element(const rows *r) { return r->wide ? 8 : 4; }
 
 static rows rows_of(const step *s)
 {
@@ -32,15 +29,9 @@ static rows rows_of(const step *s)
     return r;
 }
 
-static bool is_long(const rows *r)
-{
-    return r->args.n > ROW_SHORT && r->args.n * (int64_t)element(r) > ROW_BYTES;
-}
+static bool is_long(const rows *r) { return r->args.n > ROW_SHORT && r->args.n * (int64_t)element(r) > ROW_BYTES; }
 
-static size_t round_256(size_t bytes)
-{
-    return (bytes + 255) / 256 * 256;
-}
+static size_t round_256(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /* Scratch of long rows: maxima, sums, then parts of either. */
 static fold_args fold_of(const rows *r, size_t *each)

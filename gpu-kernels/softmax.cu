@@ -2,7 +2,8 @@
  * softmax is e / s, log_softmax t - log(s). */
 #include "fold.cuh"
 
-namespace {
+namespace
+{
 
 struct row_softmax {
     static __device__ inline T keep(T t, T e) { return e; }
@@ -16,17 +17,17 @@ struct row_log_softmax {
 };
 
 /* Rows max and sum of ops.def. */
-#define DUET_FOLD1(name, START, TAKE, JOIN, FINISH, ...)                               \
-    struct fold_##name {                                                               \
-        static __device__ inline T first() { return START; }                           \
-        static __device__ inline T with(T a, T x, T y) { return TAKE; }                \
-        static __device__ inline T both(T a, T b) { return JOIN; }                     \
-        static __device__ inline T result(T a, int64_t n) { return FINISH; }           \
+#define DUET_FOLD1(name, START, TAKE, JOIN, FINISH, ...)                                                                         \
+    struct fold_##name {                                                                                                         \
+        static __device__ inline T first() { return START; }                                                                     \
+        static __device__ inline T with(T a, T x, T y) { return TAKE; }                                                          \
+        static __device__ inline T both(T a, T b) { return JOIN; }                                                               \
+        static __device__ inline T result(T a, int64_t n) { return FINISH; }                                                     \
     };
 #include <duet/ops.def>
 typedef plain<fold_max> most;
 struct sum_exp : plain<fold_sum> {
-    enum { pairs = 0 };
+    enum { resident = 2 };
     static __device__ inline T see(T x, T m) { return FN(exp)(x - m); }
 };
 
@@ -44,10 +45,7 @@ static __device__ inline const T *row_of(const softmax_args &a, int64_t row)
 }
 
 /* What thread 0 of each group has, for all of it. */
-template <int G> static __device__ inline T from_first(T x)
-{
-    return __shfl_sync(~0u, x, 0, G);
-}
+template <int G> static __device__ inline T from_first(T x) { return __shfl_sync(~0u, x, 0, G); }
 
 /* Rows of no more than 4 G elements, a group of G threads each, one element a lane. */
 template <class Row, int G> KERNEL(ROW_THREADS) short_rows(const __grid_constant__ softmax_args a)
@@ -55,17 +53,19 @@ template <class Row, int G> KERNEL(ROW_THREADS) short_rows(const __grid_constant
     const int64_t row = ((int64_t)blockIdx.x * ROW_THREADS + threadIdx.x) / G;
     const int g = threadIdx.x % G, mine = row < a.rows ? (int)a.n : 0;
     const T *in = row_of(a, row < a.rows ? row : 0);
-    T x[4], m[4], e[4];
+    T x[4];
+    lanes<most, 4> m;
+    lanes<sum_exp, 4> e;
 #pragma unroll
-    for (int j = 0; j < 4; j++) x[j] = m[j] = g + G * j < mine ? in[(g + G * j) * a.stride] : most::start();
-    const T top = from_first<G>(join_group<most, G>(join_own<most, 4>(m)));
+    for (int j = 0; j < 4; j++) x[j] = m.v[j] = g + G * j < mine ? in[(g + G * j) * a.stride] : most::start();
+    const T top = from_first<G>(join_group<most, G>(m.join()));
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         const T t = x[j] - top, exp_t = FN(exp)(t);
         x[j] = Row::keep(t, exp_t);
-        e[j] = g + G * j < mine ? exp_t : sum_exp::start();
+        e.v[j] = g + G * j < mine ? exp_t : sum_exp::start();
     }
-    const T scale = Row::scale(from_first<G>(join_group<sum_exp, G>(join_own<sum_exp, 4>(e))));
+    const T scale = Row::scale(from_first<G>(join_group<sum_exp, G>(e.join())));
 #pragma unroll
     for (int j = 0; j < 4; j++)
         if (g + G * j < mine) ((T *)a.out)[row * a.n + g + G * j] = Row::last(x[j], scale);
@@ -90,10 +90,10 @@ static __device__ inline T block_sums(const T (&lane)[ROW_BLOCKS][ROW_THREADS], 
     __shared__ T s[ROW_BLOCKS];
     const int t = threadIdx.x % 32;
     for (int b = threadIdx.x / 32; b < ROW_BLOCKS; b += ROW_THREADS / 32) {
-        T v[4];
+        lanes<sum_exp, 4> e;
 #pragma unroll
-        for (int j = 0; j < 4; j++) v[j] = b < blocks ? lane[b][t + 32 * j] : sum_exp::start();
-        const T sum = join_group<sum_exp, 32>(join_own<sum_exp, 4>(v));
+        for (int j = 0; j < 4; j++) e.v[j] = b < blocks ? lane[b][t + 32 * j] : sum_exp::start();
+        const T sum = join_group<sum_exp, 32>(e.join());
         if (t == 0) s[b] = sum;
     }
     __syncthreads();
@@ -167,7 +167,7 @@ template <class Row> static const void *softmax_form(int form)
     }
 }
 
-}
+} // namespace
 
 /* Row softmax has the folds of long rows too. */
 const void *TYPED(softmax_kernel)(int row, int form)

@@ -1,6 +1,7 @@
 /* duet.c - the roof: the only file that knows all machines. */
 #include "backend.h"
 #include "cpu.h"
+#include "drain.h"
 #include "gpu.h"
 #include "status.h"
 #include "thread.h"
@@ -26,6 +27,5 @@ duet_status duet_synchronize(void)
 {
     const machine *gpu = machines[DEVICE];
     if (gpu->absent()) return DUET_OK;
-    COUNT(synchronisations);
-    return gpu->sync(thread_get()->queue);
+    return drain_queue(thread_get()->queue, "duet_synchronize");
 }

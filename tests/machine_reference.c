@@ -204,7 +204,8 @@ static double block_tree(int op, duet_dtype t, const double *x, const double *y,
 static double tree(int op, duet_dtype t, const double *x, const double *y, int64_t n, int64_t first, int64_t count)
 {
     const int64_t from = first * FOLD_BLOCK;
-    if (count == 1) return from >= n ? start_of(op) : block_tree(op, t, x + from, y + from, n - from < FOLD_BLOCK ? n - from : FOLD_BLOCK);
+    if (count == 1)
+        return from >= n ? start_of(op) : block_tree(op, t, x + from, y + from, n - from < FOLD_BLOCK ? n - from : FOLD_BLOCK);
     return join(op, t, tree(op, t, x, y, n, first, count / 2), tree(op, t, x, y, n, first + count / 2, count / 2));
 }
 
@@ -270,7 +271,8 @@ static void softmax_row(const step *s, duet_dtype t, const double *x, int64_t n,
     for (int64_t j = 0; j < n; j++) most = -lesser(-most, -x[j]);
     for (int64_t j = 0; j < n; j++) sum += expl((long double)x[j] - most);
     for (int64_t j = 0; j < n; j++) {
-        const long double d = (long double)x[j] - most, error = eps * (fabsl(d) + (long double)n + 12);
+        const long double d = (long double)x[j] - most, reach = isfinite(d) ? fabsl(d) : 0;
+        const long double error = eps * (reach + (long double)n + 12);
         if (s->kernel == OP_softmax) out[j] = (expected){ expl(d) / sum, expl(d) / sum * error + 4 * least(t) };
         else out[j] = (expected){ d - logl(sum), error + 4 * eps * fabsl(logl(sum)) };
         if (isnan(out[j].value)) out[j].allowed = 0;

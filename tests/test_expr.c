@@ -222,7 +222,7 @@ static void full(void)
     CHECK(good > 10 && good < ABANDONED, "%d formulas fitted into 64 KiB", good);
     CHECK(duet_expr_status(made[ABANDONED - 1]) == DUET_ARENA_FULL, "status %d", duet_expr_status(made[ABANDONED - 1]));
     set_to(z, 7);
-    duet_expr last = duet_add(x, y);
+    duet_expr last = duet_add(duet_mul(x, 3), y);
     CHECK(strstr(duet_error(), here) != NULL, "the oldest, %s, is not named: %s", here, duet_error());
     CHECK(duet_set(z, last) == DUET_ARENA_FULL, "%s", duet_error());
     CHECK(first(z) == 7, "the destination changed to %g", first(z));
@@ -267,6 +267,8 @@ static duet_status early_return(void)
     return DUET_OK;
 }
 
+static void inner_block(void) { DUET_ON(DUET_CPU) OK(duet_set(z, duet_add(x, 1))); }
+
 static void blocks(bool gpu)
 {
     for (int i = 0; i < 3; i++) {
@@ -277,7 +279,7 @@ static void blocks(bool gpu)
     int times = 0;
     DUET_ON(DUET_GPU)
     {
-        DUET_ON(DUET_CPU) OK(duet_set(z, duet_add(x, 1))); /* the inner block wins, the call over both */
+        inner_block(); /* wins, and the call over both */
         OK(duet_set_on(DUET_CPU, z, duet_add(x, 1)));
         times++;
     }

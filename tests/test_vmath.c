@@ -1,6 +1,6 @@
 /* test_vmath.c - the functions of core/vmath.h: how exact they are, their special values, and the same bits from every compilation of them.
  *
- *     test_vmath           a TAP report
+ *     test_vmath           a TAP report; with --quick or DUET_TEST_QUICK, of few inputs
  *     test_vmath --table   the table of docs/accuracy.md: all inputs where these can be counted (minutes) */
 #include "tap.h"
 #include "vmath_loop.h"
@@ -77,24 +77,35 @@ static bool runs(int build)
 /* Elements of a buffer, as bits and as numbers. */
 static uint64_t bits_at(const element *t, const void *p, size_t i)
 {
-    return t->bytes == 4 ? ((const uint32_t *)p)[i] : ((const uint64_t *)p)[i];
-}
-
-static double at(const element *t, const void *p, size_t i)
-{
-    return t->bytes == 4 ? (double)((const float *)p)[i] : ((const double *)p)[i];
-}
-
-static void put(const element *t, void *p, size_t i, double x)
-{
-    if (t->bytes == 4) ((float *)p)[i] = (float)x;
-    else ((double *)p)[i] = x;
+    uint32_t b32;
+    uint64_t b64;
+    memcpy(&b32, (const char *)p + i * t->bytes, sizeof b32);
+    if (t->bytes == 4) return b32;
+    memcpy(&b64, (const char *)p + i * t->bytes, sizeof b64);
+    return b64;
 }
 
 static void put_bits(const element *t, void *p, size_t i, uint64_t b)
 {
-    if (t->bytes == 4) ((uint32_t *)p)[i] = (uint32_t)b;
-    else ((uint64_t *)p)[i] = b;
+    const uint32_t b32 = (uint32_t)b;
+    memcpy((char *)p + i * t->bytes, t->bytes == 4 ? (const void *)&b32 : &b, t->bytes);
+}
+
+static double at(const element *t, const void *p, size_t i)
+{
+    const uint64_t b = bits_at(t, p, i);
+    const uint32_t b32 = (uint32_t)b;
+    float f;
+    double d;
+    memcpy(&f, &b32, sizeof f);
+    memcpy(&d, &b, sizeof d);
+    return t->bytes == 4 ? (double)f : d;
+}
+
+static void put(const element *t, void *p, size_t i, double x)
+{
+    const float f = (float)x;
+    memcpy((char *)p + i * t->bytes, t->bytes == 4 ? (const void *)&f : &x, t->bytes);
 }
 
 /* Randomness: a counter, scrambled. */
@@ -113,28 +124,11 @@ static double random_between(double low, double high) { return low + (high - low
 /* Operands that need not be met by chance: around each of these, and around its negative. */
 static double landmark(const element *t, unsigned k)
 {
-    const double marks[] = { 0,
-                             1,
-                             0.5,
-                             0.70710678118654752,
-                             1.41421356237309505,
-                             0.34657359027997265,
-                             0.69314718055994531,
-                             2,
-                             3,
-                             t->high * 0.69314718055994531,
-                             -t->low * 0.69314718055994531,
-                             8.5,
-                             9.01,
-                             17,
-                             18.7,
-                             19.06,
-                             36.7,
-                             ldexp(1, t->digits - 1),
-                             ldexp(1, t->digits),
-                             ldexp(1, 2 - t->high),
-                             INFINITY,
-                             NAN };
+    // clang-format off
+    const double marks[] = { 0, 1, 0.5, 0.70710678118654752, 1.41421356237309505, 0.34657359027997265, 0.69314718055994531, 2, 3,
+        t->high * 0.69314718055994531, -t->low * 0.69314718055994531, 8.5, 9.01, 17, 18.7, 19.06, 36.7,
+        ldexp(1, t->digits - 1), ldexp(1, t->digits), ldexp(1, 2 - t->high), INFINITY, NAN };
+    // clang-format on
     return marks[k % (sizeof marks / sizeof marks[0])];
 }
 
@@ -267,10 +261,10 @@ static worst sweep(const struct function *f)
     return w;
 }
 
-static void test_accuracy(const struct function *f, int type)
+static void test_accuracy(const struct function *f, int type, uint64_t inputs)
 {
     char title[64];
-    const worst w = sample(f, type, 1 << 22);
+    const worst w = sample(f, type, inputs);
     CHECK(w.ulp <= rows[f->op].ulp, "%s %s(%a, %a) = %a: %g ulp", rows[f->op].name, elements[type].name, w.x, w.y, w.got, w.ulp);
     snprintf(title, sizeof title, "%s %s: %.3f ulp at most", rows[f->op].name, elements[type].name, w.ulp);
     tap_point(title);
@@ -308,186 +302,67 @@ static void check_value(int op, double x, double y, double want)
         }
 }
 
+// clang-format off
+static const struct {
+    int op;
+    double x, want;
+} special_values[] = {
+    { OP_exp, 0, 1 }, { OP_exp, -0.0, 1 }, { OP_exp, INFINITY, INFINITY }, { OP_exp, -INFINITY, 0 }, { OP_exp, NAN, NAN },
+    { OP_exp, 1000, INFINITY }, { OP_exp, -1000, 0 }, { OP_exp, 3e38f, INFINITY }, { OP_exp, -3e38f, 0 },
+    { OP_log, 1, 0 }, { OP_log, 0, -INFINITY }, { OP_log, -0.0, -INFINITY }, { OP_log, -1, NAN }, { OP_log, -INFINITY, NAN },
+    { OP_log, INFINITY, INFINITY }, { OP_log, NAN, NAN }, { OP_log, -0x1p-140, NAN },
+    { OP_tanh, 0, 0 }, { OP_tanh, -0.0, -0.0 }, { OP_tanh, INFINITY, 1 }, { OP_tanh, -INFINITY, -1 }, { OP_tanh, NAN, NAN },
+    { OP_tanh, 30, 1 }, { OP_tanh, -3e38f, -1 }, { OP_tanh, 0x1p-140, 0x1p-140 }, { OP_tanh, -0x1p-149, -0x1p-149 },
+    { OP_sigmoid, 0, 0.5 }, { OP_sigmoid, -0.0, 0.5 }, { OP_sigmoid, INFINITY, 1 }, { OP_sigmoid, -INFINITY, 0 },
+    { OP_sigmoid, NAN, NAN }, { OP_sigmoid, 3e38f, 1 }, { OP_sigmoid, -3e38f, 0 },
+    { OP_relu, -0.0, 0 }, { OP_relu, NAN, NAN }, { OP_relu, -INFINITY, 0 }, { OP_relu, INFINITY, INFINITY },
+    { OP_abs, -0.0, 0 }, { OP_abs, -INFINITY, INFINITY }, { OP_sqrt, -0.0, -0.0 }, { OP_sqrt, -1, NAN },
+};
+
+static const struct {
+    double x, y, least, most;
+} special_pairs[] = {
+    { 0, -0.0, -0.0, 0 }, { -0.0, 0, -0.0, 0 }, { 0, 0, 0, 0 }, { -0.0, -0.0, -0.0, -0.0 }, { 1, NAN, NAN, NAN },
+    { NAN, 1, NAN, NAN }, { NAN, NAN, NAN, NAN }, { INFINITY, NAN, NAN, NAN }, { NAN, -INFINITY, NAN, NAN },
+    { -INFINITY, INFINITY, -INFINITY, INFINITY }, { -1, 1, -1, 1 }, { 2, 2, 2, 2 }, { -2, -2, -2, -2 }, { -1, -0.0, -1, -0.0 },
+};
+
+/* Annex F of the C standard, and the edges of the exponent's range. */
+#define INF INFINITY
+#define FAR 0x1p60
+static const struct {
+    double x, y, want;
+} special_powers[] = {
+    { 0, -1, INF }, { -0.0, -1, -INF }, { 0, -3, INF }, { -0.0, -3, -INF }, { 0, -2, INF }, { -0.0, -2, INF }, { 0, -0.5, INF },
+    { -0.0, -0.5, INF }, { 0, -INF, INF }, { -0.0, -INF, INF }, { 0, 1, 0 }, { -0.0, 1, -0.0 }, { -0.0, 3, -0.0 }, { 0, 2, 0 },
+    { -0.0, 2, 0 }, { -0.0, 0.5, 0 }, { 0, INF, 0 }, { -0.0, INF, 0 }, { -0.0, FAR, 0 }, { -0.0, -FAR, INF }, { -1, INF, 1 },
+    { -1, -INF, 1 }, { 1, INF, 1 }, { 1, -INF, 1 }, { 1, NAN, 1 }, { 1, 7.3, 1 }, { 1, 0, 1 }, { NAN, 0, 1 }, { NAN, -0.0, 1 },
+    { INF, 0, 1 }, { -INF, -0.0, 1 }, { 0, 0, 1 }, { -0.0, -0.0, 1 }, { -3, 0, 1 }, { -2, 0.5, NAN }, { -2, -1.5, NAN },
+    { -0x1p-140, 0.5, NAN }, { -1, 0.5, NAN }, { 0.5, -INF, INF }, { -0.5, -INF, INF }, { 2, -INF, 0 }, { -2, -INF, 0 },
+    { 0.5, INF, 0 }, { -0.5, INF, 0 }, { 2, INF, INF }, { -2, INF, INF }, { -INF, -3, -0.0 }, { -INF, -2, 0 }, { -INF, -0.5, 0 },
+    { -INF, 3, -INF }, { -INF, 2, INF }, { -INF, 0.5, INF }, { -INF, INF, INF }, { -INF, -INF, 0 }, { INF, -1, 0 }, { INF, 0.5, INF },
+    { INF, INF, INF }, { INF, -INF, 0 }, { NAN, 1, NAN }, { 2, NAN, NAN }, { -1, NAN, NAN }, { NAN, NAN, NAN }, { NAN, INF, NAN },
+    { INF, NAN, NAN }, { 0, NAN, NAN }, { NAN, -2, NAN }, { -2, 3, -8 }, { -2, 2, 4 }, { -2, -1, -0.5 }, { 2, 10, 1024 },
+    { 10, 2, 100 }, { 4, 0.5, 2 }, { 2, -149, 0x1p-149 }, { -2, -149, -0x1p-149 }, { -1, 0x1.fffffep23, -1 }, { -1, 0x1p24, 1 },
+    { -1, 0x1.000002p24, 1 }, { -1, 8388607, -1 }, { -1, 8388608, 1 }, { -1, 8388609, -1 }, { -1, 4194304.5, NAN },
+    { -3, FAR, INF }, { -3, -FAR, 0 }, { -0.3, FAR, 0 }, { 2, 5000, INF }, { -2, 5001, -INF }, { 2, -5000, 0 },
+    { -2, -5001, -0.0 }, { 1.5, 3e38f, INF }, { 1.5, -3e38f, 0 }, { 0x1p-140, 1, 0x1p-140 }, { 0x1p-140, -0.5, 0x1p70 },
+    { 7, 1, 7 }, { -7, 1, -7 },
+};
+// clang-format on
+
 static void test_special_values(void)
 {
-    const struct {
-        int op;
-        double x, want;
-    } one[] = {
-        { OP_exp, 0, 1 },
-        { OP_exp, -0.0, 1 },
-        { OP_exp, INFINITY, INFINITY },
-        { OP_exp, -INFINITY, 0 },
-        { OP_exp, NAN, NAN },
-        { OP_exp, 1000, INFINITY },
-        { OP_exp, -1000, 0 },
-        { OP_exp, 3e38f, INFINITY },
-        { OP_exp, -3e38f, 0 },
-        { OP_log, 1, 0 },
-        { OP_log, 0, -INFINITY },
-        { OP_log, -0.0, -INFINITY },
-        { OP_log, -1, NAN },
-        { OP_log, -INFINITY, NAN },
-        { OP_log, INFINITY, INFINITY },
-        { OP_log, NAN, NAN },
-        { OP_log, -0x1p-140, NAN },
-        { OP_tanh, 0, 0 },
-        { OP_tanh, -0.0, -0.0 },
-        { OP_tanh, INFINITY, 1 },
-        { OP_tanh, -INFINITY, -1 },
-        { OP_tanh, NAN, NAN },
-        { OP_tanh, 30, 1 },
-        { OP_tanh, -3e38f, -1 },
-        { OP_tanh, 0x1p-140, 0x1p-140 },
-        { OP_tanh, -0x1p-149, -0x1p-149 },
-        { OP_sigmoid, 0, 0.5 },
-        { OP_sigmoid, -0.0, 0.5 },
-        { OP_sigmoid, INFINITY, 1 },
-        { OP_sigmoid, -INFINITY, 0 },
-        { OP_sigmoid, NAN, NAN },
-        { OP_sigmoid, 3e38f, 1 },
-        { OP_sigmoid, -3e38f, 0 },
-        { OP_relu, -0.0, 0 },
-        { OP_relu, NAN, NAN },
-        { OP_relu, -INFINITY, 0 },
-        { OP_relu, INFINITY, INFINITY },
-        { OP_abs, -0.0, 0 },
-        { OP_abs, -INFINITY, INFINITY },
-        { OP_sqrt, -0.0, -0.0 },
-        { OP_sqrt, -1, NAN },
-    };
-    for (size_t i = 0; i < sizeof one / sizeof one[0]; i++) check_value(one[i].op, one[i].x, 0, one[i].want);
+    for (size_t i = 0; i < sizeof special_values / sizeof special_values[0]; i++)
+        check_value(special_values[i].op, special_values[i].x, 0, special_values[i].want);
     tap_point("special values of exp, log, tanh, sigmoid, relu, abs, sqrt");
-}
-
-static void test_special_pairs(void)
-{
-    const struct {
-        double x, y, least, most;
-    } pair[] = { { 0, -0.0, -0.0, 0 },
-                 { -0.0, 0, -0.0, 0 },
-                 { 0, 0, 0, 0 },
-                 { -0.0, -0.0, -0.0, -0.0 },
-                 { 1, NAN, NAN, NAN },
-                 { NAN, 1, NAN, NAN },
-                 { NAN, NAN, NAN, NAN },
-                 { INFINITY, NAN, NAN, NAN },
-                 { NAN, -INFINITY, NAN, NAN },
-                 { -INFINITY, INFINITY, -INFINITY, INFINITY },
-                 { -1, 1, -1, 1 },
-                 { 2, 2, 2, 2 },
-                 { -2, -2, -2, -2 },
-                 { -1, -0.0, -1, -0.0 } };
-    for (size_t i = 0; i < sizeof pair / sizeof pair[0]; i++) {
-        check_value(OP_minimum, pair[i].x, pair[i].y, pair[i].least);
-        check_value(OP_maximum, pair[i].x, pair[i].y, pair[i].most);
+    for (size_t i = 0; i < sizeof special_pairs / sizeof special_pairs[0]; i++) {
+        check_value(OP_minimum, special_pairs[i].x, special_pairs[i].y, special_pairs[i].least);
+        check_value(OP_maximum, special_pairs[i].x, special_pairs[i].y, special_pairs[i].most);
     }
     tap_point("minimum and maximum of zeros and NaN");
-}
-
-/* Annex F of the C standard. */
-static void test_special_powers(void)
-{
-    const double inf = INFINITY, big = 0x1p60;
-    const struct {
-        double x, y, want;
-    } power[] = {
-        { 0, -1, inf },
-        { -0.0, -1, -inf },
-        { 0, -3, inf },
-        { -0.0, -3, -inf },
-        { 0, -2, inf },
-        { -0.0, -2, inf },
-        { 0, -0.5, inf },
-        { -0.0, -0.5, inf },
-        { 0, -inf, inf },
-        { -0.0, -inf, inf },
-        { 0, 1, 0 },
-        { -0.0, 1, -0.0 },
-        { -0.0, 3, -0.0 },
-        { 0, 2, 0 },
-        { -0.0, 2, 0 },
-        { -0.0, 0.5, 0 },
-        { 0, inf, 0 },
-        { -0.0, inf, 0 },
-        { -0.0, big, 0 },
-        { -0.0, -big, inf },
-        { -1, inf, 1 },
-        { -1, -inf, 1 },
-        { 1, inf, 1 },
-        { 1, -inf, 1 },
-        { 1, NAN, 1 },
-        { 1, 7.3, 1 },
-        { 1, 0, 1 },
-        { NAN, 0, 1 },
-        { NAN, -0.0, 1 },
-        { inf, 0, 1 },
-        { -inf, -0.0, 1 },
-        { 0, 0, 1 },
-        { -0.0, -0.0, 1 },
-        { -3, 0, 1 },
-        { -2, 0.5, NAN },
-        { -2, -1.5, NAN },
-        { -0x1p-140, 0.5, NAN },
-        { -1, 0.5, NAN },
-        { 0.5, -inf, inf },
-        { -0.5, -inf, inf },
-        { 2, -inf, 0 },
-        { -2, -inf, 0 },
-        { 0.5, inf, 0 },
-        { -0.5, inf, 0 },
-        { 2, inf, inf },
-        { -2, inf, inf },
-        { -inf, -3, -0.0 },
-        { -inf, -2, 0 },
-        { -inf, -0.5, 0 },
-        { -inf, 3, -inf },
-        { -inf, 2, inf },
-        { -inf, 0.5, inf },
-        { -inf, inf, inf },
-        { -inf, -inf, 0 },
-        { inf, -1, 0 },
-        { inf, 0.5, inf },
-        { inf, inf, inf },
-        { inf, -inf, 0 },
-        { NAN, 1, NAN },
-        { 2, NAN, NAN },
-        { -1, NAN, NAN },
-        { NAN, NAN, NAN },
-        { NAN, inf, NAN },
-        { inf, NAN, NAN },
-        { 0, NAN, NAN },
-        { NAN, -2, NAN },
-        { -2, 3, -8 },
-        { -2, 2, 4 },
-        { -2, -1, -0.5 },
-        { 2, 10, 1024 },
-        { 10, 2, 100 },
-        { 4, 0.5, 2 },
-        { 2, -149, 0x1p-149 },
-        { -2, -149, -0x1p-149 },
-        { -1, 0x1.fffffep23, -1 },
-        { -1, 0x1p24, 1 },
-        { -1, 0x1.000002p24, 1 },
-        { -1, 8388607, -1 },
-        { -1, 8388608, 1 },
-        { -1, 8388609, -1 },
-        { -1, 4194304.5, NAN },
-        { -3, big, inf },
-        { -3, -big, 0 },
-        { -0.3, big, 0 },
-        { 2, 5000, inf },
-        { -2, 5001, -inf },
-        { 2, -5000, 0 },
-        { -2, -5001, -0.0 },
-        { 1.5, 3e38f, inf },
-        { 1.5, -3e38f, 0 },
-        { 0x1p-140, 1, 0x1p-140 },
-        { 0x1p-140, -0.5, 0x1p70 },
-        { 7, 1, 7 },
-        { -7, 1, -7 },
-    };
-    for (size_t i = 0; i < sizeof power / sizeof power[0]; i++) check_value(OP_pow, power[i].x, power[i].y, power[i].want);
+    for (size_t i = 0; i < sizeof special_powers / sizeof special_powers[0]; i++)
+        check_value(OP_pow, special_powers[i].x, special_powers[i].y, special_powers[i].want);
     tap_point("special cases of pow");
 }
 
@@ -497,9 +372,9 @@ static int print_table(void)
     for (size_t i = 0; i < FUNCTIONS; i++)
         for (int type = 0; type < DUET_DTYPE_COUNT; type++) {
             const bool all = type == DUET_F32 && functions[i].op != OP_pow;
-            const worst w = all ? sweep(&functions[i]) : sample(&functions[i], type, 1 << 26);
+            const worst w = all ? sweep(&functions[i]) : sample(&functions[i], type, 1 << 25);
             printf("| %s | %s | %.3f | %s |\n", rows[functions[i].op].name, elements[type].name, w.ulp,
-                   all ? "all" : "2^26, random");
+                   all ? "all" : "2^25, random");
             fflush(stdout);
         }
     return 0;
@@ -509,11 +384,10 @@ int main(int argc, char **argv)
 {
     const int types = LDBL_MANT_DIG > DBL_MANT_DIG ? DUET_DTYPE_COUNT : 1; /* f64 needs an oracle with more digits */
     if (argc > 1 && !strcmp(argv[1], "--table")) return print_table();
+    const bool quick = getenv("DUET_TEST_QUICK") || (argc > 1 && !strcmp(argv[argc - 1], "--quick"));
     for (size_t i = 0; i < FUNCTIONS; i++)
-        for (int type = 0; type < types; type++) test_accuracy(&functions[i], type);
+        for (int type = 0; type < types; type++) test_accuracy(&functions[i], type, quick ? 1 << 16 : 1 << 22);
     for (int type = 0; type < DUET_DTYPE_COUNT; type++) test_builds(&elements[type]);
     test_special_values();
-    test_special_pairs();
-    test_special_powers();
     return tap_end();
 }

@@ -26,9 +26,11 @@
 #define duet_wrap(host, type, ...) duet_wrap_shape(host, type, DUET_SIZES(__VA_ARGS__))
 #define duet_reshaped(m, ...)      duet_reshaped_shape(m, DUET_SIZES(__VA_ARGS__))
 
-#define DUET_ON(place)                                                                                           \
-    for (__attribute__((cleanup(duet_scope_close))) duet_scope duet_here = duet_scope_open(place); duet_here.on; \
-         duet_here.on = 0)
+#define DUET_ON(place)      DUET_ON_1(place, __COUNTER__)
+#define DUET_ON_1(place, n) DUET_ON_2(place, n)
+#define DUET_ON_2(place, n)                                                                                                        \
+    for (__attribute__((cleanup(duet_scope_close))) duet_scope duet_scope_##n = duet_scope_open(place); duet_scope_##n.on;        \
+         duet_scope_##n.on = 0)
 
 #define duet_set(m, e)           duet_set_at(m, DUET(e), DUET_HERE)
 #define duet_set_on(place, m, e) duet_set_on_at(place, m, DUET(e), DUET_HERE)

@@ -4,22 +4,22 @@
  * STORE makes the loop before it write the output. */
 #include "pass.h"
 
-#define DUET_MAP1(name, formula, ...) LOOP_OF(name, formula)
-#define DUET_MAP2                     DUET_MAP1
-#define DUET_MAP3                     DUET_MAP1
+#define DUET_MAP1(name, formula, ...) LOOPS1(name, formula)
+#define DUET_MAP2(name, formula, ...) LOOPS2(name, formula)
+#define DUET_MAP3(name, formula, ...) LOOPS3(name, formula)
 #include <duet/ops.def>
-LOOP_OF(copy, x)
+LOOPS1(copy, x)
 
 static const struct {
-    loop_function *run;
+    loop_choice choice;
     double seconds;
 } rows[OPS_ALL] = {
-#define DUET_MAP1(name, formula, oracle, domain, ulp, ...)                                                                       \
-    [OP_##name] = { loop_##name, (ulp) > 0.5 ? SECONDS_PER_FUNCTION : SECONDS_PER_ROUNDED },
-#define DUET_MAP2 DUET_MAP1
-#define DUET_MAP3 DUET_MAP1
+#define SECONDS(ulp)                                       ((ulp) > 0.5 ? SECONDS_PER_FUNCTION : SECONDS_PER_ROUNDED)
+#define DUET_MAP1(name, formula, oracle, domain, ulp, ...) [OP_##name] = { PICK1(name), SECONDS(ulp) },
+#define DUET_MAP2(name, formula, oracle, domain, ulp, ...) [OP_##name] = { PICK2(name), SECONDS(ulp) },
+#define DUET_MAP3(name, formula, oracle, domain, ulp, ...) [OP_##name] = { PICK3(name), SECONDS(ulp) },
 #include <duet/ops.def>
-    [OP_LOAD] = { loop_copy, SECONDS_PER_ROUNDED },
+    [OP_LOAD] = { PICK1(copy), SECONDS_PER_ROUNDED },
 };
 
 /* Who holds what, at an instruction. */
@@ -58,9 +58,7 @@ static uint8_t value_of(names *n, source from)
 {
     switch (from.kind) {
     case FROM_INPUT: return (uint8_t)(INPUTS + from.index);
-    case FROM_NUMBER:
-        if (n->p->numbers <= from.index) n->p->numbers = (uint8_t)(from.index + 1);
-        return (uint8_t)(NUMBERS + from.index);
+    case FROM_NUMBER: return (uint8_t)(NUMBERS + from.index);
     case FROM_SLOT: return n->slot[from.index];
     default: return n->acc;
     }
@@ -71,7 +69,7 @@ static void add_loop(names *n, int op, const uint8_t from[3], int to)
     pass *p = n->p;
     for (int k = 0; k < 3; k++)
         if (from[k] < NUMBERS) note_reading(n, from[k]);
-    p->loop[p->loops++] = (loop){ rows[op].run, (uint8_t)to, { from[0], from[1], from[2] } };
+    p->loop[p->loops++] = (loop){ rows[op].choice, NULL, (uint8_t)to, { from[0], from[1], from[2] } };
     p->seconds += rows[op].seconds;
 }
 

@@ -16,15 +16,19 @@
  * lacks is another one. */
 typedef void loop_function(T *d, const T *xs, const T *ys, const T *zs, const T *num, int64_t n);
 
+/* A loop eight times: bit k of the index says that operand k is one element for all. Those that a formula lacks change nothing. */
+typedef loop_function *const loop_choice[8];
+
 enum {
     INPUTS,
-    NUMBERS = INPUTS + PROGRAM_INPUTS, /* a block of each */
+    NUMBERS = INPUTS + PROGRAM_INPUTS,
     BUFFERS = NUMBERS + PROGRAM_NUMBERS,
     OUTPUTS = BUFFERS + PROGRAM_SLOTS + 1,
     VALUES = OUTPUTS + PROGRAM_OUTPUTS
 };
 
 typedef struct loop {
+    loop_function *const *choice;
     loop_function *run;
     uint8_t to, from[3]; /* values */
 } loop;
@@ -32,9 +36,9 @@ typedef struct loop {
 typedef struct pass {
     const step *s;
     const frame *f;
-    uint8_t loops, numbers, buffers; /* numbers: how many stand as values, NUMBERS and following */
-    uint32_t early;                  /* bit k: input k is read after its memory was written: copy it first */
-    double seconds;                  /* of arithmetic, for one element */
+    uint8_t loops, buffers;
+    uint32_t early; /* bit k: input k is read after its memory was written: copy it first */
+    double seconds; /* of arithmetic, for one element */
     T num[PROGRAM_NUMBERS];
     loop loop[PROGRAM_LENGTH];
 } pass;
@@ -45,17 +49,32 @@ void NAME(pass_open)(pass *p, const step *s, const frame *f);
 #define pass_run  NAME(pass_run)
 #define pass_open NAME(pass_open)
 
-#define LOOP_OF(name, formula)                                                                                                   \
-    static void loop_##name(T *d, const T *xs, const T *ys, const T *zs, const T *num, int64_t n)                                \
+#define LOOP_OF(name, singles, formula)                                                                                          \
+    static void loop_##name##singles(T *d, const T *xs, const T *ys, const T *zs, const T *num, int64_t n)                       \
     {                                                                                                                            \
-        const T s = num[0], r = num[1];                                                                                          \
+        const T s = num[0], r = num[1], x0 = *xs, y0 = *ys, z0 = *zs;                                                            \
         (void)s, (void)r;                                                                                                        \
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                                                      \
         {                                                                                                                        \
-            const T x = xs[i], y = ys[i], z = zs[i];                                                                             \
+            const T x = singles & 1 ? x0 : xs[i], y = singles & 2 ? y0 : ys[i], z = singles & 4 ? z0 : zs[i];                    \
             (void)x, (void)y, (void)z;                                                                                           \
             d[i] = formula;                                                                                                      \
         }                                                                                                                        \
     }
+
+/* The loops of a formula in x, in x and y, and in x, y and z; then the eight of them. */
+#define LOOPS1(name, formula) LOOP_OF(name, 0, formula) LOOP_OF(name, 1, formula)
+#define LOOPS2(name, formula) LOOPS1(name, formula) LOOP_OF(name, 2, formula) LOOP_OF(name, 3, formula)
+#define LOOPS3(name, formula)                                                                                                    \
+    LOOPS2(name, formula)                                                                                                        \
+    LOOP_OF(name, 4, formula) LOOP_OF(name, 5, formula) LOOP_OF(name, 6, formula) LOOP_OF(name, 7, formula)
+#define PICK_(name, a, b, c, d, e, f, g, h)                                                                                      \
+    {                                                                                                                            \
+        loop_##name##a, loop_##name##b, loop_##name##c, loop_##name##d, loop_##name##e, loop_##name##f, loop_##name##g,          \
+            loop_##name##h                                                                                                       \
+    }
+#define PICK1(name) PICK_(name, 0, 1, 0, 1, 0, 1, 0, 1)
+#define PICK2(name) PICK_(name, 0, 1, 2, 3, 0, 1, 2, 3)
+#define PICK3(name) PICK_(name, 0, 1, 2, 3, 4, 5, 6, 7)
 
 #endif

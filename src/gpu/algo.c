@@ -52,7 +52,7 @@ static duet_status take_workspace(const vendor *v, const conv_descriptors *d, qu
     duet_status s = DUET_OK;
     *p = NULL;
     *bytes = largest_workspace(v, d, q->dnn, WORKSPACE_MOST);
-    while (*bytes && (s = take_quietly(*bytes, q, p)) == DUET_NO_MEMORY) *bytes = largest_workspace(v, d, q->dnn, *bytes - 1);
+    while (*bytes && (s = gpu_take_quietly(*bytes, q, p)) == DUET_NO_MEMORY) *bytes = largest_workspace(v, d, q->dnn, *bytes - 1);
     return *bytes ? s : DUET_OK;
 }
 
@@ -117,7 +117,7 @@ static duet_status find_or_choose(const conv_shape *key, const conv_descriptors 
     return DUET_OK;
 }
 
-duet_status algos_find(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q, const algos **found)
+duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q, const algos **found)
 {
     pthread_mutex_lock(&lock);
     duet_status s = find_or_choose(key, d, at, q, found);

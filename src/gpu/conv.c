@@ -12,7 +12,7 @@ typedef struct kept {
     const algos *algos;
 } kept;
 
-const char *conv_refuses(const step *s)
+const char *gpu_conv_refuses(const step *s)
 {
     const layout *all[] = { &s->in[0].at, &s->in[1].at, &s->out[0].at };
     for (int i = 0; i < 3; i++) {
@@ -65,7 +65,7 @@ static void discard(kept *k)
     free(k);
 }
 
-void conv_forget(step *s)
+void gpu_conv_forget(step *s)
 {
     discard(s->kept);
     s->kept = NULL;
@@ -102,7 +102,7 @@ static duet_status take_room(const algos *a, const queue *q, int *chosen, void *
     for (int i = 0; i < a->count && s == DUET_NO_MEMORY; i++) {
         if (i && a->of[i].workspace >= a->of[*chosen].workspace) continue;
         *chosen = i;
-        s = a->of[i].workspace ? take_quietly(a->of[i].workspace, q, p) : DUET_OK;
+        s = a->of[i].workspace ? gpu_take_quietly(a->of[i].workspace, q, p) : DUET_OK;
     }
     return s == DUET_NO_MEMORY ? pool_take(DEVICE, a->of[*chosen].workspace, q->index, p) : s;
 }
@@ -118,7 +118,7 @@ static duet_status convolve(const kept *k, const algos *a, const conv_data *at, 
     TRY(take_room(a, q, &i, &p));
     duet_status s = DNN(v, cudnnConvolutionForward, q->dnn, f64 ? (const void *)&one_f64 : &one, k->d.x, at->x, k->d.w, at->w,
                         k->d.conv, a->of[i].algo, p, a->of[i].workspace, f64 ? (const void *)&zero_f64 : &zero, k->d.y, at->y);
-    give_block(p, q);
+    gpu_give(p, q);
     if (s == DUET_OK) COUNT(launches);
     return s;
 }
@@ -128,27 +128,27 @@ static duet_status on_dense(const step *s, const conv_data *at, queue *q)
     const vendor *v;
     kept *k;
     const algos *a;
-    TRY(queue_dnn(q, &v));
+    TRY(gpu_queue_dnn(q, &v));
     TRY(kept_of(s, &k));
     if (!(a = __atomic_load_n(&k->algos, __ATOMIC_ACQUIRE))) {
-        TRY(algos_find(&k->key, &k->d, at, q, &a));
+        TRY(gpu_algos(&k->key, &k->d, at, q, &a));
         __atomic_store_n(&k->algos, a, __ATOMIC_RELEASE);
     }
     return convolve(k, a, at, q);
 }
 
-duet_status conv_run(const step *s, const frame *f, queue *q)
+duet_status gpu_conv(const step *s, const frame *f, queue *q)
 {
     const operand *x = &s->in[0], *w = &s->in[1];
     conv_data at = { .y = f->data[s->out[0].slot] };
     void *x_block, *w_block = NULL;
     if (!layout_count(&x->at) || !layout_count(&w->at)) /* sums of nothing, or of padding alone */
         return CUDA(cudaMemsetAsync, at.y, 0, (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes, q->stream);
-    TRY(densely(x, f, q, &at.x, &x_block));
-    duet_status r = densely(w, f, q, &at.w, &w_block);
+    TRY(gpu_densely(x, f, q, &at.x, &x_block));
+    duet_status r = gpu_densely(w, f, q, &at.w, &w_block);
     pthread_mutex_lock(&q->lock);
     if (r == DUET_OK) r = on_dense(s, &at, q);
     pthread_mutex_unlock(&q->lock);
-    give_block(x_block, q), give_block(w_block, q);
+    gpu_give(x_block, q), gpu_give(w_block, q);
     return r;
 }

@@ -44,7 +44,7 @@ static void find(void)
     else absent("cudaGetDeviceCount: %s", cudaGetErrorString(e));
 }
 
-const char *device_absent(void)
+const char *gpu_device_absent(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find);
@@ -91,9 +91,9 @@ duet_status cuda_failed(const char *call, cudaError_t e)
     return fail(s, "%s: %s (%s)", call, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-duet_status device_enter(int *before)
+duet_status gpu_device_enter(int *before)
 {
-    const char *why = device_absent();
+    const char *why = gpu_device_absent();
     if (why) return fail(DUET_NO_DEVICE, "there is no usable GPU: %s", why);
     int current;
     TRY(CUDA(cudaGetDevice, &current));
@@ -103,12 +103,12 @@ duet_status device_enter(int *before)
     return DUET_OK;
 }
 
-void device_leave(const int *before)
+void gpu_device_leave(const int *before)
 {
     if (*before >= 0 && cudaSetDevice(*before) != cudaSuccess) (void)cudaGetLastError();
 }
 
-duet_status device_alloc(size_t bytes, void **p)
+duet_status gpu_alloc(size_t bytes, void **p)
 {
     *p = NULL;
     ON_DEVICE();
@@ -116,15 +116,15 @@ duet_status device_alloc(size_t bytes, void **p)
 }
 
 /* A block of a lost card went with it. cudaFree fails only then, or for the error of earlier work, which others report. */
-void device_free(void *p)
+void gpu_free(void *p)
 {
     int before = -1;
-    if (!p || device_absent() || device_enter(&before) != DUET_OK) return;
+    if (!p || gpu_device_absent() || gpu_device_enter(&before) != DUET_OK) return;
     if (cudaFree(p) != cudaSuccess) (void)cudaGetLastError();
-    device_leave(&before);
+    gpu_device_leave(&before);
 }
 
-int device_major(void)
+int gpu_device_major(void)
 {
     static int major;
     int value = __atomic_load_n(&major, __ATOMIC_RELAXED);
@@ -134,7 +134,7 @@ int device_major(void)
     return value;
 }
 
-void device_info(FILE *out)
+void gpu_device_info(FILE *out)
 {
     int driver = 0, runtime = 0;
     struct cudaDeviceProp p;

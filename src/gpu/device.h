@@ -7,9 +7,9 @@
 #include <stdio.h>
 
 /* NULL, or why there is no card, or no longer one; a text that stays. */
-const char *device_absent(void);
-int device_major(void); /* of its compute capability; the card must be there */
-void device_info(FILE *out);
+const char *gpu_device_absent(void);
+int gpu_device_major(void); /* of its compute capability; the card must be there */
+void gpu_device_info(FILE *out);
 
 /* CUDA(cudaMalloc, &p, bytes): the call, its error turned into a status with a text. */
 #define CUDA(f, ...) cuda_status(#f, f(__VA_ARGS__))
@@ -21,12 +21,12 @@ static inline duet_status cuda_status(const char *call, cudaError_t e)
 
 /* ON_DEVICE(); makes the card current until the end of the block, where the caller's own is again. It returns when there is none. */
 #define ON_DEVICE()                                                                                                              \
-    __attribute__((cleanup(device_leave))) int device_before = -1;                                                               \
-    TRY(device_enter(&device_before))
-duet_status device_enter(int *before);
-void device_leave(const int *before);
+    __attribute__((cleanup(gpu_device_leave))) int device_before = -1;                                                           \
+    TRY(gpu_device_enter(&device_before))
+duet_status gpu_device_enter(int *before);
+void gpu_device_leave(const int *before);
 
-duet_status device_alloc(size_t bytes, void **p);
-void device_free(void *p);
+duet_status gpu_alloc(size_t bytes, void **p);
+void gpu_free(void *p);
 
 #endif

@@ -6,12 +6,12 @@
 
 static const char *gpu_refuses(const step *s)
 {
-    const char *why = device_absent();
+    const char *why = gpu_device_absent();
     if (why) return why;
     switch (s->kernel) {
-    case OP_matmul: return matmul_refuses(s);
+    case OP_matmul: return gpu_matmul_refuses(s);
     case OP_conv2d:
-    case OP_convolve2d: return conv_refuses(s);
+    case OP_convolve2d: return gpu_conv_refuses(s);
     default: return kernels_refuse(s);
     }
 }
@@ -27,45 +27,53 @@ static double gpu_cost(const step *s)
     return LAUNCH_SECONDS + (memory > arithmetic ? memory : arithmetic);
 }
 
-duet_status launch(const step *s, const frame *f, queue *q)
+duet_status gpu_launch(const step *s, const frame *f, queue *q)
 {
     size_t bytes = kernels_scratch(s);
     void *scratch = NULL;
     if (bytes) TRY(pool_take(DEVICE, bytes, q->index, &scratch));
     duet_status r = CUDA(launch_step, s, f, scratch, q->stream);
-    give_block(scratch, q);
+    gpu_give(scratch, q);
     if (r == DUET_OK) COUNT(launches);
     return r;
 }
 
-void give_block(void *block, const queue *q)
+void gpu_give(void *block, const queue *q)
 {
     if (block) pool_give(DEVICE, block, (uint64_t)1 << q->index);
 }
 
-duet_status copy(void *out, const layout *out_at, const void *in, const layout *in_at, queue *q)
+/* The program is [operator, STORE]; the operands follow the output in `data`. */
+duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, int n, queue *q)
 {
     uint8_t type = (uint8_t)out_at->type;
-    const program p = { .length = 2,
-                        .inputs = 1,
-                        .outputs = 1,
-                        .code = { { .op = OP_LOAD, .type = type, .arg = { { FROM_INPUT, 0 } } },
-                                  { .op = OP_STORE, .type = type, .arg = { { FROM_ACC, 0 } } } } };
-    step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .out = { { 0, *out_at } }, .in = { { 1, *in_at } }, .program = &p };
-    layout_collapse((layout *const[]){ &s.out[0].at, &s.in[0].at }, 2);
-    return launch(&s, &(frame){ .data = (void *const[]){ out, (void *)in }, .queue = q->index }, q);
+    program p = { .length = 2, .outputs = 1, .code = { { .op = (uint8_t)op, .type = type }, { .op = OP_STORE, .type = type } } };
+    step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .out = { { 0, *out_at } }, .program = &p };
+    void *data[4] = { out };
+    double number[3];
+    layout *walked[4] = { &s.out[0].at };
+    for (int k = 0; k < n; k++) {
+        p.code[0].arg[k] = x[k].p ? (source){ FROM_INPUT, s.ins } : (source){ FROM_NUMBER, s.nums };
+        if (!x[k].p) number[s.nums] = x[k].number, s.num[s.nums] = s.nums, s.nums++;
+        else
+            s.in[s.ins] = (operand){ 1 + s.ins, *x[k].at }, walked[1 + s.ins] = &s.in[s.ins].at, data[1 + s.ins] = (void *)x[k].p,
+            s.ins++;
+    }
+    p.inputs = s.ins, p.numbers = s.nums;
+    layout_collapse(walked, 1 + s.ins);
+    return gpu_launch(&s, &(frame){ data, number, q->index }, q);
 }
 
-duet_status densely(const operand *x, const frame *f, queue *q, const void **p, void **block)
+duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void **p, void **block)
 {
     *block = NULL, *p = f->data[x->slot];
     if (layout_is_dense(&x->at)) return DUET_OK;
     layout dense;
     layout_dense(&dense, x->at.type, x->at.rank, x->at.size);
     TRY(pool_take(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, block));
-    duet_status s = copy(*block, &dense, *p, &x->at, q);
+    duet_status s = gpu_apply(OP_LOAD, *block, &dense, &(part){ .p = *p, .at = &x->at }, 1, q);
     *p = *block;
-    if (s != DUET_OK) give_block(*block, q), *block = NULL;
+    if (s != DUET_OK) gpu_give(*block, q), *block = NULL;
     return s;
 }
 
@@ -74,18 +82,18 @@ static duet_status gpu_run(const step *s, const frame *f)
     queue *q;
     if (!layout_count(&s->out[0].at)) return DUET_OK;
     ON_DEVICE();
-    TRY(queue_open(f->queue, &q));
+    TRY(gpu_queue_open(f->queue, &q));
     switch (s->kernel) {
-    case OP_matmul: return matmul_run(s, f, q);
+    case OP_matmul: return gpu_matmul(s, f, q);
     case OP_conv2d:
-    case OP_convolve2d: return conv_run(s, f, q);
-    default: return launch(s, f, q);
+    case OP_convolve2d: return gpu_conv(s, f, q);
+    default: return gpu_launch(s, f, q);
     }
 }
 
 static void gpu_forget(step *s)
 {
-    if (s->kept) conv_forget(s);
+    if (s->kept) gpu_conv_forget(s);
 }
 
 static void library_info(FILE *out, const char *name, enum library l, int major, int minor, int patch)
@@ -97,10 +105,10 @@ static void library_info(FILE *out, const char *name, enum library l, int major,
 
 static void gpu_info(FILE *out)
 {
-    const char *why = device_absent();
+    const char *why = gpu_device_absent();
     int version[3] = { 0 };
     if (why) fprintf(out, "gpu      none: %s\n", why);
-    else device_info(out);
+    else gpu_device_info(out);
     const vendor *v = vendor_open(LIBRARY_cublas);
     for (int i = 0; !v->missing[LIBRARY_cublas] && i < 3; i++) v->cublasGetProperty((libraryPropertyType)i, &version[i]);
     library_info(out, "cuBLAS", LIBRARY_cublas, version[0], version[1], version[2]);
@@ -112,18 +120,18 @@ const machine gpu_machine = {
     .name = "gpu",
     .place = DUET_GPU,
     .side = DEVICE,
-    .absent = device_absent,
+    .absent = gpu_device_absent,
     .info = gpu_info,
-    .alloc = device_alloc,
-    .free = device_free,
-    .clear = queue_clear,
-    .upload = queue_upload,
-    .download = queue_download,
+    .alloc = gpu_alloc,
+    .free = gpu_free,
+    .clear = gpu_queue_clear,
+    .upload = gpu_queue_upload,
+    .download = gpu_queue_download,
     .refuses = gpu_refuses,
     .cost = gpu_cost,
     .run = gpu_run,
     .forget = gpu_forget,
-    .sync = queue_sync,
-    .wait = queue_wait,
-    .stream = queue_stream,
+    .sync = gpu_queue_sync,
+    .wait = gpu_queue_wait,
+    .stream = gpu_queue_stream,
 };

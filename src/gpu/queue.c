@@ -19,7 +19,7 @@ static duet_status make_stream(int index)
 
 static bool is_open(int index) { return __atomic_load_n(&queues[index].stream, __ATOMIC_ACQUIRE) != NULL; }
 
-duet_status queue_open(int index, queue **q)
+duet_status gpu_queue_open(int index, queue **q)
 {
     *q = &queues[index];
     if (is_open(index)) return DUET_OK;
@@ -29,7 +29,7 @@ duet_status queue_open(int index, queue **q)
     return s;
 }
 
-duet_status take_quietly(size_t bytes, const queue *q, void **p)
+duet_status gpu_take_quietly(size_t bytes, const queue *q, void **p)
 {
     char *text = thread_get()->text, before[sizeof thread_get()->text];
     memcpy(before, text, sizeof before);
@@ -42,11 +42,11 @@ duet_status take_quietly(size_t bytes, const queue *q, void **p)
  * is room for it; 64 KiB is enough for every routine. */
 static duet_status lend_workspace(const vendor *v, const queue *q, cublasHandle_t blas)
 {
-    size_t bytes = device_major() >= 9 ? 32 << 20 : 4 << 20, least = 64 << 10, limit = duet_memory_of(DUET_GPU).limit;
+    size_t bytes = gpu_device_major() >= 9 ? 32 << 20 : 4 << 20, least = 64 << 10, limit = duet_memory_of(DUET_GPU).limit;
     void *p;
     duet_status s;
     while (limit && bytes > least && bytes > limit / 16) bytes /= 2;
-    while ((s = take_quietly(bytes, q, &p)) == DUET_NO_MEMORY && bytes > least) bytes /= 8;
+    while ((s = gpu_take_quietly(bytes, q, &p)) == DUET_NO_MEMORY && bytes > least) bytes = bytes / 8 > least ? bytes / 8 : least;
     if (s == DUET_NO_MEMORY) s = pool_take(DEVICE, bytes, q->index, &p);
     TRY(s);
     s = BLAS(v, cublasSetWorkspace, blas, p, bytes);
@@ -55,7 +55,7 @@ static duet_status lend_workspace(const vendor *v, const queue *q, cublasHandle_
 }
 
 /* Default math: for cublasSgemm and cublasDgemm it computes and keeps at full precision; TF32 has to be asked for. */
-duet_status queue_blas(queue *q, const vendor **v)
+duet_status gpu_queue_blas(queue *q, const vendor **v)
 {
     *v = vendor_open(LIBRARY_cublas);
     if (q->blas) return DUET_OK;
@@ -68,7 +68,7 @@ duet_status queue_blas(queue *q, const vendor **v)
     return s;
 }
 
-duet_status queue_dnn(queue *q, const vendor **v)
+duet_status gpu_queue_dnn(queue *q, const vendor **v)
 {
     *v = vendor_open(LIBRARY_cudnn);
     if (q->dnn) return DUET_OK;
@@ -80,47 +80,47 @@ duet_status queue_dnn(queue *q, const vendor **v)
     return s;
 }
 
-duet_status queue_clear(void *p, size_t bytes, int index)
+duet_status gpu_queue_clear(void *p, size_t bytes, int index)
 {
     queue *q;
     if (!bytes) return DUET_OK;
     ON_DEVICE();
-    TRY(queue_open(index, &q));
+    TRY(gpu_queue_open(index, &q));
     return CUDA(cudaMemsetAsync, p, 0, bytes, q->stream);
 }
 
-duet_status queue_upload(void *own, const void *host, size_t bytes, int index)
+duet_status gpu_queue_upload(void *own, const void *host, size_t bytes, int index)
 {
     queue *q;
     if (!bytes) return DUET_OK;
     ON_DEVICE();
-    TRY(queue_open(index, &q));
+    TRY(gpu_queue_open(index, &q));
     return CUDA(cudaMemcpyAsync, own, host, bytes, cudaMemcpyHostToDevice, q->stream);
 }
 
-duet_status queue_download(void *host, const void *own, size_t bytes, int index)
+duet_status gpu_queue_download(void *host, const void *own, size_t bytes, int index)
 {
     queue *q;
     if (!bytes) return DUET_OK;
     ON_DEVICE();
-    TRY(queue_open(index, &q));
+    TRY(gpu_queue_open(index, &q));
     TRY(CUDA(cudaMemcpyAsync, host, own, bytes, cudaMemcpyDeviceToHost, q->stream));
     return CUDA(cudaStreamSynchronize, q->stream);
 }
 
-duet_status queue_sync(int index)
+duet_status gpu_queue_sync(int index)
 {
     ON_DEVICE();
     return is_open(index) ? CUDA(cudaStreamSynchronize, queues[index].stream) : DUET_OK;
 }
 
 /* One event a queue is enough: a wait takes the event as it was last recorded, and recorded again it can only stand for more. */
-duet_status queue_wait(int index, int other)
+duet_status gpu_queue_wait(int index, int other)
 {
     queue *q;
     if (index == other || !is_open(other)) return DUET_OK;
     ON_DEVICE();
-    TRY(queue_open(index, &q));
+    TRY(gpu_queue_open(index, &q));
     TRY(CUDA(cudaEventRecord, queues[other].event, queues[other].stream));
     return CUDA(cudaStreamWaitEvent, q->stream, queues[other].event, 0);
 }
@@ -128,10 +128,10 @@ duet_status queue_wait(int index, int other)
 static duet_status open_on_device(int index, queue **q)
 {
     ON_DEVICE();
-    return queue_open(index, q);
+    return gpu_queue_open(index, q);
 }
 
-void *queue_stream(int index)
+void *gpu_queue_stream(int index)
 {
     queue *q;
     return open_on_device(index, &q) == DUET_OK ? q->stream : NULL;

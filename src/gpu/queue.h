@@ -18,20 +18,20 @@ typedef struct queue {
     cudnnHandle_t dnn;
 } queue;
 
-duet_status queue_open(int index, queue **q);
+duet_status gpu_queue_open(int index, queue **q);
 
 /* The handles; the caller holds q->lock. */
-duet_status queue_blas(queue *q, const vendor **v);
-duet_status queue_dnn(queue *q, const vendor **v);
+duet_status gpu_queue_blas(queue *q, const vendor **v);
+duet_status gpu_queue_dnn(queue *q, const vendor **v);
 
 /* pool_take of the card's memory that leaves the thread's error text alone when there is no room: the caller has another way. */
-duet_status take_quietly(size_t bytes, const queue *q, void **p);
+duet_status gpu_take_quietly(size_t bytes, const queue *q, void **p);
 
-duet_status queue_clear(void *p, size_t bytes, int index);
-duet_status queue_upload(void *own, const void *host, size_t bytes, int index);
-duet_status queue_download(void *host, const void *own, size_t bytes, int index);
-duet_status queue_sync(int index);
-duet_status queue_wait(int index, int other);
-void *queue_stream(int index);
+duet_status gpu_queue_clear(void *p, size_t bytes, int index);
+duet_status gpu_queue_upload(void *own, const void *host, size_t bytes, int index);
+duet_status gpu_queue_download(void *host, const void *own, size_t bytes, int index);
+duet_status gpu_queue_sync(int index);
+duet_status gpu_queue_wait(int index, int other);
+void *gpu_queue_stream(int index);
 
 #endif

@@ -5,20 +5,26 @@
 #include "queue.h"
 
 /* By one of our own kernels. */
-duet_status launch(const step *s, const frame *f, queue *q);
+duet_status gpu_launch(const step *s, const frame *f, queue *q);
 
-/* out = in, by a kernel: the same sizes, any strides. */
-duet_status copy(void *out, const layout *out_at, const void *in, const layout *in_at, queue *q);
+/* out = op(x[0], x[1], ...) by a kernel: of a row of kind map, or OP_LOAD. An operand has the sizes of out, any strides, and may be out
+ * itself; or it is a number, where p is NULL. */
+typedef struct part {
+    const void *p;
+    const layout *at;
+    double number;
+} part;
+duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, int n, queue *q);
 
 /* Operand x without gaps: where it is, or a copy in *block, which the caller gives back. */
-duet_status densely(const operand *x, const frame *f, queue *q, const void **p, void **block);
-void give_block(void *block, const queue *q); /* NULL is accepted */
+duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void **p, void **block);
+void gpu_give(void *block, const queue *q); /* NULL is accepted */
 
-const char *matmul_refuses(const step *s);
-duet_status matmul_run(const step *s, const frame *f, queue *q);
+const char *gpu_matmul_refuses(const step *s);
+duet_status gpu_matmul(const step *s, const frame *f, queue *q);
 
-const char *conv_refuses(const step *s);
-duet_status conv_run(const step *s, const frame *f, queue *q);
-void conv_forget(step *s);
+const char *gpu_conv_refuses(const step *s);
+duet_status gpu_conv(const step *s, const frame *f, queue *q);
+void gpu_conv_forget(step *s);
 
 #endif

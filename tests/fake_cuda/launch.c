@@ -4,17 +4,35 @@
 #include "fold.h"
 #include "kernels.h"
 
+/* One operator at most, and nothing set aside: [LOAD] [operator] STORE. */
 static const char *refuse_program(const program *p)
 {
-    int operators = 0;
-    for (int i = 0; i < p->length; i++) operators += p->code[i].op < OPS;
-    return operators > 1 ? "a program of more than one operator" : NULL;
+    int operators = 0, loads = 0, stores = 0;
+    for (int i = 0; i < p->length; i++) {
+        const instruction *c = &p->code[i];
+        operators += c->op < OPS, loads += c->op == OP_LOAD, stores += c->op == OP_STORE;
+        for (int k = 0; c->op < OPS && k < op_infos[c->op].arity; k++)
+            if (c->arg[k].kind == FROM_SLOT || (c->arg[k].kind == FROM_ACC && !loads)) return "an operand that was not loaded";
+    }
+    if (operators > 1) return "a program of more than one operator";
+    bool fits = loads <= 1 && operators + loads > 0 && stores == 1 && p->length == loads + operators + stores;
+    return fits && p->code[p->length - 1].op == OP_STORE && (!loads || p->code[0].op == OP_LOAD) ? NULL
+                                                                                                 : "not LOAD, operator, STORE";
+}
+
+static const char *refuse_types(const step *s)
+{
+    if (s->outs != 1) return "more than one output";
+    for (int i = 0; i < s->ins; i++)
+        if (s->in[i].at.type != s->out[0].at.type) return "operands of different element types";
+    return NULL;
 }
 
 const char *kernels_refuse(const step *s)
 {
-    if (s->kernel == KERNEL_PROGRAM) return refuse_program(s->program);
-    if (s->kernel > KERNEL_PROGRAM && s->kernel < KERNELS) return NULL;
+    const char *why = refuse_types(s);
+    if (why || s->kernel == KERNEL_PROGRAM) return why ? why : refuse_program(s->program);
+    if (s->kernel > KERNEL_PROGRAM && s->kernel < KERNELS) return s->ins > 3 || s->nums > 2 ? "too many operands" : NULL;
     if (s->kernel < OPS && op_infos[s->kernel].kind == KIND_FOLD) return NULL;
     switch (s->kernel) {
     case OP_softmax:

@@ -18,7 +18,7 @@ typedef struct tensor {
     void *device;        /* the memory */
 } tensor;
 
-static uint64_t tensor_seed = 1;
+static _Thread_local uint64_t tensor_seed = 1;
 
 /* Of few digits, so that products of few terms are exact. */
 static double tensor_random(void)
@@ -70,10 +70,11 @@ static duet_status tensor_new(tensor *t, duet_dtype type, int rank, const int64_
 static duet_status tensor_fetch(tensor *t, int queue)
 {
     void *host = tensor_pack(t);
-    TRY(gpu_machine.download(host, t->device, (size_t)t->room * dtypes[t->at.type].bytes, queue));
-    for (int64_t i = 0; i < t->room; i++) t->value[i] = t->at.type == DUET_F32 ? (double)((float *)host)[i] : ((double *)host)[i];
+    duet_status s = gpu_machine.download(host, t->device, (size_t)t->room * dtypes[t->at.type].bytes, queue);
+    for (int64_t i = 0; s == DUET_OK && i < t->room; i++)
+        t->value[i] = t->at.type == DUET_F32 ? (double)((float *)host)[i] : ((double *)host)[i];
     free(host);
-    return DUET_OK;
+    return s;
 }
 
 static void tensor_free(tensor *t)

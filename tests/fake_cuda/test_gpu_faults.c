@@ -123,22 +123,37 @@ static double seen_at(const scene *w, int64_t m, int64_t i, int64_t j)
 
 static bool near(double got, double want) { return fabs(got - want) <= 1e-3 + 1e-5 * fabs(want); }
 
-/* Plays the scene and, when it went well, compares all results. */
-static duet_status play_and_compare(scene *w, int queue, const char *name)
+/* What the scene was made of and will no longer have. */
+typedef struct before {
+    double addend[SIDE * SIDE], total;
+} before;
+
+static before look_before(const scene *w)
 {
-    double addend[SIDE * SIDE], total = 0;
-    memcpy(addend, w->sum.value, sizeof addend);
-    for (int64_t i = 0; i < LONG; i++) total += *tensor_at(&w->line, i, 0, 0, 0);
-    TRY(play(w, queue));
+    before b = { .total = 0 };
+    memcpy(b.addend, w->sum.value, sizeof b.addend);
+    for (int64_t i = 0; i < LONG; i++) b.total += *tensor_at(&w->line, i, 0, 0, 0);
+    return b;
+}
+
+static void compare(const scene *w, const before *b, const char *name)
+{
     for (int64_t i = 0; i < SIDE; i++)
         for (int64_t j = 0; j < SIDE; j++) {
-            CHECK(near(*tensor_at(&w->out, i, j, 0, 0), product_at(w, addend, i, j)), "%s: product [%d,%d]", name, (int)i,
+            CHECK(near(*tensor_at(&w->out, i, j, 0, 0), product_at(w, b->addend, i, j)), "%s: product [%d,%d]", name, (int)i,
                   (int)j);
             for (int64_t m = 0; m < 3; m++)
                 CHECK(near(*tensor_at(&w->seen, 0, m, i, j), seen_at(w, m, i, j)), "%s: image [%d,%d,%d]", name, (int)m, (int)i,
                       (int)j);
         }
-    CHECK(near(w->sum.value[0], total), "%s: sum %g, want %g", name, w->sum.value[0], total);
+    CHECK(near(w->sum.value[0], b->total), "%s: sum %g, want %g", name, w->sum.value[0], b->total);
+}
+
+static duet_status play_and_compare(scene *w, int queue, const char *name)
+{
+    const before b = look_before(w);
+    TRY(play(w, queue));
+    compare(w, &b, name);
     return DUET_OK;
 }
 
@@ -150,6 +165,7 @@ static uint64_t failing; /* which call */
 static void fail_cold(void)
 {
     scene w = { 0 };
+    ran(duet_memory_limit(DUET_GPU, 16 << 20), "limit"); /* a small workspace: there are many children */
     fake_fail(failing);
     if (gpu_machine.absent()) { /* looked for once a process: this failure lasts */
         CHECK(fake_failed() && gpu_machine.run(&w.conv, &(frame){ 0 }) != DUET_OK, "an absent machine runs nothing");
@@ -175,7 +191,7 @@ static void test_cold_failures(void)
         fflush(stdout);
         pid_t child = fork();
         if (child == 0) {
-        tap_failures = 0;
+            tap_failures = 0;
             fail_cold();
             fflush(stdout);
             _exit(tap_failures > 0);
@@ -353,25 +369,33 @@ static void without_vendors(void)
 
 /* ---- threads, and the pretence ---- */
 
+static pthread_mutex_t comparing = PTHREAD_MUTEX_INITIALIZER; /* checks are counted without a lock */
+
 static void *thread_play(void *arg)
 {
     int queue = (int)(intptr_t)arg;
-    scene w;
-    for (int i = 0; i < 5; i++) {
-        duet_status s = set_scene(&w, queue);
-        if (s == DUET_OK) s = play_and_compare(&w, queue, "threads");
-        if (s != DUET_OK) return clear_scene(&w), "failed";
+    duet_status s = DUET_OK;
+    for (int i = 0; i < 5 && s == DUET_OK; i++) {
+        scene w;
+        if ((s = set_scene(&w, queue)) == DUET_OK) {
+            const before b = look_before(&w);
+            s = play(&w, queue);
+            pthread_mutex_lock(&comparing);
+            if (ran(s, "threads")) compare(&w, &b, "threads");
+            pthread_mutex_unlock(&comparing);
+        }
         clear_scene(&w);
     }
-    return NULL;
+    return s == DUET_OK ? NULL : "failed";
 }
 
 static void test_threads(void)
 {
     pthread_t t[8];
-    void *why;
+    void *why[8];
     for (int i = 0; i < 8; i++) pthread_create(&t[i], NULL, thread_play, (void *)(intptr_t)(i % 4 * 2));
-    for (int i = 0; i < 8; i++) pthread_join(t[i], &why), CHECK(!why, "thread %d %s", i, (const char *)why);
+    for (int i = 0; i < 8; i++) pthread_join(t[i], &why[i]);
+    for (int i = 0; i < 8; i++) CHECK(!why[i], "thread %d %s", i, (const char *)why[i]);
     tap_point("eight threads on four queues");
 }
 

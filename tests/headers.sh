@@ -1,0 +1,37 @@
+#!/bin/sh
+# headers.sh TOP - every public header alone, as C11 and as C++17, by gcc and clang, without a warning; and a formula sixteen macros
+# deep stays small. Reports in TAP; a compiler that is not there is skipped.
+top=$1 points=0
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
+
+point() { # status name
+    points=$((points + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $points - $2"; else echo "not ok $points - $2" && sed 's/^/# /' "$work/log" | head -20; fi
+}
+skip() { points=$((points + 1)) && echo "ok $points - $1 # SKIP not installed"; }
+
+for header in "$top"/include/duet/*.h; do
+    name=duet/$(basename "$header")
+    case $name in duet/lift.h) continue ;; esac # part of duet.h, in C
+    for run in 'gcc c11 c' 'clang c11 c' 'g++ c++17 cpp' 'clang++ c++17 cpp'; do
+        # shellcheck disable=SC2086 # three words
+        set -- $run
+        if ! command -v "$1" >/dev/null; then skip "$name as $2 by $1" && continue; fi
+        printf '#include <%s>\n#include <%s>\nint main(void) { return 0; }\n' "$name" "$name" >"$work/alone.$3"
+        "$1" "-std=$2" -Wall -Wextra -Wpedantic -Werror -I"$top/include" -c "$work/alone.$3" -o "$work/alone.o" >"$work/log" 2>&1
+        point $? "$name as $2 by $1"
+    done
+done
+
+# A macro that wrote its operand twice would double at each level: 2^16 times. Linear is some 400 bytes a level.
+formula=x depth=0
+while [ $depth -lt 16 ]; do formula="duet_add($formula, 1)" depth=$((depth + 1)); done
+printf '#include <duet/duet.h>\nduet_expr f(duet_matrix *x);\nduet_expr f(duet_matrix *x) { return %s; }\n' "$formula" >"$work/nest.c"
+for cc in gcc clang; do
+    if ! command -v $cc >/dev/null; then skip "sixteen levels by $cc" && continue; fi
+    bytes=$($cc -std=gnu11 -P -E -I"$top/include" "$work/nest.c" | sed -n '/return/,$p' | wc -c)
+    echo "$bytes bytes at sixteen levels" >"$work/log"
+    [ "$bytes" -gt 500 ] && [ "$bytes" -lt 16000 ] && $cc -std=gnu11 -Wall -Werror -I"$top/include" -c "$work/nest.c" -o "$work/nest.o" >>"$work/log" 2>&1
+    point $? "sixteen levels of macros by $cc: $bytes bytes"
+done
+echo "1..$points"

@@ -1,0 +1,32 @@
+#!/bin/sh
+# readme.sh TOP LIBRARY-FOLDER CC - the README's first C program and the one at the head of duet.h compile, link and run. TAP.
+top=$1 lib=$2 cc=${3:-cc} points=0
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
+
+point() { # status name
+    points=$((points + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $points - $2"; else echo "not ok $points - $2" && sed 's/^/# /' "$work/log" | head -20; fi
+}
+run() { # source
+    "$cc" -std=gnu11 -Wall -Wextra -Werror -I"$top/include" "$1" -o "$work/program" -L"$lib" -lduet -Wl,-rpath,"$lib" >"$work/log" 2>&1 &&
+        "$work/program" >>"$work/log" 2>&1
+}
+
+awk '/^```c$/ && !seen { on = 1; seen = 1; next } /^```/ { on = 0 } on' "$top/README.md" >"$work/readme.c" 2>/dev/null
+[ -s "$work/readme.c" ] && grep -q main "$work/readme.c" || { echo "no C program in README.md" >"$work/log" && false; }
+point $? 'the README has a program'
+run "$work/readme.c"
+point $? 'the program of the README'
+lines=$(wc -l <"$work/readme.c")
+[ "$lines" -le 22 ] || { echo "$lines lines" >"$work/log" && false; }
+point $? "it is short: $lines lines"
+
+{
+    printf '#include <duet/duet.h>\n#include <stdlib.h>\nstatic void fail(const char *why) { puts(why), exit(1); }\nint main(void)\n{\n'
+    sed -n '3,/^ \*$/p' "$top/include/duet/duet.h" | sed -n 's/^ \*     //p'
+    printf '}\n'
+} >"$work/header.c"
+sed -i 's/duet_free(&x), /if (!r || r[10] != 33) return 1;\n    duet_free(\&x), /' "$work/header.c"
+run "$work/header.c"
+point $? 'the program at the head of duet.h'
+echo "1..$points"

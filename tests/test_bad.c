@@ -1,0 +1,288 @@
+/* test_bad.c - bad input of every kind: the promised status, a text with the operator, the shapes and the broken condition, and a
+ * destination whose bits are as they were. Which shapes are bad follows from the rows. */
+#include "common.h"
+#include "ops.h"
+#include <sys/wait.h>
+#include <unistd.h>
+
+static duet_matrix *out; /* the destination of all that fails */
+static float before[12];
+
+static void reset(void)
+{
+    float *p = duet_overwrite(out);
+    for (int i = 0; i < 12; i++) p[i] = before[i] = 100.0f + (float)i;
+}
+
+static bool untouched(void)
+{
+    const float *p = duet_read(out);
+    return p && !memcmp(p, before, sizeof before);
+}
+
+/* The statement fails so, says so, and changes nothing. words: up to three, NULL for none. */
+static void fails(duet_expr e, duet_status want, const char *name, const char *const words[3])
+{
+    reset();
+    const duet_status got = duet_set(out, e);
+    CHECK(got == want, "%s: %s, not %s (%s)", name, duet_status_text(got), duet_status_text(want), duet_error());
+    for (int i = 0; i < 3 && words[i]; i++)
+        CHECK(strstr(duet_error(), words[i]) != NULL, "%s: '%s' is not in '%s'", name, words[i], duet_error());
+    const bool placed = strstr(duet_error(), "test_bad.c:") || strstr(duet_error(), "ops.def:"); /* a row's macro stands there */
+    CHECK(placed || got == DUET_OK, "%s: no place in '%s'", name, duet_error());
+    CHECK(untouched(), "%s changed the destination", name);
+}
+#define FAILS(e, status, ...) fails(e, status, #e, (const char *const[3]){ __VA_ARGS__ })
+
+static duet_matrix *f32(int rank, const int64_t *size) { return duet_new_shape(DUET_F32, rank, size); }
+#define NEW(...) f32(RANK_OF(__VA_ARGS__), (const int64_t[]){ 0, ##__VA_ARGS__ } + 1)
+
+/* ---- shapes and types, for every row ------------------------------------------------------------------------- */
+
+typedef struct pair {
+    duet_matrix *x, *y, *z;
+} pair;
+
+static const duet_conv conv_good = { { 1, 1 }, { 0, 0 } };
+static const duet_pool pool_good = { { 2, 2 }, { 1, 1 }, { 0, 0 } };
+
+/* What each kind of row is given: shapes that do not broadcast; of folds an axis too many; of others what no row accepts. */
+static void shapes(void)
+{
+    pair p = { NEW(2, 3), NEW(4), NEW(5) };
+    char name[50];
+#define NAMED(row) (snprintf(name, sizeof name, "duet_%s", #row), name)
+#define DUET_MAP1(row, ...)
+#define DUET_MAP2(row, ...) FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4]", "broadcast");
+#define DUET_MAP3(row, ...)                                                                                                      \
+    FAILS(duet_##row(p.x, p.y, p.z), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4], f32[5]", "broadcast");                       \
+    FAILS(duet_##row(p.x, 1, p.z), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "broadcast");
+#define DUET_FOLD1(row, ...)                                                                                                     \
+    FAILS(duet_##row##_axis(p.x, 2), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis 2");                                          \
+    FAILS(duet_##row##_keep(p.x, -3), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis -3");
+#define DUET_FOLD2(row, ...)                                                                                                     \
+    FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4]", "one shape");                                    \
+    FAILS(duet_##row##_axis(p.x, p.x, 2), DUET_BAD_SHAPE, NAMED(row), "axis 2");
+#include <duet/ops.def>
+    duet_free(&p.x), duet_free(&p.y), duet_free(&p.z);
+    tap_point("operands that do not broadcast, axes that are not there");
+}
+
+/* The conditions of each row with a definition, as their text stands in the error. */
+static void definitions(void)
+{
+    duet_matrix *scalar = NEW(), *v = NEW(3), *m = NEW(2, 3), *w = NEW(4, 5), *im = NEW(1, 2, 4, 4), *few = NEW(3, 1, 2, 2),
+                *large = NEW(3, 2, 9, 2), *none = NEW(3, 2, 0, 2), *nothing = NEW(0, 3);
+    FAILS(duet_softmax(scalar), DUET_BAD_SHAPE, "duet_softmax(f32[])", "A.rank >= 1");
+    FAILS(duet_log_softmax(scalar), DUET_BAD_SHAPE, "duet_log_softmax(f32[])", "A.rank >= 1");
+    FAILS(duet_max_pool2d(m, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d(f32[2,3])", "A.rank == 4");
+    FAILS(duet_max_pool2d(im, .window = { 5, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d(f32[1,2,4,4])", "o.window[0]");
+    FAILS(duet_avg_pool2d(im, .window = { 2, 5 }), DUET_BAD_SHAPE, "duet_avg_pool2d(f32[1,2,4,4])", "o.window[1]");
+    FAILS(duet_max_pool2d(im), DUET_BAD_ARGUMENT, "duet_max_pool2d", "window");
+    FAILS(duet_max_pool2d(im, .window = { 2, 2 }, .stride = { -1, 1 }), DUET_BAD_ARGUMENT, "duet_max_pool2d", "stride");
+    FAILS(duet_avg_pool2d(im, .window = { 2, 2 }, .pad = { -1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool2d", "pad");
+    FAILS(duet_matmul(m, w), DUET_BAD_SHAPE, "duet_matmul(f32[2,3], f32[4,5])", "A.cols == B.rows");
+    FAILS(duet_matmul(v, w), DUET_BAD_SHAPE, "duet_matmul(f32[3], f32[4,5])", "A.cols == B.rows");
+    FAILS(duet_matmul(im, w), DUET_BAD_SHAPE, "duet_matmul(f32[1,2,4,4], f32[4,5])", "A.rank");
+    FAILS(duet_matmul(m, scalar), DUET_BAD_SHAPE, "duet_matmul(f32[2,3], f32[])", "B.rank");
+    FAILS(duet_matmul(m, 2), DUET_BAD_SHAPE, "duet_matmul(f32[2,3]", "B.rank");
+    FAILS(duet_bias_add(w, v), DUET_BAD_SHAPE, "duet_bias_add(f32[4,5], f32[3])", "B.count == A.channels");
+    FAILS(duet_bias_add(im, v), DUET_BAD_SHAPE, "duet_bias_add(f32[1,2,4,4], f32[3])", "B.count == A.channels");
+    FAILS(duet_bias_add(v, v), DUET_BAD_SHAPE, "duet_bias_add(f32[3], f32[3])", "A.rank");
+    FAILS(duet_conv2d(im, few), DUET_BAD_SHAPE, "duet_conv2d(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.c");
+    FAILS(duet_conv2d(im, large), DUET_BAD_SHAPE, "duet_conv2d", "A.h + 2 * o.pad[0] >= B.h");
+    FAILS(duet_convolve2d(im, none), DUET_BAD_SHAPE, "duet_convolve2d", "B.h > 0");
+    FAILS(duet_convolve2d(im, w), DUET_BAD_SHAPE, "duet_convolve2d(f32[1,2,4,4], f32[4,5])", "B.rank == 4");
+    FAILS(duet_conv2d(im, few, .stride = { -2, 1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "stride");
+    FAILS(duet_min(nothing), DUET_BAD_SHAPE, "duet_min(f32[0,3])", "n > 0");
+    FAILS(duet_max_axis(nothing, 0), DUET_BAD_SHAPE, "duet_max(f32[0,3])", "n > 0");
+    duet_free(&scalar), duet_free(&v), duet_free(&m), duet_free(&w), duet_free(&im), duet_free(&few), duet_free(&large),
+        duet_free(&none), duet_free(&nothing);
+    tap_point("broken conditions of the rows");
+}
+
+/* Every row of more operands than one refuses f32 with f64, and a null matrix, and a failed operand. */
+static void types_and_nulls(void)
+{
+    duet_matrix *a = NEW(3, 4), *b = duet_new(DUET_F64, 3, 4), *null = NULL;
+    char name[50];
+#define TYPES(row, f, ...)                                                                                                       \
+    FAILS(f(a, b __VA_ARGS__), DUET_BAD_TYPE, NAMED(row), "f32[3,4], f64[3,4]", "one type");                                     \
+    FAILS(f(b, a __VA_ARGS__), DUET_BAD_TYPE, NAMED(row), "f64[3,4], f32[3,4]", "one type");
+#define DUET_MAP1(row, ...) FAILS((duet_##row)(duet_of_matrix(null)), DUET_BAD_ARGUMENT, "null matrix");
+#define DUET_MAP2(row, ...)                                                                                                      \
+    TYPES(row, duet_##row)                                                                                                       \
+    FAILS(duet_##row(null, a), DUET_BAD_ARGUMENT, "null matrix");                                                                \
+    FAILS(duet_##row(duet_add(a, null), 3), DUET_BAD_ARGUMENT, "null matrix");
+#define DUET_MAP3(row, ...)       TYPES(row, duet_##row, , 1) FAILS(duet_##row(1, a, b), DUET_BAD_TYPE, NAMED(row));
+#define DUET_FOLD1(row, ...)      FAILS(duet_##row(null), DUET_BAD_ARGUMENT, "null matrix");
+#define DUET_FOLD2(row, ...)      TYPES(row, duet_##row) FAILS(duet_##row##_axis(a, b, 0), DUET_BAD_TYPE, NAMED(row));
+#define DUET_DEF1(row, kind, ...) FAILS((duet_##row)(duet_of_matrix(null) GOOD_##kind), DUET_BAD_ARGUMENT, "null matrix");
+#define DUET_DEF2(row, kind, ...)                                                                                                \
+    FAILS((duet_##row)(duet_of_matrix(a), duet_of_matrix(b) GOOD_##kind), DUET_BAD_TYPE, NAMED(row), "f32[3,4], f64[3,4]");
+#define GOOD_plain
+#define GOOD_conv , &conv_good
+#define GOOD_pool , &pool_good
+#include <duet/ops.def>
+    FAILS(duet_add(b, 1), DUET_BAD_TYPE, "duet_set(f32[3,4], f64[3,4])", "one element type");
+    duet_free(&a), duet_free(&b);
+    tap_point("types that differ, and null matrices");
+}
+
+/* ---- statements ---------------------------------------------------------------------------------------------- */
+
+static void statements(void)
+{
+    duet_matrix *a = NEW(3, 4), *b = NEW(4, 3), *d = duet_new(DUET_F64, 3, 4), *gone = NEW(3, 4), *deep = NEW(2, 3, 4),
+                *null = NULL;
+    FAILS(duet_add(b, 1), DUET_BAD_SHAPE, "duet_set(f32[3,4], f32[4,3])", "broadcast");
+    FAILS(duet_add(deep, 1), DUET_BAD_SHAPE, "duet_set(f32[3,4], f32[2,3,4])");
+    FAILS(duet_of_matrix(d), DUET_BAD_TYPE, "f64[3,4]");
+
+    duet_expr e = duet_add(a, gone);
+    duet_free(&gone);
+    FAILS(e, DUET_FREED, "duet_set", "f32[3,4]", "freed");
+    FAILS(e, DUET_SPENT, "already", "test_bad.c");
+    e = duet_add(a, a);
+    forget(e);
+    FAILS(e, DUET_SPENT, "dropped");
+
+    CHECK(duet_set(null, duet_add(a, 1)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "null"), "%s", duet_error());
+    CHECK(duet_set_on((duet_place)9, out, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
+    CHECK((duet_explain)(NULL, out, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
+    CHECK((duet_print_expr)(NULL, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
+    CHECK(duet_iadd(out, b) == DUET_BAD_SHAPE && strstr(duet_error(), "duet_add"), "%s", duet_error());
+    duet_free(&a), duet_free(&b), duet_free(&d), duet_free(&deep);
+    tap_point("statements: destination, freed, spent, dropped");
+}
+
+static void refused_matrix(duet_matrix *m, const char *what, const char *words)
+{
+    CHECK(!m, "%s was made", what);
+    CHECK(strstr(duet_error(), words) != NULL, "%s: '%s' is not in '%s'", what, words, duet_error());
+    duet_free(&m);
+}
+#define NO_MATRIX(m, words) refused_matrix(m, #m, words)
+
+static void matrices(void)
+{
+    const int64_t ones[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 }, huge = (int64_t)1 << 62;
+    duet_matrix *m = NEW(3, 4), *null = NULL;
+    char bytes[64] __attribute__((aligned(16)));
+    NO_MATRIX(duet_new_shape(DUET_F32, 9, ones), "rank");
+    NO_MATRIX(duet_new_shape(DUET_F32, -1, ones), "rank");
+    NO_MATRIX(duet_new(DUET_F32, 3, -1), "-1");
+    NO_MATRIX(duet_new(DUET_F32, huge), "overflow");
+    NO_MATRIX(duet_new(DUET_F64, huge / 4, 2), "overflow");
+    NO_MATRIX(duet_new(DUET_F32, 1 << 30, 1 << 30, 1 << 30), "overflow");
+    NO_MATRIX(duet_new((duet_dtype)DUET_DTYPE_COUNT, 3), "type");
+    NO_MATRIX(duet_wrap(NULL, DUET_F32, 3), "null");
+    NO_MATRIX(duet_wrap(bytes + 1, DUET_F32, 3), "align");
+    NO_MATRIX(duet_slice(m, 2, 2), "duet_slice");
+    NO_MATRIX(duet_slice(null, 0, 1), "null");
+    NO_MATRIX(duet_row(m, 3), "duet_row");
+    NO_MATRIX(duet_row(m, -1), "duet_row");
+    NO_MATRIX(duet_column(m, 4), "duet_column");
+    NO_MATRIX(duet_submatrix(m, 1, 1, 3, 3), "duet_submatrix");
+    NO_MATRIX(duet_reshaped(m, 5, 2), "duet_reshaped");
+    NO_MATRIX(duet_transposed(null), "null");
+    CHECK(!duet_read(NULL) && *duet_error(), "%s", duet_error());
+    CHECK(duet_rank(NULL) == 0 && duet_count(NULL) == 0 && duet_size(m, 7) == 0, "what no matrix is");
+    duet_free(&m), duet_free(&null), duet_free(NULL);
+
+    /* a broadcast whose result overflows, though each operand is small */
+    duet_matrix *v[8];
+    duet_expr e = duet_of_number(1);
+    for (int d = 0; d < 8; d++) {
+        int64_t size[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+        size[d] = 1000;
+        v[d] = duet_new_shape(DUET_F32, 8, size);
+        e = duet_add(e, v[d]);
+    }
+    FAILS(e, DUET_BAD_SHAPE, "overflow");
+    for (int d = 0; d < 8; d++) duet_free(&v[d]);
+    tap_point("matrices that cannot be");
+}
+
+/* ---- machines ------------------------------------------------------------------------------------------------ */
+
+static void memory(void)
+{
+    duet_matrix *a = duet_new(DUET_F32, 1000, 1000), *small = NEW(3, 4);
+    CHECK(duet_overwrite(a) != NULL, "%s", duet_error());
+    CHECK(duet_memory_limit(DUET_CPU, duet_memory_of(DUET_CPU).used + (1 << 20)) == DUET_OK, "%s", duet_error());
+    reset();
+    duet_status s = duet_set(out, duet_sum(duet_matmul(a, duet_transpose(duet_matmul(a, a)))));
+    if (duet_memory_of(DUET_GPU).used)
+        s = duet_set_on(DUET_CPU, out, duet_sum(duet_matmul(a, duet_transpose(duet_matmul(a, a)))));
+    CHECK(s == DUET_NO_MEMORY, "under the cap: %s (%s)", duet_status_text(s), duet_error());
+    CHECK(strstr(duet_error(), "limit") && strstr(duet_error(), "bytes"), "the text is not itemised: %s", duet_error());
+    CHECK(untouched(), "the destination changed");
+
+    duet_matrix *b = duet_new(DUET_F32, 1000, 1000);
+    CHECK(!duet_overwrite(b) && strstr(duet_error(), "limit"), "a host home over the cap: %s", duet_error());
+    CHECK(duet_set_on(DUET_CPU, small, 2) == DUET_OK, "the next small one: %s", duet_error());
+    CHECK(duet_memory_limit(DUET_CPU, 0) == DUET_OK, "%s", duet_error());
+    CHECK(duet_overwrite(b) != NULL, "without the cap: %s", duet_error());
+    CHECK(duet_set_on(DUET_CPU, b, duet_matmul(a, a)) == DUET_OK, "%s", duet_error());
+    duet_free(&a), duet_free(&b), duet_free(&small);
+    tap_point("a memory cap that is too small");
+}
+
+static void no_gpu(void)
+{
+    duet_matrix *a = NEW(3, 4);
+    reset();
+    CHECK(duet_set_on(DUET_GPU, out, duet_add(a, 1)) == DUET_NO_DEVICE, "%s", duet_error());
+    CHECK(strstr(duet_error(), "gpu") && strstr(duet_error(), "test_bad.c:"), "%s", duet_error());
+    CHECK(untouched(), "the destination changed");
+    DUET_ON(DUET_GPU) FAILS(duet_add(a, 1), DUET_NO_DEVICE, "gpu");
+    CHECK(!duet_device_read(a) && !duet_device_update(a) && !duet_device_overwrite(a) && !duet_stream(), "a pointer to no GPU");
+    CHECK(duet_memory_limit(DUET_GPU, 1 << 20) == DUET_OK || *duet_error(), "a limit");
+    duet_free(&a);
+    tap_point("a forced GPU that is not there");
+}
+
+/* The environment speaks once, at the start: a new process for each. */
+static void environment(const char *name, const char *value, const char *self, duet_status want)
+{
+    const pid_t child = fork();
+    if (!child) {
+        setenv(name, value, 1);
+        execl(self, self, "child", (char *)NULL);
+        _exit(99);
+    }
+    int code = 0;
+    waitpid(child, &code, 0);
+    CHECK(WIFEXITED(code) && WEXITSTATUS(code) == (int)want, "%s=%s: status %d, not %d", name, value, WEXITSTATUS(code),
+          (int)want);
+}
+
+static int child(void)
+{
+    reset();
+    const duet_status s = duet_set(out, duet_add(out, 1));
+    return s != DUET_OK && !untouched() ? 98 : (int)s;
+}
+
+int main(int argc, char **argv)
+{
+    out = NEW(3, 4);
+    if (argc > 1 && !strcmp(argv[1], "child")) return child();
+    duet_place place[2];
+    const bool gpu = list_places(place) == 2;
+    shapes();
+    definitions();
+    types_and_nulls();
+    statements();
+    matrices();
+    memory();
+    if (!gpu) no_gpu();
+    environment("DUET_BACKEND", "gpu", argv[0], gpu ? DUET_OK : DUET_NO_DEVICE);
+    environment("DUET_REQUIRE_GPU", "1", argv[0], gpu ? DUET_OK : DUET_NO_DEVICE);
+    environment("DUET_BACKEND", "cpu", argv[0], DUET_OK);
+    environment("DUET_FUSION", "none", argv[0], DUET_OK);
+    tap_point("the environment");
+    duet_free(&out);
+    return tap_end();
+}

@@ -1,0 +1,335 @@
+/* test_machine.c - conformance of machines: every kind of step, on sizes, strides and values that are hard. */
+#include "machine_trial.h"
+
+/* ---- element by element ---- */
+
+static const struct {
+    int rank;
+    int64_t size[4];
+} map_sizes[] = { { 1, { 0 } },       { 1, { 1 } },      { 1, { 7 } },       { 1, { 1031 } },      { 2, { 3, 600 } },
+                  { 2, { 130, 10 } }, { 2, { 37, 41 } }, { 3, { 5, 9, 3 } }, { 3, { 3, 20, 64 } }, { 4, { 2, 3, 4, 5 } },
+                  { 2, { 700, 1 } },  { 2, { 0, 5 } },   { 1, { 9000 } },    { 2, { 40, 513 } },   { 3, { 3, 33, 17 } } };
+#define MAP_SIZES ((int)(sizeof map_sizes / sizeof *map_sizes))
+
+static void map_operands(trial *t, duet_dtype type, int size, int outs, int ins, int strange)
+{
+    for (int k = 0; k < outs; k++) add_output(t, any_layout(type, map_sizes[size].rank, map_sizes[size].size, false));
+    for (int k = 0; k < ins; k++) {
+        if (chance(25)) t->s.in[t->s.ins++] = t->s.out[draw(outs)]; /* the output itself */
+        else add_input(t, any_layout(type, map_sizes[size].rank, map_sizes[size].size, true), strange);
+    }
+    for (int k = 0; k < ins; k++) {
+        const int slot = t->s.in[k].slot;
+        for (int i = 0; i < t->buffer[slot].count && slot < outs; i++) put(&t->buffer[slot], i, number(type, strange));
+    }
+    collapse(t);
+}
+
+static source any_source(int kind, int n) { return (source){ (uint8_t)kind, (uint8_t)draw(n) }; }
+
+/* A row by itself, its operands being inputs or numbers. */
+static void test_row(int op, double lowest)
+{
+    for (int n = 0; n < 3 * MAP_SIZES; n++) {
+        const duet_dtype type = n % 2 ? DUET_F64 : DUET_F32;
+        const int arity = op_infos[op].arity;
+        trial t = { .s.kernel = KERNEL_PROGRAM };
+        map_operands(&t, type, n % MAP_SIZES, 1, arity, 10);
+        if (lowest >= 0)
+            for (int64_t i = 0; i < t.buffer[t.s.in[0].slot].count; i++)
+                put(&t.buffer[t.s.in[0].slot], i, fabs(get(&t.buffer[t.s.in[0].slot], t.buffer[t.s.in[0].slot].before, i)));
+        add_number(&t, number(type, 30));
+        t.code = (program){ .length = 2, .inputs = (uint8_t)arity, .numbers = 1, .outputs = 1 };
+        t.code.code[0] = (instruction){ .op = (uint8_t)op, .type = (uint8_t)type };
+        for (int k = 0; k < arity; k++) t.code.code[0].arg[k] = (source){ FROM_INPUT, (uint8_t)k };
+        if (arity > 1 && chance(40)) t.code.code[0].arg[1] = (source){ FROM_NUMBER, 0 };
+        t.code.code[1] = (instruction){ .op = OP_STORE, .type = (uint8_t)type };
+        run_trial(&t);
+    }
+    tap_point(op_infos[op].name);
+}
+
+static const int exact_ops[] = { OP_neg,     OP_abs,   OP_sqrt, OP_relu,          OP_add, OP_sub,   OP_mul, OP_div, OP_minimum,
+                                 OP_maximum, OP_equal, OP_less, OP_greater_equal, OP_fma, OP_where, OP_add, OP_mul, OP_sub };
+
+typedef struct writer {
+    program *p;
+    duet_dtype type;
+    bool acc;
+    uint32_t set; /* slots */
+} writer;
+
+static source any_value(const writer *w)
+{
+    for (;;) {
+        const int kind = draw(4);
+        source s = any_source(kind, kind == FROM_INPUT ? w->p->inputs : kind == FROM_NUMBER ? w->p->numbers : PROGRAM_SLOTS);
+        if (kind == FROM_ACC && w->acc) return (source){ FROM_ACC, 0 };
+        if (kind == FROM_SLOT && !(w->set >> s.index & 1)) continue;
+        if (kind != FROM_ACC) return s;
+    }
+}
+
+static void write_one(writer *w, int op, int output)
+{
+    instruction *i = &w->p->code[w->p->length++];
+    *i = (instruction){ .op = (uint8_t)op, .type = (uint8_t)w->type };
+    if (op == OP_STORE) i->arg[0].index = (uint8_t)output;
+    else if (op == OP_SAVE) i->arg[0] = any_source(FROM_SLOT, PROGRAM_SLOTS), w->set |= 1u << i->arg[0].index;
+    else
+        for (int k = 0; k < (op == OP_LOAD ? 1 : op_infos[op].arity); k++) i->arg[k] = any_value(w);
+    w->acc = true;
+}
+
+static void random_program(program *p, duet_dtype type, int inputs, int numbers, int outputs)
+{
+    writer w = { p, type, false, 0 };
+    *p = (program){ .inputs = (uint8_t)inputs, .numbers = (uint8_t)numbers, .slots = PROGRAM_SLOTS, .outputs = (uint8_t)outputs };
+    for (int o = 0; o < outputs; o++) {
+        for (int n = draw(12) + !w.acc; n-- > 0;) {
+            if (w.acc && chance(20)) write_one(&w, OP_SAVE, 0);
+            else if (chance(10)) write_one(&w, OP_LOAD, 0);
+            else write_one(&w, exact_ops[draw((int)(sizeof exact_ops / sizeof *exact_ops))], 0);
+        }
+        write_one(&w, OP_STORE, o);
+    }
+}
+
+static void test_programs(int trials)
+{
+    for (int n = 0; n < trials; n++) {
+        trial t = { .s.kernel = KERNEL_PROGRAM };
+        const duet_dtype type = n % 2 ? DUET_F64 : DUET_F32;
+        const int outs = chance(70) ? 1 : 1 + draw(PROGRAM_OUTPUTS), ins = 1 + draw(chance(90) ? 4 : PROGRAM_INPUTS);
+        map_operands(&t, type, draw(MAP_SIZES), outs, ins, draw(3) * 5);
+        for (int k = 1 + draw(4); k-- > 0;) add_number(&t, number(type, 20));
+        random_program(&t.code, type, ins, t.s.nums, outs);
+        run_trial(&t);
+    }
+    tap_point("random programs");
+}
+
+static void test_fused(void)
+{
+    for (int kernel = KERNEL_PROGRAM + 1; kernel < KERNELS; kernel++)
+        for (int n = 0; n < 3 * MAP_SIZES; n++) {
+            trial t = { .s.kernel = kernel };
+            map_operands(&t, n % 2 ? DUET_F64 : DUET_F32, n % MAP_SIZES, 1, 2, 5);
+            add_number(&t, number(DUET_F32, 10)), add_number(&t, number(DUET_F32, 10));
+            run_trial(&t);
+        }
+    tap_point("fused rows");
+}
+
+/* ---- reductions ---- */
+
+static void fill_scaled(trial *t, double by)
+{
+    for (int k = 0; k < t->s.ins; k++) {
+        buffer *b = &t->buffer[t->s.in[k].slot];
+        for (int64_t i = 0; i < b->count; i++) put(b, i, get(b, b->before, i) * by);
+    }
+}
+
+static void fold_trial(int op, duet_dtype type, int rank, const int64_t *size, int axis, double scale)
+{
+    trial t = { .s.kernel = op, .s.attr = { axis } };
+    int64_t rest[DUET_RANK_MAX];
+    int r = 0;
+    for (int a = 0; a < rank && axis >= 0; a++)
+        if (a != axis) rest[r++] = size[a];
+    add_output(&t, any_layout(type, r, rest, false));
+    for (int k = 0; k < op_infos[op].arity; k++)
+        add_input(&t, any_layout(type, rank, size, true), scale == 1 && chance(20) ? 2 : 0);
+    if (scale != 1) fill_scaled(&t, scale);
+    run_trial(&t);
+}
+
+static const int folds[] = {
+#define DUET_FOLD1(name, ...) OP_##name,
+#define DUET_FOLD2            DUET_FOLD1
+#include <duet/ops.def>
+};
+#define FOLDS ((int)(sizeof folds / sizeof *folds))
+
+static void test_folds(bool quick)
+{
+    static const int64_t lengths[] = { 0, 1, 2, 64, 127, 128, 129, 300, 4095, 4096, 4097, 8192, 3 * 4096 + 5, 9 * 4096 };
+    static const int64_t sizes[][3] = { { 5, 7, 3 }, { 4, 200, 9 },  { 130, 3, 33 }, { 1, 1, 1 },
+                                        { 3, 0, 4 }, { 2, 4100, 3 }, { 70, 33, 2 } };
+    for (int k = 0; k < FOLDS; k++) {
+        for (int n = 0; n < (quick ? 9 : 14); n++)
+            for (int type = 0; type < 2; type++) fold_trial(folds[k], type, 1, &lengths[n], n % 2 - 1, 1);
+        for (int n = 0; n < 7; n++)
+            for (int axis = -1; axis < 3; axis++)
+                if (!quick || n != 5) fold_trial(folds[k], (n + axis + 2) % 2, 3, sizes[n], axis, 1);
+        tap_point(op_infos[folds[k]].name);
+    }
+    for (int type = 0; type < 2; type++)
+        for (int n = 0; n < 14 - 5 * quick; n++) {
+            const double by = type == DUET_F32 ? 1e30 : 1e200;
+            fold_trial(OP_norm, type, 1, &lengths[n], -1, by), fold_trial(OP_norm, type, 1, &lengths[n], -1, 1 / by);
+            fold_trial(OP_norm, type, 1, &lengths[n], -1, 0);
+            fold_trial(OP_norm, type, 3, sizes[n % 7], n % 3, n % 2 ? by : 1 / by);
+        }
+    tap_point("norm, where squares over- or underflow");
+}
+
+static void test_softmax(bool quick)
+{
+    static const int64_t sizes[][3] = { { 1, 1, 1 },  { 2, 3, 10 },   { 1, 5, 700 }, { 3, 0, 4 },
+                                        { 40, 2, 7 }, { 1, 2, 4097 }, { 1, 1, 9000 } };
+    for (int op = 0; op < 2; op++)
+        for (int type = 0; type < 2; type++)
+            for (int n = 0; n < 7 - 2 * quick; n++)
+                for (int own = 0; own < 2; own++) {
+                    trial t = { .s.kernel = op ? OP_log_softmax : OP_softmax };
+                    const int skip = draw(3); /* rank 1 to 3 */
+                    add_dense(&t, true, type, 3 - skip, sizes[n] + skip);
+                    if (own) t.s.in[t.s.ins++] = t.s.out[0];
+                    else add_input(&t, any_layout(type, 3 - skip, sizes[n] + skip, true), chance(20) ? 3 : 0);
+                    run_trial(&t);
+                }
+    tap_point("softmax and log_softmax");
+}
+
+/* ---- images ---- */
+
+static int64_t out_size(int64_t in, int64_t window, int stride, int pad) { return (in + 2 * pad - window) / stride + 1; }
+
+static void test_pools(int trials)
+{
+    for (int n = 0; n < trials; n++) {
+        const int type = n % 2, window[2] = { 1 + draw(3), 1 + draw(3) }, stride[2] = { 1 + draw(3), 1 + draw(3) },
+                  pad[2] = { draw(4), draw(4) };
+        const int64_t in[4] = { draw(3), 1 + draw(3), 3 + draw(9), 3 + draw(40) };
+        const int64_t out[4] = { in[0], in[1], out_size(in[2], window[0], stride[0], pad[0]),
+                                 out_size(in[3], window[1], stride[1], pad[1]) };
+        trial t = { .s.kernel = chance(50) ? OP_max_pool2d : OP_avg_pool2d,
+                    .s.attr = { window[0], window[1], stride[0], stride[1], pad[0], pad[1] } };
+        add_dense(&t, true, type, 4, out);
+        add_input(&t, any_layout(type, 4, in, true), chance(30) ? 5 : 0);
+        run_trial(&t);
+    }
+    tap_point("pooling");
+}
+
+static void test_conv(int trials)
+{
+    for (int n = 0; n < trials; n++) {
+        const int type = n % 3 == 2, stride[2] = { 1 + draw(2), 1 + draw(2) }, pad[2] = { draw(3), draw(3) };
+        const int64_t filters[4] = { 1 + draw(chance(20) ? 40 : 5), chance(5) ? 0 : 1 + draw(chance(20) ? 20 : 4), 1 + draw(3),
+                                     1 + draw(3) };
+        const int64_t in[4] = { draw(5), filters[1], 3 + draw(9), 3 + draw(12) };
+        const int64_t out[4] = { in[0], filters[0], out_size(in[2], filters[2], stride[0], pad[0]),
+                                 out_size(in[3], filters[3], stride[1], pad[1]) };
+        trial t = { .s.kernel = OP_conv2d, .vendor = true, .s.attr = { stride[0], stride[1], pad[0], pad[1], draw(2) } };
+        add_dense(&t, true, type, 4, out);
+        add_input(&t, any_layout(type, 4, in, chance(20)), 0);
+        add_input(&t, any_layout(type, 4, filters, chance(20)), 0);
+        run_trial(&t);
+    }
+    tap_point("convolution");
+}
+
+/* ---- products ---- */
+
+static double factor(void) { return chance(60) ? (draw(2001) - 1000) * 3e-3 : draw(3) - 1; }
+
+static void matmul_trial(duet_dtype type, int64_t m, int64_t n, int64_t k, int addend)
+{
+    trial t = { .s.kernel = OP_matmul, .vendor = true };
+    add_dense(&t, true, type, 2, (int64_t[]){ m, n });
+    add_input(&t, any_layout(type, 2, (int64_t[]){ m, k }, chance(20)), 0);
+    add_input(&t, any_layout(type, 2, (int64_t[]){ k, n }, chance(20)), 0);
+    if (addend || chance(50)) add_number(&t, factor());
+    if (addend == 1) t.s.in[t.s.ins++] = t.s.out[0];
+    if (addend == 2) add_input(&t, any_layout(type, 2, (int64_t[]){ m, n }, true), 0);
+    if (addend) add_number(&t, factor());
+    run_trial(&t);
+}
+
+static void test_matmul(int trials)
+{
+    static const int64_t few[] = { 0, 1, 1, 2, 5, 17, 40 };
+    for (int n = 0; n < trials; n++) matmul_trial(n % 2, few[draw(7)], few[draw(7)], few[draw(7)], n % 3);
+    tap_point("products");
+    for (int addend = 0; addend < 3; addend++)
+        matmul_trial(addend % 2, 130, 70, 300, addend), matmul_trial(addend % 2, 300, 1, 200, addend);
+    tap_point("larger products");
+}
+
+/* 0 * NaN is NaN, in the product and in the addend. */
+static void test_zero_factors(void)
+{
+    for (int n = 0; n < 8; n++) {
+        trial t = { .s.kernel = OP_matmul, .vendor = true };
+        add_dense(&t, true, n % 2, 2, (int64_t[]){ 3, 4 });
+        for (int k = 0; k < 3; k++) add_dense(&t, false, n % 2, 2, (int64_t[]){ k == 1 ? 4 : 3, 4 });
+        add_number(&t, n & 2 ? 0 : 2), add_number(&t, n & 4 ? 0 : 2);
+        buffer *a = &t.buffer[t.s.in[0].slot], *c = &t.buffer[t.s.in[2].slot];
+        put(a, a->start + 4, NAN), put(c, c->start + 1, NAN), put(c, c->start + 11, INFINITY);
+        run_trial(&t);
+    }
+    tap_point("products by zero");
+}
+
+/* ---- the rest of a machine ---- */
+
+static void test_memory(const machine *m)
+{
+    enum { N = 5000 };
+    char from[N], to[N];
+    void *p, *large;
+    for (int i = 0; i < N; i++) from[i] = (char)draw(256);
+    if (!CHECK(m->alloc(N, &p) == DUET_OK && m->alloc((size_t)9 << 20, &large) == DUET_OK, "%s: alloc: %s", m->name,
+               duet_error()))
+        return;
+    CHECK((uintptr_t)p % 64 == 0 && (uintptr_t)large % 64 == 0, "%s: alignment", m->name);
+    CHECK(m->upload(p, from, N, 0) == DUET_OK && m->clear((char *)p + 10, 100, 0) == DUET_OK, "%s: %s", m->name, duet_error());
+    CHECK(m->wait(1, 0) == DUET_OK && m->download(to, p, N, 1) == DUET_OK, "%s: %s", m->name, duet_error());
+    memset(from + 10, 0, 100);
+    CHECK(!memcmp(from, to, N), "%s: bytes came back other than they went", m->name);
+    CHECK(m->sync(0) == DUET_OK && m->sync(1) == DUET_OK, "%s: sync", m->name);
+    m->free(p), m->free(large);
+    CHECK(m->alloc((size_t)1 << 60, &p) == DUET_NO_MEMORY && *duet_error(), "%s: an exabyte", m->name);
+    tap_point("memory");
+}
+
+static void test_refusals(const machine *m)
+{
+    trial t = { .s.kernel = OP_matmul };
+    const int64_t much = (int64_t)1 << 31;
+    layout_dense(&t.s.out[0].at, DUET_F32, 2, (int64_t[]){ much, 1 }),
+        layout_dense(&t.s.in[0].at, DUET_F32, 2, (int64_t[]){ much, 1 });
+    layout_dense(&t.s.in[1].at, DUET_F32, 2, (int64_t[]){ 1, 1 });
+    t.s.outs = 1, t.s.ins = 2;
+    CHECK(m->refuses(&t.s), "%s takes a product larger than an int counts", m->name);
+    t.s.kernel = OP_transpose;
+    CHECK(m->refuses(&t.s), "%s takes a transpose", m->name);
+    t.s.kernel = KERNEL_axpy, t.s.in[1].at.type = DUET_F64;
+    CHECK(m->refuses(&t.s), "%s takes operands of two types", m->name);
+    t.s.bytes = 1e9, t.s.flops = 1e9;
+    CHECK(m->cost(&t.s) > 1e-6 && m->cost(&t.s) < 10, "%s: a cost of %g s", m->name, m->cost(&t.s));
+    tap_point("refusals");
+}
+
+int main(int argc, char **argv)
+{
+    const bool quick = getenv("DUET_TEST_QUICK") || (argc > 1 && !strcmp(argv[argc - 1], "--quick"));
+    for (int side = 0; side < SIDES; side++)
+        if (machines[side] && !machines[side]->absent()) test_memory(machines[side]), test_refusals(machines[side]);
+#define DUET_MAP1(name, ...) test_row(OP_##name, OP_##name == OP_pow ? 0 : -1);
+#define DUET_MAP2            DUET_MAP1
+#define DUET_MAP3            DUET_MAP1
+#include <duet/ops.def>
+    test_programs(quick ? 60 : 600);
+    test_fused();
+    test_folds(quick);
+    test_softmax(quick);
+    test_pools(quick ? 40 : 200);
+    test_conv(quick ? 20 : 120);
+    test_matmul(quick ? 60 : 400);
+    test_zero_factors();
+    return tap_end();
+}

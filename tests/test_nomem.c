@@ -1,0 +1,259 @@
+/* test_nomem.c - every allocation fails once, and on the pretended CUDA every call of CUDA and of the vendors' libraries: the right
+ * status, nothing written, nothing leaked, and the next call right. Each failure in a process of its own, where all is still cold.
+ *
+ * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign,--wrap=aligned_alloc,--wrap=mmap.
+ * With -DPRETEND_CUDA: with the fake. */
+#include "modes.h"
+#include "tap.h"
+#include "thread.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef PRETEND_CUDA
+#include "fake_cuda.h"
+#else
+static void fake_fail(uint64_t n) { (void)n; }
+static bool fake_failed(void) { return false; }
+#endif
+
+/* ---- the allocator ------------------------------------------------------------------------------------------- */
+
+static int64_t fail_in = -1; /* allocations until the one that fails; below 0: none */
+static int64_t live;
+
+static bool homeless; /* what failed was a thread's own room: what it then shares with all such threads stays */
+
+static bool fails_now(void) { return __atomic_fetch_sub(&fail_in, 1, __ATOMIC_RELAXED) == 0; }
+static void *born(void *p) { return __atomic_fetch_add(&live, p != NULL, __ATOMIC_RELAXED), p; }
+
+void *__real_malloc(size_t), *__real_calloc(size_t, size_t), *__real_realloc(void *, size_t),
+    *__real_aligned_alloc(size_t, size_t), *__real_mmap(void *, size_t, int, int, int, off_t), *__wrap_malloc(size_t),
+    *__wrap_calloc(size_t, size_t), *__wrap_realloc(void *, size_t), *__wrap_aligned_alloc(size_t, size_t),
+    *__wrap_mmap(void *, size_t, int, int, int, off_t);
+int __real_posix_memalign(void **, size_t, size_t), __wrap_posix_memalign(void **, size_t, size_t);
+void __real_free(void *), __wrap_free(void *);
+
+void *__wrap_malloc(size_t n) { return fails_now() ? NULL : born(__real_malloc(n)); }
+void *__wrap_calloc(size_t n, size_t m)
+{
+    if (!fails_now()) return born(__real_calloc(n, m));
+    return homeless = n * m == sizeof(thread), NULL;
+}
+void *__wrap_aligned_alloc(size_t a, size_t n) { return fails_now() ? NULL : born(__real_aligned_alloc(a, n)); }
+void *__wrap_realloc(void *p, size_t n) { return fails_now() ? NULL : p ? __real_realloc(p, n) : born(__real_malloc(n)); }
+int __wrap_posix_memalign(void **p, size_t a, size_t n)
+{
+    const int e = fails_now() ? ENOMEM : __real_posix_memalign(p, a, n);
+    return e ? e : (born(*p), 0);
+}
+void *__wrap_mmap(void *at, size_t n, int protection, int flags, int file, off_t from)
+{
+    return fails_now() ? MAP_FAILED : __real_mmap(at, n, protection, flags, file, from);
+}
+void __wrap_free(void *p)
+{
+    __atomic_fetch_sub(&live, p != NULL, __ATOMIC_RELAXED);
+    __real_free(p);
+}
+
+/* ---- the scenario: statements of all kinds over small whole numbers, where every result is exact ------------- */
+
+enum { N = 4, MATRICES = 9 };
+typedef struct scene {
+    duet_place place;
+    duet_matrix *x, *y, *z, *b, *s, *view, *image, *filter, *seen;
+    duet_status failed; /* the first status that was not OK */
+    bool wrong;         /* a value, or a status that cannot be */
+} scene;
+
+static bool is_promised(duet_status s)
+{
+#ifdef PRETEND_CUDA
+    if (s == DUET_DEVICE_ERROR || s == DUET_NO_DEVICE || s == DUET_UNSUPPORTED || s == DUET_UNKNOWN) return true;
+#endif
+    return s == DUET_NO_MEMORY;
+}
+
+static bool failed(scene *w, duet_status s, const char *what)
+{
+    if (s == DUET_OK) return false;
+    if (!is_promised(s) || !*duet_error()) printf("# %s: status %d: %s\n", what, (int)s, duet_error()), w->wrong = true;
+    w->failed = s;
+    return true;
+}
+
+static bool fill(scene *w, duet_matrix *m, float v)
+{
+    float *p = m ? duet_overwrite(m) : NULL;
+    for (int64_t i = 0; p && i < duet_count(m); i++) p[i] = v;
+    return p ? true : (failed(w, DUET_NO_MEMORY, "fill"), false);
+}
+
+static bool holds(scene *w, const duet_matrix *m, float v, const char *what)
+{
+    const float *p = duet_read(m);
+    if (!p) return failed(w, DUET_NO_MEMORY, what), false;
+    for (int64_t i = 0; i < duet_count(m); i++)
+        if (p[i] != v) return printf("# %s [%d] is %g, not %g\n", what, (int)i, (double)p[i], (double)v), w->wrong = true, false;
+    return true;
+}
+
+/* One statement: right, or failed as promised with the destination as it was (or, after an error of the device, unknown). */
+static bool step_to(scene *w, duet_matrix *m, duet_expr e, float before, float want, const char *what)
+{
+    const duet_status s = duet_set_on(w->place, m, e);
+    if (!failed(w, s, what)) return holds(w, m, want, what);
+    scene then = *w;
+    if (duet_read(m)) holds(&then, m, before, what);
+    else if (s == DUET_NO_MEMORY) printf("# %s: unknown after NO_MEMORY: %s\n", what, duet_error()), then.wrong = true;
+    w->wrong |= then.wrong;
+    return false;
+}
+#define STEP(m, e, before, want)                                                                                                 \
+    if (!step_to(w, m, e, before, want, #e)) return
+
+static void build(scene *w)
+{
+    w->x = duet_new(DUET_F32, N, N), w->y = duet_new(DUET_F32, N, N), w->z = duet_new(DUET_F32, N, N),
+    w->b = duet_new(DUET_F32, N);
+    w->s = duet_new(DUET_F32), w->image = duet_new(DUET_F32, 1, 1, N, N), w->filter = duet_new(DUET_F32, 1, 1, 3, 3);
+    w->seen = duet_new(DUET_F32, 1, 1, N - 2, N - 2), w->view = w->z ? duet_transposed(w->z) : NULL;
+}
+
+static void statements(scene *w)
+{
+    duet_matrix *all[] = { w->x, w->y, w->z, w->b, w->s, w->image, w->filter, w->seen };
+    for (int i = 0; i < MATRICES - 1; i++)
+        if (!fill(w, all[i], i == 1 ? 2 : 1)) return;
+    if (!w->view) {
+        failed(w, DUET_NO_MEMORY, "a view");
+        return;
+    }
+    duet_matrix *x = w->x, *y = w->y, *z = w->z;
+    STEP(z, duet_add(duet_mul(3, x), y), 1, 5);
+    STEP(z, duet_add(duet_matmul(x, y), z), 5, 13);
+    STEP(z, duet_relu(duet_bias_add(duet_matmul(x, y), w->b)), 13, 9);
+    STEP(w->s, duet_norm(x), 1, 4);
+    STEP(x, duet_div(x, duet_norm(x)), 1, 0.25);
+    STEP(x, duet_mul(duet_exp(duet_sub(x, x)), duet_softmax(y)), 0.25, 0.25);
+    STEP(w->view, duet_mul(z, 2), 9, 18);
+    STEP(z, duet_matmul(z, duet_matmul(y, z)), 18, 18 * 18 * 2 * N * N);
+    STEP(w->seen, duet_conv2d(w->image, w->filter), 1, 9);
+    STEP(w->image, duet_max_pool2d(w->image, .window = { 3, 3 }, .stride = { 1, 1 }, .pad = { 1, 1 }), 1, 1);
+
+    const duet_expr shared = duet_add(y, 1), p = duet_mul(shared, 2), q = duet_sub(shared, 2); /* p is no run of its own */
+    const bool good = step_to(w, z, p, 18 * 18 * 2 * N * N, 6, "p");
+    (void)(duet_drop(p), duet_drop(q), duet_drop(shared));
+    if (!good) return;
+
+    const duet_expr held = duet_hold(duet_add(y, z));
+    for (int i = 0; i < 2; i++)
+        if (!step_to(w, z, held, i ? 8 : 6, i ? 10 : 8, "held")) break;
+    (void)duet_drop(held);
+}
+
+static void *play(void *arg)
+{
+    scene *w = arg;
+    build(w);
+    statements(w);
+    duet_matrix **all[] = { &w->x, &w->y, &w->z, &w->b, &w->s, &w->view, &w->image, &w->filter, &w->seen };
+    for (int i = 0; i < MATRICES; i++) duet_free(all[i]);
+    return NULL;
+}
+
+/* In a thread of its own, whose arena and plans end with it. */
+static scene run(duet_place place)
+{
+    scene w = { .place = place };
+    pthread_t t;
+    pthread_create(&t, NULL, play, &w);
+    pthread_join(t, NULL);
+    duet_memory_trim();
+    return w;
+}
+
+/* ---- one failure a process ----------------------------------------------------------------------------------- */
+
+typedef struct outcome {
+    bool hit, wrong, clean; /* the failure came; something was not as promised; the runs after it were right */
+    int64_t leaked;         /* what lives at the end */
+    size_t used;            /* bytes that the pools still count as used */
+} outcome;
+
+enum what { NOTHING, ALLOCATION, CUDA_CALL };
+
+static outcome fail_once(enum what what, int64_t n, duet_place place)
+{
+    outcome o = { 0 };
+    if (what == ALLOCATION) fail_in = n;
+    if (what == CUDA_CALL) fake_fail((uint64_t)n + 1);
+    const scene first = run(place);
+    o.hit = what == ALLOCATION ? fail_in < 0 : what == CUDA_CALL && fake_failed();
+    fail_in = -1, fake_fail(0);
+    o.wrong = first.wrong || (first.failed && !o.hit);
+
+    scene then = run(place);
+    if (then.failed == DUET_NO_DEVICE) then = run(DUET_CPU); /* the failure was met when the GPU was looked for: there is none */
+    o.clean = !then.failed && !then.wrong;
+    run(DUET_CPU), run(place);
+    o.leaked = homeless ? 0 : live;
+    o.used = duet_memory_of(DUET_CPU).used + duet_memory_of(DUET_GPU).used;
+    return o;
+}
+
+static outcome in_child(enum what what, int64_t n, duet_place place)
+{
+    outcome o = { .wrong = true };
+    int ends[2];
+    if (pipe(ends)) return o;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (!child) {
+        const outcome mine = fail_once(what, n, place);
+        fflush(stdout);
+        _exit(write(ends[1], &mine, sizeof mine) != sizeof mine);
+    }
+    close(ends[1]);
+    if (read(ends[0], &o, sizeof o) != sizeof o) printf("# the child of failure %lld ended\n", (long long)n);
+    close(ends[0]);
+    waitpid(child, NULL, 0);
+    return o;
+}
+
+static void each_once(enum what what, duet_place place, int mode, const char *name)
+{
+    plan_fusion(mode);
+    const outcome calm = in_child(NOTHING, 0, place);
+    CHECK(!calm.wrong && calm.clean && !calm.used, "without a failure: wrong %d, clean %d, %zu bytes in use", calm.wrong,
+          calm.clean, calm.used);
+    int64_t n = 0;
+    for (;; n++) {
+        const outcome o = in_child(what, n, place);
+        CHECK(!o.wrong, "failure %lld: not as promised", (long long)n);
+        CHECK(o.clean, "failure %lld: the next run is wrong", (long long)n);
+        CHECK(o.leaked <= calm.leaked, "failure %lld: %lld blocks leaked", (long long)n, (long long)(o.leaked - calm.leaked));
+        CHECK(o.used == 0, "failure %lld: %zu bytes stay in use", (long long)n, o.used);
+        if (!o.hit || n > 3000) break;
+    }
+    char text[100];
+    CHECK(n > 10, "only %lld could fail", (long long)n);
+    snprintf(text, sizeof text, "%s, fusion %s: %lld failed once each", name, mode_names[mode], (long long)n);
+    tap_point(text);
+}
+
+int main(void)
+{
+    for (int mode = 0; mode < MODES; mode++) {
+        each_once(ALLOCATION, DUET_CPU, mode, "allocations, on the CPU");
+#ifdef PRETEND_CUDA
+        each_once(ALLOCATION, DUET_GPU, mode, "allocations, on the GPU");
+        each_once(CUDA_CALL, DUET_GPU, mode, "CUDA calls");
+#endif
+    }
+    return tap_end();
+}
