@@ -81,9 +81,9 @@ const char *kernels_refuse(const step *s)
     if (is_fold(s->kernel)) return NULL;
     switch (s->kernel) {
     case OP_softmax:
-    case OP_log_softmax:
+    case OP_log_softmax: return NULL;
     case OP_max_pool2d:
-    case OP_avg_pool2d: return NULL;
+    case OP_avg_pool2d: return pool2d_fits(s) ? NULL : "an image of 2^31 elements or more a plane";
     default: return "there is no kernel for this operator";
     }
 }

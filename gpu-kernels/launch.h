@@ -141,13 +141,15 @@ typedef struct softmax_args {
 #define POOL_THREADS 256
 #define POOL_EACH    4
 
-/* Axes are n, c, h, w; out is dense. */
+/* Some planes of an image; axes are n, c, h, w. Out is dense; indices into it and into a plane are of 32 bits. */
 typedef struct pool2d_args {
     const void *in;
     void *out;
-    int64_t count, in_stride[4];
-    divider64 channels, height, width; /* of out */
-    int64_t in_height, in_width;
+    uint32_t count;
+    divider32 channels, height, width; /* of out */
+    int64_t image, plane;              /* strides of in */
+    int32_t row, column;
+    int32_t in_height, in_width;
     int32_t window[2], stride[2], pad[2];
 } pool2d_args;
 
@@ -162,6 +164,7 @@ void fold_rows_of(fold_args *a, const layout *in, int axis, const layout *out); 
 cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form), int row, cudaStream_t q);
 size_t softmax_scratch(const step *s);
 cudaError_t softmax_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
+bool pool2d_fits(const step *s);
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */

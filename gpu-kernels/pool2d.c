@@ -1,23 +1,57 @@
 /* pool2d.c - launches max_pool2d and avg_pool2d. */
+#include "dtype.h"
 #include "launch.h"
 
-static pool2d_args args_of(const step *s, const frame *f)
+/* May indices into a plane, and between its rows, be of 32 bits? */
+bool pool2d_fits(const step *s)
 {
     const layout *in = &s->in[0].at, *out = &s->out[0].at;
-    pool2d_args a = { .in = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .count = layout_count(out) };
-    for (int i = 0; i < 4; i++) a.in_stride[i] = in->stride[i];
-    a.channels = divide_by64(out->size[1]), a.height = divide_by64(out->size[2]), a.width = divide_by64(out->size[3]);
-    a.in_height = in->size[2], a.in_width = in->size[3];
+    layout plane = { .rank = 2 };
+    int64_t low, high;
+    for (int a = 0; a < 2; a++) plane.size[a] = in->size[2 + a], plane.stride[a] = in->stride[2 + a];
+    layout_span(&plane, &low, &high);
+    for (int a = 2; a < 4; a++)
+        if (in->size[a] > INT32_MAX / 4 || in->stride[a] > INT32_MAX || out->size[a] > INT32_MAX / 4) return false;
+    return low > -INT32_MAX && high < INT32_MAX && out->size[2] * out->size[3] <= INT32_MAX / 2;
+}
+
+static pool2d_args args_of(const step *s)
+{
+    const layout *in = &s->in[0].at, *out = &s->out[0].at;
+    pool2d_args a = {
+        .image = in->stride[0], .plane = in->stride[1], .row = (int32_t)in->stride[2], .column = (int32_t)in->stride[3]
+    };
+    a.height = divide_by32(out->size[2]), a.width = divide_by32(out->size[3]);
+    a.in_height = (int32_t)in->size[2], a.in_width = (int32_t)in->size[3];
     for (int i = 0; i < 2; i++) a.window[i] = s->attr[i], a.stride[i] = s->attr[2 + i], a.pad[i] = s->attr[4 + i];
     return a;
 }
 
-cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q)
+/* `channels` planes each of `images` images. */
+static cudaError_t run(const step *s, pool2d_args *a, int64_t images, int64_t channels, cudaStream_t q)
 {
-    pool2d_args a = args_of(s, f);
-    const enum form form = a.window[0] == 2 && a.window[1] == 2 ? FORM_WINDOW2 : FORM_WINDOW;
+    const enum form form = a->window[0] == 2 && a->window[1] == 2 ? FORM_WINDOW2 : FORM_WINDOW;
     const int64_t each = form == FORM_WINDOW2 ? POOL_THREADS * POOL_EACH : POOL_THREADS;
     const bool wide = s->out[0].at.type == DUET_F64;
     const void *kernel = (wide ? pool2d_kernel_f64 : pool2d_kernel_f32)(s->kernel, (int)form);
-    return launch(kernel, (a.count + each - 1) / each, POOL_THREADS, 0, &a, q);
+    a->count = (uint32_t)(images * channels) * a->height.by * a->width.by, a->channels = divide_by32(channels);
+    return launch(kernel, (a->count + each - 1) / each, POOL_THREADS, 0, a, q);
+}
+
+/* As many whole images at once as 32 bits can count, or as many planes of one. */
+cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q)
+{
+    const layout *in = &s->in[0].at, *out = &s->out[0].at;
+    const int64_t n = out->size[0], c = out->size[1], size = dtypes[out->type].bytes, plane = out->size[2] * out->size[3];
+    const int64_t planes = plane ? INT32_MAX / 2 / plane : 0, images = c && c <= planes ? planes / c : 1;
+    pool2d_args a = args_of(s);
+    cudaError_t e = cudaSuccess;
+    if (layout_count(out) == 0) return e;
+    for (int64_t i = 0; i < n && e == cudaSuccess; i += images)
+        for (int64_t j = 0; j < c && e == cudaSuccess; j += planes) {
+            a.in = (const char *)f->data[s->in[0].slot] + (i * in->stride[0] + j * in->stride[1]) * size;
+            a.out = (char *)f->data[s->out[0].slot] + (i * c + j) * plane * size;
+            e = run(s, &a, n - i < images ? n - i : images, c - j < planes ? c - j : planes, q);
+        }
+    return e;
 }

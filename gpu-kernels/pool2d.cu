@@ -15,54 +15,48 @@ struct row_avg_pool2d {
     static __device__ inline T finish(T a, int count) { return a / (T)count; }
 };
 
-/* A window: the image's first element, and the window's first row and column in it, which may lie outside. */
+/* A window: its plane, and its first row and column there, which may lie outside. */
 struct window {
-    const T *image;
-    int64_t i, j;
+    const T *plane;
+    int32_t i, j;
 };
 
-static __device__ inline window window_of(const pool2d_args &a, int64_t output)
+static __device__ inline window window_of(const pool2d_args &a, uint32_t output)
 {
-    const uint64_t row = quotient((uint64_t)output, a.width), plane = quotient(row, a.height), n = quotient(plane, a.channels);
-    const int64_t w = (int64_t)(output - row * a.width.by), h = (int64_t)(row - plane * a.height.by);
-    const int64_t c = (int64_t)(plane - n * a.channels.by);
-    return { (const T *)a.in + (int64_t)n * a.in_stride[0] + c * a.in_stride[1], h * a.stride[0] - a.pad[0],
-             w * a.stride[1] - a.pad[1] };
-}
-
-static __device__ inline bool inside(const pool2d_args &a, int64_t i, int64_t j)
-{
-    return i >= 0 && i < a.in_height && j >= 0 && j < a.in_width;
+    const uint32_t row = quotient(output, a.width), plane = quotient(row, a.height), image = quotient(plane, a.channels);
+    const int32_t w = (int32_t)(output - row * a.width.by), h = (int32_t)(row - plane * a.height.by);
+    const T *at = (const T *)a.in + image * a.image + (plane - image * a.channels.by) * a.plane;
+    return { at, h * a.stride[0] - a.pad[0], w * a.stride[1] - a.pad[1] };
 }
 
 template <class Row> KERNEL(POOL_THREADS) any_window(const __grid_constant__ pool2d_args a)
 {
-    const int64_t output = (int64_t)blockIdx.x * POOL_THREADS + threadIdx.x;
+    const uint32_t output = blockIdx.x * POOL_THREADS + threadIdx.x;
     if (output >= a.count) return;
     const window w = window_of(a, output);
     T s = Row::start();
-    for (int64_t i = max(w.i, (int64_t)0); i < min(w.i + a.window[0], a.in_height); i++)
+    for (int i = max(w.i, 0); i < min(w.i + a.window[0], a.in_height); i++)
 #pragma unroll 4
-        for (int64_t j = max(w.j, (int64_t)0); j < min(w.j + a.window[1], a.in_width); j++)
-            s = Row::take(s, w.image[i * a.in_stride[2] + j * a.in_stride[3]]);
+        for (int j = max(w.j, 0); j < min(w.j + a.window[1], a.in_width); j++)
+            s = Row::take(s, w.plane[i * a.row + j * a.column]);
     ((T *)a.out)[output] = Row::finish(s, a.window[0] * a.window[1]);
 }
 
 /* All loads of a thread's outputs are on their way before one is used. */
 template <class Row> KERNEL(POOL_THREADS) window_2x2(const __grid_constant__ pool2d_args a)
 {
-    const int64_t first = (int64_t)blockIdx.x * (POOL_THREADS * POOL_EACH) + threadIdx.x;
+    const uint32_t first = blockIdx.x * (POOL_THREADS * POOL_EACH) + threadIdx.x;
     T x[POOL_EACH][4];
     bool in[POOL_EACH][4];
 #pragma unroll
     for (int u = 0; u < POOL_EACH; u++) {
-        const int64_t output = first + u * POOL_THREADS;
-        const window w = window_of(a, output < a.count ? output : 0);
+        const uint32_t output = first + u * POOL_THREADS;
+        const window w = window_of(a, output);
 #pragma unroll
         for (int k = 0; k < 4; k++) {
-            const int64_t i = w.i + k / 2, j = w.j + k % 2;
-            in[u][k] = output < a.count && inside(a, i, j);
-            x[u][k] = in[u][k] ? w.image[i * a.in_stride[2] + j * a.in_stride[3]] : K(0);
+            const int i = w.i + k / 2, j = w.j + k % 2;
+            in[u][k] = output < a.count && (uint32_t)i < (uint32_t)a.in_height && (uint32_t)j < (uint32_t)a.in_width;
+            x[u][k] = in[u][k] ? w.plane[i * a.row + j * a.column] : K(0);
         }
     }
 #pragma unroll

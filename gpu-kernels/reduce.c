@@ -3,10 +3,20 @@
 #include "launch.h"
 #include <stdlib.h>
 
-static void drop_axis(layout *l, int axis)
+/* l without axis `axis`, or without any axis. */
+static layout outside(const layout *l, int axis)
 {
-    for (int a = axis; a + 1 < l->rank; a++) l->size[a] = l->size[a + 1], l->stride[a] = l->stride[a + 1];
-    l->rank--;
+    layout r = { .type = l->type };
+    for (int a = 0; a < l->rank && axis >= 0; a++)
+        if (a != axis) r.size[r.rank] = l->size[a], r.stride[r.rank++] = l->stride[a];
+    return r;
+}
+
+/* Axis `axis` of l alone, or all of them. */
+static layout within(const layout *l, int axis)
+{
+    if (axis < 0) return *l;
+    return (layout){ .type = l->type, .rank = 1, .size = { l->size[axis] }, .stride = { l->stride[axis] } };
 }
 
 static void set_outer(fold_args *a, layout *x, layout *y, layout *out)
@@ -31,17 +41,13 @@ static void set_inner(fold_args *a, layout *x, layout *y)
     }
 }
 
-/* Axis `axis` of x and y, or all of them, is what is reduced; the others say which output. */
+/* What is reduced is axis `axis` of x and y, or all of them; the other axes, which are out's, say which output. */
 static void set_axes(fold_args *a, const layout *x, const layout *y, int axis, const layout *out)
 {
-    layout inner[2] = { *x, *y }, outer[3] = { *x, *y, *out };
-    for (int k = 0; k < 2 && axis >= 0; k++) {
-        inner[k].rank = 1, inner[k].size[0] = x->size[axis], inner[k].stride[0] = inner[k].stride[axis];
-        drop_axis(&outer[k], axis);
-    }
-    for (int k = 0; k < 3 && axis < 0; k++) outer[k].rank = 0;
-    set_outer(a, &outer[0], &outer[1], &outer[2]);
-    set_inner(a, &inner[0], &inner[1]);
+    layout inner_x = within(x, axis), inner_y = within(y, axis), outer_x = outside(x, axis), outer_y = outside(y, axis);
+    layout to = axis < 0 ? outside(out, axis) : *out;
+    set_outer(a, &outer_x, &outer_y, &to);
+    set_inner(a, &inner_x, &inner_y);
 }
 
 /* Do neighbouring outputs, enough of them to share what memory gives at once, lie closer than neighbouring elements of one? */

@@ -212,9 +212,7 @@ static void memory(void)
     CHECK(duet_overwrite(a) != NULL, "%s", duet_error());
     CHECK(duet_memory_limit(DUET_CPU, duet_memory_of(DUET_CPU).used + (1 << 20)) == DUET_OK, "%s", duet_error());
     reset();
-    duet_status s = duet_set(out, duet_sum(duet_matmul(a, duet_transpose(duet_matmul(a, a)))));
-    if (duet_memory_of(DUET_GPU).used)
-        s = duet_set_on(DUET_CPU, out, duet_sum(duet_matmul(a, duet_transpose(duet_matmul(a, a)))));
+    const duet_status s = duet_set_on(DUET_CPU, out, duet_sum(duet_matmul(a, duet_transpose(duet_matmul(a, a)))));
     CHECK(s == DUET_NO_MEMORY, "under the cap: %s (%s)", duet_status_text(s), duet_error());
     CHECK(strstr(duet_error(), "limit") && strstr(duet_error(), "bytes"), "the text is not itemised: %s", duet_error());
     CHECK(untouched(), "the destination changed");

@@ -177,7 +177,7 @@ static double one_sum(const tensor *x, const tensor *w, const image *g, bool fli
     for (int k = 0; k < g->c; k++)
         for (int u = 0; u < g->kh; u++)
             for (int v = 0; v < g->kw; v++) {
-                int64_t i = o[2] * g->stride - g->pad + u, j = o[3] * (g->stride + 1) - g->pad + v;
+                int64_t i = o[2] * g->stride - g->pad + u, j = o[3] * (g->stride + 1) - (g->pad + 1) + v;
                 if (i < 0 || i >= g->h || j < 0 || j >= g->w) continue;
                 double t =
                     *tensor_at(x, o[0], k, i, j) * *tensor_at(w, o[1], k, flip ? g->kh - 1 - u : u, flip ? g->kw - 1 - v : v);
@@ -201,10 +201,10 @@ static void compare_image(const tensor *x, const tensor *w, const tensor *y, con
                 }
 }
 
-/* The second axis steps one further than the first: a mix-up of the two shows. */
+/* The second axis steps and is padded by one more than the first: a mix-up of the two shows. */
 static void one_image(duet_dtype type, const image *g, bool flip, enum lie lx, enum lie lw)
 {
-    int64_t oh = (g->h + 2 * g->pad - g->kh) / g->stride + 1, ow = (g->w + 2 * g->pad - g->kw) / (g->stride + 1) + 1;
+    int64_t oh = (g->h + 2 * g->pad - g->kh) / g->stride + 1, ow = (g->w + 2 * (g->pad + 1) - g->kw) / (g->stride + 1) + 1;
     tensor x, w, y;
     char name[120];
     snprintf(name, sizeof name, "%s image %dx%dx%dx%d, %d filters %dx%d, stride %d, pad %d, flip %d, layouts %d %d",
@@ -217,7 +217,7 @@ static void one_image(duet_dtype type, const image *g, bool flip, enum lie lx, e
                .ins = 2,
                .out = { { 0, y.at } },
                .in = { { 1, x.at }, { 2, w.at } },
-               .attr = { g->stride, g->stride + 1, g->pad, g->pad, flip } };
+               .attr = { g->stride, g->stride + 1, g->pad, g->pad + 1, flip } };
     void *const data[] = { tensor_data(&y), tensor_data(&x), tensor_data(&w) };
     const char *why = gpu_machine.refuses(&s);
     CHECK(!why, "%s: refused: %s", name, why);

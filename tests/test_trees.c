@@ -263,7 +263,7 @@ static void one_tree(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    const int count = argc > 1 && atoi(argv[1]) ? atoi(argv[1]) : is_quick(argc, argv) ? 25 : 400;
+    const int count = argc > 1 && atoi(argv[1]) ? atoi(argv[1]) : is_quick(argc, argv) ? 60 : 1000;
     const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
     places = list_places(place);
     for (int i = 0; i < count; i++) {

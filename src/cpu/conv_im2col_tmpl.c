@@ -2,6 +2,8 @@
 #include "blas.h"
 #include "conv.h"
 #include "threads.h"
+#include "walk.h"
+#include "window.h"
 
 typedef struct unrolled {
     conv g;
@@ -16,14 +18,17 @@ static void row_of_windows(const unrolled *x, const T *image, int64_t row, T *to
 {
     const conv *g = &x->g;
     const int64_t v = row % g->kw, u = row / g->kw % g->kh, *stride = x->image.stride;
-    const T *plane = image + row / (g->kw * g->kh) * stride[1];
+    const T *plane = image + row / (g->kw * g->kh) * stride[1] + (v - g->pad[1]) * stride[3];
+    int64_t first, last;
+    windows_inside(g->w, g->ow, g->stride[1], g->pad[1], v, &first, &last);
     for (int64_t i = 0; i < g->oh; i++, to += g->ow) {
         const int64_t y = i * g->stride[0] - g->pad[0] + u;
-        for (int64_t j = 0; j < g->ow; j++) {
-            const int64_t at = j * g->stride[1] - g->pad[1] + v;
-            const bool in = y >= 0 && y < g->h && at >= 0 && at < g->w;
-            to[j] = in ? plane[y * stride[2] + at * stride[3]] : 0;
-        }
+        const bool outside = y < 0 || y >= g->h;
+        memset(to, 0, (size_t)(outside ? g->ow : first) * sizeof(T));
+        if (outside) continue;
+        const int64_t apart = g->stride[1] * stride[3];
+        row_in(to + first, plane + y * stride[2] + first * apart, apart, last - first);
+        memset(to + last, 0, (size_t)(g->ow - last) * sizeof(T));
     }
 }
 

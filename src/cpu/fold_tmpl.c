@@ -7,7 +7,8 @@
 #include "tree.h"
 #include "walk.h"
 
-#define RUNS 64 /* sub-trees of one output, at most, that threads share */
+#define SHORT 64 /* elements, at most, of which so few lanes are used that a panel is faster anyway */
+#define RUNS  64 /* sub-trees of one output, at most, that threads share */
 
 typedef struct fold_row {
     T start;
@@ -42,7 +43,7 @@ typedef struct panel {
 INLINE void panel_of(take_function take, join_function join, T start, T *out, const T *const in[2], const int64_t down[2],
                      int64_t side_x, int64_t side_y, int64_t n, int64_t width)
 {
-    T lane[FOLD_LANES][128 / sizeof(T)] __attribute__((aligned(64)));
+    T lane[FOLD_LANES][FOLD_WIDE / sizeof(T)] __attribute__((aligned(64)));
     int64_t lanes = SMALLER(n, FOLD_LANES);
     for (int64_t l = 0; l < lanes; l++)
         for (int64_t w = 0; w < width; w++) lane[l][w] = start;
@@ -121,7 +122,7 @@ static job job_of(const step *s, const frame *f)
     job j = { .row = &fold_rows[s->kernel], .norm = s->kernel == OP_norm, .out = address(f, &s->out[0]), .scale = 1 };
     for (int k = 0; k < 2; k++) j.in[k] = address(f, &s->in[k < s->ins ? k : 0]);
     part_layouts(&j, s);
-    j.panels = j.n > 1 && j.along[0].rank == 1 && j.along[0].stride[0] != 1 && row_length(&j.over[2]) > 1;
+    j.panels = j.n > 1 && j.along[0].rank == 1 && row_length(&j.over[2]) > 1 && (j.along[0].stride[0] != 1 || j.n <= SHORT);
     return j;
 }
 
@@ -156,7 +157,7 @@ static void block_value(const job *j, const panel *p, int64_t block, T *value)
 
 static void tree_of_blocks(const job *j, const panel *p, int64_t from, int64_t to, T *root)
 {
-    T value[128 / sizeof(T)];
+    T value[FOLD_WIDE / sizeof(T)];
     tree t;
     t.width = p->width, t.count = 0;
     for (int64_t b = from; b < to; b++) {
@@ -173,7 +174,7 @@ static void fold_shared(const job *j, const panel *p, int threads, T *root)
     int64_t run = 1;
     while ((blocks + run - 1) / run > RUNS) run *= 2;
     const int64_t runs = (blocks + run - 1) / run;
-    T value[RUNS][128 / sizeof(T)];
+    T value[RUNS][FOLD_WIDE / sizeof(T)];
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t r = 0; r < runs; r++) tree_of_blocks(j, p, r * run, SMALLER((r + 1) * run, blocks), value[r]);
     tree t;
@@ -204,7 +205,7 @@ static T norm_of(const job *j, const panel *p, int64_t w, T s, int threads)
 
 static void fold_panel(const job *j, const panel *p, int threads)
 {
-    T root[128 / sizeof(T)];
+    T root[FOLD_WIDE / sizeof(T)];
     const int64_t apart = row_stride(&j->over[2]);
     if (j->n > 0) fold_elements(j, p, threads, root);
     for (int64_t w = 0; w < p->width; w++) {
@@ -229,14 +230,27 @@ static void fold_panels(const job *j, int64_t from, int64_t to, int64_t width, i
     }
 }
 
+static int64_t count_panels(const job *j, int64_t width)
+{
+    const int64_t length = row_length(&j->over[2]);
+    return j->outputs / length * ((length + width - 1) / width);
+}
+
+/* Narrower panels, where there would be too few for the threads. */
+static int64_t width_for(const job *j, int threads)
+{
+    int64_t width = j->panels ? FOLD_WIDTH : 1;
+    while (width > 16 && count_panels(j, width) < 2 * threads) width /= 2;
+    return width;
+}
+
 duet_status NAME(run_fold)(const step *s, const frame *f)
 {
     const job j = job_of(s, f);
-    const int64_t width = j.panels ? FOLD_WIDTH : 1, length = row_length(&j.over[2]);
     if (j.outputs == 0) return DUET_OK;
-    const int64_t panels = j.outputs / length * ((length + width - 1) / width);
-    const double bytes = (double)j.n * (double)j.outputs * (double)sizeof(T) * s->ins;
-    const int threads = threads_for(bytes * SECONDS_PER_BYTE + (double)panels * SECONDS_PER_STEP / 10);
+    const double elements = (double)j.n * (double)j.outputs * s->ins;
+    const int threads = threads_for(elements * (double)sizeof(T) * SECONDS_PER_BYTE + (double)j.outputs * SECONDS_PER_FUNCTION);
+    const int64_t width = width_for(&j, threads), panels = count_panels(&j, width);
     if (threads == 1 || panels < 2 * threads) {
         fold_panels(&j, 0, panels, width, threads);
         return DUET_OK;

@@ -5,6 +5,7 @@
 /* How the elements are cut into blocks: `height` rows of `width` columns. All but those at the ends are full. */
 typedef struct cut {
     int64_t rows, columns, height, width, down, across; /* down * across blocks */
+    bool tiles;                                         /* blocks follow each other downwards */
 } cut;
 
 typedef struct block {
@@ -12,12 +13,11 @@ typedef struct block {
     walk walk; /* of the first row: its `at` holds for all operands */
 } block;
 
-enum manner { IN_PLACE, COPIED, STILL }; /* STILL: the same elements in every block, copied once */
+enum manner { IN_PLACE, SINGLE, STILL, COPIED }; /* SINGLE: one element; STILL: the same ones in every block, copied once */
 
 typedef struct work {
     const pass *p;
     cut cut;
-    int rank;
     const layout *shape;
     uint8_t in[PROGRAM_INPUTS], out[PROGRAM_OUTPUTS];
     bool buffered;
@@ -26,7 +26,7 @@ typedef struct work {
 void pass_open(pass *p, const step *s, const frame *f)
 {
     p->s = s, p->f = f;
-    p->loops = p->numbers = p->buffers = 0;
+    p->loops = p->buffers = 0;
     p->early = 0, p->seconds = 0;
     p->num[0] = p->num[1] = 0;
     for (int k = 0; k < s->nums; k++) p->num[k] = (T)f->num[s->num[k]];
@@ -97,13 +97,23 @@ static int64_t equal_part(int64_t n, int64_t most)
     return SMALLER((part + 15) / 16 * 16, most);
 }
 
-/* One loop without buffers gains nothing from L1: it goes far at a time. */
-static cut cut_of(const step *s, int64_t most)
+#define TILE_HEIGHT 64 /* of a line of memory each: larger tiles are faster, as long as there is room for their buffers */
+#define TILE_WIDTH  ((int64_t)(64 / sizeof(T)))
+#define ROOM        (VALUES * BLOCK)
+
+static bool wants_tiles(const pass *p, const cut *c)
 {
-    const layout *l = &s->out[0].at;
+    const int buffers = p->s->ins + p->s->outs + p->buffers;
+    return c->rows >= 16 && c->columns >= 16 && buffers * TILE_HEIGHT * TILE_WIDTH <= ROOM && any_stands(p->s);
+}
+
+static cut cut_of(const pass *p, int64_t most)
+{
+    const layout *l = &p->s->out[0].at;
     cut c = { .columns = row_length(l), .height = 1 };
     c.rows = layout_count(l) / c.columns;
-    if (c.rows >= 16 && c.columns >= 16 && any_stands(s)) c.height = 16, c.width = BLOCK / 16;
+    c.tiles = wants_tiles(p, &c);
+    if (c.tiles) c.height = TILE_HEIGHT, c.width = TILE_WIDTH;
     else if (c.columns > BLOCK / 2 || c.rows == 1) c.width = equal_part(c.columns, most);
     else c.height = SMALLER(BLOCK / c.columns, c.rows), c.width = c.columns;
     c.down = (c.rows + c.height - 1) / c.height, c.across = (c.columns + c.width - 1) / c.width;
@@ -113,17 +123,19 @@ static cut cut_of(const step *s, int64_t most)
 static block block_at(const work *w, int64_t index)
 {
     const cut *c = &w->cut;
-    block b = { .row = index / c->across * c->height, .column = index % c->across * c->width };
+    const int64_t down = c->tiles ? index % c->down : index / c->across, across = c->tiles ? index / c->down : index % c->across;
+    block b = { .row = down * c->height, .column = across * c->width };
     b.height = SMALLER(c->height, c->rows - b.row), b.width = SMALLER(c->width, c->columns - b.column);
     b.walk = walk_to(w->shape, b.row);
     return b;
 }
 
-static bool repeats(const layout *l, const cut *c)
+/* Do all rows of l lie at one place? */
+static bool rows_repeat(const layout *l)
 {
     for (int a = 0; a < l->rank - 1; a++)
         if (l->stride[a] != 0) return false;
-    return row_stride(l) == 0 || c->across == 1;
+    return true;
 }
 
 static bool in_place(const layout *l, const cut *c)
@@ -135,37 +147,52 @@ static bool in_place(const layout *l, const cut *c)
 static enum manner manner_of(const layout *l, const cut *c, bool early)
 {
     if (early) return COPIED;
-    return in_place(l, c) ? IN_PLACE : repeats(l, c) ? STILL : COPIED;
+    if (in_place(l, c)) return IN_PLACE;
+    if (!rows_repeat(l)) return COPIED;
+    return row_stride(l) == 0 ? SINGLE : c->across == 1 ? STILL : COPIED;
 }
 
-static bool lies_in_place(const step *s, const cut *c)
+/* Without buffers, and with one loop, there is nothing to keep in L1: blocks are then longer. */
+static bool needs_buffers(const work *w)
 {
+    const step *s = w->p->s;
     for (int k = 0; k < s->outs; k++)
-        if (!in_place(&s->out[k].at, c)) return false;
+        if (w->out[k] != IN_PLACE) return true;
     for (int k = 0; k < s->ins; k++)
-        if (!in_place(&s->in[k].at, c)) return false;
-    return true;
+        if (w->in[k] > SINGLE) return true;
+    return w->p->loops > 1;
 }
 
-static work work_of(const pass *p)
+static void choose_manners(work *w)
 {
-    const step *s = p->s;
-    work w = { .p = p, .cut = cut_of(s, BLOCK), .rank = s->out[0].at.rank, .shape = &s->out[0].at };
-    w.buffered = p->loops != 1 || p->numbers || p->early || !lies_in_place(s, &w.cut);
-    if (!w.buffered && w.cut.height == 1) w.cut = cut_of(s, 32 * BLOCK);
-    for (int k = 0; k < s->ins; k++) w.in[k] = manner_of(&s->in[k].at, &w.cut, p->early >> k & 1);
-    for (int k = 0; k < s->outs; k++) w.out[k] = in_place(&s->out[k].at, &w.cut) ? IN_PLACE : COPIED;
+    const step *s = w->p->s;
+    for (int k = 0; k < s->ins; k++) w->in[k] = manner_of(&s->in[k].at, &w->cut, w->p->early >> k & 1);
+    for (int k = 0; k < s->outs; k++) w->out[k] = in_place(&s->out[k].at, &w->cut) ? IN_PLACE : COPIED;
+}
+
+static bool is_single(const work *w, int value) { return value < NUMBERS ? w->in[value] == SINGLE : value < BUFFERS; }
+
+static void choose_loops(const work *w, pass *p)
+{
+    for (loop *l = p->loop; l < p->loop + p->loops; l++) {
+        int singles = 0;
+        for (int k = 0; k < 3; k++) singles |= is_single(w, l->from[k]) << k;
+        l->run = l->choice[singles];
+    }
+}
+
+static work work_of(pass *p)
+{
+    const layout *l = &p->s->out[0].at;
+    work w = { .p = p, .cut = cut_of(p, BLOCK), .shape = l };
+    choose_manners(&w);
+    w.buffered = needs_buffers(&w);
+    if (!w.buffered && w.cut.height == 1) w.cut = cut_of(p, 32 * BLOCK);
+    choose_loops(&w, p);
     return w;
 }
 
 /* ---- one thread's work ---- */
-
-/* The first block of a thread has the width of all if the elements that repeat are more than one, and the most rows. */
-static void copy_still(T *to, const T *from, const layout *l, const work *w, const block *b)
-{
-    if (row_stride(l) == 0) row_in(to, from, 0, w->cut.height * w->cut.width);
-    else copy_in(to, from, l, b);
-}
 
 static void prepare(const work *w, const block *b, T *value[VALUES], bool first)
 {
@@ -174,8 +201,8 @@ static void prepare(const work *w, const block *b, T *value[VALUES], bool first)
         const layout *l = &s->in[k].at;
         T *from = address(w->p->f, &s->in[k]), **v = &value[INPUTS + k];
         if (w->in[k] == IN_PLACE) *v = from + offset_of(b, l);
-        else if (w->in[k] == COPIED) copy_in(*v, from, l, b);
-        else if (first) copy_still(*v, from, l, w, b);
+        else if (w->in[k] == SINGLE) *v = from;
+        else if (w->in[k] == COPIED || first) copy_in(*v, from, l, b); /* the first block of a thread has the most rows */
     }
     for (int k = 0; k < s->outs; k++)
         if (w->out[k] == IN_PLACE) value[OUTPUTS + k] = (T *)address(w->p->f, &s->out[k]) + offset_of(b, &s->out[k].at);
@@ -200,32 +227,36 @@ static void run_blocks(const work *w, int64_t from, int64_t to, T *value[VALUES]
     }
 }
 
-/* Addresses of all values that are not in place, packed from `room`, and the numbers in theirs. */
-static void lay_out(const work *w, T *value[VALUES], T (*room)[BLOCK])
+static void place_numbers(const work *w, T *value[VALUES])
+{
+    for (int k = 0; k < PROGRAM_NUMBERS; k++) value[NUMBERS + k] = (T *)&w->p->num[k];
+}
+
+/* Addresses of all values that need a buffer, one after the other. */
+static void place_buffers(const work *w, T *value[VALUES], T *room)
 {
     const pass *p = w->p;
+    const int64_t each = w->cut.tiles ? TILE_HEIGHT * TILE_WIDTH : BLOCK;
     for (int k = 0; k < p->s->ins; k++)
-        if (w->in[k] != IN_PLACE) value[INPUTS + k] = *room++;
+        if (w->in[k] > SINGLE) value[INPUTS + k] = room, room += each;
     for (int k = 0; k < p->s->outs; k++)
-        if (w->out[k] != IN_PLACE) value[OUTPUTS + k] = *room++;
-    for (int k = 0; k < p->buffers; k++) value[BUFFERS + k] = *room++;
-    for (int k = 0; k < p->numbers; k++, room++) {
-        value[NUMBERS + k] = *room;
-        row_in(*room, &p->num[k], 0, w->cut.height * w->cut.width);
-    }
+        if (w->out[k] != IN_PLACE) value[OUTPUTS + k] = room, room += each;
+    for (int k = 0; k < p->buffers; k++) value[BUFFERS + k] = room, room += each;
 }
 
 __attribute__((noinline)) static void run_buffered(const work *w, int64_t from, int64_t to)
 {
-    T room[VALUES][2048 / sizeof(T)] __attribute__((aligned(64)));
+    T room[VALUES * 2048 / sizeof(T)] __attribute__((aligned(64)));
     T *value[VALUES];
-    lay_out(w, value, room);
+    place_numbers(w, value);
+    place_buffers(w, value, room);
     run_blocks(w, from, to, value);
 }
 
 static void run_part(const work *w, int64_t from, int64_t to)
 {
     T *value[VALUES];
+    place_numbers(w, value);
     if (w->buffered) run_buffered(w, from, to);
     else run_blocks(w, from, to, value);
 }

@@ -1,8 +1,9 @@
-/* pool2d_tmpl.c - max and average pooling of n c h w images, in the order of core/fold.h: a row of outputs at a time, through its
- * windows element by element. */
+/* pool2d_tmpl.c - max and average pooling of n c h w images, in the order of core/fold.h: some rows of outputs at a
+ * time, through their windows element by element. */
 #include "table.h"
 #include "threads.h"
 #include "walk.h"
+#include "window.h"
 
 typedef struct axis {
     int64_t in, out, window, stride, pad;
@@ -22,54 +23,82 @@ static axis axis_of(const step *s, int a)
     return (axis){ s->in[0].at.size[2 + a], s->out[0].at.size[2 + a], s->attr[a], s->attr[2 + a], s->attr[4 + a] };
 }
 
-/* Outputs from .. to - 1 are those whose window element v is inside of the image. */
-static void inside(const axis *a, int64_t v, int64_t *from, int64_t *to)
+INLINE T take(T a, T x, bool mean) { return mean ? a + x : MAXIMUM(a, x); }
+
+/* `pair`: two elements side by side for each output. */
+INLINE void take_row(T *out, const T *x, int64_t apart, int64_t n, bool mean, bool pair)
 {
-    int64_t low = a->pad - v, high = a->in + a->pad - v; /* low <= j * stride < high */
-    *from = low <= 0 ? 0 : (low + a->stride - 1) / a->stride;
-    *to = high <= 0 ? 0 : SMALLER((high + a->stride - 1) / a->stride, a->out);
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) {
+        const T a = take(out[j], x[j * apart], mean);
+        out[j] = pair ? take(a, x[j * apart + 1], mean) : a;
+    }
 }
 
-INLINE void take_row(T *out, const T *x, int64_t apart, int64_t n, bool mean)
+/* Strides that the compiler knows are faster. */
+INLINE void take_apart(T *out, const T *x, int64_t apart, int64_t n, bool mean, bool pair)
 {
-    if (mean)
-#pragma omp simd
-        for (int64_t j = 0; j < n; j++) out[j] = out[j] + x[j * apart];
-    else
-#pragma omp simd
-        for (int64_t j = 0; j < n; j++) {
-            const T a = out[j], b = x[j * apart];
-            out[j] = MAXIMUM(a, b);
-        }
+    if (pair) take_row(out, x, 2, n, mean, true);
+    else if (apart == 1) take_row(out, x, 1, n, mean, false);
+    else if (apart == 2) take_row(out, x, 2, n, mean, false);
+    else take_row(out, x, apart, n, mean, false);
 }
 
-/* Element v of the windows of one row of outputs, from a row of the image. */
-static void take_element(const pooling *p, T *out, const T *row, int64_t v)
-{
+/* A part of one plane: some rows of outputs, few enough to stay in L1 while their windows are gone through. */
+typedef struct band {
+    const T *in; /* the plane */
+    T *out;
+    int64_t first, rows;
+} band;
+
+typedef struct range {
     int64_t from, to;
-    const int64_t apart = p->w.stride * p->image.stride[3];
-    inside(&p->w, v, &from, &to);
-    if (from >= to) return;
-    const T *x = row + (from * p->w.stride - p->w.pad + v) * p->image.stride[3];
-    if (apart == 1) take_row(out + from, x, 1, to - from, p->mean);
-    else if (apart == 2) take_row(out + from, x, 2, to - from, p->mean);
-    else take_row(out + from, x, apart, to - from, p->mean);
+} range;
+
+static range inside(const axis *a, int64_t v)
+{
+    range r;
+    windows_inside(a->in, a->out, a->stride, a->pad, v, &r.from, &r.to);
+    return r;
 }
 
-/* Row i of the outputs of one channel of one image. */
-static void pool_row(const pooling *p, int64_t plane, int64_t i)
+/* Elements (u, v) of all windows of a band that have it inside of the image; with them (u, v + 1), if all of these do and two is how
+ * far windows step. Returns how many it took. */
+static int take_element(const pooling *p, const band *b, range rows, int64_t u, int64_t v)
 {
-    const T *x = p->in + plane / p->channels * p->image.stride[0] + plane % p->channels * p->image.stride[1];
-    T *out = p->out + (plane * p->h.out + i) * p->w.out;
-    for (int64_t j = 0; j < p->w.out; j++) out[j] = p->mean ? K(0) : -INF;
+    const int64_t *stride = p->image.stride, apart = p->w.stride * stride[3];
+    const range r = inside(&p->w, v), next = inside(&p->w, v + 1);
+    const bool pair = apart == 2 && stride[3] == 1 && v + 1 < p->w.window && r.from == next.from && r.to == next.to;
+    for (int64_t i = rows.from; i < rows.to; i++) {
+        T *out = b->out + (i - b->first) * p->w.out + r.from;
+        const T *x = b->in + (i * p->h.stride - p->h.pad + u) * stride[2] + (r.from * p->w.stride - p->w.pad + v) * stride[3];
+        if (p->mean) take_apart(out, x, apart, r.to - r.from, true, pair);
+        else take_apart(out, x, apart, r.to - r.from, false, pair);
+    }
+    return pair ? 2 : 1;
+}
+
+static void pool_band(const pooling *p, const band *b)
+{
+    const int64_t count = b->rows * p->w.out;
+    for (int64_t j = 0; j < count; j++) b->out[j] = p->mean ? K(0) : -INF;
     for (int64_t u = 0; u < p->h.window; u++) {
-        int64_t at = i * p->h.stride - p->h.pad + u;
-        if (at < 0 || at >= p->h.in) continue;
-        for (int64_t v = 0; v < p->w.window; v++) take_element(p, out, x + at * p->image.stride[2], v);
+        range rows = inside(&p->h, u);
+        if (rows.from < b->first) rows.from = b->first;
+        rows.to = SMALLER(rows.to, b->first + b->rows);
+        for (int64_t v = 0; v < p->w.window;) v += take_element(p, b, rows, u, v);
     }
     const T n = (T)(p->h.window * p->w.window);
-    if (p->mean)
-        for (int64_t j = 0; j < p->w.out; j++) out[j] = out[j] / n;
+    for (int64_t j = 0; j < count && p->mean; j++) b->out[j] = b->out[j] / n;
+}
+
+static band band_at(const pooling *p, int64_t index, int64_t bands, int64_t rows)
+{
+    const int64_t plane = index / bands, first = index % bands * rows;
+    return (band){ .in = p->in + plane / p->channels * p->image.stride[0] + plane % p->channels * p->image.stride[1],
+                   .out = p->out + (plane * p->h.out + first) * p->w.out,
+                   .first = first,
+                   .rows = SMALLER(rows, p->h.out - first) };
 }
 
 duet_status NAME(run_pool2d)(const step *s, const frame *f)
@@ -83,11 +112,15 @@ duet_status NAME(run_pool2d)(const step *s, const frame *f)
                         .in = address(f, &s->in[0]),
                         .out = address(f, &s->out[0]),
                         .mean = s->kernel == OP_avg_pool2d };
-    const int64_t rows = count / p.w.out;
+    const int64_t rows = p.w.out > 1024 ? 1 : 1024 / p.w.out, bands = (p.h.out + rows - 1) / rows;
+    const int64_t all = count / (p.h.out * p.w.out) * bands;
     const double taken = (double)count * (double)(p.h.window * p.w.window);
     int threads = threads_for(taken * (SECONDS_PER_ROUNDED + (double)sizeof(T) * SECONDS_PER_BYTE));
-    if (threads > rows) threads = (int)rows;
+    if (threads > all) threads = (int)all;
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-    for (int64_t r = 0; r < rows; r++) pool_row(&p, r / p.h.out, r % p.h.out);
+    for (int64_t i = 0; i < all; i++) {
+        const band b = band_at(&p, i, bands, rows);
+        pool_band(&p, &b);
+    }
     return DUET_OK;
 }

@@ -9,7 +9,8 @@
 typedef T take_function(T a, T x, T y);
 typedef T join_function(T a, T b);
 
-#define FOLD_WIDTH  ((int64_t)(128 / sizeof(T))) /* outputs that are reduced side by side, at most */
+#define FOLD_WIDE   512                                /* bytes */
+#define FOLD_WIDTH  ((int64_t)(FOLD_WIDE / sizeof(T))) /* outputs that are reduced side by side, at most */
 #define FOLD_LEVELS 48
 
 /* Each row as take, join and finish. */
@@ -17,16 +18,6 @@ typedef T join_function(T a, T b);
     INLINE T name##_take(T a, T x, T y) { return (void)y, take; }                                                                \
     INLINE T name##_join(T a, T b) { return join; }                                                                              \
     INLINE T name##_finish(T a, int64_t n) { return (void)n, finish; }
-
-/* The lanes of one block of 1 <= n <= FOLD_BLOCK elements, one after the other. */
-INLINE void lanes_of(take_function take, T start, T lane[FOLD_LANES], const T *restrict x, const T *restrict y, int64_t n)
-{
-    int64_t i = FOLD_LANES, some = SMALLER(n, FOLD_LANES);
-    for (int64_t l = 0; l < some; l++) lane[l] = take(start, x[l], y[l]);
-    for (; i + FOLD_LANES <= n; i += FOLD_LANES)
-        for (int64_t l = 0; l < FOLD_LANES; l++) lane[l] = take(lane[l], x[i + l], y[i + l]);
-    for (int64_t l = 0; i + l < n; l++) lane[l] = take(lane[l], x[i + l], y[i + l]);
-}
 
 /* Joins lanes 0 .. n-1, those beyond being absent, into lane 0. */
 INLINE void join_lanes(join_function join, T *lane, int64_t n)
@@ -37,11 +28,28 @@ INLINE void join_lanes(join_function join, T *lane, int64_t n)
     }
 }
 
-INLINE T block_of(take_function take, join_function join, T start, const T *x, const T *y, int64_t n)
+/* One block of FOLD_LANES elements or more: all lanes are there. */
+INLINE T full_block_of(take_function take, join_function join, T start, const T *restrict x, const T *restrict y, int64_t n)
 {
     T lane[FOLD_LANES] __attribute__((aligned(64)));
-    lanes_of(take, start, lane, x, y, n);
-    join_lanes(join, lane, SMALLER(n, FOLD_LANES));
+    int64_t i = FOLD_LANES;
+    for (int64_t l = 0; l < FOLD_LANES; l++) lane[l] = take(start, x[l], y[l]);
+    for (; i + FOLD_LANES <= n; i += FOLD_LANES)
+        for (int64_t l = 0; l < FOLD_LANES; l++) lane[l] = take(lane[l], x[i + l], y[i + l]);
+    for (int64_t l = 0; i + l < n; l++) lane[l] = take(lane[l], x[i + l], y[i + l]);
+#pragma GCC unroll 8
+    for (int64_t h = FOLD_LANES / 2; h > 0; h /= 2)
+        for (int64_t l = 0; l < h; l++) lane[l] = join(lane[l], lane[l + h]);
+    return lane[0];
+}
+
+/* One block of 1 <= n <= FOLD_BLOCK elements, one after the other. */
+INLINE T block_of(take_function take, join_function join, T start, const T *x, const T *y, int64_t n)
+{
+    T lane[FOLD_LANES];
+    if (n >= FOLD_LANES) return full_block_of(take, join, start, x, y, n);
+    for (int64_t l = 0; l < n; l++) lane[l] = take(start, x[l], y[l]);
+    join_lanes(join, lane, n);
     return lane[0];
 }
 
@@ -49,7 +57,7 @@ INLINE T block_of(take_function take, join_function join, T start, const T *x, c
 typedef struct tree {
     int64_t width;
     uint64_t count;
-    T level[FOLD_LEVELS][128 / sizeof(T)];
+    T level[FOLD_LEVELS][FOLD_WIDE / sizeof(T)];
 } tree;
 
 INLINE void join_all(join_function join, T *a, const T *b, int64_t n)

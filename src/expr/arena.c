@@ -251,10 +251,10 @@ static node *copy_node(arena *to, const node *src, const uint32_t *words, uint32
     return c;
 }
 
-node *arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root)
+duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root, node **copy)
 {
     uint32_t *moved = calloc(root + 1, sizeof *moved);
-    if (!moved) return fail(DUET_NO_MEMORY, "no memory to copy a formula of %u parts", root + 1), NULL;
+    if (!moved) return fail(DUET_NO_MEMORY, "no memory to copy a formula of %u parts", root + 1);
     mark_moved(src, root, moved);
     node *c = NULL;
     for (uint32_t i = src[root].first; i <= root; i++) {
@@ -264,5 +264,6 @@ node *arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t roo
         moved[i] = (uint32_t)(c - to->nodes) + 1;
     }
     free(moved);
-    return c;
+    *copy = c;
+    return c ? DUET_OK : DUET_ARENA_FULL;
 }

@@ -54,8 +54,8 @@ static inline void consume(arena *a, node *n) { a->roots -= n->flags & NODE_ROOT
 /* Ends the formula at n: no node below it can be named again; its room is used again as soon as nothing lies above. */
 void arena_spend(arena *a, node *n, const char *site);
 
-/* The formula below src[root], in post-order without strangers, on top of `to`. NULL: no room. */
-node *arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root);
+/* The formula below src[root], in post-order without strangers, on top of `to`. Errors: ARENA_FULL, NO_MEMORY */
+duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root, node **copy);
 
 /* Appends the words of a node that stands on top of a. like: those of the node it copies, or NULL. */
 void words_put(arena *a, node *n, const uint32_t *like);

@@ -198,8 +198,8 @@ static node *import(arena *a, duet_expr e, const char *what, duet_status *why)
     const uint32_t *words;
     const node *held = held_find(e, what, why, &root, &words, &length);
     if (!held) return NULL;
-    node *n = arena_copy(a, held, words, root);
-    if (!n) *why = DUET_ARENA_FULL;
+    node *n = NULL;
+    *why = arena_copy(a, held, words, root, &n);
     return n;
 }
 

@@ -29,7 +29,8 @@ static duet_status copied(arena *a, const node *nodes, const uint32_t *words, ui
 {
     arena *b = arena_scratch(a);
     if (!b) return DUET_NO_MEMORY;
-    if (!arena_copy(b, nodes, words, root)) return DUET_ARENA_FULL;
+    node *copy;
+    TRY(arena_copy(b, nodes, words, root, &copy));
     *f = (formula){ b->nodes, b->count, b->words, b->length };
     return DUET_OK;
 }

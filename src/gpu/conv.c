@@ -130,11 +130,10 @@ static duet_status on_dense(const step *s, const conv_data *at, queue *q)
     const algos *a;
     TRY(gpu_queue_dnn(q, &v));
     TRY(kept_of(s, &k));
-    if (!(a = __atomic_load_n(&k->algos, __ATOMIC_ACQUIRE))) {
-        TRY(gpu_algos(&k->key, &k->d, at, q, &a));
-        __atomic_store_n(&k->algos, a, __ATOMIC_RELEASE);
-    }
-    return convolve(k, a, at, q);
+    if ((a = __atomic_load_n(&k->algos, __ATOMIC_ACQUIRE))) return convolve(k, a, at, q);
+    TRY(gpu_algos(&k->key, &k->d, at, q, &a));
+    __atomic_store_n(&k->algos, a, __ATOMIC_RELEASE);
+    return half_written(convolve(k, a, at, q));
 }
 
 duet_status gpu_conv(const step *s, const frame *f, queue *q)

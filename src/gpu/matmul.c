@@ -85,6 +85,15 @@ static duet_status locked_gemm(const step *s, const factor *a, const factor *b, 
     return r;
 }
 
+static duet_status open_blas(queue *q)
+{
+    const vendor *v;
+    pthread_mutex_lock(&q->lock);
+    duet_status r = gpu_queue_blas(q, &v);
+    pthread_mutex_unlock(&q->lock);
+    return r;
+}
+
 /* What cuBLAS multiplies by 0 it does not look at, and 0 times NaN or infinity must show: the product is made apart, and
  * alpha and beta are applied by kernels. */
 static duet_status product_by_zero(const step *s, const factor *a, const factor *b, const frame *f, scale by, queue *q)
@@ -98,7 +107,7 @@ static duet_status product_by_zero(const step *s, const factor *a, const factor 
     const part product = { .p = block, .at = &dense };
     duet_status r = locked_gemm(s, a, b, block, (int)dense.size[1], (scale){ 1, 0 }, q);
     if (r == DUET_OK && s->ins > 2) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ beta, addend_of(s, f) }, 2, q);
-    if (r == DUET_OK && s->ins > 2) r = gpu_apply(OP_fma, to, &out->at, (const part[]){ alpha, product, it }, 3, q);
+    if (r == DUET_OK && s->ins > 2) r = half_written(gpu_apply(OP_fma, to, &out->at, (const part[]){ alpha, product, it }, 3, q));
     else if (r == DUET_OK) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ alpha, product }, 2, q);
     gpu_give(block, q);
     return r;
@@ -107,10 +116,13 @@ static duet_status product_by_zero(const step *s, const factor *a, const factor 
 static duet_status product(const step *s, const factor *a, const factor *b, const frame *f, scale by, queue *q)
 {
     int ld;
+    void *out = f->data[s->out[0].slot];
     if (by.alpha == 0 || (s->ins > 2 && by.beta == 0)) return product_by_zero(s, a, b, f, by, q);
-    if (s->ins > 2) TRY(place_addend(s, f, q));
     runs(&s->out[0].at, 1, &ld);
-    return locked_gemm(s, a, b, f->data[s->out[0].slot], ld, by, q);
+    if (s->ins < 3) return locked_gemm(s, a, b, out, ld, by, q);
+    TRY(open_blas(q)); /* what may find no memory comes before out is touched */
+    TRY(place_addend(s, f, q));
+    return half_written(locked_gemm(s, a, b, out, ld, by, q));
 }
 
 duet_status gpu_matmul(const step *s, const frame *f, queue *q)

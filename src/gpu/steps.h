@@ -4,6 +4,9 @@
 
 #include "queue.h"
 
+/* Of what fails when out has been touched: any status but DEVICE_ERROR says that nothing was written. */
+static inline duet_status half_written(duet_status s) { return s == DUET_OK ? s : DUET_DEVICE_ERROR; }
+
 /* By one of our own kernels. */
 duet_status gpu_launch(const step *s, const frame *f, queue *q);
 

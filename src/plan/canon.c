@@ -57,11 +57,10 @@ shape value_shape(const graph *g, int v)
     return s;
 }
 
-double value_count(const graph *g, int v)
+int value_base(const graph *g, int v)
 {
-    double n = 1;
-    for (int i = 0; i < g->values[v].rank; i++) n *= (double)g->values[v].size[i];
-    return n;
+    while (g->values[v].op == OP_transpose) v = g->values[v].arg[0];
+    return v;
 }
 
 bool value_is_map(const graph *g, int v)
@@ -386,13 +385,22 @@ static void fold_products(graph *g)
     count_uses(g);
 }
 
+/* A formula that is a matrix, or its transpose, is a copy: a value that a job computes. */
+static void load_leaf(graph *g)
+{
+    if (!is_op(g, value_base(g, g->root), OP_LEAF)) return;
+    value load = blank(OP_LOAD, value_at(g, g->root));
+    load.args = 1, load.arg[0] = g->root;
+    g->root = intern(g, &load);
+}
+
 duet_status graph_make(graph *g, const formula *f)
 {
     memset(g, 0, sizeof *g);
     int *of = malloc(f->count * sizeof *of);
     g->failed = !of;
     for (uint32_t i = 0; i < f->count && !g->failed; i++) of[i] = read_node(g, f, i, of);
-    if (!g->failed) g->root = of[f->count - 1], fold_products(g);
+    if (!g->failed) g->root = of[f->count - 1], load_leaf(g), fold_products(g);
     free(of);
     if (!g->failed) return DUET_OK;
     graph_free(g);

@@ -47,6 +47,8 @@ void graph_free(graph *g);
 static inline value *value_at(const graph *g, int v) { return &g->values[v]; }
 shape value_shape(const graph *g, int v);
 bool value_is_map(const graph *g, int v); /* element by element: a map row or bias_add */
-double value_count(const graph *g, int v);
+
+/* Where a value lies: a transpose in its operand, every other in itself. */
+int value_base(const graph *g, int v);
 
 #endif

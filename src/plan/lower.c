@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int value_base(const graph *g, int v)
-{
-    while (value_at(g, v)->op == OP_transpose) v = value_at(g, v)->arg[0];
-    return v;
-}
-
 layout value_layout(const graph *g, int v)
 {
     const value *u = value_at(g, v);
@@ -235,8 +229,7 @@ duet_status lower(lowering *l)
     l->failed = !reserve(l);
     if (!l->failed) {
         find_needs(l), regions_assign(l);
-        const value *root = value_at(l->g, value_base(l->g, l->g->root));
-        if (root->op != OP_NUMBER && root->op != OP_LEAF) materialise(l, l->g->root);
+        if (value_at(l->g, l->g->root)->op != OP_NUMBER) materialise(l, l->g->root);
     }
     return l->failed ? fail(DUET_NO_MEMORY, "no memory to plan a formula of %d values", l->g->count) : DUET_OK;
 }

@@ -61,8 +61,7 @@ duet_status lower(lowering *l);
 duet_status lower_copy(lowering *l); /* and the root's copy to the destination */
 void lower_free(lowering *l);
 
-/* Where a value lies (a leaf, or what a job computes), and how it is reached there. */
-int value_base(const graph *g, int v);
+/* How a value is reached where it lies. */
 layout value_layout(const graph *g, int v);
 
 /* memory.c: where each job writes. */

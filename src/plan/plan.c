@@ -69,8 +69,8 @@ static bool plan_fill(plan *p, const statement *s, graph *g)
 plan *plan_make(const statement *s, const machine *on)
 {
     graph g;
-    plan *p = match_prepare() == DUET_OK ? calloc(1, sizeof *p) : NULL;
-    if (!p) return NULL;
+    plan *p = calloc(1, sizeof *p);
+    if (!p) return fail(DUET_NO_MEMORY, "no memory for a plan"), NULL;
     p->machine = on;
     bool ok = graph_make(&g, s->f) == DUET_OK;
     if (ok) ok = plan_fill(p, s, &g), graph_free(&g);

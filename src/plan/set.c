@@ -48,11 +48,19 @@ static duet_status bad_matrix(const char *who, const duet_matrix *m)
     return m ? fail(DUET_FREED, "%s: the matrix was freed", who) : fail(DUET_BAD_ARGUMENT, "%s: the matrix is null", who);
 }
 
+/* The formula of a statement. Patterns are formulas too: they are made first, since a formula that is being read may lie where the next
+ * one is copied to. */
+static duet_status read_formula(const char *who, duet_expr e, formula *f)
+{
+    TRY(match_prepare());
+    return formula_of(e, who, f);
+}
+
 static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, duet_expr e)
 {
     formula f;
     const plan *p;
-    TRY(formula_of(e, who, &f));
+    TRY(read_formula(who, e, &f));
     if (__builtin_expect(!m || !m->serial, 0)) return bad_matrix(who, m);
     if (place > DUET_GPU) return fail(DUET_BAD_ARGUMENT, "%s: there is no place %d", who, (int)place);
     TRY(statement_check(who, m, &f));
@@ -92,11 +100,12 @@ duet_status(duet_explain)(FILE *out, duet_matrix *m, duet_expr e)
     formula f;
     const plan *p;
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain: no file");
-    TRY(formula_of(e, "duet_explain", &f));
+    TRY(read_formula("duet_explain", e, &f));
     if (!m || !m->serial) return bad_matrix("duet_explain", m);
     TRY(statement_check("duet_explain", m, &f));
     statement s = { m, &f, fusion_now() };
     TRY(plan_place(&s, place_now(DUET_AUTO), &p));
     (duet_print_expr)(out, e);
+    TRY(formula_of(e, "duet_explain", &f)); /* printing read it anew */
     return plan_print(out, p, &s);
 }

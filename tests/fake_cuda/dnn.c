@@ -1,7 +1,6 @@
 /* dnn.c - the pretended cuDNN. It knows five algorithms; the more workspace one needs, the faster it says it is. */
 #include "fake.h"
 #include <cudnn.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct cudnnContext {
@@ -46,7 +45,7 @@ const char *cudnnGetErrorString(cudnnStatus_t status)
 static cudnnStatus_t create(void **p, size_t bytes)
 {
     DNN_ENTER();
-    *p = calloc(1, bytes);
+    *p = fake_alloc(bytes);
     fake_handles(*p != NULL);
     return *p ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR;
 }
@@ -54,7 +53,7 @@ static cudnnStatus_t create(void **p, size_t bytes)
 static cudnnStatus_t destroy(void *p)
 {
     if (!p) return CUDNN_STATUS_BAD_PARAM;
-    free(p);
+    fake_free(p);
     fake_handles(-1);
     return CUDNN_STATUS_SUCCESS;
 }

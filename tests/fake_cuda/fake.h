@@ -21,6 +21,10 @@ bool fake_vendor_fails(void);          /* the same for a vendor's call, which le
 void fake_handles(int n);              /* so many more of them live */
 cudaError_t fake_error(cudaError_t e); /* remembers it as the last error; returns it */
 
+/* Zeros, aligned to 256, from the system past whatever a test has put in the place of malloc: it is not the library that asks. */
+void *fake_alloc(size_t bytes);
+void fake_free(void *p);
+
 /* Is [p, p + bytes) within one block of device memory of the current device? */
 bool fake_owns(const void *p, size_t bytes);
 

@@ -2,7 +2,6 @@
 #include "fake.h"
 #include "fold.h"
 #include "formula.h"
-#include <stdlib.h>
 
 /* ---- where elements are ---- */
 
@@ -178,7 +177,7 @@ static T norm_of(const fold *f, run *r, int64_t n)
 static int64_t gather(const layout *l, int axis, const int64_t *index, int64_t **at)
 {
     int64_t whole[DUET_RANK_MAX], n = axis < 0 ? layout_count(l) : l->size[axis];
-    *at = malloc(sizeof **at * (size_t)(n + 1));
+    *at = fake_alloc(sizeof **at * (size_t)(n + 1));
     for (int k = 0, from = 0; axis >= 0 && k < l->rank; k++) whole[k] = k == axis ? 0 : index[from++];
     for (int64_t i = 0; i < n; i++) {
         if (axis < 0) unravel(l, i, whole);
@@ -195,7 +194,7 @@ static T fold_one(const job *j, const int64_t *index)
     if (j->s.ins > 1) gather(&j->s.in[1].at, j->s.attr[0], index, &y_at);
     run r = { j->in[0], y_at ? j->in[1] : NULL, x_at, y_at, K(1) };
     T result = j->s.kernel == OP_norm ? norm_of(&f, &r, n) : f.finish(fold_all(&f, &r, n), n);
-    free(x_at), free(y_at);
+    fake_free(x_at), fake_free(y_at);
     return result;
 }
 
@@ -216,27 +215,27 @@ static void run_fold(const job *j)
 static void soften(int kernel, T *t, int64_t n)
 {
     const fold most = fold_of(OP_max), sum = fold_of(OP_sum);
-    int64_t *at = malloc(sizeof *at * (size_t)n);
-    T *e = malloc(sizeof *e * (size_t)n);
+    int64_t *at = fake_alloc(sizeof *at * (size_t)n);
+    T *e = fake_alloc(sizeof *e * (size_t)n);
     for (int64_t i = 0; i < n; i++) at[i] = i;
     T m = fold_all(&most, &(run){ t, NULL, at, NULL, K(1) }, n);
     for (int64_t i = 0; i < n; i++) t[i] = t[i] - m, e[i] = FN(exp)(t[i]);
     T s = fold_all(&sum, &(run){ e, NULL, at, NULL, K(1) }, n);
     for (int64_t i = 0; i < n; i++) t[i] = kernel == OP_softmax ? e[i] / s : t[i] - FN(log)(s);
-    free(at), free(e);
+    fake_free(at), fake_free(e);
 }
 
 static void run_softmax(const job *j)
 {
     const layout *in = &j->s.in[0].at, *out = &j->s.out[0].at;
     int64_t n = in->size[in->rank - 1], all = layout_count(in);
-    T *t = malloc(sizeof *t * (size_t)(n + 1));
+    T *t = fake_alloc(sizeof *t * (size_t)(n + 1));
     for (int64_t first = 0; first < all; first += n) {
         for (int64_t i = 0; i < n; i++) t[i] = *element(j->in[0], in, first + i);
         soften(j->s.kernel, t, n);
         for (int64_t i = 0; i < n; i++) *element(j->out[0], out, first + i) = t[i];
     }
-    free(t);
+    fake_free(t);
 }
 
 /* ---- pooling ---- */

@@ -1,6 +1,7 @@
 /* runtime.c - the pretend CUDA runtime: devices, memory, streams, events. */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "fake.h"
-#include <stdlib.h>
+#include <dlfcn.h>
 #include <string.h>
 
 typedef struct block {
@@ -70,6 +71,30 @@ void fake_lost(void) { LOCKED(lost = true); }
 void fake_memory(size_t bytes) { LOCKED(capacity = bytes); }
 void fake_devices(int count) { LOCKED(devices = count); }
 void fake_pinned(bool is) { LOCKED(pinned = is); }
+
+/* ---- memory of the pretence itself ---- */
+
+static int (*system_alloc)(void **p, size_t alignment, size_t bytes);
+static void (*system_free)(void *p);
+
+static void find_system(void)
+{
+    *(void **)&system_alloc = dlsym(RTLD_DEFAULT, "posix_memalign");
+    *(void **)&system_free = dlsym(RTLD_DEFAULT, "free");
+}
+
+void *fake_alloc(size_t bytes)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    void *p = NULL;
+    pthread_once(&once, find_system);
+    return system_alloc(&p, 256, bytes) ? NULL : memset(p, 0, bytes);
+}
+
+void fake_free(void *p)
+{
+    if (p) system_free(p);
+}
 
 /* ---- errors ---- */
 
@@ -206,8 +231,8 @@ static cudaError_t take(void **p, size_t bytes)
 {
     block *b = NULL;
     *p = NULL;
-    if (bytes <= capacity && fake_counted.memory <= capacity - bytes) b = malloc(sizeof *b);
-    if (!b || posix_memalign(p, 256, bytes)) return free(b), cudaErrorMemoryAllocation;
+    if (bytes <= capacity && fake_counted.memory <= capacity - bytes) b = fake_alloc(sizeof *b);
+    if (!b || !(*p = fake_alloc(bytes))) return fake_free(b), cudaErrorMemoryAllocation;
     memset(*p, 0xff, bytes);
     *b = (block){ blocks, *p, bytes, device };
     blocks = b;
@@ -233,7 +258,7 @@ static cudaError_t release(void *p)
     for (cudaStream_t s = streams; s; s = s->next) run_until(s, s->queued);
     fake_counted.memory -= b->bytes;
     *at = b->next;
-    free(b->p), free(b);
+    fake_free(b->p), fake_free(b);
     return cudaSuccess;
 }
 
@@ -256,7 +281,7 @@ static void run_until(cudaStream_t s, uint64_t until)
         if (t->other) run_until(t->other, t->until);
         else if (!lost) t->run(t->args);
         s->done++;
-        free(t);
+        fake_free(t);
     }
 }
 
@@ -264,7 +289,7 @@ void fake_drain(cudaStream_t s) { LOCKED(run_until(s, s->queued)); }
 
 static cudaError_t append(cudaStream_t s, const task *head, const void *args, size_t bytes)
 {
-    task *t = malloc(sizeof *t + bytes);
+    task *t = fake_alloc(sizeof *t + bytes);
     if (!t) return cudaErrorMemoryAllocation;
     *t = *head;
     if (bytes) memcpy(t->args, args, bytes);
@@ -283,7 +308,7 @@ cudaError_t fake_queue(cudaStream_t s, void (*run)(void *), const void *args, si
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
 {
     ENTER(cudaErrorUnknown);
-    cudaStream_t s = calloc(1, sizeof *s);
+    cudaStream_t s = fake_alloc(sizeof *s);
     if (!s) return fake_error(cudaErrorMemoryAllocation);
     s->device = device, s->last = &s->first;
     LOCKED((s->next = streams, streams = s));
@@ -304,7 +329,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
 {
     ENTER(cudaErrorUnknown);
-    *event = calloc(1, sizeof **event);
+    *event = fake_alloc(sizeof **event);
     if (!*event) return fake_error(cudaErrorMemoryAllocation);
     (*event)->device = device;
     return flags & cudaEventDisableTiming ? cudaSuccess : fake_error(cudaErrorInvalidValue);
@@ -346,12 +371,12 @@ static cudaError_t upload(void *to, const void *from, size_t bytes, cudaStream_t
     if (!fake_owns(to, bytes) || fake_owns(from, 0)) return fake_error(cudaErrorInvalidValue);
     LOCKED((fake_counted.uploads++));
     if (pinned) return fake_queue(s, run_copy, &(copying){ to, from, bytes }, sizeof(copying));
-    copying *c = malloc(sizeof *c + bytes);
+    copying *c = fake_alloc(sizeof *c + bytes);
     if (!c) return fake_error(cudaErrorMemoryAllocation);
     *c = (copying){ to, NULL, bytes };
     memcpy(c + 1, from, bytes);
     cudaError_t e = fake_queue(s, run_copy, c, sizeof *c + bytes);
-    free(c);
+    fake_free(c);
     return e;
 }
 

@@ -178,8 +178,13 @@ static void fail_cold(void)
     bool was_last = !fake_failed();
     fake_fail(0);
     clear_scene(&w);
-    if (ran(set_scene(&w, 2), "afterwards")) ran(play_and_compare(&w, 2, "afterwards"), "afterwards");
-    clear_scene(&w);
+    for (int queue = 0; queue <= 2; queue += 2) {
+        if (ran(set_scene(&w, queue), "afterwards")) ran(play_and_compare(&w, queue, "afterwards"), "afterwards");
+        clear_scene(&w);
+    }
+    CHECK(fake_count().handles == 4, "two queues with two handles each, and %d live", fake_count().handles);
+    size_t used = duet_memory_of(DUET_GPU).used;
+    CHECK(used == 2 << 20, "two workspaces of a sixteenth of the limit, and %zu bytes in use", used);
     duet_memory_trim();
     if (was_last) _exit(77);
 }

@@ -1,7 +1,6 @@
 /* vendors.c - the pretended cuBLAS, and the table of both pretended libraries. */
 #include "fake.h"
 #include "vendor.h"
-#include <stdlib.h>
 #include <string.h>
 
 struct cublasContext {
@@ -37,14 +36,14 @@ void fake_handles(int n)
 cublasStatus_t cublasCreate(cublasHandle_t *handle)
 {
     BLAS_ENTER(CUBLAS_STATUS_NOT_INITIALIZED);
-    *handle = calloc(1, sizeof **handle);
+    *handle = fake_alloc(sizeof **handle);
     fake_handles(*handle != NULL);
     return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 
 cublasStatus_t cublasDestroy(cublasHandle_t handle)
 {
-    free(handle);
+    fake_free(handle);
     fake_handles(-1);
     return CUBLAS_STATUS_SUCCESS;
 }
