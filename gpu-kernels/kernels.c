@@ -84,6 +84,7 @@ const char *kernels_refuse(const step *s)
     case OP_log_softmax: return NULL;
     case OP_max_pool2d:
     case OP_avg_pool2d: return pool2d_fits(s) ? NULL : "an image of 2^31 elements or more a plane";
+    case OP_matmul: return skinny_fits(s) ? NULL : "a product of many columns, or with an addend";
     default: return "there is no kernel for this operator";
     }
 }
@@ -104,6 +105,7 @@ cudaError_t launch_step(const step *s, const frame *f, void *scratch, cudaStream
     case OP_log_softmax: return softmax_launch(s, f, scratch, q);
     case OP_max_pool2d:
     case OP_avg_pool2d: return pool2d_launch(s, f, q);
+    case OP_matmul: return skinny_launch(s, f, q);
     default: return cudaErrorNotSupported;
     }
 }

@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/* NULL, or why no kernel here runs this step (a program of more than one operator, ...). Of programs, fused rows, folds, softmax, pooling. */
+/* NULL, or why no kernel here runs this step (a program of more than one operator, ...). Of programs, fused rows, folds, softmax, pooling
+ * and products of few columns. */
 const char *kernels_refuse(const step *s);
 
 /* Bytes of device memory that launch_step needs as scratch for this step; often 0. */

@@ -34,6 +34,7 @@ KERNEL_TABLE(fused)
 KERNEL_TABLE(fold)
 KERNEL_TABLE(softmax)
 KERNEL_TABLE(pool2d)
+KERNEL_TABLE(skinny)
 
 /* Division by a number known on the host: q = (high half of n * magic + n) >> shift, exact for every n below 2^31 (2^63). */
 typedef struct divider32 {
@@ -153,6 +154,22 @@ typedef struct pool2d_args {
     int32_t window[2], stride[2], pad[2];
 } pool2d_args;
 
+#define SKINNY_COLUMNS 16
+#define SKINNY_INNER   2048
+#define SKINNY_THREADS 256
+#define SKINNY_FEW     2 /* rows a thread block, of a product with few */
+#define SKINNY_MANY    8 /* and with more rows than these: */
+#define SKINNY_ROWS    512
+
+/* out = alpha a b: m x k by k x n, n no more than SKINNY_COLUMNS; a and out have columns side by side. */
+typedef struct skinny_args {
+    const void *a, *b;
+    void *out;
+    int64_t a_row, b_row, b_column, out_row; /* strides */
+    int32_t m, k, n;
+    double alpha;
+} skinny_args;
+
 /* The launchers of launch_step, by family. */
 const char *map_read(const program *p, int *op, source arg[3]);
 cudaError_t map_launch(const step *s, const frame *f, cudaStream_t q);
@@ -166,6 +183,8 @@ size_t softmax_scratch(const step *s);
 cudaError_t softmax_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 bool pool2d_fits(const step *s);
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
+bool skinny_fits(const step *s);
+cudaError_t skinny_launch(const step *s, const frame *f, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);

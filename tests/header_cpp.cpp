@@ -14,15 +14,15 @@ static bool first_is(const duet_matrix *m, float want)
 int main()
 {
     duet_matrix *x = duet_new(DUET_F32, 2, 3), *y = duet_new(DUET_F32, 2, 3), *s = duet_new(DUET_F32);
-    float       *p = static_cast<float *>(duet_overwrite(x));
+    float *p = static_cast<float *>(duet_overwrite(x));
     for (int i = 0; p && i < 6; i++) p[i] = 2;
     bool good = duet_set(y, duet_add(duet_mul(3.5f, x), y)) == DUET_OK && first_is(y, 7);
     good &= duet_set(s, duet_sum(duet_mul(x, 2))) == DUET_OK && first_is(s, 24);
     good &= duet_set(y, 1) == DUET_OK && duet_iadd(y, x) == DUET_OK && first_is(y, 3);
     good &= duet_set(y, duet_maximum(x, 5L)) == DUET_OK && first_is(y, 5);
 
-    const duet_pool   window = { { 1, 3 }, { 0, 0 }, { 0, 0 } };
-    duet_matrix      *image = duet_reshaped(x, 1, 1, 2, 3), *pooled = duet_new(DUET_F32, 1, 1, 2, 1);
+    const duet_pool window = { { 1, 3 }, { 0, 0 }, { 0, 0 } };
+    duet_matrix *image = duet_reshaped(x, 1, 1, 2, 3), *pooled = duet_new(DUET_F32, 1, 1, 2, 1);
     const duet_status status = duet_set(pooled, duet_max_pool2d(image, &window));
     good &= status == DUET_OK && first_is(pooled, 2);
     good &= duet_set(y, duet_add(x, pooled)) == DUET_BAD_SHAPE;

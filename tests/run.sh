@@ -34,7 +34,7 @@ log=$build/meson-logs/testlog.txt
 status=0
 if [ -n "$memcheck" ]; then
     meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 20 --suite gpu \
-        --wrapper 'compute-sanitizer --tool memcheck --error-exitcode 9 --leak-check no' || status=$?
+        --wrapper 'compute-sanitizer --tool memcheck --error-exitcode 9 --report-api-errors no' || status=$?
 else
     meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 3 || status=$?
 fi

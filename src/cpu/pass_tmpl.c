@@ -261,22 +261,49 @@ static void run_part(const work *w, int64_t from, int64_t to)
     else run_blocks(w, from, to, value);
 }
 
-void pass_run(pass *p)
+/* One loop over operands that are one run each. */
+static bool is_plain(const pass *p)
 {
-    const int64_t count = layout_count(&p->s->out[0].at);
-    if (count == 0 || p->loops == 0) return;
-    const work w = work_of(p);
-    const int64_t blocks = w.cut.down * w.cut.across;
-    const double bytes = (double)sizeof(T) * (p->s->ins + p->s->outs);
-    int threads = threads_for((double)count * (p->seconds + bytes * SECONDS_PER_BYTE));
+    const step *s = p->s;
+    bool plain = p->loops == 1 && s->out[0].at.rank == 1 && s->out[0].at.stride[0] == 1;
+    for (int k = 0; k < s->ins; k++) plain &= s->in[k].at.stride[0] == 1;
+    for (int k = 0; k < 3; k++) plain &= p->loop[0].from[k] < NUMBERS;
+    return plain;
+}
+
+static void run_plain(const pass *p)
+{
+    const step *s = p->s;
+    const T *in[3];
+    for (int k = 0; k < 3; k++) in[k] = address(p->f, &s->in[p->loop[0].from[k]]);
+    p->loop[0].choice[0](address(p->f, &s->out[0]), in[0], in[1], in[2], p->num, s->out[0].at.size[0]);
+}
+
+static void run_shared(const work *w, int threads)
+{
+    const int64_t blocks = w->cut.down * w->cut.across;
     if (threads > blocks) threads = (int)blocks;
     if (threads <= 1) {
-        run_part(&w, 0, blocks);
+        run_part(w, 0, blocks);
         return;
     }
 #pragma omp parallel num_threads(threads)
     {
         int t = omp_get_thread_num(), team = omp_get_num_threads();
-        run_part(&w, part_of(blocks, t, team), part_of(blocks, t + 1, team));
+        run_part(w, part_of(blocks, t, team), part_of(blocks, t + 1, team));
     }
+}
+
+void pass_run(pass *p)
+{
+    const int64_t count = layout_count(&p->s->out[0].at);
+    if (count == 0 || p->loops == 0) return;
+    const double bytes = (double)sizeof(T) * (p->s->ins + p->s->outs);
+    const int threads = threads_for((double)count * (p->seconds + bytes * SECONDS_PER_BYTE));
+    if (threads <= 1 && is_plain(p)) {
+        run_plain(p);
+        return;
+    }
+    const work w = work_of(p);
+    run_shared(&w, threads);
 }

@@ -17,14 +17,19 @@ typedef struct rows {
 /* The maximum is the same in any order. */
 static T max_of(const T *x, int64_t n)
 {
-    T a[16];
-    for (int l = 0; l < 16; l++) a[l] = -INF;
+    enum { SOME = 64 / sizeof(T) };
+    T a[SOME], most = -INFINITY;
     int64_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        for (int l = 0; l < 16; l++) a[l] = max_take(a[l], x[i + l], 0);
-    for (; i < n; i++) a[0] = max_take(a[0], x[i], 0);
-    for (int l = 1; l < 16; l++) a[0] = max_join(a[0], a[l]);
-    return a[0];
+    if (n >= SOME) {
+        for (int l = 0; l < SOME; l++) a[l] = x[l];
+        for (i = SOME; i + SOME <= n; i += SOME)
+            for (int l = 0; l < SOME; l++) a[l] = max_take(a[l], x[i + l], 0);
+        for (int h = SOME / 2; h > 0; h /= 2)
+            for (int l = 0; l < h; l++) a[l] = max_join(a[l], a[l + h]);
+        most = a[0];
+    }
+    for (; i < n; i++) most = max_take(most, x[i], 0);
+    return most;
 }
 
 static void subtract_max(T *x, int64_t n)

@@ -9,7 +9,7 @@ static const char *gpu_refuses(const step *s)
     const char *why = gpu_device_absent();
     if (why) return why;
     switch (s->kernel) {
-    case OP_matmul: return gpu_matmul_refuses(s);
+    case OP_matmul: return kernels_refuse(s) ? gpu_matmul_refuses(s) : NULL;
     case OP_conv2d:
     case OP_convolve2d: return gpu_conv_refuses(s);
     default: return kernels_refuse(s);
@@ -84,7 +84,7 @@ static duet_status gpu_run(const step *s, const frame *f)
     ON_DEVICE();
     TRY(gpu_queue_open(f->queue, &q));
     switch (s->kernel) {
-    case OP_matmul: return gpu_matmul(s, f, q);
+    case OP_matmul: return kernels_refuse(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
     case OP_conv2d:
     case OP_convolve2d: return gpu_conv(s, f, q);
     default: return gpu_launch(s, f, q);
