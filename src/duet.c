@@ -18,7 +18,7 @@ void duet_info(FILE *out)
 void *duet_stream(void)
 {
     const machine *gpu = machines[DEVICE];
-    const char    *why = gpu->absent();
+    const char *why = gpu->absent();
     if (why) return fail(DUET_NO_DEVICE, "duet_stream: the gpu cannot be used: %s", why), NULL;
     return gpu->stream(thread_get()->queue);
 }

@@ -103,10 +103,10 @@ DUET_API duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, const int64_
 
 /* What a matrix is. Of NULL or a freed matrix: 0, or NULL; an axis out of range has size 0. */
 DUET_API duet_dtype duet_type(const duet_matrix *m);
-DUET_API int        duet_rank(const duet_matrix *m);
-DUET_API int64_t    duet_size(const duet_matrix *m, int axis);
-DUET_API int64_t    duet_stride(const duet_matrix *m, int axis); /* in elements */
-DUET_API int64_t    duet_count(const duet_matrix *m);            /* elements in all */
+DUET_API int duet_rank(const duet_matrix *m);
+DUET_API int64_t duet_size(const duet_matrix *m, int axis);
+DUET_API int64_t duet_stride(const duet_matrix *m, int axis); /* in elements */
+DUET_API int64_t duet_count(const duet_matrix *m);            /* elements in all */
 
 /* A pointer to the first element in host memory, for use until m is next named in a call. It waits for what is under way.
  *     duet_read        to read: the elements are current
@@ -115,15 +115,15 @@ DUET_API int64_t    duet_count(const duet_matrix *m);            /* elements in 
  * Owner     the matrix
  * Errors    NULL: BAD_ARGUMENT, UNKNOWN, NO_MEMORY, DEVICE_ERROR */
 DUET_API const void *duet_read(const duet_matrix *m);
-DUET_API void       *duet_update(duet_matrix *m);
-DUET_API void       *duet_overwrite(duet_matrix *m);
+DUET_API void *duet_update(duet_matrix *m);
+DUET_API void *duet_overwrite(duet_matrix *m);
 
 /* The same in GPU memory, for the caller's own kernels, which must run on duet_stream() or be ordered with it.
  * Owner     the matrix
  * Errors    NULL: as above, and NO_DEVICE */
 DUET_API const void *duet_device_read(const duet_matrix *m);
-DUET_API void       *duet_device_update(duet_matrix *m);
-DUET_API void       *duet_device_overwrite(duet_matrix *m);
+DUET_API void *duet_device_update(duet_matrix *m);
+DUET_API void *duet_device_overwrite(duet_matrix *m);
 
 /* This thread's cudaStream_t. Errors: NULL: NO_DEVICE, DEVICE_ERROR. */
 DUET_API void *duet_stream(void);
@@ -155,32 +155,32 @@ typedef struct duet_pool {
 #define DUET_OPTIONS_plain
 #define DUET_OPTIONS_conv , const duet_conv *options
 #define DUET_OPTIONS_pool , const duet_pool *options
-#define DUET_MAP1(name, ...)                   \
-    DUET_API duet_expr duet_##name(duet_expr x); \
+#define DUET_MAP1(name, ...)                                                                                                     \
+    DUET_API duet_expr duet_##name(duet_expr x);                                                                                 \
     DUET_API duet_expr duet_##name##_at(duet_expr x, const char *site);
-#define DUET_MAP2(name, ...)                                \
-    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y); \
+#define DUET_MAP2(name, ...)                                                                                                     \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y);                                                                    \
     DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, const char *site);
-#define DUET_MAP3(name, ...)                                             \
-    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, duet_expr z); \
+#define DUET_MAP3(name, ...)                                                                                                     \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, duet_expr z);                                                       \
     DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, duet_expr z, const char *site);
-#define DUET_FOLD1(name, ...)                                                               \
-    DUET_MAP1(name, 0)                                                                       \
-    DUET_API duet_expr duet_##name##_axis(duet_expr x, int axis);                             \
-    DUET_API duet_expr duet_##name##_axis_at(duet_expr x, int axis, const char *site);        \
-    DUET_API duet_expr duet_##name##_keep(duet_expr x, int axis);                             \
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    DUET_MAP1(name, 0)                                                                                                           \
+    DUET_API duet_expr duet_##name##_axis(duet_expr x, int axis);                                                                \
+    DUET_API duet_expr duet_##name##_axis_at(duet_expr x, int axis, const char *site);                                           \
+    DUET_API duet_expr duet_##name##_keep(duet_expr x, int axis);                                                                \
     DUET_API duet_expr duet_##name##_keep_at(duet_expr x, int axis, const char *site);
-#define DUET_FOLD2(name, ...)                                                                          \
-    DUET_MAP2(name, 0)                                                                                  \
-    DUET_API duet_expr duet_##name##_axis(duet_expr x, duet_expr y, int axis);                           \
-    DUET_API duet_expr duet_##name##_axis_at(duet_expr x, duet_expr y, int axis, const char *site);      \
-    DUET_API duet_expr duet_##name##_keep(duet_expr x, duet_expr y, int axis);                           \
+#define DUET_FOLD2(name, ...)                                                                                                    \
+    DUET_MAP2(name, 0)                                                                                                           \
+    DUET_API duet_expr duet_##name##_axis(duet_expr x, duet_expr y, int axis);                                                   \
+    DUET_API duet_expr duet_##name##_axis_at(duet_expr x, duet_expr y, int axis, const char *site);                              \
+    DUET_API duet_expr duet_##name##_keep(duet_expr x, duet_expr y, int axis);                                                   \
     DUET_API duet_expr duet_##name##_keep_at(duet_expr x, duet_expr y, int axis, const char *site);
-#define DUET_DEF1(name, options, ...)                               \
-    DUET_API duet_expr duet_##name(duet_expr x DUET_OPTIONS_##options); \
+#define DUET_DEF1(name, options, ...)                                                                                            \
+    DUET_API duet_expr duet_##name(duet_expr x DUET_OPTIONS_##options);                                                          \
     DUET_API duet_expr duet_##name##_at(duet_expr x DUET_OPTIONS_##options, const char *site);
-#define DUET_DEF2(name, options, ...)                                            \
-    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y DUET_OPTIONS_##options); \
+#define DUET_DEF2(name, options, ...)                                                                                            \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y DUET_OPTIONS_##options);                                             \
     DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y DUET_OPTIONS_##options, const char *site);
 #include <duet/ops.def>
 
@@ -212,9 +212,9 @@ DUET_API duet_status duet_drop(duet_expr e);
 
 /* What a formula will be: its status (OK, or the first error), element type, rank and sizes. Spends nothing. */
 DUET_API duet_status duet_expr_status(duet_expr e);
-DUET_API duet_dtype  duet_expr_type(duet_expr e);
-DUET_API int         duet_expr_rank(duet_expr e);
-DUET_API int64_t     duet_expr_size(duet_expr e, int axis);
+DUET_API duet_dtype duet_expr_type(duet_expr e);
+DUET_API int duet_expr_rank(duet_expr e);
+DUET_API int64_t duet_expr_size(duet_expr e, int axis);
 
 /* Writes e as a line of C: matrices as A, B, ... in order of appearance. Spends nothing. */
 DUET_API duet_status duet_print_expr(FILE *out, duet_expr e);
@@ -235,7 +235,7 @@ typedef struct duet_scope {
     int on, before;
 } duet_scope;
 DUET_API duet_scope duet_scope_open(duet_place place);
-DUET_API void       duet_scope_close(duet_scope *s);
+DUET_API void duet_scope_close(duet_scope *s);
 
 /* What has happened since the process began, over all threads. */
 typedef struct duet_counts {
@@ -256,7 +256,7 @@ typedef struct duet_memory {
 } duet_memory;
 DUET_API duet_memory duet_memory_of(duet_place place);
 DUET_API duet_status duet_memory_limit(duet_place place, size_t bytes);
-DUET_API void        duet_memory_trim(void); /* gives what the pools keep back to the system */
+DUET_API void duet_memory_trim(void); /* gives what the pools keep back to the system */
 
 /* Writes what was found: machines, vendor libraries with versions and places, and what is missing and why. */
 DUET_API void duet_info(FILE *out);

@@ -4,13 +4,17 @@
 #define DUET_LIFT_H
 
 /* Lifts x to a formula. x stands once in the expansion: written twice, it would double at each level of nesting. */
-#define DUET_LIFT(x)                                                                                             \
+#define DUET_LIFT(x)                                                                                                             \
     _Generic((x), duet_expr: duet_of_expr, duet_matrix *: duet_of_matrix, const duet_matrix *: duet_of_matrix,   \
              float: duet_of_number, double: duet_of_number, default: duet_of_integer)(x)
 #ifdef __GNUC__
-#define DUET(x)       DUET_1(x, __COUNTER__)
-#define DUET_1(x, n)  DUET_2(x, n)
-#define DUET_2(x, n)  __extension__({ __auto_type duet_##n = (x); DUET_LIFT(duet_##n); })
+#define DUET(x)      DUET_1(x, __COUNTER__)
+#define DUET_1(x, n) DUET_2(x, n)
+#define DUET_2(x, n)                                                                                                             \
+    __extension__({                                                                                                              \
+        __auto_type duet_##n = (x);                                                                                              \
+        DUET_LIFT(duet_##n);                                                                                                     \
+    })
 #else
 #define DUET(x) DUET_LIFT(x)
 #endif
@@ -19,17 +23,16 @@
 #define DUET_STR(x)  DUET_STR_(x)
 #define DUET_STR_(x) #x
 
-#define DUET_SIZES(...)                                                             \
-    (int)(sizeof((int64_t[]){ 0, ##__VA_ARGS__ }) / sizeof(int64_t)) - 1,           \
-        (const int64_t[]){ 0, ##__VA_ARGS__ } + 1
+#define DUET_SIZES(...)                                                                                                          \
+    (int)(sizeof((int64_t[]){ 0, ##__VA_ARGS__ }) / sizeof(int64_t)) - 1, (const int64_t[]){ 0, ##__VA_ARGS__ } + 1
 #define duet_new(type, ...)        duet_new_shape(type, DUET_SIZES(__VA_ARGS__))
 #define duet_wrap(host, type, ...) duet_wrap_shape(host, type, DUET_SIZES(__VA_ARGS__))
 #define duet_reshaped(m, ...)      duet_reshaped_shape(m, DUET_SIZES(__VA_ARGS__))
 
 #define DUET_ON(place)      DUET_ON_1(place, __COUNTER__)
 #define DUET_ON_1(place, n) DUET_ON_2(place, n)
-#define DUET_ON_2(place, n)                                                                                                        \
-    for (__attribute__((cleanup(duet_scope_close))) duet_scope duet_scope_##n = duet_scope_open(place); duet_scope_##n.on;        \
+#define DUET_ON_2(place, n)                                                                                                      \
+    for (__attribute__((cleanup(duet_scope_close))) duet_scope duet_scope_##n = duet_scope_open(place); duet_scope_##n.on;       \
          duet_scope_##n.on = 0)
 
 #define duet_set(m, e)           duet_set_at(m, DUET(e), DUET_HERE)
@@ -67,21 +70,21 @@
 #define duet_fma(x, y, z)        duet_fma_at(DUET(x), DUET(y), DUET(z), DUET_HERE)
 #define duet_where(x, y, z)      duet_where_at(DUET(x), DUET(y), DUET(z), DUET_HERE)
 
-#define duet_sum(x)             duet_sum_at(DUET(x), DUET_HERE)
-#define duet_sum_axis(x, axis)  duet_sum_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_sum_keep(x, axis)  duet_sum_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_mean(x)            duet_mean_at(DUET(x), DUET_HERE)
-#define duet_mean_axis(x, axis) duet_mean_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_mean_keep(x, axis) duet_mean_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_min(x)             duet_min_at(DUET(x), DUET_HERE)
-#define duet_min_axis(x, axis)  duet_min_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_min_keep(x, axis)  duet_min_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_max(x)             duet_max_at(DUET(x), DUET_HERE)
-#define duet_max_axis(x, axis)  duet_max_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_max_keep(x, axis)  duet_max_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_norm(x)            duet_norm_at(DUET(x), DUET_HERE)
-#define duet_norm_axis(x, axis) duet_norm_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_norm_keep(x, axis) duet_norm_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_sum(x)               duet_sum_at(DUET(x), DUET_HERE)
+#define duet_sum_axis(x, axis)    duet_sum_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_sum_keep(x, axis)    duet_sum_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_mean(x)              duet_mean_at(DUET(x), DUET_HERE)
+#define duet_mean_axis(x, axis)   duet_mean_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_mean_keep(x, axis)   duet_mean_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_min(x)               duet_min_at(DUET(x), DUET_HERE)
+#define duet_min_axis(x, axis)    duet_min_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_min_keep(x, axis)    duet_min_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_max(x)               duet_max_at(DUET(x), DUET_HERE)
+#define duet_max_axis(x, axis)    duet_max_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_max_keep(x, axis)    duet_max_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_norm(x)              duet_norm_at(DUET(x), DUET_HERE)
+#define duet_norm_axis(x, axis)   duet_norm_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_norm_keep(x, axis)   duet_norm_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_dot(x, y)            duet_dot_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_dot_axis(x, y, axis) duet_dot_axis_at(DUET(x), DUET(y), axis, DUET_HERE)
 #define duet_dot_keep(x, y, axis) duet_dot_keep_at(DUET(x), DUET(y), axis, DUET_HERE)

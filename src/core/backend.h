@@ -11,8 +11,8 @@ enum side { HOST, DEVICE, SIDES }; /* where a machine has its memory */
 
 /* What a step does. Rows of ops.def of kind fold and def keep their number. */
 enum kernel {
-    KERNEL_OPS = OPS,     /* below: that operator */
-    KERNEL_PROGRAM = OPS_ALL, /* element by element: step.program */
+    KERNEL_OPS = OPS,                        /* below: that operator */
+    KERNEL_PROGRAM = OPS_ALL,                /* element by element: step.program */
 #define DUET_FUSED(name, ...) KERNEL_##name, /* the rows of fused.def */
 #include "fused.def"
     KERNELS
@@ -25,7 +25,7 @@ enum kernel {
 
 /* An operand of a step: an index into frame.data, and how to walk it from there. */
 typedef struct operand {
-    int    slot;
+    int slot;
     layout at;
 } operand;
 
@@ -45,49 +45,50 @@ typedef struct operand {
  *   (matmul, conv2d, pooling and softmax: out is dense and overlaps no input, but matmul's in[2] and softmax's in[0], which
  *    may be out itself) */
 typedef struct step {
-    int            kernel;
-    uint8_t        outs, ins, nums;
-    operand        out[STEP_OUTPUTS], in[STEP_INPUTS];
-    uint16_t       num[STEP_NUMBERS]; /* indices into frame.num */
-    int32_t        attr[STEP_ATTRS];
+    int kernel;
+    uint8_t outs, ins, nums;
+    operand out[STEP_OUTPUTS], in[STEP_INPUTS];
+    uint16_t num[STEP_NUMBERS]; /* indices into frame.num */
+    int32_t attr[STEP_ATTRS];
     const program *program; /* of PROGRAM alone; it lives as long as the step */
-    double         bytes, flops;
-    void          *kept; /* what the machine keeps for this step between runs; NULL at first; forget() frees it */
+    double bytes, flops;
+    void *kept; /* what the machine keeps for this step between runs; NULL at first; forget() frees it */
 } step;
 
 /* What a run binds: addresses of the operands, on this machine, and numbers. */
 typedef struct frame {
-    void *const  *data;
+    void *const *data;
     const double *num;
-    int           queue; /* this thread's, on every machine */
+    int queue; /* this thread's, on every machine */
 } frame;
 
 /* A machine. Every function is required; run, upload are asynchronous, in order within a queue. All may be called from any thread. */
 typedef struct machine {
     const char *name; /* "cpu" */
-    duet_place  place;
-    enum side   side;
+    duet_place place;
+    enum side side;
 
-    const char *(*absent)(void); /* NULL: it is there; else why not, a text that stays. Called often: cheap after the first time */
-    void        (*info)(FILE *out);
+    const char *(*absent)(
+        void); /* NULL: it is there; else why not, a text that stays. Called often: cheap after the first time */
+    void (*info)(FILE *out);
 
     /* Memory of its side, aligned to 64 bytes at least. Only core/pool.c calls these. */
     duet_status (*alloc)(size_t bytes, void **p);
-    void        (*free)(void *p);
+    void (*free)(void *p);
     duet_status (*clear)(void *p, size_t bytes, int queue); /* zeros, in order of the queue */
 
     /* Between host memory and its own. download returns when the bytes are there. */
     duet_status (*upload)(void *own, const void *host, size_t bytes, int queue);
     duet_status (*download)(void *host, const void *own, size_t bytes, int queue);
 
-    const char *(*refuses)(const step *s);                 /* NULL: will run it; else why not, a text that stays */
-    double      (*cost)(const step *s);                    /* seconds expected */
+    const char *(*refuses)(const step *s); /* NULL: will run it; else why not, a text that stays */
+    double (*cost)(const step *s);         /* seconds expected */
     duet_status (*run)(const step *s, const frame *f);
-    void        (*forget)(step *s);                        /* frees s->kept */
+    void (*forget)(step *s); /* frees s->kept */
 
-    duet_status (*sync)(int queue);              /* waits on the host until the queue is empty */
-    duet_status (*wait)(int queue, int other);   /* queue goes on when other has done what it holds now */
-    void       *(*stream)(int queue);            /* the queue in the terms of the machine's own interface, or NULL */
+    duet_status (*sync)(int queue);            /* waits on the host until the queue is empty */
+    duet_status (*wait)(int queue, int other); /* queue goes on when other has done what it holds now */
+    void *(*stream)(int queue);                /* the queue in the terms of the machine's own interface, or NULL */
 } machine;
 
 /* The machines, by their side. src/duet.c alone fills it. */

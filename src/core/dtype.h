@@ -6,8 +6,8 @@
 
 typedef struct dtype_info {
     const char *name; /* "f32" */
-    size_t      bytes;
-    double      roundoff, tiny;
+    size_t bytes;
+    double roundoff, tiny;
 } dtype_info;
 
 extern const dtype_info dtypes[DUET_DTYPE_COUNT];

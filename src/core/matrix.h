@@ -12,23 +12,23 @@ enum use { READ, UPDATE, OVERWRITE };
  * zero, and there is no home yet, or `lost` is set and they are unknown. */
 typedef struct storage {
     pthread_mutex_t lock;
-    int             refs;
-    size_t          bytes;
-    void           *home[SIDES];
-    uint8_t         current; /* 1 << HOST | 1 << DEVICE */
-    bool            lost, wrapped; /* wrapped: the host home is the caller's */
-    int8_t          writer;  /* the queue that last wrote on the device, or -1 */
-    uint64_t        users;   /* bit q: queue q may still be reading or writing the device home */
-    int8_t          uploader; /* the queue that may still be reading the host home, or -1 */
-    uint64_t        upload;   /* its drain_mark */
+    int refs;
+    size_t bytes;
+    void *home[SIDES];
+    uint8_t current;    /* 1 << HOST | 1 << DEVICE */
+    bool lost, wrapped; /* wrapped: the host home is the caller's */
+    int8_t writer;      /* the queue that last wrote on the device, or -1 */
+    uint64_t users;     /* bit q: queue q may still be reading or writing the device home */
+    int8_t uploader;    /* the queue that may still be reading the host home, or -1 */
+    uint64_t upload;    /* its drain_mark */
 } storage;
 
 struct duet_matrix {
     uint64_t serial; /* of this matrix, never used again; 0 when freed */
-    layout   at;
-    int64_t  offset; /* of the first element, in elements */
-    int64_t  count;
-    bool     dense;
+    layout at;
+    int64_t offset; /* of the first element, in elements */
+    int64_t count;
+    bool dense;
     storage *bits;
     struct duet_matrix *next_free;
 };
@@ -37,17 +37,14 @@ struct duet_matrix {
  * matrix_wrote when the work is queued, or matrix_lost when it failed half-way; until then the homes keep their state.
  * Nothing moves when the side is current. A matrix that does not fill its storage is not overwritten but updated. */
 duet_status matrix_open(const duet_matrix *m, enum side s, enum use use, int queue, void **p);
-void        matrix_wrote(const duet_matrix *m, enum side s, int queue); /* side s alone is current now */
-void        matrix_lost(const duet_matrix *m);
+void matrix_wrote(const duet_matrix *m, enum side s, int queue); /* side s alone is current now */
+void matrix_lost(const duet_matrix *m);
 
 /* The bytes that matrix_open(m, s, READ) would move now. */
 size_t matrix_to_move(const duet_matrix *m, enum side s);
 
 /* Is this a matrix that lives? Headers are never returned to the system, so that asking is always safe for what was once one. */
-static inline bool matrix_alive(const duet_matrix *m, uint64_t serial)
-{
-    return m->serial == serial && serial != 0;
-}
+static inline bool matrix_alive(const duet_matrix *m, uint64_t serial) { return m->serial == serial && serial != 0; }
 
 /* BAD_ARGUMENT of what is no matrix: NULL, or freed. */
 duet_status matrix_check(const char *who, const duet_matrix *m);

@@ -30,10 +30,10 @@ enum op_kind { KIND_LEAF, KIND_MAP, KIND_FOLD, KIND_DEF };
 enum { DUET_COMMUTES = 1, DUET_JUMPS = 2 }; /* flags of the rows */
 
 typedef struct op_info {
-    const char  *name, *doc;
+    const char *name, *doc;
     enum op_kind kind;
-    int          arity;
-    int          flags;
+    int arity;
+    int flags;
 } op_info;
 
 extern const op_info op_infos[OPS_ALL];

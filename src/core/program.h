@@ -21,13 +21,13 @@ typedef struct source {
 } source;
 
 typedef struct instruction {
-    uint8_t op;     /* OP_ of a map row, OP_LOAD, OP_SAVE or OP_STORE */
-    uint8_t type;   /* duet_dtype of its result */
-    source  arg[3]; /* as many as op has operands; of SAVE and STORE, arg[0].index is the slot or output */
+    uint8_t op;    /* OP_ of a map row, OP_LOAD, OP_SAVE or OP_STORE */
+    uint8_t type;  /* duet_dtype of its result */
+    source arg[3]; /* as many as op has operands; of SAVE and STORE, arg[0].index is the slot or output */
 } instruction;
 
 typedef struct program {
-    uint8_t     length, inputs, numbers, slots, outputs;
+    uint8_t length, inputs, numbers, slots, outputs;
     instruction code[PROGRAM_LENGTH];
 } program;
 

@@ -6,19 +6,19 @@
 #include <stdbool.h>
 
 typedef struct shape {
-    int     rank;
+    int rank;
     int64_t size[DUET_RANK_MAX];
 } shape;
 
 /* How the elements of an operand are reached from its first one. A stride of 0 repeats. Strides count elements. */
 typedef struct layout {
     duet_dtype type;
-    int        rank;
-    int64_t    size[DUET_RANK_MAX], stride[DUET_RANK_MAX];
+    int rank;
+    int64_t size[DUET_RANK_MAX], stride[DUET_RANK_MAX];
 } layout;
 
 int64_t shape_count(const shape *s);
-bool    shape_equal(const shape *a, const shape *b);
+bool shape_equal(const shape *a, const shape *b);
 
 /* The product of the sizes times bytes an element; BAD_SHAPE when rank or a size is out of range or the product overflows. */
 duet_status shape_check(const char *who, duet_dtype type, int rank, const int64_t *size);
@@ -30,8 +30,8 @@ bool shape_broadcast(const shape *a, const shape *b, shape *out);
 #define SHAPE_TEXT 200
 char *shape_text(char text[SHAPE_TEXT], duet_dtype type, int rank, const int64_t *size);
 
-void    layout_dense(layout *l, duet_dtype type, int rank, const int64_t *size); /* row-major without gaps */
-bool    layout_is_dense(const layout *l);
+void layout_dense(layout *l, duet_dtype type, int rank, const int64_t *size); /* row-major without gaps */
+bool layout_is_dense(const layout *l);
 int64_t layout_count(const layout *l);
 
 /* l as it is read by a loop over `to`, to which it broadcasts: strides of 0 where it repeats. */

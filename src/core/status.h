@@ -10,10 +10,10 @@ duet_status fail(duet_status s, const char *format, ...) __attribute__((format(p
 /* Puts "where: " in front of the text, once: a text that already names a place keeps it. Returns s. */
 duet_status fail_at(duet_status s, const char *where) __attribute__((cold));
 
-#define TRY(call)                           \
-    do {                                    \
-        duet_status tried_ = (call);        \
-        if (__builtin_expect(tried_ != DUET_OK, 0)) return tried_; \
+#define TRY(call)                                                                                                                \
+    do {                                                                                                                         \
+        duet_status tried_ = (call);                                                                                             \
+        if (__builtin_expect(tried_ != DUET_OK, 0)) return tried_;                                                               \
     } while (0)
 
 #endif

@@ -9,7 +9,7 @@
 _Thread_local thread *thread_mine __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
-static thread homeless;                                  /* for threads that found no memory; on queue 0 */
+static thread homeless = { .shared = true };             /* for threads that found no memory; on queue 0 */
 static thread *threads = &homeless;
 static int on_queue[QUEUES]; /* how many threads are on it */
 static duet_counts gone;     /* of threads that have ended */

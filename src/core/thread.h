@@ -3,6 +3,7 @@
 #define THREAD_H
 
 #include <duet/duet.h>
+#include <stdbool.h>
 
 #define QUEUES 64 /* queues a machine has; threads beyond that share */
 
@@ -10,13 +11,14 @@
 enum room { ROOM_ARENA, ROOM_PLANS, ROOMS };
 
 typedef struct thread {
-    char        text[1024]; /* of the last error */
-    duet_place  place;      /* the innermost DUET_ON, or that of the environment */
-    int         queue;      /* its queue on every machine: 0 .. QUEUES - 1 */
-    duet_counts counted;    /* read by other threads, written by this one alone */
-    void       *room[ROOMS];
-    void      (*leave[ROOMS])(void *);
-    struct thread *next;    /* all threads, for duet_stats */
+    char text[1024];     /* of the last error */
+    duet_place place;    /* the innermost DUET_ON, or that of the environment */
+    int queue;           /* its queue on every machine: 0 .. QUEUES - 1 */
+    duet_counts counted; /* read by other threads, written by this one alone */
+    bool shared;         /* by all threads that found no memory: it has no rooms */
+    void *room[ROOMS];
+    void (*leave[ROOMS])(void *);
+    struct thread *next; /* all threads, for duet_stats */
 } thread;
 
 extern _Thread_local thread *thread_mine __attribute__((tls_model("initial-exec")));

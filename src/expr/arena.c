@@ -52,7 +52,7 @@ static arena *arena_new(size_t limit)
 
 static __attribute__((noinline, cold)) arena *arena_first(thread *t)
 {
-    arena *a = arena_new(LIMIT_DEFAULT);
+    arena *a = t->shared ? NULL : arena_new(LIMIT_DEFAULT);
     if (!a) return fail(DUET_NO_MEMORY, "no memory for formulas"), NULL;
     t->room[ROOM_ARENA] = a, t->leave[ROOM_ARENA] = arena_free;
     return a;

@@ -76,6 +76,7 @@ static plans *mine(void)
 {
     thread *t = thread_get();
     if (__builtin_expect(t->room[ROOM_PLANS] != NULL, 1)) return t->room[ROOM_PLANS];
+    if (t->shared) return NULL;
     t->leave[ROOM_PLANS] = leave;
     return t->room[ROOM_PLANS] = calloc(1, sizeof(plans));
 }

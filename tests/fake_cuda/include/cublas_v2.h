@@ -24,7 +24,8 @@ const char *cublasGetStatusString(cublasStatus_t status);
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t bytes);
 cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
-                           const float *alpha, const float *A, int lda, const float *B, int ldb, const float *beta, float *C, int ldc);
+                           const float *alpha, const float *A, int lda, const float *B, int ldb, const float *beta, float *C,
+                           int ldc);
 cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
                            const double *alpha, const double *A, int lda, const double *B, int ldb, const double *beta, double *C,
                            int ldc);

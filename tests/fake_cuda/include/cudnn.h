@@ -62,26 +62,27 @@ cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *d);
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t d);
 cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t d);
 cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t d);
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format, cudnnDataType_t type, int n, int c,
-                                         int h, int w);
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type, cudnnTensorFormat_t format, int k, int c,
-                                         int h, int w);
+cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format, cudnnDataType_t type, int n,
+                                         int c, int h, int w);
+cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type, cudnnTensorFormat_t format, int k,
+                                         int c, int h, int w);
 cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d, int pad_h, int pad_w, int u, int v, int dilation_h,
                                               int dilation_w, cudnnConvolutionMode_t mode, cudnnDataType_t computeType);
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t d, cudnnMathType_t type);
 
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
                                                       const cudnnFilterDescriptor_t w, const cudnnConvolutionDescriptor_t conv,
-                                                      const cudnnTensorDescriptor_t y, cudnnConvolutionFwdAlgo_t algo, size_t *bytes);
+                                                      const cudnnTensorDescriptor_t y, cudnnConvolutionFwdAlgo_t algo,
+                                                      size_t *bytes);
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
                                                      const cudnnFilterDescriptor_t w, const cudnnConvolutionDescriptor_t conv,
                                                      const cudnnTensorDescriptor_t y, const int requested, int *returned,
                                                      cudnnConvolutionFwdAlgoPerf_t *perf);
 cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const cudnnTensorDescriptor_t x_at, const void *x,
                                                      const cudnnFilterDescriptor_t w_at, const void *w,
-                                                     const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t y_at, void *y,
-                                                     const int requested, int *returned, cudnnConvolutionFwdAlgoPerf_t *perf,
-                                                     void *workspace, size_t bytes);
+                                                     const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t y_at,
+                                                     void *y, const int requested, int *returned,
+                                                     cudnnConvolutionFwdAlgoPerf_t *perf, void *workspace, size_t bytes);
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x_at, const void *x,
                                       const cudnnFilterDescriptor_t w_at, const void *w, const cudnnConvolutionDescriptor_t conv,
                                       cudnnConvolutionFwdAlgo_t algo, void *workspace, size_t bytes, const void *beta,
