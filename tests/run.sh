@@ -30,7 +30,7 @@ setup build
 # shellcheck disable=SC2086 # options are words
 if [ -f "$build/build.ninja" ]; then meson configure "$build" $sanitize $options; else meson setup "$build" $sanitize $options; fi
 meson compile -C "$build"
-log=$build/meson-logs/testlog.txt
+log=$build/meson-logs/testlog${memcheck:+-compute-sanitizer}.txt
 status=0
 if [ -n "$memcheck" ]; then
     meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 20 --suite gpu \

@@ -1,8 +1,8 @@
 # setup.sh - what the two commands, tests/run.sh and bench/run.sh, need before they can build. To be sourced by a POSIX shell.
 #
 #     . tools/setup.sh
-#     setup build            what builds the library: a C compiler, meson, ninja, pkg-config, OpenBLAS; oneDNN and FFTW if they can be had
-#     setup build bench      and what the benchmarks use where it can be had: C++, Eigen, Python with NumPy and matplotlib
+#     setup build            what builds the library and its tests: a C compiler, meson, ninja, pkg-config, OpenBLAS; C++, oneDNN, FFTW if they can be had
+#     setup build bench      and what the benchmarks use where it can be had: Eigen, Python with NumPy and matplotlib
 #
 # What is there is left alone. What is missing is installed by apt-get as root or by a sudo that asks nothing; else the one command to
 # run is printed, and setup ends the shell with status 1 if something is missing that the build cannot do without.
@@ -21,7 +21,7 @@ build need has_openblas     libopenblas-openmp-dev libopenblas-dev
 build wish has_onednn       libdnnl-dev
 build wish has_fftw         libfftw3-dev
 build wish has_zlib         zlib1g-dev
-bench wish has_cxx          g++
+build wish has_cxx          g++
 bench wish has_eigen        libeigen3-dev
 bench wish has_numpy        python3-numpy
 bench wish has_matplotlib   python3-matplotlib
