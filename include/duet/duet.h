@@ -64,6 +64,9 @@ typedef struct duet_expr {
     inline duet_expr(int x);
     inline duet_expr(long x);
     inline duet_expr(long long x);
+    inline duet_expr(unsigned x);
+    inline duet_expr(unsigned long x);
+    inline duet_expr(unsigned long long x);
 #endif
 } duet_expr;
 
@@ -138,6 +141,7 @@ DUET_API DUET_MUST duet_status duet_synchronize(void);
 DUET_API duet_expr duet_of_matrix(const duet_matrix *m);
 DUET_API duet_expr duet_of_number(double x);
 DUET_API duet_expr duet_of_integer(int64_t x);
+DUET_API duet_expr duet_of_unsigned(uint64_t x);
 DUET_API duet_expr duet_of_expr(duet_expr e);
 
 /* How a convolution or a pooling steps over an image, along its height and its width. A stride of 0 means 1, or the window. */
@@ -186,8 +190,8 @@ typedef struct duet_pool {
 
 /* Computes e into m, which may appear in e. Spends e, also when it fails.
  * Shapes    the shape of e broadcasts to that of m
- * Errors    the first error met while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, SPENT, FOREIGN, FREED, UNKNOWN, NO_MEMORY,
- *           UNSUPPORTED, NO_DEVICE: m is unchanged; DEVICE_ERROR: m may be unknown */
+ * Errors    the first error met while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, SPENT, FOREIGN, FREED, UNKNOWN, ARENA_FULL,
+ *           NO_MEMORY, UNSUPPORTED, NO_DEVICE: m is unchanged; DEVICE_ERROR: m may be unknown */
 DUET_API DUET_MUST duet_status duet_set(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site);
 
@@ -197,18 +201,24 @@ DUET_API DUET_MUST duet_status duet_set_on_at(duet_place place, duet_matrix *m, 
 
 /* In place: m = m + e, and so on. Shapes and errors as duet_set. */
 DUET_API DUET_MUST duet_status duet_iadd(duet_matrix *m, duet_expr e);
+DUET_API DUET_MUST duet_status duet_iadd_at(duet_matrix *m, duet_expr e, const char *site);
 DUET_API DUET_MUST duet_status duet_isub(duet_matrix *m, duet_expr e);
+DUET_API DUET_MUST duet_status duet_isub_at(duet_matrix *m, duet_expr e, const char *site);
 DUET_API DUET_MUST duet_status duet_imul(duet_matrix *m, duet_expr e);
+DUET_API DUET_MUST duet_status duet_imul_at(duet_matrix *m, duet_expr e, const char *site);
 DUET_API DUET_MUST duet_status duet_idiv(duet_matrix *m, duet_expr e);
+DUET_API DUET_MUST duet_status duet_idiv_at(duet_matrix *m, duet_expr e, const char *site);
 
 /* A copy of e outside of this thread's formulas, for use again and again by one thread at a time; nothing spends it but
  * duet_drop. Spends e. Its matrices must live while it is used.
  * Owner     the caller, until duet_drop
  * Errors    in the result */
 DUET_API duet_expr duet_hold(duet_expr e);
+DUET_API duet_expr duet_hold_at(duet_expr e, const char *site);
 
-/* Ends a formula that will not be evaluated, and frees a held one. Errors: SPENT, FOREIGN. */
+/* Ends a formula that will not be evaluated, and frees a held one. Errors: BAD_ARGUMENT (no formula), SPENT, FOREIGN. */
 DUET_API duet_status duet_drop(duet_expr e);
+DUET_API duet_status duet_drop_at(duet_expr e, const char *site);
 
 /* What a formula will be: its status (OK, or the first error), element type, rank and sizes. Spends nothing. */
 DUET_API duet_status duet_expr_status(duet_expr e);
@@ -216,15 +226,15 @@ DUET_API duet_dtype duet_expr_type(duet_expr e);
 DUET_API int duet_expr_rank(duet_expr e);
 DUET_API int64_t duet_expr_size(duet_expr e, int axis);
 
-/* Writes e as a line of C: matrices as A, B, ... in order of appearance. Spends nothing. */
+/* Writes e as a line of C: matrices as A, B, ... in order of appearance. Spends nothing: e is yours to set or to drop. */
 DUET_API duet_status duet_print_expr(FILE *out, duet_expr e);
 
 /* Writes the plan that duet_set(m, e) would follow: its steps, where each runs, the bytes to be moved, who refused what
- * and why. Computes nothing and spends nothing. Errors: as duet_set. */
+ * and why. Computes nothing and spends nothing: e is yours to set or to drop. Errors: as duet_set. */
 DUET_API duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e);
 
-/* How many bytes of formulas one thread may keep unevaluated; 64 MiB at first. It holds for this thread, from when it has no formula.
- * Errors    BAD_ARGUMENT below 4096 */
+/* How many bytes of formulas this thread may keep unevaluated; 64 MiB at first.
+ * Errors    BAD_ARGUMENT below 4096, or while the thread has a formula; NO_MEMORY */
 DUET_API duet_status duet_arena_limit(size_t bytes);
 
 /* ---- where, and at what cost --------------------------------------------------------------------------------- */
@@ -273,6 +283,9 @@ inline duet_expr::duet_expr(float x) { *this = duet_of_number(x); }
 inline duet_expr::duet_expr(int x) { *this = duet_of_integer(x); }
 inline duet_expr::duet_expr(long x) { *this = duet_of_integer(x); }
 inline duet_expr::duet_expr(long long x) { *this = duet_of_integer(x); }
+inline duet_expr::duet_expr(unsigned x) { *this = duet_of_unsigned(x); }
+inline duet_expr::duet_expr(unsigned long x) { *this = duet_of_unsigned(x); }
+inline duet_expr::duet_expr(unsigned long long x) { *this = duet_of_unsigned(x); }
 template <class... N> inline duet_matrix *duet_new(duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };

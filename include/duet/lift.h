@@ -5,8 +5,16 @@
 
 /* Lifts x to a formula. x stands once in the expansion: written twice, it would double at each level of nesting. */
 #define DUET_LIFT(x)                                                                                                             \
-    _Generic((x), duet_expr: duet_of_expr, duet_matrix *: duet_of_matrix, const duet_matrix *: duet_of_matrix,   \
-             float: duet_of_number, double: duet_of_number, default: duet_of_integer)(x)
+    _Generic((x),                                                                                                                \
+        duet_expr: duet_of_expr,                                                                                                 \
+        duet_matrix *: duet_of_matrix,                                                                                           \
+        const duet_matrix *: duet_of_matrix,                                                                                     \
+        float: duet_of_number,                                                                                                   \
+        double: duet_of_number,                                                                                                  \
+        long double: duet_of_number,                                                                                             \
+        unsigned long: duet_of_unsigned,                                                                                         \
+        unsigned long long: duet_of_unsigned,                                                                                    \
+        default: duet_of_integer)(x)
 #ifdef __GNUC__
 #define DUET(x)      DUET_1(x, __COUNTER__)
 #define DUET_1(x, n) DUET_2(x, n)
@@ -37,13 +45,12 @@
 
 #define duet_set(m, e)           duet_set_at(m, DUET(e), DUET_HERE)
 #define duet_set_on(place, m, e) duet_set_on_at(place, m, DUET(e), DUET_HERE)
-#define duet_iadd(m, e)          duet_set_at(m, duet_add_at(DUET(m), DUET(e), DUET_HERE), DUET_HERE)
-#define duet_isub(m, e)          duet_set_at(m, duet_sub_at(DUET(m), DUET(e), DUET_HERE), DUET_HERE)
-#define duet_imul(m, e)          duet_set_at(m, duet_mul_at(DUET(m), DUET(e), DUET_HERE), DUET_HERE)
-#define duet_idiv(m, e)          duet_set_at(m, duet_div_at(DUET(m), DUET(e), DUET_HERE), DUET_HERE)
-#define duet_explain(out, m, e)  duet_explain(out, m, DUET(e))
-#define duet_hold(e)             duet_hold(DUET(e))
-#define duet_print_expr(out, e)  duet_print_expr(out, DUET(e))
+#define duet_iadd(m, e)          duet_iadd_at(m, DUET(e), DUET_HERE)
+#define duet_isub(m, e)          duet_isub_at(m, DUET(e), DUET_HERE)
+#define duet_imul(m, e)          duet_imul_at(m, DUET(e), DUET_HERE)
+#define duet_idiv(m, e)          duet_idiv_at(m, DUET(e), DUET_HERE)
+#define duet_hold(e)             duet_hold_at(DUET(e), DUET_HERE)
+#define duet_drop(e)             duet_drop_at(e, DUET_HERE)
 
 #define duet_neg(x)     duet_neg_at(DUET(x), DUET_HERE)
 #define duet_abs(x)     duet_abs_at(DUET(x), DUET_HERE)

@@ -72,7 +72,7 @@ thread *thread_new(void)
     thread *t = calloc(1, sizeof *t);
     if (!t || (has_key && pthread_setspecific(key, t) != 0)) {
         free(t);
-        return thread_mine = &homeless;
+        return &homeless; /* the next call tries again */
     }
     pthread_mutex_lock(&lock);
     t->place = first_place;

@@ -28,6 +28,8 @@ static void arena_free(void *p)
     free(a);
 }
 
+static uint32_t at_most(size_t n) { return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX; }
+
 /* Address space for `limit` bytes, half for nodes, half for words. Pages are taken as they are used. */
 static bool arena_map(arena *a)
 {
@@ -35,8 +37,8 @@ static bool arena_map(arena *a)
     void *p = mmap(NULL, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return false;
     a->mapped = 2 * half;
-    a->nodes = p, a->count_max = (uint32_t)(half / sizeof(node));
-    a->words = (uint32_t *)((char *)p + half), a->length_max = (uint32_t)(half / sizeof(uint32_t));
+    a->nodes = p, a->count_max = at_most(half / sizeof(node));
+    a->words = (uint32_t *)((char *)p + half), a->length_max = at_most(half / sizeof(uint32_t));
     return true;
 }
 
@@ -63,6 +65,21 @@ arena *arena_mine(void)
     thread *t = thread_get();
     arena *a = t->room[ROOM_ARENA];
     return __builtin_expect(a != NULL, 1) ? a : arena_first(t);
+}
+
+void *formulas_apart(void)
+{
+    thread *t = thread_get();
+    void *own = t->room[ROOM_ARENA];
+    t->room[ROOM_ARENA] = NULL;
+    return own;
+}
+
+void formulas_back(void *own)
+{
+    thread *t = thread_get();
+    arena_free(t->room[ROOM_ARENA]);
+    t->room[ROOM_ARENA] = own;
 }
 
 void arena_clear(arena *a) { a->count = a->length = a->roots = a->last_leaf = 0, a->mixed = false; }
@@ -200,8 +217,7 @@ static void mark_spent(arena *a, uint32_t root)
 /* What is spent and has nothing above it can be part of no live formula. */
 static void pop(arena *a)
 {
-    while (a->count && a->nodes[a->count - 1].flags & NODE_SPENT) a->count--;
-    a->length = a->nodes[a->count].word;
+    while (a->count && a->nodes[a->count - 1].flags & NODE_SPENT) a->length = a->nodes[--a->count].word;
     while (a->last_leaf > a->count) {
         const node *leaf = &a->nodes[a->last_leaf - 1];
         a->last_leaf = leaf->before ? a->last_leaf - leaf->before : 0;
@@ -223,18 +239,18 @@ void arena_spend(arena *a, node *n, const char *site)
 
 /* ---- copying ---- */
 
-/* Which nodes below src[root] belong to it, by marks in moved[]: 1. */
-static void mark_moved(const node *src, uint32_t root, uint32_t *moved)
+/* Which nodes from `first` to root belong to src[root], by marks in moved[]: 1. */
+static void mark_moved(const node *src, uint32_t first, uint32_t root, uint32_t *moved)
 {
-    moved[root] = 1;
-    for (uint32_t i = root + 1; i-- > src[root].first;)
-        if (moved[i] && src[i].op != OP_NUMBER)
-            for (int k = 0; k < 3 && src[i].back[k]; k++) moved[i - src[i].back[k]] = 1;
+    moved[root - first] = 1;
+    for (uint32_t i = root + 1; i-- > first;)
+        if (moved[i - first] && src[i].op != OP_NUMBER)
+            for (int k = 0; k < 3 && src[i].back[k]; k++) moved[i - src[i].back[k] - first] = 1;
 }
 
-static node *copy_node(arena *to, const node *src, const uint32_t *words, uint32_t i, const uint32_t *moved)
+/* moved: where the operands went, one past; that of node i is moved[0]. */
+static node *copy_node(arena *to, const node *n, const uint32_t *words, const uint32_t *moved)
 {
-    const node *n = &src[i];
     node *c = arena_push(to, (enum op)n->op, n->site);
     if (!c) return NULL;
     uint32_t at = (uint32_t)(c - to->nodes);
@@ -242,7 +258,7 @@ static node *copy_node(arena *to, const node *src, const uint32_t *words, uint32
     memcpy(c->attr, n->attr, sizeof c->attr);
     memcpy(c->size, n->size, sizeof c->size);
     for (int k = 0; k < 3 && n->back[k] && n->op != OP_NUMBER; k++) {
-        uint32_t x = moved[i - n->back[k]] - 1;
+        uint32_t x = *(moved - n->back[k]) - 1;
         c->back[k] = at - x;
         if (to->nodes[x].first < c->first) c->first = to->nodes[x].first;
         consume(to, &to->nodes[x]);
@@ -251,19 +267,27 @@ static node *copy_node(arena *to, const node *src, const uint32_t *words, uint32
     return c;
 }
 
+static node *copy_marked(arena *to, const node *src, const uint32_t *words, uint32_t first, uint32_t root, uint32_t *moved)
+{
+    node *c = NULL;
+    for (uint32_t i = first; i <= root; i++) {
+        if (!moved[i - first]) continue;
+        c = copy_node(to, &src[i], words, &moved[i - first]);
+        if (!c) return NULL;
+        moved[i - first] = (uint32_t)(c - to->nodes) + 1;
+    }
+    return c;
+}
+
 duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root, node **copy)
 {
-    uint32_t *moved = calloc(root + 1, sizeof *moved);
-    if (!moved) return fail(DUET_NO_MEMORY, "no memory to copy a formula of %u parts", root + 1);
-    mark_moved(src, root, moved);
-    node *c = NULL;
-    for (uint32_t i = src[root].first; i <= root; i++) {
-        if (!moved[i]) continue;
-        c = copy_node(to, src, words, i, moved);
-        if (!c) break;
-        moved[i] = (uint32_t)(c - to->nodes) + 1;
-    }
+    uint32_t first = src[root].first, *moved = calloc(root - first + 1, sizeof *moved);
+    if (!moved) return fail(DUET_NO_MEMORY, "no memory to copy a formula of %u parts", root - first + 1);
+    const arena before = *to;
+    mark_moved(src, first, root, moved);
+    *copy = copy_marked(to, src, words, first, root, moved);
     free(moved);
-    *copy = c;
-    return c ? DUET_OK : DUET_ARENA_FULL;
+    if (*copy) return DUET_OK;
+    to->count = before.count, to->length = before.length, to->roots = before.roots, to->last_leaf = before.last_leaf;
+    return DUET_ARENA_FULL;
 }

@@ -66,6 +66,12 @@ int attrs_of(enum op op);
 /* A failed formula above those operands that were found. Its text is this thread's. NULL: no room. */
 node *push_failure(arena *a, int operands, node *const x[], duet_status s, const char *site);
 
+/* The status of a failed node, with its text again this thread's. */
+duet_status failure_of(const node *n, const uint32_t *words);
+
+/* Does a result of this shape exist? The text names the operator. */
+duet_status check_size(enum op op, duet_dtype type, int rank, const int64_t *size);
+
 /* What formula_of and the operators need of held formulas: the nodes of e, or NULL with *why. */
 const node *held_find(duet_expr e, const char *what, duet_status *why, uint32_t *root, const uint32_t **words, uint32_t *length);
 duet_status held_drop(duet_expr e, const char *site);

@@ -35,14 +35,13 @@ int attrs_of(enum op op)
 }
 
 /* The distance back to the latest of the last few leaves that names the same matrix; 0: none. */
-static uint32_t same_leaf(const arena *a, const node *n)
+static uint32_t same_leaf(const node *n)
 {
     const node *p = n;
     for (int tries = 0; tries < 16 && p->before; tries++) {
         p -= p->before;
         if (p->matrix == n->matrix && p->matrix_serial == n->matrix_serial) return (uint32_t)(n - p);
     }
-    (void)a;
     return 0;
 }
 
@@ -53,7 +52,7 @@ static void leaf_words(arena *a, node *n, const uint32_t *like)
     uint32_t at = (uint32_t)(n - a->nodes);
     n->before = a->last_leaf ? at + 1 - a->last_leaf : 0;
     a->last_leaf = at + 1;
-    put(a, same_leaf(a, n));
+    put(a, same_leaf(n));
     bool dense = n->flags & NODE_DENSE;
     for (int i = 0; i < n->rank; i++) put64(a, n->size[i]);
     for (int i = 0; i < n->rank && !dense; i++) {
@@ -103,6 +102,7 @@ duet_expr duet_of_number(double x)
 }
 
 duet_expr duet_of_integer(int64_t x) { return duet_of_number((double)x); }
+duet_expr duet_of_unsigned(uint64_t x) { return duet_of_number((double)x); }
 
 duet_expr duet_of_matrix(const duet_matrix *m)
 {
@@ -128,7 +128,7 @@ duet_expr hole_operand(int which, int rank)
 {
     arena *a = arena_mine();
     node *n = a ? arena_push(a, OP_HOLE, NULL) : NULL;
-    if (!n) return full();
+    if (!n) return no_room(a ? DUET_ARENA_FULL : DUET_NO_MEMORY);
     n->type = DUET_F32, n->rank = (uint8_t)rank, n->attr[0] = which;
     for (int i = 0; i < rank; i++) n->size[i] = 7; /* any size: patterns are not evaluated */
     words_put(a, n, NULL);
@@ -139,7 +139,7 @@ duet_expr hole_number(int which)
 {
     arena *a = arena_mine();
     node *n = a ? arena_push(a, OP_HOLE_NUMBER, NULL) : NULL;
-    if (!n) return full();
+    if (!n) return no_room(a ? DUET_ARENA_FULL : DUET_NO_MEMORY);
     n->type = DUET_F32, n->flags |= NODE_WEAK, n->attr[0] = which;
     words_put(a, n, NULL);
     return handle_of(n);
@@ -174,21 +174,18 @@ node *push_failure(arena *a, int operands, node *const x[], duet_status s, const
     return n;
 }
 
-static const char *text_of(const arena *a, const node *n)
+duet_status failure_of(const node *n, const uint32_t *words)
 {
     int k = 0;
     while (k < 3 && n->back[k]) k++;
-    return (const char *)(a->words + n->word + 1 + k);
+    return fail((duet_status)n->attr[0], "%s", (const char *)(words + n->word + 1 + k));
 }
 
 /* A failed operand fails what is built from it: the first error stays. */
 static duet_status operand_status(const arena *a, int operands, node *const x[])
 {
     for (int k = 0; k < operands; k++)
-        if (__builtin_expect(x[k]->flags & NODE_FAILED, 0)) {
-            duet_status s = (duet_status)x[k]->attr[0];
-            return fail(s, "%s", text_of(a, x[k]));
-        }
+        if (__builtin_expect(x[k]->flags & NODE_FAILED, 0)) return failure_of(x[k], a->words);
     return DUET_OK;
 }
 
@@ -283,7 +280,7 @@ static void take_shape(const node *x, shape *s)
 }
 
 /* NumPy's rule over all operands, of which none is NULL. */
-static __attribute__((noinline)) duet_status broadcast(enum op op, int arity, node *const x[], shape *out)
+static __attribute__((noinline)) duet_status broadcast(enum op op, int arity, node *const x[], duet_dtype type, shape *out)
 {
     take_shape(x[0], out);
     for (int k = 1; k < arity; k++) {
@@ -291,7 +288,7 @@ static __attribute__((noinline)) duet_status broadcast(enum op op, int arity, no
         take_shape(x[k], &y);
         if (!shape_broadcast(out, &y, out)) return no_broadcast(op, arity, x);
     }
-    return shape_check(op_infos[op].name, DUET_F64, out->rank, out->size);
+    return check_size(op, type, out->rank, out->size);
 }
 
 /* The operand that settles the type: the first that is not weak; NULL when all are. */
@@ -316,7 +313,7 @@ static bool one_shape(int arity, node *const x[], const node *strong)
 static duet_status shape_of_map(enum op op, int arity, node *const x[], const node *strong, shape *out)
 {
     if (__builtin_expect(one_shape(arity, x, strong), 1)) return take_shape(strong, out), DUET_OK;
-    return broadcast(op, arity, x, out);
+    return broadcast(op, arity, x, (duet_dtype)strong->type, out);
 }
 
 static double number_of(int arity, node *const x[], int k) { return k < arity ? x[k]->number : 0; }

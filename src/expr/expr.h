@@ -49,6 +49,10 @@ enum number_class number_class(duet_dtype type, double x); /* POWER: of two, it 
 /* Ends e and all formulas below it, unless it is held or ended already. */
 void formula_spend(duet_expr e, const char *site);
 
+/* Formulas built between these two stand in a room of their own, which is gone afterwards. */
+void *formulas_apart(void);
+void formulas_back(void *own);
+
 /* Holes, for the patterns of fused.def. which: 0, 1, 2, ... */
 duet_expr hole_operand(int which, int rank);
 duet_expr hole_number(int which);

@@ -18,13 +18,6 @@ static duet_status found(duet_expr e, const char *who, arena *a, const node **n,
     return why;
 }
 
-static duet_status failure_of(const node *n, const uint32_t *words)
-{
-    int k = 0;
-    while (k < 3 && n->back[k]) k++;
-    return fail((duet_status)n->attr[0], "%s", (const char *)(words + n->word + 1 + k));
-}
-
 static duet_status copied(arena *a, const node *nodes, const uint32_t *words, uint32_t root, formula *f)
 {
     arena *b = arena_scratch(a);
@@ -70,17 +63,19 @@ void formula_spend(duet_expr e, const char *site)
     if (n && !(n->flags & NODE_SPENT)) arena_spend(a, n, site);
 }
 
-duet_status duet_drop(duet_expr e)
+duet_status duet_drop_at(duet_expr e, const char *site)
 {
-    if (e.serial & SERIAL_HELD) return held_drop(e, "duet_drop");
+    if (e.serial & SERIAL_HELD) return held_drop(e, site);
     if (0 < e.serial && e.serial < SERIAL_FIRST) return DUET_OK; /* a failure without a node */
     arena *a = arena_mine();
     if (!a) return DUET_NO_MEMORY;
     duet_status why = DUET_OK;
     node *n = arena_find(a, e, "duet_drop: the formula", &why);
-    if (n) arena_spend(a, n, "duet_drop");
+    if (n) arena_spend(a, n, site);
     return why;
 }
+
+duet_status(duet_drop)(duet_expr e) { return duet_drop_at(e, NULL); }
 
 /* ---- queries ---- */
 

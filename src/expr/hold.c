@@ -89,7 +89,7 @@ static duet_expr failure(duet_status s)
     return n ? handle_of(n) : (duet_expr){ (uint64_t)s };
 }
 
-duet_expr(duet_hold)(duet_expr e)
+duet_expr duet_hold_at(duet_expr e, const char *site)
 {
     formula f;
     duet_status s = formula_of(e, "duet_hold", &f);
@@ -97,7 +97,7 @@ duet_expr(duet_hold)(duet_expr e)
     if (s == DUET_OK && !i) s = fail(DUET_NO_MEMORY, "duet_hold: no memory for another held formula");
     slot *h = i ? slot_at(i) : NULL;
     if (h && !slot_fill(h, &f)) slot_give(i), s = fail(DUET_NO_MEMORY, "duet_hold: no memory for a formula of %u parts", f.count);
-    if (!(e.serial & SERIAL_HELD)) formula_spend(e, "duet_hold");
+    if (!(e.serial & SERIAL_HELD)) formula_spend(e, site);
     if (s != DUET_OK) return failure(s);
     uint64_t generation = h->generation + 1;
     __atomic_store_n(&h->generation, generation, __ATOMIC_RELEASE);
@@ -114,3 +114,5 @@ duet_status held_drop(duet_expr e, const char *site)
     slot_give((uint32_t)(e.serial & ((1u << SLOT_BITS) - 1)));
     return DUET_OK;
 }
+
+duet_expr(duet_hold)(duet_expr e) { return duet_hold_at(e, NULL); }

@@ -69,7 +69,7 @@ static void print_node(printer *p, uint32_t i)
     p->depth--;
 }
 
-duet_status(duet_print_expr)(FILE *out, duet_expr e)
+duet_status duet_print_expr(FILE *out, duet_expr e)
 {
     formula f;
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_print_expr: no file");

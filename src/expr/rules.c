@@ -31,6 +31,13 @@ static __attribute__((cold)) duet_status broken(enum op op, const node *x, const
     return fail(DUET_BAD_SHAPE, "duet_%s(%s, %s) needs %s", op_infos[op].name, text[0], text[1], needs);
 }
 
+duet_status check_size(enum op op, duet_dtype type, int rank, const int64_t *size)
+{
+    char name[40];
+    snprintf(name, sizeof name, "duet_%s", op_infos[op].name);
+    return shape_check(name, type, rank, size);
+}
+
 /* ---- reductions ---- */
 
 static duet_status check_count(enum op op, const node *x, int64_t n)
@@ -171,5 +178,5 @@ duet_status rule_def(enum op op, const node *x, const node *y, const int32_t *at
 #include <duet/ops.def>
     default: s = fail(DUET_UNSUPPORTED, "operator %d", (int)op);
     }
-    return s == DUET_OK ? shape_check(op_infos[op].name, DUET_F64, out->rank, out->size) : s;
+    return s == DUET_OK ? check_size(op, (duet_dtype)x->type, out->rank, out->size) : s;
 }

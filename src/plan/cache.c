@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS   1024
-#define PLANS_MAX 4096 /* then all are dropped */
+#define BUCKETS     1024
+#define PLANS_MAX   2048               /* beyond that, or */
+#define PLANS_BYTES ((size_t)16 << 20) /* that, all are dropped */
 
 typedef struct plans {
     plan *bucket[BUCKETS];
     unsigned count;
+    size_t bytes;
 } plans;
 
 static uint64_t mix(uint64_t h, uint64_t w)
@@ -40,7 +42,7 @@ static uint64_t overlaps(const statement *s)
         const node *n = &s->f->nodes[i];
         if (n->op != OP_LEAF) continue;
         enum overlap o = n->matrix == s->m ? SAME : n->matrix->bits == s->m->bits ? matrix_overlap(s->m, n->matrix) : APART;
-        h = h * 3 + o + 1;
+        h = mix(h, o + 1u);
     }
     return h;
 }
@@ -67,7 +69,7 @@ static void drop(plans *c)
 {
     for (int i = 0; i < BUCKETS; i++)
         for (plan *p = c->bucket[i]; p; p = c->bucket[i]) c->bucket[i] = p->next, plan_free(p);
-    c->count = 0;
+    c->count = 0, c->bytes = 0;
 }
 
 static void leave(void *c) { drop(c), free(c); }
@@ -81,16 +83,15 @@ static plans *mine(void)
     return t->room[ROOM_PLANS] = calloc(1, sizeof(plans));
 }
 
-void plans_forget(void)
+void plans_make_room(void)
 {
     plans *c = thread_get()->room[ROOM_PLANS];
-    if (c) drop(c);
+    if (c && (c->count + SIDES > PLANS_MAX || c->bytes > PLANS_BYTES)) drop(c);
 }
 
 static __attribute__((noinline)) plan *add(plans *c, const statement *s, const machine *on, const head *h, uint64_t key_hash)
 {
     COUNT(plan_misses);
-    if (c->count >= PLANS_MAX) drop(c);
     plan *p = plan_make(s, on);
     if (!p) return NULL;
     p->hash = key_hash, p->key_length = h->length + s->f->length;
@@ -99,7 +100,7 @@ static __attribute__((noinline)) plan *add(plans *c, const statement *s, const m
     memcpy(p->key, h->word, h->length * sizeof *p->key);
     memcpy(p->key + h->length, s->f->words, s->f->length * sizeof *p->key);
     p->next = c->bucket[key_hash % BUCKETS], c->bucket[key_hash % BUCKETS] = p;
-    c->count++;
+    c->count++, c->bytes += plan_bytes(p);
     return p;
 }
 
@@ -111,7 +112,9 @@ const plan *plan_find(const statement *s, const machine *on)
     make_head(s, on, &h);
     uint64_t key_hash = hash(hash(h.length, h.word, h.length), s->f->words, s->f->length);
     for (plan *p = c->bucket[key_hash % BUCKETS]; p; p = p->next)
-        if (is_key(p, key_hash, &h, s->f)) return COUNT(plan_hits)
-    , p;
+        if (is_key(p, key_hash, &h, s->f)) {
+            COUNT(plan_hits);
+            return p;
+        }
     return add(c, s, on, &h, key_hash);
 }

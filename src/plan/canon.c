@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Equal values are looked for among so many of the latest: beyond, one is computed twice. */
+#define WINDOW 256
+
 /* ---- the table of values ---- */
 
 static bool same_value(const value *a, const value *b)
@@ -27,7 +30,7 @@ static bool reserve(graph *g)
 /* The value like *v, which is made when there is none. */
 static int intern(graph *g, const value *v)
 {
-    for (int i = g->count; i-- > 0 && g->count - i < 256;)
+    for (int i = g->count; i-- > 0 && g->count - i < WINDOW;)
         if (same_value(&g->values[i], v)) return i;
     if (!reserve(g)) return 0;
     g->values[g->count] = *v;
@@ -57,6 +60,12 @@ shape value_shape(const graph *g, int v)
     return s;
 }
 
+bool same_shape(const graph *g, int a, int b)
+{
+    const value *x = &g->values[a], *y = &g->values[b];
+    return x->rank == y->rank && !memcmp(x->size, y->size, sizeof x->size[0] * x->rank);
+}
+
 int value_base(const graph *g, int v)
 {
     while (g->values[v].op == OP_transpose) v = g->values[v].arg[0];
@@ -84,7 +93,7 @@ static bool same_bound(const bound *a, const bound *b)
 
 static int number_value(graph *g, bound b, enum number_class class)
 {
-    int k = 0;
+    int k = g->n_numbers > WINDOW ? g->n_numbers - WINDOW : 0;
     while (k < g->n_numbers && !same_bound(&g->numbers[k], &b)) k++;
     if (k == g->n_numbers) {
         bound *more = realloc(g->numbers, (size_t)(k + 1) * sizeof *more);
@@ -225,6 +234,15 @@ static int read_leaf(graph *g, const formula *f, uint32_t i, const int *of)
     return intern(g, &v);
 }
 
+/* A number where a matrix is due: a value of the type that its user has. */
+static int load_number(graph *g, int v, uint8_t type)
+{
+    if (!is_op(g, v, OP_NUMBER)) return v;
+    value load = blank(OP_LOAD, NULL);
+    load.type = type, load.args = 1, load.arg[0] = v;
+    return intern(g, &load);
+}
+
 static int read_node(graph *g, const formula *f, uint32_t i, const int *of)
 {
     const node *n = &f->nodes[i];
@@ -234,6 +252,7 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *of)
     v.type = n->type, v.rank = n->rank, v.weak = n->flags & NODE_WEAK, v.args = op_infos[n->op].arity;
     memcpy(v.size, n->size, sizeof n->size[0] * n->rank);
     for (int k = 0; k < v.args; k++) v.arg[k] = of[i - n->back[k]];
+    for (int k = 0; k < v.args && op_infos[n->op].kind != KIND_MAP; k++) v.arg[k] = load_number(g, v.arg[k], n->type);
     if (op_infos[n->op].kind != KIND_MAP) memcpy(v.attr, n->attr, sizeof v.attr);
     if (n->op == OP_HOLE || n->op == OP_HOLE_NUMBER) return intern(g, &v);
     if (n->op == OP_convolve2d) v.op = OP_conv2d, v.attr[4] = 1;
@@ -252,12 +271,6 @@ static bool plain_product(const graph *g, int v)
 {
     const value *m = &g->values[v];
     return m->op == OP_matmul && m->uses == 1 && m->args == 2 && m->beta < 0;
-}
-
-static bool same_shape(const graph *g, int a, int b)
-{
-    const value *x = &g->values[a], *y = &g->values[b];
-    return x->rank == y->rank && !memcmp(x->size, y->size, sizeof x->size[0] * x->rank);
 }
 
 /* v becomes the product p, times alpha, plus beta times the addend. Numbers and addend may be -1: not there. */

@@ -3,12 +3,6 @@
 #include "plan.h"
 #include "status.h"
 
-static const char *kernel_text(const step *s)
-{
-    if (s->kernel < OPS) return op_infos[s->kernel].name;
-    return s->kernel == KERNEL_PROGRAM ? "program" : fused_names[s->kernel - KERNEL_PROGRAM - 1];
-}
-
 static void print_slot(FILE *out, const plan *p, int slot)
 {
     if (slot == SLOT_DESTINATION) fputs("result", out);
@@ -37,7 +31,7 @@ static void print_program(FILE *out, const program *p)
 static void print_step(FILE *out, const plan *p, int i)
 {
     const step *s = &p->steps[i];
-    fprintf(out, "  %d. %s", i + 1, kernel_text(s));
+    fprintf(out, "  %d. %s", i + 1, kernel_name(s->kernel));
     if (s->kernel == KERNEL_PROGRAM) print_program(out, s->program);
     fputs(": ", out);
     print_operand(out, p, &s->out[0]);

@@ -43,16 +43,16 @@ static bool push(lowering *l, const job *j)
     return true;
 }
 
-static const char *kernel_name(int kernel)
+const char *kernel_name(int kernel)
 {
     if (kernel < OPS) return op_infos[kernel].name;
     return kernel == KERNEL_PROGRAM ? "program" : fused_names[kernel - KERNEL_PROGRAM - 1];
 }
 
-static layout output_layout(const lowering *l, const job *j)
+layout job_output(const lowering *l, const job *j, bool direct)
 {
     layout dense;
-    if (j->out == TO_DESTINATION) return l->to;
+    if (j->out == TO_DESTINATION || (direct && j->out == l->g->root)) return l->to;
     const value *v = value_at(l->g, j->out);
     return layout_dense(&dense, (duet_dtype)v->type, v->rank, v->size), dense;
 }
@@ -60,15 +60,18 @@ static layout output_layout(const lowering *l, const job *j)
 static const char *why_not(const lowering *l, const job *j)
 {
     step s;
-    layout out = output_layout(l, j);
+    layout out = job_output(l, j, false);
     step_make(l, j, &out, NULL, &s);
     return l->machine->refuses(&s);
 }
 
 static void note_refusal(lowering *l, const job *j, const char *why)
 {
-    if (!strstr(l->refused, why))
-        note(l, "%s%s refuses %s: %s", *l->refused ? "; " : "", l->machine->name, kernel_name(j->kernel), why);
+    char text[SHAPE_TEXT];
+    layout out = job_output(l, j, false);
+    if (strstr(l->refused, why)) return;
+    note(l, "%s%s refuses %s to %s: %s", *l->refused ? "; " : "", l->machine->name, kernel_name(j->kernel),
+         shape_text(text, out.type, out.rank, out.size), why);
 }
 
 /* A job that nothing can replace: a refusal makes the plan impossible. */
@@ -101,7 +104,7 @@ static void one_by_one(lowering *l, int v, job *j)
 static bool split(lowering *l, int root)
 {
     int middle = -1, met = 0;
-    for (int v = 0; v < root && met < l->members[root] / 2; v++)
+    for (int v = 0; v < root && met < l->load[root].values / 2; v++)
         if (value_at(l->g, v)->uses && value_is_map(l->g, v) && l->region[v] == root) middle = v, met++;
     if (middle < 0) return false;
     l->cut[middle] = true;
@@ -219,9 +222,9 @@ static bool reserve(lowering *l)
 {
     size_t n = (size_t)l->g->count;
     l->job_of = malloc(n * sizeof *l->job_of), l->region = malloc(n * sizeof *l->region), l->cut = calloc(n, sizeof *l->cut);
-    l->members = malloc(n * sizeof *l->members), l->need = malloc(n * sizeof *l->need);
+    l->load = malloc(n * sizeof *l->load), l->need = malloc(n * sizeof *l->need);
     if (l->job_of) memset(l->job_of, -1, n * sizeof *l->job_of);
-    return l->job_of && l->region && l->cut && l->members && l->need;
+    return l->job_of && l->region && l->cut && l->load && l->need;
 }
 
 duet_status lower(lowering *l)
@@ -237,12 +240,15 @@ duet_status lower(lowering *l)
 duet_status lower_copy(lowering *l)
 {
     job j;
-    if (program_load(l, l->g->root, TO_DESTINATION, &j)) insist(l, &j), push(l, &j);
+    if (program_load(l, l->g->root, TO_DESTINATION, &j)) {
+        insist(l, &j);
+        if (!push(l, &j)) free(j.program);
+    }
     return l->failed ? fail(DUET_NO_MEMORY, "no memory to plan a formula of %d values", l->g->count) : DUET_OK;
 }
 
 void lower_free(lowering *l)
 {
     for (int i = 0; i < l->count; i++) free(l->jobs[i].program);
-    free(l->jobs), free(l->job_of), free(l->region), free(l->cut), free(l->members), free(l->need);
+    free(l->jobs), free(l->job_of), free(l->region), free(l->cut), free(l->load), free(l->need);
 }

@@ -24,6 +24,12 @@ enum { TO_DESTINATION = -1 };
 #define REFUSALS      512
 #define REGION_VALUES 40 /* a program with room for every value to be saved once */
 
+/* What a region has and reads so far. */
+typedef struct region_load {
+    int values, inputs, numbers;
+    int input[PROGRAM_INPUTS], number[PROGRAM_NUMBERS];
+} region_load;
+
 typedef struct lowering {
     graph *g;
     const machine *machine;
@@ -33,7 +39,7 @@ typedef struct lowering {
     int count, room;
     int *job_of;            /* the job that computes a value, or -1 */
     int *region;            /* the value at whose region a map value belongs */
-    int *members;           /* of a region's value: how many values it has */
+    region_load *load;      /* of a region's value */
     int *need;              /* how many values wait at once while a value is computed: the operand that needs most goes first */
     bool *cut;              /* a value that must be a region of its own */
     bool failed;            /* out of memory */
@@ -60,6 +66,13 @@ bool program_load(lowering *l, int v, int out, job *j);
 duet_status lower(lowering *l);
 duet_status lower_copy(lowering *l); /* and the root's copy to the destination */
 void lower_free(lowering *l);
+
+/* Element by element: a program or a fused row. */
+static inline bool is_map_kernel(int kernel) { return kernel >= KERNEL_PROGRAM; }
+const char *kernel_name(int kernel);
+
+/* The layout that a job writes, out of the destination or, when it is written there, the destination's. */
+layout job_output(const lowering *l, const job *j, bool direct);
 
 /* How a value is reached where it lies. */
 layout value_layout(const graph *g, int v);

@@ -51,7 +51,9 @@ duet_status match_prepare(void)
 {
     if (__atomic_load_n(&prepared, __ATOMIC_ACQUIRE)) return DUET_OK;
     pthread_mutex_lock(&lock);
+    void *own = formulas_apart();
     duet_status s = prepared ? DUET_OK : patterns_make();
+    formulas_back(own);
     for (int r = 0; r < ROWS && s != DUET_OK; r++) graph_free(&pattern[r]);
     __atomic_store_n(&prepared, s == DUET_OK, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);

@@ -42,8 +42,6 @@ static int last_hazard(const assigner *a)
     return last;
 }
 
-static bool is_map_kernel(int kernel) { return kernel >= KERNEL_PROGRAM; }
-
 /* A leaf that is the destination itself may be read element by element as it is written. */
 static bool same_walk(const assigner *a, const job *j, int k)
 {
@@ -96,12 +94,20 @@ static bool over_operand(const assigner *a, const job *x, int k)
     return value_base(a->l->g, v) == v && job_in_place(a->l, x, k) && !reads_twice(a, x, v);
 }
 
-/* May an intermediate value live in the destination's memory until its last read? The last job writes there: it may read the value
- * in place alone. */
-static bool lives_in_destination(const assigner *a, int v)
+/* After job j no job may run out of memory, or the destination would be lost to that: element by element none takes any. */
+static bool cannot_fail(const assigner *a, int j)
 {
-    int end = a->m->copy ? a->l->count : a->l->count - 1;
-    if (bytes_of(a->l->g, v) > block_bytes(a, 0)) return false;
+    for (int i = j + 1; i < a->l->count; i++)
+        if (!is_map_kernel(a->l->jobs[i].kernel)) return false;
+    return true;
+}
+
+/* May the value of job j live in the destination's memory until its last read? The last job writes there: it may read the value in
+ * place alone. */
+static bool lives_in_destination(const assigner *a, int j)
+{
+    int v = a->l->jobs[j].out, end = a->m->copy ? a->l->count : a->l->count - 1;
+    if (bytes_of(a->l->g, v) > block_bytes(a, 0) || !cannot_fail(a, j)) return false;
     if (a->last[v] < end || a->m->copy) return a->last[v] < end;
     const job *x = &a->l->jobs[end];
     for (int k = 0; k < x->ins; k++)
@@ -118,7 +124,7 @@ static int dying_block(const assigner *a, int j)
         if (value_at(a->l->g, v)->op == OP_LEAF || value_base(a->l->g, v) != v || a->last[v] != j || !over_operand(a, x, k))
             continue;
         int b = block_of_slot(a, a->m->slot[v]);
-        if (b > 0 || lives_in_destination(a, x->out)) return b;
+        if (b > 0 || lives_in_destination(a, j)) return b;
     }
     return -1;
 }
@@ -148,7 +154,7 @@ static int choose_block(assigner *a, int j)
     int v = a->l->jobs[j].out;
     if (v == a->l->g->root && !a->m->copy) return 0;
     int b = dying_block(a, j);
-    if (b < 0 && a->free_from[0] <= j && lives_in_destination(a, v)) b = 0;
+    if (b < 0 && a->free_from[0] <= j && lives_in_destination(a, j)) b = 0;
     if (b < 0) b = smallest_fit(a, j, bytes_of(a->l->g, v));
     return b < 0 ? grown_block(a, j, bytes_of(a->l->g, v)) : b;
 }

@@ -1,4 +1,5 @@
 /* place.c - where a statement runs: forced by the call, the block or the environment, else where it should end first. */
+#include "dtype.h"
 #include "plan.h"
 #include "status.h"
 #include "thread.h"
@@ -39,6 +40,9 @@ static duet_status on_machine(const statement *s, const machine *on, const plan 
 static double to_move(const statement *s, const plan *p)
 {
     double seconds = 0;
+    bool part = (size_t)s->m->count * dtypes[s->m->at.type].bytes < s->m->bits->bytes; /* the rest of the storage must be there */
+    size_t own = part ? matrix_to_move(s->m, p->machine->side) : 0;
+    if (own) seconds += MOVE_START + (double)own / MOVE_SECOND;
     for (int i = 0; i < p->n_leaves; i++) {
         size_t bytes = matrix_to_move(s->f->nodes[p->leaves[i].node].matrix, p->machine->side);
         if (bytes) seconds += MOVE_START + (double)bytes / MOVE_SECOND;
@@ -49,9 +53,9 @@ static double to_move(const statement *s, const plan *p)
 static duet_status cheapest(const statement *s, const plan **p)
 {
     const plan *cpu = NULL, *gpu = NULL;
-    duet_status here = on_machine(s, machines[HOST], &cpu);
     duet_status there = machines[DEVICE]->absent() ? DUET_NO_DEVICE : on_machine(s, machines[DEVICE], &gpu);
-    if (here != DUET_OK && there != DUET_OK) return on_machine(s, machines[HOST], p);
+    duet_status here = on_machine(s, machines[HOST], &cpu);
+    if (here != DUET_OK && there != DUET_OK) return here;
     if (there != DUET_OK) return *p = cpu, DUET_OK;
     bool on_gpu = here != DUET_OK || gpu->seconds + to_move(s, gpu) <= cpu->seconds + to_move(s, cpu);
     *p = on_gpu ? gpu : cpu;
@@ -64,6 +68,7 @@ duet_status plan_place(const statement *s, duet_place place, const plan **p)
         const char *why = machines[DEVICE]->absent();
         if (why) return fail(DUET_NO_DEVICE, "DUET_REQUIRE_GPU is set, and the GPU cannot be used: %s", why);
     }
+    plans_make_room();
     if (place == DUET_AUTO) return cheapest(s, p);
     return on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p);
 }

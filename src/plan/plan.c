@@ -12,14 +12,6 @@ static bool find_overlaps(const statement *s, const graph *g, plan *p)
     return p->overlap;
 }
 
-static layout job_output(const lowering *l, const job *j, const memory *m)
-{
-    layout dense;
-    if (j->out == TO_DESTINATION || (j->out == l->g->root && !m->copy)) return l->to;
-    const value *v = value_at(l->g, j->out);
-    return layout_dense(&dense, (duet_dtype)v->type, v->rank, v->size), dense;
-}
-
 static bool is_empty(const step *s) { return layout_count(&s->out[0].at) == 0; }
 
 static bool take_steps(plan *p, lowering *l, const memory *m)
@@ -28,7 +20,7 @@ static bool take_steps(plan *p, lowering *l, const memory *m)
     if (!p->steps || !p->programs) return false;
     p->first_write = l->count;
     for (int j = 0; j < l->count; j++) {
-        layout out = job_output(l, &l->jobs[j], m);
+        layout out = job_output(l, &l->jobs[j], !m->copy);
         step *s = &p->steps[p->count];
         step_make(l, &l->jobs[j], &out, m, s);
         if (is_empty(s)) continue;
@@ -86,4 +78,9 @@ void plan_free(plan *p)
     for (int i = 0; i < p->count; i++) p->machine->forget(&p->steps[i]), free(p->programs[i]);
     free(p->key), free(p->steps), free(p->programs), free(p->leaves), free(p->overlap), free(p->numbers), free(p->temp);
     free(p);
+}
+
+size_t plan_bytes(const plan *p)
+{
+    return sizeof *p + (size_t)p->count * (sizeof(step) + sizeof(program)) + p->key_length * sizeof *p->key;
 }

@@ -36,10 +36,12 @@ typedef struct statement {
 /* plan.c: a new plan, or NULL: no memory. A machine that refuses makes a plan whose status says so. */
 plan *plan_make(const statement *s, const machine *on);
 void plan_free(plan *p);
+size_t plan_bytes(const plan *p); /* of memory, about */
 
 /* cache.c: this thread's plan for a statement, made when it is not there; NULL: no memory. */
 const plan *plan_find(const statement *s, const machine *on);
-void plans_forget(void); /* drops this thread's plans */
+void plans_make_room(
+    void); /* before a statement: it may find a plan for each machine, and none of them may be dropped while it runs */
 
 /* place.c: the plan to follow, and so where. place: forced, or AUTO. Errors: NO_DEVICE, UNSUPPORTED, NO_MEMORY */
 duet_status plan_place(const statement *s, duet_place place, const plan **p);

@@ -52,7 +52,7 @@ static duet_status bad_matrix(const char *who, const duet_matrix *m)
  * one is copied to. */
 static duet_status read_formula(const char *who, duet_expr e, formula *f)
 {
-    TRY(match_prepare());
+    if (match_prepare() != DUET_OK) return fail(DUET_NO_MEMORY, "%s: no memory to make the patterns of fused rows", who);
     return formula_of(e, who, f);
 }
 
@@ -86,16 +86,17 @@ duet_status duet_set_on_at(duet_place place, duet_matrix *m, duet_expr e, const 
 duet_status(duet_set_on)(duet_place place, duet_matrix *m, duet_expr e) { return set("duet_set_on", place, m, e, NULL); }
 
 #define IN_PLACE(name, op)                                                                                                       \
-    duet_status(duet_##name)(duet_matrix * m, duet_expr e)                                                                       \
+    duet_status duet_##name##_at(duet_matrix *m, duet_expr e, const char *site)                                                  \
     {                                                                                                                            \
-        return set("duet_" #name, DUET_AUTO, m, (duet_##op)(duet_of_matrix(m), e), NULL);                                        \
-    }
+        return set("duet_" #name, DUET_AUTO, m, duet_##op##_at(duet_of_matrix(m), e, site), site);                               \
+    }                                                                                                                            \
+    duet_status(duet_##name)(duet_matrix * m, duet_expr e) { return duet_##name##_at(m, e, NULL); }
 IN_PLACE(iadd, add)
 IN_PLACE(isub, sub)
 IN_PLACE(imul, mul)
 IN_PLACE(idiv, div)
 
-duet_status(duet_explain)(FILE *out, duet_matrix *m, duet_expr e)
+duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e)
 {
     formula f;
     const plan *p;
@@ -105,7 +106,7 @@ duet_status(duet_explain)(FILE *out, duet_matrix *m, duet_expr e)
     TRY(statement_check("duet_explain", m, &f));
     statement s = { m, &f, fusion_now() };
     TRY(plan_place(&s, place_now(DUET_AUTO), &p));
-    (duet_print_expr)(out, e);
+    (void)duet_print_expr(out, e);
     TRY(formula_of(e, "duet_explain", &f)); /* printing read it anew */
     return plan_print(out, p, &s);
 }

@@ -2,8 +2,6 @@
 #include "lower.h"
 #include <string.h>
 
-static bool is_map_kernel(int kernel) { return kernel >= KERNEL_PROGRAM; }
-
 static int slot_of(const lowering *l, const memory *m, int v)
 {
     v = value_base(l->g, v);
