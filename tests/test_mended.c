@@ -1,0 +1,158 @@
+/* test_mended.c - one point for each bug that was found by reading or by chance, not by a test of its own kind. */
+#include "common.h"
+#include <pthread.h>
+
+#define OK(call) CHECK((call) == DUET_OK, #call ": %s", duet_error())
+
+static duet_matrix *filled(int64_t rows, int64_t columns, float first, float by)
+{
+    duet_matrix *m = duet_new(DUET_F32, rows, columns);
+    float *p = duet_overwrite(m);
+    for (int64_t i = 0; p && i < rows * columns; i++) p[i] = first + by * (float)i;
+    return m;
+}
+
+/* Patterns of fused rows are formulas too: they need no room of the thread's, however little it has. Must be the first statement. */
+static void patterns_apart(void)
+{
+    duet_matrix *a = filled(2, 2, 1, 0);
+    OK(duet_arena_limit(4096));
+    duet_expr e = duet_of_matrix(a);
+    for (int i = 0; i < 11; i++) e = duet_neg(e);
+    OK(duet_set(a, e));
+    OK(duet_arena_limit(1 << 26));
+    duet_free(&a);
+    tap_point("the first statement under a small limit");
+}
+
+/* Dropping what lies below a live formula once moved the end of the words to where live ones stood. */
+static void *drop_below(void *unused)
+{
+    duet_matrix *a = filled(4, 6, 0, 1), *t = duet_transposed(a), *v = duet_submatrix(a, 0, 0, 2, 3);
+    duet_matrix *w = duet_submatrix(t, 0, 0, 2, 3), *c = duet_new(DUET_F32, 2, 3);
+    duet_expr below = duet_abs(v), live = duet_abs(w);
+    OK(duet_drop(below));
+    duet_expr d = duet_abs(v), e = duet_abs(v);
+    OK(duet_set(c, live));
+    const float *p = duet_read(c);
+    for (int i = 0; p && i < 2; i++)
+        for (int j = 0; j < 3; j++) CHECK(p[3 * i + j] == (float)(6 * j + i), "[%d][%d] is %g", i, j, p[3 * i + j]);
+    OK(duet_drop(d));
+    OK(duet_drop(e));
+    duet_free(&a), duet_free(&t), duet_free(&v), duet_free(&w), duet_free(&c);
+    return unused;
+}
+
+static void words_of_live_formulas(void)
+{
+    pthread_t t;
+    CHECK(pthread_create(&t, NULL, drop_below, NULL) == 0, "no thread"); /* whose arena is new */
+    pthread_join(t, NULL);
+    tap_point("a formula dropped below a live one");
+}
+
+static void import_that_does_not_fit(void)
+{
+    duet_matrix *a = filled(2, 2, 1, 0);
+    OK(duet_arena_limit(4096));
+    duet_expr h = duet_hold(duet_exp(duet_exp(duet_exp(duet_exp(duet_exp(duet_exp(a)))))));
+    duet_expr below = duet_neg(a), big = duet_add(duet_neg(h), h);
+    CHECK(duet_expr_status(big) == DUET_ARENA_FULL, "two imports fit in 16 parts");
+    OK(duet_drop(big));
+    OK(duet_drop(below));
+    OK(duet_drop(h));
+    CHECK(duet_arena_limit(1 << 26) == DUET_OK, "something is left: %s", duet_error());
+    duet_free(&a);
+    tap_point("a held formula that does not fit leaves nothing behind");
+}
+
+/* More plans than are kept: none may go while a statement weighs it against another. */
+static void many_plans(void)
+{
+    static float buffer[1 << 16];
+    for (int i = 1; i < 3000; i++) {
+        duet_matrix *a = duet_wrap(buffer, DUET_F32, 1 + i % 97, 1 + i / 97), *c = duet_new(DUET_F32, 1 + i % 97, 1 + i / 97);
+        OK(duet_set(c, duet_exp(a)));
+        if (i == 1) OK(duet_set_on(DUET_CPU, c, duet_abs(a))); /* an odd number of them */
+        duet_free(&a), duet_free(&c);
+    }
+    tap_point("more plans than are kept");
+}
+
+/* However little memory there is, NO_MEMORY leaves the destination as it was. */
+static void destination_survives(void)
+{
+    const int n = 96;
+    duet_matrix *x = filled(n, n, 1, 0), *y = filled(n, n, 2, 0), *c = filled(n, n, 7, 0), *block = filled(2 * n, n, 1e-3f, 0);
+    duet_matrix *p = duet_reshaped(block, 2, n, n), *t = duet_transposed(p), *w = duet_row(t, 0), *z = filled(2, n, 1, 0);
+    duet_status s = DUET_NO_MEMORY;
+    for (size_t extra = 0; s != DUET_OK && extra < 1 << 21; extra += 512) {
+        duet_memory_trim();
+        OK(duet_memory_limit(DUET_CPU, duet_memory_of(DUET_CPU).used + extra));
+        s = duet_set_on(DUET_CPU, c, duet_exp(duet_matmul(duet_matmul(duet_add(x, y), w), z)));
+        CHECK(s == DUET_OK || s == DUET_NO_MEMORY, "status %d: %s", s, duet_error());
+        OK(duet_memory_limit(DUET_CPU, 0));
+        const float *r = duet_read(c);
+        CHECK(r && (s == DUET_OK || r[5] == 7), "the destination is %g after status %d", r ? r[5] : -1, s);
+    }
+    CHECK(s == DUET_OK, "never enough memory");
+    duet_free(&x), duet_free(&y), duet_free(&c), duet_free(&block), duet_free(&p), duet_free(&t), duet_free(&w), duet_free(&z);
+    tap_point("NO_MEMORY leaves the destination");
+}
+
+static void lifting(void)
+{
+    duet_matrix *a = filled(1, 1, 2, 0), *list[2] = { filled(1, 1, 1, 0), filled(1, 1, 1, 0) };
+    int i = 0;
+    OK(duet_iadd(list[i++], a));
+    CHECK(i == 1 && *(const float *)duet_read(list[0]) == 3, "duet_iadd evaluates its matrix %d times", i);
+    OK(duet_set(a, duet_mul(2.5L, a)));
+    CHECK(*(const float *)duet_read(a) == 5, "2.5L is lifted as another number");
+    OK(duet_set(a, duet_mul(18446744073709551615ull, duet_mul(0.2, a))));
+    CHECK(*(const float *)duet_read(a) == 0x1p64f, "2^64 - 1 is lifted as another number");
+    CHECK(duet_iadd(a, (duet_expr){ 0 }) == DUET_BAD_ARGUMENT && strstr(duet_error(), "test_mended.c:"), "%s", duet_error());
+    duet_free(&a), duet_free(&list[0]), duet_free(&list[1]);
+    tap_point("numbers of other types, and in-place forms");
+}
+
+/* Many numbers, and a number where a matrix is due. */
+static void numbers(void)
+{
+    duet_matrix *a = filled(2, 2, 1, 0), *s = duet_new(DUET_F32);
+    duet_expr e = duet_of_matrix(a);
+    for (int i = 0; i < 20000; i++) e = duet_fma(0.5 + 1e-5 * i, e, 0.25 - 1e-6 * i);
+    OK(duet_set(a, e));
+    float *p = duet_overwrite(s);
+    if (p) *p = 3;
+    OK(duet_set(s, duet_dot(2.0, s)));
+    CHECK(*(const float *)duet_read(s) == 6, "dot(2, 3)");
+    duet_free(&a), duet_free(&s);
+    tap_point("numbers");
+}
+
+/* A copy onto itself, turned: element by element, but not of the same element. */
+static void transposed_onto_itself(void)
+{
+    duet_place place[2];
+    for (int k = list_places(place); k-- > 0;) {
+        duet_matrix *a = filled(75, 75, 0, 1);
+        OK(duet_set_on(place[k], a, duet_transpose(a)));
+        const float *p = duet_read(a);
+        for (int i = 0; p && i < 75 * 75; i++) CHECK(p[i] == (float)(i % 75 * 75 + i / 75), "[%d] is %g", i, p[i]);
+        duet_free(&a);
+    }
+    tap_point("a transpose onto itself");
+}
+
+int main(void)
+{
+    patterns_apart();
+    words_of_live_formulas();
+    import_that_does_not_fit();
+    many_plans();
+    destination_survives();
+    lifting();
+    numbers();
+    transposed_onto_itself();
+    return tap_end();
+}
