@@ -131,7 +131,8 @@ DUET_API void *duet_device_overwrite(duet_matrix *m);
 /* This thread's cudaStream_t. Errors: NULL: NO_DEVICE, DEVICE_ERROR. */
 DUET_API void *duet_stream(void);
 
-/* Waits until all that this thread has asked of the GPU is done. */
+/* Waits until all that this thread has asked of the GPU is done. Without a GPU there is nothing to wait for.
+ * Errors    DEVICE_ERROR */
 DUET_API DUET_MUST duet_status duet_synchronize(void);
 
 /* ---- formulas ------------------------------------------------------------------------------------------------ */
@@ -144,7 +145,8 @@ DUET_API duet_expr duet_of_integer(int64_t x);
 DUET_API duet_expr duet_of_unsigned(uint64_t x);
 DUET_API duet_expr duet_of_expr(duet_expr e);
 
-/* How a convolution or a pooling steps over an image, along its height and its width. A stride of 0 means 1, or the window. */
+/* How a convolution or a pooling steps over an image, along its height and its width. A stride of 0 means 1, or the
+ * window. NULL for either means all zeros. */
 typedef struct duet_conv {
     int32_t stride[2], pad[2];
 } duet_conv;
@@ -195,7 +197,8 @@ typedef struct duet_pool {
 DUET_API DUET_MUST duet_status duet_set(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site);
 
-/* The same on one machine, whatever block or environment say; there it either runs or fails. */
+/* The same on one machine, whatever block or environment say; there it either runs or fails.
+ * Errors    as duet_set, and BAD_ARGUMENT when there is no such place */
 DUET_API DUET_MUST duet_status duet_set_on(duet_place place, duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_set_on_at(duet_place place, duet_matrix *m, duet_expr e, const char *site);
 
@@ -226,7 +229,8 @@ DUET_API duet_dtype duet_expr_type(duet_expr e);
 DUET_API int duet_expr_rank(duet_expr e);
 DUET_API int64_t duet_expr_size(duet_expr e, int axis);
 
-/* Writes e as a line of C: matrices as A, B, ... in order of appearance. Spends nothing: e is yours to set or to drop. */
+/* Writes e as a line of C: matrices as A, B, ... in order of appearance. Spends nothing: e is yours to set or to drop.
+ * Errors    BAD_ARGUMENT, and those of e */
 DUET_API duet_status duet_print_expr(FILE *out, duet_expr e);
 
 /* Writes the plan that duet_set(m, e) would follow: its steps, where each runs, the bytes to be moved, who refused what
@@ -239,7 +243,7 @@ DUET_API duet_status duet_arena_limit(size_t bytes);
 
 /* ---- where, and at what cost --------------------------------------------------------------------------------- */
 
-/* DUET_ON(DUET_GPU) { ... } runs the statements of a block on one machine. Leaving it in any way restores. Precedence: call,
+/* In C, DUET_ON(DUET_GPU) { ... } runs the statements of a block on one machine. Leaving it in any way restores. Precedence: call,
  * innermost block, environment (DUET_BACKEND=cpu|gpu|auto), auto. */
 typedef struct duet_scope {
     int on, before;
@@ -260,7 +264,8 @@ typedef struct duet_counts {
 DUET_API duet_counts duet_stats(void);
 
 /* The memory of one machine, in bytes: what matrices, temporaries and workspaces use, what the pool keeps beside that, the most
- * that both ever were, and the limit (0: none). */
+ * that both ever were, and the limit (0: none). duet_memory_limit sets it; AUTO is no machine.
+ * Errors    BAD_ARGUMENT */
 typedef struct duet_memory {
     size_t used, cached, peak, limit;
 } duet_memory;

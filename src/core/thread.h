@@ -15,6 +15,7 @@ typedef struct thread {
     duet_place place;    /* the innermost DUET_ON, or that of the environment */
     int queue;           /* its queue on every machine: 0 .. QUEUES - 1 */
     duet_counts counted; /* read by other threads, written by this one alone */
+    const char *site;    /* the statement under way, for the trace; or NULL */
     bool shared;         /* by all threads that found no memory: it has no rooms */
     void *room[ROOMS];
     void (*leave[ROOMS])(void *);

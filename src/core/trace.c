@@ -1,5 +1,6 @@
 /* trace.c - lines on stderr, when asked for. The only file that prints unasked. */
 #include "trace.h"
+#include "thread.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,5 +23,8 @@ void trace_line(const char *format, ...)
     va_start(ap, format);
     vsnprintf(line + head, room, format, ap);
     va_end(ap);
+    const char *site = thread_get()->site;
+    head = strlen(line), room = sizeof line - head - 1;
+    if (site) snprintf(line + head, room, "; for %s", site);
     fputs(strcat(line, "\n"), stderr);
 }

@@ -1,4 +1,4 @@
-/* trace.h - DUET_TRACE=1: one line on stderr for each upload, download, wait, step and fall-back. */
+/* trace.h - DUET_TRACE=1: one line on stderr for each upload, download, wait, run, step and fall-back, with the statement it is for. */
 #ifndef TRACE_H
 #define TRACE_H
 

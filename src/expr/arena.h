@@ -66,8 +66,8 @@ int attrs_of(enum op op);
 /* A failed formula above those operands that were found. Its text is this thread's. NULL: no room. */
 node *push_failure(arena *a, int operands, node *const x[], duet_status s, const char *site);
 
-/* The status of a failed node, with its text again this thread's. */
-duet_status failure_of(const node *n, const uint32_t *words);
+/* The status of a failed node, with its text again this thread's. what: how to call it when it is a bad matrix itself. */
+duet_status failure_of(const node *n, const uint32_t *words, const char *what);
 
 /* Does a result of this shape exist? The text names the operator. */
 duet_status check_size(enum op op, duet_dtype type, int rank, const int64_t *size);

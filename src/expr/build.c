@@ -110,8 +110,7 @@ duet_expr duet_of_matrix(const duet_matrix *m)
     if (!a) return no_room(DUET_NO_MEMORY);
     node *n;
     if (__builtin_expect(!m || !m->serial, 0)) {
-        duet_status s =
-            m ? fail(DUET_FREED, "an operand is a freed matrix") : fail(DUET_BAD_ARGUMENT, "an operand is a null matrix");
+        duet_status s = m ? fail(DUET_FREED, "a freed matrix") : fail(DUET_BAD_ARGUMENT, "a null matrix");
         n = push_failure(a, 0, NULL, s, NULL);
         return n ? handle_of(n) : full();
     }
@@ -174,18 +173,33 @@ node *push_failure(arena *a, int operands, node *const x[], duet_status s, const
     return n;
 }
 
-duet_status failure_of(const node *n, const uint32_t *words)
+/* A null or freed matrix fails as it is lifted, and learns only where it is used whose operand it is. */
+static bool is_bad_matrix(const node *n)
+{
+    return !n->site && !n->back[0] && (n->attr[0] == DUET_FREED || n->attr[0] == DUET_BAD_ARGUMENT);
+}
+
+duet_status failure_of(const node *n, const uint32_t *words, const char *what)
 {
     int k = 0;
     while (k < 3 && n->back[k]) k++;
-    return fail((duet_status)n->attr[0], "%s", (const char *)(words + n->word + 1 + k));
+    const char *text = (const char *)(words + n->word + 1 + k);
+    duet_status s = (duet_status)n->attr[0];
+    return is_bad_matrix(n) ? fail(s, "%s is %s", what, text) : fail(s, "%s", text);
+}
+
+static void name_operand(char text[80], enum op op, int k)
+{
+    static const char *const nth[] = { "first", "second", "third" };
+    snprintf(text, 80, "duet_%s: the %s operand", op_infos[op].name, nth[k]);
 }
 
 /* A failed operand fails what is built from it: the first error stays. */
-static duet_status operand_status(const arena *a, int operands, node *const x[])
+static duet_status operand_status(const arena *a, enum op op, int operands, node *const x[])
 {
+    char what[80];
     for (int k = 0; k < operands; k++)
-        if (__builtin_expect(x[k]->flags & NODE_FAILED, 0)) return failure_of(x[k], a->words);
+        if (__builtin_expect(x[k]->flags & NODE_FAILED, 0)) return name_operand(what, op, k), failure_of(x[k], a->words, what);
     return DUET_OK;
 }
 
@@ -202,9 +216,8 @@ static node *import(arena *a, duet_expr e, const char *what, duet_status *why)
 
 static __attribute__((noinline)) node *find_slow(arena *a, duet_expr e, enum op op, int k, duet_status *why)
 {
-    static const char *const nth[] = { "first", "second", "third" };
     char what[80];
-    snprintf(what, sizeof what, "duet_%s: the %s operand", op_infos[op].name, nth[k]);
+    name_operand(what, op, k);
     return e.serial & SERIAL_HELD ? import(a, e, what, why) : arena_find(a, e, what, why);
 }
 
@@ -225,7 +238,7 @@ static duet_status operands(arena *a, enum op op, int arity, const duet_expr e[]
         x[k] = find(a, e[k], op, k, &why);
         if (!x[k] && s == DUET_OK) s = why;
     }
-    return s == DUET_OK ? operand_status(a, arity, x) : s;
+    return s == DUET_OK ? operand_status(a, op, arity, x) : s;
 }
 
 static __attribute__((noinline, cold)) duet_expr failed(arena *a, int arity, node *const x[], duet_status s, const char *site)

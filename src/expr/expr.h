@@ -46,6 +46,15 @@ duet_status formula_of(duet_expr e, const char *who, formula *f);
 enum number_class { NUMBER_OTHER, NUMBER_ZERO, NUMBER_ONE, NUMBER_MINUS_ONE, NUMBER_POWER };
 enum number_class number_class(duet_dtype type, double x); /* POWER: of two, it and its reciprocal normal in the type */
 
+/* Writes f as a line of C, its matrices as A, B, ... in order of appearance; n then has their names. */
+#define NAMES 64 /* matrices that get a name of their own; later ones are all called A64 */
+typedef struct names {
+    const duet_matrix *matrix[NAMES];
+    int count;
+} names;
+void formula_print(FILE *out, const formula *f, names *n);
+void name_print(FILE *out, names *n, const duet_matrix *m);
+
 /* Ends e and all formulas below it, unless it is held or ended already. */
 void formula_spend(duet_expr e, const char *site);
 

@@ -36,7 +36,11 @@ static __attribute__((noinline)) duet_status formula_slow(duet_expr e, const cha
     const uint32_t *words;
     uint32_t root, length;
     TRY(found(e, who, a, &n, &root, &nodes, &words, &length));
-    if (n->flags & NODE_FAILED) return failure_of(n, words);
+    if (n->flags & NODE_FAILED) {
+        char what[64];
+        snprintf(what, sizeof what, "%s: the formula", who);
+        return failure_of(n, words, what);
+    }
     if (!(e.serial & SERIAL_HELD)) return copied(a, nodes, words, root, f);
     *f = (formula){ nodes, root + 1, words, length };
     return DUET_OK;
@@ -86,7 +90,7 @@ static const node *ask(duet_expr e, duet_status *s)
     const uint32_t *words;
     uint32_t root, length;
     *s = a ? found(e, "a query", a, &n, &root, &nodes, &words, &length) : DUET_NO_MEMORY;
-    if (n && n->flags & NODE_FAILED) *s = failure_of(n, words);
+    if (n && n->flags & NODE_FAILED) *s = failure_of(n, words, "the formula");
     return n;
 }
 

@@ -1,6 +1,7 @@
 /* print.c - a formula as a line of C. */
 #include "arena.h"
 #include "status.h"
+#include <stdlib.h>
 
 static const char *const options[] = { [OP_conv2d] = ".stride = {%d, %d}, .pad = {%d, %d}",
                                        [OP_convolve2d] = ".stride = {%d, %d}, .pad = {%d, %d}",
@@ -8,30 +9,41 @@ static const char *const options[] = { [OP_conv2d] = ".stride = {%d, %d}, .pad =
                                        [OP_avg_pool2d] = ".window = {%d, %d}, .stride = {%d, %d}, .pad = {%d, %d}",
                                        [OPS_ALL] = NULL };
 
-#define LETTERS 64   /* matrices that get a name of their own; later ones are called A64 */
 #define DEEPEST 200  /* below, and beyond so many parts, "..." stands for the rest: shared parts are printed at each use, */
 #define LONGEST 4000 /* so that a small formula may have an endless text */
 
 typedef struct printer {
     FILE *out;
     const node *nodes;
-    const duet_matrix *named[LETTERS]; /* in order of appearance */
-    int count, depth, parts;
+    names *names;
+    int depth, parts;
 } printer;
 
-static int name_of(printer *p, const duet_matrix *m)
+/* The place of m among the names, where it takes one if there is room. */
+static int name_of(names *n, const duet_matrix *m)
 {
     int i = 0;
-    while (i < p->count && p->named[i] != m) i++;
-    if (i == p->count && i < LETTERS) p->named[p->count++] = m;
+    while (i < n->count && n->matrix[i] != m) i++;
+    if (i == n->count && i < NAMES) n->matrix[n->count++] = m;
     return i;
 }
 
-static void print_matrix(printer *p, const node *n)
+void name_print(FILE *out, names *n, const duet_matrix *m)
 {
-    int i = name_of(p, n->matrix);
-    if (i < 26) fprintf(p->out, "%c", 'A' + i);
-    else fprintf(p->out, "A%d", i);
+    int i = name_of(n, m);
+    if (i < 26) fprintf(out, "%c", 'A' + i);
+    else fprintf(out, "A%d", i);
+}
+
+/* In as few digits as give the same number again. */
+static void print_number(FILE *out, double x)
+{
+    char text[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x) break;
+    }
+    fputs(text, out);
 }
 
 static void print_tail(FILE *out, const node *n)
@@ -62,19 +74,26 @@ static void print_node(printer *p, uint32_t i)
 {
     const node *n = &p->nodes[i];
     p->depth++, p->parts++;
-    if (n->op == OP_LEAF) print_matrix(p, n);
-    else if (n->op == OP_NUMBER) fprintf(p->out, "%.17g", n->number);
+    if (n->op == OP_LEAF) name_print(p->out, p->names, n->matrix);
+    else if (n->op == OP_NUMBER) print_number(p->out, n->number);
     else if (p->depth > DEEPEST || p->parts > LONGEST) fputs("...", p->out);
     else print_operator(p, i);
     p->depth--;
 }
 
+void formula_print(FILE *out, const formula *f, names *n)
+{
+    printer p = { .out = out, .nodes = f->nodes, .names = n };
+    n->count = 0;
+    print_node(&p, f->count - 1);
+}
+
 duet_status duet_print_expr(FILE *out, duet_expr e)
 {
     formula f;
+    names n;
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_print_expr: no file");
     TRY(formula_of(e, "duet_print_expr", &f));
-    printer p = { .out = out, .nodes = f.nodes };
-    print_node(&p, f.count - 1);
+    formula_print(out, &f, &n);
     return DUET_OK;
 }

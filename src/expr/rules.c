@@ -33,9 +33,10 @@ static __attribute__((cold)) duet_status broken(enum op op, const node *x, const
 
 duet_status check_size(enum op op, duet_dtype type, int rank, const int64_t *size)
 {
-    char name[40];
-    snprintf(name, sizeof name, "duet_%s", op_infos[op].name);
-    return shape_check(name, type, rank, size);
+    char text[SHAPE_TEXT];
+    if (__builtin_expect(shape_check(op_infos[op].name, type, rank, size) == DUET_OK, 1)) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "duet_%s would give %s, whose bytes overflow", op_infos[op].name,
+                shape_text(text, type, rank, size));
 }
 
 /* ---- reductions ---- */

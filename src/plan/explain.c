@@ -3,19 +3,29 @@
 #include "plan.h"
 #include "status.h"
 
-static void print_slot(FILE *out, const plan *p, int slot)
+typedef struct account {
+    FILE *out;
+    const plan *p;
+    const statement *s;
+    names names;
+} account;
+
+static const duet_matrix *leaf_matrix(const account *a, int i) { return a->s->f->nodes[a->p->leaves[i].node].matrix; }
+
+static void print_slot(account *a, int slot)
 {
-    if (slot == SLOT_DESTINATION) fputs("result", out);
-    else if (slot <= p->n_leaves) fprintf(out, "leaf%d", slot);
-    else fprintf(out, "temp%d", slot - p->n_leaves);
+    int leaves = a->p->n_leaves;
+    if (slot == SLOT_DESTINATION) fputs("result", a->out);
+    else if (slot <= leaves) name_print(a->out, &a->names, leaf_matrix(a, slot - 1));
+    else fprintf(a->out, "temporary %d", slot - leaves);
 }
 
-static void print_operand(FILE *out, const plan *p, const operand *o)
+static void print_operand(account *a, const operand *o)
 {
     char text[SHAPE_TEXT];
-    print_slot(out, p, o->slot);
-    fprintf(out, " %s", shape_text(text, o->at.type, o->at.rank, o->at.size));
-    if (!layout_is_dense(&o->at)) fputs(" strided", out);
+    print_slot(a, o->slot);
+    fprintf(a->out, " %s", shape_text(text, o->at.type, o->at.rank, o->at.size));
+    if (!layout_is_dense(&o->at)) fputs(" strided", a->out);
 }
 
 static void print_program(FILE *out, const program *p)
@@ -28,29 +38,35 @@ static void print_program(FILE *out, const program *p)
     fputs(" }", out);
 }
 
-static void print_step(FILE *out, const plan *p, int i)
+static void print_step(account *a, int i)
 {
-    const step *s = &p->steps[i];
+    FILE *out = a->out;
+    const step *s = &a->p->steps[i];
     fprintf(out, "  %d. %s", i + 1, kernel_name(s->kernel));
     if (s->kernel == KERNEL_PROGRAM) print_program(out, s->program);
     fputs(": ", out);
-    print_operand(out, p, &s->out[0]);
+    print_operand(a, &s->out[0]);
     fputs(" <-", out);
     for (int k = 0; k < s->ins; k++) {
         fputs(k ? ", " : " ", out);
-        print_operand(out, p, &s->in[k]);
+        print_operand(a, &s->in[k]);
     }
     if (s->nums) fprintf(out, ", %d numbers", s->nums);
-    fprintf(out, "; %.3g bytes, %.3g flops, %.3g us expected\n", s->bytes, s->flops, p->machine->cost(s) * 1e6);
+    fprintf(out, "; %.3g bytes, %.3g flops, %.3g us expected\n", s->bytes, s->flops, a->p->machine->cost(s) * 1e6);
 }
 
-static void print_moves(FILE *out, const plan *p, const statement *s)
+static void print_moves(account *a)
 {
-    for (int i = 0; i < p->n_leaves; i++) {
-        size_t bytes = matrix_to_move(s->f->nodes[p->leaves[i].node].matrix, p->machine->side);
-        if (bytes) fprintf(out, "  move leaf%d to the %s: %zu bytes\n", i + 1, p->machine->name, bytes);
+    for (int i = 0; i < a->p->n_leaves; i++) {
+        size_t bytes = matrix_to_move(leaf_matrix(a, i), a->p->machine->side);
+        if (!bytes) continue;
+        fputs("  move ", a->out);
+        print_slot(a, 1 + i);
+        fprintf(a->out, " to the %s: %zu bytes\n", a->p->machine->name, bytes);
     }
 }
+
+static const char *plural(int n) { return n == 1 ? "" : "s"; }
 
 static void print_others(FILE *out, const statement *s, const plan *p)
 {
@@ -65,21 +81,22 @@ static void print_others(FILE *out, const statement *s, const plan *p)
         const plan *q = plan_find(s, m);
         if (q && q->status != DUET_OK) fprintf(out, "  %s: %s\n", m->name, q->why);
         else if (q)
-            fprintf(out, "  %s: would take %d steps, %.3g us expected without moves\n", m->name, q->count, q->seconds * 1e6);
+            fprintf(out, "  %s: would take %d step%s, %.3g us expected without moves\n", m->name, q->count, plural(q->count),
+                    q->seconds * 1e6);
     }
 }
 
-duet_status plan_print(FILE *out, const plan *p, const statement *s)
+static const char *const fusion_texts[] = { [FUSION_MACHINE] = "machine", [FUSION_ROWS] = "rows", [FUSION_NONE] = "nothing" };
+
+void plan_print(FILE *out, const plan *p, const statement *s)
 {
-    fprintf(out, "\n  on the %s: %d steps, %d temporaries, %.3g us expected without moves; fusion by %s\n", p->machine->name,
-            p->count, p->temps, p->seconds * 1e6,
-            s->fusion == FUSION_MACHINE ? "machine"
-            : s->fusion == FUSION_ROWS  ? "rows"
-                                        : "nothing");
-    print_moves(out, p, s);
-    for (int i = 0; i < p->count; i++) print_step(out, p, i);
-    for (int i = 0; i < p->temps; i++) fprintf(out, "  temp%d: %zu bytes\n", i + 1, p->temp[i]);
+    account a = { .out = out, .p = p, .s = s };
+    formula_print(out, s->f, &a.names);
+    fprintf(out, "\n  on the %s: %d step%s, %d temporar%s, %.3g us expected without moves; fusion by %s\n", p->machine->name,
+            p->count, plural(p->count), p->temps, p->temps == 1 ? "y" : "ies", p->seconds * 1e6, fusion_texts[s->fusion]);
+    print_moves(&a);
+    for (int i = 0; i < p->count; i++) print_step(&a, i);
+    for (int i = 0; i < p->temps; i++) fprintf(out, "  temporary %d: %zu bytes\n", i + 1, p->temp[i]);
     if (*p->why) fprintf(out, "  %s\n", p->why);
     print_others(out, s, p);
-    return DUET_OK;
 }

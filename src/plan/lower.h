@@ -56,6 +56,7 @@ typedef struct match {
 } match;
 bool match_row(const lowering *l, int v, bool whole, match *m);
 duet_status match_prepare(void); /* makes the patterns, once */
+int row_flops(int row);          /* operations an element, of a row of fused.def */
 extern const char *const fused_names[];
 
 /* program.c: the region of value v, or v alone, as one program; false when it exceeds a limit. And a program that copies. */

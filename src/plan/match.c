@@ -60,6 +60,14 @@ duet_status match_prepare(void)
     return s;
 }
 
+int row_flops(int row)
+{
+    int n = 0;
+    for (int v = 0; v <= pattern[row].root; v++)
+        n += value_at(&pattern[row], v)->op == OP_fma ? 2 : value_at(&pattern[row], v)->uses && value_is_map(&pattern[row], v);
+    return n;
+}
+
 typedef struct trial {
     const lowering *l;
     const graph *p;

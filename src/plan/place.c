@@ -3,6 +3,7 @@
 #include "plan.h"
 #include "status.h"
 #include "thread.h"
+#include "trace.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,7 @@ static duet_status cheapest(const statement *s, const plan **p)
 {
     const plan *cpu = NULL, *gpu = NULL;
     duet_status there = machines[DEVICE]->absent() ? DUET_NO_DEVICE : on_machine(s, machines[DEVICE], &gpu);
+    if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
     duet_status here = on_machine(s, machines[HOST], &cpu);
     if (here != DUET_OK && there != DUET_OK) return here;
     if (there != DUET_OK) return *p = cpu, DUET_OK;

@@ -55,7 +55,7 @@ void plan_fusion(int mode);
 duet_status plan_run(const plan *p, const statement *s);
 
 /* explain.c */
-duet_status plan_print(FILE *out, const plan *p, const statement *s);
+void plan_print(FILE *out, const plan *p, const statement *s);
 
 /* set.c: everything that duet_set checks before a plan is looked for. */
 duet_status statement_check(const char *who, const duet_matrix *m, const formula *f);

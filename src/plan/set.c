@@ -56,6 +56,14 @@ static duet_status read_formula(const char *who, duet_expr e, formula *f)
     return formula_of(e, who, f);
 }
 
+/* Puts the statement in front of what a machine, the pool or a matrix said. */
+static __attribute__((cold)) duet_status name_statement(duet_status s, const char *who, const duet_matrix *m)
+{
+    char before[sizeof thread_get()->text], to[SHAPE_TEXT];
+    memcpy(before, thread_get()->text, sizeof before);
+    return fail(s, "%s(%s): %s", who, shape_text(to, m->at.type, m->at.rank, m->at.size), before);
+}
+
 static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, duet_expr e)
 {
     formula f;
@@ -65,14 +73,17 @@ static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, d
     if (place > DUET_GPU) return fail(DUET_BAD_ARGUMENT, "%s: there is no place %d", who, (int)place);
     TRY(statement_check(who, m, &f));
     statement s = { m, &f, fusion_now() };
-    TRY(plan_place(&s, place_now(place), &p));
-    return plan_run(p, &s);
+    duet_status done = plan_place(&s, place_now(place), &p);
+    if (__builtin_expect(done == DUET_OK, 1)) done = plan_run(p, &s);
+    return __builtin_expect(done == DUET_OK, 1) ? done : name_statement(done, who, m);
 }
 
 static duet_status set(const char *who, duet_place place, duet_matrix *m, duet_expr e, const char *site)
 {
+    thread_get()->site = site;
     duet_status s = evaluate(who, place, m, e);
     formula_spend(e, site);
+    thread_get()->site = NULL;
     return __builtin_expect(s == DUET_OK, 1) || !site ? s : fail_at(s, site);
 }
 
@@ -106,7 +117,6 @@ duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e)
     TRY(statement_check("duet_explain", m, &f));
     statement s = { m, &f, fusion_now() };
     TRY(plan_place(&s, place_now(DUET_AUTO), &p));
-    (void)duet_print_expr(out, e);
-    TRY(formula_of(e, "duet_explain", &f)); /* printing read it anew */
-    return plan_print(out, p, &s);
+    plan_print(out, p, &s);
+    return DUET_OK;
 }

@@ -69,6 +69,13 @@ static double distinct_bytes(const layout *l)
     return n;
 }
 
+static int program_flops(const program *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->length; i++) n += p->code[i].op == OP_fma ? 2 : p->code[i].op < OPS;
+    return n;
+}
+
 static double step_flops(const step *s)
 {
     double out = (double)layout_count(&s->out[0].at), in = s->ins ? (double)layout_count(&s->in[0].at) : 0;
@@ -78,8 +85,8 @@ static double step_flops(const step *s)
         return 2 * out * (double)(w[1] * w[2] * w[3]);
     }
     if (s->kernel == OP_max_pool2d || s->kernel == OP_avg_pool2d) return out * s->attr[0] * s->attr[1];
-    if (s->kernel == KERNEL_PROGRAM) return out * s->program->length;
-    return is_map_kernel(s->kernel) ? 4 * out : 2 * in;
+    if (s->kernel == KERNEL_PROGRAM) return out * program_flops(s->program);
+    return is_map_kernel(s->kernel) ? out * row_flops(s->kernel - KERNEL_PROGRAM - 1) : 2 * in;
 }
 
 static void estimate(step *s)
