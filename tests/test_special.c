@@ -50,52 +50,50 @@ static void gives(const char *what, duet_dtype type, duet_expr e, double want)
 
 #define SMALL 0x1p-140 /* subnormal in f32 */
 
-#define ONE_OPERAND(CASE)                                                                                                        \
-    CASE(neg, 0., -0.)                                                                                                           \
-    CASE(neg, INFINITY, -INFINITY)                                                                                               \
-    CASE(neg, SMALL, -SMALL)                                                                                                     \
-    CASE(abs, -0., 0.)                                                                                                           \
-    CASE(abs, -INFINITY, INFINITY) CASE(abs, NAN, NAN) CASE(abs, -SMALL, SMALL) CASE(sqrt, -1, NAN) CASE(sqrt, -0., -0.)         \
-        CASE(sqrt, INFINITY, INFINITY) CASE(sqrt, SMALL, 0x1p-70) CASE(sqrt, NAN, NAN) CASE(exp, -INFINITY, 0)                   \
-            CASE(exp, INFINITY, INFINITY) CASE(exp, NAN, NAN) CASE(exp, -0., 1) CASE(exp, 1e5, INFINITY) CASE(exp, -1e5, 0)      \
-                CASE(log, 0., -INFINITY) CASE(log, -0., -INFINITY) CASE(log, -1, NAN) CASE(log, INFINITY, INFINITY)              \
-                    CASE(log, NAN, NAN) CASE(tanh, INFINITY, 1) CASE(tanh, -INFINITY, -1) CASE(tanh, -0., -0.)                   \
-                        CASE(tanh, NAN, NAN) CASE(tanh, SMALL, SMALL) CASE(sigmoid, INFINITY, 1) CASE(sigmoid, -INFINITY, 0)     \
-                            CASE(sigmoid, NAN, NAN) CASE(relu, NAN, NAN) CASE(relu, -0., 0.) CASE(relu, INFINITY, INFINITY)      \
-                                CASE(relu, -INFINITY, 0) CASE(relu, SMALL, SMALL) CASE(relu, -SMALL, 0)
+// clang-format off
+#define ONE_OPERAND(CASE)                                                                               \
+    CASE(neg, 0., -0.) CASE(neg, INFINITY, -INFINITY) CASE(neg, SMALL, -SMALL)                          \
+    CASE(abs, -0., 0.) CASE(abs, -INFINITY, INFINITY) CASE(abs, NAN, NAN) CASE(abs, -SMALL, SMALL)      \
+    CASE(sqrt, -1, NAN) CASE(sqrt, -0., -0.) CASE(sqrt, INFINITY, INFINITY) CASE(sqrt, SMALL, 0x1p-70)  \
+    CASE(sqrt, NAN, NAN)                                                                                \
+    CASE(exp, -INFINITY, 0) CASE(exp, INFINITY, INFINITY) CASE(exp, NAN, NAN) CASE(exp, -0., 1)         \
+    CASE(exp, 1e5, INFINITY) CASE(exp, -1e5, 0)                                                         \
+    CASE(log, 0., -INFINITY) CASE(log, -0., -INFINITY) CASE(log, -1, NAN) CASE(log, INFINITY, INFINITY) \
+    CASE(log, NAN, NAN)                                                                                 \
+    CASE(tanh, INFINITY, 1) CASE(tanh, -INFINITY, -1) CASE(tanh, -0., -0.) CASE(tanh, NAN, NAN)         \
+    CASE(tanh, SMALL, SMALL)                                                                            \
+    CASE(sigmoid, INFINITY, 1) CASE(sigmoid, -INFINITY, 0) CASE(sigmoid, NAN, NAN)                      \
+    CASE(relu, NAN, NAN) CASE(relu, -0., 0.) CASE(relu, INFINITY, INFINITY) CASE(relu, -INFINITY, 0)    \
+    CASE(relu, SMALL, SMALL) CASE(relu, -SMALL, 0)
 
-#define TWO_OPERANDS(CASE)                                                                                                       \
-    CASE(add, INFINITY, -INFINITY, NAN)                                                                                          \
-    CASE(add, -0., -0., -0.)                                                                                                     \
-    CASE(add, -0., 0., 0.)                                                                                                       \
-    CASE(add, SMALL, SMALL, 2 * SMALL)                                                                                           \
-    CASE(sub, 0., 0., 0.) CASE(sub, SMALL, -SMALL, 2 * SMALL) CASE(sub, -0., 0., -0.) CASE(mul, INFINITY, 0, NAN)                \
-        CASE(mul, -0., 3, -0.) CASE(mul, 0x1p-100, 0x1p-40, SMALL) CASE(mul, SMALL, 0x1p40, 0x1p-100) CASE(div, 1, 0., INFINITY) \
-            CASE(div, 1, -0., -INFINITY) CASE(div, 0., 0., NAN) CASE(div, 0x1p-100, 0x1p40, SMALL) CASE(div, 3, INFINITY, 0)     \
-                CASE(pow, NAN, 0, 1) CASE(pow, 1, NAN, 1) CASE(pow, -2, 3, -8) CASE(pow, -2, 0.5, NAN) CASE(pow, 0., -1,         \
-                                                                                                            INFINITY)            \
-                    CASE(pow, -0., -1, -INFINITY) CASE(pow, -0., -2, INFINITY) CASE(pow, -0., 3, -0.) CASE(pow, INFINITY, -1, 0) \
-                        CASE(pow, -INFINITY, 3, -INFINITY) CASE(pow, -1, INFINITY, 1) CASE(pow, 0.5, INFINITY, 0)                \
-                            CASE(pow, NAN, 1, NAN) CASE(pow, 2, NAN, NAN) CASE(pow, 2, -140, SMALL) CASE(minimum, NAN, 1, NAN)   \
-                                CASE(minimum, 1, NAN, NAN) CASE(minimum, 0., -0., -0.) CASE(minimum, -0., 0., -0.)               \
-                                    CASE(minimum, -INFINITY, 3, -INFINITY) CASE(minimum, SMALL, 0, 0) CASE(maximum, NAN, 1, NAN) \
-                                        CASE(maximum, 1, NAN, NAN) CASE(maximum, 0., -0., 0.) CASE(maximum, -0., 0., 0.)         \
-                                            CASE(maximum, INFINITY, 3, INFINITY) CASE(maximum, SMALL, 0, SMALL)                  \
-                                                CASE(equal, NAN, NAN, 0) CASE(equal, 0., -0., 1) CASE(equal, SMALL, 0, 0)        \
-                                                    CASE(not_equal, NAN, NAN, 1) CASE(not_equal, 0., -0., 0)                     \
-                                                        CASE(less, NAN, 1, 0) CASE(less, 1, NAN, 0) CASE(less, -0., 0., 0)       \
-                                                            CASE(less, 0, SMALL, 1) CASE(less_equal, NAN, NAN, 0)                \
-                                                                CASE(less_equal, 0., -0., 1) CASE(greater, NAN, 1, 0)            \
-                                                                    CASE(greater, SMALL, 0, 1) CASE(greater_equal, NAN, NAN, 0)  \
-                                                                        CASE(greater_equal, -0., 0., 1)
+#define TWO_OPERANDS(CASE)                                                                                        \
+    CASE(add, INFINITY, -INFINITY, NAN) CASE(add, -0., -0., -0.) CASE(add, -0., 0., 0.)                           \
+    CASE(add, SMALL, SMALL, 2 * SMALL)                                                                            \
+    CASE(sub, 0., 0., 0.) CASE(sub, SMALL, -SMALL, 2 * SMALL) CASE(sub, -0., 0., -0.)                             \
+    CASE(mul, INFINITY, 0, NAN) CASE(mul, -0., 3, -0.) CASE(mul, 0x1p-100, 0x1p-40, SMALL)                        \
+    CASE(mul, SMALL, 0x1p40, 0x1p-100)                                                                            \
+    CASE(div, 1, 0., INFINITY) CASE(div, 1, -0., -INFINITY) CASE(div, 0., 0., NAN)                                \
+    CASE(div, 0x1p-100, 0x1p40, SMALL) CASE(div, 3, INFINITY, 0)                                                  \
+    CASE(pow, NAN, 0, 1) CASE(pow, 1, NAN, 1) CASE(pow, -2, 3, -8) CASE(pow, -2, 0.5, NAN)                        \
+    CASE(pow, 0., -1, INFINITY) CASE(pow, -0., -1, -INFINITY) CASE(pow, -0., -2, INFINITY) CASE(pow, -0., 3, -0.) \
+    CASE(pow, INFINITY, -1, 0) CASE(pow, -INFINITY, 3, -INFINITY) CASE(pow, -1, INFINITY, 1)                      \
+    CASE(pow, 0.5, INFINITY, 0) CASE(pow, NAN, 1, NAN) CASE(pow, 2, NAN, NAN) CASE(pow, 2, -140, SMALL)           \
+    CASE(minimum, NAN, 1, NAN) CASE(minimum, 1, NAN, NAN) CASE(minimum, 0., -0., -0.) CASE(minimum, -0., 0., -0.) \
+    CASE(minimum, -INFINITY, 3, -INFINITY) CASE(minimum, SMALL, 0, 0)                                             \
+    CASE(maximum, NAN, 1, NAN) CASE(maximum, 1, NAN, NAN) CASE(maximum, 0., -0., 0.) CASE(maximum, -0., 0., 0.)   \
+    CASE(maximum, INFINITY, 3, INFINITY) CASE(maximum, SMALL, 0, SMALL)                                           \
+    CASE(equal, NAN, NAN, 0) CASE(equal, 0., -0., 1) CASE(equal, SMALL, 0, 0)                                     \
+    CASE(not_equal, NAN, NAN, 1) CASE(not_equal, 0., -0., 0)                                                      \
+    CASE(less, NAN, 1, 0) CASE(less, 1, NAN, 0) CASE(less, -0., 0., 0) CASE(less, 0, SMALL, 1)                    \
+    CASE(less_equal, NAN, NAN, 0) CASE(less_equal, 0., -0., 1)                                                    \
+    CASE(greater, NAN, 1, 0) CASE(greater, SMALL, 0, 1)                                                           \
+    CASE(greater_equal, NAN, NAN, 0) CASE(greater_equal, -0., 0., 1)
 
-#define THREE_OPERANDS(CASE)                                                                                                     \
-    CASE(where, NAN, 3, 4, 3)                                                                                                    \
-    CASE(where, -0., 3, 4, 4)                                                                                                    \
-    CASE(where, 0., 3, 4, 4)                                                                                                     \
-    CASE(where, SMALL, 3, 4, 3)                                                                                                  \
-    CASE(where, 1, 3, NAN, 3) CASE(where, 0, NAN, 4, 4) CASE(where, 1, -0., 4, -0.) CASE(fma, INFINITY, 0, 1, NAN)               \
-        CASE(fma, 1, -0., -0., -0.) CASE(fma, 1e30, 1e30, -INFINITY, -INFINITY)
+#define THREE_OPERANDS(CASE)                                                                                 \
+    CASE(where, NAN, 3, 4, 3) CASE(where, -0., 3, 4, 4) CASE(where, 0., 3, 4, 4) CASE(where, SMALL, 3, 4, 3) \
+    CASE(where, 1, 3, NAN, 3) CASE(where, 0, NAN, 4, 4) CASE(where, 1, -0., 4, -0.)                          \
+    CASE(fma, INFINITY, 0, 1, NAN) CASE(fma, 1, -0., -0., -0.) CASE(fma, 1e30, 1e30, -INFINITY, -INFINITY)
+// clang-format on
 
 static void element_by_element(duet_dtype type)
 {

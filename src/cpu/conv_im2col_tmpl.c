@@ -46,7 +46,7 @@ static void convolve_image(const unrolled *x, int64_t n, T *columns, int threads
 static duet_status convolve(const unrolled *x, const frame *f)
 {
     const int64_t each = x->rows * x->columns;
-    int threads = threads_for((double)(x->g.n * x->g.m) * (double)each * 2 * SECONDS_PER_FLOP);
+    int threads = cpu_blas_apart ? 1 : threads_for((double)(x->g.n * x->g.m) * (double)each * 2 * SECONDS_PER_FLOP);
     const bool by_image = x->g.n >= threads;
     void *columns;
     TRY(scratch_take((size_t)each * sizeof(T) * (size_t)(by_image ? threads : 1), f, &columns));

@@ -9,17 +9,42 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
-/* The threads of OpenMP wait for more work awake, for milliseconds. A BLAS that brings threads of its own then has them in its way, and
- * products take many times longer: with such a one, work is shared only where that is still a gain. */
-#define SERIAL_SECONDS       20e-6
-#define SERIAL_SECONDS_APART 2e-3
-double cpu_serial_seconds = SERIAL_SECONDS;
+/* Threads wait for more work awake: OpenMP's for milliseconds, those of a BLAS that brings its own for tens of them, and each is in the
+ * other's way. With such a BLAS, OpenMP's threads are sent home before a product, and for a while after one none are called. */
+#define BLAS_AWAKE_SECONDS 50e-3
+double cpu_serial_seconds = 20e-6;
+bool cpu_blas_apart;
+static double last_product;
 
 static __attribute__((constructor)) void know_blas(void)
 {
     enum { BLAS_THREADS = 1 }; /* openblas_get_parallel: 0 none, 1 its own, 2 OpenMP's */
-    if (openblas_get_parallel() == BLAS_THREADS) cpu_serial_seconds = SERIAL_SECONDS_APART;
+    cpu_blas_apart = openblas_get_parallel() == BLAS_THREADS;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+bool cpu_blas_awake(void)
+{
+    double last;
+    __atomic_load(&last_product, &last, __ATOMIC_RELAXED);
+    return now() - last < BLAS_AWAKE_SECONDS;
+}
+
+static bool calls_blas(const step *s) { return s->kernel == OP_matmul || s->kernel == OP_conv2d; }
+
+static void make_way_for_blas(void)
+{
+    double at = now();
+    (void)omp_pause_resource(omp_pause_soft, omp_get_initial_device());
+    __atomic_store(&last_product, &at, __ATOMIC_RELAXED);
 }
 
 /* ---- the functions, by instruction set and element type ---- */
@@ -152,6 +177,7 @@ static duet_status run(const step *s, const frame *f)
     const kernels *k = kernels_of(s->out[0].at.type);
     ptrdiff_t place = place_of(s->kernel);
     if (place < 0) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
+    if (cpu_blas_apart && calls_blas(s)) make_way_for_blas();
     return (*(run_function *const *)((const char *)k + place))(s, f);
 }
 

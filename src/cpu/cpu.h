@@ -13,4 +13,8 @@ const char *cpu_choose_isa(void);
 /* Work that one thread does in less seconds is not shared between threads. */
 extern double cpu_serial_seconds;
 
+/* Does BLAS bring threads of its own? Then none of ours may call it at once. */
+extern bool cpu_blas_apart;
+bool cpu_blas_awake(void); /* and do those wait for more work now? */
+
 #endif

@@ -16,6 +16,7 @@
 static inline int threads_for(double seconds)
 {
     if (seconds <= cpu_serial_seconds || omp_in_parallel()) return 1;
+    if (cpu_blas_apart && cpu_blas_awake()) return 1;
     int most = omp_get_max_threads();
     double worth = 2 * seconds / (cpu_serial_seconds + 1e-12);
     return worth < most ? (int)worth : most;
