@@ -1,5 +1,6 @@
 /* test_mended.c - one point for each bug that was found by reading or by chance, not by a test of its own kind. */
 #include "common.h"
+#include <math.h>
 #include <pthread.h>
 
 #define OK(call) CHECK((call) == DUET_OK, #call ": %s", duet_error())
@@ -144,6 +145,26 @@ static void transposed_onto_itself(void)
     tap_point("a transpose onto itself");
 }
 
+/* Transforms in the place of sums of products spread a NaN over a tile, or lose it. */
+static void poisoned_images(void)
+{
+    enum { N = 16, C = 32, H = 32, M = 64 };
+    duet_place place[2];
+    duet_matrix *rows = filled(N * C, H * H, 0.5f, 1e-7f), *x = duet_reshaped(rows, N, C, H, H);
+    duet_matrix *taps = filled(M, C * 9, 0.25f, 1e-6f), *w = duet_reshaped(taps, M, C, 3, 3), *y = duet_new(DUET_F32, N, M, H, H);
+    float *p = duet_update(rows);
+    if (p) p[(3 * C + 5) * H * H + 9 * H + 9] = NAN, p[(7 * C + 2) * H * H + 20 * H + 4] = INFINITY;
+    for (int k = list_places(place); k-- > 0;) {
+        OK(duet_set_on(place[k], y, duet_conv2d(x, w, .pad = { 1, 1 })));
+        const float *r = duet_read(y);
+        long lost = 0;
+        for (int64_t i = 0; r && i < duet_count(y); i++) lost += !(r[i] - r[i] == 0);
+        CHECK(lost == 2L * 9 * M, "%ld outputs are NaN or infinite, not %d", lost, 2 * 9 * M);
+    }
+    duet_free(&rows), duet_free(&x), duet_free(&taps), duet_free(&w), duet_free(&y);
+    tap_point("a NaN and an infinity stay in their windows");
+}
+
 int main(void)
 {
     patterns_apart();
@@ -154,5 +175,6 @@ int main(void)
     lifting();
     numbers();
     transposed_onto_itself();
+    poisoned_images();
     return tap_end();
 }

@@ -95,6 +95,7 @@ DUET_API void duet_free(duet_matrix **m);
  *     duet_submatrix   rows x cols of a rank-2 matrix, from (i, j)
  *     duet_transposed  the axes in reverse order
  *     duet_reshaped    the same elements in another shape, of a matrix without gaps
+ * Any number of threads may read a matrix and its views at once; while one writes any of them, no other may use any.
  * Owner     the caller, until duet_free
  * Errors    NULL: BAD_ARGUMENT, BAD_SHAPE, NO_MEMORY */
 DUET_API duet_matrix *duet_slice(duet_matrix *m, int64_t first, int64_t count);

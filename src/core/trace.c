@@ -23,7 +23,7 @@ void trace_line(const char *format, ...)
     va_start(ap, format);
     vsnprintf(line + head, room, format, ap);
     va_end(ap);
-    const char *site = thread_get()->site;
+    const char *site = thread_mine ? thread_mine->site : NULL; /* a line may come before there is a thread */
     head = strlen(line), room = sizeof line - head - 1;
     if (site) snprintf(line + head, room, "; for %s", site);
     fputs(strcat(line, "\n"), stderr);

@@ -48,8 +48,11 @@ static duet_status convolve(const unrolled *x, const frame *f)
     const int64_t each = x->rows * x->columns;
     int threads = cpu_blas_apart ? 1 : threads_for((double)(x->g.n * x->g.m) * (double)each * 2 * SECONDS_PER_FLOP);
     const bool by_image = x->g.n >= threads;
+    size_t bytes;
     void *columns;
-    TRY(scratch_take((size_t)each * sizeof(T) * (size_t)(by_image ? threads : 1), f, &columns));
+    if (__builtin_mul_overflow((size_t)each, sizeof(T) * (size_t)(by_image ? threads : 1), &bytes))
+        return fail(DUET_NO_MEMORY, "duet_conv2d: no memory for windows of %lld numbers an image", (long long)each);
+    TRY(scratch_take(bytes, f, &columns));
     if (by_image) {
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
         for (int64_t n = 0; n < x->g.n; n++) convolve_image(x, n, (T *)columns + omp_get_thread_num() * each, 1);
@@ -57,6 +60,7 @@ static duet_status convolve(const unrolled *x, const frame *f)
         for (int64_t n = 0; n < x->g.n; n++) convolve_image(x, n, columns, threads);
     }
     scratch_give(columns);
+    cpu_blas_used();
     return DUET_OK;
 }
 

@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* Threads wait for more work awake: OpenMP's for milliseconds, those of a BLAS that brings its own for tens of them, and each is in the
- * other's way. With such a BLAS, OpenMP's threads are sent home before a product, and for a while after one none are called. */
+/* The threads of a BLAS that brings its own wait for more work awake, for tens of milliseconds, in the way of OpenMP's: for a while after
+ * a product none of those are called. */
 #define BLAS_AWAKE_SECONDS 50e-3
 double cpu_serial_seconds = 20e-6;
 bool cpu_blas_apart;
@@ -38,13 +38,10 @@ bool cpu_blas_awake(void)
     return now() - last < BLAS_AWAKE_SECONDS;
 }
 
-static bool calls_blas(const step *s) { return s->kernel == OP_matmul || s->kernel == OP_conv2d; }
-
-static void make_way_for_blas(void)
+void cpu_blas_used(void)
 {
     double at = now();
-    (void)omp_pause_resource(omp_pause_soft, omp_get_initial_device());
-    __atomic_store(&last_product, &at, __ATOMIC_RELAXED);
+    if (cpu_blas_apart) __atomic_store(&last_product, &at, __ATOMIC_RELAXED);
 }
 
 /* ---- the functions, by instruction set and element type ---- */
@@ -177,7 +174,6 @@ static duet_status run(const step *s, const frame *f)
     const kernels *k = kernels_of(s->out[0].at.type);
     ptrdiff_t place = place_of(s->kernel);
     if (place < 0) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
-    if (cpu_blas_apart && calls_blas(s)) make_way_for_blas();
     return (*(run_function *const *)((const char *)k + place))(s, f);
 }
 

@@ -16,5 +16,6 @@ extern double cpu_serial_seconds;
 /* Does BLAS bring threads of its own? Then none of ours may call it at once. */
 extern bool cpu_blas_apart;
 bool cpu_blas_awake(void); /* and do those wait for more work now? */
+void cpu_blas_used(void);  /* to be called after a product */
 
 #endif

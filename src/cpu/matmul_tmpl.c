@@ -1,5 +1,6 @@
 /* matmul_tmpl.c - products: one call of CBLAS, after operands that it cannot walk were copied. */
 #include "blas.h"
+#include "cpu.h"
 #include "table.h"
 #include <limits.h>
 
@@ -112,5 +113,6 @@ duet_status TYPED(run_matmul)(const step *s, const frame *f)
     if (r == DUET_OK) r = factor_open(&p.b, &s->in[1], f);
     if (r == DUET_OK) r = multiply_onto(&p, s, f);
     scratch_give(p.a.copy), scratch_give(p.b.copy);
+    cpu_blas_used();
     return r;
 }

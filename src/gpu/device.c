@@ -66,7 +66,11 @@ static bool is_lost(cudaError_t e)
     case cudaErrorMisalignedAddress:
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure: return true;
+    case cudaErrorLaunchFailure:
+    case 226: /* Contained, and three more that not every toolkit names: TensorMemoryLeak, */
+    case 721:
+    case 810: /* MpsClientTerminated, */
+    case 911: /* ExternalDevice */ return true;
     default: return false;
     }
 }

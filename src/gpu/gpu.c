@@ -77,10 +77,9 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
     return s;
 }
 
-static duet_status gpu_run(const step *s, const frame *f)
+static duet_status run_once(const step *s, const frame *f)
 {
     queue *q;
-    if (!layout_count(&s->out[0].at)) return DUET_OK;
     ON_DEVICE();
     TRY(gpu_queue_open(f->queue, &q));
     switch (s->kernel) {
@@ -89,6 +88,16 @@ static duet_status gpu_run(const step *s, const frame *f)
     case OP_convolve2d: return gpu_conv(s, f, q);
     default: return gpu_launch(s, f, q);
     }
+}
+
+/* Handles, streams and modules take memory that is not the pool's: what the pool only keeps makes room for them. */
+static duet_status gpu_run(const step *s, const frame *f)
+{
+    if (!layout_count(&s->out[0].at)) return DUET_OK;
+    duet_status r = run_once(s, f);
+    if (__builtin_expect(r != DUET_NO_MEMORY || !duet_memory_of(DUET_GPU).cached, 1)) return r;
+    duet_memory_trim();
+    return run_once(s, f);
 }
 
 static void gpu_forget(step *s)
