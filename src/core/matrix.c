@@ -18,7 +18,7 @@ static int current(const storage *b) { return __atomic_load_n(&b->current, __ATO
 
 static void set_current(storage *b, int sides) { __atomic_store_n(&b->current, (uint8_t)sides, __ATOMIC_RELEASE); }
 
-static bool fills(const duet_matrix *m) { return (size_t)m->count * dtypes[m->at.type].bytes == m->bits->bytes; }
+bool matrix_fills(const duet_matrix *m) { return (size_t)m->count * dtypes[m->at.type].bytes == m->bits->bytes; }
 
 /* ---- the queues; under the lock ---- */
 
@@ -116,7 +116,7 @@ static duet_status open_locked(const duet_matrix *m, enum side s, enum use use, 
 {
     storage *b = m->bits;
     char text[SHAPE_TEXT];
-    if (use == OVERWRITE && !fills(m)) use = UPDATE;
+    if (use == OVERWRITE && !matrix_fills(m)) use = UPDATE;
     if (b->lost && use != OVERWRITE)
         return fail(DUET_UNKNOWN, "the elements of %s were lost to an earlier failure: write all of the matrix first",
                     shape_text(text, m->at.type, m->at.rank, m->at.size));

@@ -40,6 +40,9 @@ duet_status matrix_open(const duet_matrix *m, enum side s, enum use use, int que
 void matrix_wrote(const duet_matrix *m, enum side s, int queue); /* side s alone is current now */
 void matrix_lost(const duet_matrix *m);
 
+/* Is m all of its storage? */
+bool matrix_fills(const duet_matrix *m);
+
 /* The bytes that matrix_open(m, s, READ) would move now. */
 size_t matrix_to_move(const duet_matrix *m, enum side s);
 

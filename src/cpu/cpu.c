@@ -40,8 +40,9 @@ bool cpu_blas_awake(void)
 
 void cpu_blas_used(void)
 {
+    if (!cpu_blas_apart) return;
     double at = now();
-    if (cpu_blas_apart) __atomic_store(&last_product, &at, __ATOMIC_RELAXED);
+    __atomic_store(&last_product, &at, __ATOMIC_RELAXED);
 }
 
 /* ---- the functions, by instruction set and element type ---- */

@@ -1,5 +1,4 @@
 /* place.c - where a statement runs: forced by the call, the block or the environment, else where it should end first. */
-#include "dtype.h"
 #include "plan.h"
 #include "status.h"
 #include "thread.h"
@@ -41,8 +40,7 @@ static duet_status on_machine(const statement *s, const machine *on, const plan 
 static double to_move(const statement *s, const plan *p)
 {
     double seconds = 0;
-    bool part = (size_t)s->m->count * dtypes[s->m->at.type].bytes < s->m->bits->bytes; /* the rest of the storage must be there */
-    size_t own = part ? matrix_to_move(s->m, p->machine->side) : 0;
+    size_t own = matrix_fills(s->m) ? 0 : matrix_to_move(s->m, p->machine->side); /* the rest of the storage must be there */
     if (own) seconds += MOVE_START + (double)own / MOVE_SECOND;
     for (int i = 0; i < p->n_leaves; i++) {
         size_t bytes = matrix_to_move(s->f->nodes[p->leaves[i].node].matrix, p->machine->side);
