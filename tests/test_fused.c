@@ -1,6 +1,7 @@
 /* test_fused.c - every row of fused.def three ways: the plan chooses it, fused equals the oracle, unfused equals the oracle.
  * A row's pattern is built three times from its own tokens, with matrices in place of its holes. */
 #include "common.h"
+#include "dtype.h"
 #include "modes.h"
 
 typedef struct holes {
@@ -108,7 +109,7 @@ int main(void)
     dice = rng_new(21);
     places = list_places(place);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++)
+        for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) row_on(&rows[r], type, &shapes[s]);
         tap_point(rows[r].name);
     }

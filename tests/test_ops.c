@@ -1,6 +1,7 @@
 /* test_ops.c - every row of ops.def, by every machine, type, shape, view and broadcast, against the oracle.
  * No operator is named: a new row is tested by being there. */
 #include "common.h"
+#include "dtype.h"
 #include "ops.h"
 
 typedef duet_expr maker(const duet_expr *x, int axis, const void *options);
@@ -311,7 +312,7 @@ int main(int argc, char **argv)
     quick = is_quick(argc, argv), places = list_places(place);
     lifts();
     for (int i = 0; i < LENGTH(maps); i++) {
-        for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++) {
+        for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
             map_known(&maps[i], type);
             for (int s = 0; s < LENGTH(shapes); s++)
                 if (!quick || s != 4) map_on(&maps[i], type, &shapes[s]);
@@ -320,13 +321,13 @@ int main(int argc, char **argv)
         point(maps[i].name);
     }
     for (int i = 0; i < LENGTH(folds); i++) {
-        for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++)
+        for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
             for (int s = 0; s < LENGTH(shapes); s++) fold_on(&folds[i], type, &shapes[s]);
         if (!quick) fold_on(&folds[i], DUET_F32, &(sizes)SIZES(3, 9001)), fold_on(&folds[i], DUET_F32, &(sizes)SIZES(4099, 2));
         point(folds[i].name);
     }
     for (int i = 0; i < LENGTH(defs); i++) {
-        for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++) {
+        for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
             if (defs[i].kind == KIND_plain) plain_on(&defs[i], type);
             else images_on(&defs[i], type);
         }

@@ -241,7 +241,7 @@ static void products(duet_dtype type)
 int main(void)
 {
     places = list_places(place);
-    for (duet_dtype t = 0; t < DUET_DTYPE_COUNT; t++) {
+    for (duet_dtype t = 0; t < FLOAT_TYPES; t++) {
         element_by_element(t), tap_point("element by element");
         rounded_once(t), tap_point("fma rounds once");
         for (int at = 0; at < 3 * WIDTH; at += 11) folds_of(t, at);

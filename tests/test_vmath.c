@@ -2,6 +2,7 @@
  *
  *     test_vmath           a TAP report; with --quick or DUET_TEST_QUICK, of few inputs
  *     test_vmath --table   the table of docs/accuracy.md: all inputs where these can be counted (minutes) */
+#include "dtype.h"
 #include "tap.h"
 #include "vmath_loop.h"
 #include <float.h>
@@ -36,7 +37,7 @@ typedef long double oracle(long double x, long double y, long double z);
 static const struct row {
     const char *name;
     double ulp;
-    oracle *of[DUET_DTYPE_COUNT];
+    oracle *of[FLOAT_TYPES];
 } rows[OPS] = {
 #define DUET_MAP2                                          DUET_MAP1
 #define DUET_MAP3                                          DUET_MAP1
@@ -222,7 +223,7 @@ static void agree(const element *t, int op, const block *x, const block *y, cons
 /* Where exp and its like do something; of tanh and sigmoid, where that is not yet 1. */
 static const struct function {
     int op;
-    double reach[DUET_DTYPE_COUNT];
+    double reach[FLOAT_TYPES];
 } functions[] = { { OP_exp, { 105, 750 } },
                   { OP_log, { 100, 100 } },
                   { OP_tanh, { 10, 20 } },
@@ -287,7 +288,7 @@ static void test_builds(const element *t)
 /* One value by every build. */
 static void check_value(int op, double x, double y, double want)
 {
-    for (int type = 0; type < DUET_DTYPE_COUNT; type++)
+    for (int type = 0; type < FLOAT_TYPES; type++)
         for (int b = 0; b < BUILDS; b++) {
             const element *t = &elements[type];
             double px[4], py[4], pr[4];
@@ -370,7 +371,7 @@ static int print_table(void)
 {
     puts("| function | type | worst error, ulp | inputs |\n|---|---|---|---|");
     for (size_t i = 0; i < FUNCTIONS; i++)
-        for (int type = 0; type < DUET_DTYPE_COUNT; type++) {
+        for (int type = 0; type < FLOAT_TYPES; type++) {
             const bool all = type == DUET_F32 && functions[i].op != OP_pow;
             const worst w = all ? sweep(&functions[i]) : sample(&functions[i], type, 1 << 25);
             printf("| %s | %s | %.3f | %s |\n", rows[functions[i].op].name, elements[type].name, w.ulp,
@@ -382,12 +383,12 @@ static int print_table(void)
 
 int main(int argc, char **argv)
 {
-    const int types = LDBL_MANT_DIG > DBL_MANT_DIG ? DUET_DTYPE_COUNT : 1; /* f64 needs an oracle with more digits */
+    const int types = LDBL_MANT_DIG > DBL_MANT_DIG ? FLOAT_TYPES : 1; /* f64 needs an oracle with more digits */
     if (argc > 1 && !strcmp(argv[1], "--table")) return print_table();
     const bool quick = getenv("DUET_TEST_QUICK") || (argc > 1 && !strcmp(argv[argc - 1], "--quick"));
     for (size_t i = 0; i < FUNCTIONS; i++)
         for (int type = 0; type < types; type++) test_accuracy(&functions[i], type, quick ? 1 << 16 : 1 << 22);
-    for (int type = 0; type < DUET_DTYPE_COUNT; type++) test_builds(&elements[type]);
+    for (int type = 0; type < FLOAT_TYPES; type++) test_builds(&elements[type]);
     test_special_values();
     return tap_end();
 }

@@ -43,7 +43,8 @@ typedef enum duet_status {
 } duet_status;
 
 typedef enum duet_dtype {
-#define DUET_DTYPE(NAME, ...) DUET_##NAME,
+#define DUET_DTYPE(NAME, ...)   DUET_##NAME,
+#define DUET_INTEGER(NAME, ...) DUET_##NAME,
 #include <duet/dtype.def>
     DUET_DTYPE_COUNT
 } duet_dtype;
@@ -183,6 +184,8 @@ typedef struct duet_pool {
     DUET_API duet_expr duet_##name##_axis_at(duet_expr x, duet_expr y, int axis, const char *site);                              \
     DUET_API duet_expr duet_##name##_keep(duet_expr x, duet_expr y, int axis);                                                   \
     DUET_API duet_expr duet_##name##_keep_at(duet_expr x, duet_expr y, int axis, const char *site);
+#define DUET_MOMENT1 DUET_FOLD1
+#define DUET_PLACE1  DUET_FOLD1
 #define DUET_DEF1(name, options, ...)                                                                                            \
     DUET_API duet_expr duet_##name(duet_expr x DUET_OPTIONS_##options);                                                          \
     DUET_API duet_expr duet_##name##_at(duet_expr x DUET_OPTIONS_##options, const char *site);

@@ -31,11 +31,13 @@ typedef struct operand {
 
 /* One pass, or one vendor call. Everything but addresses and numbers is fixed when the plan is made.
  *
- *   PROGRAM, fused rows   all operands have the sizes of out[0], collapsed (layout_collapse); a stride of 0 repeats.
- *                         An input may be the output itself, element by element (same slot, same layout); no other
- *                         input overlaps an output. num: the program's numbers; of a fused row S, R.
- *   folds (sum, ...)      in[0] (dot: and in[1], of equal sizes) is reduced; attr[0] is the axis, or -1 for all.
- *                         out[0] has the rank of in[0] less that axis (kept axes are the plan's affair), or rank 0.
+ *   PROGRAM, fused rows   all operands have the sizes of the domain, collapsed; a stride of 0 repeats. An input may be an
+ *                         output itself, element by element (same slot, same layout); no other input overlaps an output, and
+ *                         outputs do not overlap each other. num: the program's numbers; of a fused row S, R.
+ *                         A program that folds reduces the last `inner` axes, one at least, which are collapsed by themselves: there
+ *                         the outputs have strides of 0. Those axes may be empty: each output is then what its fold makes of
+ *                         nothing. Its inputs overlap no output. An output is of the inputs' type, or i64 where its fold gives an index.
+ *                         Without folds, inner is 0. Elements of i64 are moved, by LOAD and STORE alone.
  *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]. in[0] is m x k, in[1] k x n, out m x n, all rank 2,
  *                         any strides (a vector is a matrix with one row or column). ins is 2, or 3 with a number 1: then
  *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1.
@@ -46,7 +48,7 @@ typedef struct operand {
  *    may be out itself) */
 typedef struct step {
     int kernel;
-    uint8_t outs, ins, nums;
+    uint8_t outs, ins, nums, inner;
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint16_t num[STEP_NUMBERS]; /* indices into frame.num */
     int32_t attr[STEP_ATTRS];

@@ -10,6 +10,9 @@ typedef struct dtype_info {
     double roundoff, tiny;
 } dtype_info;
 
+/* Types below this one are floating point: those that operators compute in. */
+#define FLOAT_TYPES DUET_I64
+
 extern const dtype_info dtypes[DUET_DTYPE_COUNT];
 
 #endif

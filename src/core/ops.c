@@ -7,6 +7,8 @@ const op_info op_infos[OPS_ALL] = {
 #define DUET_MAP3(name, formula, oracle, domain, ulp, flags, known, doc)       { #name, doc, KIND_MAP, 3, flags },
 #define DUET_FOLD1(name, start, take, join, finish, needs, oracle, terms, doc) { #name, doc, KIND_FOLD, 1, 0 },
 #define DUET_FOLD2(name, start, take, join, finish, needs, oracle, terms, doc) { #name, doc, KIND_FOLD, 2, 0 },
+#define DUET_MOMENT1(name, take, join, finish, needs, oracle, terms, doc)      { #name, doc, KIND_FOLD, 1, 0 },
+#define DUET_PLACE1(name, better, needs, oracle, doc)                          { #name, doc, KIND_FOLD, 1, OP_GIVES_INDEX },
 #define DUET_DEF1(name, options, needs, shape, value, terms, doc)              { #name, doc, KIND_DEF, 1, 0 },
 #define DUET_DEF2(name, options, needs, shape, value, terms, doc)              { #name, doc, KIND_DEF, 2, 0 },
 #include <duet/ops.def>

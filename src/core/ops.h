@@ -10,6 +10,8 @@ enum op {
 #define DUET_MAP3            DUET_MAP1
 #define DUET_FOLD1           DUET_MAP1
 #define DUET_FOLD2           DUET_MAP1
+#define DUET_MOMENT1         DUET_MAP1
+#define DUET_PLACE1          DUET_MAP1
 #define DUET_DEF1            DUET_MAP1
 #define DUET_DEF2            DUET_MAP1
 #include <duet/ops.def>
@@ -27,7 +29,7 @@ enum op {
 };
 
 enum op_kind { KIND_LEAF, KIND_MAP, KIND_FOLD, KIND_DEF };
-enum { DUET_COMMUTES = 1, DUET_JUMPS = 2 }; /* flags of the rows */
+enum { DUET_COMMUTES = 1, DUET_JUMPS = 2, OP_GIVES_INDEX = 4 }; /* flags; the last one of DUET_PLACE1 rows, whose result is i64 */
 
 typedef struct op_info {
     const char *name, *doc;

@@ -1,12 +1,17 @@
 /* program.h - the common language of the expression machines: one pass over memory as a short list of instructions.
  *
- * A program is run for every element of its outputs. It has one accumulator. An instruction reads its operands (the
- * accumulator, inputs, numbers, slots), applies an operator of ops.def (a row of kind map) and leaves the result in the
- * accumulator; LOAD, SAVE and STORE move it. A slot is written before it is read. Each output is stored exactly once. */
+ * A program is run for every element of its domain. It has one accumulator. An instruction reads its operands (the accumulator,
+ * inputs, numbers, slots), applies an operator of kind map and leaves the result in the accumulator; LOAD, SAVE and STORE move it. A
+ * slot is written before it is read. A STORE to an output that is an input too comes after the last read of that input.
+ *
+ * An operator of kind fold takes its operands into a reduction: the next element of output arg[2].index, over the domain's last
+ * step.inner axes, in the order of core/fold.h. It leaves the accumulator as it is. A program stores all its outputs or folds all
+ * of them, each once. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
 #include "ops.h"
+#include <stdbool.h>
 
 #define PROGRAM_LENGTH  96
 #define PROGRAM_INPUTS  16
@@ -21,13 +26,14 @@ typedef struct source {
 } source;
 
 typedef struct instruction {
-    uint8_t op;    /* OP_ of a map row, OP_LOAD, OP_SAVE or OP_STORE */
-    uint8_t type;  /* duet_dtype of its result */
-    source arg[3]; /* as many as op has operands; of SAVE and STORE, arg[0].index is the slot or output */
+    uint8_t op;    /* OP_ of a map or fold row, OP_LOAD, OP_SAVE or OP_STORE */
+    uint8_t type;  /* duet_dtype that it computes in: that of its operands */
+    source arg[3]; /* as many as op has operands; of SAVE and STORE, arg[0].index is the slot or output; of folds, arg[2].index */
 } instruction;
 
 typedef struct program {
     uint8_t length, inputs, numbers, slots, outputs;
+    bool folds; /* its outputs are reductions */
     instruction code[PROGRAM_LENGTH];
 } program;
 

@@ -1,5 +1,6 @@
 /* build.c - the operators: they find their operands, settle type and shape, and append a node. */
 #include "arena.h"
+#include "dtype.h"
 #include "status.h"
 #include <math.h>
 #include <string.h>
@@ -22,6 +23,8 @@ int attrs_of(enum op op)
     switch (op) {
 #define DUET_FOLD1(name, ...) case OP_##name:
 #define DUET_FOLD2            DUET_FOLD1
+#define DUET_MOMENT1          DUET_FOLD1
+#define DUET_PLACE1           DUET_FOLD1
 #include <duet/ops.def>
         return 2;
     case OP_conv2d:
@@ -278,6 +281,13 @@ static __attribute__((noinline, cold)) duet_status mixed_types(enum op op, const
     return fail(DUET_BAD_TYPE, "duet_%s(%s, %s) needs operands of one type", op_infos[op].name, text[0], text[1]);
 }
 
+static __attribute__((noinline, cold)) duet_status not_of_type(enum op op, const node *x)
+{
+    char text[SHAPE_TEXT];
+    shape_text(text, x->type, x->rank, x->size);
+    return fail(DUET_BAD_TYPE, "duet_%s(%s) needs elements that are floating point", op_infos[op].name, text);
+}
+
 static bool same_sizes(const node *x, const node *y)
 {
     if (x->rank != y->rank) return false;
@@ -310,6 +320,7 @@ static duet_status settle_type(enum op op, int arity, node *const x[], const nod
     *strong = NULL;
     for (int k = 0; k < arity; k++) {
         if (x[k]->flags & NODE_WEAK) continue;
+        if (__builtin_expect(x[k]->type >= FLOAT_TYPES, 0)) return not_of_type(op, x[k]);
         if (!*strong) *strong = x[k];
         else if (__builtin_expect((*strong)->type != x[k]->type, 0)) return mixed_types(op, *strong, x[k]);
     }
@@ -390,6 +401,7 @@ static duet_expr other(enum op op, int arity, const duet_expr e[], const int32_t
     node *n = push_operator(a, op, arity, x, site);
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
     n->type = strong ? strong->type : DUET_F64, n->rank = rule.rank;
+    if (op_infos[op].flags & OP_GIVES_INDEX) n->type = DUET_I64;
     memcpy(n->size, rule.size, sizeof n->size), memcpy(n->attr, rule.attr, sizeof n->attr);
     words_put(a, n, NULL);
     return handle_of(n);
@@ -404,6 +416,8 @@ static duet_expr other(enum op op, int arity, const duet_expr e[], const int32_t
     duet_expr(duet_##name##_axis)(duet_expr x, int axis) { return duet_##name##_axis_at(x, axis, NULL); }                        \
     duet_expr(duet_##name##_keep_at)(duet_expr x, int axis, const char *site) { return FOLD(name, 1, axis, FOLD_KEEP, x); }      \
     duet_expr(duet_##name##_keep)(duet_expr x, int axis) { return duet_##name##_keep_at(x, axis, NULL); }
+#define DUET_MOMENT1 DUET_FOLD1
+#define DUET_PLACE1  DUET_FOLD1
 #define DUET_FOLD2(name, ...)                                                                                                    \
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return FOLD(name, 2, 0, FOLD_ALL, x, y); }         \
     duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }                                    \

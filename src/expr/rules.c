@@ -47,7 +47,9 @@ static duet_status check_count(enum op op, const node *x, int64_t n)
 #define DUET_FOLD1(name, start, take, join, finish, needs, ...)                                                                  \
     case OP_##name:                                                                                                              \
         return (needs) ? DUET_OK : broken(op, x, NULL, #needs " elements");
-#define DUET_FOLD2 DUET_FOLD1
+#define DUET_FOLD2                                         DUET_FOLD1
+#define DUET_MOMENT1(name, take, join, finish, needs, ...) DUET_FOLD1(name, 0, 0, 0, 0, needs, 0)
+#define DUET_PLACE1(name, better, needs, ...)              DUET_FOLD1(name, 0, 0, 0, 0, needs, 0)
 #include <duet/ops.def>
     default: return DUET_OK;
     }
