@@ -12,7 +12,8 @@
 #include <limits>
 
 extern "C" {
-quad expq(quad), logq(quad), sqrtq(quad), tanhq(quad), powq(quad, quad);
+quad expq(quad), exp2q(quad), expm1q(quad), logq(quad), log2q(quad), log10q(quad), log1pq(quad), sqrtq(quad), cbrtq(quad);
+quad sinhq(quad), coshq(quad), tanhq(quad), powq(quad, quad);
 quad ceilq(quad);
 }
 
@@ -23,8 +24,16 @@ namespace
     double q_##name(double x) { return std::name(x); }                                                                           \
     quad q_##name(quad x) { return name##q(x); }
 FUNCTION(exp)
+FUNCTION(exp2)
+FUNCTION(expm1)
 FUNCTION(log)
+FUNCTION(log2)
+FUNCTION(log10)
+FUNCTION(log1p)
 FUNCTION(sqrt)
+FUNCTION(cbrt)
+FUNCTION(sinh)
+FUNCTION(cosh)
 FUNCTION(tanh)
 double q_pow(double x, double y) { return std::pow(x, y); }
 quad q_pow(quad x, quad y) { return powq(x, y); }
@@ -227,7 +236,7 @@ struct turning {
     bool pole;
 };
 const turning turnings[] = {
-    { OP_abs, 0, 0, false },
+    { OP_cosh, 0, 0, false },
 };
 
 /* The turning points between lo and hi; between ends far apart two that stand for all. Returns how many. */
