@@ -25,6 +25,7 @@ typedef E vector __attribute__((vector_size(16)));
 #define SEL(c, a, b) AS_T(((vector_bits)(c)&AS_BITS(a)) | (~(vector_bits)(c)&AS_BITS(b)))
 #define ABS(x)       AS_T(AS_BITS(x) & ~AS_BITS(K(-0.0)))
 #define FMA(a, b, c) fma_each(a, b, c)
+#define SELDOM(c)
 #define FN(f)        TYPED(f)
 #define FN_DECL      static inline
 
