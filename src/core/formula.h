@@ -1,7 +1,7 @@
 /* formula.h - the words in which the formulas of ops.def and fused.def are written, for one element type at a time.
  *
  * The words: T, BITS (the integer of its size, unsigned), K(c) (a number of type T), INF, SEL(condition, a, b), FMA, SQRT, ABS,
- * MINIMUM, MAXIMUM (IEEE 754-2019: NaN wins, -0 < +0), FN(f) for f of exp, log, tanh, sigmoid, pow (core/vmath.h),
+ * MINIMUM, MAXIMUM (IEEE 754-2019: NaN wins, -0 < +0), FN(f) for the functions f of core/vmath.h,
  * SELDOM(condition) before a block that changes nothing where the condition is false, so that a machine with jumps may pass it by,
  * MAP(name, x) for the formula of a one-operand row; AS_BITS and AS_T (the bits of a T, and back), TYPED(name) (a name of this type's).
  * Everything is exactly rounded and free of jumps: compile without contraction. Conditions combine by & and |.

@@ -143,16 +143,6 @@ VM TYPED(angle) FN(angle_moderate)(T x)
     return r;
 }
 
-/* a + b without loss, whichever is the greater. */
-VM TYPED(pair) FN(any_sum)(T a, T b)
-{
-    TYPED(pair) s;
-    s.hi = a + b;
-    T c = s.hi - a;
-    s.lo = (a - (s.hi - c)) + (b - c);
-    return s;
-}
-
 /* DIGITS bits as a number in [0, 1): those of the words a and b from bit `at` of a on. */
 VM T FN(bits_between)(BITS a, BITS b, BITS at)
 {
@@ -229,8 +219,6 @@ VM T FN(atan_from)(T k, T s, T a, T b)
     y = FN(two_sum)(k * K(VM_PI_4_HI), s * q.hi);
     return y.hi + (y.lo + FMA(k, K(VM_PI_4_LO), s * rest));
 }
-
-VM T FN(with_sign)(T x, T of) { return AS_T(AS_BITS(x) | (AS_BITS(of) & VM_SIGN)); }
 
 VM T FN(atan)(T x)
 {
