@@ -421,6 +421,8 @@ VM T FN(pow)(T x, T y)
     return SEL((x == K(1)) | (y == K(0)), K(1), r);
 }
 
+#include "vmath_trig.h"
+
 #undef VM_DIGITS
 #undef VM_TOP
 #undef VM_BIAS
