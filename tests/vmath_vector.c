@@ -29,8 +29,8 @@ typedef E vector __attribute__((vector_size(16)));
 #define FMA(a, b, c) fma_each(a, b, c)
 #define SQRT(x)      sqrt_each(x)
 #define SELDOM(c)
-#define FN(f)        TYPED(f)
-#define FN_DECL      static inline
+#define FN(f)   TYPED(f)
+#define FN_DECL static inline
 
 static inline vector fma_each(vector a, vector b, vector c)
 {
