@@ -113,7 +113,7 @@ static void set_paths(const work *w, const machine_head *h, machine_paths *p)
 static int vectors_for(const machine_program *p, int64_t vectors)
 {
     if (vectors <= MACHINE_MIDDLE || p->rows > 12) return 1;
-    return p->rows > 6 || p->heavy ? 2 : MACHINE_VECTORS;
+    return p->rows > 6 ? 2 : MACHINE_VECTORS;
 }
 
 static const void *kernel_of(const work *w, bool small, int vectors, bool plain, bool is_short)
