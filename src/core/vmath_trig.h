@@ -201,20 +201,29 @@ VM T FN(cos_moderate)(T x) { return FN(cos_angle)(FN(angle_moderate)(x)); }
 
 VM T FN(tan_moderate)(T x) { return SEL(x == K(0), x, FN(tan_angle)(FN(angle_moderate)(x))); }
 
+/* a / b, to about twice the digits. */
+VM TYPED(pair) FN(ratio)(TYPED(pair) a, TYPED(pair) b)
+{
+    T inverse = K(1) / b.hi;
+    TYPED(pair) q;
+    q.hi = a.hi * inverse;
+    q.lo = (FMA(-q.hi, b.hi, a.hi) + FMA(-q.hi, b.lo, a.lo)) * inverse;
+    return q;
+}
+
 /* k pi / 4 + s atan(a / b) for 0 <= a <= b, b not 0, k of 0 to 4, s of 1 and -1. Of a quotient above tan(pi / 8) it is
  * atan(a / b) = pi / 4 - atan((b - a) / (b + a)). */
 VM T FN(atan_from)(T k, T s, T a, T b)
 {
     TYPED(pair) less = FN(two_sum)(b, -a), more = FN(two_sum)(b, a), q, y;
     T steep = SEL(a > b * K(VM_TAN_PI_8), K(1), K(0));
-    less.hi = SEL(steep != K(0), less.hi, a);
-    more.hi = SEL(steep != K(0), more.hi, b);
-    T inverse = K(1) / more.hi;
-    q.hi = less.hi * inverse;
-    q.lo = FMA(-q.hi, more.hi, less.hi) + steep * FMA(-q.hi, more.lo, less.lo);
-    q.lo = q.lo * inverse;
+    less.hi = SEL(steep == K(0), a, less.hi);
+    more.hi = SEL(steep == K(0), b, more.hi);
+    less.lo = steep * less.lo;
+    more.lo = steep * more.lo;
     k = FMA(s, steep, k);
     s = FMA(K(-2) * steep, s, s);
+    q = FN(ratio)(less, more);
     T z = q.hi * q.hi, rest = FMA(q.hi * z, VM_ATAN(z), FMA(-z, q.lo, q.lo));
     y = FN(two_sum)(k * K(VM_PI_4_HI), s * q.hi);
     return y.hi + (y.lo + FMA(k, K(VM_PI_4_LO), s * rest));
