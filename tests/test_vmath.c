@@ -404,13 +404,14 @@ static void test_special_values(void)
 
 static int print_table(void)
 {
-    puts("| function | type | worst error, ulp | inputs |\n|---|---|---|---|");
+    puts("| function | type | worst error, ulp | at | inputs |\n|---|---|---|---|---|");
     for (size_t i = 0; i < FUNCTIONS; i++)
         for (int type = 0; type < FLOAT_TYPES; type++) {
             const bool all = type == DUET_F32 && functions[i].op != OP_pow;
             const worst w = all ? sweep(&functions[i]) : sample(&functions[i], type, 1 << 25);
-            printf("| %s | %s | %.3f | %s |\n", rows[functions[i].op].name, elements[type].name, w.ulp,
-                   all ? "all" : "2^25, random");
+            printf("| %s | %s | %.3f | %a", rows[functions[i].op].name, elements[type].name, w.ulp, w.x);
+            if (functions[i].op == OP_pow) printf(", %a", w.y);
+            printf(" | %s |\n", all ? "all" : "2^25, random");
             fflush(stdout);
         }
     return 0;

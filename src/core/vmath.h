@@ -14,10 +14,10 @@
 #define VM_NORMAL   0x1p-126 /* the least that is not subnormal */
 #define VM_TINY     0x1p-26  /* below, x is f(x) for functions like x + x^2 / 2 */
 #define VM_FAR      20.0     /* 1 + exp(-FAR) is 1 */
-#define VM_EXP_MIN  -104.0   /* exp is 0 here */
-#define VM_EXP_MAX  89.5     /* exp, sinh and cosh are infinite here */
-#define VM_EXP2_MIN -151.0
-#define VM_EXP2_MAX 129.0
+#define VM_SINH_MAX 89.5     /* exp, sinh and cosh are infinite here */
+#define VM_EXP_MAX  104.0    /* exp of minus this is 0 */
+#define VM_EXP2_MAX 151.0    /* and so is 2 to the power */
+#define VM_HALVES   0x1p-65  /* 2^-(BIAS / 2 + 2) */
 #define VM_LOG2_E   0x1.715476p0
 #define VM_LOG2_LO  0x1.4ae0cp-26
 #define VM_LOG10_E  0x1.bcb7b2p-2
@@ -38,7 +38,7 @@
 /* (sinh(r) / r - 1) / r^2 and (cosh(r) - 1) / r^2, of v = r^2, for |r| <= 0.3467 */
 #define VM_SINH(v) VM_P3(v, 0x1.555556p-3, 0x1.110fe2p-7, 0x1.a28f2ep-13)
 #define VM_COSH(v) VM_P3(v, 0x1p-1, 0x1.555502p-5, 0x1.6d2e22p-10)
-/* (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2) */
+/* (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2). In f64 the odd terms, then the even: two sums side by side. */
 #define VM_LOG(f)                                                                                                                \
     VM_P8(f, 0x1.55557p-2, -0x1.000234p-2, 0x1.99944ep-3, -0x1.5466fep-3, 0x1.239ce2p-3, -0x1.0e96ccp-3, 0x1.015974p-3,          \
           -0x1.2a6f78p-4)
@@ -57,10 +57,10 @@
 #define VM_NORMAL   0x1p-1022
 #define VM_TINY     0x1p-54
 #define VM_FAR      40.0
-#define VM_EXP_MIN  -746.0
-#define VM_EXP_MAX  710.6
-#define VM_EXP2_MIN -1076.0
-#define VM_EXP2_MAX 1025.0
+#define VM_SINH_MAX 710.6
+#define VM_EXP_MAX  746.0
+#define VM_EXP2_MAX 1076.0
+#define VM_HALVES   0x1p-513
 #define VM_LOG2_E   0x1.71547652b82fep0
 #define VM_LOG2_LO  0x1.777d0ffda0d24p-56
 #define VM_LOG10_E  0x1.bcb7b1526e50ep-2
@@ -88,10 +88,13 @@
     VM_P6(v, 0x1p-1, 0x1.5555555555556p-5, 0x1.6c16c16c15ff4p-10, 0x1.a01a01a81d0fep-16, 0x1.27e4d8083691p-22,                   \
           0x1.1f79043126aebp-29)
 #define VM_LOG(f)                                                                                                                \
-    VM_P19(f, 0x1.5555555555533p-2, -0x1.fffffffffef15p-3, 0x1.999999999f7b1p-3, -0x1.555555566b2e2p-3, 0x1.24924922a1c3fp-3,    \
-           -0x1.ffffff2bf976ap-4, 0x1.c71c71e0e737cp-4, -0x1.9999c26b565e5p-4, 0x1.745d3f0553411p-4, -0x1.5550ee61b2842p-4,      \
-           0x1.3b0b8aab73afdp-4, -0x1.24d750fa8bca6p-4, 0x1.11ccf093c379p-4, -0x1.fba17fc1da7abp-5, 0x1.d05b0719d012ep-5,        \
-           -0x1.d1219b4a61733p-5, 0x1.0a61e2b9106d3p-4, -0x1.ea005837a3a61p-5, 0x1.ac6cc533fa5c5p-6)
+    FMA(VM_P9((f) * (f), -0x1.fffffffffef15p-3, -0x1.555555566b2e2p-3, -0x1.ffffff2bf976ap-4, -0x1.9999c26b565e5p-4,             \
+              -0x1.5550ee61b2842p-4, -0x1.24d750fa8bca6p-4, -0x1.fba17fc1da7abp-5, -0x1.d1219b4a61733p-5,                        \
+              -0x1.ea005837a3a61p-5),                                                                                            \
+        f,                                                                                                                       \
+        VM_P10((f) * (f), 0x1.5555555555533p-2, 0x1.999999999f7b1p-3, 0x1.24924922a1c3fp-3, 0x1.c71c71e0e737cp-4,                \
+               0x1.745d3f0553411p-4, 0x1.3b0b8aab73afdp-4, 0x1.11ccf093c379p-4, 0x1.d05b0719d012ep-5, 0x1.0a61e2b9106d3p-4,      \
+               0x1.ac6cc533fa5c5p-6))
 #define VM_ATANH(u)                                                                                                              \
     VM_P8(u, 0x1.9999999999996p-2, 0x1.2492492492f4dp-2, 0x1.c71c71c59734p-3, 0x1.745d18290323ep-3, 0x1.3b1364decde8ep-3,        \
           0x1.11206c2edb9b4p-3, 0x1.de3dde5658c67p-4, 0x1.eac295e93e378p-4)
@@ -113,13 +116,6 @@
 #define VM_P10(x, c, ...) FMA(VM_P9(x, __VA_ARGS__), x, K(c))
 #define VM_P11(x, c, ...) FMA(VM_P10(x, __VA_ARGS__), x, K(c))
 #define VM_P12(x, c, ...) FMA(VM_P11(x, __VA_ARGS__), x, K(c))
-#define VM_P13(x, c, ...) FMA(VM_P12(x, __VA_ARGS__), x, K(c))
-#define VM_P14(x, c, ...) FMA(VM_P13(x, __VA_ARGS__), x, K(c))
-#define VM_P15(x, c, ...) FMA(VM_P14(x, __VA_ARGS__), x, K(c))
-#define VM_P16(x, c, ...) FMA(VM_P15(x, __VA_ARGS__), x, K(c))
-#define VM_P17(x, c, ...) FMA(VM_P16(x, __VA_ARGS__), x, K(c))
-#define VM_P18(x, c, ...) FMA(VM_P17(x, __VA_ARGS__), x, K(c))
-#define VM_P19(x, c, ...) FMA(VM_P18(x, __VA_ARGS__), x, K(c))
 
 #define VM FN_DECL __attribute__((always_inline)) /* a loop that calls them must see them to be vectorised */
 
@@ -153,7 +149,7 @@ VM TYPED(pair) FN(any_sum)(T a, T b)
 
 VM T FN(with_sign)(T x, T sign) { return AS_T(AS_BITS(x) | (AS_BITS(sign) & VM_SIGN)); }
 
-/* exp(x + lo) for x in [EXP_MIN, EXP_MAX]. NaN gives NaN. */
+/* exp(x + lo) for |x| <= EXP_MAX. NaN gives NaN. */
 VM TYPED(power) FN(exp_parts)(T x, T lo)
 {
     T t = FMA(x, K(VM_LOG2_E), K(VM_ROUND + 2 * VM_BIAS)), n = t - K(VM_ROUND + 2 * VM_BIAS);
@@ -173,8 +169,10 @@ VM T FN(scale)(T x, BITS n)
     return (x * AS_T(half)) * AS_T(all - half);
 }
 
-VM T FN(clamp)(T x, T least, T most) { return SEL(x < least, least, SEL(x > most, most, x)); }
-VM T FN(exp_clamp)(T x) { return FN(clamp)(x, K(VM_EXP_MIN), K(VM_EXP_MAX)); }
+/* x, or most with its sign. NaN stays. */
+VM T FN(clamp)(T x, T most) { return FN(with_sign)(SEL(ABS(x) > most, most, ABS(x)), x); }
+
+VM T FN(exp_clamp)(T x) { return FN(clamp)(x, K(VM_EXP_MAX)); }
 
 VM T FN(exp)(T x)
 {
@@ -185,7 +183,7 @@ VM T FN(exp)(T x)
 
 VM T FN(exp2)(T x)
 {
-    T c = FN(clamp)(x, K(VM_EXP2_MIN), K(VM_EXP2_MAX)), t = c + K(VM_ROUND + 2 * VM_BIAS);
+    T c = FN(clamp)(x, K(VM_EXP2_MAX)), t = c + K(VM_ROUND + 2 * VM_BIAS);
     T r = c - (t - K(VM_ROUND + 2 * VM_BIAS));
     return FN(scale)(FMA(r, VM_EXP2(r), K(1)), AS_BITS(t));
 }
@@ -193,7 +191,7 @@ VM T FN(exp2)(T x)
 /* 2^n (1 + p) - 1 = (2^n - 1) + 2^n p, a quarter of it on the way so that 2^n is finite. */
 VM T FN(expm1)(T x)
 {
-    TYPED(power) p = FN(exp_parts)(FN(clamp)(x, K(-VM_FAR), K(VM_EXP_MAX)), K(0));
+    TYPED(power) p = FN(exp_parts)(SEL(x < K(-VM_FAR), K(-VM_FAR), SEL(x > K(VM_SINH_MAX), K(VM_SINH_MAX), x)), K(0));
     T s = AS_T((p.n - VM_BIAS - 2) << VM_DIGITS), less = s - K(0.25);
     TYPED(pair) e = FN(two_sum)(less, s * p.hi);
     e.lo = FMA(s, p.lo, e.lo) + ((s - less) - K(0.25)); /* what a large s lost */
@@ -209,10 +207,10 @@ typedef struct TYPED(hyperbola) {
 /* What sinh and cosh of |x| = n log 2 + r are made of. */
 VM TYPED(hyperbola) FN(hyperbolic_parts)(T x)
 {
-    T a = FN(clamp)(ABS(x), K(0), K(VM_EXP_MAX)), t = FMA(a, K(VM_LOG2_E), K(VM_ROUND)), n = t - K(VM_ROUND);
+    T a = SEL(ABS(x) > K(VM_SINH_MAX), K(VM_SINH_MAX), ABS(x)), t = FMA(a, K(VM_LOG2_E), K(VM_ROUND)), n = t - K(VM_ROUND);
     TYPED(pair) r = FN(two_sum)(FMA(n, K(-VM_LN2_HI), a), n * K(-VM_LN2_LO));
-    T big = AS_T((AS_BITS(t) + VM_BIAS - 2) << VM_DIGITS), small = AS_T((VM_BIAS - 2 - AS_BITS(t)) << VM_DIGITS), v = r.hi * r.hi;
-    small = SEL(a > K(VM_FAR), K(0), small);
+    T big = AS_T((AS_BITS(t) + VM_BIAS - 2) << VM_DIGITS), v = r.hi * r.hi;
+    T small = AS_T((VM_BIAS + VM_BIAS / 2 - AS_BITS(t)) << VM_DIGITS) * K(VM_HALVES); /* its exponent may be below a normal one */
     TYPED(hyperbola) h = { FN(two_sum)(big, -small), FN(two_sum)(big, small), { r.hi, FMA(v * r.hi, VM_SINH(v), r.lo) }, K(0) };
     h.even = FMA(r.hi, r.lo, v * VM_COSH(v));
     return h;
@@ -249,7 +247,7 @@ VM T FN(quotient)(TYPED(pair) a, TYPED(pair) b)
 /* e / (1 + e) or 1 / (1 + e), with e = exp(-|x|). */
 VM T FN(sigmoid)(T x)
 {
-    TYPED(power) p = FN(exp_parts)(FN(exp_clamp)(-ABS(x)), K(0));
+    TYPED(power) p = FN(exp_parts)(-SEL(ABS(x) > K(VM_EXP_MAX), K(VM_EXP_MAX), ABS(x)), K(0));
     TYPED(pair) e = FN(two_sum)(K(1), p.hi);
     e.lo = FN(scale)(e.lo + p.lo, p.n);
     e.hi = FN(scale)(e.hi, p.n);
@@ -335,7 +333,7 @@ VM TYPED(pair) FN(log_of_pair)(TYPED(pair) u)
 {
     BITS n;
     T f = FN(normal_fraction)(u.hi, &n) - K(1), k = FN(exponent)(n);
-    T less = K(0.5) * (u.lo * AS_T((2 * VM_BIAS + 1 - n) << VM_DIGITS)); /* 2^-k u.lo; 2^-k may be subnormal */
+    T less = K(0.5) * (u.lo * AS_T((2 * VM_BIAS + 1 - n) << VM_DIGITS)); /* 2^-k u.lo: 2^(1 - k) is a normal number, or 0 */
     TYPED(pair) g = FN(two_sum)(f, less), s = FN(two_sum)(k * K(VM_LN2_HI), g.hi);
     s.lo = s.lo + (FMA(k, K(VM_LN2_LO), FN(log_rest)(g.hi)) + FMA(-g.lo, g.hi, g.lo));
     return s;
@@ -344,13 +342,13 @@ VM TYPED(pair) FN(log_of_pair)(TYPED(pair) u)
 VM T FN(log1p)(T x)
 {
     TYPED(pair) u = FN(any_sum)(K(1), x), y = FN(log_of_pair)(u);
-    return SEL(ABS(x) < K(VM_TINY), x, FN(log_ends)(u.hi, y.hi + y.lo));
+    return SEL((ABS(x) < K(VM_TINY)) | (x == INF), x, SEL(u.hi > K(0), y.hi + y.lo, SEL(u.hi == K(0), -INF, K(NAN))));
 }
 
 /* max(x, 0) + log(1 + exp(-|x|)) */
 VM T FN(softplus)(T x)
 {
-    TYPED(power) p = FN(exp_parts)(FN(exp_clamp)(-ABS(x)), K(0));
+    TYPED(power) p = FN(exp_parts)(-SEL(ABS(x) > K(VM_EXP_MAX), K(VM_EXP_MAX), ABS(x)), K(0));
     TYPED(pair) e = FN(two_sum)(K(1), p.hi);
     e.lo = e.lo + p.lo;
     TYPED(pair) u = FN(two_sum)(K(1), FN(scale)(e.hi + e.lo, p.n));
@@ -433,12 +431,12 @@ VM T FN(pow)(T x, T y)
 #undef VM_ROUND
 #undef VM_ULP_1
 #undef VM_NORMAL
-#undef VM_EXP_MIN
+#undef VM_SINH_MAX
 #undef VM_EXP_MAX
 #undef VM_TINY
 #undef VM_FAR
-#undef VM_EXP2_MIN
 #undef VM_EXP2_MAX
+#undef VM_HALVES
 #undef VM_LOG2_E
 #undef VM_LOG2_LO
 #undef VM_LOG10_E
