@@ -29,8 +29,8 @@ typedef E vector __attribute__((vector_size(16)));
 #define FMA(a, b, c) fma_each(a, b, c)
 #define SQRT(x)      sqrt_each(x)
 #define SELDOM(c)
-#define FN(f)        TYPED(f)
-#define FN_DECL      static inline
+#define FN(f)   TYPED(f)
+#define FN_DECL static inline
 
 static inline vector fma_each(vector a, vector b, vector c)
 {
@@ -62,9 +62,11 @@ static inline vector sqrt_each(vector x)
 #define DUET_MAP1(name, formula, ...) LOOP(name, formula)
 #include <duet/ops.def>
 LOOP(pow, FN(pow)(x, y))
+LOOP(atan2, FN(atan2)(x, y))
 
 vmath_loop *const LOOPS(TYPE, vector)[OPS] = {
 #define DUET_MAP1(name, ...) [OP_##name] = loop_##name,
 #include <duet/ops.def>
     [OP_pow] = loop_pow,
+    [OP_atan2] = loop_atan2,
 };

@@ -422,6 +422,7 @@ VM T FN(pow)(T x, T y)
 }
 
 #include "vmath_trig.h"
+
 #include "vmath_erf.h"
 
 #undef VM_DIGITS

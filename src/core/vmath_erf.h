@@ -33,6 +33,13 @@
     VM_P10(z, 0x1.06eba8214db69p-3, -0x1.812746b037a1cp-2, 0x1.ce2f21a0465d6p-4, -0x1.b82ce31452d89p-6, 0x1.565bcd88c08ccp-8,    \
            -0x1.c02dda3a69e03p-11, 0x1.f9aa513f85a49p-14, -0x1.f59b5ccf63ef7p-17, 0x1.c569c4caa49b3p-20, -0x1.97c5e5767b22fp-23)
 #endif
+#define VM_P13(x, c, ...) FMA(VM_P12(x, __VA_ARGS__), x, K(c))
+#define VM_P14(x, c, ...) FMA(VM_P13(x, __VA_ARGS__), x, K(c))
+#define VM_P15(x, c, ...) FMA(VM_P14(x, __VA_ARGS__), x, K(c))
+#define VM_P16(x, c, ...) FMA(VM_P15(x, __VA_ARGS__), x, K(c))
+#define VM_P17(x, c, ...) FMA(VM_P16(x, __VA_ARGS__), x, K(c))
+#define VM_P18(x, c, ...) FMA(VM_P17(x, __VA_ARGS__), x, K(c))
+#define VM_P19(x, c, ...) FMA(VM_P18(x, __VA_ARGS__), x, K(c))
 #define VM_P20(x, c, ...) FMA(VM_P19(x, __VA_ARGS__), x, K(c))
 #define VM_P21(x, c, ...) FMA(VM_P20(x, __VA_ARGS__), x, K(c))
 #define VM_P22(x, c, ...) FMA(VM_P21(x, __VA_ARGS__), x, K(c))
@@ -65,7 +72,7 @@ VM TYPED(scaled) FN(erfc_parts)(TYPED(pair) u, T square, T lost)
 VM T FN(erfc_upper)(T x)
 {
     TYPED(pair) a;
-    a.hi = FN(clamp)(ABS(x), K(0), K(VM_ERFC_TOP));
+    a.hi = SEL(ABS(x) > K(VM_ERFC_TOP), K(VM_ERFC_TOP), ABS(x));
     a.lo = K(0);
     T square = -(a.hi * a.hi);
     TYPED(scaled) r = FN(erfc_parts)(a, square, FMA(-a.hi, a.hi, -square));
@@ -97,7 +104,7 @@ VM TYPED(scaled) FN(normal_tail)(T a)
 /* The cumulative distribution function of the normal distribution. */
 VM T FN(ncdf)(T x)
 {
-    TYPED(scaled) r = FN(normal_tail)(FN(clamp)(ABS(x), K(0), K(VM_GELU_TOP)));
+    TYPED(scaled) r = FN(normal_tail)(SEL(ABS(x) > K(VM_GELU_TOP), K(VM_GELU_TOP), ABS(x)));
     T tail = FN(scale)(r.of.hi + r.of.lo, r.n - 1);
     return SEL(x > K(0), K(1) - tail, tail);
 }
@@ -105,7 +112,7 @@ VM T FN(ncdf)(T x)
 /* x ncdf(x): with a = |x| and the tail t = ncdf(-a), it is a - a t or -a t. */
 VM T FN(gelu)(T x)
 {
-    T a = FN(clamp)(ABS(x), K(0), K(VM_GELU_TOP));
+    T a = SEL(ABS(x) > K(VM_GELU_TOP), K(VM_GELU_TOP), ABS(x));
     TYPED(scaled) r = FN(normal_tail)(a);
     T p = a * r.of.hi, lo = FMA(a, r.of.hi, -p) + a * r.of.lo;
     TYPED(pair) y = FN(two_sum)(SEL(x > K(0), a, K(0)), -FN(scale)(p, r.n - 1));
