@@ -1,8 +1,8 @@
 /* vmath_trig.h - sin, cos, tan, asin, acos, atan and atan2: a part of vmath.h, in the same words and under the same rules.
  *
  * An angle is taken to the nearest quarter of a turn: n quarters and a rest, in a pair, of at most an eighth of a turn.
- * sin_moderate, cos_moderate and tan_moderate serve for |x| <= MODERATE, infinities and NaN, where they give the same bits
- * for less. The coefficients: tools/fit_vmath_trig.sollya. */
+ * sin_moderate, cos_moderate and tan_moderate serve where immoderate is 0: for all but finite x of very large size. There they
+ * give the same bits for less, so that a loop over many x may ask first whether one is immoderate. The coefficients: tools/fit_vmath_trig.sollya. */
 
 #ifdef T_f32
 #define VM_MODERATE 0x1p17 /* up to here pi in three parts is enough */
@@ -73,8 +73,8 @@
     VM_SHIFT(k, 0, VM_STEP(0, 1), VM_STEP(1, 2), VM_STEP(2, 3), VM_STEP(3, 4), VM_STEP(4, 5))
 #define VM_WORD_OF(bit) (((bit)*1261) >> 16)
 #endif
-#define VM_STEP(i, j)         w##i = w##i ^ ((w##i ^ w##j) & mask)
-#define VM_SHIFT(k, bit, ...) mask = none - (((k) >> bit) & 1), __VA_ARGS__ /* by 2^bit words, if k has that bit */
+#define VM_STEP(i, j)         w##i = AS_BITS(SEL(bit_of != 0, AS_T(w##j), AS_T(w##i)))
+#define VM_SHIFT(k, bit, ...) bit_of = (k) & (1 << bit), __VA_ARGS__ /* by 2^bit words, if k has that bit */
 
 typedef struct TYPED(angle) {
     T hi, lo; /* n quarters of a turn and hi + lo */
@@ -154,7 +154,7 @@ VM T FN(bits_between)(BITS a, BITS b, BITS at)
  * are multiplied: 4 DIGITS of them, the first DIGITS + 1 of x's significand being above them. */
 VM TYPED(angle) FN(angle_huge)(T x)
 {
-    BITS none = AS_BITS(K(0)), mask, w0 = none, VM_2_PI_WORDS;
+    BITS none = AS_BITS(K(0)), bit_of, w0 = none, VM_2_PI_WORDS;
     BITS sign_and_fraction = AS_BITS(K(2)) - AS_BITS(K(1)) - 1 + VM_SIGN;
     BITS bit = ((AS_BITS(x) & ~none >> 1) >> VM_DIGITS) - (VM_BIAS + 2), word = VM_WORD_OF(bit), at = bit - word * VM_DIGITS;
     VM_FIVE_FROM(word);
@@ -168,7 +168,7 @@ VM TYPED(angle) FN(angle_huge)(T x)
     p = m * c, d = FMA(m, c, -p) + m * (K(1 / VM_ULP_1) * FN(bits_between)(w3, w4, at));
     g = FN(any_sum)(e, p);
     y = FN(any_sum)(f.hi, g.hi);
-    y = FN(any_sum)(y.hi, y.lo + (f.lo + (g.lo + d)));
+    y = FN(two_sum)(y.hi, y.lo + (f.lo + (g.lo + d)));
     TYPED(angle) r;
     r.hi = y.hi * K(VM_PI_2_HI);
     r.lo = FMA(y.hi, K(VM_PI_2_HI), -r.hi) + FMA(y.hi, K(VM_PI_2_MI), y.lo * K(VM_PI_2_HI));
@@ -176,15 +176,19 @@ VM TYPED(angle) FN(angle_huge)(T x)
     return r;
 }
 
+/* 1 where sin_moderate and its kin do not serve, else 0. */
+VM T FN(immoderate)(T x) { return SEL((ABS(x) > K(VM_MODERATE)) & (ABS(x) < INF), K(1), K(0)); }
+
 VM TYPED(angle) FN(angle_of)(T x)
 {
     TYPED(angle) r = FN(angle_moderate)(x);
-    SELDOM((ABS(x) > K(VM_MODERATE)) & (ABS(x) < INF))
+    T huge = FN(immoderate)(x);
+    SELDOM(huge != K(0))
     {
-        TYPED(angle) h = FN(angle_huge)(SEL(ABS(x) > K(VM_MODERATE), x, K(2 * VM_MODERATE)));
-        r.hi = SEL((ABS(x) > K(VM_MODERATE)) & (ABS(x) < INF), h.hi, r.hi);
-        r.lo = SEL((ABS(x) > K(VM_MODERATE)) & (ABS(x) < INF), h.lo, r.lo);
-        r.n = AS_BITS(SEL((ABS(x) > K(VM_MODERATE)) & (ABS(x) < INF), AS_T(h.n), AS_T(r.n)));
+        TYPED(angle) h = FN(angle_huge)(SEL(huge != K(0), x, K(2 * VM_MODERATE)));
+        r.hi = SEL(huge != K(0), h.hi, r.hi);
+        r.lo = SEL(huge != K(0), h.lo, r.lo);
+        r.n = AS_BITS(SEL(huge != K(0), AS_T(h.n), AS_T(r.n)));
     }
     return r;
 }
