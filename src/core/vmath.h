@@ -311,7 +311,8 @@ VM T FN(log)(T x)
 VM T FN(log_times)(T x, TYPED(pair) e, TYPED(pair) two)
 {
     T k, f = FN(fraction)(x, &k) - K(1), a = f * e.hi;
-    T rest = FMA(FN(log_rest)(f), e.hi, FMA(f, e.lo, FMA(f, e.hi, -a)));
+    T lost = K(-0.5) * FMA(f, f, -(f * f)); /* by log_rest */
+    T rest = FMA(FN(log_rest)(f), e.hi, FMA(lost, e.hi, FMA(f, e.lo, FMA(f, e.hi, -a))));
     TYPED(pair) s = FN(two_sum)(k * two.hi, a);
     return FN(log_ends)(x, s.hi + (s.lo + FMA(k, two.lo, rest)));
 }
