@@ -14,6 +14,7 @@
 extern "C" {
 quad expq(quad), exp2q(quad), expm1q(quad), logq(quad), log2q(quad), log10q(quad), log1pq(quad), sqrtq(quad), cbrtq(quad);
 quad sinhq(quad), coshq(quad), tanhq(quad), powq(quad, quad);
+quad sinq(quad), cosq(quad), tanq(quad), asinq(quad), acosq(quad), atanq(quad), atan2q(quad, quad), erfq(quad), erfcq(quad);
 quad ceilq(quad);
 }
 
@@ -35,8 +36,18 @@ FUNCTION(cbrt)
 FUNCTION(sinh)
 FUNCTION(cosh)
 FUNCTION(tanh)
+FUNCTION(sin)
+FUNCTION(cos)
+FUNCTION(tan)
+FUNCTION(asin)
+FUNCTION(acos)
+FUNCTION(atan)
+FUNCTION(erf)
+FUNCTION(erfc)
 double q_pow(double x, double y) { return std::pow(x, y); }
 quad q_pow(quad x, quad y) { return powq(x, y); }
+double q_atan2(double x, double y) { return std::atan2(x, y); }
+quad q_atan2(quad x, quad y) { return atan2q(x, y); }
 #define Q(f) q_##f
 
 /* What a row allows to its formula, for rows that use another's. */
@@ -235,8 +246,13 @@ struct turning {
     quad first, period;
     bool pole;
 };
+const quad half_pi = 1.57079632679489661923132169163975144L;
 const turning turnings[] = {
     { OP_cosh, 0, 0, false },
+    { OP_sin, half_pi, 2 * half_pi, false },
+    { OP_cos, 0, 2 * half_pi, false },
+    { OP_tan, half_pi, 2 * half_pi, true },
+    { OP_gelu, -0.7517915246935645, 0, false },
 };
 
 /* The turning points between lo and hi; between ends far apart two that stand for all. Returns how many. */

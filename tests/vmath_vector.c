@@ -62,9 +62,11 @@ static inline vector sqrt_each(vector x)
 #define DUET_MAP1(name, formula, ...) LOOP(name, formula)
 #include <duet/ops.def>
 LOOP(pow, FN(pow)(x, y))
+LOOP(atan2, FN(atan2)(x, y))
 
 vmath_loop *const LOOPS(TYPE, vector)[OPS] = {
 #define DUET_MAP1(name, ...) [OP_##name] = loop_##name,
 #include <duet/ops.def>
     [OP_pow] = loop_pow,
+    [OP_atan2] = loop_atan2,
 };

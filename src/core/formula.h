@@ -48,8 +48,9 @@
 #else
 #define SELDOM(c)
 #endif
-#define AS_BITS(x)    FN(as_bits)(x)
-#define AS_T(b)       FN(as_t)(b)
+
+#define AS_BITS(x) FN(as_bits)(x)
+#define AS_T(b)    FN(as_t)(b)
 
 #if defined T_f32
 #define T            float

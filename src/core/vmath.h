@@ -424,6 +424,8 @@ VM T FN(pow)(T x, T y)
 
 #include "vmath_trig.h"
 
+#include "vmath_erf.h"
+
 #undef VM_DIGITS
 #undef VM_TOP
 #undef VM_BIAS

@@ -1,8 +1,8 @@
 /* vmath_trig.h - sin, cos, tan, asin, acos, atan and atan2: a part of vmath.h, in the same words and under the same rules.
  *
  * An angle is taken to the nearest quarter of a turn: n quarters and a rest, in a pair, of at most an eighth of a turn.
- * sin_moderate, cos_moderate and tan_moderate serve for |x| <= MODERATE, infinities and NaN, where they give the same bits
- * for less. The coefficients: tools/fit_vmath_trig.sollya. */
+ * sin_moderate, cos_moderate and tan_moderate serve where immoderate is 0: for all but finite x of very large size. There they
+ * give the same bits for less, so that a loop over many x may ask first whether one is immoderate. The coefficients: tools/fit_vmath_trig.sollya. */
 
 #ifdef T_f32
 #define VM_MODERATE 0x1p17 /* up to here pi in three parts is enough */
@@ -73,8 +73,8 @@
     VM_SHIFT(k, 0, VM_STEP(0, 1), VM_STEP(1, 2), VM_STEP(2, 3), VM_STEP(3, 4), VM_STEP(4, 5))
 #define VM_WORD_OF(bit) (((bit)*1261) >> 16)
 #endif
-#define VM_STEP(i, j)         w##i = w##i ^ ((w##i ^ w##j) & mask)
-#define VM_SHIFT(k, bit, ...) mask = none - (((k) >> bit) & 1), __VA_ARGS__ /* by 2^bit words, if k has that bit */
+#define VM_STEP(i, j)         w##i = AS_BITS(SEL(taken != 0, AS_T(w##j), AS_T(w##i)))
+#define VM_SHIFT(k, bit, ...) taken = (k) & (1 << bit), __VA_ARGS__ /* by 2^bit words, if k has that bit */
 
 typedef struct TYPED(angle) {
     T hi, lo; /* n quarters of a turn and hi + lo */
@@ -116,15 +116,24 @@ VM T FN(tan_angle)(TYPED(angle) r)
     return AS_T(AS_BITS(FN(quotient)(a, b)) ^ (r.n << VM_TOP));
 }
 
+/* n quarters of a turn and the pair q of quarters. */
+VM TYPED(angle) FN(quarters)(BITS n, TYPED(pair) q)
+{
+    TYPED(angle) r;
+    r.n = n;
+    r.hi = q.hi * K(VM_PI_2_HI);
+    r.lo = FMA(q.hi, K(VM_PI_2_HI), -r.hi) + FMA(q.hi, K(VM_PI_2_MI), q.lo * K(VM_PI_2_HI));
+    return r;
+}
+
 /* sin(2 pi u) and cos(2 pi u) for u in [0, 1). */
 VM TYPED(angle) FN(turns)(T u)
 {
-    T t = FMA(u, K(4), K(VM_ROUND)), rest = FMA(t - K(VM_ROUND), K(-0.25), u);
-    TYPED(angle) r;
-    r.n = AS_BITS(t);
-    r.hi = rest * K(4 * VM_PI_2_HI);
-    r.lo = FMA(rest, K(4 * VM_PI_2_HI), -r.hi) + rest * K(4 * VM_PI_2_MI);
-    return r;
+    T t = FMA(u, K(4), K(VM_ROUND));
+    TYPED(pair) q;
+    q.hi = FMA(u, K(4), K(VM_ROUND) - t);
+    q.lo = K(0);
+    return FN(quarters)(AS_BITS(t), q);
 }
 
 VM T FN(sin_turns)(T u) { return FN(sin_angle)(FN(turns)(u)); }
@@ -150,41 +159,54 @@ VM T FN(bits_between)(BITS a, BITS b, BITS at)
     return AS_T((((a << at) | (b >> (VM_DIGITS - at))) & all) | one) - K(1);
 }
 
-/* x radians, MODERATE < |x| < INF: x times 2 / pi, of which only the bits that matter modulo 4 and to the precision of a pair
- * are multiplied: 4 DIGITS of them, the first DIGITS + 1 of x's significand being above them. */
+typedef struct TYPED(bits) {
+    T c0, c1, c2, c3; /* in [0, 1), each of DIGITS bits and further right by so many than the one before */
+} TYPED(bits);
+
+/* Of 2 / pi, written with DIGITS zeros before its point, those from `bit` on. */
+VM TYPED(bits) FN(two_over_pi)(BITS bit)
+{
+    BITS none = AS_BITS(K(0)), taken, w0 = none, VM_2_PI_WORDS;
+    BITS word = VM_WORD_OF(bit), at = bit - word * VM_DIGITS;
+    VM_FIVE_FROM(word);
+    TYPED(bits) b;
+    b.c0 = FN(bits_between)(w0, w1, at);
+    b.c1 = FN(bits_between)(w1, w2, at);
+    b.c2 = FN(bits_between)(w2, w3, at);
+    b.c3 = FN(bits_between)(w3, w4, at);
+    return b;
+}
+
+/* x radians, MODERATE < |x| < INF: x times 2 / pi, of which only the bits that matter modulo 4 and to the precision of a pair are
+ * multiplied. The first product is taken modulo 16 exactly, the second to the nearest integer; the rest of both, nearly 0 where
+ * x is hard, is added up without loss. */
 VM TYPED(angle) FN(angle_huge)(T x)
 {
-    BITS none = AS_BITS(K(0)), mask, w0 = none, VM_2_PI_WORDS;
-    BITS sign_and_fraction = AS_BITS(K(2)) - AS_BITS(K(1)) - 1 + VM_SIGN;
-    BITS bit = ((AS_BITS(x) & ~none >> 1) >> VM_DIGITS) - (VM_BIAS + 2), word = VM_WORD_OF(bit), at = bit - word * VM_DIGITS;
-    VM_FIVE_FROM(word);
-    T m = AS_T((AS_BITS(x) & sign_and_fraction) | AS_BITS(K(4 * VM_ULP_1))), up = K(24 * VM_ULP_1),
-      c = FN(bits_between)(w0, w1, at);
-    T whole = FMA(m, c, up) - up, q = FMA(m, c, -whole); /* whole is a multiple of 16 */
-    m = m * K(1 / VM_ULP_1), c = FN(bits_between)(w1, w2, at);
-    T p = m * c, e = FMA(m, c, -p), t = p + K(VM_ROUND), d = p - (t - K(VM_ROUND)), u = (q + d) + K(VM_ROUND);
-    TYPED(pair) f = FN(any_sum)(q - (u - K(VM_ROUND)), d), g, y;
-    m = m * K(1 / VM_ULP_1), c = FN(bits_between)(w2, w3, at);
-    p = m * c, d = FMA(m, c, -p) + m * (K(1 / VM_ULP_1) * FN(bits_between)(w3, w4, at));
-    g = FN(any_sum)(e, p);
-    y = FN(any_sum)(f.hi, g.hi);
-    y = FN(any_sum)(y.hi, y.lo + (f.lo + (g.lo + d)));
-    TYPED(angle) r;
-    r.hi = y.hi * K(VM_PI_2_HI);
-    r.lo = FMA(y.hi, K(VM_PI_2_HI), -r.hi) + FMA(y.hi, K(VM_PI_2_MI), y.lo * K(VM_PI_2_HI));
-    r.n = AS_BITS(t) + AS_BITS(u);
-    return r;
+    BITS fraction = AS_BITS(K(2)) - AS_BITS(K(1)) - 1, exponent = ((AS_BITS(x) << 1) >> (VM_DIGITS + 1)) - VM_BIAS;
+    TYPED(bits) b = FN(two_over_pi)(exponent - 2);
+    T m0 = AS_T((AS_BITS(x) & (fraction + VM_SIGN)) | AS_BITS(K(4 * VM_ULP_1))), m1 = m0 * K(1 / VM_ULP_1),
+      m2 = m1 * K(1 / VM_ULP_1);
+    T whole = FMA(m0, b.c0, K(24 * VM_ULP_1)) - K(24 * VM_ULP_1), p0 = FMA(m0, b.c0, -whole);
+    T p1 = m1 * b.c1, t1 = p1 + K(VM_ROUND), rest1 = p1 - (t1 - K(VM_ROUND));
+    T p2 = m2 * b.c2, t0 = (p0 + rest1) + K(VM_ROUND), rest0 = p0 - (t0 - K(VM_ROUND));
+    T tiny = FMA(m2, b.c2, -p2) + m2 * (K(1 / VM_ULP_1) * b.c3);
+    TYPED(pair) f = FN(any_sum)(rest0, rest1), g = FN(any_sum)(FMA(m1, b.c1, -p1), p2), q = FN(any_sum)(f.hi, g.hi);
+    return FN(quarters)(AS_BITS(t0) + AS_BITS(t1), FN(two_sum)(q.hi, q.lo + (f.lo + (g.lo + tiny))));
 }
+
+/* 1 where sin_moderate and its kin do not serve, else 0. */
+VM T FN(immoderate)(T x) { return SEL((ABS(x) > K(VM_MODERATE)) & (ABS(x) < INF), K(1), K(0)); }
 
 VM TYPED(angle) FN(angle_of)(T x)
 {
     TYPED(angle) r = FN(angle_moderate)(x);
-    SELDOM((ABS(x) > K(VM_MODERATE)) & (ABS(x) < INF))
+    T huge = FN(immoderate)(x);
+    SELDOM(huge != K(0))
     {
-        TYPED(angle) h = FN(angle_huge)(SEL(ABS(x) > K(VM_MODERATE), x, K(2 * VM_MODERATE)));
-        r.hi = SEL((ABS(x) > K(VM_MODERATE)) & (ABS(x) < INF), h.hi, r.hi);
-        r.lo = SEL((ABS(x) > K(VM_MODERATE)) & (ABS(x) < INF), h.lo, r.lo);
-        r.n = AS_BITS(SEL((ABS(x) > K(VM_MODERATE)) & (ABS(x) < INF), AS_T(h.n), AS_T(r.n)));
+        TYPED(angle) h = FN(angle_huge)(SEL(huge != K(0), x, K(2 * VM_MODERATE)));
+        r.hi = SEL(huge != K(0), h.hi, r.hi);
+        r.lo = SEL(huge != K(0), h.lo, r.lo);
+        r.n = AS_BITS(SEL(huge != K(0), AS_T(h.n), AS_T(r.n)));
     }
     return r;
 }
@@ -201,20 +223,29 @@ VM T FN(cos_moderate)(T x) { return FN(cos_angle)(FN(angle_moderate)(x)); }
 
 VM T FN(tan_moderate)(T x) { return SEL(x == K(0), x, FN(tan_angle)(FN(angle_moderate)(x))); }
 
+/* a / b, to about twice the digits. */
+VM TYPED(pair) FN(ratio)(TYPED(pair) a, TYPED(pair) b)
+{
+    T inverse = K(1) / b.hi;
+    TYPED(pair) q;
+    q.hi = a.hi * inverse;
+    q.lo = (FMA(-q.hi, b.hi, a.hi) + FMA(-q.hi, b.lo, a.lo)) * inverse;
+    return q;
+}
+
 /* k pi / 4 + s atan(a / b) for 0 <= a <= b, b not 0, k of 0 to 4, s of 1 and -1. Of a quotient above tan(pi / 8) it is
  * atan(a / b) = pi / 4 - atan((b - a) / (b + a)). */
 VM T FN(atan_from)(T k, T s, T a, T b)
 {
     TYPED(pair) less = FN(two_sum)(b, -a), more = FN(two_sum)(b, a), q, y;
     T steep = SEL(a > b * K(VM_TAN_PI_8), K(1), K(0));
-    less.hi = SEL(steep != K(0), less.hi, a);
-    more.hi = SEL(steep != K(0), more.hi, b);
-    T inverse = K(1) / more.hi;
-    q.hi = less.hi * inverse;
-    q.lo = FMA(-q.hi, more.hi, less.hi) + steep * FMA(-q.hi, more.lo, less.lo);
-    q.lo = q.lo * inverse;
+    less.hi = SEL(steep == K(0), a, less.hi);
+    more.hi = SEL(steep == K(0), b, more.hi);
+    less.lo = steep * less.lo;
+    more.lo = steep * more.lo;
     k = FMA(s, steep, k);
     s = FMA(K(-2) * steep, s, s);
+    q = FN(ratio)(less, more);
     T z = q.hi * q.hi, rest = FMA(q.hi * z, VM_ATAN(z), FMA(-z, q.lo, q.lo));
     y = FN(two_sum)(k * K(VM_PI_4_HI), s * q.hi);
     return y.hi + (y.lo + FMA(k, K(VM_PI_4_LO), s * rest));
