@@ -140,8 +140,9 @@ typedef struct machine_paths {
 MACHINE_ARGS(f32, uint32_t)
 MACHINE_ARGS(f64, uint64_t)
 
-/* Of some vectors a thread. plain: all operands lie alike, without gaps; it takes machine_short if `is_short`. */
-typedef const void *machine_kernels(int vectors, bool plain, bool is_short);
+/* Of 1, 2 (without functions) or 4 vectors a thread. plain: all operands lie alike, without gaps, and the program is short: it takes
+ * machine_short. */
+typedef const void *machine_kernels(int vectors, bool plain);
 #define MACHINE_KERNELS(type)                                                                                                    \
     machine_kernel_##type, machine_kernel_heavy_##type, machine_kernel_small_##type, machine_kernel_small_heavy_##type
 machine_kernels MACHINE_KERNELS(f32), MACHINE_KERNELS(f64);

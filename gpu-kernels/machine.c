@@ -113,13 +113,13 @@ static void set_paths(const work *w, const machine_head *h, machine_paths *p)
 static int vectors_for(const machine_program *p, int64_t vectors)
 {
     if (vectors <= MACHINE_MIDDLE || p->rows > 12) return 1;
-    return p->rows > 6 ? 2 : MACHINE_VECTORS;
+    return p->rows <= 6 ? MACHINE_VECTORS : p->heavy ? 1 : 2;
 }
 
-static const void *kernel_of(const work *w, bool small, int vectors, bool plain, bool is_short)
+static const void *kernel_of(const work *w, bool small, int vectors, bool plain)
 {
     machine_kernels *const kernels[2][4] = { { MACHINE_KERNELS(f32) }, { MACHINE_KERNELS(f64) } };
-    return kernels[w->each == 8][2 * small + w->program.heavy](vectors, plain, is_short);
+    return kernels[w->each == 8][2 * small + w->program.heavy](vectors, plain);
 }
 
 typedef union machine_args {
@@ -141,7 +141,7 @@ static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, 
 static cudaError_t launch_once(const work *w, cudaStream_t q)
 {
     machine_args a;
-    const bool wide = w->each == 8, plain = is_plain(w), is_short = plain && w->program.steps <= MACHINE_SHORT;
+    const bool wide = w->each == 8, plain = is_plain(w) && w->program.steps <= MACHINE_SHORT;
     set_head(w, &a.head);
     const bool small = a.head.n <= MACHINE_SMALL;
     const int64_t width = small ? 1 : 16 / (int64_t)w->each, vectors = (a.head.lead + a.head.n + width - 1) / width;
@@ -151,7 +151,7 @@ static cudaError_t launch_once(const work *w, cudaStream_t q)
     a.head.length = (uint8_t)machine_pack(wide ? (void *)a.short_f64.code : a.short_f32.code, &w->program, wide, each);
     if (small) a.head.lead = 0;
     if (!plain) set_paths(w, &a.head, wide ? &a.long_f64.paths : &a.long_f32.paths);
-    return launch_rows(kernel_of(w, small, each, plain, is_short), (vectors + row - 1) / row, (int)threads,
+    return launch_rows(kernel_of(w, small, each, plain), (vectors + row - 1) / row, (int)threads,
                        w->program.rows * row * (size_t)width * w->each, &a, q);
 }
 

@@ -138,22 +138,23 @@ template <int V, bool PLAIN, class Args> KERNEL(MACHINE_THREADS(V)) elementwise(
     sink.store(a.head.last, x);
 }
 
-template <int V> const void *kernel_of(bool plain, bool is_short)
+template <int V> const void *kernel_of(bool plain)
 {
-    if (!plain) return (const void *)elementwise<V, false, FOR_TYPE(machine_long)>;
-    return is_short ? (const void *)elementwise<V, true, FOR_TYPE(machine_short)>
-                    : (const void *)elementwise<V, true, FOR_TYPE(machine_long)>;
+    return plain ? (const void *)elementwise<V, true, FOR_TYPE(machine_short)>
+                 : (const void *)elementwise<V, false, FOR_TYPE(machine_long)>;
 }
 
 } // namespace
 
-const void *MACHINE_KERNEL(int vectors, bool plain, bool is_short)
+const void *MACHINE_KERNEL(int vectors, bool plain)
 {
     switch (vectors) {
-    case 1: return kernel_of<1>(plain, is_short);
+    case 1: return kernel_of<1>(plain);
 #ifndef SMALL
-    case 2: return kernel_of<2>(plain, is_short);
-    case 4: return kernel_of<4>(plain, is_short);
+    case 4: return kernel_of<4>(plain);
+#ifndef HEAVY
+    case 2: return kernel_of<2>(plain);
+#endif
 #endif
     default: return NULL;
     }

@@ -244,18 +244,12 @@ VM T FN(quotient)(TYPED(pair) a, TYPED(pair) b)
     return FMA(rest, inverse, q);
 }
 
-/* e / (1 + e) or 1 / (1 + e), with e = exp(-|x|). */
+/* e / (1 + e) or 1 / (1 + e), with e = exp(-|x|). Errors of e above and below the line lessen each other. */
 VM T FN(sigmoid)(T x)
 {
-    TYPED(power) p = FN(exp_parts)(-SEL(ABS(x) > K(VM_EXP_MAX), K(VM_EXP_MAX), ABS(x)), K(0));
-    TYPED(pair) e = FN(two_sum)(K(1), p.hi);
-    e.lo = FN(scale)(e.lo + p.lo, p.n);
-    e.hi = FN(scale)(e.hi, p.n);
-    TYPED(pair) b = FN(two_sum)(K(1), e.hi);
-    b.lo = b.lo + e.lo;
-    e.hi = SEL(x >= K(0), K(1), e.hi);
-    e.lo = SEL(x >= K(0), K(0), e.lo);
-    return FN(quotient)(e, b);
+    T e = FN(exp)(-ABS(x)), d = K(1) + e, inverse = K(1) / d, lost = e - (d - K(1));
+    T above = SEL(x >= K(0), K(1), e), q = above * inverse;
+    return FMA(FMA(-q, lost, FMA(-q, d, above)), inverse, q);
 }
 
 /* E / (E + 2), with E = exp(2 |x|) - 1, and the sign of x. */
