@@ -45,6 +45,8 @@
 
 #define duet_set(m, e)           duet_set_at(m, DUET(e), DUET_HERE)
 #define duet_set_on(place, m, e) duet_set_on_at(place, m, DUET(e), DUET_HERE)
+#define duet_set_all(...)                                                                                                        \
+    duet_set_all_at((const duet_assignment[]){ __VA_ARGS__ }, (int)(sizeof((duet_assignment[]){ __VA_ARGS__ }) / sizeof(duet_assignment)), DUET_HERE)
 #define duet_iadd(m, e)          duet_iadd_at(m, DUET(e), DUET_HERE)
 #define duet_isub(m, e)          duet_isub_at(m, DUET(e), DUET_HERE)
 #define duet_imul(m, e)          duet_imul_at(m, DUET(e), DUET_HERE)
