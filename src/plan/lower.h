@@ -59,8 +59,8 @@ static inline bool in_program(const graph *g, int v) { return value_is_map(g, v)
 shape domain_of(const graph *g, int v);
 uint32_t reduced_axes(const graph *g, int v);
 
-/* Would writing the goal's destination element by element spoil this operand of the pass? */
-bool spoils(const lowering *l, int goal, int operand, bool bias);
+/* Would writing the destination of a goal element by element spoil operand x before it is read? */
+bool spoils(const lowering *l, int goal, int x, bool bias);
 
 /* match.c: the row of fused.def that computes value v, or -1. whole: it must cover the pass and its holes be finished values. */
 typedef struct match {

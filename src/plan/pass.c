@@ -213,13 +213,13 @@ static bool needs(const lowering *l, int p, int q, bool directly)
 }
 
 /* Would writing the destination of a goal element by element spoil an operand before it is read? */
-bool spoils(const lowering *l, int goal, int operand, bool bias)
+bool spoils(const lowering *l, int goal, int x, bool bias)
 {
     const graph *g = l->g;
-    int base = value_base(g, operand);
+    int base = value_base(g, x);
     if (value_at(g, base)->op != OP_LEAF) return false;
     enum overlap o = (enum overlap)l->overlap[value_at(g, base)->leaf * g->roots + goal];
-    return o == TANGLED || (o == SAME && (bias || base != operand || !same_shape(g, operand, g->root[goal])));
+    return o == TANGLED || (o == SAME && (bias || base != x || !same_shape(g, x, g->root[goal])));
 }
 
 static bool spoils_none(const lowering *l, const list *a)

@@ -4,12 +4,12 @@
 #include <string.h>
 
 /* A destination that is read is the same memory as the one that is written. */
-static int leaf_slot(const lowering *l, int leaf)
+static int leaf_slot(const lowering *l, int i)
 {
     const int goals = l->g->roots;
     for (int k = 0; k < goals; k++)
-        if (l->g->root[k] >= 0 && l->overlap[leaf * goals + k] == SAME) return k;
-    return goals + leaf;
+        if (l->g->root[k] >= 0 && l->overlap[i * goals + k] == SAME) return k;
+    return goals + i;
 }
 
 static int slot_of(const lowering *l, const memory *m, int v)
