@@ -291,7 +291,8 @@ static void close(writer *w)
 void tile_make(code *c, const program *p, uint32_t singles, uint32_t streams)
 {
     writer w = { .c = c, .singles = singles, .streams = streams };
-    c->length = 0, c->slots = p->slots, c->folds = p->folds, c->places = c->ahead = false, c->seconds = 0;
+    c->length = 0, c->slots = p->slots, c->folds = p->folds, c->places = c->ahead = false, c->streams = streams != 0,
+    c->seconds = 0;
     c->inputs = p->inputs, c->numbers = p->numbers, c->outputs = p->outputs;
     for (const instruction *i = p->code; i < p->code + p->length; i++) {
         if (i->op == OP_STORE) store(&w, i->arg[0].index);
@@ -354,13 +355,13 @@ static void run_row(const code *c, T *value[VALUES], int64_t n, T *room)
 }
 
 /* Every address `times` rows on. */
-static void go_down(const code *c, T *value[VALUES], const int64_t down[VALUES], int64_t times)
+static void go_down(const code *c, T *value[VALUES], const int64_t down[ROW], int64_t times)
 {
     for (int k = 0; k < c->inputs; k++) value[INPUTS + k] += times * down[INPUTS + k];
     for (int k = 0; k < c->outputs; k++) value[OUTPUTS + k] += times * down[OUTPUTS + k];
 }
 
-void tile_run(const code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t down[VALUES])
+void tile_run(const code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t down[ROW])
 {
     T room[(VALUES - SLOTS + 2) * TILE] __attribute__((aligned(64)));
     for (int64_t r = 0; r < rows; r++) {
@@ -369,4 +370,7 @@ void tile_run(const code *c, T *value[VALUES], int64_t rows, int64_t n, const in
         if (c->places) *value[ROW] += 1;
     }
     if (rows > 1) go_down(c, value, down, 1 - rows);
+#ifdef __SSE2__
+    if (c->streams) _mm_sfence();
+#endif
 }
