@@ -39,10 +39,10 @@ typedef struct lowering {
     int *first, *next, *members; /* of a leader: its pass's lowest value, how many; of a value: the next higher one, or -1 */
     int *inner;                  /* zeros; while a pass is looked at, marks on values */
     int *stack;                  /* room for as many values as there are */
-    int *need;                   /* how many values wait at once while a value is computed: the operand that needs most goes first */
-    bool failed;                 /* out of memory */
-    char refused[REFUSALS];      /* who refused what and why, for explain and errors */
-    bool impossible;             /* a step that nothing else can replace was refused */
+    int *need;              /* how many values wait at once while a value is computed: the operand that needs most goes first */
+    bool failed;            /* out of memory */
+    char refused[REFUSALS]; /* who refused what and why, for explain and errors */
+    bool impossible;        /* a step that nothing else can replace was refused */
 } lowering;
 
 /* pass.c: which values are computed together. */

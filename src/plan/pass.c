@@ -21,10 +21,7 @@ uint32_t reduced_axes(const graph *g, int v)
 }
 
 /* The type that v is computed in. */
-static int type_within(const graph *g, int v)
-{
-    return value_at(g, value_is_fold(g, v) ? value_at(g, v)->arg[0] : v)->type;
-}
+static int type_within(const graph *g, int v) { return value_at(g, value_is_fold(g, v) ? value_at(g, v)->arg[0] : v)->type; }
 
 static bool in_domain(const graph *g, int leader, int v)
 {
@@ -261,7 +258,8 @@ static bool unite(lowering *l, int p, int q)
 static bool unite_apart(lowering *l, int p, int q)
 {
     bool folds = value_is_fold(l->g, p);
-    if (p == q || folds != value_is_fold(l->g, q) || !in_program(l->g, p) || !in_program(l->g, q) || !alike(l->g, p, q)) return false;
+    if (p == q || folds != value_is_fold(l->g, q) || !in_program(l->g, p) || !in_program(l->g, q) || !alike(l->g, p, q))
+        return false;
     if (reduced_axes(l->g, p) != reduced_axes(l->g, q)) return false;
     return !needs(l, p, q, folds) && !needs(l, q, p, folds) && unite(l, p, q);
 }

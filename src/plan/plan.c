@@ -1,6 +1,6 @@
 /* plan.c - a plan from statements: canonical form, jobs, memory, steps. */
-#include "matrix.h"
 #include "plan.h"
+#include "matrix.h"
 #include "status.h"
 #include <stdlib.h>
 #include <string.h>

@@ -16,7 +16,8 @@ typedef struct plan {
     program **programs;
     int count;
     int goals;
-    int first_write[STATEMENTS]; /* the first step that writes into the memory of a destination; -1: none does, it is overwritten */
+    int first_write
+        [STATEMENTS]; /* the first step that writes into the memory of a destination; -1: none does, it is overwritten */
     leaf *leaves;
     int n_leaves;
     bound *numbers;

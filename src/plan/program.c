@@ -183,7 +183,8 @@ static bool compute(builder *b, int at)
     for (int k = 0; k < u->args; k++)
         if (!source_of(b, at, u->arg[k], u->op == OP_bias_add && k == 1, &arg[k])) return false;
     if (folds) arg[2].index = (uint8_t)b->at[at].output;
-    if (!(u->op == OP_LOAD && arg[0].kind == FROM_ACC) && !emit(b, u->op == OP_bias_add ? OP_add : u->op, type, arg)) return false;
+    if (!(u->op == OP_LOAD && arg[0].kind == FROM_ACC) && !emit(b, u->op == OP_bias_add ? OP_add : u->op, type, arg))
+        return false;
     release(b, at);
     if (!save(b, at)) return false;
     return folds || b->at[at].output < 0 || b->at[at].last == b->count || store(b, at);
@@ -226,9 +227,12 @@ bool program_copy(lowering *l, int goal, job *j)
 {
     const uint8_t type = (uint8_t)l->goal[goal].to.type;
     program *p = calloc(1, sizeof *p);
-    *j = (job){ .kernel = KERNEL_PROGRAM, .outs = 1, .out = { copy_to(goal) }, .ins = 1, .in = { l->g->root[goal] }, .program = p };
+    *j = (job){
+        .kernel = KERNEL_PROGRAM, .outs = 1, .out = { copy_to(goal) }, .ins = 1, .in = { l->g->root[goal] }, .program = p
+    };
     if (!p) return l->failed = true, false;
     *p = (program){ .length = 2, .inputs = 1, .outputs = 1 };
-    p->code[0] = (instruction){ OP_LOAD, type, { { FROM_INPUT, 0 } } }, p->code[1] = (instruction){ OP_STORE, type, { { FROM_ACC, 0 } } };
+    p->code[0] = (instruction){ OP_LOAD, type, { { FROM_INPUT, 0 } } },
+    p->code[1] = (instruction){ OP_STORE, type, { { FROM_ACC, 0 } } };
     return true;
 }
