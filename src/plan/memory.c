@@ -97,7 +97,7 @@ static bool over_operand(const assigner *a, const job *x, int k)
 static bool cannot_fail(const assigner *a, int j)
 {
     for (int i = j + 1; i < a->l->count; i++)
-        if (!is_map_kernel(a->l->jobs[i].kernel)) return false;
+        if (!is_map_kernel(a->l->jobs[i].kernel) || job_folds(&a->l->jobs[i])) return false;
     return true;
 }
 
