@@ -121,15 +121,11 @@ const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }
 /* ---- what runs a step ---- */
 
 /* Where in a table of kernels the function for this step is; -1: nowhere. */
-static ptrdiff_t place_of(int kernel)
+static ptrdiff_t place_of(const step *s)
 {
-    if (kernel > KERNEL_PROGRAM && kernel < KERNELS) return offsetof(kernels, fused);
-    switch (kernel) {
-    case KERNEL_PROGRAM: return offsetof(kernels, program);
-#define DUET_FOLD1(name, ...) case OP_##name:
-#define DUET_FOLD2            DUET_FOLD1
-#include <duet/ops.def>
-        return offsetof(kernels, fold);
+    if (s->kernel > KERNEL_PROGRAM && s->kernel < KERNELS) return offsetof(kernels, fused);
+    switch (s->kernel) {
+    case KERNEL_PROGRAM: return s->program->folds ? offsetof(kernels, fold) : offsetof(kernels, program);
     case OP_softmax:
     case OP_log_softmax: return offsetof(kernels, softmax);
     case OP_max_pool2d:
@@ -140,11 +136,27 @@ static ptrdiff_t place_of(int kernel)
     }
 }
 
+/* The type that a step computes in: that of its outputs, but for indices. */
+static duet_dtype type_of(const step *s)
+{
+    return s->kernel == KERNEL_PROGRAM && s->program->folds ? s->program->code[0].type : s->out[0].at.type;
+}
+
+static bool gives_index(const step *s, int output)
+{
+    bool index = false;
+    for (int k = 0; s->kernel == KERNEL_PROGRAM && k < s->program->length; k++) {
+        const instruction *i = &s->program->code[k];
+        index |= op_infos[i->op].flags & OP_GIVES_INDEX && i->arg[2].index == output;
+    }
+    return index;
+}
+
 static bool one_type(const step *s)
 {
-    const duet_dtype t = s->out[0].at.type;
+    const duet_dtype t = type_of(s);
     for (int k = 0; k < s->outs; k++)
-        if (s->out[k].at.type != t) return false;
+        if (s->out[k].at.type != (gives_index(s, k) ? DUET_I64 : t)) return false;
     for (int k = 0; k < s->ins; k++)
         if (s->in[k].at.type != t) return false;
     for (int k = 0; s->kernel == KERNEL_PROGRAM && k < s->program->length; k++)
@@ -164,7 +176,7 @@ static bool fits_blas(const step *s)
 
 static const char *refuses(const step *s)
 {
-    if (place_of(s->kernel) < 0) return "the CPU has no kernel of this name";
+    if (place_of(s) < 0) return "the CPU has no kernel of this name";
     if (!one_type(s)) return "operands of different element types";
     if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
     return NULL;
@@ -172,8 +184,8 @@ static const char *refuses(const step *s)
 
 static duet_status run(const step *s, const frame *f)
 {
-    const kernels *k = kernels_of(s->out[0].at.type);
-    ptrdiff_t place = place_of(s->kernel);
+    const kernels *k = kernels_of(type_of(s));
+    ptrdiff_t place = place_of(s);
     if (place < 0) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
     return (*(run_function *const *)((const char *)k + place))(s, f);
 }
