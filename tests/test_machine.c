@@ -220,11 +220,20 @@ static void fold_program(program *p, duet_dtype type, int inputs, int numbers, c
     }
 }
 
+/* Nothing has no place. */
+static bool has_answer(int op, const domain *d)
+{
+    bool empty = false;
+    for (int a = d->kept; a < d->kept + d->inner; a++) empty |= d->size[a] == 0;
+    return !empty || !(op_infos[op].flags & OP_GIVES_INDEX);
+}
+
 /* One row, of the first input, or of the first two, as they are. */
 static void plain_fold(int op, duet_dtype type, const domain *d, enum arrangement how)
 {
     trial t = { .s.kernel = KERNEL_PROGRAM };
     const int arity = op_infos[op].arity;
+    if (!has_answer(op, d)) return;
     fold_operands(&t, type, d, &op, 1, arity, how, chance(20) ? 2 : 0);
     t.code = (program){ .length = 1, .inputs = (uint8_t)arity, .outputs = 1, .folds = true };
     t.code.code[0] = (instruction){ .op = (uint8_t)op, .type = (uint8_t)type };
@@ -237,6 +246,8 @@ static void front_fold(const int *ops, int outs, duet_dtype type, const domain *
 {
     trial t = { .s.kernel = KERNEL_PROGRAM };
     const int ins = 1 + draw(3);
+    for (int k = 0; k < outs; k++)
+        if (!has_answer(ops[k], d)) return;
     fold_operands(&t, type, d, ops, outs, ins, how, chance(20) ? 2 : 0);
     add_number(&t, number(type, 0)), add_number(&t, number(type, 10));
     fold_program(&t.code, type, ins, 2, ops, outs, 6);

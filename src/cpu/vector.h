@@ -169,22 +169,35 @@ INLINE V number_spread(T x) { return spread(x); }
     INLINE V vec_##name(V x, V y, V z) { return (void)x, (void)y, (void)z, formula; }
 #define DUET_MAP2 DUET_MAP1
 #define DUET_MAP3 DUET_MAP1
-#define DUET_FOLD1(name, start, take, ...)                                                                                       \
+#define DUET_FOLD1(name, start, take, join, ...)                                                                                 \
     INLINE void vec_##name(V *p, V *p1, V *p2, V row, V x, V y)                                                                  \
     {                                                                                                                            \
         const V a = *p;                                                                                                          \
         (void)a, (void)p1, (void)p2, (void)row, (void)x, (void)y;                                                                \
         *p = take;                                                                                                               \
+    }                                                                                                                            \
+    INLINE void vec_join_##name(V *p, V *p1, V *p2, V b, V b1, V b2)                                                             \
+    {                                                                                                                            \
+        const V a = *p;                                                                                                          \
+        (void)p1, (void)p2, (void)b1, (void)b2;                                                                                  \
+        *p = join;                                                                                                               \
     }
 #define DUET_FOLD2 DUET_FOLD1
-#define DUET_MOMENT1(name, take, ...)                                                                                            \
+#define DUET_MOMENT1(name, take, join, ...)                                                                                      \
     INLINE void vec_##name(V *p0, V *p1, V *p2, V row, V x, V y)                                                                 \
     {                                                                                                                            \
         V a0 = *p0, a1 = *p1, a2 = *p2;                                                                                          \
         (void)row, (void)y;                                                                                                      \
         take;                                                                                                                    \
         *p0 = a0, *p1 = a1, *p2 = a2;                                                                                            \
+    }                                                                                                                            \
+    INLINE void vec_join_##name(V *p0, V *p1, V *p2, V b0, V b1, V b2)                                                           \
+    {                                                                                                                            \
+        V a0 = *p0, a1 = *p1, a2 = *p2;                                                                                          \
+        join;                                                                                                                    \
+        *p0 = a0, *p1 = a1, *p2 = a2;                                                                                            \
     }
+/* Places are joined as (element, low, high part of its index); low < 0: none yet. */
 #define DUET_PLACE1(name, better, ...)                                                                                           \
     INLINE void vec_##name(V *p, V *place, V *p2, V row, V x, V y)                                                               \
     {                                                                                                                            \
@@ -192,6 +205,14 @@ INLINE V number_spread(T x) { return spread(x); }
         (void)p2, (void)y;                                                                                                       \
         const lanes c = (*place < K(0)) | ((a == a) & ((x != x) | (better)));                                                    \
         *p = SEL(c, x, a), *place = SEL(c, row, *place);                                                                         \
+    }                                                                                                                            \
+    INLINE void vec_join_##name(V *p, V *low, V *high, V x, V x_low, V x_high)                                                   \
+    {                                                                                                                            \
+        const V a = *p;                                                                                                          \
+        const lanes before = (x_high < *high) | ((x_high == *high) & (x_low < *low)), nan = x != x;                              \
+        const lanes wins = (a == a) & (nan | (better)), ties = (nan & (a != a)) | (x == a);                                      \
+        const lanes c = (x_low >= K(0)) & ((*low < K(0)) | wins | (ties & before));                                              \
+        *p = SEL(c, x, a), *low = SEL(c, x_low, *low), *high = SEL(c, x_high, *high);                                            \
     }
 #include <duet/ops.def>
 #define DUET_FUSED(name, pattern, formula, doc)                                                                                  \
