@@ -258,6 +258,63 @@ static void passes(void)
     tap_point("as few passes as can be");
 }
 
+/* Formulas beyond what a program holds, in as many steps as the limits ask for, with the same bits. */
+static duet_expr long_one(duet_matrix *a, int operators)
+{
+    duet_expr e = duet_of_matrix(a);
+    for (int i = 0; i < operators; i++) e = i % 3 ? duet_sub(e, a) : duet_abs(e);
+    return e;
+}
+
+static duet_expr wide_one(duet_matrix *const m[], int matrices, bool times)
+{
+    duet_expr e[40];
+    for (int i = 0; i < matrices; i++) e[i] = times ? duet_mul(m[i], (double)i + 2.5) : duet_of_matrix(m[i]);
+    for (int by = 1; by < matrices; by *= 2) /* a balanced tree: many values wait */
+        for (int i = 0; i + by < matrices; i += 2 * by) e[i] = duet_maximum(e[i], e[i + by]);
+    return e[0];
+}
+
+/* Ladders: each rung is used by both sides of the next. */
+static duet_expr ladder(duet_matrix *a, duet_matrix *b, int rungs)
+{
+    duet_expr x = duet_of_matrix(a), y = duet_of_matrix(b);
+    for (int i = 0; i < rungs; i++) {
+        duet_expr up = duet_maximum(x, y);
+        y = duet_sub(x, y), x = up;
+    }
+    return duet_add(x, y);
+}
+
+static void large(void)
+{
+    enum { MATRICES = 40 };
+    duet_matrix *m[MATRICES], *want = filled(0, 0), *got = filled(0, 0);
+    for (int i = 0; i < MATRICES; i++) m[i] = filled(i, 0.37 * i);
+    const struct {
+        int kind, size, steps;
+    } trial[] = { { 0, 60, 1 }, { 0, 90, 1 }, { 0, 120, 2 }, { 0, 500, 10 }, { 1, 16, 1 }, { 1, 17, 2 },
+                  { 1, 31, 2 }, { 1, 40, 3 }, { 2, 16, 1 },  { 2, 40, 3 },   { 3, 12, 1 }, { 3, 60, 4 } };
+    for (size_t t = 0; t < sizeof trial / sizeof *trial; t++) {
+        const int size = trial[t].size;
+        for (int mode = MODES; mode-- > 0;) {
+            plan_fusion(mode);
+            const duet_counts before = duet_stats();
+            OK(duet_set(mode == MODE_NONE ? want : got, trial[t].kind == 0   ? long_one(m[3], size)
+                                                        : trial[t].kind == 3 ? ladder(m[1], m[2], size)
+                                                                             : wide_one(m, size, trial[t].kind == 2)));
+            if (mode == MODE_MACHINE)
+                CHECK(steps_of(before) <= (uint64_t)trial[t].steps, "kind %d of %d: %d steps, not %d", trial[t].kind, size,
+                      (int)steps_of(before), trial[t].steps);
+            const void *p = duet_read(want), *q = duet_read(got);
+            CHECK(mode == MODE_NONE || same_bits(DUET_F32, p, q, 5), "kind %d of %d: other bits", trial[t].kind, size);
+        }
+    }
+    for (int i = 0; i < MATRICES; i++) duet_free(&m[i]);
+    duet_free(&want), duet_free(&got);
+    tap_point("formulas beyond the limits of a program");
+}
+
 static void tangles(void)
 {
     duet_matrix *w = duet_new(DUET_F32, 6), *low = duet_slice(w, 0, 5), *high = duet_slice(w, 1, 5);
@@ -350,6 +407,7 @@ int main(int argc, char **argv)
     {
         sequence();
         passes();
+        large();
         tangles();
         mixed();
         bad();
