@@ -251,6 +251,12 @@ static void passes(void)
                           { c, duet_div(a, t) })); /* each needs the one before */
     p = duet_overwrite(a);
     for (int i = 0; i < 5; i++) p[i] = (float)i;
+    STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, a)), a) }, { d, duet_neg(a) }, { a, duet_mul(a, a) },
+                          { a, duet_sqrt(a) }));
+    STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, 3)), a) },
+                          { a, duet_mul(a, 3) })); /* a is read after what it becomes */
+    HOLDS(c, 0, 4), HOLDS(a, 0, 3), HOLDS(d, 0, -1);
+    OK(duet_set(a, duet_mul(a, 1 / 3.0)));
     OK(duet_set_all({ s, duet_mean(a) }, { t, duet_var(a) }, { c, duet_div(duet_sub(a, s), duet_sqrt(t)) }));
     const float *r = duet_read(c);
     CHECK(r && fabsf(r[4] - sqrtf(2)) < 1e-6f, "(4 - 2) / sqrt 2 is %g", r ? r[4] : -1);
@@ -317,13 +323,17 @@ static void large(void)
 
 static void tangles(void)
 {
-    duet_matrix *w = duet_new(DUET_F32, 6), *low = duet_slice(w, 0, 5), *high = duet_slice(w, 1, 5);
+    duet_matrix *w = duet_new(DUET_F32, 6), *low = duet_slice(w, 0, 5), *high = duet_slice(w, 1, 5), *c = filled(0, 0);
     float *p = duet_overwrite(w);
     for (int i = 0; i < 6; i++) p[i] = (float)(i + 1);
     OK(duet_set_all({ low, duet_mul(10, high) }, { high, duet_add(low, 0) })); /* 20 30 40 50 60 6, then shifted */
     const float want[] = { 20, 20, 30, 40, 50, 60 }, *r = duet_read(w);
     for (int i = 0; r && i < 6; i++) CHECK(r[i] == want[i], "[%d] is %g, not %g", i, r[i], want[i]);
-    duet_free(&w), duet_free(&low), duet_free(&high);
+    const duet_counts before = duet_stats(); /* what is read lies over what is written later: two steps, nothing kept meanwhile */
+    OK(duet_set_all({ c, duet_neg(high) }, { low, duet_mul(c, 2) }));
+    CHECK(steps_of(before) == 2 && duet_stats().temporaries == before.temporaries, "%d steps, %d temporaries",
+          (int)steps_of(before), (int)(duet_stats().temporaries - before.temporaries));
+    duet_free(&w), duet_free(&low), duet_free(&high), duet_free(&c);
     tap_point("views that overlap otherwise");
 }
 
