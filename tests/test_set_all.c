@@ -253,10 +253,11 @@ static void passes(void)
     for (int i = 0; i < 5; i++) p[i] = (float)i;
     STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, a)), a) }, { d, duet_neg(a) }, { a, duet_mul(a, a) },
                           { a, duet_sqrt(a) }));
-    STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, 3)), a) },
-                          { a, duet_mul(a, 3) })); /* a is read after what it becomes */
-    HOLDS(c, 0, 4), HOLDS(a, 0, 3), HOLDS(d, 0, -1);
-    OK(duet_set(a, duet_mul(a, 1 / 3.0)));
+    STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, a)), a) }, { a, duet_mul(a, a) })); /* read after what it becomes */
+    const float *q = duet_read(c);
+    CHECK(q && q[4] == 20 && q[3] == 12, "16 + 4 is %g", q ? q[4] : -1);
+    OK(duet_set(a, duet_sqrt(a)));
+    HOLDS(a, 0, 1), HOLDS(d, 0, -1);
     OK(duet_set_all({ s, duet_mean(a) }, { t, duet_var(a) }, { c, duet_div(duet_sub(a, s), duet_sqrt(t)) }));
     const float *r = duet_read(c);
     CHECK(r && fabsf(r[4] - sqrtf(2)) < 1e-6f, "(4 - 2) / sqrt 2 is %g", r ? r[4] : -1);
