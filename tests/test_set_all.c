@@ -132,7 +132,8 @@ static duet_status one_by_one(uint64_t seed, const stage *s, int count)
     rng dice = rng_new(seed);
     for (int i = 0; i < count; i++) {
         duet_assignment a = drawn(&dice, s);
-        if ((duet_set)(a.to, a.value) != DUET_OK) return duet_expr_status(a.value);
+        const duet_status status = (duet_set)(a.to, a.value);
+        if (status != DUET_OK) return status;
     }
     return DUET_OK;
 }
