@@ -164,8 +164,8 @@ static uint32_t choose_manners(pass *p, const step *s)
 
 /* ---- making a pass ---- */
 
-#define STREAM_BYTES 32e6 /* from here on outputs do not stay in any cache until they are read */
-#define FETCH_BYTES  4e6  /* and operands did not either */
+#define STREAM_BYTES (getenv("NT")?atof(getenv("NT")):32e6) /* from here on outputs do not stay in any cache until they are read */
+#define FETCH_BYTES  (getenv("PF")?atof(getenv("PF")):4e6)  /* and operands did not either */
 
 static bool is_input(const step *s, int output)
 {
