@@ -175,6 +175,13 @@ static bool is_input(const step *s, int output)
     return false;
 }
 
+static bool any_is_input(const step *s)
+{
+    bool any = false;
+    for (int k = 0; k < s->outs; k++) any |= is_input(s, k);
+    return any;
+}
+
 static uint32_t streams_of(const pass *p, const step *s)
 {
     uint32_t streams = 0;
@@ -192,6 +199,7 @@ static void plan(pass *p, const step *s, run_function *owner)
     const uint32_t singles = p->count > 0 ? choose_manners(p, s) : 0;
     if (s->kernel == KERNEL_PROGRAM) tile_make(&p->code, s->program, singles, streams_of(p, s));
     else tile_make_fused(&p->code, s->kernel, s->ins, singles);
+    p->code.again = !any_is_input(s);
     const double bytes = (double)sizeof(T) * (s->ins + s->outs);
     p->seconds = (double)p->count * (p->code.seconds + bytes * SECONDS_PER_BYTE);
 }

@@ -72,7 +72,8 @@ FORMS1(HANDLE_ALL, move, 0.0)
 KEEP(B, A)
 KEEP(B, M)
 KEEP(B, S)
-KEEP(C, A) KEEP(C, M) KEEP(C, S)
+KEEP(C, A)
+KEEP(C, M) KEEP(C, S)
 #endif
 
 /* ---- rows of kind fold: the accumulator stays ---- */

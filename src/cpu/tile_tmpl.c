@@ -477,8 +477,8 @@ static void fill_banks(writer *w)
 void tile_make(code *c, const program *p, uint32_t singles, uint32_t streams)
 {
     writer w = { .c = c, .p = p, .singles = singles, .streams = streams };
-    c->length = 0, c->slots = p->slots, c->folds = p->folds, c->places = false, c->singles = singles, c->streams = streams != 0,
-    c->seconds = 0;
+    c->length = 0, c->slots = p->slots, c->folds = p->folds, c->places = c->again = false, c->singles = singles,
+    c->streams = streams != 0, c->seconds = 0;
     c->inputs = p->inputs, c->numbers = p->numbers, c->outputs = p->outputs;
     if (BANKED) fill_banks(&w);
     for (int i = 0; i < p->length; i++) {
@@ -548,27 +548,35 @@ static void run_tile(const code *c, T *const value[VALUES], int64_t at)
 /* What is left of a row as one tile, from copies of its operands. */
 static void run_padded(const code *c, T *value[VALUES], int64_t from, int64_t n, T *room)
 {
-    T *own[ROW], *const out = room;
-    memcpy(own, value, sizeof own);
-    for (int k = 0; k < c->outputs; k++, room += TILE) value[OUTPUTS + k] = room - from;
+    T *in[PROGRAM_INPUTS], *out[PROGRAM_OUTPUTS];
     for (int k = 0; k < c->inputs; k++) {
+        in[k] = value[INPUTS + k];
         if (c->singles >> k & 1) continue;
-        pad(room, value[INPUTS + k] + from, n - from);
+        pad(room, in[k] + from, n - from);
         value[INPUTS + k] = room - from, room += TILE;
     }
+    for (int k = 0; k < c->outputs; k++) out[k] = value[OUTPUTS + k], value[OUTPUTS + k] = room + k * TILE - from;
     run_tile(c, value, from);
-    memcpy(value, own, sizeof own);
-    for (int k = 0; k < c->outputs; k++) unpad(value[OUTPUTS + k] + from, out + k * TILE, n - from);
+    for (int k = 0; k < c->inputs; k++) value[INPUTS + k] = in[k];
+    for (int k = 0; k < c->outputs; k++) {
+        value[OUTPUTS + k] = out[k];
+        unpad(out[k] + from, room + k * TILE, n - from);
+    }
 }
 
-#define FEW_REGISTERS 2 /* so many are faster one by one */
+#define PADDING 100 /* what the copies cost, in handlers of one register */
+
+/* Is a tail of n elements slower register by register than as a tile with its copies? */
+static bool worth_padding(const code *c, int64_t n) { return !c->folds && (n + LANES - 1) / LANES * (c->length + 2) > PADDING; }
 
 static void run_row(const code *c, T *value[VALUES], int64_t n, T *room)
 {
     int64_t i = 0;
     place_slots(c, value, room);
     for (; i + TILE <= n; i += TILE, slots_on(c, value, TILE)) run_tile(c, value, i);
-    if (n - i > FEW_REGISTERS * LANES && !c->folds) run_padded(c, value, i, n, room + (VALUES - SLOTS + 2) * TILE);
+    if (i == n) return;
+    if (c->again && n >= TILE) slots_on(c, value, n - TILE - i), run_tile(c, value, n - TILE);
+    else if (worth_padding(c, n - i)) run_padded(c, value, i, n, room + (VALUES - SLOTS + 2) * TILE);
     else run_tail(c, value, i, n);
 }
 
