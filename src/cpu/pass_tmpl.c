@@ -168,52 +168,42 @@ static uint32_t choose_manners(pass *p, const step *s)
 #define STREAM_BYTES                                                                                                             \
     (getenv("NT") ? atof(getenv("NT")) : 32e6) /* from here on outputs do not stay in any cache until they are read */
 
-static bool is_input(const step *s, int output)
+static bool is_input(const step *s, const frame *f, int output)
 {
     for (int k = 0; k < s->ins; k++)
-        if (s->in[k].slot == s->out[output].slot) return true;
+        if (address(f, &s->in[k]) == address(f, &s->out[output])) return true;
     return false;
 }
 
-static bool any_is_input(const step *s)
-{
-    bool any = false;
-    for (int k = 0; k < s->outs; k++) any |= is_input(s, k);
-    return any;
-}
-
-static uint32_t streams_of(const pass *p, const step *s)
+static uint32_t streams_of(const pass *p, const step *s, const frame *f)
 {
     uint32_t streams = 0;
     for (int k = 0; k < s->outs && p->straight && (double)p->count * sizeof(T) >= STREAM_BYTES; k++)
-        streams |= (uint32_t)!is_input(s, k) << k;
+        streams |= (uint32_t)!is_input(s, f, k) << k;
     return streams;
 }
 
-static void plan(pass *p, const step *s, run_function *owner)
+/* Of the frame only which operands are one is looked at, which is the same in every run of a step, and then a matter of speed alone. */
+static void plan(pass *p, const step *s, const frame *f, run_function *owner)
 {
     p->owner = owner, p->integers = s->out[0].at.type == DUET_I64;
     p->count = layout_count(&s->out[0].at), p->straight = is_straight(s);
     p->flat = p->straight && s->out[0].at.rank == 1;
     if (p->count > 0) p->cut = cut_of(s);
     const uint32_t singles = p->count > 0 ? choose_manners(p, s) : 0;
-    if (s->kernel == KERNEL_PROGRAM) tile_make(&p->code, s->program, singles, streams_of(p, s));
+    if (s->kernel == KERNEL_PROGRAM) tile_make(&p->code, s->program, singles, streams_of(p, s, f));
     else tile_make_fused(&p->code, s->kernel, s->ins, singles);
-    p->code.again = !any_is_input(s);
     const double bytes = (double)sizeof(T) * (s->ins + s->outs);
     p->seconds = (double)p->count * (p->code.seconds + bytes * SECONDS_PER_BYTE);
 }
 
-static duet_status keep(step *s, run_function *owner)
+/* Steps are the plan's, which lets their machine keep things. Without memory the next run plans again. */
+static void keep(const pass *p, step *s)
 {
-    pass p;
-    plan(&p, s, owner);
-    const size_t bytes = offsetof(pass, code) + code_bytes(&p.code);
+    const size_t bytes = offsetof(pass, code) + code_bytes(&p->code);
     free(s->kept);
     s->kept = malloc(bytes);
-    if (!s->kept) return fail(DUET_NO_MEMORY, "no %zu bytes for a program", bytes);
-    memcpy(s->kept, &p, bytes);
-    return DUET_OK;
+    if (s->kept) memcpy(s->kept, p, bytes);
 }
 
 /* ---- straight ---- */
@@ -357,15 +347,26 @@ static void run_work(const pass *p, const step *s, const frame *f, int threads)
     else run_part(&w, 0, 1);
 }
 
+static void run_pass(const pass *p, const step *s, const frame *f)
+{
+    const int threads = threads_for(p->seconds);
+    if (p->count == 0) return;
+    if (p->flat && threads <= 1) run_flat(p, s, f);
+    else run_work(p, s, f, threads);
+}
+
+__attribute__((noinline)) static void run_first(const step *s, const frame *f, run_function *owner)
+{
+    pass p;
+    plan(&p, s, f, owner);
+    keep(&p, (step *)s);
+    run_pass(&p, s, f);
+}
+
 duet_status NAME(run_program)(const step *s, const frame *f)
 {
     const pass *p = s->kept;
-    if (!p || p->owner != NAME(run_program))
-        TRY(keep((step *)s, NAME(run_program))); /* steps are the plan's: its machine may keep things */
-    p = s->kept;
-    const int threads = threads_for(p->seconds);
-    if (p->count == 0) return DUET_OK;
-    if (p->flat && threads <= 1) run_flat(p, s, f);
-    else run_work(p, s, f, threads);
+    if (p && p->owner == NAME(run_program)) run_pass(p, s, f);
+    else run_first(s, f, NAME(run_program));
     return DUET_OK;
 }

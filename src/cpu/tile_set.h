@@ -73,7 +73,8 @@ KEEP(B, A)
 KEEP(B, M)
 KEEP(B, S)
 KEEP(C, A)
-KEEP(C, M) KEEP(C, S)
+KEEP(C, M)
+KEEP(C, S)
 #endif
 
 /* ---- rows of kind fold: the accumulator stays ---- */

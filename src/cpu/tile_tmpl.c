@@ -477,8 +477,8 @@ static void fill_banks(writer *w)
 void tile_make(code *c, const program *p, uint32_t singles, uint32_t streams)
 {
     writer w = { .c = c, .p = p, .singles = singles, .streams = streams };
-    c->length = 0, c->slots = p->slots, c->folds = p->folds, c->places = c->again = false, c->singles = singles,
-    c->streams = streams != 0, c->seconds = 0;
+    c->length = 0, c->slots = p->slots, c->folds = p->folds, c->places = false, c->singles = singles, c->streams = streams != 0,
+    c->seconds = 0;
     c->inputs = p->inputs, c->numbers = p->numbers, c->outputs = p->outputs;
     if (BANKED) fill_banks(&w);
     for (int i = 0; i < p->length; i++) {
@@ -569,13 +569,22 @@ static void run_padded(const code *c, T *value[VALUES], int64_t from, int64_t n,
 /* Is a tail of n elements slower register by register than as a tile with its copies? */
 static bool worth_padding(const code *c, int64_t n) { return !c->folds && (n + LANES - 1) / LANES * (c->length + 2) > PADDING; }
 
+/* May elements be computed twice? No output is an input. */
+static bool may_repeat(const code *c, T *const value[VALUES])
+{
+    bool may = !c->folds;
+    for (int o = 0; o < c->outputs; o++)
+        for (int i = 0; i < c->inputs; i++) may &= value[OUTPUTS + o] != value[INPUTS + i];
+    return may;
+}
+
 static void run_row(const code *c, T *value[VALUES], int64_t n, T *room)
 {
     int64_t i = 0;
     place_slots(c, value, room);
     for (; i + TILE <= n; i += TILE, slots_on(c, value, TILE)) run_tile(c, value, i);
     if (i == n) return;
-    if (c->again && n >= TILE) slots_on(c, value, n - TILE - i), run_tile(c, value, n - TILE);
+    if (n >= TILE && may_repeat(c, value)) slots_on(c, value, n - TILE - i), run_tile(c, value, n - TILE);
     else if (worth_padding(c, n - i)) run_padded(c, value, i, n, room + (VALUES - SLOTS + 2) * TILE);
     else run_tail(c, value, i, n);
 }
