@@ -153,7 +153,8 @@ static bool is_straight(const step *s)
 static uint32_t choose_manners(pass *p, const step *s)
 {
     uint32_t singles = 0;
-    for (int k = 0; k < PROGRAM_OUTPUTS && k < s->outs; k++) p->out[k] = p->straight || in_place(&s->out[k].at, &p->cut) ? IN_PLACE : COPIED;
+    for (int k = 0; k < PROGRAM_OUTPUTS && k < s->outs; k++)
+        p->out[k] = p->straight || in_place(&s->out[k].at, &p->cut) ? IN_PLACE : COPIED;
     for (int k = 0; k < PROGRAM_INPUTS && k < s->ins; k++) {
         const layout *l = &s->in[k].at;
         p->in[k] = !p->straight ? manner_of(l, &p->cut) : row_stride(l) == 0 && row_length(l) > 1 ? SINGLE : IN_PLACE;
@@ -164,47 +165,45 @@ static uint32_t choose_manners(pass *p, const step *s)
 
 /* ---- making a pass ---- */
 
-#define STREAM_BYTES 32e6 /* from here on outputs do not stay in any cache until they are read */
-#define FETCH_BYTES  4e6  /* and operands did not either */
+#define STREAM_BYTES                                                                                                             \
+    (getenv("NT") ? atof(getenv("NT")) : 32e6) /* from here on outputs do not stay in any cache until they are read */
 
-static bool is_input(const step *s, int output)
+static bool is_input(const step *s, const frame *f, int output)
 {
     for (int k = 0; k < s->ins; k++)
-        if (s->in[k].slot == s->out[output].slot) return true;
+        if (address(f, &s->in[k]) == address(f, &s->out[output])) return true;
     return false;
 }
 
-static uint32_t streams_of(const pass *p, const step *s)
+static uint32_t streams_of(const pass *p, const step *s, const frame *f)
 {
     uint32_t streams = 0;
     for (int k = 0; k < s->outs && p->straight && (double)p->count * sizeof(T) >= STREAM_BYTES; k++)
-        streams |= (uint32_t)!is_input(s, k) << k;
+        streams |= (uint32_t)!is_input(s, f, k) << k;
     return streams;
 }
 
-static void plan(pass *p, const step *s, run_function *owner)
+/* Of the frame only which operands are one is looked at, which is the same in every run of a step, and then a matter of speed alone. */
+static void plan(pass *p, const step *s, const frame *f, run_function *owner)
 {
     p->owner = owner, p->integers = s->out[0].at.type == DUET_I64;
     p->count = layout_count(&s->out[0].at), p->straight = is_straight(s);
+    p->flat = p->straight && s->out[0].at.rank == 1;
     if (p->count > 0) p->cut = cut_of(s);
     const uint32_t singles = p->count > 0 ? choose_manners(p, s) : 0;
-    if (s->kernel == KERNEL_PROGRAM) tile_make(&p->code, s->program, singles, streams_of(p, s));
+    if (s->kernel == KERNEL_PROGRAM) tile_make(&p->code, s->program, singles, streams_of(p, s, f));
     else tile_make_fused(&p->code, s->kernel, s->ins, singles);
     const double bytes = (double)sizeof(T) * (s->ins + s->outs);
-    p->code.ahead = p->straight && (double)p->count * bytes >= FETCH_BYTES;
     p->seconds = (double)p->count * (p->code.seconds + bytes * SECONDS_PER_BYTE);
 }
 
-static duet_status keep(step *s, run_function *owner)
+/* Steps are the plan's, which lets their machine keep things. Without memory the next run plans again. */
+static void keep(const pass *p, step *s)
 {
-    pass p;
-    plan(&p, s, owner);
-    const size_t bytes = offsetof(pass, code) + code_bytes(&p.code);
+    const size_t bytes = offsetof(pass, code) + code_bytes(&p->code);
     free(s->kept);
     s->kept = malloc(bytes);
-    if (!s->kept) return fail(DUET_NO_MEMORY, "no %zu bytes for a program", bytes);
-    memcpy(s->kept, &p, bytes);
-    return DUET_OK;
+    if (s->kept) memcpy(s->kept, p, bytes);
 }
 
 /* ---- straight ---- */
@@ -324,16 +323,50 @@ static T number_of(const pass *p, double x)
     return as;
 }
 
+static void bind_numbers(const pass *p, const step *s, const frame *f, T num[PROGRAM_NUMBERS])
+{
+    for (int k = 0; k < p->code.numbers; k++) num[k] = k < s->nums ? number_of(p, f->num[s->num[k]]) : 0;
+}
+
+/* One row, one thread: the shortest way. */
+static void run_flat(const pass *p, const step *s, const frame *f)
+{
+    T *value[VALUES], num[PROGRAM_NUMBERS];
+    bind_numbers(p, s, f, num);
+    for (int k = 0; k < s->ins; k++) value[INPUTS + k] = address(f, &s->in[k]);
+    for (int k = 0; k < p->code.numbers; k++) value[NUMBERS + k] = &num[k];
+    for (int k = 0; k < s->outs; k++) value[OUTPUTS + k] = address(f, &s->out[k]);
+    tile_run(&p->code, value, 1, p->count, NULL);
+}
+
+static void run_work(const pass *p, const step *s, const frame *f, int threads)
+{
+    work w = { .p = p, .s = s, .f = f };
+    bind_numbers(p, s, f, w.num);
+    if (threads > 1) run_shared(&w, threads);
+    else run_part(&w, 0, 1);
+}
+
+static void run_pass(const pass *p, const step *s, const frame *f)
+{
+    const int threads = threads_for(p->seconds);
+    if (p->count == 0) return;
+    if (p->flat && threads <= 1) run_flat(p, s, f);
+    else run_work(p, s, f, threads);
+}
+
+__attribute__((noinline)) static void run_first(const step *s, const frame *f, run_function *owner)
+{
+    pass p;
+    plan(&p, s, f, owner);
+    keep(&p, (step *)s);
+    run_pass(&p, s, f);
+}
+
 duet_status NAME(run_program)(const step *s, const frame *f)
 {
     const pass *p = s->kept;
-    if (!p || p->owner != NAME(run_program))
-        TRY(keep((step *)s, NAME(run_program))); /* steps are the plan's, which lets machines keep things */
-    work w = { .p = p = s->kept, .s = s, .f = f };
-    if (p->count == 0) return DUET_OK;
-    for (int k = 0; k < p->code.numbers; k++) w.num[k] = k < s->nums ? number_of(p, f->num[s->num[k]]) : 0;
-    const int threads = threads_for(p->seconds);
-    if (threads > 1) run_shared(&w, threads);
-    else run_part(&w, 0, 1);
+    if (p && p->owner == NAME(run_program)) run_pass(p, s, f);
+    else run_first(s, f, NAME(run_program));
     return DUET_OK;
 }
