@@ -57,10 +57,12 @@ static const int exact_ops[] = { OP_neg,     OP_abs,   OP_sqrt, OP_relu,        
                                  OP_maximum, OP_equal, OP_less, OP_greater_equal, OP_fma, OP_where, OP_add, OP_mul, OP_sub };
 
 typedef struct writer {
+    const step *s;
     program *p;
     duet_dtype type;
     bool acc;
-    uint32_t set; /* slots */
+    uint32_t set;     /* slots */
+    uint32_t written; /* inputs that an output was stored over */
 } writer;
 
 static source any_value(const writer *w)
@@ -70,6 +72,7 @@ static source any_value(const writer *w)
         source s = any_source(kind, kind == FROM_INPUT ? w->p->inputs : kind == FROM_NUMBER ? w->p->numbers : PROGRAM_SLOTS);
         if (kind == FROM_ACC && w->acc) return (source){ FROM_ACC, 0 };
         if (kind == FROM_SLOT && !(w->set >> s.index & 1)) continue;
+        if (kind == FROM_INPUT && w->written >> s.index & 1) continue;
         if (kind != FROM_ACC) return s;
     }
 }
@@ -78,19 +81,23 @@ static void write_one(writer *w, int op, int output)
 {
     instruction *i = &w->p->code[w->p->length++];
     *i = (instruction){ .op = (uint8_t)op, .type = (uint8_t)w->type };
-    if (op == OP_STORE) i->arg[0].index = (uint8_t)output;
-    else if (op == OP_SAVE) i->arg[0] = any_source(FROM_SLOT, PROGRAM_SLOTS), w->set |= 1u << i->arg[0].index;
+    if (op == OP_STORE) {
+        i->arg[0].index = (uint8_t)output;
+        for (int k = 0; k < w->s->ins; k++) w->written |= (uint32_t)(w->s->in[k].slot == w->s->out[output].slot) << k;
+    } else if (op == OP_SAVE) i->arg[0] = any_source(FROM_SLOT, PROGRAM_SLOTS), w->set |= 1u << i->arg[0].index;
     else
         for (int k = 0; k < (op == OP_LOAD ? 1 : op_infos[op].arity); k++) i->arg[k] = any_value(w);
     w->acc = true;
 }
 
-static void random_program(program *p, duet_dtype type, int inputs, int numbers, int outputs)
+/* Up to `longest` instructions. */
+static void random_program(trial *t, duet_dtype type, int longest)
 {
-    writer w = { p, type, false, 0 };
-    *p = (program){ .inputs = (uint8_t)inputs, .numbers = (uint8_t)numbers, .slots = PROGRAM_SLOTS, .outputs = (uint8_t)outputs };
-    for (int o = 0; o < outputs; o++) {
-        for (int n = draw(12) + !w.acc; n-- > 0;) {
+    const step *s = &t->s;
+    writer w = { .s = s, .p = &t->code, .type = type };
+    t->code = (program){ .inputs = s->ins, .numbers = s->nums, .slots = PROGRAM_SLOTS, .outputs = s->outs };
+    for (int o = 0; o < s->outs; o++) {
+        for (int n = draw(longest / s->outs - 1) + !w.acc; n-- > 0;) {
             if (w.acc && chance(20)) write_one(&w, OP_SAVE, 0);
             else if (chance(10)) write_one(&w, OP_LOAD, 0);
             else write_one(&w, exact_ops[draw((int)(sizeof exact_ops / sizeof *exact_ops))], 0);
@@ -107,7 +114,7 @@ static void test_programs(int trials)
         const int outs = chance(70) ? 1 : 1 + draw(PROGRAM_OUTPUTS), ins = 1 + draw(chance(90) ? 4 : PROGRAM_INPUTS);
         map_operands(&t, type, draw(MAP_SIZES), outs, ins, draw(3) * 5);
         for (int k = 1 + draw(4); k-- > 0;) add_number(&t, number(type, 20));
-        random_program(&t.code, type, ins, t.s.nums, outs);
+        random_program(&t, type, chance(10) ? PROGRAM_LENGTH : 13 * outs);
         run_trial(&t);
     }
     tap_point("random programs");

@@ -56,21 +56,15 @@ enum isa { ISA_portable, ISA_avx2, ISA_avx512, ISAS };
 static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 
 #define DECLARE(type, isa)                                                                                                       \
-    run_function run_program_##type##_##isa, run_fused_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa,      \
-        run_pool2d_##type##_##isa;
+    run_function run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa, run_pool2d_##type##_##isa;
 #define DUET_DTYPE(NAME, name, ...)                                                                                              \
     EACH_ISA(DECLARE, name)                                                                                                      \
     run_function run_matmul_##name;
 #include <duet/dtype.def>
 
 #define KERNELS(type, isa)                                                                                                       \
-    [ISA_##isa] = { run_program_##type##_##isa,                                                                                  \
-                    run_fused_##type##_##isa,                                                                                    \
-                    run_fold_##type##_##isa,                                                                                     \
-                    run_softmax_##type##_##isa,                                                                                  \
-                    run_pool2d_##type##_##isa,                                                                                   \
-                    run_matmul_##type,                                                                                           \
-                    run_conv },
+    [ISA_##isa] = { run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa,                             \
+                    run_pool2d_##type##_##isa,  run_matmul_##type,       run_conv },
 static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
 #define DUET_DTYPE(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
 #include <duet/dtype.def>
@@ -116,16 +110,16 @@ const char *cpu_choose_isa(void)
     return isa_names[isa_used];
 }
 
-const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }
+const kernels *kernels_of(duet_dtype type) { return &table[type == DUET_I64 ? DUET_F64 : type][isa()]; }
 
 /* ---- what runs a step ---- */
 
 /* Where in a table of kernels the function for this step is; -1: nowhere. */
 static ptrdiff_t place_of(const step *s)
 {
-    if (s->kernel > KERNEL_PROGRAM && s->kernel < KERNELS) return offsetof(kernels, fused);
+    if (s->kernel == KERNEL_PROGRAM && s->program->folds) return offsetof(kernels, fold);
+    if (s->kernel >= KERNEL_PROGRAM && s->kernel < KERNELS) return offsetof(kernels, program);
     switch (s->kernel) {
-    case KERNEL_PROGRAM: return s->program->folds ? offsetof(kernels, fold) : offsetof(kernels, program);
     case OP_softmax:
     case OP_log_softmax: return offsetof(kernels, softmax);
     case OP_max_pool2d:
@@ -164,6 +158,16 @@ static bool one_type(const step *s)
     return true;
 }
 
+/* Integers are moved, not computed with. */
+static bool computes_in_integers(const step *s)
+{
+    if (type_of(s) != DUET_I64) return false;
+    if (s->kernel != KERNEL_PROGRAM) return true;
+    for (const instruction *i = s->program->code; i < s->program->code + s->program->length; i++)
+        if (i->op != OP_LOAD && i->op != OP_SAVE && i->op != OP_STORE) return true;
+    return false;
+}
+
 /* Sizes that CBLAS counts in int: of a product all, of a convolution those of its unrolled images. */
 static bool fits_blas(const step *s)
 {
@@ -178,8 +182,21 @@ static const char *refuses(const step *s)
 {
     if (place_of(s) < 0) return "the CPU has no kernel of this name";
     if (!one_type(s)) return "operands of different element types";
+    if (computes_in_integers(s)) return "arithmetic on integers";
     if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
     return NULL;
+}
+
+void program_forget(step *s)
+{
+    free(s->kept);
+    s->kept = NULL;
+}
+
+static void forget(step *s)
+{
+    if (s->kernel == OP_conv2d) onednn_forget(s);
+    else program_forget(s);
 }
 
 static duet_status run(const step *s, const frame *f)
@@ -258,7 +275,7 @@ const machine cpu_machine = {
     .refuses = refuses,
     .cost = cost,
     .run = run,
-    .forget = onednn_forget,
+    .forget = forget,
     .sync = sync_queue,
     .wait = wait_queue,
     .stream = stream,

@@ -35,6 +35,7 @@ typedef struct code {
     uint8_t slots;                    /* SLOTS .. SLOTS + slots - 1 are used */
     uint8_t inputs, numbers, outputs; /* so are these */
     bool folds, places;               /* it has folds; of kind PLACE1 */
+    bool streams;                     /* it stores past the caches */
     bool ahead;                       /* fetch memory before it is needed: set it where the operands are larger than the caches */
     double seconds;                   /* rough, of one element */
     ins run[CODE_LENGTH];
@@ -65,7 +66,7 @@ void NAME(tile_make_fused)(code *c, int kernel, int ins, uint32_t singles);
  *                  count on from it, by 1, and it is left at that of the row after the last. Only PLACE1 needs it.
  * With parts, n is at most TILE_PART. */
 #define TILE_PART 128
-void NAME(tile_run)(const code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t down[VALUES]);
+void NAME(tile_run)(const code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t down[ROW]);
 #define tile_run NAME(tile_run)
 
 #endif

@@ -4,14 +4,19 @@
  * each register r), GET(p, r), PUT(p, r, v), STREAM(p, r, v) (the memory that register r stands for), STREAMABLE(p), COUNT (elements),
  * SIMD (said of a loop over them).
  *
- * A form is three letters, where the operands x, y, z come from: A the accumulator, M memory, S a single element, N there is none.
+ * A form is three letters, where the operands x, y, z come from: A the accumulator, B and C the banks of registers.h, M memory,
+ * S a single element, N there is none.
  * A handler ends in one of three ways: next, save (stores the accumulator, and then the next) and last (stores it, and returns). */
 
 #define OPEN_A(k)
+#define OPEN_B(k)
+#define OPEN_C(k)
 #define OPEN_N(k)
 #define OPEN_M(k)   const T *const m##k = at[pc->from[k]] + off;
 #define OPEN_S(k)   const V s##k = spread(*at[pc->from[k]]);
 #define GET_A(k, r) a##r
+#define GET_B(k, r) bank_b##r
+#define GET_C(k, r) bank_c##r
 #define GET_N(k, r) a##r
 #define GET_M(k, r) GET(m##k, r)
 #define GET_S(k, r) s##k
@@ -34,6 +39,8 @@
 #define LEND(r, k, X) *(V *)(scratch + k * TILE + r * LANES) = GET_##X(k, r);
 #define LEND_N(...)
 #define LEND_A        EACH
+#define LEND_B        EACH
+#define LEND_C        EACH
 #define LEND_M        EACH
 #define LEND_S        EACH
 #define FETCH(r, ...) a##r = *(const V *)(scratch + r * LANES);
@@ -67,6 +74,17 @@ LOOP_OVER(move, x)
 #define DUET_MAP3(name, formula, oracle, domain, ulp, ...) LOOP_OVER(name, formula) FORMS3(HANDLE_ALL, name, ulp)
 #include <duet/ops.def>
 FORMS1(HANDLE_ALL, move, 0.0)
+
+/* ---- the banks ---- */
+
+#ifdef TILE_BANKS
+#define KEEP_B(r, X) bank_b##r = GET_##X(0, r);
+#define KEEP_C(r, X) bank_c##r = GET_##X(0, r);
+#define KEEP(bank, X)                                                                                                            \
+    static void SET(keep_##bank##X)(ARGS) { OPEN_##X(0) EACH(KEEP_##bank, X) NEXT }
+KEEP(B, A)
+KEEP(B, M) KEEP(B, S) KEEP(C, A) KEEP(C, M) KEEP(C, S)
+#endif
 
 /* ---- rows of kind fold: the accumulator stays ---- */
 
@@ -116,6 +134,9 @@ FORMS1(HANDLE_ALL, move, 0.0)
     } else {                                                                                                                     \
         EACH(SAVE_ONE)                                                                                                           \
     }
-static void SET(stream_next)(ARGS) { STREAM_ALL NEXT }
+    static void SET(stream_next)(ARGS)
+{
+    STREAM_ALL NEXT
+}
 static void SET(stream_last)(ARGS) { STREAM_ALL }
 static void SET(stop)(ARGS) {}

@@ -6,34 +6,27 @@
 #ifndef VECTOR_H
 #define VECTOR_H
 
+#include "registers.h"
 #include "words.h"
 #ifdef __SSE2__
 #include <immintrin.h>
 #endif
 
-#if defined __AVX512F__
-#define VECTOR_BYTES 64
-#define MM_(name)    _mm512_##name
-#elif defined __AVX2__ && defined __FMA__
-#define VECTOR_BYTES 32
-#define MM_(name)    _mm256_##name
+#if VECTOR_BYTES == 64
+#define MM_(name) _mm512_##name
+#elif VECTOR_BYTES == 32
+#define MM_(name) _mm256_##name
 #else
-#define VECTOR_BYTES 16
-#define MM_(name)    _mm_##name
+#define MM_(name) _mm_##name
 #endif
-#define LANES ((int64_t)(VECTOR_BYTES / sizeof(T)))
-
 #ifdef T_f32
 #define MM(name) PASTE(MM_(name), ps) /* the intrinsic for V */
-typedef float V __attribute__((vector_size(VECTOR_BYTES)));
-typedef int32_t lanes __attribute__((vector_size(VECTOR_BYTES))); /* what comparisons give */
 #define SIGN_BIT INT32_MIN
 #else
 #define MM(name) PASTE(MM_(name), pd)
-typedef double V __attribute__((vector_size(VECTOR_BYTES)));
-typedef int64_t lanes __attribute__((vector_size(VECTOR_BYTES)));
 #define SIGN_BIT INT64_MIN
 #endif
+#define LANES ((int64_t)(VECTOR_BYTES / sizeof(T)))
 typedef V V_anywhere __attribute__((aligned(sizeof(T)), may_alias));
 
 /* The same number in every lane, its bits kept. */
