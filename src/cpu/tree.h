@@ -166,15 +166,17 @@ INLINE int64_t lane_after(int64_t c, int bits)
     return all >> (7 - bits);
 }
 
-INLINE V get_beside(const strip *b, int64_t row, int64_t at, mask m, bool whole)
+/* Some registers of outputs from `at` on, of which there are `width` in all. */
+INLINE V get_beside(const strip *b, int64_t row, int64_t at, int64_t width, bool whole)
 {
     const T *p = b->x + row * b->down + at;
-    return whole ? get(p) : load_some(p, m);
+    if (whole) return get(p);
+    return at < width ? load_some(p, first_lanes(SMALLER(LANES, width - at))) : spread(0);
 }
 
-/* `some` registers of outputs, the last one under a mask unless whole. The joins of lanes are those of a tree that is gone through depth
+/* `some` registers of outputs, under masks unless they are whole. The joins of lanes are those of a tree that is gone through depth
  * first: level k holds one of 2^k lanes, or nothing. */
-INLINE void fold_registers(const fold_kind kind, T *root, const strip in[2], int64_t n, int64_t at, const int some, mask m,
+INLINE void fold_registers(const fold_kind kind, T *root, const strip in[2], int64_t n, int64_t at, int64_t width, const int some,
                            bool whole)
 {
     V p[8][3] = { { { 0 } } }, level[8][8][3];
@@ -188,11 +190,14 @@ INLINE void fold_registers(const fold_kind kind, T *root, const strip in[2], int
 #pragma GCC unroll 8
         for (int i = 0; i < some; i++)
             for (int q = 0; q < 3; q++) p[i][q] = spread(kind.start[q]);
+        const int64_t ahead = lane_after(c + 1, bits) - lane; /* where the next lane's elements are */
         for (int64_t r = lane; r < n; r += FOLD_LANES)
 #pragma GCC unroll 8
-            for (int i = 0; i < some; i++)
-                kind.take(&p[i][0], &p[i][1], &p[i][2], spread((T)r), get_beside(&in[0], r, at + i * LANES, m, whole),
-                          get_beside(&in[1], r, at + i * LANES, m, whole));
+            for (int i = 0; i < some; i++) {
+                if (n > FOLD_LANES / 2) __builtin_prefetch(in[0].x + (r + ahead) * in[0].down + at + i * LANES);
+                kind.take(&p[i][0], &p[i][1], &p[i][2], spread((T)r), get_beside(&in[0], r, at + i * LANES, width, whole),
+                          get_beside(&in[1], r, at + i * LANES, width, whole));
+            }
         for (; c >> k & 1; k++) {
 #pragma GCC unroll 8
             for (int i = 0; i < some; i++) {
@@ -213,12 +218,16 @@ INLINE void fold_registers(const fold_kind kind, T *root, const strip in[2], int
 /* One block of n rows of elements, for `width` outputs. An index is a row's number. */
 INLINE void fold_outputs(const fold_kind kind, T *root, const strip in[2], int64_t n, int64_t width)
 {
-    const int some = kind.parts > 1 ? 4 : 8;
-    const mask all = first_lanes(LANES);
+    enum { SOME = 2 };
+    const int most = kind.parts > 1 ? 4 : 8;
     int64_t w = 0;
-    for (; w + some * LANES <= width; w += some * LANES) fold_registers(kind, root, in, n, w, some, all, true);
-    for (; w + 2 * LANES <= width; w += 2 * LANES) fold_registers(kind, root, in, n, w, 2, all, true);
-    for (; w < width; w += LANES) fold_registers(kind, root, in, n, w, 1, first_lanes(SMALLER(LANES, width - w)), false);
+    for (; w + most * LANES <= width; w += most * LANES) fold_registers(kind, root, in, n, w, width, most, true);
+    if (width - w > most / 2 * LANES) {
+        fold_registers(kind, root, in, n, w, width, most, false);
+        return;
+    }
+    for (; w + SOME * LANES <= width; w += SOME * LANES) fold_registers(kind, root, in, n, w, width, SOME, true);
+    for (; w < width; w += LANES) fold_registers(kind, root, in, n, w, width, 1, false);
 }
 
 #endif
