@@ -29,7 +29,7 @@ enum manner {
 /* What is known of a step before it runs; kept between its runs. */
 typedef struct pass {
     run_function *owner;
-    bool straight, integers;
+    bool straight, flat, integers;                    /* flat: straight, and one row */
     uint8_t in[PROGRAM_INPUTS], out[PROGRAM_OUTPUTS]; /* manners */
     cut cut;
     int64_t count;

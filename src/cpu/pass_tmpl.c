@@ -153,7 +153,8 @@ static bool is_straight(const step *s)
 static uint32_t choose_manners(pass *p, const step *s)
 {
     uint32_t singles = 0;
-    for (int k = 0; k < PROGRAM_OUTPUTS && k < s->outs; k++) p->out[k] = p->straight || in_place(&s->out[k].at, &p->cut) ? IN_PLACE : COPIED;
+    for (int k = 0; k < PROGRAM_OUTPUTS && k < s->outs; k++)
+        p->out[k] = p->straight || in_place(&s->out[k].at, &p->cut) ? IN_PLACE : COPIED;
     for (int k = 0; k < PROGRAM_INPUTS && k < s->ins; k++) {
         const layout *l = &s->in[k].at;
         p->in[k] = !p->straight ? manner_of(l, &p->cut) : row_stride(l) == 0 && row_length(l) > 1 ? SINGLE : IN_PLACE;
@@ -164,14 +165,21 @@ static uint32_t choose_manners(pass *p, const step *s)
 
 /* ---- making a pass ---- */
 
-#define STREAM_BYTES (getenv("NT")?atof(getenv("NT")):32e6) /* from here on outputs do not stay in any cache until they are read */
-#define FETCH_BYTES  (getenv("PF")?atof(getenv("PF")):4e6)  /* and operands did not either */
+#define STREAM_BYTES                                                                                                             \
+    (getenv("NT") ? atof(getenv("NT")) : 32e6) /* from here on outputs do not stay in any cache until they are read */
 
 static bool is_input(const step *s, int output)
 {
     for (int k = 0; k < s->ins; k++)
         if (s->in[k].slot == s->out[output].slot) return true;
     return false;
+}
+
+static bool any_is_input(const step *s)
+{
+    bool any = false;
+    for (int k = 0; k < s->outs; k++) any |= is_input(s, k);
+    return any;
 }
 
 static uint32_t streams_of(const pass *p, const step *s)
@@ -186,12 +194,13 @@ static void plan(pass *p, const step *s, run_function *owner)
 {
     p->owner = owner, p->integers = s->out[0].at.type == DUET_I64;
     p->count = layout_count(&s->out[0].at), p->straight = is_straight(s);
+    p->flat = p->straight && s->out[0].at.rank == 1;
     if (p->count > 0) p->cut = cut_of(s);
     const uint32_t singles = p->count > 0 ? choose_manners(p, s) : 0;
     if (s->kernel == KERNEL_PROGRAM) tile_make(&p->code, s->program, singles, streams_of(p, s));
     else tile_make_fused(&p->code, s->kernel, s->ins, singles);
+    p->code.again = !any_is_input(s);
     const double bytes = (double)sizeof(T) * (s->ins + s->outs);
-    p->code.ahead = p->straight && (double)p->count * bytes >= FETCH_BYTES;
     p->seconds = (double)p->count * (p->code.seconds + bytes * SECONDS_PER_BYTE);
 }
 
@@ -324,16 +333,39 @@ static T number_of(const pass *p, double x)
     return as;
 }
 
+static void bind_numbers(const pass *p, const step *s, const frame *f, T num[PROGRAM_NUMBERS])
+{
+    for (int k = 0; k < p->code.numbers; k++) num[k] = k < s->nums ? number_of(p, f->num[s->num[k]]) : 0;
+}
+
+/* One row, one thread: the shortest way. */
+static void run_flat(const pass *p, const step *s, const frame *f)
+{
+    T *value[VALUES], num[PROGRAM_NUMBERS];
+    bind_numbers(p, s, f, num);
+    for (int k = 0; k < s->ins; k++) value[INPUTS + k] = address(f, &s->in[k]);
+    for (int k = 0; k < p->code.numbers; k++) value[NUMBERS + k] = &num[k];
+    for (int k = 0; k < s->outs; k++) value[OUTPUTS + k] = address(f, &s->out[k]);
+    tile_run(&p->code, value, 1, p->count, NULL);
+}
+
+static void run_work(const pass *p, const step *s, const frame *f, int threads)
+{
+    work w = { .p = p, .s = s, .f = f };
+    bind_numbers(p, s, f, w.num);
+    if (threads > 1) run_shared(&w, threads);
+    else run_part(&w, 0, 1);
+}
+
 duet_status NAME(run_program)(const step *s, const frame *f)
 {
     const pass *p = s->kept;
     if (!p || p->owner != NAME(run_program))
-        TRY(keep((step *)s, NAME(run_program))); /* steps are the plan's, which lets machines keep things */
-    work w = { .p = p = s->kept, .s = s, .f = f };
-    if (p->count == 0) return DUET_OK;
-    for (int k = 0; k < p->code.numbers; k++) w.num[k] = k < s->nums ? number_of(p, f->num[s->num[k]]) : 0;
+        TRY(keep((step *)s, NAME(run_program))); /* steps are the plan's: its machine may keep things */
+    p = s->kept;
     const int threads = threads_for(p->seconds);
-    if (threads > 1) run_shared(&w, threads);
-    else run_part(&w, 0, 1);
+    if (p->count == 0) return DUET_OK;
+    if (p->flat && threads <= 1) run_flat(p, s, f);
+    else run_work(p, s, f, threads);
     return DUET_OK;
 }

@@ -36,8 +36,9 @@ typedef struct code {
     uint8_t inputs, numbers, outputs; /* so are these */
     bool folds, places;               /* it has folds; of kind PLACE1 */
     bool streams;                     /* it stores past the caches */
-    bool ahead;                       /* fetch memory before it is needed: set it where the operands are larger than the caches */
-    double seconds;                   /* rough, of one element */
+    bool again;                       /* no output is an input: the caller may set it, and elements may be computed twice */
+    uint32_t singles;
+    double seconds; /* rough, of one element */
     ins run[CODE_LENGTH];
 } code;
 

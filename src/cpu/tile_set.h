@@ -1,8 +1,7 @@
 /* tile_set.h - the handlers of all rows: included twice by tile_tmpl.c, for tiles and for tails.
  *
  * Wanted: SET(name) (a name of this set's), ARGS (a handler's parameters), NEXT (the call that ends one), EACH(do, ...) (do(r, ...) for
- * each register r), GET(p, r), PUT(p, r, v), STREAM(p, r, v) (the memory that register r stands for), STREAMABLE(p), COUNT (elements),
- * SIMD (said of a loop over them).
+ * each register r), GET(p, r), PUT(p, r, v), STREAM(p, r, v) (the memory that register r stands for), STREAMABLE(p), SIZE (tile or tail).
  *
  * A form is three letters, where the operands x, y, z come from: A the accumulator, B and C the banks of registers.h, M memory,
  * S a single element, N there is none.
@@ -46,7 +45,7 @@
 #define FETCH(r, ...) a##r = *(const V *)(scratch + r * LANES);
 #define CALL(name, X, Y, Z)                                                                                                      \
     T *const scratch = at[SCRATCH];                                                                                              \
-    LEND_##X(LEND, 0, X) LEND_##Y(LEND, 1, Y) LEND_##Z(LEND, 2, Z) SET(loop_##name)(scratch);                                    \
+    LEND_##X(LEND, 0, X) LEND_##Y(LEND, 1, Y) LEND_##Z(LEND, 2, Z) tile_loops[OP_##name].SIZE(scratch);                          \
     EACH(FETCH)
 
 #define HANDLE(name, ulp, X, Y, Z, end)                                                                                          \
@@ -57,21 +56,9 @@
 #define HANDLE_ALL(name, ulp, X, Y, Z)                                                                                           \
     HANDLE(name, ulp, X, Y, Z, next) HANDLE(name, ulp, X, Y, Z, save) HANDLE(name, ulp, X, Y, Z, last)
 
-#define LOOP_OVER(name, formula)                                                                                                 \
-    __attribute__((noinline, unused)) static void SET(loop_##name)(T * scratch)                                                  \
-    {                                                                                                                            \
-        SIMD for (int64_t i = 0; i < COUNT; i++)                                                                                 \
-        {                                                                                                                        \
-            const T x = scratch[i], y = scratch[TILE + i], z = scratch[2 * TILE + i];                                            \
-            (void)x, (void)y, (void)z;                                                                                           \
-            scratch[i] = formula;                                                                                                \
-        }                                                                                                                        \
-    }
-LOOP_OVER(move, x)
-
-#define DUET_MAP1(name, formula, oracle, domain, ulp, ...) LOOP_OVER(name, formula) FORMS1(HANDLE_ALL, name, ulp)
-#define DUET_MAP2(name, formula, oracle, domain, ulp, ...) LOOP_OVER(name, formula) FORMS2(HANDLE_ALL, name, ulp)
-#define DUET_MAP3(name, formula, oracle, domain, ulp, ...) LOOP_OVER(name, formula) FORMS3(HANDLE_ALL, name, ulp)
+#define DUET_MAP1(name, formula, oracle, domain, ulp, ...) FORMS1(HANDLE_ALL, name, ulp)
+#define DUET_MAP2(name, formula, oracle, domain, ulp, ...) FORMS2(HANDLE_ALL, name, ulp)
+#define DUET_MAP3(name, formula, oracle, domain, ulp, ...) FORMS3(HANDLE_ALL, name, ulp)
 #include <duet/ops.def>
 FORMS1(HANDLE_ALL, move, 0.0)
 
@@ -83,7 +70,10 @@ FORMS1(HANDLE_ALL, move, 0.0)
 #define KEEP(bank, X)                                                                                                            \
     static void SET(keep_##bank##X)(ARGS) { OPEN_##X(0) EACH(KEEP_##bank, X) NEXT }
 KEEP(B, A)
-KEEP(B, M) KEEP(B, S) KEEP(C, A) KEEP(C, M) KEEP(C, S)
+KEEP(B, M)
+KEEP(B, S)
+KEEP(C, A)
+KEEP(C, M) KEEP(C, S)
 #endif
 
 /* ---- rows of kind fold: the accumulator stays ---- */

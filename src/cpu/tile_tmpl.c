@@ -3,6 +3,7 @@
 /* first */
 #include "threads.h"
 #include "tile.h"
+#include "tile_loops.h"
 #include "vector.h"
 
 #define TILE (8 * LANES)
@@ -17,8 +18,6 @@
 #else
 #define TAIL_CALL return /* where the compiler makes it a call, it goes no deeper than one tile's instructions */
 #endif
-
-#define BY_LOOP(ulp) ((ulp) > 0.5)
 
 /* The forms that there are of rows with one, two and three operands. Others are made of these: complete(). */
 #define FORMS1(DO, ...) DO(__VA_ARGS__, A, N, N) DO(__VA_ARGS__, M, N, N) DO(__VA_ARGS__, S, N, N) BANKS1(DO, __VA_ARGS__)
@@ -97,11 +96,12 @@
     DO(__VA_ARGS__, M, S, S)                                                                                                     \
     DO(__VA_ARGS__, S, S, S)
 
+enum { OP_move }; /* LOAD and STORE: a row like others here, if no function */
+
 /* ---- a tile of eight registers ---- */
 
 #define SET(name) tile_##name
-#define COUNT     TILE
-#define SIMD      _Pragma("omp simd")
+#define SIZE      tile
 #define ARGS      const ins *pc, T *const *at, int64_t off, V a0, V a1, V a2, V a3, V a4, V a5, V a6, V a7
 typedef void tile_handler(ARGS);
 #define NEXT          TAIL_CALL((tile_handler *)pc[1].tile)(pc + 1, at, off, a0, a1, a2, a3, a4, a5, a6, a7);
@@ -124,7 +124,7 @@ typedef void tile_handler(ARGS);
 /* ---- a tail of one register, under a mask ---- */
 
 #undef SET
-#undef COUNT
+#undef SIZE
 #undef ARGS
 #undef NEXT
 #undef EACH_
@@ -133,12 +133,8 @@ typedef void tile_handler(ARGS);
 #undef STREAMABLE
 #undef STREAM
 #define SET(name) tail_##name
-#define COUNT     LANES
-#if VECTOR_BYTES == 16
-#undef SIMD
-#define SIMD /* two or four elements */
-#endif
-#define ARGS const ins *pc, T *const *at, int64_t off, mask m, V a0
+#define SIZE      tail
+#define ARGS      const ins *pc, T *const *at, int64_t off, mask m, V a0
 typedef void tail_handler(ARGS);
 #define NEXT            TAIL_CALL((tail_handler *)pc[1].tail)(pc + 1, at, off, m, a0);
 #define EACH_(DO, ...)  DO(0, __VA_ARGS__)
@@ -465,9 +461,12 @@ static int bank_input(writer *w, int at, int input)
     return last;
 }
 
+/* Functions leave nothing in them. */
 static void fill_banks(writer *w)
 {
     const program *p = w->p;
+    for (int i = 0; i < p->length; i++)
+        if (op_infos[p->code[i].op].kind == KIND_MAP && tile_loops[p->code[i].op].tile) w->busy[i] = 3;
     for (int i = 0; i < p->length; i++)
         if (p->code[i].op == OP_SAVE) bank_slot(w, i);
     for (int input = 0; input < p->inputs; input++)
@@ -478,8 +477,8 @@ static void fill_banks(writer *w)
 void tile_make(code *c, const program *p, uint32_t singles, uint32_t streams)
 {
     writer w = { .c = c, .p = p, .singles = singles, .streams = streams };
-    c->length = 0, c->slots = p->slots, c->folds = p->folds, c->places = c->ahead = false, c->streams = streams != 0,
-    c->seconds = 0;
+    c->length = 0, c->slots = p->slots, c->folds = p->folds, c->places = c->again = false, c->singles = singles,
+    c->streams = streams != 0, c->seconds = 0;
     c->inputs = p->inputs, c->numbers = p->numbers, c->outputs = p->outputs;
     if (BANKED) fill_banks(&w);
     for (int i = 0; i < p->length; i++) {
@@ -497,7 +496,9 @@ void tile_make_fused(code *c, int kernel, int inputs, uint32_t singles)
     const handlers *h = &fused_rows[kernel - KERNEL_PROGRAM]
                                    [FORM(CLASS_M + (singles & 1), CLASS_M + (singles >> 1 & 1), CLASS_M + (singles >> 2 & 1))];
     const uint8_t y = inputs > 1, z = inputs > 2 ? 2 : 0;
-    *c = (code){ .length = 1, .inputs = (uint8_t)inputs, .numbers = 2, .outputs = 1, .seconds = SECONDS_PER_FUNCTION };
+    *c = (code){
+        .length = 1, .inputs = (uint8_t)inputs, .numbers = 2, .outputs = 1, .singles = singles, .seconds = SECONDS_PER_FUNCTION
+    };
     c->run[0] = (ins){ .tile = h->tile, .tail = h->tail, .from = { INPUTS, INPUTS + y, INPUTS + z }, .to = OUTPUTS };
 }
 
@@ -522,25 +523,61 @@ static void run_tail(const code *c, T *value[VALUES], int64_t from, int64_t n)
         ((tail_handler *)c->run[0].tail)(c->run, value, from, first_lanes(SMALLER(n - from, LANES)), none);
 }
 
-#define AHEAD 2048 /* bytes: how far before its use memory is fetched */
-
-static void fetch_ahead(const code *c, T *const value[VALUES], int64_t from)
+/* n elements into a tile, the rest of which is zero; and back. */
+static void pad(T *tile, const T *from, int64_t n)
 {
-    for (int k = 0; k < c->inputs; k++)
-        for (size_t byte = 0; byte < TILE * sizeof(T); byte += 64)
-            __builtin_prefetch((const char *)(value[INPUTS + k] + from) + AHEAD + byte);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) *(V *)(tile + i) = *(const V_anywhere *)(from + i);
+    if (i < n) *(V *)(tile + i) = load_some(from + i, first_lanes(n - i)), i += LANES;
+    for (; i < TILE; i += LANES) *(V *)(tile + i) = (V){ 0 };
 }
+
+static void unpad(T *to, const T *tile, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) *(V_anywhere *)(to + i) = *(const V *)(tile + i);
+    if (i < n) store_some(to + i, first_lanes(n - i), *(const V *)(tile + i));
+}
+
+static void run_tile(const code *c, T *const value[VALUES], int64_t at)
+{
+    const V none = { 0 };
+    ((tile_handler *)c->run[0].tile)(c->run, value, at, none, none, none, none, none, none, none, none);
+}
+
+/* What is left of a row as one tile, from copies of its operands. */
+static void run_padded(const code *c, T *value[VALUES], int64_t from, int64_t n, T *room)
+{
+    T *in[PROGRAM_INPUTS], *out[PROGRAM_OUTPUTS];
+    for (int k = 0; k < c->inputs; k++) {
+        in[k] = value[INPUTS + k];
+        if (c->singles >> k & 1) continue;
+        pad(room, in[k] + from, n - from);
+        value[INPUTS + k] = room - from, room += TILE;
+    }
+    for (int k = 0; k < c->outputs; k++) out[k] = value[OUTPUTS + k], value[OUTPUTS + k] = room + k * TILE - from;
+    run_tile(c, value, from);
+    for (int k = 0; k < c->inputs; k++) value[INPUTS + k] = in[k];
+    for (int k = 0; k < c->outputs; k++) {
+        value[OUTPUTS + k] = out[k];
+        unpad(out[k] + from, room + k * TILE, n - from);
+    }
+}
+
+#define PADDING 100 /* what the copies cost, in handlers of one register */
+
+/* Is a tail of n elements slower register by register than as a tile with its copies? */
+static bool worth_padding(const code *c, int64_t n) { return !c->folds && (n + LANES - 1) / LANES * (c->length + 2) > PADDING; }
 
 static void run_row(const code *c, T *value[VALUES], int64_t n, T *room)
 {
-    const V none = { 0 };
     int64_t i = 0;
     place_slots(c, value, room);
-    for (; i + TILE <= n; i += TILE, slots_on(c, value, TILE)) {
-        if (c->ahead) fetch_ahead(c, value, i);
-        ((tile_handler *)c->run[0].tile)(c->run, value, i, none, none, none, none, none, none, none, none);
-    }
-    run_tail(c, value, i, n);
+    for (; i + TILE <= n; i += TILE, slots_on(c, value, TILE)) run_tile(c, value, i);
+    if (i == n) return;
+    if (c->again && n >= TILE) slots_on(c, value, n - TILE - i), run_tile(c, value, n - TILE);
+    else if (worth_padding(c, n - i)) run_padded(c, value, i, n, room + (VALUES - SLOTS + 2) * TILE);
+    else run_tail(c, value, i, n);
 }
 
 /* Every address `times` rows on. */
@@ -552,7 +589,7 @@ static void go_down(const code *c, T *value[VALUES], const int64_t down[ROW], in
 
 void tile_run(const code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t down[ROW])
 {
-    T room[(VALUES - SLOTS + 2) * TILE] __attribute__((aligned(64)));
+    T room[(VALUES - SLOTS + 2 + PROGRAM_INPUTS + PROGRAM_OUTPUTS) * TILE] __attribute__((aligned(64)));
     for (int64_t r = 0; r < rows; r++) {
         if (r > 0) go_down(c, value, down, 1);
         run_row(c, value, n, room);

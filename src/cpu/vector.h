@@ -6,8 +6,9 @@
 #ifndef VECTOR_H
 #define VECTOR_H
 
+#include "ops.h"
 #include "registers.h"
-#include "words.h"
+#include "tile_loops.h"
 #ifdef __SSE2__
 #include <immintrin.h>
 #endif
@@ -56,7 +57,12 @@ INLINE V choose(lanes c, V a, V b) { return (V)((c & (lanes)a) | (~c & (lanes)b)
 INLINE V vec_root(V x) { return (V)MM(sqrt)(x); }
 /* Where neither operand is less, the instructions give the second one: either may come out where both are zeros or one is NaN. */
 INLINE V vec_least(V a, V b) { return (V)((lanes)MM(min)(a, b) | (lanes)MM(min)(b, a)); }
+#if VECTOR_BYTES == 64
+/* vrange has +0 above -0, but loses a NaN. */
+INLINE V vec_most(V a, V b) { return (V)MM(mask_add)(MM(range)(a, b, 5), PASTE(MM(cmp), mask)(a, b, _CMP_UNORD_Q), a, b); }
+#else
 INLINE V vec_most(V a, V b) { return (V)(((lanes)MM(max)(a, b) & (lanes)MM(max)(b, a)) | (lanes)((a != a) | (b != b))); }
+#endif
 #else
 INLINE V vec_root(V x)
 {
@@ -113,13 +119,15 @@ INLINE void store_some(T *p, mask m, V v)
 
 /* ---- one-operand rows by their scalar formulas, for MAP ---- */
 
-#define DUET_MAP1(name, ...)                                                                                                     \
+#define DUET_MAP1(name, formula, oracle, domain, ulp, ...)                                                                       \
     __attribute__((noinline, unused)) static V each_##name(V x)                                                                  \
     {                                                                                                                            \
-        T in[LANES];                                                                                                             \
-        memcpy(in, &x, sizeof in);                                                                                               \
-        for (int i = 0; i < LANES; i++) in[i] = MAP(name, in[i]);                                                                \
-        memcpy(&x, in, sizeof in);                                                                                               \
+        T in[24 * LANES];                                                                                                        \
+        memcpy(in, &x, sizeof x);                                                                                                \
+        if (BY_LOOP(ulp)) tile_loops[OP_##name].tail(in);                                                                        \
+        else                                                                                                                     \
+            for (int i = 0; i < LANES; i++) in[i] = MAP(name, in[i]);                                                            \
+        memcpy(&x, in, sizeof x);                                                                                                \
         return x;                                                                                                                \
     }
 #include <duet/ops.def>
