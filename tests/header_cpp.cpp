@@ -21,6 +21,8 @@ int main()
     good &= duet_set(y, 1) == DUET_OK && duet_iadd(y, x) == DUET_OK && first_is(y, 3);
     good &= duet_set(y, duet_maximum(x, 5L)) == DUET_OK && first_is(y, 5);
 
+    good &= duet_set_all({ { s, duet_sum(x) }, { y, duet_add(x, s) } }) == DUET_OK && first_is(s, 12) && first_is(y, 14);
+
     const duet_pool window = { { 1, 3 }, { 0, 0 }, { 0, 0 } };
     duet_matrix *image = duet_reshaped(x, 1, 1, 2, 3), *pooled = duet_new(DUET_F32, 1, 1, 2, 1);
     const duet_status status = duet_set(pooled, duet_max_pool2d(image, &window));

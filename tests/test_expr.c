@@ -249,6 +249,33 @@ static void loops_do_not_grow(void)
     tap_point("evaluating, dropping and failing in a loop");
 }
 
+/* What i64 can: be stored, copied, turned and cut; no operator takes it. */
+static void indices(void)
+{
+    duet_matrix *m = duet_new(DUET_F32, 2, 3), *at = duet_new(DUET_I64, 3), *from = duet_new(DUET_I64, 2, 3),
+                *turned = duet_new(DUET_I64, 3, 2);
+    float *p = duet_overwrite(m);
+    int64_t *q = duet_overwrite(from);
+    for (int i = 0; i < 6; i++) p[i] = (float)(i % 2), q[i] = i;
+    OK(duet_set(at, duet_argmax_axis(m, 0))); /* 0 1 0 over 1 0 1 */
+    const int64_t *r = duet_read(at);
+    CHECK(r && r[0] == 1 && r[1] == 0 && r[2] == 1, "argmax");
+    OK(duet_set(turned, duet_transpose(from)));
+    r = duet_read(turned);
+    for (int i = 0; r && i < 6; i++) CHECK(r[i] == i / 2 + i % 2 * 3, "turned[%d] is %d", i, (int)r[i]);
+    duet_matrix *column = duet_column(turned, 1);
+    OK(duet_set(column, at));
+    OK(duet_set(from, duet_transpose(turned)));
+    r = duet_read(from);
+    CHECK(r && r[3] == 1 && r[4] == 0 && r[5] == 1 && r[2] == 2, "a copy into a column");
+    REFUSED(duet_set(at, duet_add(at, 1)), DUET_BAD_TYPE, "floating point");
+    REFUSED(duet_set(at, duet_sum_axis(from, 0)), DUET_BAD_TYPE, "floating point");
+    REFUSED(duet_set(at, 3), DUET_BAD_TYPE, "a number goes into");
+    REFUSED(duet_set(at, duet_max_axis(m, 0)), DUET_BAD_TYPE, "i64[3]");
+    duet_free(&m), duet_free(&at), duet_free(&from), duet_free(&turned), duet_free(&column);
+    tap_point("integers");
+}
+
 /* Deep formulas are fine too. */
 static void deep(void)
 {
@@ -305,6 +332,7 @@ int main(void)
     forgotten_root();
     full();
     deep();
+    indices();
     blocks(gpu);
     duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&wide);
     return tap_end();

@@ -116,6 +116,24 @@ static bool step_to(scene *w, duet_matrix *m, duet_expr e, float before, float w
 #define STEP(m, e, before, want)                                                                                                 \
     if (!step_to(w, m, e, before, want, #e)) return
 
+/* As it was, or refused. */
+static void kept(scene *w, const duet_matrix *m, float before, const char *what)
+{
+    scene then = *w;
+    if (duet_read(m)) holds(&then, m, before, what);
+    w->wrong |= then.wrong;
+}
+
+/* Several statements at once, in more than one step. */
+static void group(scene *w)
+{
+    duet_status s = DUET_OK;
+    DUET_ON(w->place)
+    s = duet_set_all({ w->s, duet_sum(duet_mul(w->x, 8)) }, { w->y, duet_mul(w->y, 2) }, { w->z, duet_add(w->y, w->s) });
+    if (failed(w, s, "a group")) kept(w, w->s, 4, "s"), kept(w, w->y, 2, "y"), kept(w, w->z, 10, "z");
+    else (void)(holds(w, w->s, 32, "s") && holds(w, w->y, 4, "y") && holds(w, w->z, 36, "z"));
+}
+
 static void build(scene *w)
 {
     w->x = duet_new(DUET_F32, N, N), w->y = duet_new(DUET_F32, N, N), w->z = duet_new(DUET_F32, N, N),
@@ -151,9 +169,10 @@ static void statements(scene *w)
     if (!good) return;
 
     const duet_expr held = duet_hold(duet_add(y, z));
-    for (int i = 0; i < 2; i++)
-        if (!step_to(w, z, held, i ? 8 : 6, i ? 10 : 8, "held")) break;
+    bool right = true;
+    for (int i = 0; i < 2 && right; i++) right = step_to(w, z, held, i ? 8 : 6, i ? 10 : 8, "held");
     (void)duet_drop(held);
+    if (right) group(w);
 }
 
 static void *play(void *arg)

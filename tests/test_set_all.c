@@ -251,6 +251,12 @@ static void passes(void)
                           { c, duet_div(a, t) })); /* each needs the one before */
     p = duet_overwrite(a);
     for (int i = 0; i < 5; i++) p[i] = (float)i;
+    STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, a)), a) }, { d, duet_neg(a) }, { a, duet_mul(a, a) },
+                          { a, duet_sqrt(a) }));
+    STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, 3)), a) },
+                          { a, duet_mul(a, 3) })); /* a is read after what it becomes */
+    HOLDS(c, 0, 4), HOLDS(a, 0, 3), HOLDS(d, 0, -1);
+    OK(duet_set(a, duet_mul(a, 1 / 3.0)));
     OK(duet_set_all({ s, duet_mean(a) }, { t, duet_var(a) }, { c, duet_div(duet_sub(a, s), duet_sqrt(t)) }));
     const float *r = duet_read(c);
     CHECK(r && fabsf(r[4] - sqrtf(2)) < 1e-6f, "(4 - 2) / sqrt 2 is %g", r ? r[4] : -1);
@@ -258,15 +264,76 @@ static void passes(void)
     tap_point("as few passes as can be");
 }
 
+/* Formulas beyond what a program holds, in as many steps as the limits ask for, with the same bits. */
+static duet_expr long_one(duet_matrix *a, int operators)
+{
+    duet_expr e = duet_of_matrix(a);
+    for (int i = 0; i < operators; i++) e = i % 3 ? duet_sub(e, a) : duet_abs(e);
+    return e;
+}
+
+static duet_expr wide_one(duet_matrix *const m[], int matrices, bool times)
+{
+    duet_expr e[40];
+    for (int i = 0; i < matrices; i++) e[i] = times ? duet_mul(m[i], (double)i + 2.5) : duet_of_matrix(m[i]);
+    for (int by = 1; by < matrices; by *= 2) /* a balanced tree: many values wait */
+        for (int i = 0; i + by < matrices; i += 2 * by) e[i] = duet_maximum(e[i], e[i + by]);
+    return e[0];
+}
+
+/* Ladders: each rung is used by both sides of the next. */
+static duet_expr ladder(duet_matrix *a, duet_matrix *b, int rungs)
+{
+    duet_expr x = duet_of_matrix(a), y = duet_of_matrix(b);
+    for (int i = 0; i < rungs; i++) {
+        duet_expr up = duet_maximum(x, y);
+        y = duet_sub(x, y), x = up;
+    }
+    return duet_add(x, y);
+}
+
+static void large(void)
+{
+    enum { MATRICES = 40 };
+    duet_matrix *m[MATRICES], *want = filled(0, 0), *got = filled(0, 0);
+    for (int i = 0; i < MATRICES; i++) m[i] = filled(i, 0.37 * i);
+    const struct {
+        int kind, size, steps;
+    } trial[] = { { 0, 60, 1 }, { 0, 90, 1 }, { 0, 120, 2 }, { 0, 500, 10 }, { 1, 16, 1 }, { 1, 17, 2 },
+                  { 1, 31, 2 }, { 1, 40, 3 }, { 2, 16, 1 },  { 2, 40, 3 },   { 3, 12, 1 }, { 3, 60, 4 } };
+    for (size_t t = 0; t < sizeof trial / sizeof *trial; t++) {
+        const int size = trial[t].size;
+        for (int mode = MODES; mode-- > 0;) {
+            plan_fusion(mode);
+            const duet_counts before = duet_stats();
+            OK(duet_set(mode == MODE_NONE ? want : got, trial[t].kind == 0   ? long_one(m[3], size)
+                                                        : trial[t].kind == 3 ? ladder(m[1], m[2], size)
+                                                                             : wide_one(m, size, trial[t].kind == 2)));
+            if (mode == MODE_MACHINE)
+                CHECK(steps_of(before) <= (uint64_t)trial[t].steps, "kind %d of %d: %d steps, not %d", trial[t].kind, size,
+                      (int)steps_of(before), trial[t].steps);
+            const void *p = duet_read(want), *q = duet_read(got);
+            CHECK(mode == MODE_NONE || same_bits(DUET_F32, p, q, 5), "kind %d of %d: other bits", trial[t].kind, size);
+        }
+    }
+    for (int i = 0; i < MATRICES; i++) duet_free(&m[i]);
+    duet_free(&want), duet_free(&got);
+    tap_point("formulas beyond the limits of a program");
+}
+
 static void tangles(void)
 {
-    duet_matrix *w = duet_new(DUET_F32, 6), *low = duet_slice(w, 0, 5), *high = duet_slice(w, 1, 5);
+    duet_matrix *w = duet_new(DUET_F32, 6), *low = duet_slice(w, 0, 5), *high = duet_slice(w, 1, 5), *c = filled(0, 0);
     float *p = duet_overwrite(w);
     for (int i = 0; i < 6; i++) p[i] = (float)(i + 1);
     OK(duet_set_all({ low, duet_mul(10, high) }, { high, duet_add(low, 0) })); /* 20 30 40 50 60 6, then shifted */
     const float want[] = { 20, 20, 30, 40, 50, 60 }, *r = duet_read(w);
     for (int i = 0; r && i < 6; i++) CHECK(r[i] == want[i], "[%d] is %g, not %g", i, r[i], want[i]);
-    duet_free(&w), duet_free(&low), duet_free(&high);
+    const duet_counts before = duet_stats(); /* what is read lies over what is written later: two steps, nothing kept meanwhile */
+    OK(duet_set_all({ c, duet_neg(high) }, { low, duet_mul(c, 2) }));
+    CHECK(steps_of(before) == 2 && duet_stats().temporaries == before.temporaries, "%d steps, %d temporaries",
+          (int)steps_of(before), (int)(duet_stats().temporaries - before.temporaries));
+    duet_free(&w), duet_free(&low), duet_free(&high), duet_free(&c);
     tap_point("views that overlap otherwise");
 }
 
@@ -350,6 +417,7 @@ int main(int argc, char **argv)
     {
         sequence();
         passes();
+        large();
         tangles();
         mixed();
         bad();

@@ -38,6 +38,8 @@ typedef struct row {
                : a[0]    ? (duet_##name##_axis)(x[0], x[1], 0)                                                                   \
                          : (duet_##name)(x[0], x[1]);                                                                               \
     }
+#define DUET_MOMENT1 DUET_FOLD1
+#define DUET_PLACE1  DUET_FOLD1
 #include <duet/ops.def>
 
 static const row maps[] = {
@@ -49,6 +51,11 @@ static const row maps[] = {
 static const row folds[] = {
 #define DUET_FOLD1(name, ...) { #name, OP_##name, 1, make_##name, { 0 } },
 #define DUET_FOLD2(name, ...) { #name, OP_##name, 2, make_##name, { 0 } },
+#define DUET_MOMENT1          DUET_FOLD1
+#include <duet/ops.def>
+};
+static const row indices[] = {
+#define DUET_PLACE1(name, ...) { #name, OP_##name, 1, make_##name, { 0 } },
 #include <duet/ops.def>
 };
 #define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
@@ -65,7 +72,8 @@ typedef struct garden {
     duet_dtype type;
     sizes base;
     duet_matrix *leaf[LEAVES];
-    int target;                /* how many operators */
+    int target; /* how many operators */
+    duet_dtype result;
     bool vendor;               /* it has a step that answers within a bound only */
     duet_expr made[8 * NODES]; /* all that was made while it grew, to be dropped */
     int makes;
@@ -162,6 +170,15 @@ static part fold_part(garden *g, rng *dice, const part *grown, int count)
     return seal(g, r->make(x, how), p.wild || q.wild || r->op == OP_dot || r->op == OP_sum || r->op == OP_norm);
 }
 
+/* An index, with which the formula ends. */
+static part index_part(garden *g, rng *dice, part p)
+{
+    for (int d = 0; d < p.s.rank; d++)
+        if (!p.s.size[d]) return p;
+    const int how[] = { (int)rng_below(dice, p.s.rank ? 3 : 1), (int)rng_below(dice, p.s.rank) };
+    return seal(g, indices[rng_below(dice, LENGTH(indices))].make(&p.e, how), false);
+}
+
 /* Operators on whole matrices; the part itself where they do not fit. */
 static part def_part(garden *g, rng *dice, const part *grown, int count)
 {
@@ -192,6 +209,7 @@ static duet_expr grow(garden *g)
                                    : def_part(g, &dice, grown, count);
         count++;
     }
+    if (rng_chance(&dice, 8)) return index_part(g, &dice, grown[count - 1]).e;
     return grown[count - 1].e;
 }
 
@@ -208,8 +226,9 @@ static duet_matrix *destination(const garden *g, duet_expr e)
 {
     rng dice = rng_new(g->seed + 77);
     const sizes s = sizes_of_expr(e);
-    duet_matrix *m = random_view(&dice, (enum view)rng_below(&dice, VIEWS), g->type, s.rank, s.size, -5, 5, NULL);
-    return m ? m : random_matrix(&dice, g->type, s.rank, s.size, -5, 5);
+    const duet_dtype type = duet_expr_type(e) == DUET_I64 ? DUET_I64 : g->type; /* of numbers alone the type is another */
+    duet_matrix *m = random_view(&dice, (enum view)rng_below(&dice, VIEWS), type, s.rank, s.size, -5, 5, NULL);
+    return m ? m : random_matrix(&dice, type, s.rank, s.size, -5, 5);
 }
 
 /* One evaluation, into a fresh matrix or a view, held against the oracle. */
@@ -225,6 +244,7 @@ static void *evaluate(garden *g, duet_place where, int mode, int64_t *count)
             duet_matrix *m = destination(g, e);
             why = oracle_refutes(m, e);
             got = elements(m), *count = duet_count(m);
+            g->result = duet_type(m);
             duet_free(&m);
         } else {
             why = duet_error();
@@ -253,7 +273,7 @@ static void one_tree(uint64_t seed)
     for (int p = 0; p < places; p++)
         for (int mode = 0; mode < MODES; mode++) {
             void *got = evaluate(&g, place[p], mode, &count);
-            if (first && got && !g.vendor && !same_bits(g.type, first, got, count)) differ(&g, place[p], mode);
+            if (first && got && !g.vendor && !same_bits(g.result, first, got, count)) differ(&g, place[p], mode);
             if (first) free(got);
             else first = got;
         }

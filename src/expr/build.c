@@ -12,10 +12,10 @@ enum number_class number_class(duet_dtype type, double x)
     if (x == 0) return NUMBER_ZERO;
     if (x == 1) return NUMBER_ONE;
     if (x == -1) return NUMBER_MINUS_ONE;
-    int e;
-    if (fabs(frexp(x, &e)) != 0.5) return NUMBER_OTHER;
-    int most = type == DUET_F32 ? 126 : 1022;
-    return -most <= e - 1 && e - 1 <= most ? NUMBER_POWER : NUMBER_OTHER;
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const int exponent = (int)(bits >> 52 & 0x7ff) - 1023, most = type == DUET_F32 ? 126 : 1022;
+    return bits << 12 == 0 && -most <= exponent && exponent <= most ? NUMBER_POWER : NUMBER_OTHER;
 }
 
 int attrs_of(enum op op)
@@ -48,35 +48,44 @@ static uint32_t same_leaf(const node *n)
     return 0;
 }
 
-static void put64(arena *a, int64_t x) { memcpy(a->words + a->length, &x, 8), a->length += 2; }
+static uint32_t *put64(uint32_t *w, int64_t x) { return memcpy(w, &x, 8), w + 2; }
 
-static void leaf_words(arena *a, node *n, const uint32_t *like)
+static uint32_t *leaf_words(arena *a, node *n, const uint32_t *like, uint32_t *w)
 {
-    uint32_t at = (uint32_t)(n - a->nodes);
+    const uint32_t at = (uint32_t)(n - a->nodes);
+    const bool dense = n->flags & NODE_DENSE;
     n->before = a->last_leaf ? at + 1 - a->last_leaf : 0;
     a->last_leaf = at + 1;
-    put(a, same_leaf(n));
-    bool dense = n->flags & NODE_DENSE;
-    for (int i = 0; i < n->rank; i++) put64(a, n->size[i]);
-    for (int i = 0; i < n->rank && !dense; i++) {
-        if (like) put(a, like[2 + 2 * (n->rank + i)]), put(a, like[3 + 2 * (n->rank + i)]);
-        else put64(a, n->matrix->at.stride[i]);
+    *w++ = same_leaf(n);
+    for (int i = 0; i < n->rank; i++) w = put64(w, n->size[i]);
+    if (dense) return w;
+    if (!like) {
+        for (int i = 0; i < n->rank; i++) w = put64(w, n->matrix->at.stride[i]);
+        return w;
     }
+    memcpy(w, like + 2 + 2 * n->rank, 8 * (size_t)n->rank);
+    return w + 2 * n->rank;
+}
+
+static uint32_t *operator_words(const node *n, const uint32_t *like, const uint32_t *first, uint32_t *w)
+{
+    for (int k = 0; k < 3 && n->back[k]; k++) *w++ = n->back[k];
+    if (op_infos[n->op].kind == KIND_MAP) return w;
+    const bool failed = n->flags & NODE_FAILED;
+    for (int k = 0; !failed && k < attrs_of((enum op)n->op); k++) *w++ = (uint32_t)n->attr[k];
+    for (int k = 0; failed && k < n->attr[1]; k++, w++) *w = like[w - first];
+    return w;
 }
 
 void words_put(arena *a, node *n, const uint32_t *like)
 {
+    uint32_t *first = a->words + a->length, *w = first;
+    const uint32_t class = n->op == OP_NUMBER ? number_class(DUET_F32, n->number) : 0;
     n->word = a->length;
-    uint32_t class = n->op == OP_NUMBER ? number_class(DUET_F32, n->number) : 0;
-    put(a, n->op | (uint32_t)n->type << 8 | (uint32_t)n->rank << 16 | (n->flags & (NODE_WEAK | NODE_DENSE)) << 20 | class << 28);
-    if (n->op == OP_LEAF) {
-        leaf_words(a, n, like);
-    } else if (n->op != OP_NUMBER) {
-        for (int k = 0; k < 3 && n->back[k]; k++) put(a, n->back[k]);
-        int attrs = n->flags & NODE_FAILED ? 0 : attrs_of((enum op)n->op);
-        for (int k = 0; k < attrs; k++) put(a, (uint32_t)n->attr[k]);
-    }
-    for (int k = 0; n->flags & NODE_FAILED && k < n->attr[1]; k++) put(a, like[a->length - n->word]);
+    *w++ = n->op | (uint32_t)n->type << 8 | (uint32_t)n->rank << 16 | (n->flags & (NODE_WEAK | NODE_DENSE)) << 20 | class << 28;
+    if (n->op == OP_LEAF) w = leaf_words(a, n, like, w);
+    else if (n->op != OP_NUMBER) w = operator_words(n, like, first, w);
+    a->length += (uint32_t)(w - first);
 }
 
 /* ---- leaves ---- */

@@ -22,10 +22,20 @@ static uint64_t mix(uint64_t h, uint64_t w)
     return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
+static uint64_t two_words(const uint32_t *w)
+{
+    uint64_t x;
+    return memcpy(&x, w, 8), x;
+}
+
+/* Two chains, so that one multiplication need not wait for the other. */
 static uint64_t hash(uint64_t h, const uint32_t *w, uint32_t n)
 {
-    for (; n >= 2; n -= 2, w += 2) h = mix(h, (uint64_t)w[1] << 32 | w[0]);
-    return n ? mix(h, *w) : h;
+    uint64_t other = n;
+    for (; n >= 4; n -= 4, w += 4) h = mix(h, two_words(w)), other = mix(other, two_words(w + 2));
+    if (n >= 2) h = mix(h, two_words(w)), n -= 2, w += 2;
+    if (n) other = mix(other, *w);
+    return h ^ (other << 32 | other >> 32);
 }
 
 /* What a plan depends on beside the formula: machine, fusion, the layouts of the destinations; what overlaps what. */
@@ -42,17 +52,24 @@ static inline enum overlap overlap_of(const duet_matrix *to, const duet_matrix *
     return m == to ? SAME : m->bits == to->bits ? matrix_overlap(to, m) : APART;
 }
 
+/* Two bits each, 31 of them exact. */
+static inline void note_overlap(uint64_t pattern[2], enum overlap o)
+{
+    pattern[0] = pattern[0] << 2 | (o + 1u);
+    if (__builtin_expect(pattern[0] >> 62 != 0, 0)) pattern[1] = mix(pattern[1] + 1, pattern[0]), pattern[0] = 0;
+}
+
 /* Of every leaf and destination with every destination. */
 static uint64_t overlaps(const statement *s)
 {
-    uint64_t h = 0;
+    uint64_t pattern[2] = { 0 };
     for (int k = 0; k < s->count; k++) {
         const duet_matrix *to = s->to[k].m;
-        for (uint32_t i = 0; i < s->f->count; i++)
-            if (s->f->nodes[i].op == OP_LEAF) h = mix(h, overlap_of(to, s->f->nodes[i].matrix) + 1u);
-        for (int later = k + 1; later < s->count; later++) h = mix(h, overlap_of(to, s->to[later].m) + 1u);
+        for (const node *n = s->f->nodes, *end = n + s->f->count; n < end; n++)
+            if (n->op == OP_LEAF) note_overlap(pattern, overlap_of(to, n->matrix));
+        for (int later = k + 1; later < s->count; later++) note_overlap(pattern, overlap_of(to, s->to[later].m));
     }
-    return h;
+    return pattern[0] ^ pattern[1];
 }
 
 static void put_target(head *h, const target *t)
