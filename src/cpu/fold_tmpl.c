@@ -27,6 +27,7 @@ typedef struct fold_row {
     uint8_t parts;
     bool place;
     void (*block)(T *root, const T *x, const T *y, int64_t n);
+    void (*outputs)(T *root, const strip in[2], int64_t n, int64_t width);
     void (*halve)(T *lane, T *root);
     void (*join)(T *a, const T *b, int64_t n);
     void (*finish)(void *to, const T *state, int64_t n);
@@ -72,6 +73,7 @@ typedef struct room {
 
 #define ROW_OF(name, kind)                                                                                                       \
     static void name##_block(T *root, const T *x, const T *y, int64_t n) { fold_block(kind, root, x, y, n); }                    \
+    static void name##_outputs(T *root, const strip in[2], int64_t n, int64_t width) { fold_outputs(kind, root, in, n, width); } \
     static void name##_join(T *a, const T *b, int64_t n) { join_states(kind, a, b, n); }                                         \
     static void name##_halve(T *lane, T *root)                                                                                   \
     {                                                                                                                            \
@@ -106,7 +108,7 @@ typedef struct room {
 
 static const fold_row fold_rows[OPS] = {
 #define ENTRY(name, parts, place, ...)                                                                                           \
-    [OP_##name] = { { __VA_ARGS__ }, parts, place, name##_block, name##_halve, name##_join, name##_finish },
+    [OP_##name] = { { __VA_ARGS__ }, parts, place, name##_block, name##_outputs, name##_halve, name##_join, name##_finish },
 #define DUET_FOLD1(name, start, ...) ENTRY(name, 1, false, start)
 #define DUET_FOLD2                   DUET_FOLD1
 #define DUET_MOMENT1(name, ...)      ENTRY(name, 3, false, 0)
@@ -116,9 +118,9 @@ static const fold_row fold_rows[OPS] = {
 
 /* ---- sets ---- */
 
-static void start_set(const job *j, T *set)
+static void start_set(const job *j, T *set, int64_t width)
 {
-    for (int k = 0; k < j->s->outs; k++) start_states(set + j->at[k], j->row[k]->start, j->row[k]->parts);
+    for (int k = 0; k < j->s->outs; k++) start_states(set + j->at[k], j->row[k]->start, j->row[k]->parts, width);
 }
 
 static void join_sets(const job *j, T *a, const T *b, int64_t width)
@@ -217,7 +219,7 @@ static void block_rows(const job *j, const T *const at[], int64_t n, const room 
 {
     T *value[VALUES], row = 0;
     int64_t down[VALUES] = { 0 }, rows = n / FOLD_LANES;
-    start_set(j, r->lanes);
+    start_set(j, r->lanes, FOLD_LANES);
     give_numbers(j, value);
     value[ROW] = &row;
     for (int k = 0; k < j->s->ins; k++)
@@ -243,12 +245,27 @@ static void block_along(const job *j, const panel *p, const room *r, int64_t fir
 
 /* ---- many outputs, side by side ---- */
 
+/* LANES outputs' elements, `side` apart; or fewer. */
+static inline V get_apart(const T *from, int64_t side, int64_t n)
+{
+    V v = { 0 };
+    if (n < LANES)
+        for (int64_t i = 0; i < n; i++) v[i] = from[i * side];
+    else
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++) v[i] = from[i * side];
+    return v;
+}
+
 /* A copy of `rows` rows, each one element of every output. */
 static void rows_beside(T *to, const T *from, int64_t down, int64_t side, int64_t rows, int64_t width)
 {
     for (int64_t w = 0; w < width; w += LANES)
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t i = w; i < width && i < w + LANES; i++) to[r * width + i] = from[r * down + i * side];
+        for (int64_t r = 0; r < rows; r++) {
+            const V v = get_apart(from + r * down + w * side, side, width - w);
+            if (w + LANES <= width) set(to + r * width + w, v);
+            else memcpy(to + r * width + w, &v, (size_t)(width - w) * sizeof(T));
+        }
 }
 
 /* The rows from element `first` on, as they stand in memory or in a copy, that have lanes of their own and one stride. */
@@ -271,12 +288,31 @@ static int64_t place_rows(const job *j, const panel *p, const room *r, int64_t f
     return rows;
 }
 
+/* Inputs as they are need no lanes in memory. */
+static void plain_beside(const job *j, const panel *p, const room *r, int64_t first, int64_t n, T *root)
+{
+    strip at[STEP_INPUTS];
+    for (int k = 0; k < j->s->ins; k++) {
+        const int64_t apart = row_stride(&j->along[k]);
+        at[k] = (strip){ p->in[k] + first * apart, apart };
+        if (j->manner[k] == IN_PLACE) continue;
+        rows_beside(r->copy[k], at[k].x, apart, row_stride(&j->over[k]), n, p->width);
+        at[k] = (strip){ r->copy[k], p->width };
+    }
+    for (int k = 0; k < j->s->outs; k++) {
+        const instruction *i = &j->s->program->code[k];
+        const int output = i->arg[2].index;
+        const strip in[2] = { at[i->arg[0].index], at[i->arg[op_infos[i->op].arity - 1].index] };
+        j->row[output]->outputs(root + j->at[output], in, n, p->width);
+    }
+}
+
 /* The index of an element in its block is the number of its row. */
 static void block_beside(const job *j, const panel *p, const room *r, int64_t first, int64_t n, T *root)
 {
     T *value[VALUES], row;
     int64_t down[VALUES] = { 0 }, seen = SMALLER(n, FOLD_LANES);
-    for (int64_t l = 0; l < seen; l++) start_set(j, r->lanes + l * j->set);
+    for (int64_t l = 0; l < seen; l++) start_set(j, r->lanes + l * j->set, p->width);
     give_numbers(j, value);
     value[ROW] = &row;
     for (int64_t i = 0, rows; i < n; i += rows) {
@@ -307,7 +343,8 @@ static void index_states(const job *j, T *root, int64_t first, int64_t width)
 static void block_set(const job *j, const panel *p, const room *r, int64_t block, T *root)
 {
     const int64_t first = block * FOLD_BLOCK, n = SMALLER(FOLD_BLOCK, j->n - first);
-    if (j->side) block_beside(j, p, r, first, n, root);
+    if (j->side && j->plain) plain_beside(j, p, r, first, n, root);
+    else if (j->side) block_beside(j, p, r, first, n, root);
     else block_along(j, p, r, first, n, root);
     if (block > 0) index_states(j, root, first, p->width);
 }
@@ -413,8 +450,9 @@ static __attribute__((noinline)) void fold_again(const job *j, const panel *p, c
     job one = *j;
     step s = *j->s;
     program only;
-    for (int w = 0; w < FOLD_LANES; w++) a.factor[w] = j->side ? factor[w] : factor[0];
-    if (j->plain) {
+    for (int w = 0; w < FOLD_LANES; w++) a.factor[w] = j->side ? factor[SMALLER(w, p->width - 1)] : factor[0];
+    one.plain = j->plain && !j->side;
+    if (one.plain) {
         only.code[0] = j->s->program->code[fold_to(j->s->program, k)];
         only.code[0].arg[2].index = 0;
         s.program = &only;
@@ -431,7 +469,7 @@ static void finish_norms(const job *j, const panel *p, const room *r, int thread
 {
     T factor[FOLD_LANES], scaled[FOLD_LANES];
     bool safe = true;
-    for (int64_t w = 0; w < FOLD_LANES; w++) factor[w] = w < p->width ? factor_of(s[w]) : K(1);
+    for (int64_t w = 0; w < p->width; w++) factor[w] = factor_of(s[w]);
     for (int64_t w = 0; w < p->width; w++) safe &= factor[w] == 1;
     if (!safe) fold_again(j, p, r, threads, k, factor, scaled);
     for (int64_t w = 0; w < p->width; w++) s[w] = factor[w] == 1 ? SQRT(s[w]) : SQRT(scaled[w]) * (1 / factor[w]);
@@ -454,7 +492,7 @@ static void finish_fold(const job *j, const panel *p, const room *r, int threads
 static void fold_panel(const job *j, const panel *p, const room *r, int threads)
 {
     if (j->n > 0) fold_elements(j, p, r, threads, r->root);
-    else start_set(j, r->root);
+    else start_set(j, r->root, p->width);
     for (int k = 0; k < j->s->outs; k++) {
         for (int64_t w = 0; w < p->width && j->n == 0; w++) r->root[j->at[k] + w] += K(0);
         finish_fold(j, p, r, threads, k, r->root + j->at[k]);
@@ -490,7 +528,7 @@ static int64_t count_panels(const job *j, int64_t width)
 /* Narrower panels, where there would be too few for the threads. */
 static int64_t width_for(const job *j, int threads)
 {
-    int64_t width = j->side ? FOLD_LANES : 1;
+    int64_t width = !j->side ? 1 : j->n > COPIED_ROWS && j->n <= SHORT ? FOLD_LANES / 2 : FOLD_LANES;
     while (width > 16 && count_panels(j, width) < 2 * threads) width /= 2;
     return width;
 }
@@ -570,7 +608,7 @@ static bool side_by_side(const job *j)
 static enum manner manner_of(const job *j, int k)
 {
     const int64_t side = row_stride(&j->over[k]);
-    if (j->side) return side == 1 ? IN_PLACE : side == 0 ? SINGLE : COPIED;
+    if (j->side) return side == 1 ? IN_PLACE : side == 0 && !j->plain ? SINGLE : COPIED;
     return goes_on(&j->along[k]) ? IN_PLACE : stands_still(&j->along[k]) && !j->plain ? SINGLE : COPIED;
 }
 
@@ -581,6 +619,23 @@ static bool folds_inputs(const program *p)
     for (int i = 0; i < p->length && plain; i++)
         for (int k = 0; k < op_infos[p->code[i].op].arity && k < 2; k++) plain &= p->code[i].arg[k].kind == FROM_INPUT;
     return plain;
+}
+
+/* Side by side, rows must have one stride, and a copy room for a block. */
+static bool is_plain(const job *j)
+{
+    bool copied = false;
+    for (int k = 0; k < j->s->ins; k++) copied |= row_stride(&j->over[k]) != 1;
+    if (j->side && (j->along[0].rank > 1 || (copied && j->n > SHORT))) return false;
+    return folds_inputs(j->s->program);
+}
+
+/* A norm that is taken again needs the machine. */
+static bool needs_lanes(const job *j)
+{
+    bool norm = false;
+    for (int k = 0; k < j->s->outs; k++) norm |= j->row[k] == &fold_rows[OP_norm];
+    return norm || !j->plain;
 }
 
 static void open_job(job *j, const step *s, const frame *f, code *c)
@@ -594,8 +649,8 @@ static void open_job(job *j, const step *s, const frame *f, code *c)
     for (int k = 0; k < s->outs; k++) j->out[k] = address(f, &s->out[k]);
     for (int k = 0; k < s->nums; k++) j->num[k] = (T)f->num[s->num[k]];
     part_layouts(j);
-    j->side = side_by_side(j), j->plain = !j->side && folds_inputs(s->program);
-    j->lanes = j->side ? SMALLER(j->n, FOLD_LANES) : 1;
+    j->side = side_by_side(j), j->plain = is_plain(j);
+    j->lanes = j->side && needs_lanes(j) ? SMALLER(j->n, FOLD_LANES) : 1;
     for (int k = 0; k < s->ins; k++) j->manner[k] = manner_of(j, k);
     if (!j->plain) tile_make(c, s->program, singles_of(j), 0);
 }

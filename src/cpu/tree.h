@@ -54,9 +54,9 @@ INLINE void fill(T *to, T value, int64_t n)
 INLINE void get_state(V v[3], const T *state, int parts) { EACH_PART(k, parts) v[k] = get(state + k * FOLD_LANES); }
 INLINE void set_state(T *state, const V v[3], int parts) { EACH_PART(k, parts) set(state + k * FOLD_LANES, v[k]); }
 
-INLINE void start_states(T *state, const T start[3], int parts)
+INLINE void start_states(T *state, const T start[3], int parts, int64_t n)
 {
-    EACH_PART(k, parts) fill(state + k * FOLD_LANES, start[k], FOLD_LANES);
+    EACH_PART(k, parts) fill(state + k * FOLD_LANES, start[k], n);
 }
 
 /* a[i] joined with b[i], for n states side by side, and up to a whole register. */
@@ -144,11 +144,90 @@ INLINE void fold_block(const fold_kind kind, T *root, const T *x, const T *y, in
 {
     T lane[3 * FOLD_LANES] __attribute__((aligned(64)));
     const int64_t rows = n / FOLD_LANES, done = rows * FOLD_LANES;
-    start_states(lane, kind.start, kind.parts);
+    start_states(lane, kind.start, kind.parts, FOLD_LANES);
     take_rows(kind, lane, x, y, rows);
     if (done < n) take_some(kind, lane, x + done, y + done, n - done, rows);
     if (kind.place) index_lanes(lane);
     halve_lanes(kind, lane, root);
+}
+
+/* ---- one block of many outputs, side by side ---- */
+
+/* Elements of input x that belong to some outputs: row r of them is at x + r * down. */
+typedef struct strip {
+    const T *x;
+    int64_t down;
+} strip;
+
+/* The lanes in the order in which their joins follow each other: 0, 64, 32, 96, ... of 128. */
+INLINE int64_t lane_after(int64_t c, int bits)
+{
+    const int64_t all = (c & 1) << 6 | (c & 2) << 4 | (c & 4) << 2 | (c & 8) | (c & 16) >> 2 | (c & 32) >> 4 | (c & 64) >> 6;
+    return all >> (7 - bits);
+}
+
+/* Some registers of outputs from `at` on, of which there are `width` in all. */
+INLINE V get_beside(const strip *b, int64_t row, int64_t at, int64_t width, bool whole)
+{
+    const T *p = b->x + row * b->down + at;
+    if (whole) return get(p);
+    return at < width ? load_some(p, first_lanes(SMALLER(LANES, width - at))) : spread(0);
+}
+
+/* `some` registers of outputs, under masks unless they are whole. The joins of lanes are those of a tree that is gone through depth
+ * first: level k holds one of 2^k lanes, or nothing. */
+INLINE void fold_registers(const fold_kind kind, T *root, const strip in[2], int64_t n, int64_t at, int64_t width, const int some,
+                           bool whole)
+{
+    V p[8][3] = { { { 0 } } }, level[8][8][3];
+    bool there[8];
+    int bits = 0;
+    while (bits < 7 && n > (int64_t)1 << bits) bits++;
+    for (int64_t c = 0; c < (int64_t)1 << bits; c++) {
+        const int64_t lane = lane_after(c, bits);
+        bool seen = lane < n;
+        int k = 0;
+#pragma GCC unroll 8
+        for (int i = 0; i < some; i++)
+            for (int q = 0; q < 3; q++) p[i][q] = spread(kind.start[q]);
+        const int64_t ahead = lane_after(c + 1, bits) - lane; /* where the next lane's elements are */
+        for (int64_t r = lane; r < n; r += FOLD_LANES)
+#pragma GCC unroll 8
+            for (int i = 0; i < some; i++) {
+                if (n > FOLD_LANES / 2) __builtin_prefetch(in[0].x + (r + ahead) * in[0].down + at + i * LANES);
+                kind.take(&p[i][0], &p[i][1], &p[i][2], spread((T)r), get_beside(&in[0], r, at + i * LANES, width, whole),
+                          get_beside(&in[1], r, at + i * LANES, width, whole));
+            }
+        for (; c >> k & 1; k++) {
+#pragma GCC unroll 8
+            for (int i = 0; i < some; i++) {
+                V *l = level[k][i];
+                if (seen) kind.join(&l[0], &l[1], &l[2], p[i][0], p[i][1], p[i][2]);
+                EACH_PART(q, kind.parts) p[i][q] = l[q];
+            }
+            seen = there[k];
+        }
+        there[k] = seen;
+#pragma GCC unroll 8
+        for (int i = 0; i < some; i++) EACH_PART(q, kind.parts) level[k][i][q] = p[i][q];
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < some; i++) set_state(root + at + i * LANES, p[i], kind.parts);
+}
+
+/* One block of n rows of elements, for `width` outputs. An index is a row's number. */
+INLINE void fold_outputs(const fold_kind kind, T *root, const strip in[2], int64_t n, int64_t width)
+{
+    enum { SOME = 2 };
+    const int most = kind.parts > 1 ? 4 : 8;
+    int64_t w = 0;
+    for (; w + most * LANES <= width; w += most * LANES) fold_registers(kind, root, in, n, w, width, most, true);
+    if (width - w > most / 2 * LANES) {
+        fold_registers(kind, root, in, n, w, width, most, false);
+        return;
+    }
+    for (; w + SOME * LANES <= width; w += SOME * LANES) fold_registers(kind, root, in, n, w, width, SOME, true);
+    for (; w < width; w += LANES) fold_registers(kind, root, in, n, w, width, 1, false);
 }
 
 #endif
