@@ -2,6 +2,7 @@
 #include "cpu.h"
 #include "conv.h"
 #include "dtype.h"
+#include "lottery.h"
 #include "threads.h"
 #include <cblas.h>
 #include <limits.h>
@@ -58,9 +59,12 @@ static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 #define DECLARE(type, isa)                                                                                                       \
     run_function run_program_##type##_##isa, run_fused_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa,      \
         run_pool2d_##type##_##isa;
+#define DECLARE_RANDOM(type, isa) run_function run_random_##type##_##isa;
 #define DUET_DTYPE(NAME, name, ...)                                                                                              \
     EACH_ISA(DECLARE, name)                                                                                                      \
+    EACH_ISA(DECLARE_RANDOM, name)                                                                                               \
     run_function run_matmul_##name;
+#define DUET_INTEGER(NAME, name, ...) EACH_ISA(DECLARE_RANDOM, name)
 #include <duet/dtype.def>
 
 #define KERNELS(type, isa)                                                                                                       \
@@ -70,9 +74,12 @@ static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
                     run_softmax_##type##_##isa,                                                                                  \
                     run_pool2d_##type##_##isa,                                                                                   \
                     run_matmul_##type,                                                                                           \
-                    run_conv },
+                    run_conv,                                                                                                    \
+                    run_random_##type##_##isa },
+#define KERNELS_INTEGER(type, isa) [ISA_##isa] = { .random = run_random_##type##_##isa },
 static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
-#define DUET_DTYPE(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
+#define DUET_DTYPE(NAME, name, ...)   [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
+#define DUET_INTEGER(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS_INTEGER, name) },
 #include <duet/dtype.def>
 };
 
@@ -126,6 +133,7 @@ static ptrdiff_t place_of(int kernel)
     if (kernel > KERNEL_PROGRAM && kernel < KERNELS) return offsetof(kernels, fused);
     switch (kernel) {
     case KERNEL_PROGRAM: return offsetof(kernels, program);
+    case KERNEL_RANDOM: return offsetof(kernels, random);
 #define DUET_FOLD1(name, ...) case OP_##name:
 #define DUET_FOLD2            DUET_FOLD1
 #define DUET_MOMENT1          DUET_FOLD1
@@ -167,6 +175,7 @@ static bool fits_blas(const step *s)
 static const char *refuses(const step *s)
 {
     if (place_of(s->kernel) < 0) return "the CPU has no kernel of this name";
+    if (s->kernel == KERNEL_RANDOM) return lottery_refuses(s);
     if (!one_type(s)) return "operands of different element types";
     if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
     return NULL;

@@ -7,7 +7,7 @@
 typedef duet_status run_function(const step *s, const frame *f);
 
 typedef struct kernels {
-    run_function *program, *fused, *fold, *softmax, *pool2d, *matmul, *conv;
+    run_function *program, *fused, *fold, *softmax, *pool2d, *matmul, *conv, *random;
 } kernels;
 
 /* Of the instruction set in use; NULL for a type without kernels. */
