@@ -116,6 +116,13 @@ static void sort_all(const sorting *s, int most)
     }
 }
 
+/* Few elements: by one thread, without a first digit. */
+static void sort_few(const sorting *s)
+{
+    for (int64_t i = 0; i < s->n; i++) s->from[i] = (entry){ key_of(s, i), i };
+    sort(s, s->from, s->to, s->n, 64, 0);
+}
+
 duet_status run_permutation(const step *given, const frame *f, const lottery *l)
 {
     const layout *at = &given->out[0].at;
@@ -125,7 +132,8 @@ duet_status run_permutation(const step *given, const frame *f, const lottery *l)
     void *p;
     TRY(scratch_take(2 * bytes + (size_t)threads * sizeof *s.end, f, &p));
     s.from = p, s.to = s.from + s.n, s.end = (void *)(s.to + s.n);
-    sort_all(&s, threads);
+    if (threads == 1 && s.n < 4 * BUCKETS) sort_few(&s);
+    else sort_all(&s, threads);
     scratch_give(p);
     return DUET_OK;
 }

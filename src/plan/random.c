@@ -40,7 +40,11 @@ static duet_status needs_floats(const draw *d)
 
 /* ---- numbers of the matrix's type ---- */
 
-static double rounded(const draw *d, double x) { return d->m->at.type == DUET_F32 ? (double)(float)x : x; }
+/* Not inline: where two of them stand side by side, gcc 12 vectorises and forgets to round. */
+static __attribute__((noinline)) double rounded(const draw *d, double x)
+{
+    return d->m->at.type == DUET_F32 ? (double)(float)x : x;
+}
 
 static double less(const draw *d, double a, double b)
 {
