@@ -39,8 +39,9 @@ static inline uint64_t lottery_whole(const step *s, const frame *f, int k)
 
 static inline lottery lottery_of(const step *s, const frame *f)
 {
-    lottery l = { .law = s->attr[0], .proposal = s->attr[1] };
+    lottery l;
     const uint64_t seed = lottery_whole(s, f, 0);
+    l.law = s->attr[0], l.proposal = s->attr[1];
     l.key[0] = (uint32_t)seed, l.key[1] = (uint32_t)(seed >> 32);
     for (int k = 0; k < LOTTERY_NUMBERS; k++) l.number[k] = f->num[s->num[2 + k]];
     for (int k = 0; k < LOTTERY_WHOLES; k++) l.whole[k] = lottery_whole(s, f, 2 + LOTTERY_NUMBERS + 2 * k);
