@@ -35,6 +35,7 @@ static bool is_fold(int kernel) { return kernel < OPS && op_infos[kernel].kind =
 
 const char *kernels_refuse(const step *s)
 {
+    if (s->kernel == KERNEL_RANDOM) return random_refuses(s);
     const char *why = refuse_type(s);
     if (why) return why;
     if (s->kernel == KERNEL_PROGRAM) return refuse_program(s);
@@ -52,12 +53,14 @@ const char *kernels_refuse(const step *s)
 
 size_t kernels_scratch(const step *s)
 {
+    if (s->kernel == KERNEL_RANDOM) return random_scratch(s);
     if (s->kernel == OP_softmax || s->kernel == OP_log_softmax) return softmax_scratch(s);
     return is_fold(s->kernel) ? fold_scratch(s) : 0;
 }
 
 cudaError_t launch_step(const step *s, const frame *f, void *scratch, cudaStream_t q)
 {
+    if (s->kernel == KERNEL_RANDOM) return random_launch(s, f, scratch, q);
     if (s->kernel == KERNEL_PROGRAM) return machine_launch(s, f, q);
     if (is_fused(s->kernel)) return fused_launch(s, f, q);
     if (is_fold(s->kernel)) return fold_launch(s, f, scratch, q);

@@ -4,6 +4,7 @@
 #define LAUNCH_H
 
 #include "kernels.h"
+#include "lottery.h"
 #include "machine.h"
 
 #ifdef __cplusplus
@@ -34,6 +35,8 @@ KERNEL_TABLE(fold)
 KERNEL_TABLE(softmax)
 KERNEL_TABLE(pool2d)
 KERNEL_TABLE(skinny)
+KERNEL_TABLE(random)
+const void *random_kernel_i64(int row, int form);
 
 /* Division by a number known on the host: q = (high half of n * magic + n) >> shift, exact for every n below 2^31 (2^63). */
 typedef struct divider32 {
@@ -234,6 +237,34 @@ typedef struct skinny_args {
     double alpha;
 } skinny_args;
 
+#define RANDOM_THREADS 256
+#define BUCKET_MEAN    128 /* a permutation: no more elements a bucket than these, on average */
+#define BUCKET_THREADS 128
+#define BUCKET_KEPT    512 /* elements of a bucket in shared memory */
+#define SCAN_THREADS   1024
+
+/* Random numbers, a block of Philox a thread. Permutations: indices go to the bucket of the upper bits of their keys, in no order, and
+ * are then ranked in it. `ends` are counts, then where buckets begin, then where they end. */
+enum random_form {
+    FORM_DRAW,                  /* a law; FORM_DRAW + proposal: a truncated normal */
+    FORM_COUNT = FORM_DRAW + 3, /* a permutation: how many indices in a bucket, */
+    FORM_SCAN,                  /* where buckets begin, */
+    FORM_SPREAD,                /* indices into their buckets, */
+    FORM_RANK,                  /* and to their places */
+};
+
+typedef struct random_args {
+    void *out;
+    int64_t n;
+    lottery draw;
+    int32_t rank;
+    bool vectors; /* out has no gaps, and begins at 16 bytes */
+    divider64 size[DUET_RANK_MAX];
+    int64_t stride[DUET_RANK_MAX];
+    uint32_t *indices, *ends;
+    int32_t bucket_bits;
+} random_args;
+
 /* The launchers of launch_step, by family. */
 cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q);
 size_t fold_scratch(const step *s);
@@ -245,6 +276,9 @@ size_t softmax_scratch(const step *s);
 cudaError_t softmax_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 bool pool2d_fits(const step *s);
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
+const char *random_refuses(const step *s);
+size_t random_scratch(const step *s);
+cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 bool skinny_fits(const step *s);
 cudaError_t skinny_launch(const step *s, const frame *f, cudaStream_t q);
 

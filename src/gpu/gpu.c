@@ -19,7 +19,7 @@ static const char *gpu_refuses(const step *s)
 /* A roofline: seconds to start a step, bytes and operations a second. */
 #define LAUNCH_SECONDS 4e-6
 #define BANDWIDTH      3e12
-static const double rate[DUET_DTYPE_COUNT] = { [DUET_F32] = 40e12, [DUET_F64] = 30e12 };
+static const double rate[DUET_DTYPE_COUNT] = { [DUET_F32] = 40e12, [DUET_F64] = 30e12, [DUET_I64] = 30e12 };
 
 static double gpu_cost(const step *s)
 {

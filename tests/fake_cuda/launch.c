@@ -3,6 +3,7 @@
 #include "fake.h"
 #include "fold.h"
 #include "kernels.h"
+#include "lottery.h"
 
 /* One operator at most, and nothing set aside: [LOAD] [operator] STORE. */
 static const char *refuse_program(const program *p)
@@ -30,6 +31,7 @@ static const char *refuse_types(const step *s)
 
 const char *kernels_refuse(const step *s)
 {
+    if (s->kernel == KERNEL_RANDOM) return lottery_refuses(s);
     const char *why = refuse_types(s);
     if (why || s->kernel == KERNEL_PROGRAM) return why ? why : refuse_program(s->program);
     if (s->kernel > KERNEL_PROGRAM && s->kernel < KERNELS) return s->ins > 3 || s->nums > 2 ? "too many operands" : NULL;
@@ -43,9 +45,10 @@ const char *kernels_refuse(const step *s)
     }
 }
 
-/* Like real kernels, long folds need room for the results of blocks. */
+/* Like real kernels, long folds need room for the results of blocks, and permutations to sort. */
 size_t kernels_scratch(const step *s)
 {
+    if (s->kernel == KERNEL_RANDOM) return s->attr[0] == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
     if (s->kernel >= OPS || op_infos[s->kernel].kind != KIND_FOLD) return 0;
     int64_t n = layout_count(&s->in[0].at);
     return n > FOLD_BLOCK ? (size_t)(n / FOLD_BLOCK + 1) * dtypes[s->in[0].at.type].bytes : 0;

@@ -2,6 +2,8 @@
 #include "fake.h"
 #include "fold.h"
 #include "formula.h"
+#include "philox.h"
+#include <stdlib.h>
 
 /* ---- where elements are ---- */
 
@@ -266,10 +268,84 @@ static void run_pool(const job *j)
     }
 }
 
+/* ---- random numbers, each by itself ---- */
+
+static philox_block drawn(const lottery *l, int64_t block, uint32_t stream)
+{
+    return philox_drawn(l, (uint32_t)l->law, (uint32_t)block, (uint32_t)(block >> 32), stream);
+}
+
+static T random_truncated(const lottery *l, int64_t i)
+{
+    const truncation k = FN(truncation_of)(l);
+    const int lane = (int)(i % PHILOX_EACH);
+    for (uint32_t attempt = 0; attempt < LOTTERY_ATTEMPTS; attempt++) {
+        const philox_block b = drawn(l, i / PHILOX_EACH, 2 * attempt), c = drawn(l, i / PHILOX_EACH, 2 * attempt + 1);
+        const T x = FN(propose_part)(l->proposal, k, b, c, lane);
+        if (x == x) return x;
+    }
+    return FN(truncation_last)(k);
+}
+
+static T random_number(const lottery *l, int64_t i)
+{
+    const philox_block b = drawn(l, i / PHILOX_EACH, 0);
+    const int lane = (int)(i % PHILOX_EACH);
+    if (l->law == LAW_UNIFORM) return FN(uniform)(FN(part)(b, lane), (T)l->number[0], (T)l->number[1], (T)l->number[2]);
+    if (l->law == LAW_TRUNCATED_NORMAL) return random_truncated(l, i);
+    const TYPED(pair) z = FN(box_muller)(FN(part)(b, lane & ~1), FN(part)(b, lane | 1));
+    return FMA(lane & 1 ? z.lo : z.hi, (T)l->number[1], (T)l->number[0]);
+}
+
+static void put_whole(const job *j, int64_t i, int64_t x)
+{
+    const layout *out = &j->s.out[0].at;
+    int64_t index[DUET_RANK_MAX];
+    unravel(out, i, index);
+    if (out->type == DUET_I64) ((int64_t *)j->out[0])[place(out, index)] = x;
+    else ((T *)j->out[0])[place(out, index)] = (T)x;
+}
+
+typedef struct sorted {
+    uint64_t key;
+    int64_t index;
+} sorted;
+
+static int by_key(const void *a, const void *b)
+{
+    const sorted *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static void run_permutation(const job *j, const lottery *l, int64_t n)
+{
+    sorted *x = fake_alloc(sizeof *x * (size_t)(n + 1));
+    for (int64_t i = 0; i < n; i++) x[i] = (sorted){ philox_sort_key(l, (uint64_t)i), i };
+    qsort(x, (size_t)n, sizeof *x, by_key);
+    for (int64_t i = 0; i < n; i++) put_whole(j, i, x[i].index);
+    fake_free(x);
+}
+
+static void run_random(const job *j)
+{
+    const int64_t n = layout_count(&j->s.out[0].at);
+    const frame f = { .num = j->num };
+    step s = j->s;
+    for (int k = 0; k < s.nums; k++) s.num[k] = (uint16_t)k; /* the job's numbers are in order */
+    const lottery l = lottery_of(&s, &f);
+    if (l.law == LAW_PERMUTATION) return run_permutation(j, &l, n);
+    for (int64_t i = 0; i < n; i++)
+        if (l.law == LAW_BERNOULLI) put_whole(j, i, philox_coin(&l, (uint64_t)i));
+        else if (l.law == LAW_INTEGERS) put_whole(j, i, philox_integer(&l, (uint64_t)i));
+        else *element(j->out[0], &j->s.out[0].at, i) = random_number(&l, i);
+}
+
 void TYPED(fake_run)(const job *j)
 {
     int k = j->s.kernel;
-    if (k == KERNEL_PROGRAM) run_program(j);
+    if (k == KERNEL_RANDOM) run_random(j);
+    else if (k == KERNEL_PROGRAM) run_program(j);
     else if (k > KERNEL_PROGRAM) run_fused(j);
     else if (k == OP_softmax || k == OP_log_softmax) run_softmax(j);
     else if (k == OP_max_pool2d || k == OP_avg_pool2d) run_pool(j);
