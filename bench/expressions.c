@@ -361,7 +361,7 @@ static bool time_expression(table *t, int what, effort how)
     if (!measure(contenders, last, how)) return false;
     for (int i = 0; i < last; i++) t->ratio[i][k] = median_us(&contenders[i]) / best_loop();
     t->us[k] = median_us(&contenders[MACHINE]);
-    t->ratio[last][k] = fmax(t->us[k] - t->call_us[k], 0) / best_loop();
+    t->ratio[last][k] = t->us[k] > t->call_us[k] ? (t->us[k] - t->call_us[k]) / best_loop() : NAN; /* lost in the noise */
     return true;
 }
 

@@ -54,7 +54,6 @@ extern "C" const char *hand_launch(size_t bytes)
 /* ---- element by element: a thread takes VECTORS times four elements, the tail goes one by one ---- */
 
 #define THREADS 256
-#define VECTORS 2
 
 struct pointers {
     const float *in[3];
@@ -70,7 +69,7 @@ template <int IN, int OUT, class F> static __device__ void at_one(const pointers
     for (int k = 0; k < OUT; k++) p.out[k][i] = y[k];
 }
 
-template <int IN, int OUT, class F> static __global__ void __launch_bounds__(THREADS) map(pointers p, int64_t n, F f)
+template <int IN, int OUT, int VECTORS, class F> static __global__ void __launch_bounds__(THREADS) map(pointers p, int64_t n, F f)
 {
     const int64_t vectors = n / 4, base = (int64_t)blockIdx.x * THREADS * VECTORS + threadIdx.x;
     float4 in[IN][VECTORS], out[OUT][VECTORS];
@@ -98,10 +97,17 @@ template <int IN, int OUT, class F> static __global__ void __launch_bounds__(THR
     if (blockIdx.x == 0 && threadIdx.x < n % 4) at_one<IN, OUT>(p, vectors * 4 + threadIdx.x, f);
 }
 
-template <int IN, int OUT, class F> static const char *run(pointers p, int64_t n, F f)
+template <int VECTORS> static unsigned blocks_for(int64_t n)
 {
     const int64_t each = (int64_t)4 * THREADS * VECTORS;
-    if (n) map<IN, OUT><<<(unsigned)((n + each - 1) / each), THREADS, 0, stream>>>(p, n, f);
+    return (unsigned)((n + each - 1) / each);
+}
+
+/* Few elements: as many threads as there can be. */
+template <int IN, int OUT, class F> static const char *run(pointers p, int64_t n, F f)
+{
+    if (n && n < 1 << 20) map<IN, OUT, 1><<<blocks_for<1>(n), THREADS, 0, stream>>>(p, n, f);
+    else if (n) map<IN, OUT, 2><<<blocks_for<2>(n), THREADS, 0, stream>>>(p, n, f);
     CHECK(cudaGetLastError());
     return NULL;
 }
