@@ -9,12 +9,8 @@
 #define VOLATILITY 0.3f
 #define DRIFT      0.065f /* INTEREST + VOLATILITY^2 / 2 */
 
-#if defined duet_normal_cdf
-#define NORMAL_CDF duet_normal_cdf
-#elif defined duet_normcdf
-#define NORMAL_CDF duet_normcdf
-#elif defined duet_ndtr
-#define NORMAL_CDF duet_ndtr
+#if defined duet_ncdf
+#define NORMAL_CDF duet_ncdf
 #elif defined duet_erfc
 #define NORMAL_CDF(x) duet_mul(0.5f, duet_erfc(duet_mul(-0.70710678f, x)))
 #endif

@@ -151,11 +151,15 @@ static const char *sigmoid_hand(const problem *p, float *const in[], float *cons
 static duet_status black_scholes_run(const problem *p)
 {
     duet_expr put, call = black_scholes(p->in[0], p->in[1], p->in[2], &put);
+#ifdef duet_set_all
+    return duet_set_all({ p->out[0], call }, { p->out[1], put });
+#else
     call = duet_hold(call), put = duet_hold(put);
     duet_status s = duet_set(p->out[0], call);
     if (s == DUET_OK) s = duet_set(p->out[1], put);
     duet_drop(call), duet_drop(put);
     return s;
+#endif
 }
 static void black_scholes_exact(const problem *p, const double *x, double known, double *want)
 {
