@@ -363,7 +363,7 @@ static duet_status run_once(const problem *p)
 /* The first call, on fresh data that are where they are needed; then a second one, on fresh data, whose launches are counted. */
 static verdict check(const problem *p)
 {
-    verdict v = { .error = NAN };
+    verdict v = { .error = NAN, .norm = NAN };
     if (p->place == DUET_GPU)
         for (int k = 0; k < p->test->inputs; k++)
             if (!duet_device_read(p->in[k])) return v;
@@ -453,7 +453,7 @@ static bool find_copy(trial *t)
 /* The kernel by hand finds the same: its errors are judged as Duet's are. */
 static bool hand_is_right(trial *t)
 {
-    verdict v = { .error = NAN };
+    verdict v = { .error = NAN, .norm = NAN };
     const problem *p = t->p;
     if (p->test->into != OUT_OF_PLACE && !fill(p, p->test->into)) return false;
     for (int k = 0; k < p->test->outputs; k++)
@@ -521,7 +521,7 @@ static void report(json *j, const problem *p, const verdict *v, const timing *t)
 static bool run_case(json *j, const test *which, int64_t n, duet_place place, effort how)
 {
     problem p = { .test = which, .n = n, .place = place };
-    verdict v = { .error = NAN };
+    verdict v = { .error = NAN, .norm = NAN };
     timing t = { 0 };
     if (problem_open(&p)) v = check(&p);
     if (v.ok) t = time_problem(&p, how);
@@ -554,7 +554,7 @@ static double graph_block(void *state, int64_t calls)
 
 static bool time_graphs(json *j, trial t[2], effort how)
 {
-    verdict v = { .error = NAN };
+    verdict v = { .error = NAN, .norm = NAN };
     contender c[2] = { { "Duet", graph_block, &t[0] }, { "by hand", graph_block, &t[1] } };
     for (int k = 0; k < 2; k++) {
         if (!poison(t->p->out[0]) || !find_addresses(&t[k]) || !isfinite(graph_block(&t[k], 1))) return false;
