@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh - builds and runs the benchmarks; installs what it needs if it may.
 #
-#     sh bench/run.sh [--full] [--only NAME[,NAME]] [options of duet-bench]
+#     sh bench/run.sh [--full] [--backend cpu|gpu|both] [--only NAME[,NAME]] [options of duet-bench]
 #         paper        the paper's five, beside the vendors' libraries (duet-bench, peers.py)
 #         expressions  random expressions beside compiled loops and Eigen, on one thread (expressions.py)
 #         calls        what a call costs beside its work (duet-calls)
@@ -16,11 +16,12 @@ build=$root/build-bench
 out=$build/results
 . "$root/tools/setup.sh"
 
-speed=--quick runs=1 only=paper,expressions,calls,vectors,rows
+speed=--quick runs=1 backend=both only=paper,expressions,calls,vectors,rows
 while [ $# -gt 0 ]; do
     case $1 in
-    --full) speed= runs=3 ;;
+    --full) speed='' runs=3 ;;
     --only) only=$2 && shift ;;
+    --backend) backend=$2 && shift ;;
     *) break ;;
     esac
     shift
@@ -46,12 +47,14 @@ table() {
 }
 
 run_vectors() {
-    "$build/bench/duet-vectors" $speed --json "$1" || return
-    if [ -n "$peers" ]; then python3 "$root/bench/peers.py" $speed --merge "$1"; fi
+    failed=0
+    "$build/bench/duet-vectors" $speed --backend "$backend" --json "$1" || failed=$?
+    if [ -n "$peers" ]; then python3 "$root/bench/peers.py" $speed --merge "$1" || failed=$?; fi
+    return "$failed"
 }
 
 rm -f "$out/failed"
-if chosen paper; then table paper "$build/bench/duet-bench" $speed $peers --json "$out/bench.json" --csv "$out/bench.csv" "$@"; fi
+if chosen paper; then table paper "$build/bench/duet-bench" $speed $peers --backend "$backend" --json "$out/bench.json" --csv "$out/bench.csv" "$@"; fi
 if chosen expressions; then table expressions python3 "$root/bench/expressions.py" --build "$build" $speed --json "$out/expressions.json"; fi
 if chosen calls; then table calls "$build/bench/duet-calls" $speed --json "$out/calls.json"; fi
 if chosen vectors; then
@@ -59,7 +62,7 @@ if chosen vectors; then
     for run in $(seq $runs); do table "vectors-$run" run_vectors "$out/vectors-$run.json"; done
     table ratios python3 "$root/bench/ratios.py" "$out"/vectors-*.json
 fi
-if chosen rows; then table rows "$build/bench/duet-rows" $speed --json "$out/rows.json"; fi
+if chosen rows; then table rows "$build/bench/duet-rows" $speed --backend "$backend" --json "$out/rows.json"; fi
 rm -f "$out/failed"
 
 if has_matplotlib; then
