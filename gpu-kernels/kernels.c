@@ -4,66 +4,27 @@
 #define REFUSE(condition, why)                                                                                                   \
     if (condition) return why
 
-/* Operators other than the moves of the accumulator. */
-static int operators(const program *p)
+static bool moves_alone(const program *p)
 {
-    int n = 0;
-    for (int i = 0; i < p->length; i++) n += p->code[i].op < OPS;
-    return n;
-}
-
-#define LONGER(n) "a program of " #n " operators: this machine runs them one by one",
-#define TEN(t)                                                                                                                   \
-    LONGER(t##0)                                                                                                                 \
-    LONGER(t##1) LONGER(t##2) LONGER(t##3) LONGER(t##4) LONGER(t##5) LONGER(t##6) LONGER(t##7) LONGER(t##8) LONGER(t##9)
-static const char *const longer[100] = { TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) };
-
-static bool from_outside(source a) { return a.kind == FROM_INPUT || a.kind == FROM_NUMBER; }
-
-/* An operator over what the accumulator was loaded with (NULL: nothing), inputs and numbers. */
-static const char *read_operator(const instruction *c, const source *loaded, source arg[3])
-{
-    for (int k = 0; k < op_infos[c->op].arity; k++) {
-        arg[k] = c->arg[k].kind == FROM_ACC && loaded ? *loaded : c->arg[k];
-        REFUSE(!from_outside(arg[k]), "an operand that the program has not loaded");
-    }
-    return NULL;
-}
-
-/* [LOAD a] [operator] STORE, with at least one of the first two. Refused or not, op and arg are what there is of them. */
-const char *map_read(const program *p, int *op, source arg[3])
-{
-    const instruction *c = p->code, *end = p->code + p->length;
-    const source *loaded = NULL;
-    REFUSE(operators(p) > 1, longer[operators(p)]);
-    *op = OP_LOAD;
-    if (c < end && c->op == OP_LOAD) {
-        loaded = &c->arg[0], arg[0] = c->arg[0], c++;
-        REFUSE(!from_outside(arg[0]), "a LOAD of neither input nor number");
-    }
-    if (c < end && c->op < OPS) {
-        REFUSE(op_infos[c->op].kind != KIND_MAP, "an operator that is not element by element");
-        const char *why = read_operator(c, loaded, arg);
-        *op = c->op, c++;
-        if (why) return why;
-    } else if (!loaded) return "a program that loads nothing";
-    REFUSE(c == end || c->op != OP_STORE || c + 1 != end, "a program that is not LOAD, operator, STORE");
-    return NULL;
+    for (int i = 0; i < p->length; i++)
+        if (p->code[i].op < OPS) return false;
+    return p->numbers == 0;
 }
 
 static const char *refuse_program(const step *s)
 {
-    int op;
-    source arg[3];
+    machine_program m;
     REFUSE(!s->program, "a step without its program");
-    return map_read(s->program, &op, arg);
+    REFUSE(s->out[0].at.type == DUET_I64 && !moves_alone(s->program), "operators on elements of i64");
+    return machine_encode(&m, s->program, NULL, s->out[0].at.type != DUET_F32);
 }
 
 static const char *refuse_type(const step *s)
 {
     const duet_dtype type = s->out[0].at.type;
-    REFUSE(s->outs != 1, "more than one output");
-    REFUSE(type != DUET_F32 && type != DUET_F64, "elements that are neither f32 nor f64");
+    REFUSE(s->outs != 1 && s->kernel != KERNEL_PROGRAM, "more than one output");
+    REFUSE(type != DUET_F32 && type != DUET_F64 && s->kernel != KERNEL_PROGRAM, "elements that are neither f32 nor f64");
+    for (int k = 1; k < s->outs; k++) REFUSE(s->out[k].at.type != type, "outputs of different element types");
     for (int k = 0; k < s->ins; k++) REFUSE(s->in[k].at.type != type, "operands of different element types");
     return NULL;
 }
@@ -97,7 +58,7 @@ size_t kernels_scratch(const step *s)
 
 cudaError_t launch_step(const step *s, const frame *f, void *scratch, cudaStream_t q)
 {
-    if (s->kernel == KERNEL_PROGRAM) return map_launch(s, f, q);
+    if (s->kernel == KERNEL_PROGRAM) return machine_launch(s, f, q);
     if (is_fused(s->kernel)) return fused_launch(s, f, q);
     if (is_fold(s->kernel)) return fold_launch(s, f, scratch, q);
     switch (s->kernel) {
