@@ -1,4 +1,4 @@
-/* kernels.c - which steps the kernels take, and the way of each to its family. */
+/* kernels.c - the way of each step to its family. */
 #include "launch.h"
 
 #define REFUSE(condition, why)                                                                                                   \
@@ -51,55 +51,21 @@ const char *map_read(const program *p, int *op, source arg[3])
     return NULL;
 }
 
-static const char *refuse_program(const step *s)
-{
-    int op;
-    source arg[3];
-    REFUSE(!s->program, "a step without its program");
-    return map_read(s->program, &op, arg);
-}
-
-static const char *refuse_type(const step *s)
-{
-    const duet_dtype type = s->out[0].at.type;
-    REFUSE(s->outs != 1, "more than one output");
-    REFUSE(type != DUET_F32 && type != DUET_F64, "elements that are neither f32 nor f64");
-    for (int k = 0; k < s->ins; k++) REFUSE(s->in[k].at.type != type, "operands of different element types");
-    return NULL;
-}
-
 static bool is_fused(int kernel) { return kernel > KERNEL_PROGRAM && kernel < KERNELS; }
 
-static bool is_fold(int kernel) { return kernel < OPS && op_infos[kernel].kind == KIND_FOLD; }
-
-const char *kernels_refuse(const step *s)
-{
-    const char *why = refuse_type(s);
-    if (why) return why;
-    if (s->kernel == KERNEL_PROGRAM) return refuse_program(s);
-    if (is_fused(s->kernel)) return s->ins > POINT_INPUTS || s->nums > 2 ? "a fused row of too many operands" : NULL;
-    if (is_fold(s->kernel)) return NULL;
-    switch (s->kernel) {
-    case OP_softmax:
-    case OP_log_softmax: return NULL;
-    case OP_max_pool2d:
-    case OP_avg_pool2d: return pool2d_fits(s) ? NULL : "an image of 2^31 elements or more a plane";
-    case OP_matmul: return skinny_fits(s) ? NULL : "a product of many columns, or with an addend";
-    default: return "there is no kernel for this operator";
-    }
-}
+static bool is_fold(const step *s) { return s->kernel == KERNEL_PROGRAM && s->program->folds; }
 
 size_t kernels_scratch(const step *s)
 {
     if (s->kernel == OP_softmax || s->kernel == OP_log_softmax) return softmax_scratch(s);
-    return is_fold(s->kernel) ? fold_scratch(s) : 0;
+    return is_fold(s) ? fold_scratch(s) : 0;
 }
 
 cudaError_t launch_step(const step *s, const frame *f, void *scratch, cudaStream_t q)
 {
+    if (is_fold(s)) return fold_launch(s, f, scratch, q);
     if (s->kernel == KERNEL_PROGRAM) return map_launch(s, f, q);
     if (is_fused(s->kernel)) return fused_launch(s, f, q);
-    if (is_fold(s->kernel)) return fold_launch(s, f, scratch, q);
     switch (s->kernel) {
     case OP_softmax:
     case OP_log_softmax: return softmax_launch(s, f, scratch, q);

@@ -3,7 +3,7 @@
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
-#include "kernels.h"
+#include "refuse.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -181,9 +181,7 @@ void fold_rows_of(fold_args *a, const layout *in, int axis, const layout *out); 
 cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form), int row, cudaStream_t q);
 size_t softmax_scratch(const step *s);
 cudaError_t softmax_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
-bool pool2d_fits(const step *s);
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
-bool skinny_fits(const step *s);
 cudaError_t skinny_launch(const step *s, const frame *f, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */
