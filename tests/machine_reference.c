@@ -22,6 +22,7 @@ int64_t place(const layout *l, const int64_t *index)
 double element(const frame *f, const operand *o, const int64_t *index)
 {
     const int64_t at = place(&o->at, index);
+    if (o->at.type == DUET_I64) return (double)((const int64_t *)f->data[o->slot])[at];
     return o->at.type == DUET_F32 ? ((const float *)f->data[o->slot])[at] : ((const double *)f->data[o->slot])[at];
 }
 
@@ -103,11 +104,11 @@ typedef struct state {
     long double allowed; /* by the last instruction; exact ones keep it only when nothing inexact came before */
 } state;
 
-static double source_value(const step *s, const frame *f, const state *st, source from, const int64_t *index)
+static double source_value(const step *s, const frame *f, const state *st, source from, duet_dtype t, const int64_t *index)
 {
     switch (from.kind) {
     case FROM_INPUT: return element(f, &s->in[from.index], index);
-    case FROM_NUMBER: return rounded(s->out[0].at.type, f->num[s->num[from.index]]);
+    case FROM_NUMBER: return rounded(t, f->num[s->num[from.index]]);
     case FROM_SLOT: return st->slot[from.index];
     default: return st->acc;
     }
@@ -116,8 +117,8 @@ static double source_value(const step *s, const frame *f, const state *st, sourc
 static void execute(const step *s, const frame *f, const instruction *i, state *st, const int64_t *index)
 {
     double arg[3] = { 0 };
-    for (int k = 0; k < 3 && k < op_infos[i->op].arity; k++) arg[k] = source_value(s, f, st, i->arg[k], index);
-    if (i->op == OP_LOAD) st->acc = source_value(s, f, st, i->arg[0], index);
+    for (int k = 0; k < 3 && k < op_infos[i->op].arity; k++) arg[k] = source_value(s, f, st, i->arg[k], i->type, index);
+    if (i->op == OP_LOAD) st->acc = source_value(s, f, st, i->arg[0], i->type, index);
     else if (i->op == OP_SAVE) st->slot[i->arg[0].index] = st->acc;
     else if (i->op == OP_STORE) st->out[i->arg[0].index] = st->acc;
     else {
@@ -173,19 +174,20 @@ static bool fused_reference(const step *s, const frame *f, expected *out)
 
 /* ---- folds: the canonical tree with every absent element written out ---- */
 
-static double start_of(int op) { return op == OP_min ? INFINITY : op == OP_max ? -INFINITY : -0.0; }
+static double start_of(int op) { return op == OP_min ? INFINITY : op == OP_max ? -INFINITY : op == OP_prod ? 1 : -0.0; }
 
 static double take(int op, duet_dtype t, double a, double x, double y)
 {
     if (op == OP_min) return lesser(a, x);
     if (op == OP_max) return -lesser(-a, -x);
     if (op == OP_norm) return fma_in(t, x, x, a);
+    if (op == OP_prod) return rounded(t, a * x);
     return op == OP_dot ? fma_in(t, x, y, a) : rounded(t, a + x);
 }
 
 static double join(int op, duet_dtype t, double a, double b)
 {
-    return op == OP_min || op == OP_max ? take(op, t, a, b, 0) : rounded(t, a + b);
+    return op == OP_min || op == OP_max || op == OP_prod ? take(op, t, a, b, 0) : rounded(t, a + b);
 }
 
 static double block_tree(int op, duet_dtype t, const double *x, const double *y, int64_t n)
@@ -209,11 +211,16 @@ static double tree(int op, duet_dtype t, const double *x, const double *y, int64
     return join(op, t, tree(op, t, x, y, n, first, count / 2), tree(op, t, x, y, n, first + count / 2, count / 2));
 }
 
-static double whole_tree(int op, duet_dtype t, const double *x, const double *y, int64_t n)
+static int64_t tree_blocks(int64_t n)
 {
     int64_t count = 1;
     while (count * FOLD_BLOCK < n) count *= 2;
-    return n == 0 ? start_of(op) + 0.0 : tree(op, t, x, y, n, 0, count);
+    return count;
+}
+
+static double whole_tree(int op, duet_dtype t, const double *x, const double *y, int64_t n)
+{
+    return n == 0 ? start_of(op) + 0.0 : tree(op, t, x, y, n, 0, tree_blocks(n));
 }
 
 static double safe_norm(duet_dtype t, double *x, int64_t n)
@@ -227,36 +234,109 @@ static double safe_norm(duet_dtype t, double *x, int64_t n)
     return rounded(t, rounded(t, sqrt(whole_tree(OP_norm, t, x, x, n))) / by);
 }
 
+/* ---- moments: the same tree, what has seen nothing being left out ---- */
+
+typedef struct moments {
+    double n, mean, squares;
+} moments;
+
+static moments take_moments(duet_dtype t, moments a, double x)
+{
+    const double n = rounded(t, a.n + 1), d = rounded(t, x - a.mean), mean = rounded(t, a.mean + rounded(t, d / n));
+    return (moments){ n, mean, fma_in(t, d, rounded(t, x - mean), a.squares) };
+}
+
+static moments join_moments(duet_dtype t, moments a, moments b)
+{
+    if (b.n == 0) return a;
+    const double n = rounded(t, a.n + b.n), d = rounded(t, b.mean - a.mean), share = rounded(t, b.n / n);
+    const double between = rounded(t, d * rounded(t, a.n * share));
+    return (moments){ n, fma_in(t, d, share, a.mean), fma_in(t, between, d, rounded(t, a.squares + b.squares)) };
+}
+
+static moments block_moments(duet_dtype t, const double *x, int64_t n)
+{
+    moments lane[FOLD_LANES] = { 0 };
+    for (int64_t i = 0; i < n; i++) lane[i % FOLD_LANES] = take_moments(t, lane[i % FOLD_LANES], x[i]);
+    for (int h = FOLD_LANES / 2; h > 0; h /= 2)
+        for (int l = 0; l < h; l++) lane[l] = join_moments(t, lane[l], lane[l + h]);
+    return lane[0];
+}
+
+static moments tree_moments(duet_dtype t, const double *x, int64_t n, int64_t first, int64_t count)
+{
+    const int64_t from = first * FOLD_BLOCK;
+    if (from >= n) return (moments){ 0 };
+    if (count == 1) return block_moments(t, x + from, n - from < FOLD_BLOCK ? n - from : FOLD_BLOCK);
+    return join_moments(t, tree_moments(t, x, n, first, count / 2), tree_moments(t, x, n, first + count / 2, count / 2));
+}
+
+static double variance(duet_dtype t, const double *x, int64_t n)
+{
+    return rounded(t, tree_moments(t, x, n, 0, tree_blocks(n)).squares / rounded(t, (double)n));
+}
+
+/* ---- places ---- */
+
+static double first_place(int op, const double *x, int64_t n)
+{
+    int64_t best = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(x[i])) return (double)i;
+        if (op == OP_argmin ? x[i] < x[best] : x[i] > x[best]) best = i;
+    }
+    return (double)best;
+}
+
 static double fold_value(int op, duet_dtype t, double *x, const double *y, int64_t n)
 {
     if (op == OP_norm) return safe_norm(t, x, n);
+    if (op == OP_var) return variance(t, x, n);
+    if (op == OP_argmin || op == OP_argmax) return first_place(op, x, n);
     double a = whole_tree(op, t, x, y, n);
     return op == OP_mean ? rounded(t, a / rounded(t, (double)n)) : a;
 }
 
-/* The elements of in[k] that are reduced into output n, in order. */
-static void reduced(const step *s, const frame *f, int k, int64_t n, double *x)
+/* ---- programs that fold ---- */
+
+static const instruction *fold_of(const program *p, int which)
 {
-    const operand *o = &s->in[k < s->ins ? k : 0];
-    const int axis = s->attr[0];
-    int64_t index[DUET_RANK_MAX], out[DUET_RANK_MAX];
-    if (axis < 0) {
-        for (int64_t i = 0; i < layout_count(&o->at); i++) unravel(&o->at, i, index), x[i] = element(f, o, index);
-        return;
-    }
-    unravel(&s->out[0].at, n, out);
-    for (int a = 0, b = 0; a < o->at.rank; a++) index[a] = a == axis ? 0 : out[b++];
-    for (int64_t i = 0; i < o->at.size[axis]; i++) index[axis] = i, x[i] = element(f, o, index);
+    const instruction *i = p->code;
+    while (op_infos[i->op].kind != KIND_FOLD || i->arg[2].index != which) i++;
+    return i;
 }
 
-static bool fold_reference(const step *s, const frame *f, expected *out)
+/* What the fold takes of one element of the domain: the program as far as that instruction, then its operands. */
+static void taken(const step *s, const frame *f, const instruction *fold, const int64_t *index, double *x, double *y)
 {
-    const layout *l = &s->in[0].at;
-    const int64_t n = s->attr[0] < 0 ? layout_count(l) : l->size[s->attr[0]];
+    state st = { .allowed = 0 };
+    for (const instruction *i = s->program->code; i < fold; i++)
+        if (op_infos[i->op].kind != KIND_FOLD) execute(s, f, i, &st, index);
+    *x = source_value(s, f, &st, fold->arg[0], fold->type, index);
+    *y = op_infos[fold->op].arity > 1 ? source_value(s, f, &st, fold->arg[1], fold->type, index) : 0;
+}
+
+/* The axes of l from `from` on, up to `to`. */
+static layout axes(const layout *l, int from, int to)
+{
+    layout part = { .type = l->type, .rank = to - from };
+    for (int a = from; a < to; a++) part.size[a - from] = l->size[a], part.stride[a - from] = l->stride[a];
+    return part;
+}
+
+static bool fold_reference(const step *s, const frame *f, int which, expected *out)
+{
+    const instruction *fold = fold_of(s->program, which);
+    const layout *l = &s->out[which].at;
+    const int kept = l->rank - s->inner;
+    const layout outer = axes(l, 0, kept), inner = axes(l, kept, l->rank);
+    const int64_t n = layout_count(&inner);
     double *x = malloc(sizeof *x * (size_t)(n + 1)), *y = malloc(sizeof *y * (size_t)(n + 1));
-    for (int64_t i = 0; x && y && i < layout_count(&s->out[0].at); i++) {
-        reduced(s, f, 0, i, x), reduced(s, f, 1, i, y);
-        out[i] = (expected){ fold_value(s->kernel, l->type, x, y, n), 0 };
+    for (int64_t o = 0; x && y && o < layout_count(&outer); o++) {
+        int64_t index[DUET_RANK_MAX];
+        unravel(&outer, o, index);
+        for (int64_t i = 0; i < n; i++) unravel(&inner, i, index + kept), taken(s, f, fold, index, &x[i], &y[i]);
+        out[o] = (expected){ fold_value(fold->op, fold->type, x, y, n), 0 };
     }
     free(x), free(y);
     return true;
@@ -370,7 +450,8 @@ static bool conv_reference(const step *s, const frame *f, expected *out)
 
 bool reference(const step *s, const frame *f, int which, expected *out)
 {
-    if (s->kernel == KERNEL_PROGRAM) return program_reference(s, f, which, out);
+    if (s->kernel == KERNEL_PROGRAM)
+        return s->program->folds ? fold_reference(s, f, which, out) : program_reference(s, f, which, out);
     if (s->kernel > KERNEL_PROGRAM) return fused_reference(s, f, out);
     switch (s->kernel) {
     case OP_matmul: return matmul_reference(s, f, out);
@@ -379,6 +460,6 @@ bool reference(const step *s, const frame *f, int which, expected *out)
     case OP_log_softmax: return softmax_reference(s, f, out);
     case OP_max_pool2d:
     case OP_avg_pool2d: return pool_reference(s, f, out);
-    default: return op_infos[s->kernel].kind == KIND_FOLD && fold_reference(s, f, out);
+    default: return false;
     }
 }

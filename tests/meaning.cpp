@@ -5,10 +5,12 @@
  *             operand passes 0 (abs, div, pow, where) or, in a row that jumps, where it passes another operand: these points
  *             are read too, so that the least and the greatest reading bound all others.
  * fold, def   are read once, in interval arithmetic that adds each operation's rounding. A machine may add up in any order:
- *             a sum of `terms` numbers is wrong by at most gamma(terms - 1) times the sum of their sizes (Higham, 3.1, 4.2). */
+ *             a sum of `terms` numbers is wrong by at most gamma(terms - 1) times the sum of their sizes (Higham, 3.1, 4.2).
+ * place rows  admit every index whose element may be the extreme. */
 #include "meaning.h"
 #include "ops.h"
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 extern "C" {
@@ -181,6 +183,26 @@ template <class R, class F, class C> number<R> extreme(int64_t n, R start, F ter
     return m;
 }
 
+/* A machine may multiply in any order: what comes of part of the terms lies between the product of all that are below 1 and that of
+ * all above. Past the greatest number anything may follow; below the smallest, each rounding adds to the error. */
+template <class R, class F> number<R> product(int64_t n, F term)
+{
+    R v(1), lo(1), hi(1), most(1);
+    bool exact = true;
+    for (int64_t k = 0; k < n; k++) {
+        const number<R> t = term(k);
+        if (t.wild) return t;
+        const R at[] = { lo * t.lo, lo * t.hi, hi * t.lo, hi * t.hi };
+        exact &= t.exact(), v *= t.v, most *= greater(t.size, R(1));
+        lo = lesser(lesser(at[0], at[1]), lesser(at[2], at[3])), hi = greater(greater(at[0], at[1]), greater(at[2], at[3]));
+    }
+    if (exact && is_nan(v)) return number<R>(v);
+    if (!(most <= type.most)) return number<R>::anything();
+    const number<R> p(v, lo, hi);
+    return p.widened((gamma<R>(terms - 1) + R(n) * R(own(R()))) * p.size +
+                     R(n) * R(type.tiny) * R(type.roundoff) * most * R(n > 1));
+}
+
 /* An operand of a def row. It is read as a matrix (rows x cols; of images when `channels`: one column a channel), or as images. */
 template <class R> struct operand {
     const table *t;
@@ -296,6 +318,31 @@ template <class R, class F> void fold(const int32_t *attr, const table *in, int 
         });
 }
 
+/* Which indices a place row may answer for element e: that of the first NaN; else those of all that may be the extreme m, but of equal
+ * exact ones the first. */
+template <class R, class F> void admit(int64_t n, const number<R> &m, table *out, int64_t e, F read)
+{
+    bool *admits = out->admits + e * n, found = false;
+    for (int64_t k = 0; k < n; k++) {
+        const number<R> x = read(0, k);
+        if (m.wild) admits[k] = true;
+        else if (is_nan(m.v)) admits[k] = is_nan(x.v) && !found, found |= is_nan(x.v);
+        else admits[k] = x.lo <= m.hi && x.hi >= m.lo && !(x.exact() && found), found |= admits[k] && x.exact();
+    }
+}
+
+template <class R, class F> void places(const int32_t *attr, const table *in, table *out, F extreme_of)
+{
+    int64_t e = 0;
+    fold<R>(attr, in, 1, out, [&](int64_t n, auto read) -> number<R> {
+        if (!out->admits)
+            out->choices = n, out->admits = static_cast<bool *>(std::calloc(size_t(n * out->count) + 1, sizeof(bool)));
+        const number<R> m = extreme_of(n, read);
+        admit(n, m, out, e++, read);
+        return m;
+    });
+}
+
 /* Element e of the reverse, in the original. */
 int64_t reversed(const table *from, int64_t e)
 {
@@ -355,11 +402,22 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
         const number<R> x = read(0, k), y = read(SECOND, k);                                                                     \
         return (void)y, (term);                                                                                                  \
     }
-#define SUM(term)                                                              sum<R>(n, OVER(term))
-#define LEAST(term)                                                            extreme<R>(n, R(infinity), OVER(term), lesser<R>)
-#define MOST(term)                                                             extreme<R>(n, R(-infinity), OVER(term), greater<R>)
+#define SUM(term)   sum<R>(n, OVER(term))
+#define LEAST(term) extreme<R>(n, R(infinity), OVER(term), lesser<R>)
+#define MOST(term)  extreme<R>(n, R(-infinity), OVER(term), greater<R>)
+#define PROD(term)  product<R>(n, OVER(term))
+#define LET(m, value, result)                                                                                                    \
+    [&] {                                                                                                                        \
+        const number<R> m = value;                                                                                               \
+        return result;                                                                                                           \
+    }()
 #define DUET_FOLD1(name, start, take, join, finish, needs, oracle, terms, doc) FOLD_ROW(name, 1, oracle, terms)
-#define SECOND                                                                 0
+#define DUET_MOMENT1(name, take, join, finish, needs, oracle, terms, doc)      FOLD_ROW(name, 1, oracle, terms)
+#define DUET_PLACE1(name, better, needs, oracle, doc)                                                                            \
+    case OP_##name:                                                                                                              \
+        places<R>(attr, in, out, [&](int64_t n, auto read) -> number<R> { return oracle; });                                     \
+        return true;
+#define SECOND 0
 #include <duet/ops.def>
 #undef SECOND
 #define SECOND                                                                 1

@@ -21,6 +21,10 @@ typedef struct table {
     int rank;
     int64_t size[8], count;
     bounds *at; /* row-major; the owner's, freed by table_free (oracle.h) */
+
+    /* Of indices, which at[] cannot bound: admits[e * choices + i] says whether element e may be i. NULL in other tables; freed too. */
+    int64_t choices;
+    bool *admits;
 } table;
 
 /* What a type is: its unit roundoff, smallest normal and greatest number, and the precision to work in. */

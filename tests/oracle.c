@@ -16,6 +16,7 @@ static const precision types[FLOAT_TYPES] = {
 
 double element(duet_dtype type, const void *p, int64_t i)
 {
+    if (type == DUET_I64) return (double)((const int64_t *)p)[i];
     return type == DUET_F32 ? ((const float *)p)[i] : ((const double *)p)[i];
 }
 
@@ -58,7 +59,7 @@ static table table_new(int rank, const int64_t *size)
 
 void table_free(table *t)
 {
-    free(t->at);
+    free(t->at), free(t->admits);
     *t = (table){ 0 };
 }
 
@@ -84,10 +85,18 @@ static table number(const node *n, duet_dtype type)
     return t;
 }
 
+/* An index is at the root, for no operator takes it: below it a formula has the type of its operand. */
+static duet_dtype computed_in(const formula *f, duet_dtype type)
+{
+    const node *root = &f->nodes[f->count - 1];
+    return type < FLOAT_TYPES || root->op >= OPS ? type : f->nodes[f->count - 1 - root->back[0]].type;
+}
+
 table oracle(duet_expr e, duet_dtype type)
 {
     formula f;
     if (formula_of(e, NULL, &f) != DUET_OK) return (table){ 0 };
+    type = computed_in(&f, type);
     table *of = calloc(f.count, sizeof *of), result;
     for (uint32_t i = 0; i < f.count; i++) {
         const node *n = &f.nodes[i];
@@ -118,6 +127,12 @@ static double excess(const bounds *w, double got, const precision *type)
     return isnan(d) ? INFINITY : d / (type->roundoff * fmax(fabs((double)w->v), type->tiny));
 }
 
+/* Element e of a table of indices: 0 when admitted. */
+static double misplaced(const table *want, int64_t e, double got)
+{
+    return got >= 0 && got < (double)want->choices && want->admits[e * want->choices + (int64_t)got] ? 0 : INFINITY;
+}
+
 static void place_text(const duet_matrix *m, int64_t i, char *text, size_t room)
 {
     int64_t index[DUET_RANK_MAX] = { 0 };
@@ -132,17 +147,19 @@ static void place_text(const duet_matrix *m, int64_t i, char *text, size_t room)
 const char *oracle_differs(const table *want, const duet_matrix *m)
 {
     static char text[512];
-    const precision *type = &types[duet_type(m)];
+    const precision *type = duet_type(m) < FLOAT_TYPES ? &types[duet_type(m)] : NULL;
     table to = { .rank = duet_rank(m) };
     for (int d = 0; d < to.rank; d++) to.size[d] = duet_size(m, d);
     void *got = elements(m);
     if (!want->at || !got) return free(got), "there is nothing to compare";
+    if (!type != !!want->admits) return free(got), "the types of the formula and of the matrix differ";
 
     int64_t worst = 0, wrong = 0;
     double most = 0;
     for (int64_t i = 0; i < duet_count(m); i++) {
-        const bounds *w = &want->at[table_source(want, &to, i)];
-        const double x = excess(w, element(duet_type(m), got, i), type);
+        const int64_t e = table_source(want, &to, i);
+        const bounds *w = &want->at[e];
+        const double is = element(duet_type(m), got, i), x = type ? excess(w, is, type) : misplaced(want, e, is);
         *(w->wild ? &oracle_wild : &oracle_bounded) += 1;
         wrong += !(x <= 0);
         if (!(x <= most)) worst = i, most = x;

@@ -1,4 +1,4 @@
-/* fold.h - the order in which every machine adds, so that all give the same bits.
+/* fold.h - the order in which every machine reduces, so that all give the same bits.
  *
  * The tree, over the reduced index 0 .. n-1 alone, whatever layout, axis, batch or threads:
  *   block b holds the indices b*FOLD_BLOCK and following. In it lane l takes l, l + FOLD_LANES, l + 2*FOLD_LANES, ... in order,
@@ -6,10 +6,16 @@
  *   lane 0 is the block's. Blocks join in adjacent pairs, join(2i, 2i + 1), level by level, until one is left.
  *   What is absent counts as start, the exact identity of join, so it may as well be left out. An aligned run of 2^k blocks is a
  *   whole sub-tree.
- *   Of n = 0 elements the accumulator is start + 0: +0 for sum, dot and norm; mean is then 0/0, NaN.
+ *   Of n = 0 elements the accumulator is start + 0: +0 for sum, dot and norm, 1 for prod; mean is then 0/0, NaN.
+ *   The elements are the values of the formula in front, if there is one.
+ *
+ * MOMENT rows are taken in this order too, their three numbers together: lanes, halving, blocks in pairs. A lane or a block that has
+ *   seen nothing is left out; join with it is the identity all the same. Of no element all three numbers are 0.
+ *
+ * PLACE rows answer with the index of the first NaN, else of the first extreme, -0 and +0 being equal: no order changes that.
  *
  * norm, whose accumulator s is the sum of squares by FMA(x, x, a): s = +inf is taken again, over x * FOLD_NORM_DOWN; s below
- *   FOLD_NORM_LEAST, 0 too, over x * FOLD_NORM_UP. The result is then SQRT(s again) times the inverse of that factor, a power of
+ *   FOLD_NORM_LEAST, 0 too, over x * FOLD_NORM_UP; each output by itself, x being the value of its formula, rounded as ever. The result is then SQRT(s again) times the inverse of that factor, a power of
  *   two. NaN is neither, and an infinite element stays infinite.
  *
  * softmax and log_softmax, along a row x of n elements: m = the fold max of x; t = x - m; e = FN(exp)(t); s = the fold sum of e;

@@ -128,8 +128,6 @@ static ptrdiff_t place_of(int kernel)
     case KERNEL_PROGRAM: return offsetof(kernels, program);
 #define DUET_FOLD1(name, ...) case OP_##name:
 #define DUET_FOLD2            DUET_FOLD1
-#define DUET_MOMENT1          DUET_FOLD1
-#define DUET_PLACE1           DUET_FOLD1
 #include <duet/ops.def>
         return offsetof(kernels, fold);
     case OP_softmax:
