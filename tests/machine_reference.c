@@ -26,7 +26,8 @@ double element(const frame *f, const operand *o, const int64_t *index)
     return o->at.type == DUET_F32 ? ((const float *)f->data[o->slot])[at] : ((const double *)f->data[o->slot])[at];
 }
 
-static double rounded(duet_dtype t, double x) { return t == DUET_F32 ? (double)(float)x : x; }
+/* Not inlined: of two such roundings side by side in a structure, gcc 12 at -O2 makes vector code that forgets one. */
+static __attribute__((noinline)) double rounded(duet_dtype t, double x) { return t == DUET_F32 ? (double)(float)x : x; }
 static long double roundoff(duet_dtype t) { return t == DUET_F32 ? 0x1p-24L : 0x1p-53L; }
 static long double least(duet_dtype t) { return t == DUET_F32 ? 0x1p-149L : 0x1p-1074L; }
 

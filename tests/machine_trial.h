@@ -55,11 +55,13 @@ static double number(duet_dtype t, int strange)
 
 static void put(buffer *b, int64_t i, double x)
 {
-    if (b->type == DUET_F32) ((float *)b->before)[i] = (float)x;
+    if (b->type == DUET_I64) ((int64_t *)b->before)[i] = isfinite(x) ? (int64_t)x : -1;
+    else if (b->type == DUET_F32) ((float *)b->before)[i] = (float)x;
     else ((double *)b->before)[i] = x;
 }
 static double get(const buffer *b, const char *p, int64_t i)
 {
+    if (b->type == DUET_I64) return (double)((const int64_t *)p)[i];
     return b->type == DUET_F32 ? (double)((const float *)p)[i] : ((const double *)p)[i];
 }
 
@@ -111,13 +113,37 @@ static void add_dense(trial *t, bool out, duet_dtype type, int rank, const int64
 }
 static void add_number(trial *t, double x) { t->num[t->s.nums] = x, t->s.num[t->s.nums] = t->s.nums, t->s.nums++; }
 
+/* Axes from .. to - 1 of a layout. */
+static layout axes_of(const layout *l, int from, int to)
+{
+    layout part = { .type = l->type, .rank = to - from };
+    memcpy(part.size, l->size + from, (size_t)part.rank * sizeof *part.size);
+    memcpy(part.stride, l->stride + from, (size_t)part.rank * sizeof *part.stride);
+    return part;
+}
+
+/* What an output has elements for: all axes but those that are reduced. */
+static layout kept_axes(const trial *t, const layout *l) { return axes_of(l, 0, l->rank - t->s.inner); }
+
+static void add_axes(layout *l, const layout *more)
+{
+    memcpy(l->size + l->rank, more->size, (size_t)more->rank * sizeof *l->size);
+    memcpy(l->stride + l->rank, more->stride, (size_t)more->rank * sizeof *l->stride);
+    l->rank += more->rank;
+}
+
+/* Axes that are reduced are collapsed by themselves; the others are left away when there are none. */
 static void collapse(trial *t)
 {
-    layout *all[BUFFERS];
+    layout *all[BUFFERS], inner[BUFFERS], *inners[BUFFERS];
     int n = 0;
     for (int k = 0; k < t->s.outs; k++) all[n++] = &t->s.out[k].at;
     for (int k = 0; k < t->s.ins; k++) all[n++] = &t->s.in[k].at;
-    layout_collapse(all, n);
+    const int rank = t->s.out[0].at.rank, kept = rank - t->s.inner;
+    for (int k = 0; k < n; k++) inner[k] = axes_of(all[k], kept, rank), inners[k] = &inner[k], all[k]->rank = kept;
+    if (kept > 0 || !t->s.inner) layout_collapse(all, n);
+    if (t->s.inner) layout_collapse(inners, n), t->s.inner = (uint8_t)inner[0].rank;
+    for (int k = 0; k < n && t->s.inner; k++) add_axes(all[k], &inner[k]);
 }
 
 static void trial_free(trial *t)
@@ -130,7 +156,7 @@ static void trial_free(trial *t)
 static const struct variant {
     const char *isa;
     int threads;
-} variants[] = { { "avx512", 1 }, { "avx512", 3 }, { "avx2", 2 }, { "portable", 1 } };
+} variants[] = { { "avx512", 1 }, { "avx512", 3 }, { "avx2", 2 }, { "avx2", 16 }, { "portable", 1 } };
 #define VARIANTS ((int)(sizeof variants / sizeof *variants))
 
 static const char *use_variant(const machine *m, int v)
@@ -161,6 +187,9 @@ static char *sizes_text(const trial *t)
     char one[SHAPE_TEXT];
     const operand *o = &t->s.out[0];
     int n = snprintf(text, sizeof text, "%s %s", kernel_name(t->s.kernel), shape_text(one, o->at.type, o->at.rank, o->at.size));
+    for (int i = 0; t->s.inner && i < t->code.length && n < SHAPE_TEXT; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, " %s", op_infos[t->code.code[i].op].name);
+    if (t->s.inner) n += snprintf(text + n, sizeof text - (size_t)n, ", %d reduced,", t->s.inner);
     for (int k = 0; k < t->s.ins && k < 3; k++) {
         o = &t->s.in[k];
         n += snprintf(text + n, sizeof text - (size_t)n, " %s*", shape_text(one, o->at.type, o->at.rank, o->at.size));
@@ -181,10 +210,11 @@ static void check_output(trial *t, int k, const expected *want, const char *how)
 {
     const operand *o = &t->s.out[k];
     buffer *b = &t->buffer[o->slot];
-    for (int64_t n = 0; n < layout_count(&o->at); n++) {
+    const layout l = kept_axes(t, &o->at);
+    for (int64_t n = 0; n < layout_count(&l); n++) {
         int64_t index[DUET_RANK_MAX];
-        unravel(&o->at, n, index);
-        const int64_t at = b->start + place(&o->at, index);
+        unravel(&l, n, index);
+        const int64_t at = b->start + place(&l, index);
         const double got = get(b, b->now, at);
         b->written[at] = true;
         if (agrees(b->type, got, want[n])) continue;
@@ -265,7 +295,8 @@ static void run_trial(trial *t)
         data[k] = t->buffer[k].before + (size_t)t->buffer[k].start * dtypes[t->buffer[k].type].bytes;
     const frame f = { .data = data, .num = t->num };
     for (int k = 0; k < t->s.outs && known; k++) {
-        want[k] = malloc(sizeof **want * (size_t)(layout_count(&t->s.out[k].at) + 1));
+        const layout l = kept_axes(t, &t->s.out[k].at);
+        want[k] = malloc(sizeof **want * (size_t)(layout_count(&l) + 1));
         known = reference(&t->s, &f, k, want[k]);
     }
     CHECK(known, "machine_reference.c does not know %s", kernel_name(t->s.kernel));

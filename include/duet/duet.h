@@ -216,6 +216,20 @@ DUET_API DUET_MUST duet_status duet_imul_at(duet_matrix *m, duet_expr e, const c
 DUET_API DUET_MUST duet_status duet_idiv(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_idiv_at(duet_matrix *m, duet_expr e, const char *site);
 
+/* Several statements, as if they stood one after the other: a later formula sees what earlier ones have set. In one pass where every
+ * dependence is element by element, else in as many as it takes. All formulas are spent, also when it fails. In C
+ *     duet_set_all({ m, duet_mean(x) }, { d, duet_sub(x, y) })
+ * is the same; a value that is no formula is lifted by DUET: { m, DUET(x) }, { m, DUET(0.5) }.
+ * Shapes    those of each statement as for duet_set; 1 to 64 statements; their element types may differ
+ * Errors    as duet_set, for the first statement that has one; it is named in the text. Bad input of any is found before the first one
+ *           runs. After an error each destination is as it was, or, if the machine failed half-way, refused until written again */
+typedef struct duet_assignment {
+    duet_matrix *to;
+    duet_expr value;
+} duet_assignment;
+DUET_API DUET_MUST duet_status duet_set_all(const duet_assignment *a, int count);
+DUET_API DUET_MUST duet_status duet_set_all_at(const duet_assignment *a, int count, const char *site);
+
 /* A copy of e outside of this thread's formulas, for use again and again by one thread at a time; nothing spends it but
  * duet_drop. Spends e. Its matrices must live while it is used.
  * Owner     the caller, until duet_drop
@@ -240,6 +254,7 @@ DUET_API duet_status duet_print_expr(FILE *out, duet_expr e);
 /* Writes the plan that duet_set(m, e) would follow: its steps, where each runs, the bytes to be moved, who refused what
  * and why. Computes nothing and spends nothing: e is yours to set or to drop. Errors: as duet_set. */
 DUET_API duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e);
+DUET_API duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count); /* of duet_set_all */
 
 /* How many bytes of formulas this thread may keep unevaluated; 64 MiB at first.
  * Errors    BAD_ARGUMENT below 4096, or while the thread has a formula; NO_MEMORY */
@@ -310,6 +325,8 @@ template <class... N> inline duet_matrix *duet_reshaped(duet_matrix *m, N... n)
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_reshaped_shape(m, (int)sizeof...(n), size + 1);
 }
+/* In C++: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
+template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N]) { return duet_set_all(a, N); }
 #else
 #include <duet/lift.h>
 #endif

@@ -45,12 +45,15 @@
 
 #define duet_set(m, e)           duet_set_at(m, DUET(e), DUET_HERE)
 #define duet_set_on(place, m, e) duet_set_on_at(place, m, DUET(e), DUET_HERE)
-#define duet_iadd(m, e)          duet_iadd_at(m, DUET(e), DUET_HERE)
-#define duet_isub(m, e)          duet_isub_at(m, DUET(e), DUET_HERE)
-#define duet_imul(m, e)          duet_imul_at(m, DUET(e), DUET_HERE)
-#define duet_idiv(m, e)          duet_idiv_at(m, DUET(e), DUET_HERE)
-#define duet_hold(e)             duet_hold_at(DUET(e), DUET_HERE)
-#define duet_drop(e)             duet_drop_at(e, DUET_HERE)
+#define duet_set_all(...)                                                                                                        \
+    duet_set_all_at((const duet_assignment[]){ __VA_ARGS__ },                                                                    \
+                    (int)(sizeof((duet_assignment[]){ __VA_ARGS__ }) / sizeof(duet_assignment)), DUET_HERE)
+#define duet_iadd(m, e) duet_iadd_at(m, DUET(e), DUET_HERE)
+#define duet_isub(m, e) duet_isub_at(m, DUET(e), DUET_HERE)
+#define duet_imul(m, e) duet_imul_at(m, DUET(e), DUET_HERE)
+#define duet_idiv(m, e) duet_idiv_at(m, DUET(e), DUET_HERE)
+#define duet_hold(e)    duet_hold_at(DUET(e), DUET_HERE)
+#define duet_drop(e)    duet_drop_at(e, DUET_HERE)
 
 #define duet_neg(x)     duet_neg_at(DUET(x), DUET_HERE)
 #define duet_abs(x)     duet_abs_at(DUET(x), DUET_HERE)

@@ -13,7 +13,9 @@ duet_status copy_elements(void *to, const layout *to_at, const void *from, const
     const frame f = { .data = data };
     s.out[0] = (operand){ 0, *to_at }, s.in[0] = (operand){ 1, *from_at };
     layout_collapse((layout *[]){ &s.out[0].at, &s.in[0].at }, 2);
-    return kernels_of(to_at->type)->program(&s, &f);
+    duet_status r = kernels_of(to_at->type)->program(&s, &f);
+    program_forget(&s);
+    return r;
 }
 
 /* On the host all is done when a call returns: no queue need wait for a block. */

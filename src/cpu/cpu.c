@@ -56,21 +56,15 @@ enum isa { ISA_portable, ISA_avx2, ISA_avx512, ISAS };
 static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 
 #define DECLARE(type, isa)                                                                                                       \
-    run_function run_program_##type##_##isa, run_fused_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa,      \
-        run_pool2d_##type##_##isa;
+    run_function run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa, run_pool2d_##type##_##isa;
 #define DUET_DTYPE(NAME, name, ...)                                                                                              \
     EACH_ISA(DECLARE, name)                                                                                                      \
     run_function run_matmul_##name;
 #include <duet/dtype.def>
 
 #define KERNELS(type, isa)                                                                                                       \
-    [ISA_##isa] = { run_program_##type##_##isa,                                                                                  \
-                    run_fused_##type##_##isa,                                                                                    \
-                    run_fold_##type##_##isa,                                                                                     \
-                    run_softmax_##type##_##isa,                                                                                  \
-                    run_pool2d_##type##_##isa,                                                                                   \
-                    run_matmul_##type,                                                                                           \
-                    run_conv },
+    [ISA_##isa] = { run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa,                             \
+                    run_pool2d_##type##_##isa,  run_matmul_##type,       run_conv },
 static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
 #define DUET_DTYPE(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
 #include <duet/dtype.def>
@@ -116,20 +110,16 @@ const char *cpu_choose_isa(void)
     return isa_names[isa_used];
 }
 
-const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }
+const kernels *kernels_of(duet_dtype type) { return &table[type == DUET_I64 ? DUET_F64 : type][isa()]; }
 
 /* ---- what runs a step ---- */
 
 /* Where in a table of kernels the function for this step is; -1: nowhere. */
-static ptrdiff_t place_of(int kernel)
+static ptrdiff_t place_of(const step *s)
 {
-    if (kernel > KERNEL_PROGRAM && kernel < KERNELS) return offsetof(kernels, fused);
-    switch (kernel) {
-    case KERNEL_PROGRAM: return offsetof(kernels, program);
-#define DUET_FOLD1(name, ...) case OP_##name:
-#define DUET_FOLD2            DUET_FOLD1
-#include <duet/ops.def>
-        return offsetof(kernels, fold);
+    if (s->kernel == KERNEL_PROGRAM && s->program->folds) return offsetof(kernels, fold);
+    if (s->kernel >= KERNEL_PROGRAM && s->kernel < KERNELS) return offsetof(kernels, program);
+    switch (s->kernel) {
     case OP_softmax:
     case OP_log_softmax: return offsetof(kernels, softmax);
     case OP_max_pool2d:
@@ -140,16 +130,42 @@ static ptrdiff_t place_of(int kernel)
     }
 }
 
+/* The type that a step computes in: that of its outputs, but for indices. */
+static duet_dtype type_of(const step *s)
+{
+    return s->kernel == KERNEL_PROGRAM && s->program->folds ? s->program->code[0].type : s->out[0].at.type;
+}
+
+static bool gives_index(const step *s, int output)
+{
+    bool index = false;
+    for (int k = 0; s->kernel == KERNEL_PROGRAM && k < s->program->length; k++) {
+        const instruction *i = &s->program->code[k];
+        index |= op_infos[i->op].flags & OP_GIVES_INDEX && i->arg[2].index == output;
+    }
+    return index;
+}
+
 static bool one_type(const step *s)
 {
-    const duet_dtype t = s->out[0].at.type;
+    const duet_dtype t = type_of(s);
     for (int k = 0; k < s->outs; k++)
-        if (s->out[k].at.type != t) return false;
+        if (s->out[k].at.type != (gives_index(s, k) ? DUET_I64 : t)) return false;
     for (int k = 0; k < s->ins; k++)
         if (s->in[k].at.type != t) return false;
     for (int k = 0; s->kernel == KERNEL_PROGRAM && k < s->program->length; k++)
         if (s->program->code[k].type != t) return false;
     return true;
+}
+
+/* Integers are moved, not computed with. */
+static bool computes_in_integers(const step *s)
+{
+    if (type_of(s) != DUET_I64) return false;
+    if (s->kernel != KERNEL_PROGRAM) return true;
+    for (const instruction *i = s->program->code; i < s->program->code + s->program->length; i++)
+        if (i->op != OP_LOAD && i->op != OP_SAVE && i->op != OP_STORE) return true;
+    return false;
 }
 
 /* Sizes that CBLAS counts in int: of a product all, of a convolution those of its unrolled images. */
@@ -164,16 +180,29 @@ static bool fits_blas(const step *s)
 
 static const char *refuses(const step *s)
 {
-    if (place_of(s->kernel) < 0) return "the CPU has no kernel of this name";
+    if (place_of(s) < 0) return "the CPU has no kernel of this name";
     if (!one_type(s)) return "operands of different element types";
+    if (computes_in_integers(s)) return "arithmetic on integers";
     if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
     return NULL;
 }
 
+void program_forget(step *s)
+{
+    free(s->kept);
+    s->kept = NULL;
+}
+
+static void forget(step *s)
+{
+    if (s->kernel == OP_conv2d) onednn_forget(s);
+    else program_forget(s);
+}
+
 static duet_status run(const step *s, const frame *f)
 {
-    const kernels *k = kernels_of(s->out[0].at.type);
-    ptrdiff_t place = place_of(s->kernel);
+    const kernels *k = kernels_of(type_of(s));
+    ptrdiff_t place = place_of(s);
     if (place < 0) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
     return (*(run_function *const *)((const char *)k + place))(s, f);
 }
@@ -246,7 +275,7 @@ const machine cpu_machine = {
     .refuses = refuses,
     .cost = cost,
     .run = run,
-    .forget = onednn_forget,
+    .forget = forget,
     .sync = sync_queue,
     .wait = wait_queue,
     .stream = stream,

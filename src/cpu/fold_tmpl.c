@@ -1,264 +1,706 @@
-/* fold_tmpl.c - reductions: the fold rows of ops.def over the canonical tree of core/fold.h, whole or along an axis.
+/* fold_tmpl.c - programs that fold, over the canonical tree of core/fold.h.
  *
- * The elements reduced lie in up to two inputs. Where they stand one after the other, the lanes of a block are the vector. Where they
- * do not but neighbouring outputs do, a panel of outputs is reduced side by side. Else a block is copied first. */
+ * A panel is some outputs that are reduced together; a set is the states (tree.h) of all folds for a panel. Where the elements of an
+ * output stand one after the other, a panel is that output, and the tile machine fills its lanes, a row of FOLD_LANES at a time; a
+ * program that folds its inputs as they are needs no machine. Where neighbouring outputs stand one after the other instead, or there
+ * is little to reduce, a panel is up to FOLD_LANES outputs side by side, and a row one element of each: lane l of all of them is a
+ * set. Inputs that stand otherwise are copied first, a block at a time. */
+#include "dtype.h"
+#include "status.h"
 #include "table.h"
 #include "threads.h"
+#include "tile.h"
 #include "tree.h"
 #include "walk.h"
 
-#define SHORT 64 /* elements, at most, of which so few lanes are used that a panel is faster anyway */
-#define RUNS  64 /* sub-trees of one output, at most, that threads share */
+#define SHORT       64   /* elements, at most, of which so few lanes are used that a panel of many is faster anyway */
+#define RUNS        64   /* sub-trees of one panel, at most, that threads share */
+#define COPIED_ROWS 32   /* of a panel of many, at a time */
+#define SMALL       4096 /* elements of room that the stack has */
+#define INDEX_HIGH  ((int64_t)1 << 24) /* of which an index has a high part: a T counts as far */
+
+_Static_assert(FOLD_LANES == TILE_PART, "a state of many parts is the same to the tile machine");
+_Static_assert(COPIED_ROWS *FOLD_LANES == FOLD_BLOCK, "a copy has one size");
 
 typedef struct fold_row {
-    T start;
-    int ins;
-    T (*block)(const T *x, const T *y, int64_t n);
-    void (*panel)(T *out, const T *const in[2], const int64_t down[2], const int64_t side[2], int64_t n, int64_t width);
-    void (*add)(tree *t, const T *value);
-    const T *(*root)(tree *t);
-    T (*finish)(T a, int64_t n);
+    T start[3];
+    uint8_t parts;
+    bool place;
+    void (*block)(T *root, const T *x, const T *y, int64_t n);
+    void (*outputs)(T *root, const strip in[2], int64_t n, int64_t width);
+    void (*halve)(T *lane, T *root);
+    void (*join)(T *a, const T *b, int64_t n);
+    void (*finish)(void *to, const T *state, int64_t n);
 } fold_row;
 
-/* A fold, its layouts parted: along the reduced elements, and over the outputs (the last layout being that of the output). */
+enum manner { IN_PLACE, SINGLE, COPIED };
+
+/* norm, once more: `front` leaves what is squared, which is multiplied by a factor for each output, and `norm` folds that. */
+typedef struct again {
+    code front, norm;
+    T factor[FOLD_LANES];
+} again;
+
+/* A fold, its layouts parted: along the reduced elements, and over the outputs, the panel's axis last. */
 typedef struct job {
-    const fold_row *row;
-    bool norm, panels;
-    const T *in[2];
-    T *out, scale; /* 1, or the factor of the elements in a second pass of norm */
-    layout along[2], over[3];
-    int64_t n, outputs;
+    const step *s;
+    const fold_row *row[STEP_OUTPUTS];
+    int at[STEP_OUTPUTS], set; /* elements: where in a set each fold's states are, and how many there are */
+    bool side, plain;          /* many outputs side by side; no machine */
+    enum manner manner[STEP_INPUTS];
+    const T *in[STEP_INPUTS];
+    char *out[STEP_OUTPUTS];
+    T num[PROGRAM_NUMBERS];
+    layout along[STEP_INPUTS], over[STEP_INPUTS + STEP_OUTPUTS];
+    int64_t n, outputs, lanes; /* lanes: sets of a block */
+    const code *code;
+    again *again; /* NULL the first time */
 } job;
 
-/* Some outputs side by side: where their first elements are. */
 typedef struct panel {
-    const T *in[2];
-    T *out;
+    const T *in[STEP_INPUTS];
+    char *out[STEP_OUTPUTS];
     int64_t width;
 } panel;
 
+/* A thread's memory. */
+typedef struct room {
+    T *lanes, *root, *level, *copy[STEP_INPUTS], *run;
+    int64_t each; /* elements, to the next thread's */
+} room;
+
 /* ---- the rows ---- */
 
-/* One block of `width` outputs: element i of output w of input k is in[k][i * down[k] + w * side[k]]. */
-INLINE void panel_of(take_function take, join_function join, T start, T *out, const T *const in[2], const int64_t down[2],
-                     int64_t side_x, int64_t side_y, int64_t n, int64_t width)
-{
-    T lane[FOLD_LANES][FOLD_WIDE / sizeof(T)] __attribute__((aligned(64)));
-    int64_t lanes = SMALLER(n, FOLD_LANES);
-    for (int64_t l = 0; l < lanes; l++)
-        for (int64_t w = 0; w < width; w++) lane[l][w] = start;
-    for (int64_t i = 0; i < n; i++) {
-        T *a = lane[i % FOLD_LANES];
-        const T *x = in[0] + i * down[0], *y = in[1] + i * down[1];
-#pragma omp simd
-        for (int64_t w = 0; w < width; w++) a[w] = take(a[w], x[w * side_x], y[w * side_y]);
-    }
-    for (int64_t h = FOLD_LANES / 2; h > 0; h /= 2) {
-        for (int64_t l = 0; l < h && l + h < lanes; l++) join_all(join, lane[l], lane[l + h], width);
-        lanes = SMALLER(lanes, h);
-    }
-    memcpy(out, lane[0], (size_t)width * sizeof(T));
-}
-
-INLINE void panel_any(take_function take, join_function join, T start, T *out, const T *const in[2], const int64_t down[2],
-                      const int64_t side[2], int64_t n, int64_t width)
-{
-    if (side[0] != 1 || side[1] != 1) panel_of(take, join, start, out, in, down, side[0], side[1], n, width);
-    else if (width == FOLD_WIDTH) panel_of(take, join, start, out, in, down, 1, 1, n, FOLD_WIDTH);
-    else panel_of(take, join, start, out, in, down, 1, 1, n, width);
-}
-
-#define DUET_FOLD1(name, start, take, join, finish, ...)                                                                         \
-    FOLD_OF(name, take, join, finish)                                                                                            \
-    static T name##_block(const T *x, const T *y, int64_t n) { return block_of(name##_take, name##_join, start, x, y, n); }      \
-    static void name##_panel(T *out, const T *const in[2], const int64_t down[2], const int64_t side[2], int64_t n, int64_t w)   \
+#define ROW_OF(name, kind)                                                                                                       \
+    static void name##_block(T *root, const T *x, const T *y, int64_t n) { fold_block(kind, root, x, y, n); }                    \
+    static void name##_outputs(T *root, const strip in[2], int64_t n, int64_t width) { fold_outputs(kind, root, in, n, width); } \
+    static void name##_join(T *a, const T *b, int64_t n) { join_states(kind, a, b, n); }                                         \
+    static void name##_halve(T *lane, T *root)                                                                                   \
     {                                                                                                                            \
-        panel_any(name##_take, name##_join, start, out, in, down, side, n, w);                                                   \
-    }                                                                                                                            \
-    static void name##_add(tree *t, const T *value) { tree_add(name##_join, t, value); }                                         \
-    static const T *name##_root(tree *t) { return tree_root(name##_join, t); }
+        if ((kind).place) index_lanes(lane);                                                                                     \
+        halve_lanes(kind, lane, root);                                                                                           \
+    }
+#define DUET_FOLD1(name, start, take, join, finish, ...)                                                                         \
+    ROW_OF(name, FOLD_KIND(name, start))                                                                                         \
+    static void name##_finish(void *to, const T *state, int64_t n)                                                               \
+    {                                                                                                                            \
+        const T a = *state;                                                                                                      \
+        (void)n;                                                                                                                 \
+        *(T *)to = finish;                                                                                                       \
+    }
 #define DUET_FOLD2 DUET_FOLD1
+#define DUET_MOMENT1(name, take, join, finish, ...)                                                                              \
+    ROW_OF(name, MOMENT_KIND(name))                                                                                              \
+    static void name##_finish(void *to, const T *state, int64_t n)                                                               \
+    {                                                                                                                            \
+        const T a0 = state[0], a1 = state[FOLD_LANES], a2 = state[2 * FOLD_LANES];                                               \
+        (void)a0, (void)a1, (void)a2;                                                                                            \
+        *(T *)to = finish;                                                                                                       \
+    }
+#define DUET_PLACE1(name, ...)                                                                                                   \
+    ROW_OF(name, PLACE_KIND(name))                                                                                               \
+    static void name##_finish(void *to, const T *state, int64_t n)                                                               \
+    {                                                                                                                            \
+        (void)n;                                                                                                                 \
+        *(int64_t *)to = (int64_t)state[2 * FOLD_LANES] * INDEX_HIGH + (int64_t)state[FOLD_LANES];                               \
+    }
 #include <duet/ops.def>
 
 static const fold_row fold_rows[OPS] = {
-#define ROW(name, start, ins)        [OP_##name] = { start, ins, name##_block, name##_panel, name##_add, name##_root, name##_finish },
-#define DUET_FOLD1(name, start, ...) ROW(name, start, 1)
-#define DUET_FOLD2(name, start, ...) ROW(name, start, 2)
+#define ENTRY(name, parts, place, ...)                                                                                           \
+    [OP_##name] = { { __VA_ARGS__ }, parts, place, name##_block, name##_outputs, name##_halve, name##_join, name##_finish },
+#define DUET_FOLD1(name, start, ...) ENTRY(name, 1, false, start)
+#define DUET_FOLD2                   DUET_FOLD1
+#define DUET_MOMENT1(name, ...)      ENTRY(name, 3, false, 0)
+#define DUET_PLACE1(name, ...)       ENTRY(name, 3, true, 0, -1)
 #include <duet/ops.def>
 };
 
-/* ---- parting the layouts ---- */
+/* ---- sets ---- */
 
-static layout one_axis(const layout *l, int axis)
+static void start_set(const job *j, T *set, int64_t width)
 {
-    return (layout){ .type = l->type, .rank = 1, .size = { l->size[axis] }, .stride = { l->stride[axis] } };
+    for (int k = 0; k < j->s->outs; k++) start_states(set + j->at[k], j->row[k]->start, j->row[k]->parts, width);
 }
 
-static layout without(const layout *l, int axis)
+static void join_sets(const job *j, T *a, const T *b, int64_t width)
 {
-    layout r = { .type = l->type };
-    for (int a = 0; a < l->rank; a++)
-        if (a != axis) r.size[r.rank] = l->size[a], r.stride[r.rank] = l->stride[a], r.rank++;
-    return r;
+    for (int k = 0; k < j->s->outs; k++) j->row[k]->join(a + j->at[k], b + j->at[k], width);
 }
 
-static void part_layouts(job *j, const step *s)
+/* The states of one panel, joined in pairs as they come: bit k of count says that level k holds a sub-tree of 2^k. */
+typedef struct tree {
+    const job *j;
+    int64_t width;
+    uint64_t count;
+    T *level;
+} tree;
+
+static void tree_add(tree *t, const T *set)
 {
-    const int axis = s->attr[0];
-    const layout point = { .type = s->out[0].at.type };
-    for (int k = 0; k < 2; k++) {
-        const layout *l = &s->in[k < s->ins ? k : 0].at;
-        j->along[k] = axis < 0 ? *l : one_axis(l, axis);
-        j->over[k] = axis < 0 ? point : without(l, axis);
+    T *level = t->level;
+    for (uint64_t c = t->count++; c & 1; c >>= 1, level += t->j->set) {
+        join_sets(t->j, level, set, t->width);
+        set = level;
     }
-    j->over[2] = axis < 0 ? point : s->out[0].at;
-    j->n = layout_count(&j->along[0]), j->outputs = layout_count(&j->over[2]);
-    layout_collapse((layout *[]){ &j->along[0], &j->along[1] }, 2);
-    layout_collapse((layout *[]){ &j->over[0], &j->over[1], &j->over[2] }, 3);
+    memcpy(level, set, (size_t)t->j->set * sizeof(T));
 }
 
-static job job_of(const step *s, const frame *f)
+/* The root, of one sub-tree at least. */
+static void tree_root(tree *t, T *root)
 {
-    job j = { .row = &fold_rows[s->kernel], .norm = s->kernel == OP_norm, .out = address(f, &s->out[0]), .scale = 1 };
-    for (int k = 0; k < 2; k++) j.in[k] = address(f, &s->in[k < s->ins ? k : 0]);
-    part_layouts(&j, s);
-    j.panels = j.n > 1 && j.along[0].rank == 1 && row_length(&j.over[2]) > 1 && (j.along[0].stride[0] != 1 || j.n <= SHORT);
-    return j;
+    T *level = t->level;
+    const T *below = NULL;
+    for (uint64_t c = t->count; c; c >>= 1, level += t->j->set) {
+        if (!(c & 1)) continue;
+        if (below) join_sets(t->j, level, below, t->width);
+        below = level;
+    }
+    memcpy(root, below, (size_t)t->j->set * sizeof(T));
 }
 
-/* ---- one panel ---- */
+/* ---- rows of elements ---- */
 
-/* n elements of input k of an output, from the first on: where they are, or their copy. */
-static const T *elements(const job *j, const panel *p, int k, int64_t first, int64_t n, T *copy)
+static void scale_rows(T *x, const T *factor, int64_t rows, int64_t n)
 {
-    const layout *l = &j->along[k];
-    if (l->rank == 1 && l->stride[0] == 1 && j->scale == 1) return p->in[k] + first;
-    run_in(copy, p->in[k], l, first, n);
-    if (j->scale != 1)
-        for (int64_t i = 0; i < n; i++) copy[i] *= j->scale;
-    return copy;
+    for (int64_t r = 0; r < rows; r++, x += n)
+        for (int64_t i = 0; i < n; i++) x[i] *= factor[i];
 }
 
-static void block_value(const job *j, const panel *p, int64_t block, T *value)
+static __attribute__((noinline)) void take_again(const again *a, T *value[VALUES], int64_t rows, int64_t n, int64_t down[VALUES])
+{
+    T squared[FOLD_BLOCK] __attribute__((aligned(64)));
+    T *into[VALUES] = { [INPUTS] = squared, [OUTPUTS] = value[OUTPUTS] };
+    const int64_t by[VALUES] = { [INPUTS] = n, [OUTPUTS] = down[OUTPUTS] };
+    value[OUTPUTS] = squared, down[OUTPUTS] = n;
+    tile_run(&a->front, value, rows, n, down);
+    scale_rows(squared, a->factor, rows, n);
+    tile_run(&a->norm, into, rows, n, by);
+    value[OUTPUTS] = into[OUTPUTS], down[OUTPUTS] = by[OUTPUTS];
+}
+
+static void take_elements(const job *j, T *value[VALUES], int64_t rows, int64_t n, int64_t down[VALUES])
+{
+    if (j->again) take_again(j->again, value, rows, n, down);
+    else if (rows > 0) tile_run(j->code, value, rows, n, down);
+}
+
+static void give_numbers(const job *j, T *value[VALUES])
+{
+    for (int k = 0; k < j->s->nums; k++) value[NUMBERS + k] = (T *)&j->num[k];
+}
+
+/* ---- one output, along its elements ---- */
+
+/* n elements of input k, from the first on: where they are, or their copy. */
+static const T *elements(const job *j, const panel *p, const room *r, int k, int64_t first, int64_t n)
+{
+    if (j->manner[k] == IN_PLACE) return p->in[k] + first;
+    if (j->manner[k] == SINGLE) return p->in[k];
+    run_in(r->copy[k], p->in[k], &j->along[k], first, n);
+    return r->copy[k];
+}
+
+/* Fold k of inputs as they are. */
+static void block_plain(const job *j, const T *const at[], int k, int64_t n, T *root)
+{
+    T scaled[FOLD_BLOCK];
+    const instruction *i = &j->s->program->code[k];
+    const int output = i->arg[2].index;
+    const T *x = at[i->arg[0].index], *y = op_infos[i->op].arity > 1 ? at[i->arg[1].index] : x;
+    if (j->again) {
+        for (int64_t e = 0; e < n; e++) scaled[e] = x[e] * j->again->factor[0];
+        x = scaled;
+    }
+    j->row[output]->block(root + j->at[output], x, y, n);
+}
+
+static void block_rows(const job *j, const T *const at[], int64_t n, const room *r)
+{
+    T *value[VALUES], row = 0;
+    int64_t down[VALUES] = { 0 }, rows = n / FOLD_LANES;
+    start_set(j, r->lanes, FOLD_LANES);
+    give_numbers(j, value);
+    value[ROW] = &row;
+    for (int k = 0; k < j->s->ins; k++)
+        value[INPUTS + k] = (T *)at[k], down[INPUTS + k] = j->manner[k] == SINGLE ? 0 : FOLD_LANES;
+    for (int k = 0; k < j->s->outs; k++) value[OUTPUTS + k] = r->lanes + j->at[k];
+    take_elements(j, value, rows, FOLD_LANES, down);
+    for (int k = 0; k < j->s->ins; k++) value[INPUTS + k] += rows * down[INPUTS + k];
+    row = (T)rows;
+    if (n % FOLD_LANES) take_elements(j, value, 1, n % FOLD_LANES, down);
+}
+
+static void block_along(const job *j, const panel *p, const room *r, int64_t first, int64_t n, T *root)
+{
+    const T *at[STEP_INPUTS];
+    for (int k = 0; k < j->s->ins; k++) at[k] = elements(j, p, r, k, first, n);
+    if (j->plain) {
+        for (int k = 0; k < j->s->outs; k++) block_plain(j, at, k, n, root);
+        return;
+    }
+    block_rows(j, at, n, r);
+    for (int k = 0; k < j->s->outs; k++) j->row[k]->halve(r->lanes + j->at[k], root + j->at[k]);
+}
+
+/* ---- many outputs, side by side ---- */
+
+/* A copy of `rows` rows, each one element of every output. */
+static void rows_beside(T *to, const T *from, int64_t down, int64_t side, int64_t rows, int64_t width)
+{
+    for (int64_t w = 0; w < width; w += LANES)
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t i = w; i < width && i < w + LANES; i++) to[r * width + i] = from[r * down + i * side];
+}
+
+/* The rows from element `first` on, as they stand in memory or in a copy, that have lanes of their own and one stride. */
+static int64_t place_rows(const job *j, const panel *p, const room *r, int64_t first, int64_t n, T *value[VALUES],
+                          int64_t down[VALUES])
+{
+    const int64_t length = row_length(&j->along[0]), column = first % length, lane = first % FOLD_LANES;
+    int64_t rows = SMALLER(SMALLER(n, length - column), FOLD_LANES - lane);
+    for (int k = 0; k < j->s->ins; k++)
+        if (j->manner[k] == COPIED || j->again) rows = SMALLER(rows, COPIED_ROWS);
+    for (int k = 0; k < j->s->ins; k++) {
+        const int64_t apart = row_stride(&j->along[k]);
+        const T *from = p->in[k] + walk_to(&j->along[k], first / length).offset + column * apart;
+        value[INPUTS + k] = (T *)from, down[INPUTS + k] = apart;
+        if (j->manner[k] != COPIED) continue;
+        rows_beside(r->copy[k], from, apart, row_stride(&j->over[k]), rows, p->width);
+        value[INPUTS + k] = r->copy[k], down[INPUTS + k] = p->width;
+    }
+    for (int k = 0; k < j->s->outs; k++) value[OUTPUTS + k] = r->lanes + lane * j->set + j->at[k], down[OUTPUTS + k] = j->set;
+    return rows;
+}
+
+/* Inputs as they are need no lanes in memory. */
+static void plain_beside(const job *j, const panel *p, const room *r, int64_t first, int64_t n, T *root)
+{
+    strip at[STEP_INPUTS];
+    for (int k = 0; k < j->s->ins; k++) {
+        const int64_t apart = row_stride(&j->along[k]);
+        at[k] = (strip){ p->in[k] + first * apart, apart };
+        if (j->manner[k] == IN_PLACE) continue;
+        rows_beside(r->copy[k], at[k].x, apart, row_stride(&j->over[k]), n, p->width);
+        at[k] = (strip){ r->copy[k], p->width };
+    }
+    for (int k = 0; k < j->s->outs; k++) {
+        const instruction *i = &j->s->program->code[k];
+        const int output = i->arg[2].index;
+        const strip in[2] = { at[i->arg[0].index], at[i->arg[op_infos[i->op].arity - 1].index] };
+        j->row[output]->outputs(root + j->at[output], in, n, p->width);
+    }
+}
+
+/* The index of an element in its block is the number of its row. */
+static void block_beside(const job *j, const panel *p, const room *r, int64_t first, int64_t n, T *root)
+{
+    T *value[VALUES], row;
+    int64_t down[VALUES] = { 0 }, seen = SMALLER(n, FOLD_LANES);
+    for (int64_t l = 0; l < seen; l++) start_set(j, r->lanes + l * j->set, p->width);
+    give_numbers(j, value);
+    value[ROW] = &row;
+    for (int64_t i = 0, rows; i < n; i += rows) {
+        rows = place_rows(j, p, r, first + i, n - i, value, down);
+        row = (T)i;
+        take_elements(j, value, rows, p->width, down);
+    }
+    for (int64_t h = FOLD_LANES / 2; h > 0; h /= 2) {
+        for (int64_t l = 0; l < h && l + h < seen; l++)
+            join_sets(j, r->lanes + l * j->set, r->lanes + (l + h) * j->set, p->width);
+        seen = SMALLER(seen, h);
+    }
+    memcpy(root, r->lanes, (size_t)j->set * sizeof(T));
+}
+
+/* ---- the tree ---- */
+
+/* An index in the block is made one in the whole. */
+static void index_states(const job *j, T *root, int64_t first, int64_t width)
+{
+    for (int k = 0; k < j->s->outs; k++) {
+        T *low = root + j->at[k] + FOLD_LANES, *high = low + FOLD_LANES;
+        for (int64_t w = 0; w < width && j->row[k]->place; w++)
+            low[w] += (T)(first % INDEX_HIGH), high[w] = (T)(first / INDEX_HIGH);
+    }
+}
+
+static void block_set(const job *j, const panel *p, const room *r, int64_t block, T *root)
 {
     const int64_t first = block * FOLD_BLOCK, n = SMALLER(FOLD_BLOCK, j->n - first);
-    if (j->panels) {
-        const int64_t down[2] = { j->along[0].stride[0], j->along[1].stride[0] };
-        const int64_t side[2] = { row_stride(&j->over[0]), row_stride(&j->over[1]) };
-        const T *in[2] = { p->in[0] + first * down[0], p->in[1] + first * down[1] };
-        j->row->panel(value, in, down, side, n, p->width);
-    } else {
-        T copy[2][FOLD_BLOCK];
-        const T *x = elements(j, p, 0, first, n, copy[0]);
-        const T *y = j->row->ins > 1 ? elements(j, p, 1, first, n, copy[1]) : x;
-        *value = j->row->block(x, y, n);
-    }
+    if (j->side && j->plain) plain_beside(j, p, r, first, n, root);
+    else if (j->side) block_beside(j, p, r, first, n, root);
+    else block_along(j, p, r, first, n, root);
+    if (block > 0) index_states(j, root, first, p->width);
 }
 
-static void tree_of_blocks(const job *j, const panel *p, int64_t from, int64_t to, T *root)
+static void tree_of_blocks(const job *j, const panel *p, const room *r, int64_t from, int64_t to, T *root)
 {
-    T value[FOLD_WIDE / sizeof(T)];
-    tree t;
-    t.width = p->width, t.count = 0;
+    tree t = { j, p->width, 0, r->level };
     for (int64_t b = from; b < to; b++) {
-        block_value(j, p, b, value);
-        j->row->add(&t, value);
+        block_set(j, p, r, b, root);
+        tree_add(&t, root);
     }
-    memcpy(root, j->row->root(&t), (size_t)p->width * sizeof(T));
+    tree_root(&t, root);
+}
+
+static room room_of(const room *r, int thread)
+{
+    room mine = *r;
+    mine.lanes += thread * r->each, mine.root += thread * r->each, mine.level += thread * r->each;
+    for (int k = 0; k < STEP_INPUTS; k++)
+        if (r->copy[k]) mine.copy[k] += thread * r->each;
+    return mine;
 }
 
 /* Threads take aligned runs of 2^k blocks, whole sub-trees, and their roots make the rest of the tree. */
-static void fold_shared(const job *j, const panel *p, int threads, T *root)
+static void fold_shared(const job *j, const panel *p, const room *r, int threads, T *root)
 {
     const int64_t blocks = (j->n + FOLD_BLOCK - 1) / FOLD_BLOCK;
     int64_t run = 1;
     while ((blocks + run - 1) / run > RUNS) run *= 2;
     const int64_t runs = (blocks + run - 1) / run;
-    T value[RUNS][FOLD_WIDE / sizeof(T)];
 #pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t r = 0; r < runs; r++) tree_of_blocks(j, p, r * run, SMALLER((r + 1) * run, blocks), value[r]);
-    tree t;
-    t.width = p->width, t.count = 0;
-    for (int64_t r = 0; r < runs; r++) j->row->add(&t, value[r]);
-    memcpy(root, j->row->root(&t), (size_t)p->width * sizeof(T));
+    for (int64_t i = 0; i < runs; i++) {
+        const room mine = room_of(r, omp_get_thread_num());
+        tree_of_blocks(j, p, &mine, i * run, SMALLER((i + 1) * run, blocks), r->run + i * j->set);
+    }
+    tree t = { j, p->width, 0, r->level };
+    for (int64_t i = 0; i < runs; i++) tree_add(&t, r->run + i * j->set);
+    tree_root(&t, root);
 }
 
-static void fold_elements(const job *j, const panel *p, int threads, T *root)
+static void fold_elements(const job *j, const panel *p, const room *r, int threads, T *root)
 {
     const int64_t blocks = (j->n + FOLD_BLOCK - 1) / FOLD_BLOCK;
-    if (blocks == 1) block_value(j, p, 0, root);
-    else if (threads > 1) fold_shared(j, p, threads, root);
-    else tree_of_blocks(j, p, 0, blocks, root);
+    if (blocks == 1) block_set(j, p, r, 0, root);
+    else if (threads > 1) fold_shared(j, p, r, threads, root);
+    else tree_of_blocks(j, p, r, 0, blocks, root);
 }
 
-/* The norm of output w of a panel, whose sum of squares was s. */
-static T norm_of(const job *j, const panel *p, int64_t w, T s, int threads)
+/* ---- norm ---- */
+
+static T factor_of(T s) { return s == INF ? TYPED(FOLD_NORM_DOWN) : s < TYPED(FOLD_NORM_LEAST) ? TYPED(FOLD_NORM_UP) : K(1); }
+
+static uint32_t singles_of(const job *j)
 {
-    T scale = s == INF ? TYPED(FOLD_NORM_DOWN) : s < TYPED(FOLD_NORM_LEAST) ? TYPED(FOLD_NORM_UP) : K(1);
-    if (scale == 1) return SQRT(s);
-    job again = *j;
-    panel one = { .in = { p->in[0] + w * row_stride(&j->over[0]) }, .width = 1 };
-    again.scale = scale, again.panels = false;
-    fold_elements(&again, &one, threads, &s);
-    return SQRT(s) * (1 / scale);
+    uint32_t singles = 0;
+    for (int k = 0; k < j->s->ins; k++) singles |= (uint32_t)(j->manner[k] == SINGLE) << k;
+    return singles;
 }
 
-static void fold_panel(const job *j, const panel *p, int threads)
+/* Where the value of a slot, at instruction `to`, was in the accumulator last. */
+static int saved_at(const program *p, int to, int slot)
 {
-    T root[FOLD_WIDE / sizeof(T)];
-    const int64_t apart = row_stride(&j->over[2]);
-    if (j->n > 0) fold_elements(j, p, threads, root);
+    while (p->code[--to].op != OP_SAVE || p->code[to].arg[0].index != slot) {}
+    return to;
+}
+
+/* The formula in front of the fold at instruction `to`, and a store. */
+static program front_of(const program *p, int to)
+{
+    const source x = p->code[to].arg[0];
+    const uint8_t type = p->code[to].type;
+    program f = { .inputs = p->inputs, .numbers = p->numbers, .slots = p->slots, .outputs = 1 };
+    const int end = x.kind == FROM_ACC ? to : x.kind == FROM_SLOT ? saved_at(p, to, x.index) : 0;
+    for (int i = 0; i < end; i++)
+        if (op_infos[p->code[i].op].kind != KIND_FOLD) f.code[f.length++] = p->code[i];
+    if (end == 0) f.code[f.length++] = (instruction){ .op = OP_LOAD, .type = type, .arg = { x } };
+    f.code[f.length++] = (instruction){ .op = OP_STORE, .type = type };
+    return f;
+}
+
+static int fold_to(const program *p, int output)
+{
+    int i = 0;
+    while (op_infos[p->code[i].op].kind != KIND_FOLD || p->code[i].arg[2].index != output) i++;
+    return i;
+}
+
+static void make_again(const job *j, int output, again *a)
+{
+    static const program squares = {
+        .length = 1, .inputs = 1, .outputs = 1, .folds = true, .code = { { .op = OP_norm, .arg = { { FROM_INPUT, 0 } } } }
+    };
+    const program front = front_of(j->s->program, fold_to(j->s->program, output));
+    tile_make(&a->front, &front, singles_of(j), 0);
+    tile_make(&a->norm, &squares, 0, 0);
+}
+
+/* The sums of squares of norm k, taken again over elements times a factor. */
+static __attribute__((noinline)) void fold_again(const job *j, const panel *p, const room *r, int threads, int k, const T *factor,
+                                                 T *root)
+{
+    again a;
+    job one = *j;
+    step s = *j->s;
+    program only;
+    for (int w = 0; w < FOLD_LANES; w++) a.factor[w] = j->side ? factor[w] : factor[0];
+    one.plain = j->plain && !j->side;
+    if (one.plain) {
+        only.code[0] = j->s->program->code[fold_to(j->s->program, k)];
+        only.code[0].arg[2].index = 0;
+        s.program = &only;
+    } else {
+        make_again(j, k, &a);
+    }
+    s.outs = 1;
+    one.s = &s, one.again = &a, one.row[0] = j->row[k], one.at[0] = 0, one.set = FOLD_LANES;
+    fold_elements(&one, p, r, threads, root);
+}
+
+/* Sums of squares become norms; those that over- or underflowed are taken again. */
+static void finish_norms(const job *j, const panel *p, const room *r, int threads, int k, T *s)
+{
+    T factor[FOLD_LANES], scaled[FOLD_LANES];
+    bool safe = true;
+    for (int64_t w = 0; w < FOLD_LANES; w++) factor[w] = w < p->width ? factor_of(s[w]) : K(1);
+    for (int64_t w = 0; w < p->width; w++) safe &= factor[w] == 1;
+    if (!safe) fold_again(j, p, r, threads, k, factor, scaled);
+    for (int64_t w = 0; w < p->width; w++) s[w] = factor[w] == 1 ? SQRT(s[w]) : SQRT(scaled[w]) * (1 / factor[w]);
+}
+
+/* ---- panels ---- */
+
+static void finish_fold(const job *j, const panel *p, const room *r, int threads, int k, T *state)
+{
+    const layout *l = &j->over[STEP_INPUTS + k];
+    const int64_t bytes = row_stride(l) * (int64_t)dtypes[l->type].bytes;
+    const bool norm = j->row[k] == &fold_rows[OP_norm];
+    if (norm && j->n > 0) finish_norms(j, p, r, threads, k, state);
     for (int64_t w = 0; w < p->width; w++) {
-        if (j->n == 0) p->out[w * apart] = j->row->finish(j->row->start + K(0), 0);
-        else if (j->norm) p->out[w * apart] = norm_of(j, p, w, root[w], threads);
-        else p->out[w * apart] = j->row->finish(root[w], j->n);
+        if (norm && j->n > 0) *(T *)(p->out[k] + w * bytes) = state[w];
+        else j->row[k]->finish(p->out[k] + w * bytes, state + w, j->n);
     }
 }
 
-/* ---- all panels ---- */
-
-static void fold_panels(const job *j, int64_t from, int64_t to, int64_t width, int threads)
+static void fold_panel(const job *j, const panel *p, const room *r, int threads)
 {
-    const int64_t length = row_length(&j->over[2]), across = (length + width - 1) / width;
+    if (j->n > 0) fold_elements(j, p, r, threads, r->root);
+    else start_set(j, r->root, p->width);
+    for (int k = 0; k < j->s->outs; k++) {
+        for (int64_t w = 0; w < p->width && j->n == 0; w++) r->root[j->at[k] + w] += K(0);
+        finish_fold(j, p, r, threads, k, r->root + j->at[k]);
+    }
+}
+
+static int64_t offset_over(const job *j, int k, int64_t row, int64_t column)
+{
+    return walk_to(&j->over[k], row).offset + column * row_stride(&j->over[k]);
+}
+
+static void fold_panels(const job *j, const room *r, int64_t from, int64_t to, int64_t width, int threads)
+{
+    const int64_t length = row_length(&j->over[STEP_INPUTS]), across = (length + width - 1) / width;
     for (int64_t i = from; i < to; i++) {
         const int64_t column = i % across * width;
         panel p = { .width = SMALLER(width, length - column) };
-        for (int k = 0; k < 2; k++)
-            p.in[k] = j->in[k] + walk_to(&j->over[k], i / across).offset + column * row_stride(&j->over[k]);
-        p.out = j->out + walk_to(&j->over[2], i / across).offset + column * row_stride(&j->over[2]);
-        fold_panel(j, &p, threads);
+        for (int k = 0; k < j->s->ins; k++) p.in[k] = j->in[k] + offset_over(j, k, i / across, column);
+        for (int k = 0; k < j->s->outs; k++) {
+            const int o = STEP_INPUTS + k;
+            p.out[k] = j->out[k] + offset_over(j, o, i / across, column) * (int64_t)dtypes[j->over[o].type].bytes;
+        }
+        fold_panel(j, &p, r, threads);
     }
 }
 
 static int64_t count_panels(const job *j, int64_t width)
 {
-    const int64_t length = row_length(&j->over[2]);
+    const int64_t length = row_length(&j->over[STEP_INPUTS]);
     return j->outputs / length * ((length + width - 1) / width);
 }
 
 /* Narrower panels, where there would be too few for the threads. */
 static int64_t width_for(const job *j, int threads)
 {
-    int64_t width = j->panels ? FOLD_WIDTH : 1;
+    int64_t width = !j->side ? 1 : j->n > COPIED_ROWS && j->n <= SHORT ? FOLD_LANES / 2 : FOLD_LANES;
     while (width > 16 && count_panels(j, width) < 2 * threads) width /= 2;
     return width;
 }
 
-duet_status NAME(run_fold)(const step *s, const frame *f)
+/* ---- parting the layouts ---- */
+
+static layout axes(const layout *l, int from, int to)
 {
-    const job j = job_of(s, f);
-    if (j.outputs == 0) return DUET_OK;
-    const double elements = (double)j.n * (double)j.outputs * s->ins;
-    const int threads = threads_for(elements * (double)sizeof(T) * SECONDS_PER_BYTE + (double)j.outputs * SECONDS_PER_FUNCTION);
-    const int64_t width = width_for(&j, threads), panels = count_panels(&j, width);
+    layout part = { .type = l->type, .rank = to - from };
+    for (int a = from; a < to; a++) part.size[a - from] = l->size[a], part.stride[a - from] = l->stride[a];
+    if (part.rank == 0) part.rank = 1, part.size[0] = 1;
+    return part;
+}
+
+/* Do all elements of l lie at one place? */
+static bool stands_still(const layout *l)
+{
+    for (int a = 0; a < l->rank; a++)
+        if (l->stride[a] != 0) return false;
+    return true;
+}
+
+static bool goes_on(const layout *l) { return l->rank == 1 && l->stride[0] == 1; }
+
+static int inputs_beside(const job *j, int axis)
+{
+    int n = 0;
+    for (int k = 0; k < j->s->ins; k++) n += j->over[k].stride[axis] == 1;
+    return n;
+}
+
+/* The axis of a panel: one along which outputs have their inputs side by side, else the longest. */
+static int panel_axis(const job *j)
+{
+    const layout *l = &j->over[STEP_INPUTS];
+    int best = l->rank - 1;
+    for (int a = 0; a < l->rank; a++) {
+        const bool beside = l->size[a] >= LANES && inputs_beside(j, a), was = l->size[best] >= LANES && inputs_beside(j, best);
+        if (beside > was || (beside == was && l->size[a] > l->size[best])) best = a;
+    }
+    return best;
+}
+
+static void put_last(layout *l, int axis)
+{
+    const int last = l->rank - 1;
+    const int64_t size = l->size[axis], stride = l->stride[axis];
+    l->size[axis] = l->size[last], l->stride[axis] = l->stride[last];
+    l->size[last] = size, l->stride[last] = stride;
+}
+
+static void part_layouts(job *j)
+{
+    const step *s = j->s;
+    const int kept = s->out[0].at.rank - s->inner;
+    for (int k = 0; k < s->ins; k++) {
+        j->along[k] = axes(&s->in[k].at, kept, s->in[k].at.rank);
+        j->over[k] = axes(&s->in[k].at, 0, kept);
+    }
+    for (int k = 0; k < s->outs; k++) j->over[STEP_INPUTS + k] = axes(&s->out[k].at, 0, kept);
+    const layout inner = axes(&s->out[0].at, kept, s->out[0].at.rank);
+    j->n = layout_count(&inner), j->outputs = layout_count(&j->over[STEP_INPUTS]);
+    const int axis = panel_axis(j);
+    for (int k = 0; k < s->ins; k++) put_last(&j->over[k], axis);
+    for (int k = 0; k < s->outs; k++) put_last(&j->over[STEP_INPUTS + k], axis);
+}
+
+static bool side_by_side(const job *j)
+{
+    const int64_t across = row_length(&j->over[STEP_INPUTS]);
+    int along = 0;
+    for (int k = 0; k < j->s->ins; k++) along += goes_on(&j->along[k]);
+    if (across < 2 || j->n == 0 || j->s->ins == 0) return false;
+    return (j->n <= SHORT && across >= LANES) || inputs_beside(j, j->over[STEP_INPUTS].rank - 1) > along;
+}
+
+static enum manner manner_of(const job *j, int k)
+{
+    const int64_t side = row_stride(&j->over[k]);
+    if (j->side) return side == 1 ? IN_PLACE : side == 0 && !j->plain ? SINGLE : COPIED;
+    return goes_on(&j->along[k]) ? IN_PLACE : stands_still(&j->along[k]) && !j->plain ? SINGLE : COPIED;
+}
+
+/* Does the program fold its inputs as they are, and nothing else? */
+static bool folds_inputs(const program *p)
+{
+    bool plain = p->length == p->outputs;
+    for (int i = 0; i < p->length && plain; i++)
+        for (int k = 0; k < op_infos[p->code[i].op].arity && k < 2; k++) plain &= p->code[i].arg[k].kind == FROM_INPUT;
+    return plain;
+}
+
+/* Side by side, rows must have one stride, and a copy room for a block. */
+static bool is_plain(const job *j)
+{
+    bool copied = false;
+    for (int k = 0; k < j->s->ins; k++) copied |= row_stride(&j->over[k]) != 1;
+    if (j->side && (j->along[0].rank > 1 || (copied && j->n > SHORT))) return false;
+    return folds_inputs(j->s->program);
+}
+
+/* A norm that is taken again needs the machine. */
+static bool needs_lanes(const job *j)
+{
+    bool norm = false;
+    for (int k = 0; k < j->s->outs; k++) norm |= j->row[k] == &fold_rows[OP_norm];
+    return norm || !j->plain;
+}
+
+static void open_job(job *j, const step *s, const frame *f, code *c)
+{
+    j->s = s, j->again = NULL, j->code = c, j->set = 0;
+    for (int i = 0; i < s->program->length; i++)
+        if (op_infos[s->program->code[i].op].kind == KIND_FOLD)
+            j->row[s->program->code[i].arg[2].index] = &fold_rows[s->program->code[i].op];
+    for (int k = 0; k < s->outs; k++) j->at[k] = j->set, j->set += j->row[k]->parts * FOLD_LANES;
+    for (int k = 0; k < s->ins; k++) j->in[k] = address(f, &s->in[k]);
+    for (int k = 0; k < s->outs; k++) j->out[k] = address(f, &s->out[k]);
+    for (int k = 0; k < s->nums; k++) j->num[k] = (T)f->num[s->num[k]];
+    part_layouts(j);
+    j->side = side_by_side(j), j->plain = is_plain(j);
+    j->lanes = j->side && needs_lanes(j) ? SMALLER(j->n, FOLD_LANES) : 1;
+    for (int k = 0; k < s->ins; k++) j->manner[k] = manner_of(j, k);
+    if (!j->plain) tile_make(c, s->program, singles_of(j), 0);
+}
+
+/* ---- memory and threads ---- */
+
+/* Parts `memory` among what a thread needs, or counts that only. */
+static int64_t open_room(const job *j, room *r, T *memory)
+{
+    const int64_t blocks = (j->n + FOLD_BLOCK - 1) / FOLD_BLOCK;
+    int64_t levels = 1, used = 0;
+    while (blocks >> levels) levels++;
+    *r = (room){ .lanes = memory };
+    used += j->lanes * j->set, r->root = memory + used;
+    used += j->set, r->level = memory + used;
+    used += levels * j->set;
+    for (int k = 0; k < j->s->ins; k++)
+        if (j->manner[k] == COPIED) r->copy[k] = memory + used, used += FOLD_BLOCK;
+    return r->each = used;
+}
+
+static double seconds_of(const job *j)
+{
+    const double each = (j->plain ? 0 : j->code->seconds) + j->s->ins * (double)sizeof(T) * SECONDS_PER_BYTE;
+    return ((double)j->n * each + SECONDS_PER_FUNCTION) * (double)j->outputs;
+}
+
+static void run_job(const job *j, const room *r, int threads)
+{
+    const int64_t width = width_for(j, threads), panels = count_panels(j, width);
     if (threads == 1 || panels < 2 * threads) {
-        fold_panels(&j, 0, panels, width, threads);
-        return DUET_OK;
+        fold_panels(j, r, 0, panels, width, threads);
+        return;
     }
 #pragma omp parallel num_threads(threads)
     {
-        int t = omp_get_thread_num(), team = omp_get_num_threads();
-        fold_panels(&j, part_of(panels, t, team), part_of(panels, t + 1, team), width, 1);
+        const int t = omp_get_thread_num(), team = omp_get_num_threads();
+        const room mine = room_of(r, t);
+        fold_panels(j, &mine, part_of(panels, t, team), part_of(panels, t + 1, team), width, 1);
     }
+}
+
+static duet_status run_in_pool(const job *j, const frame *f, int threads)
+{
+    room r;
+    void *memory;
+    const int64_t each = open_room(j, &r, NULL), runs = threads > 1 ? RUNS * j->set : 0;
+    TRY(scratch_take((size_t)(each * threads + runs) * sizeof(T), f, &memory));
+    open_room(j, &r, memory);
+    r.run = (T *)memory + each * threads;
+    run_job(j, &r, threads);
+    scratch_give(memory);
+    return DUET_OK;
+}
+
+duet_status NAME(run_fold)(const step *s, const frame *f)
+{
+    T memory[SMALL] __attribute__((aligned(64)));
+    code c;
+    job j;
+    room r;
+    open_job(&j, s, f, &c);
+    if (j.outputs == 0) return DUET_OK;
+    const int threads = threads_for(seconds_of(&j));
+    if (threads > 1 || open_room(&j, &r, memory) > SMALL) return run_in_pool(&j, f, threads);
+    run_job(&j, &r, 1);
     return DUET_OK;
 }

@@ -1,36 +1,19 @@
-/* pass_tmpl.c - the engine of a pass: blocks, buffers, threads. */
+/* pass_tmpl.c - the engine of a pass: where things are, blocks, buffers, threads. */
 #include "pass.h"
 #include "walk.h"
-
-/* How the elements are cut into blocks: `height` rows of `width` columns. All but those at the ends are full. */
-typedef struct cut {
-    int64_t rows, columns, height, width, down, across; /* down * across blocks */
-    bool tiles;                                         /* blocks follow each other downwards */
-} cut;
+#include <stdlib.h>
 
 typedef struct block {
     int64_t row, height, column, width;
     walk walk; /* of the first row: its `at` holds for all operands */
 } block;
 
-enum manner { IN_PLACE, SINGLE, STILL, COPIED }; /* SINGLE: one element; STILL: the same ones in every block, copied once */
-
 typedef struct work {
     const pass *p;
-    cut cut;
-    const layout *shape;
-    uint8_t in[PROGRAM_INPUTS], out[PROGRAM_OUTPUTS];
-    bool buffered;
+    const step *s;
+    const frame *f;
+    T num[PROGRAM_NUMBERS];
 } work;
-
-void pass_open(pass *p, const step *s, const frame *f)
-{
-    p->s = s, p->f = f;
-    p->loops = p->buffers = 0;
-    p->early = 0, p->seconds = 0;
-    p->num[0] = p->num[1] = 0;
-    for (int k = 0; k < s->nums; k++) p->num[k] = (T)f->num[s->num[k]];
-}
 
 /* ---- where things are ---- */
 
@@ -81,6 +64,18 @@ static void copy_in(T *to, const T *from, const layout *l, const block *b)
 
 /* ---- the cut ---- */
 
+/* Equal parts of at most `most` of n elements, in whole tiles. */
+static int64_t equal_part(int64_t n, int64_t most)
+{
+    const int64_t parts = (n + most - 1) / most, part = (n + parts - 1) / parts, whole = 512 / sizeof(T);
+    return SMALLER((part + whole - 1) / whole * whole, most);
+}
+
+static void count_blocks(cut *c)
+{
+    c->down = (c->rows + c->height - 1) / c->height, c->across = (c->columns + c->width - 1) / c->width;
+}
+
 static bool any_stands(const step *s)
 {
     for (int k = 0; k < s->outs; k++)
@@ -90,45 +85,34 @@ static bool any_stands(const step *s)
     return false;
 }
 
-/* Equal parts of at most `most` of n elements, in whole vectors. */
-static int64_t equal_part(int64_t n, int64_t most)
-{
-    int64_t parts = (n + most - 1) / most, part = (n + parts - 1) / parts;
-    return SMALLER((part + 15) / 16 * 16, most);
-}
-
 #define TILE_HEIGHT 64 /* of a line of memory each: larger tiles are faster, as long as there is room for their buffers */
 #define TILE_WIDTH  ((int64_t)(64 / sizeof(T)))
-#define ROOM        (VALUES * BLOCK)
+_Static_assert(64 * 64 <= 4096, "a tile has room in the buffer of a block");
 
-static bool wants_tiles(const pass *p, const cut *c)
+static cut cut_of(const step *s)
 {
-    const int buffers = p->s->ins + p->s->outs + p->buffers;
-    return c->rows >= 16 && c->columns >= 16 && buffers * TILE_HEIGHT * TILE_WIDTH <= ROOM && any_stands(p->s);
-}
-
-static cut cut_of(const pass *p, int64_t most)
-{
-    const layout *l = &p->s->out[0].at;
+    const layout *l = &s->out[0].at;
     cut c = { .columns = row_length(l), .height = 1 };
     c.rows = layout_count(l) / c.columns;
-    c.tiles = wants_tiles(p, &c);
+    c.tiles = c.rows >= 16 && c.columns >= 16 && any_stands(s);
     if (c.tiles) c.height = TILE_HEIGHT, c.width = TILE_WIDTH;
-    else if (c.columns > BLOCK / 2 || c.rows == 1) c.width = equal_part(c.columns, most);
+    else if (c.columns > BLOCK / 2 || c.rows == 1) c.width = equal_part(c.columns, BLOCK);
     else c.height = SMALLER(BLOCK / c.columns, c.rows), c.width = c.columns;
-    c.down = (c.rows + c.height - 1) / c.height, c.across = (c.columns + c.width - 1) / c.width;
+    count_blocks(&c);
     return c;
 }
 
-static block block_at(const work *w, int64_t index)
+static block block_at(const pass *p, const layout *l, int64_t index)
 {
-    const cut *c = &w->cut;
+    const cut *c = &p->cut;
     const int64_t down = c->tiles ? index % c->down : index / c->across, across = c->tiles ? index / c->down : index % c->across;
     block b = { .row = down * c->height, .column = across * c->width };
     b.height = SMALLER(c->height, c->rows - b.row), b.width = SMALLER(c->width, c->columns - b.column);
-    b.walk = walk_to(w->shape, b.row);
+    b.walk = walk_to(l, b.row);
     return b;
 }
+
+/* ---- manners ---- */
 
 /* Do all rows of l lie at one place? */
 static bool rows_repeat(const layout *l)
@@ -144,166 +128,212 @@ static bool in_place(const layout *l, const cut *c)
     return row_stride(l) == 1 || row_length(l) == 1;
 }
 
-static enum manner manner_of(const layout *l, const cut *c, bool early)
+static enum manner manner_of(const layout *l, const cut *c)
 {
-    if (early) return COPIED;
     if (in_place(l, c)) return IN_PLACE;
-    if (!rows_repeat(l)) return COPIED;
-    return row_stride(l) == 0 ? SINGLE : c->across == 1 ? STILL : COPIED;
+    if (row_stride(l) == 0 && (c->height == 1 || rows_repeat(l))) return SINGLE;
+    return rows_repeat(l) && c->across == 1 ? STILL : COPIED;
 }
 
-/* Without buffers, and with one loop, there is nothing to keep in L1: blocks are then longer. */
-static bool needs_buffers(const work *w)
+static bool runs_along(const layout *l, bool single)
 {
-    const step *s = w->p->s;
-    for (int k = 0; k < s->outs; k++)
-        if (w->out[k] != IN_PLACE) return true;
+    return row_stride(l) == 1 || row_length(l) == 1 || (single && row_stride(l) == 0);
+}
+
+/* Rows that are short are better copied together, unless there is one only. */
+static bool is_straight(const step *s)
+{
+    const layout *l = &s->out[0].at;
+    bool straight = l->rank == 1 || row_length(l) >= (int64_t)(256 / sizeof(T));
+    for (int k = 0; k < s->outs; k++) straight &= runs_along(&s->out[k].at, false);
+    for (int k = 0; k < s->ins; k++) straight &= runs_along(&s->in[k].at, true);
+    return straight;
+}
+
+static uint32_t choose_manners(pass *p, const step *s)
+{
+    uint32_t singles = 0;
+    for (int k = 0; k < PROGRAM_OUTPUTS && k < s->outs; k++) p->out[k] = p->straight || in_place(&s->out[k].at, &p->cut) ? IN_PLACE : COPIED;
+    for (int k = 0; k < PROGRAM_INPUTS && k < s->ins; k++) {
+        const layout *l = &s->in[k].at;
+        p->in[k] = !p->straight ? manner_of(l, &p->cut) : row_stride(l) == 0 && row_length(l) > 1 ? SINGLE : IN_PLACE;
+        singles |= (uint32_t)(p->in[k] == SINGLE) << k;
+    }
+    return singles;
+}
+
+/* ---- making a pass ---- */
+
+#define STREAM_BYTES (getenv("NT")?atof(getenv("NT")):32e6) /* from here on outputs do not stay in any cache until they are read */
+#define FETCH_BYTES  (getenv("PF")?atof(getenv("PF")):4e6)  /* and operands did not either */
+
+static bool is_input(const step *s, int output)
+{
     for (int k = 0; k < s->ins; k++)
-        if (w->in[k] > SINGLE) return true;
-    return w->p->loops > 1;
+        if (s->in[k].slot == s->out[output].slot) return true;
+    return false;
 }
 
-static void choose_manners(work *w)
+static uint32_t streams_of(const pass *p, const step *s)
 {
-    const step *s = w->p->s;
-    for (int k = 0; k < s->ins; k++) w->in[k] = manner_of(&s->in[k].at, &w->cut, w->p->early >> k & 1);
-    for (int k = 0; k < s->outs; k++) w->out[k] = in_place(&s->out[k].at, &w->cut) ? IN_PLACE : COPIED;
+    uint32_t streams = 0;
+    for (int k = 0; k < s->outs && p->straight && (double)p->count * sizeof(T) >= STREAM_BYTES; k++)
+        streams |= (uint32_t)!is_input(s, k) << k;
+    return streams;
 }
 
-static bool is_single(const work *w, int value) { return value < NUMBERS ? w->in[value] == SINGLE : value < BUFFERS; }
-
-static void choose_loops(const work *w, pass *p)
+static void plan(pass *p, const step *s, run_function *owner)
 {
-    for (loop *l = p->loop; l < p->loop + p->loops; l++) {
-        int singles = 0;
-        for (int k = 0; k < 3; k++) singles |= is_single(w, l->from[k]) << k;
-        l->run = l->choice[singles];
+    p->owner = owner, p->integers = s->out[0].at.type == DUET_I64;
+    p->count = layout_count(&s->out[0].at), p->straight = is_straight(s);
+    if (p->count > 0) p->cut = cut_of(s);
+    const uint32_t singles = p->count > 0 ? choose_manners(p, s) : 0;
+    if (s->kernel == KERNEL_PROGRAM) tile_make(&p->code, s->program, singles, streams_of(p, s));
+    else tile_make_fused(&p->code, s->kernel, s->ins, singles);
+    const double bytes = (double)sizeof(T) * (s->ins + s->outs);
+    p->code.ahead = p->straight && (double)p->count * bytes >= FETCH_BYTES;
+    p->seconds = (double)p->count * (p->code.seconds + bytes * SECONDS_PER_BYTE);
+}
+
+static duet_status keep(step *s, run_function *owner)
+{
+    pass p;
+    plan(&p, s, owner);
+    const size_t bytes = offsetof(pass, code) + code_bytes(&p.code);
+    free(s->kept);
+    s->kept = malloc(bytes);
+    if (!s->kept) return fail(DUET_NO_MEMORY, "no %zu bytes for a program", bytes);
+    memcpy(s->kept, &p, bytes);
+    return DUET_OK;
+}
+
+/* ---- straight ---- */
+
+/* `some` rows of one axis from the row at which b stands, its columns. */
+static void run_rows(const work *w, const block *b, int64_t some, T *value[VALUES])
+{
+    const step *s = w->s;
+    int64_t down[ROW];
+    for (int k = 0; k < s->ins; k++) {
+        const layout *l = &s->in[k].at;
+        value[INPUTS + k] = (T *)address(w->f, &s->in[k]) + offset_of(b, l);
+        down[INPUTS + k] = l->rank > 1 ? l->stride[l->rank - 2] : 0;
+    }
+    for (int k = 0; k < s->outs; k++) {
+        const layout *l = &s->out[k].at;
+        value[OUTPUTS + k] = (T *)address(w->f, &s->out[k]) + offset_of(b, l);
+        down[OUTPUTS + k] = l->rank > 1 ? l->stride[l->rank - 2] : 0;
+    }
+    tile_run(&w->p->code, value, some, b->width, down);
+}
+
+static void run_straight(const work *w, int64_t row, int64_t rows, int64_t column, int64_t columns, T *value[VALUES])
+{
+    const layout *l = &w->s->out[0].at;
+    block b = { .column = column, .width = columns };
+    for (int64_t some; rows > 0; row += some, rows -= some) {
+        b.walk = walk_to(l, row);
+        some = l->rank > 1 ? SMALLER(rows, l->size[l->rank - 2] - b.walk.at[l->rank - 2]) : 1;
+        run_rows(w, &b, some, value);
     }
 }
 
-static work work_of(pass *p)
+/* Part t of the work: some rows, or where there are few, some columns. */
+static void run_straight_part(const work *w, int t, int parts, T *value[VALUES])
 {
-    const layout *l = &p->s->out[0].at;
-    work w = { .p = p, .cut = cut_of(p, BLOCK), .shape = l };
-    choose_manners(&w);
-    w.buffered = needs_buffers(&w);
-    if (!w.buffered && w.cut.height == 1) w.cut = cut_of(p, 32 * BLOCK);
-    choose_loops(&w, p);
-    return w;
+    const int64_t rows = w->p->cut.rows, columns = w->p->cut.columns, whole = 512 / sizeof(T);
+    if (rows >= 4 * parts) {
+        const int64_t from = part_of(rows, t, parts);
+        run_straight(w, from, part_of(rows, t + 1, parts) - from, 0, columns, value);
+    } else {
+        const int64_t from = part_of(columns / whole, t, parts) * whole;
+        const int64_t to = t + 1 == parts ? columns : part_of(columns / whole, t + 1, parts) * whole;
+        if (to > from) run_straight(w, 0, rows, from, to - from, value);
+    }
 }
 
-/* ---- one thread's work ---- */
+/* ---- by blocks ---- */
 
 static void prepare(const work *w, const block *b, T *value[VALUES], bool first)
 {
-    const step *s = w->p->s;
+    const step *s = w->s;
     for (int k = 0; k < s->ins; k++) {
         const layout *l = &s->in[k].at;
-        T *from = address(w->p->f, &s->in[k]), **v = &value[INPUTS + k];
-        if (w->in[k] == IN_PLACE) *v = from + offset_of(b, l);
-        else if (w->in[k] == SINGLE) *v = from;
-        else if (w->in[k] == COPIED || first) copy_in(*v, from, l, b); /* the first block of a thread has the most rows */
+        const int manner = w->p->in[k];
+        T *from = address(w->f, &s->in[k]), **v = &value[INPUTS + k];
+        if (manner == IN_PLACE || manner == SINGLE) *v = from + offset_of(b, l);
+        else if (manner == COPIED || first) copy_in(*v, from, l, b); /* the first block of a thread has the most rows */
     }
     for (int k = 0; k < s->outs; k++)
-        if (w->out[k] == IN_PLACE) value[OUTPUTS + k] = (T *)address(w->p->f, &s->out[k]) + offset_of(b, &s->out[k].at);
+        if (w->p->out[k] == IN_PLACE) value[OUTPUTS + k] = (T *)address(w->f, &s->out[k]) + offset_of(b, &s->out[k].at);
 }
 
 static void finish(const work *w, const block *b, T *value[VALUES])
 {
-    const step *s = w->p->s;
+    const step *s = w->s;
     for (int k = 0; k < s->outs; k++)
-        if (w->out[k] != IN_PLACE) rows_out(address(w->p->f, &s->out[k]), &s->out[k].at, value[OUTPUTS + k], b);
-}
-
-static void run_blocks(const work *w, int64_t from, int64_t to, T *value[VALUES])
-{
-    const pass *p = w->p;
-    for (int64_t i = from; i < to; i++) {
-        const block b = block_at(w, i);
-        prepare(w, &b, value, i == from);
-        for (const loop *l = p->loop; l < p->loop + p->loops; l++)
-            l->run(value[l->to], value[l->from[0]], value[l->from[1]], value[l->from[2]], p->num, b.height * b.width);
-        finish(w, &b, value);
-    }
-}
-
-static void place_numbers(const work *w, T *value[VALUES])
-{
-    for (int k = 0; k < PROGRAM_NUMBERS; k++) value[NUMBERS + k] = (T *)&w->p->num[k];
+        if (w->p->out[k] != IN_PLACE) rows_out(address(w->f, &s->out[k]), &s->out[k].at, value[OUTPUTS + k], b);
 }
 
 /* Addresses of all values that need a buffer, one after the other. */
 static void place_buffers(const work *w, T *value[VALUES], T *room)
 {
-    const pass *p = w->p;
-    const int64_t each = w->cut.tiles ? TILE_HEIGHT * TILE_WIDTH : BLOCK;
-    for (int k = 0; k < p->s->ins; k++)
-        if (w->in[k] > SINGLE) value[INPUTS + k] = room, room += each;
-    for (int k = 0; k < p->s->outs; k++)
-        if (w->out[k] != IN_PLACE) value[OUTPUTS + k] = room, room += each;
-    for (int k = 0; k < p->buffers; k++) value[BUFFERS + k] = room, room += each;
+    for (int k = 0; k < w->s->ins; k++)
+        if (w->p->in[k] > SINGLE) value[INPUTS + k] = room, room += BLOCK;
+    for (int k = 0; k < w->s->outs; k++)
+        if (w->p->out[k] != IN_PLACE) value[OUTPUTS + k] = room, room += BLOCK;
 }
 
-__attribute__((noinline)) static void run_buffered(const work *w, int64_t from, int64_t to)
+__attribute__((noinline)) static void run_blocks(const work *w, int64_t from, int64_t to, T *value[VALUES])
 {
-    T room[VALUES * 2048 / sizeof(T)] __attribute__((aligned(64)));
-    T *value[VALUES];
-    place_numbers(w, value);
+    T room[(PROGRAM_INPUTS + PROGRAM_OUTPUTS) * 4096 / sizeof(T)] __attribute__((aligned(64)));
     place_buffers(w, value, room);
-    run_blocks(w, from, to, value);
+    for (int64_t i = from; i < to; i++) {
+        const block b = block_at(w->p, &w->s->out[0].at, i);
+        prepare(w, &b, value, i == from);
+        tile_run(&w->p->code, value, 1, b.height * b.width, NULL);
+        finish(w, &b, value);
+    }
 }
 
-static void run_part(const work *w, int64_t from, int64_t to)
+/* ---- threads ---- */
+
+static void run_part(const work *w, int t, int parts)
 {
+    const int64_t blocks = w->p->cut.down * w->p->cut.across;
     T *value[VALUES];
-    place_numbers(w, value);
-    if (w->buffered) run_buffered(w, from, to);
-    else run_blocks(w, from, to, value);
+    for (int k = 0; k < w->p->code.numbers; k++) value[NUMBERS + k] = (T *)&w->num[k];
+    if (w->p->straight) run_straight_part(w, t, parts, value);
+    else run_blocks(w, part_of(blocks, t, parts), part_of(blocks, t + 1, parts), value);
 }
 
-/* One loop over operands that are one run each. */
-static bool is_plain(const pass *p)
+__attribute__((noinline)) static void run_shared(const work *w, int threads)
 {
-    const step *s = p->s;
-    bool plain = p->loops == 1 && s->out[0].at.rank == 1 && s->out[0].at.stride[0] == 1;
-    for (int k = 0; k < s->ins; k++) plain &= s->in[k].at.stride[0] == 1;
-    for (int k = 0; k < 3; k++) plain &= p->loop[0].from[k] < NUMBERS;
-    return plain;
-}
-
-static void run_plain(const pass *p)
-{
-    const step *s = p->s;
-    const T *in[3];
-    for (int k = 0; k < 3; k++) in[k] = address(p->f, &s->in[p->loop[0].from[k]]);
-    p->loop[0].choice[0](address(p->f, &s->out[0]), in[0], in[1], in[2], p->num, s->out[0].at.size[0]);
-}
-
-static void run_shared(const work *w, int threads)
-{
-    const int64_t blocks = w->cut.down * w->cut.across;
-    if (threads > blocks) threads = (int)blocks;
-    if (threads <= 1) {
-        run_part(w, 0, blocks);
-        return;
-    }
 #pragma omp parallel num_threads(threads)
-    {
-        int t = omp_get_thread_num(), team = omp_get_num_threads();
-        run_part(w, part_of(blocks, t, team), part_of(blocks, t + 1, team));
-    }
+    run_part(w, omp_get_thread_num(), omp_get_num_threads());
 }
 
-void pass_run(pass *p)
+/* A number as an element; of an i64, its bits. */
+static T number_of(const pass *p, double x)
 {
-    const int64_t count = layout_count(&p->s->out[0].at);
-    if (count == 0 || p->loops == 0) return;
-    const double bytes = (double)sizeof(T) * (p->s->ins + p->s->outs);
-    const int threads = threads_for((double)count * (p->seconds + bytes * SECONDS_PER_BYTE));
-    if (threads <= 1 && is_plain(p)) {
-        run_plain(p);
-        return;
-    }
-    const work w = work_of(p);
-    run_shared(&w, threads);
+    T as;
+    int64_t whole;
+    if (!p->integers) return (T)x;
+    whole = x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+    memcpy(&as, &whole, sizeof as);
+    return as;
+}
+
+duet_status NAME(run_program)(const step *s, const frame *f)
+{
+    const pass *p = s->kept;
+    if (!p || p->owner != NAME(run_program))
+        TRY(keep((step *)s, NAME(run_program))); /* steps are the plan's, which lets machines keep things */
+    work w = { .p = p = s->kept, .s = s, .f = f };
+    if (p->count == 0) return DUET_OK;
+    for (int k = 0; k < p->code.numbers; k++) w.num[k] = k < s->nums ? number_of(p, f->num[s->num[k]]) : 0;
+    const int threads = threads_for(p->seconds);
+    if (threads > 1) run_shared(&w, threads);
+    else run_part(&w, 0, 1);
+    return DUET_OK;
 }

@@ -4,9 +4,6 @@
 #include "tree.h"
 #include "walk.h"
 
-#define DUET_FOLD1(name, start, take, join, finish, ...) FOLD_OF(name, take, join, finish)
-#include <duet/ops.def>
-
 /* In place, over some rows of n elements that stand one after the other. */
 typedef struct rows {
     T *at;
@@ -17,18 +14,17 @@ typedef struct rows {
 /* The maximum is the same in any order. */
 static T max_of(const T *x, int64_t n)
 {
-    enum { SOME = 64 / sizeof(T) };
-    T a[SOME], most = -INFINITY;
+    const V least = spread(-INFINITY);
+    V m[4] = { least, least, least, least };
+    T all[LANES], most = -INFINITY;
     int64_t i = 0;
-    if (n >= SOME) {
-        for (int l = 0; l < SOME; l++) a[l] = x[l];
-        for (i = SOME; i + SOME <= n; i += SOME)
-            for (int l = 0; l < SOME; l++) a[l] = max_take(a[l], x[i + l], 0);
-        for (int h = SOME / 2; h > 0; h /= 2)
-            for (int l = 0; l < h; l++) a[l] = max_join(a[l], a[l + h]);
-        most = a[0];
-    }
-    for (; i < n; i++) most = max_take(most, x[i], 0);
+    for (; i + 4 * LANES <= n; i += 4 * LANES)
+        for (int r = 0; r < 4; r++) m[r] = vec_maximum(m[r], get(x + i + r * LANES), least);
+    for (; i + LANES <= n; i += LANES) m[0] = vec_maximum(m[0], get(x + i), least);
+    for (int r = 1; r < 4; r++) m[0] = vec_maximum(m[0], m[r], least);
+    memcpy(all, &m[0], sizeof all);
+    for (int l = 0; l < LANES && n >= LANES; l++) most = MAXIMUM(most, all[l]);
+    for (; i < n; i++) most = MAXIMUM(most, x[i]);
     return most;
 }
 
@@ -53,20 +49,34 @@ static void finish_row(T *t, int64_t n, T s, bool log)
         for (int64_t i = 0; i < n; i++) t[i] = t[i] / by;
 }
 
-/* The sum of exp(t), which softmax leaves in t. */
+/* The canonical sum of a block. */
+static T sum_of(const T *x, int64_t n)
+{
+    T root[LANES];
+    fold_block(FOLD_KIND(sum, -K(0)), root, x, x, n);
+    return *root;
+}
+
+/* The sum of exp(t), which softmax leaves in t. Blocks join in pairs as they come: bit k of the count says that level k holds 2^k. */
 static T sum_of_row(T *t, int64_t n, bool log)
 {
-    T room[FOLD_BLOCK];
-    tree tr;
-    tr.width = 1, tr.count = 0;
-    for (int64_t i = 0; i < n; i += FOLD_BLOCK) {
-        int64_t some = SMALLER(FOLD_BLOCK, n - i);
+    T room[FOLD_BLOCK], level[64], s = 0;
+    uint64_t count = 0;
+    for (int64_t i = 0; i < n; i += FOLD_BLOCK, count++) {
+        const int64_t some = SMALLER(FOLD_BLOCK, n - i);
         T *e = log ? room : t + i;
+        int k = 0;
         exp_of(e, t + i, some);
-        T s = block_of(sum_take, sum_join, -K(0), e, e, some);
-        tree_add(sum_join, &tr, &s);
+        for (s = sum_of(e, some); count >> k & 1; k++) s = level[k] + s;
+        level[k] = s;
     }
-    return *tree_root(sum_join, &tr);
+    bool below = false;
+    for (int k = 0; count >> k; k++) {
+        if (!(count >> k & 1)) continue;
+        s = below ? level[k] + s : level[k];
+        below = true;
+    }
+    return s;
 }
 
 /* Rows that are short share a vector loop for their exponentials. */
@@ -75,10 +85,7 @@ static void short_rows(const rows *r)
     T room[FOLD_BLOCK];
     T *e = r->log ? room : r->at;
     exp_of(e, r->at, r->count * r->n);
-    for (int64_t i = 0; i < r->count; i++, e += r->n) {
-        T s = block_of(sum_take, sum_join, -K(0), e, e, r->n);
-        finish_row(r->at + i * r->n, r->n, s, r->log);
-    }
+    for (int64_t i = 0; i < r->count; i++, e += r->n) { finish_row(r->at + i * r->n, r->n, sum_of(e, r->n), r->log); }
 }
 
 static void some_rows(const rows *r)

@@ -7,11 +7,13 @@
 typedef duet_status run_function(const step *s, const frame *f);
 
 typedef struct kernels {
-    run_function *program, *fused, *fold, *softmax, *pool2d, *matmul, *conv;
+    run_function *program, *fold, *softmax, *pool2d, *matmul, *conv;
 } kernels;
 
-/* Of the instruction set in use; NULL for a type without kernels. */
+/* Of the instruction set in use. Those of i64 move elements: programs that only load and store. */
 const kernels *kernels_of(duet_dtype type);
+
+void program_forget(step *s); /* frees what programs and fused rows keep */
 
 static inline void *address(const frame *f, const operand *o) { return f->data[o->slot]; }
 

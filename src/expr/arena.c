@@ -110,7 +110,7 @@ duet_status duet_arena_limit(size_t bytes)
 
 /* ---- handles ---- */
 
-static node *search(arena *a, uint64_t serial)
+static node *search(const arena *a, uint64_t serial)
 {
     uint32_t low = 0, high = a->count;
     while (low < high) {
@@ -149,7 +149,7 @@ static __attribute__((noinline, cold)) node *not_found(arena *a, duet_expr e, co
     return NULL;
 }
 
-node *arena_look(arena *a, uint64_t serial)
+node *arena_look(const arena *a, uint64_t serial)
 {
     uint64_t i = serial - (a->next - a->count);
     return __builtin_expect(i < a->count && a->nodes[i].serial == serial, 1) ? &a->nodes[i] : search(a, serial);

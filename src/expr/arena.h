@@ -42,7 +42,7 @@ arena *arena_scratch(arena *a); /* cleared; NULL: no memory */
 node *arena_find(arena *a, duet_expr e, const char *what, duet_status *why);
 
 /* The same whether spent or not, and silent. */
-node *arena_look(arena *a, uint64_t serial);
+node *arena_look(const arena *a, uint64_t serial);
 
 /* A new node on top: a root, with its serial, op and site; its word is where the next words go. NULL: no room, text is set. */
 node *arena_push(arena *a, enum op op, const char *site);

@@ -320,7 +320,7 @@ static duet_status settle_type(enum op op, int arity, node *const x[], const nod
     *strong = NULL;
     for (int k = 0; k < arity; k++) {
         if (x[k]->flags & NODE_WEAK) continue;
-        if (__builtin_expect(x[k]->type >= FLOAT_TYPES, 0)) return not_of_type(op, x[k]);
+        if (__builtin_expect(x[k]->type >= FLOAT_TYPES && op != OP_transpose, 0)) return not_of_type(op, x[k]);
         if (!*strong) *strong = x[k];
         else if (__builtin_expect((*strong)->type != x[k]->type, 0)) return mixed_types(op, *strong, x[k]);
     }

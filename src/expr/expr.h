@@ -42,17 +42,22 @@ typedef struct formula {
  * Errors    the first one met while e was built, else BAD_ARGUMENT, SPENT, FOREIGN, NO_MEMORY */
 duet_status formula_of(duet_expr e, const char *who, formula *f);
 
+/* The formulas of several handles as one run, one after the other; root[i]: the last node of the i-th. *failed: the one that has the
+ * error. Errors: as formula_of */
+duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[], int *failed);
+
 /* Classes of numbers that a rewrite may look at. */
 enum number_class { NUMBER_OTHER, NUMBER_ZERO, NUMBER_ONE, NUMBER_MINUS_ONE, NUMBER_POWER };
 enum number_class number_class(duet_dtype type, double x); /* POWER: of two, it and its reciprocal normal in the type */
 
-/* Writes f as a line of C, its matrices as A, B, ... in order of appearance; n then has their names. */
+/* Writes the formula that ends at a node of f as a line of C, its matrices as A, B, ... in order of appearance; n, zeros at first,
+ * has their names. */
 #define NAMES 64 /* matrices that get a name of their own; later ones are all called A64 */
 typedef struct names {
     const duet_matrix *matrix[NAMES];
     int count;
 } names;
-void formula_print(FILE *out, const formula *f, names *n);
+void formula_print(FILE *out, const formula *f, uint32_t root, names *n);
 void name_print(FILE *out, names *n, const duet_matrix *m);
 
 /* Ends e and all formulas below it, unless it is held or ended already. */

@@ -59,6 +59,49 @@ duet_status formula_of(duet_expr e, const char *who, formula *f)
     return formula_slow(e, who, f);
 }
 
+/* Do the formulas stand in the arena one after the other, with nothing else? */
+static bool stand_alone(const arena *a, const duet_expr e[], int count, uint32_t root[])
+{
+    if (a->roots != (uint32_t)count || a->mixed) return false;
+    uint32_t next = 0;
+    for (int i = 0; i < count; i++) {
+        const node *n = arena_look(a, e[i].serial);
+        if (!n || !(n->flags & NODE_ROOT) || n->flags & NODE_FAILED || n->first != next) return false;
+        root[i] = (uint32_t)(n - a->nodes), next = root[i] + 1;
+    }
+    return next == a->count;
+}
+
+/* Appends the formula of e to those in b. */
+static duet_status append(arena *a, arena *b, duet_expr e, const char *who, uint32_t *root)
+{
+    const node *n, *nodes;
+    const uint32_t *words;
+    uint32_t from, length;
+    char what[64];
+    node *copy;
+    TRY(found(e, who, a, &n, &from, &nodes, &words, &length));
+    snprintf(what, sizeof what, "%s: the formula", who);
+    if (n->flags & NODE_FAILED) return failure_of(n, words, what);
+    TRY(arena_copy(b, nodes, words, from, &copy));
+    *root = (uint32_t)(copy - b->nodes);
+    return DUET_OK;
+}
+
+duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[], int *failed)
+{
+    arena *a = arena_mine(), *b = a;
+    if (!a) return DUET_NO_MEMORY;
+    *failed = 0;
+    if (!stand_alone(a, e, count, root)) {
+        b = arena_scratch(a);
+        if (!b) return DUET_NO_MEMORY;
+        for (*failed = 0; *failed < count; ++*failed) TRY(append(a, b, e[*failed], who, &root[*failed]));
+    }
+    *f = (formula){ b->nodes, b->count, b->words, b->length };
+    return DUET_OK;
+}
+
 void formula_spend(duet_expr e, const char *site)
 {
     arena *a = thread_get()->room[ROOM_ARENA];

@@ -81,19 +81,18 @@ static void print_node(printer *p, uint32_t i)
     p->depth--;
 }
 
-void formula_print(FILE *out, const formula *f, names *n)
+void formula_print(FILE *out, const formula *f, uint32_t root, names *n)
 {
     printer p = { .out = out, .nodes = f->nodes, .names = n };
-    n->count = 0;
-    print_node(&p, f->count - 1);
+    print_node(&p, root);
 }
 
 duet_status duet_print_expr(FILE *out, duet_expr e)
 {
     formula f;
-    names n;
+    names n = { .count = 0 };
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_print_expr: no file");
     TRY(formula_of(e, "duet_print_expr", &f));
-    formula_print(out, &f, &n);
+    formula_print(out, &f, f.count - 1, &n);
     return DUET_OK;
 }

@@ -1,4 +1,5 @@
 /* cache.c - plans by their key: the words of the formula, and all else that a plan depends on but addresses and numbers. */
+#include "matrix.h"
 #include "plan.h"
 #include "status.h"
 #include "thread.h"
@@ -27,35 +28,50 @@ static uint64_t hash(uint64_t h, const uint32_t *w, uint32_t n)
     return n ? mix(h, *w) : h;
 }
 
-/* What a plan depends on beside the formula: machine, fusion, and the destination's layout; how the leaves overlap it. */
-#define HEAD_MAX (4 + 4 * DUET_RANK_MAX)
+/* What a plan depends on beside the formula: machine, fusion, the layouts of the destinations; what overlaps what. */
+#define TARGET_MAX (2 + 4 * DUET_RANK_MAX)
+#define HEAD_MAX   (4 + TARGET_MAX * STATEMENTS)
 typedef struct head {
     uint32_t length, word[HEAD_MAX];
 } head;
 
 static void put64(head *h, int64_t x) { memcpy(h->word + h->length, &x, 8), h->length += 2; }
 
+static inline enum overlap overlap_of(const duet_matrix *to, const duet_matrix *m)
+{
+    return m == to ? SAME : m->bits == to->bits ? matrix_overlap(to, m) : APART;
+}
+
+/* Of every leaf and destination with every destination. */
 static uint64_t overlaps(const statement *s)
 {
     uint64_t h = 0;
-    for (uint32_t i = 0; i < s->f->count; i++) {
-        const node *n = &s->f->nodes[i];
-        if (n->op != OP_LEAF) continue;
-        enum overlap o = n->matrix == s->m ? SAME : n->matrix->bits == s->m->bits ? matrix_overlap(s->m, n->matrix) : APART;
-        h = mix(h, o + 1u);
+    for (int k = 0; k < s->count; k++) {
+        const duet_matrix *to = s->to[k].m;
+        for (uint32_t i = 0; i < s->f->count; i++)
+            if (s->f->nodes[i].op == OP_LEAF) h = mix(h, overlap_of(to, s->f->nodes[i].matrix) + 1u);
+        for (int later = k + 1; later < s->count; later++) h = mix(h, overlap_of(to, s->to[later].m) + 1u);
     }
     return h;
 }
 
+static void put_target(head *h, const target *t)
+{
+    const layout *to = &t->m->at;
+    h->word[h->length++] = (uint32_t)to->type | (uint32_t)to->rank << 8 | (uint32_t)t->m->dense << 16;
+    for (int i = 0; i < to->rank; i++) put64(h, to->size[i]);
+    for (int i = 0; i < to->rank && !t->m->dense; i++) put64(h, to->stride[i]);
+}
+
 static void make_head(const statement *s, const machine *on, head *h)
 {
-    const layout *to = &s->m->at;
     h->length = 0;
-    h->word[h->length++] = (uint32_t)on->side | (uint32_t)s->fusion << 4 | (uint32_t)to->type << 8 | (uint32_t)to->rank << 16 |
-                           (uint32_t)s->m->dense << 24;
+    h->word[h->length++] = (uint32_t)on->side | (uint32_t)s->fusion << 4 | (uint32_t)s->count << 8;
     put64(h, (int64_t)overlaps(s));
-    for (int i = 0; i < to->rank; i++) put64(h, to->size[i]);
-    for (int i = 0; i < to->rank && !s->m->dense; i++) put64(h, to->stride[i]);
+    for (int k = 0; k < s->count; k++) {
+        put_target(h, &s->to[k]);
+        if (s->count > 1) h->word[h->length++] = s->to[k].node;
+    }
 }
 
 static bool is_key(const plan *p, uint64_t key_hash, const head *h, const formula *f)
@@ -83,10 +99,10 @@ static plans *mine(void)
     return t->room[ROOM_PLANS] = calloc(1, sizeof(plans));
 }
 
-void plans_make_room(void)
+void plans_make_room(int statements)
 {
     plans *c = thread_get()->room[ROOM_PLANS];
-    if (c && (c->count + SIDES > PLANS_MAX || c->bytes > PLANS_BYTES)) drop(c);
+    if (c && (c->count + (unsigned)(SIDES * statements) > PLANS_MAX || c->bytes > PLANS_BYTES)) drop(c);
 }
 
 static __attribute__((noinline)) plan *add(plans *c, const statement *s, const machine *on, const head *h, uint64_t key_hash)

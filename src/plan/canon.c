@@ -14,6 +14,7 @@ static bool same_value(const value *a, const value *b)
 {
     if (a->op != b->op || a->type != b->type || a->rank != b->rank || a->args != b->args) return false;
     if (a->leaf != b->leaf || a->number != b->number || a->alpha != b->alpha || a->beta != b->beta) return false;
+    if (memcmp(a->size, b->size, sizeof a->size[0] * a->rank)) return false;
     return !memcmp(a->arg, b->arg, sizeof a->arg) && !memcmp(a->attr, b->attr, sizeof a->attr);
 }
 
@@ -207,18 +208,33 @@ static int make_operator(graph *g, const value *v)
     return intern(g, &swapped);
 }
 
+/* What LOADs are for, so that they are told apart: a shape, a barrier, or (ROOT and above) a goal. */
+enum { LOAD_SHAPE, LOAD_BARRIER, LOAD_ROOT };
+
+static int load_as(graph *g, int x, const value *like, int what)
+{
+    value load = blank(OP_LOAD, like);
+    load.weak = false, load.args = 1, load.arg[0] = x, load.attr[0] = what;
+    return intern(g, &load);
+}
+
 /* The rewrites above may return a value of smaller shape than the operator has (1 * x with x broadcast). */
 static int settle_shape(graph *g, const value *v, int made)
 {
     value m = copy_of(g, made);
     if (m.rank == v->rank && !memcmp(m.size, v->size, sizeof v->size[0] * v->rank)) return made;
     if (m.weak || v->weak) return made;
-    value load = blank(OP_LOAD, v);
-    load.args = 1, load.arg[0] = made;
-    return intern(g, &load);
+    return load_as(g, made, v, LOAD_SHAPE);
 }
 
 /* ---- reading a formula ---- */
+
+/* The value of an earlier statement as a later one sees it: no rewrite looks through. */
+static int read_earlier(graph *g, int goal)
+{
+    value v = copy_of(g, g->root[goal]);
+    return load_as(g, g->root[goal], &v, LOAD_BARRIER);
+}
 
 static int read_leaf(graph *g, const formula *f, uint32_t i, const int *of)
 {
@@ -238,21 +254,21 @@ static int read_leaf(graph *g, const formula *f, uint32_t i, const int *of)
 static int load_number(graph *g, int v, uint8_t type)
 {
     if (!is_op(g, v, OP_NUMBER)) return v;
-    value load = blank(OP_LOAD, NULL);
-    load.type = type, load.args = 1, load.arg[0] = v;
-    return intern(g, &load);
+    value scalar = { .type = type };
+    return load_as(g, v, &scalar, LOAD_SHAPE);
 }
 
-static int read_node(graph *g, const formula *f, uint32_t i, const int *of)
+static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int earlier)
 {
     const node *n = &f->nodes[i];
-    if (n->op == OP_LEAF) return read_leaf(g, f, i, of);
+    if (n->op == OP_LEAF) return earlier < 0 ? read_leaf(g, f, i, of) : read_earlier(g, earlier);
     if (n->op == OP_NUMBER) return number_value(g, (bound){ .node = (int)i }, number_class(DUET_F32, n->number));
     value v = blank((enum op)n->op, NULL);
     v.type = n->type, v.rank = n->rank, v.weak = n->flags & NODE_WEAK, v.args = op_infos[n->op].arity;
     memcpy(v.size, n->size, sizeof n->size[0] * n->rank);
     for (int k = 0; k < v.args; k++) v.arg[k] = of[i - n->back[k]];
-    for (int k = 0; k < v.args && op_infos[n->op].kind != KIND_MAP; k++) v.arg[k] = load_number(g, v.arg[k], n->type);
+    uint8_t type = op_infos[n->op].flags & OP_GIVES_INDEX ? DUET_F64 : n->type; /* of numbers: then they are alone */
+    for (int k = 0; k < v.args && op_infos[n->op].kind != KIND_MAP; k++) v.arg[k] = load_number(g, v.arg[k], type);
     if (op_infos[n->op].kind != KIND_MAP) memcpy(v.attr, n->attr, sizeof v.attr);
     if (n->op == OP_HOLE || n->op == OP_HOLE_NUMBER) return intern(g, &v);
     if (n->op == OP_convolve2d) v.op = OP_conv2d, v.attr[4] = 1;
@@ -374,8 +390,9 @@ static void fold_factor(graph *g, int v)
 static void count_uses(graph *g)
 {
     for (int i = 0; i < g->count; i++) g->values[i].uses = 0;
-    g->values[g->root].uses = 1;
-    for (int i = g->root + 1; i-- > 0;)
+    for (int i = 0; i < g->roots; i++)
+        if (g->root[i] >= 0) g->values[g->root[i]].uses++;
+    for (int i = g->count; i-- > 0;)
         if (g->values[i].uses)
             for (int k = 0; k < g->values[i].args; k++) g->values[g->values[i].arg[k]].uses++;
 }
@@ -383,7 +400,7 @@ static void count_uses(graph *g)
 static void fold_products(graph *g)
 {
     count_uses(g);
-    for (int v = 0; v <= g->root; v++) {
+    for (int v = 0, count = g->count; v < count; v++) {
         if (!g->values[v].uses) continue;
         switch (g->values[v].op) {
         case OP_matmul: fold_factor(g, v); break;
@@ -395,29 +412,77 @@ static void fold_products(graph *g)
         default: break;
         }
     }
+}
+
+/* ---- roots ---- */
+
+/* Does a job compute v, and not for an earlier goal? */
+static bool may_be_root(const graph *g, int v)
+{
+    for (int i = 0; i < g->roots; i++)
+        if (g->root[i] == v) return false;
+    return !is_op(g, v, OP_NUMBER) && !is_op(g, v, OP_LEAF) && !is_op(g, v, OP_transpose);
+}
+
+/* The value of a goal. A matrix, a number, a transpose, or what broadcasts to the destination, is loaded there. */
+static int make_root(graph *g, int v, const goal_info *goal)
+{
+    value like = { .type = (uint8_t)goal->to.type, .rank = (uint8_t)goal->to.rank };
+    const value *u = &g->values[v];
+    memcpy(like.size, goal->to.size, sizeof like.size[0] * like.rank);
+    if (u->rank == like.rank && !memcmp(u->size, like.size, sizeof u->size[0] * u->rank) && may_be_root(g, v)) return v;
+    return load_as(g, v, &like, LOAD_ROOT + g->roots);
+}
+
+/* Rewrites are done: what reads a barrier reads what is behind it. */
+static void open_barriers(graph *g)
+{
+    for (int v = 0; v < g->count; v++)
+        for (int k = 0; k < g->values[v].args; k++) {
+            int *x = &g->values[v].arg[k];
+            while (is_op(g, *x, OP_LOAD) && g->values[*x].attr[0] == LOAD_BARRIER) *x = g->values[*x].arg[0];
+        }
+}
+
+static duet_status finish(graph *g, const formula *f)
+{
+    if (!g->failed) return DUET_OK;
+    graph_free(g);
+    return fail(DUET_NO_MEMORY, "no memory to plan a formula of %u parts", f->count);
+}
+
+static void settle(graph *g, const goal_info *goal)
+{
+    fold_products(g);
+    open_barriers(g);
+    for (int i = 0; i < g->roots; i++)
+        if (goal[i].overwritten) g->root[i] = -1;
     count_uses(g);
 }
 
-/* A formula that is a matrix, or its transpose, is a copy: a value that a job computes. */
-static void load_leaf(graph *g)
-{
-    if (!is_op(g, value_base(g, g->root), OP_LEAF)) return;
-    value load = blank(OP_LOAD, value_at(g, g->root));
-    load.args = 1, load.arg[0] = g->root;
-    g->root = intern(g, &load);
-}
-
-duet_status graph_make(graph *g, const formula *f)
+duet_status graph_make(graph *g, const formula *f, int goals, const goal_info *goal, const int *earlier)
 {
     memset(g, 0, sizeof *g);
     int *of = malloc(f->count * sizeof *of);
     g->failed = !of;
-    for (uint32_t i = 0; i < f->count && !g->failed; i++) of[i] = read_node(g, f, i, of);
-    if (!g->failed) g->root = of[f->count - 1], load_leaf(g), fold_products(g);
+    for (uint32_t i = 0; i < f->count && !g->failed; i++) {
+        of[i] = read_node(g, f, i, of, earlier ? earlier[i] : -1);
+        if (g->roots < goals && goal[g->roots].node == i) g->root[g->roots] = make_root(g, of[i], &goal[g->roots]), g->roots++;
+    }
+    if (!g->failed) settle(g, goal);
     free(of);
-    if (!g->failed) return DUET_OK;
-    graph_free(g);
-    return fail(DUET_NO_MEMORY, "no memory to plan a formula of %u parts", f->count);
+    return finish(g, f);
+}
+
+duet_status graph_pattern(graph *g, const formula *f)
+{
+    memset(g, 0, sizeof *g);
+    int *of = malloc(f->count * sizeof *of);
+    g->failed = !of;
+    for (uint32_t i = 0; i < f->count && !g->failed; i++) of[i] = read_node(g, f, i, of, -1);
+    if (!g->failed) g->root[0] = of[f->count - 1], g->roots = 1, fold_products(g), count_uses(g);
+    free(of);
+    return finish(g, f);
 }
 
 void graph_free(graph *g)

@@ -14,10 +14,11 @@ static const duet_matrix *leaf_matrix(const account *a, int i) { return a->s->f-
 
 static void print_slot(account *a, int slot)
 {
-    int leaves = a->p->n_leaves;
-    if (slot == SLOT_DESTINATION) fputs("result", a->out);
-    else if (slot <= leaves) name_print(a->out, &a->names, leaf_matrix(a, slot - 1));
-    else fprintf(a->out, "temporary %d", slot - leaves);
+    const int goals = a->p->goals, leaves = a->p->n_leaves;
+    if (slot < goals && goals == 1) fputs("result", a->out);
+    else if (slot < goals) fprintf(a->out, "result %d", slot + 1);
+    else if (slot < goals + leaves) name_print(a->out, &a->names, leaf_matrix(a, slot - goals));
+    else fprintf(a->out, "temporary %d", slot - goals - leaves + 1);
 }
 
 static void print_operand(account *a, const operand *o)
@@ -28,14 +29,33 @@ static void print_operand(account *a, const operand *o)
     if (!layout_is_dense(&o->at)) fputs(" strided", a->out);
 }
 
+static const char *plural(int n) { return n == 1 ? "" : "s"; }
+
+static void print_count(FILE *out, int n, const char *what) { fprintf(out, ", %d %s%s", n, what, plural(n)); }
+
+static bool is_operator(const instruction *c) { return c->op < OPS && op_infos[c->op].kind == KIND_MAP; }
+static bool is_reduction(const instruction *c) { return c->op < OPS && op_infos[c->op].kind == KIND_FOLD; }
+
+/* The names of its instructions of one kind, each a word. */
+static void print_names(FILE *out, const program *p, bool (*wanted)(const instruction *))
+{
+    const char *before = " [";
+    for (int i = 0; i < p->length; i++)
+        if (wanted(&p->code[i])) fprintf(out, "%s%s", before, op_infos[p->code[i].op].name), before = ", ";
+    if (*before == ',') fputc(']', out);
+}
+
+/* "program: 2 operators [sub, exp], 2 inputs, 1 number, 2 outputs [sum, mean]" */
 static void print_program(FILE *out, const program *p)
 {
-    fprintf(out, " {");
-    for (int i = 0; i < p->length; i++) {
-        const instruction *c = &p->code[i];
-        if (c->op != OP_SAVE && c->op != OP_STORE) fprintf(out, " %s", op_infos[c->op].name);
-    }
-    fputs(" }", out);
+    int operators = 0;
+    for (int i = 0; i < p->length; i++) operators += is_operator(&p->code[i]);
+    fprintf(out, ": %d operator%s", operators, plural(operators));
+    print_names(out, p, is_operator);
+    print_count(out, p->inputs, "input");
+    if (p->numbers) print_count(out, p->numbers, "number");
+    print_count(out, p->outputs, "output");
+    print_names(out, p, is_reduction);
 }
 
 static void print_step(account *a, int i)
@@ -44,14 +64,16 @@ static void print_step(account *a, int i)
     const step *s = &a->p->steps[i];
     fprintf(out, "  %d. %s", i + 1, kernel_name(s->kernel));
     if (s->kernel == KERNEL_PROGRAM) print_program(out, s->program);
-    fputs(": ", out);
-    print_operand(a, &s->out[0]);
+    for (int k = 0; k < s->outs; k++) {
+        fputs(k ? ", " : "; ", out);
+        print_operand(a, &s->out[k]);
+    }
     fputs(" <-", out);
     for (int k = 0; k < s->ins; k++) {
         fputs(k ? ", " : " ", out);
         print_operand(a, &s->in[k]);
     }
-    if (s->nums) fprintf(out, ", %d numbers", s->nums);
+    if (s->nums && s->kernel != KERNEL_PROGRAM) print_count(out, s->nums, "number");
     fprintf(out, "; %.3g bytes, %.3g flops, %.3g us expected\n", s->bytes, s->flops, a->p->machine->cost(s) * 1e6);
 }
 
@@ -61,12 +83,10 @@ static void print_moves(account *a)
         size_t bytes = matrix_to_move(leaf_matrix(a, i), a->p->machine->side);
         if (!bytes) continue;
         fputs("  move ", a->out);
-        print_slot(a, 1 + i);
+        print_slot(a, a->p->goals + i);
         fprintf(a->out, " to the %s: %zu bytes\n", a->p->machine->name, bytes);
     }
 }
-
-static const char *plural(int n) { return n == 1 ? "" : "s"; }
 
 static void print_others(FILE *out, const statement *s, const plan *p)
 {
@@ -91,8 +111,11 @@ static const char *const fusion_texts[] = { [FUSION_MACHINE] = "machine", [FUSIO
 void plan_print(FILE *out, const plan *p, const statement *s)
 {
     account a = { .out = out, .p = p, .s = s };
-    formula_print(out, s->f, &a.names);
-    fprintf(out, "\n  on the %s: %d step%s, %d temporar%s, %.3g us expected without moves; fusion by %s\n", p->machine->name,
+    for (int k = 0; k < s->count; k++) {
+        formula_print(out, s->f, s->to[k].node, &a.names);
+        fputc('\n', out);
+    }
+    fprintf(out, "  on the %s: %d step%s, %d temporar%s, %.3g us expected without moves; fusion by %s\n", p->machine->name,
             p->count, plural(p->count), p->temps, p->temps == 1 ? "y" : "ies", p->seconds * 1e6, fusion_texts[s->fusion]);
     print_moves(&a);
     for (int i = 0; i < p->count; i++) print_step(&a, i);

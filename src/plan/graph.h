@@ -17,7 +17,7 @@ typedef struct value {
     bool weak;     /* a number, or a hole for one */
     uint8_t class; /* of a number: enum number_class */
     int args, arg[3];
-    int uses;         /* by other values; the root has one more */
+    int uses;         /* by other values; a root has one more */
     int leaf, number; /* of a leaf or number: its index in the graph; else -1 */
     int alpha, beta;  /* of a product: values that are numbers, or -1 */
     int32_t attr[NODE_ATTRS];
@@ -29,6 +29,15 @@ typedef struct leaf {
     layout at;
 } leaf;
 
+/* What a statement is for: the last node of its part of the formula, and where its value goes. */
+typedef struct goal_info {
+    uint32_t node;
+    layout to;
+    bool overwritten; /* by a later statement: the value is for others alone */
+} goal_info;
+
+#define STATEMENTS 64 /* in one plan */
+
 typedef struct graph {
     value *values;
     int count, room;
@@ -36,12 +45,17 @@ typedef struct graph {
     int n_leaves;
     bound *numbers;
     int n_numbers;
-    int root;
+    int root[STATEMENTS]; /* the value of each goal, of the shape of its destination, in no other goal; -1: overwritten */
+    int roots;
     bool failed; /* out of memory while it was built */
 } graph;
 
-/* Canonical form of a formula: exact rewrites only, and FMA placed by the formula alone; see docs/semantics.md. */
-duet_status graph_make(graph *g, const formula *f);
+/* Canonical form of statements: exact rewrites only, and FMA placed by each formula alone; see docs/semantics.md. earlier[i], of a
+ * node that is a matrix: the goal whose value it reads, an earlier one, or -1. NULL: there is none. */
+duet_status graph_make(graph *g, const formula *f, int goals, const goal_info *goal, const int *earlier);
+
+/* That of a pattern: one root, which stays as it is. */
+duet_status graph_pattern(graph *g, const formula *f);
 void graph_free(graph *g);
 
 static inline value *value_at(const graph *g, int v) { return &g->values[v]; }

@@ -1,4 +1,4 @@
-/* lower.c - the jobs of a plan: each value that must stand in memory, operands first. */
+/* lower.c - the jobs of a plan: each pass, and each value of another operator, operands first. */
 #include "lower.h"
 #include "status.h"
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static bool push(lowering *l, const job *j)
         l->jobs = more, l->room = room;
     }
     l->jobs[l->count] = *j;
-    if (j->out >= 0) l->job_of[j->out] = l->count;
+    for (int k = 0; k < j->outs && j->out[k] >= 0; k++) l->job_of[j->out[k]] = l->count;
     l->count++;
     return true;
 }
@@ -49,26 +49,17 @@ const char *kernel_name(int kernel)
     return kernel == KERNEL_PROGRAM ? "program" : fused_names[kernel - KERNEL_PROGRAM - 1];
 }
 
-layout job_output(const lowering *l, const job *j, bool direct)
-{
-    layout dense;
-    if (j->out == TO_DESTINATION || (direct && j->out == l->g->root)) return l->to;
-    const value *v = value_at(l->g, j->out);
-    return layout_dense(&dense, (duet_dtype)v->type, v->rank, v->size), dense;
-}
-
 static const char *why_not(const lowering *l, const job *j)
 {
     step s;
-    layout out = job_output(l, j, false);
-    step_make(l, j, &out, NULL, &s);
+    step_make(l, j, NULL, &s);
     return l->machine->refuses(&s);
 }
 
 static void note_refusal(lowering *l, const job *j, const char *why)
 {
     char text[SHAPE_TEXT];
-    layout out = job_output(l, j, false);
+    const layout out = j->out[0] >= 0 ? value_layout(l->g, j->out[0]) : l->goal[copied_goal(j->out[0])].to;
     if (strstr(l->refused, why)) return;
     note(l, "%s%s refuses %s to %s: %s", *l->refused ? "; " : "", l->machine->name, kernel_name(j->kernel),
          shape_text(text, out.type, out.rank, out.size), why);
@@ -81,13 +72,13 @@ static void insist(lowering *l, const job *j)
     if (why) note_refusal(l, j, why), l->impossible = true;
 }
 
-/* ---- element by element ---- */
+/* ---- passes ---- */
 
 static bool try_row(lowering *l, int v, bool whole, job *j)
 {
     match m;
     if (l->fusion == FUSION_NONE || !match_row(l, v, whole, &m)) return false;
-    *j = (job){ .kernel = KERNEL_PROGRAM + 1 + m.row, .out = v, .ins = m.ins, .nums = m.nums };
+    *j = (job){ .kernel = KERNEL_PROGRAM + 1 + m.row, .outs = 1, .out = { v }, .ins = m.ins, .nums = m.nums };
     for (int k = 0; k < m.ins; k++) j->in[k] = m.in[k], j->bias[k] = value_at(l->g, m.in[k])->rank != value_at(l->g, v)->rank;
     for (int k = 0; k < m.nums; k++) j->num[k] = m.num[k];
     const char *why = why_not(l, j);
@@ -100,32 +91,24 @@ static void one_by_one(lowering *l, int v, job *j)
     if (!try_row(l, v, false, j) && program_build(l, v, true, j)) insist(l, j);
 }
 
-/* A region beyond the limits of a program: its middle value becomes a region of its own. */
-static bool split(lowering *l, int root)
+static bool try_machine(lowering *l, int leader, job *j)
 {
-    int middle = -1, met = 0;
-    for (int v = 0; v < root && met < l->load[root].values / 2; v++)
-        if (value_at(l->g, v)->uses && value_is_map(l->g, v) && l->region[v] == root) middle = v, met++;
-    if (middle < 0) return false;
-    l->cut[middle] = true;
-    regions_assign(l);
-    return true;
-}
-
-static bool try_machine(lowering *l, int v, job *j)
-{
-    while (!program_build(l, v, false, j))
-        if (l->failed || !split(l, v)) return false;
+    if (!program_build(l, leader, false, j)) return false;
     const char *why = why_not(l, j);
-    if (why) note_refusal(l, j, why), free(j->program);
+    if (why) note_refusal(l, j, why), free(j->program), j->program = NULL;
     return !why;
 }
 
-static void region(lowering *l, int v, job *j)
+/* The pass of v as one step; as more passes, of which v's is one, where no machine runs it. */
+static void whole_pass(lowering *l, int v, job *j)
 {
-    bool whole = l->fusion == FUSION_MACHINE && l->region[v] == v;
-    if (whole && (try_row(l, v, true, j) || try_machine(l, v, j))) return;
-    if (!l->failed) one_by_one(l, v, j);
+    for (int leader = l->pass[v]; !l->failed; leader = l->pass[v]) {
+        if (try_row(l, leader, true, j) || try_machine(l, leader, j)) return;
+        if (!l->failed && !pass_refine(l, leader)) {
+            one_by_one(l, v, j);
+            return;
+        }
+    }
 }
 
 /* ---- the other operators ---- */
@@ -150,7 +133,7 @@ static void product_numbers(lowering *l, const value *v, job *j)
 static void other(lowering *l, int v, job *j)
 {
     const value u = *value_at(l->g, v);
-    *j = (job){ .kernel = u.op, .out = v, .ins = u.args };
+    *j = (job){ .kernel = u.op, .outs = 1, .out = { v }, .ins = u.args };
     for (int k = 0; k < u.args; k++) j->in[k] = u.arg[k];
     memcpy(j->attr, u.attr, sizeof u.attr);
     if (u.op == OP_matmul) product_numbers(l, &u, j);
@@ -161,9 +144,9 @@ static void other(lowering *l, int v, job *j)
 
 static void choose(lowering *l, int v, job *j)
 {
-    if (value_at(l->g, v)->op == OP_NUMBER) program_load(l, v, v, j);
-    else if (value_is_map(l->g, v)) region(l, v, j);
-    else other(l, v, j);
+    if (!in_program(l->g, v)) other(l, v, j);
+    else if (l->fusion == FUSION_MACHINE) whole_pass(l, v, j);
+    else one_by_one(l, v, j);
 }
 
 /* The operand of a job that is still to be computed and needs most; -1: none. */
@@ -191,7 +174,7 @@ static void materialise(lowering *l, int v)
 {
     job *waiting = NULL;
     int count = 0, room = 0;
-    for (v = value_base(l->g, v); !l->failed && (v >= 0 || count > 0);) {
+    while (!l->failed && (v >= 0 || count > 0)) {
         if (v >= 0) {
             if (count == room && !grow(&waiting, &room)) l->failed = true;
             else choose(l, v, &waiting[count++]);
@@ -206,7 +189,7 @@ static void materialise(lowering *l, int v)
 
 static void find_needs(lowering *l)
 {
-    for (int v = 0; v <= l->g->root; v++) {
+    for (int v = 0; v < l->g->count; v++) {
         const value *u = value_at(l->g, v);
         int most = 0, equal = 0;
         for (int k = 0; k < u->args; k++) {
@@ -218,29 +201,33 @@ static void find_needs(lowering *l)
     }
 }
 
+#define TABLES 9 /* arrays with a number for each value */
+
 static bool reserve(lowering *l)
 {
-    size_t n = (size_t)l->g->count;
-    l->job_of = malloc(n * sizeof *l->job_of), l->region = malloc(n * sizeof *l->region), l->cut = calloc(n, sizeof *l->cut);
-    l->load = malloc(n * sizeof *l->load), l->need = malloc(n * sizeof *l->need);
-    if (l->job_of) memset(l->job_of, -1, n * sizeof *l->job_of);
-    return l->job_of && l->region && l->cut && l->load && l->need;
+    const size_t n = (size_t)l->g->count;
+    int **table[TABLES] = { &l->job_of, &l->goal_of, &l->pass, &l->first, &l->next, &l->members, &l->inner, &l->stack, &l->need };
+    int *room = calloc(TABLES * n, sizeof *room);
+    for (int k = 0; k < TABLES && room; k++) *table[k] = room + (size_t)k * n;
+    if (room) memset(l->job_of, -1, 2 * n * sizeof *room); /* and goal_of */
+    for (int i = 0; i < l->g->roots && room; i++)
+        if (l->g->root[i] >= 0) l->goal_of[l->g->root[i]] = i;
+    return room;
 }
 
 duet_status lower(lowering *l)
 {
     l->failed = !reserve(l);
-    if (!l->failed) {
-        find_needs(l), regions_assign(l);
-        if (value_at(l->g, l->g->root)->op != OP_NUMBER) materialise(l, l->g->root);
-    }
+    if (!l->failed) find_needs(l), passes_assign(l);
+    for (int i = 0; i < l->g->roots && !l->failed; i++)
+        if (l->g->root[i] >= 0 && l->job_of[l->g->root[i]] < 0) materialise(l, l->g->root[i]);
     return l->failed ? fail(DUET_NO_MEMORY, "no memory to plan a formula of %d values", l->g->count) : DUET_OK;
 }
 
-duet_status lower_copy(lowering *l)
+duet_status lower_copy(lowering *l, int goal)
 {
     job j;
-    if (program_load(l, l->g->root, TO_DESTINATION, &j)) {
+    if (program_copy(l, goal, &j)) {
         insist(l, &j);
         if (!push(l, &j)) free(j.program);
     }
@@ -250,5 +237,5 @@ duet_status lower_copy(lowering *l)
 void lower_free(lowering *l)
 {
     for (int i = 0; i < l->count; i++) free(l->jobs[i].program);
-    free(l->jobs), free(l->job_of), free(l->region), free(l->cut), free(l->load), free(l->need);
+    free(l->jobs), free(l->job_of);
 }

@@ -23,7 +23,7 @@ static duet_status pattern_make(enum row r, duet_expr e)
 {
     formula f;
     duet_status s = formula_of(e, "a row of fused.def", &f);
-    if (s == DUET_OK) s = graph_make(&pattern[r], &f);
+    if (s == DUET_OK) s = graph_pattern(&pattern[r], &f);
     formula_spend(e, NULL);
     return s;
 }
@@ -63,7 +63,7 @@ duet_status match_prepare(void)
 int row_flops(int row)
 {
     int n = 0;
-    for (int v = 0; v <= pattern[row].root; v++)
+    for (int v = 0; v < pattern[row].count; v++)
         n += value_at(&pattern[row], v)->op == OP_fma ? 2 : value_at(&pattern[row], v)->uses && value_is_map(&pattern[row], v);
     return n;
 }
@@ -94,7 +94,7 @@ static bool same_as_root(const trial *t, int v)
 static bool bind_operand(trial *t, int hole, int v)
 {
     const value *h = value_at(t->p, hole), *x = value_at(t->l->g, v);
-    if (x->weak || (t->whole && value_is_map(t->l->g, v) && t->l->region[v] == t->root)) return false;
+    if (x->weak || (t->whole && value_is_map(t->l->g, v) && t->l->pass[v] == t->root)) return false;
     if (h->rank == 1 ? x->rank != 1 : !same_as_root(t, v)) return false;
     return bind(&t->m.in[h->attr[0]], v);
 }
@@ -114,19 +114,12 @@ static bool fits(trial *t, int p, int v)
     const value *q = value_at(t->p, p), *x = value_at(t->l->g, v);
     if (q->op == OP_HOLE) return bind_operand(t, p, v);
     if (q->op == OP_HOLE_NUMBER) return x->op == OP_NUMBER && bind(&t->m.num[q->attr[0]], v);
-    if (q->op != x->op || (v != t->root && (x->uses != 1 || t->l->region[v] != t->l->region[t->root]))) return false;
+    if (q->op != x->op || (v != t->root && (x->uses != 1 || t->l->pass[v] != t->l->pass[t->root]))) return false;
     match before = t->m;
     int covered = t->covered++;
     if (args_fit(t, q, x, false)) return true;
     t->m = before, t->covered = covered + 1;
     return op_infos[q->op].flags & DUET_COMMUTES && args_fit(t, q, x, true);
-}
-
-static int region_size(const lowering *l, int root)
-{
-    int n = 0;
-    for (int v = 0; v <= l->g->root; v++) n += value_at(l->g, v)->uses && value_is_map(l->g, v) && l->region[v] == root;
-    return n;
 }
 
 static void finish(const lowering *l, match *m)
@@ -137,10 +130,11 @@ static void finish(const lowering *l, match *m)
 
 bool match_row(const lowering *l, int v, bool whole, match *m)
 {
-    if (v == l->g->root && !layout_is_dense(&l->to)) return false;
+    const int goal = l->goal_of[v], members = l->members[l->pass[v]];
+    if (!value_is_map(l->g, v) || (goal >= 0 && !layout_is_dense(&l->goal[goal].to))) return false;
     for (int r = 0; r < ROWS; r++) {
         trial t = { l, &pattern[r], v, 0, whole, { r, { -1, -1, -1 }, { -1, -1 }, 0, 0 } };
-        if (!fits(&t, pattern[r].root, v) || (whole && t.covered != region_size(l, v))) continue;
+        if (!fits(&t, pattern[r].root[0], v) || (whole && t.covered != members)) continue;
         finish(l, &t.m);
         *m = t.m;
         return true;

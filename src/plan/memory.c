@@ -1,16 +1,18 @@
-/* memory.c - where each job writes: the destination's memory first, then temporaries, used again as soon as they may be. */
+/* memory.c - where each job writes: the destinations first, then temporaries, used again as soon as they may be. Of a single statement
+ * the destination holds temporaries, too. */
 #include "dtype.h"
 #include "lower.h"
+#include "matrix.h"
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct assigner {
     const lowering *l;
-    const uint8_t *overlap; /* of each leaf with the destination: enum overlap */
     memory *m;
-    int *last;      /* the last job that reads a value */
-    int *free_from; /* of each block (0: the destination): the first job that may write there anew */
-    int blocks;
+    int *last;      /* the last job that reads a value; of what a goal is copied from, one past the last job */
+    int *free_from; /* of each block (below goals: a destination): the first job that may write there anew */
+    int goals, blocks;
 } assigner;
 
 static size_t bytes_of(const graph *g, int v)
@@ -26,59 +28,56 @@ static void find_last_reads(assigner *a)
         for (int k = 0; k < a->l->jobs[j].ins; k++) a->last[value_base(a->l->g, a->l->jobs[j].in[k])] = j;
 }
 
-static enum overlap overlap_of(const assigner *a, int v)
+/* Does the job read elements that writing this destination would change? */
+static bool reads_over(const assigner *a, const job *j, int goal)
 {
-    const value *u = value_at(a->l->g, value_base(a->l->g, v));
-    return u->op == OP_LEAF ? (enum overlap)a->overlap[u->leaf] : APART;
+    for (int k = 0; k < j->ins; k++) {
+        const value *u = value_at(a->l->g, value_base(a->l->g, j->in[k]));
+        if (u->op == OP_LEAF && a->l->overlap[u->leaf * a->goals + goal] != APART) return true;
+    }
+    return false;
 }
 
-/* The last job that reads elements which writing the destination would change; -1: none. */
-static int last_hazard(const assigner *a)
+static int last_hazard(const assigner *a, int goal)
 {
-    int last = -1;
-    for (int j = 0; j < a->l->count; j++)
-        for (int k = 0; k < a->l->jobs[j].ins; k++)
-            if (overlap_of(a, a->l->jobs[j].in[k]) != APART) last = j;
+    int last = a->l->count - 1;
+    while (last >= 0 && !reads_over(a, &a->l->jobs[last], goal)) last--;
     return last;
 }
 
 /* A leaf that is the destination itself may be read element by element as it is written. */
-static bool same_walk(const assigner *a, const job *j, int k)
+static bool writes_safely(const assigner *a, const job *j, int goal)
 {
-    shape x = value_shape(a->l->g, j->in[k]), y = value_shape(a->l->g, a->l->g->root);
-    if (overlap_of(a, j->in[k]) != SAME || j->bias[k] || value_base(a->l->g, j->in[k]) != j->in[k]) return false;
-    return shape_equal(&x, &y) && (is_map_kernel(j->kernel) || job_in_place(a->l, j, k));
-}
-
-static bool writes_safely(const assigner *a, const job *j)
-{
-    for (int k = 0; k < j->ins; k++)
-        if (overlap_of(a, j->in[k]) != APART && !same_walk(a, j, k)) return false;
+    if (!reads_over(a, j, goal)) return true;
+    if (job_folds(j)) return false;
+    for (int k = 0; k < j->ins; k++) {
+        const value *u = value_at(a->l->g, value_base(a->l->g, j->in[k]));
+        if (u->op != OP_LEAF || a->l->overlap[u->leaf * a->goals + goal] == APART) continue;
+        if (spoils(a->l, goal, j->in[k], j->bias[k]) || !(is_map_kernel(j->kernel) || job_in_place(a->l, j, k))) return false;
+    }
     return true;
 }
 
-/* Can the root's job write straight into the destination? */
-static bool direct(const assigner *a)
+/* Can the job of a goal's value write straight into the destination? Other jobs read values without gaps. */
+static bool direct(const assigner *a, int goal)
 {
-    const graph *g = a->l->g;
-    shape s = value_shape(g, g->root), to = { .rank = a->l->to.rank };
-    memcpy(to.size, a->l->to.size, sizeof to.size);
-    if (a->l->job_of[g->root] != a->l->count - 1 || !a->l->count || !shape_equal(&s, &to)) return false;
-    const job *j = &a->l->jobs[a->l->count - 1];
-    bool strided = is_map_kernel(j->kernel) || op_infos[j->kernel].kind == KIND_FOLD;
-    return (strided || layout_is_dense(&a->l->to)) && writes_safely(a, j);
+    const int v = a->l->g->root[goal], at = a->l->job_of[v];
+    const job *j = &a->l->jobs[at];
+    const bool strided = is_map_kernel(j->kernel) && a->last[v] < 0;
+    return (strided || layout_is_dense(&a->l->goal[goal].to)) && last_hazard(a, goal) <= at && writes_safely(a, j, goal);
 }
 
-/* ---- blocks: 0 is the destination ---- */
+/* ---- blocks: the destinations, then the temporaries ---- */
 
 static size_t block_bytes(const assigner *a, int b)
 {
-    if (b > 0) return a->m->temp[b - 1];
-    return layout_is_dense(&a->l->to) ? (size_t)layout_count(&a->l->to) * dtypes[a->l->to.type].bytes : 0;
+    if (b >= a->goals) return a->m->temp[b - a->goals];
+    const layout *to = &a->l->goal[b].to;
+    return layout_is_dense(to) ? (size_t)layout_count(to) * dtypes[to->type].bytes : 0;
 }
 
-static int slot_of_block(const assigner *a, int b) { return b ? a->l->g->n_leaves + b : SLOT_DESTINATION; }
-static int block_of_slot(const assigner *a, int s) { return s == SLOT_DESTINATION ? 0 : s - a->l->g->n_leaves; }
+static int slot_of_block(const assigner *a, int b) { return b < a->goals ? b : a->l->g->n_leaves + b; }
+static int block_of_slot(const assigner *a, int s) { return s < a->goals ? s : s - a->l->g->n_leaves; }
 
 static bool reads_twice(const assigner *a, const job *x, int v)
 {
@@ -98,17 +97,18 @@ static bool over_operand(const assigner *a, const job *x, int k)
 static bool cannot_fail(const assigner *a, int j)
 {
     for (int i = j + 1; i < a->l->count; i++)
-        if (!is_map_kernel(a->l->jobs[i].kernel)) return false;
+        if (!is_map_kernel(a->l->jobs[i].kernel) || job_folds(&a->l->jobs[i])) return false;
     return true;
 }
 
-/* May the value of job j live in the destination's memory until its last read? The last job writes there: it may read the value in
- * place alone. */
+/* May the value of job j live in the one destination's memory until its last read? The last job writes there: it may read the value
+ * in place alone. */
 static bool lives_in_destination(const assigner *a, int j)
 {
-    int v = a->l->jobs[j].out, end = a->m->copy ? a->l->count : a->l->count - 1;
-    if (bytes_of(a->l->g, v) > block_bytes(a, 0) || !cannot_fail(a, j)) return false;
-    if (a->last[v] < end || a->m->copy) return a->last[v] < end;
+    const bool copy = !a->m->direct[0];
+    int v = a->l->jobs[j].out[0], end = copy ? a->l->count : a->l->count - 1;
+    if (a->goals > 1 || a->l->jobs[j].outs > 1 || bytes_of(a->l->g, v) > block_bytes(a, 0) || !cannot_fail(a, j)) return false;
+    if (a->last[v] < end || copy) return a->last[v] < end;
     const job *x = &a->l->jobs[end];
     for (int k = 0; k < x->ins; k++)
         if (value_base(a->l->g, x->in[k]) == v && !over_operand(a, x, k)) return false;
@@ -119,12 +119,12 @@ static bool lives_in_destination(const assigner *a, int j)
 static int dying_block(const assigner *a, int j)
 {
     const job *x = &a->l->jobs[j];
-    for (int k = 0; k < x->ins; k++) {
+    for (int k = 0; k < x->ins && x->outs == 1; k++) {
         int v = x->in[k];
         if (value_at(a->l->g, v)->op == OP_LEAF || value_base(a->l->g, v) != v || a->last[v] != j || !over_operand(a, x, k))
             continue;
         int b = block_of_slot(a, a->m->slot[v]);
-        if (b > 0 || lives_in_destination(a, j)) return b;
+        if (b >= a->goals || lives_in_destination(a, j)) return b;
     }
     return -1;
 }
@@ -132,7 +132,7 @@ static int dying_block(const assigner *a, int j)
 static int smallest_fit(const assigner *a, int j, size_t bytes)
 {
     int best = -1;
-    for (int b = 1; b < a->blocks; b++)
+    for (int b = a->goals; b < a->blocks; b++)
         if (a->free_from[b] <= j && block_bytes(a, b) >= bytes && (best < 0 || block_bytes(a, b) < block_bytes(a, best)))
             best = b;
     return best;
@@ -142,17 +142,17 @@ static int smallest_fit(const assigner *a, int j, size_t bytes)
 static int grown_block(assigner *a, int j, size_t bytes)
 {
     int best = -1;
-    for (int b = 1; b < a->blocks; b++)
+    for (int b = a->goals; b < a->blocks; b++)
         if (a->free_from[b] <= j && (best < 0 || block_bytes(a, b) > block_bytes(a, best))) best = b;
     if (best < 0) best = a->blocks++, a->m->temps++;
-    a->m->temp[best - 1] = bytes;
+    a->m->temp[best - a->goals] = bytes;
     return best;
 }
 
-static int choose_block(assigner *a, int j)
+static int choose_block(assigner *a, int j, int v)
 {
-    int v = a->l->jobs[j].out;
-    if (v == a->l->g->root && !a->m->copy) return 0;
+    int goal = a->l->goal_of[v];
+    if (goal >= 0 && a->m->direct[goal]) return goal;
     int b = dying_block(a, j);
     if (b < 0 && a->free_from[0] <= j && lives_in_destination(a, j)) b = 0;
     if (b < 0) b = smallest_fit(a, j, bytes_of(a->l->g, v));
@@ -161,26 +161,36 @@ static int choose_block(assigner *a, int j)
 
 static void assign(assigner *a, int j)
 {
-    int v = a->l->jobs[j].out, b = choose_block(a, j);
-    a->m->slot[v] = slot_of_block(a, b);
-    a->free_from[b] = (a->last[v] < 0 ? j : a->last[v]) + 1;
-    if (b == 0 && a->m->first_write > j) a->m->first_write = j;
+    for (int k = 0; k < a->l->jobs[j].outs; k++) {
+        int v = a->l->jobs[j].out[k], b = choose_block(a, j, v);
+        a->m->slot[v] = slot_of_block(a, b);
+        a->free_from[b] = (a->last[v] < j ? j : a->last[v]) + 1;
+    }
 }
 
-bool memory_assign(const lowering *l, const uint8_t *overlap, memory *m)
+static void assign_all(assigner *a)
 {
-    size_t n = (size_t)l->g->count, jobs = (size_t)l->count + 2;
-    assigner a = { l, overlap, m, malloc(n * sizeof(int)), calloc(jobs, sizeof(int)), 1 };
-    *m = (memory){ .slot = malloc(n * sizeof(int)), .temp = calloc(jobs, sizeof(size_t)), .first_write = l->count };
-    bool ok = a.last && a.free_from && m->slot && m->temp;
-    if (ok) {
-        memset(a.last, -1, n * sizeof(int)), memset(m->slot, -1, n * sizeof(int));
-        find_last_reads(&a);
-        m->copy = !direct(&a);
-        a.free_from[0] = last_hazard(&a) + 1;
-        if (m->copy) a.last[value_base(l->g, l->g->root)] = l->count; /* the copy comes after all jobs */
-        for (int j = 0; j < l->count; j++) assign(&a, j);
+    const graph *g = a->l->g;
+    memset(a->last, -1, (size_t)g->count * sizeof *a->last), memset(a->m->slot, -1, (size_t)g->count * sizeof *a->m->slot);
+    find_last_reads(a);
+    for (int i = 0; i < a->goals; i++) {
+        a->free_from[i] = a->goals > 1 ? INT_MAX : last_hazard(a, i) + 1;
+        if (g->root[i] < 0) continue;
+        a->m->direct[i] = direct(a, i);
+        if (!a->m->direct[i]) a->last[g->root[i]] = a->l->count;
     }
+    for (int j = 0; j < a->l->count; j++) assign(a, j);
+}
+
+bool memory_assign(const lowering *l, memory *m)
+{
+    const int goals = l->g->roots;
+    size_t n = (size_t)l->g->count, blocks = 1;
+    for (int j = 0; j < l->count; j++) blocks += (size_t)l->jobs[j].outs;
+    assigner a = { l, m, malloc(n * sizeof(int)), calloc(blocks + (size_t)goals, sizeof(int)), goals, goals };
+    *m = (memory){ .slot = malloc(n * sizeof(int)), .temp = calloc(blocks, sizeof(size_t)) };
+    bool ok = a.last && a.free_from && m->slot && m->temp;
+    if (ok) assign_all(&a);
     free(a.last), free(a.free_from);
     if (!ok) memory_free(m);
     return ok;

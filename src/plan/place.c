@@ -40,8 +40,11 @@ static duet_status on_machine(const statement *s, const machine *on, const plan 
 static double to_move(const statement *s, const plan *p)
 {
     double seconds = 0;
-    size_t own = matrix_fills(s->m) ? 0 : matrix_to_move(s->m, p->machine->side); /* the rest of the storage must be there */
-    if (own) seconds += MOVE_START + (double)own / MOVE_SECOND;
+    for (int k = 0; k < s->count; k++) {
+        const duet_matrix *m = s->to[k].m;
+        size_t own = matrix_fills(m) ? 0 : matrix_to_move(m, p->machine->side); /* the rest of the storage must be there */
+        if (own) seconds += MOVE_START + (double)own / MOVE_SECOND;
+    }
     for (int i = 0; i < p->n_leaves; i++) {
         size_t bytes = matrix_to_move(s->f->nodes[p->leaves[i].node].matrix, p->machine->side);
         if (bytes) seconds += MOVE_START + (double)bytes / MOVE_SECOND;
@@ -68,7 +71,6 @@ duet_status plan_place(const statement *s, duet_place place, const plan **p)
         const char *why = machines[DEVICE]->absent();
         if (why) return fail(DUET_NO_DEVICE, "DUET_REQUIRE_GPU is set, and the GPU cannot be used: %s", why);
     }
-    plans_make_room();
     if (place == DUET_AUTO) return cheapest(s, p);
     return on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p);
 }

@@ -1,32 +1,83 @@
-/* plan.c - a plan from a statement: canonical form, jobs, memory, steps. */
+/* plan.c - a plan from statements: canonical form, jobs, memory, steps. */
 #include "plan.h"
+#include "matrix.h"
 #include "status.h"
 #include <stdlib.h>
 #include <string.h>
 
-static bool find_overlaps(const statement *s, const graph *g, plan *p)
+/* ---- how the statements depend on each other ---- */
+
+/* Of each leaf, the latest earlier statement that writes what it reads, or -1. */
+static void find_earlier(const statement *s, int *earlier)
 {
-    p->overlap = malloc((size_t)g->n_leaves + 1);
-    for (int i = 0; p->overlap && i < g->n_leaves; i++)
-        p->overlap[i] = (uint8_t)matrix_overlap(s->m, s->f->nodes[g->leaves[i].node].matrix);
-    return p->overlap;
+    uint32_t i = 0;
+    for (int k = 0; k < s->count; k++)
+        for (; i <= s->to[k].node; i++) {
+            earlier[i] = -1;
+            for (int e = k; e-- > 0 && earlier[i] < 0 && s->f->nodes[i].op == OP_LEAF;)
+                if (matrix_overlap(s->to[e].m, s->f->nodes[i].matrix) == SAME) earlier[i] = e;
+        }
 }
 
-static bool is_empty(const step *s) { return layout_count(&s->out[0].at) == 0; }
+static bool is_overwritten(const statement *s, int k)
+{
+    for (int later = k + 1; later < s->count; later++)
+        if (matrix_overlap(s->to[k].m, s->to[later].m) == SAME) return true;
+    return false;
+}
+
+static duet_status make_graph(graph *g, const statement *s, goal_info *goals)
+{
+    int *earlier = s->count > 1 ? malloc(s->f->count * sizeof *earlier) : NULL;
+    if (s->count > 1 && !earlier) return fail(DUET_NO_MEMORY, "no memory to plan %d statements", s->count);
+    if (earlier) find_earlier(s, earlier);
+    for (int k = 0; k < s->count; k++) goals[k] = (goal_info){ s->to[k].node, s->to[k].m->at, is_overwritten(s, k) };
+    duet_status status = graph_make(g, s->f, s->count, goals, earlier);
+    free(earlier);
+    return status;
+}
+
+static uint8_t *find_overlaps(const statement *s, const graph *g)
+{
+    uint8_t *overlap = malloc((size_t)(g->n_leaves * g->roots) + 1);
+    for (int i = 0; overlap && i < g->n_leaves; i++)
+        for (int k = 0; k < g->roots; k++) {
+            const duet_matrix *m = s->f->nodes[g->leaves[i].node].matrix;
+            overlap[i * g->roots + k] = g->root[k] < 0 ? APART : (uint8_t)matrix_overlap(s->to[k].m, m);
+        }
+    return overlap;
+}
+
+/* ---- steps ---- */
+
+/* Has the step no element to write? What is reduced to an element may be nothing. */
+static bool is_empty(const step *s)
+{
+    layout kept = s->out[0].at;
+    kept.rank -= s->inner;
+    return layout_count(&kept) == 0;
+}
+
+static void note_writes(plan *p, const step *s)
+{
+    for (int k = 0; k < s->outs; k++) {
+        const int slot = s->out[k].slot;
+        if (slot < p->goals && p->first_write[slot] > p->count) p->first_write[slot] = p->count;
+    }
+}
 
 static bool take_steps(plan *p, lowering *l, const memory *m)
 {
     p->steps = calloc((size_t)l->count + 1, sizeof *p->steps), p->programs = calloc((size_t)l->count + 1, sizeof *p->programs);
     if (!p->steps || !p->programs) return false;
-    p->first_write = l->count;
+    for (int k = 0; k < p->goals; k++) p->first_write[k] = l->g->root[k] < 0 ? -1 : l->count;
     for (int j = 0; j < l->count; j++) {
-        layout out = job_output(l, &l->jobs[j], !m->copy);
         step *s = &p->steps[p->count];
-        step_make(l, &l->jobs[j], &out, m, s);
+        step_make(l, &l->jobs[j], m, s);
         if (is_empty(s)) continue;
         p->programs[p->count] = l->jobs[j].program, l->jobs[j].program = NULL;
         p->seconds += p->machine->cost(s);
-        if (s->out[0].slot == SLOT_DESTINATION && p->first_write > p->count) p->first_write = p->count;
+        note_writes(p, s);
         p->count++;
     }
     return true;
@@ -45,27 +96,36 @@ static duet_status refused(plan *p, const lowering *l)
     return l->impossible ? DUET_UNSUPPORTED : DUET_OK;
 }
 
-static bool plan_fill(plan *p, const statement *s, graph *g)
+static bool copy_goals(lowering *l, const memory *m)
+{
+    bool ok = true;
+    for (int k = 0; k < l->g->roots && ok; k++)
+        if (l->g->root[k] >= 0 && !m->direct[k]) ok = lower_copy(l, k) == DUET_OK;
+    return ok;
+}
+
+static bool plan_fill(plan *p, const statement *s, graph *g, const goal_info *goals)
 {
     memory m = { 0 };
-    lowering l = { .g = g, .machine = p->machine, .fusion = s->fusion, .to = s->m->at };
-    bool ok = find_overlaps(s, g, p) && lower(&l) == DUET_OK && memory_assign(&l, p->overlap, &m);
-    if (ok && m.copy) ok = lower_copy(&l) == DUET_OK;
-    if (ok) p->status = refused(p, &l);
+    uint8_t *overlap = find_overlaps(s, g);
+    lowering l = { .g = g, .machine = p->machine, .fusion = s->fusion, .goal = goals, .overlap = overlap };
+    bool ok = overlap && lower(&l) == DUET_OK && memory_assign(&l, &m) && copy_goals(&l, &m);
+    if (ok) p->goals = s->count, p->status = refused(p, &l);
     if (ok) ok = take_steps(p, &l, &m);
     if (ok) take_tables(p, g, &m);
-    lower_free(&l), memory_free(&m);
+    lower_free(&l), memory_free(&m), free(overlap);
     return ok;
 }
 
 plan *plan_make(const statement *s, const machine *on)
 {
     graph g;
+    goal_info goals[STATEMENTS];
     plan *p = calloc(1, sizeof *p);
     if (!p) return fail(DUET_NO_MEMORY, "no memory for a plan"), NULL;
     p->machine = on;
-    bool ok = graph_make(&g, s->f) == DUET_OK;
-    if (ok) ok = plan_fill(p, s, &g), graph_free(&g);
+    bool ok = make_graph(&g, s, goals) == DUET_OK;
+    if (ok) ok = plan_fill(p, s, &g, goals), graph_free(&g);
     if (ok) return p;
     plan_free(p);
     fail(DUET_NO_MEMORY, "no memory to plan a formula of %u parts", s->f->count);
@@ -76,7 +136,7 @@ void plan_free(plan *p)
 {
     if (!p) return;
     for (int i = 0; i < p->count; i++) p->machine->forget(&p->steps[i]), free(p->programs[i]);
-    free(p->key), free(p->steps), free(p->programs), free(p->leaves), free(p->overlap), free(p->numbers), free(p->temp);
+    free(p->key), free(p->steps), free(p->programs), free(p->leaves), free(p->numbers), free(p->temp);
     free(p);
 }
 

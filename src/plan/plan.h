@@ -1,4 +1,4 @@
-/* plan.h - what a statement became: steps, and what to bind when they run. */
+/* plan.h - what statements became: steps, and what to bind when they run. */
 #ifndef PLAN_H
 #define PLAN_H
 
@@ -15,20 +15,30 @@ typedef struct plan {
     step *steps;
     program **programs;
     int count;
+    int goals;
+    int first_write
+        [STATEMENTS]; /* the first step that writes into the memory of a destination; -1: none does, it is overwritten */
     leaf *leaves;
-    uint8_t *overlap; /* of each leaf with the destination */
     int n_leaves;
     bound *numbers;
     int n_numbers;
     size_t *temp;
     int temps;
-    int first_write; /* the first step that writes into the destination's memory */
-    double seconds;  /* expected, without moves */
+    double seconds; /* expected, without moves */
 } plan;
 
-/* A statement to be planned: m = the formula. */
-typedef struct statement {
+/* A destination, and the last node of the part of the formula that it takes. */
+typedef struct target {
     const duet_matrix *m;
+    uint32_t node;
+} target;
+
+/* What is planned at once: one statement, or several as if they stood one after the other. f holds their formulas in order. No
+ * destination, and no matrix in a formula, overlaps the destination of an earlier statement but as the same elements in the same
+ * order. */
+typedef struct statement {
+    const target *to;
+    int count;
     const formula *f;
     enum fusion fusion;
 } statement;
@@ -40,8 +50,7 @@ size_t plan_bytes(const plan *p); /* of memory, about */
 
 /* cache.c: this thread's plan for a statement, made when it is not there; NULL: no memory. */
 const plan *plan_find(const statement *s, const machine *on);
-void plans_make_room(
-    void); /* before a statement: it may find a plan for each machine, and none of them may be dropped while it runs */
+void plans_make_room(int statements); /* before them: each may find a plan for each machine, and none may be dropped meanwhile */
 
 /* place.c: the plan to follow, and so where. place: forced, or AUTO. Errors: NO_DEVICE, UNSUPPORTED, NO_MEMORY */
 duet_status plan_place(const statement *s, duet_place place, const plan **p);
@@ -56,8 +65,5 @@ duet_status plan_run(const plan *p, const statement *s);
 
 /* explain.c */
 void plan_print(FILE *out, const plan *p, const statement *s);
-
-/* set.c: everything that duet_set checks before a plan is looked for. */
-duet_status statement_check(const char *who, const duet_matrix *m, const formula *f);
 
 #endif

@@ -1,28 +1,27 @@
-/* program.c - a region as one program. */
+/* program.c - a pass as one program. */
 #include "lower.h"
+#include "matrix.h"
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(2 * REGION_VALUES + 1 <= PROGRAM_LENGTH, "each value is computed and perhaps saved; the last is stored");
-
 typedef struct builder {
     const lowering *l;
-    int region;
-    bool alone;                /* the region's value by itself, all its operands finished */
+    int leader;
+    bool alone;                /* the leader by itself, all its operands finished */
     int order[PROGRAM_LENGTH]; /* values, operands first */
     int count;
-    uint8_t slot[PROGRAM_LENGTH]; /* of the value at a position of order */
-    bool saved[PROGRAM_LENGTH];
+    struct {
+        uint8_t slot;
+        bool saved;
+        int last;   /* the last position that reads it; count: the end of the program */
+        int output; /* or -1 */
+    } at[PROGRAM_LENGTH];
     uint32_t slots_taken; /* bits */
     job *job;
     program *p;
 } builder;
 
-static bool inside(const builder *b, int v)
-{
-    if (v == b->region || b->alone) return v == b->region && value_is_map(b->l->g, v);
-    return value_is_map(b->l->g, v) && b->l->region[v] == b->region;
-}
+static bool inside(const builder *b, int v) { return b->alone ? v == b->leader : b->l->pass[v] == b->leader; }
 
 static int position(const builder *b, int v)
 {
@@ -31,7 +30,11 @@ static int position(const builder *b, int v)
     return -1;
 }
 
-/* A region has at most REGION_VALUES values: so deep this goes, and no deeper. */
+static bool folds_at(const builder *b, int at) { return value_is_fold(b->l->g, b->order[at]); }
+
+/* ---- the order ---- */
+
+/* A pass has at most PROGRAM_LENGTH values here: so deep this goes, and no deeper. */
 static void visit(builder *b, int v)
 {
     if (!inside(b, v) || position(b, v) >= 0) return;
@@ -44,6 +47,50 @@ static void visit(builder *b, int v)
         }
     for (int k = 0; k < u->args; k++) visit(b, u->arg[turn[k]]);
     b->order[b->count++] = v;
+}
+
+static bool uses(const value *u, int v)
+{
+    for (int k = 0; k < u->args; k++)
+        if (u->arg[k] == v) return true;
+    return false;
+}
+
+static int last_use(const builder *b, int at)
+{
+    for (int i = b->count - 1; i > at; i--)
+        if (uses(value_at(b->l->g, b->order[i]), b->order[at])) return i;
+    return at;
+}
+
+/* Does a value after position `at` read what the output at `at` is stored over? */
+static bool read_later(const builder *b, int at)
+{
+    const graph *g = b->l->g;
+    int goal = b->l->goal_of[b->order[at]];
+    for (int i = at + 1; i < b->count && goal >= 0; i++) {
+        const value *u = value_at(g, b->order[i]);
+        for (int k = 0; k < u->args; k++) {
+            const value *x = value_at(g, value_base(g, u->arg[k]));
+            if (x->op == OP_LEAF && b->l->overlap[x->leaf * g->roots + goal] != APART) return true;
+        }
+    }
+    return false;
+}
+
+static bool arrange(builder *b)
+{
+    int out[PASS_VALUES] = { b->leader }, outs = b->alone ? 1 : pass_outputs(b->l, b->leader, out);
+    if (outs > PROGRAM_OUTPUTS || (!b->alone && b->l->members[b->leader] >= PROGRAM_LENGTH)) return false;
+    for (int k = 0; k < outs; k++) visit(b, out[k]);
+    for (int i = 0; i < b->count; i++) b->at[i].last = last_use(b, i), b->at[i].output = -1;
+    for (int k = 0; k < outs; k++) {
+        int i = position(b, out[k]);
+        b->at[i].output = k;
+        if (!folds_at(b, i) && read_later(b, i)) b->at[i].last = b->count;
+        b->job->out[b->job->outs++] = out[k];
+    }
+    return true;
 }
 
 /* ---- operands ---- */
@@ -67,6 +114,14 @@ static int number_of(builder *b, int v)
     return b->job->nums++;
 }
 
+/* Until which position the accumulator holds the value at `at`: the next that is no reduction reads it there, and no later one. */
+static int held_until(const builder *b, int at)
+{
+    int i = at + 1;
+    while (i < b->count && folds_at(b, i)) i++;
+    return i;
+}
+
 static bool source_of(builder *b, int at, int v, bool bias, source *s)
 {
     int i;
@@ -75,7 +130,7 @@ static bool source_of(builder *b, int at, int v, bool bias, source *s)
         *s = (source){ FROM_NUMBER, (uint8_t)i };
     } else if (inside(b, v)) {
         i = position(b, v);
-        *s = i == at - 1 ? (source){ FROM_ACC, 0 } : (source){ FROM_SLOT, b->slot[i] };
+        *s = at <= held_until(b, i) ? (source){ FROM_ACC, 0 } : (source){ FROM_SLOT, b->at[i].slot };
     } else {
         i = input_of(b, v, bias);
         *s = (source){ FROM_INPUT, (uint8_t)i };
@@ -85,69 +140,82 @@ static bool source_of(builder *b, int at, int v, bool bias, source *s)
 
 /* ---- slots ---- */
 
-static bool uses(const value *u, int v)
-{
-    for (int k = 0; k < u->args; k++)
-        if (u->arg[k] == v) return true;
-    return false;
-}
-
-/* The last position that reads the value at `at`. */
-static int last_use(const builder *b, int at)
-{
-    for (int i = b->count - 1; i > at; i--)
-        if (uses(value_at(b->l->g, b->order[i]), b->order[at])) return i;
-    return at;
-}
-
 static void release(builder *b, int at)
 {
     for (int i = 0; i < at; i++)
-        if (b->saved[i] && last_use(b, i) == at) b->slots_taken &= ~(1u << b->slot[i]), b->saved[i] = false;
+        if (b->at[i].saved && b->at[i].last == at) b->slots_taken &= ~(1u << b->at[i].slot), b->at[i].saved = false;
 }
 
-static instruction *emit(builder *b, int op, int type)
+static bool emit(builder *b, int op, int type, const source arg[3])
 {
+    if (b->p->length == PROGRAM_LENGTH) return false;
     instruction *c = &b->p->code[b->p->length++];
     *c = (instruction){ .op = (uint8_t)op, .type = (uint8_t)type };
-    return c;
+    memcpy(c->arg, arg, sizeof c->arg);
+    return true;
+}
+
+static bool move(builder *b, int op, int at, int kind, int index)
+{
+    return emit(b, op, value_at(b->l->g, b->order[at])->type, (source[3]){ { (uint8_t)kind, (uint8_t)index } });
 }
 
 static bool save(builder *b, int at)
 {
-    if (last_use(b, at) <= at + 1) return true;
+    if (folds_at(b, at) || b->at[at].last <= held_until(b, at)) return true;
     int s = __builtin_ctz(~b->slots_taken);
     if (s >= PROGRAM_SLOTS) return false;
-    b->slots_taken |= 1u << s, b->slot[at] = (uint8_t)s, b->saved[at] = true;
+    b->slots_taken |= 1u << s, b->at[at].slot = (uint8_t)s, b->at[at].saved = true;
     if (s >= b->p->slots) b->p->slots = (uint8_t)(s + 1);
-    emit(b, OP_SAVE, value_at(b->l->g, b->order[at])->type)->arg[0] = (source){ FROM_SLOT, (uint8_t)s };
-    return true;
+    return move(b, OP_SAVE, at, FROM_SLOT, s);
 }
+
+static bool store(builder *b, int at) { return move(b, OP_STORE, at, FROM_ACC, b->at[at].output); }
+
+/* ---- instructions ---- */
 
 static bool compute(builder *b, int at)
 {
     const value *u = value_at(b->l->g, b->order[at]);
-    instruction *c = emit(b, u->op == OP_bias_add ? OP_add : u->op, u->type);
+    bool folds = folds_at(b, at);
+    int type = folds ? value_at(b->l->g, u->arg[0])->type : u->type;
+    source arg[3] = { { 0, 0 } };
     for (int k = 0; k < u->args; k++)
-        if (!source_of(b, at, u->arg[k], u->op == OP_bias_add && k == 1, &c->arg[k])) return false;
+        if (!source_of(b, at, u->arg[k], u->op == OP_bias_add && k == 1, &arg[k])) return false;
+    if (folds) arg[2].index = (uint8_t)b->at[at].output;
+    if (!(u->op == OP_LOAD && arg[0].kind == FROM_ACC) && !emit(b, u->op == OP_bias_add ? OP_add : u->op, type, arg))
+        return false;
     release(b, at);
-    return save(b, at);
+    if (!save(b, at)) return false;
+    return folds || b->at[at].output < 0 || b->at[at].last == b->count || store(b, at);
+}
+
+/* What had to wait: first what the accumulator holds. */
+static bool store_late(builder *b)
+{
+    for (int held = 1; held >= 0; held--)
+        for (int i = 0; i < b->count; i++) {
+            if (b->at[i].last < b->count || (held_until(b, i) == b->count) != held) continue;
+            if (!held && !move(b, OP_LOAD, i, FROM_SLOT, b->at[i].slot)) return false;
+            if (!store(b, i)) return false;
+        }
+    return true;
 }
 
 static bool fill(builder *b)
 {
-    visit(b, b->region);
+    if (!arrange(b)) return false;
     for (int i = 0; i < b->count; i++)
         if (!compute(b, i)) return false;
-    emit(b, OP_STORE, value_at(b->l->g, b->region)->type)->arg[0] = (source){ FROM_ACC, 0 };
-    b->p->inputs = (uint8_t)b->job->ins, b->p->numbers = (uint8_t)b->job->nums, b->p->outputs = 1;
-    return true;
+    b->p->inputs = (uint8_t)b->job->ins, b->p->numbers = (uint8_t)b->job->nums, b->p->outputs = (uint8_t)b->job->outs;
+    b->p->folds = folds_at(b, b->count - 1);
+    return store_late(b);
 }
 
 bool program_build(lowering *l, int v, bool alone, job *j)
 {
-    builder b = { .l = l, .region = v, .alone = alone, .job = j, .p = calloc(1, sizeof *b.p) };
-    *j = (job){ .kernel = KERNEL_PROGRAM, .out = v, .program = b.p };
+    builder b = { .l = l, .leader = v, .alone = alone, .job = j, .p = calloc(1, sizeof *b.p) };
+    *j = (job){ .kernel = KERNEL_PROGRAM, .program = b.p };
     if (!b.p) return l->failed = true, false;
     if (fill(&b)) return true;
     free(b.p);
@@ -155,17 +223,16 @@ bool program_build(lowering *l, int v, bool alone, job *j)
     return false;
 }
 
-bool program_load(lowering *l, int v, int out, job *j)
+bool program_copy(lowering *l, int goal, job *j)
 {
+    const uint8_t type = (uint8_t)l->goal[goal].to.type;
     program *p = calloc(1, sizeof *p);
-    *j = (job){ .kernel = KERNEL_PROGRAM, .out = out, .program = p };
+    *j = (job){
+        .kernel = KERNEL_PROGRAM, .outs = 1, .out = { copy_to(goal) }, .ins = 1, .in = { l->g->root[goal] }, .program = p
+    };
     if (!p) return l->failed = true, false;
-    bool number = value_at(l->g, v)->op == OP_NUMBER;
-    source from = { number ? FROM_NUMBER : FROM_INPUT, 0 };
-    duet_dtype type = out == TO_DESTINATION ? l->to.type : (duet_dtype)value_at(l->g, v)->type;
-    instruction load = { OP_LOAD, (uint8_t)type, { from } }, store = { OP_STORE, (uint8_t)type, { { FROM_ACC, 0 } } };
-    *p = (program){ .length = 2, .inputs = !number, .numbers = number, .outputs = 1, .code = { load, store } };
-    if (number) j->nums = 1, j->num[0] = value_at(l->g, v)->number;
-    else j->ins = 1, j->in[0] = v;
+    *p = (program){ .length = 2, .inputs = 1, .outputs = 1 };
+    p->code[0] = (instruction){ OP_LOAD, type, { { FROM_INPUT, 0 } } },
+    p->code[1] = (instruction){ OP_STORE, type, { { FROM_ACC, 0 } } };
     return true;
 }

@@ -1,5 +1,6 @@
 /* run.c - a plan runs: bind matrices and numbers, lend temporaries, hand the steps to the machine. */
 #include "dtype.h"
+#include "matrix.h"
 #include "plan.h"
 #include "pool.h"
 #include "status.h"
@@ -12,11 +13,13 @@
 typedef struct run {
     const plan *p;
     const statement *s;
-    void **data;
+    void **data; /* destinations, leaves, temporaries */
     double *num;
     int lent; /* temporaries taken so far */
     int queue;
 } run;
+
+static void **temporaries(const run *r) { return r->data + r->p->goals + r->p->n_leaves; }
 
 static double number_of(const bound *b, const formula *f)
 {
@@ -29,15 +32,22 @@ static duet_status open_leaves(run *r)
 {
     for (int i = 0; i < r->p->n_leaves; i++) {
         const node *n = &r->s->f->nodes[r->p->leaves[i].node];
-        TRY(matrix_open(n->matrix, r->p->machine->side, READ, r->queue, &r->data[1 + i]));
+        TRY(matrix_open(n->matrix, r->p->machine->side, READ, r->queue, &r->data[r->p->goals + i]));
     }
+    return DUET_OK;
+}
+
+static duet_status open_destinations(run *r)
+{
+    for (int k = 0; k < r->p->goals; k++)
+        if (r->p->first_write[k] >= 0) TRY(matrix_open(r->s->to[k].m, r->p->machine->side, OVERWRITE, r->queue, &r->data[k]));
     return DUET_OK;
 }
 
 static duet_status lend_temporaries(run *r)
 {
     for (; r->lent < r->p->temps; r->lent++) {
-        TRY(pool_take(r->p->machine->side, r->p->temp[r->lent], r->queue, &r->data[1 + r->p->n_leaves + r->lent]));
+        TRY(pool_take(r->p->machine->side, r->p->temp[r->lent], r->queue, &temporaries(r)[r->lent]));
         COUNT(temporaries);
     }
     return DUET_OK;
@@ -45,10 +55,18 @@ static duet_status lend_temporaries(run *r)
 
 static void return_temporaries(run *r)
 {
-    for (int i = 0; i < r->lent; i++) pool_give(r->p->machine->side, r->data[1 + r->p->n_leaves + i], 1ull << r->queue);
+    for (int i = 0; i < r->lent; i++) pool_give(r->p->machine->side, temporaries(r)[i], 1ull << r->queue);
 }
 
-/* A step that fails without a device error has written nothing; so the destination is lost only if an earlier one wrote there. */
+/* A step that fails without a device error has written nothing; so a destination is lost only if an earlier one wrote there. */
+static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
+{
+    for (int k = 0; k < r->p->goals; k++) {
+        const int first = r->p->first_write[k];
+        if (first >= 0 && (failed > first || (failed == first && s == DUET_DEVICE_ERROR))) matrix_lost(r->s->to[k].m);
+    }
+}
+
 static duet_status run_steps(run *r)
 {
     const frame f = { r->data, r->num, r->queue };
@@ -56,11 +74,11 @@ static duet_status run_steps(run *r)
         TRACE("step %d of %d on the %s: %s", i + 1, r->p->count, r->p->machine->name, kernel_name(r->p->steps[i].kernel));
         duet_status s = r->p->machine->run(&r->p->steps[i], &f);
         if (__builtin_expect(s == DUET_OK, 1)) continue;
-        if (i > r->p->first_write || (i == r->p->first_write && s == DUET_DEVICE_ERROR)) matrix_lost(r->s->m);
-        return s;
+        return lose(r, i, s), s;
     }
     COUNT_N(steps, r->p->count);
-    matrix_wrote(r->s->m, r->p->machine->side, r->queue);
+    for (int k = 0; k < r->p->goals; k++)
+        if (r->p->first_write[k] >= 0) matrix_wrote(r->s->to[k].m, r->p->machine->side, r->queue);
     return DUET_OK;
 }
 
@@ -68,7 +86,7 @@ static duet_status run_bound(run *r)
 {
     TRY(open_leaves(r));
     TRY(lend_temporaries(r));
-    TRY(matrix_open(r->s->m, r->p->machine->side, OVERWRITE, r->queue, &r->data[0]));
+    TRY(open_destinations(r));
     for (int i = 0; i < r->p->n_numbers; i++) r->num[i] = number_of(&r->p->numbers[i], r->s->f);
     return run_steps(r);
 }
@@ -77,7 +95,7 @@ duet_status plan_run(const plan *p, const statement *s)
 {
     void *few_data[FEW];
     double few_num[FEW];
-    int slots = 1 + p->n_leaves + p->temps;
+    int slots = p->goals + p->n_leaves + p->temps;
     void **data = slots <= FEW ? few_data : malloc((size_t)slots * sizeof *data);
     double *num = p->n_numbers <= FEW ? few_num : malloc((size_t)p->n_numbers * sizeof *num);
     duet_status status = DUET_OK;

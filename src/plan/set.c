@@ -1,5 +1,6 @@
 /* set.c - statements: duet_set and its sisters. */
 #include "dtype.h"
+#include "matrix.h"
 #include "plan.h"
 #include "status.h"
 #include "thread.h"
@@ -9,6 +10,8 @@ static __attribute__((cold)) duet_status does_not_fit(const char *who, const due
 {
     char to[SHAPE_TEXT], from[SHAPE_TEXT];
     shape_text(to, m->at.type, m->at.rank, m->at.size), shape_text(from, (duet_dtype)e->type, e->rank, e->size);
+    if (e->flags & NODE_WEAK && m->at.type >= FLOAT_TYPES)
+        return fail(DUET_BAD_TYPE, "%s(%s, a number): a number goes into matrices of floating point alone", who, to);
     if (!(e->flags & NODE_WEAK) && e->type != m->at.type)
         return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", who, to, from);
     return fail(DUET_BAD_SHAPE, "%s(%s, %s): the formula's shape does not broadcast to the matrix's", who, to, from);
@@ -36,24 +39,27 @@ static duet_status leaves_live(const char *who, const formula *f)
     return DUET_OK;
 }
 
-duet_status statement_check(const char *who, const duet_matrix *m, const formula *f)
-{
-    const node *e = &f->nodes[f->count - 1];
-    if (!broadcasts_to(e, &m->at) || (!(e->flags & NODE_WEAK) && e->type != m->at.type)) return does_not_fit(who, m, e);
-    return leaves_live(who, f);
-}
-
 static duet_status bad_matrix(const char *who, const duet_matrix *m)
 {
     return m ? fail(DUET_FREED, "%s: the matrix was freed", who) : fail(DUET_BAD_ARGUMENT, "%s: the matrix is null", who);
 }
 
-/* The formula of a statement. Patterns are formulas too: they are made first, since a formula that is being read may lie where the next
- * one is copied to. */
-static duet_status read_formula(const char *who, duet_expr e, formula *f)
+/* Everything that is asked before a plan is looked for. e: the node that m takes. */
+static duet_status check(const char *who, const duet_matrix *m, const node *e)
 {
-    if (match_prepare() != DUET_OK) return fail(DUET_NO_MEMORY, "%s: no memory to make the patterns of fused rows", who);
-    return formula_of(e, who, f);
+    if (__builtin_expect(!m || !m->serial, 0)) return bad_matrix(who, m);
+    const bool weak = e->flags & NODE_WEAK;
+    if (__builtin_expect(!broadcasts_to(e, &m->at) || (weak ? m->at.type >= FLOAT_TYPES : e->type != m->at.type), 0))
+        return does_not_fit(who, m, e);
+    return DUET_OK;
+}
+
+/* Patterns are formulas too: they are made before a formula is read, since one that is being read may lie where the next one is copied
+ * to. */
+static duet_status prepare(const char *who)
+{
+    if (match_prepare() == DUET_OK) return DUET_OK;
+    return fail(DUET_NO_MEMORY, "%s: no memory to make the patterns of fused rows", who);
 }
 
 /* Puts the statement in front of what a machine, the pool or a matrix said. */
@@ -64,15 +70,25 @@ static __attribute__((cold)) duet_status name_statement(duet_status s, const cha
     return fail(s, "%s(%s): %s", who, shape_text(to, m->at.type, m->at.rank, m->at.size), before);
 }
 
+/* ---- one statement ---- */
+
+static duet_status read_one(const char *who, const duet_matrix *m, duet_expr e, formula *f)
+{
+    TRY(prepare(who));
+    TRY(formula_of(e, who, f));
+    TRY(check(who, m, &f->nodes[f->count - 1]));
+    return leaves_live(who, f);
+}
+
 static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, duet_expr e)
 {
     formula f;
     const plan *p;
-    TRY(read_formula(who, e, &f));
-    if (__builtin_expect(!m || !m->serial, 0)) return bad_matrix(who, m);
-    if (place > DUET_GPU) return fail(DUET_BAD_ARGUMENT, "%s: there is no place %d", who, (int)place);
-    TRY(statement_check(who, m, &f));
-    statement s = { m, &f, fusion_now() };
+    TRY(read_one(who, m, e, &f));
+    if (__builtin_expect(place > DUET_GPU, 0)) return fail(DUET_BAD_ARGUMENT, "%s: there is no place %d", who, (int)place);
+    const target to = { m, f.count - 1 };
+    statement s = { &to, 1, &f, fusion_now() };
+    plans_make_room(1);
     duet_status done = plan_place(&s, place_now(place), &p);
     if (__builtin_expect(done == DUET_OK, 1)) done = plan_run(p, &s);
     return __builtin_expect(done == DUET_OK, 1) ? done : name_statement(done, who, m);
@@ -112,11 +128,148 @@ duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e)
     formula f;
     const plan *p;
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain: no file");
-    TRY(read_formula("duet_explain", e, &f));
-    if (!m || !m->serial) return bad_matrix("duet_explain", m);
-    TRY(statement_check("duet_explain", m, &f));
-    statement s = { m, &f, fusion_now() };
+    TRY(read_one("duet_explain", m, e, &f));
+    const target to = { m, f.count - 1 };
+    statement s = { &to, 1, &f, fusion_now() };
+    plans_make_room(1);
     TRY(plan_place(&s, place_now(DUET_AUTO), &p));
     plan_print(out, p, &s);
     return DUET_OK;
+}
+
+/* ---- several statements ---- */
+
+typedef struct statements {
+    const duet_assignment *a;
+    int count;
+    const char *who;
+    formula f;
+    target to[STATEMENTS];
+} statements;
+
+static __attribute__((cold)) duet_status name_number(duet_status s, const char *who, int k)
+{
+    char before[sizeof thread_get()->text];
+    memcpy(before, thread_get()->text, sizeof before);
+    return fail(s, "statement %d of %s: %s", k + 1, who, before);
+}
+
+static duet_status check_all(statements *all)
+{
+    for (int k = 0; k < all->count; k++) {
+        const uint32_t first = k ? all->to[k - 1].node + 1 : 0;
+        const formula own = { all->f.nodes + first, all->to[k].node + 1 - first, NULL, 0 };
+        duet_status s = check(all->who, all->to[k].m, &all->f.nodes[all->to[k].node]);
+        if (s == DUET_OK) s = leaves_live(all->who, &own);
+        if (s != DUET_OK) return name_number(s, all->who, k);
+    }
+    return DUET_OK;
+}
+
+static duet_status read_all(statements *all)
+{
+    duet_expr e[STATEMENTS];
+    uint32_t root[STATEMENTS];
+    int failed;
+    if (!all->a || all->count < 1 || all->count > STATEMENTS)
+        return fail(DUET_BAD_ARGUMENT, "%s needs 1 to %d statements, not %d", all->who, STATEMENTS, all->a ? all->count : 0);
+    for (int k = 0; k < all->count; k++) e[k] = all->a[k].value;
+    TRY(prepare(all->who));
+    duet_status s = formulas_of(e, all->count, all->who, &all->f, root, &failed);
+    if (s != DUET_OK) return name_number(s, all->who, failed);
+    for (int k = 0; k < all->count; k++) all->to[k] = (target){ all->a[k].to, root[k] };
+    return check_all(all);
+}
+
+/* May statement k be planned with those from `first` on? */
+static bool goes_with(const statements *all, int first, int k)
+{
+    for (int e = first; e < k; e++) {
+        const duet_matrix *to = all->to[e].m;
+        if (matrix_overlap(to, all->to[k].m) == TANGLED) return false;
+        for (uint32_t i = all->to[k - 1].node + 1; i <= all->to[k].node; i++)
+            if (all->f.nodes[i].op == OP_LEAF && matrix_overlap(to, all->f.nodes[i].matrix) == TANGLED) return false;
+    }
+    return true;
+}
+
+/* The statements that are planned at once. */
+typedef struct group {
+    formula f;
+    target to[STATEMENTS];
+    int count;
+} group;
+
+static void take_group(const statements *all, int first, group *g)
+{
+    const uint32_t from = first ? all->to[first - 1].node + 1 : 0;
+    const node *nodes = all->f.nodes;
+    for (g->count = 1; first + g->count < all->count && goes_with(all, first, first + g->count);) g->count++;
+    const uint32_t upto = all->to[first + g->count - 1].node + 1, base = nodes[0].word;
+    const uint32_t end = upto < all->f.count ? nodes[upto].word - base : all->f.length, begin = nodes[from].word - base;
+    g->f = (formula){ nodes + from, upto - from, all->f.words + begin, end - begin };
+    for (int k = 0; k < g->count; k++) g->to[k] = (target){ all->to[first + k].m, all->to[first + k].node - from };
+}
+
+typedef duet_status on_group(const statement *s, const plan *p, void *context);
+
+/* One group after the other. What a machine refuses of any is found before the first; places are chosen as each one's turn comes. */
+static duet_status each_group(const statements *all, on_group *act, void *context)
+{
+    group g;
+    const plan *p;
+    duet_status s = DUET_OK;
+    plans_make_room(all->count);
+    for (int turn = 0; turn < 2; turn++)
+        for (int first = 0; first < all->count && s == DUET_OK; first += g.count) {
+            take_group(all, first, &g);
+            const statement one = { g.to, g.count, &g.f, fusion_now() };
+            if (!turn && g.count == all->count) break; /* the only one */
+            s = plan_place(&one, place_now(DUET_AUTO), &p);
+            if (s == DUET_OK && turn) s = act(&one, p, context);
+            if (s != DUET_OK) name_number(s, all->who, first);
+        }
+    return s;
+}
+
+static duet_status run_group(const statement *s, const plan *p, void *context)
+{
+    int *done = context;
+    TRY(plan_run(p, s));
+    *done += s->count;
+    return DUET_OK;
+}
+
+static duet_status evaluate_all(statements *all)
+{
+    int done = 0;
+    TRY(read_all(all));
+    duet_status s = each_group(all, run_group, &done);
+    for (int k = 0; k < done && s != DUET_OK; k++) matrix_lost(all->to[k].m); /* half of the statements is none of them */
+    return s;
+}
+
+duet_status duet_set_all_at(const duet_assignment *a, int count, const char *site)
+{
+    statements all = { .a = a, .count = count, .who = "duet_set_all" };
+    thread_get()->site = site;
+    duet_status s = evaluate_all(&all);
+    for (int k = 0; k < count && a; k++) formula_spend(a[k].value, site);
+    thread_get()->site = NULL;
+    return __builtin_expect(s == DUET_OK, 1) || !site ? s : fail_at(s, site);
+}
+duet_status(duet_set_all)(const duet_assignment *a, int count) { return duet_set_all_at(a, count, NULL); }
+
+static duet_status print_group(const statement *s, const plan *p, void *context)
+{
+    plan_print(context, p, s);
+    return DUET_OK;
+}
+
+duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count)
+{
+    statements all = { .a = a, .count = count, .who = "duet_explain_all" };
+    if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain_all: no file");
+    TRY(read_all(&all));
+    return each_group(&all, print_group, out);
 }

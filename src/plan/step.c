@@ -1,33 +1,121 @@
 /* step.c - a job as the step that a machine receives: layouts, slots, and what it will cost. */
 #include "lower.h"
+#include "matrix.h"
 #include <string.h>
+
+/* A destination that is read is the same memory as the one that is written. */
+static int leaf_slot(const lowering *l, int i)
+{
+    const int goals = l->g->roots;
+    for (int k = 0; k < goals; k++)
+        if (l->g->root[k] >= 0 && l->overlap[i * goals + k] == SAME) return k;
+    return goals + i;
+}
 
 static int slot_of(const lowering *l, const memory *m, int v)
 {
     v = value_base(l->g, v);
     const value *u = value_at(l->g, v);
-    return u->op == OP_LEAF ? 1 + u->leaf : m->slot[v];
+    return u->op == OP_LEAF ? leaf_slot(l, u->leaf) : m->slot[v];
+}
+
+static layout dense(const graph *g, int v)
+{
+    const value *u = value_at(g, v);
+    layout l;
+    return layout_dense(&l, (duet_dtype)u->type, u->rank, u->size), l;
+}
+
+/* Where an output goes, and how it lies there. */
+static operand output_of(const lowering *l, const job *j, int k, const memory *m)
+{
+    int v = j->out[k];
+    if (v < 0) return (operand){ copied_goal(v), l->goal[copied_goal(v)].to };
+    int goal = l->goal_of[v];
+    if (m && goal >= 0 && m->direct[goal]) return (operand){ goal, l->goal[goal].to };
+    return (operand){ m ? m->slot[v] : 0, dense(l->g, v) };
 }
 
 /* A vector over the columns of a matrix or the channels of images. */
-static layout bias_layout(const layout *b, const layout *out)
+static layout bias_layout(const layout *b, const shape *domain)
 {
-    layout l = *out;
-    for (int i = 0; i < out->rank; i++) l.stride[i] = i == 1 ? b->stride[0] : 0;
+    layout l = { .type = b->type, .rank = domain->rank };
+    for (int i = 0; i < domain->rank; i++) l.size[i] = domain->size[i], l.stride[i] = i == 1 ? b->stride[0] : 0;
     return l;
+}
+
+static void read_layouts(const lowering *l, const job *j, const shape *domain, step *s)
+{
+    for (int k = 0; k < j->ins; k++) {
+        layout at = value_layout(l->g, j->in[k]);
+        s->in[k].at = j->bias[k] ? bias_layout(&at, domain) : layout_broadcast(&at, domain);
+    }
+}
+
+/* All operands of a step. */
+static int operands(step *s, layout *all[STEP_OUTPUTS + STEP_INPUTS])
+{
+    for (int k = 0; k < s->outs; k++) all[k] = &s->out[k].at;
+    for (int k = 0; k < s->ins; k++) all[s->outs + k] = &s->in[k].at;
+    return s->outs + s->ins;
 }
 
 static void map_layouts(const lowering *l, const job *j, step *s)
 {
-    shape to = { .rank = s->out[0].at.rank };
-    layout *all[1 + STEP_INPUTS] = { &s->out[0].at };
-    memcpy(to.size, s->out[0].at.size, sizeof to.size);
-    for (int k = 0; k < j->ins; k++) {
-        layout at = value_layout(l->g, j->in[k]);
-        s->in[k].at = j->bias[k] ? bias_layout(&at, &s->out[0].at) : layout_broadcast(&at, &to);
-        all[1 + k] = &s->in[k].at;
+    layout *all[STEP_OUTPUTS + STEP_INPUTS];
+    shape domain = { .rank = s->out[0].at.rank };
+    memcpy(domain.size, s->out[0].at.size, sizeof domain.size);
+    read_layouts(l, j, &domain, s);
+    layout_collapse(all, operands(s, all));
+}
+
+/* ---- reductions: axes that are kept, then those that are reduced, each kind collapsed by itself ---- */
+
+/* An output over all of the domain: its stride is 0 where it has no axis of its own. */
+static layout spread(const layout *out, const shape *domain, uint32_t reduced)
+{
+    layout l = { .type = out->type, .rank = domain->rank };
+    const bool kept = out->rank == domain->rank; /* the reduced axes too, with one element */
+    for (int a = 0, i = 0; a < domain->rank; a++) {
+        l.size[a] = domain->size[a];
+        if (!(reduced >> a & 1)) l.stride[a] = out->stride[i++];
+        else i += kept;
     }
-    layout_collapse(all, 1 + j->ins);
+    return l;
+}
+
+static layout axes_of(const layout *l, uint32_t which)
+{
+    layout r = { .type = l->type };
+    for (int a = 0; a < l->rank; a++)
+        if (which >> a & 1) r.size[r.rank] = l->size[a], r.stride[r.rank++] = l->stride[a];
+    return r;
+}
+
+static void append(layout *l, const layout *more)
+{
+    for (int a = 0; a < more->rank; a++) l->size[l->rank] = more->size[a], l->stride[l->rank++] = more->stride[a];
+}
+
+static void fold_layouts(const lowering *l, const job *j, step *s)
+{
+    layout *all[STEP_OUTPUTS + STEP_INPUTS], inner[STEP_OUTPUTS + STEP_INPUTS], *inners[STEP_OUTPUTS + STEP_INPUTS];
+    const shape domain = domain_of(l->g, j->out[0]);
+    const uint32_t reduced = reduced_axes(l->g, j->out[0]);
+    read_layouts(l, j, &domain, s);
+    for (int k = 0; k < s->outs; k++) s->out[k].at = spread(&s->out[k].at, &domain, reduced);
+    const int n = operands(s, all);
+    for (int k = 0; k < n; k++) {
+        inner[k] = axes_of(all[k], reduced), inners[k] = &inner[k];
+        *all[k] = axes_of(all[k], ~reduced);
+    }
+    layout_collapse(inners, n), layout_collapse(all, n);
+    const bool single = layout_count(all[0]) == 1;
+    for (int k = 0; k < n; k++) {
+        if (single) all[k]->rank = 0;
+        append(all[k], &inner[k]);
+    }
+    s->inner = (uint8_t)inner[0].rank;
 }
 
 /* A vector is a row on the left, a column on the right; a product of vectors lacks the axes that they lack. */
@@ -49,15 +137,6 @@ static void product_layouts(const lowering *l, const job *j, step *s)
     if (j->ins < 3) return;
     layout C = value_layout(l->g, j->in[2]);
     s->in[2].at = as_matrix(&C, rows, cols);
-}
-
-static void fold_layouts(const lowering *l, const job *j, step *s)
-{
-    for (int k = 0; k < j->ins; k++) s->in[k].at = value_layout(l->g, j->in[k]);
-    layout *out = &s->out[0].at;
-    if (!j->attr[1]) return;
-    out->rank--;
-    for (int i = j->attr[0]; i < out->rank; i++) out->size[i] = out->size[i + 1], out->stride[i] = out->stride[i + 1];
 }
 
 /* ---- what it costs ---- */
@@ -91,24 +170,24 @@ static double step_flops(const step *s)
 
 static void estimate(step *s)
 {
-    s->bytes = distinct_bytes(&s->out[0].at);
+    for (int k = 0; k < s->outs; k++) s->bytes += distinct_bytes(&s->out[k].at);
     for (int k = 0; k < s->ins; k++) s->bytes += distinct_bytes(&s->in[k].at);
     s->flops = step_flops(s);
 }
 
-void step_make(const lowering *l, const job *j, const layout *out, const memory *m, step *s)
+void step_make(const lowering *l, const job *j, const memory *m, step *s)
 {
     memset(s, 0, sizeof *s);
-    s->kernel = j->kernel, s->outs = 1, s->ins = (uint8_t)j->ins, s->nums = (uint8_t)j->nums;
-    s->out[0].at = *out, s->program = j->program;
+    s->kernel = j->kernel, s->outs = (uint8_t)j->outs, s->ins = (uint8_t)j->ins, s->nums = (uint8_t)j->nums;
+    s->program = j->program;
     memcpy(s->attr, j->attr, sizeof s->attr);
     for (int k = 0; k < j->nums; k++) s->num[k] = (uint16_t)j->num[k];
-    if (is_map_kernel(j->kernel)) map_layouts(l, j, s);
+    for (int k = 0; k < j->outs; k++) s->out[k] = output_of(l, j, k, m);
+    if (job_folds(j)) fold_layouts(l, j, s);
+    else if (is_map_kernel(j->kernel)) map_layouts(l, j, s);
     else if (j->kernel == OP_matmul) product_layouts(l, j, s);
-    else if (op_infos[j->kernel].kind == KIND_FOLD) fold_layouts(l, j, s);
     else
         for (int k = 0; k < j->ins; k++) s->in[k].at = value_layout(l->g, j->in[k]);
-    s->out[0].slot = !m || j->out == TO_DESTINATION ? SLOT_DESTINATION : m->slot[j->out];
     for (int k = 0; k < j->ins && m; k++) s->in[k].slot = slot_of(l, m, j->in[k]);
     estimate(s);
 }
@@ -116,9 +195,8 @@ void step_make(const lowering *l, const job *j, const layout *out, const memory 
 bool job_in_place(const lowering *l, const job *j, int k)
 {
     layout at = value_layout(l->g, j->in[k]);
-    int out = j->out == TO_DESTINATION ? l->g->root : j->out;
-    shape a = value_shape(l->g, j->in[k]), b = value_shape(l->g, out);
-    if (j->bias[k] || !shape_equal(&a, &b) || !layout_is_dense(&at)) return false;
+    int out = j->out[0] < 0 ? l->g->root[copied_goal(j->out[0])] : j->out[0];
+    if (j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) || job_folds(j)) return false;
     return is_map_kernel(j->kernel) || (j->kernel == OP_matmul && k == 2) || j->kernel == OP_softmax ||
            j->kernel == OP_log_softmax;
 }

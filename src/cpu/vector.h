@@ -1,0 +1,218 @@
+/* vector.h - a SIMD register, V, of one element type, and the formulas of the rows over it. A template.
+ *
+ * For a row `name` of ops.def this makes V vec_name(V x, V y, V z), or what folds take; of fused.def, vec_fused_name. The words of
+ * core/formula.h mean vectors while those are compiled, and scalars again at the end. Functions (FN) have no vector form: a row that
+ * calls one compiles, but may not be run as a vector. */
+#ifndef VECTOR_H
+#define VECTOR_H
+
+#include "registers.h"
+#include "words.h"
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
+#if VECTOR_BYTES == 64
+#define MM_(name) _mm512_##name
+#elif VECTOR_BYTES == 32
+#define MM_(name) _mm256_##name
+#else
+#define MM_(name) _mm_##name
+#endif
+#ifdef T_f32
+#define MM(name) PASTE(MM_(name), ps) /* the intrinsic for V */
+#define SIGN_BIT INT32_MIN
+#else
+#define MM(name) PASTE(MM_(name), pd)
+#define SIGN_BIT INT64_MIN
+#endif
+#define LANES ((int64_t)(VECTOR_BYTES / sizeof(T)))
+typedef V V_anywhere __attribute__((aligned(sizeof(T)), may_alias));
+
+/* The same number in every lane, its bits kept. */
+#define TWICE_1(x)    x
+#define TWICE_2(x)    TWICE_1(x), TWICE_1(x)
+#define TWICE_4(x)    TWICE_2(x), TWICE_2(x)
+#define TWICE_8(x)    TWICE_4(x), TWICE_4(x)
+#define TWICE_16(x)   TWICE_8(x), TWICE_8(x)
+#define ALL_(n, x)    TWICE_##n(x)
+#define ALL_OF_(n, x) ALL_(n, x)
+#if VECTOR_BYTES == 64 && defined T_f32
+#define VECTOR_LANES 16
+#elif VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && defined T_f32)
+#define VECTOR_LANES 8
+#elif VECTOR_BYTES == 32 || defined T_f32
+#define VECTOR_LANES 4
+#else
+#define VECTOR_LANES 2
+#endif
+INLINE V spread(T x) { return (V){ ALL_OF_(VECTOR_LANES, x) }; }
+
+/* ---- words for which compilers do not find the instruction ---- */
+
+INLINE V choose(lanes c, V a, V b) { return (V)((c & (lanes)a) | (~c & (lanes)b)); }
+
+#ifdef __SSE2__
+INLINE V vec_root(V x) { return (V)MM(sqrt)(x); }
+/* Where neither operand is less, the instructions give the second one: either may come out where both are zeros or one is NaN. */
+INLINE V vec_least(V a, V b) { return (V)((lanes)MM(min)(a, b) | (lanes)MM(min)(b, a)); }
+INLINE V vec_most(V a, V b) { return (V)(((lanes)MM(max)(a, b) & (lanes)MM(max)(b, a)) | (lanes)((a != a) | (b != b))); }
+#else
+INLINE V vec_root(V x)
+{
+    for (int i = 0; i < LANES; i++) x[i] = SQRT(x[i]);
+    return x;
+}
+INLINE V vec_least(V a, V b) { return choose(a == b, (V)((lanes)a | (lanes)b), choose(a != a, a, choose(a < b, a, b))); }
+INLINE V vec_most(V a, V b) { return choose(a == b, (V)((lanes)a & (lanes)b), choose(a != a, a, choose(a > b, a, b))); }
+#endif
+
+#if VECTOR_BYTES > 16
+INLINE V multiply_add(V a, V b, V c) { return (V)MM(fmadd)(a, b, c); }
+#else
+__attribute__((noinline, unused)) static V multiply_add(V a, V b, V c)
+{
+    for (int i = 0; i < LANES; i++) c[i] = FMA(a[i], b[i], c[i]);
+    return c;
+}
+#endif
+
+/* ---- the first n lanes of a register, in memory ---- */
+
+#if defined __AVX512F__
+typedef uint32_t mask;
+INLINE mask first_lanes(int64_t n) { return (1u << n) - 1; }
+INLINE V load_some(const T *p, mask m) { return (V)MM(maskz_loadu)((__mmask16)m, p); }
+INLINE void store_some(T *p, mask m, V v) { MM(mask_storeu)(p, (__mmask16)m, v); }
+#elif VECTOR_BYTES == 32
+typedef lanes mask;
+INLINE mask first_lanes(int64_t n)
+{
+    lanes at = { 0 };
+    for (int i = 0; i < LANES; i++) at[i] = i < n ? -1 : 0;
+    return at;
+}
+INLINE V load_some(const T *p, mask m) { return (V)MM(maskload)(p, (__m256i)m); }
+INLINE void store_some(T *p, mask m, V v) { MM(maskstore)(p, (__m256i)m, v); }
+#else
+typedef int64_t mask;
+INLINE mask first_lanes(int64_t n) { return n; }
+INLINE V load_some(const T *p, mask m)
+{
+    V v = { 0 };
+    for (int i = 0; i < LANES; i++)
+        if (i < m) v[i] = p[i];
+    return v;
+}
+INLINE void store_some(T *p, mask m, V v)
+{
+    for (int i = 0; i < LANES; i++)
+        if (i < m) p[i] = v[i];
+}
+#endif
+
+/* ---- one-operand rows by their scalar formulas, for MAP ---- */
+
+#define DUET_MAP1(name, ...)                                                                                                     \
+    __attribute__((noinline, unused)) static V each_##name(V x)                                                                  \
+    {                                                                                                                            \
+        T in[LANES];                                                                                                             \
+        memcpy(in, &x, sizeof in);                                                                                               \
+        for (int i = 0; i < LANES; i++) in[i] = MAP(name, in[i]);                                                                \
+        memcpy(&x, in, sizeof in);                                                                                               \
+        return x;                                                                                                                \
+    }
+#include <duet/ops.def>
+
+/* ---- the formulas ---- */
+
+__attribute__((unused)) static V no_vector(V x, ...) { return x; }
+INLINE V number_spread(T x) { return spread(x); }
+
+#undef T
+#undef BITS
+#undef K
+#undef INF
+#undef SEL
+#undef FMA
+#undef SQRT
+#undef ABS
+#undef MINIMUM
+#undef MAXIMUM
+#undef MAP
+#undef FN
+#undef AS_BITS
+#undef AS_T
+#define T             V
+#define BITS          lanes
+#define K(c)          number_spread(c)
+#define INF           K(INFINITY)
+#define SEL(c, a, b)  choose(c, a, b)
+#define FMA(a, b, c)  multiply_add(a, b, c)
+#define SQRT(x)       vec_root(x)
+#define ABS(x)        ((V)((lanes)(x) & ~((lanes){ 0 } + SIGN_BIT)))
+#define MINIMUM(a, b) vec_least(a, b)
+#define MAXIMUM(a, b) vec_most(a, b)
+#define MAP(name, x)  each_##name(x)
+#define FN(f)         no_vector
+#define AS_BITS(x)    ((lanes)(x))
+#define AS_T(b)       ((V)(b))
+
+#define DUET_MAP1(name, formula, ...)                                                                                            \
+    INLINE V vec_##name(V x, V y, V z) { return (void)x, (void)y, (void)z, formula; }
+#define DUET_MAP2 DUET_MAP1
+#define DUET_MAP3 DUET_MAP1
+#define DUET_FOLD1(name, start, take, join, ...)                                                                                 \
+    INLINE void vec_##name(V *p, V *p1, V *p2, V row, V x, V y)                                                                  \
+    {                                                                                                                            \
+        const V a = *p;                                                                                                          \
+        (void)a, (void)p1, (void)p2, (void)row, (void)x, (void)y;                                                                \
+        *p = take;                                                                                                               \
+    }                                                                                                                            \
+    INLINE void vec_join_##name(V *p, V *p1, V *p2, V b, V b1, V b2)                                                             \
+    {                                                                                                                            \
+        const V a = *p;                                                                                                          \
+        (void)p1, (void)p2, (void)b1, (void)b2;                                                                                  \
+        *p = join;                                                                                                               \
+    }
+#define DUET_FOLD2 DUET_FOLD1
+#define DUET_MOMENT1(name, take, join, ...)                                                                                      \
+    INLINE void vec_##name(V *p0, V *p1, V *p2, V row, V x, V y)                                                                 \
+    {                                                                                                                            \
+        V a0 = *p0, a1 = *p1, a2 = *p2;                                                                                          \
+        (void)row, (void)y;                                                                                                      \
+        take;                                                                                                                    \
+        *p0 = a0, *p1 = a1, *p2 = a2;                                                                                            \
+    }                                                                                                                            \
+    INLINE void vec_join_##name(V *p0, V *p1, V *p2, V b0, V b1, V b2)                                                           \
+    {                                                                                                                            \
+        V a0 = *p0, a1 = *p1, a2 = *p2;                                                                                          \
+        join;                                                                                                                    \
+        *p0 = a0, *p1 = a1, *p2 = a2;                                                                                            \
+    }
+/* Places are joined as (element, low, high part of its index); low < 0: none yet. */
+#define DUET_PLACE1(name, better, ...)                                                                                           \
+    INLINE void vec_##name(V *p, V *place, V *p2, V row, V x, V y)                                                               \
+    {                                                                                                                            \
+        const V a = *p;                                                                                                          \
+        (void)p2, (void)y;                                                                                                       \
+        const lanes c = (*place < K(0)) | ((a == a) & ((x != x) | (better)));                                                    \
+        *p = SEL(c, x, a), *place = SEL(c, row, *place);                                                                         \
+    }                                                                                                                            \
+    INLINE void vec_join_##name(V *p, V *low, V *high, V x, V x_low, V x_high)                                                   \
+    {                                                                                                                            \
+        const V a = *p;                                                                                                          \
+        const lanes before = (x_high < *high) | ((x_high == *high) & (x_low < *low)), nan = x != x;                              \
+        const lanes wins = (a == a) & (nan | (better)), ties = (nan & (a != a)) | (x == a);                                      \
+        const lanes c = (x_low >= K(0)) & ((*low < K(0)) | wins | (ties & before));                                              \
+        *p = SEL(c, x, a), *low = SEL(c, x_low, *low), *high = SEL(c, x_high, *high);                                            \
+    }
+#include <duet/ops.def>
+#define DUET_FUSED(name, pattern, formula, doc)                                                                                  \
+    INLINE V vec_fused_##name(V x, V y, V z, V s, V r) { return (void)x, (void)y, (void)z, (void)s, (void)r, formula; }
+#include "fused.def"
+INLINE V vec_move(V x, V y, V z) { return (void)y, (void)z, x; }
+
+#include "formula.h" /* the words of scalars again */
+
+#endif

@@ -1,0 +1,417 @@
+/* pass.c - which values are computed together: those of one shape whose every use lies in the same pass. Then passes over the same
+ * elements become one, and what no machine runs becomes two. */
+#include "lower.h"
+#include "matrix.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNSEEN = -1, ALONE = -2 };
+
+#define SWEEPS     4    /* of absorbing */
+#define CANDIDATES 8    /* passes that a reduction is tried with */
+#define MERGED_MAX 4096 /* values of a graph: beyond, nothing is tried */
+
+shape domain_of(const graph *g, int v) { return value_shape(g, value_is_fold(g, v) ? value_at(g, v)->arg[0] : v); }
+
+uint32_t reduced_axes(const graph *g, int v)
+{
+    const value *u = value_at(g, v);
+    if (!value_is_fold(g, v)) return 0;
+    return u->attr[0] < 0 ? (1u << value_at(g, u->arg[0])->rank) - 1 : 1u << u->attr[0];
+}
+
+/* The type that v is computed in. */
+static int type_within(const graph *g, int v) { return value_at(g, value_is_fold(g, v) ? value_at(g, v)->arg[0] : v)->type; }
+
+static bool in_domain(const graph *g, int leader, int v)
+{
+    shape domain = domain_of(g, leader), s = value_shape(g, v);
+    return shape_equal(&domain, &s);
+}
+
+/* ---- passes as lists, in ascending order ---- */
+
+typedef struct list {
+    int count, v[PASS_VALUES];
+} list;
+
+static void lead(lowering *l, int v) { l->pass[v] = l->first[v] = v, l->next[v] = -1, l->members[v] = 1; }
+
+/* v, lower than all of the pass, joins it. */
+static void join(lowering *l, int leader, int v)
+{
+    l->next[v] = l->first[leader], l->first[leader] = v;
+    l->pass[v] = leader, l->members[leader]++;
+}
+
+static list list_of(const lowering *l, int leader)
+{
+    list a = { 0 };
+    for (int v = l->first[leader]; v >= 0; v = l->next[v]) a.v[a.count++] = v;
+    return a;
+}
+
+/* A pass of these, led by the highest. */
+static int form(lowering *l, const list *a)
+{
+    int leader = a->v[a->count - 1];
+    lead(l, leader);
+    for (int i = a->count - 1; i-- > 0;) join(l, leader, a->v[i]);
+    return leader;
+}
+
+static list both(const list *a, const list *b)
+{
+    list c = { 0 };
+    for (int i = 0, k = 0; i < a->count || k < b->count;)
+        c.v[c.count++] = k == b->count || (i < a->count && a->v[i] < b->v[k]) ? a->v[i++] : b->v[k++];
+    return c;
+}
+
+/* ---- what a program of a list would read and write ---- */
+
+typedef struct load {
+    int values, inputs, numbers, outs;
+    int large; /* inputs with an element for each of the domain */
+} load;
+
+static void clear_marks(const lowering *l, const list *a)
+{
+    for (int i = 0; i < a->count; i++) {
+        const value *u = value_at(l->g, a->v[i]);
+        l->inner[a->v[i]] = 0;
+        for (int k = 0; k < u->args; k++) l->inner[u->arg[k]] = 0;
+    }
+}
+
+static list outputs(const lowering *l, const list *a)
+{
+    list out = { 0 };
+    for (int i = 0; i < a->count; i++) {
+        const value *u = value_at(l->g, a->v[i]);
+        for (int k = 0; k < u->args; k++) l->inner[u->arg[k]]++;
+    }
+    for (int i = 0; i < a->count; i++)
+        if (value_at(l->g, a->v[i])->uses > l->inner[a->v[i]]) out.v[out.count++] = a->v[i];
+    clear_marks(l, a);
+    return out;
+}
+
+int pass_outputs(const lowering *l, int leader, int out[PASS_VALUES])
+{
+    list a = list_of(l, leader), o = outputs(l, &a);
+    memcpy(out, o.v, sizeof *out * (size_t)o.count);
+    return o.count;
+}
+
+static void count_operand(const lowering *l, int leader, int x, load *r)
+{
+    if (l->inner[x]++) return;
+    if (value_at(l->g, x)->op == OP_NUMBER) r->numbers++;
+    else r->inputs++, r->large += in_domain(l->g, leader, x);
+}
+
+static load load_of(const lowering *l, const list *a)
+{
+    load r = { .values = a->count, .outs = outputs(l, a).count };
+    for (int i = 0; i < a->count; i++) l->inner[a->v[i]] = 1;
+    for (int i = 0; i < a->count; i++) {
+        const value *u = value_at(l->g, a->v[i]);
+        for (int k = 0; k < u->args; k++) count_operand(l, a->v[a->count - 1], u->arg[k], &r);
+    }
+    clear_marks(l, a);
+    return r;
+}
+
+/* So many values fit, whatever is saved and stored late. */
+#define SURE_VALUES ((PROGRAM_LENGTH - 2 * PROGRAM_OUTPUTS) / 2)
+
+static bool fits(const load *r)
+{
+    return r->values <= SURE_VALUES && r->inputs <= PROGRAM_INPUTS && r->numbers <= PROGRAM_NUMBERS && r->outs <= PROGRAM_OUTPUTS;
+}
+
+/* ---- first: what each value's users allow ---- */
+
+/* The pass that a use of v by user would put v into. */
+static int wanted(const lowering *l, int user, int v)
+{
+    bool together = in_program(l->g, user) && value_is_map(l->g, v) && in_domain(l->g, user, v);
+    return together ? l->pass[user] : ALONE;
+}
+
+static void tell_operand(lowering *l, int user, int v)
+{
+    int w = wanted(l, user, v);
+    l->pass[v] = l->pass[v] == UNSEEN || l->pass[v] == w ? w : ALONE;
+}
+
+/* v has met all its uses. A full pass takes no more. */
+static void place(lowering *l, int v, bool leads)
+{
+    int p = l->pass[v];
+    if (!leads && p >= 0 && l->members[p] < PASS_VALUES) join(l, p, v);
+    else lead(l, v);
+}
+
+/* Users stand after what they use. */
+static void assign_all(lowering *l)
+{
+    for (int v = 0; v < l->g->count; v++) l->pass[v] = UNSEEN;
+    for (int v = l->g->count; v-- > 0;) {
+        const value *u = value_at(l->g, v);
+        place(l, v, l->goal_of[v] >= 0 || !u->uses);
+        for (int k = 0; k < u->args && u->uses; k++) tell_operand(l, v, u->arg[k]);
+    }
+}
+
+/* The same within a pass of several outputs, each of which leads one now. */
+static void assign_again(lowering *l, int leader)
+{
+    list a = list_of(l, leader), out = outputs(l, &a);
+    int outs = out.count;
+    for (int i = 0; i < a.count; i++) l->inner[a.v[i]] = 1, l->pass[a.v[i]] = UNSEEN;
+    for (int i = a.count; i-- > 0;) {
+        const value *u = value_at(l->g, a.v[i]);
+        bool leads = outs > 0 && out.v[outs - 1] == a.v[i];
+        outs -= leads;
+        place(l, a.v[i], leads);
+        for (int k = 0; k < u->args; k++)
+            if (l->inner[u->arg[k]]) tell_operand(l, a.v[i], u->arg[k]);
+    }
+    for (int i = 0; i < a.count; i++) l->inner[a.v[i]] = 0;
+}
+
+/* ---- then: passes over the same elements ---- */
+
+/* Puts the passes that p reads of, but p and q themselves, on the stack, unless they were there. Does p read of q? */
+static bool follow(const lowering *l, int r, int p, int q, int *depth)
+{
+    bool direct = false;
+    for (int v = l->first[r]; v >= 0; v = l->next[v]) {
+        const value *u = value_at(l->g, v);
+        for (int k = 0; k < u->args; k++) {
+            int s = l->pass[u->arg[k]];
+            direct |= s == q && r != q;
+            if (s != p && s != q && !l->inner[s]) l->inner[s] = 1, l->stack[(*depth)++] = s;
+        }
+    }
+    return direct;
+}
+
+/* Does p need what q computes: by way of other passes, or directly where that counts? */
+static bool needs(const lowering *l, int p, int q, bool directly)
+{
+    int depth = 0;
+    bool found = follow(l, p, p, q, &depth) && directly;
+    for (int i = 0; i < depth && !found; i++) found = follow(l, l->stack[i], p, q, &depth);
+    for (int i = 0; i < depth; i++) l->inner[l->stack[i]] = 0;
+    return found;
+}
+
+/* Would writing the destination of a goal element by element spoil an operand before it is read? */
+bool spoils(const lowering *l, int goal, int x, bool bias)
+{
+    const graph *g = l->g;
+    int base = value_base(g, x);
+    if (value_at(g, base)->op != OP_LEAF) return false;
+    enum overlap o = (enum overlap)l->overlap[value_at(g, base)->leaf * g->roots + goal];
+    return o == TANGLED || (o == SAME && (bias || base != x || !same_shape(g, x, g->root[goal])));
+}
+
+static bool spoils_none(const lowering *l, const list *a)
+{
+    for (int i = 0; i < a->count; i++)
+        for (int j = 0; j < a->count && l->goal_of[a->v[i]] >= 0; j++) {
+            const value *u = value_at(l->g, a->v[j]);
+            for (int k = 0; k < u->args; k++)
+                if (spoils(l, l->goal_of[a->v[i]], u->arg[k], u->op == OP_bias_add && k == 1)) return false;
+        }
+    return true;
+}
+
+static bool alike(const graph *g, int p, int q)
+{
+    shape a = domain_of(g, p), b = domain_of(g, q);
+    return shape_equal(&a, &b) && type_within(g, p) == type_within(g, q);
+}
+
+static bool builds(lowering *l, int leader)
+{
+    job j;
+    bool ok = program_build(l, leader, false, &j);
+    if (ok) free(j.program);
+    return ok;
+}
+
+/* One pass of two, if that is one program. */
+static bool unite(lowering *l, int p, int q)
+{
+    if (l->members[p] + l->members[q] > PASS_VALUES) return false;
+    list a = list_of(l, p), b = list_of(l, q), c = both(&a, &b);
+    if (!spoils_none(l, &c)) return false;
+    if (builds(l, form(l, &c))) return true;
+    form(l, &a), form(l, &b);
+    return false;
+}
+
+static bool unite_apart(lowering *l, int p, int q)
+{
+    bool folds = value_is_fold(l->g, p);
+    if (p == q || folds != value_is_fold(l->g, q) || !in_program(l->g, p) || !in_program(l->g, q) || !alike(l->g, p, q))
+        return false;
+    if (reduced_axes(l->g, p) != reduced_axes(l->g, q)) return false;
+    return !needs(l, p, q, folds) && !needs(l, q, p, folds) && unite(l, p, q);
+}
+
+/* Statements that are neighbours. */
+static void unite_goals(lowering *l)
+{
+    for (int i = l->g->roots - 1, later = -1; i >= 0; i--) {
+        int r = l->g->root[i];
+        if (r >= 0 && later >= 0 && !value_is_fold(l->g, r)) unite_apart(l, l->pass[r], l->pass[later]);
+        if (r >= 0) later = r;
+    }
+}
+
+/* Do two passes read the same value element by element? */
+static bool share(const lowering *l, int p, int q)
+{
+    bool found = false;
+    list a = list_of(l, p), b = list_of(l, q);
+    for (int i = 0; i < a.count; i++)
+        for (int k = 0; k < value_at(l->g, a.v[i])->args; k++) l->inner[value_at(l->g, a.v[i])->arg[k]] = 1;
+    for (int i = 0; i < b.count; i++)
+        for (int k = 0; k < value_at(l->g, b.v[i])->args; k++) {
+            int x = value_at(l->g, b.v[i])->arg[k];
+            found |= l->inner[x] && in_domain(l->g, p, x);
+        }
+    clear_marks(l, &a);
+    return found;
+}
+
+static bool unite_fold(lowering *l, int v, const int *other, int count)
+{
+    for (int i = count - 1; i >= 0 && i >= count - CANDIDATES; i--) {
+        int p = l->pass[other[i]];
+        if (alike(l->g, v, p) && share(l, v, p) && unite_apart(l, v, p)) return true;
+    }
+    return false;
+}
+
+/* Reductions of the same elements along the same axes. */
+static bool unite_folds(lowering *l)
+{
+    int *other = malloc((size_t)l->g->count * sizeof *other), count = 0;
+    bool any = false;
+    if (!other) return l->failed = true, false;
+    for (int v = l->g->count; v-- > 0;) {
+        if (!value_at(l->g, v)->uses || !value_is_fold(l->g, v)) continue;
+        if (unite_fold(l, v, other, count)) any = true;
+        else other[count++] = v;
+    }
+    free(other);
+    return any;
+}
+
+/* Of each pass a value that reads of it from outside, or ALONE when values of several passes do. */
+static void find_users(const lowering *l, int *user)
+{
+    for (int v = 0; v < l->g->count; v++) user[v] = UNSEEN;
+    for (int v = 0; v < l->g->count; v++) {
+        const value *u = value_at(l->g, v);
+        for (int k = 0; k < u->args && u->uses; k++) {
+            int p = l->pass[u->arg[k]];
+            if (p == l->pass[v]) continue;
+            if (user[p] == UNSEEN) user[p] = v;
+            else if (user[p] == ALONE || l->pass[user[p]] != l->pass[v]) user[p] = ALONE;
+        }
+    }
+}
+
+static bool has_goal(const lowering *l, int p)
+{
+    for (int v = l->first[p]; v >= 0; v = l->next[v])
+        if (l->goal_of[v] >= 0) return true;
+    return false;
+}
+
+/* A pass that one other alone reads, element by element, becomes part of it. */
+static bool absorb(lowering *l)
+{
+    bool any = false;
+    int *user = malloc((size_t)l->g->count * sizeof *user);
+    if (!user) return l->failed = true, false;
+    find_users(l, user);
+    for (int p = l->g->count; p-- > 0;) {
+        if (user[p] < 0 || l->pass[p] != p || !value_is_map(l->g, p) || has_goal(l, p)) continue;
+        int q = l->pass[user[p]];
+        if (q != p && in_program(l->g, q) && alike(l->g, p, q) && unite(l, p, q)) any = true;
+    }
+    free(user);
+    return any;
+}
+
+void passes_assign(lowering *l)
+{
+    assign_all(l);
+    if (l->fusion != FUSION_MACHINE || l->g->count > MERGED_MAX) return;
+    bool any = unite_folds(l);
+    if (l->g->roots > 1) unite_goals(l), any = true;
+    for (int i = 0; i < SWEEPS && any; i++) any = absorb(l);
+}
+
+/* ---- last: two of one ---- */
+
+/* The i-th of a pass with all that it needs there, and the rest. */
+static void cone(const lowering *l, const list *a, int i, list *lower, list *rest)
+{
+    lower->count = rest->count = 0;
+    l->inner[a->v[i]] = 1;
+    for (int k = i; k >= 0; k--)
+        if (l->inner[a->v[k]])
+            for (int m = 0; m < value_at(l->g, a->v[k])->args; m++) l->inner[value_at(l->g, a->v[k])->arg[m]] = 1;
+    for (int k = 0; k < a->count; k++) {
+        list *to = k <= i && l->inner[a->v[k]] ? lower : rest;
+        to->v[to->count++] = a->v[k];
+    }
+    clear_marks(l, a);
+}
+
+/* What a cut costs: elements written and read again, and read twice; 0: the lower part is no program. */
+static double cut_cost(const lowering *l, const load *all, const list *lower, const list *rest, bool *good)
+{
+    load a = load_of(l, lower), b = load_of(l, rest);
+    if (!fits(&a)) return 0;
+    *good = fits(&b);
+    return 2 * a.outs + (a.large + b.large - a.outs - all->large);
+}
+
+/* Where both parts fit, the least cost; else the least for each value that is gone. Of equals the evener. */
+static void split(lowering *l, int leader)
+{
+    list a = list_of(l, leader), lower, rest, best[2] = { 0 };
+    const load all = load_of(l, &a);
+    double least = 0;
+    bool best_good = false;
+    for (int i = a.count - 2; i >= 0; i--) {
+        bool good = false;
+        if (value_is_fold(l->g, a.v[i])) continue;
+        cone(l, &a, i, &lower, &rest);
+        double cost = cut_cost(l, &all, &lower, &rest, &good), even = lower.count < rest.count ? lower.count : rest.count;
+        if (cost == 0 || good < best_good) continue;
+        double score = good ? cost - even / PASS_VALUES / 2 : cost / lower.count;
+        if (best[0].count && good == best_good && score >= least) continue;
+        best[0] = lower, best[1] = rest, least = score, best_good = good;
+    }
+    form(l, &best[0]), form(l, &best[1]);
+}
+
+bool pass_refine(lowering *l, int leader)
+{
+    int out[PASS_VALUES];
+    if (l->members[leader] == 1) return false;
+    if (pass_outputs(l, leader, out) > 1) assign_again(l, leader);
+    else split(l, leader);
+    return true;
+}

@@ -1,0 +1,360 @@
+/* test_set_all.c - several statements at once: the bits that they give one after the other, in every fusion mode; the fewest passes;
+ * failures that change nothing.
+ *
+ *     test_set_all [how many] [seed of the first] */
+#include "common.h"
+#include "modes.h"
+#include <math.h>
+
+#define OK(call) CHECK((call) == DUET_OK, #call ": %s", duet_error())
+
+enum { N = 6, MOST = 6 };
+
+/* ---- a stage: matrices, some of which lie over others ----------------------------------------------------------- */
+
+enum { WHOLE, LEFT, TWIN, TURNED, SHIFTED, BESIDE, FLAT, C, D, WIDE, V, ROW, COLUMN, SCALAR, CAST };
+enum { FIRST_SQUARE = LEFT, LAST_SQUARE = D, FIRST_VECTOR = V, LAST_VECTOR = COLUMN };
+
+typedef struct stage {
+    duet_dtype type;
+    duet_matrix *m[CAST]; /* LEFT to SHIFTED lie over each other in WHOLE, BESIDE next to them; FLAT is all of D */
+} stage;
+
+static stage stage_new(duet_dtype type, uint64_t seed)
+{
+    rng dice = rng_new(seed);
+    stage s = { .type = type };
+    s.m[WHOLE] = random_matrix(&dice, type, 2, (int64_t[]){ 2 * N, 3 * N }, -2, 2);
+    s.m[LEFT] = duet_submatrix(s.m[WHOLE], 1, 1, N, N), s.m[TWIN] = duet_submatrix(s.m[WHOLE], 1, 1, N, N);
+    s.m[TURNED] = duet_transposed(s.m[LEFT]), s.m[SHIFTED] = duet_submatrix(s.m[WHOLE], 2, 3, N, N);
+    s.m[BESIDE] = duet_submatrix(s.m[WHOLE], 1, 2 * N, N, N);
+    s.m[C] = random_matrix(&dice, type, 2, (int64_t[]){ N, N }, -2, 2);
+    s.m[D] = random_matrix(&dice, type, 2, (int64_t[]){ N, N }, -2, 2);
+    s.m[FLAT] = duet_reshaped(s.m[D], N, N), s.m[WIDE] = random_matrix(&dice, type, 2, (int64_t[]){ N, 1 }, -2, 2);
+    s.m[V] = random_matrix(&dice, type, 1, (int64_t[]){ N }, -2, 2);
+    s.m[ROW] = duet_row(s.m[C], 2), s.m[COLUMN] = duet_column(s.m[LEFT], 3);
+    s.m[SCALAR] = random_matrix(&dice, type, 0, NULL, -2, 2);
+    return s;
+}
+
+static void stage_free(stage *s)
+{
+    for (int i = 0; i < CAST; i++) duet_free(&s->m[i]);
+}
+
+static bool same_stage(const stage *a, const stage *b)
+{
+    bool same = true;
+    for (int i = 0; i < CAST; i++) {
+        void *x = elements(a->m[i]), *y = elements(b->m[i]);
+        same &= x && y && same_bits(a->type, x, y, duet_count(a->m[i]));
+        free(x), free(y);
+    }
+    return same;
+}
+
+/* ---- random statements ------------------------------------------------------------------------------------------ */
+
+static duet_expr pick(rng *dice, const stage *s)
+{
+    if (rng_chance(dice, 12)) return duet_of_number(rng_chance(dice, 50) ? 2 : rng_real(dice, -3, 3));
+    if (rng_chance(dice, 15)) return duet_of_matrix(s->m[FIRST_VECTOR + rng_below(dice, SCALAR - FIRST_VECTOR + 1)]);
+    if (rng_chance(dice, 5)) return duet_of_matrix(s->m[WIDE]);
+    return duet_of_matrix(s->m[FIRST_SQUARE + rng_below(dice, LAST_SQUARE - FIRST_SQUARE + 1)]);
+}
+
+static duet_expr grow(rng *dice, const stage *s, int depth);
+
+static duet_expr square(rng *dice, const stage *s, int depth)
+{
+    duet_expr e = grow(dice, s, depth);
+    return duet_expr_rank(e) == 2 && duet_expr_size(e, 1) == N && duet_expr_size(e, 0) == N
+               ? e
+               : (duet_add)(duet_of_matrix(s->m[LEFT + rng_below(dice, 3)]), e);
+}
+
+static duet_expr reduced(rng *dice, const stage *s, int depth)
+{
+    duet_expr x = square(dice, s, depth);
+    switch (rng_below(dice, 8)) {
+    case 0: return (duet_sum_keep)(x, 1);
+    case 1: return (duet_mean_axis)(x, 0);
+    case 2: return (duet_norm)(x);
+    case 3: return (duet_max_axis)(x, 1);
+    case 4: return (duet_var)(x);
+    case 5: return (duet_dot_keep)(x, square(dice, s, depth), 0);
+    case 6: return (duet_sub)((duet_max)(x), (duet_min)(x));
+    default: return (duet_sum)(x);
+    }
+}
+
+static duet_expr grow(rng *dice, const stage *s, int depth)
+{
+    if (depth <= 0 || rng_chance(dice, 15)) return pick(dice, s);
+    switch (rng_below(dice, 13)) {
+    case 0: return (duet_neg)(grow(dice, s, depth - 1));
+    case 1: return (duet_abs)(grow(dice, s, depth - 1));
+    case 2: return (duet_tanh)(grow(dice, s, depth - 1));
+    case 3: return (duet_transpose)(square(dice, s, depth - 1));
+    case 4: return (duet_softmax)(square(dice, s, depth - 1));
+    case 5: return reduced(dice, s, depth - 1);
+    case 6: return (duet_sub)(grow(dice, s, depth - 1), grow(dice, s, depth - 1));
+    case 7:
+    case 8: return (duet_mul)(grow(dice, s, depth - 1), grow(dice, s, depth - 1));
+    case 9: return (duet_maximum)(grow(dice, s, depth - 1), grow(dice, s, depth - 1));
+    case 10: {
+        duet_expr x = square(dice, s, depth - 1); /* twice */
+        return (duet_mul)(x, (duet_sigmoid)(x));
+    }
+    default: return (duet_add)(grow(dice, s, depth - 1), grow(dice, s, depth - 1));
+    }
+}
+
+/* A statement whose shapes fit: most often a square, sometimes a vector or a scalar. */
+static duet_assignment drawn(rng *dice, const stage *s)
+{
+    const int64_t kind = rng_below(dice, 10);
+    if (kind == 0) return (duet_assignment){ s->m[SCALAR], (duet_sum)(square(dice, s, 2)) };
+    if (kind == 1) {
+        duet_matrix *to = s->m[FIRST_VECTOR + rng_below(dice, LAST_VECTOR - FIRST_VECTOR + 1)];
+        return (duet_assignment){ to, (duet_sum_axis)(square(dice, s, 2), (int)rng_below(dice, 2)) };
+    }
+    duet_matrix *to = s->m[FIRST_SQUARE + rng_below(dice, LAST_SQUARE - FIRST_SQUARE + 1)];
+    return (duet_assignment){ to, grow(dice, s, (int)rng_below(dice, 4)) };
+}
+
+static duet_place place[2];
+static int places;
+
+/* The same statements, with the same dice, one after the other. */
+static duet_status one_by_one(uint64_t seed, const stage *s, int count)
+{
+    rng dice = rng_new(seed);
+    for (int i = 0; i < count; i++) {
+        duet_assignment a = drawn(&dice, s);
+        if ((duet_set)(a.to, a.value) != DUET_OK) return duet_expr_status(a.value);
+    }
+    return DUET_OK;
+}
+
+static void group_text(uint64_t seed, const stage *s, int count)
+{
+    rng dice = rng_new(seed);
+    for (int i = 0; i < count; i++) {
+        duet_assignment a = drawn(&dice, s);
+        int to = 0;
+        while (s->m[to] != a.to) to++;
+        printf("#     %d: %s\n", to, text_of(a.value));
+        forget(a.value);
+    }
+}
+
+static void compare(uint64_t seed, duet_dtype type, int count, duet_place where, int mode)
+{
+    rng dice = rng_new(seed + 1);
+    stage one = stage_new(type, seed), all = stage_new(type, seed);
+    duet_assignment a[MOST];
+    DUET_ON(where)
+    {
+        plan_fusion(MODE_MACHINE);
+        OK(one_by_one(seed + 1, &one, count));
+        plan_fusion(mode);
+        for (int i = 0; i < count; i++) a[i] = drawn(&dice, &all);
+        OK((duet_set_all)(a, count));
+        plan_fusion(MODE_MACHINE);
+        if (!CHECK(same_stage(&one, &all), "seed %llu, %d statements, %s on %s, fusion %s: other bits than one by one",
+                   (unsigned long long)seed, count, type_name(type), place_name(where), mode_names[mode]))
+            group_text(seed + 1, &all, count);
+    }
+    stage_free(&one), stage_free(&all);
+}
+
+static void random_groups(int trials, uint64_t seed)
+{
+    for (int t = 0; t < trials; t++) {
+        rng dice = rng_new(seed + (uint64_t)t);
+        const int count = 2 + (int)rng_below(&dice, MOST - 1);
+        for (int p = 0; p < places; p++)
+            for (int mode = 0; mode < MODES; mode++)
+                compare(seed + (uint64_t)t, t % 4 ? DUET_F32 : DUET_F64, count, place[p], mode);
+    }
+    printf("# %d groups, the first of seed %llu\n", trials, (unsigned long long)seed);
+    tap_point("random groups");
+}
+
+/* ---- what one knows by hand ------------------------------------------------------------------------------------- */
+
+static duet_matrix *filled(double first, double by)
+{
+    duet_matrix *m = duet_new(DUET_F32, 5);
+    float *p = duet_overwrite(m);
+    for (int i = 0; p && i < 5; i++) p[i] = (float)(first + by * i);
+    return m;
+}
+
+static void holds(duet_matrix *m, double first, double by, const char *what)
+{
+    const float *p = duet_read(m);
+    for (int64_t i = 0; p && i < duet_count(m); i++)
+        CHECK(p[i] == (float)(first + by * (double)i), "%s[%d] is %g, not %g", what, (int)i, p[i], first + by * (double)i);
+}
+#define HOLDS(m, first, by) holds(m, first, by, #m)
+
+static uint64_t steps_of(duet_counts before) { return duet_stats().steps - before.steps; }
+
+static void sequence(void)
+{
+    duet_matrix *a = filled(1, 1), *b = filled(10, 10);
+    OK(duet_set_all({ a, duet_add(b, 0) }, { b, duet_add(a, 0) })); /* no swap: b is read from a */
+    HOLDS(a, 10, 10), HOLDS(b, 10, 10);
+    OK(duet_set_all({ a, duet_mul(2, a) }, { a, duet_add(a, 1) }, { b, duet_sub(a, b) }, { a, DUET(7) }));
+    HOLDS(a, 7, 0), HOLDS(b, 11, 10);
+    OK(duet_set_all({ a, DUET(b) }, { b, DUET(a) }, { b, duet_add(b, a) }));
+    HOLDS(a, 11, 10), HOLDS(b, 22, 20);
+    duet_expr shared = duet_mul(2, a); /* means another thing once a is set */
+    OK(duet_set_all({ a, duet_add(shared, 1) }, { b, duet_add(shared, 0) }));
+    HOLDS(a, 23, 20), HOLDS(b, 46, 40);
+    duet_expr held = duet_hold(duet_add(a, 1));
+    OK(duet_set_all({ a, held }, { a, held }, { b, held }));
+    HOLDS(a, 25, 20), HOLDS(b, 26, 20);
+    OK(duet_drop(held));
+    duet_expr twice = duet_add(a, 1);
+    OK(duet_set_all({ b, twice }, { a, twice }));
+    HOLDS(a, 26, 20), HOLDS(b, 26, 20);
+    duet_free(&a), duet_free(&b);
+    tap_point("a later statement sees what earlier ones have set");
+}
+
+static void passes(void)
+{
+    duet_matrix *a = filled(1, 1), *b = filled(2, 3), *c = filled(0, 0), *d = filled(0, 0), *e = filled(0, 0),
+                *s = duet_new(DUET_F32), *t = duet_new(DUET_F32);
+    float *p;
+    duet_counts before = duet_stats();
+#define STEPS(n, ...)                                                                                                            \
+    before = duet_stats();                                                                                                       \
+    OK(__VA_ARGS__);                                                                                                             \
+    CHECK(steps_of(before) == n, "%s: %d steps, not %d", #__VA_ARGS__, (int)steps_of(before), n)
+    STEPS(1, duet_set_all({ c, duet_add(a, b) }, { d, duet_sub(a, b) }));
+    STEPS(1, duet_set_all({ c, duet_add(a, b) }, { d, duet_mul(c, c) }, { e, duet_sub(d, c) }));
+    STEPS(1, duet_set_all({ c, duet_add(c, b) }, { d, duet_mul(c, b) }, { b, duet_sub(b, c) }));
+    STEPS(2, duet_set_all({ a, duet_exp(a) }, { b, duet_exp(b) }, { c, duet_exp(c) }, { d, duet_exp(d) }, { e, duet_exp(e) }));
+    STEPS(1, duet_set_all({ c, duet_add(a, b) }, { c, duet_mul(c, b) })); /* the first one is never seen */
+    STEPS(1, duet_set_all({ s, duet_mean(a) }, { t, duet_var(a) }));
+    STEPS(1, duet_set_all({ s, duet_max(duet_exp(a)) }, { t, duet_sum(duet_exp(a)) }));
+    STEPS(1, duet_set(s, duet_norm(duet_sub(a, b))));
+    STEPS(1, duet_set(s, duet_mean(duet_exp(a))));
+    STEPS(1, duet_set(s, duet_dot(duet_exp(a), duet_sub(a, b))));
+    STEPS(3, duet_set(c, duet_div(duet_sub(a, duet_mean(a)), duet_sqrt(duet_var(a))))); /* the root of one element, too */
+    STEPS(2, duet_set_all({ s, duet_sum(a) }, { c, duet_div(a, s) }));
+    STEPS(3, duet_set_all({ s, duet_sum(a) }, { t, duet_norm(duet_div(a, s)) },
+                          { c, duet_div(a, t) })); /* each needs the one before */
+    p = duet_overwrite(a);
+    for (int i = 0; i < 5; i++) p[i] = (float)i;
+    OK(duet_set_all({ s, duet_mean(a) }, { t, duet_var(a) }, { c, duet_div(duet_sub(a, s), duet_sqrt(t)) }));
+    const float *r = duet_read(c);
+    CHECK(r && fabsf(r[4] - sqrtf(2)) < 1e-6f, "(4 - 2) / sqrt 2 is %g", r ? r[4] : -1);
+    duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&d), duet_free(&e), duet_free(&s), duet_free(&t);
+    tap_point("as few passes as can be");
+}
+
+static void tangles(void)
+{
+    duet_matrix *w = duet_new(DUET_F32, 6), *low = duet_slice(w, 0, 5), *high = duet_slice(w, 1, 5);
+    float *p = duet_overwrite(w);
+    for (int i = 0; i < 6; i++) p[i] = (float)(i + 1);
+    OK(duet_set_all({ low, duet_mul(10, high) }, { high, duet_add(low, 0) })); /* 20 30 40 50 60 6, then shifted */
+    const float want[] = { 20, 20, 30, 40, 50, 60 }, *r = duet_read(w);
+    for (int i = 0; r && i < 6; i++) CHECK(r[i] == want[i], "[%d] is %g, not %g", i, r[i], want[i]);
+    duet_free(&w), duet_free(&low), duet_free(&high);
+    tap_point("views that overlap otherwise");
+}
+
+static void mixed(void)
+{
+    duet_matrix *a = filled(1, 1), *c = filled(0, 0), *x = duet_new(DUET_F64, 5), *y = duet_new(DUET_F64, 5),
+                *where = duet_new(DUET_I64), *copy = duet_new(DUET_I64), *s = duet_new(DUET_F32);
+    OK(duet_set_all({ x, DUET(3) }, { c, duet_mul(a, a) }, { y, duet_add(x, 1) }, { a, duet_add(c, 1) }));
+    const double *q = duet_read(y);
+    const float *r = duet_read(a);
+    CHECK(q && q[4] == 4 && r && r[4] == 26, "%g %g", q ? q[4] : -1, r ? r[4] : -1);
+    OK(duet_set_all({ where, duet_argmax(a) }, { s, duet_max(a) }, { copy, DUET(where) }));
+    const int64_t *i = duet_read(copy);
+    const float *m = duet_read(s);
+    CHECK(i && *i == 4 && m && *m == 26, "%d %g", i ? (int)*i : -1, m ? *m : -1);
+    duet_free(&a), duet_free(&c), duet_free(&x), duet_free(&y), duet_free(&where), duet_free(&copy), duet_free(&s);
+    tap_point("several element types");
+}
+
+/* ---- failures --------------------------------------------------------------------------------------------------- */
+
+static void fails(duet_status got, duet_status want, const char *number, const char *words)
+{
+    CHECK(got == want, "%s, not %s: %s", duet_status_text(got), duet_status_text(want), duet_error());
+    CHECK(strstr(duet_error(), number) && strstr(duet_error(), words) && strstr(duet_error(), "test_set_all.c:"),
+          "'%s' or '%s' or the place is not in '%s'", number, words, duet_error());
+}
+
+static void bad(void)
+{
+    duet_matrix *a = filled(1, 1), *b = filled(2, 2), *wide = duet_new(DUET_F32, 7), *d = duet_new(DUET_F64, 5),
+                *gone = filled(0, 0), *null = NULL, *index = duet_new(DUET_I64, 5);
+    duet_expr good = duet_mul(a, 2), freed = duet_add(gone, 1);
+    fails(duet_set_all({ a, good }, { b, duet_add(a, 1) }, { b, duet_add(a, wide) }), DUET_BAD_SHAPE, "statement 3", "f32[7]");
+    CHECK(duet_set(b, good) == DUET_SPENT, "the first formula is not spent: %s", duet_error());
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { wide, duet_add(a, 1) }), DUET_BAD_SHAPE, "statement 2", "f32[7]");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { d, duet_add(a, 1) }), DUET_BAD_TYPE, "statement 2", "f64[5]");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { null, duet_add(a, 1) }), DUET_BAD_ARGUMENT, "statement 2", "null");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { index, DUET(1) }), DUET_BAD_TYPE, "statement 2", "number");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { b, (duet_expr){ 0 } }), DUET_BAD_ARGUMENT, "statement 2", "no formula");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { b, good }), DUET_SPENT, "statement 2", "already");
+    duet_free(&gone);
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { b, freed }), DUET_FREED, "statement 2", "freed");
+    CHECK((duet_set_all)(NULL, 2) == DUET_BAD_ARGUMENT, "%s", duet_error());
+    CHECK((duet_set_all)(&(duet_assignment){ a, (duet_expr){ 0 } }, 0) == DUET_BAD_ARGUMENT, "%s", duet_error());
+    HOLDS(a, 1, 1), HOLDS(b, 2, 2);
+
+    duet_assignment many[65];
+    for (int i = 0; i < 65; i++) many[i] = (duet_assignment){ a, duet_add(a, 1) };
+    CHECK((duet_set_all)(many, 65) == DUET_BAD_ARGUMENT, "%s", duet_error());
+    HOLDS(a, 1, 1);
+    for (int i = 0; i < 64; i++) many[i] = (duet_assignment){ i % 2 ? b : a, duet_add(i % 2 ? a : b, 1) };
+    OK((duet_set_all)(many, 64));
+    HOLDS(a, 65, 2), HOLDS(b, 66, 2);
+    OK(duet_set(a, duet_add(a, b))); /* nothing is left behind */
+    duet_free(&a), duet_free(&b), duet_free(&wide), duet_free(&d), duet_free(&index);
+    tap_point("bad statements change nothing, and spend all");
+}
+
+static void explained(void)
+{
+    duet_matrix *a = filled(1, 1), *s = duet_new(DUET_F32), *t = duet_new(DUET_F32);
+    char text[2000] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    const duet_assignment both[] = { { s, duet_sum(duet_exp(a)) }, { t, duet_max(duet_exp(a)) } };
+    OK(duet_explain_all(out, both, 2));
+    fclose(out);
+    CHECK(strstr(text, "1 operator [exp], 1 input, 2 outputs [") && strstr(text, "sum") && strstr(text, "max"), "explained as %s",
+          text);
+    OK((duet_set_all)(both, 2));
+    duet_free(&a), duet_free(&s), duet_free(&t);
+    tap_point("explained");
+}
+
+int main(int argc, char **argv)
+{
+    const int trials = argc > 1 && atoi(argv[1]) ? atoi(argv[1]) : is_quick(argc, argv) ? 60 : 1000;
+    const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+    places = list_places(place);
+    DUET_ON(DUET_CPU)
+    {
+        sequence();
+        passes();
+        tangles();
+        mixed();
+        bad();
+        explained();
+    }
+    random_groups(trials, seed);
+    return tap_end();
+}
