@@ -17,9 +17,13 @@ extern "C" {
 #endif
 #define KERNEL(...) static __global__ void __launch_bounds__(__VA_ARGS__)
 
-/* Elements in 16 bytes, and those as one access. */
+/* Elements in 16 bytes, and those as one access. With SMALL defined, one element: for arrays so small that threads are plenty. */
+#ifdef SMALL
+enum { WIDTH = 1 };
+#else
 enum { WIDTH = 16 / sizeof(T) };
-struct alignas(16) vec {
+#endif
+struct alignas(WIDTH * sizeof(T)) vec {
     T e[WIDTH];
 };
 

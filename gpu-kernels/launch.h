@@ -3,6 +3,7 @@
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
+#include "machine.h"
 #include "refuse.h"
 
 #ifdef __cplusplus
@@ -13,7 +14,6 @@ extern "C" {
 enum form {
     FORM_FLAT,    /* element by element, out without gaps */
     FORM_STRIDED, /* the same, any strides */
-    FORM_TILE,    /* a copy whose operands run along different axes */
     FORM_ROWS,    /* folds: the threads of a warp along the reduced axis */
     FORM_COLUMNS, /* ... along the outputs */
     FORM_SHORT,   /* ... 16 elements or fewer, four threads an output */
@@ -29,7 +29,6 @@ enum form {
 #define KERNEL_TABLE(family)                                                                                                     \
     const void *family##_kernel_f32(int row, int form);                                                                          \
     const void *family##_kernel_f64(int row, int form);
-KERNEL_TABLE(map)
 KERNEL_TABLE(fused)
 KERNEL_TABLE(fold)
 KERNEL_TABLE(softmax)
@@ -59,6 +58,7 @@ enum how {
     HOW_CYCLE,   /* at[e % size * stride]: along the columns. size is no less than a vector */
     HOW_RUNS,    /* at[e / run % size * stride]: along the channels. run is no less than a vector */
     HOW_ANY,     /* the same, any run and size */
+    HOW_WALK,    /* by strides along all axes */
 };
 
 typedef struct flat_operand {
@@ -87,6 +87,69 @@ typedef struct strided_args {
     divider32 size[DUET_RANK_MAX];
     int32_t stride[1 + POINT_INPUTS][DUET_RANK_MAX];
 } strided_args;
+
+#define MACHINE_VECTORS 4 /* of a thread, at most */
+#define MACHINE_THREADS(vectors)                                                                                                 \
+    ((vectors) == 1 ? 64 : 256)  /* few, where an array is small: it then meets more multiprocessors */
+#define MACHINE_SMALL  (1 << 14) /* elements: of no more, each goes to a thread of its own, */
+#define MACHINE_MIDDLE (1 << 17) /* and of no more vectors than these, each of those */
+
+/* What the kernels of one type read, the hot part first. x, y: rows as offsets in vectors, or MACHINE_NUMBER. Vectors are 16 bytes at
+ * aligned addresses of the outputs, which themselves lie `lead` elements past one. */
+#define MACHINE_NUMBER 0xffff
+#define MACHINE_AHEAD  1 /* instructions that kernels read before their turn, so many beyond the last one too */
+#define MACHINE_ARGS(type, number)                                                                                               \
+    typedef struct machine_code_##type {                                                                                         \
+        uint32_t what; /* code | to << 16 | fold << 24 */                                                                        \
+        uint16_t x, y;                                                                                                           \
+        number s, r;                                                                                                             \
+    } machine_code_##type;                                                                                                       \
+    typedef struct machine_short_##type {                                                                                        \
+        machine_head head;                                                                                                       \
+        machine_code_##type code[MACHINE_SHORT + MACHINE_AHEAD];                                                                 \
+    } machine_short_##type;                                                                                                      \
+    typedef struct machine_long_##type {                                                                                         \
+        machine_head head;                                                                                                       \
+        machine_code_##type code[MACHINE_LENGTH + MACHINE_AHEAD];                                                                \
+        machine_paths paths;                                                                                                     \
+    } machine_long_##type;
+
+typedef struct machine_head {
+    int64_t n;
+    int32_t lead;
+    uint8_t length, inputs, last;
+    bool begins; /* the accumulator begins with row `first` */
+    uint32_t first;
+    bool out_dense;
+    void *out[PROGRAM_OUTPUTS];
+    const void *in[PROGRAM_INPUTS];
+} machine_head;
+
+/* Where operands lie that do not lie alike: element e of an input is at[e], or at[e / run % size * stride], or walked to. */
+typedef struct machine_path {
+    divider32 run, size;
+    int32_t stride;
+    uint32_t how;
+} machine_path;
+typedef struct machine_paths {
+    int32_t rank;
+    divider32 size[DUET_RANK_MAX];
+    machine_path in[PROGRAM_INPUTS];
+    int32_t in_stride[PROGRAM_INPUTS][DUET_RANK_MAX], out_stride[PROGRAM_OUTPUTS][DUET_RANK_MAX];
+} machine_paths;
+MACHINE_ARGS(f32, uint32_t)
+MACHINE_ARGS(f64, uint64_t)
+
+/* Of some vectors a thread. plain: all operands lie alike, without gaps; it takes machine_short if `is_short`. */
+typedef const void *machine_kernels(int vectors, bool plain, bool is_short);
+#define MACHINE_KERNELS(type)                                                                                                    \
+    machine_kernel_##type, machine_kernel_heavy_##type, machine_kernel_small_##type, machine_kernel_small_heavy_##type
+machine_kernels MACHINE_KERNELS(f32), MACHINE_KERNELS(f64);
+/* Writes p's instructions, pairs taken apart for kernels of one vector a thread, and returns how many there are. */
+int machine_pack(void *code, const machine_program *p, bool wide, int vectors);
+const void *tile_kernel_f32(void);
+const void *tile_kernel_f64(void);
+cudaError_t machine_launch(const step *s, const frame *f, cudaStream_t q);
 
 #define TILE         64
 #define TILE_THREADS 256
@@ -171,8 +234,6 @@ typedef struct skinny_args {
 } skinny_args;
 
 /* The launchers of launch_step, by family. */
-const char *map_read(const program *p, int *op, source arg[3]);
-cudaError_t map_launch(const step *s, const frame *f, cudaStream_t q);
 cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q);
 size_t fold_scratch(const step *s);
 size_t fold_part_bytes(const fold_args *a, int row, bool wide); /* what a.part must hold */

@@ -1,5 +1,5 @@
-/* pointwise.c - launches programs and fused rows: what is done element by element. Axes are free to be taken in any order, so those
- * of the output's memory are; then one of three forms goes over them. */
+/* pointwise.c - launches fused rows. Axes are free to be taken in any order, so those
+ * of the output's memory are; then one of two forms goes over them. */
 #include "launch.h"
 
 /* Operand 0 is the output. One without an address is a number. */
@@ -88,40 +88,6 @@ static bool flat(const pointwise *p, cudaStream_t q, cudaError_t *e)
     return true;
 }
 
-/* The input's fastest axis, when it is another than the output's and both are long; else -1. */
-static int tile_axis(const pointwise *p)
-{
-    const layout *out = &p->of[0], *in = &p->of[1];
-    const int last = out->rank - 1;
-    int fast = last;
-    if (!p->at[1] || in->stride[last] == 0) return -1;
-    EACH_AXIS(p, a)
-    if (in->stride[a] != 0 && magnitude(in->stride[a]) < magnitude(in->stride[fast])) fast = a;
-    return fast == last || out->size[fast] < TILE / 4 || out->size[last] < TILE / 4 ? -1 : fast;
-}
-
-static bool tile(const pointwise *p, cudaStream_t q, cudaError_t *e)
-{
-    const void *kernel = p->kernel(p->row, FORM_TILE);
-    const int fast = kernel ? tile_axis(p) : -1, last = p->of[0].rank - 1;
-    if (fast < 0) return false;
-    const layout *out = &p->of[0], *in = &p->of[1];
-    tile_args a = { .out = p->at[0], .in = p->at[1], .rows = out->size[fast], .columns = out->size[last] };
-    a.in_fast = in->stride[fast], a.in_stride = in->stride[last];
-    a.out_fast = out->stride[last], a.out_stride = out->stride[fast];
-    const int64_t down = (a.rows + TILE - 1) / TILE, across = (a.columns + TILE - 1) / TILE;
-    int64_t outside = 1;
-    EACH_AXIS(p, b)
-    if (b != fast && b != last) {
-        a.size[a.rank] = out->size[b], a.stride[0][a.rank] = out->stride[b], a.stride[1][a.rank] = in->stride[b];
-        outside *= a.size[a.rank++];
-    }
-    if (down > INT32_MAX / across || down * across > INT32_MAX / outside) return false;
-    a.tiles_down = (uint32_t)down, a.tiles_across = (uint32_t)across;
-    *e = launch(kernel, down * across * outside, TILE_THREADS, 0, &a, q);
-    return true;
-}
-
 /* How far an operand reaches along an axis, and never less than the axis is long. */
 static int64_t reach(const pointwise *p, int a)
 {
@@ -179,7 +145,7 @@ static cudaError_t pointwise_launch(pointwise *p, cudaStream_t q)
     cudaError_t e = cudaSuccess;
     if (layout_count(&p->of[0]) == 0) return e;
     order_axes(p);
-    return flat(p, q, &e) || tile(p, q, &e) ? e : strided(p, q);
+    return flat(p, q, &e) ? e : strided(p, q);
 }
 
 static void operand_into(pointwise *p, int k, const operand *o, const frame *f) { p->at[k] = f->data[o->slot], p->of[k] = o->at; }
@@ -189,19 +155,6 @@ static pointwise pointwise_of(const step *s, const frame *f)
     pointwise p = { .wide = s->out[0].at.type == DUET_F64 };
     operand_into(&p, 0, &s->out[0], f);
     return p;
-}
-
-cudaError_t map_launch(const step *s, const frame *f, cudaStream_t q)
-{
-    pointwise p = pointwise_of(s, f);
-    source arg[3];
-    if (map_read(s->program, &p.row, arg)) return cudaErrorNotSupported;
-    const int arity = p.row == OP_LOAD ? 1 : op_infos[p.row].arity;
-    for (int k = 0; k < arity; k++)
-        if (arg[k].kind == FROM_INPUT) operand_into(&p, 1 + k, &s->in[arg[k].index], f);
-        else p.number[1 + k] = f->num[s->num[arg[k].index]];
-    p.kernel = p.wide ? map_kernel_f64 : map_kernel_f32;
-    return pointwise_launch(&p, q);
 }
 
 cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q)

@@ -1,5 +1,6 @@
 /* refuse.c - which steps the kernels take. Nothing here needs CUDA: the pretended kernels of the tests take the same steps. */
 #include "refuse.h"
+#include "machine.h"
 
 #define REFUSE(condition, why)                                                                                                   \
     if (condition) return why
@@ -13,7 +14,6 @@ static const char *refuse_instruction(const program *p, const instruction *c, du
 {
     const enum op_kind kind = op_infos[c->op].kind;
     REFUSE(c->type != type, "a program of several element types");
-    REFUSE(c->op < OPS && kind != KIND_MAP && kind != KIND_FOLD, "an operator that no program has");
     REFUSE(c->op < OPS && type == DUET_I64, "an operator over i64");
     REFUSE(p->folds ? c->op == OP_STORE : kind == KIND_FOLD, "a program that both stores and folds");
     return NULL;
@@ -30,6 +30,7 @@ static duet_dtype output_type(const program *p, int i, duet_dtype type)
 static const char *refuse_program(const step *s)
 {
     const program *p = s->program;
+    machine_program m;
     REFUSE(!p || p->length == 0, "a step without its program");
     const duet_dtype type = step_type(s);
     REFUSE(p->folds ? s->inner == 0 || s->inner > s->out[0].at.rank : s->inner > 0,
@@ -40,7 +41,8 @@ static const char *refuse_program(const step *s)
     }
     for (int k = 0; k < s->ins; k++) REFUSE(s->in[k].at.type != type, "operands of different element types");
     for (int k = 0; k < s->outs; k++) REFUSE(s->out[k].at.type != output_type(p, k, type), "a result of another element type");
-    return NULL;
+    REFUSE(type == DUET_I64 && p->numbers, "numbers among elements of i64");
+    return machine_encode(&m, p, NULL, type != DUET_F32);
 }
 
 static const char *refuse_type(const step *s)

@@ -53,6 +53,7 @@ static double lesser(double x, double y)
 }
 
 static long double sigmoid(long double x) { return 1 / (1 + expl(-x)); }
+static long double softplus(long double x) { return (x > 0 ? x : 0) + log1pl(expl(-fabsl(x))); }
 
 static const double ulps[OPS_ALL] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...) [OP_##name] = ulp,
@@ -75,9 +76,19 @@ expected reference_map(int op, duet_dtype t, double x, double y, double z)
     case OP_abs: return (expected){ fabs(x), 0 };
     case OP_sqrt: return (expected){ rounded(t, sqrt(x)), 0 };
     case OP_exp: return near(op, t, expl(x));
+    case OP_exp2: return near(op, t, exp2l(x));
+    case OP_expm1: return near(op, t, expm1l(x));
     case OP_log: return near(op, t, logl(x));
+    case OP_log2: return near(op, t, log2l(x));
+    case OP_log10: return near(op, t, log10l(x));
+    case OP_log1p: return near(op, t, log1pl(x));
+    case OP_cbrt: return near(op, t, cbrtl(x));
+    case OP_rsqrt: return near(op, t, 1 / sqrtl(x));
+    case OP_sinh: return near(op, t, sinhl(x));
+    case OP_cosh: return near(op, t, coshl(x));
     case OP_tanh: return near(op, t, tanhl(x));
     case OP_sigmoid: return near(op, t, sigmoid(x));
+    case OP_softplus: return near(op, t, softplus(x));
     case OP_relu: return (expected){ isnan(x) || x > 0 ? x : 0, 0 };
     case OP_add: return (expected){ rounded(t, x + y), 0 };
     case OP_sub: return (expected){ rounded(t, x - y), 0 };

@@ -2,8 +2,8 @@
  * carry intervals, and C cannot give those its operators. It shares nothing with the library but the rows.
  *
  * map rows    are read at the ends of their operands' intervals. Each is monotone in each operand by itself, except where an
- *             operand passes 0 (abs, div, pow, where) or, in a row that jumps, where it passes another operand: these points
- *             are read too, so that the least and the greatest reading bound all others.
+ *             operand passes 0 (abs, div, pow, where), where `turnings` says that the row turns, and in a row that jumps where it
+ *             passes another operand: these points are read too, so that the least and the greatest reading bound all others.
  * fold, def   are read once, in interval arithmetic that adds each operation's rounding. A machine may add up in any order:
  *             a sum of `terms` numbers is wrong by at most gamma(terms - 1) times the sum of their sizes (Higham, 3.1, 4.2).
  * place rows  admit every index whose element may be the extreme. */
@@ -14,7 +14,9 @@
 #include <limits>
 
 extern "C" {
-quad expq(quad), logq(quad), sqrtq(quad), tanhq(quad), powq(quad, quad);
+quad expq(quad), exp2q(quad), expm1q(quad), logq(quad), log2q(quad), log10q(quad), log1pq(quad), sqrtq(quad), cbrtq(quad);
+quad sinhq(quad), coshq(quad), tanhq(quad), powq(quad, quad);
+quad ceilq(quad);
 }
 
 namespace
@@ -24,8 +26,16 @@ namespace
     double q_##name(double x) { return std::name(x); }                                                                           \
     quad q_##name(quad x) { return name##q(x); }
 FUNCTION(exp)
+FUNCTION(exp2)
+FUNCTION(expm1)
 FUNCTION(log)
+FUNCTION(log2)
+FUNCTION(log10)
+FUNCTION(log1p)
 FUNCTION(sqrt)
+FUNCTION(cbrt)
+FUNCTION(sinh)
+FUNCTION(cosh)
 FUNCTION(tanh)
 double q_pow(double x, double y) { return std::pow(x, y); }
 quad q_pow(quad x, quad y) { return powq(x, y); }
@@ -240,14 +250,46 @@ options options_plain(const int32_t *) { return {}; }
 options options_conv(const int32_t *a) { return { { a[0], a[1] }, { a[2], a[3] }, {} }; }
 options options_pool(const int32_t *a) { return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] } }; }
 
-/* The points at which operand k of a map row is read. */
-template <class R> int points(const number<R> *x, int arity, int k, bool jumps, R *at)
+/* Where rows of one operand turn, other than at 0: at `first`, and if `period` is not 0 at every period from there; such a row
+ * repeats itself after two. At a pole a row goes from one infinity to the other. */
+struct turning {
+    int op;
+    quad first, period;
+    bool pole;
+};
+const turning turnings[] = {
+    { OP_cosh, 0, 0, false },
+};
+
+/* The turning points between lo and hi; between ends far apart two that stand for all. Returns how many. */
+int turning_points(const turning &t, quad lo, quad hi, quad *at)
+{
+    if (t.period == 0) return at[0] = t.first, lo < t.first && t.first < hi;
+    const bool all = !(hi - lo < 2 * t.period);
+    at[0] = all ? t.first : t.first + t.period * ceilq((lo - t.first) / t.period), at[1] = at[0] + t.period;
+    return all ? 2 : (at[0] < hi) + (at[1] < hi);
+}
+
+template <class R> bool meets_pole(int op, const number<R> &x)
+{
+    quad at[2];
+    for (const turning &t : turnings)
+        if (t.op == op && t.pole && turning_points(t, x.lo, x.hi, at)) return true;
+    return false;
+}
+
+/* The points at which operand k of a map row is read: MOST_POINTS at most. */
+enum { MOST_POINTS = 11 };
+template <class R> int points(int op, const number<R> *x, int arity, int k, bool jumps, R *at)
 {
     int n = 0;
+    quad turn[2];
     at[n++] = x[k].v;
     if (x[k].exact()) return n;
     at[n++] = x[k].lo, at[n++] = x[k].hi;
-    if (x[k].lo < 0 && x[k].hi > 0) at[n++] = 0;
+    if (x[k].lo < 0 && x[k].hi > 0) at[n++] = 0, at[n++] = -R(0);
+    for (const turning &t : turnings)
+        for (int i = 0; t.op == op && i < turning_points(t, x[k].lo, x[k].hi, turn); i++) at[n++] = R(turn[i]);
     for (int o = 0; jumps && o < arity; o++) {
         if (o == k) continue;
         if (x[o].lo > x[k].lo && x[o].lo < x[k].hi) at[n++] = x[o].lo;
@@ -258,7 +300,7 @@ template <class R> int points(const number<R> *x, int arity, int k, bool jumps, 
 
 template <class R> bool far(R x) { return size_of(x) == infinity; }
 
-template <class R, class F> number<R> map_one(const number<R> *x, int arity, double ulp, int flags, F f)
+template <class R, class F> number<R> map_one(int op, const number<R> *x, int arity, double ulp, int flags, F f)
 {
     const bool jumps = flags & DUET_JUMPS;
     bool exact = true;
@@ -269,10 +311,11 @@ template <class R, class F> number<R> map_one(const number<R> *x, int arity, dou
     }
     const R v = f(x[0].v, x[1].v, x[2].v);
     if (exact) return number<R>(v).rounded(ulp);
+    if (meets_pole(op, x[0])) return number<R>::anything();
 
-    R at[3][8], read[512];
+    R at[3][MOST_POINTS], read[MOST_POINTS * MOST_POINTS * MOST_POINTS];
     int n[3], m = 0;
-    for (int k = 0; k < 3; k++) n[k] = points(x, arity, k, jumps, at[k]);
+    for (int k = 0; k < 3; k++) n[k] = points(op, x, arity, k, jumps, at[k]);
     for (int a = 0; a < n[0]; a++)
         for (int b = 0; b < n[1]; b++)
             for (int c = 0; c < n[2]; c++) {
@@ -282,12 +325,12 @@ template <class R, class F> number<R> map_one(const number<R> *x, int arity, dou
     return hull(v, read, m).rounded(ulp);
 }
 
-template <class R, class F> void map(int arity, double ulp, int flags, const table *in, table *out, F f)
+template <class R, class F> void map(int op, int arity, double ulp, int flags, const table *in, table *out, F f)
 {
     for (int64_t e = 0; e < out->count; e++) {
         number<R> x[3] = { 0, 0, 0 };
         for (int k = 0; k < arity; k++) x[k] = in[k].at[table_source(&in[k], out, e)];
-        out->at[e] = map_one(x, arity, ulp, flags, f);
+        out->at[e] = map_one(op, x, arity, ulp, flags, f);
     }
 }
 
@@ -384,7 +427,7 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
     switch (op) {
 #define ROW(name, arity, oracle, ulp, flags)                                                                                     \
     case OP_##name:                                                                                                              \
-        map<R>(arity, ulp, flags, in, out, [](R x, R y, R z) -> R { return (void)y, (void)z, R(oracle); });                      \
+        map<R>(op, arity, ulp, flags, in, out, [](R x, R y, R z) -> R { return (void)y, (void)z, R(oracle); });                  \
         return true;
 #define DUET_MAP1(name, formula, oracle, domain, ulp, flags, known, doc) ROW(name, 1, oracle, ulp, flags)
 #define DUET_MAP2(name, formula, oracle, domain, ulp, flags, known, doc) ROW(name, 2, oracle, ulp, flags)

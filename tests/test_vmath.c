@@ -220,15 +220,16 @@ static void agree(const element *t, int op, const block *x, const block *y, cons
     }
 }
 
-/* Where exp and its like do something; of tanh and sigmoid, where that is not yet 1. */
+/* The functions, and how far from 0 the operands go that are drawn from where a function does something, in f32 and in f64. */
 static const struct function {
     int op;
     double reach[FLOAT_TYPES];
-} functions[] = { { OP_exp, { 105, 750 } },
-                  { OP_log, { 100, 100 } },
-                  { OP_tanh, { 10, 20 } },
-                  { OP_sigmoid, { 105, 750 } },
-                  { OP_pow, { 9, 9 } } };
+} functions[] = {
+    { OP_exp, { 105, 750 } },     { OP_exp2, { 151, 1080 } },  { OP_expm1, { 105, 750 } }, { OP_log, { 100, 100 } },
+    { OP_log2, { 100, 100 } },    { OP_log10, { 100, 100 } },  { OP_log1p, { 9, 9 } },     { OP_cbrt, { 100, 100 } },
+    { OP_rsqrt, { 100, 100 } },   { OP_sinh, { 90, 711 } },    { OP_cosh, { 90, 711 } },   { OP_tanh, { 10, 20 } },
+    { OP_sigmoid, { 105, 750 } }, { OP_softplus, { 50, 80 } }, { OP_pow, { 9, 9 } },
+};
 #define FUNCTIONS (sizeof functions / sizeof functions[0])
 
 static worst sample(const struct function *f, int type, uint64_t inputs)
@@ -316,6 +317,26 @@ static const struct {
     { OP_tanh, 30, 1 }, { OP_tanh, -3e38f, -1 }, { OP_tanh, 0x1p-140, 0x1p-140 }, { OP_tanh, -0x1p-149, -0x1p-149 },
     { OP_sigmoid, 0, 0.5 }, { OP_sigmoid, -0.0, 0.5 }, { OP_sigmoid, INFINITY, 1 }, { OP_sigmoid, -INFINITY, 0 },
     { OP_sigmoid, NAN, NAN }, { OP_sigmoid, 3e38f, 1 }, { OP_sigmoid, -3e38f, 0 },
+    { OP_exp2, 0, 1 }, { OP_exp2, -0.0, 1 }, { OP_exp2, INFINITY, INFINITY }, { OP_exp2, -INFINITY, 0 }, { OP_exp2, NAN, NAN },
+    { OP_exp2, 3e38f, INFINITY }, { OP_exp2, -3e38f, 0 }, { OP_exp2, 1024, INFINITY }, { OP_exp2, -1075, 0 },
+    { OP_expm1, 0, 0 }, { OP_expm1, -0.0, -0.0 }, { OP_expm1, INFINITY, INFINITY }, { OP_expm1, -INFINITY, -1 }, { OP_expm1, NAN, NAN },
+    { OP_expm1, 3e38f, INFINITY }, { OP_expm1, -3e38f, -1 }, { OP_expm1, 0x1p-149, 0x1p-149 }, { OP_expm1, -0x1p-140, -0x1p-140 },
+    { OP_log2, 1, 0 }, { OP_log2, 0, -INFINITY }, { OP_log2, -0.0, -INFINITY }, { OP_log2, -1, NAN }, { OP_log2, -INFINITY, NAN },
+    { OP_log2, INFINITY, INFINITY }, { OP_log2, NAN, NAN }, { OP_log2, -0x1p-140, NAN },
+    { OP_log10, 1, 0 }, { OP_log10, 0, -INFINITY }, { OP_log10, -0.0, -INFINITY }, { OP_log10, -1, NAN }, { OP_log10, -INFINITY, NAN },
+    { OP_log10, INFINITY, INFINITY }, { OP_log10, NAN, NAN }, { OP_log10, -0x1p-140, NAN },
+    { OP_log1p, 0, 0 }, { OP_log1p, -0.0, -0.0 }, { OP_log1p, -1, -INFINITY }, { OP_log1p, -1.5, NAN }, { OP_log1p, -INFINITY, NAN },
+    { OP_log1p, INFINITY, INFINITY }, { OP_log1p, NAN, NAN }, { OP_log1p, 0x1p-149, 0x1p-149 }, { OP_log1p, -0x1p-140, -0x1p-140 },
+    { OP_cbrt, 0, 0 }, { OP_cbrt, -0.0, -0.0 }, { OP_cbrt, INFINITY, INFINITY }, { OP_cbrt, -INFINITY, -INFINITY }, { OP_cbrt, NAN, NAN },
+    { OP_cbrt, 0x1p-147, 0x1p-49 }, { OP_cbrt, -0x1p-129, -0x1p-43 }, { OP_cbrt, 0x1p126, 0x1p42 },
+    { OP_rsqrt, 0, INFINITY }, { OP_rsqrt, -0.0, -INFINITY }, { OP_rsqrt, -1, NAN }, { OP_rsqrt, -INFINITY, NAN }, { OP_rsqrt, NAN, NAN },
+    { OP_rsqrt, INFINITY, 0 }, { OP_rsqrt, -0x1p-140, NAN }, { OP_rsqrt, 0x1p-148, 0x1p74 }, { OP_rsqrt, 0x1p126, 0x1p-63 },
+    { OP_sinh, 0, 0 }, { OP_sinh, -0.0, -0.0 }, { OP_sinh, INFINITY, INFINITY }, { OP_sinh, -INFINITY, -INFINITY }, { OP_sinh, NAN, NAN },
+    { OP_sinh, 3e38f, INFINITY }, { OP_sinh, -3e38f, -INFINITY }, { OP_sinh, 0x1p-149, 0x1p-149 }, { OP_sinh, -0x1p-140, -0x1p-140 },
+    { OP_cosh, 0, 1 }, { OP_cosh, -0.0, 1 }, { OP_cosh, INFINITY, INFINITY }, { OP_cosh, -INFINITY, INFINITY }, { OP_cosh, NAN, NAN },
+    { OP_cosh, -3e38f, INFINITY }, { OP_cosh, 0x1p-149, 1 },
+    { OP_softplus, INFINITY, INFINITY }, { OP_softplus, -INFINITY, 0 }, { OP_softplus, NAN, NAN }, { OP_softplus, 3e38f, 3e38f },
+    { OP_softplus, -3e38f, 0 }, { OP_softplus, 100, 100 },
     { OP_relu, -0.0, 0 }, { OP_relu, NAN, NAN }, { OP_relu, -INFINITY, 0 }, { OP_relu, INFINITY, INFINITY },
     { OP_abs, -0.0, 0 }, { OP_abs, -INFINITY, INFINITY }, { OP_sqrt, -0.0, -0.0 }, { OP_sqrt, -1, NAN },
 };
@@ -352,11 +373,25 @@ static const struct {
 };
 // clang-format on
 
+/* Results that are numbers of the type are met exactly. */
+static void test_exact_values(void)
+{
+    for (int n = -149; n < 128; n++) {
+        check_value(OP_exp2, n, 0, ldexp(1, n));
+        check_value(OP_log2, ldexp(1, n), 0, n);
+    }
+    for (double n = 0, power = 1; n <= 10; n++, power *= 10) check_value(OP_log10, power, 0, n);
+    for (double n = -255; n < 256; n++) check_value(OP_cbrt, n * n * n, 0, n);
+    for (double n = 1; n < 4096; n *= 2) check_value(OP_rsqrt, n * n, 0, 1 / n);
+    tap_point("exp2 and log2 of whole numbers and powers of two, log10 of powers of ten, cbrt of cubes, rsqrt of squares");
+}
+
 static void test_special_values(void)
 {
     for (size_t i = 0; i < sizeof special_values / sizeof special_values[0]; i++)
         check_value(special_values[i].op, special_values[i].x, 0, special_values[i].want);
-    tap_point("special values of exp, log, tanh, sigmoid, relu, abs, sqrt");
+    tap_point("special values");
+    test_exact_values();
     for (size_t i = 0; i < sizeof special_pairs / sizeof special_pairs[0]; i++) {
         check_value(OP_minimum, special_pairs[i].x, special_pairs[i].y, special_pairs[i].least);
         check_value(OP_maximum, special_pairs[i].x, special_pairs[i].y, special_pairs[i].most);
@@ -369,13 +404,14 @@ static void test_special_values(void)
 
 static int print_table(void)
 {
-    puts("| function | type | worst error, ulp | inputs |\n|---|---|---|---|");
+    puts("| function | type | worst error, ulp | at | inputs |\n|---|---|---|---|---|");
     for (size_t i = 0; i < FUNCTIONS; i++)
         for (int type = 0; type < FLOAT_TYPES; type++) {
             const bool all = type == DUET_F32 && functions[i].op != OP_pow;
             const worst w = all ? sweep(&functions[i]) : sample(&functions[i], type, 1 << 25);
-            printf("| %s | %s | %.3f | %s |\n", rows[functions[i].op].name, elements[type].name, w.ulp,
-                   all ? "all" : "2^25, random");
+            printf("| %s | %s | %.3f | %a", rows[functions[i].op].name, elements[type].name, w.ulp, w.x);
+            if (functions[i].op == OP_pow) printf(", %a", w.y);
+            printf(" | %s |\n", all ? "all" : "2^25, random");
             fflush(stdout);
         }
     return 0;

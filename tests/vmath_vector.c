@@ -6,11 +6,13 @@
 #ifdef T_f32
 #define E        float
 #define FMA1     fmaf
+#define SQRT1    sqrtf
 #define TYPED(n) n##_f32
 typedef uint32_t vector_bits __attribute__((vector_size(16)));
 #else
 #define E        double
 #define FMA1     fma
+#define SQRT1    sqrt
 #define TYPED(n) n##_f64
 typedef uint64_t vector_bits __attribute__((vector_size(16)));
 #endif
@@ -25,13 +27,22 @@ typedef E vector __attribute__((vector_size(16)));
 #define SEL(c, a, b) AS_T(((vector_bits)(c)&AS_BITS(a)) | (~(vector_bits)(c)&AS_BITS(b)))
 #define ABS(x)       AS_T(AS_BITS(x) & ~AS_BITS(K(-0.0)))
 #define FMA(a, b, c) fma_each(a, b, c)
-#define FN(f)        TYPED(f)
-#define FN_DECL      static inline
+#define SQRT(x)      sqrt_each(x)
+#define SELDOM(c)
+#define FN(f)   TYPED(f)
+#define FN_DECL static inline
 
 static inline vector fma_each(vector a, vector b, vector c)
 {
     vector r;
     for (size_t i = 0; i < sizeof r / sizeof r[0]; i++) r[i] = FMA1(a[i], b[i], c[i]);
+    return r;
+}
+
+static inline vector sqrt_each(vector x)
+{
+    vector r;
+    for (size_t i = 0; i < sizeof r / sizeof r[0]; i++) r[i] = SQRT1(x[i]);
     return r;
 }
 
@@ -48,12 +59,12 @@ static inline vector fma_each(vector a, vector b, vector c)
             memcpy((char *)out + i, &r, sizeof r);                                                                               \
         }                                                                                                                        \
     }
-LOOP(exp, FN(exp)(x))
-LOOP(log, FN(log)(x))
-LOOP(tanh, FN(tanh)(x))
-LOOP(sigmoid, FN(sigmoid)(x))
+#define DUET_MAP1(name, formula, ...) LOOP(name, formula)
+#include <duet/ops.def>
 LOOP(pow, FN(pow)(x, y))
 
 vmath_loop *const LOOPS(TYPE, vector)[OPS] = {
-    [OP_exp] = loop_exp, [OP_log] = loop_log, [OP_tanh] = loop_tanh, [OP_sigmoid] = loop_sigmoid, [OP_pow] = loop_pow
+#define DUET_MAP1(name, ...) [OP_##name] = loop_##name,
+#include <duet/ops.def>
+    [OP_pow] = loop_pow,
 };

@@ -1,7 +1,8 @@
 /* formula.h - the words in which the formulas of ops.def and fused.def are written, for one element type at a time.
  *
  * The words: T, BITS (the integer of its size, unsigned), K(c) (a number of type T), INF, SEL(condition, a, b), FMA, SQRT, ABS,
- * MINIMUM, MAXIMUM (IEEE 754-2019: NaN wins, -0 < +0), FN(f) for f of exp, log, tanh, sigmoid, pow (core/vmath.h),
+ * MINIMUM, MAXIMUM (IEEE 754-2019: NaN wins, -0 < +0), FN(f) for the functions f of core/vmath.h,
+ * SELDOM(condition) before a block that changes nothing where the condition is false, so that a machine with jumps may pass it by,
  * MAP(name, x) for the formula of a one-operand row; AS_BITS and AS_T (the bits of a T, and back), TYPED(name) (a name of this type's).
  * Everything is exactly rounded and free of jumps: compile without contraction. Conditions combine by & and |.
  *
@@ -31,6 +32,7 @@
 #undef MINIMUM
 #undef MAXIMUM
 #undef MAP
+#undef SELDOM
 #undef AS_BITS
 #undef AS_T
 #undef FORMULA_NEW
@@ -41,6 +43,11 @@
 #define MINIMUM(a, b) FN(minimum)(a, b)
 #define MAXIMUM(a, b) FN(maximum)(a, b)
 #define MAP(name, x)  FN(map_##name)(x)
+#ifdef __CUDA_ARCH__
+#define SELDOM(c) if (c)
+#else
+#define SELDOM(c)
+#endif
 #define AS_BITS(x)    FN(as_bits)(x)
 #define AS_T(b)       FN(as_t)(b)
 

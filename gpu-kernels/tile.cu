@@ -1,19 +1,8 @@
-/* map.cu - the operators that go element by element, from their rows; and copies. */
-#include "pointwise.cuh"
+/* tile.cu - copies between operands whose memory runs along different axes. */
+#include "device.cuh"
 
 namespace
 {
-
-#define DUET_MAP1(name, FORMULA, ...)                                                                                            \
-    struct row_##name {                                                                                                          \
-        static __device__ inline T of(T x, T y, T z, T s, T r) { return FORMULA; }                                               \
-    };
-#define DUET_MAP2 DUET_MAP1
-#define DUET_MAP3 DUET_MAP1
-#include <duet/ops.def>
-struct row_load {
-    static __device__ inline T of(T x, T y, T z, T s, T r) { return x; }
-};
 
 /* A warp reads along the input's fast axis and writes along the output's; a row of the tile is one longer, to keep both free of
  * bank conflicts. An element (i, j) of the tile, this thread's u-th: lanes run along i to read it, along j to write it. */
@@ -51,21 +40,4 @@ KERNEL(TILE_THREADS) tile(const __grid_constant__ tile_args a)
 
 } // namespace
 
-#define FORMS(name)                                                                                                              \
-    return form == FORM_FLAT ? (const void *)flat<row_##name> : form == FORM_STRIDED ? (const void *)strided<row_##name> : NULL;
-
-const void *TYPED(map_kernel)(int row, int form)
-{
-    switch (row) {
-    case OP_LOAD:
-        if (form == FORM_TILE) return (const void *)tile;
-        FORMS(load)
-#define DUET_MAP1(name, ...)                                                                                                     \
-    case OP_##name:                                                                                                              \
-        FORMS(name)
-#define DUET_MAP2 DUET_MAP1
-#define DUET_MAP3 DUET_MAP1
-#include <duet/ops.def>
-    default: return NULL;
-    }
-}
+const void *TYPED(tile_kernel)(void) { return (const void *)tile; }

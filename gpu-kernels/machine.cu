@@ -1,0 +1,160 @@
+/* machine.cu - programs that go element by element. Compiled four times for each type: with HEAVY defined, the kernels of programs that
+ * have functions (exp and the like); with SMALL, those of small arrays. */
+#include "machine.cuh"
+
+#ifdef HEAVY
+#define HAS_FUNCTIONS true
+#else
+#define HAS_FUNCTIONS false
+#endif
+#if defined HEAVY && defined SMALL
+#define MACHINE_KERNEL TYPED(machine_kernel_small_heavy)
+#elif defined HEAVY
+#define MACHINE_KERNEL TYPED(machine_kernel_heavy)
+#elif defined SMALL
+#define MACHINE_KERNEL TYPED(machine_kernel_small)
+#else
+#define MACHINE_KERNEL TYPED(machine_kernel)
+#endif
+
+namespace
+{
+
+/* Where element e of the domain lies in an operand of any strides. */
+__device__ __forceinline__ int32_t walk(const machine_paths &p, const int32_t *stride, uint32_t e)
+{
+    int32_t at = 0;
+#pragma unroll 1
+    for (int axis = p.rank - 1; axis > 0; axis--) {
+        const uint32_t q = quotient(e, p.size[axis]);
+        at += (int32_t)(e - q * p.size[axis].by) * stride[axis];
+        e = q;
+    }
+    return at + (int32_t)e * stride[0];
+}
+
+__device__ __forceinline__ int64_t place_of(const machine_paths &p, int k, int64_t e)
+{
+    const machine_path &o = p.in[k];
+    if (o.how == HOW_WALK) return walk(p, p.in_stride[k], (uint32_t)e);
+    if (o.how <= HOW_SCALARS) return e;
+    const uint32_t run = quotient((uint32_t)e, o.run);
+    return (int32_t)(run - quotient(run, o.size) * o.size.by) * o.stride;
+}
+
+/* Arguments without paths: all operands lie alike. */
+__device__ __forceinline__ bool has_vectors(const FOR_TYPE(machine_short) &, int) { return true; }
+__device__ __forceinline__ int64_t place_in(const FOR_TYPE(machine_short) &, int, int64_t e) { return e; }
+__device__ __forceinline__ int64_t place_out(const FOR_TYPE(machine_short) &, int, int64_t e) { return e; }
+__device__ __forceinline__ bool has_vectors(const FOR_TYPE(machine_long) & a, int k) { return a.paths.in[k].how == HOW_VECTORS; }
+__device__ __forceinline__ int64_t place_in(const FOR_TYPE(machine_long) & a, int k, int64_t e)
+{
+    return place_of(a.paths, k, e);
+}
+__device__ __forceinline__ int64_t place_out(const FOR_TYPE(machine_long) & a, int k, int64_t e)
+{
+    return a.head.out_dense ? e : walk(a.paths, a.paths.out_stride[k], (uint32_t)e);
+}
+
+__device__ __forceinline__ void copy(vec *to, const vec *from)
+{
+#if __CUDA_ARCH__ >= 800
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    if (sizeof *to == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(sizeof *to) : "memory");
+#else
+    *to = *from;
+#endif
+}
+
+__device__ __forceinline__ void wait_for_copies()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+/* Where this thread's vectors stand: the first at element e, the others THREADS vectors apart. */
+struct spot {
+    int64_t e;
+    bool inside; /* the whole thread block lies in the domain */
+};
+
+/* Inputs that lie as the output does are copied asynchronously, all of them at once; others element by element. */
+template <int V, bool PLAIN, class Args> __device__ __forceinline__ void stage(const Args &a, vec *own, const spot &at)
+{
+    enum { THREADS = MACHINE_THREADS(V) };
+    const int inputs = a.head.inputs;
+#pragma unroll 1
+    for (int k = 0; k < inputs; k++) {
+        const T *from = (const T *)a.head.in[k];
+        vec *to = own + k * V * THREADS;
+        if (at.inside && (PLAIN || has_vectors(a, k))) {
+            EACH(j, V) copy(to + j * THREADS, (const vec *)(from + at.e + j * THREADS * WIDTH));
+            continue;
+        }
+#pragma unroll 1
+        for (int j = 0; j < V; j++) {
+            const int64_t e = at.e + j * THREADS * WIDTH;
+            vec v;
+            EACH(u, WIDTH) v.e[u] = e + u >= 0 && e + u < a.head.n ? from[PLAIN ? e + u : place_in(a, k, e + u)] : K(0);
+            to[j * THREADS] = v;
+        }
+    }
+    wait_for_copies();
+}
+
+template <int V, bool PLAIN, class Args> struct stores {
+    const Args &a;
+    const spot &at;
+
+    __device__ __forceinline__ void store(int output, const values<V> &x)
+    {
+        enum { THREADS = MACHINE_THREADS(V) };
+        T *out = (T *)a.head.out[output];
+        const bool vectors = at.inside && (PLAIN || a.head.out_dense);
+        EACH(j, V)
+        {
+            const int64_t e = at.e + j * THREADS * WIDTH;
+            if (vectors) *(vec *)(out + e) = x.v[j];
+            else
+                EACH(u, WIDTH) if (e + u >= 0 && e + u < a.head.n) out[PLAIN ? e + u : place_out(a, output, e + u)] = x.v[j].e[u];
+        }
+    }
+    __device__ __forceinline__ void fold(const machine_code_T &, const values<V> &, const values<V> &) {}
+};
+
+template <int V, bool PLAIN, class Args> KERNEL(MACHINE_THREADS(V)) elementwise(const __grid_constant__ Args a)
+{
+    extern __shared__ vec rows[];
+    enum { THREADS = MACHINE_THREADS(V) };
+    const int64_t tile = V * THREADS * WIDTH, first = (int64_t)blockIdx.x * tile - a.head.lead;
+    const spot at = { first + threadIdx.x * WIDTH, first >= 0 && first + tile <= a.head.n };
+    vec *own = rows + threadIdx.x;
+    stores<V, PLAIN, Args> sink = { a, at };
+    values<V> x;
+    stage<V, PLAIN>(a, own, at);
+    interpret<V, THREADS, HAS_FUNCTIONS>(a.head, a.code, own, x, sink);
+    sink.store(a.head.last, x);
+}
+
+template <int V> const void *kernel_of(bool plain, bool is_short)
+{
+    if (!plain) return (const void *)elementwise<V, false, FOR_TYPE(machine_long)>;
+    return is_short ? (const void *)elementwise<V, true, FOR_TYPE(machine_short)>
+                    : (const void *)elementwise<V, true, FOR_TYPE(machine_long)>;
+}
+
+} // namespace
+
+const void *MACHINE_KERNEL(int vectors, bool plain, bool is_short)
+{
+    switch (vectors) {
+    case 1: return kernel_of<1>(plain, is_short);
+#ifndef SMALL
+    case 2: return kernel_of<2>(plain, is_short);
+    case 4: return kernel_of<4>(plain, is_short);
+#endif
+    default: return NULL;
+    }
+}

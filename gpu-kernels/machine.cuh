@@ -1,0 +1,217 @@
+/* machine.cuh - the interpreter: a thread's elements in registers, operands in rows of shared memory, one dispatch for them all.
+ *
+ * A thread has V vectors of an accumulator. Its vector j of row r of shared memory is own[(r * V + j) * STRIDE]: no other thread
+ * touches it, so that no barrier is needed. Rows are staged by the caller. All threads of a warp dispatch alike: nothing jumps on data.
+ * A Sink is told what the program gives: store(output, values) and fold(instruction, values, others). */
+#ifndef MACHINE_CUH
+#define MACHINE_CUH
+
+#include "device.cuh"
+
+typedef FOR_TYPE(machine_code) machine_code_T;
+
+static __device__ __forceinline__ uint32_t code_of(const machine_code_T &i) { return i.what & 0xffff; }
+static __device__ __forceinline__ int output_of(const machine_code_T &i) { return i.what >> 16 & 0xff; }
+static __device__ __forceinline__ int fold_of(const machine_code_T &i) { return i.what >> 24; }
+
+#define EACH(j, n) _Pragma("unroll") for (int j = 0; j < (n); j++)
+
+template <int V> struct values {
+    vec v[V];
+};
+
+static __device__ __forceinline__ T number_of(BITS bits) { return AS_T(bits); }
+
+template <int V> static __device__ __forceinline__ void splat(values<V> &x, T s) { EACH(j, V) EACH(k, WIDTH) x.v[j].e[k] = s; }
+
+template <int V, int STRIDE> static __device__ __forceinline__ void load_row(values<V> &x, const vec *row)
+{
+    EACH(j, V) x.v[j] = row[j * STRIDE];
+}
+
+template <int V, int STRIDE> static __device__ __forceinline__ void save_row(vec *row, const values<V> &a)
+{
+    EACH(j, V) row[j * STRIDE] = a.v[j];
+}
+
+/* An operand of an operator that is not a step. */
+template <int V, int STRIDE> static __device__ __forceinline__ void fetch(values<V> &x, const vec *own, uint32_t row, T s)
+{
+    if (row == MACHINE_NUMBER) splat(x, s);
+    else load_row<V, STRIDE>(x, own + row);
+}
+
+template <int STEP> static __device__ __forceinline__ T step_of(T a, T x, T s)
+{
+    return STEP == STEP_LOAD     ? x
+           : STEP == STEP_ADD    ? a + x
+           : STEP == STEP_SUB    ? a - x
+           : STEP == STEP_RSUB   ? x - a
+           : STEP == STEP_MUL    ? a * x
+           : STEP == STEP_AXPY   ? FMA(s, x, a)
+           : STEP == STEP_SCALE  ? FMA(a, s, x)
+           : STEP == STEP_HORNER ? FMA(a, x, s)
+           : STEP == STEP_ADDS   ? a + s
+           : STEP == STEP_MULS   ? a * s
+           : STEP == STEP_RSUBS  ? s - a
+                                 : a;
+}
+template <int STEP> struct reads_row {
+    enum { value = STEP >= STEP_LOAD && STEP <= STEP_HORNER };
+};
+
+/* Two steps over all elements. */
+template <int A, int B, int V, int STRIDE>
+static __device__ __forceinline__ void pair(values<V> &a, const vec *x, const vec *y, T s, T r)
+{
+    EACH(j, V)
+    {
+        vec p = {}, q = {};
+        if (reads_row<A>::value) p = x[j * STRIDE];
+        if (reads_row<B>::value) q = y[j * STRIDE];
+        EACH(k, WIDTH) a.v[j].e[k] = step_of<B>(step_of<A>(a.v[j].e[k], p.e[k], s), q.e[k], r);
+    }
+}
+
+/* Any step over few elements. */
+template <int V> static __device__ __forceinline__ void linear(int form, values<V> &a, const values<V> &x, T s, T r)
+{
+    const bool px = form & LINEAR_P_IS_X, qx = form & LINEAR_Q_IS_X, ta = form & LINEAR_T_IS_A, tx = form & LINEAR_T_IS_X;
+    EACH(j, V) EACH(k, WIDTH)
+    {
+        const T a_ = a.v[j].e[k], x_ = x.v[j].e[k];
+        a.v[j].e[k] = FMA(SEL(px, x_, s), SEL(qx, x_, a_), SEL(tx, x_, SEL(ta, a_, r)));
+    }
+}
+
+/* fn(x, y, z) is the row's formula. */
+#define DUET_MAP1(name, FORMULA, oracle, domain, ulp, ...)                                                                       \
+    static __device__ __forceinline__ T fn_##name(T x, T y, T z) { return FORMULA; }                                             \
+    enum { heavy_##name = (ulp) > 0.5 };
+#define DUET_MAP2 DUET_MAP1
+#define DUET_MAP3 DUET_MAP1
+#include <duet/ops.def>
+
+#define PAIR(A, B)                                                                                                               \
+    case CODE_PAIR(A, B):                                                                                                        \
+        pair<A, B, V, STRIDE>(a, own + i.x, own + i.y, s, r);                                                                    \
+        break;
+#define PAIRS(A)                                                                                                                 \
+    PAIR(A, STEP_NONE)                                                                                                           \
+    PAIR(A, STEP_LOAD)                                                                                                           \
+    PAIR(A, STEP_ADD)                                                                                                            \
+    PAIR(A, STEP_SUB)                                                                                                            \
+    PAIR(A, STEP_RSUB)                                                                                                           \
+    PAIR(A, STEP_MUL)                                                                                                            \
+    PAIR(A, STEP_AXPY)                                                                                                           \
+    PAIR(A, STEP_SCALE) PAIR(A, STEP_HORNER) PAIR(A, STEP_ADDS) PAIR(A, STEP_MULS) PAIR(A, STEP_RSUBS)
+
+/* Functions are in kernels of their own: they need more registers. OTHERS: how many operands beside the accumulator. */
+#define ROW_CASE(name, p, OTHERS, X, Y, Z)                                                                                       \
+    case CODE_ROWS + 3 * OP_##name + p:                                                                                          \
+        if (FUNCTIONS || !heavy_##name) {                                                                                        \
+            if (OTHERS > 0) fetch<V, STRIDE>(x, own, i.x, s);                                                                    \
+            if (OTHERS > 1) fetch<V, STRIDE>(y, own, i.y, r);                                                                    \
+            EACH(j, V) EACH(k, WIDTH)                                                                                            \
+            {                                                                                                                    \
+                const T a_ = a.v[j].e[k], x_ = x.v[j].e[k], y_ = y.v[j].e[k];                                                    \
+                (void)x_, (void)y_;                                                                                              \
+                a.v[j].e[k] = fn_##name(X, Y, Z);                                                                                \
+            }                                                                                                                    \
+        }                                                                                                                        \
+        break;
+
+static __device__ __forceinline__ bool op_takes_two(int fold)
+{
+#define DUET_FOLD2(name, ...)                                                                                                    \
+    if (fold == OP_##name) return true;
+#include <duet/ops.def>
+    return false;
+}
+
+#define ALL_PAIRS                                                                                                                \
+    PAIRS(STEP_LOAD)                                                                                                             \
+    PAIRS(STEP_ADD)                                                                                                              \
+    PAIRS(STEP_SUB)                                                                                                              \
+    PAIRS(STEP_RSUB)                                                                                                             \
+    PAIRS(STEP_MUL)                                                                                                              \
+    PAIRS(STEP_AXPY) PAIRS(STEP_SCALE) PAIRS(STEP_HORNER) PAIRS(STEP_ADDS) PAIRS(STEP_MULS) PAIRS(STEP_RSUBS)
+
+template <int V, int STRIDE>
+static __device__ __forceinline__ void execute_pair(const machine_code_T &i, vec *own, values<V> &a, T s, T r)
+{
+    switch (code_of(i)) {
+        ALL_PAIRS
+    default: break;
+    }
+}
+
+template <int V, int STRIDE, bool FUNCTIONS, class Sink>
+static __device__ __forceinline__ void execute_other(const machine_code_T &i, vec *own, values<V> &a, Sink &sink, T s, T r)
+{
+    values<V> x, y;
+    switch (code_of(i)) {
+    case CODE_LOADS: splat(a, s); break;
+    case CODE_SAVE: save_row<V, STRIDE>(own + i.x, a); break;
+    case CODE_STORE: sink.store(output_of(i), a); break;
+    case CODE_FOLD:
+        if (op_takes_two(fold_of(i))) fetch<V, STRIDE>(x, own, i.x, s);
+        sink.fold(i, a, x);
+        break;
+#define DUET_MAP1(name, ...) ROW_CASE(name, 0, 0, a_, a_, a_)
+#define DUET_MAP2(name, ...) ROW_CASE(name, 0, 1, a_, x_, x_) ROW_CASE(name, 1, 1, x_, a_, a_)
+#define DUET_MAP3(name, ...) ROW_CASE(name, 0, 2, a_, x_, y_) ROW_CASE(name, 1, 2, x_, a_, y_) ROW_CASE(name, 2, 2, x_, y_, a_)
+#include <duet/ops.def>
+    default: break;
+    }
+}
+
+/* The program over this thread's elements; a is what it leaves in the accumulator. */
+template <int V, int STRIDE, bool FUNCTIONS, class Sink>
+static __device__ __forceinline__ void interpret_pairs(int length, const machine_code_T *code, vec *own, values<V> &a, Sink &sink)
+{
+#pragma unroll 1
+    for (int pc = 0; pc < length; pc++) {
+        const machine_code_T i = code[pc];
+        const T s = number_of(i.s), r = number_of(i.r);
+        if (code_of(i) < CODE_LOADS) execute_pair<V, STRIDE>(i, own, a, s, r);
+        else execute_other<V, STRIDE, FUNCTIONS>(i, own, a, sink, s, r);
+    }
+}
+
+/* With one vector a thread there is little to hide latency behind: the next instruction and its row are read ahead, the row anew after
+ * a SAVE. */
+template <int STRIDE, bool FUNCTIONS, class Sink>
+static __device__ __forceinline__ void interpret_linear(int length, const machine_code_T *code, vec *own, values<1> &a,
+                                                        Sink &sink)
+{
+    machine_code_T next = code[0];
+    values<1> x;
+    load_row<1, STRIDE>(x, own + next.x);
+#pragma unroll 1
+    for (int pc = 0; pc < length; pc++) {
+        const machine_code_T i = next;
+        const T s = number_of(i.s), r = number_of(i.r);
+        const values<1> mine = x;
+        next = code[pc + 1];
+        load_row<1, STRIDE>(x, own + next.x);
+        const uint32_t form = code_of(i) - CODE_LINEAR;
+        if (form < CODE_ROWS - CODE_LINEAR) {
+            linear((int)form, a, mine, s, r);
+        } else {
+            execute_other<1, STRIDE, FUNCTIONS>(i, own, a, sink, s, r);
+            load_row<1, STRIDE>(x, own + next.x);
+        }
+    }
+}
+
+template <int V, int STRIDE, bool FUNCTIONS, class Sink>
+static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own, values<V> &a,
+                                                 Sink &sink)
+{
+    if (m.begins) load_row<V, STRIDE>(a, own + m.first);
+    if constexpr (V == 1) interpret_linear<STRIDE, FUNCTIONS>(m.length, code, own, a, sink);
+    else interpret_pairs<V, STRIDE, FUNCTIONS>(m.length, code, own, a, sink);
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* pack.c - instructions as the kernels of one element type read them. */
+#include "launch.h"
+#include <string.h>
+
+static uint16_t row_of(uint8_t row, int vectors)
+{
+    return (uint16_t)(row == ROW_NUMBER ? MACHINE_NUMBER : row == ROW_NONE ? 0 : row * vectors * MACHINE_THREADS(vectors));
+}
+
+/* How a step is fma(p, q, t), and its numbers: s in p and r in t, where they are not the step's own. */
+enum own { OWN_NONE, OWN_S, OWN_R };
+typedef struct linear {
+    int form;
+    enum own own;
+    double s, r;
+} linear;
+
+static const linear linears[STEPS] = {
+    [STEP_LOAD] = { LINEAR_Q_IS_X, OWN_NONE, 1, -0.0 },
+    [STEP_ADD] = { LINEAR_Q_IS_X | LINEAR_T_IS_A, OWN_NONE, 1, 0 },
+    [STEP_SUB] = { LINEAR_Q_IS_X | LINEAR_T_IS_A, OWN_NONE, -1, 0 },
+    [STEP_RSUB] = { LINEAR_T_IS_X, OWN_NONE, -1, 0 },
+    [STEP_MUL] = { LINEAR_P_IS_X, OWN_NONE, 0, -0.0 },
+    [STEP_AXPY] = { LINEAR_Q_IS_X | LINEAR_T_IS_A, OWN_S, 0, 0 },
+    [STEP_SCALE] = { LINEAR_T_IS_X, OWN_S, 0, 0 },
+    [STEP_HORNER] = { LINEAR_P_IS_X, OWN_R, 0, 0 },
+    [STEP_ADDS] = { 0, OWN_R, 1, 0 },
+    [STEP_MULS] = { 0, OWN_S, 0, -0.0 },
+    [STEP_RSUBS] = { 0, OWN_R, -1, 0 },
+};
+
+static uint64_t bits_of(double x, bool wide)
+{
+    uint64_t b = 0;
+    float narrow = (float)x;
+    if (wide) memcpy(&b, &x, sizeof x);
+    else memcpy(&b, &narrow, sizeof narrow);
+    return b;
+}
+
+static machine_instruction linear_of(int which, uint8_t row, uint64_t number, bool wide)
+{
+    const linear *l = &linears[which];
+    machine_instruction i = { .code = (uint16_t)(CODE_LINEAR + l->form), .x = row, .y = ROW_NONE };
+    i.s = l->own == OWN_S ? number : bits_of(l->s, wide), i.r = l->own == OWN_R ? number : bits_of(l->r, wide);
+    return i;
+}
+
+static void put(void *code, int at, const machine_instruction *c, bool wide, int vectors)
+{
+    const uint16_t x = row_of(c->x, vectors), y = row_of(c->y, vectors);
+    const uint32_t what = c->code | (uint32_t)c->to << 16 | (uint32_t)c->fold << 24;
+    if (wide) ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, x, y, c->s, c->r };
+    else ((machine_code_f32 *)code)[at] = (machine_code_f32){ what, x, y, (uint32_t)c->s, (uint32_t)c->r };
+}
+
+int machine_pack(void *code, const machine_program *p, bool wide, int vectors)
+{
+    int n = 0;
+    for (const machine_instruction *c = p->code; c < p->code + p->length; c++) {
+        if (vectors > 1 || c->code >= CODE_LOADS) {
+            put(code, n++, c, wide, vectors);
+            continue;
+        }
+        const machine_instruction first = linear_of(c->code / STEPS, c->x, c->s, wide);
+        put(code, n++, &first, wide, vectors);
+        if (c->code % STEPS == STEP_NONE) continue;
+        const machine_instruction second = linear_of(c->code % STEPS, c->y, c->r, wide);
+        put(code, n++, &second, wide, vectors);
+    }
+    static const machine_instruction nothing = { .x = ROW_NONE, .y = ROW_NONE };
+    for (int k = 0; k < MACHINE_AHEAD; k++) put(code, n + k, &nothing, wide, vectors);
+    return n;
+}
