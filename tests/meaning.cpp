@@ -374,12 +374,13 @@ template <class R, class F> void admit(int64_t n, const number<R> &m, table *out
     }
 }
 
+bool *flags(int64_t n) { return static_cast<bool *>(std::calloc(size_t(n) + 1, sizeof(bool))); }
+
 template <class R, class F> void places(const int32_t *attr, const table *in, table *out, F extreme_of)
 {
     int64_t e = 0;
+    out->choices = attr[0] < 0 ? in->count : in->size[attr[0]], out->admits = flags(out->choices * out->count);
     fold<R>(attr, in, 1, out, [&](int64_t n, auto read) -> number<R> {
-        if (!out->admits)
-            out->choices = n, out->admits = static_cast<bool *>(std::calloc(size_t(n * out->count) + 1, sizeof(bool)));
         const number<R> m = extreme_of(n, read);
         admit(n, m, out, e++, read);
         return m;

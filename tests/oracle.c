@@ -43,7 +43,7 @@ bool same_bits(duet_dtype type, const void *a, const void *b, int64_t count)
 {
     const size_t bytes = dtypes[type].bytes;
     for (int64_t i = 0; i < count; i++) {
-        if (isnan(element(type, a, i)) && isnan(element(type, b, i))) continue;
+        if (type < FLOAT_TYPES && isnan(element(type, a, i)) && isnan(element(type, b, i))) continue;
         if (memcmp((const char *)a + i * (int64_t)bytes, (const char *)b + i * (int64_t)bytes, bytes)) return false;
     }
     return true;

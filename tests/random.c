@@ -34,7 +34,8 @@ bool rng_chance(rng *r, int percent) { return rng_below(r, 100) < percent; }
 
 static void put(duet_dtype type, void *p, double x)
 {
-    if (type == DUET_F32) *(float *)p = (float)x;
+    if (type == DUET_I64) *(int64_t *)p = (int64_t)x;
+    else if (type == DUET_F32) *(float *)p = (float)x;
     else *(double *)p = x;
 }
 

@@ -60,6 +60,8 @@ static void shapes(void)
 #define DUET_FOLD1(row, ...)                                                                                                     \
     FAILS(duet_##row##_axis(p.x, 2), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis 2");                                          \
     FAILS(duet_##row##_keep(p.x, -3), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis -3");
+#define DUET_MOMENT1 DUET_FOLD1
+#define DUET_PLACE1  DUET_FOLD1
 #define DUET_FOLD2(row, ...)                                                                                                     \
     FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4]", "one shape");                                    \
     FAILS(duet_##row##_axis(p.x, p.x, 2), DUET_BAD_SHAPE, NAMED(row), "axis 2");
@@ -96,6 +98,8 @@ static void definitions(void)
     FAILS(duet_conv2d(im, few, .stride = { -2, 1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "stride");
     FAILS(duet_min(nothing), DUET_BAD_SHAPE, "duet_min(f32[0,3])", "n > 0");
     FAILS(duet_max_axis(nothing, 0), DUET_BAD_SHAPE, "duet_max(f32[0,3])", "n > 0");
+    FAILS(duet_argmin(nothing), DUET_BAD_SHAPE, "duet_argmin(f32[0,3])", "n > 0");
+    FAILS(duet_argmax_keep(nothing, 0), DUET_BAD_SHAPE, "duet_argmax(f32[0,3])", "n > 0");
     duet_free(&scalar), duet_free(&v), duet_free(&m), duet_free(&w), duet_free(&im), duet_free(&few), duet_free(&large),
         duet_free(&none), duet_free(&nothing);
     tap_point("broken conditions of the rows");
@@ -116,6 +120,8 @@ static void types_and_nulls(void)
     FAILS(duet_##row(duet_add(a, null), 3), DUET_BAD_ARGUMENT, "null matrix");
 #define DUET_MAP3(row, ...)       TYPES(row, duet_##row, , 1) FAILS(duet_##row(1, a, b), DUET_BAD_TYPE, NAMED(row));
 #define DUET_FOLD1(row, ...)      FAILS(duet_##row(null), DUET_BAD_ARGUMENT, "null matrix");
+#define DUET_MOMENT1              DUET_FOLD1
+#define DUET_PLACE1               DUET_FOLD1
 #define DUET_FOLD2(row, ...)      TYPES(row, duet_##row) FAILS(duet_##row##_axis(a, b, 0), DUET_BAD_TYPE, NAMED(row));
 #define DUET_DEF1(row, kind, ...) FAILS((duet_##row)(duet_of_matrix(null) GOOD_##kind), DUET_BAD_ARGUMENT, "null matrix");
 #define DUET_DEF2(row, kind, ...)                                                                                                \

@@ -208,13 +208,12 @@ static void write_fold(writer *w, int op, int output)
 }
 
 /* The folds of ops, in front of each a formula of up to `front` instructions. */
-static void fold_program(program *p, duet_dtype type, int inputs, int numbers, const int *ops, int outs, int front)
+static void fold_program(trial *t, duet_dtype type, const int *ops, int front)
 {
-    writer w = { p, type, false, 0 };
-    *p = (program){
-        .inputs = (uint8_t)inputs, .numbers = (uint8_t)numbers, .slots = PROGRAM_SLOTS, .outputs = (uint8_t)outs, .folds = true
-    };
-    for (int o = 0; o < outs; o++) {
+    const step *s = &t->s;
+    writer w = { .s = s, .p = &t->code, .type = type };
+    t->code = (program){ .inputs = s->ins, .numbers = s->nums, .slots = PROGRAM_SLOTS, .outputs = s->outs, .folds = true };
+    for (int o = 0; o < s->outs; o++) {
         write_front(&w, front ? draw(front) : 0);
         write_fold(&w, ops[o], o);
     }
@@ -250,7 +249,7 @@ static void front_fold(const int *ops, int outs, duet_dtype type, const domain *
         if (!has_answer(ops[k], d)) return;
     fold_operands(&t, type, d, ops, outs, ins, how, chance(20) ? 2 : 0);
     add_number(&t, number(type, 0)), add_number(&t, number(type, 10));
-    fold_program(&t.code, type, ins, 2, ops, outs, 6);
+    fold_program(&t, type, ops, 6);
     collapse(&t);
     run_trial(&t);
 }

@@ -42,6 +42,8 @@ typedef struct trial {
     DUET_MAP2(name, )                                                                                                            \
     static duet_expr axis_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_axis)(x[0], x[1], a); }       \
     static duet_expr keep_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_keep)(x[0], x[1], a); }
+#define DUET_MOMENT1 DUET_FOLD1
+#define DUET_PLACE1  DUET_FOLD1
 #define OPTIONS_plain
 #define OPTIONS_conv , o
 #define OPTIONS_pool , o
@@ -63,6 +65,8 @@ static const row folds[] = {
 #define FOLD_ROW(name, arity, how) { #how " " #name, OP_##name, arity, how##_##name, { -3, 3, -3, 3 } },
 #define DUET_FOLD1(name, ...)      FOLD_ROW(name, 1, make) FOLD_ROW(name, 1, axis) FOLD_ROW(name, 1, keep)
 #define DUET_FOLD2(name, ...)      FOLD_ROW(name, 2, make) FOLD_ROW(name, 2, axis) FOLD_ROW(name, 2, keep)
+#define DUET_MOMENT1               DUET_FOLD1
+#define DUET_PLACE1                DUET_FOLD1
 #include <duet/ops.def>
 };
 enum kind { KIND_plain, KIND_conv, KIND_pool };
@@ -97,6 +101,8 @@ static duet_expr build(const trial *t)
     return t->row->make(x, t->axis, t->options);
 }
 
+static duet_dtype result_type(const trial *t) { return op_infos[t->row->op].flags & OP_GIVES_INDEX ? DUET_I64 : t->type; }
+
 /* Puts the elements of m, as they lie in its storage, into a copy of that storage. */
 static const char *paste(const duet_matrix *m, int axis, char *to, const char *from)
 {
@@ -110,8 +116,9 @@ static const char *paste(const duet_matrix *m, int axis, char *to, const char *f
 /* Computes t into a view of a larger matrix, by one machine; what is around it must stay. Answers the elements. */
 static void *evaluate(const trial *t, duet_place where, const sizes *s)
 {
-    duet_matrix *whole, *m = random_view(&dice, t->view, t->type, s->rank, s->size, -5, 5, &whole);
-    if (!m) m = whole = random_matrix(&dice, t->type, s->rank, s->size, -5, 5);
+    const duet_dtype type = result_type(t);
+    duet_matrix *whole, *m = random_view(&dice, t->view, type, s->rank, s->size, -5, 5, &whole);
+    if (!m) m = whole = random_matrix(&dice, type, s->rank, s->size, -5, 5);
     char *before = elements(whole);
     const char *why = NULL;
     DUET_ON(where) why = oracle_refutes(m, build(t));
@@ -120,7 +127,7 @@ static void *evaluate(const trial *t, duet_place where, const sizes *s)
     char *got = elements(m), *after = elements(whole);
     const ptrdiff_t at = (const char *)duet_read(m) - (const char *)duet_read(whole);
     if (got && before && duet_count(m)) paste(m, 0, before + at, got);
-    CHECK(same_bits(t->type, before, after, duet_count(whole)), "%s on %s wrote outside of its %s destination", t->row->name,
+    CHECK(same_bits(type, before, after, duet_count(whole)), "%s on %s wrote outside of its %s destination", t->row->name,
           place_name(where), view_names[t->view]);
     free(before), free(after);
     if (m != whole) duet_free(&whole);
@@ -144,7 +151,7 @@ static void holds(const trial *t)
     for (int d = 0; d < s.rank; d++) count *= s.size[d];
     for (int p = 0; p < places; p++) got[p] = evaluate(t, place[p], &s);
     if (places == 2 && got[0] && got[1] && !is_vendor(t->row->op))
-        CHECK(same_bits(t->type, got[0], got[1], count), "%s %s: CPU and GPU differ", t->row->name, type_name(t->type));
+        CHECK(same_bits(result_type(t), got[0], got[1], count), "%s %s: CPU and GPU differ", t->row->name, type_name(t->type));
     free(got[0]), free(got[1]);
     ran++;
 }
@@ -285,6 +292,8 @@ static void lifts(void)
 #define DUET_MAP3(name, ...)       forget(duet_##name(m, 3L, 2.5));
 #define DUET_FOLD1(name, ...)      forget(duet_##name(m)), forget(duet_##name##_axis(m, 0)), forget(duet_##name##_keep(m, 1));
 #define DUET_FOLD2(name, ...)      forget(duet_##name(m, m)), forget(duet_##name##_axis(m, m, 0)), forget(duet_##name##_keep(m, m, 1));
+#define DUET_MOMENT1               DUET_FOLD1
+#define DUET_PLACE1                DUET_FOLD1
 #define LIFT_plain(f, ...)         forget(f(__VA_ARGS__));
 #define LIFT_conv(f, ...)          forget(f(__VA_ARGS__, .pad = { 1, 1 }));
 #define LIFT_pool(f, ...)          forget(f(__VA_ARGS__, .window = { 2, 2 }));

@@ -143,6 +143,9 @@ static void folds_of(duet_dtype type, int at)
     gives("sum with NaN", type, duet_sum(m), NAN);
     gives("mean with NaN", type, duet_mean(m), NAN);
     gives("norm with NaN", type, duet_norm(m), NAN);
+    gives("prod with NaN", type, duet_prod(m), NAN);
+    gives("var with NaN", type, duet_var(m), NAN);
+    gives("min of a formula with NaN", type, duet_min(duet_add(m, 1)), NAN);
     gives("softmax with NaN", type, duet_softmax(m), NAN);
     duet_free(&m);
 
@@ -151,7 +154,47 @@ static void folds_of(duet_dtype type, int at)
     gives("min of zeros", type, duet_min(m), -0.);
     gives("max of zeros", type, duet_max(m), 0.);
     gives("sum of zeros", type, duet_sum(m), 0.);
+    gives("var of zeros", type, duet_var(m), 0.);
     duet_free(&m);
+}
+
+/* Where the first NaN is, wherever another one or an extreme stands; else the first of equals, -0 being +0. */
+static void places_of(duet_dtype type, int at)
+{
+    double x[3 * WIDTH];
+    for (int i = 0; i < 3 * WIDTH; i++) x[i] = i == at ? -0. : 0;
+    duet_matrix *m = vector(type, 3 * WIDTH, x, 3 * WIDTH);
+    gives("argmin of zeros", DUET_I64, duet_argmin(m), 0);
+    gives("argmax of zeros", DUET_I64, duet_argmax(m), 0);
+    gives("argmin of a formula", DUET_I64, duet_argmin(duet_sub(1, duet_equal(m, m))), 0);
+    duet_free(&m);
+
+    for (int i = 0; i < 3 * WIDTH; i++) x[i] = i >= at ? 7 : 3;
+    m = vector(type, 3 * WIDTH, x, 3 * WIDTH);
+    gives("argmax, the first of equals", DUET_I64, duet_argmax(m), at);
+    gives("argmin, the first of equals", DUET_I64, duet_argmin(duet_neg(m)), at);
+    duet_free(&m);
+
+    x[0] = -INFINITY, x[3 * WIDTH - 1] = INFINITY;
+    x[at] = NAN, x[(at + 3 * WIDTH) / 2] = NAN;
+    m = vector(type, 3 * WIDTH, x, 3 * WIDTH);
+    gives("argmin with NaN", DUET_I64, duet_argmin(m), at);
+    gives("argmax with NaN", DUET_I64, duet_argmax(m), at);
+    gives("argmax of a formula with NaN", DUET_I64, duet_argmax(duet_mul(m, 2)), at);
+    duet_free(&m);
+}
+
+/* The only element that is not infinite. */
+static void places_among_infinities(duet_dtype type)
+{
+    for (int sign = -1; sign < 2; sign += 2) {
+        double x[WIDTH];
+        for (int i = 0; i < WIDTH; i++) x[i] = i == 5 ? 0 : sign * INFINITY;
+        duet_matrix *m = vector(type, WIDTH, x, WIDTH);
+        gives("argmin among infinities", DUET_I64, duet_argmin(m), sign > 0 ? 5 : 0);
+        gives("argmax among infinities", DUET_I64, duet_argmax(m), sign > 0 ? 0 : 5);
+        duet_free(&m);
+    }
 }
 
 static void sums(duet_dtype type)
@@ -166,6 +209,8 @@ static void sums(duet_dtype type)
     gives("mean of nothing", type, duet_mean(m), NAN);
     gives("sum of nothing is 0", type, duet_abs(duet_sum(m)), 0.);
     gives("norm of nothing is 0", type, duet_abs(duet_norm(m)), 0.);
+    gives("prod of nothing", type, duet_prod(m), 1);
+    gives("var of nothing", type, duet_var(m), NAN);
     duet_free(&m);
 
     m = vector(type, 2, (const double[]){ 3 * 0x1p90, 4 * 0x1p90 }, 2);
@@ -175,11 +220,32 @@ static void sums(duet_dtype type)
     gives("norm, where squares underflow", type, duet_norm(m), 5 * small);
     duet_free(&m);
     m = vector(type, 16, &large, 1);
+    gives("var of equals, however large", type, duet_var(m), 0);
     gives("norm of the large", type, duet_norm(m), type == DUET_F32 ? 4 * (double)(float)large : 4 * large);
     duet_free(&m);
     m = vector(type, 3, (const double[]){ 1, INFINITY, 2 }, 3);
     gives("norm with infinity", type, duet_norm(m), INFINITY);
     gives("sum with infinity", type, duet_sum(m), INFINITY);
+    gives("prod with infinity", type, duet_prod(m), INFINITY);
+    gives("prod with infinity and 0", type, duet_prod(duet_sub(m, 1)), NAN);
+    gives("var with infinity", type, duet_var(m), NAN);
+    duet_free(&m);
+}
+
+/* Results known by hand. */
+static void known(duet_dtype type)
+{
+    duet_matrix *m = vector(type, 5, (const double[]){ 2, 4, 4, -1, 6 }, 5);
+    gives("sum", type, duet_sum(m), 15);
+    gives("prod", type, duet_prod(m), -192);
+    gives("mean", type, duet_mean(m), 3);
+    gives("var", type, duet_var(m), 5.6 - (type == DUET_F32 ? 5.6 - (double)5.6f : 0));
+    gives("argmin", DUET_I64, duet_argmin(m), 3);
+    gives("argmax", DUET_I64, duet_argmax(m), 4);
+    duet_free(&m);
+    m = filled(type, 2, (const int64_t[]){ 2, 3 }, (const double[]){ 1, 5, 2, 7, 0, 9 }, 6);
+    gives("argmax of all", DUET_I64, duet_argmax(m), 5);
+    gives("a sum of greatest", type, duet_sum(duet_max_axis(m, 1)), 14);
     duet_free(&m);
 }
 
@@ -246,7 +312,10 @@ int main(void)
         rounded_once(t), tap_point("fma rounds once");
         for (int at = 0; at < 3 * WIDTH; at += 11) folds_of(t, at);
         tap_point("NaN and zeros in reductions");
+        for (int at = 0; at < 3 * WIDTH; at += 11) places_of(t, at);
+        places_among_infinities(t), tap_point("places");
         sums(t), tap_point("sums and norms at the ends");
+        known(t), tap_point("reductions known by hand");
         softmaxes(t), tap_point("softmax");
         pools(t), tap_point("pooling");
         products(t), tap_point("products");

@@ -245,12 +245,27 @@ static void block_along(const job *j, const panel *p, const room *r, int64_t fir
 
 /* ---- many outputs, side by side ---- */
 
+/* LANES outputs' elements, `side` apart; or fewer. */
+static inline V get_apart(const T *from, int64_t side, int64_t n)
+{
+    V v = { 0 };
+    if (n < LANES)
+        for (int64_t i = 0; i < n; i++) v[i] = from[i * side];
+    else
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++) v[i] = from[i * side];
+    return v;
+}
+
 /* A copy of `rows` rows, each one element of every output. */
 static void rows_beside(T *to, const T *from, int64_t down, int64_t side, int64_t rows, int64_t width)
 {
     for (int64_t w = 0; w < width; w += LANES)
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t i = w; i < width && i < w + LANES; i++) to[r * width + i] = from[r * down + i * side];
+        for (int64_t r = 0; r < rows; r++) {
+            const V v = get_apart(from + r * down + w * side, side, width - w);
+            if (w + LANES <= width) set(to + r * width + w, v);
+            else memcpy(to + r * width + w, &v, (size_t)(width - w) * sizeof(T));
+        }
 }
 
 /* The rows from element `first` on, as they stand in memory or in a copy, that have lanes of their own and one stride. */
@@ -435,7 +450,7 @@ static __attribute__((noinline)) void fold_again(const job *j, const panel *p, c
     job one = *j;
     step s = *j->s;
     program only;
-    for (int w = 0; w < FOLD_LANES; w++) a.factor[w] = j->side ? factor[w] : factor[0];
+    for (int w = 0; w < FOLD_LANES; w++) a.factor[w] = j->side ? factor[SMALLER(w, p->width - 1)] : factor[0];
     one.plain = j->plain && !j->side;
     if (one.plain) {
         only.code[0] = j->s->program->code[fold_to(j->s->program, k)];
@@ -454,7 +469,7 @@ static void finish_norms(const job *j, const panel *p, const room *r, int thread
 {
     T factor[FOLD_LANES], scaled[FOLD_LANES];
     bool safe = true;
-    for (int64_t w = 0; w < FOLD_LANES; w++) factor[w] = w < p->width ? factor_of(s[w]) : K(1);
+    for (int64_t w = 0; w < p->width; w++) factor[w] = factor_of(s[w]);
     for (int64_t w = 0; w < p->width; w++) safe &= factor[w] == 1;
     if (!safe) fold_again(j, p, r, threads, k, factor, scaled);
     for (int64_t w = 0; w < p->width; w++) s[w] = factor[w] == 1 ? SQRT(s[w]) : SQRT(scaled[w]) * (1 / factor[w]);

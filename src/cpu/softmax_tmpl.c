@@ -4,6 +4,8 @@
 #include "tree.h"
 #include "walk.h"
 
+#define FEW 32
+
 /* In place, over some rows of n elements that stand one after the other. */
 typedef struct rows {
     T *at;
@@ -49,10 +51,23 @@ static void finish_row(T *t, int64_t n, T s, bool log)
         for (int64_t i = 0; i < n; i++) t[i] = t[i] / by;
 }
 
+/* The canonical sum of so few elements that registers would stand empty. */
+static T short_sum(const T *x, int64_t n)
+{
+    T lane[FEW];
+    memcpy(lane, x, (size_t)n * sizeof(T));
+    for (int64_t h = FEW / 2; h > 0; h /= 2) {
+        for (int64_t l = 0; l < h && l + h < n; l++) lane[l] = lane[l] + lane[l + h];
+        n = SMALLER(n, h);
+    }
+    return lane[0];
+}
+
 /* The canonical sum of a block. */
 static T sum_of(const T *x, int64_t n)
 {
     T root[LANES];
+    if (n <= FEW) return short_sum(x, n);
     fold_block(FOLD_KIND(sum, -K(0)), root, x, x, n);
     return *root;
 }
