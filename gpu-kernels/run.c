@@ -32,7 +32,7 @@ static layout axes_of(const layout *l, int from, int to)
 /* Axes from .. to - 1 of all operands, as few as will do, behind those that a has; returns how many they are. */
 static int set_axes(run *r, int behind, int from, int to)
 {
-    layout all[PROGRAM_INPUTS + PROGRAM_OUTPUTS], *given[PROGRAM_INPUTS + PROGRAM_OUTPUTS];
+    layout all[PROGRAM_INPUTS + PROGRAM_OUTPUTS], *given[PROGRAM_INPUTS + PROGRAM_OUTPUTS] = { NULL };
     int at[PROGRAM_INPUTS + PROGRAM_OUTPUTS], n = 0;
     for (int k = 0; k < r->s->outs; k++, n++) at[n] = PROGRAM_INPUTS + k, all[n] = axes_of(&r->s->out[k].at, from, to);
     for (int k = 0; k < r->s->ins; k++, n++) at[n] = k, all[n] = axes_of(&r->s->in[k].at, from, to);
