@@ -3,9 +3,9 @@
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
-#include "kernels.h"
 #include "lottery.h"
 #include "machine.h"
+#include "refuse.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -172,7 +172,8 @@ typedef struct tile_args {
 #define FOLD_ACROSS    32 /* columns: a thread block is so many outputs by so many lane groups */
 #define FOLD_DOWN      16
 #define FOLD_FEW       16 /* no more elements than this: the short kernels */
-#define FOLD_JOINING   (FOLD_WARPS * 32 * 8)
+#define JOIN_THREADS   1024
+#define FOLD_JOINING   (JOIN_THREADS * 4)
 #define FOLD_FEW_PARTS 32
 
 /* A fold of n elements for each of some outputs. An output is found by its index over the outer axes, an element of it by its
@@ -192,7 +193,7 @@ typedef struct fold_args {
 #define ROW_THREADS  128   /* FOLD_LANES: a thread is a lane */
 #define ROW_BYTES    90112 /* the longest row kept; with the rest it is less than any card's 99 KiB */
 #define ROW_BLOCKS   8
-#define ROW_SHORT    128 /* no more elements than this: a warp, or four threads, a row in registers */
+#define ROW_HELD     1024 /* no more elements than this: a warp holds a row in registers */
 #define LAST_THREADS 256
 #define LAST_EACH    8
 
@@ -270,16 +271,15 @@ cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q);
 size_t fold_scratch(const step *s);
 size_t fold_part_bytes(const fold_args *a, int row, bool wide); /* what a.part must hold */
 cudaError_t fold_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
-void fold_rows_of(fold_args *a, const layout *in, int axis, const layout *out); /* all but addresses, of a fold of one input */
+void fold_rows_of(fold_args *a, const layout *in, const layout *out); /* all but addresses, of a fold of one input's last axis */
 cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form), int row, cudaStream_t q);
 size_t softmax_scratch(const step *s);
+const void *softmax_warp_kernel_f32(int row, int held, bool vectors); /* held: rows of FOLD_LANES */
+const void *softmax_warp_kernel_f64(int row, int held, bool vectors);
 cudaError_t softmax_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
-bool pool2d_fits(const step *s);
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
-const char *random_refuses(const step *s);
 size_t random_scratch(const step *s);
 cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
-bool skinny_fits(const step *s);
 cudaError_t skinny_launch(const step *s, const frame *f, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */

@@ -3,12 +3,6 @@
 #include "launch.h"
 
 /* Buckets and indices are counted in 32 bits. */
-const char *random_refuses(const step *s)
-{
-    if (s->attr[0] == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2) return "a permutation of 2^31 elements or more";
-    return lottery_refuses(s);
-}
-
 static int bucket_bits(int64_t n)
 {
     int bits = 0;
