@@ -97,13 +97,13 @@ typedef struct strided_args {
 #define MACHINE_SMALL  (1 << 14) /* elements: of no more, each goes to a thread of its own, */
 #define MACHINE_MIDDLE (1 << 17) /* and of no more vectors than these, each of those */
 
-/* What the kernels of one type read, the hot part first. x, y: rows as offsets in vectors, or MACHINE_NUMBER. Vectors are 16 bytes at
+/* What the kernels of one type read, the hot part first. x, y: rows as offsets in vectors. Vectors are 16 bytes at
  * aligned addresses of the outputs, which themselves lie `lead` elements past one. */
-#define MACHINE_NUMBER 0xffff
-#define MACHINE_AHEAD  1 /* instructions that kernels read before their turn, so many beyond the last one too */
+enum { MACHINE_CODE = 0xfff, MACHINE_X_NUMBER = 0x1000, MACHINE_Y_NUMBER = 0x2000 }; /* of `what` */
+#define MACHINE_AHEAD 1 /* instructions that kernels read before their turn, so many beyond the last one too */
 #define MACHINE_ARGS(type, number)                                                                                               \
     typedef struct machine_code_##type {                                                                                         \
-        uint32_t what; /* code | to << 16 | fold << 24 */                                                                        \
+        uint32_t what; /* code, numbers, to << 16, fold << 24 */                                                                 \
         uint16_t x, y;                                                                                                           \
         number s, r;                                                                                                             \
     } machine_code_##type;                                                                                                       \
@@ -149,8 +149,9 @@ typedef const void *machine_kernels(int vectors, bool plain);
 #define MACHINE_KERNELS(type)                                                                                                    \
     machine_kernel_##type, machine_kernel_heavy_##type, machine_kernel_small_##type, machine_kernel_small_heavy_##type
 machine_kernels MACHINE_KERNELS(f32), MACHINE_KERNELS(f64);
-/* Writes p's instructions, pairs taken apart for kernels of one vector a thread, and returns how many there are. */
-int machine_pack(void *code, const machine_program *p, bool wide, int vectors);
+/* Writes p's instructions for rows of so many vectors, and returns how many there are. apart: pairs as single linear steps, as kernels of
+ * one vector a thread want them. */
+int machine_pack(void *code, const machine_program *p, bool wide, int row, bool apart);
 const void *tile_kernel_f32(void);
 const void *tile_kernel_f64(void);
 cudaError_t machine_launch(const step *s, const frame *f, cudaStream_t q);

@@ -56,24 +56,6 @@ __device__ __forceinline__ int64_t place_out(const FOR_TYPE(machine_long) & a, i
     return a.head.out_dense ? e : walk(a.paths, a.paths.out_stride[k], (uint32_t)e);
 }
 
-__device__ __forceinline__ void copy(vec *to, const vec *from)
-{
-#if __CUDA_ARCH__ >= 800
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    if (sizeof *to == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
-    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(sizeof *to) : "memory");
-#else
-    *to = *from;
-#endif
-}
-
-__device__ __forceinline__ void wait_for_copies()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
-
 /* Where this thread's vectors stand: the first at element e, the others THREADS vectors apart. */
 struct spot {
     int64_t e;
@@ -90,7 +72,7 @@ template <int V, bool PLAIN, class Args> __device__ __forceinline__ void stage(c
         const T *from = (const T *)a.head.in[k];
         vec *to = own + k * V * THREADS;
         if (at.inside && (PLAIN || has_vectors(a, k))) {
-            EACH(j, V) copy(to + j * THREADS, (const vec *)(from + at.e + j * THREADS * WIDTH));
+            EACH(j, V) copy_async(to + j * THREADS, (const vec *)(from + at.e + j * THREADS * WIDTH));
             continue;
         }
 #pragma unroll 1
