@@ -2,12 +2,13 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include "facts.h"
+#include "noise.h"
 #include <duet/duet.h>
 #include <stdbool.h>
 
 #define TENSORS 13 /* matrices a benchmark has at most */
 #define SIZES   16
-#define ROUNDS  9
 
 /* A matrix of a benchmark. A size N is the problem's own; a size 0 ends the shape.
  * Inputs hold noise times sqrt(3 / fan), so that a sum of `fan` products of them stays near 1; fan 0: noise as it is. */
@@ -73,17 +74,6 @@ float tensor_scale(const problem *p, int t);
 bool problem_open(problem *p); /* makes and fills the matrices; false: duet_error() */
 void problem_close(problem *p);
 
-/* Element i of stream s: a multiple of 2^-23 in [-1, 1). bench/common.py has the same in NumPy. */
-static inline uint32_t noise_mix(uint32_t h)
-{
-    h = (h ^ h >> 16) * 0x21F0AAADu;
-    h = (h ^ h >> 15) * 0x735A2D97u;
-    return h ^ h >> 15;
-}
-static inline float noise(uint32_t stream, int64_t i)
-{
-    return (float)(noise_mix((uint32_t)i + noise_mix(stream)) >> 8) * 0x1p-23f - 1;
-}
 static inline uint32_t stream_of(const problem *p, int t) { return p->seed * 64 + (uint32_t)t; }
 
 /* The result of one call from fresh data, against the reference. norm and probe (the product with noise of stream 0) are over
@@ -115,14 +105,6 @@ void report_line(const result *r);
 double result_rate(const result *r); /* giga-units a second */
 bool report_json(const char *path, const result *r, int count, uint32_t seed);
 bool report_csv(const char *path, const result *r, int count);
-
-/* What the times were taken on. Texts are cut to fit. */
-typedef struct facts {
-    char cpu[128], gpu[128], driver[32], blas[128], commit[64], date[32], system[160];
-    int cores, threads;
-} facts;
-void facts_find(facts *f);
-bool gpu_facts(char name[128], char version[32]); /* of the driver, without the library */
 
 static inline const char *place_name(duet_place p) { return p == DUET_GPU ? "gpu" : "cpu"; }
 #endif

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""charts.py - from duet-bench's JSON, one log-log chart a benchmark: time over size, CPU and GPU, peers as thinner lines."""
+"""charts.py - from the benchmarks' JSON. Of duet-bench one log-log chart a benchmark: time over size, CPU and GPU, peers as thinner
+lines. Of duet-vectors one a test, bandwidth over size, and one of time over the number of operators. Of duet-expressions one of the
+ratio to the best compiled loop over size."""
 
 import argparse
 import json
 import os
+import statistics
 import sys
 
 try:
@@ -22,6 +25,11 @@ CHARTS = {
     "dense": ("dense network 784-1000-1000-10, forward", "batch"),
     "cnn": ("convolutional network on 3x32x32, forward", "batch"),
 }
+BANDWIDTH = {
+    "add": "a = b + c", "axpby": "a = 0.12 b + 7.54 c", "wiemann3": "a = (b - (a + 3.75 c) + c - 0.24 b) / 27.51 + a - 0.25 b",
+    "normalise": "a = a / norm(a)", "sigmoid": "sigmoid", "black_scholes": "Black-Scholes, call and put", "sum": "sum", "norm": "norm",
+    "argmax": "argmax", "softmax": "softmax of rows of 1000",
+}
 COLOURS = {"cpu": "#1f5fa8", "gpu": "#d1661f"}
 DASHES = ["--", "-.", ":", (0, (1, 3)), (0, (5, 1, 1, 1, 1, 1))]
 
@@ -31,7 +39,7 @@ def lines(documents, bench):
     found = {}
     for d in documents:
         for r in d["results"]:
-            if r["bench"] != bench or not r.get("us"):
+            if r.get("bench") != bench or not r.get("us"):
                 continue
             found.setdefault((r["machine"], "Duet", True), {})[r["size"]] = r["us"]
             if r.get("peer_us"):
@@ -46,11 +54,29 @@ def hardware(documents):
     """The machines' names, in a line."""
     parts = []
     for d in documents:
-        if any(r["machine"] == "cpu" for r in d["results"]):
+        if any(r.get("machine", "cpu") == "cpu" for r in d["results"]):
             parts.append(f"CPU: {d.get('cpu', '?')}, {d.get('threads', '?')} threads")
-        if any(r["machine"] == "gpu" for r in d["results"]):
+        if any(r.get("machine") == "gpu" for r in d["results"]):
             parts.append(f"GPU: {d.get('gpu', '?')}")
     return "; ".join(dict.fromkeys(parts))
+
+
+def style(axes, machine, label, ours, points, peers):
+    """One line; Duet's thick, a peer's thin and with dashes of its own."""
+    x = sorted(points)
+    dashes = "-" if ours else peers.setdefault(label, DASHES[len(peers) % len(DASHES)])
+    axes.plot(x, [points[n] for n in x], linestyle=dashes, color=COLOURS[machine], label=f"{label}, {machine.upper()}",
+              linewidth=2.4 if ours else 0.9, marker="o" if ours else None, markersize=4)
+
+
+def finish(figure, axes, documents, path, title, xlabel, ylabel, scale=("log", "log")):
+    axes.set(xscale=scale[0], yscale=scale[1], xlabel=xlabel, ylabel=ylabel)
+    axes.set_title(title, fontsize=11)
+    axes.grid(True, which="major", linewidth=0.4, alpha=0.6)
+    axes.legend(fontsize=7.5)
+    figure.text(0.995, 0.002, hardware(documents), ha="right", va="bottom", fontsize=5.5, color="#555555")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def chart(documents, bench, path):
@@ -60,24 +86,91 @@ def chart(documents, bench, path):
     figure, axes = plt.subplots(figsize=(7, 4.6), layout="constrained")
     peers = {}
     for (machine, label, ours), points in found.items():
-        sizes = sorted(points)
-        style = "-" if ours else peers.setdefault(label, DASHES[len(peers) % len(DASHES)])
-        axes.plot(sizes, [points[n] for n in sizes], linestyle=style, color=COLOURS[machine],
-                  label=f"{label}, {machine.upper()}", linewidth=2.4 if ours else 0.9, marker="o" if ours else None, markersize=4)
+        style(axes, machine, label, ours, points, peers)
     title, unit = CHARTS[bench]
-    axes.set(xscale="log", yscale="log", xlabel=unit, ylabel="time of a call, microseconds")
-    axes.set_title(title, fontsize=11)
-    axes.grid(True, which="major", linewidth=0.4, alpha=0.6)
-    axes.legend(fontsize=7.5)
-    figure.text(0.995, 0.002, hardware(documents), ha="right", va="bottom", fontsize=5.5, color="#555555")
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    finish(figure, axes, documents, path, title, unit, "time of a call, microseconds")
+    return True
+
+
+def median_lines(documents, bench):
+    """As lines, of all runs, with what duet-vectors measures beside Duet: medians, in microseconds; and the bytes that must
+    move. The copy's time is that of as many bytes."""
+    found, moved = {}, {}
+    for d in documents:
+        for r in d["results"]:
+            if r.get("bench") != bench or not r.get("us") or "copy_us" not in r:
+                continue
+            at = (r["machine"], r["size"])
+            moved[at] = r["rate"] * r["us"] * 1e3
+            found.setdefault((r["machine"], "Duet", True), {}).setdefault(r["size"], []).append(r["us"])
+            copied = 8 * r["size"] * (1000 if bench == "softmax" else 1)
+            for label, us in ("copy", r["copy_us"] * moved[at] / copied), ("kernel by hand", r.get("hand_us")):
+                if us:
+                    found.setdefault((r["machine"], label, False), {}).setdefault(r["size"], []).append(us)
+        for r in d.get("peers", []):
+            if r["bench"] == bench and r.get("us"):
+                found.setdefault((r["machine"], r["peer"], False), {}).setdefault(r["size"], []).append(r["us"])
+    medians = {k: {n: statistics.median(us) for n, us in v.items()} for k, v in found.items()}
+    return dict(sorted(medians.items(), key=lambda k: (not k[0][2], k[0][0], k[0][1]))), moved
+
+
+def bandwidth_chart(documents, bench, path):
+    """Bytes that must move over the time."""
+    found, moved = median_lines(documents, bench)
+    if not found:
+        return False
+    figure, axes = plt.subplots(figsize=(7, 4.6), layout="constrained")
+    peers = {}
+    for (machine, label, ours), points in found.items():
+        rate = {n: moved[machine, n] / us / 1e3 for n, us in points.items() if (machine, n) in moved}
+        style(axes, machine, label, ours, rate, peers)
+    finish(figure, axes, documents, path, BANDWIDTH[bench], "rows" if bench == "softmax" else "elements", "GB/s, of the bytes that must move")
+    return True
+
+
+def operators_chart(documents, path):
+    """Time over the number of operators, at the greatest size that all lengths have."""
+    lengths, by_length = (2, 8, 16, 24, 28, 32, 40, 64), {}
+    for n in lengths:
+        by_length[n] = median_lines(documents, f"ops{n}")[0]
+    sizes = [set.intersection(*[set(points) for points in found.values()]) for found in by_length.values() if found]
+    if not sizes or not set.intersection(*sizes):
+        return False
+    size = max(set.intersection(*sizes))
+    figure, axes = plt.subplots(figsize=(7, 4.6), layout="constrained")
+    peers, found = {}, {}
+    for n, at in by_length.items():
+        for k, points in at.items():
+            if size in points:
+                found.setdefault(k, {})[n] = points[size]
+    for (machine, label, ours), points in found.items():
+        style(axes, machine, label, ours, points, peers)
+    finish(figure, axes, documents, path, f"programs of operators over 3 inputs of {size:.3g} elements", "operators", "time of a call, microseconds",
+           ("linear", "log"))
+    return True
+
+
+def expressions_chart(documents, path):
+    """Geometric means of the ratios to the best compiled loop; into the destination's own memory."""
+    found = {}
+    for d in documents:
+        for r in d["results"]:
+            if r.get("bench") == "expressions" and not r["in_place"] and r.get("geomean"):
+                found.setdefault(r["contender"], {})[r["size"]] = r["geomean"]
+    if not found:
+        return False
+    figure, axes = plt.subplots(figsize=(7, 4.6), layout="constrained")
+    for k, (label, points) in enumerate(found.items()):
+        sizes, ours = sorted(points), label.startswith("Duet's")
+        axes.plot(sizes, [points[n] for n in sizes], linestyle="-" if label == "Duet's machine" else DASHES[k % len(DASHES)],
+                  color=COLOURS["cpu"] if ours else "#777777", linewidth=2.4 if label == "Duet's machine" else 1.0, label=label)
+    finish(figure, axes, documents, path, "random expressions on one thread", "elements", "time over the best compiled loop's, geometric mean")
     return True
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("json", nargs="+", help="files of duet-bench --json, of one machine or several")
+    p.add_argument("json", nargs="+", help="files of --json, of one machine or several, of one run or several")
     p.add_argument("-o", "--out", default=".", help="folder for the charts")
     p.add_argument("--format", choices=("svg", "png"), default="svg")
     args = p.parse_args()
@@ -90,6 +183,13 @@ def main():
     for bench in CHARTS:
         path = os.path.join(args.out, f"{bench}.{args.format}")
         if chart(documents, bench, path):
+            print(path)
+            drawn += 1
+    others = [(name, lambda p, name=name: bandwidth_chart(documents, name, p)) for name in BANDWIDTH]
+    others += [("operators", lambda p: operators_chart(documents, p)), ("expressions", lambda p: expressions_chart(documents, p))]
+    for name, draw in others:
+        path = os.path.join(args.out, f"{name}.{args.format}")
+        if draw(path):
             print(path)
             drawn += 1
     sys.exit(0 if drawn else "charts.py: nothing to draw")

@@ -1,5 +1,5 @@
 /* facts.c - what the times were taken on: processor, card, versions, commit, date. */
-#include "bench.h"
+#include "facts.h"
 #include <cblas.h>
 #include <omp.h>
 #include <stdlib.h>

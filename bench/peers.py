@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""peers.py - the five benchmarks in PyTorch, JAX and Eigen: the same data, results compared first, then times.
+"""peers.py - the five benchmarks in PyTorch, JAX and Eigen, and the tests of duet-vectors in PyTorch (eager and compiled) and JAX: the
+same data, results compared first, then times.
 
-With --merge FILE it runs what duet-bench has written there, checks that both agree, and adds its results to the file.
+With --merge FILE it runs what duet-bench or duet-vectors has written there, checks that both agree, and adds its results to the file.
 Only what can be imported runs; nothing is installed."""
 
 import argparse
@@ -17,6 +18,7 @@ import time
 try:
     import numpy as np
     import common
+    import vectors
 except ImportError as e:
     sys.exit(f"peers.py: {e}; without NumPy no peer can be compared")
 
@@ -43,9 +45,18 @@ class Torch:
         torch.backends.cudnn.allow_tf32 = False
         self.name = f"PyTorch {torch.__version__} eager"
 
+    def has(self, bench):
+        return True
+
+    def formula(self, bench):
+        if bench not in vectors.TESTS:
+            return getattr(self, bench)
+        return lambda *t: vectors.TESTS[bench][1](self, *t)
+
     def make(self, bench, arrays):
         t = [self.torch.from_numpy(a.copy()).to(self.device) for a in arrays]
-        return lambda: getattr(self, bench)(*t)
+        f = self.formula(bench)
+        return lambda: f(*t)
 
     def wait(self, _):
         if self.device.type == "cuda":
@@ -53,6 +64,34 @@ class Torch:
 
     def host(self, y):
         return y.cpu().numpy()
+
+    # the words of vectors.py
+    def exp(self, x):
+        return self.torch.exp(x)
+
+    def log(self, x):
+        return self.torch.log(x)
+
+    def sqrt(self, x):
+        return self.torch.sqrt(x)
+
+    def sigmoid(self, x):
+        return self.torch.sigmoid(x)
+
+    def cdf(self, x):
+        return self.torch.special.ndtr(x)
+
+    def norm(self, x):
+        return self.torch.linalg.vector_norm(x)
+
+    def sum(self, x):
+        return self.torch.sum(x)
+
+    def argmax(self, x):
+        return self.torch.argmax(x)
+
+    def softmax(self, x):
+        return self.torch.softmax(x, -1)
 
     def saxpy(self, x, y):
         return y.add_(x, alpha=float(np.float32(3.3)))
@@ -77,25 +116,47 @@ class Torch:
         return f.softmax(t.addmm(b4, x, w4), 1)
 
 
+class Compiled(Torch):
+    """torch.compile, each size by itself: the tests of vectors.py alone."""
+
+    def __init__(self, machine, threads):
+        super().__init__(machine, threads)
+        self.name = f"PyTorch {self.torch.__version__} compiled"
+
+    def has(self, bench):
+        return bench in vectors.TESTS
+
+    def formula(self, bench):
+        self.torch.compiler.reset()
+        return self.torch.compile(super().formula(bench), dynamic=False)
+
+
 class Jax:
     """Compiled by XLA, at its highest precision."""
 
     def __init__(self, machine, threads):
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         import jax
+        import jax.scipy.special
 
         jax.config.update("jax_default_matmul_precision", "highest")
         self.jax, self.np = jax, jax.numpy
         self.device = jax.devices("cuda" if machine == "gpu" else "cpu")[0]
         self.name = f"JAX {jax.__version__} jit"
+        self.exp, self.log, self.sqrt, self.sum = jax.numpy.exp, jax.numpy.log, jax.numpy.sqrt, jax.numpy.sum
+        self.norm, self.argmax = jax.numpy.linalg.norm, jax.numpy.argmax
+        self.sigmoid, self.softmax, self.cdf = jax.nn.sigmoid, jax.nn.softmax, jax.scipy.special.ndtr
+
+    def has(self, bench):
+        return True
 
     def make(self, bench, arrays):
         a = [self.jax.device_put(x, self.device) for x in arrays]
-        f = self.jax.jit(getattr(self, bench))
+        f = self.jax.jit((lambda *t: vectors.TESTS[bench][1](self, *t)) if bench in vectors.TESTS else getattr(self, bench))
         return lambda: f(*a)
 
     def wait(self, y):
-        y.block_until_ready()
+        self.jax.block_until_ready(y)
 
     def host(self, y):
         return np.asarray(y)
@@ -128,15 +189,19 @@ class Jax:
 
 
 def relative(got, wanted):
-    return float(np.linalg.norm(got - wanted) / np.linalg.norm(wanted))
+    return float(np.linalg.norm(got - wanted) / (np.linalg.norm(wanted) or 1))
+
+
+def bound(bench, n):
+    return vectors.bound(bench, n) if bench in vectors.TESTS else common.bound(bench, n)
 
 
 def check(bench, n, arrays, y):
     """The relative error over some rows against double, which must keep the bound; norm and probe of all."""
-    pick, wanted = common.want(bench, arrays)
-    error = relative(y[pick].astype(np.float64), wanted)
-    norm, probe = common.summary(y)
-    return {"ok": bool(error <= common.bound(bench, n)), "error": error, "norm": norm, "probe": probe}
+    pick, wanted = vectors.want(bench, arrays) if bench in vectors.TESTS else common.want(bench, arrays)
+    error = relative(np.atleast_1d(y)[pick].astype(np.float64), wanted)
+    norm, probe = vectors.summary(bench, y) if bench in vectors.TESTS else common.summary(y)
+    return {"ok": bool(error <= bound(bench, n)), "error": error, "norm": norm, "probe": probe}
 
 
 def timed(call, wait, quick):
@@ -165,11 +230,13 @@ def timed(call, wait, quick):
 
 def run_python(peer, bench, n, arrays, quick):
     call = peer.make(bench, arrays)
+    start = time.perf_counter()
     y = call()
     peer.wait(y)
-    r = check(bench, n, arrays, peer.host(y))
+    first = 1e6 * (time.perf_counter() - start)
+    r = check(bench, n, arrays, peer.host(y[0] if isinstance(y, tuple) else y))
     del y
-    return {**r, "us": timed(call, peer.wait, quick) if r["ok"] else None}
+    return {**r, "first_us": first, "us": timed(call, peer.wait, quick) if r["ok"] else None}
 
 
 class Eigen:
@@ -191,7 +258,7 @@ class Eigen:
 
 def agrees(bench, n, a, b):
     """Do two summaries of all elements belong to the same result? Each may be off by the bound."""
-    allowed = 4 * common.bound(bench, n) * max(abs(a["norm"]), abs(b["norm"]))
+    allowed = 4 * bound(bench, n) * max(abs(a["norm"]), abs(b["norm"]))
     return all(abs(a[k] - b[k]) <= allowed for k in ("norm", "probe"))
 
 
@@ -199,7 +266,7 @@ def agrees(bench, n, a, b):
 
 
 def find_peers(machines, threads, names):
-    for cls in Torch, Jax:
+    for cls in Torch, Compiled, Jax:
         for machine in machines:
             if cls.__name__.lower() not in names:
                 continue
@@ -215,7 +282,7 @@ def report(r):
     flag = "" if r["ok"] else "  WRONG"
     if r.get("agrees") is False:
         flag += "  DISAGREES WITH DUET"
-    print(f"{r['bench']:8} {r['size']:>10} {r['machine']:4} {us} {ratio}  {r['peer']:<26} {r['error']:9.1e}{flag}", flush=True)
+    print(f"{r['bench']:13} {r['size']:>10} {r['machine']:4} {us} {ratio}  {r['peer']:<26} {r['error']:9.1e}{flag}", flush=True)
 
 
 def case(r, peer, duet):
@@ -231,9 +298,11 @@ def case(r, peer, duet):
 
 
 def plan(args, duet):
-    """Benchmarks and sizes: those of the merged file, or the lists."""
+    """Benchmarks and sizes: those of the merged file, or the lists. Tests of vectors by size: they have data in common."""
     if duet:
-        return sorted({(b, n) for b, n, _ in duet}, key=lambda k: (list(common.TENSORS).index(k[0]), k[1]))
+        five, tests = list(common.TENSORS), list(vectors.TESTS)
+        known = {(b, n) for b, n, _ in duet if b in five or b in tests}
+        return sorted(known, key=lambda k: (five.index(k[0]), k[1], 0) if k[0] in five else (len(five), k[1], tests.index(k[0])))
     table = QUICK if args.quick else FULL
     names = args.bench.split(",") if args.bench else list(table)
     return [(b, n) for b in names for n in ([int(float(s)) for s in args.sizes.split(",")] if args.sizes else table[b])]
@@ -250,11 +319,15 @@ def run(args, duet, seed):
         print("peers.py: no peer is installed here (PyTorch, JAX, Eigen)", file=sys.stderr)
     results = []
     for bench, n in plan(args, duet):
-        arrays = common.inputs(bench, n, seed) if peers or eigen else None
+        arrays = None
+        if peers or eigen:
+            arrays = (vectors if bench in vectors.TESTS else common).inputs(bench, n, seed)
         for machine, peer in peers:
+            if not peer.has(bench) or (bench, n, machine) not in (duet or {(bench, n, machine)}):
+                continue
             r = {"bench": bench, "size": n, "machine": machine, **run_python(peer, bench, n, arrays, args.quick)}
             results.append(case(r, peer.name, duet))
-        if eigen:
+        if eigen and bench in common.TENSORS:
             r = {"bench": bench, "size": n, "machine": "cpu", **eigen.run(bench, n, arrays, seed, args.quick)}
             results.append(case(r, eigen.name, duet))
     return results
@@ -267,7 +340,7 @@ def options():
     p.add_argument("--backend", choices=("cpu", "gpu", "both"), default="both")
     p.add_argument("--bench", help="NAME[,NAME]")
     p.add_argument("--sizes", help="N[,N]")
-    p.add_argument("--peers", default="torch,jax,eigen")
+    p.add_argument("--peers", default="torch,compiled,jax,eigen")
     p.add_argument("--eigen", metavar="PROGRAM", default=shutil.which("peer-eigen") or os.path.join(here, "../build-bench/bench/peer-eigen"))
     p.add_argument("--threads", type=int, help="those of duet-bench, else all")
     p.add_argument("--seed", type=int, default=1)
@@ -284,7 +357,7 @@ def main():
         duet = {(r["bench"], r["size"], r["machine"]): r for r in merged["results"]}
     seed = merged["seed"] if merged else args.seed
     args.threads = args.threads or (merged or {}).get("threads") or os.cpu_count()
-    print(f"{'bench':8} {'size':>10} {'on':4} {'us':>12} {'duet/it':>8}  {'peer':<26} {'error':>9}")
+    print(f"{'bench':13} {'size':>10} {'on':4} {'us':>12} {'duet/it':>8}  {'peer':<26} {'error':>9}")
     results = run(args, duet, seed)
     out = args.json or args.merge
     if out:

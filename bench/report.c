@@ -1,5 +1,6 @@
 /* report.c - the results as a table, as JSON and as CSV. */
 #include "bench.h"
+#include "json.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -25,76 +26,38 @@ void report_line(const result *r)
     fflush(stdout);
 }
 
-/* A text as a JSON string. */
-static void put_text(FILE *out, const char *s)
+static void put_result(json *j, const result *r)
 {
-    putc('"', out);
-    for (; *s; s++)
-        if (*s == '"' || *s == '\\') fprintf(out, "\\%c", *s);
-        else if ((unsigned char)*s < ' ') fprintf(out, "\\u%04x", *s);
-        else putc(*s, out);
-    putc('"', out);
-}
-
-static void put_pair(FILE *out, const char *key, const char *value)
-{
-    fprintf(out, "  \"%s\": ", key);
-    put_text(out, value);
-    fputs(",\n", out);
-}
-
-/* What duet_info says, as one string. */
-static void put_info(FILE *out)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *in = open_memstream(&text, &size);
-    if (!in) return;
-    duet_info(in);
-    fclose(in);
-    if (text) put_pair(out, "duet_info", text);
-    free(text);
-}
-
-static void put_facts(FILE *out)
-{
-    facts f;
-    facts_find(&f);
-    put_pair(out, "cpu", f.cpu);
-    fprintf(out, "  \"cores\": %d,\n  \"threads\": %d,\n", f.cores, f.threads);
-    put_pair(out, "gpu", f.gpu);
-    put_pair(out, "cuda_driver", f.driver);
-    put_pair(out, "blas", f.blas);
-    put_pair(out, "system", f.system);
-    put_pair(out, "compiler", __VERSION__);
-    put_pair(out, "commit", f.commit);
-    put_pair(out, "date", f.date);
-    put_info(out);
-}
-
-/* JSON has no NaN: null. */
-static void put_number(FILE *out, const char *key, double x)
-{
-    if (isfinite(x)) fprintf(out, ", \"%s\": %.17g", key, x);
-    else fprintf(out, ", \"%s\": null", key);
-}
-
-static void put_result(FILE *out, const result *r)
-{
-    fprintf(out, "    {\"bench\": \"%s\", \"size\": %lld, \"machine\": \"%s\", \"unit\": \"%s\", \"ok\": %s", r->bench->name,
-            (long long)r->n, place_name(r->place), r->bench->unit, r->verdict.ok ? "true" : "false");
-    put_number(out, "us", r->timing.us > 0 ? r->timing.us : NAN);
-    put_number(out, "rate", r->timing.us > 0 ? result_rate(r) : NAN);
+    const bool timed = r->timing.us > 0;
+    json_begin(j, NULL, '{');
+    json_text(j, "bench", r->bench->name);
+    json_integer(j, "size", r->n);
+    json_text(j, "machine", place_name(r->place));
+    json_text(j, "unit", r->bench->unit);
+    json_truth(j, "ok", r->verdict.ok);
+    json_number(j, "us", timed ? r->timing.us : NAN);
+    json_number(j, "rate", timed ? result_rate(r) : NAN);
     if (r->timing.peer) {
-        fputs(", \"peer\": ", out), put_text(out, r->timing.peer);
-        put_number(out, "peer_us", r->timing.us > 0 ? r->timing.peer_us : NAN);
-        put_number(out, "ratio", r->timing.us > 0 ? r->timing.ratio : NAN);
+        json_text(j, "peer", r->timing.peer);
+        json_number(j, "peer_us", timed ? r->timing.peer_us : NAN);
+        json_number(j, "ratio", timed ? r->timing.ratio : NAN);
     }
-    put_number(out, "error", r->verdict.error);
-    put_number(out, "bound", r->verdict.bound);
-    put_number(out, "norm", r->verdict.norm);
-    put_number(out, "probe", r->verdict.probe);
-    putc('}', out);
+    json_number(j, "error", r->verdict.error);
+    json_number(j, "bound", r->verdict.bound);
+    json_number(j, "norm", r->verdict.norm);
+    json_number(j, "probe", r->verdict.probe);
+    json_end(j, '}');
+}
+
+bool report_json(const char *path, const result *r, int count, uint32_t seed)
+{
+    json j;
+    if (!json_open(&j, path)) return false;
+    json_integer(&j, "seed", seed);
+    json_begin(&j, "results", '[');
+    for (int i = 0; i < count; i++) put_result(&j, &r[i]);
+    json_end(&j, ']');
+    return json_close(&j);
 }
 
 static bool finish(FILE *out, const char *path)
@@ -103,18 +66,6 @@ static bool finish(FILE *out, const char *path)
     ok = fclose(out) == 0 && ok;
     if (!ok) fprintf(stderr, "duet-bench: cannot write %s\n", path);
     return ok;
-}
-
-bool report_json(const char *path, const result *r, int count, uint32_t seed)
-{
-    FILE *out = fopen(path, "w");
-    if (!out) return perror(path), false;
-    fputs("{\n", out);
-    put_facts(out);
-    fprintf(out, "  \"seed\": %u,\n  \"results\": [\n", seed);
-    for (int i = 0; i < count; i++) put_result(out, &r[i]), fputs(i + 1 < count ? ",\n" : "\n", out);
-    fputs("  ]\n}\n", out);
-    return finish(out, path);
 }
 
 bool report_csv(const char *path, const result *r, int count)

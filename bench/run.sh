@@ -1,29 +1,74 @@
 #!/bin/sh
 # run.sh - builds and runs the benchmarks; installs what it needs if it may.
 #
-#     sh bench/run.sh [--full] [options of duet-bench]
+#     sh bench/run.sh [--full] [--backend cpu|gpu|both] [--only NAME[,NAME]] [options of duet-bench]
+#         paper        the paper's five, beside the vendors' libraries (duet-bench, peers.py)
+#         expressions  random expressions beside compiled loops and Eigen, on one thread (expressions.py)
+#         calls        what a call costs beside its work (duet-calls)
+#         vectors      long vectors: share of a copy's bandwidth, beside kernels by hand and peers (duet-vectors, peers.py, ratios.py)
+#         rows         every fused row beside the expression machine, every operator beside its peak (duet-rows)
 #
-# Quick by default, about a minute; --full takes the paper's sizes. Results and charts go to build-bench/results.
-# PyTorch and JAX take part where python3 can import them, Eigen where it is installed.
+# Quick by default, some three minutes; --full takes the paper's sizes, and vectors three times. Results and charts go to
+# build-bench/results. PyTorch and JAX take part where python3 can import them, Eigen where it is installed.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-bench
 out=$build/results
 . "$root/tools/setup.sh"
 
-speed=--quick
-if [ "${1-}" = --full ]; then speed= && shift; fi
+speed=--quick runs=1 backend=both only=paper,expressions,calls,vectors,rows
+while [ $# -gt 0 ]; do
+    case $1 in
+    --full) speed='' runs=3 ;;
+    --only) only=$2 && shift ;;
+    --backend) backend=$2 && shift ;;
+    *) break ;;
+    esac
+    shift
+done
+chosen() { case ",$only," in *",$1,"*) ;; *) return 1 ;; esac; }
 
 setup build bench
 if [ ! -f "$build/build.ninja" ]; then meson setup "$build" "$root"; fi
-ninja -C "$build" bench/duet-bench
+ninja -C "$build" bench/duet-bench bench/duet-expressions bench/duet-calls bench/duet-vectors bench/duet-rows
 if [ -n "$(ninja -C "$build" -t targets all | grep '^bench/peer-eigen:')" ]; then ninja -C "$build" bench/peer-eigen; fi
 
 peers=
 if has_numpy; then peers=--peers; fi
 mkdir -p "$out"
 status=0
-"$build/bench/duet-bench" $speed $peers --json "$out/bench.json" --csv "$out/bench.csv" "$@" || status=$?
-if [ -f "$out/bench.json" ] && has_matplotlib; then python3 "$root/bench/charts.py" "$out/bench.json" -o "$out" || status=$?; fi
+
+# What has come of one benchmark, on the screen and in a file; the first failure is the whole run's.
+table() {
+    name=$1 && shift
+    printf '\n== %s\n' "$name"
+    { "$@" || echo $? >"$out/failed"; } | tee "$out/$name.txt"
+    if [ -f "$out/failed" ]; then status=$(cat "$out/failed"); fi
+}
+
+run_vectors() {
+    failed=0
+    "$build/bench/duet-vectors" $speed --backend "$backend" --json "$1" || failed=$?
+    if [ -n "$peers" ]; then python3 "$root/bench/peers.py" $speed --merge "$1" || failed=$?; fi
+    return "$failed"
+}
+
+rm -f "$out/failed"
+if chosen paper; then table paper "$build/bench/duet-bench" $speed $peers --backend "$backend" --json "$out/bench.json" --csv "$out/bench.csv" "$@"; fi
+if chosen expressions; then table expressions python3 "$root/bench/expressions.py" --build "$build" $speed --json "$out/expressions.json"; fi
+if chosen calls; then table calls "$build/bench/duet-calls" $speed --json "$out/calls.json"; fi
+if chosen vectors; then
+    rm -f "$out"/vectors-*.json
+    for run in $(seq $runs); do table "vectors-$run" run_vectors "$out/vectors-$run.json"; done
+    table ratios python3 "$root/bench/ratios.py" "$out"/vectors-*.json
+fi
+if chosen rows; then table rows "$build/bench/duet-rows" $speed --backend "$backend" --json "$out/rows.json"; fi
+rm -f "$out/failed"
+
+if has_matplotlib; then
+    set --
+    for file in "$out/bench.json" "$out/expressions.json" "$out"/vectors-*.json; do if [ -f "$file" ]; then set -- "$@" "$file"; fi; done
+    if [ $# -gt 0 ]; then python3 "$root/bench/charts.py" "$@" -o "$out" || status=$?; fi
+fi
 echo "results: $out"
-exit $status
+exit "$status"

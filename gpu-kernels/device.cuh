@@ -10,7 +10,26 @@ extern "C" {
 #define FN_DECL static __device__ inline
 #include "formula.h"
 
+/* In one instruction: IEEE 754-2019's, as formula.h has them. */
 #ifdef T_f32
+#if __CUDA_ARCH__ >= 800
+static __device__ inline float minimum_at_once(float a, float b)
+{
+    float c;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+}
+static __device__ inline float maximum_at_once(float a, float b)
+{
+    float c;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+}
+#undef MINIMUM
+#undef MAXIMUM
+#define MINIMUM(a, b) minimum_at_once(a, b)
+#define MAXIMUM(a, b) maximum_at_once(a, b)
+#endif
 #define FOR_TYPE(macro) macro##_f32
 #else
 #define FOR_TYPE(macro) macro##_f64

@@ -1,11 +1,15 @@
 /* fold.cuh - reductions in the order of core/fold.h, over any Fold:
- *     acc                a partial result; start() is that of nothing
+ *     lane               what has been taken of one lane of a block; open() is that of nothing
+ *     take(a, x, y, k)   a with the lane's k-th element x, and y
+ *     acc                a partial result; start() is that of nothing, close(lane, first) that of a lane that has taken something,
+ *                        the first of it being element `first`
+ *     join, finish       as in ops.def; pass(a, h): the acc of the thread h further on in the warp
+ *     result             what finish makes: a T, or an int64_t
  *     see(x, with)       what is taken of an element, with the number that goes with the output
- *     take, join, finish as in ops.def; pass(a, h): the acc of the thread h further on in the warp
  *     pairs              whether there is a y
  *     resident           thread blocks of fold_rows that should fit a multiprocessor at once: what registers it may use
- * A group of G threads holds the 128 lanes of a block, thread g the lanes g, g + G, ...: joining lanes by
- * halving is joining those of each thread by halving, then threads by halving. */
+ * The lanes of a block are held by a group of threads, some each: joining by halving is joining threads by halving, and the lanes of
+ * each thread by halving, in the order of the lanes' numbers. */
 #ifndef FOLD_CUH
 #define FOLD_CUH
 
@@ -14,10 +18,14 @@
 /* A row of ops.def as a Fold: over no elements, start + 0. */
 template <class Row> struct plain {
     typedef T acc;
+    typedef T lane;
+    typedef T result;
     enum { pairs = 0, resident = 4 };
     static __device__ inline T start() { return Row::first(); }
+    static __device__ inline T open() { return Row::first(); }
     static __device__ inline T see(T x, T) { return x; }
-    static __device__ inline T take(T a, T x, T y) { return Row::with(a, x, y); }
+    static __device__ inline T take(T a, T x, T y, int) { return Row::with(a, x, y); }
+    static __device__ inline T close(T a, int64_t) { return a; }
     static __device__ inline T join(T a, T b) { return Row::both(a, b); }
     static __device__ inline T finish(T a, int64_t n) { return Row::result(n == 0 ? a + K(0) : a, n); }
     static __device__ inline T pass(T a, int h) { return __shfl_down_sync(~0u, a, h); }
@@ -74,44 +82,15 @@ template <class Fold> struct elements {
     }
 };
 
-/* N lanes of one thread, lane j holding the elements at, at + step, ... of those below end. The loads go before the first take. */
-template <class Fold, int N> struct lanes {
-    typename Fold::acc v[N];
-
-    __device__ lanes()
-    {
-#pragma unroll
-        for (int j = 0; j < N; j++) v[j] = Fold::start();
-    }
-    __device__ void take(const elements<Fold> &e, int64_t at, int step)
-    {
-        taken p[N];
-#pragma unroll
-        for (int j = 0; j < N; j++) p[j] = e.along(at + j * step);
-#pragma unroll
-        for (int j = 0; j < N; j++) v[j] = Fold::take(v[j], Fold::see(p[j].x, e.with), p[j].y);
-    }
-    template <bool through>
-    __device__ void take_some(const fold_args &a, const elements<Fold> &e, int64_t at, int step, int64_t end)
-    {
-        taken p[N];
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            p[j] = taken{};
-            if (at + j * step < end) p[j] = through ? e.through(a, at + j * step) : e.along(at + j * step);
-        }
-#pragma unroll
-        for (int j = 0; j < N; j++)
-            if (at + j * step < end) v[j] = Fold::take(v[j], Fold::see(p[j].x, e.with), p[j].y);
-    }
-    template <int H = N / 2> __device__ typename Fold::acc join() /* l with l + H, then H / 2, ... 1 */
-    {
+/* Accs by halving: l with l + H, then with l + H / 2, ..., l + LAST. */
+template <class Fold, int H, int LAST, int N> static __device__ inline void join_own(typename Fold::acc (&v)[N])
+{
+    if constexpr (H >= LAST) {
 #pragma unroll
         for (int j = 0; j < H; j++) v[j] = Fold::join(v[j], v[j + H]);
-        if constexpr (H > 1) return join<H / 2>();
-        return v[0];
+        join_own<Fold, H / 2, LAST>(v);
     }
-};
+}
 
 /* Threads of a group by halving; the first one's result is the group's. */
 template <class Fold, int G> static __device__ inline typename Fold::acc join_group(typename Fold::acc a)
@@ -121,69 +100,158 @@ template <class Fold, int G> static __device__ inline typename Fold::acc join_gr
     return a;
 }
 
-/* The elements first .. end - 1 of a block by a warp: thread t holds the lanes t, t + 32, t + 64, t + 96. */
-template <class Fold>
-static __device__ inline typename Fold::acc fold_lanes(const fold_args &a, const elements<Fold> &e, int64_t first, int64_t end,
-                                                       int t)
+/* ---- a block by a warp ---- */
+
+/* Of a block's 128 lanes thread t of a warp holds four, its l-th being lane_of<W>(l, t): W are side by side. */
+template <int W> static __device__ inline int lane_of(int l, int t) { return l / W * (32 * W) + t * W + l % W; }
+
+/* The four lanes of each thread, joined; thread 0 has the result. */
+template <class Fold, int W> static __device__ inline typename Fold::acc join_warp(typename Fold::acc (&v)[4])
 {
-    enum { BATCH = 16 / sizeof(T) };
-    lanes<Fold, 4> v;
-    int64_t at = first + t;
-    if (a.inner == 1) {
-#pragma unroll(BATCH)
-        for (; at - t + FOLD_LANES <= end; at += FOLD_LANES) v.take(e, at, 32);
-        if (at - t < end) v.template take_some<false>(a, e, at, 32, end);
-    } else {
-#pragma unroll 1
-        for (; at - t < end; at += FOLD_LANES) v.template take_some<true>(a, e, at, 32, end);
-    }
-    return join_group<Fold, 32>(v.join());
+    join_own<Fold, 2, W>(v);
+#pragma unroll
+    for (int j = 0; j < W; j++) v[j] = join_group<Fold, 32>(v[j]);
+    join_own<Fold, W / 2, 1>(v);
+    return v[0];
 }
 
-/* The same for a whole block without gaps: thread t holds the lanes 2t, 2t + 1, 64 + 2t, 65 + 2t, and reads two at once. */
-struct alignas(2 * sizeof(T)) two {
-    T e[2];
+/* Lanes that have taken the n elements of a block from `first` on. */
+template <class Fold, int W>
+static __device__ inline typename Fold::acc close_warp(const typename Fold::lane (&v)[4], int64_t first, int n, int t)
+{
+    typename Fold::acc a[4];
+#pragma unroll
+    for (int l = 0; l < 4; l++) a[l] = lane_of<W>(l, t) < n ? Fold::close(v[l], first + lane_of<W>(l, t)) : Fold::start();
+    return join_warp<Fold, W>(a);
+}
+
+/* W elements as one access, and those of all four lanes. */
+template <int W> struct alignas(W * sizeof(T)) packed {
+    T e[W];
 };
-template <class Fold> static __device__ inline typename Fold::acc fold_pairs(const elements<Fold> &e, int64_t first, int t)
+template <int W> static __device__ inline void load_lanes(T (&v)[4], const T *row, int t)
 {
-    typedef typename Fold::acc acc;
-    enum { BATCH = 32 / sizeof(T) / (Fold::pairs ? 2 : 1) }; /* steps whose loads are under way at once: 128 bytes a thread */
-    const two *x = (const two *)(e.x + first) + t, *y = (const two *)(e.y + first) + t;
-    acc v[4];
 #pragma unroll
-    for (int j = 0; j < 4; j++) v[j] = Fold::start();
-#pragma unroll(BATCH)
-    for (int k = 0; k < FOLD_BLOCK / FOLD_LANES; k++)
+    for (int h = 0; h < 4 / W; h++) {
+        const packed<W> p = ((const packed<W> *)(row + h * 32 * W))[t];
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const two p = x[k * FOLD_LANES / 2 + h * 32], q = Fold::pairs ? y[k * FOLD_LANES / 2 + h * 32] : two{};
-            v[2 * h] = Fold::take(v[2 * h], Fold::see(p.e[0], e.with), q.e[0]);
-            v[2 * h + 1] = Fold::take(v[2 * h + 1], Fold::see(p.e[1], e.with), q.e[1]);
+        for (int j = 0; j < W; j++) v[h * W + j] = p.e[j];
+    }
+}
+
+/* Elements that lie side by side, W of them aligned, taken by rows of FOLD_LANES; the loads of BATCH rows are under way at once. */
+template <class Fold, int W> struct dense_rows {
+    enum { BATCH = 32 / sizeof(T) / (Fold::pairs ? 2 : 1) }; /* 128 bytes a thread */
+    const T *x, *y;
+    T with;
+    int t;
+    typename Fold::lane v[4];
+
+    __device__ dense_rows(const elements<Fold> &e, int64_t first, int thread)
+        : x(e.x + first), y(Fold::pairs ? e.y + first : NULL), with(e.with), t(thread)
+    {
+#pragma unroll
+        for (int l = 0; l < 4; l++) v[l] = Fold::open();
+    }
+    __device__ void take_row(const T (&p)[4], const T (&q)[4], int k)
+    {
+#pragma unroll
+        for (int l = 0; l < 4; l++) v[l] = Fold::take(v[l], Fold::see(p[l], with), q[l], k);
+    }
+    /* Rows k and following, of those below `rows`. */
+    template <bool SOME> __device__ void take_batch(int k, int rows)
+    {
+        T p[BATCH][4], q[BATCH][4] = {};
+#pragma unroll
+        for (int u = 0; u < BATCH; u++)
+            if (!SOME || k + u < rows) {
+                load_lanes<W>(p[u], x + (k + u) * FOLD_LANES, t);
+                if (Fold::pairs) load_lanes<W>(q[u], y + (k + u) * FOLD_LANES, t);
+            }
+#pragma unroll
+        for (int u = 0; u < BATCH; u++)
+            if (!SOME || k + u < rows) take_row(p[u], q[u], k + u);
+    }
+    __device__ void take_end(int k, int n) /* a row that lacks some */
+    {
+#pragma unroll
+        for (int l = 0; l < 4; l++) {
+            const int i = k * FOLD_LANES + lane_of<W>(l, t);
+            if (i < n) v[l] = Fold::take(v[l], Fold::see(x[i], with), Fold::pairs ? y[i] : K(0), k);
         }
-    const acc even = join_group<Fold, 32>(Fold::join(v[0], v[2])), odd = join_group<Fold, 32>(Fold::join(v[1], v[3]));
-    return Fold::join(even, odd);
-}
+    }
+};
 
-template <class Fold> static __device__ inline bool in_pairs(const elements<Fold> &e)
+/* The n elements of a block from `first` on. */
+template <class Fold, int W>
+static __device__ inline typename Fold::acc fold_dense(const elements<Fold> &e, int64_t first, int n, int t)
 {
-    const uintptr_t bits = (uintptr_t)e.x | (Fold::pairs ? (uintptr_t)e.y : 0);
-    return e.x_stride == 1 && (!Fold::pairs || e.y_stride == 1) && bits % sizeof(two) == 0;
+    dense_rows<Fold, W> r(e, first, t);
+    const int rows = n / FOLD_LANES;
+    int k = 0;
+#pragma unroll 1
+    for (; k + r.BATCH <= rows; k += r.BATCH) r.template take_batch<false>(k, rows);
+    if (k < rows) r.template take_batch<true>(k, rows);
+    if (n % FOLD_LANES) r.take_end(rows, n);
+    return close_warp<Fold, W>(r.v, first, n, t);
 }
 
-/* Block b of output i, by a warp. */
+/* The same, however they lie. */
+template <class Fold, bool THROUGH>
+static __device__ inline typename Fold::acc fold_strided(const fold_args &a, const elements<Fold> &e, int64_t first, int n, int t)
+{
+    enum { BATCH = THROUGH ? 1 : 16 / sizeof(T) };
+    typename Fold::lane v[4];
+#pragma unroll
+    for (int l = 0; l < 4; l++) v[l] = Fold::open();
+#pragma unroll(BATCH)
+    for (int k = 0; k * FOLD_LANES < n; k++) {
+        taken p[4];
+#pragma unroll
+        for (int l = 0; l < 4; l++) {
+            const int i = k * FOLD_LANES + lane_of<1>(l, t);
+            p[l] = taken{};
+            if (i < n) p[l] = THROUGH ? e.through(a, first + i) : e.along(first + i);
+        }
+#pragma unroll
+        for (int l = 0; l < 4; l++)
+            if (k * FOLD_LANES + lane_of<1>(l, t) < n) v[l] = Fold::take(v[l], Fold::see(p[l].x, e.with), p[l].y, k);
+    }
+    return close_warp<Fold, 1>(v, first, n, t);
+}
+
+/* Block b of output i. */
 template <class Fold> static __device__ inline typename Fold::acc fold_block(const fold_args &a, int64_t i, int64_t b, int t)
 {
     const elements<Fold> e(a, i, locate(a, i));
-    const int64_t first = b * FOLD_BLOCK, end = min(first + FOLD_BLOCK, a.n);
-    if (end - first == FOLD_BLOCK && a.inner == 1 && in_pairs<Fold>(e)) return fold_pairs<Fold>(e, first, t);
-    return fold_lanes<Fold>(a, e, first, end, t);
+    const int64_t first = b * FOLD_BLOCK;
+    const int n = (int)min((int64_t)FOLD_BLOCK, a.n - first);
+    const bool dense = a.inner == 1 && e.x_stride == 1 && (!Fold::pairs || e.y_stride == 1);
+    const uintptr_t bits = (uintptr_t)e.x | (Fold::pairs ? (uintptr_t)e.y : 0);
+    if (dense && bits % 16 == 0) return fold_dense<Fold, WIDTH>(e, first, n, t);
+    if (dense) return fold_dense<Fold, 1>(e, first, n, t);
+    if (a.inner == 1) return fold_strided<Fold, false>(a, e, first, n, t);
+    return fold_strided<Fold, true>(a, e, first, n, t);
+}
+
+template <class Fold> static __device__ inline void give(const fold_args &a, int64_t i, typename Fold::acc r)
+{
+    ((typename Fold::result *)a.out)[locate(a, i).out] = Fold::finish(r, a.n);
 }
 
 /* An output is done when it has one part. */
 template <class Fold> static __device__ inline void deliver(const fold_args &a, int64_t i, int64_t part, typename Fold::acc r)
 {
     if (a.parts > 1) ((typename Fold::acc *)a.part)[i * a.parts + part] = r;
-    else ((T *)a.out)[locate(a, i).out] = Fold::finish(r, a.n);
+    else give<Fold>(a, i, r);
+}
+
+/* Adjacent pairs of the accs of `count` warps, this one's first; all of them lie in shared memory. */
+template <class Fold> static __device__ inline typename Fold::acc join_pairs(typename Fold::acc *s, int count)
+{
+    for (int h = 1; h < count; h *= 2)
+        for (int w = 0; w < count; w += 2 * h) s[w] = Fold::join(s[w], s[w + h]);
+    return s[0];
 }
 
 /* A warp for each block; those of a part are joined here. */
@@ -199,12 +267,52 @@ template <class Fold> KERNEL(FOLD_WARPS * 32, Fold::resident) fold_rows(const __
         if (t == 0) s[warp] = r;
         __syncthreads();
         if (own > 0 || t > 0) return;
-        for (int h = 1; h < a.warps; h *= 2)
-            for (int w = warp; w < warp + a.warps; w += 2 * h) s[w] = Fold::join(s[w], s[w + h]);
-        r = s[warp];
+        r = join_pairs<Fold>(s + warp, a.warps);
     }
     if (t == 0 && i < a.outputs) deliver<Fold>(a, i, part, r);
 }
+
+/* ---- lanes, some each, by threads whose outputs are neighbours; and few elements ---- */
+
+/* N lanes of one thread, the j-th holding the elements at + j * step and those FOLD_LANES further on, of those below end. The
+ * loads go before the first take. */
+template <class Fold, int N> struct lanes {
+    typename Fold::lane v[N];
+
+    __device__ lanes()
+    {
+#pragma unroll
+        for (int j = 0; j < N; j++) v[j] = Fold::open();
+    }
+    __device__ void take(const elements<Fold> &e, int64_t at, int step, int k)
+    {
+        taken p[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) p[j] = e.along(at + j * step);
+#pragma unroll
+        for (int j = 0; j < N; j++) v[j] = Fold::take(v[j], Fold::see(p[j].x, e.with), p[j].y, k);
+    }
+    __device__ void take_some(const elements<Fold> &e, int64_t at, int step, int k, int64_t end)
+    {
+        taken p[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            p[j] = taken{};
+            if (at + j * step < end) p[j] = e.along(at + j * step);
+        }
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            if (at + j * step < end) v[j] = Fold::take(v[j], Fold::see(p[j].x, e.with), p[j].y, k);
+    }
+    __device__ typename Fold::acc close(int64_t first, int step, int64_t end)
+    {
+        typename Fold::acc a[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) a[j] = first + j * step < end ? Fold::close(v[j], first + j * step) : Fold::start();
+        join_own<Fold, N / 2, 1>(a);
+        return a[0];
+    }
+};
 
 /* A thread block is FOLD_ACROSS outputs by FOLD_DOWN groups: thread g of an output holds the lanes g, g + 16, ..., g + 112. */
 template <class Fold>
@@ -213,10 +321,11 @@ static __device__ inline typename Fold::acc fold_column(const fold_args &a, cons
 {
     lanes<Fold, FOLD_LANES / FOLD_DOWN> v;
     int64_t at = first + g;
+    int k = 0;
 #pragma unroll 1
-    for (; at - g + FOLD_LANES <= end; at += FOLD_LANES) v.take(e, at, FOLD_DOWN);
-    if (at < end) v.template take_some<false>(a, e, at, FOLD_DOWN, end);
-    return v.join();
+    for (; at - g + FOLD_LANES <= end; at += FOLD_LANES, k++) v.take(e, at, FOLD_DOWN, k);
+    if (at < end) v.take_some(e, at, FOLD_DOWN, k, end);
+    return v.close(first + g, FOLD_DOWN, end);
 }
 
 template <class Fold> KERNEL(FOLD_ACROSS *FOLD_DOWN, Fold::resident / 2) fold_columns(const __grid_constant__ fold_args a)
@@ -242,17 +351,28 @@ template <class Fold, int G, int P> KERNEL(FOLD_WARPS * 32) fold_short(const __g
 {
     const int64_t i = ((int64_t)blockIdx.x * (FOLD_WARPS * 32) + threadIdx.x) / G;
     const int g = threadIdx.x % G;
+    const int64_t end = i < a.outputs ? a.n : 0;
     lanes<Fold, P> v;
-    if (i < a.outputs) v.template take_some<false>(a, elements<Fold>(a, i, locate(a, i)), g, G, a.n);
-    const typename Fold::acc r = join_group<Fold, G>(v.join());
+    if (i < a.outputs) v.take_some(elements<Fold>(a, i, locate(a, i)), g, G, 0, end);
+    const typename Fold::acc r = join_group<Fold, G>(v.close(g, G, end));
     if (g == 0 && i < a.outputs) deliver<Fold>(a, i, 0, r);
+}
+
+/* ---- the results of blocks ---- */
+
+/* The accs of a warp's threads, in adjacent pairs; thread 0 has the result. */
+template <class Fold> static __device__ inline typename Fold::acc join_neighbours(typename Fold::acc v)
+{
+#pragma unroll
+    for (int h = 1; h < 32; h *= 2) v = Fold::join(v, Fold::pass(v, h));
+    return v;
 }
 
 /* FOLD_JOINING parts, or those that there are, in adjacent pairs, by a thread block; thread 0 has the result. */
 template <class Fold> static __device__ inline typename Fold::acc join_tile(const typename Fold::acc *p, int64_t count)
 {
-    enum { OWN = FOLD_JOINING / (FOLD_WARPS * 32) };
-    __shared__ typename Fold::acc s[FOLD_WARPS];
+    enum { OWN = FOLD_JOINING / JOIN_THREADS }; /* and 32 warps */
+    __shared__ typename Fold::acc s[JOIN_THREADS / 32];
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, first = threadIdx.x * OWN;
     typename Fold::acc v[OWN];
 #pragma unroll
@@ -261,14 +381,11 @@ template <class Fold> static __device__ inline typename Fold::acc join_tile(cons
     for (int h = 1; h < OWN; h *= 2)
 #pragma unroll
         for (int j = 0; j < OWN; j += 2 * h) v[j] = Fold::join(v[j], v[j + h]);
-#pragma unroll
-    for (int h = 1; h < 32; h *= 2) v[0] = Fold::join(v[0], Fold::pass(v[0], h));
+    v[0] = join_neighbours<Fold>(v[0]);
     __syncthreads(); /* all have left s, and read their parts */
     if (t == 0) s[warp] = v[0];
     __syncthreads();
-    for (int h = 1; threadIdx.x == 0 && h < FOLD_WARPS; h *= 2)
-        for (int w = 0; w < FOLD_WARPS; w += 2 * h) s[w] = Fold::join(s[w], s[w + h]);
-    return s[0];
+    return warp == 0 ? join_neighbours<Fold>(s[t]) : v[0];
 }
 
 /* Few parts: a warp an output. */
@@ -276,16 +393,15 @@ template <class Fold> static __device__ inline void join_few(const fold_args &a,
 {
     typename Fold::acc v = Fold::start();
     if (i < a.outputs && t < a.parts) v = ((const typename Fold::acc *)a.part)[i * a.parts + t];
-#pragma unroll
-    for (int h = 1; h < 32; h *= 2) v = Fold::join(v, Fold::pass(v, h));
-    if (i < a.outputs && t == 0) ((T *)a.out)[locate(a, i).out] = Fold::finish(v, a.n);
+    v = join_neighbours<Fold>(v);
+    if (i < a.outputs && t == 0) give<Fold>(a, i, v);
 }
 
 /* Else a thread block an output. Joined runs are whole sub-trees, and go where parts have been read already. */
-template <class Fold> KERNEL(FOLD_WARPS * 32) fold_join(const __grid_constant__ fold_args a)
+template <class Fold> KERNEL(JOIN_THREADS) fold_join(const __grid_constant__ fold_args a)
 {
     const int64_t i = blockIdx.x;
-    if (a.parts <= FOLD_FEW_PARTS) return join_few<Fold>(a, i * FOLD_WARPS + threadIdx.x / 32, threadIdx.x % 32);
+    if (a.parts <= FOLD_FEW_PARTS) return join_few<Fold>(a, i * (JOIN_THREADS / 32) + threadIdx.x / 32, threadIdx.x % 32);
     typename Fold::acc *p = (typename Fold::acc *)a.part + i * a.parts;
     for (int64_t count = a.parts; count > 1; count = (count + FOLD_JOINING - 1) / FOLD_JOINING) {
         for (int64_t at = 0; at * FOLD_JOINING < count; at++) {
@@ -294,7 +410,7 @@ template <class Fold> KERNEL(FOLD_WARPS * 32) fold_join(const __grid_constant__ 
         }
         __syncthreads();
     }
-    if (threadIdx.x == 0) ((T *)a.out)[locate(a, i).out] = Fold::finish(p[0], a.n);
+    if (threadIdx.x == 0) give<Fold>(a, i, p[0]);
 }
 
 template <class Fold> static const void *fold_form(int form)

@@ -3,8 +3,9 @@
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
-#include "kernels.h"
+#include "lottery.h"
 #include "machine.h"
+#include "refuse.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +35,8 @@ KERNEL_TABLE(fold)
 KERNEL_TABLE(softmax)
 KERNEL_TABLE(pool2d)
 KERNEL_TABLE(skinny)
+KERNEL_TABLE(random)
+const void *random_kernel_i64(int row, int form);
 
 /* Division by a number known on the host: q = (high half of n * magic + n) >> shift, exact for every n below 2^31 (2^63). */
 typedef struct divider32 {
@@ -169,7 +172,8 @@ typedef struct tile_args {
 #define FOLD_ACROSS    32 /* columns: a thread block is so many outputs by so many lane groups */
 #define FOLD_DOWN      16
 #define FOLD_FEW       16 /* no more elements than this: the short kernels */
-#define FOLD_JOINING   (FOLD_WARPS * 32 * 8)
+#define JOIN_THREADS   1024
+#define FOLD_JOINING   (JOIN_THREADS * 4)
 #define FOLD_FEW_PARTS 32
 
 /* A fold of n elements for each of some outputs. An output is found by its index over the outer axes, an element of it by its
@@ -189,7 +193,7 @@ typedef struct fold_args {
 #define ROW_THREADS  128   /* FOLD_LANES: a thread is a lane */
 #define ROW_BYTES    90112 /* the longest row kept; with the rest it is less than any card's 99 KiB */
 #define ROW_BLOCKS   8
-#define ROW_SHORT    128 /* no more elements than this: a warp, or four threads, a row in registers */
+#define ROW_HELD     1024 /* no more elements than this: a warp holds a row in registers */
 #define LAST_THREADS 256
 #define LAST_EACH    8
 
@@ -234,18 +238,48 @@ typedef struct skinny_args {
     double alpha;
 } skinny_args;
 
+#define RANDOM_THREADS 256
+#define BUCKET_MEAN    128 /* a permutation: no more elements a bucket than these, on average */
+#define BUCKET_THREADS 128
+#define BUCKET_KEPT    512 /* elements of a bucket in shared memory */
+#define SCAN_THREADS   1024
+
+/* Random numbers, a block of Philox a thread. Permutations: indices go to the bucket of the upper bits of their keys, in no order, and
+ * are then ranked in it. `ends` are counts, then where buckets begin, then where they end. */
+enum random_form {
+    FORM_DRAW,                  /* a law; FORM_DRAW + proposal: a truncated normal */
+    FORM_COUNT = FORM_DRAW + 3, /* a permutation: how many indices in a bucket, */
+    FORM_SCAN,                  /* where buckets begin, */
+    FORM_SPREAD,                /* indices into their buckets, */
+    FORM_RANK,                  /* and to their places */
+};
+
+typedef struct random_args {
+    void *out;
+    int64_t n;
+    lottery draw;
+    int32_t rank;
+    bool vectors; /* out has no gaps, and begins at 16 bytes */
+    divider64 size[DUET_RANK_MAX];
+    int64_t stride[DUET_RANK_MAX];
+    uint32_t *indices, *ends;
+    int32_t bucket_bits;
+} random_args;
+
 /* The launchers of launch_step, by family. */
 cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q);
 size_t fold_scratch(const step *s);
 size_t fold_part_bytes(const fold_args *a, int row, bool wide); /* what a.part must hold */
 cudaError_t fold_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
-void fold_rows_of(fold_args *a, const layout *in, int axis, const layout *out); /* all but addresses, of a fold of one input */
+void fold_rows_of(fold_args *a, const layout *in, const layout *out); /* all but addresses, of a fold of one input's last axis */
 cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form), int row, cudaStream_t q);
 size_t softmax_scratch(const step *s);
+const void *softmax_warp_kernel_f32(int row, int held, bool vectors); /* held: rows of FOLD_LANES */
+const void *softmax_warp_kernel_f64(int row, int held, bool vectors);
 cudaError_t softmax_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
-bool pool2d_fits(const step *s);
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
-bool skinny_fits(const step *s);
+size_t random_scratch(const step *s);
+cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 cudaError_t skinny_launch(const step *s, const frame *f, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */

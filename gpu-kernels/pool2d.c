@@ -2,19 +2,6 @@
 #include "dtype.h"
 #include "launch.h"
 
-/* May indices into a plane, and between its rows, be of 32 bits? */
-bool pool2d_fits(const step *s)
-{
-    const layout *in = &s->in[0].at, *out = &s->out[0].at;
-    layout plane = { .rank = 2 };
-    int64_t low, high;
-    for (int a = 0; a < 2; a++) plane.size[a] = in->size[2 + a], plane.stride[a] = in->stride[2 + a];
-    layout_span(&plane, &low, &high);
-    for (int a = 2; a < 4; a++)
-        if (in->size[a] > INT32_MAX / 4 || in->stride[a] > INT32_MAX || out->size[a] > INT32_MAX / 4) return false;
-    return low > -INT32_MAX && high < INT32_MAX && out->size[2] * out->size[3] <= INT32_MAX / 2;
-}
-
 static pool2d_args args_of(const step *s)
 {
     const layout *in = &s->in[0].at, *out = &s->out[0].at;

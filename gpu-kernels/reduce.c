@@ -1,22 +1,20 @@
 /* reduce.c - launches folds: which threads go where, by what is to be reduced. */
 #include "fold.h"
-#include "launch.h"
+#include "run.h"
 #include <stdlib.h>
 
-/* l without axis `axis`, or without any axis. */
-static layout outside(const layout *l, int axis)
+/* The axes of l but the last `inner`, or those. */
+static layout outer_axes(const layout *l, int inner)
 {
-    layout r = { .type = l->type };
-    for (int a = 0; a < l->rank && axis >= 0; a++)
-        if (a != axis) r.size[r.rank] = l->size[a], r.stride[r.rank++] = l->stride[a];
+    layout r = *l;
+    r.rank -= inner;
     return r;
 }
-
-/* Axis `axis` of l alone, or all of them. */
-static layout within(const layout *l, int axis)
+static layout inner_axes(const layout *l, int inner)
 {
-    if (axis < 0) return *l;
-    return (layout){ .type = l->type, .rank = 1, .size = { l->size[axis] }, .stride = { l->stride[axis] } };
+    layout r = { .type = l->type, .rank = inner };
+    for (int a = 0; a < inner; a++) r.size[a] = l->size[l->rank - inner + a], r.stride[a] = l->stride[l->rank - inner + a];
+    return r;
 }
 
 static void set_outer(fold_args *a, layout *x, layout *y, layout *out)
@@ -41,11 +39,11 @@ static void set_inner(fold_args *a, layout *x, layout *y)
     }
 }
 
-/* What is reduced is axis `axis` of x and y, or all of them; the other axes, which are out's, say which output. */
-static void set_axes(fold_args *a, const layout *x, const layout *y, int axis, const layout *out)
+/* The last `inner` axes of x and y are reduced; the others, which are out's, say which output. */
+static void set_axes(fold_args *a, const layout *x, const layout *y, int inner, const layout *out)
 {
-    layout inner_x = within(x, axis), inner_y = within(y, axis), outer_x = outside(x, axis), outer_y = outside(y, axis);
-    layout to = axis < 0 ? outside(out, axis) : *out;
+    layout inner_x = inner_axes(x, inner), inner_y = inner_axes(y, inner), to = *out;
+    layout outer_x = outer_axes(x, inner), outer_y = outer_axes(y, inner);
     set_outer(a, &outer_x, &outer_y, &to);
     set_inner(a, &inner_x, &inner_y);
 }
@@ -77,30 +75,64 @@ static void set_parts(fold_args *a)
     if (a->blocks == 0) a->blocks = 1;
 }
 
-void fold_rows_of(fold_args *a, const layout *in, int axis, const layout *out)
+void fold_rows_of(fold_args *a, const layout *in, const layout *out)
 {
-    set_axes(a, in, in, axis, out);
+    set_axes(a, in, in, 1, out);
     set_parts(a);
 }
 
-static fold_args args_of(const step *s)
+/* A fold of what lies in memory: its row, and the inputs that it takes. */
+typedef struct plain_fold {
+    int row, x, y;
+} plain_fold;
+
+/* [LOAD x] fold, of inputs alone; else the program has to be run. */
+static bool read_plain(const program *p, plain_fold *f)
+{
+    const instruction *c = p->code + p->length - 1, *load = p->length == 2 && p->code[0].op == OP_LOAD ? p->code : NULL;
+    int input[2] = { 0, 0 };
+    if (p->outputs != 1 || p->length != 1 + !!load) return false;
+    for (int k = 0; k < op_infos[c->op].arity; k++) {
+        const source s = c->arg[k].kind == FROM_ACC && load ? load->arg[0] : c->arg[k];
+        if (s.kind != FROM_INPUT) return false;
+        input[k] = s.index;
+    }
+    *f = (plain_fold){ c->op, input[0], op_infos[c->op].arity > 1 ? input[1] : input[0] };
+    return true;
+}
+
+static fold_args args_of(const step *s, const plain_fold *f)
 {
     fold_args a = { .n = 0 };
-    set_axes(&a, &s->in[0].at, &s->in[s->ins > 1].at, s->attr[0], &s->out[0].at);
+    const layout out = outer_axes(&s->out[0].at, s->inner);
+    set_axes(&a, &s->in[f->x].at, &s->in[f->y].at, s->inner, &out);
     set_parts(&a);
     return a;
 }
 
+/* What an acc of folds.cuh takes. */
+size_t fold_acc_bytes(int row, bool wide)
+{
+    static const uint8_t numbers[OPS] = {
+        [OP_norm] = 3,
+#define DUET_MOMENT1(name, ...) [OP_##name] = 3,
+#include <duet/ops.def>
+    };
+    if (op_infos[row].flags & OP_GIVES_INDEX) return 2 * sizeof(int64_t);
+    return (wide ? sizeof(double) : sizeof(float)) * (numbers[row] ? numbers[row] : 1);
+}
+
 size_t fold_part_bytes(const fold_args *a, int row, bool wide)
 {
-    const size_t acc = (size_t)(row == OP_norm ? 3 : 1) * (wide ? 8 : 4);
-    return a->parts > 1 ? (size_t)(a->outputs * a->parts) * acc : 0;
+    return a->parts > 1 ? (size_t)(a->outputs * a->parts) * fold_acc_bytes(row, wide) : 0;
 }
 
 size_t fold_scratch(const step *s)
 {
-    const fold_args a = args_of(s);
-    return fold_part_bytes(&a, s->kernel, s->out[0].at.type == DUET_F64);
+    plain_fold f;
+    if (!read_plain(s->program, &f)) return run_scratch(s);
+    const fold_args a = args_of(s, &f);
+    return fold_part_bytes(&a, f.row, step_type(s) == DUET_F64);
 }
 
 static int64_t thread_blocks(const fold_args *a, enum form form)
@@ -110,7 +142,7 @@ static int64_t thread_blocks(const fold_args *a, enum form form)
     case FORM_SHORT: return (4 * m + threads - 1) / threads;
     case FORM_THIN: return (m + threads - 1) / threads;
     case FORM_COLUMNS: return (m + FOLD_ACROSS - 1) / FOLD_ACROSS * a->blocks;
-    case FORM_JOIN: return a->parts <= FOLD_FEW_PARTS ? (m + FOLD_WARPS - 1) / FOLD_WARPS : m;
+    case FORM_JOIN: return a->parts <= FOLD_FEW_PARTS ? (m + JOIN_THREADS / 32 - 1) / (JOIN_THREADS / 32) : m;
     default: return (m * a->parts * a->warps + FOLD_WARPS - 1) / FOLD_WARPS;
     }
 }
@@ -122,14 +154,23 @@ cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form
     const int threads = form == FORM_COLUMNS ? FOLD_ACROSS * FOLD_DOWN : FOLD_WARPS * 32;
     cudaError_t e = launch(kernel(row, (int)form), thread_blocks(a, form), threads, 0, &args, q);
     if (e != cudaSuccess || a->parts <= 1) return e;
-    return launch(kernel(row, FORM_JOIN), thread_blocks(a, FORM_JOIN), FOLD_WARPS * 32, 0, &args, q);
+    return launch(kernel(row, FORM_JOIN), thread_blocks(a, FORM_JOIN), JOIN_THREADS, 0, &args, q);
+}
+
+cudaError_t fold_join_parts(const fold_args *a, int row, bool wide, cudaStream_t q)
+{
+    fold_args args = *a;
+    return launch((wide ? fold_kernel_f64 : fold_kernel_f32)(row, FORM_JOIN), thread_blocks(a, FORM_JOIN), JOIN_THREADS, 0, &args,
+                  q);
 }
 
 cudaError_t fold_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
 {
-    fold_args a = args_of(s);
+    plain_fold p;
+    if (!read_plain(s->program, &p)) return run_launch(s, f, scratch, q);
+    fold_args a = args_of(s, &p);
     if (a.outputs == 0) return cudaSuccess;
-    a.x = f->data[s->in[0].slot], a.y = f->data[s->in[s->ins > 1].slot];
+    a.x = f->data[s->in[p.x].slot], a.y = f->data[s->in[p.y].slot];
     a.out = f->data[s->out[0].slot], a.part = scratch;
-    return fold_run(&a, s->out[0].at.type == DUET_F64 ? fold_kernel_f64 : fold_kernel_f32, s->kernel, q);
+    return fold_run(&a, step_type(s) == DUET_F64 ? fold_kernel_f64 : fold_kernel_f32, p.row, q);
 }

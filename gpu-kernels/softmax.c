@@ -1,5 +1,6 @@
 /* softmax.c - launches softmax and log_softmax: rows that fit stay in registers or shared memory; of longer ones the maximum and the
  * sum are folds, and the row is read a third time. */
+#include "fold.h"
 #include "launch.h"
 
 #define LONG_SUM OP_softmax /* the fold of exp(x - with), in softmax's table */
@@ -29,7 +30,7 @@ static rows rows_of(const step *s)
     return r;
 }
 
-static bool is_long(const rows *r) { return r->args.n > ROW_SHORT && r->args.n * (int64_t)element(r) > ROW_BYTES; }
+static bool is_long(const rows *r) { return r->args.n * (int64_t)element(r) > ROW_BYTES; }
 
 static size_t round_256(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -37,7 +38,7 @@ static size_t round_256(size_t bytes) { return (bytes + 255) / 256 * 256; }
 static fold_args fold_of(const rows *r, size_t *each)
 {
     fold_args a = { .n = 0 };
-    fold_rows_of(&a, &r->in, r->in.rank - 1, &r->each);
+    fold_rows_of(&a, &r->in, &r->each);
     *each = round_256((size_t)r->args.rows * element(r));
     return a;
 }
@@ -67,11 +68,28 @@ static cudaError_t run_long(rows *r, int op, char *scratch, cudaStream_t q)
     return launch(kernel(op, FORM_LAST), blocks * r->args.rows, LAST_THREADS, 0, &r->args, q);
 }
 
-/* Rows in registers: four threads each, or a warp. */
-static cudaError_t run_short(const rows *r, const void *kernel, int threads, cudaStream_t q)
+/* So many rows, some threads each. */
+static cudaError_t run_rows(const rows *r, const void *kernel, int threads, cudaStream_t q)
 {
     softmax_args a = r->args;
     return launch(kernel, (a.rows * threads + ROW_THREADS - 1) / ROW_THREADS, ROW_THREADS, 0, &a, q);
+}
+
+/* May every row be read and written 16 bytes at a time? */
+static bool in_vectors(const rows *r)
+{
+    const uint64_t width = 16 / element(r);
+    bool fits =
+        r->args.stride == 1 && (uint64_t)r->args.n % width == 0 && ((uintptr_t)r->args.in | (uintptr_t)r->args.out) % 16 == 0;
+    for (int a = 0; a < r->args.outer; a++) fits &= (uint64_t)r->args.outer_stride[a] % width == 0;
+    return fits;
+}
+
+static cudaError_t run_warps(const rows *r, int op, cudaStream_t q)
+{
+    int held = 1;
+    while (held * FOLD_LANES < r->args.n) held *= 2;
+    return run_rows(r, (r->wide ? softmax_warp_kernel_f64 : softmax_warp_kernel_f32)(op, held, in_vectors(r)), 32, q);
 }
 
 static cudaError_t run_kept(const rows *r, const void *kernel, cudaStream_t q)
@@ -91,7 +109,7 @@ cudaError_t softmax_launch(const step *s, const frame *f, void *scratch, cudaStr
     kernel = r.wide ? softmax_kernel_f64 : softmax_kernel_f32;
     if (r.args.n == 0 || r.args.rows == 0) return cudaSuccess;
     if (is_long(&r)) return run_long(&r, s->kernel, scratch, q);
-    if (r.args.n <= FOLD_FEW) return run_short(&r, kernel(s->kernel, FORM_SHORT), 4, q);
-    if (r.args.n <= ROW_SHORT) return run_short(&r, kernel(s->kernel, FORM_THIN), 32, q);
+    if (r.args.n <= FOLD_FEW) return run_rows(&r, kernel(s->kernel, FORM_SHORT), 4, q);
+    if (r.args.n <= ROW_HELD) return run_warps(&r, s->kernel, q);
     return run_kept(&r, kernel(s->kernel, FORM_ROW), q);
 }

@@ -2,18 +2,34 @@
  * softmax is e / s, log_softmax t - log(s). */
 #include "fold.cuh"
 
+#define EACH_LANE    _Pragma("unroll") for (int l = 0; l < 4; l++)
+#define EACH_PACK    _Pragma("unroll") for (int r = 0; r < R; r++) _Pragma("unroll") for (int h = 0; h < 4 / W; h++)
+#define EACH_OF_PACK _Pragma("unroll") for (int j = 0; j < W; j++)
+
 namespace
 {
 
+/* What is kept of an element, and what is made of it once the row's sum is known: last, or, where that is the same, swift. */
 struct row_softmax {
     static __device__ inline T keep(T t, T e) { return e; }
     static __device__ inline T scale(T s) { return s; }
     static __device__ inline T last(T kept, T scale) { return kept / scale; }
+    /* kept / scale, of a normal quotient whose remainders are exact: q is as near as may be when it is corrected a second time, by the
+     * inverse rounded to nearest (Markstein, IBM J. Res. Dev. 34, 1990). */
+    static __device__ inline T swift(T kept, T scale, T inverse)
+    {
+        const T q = kept * inverse, p = FMA(FMA(-q, scale, kept), inverse, q);
+        return FMA(FMA(-p, scale, kept), inverse, p);
+    }
+    static __device__ inline bool is_swift(T kept) { return kept >= LEAST; }
+    static constexpr T LEAST = sizeof(T) == 4 ? K(0x1p-90) : K(0x1p-900); /* scale is from 1 to 2^31 */
 };
 struct row_log_softmax {
     static __device__ inline T keep(T t, T e) { return t; }
     static __device__ inline T scale(T s) { return FN(log)(s); }
     static __device__ inline T last(T kept, T scale) { return kept - scale; }
+    static __device__ inline T swift(T kept, T scale, T) { return kept - scale; }
+    static __device__ inline bool is_swift(T) { return true; }
 };
 
 /* Rows max and sum of ops.def. */
@@ -47,28 +63,97 @@ static __device__ inline const T *row_of(const softmax_args &a, int64_t row)
 /* What thread 0 of each group has, for all of it. */
 template <int G> static __device__ inline T from_first(T x) { return __shfl_sync(~0u, x, 0, G); }
 
-/* Rows of no more than 4 G elements, a group of G threads each, one element a lane. */
-template <class Row, int G> KERNEL(ROW_THREADS) short_rows(const __grid_constant__ softmax_args a)
+/* Rows of no more than 16 elements, a group of four threads each, one element a lane. */
+template <class Row> KERNEL(ROW_THREADS) short_rows(const __grid_constant__ softmax_args a)
 {
+    enum { G = 4, OWN = FOLD_FEW / G };
     const int64_t row = ((int64_t)blockIdx.x * ROW_THREADS + threadIdx.x) / G;
     const int g = threadIdx.x % G, mine = row < a.rows ? (int)a.n : 0;
     const T *in = row_of(a, row < a.rows ? row : 0);
-    T x[4];
-    lanes<most, 4> m;
-    lanes<sum_exp, 4> e;
+    T x[OWN], m[OWN], e[OWN];
 #pragma unroll
-    for (int j = 0; j < 4; j++) x[j] = m.v[j] = g + G * j < mine ? in[(g + G * j) * a.stride] : most::start();
-    const T top = from_first<G>(join_group<most, G>(m.join()));
+    for (int j = 0; j < OWN; j++) x[j] = m[j] = g + G * j < mine ? in[(g + G * j) * a.stride] : most::start();
+    join_own<most, OWN / 2, 1>(m);
+    const T top = from_first<G>(join_group<most, G>(m[0]));
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < OWN; j++) {
         const T t = x[j] - top, exp_t = FN(exp)(t);
         x[j] = Row::keep(t, exp_t);
-        e.v[j] = g + G * j < mine ? exp_t : sum_exp::start();
+        e[j] = g + G * j < mine ? exp_t : sum_exp::start();
     }
-    const T scale = Row::scale(from_first<G>(join_group<sum_exp, G>(e.join())));
+    join_own<sum_exp, OWN / 2, 1>(e);
+    const T scale = Row::scale(from_first<G>(join_group<sum_exp, G>(e[0])));
 #pragma unroll
-    for (int j = 0; j < 4; j++)
+    for (int j = 0; j < OWN; j++)
         if (g + G * j < mine) ((T *)a.out)[row * a.n + g + G * j] = Row::last(x[j], scale);
+}
+
+/* Rows of no more than R * FOLD_LANES elements, a warp each, in registers: x[r][l] is element r * FOLD_LANES + lane_of<W>(l, t), and an
+ * absent one -INF, whose exponential adds nothing. W elements are there or not together; if W is not 1 they are aligned. */
+template <int R, int W> struct warp_row {
+    T x[R][4];
+    int n, t;
+
+    __device__ __forceinline__ int index_of(int r, int h) const { return r * FOLD_LANES + lane_of<W>(h * W, t); }
+    __device__ __forceinline__ void load(const T *in, int64_t stride)
+    {
+        EACH_PACK
+        {
+            packed<W> p;
+            EACH_OF_PACK p.e[j] = most::start();
+            if (index_of(r, h) < n) p = *(const packed<W> *)(in + index_of(r, h) * (W > 1 ? 1 : stride));
+            EACH_OF_PACK x[r][h * W + j] = p.e[j];
+        }
+    }
+    template <class F> __device__ __forceinline__ void store(T *out, F f) const
+    {
+        EACH_PACK
+        {
+            packed<W> p;
+            EACH_OF_PACK p.e[j] = f(x[r][h * W + j]);
+            if (index_of(r, h) < n) *(packed<W> *)(out + index_of(r, h)) = p;
+        }
+    }
+    __device__ __forceinline__ T top() const
+    {
+        T m[4];
+        EACH_LANE m[l] = x[0][l];
+#pragma unroll
+        for (int r = 1; r < R; r++) EACH_LANE m[l] = most::join(m[l], x[r][l]);
+        return from_first<32>(join_warp<most, W>(m));
+    }
+    template <class Row> __device__ __forceinline__ T sum(T m)
+    {
+        T s[4];
+        EACH_LANE s[l] = sum_exp::start();
+#pragma unroll
+        for (int r = 0; r < R; r++) EACH_LANE
+            {
+                const T t = x[r][l] - m, e = FN(exp)(t);
+                x[r][l] = Row::keep(t, e), s[l] = sum_exp::join(s[l], e);
+            }
+        return from_first<32>(join_warp<sum_exp, W>(s));
+    }
+    template <class Row> __device__ __forceinline__ bool is_swift() const
+    {
+        bool all = true;
+#pragma unroll
+        for (int r = 0; r < R; r++) EACH_LANE all &= Row::is_swift(x[r][l]) | (index_of(r, l / W) >= n);
+        return all;
+    }
+};
+
+template <class Row, int R, int W> KERNEL(ROW_THREADS) warp_rows(const __grid_constant__ softmax_args a)
+{
+    const int64_t row = (int64_t)blockIdx.x * (ROW_THREADS / 32) + threadIdx.x / 32;
+    if (row >= a.rows) return;
+    T *out = (T *)a.out + row * a.n;
+    warp_row<R, W> x;
+    x.n = (int)a.n, x.t = threadIdx.x % 32;
+    x.load(row_of(a, row), a.stride);
+    const T scale = Row::scale(x.template sum<Row>(x.top())), inverse = K(1) / scale;
+    if (x.template is_swift<Row>()) x.store(out, [=](T kept) { return Row::swift(kept, scale, inverse); });
+    else x.store(out, [=](T kept) { return Row::last(kept, scale); });
 }
 
 /* The maximum of m over the thread block, for all of it. */
@@ -90,10 +175,9 @@ static __device__ inline T block_sums(const T (&lane)[ROW_BLOCKS][ROW_THREADS], 
     __shared__ T s[ROW_BLOCKS];
     const int t = threadIdx.x % 32;
     for (int b = threadIdx.x / 32; b < ROW_BLOCKS; b += ROW_THREADS / 32) {
-        lanes<sum_exp, 4> e;
-#pragma unroll
-        for (int j = 0; j < 4; j++) e.v[j] = b < blocks ? lane[b][t + 32 * j] : sum_exp::start();
-        const T sum = join_group<sum_exp, 32>(e.join());
+        T e[4];
+        EACH_LANE e[l] = b < blocks ? lane[b][lane_of<1>(l, t)] : sum_exp::start();
+        const T sum = join_warp<sum_exp, 1>(e);
         if (t == 0) s[b] = sum;
     }
     __syncthreads();
@@ -156,11 +240,22 @@ template <class Row> KERNEL(LAST_THREADS) last_pass(const __grid_constant__ soft
     }
 }
 
+/* rows: of FOLD_LANES elements, that a warp holds */
+template <class Row, int W> static const void *warp_form(int rows)
+{
+    switch (rows) {
+    case 1: return (const void *)warp_rows<Row, 1, W>;
+    case 2: return (const void *)warp_rows<Row, 2, W>;
+    case 4: return (const void *)warp_rows<Row, 4, W>;
+    case 8: return (const void *)warp_rows<Row, 8, W>;
+    default: return NULL;
+    }
+}
+
 template <class Row> static const void *softmax_form(int form)
 {
     switch (form) {
-    case FORM_SHORT: return (const void *)short_rows<Row, 4>;
-    case FORM_THIN: return (const void *)short_rows<Row, 32>;
+    case FORM_SHORT: return (const void *)short_rows<Row>;
     case FORM_ROW: return (const void *)kept_row<Row>;
     case FORM_LAST: return (const void *)last_pass<Row>;
     default: return NULL;
@@ -176,4 +271,10 @@ const void *TYPED(softmax_kernel)(int row, int form)
     if (form == FORM_COLUMNS) return (const void *)fold_columns<sum_exp>;
     if (form == FORM_JOIN) return (const void *)fold_join<sum_exp>;
     return row == OP_softmax ? softmax_form<row_softmax>(form) : softmax_form<row_log_softmax>(form);
+}
+
+const void *TYPED(softmax_warp_kernel)(int row, int rows, bool vectors)
+{
+    if (row == OP_softmax) return vectors ? warp_form<row_softmax, WIDTH>(rows) : warp_form<row_softmax, 1>(rows);
+    return vectors ? warp_form<row_log_softmax, WIDTH>(rows) : warp_form<row_log_softmax, 1>(rows);
 }

@@ -260,6 +260,39 @@ DUET_API duet_status duet_explain_all(FILE *out, const duet_assignment *a, int c
  * Errors    BAD_ARGUMENT below 4096, or while the thread has a formula; NO_MEMORY */
 DUET_API duet_status duet_arena_limit(size_t bytes);
 
+/* ---- random numbers ------------------------------------------------------------------------------------------ */
+
+/* Statements that write every element of m, which may be a view. Element i, in row-major order, depends on the seed, the statement and
+ * i alone, on every machine and for any number of threads: one seed, one matrix, bit for bit (docs/semantics.md has the mapping). Two
+ * matrices that are to be independent take two seeds. Numbers of float type are first rounded to m's.
+ *     duet_random_uniform           evenly in [low, high)
+ *     duet_random_normal            mean + deviation * (normal of deviation 1)
+ *     duet_random_truncated_normal  the same, given that it lies in [low, high], which may be infinite; however far out these are
+ *     duet_random_bernoulli         1 with probability p, else 0
+ *     duet_random_integers          evenly in low .. high - 1, without bias; the same ones in every type
+ *     duet_random_permutation       0 .. n-1 in random order, all orders being equally likely; the same one in every type
+ * Shapes    any; of a permutation [n]
+ * Errors    BAD_ARGUMENT: no matrix; uniform: not low < high, or their difference not finite; normal: mean or deviation not finite, or
+ *           deviation < 0; truncated: or deviation 0, or not low < high, or 1e150 deviations from the mean; p outside of [0, 1];
+ *           low >= high. BAD_TYPE: i64 for the first three; integers that f32 or f64 does not hold exactly. BAD_SHAPE, NO_MEMORY,
+ *           UNSUPPORTED, NO_DEVICE: m is unchanged; DEVICE_ERROR: m may be unknown */
+DUET_API DUET_MUST duet_status duet_random_uniform(duet_matrix *m, uint64_t seed, double low, double high);
+DUET_API DUET_MUST duet_status duet_random_uniform_at(duet_matrix *m, uint64_t seed, double low, double high, const char *site);
+DUET_API DUET_MUST duet_status duet_random_normal(duet_matrix *m, uint64_t seed, double mean, double deviation);
+DUET_API DUET_MUST duet_status duet_random_normal_at(duet_matrix *m, uint64_t seed, double mean, double deviation,
+                                                     const char *site);
+DUET_API DUET_MUST duet_status duet_random_truncated_normal(duet_matrix *m, uint64_t seed, double mean, double deviation,
+                                                            double low, double high);
+DUET_API DUET_MUST duet_status duet_random_truncated_normal_at(duet_matrix *m, uint64_t seed, double mean, double deviation,
+                                                               double low, double high, const char *site);
+DUET_API DUET_MUST duet_status duet_random_bernoulli(duet_matrix *m, uint64_t seed, double p);
+DUET_API DUET_MUST duet_status duet_random_bernoulli_at(duet_matrix *m, uint64_t seed, double p, const char *site);
+DUET_API DUET_MUST duet_status duet_random_integers(duet_matrix *m, uint64_t seed, int64_t low, int64_t high);
+DUET_API DUET_MUST duet_status duet_random_integers_at(duet_matrix *m, uint64_t seed, int64_t low, int64_t high,
+                                                       const char *site);
+DUET_API DUET_MUST duet_status duet_random_permutation(duet_matrix *m, uint64_t seed);
+DUET_API DUET_MUST duet_status duet_random_permutation_at(duet_matrix *m, uint64_t seed, const char *site);
+
 /* ---- where, and at what cost --------------------------------------------------------------------------------- */
 
 /* In C, DUET_ON(DUET_GPU) { ... } runs the statements of a block on one machine. Leaving it in any way restores. Precedence: call,

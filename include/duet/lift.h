@@ -55,6 +55,14 @@
 #define duet_hold(e)    duet_hold_at(DUET(e), DUET_HERE)
 #define duet_drop(e)    duet_drop_at(e, DUET_HERE)
 
+#define duet_random_uniform(m, seed, low, high)      duet_random_uniform_at(m, seed, low, high, DUET_HERE)
+#define duet_random_normal(m, seed, mean, deviation) duet_random_normal_at(m, seed, mean, deviation, DUET_HERE)
+#define duet_random_bernoulli(m, seed, p)            duet_random_bernoulli_at(m, seed, p, DUET_HERE)
+#define duet_random_integers(m, seed, low, high)     duet_random_integers_at(m, seed, low, high, DUET_HERE)
+#define duet_random_permutation(m, seed)             duet_random_permutation_at(m, seed, DUET_HERE)
+#define duet_random_truncated_normal(m, seed, mean, deviation, low, high)                                                        \
+    duet_random_truncated_normal_at(m, seed, mean, deviation, low, high, DUET_HERE)
+
 #define duet_neg(x)      duet_neg_at(DUET(x), DUET_HERE)
 #define duet_abs(x)      duet_abs_at(DUET(x), DUET_HERE)
 #define duet_sqrt(x)     duet_sqrt_at(DUET(x), DUET_HERE)

@@ -15,7 +15,8 @@ enum kernel {
     KERNEL_PROGRAM = OPS_ALL,                /* element by element: step.program */
 #define DUET_FUSED(name, ...) KERNEL_##name, /* the rows of fused.def */
 #include "fused.def"
-    KERNELS
+    KERNELS,
+    KERNEL_RANDOM = KERNELS /* random numbers */
 };
 
 #define STEP_INPUTS  PROGRAM_INPUTS
@@ -43,6 +44,9 @@ typedef struct operand {
  *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1.
  *   conv2d                in[0] n c h w, in[1] m c h w, out n m h w. attr: stride h, w, pad h, w, flip (1: convolve2d)
  *   max_pool2d, avg_pool2d  attr: window h, w, stride h, w, pad h, w
+ *   random                out = numbers of law attr[0], by attr[1] and num: core/lottery.h. No inputs. out: collapsed, any strides, f32,
+ *                         f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in row-major order,
+ *                         depends on law, num and i alone
  *   softmax, log_softmax  along the last axis; rank is 1 or more
  *   (matmul, conv2d, pooling and softmax: out is dense and overlaps no input, but matmul's in[2] and softmax's in[0], which
  *    may be out itself) */

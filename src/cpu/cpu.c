@@ -2,6 +2,7 @@
 #include "cpu.h"
 #include "conv.h"
 #include "dtype.h"
+#include "lottery.h"
 #include "threads.h"
 #include <cblas.h>
 #include <limits.h>
@@ -57,16 +58,22 @@ static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 
 #define DECLARE(type, isa)                                                                                                       \
     run_function run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa, run_pool2d_##type##_##isa;
+#define DECLARE_RANDOM(type, isa) run_function run_random_##type##_##isa;
 #define DUET_DTYPE(NAME, name, ...)                                                                                              \
     EACH_ISA(DECLARE, name)                                                                                                      \
+    EACH_ISA(DECLARE_RANDOM, name)                                                                                               \
     run_function run_matmul_##name;
+#define DUET_INTEGER(NAME, name, ...) EACH_ISA(DECLARE_RANDOM, name)
 #include <duet/dtype.def>
 
 #define KERNELS(type, isa)                                                                                                       \
     [ISA_##isa] = { run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa,                             \
-                    run_pool2d_##type##_##isa,  run_matmul_##type,       run_conv },
+                    run_pool2d_##type##_##isa,  run_matmul_##type,       run_conv,                                               \
+                    run_random_##type##_##isa },
+#define KERNELS_INTEGER(type, isa) [ISA_##isa] = { .program = run_program_f64_##isa, .random = run_random_##type##_##isa },
 static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
-#define DUET_DTYPE(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
+#define DUET_DTYPE(NAME, name, ...)   [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
+#define DUET_INTEGER(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS_INTEGER, name) },
 #include <duet/dtype.def>
 };
 
@@ -110,7 +117,7 @@ const char *cpu_choose_isa(void)
     return isa_names[isa_used];
 }
 
-const kernels *kernels_of(duet_dtype type) { return &table[type == DUET_I64 ? DUET_F64 : type][isa()]; }
+const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }
 
 /* ---- what runs a step ---- */
 
@@ -120,6 +127,7 @@ static ptrdiff_t place_of(const step *s)
     if (s->kernel == KERNEL_PROGRAM && s->program->folds) return offsetof(kernels, fold);
     if (s->kernel >= KERNEL_PROGRAM && s->kernel < KERNELS) return offsetof(kernels, program);
     switch (s->kernel) {
+    case KERNEL_RANDOM: return offsetof(kernels, random);
     case OP_softmax:
     case OP_log_softmax: return offsetof(kernels, softmax);
     case OP_max_pool2d:
@@ -181,6 +189,7 @@ static bool fits_blas(const step *s)
 static const char *refuses(const step *s)
 {
     if (place_of(s) < 0) return "the CPU has no kernel of this name";
+    if (s->kernel == KERNEL_RANDOM) return lottery_refuses(s);
     if (!one_type(s)) return "operands of different element types";
     if (computes_in_integers(s)) return "arithmetic on integers";
     if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";

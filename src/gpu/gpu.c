@@ -19,11 +19,11 @@ static const char *gpu_refuses(const step *s)
 /* A roofline: seconds to start a step, bytes and operations a second. */
 #define LAUNCH_SECONDS 4e-6
 #define BANDWIDTH      3e12
-static const double rate[DUET_DTYPE_COUNT] = { [DUET_F32] = 40e12, [DUET_F64] = 30e12 };
+static const double rate[DUET_DTYPE_COUNT] = { [DUET_F32] = 40e12, [DUET_F64] = 30e12, [DUET_I64] = 30e12 };
 
 static double gpu_cost(const step *s)
 {
-    double memory = s->bytes / BANDWIDTH, arithmetic = s->flops / rate[s->out[0].at.type];
+    double memory = s->bytes / BANDWIDTH, arithmetic = s->flops / rate[s->out[0].at.type == DUET_F32 ? DUET_F32 : DUET_F64];
     return LAUNCH_SECONDS + (memory > arithmetic ? memory : arithmetic);
 }
 
@@ -90,10 +90,18 @@ static duet_status run_once(const step *s, const frame *f)
     }
 }
 
+/* Has it no results? Of a fold there are some even where there is nothing to reduce. */
+static bool is_empty(const step *s)
+{
+    layout outer = s->out[0].at;
+    outer.rank -= s->inner;
+    return !layout_count(&outer);
+}
+
 /* Handles, streams and modules take memory that is not the pool's: what the pool only keeps makes room for them. */
 static duet_status gpu_run(const step *s, const frame *f)
 {
-    if (!layout_count(&s->out[0].at)) return DUET_OK;
+    if (is_empty(s)) return DUET_OK;
     duet_status r = run_once(s, f);
     if (__builtin_expect(r != DUET_NO_MEMORY || !duet_memory_of(DUET_GPU).cached, 1)) return r;
     duet_memory_trim();

@@ -65,12 +65,42 @@ static duet_status cheapest(const statement *s, const plan **p)
     return DUET_OK;
 }
 
+static duet_status what_is_required(void)
+{
+    const char *why = __builtin_expect(gpu_required, 0) ? machines[DEVICE]->absent() : NULL;
+    return why ? fail(DUET_NO_DEVICE, "DUET_REQUIRE_GPU is set, and the GPU cannot be used: %s", why) : DUET_OK;
+}
+
 duet_status plan_place(const statement *s, duet_place place, const plan **p)
 {
-    if (__builtin_expect(gpu_required, 0)) {
-        const char *why = machines[DEVICE]->absent();
-        if (why) return fail(DUET_NO_DEVICE, "DUET_REQUIRE_GPU is set, and the GPU cannot be used: %s", why);
-    }
+    TRY(what_is_required());
     if (place == DUET_AUTO) return cheapest(s, p);
     return on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p);
+}
+
+/* ---- a statement of one step, without operands ---- */
+
+static duet_status step_on(const step *s, const machine *on)
+{
+    const char *absent = on->absent(), *why = absent ? NULL : on->refuses(s);
+    if (absent) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", on->name, absent);
+    return why ? fail(DUET_UNSUPPORTED, "the %s refuses: %s", on->name, why) : DUET_OK;
+}
+
+static double step_seconds(const duet_matrix *m, const step *s, const machine *on)
+{
+    const size_t own = matrix_fills(m) ? 0 : matrix_to_move(m, on->side);
+    return on->cost(s) + (own ? MOVE_START + (double)own / MOVE_SECOND : 0);
+}
+
+duet_status step_place(const duet_matrix *m, const step *s, duet_place place, const machine **on)
+{
+    const machine *cpu = machines[HOST], *gpu = machines[DEVICE];
+    TRY(what_is_required());
+    *on = place == DUET_GPU ? gpu : cpu;
+    if (place != DUET_AUTO) return step_on(s, *on);
+    duet_status there = gpu->absent() ? DUET_NO_DEVICE : step_on(s, gpu);
+    if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
+    if (there == DUET_OK && step_seconds(m, s, gpu) <= step_seconds(m, s, cpu)) *on = gpu;
+    return DUET_OK;
 }

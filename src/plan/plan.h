@@ -56,6 +56,9 @@ void plans_make_room(int statements); /* before them: each may find a plan for e
 duet_status plan_place(const statement *s, duet_place place, const plan **p);
 duet_place place_now(duet_place call); /* that of the call, the innermost block, the environment */
 
+/* The same for one step without operands, which writes m and which the CPU does not refuse. */
+duet_status step_place(const duet_matrix *m, const step *s, duet_place place, const machine **on);
+
 /* The fusion mode: DUET_FUSION, unless a test has set another. -1 goes back to the environment. */
 enum fusion fusion_now(void);
 void plan_fusion(int mode);

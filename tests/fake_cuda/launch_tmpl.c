@@ -1,7 +1,10 @@
 /* launch_tmpl.c - the pretended kernels for one element type, from the rows and from fold.h, one element after the other. */
+#include "dtype.h"
 #include "fake.h"
 #include "fold.h"
 #include "formula.h"
+#include "philox.h"
+#include <stdlib.h>
 
 /* ---- where elements are ---- */
 
@@ -52,10 +55,11 @@ static T fused(int kernel, T x, T y, T s, T r)
 }
 // clang-format on
 
+/* A program at element i of its domain. */
 typedef struct state {
     const job *j;
     int64_t i;
-    T acc, slot[PROGRAM_SLOTS];
+    T acc, slot[PROGRAM_SLOTS], taken[PROGRAM_OUTPUTS][2]; /* taken: into each fold */
 } state;
 
 static T fetch(const state *m, source from)
@@ -71,21 +75,29 @@ static T fetch(const state *m, source from)
 static void execute(state *m, const instruction *c)
 {
     const job *j = m->j;
+    T x[3] = { K(0), K(0), K(0) };
+    for (int k = 0; k < op_infos[c->op].arity; k++) x[k] = fetch(m, c->arg[k]);
     switch (c->op) {
-    case OP_LOAD: m->acc = fetch(m, c->arg[0]); break;
+    case OP_LOAD: m->acc = x[0]; break;
     case OP_SAVE: m->slot[c->arg[0].index] = m->acc; break;
     case OP_STORE: *element(j->out[c->arg[0].index], &j->s.out[c->arg[0].index].at, m->i) = m->acc; break;
-    default: m->acc = apply(c->op, (T[]){ fetch(m, c->arg[0]), fetch(m, c->arg[1]), fetch(m, c->arg[2]) });
+    default:
+        if (op_infos[c->op].kind == KIND_FOLD) memcpy(m->taken[c->arg[2].index], x, sizeof m->taken[0]);
+        else m->acc = apply(c->op, x);
     }
+}
+
+static state run_element(const job *j, int64_t i)
+{
+    state m = { .j = j, .i = i };
+    for (int k = 0; k < j->p.length; k++) execute(&m, &j->p.code[k]);
+    return m;
 }
 
 static void run_program(const job *j)
 {
-    int64_t n = layout_count(&j->s.out[0].at);
-    for (int64_t i = 0; i < n; i++) {
-        state m = { .j = j, .i = i };
-        for (int k = 0; k < j->p.length; k++) execute(&m, &j->p.code[k]);
-    }
+    const int64_t n = layout_count(&j->s.out[0].at);
+    for (int64_t i = 0; i < n; i++) run_element(j, i);
 }
 
 static void run_fused(const job *j)
@@ -100,48 +112,92 @@ static void run_fused(const job *j)
 
 /* ---- folds ---- */
 
+/* What has been taken of elements: as many numbers as a row has, or an element and its index, -1 being none. */
+typedef struct partial {
+    T v[3];
+    int64_t at;
+} partial;
+
 typedef struct fold {
-    T start;
-    T (*take)(T a, T x, T y);
-    T (*join)(T a, T b);
-    T (*finish)(T a, int64_t n);
+    partial start;
+    partial (*take)(partial p, T x, T y, int64_t at);
+    partial (*join)(partial p, partial q);
+    T (*finish)(partial p, int64_t n);
 } fold;
 
+/* Of two elements, the first NaN or the better one, and of equals the first. */
+static partial preferred(partial p, partial q, bool (*better)(T x, T a))
+{
+    const T x = p.v[0], y = q.v[0];
+    if (p.at < 0 || q.at < 0) return p.at < 0 ? q : p;
+    const partial first = p.at < q.at ? p : q;
+    if (x != x || y != y) return x == x ? q : y == y ? p : first;
+    return better(x, y) ? p : better(y, x) ? q : first;
+}
+
 #define DUET_FOLD1(name, start, take, join, finish, ...)                                                                         \
-    static T take_##name(T a, T x, T y) { return (void)y, take; }                                                                \
-    static T join_##name(T a, T b) { return join; }                                                                              \
-    static T finish_##name(T a, int64_t n) { return (void)n, finish; }
+    static T take_one_##name(T a, T x, T y) { return (void)y, take; }                                                            \
+    static T join_one_##name(T a, T b) { return join; }                                                                          \
+    static T finish_one_##name(T a, int64_t n) { return (void)n, finish; }                                                       \
+    static partial take_##name(partial p, T x, T y, int64_t at) { return p.v[0] = take_one_##name(p.v[0], x, y), p; }            \
+    static partial join_##name(partial p, partial q) { return p.v[0] = join_one_##name(p.v[0], q.v[0]), p; }                     \
+    static T finish_##name(partial p, int64_t n) { return finish_one_##name(n ? p.v[0] : p.v[0] + K(0), n); }
 #define DUET_FOLD2 DUET_FOLD1
+#define DUET_MOMENT1(name, take, join, finish, ...)                                                                              \
+    static partial take_##name(partial p, T x, T y, int64_t at)                                                                  \
+    {                                                                                                                            \
+        T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                                                 \
+        take;                                                                                                                    \
+        return (partial){ { a0, a1, a2 }, 0 };                                                                                   \
+    }                                                                                                                            \
+    static partial join_##name(partial p, partial q)                                                                             \
+    {                                                                                                                            \
+        T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                                                 \
+        const T b0 = q.v[0], b1 = q.v[1], b2 = q.v[2];                                                                           \
+        join;                                                                                                                    \
+        return (partial){ { a0, a1, a2 }, 0 };                                                                                   \
+    }                                                                                                                            \
+    static T finish_##name(partial p, int64_t n)                                                                                 \
+    {                                                                                                                            \
+        const T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                                           \
+        return (void)a0, (void)a1, (void)a2, (void)n, finish;                                                                    \
+    }
+#define DUET_PLACE1(name, better, ...)                                                                                           \
+    static bool better_##name(T x, T a) { return better; }                                                                       \
+    static partial join_##name(partial p, partial q) { return preferred(p, q, better_##name); }                                  \
+    static partial take_##name(partial p, T x, T y, int64_t at) { return join_##name(p, (partial){ { x }, at }); }               \
+    static T finish_##name(partial p, int64_t n) { return p.v[0]; }
 #include <duet/ops.def>
 
 static fold fold_of(int op)
 {
     switch (op) {
-#define DUET_FOLD1(name, start, ...)                                                                                             \
+#define FOLD_CASE(name, first, at)                                                                                               \
     case OP_##name:                                                                                                              \
-        return (fold){ start, take_##name, join_##name, finish_##name };
-#define DUET_FOLD2 DUET_FOLD1
+        return (fold){ { { first }, at }, take_##name, join_##name, finish_##name };
+#define DUET_FOLD1(name, start, ...) FOLD_CASE(name, start, 0)
+#define DUET_FOLD2                   DUET_FOLD1
+#define DUET_MOMENT1(name, ...)      FOLD_CASE(name, K(0), 0)
+#define DUET_PLACE1(name, ...)       FOLD_CASE(name, K(0), -1)
 #include <duet/ops.def>
-    default: return (fold){ K(0), take_sum, join_sum, finish_sum };
+    default: return (fold){ { { K(0) }, 0 }, take_sum, join_sum, finish_sum };
     }
 }
 
-/* Elements 0 .. n-1 of what is reduced: x[0], x[step], ... by their offsets, scaled. */
+/* What is reduced: n pairs, y counting for dot alone; and what x is scaled by. */
 typedef struct run {
-    const T *x, *y;
-    const int64_t *x_at, *y_at;
+    const T (*pair)[2];
+    int64_t n;
     T scale;
 } run;
 
-static T look(const T *p, const int64_t *at, int64_t i) { return p ? p[at[i]] : K(0); }
-
-static T fold_block(const fold *f, const run *r, int64_t first, int64_t end)
+static partial fold_block(const fold *f, const run *r, int64_t first, int64_t end)
 {
-    T lane[FOLD_LANES];
+    partial lane[FOLD_LANES];
     for (int l = 0; l < FOLD_LANES; l++) {
         lane[l] = f->start;
         for (int64_t i = first + l; i < end; i += FOLD_LANES)
-            lane[l] = f->take(lane[l], look(r->x, r->x_at, i) * r->scale, look(r->y, r->y_at, i));
+            lane[l] = f->take(lane[l], r->pair[i][0] * r->scale, r->pair[i][1], i);
     }
     for (int half = FOLD_LANES / 2; half; half /= 2)
         for (int l = 0; l < half; l++) lane[l] = f->join(lane[l], lane[l + half]);
@@ -149,80 +205,87 @@ static T fold_block(const fold *f, const run *r, int64_t first, int64_t end)
 }
 
 /* The accumulator of blocks first .. first + count - 1, where count is a power of two and absent blocks are left out. */
-static T fold_tree(const fold *f, const run *r, int64_t first, int64_t count, int64_t n)
+static partial fold_tree(const fold *f, const run *r, int64_t first, int64_t count)
 {
     int64_t begin = first * FOLD_BLOCK, end = begin + FOLD_BLOCK;
-    if (count == 1) return fold_block(f, r, begin, end < n ? end : n);
-    T left = fold_tree(f, r, first, count / 2, n);
-    if ((first + count / 2) * FOLD_BLOCK >= n) return left;
-    return f->join(left, fold_tree(f, r, first + count / 2, count / 2, n));
+    if (count == 1) return fold_block(f, r, begin, end < r->n ? end : r->n);
+    partial left = fold_tree(f, r, first, count / 2);
+    if ((first + count / 2) * FOLD_BLOCK >= r->n) return left;
+    return f->join(left, fold_tree(f, r, first + count / 2, count / 2));
 }
 
-static T fold_all(const fold *f, const run *r, int64_t n)
+static partial fold_all(const fold *f, const run *r)
 {
     int64_t count = 1;
-    while (count * FOLD_BLOCK < n) count *= 2;
-    return n ? fold_tree(f, r, 0, count, n) : f->start + K(0);
+    while (count * FOLD_BLOCK < r->n) count *= 2;
+    return r->n ? fold_tree(f, r, 0, count) : f->start;
 }
 
-static T norm_of(const fold *f, run *r, int64_t n)
+static T norm_of(const fold *f, run *r)
 {
-    T s = fold_all(f, r, n);
+    T s = fold_all(f, r).v[0];
     r->scale = s == INF ? TYPED(FOLD_NORM_DOWN) : s < TYPED(FOLD_NORM_LEAST) ? TYPED(FOLD_NORM_UP) : K(1);
-    if (r->scale != K(1)) s = fold_all(f, r, n);
-    return SQRT(s) * (K(1) / r->scale);
+    if (r->scale != K(1)) s = fold_all(f, r).v[0];
+    return f->finish((partial){ { s }, 0 }, r->n) * (K(1) / r->scale);
 }
 
-/* The offsets of what is reduced into the result with this index. */
-static int64_t gather(const layout *l, int axis, const int64_t *index, int64_t **at)
+static void fold_into(void *out, int op, const T (*pair)[2], int64_t n)
 {
-    int64_t whole[DUET_RANK_MAX], n = axis < 0 ? layout_count(l) : l->size[axis];
-    *at = fake_alloc(sizeof **at * (size_t)(n + 1));
-    for (int k = 0, from = 0; axis >= 0 && k < l->rank; k++) whole[k] = k == axis ? 0 : index[from++];
-    for (int64_t i = 0; i < n; i++) {
-        if (axis < 0) unravel(l, i, whole);
-        else whole[axis] = i;
-        (*at)[i] = place(l, whole);
+    const fold f = fold_of(op);
+    run r = { pair, n, K(1) };
+    if (op == OP_norm) *(T *)out = norm_of(&f, &r);
+    else if (op_infos[op].flags & OP_GIVES_INDEX) *(int64_t *)out = fold_all(&f, &r).at;
+    else *(T *)out = f.finish(fold_all(&f, &r), n);
+}
+
+/* Output i of each fold of the program, whose n elements are the domain's i * n and following; pair has room for n of each. */
+static void fold_outputs(const job *j, int64_t i, int64_t n, T (*pair)[2])
+{
+    int64_t index[DUET_RANK_MAX] = { 0 };
+    for (int64_t k = 0; k < n; k++) {
+        const state m = run_element(j, i * n + k);
+        for (int o = 0; o < j->s.outs; o++) memcpy(pair[o * n + k], m.taken[o], sizeof *pair);
     }
-    return n;
+    for (int axis = j->s.out[0].at.rank - j->s.inner; axis-- > 0; i /= j->s.out[0].at.size[axis])
+        index[axis] = i % j->s.out[0].at.size[axis];
+    for (int k = 0; k < j->p.length; k++) {
+        const instruction *c = &j->p.code[k];
+        const int o = c->arg[2].index;
+        if (op_infos[c->op].kind != KIND_FOLD) continue;
+        const layout *l = &j->s.out[o].at;
+        fold_into((char *)j->out[o] + place(l, index) * (int64_t)dtypes[l->type].bytes, c->op, (const T(*)[2])pair + o * n, n);
+    }
 }
 
-static T fold_one(const job *j, const int64_t *index)
+static void run_folds(const job *j)
 {
-    fold f = fold_of(j->s.kernel);
-    int64_t *x_at, *y_at = NULL, n = gather(&j->s.in[0].at, j->s.attr[0], index, &x_at);
-    if (j->s.ins > 1) gather(&j->s.in[1].at, j->s.attr[0], index, &y_at);
-    run r = { j->in[0], y_at ? j->in[1] : NULL, x_at, y_at, K(1) };
-    T result = j->s.kernel == OP_norm ? norm_of(&f, &r, n) : f.finish(fold_all(&f, &r, n), n);
-    fake_free(x_at), fake_free(y_at);
-    return result;
-}
-
-static void run_fold(const job *j)
-{
-    const layout *out = &j->s.out[0].at;
-    int64_t index[DUET_RANK_MAX], n = layout_count(out);
+    const layout *l = &j->s.out[0].at;
+    int64_t n = 1, outputs = 1;
+    for (int axis = 0; axis < l->rank; axis++) *(axis < l->rank - j->s.inner ? &outputs : &n) *= l->size[axis];
+    T(*pair)[2] = fake_alloc(sizeof *pair * (size_t)(n * j->s.outs + 1));
     if (j->scratch_bytes) memset(j->scratch, 0xff, j->scratch_bytes);
-    for (int64_t i = 0; i < n; i++) {
-        unravel(out, i, index);
-        T value = fold_one(j, index);
-        ((T *)j->out[0])[place(out, index)] = value;
-    }
+    for (int64_t i = 0; i < outputs; i++) fold_outputs(j, i, n, pair);
+    fake_free(pair);
 }
 
 /* ---- softmax ---- */
 
+static T fold_row(int op, const T *x, int64_t n, T (*pair)[2])
+{
+    T out;
+    for (int64_t i = 0; i < n; i++) pair[i][0] = x[i], pair[i][1] = K(0);
+    fold_into(&out, op, (const T(*)[2])pair, n);
+    return out;
+}
+
 static void soften(int kernel, T *t, int64_t n)
 {
-    const fold most = fold_of(OP_max), sum = fold_of(OP_sum);
-    int64_t *at = fake_alloc(sizeof *at * (size_t)n);
-    T *e = fake_alloc(sizeof *e * (size_t)n);
-    for (int64_t i = 0; i < n; i++) at[i] = i;
-    T m = fold_all(&most, &(run){ t, NULL, at, NULL, K(1) }, n);
+    T(*pair)[2] = fake_alloc(sizeof *pair * (size_t)n), *e = fake_alloc(sizeof *e * (size_t)n);
+    const T m = fold_row(OP_max, t, n, pair);
     for (int64_t i = 0; i < n; i++) t[i] = t[i] - m, e[i] = FN(exp)(t[i]);
-    T s = fold_all(&sum, &(run){ e, NULL, at, NULL, K(1) }, n);
+    const T s = fold_row(OP_sum, e, n, pair);
     for (int64_t i = 0; i < n; i++) t[i] = kernel == OP_softmax ? e[i] / s : t[i] - FN(log)(s);
-    fake_free(at), fake_free(e);
+    fake_free(pair), fake_free(e);
 }
 
 static void run_softmax(const job *j)
@@ -266,12 +329,85 @@ static void run_pool(const job *j)
     }
 }
 
+/* ---- random numbers, each by itself ---- */
+
+static philox_block drawn(const lottery *l, int64_t block, uint32_t stream)
+{
+    return philox_drawn(l, (uint32_t)l->law, (uint32_t)block, (uint32_t)(block >> 32), stream);
+}
+
+static T random_truncated(const lottery *l, int64_t i)
+{
+    const truncation k = FN(truncation_of)(l);
+    const int lane = (int)(i % PHILOX_EACH);
+    for (uint32_t attempt = 0; attempt < LOTTERY_ATTEMPTS; attempt++) {
+        const philox_block b = drawn(l, i / PHILOX_EACH, 2 * attempt), c = drawn(l, i / PHILOX_EACH, 2 * attempt + 1);
+        const T x = FN(propose_part)(l->proposal, k, b, c, lane);
+        if (x == x) return x;
+    }
+    return FN(truncation_last)(k);
+}
+
+static T random_number(const lottery *l, int64_t i)
+{
+    const philox_block b = drawn(l, i / PHILOX_EACH, 0);
+    const int lane = (int)(i % PHILOX_EACH);
+    if (l->law == LAW_UNIFORM) return FN(uniform)(FN(part)(b, lane), (T)l->number[0], (T)l->number[1], (T)l->number[2]);
+    if (l->law == LAW_TRUNCATED_NORMAL) return random_truncated(l, i);
+    const TYPED(pair) z = FN(box_muller)(FN(part)(b, lane & ~1), FN(part)(b, lane | 1));
+    return FMA(lane & 1 ? z.lo : z.hi, (T)l->number[1], (T)l->number[0]);
+}
+
+static void put_whole(const job *j, int64_t i, int64_t x)
+{
+    const layout *out = &j->s.out[0].at;
+    int64_t index[DUET_RANK_MAX];
+    unravel(out, i, index);
+    if (out->type == DUET_I64) ((int64_t *)j->out[0])[place(out, index)] = x;
+    else ((T *)j->out[0])[place(out, index)] = (T)x;
+}
+
+typedef struct sorted {
+    uint64_t key;
+    int64_t index;
+} sorted;
+
+static int by_key(const void *a, const void *b)
+{
+    const sorted *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static void run_permutation(const job *j, const lottery *l, int64_t n)
+{
+    sorted *x = fake_alloc(sizeof *x * (size_t)(n + 1));
+    for (int64_t i = 0; i < n; i++) x[i] = (sorted){ philox_sort_key(l, (uint64_t)i), i };
+    qsort(x, (size_t)n, sizeof *x, by_key);
+    for (int64_t i = 0; i < n; i++) put_whole(j, i, x[i].index);
+    fake_free(x);
+}
+
+static void run_random(const job *j)
+{
+    const int64_t n = layout_count(&j->s.out[0].at);
+    const frame f = { .num = j->num };
+    step s = j->s;
+    for (int k = 0; k < s.nums; k++) s.num[k] = (uint16_t)k; /* the job's numbers are in order */
+    const lottery l = lottery_of(&s, &f);
+    if (l.law == LAW_PERMUTATION) return run_permutation(j, &l, n);
+    for (int64_t i = 0; i < n; i++)
+        if (l.law == LAW_BERNOULLI) put_whole(j, i, philox_coin(&l, (uint64_t)i));
+        else if (l.law == LAW_INTEGERS) put_whole(j, i, philox_integer(&l, (uint64_t)i));
+        else *element(j->out[0], &j->s.out[0].at, i) = random_number(&l, i);
+}
+
 void TYPED(fake_run)(const job *j)
 {
     int k = j->s.kernel;
-    if (k == KERNEL_PROGRAM) run_program(j);
+    if (k == KERNEL_RANDOM) run_random(j);
+    else if (k == KERNEL_PROGRAM) j->p.folds ? run_folds(j) : run_program(j);
     else if (k > KERNEL_PROGRAM) run_fused(j);
     else if (k == OP_softmax || k == OP_log_softmax) run_softmax(j);
-    else if (k == OP_max_pool2d || k == OP_avg_pool2d) run_pool(j);
-    else run_fold(j);
+    else run_pool(j);
 }

@@ -52,8 +52,14 @@ static step product_step(const scene *w)
 
 static step fold_step(const scene *w)
 {
-    step s = { .kernel = OP_sum, .outs = 1, .ins = 1, .in = { { 1, w->line.at } }, .attr = { -1 } };
-    layout_dense(&s.out[0].at, DUET_F32, 0, NULL);
+    static const program sum = { .length = 2,
+                                 .inputs = 1,
+                                 .outputs = 1,
+                                 .folds = true,
+                                 .code = { { OP_LOAD, DUET_F32, { { FROM_INPUT, 0 } } },
+                                           { OP_sum, DUET_F32, { { FROM_ACC, 0 } } } } };
+    step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .inner = 1, .in = { { 1, w->line.at } }, .program = &sum };
+    s.out[0].at = w->line.at, s.out[0].at.stride[0] = 0;
     return s;
 }
 

@@ -1,0 +1,22 @@
+/* hand_none.c - see hand.h: built without CUDA. */
+#include "hand.h"
+
+static const char none[] = "the benchmarks were built without CUDA";
+
+const char *hand_open(void *stream) { return none; }
+const char *hand_wait(void) { return none; }
+const char *hand_copy(float *to, const float *from, int64_t n) { return none; }
+const char *hand_launch(size_t bytes) { return none; }
+const char *hand_add(float *d, const float *x, const float *y, int64_t n) { return none; }
+const char *hand_axpby(float *d, float s, const float *x, float r, const float *y, int64_t n) { return none; }
+const char *hand_wiemann(float *d, const float *x, const float *y, int64_t n) { return none; }
+const char *hand_sigmoid(float *d, const float *x, int64_t n) { return none; }
+const char *hand_black_scholes(float *call, float *put, const float *s, const float *k, const float *t, int64_t n)
+{
+    return none;
+}
+const char *hand_program(int length, float *d, const float *x, const float *y, const float *z, int64_t n) { return none; }
+double hand_peak(void) { return 0; }
+const char *hand_graph_make(hand_graph **g, int count, bool (*record)(void *state), void *state) { return none; }
+const char *hand_graph_run(hand_graph *g) { return none; }
+void hand_graph_free(hand_graph **g) {}

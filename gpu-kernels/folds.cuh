@@ -1,0 +1,149 @@
+/* folds.cuh - the rows of ops.def that reduce, as Folds: folding<row_sum> and so on. */
+#ifndef FOLDS_CUH
+#define FOLDS_CUH
+
+#include "fold.cuh"
+
+namespace
+{
+
+#define DUET_FOLD1(name, START, TAKE, JOIN, FINISH, ...) DUET_FOLD(name, START, TAKE, JOIN, FINISH, false)
+#define DUET_FOLD2(name, START, TAKE, JOIN, FINISH, ...) DUET_FOLD(name, START, TAKE, JOIN, FINISH, true)
+#define DUET_FOLD(name, START, TAKE, JOIN, FINISH, PAIRS)                                                                        \
+    struct row_##name {                                                                                                          \
+        typedef T carried;                                                                                                       \
+        enum { is_pairs = PAIRS };                                                                                               \
+        static __device__ inline T first() { return START; }                                                                     \
+        static __device__ inline T with(T a, T x, T y) { return TAKE; }                                                          \
+        static __device__ inline T both(T a, T b) { return JOIN; }                                                               \
+        static __device__ inline T result(T a, int64_t n) { return FINISH; }                                                     \
+    };
+
+struct moments {
+    T n, mean, squares;
+};
+#define DUET_MOMENT1(name, TAKE, JOIN, FINISH, ...)                                                                              \
+    struct row_##name {                                                                                                          \
+        typedef moments carried;                                                                                                 \
+        static __device__ inline moments with(moments a, T x)                                                                    \
+        {                                                                                                                        \
+            T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                                             \
+            TAKE;                                                                                                                \
+            return { a0, a1, a2 };                                                                                               \
+        }                                                                                                                        \
+        static __device__ inline moments both(moments a, moments b)                                                              \
+        {                                                                                                                        \
+            T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                                             \
+            const T b0 = b.n, b1 = b.mean, b2 = b.squares;                                                                       \
+            JOIN;                                                                                                                \
+            return { a0, a1, a2 };                                                                                               \
+        }                                                                                                                        \
+        static __device__ inline T result(moments a, int64_t n)                                                                  \
+        {                                                                                                                        \
+            const T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                                       \
+            (void)a0, (void)a1, (void)a2;                                                                                        \
+            return FINISH;                                                                                                       \
+        }                                                                                                                        \
+    };
+
+struct found {
+    T x;
+    int64_t at;
+};
+#define DUET_PLACE1(name, BETTER, ...)                                                                                           \
+    struct row_##name {                                                                                                          \
+        typedef found carried;                                                                                                   \
+        static __device__ inline bool better(T x, T a) { return BETTER; }                                                        \
+    };
+#include <duet/ops.def>
+
+/* The Fold of a row is told by what the row carries. */
+template <class Row, class Carried = typename Row::carried> struct folding;
+template <class Row> struct folding<Row, T> : plain<Row> {
+    enum { pairs = Row::is_pairs };
+};
+template <class Row> struct folding<Row, moments> {
+    typedef moments acc;
+    typedef moments lane;
+    typedef T result;
+    enum { pairs = 0, resident = sizeof(T) == 8 ? 2 : 3 };
+    static __device__ inline acc start() { return { K(0), K(0), K(0) }; }
+    static __device__ inline lane open() { return start(); }
+    static __device__ inline T see(T x, T) { return x; }
+    static __device__ inline lane take(lane a, T x, T, int) { return Row::with(a, x); }
+    static __device__ inline acc close(lane a, int64_t) { return a; }
+    static __device__ inline acc join(acc a, acc b) { return Row::both(a, b); }
+    static __device__ inline T finish(acc a, int64_t n) { return Row::result(a, n); }
+    static __device__ inline acc pass(acc a, int h)
+    {
+        return { __shfl_down_sync(~0u, a.n, h), __shfl_down_sync(~0u, a.mean, h), __shfl_down_sync(~0u, a.squares, h) };
+    }
+};
+
+/* An open lane holds what no element is worse than, at its first element: it is that one, or another takes its place. */
+template <class Row> struct folding<Row, found> {
+    struct lane {
+        T x;
+        int k;
+    };
+    typedef found acc;
+    typedef int64_t result;
+    enum { pairs = 0, resident = 3 };
+    static __device__ inline bool beats(T x, T a) { return (a == a) & ((x != x) | Row::better(x, a)); }
+    static __device__ inline T worst() { return Row::better(INF, -INF) ? -INF : INF; }
+    static __device__ inline acc start() { return { worst(), INT64_MAX }; }
+    static __device__ inline lane open() { return { worst(), 0 }; }
+    static __device__ inline T see(T x, T) { return x; }
+    static __device__ inline lane take(lane a, T x, T, int k)
+    {
+        const bool next = beats(x, a.x);
+        return { next ? x : a.x, next ? k : a.k };
+    }
+    static __device__ inline acc close(lane a, int64_t first) { return { a.x, first + (int64_t)a.k * FOLD_LANES }; }
+    static __device__ inline acc join(acc a, acc b)
+    {
+        const bool other = beats(b.x, a.x) | (!beats(a.x, b.x) & (b.at < a.at));
+        return { other ? b.x : a.x, other ? b.at : a.at };
+    }
+    static __device__ inline int64_t finish(acc a, int64_t n) { return n == 0 ? -1 : a.at; }
+    static __device__ inline acc pass(acc a, int h) { return { __shfl_down_sync(~0u, a.x, h), __shfl_down_sync(~0u, a.at, h) }; }
+};
+
+/* The sums of squares of x, of x made small and of x made large, in one pass; the first of them says which one counts. */
+struct squares {
+    T as_is, down, up;
+};
+template <> struct folding<row_norm, T> {
+    typedef plain<row_norm> one;
+    typedef squares acc;
+    typedef squares lane;
+    typedef T result;
+    enum { pairs = 0, resident = 3 };
+    static __device__ inline acc start() { return { one::start(), one::start(), one::start() }; }
+    static __device__ inline lane open() { return start(); }
+    static __device__ inline T see(T x, T) { return x; }
+    static __device__ inline lane take(lane a, T x, T y, int k)
+    {
+        const T down = x * TYPED(FOLD_NORM_DOWN), up = x * TYPED(FOLD_NORM_UP);
+        return { one::take(a.as_is, x, y, k), one::take(a.down, down, y, k), one::take(a.up, up, y, k) };
+    }
+    static __device__ inline acc close(lane a, int64_t) { return a; }
+    static __device__ inline acc join(acc a, acc b)
+    {
+        return { one::join(a.as_is, b.as_is), one::join(a.down, b.down), one::join(a.up, b.up) };
+    }
+    static __device__ inline acc pass(acc a, int h)
+    {
+        return { one::pass(a.as_is, h), one::pass(a.down, h), one::pass(a.up, h) };
+    }
+    static __device__ inline T finish(acc a, int64_t n)
+    {
+        if (a.as_is == INF) return one::finish(a.down, n) * (K(1) / TYPED(FOLD_NORM_DOWN));
+        if (a.as_is < TYPED(FOLD_NORM_LEAST)) return one::finish(a.up, n) * (K(1) / TYPED(FOLD_NORM_UP));
+        return one::finish(a.as_is, n);
+    }
+};
+
+} // namespace
+
+#endif

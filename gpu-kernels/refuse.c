@@ -1,0 +1,96 @@
+/* refuse.c - which steps the kernels take. Nothing here needs CUDA: the pretended kernels of the tests take the same steps. */
+#include "refuse.h"
+#include "lottery.h"
+#include "machine.h"
+
+#define REFUSE(condition, why)                                                                                                   \
+    if (condition) return why
+
+duet_dtype step_type(const step *s)
+{
+    return s->kernel == KERNEL_PROGRAM ? (duet_dtype)s->program->code[0].type : s->out[0].at.type;
+}
+
+static const char *refuse_instruction(const program *p, const instruction *c, duet_dtype type)
+{
+    const enum op_kind kind = op_infos[c->op].kind;
+    REFUSE(c->type != type, "a program of several element types");
+    REFUSE(c->op < OPS && type == DUET_I64, "an operator over i64");
+    REFUSE(p->folds ? c->op == OP_STORE : kind == KIND_FOLD, "a program that both stores and folds");
+    return NULL;
+}
+
+/* The type that output i has to have: i64 of a fold that gives an index. */
+static duet_dtype output_type(const program *p, int i, duet_dtype type)
+{
+    for (const instruction *c = p->code; c < p->code + p->length; c++)
+        if (c->arg[2].index == i && op_infos[c->op].flags & OP_GIVES_INDEX && op_infos[c->op].kind == KIND_FOLD) return DUET_I64;
+    return type;
+}
+
+static const char *refuse_program(const step *s)
+{
+    const program *p = s->program;
+    machine_program m;
+    REFUSE(!p || p->length == 0, "a step without its program");
+    const duet_dtype type = step_type(s);
+    REFUSE(p->folds ? s->inner == 0 || s->inner > s->out[0].at.rank : s->inner > 0,
+           "axes to reduce, and no fold, or the reverse");
+    for (const instruction *c = p->code; c < p->code + p->length; c++) {
+        const char *why = refuse_instruction(p, c, type);
+        if (why) return why;
+    }
+    for (int k = 0; k < s->ins; k++) REFUSE(s->in[k].at.type != type, "operands of different element types");
+    for (int k = 0; k < s->outs; k++) REFUSE(s->out[k].at.type != output_type(p, k, type), "a result of another element type");
+    REFUSE(type == DUET_I64 && p->numbers, "numbers among elements of i64");
+    return machine_encode(&m, p, NULL, type != DUET_F32);
+}
+
+static const char *refuse_type(const step *s)
+{
+    const duet_dtype type = s->out[0].at.type;
+    REFUSE(s->outs != 1, "more than one output");
+    REFUSE(type != DUET_F32 && type != DUET_F64, "elements that are neither f32 nor f64");
+    for (int k = 0; k < s->ins; k++) REFUSE(s->in[k].at.type != type, "operands of different element types");
+    return NULL;
+}
+
+/* May indices into a plane, and between its rows, be of 32 bits? */
+bool pool2d_fits(const step *s)
+{
+    const layout *in = &s->in[0].at, *out = &s->out[0].at;
+    layout plane = { .rank = 2 };
+    int64_t low, high;
+    for (int a = 0; a < 2; a++) plane.size[a] = in->size[2 + a], plane.stride[a] = in->stride[2 + a];
+    layout_span(&plane, &low, &high);
+    for (int a = 2; a < 4; a++)
+        if (in->size[a] > INT32_MAX / 4 || in->stride[a] > INT32_MAX || out->size[a] > INT32_MAX / 4) return false;
+    return low > -INT32_MAX && high < INT32_MAX && out->size[2] * out->size[3] <= INT32_MAX / 2;
+}
+
+/* Indices of a permutation are of 32 bits. */
+static const char *refuse_random(const step *s)
+{
+    REFUSE(s->attr[0] == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2, "a permutation of 2^31 elements or more");
+    return lottery_refuses(s);
+}
+
+#define FUSED_INPUTS 3
+
+const char *kernels_refuse(const step *s)
+{
+    if (s->kernel == KERNEL_PROGRAM) return refuse_program(s);
+    if (s->kernel == KERNEL_RANDOM) return refuse_random(s);
+    const char *why = refuse_type(s);
+    if (why) return why;
+    if (s->kernel > KERNEL_PROGRAM && s->kernel < KERNELS)
+        return s->ins > FUSED_INPUTS || s->nums > 2 ? "a fused row of too many operands" : NULL;
+    switch (s->kernel) {
+    case OP_softmax:
+    case OP_log_softmax: return NULL;
+    case OP_max_pool2d:
+    case OP_avg_pool2d: return pool2d_fits(s) ? NULL : "an image of 2^31 elements or more a plane";
+    case OP_matmul: return skinny_fits(s) ? NULL : "a product of many columns, or with an addend";
+    default: return "there is no kernel for this operator";
+    }
+}

@@ -1,0 +1,19 @@
+/* refuse.h - what kernels_refuse asks of each family, and what else can be said of a step without CUDA. */
+#ifndef REFUSE_H
+#define REFUSE_H
+
+#include "kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+bool pool2d_fits(const step *s);
+bool skinny_fits(const step *s);
+
+duet_dtype step_type(const step *s); /* the element type that it computes in, or moves */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

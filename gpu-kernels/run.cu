@@ -1,0 +1,336 @@
+/* run.cu - reductions of what programs compute: the interpreter of machine.cuh over a batch of elements, which the folds of the program
+ * take into lanes that are kept in shared memory. Compiled twice for each type, as machine.cu is: with HEAVY defined, the kernels of
+ * programs that have functions. */
+#include "folds.cuh"
+#include "machine.cuh"
+extern "C" {
+#include "run.h"
+}
+
+#ifdef HEAVY
+#define HAS_FUNCTIONS true
+#define RUN_KERNEL    TYPED(run_kernel_heavy)
+#else
+#define HAS_FUNCTIONS false
+#define RUN_KERNEL    TYPED(run_kernel)
+#endif
+
+namespace
+{
+
+typedef FOR_TYPE(run_args) run_args;
+
+/* f(kind<Fold>()) for the row of ops.def that `op` is. */
+template <class Fold> struct kind {
+    typedef Fold fold;
+};
+template <class F> __device__ __forceinline__ void with_fold(int op, F f)
+{
+    switch (op) {
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    case OP_##name:                                                                                                              \
+        f(kind<folding<row_##name>>());                                                                                          \
+        break;
+#define DUET_FOLD2   DUET_FOLD1
+#define DUET_MOMENT1 DUET_FOLD1
+#define DUET_PLACE1  DUET_FOLD1
+#include <duet/ops.def>
+    default: break;
+    }
+}
+#define FOLD_OF(k) typename decltype(k)::fold
+
+__device__ __forceinline__ void copy_16(vec *to, const vec *from)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+#else
+    *to = *from;
+#endif
+}
+
+__device__ __forceinline__ void wait_for_copies()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+/* ---- where things are ---- */
+
+/* Where operand k of output i begins: an input, or PROGRAM_INPUTS and an output. */
+__device__ __forceinline__ int64_t begin_of(const run_axes &a, int k, int64_t i)
+{
+    int64_t at = 0;
+    uint64_t left = (uint64_t)i;
+#pragma unroll 1
+    for (int axis = a.outer - 1; axis >= 0; axis--) {
+        const uint64_t q = axis ? quotient(left, a.size[axis]) : 0;
+        at += (int64_t)(left - q * a.size[axis].by) * a.stride[k][axis];
+        left = q;
+    }
+    return at;
+}
+
+/* How far from there element j of an input is. */
+__device__ __forceinline__ int64_t way_to(const run_axes &a, int k, int64_t j)
+{
+    const int last = a.outer + a.inner - 1;
+    int64_t at = 0;
+    uint64_t left = (uint64_t)j;
+#pragma unroll 1
+    for (int axis = last; axis > a.outer; axis--) {
+        const uint64_t q = quotient(left, a.size[axis]);
+        at += (int64_t)(left - q * a.size[axis].by) * a.stride[k][axis];
+        left = q;
+    }
+    return at + (int64_t)left * a.stride[k][a.outer];
+}
+
+template <class Fold>
+__device__ __forceinline__ void give_output(const run_args &args, int output, int64_t i, int64_t part, typename Fold::acc r)
+{
+    const run_axes &a = args.axes;
+    if (a.parts > 1) ((typename Fold::acc *)a.part[output])[i * a.parts + part] = r;
+    else ((typename Fold::result *)args.head.out[output])[begin_of(a, PROGRAM_INPUTS + output, i)] = Fold::finish(r, a.n);
+}
+
+/* ---- a block, by threads with four of its lanes each ---- */
+
+/* Four lanes as rows of shared memory. */
+template <class Fold> union kept {
+    enum { VECTORS = 4 * sizeof(typename Fold::lane) / sizeof(vec) };
+    typename Fold::lane lane[4];
+    vec row[VECTORS];
+
+    __device__ kept() {}
+    __device__ __forceinline__ void load(const vec *own) { EACH(r, VECTORS) row[r] = own[r * 32]; }
+    __device__ __forceinline__ void save(vec *own) const { EACH(r, VECTORS) own[r * 32] = row[r]; }
+};
+
+/* A thread's elements, batch by batch: rows k and following of a block. The p-th element of a batch is of lane lane_of<W>(p % 4, t), in
+ * the batch's row p / 4. */
+template <int V, int W> struct batch {
+    enum { ELEMENTS = V * WIDTH, ROWS = ELEMENTS / 4 };
+    const run_args &args;
+    const run_axes &a;
+    vec *own;
+    int t;
+    int64_t first; /* element of the block */
+    int n, k;
+
+    __device__ __forceinline__ int index_of(int p) const { return (k + p / 4) * FOLD_LANES + lane_of<W>(p % 4, t); }
+    __device__ __forceinline__ bool whole() const { return (k + ROWS) * FOLD_LANES <= n; }
+
+    __device__ __forceinline__ void stage_each(int input, const T *from)
+    {
+        values<V> v;
+        EACH(p, ELEMENTS)
+        {
+            v.v[p / WIDTH].e[p % WIDTH] = K(0);
+            if (index_of(p) < n) v.v[p / WIDTH].e[p % WIDTH] = from[way_to(a, input, first + index_of(p))];
+        }
+        save_row<V, 32>(own + input * V * 32, v);
+    }
+    __device__ __forceinline__ void stage(int input, const T *from)
+    {
+        const vec *at = (const vec *)(from + first + k * FOLD_LANES) + t;
+        const bool dense = W > 1 && a.inner == 1 && a.stride[input][a.outer] == 1 && (uintptr_t)at % sizeof(vec) == 0;
+        if (dense && whole()) EACH(j, V) copy_16(own + (input * V + j) * 32, at + j * 32);
+        else stage_each(input, from);
+    }
+
+    template <class Fold> __device__ __forceinline__ void take(int output, const values<V> &x, const values<V> &y)
+    {
+        kept<Fold> s;
+        s.load(own + a.lanes[output] * 32);
+        if (whole()) EACH(p, ELEMENTS) take_one<Fold>(s.lane[p % 4], x, y, p);
+        else EACH(p, ELEMENTS) if (index_of(p) < n) take_one<Fold>(s.lane[p % 4], x, y, p);
+        s.save(own + a.lanes[output] * 32);
+    }
+    template <class Fold>
+    __device__ __forceinline__ void take_one(typename Fold::lane &lane, const values<V> &x, const values<V> &y, int p)
+    {
+        lane = Fold::take(lane, x.v[p / WIDTH].e[p % WIDTH], y.v[p / WIDTH].e[p % WIDTH], k + p / 4);
+    }
+    __device__ __forceinline__ void fold(const machine_code_T &i, const values<V> &x, const values<V> &y)
+    {
+        const int output = output_of(i);
+        with_fold(fold_of(i), [&](auto f) { take<FOLD_OF(f)>(output, x, y); });
+    }
+    __device__ __forceinline__ void store(int, const values<V> &) {}
+
+    /* The lanes of an output, once all is taken. */
+    template <class Fold> __device__ __forceinline__ void close(int output, typename Fold::acc (&r)[4]) const
+    {
+        kept<Fold> s;
+        s.load(own + a.lanes[output] * 32);
+        EACH(l, 4) r[l] = lane_of<W>(l, t) < n ? Fold::close(s.lane[l], first + lane_of<W>(l, t)) : Fold::start();
+    }
+    __device__ __forceinline__ void open()
+    {
+        const int outs = a.outs;
+#pragma unroll 1
+        for (int o = 0; o < outs; o++)
+            with_fold(a.row[o], [&](auto f) {
+                kept<FOLD_OF(f)> s;
+                EACH(l, 4) s.lane[l] = decltype(f)::fold::open();
+                s.save(own + a.lanes[o] * 32);
+            });
+    }
+    /* begin(k): where input k of the output begins */
+    template <class Begin> __device__ __forceinline__ void run(Begin begin)
+    {
+        values<V> x;
+        const int inputs = args.head.inputs;
+        open();
+        splat(x, K(0));
+#pragma unroll 1
+        for (k = 0; k * FOLD_LANES < n; k += ROWS) {
+#pragma unroll 1
+            for (int input = 0; input < inputs; input++) stage(input, (const T *)args.head.in[input] + begin(input));
+            wait_for_copies();
+            interpret<V, 32, HAS_FUNCTIONS>(args.head, args.code, own, x, *this);
+        }
+    }
+};
+
+/* As fold_rows: a warp for each block. */
+template <int V> KERNEL(FOLD_WARPS * 32, 2) rows(const __grid_constant__ run_args args)
+{
+    extern __shared__ vec shared[];
+    const run_axes &a = args.axes;
+    __shared__ int64_t begin[FOLD_WARPS][PROGRAM_INPUTS];
+    __shared__ double results[PROGRAM_OUTPUTS][FOLD_WARPS][3]; /* room for any acc */
+    const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps, outs = a.outs;
+    const int64_t slot = (int64_t)blockIdx.x * (blockDim.x / 32 / a.warps) + warp / a.warps;
+    const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * a.parts, b = part * a.warps + own;
+    const bool works = i < a.outputs && b < a.blocks;
+    const int64_t first = works ? b * FOLD_BLOCK : 0;
+    const int n = works ? (int)min((int64_t)FOLD_BLOCK, a.n - first) : 0;
+    batch<V, WIDTH> block = { args, a, shared + warp * a.kept * 32 + t, t, first, n, 0 };
+    if (t < args.head.inputs) begin[warp][t] = works ? begin_of(a, t, i) : 0;
+    __syncwarp();
+    block.run([&](int k) { return begin[warp][k]; });
+#pragma unroll 1
+    for (int o = 0; o < outs; o++)
+        with_fold(a.row[o], [&](auto f) {
+            typedef FOLD_OF(f) Fold;
+            typename Fold::acc v[4], *s = (typename Fold::acc *)results[o];
+            block.template close<Fold>(o, v);
+            v[0] = join_warp<Fold, WIDTH>(v);
+            if (a.warps > 1) {
+                if (t == 0) s[warp] = v[0];
+                __syncthreads();
+                if (own == 0 && t == 0) v[0] = join_pairs<Fold>(s + warp, a.warps);
+            }
+            if (own == 0 && t == 0 && i < a.outputs) give_output<Fold>(args, o, i, part, v[0]);
+        });
+}
+
+/* As fold_columns: RUN_ACROSS outputs by 32 threads, of which thread g holds the lanes g, g + 32, g + 64 and g + 96. */
+template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args args)
+{
+    extern __shared__ vec shared[];
+    const run_axes &a = args.axes;
+    __shared__ int64_t begin[PROGRAM_INPUTS][RUN_ACROSS];
+    __shared__ double results[32 * RUN_ACROSS * 3]; /* room for any acc */
+    const int c = threadIdx.x % RUN_ACROSS, g = threadIdx.x / RUN_ACROSS, warp = threadIdx.x / 32, outs = a.outs;
+    const uint32_t tiles = gridDim.x / (uint32_t)a.blocks;
+    const int64_t b = blockIdx.x / tiles, i = (int64_t)(blockIdx.x % tiles) * RUN_ACROSS + c, first = b * FOLD_BLOCK;
+    const int n = i < a.outputs ? (int)min((int64_t)FOLD_BLOCK, a.n - first) : 0;
+    batch<V, 1> block = { args, a, shared + warp * a.kept * 32 + threadIdx.x % 32, g, first, n, 0 };
+    if (g < args.head.inputs) begin[g][c] = i < a.outputs ? begin_of(a, g, i) : 0;
+    __syncthreads();
+    block.run([&](int k) { return begin[k][c]; });
+#pragma unroll 1
+    for (int o = 0; o < outs; o++)
+        with_fold(a.row[o], [&](auto f) {
+            typedef FOLD_OF(f) Fold;
+            typename Fold::acc v[4], *s = (typename Fold::acc *)results;
+            block.template close<Fold>(o, v);
+            join_own<Fold, 2, 1>(v);
+            __syncthreads(); /* the output before has left s */
+            s[threadIdx.x] = v[0];
+            for (int h = 16; h > 0; h /= 2) {
+                __syncthreads();
+                if (g < h) s[threadIdx.x] = Fold::join(s[threadIdx.x], s[threadIdx.x + h * RUN_ACROSS]);
+            }
+            if (g == 0 && i < a.outputs) give_output<Fold>(args, o, i, b, s[c]);
+        });
+}
+
+/* ---- no more elements than one thread has ---- */
+
+template <int V> struct few {
+    enum { ELEMENTS = V * WIDTH };
+    const run_args &args;
+    const run_axes &a;
+    vec *own;
+    int64_t i; /* the output */
+
+    __device__ __forceinline__ void stage(int input)
+    {
+        const T *from = (const T *)args.head.in[input] + begin_of(a, input, i);
+        const int n = (int)a.n;
+        values<V> v;
+        EACH(p, ELEMENTS)
+        {
+            v.v[p / WIDTH].e[p % WIDTH] = K(0);
+            if (p < n) v.v[p / WIDTH].e[p % WIDTH] = from[way_to(a, input, p)];
+        }
+        save_row<V, 32>(own + input * V * 32, v);
+    }
+    template <class Fold> __device__ __forceinline__ void take(int output, const values<V> &x, const values<V> &y)
+    {
+        const int n = (int)a.n;
+        typename Fold::acc v[ELEMENTS];
+        EACH(p, ELEMENTS)
+        {
+            v[p] = Fold::start();
+            if (p < n)
+                v[p] = Fold::close(Fold::take(Fold::open(), x.v[p / WIDTH].e[p % WIDTH], y.v[p / WIDTH].e[p % WIDTH], 0), p);
+        }
+        join_own<Fold, ELEMENTS / 2, 1>(v);
+        if (i < a.outputs) give_output<Fold>(args, output, i, 0, v[0]);
+    }
+    __device__ __forceinline__ void fold(const machine_code_T &instruction, const values<V> &x, const values<V> &y)
+    {
+        const int output = output_of(instruction);
+        with_fold(fold_of(instruction), [&](auto f) { take<FOLD_OF(f)>(output, x, y); });
+    }
+    __device__ __forceinline__ void store(int, const values<V> &) {}
+};
+
+/* A thread an output. */
+template <int V> KERNEL(FOLD_WARPS * 32) thin(const __grid_constant__ run_args args)
+{
+    extern __shared__ vec shared[];
+    const run_axes &a = args.axes;
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int inputs = args.head.inputs;
+    few<V> all = { args, a, shared + threadIdx.x / 32 * a.kept * 32 + threadIdx.x % 32, min(i, a.outputs - 1) };
+    values<V> x;
+    splat(x, K(0));
+#pragma unroll 1
+    for (int k = 0; k < inputs; k++) all.stage(k);
+    all.i = i;
+    interpret<V, 32, HAS_FUNCTIONS>(args.head, args.code, all.own, x, all);
+}
+
+} // namespace
+
+const void *RUN_KERNEL(int vectors, int form)
+{
+    switch (form) {
+    case FORM_COLUMNS: return (const void *)columns<2>;
+#ifndef HEAVY
+    case FORM_THIN: return vectors == 2 ? (const void *)thin<2> : vectors == 4 ? (const void *)thin<4> : NULL;
+    case FORM_ROWS: return vectors == 2 ? (const void *)rows<2> : vectors == 4 ? (const void *)rows<4> : NULL;
+#else
+    case FORM_THIN: return vectors == 2 ? (const void *)thin<2> : NULL;
+    case FORM_ROWS: return vectors == 2 ? (const void *)rows<2> : NULL;
+#endif
+    default: return NULL;
+    }
+}

@@ -1,0 +1,200 @@
+/* philox.h - random numbers, in the words of formula.h: once for every machine. T_f32 or T_f64 is defined, as for formula.h; one type a
+ * source file. What is drawn for which element is told in docs/semantics.md; this is that text as formulas.
+ *
+ * Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011. */
+#ifndef PHILOX_H
+#define PHILOX_H
+
+#include "formula.h"
+#include "lottery.h"
+
+/* What a word is held in: its upper bits, if any, are without meaning until it is cast. Wider ones suit AVX-512. */
+#ifndef PHILOX_WORD
+#define PHILOX_WORD uint32_t
+#endif
+
+#define PHILOX      FN_DECL __attribute__((always_inline)) /* a loop that calls them must see them to be vectorised */
+#define PHILOX_EACH (16 / (int)sizeof(T))                  /* elements of type T that a block serves */
+
+typedef struct philox_block {
+    PHILOX_WORD w[4];
+} philox_block;
+
+PHILOX philox_block philox_round(philox_block c, uint32_t k0, uint32_t k1)
+{
+    const uint64_t p = (uint64_t)0xd2511f53u * (uint32_t)c.w[0], q = (uint64_t)0xcd9e8d57u * (uint32_t)c.w[2];
+    philox_block d;
+    d.w[0] = (PHILOX_WORD)(q >> 32) ^ c.w[1] ^ k0;
+    d.w[1] = (PHILOX_WORD)q;
+    d.w[2] = (PHILOX_WORD)(p >> 32) ^ c.w[3] ^ k1;
+    d.w[3] = (PHILOX_WORD)p;
+    return d;
+}
+
+#define PHILOX_ROUND(i) c = philox_round(c, k0 + i * 0x9e3779b9u, k1 + i * 0xbb67ae85u)
+PHILOX philox_block philox(philox_block c, uint32_t k0, uint32_t k1)
+{
+    PHILOX_ROUND(0u), PHILOX_ROUND(1u), PHILOX_ROUND(2u), PHILOX_ROUND(3u), PHILOX_ROUND(4u);
+    PHILOX_ROUND(5u), PHILOX_ROUND(6u), PHILOX_ROUND(7u), PHILOX_ROUND(8u), PHILOX_ROUND(9u);
+    return c;
+}
+
+/* Block `low` + 2^32 `high` of a law's stream. */
+PHILOX philox_block philox_drawn(const lottery *l, uint32_t law, PHILOX_WORD low, uint32_t high, uint32_t stream)
+{
+    philox_block c;
+    c.w[0] = low, c.w[1] = high, c.w[2] = stream, c.w[3] = law;
+    return philox(c, l->key[0], l->key[1]);
+}
+
+/* Half j of a block; and a part of it as large as T, for j known when compiling, and for others. */
+PHILOX uint64_t philox_half(philox_block b, int j) { return (uint32_t)b.w[2 * j] | (uint64_t)(uint32_t)b.w[2 * j + 1] << 32; }
+
+#ifdef T_f32
+PHILOX BITS FN(part)(philox_block b, int j) { return (uint32_t)b.w[j]; }
+PHILOX BITS FN(part_at)(philox_block b, int j) { return (uint32_t)(j & 2 ? j & 1 ? b.w[3] : b.w[2] : j & 1 ? b.w[1] : b.w[0]); }
+#else
+PHILOX BITS FN(part)(philox_block b, int j) { return philox_half(b, j); }
+PHILOX BITS FN(part_at)(philox_block b, int j) { return j & 1 ? philox_half(b, 1) : philox_half(b, 0); }
+#endif
+
+/* ---- bits as numbers ---- */
+
+#ifdef T_f32
+/* [0, 1), 24 bits; the middles of 2^32 equal parts of [0, 1], rounded: never 0; [-1/2, 1/2] likewise. */
+PHILOX T FN(unit)(BITS w) { return (T)(int32_t)(w >> 8) * K(0x1p-24); }
+PHILOX T FN(middle)(BITS w) { return FMA((T)w, K(0x1p-32), K(0x1p-33)); }
+PHILOX T FN(turn)(BITS w) { return (T)(int32_t)w * K(0x1p-32); }
+#else
+/* w + 2^32 v - less, rounded once, for w, v below 2^32: conversions that every instruction set has. */
+PHILOX T FN(from_halves)(uint64_t w, uint64_t v, T less)
+{
+    return (AS_T(v | AS_BITS(K(0x1p84))) - (K(0x1p84) + less)) + AS_T(w | AS_BITS(K(0x1p52)));
+}
+
+/* [0, 1), 53 bits; the middles of 2^64 equal parts of [0, 1], rounded: never 0; [-1/2, 1/2] likewise. */
+PHILOX T FN(unit)(BITS w) { return FN(from_halves)(w >> 11 & 0xffffffff, w >> 43, K(0x1p52)) * K(0x1p-53); }
+PHILOX T FN(middle)(BITS w) { return FMA(FN(from_halves)(w & 0xffffffff, w >> 32, K(0x1p52)), K(0x1p-64), K(0x1p-65)); }
+PHILOX T FN(turn)(BITS w)
+{
+    const uint64_t v = (w >> 32) ^ 0x80000000;
+    return FN(from_halves)(w & 0xffffffff, v, K(0x1p63) + K(0x1p52)) * K(0x1p-64);
+}
+#endif
+
+/* ---- uniform, normal ---- */
+
+PHILOX T FN(uniform)(BITS w, T low, T range, T last)
+{
+    const T x = FMA(FN(unit)(w), range, low);
+    return SEL(x > last, last, x);
+}
+
+/* Box and Muller: a pair of normal numbers of deviation 1 from two words. */
+PHILOX TYPED(pair) FN(box_muller)(BITS a, BITS b)
+{
+    const T r = SQRT(K(-2) * FN(log)(FN(middle)(a))), t = FN(turn)(b);
+    TYPED(pair) z;
+    z.hi = r * FN(cos_turns)(t);
+    z.lo = r * FN(sin_turns)(t);
+    return z;
+}
+
+/* ---- truncated normal: C. Robert, Simulation of truncated normal variables, Statistics and Computing 5, 1995 ---- */
+
+/* The numbers of a lottery, as T. */
+typedef struct truncation {
+    T low, high, origin, scale, c0, c1, c2;
+} truncation;
+
+PHILOX truncation FN(truncation_of)(const lottery *l)
+{
+    truncation t;
+    t.low = (T)l->number[0], t.high = (T)l->number[1], t.origin = (T)l->number[2], t.scale = (T)l->number[3];
+    t.c0 = (T)l->number[4], t.c1 = (T)l->number[5], t.c2 = (T)l->number[6];
+    return t;
+}
+
+/* What is proposed, from a normal number z or a word w; NaN unless it is accepted, which word v decides. `excess` is half the square of what
+ * is left of the normal law's exponent:
+ *   exponential   e = -log(w) / lambda deviations beyond the nearer bound, a of them from the mean: excess (e - c1)^2 / 2;
+ *                 c0 = 1 / lambda, c1 = lambda - a
+ *   uniform       t = c0 u deviations beyond a bound: excess (t (t + c1) + c2) / 2; c0 is the width of the window, c1 = 2 a, c2 = a^2
+ *                 where the mean is inside, else 0 */
+PHILOX T FN(propose)(int how, truncation k, T z, BITS w, BITS v)
+{
+    T by, excess;
+    if (how == PROPOSE_NORMAL) by = z, excess = K(0);
+    else if (how == PROPOSE_EXPONENTIAL) {
+        by = -FN(log)(FN(middle)(w)) * k.c0;
+        excess = K(0.5) * ((by - k.c1) * (by - k.c1));
+    } else {
+        by = FN(unit)(w) * k.c0;
+        excess = K(0.5) * FMA(by, by + k.c1, k.c2);
+    }
+    const T x = FMA(by, k.scale, k.origin), room = how == PROPOSE_NORMAL ? K(0) : -FN(log)(FN(middle)(v));
+    return SEL((x >= k.low) & (x <= k.high) & (excess <= room), x, K(NAN));
+}
+
+/* When all attempts failed. */
+PHILOX T FN(truncation_last)(truncation k) { return FN(minimum)(FN(maximum)(k.origin, k.low), k.high); }
+
+/* Part j of blocks b and c, the two streams of an attempt. */
+PHILOX T FN(propose_part)(int how, truncation k, philox_block b, philox_block c, int j)
+{
+    T z = K(0);
+    if (how == PROPOSE_NORMAL) {
+        const TYPED(pair) p = FN(box_muller)(FN(part)(b, j & ~1), FN(part)(b, j | 1));
+        z = j & 1 ? p.lo : p.hi;
+    }
+    return FN(propose)(how, k, z, FN(part)(b, j), FN(part)(c, j));
+}
+
+/* ---- whole numbers ---- */
+
+/* The upper half of x times y, and the lower one. */
+PHILOX uint64_t philox_multiply(uint64_t x, uint64_t y, uint64_t *lower)
+{
+    const uint64_t m = 0xffffffff, a = (x & m) * (y & m), b = (x >> 32) * (y & m), c = (x & m) * (y >> 32);
+    const uint64_t middle = (a >> 32) + (b & m) + c; /* below 2^64 */
+    *lower = middle << 32 | (a & m);
+    return (x >> 32) * (y >> 32) + (b >> 32) + (middle >> 32);
+}
+
+/* D. Lemire, Fast random integer generation in an interval, ACM TOMACS 29, 2019. Accepted unless *lower is below whole[2]. */
+PHILOX int64_t philox_scaled(const lottery *l, uint64_t x, uint64_t *lower)
+{
+    return (int64_t)(l->whole[0] + philox_multiply(x, l->whole[1], lower));
+}
+
+FN_DECL int64_t philox_integer(const lottery *l, uint64_t i)
+{
+    int64_t x = 0;
+    uint64_t lower = 0;
+    for (uint32_t attempt = 0; attempt < LOTTERY_ATTEMPTS; attempt++) {
+        const philox_block b = philox_drawn(l, LAW_INTEGERS, (uint32_t)(i >> 1), (uint32_t)(i >> 33), attempt);
+        x = philox_scaled(l, i & 1 ? philox_half(b, 1) : philox_half(b, 0), &lower);
+        if (lower >= l->whole[2]) break;
+    }
+    return x;
+}
+
+/* A word decides, unless it is that of p, when the next one does. */
+FN_DECL int64_t philox_coin(const lottery *l, uint64_t i)
+{
+    uint32_t w[2];
+    for (uint32_t k = 0; k < 2; k++) {
+        const philox_block b = philox_drawn(l, LAW_BERNOULLI, (uint32_t)(i >> 2), (uint32_t)(i >> 34), k);
+        w[k] = (uint32_t)(i & 2 ? i & 1 ? b.w[3] : b.w[2] : i & 1 ? b.w[1] : b.w[0]);
+    }
+    return w[0] < l->whole[0] || (w[0] == l->whole[0] && w[1] < l->whole[1]);
+}
+
+/* What element i of a permutation is sorted by. */
+FN_DECL uint64_t philox_sort_key(const lottery *l, uint64_t i)
+{
+    const philox_block b = philox_drawn(l, LAW_PERMUTATION, (uint32_t)(i >> 1), (uint32_t)(i >> 33), 0);
+    return i & 1 ? philox_half(b, 1) : philox_half(b, 0);
+}
+
+#endif
