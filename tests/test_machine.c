@@ -120,6 +120,89 @@ static void test_programs(int trials)
     tap_point("random programs");
 }
 
+/* Rows of n elements, and one element for all as the last input. */
+static void even_operands(trial *t, duet_dtype type, int64_t n, int outs, int rows)
+{
+    layout dense, single;
+    layout_dense(&dense, type, 1, &n), single = dense;
+    single.stride[0] = 0;
+    for (int k = 0; k < outs; k++) add_output(t, dense);
+    for (int k = 0; k < rows; k++) {
+        if (chance(20)) t->s.in[t->s.ins++] = t->s.out[draw(outs)];
+        else add_input(t, dense, 3);
+    }
+    add_input(t, single, 0);
+}
+
+/* The elements at a row's end: nothing beyond them may be touched. */
+static void test_ends(int64_t most)
+{
+    for (int64_t n = 1; n <= most; n++) {
+        trial t = { .s.kernel = KERNEL_PROGRAM };
+        const duet_dtype type = n / 2 % 2 ? DUET_F64 : DUET_F32;
+        even_operands(&t, type, n, 1 + draw(PROGRAM_OUTPUTS), 1 + draw(3));
+        for (int k = 0; k < 2; k++) add_number(&t, number(type, 0));
+        random_program(&t, type, chance(30) ? 40 : 6 * t.s.outs);
+        run_trial(&t);
+    }
+    tap_point("ends of rows");
+}
+
+/* One operator, each operand from anywhere: the accumulator, two rows, one element, a number, a slot. */
+static void test_form(int op, duet_dtype type, int form)
+{
+    const source from[] = { { FROM_ACC, 0 },   { FROM_INPUT, 0 },  { FROM_INPUT, 1 },
+                            { FROM_INPUT, 2 }, { FROM_NUMBER, 0 }, { FROM_SLOT, 3 } };
+    const bool again = chance(50); /* what it read is read once more */
+    trial t = { .s.kernel = KERNEL_PROGRAM };
+    even_operands(&t, type, 1 + draw(400), 1, 2);
+    add_number(&t, number(type, 0)), add_number(&t, number(type, 0));
+    instruction code[] = { { OP_sub, 0, { { FROM_INPUT, 1 }, { FROM_NUMBER, 1 } } },
+                           { OP_SAVE, 0, { { FROM_SLOT, 3 } } },
+                           { OP_abs, 0, { { FROM_ACC, 0 } } },
+                           { .op = (uint8_t)op },
+                           { OP_sub, 0, { { FROM_ACC, 0 }, { FROM_SLOT, 3 } } },
+                           { OP_add, 0, { { FROM_INPUT, 0 }, { FROM_ACC, 0 } } },
+                           { OP_STORE, 0, { { 0 } } } };
+    for (int k = 0; k < op_infos[op].arity; k++, form /= 6) code[3].arg[k] = from[form % 6];
+    t.code = (program){ .inputs = 3, .numbers = 2, .slots = 4, .outputs = 1 };
+    for (int i = 0; i < 7; i++) {
+        if ((i == 4 || i == 5) && !again) continue;
+        code[i].type = (uint8_t)type;
+        t.code.code[t.code.length++] = code[i];
+    }
+    run_trial(&t);
+}
+
+static void test_forms(int every)
+{
+    static const int power[] = { 1, 6, 36, 216 };
+    int n = 0;
+    for (int k = 0; k < (int)(sizeof exact_ops / sizeof *exact_ops) - 3; k++)
+        for (int form = 0; form < power[op_infos[exact_ops[k]].arity]; form++)
+            if (n++ % every == 0) test_form(exact_ops[k], n / every % 2, form);
+    tap_point("operands from anywhere");
+}
+
+/* Integers in any layout: of a double, many would be NaN. */
+static void test_integers(void)
+{
+    for (int n = 0; n < 6 * MAP_SIZES; n++) {
+        const int size = n % MAP_SIZES;
+        trial t = { .s.kernel = KERNEL_PROGRAM };
+        const instruction load = { OP_LOAD, DUET_I64, { { n % 6 == 5 ? FROM_NUMBER : FROM_INPUT, 0 } } };
+        add_output(&t, any_layout(DUET_I64, map_sizes[size].rank, map_sizes[size].size, false));
+        add_input(&t, any_layout(DUET_I64, map_sizes[size].rank, map_sizes[size].size, true), 0);
+        collapse(&t);
+        add_number(&t, draw(2000001) - 1000000);
+        t.code = (program){
+            .length = 2, .inputs = 1, .numbers = 1, .outputs = 1, .code = { load, { OP_STORE, DUET_I64, { { 0 } } } }
+        };
+        run_trial(&t);
+    }
+    tap_point("integers");
+}
+
 static void test_fused(void)
 {
     for (int kernel = KERNEL_PROGRAM + 1; kernel < KERNELS; kernel++)
@@ -492,6 +575,9 @@ int main(int argc, char **argv)
 #define DUET_MAP3            DUET_MAP1
 #include <duet/ops.def>
     test_programs(quick ? 60 : 600);
+    test_ends(quick ? 40 : 300);
+    test_forms(quick ? 10 : 1);
+    test_integers();
     test_fused();
     test_folds(quick);
     test_softmax(quick);

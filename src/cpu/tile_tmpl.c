@@ -344,9 +344,10 @@ static place operand_of(writer *w, int at, int k)
     return (place){ bank, 0 };
 }
 
-/* One element of memory twice is loaded once. */
-static void share(writer *w, int arity, place p[3])
+/* One element of memory twice is loaded once; not by folds, which leave the accumulator as it is. */
+static void share(writer *w, int op, place p[3])
 {
+    const int arity = op_infos[op].kind == KIND_MAP ? op_infos[op].arity : 0;
     const bool twice = arity > 1 && p[0].class == CLASS_M && p[1].class == CLASS_M && p[0].value == p[1].value;
     if (!twice || (arity > 2 && p[2].class == CLASS_A)) return;
     load(w, p[0]);
@@ -358,7 +359,7 @@ static void compute(writer *w, int at)
     const instruction *i = &w->p->code[at];
     place p[3] = { { 0 } };
     for (int k = 0; k < 3 && k < op_infos[i->op].arity; k++) p[k] = operand_of(w, at, k);
-    share(w, op_infos[i->op].arity, p);
+    share(w, i->op, p);
     put_in_order(i->op, p);
     const handlers *h = ends_of(i->op, p);
     if (!h) h = complete(w, i->op, p);
