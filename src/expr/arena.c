@@ -9,7 +9,7 @@
 
 #define LIMIT_DEFAULT ((size_t)64 << 20)
 #define LEAF_WORDS    (2 + 4 * DUET_RANK_MAX)
-#define TEXT_WORDS    (sizeof(((thread *)0)->text) / 4)
+#define TEXT_WORDS    ((uint32_t)sizeof(((thread *)0)->text) / 4)
 
 static atomic_uint_fast64_t ranges = 1; /* 0 is for handles without a node; the top half for held ones is far away */
 
@@ -38,7 +38,7 @@ static bool arena_map(arena *a)
     if (p == MAP_FAILED) return false;
     a->mapped = 2 * half;
     a->nodes = p, a->count_max = at_most(half / sizeof(node));
-    a->words = (uint32_t *)((char *)p + half), a->length_max = at_most(half / sizeof(uint32_t));
+    a->words = (uint32_t *)((char *)p + half), a->length_max = at_most(half / sizeof(uint32_t)) - LEAF_WORDS - TEXT_WORDS;
     return true;
 }
 
@@ -52,19 +52,12 @@ static arena *arena_new(size_t limit)
     return NULL;
 }
 
-static __attribute__((noinline, cold)) arena *arena_first(thread *t)
+arena *arena_first(thread *t)
 {
     arena *a = t->shared ? NULL : arena_new(LIMIT_DEFAULT);
     if (!a) return fail(DUET_NO_MEMORY, "no memory for formulas"), NULL;
     t->room[ROOM_ARENA] = a, t->leave[ROOM_ARENA] = arena_free;
     return a;
-}
-
-arena *arena_mine(void)
-{
-    thread *t = thread_get();
-    arena *a = t->room[ROOM_ARENA];
-    return __builtin_expect(a != NULL, 1) ? a : arena_first(t);
 }
 
 void *formulas_apart(void)
@@ -169,9 +162,9 @@ static const char *oldest_site(const arena *a)
     return "an unknown place";
 }
 
-static __attribute__((noinline, cold)) bool refill(arena *a)
+bool arena_refill(arena *a)
 {
-    if (a->count == a->count_max || a->length + LEAF_WORDS + TEXT_WORDS > a->length_max) {
+    if (a->count == a->count_max || a->length > a->length_max) {
         fail(DUET_ARENA_FULL, "%u formulas wait unevaluated, the oldest from %s; they fill the limit of %zu bytes", a->roots,
              oldest_site(a), a->limit);
         return false;
@@ -179,20 +172,6 @@ static __attribute__((noinline, cold)) bool refill(arena *a)
     uint64_t range = atomic_fetch_add(&ranges, 1);
     a->next = range << 32, a->last = a->next + (SERIAL_FIRST - 1);
     return true;
-}
-
-node *arena_push(arena *a, enum op op, const char *site)
-{
-    bool full = a->count == a->count_max || a->length + LEAF_WORDS + TEXT_WORDS > a->length_max || a->next == a->last;
-    if (__builtin_expect(full, 0) && !refill(a)) return NULL;
-    node *n = &a->nodes[a->count];
-    n->serial = a->next++;
-    n->op = (uint8_t)op, n->flags = NODE_ROOT, n->rank = 0;
-    n->word = a->length, n->first = a->count++;
-    n->back[0] = n->back[1] = n->back[2] = 0;
-    n->site = site;
-    a->roots++;
-    return n;
 }
 
 /* ---- spending ---- */

@@ -21,8 +21,8 @@ typedef struct spending {
 typedef struct arena {
     node *nodes;
     uint32_t *words;
-    uint32_t count, length; /* of both, in use */
-    uint32_t count_max, length_max;
+    uint32_t count, length;         /* of both, in use */
+    uint32_t count_max, length_max; /* at most so many words in use leave room for those of any node */
     uint32_t roots;
     uint32_t last_leaf;  /* one past the latest leaf, 0 when there is none */
     bool mixed;          /* a spent or failed part may lie between live ones */
@@ -33,7 +33,14 @@ typedef struct arena {
     struct arena *scratch; /* where a formula that does not stand alone is copied in order */
 } arena;
 
-arena *arena_mine(void); /* NULL: no memory */
+arena *arena_first(thread *t) __attribute__((cold));
+static inline arena *arena_mine(void) /* NULL: no memory */
+{
+    thread *t = thread_get();
+    arena *a = t->room[ROOM_ARENA];
+    return __builtin_expect(a != NULL, 1) ? a : arena_first(t);
+}
+
 void arena_clear(arena *a);
 arena *arena_scratch(arena *a); /* cleared; NULL: no memory */
 
@@ -45,7 +52,20 @@ node *arena_find(arena *a, duet_expr e, const char *what, duet_status *why);
 node *arena_look(const arena *a, uint64_t serial);
 
 /* A new node on top: a root, with its serial, op and site; its word is where the next words go. NULL: no room, text is set. */
-node *arena_push(arena *a, enum op op, const char *site);
+bool arena_refill(arena *a) __attribute__((cold));
+static inline node *arena_push(arena *a, enum op op, const char *site)
+{
+    bool full = a->count == a->count_max || a->length > a->length_max || a->next == a->last;
+    if (__builtin_expect(full, 0) && !arena_refill(a)) return NULL;
+    node *n = &a->nodes[a->count];
+    n->serial = a->next++;
+    n->op = (uint8_t)op, n->flags = NODE_ROOT, n->rank = 0;
+    n->word = a->length, n->first = a->count++;
+    n->back[0] = n->back[1] = n->back[2] = 0;
+    n->site = site;
+    a->roots++;
+    return n;
+}
 
 static inline void put(arena *a, uint32_t word) { a->words[a->length++] = word; }
 static inline duet_expr handle_of(const node *n) { return (duet_expr){ n->serial }; }

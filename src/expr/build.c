@@ -9,13 +9,14 @@
 
 enum number_class number_class(duet_dtype type, double x)
 {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (bits << 12 != 0) return NUMBER_OTHER; /* most are */
     if (x == 0) return NUMBER_ZERO;
     if (x == 1) return NUMBER_ONE;
     if (x == -1) return NUMBER_MINUS_ONE;
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
     const int exponent = (int)(bits >> 52 & 0x7ff) - 1023, most = type == DUET_F32 ? 126 : 1022;
-    return bits << 12 == 0 && -most <= exponent && exponent <= most ? NUMBER_POWER : NUMBER_OTHER;
+    return -most <= exponent && exponent <= most ? NUMBER_POWER : NUMBER_OTHER;
 }
 
 int attrs_of(enum op op)
@@ -48,7 +49,14 @@ static uint32_t same_leaf(const node *n)
     return 0;
 }
 
-static uint32_t *put64(uint32_t *w, int64_t x) { return memcpy(w, &x, 8), w + 2; }
+/* Few matrices have more than two axes: so many sizes are copied without asking. */
+static inline void copy_sizes(void *to, const int64_t *from, int rank)
+{
+    memcpy(to, from, 2 * sizeof *from);
+    if (__builtin_expect(rank > 2, 0)) memcpy((char *)to + 2 * sizeof *from, from + 2, (size_t)(rank - 2) * sizeof *from);
+}
+
+static inline uint32_t *put_sizes(uint32_t *w, const int64_t *size, int rank) { return copy_sizes(w, size, rank), w + 2 * rank; }
 
 static uint32_t *leaf_words(arena *a, node *n, const uint32_t *like, uint32_t *w)
 {
@@ -57,12 +65,9 @@ static uint32_t *leaf_words(arena *a, node *n, const uint32_t *like, uint32_t *w
     n->before = a->last_leaf ? at + 1 - a->last_leaf : 0;
     a->last_leaf = at + 1;
     *w++ = same_leaf(n);
-    for (int i = 0; i < n->rank; i++) w = put64(w, n->size[i]);
+    w = put_sizes(w, n->size, n->rank);
     if (dense) return w;
-    if (!like) {
-        for (int i = 0; i < n->rank; i++) w = put64(w, n->matrix->at.stride[i]);
-        return w;
-    }
+    if (!like) return put_sizes(w, n->matrix->at.stride, n->rank);
     memcpy(w, like + 2 + 2 * n->rank, 8 * (size_t)n->rank);
     return w + 2 * n->rank;
 }
@@ -77,12 +82,17 @@ static uint32_t *operator_words(const node *n, const uint32_t *like, const uint3
     return w;
 }
 
+static inline uint32_t first_word(enum op op, uint32_t type, uint32_t rank, uint32_t flags, enum number_class class)
+{
+    return (uint32_t)op | type << 8 | rank << 16 | (flags & (NODE_WEAK | NODE_DENSE)) << 20 | (uint32_t) class << 28;
+}
+
 void words_put(arena *a, node *n, const uint32_t *like)
 {
     uint32_t *first = a->words + a->length, *w = first;
-    const uint32_t class = n->op == OP_NUMBER ? number_class(DUET_F32, n->number) : 0;
+    const enum number_class class = n->op == OP_NUMBER ? number_class(DUET_F32, n->number) : 0;
     n->word = a->length;
-    *w++ = n->op | (uint32_t)n->type << 8 | (uint32_t)n->rank << 16 | (n->flags & (NODE_WEAK | NODE_DENSE)) << 20 | class << 28;
+    *w++ = first_word((enum op)n->op, n->type, n->rank, n->flags, class);
     if (n->op == OP_LEAF) w = leaf_words(a, n, like, w);
     else if (n->op != OP_NUMBER) w = operator_words(n, like, first, w);
     a->length += (uint32_t)(w - first);
@@ -98,8 +108,8 @@ static node *push_number(arena *a, double x)
 {
     node *n = arena_push(a, OP_NUMBER, NULL);
     if (!n) return NULL;
-    n->type = DUET_F64, n->flags |= NODE_WEAK, n->number = x;
-    words_put(a, n, NULL);
+    n->type = DUET_F64, n->flags = NODE_ROOT | NODE_WEAK, n->number = x;
+    put(a, first_word(OP_NUMBER, DUET_F64, 0, NODE_WEAK, number_class(DUET_F32, x)));
     return n;
 }
 
@@ -130,8 +140,9 @@ duet_expr duet_of_matrix(const duet_matrix *m)
     if (!n) return full();
     n->type = (uint8_t)m->at.type, n->rank = (uint8_t)m->at.rank, n->flags |= m->dense ? NODE_DENSE : 0;
     n->matrix = m, n->matrix_serial = m->serial;
-    memcpy(n->size, m->at.size, sizeof n->size[0] * (size_t)m->at.rank);
-    words_put(a, n, NULL);
+    copy_sizes(n->size, m->at.size, m->at.rank);
+    put(a, first_word(OP_LEAF, m->at.type, (uint32_t)m->at.rank, m->dense ? NODE_DENSE : 0, 0));
+    a->length = (uint32_t)(leaf_words(a, n, NULL, a->words + a->length) - a->words);
     return handle_of(n);
 }
 
@@ -158,15 +169,16 @@ duet_expr hole_number(int which)
 
 /* ---- operators ---- */
 
-static void adopt(arena *a, node *n, int operands, node *const x[])
+static inline void adopt(arena *a, node *n, int operands, node *const x[])
 {
-    int stored = 0;
+    uint32_t stored = 0, first = n->first, consumed = 0;
     for (int k = 0; k < operands; k++) {
         if (!x[k]) continue;
         n->back[stored++] = (uint32_t)(n - x[k]);
-        if (x[k]->first < n->first) n->first = x[k]->first;
-        consume(a, x[k]);
+        if (x[k]->first < first) first = x[k]->first;
+        consumed += x[k]->flags & NODE_ROOT, x[k]->flags &= (uint8_t)~NODE_ROOT;
     }
+    n->first = first, a->roots -= consumed;
 }
 
 node *push_failure(arena *a, int operands, node *const x[], duet_status s, const char *site)
@@ -265,7 +277,7 @@ static __attribute__((noinline, cold)) duet_expr failed(arena *a, int arity, nod
     return n ? handle_of(n) : full();
 }
 
-static node *push_operator(arena *a, enum op op, int arity, node *const x[], const char *site)
+static inline node *push_operator(arena *a, enum op op, int arity, node *const x[], const char *site)
 {
     node *n = arena_push(a, op, site);
     if (n) adopt(a, n, arity, x);
@@ -297,7 +309,7 @@ static __attribute__((noinline, cold)) duet_status not_of_type(enum op op, const
     return fail(DUET_BAD_TYPE, "duet_%s(%s) needs elements that are floating point", op_infos[op].name, text);
 }
 
-static bool same_sizes(const node *x, const node *y)
+static inline bool same_sizes(const node *x, const node *y)
 {
     if (x->rank != y->rank) return false;
     for (int i = 0; i < x->rank; i++)
@@ -351,7 +363,7 @@ static duet_status shape_of_map(enum op op, int arity, node *const x[], const no
 
 static double number_of(int arity, node *const x[], int k) { return k < arity ? x[k]->number : 0; }
 
-static duet_expr map(enum op op, int arity, const duet_expr e[], const char *site)
+static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet_expr e[], const char *site)
 {
     arena *a = arena_mine();
     if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
@@ -367,7 +379,7 @@ static duet_expr map(enum op op, int arity, const duet_expr e[], const char *sit
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
     if (strong) {
         n->type = strong->type, n->rank = (uint8_t)out.rank;
-        for (int i = 0; i < out.rank; i++) n->size[i] = out.size[i];
+        copy_sizes(n->size, out.size, out.rank);
     } else {
         n->type = DUET_F64, n->flags |= NODE_WEAK;
         if (!holes) n->number = fold_numbers(op, number_of(arity, x, 0), number_of(arity, x, 1), number_of(arity, x, 2));
@@ -376,19 +388,62 @@ static duet_expr map(enum op op, int arity, const duet_expr e[], const char *sit
     return handle_of(n);
 }
 
+/* ---- the same, the short way ---- */
+
+/* The node of e if it stands in the arena, whole, where its serial says. */
+static inline node *at_hand(const arena *a, duet_expr e)
+{
+    const uint64_t i = e.serial - (a->next - a->count);
+    node *n = &a->nodes[i];
+    return i < a->count && n->serial == e.serial && !(n->flags & (NODE_SPENT | NODE_FAILED)) ? n : NULL;
+}
+
+/* The operator above operands at hand that are numbers or of one shape and floating type: most are. 0: these are not, or there is no
+ * room; map() knows. arity is a constant where this is inlined. */
+static inline __attribute__((always_inline)) duet_expr map_at_hand(enum op op, int arity, const duet_expr e[], const char *site)
+{
+    const duet_expr none = { 0 };
+    arena *a = arena_mine();
+    node *x[3] = { 0 };
+    const node *strong = NULL;
+    if (__builtin_expect(!a, 0)) return none;
+    for (int k = 0; k < arity; k++)
+        if (__builtin_expect(!(x[k] = at_hand(a, e[k])), 0)) return none;
+    for (int k = arity; k-- > 0;)
+        if (!(x[k]->flags & NODE_WEAK)) {
+            if (strong && __builtin_expect(strong->type != x[k]->type || !same_sizes(strong, x[k]), 0)) return none;
+            strong = x[k];
+        }
+    if (__builtin_expect(!strong || strong->type >= FLOAT_TYPES, 0)) return none;
+    node *n = push_operator(a, op, arity, x, site);
+    if (__builtin_expect(!n, 0)) return none;
+    const uint8_t type = strong->type, rank = strong->rank;
+    uint32_t *w = a->words + a->length;
+    a->length += 1 + (uint32_t)arity;
+    n->type = type, n->rank = rank;
+    copy_sizes(n->size, strong->size, rank);
+    *w++ = first_word(op, type, rank, 0, 0);
+    for (int k = 0; k < arity; k++) *w++ = n->back[k];
+    return handle_of(n);
+}
+
+#define MAP_SHORTEST(arity, ...)                                                                                                 \
+    duet_expr made = map_at_hand(op, arity, (duet_expr[]){ __VA_ARGS__ }, site);                                                 \
+    return __builtin_expect(made.serial != 0, 1) ? made : map(op, arity, (duet_expr[]){ __VA_ARGS__ }, site);
+static duet_expr map1(duet_expr x, const char *site, enum op op) { MAP_SHORTEST(1, x) }
+static duet_expr map2(duet_expr x, duet_expr y, const char *site, enum op op) { MAP_SHORTEST(2, x, y) }
+static duet_expr map3(duet_expr x, duet_expr y, duet_expr z, const char *site, enum op op) { MAP_SHORTEST(3, x, y, z) }
+
 #define DUET_MAP1(name, ...)                                                                                                     \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return map(OP_##name, 1, (duet_expr[]){ x }, site); }           \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return map1(x, site, OP_##name); }                              \
     duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
 #define DUET_MAP2(name, ...)                                                                                                     \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site)                                                      \
-    {                                                                                                                            \
-        return map(OP_##name, 2, (duet_expr[]){ x, y }, site);                                                                   \
-    }                                                                                                                            \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return map2(x, y, site, OP_##name); }              \
     duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }
 #define DUET_MAP3(name, ...)                                                                                                     \
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, const char *site)                                         \
     {                                                                                                                            \
-        return map(OP_##name, 3, (duet_expr[]){ x, y, z }, site);                                                                \
+        return map3(x, y, z, site, OP_##name);                                                                                   \
     }                                                                                                                            \
     duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z) { return duet_##name##_at(x, y, z, NULL); }
 #include <duet/ops.def>
