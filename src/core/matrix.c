@@ -9,12 +9,7 @@
 #include "pool.h"
 #include "trace.h"
 
-enum { ON_HOST = 1 << HOST, ON_DEVICE = 1 << DEVICE };
-
 static uint64_t bit(int queue) { return (uint64_t)1 << queue; }
-
-/* `current` is read without the lock by those who find all they need there. */
-static int current(const storage *b) { return __atomic_load_n(&b->current, __ATOMIC_ACQUIRE); }
 
 static void set_current(storage *b, int sides) { __atomic_store_n(&b->current, (uint8_t)sides, __ATOMIC_RELEASE); }
 
@@ -129,31 +124,17 @@ static duet_status open_locked(const duet_matrix *m, enum side s, enum use use, 
     return DUET_OK;
 }
 
-/* On the host, is there nothing to do? Without the lock: only others' reads may go on now, and these change nothing here that
- * would make it wrong. */
-static bool at_hand(const storage *b, enum side s, enum use use)
+duet_status matrix_bring(const duet_matrix *m, enum side s, enum use use, int queue)
 {
-    int sides = current(b);
-    return s == HOST && (use == READ ? (sides & ON_HOST) != 0 : sides == ON_HOST && b->uploader < 0);
+    pthread_mutex_lock(&m->bits->lock);
+    duet_status st = open_locked(m, s, use, queue);
+    pthread_mutex_unlock(&m->bits->lock);
+    return st;
 }
 
-duet_status matrix_open(const duet_matrix *m, enum side s, enum use use, int queue, void **p)
+void matrix_has_written(const duet_matrix *m, enum side s, int queue)
 {
     storage *b = m->bits;
-    if (!at_hand(b, s, use)) {
-        pthread_mutex_lock(&b->lock);
-        duet_status st = open_locked(m, s, use, queue);
-        pthread_mutex_unlock(&b->lock);
-        TRY(st);
-    }
-    *p = (char *)b->home[s] + m->offset * (int64_t)dtypes[m->at.type].bytes;
-    return DUET_OK;
-}
-
-void matrix_wrote(const duet_matrix *m, enum side s, int queue)
-{
-    storage *b = m->bits;
-    if (s == HOST && current(b) == ON_HOST) return; /* then it is not lost */
     pthread_mutex_lock(&b->lock);
     if (s == DEVICE) wrote_device(b, queue);
     b->lost = false;
@@ -172,7 +153,7 @@ void matrix_lost(const duet_matrix *m)
 
 size_t matrix_to_move(const duet_matrix *m, enum side s)
 {
-    int sides = current(m->bits);
+    int sides = storage_current(m->bits);
     return sides && !(sides & 1 << s) ? m->bits->bytes : 0;
 }
 

@@ -3,6 +3,7 @@
 #define MATRIX_H
 
 #include "backend.h"
+#include "dtype.h"
 #include "thread.h"
 #include <pthread.h>
 
@@ -23,6 +24,17 @@ typedef struct storage {
     uint64_t upload;    /* its drain_mark */
 } storage;
 
+/* `current` is read without the lock by those who find all they need there. */
+static inline int storage_current(const storage *b) { return __atomic_load_n(&b->current, __ATOMIC_ACQUIRE); }
+
+/* On the host, is there nothing to do? Without the lock: only others' reads may go on now, and these change nothing here that
+ * would make it wrong. */
+static inline bool storage_at_hand(const storage *b, enum side s, enum use use)
+{
+    const int sides = storage_current(b);
+    return s == HOST && (use == READ ? (sides & 1 << HOST) != 0 : sides == 1 << HOST && b->uploader < 0);
+}
+
 struct duet_matrix {
     uint64_t serial; /* of this matrix, never used again; 0 when freed */
     layout at;
@@ -36,8 +48,21 @@ struct duet_matrix {
 /* Memory for `use` on side s, with the elements there when use is not OVERWRITE; p points to the first element. Whoever writes calls
  * matrix_wrote when the work is queued, or matrix_lost when it failed half-way; until then the homes keep their state.
  * Nothing moves when the side is current. A matrix that does not fill its storage is not overwritten but updated. */
-duet_status matrix_open(const duet_matrix *m, enum side s, enum use use, int queue, void **p);
-void matrix_wrote(const duet_matrix *m, enum side s, int queue); /* side s alone is current now */
+duet_status matrix_bring(const duet_matrix *m, enum side s, enum use use, int queue);
+static inline duet_status matrix_open(const duet_matrix *m, enum side s, enum use use, int queue, void **p)
+{
+    storage *b = m->bits;
+    if (__builtin_expect(!storage_at_hand(b, s, use), 0)) TRY(matrix_bring(m, s, use, queue));
+    *p = (char *)b->home[s] + m->offset * (int64_t)dtypes[m->at.type].bytes;
+    return DUET_OK;
+}
+
+void matrix_has_written(const duet_matrix *m, enum side s, int queue);
+static inline void matrix_wrote(const duet_matrix *m, enum side s, int queue) /* side s alone is current now */
+{
+    if (s != HOST || storage_current(m->bits) != 1 << HOST) matrix_has_written(m, s, queue); /* else it is not lost */
+}
+
 void matrix_lost(const duet_matrix *m);
 
 /* Is m all of its storage? */

@@ -79,8 +79,7 @@ static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
 
 /* ---- the instruction set ---- */
 
-static enum isa isa_used;
-static pthread_once_t isa_once = PTHREAD_ONCE_INIT;
+static int isa_used = -1; /* not yet chosen: by whoever asks first, all alike */
 
 static enum isa isa_best(void)
 {
@@ -101,20 +100,19 @@ static void isa_choose(void)
     enum isa best = isa_best();
     for (enum isa i = 0; wanted && i < best; i++)
         if (!strcmp(wanted, isa_names[i])) best = i;
-    isa_used = best;
+    __atomic_store_n(&isa_used, (int)best, __ATOMIC_RELAXED);
 }
 
 static enum isa isa(void)
 {
-    pthread_once(&isa_once, isa_choose);
-    return isa_used;
+    if (__builtin_expect(__atomic_load_n(&isa_used, __ATOMIC_RELAXED) < 0, 0)) isa_choose();
+    return (enum isa)__atomic_load_n(&isa_used, __ATOMIC_RELAXED);
 }
 
 const char *cpu_choose_isa(void)
 {
-    isa();
     isa_choose();
-    return isa_names[isa_used];
+    return isa_names[isa()];
 }
 
 const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }

@@ -103,7 +103,7 @@ duet_status duet_arena_limit(size_t bytes)
 
 /* ---- handles ---- */
 
-static node *search(const arena *a, uint64_t serial)
+node *arena_search(const arena *a, uint64_t serial)
 {
     uint32_t low = 0, high = a->count;
     while (low < high) {
@@ -130,29 +130,13 @@ static bool is_mine(const arena *a, uint64_t serial)
     return serial >> 32 == a->last >> 32 || spent_at(a, serial);
 }
 
-static __attribute__((noinline, cold)) node *not_found(arena *a, duet_expr e, const char *what, duet_status *why)
+duet_status arena_missing(const arena *a, duet_expr e, const char *what)
 {
-    if (e.serial == 0) *why = fail(DUET_BAD_ARGUMENT, "%s is no formula", what);
-    else if (e.serial < DUET_STATUS_COUNT) *why = (duet_status)e.serial; /* its text was set when it failed */
-    else if (!is_mine(a, e.serial)) *why = fail(DUET_FOREIGN, "%s was built by another thread", what);
-    else {
-        const char *site = spent_at(a, e.serial);
-        *why = fail(DUET_SPENT, "%s was already evaluated or dropped%s%s", what, site ? " at " : "", site ? site : "");
-    }
-    return NULL;
-}
-
-node *arena_look(const arena *a, uint64_t serial)
-{
-    uint64_t i = serial - (a->next - a->count);
-    return __builtin_expect(i < a->count && a->nodes[i].serial == serial, 1) ? &a->nodes[i] : search(a, serial);
-}
-
-node *arena_find(arena *a, duet_expr e, const char *what, duet_status *why)
-{
-    node *n = arena_look(a, e.serial);
-    if (__builtin_expect(!n || n->flags & NODE_SPENT, 0)) return not_found(a, e, what, why);
-    return n;
+    if (e.serial == 0) return fail(DUET_BAD_ARGUMENT, "%s is no formula", what);
+    if (e.serial < DUET_STATUS_COUNT) return (duet_status)e.serial; /* its text was set when it failed */
+    if (!is_mine(a, e.serial)) return fail(DUET_FOREIGN, "%s was built by another thread", what);
+    const char *site = spent_at(a, e.serial);
+    return fail(DUET_SPENT, "%s was already evaluated or dropped%s%s", what, site ? " at " : "", site ? site : "");
 }
 
 static const char *oldest_site(const arena *a)

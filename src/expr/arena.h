@@ -44,12 +44,16 @@ static inline arena *arena_mine(void) /* NULL: no memory */
 void arena_clear(arena *a);
 arena *arena_scratch(arena *a); /* cleared; NULL: no memory */
 
-/* The node that e names in this thread's arena, or NULL with the thread's text saying why not, and *why the status. what: how to
- * call it there, as "duet_add: the first operand". */
-node *arena_find(arena *a, duet_expr e, const char *what, duet_status *why);
+/* The node that e names in this thread's arena, spent or not; NULL: there is none. */
+node *arena_search(const arena *a, uint64_t serial);
+static inline node *arena_look(const arena *a, uint64_t serial)
+{
+    const uint64_t i = serial - (a->next - a->count); /* as long as nothing was spent below */
+    return __builtin_expect(i < a->count && a->nodes[i].serial == serial, 1) ? &a->nodes[i] : arena_search(a, serial);
+}
 
-/* The same whether spent or not, and silent. */
-node *arena_look(const arena *a, uint64_t serial);
+/* Why there is none that lives. what: how to call it in the thread's text, as "duet_add: the first operand". */
+duet_status arena_missing(const arena *a, duet_expr e, const char *what) __attribute__((cold));
 
 /* A new node on top: a root, with its serial, op and site; its word is where the next words go. NULL: no room, text is set. */
 bool arena_refill(arena *a) __attribute__((cold));
@@ -92,8 +96,9 @@ duet_status failure_of(const node *n, const uint32_t *words, const char *what);
 /* Does a result of this shape exist? The text names the operator. */
 duet_status check_size(enum op op, duet_dtype type, int rank, const int64_t *size);
 
-/* What formula_of and the operators need of held formulas: the nodes of e, or NULL with *why. */
-const node *held_find(duet_expr e, const char *what, duet_status *why, uint32_t *root, const uint32_t **words, uint32_t *length);
+/* What formula_of and the operators need of held formulas: the nodes of e; NULL: it was dropped, and why that. */
+const node *held_look(duet_expr e, uint32_t *root, const uint32_t **words, uint32_t *length);
+duet_status held_missing(duet_expr e, const char *what) __attribute__((cold));
 duet_status held_drop(duet_expr e, const char *site);
 
 /* The result's rank, sizes and attributes (as in backend.h) of an operator other than element by element, from its row.

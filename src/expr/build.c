@@ -227,30 +227,27 @@ static duet_status operand_status(const arena *a, enum op op, int operands, node
     return DUET_OK;
 }
 
-static node *import(arena *a, duet_expr e, const char *what, duet_status *why)
+/* A held formula is copied to where it is used. */
+static node *import(arena *a, const node *held, const uint32_t *words, uint32_t root, duet_status *why)
 {
-    uint32_t root, length;
-    const uint32_t *words;
-    const node *held = held_find(e, what, why, &root, &words, &length);
-    if (!held) return NULL;
     node *n = NULL;
     *why = arena_copy(a, held, words, root, &n);
     return n;
 }
 
-static __attribute__((noinline)) node *find_slow(arena *a, duet_expr e, enum op op, int k, duet_status *why)
+static node *find(arena *a, duet_expr e, enum op op, int k, duet_status *why)
 {
     char what[80];
+    uint32_t root, length;
+    const uint32_t *words;
+    const bool is_held = e.serial & SERIAL_HELD;
+    const node *held = is_held ? held_look(e, &root, &words, &length) : NULL;
+    node *n = is_held ? NULL : arena_look(a, e.serial);
+    if (held) return import(a, held, words, root, why);
+    if (n && !(n->flags & NODE_SPENT)) return n;
     name_operand(what, op, k);
-    return e.serial & SERIAL_HELD ? import(a, e, what, why) : arena_find(a, e, what, why);
-}
-
-static inline node *find(arena *a, duet_expr e, enum op op, int k, duet_status *why)
-{
-    uint64_t i = e.serial - (a->next - a->count);
-    if (__builtin_expect(i < a->count && a->nodes[i].serial == e.serial && !(a->nodes[i].flags & NODE_SPENT), 1))
-        return &a->nodes[i];
-    return find_slow(a, e, op, k, why);
+    *why = is_held ? held_missing(e, what) : arena_missing(a, e, what);
+    return NULL;
 }
 
 /* The first node of a new operator above its operands, or of the failure of one of them. */
@@ -311,10 +308,11 @@ static __attribute__((noinline, cold)) duet_status not_of_type(enum op op, const
 
 static inline bool same_sizes(const node *x, const node *y)
 {
-    if (x->rank != y->rank) return false;
-    for (int i = 0; i < x->rank; i++)
-        if (x->size[i] != y->size[i]) return false;
-    return true;
+    const int rank = x->rank;
+    if (rank != y->rank) return false;
+    if (rank > 0 && x->size[0] != y->size[0]) return false;
+    if (rank > 1 && x->size[1] != y->size[1]) return false;
+    return rank <= 2 || !memcmp(x->size + 2, y->size + 2, (size_t)(rank - 2) * sizeof *x->size);
 }
 
 static void take_shape(const node *x, shape *s)

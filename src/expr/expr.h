@@ -38,6 +38,18 @@ typedef struct formula {
     uint32_t length; /* of words */
 } formula;
 
+/* Its leaves, from the last to the first; then NULL. */
+static inline const node *leaf_before(const formula *f, const node *n)
+{
+    return n->before && n->before <= (uint64_t)(n - f->nodes) ? n - n->before : NULL;
+}
+static inline const node *leaf_last(const formula *f)
+{
+    for (const node *n = f->nodes + f->count; n-- > f->nodes;)
+        if (n->op == OP_LEAF) return n;
+    return NULL;
+}
+
 /* The formula of e, which stays where it is. who: the function that asks, for the text.
  * Errors    the first one met while e was built, else BAD_ARGUMENT, SPENT, FOREIGN, NO_MEMORY */
 duet_status formula_of(duet_expr e, const char *who, formula *f);

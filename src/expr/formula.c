@@ -2,20 +2,27 @@
 #include "arena.h"
 #include "status.h"
 
-static duet_status found(duet_expr e, const char *who, arena *a, const node **n, uint32_t *root, const node **nodes,
-                         const uint32_t **words, uint32_t *length)
+static __attribute__((cold)) duet_status missing(duet_expr e, const char *who, const arena *a)
 {
     char what[64];
     snprintf(what, sizeof what, "%s: the formula", who);
-    duet_status why = DUET_OK;
-    if (e.serial & SERIAL_HELD) {
-        *nodes = held_find(e, what, &why, root, words, length);
+    return e.serial & SERIAL_HELD ? held_missing(e, what) : arena_missing(a, e, what);
+}
+
+static duet_status found(duet_expr e, const char *who, arena *a, const node **n, uint32_t *root, const node **nodes,
+                         const uint32_t **words, uint32_t *length)
+{
+    const bool held = e.serial & SERIAL_HELD;
+    if (held) {
+        *nodes = held_look(e, root, words, length);
         *n = *nodes ? *nodes + *root : NULL;
     } else {
-        *n = arena_find(a, e, what, &why);
+        *n = arena_look(a, e.serial);
         *nodes = a->nodes, *words = a->words, *root = *n ? (uint32_t)(*n - a->nodes) : 0;
     }
-    return why;
+    if (__builtin_expect(*n && !((*n)->flags & NODE_SPENT), 1)) return DUET_OK;
+    *n = NULL;
+    return missing(e, who, a);
 }
 
 static duet_status copied(arena *a, const node *nodes, const uint32_t *words, uint32_t root, formula *f)
@@ -116,10 +123,10 @@ duet_status duet_drop_at(duet_expr e, const char *site)
     if (0 < e.serial && e.serial < SERIAL_FIRST) return DUET_OK; /* a failure without a node */
     arena *a = arena_mine();
     if (!a) return DUET_NO_MEMORY;
-    duet_status why = DUET_OK;
-    node *n = arena_find(a, e, "duet_drop: the formula", &why);
-    if (n) arena_spend(a, n, site);
-    return why;
+    node *n = arena_look(a, e.serial);
+    if (__builtin_expect(!n || n->flags & NODE_SPENT, 0)) return arena_missing(a, e, "duet_drop: the formula");
+    arena_spend(a, n, site);
+    return DUET_OK;
 }
 
 duet_status(duet_drop)(duet_expr e) { return duet_drop_at(e, NULL); }

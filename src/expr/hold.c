@@ -31,19 +31,26 @@ static slot *slot_at(uint32_t i)
 
 static duet_expr handle(uint32_t i, uint64_t generation) { return (duet_expr){ SERIAL_HELD | generation << SLOT_BITS | i }; }
 
-static slot *slot_find(duet_expr e, const char *what, duet_status *why)
+static slot *slot_of(duet_expr e) { return slot_at((uint32_t)(e.serial & ((1u << SLOT_BITS) - 1))); }
+
+/* That of a formula which is held still. */
+static slot *slot_find(duet_expr e)
 {
-    slot *s = slot_at((uint32_t)(e.serial & ((1u << SLOT_BITS) - 1)));
-    if (s && __atomic_load_n(&s->generation, __ATOMIC_ACQUIRE) == (e.serial & ~SERIAL_HELD) >> SLOT_BITS && s->generation & 1)
-        return s;
-    const char *site = s && s->dropped ? s->dropped : NULL;
-    *why = fail(DUET_SPENT, "%s is a held formula that was dropped%s%s", what, site ? " at " : "", site ? site : "");
-    return NULL;
+    slot *s = slot_of(e);
+    const uint64_t generation = (e.serial & ~SERIAL_HELD) >> SLOT_BITS;
+    return s && __atomic_load_n(&s->generation, __ATOMIC_ACQUIRE) == generation && generation & 1 ? s : NULL;
 }
 
-const node *held_find(duet_expr e, const char *what, duet_status *why, uint32_t *root, const uint32_t **words, uint32_t *length)
+duet_status held_missing(duet_expr e, const char *what)
 {
-    slot *s = slot_find(e, what, why);
+    const slot *s = slot_of(e);
+    const char *site = s && s->dropped ? s->dropped : NULL;
+    return fail(DUET_SPENT, "%s is a held formula that was dropped%s%s", what, site ? " at " : "", site ? site : "");
+}
+
+const node *held_look(duet_expr e, uint32_t *root, const uint32_t **words, uint32_t *length)
+{
+    slot *s = slot_find(e);
     if (!s) return NULL;
     *root = s->count - 1, *words = s->words, *length = s->length;
     return s->nodes;
@@ -106,9 +113,8 @@ duet_expr duet_hold_at(duet_expr e, const char *site)
 
 duet_status held_drop(duet_expr e, const char *site)
 {
-    duet_status why = DUET_OK;
-    slot *s = slot_find(e, "duet_drop: the formula", &why);
-    if (!s) return why;
+    slot *s = slot_find(e);
+    if (!s) return held_missing(e, "duet_drop: the formula");
     __atomic_store_n(&s->generation, s->generation + 1, __ATOMIC_RELEASE);
     free(s->nodes), free(s->words), s->nodes = NULL, s->words = NULL, s->dropped = site;
     slot_give((uint32_t)(e.serial & ((1u << SLOT_BITS) - 1)));

@@ -10,8 +10,11 @@
 #define PLANS_MAX   2048               /* beyond that, or */
 #define PLANS_BYTES ((size_t)16 << 20) /* that, all are dropped */
 
+#define SITE_BITS 6 /* so many places in a program, at most, whose latest plans are remembered */
+
 typedef struct plans {
     plan *bucket[BUCKETS];
+    const plan *latest[SIDES][1 << SITE_BITS]; /* by site */
     unsigned count;
     size_t bytes;
 } plans;
@@ -65,8 +68,7 @@ static uint64_t overlaps(const statement *s)
     uint64_t pattern[2] = { 0 };
     for (int k = 0; k < s->count; k++) {
         const duet_matrix *to = s->to[k].m;
-        for (const node *n = s->f->nodes, *end = n + s->f->count; n < end; n++)
-            if (n->op == OP_LEAF) note_overlap(pattern, overlap_of(to, n->matrix));
+        for (const node *n = leaf_last(s->f); n; n = leaf_before(s->f, n)) note_overlap(pattern, overlap_of(to, n->matrix));
         for (int later = k + 1; later < s->count; later++) note_overlap(pattern, overlap_of(to, s->to[later].m));
     }
     return pattern[0] ^ pattern[1];
@@ -91,10 +93,9 @@ static void make_head(const statement *s, const machine *on, head *h)
     }
 }
 
-static bool is_key(const plan *p, uint64_t key_hash, const head *h, const formula *f)
+static inline bool is_key(const plan *p, const head *h, const formula *f)
 {
-    return p->hash == key_hash && p->key_length == h->length + f->length &&
-           !memcmp(p->key, h->word, h->length * sizeof *p->key) &&
+    return p->key_length == h->length + f->length && !memcmp(p->key, h->word, h->length * sizeof *p->key) &&
            !memcmp(p->key + h->length, f->words, f->length * sizeof *p->key);
 }
 
@@ -102,6 +103,7 @@ static void drop(plans *c)
 {
     for (int i = 0; i < BUCKETS; i++)
         for (plan *p = c->bucket[i]; p; p = c->bucket[i]) c->bucket[i] = p->next, plan_free(p);
+    memset(c->latest, 0, sizeof c->latest);
     c->count = 0, c->bytes = 0;
 }
 
@@ -137,17 +139,32 @@ static __attribute__((noinline)) plan *add(plans *c, const statement *s, const m
     return p;
 }
 
-const plan *plan_find(const statement *s, const machine *on)
+static __attribute__((noinline)) const plan *search(plans *c, const statement *s, const machine *on, const head *h)
 {
-    plans *c = mine();
-    if (!c) return fail(DUET_NO_MEMORY, "no memory for a cache of plans"), NULL;
-    head h;
-    make_head(s, on, &h);
-    uint64_t key_hash = hash(hash(h.length, h.word, h.length), s->f->words, s->f->length);
+    const uint64_t key_hash = hash(hash(h->length, h->word, h->length), s->f->words, s->f->length);
     for (plan *p = c->bucket[key_hash % BUCKETS]; p; p = p->next)
-        if (is_key(p, key_hash, &h, s->f)) {
+        if (p->hash == key_hash && is_key(p, h, s->f)) {
             COUNT(plan_hits);
             return p;
         }
-    return add(c, s, on, &h, key_hash);
+    return add(c, s, on, h, key_hash);
+}
+
+/* The statement at one place in a program mostly has the plan that it had there before: then no hash is needed. */
+static const plan **latest_at(plans *c, const char *site, const machine *on)
+{
+    const uint64_t spread = (uint64_t)(uintptr_t)site * 0x9e3779b97f4a7c15u; /* its upper bits hang on all of the address */
+    return &c->latest[on->side][spread >> (64 - SITE_BITS)];
+}
+
+const plan *plan_find(const statement *s, const machine *on)
+{
+    plans *c = mine();
+    if (__builtin_expect(!c, 0)) return fail(DUET_NO_MEMORY, "no memory for a cache of plans"), NULL;
+    head h;
+    make_head(s, on, &h);
+    const plan **latest = latest_at(c, thread_get()->site, on);
+    if (__builtin_expect(!*latest || !is_key(*latest, &h, s->f), 0)) return *latest = search(c, s, on, &h);
+    COUNT(plan_hits);
+    return *latest;
 }

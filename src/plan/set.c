@@ -26,17 +26,19 @@ static bool broadcasts_to(const node *e, const layout *to)
     return true;
 }
 
+static __attribute__((cold)) duet_status was_freed(const char *who, const node *n)
+{
+    char text[SHAPE_TEXT];
+    shape_text(text, (duet_dtype)n->type, n->rank, n->size);
+    return fail(DUET_FREED, "%s: the formula names a matrix %s that was freed since", who, text);
+}
+
 static duet_status leaves_live(const char *who, const formula *f)
 {
-    for (uint32_t i = 0; i < f->count; i++) {
-        const node *n = &f->nodes[i];
-        if (n->op == OP_LEAF && __builtin_expect(!matrix_alive(n->matrix, n->matrix_serial), 0)) {
-            char text[SHAPE_TEXT];
-            shape_text(text, (duet_dtype)n->type, n->rank, n->size);
-            return fail(DUET_FREED, "%s: the formula names a matrix %s that was freed since", who, text);
-        }
-    }
-    return DUET_OK;
+    const node *freed = NULL;
+    for (const node *n = leaf_last(f); n; n = leaf_before(f, n))
+        if (__builtin_expect(!matrix_alive(n->matrix, n->matrix_serial), 0)) freed = n;
+    return __builtin_expect(freed != NULL, 0) ? was_freed(who, freed) : DUET_OK;
 }
 
 static duet_status bad_matrix(const char *who, const duet_matrix *m)
