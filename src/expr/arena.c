@@ -214,10 +214,9 @@ static void mark_moved(const node *src, uint32_t first, uint32_t root, uint32_t 
 /* moved: where the operands went, one past; that of node i is moved[0]. */
 static node *copy_node(arena *to, const node *n, const uint32_t *words, const uint32_t *moved)
 {
-    node *c = arena_push(to, (enum op)n->op, n->site);
+    node *c = arena_push(to, n->kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_FAILED | NODE_DENSE), n->site);
     if (!c) return NULL;
     uint32_t at = (uint32_t)(c - to->nodes);
-    c->type = n->type, c->rank = n->rank, c->flags |= n->flags & (NODE_WEAK | NODE_FAILED | NODE_DENSE);
     memcpy(c->attr, n->attr, sizeof c->attr);
     memcpy(c->size, n->size, sizeof c->size);
     for (int k = 0; k < 3 && n->back[k] && n->op != OP_NUMBER; k++) {

@@ -55,15 +55,15 @@ static inline node *arena_look(const arena *a, uint64_t serial)
 /* Why there is none that lives. what: how to call it in the thread's text, as "duet_add: the first operand". */
 duet_status arena_missing(const arena *a, duet_expr e, const char *what) __attribute__((cold));
 
-/* A new node on top: a root, with its serial, op and site; its word is where the next words go. NULL: no room, text is set. */
+/* A new node on top: a root, with its serial, kind and site; its word is where the next words go. NULL: no room, text is set. */
 bool arena_refill(arena *a) __attribute__((cold));
-static inline node *arena_push(arena *a, enum op op, const char *site)
+static inline node *arena_push(arena *a, uint32_t kind, const char *site)
 {
     bool full = a->count == a->count_max || a->length > a->length_max || a->next == a->last;
     if (__builtin_expect(full, 0) && !arena_refill(a)) return NULL;
     node *n = &a->nodes[a->count];
     n->serial = a->next++;
-    n->op = (uint8_t)op, n->flags = NODE_ROOT, n->rank = 0;
+    n->kind = kind | KIND(0, 0, 0, NODE_ROOT);
     n->word = a->length, n->first = a->count++;
     n->back[0] = n->back[1] = n->back[2] = 0;
     n->site = site;
@@ -73,7 +73,11 @@ static inline node *arena_push(arena *a, enum op op, const char *site)
 
 static inline void put(arena *a, uint32_t word) { a->words[a->length++] = word; }
 static inline duet_expr handle_of(const node *n) { return (duet_expr){ n->serial }; }
-static inline void consume(arena *a, node *n) { a->roots -= n->flags & NODE_ROOT, n->flags &= (uint8_t)~NODE_ROOT; }
+static inline void consume(arena *a, node *n)
+{
+    a->roots -= (n->kind & KIND(0, 0, 0, NODE_ROOT)) != 0;
+    n->kind &= ~KIND(0, 0, 0, NODE_ROOT);
+}
 
 /* Ends the formula at n: no node below it can be named again; its room is used again as soon as nothing lies above. */
 void arena_spend(arena *a, node *n, const char *site);

@@ -58,18 +58,18 @@ static inline void copy_sizes(void *to, const int64_t *from, int rank)
 
 static inline uint32_t *put_sizes(uint32_t *w, const int64_t *size, int rank) { return copy_sizes(w, size, rank), w + 2 * rank; }
 
-static uint32_t *leaf_words(arena *a, node *n, const uint32_t *like, uint32_t *w)
+static inline uint32_t *leaf_words(arena *a, node *n, const uint32_t *like, uint32_t *w)
 {
-    const uint32_t at = (uint32_t)(n - a->nodes);
-    const bool dense = n->flags & NODE_DENSE;
-    n->before = a->last_leaf ? at + 1 - a->last_leaf : 0;
-    a->last_leaf = at + 1;
+    const uint32_t above = n->first + 1; /* one past n itself */
+    const int rank = n->rank;
+    n->before = a->last_leaf ? above - a->last_leaf : 0;
+    a->last_leaf = above;
     *w++ = same_leaf(n);
-    w = put_sizes(w, n->size, n->rank);
-    if (dense) return w;
-    if (!like) return put_sizes(w, n->matrix->at.stride, n->rank);
-    memcpy(w, like + 2 + 2 * n->rank, 8 * (size_t)n->rank);
-    return w + 2 * n->rank;
+    w = put_sizes(w, n->size, rank);
+    if (n->kind & KIND(0, 0, 0, NODE_DENSE)) return w;
+    if (!like) return put_sizes(w, n->matrix->at.stride, rank);
+    memcpy(w, like + 2 + 2 * rank, 8 * (size_t)rank);
+    return w + 2 * rank;
 }
 
 static uint32_t *operator_words(const node *n, const uint32_t *like, const uint32_t *first, uint32_t *w)
@@ -82,17 +82,16 @@ static uint32_t *operator_words(const node *n, const uint32_t *like, const uint3
     return w;
 }
 
-static inline uint32_t first_word(enum op op, uint32_t type, uint32_t rank, uint32_t flags, enum number_class class)
-{
-    return (uint32_t)op | type << 8 | rank << 16 | (flags & (NODE_WEAK | NODE_DENSE)) << 20 | (uint32_t) class << 28;
-}
+static inline uint32_t first_word(uint32_t kind) { return kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_DENSE); }
+
+/* Numbers have no rank: their class stands in its place. */
+static inline uint32_t number_word(double x) { return KIND(OP_NUMBER, DUET_F64, number_class(DUET_F32, x), NODE_WEAK); }
 
 void words_put(arena *a, node *n, const uint32_t *like)
 {
     uint32_t *first = a->words + a->length, *w = first;
-    const enum number_class class = n->op == OP_NUMBER ? number_class(DUET_F32, n->number) : 0;
     n->word = a->length;
-    *w++ = first_word((enum op)n->op, n->type, n->rank, n->flags, class);
+    *w++ = n->op == OP_NUMBER ? number_word(n->number) : first_word(n->kind);
     if (n->op == OP_LEAF) w = leaf_words(a, n, like, w);
     else if (n->op != OP_NUMBER) w = operator_words(n, like, first, w);
     a->length += (uint32_t)(w - first);
@@ -104,54 +103,51 @@ static duet_expr no_room(duet_status s) { return (duet_expr){ (uint64_t)s }; }
 
 static duet_expr full(void) { return no_room(DUET_ARENA_FULL); }
 
-static node *push_number(arena *a, double x)
-{
-    node *n = arena_push(a, OP_NUMBER, NULL);
-    if (!n) return NULL;
-    n->type = DUET_F64, n->flags = NODE_ROOT | NODE_WEAK, n->number = x;
-    put(a, first_word(OP_NUMBER, DUET_F64, 0, NODE_WEAK, number_class(DUET_F32, x)));
-    return n;
-}
-
 duet_expr duet_of_expr(duet_expr e) { return e; }
 
 duet_expr duet_of_number(double x)
 {
     arena *a = arena_mine();
-    if (!a) return no_room(DUET_NO_MEMORY);
-    node *n = push_number(a, x);
-    return n ? handle_of(n) : full();
+    if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
+    node *n = arena_push(a, KIND(OP_NUMBER, DUET_F64, 0, NODE_WEAK), NULL);
+    if (__builtin_expect(!n, 0)) return full();
+    n->number = x;
+    put(a, number_word(x));
+    return handle_of(n);
 }
 
 duet_expr duet_of_integer(int64_t x) { return duet_of_number((double)x); }
 duet_expr duet_of_unsigned(uint64_t x) { return duet_of_number((double)x); }
 
+static __attribute__((noinline, cold)) duet_expr bad_matrix(arena *a, const duet_matrix *m)
+{
+    duet_status s = m ? fail(DUET_FREED, "a freed matrix") : fail(DUET_BAD_ARGUMENT, "a null matrix");
+    node *n = push_failure(a, 0, NULL, s, NULL);
+    return n ? handle_of(n) : full();
+}
+
 duet_expr duet_of_matrix(const duet_matrix *m)
 {
     arena *a = arena_mine();
-    if (!a) return no_room(DUET_NO_MEMORY);
-    node *n;
-    if (__builtin_expect(!m || !m->serial, 0)) {
-        duet_status s = m ? fail(DUET_FREED, "a freed matrix") : fail(DUET_BAD_ARGUMENT, "a null matrix");
-        n = push_failure(a, 0, NULL, s, NULL);
-        return n ? handle_of(n) : full();
-    }
-    n = arena_push(a, OP_LEAF, NULL);
-    if (!n) return full();
-    n->type = (uint8_t)m->at.type, n->rank = (uint8_t)m->at.rank, n->flags |= m->dense ? NODE_DENSE : 0;
+    if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
+    if (__builtin_expect(!m || !m->serial, 0)) return bad_matrix(a, m);
+    const uint32_t kind = KIND(OP_LEAF, m->at.type, m->at.rank, m->dense ? NODE_DENSE : 0);
+    node *n = arena_push(a, kind, NULL);
+    if (__builtin_expect(!n, 0)) return full();
+    uint32_t *w = a->words + n->word;
     n->matrix = m, n->matrix_serial = m->serial;
     copy_sizes(n->size, m->at.size, m->at.rank);
-    put(a, first_word(OP_LEAF, m->at.type, (uint32_t)m->at.rank, m->dense ? NODE_DENSE : 0, 0));
-    a->length = (uint32_t)(leaf_words(a, n, NULL, a->words + a->length) - a->words);
+    *w++ = first_word(kind);
+    a->length = (uint32_t)(leaf_words(a, n, NULL, w) - a->words);
     return handle_of(n);
 }
 
 duet_expr hole_operand(int which, int rank)
 {
     arena *a = arena_mine();
-    node *n = a ? arena_push(a, OP_HOLE, NULL) : NULL;
+    node *n = a ? arena_push(a, KIND(OP_HOLE, DUET_F32, rank, 0), NULL) : NULL;
     if (!n) return no_room(a ? DUET_ARENA_FULL : DUET_NO_MEMORY);
-    n->type = DUET_F32, n->rank = (uint8_t)rank, n->attr[0] = which;
+    n->attr[0] = which;
     for (int i = 0; i < rank; i++) n->size[i] = 7; /* any size: patterns are not evaluated */
     words_put(a, n, NULL);
     return handle_of(n);
@@ -160,9 +156,9 @@ duet_expr hole_operand(int which, int rank)
 duet_expr hole_number(int which)
 {
     arena *a = arena_mine();
-    node *n = a ? arena_push(a, OP_HOLE_NUMBER, NULL) : NULL;
+    node *n = a ? arena_push(a, KIND(OP_HOLE_NUMBER, DUET_F32, 0, NODE_WEAK), NULL) : NULL;
     if (!n) return no_room(a ? DUET_ARENA_FULL : DUET_NO_MEMORY);
-    n->type = DUET_F32, n->flags |= NODE_WEAK, n->attr[0] = which;
+    n->attr[0] = which;
     words_put(a, n, NULL);
     return handle_of(n);
 }
@@ -176,7 +172,7 @@ static inline void adopt(arena *a, node *n, int operands, node *const x[])
         if (!x[k]) continue;
         n->back[stored++] = (uint32_t)(n - x[k]);
         if (x[k]->first < first) first = x[k]->first;
-        consumed += x[k]->flags & NODE_ROOT, x[k]->flags &= (uint8_t)~NODE_ROOT;
+        consumed += (x[k]->kind & KIND(0, 0, 0, NODE_ROOT)) != 0, x[k]->kind &= ~KIND(0, 0, 0, NODE_ROOT);
     }
     n->first = first, a->roots -= consumed;
 }
@@ -185,12 +181,11 @@ node *push_failure(arena *a, int operands, node *const x[], duet_status s, const
 {
     char text[sizeof thread_get()->text];
     memcpy(text, thread_get()->text, sizeof text);
-    node *n = arena_push(a, OP_HOLE, site);
+    node *n = arena_push(a, KIND(OP_HOLE, DUET_F32, 0, NODE_FAILED), site);
     if (!n) return NULL;
     adopt(a, n, operands, x);
     size_t words = strlen(text) / 4 + 1;
-    n->flags |= NODE_FAILED;
-    n->type = DUET_F32, n->attr[0] = (int32_t)s, n->attr[1] = (int32_t)words;
+    n->attr[0] = (int32_t)s, n->attr[1] = (int32_t)words;
     put(a, n->op);
     for (int k = 0; k < 3 && n->back[k]; k++) put(a, n->back[k]);
     memcpy(a->words + a->length, text, strlen(text) + 1), a->length += (uint32_t)words;
@@ -274,9 +269,9 @@ static __attribute__((noinline, cold)) duet_expr failed(arena *a, int arity, nod
     return n ? handle_of(n) : full();
 }
 
-static inline node *push_operator(arena *a, enum op op, int arity, node *const x[], const char *site)
+static inline node *push_operator(arena *a, uint32_t kind, int arity, node *const x[], const char *site)
 {
-    node *n = arena_push(a, op, site);
+    node *n = arena_push(a, kind, site);
     if (n) adopt(a, n, arity, x);
     return n;
 }
@@ -373,64 +368,77 @@ static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet
     if (__builtin_expect(s == DUET_OK && strong, 1)) s = shape_of_map(op, arity, x, strong, &out);
     if (__builtin_expect(s != DUET_OK, 0)) return failed(a, arity, x, s, site);
     bool holes = !strong && (x[0]->op == OP_HOLE_NUMBER || (arity > 1 && x[1]->op == OP_HOLE_NUMBER));
-    node *n = push_operator(a, strong || holes ? op : OP_NUMBER, arity, x, site);
+    const uint32_t kind = strong ? KIND(op, strong->type, out.rank, 0) : KIND(holes ? op : OP_NUMBER, DUET_F64, 0, NODE_WEAK);
+    node *n = push_operator(a, kind, arity, x, site);
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
-    if (strong) {
-        n->type = strong->type, n->rank = (uint8_t)out.rank;
-        copy_sizes(n->size, out.size, out.rank);
-    } else {
-        n->type = DUET_F64, n->flags |= NODE_WEAK;
-        if (!holes) n->number = fold_numbers(op, number_of(arity, x, 0), number_of(arity, x, 1), number_of(arity, x, 2));
-    }
+    if (strong) copy_sizes(n->size, out.size, out.rank);
+    else if (!holes) n->number = fold_numbers(op, number_of(arity, x, 0), number_of(arity, x, 1), number_of(arity, x, 2));
     words_put(a, n, NULL);
     return handle_of(n);
 }
 
 /* ---- the same, the short way ---- */
 
-/* The node of e if it stands in the arena, whole, where its serial says. */
+/* The node of e if it stands where its serial says: so do all of a formula that is being built. */
 static inline node *at_hand(const arena *a, duet_expr e)
 {
     const uint64_t i = e.serial - (a->next - a->count);
     node *n = &a->nodes[i];
-    return i < a->count && n->serial == e.serial && !(n->flags & (NODE_SPENT | NODE_FAILED)) ? n : NULL;
+    return i < a->count && n->serial == e.serial ? n : NULL;
 }
 
-/* The operator above operands at hand that are numbers or of one shape and floating type: most are. 0: these are not, or there is no
- * room; map() knows. arity is a constant where this is inlined. */
-static inline __attribute__((always_inline)) duet_expr map_at_hand(enum op op, int arity, const duet_expr e[], const char *site)
+/* The operand that has the result's type and shape, where all live and are numbers or of one floating type and one shape; else NULL. */
+static inline __attribute__((always_inline)) const node *plain(int arity, node *const x[])
 {
-    const duet_expr none = { 0 };
-    arena *a = arena_mine();
-    node *x[3] = { 0 };
     const node *strong = NULL;
-    if (__builtin_expect(!a, 0)) return none;
-    for (int k = 0; k < arity; k++)
-        if (__builtin_expect(!(x[k] = at_hand(a, e[k])), 0)) return none;
-    for (int k = arity; k-- > 0;)
-        if (!(x[k]->flags & NODE_WEAK)) {
-            if (strong && __builtin_expect(strong->type != x[k]->type || !same_sizes(strong, x[k]), 0)) return none;
-            strong = x[k];
-        }
-    if (__builtin_expect(!strong || strong->type >= FLOAT_TYPES, 0)) return none;
-    node *n = push_operator(a, op, arity, x, site);
-    if (__builtin_expect(!n, 0)) return none;
-    const uint8_t type = strong->type, rank = strong->rank;
+    for (int k = 0; k < arity; k++) {
+        if (__builtin_expect(!x[k] || x[k]->kind & KIND(0, 0, 0, NODE_SPENT | NODE_FAILED), 0)) return NULL;
+        if (x[k]->kind & KIND(0, 0, 0, NODE_WEAK)) continue;
+        const bool alike = !strong || (!((strong->kind ^ x[k]->kind) & KIND(0, 0xff, 0xff, 0)) && same_sizes(strong, x[k]));
+        if (__builtin_expect(!alike, 0)) return NULL;
+        strong = x[k];
+    }
+    return strong && strong->type < FLOAT_TYPES ? strong : NULL;
+}
+
+/* The operator above such operands, as most are. 0: they are not, or there is no room: map() knows. arity is a constant where this is
+ * inlined. */
+static inline __attribute__((always_inline)) duet_expr map_plain(arena *a, enum op op, int arity, node *const x[],
+                                                                 const char *site)
+{
+    const node *like = plain(arity, x);
+    if (__builtin_expect(!like, 0)) return (duet_expr){ 0 };
+    const uint32_t kind = KIND(op, 0, 0, 0) | (like->kind & KIND(0, 0xff, 0xff, 0));
+    node *n = push_operator(a, kind, arity, x, site);
+    if (__builtin_expect(!n, 0)) return (duet_expr){ 0 };
     uint32_t *w = a->words + a->length;
-    a->length += 1 + (uint32_t)arity;
-    n->type = type, n->rank = rank;
-    copy_sizes(n->size, strong->size, rank);
-    *w++ = first_word(op, type, rank, 0, 0);
+    *w++ = kind;
     for (int k = 0; k < arity; k++) *w++ = n->back[k];
+    a->length += 1 + (uint32_t)arity;
+    copy_sizes(n->size, like->size, like->rank);
     return handle_of(n);
 }
 
-#define MAP_SHORTEST(arity, ...)                                                                                                 \
-    duet_expr made = map_at_hand(op, arity, (duet_expr[]){ __VA_ARGS__ }, site);                                                 \
-    return __builtin_expect(made.serial != 0, 1) ? made : map(op, arity, (duet_expr[]){ __VA_ARGS__ }, site);
-static duet_expr map1(duet_expr x, const char *site, enum op op) { MAP_SHORTEST(1, x) }
-static duet_expr map2(duet_expr x, duet_expr y, const char *site, enum op op) { MAP_SHORTEST(2, x, y) }
-static duet_expr map3(duet_expr x, duet_expr y, duet_expr z, const char *site, enum op op) { MAP_SHORTEST(3, x, y, z) }
+static duet_expr map1(duet_expr x, const char *site, enum op op)
+{
+    arena *a = arena_mine();
+    duet_expr made = a ? map_plain(a, op, 1, (node *[]){ at_hand(a, x) }, site) : (duet_expr){ 0 };
+    return __builtin_expect(made.serial != 0, 1) ? made : map(op, 1, (duet_expr[]){ x }, site);
+}
+
+static duet_expr map2(duet_expr x, duet_expr y, const char *site, enum op op)
+{
+    arena *a = arena_mine();
+    duet_expr made = a ? map_plain(a, op, 2, (node *[]){ at_hand(a, x), at_hand(a, y) }, site) : (duet_expr){ 0 };
+    return __builtin_expect(made.serial != 0, 1) ? made : map(op, 2, (duet_expr[]){ x, y }, site);
+}
+
+static duet_expr map3(duet_expr x, duet_expr y, duet_expr z, const char *site, enum op op)
+{
+    arena *a = arena_mine();
+    duet_expr made = a ? map_plain(a, op, 3, (node *[]){ at_hand(a, x), at_hand(a, y), at_hand(a, z) }, site) : (duet_expr){ 0 };
+    return __builtin_expect(made.serial != 0, 1) ? made : map(op, 3, (duet_expr[]){ x, y, z }, site);
+}
 
 #define DUET_MAP1(name, ...)                                                                                                     \
     duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return map1(x, site, OP_##name); }                              \
@@ -460,10 +468,9 @@ static duet_expr other(enum op op, int arity, const duet_expr e[], const int32_t
     if (s == DUET_OK && op_infos[op].kind == KIND_FOLD) s = rule_fold(op, x[0], x[1], attr[0], (enum fold_how)attr[1], &rule);
     else if (s == DUET_OK) s = rule_def(op, x[0], x[1], attr, &rule);
     if (s != DUET_OK) return failed(a, arity, x, s, site);
-    node *n = push_operator(a, op, arity, x, site);
+    const duet_dtype type = op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : strong ? (duet_dtype)strong->type : DUET_F64;
+    node *n = push_operator(a, KIND(op, type, rule.rank, 0), arity, x, site);
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
-    n->type = strong ? strong->type : DUET_F64, n->rank = rule.rank;
-    if (op_infos[op].flags & OP_GIVES_INDEX) n->type = DUET_I64;
     memcpy(n->size, rule.size, sizeof n->size), memcpy(n->attr, rule.attr, sizeof n->attr);
     words_put(a, n, NULL);
     return handle_of(n);

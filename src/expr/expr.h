@@ -9,10 +9,22 @@ enum { NODE_ROOT = 1, NODE_SPENT = 2, NODE_WEAK = 4 }; /* WEAK: of numbers alone
 
 #define NODE_ATTRS 6
 
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define KIND(op, type, rank, flags) ((uint32_t)(op) | (uint32_t)(type) << 8 | (uint32_t)(rank) << 16 | (uint32_t)(flags) << 24)
+#else
+#define KIND(op, type, rank, flags) KIND_(flags, rank, type, op)
+#define KIND_(a, b, c, d)           ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
+#endif
+
 /* A part of a formula: an operator, a matrix or a number. Its operands stand before it. */
 typedef struct node {
     uint64_t serial; /* the handle that names it */
-    uint8_t op, type, rank, flags;
+    union {
+        struct {
+            uint8_t op, type, rank, flags;
+        };
+        uint32_t kind; /* all four: KIND(op, type, rank, flags) */
+    };
     uint32_t word;    /* where its words begin in the key */
     uint32_t first;   /* the first node of the formula below it */
     uint32_t back[3]; /* operands, as distances back */
