@@ -3,10 +3,12 @@
 #ifndef DUET_LIFT_H
 #define DUET_LIFT_H
 
+static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr without a call */
+
 /* Lifts x to a formula. x stands once in the expansion: written twice, it would double at each level of nesting. */
 #define DUET_LIFT(x)                                                                                                             \
     _Generic((x),                                                                                                                \
-        duet_expr: duet_of_expr,                                                                                                 \
+        duet_expr: duet_as_it_is,                                                                                                \
         duet_matrix *: duet_of_matrix,                                                                                           \
         const duet_matrix *: duet_of_matrix,                                                                                     \
         float: duet_of_number,                                                                                                   \

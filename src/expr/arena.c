@@ -8,8 +8,7 @@
 #include <sys/mman.h>
 
 #define LIMIT_DEFAULT ((size_t)64 << 20)
-#define LEAF_WORDS    (2 + 4 * DUET_RANK_MAX)
-#define TEXT_WORDS    ((uint32_t)sizeof(((thread *)0)->text) / 4)
+#define WORDS_MOST    ((uint32_t)sizeof(((thread *)0)->text) / 4 + 2 + 4 * DUET_RANK_MAX) /* of a node: more than any has */
 
 static atomic_uint_fast64_t ranges = 1; /* 0 is for handles without a node; the top half for held ones is far away */
 
@@ -38,7 +37,8 @@ static bool arena_map(arena *a)
     if (p == MAP_FAILED) return false;
     a->mapped = 2 * half;
     a->nodes = p, a->count_max = at_most(half / sizeof(node));
-    a->words = (uint32_t *)((char *)p + half), a->length_max = at_most(half / sizeof(uint32_t)) - LEAF_WORDS - TEXT_WORDS;
+    a->words = (uint32_t *)((char *)p + half), a->length_max = at_most(half / sizeof(uint32_t)) - WORDS_MOST;
+    a->stop = a->next;
     return true;
 }
 
@@ -153,8 +153,14 @@ bool arena_refill(arena *a)
              oldest_site(a), a->limit);
         return false;
     }
-    uint64_t range = atomic_fetch_add(&ranges, 1);
-    a->next = range << 32, a->last = a->next + (SERIAL_FIRST - 1);
+    if (a->next == a->last) {
+        a->next = atomic_fetch_add(&ranges, 1) << 32;
+        a->last = a->next + (SERIAL_FIRST - 1);
+    }
+    const uint64_t serials = a->last - a->next, nodes = a->count_max - a->count,
+                   words = (a->length_max - a->length) / WORDS_MOST + 1;
+    const uint64_t least = nodes < words ? nodes : words;
+    a->stop = a->next + (least < serials ? least : serials);
     return true;
 }
 
@@ -219,6 +225,7 @@ static node *copy_node(arena *to, const node *n, const uint32_t *words, const ui
     uint32_t at = (uint32_t)(c - to->nodes);
     memcpy(c->attr, n->attr, sizeof c->attr);
     memcpy(c->size, n->size, sizeof c->size);
+    for (int k = 0; k < 3; k++) c->back[k] = 0;
     for (int k = 0; k < 3 && n->back[k] && n->op != OP_NUMBER; k++) {
         uint32_t x = *(moved - n->back[k]) - 1;
         c->back[k] = at - x;

@@ -22,11 +22,12 @@ typedef struct arena {
     node *nodes;
     uint32_t *words;
     uint32_t count, length;         /* of both, in use */
-    uint32_t count_max, length_max; /* at most so many words in use leave room for those of any node */
+    uint32_t count_max, length_max; /* so many words in use leave room for those of any node */
     uint32_t roots;
     uint32_t last_leaf;  /* one past the latest leaf, 0 when there is none */
     bool mixed;          /* a spent or failed part may lie between live ones */
     uint64_t next, last; /* serials: the next one, and the end of the range */
+    uint64_t stop;       /* the serial before which there is room and no end of the range: what a push must look at */
     size_t limit, mapped;
     spending spent[SPENDINGS]; /* the latest, in a ring */
     uint32_t spendings;
@@ -59,13 +60,12 @@ duet_status arena_missing(const arena *a, duet_expr e, const char *what) __attri
 bool arena_refill(arena *a) __attribute__((cold));
 static inline node *arena_push(arena *a, uint32_t kind, const char *site)
 {
-    bool full = a->count == a->count_max || a->length > a->length_max || a->next == a->last;
-    if (__builtin_expect(full, 0) && !arena_refill(a)) return NULL;
+    if (__builtin_expect(a->next == a->stop, 0) && !arena_refill(a)) return NULL;
     node *n = &a->nodes[a->count];
     n->serial = a->next++;
     n->kind = kind | KIND(0, 0, 0, NODE_ROOT);
     n->word = a->length, n->first = a->count++;
-    n->back[0] = n->back[1] = n->back[2] = 0;
+    n->back[0] = 0;
     n->site = site;
     a->roots++;
     return n;

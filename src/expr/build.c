@@ -174,6 +174,7 @@ static inline void adopt(arena *a, node *n, int operands, node *const x[])
         if (x[k]->first < first) first = x[k]->first;
         consumed += (x[k]->kind & KIND(0, 0, 0, NODE_ROOT)) != 0, x[k]->kind &= ~KIND(0, 0, 0, NODE_ROOT);
     }
+    if (stored < 3) n->back[stored] = 0;
     n->first = first, a->roots -= consumed;
 }
 
@@ -401,16 +402,15 @@ static inline __attribute__((always_inline)) const node *plain(int arity, node *
     return strong && strong->type < FLOAT_TYPES ? strong : NULL;
 }
 
-/* The operator above such operands, as most are. 0: they are not, or there is no room: map() knows. arity is a constant where this is
+/* The operator above such operands, as most are. 0: they are not, or there may be no room: map() knows. arity is a constant where this is
  * inlined. */
 static inline __attribute__((always_inline)) duet_expr map_plain(arena *a, enum op op, int arity, node *const x[],
                                                                  const char *site)
 {
     const node *like = plain(arity, x);
-    if (__builtin_expect(!like, 0)) return (duet_expr){ 0 };
+    if (__builtin_expect(!like || a->next == a->stop, 0)) return (duet_expr){ 0 };
     const uint32_t kind = KIND(op, 0, 0, 0) | (like->kind & KIND(0, 0xff, 0xff, 0));
     node *n = push_operator(a, kind, arity, x, site);
-    if (__builtin_expect(!n, 0)) return (duet_expr){ 0 };
     uint32_t *w = a->words + a->length;
     *w++ = kind;
     for (int k = 0; k < arity; k++) *w++ = n->back[k];
