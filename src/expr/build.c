@@ -169,7 +169,7 @@ static inline void adopt(arena *a, node *n, int operands, node *const x[])
 {
     uint32_t stored = 0, first = n->first, consumed = 0;
     for (int k = 0; k < operands; k++) {
-        if (!x[k]) continue;
+        if (__builtin_expect(!x[k], 0)) continue;
         n->back[stored++] = (uint32_t)(n - x[k]);
         if (x[k]->first < first) first = x[k]->first;
         consumed += (x[k]->kind & KIND(0, 0, 0, NODE_ROOT)) != 0, x[k]->kind &= ~KIND(0, 0, 0, NODE_ROOT);
@@ -378,66 +378,96 @@ static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet
     return handle_of(n);
 }
 
-/* ---- the same, the short way ---- */
+/* ---- the same, the short way: without a call, so that no register need be saved ---- */
 
-/* The node of e if it stands where its serial says: so do all of a formula that is being built. */
+/* The arena, if there is one with room for a node; or NULL. */
+static inline arena *arena_ready(void)
+{
+    arena *a = thread_mine ? thread_mine->room[ROOM_ARENA] : NULL;
+    return a && a->next != a->stop ? a : NULL;
+}
+
+/* The node of e, if it lives and stands where its serial says: so do all of a formula that is being built. */
 static inline node *at_hand(const arena *a, duet_expr e)
 {
     const uint64_t i = e.serial - (a->next - a->count);
     node *n = &a->nodes[i];
-    return i < a->count && n->serial == e.serial ? n : NULL;
+    return i < a->count && n->serial == e.serial && !(n->kind & KIND(0, 0, 0, NODE_SPENT | NODE_FAILED)) ? n : NULL;
 }
 
-/* The operand that has the result's type and shape, where all live and are numbers or of one floating type and one shape; else NULL. */
+#define PLAIN_RANK 2
+
+/* Of one type, and one shape of few axes? */
+static inline bool alike(const node *x, const node *y)
+{
+    const bool same = !((x->kind ^ y->kind) & KIND(0, 0xff, 0xff, 0)) && (x->rank < 1 || x->size[0] == y->size[0]);
+    return same && (x->rank < 2 || (x->rank == PLAIN_RANK && x->size[1] == y->size[1]));
+}
+
+/* The operand that has the result's type and shape, where all are numbers or alike and floating point; else NULL. */
 static inline __attribute__((always_inline)) const node *plain(int arity, node *const x[])
 {
     const node *strong = NULL;
     for (int k = 0; k < arity; k++) {
-        if (__builtin_expect(!x[k] || x[k]->kind & KIND(0, 0, 0, NODE_SPENT | NODE_FAILED), 0)) return NULL;
+        if (__builtin_expect(!x[k], 0)) return NULL;
         if (x[k]->kind & KIND(0, 0, 0, NODE_WEAK)) continue;
-        const bool alike = !strong || (!((strong->kind ^ x[k]->kind) & KIND(0, 0xff, 0xff, 0)) && same_sizes(strong, x[k]));
-        if (__builtin_expect(!alike, 0)) return NULL;
+        if (__builtin_expect(strong && !alike(strong, x[k]), 0)) return NULL;
         strong = x[k];
     }
-    return strong && strong->type < FLOAT_TYPES ? strong : NULL;
+    return strong && strong->type < FLOAT_TYPES && strong->rank <= PLAIN_RANK ? strong : NULL;
 }
 
-/* The operator above such operands, as most are. 0: they are not, or there may be no room: map() knows. arity is a constant where this is
- * inlined. */
+/* The operator above such operands, as most are. 0: they are not: map() knows. arity is a constant where this is inlined. */
 static inline __attribute__((always_inline)) duet_expr map_plain(arena *a, enum op op, int arity, node *const x[],
                                                                  const char *site)
 {
     const node *like = plain(arity, x);
-    if (__builtin_expect(!like || a->next == a->stop, 0)) return (duet_expr){ 0 };
+    if (__builtin_expect(!like, 0)) return (duet_expr){ 0 };
     const uint32_t kind = KIND(op, 0, 0, 0) | (like->kind & KIND(0, 0xff, 0xff, 0));
     node *n = push_operator(a, kind, arity, x, site);
-    uint32_t *w = a->words + a->length;
-    *w++ = kind;
-    for (int k = 0; k < arity; k++) *w++ = n->back[k];
-    a->length += 1 + (uint32_t)arity;
-    copy_sizes(n->size, like->size, like->rank);
+    uint32_t *w = a->words + n->word;
+    w[0] = kind;
+    for (int k = 0; k < arity; k++) w[1 + k] = n->back[k];
+    a->length = n->word + 1 + (uint32_t)arity;
+    memcpy(n->size, like->size, PLAIN_RANK * sizeof *n->size);
     return handle_of(n);
+}
+
+static __attribute__((noinline)) duet_expr map1_any(duet_expr x, const char *site, enum op op)
+{
+    return map(op, 1, (duet_expr[]){ x }, site);
+}
+
+static __attribute__((noinline)) duet_expr map2_any(duet_expr x, duet_expr y, const char *site, enum op op)
+{
+    return map(op, 2, (duet_expr[]){ x, y }, site);
+}
+
+static __attribute__((noinline)) duet_expr map3_any(duet_expr x, duet_expr y, duet_expr z, const char *site, enum op op)
+{
+    return map(op, 3, (duet_expr[]){ x, y, z }, site);
 }
 
 static duet_expr map1(duet_expr x, const char *site, enum op op)
 {
-    arena *a = arena_mine();
-    duet_expr made = a ? map_plain(a, op, 1, (node *[]){ at_hand(a, x) }, site) : (duet_expr){ 0 };
-    return __builtin_expect(made.serial != 0, 1) ? made : map(op, 1, (duet_expr[]){ x }, site);
+    arena *a = arena_ready();
+    const duet_expr made = a ? map_plain(a, op, 1, (node *[]){ at_hand(a, x) }, site) : (duet_expr){ 0 };
+    return __builtin_expect(made.serial != 0, 1) ? made : map1_any(x, site, op);
 }
 
 static duet_expr map2(duet_expr x, duet_expr y, const char *site, enum op op)
 {
-    arena *a = arena_mine();
-    duet_expr made = a ? map_plain(a, op, 2, (node *[]){ at_hand(a, x), at_hand(a, y) }, site) : (duet_expr){ 0 };
-    return __builtin_expect(made.serial != 0, 1) ? made : map(op, 2, (duet_expr[]){ x, y }, site);
+    arena *a = arena_ready();
+    const duet_expr made = a ? map_plain(a, op, 2, (node *[]){ at_hand(a, x), at_hand(a, y) }, site) : (duet_expr){ 0 };
+    return __builtin_expect(made.serial != 0, 1) ? made : map2_any(x, y, site, op);
 }
 
 static duet_expr map3(duet_expr x, duet_expr y, duet_expr z, const char *site, enum op op)
 {
-    arena *a = arena_mine();
-    duet_expr made = a ? map_plain(a, op, 3, (node *[]){ at_hand(a, x), at_hand(a, y), at_hand(a, z) }, site) : (duet_expr){ 0 };
-    return __builtin_expect(made.serial != 0, 1) ? made : map(op, 3, (duet_expr[]){ x, y, z }, site);
+    arena *a = arena_ready();
+    node *const n[] = { a ? at_hand(a, x) : NULL, a ? at_hand(a, y) : NULL, a ? at_hand(a, z) : NULL };
+    const duet_expr made = a ? map_plain(a, op, 3, n, site) : (duet_expr){ 0 };
+    return __builtin_expect(made.serial != 0, 1) ? made : map3_any(x, y, z, site, op);
 }
 
 #define DUET_MAP1(name, ...)                                                                                                     \
