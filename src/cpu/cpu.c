@@ -6,7 +6,6 @@
 #include "threads.h"
 #include <cblas.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

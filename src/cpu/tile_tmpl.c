@@ -507,14 +507,14 @@ void tile_make_fused(code *c, int kernel, int inputs, uint32_t singles)
 
 static void slots_on(const code *c, T *value[VALUES], int64_t by)
 {
-    for (int k = 0; k < c->slots; k++) value[SLOTS + k] -= by;
+    FEW (k, c->slots) value[SLOTS + k] -= by;
 }
 
 /* The memory of the machine's own values: addresses less the offset at which the handlers read them. */
 static void place_slots(const code *c, T *value[VALUES], T *room)
 {
     value[SCRATCH] = room;
-    for (int k = 0; k < c->slots; k++) value[SLOTS + k] = room + (3 + k) * TILE;
+    FEW (k, c->slots) value[SLOTS + k] = room + (3 + k) * TILE;
 }
 
 static void run_tail(const code *c, T *value[VALUES], int64_t from, int64_t n)
@@ -597,7 +597,16 @@ static void go_down(const code *c, T *value[VALUES], const int64_t down[ROW], in
     for (int k = 0; k < c->outputs; k++) value[OUTPUTS + k] += times * down[OUTPUTS + k];
 }
 
-void tile_run(const code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t down[ROW])
+/* A row shorter than a tile: what is to be set up for any others would take longer than its elements. */
+static void run_short(const code *c, T *value[VALUES], int64_t n)
+{
+    T room[(VALUES - SLOTS + 2) * TILE] __attribute__((aligned(64)));
+    place_slots(c, value, room);
+    run_tail(c, value, 0, n);
+    if (c->places) *value[ROW] += 1;
+}
+
+static __attribute__((noinline)) void run_rows(const code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t down[ROW])
 {
     T room[(VALUES - SLOTS + 2 + PROGRAM_INPUTS + PROGRAM_OUTPUTS) * TILE] __attribute__((aligned(64)));
     for (int64_t r = 0; r < rows; r++) {
@@ -609,4 +618,10 @@ void tile_run(const code *c, T *value[VALUES], int64_t rows, int64_t n, const in
 #ifdef __SSE2__
     if (c->streams) _mm_sfence();
 #endif
+}
+
+void tile_run(const code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t down[ROW])
+{
+    if (rows == 1 && n < TILE && !c->streams && !worth_padding(c, n)) run_short(c, value, n);
+    else run_rows(c, value, rows, n, down);
 }

@@ -391,8 +391,8 @@ static inline arena *arena_ready(void)
 static inline node *at_hand(const arena *a, duet_expr e)
 {
     const uint64_t i = e.serial - (a->next - a->count);
-    node *n = &a->nodes[i];
-    return i < a->count && n->serial == e.serial && !(n->kind & KIND(0, 0, 0, NODE_SPENT | NODE_FAILED)) ? n : NULL;
+    node *n = i < a->count ? &a->nodes[i] : NULL;
+    return n && n->serial == e.serial && !(n->kind & KIND(0, 0, 0, NODE_SPENT | NODE_FAILED)) ? n : NULL;
 }
 
 #define PLAIN_RANK 2

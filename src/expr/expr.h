@@ -57,8 +57,8 @@ static inline const node *leaf_before(const formula *f, const node *n)
 }
 static inline const node *leaf_last(const formula *f)
 {
-    for (const node *n = f->nodes + f->count; n-- > f->nodes;)
-        if (n->op == OP_LEAF) return n;
+    for (uint32_t i = f->count; i-- > 0;)
+        if (f->nodes[i].op == OP_LEAF) return &f->nodes[i];
     return NULL;
 }
 

@@ -48,7 +48,7 @@ typedef struct head {
     uint32_t length, word[HEAD_MAX];
 } head;
 
-static void put64(head *h, int64_t x) { memcpy(h->word + h->length, &x, 8), h->length += 2; }
+static inline uint32_t *put64(uint32_t *w, int64_t x) { return memcpy(w, &x, 8), w + 2; }
 
 static inline enum overlap overlap_of(const duet_matrix *to, const duet_matrix *m)
 {
@@ -74,23 +74,27 @@ static uint64_t overlaps(const statement *s)
     return pattern[0] ^ pattern[1];
 }
 
-static void put_target(head *h, const target *t)
+static inline uint32_t *put_target(uint32_t *w, const duet_matrix *m)
 {
-    const layout *to = &t->m->at;
-    h->word[h->length++] = (uint32_t)to->type | (uint32_t)to->rank << 8 | (uint32_t)t->m->dense << 16;
-    for (int i = 0; i < to->rank; i++) put64(h, to->size[i]);
-    for (int i = 0; i < to->rank && !t->m->dense; i++) put64(h, to->stride[i]);
+    const int rank = m->at.rank;
+    const bool dense = m->dense;
+    *w++ = (uint32_t)m->at.type | (uint32_t)rank << 8 | (uint32_t)dense << 16;
+    for (int i = 0; i < rank; i++) w = put64(w, m->at.size[i]);
+    for (int i = 0; i < rank && !dense; i++) w = put64(w, m->at.stride[i]);
+    return w;
 }
 
-static void make_head(const statement *s, const machine *on, head *h)
+static inline void make_head(const statement *s, const machine *on, head *h)
 {
-    h->length = 0;
-    h->word[h->length++] = (uint32_t)on->side | (uint32_t)s->fusion << 4 | (uint32_t)s->count << 8;
-    put64(h, (int64_t)overlaps(s));
-    for (int k = 0; k < s->count; k++) {
-        put_target(h, &s->to[k]);
-        if (s->count > 1) h->word[h->length++] = s->to[k].node;
+    const int count = s->count;
+    uint32_t *w = h->word;
+    *w++ = (uint32_t)on->side | (uint32_t)s->fusion << 4 | (uint32_t)count << 8;
+    w = put64(w, (int64_t)overlaps(s));
+    for (int k = 0; k < count; k++) {
+        w = put_target(w, s->to[k].m);
+        if (count > 1) *w++ = s->to[k].node;
     }
+    h->length = (uint32_t)(w - h->word);
 }
 
 static inline bool is_key(const plan *p, const head *h, const formula *f)

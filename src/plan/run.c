@@ -30,17 +30,21 @@ static double number_of(const bound *b, const formula *f)
 
 static duet_status open_leaves(run *r)
 {
-    for (int i = 0; i < r->p->n_leaves; i++) {
-        const node *n = &r->s->f->nodes[r->p->leaves[i].node];
-        TRY(matrix_open(n->matrix, r->p->machine->side, READ, r->queue, &r->data[r->p->goals + i]));
-    }
+    const plan *p = r->p;
+    const node *nodes = r->s->f->nodes;
+    const enum side side = p->machine->side;
+    void **to = r->data + p->goals;
+    for (const leaf *l = p->leaves, *end = l + p->n_leaves; l < end; l++)
+        TRY(matrix_open(nodes[l->node].matrix, side, READ, r->queue, to++));
     return DUET_OK;
 }
 
 static duet_status open_destinations(run *r)
 {
-    for (int k = 0; k < r->p->goals; k++)
-        if (r->p->first_write[k] >= 0) TRY(matrix_open(r->s->to[k].m, r->p->machine->side, OVERWRITE, r->queue, &r->data[k]));
+    const plan *p = r->p;
+    const enum side side = p->machine->side;
+    for (int k = 0, goals = p->goals; k < goals; k++)
+        if (p->first_write[k] >= 0) TRY(matrix_open(r->s->to[k].m, side, OVERWRITE, r->queue, &r->data[k]));
     return DUET_OK;
 }
 

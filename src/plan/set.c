@@ -26,7 +26,7 @@ static bool broadcasts_to(const node *e, const layout *to)
     return true;
 }
 
-static __attribute__((cold)) duet_status was_freed(const char *who, const node *n)
+static __attribute__((noinline, cold)) duet_status was_freed(const char *who, const node *n)
 {
     char text[SHAPE_TEXT];
     shape_text(text, (duet_dtype)n->type, n->rank, n->size);
