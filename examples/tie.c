@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     if (failed) fprintf(stderr, "%s\n", duet_error());
     const float *bits = failed ? NULL : duet_read(single);
     failed = !bits || !is_right(&a, bits);
-    if (!failed && steps != 1) failed = puts("more than one pass"); /* DUET_FUSION makes it so */
+    if (!failed && steps != 1) puts("more than one pass"), failed = true; /* DUET_FUSION makes it so */
     duet_free(&a.x), duet_free(&a.y), duet_free(&a.p), duet_free(&a.q), duet_free(&a.s), duet_free(&single);
     return failed;
 }
