@@ -62,6 +62,7 @@ enum how {
     HOW_RUNS,    /* at[e / run % size * stride]: along the channels. run is no less than a vector */
     HOW_ANY,     /* the same, any run and size */
     HOW_WALK,    /* by strides along all axes */
+    HOW_SINGLE,  /* at[0] */
 };
 
 typedef struct flat_operand {
@@ -143,7 +144,7 @@ typedef struct machine_paths {
 MACHINE_ARGS(f32, uint32_t)
 MACHINE_ARGS(f64, uint64_t)
 
-/* Of 1, 2 (without functions) or 4 vectors a thread. plain: all operands lie alike, without gaps, and the program is short: it takes
+/* Of 1, 2 or 4 vectors a thread. plain: all operands lie alike, without gaps, and the program is short: it takes
  * machine_short. */
 typedef const void *machine_kernels(int vectors, bool plain);
 #define MACHINE_KERNELS(type)                                                                                                    \
