@@ -83,6 +83,7 @@ static duet_status measure(const problem *p, uint64_t *steps)
 int main(int argc, char **argv)
 {
     const int64_t n = argc > 1 ? atoll(argv[1]) : 100000;
+    if (n < 1) return fprintf(stderr, "black_scholes [elements]\n"), 2;
     problem p = { .n = n, .S = duet_new(DUET_F32, n), .X = duet_new(DUET_F32, n), .T = duet_new(DUET_F32, n) };
     p.da = duet_new(DUET_F32, n), p.d1 = duet_new(DUET_F32, n), p.d2 = duet_new(DUET_F32, n), p.R = duet_new(DUET_F32, n);
     uint64_t steps = 0;

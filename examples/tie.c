@@ -76,6 +76,7 @@ static bool is_right(const problem *a, const float *single)
 int main(int argc, char **argv)
 {
     const int64_t n = argc > 1 ? atoll(argv[1]) : 100000;
+    if (n < 1) return fprintf(stderr, "tie [elements]\n"), 2;
     problem a = {
         n, duet_new(DUET_F32, n), duet_new(DUET_F32, n), duet_new(DUET_F32, n), duet_new(DUET_F32, n), duet_new(DUET_F32, n)
     };
