@@ -96,7 +96,8 @@ typedef struct strided_args {
 #define MACHINE_THREADS(vectors)                                                                                                 \
     ((vectors) == 1 ? 64 : 256)  /* few, where an array is small: it then meets more multiprocessors */
 #define MACHINE_SMALL  (1 << 14) /* elements: of no more, each goes to a thread of its own, */
-#define MACHINE_MIDDLE (1 << 17) /* and of no more vectors than these, each of those */
+#define MACHINE_MIDDLE (1 << 17) /* and of no more vectors than these, each of those; */
+#define MACHINE_LARGE  (1 << 19) /* of no more than these, two */
 
 /* What the kernels of one type read, the hot part first. x, y: rows as offsets in vectors. Vectors are 16 bytes at
  * aligned addresses of the outputs, which themselves lie `lead` elements past one. */
