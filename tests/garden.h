@@ -15,7 +15,7 @@ typedef struct row {
     const char *name;
     int op, arity;
     maker *make;
-    double domain[6];
+    double domain[6], ulp;
 } row;
 
 #define UNPACK(...) __VA_ARGS__
@@ -43,9 +43,9 @@ typedef struct row {
 #include <duet/ops.def>
 
 static const row maps[] = {
-#define DUET_MAP1(name, f, o, domain, ...) { #name, OP_##name, 1, make_##name, { UNPACK domain } },
-#define DUET_MAP2(name, f, o, domain, ...) { #name, OP_##name, 2, make_##name, { UNPACK domain } },
-#define DUET_MAP3(name, f, o, domain, ...) { #name, OP_##name, 3, make_##name, { UNPACK domain } },
+#define DUET_MAP1(name, f, o, domain, ulp, ...) { #name, OP_##name, 1, make_##name, { UNPACK domain }, ulp },
+#define DUET_MAP2(name, f, o, domain, ulp, ...) { #name, OP_##name, 2, make_##name, { UNPACK domain }, ulp },
+#define DUET_MAP3(name, f, o, domain, ulp, ...) { #name, OP_##name, 3, make_##name, { UNPACK domain }, ulp },
 #include <duet/ops.def>
 };
 static const row folds[] = {
@@ -65,6 +65,7 @@ typedef struct part {
     duet_expr e;
     sizes s;
     bool wild;
+    uint64_t made_of; /* parts, by their number */
 } part;
 
 typedef struct garden {
@@ -75,6 +76,7 @@ typedef struct garden {
     bool bits, large;                          /* without the oracle; of matrices that are worth sharing */
     int target;                                /* how many operators */
     duet_dtype result;
+    uint64_t made_of;          /* parts that are in what was grown */
     bool vendor;               /* it has a step that answers within a bound only */
     duet_expr made[8 * NODES]; /* all that was made while it grew, to be dropped */
     int makes;
@@ -153,8 +155,10 @@ static void uproot(garden *g)
 static part seal(garden *g, duet_expr e, bool wild)
 {
     g->made[g->makes++] = e;
-    return (part){ e, sizes_of_expr(e), wild };
+    return (part){ e, sizes_of_expr(e), wild, 0 };
 }
+
+static part with(part p, uint64_t made_of) { return p.made_of |= made_of, p; }
 
 static part pick(garden *g, rng *dice, const part *grown, int count, bool number)
 {
@@ -163,7 +167,9 @@ static part pick(garden *g, rng *dice, const part *grown, int count, bool number
         return seal(g, rng_chance(dice, 40) ? duet_of_number(special[rng_below(dice, 8)]) : duet_of_number(rng_real(dice, -3, 3)),
                     false);
     }
-    if (count && rng_chance(dice, 65)) return grown[rng_chance(dice, 60) ? count - 1 : rng_below(dice, count)];
+    const bool chain = g->bits && !number; /* so that little of what is grown is left over */
+    if (count && rng_chance(dice, chain ? 97 : 65))
+        return grown[rng_chance(dice, chain ? 97 : 60) ? count - 1 : rng_below(dice, count)];
     return seal(g, duet_of_matrix(g->leaf[rng_below(dice, LEAVES)]), false);
 }
 
@@ -176,19 +182,30 @@ static duet_expr tame(part p, double low, double high)
     return e;
 }
 
+/* Any row; in a garden of bits often one that rounds once, as those are that formulas are rewritten by. */
+static const row *any_map(const garden *g, rng *dice)
+{
+    const bool plain = g->bits && rng_chance(dice, 60);
+    const row *r;
+    do r = &maps[rng_below(dice, LENGTH(maps))];
+    while (plain && (r->ulp > 0.5 || op_infos[r->op].flags & DUET_JUMPS));
+    return r;
+}
+
 static part map_part(garden *g, rng *dice, const part *grown, int count)
 {
-    const row *r = &maps[rng_below(dice, LENGTH(maps))];
+    const row *r = any_map(g, dice);
     duet_expr x[3];
+    uint64_t made_of = 0;
     bool wild = r->op == OP_exp || r->op == OP_pow || r->op == OP_mul || r->op == OP_div || r->op == OP_fma;
     const int strong = (int)rng_below(dice, r->arity); /* one operand is no number */
     for (int k = 0; k < r->arity; k++) {
         part p = pick(g, dice, grown, count, k != strong);
-        wild |= p.wild && r->op != OP_tanh && r->op != OP_sigmoid;
+        made_of |= p.made_of, wild |= p.wild && r->op != OP_tanh && r->op != OP_sigmoid;
         const bool narrow = r->op == OP_exp || r->op == OP_pow || r->op == OP_log || r->op == OP_sqrt || r->op == OP_div;
         x[k] = narrow ? tame(p, r->domain[2 * k], r->domain[2 * k + 1] > 9 ? 9 : r->domain[2 * k + 1]) : p.e;
     }
-    return seal(g, r->make(x, NULL), wild);
+    return with(seal(g, r->make(x, NULL), wild), made_of);
 }
 
 /* A reduction whose result still broadcasts with everything else. */
@@ -204,7 +221,8 @@ static part fold_part(garden *g, rng *dice, const part *grown, int count)
         if (same_sizes(&other.s, &p.s)) q = other;
     }
     const duet_expr x[] = { p.e, q.e };
-    return seal(g, r->make(x, how), p.wild || q.wild || r->op == OP_dot || r->op == OP_sum || r->op == OP_norm);
+    const bool wild = p.wild || q.wild || r->op == OP_dot || r->op == OP_sum || r->op == OP_norm;
+    return with(seal(g, r->make(x, how), wild), p.made_of | q.made_of);
 }
 
 /* An index, with which the formula ends. */
@@ -213,7 +231,7 @@ static part index_part(garden *g, rng *dice, part p)
     for (int d = 0; d < p.s.rank; d++)
         if (!p.s.size[d]) return p;
     const int how[] = { (int)rng_below(dice, p.s.rank ? 3 : 1), (int)rng_below(dice, p.s.rank) };
-    return seal(g, indices[rng_below(dice, LENGTH(indices))].make(&p.e, how), false);
+    return with(seal(g, indices[rng_below(dice, LENGTH(indices))].make(&p.e, how), false), p.made_of);
 }
 
 /* Operators on whole matrices; the part itself where they do not fit. */
@@ -222,9 +240,9 @@ static part def_part(garden *g, rng *dice, const part *grown, int count)
     const part p = pick(g, dice, grown, count, false), q = pick(g, dice, grown, count, false);
     const bool square = p.s.rank == 2 && p.s.size[0] == p.s.size[1];
     switch (rng_below(dice, g->bits ? 3 : 4)) { /* with a product it would be no matter of bits */
-    case 0: return p.s.rank ? seal(g, (duet_softmax)(tame(p, -9, 9)), false) : p;
-    case 1: return p.s.rank ? seal(g, (duet_log_softmax)(tame(p, -9, 9)), false) : p;
-    case 2: return square || p.s.rank < 2 ? seal(g, (duet_transpose)(p.e), p.wild) : p;
+    case 0: return p.s.rank ? with(seal(g, (duet_softmax)(tame(p, -9, 9)), false), p.made_of) : p;
+    case 1: return p.s.rank ? with(seal(g, (duet_log_softmax)(tame(p, -9, 9)), false), p.made_of) : p;
+    case 2: return square || p.s.rank < 2 ? with(seal(g, (duet_transpose)(p.e), p.wild), p.made_of) : p;
     default:
         if (!square || !same_sizes(&p.s, &q.s)) return p;
         g->vendor = true;
@@ -241,6 +259,7 @@ static void grow_parts(garden *g, rng *dice, part grown[NODES])
         grown[count] = kind < 80   ? map_part(g, dice, grown, count)
                        : kind < 90 ? fold_part(g, dice, grown, count)
                                    : def_part(g, dice, grown, count);
+        grown[count].made_of |= 1ull << count;
     }
 }
 

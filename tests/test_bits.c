@@ -120,12 +120,12 @@ static void compare(const question *q, duet_matrix *m, const void *want, const v
 {
     const duet_dtype t = duet_type(m);
     int64_t i = 0, count = duet_count(m);
-    char from[100] = "";
+    char from[100] = " many";
     if (same_bits(t, want, got, count)) return (void)CHECK(true, "equal");
     while (same_at(t, want, got, i)) i++;
     for (int k = 0, n = 0; k < q->row->arity && op_infos[q->row->op].kind == KIND_MAP; k++)
         n += snprintf(from + n, sizeof from - (size_t)n, " %#llx", bits_at(q->type, duet_read(q->x[k]), i));
-    CHECK(false, "%s %s, %s, element %lld of%s: %#llx (%.17g) by %s, %#llx (%.17g) by %s", q->row->name, type_name(q->type),
+    CHECK(false, "%s %s, %s, element %lld, made of%s: %#llx (%.17g) by %s, %#llx (%.17g) by %s", q->row->name, type_name(q->type),
           q->about, (long long)i, from, bits_at(t, want, i), element(t, want, i), one, bits_at(t, got, i), element(t, got, i),
           other);
 }

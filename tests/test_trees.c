@@ -98,7 +98,7 @@ typedef struct manner {
     bool one_by_one;
 } manner;
 
-static int64_t compared, nans, statements;
+static int64_t compared, nans, statements, operators;
 
 /* The statements' formulas: the last part, and sometimes others before it, which it may be made of. */
 static int grow_all(garden *g, duet_expr e[OUTPUTS])
@@ -106,9 +106,11 @@ static int grow_all(garden *g, duet_expr e[OUTPUTS])
     rng dice = rng_new(g->seed ^ 0x5eed);
     part grown[NODES];
     grow_parts(g, &dice, grown);
+    g->made_of = grown[g->target - 1].made_of;
     const int count = rng_chance(&dice, 60) ? 1 : 2 + (int)rng_below(&dice, OUTPUTS - 1);
     for (int k = 0; k < count; k++) {
         const part p = grown[k == count - 1 ? g->target - 1 : rng_below(&dice, g->target)];
+        g->made_of |= p.made_of;
         e[k] = rng_chance(&dice, 8) ? index_part(g, &dice, p).e : p.e;
     }
     return count;
@@ -136,6 +138,7 @@ static void lay_out(bed *b)
     rng dice = rng_new(b->g.seed + 77);
     plant(&b->g);
     b->outs = grow_all(&b->g, e);
+    operators += __builtin_popcountll(b->g.made_of);
     for (int k = 0; k < b->outs; k++) b->out[k] = new_output(&b->g, &dice, e[k]);
     clear(&b->g);
 }
@@ -262,8 +265,9 @@ static void by_bits(int count, uint64_t seed, int threads)
         bits_of_tree(seed + (uint64_t)i, threads);
         if ((i + 1) % (count / 10 + 1) == 0 || i == count - 1) tap_point("random formulas by bits");
     }
-    printf("# %d formulas of 2 to 40 operators, %lld statements, the first of seed %llu; %d threads; %lld elements, %lld NaN\n",
-           count, (long long)statements, (unsigned long long)seed, threads, (long long)compared, (long long)nans);
+    printf("# %d formulas of %lld operators, %lld statements, the first of seed %llu, %d threads; %lld elements, %lld NaN\n",
+           count, (long long)operators, (long long)statements, (unsigned long long)seed, threads, (long long)compared,
+           (long long)nans);
     CHECK(nans < compared / 2, "most of it is NaN");
     tap_point("there is something to compare");
 }
