@@ -304,7 +304,9 @@ static void all_inputs(int names, char **name)
     duet_matrix *x = duet_new(DUET_F32, CHUNK), *host = duet_new(DUET_F32, CHUNK), *device = duet_new(DUET_F32, CHUNK);
     for (int i = 0; i < LENGTH(maps); i++)
         if (is_wanted(&maps[i], names, name)) w[count++] = (sweep){ .row = &maps[i] };
-    for (int c = 0; c < CHUNKS; c++) {
+    CHECK(count > 0, "there is no such row of one operand");
+    tap_point("rows to go through");
+    for (int c = 0; c < CHUNKS && count; c++) {
         const uint32_t from = (uint32_t)c << CHUNK_BITS;
         count_from(from, duet_overwrite(x));
         for (int i = 0; i < count; i++) sweep_chunk(&w[i], from, x, host, device);
