@@ -62,6 +62,7 @@ enum how {
     HOW_RUNS,    /* at[e / run % size * stride]: along the channels. run is no less than a vector */
     HOW_ANY,     /* the same, any run and size */
     HOW_WALK,    /* by strides along all axes */
+    HOW_SINGLE,  /* at[0] */
 };
 
 typedef struct flat_operand {
@@ -95,7 +96,8 @@ typedef struct strided_args {
 #define MACHINE_THREADS(vectors)                                                                                                 \
     ((vectors) == 1 ? 64 : 256)  /* few, where an array is small: it then meets more multiprocessors */
 #define MACHINE_SMALL  (1 << 14) /* elements: of no more, each goes to a thread of its own, */
-#define MACHINE_MIDDLE (1 << 17) /* and of no more vectors than these, each of those */
+#define MACHINE_MIDDLE (1 << 17) /* and of no more vectors than these, each of those; */
+#define MACHINE_LARGE  (1 << 19) /* of no more than these, two */
 
 /* What the kernels of one type read, the hot part first. x, y: rows as offsets in vectors. Vectors are 16 bytes at
  * aligned addresses of the outputs, which themselves lie `lead` elements past one. */
@@ -143,7 +145,7 @@ typedef struct machine_paths {
 MACHINE_ARGS(f32, uint32_t)
 MACHINE_ARGS(f64, uint64_t)
 
-/* Of 1, 2 (without functions) or 4 vectors a thread. plain: all operands lie alike, without gaps, and the program is short: it takes
+/* Of 1, 2 or 4 vectors a thread. plain: all operands lie alike, without gaps, and the program is short: it takes
  * machine_short. */
 typedef const void *machine_kernels(int vectors, bool plain);
 #define MACHINE_KERNELS(type)                                                                                                    \

@@ -65,7 +65,9 @@ static enum how how_of(const work *w, int k, const machine_head *h, machine_path
     if (layout_is_dense(&w->of[k])) return lead_of(w, w->at[k]) == h->lead ? HOW_VECTORS : HOW_SCALARS;
     if (h->n > INT32_MAX || !cycles(&w->of[k], &run, &size, &stride)) return HOW_WALK;
     o->run = divide_by32(run), o->size = divide_by32(size), o->stride = (int32_t)stride;
-    return HOW_ANY;
+    if (size == 1) return HOW_SINGLE;
+    const int64_t width = 16 / (int64_t)w->each;
+    return run == 1 && size >= width ? HOW_CYCLE : run >= width ? HOW_RUNS : HOW_ANY;
 }
 
 /* All outputs dense, and vectors of one those of all? */
@@ -109,11 +111,12 @@ static void set_paths(const work *w, const machine_head *h, machine_paths *p)
     }
 }
 
-/* More vectors a thread pay the dispatch for more elements; but their rows must leave room for other thread blocks. */
+/* More vectors a thread pay the dispatch for more elements; but all multiprocessors should have several thread blocks, and rows of shared
+ * memory must leave room for them. */
 static int vectors_for(const machine_program *p, int64_t vectors)
 {
     if (vectors <= MACHINE_MIDDLE || p->rows > 12) return 1;
-    return p->rows <= 6 ? MACHINE_VECTORS : p->heavy ? 1 : 2;
+    return p->rows <= 6 && vectors > MACHINE_LARGE ? MACHINE_VECTORS : 2;
 }
 
 static const void *kernel_of(const work *w, bool small, int vectors, bool plain)

@@ -2,7 +2,8 @@
  *
  * tile_make translates a program once. tile_run then goes along rows of elements, a tile of TILE at a time: the accumulator travels
  * in registers as the handlers' arguments, each handler ends in a call of the next one, and the last returns. What is left of a row
- * goes register by register, the last one under a mask: no byte beyond an operand is touched.
+ * is a tile again, that overlaps the last one or is made of copies, or goes register by register, the last one under a mask: no byte
+ * beyond an operand is touched.
  *
  * A value is an index into a table of addresses. */
 #ifndef TILE_H
@@ -36,8 +37,8 @@ typedef struct code {
     uint8_t inputs, numbers, outputs; /* so are these */
     bool folds, places;               /* it has folds; of kind PLACE1 */
     bool streams;                     /* it stores past the caches */
-    uint32_t singles;
-    double seconds; /* rough, of one element */
+    uint32_t singles;                 /* inputs of one element for all */
+    double seconds;                   /* rough, of one element */
     ins run[CODE_LENGTH];
 } code;
 

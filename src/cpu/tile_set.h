@@ -125,9 +125,6 @@ KEEP(C, S)
     } else {                                                                                                                     \
         EACH(SAVE_ONE)                                                                                                           \
     }
-    static void SET(stream_next)(ARGS)
-{
-    STREAM_ALL NEXT
-}
+static void SET(stream_next)(ARGS) { STREAM_ALL NEXT }
 static void SET(stream_last)(ARGS) { STREAM_ALL }
 static void SET(stop)(ARGS) {}
