@@ -324,7 +324,7 @@ static T number_of(const pass *p, double x)
 
 static void bind_numbers(const pass *p, const step *s, const frame *f, T num[PROGRAM_NUMBERS])
 {
-    FEW (k, p->code.numbers) num[k] = k < s->nums ? number_of(p, f->num[s->num[k]]) : 0;
+    FOR_FEW (k, p->code.numbers) num[k] = k < s->nums ? number_of(p, f->num[s->num[k]]) : 0;
 }
 
 /* One row, one thread: the shortest way. */
@@ -332,9 +332,9 @@ static void run_flat(const pass *p, const step *s, const frame *f)
 {
     T *value[VALUES], num[PROGRAM_NUMBERS];
     bind_numbers(p, s, f, num);
-    FEW (k, s->ins) value[INPUTS + k] = address(f, &s->in[k]);
-    FEW (k, p->code.numbers) value[NUMBERS + k] = &num[k];
-    FEW (k, s->outs) value[OUTPUTS + k] = address(f, &s->out[k]);
+    FOR_FEW (k, s->ins) value[INPUTS + k] = address(f, &s->in[k]);
+    FOR_FEW (k, p->code.numbers) value[NUMBERS + k] = &num[k];
+    FOR_FEW (k, s->outs) value[OUTPUTS + k] = address(f, &s->out[k]);
     tile_run(&p->code, value, 1, p->count, NULL);
 }
 

@@ -216,14 +216,14 @@ const tile_table NAME(tile_table) = {
 
 static void slots_on(const code *c, T *value[VALUES], int64_t by)
 {
-    FEW (k, c->slots) value[SLOTS + k] -= by;
+    FOR_FEW (k, c->slots) value[SLOTS + k] -= by;
 }
 
 /* The memory of the machine's own values: addresses less the offset at which the handlers read them. */
 static void place_slots(const code *c, T *value[VALUES], T *room)
 {
     value[SCRATCH] = room;
-    FEW (k, c->slots) value[SLOTS + k] = room + (3 + k) * TILE;
+    FOR_FEW (k, c->slots) value[SLOTS + k] = room + (3 + k) * TILE;
 }
 
 static void run_tail(const code *c, T *value[VALUES], int64_t from, int64_t n)

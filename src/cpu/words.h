@@ -12,7 +12,7 @@
 #define INLINE        static inline __attribute__((always_inline, unused))
 
 /* A loop of few turns: made of vectors, as the compiler would, it takes longer to begin than to run. */
-#define FEW(k, count) for (int k = 0, k##_end = (count); k < k##_end; k = one_more(k))
+#define FOR_FEW(k, count) for (int k = 0, k##_end = (count); k < k##_end; k = one_more(k))
 static inline int one_more(int k)
 {
     __asm__ volatile(""); /* no vectors across it */

@@ -63,13 +63,13 @@ static inline void note_overlap(uint64_t pattern[2], enum overlap o)
 }
 
 /* Of every leaf and destination with every destination. */
-static uint64_t overlaps(const statement *s)
+static inline uint64_t overlaps(const statement *s, int count)
 {
     uint64_t pattern[2] = { 0 };
-    for (int k = 0; k < s->count; k++) {
+    for (int k = 0; k < count; k++) {
         const duet_matrix *to = s->to[k].m;
         for (const node *n = leaf_last(s->f); n; n = leaf_before(s->f, n)) note_overlap(pattern, overlap_of(to, n->matrix));
-        for (int later = k + 1; later < s->count; later++) note_overlap(pattern, overlap_of(to, s->to[later].m));
+        for (int later = k + 1; later < count; later++) note_overlap(pattern, overlap_of(to, s->to[later].m));
     }
     return pattern[0] ^ pattern[1];
 }
@@ -84,12 +84,12 @@ static inline uint32_t *put_target(uint32_t *w, const duet_matrix *m)
     return w;
 }
 
-static inline void make_head(const statement *s, const machine *on, head *h)
+/* count: of statements, a constant where it is one, as it mostly is: the loops are gone there. */
+static inline __attribute__((always_inline)) void make_head(const statement *s, int count, const machine *on, head *h)
 {
-    const int count = s->count;
     uint32_t *w = h->word;
     *w++ = (uint32_t)on->side | (uint32_t)s->fusion << 4 | (uint32_t)count << 8;
-    w = put64(w, (int64_t)overlaps(s));
+    w = put64(w, (int64_t)overlaps(s, count));
     for (int k = 0; k < count; k++) {
         w = put_target(w, s->to[k].m);
         if (count > 1) *w++ = s->to[k].node;
@@ -166,7 +166,8 @@ const plan *plan_find(const statement *s, const machine *on)
     plans *c = mine();
     if (__builtin_expect(!c, 0)) return fail(DUET_NO_MEMORY, "no memory for a cache of plans"), NULL;
     head h;
-    make_head(s, on, &h);
+    if (__builtin_expect(s->count == 1, 1)) make_head(s, 1, on, &h);
+    else make_head(s, s->count, on, &h);
     const plan **latest = latest_at(c, thread_get()->site, on);
     if (__builtin_expect(!*latest || !is_key(*latest, &h, s->f), 0)) return *latest = search(c, s, on, &h);
     COUNT(plan_hits);
