@@ -255,14 +255,14 @@ static bool is_known(const operator_row *r, duet_matrix *m)
     return v && fabs(*v - want) <= (r->ulp + 0.5) * 0x1p-23 * fmax(fabs(want), 0x1p-126);
 }
 
-/* The first element as it is known; and folds, over noise, finite. The tests look at every bit: here only that it runs what it says. */
+/* The first element as it is known; and folds, over noise, numbers. The tests look at every bit: here only that it runs what it says. */
 static bool is_right(const operator_row *r, duet_matrix *m)
 {
     if (r->kind == MAP) return is_known(r, m);
     if (duet_type(m) != DUET_F32) return duet_read(m) != NULL;
     const float *v = duet_read(m);
     for (int64_t i = 0; v && i < duet_count(m); i++)
-        if (!isfinite(v[i])) return false;
+        if (isnan(v[i])) return false;
     return v != NULL;
 }
 

@@ -62,6 +62,7 @@ enum how {
     HOW_RUNS,    /* at[e / run % size * stride]: along the channels. run is no less than a vector */
     HOW_ANY,     /* the same, any run and size */
     HOW_WALK,    /* by strides along all axes */
+    HOW_SINGLE,  /* at[0] */
 };
 
 typedef struct flat_operand {
@@ -95,15 +96,16 @@ typedef struct strided_args {
 #define MACHINE_THREADS(vectors)                                                                                                 \
     ((vectors) == 1 ? 64 : 256)  /* few, where an array is small: it then meets more multiprocessors */
 #define MACHINE_SMALL  (1 << 14) /* elements: of no more, each goes to a thread of its own, */
-#define MACHINE_MIDDLE (1 << 17) /* and of no more vectors than these, each of those */
+#define MACHINE_MIDDLE (1 << 17) /* and of no more vectors than these, each of those; */
+#define MACHINE_LARGE  (1 << 19) /* of no more than these, two */
 
-/* What the kernels of one type read, the hot part first. x, y: rows as offsets in vectors, or MACHINE_NUMBER. Vectors are 16 bytes at
+/* What the kernels of one type read, the hot part first. x, y: rows as offsets in vectors. Vectors are 16 bytes at
  * aligned addresses of the outputs, which themselves lie `lead` elements past one. */
-#define MACHINE_NUMBER 0xffff
-#define MACHINE_AHEAD  1 /* instructions that kernels read before their turn, so many beyond the last one too */
+enum { MACHINE_CODE = 0xfff, MACHINE_X_NUMBER = 0x1000, MACHINE_Y_NUMBER = 0x2000 }; /* of `what` */
+#define MACHINE_AHEAD 1 /* instructions that kernels read before their turn, so many beyond the last one too */
 #define MACHINE_ARGS(type, number)                                                                                               \
     typedef struct machine_code_##type {                                                                                         \
-        uint32_t what; /* code | to << 16 | fold << 24 */                                                                        \
+        uint32_t what; /* code, numbers, to << 16, fold << 24 */                                                                 \
         uint16_t x, y;                                                                                                           \
         number s, r;                                                                                                             \
     } machine_code_##type;                                                                                                       \
@@ -143,14 +145,15 @@ typedef struct machine_paths {
 MACHINE_ARGS(f32, uint32_t)
 MACHINE_ARGS(f64, uint64_t)
 
-/* Of 1, 2 (without functions) or 4 vectors a thread. plain: all operands lie alike, without gaps, and the program is short: it takes
+/* Of 1, 2 or 4 vectors a thread. plain: all operands lie alike, without gaps, and the program is short: it takes
  * machine_short. */
 typedef const void *machine_kernels(int vectors, bool plain);
 #define MACHINE_KERNELS(type)                                                                                                    \
     machine_kernel_##type, machine_kernel_heavy_##type, machine_kernel_small_##type, machine_kernel_small_heavy_##type
 machine_kernels MACHINE_KERNELS(f32), MACHINE_KERNELS(f64);
-/* Writes p's instructions, pairs taken apart for kernels of one vector a thread, and returns how many there are. */
-int machine_pack(void *code, const machine_program *p, bool wide, int vectors);
+/* Writes p's instructions for rows of so many vectors, and returns how many there are. apart: pairs as single linear steps, as kernels of
+ * one vector a thread want them. */
+int machine_pack(void *code, const machine_program *p, bool wide, int row, bool apart);
 const void *tile_kernel_f32(void);
 const void *tile_kernel_f64(void);
 cudaError_t machine_launch(const step *s, const frame *f, cudaStream_t q);

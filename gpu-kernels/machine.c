@@ -59,13 +59,15 @@ static bool cycles(const layout *l, int64_t *run, int64_t *size, int64_t *stride
 
 static int lead_of(const work *w, const void *at) { return (int)((uintptr_t)at % 16 / w->each); }
 
-static enum how how_of(const work *w, int k, int64_t n, machine_path *o)
+static enum how how_of(const work *w, int k, const machine_head *h, machine_path *o)
 {
     int64_t run, size, stride;
-    if (layout_is_dense(&w->of[k])) return lead_of(w, w->at[k]) == lead_of(w, w->at[0]) ? HOW_VECTORS : HOW_SCALARS;
-    if (n > INT32_MAX || !cycles(&w->of[k], &run, &size, &stride)) return HOW_WALK;
+    if (layout_is_dense(&w->of[k])) return lead_of(w, w->at[k]) == h->lead ? HOW_VECTORS : HOW_SCALARS;
+    if (h->n > INT32_MAX || !cycles(&w->of[k], &run, &size, &stride)) return HOW_WALK;
     o->run = divide_by32(run), o->size = divide_by32(size), o->stride = (int32_t)stride;
-    return HOW_ANY;
+    if (size == 1) return HOW_SINGLE;
+    const int64_t width = 16 / (int64_t)w->each;
+    return run == 1 && size >= width ? HOW_CYCLE : run >= width ? HOW_RUNS : HOW_ANY;
 }
 
 /* All outputs dense, and vectors of one those of all? */
@@ -104,16 +106,17 @@ static void set_paths(const work *w, const machine_head *h, machine_paths *p)
     for (int x = 0; x < p->rank; x++) p->size[x] = divide_by32(w->of[0].size[x]);
     for (int k = 0; k < w->outs && !h->out_dense; k++) set_strides(w, k, p->out_stride[k]);
     for (int k = 0; k < h->inputs; k++) {
-        p->in[k].how = (uint32_t)how_of(w, w->outs + k, h->n, &p->in[k]);
+        p->in[k].how = (uint32_t)how_of(w, w->outs + k, h, &p->in[k]);
         if (p->in[k].how == HOW_WALK) set_strides(w, w->outs + k, p->in_stride[k]);
     }
 }
 
-/* More vectors a thread pay the dispatch for more elements; but their rows must leave room for other thread blocks. */
+/* More vectors a thread pay the dispatch for more elements; but all multiprocessors should have several thread blocks, and rows of shared
+ * memory must leave room for them. */
 static int vectors_for(const machine_program *p, int64_t vectors)
 {
     if (vectors <= MACHINE_MIDDLE || p->rows > 12) return 1;
-    return p->rows <= 6 ? MACHINE_VECTORS : p->heavy ? 1 : 2;
+    return p->rows <= 6 && vectors > MACHINE_LARGE ? MACHINE_VECTORS : 2;
 }
 
 static const void *kernel_of(const work *w, bool small, int vectors, bool plain)
@@ -148,7 +151,8 @@ static cudaError_t launch_once(const work *w, cudaStream_t q)
     const int each = small ? 1 : vectors_for(&w->program, vectors);
     const uint32_t threads = (uint32_t)MACHINE_THREADS(each), row = (uint32_t)each * threads;
     a.head.begins = w->program.first != ROW_NONE, a.head.first = a.head.begins ? w->program.first * row : 0;
-    a.head.length = (uint8_t)machine_pack(wide ? (void *)a.short_f64.code : a.short_f32.code, &w->program, wide, each);
+    a.head.length =
+        (uint8_t)machine_pack(wide ? (void *)a.short_f64.code : a.short_f32.code, &w->program, wide, (int)row, each == 1);
     if (small) a.head.lead = 0;
     if (!plain) set_paths(w, &a.head, wide ? &a.long_f64.paths : &a.long_f32.paths);
     return launch_rows(kernel_of(w, small, each, plain), (vectors + row - 1) / row, (int)threads,

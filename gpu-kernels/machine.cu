@@ -42,36 +42,11 @@ __device__ __forceinline__ int64_t place_of(const machine_paths &p, int k, int64
     return (int32_t)(run - quotient(run, o.size) * o.size.by) * o.stride;
 }
 
-/* Arguments without paths: all operands lie alike. */
-__device__ __forceinline__ bool has_vectors(const FOR_TYPE(machine_short) &, int) { return true; }
-__device__ __forceinline__ int64_t place_in(const FOR_TYPE(machine_short) &, int, int64_t e) { return e; }
+/* Without paths all outputs are dense. */
 __device__ __forceinline__ int64_t place_out(const FOR_TYPE(machine_short) &, int, int64_t e) { return e; }
-__device__ __forceinline__ bool has_vectors(const FOR_TYPE(machine_long) & a, int k) { return a.paths.in[k].how == HOW_VECTORS; }
-__device__ __forceinline__ int64_t place_in(const FOR_TYPE(machine_long) & a, int k, int64_t e)
-{
-    return place_of(a.paths, k, e);
-}
 __device__ __forceinline__ int64_t place_out(const FOR_TYPE(machine_long) & a, int k, int64_t e)
 {
     return a.head.out_dense ? e : walk(a.paths, a.paths.out_stride[k], (uint32_t)e);
-}
-
-__device__ __forceinline__ void copy(vec *to, const vec *from)
-{
-#if __CUDA_ARCH__ >= 800
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    if (sizeof *to == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
-    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(sizeof *to) : "memory");
-#else
-    *to = *from;
-#endif
-}
-
-__device__ __forceinline__ void wait_for_copies()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
 }
 
 /* Where this thread's vectors stand: the first at element e, the others THREADS vectors apart. */
@@ -80,6 +55,59 @@ struct spot {
     bool inside; /* the whole thread block lies in the domain */
 };
 
+/* An operand of one element, or one that repeats along the domain, for the elements e and following, which meet no more than one end of a
+ * cycle or of a run: one division for all of them. */
+__device__ __forceinline__ void repeat(vec &v, const T *from, const machine_path &o, int64_t e)
+{
+    const uint32_t run = quotient((uint32_t)e, o.run), left = o.run.by - ((uint32_t)e - run * o.run.by);
+    uint32_t i = run - quotient(run, o.size) * o.size.by;
+    if (o.how == HOW_CYCLE) {
+        EACH(u, WIDTH)
+        {
+            v.e[u] = from[(int32_t)i * o.stride];
+            i = i + 1 < o.size.by ? i + 1 : 0;
+        }
+    } else {
+        const T here = from[(int32_t)i * o.stride], there = from[(int32_t)(i + 1 < o.size.by ? i + 1 : 0) * o.stride];
+        EACH(u, WIDTH) v.e[u] = u < (int)left ? here : there;
+    }
+}
+
+/* The vectors of one input, in the way that it lies. */
+template <int V, class Args> __device__ __forceinline__ void stage_other(const Args &a, int k, vec *to, const spot &at)
+{
+    enum { THREADS = MACHINE_THREADS(V) };
+    const machine_path &o = a.paths.in[k];
+    const T *from = (const T *)a.head.in[k];
+    if (o.how == HOW_SINGLE) {
+        vec v;
+        EACH(u, WIDTH) v.e[u] = *from;
+        EACH(j, V) to[j * THREADS] = v;
+        return;
+    }
+#pragma unroll 1
+    for (int j = 0; j < V; j++) {
+        const int64_t e = at.e + j * THREADS * WIDTH;
+        vec v;
+        if (at.inside && (o.how == HOW_CYCLE || o.how == HOW_RUNS)) repeat(v, from, o, e);
+        else EACH(u, WIDTH) v.e[u] = e + u >= 0 && e + u < a.head.n ? from[place_of(a.paths, k, e + u)] : K(0);
+        to[j * THREADS] = v;
+    }
+}
+
+/* Those of one that lies as the output does, at the ends of the domain. */
+template <int V, class Args> __device__ __forceinline__ void stage_edge(const Args &a, int k, vec *to, const spot &at)
+{
+    const T *from = (const T *)a.head.in[k];
+    EACH(j, V)
+    {
+        const int64_t e = at.e + j * MACHINE_THREADS(V) * WIDTH;
+        vec v;
+        EACH(u, WIDTH) v.e[u] = e + u >= 0 && e + u < a.head.n ? from[e + u] : K(0);
+        to[j * MACHINE_THREADS(V)] = v;
+    }
+}
+
 /* Inputs that lie as the output does are copied asynchronously, all of them at once; others element by element. */
 template <int V, bool PLAIN, class Args> __device__ __forceinline__ void stage(const Args &a, vec *own, const spot &at)
 {
@@ -87,19 +115,16 @@ template <int V, bool PLAIN, class Args> __device__ __forceinline__ void stage(c
     const int inputs = a.head.inputs;
 #pragma unroll 1
     for (int k = 0; k < inputs; k++) {
-        const T *from = (const T *)a.head.in[k];
         vec *to = own + k * V * THREADS;
-        if (at.inside && (PLAIN || has_vectors(a, k))) {
-            EACH(j, V) copy(to + j * THREADS, (const vec *)(from + at.e + j * THREADS * WIDTH));
-            continue;
+        const T *from = (const T *)a.head.in[k] + at.e;
+        if constexpr (!PLAIN) {
+            if (a.paths.in[k].how != HOW_VECTORS) {
+                stage_other<V>(a, k, to, at);
+                continue;
+            }
         }
-#pragma unroll 1
-        for (int j = 0; j < V; j++) {
-            const int64_t e = at.e + j * THREADS * WIDTH;
-            vec v;
-            EACH(u, WIDTH) v.e[u] = e + u >= 0 && e + u < a.head.n ? from[PLAIN ? e + u : place_in(a, k, e + u)] : K(0);
-            to[j * THREADS] = v;
-        }
+        if (at.inside) EACH(j, V) copy_async(to + j * THREADS, (const vec *)(from + j * THREADS * WIDTH));
+        else stage_edge<V>(a, k, to, at);
     }
     wait_for_copies();
 }
@@ -151,10 +176,8 @@ const void *MACHINE_KERNEL(int vectors, bool plain)
     switch (vectors) {
     case 1: return kernel_of<1>(plain);
 #ifndef SMALL
-    case 4: return kernel_of<4>(plain);
-#ifndef HEAVY
     case 2: return kernel_of<2>(plain);
-#endif
+    case 4: return kernel_of<4>(plain);
 #endif
     default: return NULL;
     }

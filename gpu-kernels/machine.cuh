@@ -10,7 +10,7 @@
 
 typedef FOR_TYPE(machine_code) machine_code_T;
 
-static __device__ __forceinline__ uint32_t code_of(const machine_code_T &i) { return i.what & 0xffff; }
+static __device__ __forceinline__ uint32_t code_of(const machine_code_T &i) { return i.what & MACHINE_CODE; }
 static __device__ __forceinline__ int output_of(const machine_code_T &i) { return i.what >> 16 & 0xff; }
 static __device__ __forceinline__ int fold_of(const machine_code_T &i) { return i.what >> 24; }
 
@@ -34,10 +34,30 @@ template <int V, int STRIDE> static __device__ __forceinline__ void save_row(vec
     EACH(j, V) row[j * STRIDE] = a.v[j];
 }
 
-/* An operand of an operator that is not a step. */
-template <int V, int STRIDE> static __device__ __forceinline__ void fetch(values<V> &x, const vec *own, uint32_t row, T s)
+/* Staging: all copies are under way at once, and waited for together. */
+static __device__ __forceinline__ void copy_async(vec *to, const vec *from)
 {
-    if (row == MACHINE_NUMBER) splat(x, s);
+#if __CUDA_ARCH__ >= 800
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    if (sizeof *to == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(sizeof *to) : "memory");
+#else
+    *to = *from;
+#endif
+}
+
+static __device__ __forceinline__ void wait_for_copies()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+/* An operand of an operator that is not a step. */
+template <int V, int STRIDE>
+static __device__ __forceinline__ void fetch(values<V> &x, const vec *own, uint32_t row, bool number, T s)
+{
+    if (number) splat(x, s);
     else load_row<V, STRIDE>(x, own + row);
 }
 
@@ -110,8 +130,8 @@ template <int V> static __device__ __forceinline__ void linear(int form, values<
 #define ROW_CASE(name, p, OTHERS, X, Y, Z)                                                                                       \
     case CODE_ROWS + 3 * OP_##name + p:                                                                                          \
         if (FUNCTIONS || !heavy_##name) {                                                                                        \
-            if (OTHERS > 0) fetch<V, STRIDE>(x, own, i.x, s);                                                                    \
-            if (OTHERS > 1) fetch<V, STRIDE>(y, own, i.y, r);                                                                    \
+            if (OTHERS > 0) fetch<V, STRIDE>(x, own, i.x, i.what & MACHINE_X_NUMBER, s);                                         \
+            if (OTHERS > 1) fetch<V, STRIDE>(y, own, i.y, i.what & MACHINE_Y_NUMBER, r);                                         \
             EACH(j, V) EACH(k, WIDTH)                                                                                            \
             {                                                                                                                    \
                 const T a_ = a.v[j].e[k], x_ = x.v[j].e[k], y_ = y.v[j].e[k];                                                    \
@@ -155,7 +175,7 @@ static __device__ __forceinline__ void execute_other(const machine_code_T &i, ve
     case CODE_SAVE: save_row<V, STRIDE>(own + i.x, a); break;
     case CODE_STORE: sink.store(output_of(i), a); break;
     case CODE_FOLD:
-        if (op_takes_two(fold_of(i))) fetch<V, STRIDE>(x, own, i.x, s);
+        if (op_takes_two(fold_of(i))) fetch<V, STRIDE>(x, own, i.x, i.what & MACHINE_X_NUMBER, s);
         sink.fold(i, a, x);
         break;
 #define DUET_MAP1(name, ...) ROW_CASE(name, 0, 0, a_, a_, a_)

@@ -2,10 +2,7 @@
 #include "launch.h"
 #include <string.h>
 
-static uint16_t row_of(uint8_t row, int vectors)
-{
-    return (uint16_t)(row == ROW_NUMBER ? MACHINE_NUMBER : row == ROW_NONE ? 0 : row * vectors * MACHINE_THREADS(vectors));
-}
+static uint16_t offset_of(uint8_t row, int vectors) { return (uint16_t)(row >= ROW_NONE ? 0 : row * vectors); }
 
 /* How a step is fma(p, q, t), and its numbers: s in p and r in t, where they are not the step's own. */
 enum own { OWN_NONE, OWN_S, OWN_R };
@@ -46,29 +43,33 @@ static machine_instruction linear_of(int which, uint8_t row, uint64_t number, bo
     return i;
 }
 
-static void put(void *code, int at, const machine_instruction *c, bool wide, int vectors)
+static void put(void *code, int at, const machine_instruction *c, bool wide, int row)
 {
-    const uint16_t x = row_of(c->x, vectors), y = row_of(c->y, vectors);
-    const uint32_t what = c->code | (uint32_t)c->to << 16 | (uint32_t)c->fold << 24;
+    const uint16_t x = offset_of(c->x, row), y = offset_of(c->y, row);
+    const uint32_t numbers = (c->x == ROW_NUMBER ? MACHINE_X_NUMBER : 0) | (c->y == ROW_NUMBER ? MACHINE_Y_NUMBER : 0);
+    const uint32_t what = c->code | numbers | (uint32_t)c->to << 16 | (uint32_t)c->fold << 24;
     if (wide) ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, x, y, c->s, c->r };
     else ((machine_code_f32 *)code)[at] = (machine_code_f32){ what, x, y, (uint32_t)c->s, (uint32_t)c->r };
 }
 
-int machine_pack(void *code, const machine_program *p, bool wide, int vectors)
+/* A pair as one or two steps; returns how many. */
+static int put_apart(void *code, int at, const machine_instruction *c, bool wide, int row)
 {
-    int n = 0;
-    for (const machine_instruction *c = p->code; c < p->code + p->length; c++) {
-        if (vectors > 1 || c->code >= CODE_LOADS) {
-            put(code, n++, c, wide, vectors);
-            continue;
-        }
-        const machine_instruction first = linear_of(c->code / STEPS, c->x, c->s, wide);
-        put(code, n++, &first, wide, vectors);
-        if (c->code % STEPS == STEP_NONE) continue;
-        const machine_instruction second = linear_of(c->code % STEPS, c->y, c->r, wide);
-        put(code, n++, &second, wide, vectors);
-    }
+    const machine_instruction first = linear_of(c->code / STEPS, c->x, c->s, wide);
+    put(code, at, &first, wide, row);
+    if (c->code % STEPS == STEP_NONE) return 1;
+    const machine_instruction second = linear_of(c->code % STEPS, c->y, c->r, wide);
+    put(code, at + 1, &second, wide, row);
+    return 2;
+}
+
+int machine_pack(void *code, const machine_program *p, bool wide, int row, bool apart)
+{
     static const machine_instruction nothing = { .x = ROW_NONE, .y = ROW_NONE };
-    for (int k = 0; k < MACHINE_AHEAD; k++) put(code, n + k, &nothing, wide, vectors);
+    int n = 0;
+    for (const machine_instruction *c = p->code; c < p->code + p->length; c++)
+        if (apart && c->code < CODE_LOADS) n += put_apart(code, n, c, wide, row);
+        else put(code, n++, c, wide, row);
+    for (int k = 0; k < MACHINE_AHEAD; k++) put(code, n + k, &nothing, wide, row);
     return n;
 }

@@ -169,20 +169,6 @@ static machine_head head_of(const run *r, const frame *f)
     return h;
 }
 
-static uint16_t row_at(const run *r, uint8_t row)
-{
-    return (uint16_t)(row == ROW_NUMBER ? MACHINE_NUMBER : row == ROW_NONE ? 0 : row * r->vectors * 32);
-}
-
-static void put_code(const run *r, run_args *args, int k)
-{
-    const machine_instruction *c = &r->program.code[k];
-    const uint16_t x = row_at(r, c->x), y = row_at(r, c->y);
-    const uint32_t what = c->code | (uint32_t)c->to << 16 | (uint32_t)c->fold << 24;
-    if (r->each == 8) args->f64.code[k] = (machine_code_f64){ what, x, y, c->s, c->r };
-    else args->f32.code[k] = (machine_code_f32){ what, x, y, (uint32_t)c->s, (uint32_t)c->r };
-}
-
 /* As many warps in a thread block as find room, no more than there are outputs and blocks for. */
 static int warps_of(const run *r)
 {
@@ -219,7 +205,7 @@ cudaError_t run_launch(const step *s, const frame *f, void *scratch, cudaStream_
     for (int k = 0; k < s->outs; k++) r.axes.part[k] = part, part += part_bytes(&r, k);
     args.f32.head = head_of(&r, f);
     *(r.each == 8 ? &args.f64.axes : &args.f32.axes) = r.axes;
-    for (int k = 0; k < r.program.length; k++) put_code(&r, &args, k);
+    machine_pack(r.each == 8 ? (void *)args.f64.code : args.f32.code, &r.program, r.each == 8, r.vectors * 32, false);
     cudaError_t e = launch_form(&r, &args, q);
     for (int k = 0; k < s->outs && r.axes.parts > 1 && e == cudaSuccess; k++) e = join_output(&r, k, f->data[s->out[k].slot], q);
     return e;

@@ -40,22 +40,6 @@ template <class F> __device__ __forceinline__ void with_fold(int op, F f)
 }
 #define FOLD_OF(k) typename decltype(k)::fold
 
-__device__ __forceinline__ void copy_16(vec *to, const vec *from)
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from) : "memory");
-#else
-    *to = *from;
-#endif
-}
-
-__device__ __forceinline__ void wait_for_copies()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
-
 /* ---- where things are ---- */
 
 /* Where operand k of output i begins: an input, or PROGRAM_INPUTS and an output. */
@@ -136,7 +120,7 @@ template <int V, int W> struct batch {
     {
         const vec *at = (const vec *)(from + first + k * FOLD_LANES) + t;
         const bool dense = W > 1 && a.inner == 1 && a.stride[input][a.outer] == 1 && (uintptr_t)at % sizeof(vec) == 0;
-        if (dense && whole()) EACH(j, V) copy_16(own + (input * V + j) * 32, at + j * 32);
+        if (dense && whole()) EACH(j, V) copy_async(own + (input * V + j) * 32, at + j * 32);
         else stage_each(input, from);
     }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# readme.sh TOP LIBRARY-FOLDER CC - the README's first C program and the one at the head of duet.h compile, link and run. TAP.
+# readme.sh TOP LIBRARY-FOLDER CC - the README's C program, its second piece of C, and the program at the head of duet.h compile, link and run. TAP.
 top=$1 lib=$2 cc=${3:-cc} points=0
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 
@@ -20,6 +20,20 @@ point $? 'the program of the README'
 lines=$(wc -l <"$work/readme.c")
 [ "$lines" -le 22 ] || { echo "$lines lines" >"$work/log" && false; }
 point $? "it is short: $lines lines"
+
+{
+    printf '#include <duet/duet.h>\n#include <stdlib.h>\nstatic void fail(void) { puts(duet_error()), exit(1); }\nint main(void)\n{\n'
+    printf 'duet_matrix *x = duet_new(DUET_F32, 999), *z = duet_new(DUET_F32, 999), *m = duet_new(DUET_F32), *v = duet_new(DUET_F32);\n'
+    printf 'duet_matrix *d = duet_new(DUET_F32), *at = duet_new(DUET_I64);\nfloat *p = duet_overwrite(x);\n'
+    printf 'for (int i = 0; i < 999; i++) p[i] = i == 700 ? 9 : 4 + i %% 3;\n'
+    awk '/^```c$/ { pieces++; on = pieces == 2; next } /^```/ { on = 0 } on' "$top/README.md"
+    printf 'const float *mean = duet_read(m), *apart = duet_read(d);\nconst int64_t *far = duet_read(at);\n'
+    printf 'return !(*mean > 4.9f && *mean < 5.1f && *apart > 100 && *apart < 200 && *far == 700);\n}\n'
+} >"$work/piece.c"
+grep -q duet_set_all "$work/piece.c" || { echo "no second piece of C in README.md" >"$work/log" && false; }
+point $? 'the README has a second piece of C'
+run "$work/piece.c"
+point $? 'the second piece of C of the README'
 
 {
     printf '#include <duet/duet.h>\n#include <stdlib.h>\nstatic void fail(const char *why) { puts(why), exit(1); }\nint main(void)\n{\n'

@@ -2,19 +2,7 @@
  * No operator is named: a new row is tested by being there. */
 #include "common.h"
 #include "dtype.h"
-#include "ops.h"
-
-typedef duet_expr maker(const duet_expr *x, int axis, const void *options);
-
-/* A row, and one way to call it: maps and defs as they are, folds three ways. */
-typedef struct row {
-    const char *name;
-    int op, arity;
-    maker *make;
-    double domain[6];
-    double known[4]; /* operands, then the result; of maps */
-    double ulp;
-} row;
+#include "rows.h"
 
 /* One evaluation: operands (a number where there is no matrix), axis, options; what it is compared under. */
 typedef struct trial {
@@ -27,60 +15,6 @@ typedef struct trial {
     enum view view; /* of the destination */
 } trial;
 
-#define UNPACK(...) __VA_ARGS__
-#define DUET_MAP1(name, ...)                                                                                                     \
-    static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0]); }
-#define DUET_MAP2(name, ...)                                                                                                     \
-    static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0], x[1]); }
-#define DUET_MAP3(name, ...)                                                                                                     \
-    static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0], x[1], x[2]); }
-#define DUET_FOLD1(name, ...)                                                                                                    \
-    DUET_MAP1(name, )                                                                                                            \
-    static duet_expr axis_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_axis)(x[0], a); }             \
-    static duet_expr keep_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_keep)(x[0], a); }
-#define DUET_FOLD2(name, ...)                                                                                                    \
-    DUET_MAP2(name, )                                                                                                            \
-    static duet_expr axis_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_axis)(x[0], x[1], a); }       \
-    static duet_expr keep_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_keep)(x[0], x[1], a); }
-#define DUET_MOMENT1 DUET_FOLD1
-#define DUET_PLACE1  DUET_FOLD1
-#define OPTIONS_plain
-#define OPTIONS_conv , o
-#define OPTIONS_pool , o
-#define DUET_DEF1(name, kind, ...)                                                                                               \
-    static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0] OPTIONS_##kind); }
-#define DUET_DEF2(name, kind, ...)                                                                                               \
-    static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0], x[1] OPTIONS_##kind); }
-#include <duet/ops.def>
-
-static const row maps[] = {
-#define MAP_ROW(name, arity, domain, known, ulp)                                                                                 \
-    { #name, OP_##name, arity, make_##name, { UNPACK domain }, { UNPACK known }, ulp },
-#define DUET_MAP1(name, f, o, domain, ulp, flags, known, doc) MAP_ROW(name, 1, domain, known, ulp)
-#define DUET_MAP2(name, f, o, domain, ulp, flags, known, doc) MAP_ROW(name, 2, domain, known, ulp)
-#define DUET_MAP3(name, f, o, domain, ulp, flags, known, doc) MAP_ROW(name, 3, domain, known, ulp)
-#include <duet/ops.def>
-};
-static const row folds[] = {
-#define FOLD_ROW(name, arity, how) { #how " " #name, OP_##name, arity, how##_##name, { -3, 3, -3, 3 } },
-#define DUET_FOLD1(name, ...)      FOLD_ROW(name, 1, make) FOLD_ROW(name, 1, axis) FOLD_ROW(name, 1, keep)
-#define DUET_FOLD2(name, ...)      FOLD_ROW(name, 2, make) FOLD_ROW(name, 2, axis) FOLD_ROW(name, 2, keep)
-#define DUET_MOMENT1               DUET_FOLD1
-#define DUET_PLACE1                DUET_FOLD1
-#include <duet/ops.def>
-};
-enum kind { KIND_plain, KIND_conv, KIND_pool };
-static const struct def {
-    row row;
-    enum kind kind;
-} defs[] = {
-#define DEF_ROW(name, arity, kind) { { #name, OP_##name, arity, make_##name, { -3, 3, -3, 3 } }, KIND_##kind },
-#define DUET_DEF1(name, kind, ...) DEF_ROW(name, 1, kind)
-#define DUET_DEF2(name, kind, ...) DEF_ROW(name, 2, kind)
-#include <duet/ops.def>
-};
-#define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
-
 static const sizes shapes[] = {
     SIZES(),     SIZES(1),    SIZES(0),       SIZES(7),       SIZES(1000),    SIZES(3, 4),       SIZES(0, 4),
     SIZES(4, 0), SIZES(1, 5), SIZES(33, 129), SIZES(2, 3, 5), SIZES(5, 1, 7), SIZES(2, 3, 4, 5), SIZES(2, 1, 2, 1, 2, 1, 2, 3)
@@ -90,9 +24,6 @@ static rng dice;
 static bool quick;
 static duet_place place[2];
 static int places, ran;
-
-/* Vendor steps answer within the oracle's bound; all others with the same bits everywhere. */
-static bool is_vendor(int op) { return op == OP_matmul || op == OP_conv2d || op == OP_convolve2d; }
 
 static duet_expr build(const trial *t)
 {

@@ -1,223 +1,18 @@
 /* test_trees.c - random formulas from the table against the oracle: by every machine and in every fusion mode, with equal bits.
  *
  *     test_trees [how many] [seed of the first]
+ *     test_trees [how many] [seed of the first] --bits            many, without the oracle: longer ones, several outputs, in place,
+ *                                                                 special values, every instruction set; one thread
+ *     test_trees [how many] [seed of the first] --threads N       the same with larger matrices, shared by N threads, and one
  *
- * A tree that fails prints its seed: `test_trees 1 SEED` repeats it. */
-#include "common.h"
+ * A tree that fails prints its seed: `test_trees 1 SEED`, with the same options, repeats it. */
+#include "garden.h"
+#include "isas.h"
 #include "modes.h"
-#include "ops.h"
+#include <math.h>
+#include <omp.h>
 
-#define LEAVES 7
-#define NODES  24
-
-typedef duet_expr maker(const duet_expr *x, const int *a);
-typedef struct row {
-    const char *name;
-    int op, arity;
-    maker *make;
-    double domain[6];
-} row;
-
-#define UNPACK(...) __VA_ARGS__
-#define DUET_MAP1(name, ...)                                                                                                     \
-    static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0]); }
-#define DUET_MAP2(name, ...)                                                                                                     \
-    static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0], x[1]); }
-#define DUET_MAP3(name, ...)                                                                                                     \
-    static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0], x[1], x[2]); }
-/* a[0]: 0 all, 1 along the first axis, 2 along axis a[1], kept */
-#define DUET_FOLD1(name, ...)                                                                                                    \
-    static duet_expr make_##name(const duet_expr *x, const int *a)                                                               \
-    {                                                                                                                            \
-        return a[0] == 2 ? (duet_##name##_keep)(x[0], a[1]) : a[0] ? (duet_##name##_axis)(x[0], 0) : (duet_##name)(x[0]);        \
-    }
-#define DUET_FOLD2(name, ...)                                                                                                    \
-    static duet_expr make_##name(const duet_expr *x, const int *a)                                                               \
-    {                                                                                                                            \
-        return a[0] == 2 ? (duet_##name##_keep)(x[0], x[1], a[1])                                                                \
-               : a[0]    ? (duet_##name##_axis)(x[0], x[1], 0)                                                                   \
-                         : (duet_##name)(x[0], x[1]);                                                                               \
-    }
-#define DUET_MOMENT1 DUET_FOLD1
-#define DUET_PLACE1  DUET_FOLD1
-#include <duet/ops.def>
-
-static const row maps[] = {
-#define DUET_MAP1(name, f, o, domain, ...) { #name, OP_##name, 1, make_##name, { UNPACK domain } },
-#define DUET_MAP2(name, f, o, domain, ...) { #name, OP_##name, 2, make_##name, { UNPACK domain } },
-#define DUET_MAP3(name, f, o, domain, ...) { #name, OP_##name, 3, make_##name, { UNPACK domain } },
-#include <duet/ops.def>
-};
-static const row folds[] = {
-#define DUET_FOLD1(name, ...) { #name, OP_##name, 1, make_##name, { 0 } },
-#define DUET_FOLD2(name, ...) { #name, OP_##name, 2, make_##name, { 0 } },
-#define DUET_MOMENT1          DUET_FOLD1
-#include <duet/ops.def>
-};
-static const row indices[] = {
-#define DUET_PLACE1(name, ...) { #name, OP_##name, 1, make_##name, { 0 } },
-#include <duet/ops.def>
-};
-#define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
-
-/* A grown formula, and what the rules of growing need: its sizes, and whether its values may be far from 1. */
-typedef struct part {
-    duet_expr e;
-    sizes s;
-    bool wild;
-} part;
-
-typedef struct garden {
-    uint64_t seed;
-    duet_dtype type;
-    sizes base;
-    duet_matrix *leaf[LEAVES];
-    int target; /* how many operators */
-    duet_dtype result;
-    bool vendor;               /* it has a step that answers within a bound only */
-    duet_expr made[8 * NODES]; /* all that was made while it grew, to be dropped */
-    int makes;
-} garden;
-
-static bool same_sizes(const sizes *a, const sizes *b)
-{
-    return a->rank == b->rank && !memcmp(a->size, b->size, sizeof(int64_t) * (size_t)a->rank);
-}
-
-/* Leaves: the base shape, views of it, and what broadcasts to it. */
-static void plant(garden *g)
-{
-    rng dice = rng_new(g->seed);
-    g->type = rng_chance(&dice, 30) ? DUET_F64 : DUET_F32;
-    g->target = 2 + (int)rng_below(&dice, 19);
-    g->base.rank = (int)rng_below(&dice, 4);
-    for (int d = 0; d < g->base.rank; d++) g->base.size[d] = 1 + rng_below(&dice, rng_chance(&dice, 20) ? 40 : 6);
-    if (g->base.rank == 2 && rng_chance(&dice, 50)) g->base.size[1] = g->base.size[0];
-    if (g->base.rank && rng_chance(&dice, 2)) g->base.size[0] = 0;
-    for (int l = 0; l < LEAVES; l++) {
-        sizes s = g->base;
-        if (l >= 4) {
-            const int drop = (int)rng_below(&dice, s.rank + 1);
-            s.rank -= drop, memmove(s.size, s.size + drop, sizeof(int64_t) * (size_t)s.rank);
-            for (int d = 0; d < s.rank; d++)
-                if (rng_chance(&dice, 40)) s.size[d] = 1;
-        }
-        const enum view view = l ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE;
-        g->leaf[l] = random_view(&dice, view, g->type, s.rank, s.size, -2, 2, NULL);
-        if (!g->leaf[l]) g->leaf[l] = random_matrix(&dice, g->type, s.rank, s.size, -2, 2);
-    }
-}
-
-static void uproot(garden *g)
-{
-    for (int l = 0; l < LEAVES; l++) duet_free(&g->leaf[l]);
-}
-
-static part seal(garden *g, duet_expr e, bool wild)
-{
-    g->made[g->makes++] = e;
-    return (part){ e, sizes_of_expr(e), wild };
-}
-
-static part pick(garden *g, rng *dice, const part *grown, int count, bool number)
-{
-    if (number && rng_chance(dice, 20)) {
-        static const double special[] = { 0, 1, -1, 2, 0.5, -4, 0.1, 3 };
-        return seal(g, rng_chance(dice, 40) ? duet_of_number(special[rng_below(dice, 8)]) : duet_of_number(rng_real(dice, -3, 3)),
-                    false);
-    }
-    if (count && rng_chance(dice, 65)) return grown[rng_chance(dice, 60) ? count - 1 : rng_below(dice, count)];
-    return seal(g, duet_of_matrix(g->leaf[rng_below(dice, LEAVES)]), false);
-}
-
-/* Brings an operand into the domain of the row that will have it. */
-static duet_expr tame(part p, double low, double high)
-{
-    duet_expr e = p.e;
-    if (p.wild && high < 1e3) e = (duet_mul)((duet_tanh)(e), duet_of_number(high > 9 ? 9 : high));
-    if (low >= 0) e = (duet_add)((duet_abs)(e), duet_of_number(low > 0.1 ? low : 0.125));
-    return e;
-}
-
-static part map_part(garden *g, rng *dice, const part *grown, int count)
-{
-    const row *r = &maps[rng_below(dice, LENGTH(maps))];
-    duet_expr x[3];
-    bool wild = r->op == OP_exp || r->op == OP_pow || r->op == OP_mul || r->op == OP_div || r->op == OP_fma;
-    const int strong = (int)rng_below(dice, r->arity); /* one operand is no number */
-    for (int k = 0; k < r->arity; k++) {
-        part p = pick(g, dice, grown, count, k != strong);
-        wild |= p.wild && r->op != OP_tanh && r->op != OP_sigmoid;
-        const bool narrow = r->op == OP_exp || r->op == OP_pow || r->op == OP_log || r->op == OP_sqrt || r->op == OP_div;
-        x[k] = narrow ? tame(p, r->domain[2 * k], r->domain[2 * k + 1] > 9 ? 9 : r->domain[2 * k + 1]) : p.e;
-    }
-    return seal(g, r->make(x, NULL), wild);
-}
-
-/* A reduction whose result still broadcasts with everything else. */
-static part fold_part(garden *g, rng *dice, const part *grown, int count)
-{
-    const row *r = &folds[rng_below(dice, LENGTH(folds))];
-    part p = pick(g, dice, grown, count, false), q = p;
-    for (int d = 0; d < g->base.rank; d++)
-        if (!g->base.size[d]) return p; /* the least of nothing is an error */
-    const int how[] = { (int)rng_below(dice, p.s.rank ? 3 : 1), (int)rng_below(dice, p.s.rank) };
-    if (rng_chance(dice, 50)) {
-        const part other = pick(g, dice, grown, count, false);
-        if (same_sizes(&other.s, &p.s)) q = other;
-    }
-    const duet_expr x[] = { p.e, q.e };
-    return seal(g, r->make(x, how), p.wild || q.wild || r->op == OP_dot || r->op == OP_sum || r->op == OP_norm);
-}
-
-/* An index, with which the formula ends. */
-static part index_part(garden *g, rng *dice, part p)
-{
-    for (int d = 0; d < p.s.rank; d++)
-        if (!p.s.size[d]) return p;
-    const int how[] = { (int)rng_below(dice, p.s.rank ? 3 : 1), (int)rng_below(dice, p.s.rank) };
-    return seal(g, indices[rng_below(dice, LENGTH(indices))].make(&p.e, how), false);
-}
-
-/* Operators on whole matrices; the part itself where they do not fit. */
-static part def_part(garden *g, rng *dice, const part *grown, int count)
-{
-    const part p = pick(g, dice, grown, count, false), q = pick(g, dice, grown, count, false);
-    const bool square = p.s.rank == 2 && p.s.size[0] == p.s.size[1];
-    switch (rng_below(dice, 4)) {
-    case 0: return p.s.rank ? seal(g, (duet_softmax)(tame(p, -9, 9)), false) : p;
-    case 1: return p.s.rank ? seal(g, (duet_log_softmax)(tame(p, -9, 9)), false) : p;
-    case 2: return square || p.s.rank < 2 ? seal(g, (duet_transpose)(p.e), p.wild) : p;
-    default:
-        if (!square || !same_sizes(&p.s, &q.s)) return p;
-        g->vendor = true;
-        return seal(g, (duet_matmul)(rng_chance(dice, 30) ? (duet_transpose)(p.e) : p.e, q.e), true);
-    }
-}
-
-/* The same formula every time, for one garden. */
-static duet_expr grow(garden *g)
-{
-    rng dice = rng_new(g->seed ^ 0x5eed);
-    part grown[NODES];
-    int count = 0;
-    g->vendor = false, g->makes = 0;
-    while (count < g->target) {
-        const int64_t kind = rng_below(&dice, 100);
-        grown[count] = kind < 80   ? map_part(g, &dice, grown, count)
-                       : kind < 90 ? fold_part(g, &dice, grown, count)
-                                   : def_part(g, &dice, grown, count);
-        count++;
-    }
-    if (rng_chance(&dice, 8)) return index_part(g, &dice, grown[count - 1]).e;
-    return grown[count - 1].e;
-}
-
-/* Ends what stands beside the formula that was evaluated; what was in it is spent already. */
-static void clear(garden *g)
-{
-    while (g->makes) forget(g->made[--g->makes]);
-}
+#define OUTPUTS 4
 
 static duet_place place[2];
 static int places;
@@ -281,11 +76,204 @@ static void one_tree(uint64_t seed)
     uproot(&g);
 }
 
-int main(int argc, char **argv)
+/* ---- many, by bits alone ---------------------------------------------------------------------------------------- */
+
+typedef struct output {
+    duet_matrix *m, *whole;
+    bool leaf;            /* of the garden's own: the statement is in place, and later ones see it */
+    int64_t count;        /* elements of whole */
+    void *before, *first; /* its elements, and what became of them first */
+} output;
+
+typedef struct bed {
+    garden g;
+    output out[OUTPUTS];
+    int outs;
+} bed;
+
+/* How a tree is evaluated. */
+typedef struct manner {
+    duet_place where;
+    int mode, isa, threads;
+    bool one_by_one;
+} manner;
+
+static int64_t compared, nans, statements, operators;
+
+/* The statements' formulas: the last part, and sometimes others before it, which it may be made of. */
+static int grow_all(garden *g, duet_expr e[OUTPUTS])
 {
-    const int count = argc > 1 && atoi(argv[1]) ? atoi(argv[1]) : is_quick(argc, argv) ? 60 : 1000;
-    const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
-    places = list_places(place);
+    rng dice = rng_new(g->seed ^ 0x5eed);
+    part grown[NODES];
+    grow_parts(g, &dice, grown);
+    g->made_of = grown[g->target - 1].made_of;
+    const int count = rng_chance(&dice, 60) ? 1 : 2 + (int)rng_below(&dice, OUTPUTS - 1);
+    for (int k = 0; k < count; k++) {
+        const part p = grown[k == count - 1 ? g->target - 1 : rng_below(&dice, g->target)];
+        g->made_of |= p.made_of;
+        e[k] = rng_chance(&dice, 8) ? index_part(g, &dice, p).e : p.e;
+    }
+    return count;
+}
+
+/* A view as large as the formula or as the base, or a leaf. */
+static output new_output(garden *g, rng *dice, duet_expr e)
+{
+    const bool index = duet_expr_type(e) == DUET_I64, own = !index && rng_chance(dice, 20);
+    const sizes s = !index && rng_chance(dice, 15) ? g->base : sizes_of_expr(e);
+    const int l = (int)rng_below(dice, 4);
+    output o = { .leaf = own, .m = g->leaf[l], .whole = g->whole[l] };
+    if (!own) o.m = some_view(dice, (enum view)rng_below(dice, VIEWS), index ? DUET_I64 : g->type, &s, 5, &o.whole);
+    o.count = duet_count(o.whole);
+    const size_t bytes = (size_t)o.count * dtypes[duet_type(o.m)].bytes;
+    o.before = malloc(2 * bytes + 2), o.first = (char *)o.before + bytes;
+    const void *p = duet_read(o.whole);
+    if (p) memcpy(o.before, p, bytes);
+    return o;
+}
+
+static void lay_out(bed *b)
+{
+    duet_expr e[OUTPUTS];
+    rng dice = rng_new(b->g.seed + 77);
+    plant(&b->g);
+    b->outs = grow_all(&b->g, e);
+    operators += __builtin_popcountll(b->g.made_of);
+    for (int k = 0; k < b->outs; k++) b->out[k] = new_output(&b->g, &dice, e[k]);
+    clear(&b->g);
+}
+
+static void clear_out(bed *b)
+{
+    for (int k = 0; k < b->outs; k++) {
+        free(b->out[k].before);
+        if (!b->out[k].leaf) free_view(&b->out[k].m, &b->out[k].whole);
+    }
+    uproot(&b->g);
+}
+
+static bool restore(const output *o)
+{
+    void *p = duet_overwrite(o->whole);
+    if (p) memcpy(p, o->before, (size_t)o->count * dtypes[duet_type(o->m)].bytes);
+    return p || !o->count;
+}
+
+static duet_status together(bed *b)
+{
+    duet_expr e[OUTPUTS];
+    duet_assignment a[OUTPUTS];
+    grow_all(&b->g, e);
+    for (int k = 0; k < b->outs; k++) a[k] = (duet_assignment){ b->out[k].m, e[k] };
+    const duet_status s = b->outs == 1 ? (duet_set)(a[0].to, a[0].value) : (duet_set_all)(a, b->outs);
+    clear(&b->g);
+    return s;
+}
+
+static duet_status one_by_one(bed *b)
+{
+    duet_status s = DUET_OK;
+    for (int k = 0; k < b->outs && s == DUET_OK; k++) {
+        duet_expr e[OUTPUTS];
+        grow_all(&b->g, e);
+        s = (duet_set)(b->out[k].m, e[k]);
+        clear(&b->g);
+    }
+    return s;
+}
+
+static void print_tree(bed *b)
+{
+    duet_expr e[OUTPUTS];
+    grow_all(&b->g, e);
+    for (int k = 0; k < b->outs; k++) printf("#     %s%s\n", b->out[k].leaf ? "in place: " : "", text_of(e[k]));
+    clear(&b->g);
+}
+
+static const char *manner_text(const manner *by)
+{
+    static char text[2][100];
+    static int turn;
+    char *t = text[turn++ % 2];
+    snprintf(t, sizeof text[0], "%s (fusion %s, %s, %d threads%s)", place_name(by->where), mode_names[by->mode],
+             isa_names[by->isa], by->threads, by->one_by_one ? ", one by one" : "");
+    return t;
+}
+
+/* Everything in the storage of every output, what is around it too, is as it was first. */
+static void compare(bed *b, const manner *by, const manner *first)
+{
+    bool same = true;
+    for (int k = 0; k < b->outs; k++) {
+        output *o = &b->out[k];
+        const duet_dtype type = duet_type(o->m);
+        const void *p = duet_read(o->whole);
+        if (!p && o->count) same = false;
+        else if (by != first) same &= same_bits(type, o->first, p, o->count);
+        else if (o->count) memcpy(o->first, p, (size_t)o->count * dtypes[type].bytes);
+    }
+    if (!CHECK(same, "seed %llu, %s: other bits by %s than by %s", (unsigned long long)b->g.seed, type_name(b->g.type),
+               manner_text(by), manner_text(first)))
+        print_tree(b);
+}
+
+static void evaluate_by(bed *b, const manner *by, const manner *first)
+{
+    bool ready = true;
+    duet_status s = DUET_UNKNOWN;
+    for (int k = 0; k < b->outs; k++) ready &= restore(&b->out[k]);
+    plan_fusion(by->mode), use_isa(by->isa), omp_set_num_threads(by->threads);
+    cpu_serial_seconds = by->threads > 1 ? 0 : 1;
+    if (ready) DUET_ON(by->where) s = by->one_by_one ? one_by_one(b) : together(b);
+    if (CHECK(s == DUET_OK, "seed %llu, %s: by %s: %s", (unsigned long long)b->g.seed, type_name(b->g.type), manner_text(by),
+              duet_error()))
+        compare(b, by, first);
+    else print_tree(b);
+}
+
+static void tally(const bed *b)
+{
+    statements += b->outs;
+    for (int k = 0; k < b->outs; k++) {
+        const duet_dtype type = duet_type(b->out[k].m);
+        for (int64_t i = 0; i < b->out[k].count && type < FLOAT_TYPES; i++) nans += isnan(element(type, b->out[k].first, i));
+        compared += b->out[k].count;
+    }
+}
+
+/* First by one thread; then every machine in every mode, the instruction sets taking turns. */
+static void bits_of_tree(uint64_t seed, int threads)
+{
+    bed b = { .g = { .seed = seed, .bits = true, .large = threads > 1 } };
+    const manner first = { DUET_CPU, MODE_MACHINE, ISAS - 1, 1, false },
+                 alone = { DUET_CPU, MODE_MACHINE, seed % ISAS, threads, true };
+    lay_out(&b);
+    evaluate_by(&b, &first, &first);
+    for (int p = 0; p < places; p++)
+        for (int mode = 0; mode < MODES; mode++) {
+            const manner by = { place[p], mode, (int)((seed + (unsigned)mode) % ISAS), threads, false };
+            evaluate_by(&b, &by, &first);
+        }
+    if (b.outs > 1) evaluate_by(&b, &alone, &first);
+    tally(&b);
+    clear_out(&b);
+}
+
+static void by_bits(int count, uint64_t seed, int threads)
+{
+    for (int i = 0; i < count; i++) {
+        bits_of_tree(seed + (uint64_t)i, threads);
+        if ((i + 1) % (count / 10 + 1) == 0 || i == count - 1) tap_point("random formulas by bits");
+    }
+    printf("# %d formulas of %lld operators, %lld statements, the first of seed %llu, %d threads; %lld elements, %lld NaN\n",
+           count, (long long)operators, (long long)statements, (unsigned long long)seed, threads, (long long)compared,
+           (long long)nans);
+    CHECK(nans < compared / 2, "most of it is NaN");
+    tap_point("there is something to compare");
+}
+
+static void by_oracle(int count, uint64_t seed)
+{
     for (int i = 0; i < count; i++) {
         one_tree(seed + (uint64_t)i);
         if (i % 50 == 49 || i == count - 1) tap_point("random formulas");
@@ -294,5 +282,19 @@ int main(int argc, char **argv)
            (unsigned long long)seed, (long long)oracle_bounded, (long long)oracle_wild);
     CHECK(oracle_wild < oracle_bounded / 4, "the oracle admits too much");
     tap_point("the oracle bounds what it sees");
+}
+
+int main(int argc, char **argv)
+{
+    const int count = argc > 1 && atoi(argv[1]) ? atoi(argv[1]) : is_quick(argc, argv) ? 60 : 1000;
+    const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+    int threads = 0;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--bits") && !threads) threads = 1;
+        if (!strcmp(argv[i], "--threads") && i + 1 < argc) threads = atoi(argv[i + 1]);
+    }
+    places = list_places(place);
+    if (threads) by_bits(count, seed, threads);
+    else by_oracle(count, seed);
     return tap_end();
 }

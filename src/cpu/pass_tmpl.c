@@ -165,8 +165,7 @@ static uint32_t choose_manners(pass *p, const step *s)
 
 /* ---- making a pass ---- */
 
-#define STREAM_BYTES                                                                                                             \
-    (getenv("NT") ? atof(getenv("NT")) : 32e6) /* from here on outputs do not stay in any cache until they are read */
+#define STREAM_BYTES 32e6 /* from here on outputs do not stay in any cache until they are read */
 
 static bool is_input(const step *s, const frame *f, int output)
 {
