@@ -158,7 +158,7 @@ static void compute(writer *w, int at)
     ins *made = write(w, &h[NEXT_END]);
     for (int k = 0; k < 3; k++) made->from[k] = p[k].value;
     if (op_infos[i->op].kind == KIND_FOLD) made->to = (uint8_t)(OUTPUTS + i->arg[2].index);
-    else w->ends = h;
+    else if (h[SAVE_END].tile) w->ends = h;
     w->c->seconds += table.row[i->op].seconds;
     w->c->places |= (op_infos[i->op].flags & OP_GIVES_INDEX) != 0;
 }

@@ -141,7 +141,7 @@ typedef void tail_handler(ARGS);
 
 /* ---- their table ---- */
 
-/* Rows that commute have their first two operands in the order of the classes; functions do not read banks. */
+/* Rows that commute have their first two operands in the order of the classes; functions neither read banks nor store what they made. */
 #define IN_LOOP              (1 << 8) /* beside the row's flags */
 #define BANK(X)              (CLASS_##X == CLASS_B || CLASS_##X == CLASS_C)
 #define DROPPED(flags, X, Y) (((flags)&DUET_COMMUTES && CLASS_##X > CLASS_##Y) || ((flags)&IN_LOOP && (BANK(X) || BANK(Y))))
@@ -153,12 +153,14 @@ typedef void tail_handler(ARGS);
     {                                                                                                                            \
         (drop) ? NULL : (void (*)(void))tile_##handler, (drop) ? NULL : (void (*)(void))tail_##handler                           \
     }
+#define NOT_STORED(flags, X, Y) (DROPPED(flags, X, Y) || (flags)&IN_LOOP)
 #define ENTRY(name, flags, X, Y, Z)                                                                                              \
     [FORM(CLASS_##X, CLASS_##Y, CLASS_##Z)] = { PICK(DROPPED(flags, X, Y), name##_##X##Y##Z##_next),                             \
-                                                PICK(DROPPED(flags, X, Y), name##_##X##Y##Z##_save),                             \
-                                                PICK(DROPPED(flags, X, Y), name##_##X##Y##Z##_last) },
+                                                PICK(NOT_STORED(flags, X, Y), name##_##X##Y##Z##_save),                          \
+                                                PICK(NOT_STORED(flags, X, Y), name##_##X##Y##Z##_last) },
 
-#define DUET_MAP1(name, formula, oracle, domain, ulp, flags, ...) static ends name##_ends[] = { FORMS1(ENTRY, name, 0) };
+#define DUET_MAP1(name, formula, oracle, domain, ulp, flags, ...)                                                                \
+    static ends name##_ends[] = { FORMS1(ENTRY, name, BY_LOOP(ulp) ? IN_LOOP : 0) };
 #define DUET_MAP2(name, formula, oracle, domain, ulp, flags, ...)                                                                \
     static ends name##_ends[] = { FORMS2(ENTRY, name, (flags) | (BY_LOOP(ulp) ? IN_LOOP : 0)) };
 #define DUET_MAP3(name, formula, oracle, domain, ulp, flags, ...)                                                                \
