@@ -47,7 +47,10 @@ template <int BYTES> static cudaError_t launch_nothing()
 
 extern "C" const char *hand_launch(size_t bytes)
 {
-    CHECK(bytes <= 64 ? launch_nothing<64>() : bytes <= 1024 ? launch_nothing<1024>() : bytes <= 2048 ? launch_nothing<2048>() : launch_nothing<4000>());
+    CHECK(bytes <= 64     ? launch_nothing<64>()
+          : bytes <= 1024 ? launch_nothing<1024>()
+          : bytes <= 2048 ? launch_nothing<2048>()
+                          : launch_nothing<4000>());
     return NULL;
 }
 

@@ -229,7 +229,7 @@ static T norm_of(const fold *f, run *r)
     return f->finish((partial){ { s }, 0 }, r->n) * (K(1) / r->scale);
 }
 
-static void fold_into(void *out, int op, const T (*pair)[2], int64_t n)
+static __attribute__((noinline)) void fold_into(void *out, int op, const T (*pair)[2], int64_t n)
 {
     const fold f = fold_of(op);
     run r = { pair, n, K(1) };
