@@ -326,6 +326,7 @@ static __attribute__((noinline)) void run_rows(const code *c, T *value[VALUES], 
         if (c->places) *value[ROW] += 1;
     }
     if (rows > 1) go_down(c, value, down, 1 - rows);
+    value[SCRATCH] = NULL; /* it was in this frame */
 #ifdef __SSE2__
     if (c->streams) _mm_sfence();
 #endif

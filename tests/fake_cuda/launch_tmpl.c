@@ -272,10 +272,13 @@ static void run_folds(const job *j)
 
 static T fold_row(int op, const T *x, int64_t n, T (*pair)[2])
 {
-    T out;
+    union {
+        T value;
+        int64_t index;
+    } out;
     for (int64_t i = 0; i < n; i++) pair[i][0] = x[i], pair[i][1] = K(0);
     fold_into(&out, op, (const T(*)[2])pair, n);
-    return out;
+    return out.value;
 }
 
 static void soften(int kernel, T *t, int64_t n)
