@@ -1,21 +1,26 @@
 #!/bin/sh
 # tests/run.sh - configures, builds and runs every test; sets up what is missing first (tools/setup.sh).
 #
-#     sh tests/run.sh [--quick] [--build DIR] [--sanitize] [--memcheck] [meson options such as -Dgpu=disabled]
+#     sh tests/run.sh [--quick] [--build DIR] [--sanitize [thread]] [--memcheck] [meson options such as -Dgpu=disabled]
 #         --quick      every row on small shapes alone
 #         --build DIR  where to build; build-tests beside the sources at first
-#         --sanitize   with the address and undefined-behaviour sanitizers
+#         --sanitize   with the address and undefined-behaviour sanitizers; with thread after it, with the thread sanitizer: by clang,
+#                      and libomp with Archer (gcc's libgomp says nothing of its barriers, so all would be races)
 #         --memcheck   on a GPU: each test under compute-sanitizer
 # Ends with a line "N passed, N failed".
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build-tests
-options= memcheck= sanitize=
+options= memcheck= sanitize= checks=
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) export DUET_TEST_QUICK=1 ;;
     --build) build=$2 && shift ;;
-    --sanitize) sanitize='-Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized -Dgpu=disabled' ;;
+    --sanitize)
+        checks=address,undefined
+        [ "${2:-}" != thread ] || { checks=thread && shift; }
+        sanitize="-Db_sanitize=$checks -Db_lundef=false -Dbuildtype=debugoptimized -Dgpu=disabled"
+        ;;
     --memcheck) memcheck=1 ;;
     -D*) options="$options $1" ;;
     *) echo "tests/run.sh: unknown option $1" >&2 && exit 2 ;;
@@ -26,6 +31,11 @@ done
 cd "$top"
 . tools/setup.sh
 setup build
+if [ "$checks" = thread ]; then
+    export CC=clang CXX=clang++ OMP_TOOL_LIBRARIES="$(clang -print-resource-dir)/../../libarcher.so"
+    export TSAN_OPTIONS='ignore_noninstrumented_modules=1 allocator_may_return_null=1'
+    [ -f "$OMP_TOOL_LIBRARIES" ] || { echo "tests/run.sh: clang's libomp and its libarcher.so are needed (libomp-dev)" >&2 && exit 2; }
+fi
 
 # shellcheck disable=SC2086 # options are words
 if [ -f "$build/build.ninja" ]; then meson configure "$build" $sanitize $options; else meson setup "$build" $sanitize $options; fi

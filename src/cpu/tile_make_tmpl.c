@@ -284,11 +284,12 @@ void tile_make(code *c, const program *p, uint32_t singles, uint32_t streams)
     close(&w);
 }
 
+/* Operands that a row has not are its first one. */
 void tile_make_fused(code *c, int kernel, int inputs, uint32_t singles)
 {
-    const handlers *h = &table.fused[kernel - KERNEL_PROGRAM]
-                                    [FORM(CLASS_M + (singles & 1), CLASS_M + (singles >> 1 & 1), CLASS_M + (singles >> 2 & 1))];
     const uint8_t y = inputs > 1, z = inputs > 2 ? 2 : 0;
+    const handlers *h = &table.fused[kernel - KERNEL_PROGRAM]
+                                    [FORM(CLASS_M + (singles & 1), CLASS_M + (singles >> y & 1), CLASS_M + (singles >> z & 1))];
     *c = (code){
         .length = 1, .inputs = (uint8_t)inputs, .numbers = 2, .outputs = 1, .singles = singles, .seconds = SECONDS_PER_FUNCTION
     };

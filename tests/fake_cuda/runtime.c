@@ -366,9 +366,12 @@ static void run_copy(void *args)
     memcpy(c->to, c->from ? c->from : c + 1, c->bytes);
 }
 
+/* Memory of the host may begin where a block ends. */
+static bool is_device(const void *p) { return fake_owns(p, 1); }
+
 static cudaError_t upload(void *to, const void *from, size_t bytes, cudaStream_t s)
 {
-    if (!fake_owns(to, bytes) || fake_owns(from, 0)) return fake_error(cudaErrorInvalidValue);
+    if (!fake_owns(to, bytes) || is_device(from)) return fake_error(cudaErrorInvalidValue);
     LOCKED((fake_counted.uploads++));
     if (pinned) return fake_queue(s, run_copy, &(copying){ to, from, bytes }, sizeof(copying));
     copying *c = fake_alloc(sizeof *c + bytes);
@@ -385,7 +388,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     ENTER(cudaErrorUnknown);
     if (kind == cudaMemcpyHostToDevice) return upload(to, from, bytes, s);
     bool to_host = kind == cudaMemcpyDeviceToHost;
-    if (!fake_owns(from, bytes) || (to_host ? fake_owns(to, 0) : !fake_owns(to, bytes))) return fake_error(cudaErrorInvalidValue);
+    if (!fake_owns(from, bytes) || (to_host ? is_device(to) : !fake_owns(to, bytes))) return fake_error(cudaErrorInvalidValue);
     LOCKED((fake_counted.downloads += to_host));
     return fake_queue(s, run_copy, &(copying){ to, from, bytes }, sizeof(copying));
 }

@@ -410,6 +410,16 @@ static void test_threads(void)
     tap_point("eight threads on four queues");
 }
 
+/* An allocator may put memory of the host just behind a block. */
+static void behind_a_block(const tensor *a)
+{
+    cudaStream_t s;
+    CHECK(!cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "a stream");
+    CHECK(!cudaMemcpyAsync(a->device, (float *)a->device + a->room, 0, cudaMemcpyHostToDevice, s),
+          "an upload from behind a block");
+    CHECK(!cudaStreamSynchronize(s), "it is done");
+}
+
 /* If the pretence let these pass, the other tests would prove little. */
 static void test_pretence(void)
 {
@@ -420,6 +430,7 @@ static void test_pretence(void)
     CHECK(gpu_machine.upload(host, back, sizeof host, 10) == DUET_DEVICE_ERROR, "an upload to the host");
     CHECK(gpu_machine.upload(a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR, "an upload from the device");
     CHECK(gpu_machine.download(a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR, "a download to the device");
+    behind_a_block(&a);
     CHECK(gpu_machine.upload(a.device, host, sizeof host + 4, 10) == DUET_DEVICE_ERROR, "an upload past the end");
     step s = { .kernel = OP_sum, .outs = 1, .ins = 1, .in = { { 1, a.at } }, .attr = { -1 } };
     layout_dense(&s.out[0].at, DUET_F32, 0, NULL);
