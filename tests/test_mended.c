@@ -166,6 +166,49 @@ static void poisoned_images(void)
     tap_point("a NaN and an infinity stay in their windows");
 }
 
+/* Numbers of equal bits are one value, and the plan that says so is not that of different ones. */
+static void equal_numbers(void)
+{
+    const double pairs[][2] = { { 0.3, 0.3 }, { 0.3, 0.7 }, { 0.7, 0.3 }, { 0.7, 0.7 }, { 0.0, -0.0 } };
+    duet_matrix *a = filled(3, 5, 1, 0.25f), *c = duet_new(DUET_F32, 3, 5);
+    for (int i = 0; i < 5; i++) {
+        const double x = pairs[i][0], y = pairs[i][1];
+        duet_expr below = duet_mul(y, a),
+                  before = duet_mul(y, a); /* a number that goes, and one that stands while it is looked for */
+        OK(duet_drop(before));
+        OK(duet_set(c, duet_div(duet_add(x, a), duet_add(y, a))));
+        const float *p = duet_read(c), *q = duet_read(a);
+        for (int k = 0; p && k < 15; k++) {
+            const float want = ((float)x + q[k]) / ((float)y + q[k]);
+            CHECK(p[k] == want, "(%g + a) / (%g + a) is %g, not %g", x, y, p[k], want);
+        }
+        OK(duet_drop(below));
+    }
+    const uint64_t misses = duet_stats().plan_misses;
+    for (int i = 0; i < 3; i++) OK(duet_set(c, duet_mul(duet_add(0.1 * i + 0.1, a), duet_exp(duet_add(0.1 * i + 0.1, a)))));
+    CHECK(duet_stats().plan_misses - misses == 1, "%d plans", (int)(duet_stats().plan_misses - misses));
+    duet_free(&a), duet_free(&c);
+    tap_point("equal numbers");
+}
+
+/* A vector into a row of a matrix once went by way of a temporary. */
+static void one_more_axis(void)
+{
+    duet_place place[2];
+    duet_matrix *a = duet_new(DUET_F32, 6), *c = duet_new(DUET_F32, 3, 6), *row = duet_submatrix(c, 1, 0, 1, 6);
+    float *p = duet_overwrite(a);
+    for (int i = 0; p && i < 6; i++) p[i] = (float)i;
+    for (int k = list_places(place); k-- > 0;) {
+        const uint64_t steps = duet_stats().steps;
+        OK(duet_set_on(place[k], row, duet_neg(a)));
+        CHECK(duet_stats().steps - steps == 1, "%d steps", (int)(duet_stats().steps - steps));
+        const float *r = duet_read(row);
+        for (int i = 0; r && i < 6; i++) CHECK(r[i] == -(float)i, "[%d] is %g", i, r[i]);
+    }
+    duet_free(&row), duet_free(&c), duet_free(&a);
+    tap_point("a vector into a row");
+}
+
 int main(void)
 {
     patterns_apart();
@@ -177,5 +220,7 @@ int main(void)
     numbers();
     transposed_onto_itself();
     poisoned_images();
+    equal_numbers();
+    one_more_axis();
     return tap_end();
 }

@@ -75,7 +75,7 @@ void formulas_back(void *own)
     t->room[ROOM_ARENA] = own;
 }
 
-void arena_clear(arena *a) { a->count = a->length = a->roots = a->last_leaf = 0, a->mixed = false; }
+void arena_clear(arena *a) { a->count = a->length = a->roots = a->last_leaf = a->last_number = 0, a->mixed = false; }
 
 arena *arena_scratch(arena *a)
 {
@@ -183,14 +183,21 @@ static void mark_spent(arena *a, uint32_t root)
     }
 }
 
+/* The latest that still stands of those which know the one before them. */
+static uint32_t still_there(const arena *a, uint32_t last)
+{
+    while (last > a->count) {
+        const uint32_t before = a->nodes[last - 1].before;
+        last = before ? last - before : 0;
+    }
+    return last;
+}
+
 /* What is spent and has nothing above it can be part of no live formula. */
 static void pop(arena *a)
 {
     while (a->count && a->nodes[a->count - 1].flags & NODE_SPENT) a->length = a->nodes[--a->count].word;
-    while (a->last_leaf > a->count) {
-        const node *leaf = &a->nodes[a->last_leaf - 1];
-        a->last_leaf = leaf->before ? a->last_leaf - leaf->before : 0;
-    }
+    a->last_leaf = still_there(a, a->last_leaf), a->last_number = still_there(a, a->last_number);
     a->mixed = a->count > 0;
 }
 
@@ -257,6 +264,7 @@ duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32
     *copy = copy_marked(to, src, words, first, root, moved);
     free(moved);
     if (*copy) return DUET_OK;
-    to->count = before.count, to->length = before.length, to->roots = before.roots, to->last_leaf = before.last_leaf;
+    to->count = before.count, to->length = before.length, to->roots = before.roots;
+    to->last_leaf = before.last_leaf, to->last_number = before.last_number;
     return DUET_ARENA_FULL;
 }

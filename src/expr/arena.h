@@ -24,10 +24,10 @@ typedef struct arena {
     uint32_t count, length;         /* of both, in use */
     uint32_t count_max, length_max; /* so many words in use leave room for those of any node */
     uint32_t roots;
-    uint32_t last_leaf;  /* one past the latest leaf, 0 when there is none */
-    bool mixed;          /* a spent or failed part may lie between live ones */
-    uint64_t next, last; /* serials: the next one, and the end of the range */
-    uint64_t stop;       /* the serial before which there is room and no end of the range: what a push must look at */
+    uint32_t last_leaf, last_number; /* one past the latest, 0 when there is none */
+    bool mixed;                      /* a spent or failed part may lie between live ones */
+    uint64_t next, last;             /* serials: the next one, and the end of the range */
+    uint64_t stop;                   /* the serial before which there is room and no end of the range: what a push must look at */
     size_t limit, mapped;
     spending spent[SPENDINGS]; /* the latest, in a ring */
     uint32_t spendings;

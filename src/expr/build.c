@@ -38,13 +38,34 @@ int attrs_of(enum op op)
     }
 }
 
-/* The distance back to the latest of the last few leaves that names the same matrix; 0: none. */
+/* Leaves and numbers are each looked for among so many of the latest: beyond, equal ones count as two. */
+#define LATEST 16
+
+/* Notes that n, which stands on top, is the latest of its kind. */
+static inline void follow(const arena *a, node *n, uint32_t *last)
+{
+    n->before = *last ? a->count - *last : 0;
+    *last = a->count;
+}
+
+/* The distance back to the latest leaf that names the same matrix; 0: none. */
 static uint32_t same_leaf(const node *n)
 {
     const node *p = n;
-    for (int tries = 0; tries < 16 && p->before; tries++) {
+    for (int tries = 0; tries < LATEST && p->before; tries++) {
         p -= p->before;
         if (p->matrix == n->matrix && p->matrix_serial == n->matrix_serial) return (uint32_t)(n - p);
+    }
+    return 0;
+}
+
+/* The same of numbers: those of the same bits. */
+static uint32_t same_number(const node *n)
+{
+    const node *p = n;
+    for (int tries = 0; tries < LATEST && p->before; tries++) {
+        p -= p->before;
+        if (!memcmp(&p->number, &n->number, sizeof n->number)) return (uint32_t)(n - p);
     }
     return 0;
 }
@@ -60,10 +81,8 @@ static inline uint32_t *put_sizes(uint32_t *w, const int64_t *size, int rank) { 
 
 static inline uint32_t *leaf_words(arena *a, node *n, const uint32_t *like, uint32_t *w)
 {
-    const uint32_t above = n->first + 1; /* one past n itself */
     const int rank = n->rank;
-    n->before = a->last_leaf ? above - a->last_leaf : 0;
-    a->last_leaf = above;
+    follow(a, n, &a->last_leaf);
     *w++ = same_leaf(n);
     w = put_sizes(w, n->size, rank);
     if (n->kind & KIND(0, 0, 0, NODE_DENSE)) return w;
@@ -87,13 +106,22 @@ static inline uint32_t first_word(uint32_t kind) { return kind & KIND(0xff, 0xff
 /* Numbers have no rank: their class stands in its place. */
 static inline uint32_t number_word(double x) { return KIND(OP_NUMBER, DUET_F64, number_class(DUET_F32, x), NODE_WEAK); }
 
+static inline uint32_t *number_words(arena *a, node *n, uint32_t *w)
+{
+    follow(a, n, &a->last_number);
+    *w++ = number_word(n->number);
+    *w++ = same_number(n);
+    return w;
+}
+
 void words_put(arena *a, node *n, const uint32_t *like)
 {
     uint32_t *first = a->words + a->length, *w = first;
     n->word = a->length;
-    *w++ = n->op == OP_NUMBER ? number_word(n->number) : first_word(n->kind);
-    if (n->op == OP_LEAF) w = leaf_words(a, n, like, w);
-    else if (n->op != OP_NUMBER) w = operator_words(n, like, first, w);
+    if (n->op != OP_NUMBER) *w++ = first_word(n->kind);
+    if (n->op == OP_NUMBER) w = number_words(a, n, w);
+    else if (n->op == OP_LEAF) w = leaf_words(a, n, like, w);
+    else w = operator_words(n, like, first, w);
     a->length += (uint32_t)(w - first);
 }
 
@@ -112,7 +140,7 @@ duet_expr duet_of_number(double x)
     node *n = arena_push(a, KIND(OP_NUMBER, DUET_F64, 0, NODE_WEAK), NULL);
     if (__builtin_expect(!n, 0)) return full();
     n->number = x;
-    put(a, number_word(x));
+    a->length = (uint32_t)(number_words(a, n, a->words + n->word) - a->words);
     return handle_of(n);
 }
 

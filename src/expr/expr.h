@@ -30,11 +30,15 @@ typedef struct node {
     uint32_t back[3]; /* operands, as distances back */
     union {
         int32_t attr[NODE_ATTRS]; /* of a fold: axis (-1: all), kept; of conv and pool: as in backend.h */
-        double number;
         struct {
-            const duet_matrix *matrix;
-            uint64_t matrix_serial; /* as it was when it was named */
-            uint32_t before;        /* distance back to the matrix named before it, or 0 */
+            union {
+                double number;
+                struct {
+                    const duet_matrix *matrix;
+                    uint64_t matrix_serial; /* as it was when it was named */
+                };
+            };
+            uint32_t before; /* distance back to the matrix, or the number, that was named before it, or 0 */
         };
     };
     const char *site; /* "file:line", or NULL */
@@ -42,7 +46,7 @@ typedef struct node {
 } node;
 
 /* A formula as one run of nodes, the root last, with its key: words that say all but the addresses of matrices and the values of
- * numbers (only their class). It lies in the arena, or in a held copy, until the formula is spent. */
+ * numbers (only their class, and which are equal). It lies in the arena, or in a held copy, until the formula is spent. */
 typedef struct formula {
     const node *nodes;
     uint32_t count;

@@ -250,6 +250,14 @@ static int read_leaf(graph *g, const formula *f, uint32_t i, const int *of)
     return intern(g, &v);
 }
 
+static int read_number(graph *g, const formula *f, uint32_t i, const int *of)
+{
+    const node *n = &f->nodes[i];
+    const uint32_t same = f->words[n->word - f->nodes[0].word + 1];
+    if (same && same <= i) return of[i - same];
+    return number_value(g, (bound){ .node = (int)i }, number_class(DUET_F32, n->number));
+}
+
 /* A number where a matrix is due: a value of the type that its user has. */
 static int load_number(graph *g, int v, uint8_t type)
 {
@@ -262,7 +270,7 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int 
 {
     const node *n = &f->nodes[i];
     if (n->op == OP_LEAF) return earlier < 0 ? read_leaf(g, f, i, of) : read_earlier(g, earlier);
-    if (n->op == OP_NUMBER) return number_value(g, (bound){ .node = (int)i }, number_class(DUET_F32, n->number));
+    if (n->op == OP_NUMBER) return read_number(g, f, i, of);
     value v = blank((enum op)n->op, NULL);
     v.type = n->type, v.rank = n->rank, v.weak = n->flags & NODE_WEAK, v.args = op_infos[n->op].arity;
     memcpy(v.size, n->size, sizeof n->size[0] * n->rank);

@@ -26,12 +26,29 @@ static bool is_overwritten(const statement *s, int k)
     return false;
 }
 
+/* A destination without those leading axes of one element that its value lacks: it is the same memory. */
+static layout without_ones(layout to, int rank)
+{
+    while (to.rank > rank && to.size[0] == 1) {
+        to.rank--;
+        memmove(to.size, to.size + 1, (size_t)to.rank * sizeof *to.size);
+        memmove(to.stride, to.stride + 1, (size_t)to.rank * sizeof *to.stride);
+    }
+    return to;
+}
+
+static goal_info goal_of(const statement *s, int k)
+{
+    const target *to = &s->to[k];
+    return (goal_info){ to->node, without_ones(to->m->at, s->f->nodes[to->node].rank), is_overwritten(s, k) };
+}
+
 static duet_status make_graph(graph *g, const statement *s, goal_info *goals)
 {
     int *earlier = s->count > 1 ? malloc(s->f->count * sizeof *earlier) : NULL;
     if (s->count > 1 && !earlier) return fail(DUET_NO_MEMORY, "no memory to plan %d statements", s->count);
     if (earlier) find_earlier(s, earlier);
-    for (int k = 0; k < s->count; k++) goals[k] = (goal_info){ s->to[k].node, s->to[k].m->at, is_overwritten(s, k) };
+    for (int k = 0; k < s->count; k++) goals[k] = goal_of(s, k);
     duet_status status = graph_make(g, s->f, s->count, goals, earlier);
     free(earlier);
     return status;
