@@ -109,6 +109,12 @@ static int settle_accumulator(encoder *e, const instruction *i)
     return at;
 }
 
+static void emit_rows(encoder *e, int code, uint8_t x, uint8_t y)
+{
+    machine_instruction *i = emit(e, code);
+    i->x = x, i->y = y;
+}
+
 static bool as_step(encoder *e, int op, int at, operand_code x, operand_code y)
 {
     const bool row_x = x.row != ROW_NUMBER, row_y = y.row != ROW_NUMBER;
@@ -119,8 +125,9 @@ static bool as_step(encoder *e, int op, int at, operand_code x, operand_code y)
     case OP_fma: break;
     default: return false;
     }
-    if (row_x == row_y) return false;
-    if (at == 2) emit_step(e, STEP_AXPY, row_x ? x.row : y.row, row_x ? y.bits : x.bits);
+    if (!row_x && !row_y) return false;
+    if (row_x && row_y) emit_rows(e, at == 2 ? CODE_ADDMUL : CODE_MULADD, x.row, y.row);
+    else if (at == 2) emit_step(e, STEP_AXPY, row_x ? x.row : y.row, row_x ? y.bits : x.bits);
     else if (row_x) emit_step(e, STEP_HORNER, x.row, y.bits);
     else emit_step(e, STEP_SCALE, y.row, x.bits);
     return true;

@@ -22,7 +22,21 @@ template <int V> struct values {
 
 static __device__ __forceinline__ T number_of(BITS bits) { return AS_T(bits); }
 
-template <int V> static __device__ __forceinline__ void splat(values<V> &x, T s) { EACH(j, V) EACH(k, WIDTH) x.v[j].e[k] = s; }
+/* The same number, but nothing that a compiler moves out of its branch: it would do so for all elements before every dispatch. */
+static __device__ __forceinline__ T here(T s)
+{
+#ifdef T_f32
+    asm volatile("mov.f32 %0, %1;" : "=f"(s) : "f"(s));
+#else
+    asm volatile("mov.f64 %0, %1;" : "=d"(s) : "d"(s));
+#endif
+    return s;
+}
+
+template <int V> static __device__ __forceinline__ void splat(values<V> &x, T s)
+{
+    EACH(j, V) EACH(k, WIDTH) x.v[j].e[k] = here(s);
+}
 
 template <int V, int STRIDE> static __device__ __forceinline__ void load_row(values<V> &x, const vec *row)
 {
@@ -166,24 +180,62 @@ static __device__ __forceinline__ void execute_pair(const machine_code_T &i, vec
     }
 }
 
-template <int V, int STRIDE, bool FUNCTIONS, class Sink>
-static __device__ __forceinline__ void execute_other(const machine_code_T &i, vec *own, values<V> &a, Sink &sink, T s, T r)
+template <int V, int STRIDE, class Sink>
+static __device__ __forceinline__ void execute_fold(const machine_code_T &i, vec *own, const values<V> &a, Sink &sink, T s)
 {
-    values<V> x, y;
+    values<V> x;
+    if (op_takes_two(fold_of(i))) fetch<V, STRIDE>(x, own, i.x, i.what & MACHINE_X_NUMBER, s);
+    sink.fold(i, a, x);
+}
+
+/* p q + t; one of them is a. */
+template <int V, int STRIDE>
+static __device__ __forceinline__ void multiply_add(values<V> &a, const vec *x, const vec *y, bool a_is_addend)
+{
+    EACH(j, V)
+    {
+        const vec x_ = x[j * STRIDE], y_ = y[j * STRIDE];
+        EACH(k, WIDTH)
+        {
+            const T a_ = a.v[j].e[k];
+            a.v[j].e[k] = a_is_addend ? FMA(x_.e[k], y_.e[k], a_) : FMA(a_, x_.e[k], y_.e[k]);
+        }
+    }
+}
+
+/* What is neither a pair nor a row of ops.def. */
+template <int V, int STRIDE, class Sink>
+static __device__ __forceinline__ void execute_plain(const machine_code_T &i, vec *own, values<V> &a, Sink &sink, T s)
+{
     switch (code_of(i)) {
     case CODE_LOADS: splat(a, s); break;
     case CODE_SAVE: save_row<V, STRIDE>(own + i.x, a); break;
     case CODE_STORE: sink.store(output_of(i), a); break;
-    case CODE_FOLD:
-        if (op_takes_two(fold_of(i))) fetch<V, STRIDE>(x, own, i.x, i.what & MACHINE_X_NUMBER, s);
-        sink.fold(i, a, x);
-        break;
+    case CODE_FOLD: execute_fold<V, STRIDE>(i, own, a, sink, s); break;
+    case CODE_MULADD: multiply_add<V, STRIDE>(a, own + i.x, own + i.y, false); break;
+    case CODE_ADDMUL: multiply_add<V, STRIDE>(a, own + i.x, own + i.y, true); break;
+    default: break;
+    }
+}
+
+template <int V, int STRIDE, bool FUNCTIONS>
+static __device__ __forceinline__ void execute_row(const machine_code_T &i, vec *own, values<V> &a, T s, T r)
+{
+    values<V> x, y;
+    switch (code_of(i)) {
 #define DUET_MAP1(name, ...) ROW_CASE(name, 0, 0, a_, a_, a_)
 #define DUET_MAP2(name, ...) ROW_CASE(name, 0, 1, a_, x_, x_) ROW_CASE(name, 1, 1, x_, a_, a_)
 #define DUET_MAP3(name, ...) ROW_CASE(name, 0, 2, a_, x_, y_) ROW_CASE(name, 1, 2, x_, a_, y_) ROW_CASE(name, 2, 2, x_, y_, a_)
 #include <duet/ops.def>
     default: break;
     }
+}
+
+template <int V, int STRIDE, bool FUNCTIONS, class Sink>
+static __device__ __forceinline__ void execute_other(const machine_code_T &i, vec *own, values<V> &a, Sink &sink, T s, T r)
+{
+    if (code_of(i) < CODE_ROWS) execute_plain<V, STRIDE>(i, own, a, sink, s);
+    else execute_row<V, STRIDE, FUNCTIONS>(i, own, a, s, r);
 }
 
 /* The program over this thread's elements; a is what it leaves in the accumulator. */

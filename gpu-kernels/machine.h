@@ -31,6 +31,8 @@ enum machine_code {
     CODE_SAVE,                  /* row x = a */
     CODE_STORE,                 /* output `to` = a */
     CODE_FOLD,                  /* a, and x of a fold of two operands, into the reduction of output `to` */
+    CODE_MULADD,                /* fma(a, x, y), both rows */
+    CODE_ADDMUL,                /* fma(x, y, a) */
     CODE_LINEAR, /* fma(p, q, t): p is x or s, q is x or a, t is x, a or r; in the place of pairs where threads have few
                                    elements, since it needs no jump: every step is one, with 1, -1 and -0 as numbers */
     CODE_ROWS = CODE_LINEAR + 16 /* CODE_ROWS + 3 * op + p: a row of ops.def, a its operand p, x and y the others in order */
