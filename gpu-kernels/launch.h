@@ -102,11 +102,11 @@ typedef struct strided_args {
 /* What the kernels of one type read, the hot part first. x, y: rows as offsets in vectors. Vectors are 16 bytes at
  * aligned addresses of the outputs, which themselves lie `lead` elements past one. */
 enum { MACHINE_CODE = 0xfff, MACHINE_X_NUMBER = 0x1000, MACHINE_Y_NUMBER = 0x2000 }; /* of `what` */
-#define MACHINE_AHEAD 1 /* instructions that kernels read before their turn, so many beyond the last one too */
+#define MACHINE_AHEAD 2 /* instructions that kernels read before their turn, so many beyond the last one too */
 #define MACHINE_ARGS(type, number)                                                                                               \
     typedef struct machine_code_##type {                                                                                         \
         uint32_t what; /* code, numbers, to << 16, fold << 24 */                                                                 \
-        uint16_t x, y;                                                                                                           \
+        uint32_t rows; /* x, y << 16 */                                                                                          \
         number s, r;                                                                                                             \
     } machine_code_##type;                                                                                                       \
     typedef struct machine_short_##type {                                                                                        \

@@ -11,6 +11,8 @@
 typedef FOR_TYPE(machine_code) machine_code_T;
 
 static __device__ __forceinline__ uint32_t code_of(const machine_code_T &i) { return i.what & MACHINE_CODE; }
+static __device__ __forceinline__ uint32_t row_x(const machine_code_T &i) { return i.rows & 0xffff; }
+static __device__ __forceinline__ uint32_t row_y(const machine_code_T &i) { return i.rows >> 16; }
 static __device__ __forceinline__ int output_of(const machine_code_T &i) { return i.what >> 16 & 0xff; }
 static __device__ __forceinline__ int fold_of(const machine_code_T &i) { return i.what >> 24; }
 
@@ -128,7 +130,7 @@ template <int V> static __device__ __forceinline__ void linear(int form, values<
 
 #define PAIR(A, B)                                                                                                               \
     case CODE_PAIR(A, B):                                                                                                        \
-        pair<A, B, V, STRIDE>(a, own + i.x, own + i.y, s, r);                                                                    \
+        pair<A, B, V, STRIDE>(a, own + row_x(i), own + row_y(i), s, r);                                                          \
         break;
 #define PAIRS(A)                                                                                                                 \
     PAIR(A, STEP_NONE)                                                                                                           \
@@ -144,8 +146,8 @@ template <int V> static __device__ __forceinline__ void linear(int form, values<
 #define ROW_CASE(name, p, OTHERS, X, Y, Z)                                                                                       \
     case CODE_ROWS + 3 * OP_##name + p:                                                                                          \
         if (FUNCTIONS || !heavy_##name) {                                                                                        \
-            if (OTHERS > 0) fetch<V, STRIDE>(x, own, i.x, i.what & MACHINE_X_NUMBER, s);                                         \
-            if (OTHERS > 1) fetch<V, STRIDE>(y, own, i.y, i.what & MACHINE_Y_NUMBER, r);                                         \
+            if (OTHERS > 0) fetch<V, STRIDE>(x, own, row_x(i), i.what & MACHINE_X_NUMBER, s);                                    \
+            if (OTHERS > 1) fetch<V, STRIDE>(y, own, row_y(i), i.what & MACHINE_Y_NUMBER, r);                                    \
             EACH(j, V) EACH(k, WIDTH)                                                                                            \
             {                                                                                                                    \
                 const T a_ = a.v[j].e[k], x_ = x.v[j].e[k], y_ = y.v[j].e[k];                                                    \
@@ -184,7 +186,7 @@ template <int V, int STRIDE, class Sink>
 static __device__ __forceinline__ void execute_fold(const machine_code_T &i, vec *own, const values<V> &a, Sink &sink, T s)
 {
     values<V> x;
-    if (op_takes_two(fold_of(i))) fetch<V, STRIDE>(x, own, i.x, i.what & MACHINE_X_NUMBER, s);
+    if (op_takes_two(fold_of(i))) fetch<V, STRIDE>(x, own, row_x(i), i.what & MACHINE_X_NUMBER, s);
     sink.fold(i, a, x);
 }
 
@@ -209,11 +211,11 @@ static __device__ __forceinline__ void execute_plain(const machine_code_T &i, ve
 {
     switch (code_of(i)) {
     case CODE_LOADS: splat(a, s); break;
-    case CODE_SAVE: save_row<V, STRIDE>(own + i.x, a); break;
+    case CODE_SAVE: save_row<V, STRIDE>(own + row_x(i), a); break;
     case CODE_STORE: sink.store(output_of(i), a); break;
     case CODE_FOLD: execute_fold<V, STRIDE>(i, own, a, sink, s); break;
-    case CODE_MULADD: multiply_add<V, STRIDE>(a, own + i.x, own + i.y, false); break;
-    case CODE_ADDMUL: multiply_add<V, STRIDE>(a, own + i.x, own + i.y, true); break;
+    case CODE_MULADD: multiply_add<V, STRIDE>(a, own + row_x(i), own + row_y(i), false); break;
+    case CODE_ADDMUL: multiply_add<V, STRIDE>(a, own + row_x(i), own + row_y(i), true); break;
     default: break;
     }
 }
@@ -251,28 +253,54 @@ static __device__ __forceinline__ void interpret_pairs(int length, const machine
     }
 }
 
-/* With one vector a thread there is little to hide latency behind: the next instruction and its row are read ahead, the row anew after
- * a SAVE. */
+/* Where own lies in shared memory. As a number that the compiler does not see through it is computed once, not at every load. */
+static __device__ __forceinline__ uint32_t address_of(const vec *own)
+{
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(own);
+    asm volatile("" : "+r"(at));
+    return at;
+}
+
+static __device__ __forceinline__ vec load_shared(uint32_t at)
+{
+    vec v;
+#if defined SMALL && defined T_f32
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v.e[0]) : "r"(at) : "memory");
+#elif defined SMALL
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v.e[0]) : "r"(at) : "memory");
+#elif defined T_f32
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.e[0]), "=f"(v.e[1]), "=f"(v.e[2]), "=f"(v.e[3])
+                 : "r"(at)
+                 : "memory");
+#else
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(v.e[0]), "=d"(v.e[1]) : "r"(at) : "memory");
+#endif
+    return v;
+}
+
+/* With one vector a thread there is little to hide latency behind: instructions are read two ahead and rows one, a row anew after a
+ * SAVE. */
 template <int STRIDE, bool FUNCTIONS, class Sink>
 static __device__ __forceinline__ void interpret_linear(int length, const machine_code_T *code, vec *own, values<1> &a,
                                                         Sink &sink)
 {
-    machine_code_T next = code[0];
-    values<1> x;
-    load_row<1, STRIDE>(x, own + next.x);
+    machine_code_T next = code[0], after = code[1];
+    const uint32_t at = address_of(own);
+    values<1> x = { load_shared(at + row_x(next) * (uint32_t)sizeof(vec)) };
 #pragma unroll 1
     for (int pc = 0; pc < length; pc++) {
         const machine_code_T i = next;
         const T s = number_of(i.s), r = number_of(i.r);
         const values<1> mine = x;
-        next = code[pc + 1];
-        load_row<1, STRIDE>(x, own + next.x);
+        next = after, after = code[pc + 2];
+        x.v[0] = load_shared(at + row_x(next) * (uint32_t)sizeof(vec));
         const uint32_t form = code_of(i) - CODE_LINEAR;
         if (form < CODE_ROWS - CODE_LINEAR) {
             linear((int)form, a, mine, s, r);
         } else {
             execute_other<1, STRIDE, FUNCTIONS>(i, own, a, sink, s, r);
-            load_row<1, STRIDE>(x, own + next.x);
+            x.v[0] = load_shared(at + row_x(next) * (uint32_t)sizeof(vec));
         }
     }
 }

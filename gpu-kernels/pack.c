@@ -45,11 +45,11 @@ static machine_instruction linear_of(int which, uint8_t row, uint64_t number, bo
 
 static void put(void *code, int at, const machine_instruction *c, bool wide, int row)
 {
-    const uint16_t x = offset_of(c->x, row), y = offset_of(c->y, row);
+    const uint32_t rows = offset_of(c->x, row) | (uint32_t)offset_of(c->y, row) << 16;
     const uint32_t numbers = (c->x == ROW_NUMBER ? MACHINE_X_NUMBER : 0) | (c->y == ROW_NUMBER ? MACHINE_Y_NUMBER : 0);
     const uint32_t what = c->code | numbers | (uint32_t)c->to << 16 | (uint32_t)c->fold << 24;
-    if (wide) ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, x, y, c->s, c->r };
-    else ((machine_code_f32 *)code)[at] = (machine_code_f32){ what, x, y, (uint32_t)c->s, (uint32_t)c->r };
+    if (wide) ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, rows, c->s, c->r };
+    else ((machine_code_f32 *)code)[at] = (machine_code_f32){ what, rows, (uint32_t)c->s, (uint32_t)c->r };
 }
 
 /* A pair as one or two steps; returns how many. */

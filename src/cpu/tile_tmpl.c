@@ -314,6 +314,7 @@ static void run_short(const code *c, T *value[VALUES], int64_t n)
     T room[(VALUES - SLOTS + 2) * TILE] __attribute__((aligned(64)));
     place_slots(c, value, room);
     run_tail(c, value, 0, n);
+    value[SCRATCH] = NULL; /* it was in this frame */
     if (c->places) *value[ROW] += 1;
 }
 
