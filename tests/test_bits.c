@@ -53,13 +53,14 @@ static void put_special(duet_dtype t, void *p, int64_t i, int64_t n)
     put_bits(t, p, i, t == DUET_F32 ? special_f32[n] : special_f64[n]);
 }
 
-/* Operand k of `arity`: at first every special value with every other, then any of the three kinds with any. */
+/* Operand k of `arity`: at first every special value with every other, then any of the three kinds with any; in the last third few but
+ * those of the domain, so that of blocks of elements, which differ from machine to machine, some have no others. */
 static void draw_operand(const row *r, int k, duet_dtype t, void *p)
 {
     int64_t crossed = 1, period = 1;
     for (int i = 0; i < r->arity; i++) crossed *= SPECIALS, period *= i < k ? SPECIALS : 1;
     for (int64_t i = 0; i < inputs; i++) {
-        const int64_t kind = rng_below(&dice, 20);
+        const int64_t kind = i % 97 && i > inputs / 3 * 2 ? 10 : rng_below(&dice, 20);
         if (i < crossed && i < inputs / 2) put_special(t, p, i, i / period % SPECIALS);
         else if (kind < 10) put_bits(t, p, i, rng_next(&dice));
         else if (kind < 17) put_real(t, p, i, rng_real(&dice, r->domain[2 * k], r->domain[2 * k + 1]));

@@ -26,10 +26,29 @@ enum { LANES = VECTOR_BYTES / sizeof(T), TILE = 8 * LANES };
 #define DUET_MAP3 DUET_MAP1
 #include <duet/ops.def>
 
+/* Angles are moderate, but for a few: a loop over moderate ones alone is shorter, and gives the same bits. */
+static BITS any_immoderate(const T *x, int count)
+{
+    BITS any = 0;
+    for (int i = 0; i < count; i++) any |= AS_BITS(FN(immoderate)(x[i]));
+    return any;
+}
+#define ANGLE(name)                                                                                                              \
+    LOOP(moderate_tile_##name, FN(name##_moderate)(x), TILE, _Pragma("omp simd"))                                                \
+    LOOP(moderate_tail_##name, FN(name##_moderate)(x), LANES, SIMD)                                                              \
+    static void angle_tile_##name(T *at) { (any_immoderate(at, TILE) ? tile_##name : moderate_tile_##name)(at); }                \
+    static void angle_tail_##name(T *at) { (any_immoderate(at, LANES) ? tail_##name : moderate_tail_##name)(at); }
+ANGLE(sin)
+ANGLE(cos)
+ANGLE(tan)
+
 const loops tile_loops[OPS] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...)                                                                       \
     [OP_##name] = { BY_LOOP(ulp) ? tile_##name : NULL, BY_LOOP(ulp) ? tail_##name : NULL },
 #define DUET_MAP2 DUET_MAP1
 #define DUET_MAP3 DUET_MAP1
 #include <duet/ops.def>
+    [OP_sin] = { angle_tile_sin, angle_tail_sin },
+    [OP_cos] = { angle_tile_cos, angle_tail_cos },
+    [OP_tan] = { angle_tile_tan, angle_tail_tan },
 };

@@ -171,15 +171,17 @@ static void note_spending(arena *a, const node *n, const char *site)
     a->spent[a->spendings++ % SPENDINGS] = (spending){ a->nodes[n->first].serial, n->serial, site };
 }
 
+static void set_spent(node *n) { n->kind = (n->kind & ~KIND(0, 0, 0, NODE_PLAIN)) | KIND(0, 0, 0, NODE_SPENT); }
+
 /* Marks all that n is made of. Operands stand before their operator, so one pass downwards meets every mark. */
 static void mark_spent(arena *a, uint32_t root)
 {
     uint32_t first = a->nodes[root].first;
-    a->nodes[root].flags |= NODE_SPENT;
+    set_spent(&a->nodes[root]);
     for (uint32_t i = root + 1; i-- > first;) {
         const node *n = &a->nodes[i];
         if (n->flags & NODE_SPENT)
-            for (int k = 0; k < 3 && n->back[k]; k++) a->nodes[i - n->back[k]].flags |= NODE_SPENT;
+            for (int k = 0; k < 3 && n->back[k]; k++) set_spent(&a->nodes[i - n->back[k]]);
     }
 }
 
@@ -227,7 +229,7 @@ static void mark_moved(const node *src, uint32_t first, uint32_t root, uint32_t 
 /* moved: where the operands went, one past; that of node i is moved[0]. */
 static node *copy_node(arena *to, const node *n, const uint32_t *words, const uint32_t *moved)
 {
-    node *c = arena_push(to, n->kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_FAILED | NODE_DENSE), n->site);
+    node *c = arena_push(to, n->kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_FAILED | NODE_DENSE | NODE_PLAIN), n->site);
     if (!c) return NULL;
     uint32_t at = (uint32_t)(c - to->nodes);
     memcpy(c->attr, n->attr, sizeof c->attr);

@@ -9,8 +9,10 @@
 #define SERIAL_HELD  (1ull << 63) /* a held formula: slot and generation follow */
 #define SERIAL_FIRST (1ull << 32) /* below: no formula (0), or a failure that found no room for a node (its status) */
 
-/* Flags: FAILED: attr[0] is the status, attr[1] the length of its text in words. DENSE: a matrix without gaps. */
-enum { NODE_FAILED = 8, NODE_DENSE = 16 };
+/* Flags: FAILED: attr[0] is the status, attr[1] the length of its text in words. DENSE: a matrix without gaps. PLAIN: it lives, is of
+ * floating point and has at most PLAIN_RANK axes; nodes without may be so too. */
+enum { NODE_FAILED = 8, NODE_DENSE = 16, NODE_PLAIN = 32 };
+#define PLAIN_RANK 2
 
 typedef struct spending {
     uint64_t low, high; /* serials */
@@ -58,9 +60,8 @@ duet_status arena_missing(const arena *a, duet_expr e, const char *what) __attri
 
 /* A new node on top: a root, with its serial, kind and site; its word is where the next words go. NULL: no room, text is set. */
 bool arena_refill(arena *a) __attribute__((cold));
-static inline node *arena_push(arena *a, uint32_t kind, const char *site)
+static inline node *arena_push_ready(arena *a, uint32_t kind, const char *site) /* where there is room: next is not stop */
 {
-    if (__builtin_expect(a->next == a->stop, 0) && !arena_refill(a)) return NULL;
     node *n = &a->nodes[a->count];
     n->serial = a->next++;
     n->kind = kind | KIND(0, 0, 0, NODE_ROOT);
@@ -69,6 +70,11 @@ static inline node *arena_push(arena *a, uint32_t kind, const char *site)
     n->site = site;
     a->roots++;
     return n;
+}
+static inline node *arena_push(arena *a, uint32_t kind, const char *site)
+{
+    if (__builtin_expect(a->next == a->stop, 0) && !arena_refill(a)) return NULL;
+    return arena_push_ready(a, kind, site);
 }
 
 static inline void put(arena *a, uint32_t word) { a->words[a->length++] = word; }

@@ -12,10 +12,9 @@ enum number_class number_class(duet_dtype type, double x)
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     if (bits << 12 != 0) return NUMBER_OTHER; /* most are */
-    if (x == 0) return NUMBER_ZERO;
-    if (x == 1) return NUMBER_ONE;
-    if (x == -1) return NUMBER_MINUS_ONE;
     const int exponent = (int)(bits >> 52 & 0x7ff) - 1023, most = type == DUET_F32 ? 126 : 1022;
+    if (exponent == -1023) return NUMBER_ZERO;
+    if (exponent == 0) return bits >> 63 ? NUMBER_MINUS_ONE : NUMBER_ONE;
     return -most <= exponent && exponent <= most ? NUMBER_POWER : NUMBER_OTHER;
 }
 
@@ -73,17 +72,24 @@ static uint32_t same_number(const node *n)
 /* Few matrices have more than two axes: so many sizes are copied without asking. */
 static inline void copy_sizes(void *to, const int64_t *from, int rank)
 {
-    memcpy(to, from, 2 * sizeof *from);
-    if (__builtin_expect(rank > 2, 0)) memcpy((char *)to + 2 * sizeof *from, from + 2, (size_t)(rank - 2) * sizeof *from);
+    memcpy(to, from, PLAIN_RANK * sizeof *from);
+    if (__builtin_expect(rank > PLAIN_RANK, 0))
+        memcpy((char *)to + PLAIN_RANK * sizeof *from, from + PLAIN_RANK, (size_t)(rank - PLAIN_RANK) * sizeof *from);
 }
 
 static inline uint32_t *put_sizes(uint32_t *w, const int64_t *size, int rank) { return copy_sizes(w, size, rank), w + 2 * rank; }
 
-static inline uint32_t *leaf_words(arena *a, node *n, const uint32_t *like, uint32_t *w)
+/* n is the latest leaf now; the distance back to the same matrix. */
+static inline uint32_t link_leaf(arena *a, node *n)
+{
+    follow(a, n, &a->last_leaf);
+    return same_leaf(n);
+}
+
+static uint32_t *leaf_words(arena *a, node *n, const uint32_t *like, uint32_t *w)
 {
     const int rank = n->rank;
-    follow(a, n, &a->last_leaf);
-    *w++ = same_leaf(n);
+    *w++ = link_leaf(a, n);
     w = put_sizes(w, n->size, rank);
     if (n->kind & KIND(0, 0, 0, NODE_DENSE)) return w;
     if (!like) return put_sizes(w, n->matrix->at.stride, rank);
@@ -102,6 +108,8 @@ static uint32_t *operator_words(const node *n, const uint32_t *like, const uint3
 }
 
 static inline uint32_t first_word(uint32_t kind) { return kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_DENSE); }
+
+#define NUMBER_KIND KIND(OP_NUMBER, DUET_F64, 0, NODE_WEAK | NODE_PLAIN)
 
 /* Numbers have no rank: their class stands in its place. */
 static inline uint32_t number_word(double x) { return KIND(OP_NUMBER, DUET_F64, number_class(DUET_F32, x), NODE_WEAK); }
@@ -131,17 +139,35 @@ static duet_expr no_room(duet_status s) { return (duet_expr){ (uint64_t)s }; }
 
 static duet_expr full(void) { return no_room(DUET_ARENA_FULL); }
 
+/* The arena, if there is one with room for a node; or NULL. */
+static inline arena *arena_ready(void)
+{
+    arena *a = thread_mine ? thread_mine->room[ROOM_ARENA] : NULL;
+    return a && a->next != a->stop ? a : NULL;
+}
+
 duet_expr duet_of_expr(duet_expr e) { return e; }
 
-duet_expr duet_of_number(double x)
+static inline duet_expr push_number(arena *a, node *n, double x)
 {
-    arena *a = arena_mine();
-    if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
-    node *n = arena_push(a, KIND(OP_NUMBER, DUET_F64, 0, NODE_WEAK), NULL);
-    if (__builtin_expect(!n, 0)) return full();
     n->number = x;
     a->length = (uint32_t)(number_words(a, n, a->words + n->word) - a->words);
     return handle_of(n);
+}
+
+static __attribute__((noinline)) duet_expr number_slow(double x)
+{
+    arena *a = arena_mine();
+    if (!a) return no_room(DUET_NO_MEMORY);
+    node *n = arena_push(a, NUMBER_KIND, NULL);
+    return n ? push_number(a, n, x) : full();
+}
+
+duet_expr duet_of_number(double x)
+{
+    arena *a = arena_ready();
+    if (__builtin_expect(!a, 0)) return number_slow(x);
+    return push_number(a, arena_push_ready(a, NUMBER_KIND, NULL), x);
 }
 
 duet_expr duet_of_integer(int64_t x) { return duet_of_number((double)x); }
@@ -154,19 +180,37 @@ static __attribute__((noinline, cold)) duet_expr bad_matrix(arena *a, const duet
     return n ? handle_of(n) : full();
 }
 
-duet_expr duet_of_matrix(const duet_matrix *m)
+static inline uint32_t kind_of(enum op op, duet_dtype type, int rank)
+{
+    return KIND(op, type, rank, type < FLOAT_TYPES && rank <= PLAIN_RANK ? NODE_PLAIN : 0);
+}
+
+static __attribute__((noinline)) duet_expr matrix_slow(const duet_matrix *m)
 {
     arena *a = arena_mine();
-    if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
-    if (__builtin_expect(!m || !m->serial, 0)) return bad_matrix(a, m);
-    const uint32_t kind = KIND(OP_LEAF, m->at.type, m->at.rank, m->dense ? NODE_DENSE : 0);
-    node *n = arena_push(a, kind, NULL);
-    if (__builtin_expect(!n, 0)) return full();
-    uint32_t *w = a->words + n->word;
+    if (!a) return no_room(DUET_NO_MEMORY);
+    if (!m || !m->serial) return bad_matrix(a, m);
+    node *n = arena_push(a, kind_of(OP_LEAF, m->at.type, m->at.rank) | KIND(0, 0, 0, m->dense ? NODE_DENSE : 0), NULL);
+    if (!n) return full();
     n->matrix = m, n->matrix_serial = m->serial;
     copy_sizes(n->size, m->at.size, m->at.rank);
-    *w++ = first_word(kind);
-    a->length = (uint32_t)(leaf_words(a, n, NULL, w) - a->words);
+    words_put(a, n, NULL);
+    return handle_of(n);
+}
+
+/* As most are: dense, of few axes. */
+duet_expr duet_of_matrix(const duet_matrix *m)
+{
+    arena *a = arena_ready();
+    if (__builtin_expect(!a || !m || !m->serial || !m->dense || m->at.rank > PLAIN_RANK, 0)) return matrix_slow(m);
+    const uint32_t kind = kind_of(OP_LEAF, m->at.type, m->at.rank) | KIND(0, 0, 0, NODE_DENSE);
+    node *n = arena_push_ready(a, kind, NULL);
+    uint32_t *w = a->words + n->word;
+    n->matrix = m, n->matrix_serial = m->serial;
+    memcpy(n->size, m->at.size, PLAIN_RANK * sizeof *n->size);
+    memcpy(w + 2, m->at.size, PLAIN_RANK * sizeof *n->size);
+    w[0] = first_word(kind), w[1] = link_leaf(a, n);
+    a->length = n->word + 2 + 2 * (uint32_t)m->at.rank;
     return handle_of(n);
 }
 
@@ -397,7 +441,8 @@ static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet
     if (__builtin_expect(s == DUET_OK && strong, 1)) s = shape_of_map(op, arity, x, strong, &out);
     if (__builtin_expect(s != DUET_OK, 0)) return failed(a, arity, x, s, site);
     bool holes = !strong && (x[0]->op == OP_HOLE_NUMBER || (arity > 1 && x[1]->op == OP_HOLE_NUMBER));
-    const uint32_t kind = strong ? KIND(op, strong->type, out.rank, 0) : KIND(holes ? op : OP_NUMBER, DUET_F64, 0, NODE_WEAK);
+    const uint32_t weak = KIND(holes ? op : OP_NUMBER, DUET_F64, 0, NODE_WEAK);
+    const uint32_t kind = strong ? kind_of(op, (duet_dtype)strong->type, out.rank) : weak;
     node *n = push_operator(a, kind, arity, x, site);
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
     if (strong) copy_sizes(n->size, out.size, out.rank);
@@ -406,59 +451,67 @@ static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet
     return handle_of(n);
 }
 
-/* ---- the same, the short way: without a call, so that no register need be saved ---- */
+/* ---- the same, the short way: without a call, so that few registers need be saved ---- */
 
-/* The arena, if there is one with room for a node; or NULL. */
-static inline arena *arena_ready(void)
-{
-    arena *a = thread_mine ? thread_mine->room[ROOM_ARENA] : NULL;
-    return a && a->next != a->stop ? a : NULL;
-}
-
-/* The node of e, if it lives and stands where its serial says: so do all of a formula that is being built. */
+/* The node of e, if it stands where its serial says: so do all of a formula that is being built. */
 static inline node *at_hand(const arena *a, duet_expr e)
 {
     const uint64_t i = e.serial - (a->next - a->count);
-    node *n = i < a->count ? &a->nodes[i] : NULL;
-    return n && n->serial == e.serial && !(n->kind & KIND(0, 0, 0, NODE_SPENT | NODE_FAILED)) ? n : NULL;
+    return __builtin_expect(i < a->count && a->nodes[i].serial == e.serial, 1) ? &a->nodes[i] : NULL;
 }
 
-#define PLAIN_RANK 2
-
-/* Of one type, and one shape of few axes? */
+/* Of one type, and one shape of at most PLAIN_RANK axes? */
 static inline bool alike(const node *x, const node *y)
 {
-    const bool same = !((x->kind ^ y->kind) & KIND(0, 0xff, 0xff, 0)) && (x->rank < 1 || x->size[0] == y->size[0]);
-    return same && (x->rank < 2 || (x->rank == PLAIN_RANK && x->size[1] == y->size[1]));
+    if ((x->kind ^ y->kind) & KIND(0, 0xff, 0xff, 0)) return false;
+    return (!x->rank || x->size[0] == y->size[0]) && (!(x->kind & KIND(0, 0, PLAIN_RANK, 0)) || x->size[1] == y->size[1]);
 }
 
-/* The operand that has the result's type and shape, where all are numbers or alike and floating point; else NULL. */
+/* The operand that has the result's type and shape, where all are plain, and alike or numbers; else NULL. */
 static inline __attribute__((always_inline)) const node *plain(int arity, node *const x[])
 {
-    const node *strong = NULL;
-    for (int k = 0; k < arity; k++) {
-        if (__builtin_expect(!x[k], 0)) return NULL;
-        if (x[k]->kind & KIND(0, 0, 0, NODE_WEAK)) continue;
-        if (__builtin_expect(strong && !alike(strong, x[k]), 0)) return NULL;
-        strong = x[k];
-    }
-    return strong && strong->type < FLOAT_TYPES && strong->rank <= PLAIN_RANK ? strong : NULL;
+    const node *like = x[0];
+    uint32_t all = x[0]->kind;
+    for (int k = 1; k < arity; k++) all &= x[k]->kind;
+    if (__builtin_expect(!(all & KIND(0, 0, 0, NODE_PLAIN)) || all & KIND(0, 0, 0, NODE_WEAK), 0)) return NULL;
+    for (int k = 1; k < arity; k++)
+        if (like->kind & KIND(0, 0, 0, NODE_WEAK)) like = x[k];
+        else if (__builtin_expect(!(x[k]->kind & KIND(0, 0, 0, NODE_WEAK)) && !alike(like, x[k]), 0)) return NULL;
+    return like;
 }
 
-/* The operator above such operands, as most are. 0: they are not: map() knows. arity is a constant where this is inlined. */
-static inline __attribute__((always_inline)) duet_expr map_plain(arena *a, enum op op, int arity, node *const x[],
-                                                                 const char *site)
+/* x is an operand now: 1 if it was none before. */
+static inline uint32_t take_root(node *x)
+{
+    const uint32_t kind = x->kind;
+    x->kind = kind & ~KIND(0, 0, 0, NODE_ROOT);
+    return kind / KIND(0, 0, 0, NODE_ROOT) & 1;
+}
+
+/* The operator above such operands, as most are, which stand where their serials say. false: they are not such: map() knows. arity is a
+ * constant where this is inlined. Each field of the arena is read and written once: they wait for their last writing. */
+static inline __attribute__((always_inline)) bool map_plain(arena *a, enum op op, int arity, const duet_expr e[], node *const x[],
+                                                            const char *site, duet_expr *made)
 {
     const node *like = plain(arity, x);
-    if (__builtin_expect(!like, 0)) return (duet_expr){ 0 };
-    const uint32_t kind = KIND(op, 0, 0, 0) | (like->kind & KIND(0, 0xff, 0xff, 0));
-    node *n = push_operator(a, kind, arity, x, site);
-    uint32_t *w = a->words + n->word;
-    w[0] = kind;
-    for (int k = 0; k < arity; k++) w[1 + k] = n->back[k];
-    a->length = n->word + 1 + (uint32_t)arity;
+    if (__builtin_expect(!like, 0)) return false;
+    const uint64_t serial = a->next;
+    const uint32_t word = KIND(op, 0, 0, 0) | (like->kind & KIND(0, 0xff, 0xff, 0)), length = a->length;
+    uint32_t *w = a->words + length, first = x[0]->first, roots = a->roots + 1;
+    node *n = &a->nodes[a->count];
+    for (int k = 0; k < arity; k++) {
+        if (x[k]->first < first) first = x[k]->first;
+        roots -= take_root(x[k]);
+        w[1 + k] = n->back[k] = (uint32_t)(serial - e[k].serial);
+    }
+    if (arity < 3) n->back[arity] = 0;
+    n->serial = serial, n->kind = word | KIND(0, 0, 0, NODE_ROOT | NODE_PLAIN), n->word = length, n->first = first,
+    n->site = site;
     memcpy(n->size, like->size, PLAIN_RANK * sizeof *n->size);
-    return handle_of(n);
+    w[0] = word;
+    a->next = serial + 1, a->count++, a->length = length + 1 + (uint32_t)arity, a->roots = roots;
+    *made = (duet_expr){ serial };
+    return true;
 }
 
 static __attribute__((noinline)) duet_expr map1_any(duet_expr x, const char *site, enum op op)
@@ -476,26 +529,31 @@ static __attribute__((noinline)) duet_expr map3_any(duet_expr x, duet_expr y, du
     return map(op, 3, (duet_expr[]){ x, y, z }, site);
 }
 
-static duet_expr map1(duet_expr x, const char *site, enum op op)
+static __attribute__((noinline)) duet_expr map1(duet_expr x, const char *site, enum op op)
 {
     arena *a = arena_ready();
-    const duet_expr made = a ? map_plain(a, op, 1, (node *[]){ at_hand(a, x) }, site) : (duet_expr){ 0 };
-    return __builtin_expect(made.serial != 0, 1) ? made : map1_any(x, site, op);
+    duet_expr made;
+    node *p = a ? at_hand(a, x) : NULL;
+    if (__builtin_expect(p && map_plain(a, op, 1, &x, (node *[]){ p }, site, &made), 1)) return made;
+    return map1_any(x, site, op);
 }
 
-static duet_expr map2(duet_expr x, duet_expr y, const char *site, enum op op)
+static __attribute__((noinline)) duet_expr map2(duet_expr x, duet_expr y, const char *site, enum op op)
 {
     arena *a = arena_ready();
-    const duet_expr made = a ? map_plain(a, op, 2, (node *[]){ at_hand(a, x), at_hand(a, y) }, site) : (duet_expr){ 0 };
-    return __builtin_expect(made.serial != 0, 1) ? made : map2_any(x, y, site, op);
+    duet_expr made;
+    node *p = a ? at_hand(a, x) : NULL, *q = p ? at_hand(a, y) : NULL;
+    if (__builtin_expect(q && map_plain(a, op, 2, (duet_expr[]){ x, y }, (node *[]){ p, q }, site, &made), 1)) return made;
+    return map2_any(x, y, site, op);
 }
 
-static duet_expr map3(duet_expr x, duet_expr y, duet_expr z, const char *site, enum op op)
+static __attribute__((noinline)) duet_expr map3(duet_expr x, duet_expr y, duet_expr z, const char *site, enum op op)
 {
     arena *a = arena_ready();
-    node *const n[] = { a ? at_hand(a, x) : NULL, a ? at_hand(a, y) : NULL, a ? at_hand(a, z) : NULL };
-    const duet_expr made = a ? map_plain(a, op, 3, n, site) : (duet_expr){ 0 };
-    return __builtin_expect(made.serial != 0, 1) ? made : map3_any(x, y, z, site, op);
+    duet_expr made;
+    node *p = a ? at_hand(a, x) : NULL, *q = p ? at_hand(a, y) : NULL, *r = q ? at_hand(a, z) : NULL;
+    if (__builtin_expect(r && map_plain(a, op, 3, (duet_expr[]){ x, y, z }, (node *[]){ p, q, r }, site, &made), 1)) return made;
+    return map3_any(x, y, z, site, op);
 }
 
 #define DUET_MAP1(name, ...)                                                                                                     \
@@ -527,7 +585,7 @@ static duet_expr other(enum op op, int arity, const duet_expr e[], const int32_t
     else if (s == DUET_OK) s = rule_def(op, x[0], x[1], attr, &rule);
     if (s != DUET_OK) return failed(a, arity, x, s, site);
     const duet_dtype type = op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : strong ? (duet_dtype)strong->type : DUET_F64;
-    node *n = push_operator(a, KIND(op, type, rule.rank, 0), arity, x, site);
+    node *n = push_operator(a, kind_of(op, type, rule.rank), arity, x, site);
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
     memcpy(n->size, rule.size, sizeof n->size), memcpy(n->attr, rule.attr, sizeof n->attr);
     words_put(a, n, NULL);

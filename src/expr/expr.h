@@ -52,6 +52,7 @@ typedef struct formula {
     uint32_t count;
     const uint32_t *words;
     uint32_t length; /* of words */
+    uint32_t leaves; /* one past the last leaf; 0: not known */
 } formula;
 
 /* Its leaves, from the last to the first; then NULL. */
@@ -61,6 +62,7 @@ static inline const node *leaf_before(const formula *f, const node *n)
 }
 static inline const node *leaf_last(const formula *f)
 {
+    if (f->leaves) return &f->nodes[f->leaves - 1];
     for (uint32_t i = f->count; i-- > 0;)
         if (f->nodes[i].op == OP_LEAF) return &f->nodes[i];
     return NULL;

@@ -59,7 +59,7 @@ duet_status formula_of(duet_expr e, const char *who, formula *f)
     if (__builtin_expect(a && a->roots == 1 && !a->mixed && a->count, 1)) {
         const node *n = &a->nodes[a->count - 1];
         if (n->serial == e.serial && n->flags & NODE_ROOT && !(n->flags & NODE_FAILED)) {
-            *f = (formula){ a->nodes, a->count, a->words, a->length };
+            *f = (formula){ a->nodes, a->count, a->words, a->length, a->last_leaf };
             return DUET_OK;
         }
     }

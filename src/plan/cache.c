@@ -74,21 +74,30 @@ static inline uint64_t overlaps(const statement *s, int count)
     return pattern[0] ^ pattern[1];
 }
 
-static inline uint32_t *put_target(uint32_t *w, const duet_matrix *m)
+static inline uint32_t target_word(const duet_matrix *m)
 {
-    const int rank = m->at.rank;
-    const bool dense = m->dense;
-    *w++ = (uint32_t)m->at.type | (uint32_t)rank << 8 | (uint32_t)dense << 16;
-    for (int i = 0; i < rank; i++) w = put64(w, m->at.size[i]);
-    for (int i = 0; i < rank && !dense; i++) w = put64(w, m->at.stride[i]);
+    return (uint32_t)m->at.type | (uint32_t)m->at.rank << 8 | (uint32_t)m->dense << 16;
+}
+
+static uint32_t *put_target(uint32_t *w, const duet_matrix *m)
+{
+    *w++ = target_word(m);
+    for (int i = 0; i < m->at.rank; i++) w = put64(w, m->at.size[i]);
+    for (int i = 0; i < m->at.rank && !m->dense; i++) w = put64(w, m->at.stride[i]);
     return w;
 }
 
-/* count: of statements, a constant where it is one, as it mostly is: the loops are gone there. */
-static inline __attribute__((always_inline)) void make_head(const statement *s, int count, const machine *on, head *h)
+static inline uint32_t first_word(const statement *s, int count, const machine *on)
+{
+    return (uint32_t)on->side | (uint32_t)s->fusion << 4 | (uint32_t)count << 8;
+}
+
+#define HEAD_SIZES 4 /* where the sizes of the first destination begin */
+
+static void make_head(const statement *s, int count, const machine *on, head *h)
 {
     uint32_t *w = h->word;
-    *w++ = (uint32_t)on->side | (uint32_t)s->fusion << 4 | (uint32_t)count << 8;
+    *w++ = first_word(s, count, on);
     w = put64(w, (int64_t)overlaps(s, count));
     for (int k = 0; k < count; k++) {
         w = put_target(w, s->to[k].m);
@@ -97,10 +106,25 @@ static inline __attribute__((always_inline)) void make_head(const statement *s, 
     h->length = (uint32_t)(w - h->word);
 }
 
+static inline bool is_formula(const plan *p, uint32_t head, const formula *f)
+{
+    return p->key_length == head + f->length && !memcmp(p->key + head, f->words, f->length * sizeof *p->key);
+}
+
 static inline bool is_key(const plan *p, const head *h, const formula *f)
 {
-    return p->key_length == h->length + f->length && !memcmp(p->key, h->word, h->length * sizeof *p->key) &&
-           !memcmp(p->key + h->length, f->words, f->length * sizeof *p->key);
+    return is_formula(p, h->length, f) && !memcmp(p->key, h->word, h->length * sizeof *p->key);
+}
+
+/* The same of one statement whose destination is dense, without a head: numbers that were just stored are slow to read at once. */
+static inline bool is_plain_key(const plan *p, const statement *s, const machine *on)
+{
+    const duet_matrix *to = s->to[0].m;
+    const uint32_t rank = (uint32_t)to->at.rank, *w = p->key;
+    const uint64_t pattern = overlaps(s, 1);
+    bool same = to->dense && w[0] == first_word(s, 1, on) && !memcmp(w + 1, &pattern, 8) && w[3] == target_word(to);
+    for (uint32_t i = 0; i < rank && same; i++) same = !memcmp(w + HEAD_SIZES + 2 * i, &to->at.size[i], 8);
+    return same && is_formula(p, HEAD_SIZES + 2 * rank, s->f);
 }
 
 static void drop(plans *c)
@@ -161,15 +185,22 @@ static const plan **latest_at(plans *c, const char *site, const machine *on)
     return &c->latest[on->side][spread >> (64 - SITE_BITS)];
 }
 
+static __attribute__((noinline)) const plan *find_by_head(plans *c, const statement *s, const machine *on, const plan **latest)
+{
+    head h;
+    make_head(s, s->count, on, &h);
+    if (!*latest || !is_key(*latest, &h, s->f)) return *latest = search(c, s, on, &h);
+    COUNT(plan_hits);
+    return *latest;
+}
+
 const plan *plan_find(const statement *s, const machine *on)
 {
     plans *c = mine();
     if (__builtin_expect(!c, 0)) return fail(DUET_NO_MEMORY, "no memory for a cache of plans"), NULL;
-    head h;
-    if (__builtin_expect(s->count == 1, 1)) make_head(s, 1, on, &h);
-    else make_head(s, s->count, on, &h);
     const plan **latest = latest_at(c, thread_get()->site, on);
-    if (__builtin_expect(!*latest || !is_key(*latest, &h, s->f), 0)) return *latest = search(c, s, on, &h);
+    const bool found = s->count == 1 && *latest && is_plain_key(*latest, s, on);
+    if (__builtin_expect(!found, 0)) return find_by_head(c, s, on, latest);
     COUNT(plan_hits);
     return *latest;
 }

@@ -47,9 +47,8 @@ static duet_status patterns_make(void)
 #undef S
 #undef R
 
-duet_status match_prepare(void)
+static __attribute__((noinline)) duet_status prepare(void)
 {
-    if (__atomic_load_n(&prepared, __ATOMIC_ACQUIRE)) return DUET_OK;
     pthread_mutex_lock(&lock);
     void *own = formulas_apart();
     duet_status s = prepared ? DUET_OK : patterns_make();
@@ -59,6 +58,8 @@ duet_status match_prepare(void)
     pthread_mutex_unlock(&lock);
     return s;
 }
+
+duet_status match_prepare(void) { return __atomic_load_n(&prepared, __ATOMIC_ACQUIRE) ? DUET_OK : prepare(); }
 
 int row_flops(int row)
 {
