@@ -191,6 +191,66 @@ static void equal_numbers(void)
     tap_point("equal numbers");
 }
 
+/* Indices of numbers once had 16 bits. */
+static void many_numbers(void)
+{
+    enum { MANY = 70000 };
+    duet_matrix *a = duet_new(DUET_F64);
+    duet_expr e = duet_of_matrix(a);
+    for (int i = 1; i <= MANY; i++) e = duet_add(e, i);
+    OK(duet_set(a, e));
+    const double *p = duet_read(a);
+    CHECK(p && *p == 0.5 * MANY * (MANY + 1.0), "the sum is %.17g", p ? *p : NAN);
+    duet_free(&a);
+    tap_point("seventy thousand numbers");
+}
+
+/* A factor of a product that its type cannot hold, or that hides what it meets, is no alpha: infinity times zero is NaN. */
+static void extreme_factors(void)
+{
+    static const double factors[] = { INFINITY, 1e300, -1e300, NAN, 0, 1e-50 };
+    duet_matrix *a = filled(2, 2, 0, 1), *b = filled(2, 2, 1, 0), *c = duet_new(DUET_F32, 2, 2), *t = duet_new(DUET_F32, 2, 2);
+    float *p = duet_update(b);
+    if (p) p[3] = INFINITY;
+    for (int i = 0; i < 6; i++) {
+        OK(duet_set(t, duet_mul(factors[i], a)));
+        OK(duet_set(t, duet_matmul(t, b)));
+        OK(duet_set(c, duet_matmul(duet_mul(factors[i], a), b)));
+        const float *got = duet_read(c), *want = duet_read(t);
+        for (int k = 0; got && want && k < 4; k++)
+            CHECK(got[k] == want[k] || (isnan(got[k]) && isnan(want[k])), "%g: [%d] is %g, not %g", factors[i], k, got[k],
+                  want[k]);
+    }
+    duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&t);
+    tap_point("extreme factors of a product");
+}
+
+/* A held operand, copied for an operator that failed and found no room to say so, once stayed for ever. */
+static void *import_and_fail(void *unused)
+{
+    duet_matrix *a = filled(4, 4, 1, 0);
+    OK(duet_arena_limit(4096));
+    duet_expr h = duet_hold(duet_neg(a)), e = duet_of_matrix(a);
+    for (int n = 0; n < 40; n++) {
+        duet_expr f = duet_add(h, (duet_expr){ 0 });
+        CHECK(duet_expr_status(f) == DUET_BAD_ARGUMENT || duet_expr_status(f) == DUET_ARENA_FULL, "%s", duet_error());
+        duet_drop(f), e = duet_neg(e);
+    }
+    duet_drop(e), duet_drop(h);
+    OK(duet_arena_limit(8192)); /* refused to a thread that has formulas */
+    duet_free(&a);
+    return unused;
+}
+
+static void imports_end(void)
+{
+    pthread_t t;
+    const int none = pthread_create(&t, NULL, import_and_fail, NULL);
+    if (!none) pthread_join(t, NULL);
+    CHECK(!none, "no thread");
+    tap_point("a held operand of an operator that finds no room");
+}
+
 /* A vector into a row of a matrix once went by way of a temporary. */
 static void one_more_axis(void)
 {
@@ -221,6 +281,9 @@ int main(void)
     transposed_onto_itself();
     poisoned_images();
     equal_numbers();
+    many_numbers();
+    extreme_factors();
+    imports_end();
     one_more_axis();
     return tap_end();
 }

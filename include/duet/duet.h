@@ -80,7 +80,7 @@ typedef struct duet_expr {
 DUET_API duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *size);
 
 /* A matrix over the caller's memory, row-major without gaps. The library reads and writes it, and never frees it; what the GPU
- * computed is there after duet_read.
+ * computed is there after duet_read. Memory of one matrix is no part of another: for parts there are views.
  * Shapes    as duet_new_shape; duet_wrap(p, DUET_F32, 2, 3) is the same with the sizes as arguments
  * Owner     the matrix: the caller, until duet_free; the memory: the caller, who keeps it until after that
  * Errors    NULL: as duet_new_shape, and BAD_ARGUMENT when host is null or not aligned to its element */

@@ -54,7 +54,7 @@ typedef struct step {
     int kernel;
     uint8_t outs, ins, nums, inner;
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
-    uint16_t num[STEP_NUMBERS]; /* indices into frame.num */
+    uint32_t num[STEP_NUMBERS]; /* indices into frame.num */
     int32_t attr[STEP_ATTRS];
     const program *program; /* of PROGRAM alone; it lives as long as the step */
     double bytes, flops;

@@ -7,15 +7,15 @@
 
 /* ---- words: the key of the plan cache ---- */
 
-enum number_class number_class(duet_dtype type, double x)
+enum number_class number_class(double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
+    const int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+    if (x != 0 && (exponent < -126 || exponent > 126)) return NUMBER_EXTREME;
     if (bits << 12 != 0) return NUMBER_OTHER; /* most are */
-    const int exponent = (int)(bits >> 52 & 0x7ff) - 1023, most = type == DUET_F32 ? 126 : 1022;
-    if (exponent == -1023) return NUMBER_ZERO;
-    if (exponent == 0) return bits >> 63 ? NUMBER_MINUS_ONE : NUMBER_ONE;
-    return -most <= exponent && exponent <= most ? NUMBER_POWER : NUMBER_OTHER;
+    if (x == 0) return NUMBER_ZERO;
+    return x == 1 ? NUMBER_ONE : x == -1 ? NUMBER_MINUS_ONE : NUMBER_POWER;
 }
 
 int attrs_of(enum op op)
@@ -112,7 +112,7 @@ static inline uint32_t first_word(uint32_t kind) { return kind & KIND(0xff, 0xff
 #define NUMBER_KIND KIND(OP_NUMBER, DUET_F64, 0, NODE_WEAK | NODE_PLAIN)
 
 /* Numbers have no rank: their class stands in its place. */
-static inline uint32_t number_word(double x) { return KIND(OP_NUMBER, DUET_F64, number_class(DUET_F32, x), NODE_WEAK); }
+static inline uint32_t number_word(double x) { return KIND(OP_NUMBER, DUET_F64, number_class(x), NODE_WEAK); }
 
 static inline uint32_t *number_words(arena *a, node *n, uint32_t *w)
 {
@@ -177,6 +177,7 @@ static __attribute__((noinline, cold)) duet_expr bad_matrix(arena *a, const duet
 {
     duet_status s = m ? fail(DUET_FREED, "a freed matrix") : fail(DUET_BAD_ARGUMENT, "a null matrix");
     node *n = push_failure(a, 0, NULL, s, NULL);
+    if (n) n->attr[2] = true;
     return n ? handle_of(n) : full();
 }
 
@@ -258,17 +259,11 @@ node *push_failure(arena *a, int operands, node *const x[], duet_status s, const
     if (!n) return NULL;
     adopt(a, n, operands, x);
     size_t words = strlen(text) / 4 + 1;
-    n->attr[0] = (int32_t)s, n->attr[1] = (int32_t)words;
+    n->attr[0] = (int32_t)s, n->attr[1] = (int32_t)words, n->attr[2] = false;
     put(a, n->op);
     for (int k = 0; k < 3 && n->back[k]; k++) put(a, n->back[k]);
     memcpy(a->words + a->length, text, strlen(text) + 1), a->length += (uint32_t)words;
     return n;
-}
-
-/* A null or freed matrix fails as it is lifted, and learns only where it is used whose operand it is. */
-static bool is_bad_matrix(const node *n)
-{
-    return !n->site && !n->back[0] && (n->attr[0] == DUET_FREED || n->attr[0] == DUET_BAD_ARGUMENT);
 }
 
 duet_status failure_of(const node *n, const uint32_t *words, const char *what)
@@ -277,7 +272,7 @@ duet_status failure_of(const node *n, const uint32_t *words, const char *what)
     while (k < 3 && n->back[k]) k++;
     const char *text = (const char *)(words + n->word + 1 + k);
     duet_status s = (duet_status)n->attr[0];
-    return is_bad_matrix(n) ? fail(s, "%s is %s", what, text) : fail(s, "%s", text);
+    return n->attr[2] ? fail(s, "%s is %s", what, text) : fail(s, "%s", text);
 }
 
 static void name_operand(char text[80], enum op op, int k)
@@ -333,13 +328,11 @@ static duet_status operands(arena *a, enum op op, int arity, const duet_expr e[]
 static __attribute__((noinline, cold)) duet_expr failed(arena *a, int arity, node *const x[], duet_status s, const char *site)
 {
     if (site) fail_at(s, site);
-    if (s == DUET_ARENA_FULL) {
-        for (int k = 0; k < arity; k++)
-            if (x[k]) arena_spend(a, x[k], site);
-        return no_room(s);
-    }
-    node *n = push_failure(a, arity, x, s, site);
-    return n ? handle_of(n) : full();
+    node *n = s == DUET_ARENA_FULL ? NULL : push_failure(a, arity, x, s, site);
+    if (n) return handle_of(n);
+    for (int k = 0; k < arity; k++)
+        if (x[k]) arena_spend(a, x[k], site);
+    return no_room(s);
 }
 
 static inline node *push_operator(arena *a, uint32_t kind, int arity, node *const x[], const char *site)

@@ -77,8 +77,8 @@ duet_status formula_of(duet_expr e, const char *who, formula *f);
 duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[], int *failed);
 
 /* Classes of numbers that a rewrite may look at. */
-enum number_class { NUMBER_OTHER, NUMBER_ZERO, NUMBER_ONE, NUMBER_MINUS_ONE, NUMBER_POWER };
-enum number_class number_class(duet_dtype type, double x); /* POWER: of two, it and its reciprocal normal in the type */
+enum number_class { NUMBER_OTHER, NUMBER_ZERO, NUMBER_ONE, NUMBER_MINUS_ONE, NUMBER_POWER, NUMBER_EXTREME };
+enum number_class number_class(double x); /* POWER: of two; EXTREME: NaN, or it or its reciprocal is not normal in f32 */
 
 /* Writes the formula that ends at a node of f as a line of C, its matrices as A, B, ... in order of appearance; n, zeros at first,
  * has their names. */

@@ -106,9 +106,11 @@ static int number_value(graph *g, bound b, enum number_class class)
     return intern(g, &v);
 }
 
-static const enum number_class negated_class[] = {
-    [NUMBER_ONE] = NUMBER_MINUS_ONE, [NUMBER_MINUS_ONE] = NUMBER_ONE, [NUMBER_ZERO] = NUMBER_ZERO, [NUMBER_POWER] = NUMBER_POWER
-};
+static const enum number_class negated_class[] = { [NUMBER_ONE] = NUMBER_MINUS_ONE,
+                                                   [NUMBER_MINUS_ONE] = NUMBER_ONE,
+                                                   [NUMBER_ZERO] = NUMBER_ZERO,
+                                                   [NUMBER_POWER] = NUMBER_POWER,
+                                                   [NUMBER_EXTREME] = NUMBER_EXTREME };
 
 static int negate_number(graph *g, int v)
 {
@@ -255,7 +257,7 @@ static int read_number(graph *g, const formula *f, uint32_t i, const int *of)
     const node *n = &f->nodes[i];
     const uint32_t same = f->words[n->word - f->nodes[0].word + 1];
     if (same && same <= i) return of[i - same];
-    return number_value(g, (bound){ .node = (int)i }, number_class(DUET_F32, n->number));
+    return number_value(g, (bound){ .node = (int)i }, number_class(n->number));
 }
 
 /* A number where a matrix is due: a value of the type that its user has. */
@@ -288,7 +290,8 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int 
 
 static bool foldable(const graph *g, int number)
 {
-    return g->values[number].op == OP_NUMBER && g->values[number].class != NUMBER_ZERO;
+    const int class = g->values[number].class;
+    return g->values[number].op == OP_NUMBER && class != NUMBER_ZERO && class != NUMBER_EXTREME;
 }
 
 static bool plain_product(const graph *g, int v)

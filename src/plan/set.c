@@ -173,8 +173,9 @@ static duet_status read_all(statements *all)
     duet_expr e[STATEMENTS];
     uint32_t root[STATEMENTS];
     int failed;
-    if (!all->a || all->count < 1 || all->count > STATEMENTS)
-        return fail(DUET_BAD_ARGUMENT, "%s needs 1 to %d statements, not %d", all->who, STATEMENTS, all->a ? all->count : 0);
+    if (!all->a) return fail(DUET_BAD_ARGUMENT, "%s needs a list of statements, not NULL", all->who);
+    if (all->count < 1 || all->count > STATEMENTS)
+        return fail(DUET_BAD_ARGUMENT, "%s needs 1 to %d statements, not %d", all->who, STATEMENTS, all->count);
     for (int k = 0; k < all->count; k++) e[k] = all->a[k].value;
     TRY(prepare(all->who));
     duet_status s = formulas_of(e, all->count, all->who, &all->f, root, &failed);

@@ -181,7 +181,7 @@ void step_make(const lowering *l, const job *j, const memory *m, step *s)
     s->kernel = j->kernel, s->outs = (uint8_t)j->outs, s->ins = (uint8_t)j->ins, s->nums = (uint8_t)j->nums;
     s->program = j->program;
     memcpy(s->attr, j->attr, sizeof s->attr);
-    for (int k = 0; k < j->nums; k++) s->num[k] = (uint16_t)j->num[k];
+    for (int k = 0; k < j->nums; k++) s->num[k] = (uint32_t)j->num[k];
     for (int k = 0; k < j->outs; k++) s->out[k] = output_of(l, j, k, m);
     if (job_folds(j)) fold_layouts(l, j, s);
     else if (is_map_kernel(j->kernel)) map_layouts(l, j, s);
