@@ -102,20 +102,19 @@ typedef struct strided_args {
 /* What the kernels of one type read, the hot part first. x, y: rows as offsets in vectors. Vectors are 16 bytes at
  * aligned addresses of the outputs, which themselves lie `lead` elements past one. */
 enum { MACHINE_CODE = 0xfff, MACHINE_X_NUMBER = 0x1000, MACHINE_Y_NUMBER = 0x2000 }; /* of `what` */
-#define MACHINE_AHEAD 2 /* instructions that kernels read before their turn, so many beyond the last one too */
 #define MACHINE_ARGS(type, number)                                                                                               \
     typedef struct machine_code_##type {                                                                                         \
-        uint32_t what; /* code, numbers, to << 16, fold << 24 */                                                                 \
+        uint32_t what; /* code, numbers, to << 16; fold << 24, of a linear step its run's length */                              \
         uint32_t rows; /* x, y << 16 */                                                                                          \
         number s, r;                                                                                                             \
     } machine_code_##type;                                                                                                       \
     typedef struct machine_short_##type {                                                                                        \
         machine_head head;                                                                                                       \
-        machine_code_##type code[MACHINE_SHORT + MACHINE_AHEAD];                                                                 \
+        machine_code_##type code[MACHINE_SHORT];                                                                                 \
     } machine_short_##type;                                                                                                      \
     typedef struct machine_long_##type {                                                                                         \
         machine_head head;                                                                                                       \
-        machine_code_##type code[MACHINE_LENGTH + MACHINE_AHEAD];                                                                \
+        machine_code_##type code[MACHINE_LENGTH];                                                                                \
         machine_paths paths;                                                                                                     \
     } machine_long_##type;
 

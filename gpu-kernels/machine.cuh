@@ -109,14 +109,17 @@ static __device__ __forceinline__ void pair(values<V> &a, const vec *x, const ve
     }
 }
 
-/* Any step over few elements. */
-template <int V> static __device__ __forceinline__ void linear(int form, values<V> &a, const values<V> &x, T s, T r)
+/* x, or else a number whose bits are 0 where x is meant: unlike a choice this leaves no load to be put off until it is made. */
+static __device__ __forceinline__ T either(bool is_x, T x, T number) { return AS_T(AS_BITS(is_x ? x : K(0)) | AS_BITS(number)); }
+
+/* Any step over few elements. What does not hang on a stands first. */
+static __device__ __forceinline__ void linear(int form, values<1> &a, const values<1> &x, T s, T r)
 {
     const bool px = form & LINEAR_P_IS_X, qx = form & LINEAR_Q_IS_X, ta = form & LINEAR_T_IS_A, tx = form & LINEAR_T_IS_X;
-    EACH(j, V) EACH(k, WIDTH)
+    EACH(k, WIDTH)
     {
-        const T a_ = a.v[j].e[k], x_ = x.v[j].e[k];
-        a.v[j].e[k] = FMA(SEL(px, x_, s), SEL(qx, x_, a_), SEL(tx, x_, SEL(ta, a_, r)));
+        const T x_ = x.v[0].e[k], p = either(px, x_, s), t = either(tx, x_, r), a_ = a.v[0].e[k];
+        a.v[0].e[k] = FMA(p, SEL(qx, x_, a_), SEL(ta, a_, t));
     }
 }
 
@@ -279,28 +282,40 @@ static __device__ __forceinline__ vec load_shared(uint32_t at)
     return v;
 }
 
-/* With one vector a thread there is little to hide latency behind: instructions are read two ahead and rows one, a row anew after a
- * SAVE. */
+static __device__ __forceinline__ int run_of(const machine_code_T &i) { return i.what >> 24; }
+
+/* COUNT linear steps: no row changes meanwhile, so that all they read is under way at once. */
+template <int COUNT
+> static __device__ __forceinline__ void run_linear(const machine_code_T *code, uint32_t at, values<1> &a)
+{
+    machine_code_T i[COUNT];
+    values<1> x[COUNT];
+    EACH(j, COUNT) i[j] = code[j];
+    EACH(j, COUNT) x[j].v[0] = load_shared(at + row_x(i[j]) * (uint32_t)sizeof(vec));
+    EACH(j, COUNT) linear((int)(code_of(i[j]) - CODE_LINEAR), a, x[j], number_of(i[j].s), number_of(i[j].r));
+}
+
+/* As many as there are, up to four; how many that were. */
+static __device__ __forceinline__ int run_some(const machine_code_T *code, int count, uint32_t at, values<1> &a)
+{
+    if (count >= 4) return run_linear<4>(code, at, a), 4;
+    if (count >= 2) return run_linear<2>(code, at, a), 2;
+    return run_linear<1>(code, at, a), 1;
+}
+
+/* With one vector a thread there is little to hide latency behind. */
 template <int STRIDE, bool FUNCTIONS, class Sink>
 static __device__ __forceinline__ void interpret_linear(int length, const machine_code_T *code, vec *own, values<1> &a,
                                                         Sink &sink)
 {
-    machine_code_T next = code[0], after = code[1];
     const uint32_t at = address_of(own);
-    values<1> x = { load_shared(at + row_x(next) * (uint32_t)sizeof(vec)) };
 #pragma unroll 1
-    for (int pc = 0; pc < length; pc++) {
-        const machine_code_T i = next;
-        const T s = number_of(i.s), r = number_of(i.r);
-        const values<1> mine = x;
-        next = after, after = code[pc + 2];
-        x.v[0] = load_shared(at + row_x(next) * (uint32_t)sizeof(vec));
-        const uint32_t form = code_of(i) - CODE_LINEAR;
-        if (form < CODE_ROWS - CODE_LINEAR) {
-            linear((int)form, a, mine, s, r);
-        } else {
-            execute_other<1, STRIDE, FUNCTIONS>(i, own, a, sink, s, r);
-            x.v[0] = load_shared(at + row_x(next) * (uint32_t)sizeof(vec));
+    for (int pc = 0; pc < length;) {
+        const machine_code_T i = code[pc];
+        if (code_of(i) - CODE_LINEAR < CODE_ROWS - CODE_LINEAR) pc += run_some(code + pc, run_of(i), at, a);
+        else {
+            execute_other<1, STRIDE, FUNCTIONS>(i, own, a, sink, number_of(i.s), number_of(i.r));
+            pc++;
         }
     }
 }

@@ -40,7 +40,7 @@ enum machine_code {
 
 enum { LINEAR_P_IS_X = 1, LINEAR_Q_IS_X = 2, LINEAR_T_IS_A = 4, LINEAR_T_IS_X = 8 };
 
-#define MACHINE_LENGTH 95
+#define MACHINE_LENGTH 96
 #define MACHINE_SHORT  48 /* most programs are no longer: their kernels have less to be sent */
 #define MACHINE_ROWS   24 /* inputs and slots: with more, not even small tiles would fit a multiprocessor twice */
 enum { ROW_NONE = 254, ROW_NUMBER };

@@ -53,23 +53,33 @@ static void put(void *code, int at, const machine_instruction *c, bool wide, int
 }
 
 /* A pair as one or two steps; returns how many. */
-static int put_apart(void *code, int at, const machine_instruction *c, bool wide, int row)
+static int take_apart(machine_instruction *to, const machine_instruction *c, bool wide)
 {
-    const machine_instruction first = linear_of(c->code / STEPS, c->x, c->s, wide);
-    put(code, at, &first, wide, row);
+    to[0] = linear_of(c->code / STEPS, c->x, c->s, wide);
     if (c->code % STEPS == STEP_NONE) return 1;
-    const machine_instruction second = linear_of(c->code % STEPS, c->y, c->r, wide);
-    put(code, at + 1, &second, wide, row);
+    to[1] = linear_of(c->code % STEPS, c->y, c->r, wide);
     return 2;
+}
+
+static bool is_linear(const machine_instruction *c) { return c->code >= CODE_LINEAR && c->code < CODE_ROWS; }
+
+/* Every linear step learns how many there are from it on. */
+static void count_runs(machine_instruction *code, int n)
+{
+    for (int k = n, run = 0; k-- > 0;) {
+        run = is_linear(&code[k]) ? run + 1 : 0;
+        if (run) code[k].fold = (uint8_t)run;
+    }
 }
 
 int machine_pack(void *code, const machine_program *p, bool wide, int row, bool apart)
 {
-    static const machine_instruction nothing = { .x = ROW_NONE, .y = ROW_NONE };
+    machine_instruction steps[MACHINE_LENGTH];
     int n = 0;
     for (const machine_instruction *c = p->code; c < p->code + p->length; c++)
-        if (apart && c->code < CODE_LOADS) n += put_apart(code, n, c, wide, row);
-        else put(code, n++, c, wide, row);
-    for (int k = 0; k < MACHINE_AHEAD; k++) put(code, n + k, &nothing, wide, row);
+        if (apart && c->code < CODE_LOADS) n += take_apart(steps + n, c, wide);
+        else steps[n++] = *c;
+    count_runs(steps, n);
+    for (int k = 0; k < n; k++) put(code, k, &steps[k], wide, row);
     return n;
 }

@@ -30,7 +30,7 @@ typedef struct run_axes {
 #define RUN_ARGS(type)                                                                                                           \
     typedef struct run_args_##type {                                                                                             \
         machine_head head;                                                                                                       \
-        machine_code_##type code[MACHINE_LENGTH + MACHINE_AHEAD];                                                                \
+        machine_code_##type code[MACHINE_LENGTH];                                                                                \
         run_axes axes;                                                                                                           \
     } run_args_##type;
 RUN_ARGS(f32)
