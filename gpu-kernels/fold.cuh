@@ -200,13 +200,21 @@ template <class Fold, int W> struct dense_rows {
         for (int u = 0; u < BATCH; u++)
             if (!SOME || k + u < rows) take_row(p[u], q[u], k + u);
     }
-    __device__ void take_end(int k, int n) /* a row that lacks some */
+    /* A row that lacks some. */
+    __device__ void load_end(taken (&p)[4], int k, int n) const
     {
 #pragma unroll
         for (int l = 0; l < 4; l++) {
             const int i = k * FOLD_LANES + lane_of<W>(l, t);
-            if (i < n) v[l] = Fold::take(v[l], Fold::see(x[i], with), Fold::pairs ? y[i] : K(0), k);
+            p[l] = taken{};
+            if (i < n) p[l] = { x[i], Fold::pairs ? y[i] : K(0) };
         }
+    }
+    __device__ void take_end(const taken (&p)[4], int k, int n)
+    {
+#pragma unroll
+        for (int l = 0; l < 4; l++)
+            if (k * FOLD_LANES + lane_of<W>(l, t) < n) v[l] = Fold::take(v[l], Fold::see(p[l].x, with), p[l].y, k);
     }
 };
 
@@ -216,11 +224,13 @@ static __device__ inline typename Fold::acc fold_dense(const elements<Fold> &e, 
 {
     dense_rows<Fold, W> r(e, first, t);
     const int rows = n / FOLD_LANES;
+    taken end[4];
     int k = 0;
 #pragma unroll 1
     for (; k + r.BATCH <= rows; k += r.BATCH) r.template take_batch<false>(k, rows);
+    r.load_end(end, rows, n);
     if (k < rows) r.template take_batch<true>(k, rows);
-    if (n % FOLD_LANES) r.take_end(rows, n);
+    r.take_end(end, rows, n);
     return close_warp<Fold, W>(r.v, first, n, t);
 }
 
