@@ -515,6 +515,7 @@ template <class Fold> static const void *fold_form(int form)
     case FORM_ROWS: return (const void *)fold_rows<Fold>;
     case FORM_COLUMNS: return (const void *)fold_columns<Fold>;
     case FORM_SHORT: return (const void *)fold_short<Fold, 4, FOLD_FEW / 4>;
+    case FORM_NARROW: return (const void *)fold_short<Fold, 8, FOLD_LANES / 8>;
     case FORM_THIN: return (const void *)fold_short<Fold, 1, FOLD_FEW>;
     default: return NULL;
     }

@@ -19,6 +19,7 @@ enum form {
     FORM_ROWS,    /* folds: the threads of a warp along the reduced axis */
     FORM_COLUMNS, /* ... along the outputs */
     FORM_SHORT,   /* ... 16 elements or fewer, four threads an output */
+    FORM_NARROW,  /* ... 128 or fewer, eight threads */
     FORM_THIN,    /* ... one thread an output */
     FORM_ROW,     /* softmax: a row that stays in shared memory */
     FORM_LAST,    /* ... a longer one, its maximum and sum being known */

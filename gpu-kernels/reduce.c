@@ -60,6 +60,7 @@ static enum form form_of(const fold_args *a)
 {
     const bool columns = is_columns(a);
     if (a->n <= FOLD_FEW && a->inner == 1) return columns ? FORM_THIN : FORM_SHORT;
+    if (a->n <= FOLD_LANES && a->inner == 1 && !columns) return FORM_NARROW;
     return columns ? FORM_COLUMNS : FORM_ROWS;
 }
 
@@ -140,6 +141,7 @@ static int64_t thread_blocks(const fold_args *a, enum form form)
     const int64_t threads = FOLD_WARPS * 32, m = a->outputs;
     switch (form) {
     case FORM_SHORT: return (4 * m + threads - 1) / threads;
+    case FORM_NARROW: return (8 * m + threads - 1) / threads;
     case FORM_THIN: return (m + threads - 1) / threads;
     case FORM_COLUMNS: return (m + FOLD_ACROSS - 1) / FOLD_ACROSS * a->blocks;
     default: return (m * a->parts * a->warps + FOLD_WARPS - 1) / FOLD_WARPS;
