@@ -16,7 +16,13 @@ duet_status gpu_queue_count(queue *q)
     return DUET_OK;
 }
 
-void gpu_queue_recount(queue *q) { __atomic_store_n(&q->counts, false, __ATOMIC_RELEASE); }
+/* At once, not in a graph that is recorded later. The error told is the launch's. */
+void gpu_queue_recount(queue *q)
+{
+    const bool counts = cudaMemsetAsync(q->counters, 0, COUNTER_BYTES, q->stream) == cudaSuccess;
+    if (!counts) (void)cudaGetLastError();
+    __atomic_store_n(&q->counts, counts, __ATOMIC_RELEASE);
+}
 
 /* The counters are set here too, before anyone can record the stream's work into a graph. */
 static duet_status make_stream(int index)

@@ -22,7 +22,7 @@ typedef struct queue {
 
 duet_status gpu_queue_open(int index, queue **q);
 
-/* Sets the counters to 0, unless they are known to be; and forgets that they are, after a launch that failed. */
+/* Sets the counters to 0, unless they are known to be; and again after a launch that failed. */
 duet_status gpu_queue_count(queue *q);
 void gpu_queue_recount(queue *q);
 
