@@ -478,23 +478,42 @@ template <class Fold> constexpr int column_blocks()
     return sizeof(typename Fold::lane) + (Fold::pairs ? 4 : 2) * sizeof(T) <= 20 ? 2 : 1;
 }
 
+/* Thread g of output c has r, of G of them; the first one's result is the output's. */
+template <class Fold, int G>
+static __device__ inline typename Fold::acc join_down(typename Fold::acc (&s)[G][FOLD_ACROSS], int c, int g, typename Fold::acc r)
+{
+    s[g][c] = r;
+#pragma unroll
+    for (int h = G / 2; h > 0; h /= 2) {
+        __syncthreads();
+        if (g < h) s[g][c] = Fold::join(s[g][c], s[g + h][c]);
+    }
+    return s[g][c];
+}
+
 template <class Fold> KERNEL(FOLD_ACROSS *FOLD_DOWN, column_blocks<Fold>()) fold_columns(const __grid_constant__ fold_args a)
 {
     __shared__ typename Fold::acc s[FOLD_DOWN][FOLD_ACROSS];
     const int c = threadIdx.x % FOLD_ACROSS, g = threadIdx.x / FOLD_ACROSS;
     const uint32_t tiles = gridDim.x / (uint32_t)a.blocks, block = block_from_end(), tile = block % tiles;
     const int64_t b = block / tiles, i = (int64_t)tile * FOLD_ACROSS + c, first = b * FOLD_BLOCK;
-    s[g][c] = Fold::start();
-    if (i < a.outputs) {
-        const elements<Fold> e(a, i, locate(a, i));
-        s[g][c] = fold_column<Fold>(e, first, min(first + FOLD_BLOCK, a.n), g);
-    }
-    for (int h = FOLD_DOWN / 2; h > 0; h /= 2) {
-        __syncthreads();
-        if (g < h) s[g][c] = Fold::join(s[g][c], s[g + h][c]);
-    }
-    if (g == 0 && i < a.outputs) deliver<Fold>(a, i, b, s[0][c]);
+    typename Fold::acc r = Fold::start();
+    if (i < a.outputs) r = fold_column<Fold>(elements<Fold>(a, i, locate(a, i)), first, min(first + FOLD_BLOCK, a.n), g);
+    r = join_down<Fold>(s, c, g, r);
+    if (g == 0 && i < a.outputs) deliver<Fold>(a, i, b, r);
     meet<Fold, FOLD_ACROSS>(a, tile, s[0]);
+}
+
+/* No more than FOLD_LANES elements, so one a lane. */
+template <class Fold, int G> KERNEL(FOLD_ACROSS *G) fold_low(const __grid_constant__ fold_args a)
+{
+    __shared__ typename Fold::acc s[G][FOLD_ACROSS];
+    const int c = threadIdx.x % FOLD_ACROSS, g = threadIdx.x / FOLD_ACROSS;
+    const int64_t i = (int64_t)blockIdx.x * FOLD_ACROSS + c, end = i < a.outputs ? a.n : 0;
+    lanes<Fold, FOLD_LANES / G> v;
+    if (i < a.outputs) v.take_some(elements<Fold>(a, i, locate(a, i)), g, G, 0, end);
+    const typename Fold::acc r = join_down<Fold>(s, c, g, v.close(g, G, end));
+    if (g == 0 && i < a.outputs) give<Fold>(a, i, r);
 }
 
 /* No more than G * P elements, so one a lane: G threads an output. */
@@ -515,7 +534,8 @@ template <class Fold> static const void *fold_form(int form)
     case FORM_ROWS: return (const void *)fold_rows<Fold>;
     case FORM_COLUMNS: return (const void *)fold_columns<Fold>;
     case FORM_SHORT: return (const void *)fold_short<Fold, 4, FOLD_FEW / 4>;
-    case FORM_NARROW: return (const void *)fold_short<Fold, 8, FOLD_LANES / 8>;
+    case FORM_NARROW: return (const void *)fold_short<Fold, FOLD_FEW_DOWN, FOLD_LANES / FOLD_FEW_DOWN>;
+    case FORM_LOW: return (const void *)fold_low<Fold, FOLD_FEW_DOWN>;
     case FORM_THIN: return (const void *)fold_short<Fold, 1, FOLD_FEW>;
     default: return NULL;
     }

@@ -19,7 +19,8 @@ enum form {
     FORM_ROWS,    /* folds: the threads of a warp along the reduced axis */
     FORM_COLUMNS, /* ... along the outputs */
     FORM_SHORT,   /* ... 16 elements or fewer, four threads an output */
-    FORM_NARROW,  /* ... 128 or fewer, eight threads */
+    FORM_NARROW,  /* ... 128 or fewer, eight threads, in a row */
+    FORM_LOW,     /* ... or along the outputs */
     FORM_THIN,    /* ... one thread an output */
     FORM_ROW,     /* softmax: a row that stays in shared memory */
     FORM_LAST,    /* ... a longer one, its maximum and sum being known */
@@ -172,10 +173,11 @@ typedef struct tile_args {
     int64_t size[DUET_RANK_MAX], stride[2][DUET_RANK_MAX]; /* of the axes outside: out, in */
 } tile_args;
 
-#define FOLD_WARPS  8  /* of a thread block, in rows */
-#define FOLD_ACROSS 32 /* columns: a thread block is so many outputs by so many lane groups */
-#define FOLD_DOWN   16
-#define FOLD_FEW    16 /* no more elements than this: the short kernels */
+#define FOLD_WARPS    8  /* of a thread block, in rows */
+#define FOLD_ACROSS   32 /* columns: a thread block is so many outputs by so many lane groups */
+#define FOLD_DOWN     16
+#define FOLD_FEW_DOWN 8  /* ... of no more elements than lanes */
+#define FOLD_FEW      16 /* no more elements than this: the short kernels */
 
 /* Outputs of several parts: each part is the work of a thread block, which has one output, or in columns a tile of `across` outputs. The
  * blocks of `tiles` tiles share a counter, and the last of them to arrive there joins the parts. Counters are 0 before and after. */

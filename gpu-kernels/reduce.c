@@ -60,7 +60,7 @@ static enum form form_of(const fold_args *a)
 {
     const bool columns = is_columns(a);
     if (a->n <= FOLD_FEW && a->inner == 1) return columns ? FORM_THIN : FORM_SHORT;
-    if (a->n <= FOLD_LANES && a->inner == 1 && !columns) return FORM_NARROW;
+    if (a->n <= FOLD_LANES && a->inner == 1) return columns ? FORM_LOW : FORM_NARROW;
     return columns ? FORM_COLUMNS : FORM_ROWS;
 }
 
@@ -141,11 +141,18 @@ static int64_t thread_blocks(const fold_args *a, enum form form)
     const int64_t threads = FOLD_WARPS * 32, m = a->outputs;
     switch (form) {
     case FORM_SHORT: return (4 * m + threads - 1) / threads;
-    case FORM_NARROW: return (8 * m + threads - 1) / threads;
+    case FORM_NARROW: return (FOLD_FEW_DOWN * m + threads - 1) / threads;
     case FORM_THIN: return (m + threads - 1) / threads;
+    case FORM_LOW: return (m + FOLD_ACROSS - 1) / FOLD_ACROSS;
     case FORM_COLUMNS: return (m + FOLD_ACROSS - 1) / FOLD_ACROSS * a->blocks;
     default: return (m * a->parts * a->warps + FOLD_WARPS - 1) / FOLD_WARPS;
     }
+}
+
+static int threads_of(enum form form)
+{
+    if (form == FORM_COLUMNS || form == FORM_LOW) return FOLD_ACROSS * (form == FORM_LOW ? FOLD_FEW_DOWN : FOLD_DOWN);
+    return FOLD_WARPS * 32;
 }
 
 /* As few tiles a counter as there are counters for. */
@@ -159,9 +166,8 @@ cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form
 {
     fold_args args = *a;
     const enum form form = form_of(a);
-    const int threads = form == FORM_COLUMNS ? FOLD_ACROSS * FOLD_DOWN : FOLD_WARPS * 32;
     args.meet = meet_at(a->meet.counters, a->outputs, form == FORM_COLUMNS ? FOLD_ACROSS : 1);
-    return launch(kernel(row, (int)form), thread_blocks(a, form), threads, 0, &args, q);
+    return launch(kernel(row, (int)form), thread_blocks(a, form), threads_of(form), 0, &args, q);
 }
 
 cudaError_t fold_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
