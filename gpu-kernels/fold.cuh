@@ -3,7 +3,8 @@
  *     take(a, x, y, k)   a with the lane's k-th element x, and y
  *     acc                a partial result; start() is that of nothing, close(lane, first) that of a lane that has taken something,
  *                        the first of it being element `first`
- *     join, finish       as in ops.def; pass(a, h): the acc of the thread h further on in the warp
+ *     join, finish       as in ops.def
+ *     each(a, f)         the acc of f(each number of a)
  *     result             what finish makes: a T, or an int64_t
  *     see(x, with)       what is taken of an element, with the number that goes with the output
  *     pairs              whether there is a y
@@ -28,7 +29,7 @@ template <class Row> struct plain {
     static __device__ inline T close(T a, int64_t) { return a; }
     static __device__ inline T join(T a, T b) { return Row::both(a, b); }
     static __device__ inline T finish(T a, int64_t n) { return Row::result(n == 0 ? a + K(0) : a, n); }
-    static __device__ inline T pass(T a, int h) { return __shfl_down_sync(~0u, a, h); }
+    template <class F> static __device__ inline T each(T a, F f) { return f(a); }
 };
 
 /* Where an output's elements begin, and where it goes. */
@@ -92,11 +93,21 @@ template <class Fold, int H, int LAST, int N> static __device__ inline void join
     }
 }
 
+/* The acc of the thread h further on in the warp, and of the one whose number differs in bit h. */
+template <class Fold> static __device__ inline typename Fold::acc pass(typename Fold::acc a, int h)
+{
+    return Fold::each(a, [h](auto v) { return __shfl_down_sync(~0u, v, h); });
+}
+template <class Fold> static __device__ inline typename Fold::acc trade(typename Fold::acc a, int h)
+{
+    return Fold::each(a, [h](auto v) { return __shfl_xor_sync(~0u, v, h); });
+}
+
 /* Threads of a group by halving; the first one's result is the group's. */
 template <class Fold, int G> static __device__ inline typename Fold::acc join_group(typename Fold::acc a)
 {
 #pragma unroll
-    for (int h = G / 2; h > 0; h /= 2) a = Fold::join(a, Fold::pass(a, h));
+    for (int h = G / 2; h > 0; h /= 2) a = Fold::join(a, pass<Fold>(a, h));
     return a;
 }
 
@@ -105,13 +116,30 @@ template <class Fold, int G> static __device__ inline typename Fold::acc join_gr
 /* Of a block's 128 lanes thread t of a warp holds four, its l-th being lane_of<W>(l, t): W are side by side. */
 template <int W> static __device__ inline int lane_of(int l, int t) { return l / W * (32 * W) + t * W + l % W; }
 
+/* N accs of each thread joined with those of the thread H apart, N / 2 by either, and so on until each thread has one: that of its lower
+ * bits, and by its upper ones the first or a later one of the N. */
+template <class Fold, int N, int H> static __device__ inline void join_halves(typename Fold::acc (&v)[4])
+{
+    if constexpr (N > 1) {
+        const bool upper = threadIdx.x & H;
+#pragma unroll
+        for (int j = 0; j < N / 2; j++) {
+            const typename Fold::acc low = v[j], high = v[j + N / 2], other = trade<Fold>(upper ? low : high, H);
+            v[j] = Fold::join(upper ? other : low, upper ? high : other);
+        }
+        join_halves<Fold, N / 2, H / 2>(v);
+    }
+}
+
 /* The four lanes of each thread, joined; thread 0 has the result. */
 template <class Fold, int W> static __device__ inline typename Fold::acc join_warp(typename Fold::acc (&v)[4])
 {
     join_own<Fold, 2, W>(v);
+    join_halves<Fold, W, 16>(v);
 #pragma unroll
-    for (int j = 0; j < W; j++) v[j] = join_group<Fold, 32>(v[j]);
-    join_own<Fold, W / 2, 1>(v);
+    for (int h = 16 / W; h > 0; h /= 2) v[0] = Fold::join(v[0], pass<Fold>(v[0], h));
+#pragma unroll
+    for (int h = 16; h > 16 / W; h /= 2) v[0] = Fold::join(v[0], pass<Fold>(v[0], h));
     return v[0];
 }
 
@@ -172,13 +200,21 @@ template <class Fold, int W> struct dense_rows {
         for (int u = 0; u < BATCH; u++)
             if (!SOME || k + u < rows) take_row(p[u], q[u], k + u);
     }
-    __device__ void take_end(int k, int n) /* a row that lacks some */
+    /* A row that lacks some. */
+    __device__ void load_end(taken (&p)[4], int k, int n) const
     {
 #pragma unroll
         for (int l = 0; l < 4; l++) {
             const int i = k * FOLD_LANES + lane_of<W>(l, t);
-            if (i < n) v[l] = Fold::take(v[l], Fold::see(x[i], with), Fold::pairs ? y[i] : K(0), k);
+            p[l] = taken{};
+            if (i < n) p[l] = { x[i], Fold::pairs ? y[i] : K(0) };
         }
+    }
+    __device__ void take_end(const taken (&p)[4], int k, int n)
+    {
+#pragma unroll
+        for (int l = 0; l < 4; l++)
+            if (k * FOLD_LANES + lane_of<W>(l, t) < n) v[l] = Fold::take(v[l], Fold::see(p[l].x, with), p[l].y, k);
     }
 };
 
@@ -188,11 +224,13 @@ static __device__ inline typename Fold::acc fold_dense(const elements<Fold> &e, 
 {
     dense_rows<Fold, W> r(e, first, t);
     const int rows = n / FOLD_LANES;
+    taken end[4];
     int k = 0;
 #pragma unroll 1
     for (; k + r.BATCH <= rows; k += r.BATCH) r.template take_batch<false>(k, rows);
+    r.load_end(end, rows, n);
     if (k < rows) r.template take_batch<true>(k, rows);
-    if (n % FOLD_LANES) r.take_end(rows, n);
+    r.take_end(end, rows, n);
     return close_warp<Fold, W>(r.v, first, n, t);
 }
 
@@ -234,6 +272,97 @@ template <class Fold> static __device__ inline typename Fold::acc fold_block(con
     return fold_strided<Fold, true>(a, e, first, n, t);
 }
 
+/* ---- parts ---- */
+
+/* The accs of a warp's threads, in adjacent pairs; thread 0 has the result. */
+template <class Fold> static __device__ inline typename Fold::acc join_neighbours(typename Fold::acc v)
+{
+#pragma unroll
+    for (int h = 1; h < 32; h *= 2) v = Fold::join(v, pass<Fold>(v, h));
+    return v;
+}
+
+/* Adjacent pairs of the accs of `count` warps, this one's first; all of them lie in shared memory. */
+template <class Fold> static __device__ inline typename Fold::acc join_pairs(typename Fold::acc *s, int count)
+{
+    for (int h = 1; h < count; h *= 2)
+        for (int w = 0; w < count; w += 2 * h) s[w] = Fold::join(s[w], s[w + h]);
+    return s[0];
+}
+
+/* N parts, or those that there are, by a thread. */
+template <class Fold, int N> static __device__ inline typename Fold::acc join_run(const typename Fold::acc *p, int64_t count)
+{
+    if constexpr (N == 1) return count > 0 ? *p : Fold::start();
+    else return Fold::join(join_run<Fold, N / 2>(p, count), join_run<Fold, N / 2>(p + N / 2, count - N / 2));
+}
+
+/* Any number of parts by a warp; thread 0 has the result. Joined runs are whole sub-trees, and go where parts have been read already. */
+template <class Fold> static __device__ inline typename Fold::acc join_by_warp(typename Fold::acc *p, int64_t count, int t)
+{
+    enum { OWN = sizeof(typename Fold::acc) <= 8 ? 16 : 8, RUN = 32 * OWN };
+    typename Fold::acc r = Fold::start();
+    for (;; count = (count + RUN - 1) / RUN) {
+        for (int64_t at = 0; at * RUN < count; at++) {
+            r = join_neighbours<Fold>(join_run<Fold, OWN>(p + at * RUN + t * OWN, count - at * RUN - t * OWN));
+            if (t == 0 && count > RUN) p[at] = r;
+        }
+        if (count <= RUN) return r;
+        __syncwarp();
+    }
+}
+
+/* By a thread block, some of whose warps have a run each; s: room for an acc a warp. */
+template <class Fold>
+static __device__ inline typename Fold::acc join_by_block(typename Fold::acc *p, int64_t count, typename Fold::acc *s)
+{
+    const int warp = threadIdx.x / 32, t = threadIdx.x % 32, warps = blockDim.x / 32;
+    int64_t run = 1;
+    while (run * warps < count) run *= 2;
+    const typename Fold::acc r = join_by_warp<Fold>(p + warp * run, min(run, count - warp * run), t);
+    if (t == 0) s[warp] = r;
+    __syncthreads();
+    return threadIdx.x == 0 ? join_pairs<Fold>(s, warps) : r;
+}
+
+struct range {
+    int64_t begin, end;
+};
+
+/* The parts of some outputs, and give(output, acc). */
+template <class Fold, class Give>
+static __device__ inline void join_parts(typename Fold::acc *part, int64_t parts, range outputs, typename Fold::acc *s, Give give)
+{
+    const int t = threadIdx.x % 32;
+    if (outputs.end - outputs.begin == 1) {
+        const typename Fold::acc r = join_by_block<Fold>(part + outputs.begin * parts, parts, s);
+        if (threadIdx.x == 0) give(outputs.begin, r);
+        return;
+    }
+    for (int64_t i = outputs.begin + threadIdx.x / 32; i < outputs.end; i += blockDim.x / 32) {
+        const typename Fold::acc r = join_by_warp<Fold>(part + i * parts, parts, t);
+        if (t == 0) give(i, r);
+    }
+}
+
+/* A thread block has written its parts, of a tile of `across` outputs. The outputs that it has to join: those of its counter if it is the
+ * last one there, else none. */
+template <int across> static __device__ inline range arrive(const meeting &m, int64_t outputs, int64_t parts, uint32_t tile)
+{
+    __shared__ bool last;
+    const uint32_t counter = tile / m.tiles, each = m.tiles * across;
+    const int64_t begin = (int64_t)counter * each, end = min(begin + each, outputs);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        const uint32_t most = ((uint32_t)(end - begin) + across - 1) / across * (uint32_t)parts - 1;
+        __threadfence();
+        last = atomicInc(m.counters + counter, most) == most; /* which makes it 0 */
+        __threadfence();
+    }
+    __syncthreads();
+    return { begin, last ? end : begin };
+}
+
 template <class Fold> static __device__ inline void give(const fold_args &a, int64_t i, typename Fold::acc r)
 {
     ((typename Fold::result *)a.out)[locate(a, i).out] = Fold::finish(r, a.n);
@@ -246,33 +375,42 @@ template <class Fold> static __device__ inline void deliver(const fold_args &a, 
     else give<Fold>(a, i, r);
 }
 
-/* Adjacent pairs of the accs of `count` warps, this one's first; all of them lie in shared memory. */
-template <class Fold> static __device__ inline typename Fold::acc join_pairs(typename Fold::acc *s, int count)
+/* Once its part is delivered, by all threads of a block. */
+template <class Fold, int across> static __device__ inline void meet(const fold_args &a, int64_t tile, typename Fold::acc *s)
 {
-    for (int h = 1; h < count; h *= 2)
-        for (int w = 0; w < count; w += 2 * h) s[w] = Fold::join(s[w], s[w + h]);
-    return s[0];
+    if (a.parts > 1)
+        join_parts<Fold>((typename Fold::acc *)a.part, a.parts, arrive<across>(a.meet, a.outputs, a.parts, (uint32_t)tile), s,
+                         [&](int64_t i, typename Fold::acc r) { give<Fold>(a, i, r); });
 }
+
+/* Thread blocks go from the end to the beginning: there they leave in the cache what a pass over the same elements reads first. */
+static __device__ inline uint32_t block_from_end() { return gridDim.x - 1 - blockIdx.x; }
 
 /* A warp for each block; those of a part are joined here. */
 template <class Fold> KERNEL(FOLD_WARPS * 32, Fold::resident) fold_rows(const __grid_constant__ fold_args a)
 {
     __shared__ typename Fold::acc s[FOLD_WARPS];
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps;
-    const int64_t slot = (int64_t)blockIdx.x * (FOLD_WARPS / a.warps) + warp / a.warps;
+    const int64_t slot = (int64_t)block_from_end() * (FOLD_WARPS / a.warps) + warp / a.warps;
     const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * a.parts, b = part * a.warps + own;
     typename Fold::acc r = Fold::start();
     if (i < a.outputs && b < a.blocks) r = fold_block<Fold>(a, i, b, t);
     if (a.warps > 1) {
         if (t == 0) s[warp] = r;
         __syncthreads();
-        if (own > 0 || t > 0) return;
-        r = join_pairs<Fold>(s + warp, a.warps);
+        if (own == 0 && t == 0) r = join_pairs<Fold>(s + warp, a.warps);
     }
-    if (t == 0 && i < a.outputs) deliver<Fold>(a, i, part, r);
+    if (own == 0 && t == 0 && i < a.outputs) deliver<Fold>(a, i, part, r);
+    meet<Fold, 1>(a, i, s);
 }
 
 /* ---- lanes, some each, by threads whose outputs are neighbours; and few elements ---- */
+
+template <class Fold, int N> static __device__ inline void load_step(taken (&p)[N], const elements<Fold> &e, int64_t at, int step)
+{
+#pragma unroll
+    for (int j = 0; j < N; j++) p[j] = e.along(at + j * step);
+}
 
 /* N lanes of one thread, the j-th holding the elements at + j * step and those FOLD_LANES further on, of those below end. The
  * loads go before the first take. */
@@ -284,13 +422,10 @@ template <class Fold, int N> struct lanes {
 #pragma unroll
         for (int j = 0; j < N; j++) v[j] = Fold::open();
     }
-    __device__ void take(const elements<Fold> &e, int64_t at, int step, int k)
+    __device__ void take(const taken (&p)[N], T with, int k)
     {
-        taken p[N];
 #pragma unroll
-        for (int j = 0; j < N; j++) p[j] = e.along(at + j * step);
-#pragma unroll
-        for (int j = 0; j < N; j++) v[j] = Fold::take(v[j], Fold::see(p[j].x, e.with), p[j].y, k);
+        for (int j = 0; j < N; j++) v[j] = Fold::take(v[j], Fold::see(p[j].x, with), p[j].y, k);
     }
     __device__ void take_some(const elements<Fold> &e, int64_t at, int step, int k, int64_t end)
     {
@@ -314,36 +449,71 @@ template <class Fold, int N> struct lanes {
     }
 };
 
-/* A thread block is FOLD_ACROSS outputs by FOLD_DOWN groups: thread g of an output holds the lanes g, g + 16, ..., g + 112. */
+/* A thread block is FOLD_ACROSS outputs by FOLD_DOWN groups: thread g of an output holds the lanes g, g + 16, ..., g + 112. While it
+ * takes some elements, the next ones are under way. */
 template <class Fold>
-static __device__ inline typename Fold::acc fold_column(const fold_args &a, const elements<Fold> &e, int64_t first, int64_t end,
-                                                        int g)
+static __device__ inline typename Fold::acc fold_column(const elements<Fold> &e, int64_t first, int64_t end, int g)
 {
-    lanes<Fold, FOLD_LANES / FOLD_DOWN> v;
+    enum { N = FOLD_LANES / FOLD_DOWN };
+    const int steps = (int)((end - first) / FOLD_LANES);
+    lanes<Fold, N> v;
+    taken now[N], next[N];
     int64_t at = first + g;
-    int k = 0;
-#pragma unroll 1
-    for (; at - g + FOLD_LANES <= end; at += FOLD_LANES, k++) v.take(e, at, FOLD_DOWN, k);
-    if (at < end) v.take_some(e, at, FOLD_DOWN, k, end);
+    if (steps) load_step<Fold>(now, e, at, FOLD_DOWN);
+#pragma unroll 2
+    for (int k = 0; k < steps; k++) {
+        at += FOLD_LANES;
+        if (k + 1 < steps) load_step<Fold>(next, e, at, FOLD_DOWN);
+        v.take(now, e.with, k);
+#pragma unroll
+        for (int j = 0; j < N; j++) now[j] = next[j];
+    }
+    if (at < end) v.take_some(e, at, FOLD_DOWN, steps, end);
     return v.close(first + g, FOLD_DOWN, end);
 }
 
-template <class Fold> KERNEL(FOLD_ACROSS *FOLD_DOWN, Fold::resident / 2) fold_columns(const __grid_constant__ fold_args a)
+/* Thread blocks to a multiprocessor: as many as have room in its registers. */
+template <class Fold> constexpr int column_blocks()
 {
-    __shared__ typename Fold::acc s[FOLD_DOWN][FOLD_ACROSS];
-    const int c = threadIdx.x % FOLD_ACROSS, g = threadIdx.x / FOLD_ACROSS;
-    const uint32_t tiles = gridDim.x / (uint32_t)a.blocks;
-    const int64_t b = blockIdx.x / tiles, i = (int64_t)(blockIdx.x % tiles) * FOLD_ACROSS + c, first = b * FOLD_BLOCK;
-    s[g][c] = Fold::start();
-    if (i < a.outputs) {
-        const elements<Fold> e(a, i, locate(a, i));
-        s[g][c] = fold_column<Fold>(a, e, first, min(first + FOLD_BLOCK, a.n), g);
-    }
-    for (int h = FOLD_DOWN / 2; h > 0; h /= 2) {
+    return sizeof(typename Fold::lane) + (Fold::pairs ? 4 : 2) * sizeof(T) <= 20 ? 2 : 1;
+}
+
+/* Thread g of output c has r, of G of them; the first one's result is the output's. */
+template <class Fold, int G>
+static __device__ inline typename Fold::acc join_down(typename Fold::acc (&s)[G][FOLD_ACROSS], int c, int g, typename Fold::acc r)
+{
+    s[g][c] = r;
+#pragma unroll
+    for (int h = G / 2; h > 0; h /= 2) {
         __syncthreads();
         if (g < h) s[g][c] = Fold::join(s[g][c], s[g + h][c]);
     }
-    if (g == 0 && i < a.outputs) deliver<Fold>(a, i, b, s[0][c]);
+    return s[g][c];
+}
+
+template <class Fold> KERNEL(FOLD_ACROSS *FOLD_DOWN, column_blocks<Fold>()) fold_columns(const __grid_constant__ fold_args a)
+{
+    __shared__ typename Fold::acc s[FOLD_DOWN][FOLD_ACROSS];
+    const int c = threadIdx.x % FOLD_ACROSS, g = threadIdx.x / FOLD_ACROSS;
+    const uint32_t tiles = gridDim.x / (uint32_t)a.blocks, block = block_from_end(), tile = block % tiles;
+    const int64_t b = block / tiles, i = (int64_t)tile * FOLD_ACROSS + c, first = b * FOLD_BLOCK;
+    typename Fold::acc r = Fold::start();
+    if (i < a.outputs) r = fold_column<Fold>(elements<Fold>(a, i, locate(a, i)), first, min(first + FOLD_BLOCK, a.n), g);
+    r = join_down<Fold>(s, c, g, r);
+    if (g == 0 && i < a.outputs) deliver<Fold>(a, i, b, r);
+    meet<Fold, FOLD_ACROSS>(a, tile, s[0]);
+}
+
+/* No more than FOLD_LANES elements, so one a lane. */
+template <class Fold, int G> KERNEL(FOLD_ACROSS *G) fold_low(const __grid_constant__ fold_args a)
+{
+    __shared__ typename Fold::acc s[G][FOLD_ACROSS];
+    const int c = threadIdx.x % FOLD_ACROSS, g = threadIdx.x / FOLD_ACROSS;
+    const int64_t i = (int64_t)blockIdx.x * FOLD_ACROSS + c, end = i < a.outputs ? a.n : 0;
+    lanes<Fold, FOLD_LANES / G> v;
+    if (i < a.outputs) v.take_some(elements<Fold>(a, i, locate(a, i)), g, G, 0, end);
+    const typename Fold::acc r = join_down<Fold>(s, c, g, v.close(g, G, end));
+    if (g == 0 && i < a.outputs) give<Fold>(a, i, r);
 }
 
 /* No more than G * P elements, so one a lane: G threads an output. */
@@ -358,69 +528,15 @@ template <class Fold, int G, int P> KERNEL(FOLD_WARPS * 32) fold_short(const __g
     if (g == 0 && i < a.outputs) deliver<Fold>(a, i, 0, r);
 }
 
-/* ---- the results of blocks ---- */
-
-/* The accs of a warp's threads, in adjacent pairs; thread 0 has the result. */
-template <class Fold> static __device__ inline typename Fold::acc join_neighbours(typename Fold::acc v)
-{
-#pragma unroll
-    for (int h = 1; h < 32; h *= 2) v = Fold::join(v, Fold::pass(v, h));
-    return v;
-}
-
-/* FOLD_JOINING parts, or those that there are, in adjacent pairs, by a thread block; thread 0 has the result. */
-template <class Fold> static __device__ inline typename Fold::acc join_tile(const typename Fold::acc *p, int64_t count)
-{
-    enum { OWN = FOLD_JOINING / JOIN_THREADS }; /* and 32 warps */
-    __shared__ typename Fold::acc s[JOIN_THREADS / 32];
-    const int warp = threadIdx.x / 32, t = threadIdx.x % 32, first = threadIdx.x * OWN;
-    typename Fold::acc v[OWN];
-#pragma unroll
-    for (int j = 0; j < OWN; j++) v[j] = first + j < count ? p[first + j] : Fold::start();
-#pragma unroll
-    for (int h = 1; h < OWN; h *= 2)
-#pragma unroll
-        for (int j = 0; j < OWN; j += 2 * h) v[j] = Fold::join(v[j], v[j + h]);
-    v[0] = join_neighbours<Fold>(v[0]);
-    __syncthreads(); /* all have left s, and read their parts */
-    if (t == 0) s[warp] = v[0];
-    __syncthreads();
-    return warp == 0 ? join_neighbours<Fold>(s[t]) : v[0];
-}
-
-/* Few parts: a warp an output. */
-template <class Fold> static __device__ inline void join_few(const fold_args &a, int64_t i, int t)
-{
-    typename Fold::acc v = Fold::start();
-    if (i < a.outputs && t < a.parts) v = ((const typename Fold::acc *)a.part)[i * a.parts + t];
-    v = join_neighbours<Fold>(v);
-    if (i < a.outputs && t == 0) give<Fold>(a, i, v);
-}
-
-/* Else a thread block an output. Joined runs are whole sub-trees, and go where parts have been read already. */
-template <class Fold> KERNEL(JOIN_THREADS) fold_join(const __grid_constant__ fold_args a)
-{
-    const int64_t i = blockIdx.x;
-    if (a.parts <= FOLD_FEW_PARTS) return join_few<Fold>(a, i * (JOIN_THREADS / 32) + threadIdx.x / 32, threadIdx.x % 32);
-    typename Fold::acc *p = (typename Fold::acc *)a.part + i * a.parts;
-    for (int64_t count = a.parts; count > 1; count = (count + FOLD_JOINING - 1) / FOLD_JOINING) {
-        for (int64_t at = 0; at * FOLD_JOINING < count; at++) {
-            const typename Fold::acc r = join_tile<Fold>(p + at * FOLD_JOINING, count - at * FOLD_JOINING);
-            if (threadIdx.x == 0) p[at] = r;
-        }
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) give<Fold>(a, i, p[0]);
-}
-
 template <class Fold> static const void *fold_form(int form)
 {
     switch (form) {
     case FORM_ROWS: return (const void *)fold_rows<Fold>;
     case FORM_COLUMNS: return (const void *)fold_columns<Fold>;
     case FORM_SHORT: return (const void *)fold_short<Fold, 4, FOLD_FEW / 4>;
+    case FORM_NARROW: return (const void *)fold_short<Fold, FOLD_FEW_DOWN, FOLD_LANES / FOLD_FEW_DOWN>;
+    case FORM_LOW: return (const void *)fold_low<Fold, FOLD_FEW_DOWN>;
     case FORM_THIN: return (const void *)fold_short<Fold, 1, FOLD_FEW>;
-    case FORM_JOIN: return (const void *)fold_join<Fold>;
     default: return NULL;
     }
 }

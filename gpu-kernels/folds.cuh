@@ -22,15 +22,30 @@ namespace
 struct moments {
     T n, mean, squares;
 };
+
+/* How many elements a lane has seen: few, so that their inverses are at hand. */
+#define INVERSES(n) T(1) / T(n), T(1) / T((n) + 1), T(1) / T((n) + 2), T(1) / T((n) + 3)
+__constant__ T inverse_of[] = { INVERSES(1),  INVERSES(5),  INVERSES(9),  INVERSES(13),
+                                INVERSES(17), INVERSES(21), INVERSES(25), INVERSES(29) };
+static_assert(sizeof inverse_of / sizeof *inverse_of == FOLD_BLOCK / FOLD_LANES, "as many as a lane takes");
+struct counted {
+    int n;
+    __device__ inline operator T() const { return T(n); }
+};
+static __device__ inline counted operator+(counted a, T more) { return { a.n + (int)more }; }
+
+/* Rounded to nearest, as ever: the remainder is exact, and no quotient by so small an n lies nearer to the middle of two numbers than the
+ * error of the correction, unless it is subnormal. */
+static __device__ inline T operator/(T d, counted a)
+{
+    const T least = sizeof(T) == 4 ? K(0x1p-100) : K(0x1p-900), n = a, inverse = inverse_of[a.n - 1], q = d * inverse;
+    if (__builtin_expect(ABS(d) >= least && ABS(d) < INF, 1)) return FMA(FMA(-q, n, d), inverse, q);
+    return d / n;
+}
 #define DUET_MOMENT1(name, TAKE, JOIN, FINISH, ...)                                                                              \
     struct row_##name {                                                                                                          \
         typedef moments carried;                                                                                                 \
-        static __device__ inline moments with(moments a, T x)                                                                    \
-        {                                                                                                                        \
-            T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                                             \
-            TAKE;                                                                                                                \
-            return { a0, a1, a2 };                                                                                               \
-        }                                                                                                                        \
+        static __device__ inline void with(counted &a0, T &a1, T &a2, T x) { TAKE; }                                             \
         static __device__ inline moments both(moments a, moments b)                                                              \
         {                                                                                                                        \
             T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                                             \
@@ -63,21 +78,26 @@ template <class Row> struct folding<Row, T> : plain<Row> {
     enum { pairs = Row::is_pairs };
 };
 template <class Row> struct folding<Row, moments> {
+    struct lane {
+        T mean, squares;
+        counted n;
+    };
     typedef moments acc;
-    typedef moments lane;
     typedef T result;
     enum { pairs = 0, resident = sizeof(T) == 8 ? 2 : 3 };
     static __device__ inline acc start() { return { K(0), K(0), K(0) }; }
-    static __device__ inline lane open() { return start(); }
+    static __device__ inline lane open() { return { K(0), K(0), { 0 } }; }
     static __device__ inline T see(T x, T) { return x; }
-    static __device__ inline lane take(lane a, T x, T, int) { return Row::with(a, x); }
-    static __device__ inline acc close(lane a, int64_t) { return a; }
+    static __device__ inline lane take(lane a, T x, T, int k)
+    {
+        a.n = { k };
+        Row::with(a.n, a.mean, a.squares, x);
+        return a;
+    }
+    static __device__ inline acc close(lane a, int64_t) { return { a.n, a.mean, a.squares }; }
     static __device__ inline acc join(acc a, acc b) { return Row::both(a, b); }
     static __device__ inline T finish(acc a, int64_t n) { return Row::result(a, n); }
-    static __device__ inline acc pass(acc a, int h)
-    {
-        return { __shfl_down_sync(~0u, a.n, h), __shfl_down_sync(~0u, a.mean, h), __shfl_down_sync(~0u, a.squares, h) };
-    }
+    template <class F> static __device__ inline acc each(acc a, F f) { return { f(a.n), f(a.mean), f(a.squares) }; }
 };
 
 /* An open lane holds what no element is worse than, at its first element: it is that one, or another takes its place. */
@@ -106,7 +126,7 @@ template <class Row> struct folding<Row, found> {
         return { other ? b.x : a.x, other ? b.at : a.at };
     }
     static __device__ inline int64_t finish(acc a, int64_t n) { return n == 0 ? -1 : a.at; }
-    static __device__ inline acc pass(acc a, int h) { return { __shfl_down_sync(~0u, a.x, h), __shfl_down_sync(~0u, a.at, h) }; }
+    template <class F> static __device__ inline acc each(acc a, F f) { return { f(a.x), f(a.at) }; }
 };
 
 /* The sums of squares of x, of x made small and of x made large, in one pass; the first of them says which one counts. */
@@ -132,10 +152,7 @@ template <> struct folding<row_norm, T> {
     {
         return { one::join(a.as_is, b.as_is), one::join(a.down, b.down), one::join(a.up, b.up) };
     }
-    static __device__ inline acc pass(acc a, int h)
-    {
-        return { one::pass(a.as_is, h), one::pass(a.down, h), one::pass(a.up, h) };
-    }
+    template <class F> static __device__ inline acc each(acc a, F f) { return { f(a.as_is), f(a.down), f(a.up) }; }
     static __device__ inline T finish(acc a, int64_t n)
     {
         if (a.as_is == INF) return one::finish(a.down, n) * (K(1) / TYPED(FOLD_NORM_DOWN));

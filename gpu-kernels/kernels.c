@@ -12,15 +12,15 @@ size_t kernels_scratch(const step *s)
     return is_fold(s) ? fold_scratch(s) : 0;
 }
 
-cudaError_t launch_step(const step *s, const frame *f, void *scratch, cudaStream_t q)
+cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    if (s->kernel == KERNEL_RANDOM) return random_launch(s, f, scratch, q);
-    if (is_fold(s)) return fold_launch(s, f, scratch, q);
+    if (s->kernel == KERNEL_RANDOM) return random_launch(s, f, w->scratch, q);
+    if (is_fold(s)) return fold_launch(s, f, w, q);
     if (s->kernel == KERNEL_PROGRAM) return machine_launch(s, f, q);
     if (is_fused(s->kernel)) return fused_launch(s, f, q);
     switch (s->kernel) {
     case OP_softmax:
-    case OP_log_softmax: return softmax_launch(s, f, scratch, q);
+    case OP_log_softmax: return softmax_launch(s, f, w, q);
     case OP_max_pool2d:
     case OP_avg_pool2d: return pool2d_launch(s, f, q);
     case OP_matmul: return skinny_launch(s, f, q);

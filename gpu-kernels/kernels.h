@@ -17,8 +17,17 @@ const char *kernels_refuse(const step *s);
 /* Bytes of device memory that launch_step needs as scratch for this step; often 0. */
 size_t kernels_scratch(const step *s);
 
-/* Runs a step that kernels_refuse takes. scratch: kernels_scratch(s) bytes, aligned to 256. */
-cudaError_t launch_step(const step *s, const frame *f, void *scratch, cudaStream_t q);
+/* Device memory to work in. scratch: kernels_scratch(s) bytes, aligned to 256. counters: KERNELS_COUNTERS of them that nothing else uses
+ * at the same time, so a stream's own; a launch that succeeds finds 0 there and leaves 0. */
+#define KERNELS_COUNTERS 1024
+typedef struct workspace {
+    void *scratch;
+    uint32_t *counters;
+} workspace;
+
+/* Runs a step that kernels_refuse takes. Recorded into a graph it keeps the addresses of its workspace: what replays it comes before or
+ * after other work in there. */
+cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
+#include "kernels.h"
 #include "lottery.h"
 #include "machine.h"
 #include "refuse.h"
@@ -18,8 +19,9 @@ enum form {
     FORM_ROWS,    /* folds: the threads of a warp along the reduced axis */
     FORM_COLUMNS, /* ... along the outputs */
     FORM_SHORT,   /* ... 16 elements or fewer, four threads an output */
+    FORM_NARROW,  /* ... 128 or fewer, eight threads, in a row */
+    FORM_LOW,     /* ... or along the outputs */
     FORM_THIN,    /* ... one thread an output */
-    FORM_JOIN,    /* ... the results of blocks */
     FORM_ROW,     /* softmax: a row that stays in shared memory */
     FORM_LAST,    /* ... a longer one, its maximum and sum being known */
     FORM_WINDOW,  /* pooling, any window */
@@ -170,13 +172,18 @@ typedef struct tile_args {
     int64_t size[DUET_RANK_MAX], stride[2][DUET_RANK_MAX]; /* of the axes outside: out, in */
 } tile_args;
 
-#define FOLD_WARPS     8  /* of a thread block, in rows and join */
-#define FOLD_ACROSS    32 /* columns: a thread block is so many outputs by so many lane groups */
-#define FOLD_DOWN      16
-#define FOLD_FEW       16 /* no more elements than this: the short kernels */
-#define JOIN_THREADS   1024
-#define FOLD_JOINING   (JOIN_THREADS * 4)
-#define FOLD_FEW_PARTS 32
+#define FOLD_WARPS    8  /* of a thread block, in rows */
+#define FOLD_ACROSS   32 /* columns: a thread block is so many outputs by so many lane groups */
+#define FOLD_DOWN     16
+#define FOLD_FEW_DOWN 8  /* ... of no more elements than lanes */
+#define FOLD_FEW      16 /* no more elements than this: the short kernels */
+
+/* Outputs of several parts: each part is the work of a thread block, which has one output, or in columns a tile of `across` outputs. The
+ * blocks of `tiles` tiles share a counter, and the last of them to arrive there joins the parts. Counters are 0 before and after. */
+typedef struct meeting {
+    uint32_t *counters;
+    uint32_t tiles;
+} meeting;
 
 /* A fold of n elements for each of some outputs. An output is found by its index over the outer axes, an element of it by its
  * index over the inner ones. Blocks of FOLD_BLOCK are joined `warps` at a time; what is then left of an output are its parts. */
@@ -185,6 +192,7 @@ typedef struct fold_args {
     void *out, *part;         /* part[output * parts + i] */
     int64_t n, outputs, blocks, parts;
     divider64 by_parts;
+    meeting meet;
     int32_t warps; /* a power of two, at most FOLD_WARPS */
     int32_t outer, inner;
     divider64 outer_size[DUET_RANK_MAX], inner_size[DUET_RANK_MAX];
@@ -272,13 +280,14 @@ typedef struct random_args {
 cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q);
 size_t fold_scratch(const step *s);
 size_t fold_part_bytes(const fold_args *a, int row, bool wide); /* what a.part must hold */
-cudaError_t fold_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
+cudaError_t fold_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+meeting meet_at(uint32_t *counters, int64_t outputs, int64_t across);
 void fold_rows_of(fold_args *a, const layout *in, const layout *out); /* all but addresses, of a fold of one input's last axis */
 cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form), int row, cudaStream_t q);
 size_t softmax_scratch(const step *s);
 const void *softmax_warp_kernel_f32(int row, int held, bool vectors); /* held: rows of FOLD_LANES */
 const void *softmax_warp_kernel_f64(int row, int held, bool vectors);
-cudaError_t softmax_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
+cudaError_t softmax_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
 size_t random_scratch(const step *s);
 cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);

@@ -60,6 +60,7 @@ static enum form form_of(const fold_args *a)
 {
     const bool columns = is_columns(a);
     if (a->n <= FOLD_FEW && a->inner == 1) return columns ? FORM_THIN : FORM_SHORT;
+    if (a->n <= FOLD_LANES && a->inner == 1) return columns ? FORM_LOW : FORM_NARROW;
     return columns ? FORM_COLUMNS : FORM_ROWS;
 }
 
@@ -140,37 +141,42 @@ static int64_t thread_blocks(const fold_args *a, enum form form)
     const int64_t threads = FOLD_WARPS * 32, m = a->outputs;
     switch (form) {
     case FORM_SHORT: return (4 * m + threads - 1) / threads;
+    case FORM_NARROW: return (FOLD_FEW_DOWN * m + threads - 1) / threads;
     case FORM_THIN: return (m + threads - 1) / threads;
+    case FORM_LOW: return (m + FOLD_ACROSS - 1) / FOLD_ACROSS;
     case FORM_COLUMNS: return (m + FOLD_ACROSS - 1) / FOLD_ACROSS * a->blocks;
-    case FORM_JOIN: return a->parts <= FOLD_FEW_PARTS ? (m + JOIN_THREADS / 32 - 1) / (JOIN_THREADS / 32) : m;
     default: return (m * a->parts * a->warps + FOLD_WARPS - 1) / FOLD_WARPS;
     }
+}
+
+static int threads_of(enum form form)
+{
+    if (form == FORM_COLUMNS || form == FORM_LOW) return FOLD_ACROSS * (form == FORM_LOW ? FOLD_FEW_DOWN : FOLD_DOWN);
+    return FOLD_WARPS * 32;
+}
+
+/* As few tiles a counter as there are counters for. */
+meeting meet_at(uint32_t *counters, int64_t outputs, int64_t across)
+{
+    const int64_t tiles = (outputs + across - 1) / across;
+    return (meeting){ counters, (uint32_t)((tiles + KERNELS_COUNTERS - 1) / KERNELS_COUNTERS) };
 }
 
 cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form), int row, cudaStream_t q)
 {
     fold_args args = *a;
     const enum form form = form_of(a);
-    const int threads = form == FORM_COLUMNS ? FOLD_ACROSS * FOLD_DOWN : FOLD_WARPS * 32;
-    cudaError_t e = launch(kernel(row, (int)form), thread_blocks(a, form), threads, 0, &args, q);
-    if (e != cudaSuccess || a->parts <= 1) return e;
-    return launch(kernel(row, FORM_JOIN), thread_blocks(a, FORM_JOIN), JOIN_THREADS, 0, &args, q);
+    args.meet = meet_at(a->meet.counters, a->outputs, form == FORM_COLUMNS ? FOLD_ACROSS : 1);
+    return launch(kernel(row, (int)form), thread_blocks(a, form), threads_of(form), 0, &args, q);
 }
 
-cudaError_t fold_join_parts(const fold_args *a, int row, bool wide, cudaStream_t q)
-{
-    fold_args args = *a;
-    return launch((wide ? fold_kernel_f64 : fold_kernel_f32)(row, FORM_JOIN), thread_blocks(a, FORM_JOIN), JOIN_THREADS, 0, &args,
-                  q);
-}
-
-cudaError_t fold_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
+cudaError_t fold_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     plain_fold p;
-    if (!read_plain(s->program, &p)) return run_launch(s, f, scratch, q);
+    if (!read_plain(s->program, &p)) return run_launch(s, f, w, q);
     fold_args a = args_of(s, &p);
     if (a.outputs == 0) return cudaSuccess;
     a.x = f->data[s->in[p.x].slot], a.y = f->data[s->in[p.y].slot];
-    a.out = f->data[s->out[0].slot], a.part = scratch;
+    a.out = f->data[s->out[0].slot], a.part = w->scratch, a.meet.counters = w->counters;
     return fold_run(&a, step_type(s) == DUET_F64 ? fold_kernel_f64 : fold_kernel_f32, p.row, q);
 }

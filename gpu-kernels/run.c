@@ -15,7 +15,8 @@ typedef struct run {
     const step *s;
     machine_program program;
     run_axes axes;
-    size_t each; /* bytes an element */
+    size_t each;           /* bytes an element */
+    int64_t blocks, parts; /* of an output */
     int vectors;
     enum form form;
 } run;
@@ -57,7 +58,7 @@ static void set_domain(run *r)
     const int rank = r->s->out[0].at.rank, outer = rank - r->s->inner;
     a->outer = (uint8_t)set_axes(r, 0, 0, outer), a->inner = (uint8_t)set_axes(r, a->outer, outer, rank);
     a->outputs = count(a, 0, a->outer), a->n = count(a, a->outer, a->outer + a->inner);
-    a->blocks = a->n ? (a->n + FOLD_BLOCK - 1) / FOLD_BLOCK : 1, a->outs = r->s->outs;
+    r->blocks = a->n ? (a->n + FOLD_BLOCK - 1) / FOLD_BLOCK : 1, a->outs = r->s->outs;
     for (const instruction *c = r->s->program->code; c < r->s->program->code + r->s->program->length; c++)
         if (op_infos[c->op].kind == KIND_FOLD) a->row[c->arg[2].index] = c->op;
 }
@@ -99,18 +100,18 @@ static void choose_form(run *r)
 {
     const int width = 16 / (int)r->each, most = r->program.heavy ? 2 : RUN_VECTORS;
     const int few = r->axes.n <= 2 * width ? 2 : most;
-    r->form = FORM_THIN, r->axes.warps = 1, r->axes.parts = 1;
+    r->form = FORM_THIN, r->axes.warps = 1, r->parts = 1;
     set_kept(r, few);
     if (r->axes.inner == 1 && r->axes.n <= few * width && warp_bytes(r) <= RUN_BYTES) return;
-    r->form = FORM_COLUMNS, r->axes.parts = r->axes.blocks;
+    r->form = FORM_COLUMNS, r->parts = r->blocks;
     set_kept(r, 2);
     if (is_columns(r) && warp_bytes(r) * RUN_THREADS / 32 <= RUN_MOST) return;
     r->form = FORM_ROWS;
     if (r->axes.n > 2 * FOLD_LANES) set_kept(r, most);
     if (warp_bytes(r) > RUN_BYTES / 2) set_kept(r, 2);
-    while (r->axes.warps < FOLD_WARPS && r->axes.warps < r->axes.blocks && warp_bytes(r) * (size_t)r->axes.warps * 2 <= RUN_BYTES)
+    while (r->axes.warps < FOLD_WARPS && r->axes.warps < r->blocks && warp_bytes(r) * (size_t)r->axes.warps * 2 <= RUN_BYTES)
         r->axes.warps *= 2;
-    r->axes.parts = (r->axes.blocks + r->axes.warps - 1) / r->axes.warps;
+    r->parts = (r->blocks + r->axes.warps - 1) / r->axes.warps;
 }
 
 static bool run_of(run *r, const step *s, const double *num)
@@ -119,7 +120,7 @@ static bool run_of(run *r, const step *s, const double *num)
     if (machine_encode(&r->program, s->program, num, r->each == 8)) return false;
     set_domain(r);
     choose_form(r);
-    r->axes.by_parts = divide_by64(r->axes.parts);
+    r->axes.by_parts = divide_by64(r->parts);
     return true;
 }
 
@@ -127,8 +128,8 @@ static bool run_of(run *r, const step *s, const double *num)
 
 static size_t part_bytes(const run *r, int output)
 {
-    if (r->axes.parts <= 1) return 0;
-    return ((size_t)(r->axes.outputs * r->axes.parts) * fold_acc_bytes(r->axes.row[output], r->each == 8) + 255) / 256 * 256;
+    if (r->parts <= 1) return 0;
+    return ((size_t)(r->axes.outputs * r->parts) * fold_acc_bytes(r->axes.row[output], r->each == 8) + 255) / 256 * 256;
 }
 
 size_t run_scratch(const step *s)
@@ -138,17 +139,6 @@ size_t run_scratch(const step *s)
     if (!run_of(&r, s, NULL)) return 0;
     for (int k = 0; k < s->outs; k++) bytes += part_bytes(&r, k);
     return bytes;
-}
-
-static cudaError_t join_output(const run *r, int output, void *out, cudaStream_t q)
-{
-    const run_axes *a = &r->axes;
-    fold_args f = { .out = out, .part = a->part[output], .n = a->n, .outputs = a->outputs, .parts = a->parts, .outer = a->outer };
-    for (int i = 0; i < a->outer; i++) {
-        f.outer_size[i] = a->size[i];
-        f.outer_stride[2][i] = a->stride[PROGRAM_INPUTS + output][i];
-    }
-    return fold_join_parts(&f, a->row[output], r->each == 8, q);
 }
 
 /* ---- launching ---- */
@@ -183,30 +173,29 @@ static cudaError_t launch_form(const run *r, void *args, cudaStream_t q)
     const void *kernel = kernel_of(r);
     const int warps = r->form == FORM_COLUMNS ? RUN_THREADS / 32 : warps_of(r);
     const size_t shared = warp_bytes(r) * (size_t)warps;
-    int64_t blocks = (a->outputs * a->parts * a->warps + warps - 1) / warps;
+    int64_t blocks = (a->outputs * r->parts * a->warps + warps - 1) / warps;
     if (r->form == FORM_THIN) blocks = (a->outputs + warps * 32 - 1) / (warps * 32);
     if (r->form == FORM_COLUMNS) {
-        blocks = (a->outputs + RUN_ACROSS - 1) / RUN_ACROSS * a->blocks;
+        blocks = (a->outputs + RUN_ACROSS - 1) / RUN_ACROSS * r->blocks;
         cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, RUN_MOST);
         if (e != cudaSuccess) return e;
     }
     return launch(kernel, blocks, warps * 32, shared, args, q);
 }
 
-cudaError_t run_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
+cudaError_t run_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     run r;
     run_args args;
     double num[PROGRAM_NUMBERS];
-    char *part = scratch;
+    char *part = w->scratch;
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
     if (!run_of(&r, s, num)) return cudaErrorNotSupported;
     if (r.axes.outputs == 0) return cudaSuccess;
     for (int k = 0; k < s->outs; k++) r.axes.part[k] = part, part += part_bytes(&r, k);
+    r.axes.meet = meet_at(w->counters, r.axes.outputs, r.form == FORM_COLUMNS ? RUN_ACROSS : 1);
     args.f32.head = head_of(&r, f);
     *(r.each == 8 ? &args.f64.axes : &args.f32.axes) = r.axes;
     machine_pack(r.each == 8 ? (void *)args.f64.code : args.f32.code, &r.program, r.each == 8, r.vectors * 32, false);
-    cudaError_t e = launch_form(&r, &args, q);
-    for (int k = 0; k < s->outs && r.axes.parts > 1 && e == cudaSuccess; k++) e = join_output(&r, k, f->data[s->out[k].slot], q);
-    return e;
+    return launch_form(&r, &args, q);
 }

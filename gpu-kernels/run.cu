@@ -72,11 +72,36 @@ __device__ __forceinline__ int64_t way_to(const run_axes &a, int k, int64_t j)
 }
 
 template <class Fold>
-__device__ __forceinline__ void give_output(const run_args &args, int output, int64_t i, int64_t part, typename Fold::acc r)
+__device__ __forceinline__ void give_output(const run_args &args, int output, int64_t i, typename Fold::acc r)
 {
     const run_axes &a = args.axes;
-    if (a.parts > 1) ((typename Fold::acc *)a.part[output])[i * a.parts + part] = r;
-    else ((typename Fold::result *)args.head.out[output])[begin_of(a, PROGRAM_INPUTS + output, i)] = Fold::finish(r, a.n);
+    ((typename Fold::result *)args.head.out[output])[begin_of(a, PROGRAM_INPUTS + output, i)] = Fold::finish(r, a.n);
+}
+template <class Fold>
+__device__ __forceinline__ void deliver_output(const run_args &args, int output, int64_t i, int64_t part, typename Fold::acc r)
+{
+    const run_axes &a = args.axes;
+    if (a.by_parts.by > 1) ((typename Fold::acc *)a.part[output])[i * (int64_t)a.by_parts.by + part] = r;
+    else give_output<Fold>(args, output, i, r);
+}
+
+/* As meet of fold.cuh. s: room for PROGRAM_OUTPUTS times `each` doubles. */
+template <int across> __device__ __forceinline__ void meet_outputs(const run_args &args, int64_t tile, double *s, int each)
+{
+    const run_axes &a = args.axes;
+    const int outs = a.outs;
+    const int64_t parts = (int64_t)a.by_parts.by;
+    if (parts <= 1) return;
+    const range due = arrive<across>(a.meet, a.outputs, parts, (uint32_t)tile);
+    if (due.begin == due.end) return;
+#pragma unroll 1
+    for (int o = 0; o < outs; o++)
+        with_fold(a.row[o], [&](auto f) {
+            typedef FOLD_OF(f) Fold;
+            typedef typename Fold::acc acc;
+            join_parts<Fold>((acc *)a.part[o], parts, due, (acc *)(s + o * each),
+                             [&](int64_t i, acc r) { give_output<Fold>(args, o, i, r); });
+        });
 }
 
 /* ---- a block, by threads with four of its lanes each ---- */
@@ -187,9 +212,10 @@ template <int V> KERNEL(FOLD_WARPS * 32, 2) rows(const __grid_constant__ run_arg
     __shared__ int64_t begin[FOLD_WARPS][PROGRAM_INPUTS];
     __shared__ double results[PROGRAM_OUTPUTS][FOLD_WARPS][3]; /* room for any acc */
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps, outs = a.outs;
-    const int64_t slot = (int64_t)blockIdx.x * (blockDim.x / 32 / a.warps) + warp / a.warps;
-    const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * a.parts, b = part * a.warps + own;
-    const bool works = i < a.outputs && b < a.blocks;
+    const int64_t slot = (int64_t)block_from_end() * (blockDim.x / 32 / a.warps) + warp / a.warps;
+    const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * (int64_t)a.by_parts.by,
+                  b = part * a.warps + own;
+    const bool works = i < a.outputs && b * FOLD_BLOCK < a.n;
     const int64_t first = works ? b * FOLD_BLOCK : 0;
     const int n = works ? (int)min((int64_t)FOLD_BLOCK, a.n - first) : 0;
     batch<V, WIDTH> block = { args, a, shared + warp * a.kept * 32 + t, t, first, n, 0 };
@@ -208,8 +234,9 @@ template <int V> KERNEL(FOLD_WARPS * 32, 2) rows(const __grid_constant__ run_arg
                 __syncthreads();
                 if (own == 0 && t == 0) v[0] = join_pairs<Fold>(s + warp, a.warps);
             }
-            if (own == 0 && t == 0 && i < a.outputs) give_output<Fold>(args, o, i, part, v[0]);
+            if (own == 0 && t == 0 && i < a.outputs) deliver_output<Fold>(args, o, i, part, v[0]);
         });
+    meet_outputs<1>(args, i, results[0][0], FOLD_WARPS * 3);
 }
 
 /* As fold_columns: RUN_ACROSS outputs by 32 threads, of which thread g holds the lanes g, g + 32, g + 64 and g + 96. */
@@ -220,8 +247,8 @@ template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args ar
     __shared__ int64_t begin[PROGRAM_INPUTS][RUN_ACROSS];
     __shared__ double results[32 * RUN_ACROSS * 3]; /* room for any acc */
     const int c = threadIdx.x % RUN_ACROSS, g = threadIdx.x / RUN_ACROSS, warp = threadIdx.x / 32, outs = a.outs;
-    const uint32_t tiles = gridDim.x / (uint32_t)a.blocks;
-    const int64_t b = blockIdx.x / tiles, i = (int64_t)(blockIdx.x % tiles) * RUN_ACROSS + c, first = b * FOLD_BLOCK;
+    const uint32_t tiles = gridDim.x / (uint32_t)a.by_parts.by, at = block_from_end(), tile = at % tiles;
+    const int64_t b = at / tiles, i = (int64_t)tile * RUN_ACROSS + c, first = b * FOLD_BLOCK;
     const int n = i < a.outputs ? (int)min((int64_t)FOLD_BLOCK, a.n - first) : 0;
     batch<V, 1> block = { args, a, shared + warp * a.kept * 32 + threadIdx.x % 32, g, first, n, 0 };
     if (g < args.head.inputs) begin[g][c] = i < a.outputs ? begin_of(a, g, i) : 0;
@@ -240,8 +267,9 @@ template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args ar
                 __syncthreads();
                 if (g < h) s[threadIdx.x] = Fold::join(s[threadIdx.x], s[threadIdx.x + h * RUN_ACROSS]);
             }
-            if (g == 0 && i < a.outputs) give_output<Fold>(args, o, i, b, s[c]);
+            if (g == 0 && i < a.outputs) deliver_output<Fold>(args, o, i, b, s[c]);
         });
+    meet_outputs<RUN_ACROSS>(args, tile, results, RUN_THREADS / 32 * 3);
 }
 
 /* ---- no more elements than one thread has ---- */
@@ -276,7 +304,7 @@ template <int V> struct few {
                 v[p] = Fold::close(Fold::take(Fold::open(), x.v[p / WIDTH].e[p % WIDTH], y.v[p / WIDTH].e[p % WIDTH], 0), p);
         }
         join_own<Fold, ELEMENTS / 2, 1>(v);
-        if (i < a.outputs) give_output<Fold>(args, output, i, 0, v[0]);
+        if (i < a.outputs) give_output<Fold>(args, output, i, v[0]);
     }
     __device__ __forceinline__ void fold(const machine_code_T &instruction, const values<V> &x, const values<V> &y)
     {

@@ -18,8 +18,9 @@ extern "C" {
 /* Operands are inputs, then outputs from PROGRAM_INPUTS on; axes are outer ones, then inner ones. An output is found and its parts lie
  * as in fold_args. A thread has four lanes of each fold, in shared memory behind the program's rows: `kept` vectors in all. */
 typedef struct run_axes {
-    int64_t n, outputs, blocks, parts;
+    int64_t n, outputs;
     divider64 by_parts, size[DUET_RANK_MAX];
+    meeting meet;
     int64_t stride[PROGRAM_INPUTS + PROGRAM_OUTPUTS][DUET_RANK_MAX];
     void *part[PROGRAM_OUTPUTS];
     int32_t warps, kept;
@@ -40,12 +41,11 @@ static_assert(sizeof(run_args_f64) <= 4096, "all that a kernel may be sent");
 typedef const void *run_kernels(int vectors, int form);
 run_kernels run_kernel_f32, run_kernel_f64, run_kernel_heavy_f32, run_kernel_heavy_f64;
 
-/* Of reduce.c: the axes of some operands of a step, what an acc takes, and the kernel that joins parts. */
+/* Of reduce.c: what an acc takes. */
 size_t fold_acc_bytes(int row, bool wide);
-cudaError_t fold_join_parts(const fold_args *a, int row, bool wide, cudaStream_t q);
 
 size_t run_scratch(const step *s);
-cudaError_t run_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
+cudaError_t run_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
 #ifdef __cplusplus
 }

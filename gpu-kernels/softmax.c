@@ -52,13 +52,14 @@ size_t softmax_scratch(const step *s)
     return 2 * each + fold_part_bytes(&a, OP_max, r.wide);
 }
 
-static cudaError_t run_long(rows *r, int op, char *scratch, cudaStream_t q)
+static cudaError_t run_long(rows *r, int op, const workspace *w, cudaStream_t q)
 {
     const void *(*kernel)(int row, int form) = r->wide ? softmax_kernel_f64 : softmax_kernel_f32;
     size_t each;
     fold_args a = fold_of(r, &each);
+    char *scratch = w->scratch;
     r->args.most = scratch, r->args.sum = scratch + each;
-    a.x = a.y = r->args.in, a.part = scratch + 2 * each, a.out = scratch;
+    a.x = a.y = r->args.in, a.part = scratch + 2 * each, a.out = scratch, a.meet.counters = w->counters;
     cudaError_t e = fold_run(&a, r->wide ? fold_kernel_f64 : fold_kernel_f32, OP_max, q);
     if (e != cudaSuccess) return e;
     a.with = scratch, a.out = scratch + each;
@@ -101,14 +102,14 @@ static cudaError_t run_kept(const rows *r, const void *kernel, cudaStream_t q)
     return e != cudaSuccess ? e : launch(kernel, a.rows, ROW_THREADS, bytes, &a, q);
 }
 
-cudaError_t softmax_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
+cudaError_t softmax_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     const void *(*kernel)(int row, int form);
     rows r = rows_of(s);
     r.args.in = f->data[s->in[0].slot], r.args.out = f->data[s->out[0].slot];
     kernel = r.wide ? softmax_kernel_f64 : softmax_kernel_f32;
     if (r.args.n == 0 || r.args.rows == 0) return cudaSuccess;
-    if (is_long(&r)) return run_long(&r, s->kernel, scratch, q);
+    if (is_long(&r)) return run_long(&r, s->kernel, w, q);
     if (r.args.n <= FOLD_FEW) return run_rows(&r, kernel(s->kernel, FORM_SHORT), 4, q);
     if (r.args.n <= ROW_HELD) return run_warps(&r, s->kernel, q);
     return run_kept(&r, kernel(s->kernel, FORM_ROW), q);

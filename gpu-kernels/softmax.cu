@@ -269,7 +269,6 @@ const void *TYPED(softmax_kernel)(int row, int form)
 {
     if (form == FORM_ROWS) return (const void *)fold_rows<sum_exp>;
     if (form == FORM_COLUMNS) return (const void *)fold_columns<sum_exp>;
-    if (form == FORM_JOIN) return (const void *)fold_join<sum_exp>;
     return row == OP_softmax ? softmax_form<row_softmax>(form) : softmax_form<row_log_softmax>(form);
 }
 

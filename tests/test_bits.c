@@ -197,8 +197,13 @@ static void many_row(const row *r, const sizes *a, const sizes *b, int axis, con
 static void fold_row(const row *r)
 {
     const int64_t side = (int64_t)sqrt((double)inputs);
-    const sizes form[] = { SIZES(inputs), SIZES(3, inputs / 3), SIZES(inputs / 7, 7), SIZES(side, side + 1),
-                           SIZES(side / 3, 9, side / 3) };
+    const sizes form[] = { SIZES(inputs),
+                           SIZES(3, inputs / 3),
+                           SIZES(inputs / 7, 7),
+                           SIZES(side, side + 1),
+                           SIZES(side / 3, 9, side / 3),
+                           SIZES(inputs / 60 + 1, 60),
+                           SIZES(60, inputs / 60 + 1) };
     const bool whole = !strncmp(r->name, "make ", 5);
     for (int i = 0; i < LENGTH(form); i++)
         for (int axis = 0; axis < (whole ? 1 : form[i].rank); axis++) many_row(r, &form[i], &form[i], axis, NULL);

@@ -30,11 +30,13 @@ static double gpu_cost(const step *s)
 duet_status gpu_launch(const step *s, const frame *f, queue *q)
 {
     size_t bytes = kernels_scratch(s);
-    void *scratch = NULL;
-    if (bytes) TRY(pool_take(DEVICE, bytes, q->index, &scratch));
-    duet_status r = CUDA(launch_step, s, f, scratch, q->stream);
-    gpu_give(scratch, q);
+    workspace w = { NULL, q->counters };
+    TRY(gpu_queue_count(q));
+    if (bytes) TRY(pool_take(DEVICE, bytes, q->index, &w.scratch));
+    duet_status r = CUDA(launch_step, s, f, &w, q->stream);
+    gpu_give(w.scratch, q);
     if (r == DUET_OK) COUNT(launches);
+    else gpu_queue_recount(q);
     return r;
 }
 

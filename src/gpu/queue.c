@@ -1,10 +1,30 @@
 /* queue.c - streams, the order between them, and copies. Nothing here waits on the host but sync and download. */
 #include "queue.h"
+#include "kernels.h"
 #include <string.h>
 
 static queue queues[QUEUES] = { [0 ... QUEUES - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER } };
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* taken last of all locks */
 
+#define COUNTER_BYTES (KERNELS_COUNTERS * sizeof(uint32_t))
+
+duet_status gpu_queue_count(queue *q)
+{
+    if (__atomic_load_n(&q->counts, __ATOMIC_ACQUIRE)) return DUET_OK;
+    TRY(CUDA(cudaMemsetAsync, q->counters, 0, COUNTER_BYTES, q->stream));
+    __atomic_store_n(&q->counts, true, __ATOMIC_RELEASE);
+    return DUET_OK;
+}
+
+/* At once, not in a graph that is recorded later. The error told is the launch's. */
+void gpu_queue_recount(queue *q)
+{
+    const bool counts = cudaMemsetAsync(q->counters, 0, COUNTER_BYTES, q->stream) == cudaSuccess;
+    if (!counts) (void)cudaGetLastError();
+    __atomic_store_n(&q->counts, counts, __ATOMIC_RELEASE);
+}
+
+/* The counters are set here too, before anyone can record the stream's work into a graph. */
 static duet_status make_stream(int index)
 {
     queue *q = &queues[index];
@@ -12,9 +32,10 @@ static duet_status make_stream(int index)
     cudaStream_t stream;
     q->index = index;
     if (!q->event) TRY(CUDA(cudaEventCreateWithFlags, &q->event, cudaEventDisableTiming));
+    if (!q->counters) TRY(CUDA(cudaMalloc, (void **)&q->counters, COUNTER_BYTES));
     TRY(CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking));
     __atomic_store_n(&q->stream, stream, __ATOMIC_RELEASE);
-    return DUET_OK;
+    return gpu_queue_count(q);
 }
 
 static bool is_open(int index) { return __atomic_load_n(&queues[index].stream, __ATOMIC_ACQUIRE) != NULL; }

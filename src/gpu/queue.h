@@ -13,12 +13,18 @@ typedef struct queue {
     int index;
     cudaStream_t stream;
     cudaEvent_t event;    /* recorded when another queue waits for this one */
+    uint32_t *counters;   /* of kernels.h */
+    bool counts;          /* they are known to be 0 between launches */
     pthread_mutex_t lock; /* of the handles: threads may share a queue */
     cublasHandle_t blas;
     cudnnHandle_t dnn;
 } queue;
 
 duet_status gpu_queue_open(int index, queue **q);
+
+/* Sets the counters to 0, unless they are known to be; and again after a launch that failed. */
+duet_status gpu_queue_count(queue *q);
+void gpu_queue_recount(queue *q);
 
 /* The handles; the caller holds q->lock. */
 duet_status gpu_queue_blas(queue *q, const vendor **v);

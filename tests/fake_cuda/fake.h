@@ -40,6 +40,7 @@ typedef struct job {
     void *in[STEP_INPUTS];
     double num[STEP_NUMBERS];
     size_t scratch_bytes;
+    uint32_t *counters;
 } job;
 void fake_run_f32(const job *j);
 void fake_run_f64(const job *j);

@@ -4,6 +4,8 @@
 #include "fold.h"
 #include "lottery.h"
 #include "refuse.h"
+#include <stdlib.h>
+#include <string.h>
 
 /* No product is small enough for a kernel: all are the pretended cuBLAS's. */
 bool skinny_fits(const step *s) { return false; }
@@ -18,9 +20,20 @@ size_t kernels_scratch(const step *s)
     return n > FOLD_BLOCK ? (size_t)(n / FOLD_BLOCK + 1) * s->outs * sizeof(double) : 0;
 }
 
+/* A real reduction would be wrong if anything had been counted before it. */
+static void check_counters(const job *j)
+{
+    for (int i = 0; i < KERNELS_COUNTERS; i++)
+        if (j->counters[i]) abort();
+}
+
+/* What a launch that fails half-way leaves. */
+static void spoil_counters(void *args) { memset(*(uint32_t **)args, 1, KERNELS_COUNTERS * sizeof(uint32_t)); }
+
 static void run_job(void *args)
 {
     job *j = args;
+    check_counters(j);
     j->s.program = &j->p;
     step_type(&j->s) == DUET_F32 ? fake_run_f32(j) : fake_run_f64(j); /* moves of f64 keep the bits of an i64 */
 }
@@ -37,17 +50,19 @@ static bool resolve(const operand *x, int inner, const frame *f, void **p)
     return high == low || fake_owns((char *)*p + low * (int64_t)each, (size_t)(high - low) * each);
 }
 
-cudaError_t launch_step(const step *s, const frame *f, void *scratch, cudaStream_t q)
+cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    ENTER(cudaErrorUnknown);
-    job j = { .s = *s, .scratch = scratch, .scratch_bytes = kernels_scratch(s) };
+    const cudaError_t failed = fake_enter(cudaErrorUnknown);
+    if (failed != cudaSuccess) return (void)fake_queue(q, spoil_counters, &w->counters, sizeof w->counters), failed;
+    job j = { .s = *s, .scratch = w->scratch, .scratch_bytes = kernels_scratch(s), .counters = w->counters };
     if (kernels_refuse(s) || s->kept) return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->outs; i++)
         if (!resolve(&s->out[i], s->inner, f, &j.out[i])) return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->ins; i++)
         if (!resolve(&s->in[i], 0, f, &j.in[i])) return fake_error(cudaErrorInvalidValue);
-    if (j.scratch_bytes && ((uintptr_t)scratch % 256 || !fake_owns(scratch, j.scratch_bytes)))
+    if (j.scratch_bytes && ((uintptr_t)w->scratch % 256 || !fake_owns(w->scratch, j.scratch_bytes)))
         return fake_error(cudaErrorInvalidValue);
+    if (!fake_owns(w->counters, KERNELS_COUNTERS * sizeof *w->counters)) return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->nums; i++) j.num[i] = f->num[s->num[i]];
     if (s->program) j.p = *s->program;
     pthread_mutex_lock(&fake_lock);
