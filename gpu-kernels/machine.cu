@@ -55,6 +55,15 @@ struct spot {
     bool inside; /* the whole thread block lies in the domain */
 };
 
+/* A thread of one element needs no look at its block's. */
+template <int V> __device__ __forceinline__ spot spot_of(const machine_head &h)
+{
+    const int tile = V * MACHINE_THREADS(V) * WIDTH;
+    if constexpr (V * WIDTH == 1) return { (int64_t)(blockIdx.x * tile + threadIdx.x), true };
+    const int64_t first = (int64_t)blockIdx.x * tile - h.lead;
+    return { first + threadIdx.x * WIDTH, first >= 0 && first + tile <= h.n };
+}
+
 /* An operand of one element, or one that repeats along the domain, for the elements e and following, which meet no more than one end of a
  * cycle or of a run: one division for all of them. */
 __device__ __forceinline__ void repeat(vec &v, const T *from, const machine_path &o, int64_t e)
@@ -153,8 +162,8 @@ template <int V, bool PLAIN, class Args> KERNEL(MACHINE_THREADS(V)) elementwise(
 {
     extern __shared__ vec rows[];
     enum { THREADS = MACHINE_THREADS(V) };
-    const int64_t tile = V * THREADS * WIDTH, first = (int64_t)blockIdx.x * tile - a.head.lead;
-    const spot at = { first + threadIdx.x * WIDTH, first >= 0 && first + tile <= a.head.n };
+    const spot at = spot_of<V>(a.head);
+    if (at.e >= a.head.n) return; /* no barrier follows */
     vec *own = rows + threadIdx.x;
     stores<V, PLAIN, Args> sink = { a, at };
     values<V> x;

@@ -109,17 +109,16 @@ static __device__ __forceinline__ void pair(values<V> &a, const vec *x, const ve
     }
 }
 
-/* x, or else a number whose bits are 0 where x is meant: unlike a choice this leaves no load to be put off until it is made. */
-static __device__ __forceinline__ T either(bool is_x, T x, T number) { return AS_T(AS_BITS(is_x ? x : K(0)) | AS_BITS(number)); }
+/* A row's element, or else a number whose bits are 0 where that is meant: no load is put off until a choice is made. */
+static __device__ __forceinline__ T either(bool row, T x, T number) { return AS_T(AS_BITS(row ? x : K(0)) | AS_BITS(number)); }
 
-/* Any step over few elements. What does not hang on a stands first. */
-static __device__ __forceinline__ void linear(int form, values<1> &a, const values<1> &x, T s, T r)
+/* Any linear step over a vector. What does not hang on a stands first. */
+static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &x, const vec &y, T s, T r)
 {
-    const bool px = form & LINEAR_P_IS_X, qx = form & LINEAR_Q_IS_X, ta = form & LINEAR_T_IS_A, tx = form & LINEAR_T_IS_X;
     EACH(k, WIDTH)
     {
-        const T x_ = x.v[0].e[k], p = either(px, x_, s), t = either(tx, x_, r), a_ = a.v[0].e[k];
-        a.v[0].e[k] = FMA(p, SEL(qx, x_, a_), SEL(ta, a_, t));
+        const T p = either(form & LINEAR_P_IS_X, x.e[k], s), t = either(form & LINEAR_T_IS_Y, y.e[k], r), a_ = a.e[k];
+        a.e[k] = FMA(p, SEL(form & LINEAR_Q_IS_Y, y.e[k], a_), SEL(form & LINEAR_T_IS_A, a_, t));
     }
 }
 
@@ -245,10 +244,12 @@ static __device__ __forceinline__ void execute_other(const machine_code_T &i, ve
 
 /* The program over this thread's elements; a is what it leaves in the accumulator. */
 template <int V, int STRIDE, bool FUNCTIONS, class Sink>
-static __device__ __forceinline__ void interpret_pairs(int length, const machine_code_T *code, vec *own, values<V> &a, Sink &sink)
+static __device__ __forceinline__ void interpret_pairs(const machine_head &m, const machine_code_T *code, vec *own, values<V> &a,
+                                                       Sink &sink)
 {
+    if (m.begins) load_row<V, STRIDE>(a, own + m.first);
 #pragma unroll 1
-    for (int pc = 0; pc < length; pc++) {
+    for (int pc = 0; pc < m.length; pc++) {
         const machine_code_T i = code[pc];
         const T s = number_of(i.s), r = number_of(i.r);
         if (code_of(i) < CODE_LOADS) execute_pair<V, STRIDE>(i, own, a, s, r);
@@ -282,21 +283,29 @@ static __device__ __forceinline__ vec load_shared(uint32_t at)
     return v;
 }
 
+static __device__ __forceinline__ bool is_linear(const machine_code_T &i)
+{
+    return code_of(i) - CODE_LINEAR < CODE_ROWS - CODE_LINEAR; /* unsigned */
+}
 static __device__ __forceinline__ int run_of(const machine_code_T &i) { return i.what >> 24; }
 
 /* COUNT linear steps: no row changes meanwhile, so that all they read is under way at once. */
 template <int COUNT
-> static __device__ __forceinline__ void run_linear(const machine_code_T *code, uint32_t at, values<1> &a)
+> static __device__ __forceinline__ void run_linear(const machine_code_T *code, uint32_t at, vec &a)
 {
     machine_code_T i[COUNT];
-    values<1> x[COUNT];
+    vec x[COUNT], y[COUNT];
     EACH(j, COUNT) i[j] = code[j];
-    EACH(j, COUNT) x[j].v[0] = load_shared(at + row_x(i[j]) * (uint32_t)sizeof(vec));
-    EACH(j, COUNT) linear((int)(code_of(i[j]) - CODE_LINEAR), a, x[j], number_of(i[j].s), number_of(i[j].r));
+    EACH(j, COUNT)
+    {
+        x[j] = load_shared(at + row_x(i[j]) * (uint32_t)sizeof(vec));
+        y[j] = load_shared(at + row_y(i[j]) * (uint32_t)sizeof(vec));
+    }
+    EACH(j, COUNT) linear(code_of(i[j]) - CODE_LINEAR, a, x[j], y[j], number_of(i[j].s), number_of(i[j].r));
 }
 
 /* As many as there are, up to four; how many that were. */
-static __device__ __forceinline__ int run_some(const machine_code_T *code, int count, uint32_t at, values<1> &a)
+static __device__ __forceinline__ int run_some(const machine_code_T *code, int count, uint32_t at, vec &a)
 {
     if (count >= 4) return run_linear<4>(code, at, a), 4;
     if (count >= 2) return run_linear<2>(code, at, a), 2;
@@ -305,18 +314,16 @@ static __device__ __forceinline__ int run_some(const machine_code_T *code, int c
 
 /* With one vector a thread there is little to hide latency behind. */
 template <int STRIDE, bool FUNCTIONS, class Sink>
-static __device__ __forceinline__ void interpret_linear(int length, const machine_code_T *code, vec *own, values<1> &a,
+static __device__ __forceinline__ void interpret_linear(const machine_head &m, const machine_code_T *code, vec *own, values<1> &a,
                                                         Sink &sink)
 {
     const uint32_t at = address_of(own);
+    if (m.begins) a.v[0] = load_shared(at + m.first * (uint32_t)sizeof(vec));
 #pragma unroll 1
-    for (int pc = 0; pc < length;) {
+    for (int pc = 0, run; pc < m.length; pc += run ? run : 1) {
         const machine_code_T i = code[pc];
-        if (code_of(i) - CODE_LINEAR < CODE_ROWS - CODE_LINEAR) pc += run_some(code + pc, run_of(i), at, a);
-        else {
-            execute_other<1, STRIDE, FUNCTIONS>(i, own, a, sink, number_of(i.s), number_of(i.r));
-            pc++;
-        }
+        run = is_linear(i) ? run_some(code + pc, run_of(i), at, a.v[0]) : 0;
+        if (!run) execute_other<1, STRIDE, FUNCTIONS>(i, own, a, sink, number_of(i.s), number_of(i.r));
     }
 }
 
@@ -324,9 +331,8 @@ template <int V, int STRIDE, bool FUNCTIONS, class Sink>
 static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own, values<V> &a,
                                                  Sink &sink)
 {
-    if (m.begins) load_row<V, STRIDE>(a, own + m.first);
-    if constexpr (V == 1) interpret_linear<STRIDE, FUNCTIONS>(m.length, code, own, a, sink);
-    else interpret_pairs<V, STRIDE, FUNCTIONS>(m.length, code, own, a, sink);
+    if constexpr (V == 1) interpret_linear<STRIDE, FUNCTIONS>(m, code, own, a, sink);
+    else interpret_pairs<V, STRIDE, FUNCTIONS>(m, code, own, a, sink);
 }
 
 #endif

@@ -33,12 +33,12 @@ enum machine_code {
     CODE_FOLD,                  /* a, and x of a fold of two operands, into the reduction of output `to` */
     CODE_MULADD,                /* fma(a, x, y), both rows */
     CODE_ADDMUL,                /* fma(x, y, a) */
-    CODE_LINEAR, /* fma(p, q, t): p is x or s, q is x or a, t is x, a or r; in the place of pairs where threads have few
-                                   elements, since it needs no jump: every step is one, with 1, -1 and -0 as numbers */
+    CODE_LINEAR, /* fma(p, q, t): p is x or s, q is y or a, t is y, a or r; in the place of what is above, but for LOADS to
+                                   FOLD, where threads have one vector: a form needs no jump. Its numbers may be 1, -1 and -0 */
     CODE_ROWS = CODE_LINEAR + 16 /* CODE_ROWS + 3 * op + p: a row of ops.def, a its operand p, x and y the others in order */
 };
 
-enum { LINEAR_P_IS_X = 1, LINEAR_Q_IS_X = 2, LINEAR_T_IS_A = 4, LINEAR_T_IS_X = 8 };
+enum { LINEAR_P_IS_X = 1, LINEAR_Q_IS_Y = 2, LINEAR_T_IS_A = 4, LINEAR_T_IS_Y = 8 };
 
 #define MACHINE_LENGTH 96
 #define MACHINE_SHORT  48 /* most programs are no longer: their kernels have less to be sent */

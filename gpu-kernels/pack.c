@@ -4,7 +4,7 @@
 
 static uint16_t offset_of(uint8_t row, int vectors) { return (uint16_t)(row >= ROW_NONE ? 0 : row * vectors); }
 
-/* How a step is fma(p, q, t), and its numbers: s in p and r in t, where they are not the step's own. */
+/* How a step is fma(p, q, t), and its numbers: s in p and r in t, where they are not the step's own. A row is x where p is, else y. */
 enum own { OWN_NONE, OWN_S, OWN_R };
 typedef struct linear {
     int form;
@@ -13,13 +13,13 @@ typedef struct linear {
 } linear;
 
 static const linear linears[STEPS] = {
-    [STEP_LOAD] = { LINEAR_Q_IS_X, OWN_NONE, 1, -0.0 },
-    [STEP_ADD] = { LINEAR_Q_IS_X | LINEAR_T_IS_A, OWN_NONE, 1, 0 },
-    [STEP_SUB] = { LINEAR_Q_IS_X | LINEAR_T_IS_A, OWN_NONE, -1, 0 },
-    [STEP_RSUB] = { LINEAR_T_IS_X, OWN_NONE, -1, 0 },
+    [STEP_LOAD] = { LINEAR_Q_IS_Y, OWN_NONE, 1, -0.0 },
+    [STEP_ADD] = { LINEAR_Q_IS_Y | LINEAR_T_IS_A, OWN_NONE, 1, 0 },
+    [STEP_SUB] = { LINEAR_Q_IS_Y | LINEAR_T_IS_A, OWN_NONE, -1, 0 },
+    [STEP_RSUB] = { LINEAR_T_IS_Y, OWN_NONE, -1, 0 },
     [STEP_MUL] = { LINEAR_P_IS_X, OWN_NONE, 0, -0.0 },
-    [STEP_AXPY] = { LINEAR_Q_IS_X | LINEAR_T_IS_A, OWN_S, 0, 0 },
-    [STEP_SCALE] = { LINEAR_T_IS_X, OWN_S, 0, 0 },
+    [STEP_AXPY] = { LINEAR_Q_IS_Y | LINEAR_T_IS_A, OWN_S, 0, 0 },
+    [STEP_SCALE] = { LINEAR_T_IS_Y, OWN_S, 0, 0 },
     [STEP_HORNER] = { LINEAR_P_IS_X, OWN_R, 0, 0 },
     [STEP_ADDS] = { 0, OWN_R, 1, 0 },
     [STEP_MULS] = { 0, OWN_S, 0, -0.0 },
@@ -38,7 +38,8 @@ static uint64_t bits_of(double x, bool wide)
 static machine_instruction linear_of(int which, uint8_t row, uint64_t number, bool wide)
 {
     const linear *l = &linears[which];
-    machine_instruction i = { .code = (uint16_t)(CODE_LINEAR + l->form), .x = row, .y = ROW_NONE };
+    machine_instruction i = { .code = (uint16_t)(CODE_LINEAR + l->form), .x = ROW_NONE, .y = ROW_NONE };
+    *(l->form & LINEAR_P_IS_X ? &i.x : &i.y) = row;
     i.s = l->own == OWN_S ? number : bits_of(l->s, wide), i.r = l->own == OWN_R ? number : bits_of(l->r, wide);
     return i;
 }
@@ -52,9 +53,13 @@ static void put(void *code, int at, const machine_instruction *c, bool wide, int
     else ((machine_code_f32 *)code)[at] = (machine_code_f32){ what, rows, (uint32_t)c->s, (uint32_t)c->r };
 }
 
-/* A pair as one or two steps; returns how many. */
+/* Pairs are one or two linear steps, products with sums of rows are one. Returns how many. */
 static int take_apart(machine_instruction *to, const machine_instruction *c, bool wide)
 {
+    to[0] = *c;
+    if (c->code == CODE_MULADD) to[0].code = CODE_LINEAR + (LINEAR_P_IS_X | LINEAR_T_IS_Y);
+    if (c->code == CODE_ADDMUL) to[0].code = CODE_LINEAR + (LINEAR_P_IS_X | LINEAR_Q_IS_Y | LINEAR_T_IS_A);
+    if (c->code >= CODE_LOADS) return 1;
     to[0] = linear_of(c->code / STEPS, c->x, c->s, wide);
     if (c->code % STEPS == STEP_NONE) return 1;
     to[1] = linear_of(c->code % STEPS, c->y, c->r, wide);
@@ -77,7 +82,7 @@ int machine_pack(void *code, const machine_program *p, bool wide, int row, bool 
     machine_instruction steps[MACHINE_LENGTH];
     int n = 0;
     for (const machine_instruction *c = p->code; c < p->code + p->length; c++)
-        if (apart && c->code < CODE_LOADS) n += take_apart(steps + n, c, wide);
+        if (apart) n += take_apart(steps + n, c, wide);
         else steps[n++] = *c;
     count_runs(steps, n);
     for (int k = 0; k < n; k++) put(code, k, &steps[k], wide, row);
