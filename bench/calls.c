@@ -2,7 +2,7 @@
  * their parts; on the GPU the host's time of a statement beside that of a bare cudaLaunchKernel.
  *
  * The parts: "build" makes the formula and drops it. On matrices of no elements a statement is built, checked and its plan found, and
- * nothing is run: "find" is such a statement of a held formula, "build and find" one of a formula built each time.
+ * nothing is bound or run: "find" is such a statement of a held formula, "build and find" one of a formula built each time.
  *
  * The bare launch is of an empty kernel with as many bytes of parameters as Duet's may have: they are copied by the host. */
 #include "hand.h"

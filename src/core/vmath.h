@@ -16,6 +16,7 @@
 #define VM_FAR      20.0     /* 1 + exp(-FAR) is 1 */
 #define VM_SINH_MAX 89.5     /* exp, sinh and cosh are infinite here */
 #define VM_EXP_MAX  104.0    /* exp of minus this is 0 */
+#define VM_EXP_SAFE 87.0     /* exp of this and of minus this is normal */
 #define VM_EXP2_MAX 151.0    /* and so is 2 to the power */
 #define VM_HALVES   0x1p-65  /* 2^-(BIAS / 2 + 2) */
 #define VM_LOG2_E   0x1.715476p0
@@ -59,6 +60,7 @@
 #define VM_FAR      40.0
 #define VM_SINH_MAX 710.6
 #define VM_EXP_MAX  746.0
+#define VM_EXP_SAFE 708.0
 #define VM_EXP2_MAX 1076.0
 #define VM_HALVES   0x1p-513
 #define VM_LOG2_E   0x1.71547652b82fep0
@@ -181,6 +183,16 @@ VM T FN(exp)(T x)
     return FN(scale)(FMA(r, FMA(r, VM_EXP(r), K(1)), K(1)), AS_BITS(t));
 }
 
+/* For |x| up to this exp(x) is normal, and exp_moderate and its kin give the same bits for less. */
+VM T FN(exp_reach)(void) { return K(VM_EXP_SAFE); }
+
+VM T FN(exp_moderate)(T x)
+{
+    T t = FMA(x, K(VM_LOG2_E), K(VM_ROUND + VM_BIAS)), n = t - K(VM_ROUND + VM_BIAS);
+    T r = FMA(n, K(-VM_LN2_LO), FMA(n, K(-VM_LN2_HI), x));
+    return FMA(r, FMA(r, VM_EXP(r), K(1)), K(1)) * AS_T(AS_BITS(t) << VM_DIGITS);
+}
+
 VM T FN(exp2)(T x)
 {
     T c = FN(clamp)(x, K(VM_EXP2_MAX)), t = c + K(VM_ROUND + 2 * VM_BIAS);
@@ -245,12 +257,16 @@ VM T FN(quotient)(TYPED(pair) a, TYPED(pair) b)
 }
 
 /* e / (1 + e) or 1 / (1 + e), with e = exp(-|x|). Errors of e above and below the line lessen each other. */
-VM T FN(sigmoid)(T x)
+VM T FN(sigmoid_of)(T x, T e)
 {
-    T e = FN(exp)(-ABS(x)), d = K(1) + e, inverse = K(1) / d, lost = e - (d - K(1));
+    T d = K(1) + e, inverse = K(1) / d, lost = e - (d - K(1));
     T above = SEL(x >= K(0), K(1), e), q = above * inverse;
     return FMA(FMA(-q, lost, FMA(-q, d, above)), inverse, q);
 }
+
+VM T FN(sigmoid)(T x) { return FN(sigmoid_of)(x, FN(exp)(-ABS(x))); }
+
+VM T FN(sigmoid_moderate)(T x) { return FN(sigmoid_of)(x, FN(exp_moderate)(-ABS(x))); }
 
 /* E / (E + 2), with E = exp(2 |x|) - 1, and the sign of x. */
 VM T FN(tanh)(T x)
@@ -429,6 +445,7 @@ VM T FN(pow)(T x, T y)
 #undef VM_NORMAL
 #undef VM_SINH_MAX
 #undef VM_EXP_MAX
+#undef VM_EXP_SAFE
 #undef VM_TINY
 #undef VM_FAR
 #undef VM_EXP2_MAX

@@ -194,6 +194,8 @@ VM TYPED(angle) FN(angle_huge)(T x)
     return FN(quarters)(AS_BITS(t0) + AS_BITS(t1), FN(two_sum)(q.hi, q.lo + (f.lo + (g.lo + tiny))));
 }
 
+VM T FN(angle_reach)(void) { return K(VM_MODERATE); }
+
 /* 1 where sin_moderate and its kin do not serve, else 0. */
 VM T FN(immoderate)(T x) { return SEL((ABS(x) > K(VM_MODERATE)) & (ABS(x) < INF), K(1), K(0)); }
 

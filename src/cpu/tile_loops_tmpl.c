@@ -26,21 +26,32 @@ enum { LANES = VECTOR_BYTES / sizeof(T), TILE = 8 * LANES };
 #define DUET_MAP3 DUET_MAP1
 #include <duet/ops.def>
 
-/* Angles are moderate, but for a few: a loop over moderate ones alone is shorter, and gives the same bits. */
-static BITS any_immoderate(const T *x, int count)
+/* The bits of the greatest |x|; NaN is above all numbers. */
+static inline __attribute__((always_inline)) BITS greatest(const T *x, int count)
 {
-    BITS any = 0;
-    for (int i = 0; i < count; i++) any |= AS_BITS(FN(immoderate)(x[i]));
-    return any;
+    BITS most = 0;
+    for (int i = 0; i < count; i++) {
+        const BITS b = AS_BITS(ABS(x[i]));
+        most = b > most ? b : most;
+    }
+    return most;
 }
-#define ANGLE(name)                                                                                                              \
-    LOOP(moderate_tile_##name, FN(name##_moderate)(x), TILE, _Pragma("omp simd"))                                                \
-    LOOP(moderate_tail_##name, FN(name##_moderate)(x), LANES, SIMD)                                                              \
-    static void angle_tile_##name(T *at) { (any_immoderate(at, TILE) ? tile_##name : moderate_tile_##name)(at); }                \
-    static void angle_tail_##name(T *at) { (any_immoderate(at, LANES) ? tail_##name : moderate_tail_##name)(at); }
-ANGLE(sin)
-ANGLE(cos)
-ANGLE(tan)
+
+/* Operands are moderate, but for a few: a loop over moderate ones alone is shorter, and gives the same bits. reach: how far it goes. */
+#define CHOOSE(part, name, reach, count, simd)                                                                                   \
+    LOOP(moderate_##part##_##name, FN(name##_moderate)(x), count, simd)                                                          \
+    static void choose_##part##_##name(T *at)                                                                                    \
+    {                                                                                                                            \
+        (greatest(at, count) <= AS_BITS(FN(reach)()) ? moderate_##part##_##name : part##_##name)(at);                            \
+    }
+#define MODERATE(name, reach) CHOOSE(tile, name, reach, TILE, _Pragma("omp simd")) CHOOSE(tail, name, reach, LANES, SIMD)
+#define MODERATES(ROW)                                                                                                           \
+    ROW(exp, exp_reach)                                                                                                          \
+    ROW(sigmoid, exp_reach)                                                                                                      \
+    ROW(sin, angle_reach)                                                                                                        \
+    ROW(cos, angle_reach)                                                                                                        \
+    ROW(tan, angle_reach)
+MODERATES(MODERATE)
 
 const loops tile_loops[OPS] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...)                                                                       \
@@ -48,7 +59,6 @@ const loops tile_loops[OPS] = {
 #define DUET_MAP2 DUET_MAP1
 #define DUET_MAP3 DUET_MAP1
 #include <duet/ops.def>
-    [OP_sin] = { angle_tile_sin, angle_tail_sin },
-    [OP_cos] = { angle_tile_cos, angle_tail_cos },
-    [OP_tan] = { angle_tile_tan, angle_tail_tan },
+#define CHOSEN(name, reach) [OP_##name] = { choose_tile_##name, choose_tail_##name },
+    MODERATES(CHOSEN)
 };

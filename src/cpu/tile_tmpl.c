@@ -290,11 +290,27 @@ static bool may_repeat(const code *c, T *const value[VALUES])
     return may;
 }
 
+#define FAR_BYTES 32e6 /* so much does not come from the caches */
+
+static bool is_far(const code *c, int64_t n) { return (double)n * sizeof(T) * (c->inputs + c->outputs) >= FAR_BYTES; }
+
+/* Asks for the lines of a tile in turn, as a loop over all operands would: memory gives them sooner than one operand after the other. */
+static void fetch_tile(const code *c, T *const value[VALUES], int64_t at)
+{
+    for (int i = 0; i < TILE; i += 64 / (int)sizeof(T))
+        FOR_FEW (k, c->inputs)
+            if (!(c->singles >> k & 1)) __builtin_prefetch(value[INPUTS + k] + at + i);
+}
+
 static void run_row(const code *c, T *value[VALUES], int64_t n, T *room)
 {
     int64_t i = 0;
+    const bool far = is_far(c, n);
     place_slots(c, value, room);
-    for (; i + TILE <= n; i += TILE, slots_on(c, value, TILE)) run_tile(c, value, i);
+    for (; i + TILE <= n; i += TILE, slots_on(c, value, TILE)) {
+        if (far) fetch_tile(c, value, i);
+        run_tile(c, value, i);
+    }
     if (i == n) return;
     if (n >= TILE && may_repeat(c, value)) slots_on(c, value, n - TILE - i), run_tile(c, value, n - TILE);
     else if (worth_padding(c, n - i)) run_padded(c, value, i, n, room + (VALUES - SLOTS + 2) * TILE);

@@ -52,27 +52,41 @@ static arena *arena_new(size_t limit)
     return NULL;
 }
 
-arena *arena_first(thread *t)
+_Thread_local arena *arena_here;
+
+static void arena_leave(void *a)
 {
-    arena *a = t->shared ? NULL : arena_new(LIMIT_DEFAULT);
+    arena_here = NULL;
+    arena_free(a);
+}
+
+/* Gives this thread another arena, or none. */
+static void move_to(arena *a)
+{
+    thread *t = thread_get();
+    t->room[ROOM_ARENA] = arena_here = a, t->leave[ROOM_ARENA] = arena_leave;
+}
+
+arena *arena_first(void)
+{
+    arena *a = thread_get()->shared ? NULL : arena_new(LIMIT_DEFAULT);
     if (!a) return fail(DUET_NO_MEMORY, "no memory for formulas"), NULL;
-    t->room[ROOM_ARENA] = a, t->leave[ROOM_ARENA] = arena_free;
+    move_to(a);
     return a;
 }
 
 void *formulas_apart(void)
 {
-    thread *t = thread_get();
-    void *own = t->room[ROOM_ARENA];
-    t->room[ROOM_ARENA] = NULL;
+    arena *own = arena_here;
+    if (own) move_to(NULL);
     return own;
 }
 
 void formulas_back(void *own)
 {
-    thread *t = thread_get();
-    arena_free(t->room[ROOM_ARENA]);
-    t->room[ROOM_ARENA] = own;
+    if (arena_here == own) return;
+    arena_free(arena_here);
+    move_to(own);
 }
 
 void arena_clear(arena *a) { a->count = a->length = a->roots = a->last_leaf = a->last_number = 0, a->mixed = false; }
@@ -97,7 +111,7 @@ duet_status duet_arena_limit(size_t bytes)
     a->limit = bytes / 4096 * 4096;
     if (arena_map(a)) return DUET_OK;
     a->limit = before;
-    if (!arena_map(a)) thread_get()->room[ROOM_ARENA] = NULL, arena_free(a);
+    if (!arena_map(a)) move_to(NULL), arena_free(a);
     return fail(DUET_NO_MEMORY, "duet_arena_limit: no address space for %zu bytes", bytes);
 }
 

@@ -36,12 +36,12 @@ typedef struct arena {
     struct arena *scratch; /* where a formula that does not stand alone is copied in order */
 } arena;
 
-arena *arena_first(thread *t) __attribute__((cold));
+extern _Thread_local arena *arena_here __attribute__((tls_model("initial-exec"))); /* this thread's, or NULL */
+arena *arena_first(void) __attribute__((cold));
 static inline arena *arena_mine(void) /* NULL: no memory */
 {
-    thread *t = thread_get();
-    arena *a = t->room[ROOM_ARENA];
-    return __builtin_expect(a != NULL, 1) ? a : arena_first(t);
+    arena *a = arena_here;
+    return __builtin_expect(a != NULL, 1) ? a : arena_first();
 }
 
 void arena_clear(arena *a);

@@ -142,7 +142,7 @@ static duet_expr full(void) { return no_room(DUET_ARENA_FULL); }
 /* The arena, if there is one with room for a node; or NULL. */
 static inline arena *arena_ready(void)
 {
-    arena *a = thread_mine ? thread_mine->room[ROOM_ARENA] : NULL;
+    arena *a = arena_here;
     return a && a->next != a->stop ? a : NULL;
 }
 
@@ -199,19 +199,24 @@ static __attribute__((noinline)) duet_expr matrix_slow(const duet_matrix *m)
     return handle_of(n);
 }
 
-/* As most are: dense, of few axes. */
+/* As most are: dense, of few axes, of floating point. */
+static inline bool is_plain_matrix(const duet_matrix *m)
+{
+    return m && m->serial && m->dense && m->at.rank <= PLAIN_RANK && m->at.type < FLOAT_TYPES;
+}
+
 duet_expr duet_of_matrix(const duet_matrix *m)
 {
     arena *a = arena_ready();
-    if (__builtin_expect(!a || !m || !m->serial || !m->dense || m->at.rank > PLAIN_RANK, 0)) return matrix_slow(m);
-    const uint32_t kind = kind_of(OP_LEAF, m->at.type, m->at.rank) | KIND(0, 0, 0, NODE_DENSE);
-    node *n = arena_push_ready(a, kind, NULL);
+    if (__builtin_expect(!a || !is_plain_matrix(m), 0)) return matrix_slow(m);
+    const uint32_t word = KIND(OP_LEAF, m->at.type, m->at.rank, NODE_DENSE);
+    node *n = arena_push_ready(a, word | KIND(0, 0, 0, NODE_PLAIN), NULL);
     uint32_t *w = a->words + n->word;
     n->matrix = m, n->matrix_serial = m->serial;
     memcpy(n->size, m->at.size, PLAIN_RANK * sizeof *n->size);
     memcpy(w + 2, m->at.size, PLAIN_RANK * sizeof *n->size);
-    w[0] = first_word(kind), w[1] = link_leaf(a, n);
     a->length = n->word + 2 + 2 * (uint32_t)m->at.rank;
+    w[0] = word, w[1] = link_leaf(a, n);
     return handle_of(n);
 }
 

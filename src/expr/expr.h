@@ -5,7 +5,7 @@
 #include "matrix.h"
 #include "ops.h"
 
-enum { NODE_ROOT = 1, NODE_SPENT = 2, NODE_WEAK = 4 }; /* WEAK: of numbers alone; it takes the type of what it meets */
+enum { NODE_SPENT = 2, NODE_WEAK = 4, NODE_ROOT = 128 }; /* WEAK: of numbers alone; it takes the type of what it meets */
 
 #define NODE_ATTRS 6
 
@@ -58,7 +58,8 @@ typedef struct formula {
 /* Its leaves, from the last to the first; then NULL. */
 static inline const node *leaf_before(const formula *f, const node *n)
 {
-    return n->before && n->before <= (uint64_t)(n - f->nodes) ? n - n->before : NULL;
+    const node *p = n - n->before; /* those of a part of a formula may name one before it */
+    return n->before && p >= f->nodes ? p : NULL;
 }
 static inline const node *leaf_last(const formula *f)
 {

@@ -55,7 +55,7 @@ static __attribute__((noinline)) duet_status formula_slow(duet_expr e, const cha
 
 duet_status formula_of(duet_expr e, const char *who, formula *f)
 {
-    arena *a = thread_get()->room[ROOM_ARENA];
+    arena *a = arena_here;
     if (__builtin_expect(a && a->roots == 1 && !a->mixed && a->count, 1)) {
         const node *n = &a->nodes[a->count - 1];
         if (n->serial == e.serial && n->flags & NODE_ROOT && !(n->flags & NODE_FAILED)) {
@@ -111,7 +111,7 @@ duet_status formulas_of(const duet_expr e[], int count, const char *who, formula
 
 void formula_spend(duet_expr e, const char *site)
 {
-    arena *a = thread_get()->room[ROOM_ARENA];
+    arena *a = arena_here;
     if (!a || e.serial & SERIAL_HELD) return;
     node *n = arena_look(a, e.serial);
     if (n && !(n->flags & NODE_SPENT)) arena_spend(a, n, site);

@@ -106,9 +106,9 @@ static void make_head(const statement *s, int count, const machine *on, head *h)
     h->length = (uint32_t)(w - h->word);
 }
 
-static inline bool is_formula(const plan *p, uint32_t head, const formula *f)
+static inline bool is_formula(const plan *p, uint32_t at, const formula *f)
 {
-    return p->key_length == head + f->length && !memcmp(p->key + head, f->words, f->length * sizeof *p->key);
+    return p->key_length == at + f->length && !memcmp(p->key + at, f->words, f->length * sizeof *p->key);
 }
 
 static inline bool is_key(const plan *p, const head *h, const formula *f)
@@ -127,7 +127,7 @@ static inline bool is_plain_key(const plan *p, const statement *s, const machine
     return same && is_formula(p, HEAD_SIZES + 2 * rank, s->f);
 }
 
-static void drop(plans *c)
+static __attribute__((noinline)) void drop(plans *c)
 {
     for (int i = 0; i < BUCKETS; i++)
         for (plan *p = c->bucket[i]; p; p = c->bucket[i]) c->bucket[i] = p->next, plan_free(p);
@@ -149,7 +149,7 @@ static plans *mine(void)
 void plans_make_room(int statements)
 {
     plans *c = thread_get()->room[ROOM_PLANS];
-    if (c && (c->count + (unsigned)(SIDES * statements) > PLANS_MAX || c->bytes > PLANS_BYTES)) drop(c);
+    if (__builtin_expect(c && (c->count + (unsigned)(SIDES * statements) > PLANS_MAX || c->bytes > PLANS_BYTES), 0)) drop(c);
 }
 
 static __attribute__((noinline)) plan *add(plans *c, const statement *s, const machine *on, const head *h, uint64_t key_hash)

@@ -24,6 +24,7 @@ static void **temporaries(const run *r) { return r->data + r->p->goals + r->p->n
 static double number_of(const bound *b, const formula *f)
 {
     double x = b->node < 0 ? b->constant : f->nodes[b->node].number;
+    if (!(b->inverted | b->negated)) return x;
     if (b->inverted) x = 1 / x;
     return b->negated ? -x : x;
 }
@@ -88,27 +89,43 @@ static duet_status run_steps(run *r)
 
 static duet_status run_bound(run *r)
 {
+    const plan *p = r->p;
     TRY(open_leaves(r));
-    TRY(lend_temporaries(r));
+    if (p->temps) TRY(lend_temporaries(r));
     TRY(open_destinations(r));
-    for (int i = 0; i < r->p->n_numbers; i++) r->num[i] = number_of(&r->p->numbers[i], r->s->f);
+    for (int i = 0; i < p->n_numbers; i++) r->num[i] = number_of(&p->numbers[i], r->s->f);
     return run_steps(r);
 }
 
-duet_status plan_run(const plan *p, const statement *s)
+static duet_status run_in(const plan *p, const statement *s, void **data, double *num)
 {
-    void *few_data[FEW];
-    double few_num[FEW];
-    int slots = p->goals + p->n_leaves + p->temps;
-    void **data = slots <= FEW ? few_data : malloc((size_t)slots * sizeof *data);
-    double *num = p->n_numbers <= FEW ? few_num : malloc((size_t)p->n_numbers * sizeof *num);
-    duet_status status = DUET_OK;
     run r = { p, s, data, num, 0, thread_get()->queue };
     TRACE("run %s: %d steps, %d temporaries, expected %.1f us", p->machine->name, p->count, p->temps, p->seconds * 1e6);
-    if (!data || !num) status = fail(DUET_NO_MEMORY, "no memory to bind %d operands", slots);
-    else status = run_bound(&r);
-    return_temporaries(&r);
-    if (data != few_data) free(data);
-    if (num != few_num) free(num);
+    const duet_status status = run_bound(&r);
+    if (p->temps) return_temporaries(&r);
     return status;
+}
+
+static __attribute__((noinline)) duet_status run_many(const plan *p, const statement *s, size_t slots)
+{
+    void **data = malloc(slots * sizeof *data + (size_t)p->n_numbers * sizeof(double));
+    if (!data) return fail(DUET_NO_MEMORY, "no memory to bind %zu operands", slots);
+    duet_status status = run_in(p, s, data, (double *)(data + slots));
+    free(data);
+    return status;
+}
+
+static __attribute__((noinline)) duet_status run_few(const plan *p, const statement *s)
+{
+    void *data[FEW];
+    double num[FEW];
+    return run_in(p, s, data, num);
+}
+
+/* Where no result has an element, there is nothing to bind either. */
+duet_status plan_run(const plan *p, const statement *s)
+{
+    const int slots = p->goals + p->n_leaves + p->temps;
+    if (p->count == 0) return DUET_OK;
+    return __builtin_expect(slots <= FEW && p->n_numbers <= FEW, 1) ? run_few(p, s) : run_many(p, s, (size_t)slots);
 }
