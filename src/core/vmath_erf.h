@@ -4,14 +4,10 @@
  * The coefficients: tools/fit_vmath_trig.sollya. */
 
 #ifdef T_f32
-#define VM_NORMAL_TOP         14.42 /* a ncdf(-a) is 0 from here on */
-#define VM_ERFC_TOP           10.19 /* and erfc(a) */
-#define VM_SQRT2_HI           0x1.6a09e6p0
-#define VM_SQRT2_LO           0x1.9fcef4p-26
-#define VM_LIFT               64 /* 2^n with n + LIFT for n: normal for any n of a result */
-#define VM_LOWER              0x1p-64
-#define VM_INVERSE            0x7ef311c3 /* minus the bits of x: about those of 1 / x */
-#define VM_INVERSE_LAST(x, y) (y)
+#define VM_NORMAL_TOP 14.42 /* a ncdf(-a) is 0 from here on */
+#define VM_ERFC_TOP   10.19 /* and erfc(a) */
+#define VM_SQRT2_HI   0x1.6a09e6p0
+#define VM_SQRT2_LO   0x1.9fcef4p-26
 /* 2 exp(a^2 / 2) ncdf(-a) / y - 1 for y = 1 / (3/2 + a) = MILLS_C + d, a from 0 to NORMAL_TOP: MILLS_0 + d MILLS. In f64 as VM_LOG. */
 #define VM_MILLS_C 0.1875
 #define VM_MILLS_0 0x1.7b8222p-5
@@ -22,16 +18,12 @@
 #define VM_ERF(z) VM_P5(z, 0x1.06eba8p-3, -0x1.812734p-2, 0x1.ce255p-4, -0x1.b66a9ap-6, 0x1.35616p-8)
 
 #else
-#define VM_NORMAL_TOP         38.6
-#define VM_ERFC_TOP           27.3
-#define VM_SQRT2_HI           0x1.6a09e667f3bcdp0
-#define VM_SQRT2_LO           -0x1.bdd3413b26456p-54
-#define VM_LIFT               512
-#define VM_LOWER              0x1p-512
-#define VM_INVERSE            0x7fde623822fc16e6
-#define VM_INVERSE_LAST(x, y) FMA(y, FMA(-(x), y, K(1)), y) /* a step more */
-#define VM_MILLS_C            0.21875
-#define VM_MILLS_0            0x1.6c4ae973ff3ebp-4
+#define VM_NORMAL_TOP 38.6
+#define VM_ERFC_TOP   27.3
+#define VM_SQRT2_HI   0x1.6a09e667f3bcdp0
+#define VM_SQRT2_LO   -0x1.bdd3413b26456p-54
+#define VM_MILLS_C    0.21875
+#define VM_MILLS_0    0x1.6c4ae973ff3ebp-4
 #define VM_MILLS(d)                                                                                                              \
     FMA(VM_P16((d) * (d), -0x1.da5614a03422ap-2, 0x1.449ef6d619d6ap1, -0x1.cf7ce9ae22404p3, 0x1.8432810fcf9fp5,                  \
                0x1.f70746b5f9615p5, -0x1.9e8782096e497p10, 0x1.1576a4c3f1228p12, 0x1.7716eff6f1f83p15, -0x1.23eed93bfa482p18,    \
@@ -57,23 +49,13 @@ typedef struct TYPED(tail) {
     T power;      /* which is 2^(n + LIFT) */
 } TYPED(tail);
 
-/* 1 / x but for an ulp or two, x positive, not large nor small: a guess to 1/8, and steps that cube its error. */
-VM T FN(inverse)(T x)
-{
-    T y = AS_T(VM_INVERSE - AS_BITS(x)), e = FMA(-x, y, K(1));
-    y = FMA(y, FMA(e, e, e), y);
-    e = FMA(-x, y, K(1));
-    y = FMA(y, FMA(e, e, e), y);
-    return VM_INVERSE_LAST(x, y);
-}
-
 /* 2 exp(a^2 / 2) ncdf(-a) of a pair: of y as it is rounded, and what that lacks times the slope, which is nearly a line. */
 VM TYPED(tail) FN(mills)(T a, T lo)
 {
     TYPED(pair) below = { a + K(1.5), K(0) };
     below.lo = (a - (below.hi - K(1.5))) + lo;
     T y = FN(inverse)(below.hi), d = y - K(VM_MILLS_C), lacks = FMA(-y, below.lo, FMA(-y, below.hi, K(1)));
-    TYPED(tail) r = { y, FMA(VM_MILLS(d), d, FMA(FMA(y, K(1.5), K(0.92)), lacks, K(VM_MILLS_0))), K(1) };
+    TYPED(tail) r = { y, FMA(VM_MILLS(d), d, FMA(FMA(y, K(1.4), K(1.02)), lacks, K(VM_MILLS_0))), K(1) };
     return r;
 }
 
@@ -123,14 +105,14 @@ VM T FN(ncdf)(T x)
     return SEL(x > K(0), K(1) - tail, tail);
 }
 
-/* x ncdf(x): with a = |x| and the tail t = ncdf(-a), it is a - a t or -a t; times 2 / LOWER on the way. */
+/* x ncdf(x): with a = |x| and the tail t = ncdf(-a), it is a - a t or -a t; times 4 ULP_1 / LOWER on the way. */
 VM T FN(gelu)(T x)
 {
-    T a = SEL(ABS(x) > K(VM_NORMAL_TOP), K(VM_NORMAL_TOP), ABS(x));
+    T a = SEL(ABS(x) > K(VM_NORMAL_TOP), K(VM_NORMAL_TOP), ABS(x)), up = a * K(2 * VM_ULP_1);
     TYPED(tail) r = FN(normal_tail)(a);
-    T near = a * r.near, rest = FMA(near, r.rest, FMA(a, r.near, -near));
-    TYPED(pair) y = FN(two_sum)(SEL(x > K(0), a * K(2 / VM_LOWER), K(0)), -(near * r.power));
-    T inside = (y.hi + FMA(-rest, r.power, y.lo)) * K(0.5 * VM_LOWER);
+    T near = up * r.near, rest = FMA(near, r.rest, FMA(up, r.near, -near));
+    TYPED(pair) y = FN(two_sum)(SEL(x > K(0), up * K(2 / VM_LOWER), K(0)), -(near * r.power));
+    T inside = (y.hi + FMA(-rest, r.power, y.lo)) * K(VM_LOWER / (4 * VM_ULP_1));
     return SEL(x > K(VM_NORMAL_TOP), x, FN(with_sign)(inside, x));
 }
 
@@ -138,10 +120,6 @@ VM T FN(gelu)(T x)
 #undef VM_ERFC_TOP
 #undef VM_SQRT2_HI
 #undef VM_SQRT2_LO
-#undef VM_LIFT
-#undef VM_LOWER
-#undef VM_INVERSE
-#undef VM_INVERSE_LAST
 #undef VM_MILLS
 #undef VM_MILLS_C
 #undef VM_MILLS_0
