@@ -9,8 +9,9 @@
 #define VM_SQRT2_HI   0x1.6a09e6p0
 #define VM_SQRT2_LO   0x1.9fcef4p-26
 /* 2 exp(a^2 / 2) ncdf(-a) / y - 1 for y = 1 / (3/2 + a) = MILLS_C + d, a from 0 to NORMAL_TOP: MILLS_0 + d MILLS. In f64 as VM_LOG. */
-#define VM_MILLS_C 0.1875
-#define VM_MILLS_0 0x1.7b8222p-5
+#define VM_MILLS_C        0.1875
+#define VM_MILLS_0        0x1.7b8222p-5
+#define VM_MILLS_SLOPE(y) VM_P2(y, 1.02, 1.4)
 #define VM_MILLS(d)                                                                                                              \
     VM_P11(d, 0x1.5f8eb8p0, -0x1.d7ec16p-3, -0x1.4d9ab2p1, 0x1.a30f5p0, 0x1.c77e48p2, -0x1.cb2e1ep3, -0x1.03fb98p3,              \
            0x1.3a8804p6, -0x1.2df24ap7, 0x1.15e716p7, -0x1.a5f0fcp5)
@@ -18,12 +19,13 @@
 #define VM_ERF(z) VM_P5(z, 0x1.06eba8p-3, -0x1.812734p-2, 0x1.ce255p-4, -0x1.b66a9ap-6, 0x1.35616p-8)
 
 #else
-#define VM_NORMAL_TOP 38.6
-#define VM_ERFC_TOP   27.3
-#define VM_SQRT2_HI   0x1.6a09e667f3bcdp0
-#define VM_SQRT2_LO   -0x1.bdd3413b26456p-54
-#define VM_MILLS_C    0.21875
-#define VM_MILLS_0    0x1.6c4ae973ff3ebp-4
+#define VM_NORMAL_TOP     38.6
+#define VM_ERFC_TOP       27.3
+#define VM_SQRT2_HI       0x1.6a09e667f3bcdp0
+#define VM_SQRT2_LO       -0x1.bdd3413b26456p-54
+#define VM_MILLS_C        0.21875
+#define VM_MILLS_0        0x1.6c4ae973ff3ebp-4
+#define VM_MILLS_SLOPE(y) VM_P2(y, 0.85, 1.55)
 #define VM_MILLS(d)                                                                                                              \
     FMA(VM_P16((d) * (d), -0x1.da5614a03422ap-2, 0x1.449ef6d619d6ap1, -0x1.cf7ce9ae22404p3, 0x1.8432810fcf9fp5,                  \
                0x1.f70746b5f9615p5, -0x1.9e8782096e497p10, 0x1.1576a4c3f1228p12, 0x1.7716eff6f1f83p15, -0x1.23eed93bfa482p18,    \
@@ -55,7 +57,7 @@ VM TYPED(tail) FN(mills)(T a, T lo)
     TYPED(pair) below = { a + K(1.5), K(0) };
     below.lo = (a - (below.hi - K(1.5))) + lo;
     T y = FN(inverse)(below.hi), d = y - K(VM_MILLS_C), lacks = FMA(-y, below.lo, FMA(-y, below.hi, K(1)));
-    TYPED(tail) r = { y, FMA(VM_MILLS(d), d, FMA(FMA(y, K(1.4), K(1.02)), lacks, K(VM_MILLS_0))), K(1) };
+    TYPED(tail) r = { y, FMA(VM_MILLS(d), d, FMA(VM_MILLS_SLOPE(y), lacks, K(VM_MILLS_0))), K(1) };
     return r;
 }
 
@@ -122,5 +124,6 @@ VM T FN(gelu)(T x)
 #undef VM_SQRT2_LO
 #undef VM_MILLS
 #undef VM_MILLS_C
+#undef VM_MILLS_SLOPE
 #undef VM_MILLS_0
 #undef VM_ERF
