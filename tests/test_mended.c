@@ -269,6 +269,36 @@ static void one_more_axis(void)
     tap_point("a vector into a row");
 }
 
+/* Shapes that differ by leading axes of one element went into passes of their own; where a bias is added, axes are counted. */
+static void leading_ones(void)
+{
+    duet_place place[2];
+    duet_matrix *a = filled(4, 6, -3, 0.5f), *b = duet_reshaped(a, 1, 4, 6), *bias = duet_new(DUET_F32, 6),
+                *c = duet_new(DUET_F32, 1, 4, 6);
+    duet_matrix *sums = duet_new(DUET_F32, 1, 6);
+    float *p = duet_overwrite(bias);
+    for (int i = 0; p && i < 6; i++) p[i] = (float)(i * i);
+    for (int k = list_places(place); k-- > 0;) {
+        uint64_t steps = duet_stats().steps;
+        OK(duet_set_on(place[k], c, duet_add(duet_mul(2, b), duet_mul(3, duet_abs(a)))));
+        CHECK(duet_stats().steps - steps == 1 || getenv("DUET_FUSION"), "%d steps", (int)(duet_stats().steps - steps));
+        const float *x = duet_read(a), *r = duet_read(c);
+        for (int i = 0; x && r && i < 24; i++) CHECK(r[i] == 2 * x[i] + 3 * fabsf(x[i]), "[%d] is %g", i, r[i]);
+        OK(duet_set_on(place[k], c, duet_mul(b, duet_abs(duet_bias_add(a, bias)))));
+        r = duet_read(c);
+        for (int i = 0; x && r && i < 24; i++)
+            CHECK(r[i] == x[i] * fabsf(x[i] + (float)(i % 6 * (i % 6))), "bias: [%d] is %g", i, r[i]);
+        OK(duet_set_on(place[k], sums, duet_sum_axis(duet_mul(b, duet_abs(duet_bias_add(a, bias))), 1)));
+        const float *s = duet_read(sums);
+        for (int j = 0; r && s && j < 6; j++) {
+            const float want = (r[j] + r[12 + j]) + (r[6 + j] + r[18 + j]);
+            CHECK(fabsf(s[j] - want) <= 1e-5f * (1 + fabsf(want)), "the sum of column %d is %g, not %g", j, s[j], want);
+        }
+    }
+    duet_free(&sums), duet_free(&c), duet_free(&bias), duet_free(&b), duet_free(&a);
+    tap_point("leading axes of one element");
+}
+
 int main(void)
 {
     patterns_apart();
@@ -285,5 +315,6 @@ int main(void)
     extreme_factors();
     imports_end();
     one_more_axis();
+    leading_ones();
     return tap_end();
 }

@@ -23,10 +23,25 @@ uint32_t reduced_axes(const graph *g, int v)
 /* The type that v is computed in. */
 static int type_within(const graph *g, int v) { return value_at(g, value_is_fold(g, v) ? value_at(g, v)->arg[0] : v)->type; }
 
-static bool in_domain(const graph *g, int leader, int v)
+static shape without_ones(shape s)
 {
-    shape domain = domain_of(g, leader), s = value_shape(g, v);
+    while (s.rank > 0 && s.size[0] == 1) memmove(s.size, s.size + 1, (size_t)--s.rank * sizeof *s.size);
+    return s;
+}
+
+/* Has v an element for each that user computes? Leading axes of one element make no difference, but to what counts axes. */
+static bool in_domain(const graph *g, int user, int v)
+{
+    shape domain = domain_of(g, user), s = value_shape(g, v);
+    if (value_is_fold(g, user)) return shape_equal(&domain, &s);
+    domain = without_ones(domain), s = without_ones(s);
     return shape_equal(&domain, &s);
+}
+
+static bool counts_axes_alike(const lowering *l, int leader, int v)
+{
+    shape domain = domain_of(l->g, leader), s = value_shape(l->g, v);
+    return value_at(l->g, v)->op != OP_bias_add || shape_equal(&domain, &s);
 }
 
 /* ---- passes as lists, in ascending order ---- */
@@ -137,7 +152,7 @@ static bool fits(const load *r)
 static int wanted(const lowering *l, int user, int v)
 {
     bool together = in_program(l->g, user) && value_is_map(l->g, v) && in_domain(l->g, user, v);
-    return together ? l->pass[user] : ALONE;
+    return together && counts_axes_alike(l, l->pass[user], v) ? l->pass[user] : ALONE;
 }
 
 static void tell_operand(lowering *l, int user, int v)
