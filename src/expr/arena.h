@@ -98,7 +98,7 @@ void words_put(arena *a, node *n, const uint32_t *like);
 int attrs_of(enum op op);
 
 /* A failed formula above those operands that were found. Its text is this thread's. NULL: no room. */
-node *push_failure(arena *a, int operands, node *const x[], duet_status s, const char *site);
+node *push_failure(arena *a, int arity, node *const x[], duet_status s, const char *site);
 
 /* The status of a failed node, with its text again this thread's. what: how to call it when it is a bad matrix itself. */
 duet_status failure_of(const node *n, const uint32_t *words, const char *what);

@@ -1,0 +1,77 @@
+/* fold_def.c - reductions, and the operators that have a definition of their own: what their rows say of shapes, and a node. */
+#include "operands.h"
+#include "status.h"
+
+static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const int32_t *attr, const char *site)
+{
+    arena *a = arena_mine();
+    if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
+    node *x[3] = { 0 };
+    node rule = { 0 };
+    const node *strong = NULL;
+    duet_status s = operands(a, op, arity, e, x);
+    if (s == DUET_OK) s = settle_type(op, arity, x, &strong);
+    if (s == DUET_OK && op_infos[op].kind == KIND_FOLD) s = rule_fold(op, x[0], x[1], attr[0], (enum fold_how)attr[1], &rule);
+    else if (s == DUET_OK) s = rule_def(op, x[0], x[1], attr, &rule);
+    if (s != DUET_OK) return failed(a, arity, x, s, site);
+    const duet_dtype type = op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : strong ? (duet_dtype)strong->type : DUET_F64;
+    node *n = push_operator(a, kind_of(op, type, rule.rank), arity, x, site);
+    if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
+    memcpy(n->size, rule.size, sizeof n->size), memcpy(n->attr, rule.attr, sizeof n->attr);
+    words_put(a, n, NULL);
+    return handle_of(n);
+}
+
+#define FOLD(name, arity, axis, how, ...)                                                                                        \
+    fold_or_def(OP_##name, arity, (duet_expr[]){ __VA_ARGS__ }, (int32_t[]){ axis, how }, site)
+
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return FOLD(name, 1, 0, FOLD_ALL, x); }                         \
+    duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }                                                    \
+    duet_expr(duet_##name##_axis_at)(duet_expr x, int axis, const char *site) { return FOLD(name, 1, axis, FOLD_AXIS, x); }      \
+    duet_expr(duet_##name##_axis)(duet_expr x, int axis) { return duet_##name##_axis_at(x, axis, NULL); }                        \
+    duet_expr(duet_##name##_keep_at)(duet_expr x, int axis, const char *site) { return FOLD(name, 1, axis, FOLD_KEEP, x); }      \
+    duet_expr(duet_##name##_keep)(duet_expr x, int axis) { return duet_##name##_keep_at(x, axis, NULL); }
+#define DUET_MOMENT1 DUET_FOLD1
+#define DUET_PLACE1  DUET_FOLD1
+#define DUET_FOLD2(name, ...)                                                                                                    \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return FOLD(name, 2, 0, FOLD_ALL, x, y); }         \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }                                    \
+    duet_expr(duet_##name##_axis_at)(duet_expr x, duet_expr y, int axis, const char *site)                                       \
+    {                                                                                                                            \
+        return FOLD(name, 2, axis, FOLD_AXIS, x, y);                                                                             \
+    }                                                                                                                            \
+    duet_expr(duet_##name##_axis)(duet_expr x, duet_expr y, int axis) { return duet_##name##_axis_at(x, y, axis, NULL); }        \
+    duet_expr(duet_##name##_keep_at)(duet_expr x, duet_expr y, int axis, const char *site)                                       \
+    {                                                                                                                            \
+        return FOLD(name, 2, axis, FOLD_KEEP, x, y);                                                                             \
+    }                                                                                                                            \
+    duet_expr(duet_##name##_keep)(duet_expr x, duet_expr y, int axis) { return duet_##name##_keep_at(x, y, axis, NULL); }
+
+#define GIVE_plain
+#define GIVE_conv   , options
+#define GIVE_pool   , options
+#define ATTRS_plain NULL
+#define ATTRS_conv                                                                                                               \
+    options ? (const int32_t *)options : (int32_t[4]) { 0 }
+#define ATTRS_pool                                                                                                               \
+    options ? (const int32_t *)options : (int32_t[6]) { 0 }
+_Static_assert(sizeof(duet_conv) == 4 * sizeof(int32_t) && sizeof(duet_pool) == 6 * sizeof(int32_t),
+               "options are attributes in order");
+
+#define DUET_DEF1(name, options_, ...)                                                                                           \
+    duet_expr(duet_##name##_at)(duet_expr x DUET_OPTIONS_##options_, const char *site)                                           \
+    {                                                                                                                            \
+        return fold_or_def(OP_##name, 1, (duet_expr[]){ x }, ATTRS_##options_, site);                                            \
+    }                                                                                                                            \
+    duet_expr(duet_##name)(duet_expr x DUET_OPTIONS_##options_) { return duet_##name##_at(x GIVE_##options_, NULL); }
+#define DUET_DEF2(name, options_, ...)                                                                                           \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y DUET_OPTIONS_##options_, const char *site)                              \
+    {                                                                                                                            \
+        return fold_or_def(OP_##name, 2, (duet_expr[]){ x, y }, ATTRS_##options_, site);                                         \
+    }                                                                                                                            \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y DUET_OPTIONS_##options_)                                                     \
+    {                                                                                                                            \
+        return duet_##name##_at(x, y GIVE_##options_, NULL);                                                                     \
+    }
+#include <duet/ops.def>

@@ -1,0 +1,215 @@
+/* leaf.c - leaves, and the words of all nodes, which are the key of the plan cache: leaves write theirs the short way. */
+#include "operands.h"
+#include "status.h"
+
+/* ---- words: the key of the plan cache ---- */
+
+enum number_class number_class(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+    if (x != 0 && (exponent < -126 || exponent > 126)) return NUMBER_EXTREME;
+    if (bits << 12 != 0) return NUMBER_OTHER; /* most are */
+    if (x == 0) return NUMBER_ZERO;
+    return x == 1 ? NUMBER_ONE : x == -1 ? NUMBER_MINUS_ONE : NUMBER_POWER;
+}
+
+int attrs_of(enum op op)
+{
+    switch (op) {
+#define DUET_FOLD1(name, ...) case OP_##name:
+#define DUET_FOLD2            DUET_FOLD1
+#define DUET_MOMENT1          DUET_FOLD1
+#define DUET_PLACE1           DUET_FOLD1
+#include <duet/ops.def>
+        return 2;
+    case OP_conv2d:
+    case OP_convolve2d: return 4;
+    case OP_max_pool2d:
+    case OP_avg_pool2d: return 6;
+    case OP_HOLE:
+    case OP_HOLE_NUMBER: return 1;
+    default: return 0;
+    }
+}
+
+/* Leaves and numbers are each looked for among so many of the latest: beyond, equal ones count as two. */
+#define LATEST 16
+
+/* Notes that n, which stands on top, is the latest of its kind. */
+static inline void follow(const arena *a, node *n, uint32_t *last)
+{
+    n->before = *last ? a->count - *last : 0;
+    *last = a->count;
+}
+
+/* The distance back to the latest leaf that names the same matrix; 0: none. */
+static uint32_t same_leaf(const node *n)
+{
+    const node *p = n;
+    for (int tries = 0; tries < LATEST && p->before; tries++) {
+        p -= p->before;
+        if (p->matrix == n->matrix && p->matrix_serial == n->matrix_serial) return (uint32_t)(n - p);
+    }
+    return 0;
+}
+
+/* The same of numbers: those of the same bits. */
+static uint32_t same_number(const node *n)
+{
+    const node *p = n;
+    for (int tries = 0; tries < LATEST && p->before; tries++) {
+        p -= p->before;
+        if (!memcmp(&p->number, &n->number, sizeof n->number)) return (uint32_t)(n - p);
+    }
+    return 0;
+}
+
+static inline uint32_t *put_sizes(uint32_t *w, const int64_t *size, int rank) { return copy_sizes(w, size, rank), w + 2 * rank; }
+
+/* n is the latest leaf now; the distance back to the same matrix. */
+static inline uint32_t link_leaf(arena *a, node *n)
+{
+    follow(a, n, &a->last_leaf);
+    return same_leaf(n);
+}
+
+static uint32_t *leaf_words(arena *a, node *n, const uint32_t *like, uint32_t *w)
+{
+    const int rank = n->rank;
+    *w++ = link_leaf(a, n);
+    w = put_sizes(w, n->size, rank);
+    if (n->kind & KIND(0, 0, 0, NODE_DENSE)) return w;
+    if (!like) return put_sizes(w, n->matrix->at.stride, rank);
+    memcpy(w, like + 2 + 2 * rank, 8 * (size_t)rank);
+    return w + 2 * rank;
+}
+
+static uint32_t *operator_words(const node *n, const uint32_t *like, const uint32_t *first, uint32_t *w)
+{
+    for (int k = 0; k < 3 && n->back[k]; k++) *w++ = n->back[k];
+    if (op_infos[n->op].kind == KIND_MAP) return w;
+    const bool failed = n->flags & NODE_FAILED;
+    for (int k = 0; !failed && k < attrs_of((enum op)n->op); k++) *w++ = (uint32_t)n->attr[k];
+    for (int k = 0; failed && k < n->attr[1]; k++, w++) *w = like[w - first];
+    return w;
+}
+
+static inline uint32_t first_word(uint32_t kind) { return kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_DENSE); }
+
+#define NUMBER_KIND KIND(OP_NUMBER, DUET_F64, 0, NODE_WEAK | NODE_PLAIN)
+
+/* Numbers have no rank: their class stands in its place. */
+static inline uint32_t number_word(double x) { return KIND(OP_NUMBER, DUET_F64, number_class(x), NODE_WEAK); }
+
+static inline uint32_t *number_words(arena *a, node *n, uint32_t *w)
+{
+    follow(a, n, &a->last_number);
+    *w++ = number_word(n->number);
+    *w++ = same_number(n);
+    return w;
+}
+
+void words_put(arena *a, node *n, const uint32_t *like)
+{
+    uint32_t *first = a->words + a->length, *w = first;
+    n->word = a->length;
+    if (n->op != OP_NUMBER) *w++ = first_word(n->kind);
+    if (n->op == OP_NUMBER) w = number_words(a, n, w);
+    else if (n->op == OP_LEAF) w = leaf_words(a, n, like, w);
+    else w = operator_words(n, like, first, w);
+    a->length += (uint32_t)(w - first);
+}
+
+/* ---- leaves ---- */
+
+duet_expr duet_of_expr(duet_expr e) { return e; }
+
+static inline duet_expr push_number(arena *a, node *n, double x)
+{
+    n->number = x;
+    a->length = (uint32_t)(number_words(a, n, a->words + n->word) - a->words);
+    return handle_of(n);
+}
+
+static __attribute__((noinline)) duet_expr number_slow(double x)
+{
+    arena *a = arena_mine();
+    if (!a) return no_room(DUET_NO_MEMORY);
+    node *n = arena_push(a, NUMBER_KIND, NULL);
+    return n ? push_number(a, n, x) : full();
+}
+
+duet_expr duet_of_number(double x)
+{
+    arena *a = arena_ready();
+    if (__builtin_expect(!a, 0)) return number_slow(x);
+    return push_number(a, arena_push_ready(a, NUMBER_KIND, NULL), x);
+}
+
+duet_expr duet_of_integer(int64_t x) { return duet_of_number((double)x); }
+duet_expr duet_of_unsigned(uint64_t x) { return duet_of_number((double)x); }
+
+static __attribute__((noinline, cold)) duet_expr bad_matrix(arena *a, const duet_matrix *m)
+{
+    duet_status s = m ? fail(DUET_FREED, "a freed matrix") : fail(DUET_BAD_ARGUMENT, "a null matrix");
+    node *n = push_failure(a, 0, NULL, s, NULL);
+    if (n) n->attr[2] = true;
+    return n ? handle_of(n) : full();
+}
+
+static __attribute__((noinline)) duet_expr matrix_slow(const duet_matrix *m)
+{
+    arena *a = arena_mine();
+    if (!a) return no_room(DUET_NO_MEMORY);
+    if (!m || !m->serial) return bad_matrix(a, m);
+    node *n = arena_push(a, kind_of(OP_LEAF, m->at.type, m->at.rank) | KIND(0, 0, 0, m->dense ? NODE_DENSE : 0), NULL);
+    if (!n) return full();
+    n->matrix = m, n->matrix_serial = m->serial;
+    copy_sizes(n->size, m->at.size, m->at.rank);
+    words_put(a, n, NULL);
+    return handle_of(n);
+}
+
+/* As most are: dense, of few axes, of floating point. */
+static inline bool is_plain_matrix(const duet_matrix *m)
+{
+    return m && m->serial && m->dense && m->at.rank <= PLAIN_RANK && m->at.type < FLOAT_TYPES;
+}
+
+duet_expr duet_of_matrix(const duet_matrix *m)
+{
+    arena *a = arena_ready();
+    if (__builtin_expect(!a || !is_plain_matrix(m), 0)) return matrix_slow(m);
+    const uint32_t word = KIND(OP_LEAF, m->at.type, m->at.rank, NODE_DENSE);
+    node *n = arena_push_ready(a, word | KIND(0, 0, 0, NODE_PLAIN), NULL);
+    uint32_t *w = a->words + n->word;
+    n->matrix = m, n->matrix_serial = m->serial;
+    memcpy(n->size, m->at.size, PLAIN_RANK * sizeof *n->size);
+    memcpy(w + 2, m->at.size, PLAIN_RANK * sizeof *n->size);
+    a->length = n->word + 2 + 2 * (uint32_t)m->at.rank;
+    w[0] = word, w[1] = link_leaf(a, n);
+    return handle_of(n);
+}
+
+duet_expr hole_operand(int which, int rank)
+{
+    arena *a = arena_mine();
+    node *n = a ? arena_push(a, KIND(OP_HOLE, DUET_F32, rank, 0), NULL) : NULL;
+    if (!n) return no_room(a ? DUET_ARENA_FULL : DUET_NO_MEMORY);
+    n->attr[0] = which;
+    for (int i = 0; i < rank; i++) n->size[i] = 7; /* any size: patterns are not evaluated */
+    words_put(a, n, NULL);
+    return handle_of(n);
+}
+
+duet_expr hole_number(int which)
+{
+    arena *a = arena_mine();
+    node *n = a ? arena_push(a, KIND(OP_HOLE_NUMBER, DUET_F32, 0, NODE_WEAK), NULL) : NULL;
+    if (!n) return no_room(a ? DUET_ARENA_FULL : DUET_NO_MEMORY);
+    n->attr[0] = which;
+    words_put(a, n, NULL);
+    return handle_of(n);
+}

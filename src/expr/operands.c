@@ -1,0 +1,85 @@
+/* operands.c - operands that are not at hand, and failures. */
+#include "operands.h"
+#include "status.h"
+#include "thread.h"
+
+node *push_failure(arena *a, int arity, node *const x[], duet_status s, const char *site)
+{
+    char text[sizeof thread_get()->text];
+    memcpy(text, thread_get()->text, sizeof text);
+    node *n = arena_push(a, KIND(OP_HOLE, DUET_F32, 0, NODE_FAILED), site);
+    if (!n) return NULL;
+    adopt(a, n, arity, x);
+    size_t words = strlen(text) / 4 + 1;
+    n->attr[0] = (int32_t)s, n->attr[1] = (int32_t)words, n->attr[2] = false;
+    put(a, n->op);
+    for (int k = 0; k < 3 && n->back[k]; k++) put(a, n->back[k]);
+    memcpy(a->words + a->length, text, strlen(text) + 1), a->length += (uint32_t)words;
+    return n;
+}
+
+duet_status failure_of(const node *n, const uint32_t *words, const char *what)
+{
+    int k = 0;
+    while (k < 3 && n->back[k]) k++;
+    const char *text = (const char *)(words + n->word + 1 + k);
+    duet_status s = (duet_status)n->attr[0];
+    return n->attr[2] ? fail(s, "%s is %s", what, text) : fail(s, "%s", text);
+}
+
+static void name_operand(char text[80], enum op op, int k)
+{
+    static const char *const nth[] = { "first", "second", "third" };
+    snprintf(text, 80, "duet_%s: the %s operand", op_infos[op].name, nth[k]);
+}
+
+duet_status operand_failure(const arena *a, enum op op, int k, const node *x)
+{
+    char what[80];
+    return name_operand(what, op, k), failure_of(x, a->words, what);
+}
+
+/* A held formula is copied to where it is used. */
+static node *import(arena *a, const node *held, const uint32_t *words, uint32_t root, duet_status *why)
+{
+    node *n = NULL;
+    *why = arena_copy(a, held, words, root, &n);
+    return n;
+}
+
+node *operand_slow(arena *a, duet_expr e, enum op op, int k, duet_status *why)
+{
+    char what[80];
+    uint32_t root, length;
+    const uint32_t *words;
+    const bool is_held = e.serial & SERIAL_HELD;
+    const node *held = is_held ? held_look(e, &root, &words, &length) : NULL;
+    if (held) return import(a, held, words, root, why);
+    name_operand(what, op, k);
+    *why = is_held ? held_missing(e, what) : arena_missing(a, e, what);
+    return NULL;
+}
+
+duet_expr failed(arena *a, int arity, node *const x[], duet_status s, const char *site)
+{
+    if (site) fail_at(s, site);
+    node *n = s == DUET_ARENA_FULL ? NULL : push_failure(a, arity, x, s, site);
+    if (n) return handle_of(n);
+    for (int k = 0; k < arity; k++)
+        if (x[k]) arena_spend(a, x[k], site);
+    return no_room(s);
+}
+
+duet_status mixed_types(enum op op, const node *x, const node *y)
+{
+    char text[2][SHAPE_TEXT];
+    shape_text(text[0], x->type, x->rank, x->size), shape_text(text[1], y->type, y->rank, y->size);
+    return fail(DUET_BAD_TYPE, "duet_%s(%s, %s) needs operands of one type", op_infos[op].name, text[0], text[1]);
+}
+
+duet_status not_of_type(enum op op, const node *x)
+{
+    char text[SHAPE_TEXT];
+    shape_text(text, x->type, x->rank, x->size);
+    return fail(DUET_BAD_TYPE, "duet_%s(%s) needs elements that are floating point", op_infos[op].name, text);
+}

@@ -1,0 +1,96 @@
+/* operands.h - what the files of leaves and operators share. Private to src/expr. */
+#ifndef OPERANDS_H
+#define OPERANDS_H
+
+#include "arena.h"
+#include "dtype.h"
+#include <string.h>
+
+/* Few matrices have more than two axes: so many sizes are copied without asking. */
+static inline void copy_sizes(void *to, const int64_t *from, int rank)
+{
+    memcpy(to, from, PLAIN_RANK * sizeof *from);
+    if (__builtin_expect(rank > PLAIN_RANK, 0))
+        memcpy((char *)to + PLAIN_RANK * sizeof *from, from + PLAIN_RANK, (size_t)(rank - PLAIN_RANK) * sizeof *from);
+}
+
+static inline duet_expr no_room(duet_status s) { return (duet_expr){ (uint64_t)s }; }
+
+static inline duet_expr full(void) { return no_room(DUET_ARENA_FULL); }
+
+/* The arena, if there is one with room for a node; or NULL. */
+static inline arena *arena_ready(void)
+{
+    arena *a = arena_here;
+    return a && a->next != a->stop ? a : NULL;
+}
+
+static inline uint32_t kind_of(enum op op, duet_dtype type, int rank)
+{
+    return KIND(op, type, rank, type < FLOAT_TYPES && rank <= PLAIN_RANK ? NODE_PLAIN : 0);
+}
+
+static inline void adopt(arena *a, node *n, int arity, node *const x[])
+{
+    uint32_t stored = 0, first = n->first, consumed = 0;
+    for (int k = 0; k < arity; k++) {
+        if (__builtin_expect(!x[k], 0)) continue;
+        n->back[stored++] = (uint32_t)(n - x[k]);
+        if (x[k]->first < first) first = x[k]->first;
+        consumed += (x[k]->kind & KIND(0, 0, 0, NODE_ROOT)) != 0, x[k]->kind &= ~KIND(0, 0, 0, NODE_ROOT);
+    }
+    if (stored < 3) n->back[stored] = 0;
+    n->first = first, a->roots -= consumed;
+}
+
+static inline node *push_operator(arena *a, uint32_t kind, int arity, node *const x[], const char *site)
+{
+    node *n = arena_push(a, kind, site);
+    if (n) adopt(a, n, arity, x);
+    return n;
+}
+
+/* One that is held, and then copied to where it is used, or that cannot be used: the text says why. */
+node *operand_slow(arena *a, duet_expr e, enum op op, int k, duet_status *why);
+duet_status operand_failure(const arena *a, enum op op, int k, const node *x) __attribute__((cold));
+
+static inline node *operand_of(arena *a, duet_expr e, enum op op, int k, duet_status *why)
+{
+    node *n = e.serial & SERIAL_HELD ? NULL : arena_look(a, e.serial);
+    return __builtin_expect(n && !(n->flags & NODE_SPENT), 1) ? n : operand_slow(a, e, op, k, why);
+}
+
+/* The nodes of e[]; NULL where there is none. A failed operand fails what is built from it: the first error stays. */
+static inline duet_status operands(arena *a, enum op op, int arity, const duet_expr e[], node *x[])
+{
+    duet_status s = DUET_OK;
+    for (int k = 0; k < arity; k++) {
+        duet_status why = DUET_OK;
+        x[k] = operand_of(a, e[k], op, k, &why);
+        if (!x[k] && s == DUET_OK) s = why;
+    }
+    for (int k = 0; k < arity && s == DUET_OK; k++)
+        if (__builtin_expect(x[k]->flags & NODE_FAILED, 0)) s = operand_failure(a, op, k, x[k]);
+    return s;
+}
+
+duet_status mixed_types(enum op op, const node *x, const node *y) __attribute__((cold));
+duet_status not_of_type(enum op op, const node *x) __attribute__((cold));
+
+/* The operand that settles the type: the first that is not weak; NULL when all are. */
+static inline duet_status settle_type(enum op op, int arity, node *const x[], const node **strong)
+{
+    *strong = NULL;
+    for (int k = 0; k < arity; k++) {
+        if (x[k]->flags & NODE_WEAK) continue;
+        if (__builtin_expect(x[k]->type >= FLOAT_TYPES && op != OP_transpose, 0)) return not_of_type(op, x[k]);
+        if (!*strong) *strong = x[k];
+        else if (__builtin_expect((*strong)->type != x[k]->type, 0)) return mixed_types(op, *strong, x[k]);
+    }
+    return DUET_OK;
+}
+
+/* What stands for a formula that failed with s, its operands consumed. */
+duet_expr failed(arena *a, int arity, node *const x[], duet_status s, const char *site) __attribute__((cold));
+
+#endif
