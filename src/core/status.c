@@ -17,6 +17,16 @@ duet_status fail(duet_status s, const char *format, ...)
     return s;
 }
 
+duet_status fail_within(duet_status s, const char *format, ...)
+{
+    char what[sizeof thread_get()->text];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(what, sizeof what, format, ap);
+    va_end(ap);
+    return fail(s, "%s: %s", what, thread_get()->text);
+}
+
 /* Does text begin with "file:line: "? Of a file whose name has no blank. */
 static bool has_place(const char *text)
 {

@@ -10,6 +10,9 @@ duet_status fail(duet_status s, const char *format, ...) __attribute__((format(p
 /* Puts "where: " in front of the text, once: a text that already names a place keeps it. Returns s. */
 duet_status fail_at(duet_status s, const char *where) __attribute__((cold));
 
+/* Puts what failed, as "duet_set(f32[2,3])", and ": " in front of this thread's text. Returns s. */
+duet_status fail_within(duet_status s, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+
 #define TRY(call)                                                                                                                \
     do {                                                                                                                         \
         duet_status tried_ = (call);                                                                                             \

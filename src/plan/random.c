@@ -190,9 +190,8 @@ static duet_status run(const draw *d, const step *s, const machine *on, const do
 
 static __attribute__((cold)) duet_status name_statement(duet_status st, const draw *d)
 {
-    char before[sizeof thread_get()->text], text[SHAPE_TEXT];
-    memcpy(before, thread_get()->text, sizeof before);
-    return fail(st, "%s(%s): %s", d->who, name_matrix(d, text), before);
+    char text[SHAPE_TEXT];
+    return fail_within(st, "%s(%s)", d->who, name_matrix(d, text));
 }
 
 static duet_status fill(const draw *d)

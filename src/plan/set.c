@@ -4,7 +4,6 @@
 #include "plan.h"
 #include "status.h"
 #include "thread.h"
-#include <string.h>
 
 static __attribute__((cold)) duet_status does_not_fit(const char *who, const duet_matrix *m, const node *e)
 {
@@ -65,11 +64,10 @@ static duet_status prepare(const char *who)
 }
 
 /* Puts the statement in front of what a machine, the pool or a matrix said. */
-static __attribute__((cold)) duet_status name_statement(duet_status s, const char *who, const duet_matrix *m)
+static __attribute__((noinline, cold)) duet_status name_statement(duet_status s, const char *who, const duet_matrix *m)
 {
-    char before[sizeof thread_get()->text], to[SHAPE_TEXT];
-    memcpy(before, thread_get()->text, sizeof before);
-    return fail(s, "%s(%s): %s", who, shape_text(to, m->at.type, m->at.rank, m->at.size), before);
+    char to[SHAPE_TEXT];
+    return fail_within(s, "%s(%s)", who, shape_text(to, m->at.type, m->at.rank, m->at.size));
 }
 
 /* ---- one statement ---- */
@@ -151,9 +149,7 @@ typedef struct statements {
 
 static __attribute__((cold)) duet_status name_number(duet_status s, const char *who, int k)
 {
-    char before[sizeof thread_get()->text];
-    memcpy(before, thread_get()->text, sizeof before);
-    return fail(s, "statement %d of %s: %s", k + 1, who, before);
+    return fail_within(s, "statement %d of %s", k + 1, who);
 }
 
 static duet_status check_all(statements *all)
