@@ -2,6 +2,7 @@
  * elements become one, and what no machine runs becomes two. */
 #include "lower.h"
 #include "matrix.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,10 +86,10 @@ static list both(const list *a, const list *b)
 
 /* ---- what a program of a list would read and write ---- */
 
-typedef struct load {
+typedef struct demand {
     int values, inputs, numbers, outs;
     int large; /* inputs with an element for each of the domain */
-} load;
+} demand;
 
 static void clear_marks(const lowering *l, const list *a)
 {
@@ -119,16 +120,16 @@ int pass_outputs(const lowering *l, int leader, int out[PASS_VALUES])
     return o.count;
 }
 
-static void count_operand(const lowering *l, int leader, int x, load *r)
+static void count_operand(const lowering *l, int leader, int x, demand *r)
 {
     if (l->inner[x]++) return;
     if (value_at(l->g, x)->op == OP_NUMBER) r->numbers++;
     else r->inputs++, r->large += in_domain(l->g, leader, x);
 }
 
-static load load_of(const lowering *l, const list *a)
+static demand demand_of(const lowering *l, const list *a)
 {
-    load r = { .values = a->count, .outs = outputs(l, a).count };
+    demand r = { .values = a->count, .outs = outputs(l, a).count };
     for (int i = 0; i < a->count; i++) l->inner[a->v[i]] = 1;
     for (int i = 0; i < a->count; i++) {
         const value *u = value_at(l->g, a->v[i]);
@@ -141,7 +142,7 @@ static load load_of(const lowering *l, const list *a)
 /* So many values fit, whatever is saved and stored late. */
 #define SURE_VALUES ((PROGRAM_LENGTH - 2 * PROGRAM_OUTPUTS) / 2)
 
-static bool fits(const load *r)
+static bool fits(const demand *r)
 {
     return r->values <= SURE_VALUES && r->inputs <= PROGRAM_INPUTS && r->numbers <= PROGRAM_NUMBERS && r->outs <= PROGRAM_OUTPUTS;
 }
@@ -170,7 +171,7 @@ static void place(lowering *l, int v, bool leads)
 }
 
 /* Users stand after what they use. */
-static void assign_all(lowering *l)
+static void assign_first(lowering *l)
 {
     for (int v = 0; v < l->g->count; v++) l->pass[v] = UNSEEN;
     for (int v = l->g->count; v-- > 0;) {
@@ -369,7 +370,7 @@ static bool absorb(lowering *l)
 
 void passes_assign(lowering *l)
 {
-    assign_all(l);
+    assign_first(l);
     if (l->fusion != FUSION_MACHINE || l->g->count > MERGED_MAX) return;
     bool any = unite_folds(l);
     if (l->g->roots > 1) unite_goals(l), any = true;
@@ -393,33 +394,37 @@ static void cone(const lowering *l, const list *a, int i, list *lower, list *res
     clear_marks(l, a);
 }
 
-/* What a cut costs: elements written and read again, and read twice; 0: the lower part is no program. */
-static double cut_cost(const lowering *l, const load *all, const list *lower, const list *rest, bool *good)
+/* A pass in two, of which the lower one is a program. */
+typedef struct cut {
+    list lower, rest;
+    bool is_last; /* the rest is a program, too */
+    double cost;
+} cut;
+
+/* Cuts the i-th of a pass off, with all that it needs there; false: that is no program. The cost: elements written and read again, and
+ * read twice, of equals less for the evener; where the rest must be cut again, for each value that is gone. */
+static bool cut_at(const lowering *l, const list *a, int i, const demand *all, cut *c)
 {
-    load a = load_of(l, lower), b = load_of(l, rest);
-    if (!fits(&a)) return 0;
-    *good = fits(&b);
-    return 2 * a.outs + (a.large + b.large - a.outs - all->large);
+    if (value_is_fold(l->g, a->v[i])) return false;
+    cone(l, a, i, &c->lower, &c->rest);
+    const demand lower = demand_of(l, &c->lower), rest = demand_of(l, &c->rest);
+    const double cost = 2 * lower.outs + (lower.large + rest.large - lower.outs - all->large);
+    const double even = lower.values < rest.values ? lower.values : rest.values;
+    c->is_last = fits(&rest);
+    c->cost = c->is_last ? cost - even / PASS_VALUES / 2 : cost / lower.values;
+    return fits(&lower);
 }
 
-/* Where both parts fit, the least cost; else the least for each value that is gone. Of equals the evener. */
+static bool better(const cut *a, const cut *b) { return a->is_last != b->is_last ? a->is_last : a->cost < b->cost; }
+
 static void split(lowering *l, int leader)
 {
-    list a = list_of(l, leader), lower, rest, best[2] = { 0 };
-    const load all = load_of(l, &a);
-    double least = 0;
-    bool best_good = false;
-    for (int i = a.count - 2; i >= 0; i--) {
-        bool good = false;
-        if (value_is_fold(l->g, a.v[i])) continue;
-        cone(l, &a, i, &lower, &rest);
-        double cost = cut_cost(l, &all, &lower, &rest, &good), even = lower.count < rest.count ? lower.count : rest.count;
-        if (cost == 0 || good < best_good) continue;
-        double score = good ? cost - even / PASS_VALUES / 2 : cost / lower.count;
-        if (best[0].count && good == best_good && score >= least) continue;
-        best[0] = lower, best[1] = rest, least = score, best_good = good;
-    }
-    form(l, &best[0]), form(l, &best[1]);
+    const list a = list_of(l, leader);
+    const demand all = demand_of(l, &a);
+    cut c, best = { .cost = INFINITY };
+    for (int i = a.count - 2; i >= 0; i--)
+        if (cut_at(l, &a, i, &all, &c) && better(&c, &best)) best = c;
+    form(l, &best.lower), form(l, &best.rest);
 }
 
 bool pass_refine(lowering *l, int leader)
