@@ -5,7 +5,7 @@
 #include "modes.h"
 
 typedef struct holes {
-    duet_matrix *X, *Y, *Z, *B;
+    duet_matrix *X, *Y, *B;
     double S, R;
 } holes;
 
@@ -17,8 +17,8 @@ static rng dice;
     static duet_expr pattern_##name(const holes *h)                                                                              \
     {                                                                                                                            \
         const double S = h->S, R = h->R;                                                                                         \
-        duet_matrix *X = h->X, *Y = h->Y, *Z = h->Z, *B = h->B;                                                                  \
-        return (void)S, (void)R, (void)X, (void)Y, (void)Z, (void)B, pattern;                                                    \
+        duet_matrix *X = h->X, *Y = h->Y, *B = h->B;                                                                             \
+        return (void)S, (void)R, (void)X, (void)Y, (void)B, pattern;                                                             \
     }
 #include "fused.def"
 
@@ -68,14 +68,13 @@ static void row_on(const struct row *row, duet_dtype type, const sizes *s)
     holes h = { .S = rng_real(&dice, -3, 3), .R = rng_real(&dice, 10, 20) }; /* R + Y is never near 0 */
     h.X = random_matrix(&dice, type, s->rank, s->size, -5, 5);
     h.Y = random_matrix(&dice, type, s->rank, s->size, -5, 5);
-    h.Z = random_matrix(&dice, type, s->rank, s->size, -5, 5);
     h.B = random_matrix(&dice, type, 1, &channels, -5, 5);
     duet_expr e = row->make(&h);
     const duet_status fits = duet_expr_status(e);
     forget(e);
     for (int p = 0; fits == DUET_OK && p < places; p++) three_ways(row, &h, place[p], type, s);
     CHECK(fits == DUET_OK || fits == DUET_BAD_SHAPE, "%s: %s", row->name, duet_error());
-    duet_free(&h.X), duet_free(&h.Y), duet_free(&h.Z), duet_free(&h.B);
+    duet_free(&h.X), duet_free(&h.Y), duet_free(&h.B);
 }
 
 /* The same formula in other words is the same row: numbers and commuting operands either way round. */

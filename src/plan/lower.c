@@ -111,7 +111,7 @@ static void whole_pass(lowering *l, int v, job *j)
     }
 }
 
-/* ---- the other operators ---- */
+/* ---- operators with a definition of their own ---- */
 
 static int constant_one(lowering *l)
 {
@@ -130,7 +130,7 @@ static void product_numbers(lowering *l, const value *v, job *j)
     j->num[j->nums++] = value_at(l->g, v->beta)->number;
 }
 
-static void other(lowering *l, int v, job *j)
+static void def_job(lowering *l, int v, job *j)
 {
     const value u = *value_at(l->g, v);
     *j = (job){ .kernel = u.op, .outs = 1, .out = { v }, .ins = u.args };
@@ -144,7 +144,7 @@ static void other(lowering *l, int v, job *j)
 
 static void choose(lowering *l, int v, job *j)
 {
-    if (!in_program(l->g, v)) other(l, v, j);
+    if (!in_program(l->g, v)) def_job(l, v, j);
     else if (l->fusion == FUSION_MACHINE) whole_pass(l, v, j);
     else one_by_one(l, v, j);
 }

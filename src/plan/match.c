@@ -30,7 +30,6 @@ static duet_status pattern_make(enum row r, duet_expr e)
 
 #define X hole_operand(0, 2)
 #define Y hole_operand(1, 2)
-#define Z hole_operand(2, 2)
 #define B hole_operand(1, 1)
 #define S hole_number(0)
 #define R hole_number(1)
@@ -42,7 +41,6 @@ static duet_status patterns_make(void)
 }
 #undef X
 #undef Y
-#undef Z
 #undef B
 #undef S
 #undef R

@@ -168,7 +168,7 @@ static void assign(assigner *a, int j)
     }
 }
 
-static void assign_all(assigner *a)
+static void assign_blocks(assigner *a)
 {
     const graph *g = a->l->g;
     memset(a->last, -1, (size_t)g->count * sizeof *a->last), memset(a->m->slot, -1, (size_t)g->count * sizeof *a->m->slot);
@@ -190,7 +190,7 @@ bool memory_assign(const lowering *l, memory *m)
     assigner a = { l, m, malloc(n * sizeof(int)), calloc(blocks + (size_t)goals, sizeof(int)), goals, goals };
     *m = (memory){ .slot = malloc(n * sizeof(int)), .temp = calloc(blocks, sizeof(size_t)) };
     bool ok = a.last && a.free_from && m->slot && m->temp;
-    if (ok) assign_all(&a);
+    if (ok) assign_blocks(&a);
     free(a.last), free(a.free_from);
     if (!ok) memory_free(m);
     return ok;

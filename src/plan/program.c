@@ -95,7 +95,7 @@ static bool arrange(builder *b)
 
 /* ---- operands ---- */
 
-static int input_of(builder *b, int v, bool bias)
+static int input_index(builder *b, int v, bool bias)
 {
     for (int i = 0; i < b->job->ins; i++)
         if (b->job->in[i] == v && b->job->bias[i] == bias) return i;
@@ -104,7 +104,7 @@ static int input_of(builder *b, int v, bool bias)
     return b->job->ins++;
 }
 
-static int number_of(builder *b, int v)
+static int number_index(builder *b, int v)
 {
     int n = value_at(b->l->g, v)->number;
     for (int i = 0; i < b->job->nums; i++)
@@ -126,13 +126,13 @@ static bool source_of(builder *b, int at, int v, bool bias, source *s)
 {
     int i;
     if (value_at(b->l->g, v)->op == OP_NUMBER) {
-        i = number_of(b, v);
+        i = number_index(b, v);
         *s = (source){ FROM_NUMBER, (uint8_t)i };
     } else if (inside(b, v)) {
         i = position(b, v);
         *s = at <= held_until(b, i) ? (source){ FROM_ACC, 0 } : (source){ FROM_SLOT, b->at[i].slot };
     } else {
-        i = input_of(b, v, bias);
+        i = input_index(b, v, bias);
         *s = (source){ FROM_INPUT, (uint8_t)i };
     }
     return i >= 0;

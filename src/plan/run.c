@@ -21,7 +21,7 @@ typedef struct run {
 
 static void **temporaries(const run *r) { return r->data + r->p->goals + r->p->n_leaves; }
 
-static double number_of(const bound *b, const formula *f)
+static double bound_number(const bound *b, const formula *f)
 {
     double x = b->node < 0 ? b->constant : f->nodes[b->node].number;
     if (!(b->inverted | b->negated)) return x;
@@ -93,7 +93,7 @@ static duet_status run_bound(run *r)
     TRY(open_leaves(r));
     if (p->temps) TRY(lend_temporaries(r));
     TRY(open_destinations(r));
-    for (int i = 0; i < p->n_numbers; i++) r->num[i] = number_of(&p->numbers[i], r->s->f);
+    for (int i = 0; i < p->n_numbers; i++) r->num[i] = bound_number(&p->numbers[i], r->s->f);
     return run_steps(r);
 }
 
