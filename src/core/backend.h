@@ -9,10 +9,10 @@
 
 enum side { HOST, DEVICE, SIDES }; /* where a machine has its memory */
 
-/* What a step does. Rows of ops.def of kind fold and def keep their number. */
+/* What a step does. Rows of ops.def of kind def keep their number. */
 enum kernel {
     KERNEL_OPS = OPS,                        /* below: that operator */
-    KERNEL_PROGRAM = OPS_ALL,                /* element by element: step.program */
+    KERNEL_PROGRAM = OPS_ALL,                /* element by element, and folds: step.program */
 #define DUET_FUSED(name, ...) KERNEL_##name, /* the rows of fused.def */
 #include "fused.def"
     KERNELS,
@@ -74,8 +74,8 @@ typedef struct machine {
     duet_place place;
     enum side side;
 
-    const char *(*absent)(
-        void); /* NULL: it is there; else why not, a text that stays. Called often: cheap after the first time */
+    /* NULL: it is there; else why not, a text that stays. Called often: cheap after the first time. */
+    const char *(*absent)(void);
     void (*info)(FILE *out);
 
     /* Memory of its side, aligned to 64 bytes at least. Only core/pool.c calls these. */

@@ -15,8 +15,9 @@
  * PLACE rows answer with the index of the first NaN, else of the first extreme, -0 and +0 being equal: no order changes that.
  *
  * norm, whose accumulator s is the sum of squares by FMA(x, x, a): s = +inf is taken again, over x * FOLD_NORM_DOWN; s below
- *   FOLD_NORM_LEAST, 0 too, over x * FOLD_NORM_UP; each output by itself, x being the value of its formula, rounded as ever. The result is then SQRT(s again) times the inverse of that factor, a power of
- *   two. NaN is neither, and an infinite element stays infinite.
+ *   FOLD_NORM_LEAST, 0 too, over x * FOLD_NORM_UP; each output by itself, x being the value of its formula, rounded as ever. The
+ *   result is then SQRT(s again) times the inverse of that factor, a power of two. NaN is neither, and an infinite element stays
+ *   infinite.
  *
  * softmax and log_softmax, along a row x of n elements: m = the fold max of x; t = x - m; e = FN(exp)(t); s = the fold sum of e;
  *   softmax = e / s; log_softmax = t - FN(log)(s).

@@ -129,8 +129,10 @@ void layout_collapse(layout *const l[], int n)
 
 void layout_span(const layout *l, int64_t *low, int64_t *high)
 {
-    *low = 0, *high = layout_count(l) > 0;
-    for (int a = 0; a<l->rank && * high> 0; a++) {
+    *low = *high = 0;
+    if (layout_count(l) == 0) return;
+    *high = 1;
+    for (int a = 0; a < l->rank; a++) {
         int64_t reach = (l->size[a] - 1) * l->stride[a];
         *(reach < 0 ? low : high) += reach;
     }

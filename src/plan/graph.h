@@ -61,7 +61,7 @@ void graph_free(graph *g);
 static inline value *value_at(const graph *g, int v) { return &g->values[v]; }
 shape value_shape(const graph *g, int v);
 bool same_shape(const graph *g, int a, int b);
-bool value_is_map(const graph *g, int v); /* element by element: a map row or bias_add */
+bool value_is_map(const graph *g, int v); /* element by element: a map row, bias_add or LOAD */
 
 /* Where a value lies: a transpose in its operand, every other in itself. */
 int value_base(const graph *g, int v);

@@ -62,7 +62,7 @@ uint32_t reduced_axes(const graph *g, int v);
 /* Would writing the destination of a goal element by element spoil operand x before it is read? */
 bool spoils(const lowering *l, int goal, int x, bool bias);
 
-/* match.c: the row of fused.def that computes value v, or -1. whole: it must cover the pass and its holes be finished values. */
+/* match.c: the row of fused.def that computes value v; false: none. whole: one that covers the pass, its holes finished values. */
 typedef struct match {
     int row, in[3], num[2], ins, nums;
 } match;
@@ -80,7 +80,7 @@ duet_status lower(lowering *l);
 duet_status lower_copy(lowering *l, int goal); /* its value, computed elsewhere, to its destination */
 void lower_free(lowering *l);
 
-/* Element by element: a program or a fused row. */
+/* A program or a fused row. */
 static inline bool is_map_kernel(int kernel) { return kernel >= KERNEL_PROGRAM; }
 static inline bool job_folds(const job *j) { return j->kernel == KERNEL_PROGRAM && j->program->folds; }
 const char *kernel_name(int kernel);

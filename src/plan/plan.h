@@ -16,8 +16,8 @@ typedef struct plan {
     program **programs;
     int count;
     int goals;
-    int first_write
-        [STATEMENTS]; /* the first step that writes into the memory of a destination; -1: none does, it is overwritten */
+    /* Of each destination, the first step that writes into its memory; -1: none does, it is overwritten. */
+    int first_write[STATEMENTS];
     leaf *leaves;
     int n_leaves;
     bound *numbers;
