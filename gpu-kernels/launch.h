@@ -60,6 +60,7 @@ enum how {
     HOW_NUMBER,  /* number */
     HOW_VECTORS, /* at[e], 16 bytes at a time */
     HOW_SCALARS, /* at[e], aligned otherwise than out */
+    HOW_ROUND,   /* at[e % size], 16 bytes at a time: along the columns, where they are a number of vectors */
     HOW_CYCLE,   /* at[e % size * stride]: along the columns. size is no less than a vector */
     HOW_RUNS,    /* at[e / run % size * stride]: along the channels. run is no less than a vector */
     HOW_ANY,     /* the same, any run and size */

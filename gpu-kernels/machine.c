@@ -67,6 +67,7 @@ static enum how how_of(const work *w, int k, const machine_head *h, machine_path
     o->run = divide_by32(run), o->size = divide_by32(size), o->stride = (int32_t)stride;
     if (size == 1) return HOW_SINGLE;
     const int64_t width = 16 / (int64_t)w->each;
+    if (run == 1 && stride == 1 && size % width == 0 && lead_of(w, w->at[k]) == h->lead && h->lead == 0) return HOW_ROUND;
     return run == 1 && size >= width ? HOW_CYCLE : run >= width ? HOW_RUNS : HOW_ANY;
 }
 
