@@ -139,7 +139,7 @@ static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, 
 {
     cudaError_t e = cudaSuccess;
     if (shared > SHARED_ALWAYS) e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-    return e == cudaSuccess ? launch(kernel, blocks, threads, shared, a, q) : e;
+    return e == cudaSuccess ? launch_early(kernel, blocks, threads, shared, a, q) : e;
 }
 
 static cudaError_t launch_once(const work *w, cudaStream_t q)

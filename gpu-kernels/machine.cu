@@ -169,6 +169,7 @@ template <int V, bool PLAIN, class Args> KERNEL(MACHINE_THREADS(V)) elementwise(
     extern __shared__ vec rows[];
     enum { THREADS = MACHINE_THREADS(V) };
     const spot at = spot_of<V>(a.head);
+    take_turn();
     if (at.e >= a.head.n) return; /* no barrier follows */
     vec *own = rows + threadIdx.x;
     stores<V, PLAIN, Args> sink = { a, at };
