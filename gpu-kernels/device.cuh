@@ -46,6 +46,23 @@ struct alignas(WIDTH * sizeof(T)) vec {
     T e[WIDTH];
 };
 
+/* The next kernel may begin where there is room; it waits in its turn. */
+static __device__ inline void let_next_begin()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+/* Before a kernel that was launched early touches memory: until the one before it has ended. */
+static __device__ inline void take_turn()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+    let_next_begin();
+}
+
 static __device__ inline uint32_t quotient(uint32_t n, const divider32 &d) { return (__umulhi(n, d.magic) + n) >> d.shift; }
 
 static __device__ inline uint64_t quotient(uint64_t n, const divider64 &d) { return (__umul64hi(n, d.magic) + n) >> d.shift; }

@@ -390,6 +390,7 @@ static __device__ inline uint32_t block_from_end() { return gridDim.x - 1 - bloc
 template <class Fold> KERNEL(FOLD_WARPS * 32, Fold::resident) fold_rows(const __grid_constant__ fold_args a)
 {
     __shared__ typename Fold::acc s[FOLD_WARPS];
+    let_next_begin();
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps;
     const int64_t slot = (int64_t)block_from_end() * (FOLD_WARPS / a.warps) + warp / a.warps;
     const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * a.parts, b = part * a.warps + own;

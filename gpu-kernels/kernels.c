@@ -28,12 +28,43 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     }
 }
 
-cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q)
+static cudaError_t refused_launch(const void *kernel, int64_t blocks)
 {
     if (!kernel) return cudaErrorInvalidDeviceFunction;
-    if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-    if (blocks == 0) return cudaSuccess;
+    return blocks > INT32_MAX ? cudaErrorInvalidConfiguration : cudaSuccess;
+}
+
+cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q)
+{
+    const cudaError_t e = refused_launch(kernel, blocks);
+    if (e != cudaSuccess || blocks == 0) return e;
     return cudaLaunchKernel(kernel, (dim3){ (unsigned)blocks, 1, 1 }, (dim3){ (unsigned)threads, 1, 1 }, &args, shared, q);
+}
+
+/* Were kernels compiled, for the current device, with the instruction that waits? It is of compute capability 9. */
+static bool can_wait(const void *kernel)
+{
+    static _Thread_local int device = -1;
+    static _Thread_local bool can;
+    struct cudaFuncAttributes compiled;
+    int now;
+    if (cudaGetDevice(&now) != cudaSuccess) return false;
+    if (now == device) return can;
+    if (cudaFuncGetAttributes(&compiled, kernel) != cudaSuccess) return false;
+    device = now;
+    return can = compiled.ptxVersion >= 90;
+}
+
+cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q)
+{
+    if (refused_launch(kernel, blocks) != cudaSuccess || blocks == 0 || !can_wait(kernel))
+        return launch(kernel, blocks, threads, shared, args, q);
+    cudaLaunchAttribute early = { .id = cudaLaunchAttributeProgrammaticStreamSerialization };
+    early.val.programmaticStreamSerializationAllowed = 1;
+    const cudaLaunchConfig_t config = {
+        { (unsigned)blocks, 1, 1 }, { (unsigned)threads, 1, 1 }, shared, q, &early, 1,
+    };
+    return cudaLaunchKernelExC(&config, kernel, &args);
 }
 
 /* The least s with 2^s >= by. */

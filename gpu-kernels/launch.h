@@ -60,6 +60,7 @@ enum how {
     HOW_NUMBER,  /* number */
     HOW_VECTORS, /* at[e], 16 bytes at a time */
     HOW_SCALARS, /* at[e], aligned otherwise than out */
+    HOW_ROUND,   /* at[e % size], 16 bytes at a time: along the columns, where they are a number of vectors */
     HOW_CYCLE,   /* at[e % size * stride]: along the columns. size is no less than a vector */
     HOW_RUNS,    /* at[e / run % size * stride]: along the channels. run is no less than a vector */
     HOW_ANY,     /* the same, any run and size */
@@ -295,6 +296,9 @@ cudaError_t skinny_launch(const step *s, const frame *f, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);
+
+/* The same of a kernel that waits by itself (device.cuh, take_turn) for the one before it, which may run on meanwhile. */
+cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);
 divider32 divide_by32(int64_t by);
 divider64 divide_by64(int64_t by);
 

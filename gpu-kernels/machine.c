@@ -67,6 +67,7 @@ static enum how how_of(const work *w, int k, const machine_head *h, machine_path
     o->run = divide_by32(run), o->size = divide_by32(size), o->stride = (int32_t)stride;
     if (size == 1) return HOW_SINGLE;
     const int64_t width = 16 / (int64_t)w->each;
+    if (run == 1 && stride == 1 && size % width == 0 && lead_of(w, w->at[k]) == h->lead && h->lead == 0) return HOW_ROUND;
     return run == 1 && size >= width ? HOW_CYCLE : run >= width ? HOW_RUNS : HOW_ANY;
 }
 
@@ -138,7 +139,7 @@ static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, 
 {
     cudaError_t e = cudaSuccess;
     if (shared > SHARED_ALWAYS) e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-    return e == cudaSuccess ? launch(kernel, blocks, threads, shared, a, q) : e;
+    return e == cudaSuccess ? launch_early(kernel, blocks, threads, shared, a, q) : e;
 }
 
 static cudaError_t launch_once(const work *w, cudaStream_t q)

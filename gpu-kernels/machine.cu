@@ -33,13 +33,15 @@ __device__ __forceinline__ int32_t walk(const machine_paths &p, const int32_t *s
     return at + (int32_t)e * stride[0];
 }
 
+__device__ __forceinline__ uint32_t rest(const divider32 &by, uint32_t e) { return e - quotient(e, by) * by.by; }
+
 __device__ __forceinline__ int64_t place_of(const machine_paths &p, int k, int64_t e)
 {
     const machine_path &o = p.in[k];
     if (o.how == HOW_WALK) return walk(p, p.in_stride[k], (uint32_t)e);
     if (o.how <= HOW_SCALARS) return e;
     const uint32_t run = quotient((uint32_t)e, o.run);
-    return (int32_t)(run - quotient(run, o.size) * o.size.by) * o.stride;
+    return (int32_t)rest(o.size, run) * o.stride;
 }
 
 /* Without paths all outputs are dense. */
@@ -69,7 +71,7 @@ template <int V> __device__ __forceinline__ spot spot_of(const machine_head &h)
 __device__ __forceinline__ void repeat(vec &v, const T *from, const machine_path &o, int64_t e)
 {
     const uint32_t run = quotient((uint32_t)e, o.run), left = o.run.by - ((uint32_t)e - run * o.run.by);
-    uint32_t i = run - quotient(run, o.size) * o.size.by;
+    uint32_t i = rest(o.size, run);
     if (o.how == HOW_CYCLE) {
         EACH(u, WIDTH)
         {
@@ -92,6 +94,10 @@ template <int V, class Args> __device__ __forceinline__ void stage_other(const A
         vec v;
         EACH(u, WIDTH) v.e[u] = *from;
         EACH(j, V) to[j * THREADS] = v;
+        return;
+    }
+    if (o.how == HOW_ROUND && at.inside) {
+        EACH(j, V) copy_async(to + j * THREADS, (const vec *)(from + rest(o.size, (uint32_t)(at.e + j * THREADS * WIDTH))));
         return;
     }
 #pragma unroll 1
@@ -163,6 +169,7 @@ template <int V, bool PLAIN, class Args> KERNEL(MACHINE_THREADS(V)) elementwise(
     extern __shared__ vec rows[];
     enum { THREADS = MACHINE_THREADS(V) };
     const spot at = spot_of<V>(a.head);
+    take_turn();
     if (at.e >= a.head.n) return; /* no barrier follows */
     vec *own = rows + threadIdx.x;
     stores<V, PLAIN, Args> sink = { a, at };

@@ -170,9 +170,6 @@ static expected fused_value(int kernel, duet_dtype t, double x, double y, double
 {
     const double sx = rounded(t, s * x), xy = rounded(t, x + y), ry = rounded(t, r + y);
     switch (kernel) {
-    case KERNEL_axpby: return (expected){ fma_in(t, s, x, rounded(t, r * y)), 0 };
-    case KERNEL_axpy: return (expected){ fma_in(t, s, x, y), 0 };
-    case KERNEL_axmy: return (expected){ rounded(t, sx * y), 0 };
     case KERNEL_axdbpy: return (expected){ rounded(t, sx / ry), 0 };
     case KERNEL_apxdbpy: return (expected){ rounded(t, rounded(t, s + x) / ry), 0 };
     case KERNEL_bias_relu: return reference_map(OP_relu, t, xy, 0, 0);

@@ -90,12 +90,9 @@ static void spellings(void)
         CHECK(strstr(steps, #name) != NULL, #formula " is not " #name ":\n%s", steps);                                           \
         forget(e);                                                                                                               \
     } while (0)
-    SPELT(axpy, duet_add(duet_mul(x, 3.3f), y));
-    SPELT(axpy, duet_add(y, duet_mul(3.3f, x)));
-    SPELT(axpy, duet_sub(y, duet_mul(3.3f, x)));
-    SPELT(axpby, duet_add(duet_mul(x, 3.3f), duet_mul(y, 1.5)));
-    SPELT(axpby, duet_sub(duet_mul(x, 3.3f), duet_mul(1.5, y)));
-    SPELT(axmy, duet_mul(y, duet_mul(x, 3)));
+    SPELT(axdbpy, duet_div(duet_mul(3, x), duet_add(7, y)));
+    SPELT(axdbpy, duet_div(duet_mul(x, 3), duet_sub(y, 7)));
+    SPELT(apxdbpy, duet_div(duet_add(3, x), duet_add(7, y)));
     SPELT(axdbpy, duet_div(duet_mul(x, 3), duet_add(y, 7)));
     SPELT(apxdbpy, duet_div(duet_add(x, 3), duet_add(y, 7)));
     plan_fusion(MODE_MACHINE);

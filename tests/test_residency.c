@@ -174,7 +174,7 @@ int main(void)
     dice = rng_new(3);
     passes(DUET_CPU, MODE_MACHINE, 1);
     passes(DUET_CPU, MODE_ROWS, 7);
-    if (gpu) passes(DUET_GPU, MODE_MACHINE, 7); /* as many as axpy and its like leave */
+    if (gpu) passes(DUET_GPU, MODE_MACHINE, 1);
     tap_point("Wiemann's expression");
     if (gpu) {
         forward(dense(), "dense forward");
