@@ -81,9 +81,17 @@ static bool emit_either(encoder *e, enum machine_step with_row, enum machine_ste
     return true;
 }
 
+/* Where the instruction before may save, it does: that takes no dispatch. */
+static bool may_save(const machine_instruction *i)
+{
+    return !i->saves && i->code != CODE_SAVE && i->code != CODE_STORE && i->code != CODE_FOLD;
+}
+
 static void emit_save(encoder *e, uint8_t row)
 {
-    emit(e, CODE_SAVE)->x = row;
+    machine_instruction *before = e->m->length ? &e->m->code[e->m->length - 1] : NULL;
+    if (before && may_save(before)) before->saves = true, before->to = row, e->paired = false;
+    else emit(e, CODE_SAVE)->x = row;
     if (row >= e->m->rows) e->m->rows = (uint8_t)(row + 1);
 }
 

@@ -104,7 +104,7 @@ typedef struct strided_args {
 
 /* What the kernels of one type read, the hot part first. x, y: rows as offsets in vectors. Vectors are 16 bytes at
  * aligned addresses of the outputs, which themselves lie `lead` elements past one. */
-enum { MACHINE_CODE = 0xfff, MACHINE_X_NUMBER = 0x1000, MACHINE_Y_NUMBER = 0x2000 }; /* of `what` */
+enum { MACHINE_CODE = 0xfff, MACHINE_X_NUMBER = 0x1000, MACHINE_Y_NUMBER = 0x2000, MACHINE_SAVES = 0x4000 }; /* of `what` */
 #define MACHINE_ARGS(type, number)                                                                                               \
     typedef struct machine_code_##type {                                                                                         \
         uint32_t what; /* code, numbers, to << 16; fold << 24, of a linear step its run's length */                              \

@@ -14,6 +14,12 @@ static __device__ __forceinline__ uint32_t code_of(const machine_code_T &i) { re
 static __device__ __forceinline__ uint32_t row_x(const machine_code_T &i) { return i.rows & 0xffff; }
 static __device__ __forceinline__ uint32_t row_y(const machine_code_T &i) { return i.rows >> 16; }
 static __device__ __forceinline__ int output_of(const machine_code_T &i) { return i.what >> 16 & 0xff; }
+static __device__ __forceinline__ uint32_t saved_row(const machine_code_T &i) { return i.what >> 16 & 0xff; }
+static __device__ __forceinline__ bool is_linear(const machine_code_T &i)
+{
+    return code_of(i) - CODE_LINEAR < CODE_ROWS - CODE_LINEAR; /* unsigned */
+}
+static __device__ __forceinline__ int run_of(const machine_code_T &i) { return i.what >> 24; }
 static __device__ __forceinline__ int fold_of(const machine_code_T &i) { return i.what >> 24; }
 
 #define EACH(j, n) _Pragma("unroll") for (int j = 0; j < (n); j++)
@@ -40,14 +46,56 @@ template <int V> static __device__ __forceinline__ void splat(values<V> &x, T s)
     EACH(j, V) EACH(k, WIDTH) x.v[j].e[k] = here(s);
 }
 
-template <int V, int STRIDE> static __device__ __forceinline__ void load_row(values<V> &x, const vec *row)
+/* Where a thread's rows begin in shared memory, in bytes. As a number that the compiler does not see through it is computed once, not at
+ * every access. */
+static __device__ __forceinline__ uint32_t address_of(const vec *own)
 {
-    EACH(j, V) x.v[j] = row[j * STRIDE];
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(own);
+    asm volatile("" : "+r"(at));
+    return at;
+}
+static __device__ __forceinline__ uint32_t row_at(uint32_t own, uint32_t row) { return own + row * (uint32_t)sizeof(vec); }
+
+static __device__ __forceinline__ vec load_shared(uint32_t at)
+{
+    vec v;
+#if defined SMALL && defined T_f32
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v.e[0]) : "r"(at) : "memory");
+#elif defined SMALL
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v.e[0]) : "r"(at) : "memory");
+#elif defined T_f32
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.e[0]), "=f"(v.e[1]), "=f"(v.e[2]), "=f"(v.e[3])
+                 : "r"(at)
+                 : "memory");
+#else
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(v.e[0]), "=d"(v.e[1]) : "r"(at) : "memory");
+#endif
+    return v;
 }
 
-template <int V, int STRIDE> static __device__ __forceinline__ void save_row(vec *row, const values<V> &a)
+static __device__ __forceinline__ void store_shared(uint32_t at, const vec &v)
 {
-    EACH(j, V) row[j * STRIDE] = a.v[j];
+#if defined SMALL && defined T_f32
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(v.e[0]) : "memory");
+#elif defined SMALL
+    asm volatile("st.shared.f64 [%0], %1;" ::"r"(at), "d"(v.e[0]) : "memory");
+#elif defined T_f32
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v.e[0]), "f"(v.e[1]), "f"(v.e[2]), "f"(v.e[3])
+                 : "memory");
+#else
+    asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(at), "d"(v.e[0]), "d"(v.e[1]) : "memory");
+#endif
+}
+
+template <int V, int STRIDE> static __device__ __forceinline__ void load_row(values<V> &x, uint32_t row)
+{
+    EACH(j, V) x.v[j] = load_shared(row_at(row, j * STRIDE));
+}
+
+template <int V, int STRIDE> static __device__ __forceinline__ void save_row(uint32_t row, const values<V> &a)
+{
+    EACH(j, V) store_shared(row_at(row, j * STRIDE), a.v[j]);
 }
 
 /* Staging: all copies are under way at once, and waited for together. */
@@ -71,10 +119,10 @@ static __device__ __forceinline__ void wait_for_copies()
 
 /* An operand of an operator that is not a step. */
 template <int V, int STRIDE>
-static __device__ __forceinline__ void fetch(values<V> &x, const vec *own, uint32_t row, bool number, T s)
+static __device__ __forceinline__ void fetch(values<V> &x, uint32_t own, uint32_t row, bool number, T s)
 {
     if (number) splat(x, s);
-    else load_row<V, STRIDE>(x, own + row);
+    else load_row<V, STRIDE>(x, row_at(own, row));
 }
 
 template <int STEP> static __device__ __forceinline__ T step_of(T a, T x, T s)
@@ -98,13 +146,13 @@ template <int STEP> struct reads_row {
 
 /* Two steps over all elements. */
 template <int A, int B, int V, int STRIDE>
-static __device__ __forceinline__ void pair(values<V> &a, const vec *x, const vec *y, T s, T r)
+static __device__ __forceinline__ void pair(values<V> &a, uint32_t x, uint32_t y, T s, T r)
 {
     EACH(j, V)
     {
         vec p = {}, q = {};
-        if (reads_row<A>::value) p = x[j * STRIDE];
-        if (reads_row<B>::value) q = y[j * STRIDE];
+        if (reads_row<A>::value) p = load_shared(row_at(x, j * STRIDE));
+        if (reads_row<B>::value) q = load_shared(row_at(y, j * STRIDE));
         EACH(k, WIDTH) a.v[j].e[k] = step_of<B>(step_of<A>(a.v[j].e[k], p.e[k], s), q.e[k], r);
     }
 }
@@ -132,7 +180,7 @@ static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &
 
 #define PAIR(A, B)                                                                                                               \
     case CODE_PAIR(A, B):                                                                                                        \
-        pair<A, B, V, STRIDE>(a, own + row_x(i), own + row_y(i), s, r);                                                          \
+        pair<A, B, V, STRIDE>(a, row_at(own, row_x(i)), row_at(own, row_y(i)), s, r);                                            \
         break;
 #define PAIRS(A)                                                                                                                 \
     PAIR(A, STEP_NONE)                                                                                                           \
@@ -176,7 +224,7 @@ static __device__ __forceinline__ bool op_takes_two(int fold)
     PAIRS(STEP_AXPY) PAIRS(STEP_SCALE) PAIRS(STEP_HORNER) PAIRS(STEP_ADDS) PAIRS(STEP_MULS) PAIRS(STEP_RSUBS)
 
 template <int V, int STRIDE>
-static __device__ __forceinline__ void execute_pair(const machine_code_T &i, vec *own, values<V> &a, T s, T r)
+static __device__ __forceinline__ void execute_pair(const machine_code_T &i, uint32_t own, values<V> &a, T s, T r)
 {
     switch (code_of(i)) {
         ALL_PAIRS
@@ -185,7 +233,7 @@ static __device__ __forceinline__ void execute_pair(const machine_code_T &i, vec
 }
 
 template <int V, int STRIDE, class Sink>
-static __device__ __forceinline__ void execute_fold(const machine_code_T &i, vec *own, const values<V> &a, Sink &sink, T s)
+static __device__ __forceinline__ void execute_fold(const machine_code_T &i, uint32_t own, const values<V> &a, Sink &sink, T s)
 {
     values<V> x;
     if (op_takes_two(fold_of(i))) fetch<V, STRIDE>(x, own, row_x(i), i.what & MACHINE_X_NUMBER, s);
@@ -194,11 +242,11 @@ static __device__ __forceinline__ void execute_fold(const machine_code_T &i, vec
 
 /* p q + t; one of them is a. */
 template <int V, int STRIDE>
-static __device__ __forceinline__ void multiply_add(values<V> &a, const vec *x, const vec *y, bool a_is_addend)
+static __device__ __forceinline__ void multiply_add(values<V> &a, uint32_t x, uint32_t y, bool a_is_addend)
 {
     EACH(j, V)
     {
-        const vec x_ = x[j * STRIDE], y_ = y[j * STRIDE];
+        const vec x_ = load_shared(row_at(x, j * STRIDE)), y_ = load_shared(row_at(y, j * STRIDE));
         EACH(k, WIDTH)
         {
             const T a_ = a.v[j].e[k];
@@ -209,21 +257,21 @@ static __device__ __forceinline__ void multiply_add(values<V> &a, const vec *x, 
 
 /* What is neither a pair nor a row of ops.def. */
 template <int V, int STRIDE, class Sink>
-static __device__ __forceinline__ void execute_plain(const machine_code_T &i, vec *own, values<V> &a, Sink &sink, T s)
+static __device__ __forceinline__ void execute_plain(const machine_code_T &i, uint32_t own, values<V> &a, Sink &sink, T s)
 {
     switch (code_of(i)) {
     case CODE_LOADS: splat(a, s); break;
-    case CODE_SAVE: save_row<V, STRIDE>(own + row_x(i), a); break;
+    case CODE_SAVE: save_row<V, STRIDE>(row_at(own, row_x(i)), a); break;
     case CODE_STORE: sink.store(output_of(i), a); break;
     case CODE_FOLD: execute_fold<V, STRIDE>(i, own, a, sink, s); break;
-    case CODE_MULADD: multiply_add<V, STRIDE>(a, own + row_x(i), own + row_y(i), false); break;
-    case CODE_ADDMUL: multiply_add<V, STRIDE>(a, own + row_x(i), own + row_y(i), true); break;
+    case CODE_MULADD: multiply_add<V, STRIDE>(a, row_at(own, row_x(i)), row_at(own, row_y(i)), false); break;
+    case CODE_ADDMUL: multiply_add<V, STRIDE>(a, row_at(own, row_x(i)), row_at(own, row_y(i)), true); break;
     default: break;
     }
 }
 
 template <int V, int STRIDE, bool FUNCTIONS>
-static __device__ __forceinline__ void execute_row(const machine_code_T &i, vec *own, values<V> &a, T s, T r)
+static __device__ __forceinline__ void execute_row(const machine_code_T &i, uint32_t own, values<V> &a, T s, T r)
 {
     values<V> x, y;
     switch (code_of(i)) {
@@ -236,94 +284,69 @@ static __device__ __forceinline__ void execute_row(const machine_code_T &i, vec 
 }
 
 template <int V, int STRIDE, bool FUNCTIONS, class Sink>
-static __device__ __forceinline__ void execute_other(const machine_code_T &i, vec *own, values<V> &a, Sink &sink, T s, T r)
+static __device__ __forceinline__ void execute_other(const machine_code_T &i, uint32_t own, values<V> &a, Sink &sink, T s, T r)
 {
     if (code_of(i) < CODE_ROWS) execute_plain<V, STRIDE>(i, own, a, sink, s);
     else execute_row<V, STRIDE, FUNCTIONS>(i, own, a, s, r);
 }
 
+template <int V, int STRIDE>
+static __device__ __forceinline__ void save_after(const machine_code_T &i, uint32_t own, const values<V> &a)
+{
+    if (i.what & MACHINE_SAVES) save_row<V, STRIDE>(row_at(own, saved_row(i) * (V * STRIDE)), a);
+}
+
 /* The program over this thread's elements; a is what it leaves in the accumulator. */
 template <int V, int STRIDE, bool FUNCTIONS, class Sink>
-static __device__ __forceinline__ void interpret_pairs(const machine_head &m, const machine_code_T *code, vec *own, values<V> &a,
-                                                       Sink &sink)
+static __device__ __forceinline__ void interpret_pairs(const machine_head &m, const machine_code_T *code, uint32_t own,
+                                                       values<V> &a, Sink &sink)
 {
-    if (m.begins) load_row<V, STRIDE>(a, own + m.first);
+    if (m.begins) load_row<V, STRIDE>(a, row_at(own, m.first));
 #pragma unroll 1
     for (int pc = 0; pc < m.length; pc++) {
         const machine_code_T i = code[pc];
         const T s = number_of(i.s), r = number_of(i.r);
         if (code_of(i) < CODE_LOADS) execute_pair<V, STRIDE>(i, own, a, s, r);
         else execute_other<V, STRIDE, FUNCTIONS>(i, own, a, sink, s, r);
+        save_after<V, STRIDE>(i, own, a);
     }
 }
 
-/* Where own lies in shared memory. As a number that the compiler does not see through it is computed once, not at every load. */
-static __device__ __forceinline__ uint32_t address_of(const vec *own)
-{
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(own);
-    asm volatile("" : "+r"(at));
-    return at;
-}
-
-static __device__ __forceinline__ vec load_shared(uint32_t at)
-{
-    vec v;
-#if defined SMALL && defined T_f32
-    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v.e[0]) : "r"(at) : "memory");
-#elif defined SMALL
-    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v.e[0]) : "r"(at) : "memory");
-#elif defined T_f32
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.e[0]), "=f"(v.e[1]), "=f"(v.e[2]), "=f"(v.e[3])
-                 : "r"(at)
-                 : "memory");
-#else
-    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(v.e[0]), "=d"(v.e[1]) : "r"(at) : "memory");
-#endif
-    return v;
-}
-
-static __device__ __forceinline__ bool is_linear(const machine_code_T &i)
-{
-    return code_of(i) - CODE_LINEAR < CODE_ROWS - CODE_LINEAR; /* unsigned */
-}
-static __device__ __forceinline__ int run_of(const machine_code_T &i) { return i.what >> 24; }
-
 /* COUNT linear steps: no row changes meanwhile, so that all they read is under way at once. */
 template <int COUNT
-> static __device__ __forceinline__ void run_linear(const machine_code_T *code, uint32_t at, vec &a)
+> static __device__ __forceinline__ void run_linear(const machine_code_T *code, uint32_t own, vec &a)
 {
     machine_code_T i[COUNT];
     vec x[COUNT], y[COUNT];
     EACH(j, COUNT) i[j] = code[j];
     EACH(j, COUNT)
     {
-        x[j] = load_shared(at + row_x(i[j]) * (uint32_t)sizeof(vec));
-        y[j] = load_shared(at + row_y(i[j]) * (uint32_t)sizeof(vec));
+        x[j] = load_shared(row_at(own, row_x(i[j])));
+        y[j] = load_shared(row_at(own, row_y(i[j])));
     }
     EACH(j, COUNT) linear(code_of(i[j]) - CODE_LINEAR, a, x[j], y[j], number_of(i[j].s), number_of(i[j].r));
 }
 
 /* As many as there are, up to four; how many that were. */
-static __device__ __forceinline__ int run_some(const machine_code_T *code, int count, uint32_t at, vec &a)
+static __device__ __forceinline__ int run_some(const machine_code_T *code, int count, uint32_t own, vec &a)
 {
-    if (count >= 4) return run_linear<4>(code, at, a), 4;
-    if (count >= 2) return run_linear<2>(code, at, a), 2;
-    return run_linear<1>(code, at, a), 1;
+    if (count >= 4) return run_linear<4>(code, own, a), 4;
+    if (count >= 2) return run_linear<2>(code, own, a), 2;
+    return run_linear<1>(code, own, a), 1;
 }
 
 /* With one vector a thread there is little to hide latency behind. */
 template <int STRIDE, bool FUNCTIONS, class Sink>
-static __device__ __forceinline__ void interpret_linear(const machine_head &m, const machine_code_T *code, vec *own, values<1> &a,
-                                                        Sink &sink)
+static __device__ __forceinline__ void interpret_linear(const machine_head &m, const machine_code_T *code, uint32_t own,
+                                                        values<1> &a, Sink &sink)
 {
-    const uint32_t at = address_of(own);
-    if (m.begins) a.v[0] = load_shared(at + m.first * (uint32_t)sizeof(vec));
+    if (m.begins) a.v[0] = load_shared(row_at(own, m.first));
 #pragma unroll 1
     for (int pc = 0, run; pc < m.length; pc += run ? run : 1) {
         const machine_code_T i = code[pc];
-        run = is_linear(i) ? run_some(code + pc, run_of(i), at, a.v[0]) : 0;
+        run = is_linear(i) ? run_some(code + pc, run_of(i), own, a.v[0]) : 0;
         if (!run) execute_other<1, STRIDE, FUNCTIONS>(i, own, a, sink, number_of(i.s), number_of(i.r));
+        save_after<1, STRIDE>(run ? code[pc + run - 1] : i, own, a);
     }
 }
 
@@ -331,8 +354,8 @@ template <int V, int STRIDE, bool FUNCTIONS, class Sink>
 static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own, values<V> &a,
                                                  Sink &sink)
 {
-    if constexpr (V == 1) interpret_linear<STRIDE, FUNCTIONS>(m, code, own, a, sink);
-    else interpret_pairs<V, STRIDE, FUNCTIONS>(m, code, own, a, sink);
+    if constexpr (V == 1) interpret_linear<STRIDE, FUNCTIONS>(m, code, address_of(own), a, sink);
+    else interpret_pairs<V, STRIDE, FUNCTIONS>(m, code, address_of(own), a, sink);
 }
 
 #endif

@@ -49,7 +49,8 @@ typedef struct machine_instruction {
     uint16_t code;
     uint8_t x,
         y; /* of a pair, x and s belong to the first step, y and r to the second; of others, x and y may be the numbers s and r */
-    uint8_t to, fold; /* an output, and the op of CODE_FOLD */
+    uint8_t to, fold; /* an output, or a row; the op of CODE_FOLD */
+    bool saves;       /* the accumulator goes into row `to` afterwards */
     uint64_t s, r;
 } machine_instruction;
 

@@ -48,7 +48,8 @@ static void put(void *code, int at, const machine_instruction *c, bool wide, int
 {
     const uint32_t rows = offset_of(c->x, row) | (uint32_t)offset_of(c->y, row) << 16;
     const uint32_t numbers = (c->x == ROW_NUMBER ? MACHINE_X_NUMBER : 0) | (c->y == ROW_NUMBER ? MACHINE_Y_NUMBER : 0);
-    const uint32_t what = c->code | numbers | (uint32_t)c->to << 16 | (uint32_t)c->fold << 24;
+    const uint32_t saves = c->saves ? MACHINE_SAVES : 0;
+    const uint32_t what = c->code | numbers | saves | (uint32_t)c->to << 16 | (uint32_t)c->fold << 24;
     if (wide) ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, rows, c->s, c->r };
     else ((machine_code_f32 *)code)[at] = (machine_code_f32){ what, rows, (uint32_t)c->s, (uint32_t)c->r };
 }
@@ -60,19 +61,20 @@ static int take_apart(machine_instruction *to, const machine_instruction *c, boo
     if (c->code == CODE_MULADD) to[0].code = CODE_LINEAR + (LINEAR_P_IS_X | LINEAR_T_IS_Y);
     if (c->code == CODE_ADDMUL) to[0].code = CODE_LINEAR + (LINEAR_P_IS_X | LINEAR_Q_IS_Y | LINEAR_T_IS_A);
     if (c->code >= CODE_LOADS) return 1;
+    const int count = 1 + (c->code % STEPS != STEP_NONE);
     to[0] = linear_of(c->code / STEPS, c->x, c->s, wide);
-    if (c->code % STEPS == STEP_NONE) return 1;
-    to[1] = linear_of(c->code % STEPS, c->y, c->r, wide);
-    return 2;
+    if (count > 1) to[1] = linear_of(c->code % STEPS, c->y, c->r, wide);
+    to[count - 1].saves = c->saves, to[count - 1].to = c->to;
+    return count;
 }
 
 static bool is_linear(const machine_instruction *c) { return c->code >= CODE_LINEAR && c->code < CODE_ROWS; }
 
-/* Every linear step learns how many there are from it on. */
+/* Every linear step learns how many there are from it on, to one that saves. */
 static void count_runs(machine_instruction *code, int n)
 {
     for (int k = n, run = 0; k-- > 0;) {
-        run = is_linear(&code[k]) ? run + 1 : 0;
+        run = !is_linear(&code[k]) ? 0 : code[k].saves ? 1 : run + 1;
         if (run) code[k].fold = (uint8_t)run;
     }
 }

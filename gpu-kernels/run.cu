@@ -139,7 +139,7 @@ template <int V, int W> struct batch {
             v.v[p / WIDTH].e[p % WIDTH] = K(0);
             if (index_of(p) < n) v.v[p / WIDTH].e[p % WIDTH] = from[way_to(a, input, first + index_of(p))];
         }
-        save_row<V, 32>(own + input * V * 32, v);
+        EACH(j, V) own[(input * V + j) * 32] = v.v[j];
     }
     __device__ __forceinline__ void stage(int input, const T *from)
     {
@@ -291,7 +291,7 @@ template <int V> struct few {
             v.v[p / WIDTH].e[p % WIDTH] = K(0);
             if (p < n) v.v[p / WIDTH].e[p % WIDTH] = from[way_to(a, input, p)];
         }
-        save_row<V, 32>(own + input * V * 32, v);
+        EACH(j, V) own[(input * V + j) * 32] = v.v[j];
     }
     template <class Fold> __device__ __forceinline__ void take(int output, const values<V> &x, const values<V> &y)
     {
