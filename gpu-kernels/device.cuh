@@ -60,7 +60,6 @@ static __device__ inline void take_turn()
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
-    let_next_begin();
 }
 
 static __device__ inline uint32_t quotient(uint32_t n, const divider32 &d) { return (__umulhi(n, d.magic) + n) >> d.shift; }

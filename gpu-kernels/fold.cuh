@@ -390,12 +390,12 @@ static __device__ inline uint32_t block_from_end() { return gridDim.x - 1 - bloc
 template <class Fold> KERNEL(FOLD_WARPS * 32, Fold::resident) fold_rows(const __grid_constant__ fold_args a)
 {
     __shared__ typename Fold::acc s[FOLD_WARPS];
-    let_next_begin();
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps;
     const int64_t slot = (int64_t)block_from_end() * (FOLD_WARPS / a.warps) + warp / a.warps;
     const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * a.parts, b = part * a.warps + own;
     typename Fold::acc r = Fold::start();
     if (i < a.outputs && b < a.blocks) r = fold_block<Fold>(a, i, b, t);
+    let_next_begin();
     if (a.warps > 1) {
         if (t == 0) s[warp] = r;
         __syncthreads();

@@ -176,6 +176,7 @@ template <int V, bool PLAIN, class Args> KERNEL(MACHINE_THREADS(V)) elementwise(
     values<V> x;
     stage<V, PLAIN>(a, own, at);
     interpret<V, THREADS, HAS_FUNCTIONS>(a.head, a.code, own, x, sink);
+    let_next_begin();
     sink.store(a.head.last, x);
 }
 

@@ -46,56 +46,31 @@ template <int V> static __device__ __forceinline__ void splat(values<V> &x, T s)
     EACH(j, V) EACH(k, WIDTH) x.v[j].e[k] = here(s);
 }
 
-/* Where a thread's rows begin in shared memory, in bytes. As a number that the compiler does not see through it is computed once, not at
- * every access. */
-static __device__ __forceinline__ uint32_t address_of(const vec *own)
+#ifdef HEAVY
+#define FUNCTIONS_TOO true
+#else
+#define FUNCTIONS_TOO false
+#endif
+
+/* Where a thread's rows begin in shared memory, in bytes. Where there are functions, or one vector alone, as a number that the compiler does
+ * not see through: it would compute it at every dispatch. */
+template <int V> static __device__ __forceinline__ uint32_t address_of(const vec *own)
 {
     uint32_t at = (uint32_t)__cvta_generic_to_shared(own);
-    asm volatile("" : "+r"(at));
+    if (V == 1 || FUNCTIONS_TOO) asm volatile("" : "+r"(at));
     return at;
 }
 static __device__ __forceinline__ uint32_t row_at(uint32_t own, uint32_t row) { return own + row * (uint32_t)sizeof(vec); }
-
-static __device__ __forceinline__ vec load_shared(uint32_t at)
-{
-    vec v;
-#if defined SMALL && defined T_f32
-    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v.e[0]) : "r"(at) : "memory");
-#elif defined SMALL
-    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v.e[0]) : "r"(at) : "memory");
-#elif defined T_f32
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.e[0]), "=f"(v.e[1]), "=f"(v.e[2]), "=f"(v.e[3])
-                 : "r"(at)
-                 : "memory");
-#else
-    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(v.e[0]), "=d"(v.e[1]) : "r"(at) : "memory");
-#endif
-    return v;
-}
-
-static __device__ __forceinline__ void store_shared(uint32_t at, const vec &v)
-{
-#if defined SMALL && defined T_f32
-    asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(v.e[0]) : "memory");
-#elif defined SMALL
-    asm volatile("st.shared.f64 [%0], %1;" ::"r"(at), "d"(v.e[0]) : "memory");
-#elif defined T_f32
-    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v.e[0]), "f"(v.e[1]), "f"(v.e[2]), "f"(v.e[3])
-                 : "memory");
-#else
-    asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(at), "d"(v.e[0]), "d"(v.e[1]) : "memory");
-#endif
-}
+static __device__ __forceinline__ vec &shared_at(uint32_t at) { return *(vec *)__cvta_shared_to_generic(at); }
 
 template <int V, int STRIDE> static __device__ __forceinline__ void load_row(values<V> &x, uint32_t row)
 {
-    EACH(j, V) x.v[j] = load_shared(row_at(row, j * STRIDE));
+    EACH(j, V) x.v[j] = shared_at(row_at(row, j * STRIDE));
 }
 
 template <int V, int STRIDE> static __device__ __forceinline__ void save_row(uint32_t row, const values<V> &a)
 {
-    EACH(j, V) store_shared(row_at(row, j * STRIDE), a.v[j]);
+    EACH(j, V) shared_at(row_at(row, j * STRIDE)) = a.v[j];
 }
 
 /* Staging: all copies are under way at once, and waited for together. */
@@ -151,8 +126,8 @@ static __device__ __forceinline__ void pair(values<V> &a, uint32_t x, uint32_t y
     EACH(j, V)
     {
         vec p = {}, q = {};
-        if (reads_row<A>::value) p = load_shared(row_at(x, j * STRIDE));
-        if (reads_row<B>::value) q = load_shared(row_at(y, j * STRIDE));
+        if (reads_row<A>::value) p = shared_at(row_at(x, j * STRIDE));
+        if (reads_row<B>::value) q = shared_at(row_at(y, j * STRIDE));
         EACH(k, WIDTH) a.v[j].e[k] = step_of<B>(step_of<A>(a.v[j].e[k], p.e[k], s), q.e[k], r);
     }
 }
@@ -246,7 +221,7 @@ static __device__ __forceinline__ void multiply_add(values<V> &a, uint32_t x, ui
 {
     EACH(j, V)
     {
-        const vec x_ = load_shared(row_at(x, j * STRIDE)), y_ = load_shared(row_at(y, j * STRIDE));
+        const vec x_ = shared_at(row_at(x, j * STRIDE)), y_ = shared_at(row_at(y, j * STRIDE));
         EACH(k, WIDTH)
         {
             const T a_ = a.v[j].e[k];
@@ -321,8 +296,8 @@ template <int COUNT
     EACH(j, COUNT) i[j] = code[j];
     EACH(j, COUNT)
     {
-        x[j] = load_shared(row_at(own, row_x(i[j])));
-        y[j] = load_shared(row_at(own, row_y(i[j])));
+        x[j] = shared_at(row_at(own, row_x(i[j])));
+        y[j] = shared_at(row_at(own, row_y(i[j])));
     }
     EACH(j, COUNT) linear(code_of(i[j]) - CODE_LINEAR, a, x[j], y[j], number_of(i[j].s), number_of(i[j].r));
 }
@@ -340,7 +315,7 @@ template <int STRIDE, bool FUNCTIONS, class Sink>
 static __device__ __forceinline__ void interpret_linear(const machine_head &m, const machine_code_T *code, uint32_t own,
                                                         values<1> &a, Sink &sink)
 {
-    if (m.begins) a.v[0] = load_shared(row_at(own, m.first));
+    if (m.begins) a.v[0] = shared_at(row_at(own, m.first));
 #pragma unroll 1
     for (int pc = 0, run; pc < m.length; pc += run ? run : 1) {
         const machine_code_T i = code[pc];
@@ -354,8 +329,8 @@ template <int V, int STRIDE, bool FUNCTIONS, class Sink>
 static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own, values<V> &a,
                                                  Sink &sink)
 {
-    if constexpr (V == 1) interpret_linear<STRIDE, FUNCTIONS>(m, code, address_of(own), a, sink);
-    else interpret_pairs<V, STRIDE, FUNCTIONS>(m, code, address_of(own), a, sink);
+    if constexpr (V == 1) interpret_linear<STRIDE, FUNCTIONS>(m, code, address_of<V>(own), a, sink);
+    else interpret_pairs<V, STRIDE, FUNCTIONS>(m, code, address_of<V>(own), a, sink);
 }
 
 #endif
