@@ -1,4 +1,5 @@
 /* encode.c - programs in the machine's codes: one code an operator, or one for two. */
+#include "dtype.h"
 #include "machine.h"
 #include <string.h>
 
@@ -9,6 +10,7 @@ typedef struct encoder {
     bool wide;
     bool paired;     /* the latest instruction is a pair that lacks its second step */
     const char *why; /* of failure */
+    machine_instruction nowhere;
 } encoder;
 
 /* An operand: a row, or a number's bits. */
@@ -41,8 +43,7 @@ static operand_code operand_of(const encoder *e, source s)
 
 static machine_instruction *emit(encoder *e, int code)
 {
-    static machine_instruction nowhere;
-    if (e->m->steps == MACHINE_LENGTH) return e->why = "a program of too many instructions", &nowhere;
+    if (e->m->steps == MACHINE_LENGTH) return e->why = "a program of too many instructions", &e->nowhere;
     machine_instruction *i = &e->m->code[e->m->length++];
     e->m->steps++;
     *i = (machine_instruction){ .code = (uint16_t)code, .x = ROW_NONE, .y = ROW_NONE };
@@ -65,10 +66,11 @@ static void emit_step(encoder *e, enum machine_step step, uint8_t x, uint64_t s)
     }
 }
 
-static void emit_load(encoder *e, operand_code x)
+static void emit_load(encoder *e, operand_code x, int type)
 {
     if (x.row == ROW_NUMBER) emit(e, CODE_LOADS)->s = x.bits;
     else if (e->m->length == 0 && e->m->first == ROW_NONE) e->m->first = x.row;
+    else if (type >= FLOAT_TYPES) emit(e, CODE_LOAD)->x = x.row;
     else emit_step(e, STEP_LOAD, x.row, 0);
 }
 
@@ -113,7 +115,7 @@ static int settle_accumulator(encoder *e, const instruction *i)
     if (times > 1) emit_save(e, spare_row(e));
     if (times > 0) return at;
     at = first_operand(i);
-    emit_load(e, operand_of(e, i->arg[at]));
+    emit_load(e, operand_of(e, i->arg[at]), i->type);
     return at;
 }
 
@@ -197,7 +199,7 @@ static void encode_one(encoder *e, const instruction *i)
 {
     switch (i->op) {
     case OP_LOAD:
-        if (i->arg[0].kind != FROM_ACC) emit_load(e, operand_of(e, i->arg[0]));
+        if (i->arg[0].kind != FROM_ACC) emit_load(e, operand_of(e, i->arg[0]), i->type);
         return;
     case OP_SAVE: emit_save(e, slot_row(e, i->arg[0].index)); return;
     case OP_STORE: emit(e, CODE_STORE)->to = i->arg[0].index; return;

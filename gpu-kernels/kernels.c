@@ -1,6 +1,8 @@
 /* kernels.c - the way of each step to its family. */
 #include "launch.h"
 
+int kernels_oldest(void) { return OLDEST_CARD; }
+
 static bool is_fused(int kernel) { return kernel > KERNEL_PROGRAM && kernel < KERNELS; }
 
 static bool is_fold(const step *s) { return s->kernel == KERNEL_PROGRAM && s->program->folds; }
@@ -50,7 +52,7 @@ static bool can_wait(const void *kernel)
     int now;
     if (cudaGetDevice(&now) != cudaSuccess) return false;
     if (now == device) return can;
-    if (cudaFuncGetAttributes(&compiled, kernel) != cudaSuccess) return false;
+    if (cudaFuncGetAttributes(&compiled, kernel) != cudaSuccess) return (void)cudaGetLastError(), false;
     device = now;
     return can = compiled.ptxVersion >= 90;
 }

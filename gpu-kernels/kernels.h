@@ -10,6 +10,9 @@
 extern "C" {
 #endif
 
+/* The least compute capability that kernels were compiled for, times ten. */
+int kernels_oldest(void);
+
 /* NULL, or why no kernel here runs this step (a program of more than one operator, ...). Of programs, fused rows, folds, softmax, pooling
  * and products of few columns. */
 const char *kernels_refuse(const step *s);

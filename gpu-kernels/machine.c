@@ -3,6 +3,8 @@
 #include "launch.h"
 
 #define SHARED_ALWAYS (48 << 10) /* bytes that a kernel may have without asking */
+#define SHARED_MOST                                                                                                              \
+    98304 /* bytes of the rows that vectors_for admits: the same for all threads, since it is a kernel's, not a launch's */
 enum { OPERANDS = PROGRAM_OUTPUTS + PROGRAM_INPUTS };
 
 /* Outputs, then inputs. */
@@ -138,7 +140,7 @@ typedef union machine_args {
 static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, size_t shared, machine_args *a, cudaStream_t q)
 {
     cudaError_t e = cudaSuccess;
-    if (shared > SHARED_ALWAYS) e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    if (shared > SHARED_ALWAYS) e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_MOST);
     return e == cudaSuccess ? launch_early(kernel, blocks, threads, shared, a, q) : e;
 }
 
@@ -205,8 +207,8 @@ static bool launch_tile(const work *w, cudaStream_t q, cudaError_t *e)
 static bool fits(const work *w)
 {
     int64_t low, high;
-    bool dense = true;
-    for (int k = 0; k < w->count; k++) dense &= layout_is_dense(&w->of[k]);
+    bool dense = outputs_dense(w);
+    for (int k = w->outs; k < w->count; k++) dense &= layout_is_dense(&w->of[k]);
     for (int k = 0; k < w->count && !dense; k++) {
         layout_span(&w->of[k], &low, &high);
         if (low < -INT32_MAX || high > INT32_MAX) return false;

@@ -236,6 +236,7 @@ static __device__ __forceinline__ void execute_plain(const machine_code_T &i, ui
 {
     switch (code_of(i)) {
     case CODE_LOADS: splat(a, s); break;
+    case CODE_LOAD: load_row<V, STRIDE>(a, row_at(own, row_x(i))); break;
     case CODE_SAVE: save_row<V, STRIDE>(row_at(own, row_x(i)), a); break;
     case CODE_STORE: sink.store(output_of(i), a); break;
     case CODE_FOLD: execute_fold<V, STRIDE>(i, own, a, sink, s); break;

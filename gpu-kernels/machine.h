@@ -28,6 +28,7 @@ enum machine_step {
 #define CODE_PAIR(first, second) ((first)*STEPS + (second)) /* the first is not STEP_NONE */
 enum machine_code {
     CODE_LOADS = STEPS * STEPS, /* a = s */
+    CODE_LOAD,                  /* a = x: bits that are no floating-point number */
     CODE_SAVE,                  /* row x = a */
     CODE_STORE,                 /* output `to` = a */
     CODE_FOLD,                  /* a, and x of a fold of two operands, into the reduction of output `to` */

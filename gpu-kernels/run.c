@@ -56,7 +56,8 @@ static void set_domain(run *r)
 {
     run_axes *a = &r->axes;
     const int rank = r->s->out[0].at.rank, outer = rank - r->s->inner;
-    a->outer = (uint8_t)set_axes(r, 0, 0, outer), a->inner = (uint8_t)set_axes(r, a->outer, outer, rank);
+    a->outer = outer ? (uint8_t)set_axes(r, 0, 0, outer) : 0; /* no axes would become one */
+    a->inner = (uint8_t)set_axes(r, a->outer, outer, rank);
     a->outputs = count(a, 0, a->outer), a->n = count(a, a->outer, a->outer + a->inner);
     r->blocks = a->n ? (a->n + FOLD_BLOCK - 1) / FOLD_BLOCK : 1, a->outs = r->s->outs;
     for (const instruction *c = r->s->program->code; c < r->s->program->code + r->s->program->length; c++)

@@ -176,7 +176,7 @@ static void equal_numbers(void)
         duet_expr below = duet_mul(y, a),
                   before = duet_mul(y, a); /* a number that goes, and one that stands while it is looked for */
         OK(duet_drop(before));
-        OK(duet_set(c, duet_div(duet_add(x, a), duet_add(y, a))));
+        OK(duet_set_on(DUET_CPU, c, duet_div(duet_add(x, a), duet_add(y, a))));
         const float *p = duet_read(c), *q = duet_read(a);
         for (int k = 0; p && k < 15; k++) {
             const float want = ((float)x + q[k]) / ((float)y + q[k]);
@@ -185,7 +185,8 @@ static void equal_numbers(void)
         OK(duet_drop(below));
     }
     const uint64_t misses = duet_stats().plan_misses;
-    for (int i = 0; i < 3; i++) OK(duet_set(c, duet_mul(duet_add(0.1 * i + 0.1, a), duet_exp(duet_add(0.1 * i + 0.1, a)))));
+    for (int i = 0; i < 3; i++)
+        OK(duet_set_on(DUET_CPU, c, duet_mul(duet_add(0.1 * i + 0.1, a), duet_exp(duet_add(0.1 * i + 0.1, a)))));
     CHECK(duet_stats().plan_misses - misses == 1, "%d plans", (int)(duet_stats().plan_misses - misses));
     duet_free(&a), duet_free(&c);
     tap_point("equal numbers");
@@ -299,6 +300,44 @@ static void leading_ones(void)
     tap_point("leading axes of one element");
 }
 
+/* A reduction of all of eight axes that do not collapse had nine on the GPU, in room for eight. */
+static void eight_axes(void)
+{
+    duet_place place[2];
+    duet_matrix *a = duet_new(DUET_F32, 2, 3, 2, 3, 2, 3, 2, 3), *s = duet_new(DUET_F32), *whole = duet_new(DUET_F32, 1296);
+    float *p = duet_overwrite(a), *q = duet_overwrite(whole);
+    for (int i = 0; p && q && i < 1296; i++) p[i] = q[i] = (float)(i % 7);
+    for (int k = list_places(place); k-- > 0;) {
+        OK(duet_set_on(place[k], s, duet_sum(duet_exp(duet_transpose(a)))));
+        const float got = *(const float *)duet_read(s);
+        OK(duet_set_on(place[k], s, duet_sum(duet_exp(whole))));
+        const float want = *(const float *)duet_read(s);
+        CHECK(fabsf(got - want) <= 1e-5f * want, "the sum is %g, not %g", got, want);
+    }
+    duet_free(&a), duet_free(&s), duet_free(&whole);
+    tap_point("a reduction of eight axes");
+}
+
+/* Integers whose bits are those of signalling NaNs once went through arithmetic on the GPU. */
+static void integers_stay(void)
+{
+    enum { N = 100 };
+    duet_place place[2];
+    duet_matrix *a = duet_new(DUET_I64, N), *b = duet_new(DUET_I64, N), *c = duet_new(DUET_I64, N), *d = duet_new(DUET_I64, N);
+    int64_t *p = duet_overwrite(a), *q = duet_overwrite(b);
+    for (int i = 0; p && q && i < N; i++) p[i] = -4503599627370491 - i, q[i] = -1 - i;
+    for (int k = list_places(place); k-- > 0;) {
+        duet_status both = DUET_OK;
+        DUET_ON(place[k]) both = duet_set_all({ c, duet_of_matrix(a) }, { d, duet_of_matrix(b) });
+        OK(both);
+        const int64_t *x = duet_read(c), *y = duet_read(d);
+        for (int i = 0; x && y && i < N; i++)
+            CHECK(x[i] == -4503599627370491 - i && y[i] == -1 - i, "[%d] is %lld and %lld", i, (long long)x[i], (long long)y[i]);
+    }
+    duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&d);
+    tap_point("integers of two statements");
+}
+
 int main(void)
 {
     patterns_apart();
@@ -316,5 +355,7 @@ int main(void)
     imports_end();
     one_more_axis();
     leading_ones();
+    eight_axes();
+    integers_stay();
     return tap_end();
 }

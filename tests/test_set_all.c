@@ -226,6 +226,20 @@ static void sequence(void)
     tap_point("a later statement sees what earlier ones have set");
 }
 
+/* What an earlier statement reads of a matrix that a later one sets is as it was, in one pass too. */
+static void reads_first(void)
+{
+    duet_matrix *x = duet_new(DUET_F32, 3, 3), *a = duet_new(DUET_F32, 3, 3), *b = duet_new(DUET_F32, 3, 3);
+    float *p = duet_overwrite(x), *q = duet_overwrite(a);
+    for (int i = 0; p && q && i < 9; i++) p[i] = (float)i, q[i] = 10;
+    const duet_status s = duet_set_all({ b, duet_mul(duet_add(x, 1), a) }, { a, duet_add(x, 1) });
+    CHECK(s == DUET_OK, "%s", duet_error());
+    holds(b, 10, 10, "b");
+    holds(a, 1, 1, "a");
+    duet_free(&x), duet_free(&a), duet_free(&b);
+    tap_point("an earlier statement reads what a later one sets");
+}
+
 static void passes(void)
 {
     duet_matrix *a = filled(1, 1), *b = filled(2, 3), *c = filled(0, 0), *d = filled(0, 0), *e = filled(0, 0),
@@ -418,6 +432,7 @@ int main(int argc, char **argv)
     DUET_ON(DUET_CPU)
     {
         sequence();
+        reads_first();
         passes();
         large();
         tangles();

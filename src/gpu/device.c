@@ -1,5 +1,6 @@
 /* device.c - the card. */
 #include "device.h"
+#include "kernels.h"
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -20,13 +21,27 @@ static void absent(const char *format, ...)
     reason = found;
 }
 
+/* Is there a kernel for it? */
+static void check_card(void)
+{
+    int major, minor;
+    cudaError_t e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, card);
+    if (e == cudaSuccess) e = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, card);
+    if (e != cudaSuccess) {
+        (void)cudaGetLastError();
+        absent("device %d does not say what it is: %s", card, cudaGetErrorString(e));
+    } else if (10 * major + minor < kernels_oldest())
+        absent("device %d is of compute capability %d.%d; kernels were compiled for %d.%d and later", card, major, minor,
+               kernels_oldest() / 10, kernels_oldest() % 10);
+}
+
 static void choose(int count)
 {
     const char *text = getenv("DUET_DEVICE");
     char *end;
     long n = text && *text ? strtol(text, &end, 10) : 0;
     if (text && *text && (*end || n < 0 || n >= count)) absent("DUET_DEVICE=%s names none of the %d devices", text, count);
-    else card = (int)n;
+    else card = (int)n, check_card();
 }
 
 static void find(void)

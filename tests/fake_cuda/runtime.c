@@ -39,7 +39,7 @@ fake_counts fake_counted;
 static block *blocks;
 static cudaStream_t streams;
 static size_t capacity = (size_t)1 << 30;
-static int devices = 1;
+static int devices = 1, capability = 90;
 static uint64_t left; /* calls until the scripted failure */
 static bool failed, lost, pinned;
 
@@ -70,6 +70,7 @@ bool fake_failed(void)
 void fake_lost(void) { LOCKED(lost = true); }
 void fake_memory(size_t bytes) { LOCKED(capacity = bytes); }
 void fake_devices(int count) { LOCKED(devices = count); }
+void fake_capability(int times_ten) { LOCKED(capability = times_ten); }
 void fake_pinned(bool is) { LOCKED(pinned = is); }
 
 /* ---- memory of the pretence itself ---- */
@@ -195,7 +196,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 {
     ENTER(cudaErrorUnknown);
     if (of < 0 || of >= devices) return fake_error(cudaErrorInvalidDevice);
-    *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+    *value = attribute == cudaDevAttrComputeCapabilityMajor ? capability / 10 : capability % 10;
     return cudaSuccess;
 }
 

@@ -289,6 +289,12 @@ static void no_card(void)
     CHECK(gpu_machine.alloc(4, &p) == DUET_NO_DEVICE && !p, "alloc");
 }
 
+static void old_card(void)
+{
+    fake_capability(75);
+    CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "7.5"), "%s", gpu_machine.absent());
+}
+
 static void card_not_there(void)
 {
     setenv("DUET_DEVICE", "7", 1);
@@ -460,6 +466,7 @@ int main(void)
     in_child(lost, "a lost card");
     in_child(second_card, "the second card");
     in_child(no_card, "no card");
+    in_child(old_card, "a card too old");
     in_child(card_not_there, "a card that is not there");
     in_child(card_misnamed, "a card misnamed");
     in_child(short_of_memory, "a limit");
