@@ -127,6 +127,7 @@ static void run_plain(walk *w, const code *c)
 {
     switch (code_of(c)) {
     case CODE_LOADS: w->a = AS_T(c->s); break;
+    case CODE_LOAD: w->a = *row_x(w, c); break;
     case CODE_SAVE: *row_x(w, c) = w->a; break;
     case CODE_STORE: give(w, to_of(c), w->a, 0, 0); break;
     case CODE_FOLD: give(w, to_of(c), w->a, c->what & MACHINE_X_NUMBER ? AS_T(c->s) : *row_x(w, c), (int)(c->what >> 24)); break;

@@ -166,10 +166,12 @@ static void check_codes(const trial *t, const machine_program *m, const wanted *
 /* An instruction is three codes at most, a fold five; and one row more than it has may be needed. */
 static bool may_be_refused(const program *p) { return 5 * p->length > MACHINE_LENGTH || p->inputs + p->slots + 1 > MACHINE_ROWS; }
 
+static bool is_exact(int op) { return reference_map(op, DUET_F64, 0.5, 0.25, 0.75).allowed == 0; }
+
 static bool has_functions(const program *p)
 {
     for (const instruction *i = p->code; i < p->code + p->length; i++)
-        if (op_infos[i->op].kind == KIND_MAP && reference_map(i->op, DUET_F64, 0.5, 0.25, 0.75).allowed > 0) return true;
+        if (op_infos[i->op].kind == KIND_MAP && !is_exact(i->op)) return true;
     return false;
 }
 
@@ -212,8 +214,8 @@ static void add(program *p, int op, source x, source y, source z)
 /* Where an operator is exact, what it leaves is used once more, and what it read. */
 static void form_trial(int op, duet_dtype type, int form, double low, double high)
 {
+    const bool exact = is_exact(op);
     trial t = { .type = type, .p = { .inputs = 2, .numbers = 2, .slots = 2, .outputs = 1 } };
-    const bool exact = reference_map(op, type, 0.5, 0.25, 0).allowed == 0;
     const source none = { 0, 0 }, acc = { FROM_ACC, 0 }, slot = { FROM_SLOT, 1 },
                  of[3] = { anywhere[form % ANYWHERE], anywhere[form / ANYWHERE % ANYWHERE], anywhere[form / 36] };
     if (exact) fill(&t);
@@ -250,12 +252,16 @@ static void test_rows(void)
 
 /* ---- random programs ---- */
 
-static const int exact_ops[] = {
-    OP_add,   OP_sub,       OP_mul,  OP_fma, /* of steps */
-    OP_neg,   OP_abs,       OP_sqrt, OP_relu,       OP_div,     OP_minimum,       OP_maximum,
-    OP_equal, OP_not_equal, OP_less, OP_less_equal, OP_greater, OP_greater_equal, OP_where,
-};
-enum { STEP_OPS = 4, EXACT_OPS = sizeof exact_ops / sizeof *exact_ops };
+/* The rows that are steps, or any that is exact. */
+static int any_map(void)
+{
+    static const int steps[] = { OP_add, OP_sub, OP_mul, OP_fma };
+    if (chance(60)) return steps[draw(4)];
+    for (;;) {
+        const int op = draw(OPS);
+        if (op_infos[op].kind == KIND_MAP && is_exact(op)) return op;
+    }
+}
 
 typedef struct writer {
     trial *t;
@@ -293,7 +299,7 @@ static void write_save(writer *w)
 static void write_any(writer *w)
 {
     if (w->acc && chance(15)) write_save(w);
-    else write_one(w, chance(8) ? OP_LOAD : exact_ops[draw(chance(60) ? STEP_OPS : EXACT_OPS)]), w->acc = true;
+    else write_one(w, chance(8) ? OP_LOAD : any_map()), w->acc = true;
 }
 
 static int any_fold(void)
@@ -343,6 +349,56 @@ static void test_programs(bool folds, int trials)
     tap_point(folds ? "random programs that fold" : "random programs");
 }
 
+/* ---- integers ---- */
+
+/* Any bits, among them those of signaling NaNs, which arithmetic would change. */
+static double some_bits(void)
+{
+    uint64_t b = (uint64_t)draw(1 << 30) << 40 ^ (uint64_t)draw(1 << 30) << 20 ^ (uint64_t)draw(1 << 30);
+    double x;
+    if (chance(30)) b = b >> 16 | 0x7ff0ull << 48;
+    memcpy(&x, &b, sizeof x);
+    return x;
+}
+
+/* Output k is input of[k]. */
+static void check_bits(const trial *t, const machine_program *m, const int *of, bool apart)
+{
+    outcome o[CODES_ELEMENTS];
+    codes_f64(m, 3, apart, t->p.inputs, (double(*)[CODES_ELEMENTS])t->in, o);
+    for (int e = 0; e < CODES_ELEMENTS; e++) {
+        o[e].out[m->last] = o[e].left;
+        CHECK(!o[e].why, "%s: %s", program_text(&t->p), o[e].why);
+        for (int k = 0; k < t->p.outputs; k++)
+            CHECK(!memcmp(&o[e].out[k], &t->in[of[k]][e], sizeof(double)), "%s (%d): output %d has other bits",
+                  program_text(&t->p), apart, k);
+    }
+}
+
+static void move_integers(void)
+{
+    const int outs = 1 + draw(PROGRAM_OUTPUTS), ins = 1 + draw(4);
+    trial t = { .type = DUET_I64, .p = { .inputs = (uint8_t)ins, .outputs = (uint8_t)outs } };
+    machine_program m;
+    int of[PROGRAM_OUTPUTS];
+    for (int k = 0; k < ins; k++)
+        for (int e = 0; e < CODES_ELEMENTS; e++) t.in[k][e] = some_bits();
+    for (int k = 0; k < outs; k++) {
+        of[k] = draw(ins);
+        t.p.code[t.p.length++] = (instruction){ OP_LOAD, DUET_I64, { { FROM_INPUT, (uint8_t)of[k] } } };
+        t.p.code[t.p.length++] = (instruction){ OP_STORE, DUET_I64, { { 0, (uint8_t)k } } };
+    }
+    const char *why = machine_encode(&m, &t.p, t.num, true);
+    if (!CHECK(!why, "%s: %s", program_text(&t.p), why)) return;
+    for (int apart = 0; apart < 2; apart++) check_bits(&t, &m, of, apart);
+}
+
+static void test_integers(void)
+{
+    for (int n = 0; n < 300; n++) move_integers();
+    tap_point("integers");
+}
+
 /* ---- that all codes were met ---- */
 
 static void test_seen(void)
@@ -366,6 +422,7 @@ int main(void)
     test_rows();
     test_programs(false, 15000);
     test_programs(true, 6000);
+    test_integers();
     test_seen();
     return tap_end();
 }
