@@ -164,7 +164,14 @@ template <int V, bool PLAIN, class Args> struct stores {
     __device__ __forceinline__ void fold(const machine_code_T &, const values<V> &, const values<V> &) {}
 };
 
-template <int V, bool PLAIN, class Args> KERNEL(MACHINE_THREADS(V)) elementwise(const __grid_constant__ Args a)
+/* Thread blocks that fit a multiprocessor at once: what registers a thread may have. */
+template <int V> struct resident {
+    enum { fewer = HAS_FUNCTIONS + (HAS_FUNCTIONS && sizeof(T) == 8), value = V == 4 ? 4 - fewer / 2 : V == 2 ? 6 - fewer : 16 };
+};
+
+template <int V, bool PLAIN, class Args>
+KERNEL(MACHINE_THREADS(V), resident<V>::value)
+elementwise(const __grid_constant__ Args a)
 {
     extern __shared__ vec rows[];
     enum { THREADS = MACHINE_THREADS(V) };
