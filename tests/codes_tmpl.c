@@ -89,6 +89,7 @@ static uint32_t run_linears(walk *w, const code *c, uint32_t left)
         codes_seen[w->apart][code_of(&c[k])] = true;
         x[k] = *row_x(w, &c[k]), y[k] = *row_y(w, &c[k]);
     }
+    if (count < left && is_linear(&c[count]) && !(c[count - 1].what & MACHINE_SAVES)) w->o->why = "a run that ends early";
     for (uint32_t k = 0; k < count; k++)
         w->a = linear(code_of(&c[k]) - CODE_LINEAR, w->a, x[k], y[k], AS_T(c[k].s), AS_T(c[k].r));
     return count;

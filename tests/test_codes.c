@@ -121,22 +121,26 @@ static bool output_agrees(duet_dtype t, const wanted *w, const outcome *o, int k
     return (agrees(t, o->out[k], x) && agrees(t, o->other[k], y)) || (agrees(t, o->out[k], y) && agrees(t, o->other[k], x));
 }
 
-static const char *source_text(char *to, source s)
+static int operands_of(int op) { return op == OP_SAVE || op == OP_STORE ? 0 : op_infos[op].arity; }
+
+/* "sub a n0" and the like: of the accumulator, an input, a number or a slot; "store >0". */
+static int instruction_text(char *to, const instruction *i)
 {
-    if (s.kind == FROM_ACC) return "a";
-    sprintf(to, "%c%d", " inv"[s.kind], s.index); /* input, number, variable */
-    return to;
+    int n = sprintf(to, "%s", op_infos[i->op].name);
+    for (int k = 0; k < operands_of(i->op); k++) {
+        const source s = i->arg[k];
+        n += s.kind == FROM_ACC ? sprintf(to + n, " a") : sprintf(to + n, " %c%d", "ains"[s.kind], s.index);
+    }
+    if (operands_of(i->op) == 0) n += sprintf(to + n, " >%d", i->arg[0].index);
+    if (is_fold(i)) n += sprintf(to + n, " >%d", i->arg[2].index);
+    return n + sprintf(to + n, "; ");
 }
 
 static const char *program_text(const program *p)
 {
-    static char text[16 * 4 * PROGRAM_LENGTH];
-    char one[3][8];
+    static char text[64 * PROGRAM_LENGTH];
     int n = 0;
-    for (const instruction *i = p->code; i < p->code + p->length && n < (int)sizeof text - 80; i++) {
-        n += sprintf(text + n, "%s%s", i > p->code ? "; " : "", op_infos[i->op].name ? op_infos[i->op].name : "?");
-        for (int k = 0; k < 3; k++) n += sprintf(text + n, " %s", source_text(one[k], i->arg[k]));
-    }
+    for (int i = 0; i < p->length; i++) n += instruction_text(text + n, &p->code[i]);
     return text;
 }
 
@@ -163,8 +167,11 @@ static void check_codes(const trial *t, const machine_program *m, const wanted *
     }
 }
 
-/* An instruction is three codes at most, a fold five; and one row more than it has may be needed. */
-static bool may_be_refused(const program *p) { return 5 * p->length > MACHINE_LENGTH || p->inputs + p->slots + 1 > MACHINE_ROWS; }
+/* An instruction is two codes at most, in a program that folds four; and one row more than it has may be needed. */
+static bool may_be_refused(const program *p)
+{
+    return (p->folds ? 4 : 2) * p->length > MACHINE_LENGTH || p->inputs + p->slots + 1 > MACHINE_ROWS;
+}
 
 static bool is_exact(int op) { return reference_map(op, DUET_F64, 0.5, 0.25, 0.75).allowed == 0; }
 
@@ -186,6 +193,7 @@ static bool run_trial(const trial *t)
     const char *why = machine_encode(&m, &t->p, t->num, wide);
     CHECK(!why == !machine_encode(&asked, &t->p, NULL, wide), "%s: refused with numbers or without", program_text(&t->p));
     if (why) return CHECK(may_be_refused(&t->p), "%s: %s", program_text(&t->p), why), false;
+    if (!CHECK(m.rows <= MACHINE_ROWS && m.steps <= MACHINE_LENGTH, "%s: too much is taken", program_text(&t->p))) return true;
     CHECK(m.heavy == has_functions(&t->p), "%s: functions, or none", program_text(&t->p));
     for (int k = 0; k < t->p.outputs; k++) want_output(t, k, &w[k]);
     for (int apart = 0; apart < 2; apart++) check_codes(t, &m, w, row, apart);
@@ -231,7 +239,7 @@ static void form_trial(int op, duet_dtype type, int form, double low, double hig
     CHECK(run_trial(&t), "%s of arity %d is refused", op_infos[op].name, op_infos[op].arity);
 }
 
-/* domain: of the first operand; the others, which have the same here, have none that matters. */
+/* The domain is the first operand's; here the others have the same. */
 static void test_row(int op, double low, double high)
 {
     static const int forms[] = { 1, ANYWHERE, ANYWHERE * ANYWHERE, ANYWHERE * ANYWHERE * ANYWHERE };
@@ -286,14 +294,15 @@ static instruction *write_one(writer *w, int op)
 {
     instruction *i = &w->t->p.code[w->t->p.length++];
     *i = (instruction){ .op = (uint8_t)op, .type = (uint8_t)w->t->type };
-    for (int k = 0; k < (op == OP_LOAD ? 1 : op_infos[op].arity); k++) i->arg[k] = any_value(w);
+    for (int k = 0; k < operands_of(op); k++) i->arg[k] = any_value(w);
     return i;
 }
 
 static void write_save(writer *w)
 {
-    instruction *i = write_one(w, OP_SAVE);
-    i->arg[0].index = (uint8_t)draw(w->t->p.slots), w->set |= 1u << i->arg[0].index;
+    const source slot = { FROM_SLOT, (uint8_t)draw(w->t->p.slots) };
+    write_one(w, OP_SAVE)->arg[0] = slot;
+    w->set |= 1u << slot.index;
 }
 
 static void write_any(writer *w)
