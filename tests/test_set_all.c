@@ -240,6 +240,20 @@ static void reads_first(void)
     tap_point("an earlier statement reads what a later one sets");
 }
 
+/* What a statement sets may lack leading axes that its matrix has; what reads it counts them. */
+static void axes_of_earlier(void)
+{
+    duet_matrix *x = filled(1, 1), *a = duet_new(DUET_F32, 1, 5, 1), *b = duet_new(DUET_F32, 5, 1), *c = duet_new(DUET_F32, 5, 1);
+    duet_matrix *column = duet_reshaped(x, 5, 1);
+    const duet_status s =
+        duet_set_all({ a, duet_mul(2, column) }, { b, duet_sum_axis(a, 0) }, { c, duet_sum_axis(duet_add(a, 1), 0) });
+    CHECK(s == DUET_OK, "%s", duet_error());
+    holds(b, 2, 2, "b");
+    holds(c, 3, 2, "c");
+    duet_free(&column), duet_free(&x), duet_free(&a), duet_free(&b), duet_free(&c);
+    tap_point("axes of what an earlier statement sets");
+}
+
 static void passes(void)
 {
     duet_matrix *a = filled(1, 1), *b = filled(2, 3), *c = filled(0, 0), *d = filled(0, 0), *e = filled(0, 0),
@@ -433,6 +447,7 @@ int main(int argc, char **argv)
     {
         sequence();
         reads_first();
+        axes_of_earlier();
         passes();
         large();
         tangles();

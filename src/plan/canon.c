@@ -231,11 +231,14 @@ static int settle_shape(graph *g, const value *v, int made)
 
 /* ---- reading a formula ---- */
 
-/* The value of an earlier statement as a later one sees it: no rewrite looks through. */
-static int read_earlier(graph *g, int goal)
+/* The value of an earlier statement as a later one sees it: no rewrite looks through. It may lack leading axes of one element. */
+static int read_earlier(graph *g, int goal, const node *n)
 {
     value v = copy_of(g, g->root[goal]);
-    return load_as(g, g->root[goal], &v, LOAD_BARRIER);
+    const int read = load_as(g, g->root[goal], &v, LOAD_BARRIER);
+    v.rank = n->rank;
+    memcpy(v.size, n->size, sizeof n->size[0] * n->rank);
+    return settle_shape(g, &v, read);
 }
 
 static int read_leaf(graph *g, const formula *f, uint32_t i, const int *of)
@@ -271,7 +274,7 @@ static int load_number(graph *g, int v, uint8_t type)
 static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int earlier)
 {
     const node *n = &f->nodes[i];
-    if (n->op == OP_LEAF) return earlier < 0 ? read_leaf(g, f, i, of) : read_earlier(g, earlier);
+    if (n->op == OP_LEAF) return earlier < 0 ? read_leaf(g, f, i, of) : read_earlier(g, earlier, n);
     if (n->op == OP_NUMBER) return read_number(g, f, i, of);
     value v = blank((enum op)n->op, NULL);
     v.type = n->type, v.rank = n->rank, v.weak = n->flags & NODE_WEAK, v.args = op_infos[n->op].arity;
