@@ -20,13 +20,13 @@ typedef struct fake_counts {
 } fake_counts;
 fake_counts fake_count(void);
 
-void fake_fail(uint64_t n);     /* the n-th call from now fails, once; 0: none does */
-bool fake_failed(void);         /* has it, since fake_fail? */
-void fake_lost(void);           /* from now on every call fails: the context is lost */
-void fake_memory(size_t bytes); /* what the device has */
-void fake_devices(int count);   /* ask before the GPU machine does */
+void fake_fail(uint64_t n);          /* the n-th call from now fails, once; 0: none does */
+bool fake_failed(void);              /* has it, since fake_fail? */
+void fake_lost(void);                /* from now on every call fails: the context is lost */
+void fake_memory(size_t bytes);      /* what the device has */
+void fake_devices(int count);        /* ask before the GPU machine does */
 void fake_capability(int times_ten); /* the same */
-void fake_pinned(bool pinned);  /* uploads read host memory when they run, as from pinned memory; else when they are asked for */
+void fake_pinned(bool pinned); /* uploads read host memory when they run, as from pinned memory; else when they are asked for */
 void fake_workspace(size_t bytes); /* what cuDNN's second best algorithm asks for; the best one four times that */
 void fake_without(const char *library, const char *why); /* "cublas" or "cudnn" is missing; NULL: there again */
 
