@@ -400,7 +400,7 @@ static T factor_of(T s) { return s == INF ? TYPED(FOLD_NORM_DOWN) : s < TYPED(FO
 static uint32_t singles_of(const job *j)
 {
     uint32_t singles = 0;
-    for (int k = 0; k < j->s->ins; k++) singles |= (uint32_t)(j->manner[k] == SINGLE) << k;
+    for (int k = 0; k < PROGRAM_INPUTS && k < j->s->ins; k++) singles |= (uint32_t)(j->manner[k] == SINGLE) << k;
     return singles;
 }
 
