@@ -2,11 +2,6 @@
  * have functions (exp and the like); with SMALL, those of small arrays. */
 #include "machine.cuh"
 
-#ifdef HEAVY
-#define HAS_FUNCTIONS true
-#else
-#define HAS_FUNCTIONS false
-#endif
 #if defined HEAVY && defined SMALL
 #define MACHINE_KERNEL TYPED(machine_kernel_small_heavy)
 #elif defined HEAVY

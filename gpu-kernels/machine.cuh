@@ -8,6 +8,13 @@
 
 #include "device.cuh"
 
+/* Do the programs of this compilation have functions (exp and the like)? */
+#ifdef HEAVY
+#define HAS_FUNCTIONS true
+#else
+#define HAS_FUNCTIONS false
+#endif
+
 typedef FOR_TYPE(machine_code) machine_code_T;
 
 static __device__ __forceinline__ uint32_t code_of(const machine_code_T &i) { return i.what & MACHINE_CODE; }
@@ -46,18 +53,12 @@ template <int V> static __device__ __forceinline__ void splat(values<V> &x, T s)
     EACH(j, V) EACH(k, WIDTH) x.v[j].e[k] = here(s);
 }
 
-#ifdef HEAVY
-#define FUNCTIONS_TOO true
-#else
-#define FUNCTIONS_TOO false
-#endif
-
 /* Where a thread's rows begin in shared memory, in bytes. Where there are functions, or one vector alone, as a number that the compiler does
  * not see through: it would compute it at every dispatch. */
-template <int V> static __device__ __forceinline__ uint32_t address_of(const vec *own)
+template <int V, bool FUNCTIONS> static __device__ __forceinline__ uint32_t address_of(const vec *own)
 {
     uint32_t at = (uint32_t)__cvta_generic_to_shared(own);
-    if (V == 1 || FUNCTIONS_TOO) asm volatile("" : "+r"(at));
+    if (V == 1 || FUNCTIONS) asm volatile("" : "+r"(at));
     return at;
 }
 static __device__ __forceinline__ uint32_t row_at(uint32_t own, uint32_t row) { return own + row * (uint32_t)sizeof(vec); }
@@ -330,8 +331,8 @@ template <int V, int STRIDE, bool FUNCTIONS, class Sink>
 static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own, values<V> &a,
                                                  Sink &sink)
 {
-    if constexpr (V == 1) interpret_linear<STRIDE, FUNCTIONS>(m, code, address_of<V>(own), a, sink);
-    else interpret_pairs<V, STRIDE, FUNCTIONS>(m, code, address_of<V>(own), a, sink);
+    if constexpr (V == 1) interpret_linear<STRIDE, FUNCTIONS>(m, code, address_of<V, FUNCTIONS>(own), a, sink);
+    else interpret_pairs<V, STRIDE, FUNCTIONS>(m, code, address_of<V, FUNCTIONS>(own), a, sink);
 }
 
 #endif

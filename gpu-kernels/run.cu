@@ -8,11 +8,9 @@ extern "C" {
 }
 
 #ifdef HEAVY
-#define HAS_FUNCTIONS true
-#define RUN_KERNEL    TYPED(run_kernel_heavy)
+#define RUN_KERNEL TYPED(run_kernel_heavy)
 #else
-#define HAS_FUNCTIONS false
-#define RUN_KERNEL    TYPED(run_kernel)
+#define RUN_KERNEL TYPED(run_kernel)
 #endif
 
 namespace
