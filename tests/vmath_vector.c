@@ -28,6 +28,7 @@ typedef E vector __attribute__((vector_size(16)));
 #define ABS(x)       AS_T(AS_BITS(x) & ~AS_BITS(K(-0.0)))
 #define FMA(a, b, c) fma_each(a, b, c)
 #define SQRT(x)      sqrt_each(x)
+#define INVERSE(x)   (K(1) / (x))
 #define SELDOM(c)
 #define FN(f)   TYPED(f)
 #define FN_DECL static inline

@@ -1,9 +1,10 @@
 /* formula.h - the words in which the formulas of ops.def and fused.def are written, for one element type at a time.
  *
  * The words: T, BITS (the integer of its size, unsigned), K(c) (a number of type T), INF, SEL(condition, a, b), FMA, SQRT, ABS,
- * MINIMUM, MAXIMUM (IEEE 754-2019: NaN wins, -0 < +0), FN(f) for the functions f of core/vmath.h,
- * SELDOM(condition) before a block that changes nothing where the condition is false, so that a machine with jumps may pass it by,
- * MAP(name, x) for the formula of a one-operand row; AS_BITS and AS_T (the bits of a T, and back), TYPED(name) (a name of this type's).
+ * MINIMUM, MAXIMUM (IEEE 754-2019: NaN wins, -0 < +0), INVERSE(x) (1 / x, for 2^-100 < |x| < 2^100), FN(f) for the functions f of
+ * core/vmath.h, SELDOM(condition) before a block that changes nothing where the condition is false, so that a machine with jumps may
+ * pass it by, MAP(name, x) for the formula of a one-operand row; AS_BITS and AS_T (the bits of a T, and back), TYPED(name) (a name of
+ * this type's).
  * Everything is exactly rounded and free of jumps: compile without contraction. Conditions combine by & and |.
  *
  * C      Define T_f32 or T_f64, and FN_DECL if functions are not to be static inline. Include this file last: the words are macros.
@@ -32,6 +33,7 @@
 #undef MINIMUM
 #undef MAXIMUM
 #undef MAP
+#undef INVERSE
 #undef SELDOM
 #undef AS_BITS
 #undef AS_T
@@ -44,9 +46,11 @@
 #define MAXIMUM(a, b) FN(maximum)(a, b)
 #define MAP(name, x)  FN(map_##name)(x)
 #ifdef __CUDA_ARCH__
-#define SELDOM(c) if (c)
+#define SELDOM(c)  if (c)
+#define INVERSE(x) FN(inverse)(x)
 #else
 #define SELDOM(c)
+#define INVERSE(x) (K(1) / (x))
 #endif
 
 #define AS_BITS(x) FN(as_bits)(x)
@@ -143,6 +147,20 @@ FN_DECL T FN(as_t)(BITS b)
     memcpy(&x, &b, sizeof x);
     return x;
 }
+
+#ifdef __CUDA_ARCH__
+/* Rounded as 1 / x is, by the same steps, without the question whether x is large or small. */
+FN_DECL T FN(inverse)(T x)
+{
+#ifdef T_f32
+    T y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return FMA(y, FMA(-x, y, K(1)), y);
+#else
+    return K(1) / x;
+#endif
+}
+#endif
 
 /* Where a and b are equal, both are zeros or both have the same bits. */
 FN_DECL T FN(minimum)(T a, T b)

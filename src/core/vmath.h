@@ -17,11 +17,11 @@
 #define VM_SINH_MAX 89.5     /* exp, sinh and cosh are infinite here */
 #define VM_EXP_MAX  104.0    /* exp of minus this is 0 */
 #define VM_EXP_SAFE 87.0     /* exp of this and of minus this is normal */
+#define VM_SIGMOID  42.0     /* sigmoid of this is 1, and 2^-LIFT exp(-this) normal */
 #define VM_EXP2_MAX 151.0    /* and so is 2 to the power */
 #define VM_HALVES   0x1p-65  /* 2^-(BIAS / 2 + 2) */
 #define VM_LIFT     64       /* 2^(n + LIFT) is a normal number, whatever 2^n <= 1; */
 #define VM_LOWER    0x1p-64  /* times this it is 2^n */
-#define VM_INVERSE  0x7ef311c3
 #define VM_LOG2_E   0x1.715476p0
 #define VM_LOG2_LO  0x1.4ae0cp-26
 #define VM_LOG10_E  0x1.bcb7b2p-2
@@ -35,8 +35,6 @@
 #define VM_SQRT1_2  0x3f3504f3 /* the bits of sqrt(1/2) */
 #define VM_CBRT_2   0x1.428a3p0
 #define VM_CBRT1_2  0x1.965feap-1
-/* 1 / x to all digits, from half of them: in f64 a step more */
-#define VM_INVERSE_LAST(x, y) (y)
 /* (exp(r) - 1 - r) / r^2 for |r| <= 0.3467 */
 #define VM_EXP(r) VM_P5(r, 0x1.fffffep-2, 0x1.5554bp-3, 0x1.555716p-5, 0x1.12279ep-7, 0x1.6b7376p-10)
 /* (2^r - 1) / r for |r| <= 1/2 */
@@ -66,11 +64,11 @@
 #define VM_SINH_MAX 710.6
 #define VM_EXP_MAX  746.0
 #define VM_EXP_SAFE 708.0
+#define VM_SIGMOID  350.0
 #define VM_EXP2_MAX 1076.0
 #define VM_HALVES   0x1p-513
 #define VM_LIFT     512
 #define VM_LOWER    0x1p-512
-#define VM_INVERSE  0x7fde623822fc16e6
 #define VM_LOG2_E   0x1.71547652b82fep0
 #define VM_LOG2_LO  0x1.777d0ffda0d24p-56
 #define VM_LOG10_E  0x1.bcb7b1526e50ep-2
@@ -87,7 +85,6 @@
 #define VM_EXP(r)                                                                                                                \
     VM_P10(r, 0x1.0000000000005p-1, 0x1.555555555553bp-3, 0x1.5555555552101p-5, 0x1.1111111118834p-7, 0x1.6c16c17f336cp-10,      \
            0x1.a01a0177f3ca6p-13, 0x1.a019a6914c09ap-16, 0x1.71de80fa36f19p-19, 0x1.28a2a1b3c047fp-22, 0x1.ae77aa5a5b9e6p-26)
-#define VM_INVERSE_LAST(x, y) FMA(y, FMA(-(x), y, K(1)), y)
 #define VM_EXP2(r)                                                                                                               \
     VM_P12(r, 0x1.62e42fefa39efp-1, 0x1.ebfbdff82c58ep-3, 0x1.c6b08d704a1d1p-5, 0x1.3b2ab6fba51a1p-7, 0x1.5d87fe7875275p-10,     \
            0x1.430912f75554ep-13, 0x1.ffcbfd443c0fcp-17, 0x1.62c0272e79a4ep-20, 0x1.b5233dce623c5p-24, 0x1.e4bb7f1f6d3dp-28,     \
@@ -113,8 +110,6 @@
     VM_P11(m, 0x1.3ae5c2p1, -0x1.858924p2, 0x1.eca3p3, -0x1.c18f4cp4, 0x1.26191p5, -0x1.151108p5, 0x1.75918ep4, -0x1.6032c8p3,   \
            0x1.b9976ap1, -0x1.4b11d6p-1, 0x1.c1886p-5)
 #endif
-/* 1 / (1 + e) for 0 <= e <= 1, but for 2^-14: half of the digits of f32, a quarter of those of f64 */
-#define VM_OVER(e) VM_P6(e, 0x1.fff95p-1, -0x1.fe17d8p-1, 0x1.e826c2p-1, -0x1.8a888ep-1, 0x1.abf7fep-2, -0x1.abf818p-4)
 
 /* Polynomials by Horner's rule, the constant first. */
 #define VM_P1(x, c)       K(c)
@@ -187,12 +182,18 @@ VM T FN(clamp)(T x, T most) { return FN(with_sign)(SEL(ABS(x) > most, most, ABS(
 
 VM T FN(exp_clamp)(T x) { return FN(clamp)(x, K(VM_EXP_MAX)); }
 
+/* r of x = n log 2 + r, for |x| <= EXP_MAX, and n + bias in the low bits of *n. */
+VM T FN(exp_rest)(T x, int bias, BITS *n)
+{
+    T t = FMA(x, K(VM_LOG2_E), K(VM_ROUND) + K(bias)), k = t - (K(VM_ROUND) + K(bias));
+    *n = AS_BITS(t);
+    return FMA(k, K(-VM_LN2_LO), FMA(k, K(-VM_LN2_HI), x));
+}
+
 /* exp(x) / 2^n for |x| <= EXP_MAX, and n + bias in the low bits of *n. */
 VM T FN(exp_fraction)(T x, int bias, BITS *n)
 {
-    T t = FMA(x, K(VM_LOG2_E), K(VM_ROUND) + K(bias)), k = t - (K(VM_ROUND) + K(bias));
-    T r = FMA(k, K(-VM_LN2_LO), FMA(k, K(-VM_LN2_HI), x));
-    *n = AS_BITS(t);
+    T r = FN(exp_rest)(x, bias, n);
     return FMA(r, FMA(r, VM_EXP(r), K(1)), K(1));
 }
 
@@ -203,15 +204,7 @@ VM T FN(exp)(T x)
     return FN(scale)(y, n);
 }
 
-/* exp(-|x|) */
-VM T FN(exp_below)(T x)
-{
-    BITS n;
-    T y = FN(exp_fraction)(-SEL(ABS(x) > K(VM_EXP_MAX), K(VM_EXP_MAX), ABS(x)), VM_BIAS + VM_LIFT, &n);
-    return y * AS_T(n << VM_DIGITS) * K(VM_LOWER);
-}
-
-/* For |x| up to this exp(x) is normal, and exp_moderate and its kin give the same bits for less. */
+/* For |x| up to this exp(x) is normal, and exp_moderate gives the same bits for less. */
 VM T FN(exp_reach)(void) { return K(VM_EXP_SAFE); }
 
 VM T FN(exp_moderate)(T x)
@@ -276,34 +269,32 @@ VM T FN(cosh)(T x)
     return FN(turned)(h.cosh, h.sinh.hi, h);
 }
 
-/* 1 / x but for an ulp or two, for x neither large nor small: its bits from INVERSE are a guess to 1/8, whose error each step cubes. */
-VM T FN(inverse)(T x)
-{
-    T y = AS_T(VM_INVERSE - AS_BITS(x)), e = FMA(-x, y, K(1));
-    y = FMA(y, FMA(e, e, e), y);
-    e = FMA(-x, y, K(1));
-    y = FMA(y, FMA(e, e, e), y);
-    return VM_INVERSE_LAST(x, y);
-}
-
 /* (a.hi + a.lo) / (b.hi + b.lo), nearly as if rounded once. */
 VM T FN(quotient)(TYPED(pair) a, TYPED(pair) b)
 {
-    T inverse = FN(inverse)(b.hi), q = a.hi * inverse;
+    T inverse = INVERSE(b.hi), q = a.hi * inverse;
     T rest = FMA(-q, b.hi, a.hi) + FMA(-q, b.lo, a.lo);
     return FMA(rest, inverse, q);
 }
 
-/* e / (1 + e) or 1 / (1 + e), with e = exp(-|x|). Errors of e above and below the line lessen each other. */
-VM T FN(sigmoid_of)(T x, T e)
+/* 1 / (1 + exp(-x)) for -EXP_MAX <= x <= SIGMOID, all of it by 2^-LIFT: then only the result may be subnormal. exp(-x) = s (1 + u), s = 2^n:
+ * s + 1 is exact but for large s, and where s is small it does not matter. */
+VM T FN(sigmoid_moderate)(T x)
 {
-    T inverse = VM_INVERSE_LAST(K(1) + e, VM_OVER(e)), above = SEL(x >= K(0), K(1), e), q = above * inverse;
-    return FMA(FMA(-q, e, above - q), inverse, q);
+    BITS n;
+    T r = FN(exp_rest)(-x, VM_BIAS - VM_LIFT, &n), u = r * FMA(r, VM_EXP(r), K(1)), s = AS_T(n << VM_DIGITS);
+    T d = s + K(VM_LOWER), lost = K(VM_LOWER) - (d - s);
+    return INVERSE(FMA(s, u, lost) + d) * K(VM_LOWER);
 }
 
-VM T FN(sigmoid)(T x) { return FN(sigmoid_of)(x, FN(exp_below)(x)); }
+/* For |x| up to this sigmoid_moderate serves. */
+VM T FN(sigmoid_reach)(void) { return K(VM_SIGMOID); }
 
-VM T FN(sigmoid_moderate)(T x) { return FN(sigmoid_of)(x, FN(exp_moderate)(-ABS(x))); }
+VM T FN(sigmoid)(T x)
+{
+    T below = SEL(x > K(VM_SIGMOID), K(VM_SIGMOID), x);
+    return FN(sigmoid_moderate)(SEL(below < K(-VM_EXP_MAX), K(-VM_EXP_MAX), below));
+}
 
 /* E / (E + 2), with E = exp(2 |x|) - 1, and the sign of x. */
 VM T FN(tanh)(T x)
@@ -431,7 +422,7 @@ VM TYPED(pair) FN(log_pair)(T x)
 {
     T k, m = FN(fraction)(x, &k), f = m - K(1);
     TYPED(pair) d = FN(two_sum)(K(1), m), s, u, c, t, y, z;
-    T inverse = K(1) / d.hi;
+    T inverse = INVERSE(d.hi);
     s.hi = f * inverse;
     s.lo = FMA(-s.hi, d.lo, FMA(-s.hi, d.hi, f)) * inverse;
     u.hi = s.hi * s.hi; /* s^2 */
@@ -482,6 +473,7 @@ VM T FN(pow)(T x, T y)
 #undef VM_NORMAL
 #undef VM_SINH_MAX
 #undef VM_EXP_MAX
+#undef VM_SIGMOID
 #undef VM_EXP_SAFE
 #undef VM_TINY
 #undef VM_FAR
@@ -489,9 +481,6 @@ VM T FN(pow)(T x, T y)
 #undef VM_HALVES
 #undef VM_LIFT
 #undef VM_LOWER
-#undef VM_INVERSE
-#undef VM_INVERSE_LAST
-#undef VM_OVER
 #undef VM_LOG2_E
 #undef VM_LOG2_LO
 #undef VM_LOG10_E

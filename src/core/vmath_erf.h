@@ -56,7 +56,7 @@ VM TYPED(tail) FN(mills)(T a, T lo)
 {
     TYPED(pair) below = { a + K(1.5), K(0) };
     below.lo = (a - (below.hi - K(1.5))) + lo;
-    T y = FN(inverse)(below.hi), d = y - K(VM_MILLS_C), lacks = FMA(-y, below.lo, FMA(-y, below.hi, K(1)));
+    T y = INVERSE(below.hi), d = y - K(VM_MILLS_C), lacks = FMA(-y, below.lo, FMA(-y, below.hi, K(1)));
     TYPED(tail) r = { y, FMA(VM_MILLS(d), d, FMA(VM_MILLS_SLOPE(y), lacks, K(VM_MILLS_0))), K(1) };
     return r;
 }

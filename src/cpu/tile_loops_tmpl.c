@@ -46,11 +46,7 @@ static inline __attribute__((always_inline)) BITS greatest(const T *x, int count
     }
 #define MODERATE(name, reach) CHOOSE(tile, name, reach, TILE, _Pragma("omp simd")) CHOOSE(tail, name, reach, LANES, SIMD)
 #define MODERATES(ROW)                                                                                                           \
-    ROW(exp, exp_reach)                                                                                                          \
-    ROW(sigmoid, exp_reach)                                                                                                      \
-    ROW(sin, angle_reach)                                                                                                        \
-    ROW(cos, angle_reach)                                                                                                        \
-    ROW(tan, angle_reach)
+    ROW(exp, exp_reach) ROW(sigmoid, sigmoid_reach) ROW(sin, angle_reach) ROW(cos, angle_reach) ROW(tan, angle_reach)
 MODERATES(MODERATE)
 
 const loops tile_loops[OPS] = {
