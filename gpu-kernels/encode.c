@@ -11,6 +11,9 @@ typedef struct encoder {
     bool paired;     /* the latest instruction is a pair that lacks its second step */
     const char *why; /* of failure */
     machine_instruction nowhere;
+    uint8_t rows, spare, of_slot[PROGRAM_SLOTS]; /* how many rows; which is the spare one and which a slot's, or ROW_NONE yet */
+    int8_t last_read[PROGRAM_INPUTS]; /* of an input, by the instruction of this number; PROGRAM_LENGTH once a slot has its row */
+    int8_t at;                        /* the number of the instruction that is encoded */
 } encoder;
 
 /* An operand: a row, or a number's bits. */
@@ -28,10 +31,37 @@ static uint64_t bits_of(const encoder *e, double x)
     return b;
 }
 
-static uint8_t slot_row(const encoder *e, int slot) { return (uint8_t)(e->p->inputs + slot); }
-static uint8_t spare_row(const encoder *e) { return slot_row(e, e->p->slots); }
+static void find_last_reads(encoder *e)
+{
+    memset(e->last_read, 0, sizeof e->last_read);
+    for (int i = 0; i < e->p->length; i++)
+        for (int k = 0; k < 3; k++) {
+            const source s = e->p->code[i].arg[k];
+            if (s.kind == FROM_INPUT) e->last_read[s.index] = (int8_t)i;
+        }
+}
 
-static operand_code operand_of(const encoder *e, source s)
+/* A row for values to come: that of an input that nothing reads any more, where its elements are not to be folded, or a new one. */
+static uint8_t free_row(encoder *e)
+{
+    for (uint8_t k = 0; k < e->p->inputs && !e->p->folds; k++)
+        if (e->last_read[k] < e->at) return e->last_read[k] = PROGRAM_LENGTH, k;
+    return e->rows++;
+}
+
+static uint8_t slot_row(encoder *e, int slot)
+{
+    if (e->of_slot[slot] == ROW_NONE) e->of_slot[slot] = free_row(e);
+    return e->of_slot[slot];
+}
+
+static uint8_t spare_row(encoder *e)
+{
+    if (e->spare == ROW_NONE) e->spare = free_row(e);
+    return e->spare;
+}
+
+static operand_code operand_of(encoder *e, source s)
 {
     switch (s.kind) {
     case FROM_INPUT: return (operand_code){ s.index, 0 };
@@ -94,7 +124,6 @@ static void emit_save(encoder *e, uint8_t row)
     machine_instruction *before = e->m->length ? &e->m->code[e->m->length - 1] : NULL;
     if (before && may_save(before)) before->saves = true, before->to = row, e->paired = false;
     else emit(e, CODE_SAVE)->x = row;
-    if (row >= e->m->rows) e->m->rows = (uint8_t)(row + 1);
 }
 
 static bool is_number(source s) { return s.kind == FROM_NUMBER; }
@@ -132,6 +161,7 @@ static bool as_step(encoder *e, int op, int at, operand_code x, operand_code y)
     case OP_add: return emit_either(e, STEP_ADD, STEP_ADDS, x);
     case OP_mul: return emit_either(e, STEP_MUL, STEP_MULS, x);
     case OP_sub: return at ? emit_either(e, STEP_RSUB, STEP_RSUBS, x) : emit_either(e, STEP_SUB, STEP_NONE, x);
+    case OP_neg: return emit_step(e, STEP_MULS, ROW_NONE, bits_of(e, -1)), true;
     case OP_fma: break;
     default: return false;
     }
@@ -212,10 +242,12 @@ static void encode_one(encoder *e, const instruction *i)
 
 const char *machine_encode(machine_program *m, const program *p, const double *num, bool wide)
 {
-    encoder e = { .m = m, .p = p, .num = num, .wide = wide };
-    m->length = m->steps = 0, m->rows = (uint8_t)(p->inputs + p->slots > 0 ? p->inputs + p->slots : 1), m->first = ROW_NONE,
-    m->last = 0, m->heavy = false;
-    for (int i = 0; i < p->length && !e.why; i++) encode_one(&e, &p->code[i]);
+    encoder e = { .m = m, .p = p, .num = num, .wide = wide, .rows = p->inputs, .spare = ROW_NONE };
+    memset(e.of_slot, ROW_NONE, sizeof e.of_slot);
+    find_last_reads(&e);
+    m->length = m->steps = 0, m->first = ROW_NONE, m->last = 0, m->heavy = false;
+    for (; e.at < p->length && !e.why; e.at++) encode_one(&e, &p->code[e.at]);
+    m->rows = e.rows ? e.rows : 1;
     if (!e.why && m->rows > MACHINE_ROWS) e.why = "a program of too many inputs and slots";
     if (e.why || p->folds) return e.why;
     if (!m->length || m->code[m->length - 1].code != CODE_STORE) return "a program that does not end with a STORE";
