@@ -7,6 +7,7 @@
 #define MACHINE_TRIAL_H
 
 #include "cpu.h"
+#include "dice.h"
 #include "dtype.h"
 #include "machine_reference.h"
 #include "tap.h"
@@ -35,23 +36,7 @@ typedef struct trial {
     bool vendor; /* held to a bound, not to bits */
 } trial;
 
-/* ---- chance ---- */
-
-static uint64_t seed = 88172645463325252u;
-static int draw(int n)
-{
-    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-    return (int)((seed >> 11) % (uint64_t)n);
-}
-static bool chance(int percent) { return draw(100) < percent; }
-
-static double number(duet_dtype t, int strange)
-{
-    const double odd[] = { 0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, dtypes[t].tiny, -dtypes[t].tiny / 8, 1 / dtypes[t].tiny,
-                           2, 0.5 };
-    double x = chance(strange) ? odd[draw(12)] : (draw(2000001) - 1000000) * 9e-6;
-    return t == DUET_F32 ? (double)(float)x : x;
-}
+/* ---- elements ---- */
 
 static void put(buffer *b, int64_t i, double x)
 {
