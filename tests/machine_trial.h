@@ -183,14 +183,6 @@ static char *sizes_text(const trial *t)
     return text;
 }
 
-static bool agrees(duet_dtype t, double got, expected e)
-{
-    if (isnan(e.value)) return isnan(got);
-    const double want = t == DUET_F32 ? (double)(float)e.value : (double)e.value;
-    if (e.allowed == 0 || !isfinite(e.value)) return got == want && !signbit(got) == !signbit(want);
-    return fabsl(got - e.value) <= e.allowed;
-}
-
 static void check_output(trial *t, int k, const expected *want, const char *how)
 {
     const operand *o = &t->s.out[k];

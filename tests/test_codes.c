@@ -85,14 +85,6 @@ static void want_output(const trial *t, int which, wanted *w)
 
 /* ---- comparison ---- */
 
-static bool agrees(duet_dtype t, double got, expected e)
-{
-    if (isnan(e.value)) return isnan(got);
-    const double want = t == DUET_F32 ? (double)(float)e.value : (double)e.value;
-    if (e.allowed == 0 || !isfinite(e.value)) return got == want && !signbit(got) == !signbit(want);
-    return fabsl(got - e.value) <= e.allowed;
-}
-
 /* The operands of a fold of two may have changed places. */
 static bool output_agrees(duet_dtype t, const wanted *w, const outcome *o, int k, int e)
 {
