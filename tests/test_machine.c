@@ -1,5 +1,6 @@
 /* test_machine.c - conformance of machines: every kind of step, on sizes, strides and values that are hard. */
 #include "machine_trial.h"
+#include "quick.h"
 
 /* Under AddressSanitizer too, a block that cannot be had is NULL. */
 const char *__asan_default_options(void);
@@ -567,7 +568,7 @@ static void test_refusals(const machine *m)
 
 int main(int argc, char **argv)
 {
-    const bool quick = getenv("DUET_TEST_QUICK") || (argc > 1 && !strcmp(argv[argc - 1], "--quick"));
+    const bool quick = is_quick(argc, argv);
     for (int side = 0; side < SIDES; side++)
         if (machines[side] && !machines[side]->absent()) test_memory(machines[side]), test_refusals(machines[side]);
 #define DUET_MAP1(name, ...) test_row(OP_##name, OP_##name == OP_pow ? 0 : -1);

@@ -3,11 +3,11 @@
  *     test_vmath           a TAP report; with --quick or DUET_TEST_QUICK, of few inputs
  *     test_vmath --table   the table of docs/accuracy.md: all inputs where these can be counted (minutes) */
 #include "dtype.h"
+#include "quick.h"
 #include "tap.h"
 #include "vmath_loop.h"
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BLOCK = 4096, BUILDS = 4 };
@@ -517,7 +517,7 @@ int main(int argc, char **argv)
 {
     const int types = LDBL_MANT_DIG > DBL_MANT_DIG ? FLOAT_TYPES : 1; /* f64 needs an oracle with more digits */
     if (argc > 1 && !strcmp(argv[1], "--table")) return print_table();
-    const bool quick = getenv("DUET_TEST_QUICK") || (argc > 1 && !strcmp(argv[argc - 1], "--quick"));
+    const bool quick = is_quick(argc, argv);
     for (size_t i = 0; i < FUNCTIONS; i++)
         for (int type = 0; type < types; type++) test_accuracy(&functions[i], type, quick ? 1 << 16 : 1 << 22);
     for (int type = 0; type < types; type++) test_hard_angles(type);
