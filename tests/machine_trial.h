@@ -136,6 +136,45 @@ static void trial_free(trial *t)
     for (buffer *b = t->buffer; b < t->buffer + t->buffers; b++) free(b->before), free(b->now), free(b->first), free(b->written);
 }
 
+/* ---- random instructions ---- */
+
+static source any_source(int kind, int n) { return (source){ (uint8_t)kind, (uint8_t)draw(n) }; }
+
+/* A program that grows, and what may be read in it. */
+typedef struct writer {
+    const step *s;
+    program *p;
+    duet_dtype type;
+    bool acc;
+    uint32_t set;     /* slots */
+    uint32_t written; /* inputs that an output was stored over */
+} writer;
+
+static source any_value(const writer *w)
+{
+    for (;;) {
+        const int kind = draw(4);
+        source s = any_source(kind, kind == FROM_INPUT ? w->p->inputs : kind == FROM_NUMBER ? w->p->numbers : PROGRAM_SLOTS);
+        if (kind == FROM_ACC && w->acc) return (source){ FROM_ACC, 0 };
+        if (kind == FROM_SLOT && !(w->set >> s.index & 1)) continue;
+        if (kind == FROM_INPUT && w->written >> s.index & 1) continue;
+        if (kind != FROM_ACC) return s;
+    }
+}
+
+static void write_one(writer *w, int op, int output)
+{
+    instruction *i = &w->p->code[w->p->length++];
+    *i = (instruction){ .op = (uint8_t)op, .type = (uint8_t)w->type };
+    if (op == OP_STORE) {
+        i->arg[0].index = (uint8_t)output;
+        for (int k = 0; k < w->s->ins; k++) w->written |= (uint32_t)(w->s->in[k].slot == w->s->out[output].slot) << k;
+    } else if (op == OP_SAVE) i->arg[0] = any_source(FROM_SLOT, PROGRAM_SLOTS), w->set |= 1u << i->arg[0].index;
+    else
+        for (int k = 0; k < (op == OP_LOAD ? 1 : op_infos[op].arity); k++) i->arg[k] = any_value(w);
+    w->acc = true;
+}
+
 /* ---- running ---- */
 
 static const struct variant {
