@@ -1,18 +1,13 @@
-/* common.h - what several test programs need: the machines there are, how much to do, and equal bits. */
+/* common.h - what several test programs need: the machines there are, how much to do (quick.h), and sizes. */
 #ifndef COMMON_H
 #define COMMON_H
 
 #include "oracle.h"
+#include "quick.h"
 #include "random.h"
 #include "tap.h"
 #include <stdlib.h>
 #include <string.h>
-
-/* --quick or DUET_TEST_QUICK: small shapes and few trials, for tools that make everything slow. */
-static inline bool is_quick(int argc, char **argv)
-{
-    return getenv("DUET_TEST_QUICK") || (argc > 1 && !strcmp(argv[argc - 1], "--quick"));
-}
 
 /* The places where a statement can run: the CPU, and the GPU if there is one, real or pretended. */
 static inline int list_places(duet_place place[2])

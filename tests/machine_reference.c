@@ -38,6 +38,14 @@ static long double ulp_of(duet_dtype t, long double x)
     return u > least(t) ? u : least(t);
 }
 
+bool agrees(duet_dtype t, double got, expected e)
+{
+    if (isnan(e.value)) return isnan(got);
+    const double want = t == DUET_F32 ? (double)(float)e.value : (double)e.value;
+    if (e.allowed == 0 || !isfinite(e.value)) return got == want && !signbit(got) == !signbit(want);
+    return fabsl(got - e.value) <= e.allowed;
+}
+
 static double fma_in(duet_dtype t, double x, double y, double z)
 {
     return t == DUET_F32 ? (double)fmaf((float)x, (float)y, (float)z) : fma(x, y, z);

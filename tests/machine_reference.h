@@ -10,6 +10,8 @@ typedef struct expected {
     long double value, allowed;
 } expected;
 
+bool agrees(duet_dtype t, double got, expected e);
+
 /* The elements of output `which`, row-major; of a program that folds, over the axes that stay, and where its fold gives an index, as
  * that number. f.data are host addresses that nothing has written yet. False: this file does not know
  * the kernel. */

@@ -7,6 +7,7 @@
 #define MACHINE_TRIAL_H
 
 #include "cpu.h"
+#include "dice.h"
 #include "dtype.h"
 #include "machine_reference.h"
 #include "tap.h"
@@ -35,23 +36,7 @@ typedef struct trial {
     bool vendor; /* held to a bound, not to bits */
 } trial;
 
-/* ---- chance ---- */
-
-static uint64_t seed = 88172645463325252u;
-static int draw(int n)
-{
-    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-    return (int)((seed >> 11) % (uint64_t)n);
-}
-static bool chance(int percent) { return draw(100) < percent; }
-
-static double number(duet_dtype t, int strange)
-{
-    const double odd[] = { 0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, dtypes[t].tiny, -dtypes[t].tiny / 8, 1 / dtypes[t].tiny,
-                           2, 0.5 };
-    double x = chance(strange) ? odd[draw(12)] : (draw(2000001) - 1000000) * 9e-6;
-    return t == DUET_F32 ? (double)(float)x : x;
-}
+/* ---- elements ---- */
 
 static void put(buffer *b, int64_t i, double x)
 {
@@ -151,6 +136,45 @@ static void trial_free(trial *t)
     for (buffer *b = t->buffer; b < t->buffer + t->buffers; b++) free(b->before), free(b->now), free(b->first), free(b->written);
 }
 
+/* ---- random instructions ---- */
+
+static source any_source(int kind, int n) { return (source){ (uint8_t)kind, (uint8_t)draw(n) }; }
+
+/* A program that grows, and what may be read in it. */
+typedef struct writer {
+    const step *s;
+    program *p;
+    duet_dtype type;
+    bool acc;
+    uint32_t set;     /* slots */
+    uint32_t written; /* inputs that an output was stored over */
+} writer;
+
+static source any_value(const writer *w)
+{
+    for (;;) {
+        const int kind = draw(4);
+        source s = any_source(kind, kind == FROM_INPUT ? w->p->inputs : kind == FROM_NUMBER ? w->p->numbers : PROGRAM_SLOTS);
+        if (kind == FROM_ACC && w->acc) return (source){ FROM_ACC, 0 };
+        if (kind == FROM_SLOT && !(w->set >> s.index & 1)) continue;
+        if (kind == FROM_INPUT && w->written >> s.index & 1) continue;
+        if (kind != FROM_ACC) return s;
+    }
+}
+
+static void write_one(writer *w, int op, int output)
+{
+    instruction *i = &w->p->code[w->p->length++];
+    *i = (instruction){ .op = (uint8_t)op, .type = (uint8_t)w->type };
+    if (op == OP_STORE) {
+        i->arg[0].index = (uint8_t)output;
+        for (int k = 0; k < w->s->ins; k++) w->written |= (uint32_t)(w->s->in[k].slot == w->s->out[output].slot) << k;
+    } else if (op == OP_SAVE) i->arg[0] = any_source(FROM_SLOT, PROGRAM_SLOTS), w->set |= 1u << i->arg[0].index;
+    else
+        for (int k = 0; k < (op == OP_LOAD ? 1 : op_infos[op].arity); k++) i->arg[k] = any_value(w);
+    w->acc = true;
+}
+
 /* ---- running ---- */
 
 static const struct variant {
@@ -196,14 +220,6 @@ static char *sizes_text(const trial *t)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s", shape_text(one, o->at.type, o->at.rank, o->at.stride) + 3);
     }
     return text;
-}
-
-static bool agrees(duet_dtype t, double got, expected e)
-{
-    if (isnan(e.value)) return isnan(got);
-    const double want = t == DUET_F32 ? (double)(float)e.value : (double)e.value;
-    if (e.allowed == 0 || !isfinite(e.value)) return got == want && !signbit(got) == !signbit(want);
-    return fabsl(got - e.value) <= e.allowed;
 }
 
 static void check_output(trial *t, int k, const expected *want, const char *how)

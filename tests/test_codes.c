@@ -1,6 +1,7 @@
 /* test_codes.c - programs in the codes of the GPU's expression machine, run on the host element by element: they must give what the programs
  * mean. No card is needed. */
 #include "codes.h"
+#include "dice.h"
 #include "dtype.h"
 #include "machine_reference.h"
 #include "tap.h"
@@ -14,24 +15,6 @@ typedef struct trial {
     program p;
     double num[PROGRAM_NUMBERS], in[PROGRAM_INPUTS][CODES_ELEMENTS];
 } trial;
-
-/* ---- chance ---- */
-
-static uint64_t seed = 88172645463325252u;
-static int draw(int n)
-{
-    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-    return (int)((seed >> 11) % (uint64_t)n);
-}
-static bool chance(int percent) { return draw(100) < percent; }
-
-static double number(duet_dtype t, int strange)
-{
-    const double tiny = dtypes[t].tiny;
-    const double odd[] = { 0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, tiny, -tiny / 8, 5 * tiny / 16, 1 / tiny, 2, 0.5 };
-    const double x = chance(strange) ? odd[draw(13)] : (draw(2000001) - 1000000) * 9e-6;
-    return t == DUET_F32 ? (double)(float)x : x;
-}
 
 /* Most elements are tame, so that they do not all become NaN. */
 static void fill(trial *t)
@@ -101,14 +84,6 @@ static void want_output(const trial *t, int which, wanted *w)
 }
 
 /* ---- comparison ---- */
-
-static bool agrees(duet_dtype t, double got, expected e)
-{
-    if (isnan(e.value)) return isnan(got);
-    const double want = t == DUET_F32 ? (double)(float)e.value : (double)e.value;
-    if (e.allowed == 0 || !isfinite(e.value)) return got == want && !signbit(got) == !signbit(want);
-    return fabsl(got - e.value) <= e.allowed;
-}
 
 /* The operands of a fold of two may have changed places. */
 static bool output_agrees(duet_dtype t, const wanted *w, const outcome *o, int k, int e)

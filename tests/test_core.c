@@ -1,4 +1,5 @@
 /* test_core.c - single cases of floor 1: matrices, the pool, threads, the texts of failures. On the machines of pretend.h. */
+#include "alone.h"
 #include "drain.h"
 #include "matrix.h"
 #include "pool.h"
@@ -346,11 +347,7 @@ static void test_thread_ends(void)
     int queue[2];
     duet_counts before = duet_stats();
     fail(DUET_SPENT, "of this thread");
-    for (int i = 0; i < 2; i++) {
-        pthread_t who;
-        pthread_create(&who, NULL, visitor, &queue[i]);
-        pthread_join(who, NULL);
-    }
+    for (int i = 0; i < 2; i++) alone(visitor, &queue[i]);
     CHECK(left == 14, "rooms are left: %d", left);
     CHECK(ADDED(launches) == 84, "what it counted stays: %d", (int)ADDED(launches));
     CHECK(queue[0] == queue[1] && queue[0] != thread_get()->queue, "queues %d, %d are used again", queue[0], queue[1]);
@@ -371,11 +368,9 @@ static void *poor(void *arg)
 
 static void test_no_thread(void)
 {
-    pthread_t who;
     bool ok = false;
     if (!can_refuse()) return;
-    pthread_create(&who, NULL, poor, &ok);
-    pthread_join(who, NULL);
+    alone(poor, &ok);
     CHECK(ok, "a thread without memory fails properly");
     tap_point("a thread without memory");
 }

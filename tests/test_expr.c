@@ -1,6 +1,6 @@
 /* test_expr.c - handles: roots, spent, dropped, foreign, held, shared; errors that stick; the arena at its limit. */
+#include "alone.h"
 #include "common.h"
-#include <pthread.h>
 
 static duet_matrix *x, *y, *z, *wide;
 
@@ -121,22 +121,15 @@ static void *evaluate_given(void *into)
     return NULL;
 }
 
-static void elsewhere(duet_matrix *into)
-{
-    pthread_t t;
-    pthread_create(&t, NULL, evaluate_given, into);
-    pthread_join(t, NULL);
-}
-
 static void foreign(void)
 {
     set_to(z, 7);
     given = duet_add(x, y);
-    elsewhere(z);
+    alone(evaluate_given, z);
     CHECK(seen == DUET_FOREIGN && strstr(seen_text, "another thread"), "status %d: %s", seen, seen_text);
     CHECK(first(z) == 7, "the destination changed to %g", first(z));
     OK(duet_set(z, given)); /* it is still this thread's */
-    elsewhere(z);
+    alone(evaluate_given, z);
     CHECK(seen == DUET_FOREIGN, "spent and foreign: status %d: %s", seen, seen_text);
     tap_point("another thread's formula");
 }
@@ -152,7 +145,7 @@ static void held(void)
     OK(duet_set(z, duet_add(h, duet_neg(h)))); /* in another formula, twice */
     CHECK(first(z) == 0, "h - h is %g", first(z));
     given = h;
-    elsewhere(z);
+    alone(evaluate_given, z);
     CHECK(seen == DUET_OK && first(z) == 12, "from another thread: %s, %g", seen_text, first(z));
     duet_expr copy = duet_hold(h);
     OK(duet_drop(h));

@@ -1,7 +1,7 @@
 /* test_mended.c - one point for each bug that was found by reading or by chance, not by a test of its own kind. */
+#include "alone.h"
 #include "common.h"
 #include <math.h>
-#include <pthread.h>
 
 #define OK(call) CHECK((call) == DUET_OK, #call ": %s", duet_error())
 
@@ -46,10 +46,7 @@ static void *drop_below(void *unused)
 
 static void words_of_live_formulas(void)
 {
-    pthread_t t;
-    const int none = pthread_create(&t, NULL, drop_below, NULL); /* whose arena is new */
-    if (!none) pthread_join(t, NULL);
-    CHECK(!none, "no thread");
+    alone(drop_below, NULL);
     tap_point("a formula dropped below a live one");
 }
 
@@ -245,10 +242,7 @@ static void *import_and_fail(void *unused)
 
 static void imports_end(void)
 {
-    pthread_t t;
-    const int none = pthread_create(&t, NULL, import_and_fail, NULL);
-    if (!none) pthread_join(t, NULL);
-    CHECK(!none, "no thread");
+    alone(import_and_fail, NULL);
     tap_point("a held operand of an operator that finds no room");
 }
 

@@ -3,11 +3,11 @@
  *
  * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign,--wrap=aligned_alloc,--wrap=mmap.
  * With -DPRETEND_CUDA: with the fake. */
+#include "alone.h"
 #include "modes.h"
 #include "tap.h"
 #include "thread.h"
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -185,13 +185,10 @@ static void *play(void *arg)
     return NULL;
 }
 
-/* In a thread of its own, whose arena and plans end with it. */
 static scene run(duet_place place)
 {
     scene w = { .place = place };
-    pthread_t t;
-    pthread_create(&t, NULL, play, &w);
-    pthread_join(t, NULL);
+    alone(play, &w);
     duet_memory_trim();
     return w;
 }
@@ -290,9 +287,7 @@ static void *new_statement(void *arg)
 static unkept new_statement_failing(int64_t n)
 {
     unkept u = { .n = n };
-    pthread_t t;
-    pthread_create(&t, NULL, new_statement, &u);
-    pthread_join(t, NULL);
+    alone(new_statement, &u);
     return u;
 }
 

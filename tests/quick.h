@@ -1,0 +1,15 @@
+/* quick.h - how much a test program is to do. */
+#ifndef QUICK_H
+#define QUICK_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --quick or DUET_TEST_QUICK: small shapes and few trials, for tools that make everything slow. */
+static inline bool is_quick(int argc, char **argv)
+{
+    return getenv("DUET_TEST_QUICK") || (argc > 1 && !strcmp(argv[argc - 1], "--quick"));
+}
+
+#endif
