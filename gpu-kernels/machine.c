@@ -115,11 +115,11 @@ static void set_paths(const work *w, const machine_head *h, machine_paths *p)
 }
 
 /* More vectors a thread pay the dispatch for more elements; but all multiprocessors should have several thread blocks, and rows of shared
- * memory must leave room for them: two, where there are functions, as arithmetic then is what takes the time. */
+ * memory must leave room for them. */
 static int vectors_for(const machine_program *p, int64_t vectors)
 {
     if (vectors <= MACHINE_MIDDLE || p->rows > 12) return 1;
-    return p->rows <= 6 + p->heavy && vectors > MACHINE_LARGE ? MACHINE_VECTORS : 2;
+    return p->rows <= 6 && vectors > MACHINE_LARGE ? MACHINE_VECTORS : 2;
 }
 
 static const void *kernel_of(const work *w, bool small, int vectors, bool plain)
