@@ -67,6 +67,8 @@ cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t
     return launch_as(true, kernel, blocks, threads, shared, args, q);
 }
 
+size_t round_256(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
 /* The least s with 2^s >= by. */
 static uint32_t ceil_log2(uint64_t by) { return by <= 1 ? 0 : 64 - (uint32_t)__builtin_clzll(by - 1); }
 
