@@ -1,4 +1,5 @@
 /* fold.cu - the reductions of what lies in memory, from their rows. */
+#include "fold.cuh"
 #include "folds.cuh"
 
 const void *TYPED(fold_kernel)(int row, int form)

@@ -2,7 +2,7 @@
 #ifndef FOLDS_CUH
 #define FOLDS_CUH
 
-#include "fold.cuh"
+#include "join.cuh"
 
 namespace
 {

@@ -30,19 +30,6 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     }
 }
 
-static cudaError_t refused_launch(const void *kernel, int64_t blocks)
-{
-    if (!kernel) return cudaErrorInvalidDeviceFunction;
-    return blocks > INT32_MAX ? cudaErrorInvalidConfiguration : cudaSuccess;
-}
-
-cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q)
-{
-    const cudaError_t e = refused_launch(kernel, blocks);
-    if (e != cudaSuccess || blocks == 0) return e;
-    return cudaLaunchKernel(kernel, (dim3){ (unsigned)blocks, 1, 1 }, (dim3){ (unsigned)threads, 1, 1 }, &args, shared, q);
-}
-
 /* Were kernels compiled, for the current device, with the instruction that waits? It is of compute capability 9. */
 static bool can_wait(const void *kernel)
 {
@@ -57,17 +44,30 @@ static bool can_wait(const void *kernel)
     return can = compiled.ptxVersion >= 90;
 }
 
+static cudaError_t launch_as(bool early, const void *kernel, int64_t blocks, int threads, size_t shared, void *args,
+                             cudaStream_t q)
+{
+    if (!kernel) return cudaErrorInvalidDeviceFunction;
+    if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+    if (blocks == 0) return cudaSuccess;
+    const dim3 grid = { (unsigned)blocks, 1, 1 }, block = { (unsigned)threads, 1, 1 };
+    if (!early || !can_wait(kernel)) return cudaLaunchKernel(kernel, grid, block, &args, shared, q);
+    cudaLaunchAttribute waits = { .id = cudaLaunchAttributeProgrammaticStreamSerialization };
+    waits.val.programmaticStreamSerializationAllowed = 1;
+    return cudaLaunchKernelExC(&(cudaLaunchConfig_t){ grid, block, shared, q, &waits, 1 }, kernel, &args);
+}
+
+cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q)
+{
+    return launch_as(false, kernel, blocks, threads, shared, args, q);
+}
+
 cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q)
 {
-    if (refused_launch(kernel, blocks) != cudaSuccess || blocks == 0 || !can_wait(kernel))
-        return launch(kernel, blocks, threads, shared, args, q);
-    cudaLaunchAttribute early = { .id = cudaLaunchAttributeProgrammaticStreamSerialization };
-    early.val.programmaticStreamSerializationAllowed = 1;
-    const cudaLaunchConfig_t config = {
-        { (unsigned)blocks, 1, 1 }, { (unsigned)threads, 1, 1 }, shared, q, &early, 1,
-    };
-    return cudaLaunchKernelExC(&config, kernel, &args);
+    return launch_as(true, kernel, blocks, threads, shared, args, q);
 }
+
+size_t round_256(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /* The least s with 2^s >= by. */
 static uint32_t ceil_log2(uint64_t by) { return by <= 1 ? 0 : 64 - (uint32_t)__builtin_clzll(by - 1); }

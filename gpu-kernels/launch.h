@@ -299,6 +299,8 @@ cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t share
 
 /* The same of a kernel that waits by itself (device.cuh, take_turn) for the one before it, which may run on meanwhile. */
 cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);
+
+size_t round_256(size_t bytes); /* up, for what follows in scratch */
 divider32 divide_by32(int64_t by);
 divider64 divide_by64(int64_t by);
 

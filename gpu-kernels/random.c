@@ -10,7 +10,6 @@ static int bucket_bits(int64_t n)
     return bits;
 }
 
-static size_t round_256(size_t bytes) { return (bytes + 255) / 256 * 256; }
 static size_t indices_bytes(int64_t n) { return round_256((size_t)n * sizeof(uint32_t)); }
 static size_t ends_bytes(int64_t n) { return sizeof(uint32_t) << bucket_bits(n); }
 

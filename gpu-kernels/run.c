@@ -130,7 +130,7 @@ static bool run_of(run *r, const step *s, const double *num)
 static size_t part_bytes(const run *r, int output)
 {
     if (r->parts <= 1) return 0;
-    return ((size_t)(r->axes.outputs * r->parts) * fold_acc_bytes(r->axes.row[output], r->each == 8) + 255) / 256 * 256;
+    return round_256((size_t)(r->axes.outputs * r->parts) * fold_acc_bytes(r->axes.row[output], r->each == 8));
 }
 
 size_t run_scratch(const step *s)

@@ -32,8 +32,6 @@ static rows rows_of(const step *s)
 
 static bool is_long(const rows *r) { return r->args.n * (int64_t)element(r) > ROW_BYTES; }
 
-static size_t round_256(size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 /* Scratch of long rows: maxima, sums, then parts of either. */
 static fold_args fold_of(const rows *r, size_t *each)
 {

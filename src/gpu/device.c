@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 static int card;
+static int capability;     /* its compute capability, times ten */
 static const char *reason; /* why it cannot be used; NULL while it can */
 static char found[256];    /* the text of a card never found */
 static char broken[256];   /* and of one that was lost */
@@ -30,7 +31,10 @@ static void check_card(void)
     if (e != cudaSuccess) {
         (void)cudaGetLastError();
         absent("device %d does not say what it is: %s", card, cudaGetErrorString(e));
-    } else if (10 * major + minor < kernels_oldest())
+        return;
+    }
+    capability = 10 * major + minor;
+    if (capability < kernels_oldest())
         absent("device %d is of compute capability %d.%d; kernels were compiled for %d.%d and later", card, major, minor,
                kernels_oldest() / 10, kernels_oldest() % 10);
 }
@@ -143,15 +147,7 @@ void gpu_free(void *p)
     gpu_device_leave(&before);
 }
 
-int gpu_device_major(void)
-{
-    static int major;
-    int value = __atomic_load_n(&major, __ATOMIC_RELAXED);
-    if (!value && cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, card) != cudaSuccess)
-        (void)cudaGetLastError();
-    __atomic_store_n(&major, value, __ATOMIC_RELAXED);
-    return value;
-}
+int gpu_device_major(void) { return capability / 10; }
 
 void gpu_device_info(FILE *out)
 {

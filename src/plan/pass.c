@@ -24,7 +24,7 @@ uint32_t reduced_axes(const graph *g, int v)
 /* The type that v is computed in. */
 static int type_within(const graph *g, int v) { return value_at(g, value_is_fold(g, v) ? value_at(g, v)->arg[0] : v)->type; }
 
-static shape without_ones(shape s)
+static shape without_leading_ones(shape s)
 {
     while (s.rank > 0 && s.size[0] == 1) memmove(s.size, s.size + 1, (size_t)--s.rank * sizeof *s.size);
     return s;
@@ -35,7 +35,7 @@ static bool in_domain(const graph *g, int user, int v)
 {
     shape domain = domain_of(g, user), s = value_shape(g, v);
     if (value_is_fold(g, user)) return shape_equal(&domain, &s);
-    domain = without_ones(domain), s = without_ones(s);
+    domain = without_leading_ones(domain), s = without_leading_ones(s);
     return shape_equal(&domain, &s);
 }
 

@@ -26,8 +26,8 @@ static bool is_overwritten(const statement *s, int k)
     return false;
 }
 
-/* A destination without those leading axes of one element that its value lacks: it is the same memory. */
-static layout without_ones(layout to, int rank)
+/* A destination with as many axes as its value, which may lack leading ones of one element: it is the same memory. */
+static layout of_rank(layout to, int rank)
 {
     while (to.rank > rank && to.size[0] == 1) {
         to.rank--;
@@ -40,7 +40,7 @@ static layout without_ones(layout to, int rank)
 static goal_info goal_of(const statement *s, int k)
 {
     const target *to = &s->to[k];
-    return (goal_info){ to->node, without_ones(to->m->at, s->f->nodes[to->node].rank), is_overwritten(s, k) };
+    return (goal_info){ to->node, of_rank(to->m->at, s->f->nodes[to->node].rank), is_overwritten(s, k) };
 }
 
 static duet_status make_graph(graph *g, const statement *s, goal_info *goals)

@@ -1,0 +1,111 @@
+/* operands.c - operands whose axes are free to be taken in any order: those of the outputs' memory are. */
+#include "operands.h"
+#include "dtype.h"
+#include <stdlib.h>
+
+void operands_take(operands *o, const step *s, const frame *f)
+{
+    o->outs = s->outs, o->count = s->outs + s->ins, o->each = dtypes[s->out[0].at.type].bytes;
+    for (int k = 0; k < o->count; k++) {
+        const operand *x = k < s->outs ? &s->out[k] : &s->in[k - s->outs];
+        o->at[k] = f->data[x->slot], o->of[k] = x->at;
+    }
+}
+
+/* ---- the order of axes ---- */
+
+static void swap_axes(layout *l, int a, int b)
+{
+    const int64_t size = l->size[a], stride = l->stride[a];
+    l->size[a] = l->size[b], l->stride[a] = l->stride[b];
+    l->size[b] = size, l->stride[b] = stride;
+}
+
+/* Are elements farther apart along axis a than along the one before it? */
+static bool is_farther(const layout *l, int a) { return llabs(l->stride[a]) > llabs(l->stride[a - 1]); }
+
+static bool is_ordered(const layout *l)
+{
+    for (int a = 1; a < l->rank; a++)
+        if (is_farther(l, a)) return false;
+    return true;
+}
+
+void operands_order(operands *o)
+{
+    layout *given[OPERANDS];
+    if (is_ordered(&o->of[0])) return;
+    for (int k = 0; k < o->count; k++) given[k] = &o->of[k];
+    for (int a = 1; a < o->of[0].rank; a++)
+        for (int b = a; b > 0 && is_farther(&o->of[0], b); b--)
+            for (int k = 0; k < o->count; k++) swap_axes(&o->of[k], b, b - 1);
+    layout_collapse(given, o->count);
+}
+
+/* ---- domains too large for indices of 32 bits ---- */
+
+bool operands_fit(const operands *o)
+{
+    int64_t low, high;
+    for (int k = 0; k < o->count; k++) {
+        layout_span(&o->of[k], &low, &high);
+        if (low < -INT32_MAX || high > INT32_MAX) return false;
+    }
+    return layout_count(&o->of[0]) <= INT32_MAX / 2;
+}
+
+/* How far operands reach along an axis, and never less than the axis is long. */
+static int64_t reach(const operands *o, int a)
+{
+    int64_t most = o->of[0].size[a];
+    for (int k = 0; k < o->count; k++) {
+        int64_t r = (o->of[k].size[a] - 1) * llabs(o->of[k].stride[a]);
+        most = r > most ? r : most;
+    }
+    return most;
+}
+
+static int farthest_axis(const operands *o)
+{
+    const int64_t *size = o->of[0].size;
+    int far = 0;
+    for (int a = 0; a < o->of[0].rank; a++)
+        if (size[a] > 1 && (size[far] == 1 || reach(o, a) > reach(o, far))) far = a;
+    return far;
+}
+
+void operands_halve(const operands *o, operands *low, operands *high)
+{
+    const int far = farthest_axis(o);
+    const int64_t half = o->of[0].size[far] / 2;
+    *low = *high = *o;
+    for (int k = 0; k < o->count; k++) {
+        low->of[k].size[far] = half, high->of[k].size[far] -= half;
+        high->at[k] = (char *)o->at[k] + half * o->of[k].stride[far] * (int64_t)o->each;
+    }
+}
+
+/* ---- how an operand is reached ---- */
+
+void operand_strides(const layout *l, int32_t stride[])
+{
+    for (int x = 0; x < l->rank; x++) stride[x] = l->size[x] > 1 ? (int32_t)l->stride[x] : 0;
+}
+
+bool cycle_of(const layout *l, cycle *c)
+{
+    int a = l->rank;
+    for (*c = (cycle){ 1, 1, 0 }; a > 0 && l->stride[a - 1] == 0; a--) c->run *= l->size[a - 1];
+    for (; a > 0 && (c->size == 1 || l->stride[a - 1] == c->size * c->stride); a--) {
+        if (c->size == 1) c->stride = l->stride[a - 1];
+        c->size *= l->size[a - 1];
+    }
+    while (a > 0 && l->stride[a - 1] == 0) a--;
+    return a == 0 && c->run <= INT32_MAX && c->size <= INT32_MAX && llabs(c->stride) <= INT32_MAX / c->size;
+}
+
+enum how cycle_how(const cycle *c, int64_t width)
+{
+    if (c->run == 1 && c->size >= width) return HOW_CYCLE;
+    return c->run >= width ? HOW_RUNS : HOW_ANY;
+}
