@@ -134,6 +134,24 @@ static void group(scene *w)
     else (void)(holds(w, w->s, 32, "s") && holds(w, w->y, 4, "y") && holds(w, w->z, 36, "z"));
 }
 
+/* A replay that fails has done the statements before, or, as a graph, has lost all destinations. */
+static bool replay(scene *w, duet_recording *r, float y, float z)
+{
+    return !failed(w, duet_replay(r), "a replay") && holds(w, w->y, y, "y, replayed") && holds(w, w->z, z, "z, replayed");
+}
+
+static void recording(scene *w)
+{
+    if (failed(w, duet_record_begin(), "the beginning of a recording")) return;
+    const bool good = !failed(w, duet_set_on(w->place, w->y, duet_add(w->y, 1)), "y, recorded") &&
+                      !failed(w, duet_set_on(w->place, w->z, duet_matmul(w->y, duet_mul(w->y, 2))), "z, recorded");
+    duet_recording *r = duet_record_end();
+    if (good && !r) failed(w, DUET_NO_MEMORY, "the end of a recording");
+    if (r && !good) puts("# a recording in which a statement failed"), w->wrong = true;
+    if (r && replay(w, r, 6, 288)) (void)replay(w, r, 7, 392);
+    duet_recording_free(&r);
+}
+
 static void build(scene *w)
 {
     w->x = duet_new(DUET_F32, N, N), w->y = duet_new(DUET_F32, N, N), w->z = duet_new(DUET_F32, N, N),
@@ -173,6 +191,7 @@ static void statements(scene *w)
     for (int i = 0; i < 2 && right; i++) right = step_to(w, z, held, i ? 8 : 6, i ? 10 : 8, "held");
     (void)duet_drop(held);
     if (right) group(w);
+    if (!w->failed) recording(w);
 }
 
 static void *play(void *arg)

@@ -260,6 +260,29 @@ DUET_API duet_status duet_explain_all(FILE *out, const duet_assignment *a, int c
  * Errors    BAD_ARGUMENT below 4096, or while the thread has a formula; NO_MEMORY */
 DUET_API duet_status duet_arena_limit(size_t bytes);
 
+/* ---- record and replay --------------------------------------------------------------------------------------- */
+
+/* Statements of one thread, run once and noted, to run again without being read or planned: on the GPU as one launch of a CUDA graph, on
+ * the CPU one after the other.
+ *     duet_recording *r = NULL;
+ *     if (duet_record_begin() == DUET_OK) { duet_set(h, ...); duet_set(y, ...); r = duet_record_end(); }
+ *     for (...) { fill(duet_overwrite(x)); duet_replay(r); use(duet_read(y)); }
+ * duet_replay is as if its statements stood there, with the numbers that they had, on the machines where they ran; matrices are taken as
+ * they are then, wherever their elements are. Random numbers are the same ones each time. A recording keeps the temporaries of its
+ * statements. One thread at a time may replay it, any thread.
+ *     duet_record_begin  from here on this thread's statements are noted as they run; reading and writing matrices by pointer is not
+ *     duet_record_end    ends that
+ *     duet_replay        once more
+ * Owner     the caller, until duet_recording_free, which sets NULL; matrices stay the caller's, and must live while it is replayed
+ * Errors    begin: BAD_ARGUMENT: the thread records already; NO_MEMORY. end: NULL: nothing is recorded, a statement failed, or
+ *           NO_MEMORY. replay: BAD_ARGUMENT: r is NULL, or this thread records; FREED; as duet_set, the statements before the one
+ *           that failed being done, or, of a graph, none, all destinations being unknown after DEVICE_ERROR */
+typedef struct duet_recording duet_recording;
+DUET_API DUET_MUST duet_status duet_record_begin(void);
+DUET_API DUET_MUST duet_recording *duet_record_end(void);
+DUET_API DUET_MUST duet_status duet_replay(duet_recording *r);
+DUET_API void duet_recording_free(duet_recording **r);
+
 /* ---- random numbers ------------------------------------------------------------------------------------------ */
 
 /* Statements that write every element of m, which may be a view. Element i, in row-major order, depends on the seed, the statement and
@@ -312,6 +335,7 @@ typedef struct duet_counts {
     uint64_t temporaries;                                      /* blocks lent to hold a part of a formula */
     uint64_t pool_hits, pool_misses;                           /* blocks found in a pool; taken from the system */
     uint64_t plan_hits, plan_misses;                           /* statements whose plan was there; was made */
+    uint64_t replays, graphs;                                  /* recordings replayed; launches of CUDA graphs */
 } duet_counts;
 DUET_API duet_counts duet_stats(void);
 

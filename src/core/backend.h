@@ -95,6 +95,13 @@ typedef struct machine {
     duet_status (*sync)(int queue);            /* waits on the host until the queue is empty */
     duet_status (*wait)(int queue, int other); /* queue goes on when other has done what it holds now */
     void *(*stream)(int queue);                /* the queue in the terms of the machine's own interface, or NULL */
+
+    /* From record to recorded, what this thread runs on the queue is noted instead of done: run alone may be called, and steps that ran
+     * there before. recorded ends it in any case; *graph is what replay does at once, or NULL. UNSUPPORTED: it cannot. */
+    duet_status (*record)(int queue);
+    duet_status (*recorded)(int queue, void **graph);
+    duet_status (*replay)(void *graph, int queue); /* the queue that it was recorded on */
+    void (*discard)(void *graph);                  /* work of it may be under way */
 } machine;
 
 /* The machines, by their side. src/duet.c alone fills it. */

@@ -49,11 +49,15 @@ struct duet_matrix {
  * matrix_wrote when the work is queued, or matrix_lost when it failed half-way; until then the homes keep their state.
  * Nothing moves when the side is current. A matrix that does not fill its storage is not overwritten but updated. */
 duet_status matrix_bring(const duet_matrix *m, enum side s, enum use use, int queue);
+static inline void *matrix_address(const duet_matrix *m, enum side s) /* where it is, if it is there */
+{
+    return (char *)m->bits->home[s] + m->offset * (int64_t)dtypes[m->at.type].bytes;
+}
 static inline duet_status matrix_open(const duet_matrix *m, enum side s, enum use use, int queue, void **p)
 {
     storage *b = m->bits;
     if (__builtin_expect(!storage_at_hand(b, s, use), 0)) TRY(matrix_bring(m, s, use, queue));
-    *p = (char *)b->home[s] + m->offset * (int64_t)dtypes[m->at.type].bytes;
+    *p = matrix_address(m, s);
     return DUET_OK;
 }
 

@@ -8,15 +8,17 @@
 #define QUEUES 64 /* queues a machine has; threads beyond that share */
 
 /* What upper floors keep in a thread; each has its own destructor, run when the thread ends. */
-enum room { ROOM_ARENA, ROOM_PLANS, ROOMS };
+enum room { ROOM_ARENA, ROOM_PLANS, ROOM_RECORDING, ROOMS };
 
 typedef struct thread {
-    char text[1024];     /* of the last error */
-    duet_place place;    /* the innermost DUET_ON, or that of the environment */
-    int queue;           /* its queue on every machine: 0 .. QUEUES - 1 */
-    duet_counts counted; /* read by other threads, written by this one alone */
-    const char *site;    /* the statement under way, for the trace; or NULL */
-    bool shared;         /* by all threads that found no memory: it has no rooms */
+    char text[1024];                  /* of the last error */
+    duet_place place;                 /* the innermost DUET_ON, or that of the environment */
+    int queue;                        /* its queue on every machine: 0 .. QUEUES - 1 */
+    duet_counts counted;              /* read by other threads, written by this one alone */
+    const char *site;                 /* the statement under way, for the trace; or NULL */
+    struct lender *lender;            /* of the recording that runs now, or NULL: core/lend.h */
+    struct duet_recording *recording; /* what is being recorded, or NULL: plan/record.h */
+    bool shared;                      /* by all threads that found no memory: it has no rooms */
     void *room[ROOMS];
     void (*leave[ROOMS])(void *);
     struct thread *next; /* all threads, for duet_stats */
@@ -24,6 +26,10 @@ typedef struct thread {
 
 extern _Thread_local thread *thread_mine __attribute__((tls_model("initial-exec")));
 thread *thread_new(void) __attribute__((cold)); /* never NULL: without memory, one that all such threads share */
+
+/* Keeps other threads off this one's queue, if none is there; until thread_share. */
+bool thread_alone(void);
+void thread_share(void);
 
 static inline thread *thread_get(void)
 {

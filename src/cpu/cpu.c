@@ -257,6 +257,10 @@ static const char *absent(void) { return NULL; }
 static duet_status sync_queue(int queue) { return (void)queue, DUET_OK; }
 static duet_status wait_queue(int queue, int other) { return (void)queue, (void)other, DUET_OK; }
 static void *stream(int queue) { return (void)queue, NULL; }
+static duet_status record(int queue) { return (void)queue, fail(DUET_UNSUPPORTED, "the cpu has nothing to record into"); }
+static duet_status recorded(int queue, void **graph) { return *graph = NULL, record(queue); }
+static duet_status replay(void *graph, int queue) { return (void)graph, record(queue); }
+static void discard(void *graph) { (void)graph; }
 
 static void info(FILE *out)
 {
@@ -285,4 +289,8 @@ const machine cpu_machine = {
     .sync = sync_queue,
     .wait = wait_queue,
     .stream = stream,
+    .record = record,
+    .recorded = recorded,
+    .replay = replay,
+    .discard = discard,
 };

@@ -1,6 +1,7 @@
 /* conv.c - convolution, by cuDNN. Strict: CUDNN_FMA_MATH, so that f32 is never rounded for tensor cores. */
 #include "algo.h"
 #include "dtype.h"
+#include "lend.h"
 #include "steps.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -102,9 +103,9 @@ static duet_status take_room(const algos *a, const queue *q, int *chosen, void *
     for (int i = 0; i < a->count && s == DUET_NO_MEMORY; i++) {
         if (i && a->of[i].workspace >= a->of[*chosen].workspace) continue;
         *chosen = i;
-        s = a->of[i].workspace ? gpu_take_quietly(a->of[i].workspace, q, p) : DUET_OK;
+        s = a->of[i].workspace ? gpu_take_quietly(lend, a->of[i].workspace, q, p) : DUET_OK;
     }
-    return s == DUET_NO_MEMORY ? pool_take(DEVICE, a->of[*chosen].workspace, q->index, p) : s;
+    return s == DUET_NO_MEMORY ? lend(DEVICE, a->of[*chosen].workspace, q->index, p) : s;
 }
 
 static duet_status convolve(const kept *k, const algos *a, const conv_data *at, queue *q)

@@ -1,7 +1,9 @@
 /* gpu.c - the GPU machine: which of its parts runs a step. */
 #include "gpu.h"
 #include "dtype.h"
+#include "graph.h"
 #include "kernels.h"
+#include "lend.h"
 #include "steps.h"
 
 static const char *gpu_refuses(const step *s)
@@ -32,7 +34,7 @@ duet_status gpu_launch(const step *s, const frame *f, queue *q)
     size_t bytes = kernels_scratch(s);
     workspace w = { NULL, q->counters };
     TRY(gpu_queue_count(q));
-    if (bytes) TRY(pool_take(DEVICE, bytes, q->index, &w.scratch));
+    if (bytes) TRY(lend(DEVICE, bytes, q->index, &w.scratch));
     duet_status r = CUDA(launch_step, s, f, &w, q->stream);
     gpu_give(w.scratch, q);
     if (r == DUET_OK) COUNT(launches);
@@ -42,7 +44,7 @@ duet_status gpu_launch(const step *s, const frame *f, queue *q)
 
 void gpu_give(void *block, const queue *q)
 {
-    if (block) pool_give(DEVICE, block, (uint64_t)1 << q->index);
+    if (block) lend_back(DEVICE, block, q->index);
 }
 
 /* The program is [operator, STORE]; the operands follow the output in `data`. */
@@ -72,7 +74,7 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
     if (layout_is_dense(&x->at)) return DUET_OK;
     layout dense;
     layout_dense(&dense, x->at.type, x->at.rank, x->at.size);
-    TRY(pool_take(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, block));
+    TRY(lend(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, block));
     duet_status s = gpu_apply(OP_LOAD, *block, &dense, &(part){ .p = *p, .at = &x->at }, 1, q);
     *p = *block;
     if (s != DUET_OK) gpu_give(*block, q), *block = NULL;
@@ -153,4 +155,8 @@ const machine gpu_machine = {
     .sync = gpu_queue_sync,
     .wait = gpu_queue_wait,
     .stream = gpu_queue_stream,
+    .record = gpu_graph_record,
+    .recorded = gpu_graph_recorded,
+    .replay = gpu_graph_replay,
+    .discard = gpu_graph_discard,
 };

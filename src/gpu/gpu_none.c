@@ -19,6 +19,10 @@ static void none_forget(step *s) {}
 static duet_status none_sync(int queue) { return none(); }
 static duet_status none_wait(int queue, int other) { return none(); }
 static void *none_stream(int queue) { return none(), NULL; }
+static duet_status none_record(int queue) { return none(); }
+static duet_status none_recorded(int queue, void **graph) { return *graph = NULL, none(); }
+static duet_status none_replay(void *graph, int queue) { return none(); }
+static void none_discard(void *graph) {}
 
 const machine gpu_machine = {
     .name = "gpu",
@@ -38,4 +42,8 @@ const machine gpu_machine = {
     .sync = none_sync,
     .wait = none_wait,
     .stream = none_stream,
+    .record = none_record,
+    .recorded = none_recorded,
+    .replay = none_replay,
+    .discard = none_discard,
 };

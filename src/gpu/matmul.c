@@ -1,5 +1,6 @@
 /* matmul.c - products, by cuBLAS. It stores by columns and we by rows: its transposes are our matrices, so out' = b' a' is asked for. */
 #include "dtype.h"
+#include "lend.h"
 #include "steps.h"
 #include <limits.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static duet_status product_by_zero(const step *s, const factor *a, const factor 
     layout dense;
     layout_dense(&dense, out->at.type, 2, out->at.size);
     const part alpha = { .number = by.alpha }, beta = { .number = by.beta }, it = { .p = to, .at = &out->at };
-    TRY(pool_take(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, &block));
+    TRY(lend(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, &block));
     const part product = { .p = block, .at = &dense };
     duet_status r = locked_gemm(s, a, b, block, (int)dense.size[1], (scale){ 1, 0 }, q);
     if (r == DUET_OK && s->ins > 2) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ beta, addend_of(s, f) }, 2, q);

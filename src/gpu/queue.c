@@ -50,11 +50,11 @@ duet_status gpu_queue_open(int index, queue **q)
     return s;
 }
 
-duet_status gpu_take_quietly(size_t bytes, const queue *q, void **p)
+duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, void **p)
 {
     char *text = thread_get()->text, before[sizeof thread_get()->text];
     memcpy(before, text, sizeof before);
-    duet_status s = pool_take(DEVICE, bytes, q->index, p);
+    duet_status s = take(DEVICE, bytes, q->index, p);
     if (s == DUET_NO_MEMORY) memcpy(text, before, sizeof before);
     return s;
 }
@@ -67,7 +67,8 @@ static duet_status lend_workspace(const vendor *v, const queue *q, cublasHandle_
     void *p;
     duet_status s;
     while (limit && bytes > least && bytes > limit / 16) bytes /= 2;
-    while ((s = gpu_take_quietly(bytes, q, &p)) == DUET_NO_MEMORY && bytes > least) bytes = bytes / 8 > least ? bytes / 8 : least;
+    while ((s = gpu_take_quietly(pool_take, bytes, q, &p)) == DUET_NO_MEMORY && bytes > least)
+        bytes = bytes / 8 > least ? bytes / 8 : least;
     if (s == DUET_NO_MEMORY) s = pool_take(DEVICE, bytes, q->index, &p);
     TRY(s);
     s = BLAS(v, cublasSetWorkspace, blas, p, bytes);

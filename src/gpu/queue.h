@@ -30,8 +30,9 @@ void gpu_queue_recount(queue *q);
 duet_status gpu_queue_blas(queue *q, const vendor **v);
 duet_status gpu_queue_dnn(queue *q, const vendor **v);
 
-/* pool_take of the card's memory that leaves the thread's error text alone when there is no room: the caller has another way. */
-duet_status gpu_take_quietly(size_t bytes, const queue *q, void **p);
+/* Takes of the card's memory, but leaves the thread's error text alone when there is no room: the caller has another way. */
+typedef duet_status gpu_taking(enum side s, size_t bytes, int queue, void **p); /* pool_take, or lend */
+duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, void **p);
 
 duet_status gpu_queue_clear(void *p, size_t bytes, int index);
 duet_status gpu_queue_upload(void *own, const void *host, size_t bytes, int index);

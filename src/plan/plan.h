@@ -65,6 +65,15 @@ void plan_fusion(int mode);
 
 /* run.c */
 duet_status plan_run(const plan *p, const statement *s);
+void plan_numbers(const plan *p, const formula *f, double *num); /* the numbers of its steps */
+
+/* record.c: the same while this thread records; a statement of one step, which writes m; and that a statement of it has failed. */
+duet_status record_run(const plan *p, const statement *s);
+duet_status record_step(const duet_matrix *m, const step *s, const machine *on, const double *num);
+void record_failed(duet_status s);
+
+/* set.c: FREED, if a matrix of f was */
+duet_status formula_lives(const char *who, const formula *f);
 
 /* explain.c */
 void plan_print(FILE *out, const plan *p, const statement *s);

@@ -178,6 +178,7 @@ static duet_status run(const draw *d, const step *s, const machine *on, const do
     void *data[1];
     const frame f = { data, num, thread_get()->queue };
     if (!d->m->count) return DUET_OK;
+    if (thread_get()->recording) return record_step(d->m, s, on, num);
     TRY(matrix_open(d->m, on->side, OVERWRITE, f.queue, &data[0]));
     TRACE("run %s: %s", on->name, d->who);
     duet_status done = on->run(s, &f);
@@ -214,6 +215,7 @@ static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed
 static duet_status end(duet_status st, const char *site)
 {
     thread_get()->site = NULL;
+    if (st != DUET_OK) record_failed(st);
     return st == DUET_OK || !site ? st : fail_at(st, site);
 }
 

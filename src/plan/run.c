@@ -1,8 +1,8 @@
 /* run.c - a plan runs: bind matrices and numbers, lend temporaries, hand the steps to the machine. */
 #include "dtype.h"
+#include "lend.h"
 #include "matrix.h"
 #include "plan.h"
-#include "pool.h"
 #include "status.h"
 #include "thread.h"
 #include "trace.h"
@@ -29,6 +29,11 @@ static double bound_number(const bound *b, const formula *f)
     return b->negated ? -x : x;
 }
 
+void plan_numbers(const plan *p, const formula *f, double *num)
+{
+    for (int i = 0; i < p->n_numbers; i++) num[i] = bound_number(&p->numbers[i], f);
+}
+
 static duet_status open_leaves(run *r)
 {
     const plan *p = r->p;
@@ -52,7 +57,7 @@ static duet_status open_destinations(run *r)
 static duet_status lend_temporaries(run *r)
 {
     for (; r->lent < r->p->temps; r->lent++) {
-        TRY(pool_take(r->p->machine->side, r->p->temp[r->lent], r->queue, &temporaries(r)[r->lent]));
+        TRY(lend(r->p->machine->side, r->p->temp[r->lent], r->queue, &temporaries(r)[r->lent]));
         COUNT(temporaries);
     }
     return DUET_OK;
@@ -60,7 +65,7 @@ static duet_status lend_temporaries(run *r)
 
 static void return_temporaries(run *r)
 {
-    for (int i = 0; i < r->lent; i++) pool_give(r->p->machine->side, temporaries(r)[i], 1ull << r->queue);
+    for (int i = 0; i < r->lent; i++) lend_back(r->p->machine->side, temporaries(r)[i], r->queue);
 }
 
 /* A step that fails without a device error has written nothing; so a destination is lost only if an earlier one wrote there. */
@@ -93,7 +98,7 @@ static duet_status run_bound(run *r)
     TRY(open_leaves(r));
     if (p->temps) TRY(lend_temporaries(r));
     TRY(open_destinations(r));
-    for (int i = 0; i < p->n_numbers; i++) r->num[i] = bound_number(&p->numbers[i], r->s->f);
+    plan_numbers(p, r->s->f, r->num);
     return run_steps(r);
 }
 

@@ -32,7 +32,7 @@ static __attribute__((noinline, cold)) duet_status was_freed(const char *who, co
     return fail(DUET_FREED, "%s: the formula names a matrix %s that was freed since", who, text);
 }
 
-static duet_status leaves_live(const char *who, const formula *f)
+duet_status formula_lives(const char *who, const formula *f)
 {
     const node *freed = NULL;
     for (const node *n = leaf_last(f); n; n = leaf_before(f, n))
@@ -70,6 +70,18 @@ static __attribute__((noinline, cold)) duet_status name_statement(duet_status s,
     return fail_within(s, "%s(%s)", who, shape_text(to, m->at.type, m->at.rank, m->at.size));
 }
 
+static duet_status run(const plan *p, const statement *s)
+{
+    return __builtin_expect(thread_get()->recording != NULL, 0) ? record_run(p, s) : plan_run(p, s);
+}
+
+/* A statement's last words. */
+static __attribute__((noinline, cold)) duet_status failed(duet_status s, const char *site)
+{
+    record_failed(s);
+    return site ? fail_at(s, site) : s;
+}
+
 /* ---- one statement ---- */
 
 static duet_status read_one(const char *who, const duet_matrix *m, duet_expr e, formula *f)
@@ -77,7 +89,7 @@ static duet_status read_one(const char *who, const duet_matrix *m, duet_expr e, 
     TRY(prepare(who));
     TRY(formula_of(e, who, f));
     TRY(check(who, m, &f->nodes[f->count - 1]));
-    return leaves_live(who, f);
+    return formula_lives(who, f);
 }
 
 static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, duet_expr e)
@@ -90,7 +102,7 @@ static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, d
     statement s = { &to, 1, &f, fusion_now() };
     plans_make_room(1);
     duet_status done = plan_place(&s, place_now(place), &p);
-    if (__builtin_expect(done == DUET_OK, 1)) done = plan_run(p, &s);
+    if (__builtin_expect(done == DUET_OK, 1)) done = run(p, &s);
     return __builtin_expect(done == DUET_OK, 1) ? done : name_statement(done, who, m);
 }
 
@@ -100,7 +112,7 @@ static duet_status set(const char *who, duet_place place, duet_matrix *m, duet_e
     duet_status s = evaluate(who, place, m, e);
     formula_spend(e, site);
     thread_get()->site = NULL;
-    return __builtin_expect(s == DUET_OK, 1) || !site ? s : fail_at(s, site);
+    return __builtin_expect(s == DUET_OK, 1) ? s : failed(s, site);
 }
 
 duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site) { return set("duet_set", DUET_AUTO, m, e, site); }
@@ -158,7 +170,7 @@ static duet_status check_all(statements *all)
         const uint32_t first = k ? all->to[k - 1].node + 1 : 0;
         const formula own = { all->f.nodes + first, all->to[k].node + 1 - first, NULL, 0 };
         duet_status s = check(all->who, all->to[k].m, &all->f.nodes[all->to[k].node]);
-        if (s == DUET_OK) s = leaves_live(all->who, &own);
+        if (s == DUET_OK) s = formula_lives(all->who, &own);
         if (s != DUET_OK) return name_number(s, all->who, k);
     }
     return DUET_OK;
@@ -234,7 +246,7 @@ static duet_status each_group(const statements *all, on_group *act, void *contex
 static duet_status run_group(const statement *s, const plan *p, void *context)
 {
     int *done = context;
-    TRY(plan_run(p, s));
+    TRY(run(p, s));
     *done += s->count;
     return DUET_OK;
 }
@@ -255,7 +267,7 @@ duet_status duet_set_all_at(const duet_assignment *a, int count, const char *sit
     duet_status s = evaluate_all(&all);
     for (int k = 0; k < count && a; k++) formula_spend(a[k].value, site);
     thread_get()->site = NULL;
-    return __builtin_expect(s == DUET_OK, 1) || !site ? s : fail_at(s, site);
+    return __builtin_expect(s == DUET_OK, 1) ? s : failed(s, site);
 }
 duet_status(duet_set_all)(const duet_assignment *a, int count) { return duet_set_all_at(a, count, NULL); }
 

@@ -14,6 +14,8 @@ typedef struct fake_counts {
     uint64_t launches; /* of launch_step */
     uint64_t products, convolutions, searches;
     uint64_t uploads, downloads, synchronisations;
+    uint64_t graphs; /* launches of graphs, and how many of them live: */
+    int graphs_alive;
     size_t memory, peak; /* device bytes that live now, and the most that ever did */
     int handles;         /* of vendors, and their descriptors, that live now */
     int algorithm;       /* of the last convolution */

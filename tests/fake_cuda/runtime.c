@@ -17,11 +17,24 @@ typedef struct task {
     void (*run)(void *args);
     cudaStream_t other;
     uint64_t until;
+    size_t bytes;
     _Alignas(16) char args[];
 } task;
 
+typedef struct tasks {
+    task *first, **last;
+} tasks;
+struct CUgraph_st {
+    tasks noted;
+};
+struct CUgraphExec_st {
+    tasks noted;
+};
+
 struct CUstream_st {
     task *first, **last;
+    struct CUgraph_st *noting; /* what it is given goes there */
+    bool spoilt;               /* by what a graph may not have */
     uint64_t queued, done;
     int device;
     cudaStream_t next;
@@ -44,6 +57,7 @@ static uint64_t left; /* calls until the scripted failure */
 static bool failed, lost, pinned;
 
 static _Thread_local int device;
+static _Thread_local cudaStream_t noting; /* the stream that this thread records */
 static _Thread_local cudaError_t last_error;
 
 /* ---- what tests ask ---- */
@@ -104,6 +118,19 @@ cudaError_t fake_error(cudaError_t e)
     if (e != cudaSuccess) last_error = e;
     return e;
 }
+
+/* What may not be while this thread records a graph. */
+static cudaError_t outside_graphs(void)
+{
+    if (!noting) return cudaSuccess;
+    noting->spoilt = true;
+    return fake_error(cudaErrorStreamCaptureUnsupported);
+}
+#define OUTSIDE_GRAPHS()                                                                                                         \
+    do {                                                                                                                         \
+        const cudaError_t outside_ = outside_graphs();                                                                           \
+        if (outside_ != cudaSuccess) return outside_;                                                                            \
+    } while (0)
 
 static cudaError_t entering(cudaError_t scripted)
 {
@@ -245,6 +272,7 @@ static cudaError_t take(void **p, size_t bytes)
 cudaError_t cudaMalloc(void **p, size_t bytes)
 {
     ENTER(cudaErrorMemoryAllocation);
+    OUTSIDE_GRAPHS();
     if (!bytes) return *p = NULL, cudaSuccess;
     LOCKED(cudaError_t e = take(p, bytes));
     return fake_error(e);
@@ -267,6 +295,7 @@ static cudaError_t release(void *p)
 cudaError_t cudaFree(void *p)
 {
     cudaError_t e = fake_enter(cudaErrorUnknown);
+    OUTSIDE_GRAPHS();
     if (!p || (e && lost)) return e;
     LOCKED(cudaError_t r = release(p));
     return e ? e : fake_error(r);
@@ -290,12 +319,13 @@ void fake_drain(cudaStream_t s) { LOCKED(run_until(s, s->queued)); }
 
 static cudaError_t append(cudaStream_t s, const task *head, const void *args, size_t bytes)
 {
-    task *t = fake_alloc(sizeof *t + bytes);
+    task *t = fake_alloc(sizeof *t + bytes), ***last = s->noting ? &s->noting->noted.last : &s->last;
     if (!t) return cudaErrorMemoryAllocation;
     *t = *head;
+    t->next = NULL, t->bytes = bytes;
     if (bytes) memcpy(t->args, args, bytes);
-    *s->last = t, s->last = &t->next;
-    s->queued++;
+    **last = t, *last = &t->next;
+    s->queued += !s->noting;
     return cudaSuccess;
 }
 
@@ -321,6 +351,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
 cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
     cudaError_t e = fake_enter(cudaErrorUnknown);
+    OUTSIDE_GRAPHS();
     if (!s) return fake_error(cudaErrorInvalidResourceHandle);
     fake_drain(s);
     LOCKED(fake_counted.synchronisations++);
@@ -339,6 +370,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
     ENTER(cudaErrorUnknown);
+    OUTSIDE_GRAPHS();
     if (!s || s->device != e->device) return fake_error(cudaErrorInvalidResourceHandle);
     LOCKED((e->stream = s, e->at = s->queued));
     return cudaSuccess;
@@ -347,10 +379,82 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flags)
 {
     ENTER(cudaErrorUnknown);
+    OUTSIDE_GRAPHS();
     if (!s || flags) return fake_error(cudaErrorInvalidValue);
     if (!e->stream || e->stream == s) return cudaSuccess;
     LOCKED(cudaError_t r = append(s, &(task){ .other = e->stream, .until = e->at }, NULL, 0));
     return fake_error(r);
+}
+
+/* ---- graphs: the work that a stream was given meanwhile, again and again ---- */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode)
+{
+    ENTER(cudaErrorUnknown);
+    if (!s || s->noting || noting || mode != cudaStreamCaptureModeThreadLocal) return fake_error(cudaErrorInvalidValue);
+    cudaGraph_t g = fake_alloc(sizeof *g);
+    if (!g) return fake_error(cudaErrorMemoryAllocation);
+    g->noted.last = &g->noted.first;
+    LOCKED((s->noting = g, s->spoilt = false, noting = s));
+    return cudaSuccess;
+}
+
+static void free_tasks(tasks *list)
+{
+    for (task *t = list->first, *next; t; t = next) next = t->next, fake_free(t);
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t g)
+{
+    if (g) free_tasks(&g->noted);
+    fake_free(g);
+    return cudaSuccess;
+}
+
+/* It ends the recording whatever it answers. */
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
+{
+    const cudaError_t e = fake_enter(cudaErrorUnknown);
+    *graph = NULL;
+    if (!s || s != noting) return fake_error(cudaErrorInvalidValue);
+    cudaGraph_t g = s->noting;
+    LOCKED((s->noting = NULL, noting = NULL));
+    if (!e && !s->spoilt) return *graph = g, cudaSuccess;
+    (void)cudaGraphDestroy(g);
+    return e ? e : fake_error(cudaErrorStreamCaptureInvalidated);
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+    ENTER(cudaErrorMemoryAllocation);
+    if (!graph || flags) return fake_error(cudaErrorInvalidValue);
+    cudaGraphExec_t x = *exec = fake_alloc(sizeof *x);
+    if (!x) return fake_error(cudaErrorMemoryAllocation);
+    x->noted = graph->noted, graph->noted = (tasks){ 0 };
+    LOCKED((fake_counted.graphs_alive++));
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
+{
+    cudaError_t e = cudaSuccess;
+    ENTER(cudaErrorUnknown);
+    OUTSIDE_GRAPHS();
+    if (!exec || !s || s->device != device) return fake_error(cudaErrorInvalidResourceHandle);
+    LOCKED({
+        for (const task *t = exec->noted.first; t && !e; t = t->next) e = append(s, t, t->args, t->bytes);
+        fake_counted.graphs++;
+    });
+    return fake_error(e);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    const cudaError_t e = fake_enter(cudaErrorUnknown);
+    if (!exec) return fake_error(cudaErrorInvalidResourceHandle);
+    free_tasks(&exec->noted), fake_free(exec);
+    LOCKED((fake_counted.graphs_alive--));
+    return e;
 }
 
 /* ---- copies ---- */
@@ -387,6 +491,7 @@ static cudaError_t upload(void *to, const void *from, size_t bytes, cudaStream_t
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s)
 {
     ENTER(cudaErrorUnknown);
+    OUTSIDE_GRAPHS();
     if (kind == cudaMemcpyHostToDevice) return upload(to, from, bytes, s);
     bool to_host = kind == cudaMemcpyDeviceToHost;
     if (!fake_owns(from, bytes) || (to_host ? is_device(to) : !fake_owns(to, bytes))) return fake_error(cudaErrorInvalidValue);

@@ -1,0 +1,142 @@
+/* record.c - statements are noted: each with a plan of its own, and copies of all that it was read from. */
+#include "record.h"
+#include "matrix.h"
+#include "status.h"
+#include "thread.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one statement ---- */
+
+void record_free_one(recorded *e)
+{
+    plan_free(e->plan);
+    free(e->nodes), free(e->to), free(e->serial), free(e->data), free(e->num), free(e->there);
+}
+
+static bool allocate(recorded *e, const statement *s)
+{
+    const plan *p = e->plan;
+    const size_t operands = (size_t)(p->goals + p->n_leaves);
+    e->nodes = malloc((s->f->count + 1) * sizeof *e->nodes);
+    e->to = malloc((size_t)s->count * sizeof *e->to), e->serial = malloc((size_t)s->count * sizeof *e->serial);
+    e->data = calloc(operands + (size_t)p->temps + 1, sizeof *e->data);
+    e->num = calloc((size_t)p->n_numbers + 1, sizeof *e->num), e->there = calloc(operands + 1, sizeof *e->there);
+    return e->nodes && e->to && e->serial && e->data && e->num && e->there;
+}
+
+/* e keeps own, the plan, also when it fails. */
+static duet_status note(recorded *e, plan *own, const statement *s)
+{
+    *e = (recorded){ .plan = own, .site = thread_get()->site };
+    if (!allocate(e, s)) return fail(DUET_NO_MEMORY, "no memory to record a statement");
+    if (s->f->count) memcpy(e->nodes, s->f->nodes, s->f->count * sizeof *e->nodes);
+    e->f = (formula){ .nodes = e->nodes, .count = s->f->count };
+    for (int k = 0; k < s->count; k++) e->to[k] = s->to[k], e->serial[k] = s->to[k].m->serial;
+    e->s = (statement){ e->to, s->count, NULL, s->fusion };
+    plan_numbers(own, &e->f, e->num);
+    return DUET_OK;
+}
+
+static recorded *new_one(duet_recording *r)
+{
+    if (r->count == r->room) {
+        const int room = r->room ? 2 * r->room : 16;
+        recorded *of = realloc(r->of, (size_t)room * sizeof *of);
+        if (!of) return fail(DUET_NO_MEMORY, "no memory to record %d statements", r->count + 1), NULL;
+        r->of = of, r->room = room;
+    }
+    return &r->of[r->count];
+}
+
+/* Runs the statement and keeps it, with own, its plan. */
+static duet_status keep(duet_recording *r, plan *own, const statement *s)
+{
+    recorded *e = new_one(r);
+    if (!e) return plan_free(own), DUET_NO_MEMORY;
+    duet_status st = note(e, own, s);
+    if (st == DUET_OK) st = replay_one(r, e);
+    if (st == DUET_OK) r->count++;
+    else record_free_one(e);
+    return st;
+}
+
+duet_status record_run(const plan *p, const statement *s)
+{
+    duet_recording *r = thread_get()->recording;
+    plan *own = plan_make(s, p->machine);
+    return own ? keep(r, own, s) : DUET_NO_MEMORY;
+}
+
+/* ---- a statement of one step, as a plan ---- */
+
+static plan *plan_of_step(const step *s, const machine *on, const double *num)
+{
+    plan *p = calloc(1, sizeof *p);
+    if (!p) return NULL;
+    p->machine = on, p->goals = 1;
+    p->steps = malloc(sizeof *p->steps), p->programs = calloc(1, sizeof *p->programs);
+    p->numbers = calloc((size_t)s->nums + 1, sizeof *p->numbers);
+    if (!p->steps || !p->programs || !p->numbers) return plan_free(p), NULL;
+    p->steps[0] = *s, p->count = 1, p->n_numbers = s->nums;
+    for (int i = 0; i < s->nums; i++)
+        p->numbers[i] = (bound){ .node = -1, .constant = num[s->num[i]] }, p->steps[0].num[i] = (uint32_t)i;
+    return p;
+}
+
+duet_status record_step(const duet_matrix *m, const step *s, const machine *on, const double *num)
+{
+    plan *own = plan_of_step(s, on, num);
+    const formula none = { 0 };
+    const target to = { m, 0 };
+    if (!own) return fail(DUET_NO_MEMORY, "no memory to record a statement");
+    return keep(thread_get()->recording, own, &(statement){ &to, 1, &none, fusion_now() });
+}
+
+/* ---- what users call ---- */
+
+void record_failed(duet_status s)
+{
+    duet_recording *r = thread_get()->recording;
+    if (r && r->failed == DUET_OK) r->failed = s;
+}
+
+void duet_recording_free(duet_recording **r)
+{
+    if (!r || !*r) return;
+    for (int i = 0; i < (*r)->n_stretches; i++) machines[DEVICE]->discard((*r)->stretches[i].graph);
+    for (int i = 0; i < (*r)->count; i++) record_free_one(&(*r)->of[i]);
+    lender_free(&(*r)->lent, (*r)->queues);
+    free((*r)->of), free((*r)->stretches), free(*r);
+    *r = NULL;
+}
+
+static void leave(void *recording)
+{
+    duet_recording *r = recording;
+    duet_recording_free(&r);
+}
+
+duet_status duet_record_begin(void)
+{
+    thread *t = thread_get();
+    if (t->recording) return fail(DUET_BAD_ARGUMENT, "duet_record_begin: this thread records already");
+    if (!t->shared) t->recording = calloc(1, sizeof *t->recording);
+    if (!t->recording) return fail(DUET_NO_MEMORY, "duet_record_begin: no memory for a recording");
+    t->recording->queue = -1;
+    t->room[ROOM_RECORDING] = t->recording, t->leave[ROOM_RECORDING] = leave;
+    return DUET_OK;
+}
+
+duet_recording *duet_record_end(void)
+{
+    thread *t = thread_get();
+    duet_recording *r = t->recording;
+    if (!r) return fail(DUET_BAD_ARGUMENT, "duet_record_end: nothing is recorded"), NULL;
+    t->recording = t->room[ROOM_RECORDING] = NULL;
+    duet_status s = r->failed;
+    if (s != DUET_OK) fail(s, "duet_record_end: a statement failed while it was recorded");
+    else s = replay_prepare(r);
+    if (s != DUET_OK) duet_recording_free(&r);
+    return r;
+}

@@ -1,0 +1,50 @@
+/* record.h - statements that are noted as they run, to run again without being planned. Private to src/plan.
+ *
+ * What runs on one machine without another in between is a stretch; the GPU runs one as a graph, which is recorded anew when a matrix
+ * has moved or another thread replays. */
+#ifndef RECORD_H
+#define RECORD_H
+
+#include "lend.h"
+#include "plan.h"
+
+/* Statements that were planned at once. */
+typedef struct recorded {
+    plan *plan;
+    statement s; /* over copies: */
+    formula f;
+    node *nodes;
+    target *to;
+    uint64_t *serial; /* of the destinations, as they were */
+    const char *site;
+    void **data; /* as the plan binds them */
+    double *num;
+    bool *there; /* of each destination, then leaf: an earlier statement of the stretch has it on the machine */
+} recorded;
+
+typedef struct stretch {
+    int first, end; /* of the recorded */
+    void *graph;    /* or NULL */
+    int queue;      /* where it was recorded, and runs */
+    uint64_t launches;
+} stretch;
+
+struct duet_recording {
+    recorded *of;
+    int count, room;
+    stretch *stretches;
+    int n_stretches;
+    lender lent;
+    uint64_t queues; /* bit q: queue q may still have work on what is lent */
+    int queue;       /* of the last replay, or -1 */
+    duet_status failed;
+};
+
+void record_free_one(recorded *e);
+
+/* replay.c: once all is recorded. Errors: NO_MEMORY */
+duet_status replay_prepare(duet_recording *r);
+/* Runs one on this thread's queue, lending from the recording. */
+duet_status replay_one(duet_recording *r, recorded *e);
+
+#endif

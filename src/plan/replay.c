@@ -1,0 +1,221 @@
+/* replay.c - what was recorded runs again: statement by statement, or a stretch of them as one graph. */
+#include "matrix.h"
+#include "record.h"
+#include "status.h"
+#include "thread.h"
+#include "trace.h"
+#include <stdlib.h>
+
+static const machine *machine_of(const duet_recording *r, const stretch *g) { return r->of[g->first].plan->machine; }
+
+/* ---- statement by statement ---- */
+
+duet_status replay_one(duet_recording *r, recorded *e)
+{
+    thread *t = thread_get();
+    e->s.f = &e->f, e->s.to = e->to; /* recordings move while they grow */
+    t->lender = &r->lent;
+    r->queues |= 1ull << t->queue;
+    duet_status s = plan_run(e->plan, &e->s);
+    t->lender = NULL;
+    return s;
+}
+
+static __attribute__((cold)) duet_status name_statement(duet_status s, const duet_recording *r, int i)
+{
+    fail_within(s, "statement %d of a recording", i + 1);
+    return r->of[i].site ? fail_at(s, r->of[i].site) : s;
+}
+
+static duet_status run_each(duet_recording *r, const stretch *g)
+{
+    for (int i = g->first; i < g->end; i++) {
+        const duet_status s = replay_one(r, &r->of[i]);
+        if (s != DUET_OK) return name_statement(s, r, i);
+    }
+    return DUET_OK;
+}
+
+/* ---- a stretch as a graph ---- */
+
+static duet_status bind(const duet_matrix *m, bool there, enum use use, int queue, void **data, bool *moved)
+{
+    void *p = matrix_address(m, DEVICE);
+    if (!there) TRY(matrix_open(m, DEVICE, use, queue, &p));
+    *moved |= p != *data, *data = p;
+    return DUET_OK;
+}
+
+static duet_status bind_one(recorded *e, int queue, bool *moved)
+{
+    const plan *p = e->plan;
+    for (int i = 0; i < p->n_leaves; i++)
+        TRY(bind(e->nodes[p->leaves[i].node].matrix, e->there[p->goals + i], READ, queue, &e->data[p->goals + i], moved));
+    for (int k = 0; k < p->goals; k++)
+        if (p->first_write[k] >= 0) TRY(bind(e->to[k].m, e->there[k], OVERWRITE, queue, &e->data[k], moved));
+    return DUET_OK;
+}
+
+/* All that the stretch reads and writes is on the machine then, what its statements write as it was before. */
+static duet_status bind_all(duet_recording *r, const stretch *g, int queue, bool *moved)
+{
+    *moved = false;
+    for (int i = g->first; i < g->end; i++) TRY(bind_one(&r->of[i], queue, moved));
+    return DUET_OK;
+}
+
+static duet_status record_steps(recorded *e, int queue)
+{
+    const plan *p = e->plan;
+    const frame f = { e->data, e->num, queue };
+    void **temporary = e->data + p->goals + p->n_leaves;
+    duet_status s = DUET_OK;
+    int lent = 0;
+    for (; lent < p->temps && s == DUET_OK; lent += s == DUET_OK) s = lend(DEVICE, p->temp[lent], queue, &temporary[lent]);
+    for (int i = 0; i < p->count && s == DUET_OK; i++) s = p->machine->run(&p->steps[i], &f);
+    while (lent-- > 0) lend_back(DEVICE, temporary[lent], queue);
+    return s;
+}
+
+static duet_status record_all(duet_recording *r, stretch *g, int queue)
+{
+    thread *t = thread_get();
+    const uint64_t before = t->counted.launches;
+    const machine *on = machine_of(r, g);
+    duet_status s = on->record(queue), ended;
+    if (s != DUET_OK) return s;
+    t->lender = &r->lent, r->lent.closed = true;
+    for (int i = g->first; i < g->end && s == DUET_OK; i++) s = record_steps(&r->of[i], queue);
+    t->lender = NULL, r->lent.closed = false;
+    ended = on->recorded(queue, &g->graph);
+    g->launches = t->counted.launches - before;
+    COUNT_N(launches, -g->launches); /* they were noted, not made */
+    return s != DUET_OK ? s : ended;
+}
+
+static void forget(duet_recording *r, stretch *g)
+{
+    machine_of(r, g)->discard(g->graph);
+    g->graph = NULL;
+}
+
+/* Its statements have just run on this queue. Without a graph the stretch runs one by one: that is no failure. */
+static void make_graph(duet_recording *r, stretch *g)
+{
+    const int queue = thread_get()->queue;
+    bool moved;
+    forget(r, g);
+    if (machine_of(r, g)->side != DEVICE || !thread_alone()) return;
+    duet_status s = bind_all(r, g, queue, &moved);
+    if (s == DUET_OK) s = record_all(r, g, queue);
+    if (s != DUET_OK) forget(r, g);
+    thread_share();
+    g->queue = queue;
+    if (s == DUET_OK)
+        TRACE("recorded a graph of %llu launches for statements %d to %d", (unsigned long long)g->launches, g->first + 1, g->end);
+    else TRACE("no graph for statements %d to %d: %s", g->first + 1, g->end, thread_get()->text);
+}
+
+static void wrote(const recorded *e, int queue, duet_status s)
+{
+    const plan *p = e->plan;
+    for (int k = 0; k < p->goals; k++)
+        if (p->first_write[k] >= 0) {
+            if (s == DUET_OK) matrix_wrote(e->to[k].m, DEVICE, queue);
+            else if (s == DUET_DEVICE_ERROR) matrix_lost(e->to[k].m);
+        }
+    if (s == DUET_OK) COUNT_N(steps, p->count);
+}
+
+static duet_status run_graph(duet_recording *r, const stretch *g)
+{
+    const duet_status s = machine_of(r, g)->replay(g->graph, g->queue);
+    for (int i = g->first; i < g->end; i++) wrote(&r->of[i], g->queue, s);
+    if (s != DUET_OK) return fail_within(s, "statements %d to %d of a recording", g->first + 1, g->end);
+    COUNT(graphs);
+    COUNT_N(launches, g->launches);
+    return DUET_OK;
+}
+
+static duet_status run_stretch(duet_recording *r, stretch *g)
+{
+    const int queue = thread_get()->queue;
+    bool moved = true;
+    if (g->graph && g->queue == queue) TRY(bind_all(r, g, queue, &moved));
+    if (!moved) return run_graph(r, g);
+    TRY(run_each(r, g));
+    make_graph(r, g);
+    return DUET_OK;
+}
+
+/* ---- before the first replay ---- */
+
+/* Has a statement of the stretch in front of e written where m lies? */
+static bool is_there(const duet_recording *r, const stretch *g, const recorded *e, const duet_matrix *m)
+{
+    for (const recorded *b = r->of + g->first; b < e; b++)
+        for (int k = 0; k < b->plan->goals; k++)
+            if (b->plan->first_write[k] >= 0 && b->to[k].m->bits == m->bits) return true;
+    return false;
+}
+
+static void find_there(duet_recording *r, const stretch *g)
+{
+    for (recorded *e = r->of + g->first; e < r->of + g->end; e++) {
+        for (int k = 0; k < e->plan->goals; k++) e->there[k] = is_there(r, g, e, e->to[k].m);
+        for (int i = 0; i < e->plan->n_leaves; i++)
+            e->there[e->plan->goals + i] = is_there(r, g, e, e->nodes[e->plan->leaves[i].node].matrix);
+    }
+}
+
+duet_status replay_prepare(duet_recording *r)
+{
+    r->stretches = calloc((size_t)r->count + 1, sizeof *r->stretches);
+    if (!r->stretches) return fail(DUET_NO_MEMORY, "duet_record_end: no memory for %d statements", r->count);
+    for (int i = 0; i < r->count; i++) {
+        if (!i || r->of[i].plan->machine != r->of[i - 1].plan->machine) r->stretches[r->n_stretches++].first = i;
+        r->stretches[r->n_stretches - 1].end = i + 1;
+    }
+    r->queue = thread_get()->queue;
+    for (int i = 0; i < r->n_stretches; i++) find_there(r, &r->stretches[i]), make_graph(r, &r->stretches[i]);
+    return DUET_OK;
+}
+
+/* ---- a replay ---- */
+
+static duet_status check_one(const recorded *e)
+{
+    TRY(formula_lives("duet_replay", &e->f));
+    for (int k = 0; k < e->s.count; k++)
+        if (!matrix_alive(e->to[k].m, e->serial[k])) return fail(DUET_FREED, "duet_replay: a destination was freed");
+    return DUET_OK;
+}
+
+static duet_status check(const duet_recording *r)
+{
+    if (!r) return fail(DUET_BAD_ARGUMENT, "duet_replay: the recording is null");
+    if (thread_get()->recording) return fail(DUET_BAD_ARGUMENT, "duet_replay: this thread is recording");
+    for (int i = 0; i < r->count; i++) {
+        const duet_status s = check_one(&r->of[i]);
+        if (s != DUET_OK) return name_statement(s, r, i);
+    }
+    return DUET_OK;
+}
+
+/* What is lent was last used by another queue. */
+static duet_status follow_last(duet_recording *r)
+{
+    const int queue = thread_get()->queue, last = r->queue;
+    if (last != queue && r->lent.count) TRY(machines[DEVICE]->wait(queue, last));
+    r->queue = queue;
+    return DUET_OK;
+}
+
+duet_status duet_replay(duet_recording *r)
+{
+    TRY(check(r));
+    TRY(follow_last(r));
+    for (int i = 0; i < r->n_stretches; i++) TRY(run_stretch(r, &r->stretches[i]));
+    COUNT(replays);
+    return DUET_OK;
+}
