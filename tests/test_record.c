@@ -200,7 +200,8 @@ static void one_cost(duet_place where)
     world w = filled_world();
     duet_recording *r = record_dense(&w, where);
     for (int i = 0; i < 3 && r; i++) {
-        random_fill(&dice, w.m[0], -1, 1);
+        random_fill(&dice, w.m[0], -1, 1), random_fill(&dice, w.m[2], -1, 1); /* the second is written before it is read */
+        if (i == 2) matrix_lost(w.m[3]);                                      /* and so is this one */
         const duet_counts before = duet_stats();
         CHECK(duet_replay(r) == DUET_OK, "%s", duet_error());
         const duet_counts c = since(before);

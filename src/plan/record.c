@@ -123,7 +123,6 @@ duet_status duet_record_begin(void)
     if (t->recording) return fail(DUET_BAD_ARGUMENT, "duet_record_begin: this thread records already");
     if (!t->shared) t->recording = calloc(1, sizeof *t->recording);
     if (!t->recording) return fail(DUET_NO_MEMORY, "duet_record_begin: no memory for a recording");
-    t->recording->queue = -1;
     t->room[ROOM_RECORDING] = t->recording, t->leave[ROOM_RECORDING] = leave;
     return DUET_OK;
 }

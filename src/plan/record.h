@@ -36,7 +36,6 @@ struct duet_recording {
     int n_stretches;
     lender lent;
     uint64_t queues; /* bit q: queue q may still have work on what is lent */
-    int queue;       /* of the last replay, or -1 */
     duet_status failed;
 };
 

@@ -176,7 +176,6 @@ duet_status replay_prepare(duet_recording *r)
         if (!i || r->of[i].plan->machine != r->of[i - 1].plan->machine) r->stretches[r->n_stretches++].first = i;
         r->stretches[r->n_stretches - 1].end = i + 1;
     }
-    r->queue = thread_get()->queue;
     for (int i = 0; i < r->n_stretches; i++) find_there(r, &r->stretches[i]), make_graph(r, &r->stretches[i]);
     return DUET_OK;
 }
@@ -202,19 +201,10 @@ static duet_status check(const duet_recording *r)
     return DUET_OK;
 }
 
-/* What is lent was last used by another queue. */
-static duet_status follow_last(duet_recording *r)
-{
-    const int queue = thread_get()->queue, last = r->queue;
-    if (last != queue && r->lent.count) TRY(machines[DEVICE]->wait(queue, last));
-    r->queue = queue;
-    return DUET_OK;
-}
-
+/* What is lent may have been used by another queue last: that is waited for with the first destination, which that queue wrote too. */
 duet_status duet_replay(duet_recording *r)
 {
     TRY(check(r));
-    TRY(follow_last(r));
     for (int i = 0; i < r->n_stretches; i++) TRY(run_stretch(r, &r->stretches[i]));
     COUNT(replays);
     return DUET_OK;
