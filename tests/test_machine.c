@@ -184,12 +184,15 @@ static void test_fused(void)
 
 static int64_t out_size(int64_t in, int64_t window, int stride, int pad) { return (in + 2 * pad - window) / stride + 1; }
 
+/* Many by two, side by side, and some of these of rows that are long. */
 static void test_pools(int trials)
 {
     for (int n = 0; n < trials; n++) {
-        const int type = n % 2, window[2] = { 1 + draw(3), 1 + draw(3) }, stride[2] = { 1 + draw(3), 1 + draw(3) },
-                  pad[2] = { draw(4), draw(4) };
-        const int64_t in[4] = { draw(3), 1 + draw(3), 3 + draw(9), 3 + draw(40) };
+        const bool halves = chance(40), wide = halves && chance(15);
+        const int type = n % 2, window[2] = { halves ? 2 : 1 + draw(3), halves ? 2 : 1 + draw(3) },
+                  stride[2] = { halves ? 2 : 1 + draw(3), halves ? 2 : 1 + draw(3) },
+                  pad[2] = { halves ? 0 : draw(4), halves ? 0 : draw(4) };
+        const int64_t in[4] = { draw(3), 1 + draw(3), 3 + draw(halves ? 40 : 9), 3 + draw(wide ? 3000 : 40) };
         const int64_t out[4] = { in[0], in[1], out_size(in[2], window[0], stride[0], pad[0]),
                                  out_size(in[3], window[1], stride[1], pad[1]) };
         trial t = { .s.kernel = chance(50) ? OP_max_pool2d : OP_avg_pool2d,
