@@ -1,5 +1,5 @@
 #!/bin/sh
-# readme.sh TOP LIBRARY-FOLDER CC - the README's C program, its second piece of C, and the program at the head of duet.h compile, link and run. TAP.
+# readme.sh TOP LIBRARY-FOLDER CC - the README's C program, its second and third piece of C, and the program at the head of duet.h compile, link and run. TAP.
 top=$1 lib=$2 cc=${3:-cc} points=0
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 
@@ -34,6 +34,19 @@ grep -q duet_set_all "$work/piece.c" || { echo "no second piece of C in README.m
 point $? 'the README has a second piece of C'
 run "$work/piece.c"
 point $? 'the second piece of C of the README'
+
+{
+    printf '#include <duet/duet.h>\n#include <stdlib.h>\nstatic void fail(void) { puts(duet_error()), exit(1); }\nint main(void)\n{\n'
+    printf 'duet_matrix *x = duet_new(DUET_F32, 8, 6), *w = duet_new(DUET_F32, 6, 5), *b = duet_new(DUET_F32, 5);\n'
+    printf 'duet_matrix *z = duet_new(DUET_F32, 8, 5), *v = duet_new(DUET_F32, 5, 4), *y = duet_new(DUET_F32, 8, 4);\n'
+    printf 'if (duet_set(x, 0) || duet_set(w, 0) || duet_set(b, 0) || duet_set(v, 0)) fail();\n'
+    awk '/^```c$/ { pieces++; on = pieces == 3; next } /^```/ { on = 0 } on' "$top/README.md"
+    printf 'const float *p = duet_read(y);\nreturn !(duet_stats().replays == 3 && p && p[0] == 0.25f);\n}\n'
+} >"$work/third.c"
+grep -q duet_record_end "$work/third.c" || { echo "no third piece of C in README.md" >"$work/log" && false; }
+point $? 'the README has a third piece of C'
+run "$work/third.c"
+point $? 'the third piece of C of the README'
 
 {
     printf '#include <duet/duet.h>\n#include <stdlib.h>\nstatic void fail(const char *why) { puts(why), exit(1); }\nint main(void)\n{\n'
