@@ -35,6 +35,7 @@ struct CUstream_st {
     task *first, **last;
     struct CUgraph_st *noting; /* what it is given goes there */
     bool spoilt;               /* by what a graph may not have */
+    bool joined, unjoined;     /* another thread's recording, by an event; another stream has */
     uint64_t queued, done;
     int device;
     cudaStream_t next;
@@ -42,6 +43,7 @@ struct CUstream_st {
 
 struct CUevent_st {
     cudaStream_t stream;
+    struct CUgraph_st *within; /* the graph whose recording it is part of: who waits for it is recorded too */
     uint64_t at;
     int device;
 };
@@ -117,6 +119,14 @@ cudaError_t fake_error(cudaError_t e)
 {
     if (e != cudaSuccess) last_error = e;
     return e;
+}
+
+/* No thread may wait for a stream that is recorded. */
+static cudaError_t not_recorded(cudaStream_t s)
+{
+    if (!s || !s->noting) return cudaSuccess;
+    s->spoilt = true;
+    return fake_error(cudaErrorStreamCaptureUnsupported);
 }
 
 /* What may not be while this thread records a graph. */
@@ -353,6 +363,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
     cudaError_t e = fake_enter(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
     if (!s) return fake_error(cudaErrorInvalidResourceHandle);
+    LOCKED(const cudaError_t recorded = not_recorded(s));
+    if (recorded != cudaSuccess) return recorded;
     fake_drain(s);
     LOCKED(fake_counted.synchronisations++);
     return e;
@@ -372,8 +384,15 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     ENTER(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
     if (!s || s->device != e->device) return fake_error(cudaErrorInvalidResourceHandle);
-    LOCKED((e->stream = s, e->at = s->queued));
+    LOCKED((e->stream = s, e->at = s->queued, e->within = s->noting));
     return cudaSuccess;
+}
+
+/* A stream that waits for an event of a recording is recorded from then on. */
+static bool join(cudaStream_t s, cudaEvent_t e)
+{
+    if (!e->within || e->stream->noting != e->within || s->noting) return false;
+    return s->noting = e->within, s->joined = e->stream->unjoined = true;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flags)
@@ -382,6 +401,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flag
     OUTSIDE_GRAPHS();
     if (!s || flags) return fake_error(cudaErrorInvalidValue);
     if (!e->stream || e->stream == s) return cudaSuccess;
+    LOCKED(const bool joins = join(s, e));
+    if (joins) return cudaSuccess;
     LOCKED(cudaError_t r = append(s, &(task){ .other = e->stream, .until = e->at }, NULL, 0));
     return fake_error(r);
 }
@@ -411,6 +432,15 @@ cudaError_t cudaGraphDestroy(cudaGraph_t g)
     return cudaSuccess;
 }
 
+/* Streams that joined are recorded no more either; what they were given is lost with the graph. */
+static void leave_graph(cudaStream_t s, cudaGraph_t g)
+{
+    for (cudaStream_t o = streams; o; o = o->next)
+        if (o->joined && o->noting == g) o->noting = NULL, o->joined = false;
+    s->spoilt |= s->unjoined;
+    s->unjoined = false, s->noting = NULL;
+}
+
 /* It ends the recording whatever it answers. */
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
 {
@@ -418,7 +448,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
     *graph = NULL;
     if (!s || s != noting) return fake_error(cudaErrorInvalidValue);
     cudaGraph_t g = s->noting;
-    LOCKED((s->noting = NULL, noting = NULL));
+    LOCKED(leave_graph(s, g));
+    noting = NULL;
     if (!e && !s->spoilt) return *graph = g, cudaSuccess;
     (void)cudaGraphDestroy(g);
     return e ? e : fake_error(cudaErrorStreamCaptureInvalidated);
