@@ -83,25 +83,6 @@ thread *thread_new(void)
     return thread_mine = t;
 }
 
-enum { RESERVED = 1 << 20 }; /* more threads than there can be */
-
-bool thread_alone(void)
-{
-    const int q = thread_get()->queue;
-    pthread_mutex_lock(&lock);
-    const bool alone = !thread_get()->shared && on_queue[q] == 1;
-    if (alone) on_queue[q] += RESERVED;
-    pthread_mutex_unlock(&lock);
-    return alone;
-}
-
-void thread_share(void)
-{
-    pthread_mutex_lock(&lock);
-    on_queue[thread_get()->queue] -= RESERVED;
-    pthread_mutex_unlock(&lock);
-}
-
 duet_counts duet_stats(void)
 {
     pthread_mutex_lock(&lock);

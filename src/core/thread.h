@@ -27,10 +27,6 @@ typedef struct thread {
 extern _Thread_local thread *thread_mine __attribute__((tls_model("initial-exec")));
 thread *thread_new(void) __attribute__((cold)); /* never NULL: without memory, one that all such threads share */
 
-/* Keeps other threads off this one's queue, if none is there; until thread_share. */
-bool thread_alone(void);
-void thread_share(void);
-
 static inline thread *thread_get(void)
 {
     thread *t = thread_mine;

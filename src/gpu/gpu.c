@@ -35,7 +35,7 @@ duet_status gpu_launch(const step *s, const frame *f, queue *q)
     workspace w = { NULL, q->counters };
     TRY(gpu_queue_count(q));
     if (bytes) TRY(lend(DEVICE, bytes, q->index, &w.scratch));
-    duet_status r = CUDA(launch_step, s, f, &w, q->stream);
+    duet_status r = CUDA(launch_step, s, f, &w, gpu_queue_way(q));
     gpu_give(w.scratch, q);
     if (r == DUET_OK) COUNT(launches);
     else gpu_queue_recount(q);

@@ -1,9 +1,10 @@
 /* queue.c - streams, the order between them, and copies. Nothing here waits on the host but sync and download. */
+#define _GNU_SOURCE /* a mutex that is recursive from the start */
 #include "queue.h"
 #include "kernels.h"
 #include <string.h>
 
-static queue queues[QUEUES] = { [0 ... QUEUES - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER } };
+static queue queues[QUEUES] = { [0 ... QUEUES - 1] = { .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP } };
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* taken last of all locks */
 
 #define COUNTER_BYTES (KERNELS_COUNTERS * sizeof(uint32_t))
@@ -16,7 +17,7 @@ duet_status gpu_queue_count(queue *q)
     return DUET_OK;
 }
 
-/* At once, not in a graph that is recorded later. The error told is the launch's. */
+/* On the stream itself, also while this thread records a graph. The error told is the launch's. */
 void gpu_queue_recount(queue *q)
 {
     const bool counts = cudaMemsetAsync(q->counters, 0, COUNTER_BYTES, q->stream) == cudaSuccess;
@@ -61,7 +62,7 @@ duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, voi
 
 /* cuBLAS works in memory of ours: it is accounted, and one workspace a stream makes results repeat. What NVIDIA advises, where there
  * is room for it; 64 KiB is enough for every routine. */
-static duet_status lend_workspace(const vendor *v, const queue *q, cublasHandle_t blas)
+static duet_status lend_workspace(const vendor *v, queue *q, cublasHandle_t blas)
 {
     size_t bytes = gpu_device_major() >= 9 ? 32 << 20 : 4 << 20, least = 64 << 10, limit = duet_memory_of(DUET_GPU).limit;
     void *p;
@@ -73,7 +74,34 @@ static duet_status lend_workspace(const vendor *v, const queue *q, cublasHandle_
     TRY(s);
     s = BLAS(v, cublasSetWorkspace, blas, p, bytes);
     if (s != DUET_OK) pool_give(DEVICE, p, 0);
+    else q->blas_room = p, q->blas_bytes = bytes;
     return s;
+}
+
+static void close_blas(const vendor *v, queue *q)
+{
+    (void)v->cublasDestroy(q->blas);
+    pool_give(DEVICE, q->blas_room, 1ull << q->index);
+    q->blas = NULL, q->blas_room = NULL;
+}
+
+static void close_dnn(const vendor *v, queue *q)
+{
+    (void)v->cudnnDestroy(q->dnn);
+    q->dnn = NULL;
+}
+
+/* cuBLAS forgets its workspace with its stream. */
+duet_status gpu_queue_point(queue *q, cudaStream_t to)
+{
+    const vendor *v = vendor_open(LIBRARY_cublas);
+    duet_status blas = DUET_OK, dnn = DUET_OK;
+    if (q->blas) blas = BLAS(v, cublasSetStream, q->blas, to);
+    if (q->blas && blas == DUET_OK) blas = BLAS(v, cublasSetWorkspace, q->blas, q->blas_room, q->blas_bytes);
+    if (q->dnn) dnn = DNN(v, cudnnSetStream, q->dnn, to);
+    if (blas != DUET_OK) close_blas(v, q);
+    if (dnn != DUET_OK) close_dnn(v, q);
+    return blas != DUET_OK ? blas : dnn;
 }
 
 /* Default math: for cublasSgemm and cublasDgemm it computes and keeps at full precision; TF32 has to be asked for. */

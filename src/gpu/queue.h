@@ -13,12 +13,26 @@ typedef struct queue {
     int index;
     cudaStream_t stream;
     cudaEvent_t event;    /* recorded when another queue waits for this one */
+    cudaStream_t noted;   /* nobody else's: what is recorded into a graph is put here instead, and nothing of it is done */
+    const thread *noting; /* who records, or NULL */
     uint32_t *counters;   /* of kernels.h */
     bool counts;          /* they are known to be 0 between launches */
-    pthread_mutex_t lock; /* of the handles: threads may share a queue */
+    pthread_mutex_t lock; /* of the handles: threads may share a queue. Recursive: who records holds it meanwhile */
     cublasHandle_t blas;
+    void *blas_room; /* lent to it */
+    size_t blas_bytes;
     cudnnHandle_t dnn;
 } queue;
+
+/* Where this thread's work goes. */
+static inline cudaStream_t gpu_queue_way(const queue *q)
+{
+    const bool notes = __builtin_expect(__atomic_load_n(&q->noting, __ATOMIC_RELAXED) == thread_get(), 0);
+    return notes ? q->noted : q->stream;
+}
+
+/* The handles work on the one stream or the other from here on; the caller holds q->lock. A handle that refuses is closed. */
+duet_status gpu_queue_point(queue *q, cudaStream_t to);
 
 duet_status gpu_queue_open(int index, queue **q);
 

@@ -67,10 +67,17 @@ void plan_fusion(int mode);
 duet_status plan_run(const plan *p, const statement *s);
 void plan_numbers(const plan *p, const formula *f, double *num); /* the numbers of its steps */
 
-/* record.c: the same while this thread records; a statement of one step, which writes m; and that a statement of it has failed. */
+/* record.c, while this thread records: plan_run for what is to be replayed; the same of a single step, which writes m; and the end of a
+ * statement, in which s was its status. */
 duet_status record_run(const plan *p, const statement *s);
 duet_status record_step(const duet_matrix *m, const step *s, const machine *on, const double *num);
-void record_failed(duet_status s);
+void record_next(duet_status s);
+static inline void statement_ends(duet_status s)
+{
+    thread *t = thread_get();
+    t->site = NULL;
+    if (__builtin_expect(t->recording != NULL, 0)) record_next(s);
+}
 
 /* set.c: FREED, if a matrix of f was */
 duet_status formula_lives(const char *who, const formula *f);

@@ -214,8 +214,7 @@ static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed
 
 static duet_status end(duet_status st, const char *site)
 {
-    thread_get()->site = NULL;
-    if (st != DUET_OK) record_failed(st);
+    statement_ends(st);
     return st == DUET_OK || !site ? st : fail_at(st, site);
 }
 

@@ -11,7 +11,7 @@
 void record_free_one(recorded *e)
 {
     plan_free(e->plan);
-    free(e->nodes), free(e->to), free(e->serial), free(e->data), free(e->num), free(e->there);
+    free(e->site), free(e->nodes), free(e->to), free(e->serial), free(e->data), free(e->num), free(e->there);
 }
 
 static bool allocate(recorded *e, const statement *s)
@@ -28,8 +28,10 @@ static bool allocate(recorded *e, const statement *s)
 /* e keeps own, the plan, also when it fails. */
 static duet_status note(recorded *e, plan *own, const statement *s)
 {
-    *e = (recorded){ .plan = own, .site = thread_get()->site };
-    if (!allocate(e, s)) return fail(DUET_NO_MEMORY, "no memory to record a statement");
+    const char *site = thread_get()->site;
+    *e = (recorded){ .plan = own, .number = thread_get()->recording->statements };
+    e->site = site ? strdup(site) : NULL;
+    if (!allocate(e, s) || (site && !e->site)) return fail(DUET_NO_MEMORY, "no memory to record a statement");
     if (s->f->count) memcpy(e->nodes, s->f->nodes, s->f->count * sizeof *e->nodes);
     e->f = (formula){ .nodes = e->nodes, .count = s->f->count };
     for (int k = 0; k < s->count; k++) e->to[k] = s->to[k], e->serial[k] = s->to[k].m->serial;
@@ -95,10 +97,11 @@ duet_status record_step(const duet_matrix *m, const step *s, const machine *on, 
 
 /* ---- what users call ---- */
 
-void record_failed(duet_status s)
+void record_next(duet_status s)
 {
     duet_recording *r = thread_get()->recording;
-    if (r && r->failed == DUET_OK) r->failed = s;
+    r->statements++;
+    if (r->failed == DUET_OK) r->failed = s;
 }
 
 void duet_recording_free(duet_recording **r)

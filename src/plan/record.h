@@ -16,8 +16,9 @@ typedef struct recorded {
     node *nodes;
     target *to;
     uint64_t *serial; /* of the destinations, as they were */
-    const char *site;
-    void **data; /* as the plan binds them */
+    char *site;       /* a copy, or NULL */
+    int number;       /* of the statement among those that the user made: several passes may be of one */
+    void **data;      /* as the plan binds them */
     double *num;
     bool *there; /* of each destination, then leaf: an earlier statement of the stretch has it on the machine */
 } recorded;
@@ -25,13 +26,14 @@ typedef struct recorded {
 typedef struct stretch {
     int first, end; /* of the recorded */
     void *graph;    /* or NULL */
+    int failures;   /* of attempts to make one */
     int queue;      /* where it was recorded, and runs */
     uint64_t launches;
 } stretch;
 
 struct duet_recording {
     recorded *of;
-    int count, room;
+    int count, room, statements;
     stretch *stretches;
     int n_stretches;
     lender lent;

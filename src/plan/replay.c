@@ -21,17 +21,25 @@ duet_status replay_one(duet_recording *r, recorded *e)
     return s;
 }
 
-static __attribute__((cold)) duet_status name_statement(duet_status s, const duet_recording *r, int i)
+static __attribute__((cold)) duet_status name_statement(duet_status s, const recorded *e)
 {
-    fail_within(s, "statement %d of a recording", i + 1);
-    return r->of[i].site ? fail_at(s, r->of[i].site) : s;
+    fail_within(s, "statement %d of a recording", e->number + 1);
+    return e->site ? fail_at(s, e->site) : s;
+}
+
+/* Half of duet_set_all is none of it. */
+static __attribute__((cold)) duet_status give_up(duet_status s, const duet_recording *r, int at)
+{
+    for (int i = at; i-- > 0 && r->of[i].number == r->of[at].number;)
+        for (int k = 0; k < r->of[i].s.count; k++) matrix_lost(r->of[i].to[k].m);
+    return name_statement(s, &r->of[at]);
 }
 
 static duet_status run_each(duet_recording *r, const stretch *g)
 {
     for (int i = g->first; i < g->end; i++) {
         const duet_status s = replay_one(r, &r->of[i]);
-        if (s != DUET_OK) return name_statement(s, r, i);
+        if (s != DUET_OK) return give_up(s, r, i);
     }
     return DUET_OK;
 }
@@ -49,19 +57,21 @@ static duet_status bind(const duet_matrix *m, bool there, enum use use, int queu
 static duet_status bind_one(recorded *e, int queue, bool *moved)
 {
     const plan *p = e->plan;
-    for (int i = 0; i < p->n_leaves; i++)
+    for (int i = 0; i < p->n_leaves && p->count; i++)
         TRY(bind(e->nodes[p->leaves[i].node].matrix, e->there[p->goals + i], READ, queue, &e->data[p->goals + i], moved));
-    for (int k = 0; k < p->goals; k++)
+    for (int k = 0; k < p->goals && p->count; k++)
         if (p->first_write[k] >= 0) TRY(bind(e->to[k].m, e->there[k], OVERWRITE, queue, &e->data[k], moved));
     return DUET_OK;
 }
 
-/* All that the stretch reads and writes is on the machine then, what its statements write as it was before. */
+/* Brings what the stretch reads, and has homes for what it writes. *moved: is any of it elsewhere than the last time? */
 static duet_status bind_all(duet_recording *r, const stretch *g, int queue, bool *moved)
 {
+    duet_status s = DUET_OK;
     *moved = false;
-    for (int i = g->first; i < g->end; i++) TRY(bind_one(&r->of[i], queue, moved));
-    return DUET_OK;
+    for (int i = g->first; i < g->end && s == DUET_OK; i++)
+        if ((s = bind_one(&r->of[i], queue, moved)) != DUET_OK) give_up(s, r, i);
+    return s;
 }
 
 static duet_status record_steps(recorded *e, int queue)
@@ -71,7 +81,8 @@ static duet_status record_steps(recorded *e, int queue)
     void **temporary = e->data + p->goals + p->n_leaves;
     duet_status s = DUET_OK;
     int lent = 0;
-    for (; lent < p->temps && s == DUET_OK; lent += s == DUET_OK) s = lend(DEVICE, p->temp[lent], queue, &temporary[lent]);
+    while (lent < p->temps && s == DUET_OK)
+        if ((s = lend(DEVICE, p->temp[lent], queue, &temporary[lent])) == DUET_OK) lent++;
     for (int i = 0; i < p->count && s == DUET_OK; i++) s = p->machine->run(&p->steps[i], &f);
     while (lent-- > 0) lend_back(DEVICE, temporary[lent], queue);
     return s;
@@ -99,28 +110,28 @@ static void forget(duet_recording *r, stretch *g)
     g->graph = NULL;
 }
 
+#define ATTEMPTS 3
+
 /* Its statements have just run on this queue. Without a graph the stretch runs one by one: that is no failure. */
-static void make_graph(duet_recording *r, stretch *g)
+static void capture(duet_recording *r, stretch *g)
 {
     const int queue = thread_get()->queue;
     bool moved;
     forget(r, g);
-    if (machine_of(r, g)->side != DEVICE || !thread_alone()) return;
+    if (machine_of(r, g)->side != DEVICE || g->failures == ATTEMPTS) return;
     duet_status s = bind_all(r, g, queue, &moved);
     if (s == DUET_OK) s = record_all(r, g, queue);
-    if (s != DUET_OK) forget(r, g);
-    thread_share();
     g->queue = queue;
-    if (s == DUET_OK)
-        TRACE("recorded a graph of %llu launches for statements %d to %d", (unsigned long long)g->launches, g->first + 1, g->end);
-    else TRACE("no graph for statements %d to %d: %s", g->first + 1, g->end, thread_get()->text);
+    if (s == DUET_OK) return;
+    TRACE("no graph for statements %d to %d: %s", r->of[g->first].number + 1, r->of[g->end - 1].number + 1, thread_get()->text);
+    forget(r, g), g->failures++;
 }
 
 static void wrote(const recorded *e, int queue, duet_status s)
 {
     const plan *p = e->plan;
     for (int k = 0; k < p->goals; k++)
-        if (p->first_write[k] >= 0) {
+        if (p->first_write[k] >= 0 && p->count) {
             if (s == DUET_OK) matrix_wrote(e->to[k].m, DEVICE, queue);
             else if (s == DUET_DEVICE_ERROR) matrix_lost(e->to[k].m);
         }
@@ -131,7 +142,7 @@ static duet_status run_graph(duet_recording *r, const stretch *g)
 {
     const duet_status s = machine_of(r, g)->replay(g->graph, g->queue);
     for (int i = g->first; i < g->end; i++) wrote(&r->of[i], g->queue, s);
-    if (s != DUET_OK) return fail_within(s, "statements %d to %d of a recording", g->first + 1, g->end);
+    if (s != DUET_OK) return s;
     COUNT(graphs);
     COUNT_N(launches, g->launches);
     return DUET_OK;
@@ -140,11 +151,13 @@ static duet_status run_graph(duet_recording *r, const stretch *g)
 static duet_status run_stretch(duet_recording *r, stretch *g)
 {
     const int queue = thread_get()->queue;
+    duet_status s = DUET_NO_MEMORY; /* of a graph: there may be room for its steps */
     bool moved = true;
     if (g->graph && g->queue == queue) TRY(bind_all(r, g, queue, &moved));
-    if (!moved) return run_graph(r, g);
+    if (!moved) s = run_graph(r, g);
+    if (s != DUET_NO_MEMORY) return s == DUET_OK ? s : give_up(s, r, g->first);
     TRY(run_each(r, g));
-    make_graph(r, g);
+    capture(r, g);
     return DUET_OK;
 }
 
@@ -168,6 +181,23 @@ static void find_there(duet_recording *r, const stretch *g)
     }
 }
 
+static duet_status lives(const recorded *e)
+{
+    TRY(formula_lives("duet_replay", &e->f));
+    for (int k = 0; k < e->s.count; k++)
+        if (!matrix_alive(e->to[k].m, e->serial[k])) return fail(DUET_FREED, "duet_replay: a destination was freed");
+    return DUET_OK;
+}
+
+static duet_status all_live(const duet_recording *r)
+{
+    for (int i = 0; i < r->count; i++) {
+        const duet_status s = lives(&r->of[i]);
+        if (s != DUET_OK) return name_statement(s, &r->of[i]);
+    }
+    return DUET_OK;
+}
+
 duet_status replay_prepare(duet_recording *r)
 {
     r->stretches = calloc((size_t)r->count + 1, sizeof *r->stretches);
@@ -176,29 +206,19 @@ duet_status replay_prepare(duet_recording *r)
         if (!i || r->of[i].plan->machine != r->of[i - 1].plan->machine) r->stretches[r->n_stretches++].first = i;
         r->stretches[r->n_stretches - 1].end = i + 1;
     }
-    for (int i = 0; i < r->n_stretches; i++) find_there(r, &r->stretches[i]), make_graph(r, &r->stretches[i]);
-    return DUET_OK;
-}
-
-/* ---- a replay ---- */
-
-static duet_status check_one(const recorded *e)
-{
-    TRY(formula_lives("duet_replay", &e->f));
-    for (int k = 0; k < e->s.count; k++)
-        if (!matrix_alive(e->to[k].m, e->serial[k])) return fail(DUET_FREED, "duet_replay: a destination was freed");
+    for (int i = 0; i < r->n_stretches; i++) find_there(r, &r->stretches[i]);
+    if (all_live(r) != DUET_OK) return DUET_OK; /* each replay will say so */
+    for (int i = 0; i < r->n_stretches; i++) capture(r, &r->stretches[i]);
     return DUET_OK;
 }
 
 static duet_status check(const duet_recording *r)
 {
+    const thread *t = thread_get();
     if (!r) return fail(DUET_BAD_ARGUMENT, "duet_replay: the recording is null");
-    if (thread_get()->recording) return fail(DUET_BAD_ARGUMENT, "duet_replay: this thread is recording");
-    for (int i = 0; i < r->count; i++) {
-        const duet_status s = check_one(&r->of[i]);
-        if (s != DUET_OK) return name_statement(s, r, i);
-    }
-    return DUET_OK;
+    if (t->recording) return fail(DUET_BAD_ARGUMENT, "duet_replay: this thread is recording");
+    if (t->shared) return fail(DUET_NO_MEMORY, "duet_replay: no memory for this thread's own state");
+    return all_live(r);
 }
 
 /* What is lent may have been used by another queue last: that is waited for with the first destination, which that queue wrote too. */

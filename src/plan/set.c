@@ -75,13 +75,6 @@ static duet_status run(const plan *p, const statement *s)
     return __builtin_expect(thread_get()->recording != NULL, 0) ? record_run(p, s) : plan_run(p, s);
 }
 
-/* A statement's last words. */
-static __attribute__((noinline, cold)) duet_status failed(duet_status s, const char *site)
-{
-    record_failed(s);
-    return site ? fail_at(s, site) : s;
-}
-
 /* ---- one statement ---- */
 
 static duet_status read_one(const char *who, const duet_matrix *m, duet_expr e, formula *f)
@@ -111,8 +104,8 @@ static duet_status set(const char *who, duet_place place, duet_matrix *m, duet_e
     thread_get()->site = site;
     duet_status s = evaluate(who, place, m, e);
     formula_spend(e, site);
-    thread_get()->site = NULL;
-    return __builtin_expect(s == DUET_OK, 1) ? s : failed(s, site);
+    statement_ends(s);
+    return __builtin_expect(s == DUET_OK, 1) || !site ? s : fail_at(s, site);
 }
 
 duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site) { return set("duet_set", DUET_AUTO, m, e, site); }
@@ -266,8 +259,8 @@ duet_status duet_set_all_at(const duet_assignment *a, int count, const char *sit
     thread_get()->site = site;
     duet_status s = evaluate_all(&all);
     for (int k = 0; k < count && a; k++) formula_spend(a[k].value, site);
-    thread_get()->site = NULL;
-    return __builtin_expect(s == DUET_OK, 1) ? s : failed(s, site);
+    statement_ends(s);
+    return __builtin_expect(s == DUET_OK, 1) || !site ? s : fail_at(s, site);
 }
 duet_status(duet_set_all)(const duet_assignment *a, int count) { return duet_set_all_at(a, count, NULL); }
 
