@@ -14,9 +14,12 @@ void record_free_one(recorded *e)
     free(e->site), free(e->nodes), free(e->to), free(e->serial), free(e->data), free(e->num), free(e->there);
 }
 
-static bool allocate(recorded *e, const statement *s)
+static bool allocate(recorded *e, const statement *s, const char *site)
 {
     const plan *p = e->plan;
+    const size_t length = site ? strlen(site) + 1 : 0;
+    if (site && !(e->site = malloc(length))) return false;
+    if (site) memcpy(e->site, site, length);
     const size_t operands = (size_t)(p->goals + p->n_leaves);
     e->nodes = malloc((s->f->count + 1) * sizeof *e->nodes);
     e->to = malloc((size_t)s->count * sizeof *e->to), e->serial = malloc((size_t)s->count * sizeof *e->serial);
@@ -30,8 +33,7 @@ static duet_status note(recorded *e, plan *own, const statement *s)
 {
     const char *site = thread_get()->site;
     *e = (recorded){ .plan = own, .number = thread_get()->recording->statements };
-    e->site = site ? strdup(site) : NULL;
-    if (!allocate(e, s) || (site && !e->site)) return fail(DUET_NO_MEMORY, "no memory to record a statement");
+    if (!allocate(e, s, site)) return fail(DUET_NO_MEMORY, "no memory to record a statement");
     if (s->f->count) memcpy(e->nodes, s->f->nodes, s->f->count * sizeof *e->nodes);
     e->f = (formula){ .nodes = e->nodes, .count = s->f->count };
     for (int k = 0; k < s->count; k++) e->to[k] = s->to[k], e->serial[k] = s->to[k].m->serial;
