@@ -6,15 +6,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-static int tap_checks, tap_failures, tap_points;
+static int tap_checks, tap_failures, tap_points; /* the first two by several threads */
 
 /* One condition of many inside a test point: prints only when it fails. */
 #define CHECK(ok, ...) tap_check((ok), __FILE__, __LINE__, __VA_ARGS__)
 __attribute__((format(printf, 4, 5), unused)) static bool tap_check(bool ok, const char *file, int line, const char *format, ...)
 {
-    tap_checks++;
+    __atomic_fetch_add(&tap_checks, 1, __ATOMIC_RELAXED);
     if (ok) return true;
-    if (tap_failures++ > 20) return false;
+    if (__atomic_fetch_add(&tap_failures, 1, __ATOMIC_RELAXED) > 20) return false;
     va_list ap;
     va_start(ap, format);
     printf("# %s:%d: ", file, line);
