@@ -5,6 +5,8 @@
 #include "walk.h"
 #include "window.h"
 
+enum { BAND = 1024, SHORT = 48 }; /* outputs of a band, unless a row has more; of a short row */
+
 typedef struct axis {
     int64_t in, out, window, stride, pad;
 } axis;
@@ -78,6 +80,30 @@ static int take_element(const pooling *p, const band *b, range rows, int64_t u, 
     return pair ? 2 : 1;
 }
 
+INLINE void greater(T *to, const T *x, const T *y, int64_t n)
+{
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) to[j] = MAXIMUM(x[j], y[j]);
+}
+
+/* Where rows are short: element (u, v) of all windows side by side, or what is less than any number, and one loop over them. The ends of
+ * rows would be compared one by one, by jumps that nobody can foresee. */
+static void take_greater(const pooling *p, const band *b, range rows, int64_t u, int64_t v)
+{
+    T piece[BAND];
+    const int64_t *stride = p->image.stride, n = p->w.out;
+    const range r = inside(&p->w, v);
+    for (int64_t i = rows.from; i < rows.to; i++) {
+        T *to = piece + (i - rows.from) * n;
+        const T *x = b->in + (i * p->h.stride - p->h.pad + u) * stride[2] + (r.from * p->w.stride - p->w.pad + v) * stride[3];
+        for (int64_t j = 0; j < r.from; j++) to[j] = -INF;
+        row_in(to + r.from, x, p->w.stride * stride[3], r.to - r.from);
+        for (int64_t j = r.to; j < n; j++) to[j] = -INF;
+    }
+    T *out = b->out + (rows.from - b->first) * n;
+    greater(out, out, piece, (rows.to - rows.from) * n);
+}
+
 static void pool_band(const pooling *p, const band *b)
 {
     const int64_t count = b->rows * p->w.out;
@@ -86,7 +112,9 @@ static void pool_band(const pooling *p, const band *b)
         range rows = inside(&p->h, u);
         if (rows.from < b->first) rows.from = b->first;
         rows.to = SMALLER(rows.to, b->first + b->rows);
-        for (int64_t v = 0; v < p->w.window;) v += take_element(p, b, rows, u, v);
+        for (int64_t v = 0; v < p->w.window;)
+            if (p->mean || p->w.out > SHORT) v += take_element(p, b, rows, u, v);
+            else take_greater(p, b, rows, u, v++);
     }
     const T n = (T)(p->h.window * p->w.window);
     for (int64_t j = 0; j < count && p->mean; j++) b->out[j] = b->out[j] / n;
@@ -94,19 +122,11 @@ static void pool_band(const pooling *p, const band *b)
 
 /* ---- windows of two by two, side by side: loops over all of a band, where its rows are short ---- */
 
-enum { BAND = 1024 }; /* outputs of a band, unless a row has more */
-
 static bool is_halved(const axis *a) { return a->window == 2 && a->stride == 2 && !a->pad && 2 * a->out <= a->in; }
 
 static bool is_quartered(const pooling *p)
 {
     return is_halved(&p->h) && is_halved(&p->w) && p->image.stride[3] == 1 && p->w.out <= BAND;
-}
-
-INLINE void greater(T *to, const T *x, const T *y, int64_t n)
-{
-#pragma omp simd
-    for (int64_t j = 0; j < n; j++) to[j] = MAXIMUM(x[j], y[j]);
 }
 
 /* The greatest of four is the same in any order: the rows are compared first, which takes no shuffles. */
