@@ -4,6 +4,8 @@
  * The parts: "build" makes the formula and drops it. On matrices of no elements a statement is built, checked and its plan found, and
  * nothing is bound or run: "find" is such a statement of a held formula, "build and find" one of a formula built each time.
  *
+ * A replay is of three statements, beside these statements; on the GPU also beside a bare cudaGraphLaunch of the same graph.
+ *
  * The bare launch is of an empty kernel with as many bytes of parameters as Duet's may have: they are copied by the host. */
 #include "hand.h"
 #include "json.h"
@@ -38,6 +40,13 @@ static duet_expr twenty(duet_matrix *a, duet_matrix *b, duet_matrix *c)
     return duet_div(duet_add(e, b), 2.0f);
 }
 
+static duet_status three(void)
+{
+    duet_status s = duet_set(z, axpy(x, y));
+    if (s == DUET_OK) s = duet_set(y, duet_mul(0.25f, z));
+    return s == DUET_OK ? duet_set(z, duet_sub(z, y)) : s;
+}
+
 /* ---- blocks of calls. On the GPU the card is idle when the clock starts, and its own time is not in it ---- */
 
 static bool is_idle(void) { return place == DUET_CPU || duet_synchronize() == DUET_OK; }
@@ -59,6 +68,7 @@ static bool is_idle(void) { return place == DUET_CPU || duet_synchronize() == DU
     }
 BLOCK(set_axpy, duet_set(y, axpy(x, y)))
 BLOCK(set_twenty, duet_set(z, twenty(x, y, z)))
+BLOCK(set_three, three())
 BLOCK(set_held_axpy, duet_set(y, held))
 BLOCK(set_held_twenty, duet_set(z, held))
 BLOCK(build_axpy, duet_drop(axpy(x, y)))
@@ -67,6 +77,24 @@ BLOCK(find_axpy, duet_set(no_y, held))
 BLOCK(find_twenty, duet_set(no_z, held))
 BLOCK(build_and_find_axpy, duet_set(no_y, axpy(no_x, no_y)))
 BLOCK(build_and_find_twenty, duet_set(no_z, twenty(no_x, no_y, no_z)))
+
+static double replay_block(void *state, int64_t calls)
+{
+    duet_status s = is_idle() ? DUET_OK : DUET_DEVICE_ERROR;
+    const double start = now();
+    for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = duet_replay(state);
+    const double took = now() - start;
+    return s == DUET_OK && is_idle() ? took : NAN;
+}
+
+static double graph_block(void *state, int64_t calls)
+{
+    const char *wrong = hand_wait();
+    const double start = now();
+    for (int64_t k = 0; k < calls && !wrong; k++) wrong = hand_graph_run(state);
+    const double took = now() - start;
+    return wrong || hand_wait() ? NAN : took;
+}
 
 static double loop_block(void *state, int64_t calls)
 {
@@ -150,6 +178,37 @@ static bool are_right(void)
     return isfinite(set_axpy(NULL, 1)) && is_near(y, axpy_exact);
 }
 
+/* What three() leaves, twice over. */
+static double thrice_exact(double a, double b, double c)
+{
+    const double once = (double)3.3f * a + b;
+    return ((double)3.3f * a + once * 0.25) * 0.75;
+}
+
+/* Of three(), where `place` says; NULL, and the text says why. It has run once then. */
+static duet_recording *recorded(void)
+{
+    duet_status s = DUET_OK;
+    if (duet_record_begin() != DUET_OK) return NULL;
+    DUET_ON(place) s = three();
+    duet_recording *r = duet_record_end();
+    return s == DUET_OK ? r : NULL;
+}
+
+static bool replays_right(duet_recording **r)
+{
+    fill_all();
+    *r = recorded();
+    return *r && isfinite(replay_block(*r, 1)) && is_near(z, thrice_exact);
+}
+
+static bool three_on_gpu(void *none)
+{
+    duet_status s = DUET_OK;
+    DUET_ON(DUET_GPU) s = three();
+    return !none && s == DUET_OK;
+}
+
 /* ---- the report ---- */
 
 static void report(json *j, const char *machine, contender *c, int count)
@@ -185,12 +244,18 @@ static bool run_cpu(json *j, effort how)
         { "20 operators, build", build_twenty },
         { "20 operators, find", find_twenty, &empty_twenty },
         { "20 operators, build and find", build_and_find_twenty },
+        { "three statements", set_three },
+        { "three statements, replayed", replay_block },
         { "axpy, compiled loop", loop_block },
     };
     const int count = sizeof c / sizeof *c;
-    bool ok = are_right() && (fill_all(), measure(c, count, how));
+    duet_recording *r = NULL;
+    bool ok = are_right() && replays_right(&r);
+    c[count - 2].state = r;
+    ok = ok && (fill_all(), measure(c, count, how));
     if (ok) report(j, "cpu", c, count);
     duet_drop(held_axpy), duet_drop(held_twenty), duet_drop(empty_axpy), duet_drop(empty_twenty);
+    duet_recording_free(&r);
     return ok;
 }
 
@@ -200,9 +265,12 @@ static bool run_cpu(json *j, effort how)
 static bool run_gpu(json *j, effort how)
 {
     place = DUET_GPU;
-    if (!are_right()) return false;
+    duet_recording *r = NULL;
+    hand_graph *graph = NULL;
+    if (!are_right() || !replays_right(&r)) return false;
     const char *wrong = hand_open(duet_stream());
-    if (wrong) return printf("gpu  left out: %s\n", wrong), true;
+    if (!wrong) wrong = hand_graph_make(&graph, 1, three_on_gpu, NULL);
+    if (wrong) return duet_recording_free(&r), printf("gpu  left out: %s\n", wrong), true;
     static const size_t bytes[] = { 64, 1024, 2048, 4000 };
     duet_expr held_axpy = duet_hold(axpy(x, y)), held_twenty = duet_hold(twenty(x, y, z));
     contender c[] = {
@@ -214,6 +282,9 @@ static bool run_gpu(json *j, effort how)
         { "bare launch, 1024 bytes", launch_block, (void *)(uintptr_t)&bytes[1], QUEUED },
         { "bare launch, 2048 bytes", launch_block, (void *)(uintptr_t)&bytes[2], QUEUED },
         { "bare launch, 4000 bytes", launch_block, (void *)(uintptr_t)&bytes[3], QUEUED },
+        { "three statements", set_three, NULL, QUEUED },
+        { "three statements, replayed", replay_block, r, QUEUED },
+        { "three statements, bare graph", graph_block, graph, QUEUED },
     };
     const int count = sizeof c / sizeof *c;
     how.rounds = ROUNDS;
@@ -221,6 +292,7 @@ static bool run_gpu(json *j, effort how)
     bool ok = measure(c, count, how);
     if (ok) report(j, "gpu", c, count);
     duet_drop(held_axpy), duet_drop(held_twenty);
+    duet_recording_free(&r), hand_graph_free(&graph);
     return ok;
 }
 
