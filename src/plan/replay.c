@@ -27,19 +27,18 @@ static __attribute__((cold)) duet_status name_statement(duet_status s, const rec
     return e->site ? fail_at(s, e->site) : s;
 }
 
-/* Half of duet_set_all is none of it. */
-static __attribute__((cold)) duet_status give_up(duet_status s, const duet_recording *r, int at)
+/* Those before `at` have run, and half of duet_set_all is none of it. */
+static __attribute__((cold)) void lose_half(const duet_recording *r, int at)
 {
     for (int i = at; i-- > 0 && r->of[i].number == r->of[at].number;)
         for (int k = 0; k < r->of[i].s.count; k++) matrix_lost(r->of[i].to[k].m);
-    return name_statement(s, &r->of[at]);
 }
 
 static duet_status run_each(duet_recording *r, const stretch *g)
 {
     for (int i = g->first; i < g->end; i++) {
         const duet_status s = replay_one(r, &r->of[i]);
-        if (s != DUET_OK) return give_up(s, r, i);
+        if (s != DUET_OK) return lose_half(r, i), name_statement(s, &r->of[i]);
     }
     return DUET_OK;
 }
@@ -70,7 +69,7 @@ static duet_status bind_all(duet_recording *r, const stretch *g, int queue, bool
     duet_status s = DUET_OK;
     *moved = false;
     for (int i = g->first; i < g->end && s == DUET_OK; i++)
-        if ((s = bind_one(&r->of[i], queue, moved)) != DUET_OK) give_up(s, r, i);
+        if ((s = bind_one(&r->of[i], queue, moved)) != DUET_OK) name_statement(s, &r->of[i]);
     return s;
 }
 
@@ -142,20 +141,32 @@ static duet_status run_graph(duet_recording *r, const stretch *g)
 {
     const duet_status s = machine_of(r, g)->replay(g->graph, g->queue);
     for (int i = g->first; i < g->end; i++) wrote(&r->of[i], g->queue, s);
-    if (s != DUET_OK) return s;
+    if (s != DUET_OK) return name_statement(s, &r->of[g->first]);
     COUNT(graphs);
     COUNT_N(launches, g->launches);
     return DUET_OK;
 }
 
-static duet_status run_stretch(duet_recording *r, stretch *g)
+/* *ran: there is a graph for this queue, all is where it was, and there was room to launch it. */
+static duet_status try_graph(duet_recording *r, const stretch *g, bool *ran)
 {
     const int queue = thread_get()->queue;
-    duet_status s = DUET_NO_MEMORY; /* of a graph: there may be room for its steps */
-    bool moved = true;
-    if (g->graph && g->queue == queue) TRY(bind_all(r, g, queue, &moved));
-    if (!moved) s = run_graph(r, g);
-    if (s != DUET_NO_MEMORY) return s == DUET_OK ? s : give_up(s, r, g->first);
+    bool moved;
+    *ran = false;
+    if (!g->graph || g->queue != queue) return DUET_OK;
+    TRY(bind_all(r, g, queue, &moved));
+    if (moved) return DUET_OK;
+    const duet_status s = run_graph(r, g);
+    *ran = s == DUET_OK;
+    return s == DUET_NO_MEMORY ? DUET_OK : s; /* there may be room for its steps */
+}
+
+static duet_status run_stretch(duet_recording *r, stretch *g)
+{
+    bool ran;
+    const duet_status s = try_graph(r, g, &ran);
+    if (s != DUET_OK) lose_half(r, g->first);
+    if (s != DUET_OK || ran) return s;
     TRY(run_each(r, g));
     capture(r, g);
     return DUET_OK;
@@ -168,7 +179,7 @@ static bool is_there(const duet_recording *r, const stretch *g, const recorded *
 {
     for (const recorded *b = r->of + g->first; b < e; b++)
         for (int k = 0; k < b->plan->goals; k++)
-            if (b->plan->first_write[k] >= 0 && b->to[k].m->bits == m->bits) return true;
+            if (b->plan->count && b->plan->first_write[k] >= 0 && b->to[k].m->bits == m->bits) return true;
     return false;
 }
 
