@@ -65,7 +65,11 @@ void plan_fusion(int mode);
 
 /* run.c */
 duet_status plan_run(const plan *p, const statement *s);
-void plan_numbers(const plan *p, const formula *f, double *num); /* the numbers of its steps */
+/* Its parts, for graphs: the numbers of its steps; its temporaries, of which *lent are there also when it fails; that its steps are done. */
+void plan_numbers(const plan *p, const formula *f, double *num);
+duet_status plan_lend(const plan *p, void **data, int queue, int *lent);
+void plan_lend_back(const plan *p, void **data, int queue, int lent);
+void plan_wrote(const plan *p, const statement *s, int queue);
 
 /* record.c, while this thread records: plan_run for what is to be replayed; the same of a single step, which writes m; and the end of a
  * statement, in which s was its status. */

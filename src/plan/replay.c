@@ -77,13 +77,10 @@ static duet_status record_steps(recorded *e, int queue)
 {
     const plan *p = e->plan;
     const frame f = { e->data, e->num, queue };
-    void **temporary = e->data + p->goals + p->n_leaves;
-    duet_status s = DUET_OK;
-    int lent = 0;
-    while (lent < p->temps && s == DUET_OK)
-        if ((s = lend(DEVICE, p->temp[lent], queue, &temporary[lent])) == DUET_OK) lent++;
+    int lent;
+    duet_status s = plan_lend(p, e->data, queue, &lent);
     for (int i = 0; i < p->count && s == DUET_OK; i++) s = p->machine->run(&p->steps[i], &f);
-    while (lent-- > 0) lend_back(DEVICE, temporary[lent], queue);
+    plan_lend_back(p, e->data, queue, lent);
     return s;
 }
 
@@ -126,21 +123,19 @@ static void capture(duet_recording *r, stretch *g)
     forget(r, g), g->failures++;
 }
 
-static void wrote(const recorded *e, int queue, duet_status s)
+/* How far a graph came that failed on the device is not known. */
+static void end_one(const recorded *e, int queue, duet_status s)
 {
     const plan *p = e->plan;
-    for (int k = 0; k < p->goals; k++)
-        if (p->first_write[k] >= 0 && p->count) {
-            if (s == DUET_OK) matrix_wrote(e->to[k].m, DEVICE, queue);
-            else if (s == DUET_DEVICE_ERROR) matrix_lost(e->to[k].m);
-        }
-    if (s == DUET_OK) COUNT_N(steps, p->count);
+    if (s == DUET_OK && p->count) plan_wrote(p, &e->s, queue);
+    for (int k = 0; k < p->goals && s == DUET_DEVICE_ERROR; k++)
+        if (p->first_write[k] >= 0 && p->count) matrix_lost(e->to[k].m);
 }
 
 static duet_status run_graph(duet_recording *r, const stretch *g)
 {
     const duet_status s = machine_of(r, g)->replay(g->graph, g->queue);
-    for (int i = g->first; i < g->end; i++) wrote(&r->of[i], g->queue, s);
+    for (int i = g->first; i < g->end; i++) end_one(&r->of[i], g->queue, s);
     if (s != DUET_OK) return name_statement(s, &r->of[g->first]);
     COUNT(graphs);
     COUNT_N(launches, g->launches);

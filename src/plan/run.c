@@ -19,7 +19,7 @@ typedef struct run {
     int queue;
 } run;
 
-static void **temporaries(const run *r) { return r->data + r->p->goals + r->p->n_leaves; }
+static void **temporaries(const plan *p, void **data) { return data + p->goals + p->n_leaves; }
 
 static double bound_number(const bound *b, const formula *f)
 {
@@ -54,18 +54,22 @@ static duet_status open_destinations(run *r)
     return DUET_OK;
 }
 
-static duet_status lend_temporaries(run *r)
+duet_status plan_lend(const plan *p, void **data, int queue, int *lent)
 {
-    for (; r->lent < r->p->temps; r->lent++) {
-        TRY(lend(r->p->machine->side, r->p->temp[r->lent], r->queue, &temporaries(r)[r->lent]));
-        COUNT(temporaries);
-    }
+    for (*lent = 0; *lent < p->temps; ++*lent) TRY(lend(p->machine->side, p->temp[*lent], queue, &temporaries(p, data)[*lent]));
     return DUET_OK;
 }
 
-static void return_temporaries(run *r)
+void plan_lend_back(const plan *p, void **data, int queue, int lent)
 {
-    for (int i = 0; i < r->lent; i++) lend_back(r->p->machine->side, temporaries(r)[i], r->queue);
+    for (int i = 0; i < lent; i++) lend_back(p->machine->side, temporaries(p, data)[i], queue);
+}
+
+void plan_wrote(const plan *p, const statement *s, int queue)
+{
+    COUNT_N(steps, p->count);
+    for (int k = 0; k < p->goals; k++)
+        if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->machine->side, queue);
 }
 
 /* A step that fails without a device error has written nothing; so a destination is lost only if an earlier one wrote there. */
@@ -86,9 +90,7 @@ static duet_status run_steps(run *r)
         if (__builtin_expect(s == DUET_OK, 1)) continue;
         return lose(r, i, s), s;
     }
-    COUNT_N(steps, r->p->count);
-    for (int k = 0; k < r->p->goals; k++)
-        if (r->p->first_write[k] >= 0) matrix_wrote(r->s->to[k].m, r->p->machine->side, r->queue);
+    plan_wrote(r->p, r->s, r->queue);
     return DUET_OK;
 }
 
@@ -96,7 +98,7 @@ static duet_status run_bound(run *r)
 {
     const plan *p = r->p;
     TRY(open_leaves(r));
-    if (p->temps) TRY(lend_temporaries(r));
+    if (p->temps) TRY(plan_lend(p, r->data, r->queue, &r->lent));
     TRY(open_destinations(r));
     plan_numbers(p, r->s->f, r->num);
     return run_steps(r);
@@ -107,7 +109,9 @@ static duet_status run_in(const plan *p, const statement *s, void **data, double
     run r = { p, s, data, num, 0, thread_get()->queue };
     TRACE("run %s: %d steps, %d temporaries, expected %.1f us", p->machine->name, p->count, p->temps, p->seconds * 1e6);
     const duet_status status = run_bound(&r);
-    if (p->temps) return_temporaries(&r);
+    if (!p->temps) return status;
+    COUNT_N(temporaries, r.lent);
+    plan_lend_back(p, data, r.queue, r.lent);
     return status;
 }
 
