@@ -33,7 +33,6 @@ static uint64_t bits_of(const encoder *e, double x)
 
 static void find_last_reads(encoder *e)
 {
-    memset(e->last_read, 0, sizeof e->last_read);
     for (int i = 0; i < e->p->length; i++)
         for (int k = 0; k < 3; k++) {
             const source s = e->p->code[i].arg[k];
