@@ -6,7 +6,8 @@
 bool skinny_fits(const step *s)
 {
     const layout *a = &s->in[0].at, *b = &s->in[1].at, *out = &s->out[0].at;
-    if (s->ins != 2 || b->size[1] > SKINNY_COLUMNS || a->size[1] > SKINNY_INNER || a->size[0] > INT32_MAX) return false;
+    if (s->ins != 2 || s->finish || b->size[1] > SKINNY_COLUMNS || a->size[1] > SKINNY_INNER || a->size[0] > INT32_MAX)
+        return false;
     return (a->size[1] <= 1 || a->stride[1] == 1) && (out->size[1] <= 1 || out->stride[1] == 1);
 }
 

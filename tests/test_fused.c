@@ -1,11 +1,12 @@
 /* test_fused.c - every row of fused.def three ways: the plan chooses it, fused equals the oracle, unfused equals the oracle.
- * A row's pattern is built three times from its own tokens, with matrices in place of its holes. */
+ * A row's pattern is built three times from its own tokens, with matrices in place of its holes. Rows of one pass have the same bits
+ * each way; finished steps, which are vendors', keep to the oracle's bound. */
 #include "common.h"
 #include "dtype.h"
 #include "modes.h"
 
 typedef struct holes {
-    duet_matrix *X, *Y, *B;
+    duet_matrix *X, *Y, *B, *W; /* also IMAGES and FILTERS: X, W */
     double S, R;
 } holes;
 
@@ -20,6 +21,14 @@ static rng dice;
         duet_matrix *X = h->X, *Y = h->Y, *B = h->B;                                                                             \
         return (void)S, (void)R, (void)X, (void)Y, (void)B, pattern;                                                             \
     }
+#define IMAGES  X
+#define FILTERS W
+#define DUET_FINISHED(name, pattern, ...)                                                                                        \
+    static duet_expr pattern_##name(const holes *h)                                                                              \
+    {                                                                                                                            \
+        duet_matrix *X = h->X, *W = h->W, *B = h->B;                                                                             \
+        return pattern;                                                                                                          \
+    }
 #include "fused.def"
 
 static const struct row {
@@ -27,6 +36,14 @@ static const struct row {
     duet_expr (*make)(const holes *);
 } rows[] = {
 #define DUET_FUSED(name, pattern, formula, doc) { #name, doc, pattern_##name },
+#include "fused.def"
+};
+
+static const struct finished_row {
+    struct row row;
+    int vendor;
+} finished_rows[] = {
+#define DUET_FINISHED(name, pattern, vendor, act, pooled, doc) { { #name, doc, pattern_##name }, OP_##vendor },
 #include "fused.def"
 };
 
@@ -77,6 +94,71 @@ static void row_on(const struct row *row, duet_dtype type, const sizes *s)
     duet_free(&h.X), duet_free(&h.Y), duet_free(&h.B);
 }
 
+/* ---- finished steps ---- */
+
+static int chosen_by[2], seen_by[2]; /* of a row, by machine */
+
+static void finished_ways(const struct row *row, const holes *h, int p, duet_dtype type)
+{
+    duet_expr e = row->make(h);
+    int64_t size[DUET_RANK_MAX];
+    const int rank = duet_expr_rank(e);
+    for (int a = 0; a < rank; a++) size[a] = duet_expr_size(e, a);
+    duet_matrix *m = random_matrix(&dice, type, rank, size, -5, 5);
+    forget(e);
+    for (int mode = 0; mode < MODES; mode++) {
+        plan_fusion(mode);
+        DUET_ON(place[p])
+        {
+            e = row->make(h);
+            const char *steps = plan_of(m, e);
+            const bool chosen = strstr(steps, row->name) != NULL && !strstr(steps, "refuses");
+            CHECK(!chosen || mode != MODE_NONE, "%s, fusion none: the plan is\n%s", row->name, steps);
+            chosen_by[p] += chosen, seen_by[p]++;
+            const char *why = oracle_refutes(m, e);
+            CHECK(!why, "%s on %s, fusion %s: %s", row->name, place_name(place[p]), mode_names[mode], why);
+        }
+    }
+    plan_fusion(MODE_MACHINE);
+    duet_free(&m);
+}
+
+static void finished_on(const struct finished_row *f, duet_dtype type, const int64_t x[4], const int64_t w[4])
+{
+    const bool conv = f->vendor == OP_conv2d;
+    const int rank = conv ? 4 : 2;
+    holes h = { .X = random_matrix(&dice, type, rank, x, -1, 1), .W = random_matrix(&dice, type, rank, w, -1, 1) };
+    h.B = random_matrix(&dice, type, 1, conv ? &w[0] : &w[1], -1, 1);
+    duet_expr e = f->row.make(&h);
+    const duet_status fits = duet_expr_status(e);
+    forget(e);
+    for (int p = 0; fits == DUET_OK && p < places; p++) finished_ways(&f->row, &h, p, type);
+    CHECK(fits == DUET_OK || fits == DUET_BAD_SHAPE, "%s: %s", f->row.name, duet_error());
+    duet_free(&h.X), duet_free(&h.W), duet_free(&h.B);
+}
+
+/* m, k, n on both sides of what kernels are chosen by. */
+static const int64_t products[][3] = { { 1, 1, 1 },     { 1, 784, 1000 }, { 2, 100, 64 },  { 3, 5, 7 },      { 10, 784, 1000 },
+                                       { 17, 64, 10 },  { 100, 33, 12 },  { 100, 64, 40 }, { 128, 129, 65 }, { 600, 70, 10 },
+                                       { 130, 48, 36 }, { 0, 5, 7 },      { 4, 0, 9 },     { 33, 1001, 16 } };
+/* n c h w and m: windows of 3 x 3. */
+static const int64_t images[][5] = { { 1, 1, 5, 5, 1 }, { 2, 3, 32, 32, 16 }, { 3, 16, 16, 16, 32 },
+                                     { 2, 2, 7, 9, 5 }, { 1, 17, 8, 6, 33 },  { 5, 1, 28, 28, 8 },
+                                     { 0, 3, 8, 8, 4 }, { 2, 20, 4, 4, 64 },  { 1, 4, 2, 2, 4 } };
+
+static void finished(const struct finished_row *f)
+{
+    memset(chosen_by, 0, sizeof chosen_by), memset(seen_by, 0, sizeof seen_by);
+    for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
+        for (size_t i = 0; f->vendor == OP_matmul && i < sizeof products / sizeof *products; i++)
+            finished_on(f, type, (int64_t[]){ products[i][0], products[i][1] }, (int64_t[]){ products[i][1], products[i][2] });
+        for (size_t i = 0; f->vendor == OP_conv2d && i < sizeof images / sizeof *images; i++)
+            finished_on(f, type, images[i], (int64_t[]){ images[i][4], images[i][1], 3, 3 });
+    }
+    for (int p = 0; p < places; p++)
+        CHECK(!seen_by[p] || chosen_by[p], "%s is never chosen on %s", f->row.name, place_name(place[p]));
+}
+
 /* The same formula in other words is the same row: numbers and commuting operands either way round. */
 static void spellings(void)
 {
@@ -110,5 +192,9 @@ int main(void)
         tap_point(rows[r].name);
     }
     spellings();
+    for (size_t r = 0; r < sizeof finished_rows / sizeof *finished_rows; r++) {
+        finished(&finished_rows[r]);
+        tap_point(finished_rows[r].row.name);
+    }
     return tap_end();
 }

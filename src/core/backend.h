@@ -19,10 +19,26 @@ enum kernel {
     KERNEL_RANDOM = KERNELS /* random numbers */
 };
 
+/* What the results of matmul and conv2d go through before they are written: the rows DUET_FINISHED of fused.def. */
+enum finish {
+    FINISH_NONE,
+#define DUET_FINISHED(name, ...) FINISH_##name,
+#include "fused.def"
+    FINISHES
+};
+
+typedef struct finish_info {
+    const char *name, *doc;
+    int kernel, act; /* OP_ */
+    bool pooled;
+} finish_info;
+extern const finish_info finish_infos[FINISHES];
+
 #define STEP_INPUTS  PROGRAM_INPUTS
 #define STEP_OUTPUTS PROGRAM_OUTPUTS
 #define STEP_NUMBERS PROGRAM_NUMBERS
-#define STEP_ATTRS   8
+#define STEP_ATTRS   12
+#define STEP_POOL    5 /* attr of a pooled conv2d: those of max_pool2d begin here */
 
 /* An operand of a step: an index into frame.data, and how to walk it from there. */
 typedef struct operand {
@@ -43,6 +59,8 @@ typedef struct operand {
  *                         any strides (a vector is a matrix with one row or column). ins is 2, or 3 with a number 1: then
  *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1.
  *   conv2d                in[0] n c h w, in[1] m c h w, out n m h w. attr: stride h, w, pad h, w, flip (1: convolve2d)
+ *     with a finish, both have in[2], a bias of rank 1 over the columns or channels, any stride, and no addend; then act; then,
+ *     of a conv2d that is pooled, max_pool2d: out is what that gives
  *   max_pool2d, avg_pool2d  attr: window h, w, stride h, w, pad h, w
  *   random                out = numbers of law attr[0], by attr[1] and num: core/lottery.h. No inputs. out: collapsed, any strides, f32,
  *                         f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in row-major order,
@@ -52,6 +70,7 @@ typedef struct operand {
  *    may be out itself) */
 typedef struct step {
     int kernel;
+    enum finish finish;
     uint8_t outs, ins, nums, inner;
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint32_t num[STEP_NUMBERS]; /* indices into frame.num */

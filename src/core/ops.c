@@ -1,5 +1,5 @@
-/* ops.c - the facts of the operators, from their rows. */
-#include "ops.h"
+/* ops.c - the facts of the operators and of finished steps, from their rows. */
+#include "backend.h"
 
 const op_info op_infos[OPS_ALL] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, flags, known, doc)       { #name, doc, KIND_MAP, 1, flags },
@@ -19,4 +19,9 @@ const op_info op_infos[OPS_ALL] = {
     [OP_LOAD] = { "load", "accumulator = operand", KIND_LEAF, 1, 0 },
     [OP_SAVE] = { "save", "slot = accumulator", KIND_LEAF, 1, 0 },
     [OP_STORE] = { "store", "output = accumulator", KIND_LEAF, 1, 0 },
+};
+
+const finish_info finish_infos[FINISHES] = {
+#define DUET_FINISHED(name, pattern, vendor, act, pooled, doc) [FINISH_##name] = { #name, doc, OP_##vendor, OP_##act, pooled },
+#include "fused.def"
 };

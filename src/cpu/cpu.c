@@ -186,6 +186,7 @@ static bool fits_blas(const step *s)
 static const char *refuses(const step *s)
 {
     if (place_of(s) < 0) return "the CPU has no kernel of this name";
+    if (s->finish) return "the CPU finishes its results by themselves";
     if (s->kernel == KERNEL_RANDOM) return lottery_refuses(s);
     if (!one_type(s)) return "operands of different element types";
     if (computes_in_integers(s)) return "arithmetic on integers";

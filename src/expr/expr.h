@@ -98,8 +98,8 @@ void formula_spend(duet_expr e, const char *site);
 void *formulas_apart(void);
 void formulas_back(void *own);
 
-/* Holes, for the patterns of fused.def. which: 0, 1, 2, ... */
-duet_expr hole_operand(int which, int rank);
+/* Holes, for the patterns of fused.def. which: 0, 1, 2, ... The sizes are for the shape rules: what fits may have others. */
+duet_expr hole_operand(int which, int rank, const int64_t *size);
 duet_expr hole_number(int which);
 
 #endif

@@ -193,13 +193,13 @@ duet_expr duet_of_matrix(const duet_matrix *m)
     return handle_of(n);
 }
 
-duet_expr hole_operand(int which, int rank)
+duet_expr hole_operand(int which, int rank, const int64_t *size)
 {
     arena *a = arena_mine();
     node *n = a ? arena_push(a, KIND(OP_HOLE, DUET_F32, rank, 0), NULL) : NULL;
     if (!n) return no_room(a ? DUET_ARENA_FULL : DUET_NO_MEMORY);
     n->attr[0] = which;
-    for (int i = 0; i < rank; i++) n->size[i] = 7; /* any size: patterns are not evaluated */
+    memcpy(n->size, size, (size_t)rank * sizeof *size);
     words_put(a, n, NULL);
     return handle_of(n);
 }

@@ -13,7 +13,7 @@ static const char *gpu_refuses(const step *s)
     switch (s->kernel) {
     case OP_matmul: return kernels_refuse(s) ? gpu_matmul_refuses(s) : NULL;
     case OP_conv2d:
-    case OP_convolve2d: return gpu_conv_refuses(s);
+    case OP_convolve2d: return kernels_refuse(s) ? gpu_conv_refuses(s) : NULL;
     default: return kernels_refuse(s);
     }
 }
@@ -89,7 +89,7 @@ static duet_status run_once(const step *s, const frame *f)
     switch (s->kernel) {
     case OP_matmul: return kernels_refuse(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
     case OP_conv2d:
-    case OP_convolve2d: return gpu_conv(s, f, q);
+    case OP_convolve2d: return kernels_refuse(s) ? gpu_conv(s, f, q) : gpu_launch(s, f, q);
     default: return gpu_launch(s, f, q);
     }
 }

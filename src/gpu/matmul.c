@@ -28,6 +28,7 @@ const char *gpu_matmul_refuses(const step *s)
 {
     const int64_t *a = s->in[0].at.size, *b = s->in[1].at.size;
     int ld;
+    if (s->finish) return "cuBLAS's results are finished apart";
     if (a[0] > INT_MAX || a[1] > INT_MAX || b[1] > INT_MAX) return "cuBLAS takes sizes below 2^31";
     if (!runs(&s->out[0].at, 1, &ld)) return "cuBLAS writes rows without gaps";
     return vendor_open(LIBRARY_cublas)->missing[LIBRARY_cublas];

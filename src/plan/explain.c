@@ -62,7 +62,7 @@ static void print_step(account *a, int i)
 {
     FILE *out = a->out;
     const step *s = &a->p->steps[i];
-    fprintf(out, "  %d. %s", i + 1, kernel_name(s->kernel));
+    fprintf(out, "  %d. %s", i + 1, kernel_name(s->kernel, s->finish));
     if (s->kernel == KERNEL_PROGRAM) print_program(out, s->program);
     for (int k = 0; k < s->outs; k++) {
         fputs(k ? ", " : "; ", out);

@@ -43,8 +43,9 @@ static bool push(lowering *l, const job *j)
     return true;
 }
 
-const char *kernel_name(int kernel)
+const char *kernel_name(int kernel, enum finish finish)
 {
+    if (finish) return finish_infos[finish].name;
     if (kernel < OPS) return op_infos[kernel].name;
     return kernel == KERNEL_PROGRAM ? "program" : fused_names[kernel - KERNEL_PROGRAM - 1];
 }
@@ -61,7 +62,7 @@ static void note_refusal(lowering *l, const job *j, const char *why)
     char text[SHAPE_TEXT];
     const layout out = j->out[0] >= 0 ? value_layout(l->g, j->out[0]) : l->goal[copied_goal(j->out[0])].to;
     if (strstr(l->refused, why)) return;
-    note(l, "%s%s refuses %s to %s: %s", *l->refused ? "; " : "", l->machine->name, kernel_name(j->kernel),
+    note(l, "%s%s refuses %s to %s: %s", *l->refused ? "; " : "", l->machine->name, kernel_name(j->kernel, j->finish),
          shape_text(text, out.type, out.rank, out.size), why);
 }
 
@@ -140,10 +141,34 @@ static void def_job(lowering *l, int v, job *j)
     insist(l, j);
 }
 
+/* ---- operators with what follows them ---- */
+
+static bool try_finish(lowering *l, int v, enum finish row, job *j)
+{
+    match m;
+    if (!match_finish(l, v, row, &m)) return false;
+    const value u = *value_at(l->g, m.vendor);
+    *j = (job){ .kernel = u.op, .finish = row, .outs = 1, .out = { v }, .ins = 3, .in = { m.in[0], m.in[2], m.in[1] } };
+    memcpy(j->attr, u.attr, sizeof u.attr);
+    if (m.pool >= 0) memcpy(j->attr + STEP_POOL, value_at(l->g, m.pool)->attr, sizeof u.attr);
+    if (u.op == OP_matmul) product_numbers(l, &u, j);
+    const char *why = why_not(l, j);
+    if (why) note_refusal(l, j, why);
+    return !why;
+}
+
+static bool finish_one(lowering *l, int v, job *j)
+{
+    for (int row = 1; row < FINISHES && l->fusion != FUSION_NONE; row++)
+        if (try_finish(l, v, (enum finish)row, j)) return true;
+    return false;
+}
+
 /* ---- in order ---- */
 
 static void choose(lowering *l, int v, job *j)
 {
+    if (finish_one(l, v, j)) return;
     if (!in_program(l->g, v)) def_job(l, v, j);
     else if (l->fusion == FUSION_MACHINE) whole_pass(l, v, j);
     else one_by_one(l, v, j);

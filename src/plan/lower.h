@@ -10,6 +10,7 @@ enum fusion { FUSION_MACHINE, FUSION_ROWS, FUSION_NONE }; /* DUET_FUSION */
 /* One step to be, in terms of values. in[]: values as the formula has them; a transposed one is a view of its operand. */
 typedef struct job {
     int kernel;
+    enum finish finish;
     int outs, ins, nums;
     int out[STEP_OUTPUTS]; /* values; or copy_to(goal): a copy of in[0] to where the goal's value goes */
     int in[STEP_INPUTS];
@@ -65,8 +66,11 @@ bool spoils(const lowering *l, int goal, int x, bool bias);
 /* match.c: the row of fused.def that computes value v; false: none. whole: one that covers the pass, its holes finished values. */
 typedef struct match {
     int row, in[3], num[2], ins, nums;
+    int vendor, pool; /* of a finished step: the values whose options it takes. pool: -1 where there is none */
 } match;
 bool match_row(const lowering *l, int v, bool whole, match *m);
+bool match_finish(const lowering *l, int v, enum finish row,
+                  match *m);     /* is v what that row makes? in: factors 0 and 2, bias 1 */
 duet_status match_prepare(void); /* makes the patterns, once */
 int row_flops(int row);          /* operations an element, of a row of fused.def */
 extern const char *const fused_names[];
@@ -83,7 +87,7 @@ void lower_free(lowering *l);
 /* A program or a fused row. */
 static inline bool is_map_kernel(int kernel) { return kernel >= KERNEL_PROGRAM; }
 static inline bool job_folds(const job *j) { return j->kernel == KERNEL_PROGRAM && j->program->folds; }
-const char *kernel_name(int kernel);
+const char *kernel_name(int kernel, enum finish finish);
 
 /* How a value is reached where it lies. */
 layout value_layout(const graph *g, int v);

@@ -15,33 +15,41 @@ const char *const fused_names[] = {
 #include "fused.def"
 };
 
-static graph pattern[ROWS];
+static graph pattern[ROWS], finished[FINISHES];
 static bool prepared;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static duet_status pattern_make(enum row r, duet_expr e)
+static duet_status pattern_make(graph *g, duet_expr e)
 {
     formula f;
     duet_status s = formula_of(e, "a row of fused.def", &f);
-    if (s == DUET_OK) s = graph_pattern(&pattern[r], &f);
+    if (s == DUET_OK) s = graph_pattern(g, &f);
     formula_spend(e, NULL);
     return s;
 }
 
-#define X hole_operand(0, 2)
-#define Y hole_operand(1, 2)
-#define B hole_operand(1, 1)
-#define S hole_number(0)
-#define R hole_number(1)
+static const int64_t any_size[] = { 7, 7, 7, 7 }, filter_size[] = { 7, 7, 3, 3 };
+#define X       hole_operand(0, 2, any_size)
+#define Y       hole_operand(1, 2, any_size)
+#define B       hole_operand(1, 1, any_size)
+#define W       hole_operand(2, 2, any_size)
+#define IMAGES  hole_operand(0, 4, any_size)
+#define FILTERS hole_operand(2, 4, filter_size)
+#define S       hole_number(0)
+#define R       hole_number(1)
 static duet_status patterns_make(void)
 {
-#define DUET_FUSED(name, formula, ...) TRY(pattern_make(ROW_##name, formula));
+#define DUET_FUSED(name, formula, ...)    TRY(pattern_make(&pattern[ROW_##name], formula));
+#define DUET_FINISHED(name, formula, ...) TRY(pattern_make(&finished[FINISH_##name], formula));
 #include "fused.def"
     return DUET_OK;
 }
 #undef X
 #undef Y
 #undef B
+#undef W
+#undef IMAGES
+#undef FILTERS
 #undef S
 #undef R
 
@@ -52,6 +60,7 @@ static __attribute__((noinline)) duet_status prepare(void)
     duet_status s = prepared ? DUET_OK : patterns_make();
     formulas_back(own);
     for (int r = 0; r < ROWS && s != DUET_OK; r++) graph_free(&pattern[r]);
+    for (int r = 1; r < FINISHES && s != DUET_OK; r++) graph_free(&finished[r]);
     __atomic_store_n(&prepared, s == DUET_OK, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
     return s;
@@ -72,6 +81,7 @@ typedef struct trial {
     const graph *p;
     int root, covered;
     bool whole;
+    bool finishes; /* p is of a finished step: its values are those of a vendor's operator and of what follows */
     match m;
 } trial;
 
@@ -94,6 +104,7 @@ static bool bind_operand(trial *t, int hole, int v)
 {
     const value *h = value_at(t->p, hole), *x = value_at(t->l->g, v);
     if (x->weak || (t->whole && value_is_map(t->l->g, v) && t->l->pass[v] == t->root)) return false;
+    if (t->finishes) return h->rank == x->rank && bind(&t->m.in[h->attr[0]], v);
     if (h->rank == 1 ? x->rank != 1 : !same_as_root(t, v)) return false;
     return bind(&t->m.in[h->attr[0]], v);
 }
@@ -107,14 +118,29 @@ static bool args_fit(trial *t, const value *q, const value *x, bool crossed)
     return true;
 }
 
+/* May the match compute v? Of a finished step also what no pass has. */
+static bool of_use_here_alone(const trial *t, int v)
+{
+    return v == t->root || (value_at(t->l->g, v)->uses == 1 && (t->finishes || t->l->pass[v] == t->l->pass[t->root]));
+}
+
+/* A finished step's operators with options are noted: the pattern's own count for nothing. */
+static void note_options(trial *t, int v)
+{
+    const int op = value_at(t->l->g, v)->op;
+    if (op == OP_max_pool2d) t->m.pool = v;
+    else if (!value_is_map(t->l->g, v) && op != OP_softmax) t->m.vendor = v;
+}
+
 /* Has value v the form of pattern value p? Inner values must be of use to this match alone. */
 static bool fits(trial *t, int p, int v)
 {
     const value *q = value_at(t->p, p), *x = value_at(t->l->g, v);
     if (q->op == OP_HOLE) return bind_operand(t, p, v);
     if (q->op == OP_HOLE_NUMBER) return x->op == OP_NUMBER && bind(&t->m.num[q->attr[0]], v);
-    if (q->op != x->op || (v != t->root && (x->uses != 1 || t->l->pass[v] != t->l->pass[t->root]))) return false;
+    if (q->op != x->op || q->args != x->args || !of_use_here_alone(t, v)) return false;
     match before = t->m;
+    if (t->finishes) note_options(t, v);
     int covered = t->covered++;
     if (args_fit(t, q, x, false)) return true;
     t->m = before, t->covered = covered + 1;
@@ -127,16 +153,36 @@ static void finish(const lowering *l, match *m)
     while (m->nums < 2 && m->num[m->nums] >= 0) m->num[m->nums] = value_at(l->g, m->num[m->nums])->number, m->nums++;
 }
 
+static match match_of(int row) { return (match){ .row = row, .in = { -1, -1, -1 }, .num = { -1, -1 }, .pool = -1 }; }
+
 bool match_row(const lowering *l, int v, bool whole, match *m)
 {
     const int goal = l->goal_of[v], members = l->members[l->pass[v]];
     if (!value_is_map(l->g, v) || (goal >= 0 && !layout_is_dense(&l->goal[goal].to))) return false;
     for (int r = 0; r < ROWS; r++) {
-        trial t = { l, &pattern[r], v, 0, whole, { r, { -1, -1, -1 }, { -1, -1 }, 0, 0 } };
+        trial t = { .l = l, .p = &pattern[r], .root = v, .whole = whole, .m = match_of(r) };
         if (!fits(&t, pattern[r].root[0], v) || (whole && t.covered != members)) continue;
         finish(l, &t.m);
         *m = t.m;
         return true;
     }
     return false;
+}
+
+/* With the machine on, a pass is computed by one step: all of it. */
+static bool takes_whole_pass(const lowering *l, int v)
+{
+    const graph *g = l->g;
+    int maps = 0;
+    while (!value_is_map(g, v)) v = value_at(g, v)->arg[0];
+    for (int u = v; value_is_map(g, u); u = value_at(g, u)->arg[0]) maps += l->pass[u] == l->pass[v];
+    return l->fusion != FUSION_MACHINE || l->members[l->pass[v]] == maps;
+}
+
+bool match_finish(const lowering *l, int v, enum finish row, match *m)
+{
+    trial t = { .l = l, .p = &finished[row], .root = v, .finishes = true, .m = match_of(row) };
+    if (!fits(&t, finished[row].root[0], v) || !takes_whole_pass(l, v)) return false;
+    *m = t.m;
+    return true;
 }

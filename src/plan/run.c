@@ -85,7 +85,8 @@ static duet_status run_steps(run *r)
 {
     const frame f = { r->data, r->num, r->queue };
     for (int i = 0; i < r->p->count; i++) {
-        TRACE("step %d of %d on the %s: %s", i + 1, r->p->count, r->p->machine->name, kernel_name(r->p->steps[i].kernel));
+        TRACE("step %d of %d on the %s: %s", i + 1, r->p->count, r->p->machine->name,
+              kernel_name(r->p->steps[i].kernel, r->p->steps[i].finish));
         duet_status s = r->p->machine->run(&r->p->steps[i], &f);
         if (__builtin_expect(s == DUET_OK, 1)) continue;
         return lose(r, i, s), s;

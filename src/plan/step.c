@@ -134,7 +134,7 @@ static void product_layouts(const lowering *l, const job *j, step *s)
     bool rows = A.rank == 2, cols = B.rank == 2;
     s->in[0].at = as_matrix(&A, rows, true), s->in[1].at = as_matrix(&B, true, cols);
     s->out[0].at = as_matrix(&s->out[0].at, rows, cols);
-    if (j->ins < 3) return;
+    if (j->ins < 3 || j->finish) return;
     layout C = value_layout(l->g, j->in[2]);
     s->in[2].at = as_matrix(&C, rows, cols);
 }
@@ -161,7 +161,8 @@ static double step_flops(const step *s)
     if (s->kernel == OP_matmul) return 2 * out * (double)s->in[0].at.size[1];
     if (s->kernel == OP_conv2d) {
         const int64_t *w = s->in[1].at.size;
-        return 2 * out * (double)(w[1] * w[2] * w[3]);
+        const double each = finish_infos[s->finish].pooled ? (double)s->attr[STEP_POOL + 2] * s->attr[STEP_POOL + 3] : 1;
+        return 2 * out * each * (double)(w[1] * w[2] * w[3]);
     }
     if (s->kernel == OP_max_pool2d || s->kernel == OP_avg_pool2d) return out * s->attr[0] * s->attr[1];
     if (s->kernel == KERNEL_PROGRAM) return out * program_flops(s->program);
@@ -178,16 +179,17 @@ static void estimate(step *s)
 void step_make(const lowering *l, const job *j, const memory *m, step *s)
 {
     memset(s, 0, sizeof *s);
-    s->kernel = j->kernel, s->outs = (uint8_t)j->outs, s->ins = (uint8_t)j->ins, s->nums = (uint8_t)j->nums;
+    s->kernel = j->kernel, s->finish = j->finish, s->outs = (uint8_t)j->outs, s->ins = (uint8_t)j->ins,
+    s->nums = (uint8_t)j->nums;
     s->program = j->program;
     memcpy(s->attr, j->attr, sizeof s->attr);
     for (int k = 0; k < j->nums; k++) s->num[k] = (uint32_t)j->num[k];
     for (int k = 0; k < j->outs; k++) s->out[k] = output_of(l, j, k, m);
     if (job_folds(j)) fold_layouts(l, j, s);
     else if (is_map_kernel(j->kernel)) map_layouts(l, j, s);
-    else if (j->kernel == OP_matmul) product_layouts(l, j, s);
     else
         for (int k = 0; k < j->ins; k++) s->in[k].at = value_layout(l->g, j->in[k]);
+    if (j->kernel == OP_matmul) product_layouts(l, j, s);
     for (int k = 0; k < j->ins && m; k++) s->in[k].slot = slot_of(l, m, j->in[k]);
     estimate(s);
 }
@@ -196,7 +198,7 @@ bool job_in_place(const lowering *l, const job *j, int k)
 {
     layout at = value_layout(l->g, j->in[k]);
     int out = j->out[0] < 0 ? l->g->root[copied_goal(j->out[0])] : j->out[0];
-    if (j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) || job_folds(j)) return false;
+    if (j->finish || j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) || job_folds(j)) return false;
     return is_map_kernel(j->kernel) || (j->kernel == OP_matmul && k == 2) || j->kernel == OP_softmax ||
            j->kernel == OP_log_softmax;
 }
