@@ -21,11 +21,16 @@ const char *kernels_refuse(const step *s);
 size_t kernels_scratch(const step *s);
 
 /* Device memory to work in. scratch: kernels_scratch(s) bytes, aligned to 256. counters: KERNELS_COUNTERS of them that nothing else uses
- * at the same time, so a stream's own; a launch that succeeds finds 0 there and leaves 0. */
+ * at the same time, so a stream's own; a launch that succeeds finds 0 there and leaves 0. written: what the work before this launch in its
+ * stream writes: a kernel may read all else before that has ended. */
 #define KERNELS_COUNTERS 1024
+typedef struct span {
+    const char *first, *end;
+} span;
 typedef struct workspace {
     void *scratch;
     uint32_t *counters;
+    span written;
 } workspace;
 
 /* Runs a step that kernels_refuse takes. Recorded into a graph it keeps the addresses of its workspace: what replays it comes before or

@@ -37,6 +37,7 @@ KERNEL_TABLE(fold)
 KERNEL_TABLE(softmax)
 KERNEL_TABLE(pool2d)
 KERNEL_TABLE(skinny)
+KERNEL_TABLE(tall)
 KERNEL_TABLE(random)
 const void *random_kernel_i64(int row, int form);
 
@@ -233,21 +234,43 @@ typedef struct pool2d_args {
     int32_t window[2], stride[2], pad[2];
 } pool2d_args;
 
+/* Which products are ours (products.c). The pretended CUDA takes fewer, to have its vendor's too. */
+#ifndef SKINNY_COLUMNS
 #define SKINNY_COLUMNS 16
+#define SPLIT_ROWS     128
+#endif
 #define SKINNY_INNER   2048
+#define SPLIT_WORK     3e8 /* m k n: beyond, vendors' kernels have enough to do */
 #define SKINNY_THREADS 256
-#define SKINNY_FEW     2 /* rows a thread block, of a product with few */
-#define SKINNY_MANY    8 /* and with more rows than these: */
-#define SKINNY_ROWS    512
+#define MATVEC_THREADS 256
+#define MATVEC_ROWS    2
+#define MATVEC_COLUMNS 8    /* a thread block */
+#define SKINNY_ROWS    2    /* a thread block */
+#define TALL_LEAST     2048 /* rows: of fewer, the inner axis is shared by a whole thread block */
+#define TALL_THREADS   256
+#define TALL_ROWS      4           /* a warp, at a time */
+#define TALL_SHARED    (100 << 10) /* bytes of b that two thread blocks find room for */
 
-/* out = alpha a b: m x k by k x n, n no more than SKINNY_COLUMNS; a and out have columns side by side. */
-typedef struct skinny_args {
-    const void *a, *b;
+/* out = act(alpha a b + bias): m x k by k x n; a and out have columns side by side. */
+typedef struct product_args {
+    const void *a, *b, *bias; /* bias NULL: none, and no act */
     void *out;
-    int64_t a_row, b_row, b_column, out_row; /* strides */
+    int64_t a_row, b_row, b_column, out_row, bias_stride;
     int32_t m, k, n;
+    int32_t act;
+    bool b_is_there; /* no kernel that may still run writes it */
     double alpha;
-} skinny_args;
+} product_args;
+
+/* One of split.def: its tile, and what a thread block takes. */
+typedef struct split_kernel {
+    int rows, columns, threads, shared;
+    int each;              /* thread blocks a multiprocessor */
+    double cost;           /* of a thread block, by measurement: microseconds for 1000 of the inner axis */
+    const void *kernel[2]; /* a and b by elements, by 16 bytes */
+} split_kernel;
+const split_kernel *split_kernels(int *count);
+const void *matvec_kernel(int rows, int form, bool wide);
 
 #define RANDOM_THREADS 256
 #define BUCKET_MEAN    128 /* a permutation: no more elements a bucket than these, on average */
@@ -292,7 +315,7 @@ cudaError_t softmax_launch(const step *s, const frame *f, const workspace *w, cu
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
 size_t random_scratch(const step *s);
 cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
-cudaError_t skinny_launch(const step *s, const frame *f, cudaStream_t q);
+cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);

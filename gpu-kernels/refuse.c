@@ -90,7 +90,7 @@ const char *kernels_refuse(const step *s)
     case OP_log_softmax: return NULL;
     case OP_max_pool2d:
     case OP_avg_pool2d: return pool2d_fits(s) ? NULL : "an image of 2^31 elements or more a plane";
-    case OP_matmul: return skinny_fits(s) ? NULL : "a product of many columns, or with an addend";
+    case OP_matmul: return product_fits(s) ? NULL : "a product of many rows and columns, or with an addend";
     default: return "there is no kernel for this operator";
     }
 }

@@ -9,7 +9,8 @@ extern "C" {
 #endif
 
 bool pool2d_fits(const step *s);
-bool skinny_fits(const step *s);
+bool product_fits(const step *s);
+bool product_is_skinny(const step *s); /* few columns */
 
 duet_dtype step_type(const step *s); /* the element type that it computes in, or moves */
 

@@ -123,7 +123,7 @@ static void finished_ways(const struct row *row, const holes *h, int p, duet_dty
     duet_free(&m);
 }
 
-static void finished_on(const struct finished_row *f, duet_dtype type, const int64_t x[4], const int64_t w[4])
+static void finished_on(const struct finished_row *f, duet_dtype type, const int64_t *x, const int64_t *w)
 {
     const bool conv = f->vendor == OP_conv2d;
     const int rank = conv ? 4 : 2;
@@ -138,13 +138,13 @@ static void finished_on(const struct finished_row *f, duet_dtype type, const int
 }
 
 /* m, k, n on both sides of what kernels are chosen by. */
-static const int64_t products[][3] = { { 1, 1, 1 },     { 1, 784, 1000 }, { 2, 100, 64 },  { 3, 5, 7 },      { 10, 784, 1000 },
-                                       { 17, 64, 10 },  { 100, 33, 12 },  { 100, 64, 40 }, { 128, 129, 65 }, { 600, 70, 10 },
-                                       { 130, 48, 36 }, { 0, 5, 7 },      { 4, 0, 9 },     { 33, 1001, 16 } };
+static const int64_t products[][3] = { { 1, 1, 1 },     { 1, 300, 70 },  { 2, 100, 64 }, { 3, 5, 7 },     { 10, 129, 90 },
+                                       { 17, 64, 10 },  { 100, 33, 12 }, { 50, 64, 40 }, { 128, 49, 33 }, { 600, 40, 10 },
+                                       { 130, 24, 36 }, { 0, 5, 7 },     { 4, 0, 9 },    { 33, 201, 16 } };
 /* n c h w and m: windows of 3 x 3. */
-static const int64_t images[][5] = { { 1, 1, 5, 5, 1 }, { 2, 3, 32, 32, 16 }, { 3, 16, 16, 16, 32 },
-                                     { 2, 2, 7, 9, 5 }, { 1, 17, 8, 6, 33 },  { 5, 1, 28, 28, 8 },
-                                     { 0, 3, 8, 8, 4 }, { 2, 20, 4, 4, 64 },  { 1, 4, 2, 2, 4 } };
+static const int64_t images[][5] = { { 1, 1, 5, 5, 1 }, { 2, 3, 12, 12, 16 }, { 2, 16, 8, 8, 32 },
+                                     { 2, 2, 7, 9, 5 }, { 1, 17, 8, 6, 33 },  { 3, 1, 16, 16, 8 },
+                                     { 0, 3, 8, 8, 4 }, { 2, 20, 4, 4, 20 },  { 1, 4, 2, 2, 4 } };
 
 static void finished(const struct finished_row *f)
 {

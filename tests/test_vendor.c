@@ -35,13 +35,13 @@ static void test_library(enum library l)
 /* What a call answers without a card is the vendor's affair, but it must come back. */
 static void test_calls(void)
 {
-    const vendor *v = vendor_open(LIBRARY_cublas);
-    cublasHandle_t h;
+    const vendor *v = vendor_open(LIBRARY_cublasLt);
+    cublasLtHandle_t h;
     int major = 0;
-    if (!v->missing[LIBRARY_cublas]) {
-        CHECK(v->cublasGetProperty(MAJOR_VERSION, &major) == CUBLAS_STATUS_SUCCESS && major == CUBLAS_VER_MAJOR, "cuBLAS %d",
+    if (!v->missing[LIBRARY_cublasLt]) {
+        CHECK(v->cublasLtGetProperty(MAJOR_VERSION, &major) == CUBLAS_STATUS_SUCCESS && major == CUBLAS_VER_MAJOR, "cuBLASLt %d",
               major);
-        printf("# cublasCreate: %s\n", v->cublasGetStatusString(v->cublasCreate(&h)));
+        printf("# cublasLtCreate: %s\n", v->cublasLtGetStatusString(v->cublasLtCreate(&h)));
     }
     v = vendor_open(LIBRARY_cudnn);
     if (!v->missing[LIBRARY_cudnn]) {
@@ -72,7 +72,7 @@ static void test_named(const char *variable, enum library l, const char *path, c
 
 int main(void)
 {
-    test_named("DUET_CUBLAS", LIBRARY_cublas, "/nowhere/libcublas.so", "/nowhere/libcublas.so");
+    test_named("DUET_CUBLASLT", LIBRARY_cublasLt, "/nowhere/libcublasLt.so", "/nowhere/libcublasLt.so");
     test_named("DUET_CUDNN", LIBRARY_cudnn, "/dev/null", "/dev/null");
     test_named("DUET_CUDNN", LIBRARY_cudnn, "libm.so.6", "lacks cudnn");
     tap_point("libraries named by the environment");

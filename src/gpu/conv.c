@@ -143,6 +143,7 @@ duet_status gpu_conv(const step *s, const frame *f, queue *q)
     const operand *x = &s->in[0], *w = &s->in[1];
     conv_data at = { .y = f->data[s->out[0].slot] };
     void *x_block, *w_block = NULL;
+    gpu_queue_wrote_anything(q);
     if (!layout_count(&x->at) || !layout_count(&w->at)) /* sums of nothing, or of padding alone */
         return CUDA(cudaMemsetAsync, at.y, 0, (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes, q->stream);
     TRY(gpu_densely(x, f, q, &at.x, &x_block));

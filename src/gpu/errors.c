@@ -13,7 +13,7 @@ duet_status blas_failed(const vendor *v, const char *call, cublasStatus_t e)
 {
     ask_cuda(call);
     return fail(e == CUBLAS_STATUS_ALLOC_FAILED ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "%s: %s", call,
-                v->cublasGetStatusString(e));
+                v->cublasLtGetStatusString(e));
 }
 
 duet_status dnn_failed(const vendor *v, const char *call, cudnnStatus_t e)

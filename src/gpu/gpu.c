@@ -29,13 +29,29 @@ static double gpu_cost(const step *s)
     return LAUNCH_SECONDS + (memory > arithmetic ? memory : arithmetic);
 }
 
+/* All that a launch writes, from the first byte to the last. */
+static span written_by(const step *s, const frame *f, const void *scratch, size_t bytes)
+{
+    span all = { scratch, (const char *)scratch + bytes };
+    for (int k = 0; k < s->outs; k++) {
+        int64_t low, high;
+        const int64_t each = (int64_t)dtypes[s->out[k].at.type].bytes;
+        const char *p = f->data[s->out[k].slot];
+        layout_span(&s->out[k].at, &low, &high);
+        if (!all.first || p + low * each < all.first) all.first = p + low * each;
+        if (!all.end || p + high * each > all.end) all.end = p + high * each;
+    }
+    return all;
+}
+
 duet_status gpu_launch(const step *s, const frame *f, queue *q)
 {
     size_t bytes = kernels_scratch(s);
-    workspace w = { NULL, q->counters };
+    workspace w = { NULL, q->counters, gpu_queue_written(q) };
     TRY(gpu_queue_count(q));
     if (bytes) TRY(lend(DEVICE, bytes, q->index, &w.scratch));
     duet_status r = CUDA(launch_step, s, f, &w, gpu_queue_way(q));
+    gpu_queue_wrote(q, written_by(s, f, w.scratch, bytes));
     gpu_give(w.scratch, q);
     if (r == DUET_OK) COUNT(launches);
     else gpu_queue_recount(q);
@@ -130,9 +146,9 @@ static void gpu_info(FILE *out)
     int version[3] = { 0 };
     if (why) fprintf(out, "gpu      none: %s\n", why);
     else gpu_device_info(out);
-    const vendor *v = vendor_open(LIBRARY_cublas);
-    for (int i = 0; !v->missing[LIBRARY_cublas] && i < 3; i++) v->cublasGetProperty((libraryPropertyType)i, &version[i]);
-    library_info(out, "cuBLAS", LIBRARY_cublas, version[0], version[1], version[2]);
+    const vendor *v = vendor_open(LIBRARY_cublasLt);
+    for (int i = 0; !v->missing[LIBRARY_cublasLt] && i < 3; i++) v->cublasLtGetProperty((libraryPropertyType)i, &version[i]);
+    library_info(out, "cuBLASLt", LIBRARY_cublasLt, version[0], version[1], version[2]);
     int dnn = vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn] ? 0 : (int)v->cudnnGetVersion();
     library_info(out, "cuDNN", LIBRARY_cudnn, dnn / 10000, dnn / 100 % 100, dnn % 100);
 }

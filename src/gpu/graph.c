@@ -54,6 +54,7 @@ duet_status gpu_graph_recorded(int index, void **graph)
     (void)gpu_device_enter(&before);
     const duet_status s = end(q, graph), back = gpu_queue_point(q, q->stream);
     __atomic_store_n(&q->noting, NULL, __ATOMIC_RELAXED);
+    gpu_queue_wrote_anything(q);
     pthread_mutex_unlock(&q->lock);
     gpu_device_leave(&before);
     return s != DUET_OK ? s : back;
@@ -65,6 +66,7 @@ static duet_status launch(void *graph, int index)
     ON_DEVICE();
     TRY(gpu_queue_open(index, &q));
     TRY(gpu_queue_count(q));
+    gpu_queue_wrote_anything(q);
     return CUDA(cudaGraphLaunch, (cudaGraphExec_t)graph, q->stream);
 }
 

@@ -1,15 +1,16 @@
-/* matmul.c - products, by cuBLAS. It stores by columns and we by rows: its transposes are our matrices, so out' = b' a' is asked for. */
+/* matmul.c - products, by cuBLASLt. It stores by columns and we by rows: its transposes are our matrices, so out' = b' a' is asked for. */
 #include "dtype.h"
+#include "gemm.h"
 #include "lend.h"
 #include "steps.h"
 #include <limits.h>
 #include <string.h>
 
-/* A factor as cuBLAS takes it. N: its rows have stride 1 along; T: its columns. */
+/* A factor as cuBLASLt takes it. turned: its columns have stride 1 along, not its rows. */
 typedef struct factor {
     const void *p;
     int ld;
-    cublasOperation_t op;
+    bool turned;
     void *block;
 } factor;
 
@@ -28,24 +29,28 @@ const char *gpu_matmul_refuses(const step *s)
 {
     const int64_t *a = s->in[0].at.size, *b = s->in[1].at.size;
     int ld;
-    if (s->finish) return "cuBLAS's results are finished apart";
-    if (a[0] > INT_MAX || a[1] > INT_MAX || b[1] > INT_MAX) return "cuBLAS takes sizes below 2^31";
-    if (!runs(&s->out[0].at, 1, &ld)) return "cuBLAS writes rows without gaps";
-    return vendor_open(LIBRARY_cublas)->missing[LIBRARY_cublas];
+    if (finish_infos[s->finish].act == OP_softmax) return "the softmax of many columns is a pass of its own";
+    if (a[0] > INT_MAX || a[1] > INT_MAX || b[1] > INT_MAX) return "cuBLASLt takes sizes below 2^31";
+    if (!runs(&s->out[0].at, 1, &ld)) return "cuBLASLt writes rows without gaps";
+    return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
 }
 
 static duet_status factor_of(const operand *x, const frame *f, queue *q, factor *r)
 {
-    *r = (factor){ .p = f->data[x->slot], .op = CUBLAS_OP_N };
+    *r = (factor){ .p = f->data[x->slot] };
     if (runs(&x->at, 1, &r->ld)) return DUET_OK;
-    if (runs(&x->at, 0, &r->ld)) return r->op = CUBLAS_OP_T, DUET_OK;
+    if (runs(&x->at, 0, &r->ld)) return r->turned = true, DUET_OK;
     r->ld = (int)x->at.size[1];
     return gpu_densely(x, f, q, &r->p, &r->block);
 }
 
 typedef struct scale {
     double alpha, beta;
+    const void *bias; /* that cuBLASLt adds, or NULL */
 } scale;
+
+/* Is there an addend? */
+static bool adds(const step *s) { return s->ins > 2 && !s->finish; }
 
 static part addend_of(const step *s, const frame *f) { return (part){ .p = f->data[s->in[2].slot], .at = &s->in[2].at }; }
 
@@ -54,7 +59,7 @@ static duet_status empty_product(const step *s, const frame *f, queue *q, scale 
 {
     const part zero = { .number = by.alpha * 0 }, beta = { .number = by.beta };
     const operand *out = &s->out[0];
-    if (s->ins < 3) return gpu_apply(OP_LOAD, f->data[out->slot], &out->at, &zero, 1, q);
+    if (!adds(s)) return gpu_apply(OP_LOAD, f->data[out->slot], &out->at, &zero, 1, q);
     return gpu_apply(OP_fma, f->data[out->slot], &out->at, (const part[]){ beta, addend_of(s, f), zero }, 3, q);
 }
 
@@ -67,36 +72,71 @@ static duet_status place_addend(const step *s, const frame *f, queue *q)
     return same ? DUET_OK : gpu_apply(OP_LOAD, f->data[to->slot], &to->at, &addend, 1, q);
 }
 
-static duet_status gemm(const step *s, const factor *a, const factor *b, void *out, int ld, scale by, queue *q)
+/* Bytes, that all three addresses are aligned to. */
+static int alignment_of(const void *a, const void *b, const void *c)
 {
-    const vendor *v;
-    int m = (int)s->in[0].at.size[0], k = (int)s->in[0].at.size[1], n = (int)s->in[1].at.size[1];
-    TRY(gpu_queue_blas(q, &v));
-    if (s->out[0].at.type == DUET_F64)
-        return BLAS(v, cublasDgemm, q->blas, b->op, a->op, n, m, k, &by.alpha, b->p, b->ld, a->p, a->ld, &by.beta, out, ld);
-    float alpha = (float)by.alpha, beta = (float)by.beta;
-    return BLAS(v, cublasSgemm, q->blas, b->op, a->op, n, m, k, &alpha, b->p, b->ld, a->p, a->ld, &beta, out, ld);
+    const uintptr_t all = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | 256;
+    return (int)(all & -all);
 }
 
-static duet_status locked_gemm(const step *s, const factor *a, const factor *b, void *out, int ld, scale by, queue *q)
+static duet_status gemm(const step *s, const factor *a, const factor *b, void *out, int ld, scale by, queue *q)
 {
+    const int m = (int)s->in[0].at.size[0], k = (int)s->in[0].at.size[1], n = (int)s->in[1].at.size[1];
+    const gemm_shape what = { .type = (int32_t)s->out[0].at.type,
+                               .m = n,
+                               .n = m,
+                               .k = k,
+                               .lda = b->ld,
+                               .ldb = a->ld,
+                               .ldc = ld,
+                               .turned_a = b->turned,
+                               .turned_b = a->turned,
+                               .adds = by.beta != 0,
+                               .biased = by.bias != NULL,
+                               .alignment = alignment_of(a->p, b->p, out) };
+    const gemm_data at = { b->p, a->p, by.bias, out, by.alpha, by.beta };
     pthread_mutex_lock(&q->lock);
-    duet_status r = gemm(s, a, b, out, ld, by, q);
+    const duet_status r = gpu_gemm(&what, &at, q);
     pthread_mutex_unlock(&q->lock);
-    if (r == DUET_OK) COUNT(launches);
     return r;
 }
 
 static duet_status open_blas(queue *q)
 {
-    const vendor *v;
     pthread_mutex_lock(&q->lock);
-    duet_status r = gpu_queue_blas(q, &v);
+    const duet_status r = gpu_gemm_open(q);
     pthread_mutex_unlock(&q->lock);
     return r;
 }
 
-/* What cuBLAS multiplies by 0 it does not look at, and 0 times NaN or infinity must show: the product is made apart, and
+/* ---- what follows ---- */
+
+/* The bias, where cuBLASLt may add it and nothing else is done to the results: that spares a pass over them. */
+static const void *vendors_bias(const step *s, const frame *f)
+{
+    const void *bias = s->finish ? f->data[s->in[2].slot] : NULL;
+    return finish_infos[s->finish].act == OP_LOAD && s->in[2].at.stride[0] == 1 && (uintptr_t)bias % 16 == 0 ? bias : NULL;
+}
+
+/* out = act(out + bias), by a row of fused.def. */
+static duet_status finish(const step *s, const frame *f, queue *q)
+{
+    static const int row[OPS_ALL] = {
+        [OP_relu] = KERNEL_bias_relu, [OP_sigmoid] = KERNEL_bias_sigmoid, [OP_tanh] = KERNEL_bias_tanh
+    };
+    const int act = finish_infos[s->finish].act;
+    step pass = { .kernel = row[act], .outs = 1, .ins = 2, .out = { s->out[0] }, .in = { s->out[0], s->in[2] } };
+    pass.in[1].at = s->out[0].at;
+    pass.in[1].at.stride[0] = 0, pass.in[1].at.stride[1] = s->in[2].at.stride[0];
+    const part sum[] = { { .p = f->data[s->out[0].slot], .at = &s->out[0].at },
+                         { .p = f->data[s->in[2].slot], .at = &pass.in[1].at } };
+    if (act == OP_LOAD) return gpu_apply(OP_add, f->data[s->out[0].slot], &s->out[0].at, sum, 2, q);
+    layout *all[] = { &pass.out[0].at, &pass.in[0].at, &pass.in[1].at };
+    layout_collapse(all, 3);
+    return gpu_launch(&pass, f, q);
+}
+
+/* What cuBLASLt multiplies by 0 it does not look at, and 0 times NaN or infinity must show: the product is made apart, and
  * alpha and beta are applied by kernels. */
 static duet_status product_by_zero(const step *s, const factor *a, const factor *b, const frame *f, scale by, queue *q)
 {
@@ -107,9 +147,9 @@ static duet_status product_by_zero(const step *s, const factor *a, const factor 
     const part alpha = { .number = by.alpha }, beta = { .number = by.beta }, it = { .p = to, .at = &out->at };
     TRY(lend(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, &block));
     const part product = { .p = block, .at = &dense };
-    duet_status r = locked_gemm(s, a, b, block, (int)dense.size[1], (scale){ 1, 0 }, q);
-    if (r == DUET_OK && s->ins > 2) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ beta, addend_of(s, f) }, 2, q);
-    if (r == DUET_OK && s->ins > 2) r = half_written(gpu_apply(OP_fma, to, &out->at, (const part[]){ alpha, product, it }, 3, q));
+    duet_status r = gemm(s, a, b, block, (int)dense.size[1], (scale){ .alpha = 1 }, q);
+    if (r == DUET_OK && adds(s)) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ beta, addend_of(s, f) }, 2, q);
+    if (r == DUET_OK && adds(s)) r = half_written(gpu_apply(OP_fma, to, &out->at, (const part[]){ alpha, product, it }, 3, q));
     else if (r == DUET_OK) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ alpha, product }, 2, q);
     gpu_give(block, q);
     return r;
@@ -119,23 +159,30 @@ static duet_status product(const step *s, const factor *a, const factor *b, cons
 {
     int ld;
     void *out = f->data[s->out[0].slot];
-    if (by.alpha == 0 || (s->ins > 2 && by.beta == 0)) return product_by_zero(s, a, b, f, by, q);
+    if (by.alpha == 0 || (adds(s) && by.beta == 0)) return product_by_zero(s, a, b, f, by, q);
     runs(&s->out[0].at, 1, &ld);
-    if (s->ins < 3) return locked_gemm(s, a, b, out, ld, by, q);
+    if (!adds(s)) return gemm(s, a, b, out, ld, by, q);
     TRY(open_blas(q)); /* what may find no memory comes before out is touched */
     TRY(place_addend(s, f, q));
-    return half_written(locked_gemm(s, a, b, out, ld, by, q));
+    return half_written(gemm(s, a, b, out, ld, by, q));
 }
 
-duet_status gpu_matmul(const step *s, const frame *f, queue *q)
+static duet_status product_or_nothing(const step *s, const frame *f, scale by, queue *q)
 {
-    scale by = { s->nums > 0 ? f->num[s->num[0]] : 1, s->ins < 3 ? 0 : s->nums > 1 ? f->num[s->num[1]] : 1 };
     factor a, b = { 0 };
-    if (s->out[0].at.type == DUET_F32) by = (scale){ (float)by.alpha, (float)by.beta }; /* 0 there is 0 */
     if (s->in[0].at.size[1] == 0) return empty_product(s, f, q, by);
     duet_status r = factor_of(&s->in[0], f, q, &a);
     if (r == DUET_OK) r = factor_of(&s->in[1], f, q, &b);
     if (r == DUET_OK) r = product(s, &a, &b, f, by, q);
     gpu_give(a.block, q), gpu_give(b.block, q);
     return r;
+}
+
+duet_status gpu_matmul(const step *s, const frame *f, queue *q)
+{
+    scale by = { s->nums > 0 ? f->num[s->num[0]] : 1, !adds(s) ? 0 : s->nums > 1 ? f->num[s->num[1]] : 1, NULL };
+    if (s->out[0].at.type == DUET_F32) by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* 0 there is 0 */
+    if (by.alpha != 0 && s->in[0].at.size[1] > 0) by.bias = vendors_bias(s, f);
+    TRY(product_or_nothing(s, f, by, q));
+    return s->finish && !by.bias ? half_written(finish(s, f, q)) : DUET_OK;
 }

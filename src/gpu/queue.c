@@ -1,7 +1,6 @@
 /* queue.c - streams, the order between them, and copies. Nothing here waits on the host but sync and download. */
 #define _GNU_SOURCE /* a mutex that is recursive from the start */
 #include "queue.h"
-#include "kernels.h"
 #include <string.h>
 
 static queue queues[QUEUES] = { [0 ... QUEUES - 1] = { .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP } };
@@ -25,13 +24,39 @@ void gpu_queue_recount(queue *q)
     __atomic_store_n(&q->counts, counts, __ATOMIC_RELEASE);
 }
 
+/* ---- what was last written ---- */
+
+static const thread *const SEVERAL_USERS = (const thread *)&queues;
+static const span anything = { NULL, (const char *)UINTPTR_MAX };
+
+/* Is it this thread alone that puts work here? Else another's may stand between any two. */
+static bool is_mine(queue *q)
+{
+    const thread *none = NULL, *t = thread_get();
+    if (__atomic_load_n(&q->user, __ATOMIC_RELAXED) == t) return true;
+    if (__atomic_compare_exchange_n(&q->user, &none, t, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return true;
+    __atomic_store_n(&q->user, SEVERAL_USERS, __ATOMIC_RELAXED);
+    return false;
+}
+
+span gpu_queue_written(queue *q) { return is_mine(q) ? q->written : anything; }
+
+void gpu_queue_wrote(queue *q, span s)
+{
+    if (is_mine(q)) q->written = s;
+}
+
+void gpu_queue_wrote_anything(queue *q) { gpu_queue_wrote(q, anything); }
+
+/* ---- streams ---- */
+
 /* The counters are set here too, before anyone can record the stream's work into a graph. */
 static duet_status make_stream(int index)
 {
     queue *q = &queues[index];
     if (q->stream) return DUET_OK;
     cudaStream_t stream;
-    q->index = index;
+    q->index = index, q->written = anything;
     if (!q->event) TRY(CUDA(cudaEventCreateWithFlags, &q->event, cudaEventDisableTiming));
     if (!q->counters) TRY(CUDA(cudaMalloc, (void **)&q->counters, COUNTER_BYTES));
     TRY(CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking));
@@ -60,61 +85,17 @@ duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, voi
     return s;
 }
 
-/* cuBLAS works in memory of ours: it is accounted, and one workspace a stream makes results repeat. What NVIDIA advises, where there
- * is room for it; 64 KiB is enough for every routine. */
-static duet_status lend_workspace(const vendor *v, queue *q, cublasHandle_t blas)
-{
-    size_t bytes = gpu_device_major() >= 9 ? 32 << 20 : 4 << 20, least = 64 << 10, limit = duet_memory_of(DUET_GPU).limit;
-    void *p;
-    duet_status s;
-    while (limit && bytes > least && bytes > limit / 16) bytes /= 2;
-    while ((s = gpu_take_quietly(pool_take, bytes, q, &p)) == DUET_NO_MEMORY && bytes > least)
-        bytes = bytes / 8 > least ? bytes / 8 : least;
-    if (s == DUET_NO_MEMORY) s = pool_take(DEVICE, bytes, q->index, &p);
-    TRY(s);
-    s = BLAS(v, cublasSetWorkspace, blas, p, bytes);
-    if (s != DUET_OK) pool_give(DEVICE, p, 0);
-    else q->blas_room = p, q->blas_bytes = bytes;
-    return s;
-}
-
-static void close_blas(const vendor *v, queue *q)
-{
-    (void)v->cublasDestroy(q->blas);
-    pool_give(DEVICE, q->blas_room, 1ull << q->index);
-    q->blas = NULL, q->blas_room = NULL;
-}
-
 static void close_dnn(const vendor *v, queue *q)
 {
     (void)v->cudnnDestroy(q->dnn);
     q->dnn = NULL;
 }
 
-/* cuBLAS forgets its workspace with its stream. */
 duet_status gpu_queue_point(queue *q, cudaStream_t to)
 {
-    const vendor *v = vendor_open(LIBRARY_cublas);
-    duet_status blas = DUET_OK, dnn = DUET_OK;
-    if (q->blas) blas = BLAS(v, cublasSetStream, q->blas, to);
-    if (q->blas && blas == DUET_OK) blas = BLAS(v, cublasSetWorkspace, q->blas, q->blas_room, q->blas_bytes);
-    if (q->dnn) dnn = DNN(v, cudnnSetStream, q->dnn, to);
-    if (blas != DUET_OK) close_blas(v, q);
-    if (dnn != DUET_OK) close_dnn(v, q);
-    return blas != DUET_OK ? blas : dnn;
-}
-
-/* Default math: for cublasSgemm and cublasDgemm it computes and keeps at full precision; TF32 has to be asked for. */
-duet_status gpu_queue_blas(queue *q, const vendor **v)
-{
-    *v = vendor_open(LIBRARY_cublas);
-    if (q->blas) return DUET_OK;
-    cublasHandle_t blas;
-    TRY(BLAS(*v, cublasCreate, &blas));
-    duet_status s = BLAS(*v, cublasSetStream, blas, q->stream); /* it forgets the workspace: stream first */
-    if (s == DUET_OK) s = lend_workspace(*v, q, blas);
-    if (s == DUET_OK) q->blas = blas;
-    else (void)(*v)->cublasDestroy(blas);
+    if (!q->dnn) return DUET_OK;
+    const duet_status s = DNN(vendor_open(LIBRARY_cudnn), cudnnSetStream, q->dnn, to);
+    if (s != DUET_OK) close_dnn(vendor_open(LIBRARY_cudnn), q);
     return s;
 }
 
@@ -136,6 +117,7 @@ duet_status gpu_queue_clear(void *p, size_t bytes, int index)
     if (!bytes) return DUET_OK;
     ON_DEVICE();
     TRY(gpu_queue_open(index, &q));
+    gpu_queue_wrote_anything(q);
     return CUDA(cudaMemsetAsync, p, 0, bytes, q->stream);
 }
 
@@ -145,6 +127,7 @@ duet_status gpu_queue_upload(void *own, const void *host, size_t bytes, int inde
     if (!bytes) return DUET_OK;
     ON_DEVICE();
     TRY(gpu_queue_open(index, &q));
+    gpu_queue_wrote_anything(q);
     return CUDA(cudaMemcpyAsync, own, host, bytes, cudaMemcpyHostToDevice, q->stream);
 }
 
@@ -171,6 +154,7 @@ duet_status gpu_queue_wait(int index, int other)
     if (index == other || !is_open(other)) return DUET_OK;
     ON_DEVICE();
     TRY(gpu_queue_open(index, &q));
+    gpu_queue_wrote_anything(q);
     TRY(CUDA(cudaEventRecord, queues[other].event, queues[other].stream));
     return CUDA(cudaStreamWaitEvent, q->stream, queues[other].event, 0);
 }
@@ -184,5 +168,7 @@ static duet_status open_on_device(int index, queue **q)
 void *gpu_queue_stream(int index)
 {
     queue *q;
-    return open_on_device(index, &q) == DUET_OK ? q->stream : NULL;
+    if (open_on_device(index, &q) != DUET_OK) return NULL;
+    __atomic_store_n(&q->user, SEVERAL_USERS, __ATOMIC_RELAXED);
+    return q->stream;
 }

@@ -3,6 +3,7 @@
 #define QUEUE_H
 
 #include "device.h"
+#include "kernels.h"
 #include "pool.h"
 #include "thread.h"
 #include "vendor.h"
@@ -17,9 +18,12 @@ typedef struct queue {
     const thread *noting; /* who records, or NULL */
     uint32_t *counters;   /* of kernels.h */
     bool counts;          /* they are known to be 0 between launches */
-    pthread_mutex_t lock; /* of the handles: threads may share a queue. Recursive: who records holds it meanwhile */
-    cublasHandle_t blas;
-    void *blas_room; /* lent to it */
+    const thread
+        *user;    /* the only thread that launched here; or, once there were two, or somebody has the stream, SEVERAL_USERS */
+    span written; /* by what was last put on the stream */
+    pthread_mutex_t
+        lock;        /* of the handle and of blas_room: threads may share a queue. Recursive: who records holds it meanwhile */
+    void *blas_room; /* products work in it; NULL until the first */
     size_t blas_bytes;
     cudnnHandle_t dnn;
 } queue;
@@ -31,17 +35,21 @@ static inline cudaStream_t gpu_queue_way(const queue *q)
     return notes ? q->noted : q->stream;
 }
 
-/* The handles work on the one stream or the other from here on; the caller holds q->lock. A handle that refuses is closed. */
+/* cuDNN works on the one stream or the other from here on; the caller holds q->lock. A handle that refuses is closed. */
 duet_status gpu_queue_point(queue *q, cudaStream_t to);
 
 duet_status gpu_queue_open(int index, queue **q);
+
+/* What the work last put on the stream writes: all that there is, where that is not known. Said by whoever puts work there. */
+span gpu_queue_written(queue *q);
+void gpu_queue_wrote(queue *q, span s);
+void gpu_queue_wrote_anything(queue *q);
 
 /* Sets the counters to 0, unless they are known to be; and again after a launch that failed. */
 duet_status gpu_queue_count(queue *q);
 void gpu_queue_recount(queue *q);
 
-/* The handles; the caller holds q->lock. */
-duet_status gpu_queue_blas(queue *q, const vendor **v);
+/* The handle; the caller holds q->lock. */
 duet_status gpu_queue_dnn(queue *q, const vendor **v);
 
 /* Takes of the card's memory, but leaves the thread's error text alone when there is no room: the caller has another way. */

@@ -12,8 +12,8 @@
 #define VENDOR_TEXT_(x) #x
 
 /* Where the libraries were when this one was built: tried after the loader's own places. */
-#ifndef DIR_cublas
-#define DIR_cublas ""
+#ifndef DIR_cublasLt
+#define DIR_cublasLt ""
 #endif
 #ifndef DIR_cudnn
 #define DIR_cudnn ""
@@ -62,9 +62,9 @@ static void check_cudnn(void)
     table.missing[LIBRARY_cudnn] = text[LIBRARY_cudnn];
 }
 
-static void check_cublas(void) {}
+static void check_cublasLt(void) {}
 
-/* open_cublas, open_cudnn: a library, then its functions, each with the name that the linker knows. */
+/* open_cublasLt, open_cudnn: a library, then its functions, each with the name that the linker knows. */
 #define VENDOR(lib, f)  VENDOR_(lib, f)
 #define VENDOR_(lib, f) { LIBRARY_##lib, #f, (void **)&table.f },
 static const struct function {

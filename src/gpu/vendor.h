@@ -3,7 +3,7 @@
 #define VENDOR_H
 
 #include "status.h"
-#include <cublas_v2.h>
+#include <cublasLt.h>
 #include <cudnn.h>
 
 enum library {

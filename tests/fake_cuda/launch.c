@@ -9,9 +9,6 @@
 
 int kernels_oldest(void) { return 80; }
 
-/* No product is small enough for a kernel: all are the pretended cuBLAS's. */
-bool skinny_fits(const step *s) { return false; }
-
 /* Like real kernels, long folds need room for the results of blocks, and permutations to sort. */
 size_t kernels_scratch(const step *s)
 {

@@ -304,6 +304,45 @@ static void run_softmax(const job *j)
     fake_free(t);
 }
 
+/* ---- products ---- */
+
+static T finished(T x, int act)
+{
+    switch (act) {
+    case OP_relu: return MAP(relu, x);
+    case OP_sigmoid: return MAP(sigmoid, x);
+    case OP_tanh: return MAP(tanh, x);
+    default: return x;
+    }
+}
+
+static T product_at(const job *j, int64_t row, int64_t column)
+{
+    const layout *a = &j->s.in[0].at, *b = &j->s.in[1].at;
+    const int64_t k = a->size[1];
+    T sum = K(0);
+    for (int64_t i = 0; i < k; i++)
+        sum = FMA(*element(j->in[0], a, row * k + i), *element(j->in[1], b, i * b->size[1] + column), sum);
+    return j->s.nums ? (T)j->num[0] * sum : sum;
+}
+
+static void run_product(const job *j)
+{
+    const layout *out = &j->s.out[0].at;
+    const int64_t n = out->size[1];
+    const int act = finish_infos[j->s.finish].act;
+    T *t = fake_alloc(sizeof *t * (size_t)(n + 1));
+    for (int64_t row = 0; row < out->size[0]; row++) {
+        for (int64_t i = 0; i < n; i++) {
+            t[i] = product_at(j, row, i);
+            if (j->s.finish) t[i] = finished(t[i] + *element(j->in[2], &j->s.in[2].at, i), act);
+        }
+        if (j->s.finish && act == OP_softmax) soften(OP_softmax, t, n);
+        for (int64_t i = 0; i < n; i++) *element(j->out[0], out, row * n + i) = t[i];
+    }
+    fake_free(t);
+}
+
 /* ---- pooling ---- */
 
 static T pool_window(const job *j, const int64_t *out)
@@ -412,5 +451,6 @@ void TYPED(fake_run)(const job *j)
     else if (k == KERNEL_PROGRAM) j->p.folds ? run_folds(j) : run_program(j);
     else if (k > KERNEL_PROGRAM) run_fused(j);
     else if (k == OP_softmax || k == OP_log_softmax) run_softmax(j);
+    else if (k == OP_matmul) run_product(j);
     else run_pool(j);
 }

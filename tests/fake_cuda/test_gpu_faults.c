@@ -188,7 +188,8 @@ static void fail_cold(void)
         if (ran(set_scene(&w, queue), "afterwards")) ran(play_and_compare(&w, queue, "afterwards"), "afterwards");
         clear_scene(&w);
     }
-    CHECK(fake_count().handles == 4, "two queues with two handles each, and %d live", fake_count().handles);
+    CHECK(fake_count().handles == 7, "two queues with cuDNN's, cuBLASLt's, and the four of a product: %d live",
+          fake_count().handles);
     size_t used = duet_memory_of(DUET_GPU).used;
     CHECK(used == 2 << 20, "two workspaces of a sixteenth of the limit, and %zu bytes in use", used);
     duet_memory_trim();
@@ -368,11 +369,11 @@ static void without_vendors(void)
     scene w;
     ran(set_scene(&w, 0), "scene");
     step product = product_step(&w), fold = fold_step(&w);
-    fake_without("cublas", "libcublas.so.13: not today");
+    fake_without("cublasLt", "libcublasLt.so.13: not today");
     CHECK(gpu_machine.refuses(&product) && strstr(gpu_machine.refuses(&product), "not today"), "%s",
           gpu_machine.refuses(&product));
     CHECK(!gpu_machine.refuses(&w.conv) && !gpu_machine.refuses(&fold), "the others go on");
-    fake_without("cublas", NULL);
+    fake_without("cublasLt", NULL);
     fake_without("cudnn", "libcudnn.so.9: not today");
     CHECK(gpu_machine.refuses(&w.conv) && !gpu_machine.refuses(&product) && !gpu_machine.refuses(&fold),
           "only convolution is off");

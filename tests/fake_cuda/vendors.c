@@ -1,13 +1,7 @@
-/* vendors.c - the pretended cuBLAS, and the table of both pretended libraries. */
+/* vendors.c - the pretended cuBLASLt, and the table of both pretended libraries. */
 #include "fake.h"
 #include "vendor.h"
 #include <string.h>
-
-struct cublasContext {
-    cudaStream_t stream;
-    void *workspace;
-    size_t bytes;
-};
 
 static vendor table = {
     .place = { "(pretended)", "(pretended)" },
@@ -20,7 +14,7 @@ const vendor *vendor_open(enum library l) { return &table; }
 
 void fake_without(const char *library, const char *why)
 {
-    table.missing[strcmp(library, "cublas") ? LIBRARY_cudnn : LIBRARY_cublas] = why;
+    table.missing[strcmp(library, "cublasLt") ? LIBRARY_cudnn : LIBRARY_cublasLt] = why;
 }
 
 #define BLAS_ENTER(status)                                                                                                       \
@@ -33,55 +27,128 @@ void fake_handles(int n)
     pthread_mutex_unlock(&fake_lock);
 }
 
-cublasStatus_t cublasCreate(cublasHandle_t *handle)
+/* ---- handles and descriptions ---- */
+
+typedef struct description {
+    bool f64, ta, tb, biased;
+    const void *bias;
+} description;
+
+typedef struct stored {
+    bool f64;
+    uint64_t rows, columns;
+    int64_t ld;
+} stored;
+
+typedef struct preference {
+    uint64_t room;
+    uint32_t alignment;
+} preference;
+
+static cublasStatus_t make(void *to, const void *what, size_t bytes)
 {
-    BLAS_ENTER(CUBLAS_STATUS_NOT_INITIALIZED);
-    *handle = fake_alloc(sizeof **handle);
-    fake_handles(*handle != NULL);
-    return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+    BLAS_ENTER(CUBLAS_STATUS_ALLOC_FAILED);
+    void *p = fake_alloc(bytes);
+    if (!p) return CUBLAS_STATUS_ALLOC_FAILED;
+    memcpy(p, what, bytes), memcpy(to, &p, sizeof p);
+    fake_handles(1);
+    return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasDestroy(cublasHandle_t handle)
+static cublasStatus_t end(void *p)
 {
-    fake_free(handle);
+    fake_free(p);
     fake_handles(-1);
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value)
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) { return make(handle, "lt", 3); }
+
+cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int *value)
 {
     *value = type == MAJOR_VERSION ? CUBLAS_VER_MAJOR : 0;
     return CUBLAS_STATUS_SUCCESS;
 }
 
-const char *cublasGetStatusString(cublasStatus_t status)
+const char *cublasLtGetStatusString(cublasStatus_t status)
 {
     return status == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED" : "a pretended status";
 }
 
-/* The real one forgets the workspace as well. */
-cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *what, cublasComputeType_t compute, cudaDataType_t scale)
 {
-    BLAS_ENTER(CUBLAS_STATUS_NOT_INITIALIZED);
-    *handle = (struct cublasContext){ .stream = stream };
+    const description d = { .f64 = scale == CUDA_R_64F };
+    if (compute != (d.f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F_PEDANTIC)) return CUBLAS_STATUS_INVALID_VALUE;
+    return make(what, &d, sizeof d);
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t what) { return end(what); }
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t what, cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t bytes)
+{
+    BLAS_ENTER(CUBLAS_STATUS_INVALID_VALUE);
+    description *d = (void *)what;
+    int32_t number = 0;
+    if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) return memcpy(&d->bias, value, bytes), CUBLAS_STATUS_SUCCESS;
+    memcpy(&number, value, bytes);
+    if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) d->ta = number != CUBLAS_OP_N;
+    else if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) d->tb = number != CUBLAS_OP_N;
+    else d->biased = number == CUBLASLT_EPILOGUE_BIAS;
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t bytes)
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p)
 {
-    BLAS_ENTER(CUBLAS_STATUS_NOT_INITIALIZED);
-    if ((uintptr_t)workspace % 256 || !fake_owns(workspace, bytes)) return CUBLAS_STATUS_INVALID_VALUE;
-    handle->workspace = workspace, handle->bytes = bytes;
+    const preference none = { 0, 256 };
+    return make(p, &none, sizeof none);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) { return end(p); }
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void *value, size_t bytes)
+{
+    BLAS_ENTER(CUBLAS_STATUS_INVALID_VALUE);
+    preference *to = (void *)p;
+    if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) memcpy(&to->room, value, bytes);
+    else memcpy(&to->alignment, value, bytes);
     return CUBLAS_STATUS_SUCCESS;
 }
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType_t type, uint64_t rows, uint64_t columns,
+                                          int64_t ld)
+{
+    const stored l = { type == CUDA_R_64F, rows, columns, ld };
+    return make(made, &l, sizeof l);
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) { return end(l); }
+
+/* Three algorithms, each wanting more room: 0, 16 and 32 KiB. */
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t what, cublasLtMatrixLayout_t a,
+                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t prefers, int asked,
+                                              cublasLtMatmulHeuristicResult_t *results, int *count)
+{
+    BLAS_ENTER(CUBLAS_STATUS_NOT_INITIALIZED);
+    const preference *p = (void *)prefers;
+    *count = 0;
+    for (uint64_t i = 0; i < 3 && *count < asked && i << 14 <= p->room; i++)
+        results[(*count)++] = (cublasLtMatmulHeuristicResult_t){ .algo = { { 1 + i, p->alignment } }, .workspaceSize = i << 14 };
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* ---- products ---- */
 
 /* A product as it was asked for: by columns. */
 typedef struct gemm {
     bool f64, ta, tb;
     int m, n, k, lda, ldb, ldc;
     double alpha, beta;
-    const void *a, *b;
+    const void *a, *b, *bias; /* bias NULL: none */
     void *c, *workspace;
+    size_t room;
 } gemm;
 
 static double get(const gemm *g, const void *p, int64_t i)
@@ -98,7 +165,7 @@ static void put(const gemm *g, int64_t i, double x)
 static void run_gemm(void *args)
 {
     const gemm *g = args;
-    memset(g->workspace, 0xff, 256);
+    memset(g->workspace, 0xff, g->room);
     for (int64_t i = 0; i < g->m; i++)
         for (int64_t j = 0; j < g->n; j++) {
             double sum = 0;
@@ -106,7 +173,8 @@ static void run_gemm(void *args)
                 sum +=
                     get(g, g->a, g->ta ? l + i * g->lda : i + l * g->lda) * get(g, g->b, g->tb ? j + l * g->ldb : l + j * g->ldb);
             int64_t at = i + j * g->ldc;
-            put(g, at, g->alpha * sum + (g->beta == 0 ? 0 : g->beta * get(g, g->c, at)));
+            const double bias = g->bias ? get(g, g->bias, i) : 0;
+            put(g, at, g->alpha * sum + (g->beta == 0 ? 0 : g->beta * get(g, g->c, at)) + bias);
         }
 }
 
@@ -117,30 +185,53 @@ static bool is_matrix(const gemm *g, const void *p, int64_t rows, int64_t cols, 
     return ld >= (rows > 1 ? rows : 1) && (rows * cols == 0 || fake_owns(p, (size_t)(ld * (cols - 1) + rows) * each));
 }
 
-static cublasStatus_t queue_gemm(cublasHandle_t h, gemm *g)
+/* What the algorithm was chosen for, and what it works in. */
+static bool is_chosen(const cublasLtMatmulAlgo_t *algo, const gemm *g, const void *workspace, size_t bytes)
 {
-    BLAS_ENTER(CUBLAS_STATUS_EXECUTION_FAILED);
+    const uint64_t which = algo->data[0] - 1, alignment = algo->data[1];
+    if (which > 2 || ((uintptr_t)g->a | (uintptr_t)g->b | (uintptr_t)g->c) % alignment) return false;
+    return which << 14 <= bytes && (uintptr_t)workspace % 256 == 0 && (!which || fake_owns(workspace, bytes));
+}
+
+static cublasStatus_t queue_gemm(cudaStream_t stream, gemm *g)
+{
     bool fits = is_matrix(g, g->a, g->ta ? g->k : g->m, g->ta ? g->m : g->k, g->lda) &&
                 is_matrix(g, g->b, g->tb ? g->n : g->k, g->tb ? g->k : g->n, g->ldb) && is_matrix(g, g->c, g->m, g->n, g->ldc);
+    if (g->bias) fits &= fake_owns(g->bias, (size_t)g->m * (g->f64 ? 8 : 4));
     if (!fits || g->m < 0 || g->n < 0 || g->k < 0) return CUBLAS_STATUS_INVALID_VALUE;
-    if (h->bytes < 16 << 10) return CUBLAS_STATUS_ALLOC_FAILED; /* nobody lent memory: it would take some of its own */
-    g->workspace = h->workspace;
     pthread_mutex_lock(&fake_lock);
     fake_counted.products++;
     pthread_mutex_unlock(&fake_lock);
-    return fake_queue(h->stream, run_gemm, g, sizeof *g) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+    return fake_queue(stream, run_gemm, g, sizeof *g) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const float *alpha,
-                           const float *A, int lda, const float *B, int ldb, const float *beta, float *C, int ldc)
-{
-    gemm g = { false, ta != CUBLAS_OP_N, tb != CUBLAS_OP_N, m, n, k, lda, ldb, ldc, *alpha, *beta, A, B, C, NULL };
-    return queue_gemm(h, &g);
-}
+static double number(const void *p, bool f64) { return f64 ? *(const double *)p : (double)*(const float *)p; }
 
-cublasStatus_t cublasDgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const double *alpha,
-                           const double *A, int lda, const double *B, int ldb, const double *beta, double *C, int ldc)
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t what, const void *alpha, const void *A,
+                              cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b, const void *beta, const void *C,
+                              cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
+                              void *workspace, size_t bytes, cudaStream_t stream)
 {
-    gemm g = { true, ta != CUBLAS_OP_N, tb != CUBLAS_OP_N, m, n, k, lda, ldb, ldc, *alpha, *beta, A, B, C, NULL };
-    return queue_gemm(h, &g);
+    BLAS_ENTER(CUBLAS_STATUS_EXECUTION_FAILED);
+    const description *w = (void *)what;
+    const stored *la = (void *)a, *lb = (void *)b, *lc = (void *)c;
+    gemm g = { w->f64,
+               w->ta,
+               w->tb,
+               (int)lc->rows,
+               (int)lc->columns,
+               (int)(w->ta ? la->rows : la->columns),
+               (int)la->ld,
+               (int)lb->ld,
+               (int)lc->ld,
+               number(alpha, w->f64),
+               number(beta, w->f64),
+               A,
+               B,
+               w->biased ? w->bias : NULL,
+               D,
+               workspace,
+               (size_t)(algo->data[0] - 1) << 14 };
+    if (C != D || c != d || !is_chosen(algo, &g, workspace, bytes)) return CUBLAS_STATUS_INVALID_VALUE;
+    return queue_gemm(stream, &g);
 }

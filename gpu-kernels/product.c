@@ -1,0 +1,156 @@
+/* product.c - launches products that have few rows or few columns: there vendors' kernels leave most of the card idle. */
+#include "dtype.h"
+#include "launch.h"
+#include <math.h>
+
+#define TALL_OTHER 4096 /* bytes of shared memory that tall.cu has beside b */
+
+static bool is_written(const workspace *w, const void *p, const layout *at)
+{
+    int64_t low, high;
+    layout_span(at, &low, &high);
+    const char *first = (const char *)p + low * (int64_t)dtypes[at->type].bytes,
+               *end = (const char *)p + high * (int64_t)dtypes[at->type].bytes;
+    return first < w->written.end && end > w->written.first;
+}
+
+static product_args args_of(const step *s, const frame *f, const workspace *w)
+{
+    const layout *at = &s->in[0].at, *bt = &s->in[1].at;
+    product_args a = {
+        .a = f->data[s->in[0].slot],
+        .b = f->data[s->in[1].slot],
+        .out = f->data[s->out[0].slot],
+        .a_row = at->stride[0],
+        .b_row = bt->stride[0],
+        .b_column = bt->stride[1],
+        .out_row = s->out[0].at.stride[0],
+        .m = (int32_t)at->size[0],
+        .k = (int32_t)at->size[1],
+        .n = (int32_t)bt->size[1],
+        .act = OP_LOAD,
+        .alpha = s->nums ? f->num[s->num[0]] : 1,
+    };
+    a.b_is_there = !is_written(w, a.b, bt);
+    if (!s->finish) return a;
+    a.bias = f->data[s->in[2].slot], a.bias_stride = s->in[2].at.stride[0], a.act = finish_infos[s->finish].act;
+    return a;
+}
+
+/* Are vectors of `width` elements at aligned addresses, in all lines of this length? */
+static bool in_vectors(const void *p, int64_t line, int64_t lines, int64_t length, size_t bytes, int width)
+{
+    return (uintptr_t)p % (bytes * (size_t)width) == 0 && length % width == 0 && (lines == 1 || line % width == 0);
+}
+
+/* What a card has, asked once. */
+typedef struct facts {
+    int blocks, shared; /* multiprocessors; bytes that a thread block may have */
+} facts;
+
+static facts ask(void)
+{
+    facts f = { 1, 48 << 10 };
+    int card;
+    if (cudaGetDevice(&card) != cudaSuccess ||
+        cudaDeviceGetAttribute(&f.blocks, cudaDevAttrMultiProcessorCount, card) != cudaSuccess ||
+        cudaDeviceGetAttribute(&f.shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, card) != cudaSuccess)
+        (void)cudaGetLastError();
+    return f;
+}
+
+static facts card(void)
+{
+    static facts known;
+    facts f = { __atomic_load_n(&known.blocks, __ATOMIC_ACQUIRE), known.shared };
+    if (f.blocks) return f;
+    f = ask();
+    known.shared = f.shared;
+    __atomic_store_n(&known.blocks, f.blocks, __ATOMIC_RELEASE);
+    return f;
+}
+
+/* More shared memory than every kernel may have is asked for first. */
+static cudaError_t with_shared(const void *kernel, int bytes)
+{
+    return bytes > 48 << 10 ? cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) : cudaSuccess;
+}
+
+/* ---- few columns ---- */
+
+/* Bytes of b as tall.cu keeps it. */
+static size_t kept_bytes(const product_args *a, size_t each)
+{
+    const int reach = 32 * 16 / (int)each;
+    return (size_t)((a->n + 1) / 2 * 2) * ((size_t)((a->k + reach - 1) / reach * reach) * each + 16);
+}
+
+static cudaError_t run_tall(const product_args *a, duet_dtype type, size_t shared, cudaStream_t q)
+{
+    const size_t bytes = dtypes[type].bytes;
+    const bool vectors = in_vectors(a->a, a->a_row, a->m, a->k, bytes, 16 / (int)bytes);
+    const void *kernel = (type == DUET_F64 ? tall_kernel_f64 : tall_kernel_f32)(a->n, vectors ? FORM_FLAT : FORM_STRIDED);
+    const int64_t each = TALL_THREADS / 32 * TALL_ROWS, blocks = (a->m + each - 1) / each, most = 2 * card().blocks;
+    const cudaError_t e = with_shared(kernel, (int)shared);
+    return e == cudaSuccess ? launch_early(kernel, blocks < most ? blocks : most, TALL_THREADS, shared, (void *)a, q) : e;
+}
+
+static cudaError_t run_skinny(const product_args *a, duet_dtype type, cudaStream_t q)
+{
+    const size_t kept = kept_bytes(a, dtypes[type].bytes);
+    if (a->m >= TALL_LEAST && kept <= TALL_SHARED && (int)kept <= card().shared - TALL_OTHER) return run_tall(a, type, kept, q);
+    const bool exact = a->b_column == 1 && in_vectors(a->b, a->b_row, a->k, a->n, dtypes[type].bytes, 2);
+    const enum form form = exact ? FORM_FLAT : FORM_STRIDED;
+    const void *kernel = (type == DUET_F64 ? skinny_kernel_f64 : skinny_kernel_f32)(a->n, (int)form);
+    return launch_early(kernel, ((int64_t)a->m + SKINNY_ROWS - 1) / SKINNY_ROWS, SKINNY_THREADS, 0, (void *)a, q);
+}
+
+/* ---- few rows ---- */
+
+static cudaError_t run_matvec(const product_args *a, cudaStream_t q)
+{
+    const bool by_rows = a->b_column == 1 || a->n == 1;
+    const bool wide = by_rows ? in_vectors(a->b, a->b_row, a->k, a->n, 4, 4)
+                              : in_vectors(a->b, a->b_column, a->n, a->k, 4, 4) && in_vectors(a->a, a->a_row, a->m, a->k, 4, 4);
+    const void *kernel = matvec_kernel(a->m, by_rows ? FORM_ROWS : FORM_COLUMNS, wide);
+    return launch_early(kernel, ((int64_t)a->n + MATVEC_COLUMNS - 1) / MATVEC_COLUMNS, MATVEC_THREADS, 0, (void *)a, q);
+}
+
+static int64_t tiles_of(const product_args *a, const split_kernel *t)
+{
+    return (((int64_t)a->m + t->rows - 1) / t->rows) * (((int64_t)a->n + t->columns - 1) / t->columns);
+}
+
+/* Relative to others of the same product. */
+static double split_cost(const product_args *a, const split_kernel *t, facts of)
+{
+    const int64_t at_once = (int64_t)of.blocks * t->each;
+    return t->shared > of.shared ? INFINITY : (double)((tiles_of(a, t) + at_once - 1) / at_once) * t->cost;
+}
+
+static const split_kernel *cheapest(const product_args *a)
+{
+    int count, best = 0;
+    const facts here = card();
+    const split_kernel *of = split_kernels(&count);
+    for (int i = 1; i < count; i++)
+        if (split_cost(a, &of[i], here) < split_cost(a, &of[best], here)) best = i;
+    return &of[best];
+}
+
+static cudaError_t run_split_by(const product_args *a, const split_kernel *t, cudaStream_t q)
+{
+    const bool wide = in_vectors(a->a, a->a_row, a->m, a->k, 4, 4) && in_vectors(a->b, a->b_row, a->k, a->n, 4, 4);
+    const void *kernel = t->kernel[wide];
+    const cudaError_t e = with_shared(kernel, t->shared);
+    return e == cudaSuccess ? launch_early(kernel, tiles_of(a, t), t->threads, (size_t)t->shared, (void *)a, q) : e;
+}
+
+cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+{
+    const product_args a = args_of(s, f, w);
+    if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
+    if (product_is_skinny(s)) return run_skinny(&a, s->out[0].at.type, q);
+    if (a.m <= MATVEC_ROWS) return run_matvec(&a, q);
+    return run_split_by(&a, cheapest(&a), q);
+}

@@ -1,0 +1,25 @@
+/* products.c - which products the kernels take, for the pretended CUDA too. */
+#include "launch.h"
+
+bool product_is_skinny(const step *s) { return s->in[1].at.size[1] <= SKINNY_COLUMNS && s->in[0].at.size[1] <= SKINNY_INNER; }
+
+/* Does l have elements side by side along this axis? */
+static bool runs(const layout *l, int along) { return l->size[along] <= 1 || l->stride[along] == 1; }
+
+/* Few rows: so little to compute that fetching decides, or what a vendor's kernels would leave idle. */
+static bool has_few_rows(const step *s)
+{
+    const layout *b = &s->in[1].at;
+    const int64_t m = s->out[0].at.size[0], k = b->size[0], n = b->size[1];
+    if (s->out[0].at.type != DUET_F32 || k == 0 || k > INT32_MAX / 2 || n > INT32_MAX / 2) return false;
+    if (m <= MATVEC_ROWS) return runs(b, 1) || runs(b, 0);
+    return m <= SPLIT_ROWS && runs(b, 1) && (double)m * (double)k * (double)n <= SPLIT_WORK;
+}
+
+bool product_fits(const step *s)
+{
+    const layout *a = &s->in[0].at, *out = &s->out[0].at;
+    if ((s->ins > 2 && !s->finish) || a->size[0] > INT32_MAX || !runs(a, 1) || !runs(out, 1)) return false;
+    if (product_is_skinny(s)) return true;
+    return finish_infos[s->finish].act != OP_softmax && has_few_rows(s);
+}
