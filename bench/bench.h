@@ -87,6 +87,7 @@ verdict check(const problem *p);
 /* How long a call takes, in microseconds: the median of blocks, those of the peer in between. */
 typedef struct timing {
     bool ok;
+    double replay_us;          /* of duet_replay */
     double us, peer_us, ratio; /* ratio: us over the peer's time for as many bytes or operations; 0 without a peer */
     const char *peer;
 } timing;

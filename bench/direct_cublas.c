@@ -1,8 +1,9 @@
-/* direct_cublas.c - the peers on the GPU: cuBLAS called directly, and the driver's copy from device to device, both on Duet's own
- * stream. The libraries are opened at run time, so that this file compiles without CUDA. */
+/* direct_cublas.c - the peers on the GPU: cuBLAS called directly, and the driver's copy from device to device, both on a stream of their
+ * own: Duet launches more cautiously on one that it has given away. The libraries are opened at run time, so that this file compiles without CUDA. */
 #include "bench.h"
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 /* Of the driver, which is there wherever a GPU is. A result of 0 is success, here and in cuBLAS. */
 typedef struct driver {
@@ -10,8 +11,9 @@ typedef struct driver {
     int (*version)(int *v);
     int (*device)(int *device, int ordinal);
     int (*name)(char *name, int size, int device);
-    int (*stream_context)(void *stream, void **context);
+    int (*context)(void **context, int device);
     int (*set_context)(void *context);
+    int (*new_stream)(void **stream, unsigned flags);
     int (*context_device)(int *device);
     int (*copy)(uintptr_t to, uintptr_t from, size_t bytes, void *stream);
     int (*wait)(void *stream);
@@ -27,7 +29,7 @@ typedef struct cublas {
 
 static driver cuda;
 static cublas blas;
-static void *stream; /* Duet's, once engine_gpu has found it */
+static void *stream; /* once engine_gpu has made it */
 
 /* Function pointers by way of memory: ISO C has no cast for them. */
 static bool find(void *lib, const char *name, void *function)
@@ -42,9 +44,9 @@ static bool open_driver(void)
     void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     return find(lib, "cuInit", &cuda.init) && find(lib, "cuDriverGetVersion", &cuda.version) &&
            find(lib, "cuDeviceGet", &cuda.device) && find(lib, "cuDeviceGetName", &cuda.name) &&
-           find(lib, "cuStreamGetCtx", &cuda.stream_context) && find(lib, "cuCtxSetCurrent", &cuda.set_context) &&
-           find(lib, "cuCtxGetDevice", &cuda.context_device) && find(lib, "cuMemcpyAsync", &cuda.copy) &&
-           find(lib, "cuStreamSynchronize", &cuda.wait) && cuda.init(0) == 0;
+           find(lib, "cuDevicePrimaryCtxRetain", &cuda.context) && find(lib, "cuCtxSetCurrent", &cuda.set_context) &&
+           find(lib, "cuStreamCreate", &cuda.new_stream) && find(lib, "cuCtxGetDevice", &cuda.context_device) &&
+           find(lib, "cuMemcpyAsync", &cuda.copy) && find(lib, "cuStreamSynchronize", &cuda.wait) && cuda.init(0) == 0;
 }
 
 static bool open_cublas(void)
@@ -72,15 +74,24 @@ static bool device_copy(int64_t n, float s, const float *x, float *y)
 
 static bool stream_wait(void) { return cuda.wait(stream) == 0; }
 
+/* In the context that the runtime has on the card that DUET_DEVICE names. */
+static bool make_stream(void)
+{
+    const char *text = getenv("DUET_DEVICE");
+    int device;
+    void *context;
+    return open_driver() && cuda.device(&device, text ? atoi(text) : 0) == 0 && cuda.context(&context, device) == 0 &&
+           cuda.set_context(context) == 0 && cuda.new_stream(&stream, 1) == 0; /* 1: not blocked by the null stream */
+}
+
 /* axpy moves three numbers an element, a copy two. */
 const engine *engine_gpu(void)
 {
     static engine e = { .axpy_share = 2.0 / 3, .gemm = cublas_gemm, .axpy = device_copy, .sync = stream_wait };
     static bool tried;
-    void *context;
-    if (!tried && (stream = duet_stream())) {
+    if (!tried) {
+        const bool ready = make_stream();
         tried = true;
-        bool ready = open_driver() && cuda.stream_context(stream, &context) == 0 && cuda.set_context(context) == 0;
         e.axpy_name = ready ? "device copy" : NULL;
         e.gemm_name = ready && open_cublas() ? "bare cuBLAS" : NULL;
     }

@@ -178,13 +178,21 @@ static int run_peers(const options *o)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+static bool gpu_is_there(void)
+{
+    duet_matrix *m = duet_new(DUET_F32, 1);
+    const bool there = m && duet_device_overwrite(m);
+    duet_free(&m);
+    return there;
+}
+
 int main(int argc, char **argv)
 {
     options o;
     results all = { 0 };
     if (!parse(&o, argc, argv) || !known(o.benches)) return fputs(usage, stderr), 2;
     if (o.peers && !o.json) o.json = "duet-bench.json";
-    if (o.gpu && !duet_stream()) {
+    if (o.gpu && !gpu_is_there()) {
         fprintf(stderr, "duet-bench: no GPU: %s\n", duet_error());
         if (o.gpu_required) return 1;
         o.gpu = false;

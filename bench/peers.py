@@ -24,7 +24,7 @@ except ImportError as e:
 
 QUICK = {"saxpy": [100, 10**4, 10**6], "sgemm": [10, 100, 500], "complex": [10, 100, 500], "dense": [1, 16, 256], "cnn": [1, 16, 256]}
 FULL = {"saxpy": [10**k for k in range(2, 9)], "sgemm": [10, 20, 50, 100, 200, 300, 500, 700, 1000, 1500, 2000],
-        "dense": [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4096]}
+        "dense": [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4096, 16384]}
 FULL["complex"], FULL["cnn"] = FULL["sgemm"], FULL["dense"]
 
 
@@ -117,18 +117,19 @@ class Torch:
 
 
 class Compiled(Torch):
-    """torch.compile, each size by itself: the tests of vectors.py alone."""
+    """torch.compile, each size by itself; of the forward passes with what it has for little overhead, CUDA graphs."""
 
     def __init__(self, machine, threads):
         super().__init__(machine, threads)
         self.name = f"PyTorch {self.torch.__version__} compiled"
 
     def has(self, bench):
-        return bench in vectors.TESTS
+        return bench in vectors.TESTS or bench in ("dense", "cnn")
 
     def formula(self, bench):
         self.torch.compiler.reset()
-        return self.torch.compile(super().formula(bench), dynamic=False)
+        mode = None if bench in vectors.TESTS else "reduce-overhead"
+        return self.torch.compile(super().formula(bench), dynamic=False, mode=mode)
 
 
 class Jax:

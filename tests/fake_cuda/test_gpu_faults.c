@@ -381,7 +381,7 @@ static void without_vendors(void)
     FILE *out = fmemopen(text, sizeof text, "w");
     gpu_machine.info(out);
     fclose(out);
-    CHECK(strstr(text, "Pretended GPU") && strstr(text, "cuBLAS 13") && strstr(text, "cuDNN missing: libcudnn.so.9: not today"),
+    CHECK(strstr(text, "Pretended GPU") && strstr(text, "cuBLASLt 13") && strstr(text, "cuDNN missing: libcudnn.so.9: not today"),
           "%s", text);
 }
 
