@@ -44,7 +44,7 @@ static bool can_wait(const void *kernel)
     return can = compiled.ptxVersion >= 90;
 }
 
-static cudaError_t launch_as(bool early, const void *kernel, int64_t blocks, int threads, size_t shared, void *args,
+static cudaError_t launch_as(bool early, const void *kernel, int64_t blocks, int cluster, int threads, size_t shared, void *args,
                              cudaStream_t q)
 {
     if (!kernel) return cudaErrorInvalidDeviceFunction;
@@ -52,19 +52,27 @@ static cudaError_t launch_as(bool early, const void *kernel, int64_t blocks, int
     if (blocks == 0) return cudaSuccess;
     const dim3 grid = { (unsigned)blocks, 1, 1 }, block = { (unsigned)threads, 1, 1 };
     if (!early || !can_wait(kernel)) return cudaLaunchKernel(kernel, grid, block, &args, shared, q);
-    cudaLaunchAttribute waits = { .id = cudaLaunchAttributeProgrammaticStreamSerialization };
-    waits.val.programmaticStreamSerializationAllowed = 1;
-    return cudaLaunchKernelExC(&(cudaLaunchConfig_t){ grid, block, shared, q, &waits, 1 }, kernel, &args);
+    cudaLaunchAttribute of[] = { { .id = cudaLaunchAttributeProgrammaticStreamSerialization },
+                                 { .id = cudaLaunchAttributeClusterDimension } };
+    of[0].val.programmaticStreamSerializationAllowed = 1;
+    of[1].val.clusterDim.x = (unsigned)cluster, of[1].val.clusterDim.y = of[1].val.clusterDim.z = 1;
+    return cudaLaunchKernelExC(&(cudaLaunchConfig_t){ grid, block, shared, q, of, cluster > 1 ? 2 : 1 }, kernel, &args);
 }
 
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q)
 {
-    return launch_as(false, kernel, blocks, threads, shared, args, q);
+    return launch_as(false, kernel, blocks, 1, threads, shared, args, q);
 }
 
 cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q)
 {
-    return launch_as(true, kernel, blocks, threads, shared, args, q);
+    return launch_as(true, kernel, blocks, 1, threads, shared, args, q);
+}
+
+cudaError_t launch_clusters(const void *kernel, int64_t blocks, int cluster, int threads, size_t shared, void *args,
+                            cudaStream_t q)
+{
+    return launch_as(true, kernel, blocks, cluster, threads, shared, args, q);
 }
 
 size_t round_256(size_t bytes) { return (bytes + 255) / 256 * 256; }

@@ -258,6 +258,7 @@ typedef struct product_args {
     int64_t a_row, b_row, b_column, out_row, bias_stride;
     int32_t m, k, n;
     int32_t act;
+    int32_t parts;   /* thread blocks that share a tile of split.cu: a cluster */
     bool b_is_there; /* no kernel that may still run writes it */
     double alpha;
 } product_args;
@@ -266,7 +267,7 @@ typedef struct product_args {
 typedef struct split_kernel {
     int rows, columns, threads, shared;
     int each;              /* thread blocks a multiprocessor */
-    double cost;           /* of a thread block, by measurement: microseconds for 1000 of the inner axis */
+    double start, cost;    /* of a thread block, by measurement: microseconds, and for 1000 of the inner axis */
     const void *kernel[2]; /* a and b by elements, by 16 bytes */
 } split_kernel;
 const split_kernel *split_kernels(int *count);
@@ -320,8 +321,11 @@ cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cu
 /* One kernel with one argument. Of no blocks: nothing. */
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);
 
-/* The same of a kernel that waits by itself (device.cuh, take_turn) for the one before it, which may run on meanwhile. */
+/* The same of a kernel that waits by itself (device.cuh, take_turn) for the one before it, which may run on meanwhile; its thread blocks in
+ * clusters of so many. */
 cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);
+cudaError_t launch_clusters(const void *kernel, int64_t blocks, int cluster, int threads, size_t shared, void *args,
+                            cudaStream_t q);
 
 size_t round_256(size_t bytes); /* up, for what follows in scratch */
 divider32 divide_by32(int64_t by);

@@ -3,7 +3,9 @@
 #include "launch.h"
 #include <math.h>
 
-#define TALL_OTHER 4096 /* bytes of shared memory that tall.cu has beside b */
+#define SPLIT_PARTS 2
+#define SPLIT_JOIN  1.4  /* microseconds, for the thread blocks of a cluster */
+#define TALL_OTHER  4096 /* bytes of shared memory that tall.cu has beside b */
 
 static bool is_written(const workspace *w, const void *p, const layout *at)
 {
@@ -46,26 +48,29 @@ static bool in_vectors(const void *p, int64_t line, int64_t lines, int64_t lengt
 /* What a card has, asked once. */
 typedef struct facts {
     int blocks, shared; /* multiprocessors; bytes that a thread block may have */
+    bool clusters;
 } facts;
 
 static facts ask(void)
 {
-    facts f = { 1, 48 << 10 };
-    int card;
+    facts f = { 1, 48 << 10, false };
+    int card, clusters = 0;
     if (cudaGetDevice(&card) != cudaSuccess ||
         cudaDeviceGetAttribute(&f.blocks, cudaDevAttrMultiProcessorCount, card) != cudaSuccess ||
-        cudaDeviceGetAttribute(&f.shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, card) != cudaSuccess)
+        cudaDeviceGetAttribute(&f.shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, card) != cudaSuccess ||
+        cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, card) != cudaSuccess)
         (void)cudaGetLastError();
+    f.clusters = clusters && OLDEST_CARD >= 90;
     return f;
 }
 
 static facts card(void)
 {
     static facts known;
-    facts f = { __atomic_load_n(&known.blocks, __ATOMIC_ACQUIRE), known.shared };
+    facts f = { __atomic_load_n(&known.blocks, __ATOMIC_ACQUIRE), known.shared, known.clusters };
     if (f.blocks) return f;
     f = ask();
-    known.shared = f.shared;
+    known.shared = f.shared, known.clusters = f.clusters;
     __atomic_store_n(&known.blocks, f.blocks, __ATOMIC_RELEASE);
     return f;
 }
@@ -121,36 +126,52 @@ static int64_t tiles_of(const product_args *a, const split_kernel *t)
     return (((int64_t)a->m + t->rows - 1) / t->rows) * (((int64_t)a->n + t->columns - 1) / t->columns);
 }
 
-/* Relative to others of the same product. */
-static double split_cost(const product_args *a, const split_kernel *t, facts of)
+/* How a product is split: its tiles, and how many thread blocks share one. */
+typedef struct splitting {
+    const split_kernel *t;
+    int parts;
+    double cost;
+} splitting;
+
+/* By a card's figures: so many microseconds, about. */
+static double split_cost(const product_args *a, const split_kernel *t, int parts, facts of)
 {
     const int64_t at_once = (int64_t)of.blocks * t->each;
-    return t->shared > of.shared ? INFINITY : (double)((tiles_of(a, t) + at_once - 1) / at_once) * t->cost;
+    const double rounds = (double)((tiles_of(a, t) * parts + at_once - 1) / at_once);
+    if (t->shared > of.shared || (parts > 1 && !of.clusters)) return INFINITY;
+    return rounds * (t->start + t->cost * a->k / parts / 1000) + (parts > 1 ? SPLIT_JOIN : 0);
 }
 
-static const split_kernel *cheapest(const product_args *a)
+static splitting cheapest(const product_args *a)
 {
-    int count, best = 0;
+    int count;
     const facts here = card();
     const split_kernel *of = split_kernels(&count);
-    for (int i = 1; i < count; i++)
-        if (split_cost(a, &of[i], here) < split_cost(a, &of[best], here)) best = i;
-    return &of[best];
+    splitting best = { of, 1, INFINITY };
+    for (int i = 0; i < count; i++)
+        for (int parts = 1; parts <= SPLIT_PARTS; parts *= 2) {
+            const splitting s = { &of[i], parts, split_cost(a, &of[i], parts, here) };
+            if (s.cost < best.cost) best = s;
+        }
+    return best;
 }
 
-static cudaError_t run_split_by(const product_args *a, const split_kernel *t, cudaStream_t q)
+static cudaError_t run_split_by(product_args *a, splitting s, cudaStream_t q)
 {
     const bool wide = in_vectors(a->a, a->a_row, a->m, a->k, 4, 4) && in_vectors(a->b, a->b_row, a->k, a->n, 4, 4);
-    const void *kernel = t->kernel[wide];
-    const cudaError_t e = with_shared(kernel, t->shared);
-    return e == cudaSuccess ? launch_early(kernel, tiles_of(a, t), t->threads, (size_t)t->shared, (void *)a, q) : e;
+    const void *kernel = s.t->kernel[wide];
+    const cudaError_t e = with_shared(kernel, s.t->shared);
+    a->parts = s.parts;
+    return e == cudaSuccess
+               ? launch_clusters(kernel, tiles_of(a, s.t) * s.parts, s.parts, s.t->threads, (size_t)s.t->shared, a, q)
+               : e;
 }
 
 cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    const product_args a = args_of(s, f, w);
+    product_args a = args_of(s, f, w);
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
+    if (product_is_thin(s)) return run_matvec(&a, q);
     if (product_is_skinny(s)) return run_skinny(&a, s->out[0].at.type, q);
-    if (a.m <= MATVEC_ROWS) return run_matvec(&a, q);
     return run_split_by(&a, cheapest(&a), q);
 }

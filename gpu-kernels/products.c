@@ -6,20 +6,30 @@ bool product_is_skinny(const step *s) { return s->in[1].at.size[1] <= SKINNY_COL
 /* Does l have elements side by side along this axis? */
 static bool runs(const layout *l, int along) { return l->size[along] <= 1 || l->stride[along] == 1; }
 
+static bool is_plain(const step *s)
+{
+    const int64_t *b = s->in[1].at.size;
+    return s->out[0].at.type == DUET_F32 && b[0] <= INT32_MAX / 2 && b[1] <= INT32_MAX / 2 &&
+           finish_infos[s->finish].act != OP_softmax;
+}
+
+bool product_is_thin(const step *s)
+{
+    const layout *b = &s->in[1].at;
+    return is_plain(s) && s->out[0].at.size[0] <= MATVEC_ROWS && (runs(b, 1) || runs(b, 0));
+}
+
 /* Few rows: so little to compute that fetching decides, or what a vendor's kernels would leave idle. */
 static bool has_few_rows(const step *s)
 {
     const layout *b = &s->in[1].at;
     const int64_t m = s->out[0].at.size[0], k = b->size[0], n = b->size[1];
-    if (s->out[0].at.type != DUET_F32 || k == 0 || k > INT32_MAX / 2 || n > INT32_MAX / 2) return false;
-    if (m <= MATVEC_ROWS) return runs(b, 1) || runs(b, 0);
-    return m <= SPLIT_ROWS && runs(b, 1) && (double)m * (double)k * (double)n <= SPLIT_WORK;
+    return is_plain(s) && k > 0 && m <= SPLIT_ROWS && runs(b, 1) && (double)m * (double)k * (double)n <= SPLIT_WORK;
 }
 
 bool product_fits(const step *s)
 {
     const layout *a = &s->in[0].at, *out = &s->out[0].at;
     if ((s->ins > 2 && !s->finish) || a->size[0] > INT32_MAX || !runs(a, 1) || !runs(out, 1)) return false;
-    if (product_is_skinny(s)) return true;
-    return finish_infos[s->finish].act != OP_softmax && has_few_rows(s);
+    return product_is_skinny(s) || product_is_thin(s) || has_few_rows(s);
 }

@@ -11,6 +11,7 @@ extern "C" {
 bool pool2d_fits(const step *s);
 bool product_fits(const step *s);
 bool product_is_skinny(const step *s); /* few columns */
+bool product_is_thin(const step *s);   /* a row or two */
 
 duet_dtype step_type(const step *s); /* the element type that it computes in, or moves */
 

@@ -23,23 +23,43 @@ template <int N, bool EXACT> static __device__ inline void load(T b[N], const T 
     }
 }
 
+enum { EACH = 16 / sizeof(T) };
+
+/* Rows l, l + SKINNY_THREADS, ... of b, zeros beyond its end. */
+template <int N, bool EXACT> static __device__ inline void load_some(T x[EACH][N], const product_args &s, int l)
+{
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const int k = l + i * SKINNY_THREADS;
+        if (k < s.k) {
+            load<N, EXACT>(x[i], (const T *)s.b + k * s.b_row, s);
+        } else {
+#pragma unroll
+            for (int j = 0; j < N; j++) x[i][j] = K(0);
+        }
+    }
+}
+
 template <int N, bool EXACT> KERNEL(SKINNY_THREADS) product(const __grid_constant__ product_args s)
 {
     enum { ROWS = SKINNY_ROWS, WARPS = SKINNY_THREADS / 32 };
     __shared__ T part[WARPS][ROWS * N];
     const int64_t top = blockIdx.x * (int64_t)ROWS;
-    const T *a = (const T *)s.a, *b = (const T *)s.b;
-    T acc[ROWS * N] = {};
+    const T *a = (const T *)s.a;
+    T acc[ROWS * N] = {}, x[EACH][N];
+    if (s.b_is_there) load_some<N, EXACT>(x, s, threadIdx.x);
     take_turn();
-#pragma unroll 4
-    for (int l = threadIdx.x; l < s.k; l += SKINNY_THREADS) {
-        T x[N];
-        load<N, EXACT>(x, b + l * s.b_row, s);
+    for (int l = threadIdx.x; l < s.k; l += EACH * SKINNY_THREADS) {
+        if (l >= SKINNY_THREADS || !s.b_is_there) load_some<N, EXACT>(x, s, l);
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const T y = a[min(top + r, (int64_t)s.m - 1) * s.a_row + l];
+        for (int i = 0; i < EACH; i++) {
+            const int k = l + i * SKINNY_THREADS;
 #pragma unroll
-            for (int j = 0; j < N; j++) acc[r * N + j] = FMA(y, x[j], acc[r * N + j]);
+            for (int r = 0; r < ROWS; r++) {
+                const T y = k < s.k ? a[min(top + r, (int64_t)s.m - 1) * s.a_row + k] : K(0);
+#pragma unroll
+                for (int j = 0; j < N; j++) acc[r * N + j] = FMA(y, x[i][j], acc[r * N + j]);
+            }
         }
     }
     sum_over_warp<ROWS * N>(acc, threadIdx.x % 32, part[threadIdx.x / 32]);
