@@ -10,6 +10,7 @@ extern "C" {
 
 bool pool2d_fits(const step *s);
 bool skinny_fits(const step *s);
+#define CONV_CHANNELS 128 /* of images that conv2d takes, at most: its filters stay in shared memory */
 
 duet_dtype step_type(const step *s); /* the element type that it computes in, or moves */
 
