@@ -234,6 +234,26 @@ typedef struct pool2d_args {
     int32_t window[2], stride[2], pad[2];
 } pool2d_args;
 
+#define CONV_THREADS 128
+#define CONV_WIDTH   32 /* outputs of a thread block, at most */
+
+/* A convolution by windows of 3 x 3, finished (conv2d.cu). A strip is `positions` times 2 x 4 results, before pooling: so many images,
+ * pairs of rows, fours of columns. Channels of the images are staged `depth` at a time: lines of each, `pitch` apart, in units of
+ * fours; `stage` is what that takes. Of a thread block's warps `along` share a strip, each of the others takes other outputs: `width`
+ * outputs in all, of which `groups` such blocks have all. Blocks of a group go over all strips, `walkers` of them at once. */
+typedef struct conv2d_args {
+    const void *in, *filters, *bias; /* bias may be NULL */
+    void *out;
+    int64_t n, image, filter[4], bias_stride; /* strides of in, of filters, of bias */
+    int32_t channel, row;                     /* strides of in */
+    int32_t c, h, w, m, pad[2], out_h, out_w;
+    float least; /* relu's 0, or nothing is less */
+    int32_t pitch, stage, width;
+    uint32_t along, images, positions, units, strips, walkers;
+    divider32 rows, quads, lines, depth, down, across, groups;
+    bool vectors, wide; /* in and out: 16 bytes at a time */
+} conv2d_args;
+
 /* Which products are ours (products.c). The pretended CUDA takes fewer, to have its vendor's too. */
 #ifndef SKINNY_COLUMNS
 #define SKINNY_COLUMNS 16
@@ -317,6 +337,8 @@ cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
 size_t random_scratch(const step *s);
 cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+const void *conv2d_kernel_f32(int outputs, bool pooled); /* outputs: a thread's, 2, 4 or 8 */
+cudaError_t conv2d_launch(const step *s, const frame *f, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);

@@ -68,6 +68,43 @@ bool pool2d_fits(const step *s)
     return low > -INT32_MAX && high < INT32_MAX && out->size[2] * out->size[3] <= INT32_MAX / 2;
 }
 
+/* Do places of 2 x 4 results have numbers of 32 bits, and elements of one channel of an image, and rows, distances of as many? */
+static bool conv2d_is_small(const layout *in, const layout *out)
+{
+    const int64_t *size = out->size, plane = INT32_MAX / 4;
+    for (int a = 1; a < 4; a++)
+        if (in->size[a] > plane || size[a] > plane / 2) return false;
+    for (int a = 1; a < 3; a++)
+        if (in->stride[a] > INT32_MAX || in->stride[a] < -INT32_MAX) return false;
+    return (size[2] + 1) * (size[3] + 1) <= plane && size[0] <= INT32_MAX && size[0] * (size[2] + 1) * (size[3] + 1) <= 2 * plane;
+}
+
+/* Pooling is by 2, without padding. */
+static bool conv2d_is_pooled(const step *s)
+{
+    static const int32_t by_two[] = { 2, 2, 2, 2, 0, 0 };
+    for (int i = 0; i < 6; i++)
+        if (s->attr[STEP_POOL + i] != by_two[i]) return false;
+    return true;
+}
+
+static const char *refuse_conv2d(const step *s)
+{
+    const layout *in = &s->in[0].at, *filters = &s->in[1].at;
+    const finish_info *finish = &finish_infos[s->finish];
+    REFUSE(in->type != DUET_F32, "a convolution of other elements than f32");
+    REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
+    REFUSE(s->attr[0] != 1 || s->attr[1] != 1 || s->attr[4], "a convolution with strides, or turned");
+    for (int a = 2; a < 4; a++) REFUSE(s->attr[a] < 0 || s->attr[a] > 1, "a convolution with more padding than 1");
+    REFUSE(in->size[1] < 1 || in->size[1] > CONV_CHANNELS, "a convolution of no channels, or of many");
+    REFUSE(in->size[3] > 1 && in->stride[3] != 1, "images whose rows have gaps");
+    REFUSE(s->finish && finish->act != OP_relu && finish->act != OP_LOAD,
+           "a convolution that goes through other functions than relu");
+    REFUSE(finish->pooled && !conv2d_is_pooled(s), "pooling other than by 2");
+    REFUSE(!conv2d_is_small(in, &s->out[0].at), "images too large for indices of 32 bits");
+    return NULL;
+}
+
 /* Indices of a permutation are of 32 bits. */
 static const char *refuse_random(const step *s)
 {
@@ -91,6 +128,7 @@ const char *kernels_refuse(const step *s)
     case OP_max_pool2d:
     case OP_avg_pool2d: return pool2d_fits(s) ? NULL : "an image of 2^31 elements or more a plane";
     case OP_matmul: return product_fits(s) ? NULL : "a product of many rows and columns, or with an addend";
+    case OP_conv2d: return refuse_conv2d(s);
     default: return "there is no kernel for this operator";
     }
 }

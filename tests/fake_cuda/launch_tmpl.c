@@ -371,6 +371,52 @@ static void run_pool(const job *j)
     }
 }
 
+/* ---- convolutions, as they are defined, finished ---- */
+
+static T conv_sum(const job *j, const int64_t *out)
+{
+    const layout *in = &j->s.in[0].at, *filters = &j->s.in[1].at;
+    const int32_t *stride = j->s.attr, *pad = j->s.attr + 2;
+    T sum = K(0);
+    for (int64_t k = 0; k < in->size[1] * filters->size[2] * filters->size[3]; k++) {
+        int64_t from[4];
+        unravel(filters, k, from), from[0] = out[1];
+        const int64_t at[4] = { out[0], from[1], out[2] * stride[0] - pad[0] + from[2], out[3] * stride[1] - pad[1] + from[3] };
+        const bool inside = at[2] >= 0 && at[2] < in->size[2] && at[3] >= 0 && at[3] < in->size[3];
+        const T x = inside ? ((const T *)j->in[0])[place(in, at)] : K(0);
+        sum = FMA(((const T *)j->in[1])[place(filters, from)], x, sum);
+    }
+    return sum;
+}
+
+static T conv_finished(const job *j, const int64_t *out)
+{
+    T y = conv_sum(j, out);
+    if (j->s.finish) y = y + *element(j->in[2], &j->s.in[2].at, out[1]);
+    return finish_infos[j->s.finish].act == OP_relu ? MAP(relu, y) : y;
+}
+
+static T conv_pooled(const job *j, const int64_t *out)
+{
+    const int32_t *window = j->s.attr + STEP_POOL, *stride = window + 2;
+    T most = -INF;
+    for (int64_t u = 0; u < window[0]; u++)
+        for (int64_t v = 0; v < window[1]; v++)
+            most = MAXIMUM(most, conv_finished(j, (int64_t[]){ out[0], out[1], out[2] * stride[0] + u, out[3] * stride[1] + v }));
+    return most;
+}
+
+static void run_conv(const job *j)
+{
+    const layout *out = &j->s.out[0].at;
+    const bool pooled = finish_infos[j->s.finish].pooled;
+    int64_t index[DUET_RANK_MAX], n = layout_count(out);
+    for (int64_t i = 0; i < n; i++) {
+        unravel(out, i, index);
+        ((T *)j->out[0])[place(out, index)] = pooled ? conv_pooled(j, index) : conv_finished(j, index);
+    }
+}
+
 /* ---- random numbers, each by itself ---- */
 
 static philox_block drawn(const lottery *l, int64_t block, uint32_t stream)
@@ -452,5 +498,6 @@ void TYPED(fake_run)(const job *j)
     else if (k > KERNEL_PROGRAM) run_fused(j);
     else if (k == OP_softmax || k == OP_log_softmax) run_softmax(j);
     else if (k == OP_matmul) run_product(j);
+    else if (k == OP_conv2d) run_conv(j);
     else run_pool(j);
 }

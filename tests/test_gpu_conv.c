@@ -1,0 +1,243 @@
+/* test_gpu_conv.c - convolutions by windows of 3 x 3 that the GPU machine takes with what follows them: every finish, layout and padding,
+ * odd sizes, infinities and NaN, against the definition in double. It runs on the pretended CUDA and, the same, on a real card.
+ * The error that each result may have is the kernel's own bound (gpu-kernels/conv2d.cu), which is wider than the oracle's. */
+#include "pool.h"
+#include "tap.h"
+#include "tensor.h"
+
+const machine *const machines[SIDES] = { [DEVICE] = &gpu_machine };
+
+typedef struct trial {
+    int n, c, h, w, m, pad[2];
+    enum finish finish;
+    enum lie image, filter;
+    bool unaligned, special;
+} trial;
+
+typedef struct scene {
+    tensor x, w, bias, y;
+    const trial *t;
+    char name[160];
+} scene;
+
+static bool ran(duet_status s, const char *what) { return CHECK(s == DUET_OK, "%s: %s", what, duet_error()); }
+
+/* ---- what is meant ---- */
+
+/* A value, how wrong it may be, and whether partial sums stay finite, so that it is what it is in any order. */
+typedef struct meant {
+    double value, error;
+    bool known;
+} meant;
+
+static double element_at(const scene *s, int64_t n, int64_t c, int64_t i, int64_t j)
+{
+    return i < 0 || j < 0 || i >= s->t->h || j >= s->t->w ? 0 : *tensor_at(&s->x, n, c, i, j);
+}
+
+/* One column of three of a channel: its products, and the sizes of all that the kernel may multiply there. */
+static void add_column(const scene *s, const int64_t *o, int c, int v, meant *sum)
+{
+    double weights = 0, elements = 0;
+    for (int u = 0; u < 3; u++) {
+        const double w = *tensor_at(&s->w, o[1], c, u, v);
+        const double x = element_at(s, o[0], c, o[2] - s->t->pad[0] + u, o[3] - s->t->pad[1] + v);
+        sum->value += w * x, weights += fabs(w), elements += fabs(x);
+    }
+    sum->error += weights * elements;
+}
+
+static meant one_sum(const scene *s, const int64_t *o)
+{
+    const finish_info *f = &finish_infos[s->t->finish];
+    meant r = { 0 };
+    for (int c = 0; c < s->t->c; c++)
+        for (int v = 0; v < 3; v++) add_column(s, o, c, v, &r);
+    const double bias = s->t->finish ? *tensor_at(&s->bias, o[1], 0, 0, 0) : 0;
+    r.value += bias, r.error += fabs(bias);
+    r.known = !(isfinite(r.error) && r.error > 1e38);
+    r.error *= (6 * s->t->c + 15) * 0x1p-24;
+    if (s->t->finish && f->act == OP_relu && r.value <= 0) r.value = 0;
+    return r;
+}
+
+static meant one_result(const scene *s, const int64_t *o)
+{
+    if (!finish_infos[s->t->finish].pooled) return one_sum(s, o);
+    meant r = { -INFINITY, 0, true };
+    for (int k = 0; k < 4; k++) {
+        const meant x = one_sum(s, (int64_t[]){ o[0], o[1], 2 * o[2] + k / 2, 2 * o[3] + k % 2 });
+        r.value = isnan(r.value) || isnan(x.value) ? NAN : fmax(r.value, x.value);
+        r.error = fmax(r.error, x.error), r.known &= x.known;
+    }
+    return r;
+}
+
+static bool agrees(double got, const meant *want)
+{
+    if (!want->known) return true;
+    if (!isfinite(want->value)) return isnan(want->value) ? isnan(got) : got == want->value;
+    return fabs(got - want->value) <= want->error;
+}
+
+static void compare(const scene *s)
+{
+    const int64_t *size = s->y.at.size;
+    for (int64_t e = 0; e < layout_count(&s->y.at); e++) {
+        const int64_t row = e / size[3], plane = row / size[2],
+                      o[] = { plane / size[1], plane % size[1], row % size[2], e % size[3] };
+        const meant want = one_result(s, o);
+        const double got = *tensor_at(&s->y, o[0], o[1], o[2], o[3]);
+        if (!CHECK(agrees(got, &want), "%s [%d,%d,%d,%d]: got %.9g, want %.9g +- %g", s->name, (int)o[0], (int)o[1], (int)o[2],
+                   (int)o[3], got, want.value, want.error))
+            return;
+    }
+}
+
+/* ---- operands ---- */
+
+static uint32_t pick(uint32_t n)
+{
+    tensor_random();
+    return (uint32_t)(tensor_seed >> 33) % n;
+}
+
+/* Some elements become what sums do not survive. */
+static duet_status spoil(tensor *t, int count)
+{
+    static const double special[] = { INFINITY, -INFINITY, NAN, 0x1p100, -0x1p100, 0 };
+    for (int k = 0; k < count; k++) t->value[pick((uint32_t)t->room)] = special[pick(6)];
+    void *host = tensor_pack(t);
+    const duet_status s = gpu_machine.upload(t->device, host, (size_t)t->room * sizeof(float), 0);
+    free(host);
+    return s;
+}
+
+static duet_status open_scene(const trial *t, scene *s)
+{
+    const bool pooled = finish_infos[t->finish].pooled;
+    const int64_t oh = t->h + 2 * t->pad[0] - 2, ow = t->w + 2 * t->pad[1] - 2;
+    *s = (scene){ .t = t };
+    snprintf(s->name, sizeof s->name, "%dx%dx%dx%d, %d filters, pad %d %d, finish %d, layouts %d %d%s%s", t->n, t->c, t->h, t->w,
+             t->m, t->pad[0], t->pad[1], t->finish, t->image, t->filter, t->unaligned ? ", unaligned" : "",
+             t->special ? ", special" : "");
+    TRY(tensor_new(&s->x, DUET_F32, 4, (int64_t[]){ t->n, t->c, t->h, t->w + t->unaligned }, t->image, 0));
+    TRY(tensor_new(&s->w, DUET_F32, 4, (int64_t[]){ t->m, t->c, 3, 3 }, t->filter, 0));
+    TRY(tensor_new(&s->bias, DUET_F32, 1, (int64_t[]){ t->m }, t->filter, 0));
+    TRY(tensor_new(&s->y, DUET_F32, 4, (int64_t[]){ t->n, t->m, pooled ? oh / 2 : oh, pooled ? ow / 2 : ow }, ROWS, 0));
+    s->x.at.size[3] = t->w, s->x.first += t->unaligned;
+    if (!t->special) return DUET_OK;
+    TRY(spoil(&s->x, 3));
+    if (pick(2)) TRY(spoil(&s->w, 1));
+    return pick(2) ? spoil(&s->bias, 1) : DUET_OK;
+}
+
+static void close_scene(scene *s) { tensor_free(&s->x), tensor_free(&s->w), tensor_free(&s->bias), tensor_free(&s->y); }
+
+static step step_of(const scene *s)
+{
+    const trial *t = s->t;
+    return (step){ .kernel = OP_conv2d,
+                   .finish = t->finish,
+                   .outs = 1,
+                   .ins = t->finish ? 3 : 2,
+                   .out = { { 0, s->y.at } },
+                   .in = { { 1, s->x.at }, { 2, s->w.at }, { 3, s->bias.at } },
+                   .attr = { 1, 1, t->pad[0], t->pad[1], 0, 2, 2, 2, 2, 0, 0 } };
+}
+
+/* Twice: also what a run leaves behind is tried. */
+static void run_trial(const trial *t)
+{
+    scene s;
+    if (ran(open_scene(t, &s), "a scene")) {
+        step conv = step_of(&s);
+        void *const data[] = { tensor_data(&s.y), tensor_data(&s.x), tensor_data(&s.w), tensor_data(&s.bias) };
+        const char *why = gpu_machine.refuses(&conv);
+        CHECK(!why, "%s: refused: %s", s.name, why);
+        for (int again = 0; again < 2 && !why; again++)
+            if (ran(gpu_machine.run(&conv, &(frame){ data, NULL, 0 }), s.name) && ran(tensor_fetch(&s.y, 0), s.name)) compare(&s);
+        gpu_machine.forget(&conv);
+    }
+    close_scene(&s);
+}
+
+/* ---- trials ---- */
+
+static const enum finish finishes[] = { FINISH_NONE, FINISH_conv2d_bias, FINISH_conv2d_bias_relu, FINISH_conv2d_bias_relu_pool };
+#define FINISHED (int)(sizeof finishes / sizeof *finishes)
+
+/* Fits in every finish: two rows and columns of results at least. */
+static trial random_trial(int most)
+{
+    static const enum lie images[] = { ROWS, PADDED, REPEATED };
+    trial t = { .n = 1 + (int)pick(4), .c = 1 + (int)pick(9), .m = 1 + (int)pick(20), .pad = { (int)pick(2), (int)pick(2) } };
+    t.h = 4 + (int)pick((uint32_t)most), t.w = 4 + (int)pick((uint32_t)most);
+    t.finish = finishes[pick(FINISHED)], t.image = images[pick(3)], t.filter = (enum lie)pick(LIES);
+    t.unaligned = pick(2);
+    return t;
+}
+
+static void test_sizes(void)
+{
+    static const int sizes[][5] = { { 1, 3, 32, 32, 16 }, { 1, 16, 16, 16, 32 }, { 5, 17, 9, 7, 33 }, { 40, 1, 2, 3, 1 },
+                                    { 2, 2, 3, 70, 5 },   { 2, 2, 70, 3, 2 },    { 1, 128, 6, 6, 9 }, { 300, 4, 8, 8, 16 } };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int f = 0; f < FINISHED; f++) {
+            const int *n = sizes[i];
+            run_trial(&(trial){ n[0], n[1], n[2], n[3], n[4], { 1, 1 }, finishes[f], ROWS, ROWS, false, false });
+        }
+    tap_point("sizes");
+}
+
+static void test_layouts(void)
+{
+    for (int i = 0; i < 60; i++) {
+        const trial t = random_trial(24);
+        run_trial(&t);
+    }
+    tap_point("layouts, padding, unaligned images");
+}
+
+static void test_special(void)
+{
+    for (int i = 0; i < 80; i++) {
+        trial t = random_trial(12);
+        t.special = true;
+        run_trial(&t);
+    }
+    tap_point("infinities, NaN, large numbers");
+}
+
+/* What no kernel takes is refused when it is finished: cuDNN does not finish. */
+static void test_refusals(void)
+{
+    const trial t = { 2, 3, 8, 8, 4, { 1, 1 }, FINISH_conv2d_bias_relu_pool, ROWS, ROWS, false, false };
+    scene s;
+    ran(open_scene(&t, &s), "a scene");
+    static const struct {
+        int attr, value;
+    } others[] = { { 0, 2 }, { 2, 2 }, { 4, 1 }, { STEP_POOL, 3 }, { STEP_POOL + 2, 1 }, { STEP_POOL + 5, 1 } };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        step conv = step_of(&s);
+        CHECK(!gpu_machine.refuses(&conv), "taken");
+        conv.attr[others[i].attr] = others[i].value;
+        CHECK(gpu_machine.refuses(&conv), "attr[%d] = %d", others[i].attr, others[i].value);
+    }
+    step gaps = step_of(&s);
+    gaps.in[0].at.stride[3] = 2;
+    CHECK(gpu_machine.refuses(&gaps), "rows with gaps");
+    close_scene(&s);
+    tap_point("refusals");
+}
+
+int main(void)
+{
+    const char *why = gpu_machine.absent();
+    if (why) return printf("1..0 # SKIP %s\n", why), 0;
+    test_sizes();
+    test_layouts();
+    test_special();
+    test_refusals();
+    return tap_end();
+}
