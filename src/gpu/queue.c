@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* a mutex that is recursive from the start */
 #include "queue.h"
 #include "kernels.h"
+#include "stage.h"
 #include <string.h>
 
 static queue queues[QUEUES] = { [0 ... QUEUES - 1] = { .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP } };
@@ -142,18 +143,23 @@ duet_status gpu_queue_clear(void *p, size_t bytes, int index)
 duet_status gpu_queue_upload(void *own, const void *host, size_t bytes, int index)
 {
     queue *q;
+    bool done;
     if (!bytes) return DUET_OK;
     ON_DEVICE();
     TRY(gpu_queue_open(index, &q));
-    return CUDA(cudaMemcpyAsync, own, host, bytes, cudaMemcpyHostToDevice, q->stream);
+    TRY(gpu_stage_up(own, host, bytes, q, &done));
+    return done ? DUET_OK : CUDA(cudaMemcpyAsync, own, host, bytes, cudaMemcpyHostToDevice, q->stream);
 }
 
 duet_status gpu_queue_download(void *host, const void *own, size_t bytes, int index)
 {
     queue *q;
+    bool done;
     if (!bytes) return DUET_OK;
     ON_DEVICE();
     TRY(gpu_queue_open(index, &q));
+    TRY(gpu_stage_down(host, own, bytes, q, &done));
+    if (done) return DUET_OK;
     TRY(CUDA(cudaMemcpyAsync, host, own, bytes, cudaMemcpyDeviceToHost, q->stream));
     return CUDA(cudaStreamSynchronize, q->stream);
 }

@@ -16,6 +16,7 @@ typedef struct fake_counts {
     uint64_t uploads, downloads, synchronisations;
     uint64_t graphs; /* launches of graphs, and how many of them live: */
     int graphs_alive;
+    int rings;           /* blocks of pinned memory that were allocated */
     int pinned;          /* ranges of host memory that are registered now */
     size_t memory, peak; /* device bytes that live now, and the most that ever did */
     int handles;         /* of vendors, and their descriptors, that live now */

@@ -50,6 +50,21 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned int flags)
     return fake_error(cudaErrorHostMemoryAlreadyRegistered);
 }
 
+/* Never given back. */
+cudaError_t cudaMallocHost(void **p, size_t bytes)
+{
+    ENTER(cudaErrorMemoryAllocation);
+    OUTSIDE_GRAPHS();
+    range *r = fake_alloc(sizeof *r);
+    if (!r || !(*p = fake_alloc(bytes))) return fake_free(r), fake_error(cudaErrorMemoryAllocation);
+    *r = (range){ NULL, *p, bytes };
+    (void)enter(r);
+    pthread_mutex_lock(&fake_lock);
+    fake_counted.pinned--, fake_counted.rings++;
+    pthread_mutex_unlock(&fake_lock);
+    return cudaSuccess;
+}
+
 static range *leave(const char *p)
 {
     pthread_mutex_lock(&fake_lock);

@@ -388,6 +388,16 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     return cudaSuccess;
 }
 
+/* When its failure is scripted, it reports one of earlier work, and has waited. */
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    const cudaError_t e = fake_enter(cudaErrorUnknown);
+    OUTSIDE_GRAPHS();
+    if (!event) return fake_error(cudaErrorInvalidResourceHandle);
+    LOCKED(if (event->stream) run_until(event->stream, event->at));
+    return e;
+}
+
 /* A stream that waits for an event of a recording is recorded from then on. */
 static bool join(cudaStream_t s, cudaEvent_t e)
 {

@@ -318,6 +318,42 @@ static void test_pin_faults(void)
     tap_point("each call fails once where memory is pinned");
 }
 
+/* ---- small copies go by a ring ---- */
+
+extern size_t gpu_staged_most; /* src/gpu/stage.h */
+
+enum { MANY = 30 }; /* more than the ring has slots */
+
+/* Uploads pile up, since nothing waits; the host writes its next numbers at once. */
+static void pile(int64_t n, float base)
+{
+    duet_matrix *x[MANY], *y = duet_new(DUET_F32, n);
+    for (int i = 0; i < MANY; i++) {
+        x[i] = new_filled(n, base + (float)i);
+        CHECK(duet_device_read(x[i]) != NULL, "%s", duet_error());
+    }
+    for (int i = 0; i < MANY; i++) {
+        CHECK(duet_set_on(DUET_GPU, y, duet_add(x[i], 1)) == DUET_OK, "%s", duet_error());
+        refill(x[i], -1);
+        holds(y, base + (float)i + 1, "what was piled up");
+        duet_free(&x[i]);
+    }
+    duet_free(&y);
+}
+
+static void test_ring(void)
+{
+    static const int64_t sizes[] = { 1, 1000, 16383, 16384, 16385 }; /* the last is beyond a slot */
+    for (int on = 1; on >= 0; on--) {
+        const size_t before = gpu_staged_most;
+        gpu_staged_most = on ? before : 0;
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) pile(sizes[i], 10.0f * (float)i);
+        gpu_staged_most = before;
+    }
+    CHECK(fake_count().rings == 1, "%d rings", fake_count().rings);
+    tap_point("small copies go by a ring, or without");
+}
+
 /* ---- the machines are measured ---- */
 
 /* Libraries are, from the first product and convolution on. */
@@ -442,6 +478,7 @@ int main(void)
     test_random();
     test_pins();
     test_wrapped();
+    test_ring();
     test_pin_faults();
     test_measure();
     return tap_end();
