@@ -9,17 +9,18 @@
 #include <string.h>
 #include <time.h>
 
-#define BUDGET      1.5    /* seconds in which measurements may begin */
-#define SHORT       0.4e-3 /* of one round */
-#define ROUNDS      3
-#define LONG        40e-3 /* beyond, the next point is not measured but follows from the one before */
-#define MOST_CALLS  500
-#define UNEVEN      8                  /* a point so many times what the one before it lets expect, was disturbed, */
-#define FALLING     0.25               /* or so much less than that one, which then was */
-#define CHAIN       8                  /* functions a pass, so that memory is not what is measured */
-#define BLOCK_BYTES ((size_t)40 << 20) /* for the largest pass */
+#define BUDGET     1.5    /* seconds in which measurements may begin */
+#define SHORT      0.4e-3 /* of one round */
+#define ROUNDS     3
+#define LONG       40e-3 /* beyond, the next point is not measured but follows from the one before */
+#define MOST_CALLS 500
+#define UNEVEN     8    /* a point so many times what the one before it lets expect, was disturbed, */
+#define FALLING    0.25 /* or so much less than that one, which then was */
+#define CHAIN      8    /* functions a pass, so that memory is not what is measured */
 
+/* For the largest pass; and for the second factor of the largest product. */
 enum { OUT, X, Y, BLOCKS };
+static const size_t block_bytes[BLOCKS] = { [OUT] = 40 << 20, [X] = 40 << 20, [Y] = 4 << 20 };
 
 typedef struct rig {
     void *block[SIDES][BLOCKS];
@@ -190,7 +191,7 @@ static duet_status measure_curve(rig *r, enum side side, enum cost kind, costs *
 /* Without a right to pin, pinned copies never come about. */
 static duet_status measure_pinned(rig *r, costs *to)
 {
-    if (machines[DEVICE]->pin(r->block[HOST][X], BLOCK_BYTES) != DUET_OK) return DUET_OK;
+    if (machines[DEVICE]->pin(r->block[HOST][X], block_bytes[X]) != DUET_OK) return DUET_OK;
     duet_status s = measure_curve(r, DEVICE, COST_up_pinned, to);
     if (s == DUET_OK) s = measure_curve(r, DEVICE, COST_down_pinned, to);
     machines[DEVICE]->unpin(r->block[HOST][X]);
@@ -222,18 +223,18 @@ static void close_rig(rig *r)
 static void fill(float *x)
 {
     uint32_t state = 1;
-    for (size_t i = 0; i < BLOCK_BYTES / sizeof *x; i++)
+    for (size_t i = 0; i < block_bytes[X] / sizeof *x; i++)
         state = state * 1664525u + 1013904223u, x[i] = (float)(int32_t)state * 0x1p-31f;
 }
 
 static duet_status open_rig(rig *r)
 {
     for (enum side s = 0; s < SIDES; s++)
-        for (int b = 0; b < BLOCKS; b++) TRY(machines[s]->alloc(BLOCK_BYTES, &r->block[s][b]));
+        for (int b = 0; b < BLOCKS; b++) TRY(machines[s]->alloc(block_bytes[b], &r->block[s][b]));
     fill(r->block[HOST][X]);
     for (int b = 0; b < BLOCKS; b++) {
-        if (b != X) memcpy(r->block[HOST][b], r->block[HOST][X], BLOCK_BYTES);
-        TRY(machines[DEVICE]->upload(r->block[DEVICE][b], r->block[HOST][X], BLOCK_BYTES, r->queue));
+        if (b != X) memcpy(r->block[HOST][b], r->block[HOST][X], block_bytes[b]);
+        TRY(machines[DEVICE]->upload(r->block[DEVICE][b], r->block[HOST][X], block_bytes[b], r->queue));
     }
     return machines[DEVICE]->sync(r->queue);
 }
@@ -250,7 +251,7 @@ duet_status costs_measure(costs measured[SIDES], double seconds, bool *busy)
     rig r = { .queue = thread_get()->queue, .end = now() + seconds };
     for (enum side s = 0; s < SIDES; s++) measured[s] = *machines[s]->costs;
     *busy = false;
-    TRY(room_for(BLOCKS * BLOCK_BYTES));
+    TRY(room_for(block_bytes[OUT] + block_bytes[X] + block_bytes[Y]));
     duet_status st = open_rig(&r);
     if (st == DUET_OK) st = measure_all(&r, measured);
     *busy = r.busy;

@@ -1,19 +1,10 @@
-/* test_place.c - where statements run, on the pretended CUDA and with costs made up: what moves is weighed, what was missed is learnt; memory that
- * travels is pinned; and machines are measured. */
+/* test_place.c - where statements run, on the pretended CUDA and with costs made up: what moves is weighed, and what was missed is learnt. */
 #include "cost.h"
-#include "fake_cuda.h"
+#include "filled.h"
 #include "measure.h"
-#include "status.h"
-#include "tap.h"
-#include "thread.h"
-#include <duet/duet.h>
-#include <math.h>
-#include <omp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- costs of straight lines ---- */
 
@@ -45,29 +36,6 @@ static double move_takes(double bytes) { return MOVE + MOVE_BYTE * bytes; }
 
 /* ---- matrices, and where statements went ---- */
 
-static duet_matrix *new_filled(int64_t n, float value)
-{
-    duet_matrix *m = duet_new(DUET_F32, n);
-    float *p = m ? duet_overwrite(m) : NULL;
-    for (int64_t i = 0; p && i < n; i++) p[i] = value;
-    return CHECK(p != NULL, "%s", duet_error()), m;
-}
-
-static void refill(duet_matrix *m, float value)
-{
-    float *p = duet_overwrite(m);
-    for (int64_t i = 0; p && i < duet_count(m); i++) p[i] = value;
-    CHECK(p != NULL, "%s", duet_error());
-}
-
-static void holds(const duet_matrix *m, float want, const char *what)
-{
-    const float *p = duet_read(m);
-    int64_t wrong = 0;
-    for (int64_t i = 0; p && i < duet_count(m); i++) wrong += !(p[i] == want);
-    CHECK(p && !wrong, "%s: %d elements are not %g: %s", what, (int)wrong, (double)want, duet_error());
-}
-
 static bool on_gpu(duet_matrix *m, duet_expr e)
 {
     const uint64_t before = duet_stats().launches;
@@ -81,8 +49,6 @@ static uint64_t moves(void)
     const duet_counts c = duet_stats();
     return c.uploads + c.downloads;
 }
-
-static void free_all(duet_matrix **a, duet_matrix **b, duet_matrix **c) { duet_free(a), duet_free(b), duet_free(c); }
 
 /* ---- decisions ---- */
 
@@ -237,234 +203,50 @@ static void test_random(void)
     tap_point("random numbers are drawn where that is least");
 }
 
-/* ---- pinned memory ---- */
-
-enum { LARGE = 100000 }; /* elements, of 4 bytes */
-
-static size_t pinned(void) { return duet_memory_of(DUET_CPU).pinned; }
-
-/* What the host writes next must not be what an upload under way reads. */
-static void travel(duet_matrix *x, duet_matrix *y, int times)
+/* Plans that are kept go by the costs of the day. */
+static void test_new_costs(void)
 {
-    for (int i = 0; i < times; i++) {
-        refill(x, (float)i);
-        CHECK(duet_set_on(DUET_GPU, y, duet_add(x, 1)) == DUET_OK, "%s", duet_error());
-        refill(x, -7);
-        holds(y, (float)i + 1, "y = x + 1");
-    }
-}
-
-static void test_pins(void)
-{
-    duet_matrix *x = duet_new(DUET_F32, LARGE), *y = duet_new(DUET_F32, LARGE), *small = new_filled(1000, 1);
-    travel(x, y, 1);
-    CHECK(fake_count().pinned == 0 && pinned() == 0, "pinned at once");
-    travel(x, y, 5);
-    CHECK(fake_count().pinned == 2 && pinned() >= 2 * 4 * LARGE, "%d blocks, %zu bytes", fake_count().pinned, pinned());
-    duet_free(&x);
-    x = duet_new(DUET_F32, LARGE); /* the same block again */
-    travel(x, y, 5);
-    CHECK(fake_count().pinned == 2, "%d blocks", fake_count().pinned);
-    for (int i = 0; i < 5; i++) CHECK(duet_update(small) && duet_device_read(small), "%s", duet_error());
-    CHECK(fake_count().pinned == 2, "a small one is pinned");
-    free_all(&x, &y, &small);
-    duet_memory_trim();
-    CHECK(fake_count().pinned == 0 && pinned() == 0, "%d blocks, %zu bytes stay pinned", fake_count().pinned, pinned());
-    tap_point("what travels twice is pinned until its memory goes back");
-}
-
-static void test_wrapped(void)
-{
-    float *own = aligned_alloc(4096, 4 * (LARGE / 1024 + 1) * 1024);
-    duet_matrix *x = duet_wrap(own, DUET_F32, LARGE), *y = duet_new(DUET_F32, LARGE);
-    for (int i = 0; i < 5; i++) {
-        refill(x, (float)i);
-        CHECK(duet_device_update(x) && duet_read(x), "%s", duet_error());
-    }
-    CHECK(fake_count().pinned == 0, "%d blocks are pinned", fake_count().pinned);
+    duet_matrix *x = new_filled(100000, 1), *y = duet_new(DUET_F32, 100000);
+    CHECK(on_gpu(y, duet_neg(x)), "at first");
+    costs dear[SIDES] = { *costs_now(HOST), *costs_now(DEVICE) };
+    line(&dear[DEVICE], COST_pass, 1, GPU_BYTE);
+    costs_use(dear, "made up, and dear");
+    CHECK(!on_gpu(y, duet_neg(x)), "when the gpu is slow");
+    script();
+    CHECK(on_gpu(y, duet_neg(x)), "and fast again");
+    holds(y, -1, "y");
     duet_free(&x), duet_free(&y);
-    free(own);
-    tap_point("the caller's memory is not pinned");
+    tap_point("plans that are kept have the costs that are in use");
 }
 
-/* One call of the scenario fails: it says so, or has another way; afterwards all is right, and nothing stays. */
-static void fail_at_call(uint64_t n, bool *hit)
+static void *use_shared(void *shared)
 {
-    duet_matrix *x = duet_new(DUET_F32, LARGE), *y = duet_new(DUET_F32, LARGE);
-    CHECK(duet_synchronize() == DUET_OK, "%s", duet_error());
-    fake_fail(n);
-    for (int i = 0; i < 3; i++) {
-        float *p = duet_overwrite(x);
-        for (int k = 0; p && k < LARGE; k++) p[k] = (float)i;
-        const duet_status s = p ? duet_set_on(DUET_GPU, y, duet_add(x, 1)) : DUET_OK;
-        const float *q = p && s == DUET_OK ? duet_read(y) : NULL;
-        CHECK(q ? q[0] == (float)i + 1 && q[LARGE - 1] == (float)i + 1 : fake_failed() && *duet_error(), "call %d: round %d: %s",
-              (int)n, i, duet_error());
-    }
-    *hit = fake_failed();
-    fake_fail(0);
-    travel(x, y, 3);
-    duet_free(&x), duet_free(&y);
-    duet_memory_trim();
-    CHECK(fake_count().pinned == 0 && pinned() == 0, "call %d: %d blocks, %zu bytes stay pinned", (int)n, fake_count().pinned,
-          pinned());
-}
-
-static void test_pin_faults(void)
-{
-    uint64_t n = 0;
-    for (bool hit = true; hit && n < 1000;) fail_at_call(++n, &hit);
-    CHECK(n > 10 && n < 1000, "%d calls", (int)n);
-    tap_point("each call fails once where memory is pinned");
-}
-
-/* ---- small copies go by a ring ---- */
-
-extern size_t gpu_staged_most; /* src/gpu/stage.h */
-
-enum { MANY = 30 }; /* more than the ring has slots */
-
-/* Uploads pile up, since nothing waits; the host writes its next numbers at once. */
-static void pile(int64_t n, float base)
-{
-    duet_matrix *x[MANY], *y = duet_new(DUET_F32, n);
-    for (int i = 0; i < MANY; i++) {
-        x[i] = new_filled(n, base + (float)i);
-        CHECK(duet_device_read(x[i]) != NULL, "%s", duet_error());
-    }
-    for (int i = 0; i < MANY; i++) {
-        CHECK(duet_set_on(DUET_GPU, y, duet_add(x[i], 1)) == DUET_OK, "%s", duet_error());
-        refill(x[i], -1);
-        holds(y, base + (float)i + 1, "what was piled up");
-        duet_free(&x[i]);
-    }
+    const char *wrong = NULL;
+    duet_matrix *x = shared, *y = duet_new(DUET_F32, duet_count(x));
+    for (int i = 0; i < 40 && !wrong; i++)
+        if (duet_set(y, duet_mul(i, x)) != DUET_OK) wrong = "a statement failed";
+    const float *p = wrong ? NULL : duet_read(y);
+    if (!p || p[0] != 78 || p[duet_count(y) - 1] != 78) wrong = "a wrong value";
     duet_free(&y);
+    return (void *)(uintptr_t)wrong;
 }
 
-static void test_ring(void)
+static void test_threads(void)
 {
-    static const int64_t sizes[] = { 1, 1000, 16383, 16384, 16385 }; /* the last is beyond a slot */
-    for (int on = 1; on >= 0; on--) {
-        const size_t before = gpu_staged_most;
-        gpu_staged_most = on ? before : 0;
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) pile(sizes[i], 10.0f * (float)i);
-        gpu_staged_most = before;
-    }
-    CHECK(fake_count().rings == 1, "%d rings", fake_count().rings);
-    tap_point("small copies go by a ring, or without");
-}
-
-/* ---- the machines are measured ---- */
-
-/* Libraries are, from the first product and convolution on. */
-static void open_all(void)
-{
-    duet_matrix *a = duet_new(DUET_F32, 20, 20), *image = duet_new(DUET_F32, 1, 1, 20, 20),
-                *seen = duet_new(DUET_F32, 1, 1, 20, 20), *filter = duet_new(DUET_F32, 1, 1, 3, 3);
-    CHECK(duet_set_on(DUET_GPU, a, duet_matmul(a, a)) == DUET_OK, "%s", duet_error());
-    CHECK(duet_set_on(DUET_GPU, seen, duet_conv2d(image, filter, .pad = { 1, 1 })) == DUET_OK, "%s", duet_error());
-    free_all(&a, &image, &filter), duet_free(&seen);
-    duet_memory_trim();
-}
-
-static void test_measure(void)
-{
-    costs c[SIDES];
-    bool busy;
-    open_all();
-    const fake_counts before = fake_count();
-    const duet_status s = costs_measure(c, 3, &busy);
-    CHECK(s == DUET_OK && costs_sound(&c[HOST], HOST) && costs_sound(&c[DEVICE], DEVICE), "%s", duet_error());
-    CHECK(busy || memcmp(c[HOST].seconds[COST_pass], machines[HOST]->costs->seconds[COST_pass], sizeof c[HOST].seconds[0]),
-          "nothing was measured");
-    duet_memory_trim(); /* what steps were lent */
-    CHECK(fake_count().memory == before.memory && fake_count().pinned == before.pinned, "memory stays");
-    uint64_t calls = fake_count().calls - before.calls;
-    for (uint64_t n = 1; n < calls; n += 1 + n / 3) {
-        const fake_counts start = fake_count();
-        fake_fail(n);
-        const duet_status failed = costs_measure(c, 0.02, &busy);
-        CHECK(failed == DUET_OK || (fake_failed() && *duet_error()), "call %d: %s", (int)n, duet_error());
-        CHECK(costs_sound(&c[HOST], HOST) && costs_sound(&c[DEVICE], DEVICE), "call %d: costs that cannot be", (int)n);
-        fake_fail(0), duet_memory_trim();
-        CHECK(fake_count().memory <= start.memory + (40 << 20) && fake_count().pinned == start.pinned, "call %d: memory stays",
-              (int)n);
-    }
-    CHECK(duet_memory_limit(DUET_GPU, 64 << 20) == DUET_OK && costs_measure(c, 0.02, &busy) == DUET_NO_MEMORY, "past the limit");
-    CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "limit");
-    tap_point("machines are measured, and a call that fails leaves nothing behind");
-}
-
-static char folder[] = "/tmp/duet-test-XXXXXX";
-
-/* In a child, whose first choice this is. */
-static void choose_first(const char *want)
-{
-    char text[4000] = "", path[KEPT_PATH];
-    duet_matrix *x = new_filled(100, 1), *y = duet_new(DUET_F32, 100);
-    FILE *out = fmemopen(text, sizeof text, "w");
-    fail(DUET_OK, "before");
-    const duet_counts before = duet_stats();
-    CHECK(duet_set_on(DUET_CPU, y, duet_mul(2, x)) == DUET_OK && duet_stats().uploads == 0, "%s", duet_error());
-    CHECK(!strcmp(costs_origin(), "as shipped"), "a forced place needs no costs: %s", costs_origin());
-    on_gpu(y, duet_mul(2, x));
-    holds(y, 2, "y");
-    CHECK(duet_stats().uploads - before.uploads <= 1 && !strcmp(duet_error(), "before"), "it shows: %s", duet_error());
-    duet_info(out), fclose(out);
-    CHECK(strstr(text, want) && strstr(text, "costs    "), "'%s' is not in: %s", want, text);
-    CHECK(kept_path(path), "no path");
-}
-
-static void in_child(const char *calibrate, const char *want)
-{
-    fflush(stdout);
-    const pid_t child = fork();
-    if (child == 0) {
-        tap_failures = tap_checks = 0;
-        unsetenv("DUET_CALIBRATE");
-        if (calibrate && strchr(calibrate, '=')) putenv((char *)(uintptr_t)calibrate);
-        choose_first(want);
-        fflush(stdout);
-        _exit(tap_failures > 0 || tap_checks == 0);
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    CHECK(status == 0, "%s: the child ended with %d", want, status);
-}
-
-static ino_t file_of(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) ? 0 : st.st_ino;
-}
-
-static void test_prepare(void)
-{
-    char path[KEPT_PATH], command[100];
-    setenv("XDG_CACHE_HOME", folder, 1);
-    CHECK(mkdtemp(folder) != NULL, "no folder");
-    setenv("XDG_CACHE_HOME", folder, 1);
-    in_child("DUET_CALIBRATE=0", "as shipped: DUET_CALIBRATE=0");
-    in_child("DUET_REPRODUCIBLE=1", "as shipped: DUET_REPRODUCIBLE=1");
-    CHECK(kept_path(path) && !file_of(path), "a file for nothing");
-    for (int i = 0; i < 10 && !file_of(path); i++)
-        in_child(NULL, "measured in this process, and "); /* not kept when others disturb it */
-    const ino_t first = file_of(path);
-    in_child(NULL, "measured on this machine, kept in /tmp/duet-test-");
-    CHECK(first && file_of(path) == first, "it was written again");
-    for (int i = 0; i < 10 && file_of(path) == first; i++) in_child("DUET_CALIBRATE=1", "measured in this process, and ");
-    CHECK(file_of(path) && file_of(path) != first, "it was not written anew");
-    in_child("XDG_CACHE_HOME=/dev/null", "measured in this process, and not kept: ");
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    CHECK(!system(command), "%s", command);
-    tap_point("the first choice measures, or finds what was kept");
+    enum { THREADS = 6 };
+    pthread_t t[THREADS];
+    void *wrong[THREADS];
+    duet_matrix *x = new_filled(1500, 2);
+    for (int i = 0; i < THREADS; i++) pthread_create(&t[i], NULL, use_shared, x);
+    for (int i = 0; i < THREADS; i++) pthread_join(t[i], &wrong[i]);
+    for (int i = 0; i < THREADS; i++) CHECK(!wrong[i], "thread %d: %s", i, (const char *)wrong[i]);
+    duet_free(&x);
+    tap_point("threads that share a matrix");
 }
 
 int main(void)
 {
     setenv("DUET_CALIBRATE", "0", 1);
-    omp_set_num_threads(1);
-    test_prepare(); /* before anything is open: children are made */
     costs_prepare();
     script();
     test_first();
@@ -476,10 +258,7 @@ int main(void)
     test_explain();
     test_groups();
     test_random();
-    test_pins();
-    test_wrapped();
-    test_ring();
-    test_pin_faults();
-    test_measure();
+    test_new_costs();
+    test_threads();
     return tap_end();
 }
