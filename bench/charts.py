@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """charts.py - from the benchmarks' JSON. Of duet-bench one log-log chart a benchmark: time over size, CPU and GPU, peers as thinner
 lines. Of duet-vectors one a test, bandwidth over size, and one of time over the number of operators. Of duet-expressions one of the
-ratio to the best compiled loop over size."""
+ratio to the best compiled loop over size. Of duet-place one a benchmark: auto, CPU and GPU."""
 
 import argparse
 import json
@@ -56,7 +56,7 @@ def hardware(documents):
     for d in documents:
         if any(r.get("machine", "cpu") == "cpu" for r in d["results"]):
             parts.append(f"CPU: {d.get('cpu', '?')}, {d.get('threads', '?')} threads")
-        if any(r.get("machine") == "gpu" for r in d["results"]):
+        if any(r.get("machine") == "gpu" or r.get("gpu_us") for r in d["results"]):
             parts.append(f"GPU: {d.get('gpu', '?')}")
     return "; ".join(dict.fromkeys(parts))
 
@@ -89,6 +89,51 @@ def chart(documents, bench, path):
         style(axes, machine, label, ours, points, peers)
     title, unit = CHARTS[bench]
     finish(figure, axes, documents, path, title, unit, "time of a call, microseconds")
+    return True
+
+
+PLACES = {"auto": ("left to auto", "#2a7a3b"), "cpu": ("forced to the CPU", COLOURS["cpu"]), "gpu": ("forced to the GPU", COLOURS["gpu"])}
+STARTS = {"host": "data start on the host", "device": "on the device", "half": "half and half"}
+MODES = {"once": "one call", "loop": "a call of a loop"}
+
+
+def place_points(documents, case):
+    """(mode, start, place) -> {size: us}. The last file that has a point wins."""
+    found = {}
+    for d in documents:
+        for r in d["results"]:
+            if r.get("bench") != "place" or r["case"] != case:
+                continue
+            for place in PLACES:
+                if r.get(f"{place}_us"):
+                    found.setdefault((r["mode"], r["start"], place), {})[r["size"]] = r[f"{place}_us"]
+    return found
+
+
+def place_chart(documents, case, path):
+    """Three lines, auto between the CPU and the GPU; a panel for each start, once and in a loop."""
+    found = place_points(documents, case)
+    if not found:
+        return False
+    title, unit = CHARTS[case]
+    starts = [s for s in STARTS if any(k[1] == s for k in found)]
+    figure, panels = plt.subplots(2, len(starts), figsize=(1 + 3.4 * len(starts), 6.4), layout="constrained", sharex=True, sharey="row", squeeze=False)
+    for row, (mode, what) in enumerate(MODES.items()):
+        for axes, start in zip(panels[row], starts):
+            for place, (label, colour) in PLACES.items():
+                points = found.get((mode, start, place), {})
+                axes.plot(sorted(points), [points[n] for n in sorted(points)], label=label, color=colour, marker="o", markersize=3,
+                          linewidth=2.4 if place == "auto" else 1.2, zorder=1 if place == "auto" else 2)
+            axes.set(xscale="log", yscale="log", title=f"{STARTS[start]}: {what}")
+            axes.title.set_size(9)
+            axes.grid(True, which="major", linewidth=0.4, alpha=0.6)
+        panels[row][0].set_ylabel("microseconds")
+    figure.supxlabel(unit, fontsize=10)
+    panels[0][0].legend(fontsize=7.5)
+    figure.suptitle(title, fontsize=11)
+    figure.text(0.995, 0.002, hardware(documents), ha="right", va="bottom", fontsize=5.5, color="#555555")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
     return True
 
 
@@ -186,6 +231,7 @@ def main():
             print(path)
             drawn += 1
     others = [(name, lambda p, name=name: bandwidth_chart(documents, name, p)) for name in BANDWIDTH]
+    others += [(f"place-{case}", lambda p, case=case: place_chart(documents, case, p)) for case in CHARTS]
     others += [("operators", lambda p: operators_chart(documents, p)), ("expressions", lambda p: expressions_chart(documents, p))]
     for name, draw in others:
         path = os.path.join(args.out, f"{name}.{args.format}")

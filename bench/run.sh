@@ -6,9 +6,10 @@
 #         expressions  random expressions beside compiled loops and Eigen, on one thread (expressions.py)
 #         calls        what a call costs beside its work (duet-calls)
 #         vectors      long vectors: share of a copy's bandwidth, beside kernels by hand and peers (duet-vectors, peers.py, ratios.py)
+#         place        the paper's five left to auto, beside forced to each machine, with data that start here or there (duet-place)
 #         rows         every fused row beside the expression machine, every operator beside its peak (duet-rows)
 #
-# Quick by default, some three minutes; --full takes the paper's sizes, and vectors three times. Results and charts go to
+# Quick by default, some four minutes; --full takes the paper's sizes, and vectors three times. Results and charts go to
 # build-bench/results. PyTorch and JAX take part where python3 can import them, Eigen where it is installed.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -16,7 +17,7 @@ build=$root/build-bench
 out=$build/results
 . "$root/tools/setup.sh"
 
-speed=--quick runs=1 backend=both only=paper,expressions,calls,vectors,rows
+speed=--quick runs=1 backend=both only=paper,expressions,calls,vectors,place,rows
 while [ $# -gt 0 ]; do
     case $1 in
     --full) speed='' runs=3 ;;
@@ -30,7 +31,7 @@ chosen() { case ",$only," in *",$1,"*) ;; *) return 1 ;; esac; }
 
 setup build bench
 if [ ! -f "$build/build.ninja" ]; then meson setup "$build" "$root"; fi
-ninja -C "$build" bench/duet-bench bench/duet-expressions bench/duet-calls bench/duet-vectors bench/duet-rows
+ninja -C "$build" bench/duet-bench bench/duet-expressions bench/duet-calls bench/duet-vectors bench/duet-place bench/duet-rows
 if [ -n "$(ninja -C "$build" -t targets all | grep '^bench/peer-eigen:')" ]; then ninja -C "$build" bench/peer-eigen; fi
 
 peers=
@@ -62,12 +63,13 @@ if chosen vectors; then
     for run in $(seq $runs); do table "vectors-$run" run_vectors "$out/vectors-$run.json"; done
     table ratios python3 "$root/bench/ratios.py" "$out"/vectors-*.json
 fi
+if chosen place; then table place "$build/bench/duet-place" $speed --json "$out/place.json"; fi
 if chosen rows; then table rows "$build/bench/duet-rows" $speed --backend "$backend" --json "$out/rows.json"; fi
 rm -f "$out/failed"
 
 if has_matplotlib; then
     set --
-    for file in "$out/bench.json" "$out/expressions.json" "$out"/vectors-*.json; do if [ -f "$file" ]; then set -- "$@" "$file"; fi; done
+    for file in "$out/bench.json" "$out/expressions.json" "$out/place.json" "$out"/vectors-*.json; do if [ -f "$file" ]; then set -- "$@" "$file"; fi; done
     if [ $# -gt 0 ]; then python3 "$root/bench/charts.py" "$@" -o "$out" || status=$?; fi
 fi
 echo "results: $out"

@@ -1,5 +1,6 @@
 /* duet.c - the roof: the only file that knows all machines. */
 #include "backend.h"
+#include "cost.h"
 #include "cpu.h"
 #include "drain.h"
 #include "gpu.h"
@@ -13,6 +14,7 @@ void duet_info(FILE *out)
     if (!out) return;
     fprintf(out, "duet %s\n", DUET_VERSION);
     for (int side = 0; side < SIDES; side++) machines[side]->info(out);
+    fprintf(out, "costs    %s\n", costs_origin());
 }
 
 void *duet_stream(void)

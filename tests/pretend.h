@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum call { HOST_ALLOC, ALLOC, UPLOAD, DOWNLOAD, CLEAR, SYNC, WAIT, CALLS };
+enum call { HOST_ALLOC, ALLOC, UPLOAD, DOWNLOAD, CLEAR, SYNC, WAIT, PIN, CALLS };
 
 static struct pretend {
     int fail_in[CALLS]; /* the n-th call from now fails */
@@ -21,7 +21,9 @@ static struct pretend {
     bool failed;        /* one did, since this was last set to false */
     uint64_t made[CALLS], bytes[CALLS];
     size_t live[SIDES], blocks[SIDES];
-    size_t limit[SIDES]; /* what the live bytes must not pass; 0: none */
+    size_t limit[SIDES];    /* what the live bytes must not pass; 0: none */
+    const void *pinned[64]; /* the host's memory that is, NULL between */
+    int pins;               /* how many of them */
     const char *absent;
     const char *wrong; /* the last thing that should not have been */
 } pretend;
@@ -101,6 +103,13 @@ static duet_status pretend_end(duet_status s)
     return s;
 }
 
+static const void **find_pinned(const void *p)
+{
+    for (int i = 0; i < 64; i++)
+        if (pretend.pinned[i] == p) return &pretend.pinned[i];
+    return NULL;
+}
+
 /* Each block carries its size in front. */
 #define FRONT 64
 static duet_status block_new(enum side s, size_t bytes, void **p)
@@ -123,6 +132,7 @@ static void block_free(enum side s, void *p)
     size_t bytes;
     memcpy(&bytes, b, sizeof bytes);
     line_spares(p, bytes);
+    if (find_pinned(p)) pretend.wrong = "memory was freed while it was pinned";
     pretend.live[s] -= bytes, pretend.blocks[s]--;
     free(b);
     pretend_end(DUET_OK);
@@ -175,6 +185,24 @@ static duet_status device_sync(int queue)
     return pretend_end(st);
 }
 
+static duet_status device_pin(void *host, size_t bytes)
+{
+    duet_status st = pretend_begin(PIN, bytes);
+    const void **free_place = find_pinned(NULL);
+    if (find_pinned(host)) pretend.wrong = "memory was pinned twice";
+    if (st == DUET_OK && free_place) *free_place = host, pretend.pins++;
+    return pretend_end(st);
+}
+
+static void device_unpin(void *host)
+{
+    pthread_mutex_lock(&pretend_lock);
+    const void **place = find_pinned(host);
+    if (!place) pretend.wrong = "memory was unpinned that was not pinned";
+    else *place = NULL, pretend.pins--;
+    pthread_mutex_unlock(&pretend_lock);
+}
+
 static const char *host_there(void) { return NULL; }
 static const char *device_absent(void) { return pretend.absent; }
 
@@ -194,6 +222,8 @@ static const machine pretend_device = { .name = "gpu",
                                         .clear = device_clear,
                                         .upload = device_upload,
                                         .download = device_download,
+                                        .pin = device_pin,
+                                        .unpin = device_unpin,
                                         .sync = device_sync,
                                         .wait = device_wait };
 const machine *const machines[SIDES] = { &pretend_host, &pretend_device };

@@ -340,10 +340,11 @@ typedef struct duet_counts {
 DUET_API duet_counts duet_stats(void);
 
 /* The memory of one machine, in bytes: what matrices, temporaries and workspaces use, what the pool keeps beside that, the most
- * that both ever were, and the limit (0: none). duet_memory_limit sets it; AUTO is no machine.
+ * that both ever were, the limit (0: none), and how much of the CPU's is pinned: large matrices that travel a second time are, up to a
+ * quarter of what the system has. duet_memory_limit sets the limit; AUTO is no machine.
  * Errors    BAD_ARGUMENT */
 typedef struct duet_memory {
-    size_t used, cached, peak, limit;
+    size_t used, cached, peak, limit, pinned;
 } duet_memory;
 DUET_API duet_memory duet_memory_of(duet_place place);
 DUET_API duet_status duet_memory_limit(duet_place place, size_t bytes);

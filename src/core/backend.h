@@ -96,6 +96,8 @@ typedef struct machine {
     /* NULL: it is there; else why not, a text that stays. Called often: cheap after the first time. */
     const char *(*absent)(void);
     void (*info)(FILE *out);
+    void (*identify)(char *text, size_t size); /* what its costs hang on: its name and versions, in one line */
+    const struct costs *costs;                 /* expected of it as long as none are measured: core/cost.h */
 
     /* Memory of its side, aligned to 64 bytes at least. Only core/pool.c calls these. */
     duet_status (*alloc)(size_t bytes, void **p);
@@ -106,8 +108,12 @@ typedef struct machine {
     duet_status (*upload)(void *own, const void *host, size_t bytes, int queue);
     duet_status (*download)(void *host, const void *own, size_t bytes, int queue);
 
+    /* Host memory that its copies read and write without a detour, and beside the host's own work. unpin: no copy is under way there. */
+    duet_status (*pin)(void *host, size_t bytes);
+    void (*unpin)(void *host);
+
     const char *(*refuses)(const step *s); /* NULL: will run it; else why not, a text that stays */
-    double (*cost)(const step *s);         /* seconds expected */
+    double (*cost)(const step *s);         /* seconds expected: core/cost.h */
     duet_status (*run)(const step *s, const frame *f);
     void (*forget)(step *s); /* frees s->kept */
 

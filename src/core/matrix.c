@@ -4,10 +4,12 @@
  * has waited for `writer`, or is it). Who writes waits for all users. Order on the host is the caller's, but for uploads: they
  * read the host home behind the caller's back, and who writes there waits for `uploader`. */
 #include "matrix.h"
+#include "cost.h"
 #include "drain.h"
 #include "dtype.h"
 #include "pool.h"
 #include "trace.h"
+#include <math.h>
 
 static uint64_t bit(int queue) { return (uint64_t)1 << queue; }
 
@@ -54,11 +56,24 @@ static void trace_move(const char *what, const duet_matrix *m, int queue, const 
                queue, why);
 }
 
+/* Copies of pinned memory run at the speed of the link, and beside the host's work. To pin takes about as long as a copy, so it waits for the
+ * second one. The caller's own memory is left alone: it may be unmapped while it is wrapped, and copies fail that reach from a pinned range
+ * into another. */
+#define PIN_LEAST ((size_t)128 << 10) /* bytes: such blocks are whole pages */
+#define PIN_AT    2
+
+static void travel(storage *b)
+{
+    if (b->wrapped || b->bytes < PIN_LEAST || b->travels == PIN_AT) return;
+    if (++b->travels == PIN_AT) __atomic_store_n(&b->pinned, pool_pin(b->home[HOST]), __ATOMIC_RELAXED);
+}
+
 /* Of uploads that fail it is not known how far they came: the queue counts as a user either way. */
 static duet_status upload(const duet_matrix *m, int queue)
 {
     storage *b = m->bits;
     if (trace_on) trace_move("upload", m, queue, "the host wrote it last");
+    travel(b);
     duet_status st = machines[DEVICE]->upload(b->home[DEVICE], b->home[HOST], b->bytes, queue);
     wrote_device(b, queue);
     b->uploader = (int8_t)queue, b->upload = drain_mark(queue);
@@ -73,6 +88,7 @@ static duet_status download(const duet_matrix *m, int queue)
     storage *b = m->bits;
     if (trace_on) trace_move("download", m, queue, "the device wrote it last");
     TRY(follow(b, queue));
+    travel(b);
     uint64_t ticket = drain_begin(queue);
     COUNT(synchronisations);
     TRY(machines[DEVICE]->download(b->home[HOST], b->home[DEVICE], b->bytes, queue));
@@ -116,7 +132,10 @@ static duet_status open_locked(const duet_matrix *m, enum side s, enum use use, 
         return fail(DUET_UNKNOWN, "the elements of %s were lost to an earlier failure: write all of the matrix first",
                     shape_text(text, m->at.type, m->at.rank, m->at.size));
     TRY(home(b, s, queue));
-    if (use != OVERWRITE && !(b->current & 1 << s)) TRY(bring(m, s, queue));
+    if (use != OVERWRITE && !(b->current & 1 << s)) {
+        TRY(bring(m, s, queue));
+        matrix_miss_nothing(m);
+    }
     if (use != READ) TRY(s == DEVICE ? claim(b, queue) : quiet(b));
     else if (s == DEVICE) TRY(follow(b, queue));
     if (s == DEVICE) b->users |= bit(queue);
@@ -157,6 +176,28 @@ size_t matrix_to_move(const duet_matrix *m, enum side s)
     return sides && !(sides & 1 << s) ? m->bits->bytes : 0;
 }
 
+/* ---- what it costs that a matrix is where it is. Threads that share it may lose each other's additions: these are estimates ---- */
+
+double matrix_move_cost(const duet_matrix *m, enum side s)
+{
+    return cost_of_move(matrix_to_move(m, s), s, __atomic_load_n(&m->bits->pinned, __ATOMIC_RELAXED));
+}
+
+double matrix_missed(const duet_matrix *m)
+{
+    double missed;
+    return __atomic_load(&m->bits->missed, &missed, __ATOMIC_RELAXED), missed;
+}
+
+void matrix_miss(const duet_matrix *m, double seconds)
+{
+    const double before = matrix_missed(m);
+    double missed = before + seconds > 0 ? before + seconds : 0;
+    if (missed != before) __atomic_store(&m->bits->missed, &missed, __ATOMIC_RELAXED);
+}
+
+void matrix_miss_nothing(const duet_matrix *m) { matrix_miss(m, -INFINITY); }
+
 /* ---- pointers for the user ---- */
 
 static void *pointer(const char *who, const duet_matrix *m, enum side s, enum use use)
@@ -168,7 +209,7 @@ static void *pointer(const char *who, const duet_matrix *m, enum side s, enum us
     if (why) return fail(DUET_NO_DEVICE, "%s: %s", who, why), NULL;
     duet_status st = matrix_open(m, s, use, queue, &p);
     if (st != DUET_OK) return fail_at(st, who), NULL;
-    if (use != READ) matrix_wrote(m, s, queue);
+    if (use != READ) matrix_wrote(m, s, queue), matrix_miss_nothing(m);
     return p;
 }
 

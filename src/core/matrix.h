@@ -22,6 +22,9 @@ typedef struct storage {
     uint64_t users;     /* bit q: queue q may still be reading or writing the device home */
     int8_t uploader;    /* the queue that may still be reading the host home, or -1 */
     uint64_t upload;    /* its drain_mark */
+    bool pinned;        /* the host home is */
+    uint8_t travels;    /* moves between the homes, up to the one at which it is pinned */
+    double missed;      /* seconds that statements would have saved on the side where it is not: see matrix_miss */
 } storage;
 
 /* `current` is read without the lock by those who find all they need there. */
@@ -74,6 +77,14 @@ bool matrix_fills(const duet_matrix *m);
 
 /* The bytes that matrix_open(m, s, READ) would move now. */
 size_t matrix_to_move(const duet_matrix *m, enum side s);
+
+/* The seconds that this would take, and what has been missed so far by its not being there. A statement that ran where m is, though it would
+ * have run faster on the other side, adds what it missed; one that was faster where it is takes away. It ends when m moves, or when
+ * the user writes it. */
+double matrix_move_cost(const duet_matrix *m, enum side s);
+double matrix_missed(const duet_matrix *m);
+void matrix_miss(const duet_matrix *m, double seconds);
+void matrix_miss_nothing(const duet_matrix *m);
 
 /* Is this a matrix that lives? Headers are never returned to the system, so that asking is always safe for what was once one. */
 static inline bool matrix_alive(const duet_matrix *m, uint64_t serial) { return m->serial == serial && serial != 0; }

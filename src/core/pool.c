@@ -5,8 +5,11 @@
 #include "pool.h"
 #include "drain.h"
 #include "thread.h"
+#include "trace.h"
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define CLASSES 440
 #define BUCKETS 1024 /* at first */
@@ -19,7 +22,7 @@ typedef struct block {
     size_t bytes;
     uint64_t queues; /* that may still have work on it */
     int class;
-    bool cached;
+    bool cached, pinned;
 } block;
 
 typedef struct pool {
@@ -154,7 +157,7 @@ static block *detach(pool *o, size_t bytes)
 static size_t drop(enum side s, size_t bytes)
 {
     pool *o = &pools[s];
-    size_t freed = 0;
+    size_t freed = 0, unpinned = 0;
     uint64_t queues = 0;
     pthread_mutex_lock(&o->lock);
     block *list = detach(o, bytes);
@@ -165,11 +168,12 @@ static size_t drop(enum side s, size_t bytes)
         if (queues >> q & 1) (void)drain_queue(q, "memory is given back"); /* of a lost device nothing is waited for */
     for (block *b = list, *next; b; b = next) {
         next = b->next, freed += b->bytes;
+        if (b->pinned) machines[DEVICE]->unpin(b->p), unpinned += b->bytes;
         machines[s]->free(b->p);
         free(b);
     }
     pthread_mutex_lock(&o->lock);
-    o->memory.cached -= freed;
+    o->memory.cached -= freed, o->memory.pinned -= unpinned;
     pthread_mutex_unlock(&o->lock);
     return freed;
 }
@@ -295,6 +299,56 @@ void pool_give(enum side s, void *p, uint64_t queues)
         cache(o, b);
     }
     pthread_mutex_unlock(&o->lock);
+}
+
+/* ---- pinned memory ---- */
+
+/* The system needs memory that it can move. */
+static size_t most_pinned(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (size_t)pages / 4 * (size_t)bytes : 0;
+}
+
+/* The block, accounted as pinned; or NULL: it is so already, is not lent, or would be too much. */
+static block *reserve_pinned(pool *o, const void *p)
+{
+    pthread_mutex_lock(&o->lock);
+    block *b = *find(o, p);
+    if (b && (b->cached || b->pinned || o->memory.pinned + b->bytes > most_pinned())) b = NULL;
+    if (b) o->memory.pinned += b->bytes, b->pinned = true;
+    pthread_mutex_unlock(&o->lock);
+    return b;
+}
+
+static void unreserve_pinned(pool *o, block *b)
+{
+    pthread_mutex_lock(&o->lock);
+    o->memory.pinned -= b->bytes, b->pinned = false;
+    pthread_mutex_unlock(&o->lock);
+}
+
+static bool is_pinned(pool *o, const void *p)
+{
+    pthread_mutex_lock(&o->lock);
+    const block *b = *find(o, p);
+    const bool is = b && b->pinned;
+    pthread_mutex_unlock(&o->lock);
+    return is;
+}
+
+/* Copies go their way without it. */
+bool pool_pin(void *p)
+{
+    block *b = reserve_pinned(&pools[HOST], p);
+    char *text = thread_get()->text, before[sizeof thread_get()->text];
+    if (!b) return is_pinned(&pools[HOST], p);
+    memcpy(before, text, sizeof before);
+    const bool done = machines[DEVICE]->pin(p, b->bytes) == DUET_OK;
+    if (done) return true;
+    TRACE("%zu bytes are not pinned: %s", b->bytes, text);
+    memcpy(text, before, sizeof before);
+    return unreserve_pinned(&pools[HOST], b), false;
 }
 
 /* ---- what the user asks of it ---- */

@@ -3,6 +3,7 @@
 #define POOL_H
 
 #include "backend.h"
+#include <stdbool.h>
 
 /* A block of at least `bytes` bytes on one side, for use by this queue: work of other queues that used it before is waited
  * for by the machine, not by the host. At the cap, or when the system refuses, cached blocks are dropped first.
@@ -11,5 +12,8 @@ duet_status pool_take(enum side s, size_t bytes, int queue, void **p);
 
 /* Gives a block back. queues: bit q is set when queue q may still have work on it. */
 void pool_give(enum side s, void *p, uint64_t queues);
+
+/* Pins a block of the host's side that is lent, for good: it stays so in the pool. false: it could not be, and no error is set. */
+bool pool_pin(void *p);
 
 #endif

@@ -108,10 +108,12 @@ static enum isa isa(void)
     return (enum isa)__atomic_load_n(&isa_used, __ATOMIC_RELAXED);
 }
 
+const char *cpu_isa(void) { return isa_names[isa()]; }
+
 const char *cpu_choose_isa(void)
 {
     isa_choose();
-    return isa_names[isa()];
+    return cpu_isa();
 }
 
 const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }
@@ -214,23 +216,17 @@ static duet_status run(const step *s, const frame *f)
     return (*(run_function *const *)((const char *)k + place))(s, f);
 }
 
-/* Bytes at the speed of memory, flops at that of arithmetic, whichever is slower. Two threads saturate memory. */
-static double cost(const step *s)
-{
-    const double threads = omp_get_max_threads();
-    const double memory = s->bytes * SECONDS_PER_BYTE / (threads < 2 ? 1 : 2), arithmetic = s->flops * SECONDS_PER_FLOP / threads;
-    return SECONDS_PER_STEP + (memory > arithmetic ? memory : arithmetic);
-}
-
 /* ---- memory ---- */
 
-#define LARGE ((size_t)4 << 20)
-#define PAGE  ((size_t)2 << 20)
+#define LARGE      ((size_t)4 << 20)
+#define PAGE       ((size_t)2 << 20)
+#define MIDDLING   ((size_t)64 << 10)
+#define SMALL_PAGE ((size_t)4 << 10)
 
-/* Large blocks begin at a huge page and ask for huge ones. */
+/* Large blocks begin at a huge page and ask for huge ones; middling ones share no page with others, so that each can be pinned. */
 static duet_status allocate(size_t bytes, void **p)
 {
-    const size_t align = bytes >= LARGE ? PAGE : 64;
+    const size_t align = bytes >= LARGE ? PAGE : bytes >= MIDDLING ? SMALL_PAGE : 64;
     if (posix_memalign(p, align, bytes ? bytes : 1)) return fail(DUET_NO_MEMORY, "the system has no %zu bytes", bytes);
 #ifdef MADV_HUGEPAGE
     if (bytes >= LARGE) (void)madvise(*p, bytes / PAGE * PAGE, MADV_HUGEPAGE);
@@ -252,6 +248,10 @@ static duet_status copy(void *to, const void *from, size_t bytes, int queue)
     return DUET_OK;
 }
 
+/* All memory is its own. */
+static duet_status pin(void *host, size_t bytes) { return (void)host, (void)bytes, DUET_OK; }
+static void unpin(void *host) { (void)host; }
+
 /* ---- the rest ---- */
 
 static const char *absent(void) { return NULL; }
@@ -266,7 +266,7 @@ static void discard(void *graph) { (void)graph; }
 static void info(FILE *out)
 {
     static const char *const threads[] = { "no threads", "threads of its own", "OpenMP's threads" };
-    fprintf(out, "cpu      instruction set %s, %d threads by OpenMP\n", isa_names[isa()], omp_get_max_threads());
+    fprintf(out, "cpu      instruction set %s, %d threads by OpenMP\n", cpu_isa(), omp_get_max_threads());
     fprintf(out, "         %s, %s\n", openblas_get_config(), threads[openblas_get_parallel()]);
     fprintf(out, "         oneDNN %s\n", onednn_version());
     fprintf(out, "         FFTW %s\n", DUET_FFTW);
@@ -278,13 +278,17 @@ const machine cpu_machine = {
     .side = HOST,
     .absent = absent,
     .info = info,
+    .identify = cpu_identify,
+    .costs = &cpu_costs,
     .alloc = allocate,
     .free = free,
     .clear = clear,
     .upload = copy,
     .download = copy,
+    .pin = pin,
+    .unpin = unpin,
     .refuses = refuses,
-    .cost = cost,
+    .cost = cpu_cost,
     .run = run,
     .forget = forget,
     .sync = sync_queue,

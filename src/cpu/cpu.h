@@ -2,13 +2,19 @@
 #ifndef CPU_H
 #define CPU_H
 
-#include "backend.h"
+#include "cost.h"
 
 extern const machine cpu_machine;
 
 /* The best instruction set that the processor has and DUET_ISA (portable, avx2, avx512) allows. Chosen when first needed, and again
  * when this is called: no step may run meanwhile. Returns its name. Results do not depend on it. */
 const char *cpu_choose_isa(void);
+
+const char *cpu_isa(void); /* the one in use */
+
+extern const costs cpu_costs;
+double cpu_cost(const step *s);
+void cpu_identify(char *text, size_t size);
 
 /* Work that one thread does in less seconds is not shared between threads. */
 extern double cpu_serial_seconds;

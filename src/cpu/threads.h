@@ -5,12 +5,11 @@
 #include "cpu.h"
 #include <omp.h>
 
-/* What one thread does, in seconds: rough, for the choice of threads and of machine alone. */
+/* What one thread does, in seconds: rough, for the choice of threads alone. */
 #define SECONDS_PER_BYTE     1e-10 /* of memory gone through */
 #define SECONDS_PER_ROUNDED  1e-10 /* one element through an operator that rounds once, */
 #define SECONDS_PER_FUNCTION 1e-9  /* and through a function such as exp */
 #define SECONDS_PER_FLOP     5e-11 /* of a product or a convolution */
-#define SECONDS_PER_STEP     2e-7
 
 /* 1 inside of a parallel region of the caller's; each thread gets half of what is worth sharing, at least. */
 static inline int threads_for(double seconds)

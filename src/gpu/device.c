@@ -147,7 +147,32 @@ void gpu_free(void *p)
     gpu_device_leave(&before);
 }
 
+duet_status gpu_pin(void *host, size_t bytes)
+{
+    ON_DEVICE();
+    return CUDA(cudaHostRegister, host, bytes, cudaHostRegisterPortable);
+}
+
+void gpu_unpin(void *host)
+{
+    int before = -1;
+    if (gpu_device_absent() || gpu_device_enter(&before) != DUET_OK) return;
+    if (cudaHostUnregister(host) != cudaSuccess) (void)cudaGetLastError();
+    gpu_device_leave(&before);
+}
+
 int gpu_device_major(void) { return capability / 10; }
+
+void gpu_device_name(char *text, size_t size)
+{
+    int driver = 0, runtime = 0;
+    struct cudaDeviceProp p;
+    *text = '\0';
+    if (cudaGetDeviceProperties(&p, card) == cudaSuccess && cudaDriverGetVersion(&driver) == cudaSuccess &&
+        cudaRuntimeGetVersion(&runtime) == cudaSuccess)
+        snprintf(text, size, "%s, %d multiprocessors, driver %d, runtime %d", p.name, p.multiProcessorCount, driver, runtime);
+    else (void)cudaGetLastError();
+}
 
 void gpu_device_info(FILE *out)
 {

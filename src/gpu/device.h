@@ -10,6 +10,7 @@
 const char *gpu_device_absent(void);
 int gpu_device_major(void); /* of its compute capability; the card must be there */
 void gpu_device_info(FILE *out);
+void gpu_device_name(char *text, size_t size); /* with the driver's and the runtime's versions; "" when it does not answer */
 
 /* CUDA(cudaMalloc, &p, bytes): the call, its error turned into a status with a text. */
 #define CUDA(f, ...) cuda_status(#f, f(__VA_ARGS__))
@@ -28,5 +29,8 @@ void gpu_device_leave(const int *before);
 
 duet_status gpu_alloc(size_t bytes, void **p);
 void gpu_free(void *p);
+
+duet_status gpu_pin(void *host, size_t bytes);
+void gpu_unpin(void *host);
 
 #endif

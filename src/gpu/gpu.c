@@ -18,17 +18,6 @@ static const char *gpu_refuses(const step *s)
     }
 }
 
-/* A roofline: seconds to start a step, bytes and operations a second. */
-#define LAUNCH_SECONDS 4e-6
-#define BANDWIDTH      3e12
-static const double rate[DUET_DTYPE_COUNT] = { [DUET_F32] = 40e12, [DUET_F64] = 30e12, [DUET_I64] = 30e12 };
-
-static double gpu_cost(const step *s)
-{
-    double memory = s->bytes / BANDWIDTH, arithmetic = s->flops / rate[s->out[0].at.type == DUET_F32 ? DUET_F32 : DUET_F64];
-    return LAUNCH_SECONDS + (memory > arithmetic ? memory : arithmetic);
-}
-
 /* All that a launch writes, from the first byte to the last. */
 static span written_by(const step *s, const frame *f, const void *scratch, size_t bytes)
 {
@@ -159,11 +148,15 @@ const machine gpu_machine = {
     .side = DEVICE,
     .absent = gpu_device_absent,
     .info = gpu_info,
+    .identify = gpu_device_name,
+    .costs = &gpu_costs,
     .alloc = gpu_alloc,
     .free = gpu_free,
     .clear = gpu_queue_clear,
     .upload = gpu_queue_upload,
     .download = gpu_queue_download,
+    .pin = gpu_pin,
+    .unpin = gpu_unpin,
     .refuses = gpu_refuses,
     .cost = gpu_cost,
     .run = gpu_run,

@@ -1,4 +1,5 @@
 /* gpu_none.c - the GPU machine of a library built without CUDA: it is never there. */
+#include "cost.h"
 #include "gpu.h"
 
 static const char reason[] = "built without CUDA";
@@ -7,12 +8,16 @@ static duet_status none(void) { return fail(DUET_NO_DEVICE, "there is no GPU mac
 
 static const char *none_absent(void) { return reason; }
 static void none_info(FILE *out) { fprintf(out, "gpu      none: %s\n", reason); }
+static void none_identify(char *text, size_t size) { snprintf(text, size, "none"); }
+static duet_status none_pin(void *host, size_t bytes) { return none(); }
+static void none_unpin(void *host) {}
 static duet_status none_alloc(size_t bytes, void **p) { return *p = NULL, none(); }
 static void none_free(void *p) {}
 static duet_status none_clear(void *p, size_t bytes, int queue) { return none(); }
 static duet_status none_upload(void *own, const void *host, size_t bytes, int queue) { return none(); }
 static duet_status none_download(void *host, const void *own, size_t bytes, int queue) { return none(); }
 static const char *none_refuses(const step *s) { return reason; }
+static const costs none_costs = { 0 };
 static double none_cost(const step *s) { return 1e9; }
 static duet_status none_run(const step *s, const frame *f) { return none(); }
 static void none_forget(step *s) {}
@@ -30,11 +35,15 @@ const machine gpu_machine = {
     .side = DEVICE,
     .absent = none_absent,
     .info = none_info,
+    .identify = none_identify,
+    .costs = &none_costs,
     .alloc = none_alloc,
     .free = none_free,
     .clear = none_clear,
     .upload = none_upload,
     .download = none_download,
+    .pin = none_pin,
+    .unpin = none_unpin,
     .refuses = none_refuses,
     .cost = none_cost,
     .run = none_run,

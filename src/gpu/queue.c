@@ -1,6 +1,7 @@
 /* queue.c - streams, the order between them, and copies. Nothing here waits on the host but sync and download. */
 #define _GNU_SOURCE /* a mutex that is recursive from the start */
 #include "queue.h"
+#include "stage.h"
 #include <string.h>
 
 static queue queues[QUEUES] = { [0 ... QUEUES - 1] = { .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP } };
@@ -124,19 +125,24 @@ duet_status gpu_queue_clear(void *p, size_t bytes, int index)
 duet_status gpu_queue_upload(void *own, const void *host, size_t bytes, int index)
 {
     queue *q;
+    bool done;
     if (!bytes) return DUET_OK;
     ON_DEVICE();
     TRY(gpu_queue_open(index, &q));
     gpu_queue_wrote_anything(q);
-    return CUDA(cudaMemcpyAsync, own, host, bytes, cudaMemcpyHostToDevice, q->stream);
+    TRY(gpu_stage_up(own, host, bytes, q, &done));
+    return done ? DUET_OK : CUDA(cudaMemcpyAsync, own, host, bytes, cudaMemcpyHostToDevice, q->stream);
 }
 
 duet_status gpu_queue_download(void *host, const void *own, size_t bytes, int index)
 {
     queue *q;
+    bool done;
     if (!bytes) return DUET_OK;
     ON_DEVICE();
     TRY(gpu_queue_open(index, &q));
+    TRY(gpu_stage_down(host, own, bytes, q, &done));
+    if (done) return DUET_OK;
     TRY(CUDA(cudaMemcpyAsync, host, own, bytes, cudaMemcpyDeviceToHost, q->stream));
     return CUDA(cudaStreamSynchronize, q->stream);
 }

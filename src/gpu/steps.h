@@ -2,6 +2,7 @@
 #ifndef STEPS_H
 #define STEPS_H
 
+#include "cost.h"
 #include "queue.h"
 
 /* Of what fails when out has been touched: any status but DEVICE_ERROR says that nothing was written. */
@@ -29,5 +30,8 @@ duet_status gpu_matmul(const step *s, const frame *f, queue *q);
 const char *gpu_conv_refuses(const step *s);
 duet_status gpu_conv(const step *s, const frame *f, queue *q);
 void gpu_conv_forget(step *s);
+
+extern const costs gpu_costs;
+double gpu_cost(const step *s);
 
 #endif

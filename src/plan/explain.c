@@ -88,6 +88,15 @@ static void print_moves(account *a)
     }
 }
 
+/* "3.4 us expected, and 25 us to move what it reads, of which 20 us have been missed before" */
+static void print_time(FILE *out, const statement *s, const plan *p)
+{
+    const double moves = plan_moves(s, p), missed = plan_missed(s, p);
+    fprintf(out, "%.3g us expected", plan_seconds(p) * 1e6);
+    if (moves > 0) fprintf(out, ", and %.3g us to move what it reads", moves * 1e6);
+    if (missed > 0) fprintf(out, ", of which %.3g us have been missed before", missed * 1e6);
+}
+
 static void print_others(FILE *out, const statement *s, const plan *p)
 {
     for (int side = 0; side < SIDES; side++) {
@@ -100,9 +109,11 @@ static void print_others(FILE *out, const statement *s, const plan *p)
         }
         const plan *q = plan_find(s, m);
         if (q && q->status != DUET_OK) fprintf(out, "  %s: %s\n", m->name, q->why);
-        else if (q)
-            fprintf(out, "  %s: would take %d step%s, %.3g us expected without moves\n", m->name, q->count, plural(q->count),
-                    q->seconds * 1e6);
+        else if (q) {
+            fprintf(out, "  %s: would take %d step%s, ", m->name, q->count, plural(q->count));
+            print_time(out, s, q);
+            fputc('\n', out);
+        }
     }
 }
 
@@ -115,8 +126,10 @@ void plan_print(FILE *out, const plan *p, const statement *s)
         formula_print(out, s->f, s->to[k].node, &a.names);
         fputc('\n', out);
     }
-    fprintf(out, "  on the %s: %d step%s, %d temporar%s, %.3g us expected without moves; fusion by %s\n", p->machine->name,
-            p->count, plural(p->count), p->temps, p->temps == 1 ? "y" : "ies", p->seconds * 1e6, fusion_texts[s->fusion]);
+    fprintf(out, "  on the %s: %d step%s, %d temporar%s, fusion by %s; ", p->machine->name, p->count, plural(p->count), p->temps,
+            p->temps == 1 ? "y" : "ies", fusion_texts[s->fusion]);
+    print_time(out, s, p);
+    fputc('\n', out);
     print_moves(&a);
     for (int i = 0; i < p->count; i++) print_step(&a, i);
     for (int i = 0; i < p->temps; i++) fprintf(out, "  temporary %d: %zu bytes\n", i + 1, p->temp[i]);

@@ -1,5 +1,6 @@
 /* plan.c - a plan from statements: canonical form, jobs, memory, steps. */
 #include "plan.h"
+#include "cost.h"
 #include "matrix.h"
 #include "status.h"
 #include <stdlib.h>
@@ -93,7 +94,6 @@ static bool take_steps(plan *p, lowering *l, const memory *m)
         step_make(l, &l->jobs[j], m, s);
         if (is_empty(s)) continue;
         p->programs[p->count] = l->jobs[j].program, l->jobs[j].program = NULL;
-        p->seconds += p->machine->cost(s);
         note_writes(p, s);
         p->count++;
     }
@@ -155,6 +155,16 @@ void plan_free(plan *p)
     for (int i = 0; i < p->count; i++) p->machine->forget(&p->steps[i]), free(p->programs[i]);
     free(p->key), free(p->steps), free(p->programs), free(p->leaves), free(p->numbers), free(p->temp);
     free(p);
+}
+
+/* Most statements are asked often, and costs change once in a process at most. */
+double plan_seconds(const plan *p)
+{
+    plan *own = (plan *)(uintptr_t)p;
+    if (__builtin_expect(p->edition == costs_edition(), 1)) return p->seconds;
+    own->edition = costs_edition(), own->seconds = 0;
+    for (int i = 0; i < p->count; i++) own->seconds += p->machine->cost(&p->steps[i]);
+    return own->seconds;
 }
 
 size_t plan_bytes(const plan *p)

@@ -24,7 +24,8 @@ typedef struct plan {
     int n_numbers;
     size_t *temp;
     int temps;
-    double seconds; /* expected, without moves */
+    double seconds;   /* expected, without moves, */
+    unsigned edition; /* by the costs of this edition; 0: not yet. See plan_seconds */
 } plan;
 
 /* A destination, and the last node of the part of the formula that it takes. */
@@ -48,12 +49,20 @@ plan *plan_make(const statement *s, const machine *on);
 void plan_free(plan *p);
 size_t plan_bytes(const plan *p); /* of memory, about */
 
+/* Expected of its steps by the costs that are in use now. The plan is this thread's own. */
+double plan_seconds(const plan *p);
+
 /* cache.c: this thread's plan for a statement, made when it is not there; NULL: no memory. */
 const plan *plan_find(const statement *s, const machine *on);
 void plans_make_room(int statements); /* before them: each may find a plan for each machine, and none may be dropped meanwhile */
 
 /* place.c: the plan to follow, and so where. place: forced, or AUTO. Errors: NO_DEVICE, UNSUPPORTED, NO_MEMORY */
 duet_status plan_place(const statement *s, duet_place place, const plan **p);
+duet_status plan_look(const statement *s, duet_place place, const plan **p); /* the same of a statement that will not run now */
+
+/* The seconds to bring all that it reads to its machine, and how many of them statements have missed already by its not being there. */
+double plan_moves(const statement *s, const plan *p);
+double plan_missed(const statement *s, const plan *p);
 duet_place place_now(duet_place call); /* that of the call, the innermost block, the environment */
 
 /* The same for one step without operands, which writes m and which the CPU does not refuse. */

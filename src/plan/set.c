@@ -137,7 +137,7 @@ duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e)
     const target to = { m, f.count - 1 };
     statement s = { &to, 1, &f, fusion_now() };
     plans_make_room(1);
-    TRY(plan_place(&s, place_now(DUET_AUTO), &p));
+    TRY(plan_look(&s, place_now(DUET_AUTO), &p));
     plan_print(out, p, &s);
     return DUET_OK;
 }
@@ -218,7 +218,7 @@ static void take_group(const statements *all, int first, group *g)
 typedef duet_status on_group(const statement *s, const plan *p, void *context);
 
 /* One group after the other. What a machine refuses of any is found before the first; places are chosen as each one's turn comes. */
-static duet_status each_group(const statements *all, on_group *act, void *context)
+static duet_status each_group(const statements *all, bool runs, on_group *act, void *context)
 {
     group g;
     const plan *p;
@@ -229,7 +229,7 @@ static duet_status each_group(const statements *all, on_group *act, void *contex
             take_group(all, first, &g);
             const statement one = { g.to, g.count, &g.f, fusion_now() };
             if (!turn && g.count == all->count) break; /* the only one */
-            s = plan_place(&one, place_now(DUET_AUTO), &p);
+            s = (turn && runs ? plan_place : plan_look)(&one, place_now(DUET_AUTO), &p);
             if (s == DUET_OK && turn) s = act(&one, p, context);
             if (s != DUET_OK) name_number(s, all->who, first);
         }
@@ -248,7 +248,7 @@ static duet_status evaluate_all(statements *all)
 {
     int done = 0;
     TRY(read_all(all));
-    duet_status s = each_group(all, run_group, &done);
+    duet_status s = each_group(all, true, run_group, &done);
     for (int k = 0; k < done && s != DUET_OK; k++) matrix_lost(all->to[k].m); /* half of the statements is none of them */
     return s;
 }
@@ -275,5 +275,5 @@ duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count)
     statements all = { .a = a, .count = count, .who = "duet_explain_all" };
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain_all: no file");
     TRY(read_all(&all));
-    return each_group(&all, print_group, out);
+    return each_group(&all, false, print_group, out);
 }

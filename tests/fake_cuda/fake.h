@@ -17,6 +17,12 @@ cudaError_t fake_enter(cudaError_t scripted);
         cudaError_t entered_ = fake_enter(scripted);                                                                             \
         if (entered_ != cudaSuccess) return entered_;                                                                            \
     } while (0)
+cudaError_t fake_outside_graphs(void); /* an error, and the graph is spoilt, while this thread records one */
+#define OUTSIDE_GRAPHS()                                                                                                         \
+    do {                                                                                                                         \
+        const cudaError_t outside_ = fake_outside_graphs();                                                                      \
+        if (outside_ != cudaSuccess) return outside_;                                                                            \
+    } while (0)
 bool fake_vendor_fails(void);          /* the same for a vendor's call, which leaves no CUDA error behind */
 void fake_handles(int n);              /* so many more of them live */
 cudaError_t fake_error(cudaError_t e); /* remembers it as the last error; returns it */
@@ -31,6 +37,10 @@ bool fake_owns(const void *p, size_t bytes);
 /* Queues work with a copy of its arguments. The stream must be one of the current device. */
 cudaError_t fake_queue(cudaStream_t stream, void (*run)(void *args), const void *args, size_t bytes);
 void fake_drain(cudaStream_t stream); /* runs all that it holds */
+void fake_drain_all(void);
+
+/* Is memory of the host either all in one registered range, or in none? *pinned: in one. */
+bool fake_is_whole(const void *p, size_t bytes, bool *pinned);
 
 /* One launch, with all that it needs copied. */
 typedef struct job {

@@ -16,6 +16,8 @@ typedef struct fake_counts {
     uint64_t uploads, downloads, synchronisations;
     uint64_t graphs; /* launches of graphs, and how many of them live: */
     int graphs_alive;
+    int rings;           /* blocks of pinned memory that were allocated */
+    int pinned;          /* ranges of host memory that are registered now */
     size_t memory, peak; /* device bytes that live now, and the most that ever did */
     int handles;         /* of vendors, and their descriptors, that live now */
     int algorithm;       /* of the last convolution */
@@ -28,7 +30,8 @@ void fake_lost(void);                /* from now on every call fails: the contex
 void fake_memory(size_t bytes);      /* what the device has */
 void fake_devices(int count);        /* ask before the GPU machine does */
 void fake_capability(int times_ten); /* the same */
-void fake_pinned(bool pinned); /* uploads read host memory when they run, as from pinned memory; else when they are asked for */
+void fake_pinned(
+    bool pinned); /* uploads read host memory when they run, as from pinned memory; else from registered memory alone */
 void fake_workspace(size_t bytes); /* what cuDNN's second best algorithm asks for; the best one four times that */
 void fake_without(const char *library, const char *why); /* "cublas" or "cudnn" is missing; NULL: there again */
 

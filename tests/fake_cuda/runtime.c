@@ -129,19 +129,12 @@ static cudaError_t not_recorded(cudaStream_t s)
     return fake_error(cudaErrorStreamCaptureUnsupported);
 }
 
-/* What may not be while this thread records a graph. */
-static cudaError_t outside_graphs(void)
+cudaError_t fake_outside_graphs(void)
 {
     if (!noting) return cudaSuccess;
     noting->spoilt = true;
     return fake_error(cudaErrorStreamCaptureUnsupported);
 }
-#define OUTSIDE_GRAPHS()                                                                                                         \
-    do {                                                                                                                         \
-        const cudaError_t outside_ = outside_graphs();                                                                           \
-        if (outside_ != cudaSuccess) return outside_;                                                                            \
-    } while (0)
-
 static cudaError_t entering(cudaError_t scripted)
 {
     fake_counted.calls++;
@@ -290,11 +283,18 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
 
 static void run_until(cudaStream_t s, uint64_t until);
 
+static void run_all(void)
+{
+    for (cudaStream_t s = streams; s; s = s->next) run_until(s, s->queued);
+}
+
+void fake_drain_all(void) { LOCKED(run_all()); }
+
 static cudaError_t release(void *p)
 {
     block **at = find(p, 0), *b = *at;
     if (!b || b->p != p) return cudaErrorInvalidValue;
-    for (cudaStream_t s = streams; s; s = s->next) run_until(s, s->queued);
+    run_all();
     fake_counted.memory -= b->bytes;
     *at = b->next;
     fake_free(b->p), fake_free(b);
@@ -386,6 +386,16 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     if (!s || s->device != e->device) return fake_error(cudaErrorInvalidResourceHandle);
     LOCKED((e->stream = s, e->at = s->queued, e->within = s->noting));
     return cudaSuccess;
+}
+
+/* When its failure is scripted, it reports one of earlier work, and has waited. */
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    const cudaError_t e = fake_enter(cudaErrorUnknown);
+    OUTSIDE_GRAPHS();
+    if (!event) return fake_error(cudaErrorInvalidResourceHandle);
+    LOCKED(if (event->stream) run_until(event->stream, event->at));
+    return e;
 }
 
 /* A stream that waits for an event of a recording is recorded from then on. */
@@ -507,9 +517,11 @@ static bool is_device(const void *p) { return fake_owns(p, 1); }
 
 static cudaError_t upload(void *to, const void *from, size_t bytes, cudaStream_t s)
 {
-    if (!fake_owns(to, bytes) || is_device(from)) return fake_error(cudaErrorInvalidValue);
+    bool is_pinned;
+    if (!fake_owns(to, bytes) || is_device(from) || !fake_is_whole(from, bytes, &is_pinned))
+        return fake_error(cudaErrorInvalidValue);
     LOCKED((fake_counted.uploads++));
-    if (pinned) return fake_queue(s, run_copy, &(copying){ to, from, bytes }, sizeof(copying));
+    if (pinned || is_pinned) return fake_queue(s, run_copy, &(copying){ to, from, bytes }, sizeof(copying));
     copying *c = fake_alloc(sizeof *c + bytes);
     if (!c) return fake_error(cudaErrorMemoryAllocation);
     *c = (copying){ to, NULL, bytes };
@@ -525,7 +537,9 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     OUTSIDE_GRAPHS();
     if (kind == cudaMemcpyHostToDevice) return upload(to, from, bytes, s);
     bool to_host = kind == cudaMemcpyDeviceToHost;
-    if (!fake_owns(from, bytes) || (to_host ? is_device(to) : !fake_owns(to, bytes))) return fake_error(cudaErrorInvalidValue);
+    bool is_pinned;
+    if (!fake_owns(from, bytes) || (to_host ? is_device(to) || !fake_is_whole(to, bytes, &is_pinned) : !fake_owns(to, bytes)))
+        return fake_error(cudaErrorInvalidValue);
     LOCKED((fake_counted.downloads += to_host));
     return fake_queue(s, run_copy, &(copying){ to, from, bytes }, sizeof(copying));
 }

@@ -1,0 +1,141 @@
+/* cost.c - how long a step or a move is expected to take. */
+#include "cost.h"
+#include "dtype.h"
+#include <math.h>
+
+#define NUMBERS_IN(...) ((int)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)))
+const cost_info cost_infos[COSTS] = {
+#define COST(name, unit, ...) { #name, unit, NUMBERS_IN(__VA_ARGS__), { __VA_ARGS__ } },
+#include "cost.def"
+};
+
+double cost_at(const costs *c, enum cost kind, double work)
+{
+    const cost_info *k = &cost_infos[kind];
+    const double *x = k->work, *y = c->seconds[kind];
+    int i = 1;
+    if (!(work > x[0])) return y[0];
+    while (i < k->points - 1 && work > x[i]) i++;
+    return y[i - 1] + (work - x[i - 1]) * (y[i] - y[i - 1]) / (x[i] - x[i - 1]);
+}
+
+/* ---- which are in use ---- */
+
+static costs given[SIDES];
+static const costs *in_use; /* given, or NULL: those that the machines ship with */
+static unsigned edition = 1;
+static char where_from[COST_ORIGIN] = "as shipped";
+
+const costs *costs_now(enum side s)
+{
+    const costs *c = __atomic_load_n(&in_use, __ATOMIC_ACQUIRE);
+    return c ? &c[s] : machines[s]->costs;
+}
+
+unsigned costs_edition(void) { return __atomic_load_n(&edition, __ATOMIC_ACQUIRE); }
+
+const char *costs_origin(void) { return costs_edition() > 1 ? where_from : "as shipped"; }
+
+void costs_use(const costs measured[SIDES], const char *origin)
+{
+    snprintf(where_from, sizeof where_from, "%s", origin);
+    for (int s = 0; s < SIDES && measured; s++) given[s] = measured[s];
+    __atomic_store_n(&in_use, measured ? given : NULL, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&edition, 1, __ATOMIC_RELEASE);
+}
+
+static bool moves(enum cost k) { return k >= COST_up; }
+
+bool costs_sound(const costs *c, enum side s)
+{
+    for (enum cost k = 0; k < COSTS; k++)
+        for (int i = 0; i < cost_infos[k].points && !(moves(k) && s == HOST); i++) {
+            const double y = c->seconds[k][i], before = i ? c->seconds[k][i - 1] : 0;
+            if (!(y > 0 && y >= before && y < 1e3)) return false;
+        }
+    return true;
+}
+
+/* ---- steps ---- */
+
+/* What an operator that rounds once takes, and a step of a reduction, as a part of a function such as exp. */
+#define SIMPLE 0.15
+
+/* By operator, in functions. Divisions and roots take about as long as a function. */
+static const double weight[OPS_ALL] = {
+#define DUET_MAP1(name, formula, oracle, domain, ulp, ...) [OP_##name] = (ulp) > 0.5 ? 1 : SIMPLE,
+#define DUET_MAP2                                          DUET_MAP1
+#define DUET_MAP3                                          DUET_MAP1
+#define DUET_FOLD1(name, ...)                              [OP_##name] = SIMPLE,
+#define DUET_FOLD2                                         DUET_FOLD1
+#define DUET_PLACE1                                        DUET_FOLD1
+#define DUET_MOMENT1(name, ...)                            [OP_##name] = 4 * SIMPLE,
+#include <duet/ops.def>
+    [OP_div] = 1,
+    [OP_sqrt] = 1,
+};
+
+static double program_weight(const program *p)
+{
+    double sum = 0;
+    for (const instruction *i = p->code; i < p->code + p->length; i++) sum += weight[i->op];
+    return sum;
+}
+
+/* In functions, one an element. */
+static double functions_of(const step *s)
+{
+    const double out = (double)layout_count(&s->out[0].at);
+    switch (s->kernel) {
+    case KERNEL_PROGRAM: return out * program_weight(s->program);
+    case OP_softmax:
+    case OP_log_softmax: return 2 * out;
+    case OP_max_pool2d:
+    case OP_avg_pool2d: return out * s->attr[0] * s->attr[1] * SIMPLE;
+    case KERNEL_RANDOM: return s->flops * SIMPLE;
+    default: return s->kernel > KERNEL_PROGRAM ? out : 0; /* the rows of fused.def */
+    }
+}
+
+static bool is_f64(const step *s) { return s->ins && s->in[0].at.type == DUET_F64; }
+
+static double cost_of_pass(const step *s, const costs *c)
+{
+    return fmax(cost_at(c, COST_pass, s->bytes), cost_at(c, is_f64(s) ? COST_function_f64 : COST_function, functions_of(s)));
+}
+
+/* The shortest side of a product, of which square ones have much, is what it gains from: how much an operation takes more where that is
+ * short, is known from few rows by a large square matrix. */
+static double thin_cost(const step *s, const costs *c)
+{
+    const double m = (double)s->in[0].at.size[0], k = (double)s->in[0].at.size[1], n = (double)s->in[1].at.size[1];
+    const double rows = fmax(1, fmin(m, fmin(k, n))), start = c->seconds[COST_product][0];
+    return start + fmax(0, cost_at(c, COST_thin, rows) - start) * (m / rows) * (n / 1000) * (k / 1000);
+}
+
+static double cost_of_product(const step *s, const costs *c)
+{
+    const double square = cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, s->flops);
+    return fmax(square, fmax(thin_cost(s, c), cost_at(c, COST_pass, s->bytes)));
+}
+
+static double cost_of_conv(const step *s, const costs *c)
+{
+    return fmax(cost_at(c, COST_conv, s->flops), cost_at(c, COST_pass, s->bytes));
+}
+
+double cost_of_step(const step *s, const costs *c)
+{
+    switch (s->kernel) {
+    case OP_matmul: return cost_of_product(s, c);
+    case OP_conv2d:
+    case OP_convolve2d: return cost_of_conv(s, c);
+    default: return cost_of_pass(s, c);
+    }
+}
+
+double cost_of_move(size_t bytes, enum side to, bool pinned)
+{
+    static const enum cost kind[SIDES][2] = { [HOST] = { COST_down, COST_down_pinned }, [DEVICE] = { COST_up, COST_up_pinned } };
+    return bytes ? cost_at(costs_now(DEVICE), kind[to][pinned], (double)bytes) : 0;
+}

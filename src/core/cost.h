@@ -1,0 +1,46 @@
+/* cost.h - how long work is expected to take, for the choice of machine alone. A machine ships with costs of its own; those measured on this
+ * very machine take their place. */
+#ifndef COST_H
+#define COST_H
+
+#include "backend.h"
+
+enum cost {
+#define COST(name, ...) COST_##name,
+#include "cost.def"
+    COSTS
+};
+
+#define COST_POINTS 6
+typedef struct cost_info {
+    const char *name, *unit;
+    int points;
+    double work[COST_POINTS];
+} cost_info;
+extern const cost_info cost_infos[COSTS];
+
+/* Seconds at the points of each curve. A curve never falls, and its first point is what it takes to begin. */
+typedef struct costs {
+    double seconds[COSTS][COST_POINTS];
+} costs;
+
+/* In a straight line from point to point, and on as between the last two; below the first point what that takes. */
+double cost_at(const costs *c, enum cost kind, double work);
+
+double cost_of_step(const step *s, const costs *c);
+double cost_of_move(size_t bytes, enum side to, bool pinned);
+
+/* Can they be believed? Every curve of the machine is positive and never falls. */
+bool costs_sound(const costs *c, enum side s);
+
+/* Those to go by now. */
+const costs *costs_now(enum side s);
+
+/* Goes by these from here on, one for each side; NULL: by those that the machines ship with. origin: in words, for duet_info; it is copied.
+ * Plans ask for the edition, 1 at first, to know that costs have changed. While other threads plan, this may be called once. */
+#define COST_ORIGIN 800
+void costs_use(const costs measured[SIDES], const char *origin);
+unsigned costs_edition(void);
+const char *costs_origin(void);
+
+#endif

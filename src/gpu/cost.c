@@ -1,0 +1,28 @@
+/* cost.c - what a step takes on the card, and copies to and from it. */
+#include "kernels.h"
+#include "steps.h"
+
+#define FEW_COLUMNS 16
+
+/* Of an H200 (bench/results/h200.json, h200-rows.json), launched one after the other; of copies by PCIe 5 with 16 lanes. */
+const costs gpu_costs = { .seconds = {
+                              [COST_pass] = { 2.8e-6, 2.9e-6, 3e-6, 3.8e-6, 31e-6 },
+                              [COST_function] = { 2.8e-6, 2.8e-6, 3e-6, 3.4e-6, 7e-6 },
+                              [COST_function_f64] = { 2.8e-6, 2.9e-6, 3.2e-6, 5e-6 },
+                              [COST_product] = { 9.4e-6, 9.5e-6, 9.5e-6, 9.6e-6, 14e-6, 50.6e-6 },
+                              [COST_product_f64] = { 9.4e-6, 9.5e-6, 14e-6 },
+                              [COST_thin] = { 3e-6, 5e-6, 12e-6 },
+                              [COST_conv] = { 3e-6, 5e-6, 12e-6 },
+                              [COST_up] = { 8e-6, 16e-6, 110e-6, 1.6e-3 },
+                              [COST_down] = { 12e-6, 22e-6, 130e-6, 2e-3 },
+                              [COST_up_pinned] = { 6e-6, 8e-6, 26e-6, 320e-6 },
+                              [COST_down_pinned] = { 10e-6, 12e-6, 30e-6, 330e-6 },
+                          } };
+
+/* Products of few columns are no more than a pass. */
+double gpu_cost(const step *s)
+{
+    const costs *c = costs_now(DEVICE);
+    const bool few = s->kernel == OP_matmul && s->in[1].at.size[1] <= FEW_COLUMNS && !kernels_refuse(s);
+    return few ? cost_at(c, COST_pass, s->bytes) : cost_of_step(s, c);
+}

@@ -1,0 +1,88 @@
+/* pinned.c - memory of the host that is registered with the pretend CUDA. */
+#include "fake.h"
+
+typedef struct range {
+    struct range *next;
+    const char *p;
+    size_t bytes;
+} range;
+
+static range *ranges; /* under fake_lock */
+
+/* The first that has a byte of [p, p + bytes). */
+static range **find(const char *p, size_t bytes)
+{
+    range **r = &ranges;
+    while (*r && !(p < (*r)->p + (*r)->bytes && (*r)->p < p + bytes)) r = &(*r)->next;
+    return r;
+}
+
+/* Copies may not reach from pinned memory into other memory. */
+bool fake_is_whole(const void *p, size_t bytes, bool *pinned)
+{
+    pthread_mutex_lock(&fake_lock);
+    const range *r = *find(p, bytes);
+    const bool whole = !r || (r->p <= (const char *)p && (const char *)p + bytes <= r->p + r->bytes);
+    pthread_mutex_unlock(&fake_lock);
+    *pinned = r != NULL;
+    return whole;
+}
+
+static bool enter(range *r)
+{
+    pthread_mutex_lock(&fake_lock);
+    const bool is_new = !*find(r->p, r->bytes);
+    if (is_new) r->next = ranges, ranges = r, fake_counted.pinned++;
+    pthread_mutex_unlock(&fake_lock);
+    return is_new;
+}
+
+cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned int flags)
+{
+    ENTER(cudaErrorMemoryAllocation);
+    OUTSIDE_GRAPHS();
+    if (!p || !bytes || flags != cudaHostRegisterPortable) return fake_error(cudaErrorInvalidValue);
+    range *r = fake_alloc(sizeof *r);
+    if (!r) return fake_error(cudaErrorMemoryAllocation);
+    *r = (range){ NULL, p, bytes };
+    if (enter(r)) return cudaSuccess;
+    fake_free(r);
+    return fake_error(cudaErrorHostMemoryAlreadyRegistered);
+}
+
+/* Never given back. */
+cudaError_t cudaMallocHost(void **p, size_t bytes)
+{
+    ENTER(cudaErrorMemoryAllocation);
+    OUTSIDE_GRAPHS();
+    range *r = fake_alloc(sizeof *r);
+    if (!r || !(*p = fake_alloc(bytes))) return fake_free(r), fake_error(cudaErrorMemoryAllocation);
+    *r = (range){ NULL, *p, bytes };
+    (void)enter(r);
+    pthread_mutex_lock(&fake_lock);
+    fake_counted.pinned--, fake_counted.rings++;
+    pthread_mutex_unlock(&fake_lock);
+    return cudaSuccess;
+}
+
+static range *leave(const char *p)
+{
+    pthread_mutex_lock(&fake_lock);
+    range **at = find(p, 1), *r = *at;
+    if (r && r->p == p) *at = r->next, fake_counted.pinned--;
+    else r = NULL;
+    pthread_mutex_unlock(&fake_lock);
+    return r;
+}
+
+/* Like the real one it waits for the device; when its failure is scripted, it reports one of earlier work, and unregisters. */
+cudaError_t cudaHostUnregister(void *p)
+{
+    const cudaError_t e = fake_enter(cudaErrorUnknown);
+    OUTSIDE_GRAPHS();
+    fake_drain_all();
+    range *r = leave(p);
+    if (!r) return fake_error(cudaErrorHostMemoryNotRegistered);
+    fake_free(r);
+    return e;
+}
