@@ -129,7 +129,7 @@ static duet_status multiply_finished(const product *p, const step *s, const fram
     for (int first = 0; first < p->m; first += rows) {
         const product some = some_rows(p, first, SMALLER(rows, p->m - first));
         TRY(multiply_onto(&some, s, f));
-        TRY(finishing_run(some.m == rows ? &k->whole : &k->rest, s, f, some.out));
+        TRY(finishing_run(some.m == rows ? &k->whole : &k->rest, s, f, some.out, some.out));
     }
     return DUET_OK;
 }

@@ -22,6 +22,20 @@ static inline int threads_for(double seconds)
     return worth < most ? (int)worth : most;
 }
 
+/* For a call of a library that takes as many threads as OpenMP has: none is woken if alone. The caller's number is there again after
+ * threads_again(what threads_alone returned). */
+static inline int threads_alone(bool alone)
+{
+    const int most = omp_get_max_threads();
+    if (alone && most > 1) omp_set_num_threads(1);
+    return alone ? most : 1;
+}
+
+static inline void threads_again(int threads)
+{
+    if (threads > 1) omp_set_num_threads(threads);
+}
+
 /* The first item of part t when n items are cut into `parts` parts. */
 static inline int64_t part_of(int64_t n, int t, int parts) { return n / parts * t + (n % parts < t ? n % parts : t); }
 
