@@ -304,15 +304,17 @@ static dnnl_status_t run_arranged(const work *o, const void *filters, char *room
     return run_all(o, threads);
 }
 
-static int threads_of(const kept *k, const step *s)
+static int threads_of(const kept *k)
 {
-    const int threads = threads_for(s->flops * SECONDS_PER_ONEDNN_FLOP);
+    const conv *g = &k->g;
+    const double flops = 2.0 * (double)(g->n * g->m * g->oh) * (double)(g->ow * g->c * g->kh) * (double)g->kw;
+    const int threads = threads_for(flops * SECONDS_PER_ONEDNN_FLOP);
     return threads < k->lanes ? threads : k->lanes;
 }
 
 static duet_status run_kept(kept *k, const step *s, const frame *f, const void *filters, void *bias)
 {
-    const int threads = threads_of(k, s);
+    const int threads = threads_of(k);
     void *room;
     TRY(scratch_take(k->filter_bytes + (size_t)threads * k->lane_bytes, f, &room));
     const work o = { k, s, f, bias, (char *)room + k->filter_bytes };
