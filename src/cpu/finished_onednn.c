@@ -202,7 +202,8 @@ static dnnl_status_t make(kept *k, const step *s)
 
 static duet_status keep(const step *s, kept **k)
 {
-    const int lanes = omp_get_max_threads();
+    const int64_t images = s->in[0].at.size[0], threads = omp_get_max_threads();
+    const int lanes = (int)(images < threads ? images : threads);
     *k = s->kept;
     if (*k) return DUET_OK;
     *k = calloc(1, sizeof **k + (size_t)lanes * sizeof(lane));
@@ -285,9 +286,16 @@ static dnnl_status_t run_shared(const work *o, int threads)
     return (dnnl_status_t)failed;
 }
 
+/* How many lanes so many threads take: one each, or where there are not as many images, one for all. */
+static int takes_lanes(const kept *k, int threads)
+{
+    if (k->g.n < threads) return 1;
+    return threads < k->lanes ? threads : k->lanes;
+}
+
 static dnnl_status_t run_all(const work *o, int threads)
 {
-    if (threads > 1 && o->k->g.n >= threads) return run_shared(o, threads);
+    if (takes_lanes(o->k, threads) > 1) return run_shared(o, takes_lanes(o->k, threads));
     const int before = threads_alone(threads == 1);
     const dnnl_status_t r = run_images(o, &o->k->lane[0], o->room, 0, o->k->g.n);
     threads_again(before);
@@ -308,15 +316,14 @@ static int threads_of(const kept *k)
 {
     const conv *g = &k->g;
     const double flops = 2.0 * (double)(g->n * g->m * g->oh) * (double)(g->ow * g->c * g->kh) * (double)g->kw;
-    const int threads = threads_for(flops * SECONDS_PER_ONEDNN_FLOP);
-    return threads < k->lanes ? threads : k->lanes;
+    return threads_for(flops * SECONDS_PER_ONEDNN_FLOP);
 }
 
 static duet_status run_kept(kept *k, const step *s, const frame *f, const void *filters, void *bias)
 {
     const int threads = threads_of(k);
     void *room;
-    TRY(scratch_take(k->filter_bytes + (size_t)threads * k->lane_bytes, f, &room));
+    TRY(scratch_take(k->filter_bytes + (size_t)takes_lanes(k, threads) * k->lane_bytes, f, &room));
     const work o = { k, s, f, bias, (char *)room + k->filter_bytes };
     const dnnl_status_t r = run_arranged(&o, filters, room, threads);
     scratch_give(room);

@@ -69,6 +69,7 @@ static void multiply_by_blas(const product *p, T alpha, T beta, T *out)
     else BLAS(gemm)
     (CblasRowMajor, p->a.turned ? CblasTrans : CblasNoTrans, p->b.turned ? CblasTrans : CblasNoTrans, p->m, p->n, p->k, alpha,
      p->a.p, p->a.ld, p->b.p, p->b.ld, beta, out, p->n);
+    cpu_blas_used();
 }
 
 #ifdef T_f32
@@ -171,6 +172,5 @@ duet_status TYPED(run_matmul)(const step *s, const frame *f)
     if (r == DUET_OK) r = factor_open(&p.b, &s->in[1], f);
     if (r == DUET_OK) r = s->finish ? multiply_finished(&p, s, f) : multiply_onto(&p, s, f);
     scratch_give(p.a.copy), scratch_give(p.b.copy);
-    cpu_blas_used();
     return r;
 }
