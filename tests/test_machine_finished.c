@@ -41,7 +41,7 @@ static void test_products(enum finish finish, int trials)
     static const int64_t few[] = { 0, 1, 1, 2, 5, 16, 17, 40 };
     for (int n = 0; n < trials; n++) product_trial(finish, n % 2, few[draw(8)], few[draw(8)], few[draw(8)]);
     /* more rows than are taken at once: whole blocks and a rest, down to one row */
-    for (int n = 0; n < (trials > 50 ? 4 : 2); n++) {
+    for (int n = 0; n < (trials > 50 ? 2 : 1); n++) {
         product_trial(finish, DUET_F32, 1025, 1031, 9), product_trial(finish, DUET_F32, 515 + n, 600, 50);
         product_trial(finish, DUET_F64, 300, 130, 20), product_trial(finish, DUET_F32, 1, 700, 300);
     }
@@ -124,8 +124,8 @@ int main(int argc, char **argv)
 {
     const bool quick = is_quick(argc, argv);
     for (enum finish i = 1; i < FINISHES; i++) {
-        if (finish_infos[i].kernel == OP_matmul) test_products(i, quick ? 20 : 120);
-        else test_convs(i, quick ? 20 : 150);
+        if (finish_infos[i].kernel == OP_matmul) test_products(i, quick ? 20 : 60);
+        else test_convs(i, quick ? 20 : 90);
     }
     test_threads();
     return tap_end();

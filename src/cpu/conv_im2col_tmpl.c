@@ -108,7 +108,7 @@ static duet_status convolve_some(unrolled *x, const sharing *h, const step *s, c
 static duet_status convolve_finished(unrolled *x, const sharing *h, const step *s, const frame *f)
 {
     int64_t images = conv_images_at_once(&x->g, sizeof(T), omp_get_max_threads());
-    if (h->by_image && images < h->threads) images = h->threads;
+    if (h->by_image) images = images < h->threads ? h->threads : images - images % h->threads;
     void *room = NULL;
     if (finish_infos[s->finish].pooled) TRY(scratch_take((size_t)(images * x->g.m * x->columns) * sizeof(T), f, &room));
     const duet_status r = convolve_some(x, h, s, f, images, room);
