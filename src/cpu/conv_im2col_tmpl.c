@@ -37,7 +37,7 @@ static void row_of_windows(const unrolled *x, const T *image, int64_t row, T *to
 static void convolve_image(const unrolled *x, int64_t n, int64_t first, T *columns, int threads)
 {
     const T *image = x->in + n * x->image.stride[0];
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t r = 0; r < x->rows; r++) row_of_windows(x, image, r, columns + r * x->columns);
     BLAS(gemm)
     (CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)x->g.m, (int)x->columns, (int)x->rows, 1, x->filters, (int)x->rows, columns,
@@ -69,7 +69,7 @@ static void convolve(const unrolled *x, const sharing *h, int64_t first, int64_t
     const int64_t each = x->rows * x->columns;
     if (x->rows == 0) memset(x->out, 0, (size_t)((last - first) * x->g.m * x->columns) * sizeof(T));
     else if (h->by_image) {
-#pragma omp parallel for num_threads(h->threads) if (h->threads > 1) schedule(static)
+#pragma omp parallel for num_threads(h->threads) schedule(static)
         for (int64_t n = first; n < last; n++) convolve_image(x, n, first, (T *)h->columns + omp_get_thread_num() * each, 1);
     } else {
         for (int64_t n = first; n < last; n++) convolve_image(x, n, first, h->columns, h->threads);

@@ -266,7 +266,7 @@ duet_status NAME(run_pool2d)(const step *s, const frame *f)
     const bool quartered = is_quartered(&p);
     int threads = threads_for(taken * (SECONDS_PER_ROUNDED + (double)sizeof(T) * SECONDS_PER_BYTE));
     if (threads > all) threads = (int)all;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < all; i++) {
         if (abreast) {
             pool_row(&p, i);

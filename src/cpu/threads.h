@@ -12,7 +12,9 @@
 #define SECONDS_PER_FLOP     5e-11 /* of a product or a convolution */
 #define SECONDS_PER_STEP     2e-7
 
-/* 1 inside of a parallel region of the caller's; each thread gets half of what is worth sharing, at least. */
+/* 1 inside of a parallel region of the caller's; each thread gets half of what is worth sharing, at least. Regions take the number by
+ * num_threads alone: with an if beside it that is false, clang's OpenMP keeps the number for the next region, though it be OpenBLAS's,
+ * which then waits for ever. */
 static inline int threads_for(double seconds)
 {
     if (seconds <= cpu_serial_seconds || omp_in_parallel()) return 1;
