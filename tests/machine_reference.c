@@ -480,6 +480,7 @@ static bool conv_reference(const step *s, const frame *f, expected *out)
 
 bool reference(const step *s, const frame *f, int which, expected *out)
 {
+    if (s->finish) return finished_reference(s, f, out);
     if (s->kernel == KERNEL_PROGRAM)
         return s->program->folds ? fold_reference(s, f, which, out) : program_reference(s, f, which, out);
     if (s->kernel > KERNEL_PROGRAM) return fused_reference(s, f, out);

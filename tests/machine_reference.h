@@ -17,6 +17,8 @@ bool agrees(duet_dtype t, double got, expected e);
  * the kernel. */
 bool reference(const step *s, const frame *f, int which, expected *out);
 
+bool finished_reference(const step *s, const frame *f, expected *out); /* of steps with a finish: machine_finished.c */
+
 /* The same for one operator of kind map. */
 expected reference_map(int op, duet_dtype type, double x, double y, double z);
 

@@ -118,7 +118,7 @@ static void add_axes(layout *l, const layout *more)
 }
 
 /* Axes that are reduced are collapsed by themselves; the others are left away when there are none. */
-static void collapse(trial *t)
+static inline void collapse(trial *t)
 {
     layout *all[BUFFERS], inner[BUFFERS], *inners[BUFFERS];
     int n = 0;
@@ -162,7 +162,7 @@ static source any_value(const writer *w)
     }
 }
 
-static void write_one(writer *w, int op, int output)
+static inline void write_one(writer *w, int op, int output)
 {
     instruction *i = &w->p->code[w->p->length++];
     *i = (instruction){ .op = (uint8_t)op, .type = (uint8_t)w->type };
@@ -194,8 +194,10 @@ static const char *use_variant(const machine *m, int v)
     return text;
 }
 
-static const char *kernel_name(int kernel)
+static const char *kernel_name(int kernel, enum finish finish)
 {
+    if (finish) return finish_infos[finish].name;
+
     static const char *const fused[] = {
 #define DUET_FUSED(name, ...) #name,
 #include "fused.def"
@@ -210,7 +212,8 @@ static char *sizes_text(const trial *t)
     static char text[4 * SHAPE_TEXT];
     char one[SHAPE_TEXT];
     const operand *o = &t->s.out[0];
-    int n = snprintf(text, sizeof text, "%s %s", kernel_name(t->s.kernel), shape_text(one, o->at.type, o->at.rank, o->at.size));
+    int n = snprintf(text, sizeof text, "%s %s", kernel_name(t->s.kernel, t->s.finish),
+                     shape_text(one, o->at.type, o->at.rank, o->at.size));
     for (int i = 0; t->s.inner && i < t->code.length && n < SHAPE_TEXT; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, " %s", op_infos[t->code.code[i].op].name);
     if (t->s.inner) n += snprintf(text + n, sizeof text - (size_t)n, ", %d reduced,", t->s.inner);
@@ -315,7 +318,7 @@ static void run_trial(trial *t)
         want[k] = malloc(sizeof **want * (size_t)(layout_count(&l) + 1));
         known = reference(&t->s, &f, k, want[k]);
     }
-    CHECK(known, "machine_reference.c does not know %s", kernel_name(t->s.kernel));
+    CHECK(known, "machine_reference.c does not know %s", kernel_name(t->s.kernel, t->s.finish));
     for (int side = 0; side < SIDES && known; side++)
         if (machines[side] && !machines[side]->absent()) run_on(t, machines[side], want);
     for (int k = 0; k < t->s.outs; k++) free(want[k]);

@@ -62,10 +62,10 @@ void __wrap_free(void *p)
 
 /* ---- the scenario: statements of all kinds over small whole numbers, where every result is exact ------------- */
 
-enum { N = 4, MATRICES = 9 };
+enum { N = 4, MATRICES = 10 };
 typedef struct scene {
     duet_place place;
-    duet_matrix *x, *y, *z, *b, *s, *view, *image, *filter, *seen;
+    duet_matrix *x, *y, *z, *b, *s, *view, *image, *filter, *seen, *one;
     duet_status failed; /* the first status that was not OK */
     bool wrong;         /* a value, or a status that cannot be */
 } scene;
@@ -157,12 +157,13 @@ static void build(scene *w)
     w->x = duet_new(DUET_F32, N, N), w->y = duet_new(DUET_F32, N, N), w->z = duet_new(DUET_F32, N, N),
     w->b = duet_new(DUET_F32, N);
     w->s = duet_new(DUET_F32), w->image = duet_new(DUET_F32, 1, 1, N, N), w->filter = duet_new(DUET_F32, 1, 1, 3, 3);
-    w->seen = duet_new(DUET_F32, 1, 1, N - 2, N - 2), w->view = w->z ? duet_transposed(w->z) : NULL;
+    w->seen = duet_new(DUET_F32, 1, 1, N - 2, N - 2), w->one = duet_new(DUET_F32, 1),
+    w->view = w->z ? duet_transposed(w->z) : NULL;
 }
 
 static void statements(scene *w)
 {
-    duet_matrix *all[] = { w->x, w->y, w->z, w->b, w->s, w->image, w->filter, w->seen };
+    duet_matrix *all[] = { w->x, w->y, w->z, w->b, w->s, w->image, w->filter, w->seen, w->one };
     for (int i = 0; i < MATRICES - 1; i++)
         if (!fill(w, all[i], i == 1 ? 2 : 1)) return;
     if (!w->view) {
@@ -179,6 +180,11 @@ static void statements(scene *w)
     STEP(w->view, duet_mul(z, 2), 9, 18);
     STEP(z, duet_matmul(z, duet_matmul(y, z)), 18, 18 * 18 * 2 * N * N);
     STEP(w->seen, duet_conv2d(w->image, w->filter), 1, 9);
+    STEP(w->seen,
+         duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(w->image, w->filter, .pad = { 1, 1 }), w->one)), .window = { 2, 2 }),
+         9, 10);
+    STEP(z, duet_softmax(duet_bias_add(duet_matmul(x, y), w->b)), 18 * 18 * 2 * N * N, 0.25);
+    STEP(z, duet_mul(z, 18 * 18 * 2 * N * N * 4), 0.25, 18 * 18 * 2 * N * N);
     STEP(w->image, duet_max_pool2d(w->image, .window = { 3, 3 }, .stride = { 1, 1 }, .pad = { 1, 1 }), 1, 1);
 
     const duet_expr shared = duet_add(y, 1), p = duet_mul(shared, 2), q = duet_sub(shared, 2); /* p is no run of its own */
@@ -199,7 +205,7 @@ static void *play(void *arg)
     scene *w = arg;
     build(w);
     statements(w);
-    duet_matrix **all[] = { &w->x, &w->y, &w->z, &w->b, &w->s, &w->view, &w->image, &w->filter, &w->seen };
+    duet_matrix **all[] = { &w->x, &w->y, &w->z, &w->b, &w->s, &w->view, &w->image, &w->filter, &w->seen, &w->one };
     for (int i = 0; i < MATRICES; i++) duet_free(all[i]);
     return NULL;
 }

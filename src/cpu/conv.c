@@ -1,10 +1,12 @@
-/* conv.c - convolution: oneDNN where it takes the step, else im2col and OpenBLAS. */
+/* conv.c - convolution: oneDNN where it takes the step, else im2col and OpenBLAS. Alone, or with all that follows it. */
 #include "conv.h"
 #include "dtype.h"
 
+#define CACHED_BYTES 262144.0 /* of results, in a thread's own cache until they are finished */
+
 conv conv_of(const step *s)
 {
-    const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size, *y = s->out[0].at.size;
+    const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
     return (conv){ .n = x[0],
                    .c = x[1],
                    .h = x[2],
@@ -12,8 +14,8 @@ conv conv_of(const step *s)
                    .m = w[0],
                    .kh = w[2],
                    .kw = w[3],
-                   .oh = y[2],
-                   .ow = y[3],
+                   .oh = (x[2] + 2 * s->attr[2] - w[2]) / s->attr[0] + 1,
+                   .ow = (x[3] + 2 * s->attr[3] - w[3]) / s->attr[1] + 1,
                    .stride = { s->attr[0], s->attr[1] },
                    .pad = { s->attr[2], s->attr[3] },
                    .flip = s->attr[4] != 0 };
@@ -42,6 +44,13 @@ duet_status conv_filters(const step *s, const frame *f, const void **p, void **c
     return copy_elements(*copy, &dense, from, &l);
 }
 
+int64_t conv_images_at_once(const conv *g, size_t element, int threads)
+{
+    const double each = (double)g->m * (double)g->oh * (double)g->ow * (double)element, fit = CACHED_BYTES * threads / each;
+    const int64_t images = fit < (double)g->n ? (int64_t)fit : g->n;
+    return images > 1 ? images : 1;
+}
+
 static duet_status im2col(const step *s, const frame *f)
 {
     return s->out[0].at.type == DUET_F32 ? run_im2col_f32(s, f) : run_im2col_f64(s, f);
@@ -51,6 +60,6 @@ duet_status run_conv(const step *s, const frame *f)
 {
     bool done = false;
     if (layout_count(&s->out[0].at) == 0) return DUET_OK;
-    TRY(onednn_conv(s, f, &done));
+    TRY(s->finish ? onednn_finished(s, f, &done) : onednn_conv(s, f, &done));
     return done ? DUET_OK : im2col(s, f);
 }

@@ -15,9 +15,14 @@ conv conv_of(const step *s);
 /* The filters dense, turned if the step says so: the operand itself, or a copy that the caller gives back by scratch_give. */
 duet_status conv_filters(const step *s, const frame *f, const void **p, void **copy);
 
+/* How many images' results stay in the caches of so many threads, with room for others; 1 at least. */
+int64_t conv_images_at_once(const conv *g, size_t element, int threads);
+
 /* oneDNN, where the build found it. done: false when it declines this step, which is then untouched. */
 duet_status onednn_conv(const step *s, const frame *f, bool *done);
 void onednn_forget(step *s);
+duet_status onednn_finished(const step *s, const frame *f, bool *done); /* of steps with a finish */
+void onednn_finished_forget(step *s);
 const char *onednn_version(void); /* or why there is none */
 
 run_function run_conv, run_im2col_f32, run_im2col_f64;

@@ -1,6 +1,7 @@
 /* conv_im2col_tmpl.c - convolution as a product: each window of the image becomes a column. */
 #include "blas.h"
 #include "conv.h"
+#include "finish.h"
 #include "threads.h"
 #include "walk.h"
 #include "window.h"
@@ -32,36 +33,100 @@ static void row_of_windows(const unrolled *x, const T *image, int64_t row, T *to
     }
 }
 
-static void convolve_image(const unrolled *x, int64_t n, T *columns, int threads)
+/* Image n; the results of image `first` are at x->out. */
+static void convolve_image(const unrolled *x, int64_t n, int64_t first, T *columns, int threads)
 {
     const T *image = x->in + n * x->image.stride[0];
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t r = 0; r < x->rows; r++) row_of_windows(x, image, r, columns + r * x->columns);
     BLAS(gemm)
     (CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)x->g.m, (int)x->columns, (int)x->rows, 1, x->filters, (int)x->rows, columns,
-     (int)x->columns, 0, x->out + n * x->g.m * x->columns, (int)x->columns);
+     (int)x->columns, 0, x->out + (n - first) * x->g.m * x->columns, (int)x->columns);
 }
 
-/* Threads take images where there are enough, and share each one where there are not. */
-static duet_status convolve(const unrolled *x, const frame *f)
+/* How the images are shared, and room for their unrolled windows. Threads take images where there are enough, and share each one where
+ * there are not. */
+typedef struct sharing {
+    int threads;
+    bool by_image;
+    void *columns;
+} sharing;
+
+static duet_status share(const unrolled *x, const frame *f, sharing *h)
 {
     const int64_t each = x->rows * x->columns;
-    int threads = cpu_blas_apart ? 1 : threads_for((double)(x->g.n * x->g.m) * (double)each * 2 * SECONDS_PER_FLOP);
-    const bool by_image = x->g.n >= threads;
+    h->threads = cpu_blas_apart ? 1 : threads_for((double)(x->g.n * x->g.m) * (double)each * 2 * SECONDS_PER_FLOP);
+    h->by_image = x->g.n >= h->threads;
     size_t bytes;
-    void *columns;
-    if (__builtin_mul_overflow((size_t)each, sizeof(T) * (size_t)(by_image ? threads : 1), &bytes))
+    if (__builtin_mul_overflow((size_t)each, sizeof(T) * (size_t)(h->by_image ? h->threads : 1), &bytes))
         return fail(DUET_NO_MEMORY, "duet_conv2d: no memory for windows of %lld numbers an image", (long long)each);
-    TRY(scratch_take(bytes, f, &columns));
-    if (by_image) {
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-        for (int64_t n = 0; n < x->g.n; n++) convolve_image(x, n, (T *)columns + omp_get_thread_num() * each, 1);
+    return scratch_take(bytes, f, &h->columns);
+}
+
+/* Images first .. last - 1. Without channels or windows all results are sums of nothing. */
+static void convolve(const unrolled *x, const sharing *h, int64_t first, int64_t last)
+{
+    const int64_t each = x->rows * x->columns;
+    if (x->rows == 0) memset(x->out, 0, (size_t)((last - first) * x->g.m * x->columns) * sizeof(T));
+    else if (h->by_image) {
+#pragma omp parallel for num_threads(h->threads) schedule(static)
+        for (int64_t n = first; n < last; n++) convolve_image(x, n, first, (T *)h->columns + omp_get_thread_num() * each, 1);
     } else {
-        for (int64_t n = 0; n < x->g.n; n++) convolve_image(x, n, columns, threads);
+        for (int64_t n = first; n < last; n++) convolve_image(x, n, first, h->columns, h->threads);
     }
-    scratch_give(columns);
     cpu_blas_used();
-    return DUET_OK;
+}
+
+/* ---- finished: some images at a time ---- */
+
+static finishing finishing_of(const step *s, const conv *g, int64_t images)
+{
+    finishing p;
+    results r = { .biased = false };
+    layout_dense(&r.at, s->out[0].at.type, 4, (int64_t[]){ images, g->m, g->oh, g->ow });
+    finishing_make(&p, s, &r);
+    return p;
+}
+
+static duet_status convolve_some(unrolled *x, const sharing *h, const step *s, const frame *f, int64_t images, void *room)
+{
+    const int64_t each = layout_count(&s->out[0].at) / x->g.n;
+    finishing whole = finishing_of(s, &x->g, images), rest = finishing_of(s, &x->g, x->g.n % images);
+    duet_status r = DUET_OK;
+    for (int64_t first = 0; first < x->g.n && r == DUET_OK; first += images) {
+        const int64_t last = SMALLER(first + images, x->g.n);
+        T *out = (T *)address(f, &s->out[0]) + first * each;
+        x->out = room ? room : out;
+        convolve(x, h, first, last);
+        r = finishing_run(last - first == images ? &whole : &rest, s, f, x->out, out);
+    }
+    finishing_free(&whole), finishing_free(&rest);
+    return r;
+}
+
+/* Results that are pooled are elsewhere until then. */
+static duet_status convolve_finished(unrolled *x, const sharing *h, const step *s, const frame *f)
+{
+    int64_t images = conv_images_at_once(&x->g, sizeof(T), omp_get_max_threads());
+    if (h->by_image) images = images < h->threads ? h->threads : images - images % h->threads;
+    void *room = NULL;
+    if (finish_infos[s->finish].pooled) TRY(scratch_take((size_t)(images * x->g.m * x->columns) * sizeof(T), f, &room));
+    const duet_status r = convolve_some(x, h, s, f, images, room);
+    scratch_give(room);
+    return r;
+}
+
+/* ---- a step ---- */
+
+static duet_status run_unrolled(unrolled *x, const step *s, const frame *f)
+{
+    sharing h;
+    TRY(share(x, f, &h));
+    duet_status r = DUET_OK;
+    if (s->finish) r = convolve_finished(x, &h, s, f);
+    else convolve(x, &h, 0, x->g.n);
+    scratch_give(h.columns);
+    return r;
 }
 
 duet_status TYPED(run_im2col)(const step *s, const frame *f)
@@ -75,13 +140,9 @@ duet_status TYPED(run_im2col)(const step *s, const frame *f)
                    .columns = g.oh * g.ow };
     void *copy;
     const void *filters;
-    if (x.rows == 0) {
-        memset(x.out, 0, (size_t)layout_count(&s->out[0].at) * sizeof(T));
-        return DUET_OK;
-    }
     duet_status r = conv_filters(s, f, &filters, &copy);
     x.filters = filters;
-    if (r == DUET_OK) r = convolve(&x, f);
+    if (r == DUET_OK) r = run_unrolled(&x, s, f);
     scratch_give(copy);
     return r;
 }

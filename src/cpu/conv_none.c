@@ -10,4 +10,8 @@ duet_status onednn_conv(const step *s, const frame *f, bool *done)
 
 void onednn_forget(step *s) { (void)s; }
 
+duet_status onednn_finished(const step *s, const frame *f, bool *done) { return onednn_conv(s, f, done); }
+
+void onednn_finished_forget(step *s) { (void)s; }
+
 const char *onednn_version(void) { return "absent: built without it; convolution by im2col and OpenBLAS"; }

@@ -1,59 +1,10 @@
-/* conv_onednn.c - convolution by oneDNN, version 2 or 3. The only file that knows it.
+/* conv_onednn.c - convolution by oneDNN.
  *
  * oneDNN computes fastest on layouts of its own choice. A step keeps the convolution and the reorderings to and from these layouts;
  * the memory between them comes from the pool at each run. */
-#include "conv.h"
-#include <oneapi/dnnl/dnnl.h>
+#include "onednn.h"
 #include <pthread.h>
 #include <stdlib.h>
-
-/* ---- what differs between the versions: descriptions of memory are values in 2, handles in 3 ---- */
-
-#if DNNL_VERSION_MAJOR >= 3
-typedef dnnl_memory_desc_t description;
-typedef const_dnnl_memory_desc_t described;
-
-static described look(const description *d) { return *d; }
-static void description_free(description *d) { dnnl_memory_desc_destroy(*d); }
-static dnnl_status_t describe_any(description *d, const dnnl_dims_t size)
-{
-    return dnnl_memory_desc_create_with_tag(d, 4, size, dnnl_f32, dnnl_format_tag_any);
-}
-static dnnl_status_t describe(description *d, const dnnl_dims_t size, const dnnl_dims_t stride)
-{
-    return dnnl_memory_desc_create_with_strides(d, 4, size, dnnl_f32, stride);
-}
-static dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const description any[3], const conv *g,
-                            const_dnnl_primitive_attr_t attr)
-{
-    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] }, dilates = { 0, 0 };
-    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_convolution_direct, any[0],
-                                                          any[1], NULL, any[2], stride, dilates, pad, pad, attr);
-}
-#else
-typedef dnnl_memory_desc_t description;
-typedef const dnnl_memory_desc_t *described;
-
-static described look(const description *d) { return d; }
-static void description_free(description *d) { (void)d; }
-static dnnl_status_t describe_any(description *d, const dnnl_dims_t size)
-{
-    return dnnl_memory_desc_init_by_tag(d, 4, size, dnnl_f32, dnnl_format_tag_any);
-}
-static dnnl_status_t describe(description *d, const dnnl_dims_t size, const dnnl_dims_t stride)
-{
-    return dnnl_memory_desc_init_by_strides(d, 4, size, dnnl_f32, stride);
-}
-static dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const description any[3], const conv *g,
-                            const_dnnl_primitive_attr_t attr)
-{
-    dnnl_convolution_desc_t d;
-    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] };
-    dnnl_status_t r = dnnl_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, &any[0], &any[1],
-                                                         NULL, &any[2], stride, pad, pad);
-    return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : r;
-}
-#endif
 
 /* ---- what a step keeps ---- */
 
@@ -76,6 +27,12 @@ static void make_engine(void)
     if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) engine = NULL;
 }
 
+dnnl_engine_t onednn_engine(void)
+{
+    pthread_once(&engine_once, make_engine);
+    return engine;
+}
+
 static void kept_free(kept *k)
 {
     for (int i = 0; i < OPERANDS; i++) {
@@ -95,30 +52,15 @@ void onednn_forget(step *s)
     s->kept = NULL;
 }
 
-#define DNN(call)                                                                                                                \
-    do {                                                                                                                         \
-        dnnl_status_t dnn_ = (call);                                                                                             \
-        if (dnn_ != dnnl_success) return dnn_;                                                                                   \
-    } while (0)
-
 /* ---- making it ---- */
-
-static dnnl_status_t make_reorder(dnnl_primitive_t *r, described from, described to)
-{
-    dnnl_primitive_desc_t pd;
-    if (dnnl_memory_desc_equal(from, to)) return dnnl_success;
-    DNN(dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, NULL));
-    dnnl_status_t made = dnnl_primitive_create(r, pd);
-    dnnl_primitive_desc_destroy(pd);
-    return made;
-}
 
 /* The memory of one operand: as the step has it, and as the convolution wants it. */
 static dnnl_status_t make_operand(kept *k, int i, const description *mine, described wanted)
 {
     DNN(dnnl_memory_create(&k->outer[i], look(mine), engine, DNNL_MEMORY_NONE));
     DNN(dnnl_memory_create(&k->inner[i], wanted, engine, DNNL_MEMORY_NONE));
-    DNN(i == DST ? make_reorder(&k->reorder[i], wanted, look(mine)) : make_reorder(&k->reorder[i], look(mine), wanted));
+    DNN(i == DST ? make_reorder(&k->reorder[i], engine, wanted, look(mine))
+                 : make_reorder(&k->reorder[i], engine, look(mine), wanted));
     k->bytes[i] = k->reorder[i] ? dnnl_memory_desc_get_size(wanted) : 0;
     return dnnl_success;
 }
@@ -140,7 +82,7 @@ static dnnl_status_t make_chosen(kept *k, const conv *g, const description mine[
     dnnl_primitive_desc_t pd;
     DNN(dnnl_primitive_attr_create(&attr));
     dnnl_status_t r = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
-    if (r == dnnl_success) r = choose(&pd, engine, any, g, attr);
+    if (r == dnnl_success) r = choose(&pd, engine, &any[SRC], &any[FILTERS], NULL, &any[DST], g, attr);
     dnnl_primitive_attr_destroy(attr);
     DNN(r);
     r = make_from(k, pd, mine);
@@ -154,7 +96,7 @@ static dnnl_status_t describe_both(const layout *l, description *mine, descripti
     dnnl_dims_t size = { 0 }, stride = { 0 };
     for (int a = 0; a < 4; a++) size[a] = l->size[a], stride[a] = l->stride[a];
     DNN(describe(mine, size, stride));
-    dnnl_status_t r = describe_any(any, size);
+    dnnl_status_t r = describe_as(any, 4, size, dnnl_format_tag_any);
     if (r != dnnl_success) description_free(mine);
     return r;
 }
@@ -174,8 +116,7 @@ static dnnl_status_t make(kept *k, const step *s)
     return r;
 }
 
-/* Broadcast and reversed images are left to im2col. */
-static bool walks(const layout *l)
+bool onednn_walks(const layout *l)
 {
     for (int a = 0; a < l->rank; a++)
         if (l->size[a] > 1 && l->stride[a] <= 0) return false;
@@ -186,11 +127,11 @@ static duet_status keep(const step *s, kept **k)
 {
     *k = s->kept;
     if (*k) return DUET_OK;
-    pthread_once(&engine_once, make_engine);
+    (void)onednn_engine();
     *k = calloc(1, sizeof **k);
     if (!*k) return fail(DUET_NO_MEMORY, "no memory for a convolution's description");
     ((step *)s)->kept = *k; /* steps are the plan's, which lets their machine keep things */
-    dnnl_status_t r = walks(&s->in[0].at) ? make(*k, s) : dnnl_unimplemented;
+    dnnl_status_t r = onednn_walks(&s->in[0].at) ? make(*k, s) : dnnl_unimplemented;
     (*k)->declined = r != dnnl_success;
     if (r != dnnl_out_of_memory) return DUET_OK;
     onednn_forget((step *)s);
@@ -217,8 +158,6 @@ static dnnl_status_t execute(const kept *k)
     DNN(reorder(k, DST));
     return dnnl_stream_wait(k->stream);
 }
-
-static size_t whole_lines(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
 static dnnl_status_t bind(const kept *k, void *const data[OPERANDS], char *room)
 {

@@ -2,6 +2,7 @@
 #include "cpu.h"
 #include "conv.h"
 #include "dtype.h"
+#include "finish.h"
 #include "lottery.h"
 #include "threads.h"
 #include <cblas.h>
@@ -188,7 +189,6 @@ static bool fits_blas(const step *s)
 static const char *refuses(const step *s)
 {
     if (place_of(s) < 0) return "the CPU has no kernel of this name";
-    if (s->finish) return "the CPU finishes its results by themselves";
     if (s->kernel == KERNEL_RANDOM) return lottery_refuses(s);
     if (!one_type(s)) return "operands of different element types";
     if (computes_in_integers(s)) return "arithmetic on integers";
@@ -204,7 +204,8 @@ void program_forget(step *s)
 
 static void forget(step *s)
 {
-    if (s->kernel == OP_conv2d) onednn_forget(s);
+    if (s->kernel == OP_conv2d) (s->finish ? onednn_finished_forget : onednn_forget)(s);
+    else if (s->finish) finished_forget(s);
     else program_forget(s);
 }
 

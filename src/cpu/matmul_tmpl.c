@@ -1,7 +1,8 @@
 /* matmul_tmpl.c - products: one call of CBLAS, after operands that it cannot walk were copied. */
 #include "blas.h"
-#include "cpu.h"
-#include "table.h"
+#include "finish.h"
+#include "gemm.h"
+#include "threads.h"
 #include <limits.h>
 
 /* A matrix as CBLAS takes it: rows `ld` apart, of the matrix or of its transpose. */
@@ -61,41 +62,99 @@ static int apart(const factor *v)
     return row == v->turned ? v->ld : 1;
 }
 
-static void multiply(const product *p, T alpha, T beta, T *out)
+static void multiply_by_blas(const product *p, T alpha, T beta, T *out)
 {
     if (p->n == 1) matrix_vector(&p->a, false, alpha, p->b.p, apart(&p->b), beta, out);
     else if (p->m == 1) matrix_vector(&p->b, true, alpha, p->a.p, apart(&p->a), beta, out);
     else BLAS(gemm)
     (CblasRowMajor, p->a.turned ? CblasTrans : CblasNoTrans, p->b.turned ? CblasTrans : CblasNoTrans, p->m, p->n, p->k, alpha,
      p->a.p, p->a.ld, p->b.p, p->b.ld, beta, out, p->n);
+    cpu_blas_used();
 }
 
+#ifdef T_f32
+static gemm gemm_of(const product *p) { return (gemm){ p->a.turned, p->b.turned, p->m, p->n, p->k, p->a.ld, p->b.ld, p->n }; }
+
+static bool by_onednn(const product *p)
+{
+    const gemm g = gemm_of(p);
+    return onednn_takes(&g);
+}
+
+static duet_status multiply(const product *p, T alpha, T beta, T *out)
+{
+    const gemm g = gemm_of(p);
+    if (onednn_takes(&g)) return onednn_gemm(&g, alpha, p->a.p, p->b.p, beta, out);
+    return multiply_by_blas(p, alpha, beta, out), DUET_OK;
+}
+#else
+static bool by_onednn(const product *p) { return (void)p, false; }
+
+static duet_status multiply(const product *p, T alpha, T beta, T *out) { return multiply_by_blas(p, alpha, beta, out), DUET_OK; }
+#endif
+
 /* BLAS skips what is multiplied by 0; here NaN and infinity show. */
+static bool is_plain(const product *p) { return p->k == 0 || p->alpha == 0 || (p->addend && p->beta == 0); }
+
 static duet_status multiply_plainly(const product *p, const frame *f)
 {
     const size_t bytes = (size_t)p->m * (size_t)p->n * sizeof(T);
     void *room;
     TRY(scratch_take(bytes, f, &room));
     T *ab = room;
-    if (p->k > 0) multiply(p, 1, 0, ab);
+    duet_status r = DUET_OK;
+    if (p->k > 0) r = multiply(p, 1, 0, ab);
     else memset(ab, 0, bytes);
     const layout *l = p->addend ? &p->addend->at : NULL;
     const T *c = p->addend ? address(f, p->addend) : NULL;
-    for (int64_t i = 0; i < p->m; i++)
+    for (int64_t i = 0; i < p->m && r == DUET_OK; i++)
         for (int64_t j = 0; j < p->n; j++) {
             T x = p->alpha * ab[i * p->n + j];
             p->out[i * p->n + j] = c ? x + p->beta * c[i * l->stride[0] + j * l->stride[1]] : x;
         }
     scratch_give(room);
-    return DUET_OK;
+    return r;
 }
 
 static duet_status multiply_onto(const product *p, const step *s, const frame *f)
 {
-    if (p->k == 0 || p->alpha == 0 || (p->addend && p->beta == 0)) return multiply_plainly(p, f);
+    if (is_plain(p)) return multiply_plainly(p, f);
     if (p->addend && !(address(f, p->addend) == p->out && layout_is_dense(&p->addend->at)))
         TRY(copy_elements(p->out, &s->out[0].at, address(f, p->addend), &p->addend->at));
-    multiply(p, p->alpha, p->addend ? p->beta : 0, p->out);
+    return multiply(p, p->alpha, p->addend ? p->beta : 0, p->out);
+}
+
+/* ---- finished products: some rows at a time, which are then still in the threads' own caches ---- */
+
+/* Of a thread's own cache; fewer rows slow the product down. OpenBLAS is slowed down by any cut. */
+enum { BLOCK_BYTES = 512 << 10, LEAST_ROWS = 128 };
+
+static int rows_at_once(const product *p)
+{
+    const int64_t fit = (int64_t)BLOCK_BYTES * omp_get_max_threads() / (p->n * (int64_t)sizeof(T));
+    const int64_t rows = fit < LEAST_ROWS ? LEAST_ROWS : fit, blocks = (p->m + rows - 1) / rows;
+    return is_plain(p) || !by_onednn(p) ? p->m : (int)((p->m + blocks - 1) / blocks);
+}
+
+static product some_rows(const product *p, int first, int rows)
+{
+    product some = *p;
+    some.m = some.a.rows = rows;
+    some.a.p += (int64_t)first * (p->a.turned ? 1 : p->a.ld);
+    some.out += (int64_t)first * p->n;
+    return some;
+}
+
+static duet_status multiply_finished(const product *p, const step *s, const frame *f)
+{
+    const int rows = rows_at_once(p);
+    finished *k;
+    TRY(finished_keep(s, rows, &k));
+    for (int first = 0; first < p->m; first += rows) {
+        const product some = some_rows(p, first, SMALLER(rows, p->m - first));
+        TRY(multiply_onto(&some, s, f));
+        TRY(finishing_run(some.m == rows ? &k->whole : &k->rest, s, f, some.out, some.out));
+    }
     return DUET_OK;
 }
 
@@ -107,12 +166,11 @@ duet_status TYPED(run_matmul)(const step *s, const frame *f)
                   .alpha = s->nums > 0 ? (T)f->num[s->num[0]] : 1,
                   .beta = s->nums > 1 ? (T)f->num[s->num[1]] : 1,
                   .out = address(f, &s->out[0]),
-                  .addend = s->ins > 2 ? &s->in[2] : NULL };
+                  .addend = s->ins > 2 && !s->finish ? &s->in[2] : NULL };
     if (p.m == 0 || p.n == 0) return DUET_OK;
     duet_status r = factor_open(&p.a, &s->in[0], f);
     if (r == DUET_OK) r = factor_open(&p.b, &s->in[1], f);
-    if (r == DUET_OK) r = multiply_onto(&p, s, f);
+    if (r == DUET_OK) r = s->finish ? multiply_finished(&p, s, f) : multiply_onto(&p, s, f);
     scratch_give(p.a.copy), scratch_give(p.b.copy);
-    cpu_blas_used();
     return r;
 }

@@ -102,7 +102,7 @@ static void sort_bucket(const sorting *s, int b, int threads)
 
 static void sort_all(const sorting *s, int most)
 {
-#pragma omp parallel num_threads(most) if (most > 1)
+#pragma omp parallel num_threads(most)
     {
         const int t = omp_get_thread_num(), threads = omp_get_num_threads();
         count_keys(s, t, threads);

@@ -156,6 +156,89 @@ static void quarter_means(const pooling *p, const band *b)
         b->out[j] = ((((K(0) + upper[2 * j]) + upper[2 * j + 1]) + lower[2 * j]) + lower[2 * j + 1]) / K(4);
 }
 
+/* ---- channels side by side, as convolutions leave them: some pixels of a row of outputs at a time, for some channels ---- */
+
+enum { PIXELS = 32, ABREAST = 64 }; /* at most, in L1 */
+
+static bool is_abreast(const pooling *p) { return p->image.stride[1] == 1 && p->channels > 1; }
+
+/* The pixels from .. to - 1 of a row of outputs, with their channels `first` and on. */
+typedef struct pixels {
+    const T *in; /* the image */
+    T *out;      /* of the first channel and pixel */
+    int64_t row, from, to, first, channels;
+} pixels;
+
+/* Element (u, v) of all windows that have it inside. `channels` is a number that the compiler knows, or not. */
+INLINE void take_abreast(const pooling *p, const pixels *b, T *best, int64_t u, int64_t v, int64_t channels)
+{
+    const int64_t *stride = p->image.stride;
+    const range r = inside(&p->w, v);
+    const int64_t from = r.from > b->from ? r.from : b->from, to = SMALLER(r.to, b->to), apart = p->w.stride * stride[3];
+    const T *x = b->in + (b->row * p->h.stride - p->h.pad + u) * stride[2] + (from * p->w.stride - p->w.pad + v) * stride[3];
+    T *out = best + (from - b->from) * channels;
+    for (int64_t j = from; j < to; j++, x += apart, out += channels) {
+#pragma omp simd
+        for (int64_t c = 0; c < channels; c++) out[c] = take(out[c], x[b->first + c], p->mean);
+    }
+}
+
+INLINE void take_windows(const pooling *p, const pixels *b, T *best, int64_t channels)
+{
+    const int64_t count = (b->to - b->from) * channels;
+    for (int64_t j = 0; j < count; j++) best[j] = p->mean ? K(0) : -INF;
+    const int64_t top = b->row * p->h.stride - p->h.pad;
+    for (int64_t u = top < 0 ? -top : 0; u < p->h.window && top + u < p->h.in; u++)
+        for (int64_t v = 0; v < p->w.window; v++) take_abreast(p, b, best, u, v, channels);
+    const T n = (T)(p->h.window * p->w.window);
+    for (int64_t j = 0; j < count && p->mean; j++) best[j] = best[j] / n;
+}
+
+/* Two by two, side by side. */
+INLINE void take_quarters(const pooling *p, const pixels *b, T *best, int64_t channels)
+{
+    const int64_t down = p->image.stride[2], apart = p->image.stride[3];
+    const T *x = b->in + 2 * b->row * down + 2 * b->from * apart + b->first;
+    for (int64_t j = b->from; j < b->to; j++, x += 2 * apart, best += channels) {
+#pragma omp simd
+        for (int64_t c = 0; c < channels; c++)
+            best[c] = MAXIMUM(MAXIMUM(x[c], x[apart + c]), MAXIMUM(x[down + c], x[down + apart + c]));
+    }
+}
+
+INLINE void pool_abreast(const pooling *p, const pixels *b, int64_t channels)
+{
+    T best[PIXELS * ABREAST];
+    const int64_t plane = p->h.out * p->w.out, n = b->to - b->from;
+    if (!p->mean && is_halved(&p->h) && is_halved(&p->w)) take_quarters(p, b, best, channels);
+    else take_windows(p, b, best, channels);
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t j = 0; j < n; j++) b->out[c * plane + j] = best[j * channels + c];
+}
+
+/* Strides that the compiler knows are faster. */
+static void pool_pixels(const pooling *p, const pixels *b)
+{
+    if (b->channels == 16) pool_abreast(p, b, 16);
+    else if (b->channels == 32) pool_abreast(p, b, 32);
+    else if (b->channels == ABREAST) pool_abreast(p, b, ABREAST);
+    else pool_abreast(p, b, b->channels);
+}
+
+static void pool_row(const pooling *p, int64_t index)
+{
+    const int64_t image = index / p->h.out, row = index % p->h.out;
+    pixels b = { .in = p->in + image * p->image.stride[0], .row = row };
+    for (b.first = 0; b.first < p->channels; b.first += ABREAST)
+        for (b.from = 0; b.from < p->w.out; b.from += PIXELS) {
+            b.channels = SMALLER(ABREAST, p->channels - b.first), b.to = SMALLER(b.from + PIXELS, p->w.out);
+            b.out = p->out + ((image * p->channels + b.first) * p->h.out + row) * p->w.out + b.from;
+            pool_pixels(p, &b);
+        }
+}
+
+/* ---- a step ---- */
+
 static band band_at(const pooling *p, int64_t index, int64_t bands, int64_t rows)
 {
     const int64_t plane = index / bands, first = index % bands * rows;
@@ -177,13 +260,18 @@ duet_status NAME(run_pool2d)(const step *s, const frame *f)
                         .out = address(f, &s->out[0]),
                         .mean = s->kernel == OP_avg_pool2d };
     const int64_t rows = p.w.out > BAND ? 1 : BAND / p.w.out, bands = (p.h.out + rows - 1) / rows;
-    const int64_t all = count / (p.h.out * p.w.out) * bands;
+    const bool abreast = is_abreast(&p);
+    const int64_t all = abreast ? s->out[0].at.size[0] * p.h.out : count / (p.h.out * p.w.out) * bands;
     const double taken = (double)count * (double)(p.h.window * p.w.window);
     const bool quartered = is_quartered(&p);
     int threads = threads_for(taken * (SECONDS_PER_ROUNDED + (double)sizeof(T) * SECONDS_PER_BYTE));
     if (threads > all) threads = (int)all;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < all; i++) {
+        if (abreast) {
+            pool_row(&p, i);
+            continue;
+        }
         const band b = band_at(&p, i, bands, rows);
         if (quartered) (p.mean ? quarter_means : quarter_maxima)(&p, &b);
         else pool_band(&p, &b);

@@ -233,7 +233,7 @@ duet_status NAME(run_random)(const step *s, const frame *f)
     const struct row *row = &rows[l.law];
     const bool dense = at->rank == 1 && row_stride(at) == 1;
     const int threads = threads_for((double)n * row->seconds);
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t first = 0; first < n; first += CHUNK) {
         OUT chunk[CHUNK] __attribute__((aligned(64)));
         const int64_t some = SMALLER(CHUNK, n - first);

@@ -137,7 +137,7 @@ duet_status NAME(run_softmax)(const step *s, const frame *f)
     const int64_t n_rows = count / row_length(&s->out[0].at);
     int threads = threads_for((double)count * (SECONDS_PER_FUNCTION + 4 * SECONDS_PER_ROUNDED));
     if (threads > n_rows) threads = (int)n_rows;
-#pragma omp parallel num_threads(threads) if (threads > 1)
+#pragma omp parallel num_threads(threads)
     {
         int t = omp_get_thread_num(), team = omp_get_num_threads();
         softmax_rows(s, f, part_of(n_rows, t, team), part_of(n_rows, t + 1, team));

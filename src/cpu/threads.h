@@ -11,7 +11,9 @@
 #define SECONDS_PER_FUNCTION 1e-9  /* and through a function such as exp */
 #define SECONDS_PER_FLOP     5e-11 /* of a product or a convolution */
 
-/* 1 inside of a parallel region of the caller's; each thread gets half of what is worth sharing, at least. */
+/* 1 inside of a parallel region of the caller's; each thread gets half of what is worth sharing, at least. Regions take the number by
+ * num_threads alone: with an if beside it that is false, clang's OpenMP keeps the number for the next region, though it be OpenBLAS's,
+ * which then waits for ever. */
 static inline int threads_for(double seconds)
 {
     if (seconds <= cpu_serial_seconds || omp_in_parallel()) return 1;
@@ -19,6 +21,20 @@ static inline int threads_for(double seconds)
     int most = omp_get_max_threads();
     double worth = 2 * seconds / (cpu_serial_seconds + 1e-12);
     return worth < most ? (int)worth : most;
+}
+
+/* For a call of a library that takes as many threads as OpenMP has: none is woken if alone. The caller's number is there again after
+ * threads_again(what threads_alone returned). */
+static inline int threads_alone(bool alone)
+{
+    const int most = omp_get_max_threads();
+    if (alone && most > 1) omp_set_num_threads(1);
+    return alone ? most : 1;
+}
+
+static inline void threads_again(int threads)
+{
+    if (threads > 1) omp_set_num_threads(threads);
 }
 
 /* The first item of part t when n items are cut into `parts` parts. */

@@ -1,0 +1,88 @@
+/* onednn.h - oneDNN, version 2 or 3, for the files that call it. */
+#ifndef ONEDNN_H
+#define ONEDNN_H
+
+#include "conv.h"
+#include <oneapi/dnnl/dnnl.h>
+
+#define SECONDS_PER_ONEDNN_FLOP 5e-12 /* rough, as if nothing came from memory */
+
+#define DNN(call)                                                                                                                \
+    do {                                                                                                                         \
+        dnnl_status_t dnn_ = (call);                                                                                             \
+        if (dnn_ != dnnl_success) return dnn_;                                                                                   \
+    } while (0)
+
+dnnl_engine_t onednn_engine(void);      /* NULL: there is none */
+bool onednn_walks(const layout *image); /* broadcast and reversed images are left to im2col */
+
+/* ---- what differs between the versions: descriptions of memory are values in 2, handles in 3 ---- */
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef dnnl_memory_desc_t description;
+typedef const_dnnl_memory_desc_t described;
+
+static inline described look(const description *d) { return *d; }
+static inline void description_free(description *d) { dnnl_memory_desc_destroy(*d); }
+static inline dnnl_status_t description_copy(description *d, described from) { return dnnl_memory_desc_clone(d, from); }
+static inline dnnl_status_t describe_as(description *d, int rank, const dnnl_dims_t size, dnnl_format_tag_t tag)
+{
+    return dnnl_memory_desc_create_with_tag(d, rank, size, dnnl_f32, tag);
+}
+static inline dnnl_status_t describe(description *d, const dnnl_dims_t size, const dnnl_dims_t stride)
+{
+    return dnnl_memory_desc_create_with_strides(d, 4, size, dnnl_f32, stride);
+}
+/* bias may be NULL. */
+static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const description *src,
+                                   const description *filters, const description *bias, const description *dst, const conv *g,
+                                   const_dnnl_primitive_attr_t attr)
+{
+    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] }, dilates = { 0, 0 };
+    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_convolution_direct, *src,
+                                                          *filters, bias ? *bias : NULL, *dst, stride, dilates, pad, pad, attr);
+}
+#else
+typedef dnnl_memory_desc_t description;
+typedef const dnnl_memory_desc_t *described;
+
+static inline described look(const description *d) { return d; }
+static inline void description_free(description *d) { (void)d; }
+static inline dnnl_status_t description_copy(description *d, described from) { return *d = *from, dnnl_success; }
+static inline dnnl_status_t describe_as(description *d, int rank, const dnnl_dims_t size, dnnl_format_tag_t tag)
+{
+    return dnnl_memory_desc_init_by_tag(d, rank, size, dnnl_f32, tag);
+}
+static inline dnnl_status_t describe(description *d, const dnnl_dims_t size, const dnnl_dims_t stride)
+{
+    return dnnl_memory_desc_init_by_strides(d, 4, size, dnnl_f32, stride);
+}
+/* bias may be NULL. */
+static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const description *src,
+                                   const description *filters, const description *bias, const description *dst, const conv *g,
+                                   const_dnnl_primitive_attr_t attr)
+{
+    dnnl_convolution_desc_t d;
+    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] };
+    dnnl_status_t r = dnnl_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src, filters, bias,
+                                                         dst, stride, pad, pad);
+    return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : r;
+}
+#endif
+
+/* ---- */
+
+/* NULL where both are one. */
+static inline dnnl_status_t make_reorder(dnnl_primitive_t *r, dnnl_engine_t engine, described from, described to)
+{
+    dnnl_primitive_desc_t pd;
+    if (dnnl_memory_desc_equal(from, to)) return dnnl_success;
+    DNN(dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, NULL));
+    dnnl_status_t made = dnnl_primitive_create(r, pd);
+    dnnl_primitive_desc_destroy(pd);
+    return made;
+}
+
+static inline size_t whole_lines(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+#endif
