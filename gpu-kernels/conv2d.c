@@ -75,7 +75,7 @@ static bool in_vectors(const conv2d_args *a)
            (a->c == 1 || a->channel % 4 == 0) && (a->h == 1 || a->row % 4 == 0);
 }
 
-static conv2d_args args_of(const step *s, const frame *f)
+static conv2d_args args_of(const step *s, const frame *f, const workspace *w)
 {
     const layout *in = &s->in[0].at, *filters = &s->in[1].at, *out = &s->out[0].at;
     const finish_info *finish = &finish_infos[s->finish];
@@ -90,15 +90,16 @@ static conv2d_args args_of(const step *s, const frame *f)
     const int width = finish->pooled ? 2 : 4;
     a.wide = a.out_w % width == 0 && (uintptr_t)a.out % (sizeof(float) * (size_t)width) == 0;
     a.vectors = in_vectors(&a);
+    a.filters_are_there = !may_be_written(w, a.filters, filters) && !(s->finish && may_be_written(w, a.bias, &s->in[2].at));
     return a;
 }
 
-cudaError_t conv2d_launch(const step *s, const frame *f, cudaStream_t q)
+cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     const extent e = extent_of(s);
     const int outputs = outputs_of(s, e);
     const void *kernel = conv2d_kernel_f32(outputs, finish_infos[s->finish].pooled);
-    conv2d_args a = args_of(s, f);
+    conv2d_args a = args_of(s, f, w);
     cudaError_t error = cudaSuccess;
     if (layout_count(&s->out[0].at) == 0) return error;
     share_out(&a, outputs);

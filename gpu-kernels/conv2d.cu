@@ -340,9 +340,11 @@ template <int O, bool POOLED, int BLOCKS> KERNEL(CONV_THREADS, BLOCKS) convoluti
 {
     uint32_t s = errand_of(a).walker;
     int turn = 0;
+    const int first = (int)errand_of(a).group * a.width;
+    if (a.filters_are_there) load_filters<O>(a, first);
     take_turn();
     stage(a, strip_of(a, s), 0, stage_place(a, 0));
-    load_filters<O>(a, (int)errand_of(a).group * a.width);
+    if (!a.filters_are_there) load_filters<O>(a, first);
     for (; s < a.strips; s += a.walkers) {
         sums<O> sum = {};
         for (int c = 0; c < a.c; c += a.depth.by, turn ^= 1) {

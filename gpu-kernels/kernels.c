@@ -1,4 +1,5 @@
 /* kernels.c - the way of each step to its family. */
+#include "dtype.h"
 #include "launch.h"
 
 int kernels_oldest(void) { return OLDEST_CARD; }
@@ -26,7 +27,7 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     case OP_max_pool2d:
     case OP_avg_pool2d: return pool2d_launch(s, f, q);
     case OP_matmul: return product_launch(s, f, w, q);
-    case OP_conv2d: return conv2d_launch(s, f, q);
+    case OP_conv2d: return conv2d_launch(s, f, w, q);
     default: return cudaErrorNotSupported;
     }
 }
@@ -74,6 +75,15 @@ cudaError_t launch_clusters(const void *kernel, int64_t blocks, int cluster, int
                             cudaStream_t q)
 {
     return launch_as(true, kernel, blocks, cluster, threads, shared, args, q);
+}
+
+bool may_be_written(const workspace *w, const void *p, const layout *at)
+{
+    int64_t low, high;
+    layout_span(at, &low, &high);
+    const char *first = (const char *)p + low * (int64_t)dtypes[at->type].bytes,
+               *end = (const char *)p + high * (int64_t)dtypes[at->type].bytes;
+    return first < w->written.end && end > w->written.first;
 }
 
 size_t round_256(size_t bytes) { return (bytes + 255) / 256 * 256; }

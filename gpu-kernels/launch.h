@@ -251,7 +251,8 @@ typedef struct conv2d_args {
     int32_t pitch, stage, width;
     uint32_t along, images, positions, units, strips, walkers;
     divider32 rows, quads, lines, depth, down, across, groups;
-    bool vectors, wide; /* in and out: 16 bytes at a time */
+    bool vectors, wide;     /* in and out: 16 bytes at a time */
+    bool filters_are_there; /* and the bias: no kernel that may still run writes them */
 } conv2d_args;
 
 /* Which products are ours (products.c). The pretended CUDA takes fewer, to have its vendor's too. */
@@ -338,7 +339,7 @@ size_t random_scratch(const step *s);
 cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 const void *conv2d_kernel_f32(int outputs, bool pooled); /* outputs: a thread's, 2, 4 or 8 */
-cudaError_t conv2d_launch(const step *s, const frame *f, cudaStream_t q);
+cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);
@@ -348,6 +349,9 @@ cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t share
 cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);
 cudaError_t launch_clusters(const void *kernel, int64_t blocks, int cluster, int threads, size_t shared, void *args,
                             cudaStream_t q);
+
+/* May the work before a launch still write an operand? */
+bool may_be_written(const workspace *w, const void *p, const layout *at);
 
 size_t round_256(size_t bytes); /* up, for what follows in scratch */
 divider32 divide_by32(int64_t by);

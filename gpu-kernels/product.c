@@ -7,15 +7,6 @@
 #define SPLIT_JOIN  1.4  /* microseconds, for the thread blocks of a cluster */
 #define TALL_OTHER  4096 /* bytes of shared memory that tall.cu has beside b */
 
-static bool is_written(const workspace *w, const void *p, const layout *at)
-{
-    int64_t low, high;
-    layout_span(at, &low, &high);
-    const char *first = (const char *)p + low * (int64_t)dtypes[at->type].bytes,
-               *end = (const char *)p + high * (int64_t)dtypes[at->type].bytes;
-    return first < w->written.end && end > w->written.first;
-}
-
 static product_args args_of(const step *s, const frame *f, const workspace *w)
 {
     const layout *at = &s->in[0].at, *bt = &s->in[1].at;
@@ -33,7 +24,7 @@ static product_args args_of(const step *s, const frame *f, const workspace *w)
         .act = OP_LOAD,
         .alpha = s->nums ? f->num[s->num[0]] : 1,
     };
-    a.b_is_there = !is_written(w, a.b, bt);
+    a.b_is_there = !may_be_written(w, a.b, bt);
     if (!s->finish) return a;
     a.bias = f->data[s->in[2].slot], a.bias_stride = s->in[2].at.stride[0], a.act = finish_infos[s->finish].act;
     return a;

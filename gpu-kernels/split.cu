@@ -86,6 +86,7 @@ template <int EACH_DOWN, int EACH_ACROSS, int DOWN, int ACROSS, int WARPS, int S
 
     static __device__ inline void fetch_a(const product_args &s, uint32_t to, const T *from, const of_a &mine, int k0, int top)
     {
+        static_assert(of_a::PASSES == 1, "a slice is short");
 #pragma unroll
         for (int i = 0; i < ROWS; i += of_a::STEP) {
             const int r = mine.first + i;
