@@ -18,7 +18,7 @@ typedef struct storage {
     void *home[SIDES];
     uint8_t current;    /* 1 << HOST | 1 << DEVICE */
     bool lost, wrapped; /* wrapped: the host home is the caller's */
-    int8_t writer;      /* the queue that last wrote on the device, or -1 */
+    int8_t writer;      /* the queue that last wrote on the device, or -1. This and users are read without the lock, too */
     uint64_t users;     /* bit q: queue q may still be reading or writing the device home */
     int8_t uploader;    /* the queue that may still be reading the host home, or -1 */
     uint64_t upload;    /* its drain_mark */
@@ -68,6 +68,7 @@ static inline void matrix_wrote(const duet_matrix *m, enum side s, int queue) /*
 }
 
 void matrix_lost(const duet_matrix *m);
+void storage_unwritten(storage *b); /* what the device was to write there never was: lost, unless the host has written since */
 
 /* Is m all of its storage? */
 bool matrix_fills(const duet_matrix *m);
