@@ -88,8 +88,34 @@ static void renew(world *w, int k)
 
 /* ---- lines of a program ---------------------------------------------------------------------------------------- */
 
-enum kind { SUM, CHAIN, PRODUCT, LAYER, ONTO, ADD_TO, FOLD, SCALE, TURN, PIECE, TOGETHER, NUMBERS, STATEMENTS_,
-            LOTS = STATEMENTS_, READ_, OVERWRITE_, UPDATE_, WAIT_, RENEW_, CPU_, TRIM_, FUSION_, WRONG_, REPLAY_, POINTER_, KINDS };
+enum kind {
+    SUM,
+    CHAIN,
+    PRODUCT,
+    LAYER,
+    ONTO,
+    ADD_TO,
+    FOLD,
+    SCALE,
+    TURN,
+    PIECE,
+    TOGETHER,
+    NUMBERS,
+    STATEMENTS_,
+    LOTS = STATEMENTS_,
+    READ_,
+    OVERWRITE_,
+    UPDATE_,
+    WAIT_,
+    RENEW_,
+    CPU_,
+    TRIM_,
+    FUSION_,
+    WRONG_,
+    REPLAY_,
+    POINTER_,
+    KINDS
+};
 
 typedef struct line {
     enum kind kind;
@@ -179,16 +205,60 @@ static loop new_loop(void)
     return p;
 }
 
-static seen play(const loop *p, bool automatic, uint64_t *repeats)
+static void one_turn(world *w, const loop *p, int turn)
+{
+    for (int i = 0; i < p->count; i++) {
+        if (!below(p->of * p->count)) perform(w, &p->seldom, turn);
+        perform(w, &p->line[i], turn);
+    }
+}
+
+/* Threads that take turns with the same matrices: what one holds back the next one may need. */
+typedef struct players {
+    pthread_mutex_t lock;
+    pthread_cond_t next;
+    world *w;
+    const loop *p;
+    bool automatic;
+    int count, turn;
+} players;
+
+typedef struct player {
+    players *all;
+    int number;
+} player;
+
+static void *take_turns(void *me)
+{
+    players *all = ((player *)me)->all;
+    CHECK(duet_auto_replay(all->automatic) == DUET_OK, "%s", duet_error());
+    for (int turn = ((player *)me)->number; turn < all->count * TURNS; turn += all->count) {
+        pthread_mutex_lock(&all->lock);
+        while (all->turn != turn) pthread_cond_wait(&all->next, &all->lock);
+        one_turn(all->w, all->p, turn);
+        all->turn++;
+        pthread_cond_broadcast(&all->next);
+        pthread_mutex_unlock(&all->lock);
+    }
+    return NULL;
+}
+
+static void play_turns(world *w, const loop *p, bool automatic, int threads)
+{
+    pthread_t t[3];
+    player who[3];
+    players all = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, w, p, automatic, threads, 0 };
+    for (int i = 0; i < threads; i++) who[i] = (player){ &all, i }, pthread_create(&t[i], NULL, take_turns, &who[i]);
+    for (int i = 0; i < threads; i++) pthread_join(t[i], NULL);
+}
+
+static seen play(const loop *p, bool automatic, int threads, uint64_t *repeats)
 {
     const uint64_t before = duet_stats().repeats;
     CHECK(duet_auto_replay(automatic) == DUET_OK, "%s", duet_error());
     world w = new_world();
-    for (int turn = 0; turn < TURNS; turn++)
-        for (int i = 0; i < p->count; i++) {
-            if (!below(p->of * p->count)) perform(&w, &p->seldom, turn);
-            perform(&w, &p->line[i], turn);
-        }
+    if (threads > 1) play_turns(&w, p, automatic, threads);
+    for (int turn = 0; turn < TURNS && threads == 1; turn++) one_turn(&w, p, turn);
     plan_fusion(MODE_MACHINE);
     for (int k = 0; k <= NUMBER; k++) see_matrix(&w.log, w.m[k]);
     free_matrices(&w);
@@ -204,35 +274,44 @@ static bool same(const seen *a, const seen *b)
 static void print_program(const loop *p)
 {
     printf("#");
-    for (int i = 0; i < p->count; i++) printf(" %d(%d<-%d,%d,%d@%d)", (int)p->line[i].kind, p->line[i].to, p->line[i].x, p->line[i].y, p->line[i].row, (int)p->line[i].where);
+    for (int i = 0; i < p->count; i++)
+        printf(" %d(%d<-%d,%d,%d@%d)", (int)p->line[i].kind, p->line[i].to, p->line[i].x, p->line[i].y, p->line[i].row,
+               (int)p->line[i].where);
     printf("; one in %d: %d\n", p->of, (int)p->seldom.kind);
 }
 
-static uint64_t repeated;
-
-static void one_program(void)
+static void one_program(int threads, uint64_t *repeats)
 {
     uint64_t none = 0;
     const loop p = new_loop();
     const rng from = dice;
-    seen a = play(&p, false, &none);
+    seen a = play(&p, false, threads, &none);
     dice = from;
-    seen b = play(&p, true, &repeated);
+    seen b = play(&p, true, threads, repeats);
     if (!CHECK(same(&a, &b), "a program sees something else")) print_program(&p);
     CHECK(!none, "statements were replayed where that is off");
     free(a.seen), free(b.seen);
+}
+
+static void programs(int count, int threads, const char *name)
+{
+    uint64_t repeats = 0;
+    for (int i = 0; i < count; i++) one_program(threads, &repeats);
+    printf("# %d programs, %d statements replayed\n", count, (int)repeats);
+    CHECK(repeats > (uint64_t)(10 * count), "%d statements replayed", (int)repeats);
+    tap_point(name);
 }
 
 int main(int argc, char **argv)
 {
     duet_place place[2];
     setenv("DUET_REPRODUCIBLE", "1", 1);
+    repeat_patience(1);
     dice = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
     if (list_places(place) < 2) return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();
-    const int count = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : is_quick(argc, argv) ? 100 : 600;
-    for (int i = 0; i < count; i++) one_program();
-    printf("# %d programs, %d statements replayed\n", count, (int)repeated);
-    CHECK(repeated > (uint64_t)(10 * count), "%d statements replayed", (int)repeated);
-    tap_point("random programs see the same with automatic replay");
+    const int count = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : is_quick(argc, argv) ? 60 : 400;
+    programs(count, 1, "random programs see the same with automatic replay");
+    programs(count / 4, 2, "so do two threads in turn");
+    programs(count / 4, 3, "and three");
     return tap_end();
 }

@@ -75,6 +75,7 @@ void plan_wrote(const plan *p, const statement *s, int queue);
 
 /* repeat.c: plan_run on the GPU, at once or, where statements repeat, with those that follow. */
 duet_status repeat_run(const plan *p, const statement *s);
+void repeat_patience(double seconds); /* for tests, which may be slow: see there */
 
 /* record.c, while this thread records: plan_run for what is to be replayed; the same of a single step, which writes m; and the end of a
  * statement, in which s was its status. */

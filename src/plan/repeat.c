@@ -5,30 +5,27 @@
  * periods on end, are taken to go on so.
  * Learning. The next period's statements are recorded as they run, each part between two CUTs as a refrain.
  * Following. A statement that begins a refrain is held back, and so are those that follow as they should. The last one launches them all;
- * another statement, or whoever wants to see what they do, launches those that are there. A refrain that breaks off too often is
- * forgotten, and its period not learnt again. */
-#include "matrix.h"
+ * another statement, or whoever wants to see what they do, launches those that are there. A refrain that breaks off too often, or takes
+ * longer to say than it spares, is forgotten, and its period not learnt again. */
+#include "history.h"
 #include "refrain.h"
 #include "status.h"
 #include "thread.h"
 #include "trace.h"
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define PERIOD_MAX 128 /* tokens */
-#define HISTORY    256
+#define CUT        1  /* no token of a statement is that small */
 #define LEAST      8  /* tokens that must have repeated, however short the period */
 #define REFRAINS   16 /* a thread's, at most */
 #define FRUITLESS  16 /* periods that are remembered as not worth learning */
 #define CREDIT     8  /* of a refrain at first; */
 #define CREDIT_MAX 32
-#define BREAK      4 /* what it loses by breaking off, where completion gains one */
-#define CUT        1 /* no hash of a statement is that small */
+#define BREAK      4 /* what it loses when it is of no use; else it gains one */
 
 typedef struct repeats {
-    uint64_t token[HISTORY], count; /* the latest; how many there ever were */
-    uint64_t latest[HISTORY];       /* by a token's hash, one past where it last stood */
-    int period, run;                /* that many tokens repeated those a period before; 0: none */
+    history said;
     uint64_t fruitless[FRUITLESS];
     unsigned n_fruitless;
     int left;        /* tokens of the period still to be learnt; 0: nothing is learnt */
@@ -38,8 +35,15 @@ typedef struct repeats {
     uint64_t uses;
     refrain *now;  /* what is followed, or NULL */
     int at;        /* its next statement */
+    double since;  /* when the first one was held back */
     refrain *next; /* what was followed last: likely the next again */
 } repeats;
+
+static double patience = 3e-6; /* how long the statements of a refrain may take to be said, for each launch that it has */
+
+void repeat_patience(double seconds) { patience = seconds; }
+
+static duet_status launch_own(void) { return held_launch(1ull << thread_get()->queue); }
 
 /* ---- tokens ---- */
 
@@ -63,27 +67,6 @@ static uint64_t token_of(const plan *p, const statement *s)
     for (int i = 0; i < p->n_numbers; i++)
         if (p->numbers[i].node >= 0) h = mix_number(h, s->f->nodes[p->numbers[i].node].number);
     return h | 2;
-}
-
-static uint64_t *token_at(repeats *a, uint64_t n) { return &a->token[n % HISTORY]; }
-
-static int distance(repeats *a, uint64_t token)
-{
-    const uint64_t n = a->count, before = a->latest[token / 4 % HISTORY];
-    return before && n + 1 - before <= PERIOD_MAX && *token_at(a, before - 1) == token ? (int)(n + 1 - before) : 0;
-}
-
-static bool repeats_period(repeats *a, uint64_t token)
-{
-    return a->period && *token_at(a, a->count - (uint64_t)a->period) == token;
-}
-
-static void observe(repeats *a, uint64_t token)
-{
-    if (repeats_period(a, token)) a->run++;
-    else a->period = distance(a, token), a->run = a->period > 0;
-    *token_at(a, a->count++) = token;
-    a->latest[token / 4 % HISTORY] = a->count;
 }
 
 /* ---- refrains that there are ---- */
@@ -131,69 +114,49 @@ static bool is_shunned(const repeats *a, uint64_t period)
 
 /* ---- learning ---- */
 
-/* The same wherever in it one begins. */
-static uint64_t name_period(repeats *a, bool *has_cut)
-{
-    uint64_t sum = 0;
-    *has_cut = false;
-    for (int i = 1; i <= a->period; i++) {
-        const uint64_t t = *token_at(a, a->count - (uint64_t)i);
-        sum += t, *has_cut |= t == CUT;
-    }
-    return sum;
-}
-
 /* Has a period been repeated often enough? Then it is learnt from here on, or from the next CUT. */
 static void consider(repeats *a)
 {
-    bool has_cut;
-    if (a->run < 2 * a->period || a->run < LEAST) return;
-    const uint64_t name = name_period(a, &has_cut);
-    a->run = 0;
-    if (is_shunned(a, name)) return;
-    a->left = a->period, a->waits = has_cut && *token_at(a, a->count - 1) != CUT;
-}
-
-static void end_refrain(repeats *a)
-{
-    bool has_cut;
-    refrain *r = a->learnt;
-    a->learnt = NULL;
-    if (!r) return;
-    r->period = name_period(a, &has_cut);
-    if (refrain_close(r)) {
-        TRACE("%d statements repeat: they are launched together from here on", r->of.count);
-        enter(a, r);
-    } else {
-        shun(a, r->period);
-        refrain_free(r);
-    }
+    history *h = &a->said;
+    if (h->run < 2 * h->period || h->run < LEAST) return;
+    h->run = 0;
+    if (is_shunned(a, history_name(h))) return;
+    a->left = h->period, a->waits = history_has(h, CUT);
 }
 
 static void end_learning(repeats *a)
 {
-    end_refrain(a);
-    a->left = 0, a->run = 0;
+    refrain_free(a->learnt);
+    a->learnt = NULL, a->left = 0, a->said.run = 0;
 }
 
-static void learn_no_more(repeats *a)
+static void end_refrain(repeats *a)
 {
-    refrain_free(a->learnt);
-    a->learnt = NULL, a->left = 0, a->run = 0;
+    refrain *r = a->learnt;
+    a->learnt = NULL;
+    if (!r) return;
+    r->period = history_name(&a->said);
+    if (refrain_close(r)) {
+        TRACE("%d statements repeat: they are launched together from here on", r->of.count);
+        enter(a, r);
+    } else {
+        shun(a, r->period), refrain_free(r);
+    }
 }
 
 static void one_learnt(repeats *a)
 {
-    if (--a->left == 0) end_learning(a);
+    if (--a->left > 0) return;
+    end_refrain(a), end_learning(a);
 }
 
 static void note_cut(repeats *a)
 {
-    if (a->count && *token_at(a, a->count - 1) == CUT) return;
-    const bool expected = repeats_period(a, CUT);
-    observe(a, CUT);
+    if (history_last(&a->said) == CUT) return;
+    const bool expected = history_expects(&a->said, CUT);
+    history_add(&a->said, CUT);
     if (!a->left) return;
-    if (!expected) learn_no_more(a);
+    if (!expected) end_learning(a);
     else if (a->waits) a->waits = false;
     else end_refrain(a), one_learnt(a);
 }
@@ -207,49 +170,77 @@ static duet_status run_at_once(repeats *a, const plan *p, const statement *s)
     return plan_run(p, s);
 }
 
-static duet_status add(repeats *a, uint64_t token, const plan *p, const statement *s)
+static duet_status learn(repeats *a, uint64_t token, const plan *p, const statement *s)
 {
     bool added = false;
     if (!a->learnt && (a->learnt = refrain_new())) a->learnt->first = token;
-    if (!a->learnt) return learn_no_more(a), plan_run(p, s);
+    if (!a->learnt) return end_learning(a), plan_run(p, s);
     const duet_status st = refrain_add(a->learnt, p, s, &added);
     if (added) return one_learnt(a), st;
-    learn_no_more(a);
+    end_learning(a);
     return st == DUET_NO_MEMORY ? run_at_once(a, p, s) : st;
+}
+
+static duet_status watch(repeats *a, const plan *p, const statement *s)
+{
+    const uint64_t token = token_of(p, s);
+    const bool expected = history_expects(&a->said, token);
+    history_add(&a->said, token);
+    if (a->left && !expected) end_learning(a);
+    if (a->left && !a->waits) return learn(a, token, p, s);
+    if (!a->left) consider(a);
+    return run_at_once(a, p, s);
 }
 
 /* ---- following ---- */
 
-static void stop(repeats *a, bool broke)
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Ends what is followed. */
+static void stop(repeats *a, bool useful)
 {
     refrain *r = a->now;
     a->next = r, a->now = NULL, a->at = 0;
-    r->credit += broke ? -BREAK : r->credit < CREDIT_MAX;
+    r->credit += useful ? r->credit < CREDIT_MAX : -BREAK;
     if (r->credit >= 0) return;
-    TRACE("%d statements do not repeat any more", r->of.count);
+    TRACE("%d statements are not launched together any more", r->of.count);
     shun(a, r->period), forget(a, r);
 }
-
-static duet_status launch_own(void) { return held_launch(1ull << thread_get()->queue); }
 
 static duet_status break_off(repeats *a)
 {
     const duet_status s = launch_own();
-    stop(a, true);
+    stop(a, false);
+    note_cut(a);
     return s;
 }
 
-/* It can never run again. */
+/* A matrix of it lies elsewhere now: it can never run again. */
 static duet_status drop_moved(repeats *a)
 {
+    refrain *r = a->now;
     const duet_status s = launch_own();
-    forget(a, a->now);
     a->now = NULL, a->at = 0;
+    forget(a, r);
+    return s;
+}
+
+static duet_status complete(repeats *a)
+{
+    refrain *r = a->now;
+    const duet_status s = launch_own();
+    r->last_use = ++a->uses;
+    stop(a, !r->broken && !(now() - a->since > patience * (double)r->all.launches));
     return s;
 }
 
 /* The refrain that begins so: mostly that of the last time. */
-static refrain *find(repeats *a, const plan *p, const statement *s)
+static refrain *find(const repeats *a, const plan *p, const statement *s)
 {
     if (a->next && refrain_has(a->next, 0, p, s)) return a->next;
     const uint64_t token = token_of(p, s);
@@ -260,82 +251,62 @@ static refrain *find(repeats *a, const plan *p, const statement *s)
     return NULL;
 }
 
-/* *held: it is, or it has failed. */
-static duet_status follow(repeats *a, refrain *r, const statement *s, bool *held)
+static bool begins(repeats *a, const plan *p, const statement *s)
 {
-    a->now = r;
-    const duet_status st = refrain_hold(r, a->at, s, held);
-    if (st != DUET_OK) return *held = true, st;
+    a->now = a->left ? NULL : find(a, p, s);
+    if (!a->now) return false;
+    a->since = now();
+    note_cut(a);
+    return true;
+}
+
+/* *held: it is; else it is still to be run. */
+static duet_status follow(repeats *a, const statement *s, bool *held)
+{
+    TRY(refrain_hold(a->now, a->at, s, held));
     if (!*held) return drop_moved(a);
-    if (++a->at < r->of.count) return DUET_OK;
-    const duet_status launched = launch_own();
-    r->last_use = ++a->uses;
-    stop(a, r->broken);
-    return launched;
+    return ++a->at < a->now->of.count ? DUET_OK : complete(a);
 }
 
 /* ---- statements ---- */
 
 static void leave(void *mine)
 {
-    (void)held_cut();
+    (void)launch_own();
     forget_all(mine), free(mine);
 }
 
 static repeats *of_thread(void)
 {
     thread *t = thread_get();
-    if (t->room[ROOM_REPEATS] || t->shared) return t->room[ROOM_REPEATS];
+    if (t->room[ROOM_REPEATS] || !t->holding || t->shared) return t->holding ? t->room[ROOM_REPEATS] : NULL;
     t->leave[ROOM_REPEATS] = leave;
     return t->room[ROOM_REPEATS] = calloc(1, sizeof(repeats));
-}
-
-static duet_status watch(repeats *a, const plan *p, const statement *s)
-{
-    const uint64_t token = token_of(p, s);
-    const bool expected = repeats_period(a, token);
-    observe(a, token);
-    if (a->left && !expected) learn_no_more(a);
-    if (a->left && !a->waits) return add(a, token, p, s);
-    if (!a->left) consider(a);
-    return run_at_once(a, p, s);
 }
 
 static void take_cut(repeats *a)
 {
     thread_get()->cut = false;
-    if (a->now) stop(a, a->at > 0);
+    if (a->now) stop(a, a->at == 0);
     note_cut(a);
 }
 
-static duet_status begin_or_watch(repeats *a, const plan *p, const statement *s)
+static duet_status repeat(repeats *a, const plan *p, const statement *s)
 {
     bool held = false;
-    refrain *r = a->left ? NULL : find(a, p, s);
-    if (!r) return watch(a, p, s);
-    note_cut(a);
-    const duet_status st = follow(a, r, s, &held);
-    return held || st != DUET_OK ? st : watch(a, p, s);
+    if (thread_get()->cut) take_cut(a);
+    if (a->now && !refrain_has(a->now, a->at, p, s)) TRY(break_off(a));
+    if (a->now || begins(a, p, s)) TRY(follow(a, s, &held));
+    return held ? DUET_OK : watch(a, p, s);
 }
 
 duet_status repeat_run(const plan *p, const statement *s)
 {
-    thread *t = thread_get();
-    repeats *a = t->holding ? of_thread() : NULL;
+    repeats *a = of_thread();
     if (!p->count) return DUET_OK;
-    if (t->cut && a) take_cut(a);
-    if (!a) TRY(held_cut());
-    if (!a) return plan_run(p, s);
-    if (a->now && refrain_has(a->now, a->at, p, s)) {
-        bool held;
-        const duet_status st = follow(a, a->now, s, &held);
-        if (held) return st;
-        TRY(st);
-    } else if (a->now) {
-        TRY(break_off(a));
-        note_cut(a);
-    }
-    return begin_or_watch(a, p, s);
+    if (__builtin_expect(a != NULL, 1)) return repeat(a, p, s);
+    TRY(held_cut());
+    return plan_run(p, s);
 }
 
 duet_status duet_auto_replay(int on)
@@ -343,8 +314,7 @@ duet_status duet_auto_replay(int on)
     thread *t = thread_get();
     if (on != 0 && on != 1) return fail(DUET_BAD_ARGUMENT, "duet_auto_replay(%d) needs 0 or 1", on);
     const duet_status s = held_cut();
-    repeats *a = t->room[ROOM_REPEATS];
-    if (a && !on) forget_all(a);
+    if (!on && t->room[ROOM_REPEATS]) forget_all(t->room[ROOM_REPEATS]);
     t->holding = on ? HOLDS_AS_TOLD : HOLDS_NOT;
     return s;
 }
