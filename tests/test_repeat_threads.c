@@ -171,21 +171,27 @@ static void end_half_way(void)
     tap_point("a thread ends half-way");
 }
 
-static void free_half_way(void)
+/* What is done by this thread while another one holds y = x + 1 back, and waits. */
+static void meanwhile(void (*act)(void), const char *name)
 {
     pthread_t t;
     x = filled(5), y = filled(0);
     sem_init(&held, 0, 0), sem_init(&freed, 0, 0);
     pthread_create(&t, NULL, break_off, &x);
     sem_wait(&held);
-    duet_free(&x);
-    CHECK(held_now() == 0, "what uses a freed matrix is held back");
+    act();
+    CHECK(held_now() == 0, "it is held back still");
     holds(y, 6, "y");
     sem_post(&freed);
     pthread_join(t, NULL);
-    duet_free(&y);
-    tap_point("a matrix is freed half-way");
+    duet_free(&x), duet_free(&y);
+    tap_point(name);
 }
+
+static void free_x(void) { duet_free(&x); }
+static void upload_x(void) { fill(x, 7), ok(duet_set_on(DUET_GPU, x, duet_mul(x, 2))); }
+static void write_x(void) { ok(duet_set_on(DUET_GPU, x, 9)); }
+static void read_y(void) { ok(duet_set_on(DUET_GPU, x, duet_mul(y, 1.0))); }
 
 int main(int argc, char **argv)
 {
@@ -197,6 +203,9 @@ int main(int argc, char **argv)
     share(rounds);
     hand_on(rounds);
     end_half_way();
-    free_half_way();
+    meanwhile(free_x, "a matrix is freed half-way");
+    meanwhile(upload_x, "a matrix is written by the host half-way");
+    meanwhile(write_x, "a matrix is written by another thread half-way");
+    meanwhile(read_y, "a matrix is read by another thread half-way");
     return tap_end();
 }
