@@ -53,7 +53,7 @@ static void one_turn(scene *s, enum extra extra, int turn)
     if (extra == WAIT_MIDDLE) ok(duet_synchronize());
     if (extra == POINTER_MIDDLE) CHECK(duet_device_read(s->y), "%s", duet_error());
     if (extra == HOST_MIDDLE) ok(duet_set_on(DUET_CPU, s->z, duet_add(s->w, 1)));
-    ok(duet_set(s->z, duet_sub(duet_mul(s->h, extra == NEW_NUMBER ? turn : 0.5), s->y)));
+    ok(duet_set(s->z, duet_sub(duet_mul(s->h, extra == NEW_NUMBER ? turn + 0.3 : 0.5), s->y)));
     if (extra == FEED_AND_READ) CHECK(duet_read(s->z), "%s", duet_error());
 }
 
@@ -97,7 +97,7 @@ static void loops(void)
                             { WAIT_MIDDLE, 3, 1, "the host waits half-way" },
                             { POINTER_MIDDLE, 3, 1, "a device pointer half-way" },
                             { HOST_MIDDLE, 3, 1, "a statement on the CPU between" },
-                            { NEW_NUMBER, 0, 0, "another number each turn" },
+                            { NEW_NUMBER, 2, 1, "another number each turn" },
                             { NEW_MATRIX, 0, 0, "another matrix each turn" } };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         alone(one_loop, &all[i]);
@@ -140,9 +140,9 @@ static void *on_cpu(void *none)
 
 static void *costly(void *none)
 {
-    duet_matrix *x = duet_new(DUET_F32, 20000000), *y = duet_new(DUET_F32, 20000000);
+    duet_matrix *x = duet_new(DUET_F32, 8000000), *y = duet_new(DUET_F32, 8000000);
     const duet_counts before = duet_stats();
-    for (int i = 0; i < 12; i++) ok(duet_set_on(DUET_GPU, y, duet_add(x, 1))), ok(duet_set_on(DUET_GPU, x, duet_mul(y, 0.5)));
+    for (int i = 0; i < 10; i++) ok(duet_set_on(DUET_GPU, y, duet_add(x, 1))), ok(duet_set_on(DUET_GPU, x, duet_mul(y, 0.5)));
     CHECK(since(before).repeats == 0, "statements of millions of elements are held back");
     duet_free(&x), duet_free(&y);
     return none;

@@ -287,6 +287,8 @@ DUET_API void duet_recording_free(duet_recording **r);
  * then on. Its statements are checked as ever and then wait for the last of them. What has waited is launched before anyone can see a
  * difference: before the host reads or synchronises, before duet_stream or a pointer to GPU memory, before another thread uses what is
  * computed. An error of the GPU may be met there instead; its text names the statement. Results are those of statements one by one.
+ * Numbers that are others each time are no hindrance to the statements beside. What is learnt keeps some temporaries, until it is turned off
+ * or the thread ends.
  * duet_auto_replay turns it off (0) or on (1) for this thread. It is on at first, unless DUET_AUTO_REPLAY=0; duet_stream turns it off, since
  * work may then come to the stream at any time. Who turns it on again calls duet_stream before each use.
  * Errors    BAD_ARGUMENT: neither 0 nor 1; DEVICE_ERROR: of what has waited */

@@ -16,12 +16,27 @@ static int distance(history *h, uint64_t token)
 }
 
 /* A token that breaks a period may continue another: the one since it stood last. */
-void history_add(history *h, uint64_t token)
+void history_add(history *h, uint64_t token, uint64_t detail)
 {
     if (history_expects(h, token)) h->run++;
     else h->period = distance(h, token), h->run = h->period > 0;
-    h->token[h->count++ % HISTORY] = token;
+    h->token[h->count % HISTORY] = token, h->detail[h->count % HISTORY] = detail;
+    h->count++;
     *latest(h, token) = h->count;
+}
+
+static bool same_detail(const history *h, uint64_t n)
+{
+    return h->detail[n % HISTORY] == h->detail[(n - (uint64_t)h->period) % HISTORY];
+}
+
+bool history_was_same(const history *h) { return same_detail(h, h->count - 1); }
+
+bool history_varies(const history *h)
+{
+    for (int i = 1; i <= h->period; i++)
+        if (!same_detail(h, h->count - (uint64_t)i)) return true;
+    return false;
 }
 
 uint64_t history_name(const history *h)

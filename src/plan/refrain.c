@@ -50,14 +50,28 @@ static duet_status launch_graph(refrain *r)
     return DUET_OK;
 }
 
-/* Where there is no room to launch the graph, there may be room for its steps. */
+/* Where there is no room to launch the graph, there may be room for its steps: then the thread's text stays. */
+static __attribute__((cold)) duet_status launch_without_room(refrain *r, const char *before)
+{
+    const duet_status s = launch_each(r);
+    if (s == DUET_OK) memcpy(thread_get()->text, before, sizeof thread_get()->text);
+    return s;
+}
+
+static duet_status launch_whole(refrain *r)
+{
+    char before[sizeof thread_get()->text];
+    memcpy(before, thread_get()->text, sizeof before);
+    const duet_status s = launch_graph(r);
+    return __builtin_expect(s == DUET_NO_MEMORY, 0) ? launch_without_room(r, before) : s;
+}
+
 static duet_status launch(holder *h)
 {
     refrain *r = (refrain *)h;
     const bool whole = r->from == 0 && r->to == r->of.count;
     TRACE("launch statements %d to %d of %d that repeat", r->from + 1, r->to, r->of.count);
-    duet_status s = whole ? launch_graph(r) : DUET_NO_MEMORY;
-    if (s == DUET_NO_MEMORY) s = launch_each(r);
+    const duet_status s = whole ? launch_whole(r) : launch_each(r);
     if (s != DUET_OK) lose_all(r);
     r->from = r->to = 0;
     return s;
@@ -171,8 +185,8 @@ duet_status refrain_add(refrain *r, const plan *p, const statement *s, bool *add
 
 /* A graph spares some microseconds a launch, at the price that nothing runs while its statements are made. It keeps their temporaries. */
 #define WORTH_LAUNCHES 2
-#define WORTH_SECONDS  50e-6 /* a step, at most */
-#define WORTH_BYTES    ((size_t)16 << 20)
+#define WORTH_SECONDS  20e-6 /* a step, at most */
+#define WORTH_BYTES    ((size_t)4 << 20)
 
 static bool is_worth(const refrain *r)
 {

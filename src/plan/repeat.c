@@ -1,9 +1,10 @@
 /* repeat.c - automatic replay: a thread's statements on the GPU are watched until they repeat, then learnt as refrains, and followed.
  *
- * Watching. Of each statement that runs a token is kept: a hash of all that it is. Where the host waits, or gives the queue work
+ * Watching. Of each statement that runs a token is kept, a hash of all that it is but its numbers, and those as its detail. Where the host waits, or gives the queue work
  * otherwise, stands a token of its own, CUT: nothing is held back across it. Tokens that were the same as those a period before, for two
  * periods on end, are taken to go on so.
- * Learning. The next period's statements are recorded as they run, each part between two CUTs as a refrain.
+ * Learning. The next period's statements are recorded as they run, each part between two CUTs as a refrain. A statement whose
+ * numbers are others each time is no part of any.
  * Following. A statement that begins a refrain is held back, and so are those that follow as they should. The last one launches them all;
  * another statement, or whoever wants to see what they do, launches those that are there. A refrain that breaks off too often, or takes
  * longer to say than it spares, is forgotten, and its period not learnt again. */
@@ -29,7 +30,8 @@ typedef struct repeats {
     uint64_t fruitless[FRUITLESS];
     unsigned n_fruitless;
     int left;        /* tokens of the period still to be learnt; 0: nothing is learnt */
-    bool waits;      /* for a CUT, to begin with it */
+    bool waits;      /* for a CUT, or a statement that varies, to begin behind it */
+    bool gained;     /* a refrain of this period */
     refrain *learnt; /* what is being recorded, or NULL */
     refrain *refrains[REFRAINS];
     uint64_t uses;
@@ -64,9 +66,15 @@ static uint64_t token_of(const plan *p, const statement *s)
     uint64_t h = p->number;
     for (int k = 0; k < s->count; k++) h = mix(h, s->to[k].m->serial);
     for (int i = 0; i < p->n_leaves; i++) h = mix(h, s->f->nodes[p->leaves[i].node].matrix_serial);
+    return h | 2;
+}
+
+static uint64_t detail_of(const plan *p, const statement *s)
+{
+    uint64_t h = 0;
     for (int i = 0; i < p->n_numbers; i++)
         if (p->numbers[i].node >= 0) h = mix_number(h, s->f->nodes[p->numbers[i].node].number);
-    return h | 2;
+    return h;
 }
 
 /* ---- refrains that there are ---- */
@@ -114,14 +122,14 @@ static bool is_shunned(const repeats *a, uint64_t period)
 
 /* ---- learning ---- */
 
-/* Has a period been repeated often enough? Then it is learnt from here on, or from the next CUT. */
+/* Has a period been repeated often enough? Then it is learnt from here on, or from where it is cut. */
 static void consider(repeats *a)
 {
     history *h = &a->said;
     if (h->run < 2 * h->period || h->run < LEAST) return;
     h->run = 0;
     if (is_shunned(a, history_name(h))) return;
-    a->left = h->period, a->waits = history_has(h, CUT);
+    a->left = h->period, a->waits = history_has(h, CUT) || history_varies(h), a->gained = false;
 }
 
 static void end_learning(repeats *a)
@@ -138,23 +146,25 @@ static void end_refrain(repeats *a)
     r->period = history_name(&a->said);
     if (refrain_close(r)) {
         TRACE("%d statements repeat: they are launched together from here on", r->of.count);
-        enter(a, r);
+        enter(a, r), a->gained = true;
     } else {
-        shun(a, r->period), refrain_free(r);
+        refrain_free(r);
     }
 }
 
 static void one_learnt(repeats *a)
 {
     if (--a->left > 0) return;
-    end_refrain(a), end_learning(a);
+    end_refrain(a);
+    if (!a->gained) shun(a, history_name(&a->said));
+    end_learning(a);
 }
 
 static void note_cut(repeats *a)
 {
     if (history_last(&a->said) == CUT) return;
     const bool expected = history_expects(&a->said, CUT);
-    history_add(&a->said, CUT);
+    history_add(&a->said, CUT, 0);
     if (!a->left) return;
     if (!expected) end_learning(a);
     else if (a->waits) a->waits = false;
@@ -173,6 +183,7 @@ static duet_status run_at_once(repeats *a, const plan *p, const statement *s)
 static duet_status learn(repeats *a, uint64_t token, const plan *p, const statement *s)
 {
     bool added = false;
+    if (!history_was_same(&a->said)) return end_refrain(a), one_learnt(a), run_at_once(a, p, s);
     if (!a->learnt && (a->learnt = refrain_new())) a->learnt->first = token;
     if (!a->learnt) return end_learning(a), plan_run(p, s);
     const duet_status st = refrain_add(a->learnt, p, s, &added);
@@ -185,10 +196,11 @@ static duet_status watch(repeats *a, const plan *p, const statement *s)
 {
     const uint64_t token = token_of(p, s);
     const bool expected = history_expects(&a->said, token);
-    history_add(&a->said, token);
+    history_add(&a->said, token, detail_of(p, s));
     if (a->left && !expected) end_learning(a);
     if (a->left && !a->waits) return learn(a, token, p, s);
     if (!a->left) consider(a);
+    else if (!history_was_same(&a->said)) a->waits = false;
     return run_at_once(a, p, s);
 }
 
@@ -279,7 +291,8 @@ static void leave(void *mine)
 static repeats *of_thread(void)
 {
     thread *t = thread_get();
-    if (t->room[ROOM_REPEATS] || !t->holding || t->shared) return t->holding ? t->room[ROOM_REPEATS] : NULL;
+    if (!t->holding || t->shared) return NULL;
+    if (t->room[ROOM_REPEATS]) return t->room[ROOM_REPEATS];
     t->leave[ROOM_REPEATS] = leave;
     return t->room[ROOM_REPEATS] = calloc(1, sizeof(repeats));
 }
