@@ -69,7 +69,7 @@ static duet_counts loop(enum extra extra, duet_place where, int turns)
 }
 
 /* How many turns at first are watched and learnt, and how many more at most may run otherwise. */
-enum { LEARNT = 8 };
+enum { LEARNT = 12 };
 
 typedef struct wanted {
     enum extra extra;
