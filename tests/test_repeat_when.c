@@ -1,6 +1,7 @@
 /* test_repeat_when.c - which loops are replayed and which are not, by the counters of duet_stats; and who may turn that off. */
 #include "alone.h"
 #include "common.h"
+#include "held.h"
 #include "modes.h"
 
 enum { N = 24, TURNS = 60, STATEMENTS_A_TURN = 3 };
@@ -202,6 +203,42 @@ static void *hangs_back(void *none)
     return none;
 }
 
+/* ---- what breaks off a refrain ---- */
+
+static void holds(const duet_matrix *m, float v, const char *what)
+{
+    const float *p = duet_read(m);
+    if (CHECK(p, "%s", duet_error())) CHECK(*p == v, "%s is %g, not %g", what, (double)*p, (double)v);
+}
+
+/* h = w + w, or w * w; y = h + 1. Without a place, statements differ in their formulas alone. */
+static void one_half(scene *s, bool product) { ok((duet_set)(s->h, product ? duet_mul(s->w, s->w) : duet_add(s->w, s->w))); }
+
+static void *other_things(void *none)
+{
+    scene s = new_scene();
+    duet_recording *r = NULL;
+    DUET_ON(DUET_GPU)
+    {
+        ok(duet_set(s.w, 3)), ok(duet_set(s.h, 0));
+        ok(duet_record_begin());
+        ok(duet_set(s.z, duet_mul(s.h, 10)));
+        r = duet_record_end();
+        for (int turn = 0; turn < TURNS; turn++) one_half(&s, false), ok((duet_set)(s.y, duet_add(s.h, 1)));
+        ok(duet_synchronize());
+        one_half(&s, false);
+        CHECK(held_now() != 0, "nothing is held back");
+        if (CHECK(r, "%s", duet_error())) ok(duet_replay(r));
+        holds(s.z, 60, "z, of a recording");
+        one_half(&s, true);
+        ok((duet_set)(s.y, duet_add(s.h, 1)));
+        holds(s.y, 10, "y, by another formula");
+    }
+    duet_recording_free(&r);
+    free_scene(&s);
+    return none;
+}
+
 /* ---- off and on ---- */
 
 static void *streams(void *none)
@@ -242,6 +279,8 @@ int main(int argc, char **argv)
     tap_point("a loop that comes back is replayed at once");
     alone(hangs_back, NULL);
     tap_point("a loop that takes longer than it spares is left alone");
+    alone(other_things, NULL);
+    tap_point("a replay, and another formula for the same matrices");
     alone(streams, NULL);
     tap_point("duet_stream, duet_auto_replay");
     CHECK(system(self) == 0, "DUET_AUTO_REPLAY=0 is not heeded");
