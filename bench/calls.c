@@ -4,7 +4,8 @@
  * The parts: "build" makes the formula and drops it. On matrices of no elements a statement is built, checked and its plan found, and
  * nothing is bound or run: "find" is such a statement of a held formula, "build and find" one of a formula built each time.
  *
- * A replay is of three statements, beside these statements; on the GPU also beside a bare cudaGraphLaunch of the same graph.
+ * A replay is of three statements, beside these statements one by one; on the GPU also beside the same statements by automatic replay,
+ * and beside a bare cudaGraphLaunch of the same graph. Automatic replay has learnt them before the clock starts, and is off elsewhere.
  *
  * The bare launch is of an empty kernel with as many bytes of parameters as Duet's may have: they are copied by the host. */
 #include "hand.h"
@@ -77,6 +78,16 @@ BLOCK(find_axpy, duet_set(no_y, held))
 BLOCK(find_twenty, duet_set(no_z, held))
 BLOCK(build_and_find_axpy, duet_set(no_y, axpy(no_x, no_y)))
 BLOCK(build_and_find_twenty, duet_set(no_z, twenty(no_x, no_y, no_z)))
+
+#define LEARNT 20 /* turns, more than it takes until they are replayed */
+
+static double auto_block(void *none, int64_t calls)
+{
+    double took = NAN;
+    (void)none;
+    if (duet_auto_replay(1) == DUET_OK && isfinite(set_three(NULL, LEARNT))) took = set_three(NULL, calls);
+    return duet_auto_replay(0) == DUET_OK ? took : NAN;
+}
 
 static double replay_block(void *state, int64_t calls)
 {
@@ -269,6 +280,7 @@ static bool run_gpu(json *j, effort how)
     hand_graph *graph = NULL;
     if (!are_right() || !replays_right(&r)) return false;
     const char *wrong = hand_open(duet_stream());
+    if (duet_auto_replay(0) != DUET_OK) return false;
     if (!wrong) wrong = hand_graph_make(&graph, 1, three_on_gpu, NULL);
     if (wrong) return duet_recording_free(&r), printf("gpu  left out: %s\n", wrong), true;
     static const size_t bytes[] = { 64, 1024, 2048, 4000 };
@@ -283,6 +295,7 @@ static bool run_gpu(json *j, effort how)
         { "bare launch, 2048 bytes", launch_block, (void *)(uintptr_t)&bytes[2], QUEUED },
         { "bare launch, 4000 bytes", launch_block, (void *)(uintptr_t)&bytes[3], QUEUED },
         { "three statements", set_three, NULL, QUEUED },
+        { "three statements, automatically", auto_block, NULL, QUEUED },
         { "three statements, replayed", replay_block, r, QUEUED },
         { "three statements, bare graph", graph_block, graph, QUEUED },
     };

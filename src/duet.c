@@ -4,6 +4,7 @@
 #include "cpu.h"
 #include "drain.h"
 #include "gpu.h"
+#include "held.h"
 #include "status.h"
 #include "thread.h"
 
@@ -22,12 +23,16 @@ void *duet_stream(void)
     const machine *gpu = machines[DEVICE];
     const char *why = gpu->absent();
     if (why) return fail(DUET_NO_DEVICE, "duet_stream: the gpu cannot be used: %s", why), NULL;
-    return gpu->stream(thread_get()->queue);
+    thread *t = thread_get();
+    if (t->holding == HOLDS)
+        t->holding = HOLDS_NOT; /* work may come to the stream at any time, and none of ours be missing there */
+    return held_cut() == DUET_OK ? gpu->stream(t->queue) : NULL;
 }
 
 duet_status duet_synchronize(void)
 {
     const machine *gpu = machines[DEVICE];
     if (gpu->absent()) return DUET_OK;
+    TRY(held_cut());
     return drain_queue(thread_get()->queue, "duet_synchronize");
 }

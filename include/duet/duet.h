@@ -283,6 +283,17 @@ DUET_API DUET_MUST duet_recording *duet_record_end(void);
 DUET_API DUET_MUST duet_status duet_replay(duet_recording *r);
 DUET_API void duet_recording_free(duet_recording **r);
 
+/* Automatic replay: a sequence of statements on the GPU that a thread repeats is recognised, and runs as one launch of a CUDA graph from
+ * then on. Its statements are checked as ever and then wait for the last of them. What has waited is launched before anyone can see a
+ * difference: before the host reads or synchronises, before duet_stream or a pointer to GPU memory, before another thread uses what is
+ * computed. An error of the GPU may be met there instead; its text names the statement. Results are those of statements one by one.
+ * Numbers that are others each time are no hindrance to the statements beside. What is learnt keeps some temporaries, until it is turned off
+ * or the thread ends.
+ * duet_auto_replay turns it off (0) or on (1) for this thread. It is on at first, unless DUET_AUTO_REPLAY=0; duet_stream turns it off, since
+ * work may then come to the stream at any time. Who turns it on again calls duet_stream before each use.
+ * Errors    BAD_ARGUMENT: neither 0 nor 1; DEVICE_ERROR: of what has waited */
+DUET_API duet_status duet_auto_replay(int on);
+
 /* ---- random numbers ------------------------------------------------------------------------------------------ */
 
 /* Statements that write every element of m, which may be a view. Element i, in row-major order, depends on the seed, the statement and
@@ -336,6 +347,7 @@ typedef struct duet_counts {
     uint64_t pool_hits, pool_misses;                           /* blocks found in a pool; taken from the system */
     uint64_t plan_hits, plan_misses;                           /* statements whose plan was there; was made */
     uint64_t replays, graphs;                                  /* recordings replayed; launches of CUDA graphs */
+    uint64_t repeats;                                          /* statements that automatic replay ran as parts of graphs */
 } duet_counts;
 DUET_API duet_counts duet_stats(void);
 

@@ -1,6 +1,7 @@
 /* header.c - matrices come and go: their headers, the storage that these share, and what a matrix says of itself. */
 #include "drain.h"
 #include "dtype.h"
+#include "held.h"
 #include "matrix.h"
 #include "pool.h"
 #include <stdlib.h>
@@ -73,9 +74,16 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
     return m;
 }
 
+static void launch_users(const storage *b)
+{
+    for (uint64_t held = held_now() & b->users; held; held &= held - 1)
+        if (held_uses(__builtin_ctzll(held), b)) (void)held_launch(held & -held);
+}
+
 /* An upload may still be reading the host home: that one is waited for. */
 static void storage_end(storage *b)
 {
+    launch_users(b);
     if (b->uploader >= 0 && !drain_passed(b->uploader, b->upload)) (void)drain_queue(b->uploader, "a matrix is freed");
     if (!b->wrapped) pool_give(HOST, b->home[HOST], 0);
     pool_give(DEVICE, b->home[DEVICE], b->users);

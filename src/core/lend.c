@@ -54,6 +54,13 @@ void lend_back(enum side s, void *p, int queue)
         if (b->p == p) b->out = false;
 }
 
+size_t lender_bytes(const lender *l)
+{
+    size_t sum = 0;
+    for (int i = 0; i < l->count; i++) sum += l->block[i].bytes;
+    return sum;
+}
+
 void lender_free(lender *l, uint64_t queues)
 {
     for (int i = 0; i < l->count; i++) pool_give(DEVICE, l->block[i].p, queues);

@@ -17,6 +17,7 @@ typedef struct lender {
     bool closed; /* what it has not is refused: while work is recorded nothing may be allocated */
 } lender;
 
+size_t lender_bytes(const lender *l);
 void lender_free(lender *l, uint64_t queues); /* queues: bit q is set when queue q may still have work on it */
 
 #endif

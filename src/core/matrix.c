@@ -7,6 +7,7 @@
 #include "cost.h"
 #include "drain.h"
 #include "dtype.h"
+#include "held.h"
 #include "pool.h"
 #include "trace.h"
 #include <math.h>
@@ -14,6 +15,8 @@
 static uint64_t bit(int queue) { return (uint64_t)1 << queue; }
 
 static void set_current(storage *b, int sides) { __atomic_store_n(&b->current, (uint8_t)sides, __ATOMIC_RELEASE); }
+static void set_users(storage *b, uint64_t queues) { __atomic_store_n(&b->users, queues, __ATOMIC_RELAXED); }
+static void set_writer(storage *b, int queue) { __atomic_store_n(&b->writer, (int8_t)queue, __ATOMIC_RELAXED); }
 
 bool matrix_fills(const duet_matrix *m) { return (size_t)m->count * dtypes[m->at.type].bytes == m->bits->bytes; }
 
@@ -27,14 +30,14 @@ static duet_status claim(storage *b, int queue)
     return DUET_OK;
 }
 
-static void wrote_device(storage *b, int queue) { b->writer = (int8_t)queue, b->users = bit(queue); }
+static void wrote_device(storage *b, int queue) { set_writer(b, queue), set_users(b, bit(queue)); }
 
 /* The queue may read what was last written on the device. */
 static duet_status follow(storage *b, int queue)
 {
     if (b->writer < 0 || b->users & bit(queue)) return DUET_OK;
     TRY(machines[DEVICE]->wait(queue, b->writer));
-    b->users |= bit(queue);
+    set_users(b, b->users | bit(queue));
     return DUET_OK;
 }
 
@@ -93,7 +96,7 @@ static duet_status download(const duet_matrix *m, int queue)
     COUNT(synchronisations);
     TRY(machines[DEVICE]->download(b->home[HOST], b->home[DEVICE], b->bytes, queue));
     drain_end(queue, ticket);
-    b->writer = b->uploader = -1; /* the writer came after the upload, and is done */
+    set_writer(b, -1), b->uploader = -1; /* the writer came after the upload, and is done */
     COUNT(downloads);
     COUNT_N(download_bytes, b->bytes);
     return DUET_OK;
@@ -138,13 +141,37 @@ static duet_status open_locked(const duet_matrix *m, enum side s, enum use use, 
     }
     if (use != READ) TRY(s == DEVICE ? claim(b, queue) : quiet(b));
     else if (s == DEVICE) TRY(follow(b, queue));
-    if (s == DEVICE) b->users |= bit(queue);
+    if (s == DEVICE) set_users(b, b->users | bit(queue));
     if (use == READ) set_current(b, b->current | 1 << s);
     return DUET_OK;
 }
 
+/* ---- what goes before; without the lock ---- */
+
+/* The queues whose work must be launched first, if they hold it back. Of this one, what an upload or a copy of zeros would overtake. */
+static uint64_t before(const storage *b, enum side s, enum use use, int queue, bool moves)
+{
+    const uint64_t users = __atomic_load_n(&b->users, __ATOMIC_RELAXED), own = bit(queue);
+    const int writer = __atomic_load_n(&b->writer, __ATOMIC_RELAXED);
+    const uint64_t written = writer < 0 ? 0 : bit(writer);
+    if (s == HOST) return moves ? written : 0;
+    if (moves) return held_uses(queue, b) ? users | own : users & ~own;
+    return use == READ ? (users & own ? 0 : written) : users & ~own;
+}
+
+/* A download waits for the queue: it ends what is held back there, whatever that uses. */
+static duet_status launch_before(const duet_matrix *m, enum side s, enum use use, int queue)
+{
+    storage *b = m->bits;
+    const int sides = storage_current(b);
+    const bool moves = !(use == OVERWRITE && matrix_fills(m)) && !(sides & 1 << s);
+    if (s == HOST && moves && sides) TRY(held_cut());
+    return __builtin_expect(held_now() != 0, 0) ? held_launch(before(b, s, use, queue, moves)) : DUET_OK;
+}
+
 duet_status matrix_bring(const duet_matrix *m, enum side s, enum use use, int queue)
 {
+    TRY(launch_before(m, s, use, queue));
     pthread_mutex_lock(&m->bits->lock);
     duet_status st = open_locked(m, s, use, queue);
     pthread_mutex_unlock(&m->bits->lock);
@@ -167,6 +194,13 @@ void matrix_lost(const duet_matrix *m)
     pthread_mutex_lock(&b->lock);
     b->lost = true;
     set_current(b, 0);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void storage_unwritten(storage *b)
+{
+    pthread_mutex_lock(&b->lock);
+    if (b->current == 1 << DEVICE) b->lost = true, set_current(b, 0);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -207,7 +241,8 @@ static void *pointer(const char *who, const duet_matrix *m, enum side s, enum us
     const char *why = s == DEVICE ? machines[DEVICE]->absent() : NULL;
     if (matrix_check(who, m) != DUET_OK) return NULL;
     if (why) return fail(DUET_NO_DEVICE, "%s: %s", who, why), NULL;
-    duet_status st = matrix_open(m, s, use, queue, &p);
+    duet_status st = s == DEVICE ? held_cut() : DUET_OK; /* what the caller queues goes behind */
+    if (st == DUET_OK) st = matrix_open(m, s, use, queue, &p);
     if (st != DUET_OK) return fail_at(st, who), NULL;
     if (use != READ) matrix_wrote(m, s, queue), matrix_miss_nothing(m);
     return p;

@@ -18,7 +18,7 @@ typedef struct storage {
     void *home[SIDES];
     uint8_t current;    /* 1 << HOST | 1 << DEVICE */
     bool lost, wrapped; /* wrapped: the host home is the caller's */
-    int8_t writer;      /* the queue that last wrote on the device, or -1 */
+    int8_t writer;      /* the queue that last wrote on the device, or -1. This and users are read without the lock, too */
     uint64_t users;     /* bit q: queue q may still be reading or writing the device home */
     int8_t uploader;    /* the queue that may still be reading the host home, or -1 */
     uint64_t upload;    /* its drain_mark */
@@ -30,12 +30,20 @@ typedef struct storage {
 /* `current` is read without the lock by those who find all they need there. */
 static inline int storage_current(const storage *b) { return __atomic_load_n(&b->current, __ATOMIC_ACQUIRE); }
 
-/* On the host, is there nothing to do? Without the lock: only others' reads may go on now, and these change nothing here that
- * would make it wrong. */
-static inline bool storage_at_hand(const storage *b, enum side s, enum use use)
+/* Is there nothing to do? Without the lock: only others' reads may go on now, and these change nothing here that would make it wrong. */
+static inline bool storage_at_hand(const storage *b, enum side s, enum use use, int queue)
 {
     const int sides = storage_current(b);
-    return s == HOST && (use == READ ? (sides & 1 << HOST) != 0 : sides == 1 << HOST && b->uploader < 0);
+    if (s == HOST) return use == READ ? (sides & 1 << HOST) != 0 : sides == 1 << HOST && b->uploader < 0;
+    const uint64_t users = __atomic_load_n(&b->users, __ATOMIC_RELAXED), own = 1ull << queue;
+    return sides & 1 << DEVICE && (use == READ ? (users & own) != 0 : users == own);
+}
+
+/* Has this queue been the last to write on the device, and is that known? */
+static inline bool storage_written(const storage *b, int queue)
+{
+    return storage_current(b) == 1 << DEVICE && __atomic_load_n(&b->users, __ATOMIC_RELAXED) == 1ull << queue &&
+           __atomic_load_n(&b->writer, __ATOMIC_RELAXED) == queue;
 }
 
 struct duet_matrix {
@@ -59,7 +67,7 @@ static inline void *matrix_address(const duet_matrix *m, enum side s) /* where i
 static inline duet_status matrix_open(const duet_matrix *m, enum side s, enum use use, int queue, void **p)
 {
     storage *b = m->bits;
-    if (__builtin_expect(!storage_at_hand(b, s, use), 0)) TRY(matrix_bring(m, s, use, queue));
+    if (__builtin_expect(!storage_at_hand(b, s, use, queue), 0)) TRY(matrix_bring(m, s, use, queue));
     *p = matrix_address(m, s);
     return DUET_OK;
 }
@@ -67,10 +75,12 @@ static inline duet_status matrix_open(const duet_matrix *m, enum side s, enum us
 void matrix_has_written(const duet_matrix *m, enum side s, int queue);
 static inline void matrix_wrote(const duet_matrix *m, enum side s, int queue) /* side s alone is current now */
 {
-    if (s != HOST || storage_current(m->bits) != 1 << HOST) matrix_has_written(m, s, queue); /* else it is not lost */
+    const bool known = s == HOST ? storage_current(m->bits) == 1 << HOST : storage_written(m->bits, queue); /* and not lost */
+    if (!known) matrix_has_written(m, s, queue);
 }
 
 void matrix_lost(const duet_matrix *m);
+void storage_unwritten(storage *b); /* what the device was to write there never was: lost, unless the host has written since */
 
 /* Is m all of its storage? */
 bool matrix_fills(const duet_matrix *m);

@@ -18,6 +18,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 static duet_place first_place;
+static enum holding first_holding;
 
 static void add_counts(duet_counts *sum, const duet_counts *c)
 {
@@ -51,10 +52,13 @@ static duet_place place_of(const char *name)
     return DUET_AUTO;
 }
 
+static bool is_off(const char *text) { return text && !strcmp(text, "0"); }
+
 static void begin(void)
 {
     has_key = pthread_key_create(&key, thread_end) == 0;
     first_place = homeless.place = place_of(getenv("DUET_BACKEND"));
+    first_holding = is_off(getenv("DUET_AUTO_REPLAY")) ? HOLDS_NOT : HOLDS;
 }
 
 /* The lowest of the least taken queues. */
@@ -75,7 +79,7 @@ thread *thread_new(void)
         return &homeless; /* the next call tries again */
     }
     pthread_mutex_lock(&lock);
-    t->place = first_place;
+    t->place = first_place, t->holding = first_holding;
     t->queue = free_queue();
     on_queue[t->queue]++;
     t->next = threads, threads = t;

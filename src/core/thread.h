@@ -8,7 +8,9 @@
 #define QUEUES 64 /* queues a machine has; threads beyond that share */
 
 /* What upper floors keep in a thread; each has its own destructor, run when the thread ends. */
-enum room { ROOM_ARENA, ROOM_PLANS, ROOM_RECORDING, ROOMS };
+enum room { ROOM_ARENA, ROOM_PLANS, ROOM_RECORDING, ROOM_REPEATS, ROOMS };
+
+enum holding { HOLDS_NOT, HOLDS, HOLDS_AS_TOLD }; /* until it asks for its stream; also then */
 
 typedef struct thread {
     char text[1024];                  /* of the last error */
@@ -18,6 +20,8 @@ typedef struct thread {
     const char *site;                 /* the statement under way, for the trace; or NULL */
     struct lender *lender;            /* of the recording that runs now, or NULL: core/lend.h */
     struct duet_recording *recording; /* what is being recorded, or NULL: plan/record.h */
+    enum holding holding;             /* does it hold work back: core/held.h */
+    bool cut;                         /* since the last statement the host has waited, or worked on the queue otherwise */
     bool shared;                      /* by all threads that found no memory: it has no rooms */
     void *room[ROOMS];
     void (*leave[ROOMS])(void *);

@@ -17,6 +17,7 @@ typedef struct plans {
     const plan *latest[SIDES][1 << SITE_BITS]; /* by site */
     unsigned count;
     size_t bytes;
+    uint64_t made; /* ever */
 } plans;
 
 static uint64_t mix(uint64_t h, uint64_t w)
@@ -157,7 +158,7 @@ static __attribute__((noinline)) plan *add(plans *c, const statement *s, const m
     COUNT(plan_misses);
     plan *p = plan_make(s, on);
     if (!p) return NULL;
-    p->hash = key_hash, p->key_length = h->length + s->f->length;
+    p->number = ++c->made, p->hash = key_hash, p->key_length = h->length + s->f->length;
     p->key = malloc(p->key_length * sizeof *p->key);
     if (!p->key) return plan_free(p), fail(DUET_NO_MEMORY, "no memory for the key of a plan"), NULL;
     memcpy(p->key, h->word, h->length * sizeof *p->key);

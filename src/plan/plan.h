@@ -5,6 +5,7 @@
 #include "lower.h"
 
 typedef struct plan {
+    uint64_t number; /* of this thread's plans, never used again */
     uint64_t hash;
     uint32_t *key;
     uint32_t key_length;
@@ -76,9 +77,14 @@ void plan_fusion(int mode);
 duet_status plan_run(const plan *p, const statement *s);
 /* Its parts, for graphs: the numbers of its steps; its temporaries, of which *lent are there also when it fails; that its steps are done. */
 void plan_numbers(const plan *p, const formula *f, double *num);
+bool plan_has_numbers(const plan *p, const formula *f, const double *num); /* these, bit for bit */
 duet_status plan_lend(const plan *p, void **data, int queue, int *lent);
 void plan_lend_back(const plan *p, void **data, int queue, int lent);
 void plan_wrote(const plan *p, const statement *s, int queue);
+
+/* repeat.c: plan_run on the GPU, at once or, where statements repeat, with those that follow. */
+duet_status repeat_run(const plan *p, const statement *s);
+void repeat_patience(double seconds); /* for tests, which may be slow: see there */
 
 /* record.c, while this thread records: plan_run for what is to be replayed; the same of a single step, which writes m; and the end of a
  * statement, in which s was its status. */

@@ -1,5 +1,6 @@
 /* random.c - statements that fill a matrix with random numbers: their checks, the law's numbers, and one step. */
 #include "dtype.h"
+#include "held.h"
 #include "lottery.h"
 #include "plan.h"
 #include "status.h"
@@ -179,6 +180,7 @@ static duet_status run(const draw *d, const step *s, const machine *on, const do
     const frame f = { data, num, thread_get()->queue };
     if (!d->m->count) return DUET_OK;
     if (thread_get()->recording) return record_step(d->m, s, on, num);
+    if (on->side == DEVICE) TRY(held_cut());
     TRY(matrix_open(d->m, on->side, OVERWRITE, f.queue, &data[0]));
     TRACE("run %s: %s", on->name, d->who);
     duet_status done = on->run(s, &f);

@@ -1,5 +1,6 @@
 /* record.c - statements are noted: each with a plan of its own, and copies of all that it was read from. */
 #include "record.h"
+#include "held.h"
 #include "matrix.h"
 #include "status.h"
 #include "thread.h"
@@ -11,7 +12,7 @@
 void record_free_one(recorded *e)
 {
     plan_free(e->plan);
-    free(e->site), free(e->nodes), free(e->to), free(e->serial), free(e->data), free(e->num), free(e->there);
+    free(e->site), free(e->nodes), free(e->to), free(e->serial), free(e->bits), free(e->data), free(e->num), free(e->there);
 }
 
 static bool allocate(recorded *e, const statement *s, const char *site)
@@ -25,20 +26,29 @@ static bool allocate(recorded *e, const statement *s, const char *site)
     e->to = malloc((size_t)s->count * sizeof *e->to), e->serial = malloc((size_t)s->count * sizeof *e->serial);
     e->data = calloc(operands + (size_t)p->temps + 1, sizeof *e->data);
     e->num = calloc((size_t)p->n_numbers + 1, sizeof *e->num), e->there = calloc(operands + 1, sizeof *e->there);
-    return e->nodes && e->to && e->serial && e->data && e->num && e->there;
+    e->bits = calloc(operands + 1, sizeof *e->bits);
+    return e->nodes && e->to && e->serial && e->bits && e->data && e->num && e->there;
+}
+
+static void note_storages(recorded *e)
+{
+    const plan *p = e->plan;
+    for (int k = 0; k < p->goals; k++) e->bits[k] = e->to[k].m->bits;
+    for (int i = 0; i < p->n_leaves; i++) e->bits[p->goals + i] = e->nodes[p->leaves[i].node].matrix->bits;
 }
 
 /* e keeps own, the plan, also when it fails. */
-static duet_status note(recorded *e, plan *own, const statement *s)
+static duet_status note(recorded *e, plan *own, const statement *s, int number)
 {
     const char *site = thread_get()->site;
-    *e = (recorded){ .plan = own, .number = thread_get()->recording->statements };
+    *e = (recorded){ .plan = own, .number = number };
     if (!allocate(e, s, site)) return fail(DUET_NO_MEMORY, "no memory to record a statement");
     if (s->f->count) memcpy(e->nodes, s->f->nodes, s->f->count * sizeof *e->nodes);
     e->f = (formula){ .nodes = e->nodes, .count = s->f->count };
     for (int k = 0; k < s->count; k++) e->to[k] = s->to[k], e->serial[k] = s->to[k].m->serial;
     e->s = (statement){ e->to, s->count, NULL, s->fusion };
     plan_numbers(own, &e->f, e->num);
+    note_storages(e);
     return DUET_OK;
 }
 
@@ -53,13 +63,19 @@ static recorded *new_one(duet_recording *r)
     return &r->of[r->count];
 }
 
+recorded *record_note(duet_recording *r, plan *own, const statement *s)
+{
+    recorded *e = new_one(r);
+    if (!e) return plan_free(own), NULL;
+    return note(e, own, s, r->statements) == DUET_OK ? e : (record_free_one(e), NULL);
+}
+
 /* Runs the statement and keeps it, with own, its plan. */
 static duet_status keep(duet_recording *r, plan *own, const statement *s)
 {
-    recorded *e = new_one(r);
-    if (!e) return plan_free(own), DUET_NO_MEMORY;
-    duet_status st = note(e, own, s);
-    if (st == DUET_OK) st = replay_one(r, e);
+    recorded *e = record_note(r, own, s);
+    if (!e) return DUET_NO_MEMORY;
+    const duet_status st = replay_one(r, e);
     if (st == DUET_OK) r->count++;
     else record_free_one(e);
     return st;
@@ -106,13 +122,18 @@ void record_next(duet_status s)
     if (r->failed == DUET_OK) r->failed = s;
 }
 
+void record_clear(duet_recording *r)
+{
+    for (int i = 0; i < r->n_stretches; i++) machines[DEVICE]->discard(r->stretches[i].graph);
+    for (int i = 0; i < r->count; i++) record_free_one(&r->of[i]);
+    lender_free(&r->lent, r->queues);
+    free(r->of), free(r->stretches);
+}
+
 void duet_recording_free(duet_recording **r)
 {
     if (!r || !*r) return;
-    for (int i = 0; i < (*r)->n_stretches; i++) machines[DEVICE]->discard((*r)->stretches[i].graph);
-    for (int i = 0; i < (*r)->count; i++) record_free_one(&(*r)->of[i]);
-    lender_free(&(*r)->lent, (*r)->queues);
-    free((*r)->of), free((*r)->stretches), free(*r);
+    record_clear(*r), free(*r);
     *r = NULL;
 }
 
@@ -126,6 +147,7 @@ duet_status duet_record_begin(void)
 {
     thread *t = thread_get();
     if (t->recording) return fail(DUET_BAD_ARGUMENT, "duet_record_begin: this thread records already");
+    TRY(held_cut());
     if (!t->shared) t->recording = calloc(1, sizeof *t->recording);
     if (!t->recording) return fail(DUET_NO_MEMORY, "duet_record_begin: no memory for a recording");
     t->room[ROOM_RECORDING] = t->recording, t->leave[ROOM_RECORDING] = leave;

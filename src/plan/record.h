@@ -16,6 +16,7 @@ typedef struct recorded {
     node *nodes;
     target *to;
     uint64_t *serial; /* of the destinations, as they were */
+    storage **bits;   /* of the destinations, then the leaves, as they were */
     char *site;       /* a copy, or NULL */
     int number;       /* of the statement among those that the user made: several passes may be of one */
     void **data;      /* as the plan binds them */
@@ -41,11 +42,19 @@ struct duet_recording {
     duet_status failed;
 };
 
+/* Adds a statement with own, its plan, which is freed when that fails; it counts only once r->count is one more. NULL: no memory */
+recorded *record_note(duet_recording *r, plan *own, const statement *s);
 void record_free_one(recorded *e);
+void record_clear(duet_recording *r); /* frees all that it has */
 
 /* replay.c: once all is recorded. Errors: NO_MEMORY */
 duet_status replay_prepare(duet_recording *r);
+duet_status replay_lives(const recorded *e); /* FREED, if a matrix of it was */
 /* Runs one on this thread's queue, lending from the recording. */
 duet_status replay_one(duet_recording *r, recorded *e);
+/* Records the steps of a stretch, bound as they are. */
+duet_status replay_record(duet_recording *r, stretch *g, int queue);
+/* Runs, or records, the steps of one, bound as they are, lending from this thread's lender. */
+duet_status replay_steps(const recorded *e, int queue);
 
 #endif

@@ -1,4 +1,5 @@
 /* replay.c - what was recorded runs again: statement by statement, or a stretch of them as one graph. */
+#include "held.h"
 #include "matrix.h"
 #include "record.h"
 #include "status.h"
@@ -73,7 +74,7 @@ static duet_status bind_all(duet_recording *r, const stretch *g, int queue, bool
     return s;
 }
 
-static duet_status record_steps(recorded *e, int queue)
+duet_status replay_steps(const recorded *e, int queue)
 {
     const plan *p = e->plan;
     const frame f = { e->data, e->num, queue };
@@ -84,7 +85,7 @@ static duet_status record_steps(recorded *e, int queue)
     return s;
 }
 
-static duet_status record_all(duet_recording *r, stretch *g, int queue)
+duet_status replay_record(duet_recording *r, stretch *g, int queue)
 {
     thread *t = thread_get();
     const uint64_t before = t->counted.launches;
@@ -92,10 +93,10 @@ static duet_status record_all(duet_recording *r, stretch *g, int queue)
     duet_status s = on->record(queue), ended;
     if (s != DUET_OK) return s;
     t->lender = &r->lent, r->lent.closed = true;
-    for (int i = g->first; i < g->end && s == DUET_OK; i++) s = record_steps(&r->of[i], queue);
+    for (int i = g->first; i < g->end && s == DUET_OK; i++) s = replay_steps(&r->of[i], queue);
     t->lender = NULL, r->lent.closed = false;
     ended = on->recorded(queue, &g->graph);
-    g->launches = t->counted.launches - before;
+    g->launches = t->counted.launches - before, g->queue = queue;
     COUNT_N(launches, -g->launches); /* they were noted, not made */
     return s != DUET_OK ? s : ended;
 }
@@ -116,8 +117,7 @@ static void capture(duet_recording *r, stretch *g)
     forget(r, g);
     if (machine_of(r, g)->side != DEVICE || g->failures == ATTEMPTS) return;
     duet_status s = bind_all(r, g, queue, &moved);
-    if (s == DUET_OK) s = record_all(r, g, queue);
-    g->queue = queue;
+    if (s == DUET_OK) s = replay_record(r, g, queue);
     if (s == DUET_OK) return;
     TRACE("no graph for statements %d to %d: %s", r->of[g->first].number + 1, r->of[g->end - 1].number + 1, thread_get()->text);
     forget(r, g), g->failures++;
@@ -187,7 +187,7 @@ static void find_there(duet_recording *r, const stretch *g)
     }
 }
 
-static duet_status lives(const recorded *e)
+duet_status replay_lives(const recorded *e)
 {
     TRY(formula_lives("duet_replay", &e->f));
     for (int k = 0; k < e->s.count; k++)
@@ -198,7 +198,7 @@ static duet_status lives(const recorded *e)
 static duet_status all_live(const duet_recording *r)
 {
     for (int i = 0; i < r->count; i++) {
-        const duet_status s = lives(&r->of[i]);
+        const duet_status s = replay_lives(&r->of[i]);
         if (s != DUET_OK) return name_statement(s, &r->of[i]);
     }
     return DUET_OK;
@@ -231,6 +231,7 @@ static duet_status check(const duet_recording *r)
 duet_status duet_replay(duet_recording *r)
 {
     TRY(check(r));
+    TRY(held_cut());
     for (int i = 0; i < r->n_stretches; i++) TRY(run_stretch(r, &r->stretches[i]));
     COUNT(replays);
     return DUET_OK;

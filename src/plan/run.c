@@ -7,6 +7,7 @@
 #include "thread.h"
 #include "trace.h"
 #include <stdlib.h>
+#include <string.h>
 
 #define FEW 32
 
@@ -32,6 +33,15 @@ static double bound_number(const bound *b, const formula *f)
 void plan_numbers(const plan *p, const formula *f, double *num)
 {
     for (int i = 0; i < p->n_numbers; i++) num[i] = bound_number(&p->numbers[i], f);
+}
+
+bool plan_has_numbers(const plan *p, const formula *f, const double *num)
+{
+    for (int i = 0; i < p->n_numbers; i++) {
+        const double x = bound_number(&p->numbers[i], f);
+        if (memcmp(&x, &num[i], sizeof x)) return false;
+    }
+    return true;
 }
 
 static duet_status open_leaves(run *r)

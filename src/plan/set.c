@@ -72,7 +72,8 @@ static __attribute__((noinline, cold)) duet_status name_statement(duet_status s,
 
 static duet_status run(const plan *p, const statement *s)
 {
-    return __builtin_expect(thread_get()->recording != NULL, 0) ? record_run(p, s) : plan_run(p, s);
+    if (__builtin_expect(thread_get()->recording != NULL, 0)) return record_run(p, s);
+    return p->machine->side == DEVICE ? repeat_run(p, s) : plan_run(p, s);
 }
 
 /* ---- one statement ---- */
