@@ -410,7 +410,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flag
     ENTER(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
     if (!s || flags) return fake_error(cudaErrorInvalidValue);
-    if (!e->stream || e->stream == s) return cudaSuccess;
+    LOCKED(const bool nothing = !e->stream || e->stream == s);
+    if (nothing) return cudaSuccess;
     LOCKED(const bool joins = join(s, e));
     if (joins) return cudaSuccess;
     LOCKED(cudaError_t r = append(s, &(task){ .other = e->stream, .until = e->at }, NULL, 0));
