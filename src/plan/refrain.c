@@ -185,14 +185,14 @@ duet_status refrain_add(refrain *r, const plan *p, const statement *s, bool *add
 
 /* A graph spares some microseconds a launch, at the price that nothing runs while its statements are made. It keeps their temporaries. */
 #define WORTH_LAUNCHES 2
-#define WORTH_SECONDS  20e-6 /* a step, at most */
+#define WORTH_SECONDS  6e-6 /* a step, at most */
 #define WORTH_BYTES    ((size_t)4 << 20)
 
 static bool is_worth(const refrain *r)
 {
     double seconds = 0;
     int steps = 0;
-    for (int i = 0; i < r->of.count; i++) seconds += r->of.of[i].plan->seconds, steps += r->of.of[i].plan->count;
+    for (int i = 0; i < r->of.count; i++) seconds += plan_seconds(r->of.of[i].plan), steps += r->of.of[i].plan->count;
     return steps >= WORTH_LAUNCHES && seconds <= WORTH_SECONDS * steps && lender_bytes(&r->of.lent) <= WORTH_BYTES;
 }
 

@@ -246,6 +246,7 @@ static void test_threads(void)
 
 int main(void)
 {
+    duet_auto_replay(0); /* launches tell where a statement ran */
     setenv("DUET_CALIBRATE", "0", 1);
     costs_prepare();
     script();
