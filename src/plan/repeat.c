@@ -41,7 +41,7 @@ typedef struct repeats {
     refrain *next; /* what was followed last: likely the next again */
 } repeats;
 
-static double patience = 3e-6; /* how long the statements of a refrain may take to be said, for each launch that it has */
+static double patience = 5e-6; /* how long the statements of a refrain may take to be said, for each launch that it has */
 
 void repeat_patience(double seconds) { patience = seconds; }
 
