@@ -83,17 +83,17 @@ static duet_status gemm(const step *s, const factor *a, const factor *b, void *o
 {
     const int m = (int)s->in[0].at.size[0], k = (int)s->in[0].at.size[1], n = (int)s->in[1].at.size[1];
     const gemm_shape what = { .type = (int32_t)s->out[0].at.type,
-                               .m = n,
-                               .n = m,
-                               .k = k,
-                               .lda = b->ld,
-                               .ldb = a->ld,
-                               .ldc = ld,
-                               .turned_a = b->turned,
-                               .turned_b = a->turned,
-                               .adds = by.beta != 0,
-                               .biased = by.bias != NULL,
-                               .alignment = alignment_of(a->p, b->p, out) };
+                              .m = n,
+                              .n = m,
+                              .k = k,
+                              .lda = b->ld,
+                              .ldb = a->ld,
+                              .ldc = ld,
+                              .turned_a = b->turned,
+                              .turned_b = a->turned,
+                              .adds = by.beta != 0,
+                              .biased = by.bias != NULL,
+                              .alignment = alignment_of(a->p, b->p, out) };
     const gemm_data at = { b->p, a->p, by.bias, out, by.alpha, by.beta };
     pthread_mutex_lock(&q->lock);
     const duet_status r = gpu_gemm(&what, &at, q);
