@@ -112,6 +112,6 @@ int main(void)
 {
     dice = rng_new(20261122);
     places = list_places(place);
-    for (duet_dtype type = 0; type < FLOAT_TYPES; type++) many(type, type == DUET_F32 ? 400 : 100), tall(type);
+    for (duet_dtype type = 0; type < FLOAT_TYPES; type++) many(type, type == DUET_F32 ? 250 : 60), tall(type);
     return tap_end();
 }
