@@ -6,8 +6,9 @@
 #include "common.h"
 #include "matrix.h"
 #include "pool.h"
+#include "world.h"
 
-enum { N = 24, SQUARES = 5, ROWS = 3, MATRICES = SQUARES + ROWS + 3, LENGTH = 9, ROUNDS = 6 };
+enum { N = 24, LENGTH = 9, ROUNDS = 6 };
 
 static rng dice;
 static duet_place place[2];
@@ -17,26 +18,15 @@ static int below(int n) { return (int)rng_below(&dice, n); }
 
 /* ---- worlds --------------------------------------------------------------------------------------------------- */
 
-/* Squares, rows of their length, a number; a part of the last square, and another one transposed. */
 typedef struct world {
     duet_matrix *m[MATRICES];
 } world;
-enum { NUMBER = SQUARES + ROWS, PART, TURNED };
 
 static world new_world(void)
 {
     world w;
-    for (int k = 0; k < SQUARES; k++) w.m[k] = duet_new(DUET_F32, N, N);
-    for (int k = SQUARES; k < NUMBER; k++) w.m[k] = duet_new(DUET_F32, N);
-    w.m[NUMBER] = duet_new(DUET_F32);
-    w.m[PART] = duet_submatrix(w.m[SQUARES - 1], 3, 0, 7, N);
-    w.m[TURNED] = duet_transposed(w.m[SQUARES - 2]);
+    new_matrices(w.m, N);
     return w;
-}
-
-static void free_world(world *w)
-{
-    for (int k = 0; k < MATRICES; k++) duet_free(&w->m[k]);
 }
 
 /* Of the same numbers, in both. */
@@ -59,13 +49,7 @@ static void compare(const world *a, const world *b, const char *when)
 
 /* ---- statements ------------------------------------------------------------------------------------------------ */
 
-enum kind { SUM, CHAIN, PRODUCT, LAYER, ONTO, ADD_TO, FOLD, SCALE, TURN, PIECE, TOGETHER, LOTS, KINDS };
-
-typedef struct line {
-    enum kind kind;
-    int to, x, y, row;
-    duet_place where;
-} line;
+enum { LOTS = LINES, KINDS };
 
 static line new_line(duet_place where)
 {
@@ -74,21 +58,10 @@ static line new_line(duet_place where)
 
 static duet_status perform(const world *w, const line *l)
 {
-    duet_matrix *const *m = w->m, *to = m[l->to], *x = m[l->x], *y = m[l->y], *row = m[l->row];
-    DUET_ON(l->where) switch (l->kind)
+    DUET_ON(l->where)
     {
-    case SUM: return duet_set(to, duet_add(duet_mul(0.5, x), y));
-    case CHAIN: return duet_set(to, duet_tanh(duet_sub(duet_mul(x, y), duet_mul(row, m[NUMBER]))));
-    case PRODUCT: return duet_set(to, duet_mul(0.1, duet_matmul(duet_add(x, y), duet_sub(y, 1))));
-    case LAYER: return duet_set(to, duet_sigmoid(duet_bias_add(duet_matmul(x, y), row)));
-    case ONTO: return duet_set(to, duet_add(duet_mul(0.01, duet_matmul(x, y)), duet_mul(0.5, to)));
-    case ADD_TO: return duet_iadd(to, duet_mul(0.25, duet_sub(row, to)));
-    case FOLD: return duet_set(row, duet_mean_axis(duet_mul(x, y), 0));
-    case SCALE: return duet_set(m[NUMBER], duet_div(duet_norm(x), 24));
-    case TURN: return duet_set(m[TURNED], duet_add(x, duet_mul(0.5, m[TURNED])));
-    case PIECE: return duet_set(m[PART], duet_mul(duet_sum_axis(x, 1), 0.0625));
-    case TOGETHER: return duet_set_all({ m[NUMBER], duet_mean(x) }, { to, duet_sub(y, m[NUMBER]) });
-    default: return duet_random_uniform(to, 7, -1, 1);
+        if (l->kind == LOTS) return duet_random_uniform(w->m[l->to], 7, -1, 1);
+        return run_line(w->m, l);
     }
     return DUET_OK;
 }
@@ -152,7 +125,7 @@ static void one_sequence(int mix)
         compare(&a, &b, "after a replay");
     }
     duet_recording_free(&r);
-    free_world(&a), free_world(&b);
+    free_matrices(a.m), free_matrices(b.m);
 }
 
 static void sequences(int count)
@@ -183,7 +156,7 @@ static world filled_world(void)
 {
     world a = new_world(), b = new_world();
     for (int k = 0; k <= NUMBER; k++) fill(&a, &b, k);
-    free_world(&b);
+    free_matrices(b.m);
     return a;
 }
 
@@ -214,7 +187,7 @@ static void one_cost(duet_place where)
     }
     duet_recording_free(&r);
     CHECK(!r, "free leaves the pointer");
-    free_world(&w);
+    free_matrices(w.m);
 }
 
 static void costs(void)
@@ -252,7 +225,7 @@ static void moved_matrices(void)
         CHECK(duet_stats().graphs - before == (i >= 2), "replay %d: a graph, or none", i);
     }
     duet_recording_free(&r);
-    free_world(&a), free_world(&b);
+    free_matrices(a.m), free_matrices(b.m);
     tap_point("matrices that have moved");
 }
 
@@ -280,7 +253,7 @@ static void other_threads(void)
             compare(&a, &b, "after replays by two threads");
         }
         duet_recording_free(&r);
-        free_world(&a), free_world(&b);
+        free_matrices(a.m), free_matrices(b.m);
     }
     tap_point("threads replay in turn");
 }
@@ -290,7 +263,7 @@ static void *forgotten(void *none)
     world w = filled_world();
     CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
     CHECK(duet_set(w.m[0], duet_matmul(w.m[1], w.m[2])) == DUET_OK, "%s", duet_error());
-    free_world(&w);
+    free_matrices(w.m);
     return none;
 }
 
@@ -313,7 +286,7 @@ static void order_of_calls(void)
     duet_recording *empty = duet_record_end();
     CHECK(empty && duet_replay(empty) == DUET_OK, "%s", duet_error());
     duet_recording_free(&r), duet_recording_free(&empty), duet_recording_free(&none), duet_recording_free(NULL);
-    free_world(&w);
+    free_matrices(w.m);
     alone(forgotten, NULL);
     tap_point("calls out of order");
 }
@@ -324,7 +297,7 @@ static void failing_statement(void)
     CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
     refused(duet_set(w.m[SQUARES], duet_add(w.m[0], w.m[1])), DUET_BAD_SHAPE, "duet_set");
     CHECK(!duet_record_end() && strstr(duet_error(), "a statement failed"), "%s", duet_error());
-    free_world(&w);
+    free_matrices(w.m);
     tap_point("a recording in which a statement failed");
 }
 
@@ -343,7 +316,7 @@ static void freed_matrices(void)
             CHECK(same_bits(DUET_F32, before, after, N * N), "a statement before it was run");
             free(before), free(after);
             duet_recording_free(&r);
-            free_world(&w);
+            free_matrices(w.m);
         }
     tap_point("freed matrices");
 }

@@ -5,8 +5,9 @@
 #include "alone.h"
 #include "common.h"
 #include "modes.h"
+#include "world.h"
 
-enum { N = 16, SQUARES = 5, ROWS = 3, MATRICES = SQUARES + ROWS + 3, LENGTH = 8, TURNS = 24 };
+enum { N = 16, LENGTH = 8, TURNS = 24 };
 
 static rng dice;
 
@@ -39,13 +40,12 @@ static void see_matrix(seen *log, const duet_matrix *m)
     free(v);
 }
 
-/* ---- a program's matrices: squares, rows of their length, a number, a part of a square, and another one transposed ---- */
+/* ---- a program's matrices ---------------------------------------------------------------------------------------- */
 
 typedef struct world {
     duet_matrix *m[MATRICES];
     seen log;
 } world;
-enum { NUMBER = SQUARES + ROWS, PART, TURNED };
 
 static void fill(world *w, int k)
 {
@@ -54,26 +54,12 @@ static void fill(world *w, int k)
     for (int64_t i = 0; i < duet_count(w->m[k]); i++) p[i] = (float)rng_real(&dice, -1, 1);
 }
 
-static void new_views(world *w)
-{
-    w->m[PART] = duet_submatrix(w->m[SQUARES - 1], 3, 0, 7, N);
-    w->m[TURNED] = duet_transposed(w->m[SQUARES - 2]);
-}
-
 static world new_world(void)
 {
     world w = { 0 };
-    for (int k = 0; k < SQUARES; k++) w.m[k] = duet_new(DUET_F32, N, N);
-    for (int k = SQUARES; k < NUMBER; k++) w.m[k] = duet_new(DUET_F32, N);
-    w.m[NUMBER] = duet_new(DUET_F32);
-    new_views(&w);
+    new_matrices(w.m, N);
     for (int k = 0; k <= NUMBER; k++) fill(&w, k);
     return w;
-}
-
-static void free_matrices(world *w)
-{
-    for (int k = 0; k < MATRICES; k++) duet_free(&w->m[k]);
 }
 
 /* A square that is made anew; its views live on, and are made anew as well. */
@@ -82,25 +68,14 @@ static void renew(world *w, int k)
     duet_free(&w->m[k]);
     w->m[k] = duet_new(DUET_F32, N, N);
     duet_free(&w->m[PART]), duet_free(&w->m[TURNED]);
-    new_views(w);
+    new_views(w->m);
     if (below(2)) fill(w, k);
 }
 
 /* ---- lines of a program ---------------------------------------------------------------------------------------- */
 
-enum kind {
-    SUM,
-    CHAIN,
-    PRODUCT,
-    LAYER,
-    ONTO,
-    ADD_TO,
-    FOLD,
-    SCALE,
-    TURN,
-    PIECE,
-    TOGETHER,
-    NUMBERS,
+enum {
+    NUMBERS = LINES,
     STATEMENTS_,
     LOTS = STATEMENTS_,
     READ_,
@@ -117,13 +92,7 @@ enum kind {
     KINDS
 };
 
-typedef struct line {
-    enum kind kind;
-    int to, x, y, row;
-    duet_place where;
-} line;
-
-static line new_line(enum kind kind, duet_place where)
+static line new_line(int kind, duet_place where)
 {
     return (line){ kind, below(SQUARES), below(SQUARES), below(SQUARES), SQUARES + below(ROWS), where };
 }
@@ -132,21 +101,11 @@ static duet_status state(const world *w, const line *l, int turn)
 {
     duet_matrix *const *m = w->m, *to = m[l->to], *x = m[l->x], *y = m[l->y], *row = m[l->row];
     switch (l->kind) {
-    case SUM: return duet_set(to, duet_add(duet_mul(0.5, x), y));
-    case CHAIN: return duet_set(to, duet_tanh(duet_sub(duet_mul(x, y), duet_mul(row, m[NUMBER]))));
-    case PRODUCT: return duet_set(to, duet_mul(0.1, duet_matmul(duet_add(x, y), duet_sub(y, 1))));
-    case LAYER: return duet_set(to, duet_sigmoid(duet_bias_add(duet_matmul(x, y), row)));
-    case ONTO: return duet_set(to, duet_add(duet_mul(0.01, duet_matmul(x, y)), duet_mul(0.5, to)));
-    case ADD_TO: return duet_iadd(to, duet_mul(0.25, duet_sub(row, to)));
-    case FOLD: return duet_set(row, duet_mean_axis(duet_mul(x, y), 0));
-    case SCALE: return duet_set(m[NUMBER], duet_div(duet_norm(x), 24));
-    case TURN: return duet_set(m[TURNED], duet_add(x, duet_mul(0.5, m[TURNED])));
-    case PIECE: return duet_set(m[PART], duet_mul(duet_sum_axis(x, 1), 0.0625));
-    case TOGETHER: return duet_set_all({ m[NUMBER], duet_mean(x) }, { to, duet_sub(y, m[NUMBER]) });
     case NUMBERS: return duet_set(to, duet_sub(duet_mul(x, turn % 5 ? 0.5 : 0.25), y));
     case LOTS: return duet_random_uniform(to, 7, -1, 1);
     case CPU_: return duet_set_on(DUET_CPU, to, duet_mul(x, 0.5));
-    default: return duet_set(row, duet_add(x, y)); /* WRONG_: shapes that do not go together */
+    case WRONG_: return duet_set(row, duet_add(x, y)); /* shapes that do not go together */
+    default: return run_line(m, l);
     }
 }
 
@@ -193,15 +152,15 @@ static duet_place some_place(void) { return below(5) ? DUET_GPU : below(2) ? DUE
 static loop new_loop(void)
 {
     loop p = { .count = 1 + below(LENGTH), .of = 1 + below(12) };
-    for (int i = 0; i < p.count; i++) p.line[i] = new_line((enum kind)below(STATEMENTS_), below(6) ? DUET_GPU : some_place());
+    for (int i = 0; i < p.count; i++) p.line[i] = new_line(below(STATEMENTS_), below(6) ? DUET_GPU : some_place());
     for (int more = below(4); more > 0; more--) {
-        line other = new_line(below(2) ? READ_ : (enum kind)(STATEMENTS_ + below(KINDS - STATEMENTS_)), DUET_GPU);
+        line other = new_line(below(2) ? READ_ : (STATEMENTS_ + below(KINDS - STATEMENTS_)), DUET_GPU);
         if (other.kind == RENEW_ && below(4)) other.kind = OVERWRITE_;
         const int at = below(p.count + 1);
         memmove(&p.line[at + 1], &p.line[at], (size_t)(p.count - at) * sizeof *p.line);
         p.line[at] = other, p.count++;
     }
-    p.seldom = new_line((enum kind)below(KINDS), some_place());
+    p.seldom = new_line(below(KINDS), some_place());
     return p;
 }
 
@@ -261,7 +220,7 @@ static seen play(const loop *p, bool automatic, int threads, uint64_t *repeats)
     for (int turn = 0; turn < TURNS && threads == 1; turn++) one_turn(&w, p, turn);
     plan_fusion(MODE_MACHINE);
     for (int k = 0; k <= NUMBER; k++) see_matrix(&w.log, w.m[k]);
-    free_matrices(&w);
+    free_matrices(w.m);
     *repeats += duet_stats().repeats - before;
     return w.log;
 }

@@ -341,13 +341,13 @@ static bool is_pinned(pool *o, const void *p)
 bool pool_pin(void *p)
 {
     block *b = reserve_pinned(&pools[HOST], p);
-    char *text = thread_get()->text, before[sizeof thread_get()->text];
+    error_text before;
     if (!b) return is_pinned(&pools[HOST], p);
-    memcpy(before, text, sizeof before);
+    error_keep(&before);
     const bool done = machines[DEVICE]->pin(p, b->bytes) == DUET_OK;
     if (done) return true;
-    TRACE("%zu bytes are not pinned: %s", b->bytes, text);
-    memcpy(text, before, sizeof before);
+    TRACE("%zu bytes are not pinned: %s", b->bytes, thread_get()->text);
+    error_put_back(&before);
     return unreserve_pinned(&pools[HOST], b), false;
 }
 

@@ -46,6 +46,10 @@ duet_status fail_at(duet_status s, const char *where)
     return fail(s, "%s: %s", where, text);
 }
 
+void error_keep(error_text *e) { memcpy(e, thread_get()->text, sizeof *e); }
+
+void error_put_back(const error_text *e) { memcpy(thread_get()->text, e, sizeof *e); }
+
 const char *duet_error(void) { return thread_get()->text; }
 
 const char *duet_status_text(duet_status s)

@@ -13,6 +13,13 @@ duet_status fail_at(duet_status s, const char *where) __attribute__((cold));
 /* Puts what failed, as "duet_set(f32[2,3])", and ": " in front of this thread's text. Returns s. */
 duet_status fail_within(duet_status s, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
+/* This thread's error text, to be put back where what failed in between is nobody's concern. */
+typedef struct error_text {
+    char text[1024];
+} error_text;
+void error_keep(error_text *e);
+void error_put_back(const error_text *e);
+
 #define TRY(call)                                                                                                                \
     do {                                                                                                                         \
         duet_status tried_ = (call);                                                                                             \

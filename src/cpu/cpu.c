@@ -1,5 +1,6 @@
 /* cpu.c - the machine: what it is, what it refuses, and which function runs a step. */
 #include "cpu.h"
+#include "clock.h"
 #include "conv.h"
 #include "dtype.h"
 #include "finish.h"
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 /* The threads of a BLAS that brings its own wait for more work awake, for tens of milliseconds, in the way of OpenMP's: for a while after
  * a product none of those are called. */
@@ -25,24 +25,17 @@ static __attribute__((constructor)) void know_blas(void)
     cpu_blas_apart = openblas_get_parallel() == BLAS_THREADS;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 bool cpu_blas_awake(void)
 {
     double last;
     __atomic_load(&last_product, &last, __ATOMIC_RELAXED);
-    return now() - last < BLAS_AWAKE_SECONDS;
+    return clock_now() - last < BLAS_AWAKE_SECONDS;
 }
 
 void cpu_blas_used(void)
 {
     if (!cpu_blas_apart) return;
-    double at = now();
+    double at = clock_now();
     __atomic_store(&last_product, &at, __ATOMIC_RELAXED);
 }
 

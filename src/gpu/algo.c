@@ -1,24 +1,17 @@
 /* algo.c - which of cuDNN's algorithms convolves a shape. */
 #include "algo.h"
+#include "clock.h"
+#include "key.h"
 #include "trace.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS        256
 #define WORKSPACE_MOST ((size_t)1 << 30)
 #define ALGOS          CUDNN_CONVOLUTION_FWD_ALGO_COUNT
 #define TRIED          (2 * ALGOS) /* each with and without tensor cores */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* also: one measurement at a time */
-static algos *bucket[BUCKETS];
-
-static unsigned hash(const conv_shape *s)
-{
-    const unsigned char *byte = (const unsigned char *)s;
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < sizeof *s; i++) h = (h ^ byte[i]) * 16777619u;
-    return h % BUCKETS;
-}
+static algos *bucket[KEY_BUCKETS];
 
 /* Fourier and Winograd transforms mix all of a tile into each result: their error does not keep to the bound of a sum of products, and
  * one NaN or infinity spreads, or, seen with Winograd on an H200, comes out as a finite number. */
@@ -31,12 +24,6 @@ static bool is_welcome(cudnnConvolutionFwdAlgo_t a)
     case CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED: return false;
     default: return true;
     }
-}
-
-static bool reproducible(void)
-{
-    const char *text = getenv("DUET_REPRODUCIBLE");
-    return text && *text == '1';
 }
 
 /* The largest workspace that a welcome algorithm asks for, of those up to `most`. */
@@ -111,7 +98,7 @@ static duet_status choose(algos *a, const conv_descriptors *d, const conv_data *
 static duet_status find_or_choose(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
                                   const algos **found)
 {
-    algos **place = &bucket[hash(key)];
+    algos **place = &bucket[key_bucket(key, sizeof *key)];
     for (algos *a = *place; a; a = a->next)
         if (!memcmp(&a->key, key, sizeof *key)) return *found = a, DUET_OK;
 

@@ -1,13 +1,13 @@
 /* gemm.c - which of cuBLASLt's algorithms makes a product, and the call. */
 #include "gemm.h"
+#include "clock.h"
 #include "dtype.h"
+#include "key.h"
 #include "trace.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define BUCKETS     256
 #define ADVICE      8 /* algorithms asked for */
 #define RUNS        4 /* of each, a turn */
 #define TURNS       2
@@ -26,15 +26,7 @@ typedef struct choice {
     int count, best;
     struct choice *next;
 } choice;
-static choice *bucket[BUCKETS];
-
-static unsigned hash(const gemm_shape *s)
-{
-    const unsigned char *byte = (const unsigned char *)s;
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < sizeof *s; i++) h = (h ^ byte[i]) * 16777619u;
-    return h % BUCKETS;
-}
+static choice *bucket[KEY_BUCKETS];
 
 /* ---- its description ---- */
 
@@ -119,40 +111,27 @@ static duet_status multiply(const vendor *v, const choice *x, int which, cublasL
 
 /* ---- trials ---- */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Seconds of a run; infinite when it fails. */
 static double time_one(const vendor *v, const choice *x, int which, const gemm_data *at, queue *q)
 {
     bool ran = true;
     if (CUDA(cudaStreamSynchronize, q->stream) != DUET_OK) return INFINITY;
-    const double start = now();
+    const double start = clock_now();
     for (int i = 0; i < RUNS && ran; i++) ran = multiply(v, x, which, x->what, at, q) == DUET_OK;
     ran &= CUDA(cudaStreamSynchronize, q->stream) == DUET_OK;
-    return ran ? (now() - start) / RUNS : INFINITY;
+    return ran ? (clock_now() - start) / RUNS : INFINITY;
 }
 
 /* The first turn of the first is not counted: it loads the kernel. */
 static void try_all(const vendor *v, choice *x, const gemm_data *at, queue *q)
 {
     double best = INFINITY;
-    const double start = now();
+    const double start = clock_now();
     for (int turn = 0; turn <= TURNS; turn++)
-        for (int i = 0; i < x->count && now() - start < TRIAL_MOST; i++) {
+        for (int i = 0; i < x->count && clock_now() - start < TRIAL_MOST; i++) {
             const double t = time_one(v, x, i, at, q);
             if (turn && t < best) best = t, x->best = i;
         }
-}
-
-static bool repeats(void)
-{
-    const char *text = getenv("DUET_REPRODUCIBLE");
-    return text && *text == '1';
 }
 
 /* On scratch memory in place of c; where there is none, or while a graph is recorded, the first advice is as good as any. */
@@ -160,7 +139,7 @@ static void try_on_scratch(const vendor *v, choice *x, const gemm_data *at, queu
 {
     const gemm_shape *s = &x->key;
     gemm_data trial = *at;
-    if (repeats() || x->count == 1 || gpu_queue_way(q) != q->stream || 2.0 * s->m * s->n * s->k < TRIAL_FLOPS) return;
+    if (reproducible() || x->count == 1 || gpu_queue_way(q) != q->stream || 2.0 * s->m * s->n * s->k < TRIAL_FLOPS) return;
     if (gpu_take_quietly(pool_take, (size_t)s->ldc * (size_t)s->n * dtypes[s->type].bytes, q, &trial.c) != DUET_OK) return;
     try_all(v, x, &trial, q);
     pool_give(DEVICE, trial.c, 1ull << q->index);
@@ -183,7 +162,7 @@ static duet_status choose(const vendor *v, const gemm_shape *s, const gemm_data 
 
 static duet_status find_or_choose(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q, const choice **found)
 {
-    choice **place = &bucket[hash(s)], *made;
+    choice **place = &bucket[key_bucket(s, sizeof *s)], *made;
     for (choice *x = *place; x; x = x->next)
         if (!memcmp(&x->key, s, sizeof *s)) return *found = x, DUET_OK;
     TRY(choose(v, s, at, q, &made));

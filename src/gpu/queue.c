@@ -79,10 +79,10 @@ duet_status gpu_queue_open(int index, queue **q)
 
 duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, void **p)
 {
-    char *text = thread_get()->text, before[sizeof thread_get()->text];
-    memcpy(before, text, sizeof before);
+    error_text before;
+    error_keep(&before);
     duet_status s = take(DEVICE, bytes, q->index, p);
-    if (s == DUET_NO_MEMORY) memcpy(text, before, sizeof before);
+    if (s == DUET_NO_MEMORY) error_put_back(&before);
     return s;
 }
 

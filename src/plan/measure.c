@@ -1,5 +1,6 @@
 /* measure.c - what kinds of work take on the machines that there are: steps of each kind and size, run for a few milliseconds. */
 #include "measure.h"
+#include "clock.h"
 #include "status.h"
 #include "thread.h"
 #include "trace.h"
@@ -7,7 +8,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define BUDGET     1.5    /* seconds in which measurements may begin */
 #define SHORT      0.4e-3 /* of one round */
@@ -28,13 +28,6 @@ typedef struct rig {
     double end; /* when nothing may begin any more */
     bool busy;  /* others use the machine: what follows would be no better */
 } rig;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- the work: a step of each kind ---- */
 
@@ -120,10 +113,10 @@ static duet_status do_once(const task *t)
 
 static duet_status do_often(const task *t, int calls, double *seconds)
 {
-    const double start = now();
+    const double start = clock_now();
     for (int i = 0; i < calls; i++) TRY(do_once(t));
     TRY(machines[t->side]->sync(t->r->queue));
-    *seconds = (now() - start) / calls;
+    *seconds = (clock_now() - start) / calls;
     return DUET_OK;
 }
 
@@ -178,7 +171,7 @@ static duet_status measure_curve(rig *r, enum side side, enum cost kind, costs *
     if (!can_measure(side, kind)) return DUET_OK;
     for (int i = 0; i < k->points; i++) {
         const double least = i ? y[i - 1] : 0, grown = i ? least * k->work[i] / k->work[i - 1] : 0;
-        if (r->busy || now() > r->end) return DUET_OK;
+        if (r->busy || clock_now() > r->end) return DUET_OK;
         if (grown > LONG) y[i] = grown;
         else TRY(measure_point(r, side, kind, i, &y[i]));
         if (is_disturbed(y, k->work, i)) return r->busy = true, DUET_OK;
@@ -248,7 +241,7 @@ static duet_status room_for(size_t bytes)
 
 duet_status costs_measure(costs measured[SIDES], double seconds, bool *busy)
 {
-    rig r = { .queue = thread_get()->queue, .end = now() + seconds };
+    rig r = { .queue = thread_get()->queue, .end = clock_now() + seconds };
     for (enum side s = 0; s < SIDES; s++) measured[s] = *machines[s]->costs;
     *busy = false;
     TRY(room_for(block_bytes[OUT] + block_bytes[X] + block_bytes[Y]));
@@ -267,11 +260,11 @@ static duet_status measure_unseen(costs measured[SIDES], bool *busy, char *why, 
 {
     thread *t = thread_get();
     const duet_counts counted = t->counted;
-    char text[sizeof t->text];
-    memcpy(text, t->text, sizeof text);
+    error_text before;
+    error_keep(&before);
     const duet_status s = costs_measure(measured, BUDGET, busy);
     snprintf(why, size, "%.*s", (int)size - 1, s == DUET_OK ? "" : t->text);
-    memcpy(t->text, text, sizeof text);
+    error_put_back(&before);
     for (size_t i = 0; i < sizeof counted / sizeof(uint64_t); i++)
         __atomic_store_n((uint64_t *)&t->counted + i, ((const uint64_t *)&counted)[i], __ATOMIC_RELAXED);
     return s;
@@ -281,7 +274,7 @@ static void measure_and_keep(const char *path)
 {
     costs measured[SIDES];
     char why[600], origin[COST_ORIGIN];
-    const double start = now();
+    const double start = clock_now();
     bool busy;
     if (measure_unseen(measured, &busy, why, sizeof why) != DUET_OK) {
         snprintf(origin, sizeof origin, "as shipped, since they could not be measured: %s", why);
@@ -292,7 +285,7 @@ static void measure_and_keep(const char *path)
     snprintf(origin, sizeof origin, "measured in this process%s%s", lost ? ", and not kept: " : ", and kept in ",
              lost ? lost : path);
     costs_use(measured, origin);
-    TRACE("costs measured in %.2f s", now() - start);
+    TRACE("costs measured in %.2f s", clock_now() - start);
 }
 
 static bool is_set(const char *name, const char *value)
@@ -305,9 +298,9 @@ static void prepare(void)
 {
     costs kept[SIDES];
     char path[KEPT_PATH], origin[COST_ORIGIN];
-    const bool has_path = kept_path(path), reproducible = is_set("DUET_REPRODUCIBLE", "1");
-    if (reproducible || is_set("DUET_CALIBRATE", "0"))
-        return costs_use(NULL, reproducible ? "as shipped: DUET_REPRODUCIBLE=1" : "as shipped: DUET_CALIBRATE=0");
+    const bool has_path = kept_path(path), repeats = reproducible();
+    if (repeats || is_set("DUET_CALIBRATE", "0"))
+        return costs_use(NULL, repeats ? "as shipped: DUET_REPRODUCIBLE=1" : "as shipped: DUET_CALIBRATE=0");
     if (is_set("DUET_CALIBRATE", "1") || !has_path || !kept_read(path, kept)) return measure_and_keep(has_path ? path : NULL);
     snprintf(origin, sizeof origin, "measured on this machine, kept in %s", path);
     costs_use(kept, origin);

@@ -51,19 +51,19 @@ static duet_status launch_graph(refrain *r)
 }
 
 /* Where there is no room to launch the graph, there may be room for its steps: then the thread's text stays. */
-static __attribute__((cold)) duet_status launch_without_room(refrain *r, const char *before)
+static __attribute__((cold)) duet_status launch_without_room(refrain *r, const error_text *before)
 {
     const duet_status s = launch_each(r);
-    if (s == DUET_OK) memcpy(thread_get()->text, before, sizeof thread_get()->text);
+    if (s == DUET_OK) error_put_back(before);
     return s;
 }
 
 static duet_status launch_whole(refrain *r)
 {
-    char before[sizeof thread_get()->text];
-    memcpy(before, thread_get()->text, sizeof before);
+    error_text before;
+    error_keep(&before);
     const duet_status s = launch_graph(r);
-    return __builtin_expect(s == DUET_NO_MEMORY, 0) ? launch_without_room(r, before) : s;
+    return __builtin_expect(s == DUET_NO_MEMORY, 0) ? launch_without_room(r, &before) : s;
 }
 
 static duet_status launch(holder *h)
@@ -170,12 +170,12 @@ void refrain_free(refrain *r)
 
 duet_status refrain_add(refrain *r, const plan *p, const statement *s, bool *added)
 {
-    char before[sizeof thread_get()->text];
-    memcpy(before, thread_get()->text, sizeof before);
+    error_text before;
+    error_keep(&before);
     plan *own = plan_make(s, p->machine);
     recorded *e = own ? record_note(&r->of, own, s) : NULL;
     *added = e != NULL;
-    if (!e) return memcpy(thread_get()->text, before, sizeof before), plan_run(p, s);
+    if (!e) return error_put_back(&before), plan_run(p, s);
     own->number = p->number;
     const duet_status st = replay_one(&r->of, e);
     if (st == DUET_OK) r->of.count++;
@@ -223,9 +223,9 @@ static bool make_graph(refrain *r)
 
 bool refrain_close(refrain *r)
 {
-    char before[sizeof thread_get()->text];
-    memcpy(before, thread_get()->text, sizeof before);
+    error_text before;
+    error_keep(&before);
     const bool good = make_graph(r);
-    memcpy(thread_get()->text, before, sizeof before);
+    error_put_back(&before);
     return good;
 }

@@ -8,6 +8,7 @@
  * Following. A statement that begins a refrain is held back, and so are those that follow as they should. The last one launches them all;
  * another statement, or whoever wants to see what they do, launches those that are there. A refrain that breaks off too often, or takes
  * longer to say than it spares, is forgotten, and its period not learnt again. */
+#include "clock.h"
 #include "history.h"
 #include "refrain.h"
 #include "status.h"
@@ -15,7 +16,6 @@
 #include "trace.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define CUT        1  /* no token of a statement is that small */
 #define LEAST      8  /* tokens that must have repeated, however short the period */
@@ -206,13 +206,6 @@ static duet_status watch(repeats *a, const plan *p, const statement *s)
 
 /* ---- following ---- */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Ends what is followed. */
 static void stop(repeats *a, bool useful)
 {
@@ -247,7 +240,7 @@ static duet_status complete(repeats *a)
     refrain *r = a->now;
     const duet_status s = launch_own();
     r->last_use = ++a->uses;
-    stop(a, !r->broken && !(now() - a->since > patience * (double)r->all.launches));
+    stop(a, !r->broken && !(clock_now() - a->since > patience * (double)r->all.launches));
     return s;
 }
 
@@ -267,7 +260,7 @@ static bool begins(repeats *a, const plan *p, const statement *s)
 {
     a->now = a->left ? NULL : find(a, p, s);
     if (!a->now) return false;
-    a->since = now();
+    a->since = clock_now();
     note_cut(a);
     return true;
 }
