@@ -100,12 +100,10 @@ cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cud
     const int outputs = outputs_of(s, e);
     const void *kernel = conv2d_kernel_f32(outputs, finish_infos[s->finish].pooled);
     conv2d_args a = args_of(s, f, w);
-    cudaError_t error = cudaSuccess;
-    if (layout_count(&s->out[0].at) == 0) return error;
+    if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
     share_out(&a, outputs);
     cut(&a, e);
     const size_t shared = (size_t)a.c * (size_t)a.width * FILTER_BYTES + (size_t)(CONV_WIDTH + 2 * a.stage) * sizeof(float);
-    if (shared > 49152) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
-    if (error != cudaSuccess) return error;
-    return launch_early(kernel, (int64_t)a.walkers * a.groups.by, CONV_THREADS, shared, &a, q);
+    const cudaError_t error = with_shared(kernel, shared, SHARED);
+    return error == cudaSuccess ? launch_early(kernel, (int64_t)a.walkers * a.groups.by, CONV_THREADS, shared, &a, q) : error;
 }

@@ -32,8 +32,7 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     }
 }
 
-/* Were kernels compiled, for the current device, with the instruction that waits? It is of compute capability 9. */
-static bool can_wait(const void *kernel)
+bool can_wait(const void *kernel)
 {
     static _Thread_local int device = -1;
     static _Thread_local bool can;
@@ -44,6 +43,12 @@ static bool can_wait(const void *kernel)
     if (cudaFuncGetAttributes(&compiled, kernel) != cudaSuccess) return (void)cudaGetLastError(), false;
     device = now;
     return can = compiled.ptxVersion >= 90;
+}
+
+cudaError_t with_shared(const void *kernel, size_t bytes, size_t most)
+{
+    if (bytes <= SHARED_ALWAYS) return cudaSuccess;
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
 }
 
 static cudaError_t launch_as(bool early, const void *kernel, int64_t blocks, int cluster, int threads, size_t shared, void *args,

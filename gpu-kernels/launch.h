@@ -287,7 +287,6 @@ typedef struct product_args {
 /* One of split.def: its tile, and what a thread block takes. */
 typedef struct split_kernel {
     int rows, columns, threads, shared;
-    int each;              /* thread blocks a multiprocessor */
     double start, cost;    /* of a thread block, by measurement: microseconds, and for 1000 of the inner axis */
     const void *kernel[2]; /* a and b by elements, by 16 bytes */
 } split_kernel;
@@ -349,6 +348,14 @@ cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t share
 cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);
 cudaError_t launch_clusters(const void *kernel, int64_t blocks, int cluster, int threads, size_t shared, void *args,
                             cudaStream_t q);
+
+/* Were kernels compiled, for the current device, for compute capability 9: with the instruction that waits, and clusters? */
+bool can_wait(const void *kernel);
+
+/* Asks for more shared memory than every kernel may have, where a launch takes such: `most`, the same for all launches of a kernel, since
+ * threads may launch it at once. */
+#define SHARED_ALWAYS (48 << 10)
+cudaError_t with_shared(const void *kernel, size_t bytes, size_t most);
 
 /* May the work before a launch still write an operand? */
 bool may_be_written(const workspace *w, const void *p, const layout *at);

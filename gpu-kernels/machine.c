@@ -2,7 +2,6 @@
 #include "operands.h"
 #include <stdlib.h>
 
-#define SHARED_ALWAYS (48 << 10) /* bytes that a kernel may have without asking */
 #define SHARED_MOST                                                                                                              \
     98304 /* bytes of the rows that vectors_for admits: the same for all threads, since it is a kernel's, not a launch's */
 
@@ -78,11 +77,9 @@ typedef union machine_args {
     machine_long_f64 long_f64;
 } machine_args;
 
-/* Asks for the shared memory that a kernel does not have anyway. */
 static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, size_t shared, machine_args *a, cudaStream_t q)
 {
-    cudaError_t e = cudaSuccess;
-    if (shared > SHARED_ALWAYS) e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_MOST);
+    const cudaError_t e = with_shared(kernel, shared, SHARED_MOST);
     return e == cudaSuccess ? launch_early(kernel, blocks, threads, shared, a, q) : e;
 }
 

@@ -39,19 +39,19 @@ static bool in_vectors(const void *p, int64_t line, int64_t lines, int64_t lengt
 /* What a card has, asked once. */
 typedef struct facts {
     int blocks, shared; /* multiprocessors; bytes that a thread block may have */
-    bool clusters;
+    bool clusters;      /* has it, and were kernels compiled with, clusters of thread blocks? */
 } facts;
 
 static facts ask(void)
 {
     facts f = { 1, 48 << 10, false };
-    int card, clusters = 0;
+    int card, count, clusters = 0;
     if (cudaGetDevice(&card) != cudaSuccess ||
         cudaDeviceGetAttribute(&f.blocks, cudaDevAttrMultiProcessorCount, card) != cudaSuccess ||
         cudaDeviceGetAttribute(&f.shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, card) != cudaSuccess ||
         cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, card) != cudaSuccess)
         (void)cudaGetLastError();
-    f.clusters = clusters && OLDEST_CARD >= 90;
+    f.clusters = clusters && can_wait(split_kernels(&count)->kernel[0]);
     return f;
 }
 
@@ -66,12 +66,6 @@ static facts card(void)
     return f;
 }
 
-/* More shared memory than every kernel may have is asked for first. */
-static cudaError_t with_shared(const void *kernel, int bytes)
-{
-    return bytes > 48 << 10 ? cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) : cudaSuccess;
-}
-
 /* ---- few columns ---- */
 
 /* Bytes of b as tall.cu keeps it. */
@@ -81,20 +75,27 @@ static size_t kept_bytes(const product_args *a, size_t each)
     return (size_t)((a->n + 1) / 2 * 2) * ((size_t)((a->k + reach - 1) / reach * reach) * each + 16);
 }
 
+/* The most that any shape asks for: threads that run different shapes at once set the same. */
+static size_t shared_for_tall(void)
+{
+    const int most = card().shared - TALL_OTHER;
+    return most < TALL_SHARED ? (size_t)most : TALL_SHARED;
+}
+
 static cudaError_t run_tall(const product_args *a, duet_dtype type, size_t shared, cudaStream_t q)
 {
     const size_t bytes = dtypes[type].bytes;
     const bool vectors = in_vectors(a->a, a->a_row, a->m, a->k, bytes, 16 / (int)bytes);
     const void *kernel = (type == DUET_F64 ? tall_kernel_f64 : tall_kernel_f32)(a->n, vectors ? FORM_FLAT : FORM_STRIDED);
     const int64_t each = TALL_THREADS / 32 * TALL_ROWS, blocks = (a->m + each - 1) / each, most = 2 * card().blocks;
-    const cudaError_t e = with_shared(kernel, (int)shared);
+    const cudaError_t e = with_shared(kernel, shared, shared_for_tall());
     return e == cudaSuccess ? launch_early(kernel, blocks < most ? blocks : most, TALL_THREADS, shared, (void *)a, q) : e;
 }
 
 static cudaError_t run_skinny(const product_args *a, duet_dtype type, cudaStream_t q)
 {
     const size_t kept = kept_bytes(a, dtypes[type].bytes);
-    if (a->m >= TALL_LEAST && kept <= TALL_SHARED && (int)kept <= card().shared - TALL_OTHER) return run_tall(a, type, kept, q);
+    if (a->m >= TALL_LEAST && kept <= shared_for_tall()) return run_tall(a, type, kept, q);
     const bool exact = a->b_column == 1 && in_vectors(a->b, a->b_row, a->k, a->n, dtypes[type].bytes, 2);
     const enum form form = exact ? FORM_FLAT : FORM_STRIDED;
     const void *kernel = (type == DUET_F64 ? skinny_kernel_f64 : skinny_kernel_f32)(a->n, (int)form);
@@ -127,8 +128,7 @@ typedef struct splitting {
 /* By a card's figures: so many microseconds, about. */
 static double split_cost(const product_args *a, const split_kernel *t, int parts, facts of)
 {
-    const int64_t at_once = (int64_t)of.blocks * t->each;
-    const double rounds = (double)((tiles_of(a, t) * parts + at_once - 1) / at_once);
+    const double rounds = (double)((tiles_of(a, t) * parts + of.blocks - 1) / of.blocks);
     if (t->shared > of.shared || (parts > 1 && !of.clusters)) return INFINITY;
     return rounds * (t->start + t->cost * a->k / parts / 1000) + (parts > 1 ? SPLIT_JOIN : 0);
 }
@@ -151,7 +151,7 @@ static cudaError_t run_split_by(product_args *a, splitting s, cudaStream_t q)
 {
     const bool wide = in_vectors(a->a, a->a_row, a->m, a->k, 4, 4) && in_vectors(a->b, a->b_row, a->k, a->n, 4, 4);
     const void *kernel = s.t->kernel[wide];
-    const cudaError_t e = with_shared(kernel, s.t->shared);
+    const cudaError_t e = with_shared(kernel, (size_t)s.t->shared, (size_t)s.t->shared);
     a->parts = s.parts;
     return e == cudaSuccess
                ? launch_clusters(kernel, tiles_of(a, s.t) * s.parts, s.parts, s.t->threads, (size_t)s.t->shared, a, q)

@@ -217,12 +217,11 @@ split(const __grid_constant__ product_args s)
 
 } // namespace
 
-#define SPLIT(each_down, each_across, down, across, warps, stages, each, start, cost)                                            \
+#define SPLIT(each_down, each_across, down, across, warps, stages, start, cost)                                                  \
     { each_down * down,                                                                                                          \
       each_across * across,                                                                                                      \
       warps * 32,                                                                                                                \
       (int)sizeof(T) * tile<each_down, each_across, down, across, warps, stages, true>::SHARED,                                  \
-      each,                                                                                                                      \
       start,                                                                                                                     \
       cost,                                                                                                                      \
       { (const void *)split<each_down, each_across, down, across, warps, stages, false>,                                         \

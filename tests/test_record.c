@@ -311,7 +311,7 @@ static void freed_matrices(void)
             void *before = elements(w.m[2]);
             random_fill(&dice, w.m[0], -1, 1);
             refused(duet_replay(r), DUET_FREED, which ? "statement 3 of a recording" : "statement 1 of a recording");
-            CHECK(strstr(duet_error(), "test_record.c:"), "no place: %s", duet_error());
+            CHECK(strstr(duet_error(), "world.h:"), "no place: %s", duet_error());
             void *after = elements(w.m[2]);
             CHECK(same_bits(DUET_F32, before, after, N * N), "a statement before it was run");
             free(before), free(after);
