@@ -23,6 +23,11 @@ int main()
 
     good &= duet_set_all({ { s, duet_sum(x) }, { y, duet_add(x, s) } }) == DUET_OK && first_is(s, 12) && first_is(y, 14);
 
+    {
+        const duet_math_block split(DUET_MATH_SPLIT);
+        good &= duet_set_math(DUET_MATH_TF32, y, duet_add(x, 1)) == DUET_OK && first_is(y, 3);
+    }
+
     const duet_pool window = { { 1, 3 }, { 0, 0 }, { 0, 0 } };
     duet_matrix *image = duet_reshaped(x, 1, 1, 2, 3), *pooled = duet_new(DUET_F32, 1, 1, 2, 1);
     const duet_status status = duet_set(pooled, duet_max_pool2d(image, &window));

@@ -206,13 +206,16 @@ static void device_unpin(void *host)
 static const char *host_there(void) { return NULL; }
 static const char *device_absent(void) { return pretend.absent; }
 
+static size_t keeps_nothing(size_t bytes) { return (void)bytes, 0; }
+
 static const machine pretend_host = { .name = "cpu",
                                       .place = DUET_CPU,
                                       .side = HOST,
                                       .absent = host_there,
                                       .alloc = host_alloc,
                                       .free = host_free,
-                                      .clear = host_clear };
+                                      .clear = host_clear,
+                                      .spare = keeps_nothing };
 static const machine pretend_device = { .name = "gpu",
                                         .place = DUET_GPU,
                                         .side = DEVICE,
@@ -225,7 +228,8 @@ static const machine pretend_device = { .name = "gpu",
                                         .pin = device_pin,
                                         .unpin = device_unpin,
                                         .sync = device_sync,
-                                        .wait = device_wait };
+                                        .wait = device_wait,
+                                        .spare = keeps_nothing };
 const machine *const machines[SIDES] = { &pretend_host, &pretend_device };
 
 __attribute__((unused)) static void pretend_finish(void)

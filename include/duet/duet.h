@@ -52,6 +52,15 @@ typedef enum duet_dtype {
 /* Where a statement runs. AUTO: where it is expected to end first. */
 typedef enum duet_place { DUET_AUTO, DUET_CPU, DUET_GPU } duet_place;
 
+/* How the GPU may compute products and convolutions of f32. A mode permits, it does not demand: the CPU computes strictly in every mode, and
+ * so does the GPU what it has no such kernel for; f64, and all that is no product, is what it is in every mode. docs/semantics.md has the
+ * error bounds, and what becomes of infinities; duet_explain says how each step is computed.
+ *     STRICT   f32 is f32
+ *     SPLIT    each operand as a sum of two numbers of half precision, scaled: errors near those of STRICT, on tensor cores
+ *     TF32     operands rounded to 11 bits
+ *     BF16     operands rounded to 8 bits; or to 11 */
+typedef enum duet_math_mode { DUET_MATH_STRICT, DUET_MATH_SPLIT, DUET_MATH_TF32, DUET_MATH_BF16 } duet_math_mode;
+
 typedef struct duet_matrix duet_matrix;
 
 /* A formula. Read only; all zero bits are no formula. */
@@ -206,6 +215,11 @@ DUET_API DUET_MUST duet_status duet_set_at(duet_matrix *m, duet_expr e, const ch
 DUET_API DUET_MUST duet_status duet_set_on(duet_place place, duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_set_on_at(duet_place place, duet_matrix *m, duet_expr e, const char *site);
 
+/* The same in one math mode, whatever block or environment say.
+ * Errors    as duet_set, and BAD_ARGUMENT when there is no such mode */
+DUET_API DUET_MUST duet_status duet_set_math(duet_math_mode math, duet_matrix *m, duet_expr e);
+DUET_API DUET_MUST duet_status duet_set_math_at(duet_math_mode math, duet_matrix *m, duet_expr e, const char *site);
+
 /* In place: m = m + e, and so on. Shapes and errors as duet_set. */
 DUET_API DUET_MUST duet_status duet_iadd(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_iadd_at(duet_matrix *m, duet_expr e, const char *site);
@@ -337,6 +351,12 @@ typedef struct duet_scope {
 DUET_API duet_scope duet_scope_open(duet_place place);
 DUET_API void duet_scope_close(duet_scope *s);
 
+/* In the same way, in C, DUET_MATH(DUET_MATH_SPLIT) { ... } runs the statements of a block in a math mode. Precedence: call
+ * (duet_set_math), innermost block, environment (DUET_MATH=strict|split|tf32|bf16), strict. What is recorded keeps the mode that it was
+ * recorded in. In C++ the same lasts as long as an object: duet_math_block split(DUET_MATH_SPLIT). */
+DUET_API duet_scope duet_math_open(duet_math_mode math);
+DUET_API void duet_math_close(duet_scope *s);
+
 /* What has happened since the process began, over all threads. */
 typedef struct duet_counts {
     uint64_t uploads, downloads, upload_bytes, download_bytes; /* copies between the homes of matrices */
@@ -371,6 +391,17 @@ DUET_API const char *duet_status_text(duet_status s);
 
 #ifdef __cplusplus
 }
+/* DUET_MATH for C++: until the end of its life. */
+class duet_math_block
+{
+    duet_scope scope;
+    duet_math_block(const duet_math_block &);
+    duet_math_block &operator=(const duet_math_block &);
+
+  public:
+    explicit duet_math_block(duet_math_mode math) : scope(duet_math_open(math)) {}
+    ~duet_math_block() { duet_math_close(&scope); }
+};
 inline duet_expr::duet_expr(const duet_matrix *m) { *this = duet_of_matrix(m); }
 inline duet_expr::duet_expr(double x) { *this = duet_of_number(x); }
 inline duet_expr::duet_expr(float x) { *this = duet_of_number(x); }

@@ -45,8 +45,15 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
     for (__attribute__((cleanup(duet_scope_close))) duet_scope duet_scope_##n = duet_scope_open(place); duet_scope_##n.on;       \
          duet_scope_##n.on = 0)
 
-#define duet_set(m, e)           duet_set_at(m, DUET(e), DUET_HERE)
-#define duet_set_on(place, m, e) duet_set_on_at(place, m, DUET(e), DUET_HERE)
+#define DUET_MATH(mode)      DUET_MATH_1(mode, __COUNTER__)
+#define DUET_MATH_1(mode, n) DUET_MATH_2(mode, n)
+#define DUET_MATH_2(mode, n)                                                                                                     \
+    for (__attribute__((cleanup(duet_math_close))) duet_scope duet_math_##n = duet_math_open(mode); duet_math_##n.on;            \
+         duet_math_##n.on = 0)
+
+#define duet_set(m, e)            duet_set_at(m, DUET(e), DUET_HERE)
+#define duet_set_on(place, m, e)  duet_set_on_at(place, m, DUET(e), DUET_HERE)
+#define duet_set_math(math, m, e) duet_set_math_at(math, m, DUET(e), DUET_HERE)
 #define duet_set_all(...)                                                                                                        \
     duet_set_all_at((const duet_assignment[]){ __VA_ARGS__ },                                                                    \
                     (int)(sizeof((duet_assignment[]){ __VA_ARGS__ }) / sizeof(duet_assignment)), DUET_HERE)

@@ -72,6 +72,8 @@ typedef struct step {
     int kernel;
     enum finish finish;
     uint8_t outs, ins, nums, inner;
+    uint8_t math; /* duet_math_mode: what is permitted here; of matmul and convolutions of f32 alone, else STRICT */
+    float bound;  /* of matmul and convolutions: no finite element of in[0] is larger, but for a few ulp; 0: not known */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint32_t num[STEP_NUMBERS]; /* indices into frame.num */
     int32_t attr[STEP_ATTRS];
@@ -80,12 +82,25 @@ typedef struct step {
     void *kept; /* what the machine keeps for this step between runs; NULL at first; forget() frees it */
 } step;
 
+/* Whose memory an operand is: of a storage (core/matrix.h) that all of this run, or of all runs of what is being recorded, leaves as it is;
+ * NULL: none, or not known. bound: as a step's, at this place in the order of things; 0: not known. */
+typedef struct owned {
+    struct storage *bits;
+    float bound;
+} owned;
+typedef struct owners {
+    owned (*of)(const struct owners *o, int slot);
+} owners;
+
 /* What a run binds: addresses of the operands, on this machine, and numbers. */
 typedef struct frame {
     void *const *data;
     const double *num;
-    int queue; /* this thread's, on every machine */
+    int queue;           /* this thread's, on every machine */
+    const owners *owner; /* NULL: nothing is known of any operand */
 } frame;
+
+static inline owned owned_by(const frame *f, int slot) { return f->owner ? f->owner->of(f->owner, slot) : (owned){ NULL, 0 }; }
 
 /* A machine. Every function is required; run, upload are asynchronous, in order within a queue. All may be called from any thread. */
 typedef struct machine {
@@ -113,6 +128,7 @@ typedef struct machine {
     void (*unpin)(void *host);
 
     const char *(*refuses)(const step *s); /* NULL: will run it; else why not, a text that stays */
+    const char *(*way)(const step *s);     /* how it runs products and convolutions, in words that stay; of others NULL */
     double (*cost)(const step *s);         /* seconds expected: core/cost.h */
     duet_status (*run)(const step *s, const frame *f);
     void (*forget)(step *s); /* frees s->kept */
@@ -121,6 +137,13 @@ typedef struct machine {
     duet_status (*wait)(int queue, int other); /* queue goes on when other has done what it holds now */
     void *(*stream)(int queue);                /* the queue in the terms of the machine's own interface, or NULL */
 
+    /* What it keeps beside the homes of matrices, for speed alone. Of one storage, which ends; and so many bytes, the least recently used
+     * first, which it gives back to the pool: how many it gave. */
+    void (*drop)(struct storage *b);
+    size_t (*spare)(size_t bytes);
+
+    /* Before a step is recorded that has run on this queue: what it will want then that it did not when it ran. */
+    duet_status (*prepare)(const step *s, const frame *f);
     /* From record to recorded, what this thread runs on the queue is noted instead of done: run alone may be called, and steps that ran
      * there before. recorded ends it in any case; *graph is what replay does at once, or NULL. UNSUPPORTED: it cannot. */
     duet_status (*record)(int queue);

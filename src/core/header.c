@@ -84,6 +84,7 @@ static void launch_users(const storage *b)
 static void storage_end(storage *b)
 {
     launch_users(b);
+    if (b->known) machines[DEVICE]->drop(b);
     if (b->uploader >= 0 && !drain_passed(b->uploader, b->upload)) (void)drain_queue(b->uploader, "a matrix is freed");
     if (!b->wrapped) pool_give(HOST, b->home[HOST], 0);
     pool_give(DEVICE, b->home[DEVICE], b->users);
@@ -99,7 +100,7 @@ static duet_matrix *new_matrix(duet_dtype type, int rank, const int64_t *size, v
     if (!b) return fail(DUET_NO_MEMORY, "the system refuses %zu bytes for a matrix", sizeof *b), NULL;
     pthread_mutex_init(&b->lock, NULL);
     b->bytes = (size_t)layout_count(&at) * dtypes[type].bytes;
-    b->writer = b->uploader = -1;
+    b->writer = b->uploader = -1, b->stamp = 1;
     b->wrapped = host != NULL, b->home[HOST] = host, b->current = host ? 1 << HOST : 0;
     duet_matrix *m = matrix_share(b, &at, 0);
     if (!m) storage_end(b);

@@ -32,6 +32,9 @@ static duet_status claim(storage *b, int queue)
 
 static void wrote_device(storage *b, int queue) { set_writer(b, queue), set_users(b, bit(queue)); }
 
+/* What comes from the host, or as zeros: how far it came when that fails is not known. */
+static void filled_device(storage *b, int queue) { wrote_device(b, queue), storage_stamp_anew(b); }
+
 /* The queue may read what was last written on the device. */
 static duet_status follow(storage *b, int queue)
 {
@@ -78,7 +81,7 @@ static duet_status upload(const duet_matrix *m, int queue)
     if (trace_on) trace_move("upload", m, queue, "the host wrote it last");
     travel(b);
     duet_status st = machines[DEVICE]->upload(b->home[DEVICE], b->home[HOST], b->bytes, queue);
-    wrote_device(b, queue);
+    filled_device(b, queue);
     b->uploader = (int8_t)queue, b->upload = drain_mark(queue);
     if (st != DUET_OK) return st;
     COUNT(uploads);
@@ -105,7 +108,7 @@ static duet_status download(const duet_matrix *m, int queue)
 static duet_status clear_device(storage *b, int queue)
 {
     duet_status st = machines[DEVICE]->clear(b->home[DEVICE], b->bytes, queue);
-    wrote_device(b, queue);
+    filled_device(b, queue);
     return st;
 }
 
@@ -193,14 +196,14 @@ void matrix_lost(const duet_matrix *m)
     storage *b = m->bits;
     pthread_mutex_lock(&b->lock);
     b->lost = true;
-    set_current(b, 0);
+    set_current(b, 0), storage_stamp_anew(b);
     pthread_mutex_unlock(&b->lock);
 }
 
 void storage_unwritten(storage *b)
 {
     pthread_mutex_lock(&b->lock);
-    if (b->current == 1 << DEVICE) b->lost = true, set_current(b, 0);
+    if (b->current == 1 << DEVICE) b->lost = true, set_current(b, 0), storage_stamp_anew(b);
     pthread_mutex_unlock(&b->lock);
 }
 

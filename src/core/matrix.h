@@ -24,11 +24,24 @@ typedef struct storage {
     uint64_t upload;    /* its drain_mark */
     bool pinned;        /* the host home is */
     uint8_t travels;    /* moves between the homes, up to the one at which it is pinned */
-    double missed;      /* seconds that statements would have saved on the side where it is not: see matrix_miss */
+    uint64_t
+        stamp; /* of the elements in the device home: new whenever anything writes there, or may; in the order of the queues */
+    uint64_t bounded; /* the stamp under which no finite element is larger than bound, but for a few ulp */
+    float bound;
+    void *known;   /* what the device keeps of the elements, under their stamp; NULL: nothing. Its own: machine.drop */
+    double missed; /* seconds that statements would have saved on the side where it is not: see matrix_miss */
 } storage;
 
 /* `current` is read without the lock by those who find all they need there. */
 static inline int storage_current(const storage *b) { return __atomic_load_n(&b->current, __ATOMIC_ACQUIRE); }
+
+/* Whoever writes there comes alone, or under the lock; who reads comes after. */
+static inline uint64_t storage_stamp(const storage *b) { return __atomic_load_n(&b->stamp, __ATOMIC_RELAXED); }
+static inline void storage_stamp_anew(storage *b) { __atomic_store_n(&b->stamp, b->stamp + 1, __ATOMIC_RELAXED); }
+
+/* The bound of all elements that the device home holds now, or 0; and that what was just written there has it. */
+static inline float storage_bound(const storage *b) { return b->bounded == storage_stamp(b) ? b->bound : 0; }
+static inline void storage_bind(storage *b, float bound) { b->bound = bound, b->bounded = storage_stamp(b); }
 
 /* Is there nothing to do? Without the lock: only others' reads may go on now, and these change nothing here that would make it wrong. */
 static inline bool storage_at_hand(const storage *b, enum side s, enum use use, int queue)
@@ -76,6 +89,7 @@ void matrix_has_written(const duet_matrix *m, enum side s, int queue);
 static inline void matrix_wrote(const duet_matrix *m, enum side s, int queue) /* side s alone is current now */
 {
     const bool known = s == HOST ? storage_current(m->bits) == 1 << HOST : storage_written(m->bits, queue); /* and not lost */
+    if (s == DEVICE) storage_stamp_anew(m->bits);
     if (!known) matrix_has_written(m, s, queue);
 }
 

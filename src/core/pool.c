@@ -152,6 +152,15 @@ static block *detach(pool *o, size_t bytes)
     return list;
 }
 
+/* What the machine keeps for speed alone becomes cached blocks, if those that there are will not do. */
+static void spare(enum side s, size_t bytes)
+{
+    pthread_mutex_lock(&pools[s].lock);
+    const size_t cached = pools[s].memory.cached;
+    pthread_mutex_unlock(&pools[s].lock);
+    if (cached < bytes) (void)machines[s]->spare(bytes - cached);
+}
+
 /* Frees cached blocks of `bytes` in all, or all there are. Returns how much was freed. Under `dropping`: who finds nothing
  * to drop may rely on it that nobody else is about to give back. */
 static size_t drop(enum side s, size_t bytes)
@@ -159,6 +168,7 @@ static size_t drop(enum side s, size_t bytes)
     pool *o = &pools[s];
     size_t freed = 0, unpinned = 0;
     uint64_t queues = 0;
+    spare(s, bytes);
     pthread_mutex_lock(&o->lock);
     block *list = detach(o, bytes);
     pthread_mutex_unlock(&o->lock);

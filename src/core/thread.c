@@ -18,6 +18,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 static duet_place first_place;
+static duet_math_mode first_math;
 static enum holding first_holding;
 
 static void add_counts(duet_counts *sum, const duet_counts *c)
@@ -52,12 +53,25 @@ static duet_place place_of(const char *name)
     return DUET_AUTO;
 }
 
+#define MATH_MODES (DUET_MATH_BF16 + 1)
+
+static duet_math_mode math_of(const char *name)
+{
+    static const char *const names[MATH_MODES] = { "strict", "split", "tf32", "bf16" };
+    if (!name || !*name) return DUET_MATH_STRICT;
+    for (int i = 0; i < MATH_MODES; i++)
+        if (!strcmp(name, names[i])) return (duet_math_mode)i;
+    TRACE("DUET_MATH=%s is none of strict, split, tf32 and bf16: strict it is", name);
+    return DUET_MATH_STRICT;
+}
+
 static bool is_off(const char *text) { return text && !strcmp(text, "0"); }
 
 static void begin(void)
 {
     has_key = pthread_key_create(&key, thread_end) == 0;
     first_place = homeless.place = place_of(getenv("DUET_BACKEND"));
+    first_math = homeless.math = math_of(getenv("DUET_MATH"));
     first_holding = is_off(getenv("DUET_AUTO_REPLAY")) ? HOLDS_NOT : HOLDS;
 }
 
@@ -79,7 +93,7 @@ thread *thread_new(void)
         return &homeless; /* the next call tries again */
     }
     pthread_mutex_lock(&lock);
-    t->place = first_place, t->holding = first_holding;
+    t->place = first_place, t->math = first_math, t->holding = first_holding;
     t->queue = free_queue();
     on_queue[t->queue]++;
     t->next = threads, threads = t;
@@ -108,4 +122,18 @@ duet_scope duet_scope_open(duet_place place)
 void duet_scope_close(duet_scope *s)
 {
     if (s) thread_get()->place = (duet_place)s->before;
+}
+
+duet_scope duet_math_open(duet_math_mode math)
+{
+    thread *t = thread_get();
+    duet_scope s = { .on = 1, .before = (int)t->math };
+    if ((unsigned)math < MATH_MODES) t->math = math;
+    else fail(DUET_BAD_ARGUMENT, "DUET_MATH: %d is not a math mode", (int)math);
+    return s;
+}
+
+void duet_math_close(duet_scope *s)
+{
+    if (s) thread_get()->math = (duet_math_mode)s->before;
 }

@@ -15,6 +15,7 @@ enum holding { HOLDS_NOT, HOLDS, HOLDS_AS_TOLD }; /* until it asks for its strea
 typedef struct thread {
     char text[1024];                  /* of the last error */
     duet_place place;                 /* the innermost DUET_ON, or that of the environment */
+    duet_math_mode math;              /* of the innermost DUET_MATH, or of the environment */
     int queue;                        /* its queue on every machine: 0 .. QUEUES - 1 */
     duet_counts counted;              /* read by other threads, written by this one alone */
     const char *site;                 /* the statement under way, for the trace; or NULL */

@@ -252,6 +252,18 @@ static const char *absent(void) { return NULL; }
 static duet_status sync_queue(int queue) { return (void)queue, DUET_OK; }
 static duet_status wait_queue(int queue, int other) { return (void)queue, (void)other, DUET_OK; }
 static void *stream(int queue) { return (void)queue, NULL; }
+static const char *way(const step *s)
+{
+    const bool product = s->kernel == OP_matmul || s->kernel == OP_conv2d || s->kernel == OP_convolve2d;
+    if (!product) return NULL;
+    return s->math ? "strict: the CPU knows no other mode" : "strict";
+}
+
+/* Beside homes it keeps nothing. */
+static void drop(struct storage *b) { (void)b; }
+static size_t spare(size_t bytes) { return (void)bytes, 0; }
+static duet_status prepare(const step *s, const frame *f) { return (void)s, (void)f, DUET_OK; }
+
 static duet_status record(int queue) { return (void)queue, fail(DUET_UNSUPPORTED, "the cpu has nothing to record into"); }
 static duet_status recorded(int queue, void **graph) { return *graph = NULL, record(queue); }
 static duet_status replay(void *graph, int queue) { return (void)graph, record(queue); }
@@ -282,12 +294,16 @@ const machine cpu_machine = {
     .pin = pin,
     .unpin = unpin,
     .refuses = refuses,
+    .way = way,
     .cost = cpu_cost,
     .run = run,
     .forget = forget,
     .sync = sync_queue,
     .wait = wait_queue,
     .stream = stream,
+    .drop = drop,
+    .spare = spare,
+    .prepare = prepare,
     .record = record,
     .recorded = recorded,
     .replay = replay,

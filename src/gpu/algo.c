@@ -64,22 +64,30 @@ static duet_status measure(const vendor *v, const conv_descriptors *d, const con
     return s;
 }
 
-/* Tensor cores would round the operands. */
-static bool fits(const cudnnConvolutionFwdAlgoPerf_t *p, bool repeats)
+/* Tensor cores would round the operands: that has to be permitted. */
+static bool is_permitted(cudnnMathType_t math, cudnnMathType_t permitted)
 {
-    return p->status == CUDNN_STATUS_SUCCESS && is_welcome(p->algo) && p->memory <= WORKSPACE_MOST &&
-           (p->mathType == CUDNN_DEFAULT_MATH || p->mathType == CUDNN_FMA_MATH) &&
-           (!repeats || p->determinism == CUDNN_DETERMINISTIC);
+    return math == CUDNN_DEFAULT_MATH || math == CUDNN_FMA_MATH || math == permitted;
 }
 
-static bool has(const algos *a, cudnnConvolutionFwdAlgo_t algo)
+static bool fits(const cudnnConvolutionFwdAlgoPerf_t *p, cudnnMathType_t permitted, bool repeats)
+{
+    return p->status == CUDNN_STATUS_SUCCESS && is_welcome(p->algo) && p->memory <= WORKSPACE_MOST &&
+           is_permitted(p->mathType, permitted) && (!repeats || p->determinism == CUDNN_DETERMINISTIC);
+}
+
+/* An algorithm may be there twice, with tensor cores and without: which of the two runs is cuDNN's choice, and there is room for both. */
+static bool has(algos *a, const cudnnConvolutionFwdAlgoPerf_t *p)
 {
     for (int i = 0; i < a->count; i++)
-        if (a->of[i].algo == algo) return true;
+        if (a->of[i].algo == p->algo) {
+            if (p->memory > a->of[i].workspace) a->of[i].workspace = p->memory;
+            return true;
+        }
     return false;
 }
 
-static duet_status choose(algos *a, const conv_descriptors *d, const conv_data *at, queue *q)
+static duet_status choose(algos *a, cudnnMathType_t permitted, const conv_descriptors *d, const conv_data *at, queue *q)
 {
     const vendor *v = vendor_open(LIBRARY_cudnn);
     cudnnConvolutionFwdAlgoPerf_t perf[TRIED];
@@ -88,11 +96,11 @@ static duet_status choose(algos *a, const conv_descriptors *d, const conv_data *
     if (repeats) TRY(DNN(v, cudnnGetConvolutionForwardAlgorithm_v7, q->dnn, d->x, d->w, d->conv, d->y, TRIED, &n, perf));
     else TRY(measure(v, d, at, q, &n, perf));
     for (int i = 0; i < n; i++) {
-        if (!fits(&perf[i], repeats) || has(a, perf[i].algo)) continue;
+        if (!fits(&perf[i], permitted, repeats) || has(a, &perf[i])) continue;
         a->of[a->count].algo = perf[i].algo;
         a->of[a->count++].workspace = perf[i].memory;
     }
-    return a->count ? DUET_OK : fail(DUET_DEVICE_ERROR, "cuDNN has no algorithm in full precision for this convolution");
+    return a->count ? DUET_OK : fail(DUET_DEVICE_ERROR, "cuDNN has no algorithm of this precision for this convolution");
 }
 
 static duet_status find_or_choose(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
@@ -104,7 +112,7 @@ static duet_status find_or_choose(const conv_shape *key, const conv_descriptors 
 
     algos *a = calloc(1, sizeof *a);
     if (!a) return fail(DUET_NO_MEMORY, "no memory for the choice of a convolution's algorithm");
-    duet_status s = choose(a, d, at, q);
+    duet_status s = choose(a, (cudnnMathType_t)key->math, d, at, q);
     if (s != DUET_OK) return free(a), s;
     a->key = *key, a->next = *place;
     *found = *place = a;

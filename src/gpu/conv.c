@@ -1,4 +1,4 @@
-/* conv.c - convolution, by cuDNN. Strict: CUDNN_FMA_MATH, so that f32 is never rounded for tensor cores. */
+/* conv.c - convolution, by cuDNN. */
 #include "algo.h"
 #include "dtype.h"
 #include "lend.h"
@@ -25,6 +25,13 @@ const char *gpu_conv_refuses(const step *s)
     return vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn];
 }
 
+/* CUDNN_FMA_MATH: f32 is never rounded for tensor cores. CUDNN_TENSOR_OP_MATH: to TF32, which BF16 permits too; cuDNN's other way would be
+ * f16, which has not the range. */
+static cudnnMathType_t math_of(const step *s)
+{
+    return s->math == DUET_MATH_TF32 || s->math == DUET_MATH_BF16 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
+}
+
 static conv_shape shape_of(const step *s)
 {
     const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
@@ -39,7 +46,8 @@ static conv_shape shape_of(const step *s)
                          (int)w[3],
                          { a[0], a[1] },
                          { a[2], a[3] },
-                         s->kernel == OP_convolve2d || a[4] };
+                         s->kernel == OP_convolve2d || a[4],
+                         (int32_t)math_of(s) };
 }
 
 static duet_status describe(const vendor *v, conv_descriptors *d, const conv_shape *s, const int64_t *out)
@@ -54,7 +62,7 @@ static duet_status describe(const vendor *v, conv_descriptors *d, const conv_sha
     TRY(DNN(v, cudnnSetTensor4dDescriptor, d->y, CUDNN_TENSOR_NCHW, type, s->n, s->m, (int)out[2], (int)out[3]));
     TRY(DNN(v, cudnnSetFilter4dDescriptor, d->w, type, CUDNN_TENSOR_NCHW, s->m, s->c, s->kh, s->kw));
     TRY(DNN(v, cudnnSetConvolution2dDescriptor, d->conv, s->pad[0], s->pad[1], s->stride[0], s->stride[1], 1, 1, mode, type));
-    return DNN(v, cudnnSetConvolutionMathType, d->conv, CUDNN_FMA_MATH);
+    return DNN(v, cudnnSetConvolutionMathType, d->conv, (cudnnMathType_t)s->math);
 }
 
 static void discard(kept *k)

@@ -163,6 +163,18 @@ void gpu_unpin(void *host)
 
 int gpu_device_major(void) { return capability / 10; }
 
+size_t gpu_device_bytes(void)
+{
+    static size_t known; /* it takes the driver a while to say all that it is asked with this */
+    struct cudaDeviceProp p;
+    size_t bytes = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (bytes) return bytes;
+    if (cudaGetDeviceProperties(&p, card) == cudaSuccess) bytes = p.totalGlobalMem;
+    else (void)cudaGetLastError();
+    __atomic_store_n(&known, bytes, __ATOMIC_RELAXED);
+    return bytes ? bytes : SIZE_MAX;
+}
+
 void gpu_device_name(char *text, size_t size)
 {
     int driver = 0, runtime = 0;

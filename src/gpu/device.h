@@ -8,7 +8,8 @@
 
 /* NULL, or why there is no card, or no longer one; a text that stays. */
 const char *gpu_device_absent(void);
-int gpu_device_major(void); /* of its compute capability; the card must be there */
+int gpu_device_major(void);    /* of its compute capability; the card must be there */
+size_t gpu_device_bytes(void); /* of its memory; as many as can be where it does not say */
 void gpu_device_info(FILE *out);
 void gpu_device_name(char *text, size_t size); /* with the driver's and the runtime's versions; "" when it does not answer */
 

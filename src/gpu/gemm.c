@@ -41,14 +41,20 @@ static void discard(const vendor *v, choice *x)
 
 static cudaDataType_t type_of(const gemm_shape *s) { return s->type == DUET_F64 ? CUDA_R_64F : CUDA_R_32F; }
 
-/* A new one: the address of a bias is part of it, so that a product with a bias has its own. Pedantic: f32 is never rounded for tensor
- * cores. */
+/* Pedantic: f32 is never rounded for tensor cores. */
+static cublasComputeType_t compute_of(const gemm_shape *s)
+{
+    if (s->type == DUET_F64) return CUBLAS_COMPUTE_64F;
+    if (s->math == DUET_MATH_TF32) return CUBLAS_COMPUTE_32F_FAST_TF32;
+    return s->math == DUET_MATH_BF16 ? CUBLAS_COMPUTE_32F_FAST_16BF : CUBLAS_COMPUTE_32F_PEDANTIC;
+}
+
+/* A new one: the address of a bias is part of it, so that a product with a bias has its own. */
 static duet_status describe(const vendor *v, const gemm_shape *s, const void *bias, cublasLtMatmulDesc_t *what)
 {
-    const cublasComputeType_t compute = s->type == DUET_F64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F_PEDANTIC;
     const cublasOperation_t a = s->turned_a ? CUBLAS_OP_T : CUBLAS_OP_N, b = s->turned_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    TRY(BLAS(v, cublasLtMatmulDescCreate, what, compute, type_of(s)));
+    TRY(BLAS(v, cublasLtMatmulDescCreate, what, compute_of(s), type_of(s)));
     TRY(BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
     TRY(BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
     if (!s->biased) return DUET_OK;

@@ -6,7 +6,7 @@
 
 /* What the choice of an algorithm depends on; compared as bytes. */
 typedef struct gemm_shape {
-    int32_t type, m, n, k, lda, ldb, ldc;
+    int32_t type, math, m, n, k, lda, ldb, ldc;
     int32_t turned_a, turned_b; /* op is the transpose */
     int32_t adds;               /* beta is not 0 */
     int32_t biased;             /* a number for each row of c is added */

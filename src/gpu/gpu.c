@@ -1,21 +1,46 @@
 /* gpu.c - the GPU machine: which of its parts runs a step. */
 #include "gpu.h"
+#include "clock.h"
 #include "dtype.h"
 #include "graph.h"
 #include "kernels.h"
+#include "known.h"
 #include "lend.h"
 #include "steps.h"
 
-static const char *gpu_refuses(const step *s)
+/* In every mode but SPLIT, and there where no kernel splits the step. */
+static const char *whole_refuses(const step *s)
 {
-    const char *why = gpu_device_absent();
-    if (why) return why;
     switch (s->kernel) {
     case OP_matmul: return kernels_refuse(s) ? gpu_matmul_refuses(s) : NULL;
     case OP_conv2d:
     case OP_convolve2d: return kernels_refuse(s) ? gpu_conv_refuses(s) : NULL;
     default: return kernels_refuse(s);
     }
+}
+
+static bool is_split(const step *s) { return __builtin_expect(s->math == DUET_MATH_SPLIT, 0) && kernels_splits(s); }
+
+static const char *gpu_refuses(const step *s)
+{
+    const char *why = gpu_device_absent();
+    if (why) return why;
+    return is_split(s) ? NULL : whole_refuses(s);
+}
+
+/* By what, then how, of each mode where nothing splits. */
+static const char *gpu_way(const step *s)
+{
+    static const char *const ways[][DUET_MATH_BF16 + 1] = {
+        { "strict by our kernels", "strict by our kernels: none splits it", "strict by our kernels, which are as fast",
+          "strict by our kernels, which are as fast" },
+        { "strict by cuBLASLt", "strict by cuBLASLt: no kernel splits it", "tf32 by cuBLASLt", "bf16 by cuBLASLt" },
+        { "strict by cuDNN", "strict by cuDNN: no kernel splits it", "tf32 by cuDNN", "tf32 by cuDNN" },
+    };
+    const bool product = s->kernel == OP_matmul;
+    if (!product && s->kernel != OP_conv2d && s->kernel != OP_convolve2d) return NULL;
+    if (is_split(s)) return "split by our kernels";
+    return ways[!kernels_refuse(s) ? 0 : product ? 1 : 2][s->math];
 }
 
 /* All that a launch writes, from the first byte to the last. */
@@ -33,10 +58,10 @@ static span written_by(const step *s, const frame *f, const void *scratch, size_
     return all;
 }
 
-duet_status gpu_launch(const step *s, const frame *f, queue *q)
+duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed, const float *magnitude)
 {
     size_t bytes = kernels_scratch(s);
-    workspace w = { NULL, q->counters, gpu_queue_written(q) };
+    workspace w = { NULL, q->counters, gpu_queue_written(q), packed, magnitude };
     TRY(gpu_queue_count(q));
     if (bytes) TRY(lend(DEVICE, bytes, q->index, &w.scratch));
     duet_status r = CUDA(launch_step, s, f, &w, gpu_queue_way(q));
@@ -46,6 +71,8 @@ duet_status gpu_launch(const step *s, const frame *f, queue *q)
     else gpu_queue_recount(q);
     return r;
 }
+
+duet_status gpu_launch(const step *s, const frame *f, queue *q) { return gpu_launch_with(s, f, q, NULL, NULL); }
 
 void gpu_give(void *block, const queue *q)
 {
@@ -86,17 +113,33 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
     return s;
 }
 
-static duet_status run_once(const step *s, const frame *f)
+static duet_status run_whole(const step *s, const frame *f, queue *q)
 {
-    queue *q;
-    ON_DEVICE();
-    TRY(gpu_queue_open(f->queue, &q));
     switch (s->kernel) {
     case OP_matmul: return kernels_refuse(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
     case OP_conv2d:
     case OP_convolve2d: return kernels_refuse(s) ? gpu_conv(s, f, q) : gpu_launch(s, f, q);
     default: return gpu_launch(s, f, q);
     }
+}
+
+/* A mode permits: where there is no room for the parts, the step runs without. */
+static duet_status run_split(const step *s, const frame *f, queue *q)
+{
+    error_text before;
+    error_keep(&before);
+    const duet_status r = gpu_split(s, f, q);
+    if (__builtin_expect(r != DUET_NO_MEMORY, 1) || reproducible() || whole_refuses(s)) return r;
+    error_put_back(&before);
+    return run_whole(s, f, q);
+}
+
+static duet_status run_once(const step *s, const frame *f)
+{
+    queue *q;
+    ON_DEVICE();
+    TRY(gpu_queue_open(f->queue, &q));
+    return is_split(s) ? run_split(s, f, q) : run_whole(s, f, q);
 }
 
 /* Has it no results? Of a fold there are some even where there is nothing to reduce. */
@@ -115,6 +158,15 @@ static duet_status gpu_run(const step *s, const frame *f)
     if (__builtin_expect(r != DUET_NO_MEMORY || !duet_memory_of(DUET_GPU).cached, 1)) return r;
     duet_memory_trim();
     return run_once(s, f);
+}
+
+static duet_status gpu_prepare(const step *s, const frame *f)
+{
+    queue *q;
+    if (!is_split(s) || is_empty(s)) return DUET_OK;
+    ON_DEVICE();
+    TRY(gpu_queue_open(f->queue, &q));
+    return gpu_split_prepare(s, f, q);
 }
 
 static void gpu_forget(step *s)
@@ -158,12 +210,16 @@ const machine gpu_machine = {
     .pin = gpu_pin,
     .unpin = gpu_unpin,
     .refuses = gpu_refuses,
+    .way = gpu_way,
     .cost = gpu_cost,
     .run = gpu_run,
     .forget = gpu_forget,
     .sync = gpu_queue_sync,
     .wait = gpu_queue_wait,
     .stream = gpu_queue_stream,
+    .drop = known_drop,
+    .spare = known_spare,
+    .prepare = gpu_prepare,
     .record = gpu_graph_record,
     .recorded = gpu_graph_recorded,
     .replay = gpu_graph_replay,

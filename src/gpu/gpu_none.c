@@ -17,6 +17,7 @@ static duet_status none_clear(void *p, size_t bytes, int queue) { return none();
 static duet_status none_upload(void *own, const void *host, size_t bytes, int queue) { return none(); }
 static duet_status none_download(void *host, const void *own, size_t bytes, int queue) { return none(); }
 static const char *none_refuses(const step *s) { return reason; }
+static const char *none_way(const step *s) { return NULL; }
 static const costs none_costs = { 0 };
 static double none_cost(const step *s) { return 1e9; }
 static duet_status none_run(const step *s, const frame *f) { return none(); }
@@ -24,6 +25,9 @@ static void none_forget(step *s) {}
 static duet_status none_sync(int queue) { return none(); }
 static duet_status none_wait(int queue, int other) { return none(); }
 static void *none_stream(int queue) { return none(), NULL; }
+static void none_drop(struct storage *b) {}
+static size_t none_spare(size_t bytes) { return 0; }
+static duet_status none_prepare(const step *s, const frame *f) { return none(); }
 static duet_status none_record(int queue) { return none(); }
 static duet_status none_recorded(int queue, void **graph) { return *graph = NULL, none(); }
 static duet_status none_replay(void *graph, int queue) { return none(); }
@@ -45,12 +49,16 @@ const machine gpu_machine = {
     .pin = none_pin,
     .unpin = none_unpin,
     .refuses = none_refuses,
+    .way = none_way,
     .cost = none_cost,
     .run = none_run,
     .forget = none_forget,
     .sync = none_sync,
     .wait = none_wait,
     .stream = none_stream,
+    .drop = none_drop,
+    .spare = none_spare,
+    .prepare = none_prepare,
     .record = none_record,
     .recorded = none_recorded,
     .replay = none_replay,

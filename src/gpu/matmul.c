@@ -83,6 +83,7 @@ static duet_status gemm(const step *s, const factor *a, const factor *b, void *o
 {
     const int m = (int)s->in[0].at.size[0], k = (int)s->in[0].at.size[1], n = (int)s->in[1].at.size[1];
     const gemm_shape what = { .type = (int32_t)s->out[0].at.type,
+                              .math = s->math == DUET_MATH_SPLIT ? DUET_MATH_STRICT : s->math,
                               .m = n,
                               .n = m,
                               .k = k,

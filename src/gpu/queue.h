@@ -16,6 +16,7 @@ typedef struct queue {
     cudaEvent_t event;    /* recorded when another queue waits for this one */
     cudaStream_t noted;   /* nobody else's: what is recorded into a graph is put here instead, and nothing of it is done */
     const thread *noting; /* who records, or NULL */
+    struct graph *graph;  /* then: what is being recorded */
     uint32_t *counters;   /* of kernels.h */
     bool counts;          /* they are known to be 0 between launches */
     const thread

@@ -10,6 +10,7 @@ static inline duet_status half_written(duet_status s) { return s == DUET_OK ? s 
 
 /* By one of our own kernels. */
 duet_status gpu_launch(const step *s, const frame *f, queue *q);
+duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed, const float *magnitude);
 
 /* out = op(x[0], x[1], ...) by a kernel: of a row of kind map, or OP_LOAD. An operand has the sizes of out, any strides, and may be out
  * itself; or it is a number, where p is NULL. */
@@ -23,6 +24,10 @@ duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, in
 /* Operand x without gaps: where it is, or a copy in *block, which the caller gives back. */
 duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void **p, void **block);
 void gpu_give(void *block, const queue *q); /* NULL is accepted */
+
+/* By parts: of a step that kernels_splits takes. NO_MEMORY: nothing was written, and it may go strictly. Before it is recorded: what that will want. */
+duet_status gpu_split(const step *s, const frame *f, queue *q);
+duet_status gpu_split_prepare(const step *s, const frame *f, queue *q);
 
 const char *gpu_matmul_refuses(const step *s);
 duet_status gpu_matmul(const step *s, const frame *f, queue *q);

@@ -42,7 +42,7 @@ static uint64_t hash(uint64_t h, const uint32_t *w, uint32_t n)
     return h ^ (other << 32 | other >> 32);
 }
 
-/* What a plan depends on beside the formula: machine, fusion, the layouts of the destinations; what overlaps what. */
+/* What a plan depends on beside the formula: machine, fusion, math mode, the layouts of the destinations; what overlaps what. */
 #define TARGET_MAX (2 + 4 * DUET_RANK_MAX)
 #define HEAD_MAX   (4 + TARGET_MAX * STATEMENTS)
 typedef struct head {
@@ -90,7 +90,7 @@ static uint32_t *put_target(uint32_t *w, const duet_matrix *m)
 
 static inline uint32_t first_word(const statement *s, int count, const machine *on)
 {
-    return (uint32_t)on->side | (uint32_t)s->fusion << 4 | (uint32_t)count << 8;
+    return (uint32_t)on->side | (uint32_t)s->fusion << 4 | (uint32_t)count << 8 | (uint32_t)s->math << 16;
 }
 
 #define HEAD_SIZES 4 /* where the sizes of the first destination begin */

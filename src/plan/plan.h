@@ -4,6 +4,12 @@
 
 #include "lower.h"
 
+/* No finite element of a destination will be larger than `most`, or, where leaf is not below 0, than those of that leaf; 0: not known. */
+typedef struct goal_bound {
+    float most;
+    int leaf;
+} goal_bound;
+
 typedef struct plan {
     uint64_t number; /* of this thread's plans, never used again */
     uint64_t hash;
@@ -19,6 +25,7 @@ typedef struct plan {
     int goals;
     /* Of each destination, the first step that writes into its memory; -1: none does, it is overwritten. */
     int first_write[STATEMENTS];
+    goal_bound *bounds; /* of each destination, or NULL: of none */
     leaf *leaves;
     int n_leaves;
     bound *numbers;
@@ -43,6 +50,7 @@ typedef struct statement {
     int count;
     const formula *f;
     enum fusion fusion;
+    duet_math_mode math;
 } statement;
 
 /* plan.c: a new plan, or NULL: no memory. A machine that refuses makes a plan whose status says so. */
@@ -69,6 +77,11 @@ duet_place place_now(duet_place call); /* that of the call, the innermost block,
 /* The same for one step without operands, which writes m and which the CPU does not refuse. */
 duet_status step_place(const duet_matrix *m, const step *s, duet_place place, const machine **on);
 
+static inline duet_math_mode math_now(void)
+{
+    return thread_get()->math;
+} /* that of the call, the innermost block, the environment */
+
 /* The fusion mode: DUET_FUSION, unless a test has set another. -1 goes back to the environment. */
 enum fusion fusion_now(void);
 void plan_fusion(int mode);
@@ -85,6 +98,15 @@ void plan_wrote(const plan *p, const statement *s, int queue);
 /* repeat.c: plan_run on the GPU, at once or, where statements repeat, with those that follow. */
 duet_status repeat_run(const plan *p, const statement *s);
 void repeat_patience(double seconds); /* for tests, which may be slow: see there */
+
+/* Whose memory the slots of a plan are as it runs. */
+typedef struct plan_owners {
+    owners of;
+    const plan *p;
+    const statement *s;
+} plan_owners;
+owned plan_owner(const owners *o, int slot);
+void plan_bind(const plan *p, const statement *s); /* its steps are done: what is known of their results */
 
 /* record.c, while this thread records: plan_run for what is to be replayed; the same of a single step, which writes m; and the end of a
  * statement, in which s was its status. */

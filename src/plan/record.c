@@ -46,7 +46,7 @@ static duet_status note(recorded *e, plan *own, const statement *s, int number)
     if (s->f->count) memcpy(e->nodes, s->f->nodes, s->f->count * sizeof *e->nodes);
     e->f = (formula){ .nodes = e->nodes, .count = s->f->count };
     for (int k = 0; k < s->count; k++) e->to[k] = s->to[k], e->serial[k] = s->to[k].m->serial;
-    e->s = (statement){ e->to, s->count, NULL, s->fusion };
+    e->s = (statement){ e->to, s->count, NULL, s->fusion, s->math };
     plan_numbers(own, &e->f, e->num);
     note_storages(e);
     return DUET_OK;
@@ -110,7 +110,7 @@ duet_status record_step(const duet_matrix *m, const step *s, const machine *on, 
     const formula none = { 0 };
     const target to = { m, 0 };
     if (!own) return fail(DUET_NO_MEMORY, "no memory to record a statement");
-    return keep(thread_get()->recording, own, &(statement){ &to, 1, &none, fusion_now() });
+    return keep(thread_get()->recording, own, &(statement){ &to, 1, &none, fusion_now(), DUET_MATH_STRICT });
 }
 
 /* ---- what users call ---- */

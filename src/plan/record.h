@@ -54,7 +54,8 @@ duet_status replay_lives(const recorded *e); /* FREED, if a matrix of it was */
 duet_status replay_one(duet_recording *r, recorded *e);
 /* Records the steps of a stretch, bound as they are. */
 duet_status replay_record(duet_recording *r, stretch *g, int queue);
-/* Runs, or records, the steps of one, bound as they are, lending from this thread's lender. */
-duet_status replay_steps(const recorded *e, int queue);
+/* Runs, or records, the steps of one, bound as they are, lending from this thread's lender. The matrices may count as what later ones make of
+ * them already. */
+duet_status replay_steps(const duet_recording *r, const stretch *g, const recorded *e, int queue);
 
 #endif

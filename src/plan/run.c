@@ -80,6 +80,33 @@ void plan_wrote(const plan *p, const statement *s, int queue)
     COUNT_N(steps, p->count);
     for (int k = 0; k < p->goals; k++)
         if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->machine->side, queue);
+    if (p->bounds && p->machine->side == DEVICE) plan_bind(p, s);
+}
+
+static storage *leaf_storage(const plan *p, const statement *s, int i) { return s->f->nodes[p->leaves[i].node].matrix->bits; }
+
+/* A destination that is only a part of its storage leaves the rest as it is: its bound is none of all. A leaf that was written too has lost
+ * its own. */
+void plan_bind(const plan *p, const statement *s)
+{
+    float most[STATEMENTS];
+    for (int k = 0; k < p->goals; k++) {
+        const goal_bound *b = &p->bounds[k];
+        most[k] = b->leaf < 0 ? b->most : storage_bound(leaf_storage(p, s, b->leaf));
+    }
+    for (int k = 0; k < p->goals; k++)
+        if (most[k] > 0 && p->first_write[k] >= 0 && matrix_fills(s->to[k].m)) storage_bind(s->to[k].m->bits, most[k]);
+}
+
+/* Until a plan is done, and its destinations count as written, a leaf is what it was: what overlaps it is read before it is written. A
+ * leaf that is a destination has the destination's slot. */
+owned plan_owner(const owners *o, int slot)
+{
+    const plan_owners *w = (const plan_owners *)o;
+    const int i = slot - w->p->goals;
+    if (i < 0 || i >= w->p->n_leaves) return (owned){ NULL, 0 };
+    storage *b = leaf_storage(w->p, w->s, i);
+    return (owned){ b, storage_bound(b) };
 }
 
 /* A step that fails without a device error has written nothing; so a destination is lost only if an earlier one wrote there. */
@@ -93,7 +120,8 @@ static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
 
 static duet_status run_steps(run *r)
 {
-    const frame f = { r->data, r->num, r->queue };
+    const plan_owners whose = { { plan_owner }, r->p, r->s };
+    const frame f = { r->data, r->num, r->queue, &whose.of };
     for (int i = 0; i < r->p->count; i++) {
         TRACE("step %d of %d on the %s: %s", i + 1, r->p->count, r->p->machine->name,
               kernel_name(r->p->steps[i].kernel, r->p->steps[i].finish));

@@ -93,7 +93,7 @@ static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, d
     TRY(read_one(who, m, e, &f));
     if (__builtin_expect(place > DUET_GPU, 0)) return fail(DUET_BAD_ARGUMENT, "%s: there is no place %d", who, (int)place);
     const target to = { m, f.count - 1 };
-    statement s = { &to, 1, &f, fusion_now() };
+    statement s = { &to, 1, &f, fusion_now(), math_now() };
     plans_make_room(1);
     duet_status done = plan_place(&s, place_now(place), &p);
     if (__builtin_expect(done == DUET_OK, 1)) done = run(p, &s);
@@ -118,6 +118,25 @@ duet_status duet_set_on_at(duet_place place, duet_matrix *m, duet_expr e, const 
 }
 duet_status(duet_set_on)(duet_place place, duet_matrix *m, duet_expr e) { return set("duet_set_on", place, m, e, NULL); }
 
+/* Still a statement: e is spent, and what is recorded has failed. */
+static __attribute__((cold)) duet_status no_such_mode(duet_math_mode math, duet_expr e, const char *site)
+{
+    const duet_status s = fail(DUET_BAD_ARGUMENT, "duet_set_math: there is no math mode %d", (int)math);
+    formula_spend(e, site);
+    statement_ends(s);
+    return site ? fail_at(s, site) : s;
+}
+
+duet_status duet_set_math_at(duet_math_mode math, duet_matrix *m, duet_expr e, const char *site)
+{
+    if ((unsigned)math > DUET_MATH_BF16) return no_such_mode(math, e, site);
+    duet_scope block = duet_math_open(math);
+    const duet_status s = set("duet_set_math", DUET_AUTO, m, e, site);
+    duet_math_close(&block);
+    return s;
+}
+duet_status(duet_set_math)(duet_math_mode math, duet_matrix *m, duet_expr e) { return duet_set_math_at(math, m, e, NULL); }
+
 #define IN_PLACE(name, op)                                                                                                       \
     duet_status duet_##name##_at(duet_matrix *m, duet_expr e, const char *site)                                                  \
     {                                                                                                                            \
@@ -136,7 +155,7 @@ duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e)
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain: no file");
     TRY(read_one("duet_explain", m, e, &f));
     const target to = { m, f.count - 1 };
-    statement s = { &to, 1, &f, fusion_now() };
+    statement s = { &to, 1, &f, fusion_now(), math_now() };
     plans_make_room(1);
     TRY(plan_look(&s, place_now(DUET_AUTO), &p));
     plan_print(out, p, &s);
@@ -228,7 +247,7 @@ static duet_status each_group(const statements *all, bool runs, on_group *act, v
     for (int turn = 0; turn < 2; turn++)
         for (int first = 0; first < all->count && s == DUET_OK; first += g.count) {
             take_group(all, first, &g);
-            const statement one = { g.to, g.count, &g.f, fusion_now() };
+            const statement one = { g.to, g.count, &g.f, fusion_now(), math_now() };
             if (!turn && g.count == all->count) break; /* the only one */
             s = (turn && runs ? plan_place : plan_look)(&one, place_now(DUET_AUTO), &p);
             if (s == DUET_OK && turn) s = act(&one, p, context);

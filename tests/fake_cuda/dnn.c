@@ -122,6 +122,7 @@ static const struct known {
 } known[] = {
     { CUDNN_CONVOLUTION_FWD_ALGO_FFT, 16, CUDNN_DETERMINISTIC, CUDNN_DEFAULT_MATH },
     { CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, 1, CUDNN_DETERMINISTIC, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION },
+    { CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, 2, CUDNN_DETERMINISTIC, CUDNN_TENSOR_OP_MATH },
     { CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, 2, CUDNN_DETERMINISTIC, CUDNN_FMA_MATH },
     { CUDNN_CONVOLUTION_FWD_ALGO_GEMM, 4, CUDNN_NON_DETERMINISTIC, CUDNN_FMA_MATH },
     { CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, 1, CUDNN_DETERMINISTIC, CUDNN_FMA_MATH },
@@ -129,12 +130,23 @@ static const struct known {
 };
 #define KNOWN ((int)(sizeof known / sizeof *known))
 
-/* What an algorithm needs; false when it is not known. */
-static bool workspace_of(cudnnConvolutionFwdAlgo_t algo, size_t *bytes)
+/* Does it go with a convolution of that math? Whatever that says, it is tried by way of conversion, too. */
+static bool goes_with(const struct known *k, cudnnMathType_t math)
 {
-    for (int i = 0; i < KNOWN; i++)
-        if (known[i].algo == algo) return *bytes = unit * (size_t)known[i].units, true;
-    return false;
+    return k->math != CUDNN_TENSOR_OP_MATH || math == CUDNN_TENSOR_OP_MATH;
+}
+
+/* The most that an algorithm needs; false when it is not known. */
+static bool workspace_of(cudnnConvolutionFwdAlgo_t algo, cudnnMathType_t math, size_t *bytes)
+{
+    bool is_known = false;
+    *bytes = 0;
+    for (int i = 0; i < KNOWN; i++) {
+        if (known[i].algo != algo || !goes_with(&known[i], math)) continue;
+        if (unit * (size_t)known[i].units > *bytes) *bytes = unit * (size_t)known[i].units;
+        is_known = true;
+    }
+    return is_known;
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
@@ -143,17 +155,17 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cons
                                                       size_t *bytes)
 {
     DNN_ENTER();
-    return workspace_of(algo, bytes) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+    return workspace_of(algo, conv->math, bytes) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 /* Those that fit first, then the others with their reason. */
-static void list(int requested, int *returned, cudnnConvolutionFwdAlgoPerf_t *perf, size_t room)
+static void list(cudnnMathType_t math, int requested, int *returned, cudnnConvolutionFwdAlgoPerf_t *perf, size_t room)
 {
     *returned = 0;
     for (int fit = 1; fit >= 0; fit--)
         for (int i = 0; i < KNOWN && *returned < requested; i++) {
             size_t bytes = unit * (size_t)known[i].units;
-            if ((bytes <= room) != fit) continue;
+            if ((bytes <= room) != fit || !goes_with(&known[i], math)) continue;
             perf[(*returned)++] =
                 (cudnnConvolutionFwdAlgoPerf_t){ .algo = known[i].algo,
                                                  .memory = bytes,
@@ -170,7 +182,7 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const
                                                      cudnnConvolutionFwdAlgoPerf_t *perf)
 {
     DNN_ENTER();
-    list(requested, returned, perf, SIZE_MAX);
+    list(conv->math, requested, returned, perf, SIZE_MAX);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -197,6 +209,12 @@ static double get(const call *c, const void *p, int64_t i)
     return c->x_at.type == CUDNN_DATA_DOUBLE ? ((const double *)p)[i] : (double)((const float *)p)[i];
 }
 
+/* A factor, as tensor cores take it. */
+static double factor(const call *c, const void *p, int64_t i)
+{
+    return c->conv.math == CUDNN_TENSOR_OP_MATH ? fake_rounded(get(c, p, i), 11, -126) : get(c, p, i);
+}
+
 static double one_result(const call *c, const int *out)
 {
     const int *x = c->x_at.size, *w = c->w_at.size;
@@ -207,8 +225,8 @@ static double one_result(const call *c, const int *out)
                 int64_t i = out[2] * c->conv.stride[0] - c->conv.pad[0] + u, j = out[3] * c->conv.stride[1] - c->conv.pad[1] + v;
                 if (i < 0 || i >= x[2] || j < 0 || j >= x[3]) continue;
                 int a = c->conv.flip ? w[2] - 1 - u : u, b = c->conv.flip ? w[3] - 1 - v : v;
-                sum += get(c, c->x, (((int64_t)out[0] * x[1] + k) * x[2] + i) * x[3] + j) *
-                       get(c, c->w, (((int64_t)out[1] * w[1] + k) * w[2] + a) * w[3] + b);
+                sum += factor(c, c->x, (((int64_t)out[0] * x[1] + k) * x[2] + i) * x[3] + j) *
+                       factor(c, c->w, (((int64_t)out[1] * w[1] + k) * w[2] + a) * w[3] + b);
             }
     return sum;
 }
@@ -233,11 +251,13 @@ static void run_call(void *args)
 static bool is_call(const call *c)
 {
     const int *x = c->x_at.size, *w = c->w_at.size, *y = c->y_at.size;
+    const bool tensor_cores = c->conv.math == CUDNN_TENSOR_OP_MATH && c->x_at.type == CUDNN_DATA_FLOAT;
     bool fits = x[1] == w[1] && y[0] == x[0] && y[1] == w[0];
     for (int i = 0; i < 2; i++) fits &= y[2 + i] == (x[2 + i] + 2 * c->conv.pad[i] - w[2 + i]) / c->conv.stride[i] + 1;
-    return fits && c->conv.math == CUDNN_FMA_MATH && c->x_at.type == c->w_at.type && c->x_at.type == c->y_at.type &&
-           c->x_at.type == c->conv.type && fake_owns(c->x, bytes_of(&c->x_at)) && fake_owns(c->w, bytes_of(&c->w_at)) &&
-           fake_owns(c->y, bytes_of(&c->y_at)) && (!c->bytes || fake_owns(c->workspace, c->bytes));
+    return fits && (c->conv.math == CUDNN_FMA_MATH || tensor_cores) && c->x_at.type == c->w_at.type &&
+           c->x_at.type == c->y_at.type && c->x_at.type == c->conv.type && fake_owns(c->x, bytes_of(&c->x_at)) &&
+           fake_owns(c->w, bytes_of(&c->w_at)) && fake_owns(c->y, bytes_of(&c->y_at)) &&
+           (!c->bytes || fake_owns(c->workspace, c->bytes));
 }
 
 /* It tries them on the data, which spoils y, and waits for the device. */
@@ -251,7 +271,7 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const
     DNN_ENTER();
     if (!is_call(&c)) return CUDNN_STATUS_BAD_PARAM;
     fake_drain(handle->stream);
-    list(requested, returned, perf, bytes);
+    list(conv->math, requested, returned, perf, bytes);
     pthread_mutex_lock(&fake_lock);
     fake_counted.searches++;
     memset(y, 0xff, bytes_of(y_at));
@@ -271,11 +291,11 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
     DNN_ENTER();
     c.alpha = number(&c, alpha), c.beta = number(&c, beta);
     if (!is_call(&c) || c.beta != 0) return CUDNN_STATUS_BAD_PARAM;
-    if (!workspace_of(algo, &needs)) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (!workspace_of(algo, conv->math, &needs)) return CUDNN_STATUS_NOT_SUPPORTED;
     if (bytes < needs) return CUDNN_STATUS_BAD_PARAM;
     c.bytes = needs;
     pthread_mutex_lock(&fake_lock);
-    fake_counted.convolutions++;
+    fake_counted.convolutions++, fake_counted.rounded += conv->math == CUDNN_TENSOR_OP_MATH;
     fake_counted.algorithm = (int)algo;
     pthread_mutex_unlock(&fake_lock);
     return fake_queue(handle->stream, run_call, &c, sizeof c) ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;

@@ -51,8 +51,16 @@ typedef struct job {
     double num[STEP_NUMBERS];
     size_t scratch_bytes;
     uint32_t *counters;
+    const void *packed; /* by parts: operand 1, and the magnitude of operand 0 */
+    const float *magnitude;
+    struct job *part[3]; /* while it runs so: its products of high by high, high by low, low by high parts, or NULL */
+    double unscale;
 } job;
 void fake_run_f32(const job *j);
+void fake_run_split(job *j); /* split.c */
+struct workspace;
+bool fake_split_fits(const step *s, const struct workspace *w);
+double fake_rounded(double x, int bits, int least); /* to so many bits, of exponents from `least` on */
 void fake_run_f64(const job *j);
 
 #endif

@@ -316,13 +316,27 @@ static T finished(T x, int act)
     }
 }
 
-static T product_at(const job *j, int64_t row, int64_t column)
+static T product_sum(const job *j, const int64_t *out)
 {
     const layout *a = &j->s.in[0].at, *b = &j->s.in[1].at;
     const int64_t k = a->size[1];
     T sum = K(0);
     for (int64_t i = 0; i < k; i++)
-        sum = FMA(*element(j->in[0], a, row * k + i), *element(j->in[1], b, i * b->size[1] + column), sum);
+        sum = FMA(*element(j->in[0], a, out[0] * k + i), *element(j->in[1], b, i * b->size[1] + out[1]), sum);
+    return sum;
+}
+
+/* As it is, or by parts: low ones are 2^11 times what they stand for. */
+static T whole_sum(const job *j, T (*sum)(const job *j, const int64_t *out), const int64_t *out)
+{
+    if (!j->part[0]) return sum(j, out);
+    const T low = sum(j->part[1], out) + sum(j->part[2], out);
+    return (T)((double)(sum(j->part[0], out) + low / K(2048)) * j->unscale);
+}
+
+static T product_at(const job *j, int64_t row, int64_t column)
+{
+    const T sum = whole_sum(j, product_sum, (int64_t[]){ row, column });
     return j->s.nums ? (T)j->num[0] * sum : sum;
 }
 
@@ -391,7 +405,7 @@ static T conv_sum(const job *j, const int64_t *out)
 
 static T conv_finished(const job *j, const int64_t *out)
 {
-    T y = conv_sum(j, out);
+    T y = whole_sum(j, conv_sum, out);
     if (j->s.finish) y = y + *element(j->in[2], &j->s.in[2].at, out[1]);
     return finish_infos[j->s.finish].act == OP_relu ? MAP(relu, y) : y;
 }

@@ -31,6 +31,7 @@ void fake_handles(int n)
 
 typedef struct description {
     bool f64, ta, tb, biased;
+    int bits; /* that operands are rounded to; 0: they are not */
     const void *bias;
 } description;
 
@@ -77,8 +78,11 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *what, cublasComputeType_t compute, cudaDataType_t scale)
 {
-    const description d = { .f64 = scale == CUDA_R_64F };
-    if (compute != (d.f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F_PEDANTIC)) return CUBLAS_STATUS_INVALID_VALUE;
+    description d = { .f64 = scale == CUDA_R_64F };
+    if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) d.bits = 11;
+    if (compute == CUBLAS_COMPUTE_32F_FAST_16BF) d.bits = 8;
+    const cublasComputeType_t strict = d.f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F_PEDANTIC;
+    if (d.bits ? d.f64 : compute != strict) return CUBLAS_STATUS_INVALID_VALUE;
     return make(what, &d, sizeof d);
 }
 
@@ -144,6 +148,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 /* A product as it was asked for: by columns. */
 typedef struct gemm {
     bool f64, ta, tb;
+    int bits;
     int m, n, k, lda, ldb, ldc;
     double alpha, beta;
     const void *a, *b, *bias; /* bias NULL: none */
@@ -154,6 +159,12 @@ typedef struct gemm {
 static double get(const gemm *g, const void *p, int64_t i)
 {
     return g->f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
+}
+
+/* A factor of a product, as tensor cores take it. */
+static double factor(const gemm *g, const void *p, int64_t i)
+{
+    return g->bits ? fake_rounded(get(g, p, i), g->bits, -126) : get(g, p, i);
 }
 
 static void put(const gemm *g, int64_t i, double x)
@@ -170,8 +181,8 @@ static void run_gemm(void *args)
         for (int64_t j = 0; j < g->n; j++) {
             double sum = 0;
             for (int64_t l = 0; l < g->k; l++)
-                sum +=
-                    get(g, g->a, g->ta ? l + i * g->lda : i + l * g->lda) * get(g, g->b, g->tb ? j + l * g->ldb : l + j * g->ldb);
+                sum += factor(g, g->a, g->ta ? l + i * g->lda : i + l * g->lda) *
+                       factor(g, g->b, g->tb ? j + l * g->ldb : l + j * g->ldb);
             int64_t at = i + j * g->ldc;
             const double bias = g->bias ? get(g, g->bias, i) : 0;
             put(g, at, g->alpha * sum + (g->beta == 0 ? 0 : g->beta * get(g, g->c, at)) + bias);
@@ -200,7 +211,7 @@ static cublasStatus_t queue_gemm(cudaStream_t stream, gemm *g)
     if (g->bias) fits &= fake_owns(g->bias, (size_t)g->m * (g->f64 ? 8 : 4));
     if (!fits || g->m < 0 || g->n < 0 || g->k < 0) return CUBLAS_STATUS_INVALID_VALUE;
     pthread_mutex_lock(&fake_lock);
-    fake_counted.products++;
+    fake_counted.products++, fake_counted.rounded += g->bits > 0;
     pthread_mutex_unlock(&fake_lock);
     return fake_queue(stream, run_gemm, g, sizeof *g) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
@@ -218,6 +229,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t what
     gemm g = { w->f64,
                w->ta,
                w->tb,
+               w->bits,
                (int)lc->rows,
                (int)lc->columns,
                (int)(w->ta ? la->rows : la->columns),

@@ -1,0 +1,172 @@
+/* split.c - pretended products by parts: an operand, scaled by a power of two, is the sum of two numbers of 11 bits, of which
+ * the low one is kept 2^11 times as large; three products of parts make one. */
+#include "dtype.h"
+#include "fake.h"
+#include "kernels.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOW    2048.0
+#define TOP    14 /* scaled magnitudes lie below 2^15: twice that is still a number of half precision */
+#define LEAST  -14
+#define PACKED 0x5041434b
+
+/* A packed operand: high parts and low ones, row-major. */
+typedef struct packed {
+    uint32_t is, count; /* PACKED */
+    double scale;
+    float part[];
+} packed;
+
+double fake_rounded(double x, int bits, int least)
+{
+    int exponent;
+    if (!isfinite(x) || x == 0) return x;
+    (void)frexp(x, &exponent);
+    if (exponent - 1 < least) exponent = least + 1;
+    return ldexp(rint(ldexp(x, bits - exponent)), exponent - bits);
+}
+
+static double half(double x)
+{
+    const double r = fake_rounded(x, 11, LEAST);
+    return fabs(r) > 65504 ? copysign(INFINITY, r) : r;
+}
+
+/* The power of two that brings `most` to the top. */
+static double scale_for(double most) { return most > 0 ? ldexp(1, TOP - ilogb(most)) : 1; }
+
+static double element(const void *p, const layout *l, int64_t i)
+{
+    int64_t at = 0;
+    for (int axis = l->rank; axis-- > 0; i /= l->size[axis]) at += i % l->size[axis] * l->stride[axis];
+    return (double)((const float *)p)[at];
+}
+
+static double largest(const void *p, const layout *l)
+{
+    double most = 0;
+    for (int64_t i = 0; i < layout_count(l); i++)
+        if (isfinite(element(p, l, i))) most = fmax(most, fabs(element(p, l, i)));
+    return most;
+}
+
+static void split(const void *p, const layout *l, double scale, float *high, float *low)
+{
+    for (int64_t i = 0; i < layout_count(l); i++) {
+        const double x = element(p, l, i) * scale;
+        high[i] = (float)half(x), low[i] = (float)half((x - (double)high[i]) * LOW);
+    }
+}
+
+/* ---- what the kernels take ---- */
+
+static bool is_product(const step *s)
+{
+    const int act = finish_infos[s->finish].act;
+    return s->kernel == OP_matmul && (s->ins == 2 || s->finish) && act != OP_softmax && s->out[0].at.size[0] >= 4 &&
+           s->in[1].at.size[0] > 0 && s->in[1].at.size[1] > SKINNY_COLUMNS;
+}
+
+static bool is_convolution(const step *s)
+{
+    return s->kernel == OP_conv2d && !s->attr[4] && layout_count(&s->in[0].at) && layout_count(&s->in[1].at);
+}
+
+bool kernels_splits(const step *s)
+{
+    return s->math == DUET_MATH_SPLIT && s->out[0].at.type == DUET_F32 && (is_product(s) || is_convolution(s));
+}
+
+size_t kernels_packed_bytes(const step *s) { return sizeof(packed) + 2 * sizeof(float) * (size_t)layout_count(&s->in[1].at); }
+
+bool fake_split_fits(const step *s, const workspace *w)
+{
+    const bool bounded = w->magnitude ? fake_owns(w->magnitude, sizeof *w->magnitude) : s->bound > 0;
+    return kernels_splits(s) && bounded && (uintptr_t)w->packed % 256 == 0 && fake_owns(w->packed, kernels_packed_bytes(s));
+}
+
+/* ---- what they need ---- */
+
+typedef struct look {
+    layout at;
+    const void *from;
+    void *to;
+} look;
+
+static void run_pack(void *args)
+{
+    const look *l = args;
+    packed *p = l->to;
+    const int64_t n = layout_count(&l->at);
+    *p = (packed){ PACKED, (uint32_t)n, scale_for(largest(l->from, &l->at)) };
+    split(l->from, &l->at, p->scale, p->part, p->part + n);
+}
+
+static void run_magnitude(void *args)
+{
+    const look *l = args;
+    *(float *)l->to = (float)largest(l->from, &l->at);
+}
+
+static cudaError_t queue_look(const step *s, int which, const frame *f, void *to, size_t bytes, void (*run)(void *),
+                              uint64_t *count, cudaStream_t q)
+{
+    ENTER(cudaErrorUnknown);
+    int64_t low, high;
+    const look l = { s->in[which].at, f->data[s->in[which].slot], to };
+    layout_span(&l.at, &low, &high);
+    const bool there = fake_owns((const float *)l.from + low, (size_t)(high - low) * sizeof(float)) && fake_owns(to, bytes);
+    if (!kernels_splits(s) || !there) return fake_error(cudaErrorInvalidValue);
+    pthread_mutex_lock(&fake_lock);
+    ++*count;
+    pthread_mutex_unlock(&fake_lock);
+    return fake_queue(q, run, &l, sizeof l);
+}
+
+cudaError_t kernels_pack(const step *s, const frame *f, void *to, const workspace *w, cudaStream_t q)
+{
+    return queue_look(s, 1, f, to, kernels_packed_bytes(s), run_pack, &fake_counted.packs, q);
+}
+
+cudaError_t kernels_magnitude(const step *s, const frame *f, float *at, const workspace *w, cudaStream_t q)
+{
+    return queue_look(s, 0, f, at, sizeof *at, run_magnitude, &fake_counted.magnitudes, q);
+}
+
+/* ---- a step by parts ---- */
+
+/* What was packed is not this operand, or a bound does not hold: whoever let that happen would not notice. */
+static void check(const job *j, const packed *p, double most)
+{
+    if (p->is != PACKED || p->count != layout_count(&j->s.in[1].at)) abort();
+    if (!(largest(j->in[0], &j->s.in[0].at) <= most * 1.00001)) abort();
+}
+
+static void make_parts(job *j, job part[3], float *a, const packed *p)
+{
+    const int64_t n = layout_count(&j->s.in[0].at), m = p->count;
+    const void *in[3][2] = { { a, p->part }, { a, p->part + m }, { a + n, p->part } };
+    for (int k = 0; k < 3; k++) {
+        part[k] = *j, part[k].in[0] = (void *)in[k][0], part[k].in[1] = (void *)in[k][1];
+        for (int i = 0; i < 2; i++) layout_dense(&part[k].s.in[i].at, DUET_F32, j->s.in[i].at.rank, j->s.in[i].at.size);
+    }
+    for (int k = 0; k < 3; k++) j->part[k] = &part[k];
+}
+
+void fake_run_split(job *j)
+{
+    const packed *p = j->packed;
+    const double most = j->magnitude ? (double)*j->magnitude : (double)j->s.bound, scale = scale_for(most);
+    const int64_t n = layout_count(&j->s.in[0].at);
+    float *a = fake_alloc(2 * (size_t)n * sizeof *a);
+    job part[3];
+    check(j, p, most);
+    split(j->in[0], &j->s.in[0].at, scale, a, a + n);
+    make_parts(j, part, a, p);
+    j->unscale = 1 / scale / p->scale;
+    fake_run_f32(j);
+    memset(j->part, 0, sizeof j->part); /* a graph runs it again */
+    fake_free(a);
+}
