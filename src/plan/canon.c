@@ -352,7 +352,8 @@ duet_status graph_make(graph *g, const formula *f, int goals, const goal_info *g
     g->failed = !of;
     for (uint32_t i = 0; i < f->count && !g->failed; i++) {
         of[i] = read_node(g, f, i, of, earlier ? earlier[i] : -1);
-        if (g->roots < goals && goal[g->roots].node == i) g->root[g->roots] = make_root(g, of[i], &goal[g->roots]), g->roots++;
+        const bool is_root = !g->failed && g->roots < goals && goal[g->roots].node == i;
+        if (is_root) g->root[g->roots] = make_root(g, of[i], &goal[g->roots]), g->roots++;
     }
     if (!g->failed) settle(g, goal);
     free(of);
