@@ -134,14 +134,6 @@ static size_t let_go(size_t bytes)
     return gone;
 }
 
-/* What q does next comes after all that has been done to it. */
-static duet_status follow_all(const known *k, const queue *q)
-{
-    for (uint64_t others = k->users & ~bit(q->index); others; others &= others - 1)
-        TRY(gpu_queue_wait(q->index, __builtin_ctzll(others)));
-    return DUET_OK;
-}
-
 static duet_status follow_writer(known *k, const queue *q)
 {
     if (k->users & bit(q->index)) return DUET_OK;
@@ -150,14 +142,16 @@ static duet_status follow_writer(known *k, const queue *q)
     return DUET_OK;
 }
 
+/* Those who used it before read its storage as it was before: that was written anew behind them, and q reads it now. Whoever failed to make
+ * it may still be writing. */
 static duet_status make_anew(known *k, void *scratch, queue *q)
 {
     void *const data[] = { (char *)k->bits->home[DEVICE] + k->offset };
     const uint64_t stamp = storage_stamp(k->bits);
-    TRY(follow_all(k, q));
-    k->stamp = 0, k->writer = q->index, k->users = bit(q->index);
+    TRY(gpu_queue_wait(q->index, k->writer));
+    k->stamp = 0, k->writer = q->index, k->users |= bit(q->index);
     TRY(make(k->what, &k->as, &(frame){ .data = data, .queue = q->index }, k->block, scratch, q));
-    k->stamp = stamp;
+    k->stamp = stamp, k->users = bit(q->index);
     return DUET_OK;
 }
 

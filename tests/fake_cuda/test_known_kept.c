@@ -58,6 +58,13 @@ static void test_bounds(void)
         ok(duet_set(s.x, duet_sigmoid(s.other))), refill(s.x, 3000), ok(multiply(&s)),
             counted(1, 2, before, "written by the host");
         holds(s.y, 3000 * N, "y");
+        ok(duet_set(part, duet_sigmoid(part))), ok(multiply(&s)), counted(1, 3, before, "sigmoid of a part");
+        ok(duet_record_begin()), ok(duet_set(s.x, duet_sigmoid(s.other))), ok(multiply(&s));
+        duet_recording *r = duet_record_end();
+        for (int i = 0; i < 3; i++) refill(s.x, 3000), ok(duet_replay(r));
+        CHECK(duet_synchronize() == DUET_OK, "%s", duet_error());
+        counted(1, 3, before, "recorded");
+        duet_recording_free(&r);
     }
     duet_free(&image), duet_free(&pooled), duet_free(&flat), duet_free(&part);
     free_scene(&s);
@@ -95,6 +102,27 @@ static void *multiply_shared(void *arg)
     return NULL;
 }
 
+static void *multiply_once(void *mode)
+{
+    duet_matrix *x = square(1), *y = square(0);
+    DUET_ON(DUET_GPU) ok(duet_set_math(*(duet_math_mode *)mode, y, duet_matmul(x, shared_w)));
+    holds(y, 3 * N, "behind another thread");
+    duet_free(&x), duet_free(&y);
+    return NULL;
+}
+
+/* Both queues have the weight; then one packs it, and nothing is done of that until the other wants it. */
+static void test_order(void)
+{
+    duet_math_mode strict = DUET_MATH_STRICT, split = DUET_MATH_SPLIT;
+    scene s = new_scene(true, false);
+    shared_w = s.w;
+    refill(s.w, 3), multiply_once(&strict), alone(multiply_once, &strict);
+    DUET_ON(DUET_GPU) ok(multiply(&s));
+    alone(multiply_once, &split);
+    free_scene(&s);
+}
+
 static void test_threads(void)
 {
     pthread_t t[4];
@@ -106,6 +134,7 @@ static void test_threads(void)
         for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
     }
     duet_free(&shared_w);
+    test_order();
     tap_point("threads share what is kept");
 }
 
