@@ -44,17 +44,11 @@ static duet_status make(enum fact what, const step *s, const frame *f, void *blo
     return r;
 }
 
-static duet_status lend_scratch(const step *s, queue *q, void **p)
-{
-    const size_t bytes = kernels_scratch(s);
-    *p = NULL;
-    return bytes ? lend(DEVICE, bytes, q->index, p) : DUET_OK;
-}
-
 duet_status fact_make(enum fact what, const step *s, const frame *f, void *block, queue *q)
 {
-    void *scratch;
-    TRY(lend_scratch(s, q, &scratch));
+    const size_t bytes = kernels_scratch(s);
+    void *scratch = NULL;
+    if (bytes) TRY(lend(DEVICE, bytes, q->index, &scratch));
     const duet_status r = make(what, s, f, block, scratch, q);
     gpu_give(scratch, q);
     return r;
@@ -159,19 +153,21 @@ static bool is_current(const known *k) { return !k->bits || k->stamp == storage_
 
 /* ---- without ---- */
 
-/* Of several threads that find it old, the first makes it anew. */
+/* Of several threads that find it old, the first makes it anew. Scratch is the pool's: q may be another thread's, which what this one records
+ * knows nothing of. */
 duet_status known_refresh(known *k, queue *q)
 {
+    const size_t bytes = kernels_scratch(&k->as);
     void *scratch = NULL;
     pthread_mutex_lock(&lock);
     bool current = is_current(k);
     pthread_mutex_unlock(&lock);
-    if (!current) TRY(lend_scratch(&k->as, q, &scratch));
+    if (!current && bytes) TRY(pool_take(DEVICE, bytes, q->index, &scratch));
     pthread_mutex_lock(&lock);
     current |= is_current(k);
     const duet_status r = current ? follow_writer(k, q) : make_anew(k, scratch, q);
     pthread_mutex_unlock(&lock);
-    gpu_give(scratch, q);
+    pool_give(DEVICE, scratch, bit(q->index));
     return r;
 }
 

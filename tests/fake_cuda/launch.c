@@ -9,9 +9,10 @@
 
 int kernels_oldest(void) { return 80; }
 
-/* Like real kernels, long folds need room for the results of blocks, and permutations to sort. */
+/* Like real kernels, long folds need room for the results of blocks, permutations to sort, and products by parts what they sum apart. */
 size_t kernels_scratch(const step *s)
 {
+    if (kernels_splits(s)) return 1024;
     if (s->kernel == KERNEL_RANDOM) return s->attr[0] == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
     int64_t n = 1;
     if (s->kernel != KERNEL_PROGRAM || !s->program->folds) return 0;

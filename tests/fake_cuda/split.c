@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOW    2048.0
-#define TOP    14 /* scaled magnitudes lie below 2^15: twice that is still a number of half precision */
-#define LEAST  -14
-#define PACKED 0x5041434b
+#define LOW         2048.0
+#define TOP         14 /* scaled magnitudes lie below 2^15: twice that is still a number of half precision */
+#define LEAST       -14
+#define PACKED      0x5041434b
+#define FEW_COLUMNS 4 /* so many are no work for tensor cores */
 
 /* A packed operand: high parts and low ones, row-major. */
 typedef struct packed {
@@ -66,7 +67,7 @@ static bool is_product(const step *s)
 {
     const int act = finish_infos[s->finish].act;
     return s->kernel == OP_matmul && (s->ins == 2 || s->finish) && act != OP_softmax && s->out[0].at.size[0] >= 4 &&
-           s->in[1].at.size[0] > 0 && s->in[1].at.size[1] > SKINNY_COLUMNS;
+           s->in[1].at.size[0] > 0 && s->in[1].at.size[1] > FEW_COLUMNS;
 }
 
 static bool is_convolution(const step *s)
@@ -92,13 +93,17 @@ bool fake_split_fits(const step *s, const workspace *w)
 typedef struct look {
     layout at;
     const void *from;
-    void *to;
+    void *to, *scratch;
+    size_t scratch_bytes;
 } look;
+
+static void use_scratch(const look *l) { memset(l->scratch, 0xff, l->scratch_bytes); }
 
 static void run_pack(void *args)
 {
     const look *l = args;
     packed *p = l->to;
+    use_scratch(l);
     const int64_t n = layout_count(&l->at);
     *p = (packed){ PACKED, (uint32_t)n, scale_for(largest(l->from, &l->at)) };
     split(l->from, &l->at, p->scale, p->part, p->part + n);
@@ -107,17 +112,19 @@ static void run_pack(void *args)
 static void run_magnitude(void *args)
 {
     const look *l = args;
+    use_scratch(l);
     *(float *)l->to = (float)largest(l->from, &l->at);
 }
 
-static cudaError_t queue_look(const step *s, int which, const frame *f, void *to, size_t bytes, void (*run)(void *),
-                              uint64_t *count, cudaStream_t q)
+static cudaError_t queue_look(const step *s, int which, const frame *f, void *to, size_t bytes, const workspace *w,
+                              void (*run)(void *), uint64_t *count, cudaStream_t q)
 {
     ENTER(cudaErrorUnknown);
     int64_t low, high;
-    const look l = { s->in[which].at, f->data[s->in[which].slot], to };
+    const look l = { s->in[which].at, f->data[s->in[which].slot], to, w->scratch, kernels_scratch(s) };
     layout_span(&l.at, &low, &high);
-    const bool there = fake_owns((const float *)l.from + low, (size_t)(high - low) * sizeof(float)) && fake_owns(to, bytes);
+    const bool there = fake_owns((const float *)l.from + low, (size_t)(high - low) * sizeof(float)) && fake_owns(to, bytes) &&
+                       fake_owns(l.scratch, l.scratch_bytes) && fake_owns(w->counters, KERNELS_COUNTERS * sizeof *w->counters);
     if (!kernels_splits(s) || !there) return fake_error(cudaErrorInvalidValue);
     pthread_mutex_lock(&fake_lock);
     ++*count;
@@ -127,12 +134,12 @@ static cudaError_t queue_look(const step *s, int which, const frame *f, void *to
 
 cudaError_t kernels_pack(const step *s, const frame *f, void *to, const workspace *w, cudaStream_t q)
 {
-    return queue_look(s, 1, f, to, kernels_packed_bytes(s), run_pack, &fake_counted.packs, q);
+    return queue_look(s, 1, f, to, kernels_packed_bytes(s), w, run_pack, &fake_counted.packs, q);
 }
 
 cudaError_t kernels_magnitude(const step *s, const frame *f, float *at, const workspace *w, cudaStream_t q)
 {
-    return queue_look(s, 0, f, at, sizeof *at, run_magnitude, &fake_counted.magnitudes, q);
+    return queue_look(s, 0, f, at, sizeof *at, w, run_magnitude, &fake_counted.magnitudes, q);
 }
 
 /* ---- a step by parts ---- */
