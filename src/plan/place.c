@@ -27,13 +27,14 @@ void plan_fusion(int mode) { fusion_set = mode; }
 
 duet_place place_now(duet_place call) { return call != DUET_AUTO ? call : thread_get()->place; }
 
+static duet_status can(const plan *p) { return p->status == DUET_OK ? DUET_OK : fail(p->status, "%s", p->why); }
+
 static duet_status on_machine(const statement *s, const machine *on, const plan **p)
 {
     const char *why = on->absent();
     if (why) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", on->name, why);
     *p = plan_find(s, on);
-    if (!*p) return DUET_NO_MEMORY;
-    return (*p)->status == DUET_OK ? DUET_OK : fail((*p)->status, "%s", (*p)->why);
+    return *p ? can(*p) : DUET_NO_MEMORY;
 }
 
 /* ---- what must move. Results stay where they are made; they are charged to whoever wants them elsewhere ---- */
@@ -102,14 +103,25 @@ static bool is_read(const statement *s, const plan *p, const duet_matrix *m)
     return false;
 }
 
-/* The statement will run by one plan; all that keeps it from the other one shares in what it missed, by what the move would take. Elements that
- * it makes without reading what was there have missed nothing yet. */
+/* The seconds of its moves that were made before: what comes again and again, made on the other side each time, is no purchase but a rent. */
+static double rent_of(const statement *s, const plan *p)
+{
+    double seconds = 0;
+    for (int i = 0; i < count_wanted(s, p); i++) {
+        const double move = move_of(s, p, i);
+        if (move > 0 && matrix_returns(wanted(s, p, i), p->machine->side)) seconds += move;
+    }
+    return seconds;
+}
+
+/* The statement will run by one plan; all that keeps it from the other one shares in what it missed, by what the move would take, and up to
+ * that. Elements that it makes without reading what was there have missed nothing yet. */
 static void learn(const statement *s, const plan *chosen, const plan *other)
 {
-    const double missed = plan_seconds(chosen) - plan_seconds(other), moves = plan_moves(s, other);
+    const double missed = plan_seconds(chosen) + rent_of(s, chosen) - plan_seconds(other), moves = plan_moves(s, other);
     for (int i = 0; i < count_wanted(s, other) && moves > 0; i++) {
         const double own = move_of(s, other, i);
-        if (own > 0) matrix_miss(wanted(s, other, i), missed * own / moves);
+        if (own > 0) matrix_miss(wanted(s, other, i), fmin(missed * own / moves, own - matrix_missed(wanted(s, other, i))));
     }
     for (int k = 0; k < s->count; k++)
         if (matrix_missed(s->to[k].m) > 0 && !is_read(s, chosen, s->to[k].m)) matrix_miss_nothing(s->to[k].m);
@@ -117,16 +129,43 @@ static void learn(const statement *s, const plan *chosen, const plan *other)
 
 /* ---- the choice ---- */
 
+/* For both machines; NULL for one that refuses, where the other does not. A statement that comes again finds one plan by the other. */
+static duet_status on_both(const statement *s, const plan **cpu, const plan **gpu)
+{
+    if (!(*cpu = plan_find(s, machines[HOST]))) return DUET_NO_MEMORY;
+    if (__builtin_expect((*gpu = (*cpu)->twin) != NULL, 1)) return DUET_OK;
+    const duet_status there = on_machine(s, machines[DEVICE], gpu);
+    if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
+    if (there != DUET_OK) return *gpu = NULL, can(*cpu);
+    if ((*cpu)->status == DUET_OK) ((plan *)(uintptr_t)*cpu)->twin = *gpu;
+    else *cpu = NULL;
+    return DUET_OK;
+}
+
+/* The plan takes less than the other. If besides all that it needs is there, no moves of the other's make that better; and if nothing was missed
+ * before, there is nothing to learn. */
+static bool is_settled(const statement *s, const plan *p)
+{
+    const enum side side = p->machine->side;
+    for (int k = 0; k < s->count; k++)
+        if (matrix_missed(s->to[k].m) > 0 || (matrix_to_move(s->to[k].m, side) && !matrix_fills(s->to[k].m))) return false;
+    for (int i = 0; i < p->n_leaves; i++) {
+        const duet_matrix *m = s->f->nodes[p->leaves[i].node].matrix;
+        if (matrix_missed(m) > 0 || matrix_to_move(m, side)) return false;
+    }
+    return true;
+}
+
+/* other: to learn from, or NULL. */
 static duet_status cheapest(const statement *s, const plan **p, const plan **other)
 {
-    const plan *cpu = NULL, *gpu = NULL;
-    duet_status there = machines[DEVICE]->absent() ? DUET_NO_DEVICE : on_machine(s, machines[DEVICE], &gpu);
-    if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
-    duet_status here = on_machine(s, machines[HOST], &cpu);
-    if (here != DUET_OK && there != DUET_OK) return here;
-    if (there != DUET_OK) return *p = cpu, DUET_OK;
-    if (here != DUET_OK) return *p = gpu, DUET_OK;
+    const plan *cpu, *gpu;
+    if (machines[DEVICE]->absent()) return on_machine(s, machines[HOST], p);
+    TRY(on_both(s, &cpu, &gpu));
+    if (!cpu || !gpu) return *p = cpu ? cpu : gpu, DUET_OK;
     costs_prepare();
+    *p = plan_seconds(gpu) <= plan_seconds(cpu) ? gpu : cpu;
+    if (is_settled(s, *p)) return DUET_OK;
     const bool on_gpu = expected(s, gpu) <= expected(s, cpu);
     *p = on_gpu ? gpu : cpu, *other = on_gpu ? cpu : gpu;
     return DUET_OK;

@@ -9,7 +9,8 @@ typedef struct plan {
     uint64_t hash;
     uint32_t *key;
     uint32_t key_length;
-    struct plan *next; /* in its bucket */
+    struct plan *next;       /* in its bucket */
+    const struct plan *twin; /* of the CPU's: the GPU's for the same statement, where both can and it is known; both go at once */
     const machine *machine;
     duet_status status; /* not OK: this machine cannot, because of `why` */
     char why[REFUSALS];

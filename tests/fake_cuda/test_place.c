@@ -113,6 +113,28 @@ static void test_fresh(void)
     tap_point("what the user writes anew is not moved for earlier statements' sake");
 }
 
+/* A small statement reads what a large one has made on the device. On the CPU it would be faster but for that download, which comes back each
+ * time; what keeps it there is v, which need move but once. */
+static void test_follows(void)
+{
+    enum { LARGE = 10000, FEW = 300 };
+    duet_matrix *x = new_filled(LARGE, 3), *y = duet_new(DUET_F32, LARGE), *part = duet_slice(y, 0, FEW), *v = new_filled(FEW, 1),
+                *z = duet_new(DUET_F32, FEW);
+    CHECK(part && cpu_takes(12 * FEW) + move_takes(4 * LARGE) < gpu_takes(12 * FEW) + move_takes(4 * FEW),
+          "the sizes do not show it");
+    int last = -1;
+    for (int i = 0; i < 50; i++) {
+        CHECK(on_gpu(y, duet_mul(2, x)), "the large one, call %d", i);
+        if (!on_gpu(z, duet_add(part, v))) last = i;
+    }
+    CHECK(last >= 0 && last < 4, "last on the cpu: call %d", last);
+    const uint64_t before = moves();
+    CHECK(on_gpu(y, duet_mul(2, x)) && on_gpu(z, duet_add(part, v)) && moves() == before, "it moves again");
+    holds(z, 7, "z");
+    free_all(&part, &x, &y), free_all(&v, &z, &z);
+    tap_point("what is downloaded again and again is worth moving others for");
+}
+
 static void test_in_place(void)
 {
     duet_matrix *x = new_filled(2000, 1), *y = new_filled(2000, 0);
@@ -253,6 +275,7 @@ int main(void)
     test_first();
     test_repeated();
     test_fresh();
+    test_follows();
     test_in_place();
     test_chain();
     test_views();
