@@ -73,6 +73,7 @@ int64_t tensor_size(const problem *p, int t, int axis); /* 0 past the last axis 
 float tensor_scale(const problem *p, int t);
 bool problem_open(problem *p); /* makes and fills the matrices; false: duet_error() */
 void problem_close(problem *p);
+bool gpu_is_there(void); /* false: duet_error(). Unlike duet_stream it leaves automatic replay as it is */
 
 static inline uint32_t stream_of(const problem *p, int t) { return p->seed * 64 + (uint32_t)t; }
 

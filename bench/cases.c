@@ -175,3 +175,11 @@ void problem_close(problem *p)
     duet_free(&p->flat);
     for (int t = 0; t < TENSORS; t++) duet_free(&p->m[t]);
 }
+
+bool gpu_is_there(void)
+{
+    duet_matrix *m = duet_new(DUET_F32, 1);
+    const bool there = m && duet_device_overwrite(m);
+    duet_free(&m);
+    return there;
+}

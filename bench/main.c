@@ -178,14 +178,6 @@ static int run_peers(const options *o)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static bool gpu_is_there(void)
-{
-    duet_matrix *m = duet_new(DUET_F32, 1);
-    const bool there = m && duet_device_overwrite(m);
-    duet_free(&m);
-    return there;
-}
-
 int main(int argc, char **argv)
 {
     options o;
