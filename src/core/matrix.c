@@ -221,6 +221,15 @@ void matrix_miss(const duet_matrix *m, double seconds)
 
 bool matrix_returns(const duet_matrix *m, enum side s) { return __atomic_load_n(&m->bits->came, __ATOMIC_RELAXED) & 1 << s; }
 
+double matrix_read_back(const duet_matrix *m)
+{
+    const storage *b = m->bits;
+    const bool asked = __atomic_load_n(&b->asked, __ATOMIC_RELAXED);
+    return asked ? cost_of_move(b->bytes, HOST, __atomic_load_n(&b->pinned, __ATOMIC_RELAXED)) : 0;
+}
+
+void matrix_makes_anew(const duet_matrix *m) { __atomic_store_n(&m->bits->asked, false, __ATOMIC_RELAXED); }
+
 void matrix_miss_nothing(const duet_matrix *m) { matrix_miss(m, -INFINITY); }
 
 /* ---- pointers for the user ---- */
@@ -236,6 +245,7 @@ static void *pointer(const char *who, const duet_matrix *m, enum side s, enum us
     if (st == DUET_OK) st = matrix_open(m, s, use, queue, &p);
     if (st != DUET_OK) return fail_at(st, who), NULL;
     if (use != READ) matrix_wrote(m, s, queue), matrix_miss_nothing(m);
+    if (s == HOST && use != OVERWRITE) __atomic_store_n(&m->bits->asked, true, __ATOMIC_RELAXED);
     return p;
 }
 

@@ -25,6 +25,7 @@ typedef struct storage {
     bool pinned;        /* the host home is */
     uint8_t travels;    /* moves between the homes, up to the one at which it is pinned */
     uint8_t came;       /* 1 << side: elements have been brought there */
+    bool asked;         /* the host has asked for the elements since a statement made them: see matrix_read_back */
     double missed;      /* seconds that statements would have saved on the side where it is not: see matrix_miss */
 } storage;
 
@@ -104,6 +105,10 @@ static inline double matrix_missed(const duet_matrix *m)
 }
 void matrix_miss(const duet_matrix *m, double seconds);
 bool matrix_returns(const duet_matrix *m, enum side s); /* has it been moved there before? */
+
+/* The seconds of a download that making it on the device will entail, going by whether the user has read what was made last. */
+double matrix_read_back(const duet_matrix *m);
+void matrix_makes_anew(const duet_matrix *m); /* who reads it from here on reads what is made now */
 void matrix_miss_nothing(const duet_matrix *m);
 
 /* Is this a matrix that lives? Headers are never returned to the system, so that asking is always safe for what was once one. */

@@ -89,11 +89,19 @@ double plan_missed(const statement *s, const plan *p)
     return seconds;
 }
 
+/* With the way back of results that the user reads each time. */
+static double steady_seconds(const statement *s, const plan *p)
+{
+    double seconds = plan_seconds(p);
+    for (int k = 0; k < s->count && p->machine->side == DEVICE; k++) seconds += matrix_read_back(s->to[k].m);
+    return seconds;
+}
+
 /* With the moves that are not yet paid for. */
 static double expected(const statement *s, const plan *p)
 {
     const double moves = plan_moves(s, p);
-    return plan_seconds(p) + moves - (moves > 0 ? plan_missed(s, p) : 0);
+    return steady_seconds(s, p) + moves - (moves > 0 ? plan_missed(s, p) : 0);
 }
 
 static bool is_read(const statement *s, const plan *p, const duet_matrix *m)
@@ -118,13 +126,15 @@ static double rent_of(const statement *s, const plan *p)
  * that. Elements that it makes without reading what was there have missed nothing yet. */
 static void learn(const statement *s, const plan *chosen, const plan *other)
 {
-    const double missed = plan_seconds(chosen) + rent_of(s, chosen) - plan_seconds(other), moves = plan_moves(s, other);
+    const double missed = steady_seconds(s, chosen) + rent_of(s, chosen) - steady_seconds(s, other), moves = plan_moves(s, other);
     for (int i = 0; i < count_wanted(s, other) && moves > 0; i++) {
         const double own = move_of(s, other, i);
         if (own > 0) matrix_miss(wanted(s, other, i), fmin(missed * own / moves, own - matrix_missed(wanted(s, other, i))));
     }
-    for (int k = 0; k < s->count; k++)
+    for (int k = 0; k < s->count; k++) {
         if (matrix_missed(s->to[k].m) > 0 && !is_read(s, chosen, s->to[k].m)) matrix_miss_nothing(s->to[k].m);
+        matrix_makes_anew(s->to[k].m);
+    }
 }
 
 /* ---- the choice ---- */
@@ -147,8 +157,11 @@ static duet_status on_both(const statement *s, const plan **cpu, const plan **gp
 static bool is_settled(const statement *s, const plan *p)
 {
     const enum side side = p->machine->side;
-    for (int k = 0; k < s->count; k++)
-        if (matrix_missed(s->to[k].m) > 0 || (matrix_to_move(s->to[k].m, side) && !matrix_fills(s->to[k].m))) return false;
+    for (int k = 0; k < s->count; k++) {
+        const duet_matrix *m = s->to[k].m;
+        if (matrix_missed(m) > 0 || (matrix_to_move(m, side) && !matrix_fills(m))) return false;
+        if (side == DEVICE && matrix_read_back(m) > 0) return false;
+    }
     for (int i = 0; i < p->n_leaves; i++) {
         const duet_matrix *m = s->f->nodes[p->leaves[i].node].matrix;
         if (matrix_missed(m) > 0 || matrix_to_move(m, side)) return false;

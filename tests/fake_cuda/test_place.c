@@ -135,6 +135,28 @@ static void test_follows(void)
     tap_point("what is downloaded again and again is worth moving others for");
 }
 
+/* On the GPU the statement alone is faster, but not with the way back of its result. */
+static void test_read_back(void)
+{
+    enum { SIZE = 2000 };
+    duet_matrix *x = new_filled(SIZE, 3), *y = duet_new(DUET_F32, SIZE);
+    CHECK(gpu_takes(8 * SIZE) < cpu_takes(8 * SIZE) && cpu_takes(8 * SIZE) < gpu_takes(8 * SIZE) + move_takes(4 * SIZE),
+          "the sizes do not show it");
+    CHECK(duet_device_update(x) != NULL, "%s", duet_error());
+    for (int i = 0; i < 20; i++) CHECK(on_gpu(y, duet_mul(2, x)), "nobody reads it: call %d", i);
+    int last = -1;
+    for (int i = 0; i < 20; i++) {
+        holds(y, 6, "y");
+        if (on_gpu(y, duet_mul(2, x))) last = i;
+    }
+    CHECK(last < 5, "read each time, and last on the gpu at call %d", last);
+    (void)on_gpu(y, duet_mul(2, x)); /* what was made before this was read */
+    for (int i = 0; i < 20; i++) CHECK(on_gpu(y, duet_mul(2, x)), "nobody reads it any more: call %d", i);
+    holds(y, 6, "y");
+    duet_free(&x), duet_free(&y);
+    tap_point("what the user reads each time is charged with its way back");
+}
+
 static void test_in_place(void)
 {
     duet_matrix *x = new_filled(2000, 1), *y = new_filled(2000, 0);
@@ -276,6 +298,7 @@ int main(void)
     test_repeated();
     test_fresh();
     test_follows();
+    test_read_back();
     test_in_place();
     test_chain();
     test_views();
