@@ -89,13 +89,14 @@ double plan_missed(const statement *s, const plan *p)
     return seconds;
 }
 
-/* With the way back of results that the user reads each time. */
-static double steady_seconds(const statement *s, const plan *p)
+double plan_read_back(const statement *s, const plan *p)
 {
-    double seconds = plan_seconds(p);
+    double seconds = 0;
     for (int k = 0; k < s->count && p->machine->side == DEVICE; k++) seconds += matrix_read_back(s->to[k].m);
     return seconds;
 }
+
+static double steady_seconds(const statement *s, const plan *p) { return plan_seconds(p) + plan_read_back(s, p); }
 
 /* With the moves that are not yet paid for. */
 static double expected(const statement *s, const plan *p)

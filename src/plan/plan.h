@@ -65,7 +65,8 @@ duet_status plan_look(const statement *s, duet_place place, const plan **p); /* 
 /* The seconds to bring all that it reads to its machine, and how many of them statements have missed already by its not being there. */
 double plan_moves(const statement *s, const plan *p);
 double plan_missed(const statement *s, const plan *p);
-duet_place place_now(duet_place call); /* that of the call, the innermost block, the environment */
+double plan_read_back(const statement *s, const plan *p); /* and to bring results back that the user reads each time */
+duet_place place_now(duet_place call);                    /* that of the call, the innermost block, the environment */
 
 /* The same for one step without operands, which writes m and which the CPU does not refuse. */
 duet_status step_place(const duet_matrix *m, const step *s, duet_place place, const machine **on);

@@ -135,10 +135,21 @@ static void test_follows(void)
     tap_point("what is downloaded again and again is worth moving others for");
 }
 
+static char *explained(duet_matrix *y, duet_matrix *x, char *text, size_t size)
+{
+    FILE *out = fmemopen(text, size, "w");
+    const duet_expr e = duet_mul(2, x);
+    CHECK(duet_explain(out, y, e) == DUET_OK, "%s", duet_error());
+    CHECK(duet_drop(e) == DUET_OK, "drop");
+    fclose(out);
+    return text;
+}
+
 /* On the GPU the statement alone is faster, but not with the way back of its result. */
 static void test_read_back(void)
 {
     enum { SIZE = 2000 };
+    char text[2000] = "";
     duet_matrix *x = new_filled(SIZE, 3), *y = duet_new(DUET_F32, SIZE);
     CHECK(gpu_takes(8 * SIZE) < cpu_takes(8 * SIZE) && cpu_takes(8 * SIZE) < gpu_takes(8 * SIZE) + move_takes(4 * SIZE),
           "the sizes do not show it");
@@ -150,6 +161,8 @@ static void test_read_back(void)
         if (on_gpu(y, duet_mul(2, x))) last = i;
     }
     CHECK(last < 5, "read each time, and last on the gpu at call %d", last);
+    holds(y, 6, "y");
+    CHECK(strstr(explained(y, x, text, sizeof text), "and 20.8 us until the host reads it again\n"), "%s", text);
     (void)on_gpu(y, duet_mul(2, x)); /* what was made before this was read */
     for (int i = 0; i < 20; i++) CHECK(on_gpu(y, duet_mul(2, x)), "nobody reads it any more: call %d", i);
     holds(y, 6, "y");
@@ -199,16 +212,6 @@ static void test_views(void)
     holds(y, 2, "y");
     free_all(&a, &b, &y), duet_free(&x);
     tap_point("what moves once is charged once");
-}
-
-static char *explained(duet_matrix *y, duet_matrix *x, char *text, size_t size)
-{
-    FILE *out = fmemopen(text, size, "w");
-    const duet_expr e = duet_mul(2, x);
-    CHECK(duet_explain(out, y, e) == DUET_OK, "%s", duet_error());
-    CHECK(duet_drop(e) == DUET_OK, "drop");
-    fclose(out);
-    return text;
 }
 
 static void test_explain(void)
