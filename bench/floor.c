@@ -4,6 +4,7 @@
 #include "hand.h"
 #include "measure.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,7 @@ static bool open_calls(floor_work *w)
     if (!wrong) wrong = hand_product_make(&w->product[0], n, n, n, w->at[0], w->at[3], w->at[4]);
     if (!wrong) wrong = hand_product_make(&w->product[1], n, n, n, w->at[4], w->at[3], w->at[2]);
     w->block = calls_block, w->name = "two products and two sums, bare";
+    if (wrong) fprintf(stderr, "duet-bench: no bare calls beside the complex expression: %s\n", wrong);
     return !wrong;
 }
 
