@@ -68,42 +68,29 @@ static double move_of(const statement *s, const plan *p, int i)
     return seconds > 0 && !came_before(s, p, i) ? seconds : 0;
 }
 
-double plan_moves(const statement *s, const plan *p)
-{
-    double seconds = 0;
-    for (int i = 0; i < count_wanted(s, p); i++) seconds += move_of(s, p, i);
-    return seconds;
-}
-
 /* ---- what was missed by not moving. A matrix that is used again and again is to be moved once, but nobody knows how often it will be used:
  * so it stays until statements have missed by it what the move takes, and then moves. That takes at most twice the time of knowing (one
  * rents skis until the rent has come to their price). Of a matrix that the user writes anew, nothing missed before counts. ---- */
 
-double plan_missed(const statement *s, const plan *p)
+static void look_at_move(const statement *s, const plan *p, int i, outlook *o)
 {
-    double seconds = 0;
-    for (int i = 0; i < count_wanted(s, p); i++) {
-        const double move = move_of(s, p, i);
-        if (move > 0) seconds += fmin(move, matrix_missed(wanted(s, p, i)));
-    }
-    return seconds;
+    const double move = move_of(s, p, i);
+    if (!(move > 0)) return;
+    const duet_matrix *m = wanted(s, p, i);
+    o->moves += move, o->missed += fmin(move, matrix_missed(m));
+    if (matrix_returns(m, p->machine->side)) o->rent += move;
 }
 
-double plan_read_back(const statement *s, const plan *p)
+outlook plan_outlook(const statement *s, const plan *p)
 {
-    double seconds = 0;
-    for (int k = 0; k < s->count && p->machine->side == DEVICE; k++) seconds += matrix_read_back(s->to[k].m);
-    return seconds;
+    outlook o = { .steps = plan_seconds(p) };
+    for (int k = 0; k < s->count && p->machine->side == DEVICE; k++) o.back += matrix_read_back(s->to[k].m);
+    for (int i = 0; i < count_wanted(s, p); i++) look_at_move(s, p, i, &o);
+    return o;
 }
-
-static double steady_seconds(const statement *s, const plan *p) { return plan_seconds(p) + plan_read_back(s, p); }
 
 /* With the moves that are not yet paid for. */
-static double expected(const statement *s, const plan *p)
-{
-    const double moves = plan_moves(s, p);
-    return steady_seconds(s, p) + moves - (moves > 0 ? plan_missed(s, p) : 0);
-}
+static double expected(const outlook *o) { return o->steps + o->back + o->moves - o->missed; }
 
 static bool is_read(const statement *s, const plan *p, const duet_matrix *m)
 {
@@ -112,28 +99,16 @@ static bool is_read(const statement *s, const plan *p, const duet_matrix *m)
     return false;
 }
 
-/* The seconds of its moves that were made before: what comes again and again, made on the other side each time, is no purchase but a rent. */
-static double rent_of(const statement *s, const plan *p)
+/* The statement will run otherwise; all that keeps it from this plan shares in what it missed, by what the move would take, and up to that.
+ * Elements that it makes without reading what was there have missed nothing yet. */
+static void learn(const statement *s, const plan *other, double missed, double moves)
 {
-    double seconds = 0;
-    for (int i = 0; i < count_wanted(s, p); i++) {
-        const double move = move_of(s, p, i);
-        if (move > 0 && matrix_returns(wanted(s, p, i), p->machine->side)) seconds += move;
-    }
-    return seconds;
-}
-
-/* The statement will run by one plan; all that keeps it from the other one shares in what it missed, by what the move would take, and up to
- * that. Elements that it makes without reading what was there have missed nothing yet. */
-static void learn(const statement *s, const plan *chosen, const plan *other)
-{
-    const double missed = steady_seconds(s, chosen) + rent_of(s, chosen) - steady_seconds(s, other), moves = plan_moves(s, other);
     for (int i = 0; i < count_wanted(s, other) && moves > 0; i++) {
         const double own = move_of(s, other, i);
         if (own > 0) matrix_miss(wanted(s, other, i), fmin(missed * own / moves, own - matrix_missed(wanted(s, other, i))));
     }
     for (int k = 0; k < s->count; k++) {
-        if (matrix_missed(s->to[k].m) > 0 && !is_read(s, chosen, s->to[k].m)) matrix_miss_nothing(s->to[k].m);
+        if (matrix_missed(s->to[k].m) > 0 && !is_read(s, other, s->to[k].m)) matrix_miss_nothing(s->to[k].m);
         matrix_makes_anew(s->to[k].m);
     }
 }
@@ -170,8 +145,19 @@ static bool is_settled(const statement *s, const plan *p)
     return true;
 }
 
-/* other: to learn from, or NULL. */
-static duet_status cheapest(const statement *s, const plan **p, const plan **other)
+/* What was not chosen, to learn from; other is NULL where there is nothing to learn. */
+typedef struct regret {
+    const plan *other;
+    double missed, moves;
+} regret;
+
+/* A move that was made before and comes again, of what is made on the other side each time, is no purchase but a rent. */
+static regret regret_of(const plan *other, const outlook *chosen, const outlook *of)
+{
+    return (regret){ other, chosen->steps + chosen->back + chosen->rent - of->steps - of->back, of->moves };
+}
+
+static duet_status cheapest(const statement *s, const plan **p, regret *r)
 {
     const plan *cpu, *gpu;
     if (machines[DEVICE]->absent()) return on_machine(s, machines[HOST], p);
@@ -180,8 +166,10 @@ static duet_status cheapest(const statement *s, const plan **p, const plan **oth
     costs_prepare();
     *p = plan_seconds(gpu) <= plan_seconds(cpu) ? gpu : cpu;
     if (is_settled(s, *p)) return DUET_OK;
-    const bool on_gpu = expected(s, gpu) <= expected(s, cpu);
-    *p = on_gpu ? gpu : cpu, *other = on_gpu ? cpu : gpu;
+    const outlook here = plan_outlook(s, cpu), there = plan_outlook(s, gpu);
+    const bool on_gpu = expected(&there) <= expected(&here);
+    *p = on_gpu ? gpu : cpu;
+    *r = on_gpu ? regret_of(cpu, &there, &here) : regret_of(gpu, &here, &there);
     return DUET_OK;
 }
 
@@ -191,24 +179,24 @@ static duet_status what_is_required(void)
     return why ? fail(DUET_NO_DEVICE, "DUET_REQUIRE_GPU is set, and the GPU cannot be used: %s", why) : DUET_OK;
 }
 
-static duet_status choose(const statement *s, duet_place place, const plan **p, const plan **other)
+static duet_status choose(const statement *s, duet_place place, const plan **p, regret *r)
 {
     TRY(what_is_required());
-    if (place == DUET_AUTO) return cheapest(s, p, other);
+    if (place == DUET_AUTO) return cheapest(s, p, r);
     return on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p);
 }
 
 duet_status plan_look(const statement *s, duet_place place, const plan **p)
 {
-    const plan *other = NULL;
-    return choose(s, place, p, &other);
+    regret none = { 0 };
+    return choose(s, place, p, &none);
 }
 
 duet_status plan_place(const statement *s, duet_place place, const plan **p)
 {
-    const plan *other = NULL;
-    TRY(choose(s, place, p, &other));
-    if (other) learn(s, *p, other);
+    regret r = { 0 };
+    TRY(choose(s, place, p, &r));
+    if (r.other) learn(s, r.other, r.missed, r.moves);
     return DUET_OK;
 }
 

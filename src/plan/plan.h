@@ -62,11 +62,16 @@ void plans_make_room(int statements); /* before them: each may find a plan for e
 duet_status plan_place(const statement *s, duet_place place, const plan **p);
 duet_status plan_look(const statement *s, duet_place place, const plan **p); /* the same of a statement that will not run now */
 
-/* The seconds to bring all that it reads to its machine, and how many of them statements have missed already by its not being there. */
-double plan_moves(const statement *s, const plan *p);
-double plan_missed(const statement *s, const plan *p);
-double plan_read_back(const statement *s, const plan *p); /* and to bring results back that the user reads each time */
-duet_place place_now(duet_place call);                    /* that of the call, the innermost block, the environment */
+/* What a statement is expected to take by a plan, in seconds. */
+typedef struct outlook {
+    double steps;
+    double moves;  /* to bring all that it reads to its machine; */
+    double missed; /* of that, what statements have missed already by its not being there; */
+    double rent;   /* of that, what has been brought there before */
+    double back;   /* to bring results to the host, where the user has read the last ones */
+} outlook;
+outlook plan_outlook(const statement *s, const plan *p);
+duet_place place_now(duet_place call); /* that of the call, the innermost block, the environment */
 
 /* The same for one step without operands, which writes m and which the CPU does not refuse. */
 duet_status step_place(const duet_matrix *m, const step *s, duet_place place, const machine **on);
