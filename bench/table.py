@@ -156,16 +156,16 @@ def on_cpu(documents):
             continue
         what, us = f"{bench} {size} on the CPU", median([r["us"] for r, _ in found])
         bare, floor = median([r.get("ratio") for r, _ in found]), median([r.get("floor_ratio") for r, _ in found])
-        name, peer, _ = best_peer(found)
+        name, peer, ratio = best_peer(found)
         slower = etl[bench, size] / us if (bench, size) in etl else None
         if slower and bench in NETWORKS and slower < ETL_LEAST:
             missed.append(f"{what}: {slower:.2f} times faster than ETL, not {ETL_LEAST}")
         lines.append([f"{NETWORKS.get(bench, bench)} {size}", number(us), held(bare, BARE_MOST.get(bench) if size == 4096 else None, what + ", of the bare products"),
-                      held(floor, FLOOR_MOST.get(bench) if size == 512 else None, what + ", of its arithmetic"), f"{number(peer)} {name or ''}".strip(),
+                      held(floor, FLOOR_MOST.get(bench) if size == 512 else None, what + ", of its arithmetic"), f"{number(peer)} {name}, {ratio:.2f}" if name else "",
                       f"{number(etl[bench, size])}, {slower:.2g} times" if slower else ""])
     if lines:
         bare_name = next((r["peer"] for d in documents for r in d["results"] if r.get("bench") == "sgemm" and r.get("machine") == "cpu" and r.get("peer")), "bare products")
-        markdown(["case", "Duet", f"of {bare_name}", "of its arithmetic at sgemm's rate", "best peer", f"ETL{', ' + etl_machine if etl_machine else ''}"], lines)
+        markdown(["case", "Duet", f"of {bare_name}", "of its arithmetic at sgemm's rate", "best peer, ratio", f"ETL{', ' + etl_machine if etl_machine else ''}"], lines)
 
 
 def each_cpu(documents):
