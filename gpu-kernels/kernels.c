@@ -17,6 +17,7 @@ size_t kernels_scratch(const step *s)
 
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
+    if (w->packed) return pair_launch(s, f, w, q);
     if (s->kernel == KERNEL_RANDOM) return random_launch(s, f, w->scratch, q);
     if (is_fold(s)) return fold_launch(s, f, w, q);
     if (s->kernel == KERNEL_PROGRAM) return machine_launch(s, f, q);
@@ -43,6 +44,33 @@ bool can_wait(const void *kernel)
     if (cudaFuncGetAttributes(&compiled, kernel) != cudaSuccess) return (void)cudaGetLastError(), false;
     device = now;
     return can = compiled.ptxVersion >= 90;
+}
+
+/* Facts of a card other than that of the process do not come up: it keeps to one. */
+static bool ask(card_facts *f)
+{
+    int device, clusters, major, minor, count;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&f->blocks, cudaDevAttrMultiProcessorCount, device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&f->shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess)
+        return (void)cudaGetLastError(), false;
+    f->clusters = clusters && can_wait(split_kernels(&count)->kernel[0]);
+    f->pairs = f->clusters && major == 9 && minor == 0;
+    return true;
+}
+
+card_facts card(void)
+{
+    static card_facts known;
+    card_facts f = { __atomic_load_n(&known.blocks, __ATOMIC_ACQUIRE), known.shared, known.clusters, known.pairs };
+    if (f.blocks) return f;
+    if (!ask(&f)) return (card_facts){ 1, SHARED_LEAST, false, false };
+    known.shared = f.shared, known.clusters = f.clusters, known.pairs = f.pairs;
+    __atomic_store_n(&known.blocks, f.blocks, __ATOMIC_RELEASE);
+    return f;
 }
 
 cudaError_t with_shared(const void *kernel, size_t bytes, size_t most)

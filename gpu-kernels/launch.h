@@ -336,8 +336,10 @@ cudaError_t softmax_launch(const step *s, const frame *f, const workspace *w, cu
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
 size_t random_scratch(const step *s);
 cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
+product_args product_args_of(const step *s, const frame *f, const workspace *w);
 cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
-const void *conv2d_kernel_f32(int outputs, bool pooled); /* outputs: a thread's, 2, 4 or 8 */
+cudaError_t pair_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q); /* with w->packed */
+const void *conv2d_kernel_f32(int outputs, bool pooled);                                    /* outputs: a thread's, 2, 4 or 8 */
 cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */
@@ -352,9 +354,18 @@ cudaError_t launch_clusters(const void *kernel, int64_t blocks, int cluster, int
 /* Were kernels compiled, for the current device, for compute capability 9: with the instruction that waits, and clusters? */
 bool can_wait(const void *kernel);
 
+/* What the card has; where it does not answer, what all have. */
+typedef struct card_facts {
+    int blocks, shared; /* multiprocessors; bytes that a thread block may have */
+    bool clusters;      /* has it, and were kernels compiled with, clusters of thread blocks? */
+    bool pairs;         /* ... and what pair.cuh needs */
+} card_facts;
+card_facts card(void);
+
 /* Asks for more shared memory than every kernel may have, where a launch takes such: `most`, the same for all launches of a kernel, since
  * threads may launch it at once. */
 #define SHARED_ALWAYS (48 << 10)
+#define SHARED_LEAST  (99 << 10) /* may be asked for on any card */
 cudaError_t with_shared(const void *kernel, size_t bytes, size_t most);
 
 /* May the work before a launch still write an operand? */

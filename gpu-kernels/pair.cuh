@@ -7,6 +7,9 @@
 #define PAIR_CUH
 
 #include "device.cuh"
+extern "C" {
+#include "pair.h"
+}
 #include <cuda_fp16.h>
 
 /* ---- pairs ---- */
@@ -35,6 +38,8 @@ static __device__ inline void split_pair(float x, float y, uint32_t &high, uint3
     low = rounded_pair(x - back.x, y - back.y);
 }
 
+static __device__ inline float finite_magnitude(float x) { return fabsf(x) < INF ? fabsf(x) : 0; }
+
 /* ---- barriers in shared memory ---- */
 
 static __device__ inline uint32_t place_of(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
@@ -59,9 +64,10 @@ static __device__ inline void barrier_arrive_after_copies(uint32_t at)
 }
 static __device__ inline void barrier_wait(uint32_t at, uint32_t parity)
 {
-    asm volatile("{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}" ::"r"(at),
-                 "r"(parity)
-                 : "memory");
+    asm volatile(
+        "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}" ::"r"(at),
+        "r"(parity)
+        : "memory");
 }
 
 /* ---- copies by one thread, which arrive at a barrier ---- */
@@ -77,7 +83,8 @@ static __device__ inline void copy_bulk(uint32_t to, const void *from, int bytes
 /* A box of a described matrix, zeros where it has no elements. */
 static __device__ inline void copy_box(uint32_t to, const void *map, int column, int row, uint32_t barrier)
 {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+                     to),
                  "l"(map), "r"(column), "r"(row), "r"(barrier)
                  : "memory");
 }
@@ -89,7 +96,10 @@ static __device__ inline void copy_box(uint32_t to, const void *map, int column,
 #endif
 
 /* The description of a matrix in shared memory, in rows of 128 bytes whose pieces of 16 are exchanged by row. */
-static __device__ inline uint64_t described(uint32_t at) { return (uint64_t)(at >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62; }
+static __device__ inline uint64_t described(uint32_t at)
+{
+    return (uint64_t)(at >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
 
 static __device__ inline void products_begin()
 {

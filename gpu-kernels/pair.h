@@ -1,70 +1,84 @@
-/* pair.h - products of pairs of f16 (DUET_MATH_SPLIT): what launcher and kernels share. */
+/* pair.h - products and convolutions of pairs of f16 (DUET_MATH_SPLIT): what launchers and kernels share. */
 #ifndef PAIR_H
 #define PAIR_H
 
 #include "launch.h"
 #include <cuda.h>
 
-#define PAIR_UNIT    64  /* columns, and inner elements, of a unit of packed operands */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Packed operands: the largest magnitude, then units [columns / 64][inner / 64], each high parts, then low parts, in rows of 128 bytes. */
+#define PAIR_UNIT    64
 #define PAIR_PART    8192
-#define PAIR_HEAD    256 /* bytes before the units: the largest magnitude */
-#define PAIR_PARTS   8   /* thread blocks that share a tile, at most */
+#define PAIR_HEAD    256
+#define PAIR_PARTS   8 /* thread blocks that share a tile, at most */
 #define PAIR_THREADS 384
 
 typedef struct pair_args {
-    CUtensorMap a;           /* boxes of 32 inner elements, rows / across rows */
-    product_args of;         /* a and b are not read */
-    const void *packed;      /* units [columns / 64][inner / 64], each high parts, low parts */
-    const float *magnitude;  /* of a; NULL: bound */
+    CUtensorMap a;   /* in boxes of half a unit's inner elements, a tile's rows */
+    product_args of; /* its a and b are not read */
+    const void *packed;
+    const float *magnitude; /* of a; NULL: bound */
     float bound;
-    bool packed_is_there, out_in_fours; /* columns of out, at aligned addresses */
-    int32_t rounds; /* of tiles that a cluster makes, at most */
+    int32_t rounds;       /* tiles that a thread block makes one after the other */
+    bool packed_is_there; /* no kernel that may still run writes it */
+    bool out_in_fours;    /* columns of out, at addresses of 16 bytes */
 } pair_args;
 
-#define PAIR_CONV_THREADS 128
-#define PAIR_CONV_HELD    6 /* pixels that a thread brings, at most */
+typedef struct pair_kernel {
+    int rows, columns, shared;
+    bool persists;      /* may make several tiles, the next one's operands coming meanwhile */
+    double start, cost; /* by measurement, microseconds: of a thread block, and of each unit of the inner axis */
+    const void *kernel;
+} pair_kernel;
+const pair_kernel *pair_kernels(int *count);
 
-/* A convolution by windows of 3 x 3, finished (pair_conv.cu). A region of results, before pooling, is `blocks_down` x `blocks_across`
- * blocks, for which lines of `pitch` pixels are needed. */
-typedef struct pair_conv_args {
-    const void *in, *filters, *bias; /* bias may be NULL */
-    void *out;
-    int64_t image, filter[4], bias_stride; /* strides of in, of filters, of bias */
-    int32_t channel, row;                  /* strides of in */
-    int32_t c, h, w, m, pad[2], out_h, out_w;
-    float least; /* relu's 0, or nothing is less */
-    int32_t blocks_down, blocks_across, pitch, region_h, region_w, result_pitch; /* region_: of results after pooling */
-    uint32_t regions, walkers, pixels;
-    divider32 by_pitch, down, across, groups, by_region_w, by_region;
-    bool filters_are_there, whole; /* a region's rows are whole, and its results of an output 16 bytes each: by_region counts these */
-} pair_conv_args;
-#define PAIR_CONV_OUTPUTS 32 /* of a thread block */
-
+#define PACK_THREADS 256
 typedef struct pack_args {
     const void *b;
     void *packed;
     int64_t row, column;
     int32_t k, n;
 } pack_args;
+const void *pack_kernel(void);
 
+/* most is 0 before. */
+#define MAGNITUDE_THREADS 256
 typedef struct magnitude_args {
     const void *at;
     float *most;
-    int64_t rows, columns, row, column;
+    int64_t n;
+    int32_t rank;
+    divider64 size[DUET_RANK_MAX];
+    int64_t stride[DUET_RANK_MAX];
 } magnitude_args;
-
-typedef struct pair_kernel {
-    int rows, columns, down, across, shared; /* tile; thread blocks of a cluster */
-    double start, cost; /* microseconds: of a thread block, and of each unit of the inner axis */
-    const void *kernel;
-} pair_kernel;
-#ifdef __cplusplus
-extern "C" {
-#endif
-const pair_kernel *pair_kernels(int *count);
-const void *pair_conv_kernel(int slots, int rows, bool pooled);
-const void *pack_kernel(void);
 const void *magnitude_kernel(void);
+
+#define PAIR_CONV_THREADS 128
+#define PAIR_CONV_HELD    6  /* pixels that a thread brings, at most */
+#define PAIR_CONV_OUTPUTS 32 /* of a thread block */
+
+/* A convolution by windows of 3 x 3, finished (pair_conv.cu). A region of results, before pooling, is `blocks_down` x `blocks_across`
+ * blocks, for which lines of `pitch` pixels are needed. */
+typedef struct pair_conv_args {
+    const void *in, *filters, *bias; /* bias may be NULL */
+    const float *largest;            /* of the filters */
+    void *out;
+    int64_t image, filter[4], bias_stride; /* strides of in, of filters, of bias */
+    int32_t channel, row;                  /* strides of in */
+    int32_t c, h, w, m, pad[2], out_h, out_w;
+    float least; /* relu's 0, or nothing is less */
+    int32_t blocks_down, blocks_across, pitch;
+    int32_t region_h, region_w, result_pitch; /* of results after pooling; of an output's, in shared memory */
+    uint32_t regions, walkers, pixels;
+    divider32 by_pitch, down, across, groups, by_region_w, by_region;
+    bool filters_are_there; /* no kernel that may still run writes them */
+    bool whole;             /* a region's rows are whole, and its results of an output 16 bytes each: by_region counts these */
+} pair_conv_args;
+const void *pair_conv_kernel(int slots, int rows, bool pooled);
+
 #ifdef __cplusplus
 }
 #endif

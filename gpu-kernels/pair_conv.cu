@@ -8,9 +8,6 @@
  * The left operand is the filters, in registers: of each eight rows of high parts, then of low parts of the same, so that a thread has both
  * sums of an output, and four results of it that are pooled. */
 #include "pair.cuh"
-extern "C" {
-#include "pair.h"
-}
 
 namespace
 {
@@ -41,7 +38,6 @@ static __device__ inline float largest(float mine, uint32_t *slot)
     __syncthreads();
     return __uint_as_float(*(volatile uint32_t *)slot);
 }
-static __device__ inline float finite_magnitude(float x) { return fabsf(x) < INF ? fabsf(x) : 0; }
 
 /* ---- filters ---- */
 
@@ -55,24 +51,17 @@ template <class f> static __device__ inline float filter_at(const pair_conv_args
     return ((const float *)a.filters)[o * a.filter[0] + c * a.filter[1] + tap / 3 * a.filter[2] + tap % 3 * a.filter[3]];
 }
 
-/* Returns the exponent of their scale. */
-template <class f> static __device__ inline int load_filters(const pair_conv_args &a, int o, fragments<f> &w, uint32_t *slot)
+template <class f> static __device__ inline void load_filters(const pair_conv_args &a, int o, fragments<f> &w)
 {
-    float x[f::STEPS][4], most = 0;
+    const float scale = power_of_two(scale_exponent(*a.largest));
 #pragma unroll
     for (int step = 0; step < f::STEPS; step++)
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            x[step][i] = filter_at<f>(a, o, step, threadIdx.x % 4 * 2 + i / 2 * 8 + i % 2);
-            most = fmaxf(most, finite_magnitude(x[step][i]));
+        for (int i = 0; i < 2; i++) {
+            const int k = threadIdx.x % 4 * 2 + i * 8;
+            split_pair(filter_at<f>(a, o, step, k) * scale, filter_at<f>(a, o, step, k + 1) * scale, w[step][2 * i],
+                       w[step][2 * i + 1]);
         }
-    const int exponent = scale_exponent(largest(most, slot));
-    const float scale = power_of_two(exponent);
-#pragma unroll
-    for (int step = 0; step < f::STEPS; step++)
-#pragma unroll
-        for (int i = 0; i < 2; i++) split_pair(x[step][2 * i] * scale, x[step][2 * i + 1] * scale, w[step][2 * i], w[step][2 * i + 1]);
-    return exponent;
 }
 
 /* ---- elements ---- */
@@ -196,7 +185,8 @@ static __device__ inline void write_whole(const pair_conv_args &a, float *out, c
 #pragma unroll 4
     for (uint32_t i = threadIdx.x; i < outputs * a.by_region.by; i += THREADS) {
         const uint32_t o = quotient(i, a.by_region), p = (i - o * a.by_region.by) * 4;
-        if ((int)p < count) *(float4 *)(out + (int64_t)o * a.out_h * a.out_w + p) = *(const float4 *)(from + o * a.result_pitch + p);
+        if ((int)p < count)
+            *(float4 *)(out + (int64_t)o * a.out_h * a.out_w + p) = *(const float4 *)(from + o * a.result_pitch + p);
     }
 }
 
@@ -204,13 +194,16 @@ template <class f> static __device__ inline void write(const pair_conv_args &a, 
 {
     constexpr int by = f::POOLED ? 2 : 1;
     const float *from = results_at<f>(a);
-    const int row = r.row / by, column = r.column / by, outputs = min(OUTPUTS, a.m - first), rows = min(a.region_h, a.out_h - row);
+    const int row = r.row / by, column = r.column / by, outputs = min(OUTPUTS, a.m - first),
+              rows = min(a.region_h, a.out_h - row);
     float *out = (float *)a.out + ((r.image * a.m + first) * a.out_h + row) * a.out_w + column;
     if (a.whole) return write_whole(a, out, from, rows * a.out_w, outputs);
 #pragma unroll 2
     for (uint32_t i = threadIdx.x; i < outputs * a.by_region.by; i += THREADS) {
-        const uint32_t o = quotient(i, a.by_region), p = i - o * a.by_region.by, y = quotient(p, a.by_region_w), x = p - y * a.by_region_w.by;
-        if ((int)y < rows && column + (int)x < a.out_w) out[((int64_t)o * a.out_h + y) * a.out_w + x] = from[o * a.result_pitch + p];
+        const uint32_t o = quotient(i, a.by_region), p = i - o * a.by_region.by, y = quotient(p, a.by_region_w),
+                       x = p - y * a.by_region_w.by;
+        if ((int)y < rows && column + (int)x < a.out_w)
+            out[((int64_t)o * a.out_h + y) * a.out_w + x] = from[o * a.result_pitch + p];
     }
 }
 
@@ -234,16 +227,17 @@ static __device__ inline void make_region(const pair_conv_args &a, const fragmen
 
 template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_conv_args a)
 {
-    __shared__ uint32_t most[3];
+    __shared__ uint32_t most[2];
     const uint32_t walker = quotient(blockIdx.x, a.groups);
     const int first = (int)(blockIdx.x - walker * a.groups.by) * OUTPUTS, o = first + threadIdx.x / 32 * 8 + threadIdx.x % 32 / 4;
     fragments<f> w;
-    int of_filters = 0, turn = 0;
-    if (threadIdx.x < 3) most[threadIdx.x] = 0;
+    int turn = 0;
+    if (threadIdx.x < 2) most[threadIdx.x] = 0;
     __syncthreads();
-    if (a.filters_are_there) of_filters = load_filters<f>(a, o, w, most + 2);
+    if (a.filters_are_there) load_filters<f>(a, o, w);
     take_turn();
-    if (!a.filters_are_there) of_filters = load_filters<f>(a, o, w, most + 2);
+    if (!a.filters_are_there) load_filters<f>(a, o, w);
+    const float of_filters = power_of_two(254 - scale_exponent(*a.largest));
     const float bias = a.bias && o < a.m ? ((const float *)a.bias)[o * a.bias_stride] : -0.0f;
     for (uint32_t s = walker; s < a.regions; s += a.walkers, turn ^= 1) {
         const region r = region_of<f>(a, s);
@@ -255,7 +249,7 @@ template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_con
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncthreads();
         if (s + a.walkers >= a.regions) let_next_begin();
-        make_region<f>(a, w, { power_of_two(254 - exponent), power_of_two(254 - of_filters), bias, a.least }, first + threadIdx.x / 32 * 8 < a.m);
+        make_region<f>(a, w, { power_of_two(254 - exponent), of_filters, bias, a.least }, first + threadIdx.x / 32 * 8 < a.m);
         __syncthreads();
         write<f>(a, r, first);
     }

@@ -6,11 +6,8 @@
  *
  * Of 128 rows each group takes 64; of 64 they take units in turn. Thread blocks go over tiles, or those of a cluster share the inner axis of
  * one. */
-#include "pair.cuh"
-extern "C" {
-#include "pair.h"
-}
 #include "finish.cuh"
+#include "pair.cuh"
 
 namespace
 {
@@ -83,8 +80,8 @@ template <class t> static __device__ inline void bring_b(const pair_args &s, con
 #pragma unroll
         for (int part = 0; part < 2; part++) {
             const int64_t from = ((int64_t)min(c.left / UNIT + u, last) * units + unit) * 2 + part;
-            copy_bulk(r.stages + stage * t::STAGE + part * t::B_PART + u * PART, (const char *)s.packed + PAIR_HEAD + from * PART, PART,
-                      r.full + 8 * stage);
+            copy_bulk(r.stages + stage * t::STAGE + part * t::B_PART + u * PART, (const char *)s.packed + PAIR_HEAD + from * PART,
+                      PART, r.full + 8 * stage);
         }
 }
 
@@ -262,7 +259,8 @@ static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLU
         for (int j = 0; j < 4; j++)
 #pragma unroll
             for (int h = 0; h < 2; h++)
-                asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(desk + ((row + 8 * h) * t::DESK_PITCH + j * 8 + lane % 4 * 2) * 4),
+                asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(desk +
+                                                                      ((row + 8 * h) * t::DESK_PITCH + j * 8 + lane % 4 * 2) * 4),
                              "f"(sum[4 * j + 2 * h]), "f"(sum[4 * j + 2 * h + 1])
                              : "memory");
         __syncwarp();
@@ -300,7 +298,8 @@ template <class t> static __device__ inline void keep(const float (&sum)[t::COLU
     for (int j = 0; j < t::COLUMNS / 8; j++)
 #pragma unroll
         for (int h = 0; h < 2; h++)
-            asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at + ((row + 8 * h) * t::COLUMNS + j * 8 + threadIdx.x % 4 * 2) * 4),
+            asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at +
+                                                                  ((row + 8 * h) * t::COLUMNS + j * 8 + threadIdx.x % 4 * 2) * 4),
                          "f"(sum[4 * j + 2 * h]), "f"(sum[4 * j + 2 * h + 1])
                          : "memory");
 }
@@ -337,7 +336,8 @@ template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __gr
     const errand e = errand_of(s.of);
     const bool joins = t::TAKES_TURNS || s.of.parts > 1;
     if (threadIdx.x == 0) {
-        for (int i = 0; i < t::STAGES; i++) barrier_make(r.full + 8 * i, 1), barrier_make(r.empty + 8 * i, t::TAKES_TURNS ? 4 : 8);
+        for (int i = 0; i < t::STAGES; i++)
+            barrier_make(r.full + 8 * i, 1), barrier_make(r.empty + 8 * i, t::TAKES_TURNS ? 4 : 8);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
@@ -346,7 +346,7 @@ template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __gr
         if (threadIdx.x == 2 * GROUP) bring<t>(s, r, e);
         __syncwarp();
         let_next_begin();
-        if (joins) meet_cluster(), meet_cluster();
+        if (joins) meet_cluster(), meet_cluster(); /* with the others, below */
     } else {
         take_registers<232>();
         take_turn();
@@ -372,14 +372,15 @@ template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __gr
 
 } // namespace
 
-#define TILE_OF(rows, columns, start, cost)                                                                        \
-    { rows, columns, 1, 1, tile<rows, columns>::SHARED, start, cost,                                                       \
-      (const void *)pair_product<rows, columns> }
+#define TILE_OF(rows, columns, start, cost)                                                                                      \
+    {                                                                                                                            \
+        rows, columns, tile<rows, columns>::SHARED, !tile<rows, columns>::TAKES_TURNS, start, cost,                              \
+            (const void *)pair_product<rows, columns>                                                                            \
+    }
 static const pair_kernel kernels[] = {
-    TILE_OF(128, 128, 2.5, 0.9),
-    TILE_OF(128, 64, 2.5, 0.5),
-    TILE_OF(64, 128, 2.5, 0.5),
-    TILE_OF(64, 64, 2.5, 0.3),
+    TILE_OF(128, 128, 4.5, 1.1),
+    TILE_OF(128, 64, 3.5, 0.73),
+    TILE_OF(64, 64, 3, 0.47),
 };
 
 const pair_kernel *pair_kernels(int *count)

@@ -7,7 +7,7 @@
 #define SPLIT_JOIN  1.4  /* microseconds, for the thread blocks of a cluster */
 #define TALL_OTHER  4096 /* bytes of shared memory that tall.cu has beside b */
 
-static product_args args_of(const step *s, const frame *f, const workspace *w)
+product_args product_args_of(const step *s, const frame *f, const workspace *w)
 {
     const layout *at = &s->in[0].at, *bt = &s->in[1].at;
     product_args a = {
@@ -34,36 +34,6 @@ static product_args args_of(const step *s, const frame *f, const workspace *w)
 static bool in_vectors(const void *p, int64_t line, int64_t lines, int64_t length, size_t bytes, int width)
 {
     return (uintptr_t)p % (bytes * (size_t)width) == 0 && length % width == 0 && (lines == 1 || line % width == 0);
-}
-
-/* What a card has, asked once. */
-typedef struct facts {
-    int blocks, shared; /* multiprocessors; bytes that a thread block may have */
-    bool clusters;      /* has it, and were kernels compiled with, clusters of thread blocks? */
-} facts;
-
-static facts ask(void)
-{
-    facts f = { 1, 48 << 10, false };
-    int card, count, clusters = 0;
-    if (cudaGetDevice(&card) != cudaSuccess ||
-        cudaDeviceGetAttribute(&f.blocks, cudaDevAttrMultiProcessorCount, card) != cudaSuccess ||
-        cudaDeviceGetAttribute(&f.shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, card) != cudaSuccess ||
-        cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, card) != cudaSuccess)
-        (void)cudaGetLastError();
-    f.clusters = clusters && can_wait(split_kernels(&count)->kernel[0]);
-    return f;
-}
-
-static facts card(void)
-{
-    static facts known;
-    facts f = { __atomic_load_n(&known.blocks, __ATOMIC_ACQUIRE), known.shared, known.clusters };
-    if (f.blocks) return f;
-    f = ask();
-    known.shared = f.shared, known.clusters = f.clusters;
-    __atomic_store_n(&known.blocks, f.blocks, __ATOMIC_RELEASE);
-    return f;
 }
 
 /* ---- few columns ---- */
@@ -126,7 +96,7 @@ typedef struct splitting {
 } splitting;
 
 /* By a card's figures: so many microseconds, about. */
-static double split_cost(const product_args *a, const split_kernel *t, int parts, facts of)
+static double split_cost(const product_args *a, const split_kernel *t, int parts, card_facts of)
 {
     const double rounds = (double)((tiles_of(a, t) * parts + of.blocks - 1) / of.blocks);
     if (t->shared > of.shared || (parts > 1 && !of.clusters)) return INFINITY;
@@ -136,7 +106,7 @@ static double split_cost(const product_args *a, const split_kernel *t, int parts
 static splitting cheapest(const product_args *a)
 {
     int count;
-    const facts here = card();
+    const card_facts here = card();
     const split_kernel *of = split_kernels(&count);
     splitting best = { of, 1, INFINITY };
     for (int i = 0; i < count; i++)
@@ -160,7 +130,7 @@ static cudaError_t run_split_by(product_args *a, splitting s, cudaStream_t q)
 
 cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    product_args a = args_of(s, f, w);
+    product_args a = product_args_of(s, f, w);
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
     if (product_is_thin(s)) return run_matvec(&a, q);
     if (product_is_skinny(s)) return run_skinny(&a, s->out[0].at.type, q);

@@ -26,8 +26,9 @@ typedef struct storage {
     uint8_t travels;    /* moves between the homes, up to the one at which it is pinned */
     uint8_t came;       /* 1 << side: elements have been brought there */
     bool asked;         /* the host has asked for the elements since a statement made them: see matrix_read_back */
-    uint64_t stamp;     /* of the elements in the device home: new whenever anything writes there, or may; in the order of the queues */
-    uint64_t bounded;   /* the stamp under which no finite element is larger than bound, but for a few ulp */
+    uint64_t
+        stamp; /* of the elements in the device home: new whenever anything writes there, or may; in the order of the queues */
+    uint64_t bounded; /* the stamp under which no finite element is larger than bound, but for a few ulp */
     float bound;
     void *known;   /* what the device keeps of the elements, under their stamp; NULL: nothing. Its own: machine.drop */
     double missed; /* seconds that statements would have saved on the side where it is not: see matrix_miss */

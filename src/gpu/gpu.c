@@ -127,6 +127,7 @@ static duet_status run_whole(const step *s, const frame *f, queue *q)
 static duet_status run_split(const step *s, const frame *f, queue *q)
 {
     error_text before;
+    if (!kernels_splits_here(s, f)) return run_whole(s, f, q);
     error_keep(&before);
     const duet_status r = gpu_split(s, f, q);
     if (__builtin_expect(r != DUET_NO_MEMORY, 1) || reproducible() || whole_refuses(s)) return r;

@@ -39,7 +39,7 @@ static duet_status multiply(const step *s, const frame *f, const void *packed, q
     step bounded;
     const float bound = bound_of(s, f);
     if (bound > 0 && s->bound <= 0) bounded = *s, bounded.bound = bound, s = &bounded;
-    if (bound <= 0) TRY(aid_get(FACT_MAGNITUDE, s, f, q, &most));
+    if (bound <= 0 && kernels_measures(s)) TRY(aid_get(FACT_MAGNITUDE, s, f, q, &most));
     const duet_status r = gpu_launch_with(s, f, q, packed, aid_at(&most));
     aid_end(&most, q);
     return r;
@@ -72,5 +72,5 @@ static duet_status aid_prepare(enum fact what, const step *s, const frame *f, qu
 duet_status gpu_split_prepare(const step *s, const frame *f, queue *q)
 {
     TRY(aid_prepare(FACT_PACKED, s, f, q));
-    return bound_of(s, f) > 0 ? DUET_OK : aid_prepare(FACT_MAGNITUDE, s, f, q);
+    return bound_of(s, f) > 0 || !kernels_measures(s) ? DUET_OK : aid_prepare(FACT_MAGNITUDE, s, f, q);
 }

@@ -1,0 +1,250 @@
+/* pair.c - launches products and convolutions by pairs of f16 (DUET_MATH_SPLIT): which steps they are, and how they are cut. */
+#include "pair.h"
+#include <cudaTypedefs.h>
+#include <math.h>
+#include <string.h>
+
+#define ROWS_LEAST     33 /* of fewer rows products are as fast strictly */
+#define CHANNELS_MOST  16
+#define CHANNELS_LEAST 5           /* channels: of fewer, a strict convolution is faster */
+#define CONV_SHARED    (100 << 10) /* bytes of shared memory: two thread blocks, at least, find room */
+#define CONV_MOST      4           /* thread blocks on a multiprocessor */
+#define JOIN_START     0.5         /* microseconds that the thread blocks of a cluster take to join their sums, */
+#define JOIN_EACH      2.5e-4      /* and for each sum that one of them writes */
+
+/* ---- which steps ---- */
+
+static bool is_product(const step *s)
+{
+    const layout *a = &s->in[0].at, *out = &s->out[0].at;
+    const int64_t m = a->size[0], k = a->size[1], n = out->size[1];
+    if ((s->ins > 2 && !s->finish) || finish_infos[s->finish].act == OP_softmax) return false;
+    if (m < ROWS_LEAST || n <= SKINNY_COLUMNS || k < PAIR_UNIT || m > INT32_MAX / 2 || n > INT32_MAX / 2 || k > INT32_MAX / 2)
+        return false;
+    return a->stride[1] == 1 && a->stride[0] > 0 && a->stride[0] % 4 == 0 && k % 4 == 0 && out->stride[1] == 1;
+}
+
+static bool is_convolution(const step *s)
+{
+    const int64_t c = s->in[0].at.size[1];
+    return c >= CHANNELS_LEAST && c <= CHANNELS_MOST && !kernels_refuse(s) && layout_count(&s->out[0].at) > 0;
+}
+
+bool kernels_splits(const step *s)
+{
+    if (s->math != DUET_MATH_SPLIT || s->out[0].at.type != DUET_F32 || !card().pairs) return false;
+    return s->kernel == OP_matmul ? is_product(s) : s->kernel == OP_conv2d && is_convolution(s);
+}
+
+bool kernels_splits_here(const step *s, const frame *f)
+{
+    return s->kernel != OP_matmul || (uintptr_t)f->data[s->in[0].slot] % 16 == 0;
+}
+
+bool kernels_measures(const step *s) { return s->kernel == OP_matmul; }
+
+/* ---- operands ---- */
+
+static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+static int64_t units_of(const layout *b) { return up(b->size[0], PAIR_UNIT) * up(b->size[1], PAIR_UNIT); }
+
+/* Of a convolution nothing but the largest filter is kept: filters are few. */
+size_t kernels_packed_bytes(const step *s)
+{
+    return PAIR_HEAD + (s->kernel == OP_matmul ? (size_t)units_of(&s->in[1].at) * 2 * PAIR_PART : 0);
+}
+
+static cudaError_t measure(const operand *x, const frame *f, float *most, cudaStream_t q)
+{
+    const layout *l = &x->at;
+    magnitude_args a = { .at = f->data[x->slot], .most = most, .n = layout_count(l), .rank = l->rank };
+    for (int i = 0; i < l->rank; i++) a.size[i] = divide_by64(l->size[i]), a.stride[i] = l->stride[i];
+    const cudaError_t e = cudaMemsetAsync(most, 0, sizeof *most, q);
+    const int64_t blocks = up(a.n, MAGNITUDE_THREADS * 8), busy = 4 * card().blocks;
+    return e == cudaSuccess ? launch(magnitude_kernel(), blocks < busy ? blocks : busy, MAGNITUDE_THREADS, 0, &a, q) : e;
+}
+
+cudaError_t kernels_magnitude(const step *s, const frame *f, float *at, const workspace *w, cudaStream_t q)
+{
+    (void)w;
+    return measure(&s->in[0], f, at, q);
+}
+
+cudaError_t kernels_pack(const step *s, const frame *f, void *packed, const workspace *w, cudaStream_t q)
+{
+    const layout *b = &s->in[1].at;
+    const cudaError_t e = measure(&s->in[1], f, packed, q);
+    (void)w;
+    if (e != cudaSuccess || s->kernel != OP_matmul) return e;
+    pack_args a = { f->data[s->in[1].slot], packed, b->stride[0], b->stride[1], (int32_t)b->size[0], (int32_t)b->size[1] };
+    return launch(pack_kernel(), units_of(b), PACK_THREADS, 0, &a, q);
+}
+
+/* ---- products ---- */
+
+/* How a product is cut: its tiles, how many thread blocks share one, how many each makes in turn. */
+typedef struct cutting {
+    const pair_kernel *by;
+    int parts, rounds;
+    double cost;
+} cutting;
+
+static int64_t tiles_of(const product_args *a, const pair_kernel *t) { return up(a->m, t->rows) * up(a->n, t->columns); }
+
+static cutting cut_by(const product_args *a, const pair_kernel *t, int parts)
+{
+    const double rounds = (double)up(tiles_of(a, t) * parts, card().blocks), units = (double)up(up(a->k, PAIR_UNIT), parts);
+    const bool persists = parts == 1 && t->persists;
+    const double join = parts > 1 ? JOIN_START + JOIN_EACH * t->rows * t->columns / parts : 0;
+    return (cutting){ t, parts, persists ? (int)rounds : 1,
+                      (persists ? t->start : rounds * t->start) + rounds * (units * t->cost + join) };
+}
+
+static cutting cheapest(const product_args *a)
+{
+    int count;
+    const pair_kernel *of = pair_kernels(&count);
+    cutting best = { .cost = INFINITY };
+    for (int i = 0; i < count; i++)
+        for (int parts = 1; parts <= PAIR_PARTS; parts *= 2) {
+            const cutting c = cut_by(a, &of[i], parts);
+            if (c.cost < best.cost) best = c;
+        }
+    return best;
+}
+
+/* How boxes of a are found, by the driver's own function. */
+static PFN_cuTensorMapEncodeTiled_v12000 describer(void)
+{
+    static PFN_cuTensorMapEncodeTiled_v12000 known;
+    PFN_cuTensorMapEncodeTiled_v12000 f = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    enum cudaDriverEntryPointQueryResult found;
+    if (f) return f;
+    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", (void **)&f, 12000, cudaEnableDefault, &found) != cudaSuccess)
+        return (void)cudaGetLastError(), NULL;
+    __atomic_store_n(&known, f, __ATOMIC_RELAXED);
+    return f;
+}
+
+static cudaError_t describe(const product_args *a, int rows, CUtensorMap *map)
+{
+    const PFN_cuTensorMapEncodeTiled_v12000 encode = describer();
+    const cuuint64_t size[] = { (cuuint64_t)a->k, (cuuint64_t)a->m }, stride[] = { (cuuint64_t)a->a_row * sizeof(float) };
+    const cuuint32_t box[] = { PAIR_UNIT / 2, (cuuint32_t)rows }, step[] = { 1, 1 };
+    if (!encode) return cudaErrorNotSupported;
+    const CUresult r = encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (void *)(uintptr_t)a->a, size, stride, box, step,
+                              CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return r == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+/* May anything before this launch still write what was packed? */
+static bool is_packed(const step *s, const workspace *w)
+{
+    const char *first = w->packed, *end = first + kernels_packed_bytes(s);
+    return first >= w->written.end || end <= w->written.first;
+}
+
+cudaError_t pair_product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+{
+    pair_args p = { .of = product_args_of(s, f, w), .packed = w->packed, .magnitude = w->magnitude, .bound = s->bound };
+    const cutting c = cheapest(&p.of);
+    const int64_t tiles = tiles_of(&p.of, c.by);
+    p.of.parts = c.parts, p.rounds = c.rounds, p.packed_is_there = is_packed(s, w);
+    p.out_in_fours = p.of.n % 4 == 0 && p.of.out_row % 4 == 0 && (uintptr_t)p.of.out % 16 == 0;
+    cudaError_t e = describe(&p.of, c.by->rows, &p.a);
+    if (e == cudaSuccess) e = with_shared(c.by->kernel, (size_t)c.by->shared, (size_t)c.by->shared);
+    if (e != cudaSuccess) return e;
+    return launch_clusters(c.by->kernel, up(tiles, c.rounds) * c.parts, c.parts, PAIR_THREADS, (size_t)c.by->shared, &p, q);
+}
+
+/* ---- convolutions ---- */
+
+/* A region's size in blocks, and what that takes. */
+typedef struct region {
+    int down, across;
+    size_t shared;
+    double cost; /* elements that are brought for all of an image */
+} region;
+
+static int slots_of(int64_t channels) { return channels <= 4 ? 4 : channels <= 8 ? 8 : 16; }
+
+/* Results of an output in shared memory: those of a warp's eight outputs lie in different banks. */
+static int result_pitch(int results, bool pooled) { return (results + 31) / 32 * 32 + (pooled ? 4 : 8); }
+
+static region measured(const step *s, int rows, int down, int across)
+{
+    const bool pooled = finish_infos[s->finish].pooled;
+    const int64_t *out = s->out[0].at.size, by = pooled ? 2 : 1;
+    const int slots = slots_of(s->in[0].at.size[1]), planes = slots == 4 ? 1 : slots / 4;
+    const int pixels = (down * rows + 2) * (across * 8 + 2), results = down * rows * across * 8 / (pooled ? 4 : 1);
+    region r = { down, across, (size_t)(planes * pixels * 16 + PAIR_CONV_OUTPUTS * result_pitch(results, pooled) * 4), INFINITY };
+    const bool fits = pixels * (slots == 16 ? 2 : 1) <= PAIR_CONV_HELD * PAIR_CONV_THREADS && r.shared <= CONV_SHARED;
+    if (fits) r.cost = (double)up(out[2] * by, down * rows) * (double)up(out[3] * by, across * 8) * pixels;
+    return r;
+}
+
+static region best_region(const step *s, int rows)
+{
+    const int64_t *out = s->out[0].at.size, by = finish_infos[s->finish].pooled ? 2 : 1;
+    region best = { .cost = INFINITY };
+    for (int down = 1; down <= 8 && down <= up(out[2] * by, rows); down++)
+        for (int across = 1; across <= 16 && across <= up(out[3] * by, 8); across++) {
+            const region r = measured(s, rows, down, across);
+            if (r.cost < best.cost) best = r;
+        }
+    return best;
+}
+
+static void set_operands(pair_conv_args *a, const step *s, const frame *f, const workspace *w)
+{
+    const layout *in = &s->in[0].at, *filters = &s->in[1].at, *out = &s->out[0].at;
+    a->in = f->data[s->in[0].slot], a->filters = f->data[s->in[1].slot], a->out = f->data[s->out[0].slot], a->largest = w->packed;
+    a->image = in->stride[0], a->channel = (int32_t)in->stride[1], a->row = (int32_t)in->stride[2];
+    a->c = (int32_t)in->size[1], a->h = (int32_t)in->size[2], a->w = (int32_t)in->size[3];
+    a->m = (int32_t)out->size[1], a->out_h = (int32_t)out->size[2], a->out_w = (int32_t)out->size[3];
+    for (int i = 0; i < 4; i++) a->filter[i] = filters->stride[i];
+    for (int i = 0; i < 2; i++) a->pad[i] = s->attr[2 + i];
+    if (s->finish) a->bias = f->data[s->in[2].slot], a->bias_stride = s->in[2].at.stride[0];
+    a->least = s->finish && finish_infos[s->finish].act == OP_relu ? 0 : -INFINITY;
+    a->filters_are_there = !may_be_written(w, a->filters, filters) && is_packed(s, w);
+}
+
+static void set_region(pair_conv_args *a, const step *s, int rows, const region *r)
+{
+    const int by = finish_infos[s->finish].pooled ? 2 : 1;
+    a->blocks_down = r->down, a->blocks_across = r->across, a->pitch = r->across * 8 + 2;
+    a->region_h = r->down * rows / by, a->region_w = r->across * 8 / by;
+    a->result_pitch = result_pitch(a->region_h * a->region_w, by == 2);
+    a->pixels = (uint32_t)((r->down * rows + 2) * a->pitch), a->by_pitch = divide_by32(a->pitch);
+    a->down = divide_by32(up((int64_t)a->out_h * by, r->down * rows)),
+    a->across = divide_by32(up((int64_t)a->out_w * by, r->across * 8));
+    a->whole = a->region_w == a->out_w && a->region_h * a->region_w % 4 == 0 && (int64_t)a->out_h * a->out_w % 4 == 0 &&
+               (uintptr_t)a->out % 16 == 0;
+    a->by_region_w = divide_by32(a->region_w), a->by_region = divide_by32(a->region_h * a->region_w / (a->whole ? 4 : 1));
+    a->regions = (uint32_t)(s->in[0].at.size[0] * a->down.by * a->across.by);
+}
+
+cudaError_t pair_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+{
+    pair_conv_args a = { 0 };
+    const bool pooled = finish_infos[s->finish].pooled;
+    const int rows = s->out[0].at.size[2] * (pooled ? 2 : 1) > 8 ? 16 : 8;
+    const region r = best_region(s, rows);
+    const void *kernel = pair_conv_kernel(slots_of(s->in[0].at.size[1]), rows, pooled);
+    set_operands(&a, s, f, w), set_region(&a, s, rows, &r);
+    a.groups = divide_by32(up(a.m, PAIR_CONV_OUTPUTS));
+    const int64_t each = card().shared / (int64_t)(r.shared + 2048),
+                  busy = (int64_t)card().blocks * (each < CONV_MOST ? each : CONV_MOST);
+    const int64_t walkers = busy / a.groups.by > 1 ? busy / a.groups.by : 1;
+    a.walkers = (uint32_t)up(a.regions, up(a.regions, walkers));
+    const cudaError_t e = with_shared(kernel, r.shared, CONV_SHARED);
+    return e == cudaSuccess ? launch_early(kernel, (int64_t)a.walkers * a.groups.by, PAIR_CONV_THREADS, r.shared, &a, q) : e;
+}
+
+cudaError_t pair_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+{
+    if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
+    return s->kernel == OP_matmul ? pair_product_launch(s, f, w, q) : pair_conv_launch(s, f, w, q);
+}
