@@ -1,4 +1,4 @@
-/* matrix.h - matrices, their storage and its two homes. matrix.c is the only file that moves bits between them. */
+/* matrix.h - matrices, their storage and its two homes. matrix.c moves bits between them. */
 #ifndef MATRIX_H
 #define MATRIX_H
 
@@ -29,6 +29,8 @@ typedef struct storage {
 
 /* `current` is read without the lock by those who find all they need there. */
 static inline int storage_current(const storage *b) { return __atomic_load_n(&b->current, __ATOMIC_ACQUIRE); }
+
+static inline bool storage_has_home(const storage *b, enum side s) { return __atomic_load_n(&b->home[s], __ATOMIC_RELAXED); }
 
 /* Is there nothing to do? Without the lock: only others' reads may go on now, and these change nothing here that would make it wrong. */
 static inline bool storage_at_hand(const storage *b, enum side s, enum use use, int queue)
@@ -81,6 +83,10 @@ static inline void matrix_wrote(const duet_matrix *m, enum side s, int queue) /*
 
 void matrix_lost(const duet_matrix *m);
 void storage_unwritten(storage *b); /* what the device was to write there never was: lost, unless the host has written since */
+
+/* Parts of the host home are copied to the device or back by somebody else: that counts as a journey of all of it, at the second of which it is
+ * pinned. */
+void matrix_travels(const duet_matrix *m);
 
 /* Is m all of its storage? */
 bool matrix_fills(const duet_matrix *m);

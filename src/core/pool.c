@@ -301,6 +301,18 @@ void pool_give(enum side s, void *p, uint64_t queues)
     pthread_mutex_unlock(&o->lock);
 }
 
+size_t pool_limit(enum side s) { return __atomic_load_n(&pools[s].memory.limit, __ATOMIC_RELAXED); }
+
+size_t pool_room(enum side s)
+{
+    pthread_mutex_lock(&pools[s].lock);
+    const duet_memory m = pools[s].memory;
+    pthread_mutex_unlock(&pools[s].lock);
+    if (m.limit) return m.limit > m.used ? m.limit - m.used : 0;
+    const size_t more = machines[s]->room();
+    return more < SIZE_MAX - m.cached ? more + m.cached : SIZE_MAX;
+}
+
 /* ---- pinned memory ---- */
 
 /* The system needs memory that it can move. */
@@ -375,7 +387,7 @@ duet_status duet_memory_limit(duet_place place, size_t bytes)
     if (!side_of(place, &s)) return fail(DUET_BAD_ARGUMENT, "duet_memory_limit needs DUET_CPU or DUET_GPU, not %d", (int)place);
     pthread_mutex_lock(&pools[s].lock);
     duet_memory *m = &pools[s].memory;
-    m->limit = bytes;
+    __atomic_store_n(&m->limit, bytes, __ATOMIC_RELAXED);
     size_t all = m->used + m->cached, over = bytes && all > bytes ? all - bytes : 0;
     pthread_mutex_unlock(&pools[s].lock);
     if (over) drop_alone(s, over);

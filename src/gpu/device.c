@@ -147,6 +147,24 @@ void gpu_free(void *p)
     gpu_device_leave(&before);
 }
 
+static duet_status ask_room(size_t *bytes)
+{
+    size_t all;
+    ON_DEVICE();
+    return CUDA(cudaMemGetInfo, bytes, &all);
+}
+
+/* Whoever asks has another way. */
+size_t gpu_room(void)
+{
+    size_t bytes;
+    error_text before;
+    error_keep(&before);
+    if (ask_room(&bytes) == DUET_OK) return bytes;
+    error_put_back(&before);
+    return SIZE_MAX;
+}
+
 duet_status gpu_pin(void *host, size_t bytes)
 {
     ON_DEVICE();

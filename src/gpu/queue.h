@@ -59,6 +59,7 @@ duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, voi
 duet_status gpu_queue_clear(void *p, size_t bytes, int index);
 duet_status gpu_queue_upload(void *own, const void *host, size_t bytes, int index);
 duet_status gpu_queue_download(void *host, const void *own, size_t bytes, int index);
+duet_status gpu_queue_fetch(void *host, const void *own, size_t bytes, int index);
 duet_status gpu_queue_sync(int index);
 duet_status gpu_queue_wait(int index, int other);
 void *gpu_queue_stream(int index);

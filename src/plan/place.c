@@ -2,8 +2,8 @@
  * and what must move. */
 #include "matrix.h"
 #include "measure.h"
-#include "plan.h"
 #include "status.h"
+#include "stream.h"
 #include "thread.h"
 #include "trace.h"
 #include <math.h>
@@ -127,8 +127,11 @@ static duet_status cheapest(const statement *s, const plan **p, const plan **oth
     if (there != DUET_OK) return *p = cpu, DUET_OK;
     if (here != DUET_OK) return *p = gpu, DUET_OK;
     costs_prepare();
-    const bool on_gpu = expected(s, gpu) <= expected(s, cpu);
-    *p = on_gpu ? gpu : cpu, *other = on_gpu ? cpu : gpu;
+    double seconds = expected(s, gpu);
+    const plan *whole = gpu;
+    TRY(stream_weigh(s, &gpu, &seconds));
+    const bool on_gpu = seconds <= expected(s, cpu);
+    *p = on_gpu ? gpu : cpu, *other = gpu != whole || seconds == INFINITY ? NULL : on_gpu ? cpu : gpu;
     return DUET_OK;
 }
 
@@ -142,7 +145,9 @@ static duet_status choose(const statement *s, duet_place place, const plan **p, 
 {
     TRY(what_is_required());
     if (place == DUET_AUTO) return cheapest(s, p, other);
-    return on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p);
+    TRY(on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p));
+    double seconds = INFINITY;
+    return place == DUET_GPU ? stream_weigh(s, p, &seconds) : DUET_OK;
 }
 
 duet_status plan_look(const statement *s, duet_place place, const plan **p)
@@ -156,6 +161,7 @@ duet_status plan_place(const statement *s, duet_place place, const plan **p)
     const plan *other = NULL;
     TRY(choose(s, place, p, &other));
     if (other) learn(s, *p, other);
+    else if ((*p)->stream && place == DUET_AUTO) stream_learn(s, *p);
     return DUET_OK;
 }
 

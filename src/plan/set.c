@@ -1,8 +1,9 @@
 /* set.c - statements: duet_set and its sisters. */
 #include "dtype.h"
+#include "held.h"
 #include "matrix.h"
-#include "plan.h"
 #include "status.h"
+#include "stream.h"
 #include "thread.h"
 
 static __attribute__((cold)) duet_status does_not_fit(const char *who, const duet_matrix *m, const node *e)
@@ -73,7 +74,8 @@ static __attribute__((noinline, cold)) duet_status name_statement(duet_status s,
 static duet_status run(const plan *p, const statement *s)
 {
     if (__builtin_expect(thread_get()->recording != NULL, 0)) return record_run(p, s);
-    return p->machine->side == DEVICE ? repeat_run(p, s) : plan_run(p, s);
+    if (__builtin_expect(p->stream != NULL, 0)) TRY(held_cut());
+    return p->machine->side == DEVICE && !p->stream ? repeat_run(p, s) : plan_run(p, s);
 }
 
 /* ---- one statement ---- */

@@ -1,0 +1,289 @@
+/* stream.c - a statement runs part by part: while one part of the rows is computed on this thread's queue, the next one goes up and the last
+ * one comes down, each on a queue of its own.
+ *
+ * In turn t part t goes up, part t - 1 is computed, part t - 2 comes down, all at once, when what went on in turn t - 1 is done. So three
+ * parts are on the device, in as many sets of blocks. Nothing comes down before two parts were computed: that of the rows left over and one
+ * of the others. By then all memory is taken and every algorithm chosen, so that only the device can fail half-way. */
+#include "stream.h"
+#include "drain.h"
+#include "dtype.h"
+#include "matrix.h"
+#include "pool.h"
+#include "status.h"
+#include "thread.h"
+#include "trace.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SETS  3
+#define ALIGN 256
+
+static pthread_mutex_t link = PTHREAD_MUTEX_INITIALIZER; /* one at a time: there is one way to the device */
+
+/* Where an operand is: its rows at home, to be copied, or on the device. */
+typedef struct carried {
+    const duet_matrix *m;
+    char *host;   /* its first element; NULL: it is on the device, or not there */
+    char *device; /* its first element, of what is not copied */
+    size_t at;    /* in a set, of what is */
+    size_t step;  /* from row to row; 0: every part has all of it */
+    bool up, down;
+} carried;
+
+typedef struct flow {
+    const plan *p; /* of a part; that of the rows left over is p->stream->rest */
+    const statement *s;
+    carried *of; /* destinations, leaves */
+    void **data;
+    double *num;
+    char *block;
+    size_t set;       /* bytes */
+    int queue;        /* that computes */
+    bool has_written; /* at home */
+} flow;
+
+/* ---- parts ---- */
+
+static int64_t first_row(const streaming *w, int64_t part)
+{
+    const int64_t rest = w->length % w->rows;
+    return rest && part ? rest + (part - 1) * w->rows : part * w->rows;
+}
+
+static int64_t rows_of(const streaming *w, int64_t part)
+{
+    const int64_t rest = w->length % w->rows;
+    return rest && !part ? rest : w->rows;
+}
+
+static const plan *plan_of(const flow *f, int64_t part)
+{
+    const streaming *w = f->p->stream;
+    return w->rest && !part ? w->rest : f->p;
+}
+
+static int operands(const flow *f) { return f->p->goals + f->p->n_leaves; }
+
+/* ---- what is where ---- */
+
+static duet_status open_home(carried *c, enum use use, int queue)
+{
+    void *p;
+    TRY(matrix_open(c->m, HOST, use, queue, &p));
+    matrix_travels(c->m);
+    c->host = p, c->step = row_step(c->m);
+    return DUET_OK;
+}
+
+static duet_status open_device(carried *c, bool is_cut, int queue)
+{
+    void *p;
+    TRY(matrix_open(c->m, DEVICE, READ, queue, &p));
+    c->device = p, c->step = is_cut ? row_step(c->m) : 0;
+    return DUET_OK;
+}
+
+/* The destination that is the same memory, and so the same blocks; or -1. */
+static int goal_of_leaf(const flow *f, const duet_matrix *m)
+{
+    for (int k = 0; k < f->p->goals; k++)
+        if (f->p->first_write[k] >= 0 && matrix_overlap(f->s->to[k].m, m) == SAME) return k;
+    return -1;
+}
+
+/* What the device has is read there. */
+static duet_status open_leaf(flow *f, int i)
+{
+    carried *c = &f->of[f->p->goals + i];
+    const uint32_t n = f->p->leaves[i].node;
+    const bool is_cut = f->p->stream->part[n] == PART_CUT;
+    c->m = f->s->f->nodes[n].matrix;
+    const int goal = goal_of_leaf(f, c->m);
+    if (goal < 0 && (!is_cut || storage_current(c->m->bits) & 1 << DEVICE)) return open_device(c, is_cut, f->queue);
+    TRY(open_home(c, READ, f->queue));
+    if (goal < 0) c->up = true;
+    else f->of[goal].up = true, c->host = NULL;
+    return DUET_OK;
+}
+
+static duet_status open_all(flow *f)
+{
+    for (int i = 0; i < f->p->n_leaves; i++) TRY(open_leaf(f, i));
+    for (int k = 0; k < f->p->goals; k++) {
+        if (f->p->first_write[k] < 0) continue;
+        f->of[k].m = f->s->to[k].m, f->of[k].down = true;
+        TRY(open_home(&f->of[k], OVERWRITE, f->queue));
+    }
+    return DUET_OK;
+}
+
+static duet_status take_sets(flow *f)
+{
+    for (carried *c = f->of; c < f->of + operands(f); c++) {
+        if (!c->host) continue;
+        c->at = f->set;
+        f->set += (rows_bytes(c->m, f->p->stream->rows) + ALIGN - 1) / ALIGN * ALIGN;
+    }
+    void *block;
+    TRY(pool_take(DEVICE, SETS * f->set, f->queue, &block));
+    f->block = block;
+    return DUET_OK;
+}
+
+/* ---- a part goes up, is computed, comes down ---- */
+
+static char *in_set(const flow *f, const carried *c, int64_t part) { return f->block + (size_t)(part % SETS) * f->set + c->at; }
+
+static char *at_home(const flow *f, const carried *c, int64_t part)
+{
+    return c->host + (size_t)first_row(f->p->stream, part) * c->step;
+}
+
+static duet_status go_up(flow *f, int64_t part)
+{
+    for (const carried *c = f->of; c < f->of + operands(f); c++) {
+        if (!c->up) continue;
+        const size_t bytes = rows_bytes(c->m, rows_of(f->p->stream, part));
+        TRY(machines[DEVICE]->upload(in_set(f, c, part), at_home(f, c, part), bytes, QUEUE_UP));
+        COUNT(uploads);
+        COUNT_N(upload_bytes, bytes);
+    }
+    return DUET_OK;
+}
+
+static duet_status come_down(flow *f, int64_t part)
+{
+    for (const carried *c = f->of; c < f->of + f->p->goals; c++) {
+        if (!c->down) continue;
+        const size_t bytes = rows_bytes(c->m, rows_of(f->p->stream, part));
+        f->has_written = true;
+        TRY(machines[DEVICE]->fetch(at_home(f, c, part), in_set(f, c, part), bytes, QUEUE_DOWN));
+        COUNT(downloads);
+        COUNT_N(download_bytes, bytes);
+    }
+    return DUET_OK;
+}
+
+static void bind(const flow *f, int64_t part)
+{
+    const size_t first = (size_t)first_row(f->p->stream, part);
+    for (int i = 0; i < operands(f); i++) {
+        const carried *c = &f->of[i];
+        f->data[i] = c->host ? in_set(f, c, part) : c->device ? c->device + first * c->step : NULL;
+    }
+}
+
+static duet_status compute(flow *f, int64_t part)
+{
+    const plan *p = plan_of(f, part);
+    int lent, done;
+    bind(f, part);
+    plan_numbers(p, f->s->f, f->num);
+    duet_status s = plan_lend(p, f->data, f->queue, &lent);
+    if (s == DUET_OK) s = plan_steps(p, &(frame){ f->data, f->num, f->queue }, &done);
+    plan_lend_back(p, f->data, f->queue, lent);
+    if (s == DUET_OK) COUNT_N(steps, p->count);
+    return s;
+}
+
+/* Each stage goes after what the one before it did in the last turn; and what goes up, over what has come down. */
+static duet_status begin_turn(const flow *f)
+{
+    TRY(machines[DEVICE]->wait(QUEUE_DOWN, f->queue));
+    TRY(machines[DEVICE]->wait(f->queue, QUEUE_UP));
+    return machines[DEVICE]->wait(QUEUE_UP, QUEUE_DOWN);
+}
+
+static duet_status run_turns(flow *f)
+{
+    const int64_t parts = stream_parts(f->p->stream);
+    TRY(machines[DEVICE]->wait(QUEUE_UP, f->queue)); /* the sets may have been used by what it holds */
+    for (int64_t t = 0; t < parts + 2; t++) {
+        TRY(begin_turn(f));
+        if (t > 0 && t <= parts) TRY(compute(f, t - 1));
+        if (t < parts) TRY(go_up(f, t));
+        if (t > 1) TRY(come_down(f, t - 2));
+    }
+    return drain_queue(QUEUE_DOWN, "the results of a streamed statement");
+}
+
+/* ---- the whole ---- */
+
+/* Nothing may be under way in memory that is given back. */
+static void stop(const flow *f)
+{
+    const int queues[] = { QUEUE_UP, f->queue, QUEUE_DOWN };
+    error_text before;
+    error_keep(&before);
+    for (int i = 0; i < 3; i++) (void)drain_queue(queues[i], "a streamed statement failed");
+    error_put_back(&before);
+}
+
+static void end(flow *f, duet_status s)
+{
+    for (int k = 0; k < f->p->goals; k++) {
+        if (!f->of[k].down) continue;
+        if (s == DUET_OK) matrix_wrote(f->s->to[k].m, HOST, f->queue);
+        else if (f->has_written) matrix_lost(f->s->to[k].m);
+    }
+}
+
+static duet_status run_in_turns(flow *f)
+{
+    const streaming *w = f->p->stream;
+    TRY(open_all(f));
+    TRY(take_sets(f));
+    TRACE("stream through the %s in %lld parts of %lld rows, %zu bytes each", machines[DEVICE]->name, (long long)stream_parts(w),
+          (long long)w->rows, f->set);
+    const duet_status s = run_turns(f);
+    if (s != DUET_OK) stop(f);
+    pool_give(DEVICE, f->block, 1ull << f->queue);
+    end(f, s);
+    if (s == DUET_OK) COUNT(streams);
+    return s;
+}
+
+/* The larger of two plans' tables. */
+static size_t slots_of(const plan *p, const plan *rest)
+{
+    const int temps = rest && rest->temps > p->temps ? rest->temps : p->temps;
+    return (size_t)(p->goals + p->n_leaves + temps);
+}
+
+static duet_status run_once(const plan *p, const statement *s, bool *has_written)
+{
+    flow f = { .p = p, .s = s, .queue = thread_get()->queue };
+    const size_t slots = slots_of(p, p->stream->rest);
+    f.of = calloc(slots + 1, sizeof *f.of), f.data = calloc(slots + 1, sizeof *f.data);
+    f.num = calloc((size_t)p->n_numbers + 1, sizeof *f.num);
+    duet_status st = DUET_NO_MEMORY;
+    if (f.of && f.data && f.num) st = run_in_turns(&f);
+    else fail(st, "no memory to stream %zu operands", slots);
+    free(f.of), free(f.data), free(f.num);
+    *has_written = f.has_written;
+    return st;
+}
+
+/* What steps take beside their operands is not known before: with too little left, parts have fewer rows. */
+static duet_status run_smaller(const plan *p, const statement *s, duet_status st)
+{
+    bool has_written = false;
+    for (int64_t rows = p->stream->rows / 2; rows && st == DUET_NO_MEMORY && !has_written && s->f->words; rows /= 2) {
+        plan *own = stream_plan(s, p->machine, p->stream->length, rows, p->stream->part);
+        if (!own) return fail(st, "no memory to plan a part of %lld rows", (long long)rows);
+        st = run_once(own, s, &has_written);
+        plan_free(own);
+    }
+    return st;
+}
+
+duet_status stream_run(const plan *p, const statement *s)
+{
+    bool has_written;
+    pthread_mutex_lock(&link);
+    duet_status st = run_once(p, s, &has_written);
+    if (st == DUET_NO_MEMORY && !has_written) st = run_smaller(p, s, st);
+    pthread_mutex_unlock(&link);
+    return st;
+}
