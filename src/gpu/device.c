@@ -138,11 +138,15 @@ duet_status gpu_alloc(size_t bytes, void **p)
     return CUDA(cudaMalloc, p, bytes ? bytes : 1);
 }
 
-/* A block of a lost card went with it. cudaFree fails only then, or for the error of earlier work, which others report. */
+/* A block of a lost card went with it. cudaFree fails only then, or for the error of earlier work, which others report. It needs no current
+ * card, but without one makes a context on the first. */
 void gpu_free(void *p)
 {
     int before = -1;
-    if (!p || gpu_device_absent() || gpu_device_enter(&before) != DUET_OK) return;
+    error_text told;
+    if (!p || gpu_device_absent()) return;
+    error_keep(&told);
+    if (gpu_device_enter(&before) != DUET_OK) error_put_back(&told);
     if (cudaFree(p) != cudaSuccess) (void)cudaGetLastError();
     gpu_device_leave(&before);
 }
