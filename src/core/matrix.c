@@ -256,6 +256,7 @@ static void *pointer(const char *who, const duet_matrix *m, enum side s, enum us
     duet_status st = s == DEVICE ? held_cut() : DUET_OK; /* what the caller queues goes behind */
     if (st == DUET_OK) st = matrix_open(m, s, use, queue, &p);
     if (st != DUET_OK) return fail_at(st, who), NULL;
+    if (s == HOST && !matrix_seen(m)) __atomic_store_n(&m->bits->seen, true, __ATOMIC_RELAXED);
     if (use != READ) matrix_wrote(m, s, queue), matrix_miss_nothing(m);
     return p;
 }

@@ -24,6 +24,7 @@ typedef struct storage {
     uint64_t upload;    /* its drain_mark */
     bool pinned;        /* the host home is */
     uint8_t travels;    /* moves between the homes, up to the one at which it is pinned */
+    bool seen;          /* the user has had a pointer to the host home since matrix_unseen */
     double missed;      /* seconds that statements would have saved on the side where it is not: see matrix_miss */
 } storage;
 
@@ -87,6 +88,9 @@ void storage_unwritten(storage *b); /* what the device was to write there never 
 /* Parts of the host home are copied to the device or back by somebody else: that counts as a journey of all of it, at the second of which it is
  * pinned. */
 void matrix_travels(const duet_matrix *m);
+
+static inline bool matrix_seen(const duet_matrix *m) { return __atomic_load_n(&m->bits->seen, __ATOMIC_RELAXED); }
+static inline void matrix_unseen(const duet_matrix *m) { __atomic_store_n(&m->bits->seen, false, __ATOMIC_RELAXED); }
 
 /* Is m all of its storage? */
 bool matrix_fills(const duet_matrix *m);

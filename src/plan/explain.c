@@ -93,8 +93,9 @@ static void print_time(FILE *out, const statement *s, const plan *p)
 {
     const double moves = plan_moves(s, p), missed = plan_missed(s, p);
     fprintf(out, "%.3g us expected", plan_seconds(p) * 1e6);
-    if (moves > 0) fprintf(out, ", and %.3g us to move what it reads", moves * 1e6);
-    if (missed > 0) fprintf(out, ", of which %.3g us have been missed before", missed * 1e6);
+    if (p->stream) fputs(" of a chunk", out);
+    else if (moves > 0) fprintf(out, ", and %.3g us to move what it reads", moves * 1e6);
+    if (missed > 0 && !p->stream) fprintf(out, ", of which %.3g us have been missed before", missed * 1e6);
 }
 
 /* Steps are those of a part. */

@@ -161,7 +161,7 @@ duet_status plan_place(const statement *s, duet_place place, const plan **p)
     const plan *other = NULL;
     TRY(choose(s, place, p, &other));
     if (other) learn(s, *p, other);
-    else if ((*p)->stream && place == DUET_AUTO) stream_learn(s, *p);
+    if (place == DUET_AUTO && (*p)->machine->side == DEVICE) stream_learn(s, *p);
     return DUET_OK;
 }
 

@@ -46,7 +46,13 @@ duet_status stream_run(const plan *p, const statement *s);
  * ends sooner in parts, *p becomes their plan, and *seconds what that takes; INFINITY where it neither fits nor can be cut. With INFINITY
  * before, it is cut only if it does not fit. */
 duet_status stream_weigh(const statement *s, const plan **p, double *seconds);
-void stream_learn(const statement *s, const plan *p); /* it will run so */
-void stream_from(size_t bytes);                       /* for tests: smaller statements are not looked at */
+
+/* It will run so. What then goes up only to be forgotten would not have to, were it there. */
+void stream_learn(const statement *s, const plan *p);
+
+/* There was no memory for p, whatever was expected: others have taken it. NO_MEMORY, with the text as it was: it cannot be cut. */
+duet_status stream_instead(const statement *s, const plan *p);
+
+void stream_from(size_t bytes); /* for tests: smaller statements are not looked at */
 
 #endif

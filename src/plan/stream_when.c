@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "cost.h"
 #include "dtype.h"
+#include "held.h"
 #include "matrix.h"
 #include "pool.h"
 #include "status.h"
@@ -135,11 +136,12 @@ static duet_status choose_rows(const statement *s, const plan **p, const load *l
 
 /* ---- whether ---- */
 
-/* Where the host wants every result, that is to be thought of as well: what is pinned has gone to and fro before. */
+/* Does the host want every result? It looked at the last ones, and what is pinned has gone to and fro before. Then their way down is to be thought
+ * of as well. */
 static bool all_come_down(const statement *s)
 {
     for (int k = 0; k < s->count; k++)
-        if (!is_pinned(s->to[k].m)) return false;
+        if (!is_pinned(s->to[k].m) || !matrix_seen(s->to[k].m)) return false;
     return true;
 }
 
@@ -170,12 +172,28 @@ duet_status stream_weigh(const statement *s, const plan **p, double *seconds)
     return (*p)->bytes < least ? DUET_OK : weigh(s, p, *seconds, seconds);
 }
 
-/* What has gone up only to be forgotten would not have to, were it there. */
 void stream_learn(const statement *s, const plan *p)
 {
-    for (int i = s->count; i < operands(s, p); i++) {
+    for (int k = 0; k < s->count && p->bytes >= least; k++) matrix_unseen(s->to[k].m);
+    for (int i = s->count; i < operands(s, p) && p->stream; i++) {
         const bool is_cut = p->stream->part[p->leaves[i - s->count].node] == PART_CUT;
         const duet_matrix *m = operand_at(s, p, i);
         if (is_cut) matrix_miss(m, matrix_move_cost(m, DEVICE));
     }
+}
+
+duet_status stream_instead(const statement *s, const plan *p)
+{
+    double seconds = 0;
+    error_text before;
+    const plan *part = p;
+    if (p->bytes < least || p->stream || !s->f->words) return DUET_NO_MEMORY;
+    error_keep(&before);
+    if (!cut_of(p, s) || !p->cut->length) return DUET_NO_MEMORY;
+    const load l = load_of(s, p);
+    if (choose_rows(s, &part, &l, pool_room(DEVICE), &seconds) != DUET_OK || !part->stream)
+        return error_put_back(&before), DUET_NO_MEMORY;
+    TRACE("streamed after all: %s", before.text);
+    TRY(held_cut());
+    return stream_run(part, s);
 }
