@@ -8,6 +8,7 @@
 #         vectors      long vectors: share of a copy's bandwidth, beside kernels by hand and peers (duet-vectors, peers.py, ratios.py)
 #         place        the paper's five left to auto, beside forced to each machine, with data that start here or there (duet-place)
 #         stream       statements whose operands stay on the host, through a part of the card's memory, beside what the link takes (duet-stream)
+#         threads      the dense network by sixteen host threads on the same weights, beside one (duet-threads)
 #         rows         every fused row beside the expression machine, every operator beside its peak (duet-rows)
 #
 # Quick by default, some four minutes; --full takes the paper's sizes, and vectors three times. Results and charts go to
@@ -18,7 +19,7 @@ build=$root/build-bench
 out=$build/results
 . "$root/tools/setup.sh"
 
-speed=--quick runs=1 backend=both only=paper,expressions,calls,vectors,place,stream,rows
+speed=--quick runs=1 backend=both only=paper,expressions,calls,vectors,place,stream,threads,rows
 while [ $# -gt 0 ]; do
     case $1 in
     --full) speed='' runs=3 ;;
@@ -32,7 +33,7 @@ chosen() { case ",$only," in *",$1,"*) ;; *) return 1 ;; esac; }
 
 setup build bench
 if [ ! -f "$build/build.ninja" ]; then meson setup "$build" "$root"; fi
-ninja -C "$build" bench/duet-bench bench/duet-expressions bench/duet-calls bench/duet-vectors bench/duet-place bench/duet-stream bench/duet-rows
+ninja -C "$build" bench/duet-bench bench/duet-expressions bench/duet-calls bench/duet-vectors bench/duet-place bench/duet-stream bench/duet-threads bench/duet-rows
 if [ -n "$(ninja -C "$build" -t targets all | grep '^bench/peer-eigen:')" ]; then ninja -C "$build" bench/peer-eigen; fi
 
 peers=
@@ -66,6 +67,7 @@ if chosen vectors; then
 fi
 if chosen place; then table place "$build/bench/duet-place" $speed --json "$out/place.json"; fi
 if chosen stream; then table stream "$build/bench/duet-stream" $speed --json "$out/stream.json"; fi
+if chosen threads; then table threads "$build/bench/duet-threads" $speed --json "$out/threads.json"; fi
 if chosen rows; then table rows "$build/bench/duet-rows" $speed --backend "$backend" --json "$out/rows.json"; fi
 rm -f "$out/failed"
 

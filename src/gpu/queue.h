@@ -9,9 +9,9 @@
 #include "vendor.h"
 #include <pthread.h>
 
-/* Made on first use and never destroyed. */
+/* Made on first use and never destroyed. Each thread writes to its own at every launch: no two share lines of a cache. */
 typedef struct queue {
-    int index;
+    _Alignas(128) int index;
     cudaStream_t stream;
     cudaEvent_t event;    /* recorded when another queue waits for this one */
     cudaStream_t noted;   /* nobody else's: what is recorded into a graph is put here instead, and nothing of it is done */
