@@ -301,8 +301,6 @@ void pool_give(enum side s, void *p, uint64_t queues)
     pthread_mutex_unlock(&o->lock);
 }
 
-size_t pool_limit(enum side s) { return __atomic_load_n(&pools[s].memory.limit, __ATOMIC_RELAXED); }
-
 size_t pool_room(enum side s)
 {
     pthread_mutex_lock(&pools[s].lock);
@@ -387,7 +385,7 @@ duet_status duet_memory_limit(duet_place place, size_t bytes)
     if (!side_of(place, &s)) return fail(DUET_BAD_ARGUMENT, "duet_memory_limit needs DUET_CPU or DUET_GPU, not %d", (int)place);
     pthread_mutex_lock(&pools[s].lock);
     duet_memory *m = &pools[s].memory;
-    __atomic_store_n(&m->limit, bytes, __ATOMIC_RELAXED);
+    m->limit = bytes;
     size_t all = m->used + m->cached, over = bytes && all > bytes ? all - bytes : 0;
     pthread_mutex_unlock(&pools[s].lock);
     if (over) drop_alone(s, over);

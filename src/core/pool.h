@@ -15,7 +15,6 @@ void pool_give(enum side s, void *p, uint64_t queues);
 
 /* How many bytes a side can still lend, under its limit or, where there is none, of what the machine has. */
 size_t pool_room(enum side s);
-size_t pool_limit(enum side s); /* 0: none */
 
 /* Pins a block of the host's side that is lent, for good: it stays so in the pool. false: it could not be, and no error is set. */
 bool pool_pin(void *p);

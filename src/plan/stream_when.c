@@ -12,8 +12,9 @@
 #include "trace.h"
 #include <math.h>
 
-#define SETS      3                 /* parts that are on the device at once */
-#define FREE_ROOM ((size_t)4 << 20) /* statements that need less are not worth asking the machine how much it has */
+#define SETS        3                  /* parts that are on the device at once */
+#define FREE_ROOM   ((size_t)64 << 20) /* who needs less beside what the pool keeps does not ask the machine how much it has */
+#define LOOKED_BACK 16
 static size_t least = (size_t)1 << 20;
 
 void stream_from(size_t bytes) { least = bytes; }
@@ -27,10 +28,10 @@ static const duet_matrix *operand_at(const statement *s, const plan *p, int i)
 
 static int operands(const statement *s, const plan *p) { return s->count + p->n_leaves; }
 
-/* Views share what is there. */
+/* Views share what is there. Long formulas are not looked through for each of their matrices. */
 static bool came_before(const statement *s, const plan *p, int i)
 {
-    for (int e = 0; e < i; e++)
+    for (int e = i > LOOKED_BACK ? i - LOOKED_BACK : 0; e < i; e++)
         if (operand_at(s, p, e)->bits == operand_at(s, p, i)->bits) return true;
     return false;
 }
@@ -47,7 +48,9 @@ static bool fits(const statement *s, const plan *p, size_t *room)
     for (int i = 0; i < operands(s, p); i++) need += bytes_missing(s, p, i);
     for (int i = 0; i < p->temps; i++) need += p->temp[i];
     *room = SIZE_MAX;
-    if (!need || (need < FREE_ROOM && !pool_limit(DEVICE))) return true;
+    if (!need) return true;
+    const duet_memory m = duet_memory_of(DUET_GPU);
+    if (!m.limit && need <= m.cached + FREE_ROOM) return true;
     *room = pool_room(DEVICE);
     return need <= *room;
 }
