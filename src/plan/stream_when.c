@@ -15,6 +15,7 @@
 #define SETS        3                  /* parts that are on the device at once */
 #define FREE_ROOM   ((size_t)64 << 20) /* who needs less beside what the pool keeps does not ask the machine how much it has */
 #define LOOKED_BACK 16
+#define TURN        20e-6 /* seconds that a turn takes beside its copies and steps: three waits, and what is idle meanwhile */
 static size_t least = (size_t)1 << 20;
 
 void stream_from(size_t bytes) { least = bytes; }
@@ -101,7 +102,8 @@ static double seconds_of(const load *l, int64_t parts)
     const double up = cost_of_move(l->up / n, DEVICE, false) + cost_of_move(l->up_pinned / n, DEVICE, true);
     const double down = cost_of_move(l->down / n, HOST, false) + cost_of_move(l->down_pinned / n, HOST, true);
     const double work = fmax(l->seconds / (double)parts, l->start);
-    return up + work + down + (double)(parts - 1) * fmax(up, fmax(work, down)) + cost_of_move(l->whole, DEVICE, false);
+    const double turns = (double)(parts - 1) * fmax(up, fmax(work, down)) + (double)(parts + 2) * TURN;
+    return up + work + down + turns + cost_of_move(l->whole, DEVICE, false);
 }
 
 /* Powers of two of parts: the best of those that fit; 0: none does. */

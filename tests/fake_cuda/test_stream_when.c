@@ -159,7 +159,7 @@ static void test_when(void)
     new_pair(&a, &b);
     (void)look(DUET_OK);
     leave(9000);
-    script(1e-8);
+    script(1e-7);
     CHECK(twice_x(&b) == STREAMED, "slow on the CPU, and not streamed");
     script(1e-11);
     CHECK(twice_x(&b) == ON_CPU, "fast on the CPU, and not there");
@@ -168,7 +168,7 @@ static void test_when(void)
     tap_point("what does not fit is streamed where that is sooner than the CPU");
 
     new_pair(&a, &b);
-    script(1e-8);
+    script(1e-7);
     CHECK(twice_x(&b) == ON_GPU, "it fits, and nobody reads it");
     where w = ON_GPU;
     for (int i = 0; i < 5; i++) {
@@ -178,7 +178,7 @@ static void test_when(void)
     }
     free_world(&a), free_world(&b);
     CHECK(w == ON_GPU, "small matrices are not pinned, and stay whole");
-    const sizes_of_world large = { 20000, 8, 1, 1, 1 };
+    const sizes_of_world large = { 100000, 8, 1, 1, 1 };
     a = new_world(&large), b = new_world(&large);
     fill_all(&a, &b);
     for (int i = 0; i < 5; i++) {
