@@ -131,7 +131,7 @@ static void each_once(bool allocation, const char *what)
 int main(void)
 {
     setenv("DUET_REPRODUCIBLE", "1", 1);
-    stream_from(0);
+    stream_from(0), stream_staged_from(0);
     CHECK(duet_memory_limit(DUET_GPU, ROOM) == DUET_OK, "%s", duet_error());
     each_once(false, "calls of CUDA");
     each_once(true, "allocations");

@@ -3,12 +3,16 @@
  *
  * In turn t part t goes up, part t - 1 is computed, part t - 2 comes down, all at once, when what went on in turn t - 1 is done. So three
  * parts are on the device, in as many sets of blocks. Nothing comes down before two parts were computed: that of the rows left over and one
- * of the others. By then all memory is taken and every algorithm chosen, so that only the device can fail half-way. */
+ * of the others. By then all memory is taken and every algorithm chosen, so that only the device can fail half-way.
+ *
+ * Homes that are not pinned go by way of memory that is. Then the host begins a turn when the copies of the last one are done, and while those
+ * of this one go on it brings part t + 1 to where it goes up from, and part t - 3 home. */
 #include "stream.h"
 #include "drain.h"
 #include "dtype.h"
 #include "matrix.h"
 #include "pool.h"
+#include "staging.h"
 #include "status.h"
 #include "thread.h"
 #include "trace.h"
@@ -19,7 +23,10 @@
 #define SETS  3
 #define ALIGN 256
 
+static size_t staged_least = (size_t)64 << 10;
 static pthread_mutex_t link = PTHREAD_MUTEX_INITIALIZER; /* one at a time: there is one way to the device */
+
+void stream_staged_from(size_t bytes) { staged_least = bytes; }
 
 /* Where an operand is: its rows at home, to be copied, or on the device. */
 typedef struct carried {
@@ -29,6 +36,8 @@ typedef struct carried {
     size_t at;    /* in a set, of what is */
     size_t step;  /* from row to row; 0: every part has all of it */
     bool up, down;
+    bool staged;             /* it is not pinned, */
+    size_t from_at, home_at; /* and lies here in a set of the staging on its way up and home */
 } carried;
 
 typedef struct flow {
@@ -38,7 +47,8 @@ typedef struct flow {
     void **data;
     double *num;
     char *block;
-    size_t set;       /* bytes */
+    size_t set; /* bytes */
+    staging staging;
     int queue;        /* that computes */
     bool has_written; /* at home */
 } flow;
@@ -118,13 +128,29 @@ static duet_status open_all(flow *f)
     return DUET_OK;
 }
 
+static size_t take(size_t *from, size_t bytes)
+{
+    const size_t at = *from;
+    *from += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return at;
+}
+
+static void take_staging(flow *f, carried *c, size_t bytes)
+{
+    c->staged = bytes >= staged_least && !__atomic_load_n(&c->m->bits->pinned, __ATOMIC_RELAXED);
+    if (c->staged && c->up) c->from_at = take(&f->staging.set, bytes);
+    if (c->staged && c->down) c->home_at = take(&f->staging.set, bytes);
+}
+
 static duet_status take_sets(flow *f)
 {
     for (carried *c = f->of; c < f->of + operands(f); c++) {
         if (!c->host) continue;
-        c->at = f->set;
-        f->set += (rows_bytes(c->m, f->p->stream->rows) + ALIGN - 1) / ALIGN * ALIGN;
+        const size_t bytes = rows_bytes(c->m, f->p->stream->rows);
+        c->at = take(&f->set, bytes);
+        take_staging(f, c, bytes);
     }
+    staging_open(&f->staging);
     void *block;
     TRY(pool_take(DEVICE, SETS * f->set, f->queue, &block));
     f->block = block;
@@ -140,12 +166,35 @@ static char *at_home(const flow *f, const carried *c, int64_t part)
     return c->host + (size_t)first_row(f->p->stream, part) * c->step;
 }
 
+static size_t part_bytes(const flow *f, const carried *c, int64_t part) { return rows_bytes(c->m, rows_of(f->p->stream, part)); }
+
+static bool is_staged(const flow *f, const carried *c) { return c->staged && f->staging.block; }
+
+static duet_status to_staging(const flow *f, int64_t part)
+{
+    for (const carried *c = f->of; c < f->of + operands(f); c++)
+        if (c->up && is_staged(f, c))
+            TRY(staging_copy(staging_at(&f->staging, part, c->from_at), at_home(f, c, part), part_bytes(f, c, part)));
+    return DUET_OK;
+}
+
+static duet_status from_staging(flow *f, int64_t part)
+{
+    for (const carried *c = f->of; c < f->of + f->p->goals; c++) {
+        if (!c->down || !is_staged(f, c)) continue;
+        f->has_written = true;
+        TRY(staging_copy(at_home(f, c, part), staging_at(&f->staging, part, c->home_at), part_bytes(f, c, part)));
+    }
+    return DUET_OK;
+}
+
 static duet_status go_up(flow *f, int64_t part)
 {
     for (const carried *c = f->of; c < f->of + operands(f); c++) {
         if (!c->up) continue;
-        const size_t bytes = rows_bytes(c->m, rows_of(f->p->stream, part));
-        TRY(machines[DEVICE]->upload(in_set(f, c, part), at_home(f, c, part), bytes, QUEUE_UP));
+        const size_t bytes = part_bytes(f, c, part);
+        const char *from = is_staged(f, c) ? staging_at(&f->staging, part, c->from_at) : at_home(f, c, part);
+        TRY(machines[DEVICE]->upload(in_set(f, c, part), from, bytes, QUEUE_UP));
         COUNT(uploads);
         COUNT_N(upload_bytes, bytes);
     }
@@ -156,9 +205,10 @@ static duet_status come_down(flow *f, int64_t part)
 {
     for (const carried *c = f->of; c < f->of + f->p->goals; c++) {
         if (!c->down) continue;
-        const size_t bytes = rows_bytes(c->m, rows_of(f->p->stream, part));
-        f->has_written = true;
-        TRY(machines[DEVICE]->fetch(at_home(f, c, part), in_set(f, c, part), bytes, QUEUE_DOWN));
+        const size_t bytes = part_bytes(f, c, part);
+        char *to = is_staged(f, c) ? staging_at(&f->staging, part, c->home_at) : at_home(f, c, part);
+        f->has_written |= !is_staged(f, c);
+        TRY(machines[DEVICE]->fetch(to, in_set(f, c, part), bytes, QUEUE_DOWN));
         COUNT(downloads);
         COUNT_N(download_bytes, bytes);
     }
@@ -195,17 +245,41 @@ static duet_status begin_turn(const flow *f)
     return machines[DEVICE]->wait(QUEUE_UP, QUEUE_DOWN);
 }
 
+static duet_status run_turn(flow *f, int64_t t)
+{
+    const int64_t parts = stream_parts(f->p->stream);
+    TRY(begin_turn(f));
+    if (t > 0 && t <= parts) TRY(compute(f, t - 1));
+    if (t < parts) TRY(go_up(f, t));
+    return t > 1 ? come_down(f, t - 2) : DUET_OK;
+}
+
+static duet_status wait_for_copies(void)
+{
+    TRY(drain_queue(QUEUE_UP, "what is staged for a streamed statement has gone up"));
+    return drain_queue(QUEUE_DOWN, "a part of the results of a streamed statement");
+}
+
+/* Beside turn t. */
+static duet_status copy_at_home(flow *f, int64_t t)
+{
+    if (t > 2) TRY(from_staging(f, t - 3));
+    return t + 1 < stream_parts(f->p->stream) ? to_staging(f, t + 1) : DUET_OK;
+}
+
 static duet_status run_turns(flow *f)
 {
     const int64_t parts = stream_parts(f->p->stream);
+    const bool stages = f->staging.block != NULL;
     TRY(machines[DEVICE]->wait(QUEUE_UP, f->queue)); /* the sets may have been used by what it holds */
+    if (stages) TRY(to_staging(f, 0));
     for (int64_t t = 0; t < parts + 2; t++) {
-        TRY(begin_turn(f));
-        if (t > 0 && t <= parts) TRY(compute(f, t - 1));
-        if (t < parts) TRY(go_up(f, t));
-        if (t > 1) TRY(come_down(f, t - 2));
+        if (stages) TRY(wait_for_copies());
+        TRY(run_turn(f, t));
+        if (stages) TRY(copy_at_home(f, t));
     }
-    return drain_queue(QUEUE_DOWN, "the results of a streamed statement");
+    TRY(drain_queue(QUEUE_DOWN, "the results of a streamed statement"));
+    return stages ? from_staging(f, parts - 1) : DUET_OK;
 }
 
 /* ---- the whole ---- */
@@ -233,12 +307,14 @@ static duet_status run_in_turns(flow *f)
 {
     const streaming *w = f->p->stream;
     TRY(open_all(f));
-    TRY(take_sets(f));
+    const duet_status taken = take_sets(f);
+    if (taken != DUET_OK) return staging_close(&f->staging), taken;
     TRACE("stream through the %s in %lld parts of %lld rows, %zu bytes each", machines[DEVICE]->name, (long long)stream_parts(w),
           (long long)w->rows, f->set);
     const duet_status s = run_turns(f);
     if (s != DUET_OK) stop(f);
     pool_give(DEVICE, f->block, 1ull << f->queue);
+    staging_close(&f->staging);
     end(f, s);
     if (s == DUET_OK) COUNT(streams);
     return s;

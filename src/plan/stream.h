@@ -53,6 +53,7 @@ void stream_learn(const statement *s, const plan *p);
 /* There was no memory for p, whatever was expected: others have taken it. NO_MEMORY, with the text as it was: it cannot be cut. */
 duet_status stream_instead(const statement *s, const plan *p);
 
-void stream_from(size_t bytes); /* for tests: smaller statements are not looked at */
+void stream_from(size_t bytes);        /* for tests: smaller statements are not looked at */
+void stream_staged_from(size_t bytes); /* the same: smaller parts are copied from where they are, pinned or not */
 
 #endif

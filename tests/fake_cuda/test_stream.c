@@ -21,6 +21,8 @@ static void one_round(int round)
     fill_all(&a, &b);
     for (int i = 0; i < 12; i++) {
         const int k = below(KINDS);
+        const bool staged = below(2); /* else copies read and write homes when they run, as if these were pinned */
+        stream_staged_from(staged ? 0 : SIZE_MAX), fake_pinned(!staged);
         const uint64_t before = streams();
         const duet_status want = on(below(2) ? DUET_GPU : DUET_CPU, kinds[k].run, &a);
         leave((size_t)(9000 + below(6 * (int)(s.n * s.c))));
@@ -155,6 +157,7 @@ int main(int argc, char **argv)
     dice = rng_new(seed);
     stream_from(0);
     test_rounds(count);
+    stream_staged_from(0), fake_pinned(false);
     test_others();
     test_trees(5 * count, seed);
     test_words();

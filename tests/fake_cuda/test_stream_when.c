@@ -198,7 +198,7 @@ static void test_when(void)
 int main(void)
 {
     dice = rng_new(1);
-    stream_from(0);
+    stream_from(0), stream_staged_from(0);
     test_record();
     test_repeat();
     test_threads();
