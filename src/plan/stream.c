@@ -24,7 +24,7 @@
 #define ALIGN 256
 
 static size_t staged_least = (size_t)64 << 10;
-static pthread_mutex_t link = PTHREAD_MUTEX_INITIALIZER; /* one at a time: there is one way to the device */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER; /* one at a time: there is one way to the device */
 
 void stream_staged_from(size_t bytes) { staged_least = bytes; }
 
@@ -50,6 +50,8 @@ typedef struct flow {
     size_t set; /* bytes */
     staging staging;
     int queue;        /* that computes */
+    int lent;         /* temporaries of full parts, */
+    bool kept;        /* once they are */
     bool has_written; /* at home */
 } flow;
 
@@ -224,13 +226,23 @@ static void bind(const flow *f, int64_t part)
     }
 }
 
+/* Those of full parts are kept from the first one on, that no later one wants for them; those of the rest, which goes first, are not. */
+static duet_status lend_temporaries(flow *f, const plan *p, int *lent)
+{
+    *lent = 0;
+    if (p != f->p) return plan_lend(p, f->data, f->queue, lent);
+    if (f->kept) return DUET_OK;
+    f->kept = true;
+    return plan_lend(p, f->data, f->queue, &f->lent);
+}
+
 static duet_status compute(flow *f, int64_t part)
 {
     const plan *p = plan_of(f, part);
     int lent, done;
     bind(f, part);
     plan_numbers(p, f->s->f, f->num);
-    duet_status s = plan_lend(p, f->data, f->queue, &lent);
+    duet_status s = lend_temporaries(f, p, &lent);
     if (s == DUET_OK) s = plan_steps(p, &(frame){ f->data, f->num, f->queue }, &done);
     plan_lend_back(p, f->data, f->queue, lent);
     if (s == DUET_OK) COUNT_N(steps, p->count);
@@ -311,8 +323,10 @@ static duet_status run_in_turns(flow *f)
     if (taken != DUET_OK) return staging_close(&f->staging), taken;
     TRACE("stream through the %s in %lld parts of %lld rows, %zu bytes each", machines[DEVICE]->name, (long long)stream_parts(w),
           (long long)w->rows, f->set);
-    const duet_status s = run_turns(f);
+    duet_status s = run_turns(f);
     if (s != DUET_OK) stop(f);
+    if (s != DUET_OK && f->has_written) s = DUET_DEVICE_ERROR; /* any other says that nothing was written */
+    plan_lend_back(f->p, f->data, f->queue, f->lent);
     pool_give(DEVICE, f->block, 1ull << f->queue);
     staging_close(&f->staging);
     end(f, s);
@@ -357,9 +371,9 @@ static duet_status run_smaller(const plan *p, const statement *s, duet_status st
 duet_status stream_run(const plan *p, const statement *s)
 {
     bool has_written;
-    pthread_mutex_lock(&link);
+    pthread_mutex_lock(&one_at_a_time);
     duet_status st = run_once(p, s, &has_written);
     if (st == DUET_NO_MEMORY && !has_written) st = run_smaller(p, s, st);
-    pthread_mutex_unlock(&link);
+    pthread_mutex_unlock(&one_at_a_time);
     return st;
 }
