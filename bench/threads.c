@@ -30,14 +30,16 @@ typedef struct worker {
     bool failed;
 } worker;
 
-/* calls: of each worker in a round; so many of them take part. */
+/* All workers live as long as the program, each with a queue of its own; `size` of them take part in the job that all wait for at the gate.
+ * calls: of each of these in a round. */
 struct crew {
     const options *o;
     enum mode mode;
     int size;
     int64_t calls;
     int rounds;
-    pthread_barrier_t line;
+    bool over;
+    pthread_barrier_t gate, line;
     worker workers[THREADS_MOST];
     double began, us[ROUNDS]; /* of all calls of a round, each */
 };
@@ -106,9 +108,8 @@ static bool run_round(worker *w, duet_recording *r, int round)
     return ok;
 }
 
-static void *work(void *arg)
+static bool do_job(worker *w)
 {
-    worker *w = arg;
     const crew *c = w->of;
     bool ok = duet_auto_replay(c->mode == AUTOMATIC) == DUET_OK && run_calls(&w->p, NULL, LEARNT);
     duet_recording *r = ok && c->mode == REPLAYED ? record(&w->p) : NULL;
@@ -116,9 +117,20 @@ static void *work(void *arg)
     for (int round = 0; round < c->rounds; round++)
         ok &= run_round(w, r, round); /* all of them meet at the line, come what may */
     if (!ok) fprintf(stderr, "duet-threads: %s\n", duet_error());
-    w->failed = !ok;
     duet_recording_free(&r);
-    return NULL;
+    return ok;
+}
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    crew *c = w->of;
+    for (;;) {
+        pthread_barrier_wait(&c->gate);
+        if (c->over) return NULL;
+        w->failed = w - c->workers < c->size && !do_job(w);
+        pthread_barrier_wait(&c->gate);
+    }
 }
 
 /* Microseconds a call, over all that so many workers do. */
@@ -127,15 +139,28 @@ static double run_crew(crew *c, int size)
     bool ok = true;
     c->size = size;
     if (pthread_barrier_init(&c->line, NULL, (unsigned)size)) return NAN;
-    int started = 0;
-    for (; started < size; started++) {
-        c->workers[started].of = c;
-        if (pthread_create(&c->workers[started].thread, NULL, work, &c->workers[started])) break;
-    }
-    if (started < size) return fprintf(stderr, "duet-threads: no thread %d\n", started), exit(1), NAN;
-    for (int i = 0; i < size; i++) pthread_join(c->workers[i].thread, NULL), ok &= !c->workers[i].failed;
+    pthread_barrier_wait(&c->gate);
+    pthread_barrier_wait(&c->gate);
+    for (int i = 0; i < size; i++) ok &= !c->workers[i].failed;
     pthread_barrier_destroy(&c->line);
     return ok ? median(c->us, c->rounds) : NAN;
+}
+
+static bool start(crew *c)
+{
+    if (pthread_barrier_init(&c->gate, NULL, (unsigned)c->o->threads + 1)) return false;
+    for (int i = 0; i < c->o->threads; i++) {
+        c->workers[i].of = c;
+        if (pthread_create(&c->workers[i].thread, NULL, work, &c->workers[i])) return false;
+    }
+    return true;
+}
+
+static void finish(crew *c)
+{
+    c->over = true;
+    pthread_barrier_wait(&c->gate);
+    for (int i = 0; i < c->o->threads; i++) pthread_join(c->workers[i].thread, NULL);
 }
 
 /* ---- the report ---- */
@@ -189,13 +214,11 @@ static bool run_mode(crew *c, json *j, int64_t batch)
     return report(j, c, batch, one, all), true;
 }
 
-static bool run_batch(const options *o, json *j, int64_t batch)
+static bool run_batch(crew *c, json *j, int64_t batch)
 {
-    static crew c;
-    c = (crew){ .o = o };
-    bool ok = open_workers(&c, batch) && check_all(&c);
-    for (c.mode = 0; c.mode < MODES && ok; c.mode++) ok = run_mode(&c, j, batch);
-    close_workers(&c);
+    bool ok = open_workers(c, batch) && check_all(c);
+    for (c->mode = 0; c->mode < MODES && ok; c->mode++) ok = run_mode(c, j, batch);
+    close_workers(c);
     duet_memory_trim();
     return ok;
 }
@@ -212,7 +235,9 @@ int main(int argc, char **argv)
 {
     options o = { .place = DUET_GPU, .threads = 16 };
     const char *path = NULL;
+    static crew c;
     json j;
+    c.o = &o;
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--quick")) o.quick = true;
         else if (!strcmp(argv[i], "--backend") && i + 1 < argc) o.place = strcmp(argv[++i], "cpu") ? DUET_GPU : DUET_CPU;
@@ -223,7 +248,8 @@ int main(int argc, char **argv)
     if (o.place == DUET_GPU && !has_gpu()) return printf("duet-threads: nothing to measure: %s\n", duet_error()), 0;
     if (!json_open(&j, path)) return 1;
     json_begin(&j, "results", '[');
-    const bool ok = run_batch(&o, &j, 1) && run_batch(&o, &j, 1000);
+    const bool started = start(&c), ok = started && run_batch(&c, &j, 1) && run_batch(&c, &j, 1000);
+    if (started) finish(&c);
     json_end(&j, ']');
     if (!ok) fprintf(stderr, "duet-threads: %s\n", duet_error());
     return json_close(&j) && ok ? 0 : 1;
