@@ -123,20 +123,27 @@ static int64_t rows_in(int64_t length, int64_t parts)
     return rows < 8 * TILE ? rows : rows / TILE * TILE;
 }
 
-/* The plan that was made for the last one, where it does as well. */
-static duet_status choose_rows(const statement *s, const plan **p, const load *l, size_t room, double *seconds)
+/* Without it the statement goes its way as a whole: that is no error yet. */
+static plan *plan_quietly(const statement *s, const plan *whole, int64_t rows)
+{
+    error_text before;
+    error_keep(&before);
+    plan *p = stream_plan(s, whole->machine, whole->cut->length, rows, whole->cut->part);
+    if (!p) error_put_back(&before);
+    return p;
+}
+
+/* *p and *seconds of the parts, where there is a way: the plan that was made for the last ones, if it does as well. */
+static void choose_rows(const statement *s, const plan **p, const load *l, size_t room, double *seconds)
 {
     cut *c = (*p)->cut;
     const int64_t parts = best_parts(l, c->length, room), last = c->chosen ? stream_parts(c->chosen->stream) : 0;
-    if (!parts) return *seconds = INFINITY, DUET_OK;
-    *seconds = seconds_of(l, parts);
-    if (!last || !has_room(l, last, room) || seconds_of(l, last) > 1.1 * *seconds) {
+    if (!parts) return;
+    if (!last || !has_room(l, last, room) || seconds_of(l, last) > 1.1 * seconds_of(l, parts)) {
         plan_free(c->chosen);
-        c->chosen = stream_plan(s, (*p)->machine, c->length, rows_in(c->length, parts), c->part);
+        c->chosen = plan_quietly(s, *p, rows_in(c->length, parts));
     }
-    if (!c->chosen) return fail(DUET_NO_MEMORY, "no memory to plan a part of %lld rows", (long long)rows_in(c->length, parts));
-    *p = c->chosen;
-    return DUET_OK;
+    if (c->chosen) *seconds = seconds_of(l, parts), *p = c->chosen;
 }
 
 /* ---- whether ---- */
@@ -169,7 +176,8 @@ static duet_status weigh(const statement *s, const plan **p, double whole, doubl
     if (!length) return DUET_OK;
     const load l = load_of(s, *p);
     if (goes && !is_sooner(s, &l, room, whole, length)) return DUET_OK;
-    return choose_rows(s, p, &l, room, seconds);
+    choose_rows(s, p, &l, room, seconds);
+    return DUET_OK;
 }
 
 duet_status stream_weigh(const statement *s, const plan **p, double *seconds)
@@ -196,8 +204,8 @@ duet_status stream_instead(const statement *s, const plan *p)
     error_keep(&before);
     if (!cut_of(p, s) || !p->cut->length) return DUET_NO_MEMORY;
     const load l = load_of(s, p);
-    if (choose_rows(s, &part, &l, pool_room(DEVICE), &seconds) != DUET_OK || !part->stream)
-        return error_put_back(&before), DUET_NO_MEMORY;
+    choose_rows(s, &part, &l, pool_room(DEVICE), &seconds);
+    if (!part->stream) return error_put_back(&before), DUET_NO_MEMORY;
     TRACE("streamed after all: %s", before.text);
     TRY(held_cut());
     return stream_run(part, s);
