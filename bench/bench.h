@@ -73,6 +73,7 @@ int64_t tensor_size(const problem *p, int t, int axis); /* 0 past the last axis 
 float tensor_scale(const problem *p, int t);
 bool problem_open(problem *p); /* makes and fills the matrices; false: duet_error() */
 void problem_close(problem *p);
+bool gpu_is_there(void); /* false: duet_error(). Unlike duet_stream it leaves automatic replay as it is */
 
 static inline uint32_t stream_of(const problem *p, int t) { return p->seed * 64 + (uint32_t)t; }
 
@@ -84,14 +85,34 @@ typedef struct verdict {
 } verdict;
 verdict check(const problem *p);
 
-/* How long a call takes, in microseconds: the median of blocks, those of the peer in between. */
+/* modes.c: how products may round, by their names: strict, split, tf32, bf16. The mode is given to the library by its environment, before it is
+ * loaded: math_use begins this program anew where that needs another. false: there is no such mode, or the library has it not. */
+bool math_use(const char *name, char **argv);
+const char *math_name(void);
+double math_error(void); /* relative, that a result may have beside strict's; 0 for strict */
+
+/* How long a call takes, in microseconds: the median of blocks, those of the others in between. */
 typedef struct timing {
     bool ok;
-    double replay_us;          /* of duet_replay */
-    double us, peer_us, ratio; /* ratio: us over the peer's time for as many bytes or operations; 0 without a peer */
-    const char *peer;
+    double us, replay_us, auto_us; /* as written; of duet_replay; as written, with automatic replay */
+    double peer_us, ratio;         /* ratio: us over the peer's time for as many bytes or operations; 0 without a peer */
+    double floor_us, floor_ratio;
+    const char *peer, *floor; /* NULL: there is none */
 } timing;
 timing time_problem(const problem *p, bool quick);
+
+/* floor.c: what a problem can hardly be faster than, as a block of calls. false: nothing of the kind is known, or here; close it all the same. */
+typedef struct floor_work {
+    const problem *p;
+    const char *name;
+    double (*block)(void *state, int64_t calls);
+    double scale; /* of the time of a call */
+    float *at[5], *own;
+    duet_matrix *room[5];
+    struct hand_product *product[2];
+} floor_work;
+bool floor_open(const problem *p, floor_work *w);
+void floor_close(floor_work *w);
 
 /* ---- the report ---- */
 typedef struct result {

@@ -7,10 +7,12 @@
  * A replay is of three statements, beside these statements one by one; on the GPU also beside the same statements by automatic replay,
  * and beside a bare cudaGraphLaunch of the same graph. Automatic replay has learnt them before the clock starts, and is off elsewhere.
  *
+ * A dense layer and the networks at batch 1 are in layers.c.
+ *
  * The bare launch is of an empty kernel with as many bytes of parameters as Duet's may have: they are copied by the host. */
+#include "bench.h"
 #include "hand.h"
-#include "json.h"
-#include "measure.h"
+#include "layers.h"
 #include <duet/duet.h>
 #include <linux/perf_event.h>
 #include <math.h>
@@ -222,19 +224,32 @@ static bool three_on_gpu(void *none)
 
 /* ---- the report ---- */
 
-static void report(json *j, const char *machine, contender *c, int count)
+static void put_figure(json *j, const char *machine, const char *what, double ns, double instructions, double limit)
+{
+    json_begin(j, NULL, '{');
+    json_text(j, "bench", "calls"), json_text(j, "machine", machine), json_text(j, "what", what);
+    json_number(j, limit > 0 && limit < 10 ? "ratio" : "ns", ns);
+    if (limit > 0) json_number(j, "limit", limit);
+    else json_number(j, "instructions", instructions);
+    json_end(j, '}');
+}
+
+void report_figure(json *j, const char *machine, const char *what, double figure, double limit)
+{
+    printf("%-4s %-46s %9.2f %s limit %.4g%s\n", machine, what, figure, limit < 10 ? "  " : "ns", limit,
+           figure <= limit ? "" : "  MISSED");
+    put_figure(j, machine, what, figure, NAN, limit);
+    fflush(stdout);
+}
+
+void report_contenders(json *j, const char *machine, contender *c, int count)
 {
     for (int i = 0; i < count; i++) {
-        double ns = 1e3 * median_us(&c[i]), instructions = instructions_of(&c[i]);
-        printf("%-4s %-34s %9.1f ns", machine, c[i].name, ns);
+        const double ns = 1e3 * median_us(&c[i]), instructions = instructions_of(&c[i]);
+        printf("%-4s %-46s %9.1f ns", machine, c[i].name, ns);
         if (isfinite(instructions)) printf(" %9.0f instructions", instructions);
         putchar('\n');
-        json_begin(j, NULL, '{');
-        json_text(j, "bench", "calls");
-        json_text(j, "machine", machine);
-        json_text(j, "what", c[i].name);
-        json_number(j, "ns", ns), json_number(j, "instructions", instructions);
-        json_end(j, '}');
+        put_figure(j, machine, c[i].name, ns, instructions, 0);
     }
     fflush(stdout);
 }
@@ -264,7 +279,7 @@ static bool run_cpu(json *j, effort how)
     bool ok = are_right() && replays_right(&r);
     c[count - 2].state = r;
     ok = ok && (fill_all(), measure(c, count, how));
-    if (ok) report(j, "cpu", c, count);
+    if (ok) report_contenders(j, "cpu", c, count);
     duet_drop(held_axpy), duet_drop(held_twenty), duet_drop(empty_axpy), duet_drop(empty_twenty);
     duet_recording_free(&r);
     return ok;
@@ -278,7 +293,7 @@ static bool run_gpu(json *j, effort how)
     place = DUET_GPU;
     duet_recording *r = NULL;
     hand_graph *graph = NULL;
-    if (!are_right() || !replays_right(&r)) return false;
+    if (!layers_networks(j, how) || !are_right() || !replays_right(&r)) return false;
     const char *wrong = hand_open(duet_stream());
     if (duet_auto_replay(0) != DUET_OK) return false;
     if (!wrong) wrong = hand_graph_make(&graph, 1, three_on_gpu, NULL);
@@ -303,7 +318,8 @@ static bool run_gpu(json *j, effort how)
     how.rounds = ROUNDS;
     fill_all();
     bool ok = measure(c, count, how);
-    if (ok) report(j, "gpu", c, count);
+    if (ok) report_contenders(j, "gpu", c, count);
+    ok = ok && layers_dense(j, how);
     duet_drop(held_axpy), duet_drop(held_twenty);
     duet_recording_free(&r), hand_graph_free(&graph);
     return ok;
@@ -337,7 +353,7 @@ int main(int argc, char **argv)
     bool ok = json_open(&j, path) && make_matrices();
     json_begin(&j, "results", '[');
     ok = ok && run_cpu(&j, how);
-    if (ok && !duet_stream()) printf("gpu  left out: %s\n", duet_error());
+    if (ok && !gpu_is_there()) printf("gpu  left out: %s\n", duet_error());
     else ok = ok && run_gpu(&j, how);
     json_end(&j, ']');
     if (!ok) fprintf(stderr, "duet-calls: %s\n", duet_error());

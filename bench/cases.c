@@ -116,7 +116,7 @@ int64_t cnn_row(const problem *p, int64_t row, double *want, double *scratch);
 
 // clang-format off
 #define ORDERS  { 10, 20, 50, 100, 200, 300, 500, 700, 1000, 1500, 2000 }, { 10, 100, 500 }
-#define BATCHES { 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4096, 16384 }, { 1, 16, 256 }
+#define BATCHES { 1, 2, 5, 10, 20, 50, 100, 200, 512, 1000, 2000, 4096, 16384 }, { 1, 16, 256 }
 #define LENGTHS { 100, 1000, 10000, 100000, 1000000, 10000000, 100000000 }, { 100, 10000, 1000000, 10000000 }
 #define DENSE   (2.0 * (784 * 1000 + 1000 * 1000 + 1000 * 10))
 #define CNN     (2.0 * (16 * 27 * 1024 + 32 * 144 * 256 + 2048 * 1000 + 1000 * 10))
@@ -174,4 +174,12 @@ void problem_close(problem *p)
 {
     duet_free(&p->flat);
     for (int t = 0; t < TENSORS; t++) duet_free(&p->m[t]);
+}
+
+bool gpu_is_there(void)
+{
+    duet_matrix *m = duet_new(DUET_F32, 1);
+    const bool there = m && duet_device_overwrite(m);
+    duet_free(&m);
+    return there;
 }

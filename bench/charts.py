@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """charts.py - from the benchmarks' JSON. Of duet-bench one log-log chart a benchmark: time over size, CPU and GPU, peers as thinner
 lines. Of duet-vectors one a test, bandwidth over size, and one of time over the number of operators. Of duet-expressions one of the
-ratio to the best compiled loop over size. Of duet-place one a benchmark: auto, CPU and GPU."""
+ratio to the best compiled loop over size. Of duet-place one a benchmark: auto, CPU and GPU;
+and one of all, rates over sizes. Of duet-calls the host's time of a call."""
 
 import argparse
 import json
@@ -137,6 +138,55 @@ def place_chart(documents, case, path):
     return True
 
 
+def rate_of(documents, case):
+    """{size: units of work}, and the unit of their rate, of duet-place."""
+    rows = [r for d in documents for r in d["results"] if r.get("bench") == "place" and r["case"] == case and r.get("work")]
+    return {r["size"]: r["work"] for r in rows}, rows[0]["unit"] if rows else ""
+
+
+def placement_chart(documents, path):
+    """The paper's figures: a panel a benchmark, the rate over the size, three lines; loops over data that start on the host."""
+    cases = [c for c in CHARTS if rate_of(documents, c)[0]]
+    if not cases:
+        return False
+    figure, panels = plt.subplots(1, len(cases), figsize=(3.1 * len(cases), 3.4), layout="constrained", squeeze=False)
+    for axes, case in zip(panels[0], cases):
+        found, (work, unit) = place_points(documents, case), rate_of(documents, case)
+        for place, (label, colour) in PLACES.items():
+            points = {n: work[n] / us / 1e3 for n, us in found.get(("loop", "host", place), {}).items()}
+            axes.plot(sorted(points), [points[n] for n in sorted(points)], label=label, color=colour, marker="o", markersize=3,
+                      linewidth=3.2 if place == "auto" else 1.2, alpha=0.6 if place == "auto" else 1)
+        axes.set(xscale="log", yscale="log", xlabel=CHARTS[case][1], ylabel=unit)
+        axes.set_title(CHARTS[case][0].split(":")[0].split(" on ")[0], fontsize=8.5)
+        axes.grid(True, which="major", linewidth=0.4, alpha=0.6)
+    panels[0][0].legend(fontsize=7)
+    figure.text(0.995, 0.002, hardware(documents), ha="right", va="bottom", fontsize=5.5, color="#555555")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+    return True
+
+
+def overhead_chart(documents, path):
+    """Of duet-calls, what the host spends on a call: on the GPU where there is one, each of Duet's beside its bare calls."""
+    rows = [r for d in documents for r in d["results"] if r.get("bench") == "calls" and r.get("ns") and "batch 1, " not in r["what"] and "above" not in r["what"]]
+    machine = "gpu" if any(r["machine"] == "gpu" for r in rows) else "cpu"
+    found = {r["what"]: r["ns"] for r in rows if r["machine"] == machine}
+    if not found:
+        return False
+    figure, axes = plt.subplots(figsize=(7, 1 + 0.24 * len(found)), layout="constrained")
+    names = list(found)[::-1]
+    colours = ["#999999" if "bare" in n or "loop" in n else COLOURS[machine] for n in names]
+    axes.barh(range(len(names)), [found[n] for n in names], color=colours, height=0.7)
+    axes.set_yticks(range(len(names)), names, fontsize=7)
+    axes.set_title(f"the host's time of a call on the {machine.upper()}; grey: bare", fontsize=10)
+    axes.set(xlabel="nanoseconds")
+    axes.grid(True, axis="x", linewidth=0.4, alpha=0.6)
+    figure.text(0.995, 0.002, hardware(documents), ha="right", va="bottom", fontsize=5.5, color="#555555")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+    return True
+
+
 def median_lines(documents, bench):
     """As lines, of all runs, with what duet-vectors measures beside Duet: medians, in microseconds; and the bytes that must
     move. The copy's time is that of as many bytes."""
@@ -232,6 +282,7 @@ def main():
             drawn += 1
     others = [(name, lambda p, name=name: bandwidth_chart(documents, name, p)) for name in BANDWIDTH]
     others += [(f"place-{case}", lambda p, case=case: place_chart(documents, case, p)) for case in CHARTS]
+    others += [("placement", lambda p: placement_chart(documents, p)), ("overhead", lambda p: overhead_chart(documents, p))]
     others += [("operators", lambda p: operators_chart(documents, p)), ("expressions", lambda p: expressions_chart(documents, p))]
     for name, draw in others:
         path = os.path.join(args.out, f"{name}.{args.format}")

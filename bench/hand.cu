@@ -16,8 +16,11 @@ extern "C" const char *hand_open(void *s)
     const char *device = getenv("DUET_DEVICE");
     CHECK(cudaSetDevice(device ? atoi(device) : 0));
     stream = (cudaStream_t)s;
+    if (!s) CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     return NULL;
 }
+
+extern "C" void *hand_stream(void) { return stream; }
 
 extern "C" const char *hand_wait(void)
 {
@@ -116,6 +119,24 @@ extern "C" const char *hand_launch(size_t bytes)
           : bytes <= 1024 ? launch_nothing<1024>()
           : bytes <= 2048 ? launch_nothing<2048>()
                           : launch_nothing<4000>());
+    return NULL;
+}
+
+template <int BYTES> static cudaError_t launch_nothing_early()
+{
+    static parameters<BYTES> p;
+    void *arguments[] = { &p };
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t how = {};
+    how.gridDim = dim3(1), how.blockDim = dim3(128), how.stream = stream, how.attrs = &early, how.numAttrs = 1;
+    return cudaLaunchKernelExC(&how, (const void *)nothing<BYTES>, arguments);
+}
+
+extern "C" const char *hand_launch_early(size_t bytes)
+{
+    CHECK(bytes <= 128 ? launch_nothing_early<128>() : launch_nothing_early<256>());
     return NULL;
 }
 

@@ -14,13 +14,14 @@ static const char usage[] =
     "  --sizes N[,N]           instead of the paper's\n"
     "  --quick                 few sizes, short blocks\n"
     "  --check                 compare results, take no times\n"
+    "  --math MODE             how products may round: strict (the default), split, tf32, bf16\n"
     "  --seed N                of the noise (the time of day)\n"
     "  --json FILE, --csv FILE\n"
     "  --peers                 then run PyTorch, JAX and Eigen on the same data, and add them to the JSON\n";
 
 typedef struct options {
     bool cpu, gpu, gpu_required, quick, check_only, peers;
-    const char *benches, *sizes, *json, *csv;
+    const char *benches, *sizes, *json, *csv, *math;
     uint32_t seed;
 } options;
 
@@ -48,7 +49,9 @@ static bool set_valued(options *o, const char *name, const char *value)
     if (!strcmp(name, "--seed")) return o->seed = (uint32_t)strtoul(value, NULL, 0), true;
     const struct {
         const char *name, **text;
-    } texts[] = { { "--bench", &o->benches }, { "--sizes", &o->sizes }, { "--json", &o->json }, { "--csv", &o->csv } };
+    } texts[] = {
+        { "--bench", &o->benches }, { "--sizes", &o->sizes }, { "--json", &o->json }, { "--csv", &o->csv }, { "--math", &o->math }
+    };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(name, texts[i].name)) return *texts[i].text = value, true;
     return false;
@@ -178,19 +181,13 @@ static int run_peers(const options *o)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static bool gpu_is_there(void)
-{
-    duet_matrix *m = duet_new(DUET_F32, 1);
-    const bool there = m && duet_device_overwrite(m);
-    duet_free(&m);
-    return there;
-}
-
 int main(int argc, char **argv)
 {
     options o;
     results all = { 0 };
     if (!parse(&o, argc, argv) || !known(o.benches)) return fputs(usage, stderr), 2;
+    if (o.math && !math_use(o.math, argv))
+        return fprintf(stderr, "duet-bench: no such mode, or not in this library: %s\n", o.math), 2;
     if (o.peers && !o.json) o.json = "duet-bench.json";
     if (o.gpu && !gpu_is_there()) {
         fprintf(stderr, "duet-bench: no GPU: %s\n", duet_error());

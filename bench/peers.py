@@ -28,11 +28,21 @@ FULL = {"saxpy": [10**k for k in range(2, 9)], "sgemm": [10, 20, 50, 100, 200, 3
 FULL["complex"], FULL["cnn"] = FULL["sgemm"], FULL["dense"]
 
 
+# How Duet's products rounded in the file that is merged, and the relative error that this may add: as in modes.c. Split is of f32's level, so
+# its peers are strict; no peer rounds f32 operands to bf16 on a GPU, so that mode's round to TF32.
+math_mode = "strict"
+MODE_ERROR = {"strict": 0, "split": 0, "tf32": 2**-9, "bf16": 2**-6}
+
+
+def is_tf32():
+    return math_mode in ("tf32", "bf16")
+
+
 # ---- peers. make(bench, arrays) gives call() -> result, wait(), and host(result) -> NumPy ----
 
 
 class Torch:
-    """Eager, float32 throughout: TF32 off for products and convolutions."""
+    """Eager, float32 throughout: TF32 off for products and convolutions, unless Duet rounds too."""
 
     def __init__(self, machine, threads):
         import torch
@@ -41,9 +51,9 @@ class Torch:
         if machine == "gpu" and not torch.cuda.is_available():
             raise RuntimeError("PyTorch sees no GPU")
         torch.set_num_threads(threads)
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = False
-        self.name = f"PyTorch {torch.__version__} eager"
+        torch.backends.cuda.matmul.allow_tf32 = is_tf32()
+        torch.backends.cudnn.allow_tf32 = is_tf32()
+        self.name = f"PyTorch {torch.__version__} eager" + (" TF32" if is_tf32() else "")
 
     def has(self, bench):
         return True
@@ -121,7 +131,7 @@ class Compiled(Torch):
 
     def __init__(self, machine, threads):
         super().__init__(machine, threads)
-        self.name = f"PyTorch {self.torch.__version__} compiled"
+        self.name = f"PyTorch {self.torch.__version__} compiled" + (" TF32" if is_tf32() else "")
 
     def has(self, bench):
         return bench in vectors.TESTS or bench in ("dense", "cnn")
@@ -133,17 +143,17 @@ class Compiled(Torch):
 
 
 class Jax:
-    """Compiled by XLA, at its highest precision."""
+    """Compiled by XLA, at its highest precision, or that of Duet's mode."""
 
     def __init__(self, machine, threads):
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         import jax
         import jax.scipy.special
 
-        jax.config.update("jax_default_matmul_precision", "highest")
+        jax.config.update("jax_default_matmul_precision", "tensorfloat32" if is_tf32() else "highest")
         self.jax, self.np = jax, jax.numpy
         self.device = jax.devices("cuda" if machine == "gpu" else "cpu")[0]
-        self.name = f"JAX {jax.__version__} jit"
+        self.name = f"JAX {jax.__version__} jit" + (" TF32" if is_tf32() else "")
         self.exp, self.log, self.sqrt, self.sum = jax.numpy.exp, jax.numpy.log, jax.numpy.sqrt, jax.numpy.sum
         self.norm, self.argmax = jax.numpy.linalg.norm, jax.numpy.argmax
         self.sigmoid, self.softmax, self.cdf = jax.nn.sigmoid, jax.nn.softmax, jax.scipy.special.ndtr
@@ -194,7 +204,7 @@ def relative(got, wanted):
 
 
 def bound(bench, n):
-    return vectors.bound(bench, n) if bench in vectors.TESTS else common.bound(bench, n)
+    return vectors.bound(bench, n) if bench in vectors.TESTS else max(common.bound(bench, n), MODE_ERROR[math_mode])
 
 
 def check(bench, n, arrays, y):
@@ -351,11 +361,13 @@ def options():
 
 
 def main():
+    global math_mode
     args, merged, duet = options(), None, {}
     if args.merge:
         with open(args.merge) as f:
             merged = json.load(f)
         duet = {(r["bench"], r["size"], r["machine"]): r for r in merged["results"]}
+        math_mode = merged.get("math", "strict")
     seed = merged["seed"] if merged else args.seed
     args.threads = args.threads or (merged or {}).get("threads") or os.cpu_count()
     print(f"{'bench':13} {'size':>10} {'on':4} {'us':>12} {'duet/it':>8}  {'peer':<26} {'error':>9}")

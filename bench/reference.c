@@ -170,7 +170,7 @@ verdict check(const problem *p)
         norm += (double)got[i] * got[i], probe += (double)got[i] * noise(0, i);
 
     verdict v = { .ran = true, .error = relative_error(p, got), .norm = sqrt(norm), .probe = probe };
-    v.bound = 0x1p-24 * (8 + 4 * sqrt(b->terms[0] + b->terms[1] * (double)p->n));
+    v.bound = fmax(0x1p-24 * (8 + 4 * sqrt(b->terms[0] + b->terms[1] * (double)p->n)), math_error());
     v.ok = v.error <= v.bound && isfinite(v.norm); /* a row that no one looked at was at least written */
     return v;
 }

@@ -23,6 +23,8 @@ void report_line(const result *r)
     if (r->timing.peer && r->timing.us > 0) printf("%7.3f  %-22s ", r->timing.ratio, r->timing.peer);
     else printf("%7s  %-22s ", "-", "-");
     printf("%9.1e %9.1e%s\n", r->verdict.error, r->verdict.bound, r->verdict.ok ? "" : "  WRONG");
+    if (r->timing.floor_us > 0)
+        printf("%24s %12.2f %37.3f  %s\n", "", r->timing.floor_us, r->timing.floor_ratio, r->timing.floor);
     fflush(stdout);
 }
 
@@ -37,11 +39,17 @@ static void put_result(json *j, const result *r)
     json_truth(j, "ok", r->verdict.ok);
     json_number(j, "us", timed ? r->timing.us : NAN);
     json_number(j, "replay_us", timed ? r->timing.replay_us : NAN);
+    json_number(j, "auto_us", timed ? r->timing.auto_us : NAN);
     json_number(j, "rate", timed ? result_rate(r) : NAN);
     if (r->timing.peer) {
         json_text(j, "peer", r->timing.peer);
         json_number(j, "peer_us", timed ? r->timing.peer_us : NAN);
         json_number(j, "ratio", timed ? r->timing.ratio : NAN);
+    }
+    if (r->timing.floor_us > 0) {
+        json_text(j, "floor", r->timing.floor);
+        json_number(j, "floor_us", r->timing.floor_us);
+        json_number(j, "floor_ratio", r->timing.floor_ratio);
     }
     json_number(j, "error", r->verdict.error);
     json_number(j, "bound", r->verdict.bound);
@@ -54,7 +62,7 @@ bool report_json(const char *path, const result *r, int count, uint32_t seed)
 {
     json j;
     if (!json_open(&j, path)) return false;
-    json_integer(&j, "seed", seed);
+    json_integer(&j, "seed", seed), json_text(&j, "math", math_name());
     json_begin(&j, "results", '[');
     for (int i = 0; i < count; i++) put_result(&j, &r[i]);
     json_end(&j, ']');
@@ -73,11 +81,11 @@ bool report_csv(const char *path, const result *r, int count)
 {
     FILE *out = fopen(path, "w");
     if (!out) return perror(path), false;
-    fputs("bench,size,machine,us,replay_us,rate,unit,peer,peer_us,ratio,error,bound,ok\n", out);
+    fputs("bench,size,machine,us,replay_us,auto_us,rate,unit,peer,peer_us,ratio,error,bound,ok\n", out);
     for (int i = 0; i < count; i++)
-        fprintf(out, "%s,%lld,%s,%.4g,%.4g,%.5g,%s,%s,%.4g,%.4g,%.3g,%.3g,%d\n", r[i].bench->name, (long long)r[i].n,
-                place_name(r[i].place), r[i].timing.us, r[i].timing.replay_us, result_rate(&r[i]), r[i].bench->unit,
-                r[i].timing.peer ? r[i].timing.peer : "", r[i].timing.peer_us, r[i].timing.ratio, r[i].verdict.error,
-                r[i].verdict.bound, r[i].verdict.ok);
+        fprintf(out, "%s,%lld,%s,%.4g,%.4g,%.4g,%.5g,%s,%s,%.4g,%.4g,%.3g,%.3g,%d\n", r[i].bench->name, (long long)r[i].n,
+                place_name(r[i].place), r[i].timing.us, r[i].timing.replay_us, r[i].timing.auto_us, result_rate(&r[i]),
+                r[i].bench->unit, r[i].timing.peer ? r[i].timing.peer : "", r[i].timing.peer_us, r[i].timing.ratio,
+                r[i].verdict.error, r[i].verdict.bound, r[i].verdict.ok);
     return finish(out, path);
 }

@@ -1,8 +1,9 @@
 #!/bin/sh
 # run.sh - builds and runs the benchmarks; installs what it needs if it may.
 #
-#     sh bench/run.sh [--full] [--backend cpu|gpu|both] [--only NAME[,NAME]] [options of duet-bench]
+#     sh bench/run.sh [--full] [--backend cpu|gpu|both] [--math MODE[,MODE]] [--only NAME[,NAME]] [options of duet-bench]
 #         paper        the paper's five, beside the vendors' libraries (duet-bench, peers.py)
+#         forward      the networks at the batches of README's table, in each mode of rounding (duet-bench, peers.py)
 #         expressions  random expressions beside compiled loops and Eigen, on one thread (expressions.py)
 #         calls        what a call costs beside its work (duet-calls)
 #         vectors      long vectors: share of a copy's bandwidth, beside kernels by hand and peers (duet-vectors, peers.py, ratios.py)
@@ -11,18 +12,19 @@
 #         threads      the dense network by sixteen host threads on the same weights, beside one (duet-threads)
 #         rows         every fused row beside the expression machine, every operator beside its peak (duet-rows)
 #
-# Quick by default, some four minutes; --full takes the paper's sizes, and vectors three times. Results and charts go to
-# build-bench/results. PyTorch and JAX take part where python3 can import them, Eigen where it is installed.
+# Quick by default, some five minutes; --full takes the paper's sizes, and forward, vectors and calls three times. Results, charts and README's
+# tables (table.py) go to build-bench/results. PyTorch and JAX take part where python3 can import them, Eigen where it is installed.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-bench
 out=$build/results
 . "$root/tools/setup.sh"
 
-speed=--quick runs=1 backend=both only=paper,expressions,calls,vectors,place,stream,threads,rows
+speed=--quick runs=1 backend=both maths=strict batches=1,100,512,4096 only=paper,forward,expressions,calls,vectors,place,stream,threads,rows
 while [ $# -gt 0 ]; do
     case $1 in
-    --full) speed='' runs=3 ;;
+    --full) speed='' runs=3 batches=1,10,100,512,1000,4096,16384 ;;
+    --math) maths=$2 && shift ;;
     --only) only=$2 && shift ;;
     --backend) backend=$2 && shift ;;
     *) break ;;
@@ -56,10 +58,23 @@ run_vectors() {
     return "$failed"
 }
 
+run_forward() {
+    "$build/bench/duet-bench" $speed $peers --backend "$backend" --bench dense,cnn --sizes "$batches" --math "$1" --json "$2"
+}
+
 rm -f "$out/failed"
 if chosen paper; then table paper "$build/bench/duet-bench" $speed $peers --backend "$backend" --json "$out/bench.json" --csv "$out/bench.csv" "$@"; fi
 if chosen expressions; then table expressions python3 "$root/bench/expressions.py" --build "$build" $speed --json "$out/expressions.json"; fi
-if chosen calls; then table calls "$build/bench/duet-calls" $speed --json "$out/calls.json"; fi
+if chosen forward; then
+    rm -f "$out"/forward-*.json
+    for run in $(seq $runs); do
+        for mode in $(echo "$maths" | tr , ' '); do table "forward-$mode-$run" run_forward "$mode" "$out/forward-$mode-$run.json"; done
+    done
+fi
+if chosen calls; then
+    rm -f "$out"/calls-*.json
+    for run in $(seq $runs); do table "calls-$run" "$build/bench/duet-calls" $speed --json "$out/calls-$run.json"; done
+fi
 if chosen vectors; then
     rm -f "$out"/vectors-*.json
     for run in $(seq $runs); do table "vectors-$run" run_vectors "$out/vectors-$run.json"; done
@@ -71,10 +86,12 @@ if chosen threads; then table threads "$build/bench/duet-threads" $speed --json 
 if chosen rows; then table rows "$build/bench/duet-rows" $speed --backend "$backend" --json "$out/rows.json"; fi
 rm -f "$out/failed"
 
-if has_matplotlib; then
-    set --
-    for file in "$out/bench.json" "$out/expressions.json" "$out/place.json" "$out"/vectors-*.json; do if [ -f "$file" ]; then set -- "$@" "$file"; fi; done
-    if [ $# -gt 0 ]; then python3 "$root/bench/charts.py" "$@" -o "$out" || status=$?; fi
-fi
+set --
+for file in "$out/bench.json" "$out"/forward-strict-*.json "$out/expressions.json" "$out/place.json" "$out"/calls-*.json "$out"/vectors-*.json; do
+    if [ -f "$file" ]; then set -- "$@" "$file"; fi
+done
+if [ $# -gt 0 ] && has_matplotlib; then python3 "$root/bench/charts.py" "$@" -o "$out" || status=$?; fi
+for file in "$out"/forward-[!s]*.json "$out"/forward-split-*.json; do if [ -f "$file" ]; then set -- "$@" "$file"; fi; done
+if [ $# -gt 0 ] && command -v python3 >/dev/null; then python3 "$root/bench/table.py" "$@" | tee "$out/tables.md"; fi
 echo "results: $out"
 exit "$status"

@@ -3,16 +3,30 @@
 #include "measure.h"
 #include <math.h>
 
-/* Calls one after the other; on the GPU the clock stops when the last is done. */
-static double duet_block(void *state, int64_t calls)
+/* Seconds since then, the last call done; NAN when one failed. */
+static double finish(const problem *p, duet_status s, double start)
 {
-    const problem *p = state;
+    if (s == DUET_OK && p->place == DUET_GPU) s = duet_synchronize();
+    return s == DUET_OK ? now() - start : NAN;
+}
+
+/* Calls one after the other, as they are written. */
+static double calls_of(const problem *p, int64_t calls)
+{
     const double start = now();
     duet_status s = DUET_OK;
     DUET_ON(p->place)
     for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = p->bench->run(p);
-    bool ok = s == DUET_OK && (p->place != DUET_GPU || duet_synchronize() == DUET_OK);
-    return ok ? now() - start : NAN;
+    return finish(p, s, start);
+}
+
+static double direct_block(void *state, int64_t calls) { return duet_auto_replay(0) == DUET_OK ? calls_of(state, calls) : NAN; }
+
+#define LEARNT 40 /* calls, more than it takes until they are replayed */
+
+static double automatic_block(void *state, int64_t calls)
+{
+    return duet_auto_replay(1) == DUET_OK && isfinite(calls_of(state, LEARNT)) ? calls_of(state, calls) : NAN;
 }
 
 typedef struct replayed {
@@ -26,8 +40,7 @@ static double replay_block(void *state, int64_t calls)
     const double start = now();
     duet_status s = DUET_OK;
     for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = duet_replay(x->r);
-    bool ok = s == DUET_OK && (x->p->place != DUET_GPU || duet_synchronize() == DUET_OK);
-    return ok ? now() - start : NAN;
+    return finish(x->p, s, start);
 }
 
 static duet_recording *record(const problem *p)
@@ -50,11 +63,13 @@ static bool addresses(const problem *p, float *at[TENSORS])
     return true;
 }
 
+static const engine *engine_of(const problem *p) { return p->place == DUET_GPU ? engine_gpu() : engine_cpu(); }
+
 static double bare_block(void *state, int64_t calls)
 {
     const problem *p = state;
     const double start = now();
-    const engine *e = p->place == DUET_GPU ? engine_gpu() : engine_cpu();
+    const engine *e = engine_of(p);
     float *at[TENSORS] = { 0 };
     bool ok = addresses(p, at);
     for (int64_t i = 0; i < calls && ok; i++) ok = p->bench->bare(p, e, at);
@@ -63,28 +78,44 @@ static double bare_block(void *state, int64_t calls)
 
 static const char *peer_name(const problem *p)
 {
-    const engine *e = p->place == DUET_GPU ? engine_gpu() : engine_cpu();
+    const engine *e = engine_of(p);
     if (!e || !p->bench->bare) return NULL;
     return of_vectors(p->bench) ? e->axpy_name : e->gemm_name;
 }
 
-static double peer_share(const problem *p)
+/* Direct, replayed, by automatic replay, the peer, the floor: those that there are, in this order. */
+enum { DIRECT, REPLAYED, AUTOMATIC, PEER, FLOOR, ALL };
+
+static void read_off(const problem *p, contender *const by[ALL], timing *t)
 {
-    const engine *e = p->place == DUET_GPU ? engine_gpu() : engine_cpu();
-    return of_vectors(p->bench) ? e->axpy_share : 1;
+    t->us = median_us(by[DIRECT]), t->replay_us = median_us(by[REPLAYED]);
+    t->auto_us = by[AUTOMATIC] ? median_us(by[AUTOMATIC]) : t->us;
+    if (by[PEER])
+        t->peer_us = median_us(by[PEER]),
+        t->ratio = median_ratio(by[DIRECT], by[PEER]) * (of_vectors(p->bench) ? engine_of(p)->axpy_share : 1);
+    if (by[FLOOR]) t->floor_us = median_us(by[FLOOR]), t->floor_ratio = median_ratio(by[DIRECT], by[FLOOR]);
 }
 
 timing time_problem(const problem *p, bool quick)
 {
     timing t = { .peer = peer_name(p) };
+    floor_work least;
     replayed x = { p, record(p) };
-    contender c[3] = { { .block = duet_block, .state = (void *)(uintptr_t)p },
-                       { .block = replay_block, .state = &x },
-                       { .block = bare_block, .state = (void *)(uintptr_t)p } };
-    t.ok = x.r && measure(c, t.peer ? 3 : 2, quick ? effort_quick : effort_full);
-    duet_recording_free(&x.r);
-    if (!t.ok) return t;
-    t.us = median_us(&c[0]), t.replay_us = median_us(&c[1]);
-    if (t.peer) t.peer_us = median_us(&c[2]), t.ratio = median_ratio(&c[0], &c[2]) * peer_share(p);
+    const bool has_floor = floor_open(p, &least);
+    void *self = (void *)(uintptr_t)p;
+    const contender all[ALL] = { { "direct", direct_block, self },
+                                 { "replayed", replay_block, &x },
+                                 { "automatic", automatic_block, self },
+                                 { "peer", bare_block, self },
+                                 { "floor", least.block, &least } };
+    const bool there[ALL] = { true, true, p->place == DUET_GPU, t.peer, has_floor };
+    contender c[ALL], *by[ALL] = { 0 };
+    int count = 0;
+    for (int i = 0; i < ALL; i++)
+        if (there[i]) by[i] = &c[count], c[count++] = all[i];
+    t.floor = has_floor ? least.name : NULL;
+    t.ok = x.r && measure(c, count, quick ? effort_quick : effort_full);
+    if (t.ok) read_off(p, by, &t);
+    duet_recording_free(&x.r), floor_close(&least);
     return t;
 }

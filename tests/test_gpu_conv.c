@@ -57,6 +57,7 @@ static meant one_sum(const scene *s, const int64_t *o)
     r.value += bias, r.error += fabs(bias);
     r.known = !(isfinite(r.error) && r.error > 1e38);
     r.error *= (6 * s->t->c + 15) * 0x1p-24;
+    if (!isfinite(r.value)) r.error = 0; /* what relu makes of it is exact */
     if (s->t->finish && f->act == OP_relu && r.value <= 0) r.value = 0;
     return r;
 }

@@ -332,6 +332,31 @@ static void integers_stay(void)
     tap_point("integers of two statements");
 }
 
+static void *multiply(void *unused)
+{
+    duet_matrix *a = filled(40, 50, 1, 0), *b = filled(50, 60, 2, 0), *c = duet_new(DUET_F32, 40, 60);
+    OK(duet_set_on(DUET_GPU, c, duet_matmul(a, b)));
+    const float *p = duet_read(c);
+    for (int i = 0; p && i < 40 * 60; i++) CHECK(p[i] == 100, "[%d] is %g", i, p[i]);
+    duet_free(&a), duet_free(&b), duet_free(&c);
+    return unused;
+}
+
+/* An algorithm chosen with one thread's workspace was run with another's, which was smaller. */
+static void workspaces(void)
+{
+    duet_place place[2];
+    if (list_places(place) > 1) {
+        setenv("DUET_REPRODUCIBLE", "1", 1); /* the first advice, not the fastest */
+        multiply(NULL);
+        OK(duet_memory_limit(DUET_GPU, 48 << 20));
+        alone(multiply, NULL);
+        OK(duet_memory_limit(DUET_GPU, 0));
+        unsetenv("DUET_REPRODUCIBLE");
+    }
+    tap_point("products of one shape with workspaces of several sizes");
+}
+
 int main(void)
 {
     patterns_apart();
@@ -351,5 +376,6 @@ int main(void)
     leading_ones();
     eight_axes();
     integers_stay();
+    workspaces();
     return tap_end();
 }

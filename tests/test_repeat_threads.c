@@ -141,6 +141,7 @@ static void hand_on(int rounds)
 
 static duet_matrix *x, *y;
 static sem_t held, freed;
+static int queue; /* of the thread that holds back */
 
 /* The last turn breaks off after its first statement. */
 static void *break_off(void *waits)
@@ -154,6 +155,7 @@ static void *break_off(void *waits)
         holds(z, 12, "z");
     }
     CHECK(held_now() != 0, "nothing is held back");
+    queue = thread_get()->queue;
     if (waits) sem_post(&held), sem_wait(&freed);
     duet_free(&z);
     return NULL;
@@ -191,6 +193,22 @@ static void meanwhile(void (*act)(void), const char *name)
 static void free_x(void) { duet_free(&x); }
 static void upload_x(void) { fill(x, 7), ok(duet_set_on(DUET_GPU, x, duet_mul(x, 2))); }
 static void write_x(void) { ok(duet_set_on(DUET_GPU, x, 9)); }
+/* As the 65th thread would, it works on the queue of the first. */
+static void *behind(void *none)
+{
+    thread_get()->queue = queue;
+    ok(duet_set_on(DUET_GPU, x, duet_mul(y, 2)));
+    holds(x, 12, "x");
+    return none;
+}
+
+static void read_y_behind(void)
+{
+    pthread_t t;
+    pthread_create(&t, NULL, behind, NULL);
+    pthread_join(t, NULL);
+}
+
 static void read_y(void) { ok(duet_set_on(DUET_GPU, x, duet_mul(y, 1.0))); }
 
 int main(int argc, char **argv)
@@ -207,5 +225,6 @@ int main(int argc, char **argv)
     meanwhile(upload_x, "a matrix is written by the host half-way");
     meanwhile(write_x, "a matrix is written by another thread half-way");
     meanwhile(read_y, "a matrix is read by another thread half-way");
+    meanwhile(read_y_behind, "a matrix is read by another thread of the same queue half-way");
     return tap_end();
 }

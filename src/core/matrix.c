@@ -149,6 +149,7 @@ static duet_status open_locked(const duet_matrix *m, enum side s, enum use use, 
     TRY(home(b, s, queue));
     if (use != OVERWRITE && !(b->current & 1 << s)) {
         TRY(bring(m, s, queue));
+        __atomic_store_n(&b->came, b->came | 1 << s, __ATOMIC_RELAXED);
         matrix_miss_nothing(m);
     }
     if (use != READ) TRY(s == DEVICE ? claim(b, queue) : quiet(b));
@@ -216,23 +217,11 @@ void storage_unwritten(storage *b)
     pthread_mutex_unlock(&b->lock);
 }
 
-size_t matrix_to_move(const duet_matrix *m, enum side s)
-{
-    int sides = storage_current(m->bits);
-    return sides && !(sides & 1 << s) ? m->bits->bytes : 0;
-}
-
 /* ---- what it costs that a matrix is where it is. Threads that share it may lose each other's additions: these are estimates ---- */
 
 double matrix_move_cost(const duet_matrix *m, enum side s)
 {
     return cost_of_move(matrix_to_move(m, s), s, __atomic_load_n(&m->bits->pinned, __ATOMIC_RELAXED));
-}
-
-double matrix_missed(const duet_matrix *m)
-{
-    double missed;
-    return __atomic_load(&m->bits->missed, &missed, __ATOMIC_RELAXED), missed;
 }
 
 void matrix_miss(const duet_matrix *m, double seconds)
@@ -241,6 +230,17 @@ void matrix_miss(const duet_matrix *m, double seconds)
     double missed = before + seconds > 0 ? before + seconds : 0;
     if (missed != before) __atomic_store(&m->bits->missed, &missed, __ATOMIC_RELAXED);
 }
+
+bool matrix_returns(const duet_matrix *m, enum side s) { return __atomic_load_n(&m->bits->came, __ATOMIC_RELAXED) & 1 << s; }
+
+double matrix_read_back(const duet_matrix *m)
+{
+    const storage *b = m->bits;
+    const bool asked = __atomic_load_n(&b->asked, __ATOMIC_RELAXED);
+    return asked ? cost_of_move(b->bytes, HOST, __atomic_load_n(&b->pinned, __ATOMIC_RELAXED)) : 0;
+}
+
+void matrix_makes_anew(const duet_matrix *m) { __atomic_store_n(&m->bits->asked, false, __ATOMIC_RELAXED); }
 
 void matrix_miss_nothing(const duet_matrix *m) { matrix_miss(m, -INFINITY); }
 
@@ -258,6 +258,7 @@ static void *pointer(const char *who, const duet_matrix *m, enum side s, enum us
     if (st != DUET_OK) return fail_at(st, who), NULL;
     if (s == HOST && !matrix_seen(m)) __atomic_store_n(&m->bits->seen, true, __ATOMIC_RELAXED);
     if (use != READ) matrix_wrote(m, s, queue), matrix_miss_nothing(m);
+    if (s == HOST && use != OVERWRITE) __atomic_store_n(&m->bits->asked, true, __ATOMIC_RELAXED);
     return p;
 }
 

@@ -25,6 +25,8 @@ typedef struct storage {
     bool pinned;        /* the host home is */
     uint8_t travels;    /* moves between the homes, up to the one at which it is pinned */
     bool seen;          /* the user has had a pointer to the host home since matrix_unseen */
+    uint8_t came;       /* 1 << side: elements have been brought there */
+    bool asked;         /* the host has asked for the elements since a statement made them: see matrix_read_back */
     double missed;      /* seconds that statements would have saved on the side where it is not: see matrix_miss */
 } storage;
 
@@ -96,14 +98,27 @@ static inline void matrix_unseen(const duet_matrix *m) { __atomic_store_n(&m->bi
 bool matrix_fills(const duet_matrix *m);
 
 /* The bytes that matrix_open(m, s, READ) would move now. */
-size_t matrix_to_move(const duet_matrix *m, enum side s);
+static inline size_t matrix_to_move(const duet_matrix *m, enum side s)
+{
+    const int sides = storage_current(m->bits);
+    return sides && !(sides & 1 << s) ? m->bits->bytes : 0;
+}
 
 /* The seconds that this would take, and what has been missed so far by its not being there. A statement that ran where m is, though it would
  * have run faster on the other side, adds what it missed; one that was faster where it is takes away. It ends when m moves, or when
  * the user writes it. */
 double matrix_move_cost(const duet_matrix *m, enum side s);
-double matrix_missed(const duet_matrix *m);
+static inline double matrix_missed(const duet_matrix *m)
+{
+    double missed;
+    return __atomic_load(&m->bits->missed, &missed, __ATOMIC_RELAXED), missed;
+}
 void matrix_miss(const duet_matrix *m, double seconds);
+bool matrix_returns(const duet_matrix *m, enum side s); /* has it been moved there before? */
+
+/* The seconds of a download that making it on the device will entail, going by whether the user has read what was made last. */
+double matrix_read_back(const duet_matrix *m);
+void matrix_makes_anew(const duet_matrix *m); /* who reads it from here on reads what is made now */
 void matrix_miss_nothing(const duet_matrix *m);
 
 /* Is this a matrix that lives? Headers are never returned to the system, so that asking is always safe for what was once one. */

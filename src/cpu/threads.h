@@ -11,14 +11,17 @@
 #define SECONDS_PER_FUNCTION 1e-9  /* and through a function such as exp */
 #define SECONDS_PER_FLOP     5e-11 /* of a product or a convolution */
 
-/* 1 inside of a parallel region of the caller's; each thread gets half of what is worth sharing, at least. Regions take the number by
+/* 1 inside of a parallel region of the caller's. */
+static inline int threads_here(void) { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
+
+/* Each thread gets half of what is worth sharing, at least. Regions take the number by
  * num_threads alone: with an if beside it that is false, clang's OpenMP keeps the number for the next region, though it be OpenBLAS's,
  * which then waits for ever. */
 static inline int threads_for(double seconds)
 {
-    if (seconds <= cpu_serial_seconds || omp_in_parallel()) return 1;
+    if (seconds <= cpu_serial_seconds) return 1;
     if (cpu_blas_apart && cpu_blas_awake()) return 1;
-    int most = omp_get_max_threads();
+    int most = threads_here();
     double worth = 2 * seconds / (cpu_serial_seconds + 1e-12);
     return worth < most ? (int)worth : most;
 }

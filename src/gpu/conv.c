@@ -148,6 +148,7 @@ duet_status gpu_conv(const step *s, const frame *f, queue *q)
         return CUDA(cudaMemsetAsync, at.y, 0, (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes, q->stream);
     TRY(gpu_densely(x, f, q, &at.x, &x_block));
     duet_status r = gpu_densely(w, f, q, &at.w, &w_block);
+    gpu_queue_wrote_anything(q); /* no longer the copies alone */
     pthread_mutex_lock(&q->lock);
     if (r == DUET_OK) r = on_dense(s, &at, q);
     pthread_mutex_unlock(&q->lock);

@@ -112,14 +112,20 @@ static duet_status multiply(const vendor *v, const choice *x, int which, cublasL
 
 /* ---- trials ---- */
 
+static bool wait_for(queue *q)
+{
+    COUNT(synchronisations);
+    return CUDA(cudaStreamSynchronize, q->stream) == DUET_OK;
+}
+
 /* Seconds of a run; infinite when it fails. */
 static double time_one(const vendor *v, const choice *x, int which, const gemm_data *at, queue *q)
 {
+    if (!wait_for(q)) return INFINITY;
     bool ran = true;
-    if (CUDA(cudaStreamSynchronize, q->stream) != DUET_OK) return INFINITY;
     const double start = clock_now();
     for (int i = 0; i < RUNS && ran; i++) ran = multiply(v, x, which, x->what, at, q) == DUET_OK;
-    ran &= CUDA(cudaStreamSynchronize, q->stream) == DUET_OK;
+    ran &= wait_for(q);
     return ran ? (clock_now() - start) / RUNS : INFINITY;
 }
 
@@ -141,8 +147,12 @@ static void try_on_scratch(const vendor *v, choice *x, const gemm_data *at, queu
     const gemm_shape *s = &x->key;
     gemm_data trial = *at;
     if (reproducible() || x->count == 1 || gpu_queue_way(q) != q->stream || 2.0 * s->m * s->n * s->k < TRIAL_FLOPS) return;
-    if (gpu_take_quietly(pool_take, (size_t)s->ldc * (size_t)s->n * dtypes[s->type].bytes, q, &trial.c) != DUET_OK) return;
+    error_text before;
+    error_keep(&before); /* an algorithm that fails is not chosen, and that is all */
+    if (pool_take(DEVICE, (size_t)s->ldc * (size_t)s->n * dtypes[s->type].bytes, q->index, &trial.c) != DUET_OK)
+        return error_put_back(&before);
     try_all(v, x, &trial, q);
+    error_put_back(&before);
     pool_give(DEVICE, trial.c, 1ull << q->index);
     TRACE("product of %d x %d by %d: algorithm %d of %d", s->m, s->k, s->n, x->best + 1, x->count);
 }
@@ -243,7 +253,9 @@ duet_status gpu_gemm(const gemm_shape *s, const gemm_data *at, queue *q)
     const vendor *v = vendor_open(LIBRARY_cublasLt);
     const choice *x;
     TRY(gpu_gemm_open(q));
-    TRY(find(v, s, at, q, &x));
+    gemm_shape own = *s;
+    own.room = (int32_t)(q->blas_bytes >> 10);
+    TRY(find(v, &own, at, q, &x));
     gpu_queue_wrote_anything(q);
     const duet_status r = s->biased ? multiply_biased(v, x, at, q) : multiply(v, x, x->best, x->what, at, q);
     if (r == DUET_OK) COUNT(launches);

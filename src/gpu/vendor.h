@@ -16,7 +16,7 @@ enum library {
 typedef struct vendor {
     const char *missing[LIBRARIES]; /* NULL when the library is there with all its functions, else why not */
     const char *place[LIBRARIES];   /* the file it came from */
-#define VENDOR(lib, f) VENDOR_(f)   /* cublasSgemm is a macro for cublasSgemm_v2 */
+#define VENDOR(lib, f) VENDOR_(f)   /* some names are macros */
 #define VENDOR_(f)     __typeof__(&f) f;
 #include "vendor.def"
 #undef VENDOR_

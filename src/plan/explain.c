@@ -91,11 +91,15 @@ static void print_moves(account *a)
 /* "3.4 us expected, and 25 us to move what it reads, of which 20 us have been missed before" */
 static void print_time(FILE *out, const statement *s, const plan *p)
 {
-    const double moves = plan_moves(s, p), missed = plan_missed(s, p);
-    fprintf(out, "%.3g us expected", plan_seconds(p) * 1e6);
-    if (p->stream) fputs(" of a chunk", out);
-    else if (moves > 0) fprintf(out, ", and %.3g us to move what it reads", moves * 1e6);
-    if (missed > 0 && !p->stream) fprintf(out, ", of which %.3g us have been missed before", missed * 1e6);
+    const outlook o = plan_outlook(s, p);
+    fprintf(out, "%.3g us expected", o.steps * 1e6);
+    if (p->stream) {
+        fputs(" of a chunk", out);
+        return;
+    }
+    if (o.moves > 0) fprintf(out, ", and %.3g us to move what it reads", o.moves * 1e6);
+    if (o.missed > 0) fprintf(out, ", of which %.3g us have been missed before", o.missed * 1e6);
+    if (o.back > 0) fprintf(out, ", and %.3g us until the host reads it again", o.back * 1e6);
 }
 
 /* Steps are those of a part. */

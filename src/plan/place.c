@@ -27,13 +27,14 @@ void plan_fusion(int mode) { fusion_set = mode; }
 
 duet_place place_now(duet_place call) { return call != DUET_AUTO ? call : thread_get()->place; }
 
+static duet_status can(const plan *p) { return p->status == DUET_OK ? DUET_OK : fail(p->status, "%s", p->why); }
+
 static duet_status on_machine(const statement *s, const machine *on, const plan **p)
 {
     const char *why = on->absent();
     if (why) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", on->name, why);
     *p = plan_find(s, on);
-    if (!*p) return DUET_NO_MEMORY;
-    return (*p)->status == DUET_OK ? DUET_OK : fail((*p)->status, "%s", (*p)->why);
+    return *p ? can(*p) : DUET_NO_MEMORY;
 }
 
 /* ---- what must move. Results stay where they are made; they are charged to whoever wants them elsewhere ---- */
@@ -67,33 +68,29 @@ static double move_of(const statement *s, const plan *p, int i)
     return seconds > 0 && !came_before(s, p, i) ? seconds : 0;
 }
 
-double plan_moves(const statement *s, const plan *p)
-{
-    double seconds = 0;
-    for (int i = 0; i < count_wanted(s, p); i++) seconds += move_of(s, p, i);
-    return seconds;
-}
-
 /* ---- what was missed by not moving. A matrix that is used again and again is to be moved once, but nobody knows how often it will be used:
  * so it stays until statements have missed by it what the move takes, and then moves. That takes at most twice the time of knowing (one
  * rents skis until the rent has come to their price). Of a matrix that the user writes anew, nothing missed before counts. ---- */
 
-double plan_missed(const statement *s, const plan *p)
+static void look_at_move(const statement *s, const plan *p, int i, outlook *o)
 {
-    double seconds = 0;
-    for (int i = 0; i < count_wanted(s, p); i++) {
-        const double move = move_of(s, p, i);
-        if (move > 0) seconds += fmin(move, matrix_missed(wanted(s, p, i)));
-    }
-    return seconds;
+    const double move = move_of(s, p, i);
+    if (!(move > 0)) return;
+    const duet_matrix *m = wanted(s, p, i);
+    o->moves += move, o->missed += fmin(move, matrix_missed(m));
+    if (matrix_returns(m, p->machine->side)) o->rent += move;
+}
+
+outlook plan_outlook(const statement *s, const plan *p)
+{
+    outlook o = { .steps = plan_seconds(p) };
+    for (int k = 0; k < s->count && p->machine->side == DEVICE; k++) o.back += matrix_read_back(s->to[k].m);
+    for (int i = 0; i < count_wanted(s, p); i++) look_at_move(s, p, i, &o);
+    return o;
 }
 
 /* With the moves that are not yet paid for. */
-static double expected(const statement *s, const plan *p)
-{
-    const double moves = plan_moves(s, p);
-    return plan_seconds(p) + moves - (moves > 0 ? plan_missed(s, p) : 0);
-}
+static double expected(const outlook *o) { return o->steps + o->back + o->moves - o->missed; }
 
 static bool is_read(const statement *s, const plan *p, const duet_matrix *m)
 {
@@ -102,36 +99,81 @@ static bool is_read(const statement *s, const plan *p, const duet_matrix *m)
     return false;
 }
 
-/* The statement will run by one plan; all that keeps it from the other one shares in what it missed, by what the move would take. Elements that
- * it makes without reading what was there have missed nothing yet. */
-static void learn(const statement *s, const plan *chosen, const plan *other)
+/* The statement will run otherwise; all that keeps it from this plan shares in what it missed, by what the move would take, and up to that.
+ * Elements that it makes without reading what was there have missed nothing yet. */
+static void learn(const statement *s, const plan *other, double missed, double moves)
 {
-    const double missed = plan_seconds(chosen) - plan_seconds(other), moves = plan_moves(s, other);
     for (int i = 0; i < count_wanted(s, other) && moves > 0; i++) {
         const double own = move_of(s, other, i);
-        if (own > 0) matrix_miss(wanted(s, other, i), missed * own / moves);
+        if (own > 0) matrix_miss(wanted(s, other, i), fmin(missed * own / moves, own - matrix_missed(wanted(s, other, i))));
     }
-    for (int k = 0; k < s->count; k++)
-        if (matrix_missed(s->to[k].m) > 0 && !is_read(s, chosen, s->to[k].m)) matrix_miss_nothing(s->to[k].m);
+    for (int k = 0; k < s->count; k++) {
+        if (matrix_missed(s->to[k].m) > 0 && !is_read(s, other, s->to[k].m)) matrix_miss_nothing(s->to[k].m);
+        matrix_makes_anew(s->to[k].m);
+    }
 }
 
 /* ---- the choice ---- */
 
-static duet_status cheapest(const statement *s, const plan **p, const plan **other)
+/* For both machines; NULL for one that refuses, where the other does not. A statement that comes again finds one plan by the other. */
+static duet_status on_both(const statement *s, const plan **cpu, const plan **gpu)
 {
-    const plan *cpu = NULL, *gpu = NULL;
-    duet_status there = machines[DEVICE]->absent() ? DUET_NO_DEVICE : on_machine(s, machines[DEVICE], &gpu);
+    if (!(*cpu = plan_find(s, machines[HOST]))) return DUET_NO_MEMORY;
+    if (__builtin_expect((*gpu = (*cpu)->twin) != NULL, 1)) return DUET_OK;
+    const duet_status there = on_machine(s, machines[DEVICE], gpu);
     if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
-    duet_status here = on_machine(s, machines[HOST], &cpu);
-    if (here != DUET_OK && there != DUET_OK) return here;
-    if (there != DUET_OK) return *p = cpu, DUET_OK;
-    if (here != DUET_OK) return *p = gpu, DUET_OK;
+    if (there != DUET_OK) return *gpu = NULL, can(*cpu);
+    if ((*cpu)->status == DUET_OK) ((plan *)(uintptr_t)*cpu)->twin = *gpu;
+    else *cpu = NULL;
+    return DUET_OK;
+}
+
+/* The plan takes less than the other. If besides all that it needs is there, no moves of the other's make that better; and if nothing was missed
+ * before, there is nothing to learn. */
+static bool is_settled(const statement *s, const plan *p)
+{
+    const enum side side = p->machine->side;
+    for (int k = 0; k < s->count; k++) {
+        const duet_matrix *m = s->to[k].m;
+        if (matrix_missed(m) > 0 || (matrix_to_move(m, side) && !matrix_fills(m))) return false;
+        if (side == DEVICE && matrix_read_back(m) > 0) return false;
+    }
+    for (int i = 0; i < p->n_leaves; i++) {
+        const duet_matrix *m = s->f->nodes[p->leaves[i].node].matrix;
+        if (matrix_missed(m) > 0 || matrix_to_move(m, side)) return false;
+    }
+    return true;
+}
+
+/* What was not chosen, to learn from; other is NULL where there is nothing to learn. */
+typedef struct regret {
+    const plan *other;
+    double missed, moves;
+} regret;
+
+/* A move that was made before and comes again, of what is made on the other side each time, is no purchase but a rent. */
+static regret regret_of(const plan *other, const outlook *chosen, const outlook *of)
+{
+    return (regret){ other, chosen->steps + chosen->back + chosen->rent - of->steps - of->back, of->moves };
+}
+
+static duet_status cheapest(const statement *s, const plan **p, regret *r)
+{
+    const plan *cpu, *gpu;
+    if (machines[DEVICE]->absent()) return on_machine(s, machines[HOST], p);
+    TRY(on_both(s, &cpu, &gpu));
+    if (!cpu || !gpu) return *p = cpu ? cpu : gpu, DUET_OK;
     costs_prepare();
-    double seconds = expected(s, gpu);
+    *p = plan_seconds(gpu) <= plan_seconds(cpu) ? gpu : cpu;
+    if (is_settled(s, *p)) return DUET_OK;
+    const outlook here = plan_outlook(s, cpu), there = plan_outlook(s, gpu);
     const plan *whole = gpu;
+    double seconds = expected(&there) - there.back; /* the way back is thought of there, too */
     TRY(stream_weigh(s, &gpu, &seconds));
-    const bool on_gpu = seconds <= expected(s, cpu);
-    *p = on_gpu ? gpu : cpu, *other = gpu != whole || seconds == INFINITY ? NULL : on_gpu ? cpu : gpu;
+    if (gpu != whole || seconds == INFINITY) return *p = seconds <= expected(&here) ? gpu : cpu, DUET_OK;
+    const bool on_gpu = expected(&there) <= expected(&here);
+    *p = on_gpu ? gpu : cpu;
+    *r = on_gpu ? regret_of(cpu, &there, &here) : regret_of(gpu, &here, &there);
     return DUET_OK;
 }
 
@@ -141,10 +183,10 @@ static duet_status what_is_required(void)
     return why ? fail(DUET_NO_DEVICE, "DUET_REQUIRE_GPU is set, and the GPU cannot be used: %s", why) : DUET_OK;
 }
 
-static duet_status choose(const statement *s, duet_place place, const plan **p, const plan **other)
+static duet_status choose(const statement *s, duet_place place, const plan **p, regret *r)
 {
     TRY(what_is_required());
-    if (place == DUET_AUTO) return cheapest(s, p, other);
+    if (place == DUET_AUTO) return cheapest(s, p, r);
     TRY(on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p));
     double seconds = INFINITY;
     return place == DUET_GPU ? stream_weigh(s, p, &seconds) : DUET_OK;
@@ -152,15 +194,15 @@ static duet_status choose(const statement *s, duet_place place, const plan **p, 
 
 duet_status plan_look(const statement *s, duet_place place, const plan **p)
 {
-    const plan *other = NULL;
-    return choose(s, place, p, &other);
+    regret none = { 0 };
+    return choose(s, place, p, &none);
 }
 
 duet_status plan_place(const statement *s, duet_place place, const plan **p)
 {
-    const plan *other = NULL;
-    TRY(choose(s, place, p, &other));
-    if (other) learn(s, *p, other);
+    regret r = { 0 };
+    TRY(choose(s, place, p, &r));
+    if (r.other) learn(s, r.other, r.missed, r.moves);
     if (place == DUET_AUTO && (*p)->machine->side == DEVICE) stream_learn(s, *p);
     return DUET_OK;
 }

@@ -9,7 +9,8 @@ typedef struct plan {
     uint64_t hash;
     uint32_t *key;
     uint32_t key_length;
-    struct plan *next; /* in its bucket */
+    struct plan *next;       /* in its bucket */
+    const struct plan *twin; /* of the CPU's: the GPU's for the same statement, where both can and it is known; both go at once */
     const machine *machine;
     duet_status status; /* not OK: this machine cannot, because of `why` */
     char why[REFUSALS];
@@ -64,9 +65,15 @@ void plans_make_room(int statements); /* before them: each may find a plan for e
 duet_status plan_place(const statement *s, duet_place place, const plan **p);
 duet_status plan_look(const statement *s, duet_place place, const plan **p); /* the same of a statement that will not run now */
 
-/* The seconds to bring all that it reads to its machine, and how many of them statements have missed already by its not being there. */
-double plan_moves(const statement *s, const plan *p);
-double plan_missed(const statement *s, const plan *p);
+/* What a statement is expected to take by a plan, in seconds. */
+typedef struct outlook {
+    double steps;
+    double moves;  /* to bring all that it reads to its machine; */
+    double missed; /* of that, what statements have missed already by its not being there; */
+    double rent;   /* of that, what has been brought there before */
+    double back;   /* to bring results to the host, where the user has read the last ones */
+} outlook;
+outlook plan_outlook(const statement *s, const plan *p);
 duet_place place_now(duet_place call); /* that of the call, the innermost block, the environment */
 
 /* The same for one step without operands, which writes m and which the CPU does not refuse. */

@@ -185,7 +185,7 @@ duet_status refrain_add(refrain *r, const plan *p, const statement *s, bool *add
 
 /* A graph spares some microseconds a launch, at the price that nothing runs while its statements are made. It keeps their temporaries. */
 #define WORTH_LAUNCHES 2
-#define WORTH_SECONDS  8e-6 /* a step, at most */
+#define WORTH_SECONDS  8e-6 /* a step on average, at most */
 #define WORTH_BYTES    ((size_t)4 << 20)
 
 static bool is_worth(const refrain *r)

@@ -87,11 +87,14 @@ static void forget(repeats *a, refrain *r)
     refrain_free(r);
 }
 
-static void forget_all(repeats *a)
+/* Were there any? */
+static bool forget_all(repeats *a)
 {
-    for (int i = 0; i < REFRAINS; i++) refrain_free(a->refrains[i]), a->refrains[i] = NULL;
+    bool any = a->learnt != NULL;
+    for (int i = 0; i < REFRAINS; i++) any |= a->refrains[i] != NULL, refrain_free(a->refrains[i]), a->refrains[i] = NULL;
     refrain_free(a->learnt);
     a->learnt = a->next = a->now = NULL, a->at = a->left = 0;
+    return any;
 }
 
 static int oldest(const repeats *a)
@@ -171,13 +174,22 @@ static void note_cut(repeats *a)
     else end_refrain(a), one_learnt(a);
 }
 
+/* Where what the first run had done stands in the way of another, its failure is told. */
+static __attribute__((cold)) duet_status run_again(const plan *p, const statement *s)
+{
+    error_text first;
+    error_keep(&first);
+    const duet_status st = plan_run(p, s);
+    if (st == DUET_UNKNOWN) error_put_back(&first);
+    return st == DUET_UNKNOWN ? DUET_NO_MEMORY : st;
+}
+
 /* What refrains keep is given up before a statement fails for want of it. */
 static duet_status run_at_once(repeats *a, const plan *p, const statement *s)
 {
     const duet_status st = plan_run(p, s);
     if (__builtin_expect(st != DUET_NO_MEMORY, 1)) return st;
-    forget_all(a);
-    return plan_run(p, s);
+    return forget_all(a) ? run_again(p, s) : st;
 }
 
 static duet_status learn(repeats *a, uint64_t token, const plan *p, const statement *s)

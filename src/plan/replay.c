@@ -116,11 +116,14 @@ static void capture(duet_recording *r, stretch *g)
     bool moved;
     forget(r, g);
     if (machine_of(r, g)->side != DEVICE || r->of[g->first].plan->stream || g->failures == ATTEMPTS) return;
+    error_text before;
+    error_keep(&before);
     duet_status s = bind_all(r, g, queue, &moved);
     if (s == DUET_OK) s = replay_record(r, g, queue);
     if (s == DUET_OK) return;
     TRACE("no graph for statements %d to %d: %s", r->of[g->first].number + 1, r->of[g->end - 1].number + 1, thread_get()->text);
     forget(r, g), g->failures++;
+    error_put_back(&before);
 }
 
 /* How far a graph came that failed on the device is not known. */
@@ -151,9 +154,12 @@ static duet_status try_graph(duet_recording *r, const stretch *g, bool *ran)
     if (!g->graph || g->queue != queue) return DUET_OK;
     TRY(bind_all(r, g, queue, &moved));
     if (moved) return DUET_OK;
+    error_text before;
+    error_keep(&before);
     const duet_status s = run_graph(r, g);
     *ran = s == DUET_OK;
-    return s == DUET_NO_MEMORY ? DUET_OK : s; /* there may be room for its steps */
+    if (s != DUET_NO_MEMORY) return s;
+    return error_put_back(&before), DUET_OK; /* there may be room for its steps */
 }
 
 static duet_status run_stretch(duet_recording *r, stretch *g)

@@ -1,5 +1,6 @@
 /* run.c - a plan runs: bind matrices and numbers, lend temporaries, hand the steps to the machine. */
 #include "dtype.h"
+#include "held.h"
 #include "lend.h"
 #include "matrix.h"
 #include "status.h"
@@ -147,11 +148,14 @@ static __attribute__((noinline)) duet_status run_few(const plan *p, const statem
     return run_in(p, s, data, num);
 }
 
-/* Where no result has an element, there is nothing to bind either. */
+/* Where no result has an element, there is nothing to bind either. What another thread of the same queue holds back comes first: its
+ * matrices say that the queue has done it. */
 duet_status plan_run(const plan *p, const statement *s)
 {
     const int slots = p->goals + p->n_leaves + p->temps;
     if (p->count == 0) return DUET_OK;
+    const uint64_t held = p->machine->side == DEVICE ? held_now() & 1ull << thread_get()->queue : 0;
+    if (__builtin_expect(held != 0, 0)) TRY(held_launch(held));
     if (__builtin_expect(p->stream != NULL, 0)) return stream_run(p, s);
     return __builtin_expect(slots <= FEW && p->n_numbers <= FEW, 1) ? run_few(p, s) : run_many(p, s, (size_t)slots);
 }

@@ -113,6 +113,63 @@ static void test_fresh(void)
     tap_point("what the user writes anew is not moved for earlier statements' sake");
 }
 
+/* A small statement reads what a large one has made on the device. On the CPU it would be faster but for that download, which comes back each
+ * time; what keeps it there is v, which need move but once. */
+static void test_follows(void)
+{
+    enum { LARGE = 10000, FEW = 300 };
+    duet_matrix *x = new_filled(LARGE, 3), *y = duet_new(DUET_F32, LARGE), *part = duet_slice(y, 0, FEW), *v = new_filled(FEW, 1),
+                *z = duet_new(DUET_F32, FEW);
+    CHECK(part && cpu_takes(12 * FEW) + move_takes(4 * LARGE) < gpu_takes(12 * FEW) + move_takes(4 * FEW),
+          "the sizes do not show it");
+    int last = -1;
+    for (int i = 0; i < 50; i++) {
+        CHECK(on_gpu(y, duet_mul(2, x)), "the large one, call %d", i);
+        if (!on_gpu(z, duet_add(part, v))) last = i;
+    }
+    CHECK(last >= 0 && last < 4, "last on the cpu: call %d", last);
+    const uint64_t before = moves();
+    CHECK(on_gpu(y, duet_mul(2, x)) && on_gpu(z, duet_add(part, v)) && moves() == before, "it moves again");
+    holds(z, 7, "z");
+    free_all(&part, &x, &y), free_all(&v, &z, &z);
+    tap_point("what is downloaded again and again is worth moving others for");
+}
+
+static char *explained(duet_matrix *y, duet_matrix *x, char *text, size_t size)
+{
+    FILE *out = fmemopen(text, size, "w");
+    const duet_expr e = duet_mul(2, x);
+    CHECK(duet_explain(out, y, e) == DUET_OK, "%s", duet_error());
+    CHECK(duet_drop(e) == DUET_OK, "drop");
+    fclose(out);
+    return text;
+}
+
+/* On the GPU the statement alone is faster, but not with the way back of its result. */
+static void test_read_back(void)
+{
+    enum { SIZE = 2000 };
+    char text[2000] = "";
+    duet_matrix *x = new_filled(SIZE, 3), *y = duet_new(DUET_F32, SIZE);
+    CHECK(gpu_takes(8 * SIZE) < cpu_takes(8 * SIZE) && cpu_takes(8 * SIZE) < gpu_takes(8 * SIZE) + move_takes(4 * SIZE),
+          "the sizes do not show it");
+    CHECK(duet_device_update(x) != NULL, "%s", duet_error());
+    for (int i = 0; i < 20; i++) CHECK(on_gpu(y, duet_mul(2, x)), "nobody reads it: call %d", i);
+    int last = -1;
+    for (int i = 0; i < 20; i++) {
+        holds(y, 6, "y");
+        if (on_gpu(y, duet_mul(2, x))) last = i;
+    }
+    CHECK(last < 5, "read each time, and last on the gpu at call %d", last);
+    holds(y, 6, "y");
+    CHECK(strstr(explained(y, x, text, sizeof text), "and 20.8 us until the host reads it again\n"), "%s", text);
+    (void)on_gpu(y, duet_mul(2, x)); /* what was made before this was read */
+    for (int i = 0; i < 20; i++) CHECK(on_gpu(y, duet_mul(2, x)), "nobody reads it any more: call %d", i);
+    holds(y, 6, "y");
+    duet_free(&x), duet_free(&y);
+    tap_point("what the user reads each time is charged with its way back");
+}
+
 static void test_in_place(void)
 {
     duet_matrix *x = new_filled(2000, 1), *y = new_filled(2000, 0);
@@ -155,16 +212,6 @@ static void test_views(void)
     holds(y, 2, "y");
     free_all(&a, &b, &y), duet_free(&x);
     tap_point("what moves once is charged once");
-}
-
-static char *explained(duet_matrix *y, duet_matrix *x, char *text, size_t size)
-{
-    FILE *out = fmemopen(text, size, "w");
-    const duet_expr e = duet_mul(2, x);
-    CHECK(duet_explain(out, y, e) == DUET_OK, "%s", duet_error());
-    CHECK(duet_drop(e) == DUET_OK, "drop");
-    fclose(out);
-    return text;
 }
 
 static void test_explain(void)
@@ -253,6 +300,8 @@ int main(void)
     test_first();
     test_repeated();
     test_fresh();
+    test_follows();
+    test_read_back();
     test_in_place();
     test_chain();
     test_views();

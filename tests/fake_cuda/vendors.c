@@ -134,8 +134,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     BLAS_ENTER(CUBLAS_STATUS_NOT_INITIALIZED);
     const preference *p = (void *)prefers;
     *count = 0;
-    for (uint64_t i = 0; i < 3 && *count < asked && i << 14 <= p->room; i++)
-        results[(*count)++] = (cublasLtMatmulHeuristicResult_t){ .algo = { { 1 + i, p->alignment } }, .workspaceSize = i << 14 };
+    for (uint64_t i = 3; i-- > 0 && *count < asked;)
+        if (i << 22 <= p->room)
+            results[(*count)++] =
+                (cublasLtMatmulHeuristicResult_t){ .algo = { { 1 + i, p->alignment } }, .workspaceSize = i << 22 };
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -190,7 +192,7 @@ static bool is_chosen(const cublasLtMatmulAlgo_t *algo, const gemm *g, const voi
 {
     const uint64_t which = algo->data[0] - 1, alignment = algo->data[1];
     if (which > 2 || ((uintptr_t)g->a | (uintptr_t)g->b | (uintptr_t)g->c) % alignment) return false;
-    return which << 14 <= bytes && (uintptr_t)workspace % 256 == 0 && (!which || fake_owns(workspace, bytes));
+    return which << 22 <= bytes && (uintptr_t)workspace % 256 == 0 && (!which || fake_owns(workspace, bytes));
 }
 
 static cublasStatus_t queue_gemm(cudaStream_t stream, gemm *g)
@@ -231,7 +233,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t what
                w->biased ? w->bias : NULL,
                D,
                workspace,
-               (size_t)(algo->data[0] - 1) << 14 };
+               (size_t)(algo->data[0] - 1) << 22 };
     if (C != D || c != d || !is_chosen(algo, &g, workspace, bytes)) return CUBLAS_STATUS_INVALID_VALUE;
     return queue_gemm(stream, &g);
 }
