@@ -20,6 +20,9 @@ const char *hand_wait(void);
 /* From device to device; n floats. */
 const char *hand_copy(float *to, const float *from, int64_t n);
 
+/* Between pinned memory of the host and the card: the seconds of a copy of so many bytes up, down, or one each way at once. */
+const char *hand_link(size_t bytes, bool up, bool down, double *seconds);
+
 /* An empty kernel of `bytes` bytes of parameters: 64, 1024, 2048 or 4000. */
 const char *hand_launch(size_t bytes);
 /* One of 128 or 256 bytes that may begin before the work in front of it ends, as Duet's kernels do. */

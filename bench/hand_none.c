@@ -7,6 +7,7 @@ const char *hand_open(void *stream) { return none; }
 void *hand_stream(void) { return NULL; }
 const char *hand_wait(void) { return none; }
 const char *hand_copy(float *to, const float *from, int64_t n) { return none; }
+const char *hand_link(size_t bytes, bool up, bool down, double *seconds) { return none; }
 const char *hand_launch(size_t bytes) { return none; }
 const char *hand_launch_early(size_t bytes) { return none; }
 const char *hand_add(float *d, const float *x, const float *y, int64_t n) { return none; }

@@ -368,6 +368,7 @@ typedef struct duet_counts {
     uint64_t plan_hits, plan_misses;                           /* statements whose plan was there; was made */
     uint64_t replays, graphs;                                  /* recordings replayed; launches of CUDA graphs */
     uint64_t repeats;                                          /* statements that automatic replay ran as parts of graphs */
+    uint64_t streams;                                          /* statements that went through the GPU part by part */
 } duet_counts;
 DUET_API duet_counts duet_stats(void);
 

@@ -102,7 +102,7 @@ typedef struct frame {
 
 static inline owned owned_by(const frame *f, int slot) { return f->owner ? f->owner->of(f->owner, slot) : (owned){ NULL, 0 }; }
 
-/* A machine. Every function is required; run, upload are asynchronous, in order within a queue. All may be called from any thread. */
+/* A machine. Every function is required; run, upload, fetch are asynchronous, in order within a queue. All may be called from any thread. */
 typedef struct machine {
     const char *name; /* "cpu" */
     duet_place place;
@@ -119,9 +119,12 @@ typedef struct machine {
     void (*free)(void *p);
     duet_status (*clear)(void *p, size_t bytes, int queue); /* zeros, in order of the queue */
 
-    /* Between host memory and its own. download returns when the bytes are there. */
+    size_t (*room)(void); /* how many bytes more it has; SIZE_MAX: nobody knows */
+
+    /* Between host memory and its own. download returns when the bytes are there, fetch may return before. */
     duet_status (*upload)(void *own, const void *host, size_t bytes, int queue);
     duet_status (*download)(void *host, const void *own, size_t bytes, int queue);
+    duet_status (*fetch)(void *host, const void *own, size_t bytes, int queue);
 
     /* Host memory that its copies read and write without a detour, and beside the host's own work. unpin: no copy is under way there. */
     duet_status (*pin)(void *host, size_t bytes);

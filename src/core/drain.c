@@ -6,7 +6,7 @@
 /* Waits begun are numbered from 1. A mark is the number of the last one begun: only later ones are sure to cover the work. */
 static struct {
     uint64_t begun, ended;
-} queues[QUEUES];
+} queues[QUEUES_ALL];
 
 uint64_t drain_mark(int queue) { return __atomic_load_n(&queues[queue].begun, __ATOMIC_SEQ_CST); }
 

@@ -5,7 +5,7 @@
 uint64_t held_queues;
 
 static struct {
-    pthread_mutex_t lock;
+    _Alignas(128) pthread_mutex_t lock;
     holder *by;
 } queues[QUEUES] = { [0 ... QUEUES - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER } };
 

@@ -1,4 +1,5 @@
-/* matrix.c - a matrix and its two homes. The only file that moves bits between them.
+/* matrix.c - a matrix and its two homes. The only file that moves bits between them, but for the parts of a streamed
+ * statement (plan/stream.c).
  *
  * Order on the device. Between two writes of the device home, a bit in `users` says that its queue goes after the write (it
  * has waited for `writer`, or is it). Who writes waits for all users. Order on the host is the caller's, but for uploads: they
@@ -74,6 +75,13 @@ static void travel(storage *b)
     if (++b->travels == PIN_AT) __atomic_store_n(&b->pinned, pool_pin(b->home[HOST]), __ATOMIC_RELAXED);
 }
 
+void matrix_travels(const duet_matrix *m)
+{
+    pthread_mutex_lock(&m->bits->lock);
+    if (m->bits->home[HOST]) travel(m->bits);
+    pthread_mutex_unlock(&m->bits->lock);
+}
+
 /* Of uploads that fail it is not known how far they came: the queue counts as a user either way. */
 static duet_status upload(const duet_matrix *m, int queue)
 {
@@ -115,7 +123,11 @@ static duet_status clear_device(storage *b, int queue)
 /* Memory on side s, made on first use; its contents are not yet meaningful. The pool has the queue wait for earlier users. */
 static duet_status home(storage *b, enum side s, int queue)
 {
-    return b->home[s] ? DUET_OK : pool_take(s, b->bytes, queue, &b->home[s]);
+    void *p;
+    if (b->home[s]) return DUET_OK;
+    TRY(pool_take(s, b->bytes, queue, &p));
+    __atomic_store_n(&b->home[s], p, __ATOMIC_RELAXED);
+    return DUET_OK;
 }
 
 /* Brings the elements to side s: from the other side, or as the zeros that they are. No upload can be reading a host home that
@@ -247,6 +259,7 @@ static void *pointer(const char *who, const duet_matrix *m, enum side s, enum us
     duet_status st = s == DEVICE ? held_cut() : DUET_OK; /* what the caller queues goes behind */
     if (st == DUET_OK) st = matrix_open(m, s, use, queue, &p);
     if (st != DUET_OK) return fail_at(st, who), NULL;
+    if (s == HOST && !matrix_seen(m)) __atomic_store_n(&m->bits->seen, true, __ATOMIC_RELAXED);
     if (use != READ) matrix_wrote(m, s, queue), matrix_miss_nothing(m);
     if (s == HOST && use != OVERWRITE) __atomic_store_n(&m->bits->asked, true, __ATOMIC_RELAXED);
     return p;

@@ -1,4 +1,4 @@
-/* matrix.h - matrices, their storage and its two homes. matrix.c is the only file that moves bits between them. */
+/* matrix.h - matrices, their storage and its two homes. matrix.c moves bits between them. */
 #ifndef MATRIX_H
 #define MATRIX_H
 
@@ -24,6 +24,7 @@ typedef struct storage {
     uint64_t upload;    /* its drain_mark */
     bool pinned;        /* the host home is */
     uint8_t travels;    /* moves between the homes, up to the one at which it is pinned */
+    bool seen;          /* the user has had a pointer to the host home since matrix_unseen */
     uint8_t came;       /* 1 << side: elements have been brought there */
     bool asked;         /* the host has asked for the elements since a statement made them: see matrix_read_back */
     uint64_t
@@ -44,6 +45,8 @@ static inline void storage_stamp_anew(storage *b) { __atomic_store_n(&b->stamp, 
 /* The bound of all elements that the device home holds now, or 0; and that what was just written there has it. */
 static inline float storage_bound(const storage *b) { return b->bounded == storage_stamp(b) ? b->bound : 0; }
 static inline void storage_bind(storage *b, float bound) { b->bound = bound, b->bounded = storage_stamp(b); }
+
+static inline bool storage_has_home(const storage *b, enum side s) { return __atomic_load_n(&b->home[s], __ATOMIC_RELAXED); }
 
 /* Is there nothing to do? Without the lock: only others' reads may go on now, and these change nothing here that would make it wrong. */
 static inline bool storage_at_hand(const storage *b, enum side s, enum use use, int queue)
@@ -97,6 +100,13 @@ static inline void matrix_wrote(const duet_matrix *m, enum side s, int queue) /*
 
 void matrix_lost(const duet_matrix *m);
 void storage_unwritten(storage *b); /* what the device was to write there never was: lost, unless the host has written since */
+
+/* Parts of the host home are copied to the device or back by somebody else: that counts as a journey of all of it, at the second of which it is
+ * pinned. */
+void matrix_travels(const duet_matrix *m);
+
+static inline bool matrix_seen(const duet_matrix *m) { return __atomic_load_n(&m->bits->seen, __ATOMIC_RELAXED); }
+static inline void matrix_unseen(const duet_matrix *m) { __atomic_store_n(&m->bits->seen, false, __ATOMIC_RELAXED); }
 
 /* Is m all of its storage? */
 bool matrix_fills(const duet_matrix *m);

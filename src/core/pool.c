@@ -311,6 +311,16 @@ void pool_give(enum side s, void *p, uint64_t queues)
     pthread_mutex_unlock(&o->lock);
 }
 
+size_t pool_room(enum side s)
+{
+    pthread_mutex_lock(&pools[s].lock);
+    const duet_memory m = pools[s].memory;
+    pthread_mutex_unlock(&pools[s].lock);
+    if (m.limit) return m.limit > m.used ? m.limit - m.used : 0;
+    const size_t more = machines[s]->room();
+    return more < SIZE_MAX - m.cached ? more + m.cached : SIZE_MAX;
+}
+
 /* ---- pinned memory ---- */
 
 /* The system needs memory that it can move. */

@@ -5,7 +5,10 @@
 #include <duet/duet.h>
 #include <stdbool.h>
 
-#define QUEUES 64 /* queues a machine has; threads beyond that share */
+#define QUEUES     64     /* of threads, on a machine; threads beyond that share */
+#define QUEUE_UP   QUEUES /* and two more, for copies of what is streamed: plan/stream.c */
+#define QUEUE_DOWN (QUEUES + 1)
+#define QUEUES_ALL (QUEUES + 2)
 
 /* What upper floors keep in a thread; each has its own destructor, run when the thread ends. */
 enum room { ROOM_ARENA, ROOM_PLANS, ROOM_RECORDING, ROOM_REPEATS, ROOMS };

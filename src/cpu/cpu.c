@@ -242,6 +242,8 @@ static duet_status copy(void *to, const void *from, size_t bytes, int queue)
     return DUET_OK;
 }
 
+static size_t room(void) { return SIZE_MAX; }
+
 /* All memory is its own. */
 static duet_status pin(void *host, size_t bytes) { return (void)host, (void)bytes, DUET_OK; }
 static void unpin(void *host) { (void)host; }
@@ -289,8 +291,10 @@ const machine cpu_machine = {
     .alloc = allocate,
     .free = free,
     .clear = clear,
+    .room = room,
     .upload = copy,
     .download = copy,
+    .fetch = copy,
     .pin = pin,
     .unpin = unpin,
     .refuses = refuses,

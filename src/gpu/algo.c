@@ -10,7 +10,8 @@
 #define ALGOS          CUDNN_CONVOLUTION_FWD_ALGO_COUNT
 #define TRIED          (2 * ALGOS) /* each with and without tensor cores */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* also: one measurement at a time */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* of who adds to a bucket, which is read without; also: one measurement at a time */
 static algos *bucket[KEY_BUCKETS];
 
 /* Fourier and Winograd transforms mix all of a tile into each result: their error does not keep to the bound of a sum of products, and
@@ -103,26 +104,32 @@ static duet_status choose(algos *a, cudnnMathType_t permitted, const conv_descri
     return a->count ? DUET_OK : fail(DUET_DEVICE_ERROR, "cuDNN has no algorithm of this precision for this convolution");
 }
 
-static duet_status find_or_choose(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
+static const algos *look(algos *const *place, const conv_shape *key)
+{
+    const algos *a = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    while (a && memcmp(&a->key, key, sizeof *key)) a = a->next;
+    return a;
+}
+
+static duet_status look_or_choose(algos **place, const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
                                   const algos **found)
 {
-    algos **place = &bucket[key_bucket(key, sizeof *key)];
-    for (algos *a = *place; a; a = a->next)
-        if (!memcmp(&a->key, key, sizeof *key)) return *found = a, DUET_OK;
-
+    if ((*found = look(place, key))) return DUET_OK;
     algos *a = calloc(1, sizeof *a);
     if (!a) return fail(DUET_NO_MEMORY, "no memory for the choice of a convolution's algorithm");
     duet_status s = choose(a, (cudnnMathType_t)key->math, d, at, q);
     if (s != DUET_OK) return free(a), s;
     a->key = *key, a->next = *place;
-    *found = *place = a;
-    return DUET_OK;
+    __atomic_store_n(place, a, __ATOMIC_RELEASE);
+    return *found = a, DUET_OK;
 }
 
 duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q, const algos **found)
 {
+    algos **place = &bucket[key_bucket(key, sizeof *key)];
+    if (__builtin_expect((*found = look(place, key)) != NULL, 1)) return DUET_OK;
     pthread_mutex_lock(&lock);
-    duet_status s = find_or_choose(key, d, at, q, found);
+    duet_status s = look_or_choose(place, key, d, at, q, found);
     pthread_mutex_unlock(&lock);
     return s;
 }

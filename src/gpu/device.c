@@ -138,13 +138,35 @@ duet_status gpu_alloc(size_t bytes, void **p)
     return CUDA(cudaMalloc, p, bytes ? bytes : 1);
 }
 
-/* A block of a lost card went with it. cudaFree fails only then, or for the error of earlier work, which others report. */
+/* A block of a lost card went with it. cudaFree fails only then, or for the error of earlier work, which others report. It needs no current
+ * card, but without one makes a context on the first. */
 void gpu_free(void *p)
 {
     int before = -1;
-    if (!p || gpu_device_absent() || gpu_device_enter(&before) != DUET_OK) return;
+    error_text told;
+    if (!p || gpu_device_absent()) return;
+    error_keep(&told);
+    if (gpu_device_enter(&before) != DUET_OK) error_put_back(&told);
     if (cudaFree(p) != cudaSuccess) (void)cudaGetLastError();
     gpu_device_leave(&before);
+}
+
+static duet_status ask_room(size_t *bytes)
+{
+    size_t all;
+    ON_DEVICE();
+    return CUDA(cudaMemGetInfo, bytes, &all);
+}
+
+/* Whoever asks has another way. */
+size_t gpu_room(void)
+{
+    size_t bytes;
+    error_text before;
+    error_keep(&before);
+    if (ask_room(&bytes) == DUET_OK) return bytes;
+    error_put_back(&before);
+    return SIZE_MAX;
 }
 
 duet_status gpu_pin(void *host, size_t bytes)

@@ -30,6 +30,7 @@ void gpu_device_leave(const int *before);
 
 duet_status gpu_alloc(size_t bytes, void **p);
 void gpu_free(void *p);
+size_t gpu_room(void);
 
 duet_status gpu_pin(void *host, size_t bytes);
 void gpu_unpin(void *host);

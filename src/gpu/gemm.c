@@ -14,7 +14,8 @@
 #define TRIAL_MOST  0.03 /* seconds, for all of a shape */
 #define TRIAL_FLOPS 4e6  /* below, any algorithm does */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows; also: one trial at a time */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* of who adds to what follows, which is read without; also: one trial at a time */
 static cublasLtHandle_t handle;
 
 /* A product described, and how it is made. Never changed once it is in its bucket, never freed. */
@@ -176,31 +177,50 @@ static duet_status choose(const vendor *v, const gemm_shape *s, const gemm_data 
     return DUET_OK;
 }
 
-static duet_status find_or_choose(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q, const choice **found)
+static const choice *look(choice *const *place, const gemm_shape *s)
 {
-    choice **place = &bucket[key_bucket(s, sizeof *s)], *made;
-    for (choice *x = *place; x; x = x->next)
-        if (!memcmp(&x->key, s, sizeof *s)) return *found = x, DUET_OK;
+    const choice *x = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    while (x && memcmp(&x->key, s, sizeof *s)) x = x->next;
+    return x;
+}
+
+static duet_status look_or_choose(const vendor *v, choice **place, const gemm_shape *s, const gemm_data *at, queue *q,
+                                  const choice **found)
+{
+    choice *made;
+    if ((*found = look(place, s))) return DUET_OK;
     TRY(choose(v, s, at, q, &made));
     made->next = *place;
-    *found = *place = made;
-    return DUET_OK;
+    __atomic_store_n(place, made, __ATOMIC_RELEASE);
+    return *found = made, DUET_OK;
 }
 
 static duet_status find(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q, const choice **found)
 {
+    choice **place = &bucket[key_bucket(s, sizeof *s)];
+    if (__builtin_expect((*found = look(place, s)) != NULL, 1)) return DUET_OK;
     pthread_mutex_lock(&lock);
-    const duet_status r = find_or_choose(v, s, at, q, found);
+    const duet_status r = look_or_choose(v, place, s, at, q, found);
     pthread_mutex_unlock(&lock);
     return r;
 }
 
 /* ---- what others call ---- */
 
+static duet_status make_handle(const vendor *v)
+{
+    cublasLtHandle_t made;
+    if (handle) return DUET_OK;
+    TRY(BLAS(v, cublasLtCreate, &made));
+    __atomic_store_n(&handle, made, __ATOMIC_RELEASE);
+    return DUET_OK;
+}
+
 static duet_status open_handle(const vendor *v)
 {
+    if (__builtin_expect(__atomic_load_n(&handle, __ATOMIC_ACQUIRE) != NULL, 1)) return DUET_OK;
     pthread_mutex_lock(&lock);
-    const duet_status s = handle ? DUET_OK : BLAS(v, cublasLtCreate, &handle);
+    const duet_status s = make_handle(v);
     pthread_mutex_unlock(&lock);
     return s;
 }

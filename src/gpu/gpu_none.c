@@ -16,6 +16,7 @@ static void none_free(void *p) {}
 static duet_status none_clear(void *p, size_t bytes, int queue) { return none(); }
 static duet_status none_upload(void *own, const void *host, size_t bytes, int queue) { return none(); }
 static duet_status none_download(void *host, const void *own, size_t bytes, int queue) { return none(); }
+static size_t none_room(void) { return 0; }
 static const char *none_refuses(const step *s) { return reason; }
 static const char *none_way(const step *s) { return NULL; }
 static const costs none_costs = { 0 };
@@ -44,8 +45,10 @@ const machine gpu_machine = {
     .alloc = none_alloc,
     .free = none_free,
     .clear = none_clear,
+    .room = none_room,
     .upload = none_upload,
     .download = none_download,
+    .fetch = none_download,
     .pin = none_pin,
     .unpin = none_unpin,
     .refuses = none_refuses,

@@ -4,7 +4,7 @@
 #include "stage.h"
 #include <string.h>
 
-static queue queues[QUEUES] = { [0 ... QUEUES - 1] = { .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP } };
+static queue queues[QUEUES_ALL] = { [0 ... QUEUES_ALL - 1] = { .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP } };
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* taken last of all locks */
 
 #define COUNTER_BYTES (KERNELS_COUNTERS * sizeof(uint32_t))
@@ -145,6 +145,15 @@ duet_status gpu_queue_download(void *host, const void *own, size_t bytes, int in
     if (done) return DUET_OK;
     TRY(CUDA(cudaMemcpyAsync, host, own, bytes, cudaMemcpyDeviceToHost, q->stream));
     return CUDA(cudaStreamSynchronize, q->stream);
+}
+
+duet_status gpu_queue_fetch(void *host, const void *own, size_t bytes, int index)
+{
+    queue *q;
+    if (!bytes) return DUET_OK;
+    ON_DEVICE();
+    TRY(gpu_queue_open(index, &q));
+    return CUDA(cudaMemcpyAsync, host, own, bytes, cudaMemcpyDeviceToHost, q->stream);
 }
 
 duet_status gpu_queue_sync(int index)

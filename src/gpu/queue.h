@@ -9,9 +9,9 @@
 #include "vendor.h"
 #include <pthread.h>
 
-/* Made on first use and never destroyed. */
+/* Made on first use and never destroyed. Each thread writes to its own at every launch: no two share lines of a cache. */
 typedef struct queue {
-    int index;
+    _Alignas(128) int index;
     cudaStream_t stream;
     cudaEvent_t event;    /* recorded when another queue waits for this one */
     cudaStream_t noted;   /* nobody else's: what is recorded into a graph is put here instead, and nothing of it is done */
@@ -60,6 +60,7 @@ duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, voi
 duet_status gpu_queue_clear(void *p, size_t bytes, int index);
 duet_status gpu_queue_upload(void *own, const void *host, size_t bytes, int index);
 duet_status gpu_queue_download(void *host, const void *own, size_t bytes, int index);
+duet_status gpu_queue_fetch(void *host, const void *own, size_t bytes, int index);
 duet_status gpu_queue_sync(int index);
 duet_status gpu_queue_wait(int index, int other);
 void *gpu_queue_stream(int index);

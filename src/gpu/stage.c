@@ -13,7 +13,7 @@ typedef struct ring {
     bool refused; /* the system has no such memory: it is not asked again */
 } ring;
 
-static ring rings[QUEUES] = { [0 ... QUEUES - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER } };
+static ring rings[QUEUES_ALL] = { [0 ... QUEUES_ALL - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER } };
 
 size_t gpu_staged_most = STAGE_SLOT;
 

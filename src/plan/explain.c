@@ -1,7 +1,7 @@
 /* explain.c - a plan in words: why that choice. */
 #include "dtype.h"
-#include "plan.h"
 #include "status.h"
+#include "stream.h"
 
 typedef struct account {
     FILE *out;
@@ -95,9 +95,22 @@ static void print_time(FILE *out, const statement *s, const plan *p)
 {
     const outlook o = plan_outlook(s, p);
     fprintf(out, "%.3g us expected", o.steps * 1e6);
+    if (p->stream) {
+        fputs(" of a chunk", out);
+        return;
+    }
     if (o.moves > 0) fprintf(out, ", and %.3g us to move what it reads", o.moves * 1e6);
     if (o.missed > 0) fprintf(out, ", of which %.3g us have been missed before", o.missed * 1e6);
     if (o.back > 0) fprintf(out, ", and %.3g us until the host reads it again", o.back * 1e6);
+}
+
+/* Steps are those of a part. */
+static void print_stream(FILE *out, const streaming *w)
+{
+    const int64_t parts = stream_parts(w);
+    fprintf(out, "  streamed in %lld chunks of %lld rows", (long long)parts, (long long)w->rows);
+    if (w->rest) fprintf(out, ", the first of %lld", (long long)(w->length % w->rows));
+    fputs("; of a chunk:\n", out);
 }
 
 static void print_others(FILE *out, const statement *s, const plan *p)
@@ -133,7 +146,8 @@ void plan_print(FILE *out, const plan *p, const statement *s)
             p->temps == 1 ? "y" : "ies", fusion_texts[s->fusion]);
     print_time(out, s, p);
     fputc('\n', out);
-    print_moves(&a);
+    if (p->stream) print_stream(out, p->stream);
+    else print_moves(&a);
     for (int i = 0; i < p->count; i++) print_step(&a, i);
     for (int i = 0; i < p->temps; i++) fprintf(out, "  temporary %d: %zu bytes\n", i + 1, p->temp[i]);
     if (*p->why) fprintf(out, "  %s\n", p->why);

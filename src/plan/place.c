@@ -2,8 +2,8 @@
  * and what must move. */
 #include "matrix.h"
 #include "measure.h"
-#include "plan.h"
 #include "status.h"
+#include "stream.h"
 #include "thread.h"
 #include "trace.h"
 #include <math.h>
@@ -167,6 +167,10 @@ static duet_status cheapest(const statement *s, const plan **p, regret *r)
     *p = plan_seconds(gpu) <= plan_seconds(cpu) ? gpu : cpu;
     if (is_settled(s, *p)) return DUET_OK;
     const outlook here = plan_outlook(s, cpu), there = plan_outlook(s, gpu);
+    const plan *whole = gpu;
+    double seconds = expected(&there) - there.back; /* the way back is thought of there, too */
+    TRY(stream_weigh(s, &gpu, &seconds));
+    if (gpu != whole || seconds == INFINITY) return *p = seconds <= expected(&here) ? gpu : cpu, DUET_OK;
     const bool on_gpu = expected(&there) <= expected(&here);
     *p = on_gpu ? gpu : cpu;
     *r = on_gpu ? regret_of(cpu, &there, &here) : regret_of(gpu, &here, &there);
@@ -183,7 +187,9 @@ static duet_status choose(const statement *s, duet_place place, const plan **p, 
 {
     TRY(what_is_required());
     if (place == DUET_AUTO) return cheapest(s, p, r);
-    return on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p);
+    TRY(on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p));
+    double seconds = INFINITY;
+    return place == DUET_GPU ? stream_weigh(s, p, &seconds) : DUET_OK;
 }
 
 duet_status plan_look(const statement *s, duet_place place, const plan **p)
@@ -197,6 +203,7 @@ duet_status plan_place(const statement *s, duet_place place, const plan **p)
     regret r = { 0 };
     TRY(choose(s, place, p, &r));
     if (r.other) learn(s, r.other, r.missed, r.moves);
+    if (place == DUET_AUTO && (*p)->machine->side == DEVICE) stream_learn(s, *p);
     return DUET_OK;
 }
 

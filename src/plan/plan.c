@@ -1,8 +1,9 @@
 /* plan.c - a plan from statements: canonical form, jobs, memory, steps. */
-#include "plan.h"
 #include "cost.h"
+#include "dtype.h"
 #include "matrix.h"
 #include "status.h"
+#include "stream.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +123,15 @@ static void take_tables(plan *p, graph *g, memory *m)
     p->temp = m->temp, p->temps = m->temps, m->temp = NULL;
 }
 
+static size_t bytes_at(const layout *l) { return (size_t)layout_count(l) * dtypes[l->type].bytes; }
+
+static void add_bytes(plan *p, const statement *s)
+{
+    for (int k = 0; k < p->goals; k++) p->bytes += bytes_at(&s->to[k].m->at);
+    for (int i = 0; i < p->n_leaves; i++) p->bytes += bytes_at(&p->leaves[i].at);
+    for (int i = 0; i < p->temps; i++) p->bytes += p->temp[i];
+}
+
 static duet_status refused(plan *p, const lowering *l)
 {
     memcpy(p->why, l->refused, sizeof p->why);
@@ -144,7 +154,7 @@ static bool plan_fill(plan *p, const statement *s, graph *g, const goal_info *go
     bool ok = overlap && lower(&l) == DUET_OK && memory_assign(&l, &m) && copy_goals(&l, &m);
     if (ok) p->goals = s->count, p->status = refused(p, &l);
     if (ok) ok = take_steps(p, &l, &m) && take_bounds(p, g);
-    if (ok) take_tables(p, g, &m);
+    if (ok) take_tables(p, g, &m), add_bytes(p, s);
     lower_free(&l), memory_free(&m), free(overlap);
     return ok;
 }
@@ -168,6 +178,7 @@ void plan_free(plan *p)
 {
     if (!p) return;
     for (int i = 0; i < p->count; i++) p->machine->forget(&p->steps[i]), free(p->programs[i]);
+    cut_free(p->cut), stream_free(p->stream);
     free(p->key), free(p->bounds), free(p->steps), free(p->programs), free(p->leaves), free(p->numbers), free(p->temp);
     free(p);
 }

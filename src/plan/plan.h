@@ -33,8 +33,11 @@ typedef struct plan {
     int n_numbers;
     size_t *temp;
     int temps;
-    double seconds;   /* expected, without moves, */
-    unsigned edition; /* by the costs of this edition; 0: not yet. See plan_seconds */
+    size_t bytes;             /* of all operands and temporaries, about */
+    double seconds;           /* expected, without moves, */
+    unsigned edition;         /* by the costs of this edition; 0: not yet. See plan_seconds */
+    struct cut *cut;          /* how its statement is streamed, once somebody has asked */
+    struct streaming *stream; /* of the plan of a part of the rows: how all of them go through it; else NULL. See stream.h */
 } plan;
 
 /* A destination, and the last node of the part of the formula that it takes. */
@@ -93,8 +96,9 @@ static inline duet_math_mode math_now(void)
 enum fusion fusion_now(void);
 void plan_fusion(int mode);
 
-/* run.c */
+/* run.c. Of a plan that has a stream, see stream.h. */
 duet_status plan_run(const plan *p, const statement *s);
+duet_status plan_steps(const plan *p, const frame *f, int *done); /* its steps, of which *done ran well */
 /* Its parts, for graphs: the numbers of its steps; its temporaries, of which *lent are there also when it fails; that its steps are done. */
 void plan_numbers(const plan *p, const formula *f, double *num);
 bool plan_has_numbers(const plan *p, const formula *f, const double *num); /* these, bit for bit */

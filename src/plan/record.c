@@ -3,6 +3,7 @@
 #include "held.h"
 #include "matrix.h"
 #include "status.h"
+#include "stream.h"
 #include "thread.h"
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,8 @@ static duet_status keep(duet_recording *r, plan *own, const statement *s)
 duet_status record_run(const plan *p, const statement *s)
 {
     duet_recording *r = thread_get()->recording;
-    plan *own = plan_make(s, p->machine);
+    const streaming *w = p->stream;
+    plan *own = w ? stream_plan(s, p->machine, w->length, w->rows, w->part) : plan_make(s, p->machine);
     return own ? keep(r, own, s) : DUET_NO_MEMORY;
 }
 

@@ -180,7 +180,7 @@ static void capture(duet_recording *r, stretch *g)
     const int queue = thread_get()->queue;
     bool moved;
     forget(r, g);
-    if (machine_of(r, g)->side != DEVICE || g->failures == ATTEMPTS) return;
+    if (machine_of(r, g)->side != DEVICE || r->of[g->first].plan->stream || g->failures == ATTEMPTS) return;
     error_text before;
     error_keep(&before);
     duet_status s = bind_all(r, g, queue, &moved);
@@ -275,12 +275,15 @@ static duet_status all_live(const duet_recording *r)
     return DUET_OK;
 }
 
+/* What is streamed is no part of a graph. */
+static bool goes_on(const plan *p, const plan *next) { return p->machine == next->machine && !p->stream && !next->stream; }
+
 duet_status replay_prepare(duet_recording *r)
 {
     r->stretches = calloc((size_t)r->count + 1, sizeof *r->stretches);
     if (!r->stretches) return fail(DUET_NO_MEMORY, "duet_record_end: no memory for %d statements", r->count);
     for (int i = 0; i < r->count; i++) {
-        if (!i || r->of[i].plan->machine != r->of[i - 1].plan->machine) r->stretches[r->n_stretches++].first = i;
+        if (!i || !goes_on(r->of[i - 1].plan, r->of[i].plan)) r->stretches[r->n_stretches++].first = i;
         r->stretches[r->n_stretches - 1].end = i + 1;
     }
     for (int i = 0; i < r->n_stretches; i++) find_there(r, &r->stretches[i]);

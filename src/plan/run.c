@@ -3,8 +3,8 @@
 #include "held.h"
 #include "lend.h"
 #include "matrix.h"
-#include "plan.h"
 #include "status.h"
+#include "stream.h"
 #include "thread.h"
 #include "trace.h"
 #include <stdlib.h>
@@ -119,19 +119,24 @@ static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
     }
 }
 
+duet_status plan_steps(const plan *p, const frame *f, int *done)
+{
+    for (*done = 0; *done < p->count; ++*done) {
+        const step *s = &p->steps[*done];
+        TRACE("step %d of %d on the %s: %s", *done + 1, p->count, p->machine->name, kernel_name(s->kernel, s->finish));
+        TRY(p->machine->run(s, f));
+    }
+    return DUET_OK;
+}
+
 static duet_status run_steps(run *r)
 {
     const plan_owners whose = { { plan_owner }, r->p, r->s };
-    const frame f = { r->data, r->num, r->queue, &whose.of };
-    for (int i = 0; i < r->p->count; i++) {
-        TRACE("step %d of %d on the %s: %s", i + 1, r->p->count, r->p->machine->name,
-              kernel_name(r->p->steps[i].kernel, r->p->steps[i].finish));
-        duet_status s = r->p->machine->run(&r->p->steps[i], &f);
-        if (__builtin_expect(s == DUET_OK, 1)) continue;
-        return lose(r, i, s), s;
-    }
-    plan_wrote(r->p, r->s, r->queue);
-    return DUET_OK;
+    int done;
+    const duet_status s = plan_steps(r->p, &(frame){ r->data, r->num, r->queue, &whose.of }, &done);
+    if (__builtin_expect(s == DUET_OK, 1)) plan_wrote(r->p, r->s, r->queue);
+    else lose(r, done, s);
+    return s;
 }
 
 static duet_status run_bound(run *r)
@@ -179,5 +184,6 @@ duet_status plan_run(const plan *p, const statement *s)
     if (p->count == 0) return DUET_OK;
     const uint64_t held = p->machine->side == DEVICE ? held_now() & 1ull << thread_get()->queue : 0;
     if (__builtin_expect(held != 0, 0)) TRY(held_launch(held));
+    if (__builtin_expect(p->stream != NULL, 0)) return stream_run(p, s);
     return __builtin_expect(slots <= FEW && p->n_numbers <= FEW, 1) ? run_few(p, s) : run_many(p, s, (size_t)slots);
 }

@@ -1,8 +1,9 @@
 /* set.c - statements: duet_set and its sisters. */
 #include "dtype.h"
+#include "held.h"
 #include "matrix.h"
-#include "plan.h"
 #include "status.h"
+#include "stream.h"
 #include "thread.h"
 
 static __attribute__((cold)) duet_status does_not_fit(const char *who, const duet_matrix *m, const node *e)
@@ -70,10 +71,19 @@ static __attribute__((noinline, cold)) duet_status name_statement(duet_status s,
     return fail_within(s, "%s(%s)", who, shape_text(to, m->at.type, m->at.rank, m->at.size));
 }
 
+static __attribute__((noinline, cold)) duet_status run_streamed(const plan *p, const statement *s)
+{
+    TRY(held_cut());
+    return plan_run(p, s);
+}
+
 static duet_status run(const plan *p, const statement *s)
 {
     if (__builtin_expect(thread_get()->recording != NULL, 0)) return record_run(p, s);
-    return p->machine->side == DEVICE ? repeat_run(p, s) : plan_run(p, s);
+    if (p->machine->side != DEVICE) return plan_run(p, s);
+    if (__builtin_expect(p->stream != NULL, 0)) return run_streamed(p, s);
+    const duet_status st = repeat_run(p, s);
+    return __builtin_expect(st == DUET_NO_MEMORY, 0) ? stream_instead(s, p) : st;
 }
 
 /* ---- one statement ---- */

@@ -281,6 +281,14 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
     return fake_error(e);
 }
 
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
+{
+    ENTER(cudaErrorUnknown);
+    OUTSIDE_GRAPHS();
+    LOCKED((*total = capacity, *free = capacity > fake_counted.memory ? capacity - fake_counted.memory : 0));
+    return cudaSuccess;
+}
+
 static void run_until(cudaStream_t s, uint64_t until);
 
 static void run_all(void)

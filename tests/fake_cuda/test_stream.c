@@ -1,0 +1,165 @@
+/* test_stream.c - statements that do not fit the device, on the pretended CUDA: two worlds of the same matrices, in one of which there is room
+ * for all and in the other for some of the rows. All bits must agree; where products are in it, of small whole numbers. Then random formulas
+ * without products, on the CPU and in parts.
+ *
+ *     test_stream [rounds] [seed] */
+#include "garden.h"
+#include "streams.h"
+
+static sizes_of_world some_sizes(void)
+{
+    return (sizes_of_world){ 500 + below(900), 1 + below(9), 1 + below(9), 1 + below(9), 1 + below(4) };
+}
+
+static int done[KINDS], refused[KINDS];
+
+/* In b as much room as a third of what the statement has, or so. */
+static void one_round(int round)
+{
+    const sizes_of_world s = some_sizes();
+    world a = new_world(&s), b = new_world(&s);
+    fill_all(&a, &b);
+    for (int i = 0; i < 12; i++) {
+        const int k = below(KINDS);
+        const bool staged = below(2); /* else copies read and write homes when they run, as if these were pinned */
+        stream_staged_from(staged ? 0 : SIZE_MAX), fake_pinned(!staged);
+        const uint64_t before = streams();
+        const duet_status want = on(below(2) ? DUET_GPU : DUET_CPU, kinds[k].run, &a);
+        leave((size_t)(9000 + below(6 * (int)(s.n * s.c))));
+        const duet_status got = on(DUET_GPU, kinds[k].run, &b);
+        leave_all();
+        CHECK(want == DUET_OK && (got == DUET_OK || got == DUET_NO_MEMORY), "round %d, %s: %s", round, kinds[k].name,
+              duet_error());
+        if (got != DUET_OK)
+            CHECK(on(DUET_GPU, kinds[k].run, &b) == DUET_OK, "round %d, %s: it was changed: %s", round, kinds[k].name,
+                  duet_error());
+        done[k] += streams() > before, refused[k] += got != DUET_OK;
+        if (!compare(&a, &b, kinds[k].name)) break;
+        for (int m = X; m <= T; m++) fill(&a, &b, m); /* what products are made of is whole again */
+    }
+    free_world(&a), free_world(&b);
+}
+
+static void test_rounds(int count)
+{
+    for (int i = 0; i < count; i++) one_round(i);
+    for (int k = 0; k < KINDS; k++)
+        CHECK(done[k] > refused[k], "%s was streamed %d times, and refused %d times", kinds[k].name, done[k], refused[k]);
+    tap_point("what does not fit goes through part by part, with the bits that it has when it fits");
+}
+
+/* ---- and that cannot -------------------------------------------------------------------------------------------- */
+
+static duet_status columns(const world *w) { return duet_set(M(ROW), duet_mean_axis(M(X), 0)); }
+static duet_status whole_norm(const world *w) { return duet_set(M(Z), duet_div(M(X), duet_norm(M(X)))); }
+static duet_status turned(const world *w) { return duet_set(w->columns, duet_mul(2, w->columns)); }
+static duet_status from_turned(const world *w) { return duet_set(M(Z), duet_transpose(w->columns)); }
+static const kind others[] = { CASE(columns), CASE(whole_norm), CASE(turned), CASE(from_turned) };
+
+/* ---- what cannot be cut ----------------------------------------------------------------------------------------- */
+
+static void test_others(void)
+{
+    for (int k = 0; k < (int)(sizeof others / sizeof *others); k++) {
+        const sizes_of_world s = { 200, 8, 8, 8, 2 };
+        world a = new_world(&s), b = new_world(&s);
+        fill_all(&a, &b);
+        const uint64_t before = streams();
+        leave(3000);
+        const duet_status got = on(DUET_GPU, others[k].run, &b);
+        leave_all();
+        CHECK(got == DUET_NO_MEMORY && streams() == before, "%s: status %d", others[k].name, (int)got);
+        compare(&a, &b, others[k].name);
+        CHECK(on(DUET_GPU, others[k].run, &a) == DUET_OK && on(DUET_GPU, others[k].run, &b) == DUET_OK, "%s", duet_error());
+        compare(&a, &b, others[k].name);
+        leave(3000);
+        CHECK(on(DUET_AUTO, others[k].run, &b) == DUET_OK, "%s: %s", others[k].name, duet_error());
+        leave_all();
+        CHECK(on(DUET_AUTO, others[k].run, &a) == DUET_OK, "%s: %s", others[k].name, duet_error());
+        compare(&a, &b, others[k].name);
+        free_world(&a), free_world(&b);
+    }
+    tap_point("what cannot be cut fails for want of memory, or goes to the CPU, and leaves all as it was");
+}
+
+/* ---- random formulas --------------------------------------------------------------------------------------------- */
+
+static uint64_t cut_trees;
+
+/* Its value in a new matrix, or NULL: there is no memory. */
+static void *value_of(garden *g, duet_place place, int64_t *count)
+{
+    void *got = NULL;
+    DUET_ON(place)
+    {
+        const duet_expr e = grow(g);
+        const sizes s = sizes_of_expr(e);
+        if (duet_expr_status(e) == DUET_OK) {
+            duet_matrix *m = duet_new_shape(duet_expr_type(e) == DUET_I64 ? DUET_I64 : g->type, s.rank, s.size);
+            const duet_status st = duet_set(m, e);
+            CHECK(st == DUET_OK || (st == DUET_NO_MEMORY && place == DUET_GPU), "seed %llu: %s", (unsigned long long)g->seed,
+                  duet_error());
+            if (st == DUET_OK) got = elements(m), *count = duet_count(m), g->result = duet_type(m);
+            duet_free(&m);
+        }
+        clear(g);
+    }
+    return got;
+}
+
+static void one_tree(uint64_t seed)
+{
+    garden g = { .seed = seed, .bits = true, .large = true };
+    int64_t count = 0;
+    plant(&g);
+    void *want = value_of(&g, DUET_CPU, &count);
+    const uint64_t before = streams();
+    leave(20000);
+    void *got = value_of(&g, DUET_GPU, &count);
+    leave_all();
+    cut_trees += streams() - before;
+    CHECK(!got || (want && same_bits(g.result, want, got, count)), "seed %llu: other bits in parts", (unsigned long long)seed);
+    free(want), free(got);
+    uproot(&g);
+}
+
+static void test_trees(int count, uint64_t seed)
+{
+    for (int i = 0; i < count; i++) one_tree(seed * 100000 + (uint64_t)i);
+    CHECK(cut_trees > (uint64_t)count / 20, "%d were streamed", (int)cut_trees);
+    printf("# of %d random formulas %d were streamed\n", count, (int)cut_trees);
+    tap_point("random formulas have the same bits in parts");
+}
+
+/* ---- words -------------------------------------------------------------------------------------------------------- */
+
+static void test_words(void)
+{
+    world a, b;
+    new_pair(&a, &b);
+    leave(9000);
+    DUET_ON(DUET_GPU)
+    {
+        const duet_expr e = duet_add(duet_mul(0.5, a.m[X]), a.m[Y]);
+        const char *text = plan_of(a.m[Y], e);
+        CHECK(strstr(text, "streamed in ") && strstr(text, " chunks of ") && strstr(text, " rows"), "%s", text);
+        CHECK(duet_drop(e) == DUET_OK, "%s", duet_error());
+    }
+    leave_all();
+    free_world(&a), free_world(&b);
+    tap_point("explain says so");
+}
+
+int main(int argc, char **argv)
+{
+    const int count = argc > 1 && *argv[1] != '-' ? atoi(argv[1]) : is_quick(argc, argv) ? 20 : 100;
+    const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+    dice = rng_new(seed);
+    stream_from(0);
+    test_rounds(count);
+    stream_staged_from(0), fake_pinned(false);
+    test_others();
+    test_trees(5 * count, seed);
+    test_words();
+    return tap_end();
+}
