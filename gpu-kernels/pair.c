@@ -55,14 +55,17 @@ size_t kernels_packed_bytes(const step *s)
     return PAIR_HEAD + (s->kernel == OP_matmul ? (size_t)units_of(&s->in[1].at) * 2 * PAIR_PART : 0);
 }
 
+/* most is set to 0 first: thread blocks meet there in any order. */
 static cudaError_t measure(const operand *x, const frame *f, float *most, cudaStream_t q)
 {
-    const layout *l = &x->at;
-    magnitude_args a = { .at = f->data[x->slot], .most = most, .n = layout_count(l), .rank = l->rank };
-    for (int i = 0; i < l->rank; i++) a.size[i] = divide_by64(l->size[i]), a.stride[i] = l->stride[i];
+    layout l = x->at, *one[] = { &l };
+    magnitude_args a = { .at = f->data[x->slot], .most = most, .n = layout_count(&l) };
+    layout_collapse(one, 1);
+    a.rank = l.rank, a.flat = l.rank <= 1 && (l.rank == 0 || l.stride[0] == 1) && (uintptr_t)a.at % 16 == 0;
+    for (int i = 0; i < l.rank; i++) a.size[i] = divide_by64(l.size[i]), a.stride[i] = l.stride[i];
     const cudaError_t e = cudaMemsetAsync(most, 0, sizeof *most, q);
-    const int64_t blocks = up(a.n, MAGNITUDE_THREADS * 8), busy = 4 * card().blocks;
-    return e == cudaSuccess ? launch(magnitude_kernel(), blocks < busy ? blocks : busy, MAGNITUDE_THREADS, 0, &a, q) : e;
+    const int64_t blocks = up(a.n, MAGNITUDE_THREADS * 16), busy = 8 * card().blocks;
+    return e == cudaSuccess ? launch_early(magnitude_kernel(), blocks < busy ? blocks : busy, MAGNITUDE_THREADS, 0, &a, q) : e;
 }
 
 cudaError_t kernels_magnitude(const step *s, const frame *f, float *at, const workspace *w, cudaStream_t q)
@@ -131,9 +134,9 @@ static cudaError_t describe(const product_args *a, int rows, CUtensorMap *map)
 {
     const PFN_cuTensorMapEncodeTiled_v12000 encode = describer();
     const cuuint64_t size[] = { (cuuint64_t)a->k, (cuuint64_t)a->m }, stride[] = { (cuuint64_t)a->a_row * sizeof(float) };
-    const cuuint32_t box[] = { PAIR_UNIT / 2, (cuuint32_t)rows }, step[] = { 1, 1 };
+    const cuuint32_t box[] = { PAIR_UNIT / 2, (cuuint32_t)rows }, each[] = { 1, 1 };
     if (!encode) return cudaErrorNotSupported;
-    const CUresult r = encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (void *)(uintptr_t)a->a, size, stride, box, step,
+    const CUresult r = encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (void *)(uintptr_t)a->a, size, stride, box, each,
                               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
                               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return r == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;

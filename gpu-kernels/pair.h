@@ -50,6 +50,7 @@ typedef struct magnitude_args {
     const void *at;
     float *most;
     int64_t n;
+    bool flat; /* without gaps, from an address of 16 bytes on */
     int32_t rank;
     divider64 size[DUET_RANK_MAX];
     int64_t stride[DUET_RANK_MAX];

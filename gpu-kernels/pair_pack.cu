@@ -38,12 +38,34 @@ static __device__ inline float element(const magnitude_args &s, uint64_t i)
     return ((const float *)s.at)[at];
 }
 
-KERNEL(MAGNITUDE_THREADS) magnitude(const __grid_constant__ magnitude_args s)
+static __device__ inline float largest_flat(const magnitude_args &s, int64_t first, int64_t step)
+{
+    const float4 *from = (const float4 *)s.at;
+    float most = 0;
+#pragma unroll 4
+    for (int64_t i = first; i < s.n / 4; i += step) {
+        const float4 x = from[i];
+        most = fmaxf(fmaxf(fmaxf(most, finite_magnitude(x.x)), fmaxf(finite_magnitude(x.y), finite_magnitude(x.z))),
+                     finite_magnitude(x.w));
+    }
+    for (int64_t i = s.n / 4 * 4 + first; i < s.n; i += step) most = fmaxf(most, finite_magnitude(((const float *)s.at)[i]));
+    return most;
+}
+
+static __device__ inline float largest_walked(const magnitude_args &s, int64_t first, int64_t step)
 {
     float most = 0;
 #pragma unroll 4
-    for (int64_t i = blockIdx.x * (int64_t)MAGNITUDE_THREADS + threadIdx.x; i < s.n; i += (int64_t)gridDim.x * MAGNITUDE_THREADS)
-        most = fmaxf(most, finite_magnitude(element(s, (uint64_t)i)));
+    for (int64_t i = first; i < s.n; i += step) most = fmaxf(most, finite_magnitude(element(s, (uint64_t)i)));
+    return most;
+}
+
+KERNEL(MAGNITUDE_THREADS) magnitude(const __grid_constant__ magnitude_args s)
+{
+    const int64_t first = blockIdx.x * (int64_t)MAGNITUDE_THREADS + threadIdx.x, step = (int64_t)gridDim.x * MAGNITUDE_THREADS;
+    take_turn();
+    const float most = s.flat ? largest_flat(s, first, step) : largest_walked(s, first, step);
+    let_next_begin();
     const uint32_t all = __reduce_max_sync(~0u, bits_of(most));
     if (threadIdx.x % 32 == 0 && all) atomicMax((uint32_t *)s.most, all);
 }
