@@ -4,9 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#define ROWS_LEAST     33 /* of fewer rows products are as fast strictly */
+#define ROWS_LEAST     33   /* of fewer rows products are as fast strictly, */
+#define INNER_LEAST    1536 /* and of as few as split.cu takes, with a shorter inner axis than this */
 #define CHANNELS_MOST  16
-#define CHANNELS_LEAST 5           /* channels: of fewer, a strict convolution is faster */
+#define CHANNELS_LEAST 1           /* channels: of fewer, a strict convolution is faster */
 #define CONV_SHARED    (100 << 10) /* bytes of shared memory: two thread blocks, at least, find room */
 #define CONV_MOST      4           /* thread blocks on a multiprocessor */
 #define JOIN_START     0.5         /* microseconds that the thread blocks of a cluster take to join their sums, */
@@ -19,7 +20,8 @@ static bool is_product(const step *s)
     const layout *a = &s->in[0].at, *out = &s->out[0].at;
     const int64_t m = a->size[0], k = a->size[1], n = out->size[1];
     if ((s->ins > 2 && !s->finish) || finish_infos[s->finish].act == OP_softmax) return false;
-    if (m < ROWS_LEAST || n <= SKINNY_COLUMNS || k < PAIR_UNIT || m > INT32_MAX / 2 || n > INT32_MAX / 2 || k > INT32_MAX / 2)
+    if (m < ROWS_LEAST || (m <= SPLIT_ROWS && k < INNER_LEAST) || n <= SKINNY_COLUMNS || k < PAIR_UNIT || m > INT32_MAX / 2 ||
+        n > INT32_MAX / 2 || k > INT32_MAX / 2)
         return false;
     return a->stride[1] == 1 && a->stride[0] > 0 && a->stride[0] % 4 == 0 && k % 4 == 0 && out->stride[1] == 1;
 }
@@ -183,7 +185,7 @@ static region measured(const step *s, int rows, int down, int across)
     const int slots = slots_of(s->in[0].at.size[1]), planes = slots == 4 ? 1 : slots / 4;
     const int pixels = (down * rows + 2) * (across * 8 + 2), results = down * rows * across * 8 / (pooled ? 4 : 1);
     region r = { down, across, (size_t)(planes * pixels * 16 + PAIR_CONV_OUTPUTS * result_pitch(results, pooled) * 4), INFINITY };
-    const bool fits = pixels * (slots == 16 ? 2 : 1) <= PAIR_CONV_HELD * PAIR_CONV_THREADS && r.shared <= CONV_SHARED;
+    const bool fits = pixels * (slots == 16 ? 2 : 1) <= PAIR_CONV_HELD(slots) * PAIR_CONV_THREADS && r.shared <= CONV_SHARED;
     if (fits) r.cost = (double)up(out[2] * by, down * rows) * (double)up(out[3] * by, across * 8) * pixels;
     return r;
 }

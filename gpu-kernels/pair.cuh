@@ -20,7 +20,7 @@ static __device__ inline uint32_t bits_of(float x) { return __float_as_uint(x); 
 static __device__ inline int scale_exponent(float most)
 {
     const int e = (int)(bits_of(most) >> 23 & 255);
-    return e == 0 || e == 255 ? 127 : min(268 - e, 253);
+    return e == 255 ? 127 : min(268 - e, 253);
 }
 static __device__ inline float power_of_two(int biased) { return __uint_as_float((uint32_t)biased << 23); }
 

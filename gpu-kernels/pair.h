@@ -57,9 +57,9 @@ typedef struct magnitude_args {
 } magnitude_args;
 const void *magnitude_kernel(void);
 
-#define PAIR_CONV_THREADS 128
-#define PAIR_CONV_HELD    6  /* pixels that a thread brings, at most */
-#define PAIR_CONV_OUTPUTS 32 /* of a thread block */
+#define PAIR_CONV_THREADS     128
+#define PAIR_CONV_HELD(slots) ((slots) == 4 ? 5 : 6) /* pixels that a thread brings, at most */
+#define PAIR_CONV_OUTPUTS     32                     /* of a thread block */
 
 /* A convolution by windows of 3 x 3, finished (pair_conv.cu). A region of results, before pooling, is `blocks_down` x `blocks_across`
  * blocks, for which lines of `pitch` pixels are needed. */

@@ -12,13 +12,15 @@
 namespace
 {
 
-enum { THREADS = PAIR_CONV_THREADS, HELD = PAIR_CONV_HELD, OUTPUTS = PAIR_CONV_OUTPUTS, PIXEL = 16, TAPS = 9, ACROSS = 8 };
+enum { THREADS = PAIR_CONV_THREADS, OUTPUTS = PAIR_CONV_OUTPUTS, PIXEL = 16, TAPS = 9, ACROSS = 8 };
 
 template <int SLOTS_, int ROWS_, bool POOLED_> struct form {
     static constexpr int SLOTS = SLOTS_, ROWS = ROWS_, RESULTS = ROWS * ACROSS; /* of a block */
     static constexpr bool POOLED = POOLED_;
     static constexpr int CHANNELS = SLOTS == 16 ? 8 : SLOTS; /* of a pixel that a thread brings */
     static constexpr int PLANES = SLOTS == 4 ? 1 : SLOTS / 4, STEPS = SLOTS == 4 ? 5 : TAPS;
+    static constexpr int HELD = PAIR_CONV_HELD(SLOTS);
+    static constexpr bool EARLY = SLOTS == 4; /* a region's elements come during the one before: there are registers for them */
 };
 
 extern __shared__ float4 shared[];
@@ -80,13 +82,13 @@ template <class f> static __device__ inline region region_of(const pair_conv_arg
 }
 
 /* What a thread brings: CHANNELS of some pixels; of 16 channels the second eight are pixels of their own. */
-template <class f> using held = float[HELD][f::CHANNELS];
+template <class f> using held = float[f::HELD][f::CHANNELS];
 
 template <class f> static __device__ inline void load(const pair_conv_args &a, const region &r, held<f> &x)
 {
     const float *image = (const float *)a.in + r.image * a.image;
 #pragma unroll
-    for (int j = 0; j < HELD; j++) {
+    for (int j = 0; j < f::HELD; j++) {
         const uint32_t i = threadIdx.x + j * THREADS, half = f::SLOTS == 16 && i >= a.pixels, p = i - half * a.pixels;
         const uint32_t line = quotient(p, a.by_pitch);
         const int y = r.row - a.pad[0] + (int)line, z = r.column - a.pad[1] + (int)(p - line * a.by_pitch.by);
@@ -109,7 +111,7 @@ template <class f> static __device__ inline void store(const pair_conv_args &a, 
 {
     const int plane = plane_bytes(a);
 #pragma unroll
-    for (int j = 0; j < HELD; j++) {
+    for (int j = 0; j < f::HELD; j++) {
         const uint32_t i = threadIdx.x + j * THREADS, half = f::SLOTS == 16 && i >= a.pixels, p = i - half * a.pixels;
         uint32_t high[4], low[4];
         if (p >= a.pixels) continue;
@@ -129,7 +131,7 @@ template <class f> static __device__ inline float magnitude_of(const held<f> &x)
 {
     float most = 0;
 #pragma unroll
-    for (int j = 0; j < HELD; j++)
+    for (int j = 0; j < f::HELD; j++)
 #pragma unroll
         for (int c = 0; c < f::CHANNELS; c++) most = fmaxf(most, finite_magnitude(x[j][c]));
     return most;
@@ -239,19 +241,21 @@ template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_con
     if (!a.filters_are_there) load_filters<f>(a, o, w);
     const float of_filters = power_of_two(254 - scale_exponent(*a.largest));
     const float bias = a.bias && o < a.m ? ((const float *)a.bias)[o * a.bias_stride] : -0.0f;
+    held<f> x;
+    if (f::EARLY) load<f>(a, region_of<f>(a, walker), x);
     for (uint32_t s = walker; s < a.regions; s += a.walkers, turn ^= 1) {
-        const region r = region_of<f>(a, s);
-        held<f> x;
-        load<f>(a, r, x);
+        if (!f::EARLY) load<f>(a, region_of<f>(a, s), x);
         const int exponent = scale_exponent(largest(magnitude_of<f>(x), most + turn));
         if (threadIdx.x == 0) most[turn ^ 1] = 0;
         store<f>(a, x, power_of_two(exponent));
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncthreads();
-        if (s + a.walkers >= a.regions) let_next_begin();
+        const bool more = s + a.walkers < a.regions;
+        if (!more) let_next_begin();
+        if (f::EARLY && more) load<f>(a, region_of<f>(a, s + a.walkers), x);
         make_region<f>(a, w, { power_of_two(254 - exponent), of_filters, bias, a.least }, first + threadIdx.x / 32 * 8 < a.m);
         __syncthreads();
-        write<f>(a, r, first);
+        write<f>(a, region_of<f>(a, s), first);
     }
 }
 

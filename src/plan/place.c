@@ -170,7 +170,9 @@ static duet_status cheapest(const statement *s, const plan **p, regret *r)
     const plan *whole = gpu;
     double seconds = expected(&there) - there.back; /* the way back is thought of there, too */
     TRY(stream_weigh(s, &gpu, &seconds));
-    if (gpu != whole || seconds == INFINITY) return *p = seconds <= expected(&here) ? gpu : cpu, DUET_OK;
+    const bool streams = gpu != whole;
+    if (seconds == INFINITY || (streams && seconds <= expected(&here))) return *p = streams ? gpu : cpu, DUET_OK;
+    if (streams) return *p = cpu, *r = regret_of(whole, &here, &there), DUET_OK; /* which moving once may be better than */
     const bool on_gpu = expected(&there) <= expected(&here);
     *p = on_gpu ? gpu : cpu;
     *r = on_gpu ? regret_of(cpu, &there, &here) : regret_of(gpu, &here, &there);

@@ -128,17 +128,19 @@ static void line(costs *c, enum cost which, double start, double each)
     for (int i = 0; i < COST_POINTS; i++) c->seconds[which][i] = start + each * cost_infos[which].work[i];
 }
 
-/* Seconds a byte of a pass on the CPU; on the device it takes a tenth of what a byte takes to get there. */
+/* Seconds a byte of a pass on the CPU, and on the device. */
 #define MOVE_BYTE 1e-10
-static void script(double cpu_byte)
+static void script_both(double cpu_byte, double gpu_byte)
 {
     costs c[SIDES] = { 0 };
     costs_prepare();
     for (int k = 0; k < COST_up; k++) line(&c[HOST], (enum cost)k, 1e-9, 1e-15), line(&c[DEVICE], (enum cost)k, 1e-9, 1e-15);
-    line(&c[HOST], COST_pass, 1e-9, cpu_byte), line(&c[DEVICE], COST_pass, 1e-9, MOVE_BYTE);
+    line(&c[HOST], COST_pass, 1e-9, cpu_byte), line(&c[DEVICE], COST_pass, 1e-9, gpu_byte);
     for (int k = COST_up; k < COSTS; k++) line(&c[DEVICE], (enum cost)k, 1e-9, MOVE_BYTE);
     costs_use(c, "made up");
 }
+
+static void script(double cpu_byte) { script_both(cpu_byte, MOVE_BYTE); }
 
 typedef enum where { ON_CPU, ON_GPU, STREAMED } where;
 
@@ -195,6 +197,28 @@ static void test_when(void)
     tap_point("what fits is streamed where it comes and goes each time, until nobody looks at it");
 }
 
+/* Parts would take longer than the CPU, each time; moved once, it is soonest on the device. */
+static void test_once_moved(void)
+{
+    const sizes_of_world large = { 100000, 8, 1, 1, 1 };
+    world a = new_world(&large), b = new_world(&large);
+    fill_all(&a, &b);
+    script(1e-7);
+    for (int i = 0; i < 5; i++) {
+        (void)twice_x(&b);
+        CHECK(duet_read(b.m[Z]), "%s", duet_error());
+        fill(&a, &b, X);
+    }
+    script_both(3e-11, 1e-12);
+    CHECK(twice_x(&b) == ON_CPU, "it is soonest on the CPU, once");
+    where w = ON_CPU;
+    for (int i = 0; i < 40 && w == ON_CPU; i++) w = twice_x(&b);
+    CHECK(w == ON_GPU && twice_x(&b) == ON_GPU, "it stays on the CPU for ever, or is streamed: %d", (int)w);
+    free_world(&a), free_world(&b);
+    costs_use(NULL, "as shipped");
+    tap_point("what is used again and again moves, though it could be streamed");
+}
+
 int main(void)
 {
     dice = rng_new(1);
@@ -203,5 +227,6 @@ int main(void)
     test_repeat();
     test_threads();
     test_when();
+    test_once_moved();
     return tap_end();
 }
