@@ -276,9 +276,10 @@ static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLU
     }
 }
 
+/* Called at several places: by whom brings, and by whom multiplies. */
 static __device__ inline void meet_cluster()
 {
-    asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
 static __device__ inline float4 of_neighbour(uint32_t at, int rank)
