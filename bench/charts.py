@@ -75,8 +75,8 @@ def finish(figure, axes, documents, path, title, xlabel, ylabel, scale=("log", "
     axes.set_title(title, fontsize=11)
     axes.grid(True, which="major", linewidth=0.4, alpha=0.6)
     axes.legend(fontsize=7.5)
-    figure.text(0.995, 0.002, hardware(documents), ha="right", va="bottom", fontsize=5.5, color="#555555")
-    figure.savefig(path, dpi=150)
+    figure.text(0.005, -0.005, hardware(documents), ha="left", va="top", fontsize=5.5, color="#555555")
+    figure.savefig(path, dpi=150, bbox_inches="tight")
     plt.close(figure)
 
 
@@ -132,8 +132,8 @@ def place_chart(documents, case, path):
     figure.supxlabel(unit, fontsize=10)
     panels[0][0].legend(fontsize=7.5)
     figure.suptitle(title, fontsize=11)
-    figure.text(0.995, 0.002, hardware(documents), ha="right", va="bottom", fontsize=5.5, color="#555555")
-    figure.savefig(path, dpi=150)
+    figure.text(0.005, -0.005, hardware(documents), ha="left", va="top", fontsize=5.5, color="#555555")
+    figure.savefig(path, dpi=150, bbox_inches="tight")
     plt.close(figure)
     return True
 
@@ -160,8 +160,8 @@ def placement_chart(documents, path):
         axes.set_title(CHARTS[case][0].split(":")[0].split(" on ")[0], fontsize=8.5)
         axes.grid(True, which="major", linewidth=0.4, alpha=0.6)
     panels[0][0].legend(fontsize=7)
-    figure.text(0.995, 0.002, hardware(documents), ha="right", va="bottom", fontsize=5.5, color="#555555")
-    figure.savefig(path, dpi=150)
+    figure.text(0.005, -0.005, hardware(documents), ha="left", va="top", fontsize=5.5, color="#555555")
+    figure.savefig(path, dpi=150, bbox_inches="tight")
     plt.close(figure)
     return True
 
@@ -181,8 +181,8 @@ def overhead_chart(documents, path):
     axes.set_title(f"the host's time of a call on the {machine.upper()}; grey: bare", fontsize=10)
     axes.set(xlabel="nanoseconds")
     axes.grid(True, axis="x", linewidth=0.4, alpha=0.6)
-    figure.text(0.995, 0.002, hardware(documents), ha="right", va="bottom", fontsize=5.5, color="#555555")
-    figure.savefig(path, dpi=150)
+    figure.text(0.005, -0.005, hardware(documents), ha="left", va="top", fontsize=5.5, color="#555555")
+    figure.savefig(path, dpi=150, bbox_inches="tight")
     plt.close(figure)
     return True
 
