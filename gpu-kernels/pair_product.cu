@@ -344,9 +344,11 @@ template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __gr
     __syncthreads();
     if (threadIdx.x >= 2 * GROUP) {
         leave_registers<40>();
-        if (threadIdx.x == 2 * GROUP) bring<t>(s, r, e);
+        if (threadIdx.x == 2 * GROUP) {
+            bring<t>(s, r, e);
+            let_next_begin(); /* by this thread alone: the others of its group have not waited for their turn */
+        }
         __syncwarp();
-        let_next_begin();
         if (joins) meet_cluster(), meet_cluster(); /* with the others, below */
     } else {
         take_registers<232>();
