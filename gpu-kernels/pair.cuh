@@ -24,6 +24,18 @@ static __device__ inline int scale_exponent(float most)
 }
 static __device__ inline float power_of_two(int biased) { return __uint_as_float((uint32_t)biased << 23); }
 
+/* What brings sums of products back to the size of the operands: two powers of two on the same side of 1, so that nothing overflows that the
+ * result does not. */
+struct unscaling {
+    float first, then;
+};
+static __device__ inline unscaling unscaling_of(int exponent_of_a, int exponent_of_b)
+{
+    const int e = 254 - exponent_of_a - exponent_of_b, half = e / 2;
+    return { power_of_two(127 + half), power_of_two(127 + e - half) };
+}
+static __device__ inline float unscaled(float sum, unscaling u) { return sum * u.first * u.then; }
+
 /* Two numbers at once: the first in the lower half. */
 static __device__ inline uint32_t rounded_pair(float x, float y)
 {
@@ -131,6 +143,13 @@ template <int REGISTERS> static __device__ inline void leave_registers()
 #ifdef HAS_WARPGROUPS
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 #endif
+}
+
+/* Sums are what they are from here on: nothing that uses them may go before the wait. */
+template <int N> static __device__ inline void settle(float (&d)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
 #define R4(a, i)  "+f"(a[i]), "+f"(a[i + 1]), "+f"(a[i + 2]), "+f"(a[i + 3])

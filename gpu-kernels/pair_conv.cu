@@ -154,14 +154,15 @@ static __device__ inline void multiply(const pair_conv_args &a, uint32_t from, c
     }
     products_end();
     products_wait<0>();
+    settle(d);
 }
 
 /* ---- results ---- */
 
-/* What becomes of sums: two powers of two, since their product may be none. */
 struct finishing {
-    float of_in, of_filters, bias, least;
-    __device__ inline float operator()(float sum) const { return MAXIMUM(FMA(sum * of_in, of_filters, bias), least); }
+    unscaling u;
+    float bias, least;
+    __device__ inline float operator()(float sum) const { return MAXIMUM(FMA(sum * u.first, u.then, bias), least); }
 };
 
 /* Those of a block, into the region's, which to is the first of: columns 2 t, 2 t + 1 of each row. */
@@ -239,7 +240,7 @@ template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_con
     if (a.filters_are_there) load_filters<f>(a, o, w);
     take_turn();
     if (!a.filters_are_there) load_filters<f>(a, o, w);
-    const float of_filters = power_of_two(254 - scale_exponent(*a.largest));
+    const int of_filters = scale_exponent(*a.largest);
     const float bias = a.bias && o < a.m ? ((const float *)a.bias)[o * a.bias_stride] : -0.0f;
     held<f> x;
     if (f::EARLY) load<f>(a, region_of<f>(a, walker), x);
@@ -253,7 +254,7 @@ template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_con
         const bool more = s + a.walkers < a.regions;
         if (!more) let_next_begin();
         if (f::EARLY && more) load<f>(a, region_of<f>(a, s + a.walkers), x);
-        make_region<f>(a, w, { power_of_two(254 - exponent), of_filters, bias, a.least }, first + threadIdx.x / 32 * 8 < a.m);
+        make_region<f>(a, w, { unscaling_of(exponent, of_filters), bias, a.least }, first + threadIdx.x / 32 * 8 < a.m);
         __syncthreads();
         write<f>(a, region_of<f>(a, s), first);
     }

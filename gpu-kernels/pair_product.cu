@@ -98,7 +98,7 @@ template <class t> static __device__ inline void bring(const pair_args &s, const
 #pragma unroll 1
         for (int i = 0; i < e.count; i++) {
             if (turn) barrier_wait(r.empty + 8 * stage, turn - 1 & 1);
-            if (turn || i >= early) bring_b<t>(s, r, c, e.first + i, stage);
+            if (round || turn || i >= early) bring_b<t>(s, r, c, e.first + i, stage);
             bring_a<t>(s, r, c, e.first + i, stage);
             if (++stage == t::STAGES) stage = 0, turn++;
         }
@@ -173,6 +173,7 @@ template <class t> struct conveyor {
         begin<t>(d, now, stage(i));
         if (i + STEP < count) take(next, i + STEP);
         products_wait<0>();
+        settle(d);
         __syncwarp();
         if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * ((at + i) % t::STAGES));
 #pragma unroll
@@ -195,11 +196,6 @@ template <class t> struct conveyor {
 
 /* ---- results ---- */
 
-/* What brings sums back to the size of the operands: two powers of two, since their product may be none. */
-struct unscaling {
-    float a, b;
-};
-
 /* N results of ACT at once. */
 template <int N> static __device__ inline void finish_all(float (&x)[N], int act)
 {
@@ -221,7 +217,7 @@ static __device__ inline void write(const pair_args &p, float (&x)[EACH * 4], in
 {
     const product_args &s = p.of;
 #pragma unroll
-    for (int i = 0; i < EACH * 4; i++) x[i] = (T)s.alpha * (x[i] * u.a * u.b);
+    for (int i = 0; i < EACH * 4; i++) x[i] = (T)s.alpha * unscaled(x[i], u);
     if (s.bias) {
 #pragma unroll
         for (int c = 0; c < 4; c++) {
@@ -354,7 +350,7 @@ template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __gr
         take_registers<232>();
         take_turn();
         const int of_a = scale_exponent(s.magnitude ? *s.magnitude : s.bound), of_b = scale_exponent(*(const float *)s.packed);
-        const unscaling u = { power_of_two(254 - of_a), power_of_two(254 - of_b) };
+        const unscaling u = unscaling_of(of_a, of_b);
         conveyor<t> belt = { r, power_of_two(of_a), (int)threadIdx.x / GROUP, 0 };
         corner c;
         for (int round = 0; corner_of<t>(s, round, c); round++) {

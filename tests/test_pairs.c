@@ -161,6 +161,22 @@ static void products(int cases, duet_place where)
     tap_point("products of random shapes");
 }
 
+/* So many tiles that thread blocks make several, of fewer units than there are stages; twice, since then the weights are there. */
+static void many_tiles(duet_place where)
+{
+#ifdef PRETEND_CUDA
+    const int64_t m = 140, n = 90;
+#else
+    const int64_t m = 2100, n = 1400;
+#endif
+    for (int64_t k = 64; k <= 256; k += 64) {
+        product t = new_product(m, k, n);
+        for (int i = 0; i < 2; i++) run_product(&t, where);
+        free_product(&t);
+    }
+    tap_point("many tiles of a short inner axis");
+}
+
 /* An infinity, or what is none, stays in its row; the scale is that of the others. */
 static void not_numbers(duet_place where)
 {
@@ -180,7 +196,8 @@ static void not_numbers(duet_place where)
 /* Far from 1, and zeros alone. */
 static void sizes_of_numbers(duet_place where)
 {
-    static const double size[][2] = { { 1e-30, 1e-5 }, { 1e20, 1e-10 }, { 1e-40, 1 }, { 0, 1 }, { 1e18, 1e18 } };
+    static const double size[][2] = { { 1e-30, 1e-5 }, { 1e20, 1e-10 }, { 1e-40, 1 },  { 0, 1 },
+                                      { 1e18, 1e18 },  { 1e35, 1e-1 },  { 1e-2, 1e37 } };
     for (size_t s = 0; s < sizeof size / sizeof *size; s++) {
         product t = new_product(140, 128, 33);
         t.act = LOAD;
@@ -280,6 +297,7 @@ int main(int argc, char **argv)
     dice = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
     if (places < 2) return printf("ok %d - split on the GPU # SKIP there is no GPU\n", ++tap_points), tap_end();
     products(cases, DUET_GPU);
+    many_tiles(DUET_GPU);
     not_numbers(DUET_GPU);
     sizes_of_numbers(DUET_GPU);
     convolutions(cases, DUET_GPU);

@@ -153,7 +153,8 @@ duet_status gpu_conv(const step *s, const frame *f, queue *q)
     void *x_block, *w_block = NULL;
     gpu_queue_wrote_anything(q);
     if (!layout_count(&x->at) || !layout_count(&w->at)) /* sums of nothing, or of padding alone */
-        return CUDA(cudaMemsetAsync, at.y, 0, (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes, q->stream);
+        return CUDA(cudaMemsetAsync, at.y, 0, (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes,
+                    gpu_queue_way(q));
     TRY(gpu_densely(x, f, q, &at.x, &x_block));
     duet_status r = gpu_densely(w, f, q, &at.w, &w_block);
     gpu_queue_wrote_anything(q); /* no longer the copies alone */

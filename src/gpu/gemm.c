@@ -245,25 +245,46 @@ duet_status gpu_gemm_open(queue *q)
     return q->blas_room ? DUET_OK : lend_workspace(q);
 }
 
-static duet_status multiply_biased(const vendor *v, const choice *x, const gemm_data *at, queue *q)
+static duet_status multiply_biased(const vendor *v, const choice *x, int which, const gemm_data *at, queue *q)
 {
     cublasLtMatmulDesc_t what = NULL;
     duet_status s = describe(v, &x->key, at->bias, &what);
-    if (s == DUET_OK) s = multiply(v, x, x->best, what, at, q);
+    if (s == DUET_OK) s = multiply(v, x, which, what, at, q);
     if (what) (void)v->cublasLtMatmulDescDestroy(what);
     return s;
+}
+
+/* The best that this queue's workspace does for: another's may have been larger when they were chosen; -1: none. */
+static int fitting(const choice *x, const queue *q)
+{
+    int which = x->best;
+    if (x->advice[which].workspaceSize <= q->blas_bytes) return which;
+    for (which = x->count; which-- > 0;)
+        if (x->advice[which].workspaceSize <= q->blas_bytes) break;
+    return which;
+}
+
+/* Where none does, the queue has a choice of its own. */
+static duet_status find_fitting(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q, const choice **x, int *which)
+{
+    gemm_shape own = *s;
+    TRY(find(v, s, at, q, x));
+    if ((*which = fitting(*x, q)) >= 0) return DUET_OK;
+    own.room = (int32_t)(q->blas_bytes >> 10);
+    TRY(find(v, &own, at, q, x));
+    *which = fitting(*x, q);
+    return *which >= 0 ? DUET_OK : fail(DUET_DEVICE_ERROR, "cuBLASLt has no algorithm for %zu bytes of workspace", q->blas_bytes);
 }
 
 duet_status gpu_gemm(const gemm_shape *s, const gemm_data *at, queue *q)
 {
     const vendor *v = vendor_open(LIBRARY_cublasLt);
     const choice *x;
+    int which;
     TRY(gpu_gemm_open(q));
-    gemm_shape own = *s;
-    own.room = (int32_t)(q->blas_bytes >> 10);
-    TRY(find(v, &own, at, q, &x));
+    TRY(find_fitting(v, s, at, q, &x, &which));
     gpu_queue_wrote_anything(q);
-    const duet_status r = s->biased ? multiply_biased(v, x, at, q) : multiply(v, x, x->best, x->what, at, q);
+    const duet_status r = s->biased ? multiply_biased(v, x, which, at, q) : multiply(v, x, which, x->what, at, q);
     if (r == DUET_OK) COUNT(launches);
     return r;
 }

@@ -11,7 +11,7 @@ typedef struct gemm_shape {
     int32_t adds;               /* beta is not 0 */
     int32_t biased;             /* a number for each row of c is added */
     int32_t alignment;          /* bytes, of all addresses */
-    int32_t room;               /* KiB of the queue's workspace: set by gpu_gemm */
+    int32_t room;               /* 0, or KiB of a queue's workspace that was too small for what others chose: gpu_gemm's */
 } gemm_shape;
 
 typedef struct gemm_data {

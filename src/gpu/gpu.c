@@ -123,11 +123,18 @@ static duet_status run_whole(const step *s, const frame *f, queue *q)
     }
 }
 
+/* Addresses are not as the kernels need them: nobody could know when the step was planned. */
+static duet_status run_strictly(const step *s, const frame *f, queue *q)
+{
+    const char *why = whole_refuses(s);
+    return why ? fail(DUET_UNSUPPORTED, "%s", why) : run_whole(s, f, q);
+}
+
 /* A mode permits: where there is no room for the parts, the step runs without. */
 static duet_status run_split(const step *s, const frame *f, queue *q)
 {
     error_text before;
-    if (!kernels_splits_here(s, f)) return run_whole(s, f, q);
+    if (!kernels_splits_here(s, f)) return run_strictly(s, f, q);
     error_keep(&before);
     const duet_status r = gpu_split(s, f, q);
     if (__builtin_expect(r != DUET_NO_MEMORY, 1) || reproducible() || whole_refuses(s)) return r;
@@ -165,6 +172,8 @@ static duet_status gpu_prepare(const step *s, const frame *f)
 {
     queue *q;
     if (!is_split(s) || is_empty(s)) return DUET_OK;
+    if (owned_by(f, s->in[0].slot).bits && !kernels_splits_here(s, f))
+        return DUET_OK; /* temporaries have no address yet, and are aligned */
     ON_DEVICE();
     TRY(gpu_queue_open(f->queue, &q));
     return gpu_split_prepare(s, f, q);

@@ -187,7 +187,7 @@ static plan *plan_rows(const statement *s, const machine *on, int64_t rows, cons
     plan *p = NULL;
     if (d.nodes && d.headers) {
         write_draft(&d, s, rows, part);
-        p = plan_make(&(statement){ d.to, s->count, &d.f, s->fusion }, on);
+        p = plan_make(&(statement){ d.to, s->count, &d.f, s->fusion, s->math }, on);
     }
     free(d.nodes), free(d.headers);
     if (p && p->status != DUET_OK) plan_free(p), p = NULL;

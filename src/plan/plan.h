@@ -107,7 +107,8 @@ void plan_lend_back(const plan *p, void **data, int queue, int lent);
 void plan_wrote(const plan *p, const statement *s, int queue);
 
 /* repeat.c: plan_run on the GPU, at once or, where statements repeat, with those that follow. */
-duet_status repeat_run(const plan *p, const statement *s);
+duet_status repeat_run(const plan *p, const statement *s,
+                       bool *own);    /* own: is a failure this statement's, or of what was held back? */
 void repeat_patience(double seconds); /* for tests, which may be slow: see there */
 
 /* Whose memory the slots of a plan are as it runs. */

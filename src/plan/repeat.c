@@ -201,7 +201,8 @@ static duet_status learn(repeats *a, uint64_t token, const plan *p, const statem
     const duet_status st = refrain_add(a->learnt, p, s, &added);
     if (added) return one_learnt(a), st;
     end_learning(a);
-    return st == DUET_NO_MEMORY ? run_at_once(a, p, s) : st;
+    if (st != DUET_NO_MEMORY) return st;
+    return forget_all(a), run_again(p, s);
 }
 
 static duet_status watch(repeats *a, const plan *p, const statement *s)
@@ -309,21 +310,25 @@ static void take_cut(repeats *a)
     note_cut(a);
 }
 
-static duet_status repeat(repeats *a, const plan *p, const statement *s)
+static duet_status repeat(repeats *a, const plan *p, const statement *s, bool *own)
 {
     bool held = false;
+    *own = false;
     if (thread_get()->cut) take_cut(a);
     if (a->now && !refrain_has(a->now, a->at, p, s)) TRY(break_off(a));
     if (a->now || begins(a, p, s)) TRY(follow(a, s, &held));
+    *own = true;
     return held ? DUET_OK : watch(a, p, s);
 }
 
-duet_status repeat_run(const plan *p, const statement *s)
+duet_status repeat_run(const plan *p, const statement *s, bool *own)
 {
     repeats *a = of_thread();
+    *own = false;
     if (!p->count) return DUET_OK;
-    if (__builtin_expect(a != NULL, 1)) return repeat(a, p, s);
+    if (__builtin_expect(a != NULL, 1)) return repeat(a, p, s, own);
     TRY(held_cut());
+    *own = true;
     return plan_run(p, s);
 }
 

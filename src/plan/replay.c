@@ -81,6 +81,7 @@ typedef struct stretch_owners {
     const duet_recording *r;
     const stretch *g;
     const recorded *e;
+    int from; /* the first of those that run with e: before it others may have written */
 } stretch_owners;
 
 /* The destination of e, the last one, that lies in b; -1: none does. */
@@ -101,7 +102,7 @@ static bool is_written(const stretch_owners *w, const storage *b)
 /* What the last statement of the stretch before e that writes there makes of it. What comes from outside may be other elements each time. */
 static float bound_before(const stretch_owners *w, const recorded *e, const storage *b)
 {
-    while (e-- > w->r->of + w->g->first) {
+    while (e-- > w->r->of + w->from) {
         const int k = destination_in(e, b);
         if (k < 0) continue;
         const goal_bound *made = e->plan->bounds && matrix_fills(e->to[k].m) ? &e->plan->bounds[k] : NULL;
@@ -120,10 +121,10 @@ static owned stretch_owner(const owners *o, int slot)
     return (owned){ is_written(w, b) ? NULL : b, bound_before(w, w->e, b) };
 }
 
-duet_status replay_steps(const duet_recording *r, const stretch *g, const recorded *e, int queue)
+duet_status replay_steps(const duet_recording *r, const stretch *g, int from, const recorded *e, int queue)
 {
     const plan *p = e->plan;
-    const stretch_owners whose = { { stretch_owner }, r, g, e };
+    const stretch_owners whose = { { stretch_owner }, r, g, e, from };
     const frame f = { e->data, e->num, queue, &whose.of };
     int lent;
     duet_status s = plan_lend(p, e->data, queue, &lent);
@@ -134,7 +135,7 @@ duet_status replay_steps(const duet_recording *r, const stretch *g, const record
 
 static duet_status prepare_steps(const duet_recording *r, const stretch *g, const recorded *e, int queue)
 {
-    const stretch_owners whose = { { stretch_owner }, r, g, e };
+    const stretch_owners whose = { { stretch_owner }, r, g, e, g->first };
     const frame f = { e->data, e->num, queue, &whose.of };
     for (int i = 0; i < e->plan->count; i++) TRY(e->plan->machine->prepare(&e->plan->steps[i], &f));
     return DUET_OK;
@@ -158,7 +159,7 @@ duet_status replay_record(duet_recording *r, stretch *g, int queue)
     const uint64_t before = t->counted.launches;
     TRY(on->record(queue));
     t->lender = &r->lent, r->lent.closed = true;
-    for (int i = g->first; i < g->end && s == DUET_OK; i++) s = replay_steps(r, g, &r->of[i], queue);
+    for (int i = g->first; i < g->end && s == DUET_OK; i++) s = replay_steps(r, g, g->first, &r->of[i], queue);
     t->lender = NULL, r->lent.closed = false;
     ended = on->recorded(queue, &g->graph);
     g->launches = t->counted.launches - before, g->queue = queue;

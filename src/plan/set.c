@@ -82,8 +82,9 @@ static duet_status run(const plan *p, const statement *s)
     if (__builtin_expect(thread_get()->recording != NULL, 0)) return record_run(p, s);
     if (p->machine->side != DEVICE) return plan_run(p, s);
     if (__builtin_expect(p->stream != NULL, 0)) return run_streamed(p, s);
-    const duet_status st = repeat_run(p, s);
-    return __builtin_expect(st == DUET_NO_MEMORY, 0) ? stream_instead(s, p) : st;
+    bool own;
+    const duet_status st = repeat_run(p, s, &own);
+    return __builtin_expect(st == DUET_NO_MEMORY, 0) && own ? stream_instead(s, p) : st;
 }
 
 /* ---- one statement ---- */

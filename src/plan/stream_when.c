@@ -185,14 +185,19 @@ duet_status stream_weigh(const statement *s, const plan **p, double *seconds)
     return (*p)->bytes < least ? DUET_OK : weigh(s, p, *seconds, seconds);
 }
 
+/* What its elements took to go up has been missed, up to what the move of all that it shares takes; unless that does not fit. */
+static void miss_rows(const duet_matrix *m)
+{
+    const double move = matrix_move_cost(m, DEVICE), left = move - matrix_missed(m);
+    const double share = (double)layout_count(&m->at) * (double)dtypes[m->at.type].bytes / ((double)m->bits->bytes + 1);
+    if (left > 0 && m->bits->bytes <= pool_room(DEVICE)) matrix_miss(m, fmin(left, move * fmin(share, 1)));
+}
+
 void stream_learn(const statement *s, const plan *p)
 {
-    for (int k = 0; k < s->count && p->bytes >= least; k++) matrix_unseen(s->to[k].m);
-    for (int i = s->count; i < operands(s, p) && p->stream; i++) {
-        const bool is_cut = p->stream->part[p->leaves[i - s->count].node] == PART_CUT;
-        const duet_matrix *m = operand_at(s, p, i);
-        if (is_cut) matrix_miss(m, matrix_move_cost(m, DEVICE));
-    }
+    for (int k = 0; k < s->count && (p->stream || p->bytes >= least); k++) matrix_unseen(s->to[k].m);
+    for (int i = s->count; i < operands(s, p) && p->stream; i++)
+        if (p->stream->part[p->leaves[i - s->count].node] == PART_CUT) miss_rows(operand_at(s, p, i));
 }
 
 duet_status stream_instead(const statement *s, const plan *p)
@@ -208,5 +213,7 @@ duet_status stream_instead(const statement *s, const plan *p)
     if (!part->stream) return error_put_back(&before), DUET_NO_MEMORY;
     TRACE("streamed after all: %s", before.text);
     TRY(held_cut());
-    return stream_run(part, s);
+    const duet_status st = stream_run(part, s);
+    if (st != DUET_UNKNOWN) return st;
+    return error_put_back(&before), DUET_NO_MEMORY; /* what the first run had written stands in its way */
 }
