@@ -1,5 +1,6 @@
 /* test_stream_when.c - on the pretended CUDA, when statements are streamed, and what goes on beside it: recordings, automatic replay, other
  * threads. */
+#define _GNU_SOURCE
 #include "cost.h"
 #include "measure.h"
 #include "streams.h"
@@ -219,6 +220,27 @@ static void test_once_moved(void)
     tap_point("what is used again and again moves, though it could be streamed");
 }
 
+/* Its parts round as it may. */
+static void test_mode(void)
+{
+    duet_matrix *x = duet_new(DUET_F32, 20000, 64), *w = duet_new(DUET_F32, 64, 32), *y = duet_new(DUET_F32, 20000, 32);
+    CHECK(duet_overwrite(x) && duet_overwrite(w), "%s", duet_error());
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    leave(1 << 20);
+    DUET_ON(DUET_GPU) DUET_MATH(DUET_MATH_SPLIT)
+    {
+        duet_expr e = duet_matmul(x, w);
+        CHECK(out && duet_explain(out, y, e) == DUET_OK && duet_drop(e) == DUET_OK, "%s", duet_error());
+    }
+    if (out) fclose(out);
+    CHECK(text && strstr(text, "streamed in") && strstr(text, "split by our kernels"), "%s", text);
+    leave_all();
+    free(text), duet_free(&x), duet_free(&w), duet_free(&y);
+    tap_point("parts are in the mode of the statement");
+}
+
 int main(void)
 {
     dice = rng_new(1);
@@ -228,5 +250,6 @@ int main(void)
     test_threads();
     test_when();
     test_once_moved();
+    test_mode();
     return tap_end();
 }
