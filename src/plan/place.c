@@ -1,6 +1,6 @@
 /* place.c - where a statement runs: forced by the call, the block or the environment, else where it should end first, by what its steps cost there
  * and what must move. */
-#include "matrix.h"
+#include "matrices.h"
 #include "measure.h"
 #include "status.h"
 #include "stream.h"
@@ -42,22 +42,7 @@ static duet_status on_machine(const statement *s, const machine *on, const plan 
 /* The i-th matrix whose elements must be there, or NULL: destinations are overwritten, unless they are less than their storage. */
 static const duet_matrix *wanted(const statement *s, const plan *p, int i)
 {
-    if (i >= s->count) return s->f->nodes[p->leaves[i - s->count].node].matrix;
-    return matrix_fills(s->to[i].m) ? NULL : s->to[i].m;
-}
-
-static int count_wanted(const statement *s, const plan *p) { return s->count + p->n_leaves; }
-
-/* Views share what moves: the first counts. Long formulas are not looked through for each of their matrices. */
-#define LOOKED_BACK 16
-static bool came_before(const statement *s, const plan *p, int i)
-{
-    const storage *b = wanted(s, p, i)->bits;
-    for (int e = i > LOOKED_BACK ? i - LOOKED_BACK : 0; e < i; e++) {
-        const duet_matrix *m = wanted(s, p, e);
-        if (m && m->bits == b) return true;
-    }
-    return false;
+    return matrices_overwrites(s, i) ? NULL : matrices_at(s, p, i);
 }
 
 /* The seconds to bring it, if it has to be brought. */
@@ -65,7 +50,7 @@ static double move_of(const statement *s, const plan *p, int i)
 {
     const duet_matrix *m = wanted(s, p, i);
     const double seconds = m ? matrix_move_cost(m, p->machine->side) : 0;
-    return seconds > 0 && !came_before(s, p, i) ? seconds : 0;
+    return seconds > 0 && !matrices_came_before(s, p, i, true) ? seconds : 0; /* views share what moves: the first counts */
 }
 
 /* ---- what was missed by not moving. A matrix that is used again and again is to be moved once, but nobody knows how often it will be used:
@@ -85,7 +70,7 @@ outlook plan_outlook(const statement *s, const plan *p)
 {
     outlook o = { .steps = plan_seconds(p) };
     for (int k = 0; k < s->count && p->machine->side == DEVICE; k++) o.back += matrix_read_back(s->to[k].m);
-    for (int i = 0; i < count_wanted(s, p); i++) look_at_move(s, p, i, &o);
+    for (int i = 0; i < matrices_count(s, p); i++) look_at_move(s, p, i, &o);
     return o;
 }
 
@@ -103,7 +88,7 @@ static bool is_read(const statement *s, const plan *p, const duet_matrix *m)
  * Elements that it makes without reading what was there have missed nothing yet. */
 static void learn(const statement *s, const plan *other, double missed, double moves)
 {
-    for (int i = 0; i < count_wanted(s, other) && moves > 0; i++) {
+    for (int i = 0; i < matrices_count(s, other) && moves > 0; i++) {
         const double own = move_of(s, other, i);
         if (own > 0) matrix_miss(wanted(s, other, i), fmin(missed * own / moves, own - matrix_missed(wanted(s, other, i))));
     }

@@ -87,10 +87,8 @@ duet_place place_now(duet_place call); /* that of the call, the innermost block,
 /* The same for one step without operands, which writes m and which the CPU does not refuse. */
 duet_status step_place(const duet_matrix *m, const step *s, duet_place place, const machine **on);
 
-static inline duet_math_mode math_now(void)
-{
-    return thread_get()->math;
-} /* that of the call, the innermost block, the environment */
+/* The mode of the call, the innermost block, the environment. */
+static inline duet_math_mode math_now(void) { return thread_get()->math; }
 
 /* The fusion mode: DUET_FUSION, unless a test has set another. -1 goes back to the environment. */
 enum fusion fusion_now(void);
@@ -106,9 +104,9 @@ duet_status plan_lend(const plan *p, void **data, int queue, int *lent);
 void plan_lend_back(const plan *p, void **data, int queue, int lent);
 void plan_wrote(const plan *p, const statement *s, int queue);
 
-/* repeat.c: plan_run on the GPU, at once or, where statements repeat, with those that follow. */
-duet_status repeat_run(const plan *p, const statement *s,
-                       bool *own);    /* own: is a failure this statement's, or of what was held back? */
+/* repeat.c: plan_run on the GPU, at once or, where statements repeat, with those that follow. own: a failure is this statement's, not of what
+ * was held back. */
+duet_status repeat_run(const plan *p, const statement *s, bool *own);
 void repeat_patience(double seconds); /* for tests, which may be slow: see there */
 
 /* Whose memory the slots of a plan are as it runs. */

@@ -4,7 +4,7 @@
 #include "cost.h"
 #include "dtype.h"
 #include "held.h"
-#include "matrix.h"
+#include "matrices.h"
 #include "pool.h"
 #include "status.h"
 #include "stream.h"
@@ -14,7 +14,6 @@
 
 #define SETS        3                  /* parts that are on the device at once */
 #define FREE_ROOM   ((size_t)64 << 20) /* who needs less beside what the pool keeps does not ask the machine how much it has */
-#define LOOKED_BACK 16
 #define TURN        20e-6 /* seconds that a turn takes beside its copies and steps: three waits, and what is idle meanwhile */
 static size_t least = (size_t)1 << 20;
 
@@ -22,31 +21,16 @@ void stream_from(size_t bytes) { least = bytes; }
 
 /* ---- what fits ---- */
 
-static const duet_matrix *operand_at(const statement *s, const plan *p, int i)
-{
-    return i < s->count ? s->to[i].m : s->f->nodes[p->leaves[i - s->count].node].matrix;
-}
-
-static int operands(const statement *s, const plan *p) { return s->count + p->n_leaves; }
-
-/* Views share what is there. Long formulas are not looked through for each of their matrices. */
-static bool came_before(const statement *s, const plan *p, int i)
-{
-    for (int e = i > LOOKED_BACK ? i - LOOKED_BACK : 0; e < i; e++)
-        if (operand_at(s, p, e)->bits == operand_at(s, p, i)->bits) return true;
-    return false;
-}
-
 static size_t bytes_missing(const statement *s, const plan *p, int i)
 {
-    const storage *b = operand_at(s, p, i)->bits;
-    return storage_has_home(b, DEVICE) || came_before(s, p, i) ? 0 : b->bytes;
+    const storage *b = matrices_at(s, p, i)->bits;
+    return storage_has_home(b, DEVICE) || matrices_came_before(s, p, i, false) ? 0 : b->bytes;
 }
 
 static bool fits(const statement *s, const plan *p, size_t *room)
 {
     size_t need = 0;
-    for (int i = 0; i < operands(s, p); i++) need += bytes_missing(s, p, i);
+    for (int i = 0; i < matrices_count(s, p); i++) need += bytes_missing(s, p, i);
     for (int i = 0; i < p->temps; i++) need += p->temp[i];
     *room = SIZE_MAX;
     if (!need) return true;
@@ -70,7 +54,7 @@ static bool is_pinned(const duet_matrix *m) { return __atomic_load_n(&m->bits->p
 
 static void add_leaf(load *l, const statement *s, const plan *p, int i)
 {
-    const duet_matrix *m = operand_at(s, p, i);
+    const duet_matrix *m = matrices_at(s, p, i);
     const bool there = storage_current(m->bits) & 1 << DEVICE;
     if (p->cut->part[p->leaves[i - s->count].node] != PART_CUT) l->whole += bytes_missing(s, p, i);
     else if (!there) *(is_pinned(m) ? &l->up_pinned : &l->up) += rows_bytes(m, p->cut->length);
@@ -82,7 +66,7 @@ static load load_of(const statement *s, const plan *p)
     for (int i = 0; i < p->temps; i++) l.temps += p->temp[i];
     for (int k = 0; k < s->count; k++)
         *(is_pinned(s->to[k].m) ? &l.down_pinned : &l.down) += rows_bytes(s->to[k].m, p->cut->length);
-    for (int i = s->count; i < operands(s, p); i++) add_leaf(&l, s, p, i);
+    for (int i = s->count; i < matrices_count(s, p); i++) add_leaf(&l, s, p, i);
     return l;
 }
 
@@ -196,8 +180,8 @@ static void miss_rows(const duet_matrix *m)
 void stream_learn(const statement *s, const plan *p)
 {
     for (int k = 0; k < s->count && (p->stream || p->bytes >= least); k++) matrix_unseen(s->to[k].m);
-    for (int i = s->count; i < operands(s, p) && p->stream; i++)
-        if (p->stream->part[p->leaves[i - s->count].node] == PART_CUT) miss_rows(operand_at(s, p, i));
+    for (int i = s->count; i < matrices_count(s, p) && p->stream; i++)
+        if (p->stream->part[p->leaves[i - s->count].node] == PART_CUT) miss_rows(matrices_at(s, p, i));
 }
 
 duet_status stream_instead(const statement *s, const plan *p)
