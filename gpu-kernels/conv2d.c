@@ -11,7 +11,6 @@
 #define BUSY         (132 * WARPS * 2)    /* warps that keep a card busy: below that threads have fewer outputs */
 #define FILTER_BYTES (12 * sizeof(float)) /* of one window, transformed */
 
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Results before pooling, those that pooling leaves out aside, in pairs of rows and fours of columns. */
@@ -22,15 +21,15 @@ typedef struct extent {
 static extent extent_of(const step *s)
 {
     const int64_t *out = s->out[0].at.size, by = finish_infos[s->finish].pooled ? 2 : 1;
-    return (extent){ up(out[2] * by, 2), up(out[3] * by, 4) };
+    return (extent){ quotient_up(out[2] * by, 2), quotient_up(out[3] * by, 4) };
 }
 
 /* Outputs of a thread: many, since each element and each filter then serves more sums, where there are warps enough. */
 static int outputs_of(const step *s, extent e)
 {
-    const int64_t m = s->in[1].at.size[0], warps = up(s->in[0].at.size[0] * e.rows * e.quads, 32);
-    if (m > 4 && warps * up(m, 8) >= BUSY) return 8;
-    return m > 2 && warps * up(m, 4) >= BUSY / 2 ? 4 : 2;
+    const int64_t m = s->in[1].at.size[0], warps = quotient_up(s->in[0].at.size[0] * e.rows * e.quads, 32);
+    if (m > 4 && warps * quotient_up(m, 8) >= BUSY) return 8;
+    return m > 2 && warps * quotient_up(m, 4) >= BUSY / 2 ? 4 : 2;
 }
 
 /* Warps take different outputs as far as there are some, and room for their filters. */
@@ -39,13 +38,13 @@ static void share_out(conv2d_args *a, int outputs)
     int64_t apart = WARPS;
     while (apart > 1 && (apart / 2 * outputs >= a->m || apart * outputs * a->c * (int64_t)FILTER_BYTES > FILTERS)) apart /= 2;
     a->along = (uint32_t)(WARPS / apart), a->width = (int32_t)apart * outputs;
-    a->groups = divide_by32(up(a->m, a->width));
+    a->groups = divide_by32(quotient_up(a->m, a->width));
 }
 
 /* A pitch at which few lanes of a warp meet in a bank: those of neighbouring pairs of rows lie half of all banks apart. */
 static int32_t pitch_of(int64_t quads)
 {
-    int64_t pitch = up(6 * quads, 4) * 4;
+    int64_t pitch = quotient_up(6 * quads, 4) * 4;
     while (pitch % 16 != (quads >= 4 ? 8 : 12)) pitch += 4;
     return (int32_t)pitch;
 }
@@ -53,19 +52,19 @@ static int32_t pitch_of(int64_t quads)
 /* The area of a strip, then how many images and channels of it go into a stage. */
 static void cut(conv2d_args *a, extent e)
 {
-    const int64_t lanes = 32 * (int64_t)a->along, across = up(e.quads, QUADS), quads = up(e.quads, across);
-    const int64_t down = up(e.rows, least(e.rows, lanes / quads)), rows = up(e.rows, down), lines = 2 * rows + 2;
+    const int64_t lanes = 32 * (int64_t)a->along, across = quotient_up(e.quads, QUADS), quads = quotient_up(e.quads, across);
+    const int64_t down = quotient_up(e.rows, least(e.rows, lanes / quads)), rows = quotient_up(e.rows, down), lines = 2 * rows + 2;
     a->pitch = pitch_of(quads);
     const int64_t plane = lines * a->pitch * (int64_t)sizeof(float), room = STAGE / plane > 1 ? STAGE / plane : 1;
     a->images = across == 1 && down == 1 ? (uint32_t)least(least(lanes / (rows * quads), room), a->n) : 1;
-    const int64_t most = room / a->images > 1 ? room / a->images : 1, depth = up(a->c, up(a->c, most));
+    const int64_t most = room / a->images > 1 ? room / a->images : 1, depth = quotient_up(a->c, quotient_up(a->c, most));
     a->rows = divide_by32(rows), a->quads = divide_by32(quads), a->lines = divide_by32(lines), a->depth = divide_by32(depth);
     a->across = divide_by32(across), a->down = divide_by32(down);
     a->positions = (uint32_t)(a->images * rows * quads);
     a->units = (uint32_t)(a->images * depth * lines * quads), a->stage = (int32_t)(a->images * depth * lines * a->pitch);
-    a->strips = (uint32_t)(up(a->n, a->images) * down * across);
+    a->strips = (uint32_t)(quotient_up(a->n, a->images) * down * across);
     const int64_t walkers = BLOCKS / a->groups.by > 1 ? BLOCKS / a->groups.by : 1;
-    a->walkers = (uint32_t)up(a->strips, up(a->strips, walkers));
+    a->walkers = (uint32_t)quotient_up(a->strips, quotient_up(a->strips, walkers));
 }
 
 /* May all rows of an image be read 16 bytes at a time, from the first column on? */

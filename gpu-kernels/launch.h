@@ -372,6 +372,7 @@ cudaError_t with_shared(const void *kernel, size_t bytes, size_t most);
 bool may_be_written(const workspace *w, const void *p, const layout *at);
 
 size_t round_256(size_t bytes); /* up, for what follows in scratch */
+static inline int64_t quotient_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 divider32 divide_by32(int64_t by);
 divider64 divide_by64(int64_t by);
 

@@ -2,12 +2,10 @@
 #include "pair.h"
 #include <cudaTypedefs.h>
 #include <math.h>
-#include <string.h>
 
 #define ROWS_LEAST     33   /* of fewer rows products are as fast strictly, */
 #define INNER_LEAST    1536 /* and of as few as split.cu takes, with a shorter inner axis than this */
 #define CHANNELS_MOST  16
-#define CHANNELS_LEAST 1           /* channels: of fewer, a strict convolution is faster */
 #define CONV_SHARED    (100 << 10) /* bytes of shared memory: two thread blocks, at least, find room */
 #define CONV_MOST      4           /* thread blocks on a multiprocessor */
 #define JOIN_START     0.5         /* microseconds that the thread blocks of a cluster take to join their sums, */
@@ -28,8 +26,7 @@ static bool is_product(const step *s)
 
 static bool is_convolution(const step *s)
 {
-    const int64_t c = s->in[0].at.size[1];
-    return c >= CHANNELS_LEAST && c <= CHANNELS_MOST && !kernels_refuse(s) && layout_count(&s->out[0].at) > 0;
+    return s->in[0].at.size[1] <= CHANNELS_MOST && !kernels_refuse(s) && layout_count(&s->out[0].at) > 0;
 }
 
 bool kernels_splits(const step *s)
@@ -47,9 +44,7 @@ bool kernels_measures(const step *s) { return s->kernel == OP_matmul; }
 
 /* ---- operands ---- */
 
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
-static int64_t units_of(const layout *b) { return up(b->size[0], PAIR_UNIT) * up(b->size[1], PAIR_UNIT); }
+static int64_t units_of(const layout *b) { return quotient_up(b->size[0], PAIR_UNIT) * quotient_up(b->size[1], PAIR_UNIT); }
 
 /* Of a convolution nothing but the largest filter is kept: filters are few. */
 size_t kernels_packed_bytes(const step *s)
@@ -66,7 +61,7 @@ static cudaError_t measure(const operand *x, const frame *f, float *most, cudaSt
     a.rank = l.rank, a.flat = l.rank <= 1 && (l.rank == 0 || l.stride[0] == 1) && (uintptr_t)a.at % 16 == 0;
     for (int i = 0; i < l.rank; i++) a.size[i] = divide_by64(l.size[i]), a.stride[i] = l.stride[i];
     const cudaError_t e = cudaMemsetAsync(most, 0, sizeof *most, q);
-    const int64_t blocks = up(a.n, MAGNITUDE_THREADS * 16), busy = 8 * card().blocks;
+    const int64_t blocks = quotient_up(a.n, MAGNITUDE_THREADS * 16), busy = 8 * card().blocks;
     return e == cudaSuccess ? launch_early(magnitude_kernel(), blocks < busy ? blocks : busy, MAGNITUDE_THREADS, 0, &a, q) : e;
 }
 
@@ -95,11 +90,11 @@ typedef struct cutting {
     double cost;
 } cutting;
 
-static int64_t tiles_of(const product_args *a, const pair_kernel *t) { return up(a->m, t->rows) * up(a->n, t->columns); }
+static int64_t tiles_of(const product_args *a, const pair_kernel *t) { return quotient_up(a->m, t->rows) * quotient_up(a->n, t->columns); }
 
 static cutting cut_by(const product_args *a, const pair_kernel *t, int parts)
 {
-    const double rounds = (double)up(tiles_of(a, t) * parts, card().blocks), units = (double)up(up(a->k, PAIR_UNIT), parts);
+    const double rounds = (double)quotient_up(tiles_of(a, t) * parts, card().blocks), units = (double)quotient_up(quotient_up(a->k, PAIR_UNIT), parts);
     const bool persists = parts == 1 && t->persists;
     const double join = parts > 1 ? JOIN_START + JOIN_EACH * t->rows * t->columns / parts : 0;
     return (cutting){ t, parts, persists ? (int)rounds : 1,
@@ -151,7 +146,7 @@ static bool is_packed(const step *s, const workspace *w)
     return first >= w->written.end || end <= w->written.first;
 }
 
-cudaError_t pair_product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+static cudaError_t launch_product(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     pair_args p = { .of = product_args_of(s, f, w), .packed = w->packed, .magnitude = w->magnitude, .bound = s->bound };
     const cutting c = cheapest(&p.of);
@@ -161,7 +156,7 @@ cudaError_t pair_product_launch(const step *s, const frame *f, const workspace *
     cudaError_t e = describe(&p.of, c.by->rows, &p.a);
     if (e == cudaSuccess) e = with_shared(c.by->kernel, (size_t)c.by->shared, (size_t)c.by->shared);
     if (e != cudaSuccess) return e;
-    return launch_clusters(c.by->kernel, up(tiles, c.rounds) * c.parts, c.parts, PAIR_THREADS, (size_t)c.by->shared, &p, q);
+    return launch_clusters(c.by->kernel, quotient_up(tiles, c.rounds) * c.parts, c.parts, PAIR_THREADS, (size_t)c.by->shared, &p, q);
 }
 
 /* ---- convolutions ---- */
@@ -186,7 +181,7 @@ static region measured(const step *s, int rows, int down, int across)
     const int pixels = (down * rows + 2) * (across * 8 + 2), results = down * rows * across * 8 / (pooled ? 4 : 1);
     region r = { down, across, (size_t)(planes * pixels * 16 + PAIR_CONV_OUTPUTS * result_pitch(results, pooled) * 4), INFINITY };
     const bool fits = pixels * (slots == 16 ? 2 : 1) <= PAIR_CONV_HELD(slots) * PAIR_CONV_THREADS && r.shared <= CONV_SHARED;
-    if (fits) r.cost = (double)up(out[2] * by, down * rows) * (double)up(out[3] * by, across * 8) * pixels;
+    if (fits) r.cost = (double)quotient_up(out[2] * by, down * rows) * (double)quotient_up(out[3] * by, across * 8) * pixels;
     return r;
 }
 
@@ -194,8 +189,8 @@ static region best_region(const step *s, int rows)
 {
     const int64_t *out = s->out[0].at.size, by = finish_infos[s->finish].pooled ? 2 : 1;
     region best = { .cost = INFINITY };
-    for (int down = 1; down <= 8 && down <= up(out[2] * by, rows); down++)
-        for (int across = 1; across <= 16 && across <= up(out[3] * by, 8); across++) {
+    for (int down = 1; down <= 8 && down <= quotient_up(out[2] * by, rows); down++)
+        for (int across = 1; across <= 16 && across <= quotient_up(out[3] * by, 8); across++) {
             const region r = measured(s, rows, down, across);
             if (r.cost < best.cost) best = r;
         }
@@ -223,15 +218,15 @@ static void set_region(pair_conv_args *a, const step *s, int rows, const region 
     a->region_h = r->down * rows / by, a->region_w = r->across * 8 / by;
     a->result_pitch = result_pitch(a->region_h * a->region_w, by == 2);
     a->pixels = (uint32_t)((r->down * rows + 2) * a->pitch), a->by_pitch = divide_by32(a->pitch);
-    a->down = divide_by32(up((int64_t)a->out_h * by, r->down * rows)),
-    a->across = divide_by32(up((int64_t)a->out_w * by, r->across * 8));
+    a->down = divide_by32(quotient_up((int64_t)a->out_h * by, r->down * rows)),
+    a->across = divide_by32(quotient_up((int64_t)a->out_w * by, r->across * 8));
     a->whole = a->region_w == a->out_w && a->region_h * a->region_w % 4 == 0 && (int64_t)a->out_h * a->out_w % 4 == 0 &&
                (uintptr_t)a->out % 16 == 0;
     a->by_region_w = divide_by32(a->region_w), a->by_region = divide_by32(a->region_h * a->region_w / (a->whole ? 4 : 1));
     a->regions = (uint32_t)(s->in[0].at.size[0] * a->down.by * a->across.by);
 }
 
-cudaError_t pair_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+static cudaError_t launch_convolution(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     pair_conv_args a = { 0 };
     const bool pooled = finish_infos[s->finish].pooled;
@@ -239,11 +234,11 @@ cudaError_t pair_conv_launch(const step *s, const frame *f, const workspace *w, 
     const region r = best_region(s, rows);
     const void *kernel = pair_conv_kernel(slots_of(s->in[0].at.size[1]), rows, pooled);
     set_operands(&a, s, f, w), set_region(&a, s, rows, &r);
-    a.groups = divide_by32(up(a.m, PAIR_CONV_OUTPUTS));
+    a.groups = divide_by32(quotient_up(a.m, PAIR_CONV_OUTPUTS));
     const int64_t each = card().shared / (int64_t)(r.shared + 2048),
                   busy = (int64_t)card().blocks * (each < CONV_MOST ? each : CONV_MOST);
     const int64_t walkers = busy / a.groups.by > 1 ? busy / a.groups.by : 1;
-    a.walkers = (uint32_t)up(a.regions, up(a.regions, walkers));
+    a.walkers = (uint32_t)quotient_up(a.regions, quotient_up(a.regions, walkers));
     const cudaError_t e = with_shared(kernel, r.shared, CONV_SHARED);
     return e == cudaSuccess ? launch_early(kernel, (int64_t)a.walkers * a.groups.by, PAIR_CONV_THREADS, r.shared, &a, q) : e;
 }
@@ -251,5 +246,5 @@ cudaError_t pair_conv_launch(const step *s, const frame *f, const workspace *w, 
 cudaError_t pair_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    return s->kernel == OP_matmul ? pair_product_launch(s, f, w, q) : pair_conv_launch(s, f, w, q);
+    return s->kernel == OP_matmul ? launch_product(s, f, w, q) : launch_convolution(s, f, w, q);
 }

@@ -69,11 +69,6 @@ static __device__ inline void barrier_expect(uint32_t at, int bytes)
 {
     asm volatile("{ .reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1; }" ::"r"(at), "r"(bytes) : "memory");
 }
-/* ... when this thread's copies so far have come. */
-static __device__ inline void barrier_arrive_after_copies(uint32_t at)
-{
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(at) : "memory");
-}
 static __device__ inline void barrier_wait(uint32_t at, uint32_t parity)
 {
     asm volatile(

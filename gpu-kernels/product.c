@@ -57,7 +57,7 @@ static cudaError_t run_tall(const product_args *a, duet_dtype type, size_t share
     const size_t bytes = dtypes[type].bytes;
     const bool vectors = in_vectors(a->a, a->a_row, a->m, a->k, bytes, 16 / (int)bytes);
     const void *kernel = (type == DUET_F64 ? tall_kernel_f64 : tall_kernel_f32)(a->n, vectors ? FORM_FLAT : FORM_STRIDED);
-    const int64_t each = TALL_THREADS / 32 * TALL_ROWS, blocks = (a->m + each - 1) / each, most = 2 * card().blocks;
+    const int64_t each = TALL_THREADS / 32 * TALL_ROWS, blocks = quotient_up(a->m, each), most = 2 * card().blocks;
     const cudaError_t e = with_shared(kernel, shared, shared_for_tall());
     return e == cudaSuccess ? launch_early(kernel, blocks < most ? blocks : most, TALL_THREADS, shared, (void *)a, q) : e;
 }
@@ -69,7 +69,7 @@ static cudaError_t run_skinny(const product_args *a, duet_dtype type, cudaStream
     const bool exact = a->b_column == 1 && in_vectors(a->b, a->b_row, a->k, a->n, dtypes[type].bytes, 2);
     const enum form form = exact ? FORM_FLAT : FORM_STRIDED;
     const void *kernel = (type == DUET_F64 ? skinny_kernel_f64 : skinny_kernel_f32)(a->n, (int)form);
-    return launch_early(kernel, ((int64_t)a->m + SKINNY_ROWS - 1) / SKINNY_ROWS, SKINNY_THREADS, 0, (void *)a, q);
+    return launch_early(kernel, quotient_up(a->m, SKINNY_ROWS), SKINNY_THREADS, 0, (void *)a, q);
 }
 
 /* ---- few rows ---- */
@@ -80,12 +80,12 @@ static cudaError_t run_matvec(const product_args *a, cudaStream_t q)
     const bool wide = by_rows ? in_vectors(a->b, a->b_row, a->k, a->n, 4, 4)
                               : in_vectors(a->b, a->b_column, a->n, a->k, 4, 4) && in_vectors(a->a, a->a_row, a->m, a->k, 4, 4);
     const void *kernel = matvec_kernel(a->m, by_rows ? FORM_ROWS : FORM_COLUMNS, wide);
-    return launch_early(kernel, ((int64_t)a->n + MATVEC_COLUMNS - 1) / MATVEC_COLUMNS, MATVEC_THREADS, 0, (void *)a, q);
+    return launch_early(kernel, quotient_up(a->n, MATVEC_COLUMNS), MATVEC_THREADS, 0, (void *)a, q);
 }
 
 static int64_t tiles_of(const product_args *a, const split_kernel *t)
 {
-    return (((int64_t)a->m + t->rows - 1) / t->rows) * (((int64_t)a->n + t->columns - 1) / t->columns);
+    return quotient_up(a->m, t->rows) * quotient_up(a->n, t->columns);
 }
 
 /* How a product is split: its tiles, and how many thread blocks share one. */
@@ -98,7 +98,7 @@ typedef struct splitting {
 /* By a card's figures: so many microseconds, about. */
 static double split_cost(const product_args *a, const split_kernel *t, int parts, card_facts of)
 {
-    const double rounds = (double)((tiles_of(a, t) * parts + of.blocks - 1) / of.blocks);
+    const double rounds = (double)quotient_up(tiles_of(a, t) * parts, of.blocks);
     if (t->shared > of.shared || (parts > 1 && !of.clusters)) return INFINITY;
     return rounds * (t->start + t->cost * a->k / parts / 1000) + (parts > 1 ? SPLIT_JOIN : 0);
 }
