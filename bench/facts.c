@@ -1,6 +1,7 @@
 /* facts.c - what the times were taken on: processor, card, versions, commit, date. */
 #include "facts.h"
 #include <cblas.h>
+#include <duet/duet.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,4 +51,12 @@ void facts_find(facts *f)
     strftime(f->date, sizeof f->date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&t));
     f->cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
     f->threads = omp_get_max_threads();
+}
+
+bool has_gpu(void)
+{
+    duet_matrix *m = duet_new(DUET_F32, 1);
+    const duet_status s = duet_set_on(DUET_GPU, m, 1);
+    duet_free(&m);
+    return s == DUET_OK;
 }

@@ -11,4 +11,5 @@ typedef struct facts {
 } facts;
 void facts_find(facts *f);
 bool gpu_facts(char name[128], char version[32]); /* of the driver, without the library */
+bool has_gpu(void);                               /* else duet_error() says why */
 #endif

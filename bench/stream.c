@@ -5,6 +5,7 @@
  * The link is measured by copies of 64 MiB of pinned memory, one way and both at once, the arithmetic by the same formula on a batch that lies on the card. The
  * floor is the greater of both: what goes up and down at the rate of both at once as long as both go on, then at that of one way.
  * "first": the first call of the process, from memory that is not pinned; the third is the first that finds all of it pinned. */
+#include "facts.h"
 #include "hand.h"
 #include "json.h"
 #include "measure.h"
@@ -303,14 +304,6 @@ static bool run_all(const options *o, json *j)
     const bool ok = run_dense(o, j, &l) && duet_memory_limit(DUET_GPU, o->cap) == DUET_OK && run_saxpy(o, j, &l);
     json_end(j, ']');
     return ok;
-}
-
-static bool has_gpu(void)
-{
-    duet_matrix *m = duet_new(DUET_F32, 1);
-    const duet_status s = duet_set_on(DUET_GPU, m, 1);
-    duet_free(&m);
-    return s == DUET_OK;
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
 /* threads.c - duet-threads: the dense network's forward pass by several host threads at once, each with a batch of its own, all with the same
  * weights. What all of them get done in a second, over what one thread does: statement by statement, by automatic replay, and by duet_replay. */
 #include "bench.h"
+#include "facts.h"
 #include "json.h"
 #include "measure.h"
 #include <math.h>
@@ -221,14 +222,6 @@ static bool run_batch(crew *c, json *j, int64_t batch)
     close_workers(c);
     duet_memory_trim();
     return ok;
-}
-
-static bool has_gpu(void)
-{
-    duet_matrix *m = duet_new(DUET_F32, 1);
-    const duet_status s = duet_set_on(DUET_GPU, m, 1);
-    duet_free(&m);
-    return s == DUET_OK;
 }
 
 int main(int argc, char **argv)
