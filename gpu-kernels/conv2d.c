@@ -53,7 +53,8 @@ static int32_t pitch_of(int64_t quads)
 static void cut(conv2d_args *a, extent e)
 {
     const int64_t lanes = 32 * (int64_t)a->along, across = quotient_up(e.quads, QUADS), quads = quotient_up(e.quads, across);
-    const int64_t down = quotient_up(e.rows, least(e.rows, lanes / quads)), rows = quotient_up(e.rows, down), lines = 2 * rows + 2;
+    const int64_t down = quotient_up(e.rows, least(e.rows, lanes / quads)), rows = quotient_up(e.rows, down),
+                  lines = 2 * rows + 2;
     a->pitch = pitch_of(quads);
     const int64_t plane = lines * a->pitch * (int64_t)sizeof(float), room = STAGE / plane > 1 ? STAGE / plane : 1;
     a->images = across == 1 && down == 1 ? (uint32_t)least(least(lanes / (rows * quads), room), a->n) : 1;

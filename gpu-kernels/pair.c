@@ -3,13 +3,13 @@
 #include <cudaTypedefs.h>
 #include <math.h>
 
-#define ROWS_LEAST     33   /* of fewer rows products are as fast strictly, */
-#define INNER_LEAST    1536 /* and of as few as split.cu takes, with a shorter inner axis than this */
-#define CHANNELS_MOST  16
-#define CONV_SHARED    (100 << 10) /* bytes of shared memory: two thread blocks, at least, find room */
-#define CONV_MOST      4           /* thread blocks on a multiprocessor */
-#define JOIN_START     0.5         /* microseconds that the thread blocks of a cluster take to join their sums, */
-#define JOIN_EACH      2.5e-4      /* and for each sum that one of them writes */
+#define ROWS_LEAST    33   /* of fewer rows products are as fast strictly, */
+#define INNER_LEAST   1536 /* and of as few as split.cu takes, with a shorter inner axis than this */
+#define CHANNELS_MOST 16
+#define CONV_SHARED   (100 << 10) /* bytes of shared memory: two thread blocks, at least, find room */
+#define CONV_MOST     4           /* thread blocks on a multiprocessor */
+#define JOIN_START    0.5         /* microseconds that the thread blocks of a cluster take to join their sums, */
+#define JOIN_EACH     2.5e-4      /* and for each sum that one of them writes */
 
 /* ---- which steps ---- */
 
@@ -90,11 +90,15 @@ typedef struct cutting {
     double cost;
 } cutting;
 
-static int64_t tiles_of(const product_args *a, const pair_kernel *t) { return quotient_up(a->m, t->rows) * quotient_up(a->n, t->columns); }
+static int64_t tiles_of(const product_args *a, const pair_kernel *t)
+{
+    return quotient_up(a->m, t->rows) * quotient_up(a->n, t->columns);
+}
 
 static cutting cut_by(const product_args *a, const pair_kernel *t, int parts)
 {
-    const double rounds = (double)quotient_up(tiles_of(a, t) * parts, card().blocks), units = (double)quotient_up(quotient_up(a->k, PAIR_UNIT), parts);
+    const double rounds = (double)quotient_up(tiles_of(a, t) * parts, card().blocks),
+                 units = (double)quotient_up(quotient_up(a->k, PAIR_UNIT), parts);
     const bool persists = parts == 1 && t->persists;
     const double join = parts > 1 ? JOIN_START + JOIN_EACH * t->rows * t->columns / parts : 0;
     return (cutting){ t, parts, persists ? (int)rounds : 1,
@@ -156,7 +160,8 @@ static cudaError_t launch_product(const step *s, const frame *f, const workspace
     cudaError_t e = describe(&p.of, c.by->rows, &p.a);
     if (e == cudaSuccess) e = with_shared(c.by->kernel, (size_t)c.by->shared, (size_t)c.by->shared);
     if (e != cudaSuccess) return e;
-    return launch_clusters(c.by->kernel, quotient_up(tiles, c.rounds) * c.parts, c.parts, PAIR_THREADS, (size_t)c.by->shared, &p, q);
+    return launch_clusters(c.by->kernel, quotient_up(tiles, c.rounds) * c.parts, c.parts, PAIR_THREADS, (size_t)c.by->shared, &p,
+                           q);
 }
 
 /* ---- convolutions ---- */

@@ -12,9 +12,9 @@
 #include "trace.h"
 #include <math.h>
 
-#define SETS        3                  /* parts that are on the device at once */
-#define FREE_ROOM   ((size_t)64 << 20) /* who needs less beside what the pool keeps does not ask the machine how much it has */
-#define TURN        20e-6 /* seconds that a turn takes beside its copies and steps: three waits, and what is idle meanwhile */
+#define SETS      3                  /* parts that are on the device at once */
+#define FREE_ROOM ((size_t)64 << 20) /* who needs less beside what the pool keeps does not ask the machine how much it has */
+#define TURN      20e-6 /* seconds that a turn takes beside its copies and steps: three waits, and what is idle meanwhile */
 static size_t least = (size_t)1 << 20;
 
 void stream_from(size_t bytes) { least = bytes; }
