@@ -31,8 +31,7 @@ typedef struct workspace {
     void *scratch;
     uint32_t *counters;
     span written;
-    const void *packed;     /* what kernels_pack made of in[1]: the step is to be computed by parts. NULL: strictly */
-    const float *magnitude; /* then: where kernels_magnitude left that of in[0]; NULL: step.bound says it */
+    const void *packed; /* what kernels_pack made of in[1]: the step is to be computed by parts. NULL: strictly */
 } workspace;
 
 /* Runs a step that kernels_refuse takes. Recorded into a graph it keeps the addresses of its workspace: what replays it comes before or
@@ -42,18 +41,14 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
 /* Products and convolutions of f32 by parts of half precision (DUET_MATH_SPLIT).
  *   kernels_splits     does launch_step take this step with its operand 1 packed? Only if its math is DUET_MATH_SPLIT and it is faster so
  *   splits_here        of such a step: are its addresses such as the kernels need?
- *   measures           does it need the magnitude of operand 0, or a bound?
  *   packed_bytes       of a packed operand 1, which lies at an address aligned to 256
  *   pack               makes it; its scale is measured inside and kept with it. What is packed hangs on nothing but kernel, attr and
  *                      operand 1, so that other steps may use it, and frame has no other address
- *   magnitude          of operand 0, the largest finite |a|, 0 if there is none; it hangs on operand 0 alone, likewise
  * The workspace is launch_step's, with kernels_scratch(s) bytes. Recorded into graphs as launch_step is. */
 bool kernels_splits(const step *s);
 bool kernels_splits_here(const step *s, const frame *f);
-bool kernels_measures(const step *s);
 size_t kernels_packed_bytes(const step *s);
 cudaError_t kernels_pack(const step *s, const frame *f, void *packed, const workspace *w, cudaStream_t q);
-cudaError_t kernels_magnitude(const step *s, const frame *f, float *at, const workspace *w, cudaStream_t q);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
 #define INNER_LEAST   1536 /* and of as few as split.cu takes, with a shorter inner axis than this */
 #define CHANNELS_MOST 16
 #define CONV_SHARED   (100 << 10) /* bytes of shared memory: two thread blocks, at least, find room */
+#define CONV_OTHER    1024        /* bytes of shared memory that a thread block takes beside */
 #define CONV_MOST     4           /* thread blocks on a multiprocessor */
 #define JOIN_START    0.5         /* microseconds that the thread blocks of a cluster take to join their sums, */
 #define JOIN_EACH     2.5e-4      /* and for each sum that one of them writes */
@@ -24,9 +25,12 @@ static bool is_product(const step *s)
     return a->stride[1] == 1 && a->stride[0] > 0 && a->stride[0] % 4 == 0 && k % 4 == 0 && out->stride[1] == 1;
 }
 
+/* The elements of an image have distances of 32 bits. */
 static bool is_convolution(const step *s)
 {
-    return s->in[0].at.size[1] <= CHANNELS_MOST && !kernels_refuse(s) && layout_count(&s->out[0].at) > 0;
+    const layout *in = &s->in[0].at;
+    const double reach = fabs((double)in->stride[1]) * CHANNELS_MOST + fabs((double)in->stride[2]) * (double)in->size[2];
+    return in->size[1] <= CHANNELS_MOST && reach < INT32_MAX / 2 && !kernels_refuse(s) && layout_count(&s->out[0].at) > 0;
 }
 
 bool kernels_splits(const step *s)
@@ -40,8 +44,6 @@ bool kernels_splits_here(const step *s, const frame *f)
     return s->kernel != OP_matmul || (uintptr_t)f->data[s->in[0].slot] % 16 == 0;
 }
 
-bool kernels_measures(const step *s) { return s->kernel == OP_matmul; }
-
 /* ---- operands ---- */
 
 static int64_t units_of(const layout *b) { return quotient_up(b->size[0], PAIR_UNIT) * quotient_up(b->size[1], PAIR_UNIT); }
@@ -52,11 +54,11 @@ size_t kernels_packed_bytes(const step *s)
     return PAIR_HEAD + (s->kernel == OP_matmul ? (size_t)units_of(&s->in[1].at) * 2 * PAIR_PART : 0);
 }
 
-/* most is set to 0 first: thread blocks meet there in any order. */
-static cudaError_t measure(const operand *x, const frame *f, float *most, cudaStream_t q)
+/* The largest of operand 1. It is set to 0 first: thread blocks meet there in any order. */
+static cudaError_t measure(const step *s, const frame *f, float *most, cudaStream_t q)
 {
-    layout l = x->at, *one[] = { &l };
-    magnitude_args a = { .at = f->data[x->slot], .most = most, .n = layout_count(&l) };
+    layout l = s->in[1].at, *one[] = { &l };
+    magnitude_args a = { .at = f->data[s->in[1].slot], .most = most, .n = layout_count(&l) };
     layout_collapse(one, 1);
     a.rank = l.rank, a.flat = l.rank <= 1 && (l.rank == 0 || l.stride[0] == 1) && (uintptr_t)a.at % 16 == 0;
     for (int i = 0; i < l.rank; i++) a.size[i] = divide_by64(l.size[i]), a.stride[i] = l.stride[i];
@@ -65,16 +67,10 @@ static cudaError_t measure(const operand *x, const frame *f, float *most, cudaSt
     return e == cudaSuccess ? launch_early(magnitude_kernel(), blocks < busy ? blocks : busy, MAGNITUDE_THREADS, 0, &a, q) : e;
 }
 
-cudaError_t kernels_magnitude(const step *s, const frame *f, float *at, const workspace *w, cudaStream_t q)
-{
-    (void)w;
-    return measure(&s->in[0], f, at, q);
-}
-
 cudaError_t kernels_pack(const step *s, const frame *f, void *packed, const workspace *w, cudaStream_t q)
 {
     const layout *b = &s->in[1].at;
-    const cudaError_t e = measure(&s->in[1], f, packed, q);
+    const cudaError_t e = measure(s, f, packed, q);
     (void)w;
     if (e != cudaSuccess || s->kernel != OP_matmul) return e;
     pack_args a = { f->data[s->in[1].slot], packed, b->stride[0], b->stride[1], (int32_t)b->size[0], (int32_t)b->size[1] };
@@ -131,16 +127,26 @@ static PFN_cuTensorMapEncodeTiled_v12000 describer(void)
     return f;
 }
 
-static cudaError_t describe(const product_args *a, int rows, CUtensorMap *map)
+/* A matrix of f32 in boxes; sizes and strides from the last axis on, strides in elements and without that of the last axis. */
+static cudaError_t describe(const void *at, int rank, const int64_t *size, const int64_t *stride, const int *box,
+                            CUtensorMapSwizzle swizzle, CUtensorMap *map)
 {
     const PFN_cuTensorMapEncodeTiled_v12000 encode = describer();
-    const cuuint64_t size[] = { (cuuint64_t)a->k, (cuuint64_t)a->m }, stride[] = { (cuuint64_t)a->a_row * sizeof(float) };
-    const cuuint32_t box[] = { PAIR_UNIT / 2, (cuuint32_t)rows }, each[] = { 1, 1 };
+    cuuint64_t sizes[4], strides[4];
+    cuuint32_t boxes[4], each[4] = { 1, 1, 1, 1 };
+    for (int i = 0; i < rank; i++) sizes[i] = (cuuint64_t)size[i], boxes[i] = (cuuint32_t)box[i];
+    for (int i = 0; i + 1 < rank; i++) strides[i] = (cuuint64_t)stride[i] * sizeof(float);
     if (!encode) return cudaErrorNotSupported;
-    const CUresult r = encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (void *)(uintptr_t)a->a, size, stride, box, each,
-                              CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    const CUresult r =
+        encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, (cuuint32_t)rank, (void *)(uintptr_t)at, sizes, strides, boxes, each,
+               CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return r == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+static cudaError_t describe_rows(const product_args *a, int rows, CUtensorMap *map)
+{
+    const int64_t size[] = { a->k, a->m }, stride[] = { a->a_row };
+    return describe(a->a, 2, size, stride, (const int[]){ PAIR_UNIT / 2, rows }, CU_TENSOR_MAP_SWIZZLE_128B, map);
 }
 
 /* May anything before this launch still write what was packed? */
@@ -152,12 +158,12 @@ static bool is_packed(const step *s, const workspace *w)
 
 static cudaError_t launch_product(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    pair_args p = { .of = product_args_of(s, f, w), .packed = w->packed, .magnitude = w->magnitude, .bound = s->bound };
+    pair_args p = { .of = product_args_of(s, f, w), .packed = w->packed };
     const cutting c = cheapest(&p.of);
     const int64_t tiles = tiles_of(&p.of, c.by);
     p.of.parts = c.parts, p.rounds = c.rounds, p.packed_is_there = is_packed(s, w);
     p.out_in_fours = p.of.n % 4 == 0 && p.of.out_row % 4 == 0 && (uintptr_t)p.of.out % 16 == 0;
-    cudaError_t e = describe(&p.of, c.by->rows, &p.a);
+    cudaError_t e = describe_rows(&p.of, c.by->rows, &p.a);
     if (e == cudaSuccess) e = with_shared(c.by->kernel, (size_t)c.by->shared, (size_t)c.by->shared);
     if (e != cudaSuccess) return e;
     return launch_clusters(c.by->kernel, quotient_up(tiles, c.rounds) * c.parts, c.parts, PAIR_THREADS, (size_t)c.by->shared, &p,
@@ -166,37 +172,75 @@ static cudaError_t launch_product(const step *s, const frame *f, const workspace
 
 /* ---- convolutions ---- */
 
+/* Which kernel: slots of a pixel, lines of results that a product has, groups of eight results that it has of each; and whether they are
+ * pooled. */
+typedef struct conv_form {
+    int slots, shifts, lines;
+    bool pooled, boxed; /* the card brings boxes of elements by itself */
+} conv_form;
+
+static int by_of(conv_form k) { return k.pooled ? 2 : 1; }
+static int outputs_of(conv_form k) { return PAIR_CONV_ROWS / k.shifts; }
+
+/* Are all strides but the last such as boxes may have? Of one element any will do. No box may lie outside of its image. */
+static bool is_boxed(const step *s, const frame *f)
+{
+    const operand *x = &s->in[0];
+    bool is = (uintptr_t)f->data[x->slot] % 16 == 0 && s->attr[2] <= 2 && s->attr[3] <= 2;
+    for (int i = 0; i < 3; i++) is &= x->at.size[i] == 1 || (x->at.stride[i] > 0 && x->at.stride[i] % 4 == 0);
+    return is;
+}
+
+/* Elements of a box's line before those that a region needs, whose columns are multiples of 8: boxes begin at addresses of 16 bytes. */
+static int lead_of(const step *s) { return (4 - s->attr[3] % 4) % 4; }
+
+static conv_form form_of(const step *s, const frame *f)
+{
+    const int64_t channels = s->in[0].at.size[1], outputs = s->out[0].at.size[1];
+    conv_form k = { .slots = channels <= 4   ? 4
+                             : channels <= 8 ? 8
+                                             : 16,
+                    .pooled = finish_infos[s->finish].pooled,
+                    .boxed = is_boxed(s, f) };
+    k.shifts = k.slots == 4 && outputs <= PAIR_CONV_ROWS / 2 ? 2 : 1;
+    k.lines = s->out[0].at.size[2] * by_of(k) > 8 * k.shifts ? 16 : 8;
+    return k;
+}
+
 /* A region's size in blocks, and what that takes. */
 typedef struct region {
-    int down, across;
+    int down, across, lines, pitch, stage_pitch; /* lines of elements, and how long they are in shared memory, and in a box */
+    int results, result_pitch, stage;            /* results of an output, after pooling, and how they lie there; bytes of a box */
     size_t shared;
     double cost; /* elements that are brought for all of an image */
 } region;
 
-static int slots_of(int64_t channels) { return channels <= 4 ? 4 : channels <= 8 ? 8 : 16; }
-
-/* Results of an output in shared memory: those of a warp's eight outputs lie in different banks. */
+/* Those of a warp's eight outputs lie in different banks. */
 static int result_pitch(int results, bool pooled) { return (results + 31) / 32 * 32 + (pooled ? 4 : 8); }
 
-static region measured(const step *s, int rows, int down, int across)
+static region measured(const step *s, conv_form k, int down, int across)
 {
-    const bool pooled = finish_infos[s->finish].pooled;
-    const int64_t *out = s->out[0].at.size, by = pooled ? 2 : 1;
-    const int slots = slots_of(s->in[0].at.size[1]), planes = slots == 4 ? 1 : slots / 4;
-    const int pixels = (down * rows + 2) * (across * 8 + 2), results = down * rows * across * 8 / (pooled ? 4 : 1);
-    region r = { down, across, (size_t)(planes * pixels * 16 + PAIR_CONV_OUTPUTS * result_pitch(results, pooled) * 4), INFINITY };
-    const bool fits = pixels * (slots == 16 ? 2 : 1) <= PAIR_CONV_HELD(slots) * PAIR_CONV_THREADS && r.shared <= CONV_SHARED;
-    if (fits) r.cost = (double)quotient_up(out[2] * by, down * rows) * (double)quotient_up(out[3] * by, across * 8) * pixels;
+    const int64_t *out = s->out[0].at.size, by = by_of(k);
+    const int rows = down * k.lines * k.shifts, columns = across * 8, planes = k.slots == 4 ? 1 : k.slots / 4;
+    region r = { down, across, .lines = rows + 2, .pitch = columns + 2, .cost = INFINITY };
+    const int pixels = r.lines * r.pitch;
+    r.stage_pitch = (lead_of(s) + r.pitch + 3) / 4 * 4;
+    r.results = rows * columns / (int)(by * by), r.result_pitch = result_pitch(r.results, k.pooled);
+    r.stage = k.boxed ? (int)s->in[0].at.size[1] * r.lines * r.stage_pitch * 4 : 0;
+    r.shared = (size_t)(PAIR_CONV_HEAD + r.stage + planes * pixels * 16 +
+                        (k.pooled ? PAIR_CONV_ROWS : outputs_of(k)) * r.result_pitch * 4);
+    const bool fits = pixels * (k.slots == 16 ? 2 : 1) <= PAIR_CONV_HELD(k.slots) * PAIR_CONV_THREADS && r.shared <= CONV_SHARED;
+    if (fits) r.cost = (double)quotient_up(out[2] * by, rows) * (double)quotient_up(out[3] * by, columns) * pixels;
     return r;
 }
 
-static region best_region(const step *s, int rows)
+static region best_region(const step *s, conv_form k)
 {
-    const int64_t *out = s->out[0].at.size, by = finish_infos[s->finish].pooled ? 2 : 1;
+    const int64_t *out = s->out[0].at.size, by = by_of(k);
     region best = { .cost = INFINITY };
-    for (int down = 1; down <= 8 && down <= quotient_up(out[2] * by, rows); down++)
+    for (int down = 1; down <= 8 && down <= quotient_up(out[2] * by, k.lines * k.shifts); down++)
         for (int across = 1; across <= 16 && across <= quotient_up(out[3] * by, 8); across++) {
-            const region r = measured(s, rows, down, across);
+            const region r = measured(s, k, down, across);
             if (r.cost < best.cost) best = r;
         }
     return best;
@@ -216,35 +260,45 @@ static void set_operands(pair_conv_args *a, const step *s, const frame *f, const
     a->filters_are_there = !may_be_written(w, a->filters, filters) && is_packed(s, w);
 }
 
-static void set_region(pair_conv_args *a, const step *s, int rows, const region *r)
+static void set_region(pair_conv_args *a, const step *s, conv_form k, const region *r)
 {
-    const int by = finish_infos[s->finish].pooled ? 2 : 1;
-    a->blocks_down = r->down, a->blocks_across = r->across, a->pitch = r->across * 8 + 2;
+    const int by = by_of(k), rows = k.lines * k.shifts;
+    a->blocks_down = r->down, a->blocks_across = r->across, a->pitch = r->pitch;
+    a->stage = r->stage, a->stage_pitch = r->stage_pitch, a->stage_plane = r->lines * r->stage_pitch, a->lead = lead_of(s);
     a->region_h = r->down * rows / by, a->region_w = r->across * 8 / by;
-    a->result_pitch = result_pitch(a->region_h * a->region_w, by == 2);
-    a->pixels = (uint32_t)((r->down * rows + 2) * a->pitch), a->by_pitch = divide_by32(a->pitch);
+    a->result_pitch = r->result_pitch;
+    a->pixels = (uint32_t)(r->lines * r->pitch), a->by_pitch = divide_by32(r->pitch);
     a->down = divide_by32(quotient_up((int64_t)a->out_h * by, r->down * rows)),
     a->across = divide_by32(quotient_up((int64_t)a->out_w * by, r->across * 8));
-    a->whole = a->region_w == a->out_w && a->region_h * a->region_w % 4 == 0 && (int64_t)a->out_h * a->out_w % 4 == 0 &&
-               (uintptr_t)a->out % 16 == 0;
-    a->by_region_w = divide_by32(a->region_w), a->by_region = divide_by32(a->region_h * a->region_w / (a->whole ? 4 : 1));
+    a->fours = a->out_w % 4 == 0 && (uintptr_t)a->out % 16 == 0;
+    a->by_line = divide_by32(a->region_w / (a->fours ? 4 : 1)), a->by_region = divide_by32(r->results / (a->fours ? 4 : 1));
     a->regions = (uint32_t)(s->in[0].at.size[0] * a->down.by * a->across.by);
+}
+
+static cudaError_t describe_images(const step *s, const region *r, pair_conv_args *a)
+{
+    const layout *in = &s->in[0].at;
+    int64_t size[4], stride[3];
+    for (int i = 0; i < 4; i++) size[i] = in->size[3 - i];
+    for (int i = 0; i < 3; i++) stride[i] = in->size[2 - i] == 1 ? 4 : in->stride[2 - i];
+    return describe(a->in, 4, size, stride, (const int[]){ r->stage_pitch, r->lines, a->c, 1 }, CU_TENSOR_MAP_SWIZZLE_NONE,
+                    &a->boxes);
 }
 
 static cudaError_t launch_convolution(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    pair_conv_args a = { 0 };
-    const bool pooled = finish_infos[s->finish].pooled;
-    const int rows = s->out[0].at.size[2] * (pooled ? 2 : 1) > 8 ? 16 : 8;
-    const region r = best_region(s, rows);
-    const void *kernel = pair_conv_kernel(slots_of(s->in[0].at.size[1]), rows, pooled);
-    set_operands(&a, s, f, w), set_region(&a, s, rows, &r);
-    a.groups = divide_by32(quotient_up(a.m, PAIR_CONV_OUTPUTS));
-    const int64_t each = card().shared / (int64_t)(r.shared + 2048),
+    pair_conv_args a = { .groups = { 0 } };
+    const conv_form k = form_of(s, f);
+    const region r = best_region(s, k);
+    const void *kernel = pair_conv_kernel(k.slots, k.shifts, k.lines, k.pooled);
+    set_operands(&a, s, f, w), set_region(&a, s, k, &r);
+    a.groups = divide_by32(quotient_up(a.m, outputs_of(k)));
+    const int64_t each = (card().shared + CONV_OTHER) / (int64_t)(r.shared + CONV_OTHER),
                   busy = (int64_t)card().blocks * (each < CONV_MOST ? each : CONV_MOST);
     const int64_t walkers = busy / a.groups.by > 1 ? busy / a.groups.by : 1;
     a.walkers = (uint32_t)quotient_up(a.regions, quotient_up(a.regions, walkers));
-    const cudaError_t e = with_shared(kernel, r.shared, CONV_SHARED);
+    cudaError_t e = k.boxed ? describe_images(s, &r, &a) : cudaSuccess;
+    if (e == cudaSuccess) e = with_shared(kernel, r.shared, CONV_SHARED);
     return e == cudaSuccess ? launch_early(kernel, (int64_t)a.walkers * a.groups.by, PAIR_CONV_THREADS, r.shared, &a, q) : e;
 }
 

@@ -17,10 +17,11 @@ extern "C" {
 static __device__ inline uint32_t bits_of(float x) { return __float_as_uint(x); }
 
 /* The biased exponent of the scale for numbers up to `most`. */
+enum { SCALE_MOST = 253 };
 static __device__ inline int scale_exponent(float most)
 {
     const int e = (int)(bits_of(most) >> 23 & 255);
-    return e == 255 ? 127 : min(268 - e, 253);
+    return e == 255 ? 127 : min(268 - e, (int)SCALE_MOST);
 }
 static __device__ inline float power_of_two(int biased) { return __uint_as_float((uint32_t)biased << 23); }
 
@@ -50,7 +51,39 @@ static __device__ inline void split_pair(float x, float y, uint32_t &high, uint3
     low = rounded_pair(x - back.x, y - back.y);
 }
 
+/* Two halves at once: the larger magnitudes; is one of them no less than `least`, the bits of a half? */
+enum { HALF_TOP = 0x7800 }; /* 2^15 */
+static __device__ inline uint32_t larger_halves(uint32_t x, uint32_t y)
+{
+    uint32_t z;
+    asm("{ .reg .b32 a; abs.f16x2 a, %2; max.f16x2 %0, %1, a; }" : "=r"(z) : "r"(x), "r"(y));
+    return z;
+}
+static __device__ inline bool has_half_from(uint32_t x, uint32_t least) { return x >= least << 16 || (x & 0xffff) >= least; }
+
 static __device__ inline float finite_magnitude(float x) { return fabsf(x) < INF ? fabsf(x) : 0; }
+
+/* The largest finite one of N; that one is infinite is rare. */
+template <int N> static __device__ inline float magnitude_of(const float (&x)[N])
+{
+    float most = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) most = fmaxf(most, fabsf(x[i]));
+    if (most < INF) return most;
+    most = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) most = fmaxf(most, finite_magnitude(x[i]));
+    return most;
+}
+
+/* The largest of what the threads of a block have; *slot is 0 before, and shared. */
+static __device__ inline float largest(float mine, uint32_t *slot)
+{
+    const uint32_t all = __reduce_max_sync(~0u, bits_of(mine));
+    if (threadIdx.x % 32 == 0) atomicMax(slot, all);
+    __syncthreads();
+    return __uint_as_float(*(volatile uint32_t *)slot);
+}
 
 /* ---- barriers in shared memory ---- */
 
@@ -60,6 +93,8 @@ static __device__ inline void barrier_make(uint32_t at, int arrivals)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory");
 }
+/* Copies find what was made, here and in the cluster. */
+static __device__ inline void barriers_made() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 static __device__ inline void barrier_arrive(uint32_t at)
 {
     asm volatile("{ .reg .b64 t; mbarrier.arrive.shared::cta.b64 t, [%0]; }" ::"r"(at) : "memory");
@@ -94,6 +129,16 @@ static __device__ inline void copy_box(uint32_t to, const void *map, int column,
                      to),
                  "l"(map), "r"(column), "r"(row), "r"(barrier)
                  : "memory");
+}
+
+static __device__ inline void copy_box_of_image(uint32_t to, const void *map, int column, int row, int64_t image,
+                                                uint32_t barrier)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, 0, %4}], [%5];" ::"r"(
+            to),
+        "l"(map), "r"(column), "r"(row), "r"((int)image), "r"(barrier)
+        : "memory");
 }
 
 /* ---- products ---- */
@@ -187,10 +232,12 @@ template <> struct products<64> {
 #undef R16
 #undef R32
 
-/* The description of one in pieces of 8 rows of 16 bytes, which lie so many bytes apart along the inner axis and across. */
-static __device__ inline uint64_t described_plain(uint32_t at, int along, int across)
+/* The description of one in pieces of 8 rows of 16 bytes, which lie so far apart along the inner axis and across; counted in 16 bytes. */
+static __device__ inline uint64_t described_plain(uint32_t at, uint32_t along, uint32_t across)
 {
-    return (uint64_t)(at >> 4 & 0x3fff) | (uint64_t)(along >> 4 & 0x3fff) << 16 | (uint64_t)(across >> 4) << 32;
+    uint64_t d;
+    asm("mov.b64 %0, {%1, %2};" : "=l"(d) : "r"(at + (along << 16)), "r"(across));
+    return d;
 }
 
 #endif

@@ -20,8 +20,6 @@ typedef struct pair_args {
     CUtensorMap a;   /* in boxes of half a unit's inner elements, a tile's rows */
     product_args of; /* its a and b are not read */
     const void *packed;
-    const float *magnitude; /* of a; NULL: bound */
-    float bound;
     int32_t rounds;       /* tiles that a thread block makes one after the other */
     bool packed_is_there; /* no kernel that may still run writes it */
     bool out_in_fours;    /* columns of out, at addresses of 16 bytes */
@@ -58,12 +56,17 @@ typedef struct magnitude_args {
 const void *magnitude_kernel(void);
 
 #define PAIR_CONV_THREADS     128
-#define PAIR_CONV_HELD(slots) ((slots) == 4 ? 5 : 6) /* pixels that a thread brings, at most */
-#define PAIR_CONV_OUTPUTS     32                     /* of a thread block */
+#define PAIR_CONV_HELD(slots) ((slots) == 4 ? 5 : 6) /* pixels that a thread has, at most */
+#define PAIR_CONV_HEAD        128                    /* bytes of shared memory before all else */
+#define PAIR_CONV_ROWS        32 /* outputs of a thread block, times the lines of results that a product has */
 
 /* A convolution by windows of 3 x 3, finished (pair_conv.cu). A region of results, before pooling, is `blocks_down` x `blocks_across`
  * blocks, for which lines of `pitch` pixels are needed. */
 typedef struct pair_conv_args {
+    CUtensorMap boxes;                /* of in: a region's elements, all channels */
+    int32_t stage;                    /* bytes of such a box; 0: boxes are not described */
+    int32_t stage_pitch, stage_plane; /* elements of its lines, and of its channels */
+    int32_t lead; /* of those of a line, how many come before the region: boxes begin at addresses of 16 bytes */
     const void *in, *filters, *bias; /* bias may be NULL */
     const float *largest;            /* of the filters */
     void *out;
@@ -74,11 +77,12 @@ typedef struct pair_conv_args {
     int32_t blocks_down, blocks_across, pitch;
     int32_t region_h, region_w, result_pitch; /* of results after pooling; of an output's, in shared memory */
     uint32_t regions, walkers, pixels;
-    divider32 by_pitch, down, across, groups, by_region_w, by_region;
-    bool filters_are_there; /* no kernel that may still run writes them */
-    bool whole;             /* a region's rows are whole, and its results of an output 16 bytes each: by_region counts these */
+    divider32 by_pitch, down, across, groups;
+    divider32 by_line, by_region; /* what is written at a time, of a region's line and of its results of an output */
+    bool filters_are_there;       /* no kernel that may still run writes them */
+    bool fours; /* lines of out are so many numbers, at addresses of 16 bytes: that is what is written at a time */
 } pair_conv_args;
-const void *pair_conv_kernel(int slots, int rows, bool pooled);
+const void *pair_conv_kernel(int slots, int shifts, int lines, bool pooled); /* 2 shifts: of 4 slots */
 
 #ifdef __cplusplus
 }

@@ -6,39 +6,33 @@
  * in there, for each place in the window, by its address alone. SLOTS: of up to 4 channels high and low parts share a pixel's slots, and two
  * places in the window are taken at once; of up to 8 they lie in two planes; of up to 16 in four.
  * The left operand is the filters, in registers: of each eight rows of high parts, then of low parts of the same, so that a thread has both
- * sums of an output, and four results of it that are pooled. */
+ * sums of an output, and four results of it that are pooled. SHIFTS: of few outputs there are two sets of filters, the second one a line
+ * further down in a window of 4 x 3: a product then has two lines of results. */
 #include "pair.cuh"
 
 namespace
 {
 
-enum { THREADS = PAIR_CONV_THREADS, OUTPUTS = PAIR_CONV_OUTPUTS, PIXEL = 16, TAPS = 9, ACROSS = 8 };
+enum { THREADS = PAIR_CONV_THREADS, PIXEL = 16, ACROSS = 8 };
 
-template <int SLOTS_, int ROWS_, bool POOLED_> struct form {
-    static constexpr int SLOTS = SLOTS_, ROWS = ROWS_, RESULTS = ROWS * ACROSS; /* of a block */
+template <int SLOTS_, int LINES_, bool POOLED_, int SHIFTS_> struct form {
+    static constexpr int SLOTS = SLOTS_, LINES = LINES_, SHIFTS = SHIFTS_, SUMS = LINES * ACROSS; /* of a block, for each shift */
     static constexpr bool POOLED = POOLED_;
+    static constexpr int OUTPUTS = PAIR_CONV_ROWS / SHIFTS, ROWS = LINES * SHIFTS, BY = POOLED ? 2 : 1;
     static constexpr int CHANNELS = SLOTS == 16 ? 8 : SLOTS; /* of a pixel that a thread brings */
-    static constexpr int PLANES = SLOTS == 4 ? 1 : SLOTS / 4, STEPS = SLOTS == 4 ? 5 : TAPS;
     static constexpr int HELD = PAIR_CONV_HELD(SLOTS);
-    static constexpr bool EARLY = SLOTS == 4; /* a region's elements come during the one before: there are registers for them */
+    static constexpr int PLANES = SLOTS == 4 ? 1 : SLOTS / 4, TAPS = (2 + SHIFTS) * 3, STEPS = SLOTS == 4 ? (TAPS + 1) / 2 : TAPS;
 };
 
-extern __shared__ float4 shared[];
+extern __shared__ __align__(128) float4 shared[];
 
-/* Planes, then results. */
+/* What all threads share, what has been brought, planes, results. */
+static __device__ inline uint32_t stage_place() { return place_of(shared) + PAIR_CONV_HEAD; }
+static __device__ inline uint32_t planes_place(const pair_conv_args &a) { return stage_place() + a.stage; }
 static __device__ inline int plane_bytes(const pair_conv_args &a) { return (int)a.pixels * PIXEL; }
 template <class f> static __device__ inline float *results_at(const pair_conv_args &a)
 {
-    return (float *)((char *)shared + f::PLANES * plane_bytes(a));
-}
-
-/* The largest of what the threads of a block have. */
-static __device__ inline float largest(float mine, uint32_t *slot)
-{
-    const uint32_t all = __reduce_max_sync(~0u, bits_of(mine));
-    if (threadIdx.x % 32 == 0) atomicMax(slot, all);
-    __syncthreads();
-    return __uint_as_float(*(volatile uint32_t *)slot);
+    return (float *)((char *)shared + (planes_place(a) - place_of(shared)) + f::PLANES * plane_bytes(a));
 }
 
 /* ---- filters ---- */
@@ -46,11 +40,17 @@ static __device__ inline float largest(float mine, uint32_t *slot)
 /* A thread's fragments: rows g, g + 8 of a warp's 16 are output g; elements 2 t, 2 t + 1, and 8 more. */
 template <class f> using fragments = uint32_t[f::STEPS][4];
 
+/* Of how many lines further down, and for which output of the thread block, a thread has sums. */
+static __device__ inline int row_of_thread() { return threadIdx.x / 32 * 8 + threadIdx.x % 32 / 4; }
+template <class f> static __device__ inline int shift_of_thread() { return row_of_thread() / f::OUTPUTS; }
+template <class f> static __device__ inline int output_of_thread() { return row_of_thread() % f::OUTPUTS; }
+
 template <class f> static __device__ inline float filter_at(const pair_conv_args &a, int o, int step, int k)
 {
     const int c = f::SLOTS == 4 ? k % 4 : f::SLOTS == 8 ? k % 8 : k, tap = f::SLOTS == 4 ? 2 * step + k / 8 : step;
-    if (o >= a.m || c >= a.c || tap >= TAPS) return 0;
-    return ((const float *)a.filters)[o * a.filter[0] + c * a.filter[1] + tap / 3 * a.filter[2] + tap % 3 * a.filter[3]];
+    const int line = tap / 3 - shift_of_thread<f>();
+    if (o >= a.m || c >= a.c || (uint32_t)line >= 3) return 0;
+    return ((const float *)a.filters)[o * a.filter[0] + c * a.filter[1] + line * a.filter[2] + tap % 3 * a.filter[3]];
 }
 
 template <class f> static __device__ inline void load_filters(const pair_conv_args &a, int o, fragments<f> &w)
@@ -81,24 +81,52 @@ template <class f> static __device__ inline region region_of(const pair_conv_arg
              (int32_t)(s - line * a.across.by) * a.blocks_across * ACROSS };
 }
 
-/* What a thread brings: CHANNELS of some pixels; of 16 channels the second eight are pixels of their own. */
-template <class f> using held = float[f::HELD][f::CHANNELS];
+/* By one thread: the elements of a region, channel by channel, on their way to the stage. */
+static __device__ inline void bring(const pair_conv_args &a, const region &r, uint32_t arrival)
+{
+    barrier_expect(arrival, a.stage);
+    copy_box_of_image(stage_place(), &a.boxes, r.column - a.pad[1] - a.lead, r.row - a.pad[0], r.image, arrival);
+}
 
+/* What a thread has: CHANNELS of some pixels; of 16 channels the second eight are pixels of their own. */
+template <class f> using held = float[f::HELD][f::CHANNELS];
+struct pixel {
+    uint32_t at, half;
+};
+template <class f> static __device__ inline pixel pixel_of(const pair_conv_args &a, int j)
+{
+    const uint32_t i = threadIdx.x + j * THREADS, half = f::SLOTS == 16 && i >= a.pixels;
+    return { i - half * a.pixels, half };
+}
+
+template <class f> static __device__ inline void take(const pair_conv_args &a, held<f> &x)
+{
+    const float *stage = (const float *)shared + PAIR_CONV_HEAD / 4 + a.lead;
+#pragma unroll
+    for (int j = 0; j < f::HELD; j++) {
+        const pixel p = pixel_of<f>(a, j);
+        const uint32_t line = quotient(p.at, a.by_pitch);
+        const float *from = stage + p.half * 8 * a.stage_plane + p.at + line * (a.stage_pitch - a.by_pitch.by);
+        const int there = p.at < a.pixels ? a.c - (int)p.half * 8 : 0;
+#pragma unroll
+        for (int c = 0; c < f::CHANNELS; c++) x[j][c] = c < there ? from[c * a.stage_plane] : 0;
+    }
+}
+
+/* The same, from an image of which there are no boxes. */
 template <class f> static __device__ inline void load(const pair_conv_args &a, const region &r, held<f> &x)
 {
     const float *image = (const float *)a.in + r.image * a.image;
 #pragma unroll
     for (int j = 0; j < f::HELD; j++) {
-        const uint32_t i = threadIdx.x + j * THREADS, half = f::SLOTS == 16 && i >= a.pixels, p = i - half * a.pixels;
-        const uint32_t line = quotient(p, a.by_pitch);
-        const int y = r.row - a.pad[0] + (int)line, z = r.column - a.pad[1] + (int)(p - line * a.by_pitch.by);
-        const bool inside = p < a.pixels && (uint32_t)y < (uint32_t)a.h && (uint32_t)z < (uint32_t)a.w;
-        const float *from = image + (int64_t)y * a.row + z + (int64_t)(half * 8) * a.channel;
+        const pixel p = pixel_of<f>(a, j);
+        const uint32_t line = quotient(p.at, a.by_pitch);
+        const int y = r.row - a.pad[0] + (int)line, z = r.column - a.pad[1] + (int)(p.at - line * a.by_pitch.by);
+        const bool inside = p.at < a.pixels && (uint32_t)y < (uint32_t)a.h && (uint32_t)z < (uint32_t)a.w;
+        const float *from = image + (y * a.row + z + (int)p.half * 8 * a.channel);
+        const int there = inside ? a.c - (int)p.half * 8 : 0;
 #pragma unroll
-        for (int c = 0; c < f::CHANNELS; c++) {
-            x[j][c] = inside && (int)half * 8 + c < a.c ? *from : 0;
-            from += a.channel;
-        }
+        for (int c = 0; c < f::CHANNELS; c++) x[j][c] = c < there ? from[c * a.channel] : 0;
     }
 }
 
@@ -112,12 +140,12 @@ template <class f> static __device__ inline void store(const pair_conv_args &a, 
     const int plane = plane_bytes(a);
 #pragma unroll
     for (int j = 0; j < f::HELD; j++) {
-        const uint32_t i = threadIdx.x + j * THREADS, half = f::SLOTS == 16 && i >= a.pixels, p = i - half * a.pixels;
+        const pixel p = pixel_of<f>(a, j);
         uint32_t high[4], low[4];
-        if (p >= a.pixels) continue;
+        if (p.at >= a.pixels) continue;
 #pragma unroll
         for (int c = 0; c < f::CHANNELS; c += 2) split_pair(x[j][c] * scale, x[j][c + 1] * scale, high[c / 2], low[c / 2]);
-        const uint32_t at = place_of(shared) + half * plane + p * PIXEL;
+        const uint32_t at = planes_place(a) + p.half * plane + p.at * PIXEL;
         if (f::SLOTS == 4) {
             store_slots(at, high[0], high[1], low[0], low[1]);
         } else {
@@ -127,30 +155,29 @@ template <class f> static __device__ inline void store(const pair_conv_args &a, 
     }
 }
 
-template <class f> static __device__ inline float magnitude_of(const held<f> &x)
+template <class f> static __device__ inline float most_of(const held<f> &x)
 {
     float most = 0;
 #pragma unroll
-    for (int j = 0; j < f::HELD; j++)
-#pragma unroll
-        for (int c = 0; c < f::CHANNELS; c++) most = fmaxf(most, finite_magnitude(x[j][c]));
+    for (int j = 0; j < f::HELD; j++) most = fmaxf(most, magnitude_of(x[j]));
     return most;
 }
 
 /* ---- products ---- */
 
-/* from: the first element of a block's first result. */
+/* from: the first element of a block's first result; counted in pixels, as all places here. */
 template <class f>
-static __device__ inline void multiply(const pair_conv_args &a, uint32_t from, const fragments<f> &w, float (&d)[f::RESULTS / 2])
+static __device__ inline void multiply(const pair_conv_args &a, uint32_t from, const fragments<f> &w, float (&d)[f::SUMS / 2])
 {
-    const int plane = plane_bytes(a), line = a.pitch * PIXEL;
     products_begin();
 #pragma unroll
     for (int step = 0; step < f::STEPS; step++) {
-        const int tap = f::SLOTS == 4 ? 2 * step : step, next = tap + 1 < TAPS ? tap + 1 : tap;
-        const int at = tap / 3 * line + tap % 3 * PIXEL, along = f::SLOTS == 4 ? next / 3 * line + next % 3 * PIXEL - at : plane;
-        products<f::RESULTS>::add(d, w[step], described_plain(from + at, along, line), step > 0);
-        if (f::SLOTS == 16) products<f::RESULTS>::add(d, w[step], described_plain(from + at + 2 * plane, along, line), true);
+        const int tap = f::SLOTS == 4 ? 2 * step : step, next = tap + 1 < f::TAPS ? tap + 1 : tap;
+        const uint32_t at = tap / 3 * a.pitch + tap % 3,
+                       along = f::SLOTS == 4 ? (next / 3 - tap / 3) * a.pitch + next % 3 - tap % 3 : a.pixels;
+        products<f::SUMS>::add(d, w[step], described_plain(from + at, along, f::SHIFTS * a.pitch), step > 0);
+        if (f::SLOTS == 16)
+            products<f::SUMS>::add(d, w[step], described_plain(from + at + 2 * a.pixels, along, f::SHIFTS * a.pitch), true);
     }
     products_end();
     products_wait<0>();
@@ -165,48 +192,61 @@ struct finishing {
     __device__ inline float operator()(float sum) const { return MAXIMUM(FMA(sum * u.first, u.then, bias), least); }
 };
 
-/* Those of a block, into the region's, which to is the first of: columns 2 t, 2 t + 1 of each row. */
-template <class f>
-static __device__ inline void keep(const pair_conv_args &a, float *to, const float (&d)[f::RESULTS / 2], const finishing &finish)
+/* Where a thread keeps its results of a region in shared memory: of two shifts that are pooled each by itself, of others line by line. */
+template <class f> static __device__ inline float *desk_of(const pair_conv_args &a)
 {
+    const bool apart = f::POOLED || f::SHIFTS == 1;
+    return results_at<f>(a) + (apart ? row_of_thread() : output_of_thread<f>()) * a.result_pitch +
+           (apart ? 0 : shift_of_thread<f>() * a.region_w) + threadIdx.x % 4 * 2 / f::BY;
+}
+
+/* Those of a block: columns 2 t, 2 t + 1 of each line. */
+template <class f>
+static __device__ inline void keep(const pair_conv_args &a, float *to, const float (&d)[f::SUMS / 2], const finishing &finish)
+{
+    constexpr int TOGETHER = f::POOLED && f::SHIFTS == 1 ? 2 : 1;
 #pragma unroll
-    for (int y = 0; y < f::ROWS; y += f::POOLED ? 2 : 1) {
+    for (int y = 0; y < f::LINES; y += TOGETHER) {
         const float left = d[4 * y] + d[4 * y + 2], right = d[4 * y + 1] + d[4 * y + 3];
-        if (f::POOLED) {
+        if (!f::POOLED) {
+            to[0] = finish(left), to[1] = finish(right);
+        } else if (TOGETHER == 1) {
+            *to = finish(MAXIMUM(left, right));
+        } else {
             const float below = MAXIMUM(d[4 * y + 4] + d[4 * y + 6], d[4 * y + 5] + d[4 * y + 7]);
             *to = finish(MAXIMUM(MAXIMUM(left, right), below));
-        } else {
-            to[0] = finish(left), to[1] = finish(right);
         }
-        to += a.region_w;
+        to += f::POOLED ? a.region_w : f::SHIFTS * a.region_w;
     }
 }
 
-/* A region's results of an output, 16 bytes at a time, where they have no gaps. */
-static __device__ inline void write_whole(const pair_conv_args &a, float *out, const float *from, int count, int outputs)
+/* N results of a region, as they are written: from is the first. */
+template <int N> struct alignas(N * sizeof(float)) some {
+    float e[N];
+};
+template <class f, int N> static __device__ inline some<N> results_from(const pair_conv_args &a, const float *from)
 {
-#pragma unroll 4
-    for (uint32_t i = threadIdx.x; i < outputs * a.by_region.by; i += THREADS) {
-        const uint32_t o = quotient(i, a.by_region), p = (i - o * a.by_region.by) * 4;
-        if ((int)p < count)
-            *(float4 *)(out + (int64_t)o * a.out_h * a.out_w + p) = *(const float4 *)(from + o * a.result_pitch + p);
-    }
+    some<N> x = *(const some<N> *)from;
+    if (!f::POOLED || f::SHIFTS == 1) return x;
+    const some<N> below = *(const some<N> *)(from + f::OUTPUTS * a.result_pitch);
+#pragma unroll
+    for (int i = 0; i < N; i++) x.e[i] = MAXIMUM(x.e[i], below.e[i]);
+    return x;
 }
 
-template <class f> static __device__ inline void write(const pair_conv_args &a, const region &r, int first)
+/* A region's results, N at a time: by_region and by_line count these. */
+template <class f, int N> static __device__ inline void write(const pair_conv_args &a, const region &r, int first)
 {
-    constexpr int by = f::POOLED ? 2 : 1;
     const float *from = results_at<f>(a);
-    const int row = r.row / by, column = r.column / by, outputs = min(OUTPUTS, a.m - first),
-              rows = min(a.region_h, a.out_h - row);
+    const int row = r.row / f::BY, column = r.column / f::BY, outputs = min(f::OUTPUTS, a.m - first),
+              rows = min(a.region_h, a.out_h - row), columns = a.out_w - column, plane = a.out_h * a.out_w;
     float *out = (float *)a.out + ((r.image * a.m + first) * a.out_h + row) * a.out_w + column;
-    if (a.whole) return write_whole(a, out, from, rows * a.out_w, outputs);
 #pragma unroll 2
     for (uint32_t i = threadIdx.x; i < outputs * a.by_region.by; i += THREADS) {
-        const uint32_t o = quotient(i, a.by_region), p = i - o * a.by_region.by, y = quotient(p, a.by_region_w),
-                       x = p - y * a.by_region_w.by;
-        if ((int)y < rows && column + (int)x < a.out_w)
-            out[((int64_t)o * a.out_h + y) * a.out_w + x] = from[o * a.result_pitch + p];
+        const uint32_t o = quotient(i, a.by_region), p = i - o * a.by_region.by, y = quotient(p, a.by_line),
+                       x = (p - y * a.by_line.by) * N;
+        if ((int)y >= rows || (int)x >= columns) continue;
+        *(some<N> *)(out + (int64_t)o * plane + (y * a.out_w + x)) = results_from<f, N>(a, from + o * a.result_pitch + p * N);
     }
 }
 
@@ -215,60 +255,67 @@ template <class f> static __device__ inline void write(const pair_conv_args &a, 
 template <class f>
 static __device__ inline void make_region(const pair_conv_args &a, const fragments<f> &w, const finishing &finish, bool is)
 {
-    constexpr int by = f::POOLED ? 2 : 1;
-    const int o = threadIdx.x / 32 * 8 + threadIdx.x % 32 / 4, x = threadIdx.x % 4 * 2 / by;
-    float *to = results_at<f>(a) + o * a.result_pitch + x;
+    float *to = desk_of<f>(a);
 #pragma unroll 1
     for (int down = 0; down < a.blocks_down; down++)
 #pragma unroll 1
         for (int across = 0; across < a.blocks_across; across++) {
-            float d[f::RESULTS / 2];
-            multiply<f>(a, place_of(shared) + (down * f::ROWS * a.pitch + across * ACROSS) * PIXEL, w, d);
-            if (is) keep<f>(a, to + down * (f::ROWS / by) * a.region_w + across * (ACROSS / by), d, finish);
+            float d[f::SUMS / 2];
+            multiply<f>(a, planes_place(a) / PIXEL + down * f::ROWS * a.pitch + across * ACROSS, w, d);
+            if (is) keep<f>(a, to + down * (f::ROWS / f::BY) * a.region_w + across * (ACROSS / f::BY), d, finish);
         }
 }
 
 template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_conv_args a)
 {
-    __shared__ uint32_t most[2];
-    const uint32_t walker = quotient(blockIdx.x, a.groups);
-    const int first = (int)(blockIdx.x - walker * a.groups.by) * OUTPUTS, o = first + threadIdx.x / 32 * 8 + threadIdx.x % 32 / 4;
+    uint32_t *most = (uint32_t *)shared;
+    const uint32_t walker = quotient(blockIdx.x, a.groups), arrival = place_of(most + 2);
+    const int first = (int)(blockIdx.x - walker * a.groups.by) * f::OUTPUTS, o = first + output_of_thread<f>();
+    const bool is = first + (int)(threadIdx.x / 32 * 8 % f::OUTPUTS) < a.m, brings = a.stage && threadIdx.x == 0;
     fragments<f> w;
     int turn = 0;
     if (threadIdx.x < 2) most[threadIdx.x] = 0;
+    if (threadIdx.x == 0) barrier_make(arrival, 1), barriers_made();
     __syncthreads();
     if (a.filters_are_there) load_filters<f>(a, o, w);
     take_turn();
+    if (brings) bring(a, region_of<f>(a, walker), arrival);
     if (!a.filters_are_there) load_filters<f>(a, o, w);
     const int of_filters = scale_exponent(*a.largest);
     const float bias = a.bias && o < a.m ? ((const float *)a.bias)[o * a.bias_stride] : -0.0f;
-    held<f> x;
-    if (f::EARLY) load<f>(a, region_of<f>(a, walker), x);
     for (uint32_t s = walker; s < a.regions; s += a.walkers, turn ^= 1) {
-        if (!f::EARLY) load<f>(a, region_of<f>(a, s), x);
-        const int exponent = scale_exponent(largest(magnitude_of<f>(x), most + turn));
+        const bool more = s + a.walkers < a.regions;
+        const region r = region_of<f>(a, s);
+        held<f> x;
+        if (a.stage) barrier_wait(arrival, turn), take<f>(a, x);
+        else load<f>(a, r, x);
+        const int exponent = scale_exponent(largest(most_of<f>(x), most + turn));
+        if (brings && more) bring(a, region_of<f>(a, s + a.walkers), arrival); /* all have taken theirs */
         if (threadIdx.x == 0) most[turn ^ 1] = 0;
         store<f>(a, x, power_of_two(exponent));
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncthreads();
-        const bool more = s + a.walkers < a.regions;
         if (!more) let_next_begin();
-        if (f::EARLY && more) load<f>(a, region_of<f>(a, s + a.walkers), x);
-        make_region<f>(a, w, { unscaling_of(exponent, of_filters), bias, a.least }, first + threadIdx.x / 32 * 8 < a.m);
+        make_region<f>(a, w, { unscaling_of(exponent, of_filters), bias, a.least }, is);
         __syncthreads();
-        write<f>(a, region_of<f>(a, s), first);
+        if (a.fours) write<f, 4>(a, r, first);
+        else write<f, 1>(a, r, first);
     }
 }
 
-template <int SLOTS> static const void *of_slots(int rows, bool pooled)
+template <int SLOTS, int SHIFTS> static const void *of_form(int lines, bool pooled)
 {
-    if (rows == 8) return pooled ? (const void *)pair_conv<form<SLOTS, 8, true>> : (const void *)pair_conv<form<SLOTS, 8, false>>;
-    return pooled ? (const void *)pair_conv<form<SLOTS, 16, true>> : (const void *)pair_conv<form<SLOTS, 16, false>>;
+    if (lines == 8)
+        return pooled ? (const void *)pair_conv<form<SLOTS, 8, true, SHIFTS>>
+                      : (const void *)pair_conv<form<SLOTS, 8, false, SHIFTS>>;
+    return pooled ? (const void *)pair_conv<form<SLOTS, 16, true, SHIFTS>>
+                  : (const void *)pair_conv<form<SLOTS, 16, false, SHIFTS>>;
 }
 
 } // namespace
 
-const void *pair_conv_kernel(int slots, int rows, bool pooled)
+const void *pair_conv_kernel(int slots, int shifts, int lines, bool pooled)
 {
-    return (slots == 4 ? of_slots<4> : slots == 8 ? of_slots<8> : of_slots<16>)(rows, pooled);
+    if (shifts == 2) return of_form<4, 2>(lines, pooled);
+    return (slots == 4 ? of_form<4, 1> : slots == 8 ? of_form<8, 1> : of_form<16, 1>)(lines, pooled);
 }

@@ -45,8 +45,7 @@ static __device__ inline float largest_flat(const magnitude_args &s, int64_t fir
 #pragma unroll 4
     for (int64_t i = first; i < s.n / 4; i += step) {
         const float4 x = from[i];
-        most = fmaxf(fmaxf(fmaxf(most, finite_magnitude(x.x)), fmaxf(finite_magnitude(x.y), finite_magnitude(x.z))),
-                     finite_magnitude(x.w));
+        most = fmaxf(most, magnitude_of({ x.x, x.y, x.z, x.w }));
     }
     for (int64_t i = s.n / 4 * 4 + first; i < s.n; i += step) most = fmaxf(most, finite_magnitude(((const float *)s.at)[i]));
     return most;

@@ -1,8 +1,9 @@
 /* pair_product.cu - products by tensor cores, of operands as pairs of f16.
  *
  * b has been packed (pair_pack.cu). A thread block has a tile of the result. One of its threads brings a, and b, into shared memory, as far
- * ahead as there is room. Two groups of four warps take a from there, as pairs in registers, and multiply. The tensor cores truncate their
- * sums, so each unit of 64 inner elements is summed apart, and added to what was before as f32 are.
+ * ahead as there is room. Two groups of four warps take a from there, as pairs in registers, and multiply: each row of a under a scale of its
+ * own, so that nothing about a must be known. The tensor cores truncate their sums, so each unit of 64 inner elements is summed apart, and
+ * added to what was before as f32 are.
  *
  * Of 128 rows each group takes 64; of 64 they take units in turn. Thread blocks go over tiles, or those of a cluster share the inner axis of
  * one. */
@@ -13,6 +14,7 @@ namespace
 {
 
 enum { UNIT = PAIR_UNIT, PART = PAIR_PART, GROUP = 128, A_LINE = 128, STAGES_MOST = 8 };
+enum { HEADROOM = 3 }; /* powers of two by which a row's elements may grow under its scale */
 
 template <int ROWS_, int COLUMNS_> struct tile {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_;
@@ -116,25 +118,73 @@ static __device__ inline float4 loaded(uint32_t at)
 /* Which of 8 rows a lane has: two that are read at once lie 4 apart, so that all their pieces lie in different banks. */
 static __device__ inline int row_of_lane() { return threadIdx.x % 32 / 8 + threadIdx.x / 4 % 2 * 4; }
 
-/* Fragments of 16 inner elements: of rows r and r + 8, four each (pair_pack.cu orders b's likewise). */
-static __device__ inline void take_a(uint32_t at, float scale, uint32_t (&high)[4], uint32_t (&low)[4])
-{
-    const float4 x = loaded(at), y = loaded(at + 8 * A_LINE);
-    split_pair(x.x * scale, x.y * scale, high[0], low[0]), split_pair(y.x * scale, y.y * scale, high[1], low[1]);
-    split_pair(x.z * scale, x.w * scale, high[2], low[2]), split_pair(y.z * scale, y.w * scale, high[3], low[3]);
-}
-
-/* Of a unit. */
+/* Of a unit: of 16 inner elements at a time rows r and r + 8, four each (pair_pack.cu orders b's likewise). Each row is scaled by a power of
+ * two, biased. */
 struct fragments {
     uint32_t high[4][4], low[4][4];
+    int scale[2];
 };
 
-template <class t> static __device__ inline void take(fragments &f, uint32_t a, float scale)
+/* A lane's elements of a unit: of row r, then of row r + 8, of 16 inner elements at a time. */
+struct elements {
+    float4 of[2][4];
+};
+
+template <class t> static __device__ inline void fetch(elements &x, uint32_t a)
 {
-    const int row = row_of_lane(), quarter = threadIdx.x % 4;
+    const int row = row_of_lane();
     const uint32_t from = a + (threadIdx.x % GROUP / 32 * 16 + row) * A_LINE;
 #pragma unroll
-    for (int q = 0; q < 4; q++) take_a(from + q / 2 * t::A_HALF + ((q % 2 * 4 + quarter) ^ row) * 16, scale, f.high[q], f.low[q]);
+    for (int q = 0; q < 4; q++)
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            x.of[h][q] = loaded(from + q / 2 * t::A_HALF + ((q % 2 * 4 + threadIdx.x % 4) ^ row) * 16 + h * 8 * A_LINE);
+}
+
+static __device__ inline void split_rows(fragments &f, const elements &x)
+{
+    const float scale[2] = { power_of_two(f.scale[0]), power_of_two(f.scale[1]) };
+#pragma unroll
+    for (int q = 0; q < 4; q++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const float4 e = x.of[h][q];
+            split_pair(e.x * scale[h], e.y * scale[h], f.high[q][h], f.low[q][h]);
+            split_pair(e.z * scale[h], e.w * scale[h], f.high[q][h + 2], f.low[q][h + 2]);
+        }
+}
+
+/* Is an element too large for its scale? */
+static __device__ inline bool is_too_large(const fragments &f)
+{
+    uint32_t most = 0;
+#pragma unroll
+    for (int i = 0; i < 16; i++) most = larger_halves(most, f.high[i / 4][i % 4]);
+    return has_half_from(most, HALF_TOP);
+}
+
+/* Four lanes have a row together. Where an element is infinite no result of the row is finite: any scale will do. */
+static __device__ inline int scale_of_row(const float4 (&x)[4])
+{
+    float most = 0;
+#pragma unroll
+    for (int q = 0; q < 4; q++)
+        most = fmaxf(fmaxf(fmaxf(most, fabsf(x[q].x)), fmaxf(fabsf(x[q].y), fabsf(x[q].z))), fabsf(x[q].w));
+    most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
+    return max(scale_exponent(fmaxf(most, __shfl_xor_sync(~0u, most, 2))) - HEADROOM, 1);
+}
+
+/* A row's scale is that of the unit before, which leaves some room above the largest element so far: only when an element goes beyond
+ * that, as those of the first unit do, another one is looked for. Elements are then brought again: it leaves registers to all else. */
+template <class t> static __device__ inline void split(fragments &f, elements &x, const int (&before)[2], uint32_t a)
+{
+    f.scale[0] = before[0], f.scale[1] = before[1];
+    split_rows(f, x);
+    if (!__any_sync(~0u, is_too_large(f))) return;
+    fetch<t>(x, a);
+#pragma unroll
+    for (int h = 0; h < 2; h++) f.scale[h] = min(before[h], scale_of_row(x.of[h]));
+    split_rows(f, x);
 }
 
 template <class t> static __device__ inline void begin(float (&d)[t::COLUMNS / 2], const fragments &f, uint32_t b)
@@ -150,41 +200,58 @@ template <class t> static __device__ inline void begin(float (&d)[t::COLUMNS / 2
     products_end();
 }
 
+/* Sums of a unit, to those of all before: at the size of the operands again. That power of two is one number, nearly always. */
+template <int N> static __device__ inline void promote(float (&sum)[N], const float (&d)[N], const unscaling (&u)[2])
+{
+    const float one[2] = { u[0].first * u[0].then, u[1].first * u[1].then };
+    if (fminf(one[0], one[1]) > 0 && fmaxf(one[0], one[1]) < INF) {
+#pragma unroll
+        for (int k = 0; k < N; k++) sum[k] = FMA(d[k], one[k / 2 % 2], sum[k]);
+    } else {
+#pragma unroll
+        for (int k = 0; k < N; k++) sum[k] += unscaled(d[k], u[k / 2 % 2]);
+    }
+}
+
 /* The stages as a group of warps meets them. */
 template <class t> struct conveyor {
     static constexpr int STEP = t::TAKES_TURNS ? 2 : 1;
     room r;
-    float scale;
+    int of_b;      /* the scale of b, biased */
     int group, at; /* unit, counted through all rounds */
 
     __device__ inline uint32_t stage(int i) const { return r.stages + (at + i) % t::STAGES * t::STAGE; }
+    __device__ inline uint32_t a_of(int i) const { return stage(i) + t::B_BYTES + (t::TAKES_TURNS ? 0 : group * 64 * A_LINE); }
 
     /* When unit i is there. */
-    __device__ inline void take(fragments &f, int i) const
+    __device__ inline void take(fragments &f, const int (&before)[2], int i) const
     {
+        elements x;
         barrier_wait(r.full + 8 * ((at + i) % t::STAGES), (at + i) / t::STAGES & 1);
-        ::take<t>(f, stage(i) + t::B_BYTES + (t::TAKES_TURNS ? 0 : group * 64 * A_LINE), scale);
+        fetch<t>(x, a_of(i));
+        split<t>(f, x, before, a_of(i));
     }
 
     /* Unit i, and meanwhile the fragments of the next one. */
     __device__ inline void turn(float (&sum)[t::COLUMNS / 2], const fragments &now, fragments &next, int i, int count) const
     {
+        const bool more = i + STEP < count;
         float d[t::COLUMNS / 2];
         begin<t>(d, now, stage(i));
-        if (i + STEP < count) take(next, i + STEP);
+        const unscaling u[2] = { unscaling_of(now.scale[0], of_b), unscaling_of(now.scale[1], of_b) };
+        if (more) take(next, now.scale, i + STEP);
         products_wait<0>();
         settle(d);
         __syncwarp();
         if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * ((at + i) % t::STAGES));
-#pragma unroll
-        for (int k = 0; k < t::COLUMNS / 2; k++) sum[k] += d[k];
+        promote(sum, d, u);
     }
 
     __device__ inline void take_all(float (&sum)[t::COLUMNS / 2], int count)
     {
         fragments even, odd;
         int i = t::TAKES_TURNS ? group : 0;
-        if (i < count) take(even, i);
+        if (i < count) take(even, { SCALE_MOST, SCALE_MOST }, i);
 #pragma unroll 1
         for (; i < count; i += 2 * STEP) {
             turn(sum, even, odd, i, count);
@@ -212,12 +279,11 @@ template <int N> static __device__ inline void finish_all(float (&x)[N], int act
 }
 
 /* Sums of four columns of EACH rows, `step` apart, to results. */
-template <int EACH>
-static __device__ inline void write(const pair_args &p, float (&x)[EACH * 4], int row, int step, int column, unscaling u)
+template <int EACH> static __device__ inline void write(const pair_args &p, float (&x)[EACH * 4], int row, int step, int column)
 {
     const product_args &s = p.of;
 #pragma unroll
-    for (int i = 0; i < EACH * 4; i++) x[i] = (T)s.alpha * unscaled(x[i], u);
+    for (int i = 0; i < EACH * 4; i++) x[i] *= (T)s.alpha;
     if (s.bias) {
 #pragma unroll
         for (int c = 0; c < 4; c++) {
@@ -244,7 +310,7 @@ static __device__ inline void write(const pair_args &p, float (&x)[EACH * 4], in
 /* A warp's 16 rows: 32 columns at a time by way of its desk, so that it writes whole lines. The sums move up each time: what is done with
  * them is there once. */
 template <class t>
-static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLUMNS / 2], const room &r, corner c, unscaling u)
+static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLUMNS / 2], const room &r, corner c)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row_of_lane();
     const uint32_t desk = r.desks + warp * t::DESK;
@@ -265,14 +331,13 @@ static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLU
             const float4 y = loaded(desk + ((lane / 8 + 4 * i) * t::DESK_PITCH + lane % 8 * 4) * 4);
             x[4 * i] = y.x, x[4 * i + 1] = y.y, x[4 * i + 2] = y.z, x[4 * i + 3] = y.w;
         }
-        write<4>(s, x, c.top + warp * 16 + lane / 8, 4, c.left + from + lane % 8 * 4, u);
+        write<4>(s, x, c.top + warp * 16 + lane / 8, 4, c.left + from + lane % 8 * 4);
         __syncwarp();
 #pragma unroll
         for (int i = 0; i + 16 < t::COLUMNS / 2; i++) sum[i] = sum[i + 16];
     }
 }
 
-/* Called at several places: by whom brings, and by whom multiplies. */
 static __device__ inline void meet_cluster()
 {
     asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
@@ -302,7 +367,7 @@ template <class t> static __device__ inline void keep(const float (&sum)[t::COLU
 }
 
 /* Sums of groups and of the thread blocks that have parts, each of which writes its share: all are asked for before any is added. */
-template <class t> static __device__ inline void join(const pair_args &s, const room &r, corner c, unscaling u)
+template <class t> static __device__ inline void join(const pair_args &s, const room &r, corner c)
 {
     const int parts = s.of.parts, part = blockIdx.x % parts, all = t::ROWS * t::COLUMNS / 4, share = (all + parts - 1) / parts;
 #pragma unroll 1
@@ -321,10 +386,11 @@ template <class t> static __device__ inline void join(const pair_args &s, const 
 #pragma unroll
             for (int g = 0; g < 128 / t::ROWS; g++)
                 if (p < parts) sum[0] += x[p][g].x, sum[1] += x[p][g].y, sum[2] += x[p][g].z, sum[3] += x[p][g].w;
-        write<1>(s, sum, c.top + row, 1, c.left + column, u);
+        write<1>(s, sum, c.top + row, 1, c.left + column);
     }
 }
 
+/* The group that brings leaves when it is done: a cluster meets without threads that have left. */
 template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __grid_constant__ pair_args s)
 {
     typedef tile<ROWS, COLUMNS> t;
@@ -335,34 +401,29 @@ template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __gr
     if (threadIdx.x == 0) {
         for (int i = 0; i < t::STAGES; i++)
             barrier_make(r.full + 8 * i, 1), barrier_make(r.empty + 8 * i, t::TAKES_TURNS ? 4 : 8);
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        barriers_made();
     }
     __syncthreads();
     if (threadIdx.x >= 2 * GROUP) {
         leave_registers<40>();
-        if (threadIdx.x == 2 * GROUP) {
-            bring<t>(s, r, e);
-            let_next_begin(); /* by this thread alone: the others of its group have not waited for their turn */
-        }
-        __syncwarp();
-        if (joins) meet_cluster(), meet_cluster(); /* with the others, below */
+        if (threadIdx.x > 2 * GROUP) return;
+        bring<t>(s, r, e);
+        let_next_begin(); /* by this thread alone: the others of its group have not waited for their turn */
     } else {
         take_registers<232>();
         take_turn();
-        const int of_a = scale_exponent(s.magnitude ? *s.magnitude : s.bound), of_b = scale_exponent(*(const float *)s.packed);
-        const unscaling u = unscaling_of(of_a, of_b);
-        conveyor<t> belt = { r, power_of_two(of_a), (int)threadIdx.x / GROUP, 0 };
+        conveyor<t> belt = { r, scale_exponent(*(const float *)s.packed), (int)threadIdx.x / GROUP, 0 };
         corner c;
         for (int round = 0; corner_of<t>(s, round, c); round++) {
             float sum[COLUMNS / 2] = {};
             belt.take_all(sum, e.count);
             if (!joins) {
-                write_own<t>(s, sum, r, c, u);
+                write_own<t>(s, sum, r, c);
             } else {
                 asm volatile("bar.sync 1, 256;" ::: "memory"); /* both groups have read all stages */
                 keep<t>(sum, r.stages);
                 meet_cluster();
-                join<t>(s, r, c, u);
+                join<t>(s, r, c);
                 meet_cluster(); /* nobody leaves whose memory is read */
             }
         }

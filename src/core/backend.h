@@ -73,7 +73,6 @@ typedef struct step {
     enum finish finish;
     uint8_t outs, ins, nums, inner;
     uint8_t math; /* duet_math_mode: what is permitted here; of matmul and convolutions of f32 alone, else STRICT */
-    float bound;  /* of matmul and convolutions: no finite element of in[0] is larger, but for a few ulp; 0: not known */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint32_t num[STEP_NUMBERS]; /* indices into frame.num */
     int32_t attr[STEP_ATTRS];
@@ -82,14 +81,11 @@ typedef struct step {
     void *kept; /* what the machine keeps for this step between runs; NULL at first; forget() frees it */
 } step;
 
+struct storage;
 /* Whose memory an operand is: of a storage (core/matrix.h) that all of this run, or of all runs of what is being recorded, leaves as it is;
- * NULL: none, or not known. bound: as a step's, at this place in the order of things; 0: not known. */
-typedef struct owned {
-    struct storage *bits;
-    float bound;
-} owned;
+ * NULL: none, or not known. */
 typedef struct owners {
-    owned (*of)(const struct owners *o, int slot);
+    struct storage *(*of)(const struct owners *o, int slot);
 } owners;
 
 /* What a run binds: addresses of the operands, on this machine, and numbers. */
@@ -100,7 +96,7 @@ typedef struct frame {
     const owners *owner; /* NULL: nothing is known of any operand */
 } frame;
 
-static inline owned owned_by(const frame *f, int slot) { return f->owner ? f->owner->of(f->owner, slot) : (owned){ NULL, 0 }; }
+static inline struct storage *owned_by(const frame *f, int slot) { return f->owner ? f->owner->of(f->owner, slot) : NULL; }
 
 /* A machine. Every function is required; run, upload, fetch are asynchronous, in order within a queue. All may be called from any thread. */
 typedef struct machine {

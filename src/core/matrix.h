@@ -28,10 +28,8 @@ typedef struct storage {
     uint8_t came;       /* 1 << side: elements have been brought there */
     bool asked;         /* the host has asked for the elements since a statement made them: see matrix_read_back */
     uint64_t
-        stamp; /* of the elements in the device home: new whenever anything writes there, or may; in the order of the queues */
-    uint64_t bounded; /* the stamp under which no finite element is larger than bound, but for a few ulp */
-    float bound;
-    void *known;   /* what the device keeps of the elements, under their stamp; NULL: nothing. Its own: machine.drop */
+        stamp;   /* of the elements in the device home: new whenever anything writes there, or may; in the order of the queues */
+    void *known; /* what the device keeps of the elements, under their stamp; NULL: nothing. Its own: machine.drop */
     double missed; /* seconds that statements would have saved on the side where it is not: see matrix_miss */
 } storage;
 
@@ -41,10 +39,6 @@ static inline int storage_current(const storage *b) { return __atomic_load_n(&b-
 /* Whoever writes there comes alone, or under the lock; who reads comes after. */
 static inline uint64_t storage_stamp(const storage *b) { return __atomic_load_n(&b->stamp, __ATOMIC_RELAXED); }
 static inline void storage_stamp_anew(storage *b) { __atomic_store_n(&b->stamp, b->stamp + 1, __ATOMIC_RELAXED); }
-
-/* The bound of all elements that the device home holds now, or 0; and that what was just written there has it. */
-static inline float storage_bound(const storage *b) { return b->bounded == storage_stamp(b) ? b->bound : 0; }
-static inline void storage_bind(storage *b, float bound) { b->bound = bound, b->bounded = storage_stamp(b); }
 
 static inline bool storage_has_home(const storage *b, enum side s) { return __atomic_load_n(&b->home[s], __ATOMIC_RELAXED); }
 

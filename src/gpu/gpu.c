@@ -58,10 +58,10 @@ static span written_by(const step *s, const frame *f, const void *scratch, size_
     return all;
 }
 
-duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed, const float *magnitude)
+duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed)
 {
     size_t bytes = kernels_scratch(s);
-    workspace w = { NULL, q->counters, gpu_queue_written(q), packed, magnitude };
+    workspace w = { NULL, q->counters, gpu_queue_written(q), packed };
     TRY(gpu_queue_count(q));
     if (bytes) TRY(lend(DEVICE, bytes, q->index, &w.scratch));
     duet_status r = CUDA(launch_step, s, f, &w, gpu_queue_way(q));
@@ -72,7 +72,7 @@ duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void 
     return r;
 }
 
-duet_status gpu_launch(const step *s, const frame *f, queue *q) { return gpu_launch_with(s, f, q, NULL, NULL); }
+duet_status gpu_launch(const step *s, const frame *f, queue *q) { return gpu_launch_with(s, f, q, NULL); }
 
 void gpu_give(void *block, const queue *q)
 {
@@ -172,7 +172,7 @@ static duet_status gpu_prepare(const step *s, const frame *f)
 {
     queue *q;
     if (!is_split(s) || is_empty(s)) return DUET_OK;
-    if (owned_by(f, s->in[0].slot).bits && !kernels_splits_here(s, f))
+    if (owned_by(f, s->in[0].slot) && !kernels_splits_here(s, f))
         return DUET_OK; /* temporaries have no address yet, and are aligned */
     ON_DEVICE();
     TRY(gpu_queue_open(f->queue, &q));

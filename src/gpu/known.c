@@ -1,4 +1,4 @@
-/* known.c - what the card keeps of the contents of matrices. */
+/* known.c - operands that the card keeps packed. */
 #include "matrix.h" /* whose arguments are named as types of the other headers */
 
 #include "graph.h"
@@ -12,13 +12,12 @@ struct known {
     known *next;          /* of the same storage */
     known *older, *newer; /* of all */
     storage *bits;        /* NULL: it has ended */
-    enum fact what;
-    step as;        /* one that it was made for; its operand has slot 0 */
-    int64_t offset; /* of the operand's first element in the device home, in bytes */
+    step as;              /* one that it was packed for; the operand has slot 0 */
+    int64_t offset;       /* of the operand's first element in the device home, in bytes */
     void *block;
     size_t bytes;
-    uint64_t stamp; /* of the elements that it was made from; 0: of none */
-    int writer;     /* the queue that made it; */
+    uint64_t stamp; /* of the elements that were packed; 0: none */
+    int writer;     /* the queue that packed it; */
     uint64_t users; /* bit q: queue q goes after that, and may be using it */
     int pins;       /* who holds it */
 };
@@ -30,26 +29,24 @@ static size_t kept_bytes;
 
 /* ---- making it ---- */
 
-static duet_status make(enum fact what, const step *s, const frame *f, void *block, void *scratch, queue *q)
+static duet_status pack(const step *s, const frame *f, void *block, void *scratch, queue *q)
 {
     const workspace w = { .scratch = scratch, .counters = q->counters, .written = gpu_queue_written(q) };
-    const cudaStream_t way = gpu_queue_way(q);
     TRY(gpu_queue_count(q));
-    const duet_status r =
-        what == FACT_PACKED ? CUDA(kernels_pack, s, f, block, &w, way) : CUDA(kernels_magnitude, s, f, block, &w, way);
+    const duet_status r = CUDA(kernels_pack, s, f, block, &w, gpu_queue_way(q));
     if (scratch) gpu_queue_wrote_anything(q);
-    else gpu_queue_wrote(q, (span){ block, (const char *)block + fact_bytes(what, s) });
+    else gpu_queue_wrote(q, (span){ block, (const char *)block + kernels_packed_bytes(s) });
     if (r == DUET_OK) COUNT(launches);
     else gpu_queue_recount(q);
     return r;
 }
 
-duet_status fact_make(enum fact what, const step *s, const frame *f, void *block, queue *q)
+duet_status gpu_pack(const step *s, const frame *f, void *block, queue *q)
 {
     const size_t bytes = kernels_scratch(s);
     void *scratch = NULL;
     if (bytes) TRY(lend(DEVICE, bytes, q->index, &scratch));
-    const duet_status r = make(what, s, f, block, scratch, q);
+    const duet_status r = pack(s, f, block, scratch, q);
     gpu_give(scratch, q);
     return r;
 }
@@ -100,18 +97,16 @@ static bool same_layout(const layout *a, const layout *b)
     return a->type == b->type && a->rank == b->rank && !memcmp(a->size, b->size, axes) && !memcmp(a->stride, b->stride, axes);
 }
 
-static bool is_it(const known *k, enum fact what, const step *s, int64_t offset)
+static bool is_it(const known *k, const step *s, int64_t offset)
 {
-    const int which = fact_operand(what);
-    if (k->what != what || k->offset != offset || !same_layout(&k->as.in[which].at, &s->in[which].at)) return false;
-    if (what == FACT_MAGNITUDE) return true;
-    return k->as.kernel == s->kernel && k->bytes == kernels_packed_bytes(s) && !memcmp(k->as.attr, s->attr, sizeof s->attr);
+    return k->offset == offset && same_layout(&k->as.in[1].at, &s->in[1].at) && k->as.kernel == s->kernel &&
+           k->bytes == kernels_packed_bytes(s) && !memcmp(k->as.attr, s->attr, sizeof s->attr);
 }
 
-static known *find(const storage *b, enum fact what, const step *s, int64_t offset)
+static known *find(const storage *b, const step *s, int64_t offset)
 {
     known *k = b->known;
-    while (k && !is_it(k, what, s, offset)) k = k->next;
+    while (k && !is_it(k, s, offset)) k = k->next;
     return k;
 }
 
@@ -144,7 +139,7 @@ static duet_status make_anew(known *k, void *scratch, queue *q)
     const uint64_t stamp = storage_stamp(k->bits);
     TRY(gpu_queue_wait(q->index, k->writer));
     k->stamp = 0, k->writer = q->index, k->users |= bit(q->index);
-    TRY(make(k->what, &k->as, &(frame){ .data = data, .queue = q->index }, k->block, scratch, q));
+    TRY(pack(&k->as, &(frame){ .data = data, .queue = q->index }, k->block, scratch, q));
     k->stamp = stamp, k->users = bit(q->index);
     return DUET_OK;
 }
@@ -177,10 +172,10 @@ static size_t most_bytes(void)
     return (limit ? limit : gpu_device_bytes()) / 4;
 }
 
-static known *find_pinned(storage *b, enum fact what, const step *s, int64_t offset)
+static known *find_pinned(storage *b, const step *s, int64_t offset)
 {
     pthread_mutex_lock(&lock);
-    known *k = find(b, what, s, offset);
+    known *k = find(b, s, offset);
     if (k) k->pins++, out_of_order(k), to_newest(k);
     pthread_mutex_unlock(&lock);
     return k;
@@ -201,7 +196,7 @@ static bool make_room(size_t bytes)
 static known *enter_pinned(known *mine)
 {
     pthread_mutex_lock(&lock);
-    known *there = find(mine->bits, mine->what, &mine->as, mine->offset), *k = there ? there : mine;
+    known *there = find(mine->bits, &mine->as, mine->offset), *k = there ? there : mine;
     k->pins++;
     if (!there) enter(mine);
     pthread_mutex_unlock(&lock);
@@ -210,14 +205,14 @@ static known *enter_pinned(known *mine)
 }
 
 /* Without room there is none: that is no failure. */
-static duet_status new_pinned(storage *b, enum fact what, const step *s, int64_t offset, queue *q, known **made)
+static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *q, known **made)
 {
-    const size_t bytes = fact_bytes(what, s);
+    const size_t bytes = kernels_packed_bytes(s);
     known *k = make_room(bytes) ? calloc(1, sizeof *k) : NULL;
     *made = NULL;
     if (!k) return DUET_OK;
-    *k = (known){ .bits = b, .what = what, .as = *s, .offset = offset, .bytes = bytes, .writer = q->index };
-    k->as.kept = NULL, k->as.in[fact_operand(what)].slot = 0;
+    *k = (known){ .bits = b, .as = *s, .offset = offset, .bytes = bytes, .writer = q->index };
+    k->as.kept = NULL, k->as.in[1].slot = 0;
     const duet_status r = gpu_take_quietly(pool_take, bytes, q, &k->block);
     if (r != DUET_OK) return free(k), r == DUET_NO_MEMORY ? DUET_OK : r;
     k->users = bit(q->index);
@@ -225,14 +220,14 @@ static duet_status new_pinned(storage *b, enum fact what, const step *s, int64_t
     return DUET_OK;
 }
 
-duet_status known_use(storage *b, enum fact what, const step *s, const frame *f, queue *q, known **k)
+duet_status known_use(storage *b, const step *s, const frame *f, queue *q, known **k)
 {
-    const char *at = f->data[s->in[fact_operand(what)].slot];
+    const char *at = f->data[s->in[1].slot];
     const int64_t offset = at - (const char *)b->home[DEVICE];
     const bool noted = gpu_queue_way(q) != q->stream;
     duet_status r = DUET_OK;
-    *k = find_pinned(b, what, s, offset);
-    if (!*k && !noted) TRY(new_pinned(b, what, s, offset, q, k));
+    *k = find_pinned(b, s, offset);
+    if (!*k && !noted) TRY(new_pinned(b, s, offset, q, k));
     if (*k) r = noted ? gpu_graph_uses(q, *k) : known_refresh(*k, q);
     if (r != DUET_OK) known_give(*k), *k = NULL;
     return r;

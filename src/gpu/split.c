@@ -1,76 +1,47 @@
-/* split.c - products and convolutions by parts of half precision: what they need beside their operands, known or made for the step. */
+/* split.c - products and convolutions by parts of half precision, with their operand 1 packed: known, or packed for the step. */
 #include "clock.h"
 #include "known.h"
 #include "lend.h"
 #include "steps.h"
 
-/* Something that a step needs made of an operand. */
-typedef struct aid {
+/* Operand 1, packed. */
+typedef struct packing {
     known *known; /* NULL: it is */
     void *block;  /* made for this step alone */
-} aid;
+} packing;
 
-static const void *aid_at(const aid *a) { return a->known ? known_at(a->known) : a->block; }
-
-static void aid_end(const aid *a, const queue *q) { known_give(a->known), gpu_give(a->block, q); }
-
-static duet_status aid_get(enum fact what, const step *s, const frame *f, queue *q, aid *a)
+static duet_status packing_get(const step *s, const frame *f, queue *q, packing *p)
 {
-    struct storage *b = owned_by(f, s->in[fact_operand(what)].slot).bits;
-    *a = (aid){ 0 };
-    if (b) TRY(known_use(b, what, s, f, q, &a->known));
-    if (a->known) return DUET_OK;
-    TRY(lend(DEVICE, fact_bytes(what, s), q->index, &a->block));
-    const duet_status r = fact_make(what, s, f, a->block, q);
-    if (r != DUET_OK) gpu_give(a->block, q);
-    return r;
-}
-
-/* What a run knows may be more than what a recording knows: with that bound the last bits may be others. */
-static float bound_of(const step *s, const frame *f)
-{
-    return s->bound > 0 || reproducible() ? s->bound : owned_by(f, s->in[0].slot).bound;
-}
-
-/* With in[1] packed. A bound that only this run knows goes with a copy of the step. */
-static duet_status multiply(const step *s, const frame *f, const void *packed, queue *q)
-{
-    aid most = { 0 };
-    step bounded;
-    const float bound = bound_of(s, f);
-    if (bound > 0 && s->bound <= 0) bounded = *s, bounded.bound = bound, s = &bounded;
-    if (bound <= 0 && kernels_measures(s)) TRY(aid_get(FACT_MAGNITUDE, s, f, q, &most));
-    const duet_status r = gpu_launch_with(s, f, q, packed, aid_at(&most));
-    aid_end(&most, q);
+    struct storage *b = owned_by(f, s->in[1].slot);
+    *p = (packing){ 0 };
+    if (b) TRY(known_use(b, s, f, q, &p->known));
+    if (p->known) return DUET_OK;
+    TRY(lend(DEVICE, kernels_packed_bytes(s), q->index, &p->block));
+    const duet_status r = gpu_pack(s, f, p->block, q);
+    if (r != DUET_OK) gpu_give(p->block, q);
     return r;
 }
 
 duet_status gpu_split(const step *s, const frame *f, queue *q)
 {
-    aid packed;
-    TRY(aid_get(FACT_PACKED, s, f, q, &packed));
-    const duet_status r = multiply(s, f, aid_at(&packed), q);
-    aid_end(&packed, q);
+    packing p;
+    TRY(packing_get(s, f, q, &p));
+    const duet_status r = gpu_launch_with(s, f, q, p.known ? known_at(p.known) : p.block);
+    known_give(p.known), gpu_give(p.block, q);
     return r;
 }
 
 /* ---- before it is recorded ---- */
 
-/* What is not kept is made in the graph, in memory that has to be there. */
-static duet_status aid_prepare(enum fact what, const step *s, const frame *f, queue *q)
-{
-    struct storage *b = owned_by(f, s->in[fact_operand(what)].slot).bits;
-    known *k = NULL;
-    void *block;
-    if (b) TRY(known_use(b, what, s, f, q, &k));
-    if (k) return known_give(k), DUET_OK;
-    TRY(lend(DEVICE, fact_bytes(what, s), q->index, &block));
-    lend_back(DEVICE, block, q->index);
-    return DUET_OK;
-}
-
+/* What is not kept is packed in the graph, in memory that has to be there. */
 duet_status gpu_split_prepare(const step *s, const frame *f, queue *q)
 {
-    TRY(aid_prepare(FACT_PACKED, s, f, q));
-    return bound_of(s, f) > 0 || !kernels_measures(s) ? DUET_OK : aid_prepare(FACT_MAGNITUDE, s, f, q);
+    struct storage *b = owned_by(f, s->in[1].slot);
+    known *k = NULL;
+    void *block;
+    if (b) TRY(known_use(b, s, f, q, &k));
+    if (k) return known_give(k), DUET_OK;
+    TRY(lend(DEVICE, kernels_packed_bytes(s), q->index, &block));
+    lend_back(DEVICE, block, q->index);
+    return DUET_OK;
 }

@@ -10,7 +10,7 @@ static inline duet_status half_written(duet_status s) { return s == DUET_OK ? s 
 
 /* By one of our own kernels. */
 duet_status gpu_launch(const step *s, const frame *f, queue *q);
-duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed, const float *magnitude);
+duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed);
 
 /* out = op(x[0], x[1], ...) by a kernel: of a row of kind map, or OP_LOAD. An operand has the sizes of out, any strides, and may be out
  * itself; or it is a number, where p is NULL. */

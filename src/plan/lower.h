@@ -103,10 +103,6 @@ typedef struct memory {
 bool memory_assign(const lowering *l, memory *m); /* false: out of memory */
 void memory_free(memory *m);
 
-/* What no finite element of a value is larger than, but for a few ulp, by the operators that make it; 0: they do not say. Of a value that is a
- * leaf's elements, moved or chosen among: *of_leaf is which, else -1. */
-float value_bound(const graph *g, int v, int *of_leaf);
-
 /* The step of a job. m may be NULL, to ask whether the machine refuses. */
 void step_make(const lowering *l, const job *j, const memory *m, step *s);
 

@@ -101,21 +101,6 @@ static bool take_steps(plan *p, lowering *l, const memory *m)
     return true;
 }
 
-static bool take_bounds(plan *p, const graph *g)
-{
-    goal_bound of[STATEMENTS];
-    bool any = false;
-    for (int k = 0; k < p->goals; k++) {
-        of[k] = (goal_bound){ 0, -1 };
-        if (g->root[k] >= 0) of[k].most = value_bound(g, g->root[k], &of[k].leaf);
-        any |= of[k].most > 0 || of[k].leaf >= 0;
-    }
-    if (!any) return true;
-    p->bounds = malloc((size_t)p->goals * sizeof *p->bounds);
-    if (p->bounds) memcpy(p->bounds, of, (size_t)p->goals * sizeof *of);
-    return p->bounds;
-}
-
 static void take_tables(plan *p, graph *g, memory *m)
 {
     p->leaves = g->leaves, p->n_leaves = g->n_leaves, g->leaves = NULL;
@@ -153,7 +138,7 @@ static bool plan_fill(plan *p, const statement *s, graph *g, const goal_info *go
     lowering l = { .g = g, .machine = p->machine, .fusion = s->fusion, .math = s->math, .goal = goals, .overlap = overlap };
     bool ok = overlap && lower(&l) == DUET_OK && memory_assign(&l, &m) && copy_goals(&l, &m);
     if (ok) p->goals = s->count, p->status = refused(p, &l);
-    if (ok) ok = take_steps(p, &l, &m) && take_bounds(p, g);
+    if (ok) ok = take_steps(p, &l, &m);
     if (ok) take_tables(p, g, &m), add_bytes(p, s);
     lower_free(&l), memory_free(&m), free(overlap);
     return ok;
@@ -179,7 +164,7 @@ void plan_free(plan *p)
     if (!p) return;
     for (int i = 0; i < p->count; i++) p->machine->forget(&p->steps[i]), free(p->programs[i]);
     cut_free(p->cut), stream_free(p->stream);
-    free(p->key), free(p->bounds), free(p->steps), free(p->programs), free(p->leaves), free(p->numbers), free(p->temp);
+    free(p->key), free(p->steps), free(p->programs), free(p->leaves), free(p->numbers), free(p->temp);
     free(p);
 }
 

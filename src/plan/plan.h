@@ -4,12 +4,6 @@
 
 #include "lower.h"
 
-/* No finite element of a destination will be larger than `most`, or, where leaf is not below 0, than those of that leaf; 0: not known. */
-typedef struct goal_bound {
-    float most;
-    int leaf;
-} goal_bound;
-
 typedef struct plan {
     uint64_t number; /* of this thread's plans, never used again */
     uint64_t hash;
@@ -26,7 +20,6 @@ typedef struct plan {
     int goals;
     /* Of each destination, the first step that writes into its memory; -1: none does, it is overwritten. */
     int first_write[STATEMENTS];
-    goal_bound *bounds; /* of each destination, or NULL: of none */
     leaf *leaves;
     int n_leaves;
     bound *numbers;
@@ -115,8 +108,7 @@ typedef struct plan_owners {
     const plan *p;
     const statement *s;
 } plan_owners;
-owned plan_owner(const owners *o, int slot);
-void plan_bind(const plan *p, const statement *s); /* its steps are done: what is known of their results */
+struct storage *plan_owner(const owners *o, int slot);
 
 /* record.c, while this thread records: plan_run for what is to be replayed; the same of a single step, which writes m; and the end of a
  * statement, in which s was its status. */

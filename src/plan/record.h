@@ -56,7 +56,6 @@ duet_status replay_one(duet_recording *r, recorded *e);
 duet_status replay_record(duet_recording *r, stretch *g, int queue);
 /* Runs, or records, the steps of one, bound as they are, lending from this thread's lender. The matrices may count as what later ones make of
  * them already. */
-duet_status replay_steps(const duet_recording *r, const stretch *g, int from, const recorded *e,
-                         int queue); /* from: the first that runs with e */
+duet_status replay_steps(const duet_recording *r, const stretch *g, const recorded *e, int queue);
 
 #endif

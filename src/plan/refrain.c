@@ -33,7 +33,7 @@ static duet_status launch_each(refrain *r)
     t->lender = &r->of.lent;
     for (int i = r->from; i < r->to && s == DUET_OK; i++) {
         t->site = r->of.of[i].site;
-        s = replay_steps(&r->of, &r->all, r->from, &r->of.of[i], r->all.queue);
+        s = replay_steps(&r->of, &r->all, &r->of.of[i], r->all.queue);
         if (s != DUET_OK) name_one(s, &r->of.of[i]);
     }
     t->site = site, t->lender = before;

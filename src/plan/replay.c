@@ -81,50 +81,35 @@ typedef struct stretch_owners {
     const duet_recording *r;
     const stretch *g;
     const recorded *e;
-    int from; /* the first of those that run with e: before it others may have written */
 } stretch_owners;
 
-/* The destination of e, the last one, that lies in b; -1: none does. */
-static int destination_in(const recorded *e, const storage *b)
+static bool writes_to(const recorded *e, const storage *b)
 {
-    int k = e->plan->count ? e->plan->goals - 1 : -1;
-    while (k >= 0 && (e->plan->first_write[k] < 0 || e->bits[k] != b)) k--;
-    return k;
+    for (int k = 0; k < e->plan->goals && e->plan->count; k++)
+        if (e->plan->first_write[k] >= 0 && e->bits[k] == b) return true;
+    return false;
 }
 
 static bool is_written(const stretch_owners *w, const storage *b)
 {
     for (int i = w->g->first; i < w->g->end; i++)
-        if (destination_in(&w->r->of[i], b) >= 0) return true;
+        if (writes_to(&w->r->of[i], b)) return true;
     return false;
 }
 
-/* What the last statement of the stretch before e that writes there makes of it. What comes from outside may be other elements each time. */
-static float bound_before(const stretch_owners *w, const recorded *e, const storage *b)
-{
-    while (e-- > w->r->of + w->from) {
-        const int k = destination_in(e, b);
-        if (k < 0) continue;
-        const goal_bound *made = e->plan->bounds && matrix_fills(e->to[k].m) ? &e->plan->bounds[k] : NULL;
-        if (!made || made->leaf < 0) return made ? made->most : 0;
-        b = e->bits[e->plan->goals + made->leaf];
-    }
-    return 0;
-}
-
-static owned stretch_owner(const owners *o, int slot)
+static storage *stretch_owner(const owners *o, int slot)
 {
     const stretch_owners *w = (const stretch_owners *)o;
     const plan *p = w->e->plan;
-    if (slot < p->goals || slot >= p->goals + p->n_leaves) return (owned){ NULL, 0 };
+    if (slot < p->goals || slot >= p->goals + p->n_leaves) return NULL;
     storage *b = w->e->bits[slot];
-    return (owned){ is_written(w, b) ? NULL : b, bound_before(w, w->e, b) };
+    return is_written(w, b) ? NULL : b;
 }
 
-duet_status replay_steps(const duet_recording *r, const stretch *g, int from, const recorded *e, int queue)
+duet_status replay_steps(const duet_recording *r, const stretch *g, const recorded *e, int queue)
 {
     const plan *p = e->plan;
-    const stretch_owners whose = { { stretch_owner }, r, g, e, from };
+    const stretch_owners whose = { { stretch_owner }, r, g, e };
     const frame f = { e->data, e->num, queue, &whose.of };
     int lent;
     duet_status s = plan_lend(p, e->data, queue, &lent);
@@ -135,7 +120,7 @@ duet_status replay_steps(const duet_recording *r, const stretch *g, int from, co
 
 static duet_status prepare_steps(const duet_recording *r, const stretch *g, const recorded *e, int queue)
 {
-    const stretch_owners whose = { { stretch_owner }, r, g, e, g->first };
+    const stretch_owners whose = { { stretch_owner }, r, g, e };
     const frame f = { e->data, e->num, queue, &whose.of };
     for (int i = 0; i < e->plan->count; i++) TRY(e->plan->machine->prepare(&e->plan->steps[i], &f));
     return DUET_OK;
@@ -159,7 +144,7 @@ duet_status replay_record(duet_recording *r, stretch *g, int queue)
     const uint64_t before = t->counted.launches;
     TRY(on->record(queue));
     t->lender = &r->lent, r->lent.closed = true;
-    for (int i = g->first; i < g->end && s == DUET_OK; i++) s = replay_steps(r, g, g->first, &r->of[i], queue);
+    for (int i = g->first; i < g->end && s == DUET_OK; i++) s = replay_steps(r, g, &r->of[i], queue);
     t->lender = NULL, r->lent.closed = false;
     ended = on->recorded(queue, &g->graph);
     g->launches = t->counted.launches - before, g->queue = queue;

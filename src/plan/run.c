@@ -81,33 +81,15 @@ void plan_wrote(const plan *p, const statement *s, int queue)
     COUNT_N(steps, p->count);
     for (int k = 0; k < p->goals; k++)
         if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->machine->side, queue);
-    if (p->bounds && p->machine->side == DEVICE) plan_bind(p, s);
-}
-
-static storage *leaf_storage(const plan *p, const statement *s, int i) { return s->f->nodes[p->leaves[i].node].matrix->bits; }
-
-/* A destination that is only a part of its storage leaves the rest as it is: its bound is none of all. A leaf that was written too has lost
- * its own. */
-void plan_bind(const plan *p, const statement *s)
-{
-    float most[STATEMENTS];
-    for (int k = 0; k < p->goals; k++) {
-        const goal_bound *b = &p->bounds[k];
-        most[k] = b->leaf < 0 ? b->most : storage_bound(leaf_storage(p, s, b->leaf));
-    }
-    for (int k = 0; k < p->goals; k++)
-        if (most[k] > 0 && p->first_write[k] >= 0 && matrix_fills(s->to[k].m)) storage_bind(s->to[k].m->bits, most[k]);
 }
 
 /* Until a plan is done, and its destinations count as written, a leaf is what it was: what overlaps it is read before it is written. A
  * leaf that is a destination has the destination's slot. */
-owned plan_owner(const owners *o, int slot)
+storage *plan_owner(const owners *o, int slot)
 {
     const plan_owners *w = (const plan_owners *)o;
     const int i = slot - w->p->goals;
-    if (i < 0 || i >= w->p->n_leaves) return (owned){ NULL, 0 };
-    storage *b = leaf_storage(w->p, w->s, i);
-    return (owned){ b, storage_bound(b) };
+    return i >= 0 && i < w->p->n_leaves ? w->s->f->nodes[w->p->leaves[i].node].matrix->bits : NULL;
 }
 
 /* A step that fails without a device error has written nothing; so a destination is lost only if an earlier one wrote there. */

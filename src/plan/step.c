@@ -178,44 +178,12 @@ static void estimate(step *s)
 
 /* ---- products and convolutions ---- */
 
-static bool is_at_most_one(int op)
-{
-    switch (op) {
-    case OP_sigmoid:
-    case OP_tanh:
-    case OP_erf:
-    case OP_sin:
-    case OP_cos:
-    case OP_softmax:
-    case OP_equal:
-    case OP_not_equal:
-    case OP_less:
-    case OP_less_equal:
-    case OP_greater:
-    case OP_greater_equal: return true;
-    default: return op == OP_ncdf;
-    }
-}
-
-static bool keeps_bound(int op)
-{
-    return op == OP_transpose || op == OP_max_pool2d || op == OP_relu || op == OP_neg || op == OP_abs || op == OP_LOAD;
-}
-
-float value_bound(const graph *g, int v, int *of_leaf)
-{
-    while (keeps_bound(value_at(g, v)->op)) v = value_at(g, v)->arg[0];
-    *of_leaf = value_at(g, v)->op == OP_LEAF ? value_at(g, v)->leaf : -1;
-    return is_at_most_one(value_at(g, v)->op) ? 1 : 0;
-}
-
 /* f64 is as it is in every mode. */
 static void set_math(const lowering *l, const job *j, step *s)
 {
-    int of_leaf;
     const bool takes = j->kernel == OP_matmul || j->kernel == OP_conv2d || j->kernel == OP_convolve2d;
     if (!takes || s->out[0].at.type != DUET_F32) return;
-    s->math = (uint8_t)l->math, s->bound = value_bound(l->g, j->in[0], &of_leaf);
+    s->math = (uint8_t)l->math;
 }
 
 void step_make(const lowering *l, const job *j, const memory *m, step *s)

@@ -51,8 +51,7 @@ typedef struct job {
     double num[STEP_NUMBERS];
     size_t scratch_bytes;
     uint32_t *counters;
-    const void *packed; /* by parts: operand 1, and the magnitude of operand 0 */
-    const float *magnitude;
+    const void *packed;  /* by parts: operand 1 */
     struct job *part[3]; /* while it runs so: its products of high by high, high by low, low by high parts, or NULL */
     double unscale;
 } job;

@@ -13,8 +13,8 @@ typedef struct fake_counts {
     uint64_t calls;    /* of everything that can fail */
     uint64_t launches; /* of launch_step */
     uint64_t products, convolutions, searches;
-    uint64_t rounded;                   /* products and convolutions of vendors that round their operands */
-    uint64_t splits, packs, magnitudes; /* launches by parts, and what those need */
+    uint64_t rounded;       /* products and convolutions of vendors that round their operands */
+    uint64_t splits, packs; /* launches by parts, and of what those need */
     uint64_t uploads, downloads, synchronisations;
     uint64_t graphs; /* launches of graphs, and how many of them live: */
     int graphs_alive;

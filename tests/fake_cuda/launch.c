@@ -56,7 +56,7 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     const cudaError_t failed = fake_enter(cudaErrorUnknown);
     if (failed != cudaSuccess) return (void)fake_queue(q, spoil_counters, &w->counters, sizeof w->counters), failed;
     job j = { .s = *s, .scratch = w->scratch, .scratch_bytes = kernels_scratch(s), .counters = w->counters };
-    j.packed = w->packed, j.magnitude = w->magnitude;
+    j.packed = w->packed;
     if (w->packed ? !fake_split_fits(s, w) : kernels_refuse(s) != NULL) return fake_error(cudaErrorInvalidValue);
     if (s->kept) return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->outs; i++)

@@ -1,6 +1,6 @@
 /* test_known.c - what the card keeps of operands in DUET_MATH_SPLIT, on the pretended CUDA: it is never old, whatever road a matrix is
  * written by and whoever reads it then.
- * Small whole numbers: every result is exact. A magnitude that is too small ends the program. */
+ * Small whole numbers: every result is exact. */
 #include "alone.h"
 #include "fake_cuda.h"
 #include "known_scene.h"
