@@ -1,4 +1,5 @@
-/* conv2d.c - launches convolutions by windows of 3 x 3: how their results are cut into strips, and shared out among threads. */
+/* conv2d.c - launches convolutions by windows of 3 x 3, by columns or by squares: how their results are cut into strips, and shared out
+ * among threads. */
 #include "launch.h"
 #include <math.h>
 
@@ -7,9 +8,12 @@
 #define STAGE        16384 /* bytes of a stage, or one channel of one image */
 #define FILTERS      61440 /* bytes of filters; with two stages that is less than any card's 99 KiB */
 #define SHARED       (FILTERS + 2 * STAGE + 4096)
-#define BLOCKS       1056                 /* so many that a card is evenly busy, and each loads its filters for several strips */
+#define BLOCKS       792                  /* so many that a card is evenly busy, and each loads its filters for several strips */
 #define BUSY         (132 * WARPS * 2)    /* warps that keep a card busy: below that threads have fewer outputs */
 #define FILTER_BYTES (12 * sizeof(float)) /* of one window, transformed */
+
+#define SQUARE_WARPS                                                                                                             \
+    8 /* by squares are convolutions that leave room for as many warps on a multiprocessor, and have strips for half */
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -64,14 +68,13 @@ static void cut(conv2d_args *a, extent e)
     a->positions = (uint32_t)(a->images * rows * quads);
     a->units = (uint32_t)(a->images * depth * lines * quads), a->stage = (int32_t)(a->images * depth * lines * a->pitch);
     a->strips = (uint32_t)(quotient_up(a->n, a->images) * down * across);
-    const int64_t walkers = BLOCKS / a->groups.by > 1 ? BLOCKS / a->groups.by : 1;
-    a->walkers = (uint32_t)quotient_up(a->strips, quotient_up(a->strips, walkers));
+    a->walkers = (uint32_t)least(a->strips, BLOCKS / a->groups.by > 1 ? BLOCKS / a->groups.by : 1);
 }
 
-/* May all rows of an image be read 16 bytes at a time, from the first column on? */
+/* May all rows of an image be read 16 bytes at a time, from the first column to the last? */
 static bool in_vectors(const conv2d_args *a)
 {
-    return a->pad[1] == 1 && (uintptr_t)a->in % 16 == 0 && (a->n == 1 || a->image % 4 == 0) &&
+    return a->pad[1] == 1 && a->w % 4 == 0 && (uintptr_t)a->in % 16 == 0 && (a->n == 1 || a->image % 4 == 0) &&
            (a->c == 1 || a->channel % 4 == 0) && (a->h == 1 || a->row % 4 == 0);
 }
 
@@ -94,16 +97,69 @@ static conv2d_args args_of(const step *s, const frame *f, const workspace *w)
     return a;
 }
 
-cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+static cudaError_t launch_columns(const step *s, conv2d_args *a, cudaStream_t q)
 {
     const extent e = extent_of(s);
     const int outputs = outputs_of(s, e);
     const void *kernel = conv2d_kernel_f32(outputs, finish_infos[s->finish].pooled);
+    share_out(a, outputs);
+    cut(a, e);
+    const size_t shared = (size_t)a->c * (size_t)a->width * FILTER_BYTES + (size_t)(CONV_WIDTH + 2 * a->stage) * sizeof(float);
+    const cudaError_t error = with_shared(kernel, shared, SHARED);
+    return error == cudaSuccess ? launch_early(kernel, (int64_t)a->walkers * a->groups.by, CONV_THREADS, shared, a, q) : error;
+}
+
+/* ---- by squares ---- */
+
+/* Bytes of shared memory beside the warps'. */
+static int64_t square_filters(int64_t channels, int eights)
+{
+    return channels * eights * CONV_SQUARE_FILTER + CONV_WIDTH * (int64_t)sizeof(float);
+}
+
+static int eights_of(const step *s) { return s->in[1].at.size[0] > 16 ? 4 : 2; }
+
+/* Warps' strips, and of how many the filters leave room for. */
+static int64_t square_strips(const step *s)
+{
+    const extent e = extent_of(s);
+    return quotient_up(s->in[0].at.size[0] * e.rows * e.quads * eights_of(s), 16);
+}
+
+static int64_t square_room(const step *s)
+{
+    const int64_t room = (card().shared - square_filters(s->in[0].at.size[1], eights_of(s))) / CONV_SQUARE_OWN;
+    return least(room, CONV_SQUARE_WARPS);
+}
+
+/* Fewer channels do not pay for the exchange, fewer outputs for the differences, fewer strips for the filters; and results that go out one
+ * by one are too far apart. */
+static bool is_by_squares(const step *s, const conv2d_args *a)
+{
+    return a->c >= CONV_SQUARE_CHANNELS && a->m >= CONV_SQUARE_OUTPUTS && (finish_infos[s->finish].pooled || a->wide) &&
+           square_room(s) >= SQUARE_WARPS && square_strips(s) >= SQUARE_WARPS / 2 * card().blocks;
+}
+
+/* A thread block for each multiprocessor; where there are few strips they have as many warps as it takes. */
+static cudaError_t launch_squares(const step *s, conv2d_args *a, cudaStream_t q)
+{
+    const extent e = extent_of(s);
+    const int eights = eights_of(s);
+    const void *kernel = conv2d_square_kernel_f32(eights, finish_infos[s->finish].pooled);
+    a->width = 8 * eights, a->groups = divide_by32(quotient_up(a->m, a->width));
+    a->quads = divide_by32(e.quads), a->rows = divide_by32(e.rows);
+    a->positions = (uint32_t)(a->n * e.rows * e.quads), a->strips = (uint32_t)square_strips(s);
+    const int64_t blocks = card().blocks > (int)a->groups.by ? card().blocks / a->groups.by : 1;
+    const int64_t warps = least(square_room(s), quotient_up(a->strips, blocks));
+    a->walkers = (uint32_t)least(blocks, quotient_up(a->strips, warps));
+    const size_t shared = (size_t)(square_filters(a->c, eights) + warps * CONV_SQUARE_OWN);
+    const cudaError_t error = with_shared(kernel, shared, (size_t)card().shared);
+    return error == cudaSuccess ? launch_early(kernel, (int64_t)a->walkers * a->groups.by, (int)warps * 32, shared, a, q) : error;
+}
+
+cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+{
     conv2d_args a = args_of(s, f, w);
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    share_out(&a, outputs);
-    cut(&a, e);
-    const size_t shared = (size_t)a.c * (size_t)a.width * FILTER_BYTES + (size_t)(CONV_WIDTH + 2 * a.stage) * sizeof(float);
-    const cudaError_t error = with_shared(kernel, shared, SHARED);
-    return error == cudaSuccess ? launch_early(kernel, (int64_t)a.walkers * a.groups.by, CONV_THREADS, shared, &a, q) : error;
+    return is_by_squares(s, &a) ? launch_squares(s, &a, q) : launch_columns(s, &a, q);
 }

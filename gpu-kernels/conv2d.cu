@@ -1,38 +1,13 @@
-/* conv2d.cu - convolutions with windows of 3 x 3, what is added to them, relu and pooling by 2 in one pass.
+/* conv2d.cu - convolutions with windows of 3 x 3, what is added to them, relu and pooling by 2 in one pass: by F(2, 3) down the columns.
  *
  * A thread block goes over strips: some images, rows and columns of the results. It brings the images there, some channels at a time, into
  * shared memory, the next ones while it computes with these. A thread has 2 x 4 results of O channels of the output, which are summed, and
- * pooled, in registers; its warp has 32 such places, and reads each filter as one broadcast.
- *
- * Down the columns it goes by Winograd's F(2, 3): two results of three products each take four products, of differences of the four
- * elements with sums of the three weights. A result depends on its own nine elements a channel alone, but its error is relative to all
- * products of a column's weights and elements, not only to those that it is the sum of: with u = 2^-24,
- * |error| <= (6 c + 14) u sum (|w0| + |w1| + |w2|) (|x0| + |x1| + |x2|), over channels and columns.
- * A result that is infinite or NaN may be so by the differences alone: it is computed again as it is defined. */
-#include "device.cuh"
+ * pooled, in registers; its warp has 32 such places, and reads each filter as one broadcast. With u = 2^-24,
+ * |error| <= (6 c + 14) u sum (|w0| + |w1| + |w2|) (|x0| + |x1| + |x2|), over channels and columns. */
+#include "conv2d.cuh"
 
 namespace
 {
-
-enum { PATCH_ROWS = 4, PATCH_COLUMNS = 6, ROWS = 2, COLUMNS = 4 };
-typedef float patch[PATCH_ROWS][PATCH_COLUMNS];
-
-/* ---- what becomes of a column of a filter, of the elements, and of the sums ---- */
-
-static __device__ inline void transform_filter(const float g[3], float u[PATCH_ROWS])
-{
-    const float outer = 0.5f * (g[0] + g[2]), inner = 0.5f * g[1];
-    u[0] = g[0], u[1] = outer + inner, u[2] = outer - inner, u[3] = g[2];
-}
-
-static __device__ inline void transform_patch(patch p)
-{
-#pragma unroll
-    for (int j = 0; j < PATCH_COLUMNS; j++) {
-        const float a = p[0][j] - p[2][j], b = p[1][j] + p[2][j], c = p[2][j] - p[1][j], d = p[1][j] - p[3][j];
-        p[0][j] = a, p[1][j] = b, p[2][j] = c, p[3][j] = d;
-    }
-}
 
 template <int O> using sums = float[PATCH_ROWS][COLUMNS][O];
 
@@ -45,12 +20,7 @@ template <int O> static __device__ inline void results_of(const sums<O> &s, int 
 
 /* ---- what is in shared memory ---- */
 
-/* The filters, the bias, and two stages. Places in there are counted in bytes. A line of a stage is the columns in fours, then for each
- * four the elements left and right of it. */
-extern __shared__ float4 shared[];
-enum { EACH = sizeof(float) };
-template <class A = float> static __device__ inline A &at_shared(int place) { return *(A *)((char *)shared + place); }
-
+/* The filters, the bias, and two stages. A line of a stage is the columns in fours, then for each four the elements left and right of it. */
 static __device__ inline int bias_place(const conv2d_args &a) { return a.c * PATCH_ROWS * 3 * a.width * EACH; }
 static __device__ inline int stage_place(const conv2d_args &a, int turn)
 {
@@ -67,14 +37,12 @@ template <int O> static __device__ inline void load_filters(const conv2d_args &a
         const float *at = (const float *)a.filters + (first + o) * a.filter[0] + c * a.filter[1] + k * a.filter[3];
         float g[3] = {}, u[PATCH_ROWS];
         if (first + o < a.m) g[0] = at[0], g[1] = at[a.filter[2]], g[2] = at[2 * a.filter[2]];
-        transform_filter(g, u);
+        transform_weights(g, u);
 #pragma unroll
         for (int r = 0; r < PATCH_ROWS; r++)
             at_shared(((((o / O * a.c + c) * PATCH_ROWS + r) * 3 + k) * O + o % O) * EACH) = u[r];
     }
-    for (int o = threadIdx.x; o < a.width; o += CONV_THREADS) /* -0 changes no sum */
-        at_shared(bias_place(a) + o * EACH) =
-            a.bias && first + o < a.m ? ((const float *)a.bias)[(first + o) * a.bias_stride] : -0.0f;
+    load_bias(a, bias_place(a), first);
 }
 
 /* A strip: its first image, and its first row and column of the results before they are pooled. */
@@ -90,40 +58,22 @@ static __device__ inline strip strip_of(const conv2d_args &a, uint32_t s)
              (int32_t)((s - line * a.across.by) * a.quads.by * COLUMNS) };
 }
 
-template <int BYTES> static __device__ inline void copy_early(float *to, const float *from, int valid)
-{
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(BYTES), "r"(valid) : "memory");
-}
-
-static __device__ inline void copy_one(float *to, const float *from, bool inside) { copy_early<4>(to, from, inside ? 4 : 0); }
-
-/* Columns j .. j + 5 of a row of an image: from is column j, to and beside where they go in a line. Absent ones are zeros. */
-static __device__ inline void stage_quad(const conv2d_args &a, float *to, float *beside, const float *from, int j, bool inside)
-{
-    copy_one(beside, from, inside && (uint32_t)j < (uint32_t)a.w);
-    copy_one(beside + 1, from + COLUMNS + 1, inside && j + COLUMNS + 1 < a.w);
-    if (a.vectors) {
-        copy_early<16>(to, from + 1, inside ? 4 * max(min(a.w - j - 1, COLUMNS), 0) : 0);
-    } else {
-#pragma unroll
-        for (int x = 0; x < COLUMNS; x++) copy_one(to + x, from + 1 + x, inside && (uint32_t)(j + 1 + x) < (uint32_t)a.w);
-    }
-}
-
 /* The channels from `channel` on of a strip, as many as depth is. */
 static __device__ inline void stage(const conv2d_args &a, const strip &s, int channel, int to)
 {
+#pragma unroll 1
     for (uint32_t u = threadIdx.x; u < a.units; u += CONV_THREADS) {
         const uint32_t line = quotient(u, a.quads), plane = quotient(line, a.lines), image = quotient(plane, a.depth);
         const int q = (int)(u - line * a.quads.by), c = channel + (int)(plane - image * a.depth.by);
         const int i = s.row - a.pad[0] + (int)(line - plane * a.lines.by), j = s.column - a.pad[1] + q * COLUMNS;
         const bool inside = s.image + image < a.n && c < a.c && (uint32_t)i < (uint32_t)a.h;
         const float *from = (const float *)a.in + (s.image + image) * a.image + (int64_t)c * a.channel + (int64_t)i * a.row + j;
-        float *at = &at_shared(to + (int)line * a.pitch * EACH);
-        stage_quad(a, at + q * COLUMNS, at + a.quads.by * COLUMNS + 2 * q, from, j, inside);
+        const int at = to + (int)line * a.pitch * EACH;
+        const int beside = at + ((int)a.quads.by * COLUMNS + 2 * q) * EACH;
+        if (a.vectors) copy_row<true>(a, at + q * COLUMNS * EACH, beside, from, j, inside);
+        else copy_row<false>(a, at + q * COLUMNS * EACH, beside, from, j, inside);
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
+    copies_are_issued();
 }
 
 /* ---- a thread's sums ---- */
@@ -145,11 +95,7 @@ template <int O> static __device__ inline void load_outputs(float w[O], int at)
 static __device__ inline void load_patch(patch p, int at, int beside, int pitch)
 {
 #pragma unroll
-    for (int i = 0; i < PATCH_ROWS; i++) {
-        const float4 m = at_shared<float4>(at + i * pitch);
-        const float2 h = at_shared<float2>(at + i * pitch + beside);
-        p[i][0] = h.x, p[i][1] = m.x, p[i][2] = m.y, p[i][3] = m.z, p[i][4] = m.w, p[i][5] = h.y;
-    }
+    for (int i = 0; i < PATCH_ROWS; i++) load_row(p[i], at + i * pitch, at + i * pitch + beside);
 }
 
 template <int O> static __device__ inline void add_channel(sums<O> &sum, patch p, int filters)
@@ -169,92 +115,6 @@ template <int O> static __device__ inline void add_channel(sums<O> &sum, patch p
 }
 
 /* ---- what is written ---- */
-
-/* A thread's place: where its 2 x 4 results are, before pooling. No image: it has none. */
-struct place {
-    int64_t image;
-    int32_t row, column;
-};
-
-/* The maximum goes first: rounding keeps order. But infinities of both signs, where the bias has one of them, are NaN. */
-static __device__ inline float pooled(const float y[ROWS][COLUMNS], int j, float bias, float least)
-{
-    const float most = MAXIMUM(MAXIMUM(y[0][j], y[0][j + 1]), MAXIMUM(y[1][j], y[1][j + 1]));
-    float z = most + bias;
-    if (ABS(bias) == INF) z = MAXIMUM(z, MINIMUM(MINIMUM(y[0][j], y[0][j + 1]), MINIMUM(y[1][j], y[1][j + 1])) + bias);
-    return MAXIMUM(z, least);
-}
-
-template <int N> static __device__ inline void write(const conv2d_args &a, int64_t at, int column, const float z[N])
-{
-    struct alignas(N * sizeof(float)) some {
-        float e[N];
-    };
-    float *out = (float *)a.out + at;
-    if (a.wide) {
-        some s;
-#pragma unroll
-        for (int x = 0; x < N; x++) s.e[x] = z[x];
-        *(some *)out = s;
-    } else {
-#pragma unroll
-        for (int x = 0; x < N; x++)
-            if (column + x < a.out_w) out[x] = z[x];
-    }
-}
-
-/* Results y of one channel, at a place that has some. */
-template <bool POOLED>
-static __device__ inline void deliver(const conv2d_args &a, const place &at, int o, const float y[ROWS][COLUMNS], float bias)
-{
-    constexpr int by = POOLED ? 2 : 1;
-    const int row = at.row / by, column = at.column / by;
-    const int64_t first = ((at.image * a.m + o) * a.out_h + row) * a.out_w + column;
-    if (POOLED) {
-        const float z[2] = { pooled(y, 0, bias, a.least), pooled(y, 2, bias, a.least) };
-        write<2>(a, first, column, z);
-    } else {
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            float z[COLUMNS];
-#pragma unroll
-            for (int j = 0; j < COLUMNS; j++) z[j] = MAXIMUM(y[i][j] + bias, a.least);
-            if (row + i < a.out_h) write<COLUMNS>(a, first + i * (int64_t)a.out_w, column, z);
-        }
-    }
-}
-
-/* One result as it is defined: padding is zeros, which a filter multiplies too. */
-static __device__ float defined(const conv2d_args &a, int64_t image, int o, int row, int column)
-{
-    const float *in = (const float *)a.in + image * a.image, *filter = (const float *)a.filters + o * a.filter[0];
-    float sum = 0;
-#pragma unroll 1
-    for (int c = 0; c < a.c; c++)
-#pragma unroll 1
-        for (int t = 0; t < 9; t++) {
-            const int i = row - a.pad[0] + t / 3, j = column - a.pad[1] + t % 3;
-            const bool inside = (uint32_t)i < (uint32_t)a.h && (uint32_t)j < (uint32_t)a.w;
-            const float x = inside ? in[(int64_t)c * a.channel + (int64_t)i * a.row + j] : 0;
-            sum = FMA(filter[c * a.filter[1] + t / 3 * a.filter[2] + t % 3 * a.filter[3]], x, sum);
-        }
-    return sum;
-}
-
-/* Some channels of a place again, `which` from `first` on. */
-template <bool POOLED>
-static __device__ __noinline__ void mend(const conv2d_args &a, place at, int first, uint32_t which, int bias)
-{
-#pragma unroll 1
-    for (; which; which &= which - 1) {
-        const int o = __ffs((int)which) - 1;
-        float y[ROWS][COLUMNS];
-#pragma unroll 1
-        for (int t = 0; t < ROWS * COLUMNS; t++)
-            y[t / COLUMNS][t % COLUMNS] = defined(a, at.image, first + o, at.row + t / COLUMNS, at.column + t % COLUMNS);
-        deliver<POOLED>(a, at, first + o, y, at_shared(bias + o * EACH));
-    }
-}
 
 /* All channels of a place; bias: those of the channels from `first` on. */
 template <int O, bool POOLED>
@@ -277,20 +137,6 @@ static __device__ inline void finish(const conv2d_args &a, const place &at, int 
 }
 
 /* ---- the kernel ---- */
-
-/* A thread block's group of outputs, and its first strip. Indices are read again each time: a strip's sums leave no register for what
- * follows from them. */
-struct errand {
-    uint32_t walker, group;
-};
-
-static __device__ inline errand errand_of(const conv2d_args &a)
-{
-    uint32_t block;
-    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
-    const uint32_t walker = quotient(block, a.groups);
-    return { walker, block - walker * a.groups.by };
-}
 
 /* A thread's position in a strip. */
 struct position {
@@ -348,7 +194,7 @@ template <int O, bool POOLED, int BLOCKS> KERNEL(CONV_THREADS, BLOCKS) convoluti
     for (; s < a.strips; s += a.walkers) {
         sums<O> sum = {};
         for (int c = 0; c < a.c; c += a.depth.by, turn ^= 1) {
-            asm volatile("cp.async.wait_all;" ::: "memory");
+            wait_for_copies();
             __syncthreads();
             const bool more = c + (int)a.depth.by < a.c;
             if (more || s + a.walkers < a.strips)

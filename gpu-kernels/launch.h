@@ -237,10 +237,15 @@ typedef struct pool2d_args {
 #define CONV_THREADS 128
 #define CONV_WIDTH   32 /* outputs of a thread block, at most */
 
+#define CONV_SQUARE_WARPS  12   /* of a thread block, at most */
+#define CONV_SQUARE_OWN    7424 /* bytes of shared memory: of a warp, */
+#define CONV_SQUARE_FILTER 512  /* of the filters of eight outputs and one channel */
+
 /* A convolution by windows of 3 x 3, finished (conv2d.cu). A strip is `positions` times 2 x 4 results, before pooling: so many images,
  * pairs of rows, fours of columns. Channels of the images are staged `depth` at a time: lines of each, `pitch` apart, in units of
  * fours; `stage` is what that takes. Of a thread block's warps `along` share a strip, each of the others takes other outputs: `width`
- * outputs in all, of which `groups` such blocks have all. Blocks of a group go over all strips, `walkers` of them at once. */
+ * outputs in all, of which `groups` such blocks have all. Blocks of a group go over all strips, `walkers` of them at once.
+ * By squares (conv2d_square.cu) a strip is a warp's pairs of tiles: `positions` counts all pairs. */
 typedef struct conv2d_args {
     const void *in, *filters, *bias; /* bias may be NULL */
     void *out;
@@ -251,7 +256,7 @@ typedef struct conv2d_args {
     int32_t pitch, stage, width;
     uint32_t along, images, positions, units, strips, walkers;
     divider32 rows, quads, lines, depth, down, across, groups;
-    bool vectors, wide;     /* in and out: 16 bytes at a time */
+    bool vectors, wide;     /* in and out: by fours of columns of an image, aligned; as wide as a thread's row of results */
     bool filters_are_there; /* and the bias: no kernel that may still run writes them */
 } conv2d_args;
 
@@ -340,6 +345,7 @@ product_args product_args_of(const step *s, const frame *f, const workspace *w);
 cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 cudaError_t pair_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q); /* with w->packed */
 const void *conv2d_kernel_f32(int outputs, bool pooled);                                    /* outputs: a thread's, 2, 4 or 8 */
+const void *conv2d_square_kernel_f32(int eights, bool pooled); /* eights: of outputs of a warp, 2 or 4 */
 cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */

@@ -1,7 +1,9 @@
 /* test_gpu_conv.c - convolutions by windows of 3 x 3 that the GPU machine takes with what follows them: every finish, layout and padding,
  * odd sizes, infinities and NaN, against the definition in double. It runs on the pretended CUDA and, the same, on a real card.
- * The error that each result may have is the kernel's own bound (gpu-kernels/conv2d.cu), which is wider than the oracle's. */
+ * The error that each result may have is the kernels' own bound (gpu-kernels/conv2d.cu, conv2d_square.cu), which is wider than the
+ * oracle's. */
 #include "pool.h"
+#include "refuse.h"
 #include "tap.h"
 #include "tensor.h"
 
@@ -35,28 +37,44 @@ static double element_at(const scene *s, int64_t n, int64_t c, int64_t i, int64_
     return i < 0 || j < 0 || i >= s->t->h || j >= s->t->w ? 0 : *tensor_at(&s->x, n, c, i, j);
 }
 
-/* One column of three of a channel: its products, and the sizes of all that the kernel may multiply there. */
-static void add_column(const scene *s, const int64_t *o, int c, int v, meant *sum)
+/* A column of a channel, or all of it: the products, the sizes of those that are finite, and of all that a kernel may multiply there. */
+typedef struct part {
+    double value, finite, weights, elements;
+} part;
+
+static part one_column(const scene *s, const int64_t *o, int c, int v)
 {
-    double weights = 0, elements = 0;
+    part p = { 0 };
     for (int u = 0; u < 3; u++) {
         const double w = *tensor_at(&s->w, o[1], c, u, v);
         const double x = element_at(s, o[0], c, o[2] - s->t->pad[0] + u, o[3] - s->t->pad[1] + v);
-        sum->value += w * x, weights += fabs(w), elements += fabs(x);
+        p.value += w * x, p.finite += isfinite(w * x) ? fabs(w * x) : 0, p.weights += fabs(w), p.elements += fabs(x);
     }
-    sum->error += weights * elements;
+    return p;
 }
+
+/* What a shape may go by depends on the card, too. */
+static bool may_go_by_squares(const trial *t) { return t->c >= CONV_SQUARE_CHANNELS && t->m >= CONV_SQUARE_OUTPUTS; }
 
 static meant one_sum(const scene *s, const int64_t *o)
 {
     const finish_info *f = &finish_infos[s->t->finish];
     meant r = { 0 };
-    for (int c = 0; c < s->t->c; c++)
-        for (int v = 0; v < 3; v++) add_column(s, o, c, v, &r);
+    double columns = 0, squares = 0, finite = 0;
+    for (int c = 0; c < s->t->c; c++) {
+        part all = { 0 };
+        for (int v = 0; v < 3; v++) {
+            const part p = one_column(s, o, c, v);
+            r.value += p.value, finite += p.finite, columns += p.weights * p.elements;
+            all.weights += p.weights, all.elements += p.elements;
+        }
+        squares += all.weights * all.elements;
+    }
     const double bias = s->t->finish ? *tensor_at(&s->bias, o[1], 0, 0, 0) : 0;
-    r.value += bias, r.error += fabs(bias);
-    r.known = !(isfinite(r.error) && r.error > 1e38);
-    r.error *= (6 * s->t->c + 15) * 0x1p-24;
+    r.value += bias, columns += fabs(bias), squares += fabs(bias);
+    r.known = finite <= 1e38 && !(isfinite(columns) && columns > 1e38);
+    r.error = columns * (6 * s->t->c + 15) * 0x1p-24;
+    if (may_go_by_squares(s->t)) r.error = fmax(r.error, squares * (4 * s->t->c + 43) * 0x1p-24);
     if (!isfinite(r.value)) r.error = 0; /* what relu makes of it is exact */
     if (s->t->finish && f->act == OP_relu && r.value <= 0) r.value = 0;
     return r;
@@ -128,7 +146,7 @@ static duet_status open_scene(const trial *t, scene *s)
     TRY(tensor_new(&s->y, DUET_F32, 4, (int64_t[]){ t->n, t->m, pooled ? oh / 2 : oh, pooled ? ow / 2 : ow }, ROWS, 0));
     s->x.at.size[3] = t->w, s->x.first += t->unaligned;
     if (!t->special) return DUET_OK;
-    TRY(spoil(&s->x, 3));
+    TRY(spoil(&s->x, 2 + t->n / 2));
     if (pick(2)) TRY(spoil(&s->w, 1));
     return pick(2) ? spoil(&s->bias, 1) : DUET_OK;
 }
@@ -179,10 +197,21 @@ static trial random_trial(int most)
     return t;
 }
 
+/* Of so many images that a card goes by squares. */
+static trial random_square(void)
+{
+    trial t = random_trial(6);
+    t.c = CONV_SQUARE_CHANNELS + (int)pick(6), t.m = CONV_SQUARE_OUTPUTS + (int)pick(12);
+    const int pairs = (t.h / 2 + t.pad[0] - 1) * ((t.w + 2 * t.pad[1]) / 4);
+    t.n = 1 + (t.m > 16 ? 2200 : 4400) / pairs;
+    return t;
+}
+
 static void test_sizes(void)
 {
-    static const int sizes[][5] = { { 1, 3, 32, 32, 16 }, { 1, 16, 16, 16, 32 }, { 5, 17, 9, 7, 33 }, { 40, 1, 2, 3, 1 },
-                                    { 2, 2, 3, 70, 5 },   { 2, 2, 70, 3, 2 },    { 1, 128, 6, 6, 9 }, { 300, 4, 8, 8, 16 } };
+    static const int sizes[][5] = { { 1, 3, 32, 32, 16 },  { 1, 16, 16, 16, 32 }, { 5, 17, 9, 7, 33 }, { 40, 1, 2, 3, 1 },
+                                    { 2, 2, 3, 70, 5 },    { 2, 2, 70, 3, 2 },    { 1, 128, 6, 6, 9 }, { 300, 4, 8, 8, 16 },
+                                    { 530, 14, 4, 6, 20 }, { 710, 9, 5, 4, 33 },  { 1100, 8, 5, 7, 9 } };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int f = 0; f < FINISHED; f++) {
             const int *n = sizes[i];
@@ -197,13 +226,17 @@ static void test_layouts(void)
         const trial t = random_trial(24);
         run_trial(&t);
     }
+    for (int i = 0; i < 4; i++) {
+        const trial t = random_square();
+        run_trial(&t);
+    }
     tap_point("layouts, padding, unaligned images");
 }
 
 static void test_special(void)
 {
-    for (int i = 0; i < 80; i++) {
-        trial t = random_trial(12);
+    for (int i = 0; i < 84; i++) {
+        trial t = i < 80 ? random_trial(12) : random_square();
         t.special = true;
         run_trial(&t);
     }
