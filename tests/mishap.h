@@ -4,7 +4,9 @@
 #define MISHAP_H
 
 #include "alone.h"
+#include "cost.h"
 #include "fake_cuda.h"
+#include "measure.h"
 #include "scarce.h"
 #include <duet/duet.h>
 
@@ -15,7 +17,19 @@ typedef struct mishap {
     bool allocation; /* is to fail, or a call */
     bool hit;        /* what was to fail once has failed */
 } mishap;
-static mishap met; /* in this run */
+static mishap met;                  /* in this run */
+static duet_place place = DUET_GPU; /* of the scenario's statements */
+
+/* From here on statements run where they end first, which is on the GPU wherever they can. */
+static void leave_the_choice(void)
+{
+    costs c[SIDES];
+    for (int k = 0; k < COSTS; k++)
+        for (int i = 0; i < COST_POINTS; i++) c[HOST].seconds[k][i] = 1, c[DEVICE].seconds[k][i] = 1e-9;
+    costs_prepare();
+    costs_use(c, "made up");
+    place = DUET_AUTO;
+}
 
 static bool wrong(const char *what) { return printf("# %s: %s\n", what, duet_error()), met.wrong = true, false; }
 

@@ -49,7 +49,7 @@ static void *play(void *arg)
 {
     scene s = { 0 };
     bool was_right = true, there = make(&s);
-    DUET_ON(DUET_GPU)
+    DUET_ON(place)
     for (int turn = 0; there && turn < TURNS; turn++) {
         const bool right = (turn || fill(s.w, 1)) && one_turn(&s, turn, true);
         if (!turn && !right) there = false;
@@ -113,5 +113,8 @@ int main(void)
     tap_point("an error that comes late names its statement");
     alone(late_error, "");
     tap_point("and does not touch what the host has written since");
+    leave_the_choice();
+    test(false, "calls of CUDA, where the place is free");
+    test(true, "allocations, where the place is free");
     return tap_end();
 }

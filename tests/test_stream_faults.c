@@ -44,7 +44,7 @@ static void turn(const scene *s)
 static void *play(void *arg)
 {
     scene s = { 0 };
-    if (make(&s)) DUET_ON(DUET_GPU) turn(&s);
+    if (make(&s)) DUET_ON(place) turn(&s);
     mishap_over();
     duet_matrix **all[] = { &s.x, &s.y, &s.z, &s.w, &s.b, &s.h };
     for (int i = 0; i < 6; i++) duet_free(all[i]);
@@ -68,5 +68,8 @@ int main(void)
     CHECK(duet_memory_limit(DUET_GPU, ROOM) == DUET_OK, "%s", duet_error());
     test(false, "calls of CUDA");
     test(true, "allocations");
+    leave_the_choice();
+    test(false, "calls of CUDA, where the place is free");
+    test(true, "allocations, where the place is free");
     return tap_end();
 }
