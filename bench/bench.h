@@ -107,6 +107,7 @@ typedef struct floor_work {
     const char *name;
     double (*block)(void *state, int64_t calls);
     double scale; /* of the time of a call */
+    int64_t most; /* calls of a block */
     float *at[5], *own;
     duet_matrix *room[5];
     struct hand_product *product[2];

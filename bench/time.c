@@ -107,7 +107,7 @@ timing time_problem(const problem *p, bool quick)
                                  { "replayed", replay_block, &x },
                                  { "automatic", automatic_block, self },
                                  { "peer", bare_block, self },
-                                 { "floor", least.block, &least } };
+                                 { "floor", least.block, &least, least.most } };
     const bool there[ALL] = { true, true, p->place == DUET_GPU, t.peer, has_floor };
     contender c[ALL], *by[ALL] = { 0 };
     int count = 0;

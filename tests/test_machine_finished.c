@@ -41,7 +41,9 @@ static void test_products(enum finish finish, int trials)
     static const int64_t few[] = { 0, 1, 1, 2, 5, 16, 17, 40 };
     for (int n = 0; n < trials; n++) product_trial(finish, n % 2, few[draw(8)], few[draw(8)], few[draw(8)]);
     /* more rows than are taken at once: whole blocks and a rest, down to one row */
-    for (int n = 0; n < (trials > 50 ? 2 : 1); n++) {
+    const int64_t own = cpu_own_bytes;
+    for (int n = 0; n < (trials > 50 ? 2 : 1); n++, cpu_own_bytes = own) {
+        cpu_own_bytes = 0;
         product_trial(finish, DUET_F32, 1025, 1031, 9), product_trial(finish, DUET_F32, 515 + n, 600, 50);
         product_trial(finish, DUET_F64, 300, 130, 20), product_trial(finish, DUET_F32, 1, 700, 300);
     }

@@ -49,7 +49,7 @@ typedef enum duet_dtype {
     DUET_DTYPE_COUNT
 } duet_dtype;
 
-/* Where a statement runs. AUTO: where it is expected to end first. */
+/* Where a statement runs. AUTO: where it is expected to end first; on the CPU, if the GPU turns out to have no memory for it. */
 typedef enum duet_place { DUET_AUTO, DUET_CPU, DUET_GPU } duet_place;
 
 /* How the GPU may compute products and convolutions of f32. A mode permits, it does not demand: the CPU computes strictly in every mode, and

@@ -11,13 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* The threads of a BLAS that brings its own wait for more work awake, for tens of milliseconds, in the way of OpenMP's: for a while after
  * a product none of those are called. */
 #define BLAS_AWAKE_SECONDS 50e-3
 double cpu_serial_seconds = 20e-6;
 bool cpu_blas_apart;
+int64_t cpu_own_bytes = 1 << 20;
 static double last_product;
+
+static __attribute__((constructor)) void know_cache(void)
+{
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    if (bytes > 0) cpu_own_bytes = bytes;
+#endif
+}
 
 static __attribute__((constructor)) void know_blas(void)
 {

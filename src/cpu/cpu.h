@@ -19,6 +19,9 @@ void cpu_identify(char *text, size_t size);
 /* Work that one thread does in less seconds is not shared between threads. */
 extern double cpu_serial_seconds;
 
+/* Of the cache that a thread has to itself. */
+extern int64_t cpu_own_bytes;
+
 /* Does BLAS bring threads of its own? Then none of ours may call it at once. */
 extern bool cpu_blas_apart;
 bool cpu_blas_awake(void); /* and do those wait for more work now? */

@@ -126,12 +126,12 @@ static duet_status multiply_onto(const product *p, const step *s, const frame *f
 
 /* ---- finished products: some rows at a time, which are then still in the threads' own caches ---- */
 
-/* Of a thread's own cache; fewer rows slow the product down. OpenBLAS is slowed down by any cut. */
-enum { BLOCK_BYTES = 512 << 10, LEAST_ROWS = 128 };
+/* As many as fill half of the threads' own caches; fewer rows slow the product down. OpenBLAS is slowed down by any cut. */
+enum { LEAST_ROWS = 128 };
 
 static int rows_at_once(const product *p)
 {
-    const int64_t fit = (int64_t)BLOCK_BYTES * omp_get_max_threads() / (p->n * (int64_t)sizeof(T));
+    const int64_t fit = cpu_own_bytes / 2 * omp_get_max_threads() / (p->n * (int64_t)sizeof(T));
     const int64_t rows = fit < LEAST_ROWS ? LEAST_ROWS : fit, blocks = (p->m + rows - 1) / rows;
     return is_plain(p) || !by_onednn(p) ? p->m : (int)((p->m + blocks - 1) / blocks);
 }

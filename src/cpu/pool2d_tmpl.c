@@ -264,8 +264,7 @@ duet_status NAME(run_pool2d)(const step *s, const frame *f)
     const int64_t all = abreast ? s->out[0].at.size[0] * p.h.out : count / (p.h.out * p.w.out) * bands;
     const double taken = (double)count * (double)(p.h.window * p.w.window);
     const bool quartered = is_quartered(&p);
-    int threads = threads_for(taken * (SECONDS_PER_ROUNDED + (double)sizeof(T) * SECONDS_PER_BYTE));
-    if (threads > all) threads = (int)all;
+    const int threads = all > 1 ? threads_for(taken * (SECONDS_PER_ROUNDED + (double)sizeof(T) * SECONDS_PER_BYTE)) : 1;
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < all; i++) {
         if (abreast) {

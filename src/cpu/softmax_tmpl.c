@@ -135,8 +135,7 @@ duet_status NAME(run_softmax)(const step *s, const frame *f)
     const int64_t count = layout_count(&s->out[0].at);
     if (count == 0) return DUET_OK;
     const int64_t n_rows = count / row_length(&s->out[0].at);
-    int threads = threads_for((double)count * (SECONDS_PER_FUNCTION + 4 * SECONDS_PER_ROUNDED));
-    if (threads > n_rows) threads = (int)n_rows;
+    const int threads = n_rows > 1 ? threads_for((double)count * (SECONDS_PER_FUNCTION + 4 * SECONDS_PER_ROUNDED)) : 1;
 #pragma omp parallel num_threads(threads)
     {
         int t = omp_get_thread_num(), team = omp_get_num_threads();

@@ -14,16 +14,14 @@
 /* 1 inside of a parallel region of the caller's. */
 static inline int threads_here(void) { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
 
-/* Each thread gets half of what is worth sharing, at least. Regions take the number by
- * num_threads alone: with an if beside it that is false, clang's OpenMP keeps the number for the next region, though it be OpenBLAS's,
- * which then waits for ever. */
+/* One or all: of a team that is smaller than the last one gcc's OpenMP ends the threads that are left out, and the next one has to make them
+ * anew. Regions take the number by num_threads alone: with an if beside it that is false, clang's OpenMP keeps the number for the next
+ * region, though it be OpenBLAS's, which then waits for ever. */
 static inline int threads_for(double seconds)
 {
     if (seconds <= cpu_serial_seconds) return 1;
     if (cpu_blas_apart && cpu_blas_awake()) return 1;
-    int most = threads_here();
-    double worth = 2 * seconds / (cpu_serial_seconds + 1e-12);
-    return worth < most ? (int)worth : most;
+    return threads_here();
 }
 
 /* For a call of a library that takes as many threads as OpenMP has: none is woken if alone. The caller's number is there again after

@@ -180,7 +180,6 @@ static duet_status run(const draw *d, const step *s, const machine *on, const do
     const frame f = { data, num, thread_get()->queue };
     if (!d->m->count) return DUET_OK;
     if (thread_get()->recording) return record_step(d->m, s, on, num);
-    if (on->side == DEVICE) TRY(held_cut());
     TRY(matrix_open(d->m, on->side, OVERWRITE, f.queue, &data[0]));
     TRACE("run %s: %s", on->name, d->who);
     duet_status done = on->run(s, &f);
@@ -189,6 +188,16 @@ static duet_status run(const draw *d, const step *s, const machine *on, const do
     COUNT(steps);
     matrix_wrote(d->m, on->side, f.queue);
     return DUET_OK;
+}
+
+/* Where the place was free the CPU takes what the GPU has no memory for. */
+static duet_status run_placed(const draw *d, const step *s, duet_place place, const machine *on, const double *num)
+{
+    if (on->side == DEVICE) TRY(held_cut());
+    const duet_status st = run(d, s, on, num);
+    if (st != DUET_NO_MEMORY || place != DUET_AUTO || on->side != DEVICE) return st;
+    TRACE("on the cpu after all: %s", thread_get()->text);
+    return run(d, s, machines[HOST], num);
 }
 
 static __attribute__((cold)) duet_status name_statement(duet_status st, const draw *d)
@@ -203,8 +212,9 @@ static duet_status fill(const draw *d)
     double num[LOTTERY_COUNT];
     const machine *on;
     make_step(d, &s, num);
-    duet_status done = step_place(d->m, &s, place_now(DUET_AUTO), &on);
-    if (done == DUET_OK) done = run(d, &s, on, num);
+    const duet_place place = place_now(DUET_AUTO);
+    duet_status done = step_place(d->m, &s, place, &on);
+    if (done == DUET_OK) done = run_placed(d, &s, place, on, num);
     return done == DUET_OK ? done : name_statement(done, d);
 }
 

@@ -5,6 +5,7 @@
 #include "status.h"
 #include "stream.h"
 #include "thread.h"
+#include "trace.h"
 
 static __attribute__((cold)) duet_status does_not_fit(const char *who, const duet_matrix *m, const node *e)
 {
@@ -71,20 +72,45 @@ static __attribute__((noinline, cold)) duet_status name_statement(duet_status s,
     return fail_within(s, "%s(%s)", who, shape_text(to, m->at.type, m->at.rank, m->at.size));
 }
 
-static __attribute__((noinline, cold)) duet_status run_streamed(const plan *p, const statement *s)
+static __attribute__((noinline, cold)) duet_status run_streamed(const plan *p, const statement *s, bool *own)
 {
+    *own = false;
     TRY(held_cut());
+    *own = true;
     return plan_run(p, s);
 }
 
-static duet_status run(const plan *p, const statement *s)
+/* own: a failure is this statement's, not of what was held back. */
+static duet_status run_there(const plan *p, const statement *s, bool *own)
 {
+    *own = true;
     if (__builtin_expect(thread_get()->recording != NULL, 0)) return record_run(p, s);
     if (p->machine->side != DEVICE) return plan_run(p, s);
-    if (__builtin_expect(p->stream != NULL, 0)) return run_streamed(p, s);
+    if (__builtin_expect(p->stream != NULL, 0)) return run_streamed(p, s, own);
+    const duet_status st = repeat_run(p, s, own);
+    return __builtin_expect(st == DUET_NO_MEMORY, 0) && *own ? stream_instead(s, p) : st;
+}
+
+/* The CPU may refuse, or have no memory either, and what the GPU had written may stand in its way: then the GPU's failure is told. */
+static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s)
+{
     bool own;
-    const duet_status st = repeat_run(p, s, &own);
-    return __builtin_expect(st == DUET_NO_MEMORY, 0) && own ? stream_instead(s, p) : st;
+    error_text before;
+    error_keep(&before);
+    TRACE("on the cpu after all: %s", before.text);
+    const plan *p = plan_find(s, machines[HOST]);
+    const duet_status st = p && p->status == DUET_OK ? run_there(p, s, &own) : DUET_NO_MEMORY;
+    if (st == DUET_OK || st == DUET_DEVICE_ERROR) return st;
+    return error_put_back(&before), DUET_NO_MEMORY;
+}
+
+/* Where the place was free the CPU takes what the GPU has no memory for. */
+static duet_status run(const plan *p, const statement *s, duet_place place)
+{
+    bool own;
+    const duet_status st = run_there(p, s, &own);
+    if (__builtin_expect(st != DUET_NO_MEMORY, 1) || !own || place != DUET_AUTO || p->machine->side != DEVICE) return st;
+    return run_on_cpu(s);
 }
 
 /* ---- one statement ---- */
@@ -106,8 +132,9 @@ static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, d
     const target to = { m, f.count - 1 };
     statement s = { &to, 1, &f, fusion_now(), math_now() };
     plans_make_room(1);
-    duet_status done = plan_place(&s, place_now(place), &p);
-    if (__builtin_expect(done == DUET_OK, 1)) done = run(p, &s);
+    place = place_now(place);
+    duet_status done = plan_place(&s, place, &p);
+    if (__builtin_expect(done == DUET_OK, 1)) done = run(p, &s, place);
     return __builtin_expect(done == DUET_OK, 1) ? done : name_statement(done, who, m);
 }
 
@@ -270,7 +297,7 @@ static duet_status each_group(const statements *all, bool runs, on_group *act, v
 static duet_status run_group(const statement *s, const plan *p, void *context)
 {
     int *done = context;
-    TRY(run(p, s));
+    TRY(run(p, s, place_now(DUET_AUTO)));
     *done += s->count;
     return DUET_OK;
 }

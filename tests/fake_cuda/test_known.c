@@ -3,8 +3,9 @@
  * Small whole numbers: every result is exact. */
 #include "alone.h"
 #include "fake_cuda.h"
+#include "held.h"
 #include "known_scene.h"
-#include "thread.h"
+#include "plan.h"
 #include <cuda_runtime_api.h>
 
 /* ---- roads by which a matrix comes to hold v everywhere --------------------------------------------------------- */
@@ -232,9 +233,44 @@ static void test_stories(void)
     tap_point("recordings and loops that write their weights");
 }
 
+/* ---- a loop that is held back when others come between ------------------------------------------------------------ */
+
+static void *refill_errand(void *arg)
+{
+    const errand *e = arg;
+    refill(e->m, e->v);
+    return NULL;
+}
+
+/* x = sigmoid(0) is known to be 1 at most, without a look, until another thread writes x: what was held back is launched, and the rest of the
+ * loop runs on what is there then. */
+static void come_between(void *come(void *))
+{
+    scene s = new_scene(false, false);
+    refill(s.other, 0);
+    DUET_ON(DUET_GPU)
+    DUET_MATH(DUET_MATH_SPLIT)
+    for (int turn = 0; turn < TURNS; turn++) {
+        const bool broken = turn == 16 || turn == 20;
+        ok(duet_set(s.x, duet_sigmoid(s.other)));
+        if (broken) CHECK(held_now() != 0, "nothing is held back"), alone(come, &(errand){ s.x, 3000 });
+        ok(multiply(&s)), ok(duet_isub(s.y, 1));
+        holds(s.y, N * (broken ? 3000 : 0.5f) - 1, "a product behind a bounded operand");
+    }
+    free_scene(&s);
+}
+
+static void test_between(void)
+{
+    repeat_patience(1);
+    come_between(run_errand), come_between(refill_errand);
+    tap_point("bounds do not outlast what others write between");
+}
+
 int main(void)
 {
     test_roads(true), test_roads(false);
     test_stories();
+    test_between();
     return tap_end();
 }

@@ -1,5 +1,6 @@
 /* test_place.c - where statements run, on the pretended CUDA and with costs made up: what moves is weighed, and what was missed is learnt. */
 #include "cost.h"
+#include "fake_cuda.h"
 #include "filled.h"
 #include "measure.h"
 #include <pthread.h>
@@ -291,6 +292,92 @@ static void test_threads(void)
     tap_point("threads that share a matrix");
 }
 
+/* ---- what the GPU was chosen for, and has no memory for. x is there alone, and each statement makes y = 6 ---- */
+
+enum { ROOMY = 50000 };
+static duet_matrix *room_x, *room_y, *room_z;
+
+static duet_status doubled(void) { return duet_set(room_y, duet_mul(2, room_x)); }
+static duet_status in_place(void) { return duet_iadd(room_y, duet_sub(room_x, 4)); }
+static duet_status drawn(void) { return duet_random_integers(room_y, 1, 6, 7); }
+static duet_status together(void) { return duet_set_all({ room_z, duet_mul(3, room_x) }, { room_y, duet_sub(room_z, room_x) }); }
+static duet_status recorded(void)
+{
+    duet_status s = duet_record_begin(), noted = doubled();
+    duet_recording *r = duet_record_end();
+    CHECK(!r == !!noted, "status %d, and a recording: %d", (int)noted, r != NULL);
+    if (r) refill(room_y, 1), s = duet_replay(r);
+    duet_recording_free(&r);
+    return r || s != DUET_OK ? s : noted;
+}
+
+static const struct {
+    const char *name;
+    duet_status (*run)(void);
+} crowded[] = {
+    { "y = 2 x", doubled }, { "y += x - 4", in_place }, { "drawn", drawn }, { "at once", together }, { "recorded", recorded }
+};
+
+static void new_room(void)
+{
+    room_x = duet_new(DUET_F32, ROOMY), room_y = new_filled(ROOMY, 7), room_z = duet_new(DUET_F32, ROOMY);
+    CHECK(duet_set_on(DUET_GPU, room_x, 3) == DUET_OK && duet_synchronize() == DUET_OK, "%s", duet_error());
+    duet_memory_trim();
+}
+
+static void no_more(duet_place place)
+{
+    CHECK(duet_memory_limit(place, duet_memory_of(place).used) == DUET_OK, "%s", duet_error());
+}
+
+static void free_room(void)
+{
+    CHECK(!duet_memory_limit(DUET_CPU, 0) && !duet_memory_limit(DUET_GPU, 0), "%s", duet_error());
+    free_all(&room_x, &room_y, &room_z);
+}
+
+static void test_no_room(void)
+{
+    for (size_t i = 0; i < sizeof crowded / sizeof *crowded; i++) {
+        const char *name = crowded[i].name;
+        new_room(), no_more(DUET_GPU);
+        DUET_ON(DUET_GPU) CHECK(crowded[i].run() == DUET_NO_MEMORY, "%s, on the gpu alone", name);
+        holds(room_y, 7, name);
+        CHECK(crowded[i].run() == DUET_OK, "%s: %s", name, duet_error());
+        holds(room_y, 6, name), holds(room_x, 3, name);
+        free_room();
+        new_room(), no_more(DUET_GPU), no_more(DUET_CPU);
+        const duet_status st = crowded[i].run();
+        CHECK(st == (crowded[i].run == drawn ? DUET_OK : DUET_NO_MEMORY), "%s, nowhere: status %d", name, (int)st);
+        if (st != DUET_OK && crowded[i].run != recorded) CHECK(strstr(duet_error(), "on the gpu"), "%s: %s", name, duet_error());
+        holds(room_y, st == DUET_OK ? 6 : 7, name);
+        free_room();
+    }
+    tap_point("what the gpu has no memory for runs on the cpu, where that is free to be chosen");
+}
+
+/* The device itself is full, and no limit is set. *hit: the n-th call of CUDA has failed meanwhile. */
+static duet_status run_full(uint64_t n, bool *hit)
+{
+    new_room(), fake_memory(fake_count().memory + 2 * ROOMY), fake_fail(n);
+    const duet_status st = together();
+    *hit = fake_failed(), fake_fail(0), fake_memory((size_t)1 << 36);
+    if (st == DUET_OK || st == DUET_NO_MEMORY) holds(room_y, st == DUET_OK ? 6 : 7, "y");
+    free_room();
+    return st;
+}
+
+static void test_full(void)
+{
+    bool hit = false;
+    CHECK(run_full(0, &hit) == DUET_OK, "%s", duet_error());
+    for (uint64_t n = 1; n == 1 || hit; n++) {
+        const duet_status st = run_full(n, &hit);
+        CHECK(st == DUET_OK || (hit && st == DUET_DEVICE_ERROR), "call %d: status %d: %s", (int)n, (int)st, duet_error());
+    }
+    tap_point("a device that is full is a case for the cpu, too");
+}
+
 int main(void)
 {
     duet_auto_replay(0); /* launches tell where a statement ran */
@@ -310,5 +397,6 @@ int main(void)
     test_random();
     test_new_costs();
     test_threads();
+    for (int replayed = 0; replayed < 2; replayed++) duet_auto_replay(replayed), test_no_room(), test_full();
     return tap_end();
 }
