@@ -242,20 +242,20 @@ static void *refill_errand(void *arg)
     return NULL;
 }
 
-/* x = sigmoid(0) is known to be 1 at most, without a look, until another thread writes x: what was held back is launched, and the rest of the
- * loop runs on what is there then. */
+/* A weight that the loop makes, until another thread writes it: what was held back is launched, and the rest of the loop runs on what is
+ * there then, packed anew. */
 static void come_between(void *come(void *))
 {
-    scene s = new_scene(false, false);
+    scene s = new_scene(true, false);
     refill(s.other, 0);
     DUET_ON(DUET_GPU)
     DUET_MATH(DUET_MATH_SPLIT)
     for (int turn = 0; turn < TURNS; turn++) {
         const bool broken = turn == 16 || turn == 20;
-        ok(duet_set(s.x, duet_sigmoid(s.other)));
-        if (broken) CHECK(held_now() != 0, "nothing is held back"), alone(come, &(errand){ s.x, 3000 });
+        ok(duet_set(s.w, duet_sigmoid(s.other)));
+        if (broken) CHECK(held_now() != 0, "nothing is held back"), alone(come, &(errand){ s.w, 3000 });
         ok(multiply(&s)), ok(duet_isub(s.y, 1));
-        holds(s.y, N * (broken ? 3000 : 0.5f) - 1, "a product behind a bounded operand");
+        holds(s.y, N * (broken ? 3000 : 0.5f) - 1, "a product by a weight that others wrote");
     }
     free_scene(&s);
 }
@@ -264,7 +264,7 @@ static void test_between(void)
 {
     repeat_patience(1);
     come_between(run_errand), come_between(refill_errand);
-    tap_point("bounds do not outlast what others write between");
+    tap_point("what is packed does not outlast what others write between");
 }
 
 int main(void)
