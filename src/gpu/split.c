@@ -1,4 +1,4 @@
-/* split.c - products and convolutions by parts of half precision: what they need beside their operands, known or made for the step. */
+/* split.c - products and convolutions by parts: what they need beside their operands, known or made for the step. */
 #include "clock.h"
 #include "known.h"
 #include "lend.h"
@@ -32,7 +32,7 @@ static float bound_of(const step *s, const frame *f)
     return s->bound > 0 || reproducible() ? s->bound : owned_by(f, s->in[0].slot).bound;
 }
 
-/* With in[1] packed. A bound that only this run knows goes with a copy of the step. */
+/* With in[1] packed, or NULL where that is not needed. A bound that only this run knows goes with a copy of the step. */
 static duet_status multiply(const step *s, const frame *f, const void *packed, queue *q)
 {
     aid most = { 0 };
@@ -47,8 +47,8 @@ static duet_status multiply(const step *s, const frame *f, const void *packed, q
 
 duet_status gpu_split(const step *s, const frame *f, queue *q)
 {
-    aid packed;
-    TRY(aid_get(FACT_PACKED, s, f, q, &packed));
+    aid packed = { 0 };
+    if (kernels_packs(s)) TRY(aid_get(FACT_PACKED, s, f, q, &packed));
     const duet_status r = multiply(s, f, aid_at(&packed), q);
     aid_end(&packed, q);
     return r;
@@ -71,6 +71,6 @@ static duet_status aid_prepare(enum fact what, const step *s, const frame *f, qu
 
 duet_status gpu_split_prepare(const step *s, const frame *f, queue *q)
 {
-    TRY(aid_prepare(FACT_PACKED, s, f, q));
+    if (kernels_packs(s)) TRY(aid_prepare(FACT_PACKED, s, f, q));
     return bound_of(s, f) > 0 || !kernels_measures(s) ? DUET_OK : aid_prepare(FACT_MAGNITUDE, s, f, q);
 }

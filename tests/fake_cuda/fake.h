@@ -51,9 +51,10 @@ typedef struct job {
     double num[STEP_NUMBERS];
     size_t scratch_bytes;
     uint32_t *counters;
-    const void *packed; /* by parts: operand 1, and the magnitude of operand 0 */
+    bool by_parts;
+    const void *packed; /* then: operand 1, and the magnitude of operand 0, of a step that needs them */
     const float *magnitude;
-    struct job *part[3]; /* while it runs so: its products of high by high, high by low, low by high parts, or NULL */
+    struct job *part[3]; /* while it runs by parts: its products of high by high, high by low, low by high parts, or NULL */
     double unscale;
 } job;
 void fake_run_f32(const job *j);
