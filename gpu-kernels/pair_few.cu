@@ -181,25 +181,30 @@ static __device__ inline void turn(float (&sum)[t::SUMS], const supply<t> &in, c
     for (int k = 0; k < t::SUMS; k++) sum[k] += d[k];
 }
 
-template <class t> static __device__ inline void multiply(float (&sum)[t::SUMS], const supply<t> &in)
+template <class t> static __device__ inline void bring_all(const supply<t> &in, bool a, bool b)
 {
-    const int early = min(t::STAGES, in.count);
-    const bool b_is_there = in.s.of.b_is_there;
-    fragments even, odd;
-    if (in.thread == 0)
-        for (int i = 0; b_is_there && i < early; i++) in.bring_b(i);
+    for (int i = 0; i < min(t::STAGES, in.count) && in.thread == 0; i++) {
+        if (b) in.bring_b(i);
+        if (a) in.bring_a(i);
+    }
     __syncwarp();
-    if (!b_is_there) take_turn();
-    if (in.thread == 0)
-        for (int i = 0; !b_is_there && i < early; i++) in.bring_b(i);
-    __syncwarp();
+}
+
+/* b is brought, and taken, before the turn where that may be. */
+template <class t> static __device__ inline void start(const supply<t> &in, fragments &even, fragments &odd)
+{
+    const bool early = in.s.of.b_is_there;
+    if (!early) take_turn();
+    bring_all(in, !early, true);
     if (in.count > 0) take(even, in, 0);
     if (in.count > 1) take(odd, in, 1);
-    if (b_is_there) take_turn();
-    if (in.thread == 0)
-        for (int i = 0; i < early; i++) in.bring_a(i);
-    __syncwarp();
+    if (early) take_turn(), bring_all(in, true, false);
     let_next_begin();
+}
+
+template <class t>
+static __device__ inline void multiply(float (&sum)[t::SUMS], const supply<t> &in, fragments &even, fragments &odd)
+{
     if (in.count == 0) return;
     in.split_a(0);
 #pragma unroll 1
@@ -322,10 +327,12 @@ template <int ROWS, int GROUPS, int STAGES> KERNEL(GROUPS *GROUP) pair_few(const
     if (threadIdx.x == 0) make_barriers<t>(barriers, d);
     __syncthreads();
     if (s.parts > 1) cluster_arrive();
-    float sum[t::SUMS] = {};
-    multiply(sum, in);
+    fragments even, odd;
+    start(in, even, odd);
     const int column = in.left + threadIdx.x % 32 * 2;
     const float bias[2] = { column < s.n ? bias_at(s, column) : 0, column + 1 < s.n ? bias_at(s, column + 1) : 0 };
+    float sum[t::SUMS] = {};
+    multiply(sum, in, even, odd);
     if (s.parts > 1) cluster_wait(); /* for barriers of others */
     send_all<t>(sum, d, worker, thread);
     write_own<t>(s, d, in.top, column, bias);
