@@ -31,22 +31,24 @@ typedef struct workspace {
     void *scratch;
     uint32_t *counters;
     span written;
-    const void *packed; /* what kernels_pack made of in[1]: the step is to be computed by parts. NULL: strictly */
+    const void *packed; /* what kernels_pack made of in[1]. NULL: a step that needs it is to be computed strictly */
 } workspace;
 
 /* Runs a step that kernels_refuse takes. Recorded into a graph it keeps the addresses of its workspace: what replays it comes before or
  * after other work in there. */
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
-/* Products and convolutions of f32 by parts of half precision (DUET_MATH_SPLIT).
- *   kernels_splits     does launch_step take this step with its operand 1 packed? Only if its math is DUET_MATH_SPLIT and it is faster so
+/* Products and convolutions of f32 by parts of fewer bits (DUET_MATH_SPLIT).
+ *   kernels_splits     does launch_step compute this step by parts? Only if its math is DUET_MATH_SPLIT and it is faster so
  *   splits_here        of such a step: are its addresses such as the kernels need?
+ *   packs              does it need operand 1 packed?
  *   packed_bytes       of a packed operand 1, which lies at an address aligned to 256
  *   pack               makes it; its scale is measured inside and kept with it. What is packed hangs on nothing but kernel, attr and
  *                      operand 1, so that other steps may use it, and frame has no other address
  * The workspace is launch_step's, with kernels_scratch(s) bytes. Recorded into graphs as launch_step is. */
 bool kernels_splits(const step *s);
 bool kernels_splits_here(const step *s, const frame *f);
+bool kernels_packs(const step *s);
 size_t kernels_packed_bytes(const step *s);
 cudaError_t kernels_pack(const step *s, const frame *f, void *packed, const workspace *w, cudaStream_t q);
 

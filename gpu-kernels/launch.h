@@ -284,18 +284,20 @@ typedef struct product_args {
     int64_t a_row, b_row, b_column, out_row, bias_stride;
     int32_t m, k, n;
     int32_t act;
-    int32_t parts;   /* thread blocks that share a tile of split.cu: a cluster */
+    int32_t parts;   /* thread blocks that share a tile of split.cu or pair_few.cu: a cluster */
     bool b_is_there; /* no kernel that may still run writes it */
     double alpha;
 } product_args;
 
-/* One of split.def: its tile, and what a thread block takes. */
+/* One of split.def, or of pair_few.cu: its tile, and what a thread block takes. */
 typedef struct split_kernel {
     int rows, columns, threads, shared;
-    double start, cost;    /* of a thread block, by measurement: microseconds, and for 1000 of the inner axis */
+    double once, start,
+        cost; /* by measurement, microseconds: of a launch, of a thread block, and of that for 1000 of the inner axis */
     const void *kernel[2]; /* a and b by elements, by 16 bytes */
 } split_kernel;
 const split_kernel *split_kernels(int *count);
+const split_kernel *pair_few_kernels(int *count); /* in DUET_MATH_SPLIT */
 const void *matvec_kernel(int rows, int form, bool wide);
 
 #define RANDOM_THREADS 256
@@ -343,6 +345,8 @@ size_t random_scratch(const step *s);
 cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 product_args product_args_of(const step *s, const frame *f, const workspace *w);
 cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+bool product_splits(const step *s);      /* of few rows, and fastest by pair_few.cu: then nothing is packed */
+double pair_product_cost(const step *s); /* microseconds, about, by pair_product.cu; INFINITY: it does not take this step */
 cudaError_t pair_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q); /* with w->packed */
 const void *conv2d_kernel_f32(int outputs, bool pooled);                                    /* outputs: a thread's, 2, 4 or 8 */
 const void *conv2d_square_kernel_f32(int eights, bool pooled); /* eights: of outputs of a warp, 2 or 4 */

@@ -36,13 +36,16 @@ static bool is_convolution(const step *s)
 bool kernels_splits(const step *s)
 {
     if (s->math != DUET_MATH_SPLIT || s->out[0].at.type != DUET_F32 || !card().pairs) return false;
-    return s->kernel == OP_matmul ? is_product(s) : s->kernel == OP_conv2d && is_convolution(s);
+    return s->kernel == OP_matmul ? product_splits(s) || is_product(s) : s->kernel == OP_conv2d && is_convolution(s);
 }
 
 bool kernels_splits_here(const step *s, const frame *f)
 {
-    return s->kernel != OP_matmul || (uintptr_t)f->data[s->in[0].slot] % 16 == 0;
+    const bool a_fits = (uintptr_t)f->data[s->in[0].slot] % 16 == 0, b_fits = (uintptr_t)f->data[s->in[1].slot] % 16 == 0;
+    return s->kernel != OP_matmul || (a_fits && (b_fits || kernels_packs(s)));
 }
+
+bool kernels_packs(const step *s) { return s->kernel != OP_matmul || !product_splits(s); }
 
 /* ---- operands ---- */
 
@@ -114,6 +117,13 @@ static cutting cheapest(const product_args *a)
     return best;
 }
 
+double pair_product_cost(const step *s)
+{
+    const int64_t *a = s->in[0].at.size;
+    const product_args of = { .m = (int32_t)a[0], .k = (int32_t)a[1], .n = (int32_t)s->out[0].at.size[1] };
+    return is_product(s) ? cheapest(&of).cost : INFINITY;
+}
+
 /* How boxes of a are found, by the driver's own function. */
 static PFN_cuTensorMapEncodeTiled_v12000 describer(void)
 {
@@ -143,10 +153,10 @@ static cudaError_t describe(const void *at, int rank, const int64_t *size, const
     return r == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-static cudaError_t describe_rows(const product_args *a, int rows, CUtensorMap *map)
+cudaError_t pair_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows, CUtensorMap *map)
 {
-    const int64_t size[] = { a->k, a->m }, stride[] = { a->a_row };
-    return describe(a->a, 2, size, stride, (const int[]){ PAIR_UNIT / 2, rows }, CU_TENSOR_MAP_SWIZZLE_128B, map);
+    const int64_t size[] = { columns, rows };
+    return describe(p, 2, size, &line, (const int[]){ PAIR_UNIT / 2, box_rows }, CU_TENSOR_MAP_SWIZZLE_128B, map);
 }
 
 /* May anything before this launch still write what was packed? */
@@ -163,7 +173,7 @@ static cudaError_t launch_product(const step *s, const frame *f, const workspace
     const int64_t tiles = tiles_of(&p.of, c.by);
     p.of.parts = c.parts, p.rounds = c.rounds, p.packed_is_there = is_packed(s, w);
     p.out_in_fours = p.of.n % 4 == 0 && p.of.out_row % 4 == 0 && (uintptr_t)p.of.out % 16 == 0;
-    cudaError_t e = describe_rows(&p.of, c.by->rows, &p.a);
+    cudaError_t e = pair_describe(p.of.a, p.of.m, p.of.k, p.of.a_row, c.by->rows, &p.a);
     if (e == cudaSuccess) e = with_shared(c.by->kernel, (size_t)c.by->shared, (size_t)c.by->shared);
     if (e != cudaSuccess) return e;
     return launch_clusters(c.by->kernel, quotient_up(tiles, c.rounds) * c.parts, c.parts, PAIR_THREADS, (size_t)c.by->shared, &p,

@@ -33,6 +33,16 @@ typedef struct pair_kernel {
 } pair_kernel;
 const pair_kernel *pair_kernels(int *count);
 
+/* Of few rows (pair_few.cu): a and b in boxes of half a unit's inner elements, and of as many columns. */
+#define PAIR_FEW_COLUMNS 64 /* of a tile */
+typedef struct pair_few_args {
+    CUtensorMap a, b;
+    product_args of; /* its a and b are not read */
+} pair_few_args;
+
+/* Boxes of 32 columns and so many rows of a matrix, from 16 bytes on, of lines of a number of 16 bytes. */
+cudaError_t pair_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows, CUtensorMap *map);
+
 #define PACK_THREADS 256
 typedef struct pack_args {
     const void *b;

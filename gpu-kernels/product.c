@@ -1,6 +1,6 @@
 /* product.c - launches products that have few rows or few columns: there vendors' kernels leave most of the card idle. */
 #include "dtype.h"
-#include "launch.h"
+#include "pair.h"
 #include <math.h>
 
 #define SPLIT_PARTS 2
@@ -96,25 +96,58 @@ typedef struct splitting {
 } splitting;
 
 /* By a card's figures: so many microseconds, about. */
-static double split_cost(const product_args *a, const split_kernel *t, int parts, card_facts of)
+static double split_cost(const product_args *a, const split_kernel *t, int parts, double join, card_facts of)
 {
     const double rounds = (double)quotient_up(tiles_of(a, t) * parts, of.blocks);
     if (t->shared > of.shared || (parts > 1 && !of.clusters)) return INFINITY;
-    return rounds * (t->start + t->cost * a->k / parts / 1000) + (parts > 1 ? SPLIT_JOIN : 0);
+    return t->once + rounds * (t->start + t->cost * a->k / parts / 1000) + (parts > 1 ? join : 0);
 }
 
-static splitting cheapest(const product_args *a)
+/* The kernels that may be chosen from. */
+typedef struct choice {
+    const split_kernel *of;
+    int count, parts;
+    double join;
+} choice;
+
+static choice strict_ones(void)
 {
-    int count;
+    choice c = { .parts = SPLIT_PARTS, .join = SPLIT_JOIN };
+    c.of = split_kernels(&c.count);
+    return c;
+}
+
+static choice those_by_parts(void)
+{
+    choice c = { .parts = PAIR_PARTS };
+    c.of = pair_few_kernels(&c.count);
+    return c;
+}
+
+static splitting cheapest(const product_args *a, choice c)
+{
     const card_facts here = card();
-    const split_kernel *of = split_kernels(&count);
-    splitting best = { of, 1, INFINITY };
-    for (int i = 0; i < count; i++)
-        for (int parts = 1; parts <= SPLIT_PARTS; parts *= 2) {
-            const splitting s = { &of[i], parts, split_cost(a, &of[i], parts, here) };
+    splitting best = { c.of, 1, INFINITY };
+    for (int i = 0; i < c.count; i++)
+        for (int parts = 1; parts <= c.parts; parts *= 2) {
+            const splitting s = { &c.of[i], parts, split_cost(a, &c.of[i], parts, c.join, here) };
             if (s.cost < best.cost) best = s;
         }
     return best;
+}
+
+/* Can the tensor copy engine bring an operand? Where its elements lie is seen when it runs. */
+static bool can_be_described(const layout *l) { return l->stride[1] == 1 && l->stride[0] > 0 && l->stride[0] % 4 == 0; }
+
+bool product_splits(const step *s)
+{
+    const int64_t *b = s->in[1].at.size;
+    const product_args a = { .m = (int32_t)s->out[0].at.size[0], .k = (int32_t)b[0], .n = (int32_t)b[1] };
+    if (s->math != DUET_MATH_SPLIT || !card().pairs || !product_has_few_rows(s) || product_is_thin(s) || product_is_skinny(s))
+        return false;
+    if (!can_be_described(&s->in[0].at) || !can_be_described(&s->in[1].at)) return false;
+    const double cost = cheapest(&a, those_by_parts()).cost;
+    return cost < pair_product_cost(s) && (!product_fits(s) || cost < cheapest(&a, strict_ones()).cost);
 }
 
 static cudaError_t run_split_by(product_args *a, splitting s, cudaStream_t q)
@@ -128,11 +161,23 @@ static cudaError_t run_split_by(product_args *a, splitting s, cudaStream_t q)
                : e;
 }
 
+static cudaError_t run_few(const product_args *a, splitting s, cudaStream_t q)
+{
+    pair_few_args p = { .of = *a };
+    p.of.parts = s.parts;
+    cudaError_t e = pair_describe(a->a, a->m, a->k, a->a_row, s.t->rows, &p.a);
+    if (e == cudaSuccess) e = pair_describe(a->b, a->k, a->n, a->b_row, PAIR_UNIT / 2, &p.b);
+    if (e == cudaSuccess) e = with_shared(s.t->kernel[1], (size_t)s.t->shared, (size_t)s.t->shared);
+    if (e != cudaSuccess) return e;
+    return launch_clusters(s.t->kernel[1], tiles_of(a, s.t) * s.parts, s.parts, s.t->threads, (size_t)s.t->shared, &p, q);
+}
+
 cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     product_args a = product_args_of(s, f, w);
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
     if (product_is_thin(s)) return run_matvec(&a, q);
     if (product_is_skinny(s)) return run_skinny(&a, s->out[0].at.type, q);
-    return run_split_by(&a, cheapest(&a), q);
+    if (product_splits(s) && kernels_splits_here(s, f)) return run_few(&a, cheapest(&a, those_by_parts()), q);
+    return run_split_by(&a, cheapest(&a, strict_ones()), q);
 }

@@ -19,17 +19,27 @@ bool product_is_thin(const step *s)
     return is_plain(s) && s->out[0].at.size[0] <= MATVEC_ROWS && (runs(b, 1) || runs(b, 0));
 }
 
-/* Few rows: so little to compute that fetching decides, or what a vendor's kernels would leave idle. */
-static bool has_few_rows(const step *s)
+/* Are the sums all that there is, and rows of a and of the results without gaps? */
+static bool is_ordinary(const step *s)
+{
+    const layout *a = &s->in[0].at, *out = &s->out[0].at;
+    return (s->ins == 2 || s->finish) && a->size[0] <= INT32_MAX && runs(a, 1) && runs(out, 1);
+}
+
+bool product_has_few_rows(const step *s)
 {
     const layout *b = &s->in[1].at;
-    const int64_t m = s->out[0].at.size[0], k = b->size[0], n = b->size[1];
-    return is_plain(s) && k > 0 && m <= SPLIT_ROWS && runs(b, 1) && (double)m * (double)k * (double)n <= SPLIT_WORK;
+    return is_ordinary(s) && is_plain(s) && b->size[0] > 0 && s->out[0].at.size[0] <= SPLIT_ROWS && runs(b, 1);
+}
+
+/* So little to compute that fetching decides, or what a vendor's kernels would leave idle. */
+static bool is_little(const step *s)
+{
+    const int64_t *b = s->in[1].at.size;
+    return (double)s->out[0].at.size[0] * (double)b[0] * (double)b[1] <= SPLIT_WORK;
 }
 
 bool product_fits(const step *s)
 {
-    const layout *a = &s->in[0].at, *out = &s->out[0].at;
-    if ((s->ins > 2 && !s->finish) || a->size[0] > INT32_MAX || !runs(a, 1) || !runs(out, 1)) return false;
-    return product_is_skinny(s) || product_is_thin(s) || has_few_rows(s);
+    return is_ordinary(s) && (product_is_skinny(s) || product_is_thin(s) || (product_has_few_rows(s) && is_little(s)));
 }

@@ -222,6 +222,7 @@ split(const __grid_constant__ product_args s)
       each_across * across,                                                                                                      \
       warps * 32,                                                                                                                \
       (int)sizeof(T) * tile<each_down, each_across, down, across, warps, stages, true>::SHARED,                                  \
+      0,                                                                                                                         \
       start,                                                                                                                     \
       cost,                                                                                                                      \
       { (const void *)split<each_down, each_across, down, across, warps, stages, false>,                                         \

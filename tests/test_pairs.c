@@ -1,4 +1,4 @@
-/* test_pairs.c - products and convolutions in DUET_MATH_SPLIT, of the shapes that kernels of pairs of f16 take on a card: every tile, every
+/* test_pairs.c - products and convolutions in DUET_MATH_SPLIT, of the shapes that kernels by parts take on a card: every tile, every
  * number of parts, edges, views, what follows them, elements that are no numbers. Against sums in double, by the bound of docs/semantics.md.
  *
  *     test_pairs [cases] [seed] */
@@ -117,11 +117,13 @@ static void compare(const product *t)
     }
 }
 
-static void run_product(product *t, duet_place where)
+enum { MAYBE, SURELY }; /* by parts */
+
+static void run_product(product *t, int by_parts, duet_place where)
 {
     DUET_ON(where) DUET_MATH(DUET_MATH_SPLIT)
     {
-        if (where == DUET_GPU)
+        if (where == DUET_GPU && by_parts == SURELY)
             CHECK(goes_by_parts(t), "%lld x %lld x %lld goes strictly", (long long)t->m, (long long)t->k, (long long)t->n);
         CHECK(duet_set(t->out.m, formula(t->act, duet_matmul(t->a.m, t->b.m), t->bias)) == DUET_OK, "%s", duet_error());
     }
@@ -129,10 +131,14 @@ static void run_product(product *t, duet_place where)
     compare(t);
 }
 
+#define FEW_ROWS 32
+
+/* b has aligned lines where n is a number of fours: of few rows others go strictly. */
 static product new_product(int64_t m, int64_t k, int64_t n)
 {
+    const int64_t beside = n % 4 == 0 ? within(0, 1) * 4 : within(0, 2);
     product t = { .m = m, .k = k, .n = n, .act = (int)within(0, ACTS - 1), .low = within(0, 1) ? -1 : 0 };
-    t.a = new_field(m, k, within(0, 1) * 4), t.b = new_field(k, n, within(0, 2)), t.out = new_field(m, n, within(0, 2));
+    t.a = new_field(m, k, within(0, 1) * 4), t.b = new_field(k, n, beside), t.out = new_field(m, n, within(0, 2));
     t.bias = duet_new(DUET_F32, n);
     fill(&t.a, t.low, 1), fill(&t.b, t.low, 1), random_fill(&dice, t.bias, -1, 1);
     return t;
@@ -140,10 +146,10 @@ static product new_product(int64_t m, int64_t k, int64_t n)
 
 static void free_product(product *t) { free_field(&t->a), free_field(&t->b), free_field(&t->out), duet_free(&t->bias); }
 
-static void one_product(int64_t m, int64_t k, int64_t n, duet_place where)
+static void one_product(int64_t m, int64_t k, int64_t n, int by_parts, duet_place where)
 {
     product t = new_product(m, k, n);
-    run_product(&t, where);
+    run_product(&t, by_parts, where);
     free_product(&t);
 }
 
@@ -155,10 +161,26 @@ static void products(int cases, duet_place where)
     const int64_t large = 700, deep = 2300;
 #endif
     for (int i = 0; i < cases; i++) {
-        if (i % 2) one_product(within(33, 128), within(384, deep / 4) * 4, within(17, large), where);
-        else one_product(within(129, large), within(16, 200) * 4, within(17, large), where);
+        if (i % 2) one_product(within(33, 128), within(384, deep / 4) * 4, within(17, large), SURELY, where);
+        else one_product(within(129, large), within(16, 200) * 4, within(17, large), SURELY, where);
     }
     tap_point("products of random shapes");
+}
+
+/* Long inner axes of any length go by parts; of other shapes, addresses and lines some do. */
+static void few_rows(int cases, duet_place where)
+{
+#ifdef PRETEND_CUDA
+    const int64_t least = 64, deep = 300, large = 140;
+#else
+    const int64_t least = 1024, deep = 2300, large = 1100;
+#endif
+    for (int i = 0; i < cases; i++) {
+        one_product(within(3, FEW_ROWS), within(least / 4, deep / 4) * 4, within(5, large / 4) * 4, SURELY, where);
+        one_product(within(2, 128), within(1, 300), within(5, 140), MAYBE, where);
+    }
+    one_product(100, least, 1000, SURELY, where);
+    tap_point("products of few rows");
 }
 
 /* So many tiles that thread blocks make several, of fewer units than there are stages; twice, since then the weights are there. */
@@ -171,50 +193,61 @@ static void many_tiles(duet_place where)
 #endif
     for (int64_t k = 64; k <= 256; k += 64) {
         product t = new_product(m, k, n);
-        for (int i = 0; i < 2; i++) run_product(&t, where);
+        for (int i = 0; i < 2; i++) run_product(&t, SURELY, where);
         free_product(&t);
     }
     tap_point("many tiles of a short inner axis");
 }
 
 /* An infinity, or what is none, stays in its row; the scale is that of the others. */
-static void not_numbers(duet_place where)
+static void one_not_numbers(int64_t m, int64_t k, duet_place where)
 {
-    product t = new_product(150, 256, 40);
+    product t = new_product(m, k, 40);
     float *p = duet_update(t.a.all);
     if (CHECK(p, "%s", duet_error())) {
         p += (t.a.line - t.k) / 2;
-        p[3 * t.a.line + 200] = INFINITY, p[149 * t.a.line] = NAN, p[70 * t.a.line + 255] = -INFINITY;
+        p[3 * t.a.line + 200] = INFINITY, p[(m - 1) * t.a.line] = NAN, p[m / 2 * t.a.line + k - 1] = -INFINITY;
     }
-    run_product(&t, where);
+    run_product(&t, SURELY, where);
     for (int64_t j = 0; j < t.n && t.out.p && !t.act; j++)
-        CHECK(!isfinite(t.out.p[3 * t.out.line + j]) && isnan(t.out.p[149 * t.out.line + j]), "[%lld] is finite", (long long)j);
+        CHECK(!isfinite(t.out.p[3 * t.out.line + j]) && isnan(t.out.p[(m - 1) * t.out.line + j]), "[%lld] is finite",
+              (long long)j);
     free_product(&t);
+}
+
+static void not_numbers(duet_place where)
+{
+    one_not_numbers(150, 256, where), one_not_numbers(12, 1024, where);
     tap_point("what is no number stays in its row");
 }
 
-/* Far from 1, and zeros alone. */
-static void sizes_of_numbers(duet_place where)
+/* Far from 1, and zeros alone. Of few rows, parts of an element below 2^-136 are lost. */
+static void numbers_of_sizes(int64_t m, int64_t k, int64_t n, duet_place where)
 {
     static const double size[][2] = { { 1e-30, 1e-5 }, { 1e20, 1e-10 }, { 1e-40, 1 },  { 0, 1 },
                                       { 1e18, 1e18 },  { 1e35, 1e-1 },  { 1e-2, 1e37 } };
     for (size_t s = 0; s < sizeof size / sizeof *size; s++) {
-        product t = new_product(140, 128, 33);
+        product t = new_product(m, k, n);
         t.act = LOAD;
+        const double lost = m <= FEW_ROWS ? 0x1p-136 * (size[s][0] + size[s][1]) : 0;
         fill(&t.a, -size[s][0], size[s][0]), fill(&t.b, -size[s][1], size[s][1]);
         DUET_ON(where)
         DUET_MATH(DUET_MATH_SPLIT) CHECK(duet_set(t.out.m, duet_matmul(t.a.m, t.b.m)) == DUET_OK, "%s", duet_error());
         read_field(&t.a), read_field(&t.b), read_field(&t.out);
         for (int64_t e = 0; e < t.m * t.n && t.out.p; e++) {
             double sum = 0;
-            for (int64_t k = 0; k < t.k; k++)
-                sum += (double)t.a.p[e / t.n * t.a.line + k] * (double)t.b.p[k * t.b.line + e % t.n];
-            const double bound = 128 * 0x1p-20 * size[s][0] * size[s][1] + 0x1p-149;
+            for (int64_t l = 0; l < k; l++) sum += (double)t.a.p[e / t.n * t.a.line + l] * (double)t.b.p[l * t.b.line + e % t.n];
+            const double bound = (double)k * (0x1p-20 * size[s][0] * size[s][1] + lost) + 0x1p-149;
             CHECK(fabs(t.out.p[e / t.n * t.out.line + e % t.n] - sum) <= bound, "of %g and %g: [%lld] is %g, not %g", size[s][0],
                   size[s][1], (long long)e, (double)t.out.p[e / t.n * t.out.line + e % t.n], sum);
         }
         free_product(&t);
     }
+}
+
+static void sizes_of_numbers(duet_place where)
+{
+    numbers_of_sizes(140, 128, 33, where), numbers_of_sizes(12, 1024, 36, where);
     tap_point("numbers of all sizes");
 }
 
@@ -330,6 +363,7 @@ int main(int argc, char **argv)
     dice = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
     if (places < 2) return printf("ok %d - split on the GPU # SKIP there is no GPU\n", ++tap_points), tap_end();
     products(cases, DUET_GPU);
+    few_rows(cases, DUET_GPU);
     many_tiles(DUET_GPU);
     not_numbers(DUET_GPU);
     sizes_of_numbers(DUET_GPU);

@@ -1,4 +1,4 @@
-/* split.c - products and convolutions by parts of half precision, with their operand 1 packed: known, or packed for the step. */
+/* split.c - products and convolutions by parts: what they need beside their operands, known or made for the step. */
 #include "clock.h"
 #include "known.h"
 #include "lend.h"
@@ -24,8 +24,8 @@ static duet_status packing_get(const step *s, const frame *f, queue *q, packing 
 
 duet_status gpu_split(const step *s, const frame *f, queue *q)
 {
-    packing p;
-    TRY(packing_get(s, f, q, &p));
+    packing p = { 0 };
+    if (kernels_packs(s)) TRY(packing_get(s, f, q, &p));
     const duet_status r = gpu_launch_with(s, f, q, p.known ? known_at(p.known) : p.block);
     known_give(p.known), gpu_give(p.block, q);
     return r;
@@ -39,6 +39,7 @@ duet_status gpu_split_prepare(const step *s, const frame *f, queue *q)
     struct storage *b = owned_by(f, s->in[1].slot);
     known *k = NULL;
     void *block;
+    if (!kernels_packs(s)) return DUET_OK;
     if (b) TRY(known_use(b, s, f, q, &k));
     if (k) return known_give(k), DUET_OK;
     TRY(lend(DEVICE, kernels_packed_bytes(s), q->index, &block));

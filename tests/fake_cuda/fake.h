@@ -51,8 +51,9 @@ typedef struct job {
     double num[STEP_NUMBERS];
     size_t scratch_bytes;
     uint32_t *counters;
-    const void *packed;  /* by parts: operand 1 */
-    struct job *part[3]; /* while it runs so: its products of high by high, high by low, low by high parts, or NULL */
+    bool by_parts;
+    const void *packed;  /* then: operand 1, of a step that needs it so */
+    struct job *part[3]; /* while it runs by parts: its products of high by high, high by low, low by high parts, or NULL */
     double unscale;
 } job;
 void fake_run_f32(const job *j);

@@ -35,7 +35,7 @@ static void run_job(void *args)
     job *j = args;
     check_counters(j);
     j->s.program = &j->p;
-    if (j->packed) return fake_run_split(j);
+    if (j->by_parts) return fake_run_split(j);
     step_type(&j->s) == DUET_F32 ? fake_run_f32(j) : fake_run_f64(j); /* moves of f64 keep the bits of an i64 */
 }
 
@@ -56,8 +56,8 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     const cudaError_t failed = fake_enter(cudaErrorUnknown);
     if (failed != cudaSuccess) return (void)fake_queue(q, spoil_counters, &w->counters, sizeof w->counters), failed;
     job j = { .s = *s, .scratch = w->scratch, .scratch_bytes = kernels_scratch(s), .counters = w->counters };
-    j.packed = w->packed;
-    if (w->packed ? !fake_split_fits(s, w) : kernels_refuse(s) != NULL) return fake_error(cudaErrorInvalidValue);
+    j.by_parts = w->packed || (kernels_splits(s) && !kernels_packs(s)), j.packed = w->packed;
+    if (j.by_parts ? !fake_split_fits(s, w) : kernels_refuse(s) != NULL) return fake_error(cudaErrorInvalidValue);
     if (s->kept) return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->outs; i++)
         if (!resolve(&s->out[i], s->inner, f, &j.out[i])) return fake_error(cudaErrorInvalidValue);
@@ -69,7 +69,7 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     for (int i = 0; i < s->nums; i++) j.num[i] = f->num[s->num[i]];
     if (s->program) j.p = *s->program;
     pthread_mutex_lock(&fake_lock);
-    fake_counted.launches++, fake_counted.splits += w->packed != NULL;
+    fake_counted.launches++, fake_counted.splits += j.by_parts;
     pthread_mutex_unlock(&fake_lock);
     return fake_queue(q, run_job, &j, sizeof j);
 }

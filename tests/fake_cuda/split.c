@@ -12,6 +12,7 @@
 #define LEAST       -14
 #define PACKED      0x5041434b
 #define FEW_COLUMNS 4 /* so many are no work for tensor cores */
+#define FEW_ROWS    4 /* fewer need nothing made of their operands */
 
 /* A packed operand: high parts and low ones, row-major. */
 typedef struct packed {
@@ -79,7 +80,7 @@ static void split_first(const job *j, double size, float *high, float *low)
 static bool is_product(const step *s)
 {
     const int act = finish_infos[s->finish].act;
-    return s->kernel == OP_matmul && (s->ins == 2 || s->finish) && act != OP_softmax && s->out[0].at.size[0] >= 4 &&
+    return s->kernel == OP_matmul && (s->ins == 2 || s->finish) && act != OP_softmax && s->out[0].at.size[0] >= 2 &&
            s->in[1].at.size[0] > 0 && s->in[1].at.size[1] > FEW_COLUMNS;
 }
 
@@ -94,11 +95,13 @@ bool kernels_splits(const step *s)
 }
 
 bool kernels_splits_here(const step *s, const frame *f) { return (void)s, (void)f, true; }
+bool kernels_packs(const step *s) { return s->kernel != OP_matmul || s->out[0].at.size[0] >= FEW_ROWS; }
 
 size_t kernels_packed_bytes(const step *s) { return sizeof(packed) + 2 * sizeof(float) * (size_t)layout_count(&s->in[1].at); }
 
 bool fake_split_fits(const step *s, const workspace *w)
 {
+    if (!kernels_packs(s)) return kernels_splits(s) && !w->packed;
     return kernels_splits(s) && (uintptr_t)w->packed % 256 == 0 && fake_owns(w->packed, kernels_packed_bytes(s));
 }
 
@@ -113,14 +116,18 @@ typedef struct look {
 
 static void use_scratch(const look *l) { memset(l->scratch, 0xff, l->scratch_bytes); }
 
+static void pack(packed *p, const void *from, const layout *at)
+{
+    const int64_t n = layout_count(at);
+    *p = (packed){ PACKED, (uint32_t)n, scale_for(largest(from, at, 0, n)) };
+    split(from, at, 0, n, p->scale, 1, p->part, p->part + n);
+}
+
 static void run_pack(void *args)
 {
     const look *l = args;
-    packed *p = l->to;
     use_scratch(l);
-    const int64_t n = layout_count(&l->at);
-    *p = (packed){ PACKED, (uint32_t)n, scale_for(largest(l->from, &l->at, 0, n)) };
-    split(l->from, &l->at, 0, n, p->scale, 1, p->part, p->part + n);
+    pack(l->to, l->from, &l->at);
 }
 
 cudaError_t kernels_pack(const step *s, const frame *f, void *to, const workspace *w, cudaStream_t q)
@@ -158,9 +165,8 @@ static void make_parts(job *j, job part[3], float *a, const packed *p)
     for (int k = 0; k < 3; k++) j->part[k] = &part[k];
 }
 
-void fake_run_split(job *j)
+static void run_parts(job *j, const packed *p)
 {
-    const packed *p = j->packed;
     const int64_t n = layout_count(&j->s.in[0].at);
     float *a = fake_alloc(2 * (size_t)n * sizeof *a);
     job part[3];
@@ -173,4 +179,13 @@ void fake_run_split(job *j)
     fake_run_f32(j);
     memset(j->part, 0, sizeof j->part); /* a graph runs it again */
     fake_free(a);
+}
+
+void fake_run_split(job *j)
+{
+    if (j->packed) return run_parts(j, j->packed);
+    packed *own = fake_alloc(kernels_packed_bytes(&j->s));
+    pack(own, j->in[1], &j->s.in[1].at);
+    run_parts(j, own);
+    fake_free(own);
 }

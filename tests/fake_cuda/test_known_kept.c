@@ -37,6 +37,25 @@ static void test_kept(void)
     tap_point("what is kept is made once");
 }
 
+/* Nothing is made for few rows, recorded or not. */
+static void test_few_rows(void)
+{
+    scene s = new_scene(true, false);
+    duet_matrix *x = duet_slice(s.x, 0, 2), *y = duet_slice(s.y, 0, 2);
+    DUET_ON(DUET_GPU)
+    DUET_MATH(DUET_MATH_SPLIT)
+    {
+        const fake_counts before = fake_count();
+        ok(duet_set(y, duet_matmul(x, s.w))), ok(duet_record_begin()), ok(duet_set(y, duet_matmul(x, s.w)));
+        duet_recording *r = duet_record_end();
+        refill(s.w, 2), ok(duet_replay(r)), holds(y, 2 * N, "y"), counted(0, before, "few rows");
+        CHECK(fake_count().splits >= before.splits + 2, "few rows are not split");
+        duet_recording_free(&r);
+    }
+    duet_free(&x), duet_free(&y), free_scene(&s);
+    tap_point("nothing is made for few rows");
+}
+
 /* The same address, and other elements. */
 static void test_freed(void)
 {
@@ -279,7 +298,7 @@ static void each_once(bool allocation, const char *what, int least)
 
 int main(void)
 {
-    test_kept();
+    test_kept(), test_few_rows();
     test_freed(), test_threads(), test_memory(), test_pressed_recording();
     each_once(false, "calls of CUDA fail once each", 40);
     each_once(true, "allocations fail once each", 40);
