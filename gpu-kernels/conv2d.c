@@ -136,7 +136,7 @@ static int64_t square_room(const step *s)
  * by one are too far apart. */
 static bool is_by_squares(const step *s, const conv2d_args *a)
 {
-    return a->c >= CONV_SQUARE_CHANNELS && a->m >= CONV_SQUARE_OUTPUTS && (finish_infos[s->finish].pooled || a->wide) &&
+    return a->c >= CONV_SQUARE_CHANNELS && a->m >= CONV_SQUARE_OUTPUTS && (finish_infos[s->finish].pooled || a->out_w % 4 == 0) &&
            square_room(s) >= SQUARE_WARPS && square_strips(s) >= SQUARE_WARPS / 2 * card().blocks;
 }
 

@@ -142,14 +142,17 @@ static __device__ float defined(const conv2d_args &a, int64_t image, int o, int 
     const float *in = (const float *)a.in + image * a.image, *filter = (const float *)a.filters + o * a.filter[0];
     float sum = 0;
 #pragma unroll 1
-    for (int c = 0; c < a.c; c++)
+    for (int c = 0; c < a.c; c++) {
+        float part = 0; /* channel by channel: (c + 9) u of the sizes */
 #pragma unroll 1
         for (int t = 0; t < 9; t++) {
             const int i = row - a.pad[0] + t / 3, j = column - a.pad[1] + t % 3;
             const bool inside = (uint32_t)i < (uint32_t)a.h && (uint32_t)j < (uint32_t)a.w;
             const float x = inside ? in[(int64_t)c * a.channel + (int64_t)i * a.row + j] : 0;
-            sum = FMA(filter[c * a.filter[1] + t / 3 * a.filter[2] + t % 3 * a.filter[3]], x, sum);
+            part = FMA(filter[c * a.filter[1] + t / 3 * a.filter[2] + t % 3 * a.filter[3]], x, part);
         }
+        sum += part;
+    }
     return sum;
 }
 

@@ -345,7 +345,10 @@ size_t random_scratch(const step *s);
 cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 product_args product_args_of(const step *s, const frame *f, const workspace *w);
 cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
-bool product_splits(const step *s);      /* of few rows, and fastest by pair_few.cu: then nothing is packed */
+/* How a step goes by parts: by kernels that want operand 1 packed, or by those of few rows. */
+enum parts { PARTS_UNKNOWN, PARTS_NONE, PARTS_PACKED, PARTS_FEW };
+enum parts parts_of(const step *s);
+bool product_splits(const step *s);      /* of few rows, and fastest by pair_few.cu */
 double pair_product_cost(const step *s); /* microseconds, about, by pair_product.cu; INFINITY: it does not take this step */
 cudaError_t pair_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q); /* with w->packed */
 const void *conv2d_kernel_f32(int outputs, bool pooled);                                    /* outputs: a thread's, 2, 4 or 8 */

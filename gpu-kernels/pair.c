@@ -19,8 +19,9 @@ static bool is_product(const step *s)
     const layout *a = &s->in[0].at, *out = &s->out[0].at;
     const int64_t m = a->size[0], k = a->size[1], n = out->size[1];
     if ((s->ins > 2 && !s->finish) || finish_infos[s->finish].act == OP_softmax) return false;
-    if (m < ROWS_LEAST || (m <= SPLIT_ROWS && k < INNER_LEAST) || n <= SKINNY_COLUMNS || k < PAIR_UNIT || m > INT32_MAX / 2 ||
-        n > INT32_MAX / 2 || k > INT32_MAX / 2)
+    const bool few = m <= SPLIT_ROWS && k < INNER_LEAST && (double)m * (double)k * (double)n <= SPLIT_WORK;
+    if (m < ROWS_LEAST || few || n <= SKINNY_COLUMNS || k < PAIR_UNIT || m > INT32_MAX / 2 || n > INT32_MAX / 2 ||
+        k > INT32_MAX / 2)
         return false;
     return a->stride[1] == 1 && a->stride[0] > 0 && a->stride[0] % 4 == 0 && k % 4 == 0 && out->stride[1] == 1;
 }
@@ -33,19 +34,31 @@ static bool is_convolution(const step *s)
     return in->size[1] <= CHANNELS_MOST && reach < INT32_MAX / 2 && !kernels_refuse(s) && layout_count(&s->out[0].at) > 0;
 }
 
-bool kernels_splits(const step *s)
+static enum parts choose(const step *s)
 {
-    if (s->math != DUET_MATH_SPLIT || s->out[0].at.type != DUET_F32 || !card().pairs) return false;
-    return s->kernel == OP_matmul ? product_splits(s) || is_product(s) : s->kernel == OP_conv2d && is_convolution(s);
+    if (s->math != DUET_MATH_SPLIT || s->out[0].at.type != DUET_F32 || !card().pairs) return PARTS_NONE;
+    if (s->kernel == OP_conv2d) return is_convolution(s) ? PARTS_PACKED : PARTS_NONE;
+    if (s->kernel != OP_matmul) return PARTS_NONE;
+    return product_splits(s) ? PARTS_FEW : is_product(s) ? PARTS_PACKED : PARTS_NONE;
 }
+
+/* Threads that choose at once choose the same. */
+enum parts parts_of(const step *s)
+{
+    uint8_t *kept = (uint8_t *)&s->choice;
+    enum parts p = (enum parts)__atomic_load_n(kept, __ATOMIC_RELAXED);
+    if (p == PARTS_UNKNOWN) p = choose(s), __atomic_store_n(kept, (uint8_t)p, __ATOMIC_RELAXED);
+    return p;
+}
+
+bool kernels_splits(const step *s) { return parts_of(s) != PARTS_NONE; }
+bool kernels_packs(const step *s) { return parts_of(s) == PARTS_PACKED; }
 
 bool kernels_splits_here(const step *s, const frame *f)
 {
     const bool a_fits = (uintptr_t)f->data[s->in[0].slot] % 16 == 0, b_fits = (uintptr_t)f->data[s->in[1].slot] % 16 == 0;
     return s->kernel != OP_matmul || (a_fits && (b_fits || kernels_packs(s)));
 }
-
-bool kernels_packs(const step *s) { return s->kernel != OP_matmul || !product_splits(s); }
 
 /* ---- operands ---- */
 
@@ -192,11 +205,11 @@ typedef struct conv_form {
 static int by_of(conv_form k) { return k.pooled ? 2 : 1; }
 static int outputs_of(conv_form k) { return PAIR_CONV_ROWS / k.shifts; }
 
-/* Are all strides but the last such as boxes may have? Of one element any will do. No box may lie outside of its image. */
+/* Are all strides but the last such as boxes may have? Of one element any will do. */
 static bool is_boxed(const step *s, const frame *f)
 {
     const operand *x = &s->in[0];
-    bool is = (uintptr_t)f->data[x->slot] % 16 == 0 && s->attr[2] <= 2 && s->attr[3] <= 2;
+    bool is = (uintptr_t)f->data[x->slot] % 16 == 0;
     for (int i = 0; i < 3; i++) is &= x->at.size[i] == 1 || (x->at.stride[i] > 0 && x->at.stride[i] % 4 == 0);
     return is;
 }
@@ -212,7 +225,7 @@ static conv_form form_of(const step *s, const frame *f)
                                              : 16,
                     .pooled = finish_infos[s->finish].pooled,
                     .boxed = is_boxed(s, f) };
-    k.shifts = k.slots == 4 && outputs <= PAIR_CONV_ROWS / 2 ? 2 : 1;
+    k.shifts = k.slots == 4 && k.pooled && outputs <= PAIR_CONV_ROWS / 2 ? 2 : 1;
     k.lines = s->out[0].at.size[2] * by_of(k) > 8 * k.shifts ? 16 : 8;
     return k;
 }
@@ -237,8 +250,7 @@ static region measured(const step *s, conv_form k, int down, int across)
     r.stage_pitch = (lead_of(s) + r.pitch + 3) / 4 * 4;
     r.results = rows * columns / (int)(by * by), r.result_pitch = result_pitch(r.results, k.pooled);
     r.stage = k.boxed ? (int)s->in[0].at.size[1] * r.lines * r.stage_pitch * 4 : 0;
-    r.shared = (size_t)(PAIR_CONV_HEAD + r.stage + planes * pixels * 16 +
-                        (k.pooled ? PAIR_CONV_ROWS : outputs_of(k)) * r.result_pitch * 4);
+    r.shared = (size_t)(PAIR_CONV_HEAD + r.stage + planes * pixels * 16 + PAIR_CONV_ROWS * r.result_pitch * 4);
     const bool fits = pixels * (k.slots == 16 ? 2 : 1) <= PAIR_CONV_HELD(k.slots) * PAIR_CONV_THREADS && r.shared <= CONV_SHARED;
     if (fits) r.cost = (double)quotient_up(out[2] * by, rows) * (double)quotient_up(out[3] * by, columns) * pixels;
     return r;
@@ -290,7 +302,8 @@ static cudaError_t describe_images(const step *s, const region *r, pair_conv_arg
     const layout *in = &s->in[0].at;
     int64_t size[4], stride[3];
     for (int i = 0; i < 4; i++) size[i] = in->size[3 - i];
-    for (int i = 0; i < 3; i++) stride[i] = in->size[2 - i] == 1 ? 4 : in->stride[2 - i];
+    for (int i = 0; i < 3; i++) /* each a multiple of 16 bytes, and no less than what it goes past */
+        stride[i] = in->size[2 - i] > 1 ? in->stride[2 - i] : i ? stride[i - 1] * size[i] : (size[0] + 3) / 4 * 4;
     return describe(a->in, 4, size, stride, (const int[]){ r->stage_pitch, r->lines, a->c, 1 }, CU_TENSOR_MAP_SWIZZLE_NONE,
                     &a->boxes);
 }

@@ -112,6 +112,16 @@ static __device__ inline void barrier_wait(uint32_t at, uint32_t parity)
         : "memory");
 }
 
+/* For what other thread blocks have sent. */
+static __device__ inline void barrier_wait_for_cluster(uint32_t at, uint32_t parity)
+{
+    asm volatile(
+        "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n@!done bra "
+        "again;\n}" ::"r"(at),
+        "r"(parity)
+        : "memory");
+}
+
 /* ---- copies by one thread, which arrive at a barrier ---- */
 
 /* Without gaps, from and to addresses of 16 bytes. */

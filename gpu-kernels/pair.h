@@ -92,7 +92,7 @@ typedef struct pair_conv_args {
     bool filters_are_there;       /* no kernel that may still run writes them */
     bool fours; /* lines of out are so many numbers, at addresses of 16 bytes: that is what is written at a time */
 } pair_conv_args;
-const void *pair_conv_kernel(int slots, int shifts, int lines, bool pooled); /* 2 shifts: of 4 slots */
+const void *pair_conv_kernel(int slots, int shifts, int lines, bool pooled); /* 2 shifts: of 4 slots, pooled */
 
 #ifdef __cplusplus
 }

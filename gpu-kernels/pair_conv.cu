@@ -6,8 +6,9 @@
  * in there, for each place in the window, by its address alone. SLOTS: of up to 4 channels high and low parts share a pixel's slots, and two
  * places in the window are taken at once; of up to 8 they lie in two planes; of up to 16 in four.
  * The left operand is the filters, in registers: of each eight rows of high parts, then of low parts of the same, so that a thread has both
- * sums of an output, and four results of it that are pooled. SHIFTS: of few outputs there are two sets of filters, the second one a line
- * further down in a window of 4 x 3: a product then has two lines of results. */
+ * sums of an output, and four results of it that are pooled. SHIFTS: of few outputs that are pooled there are two sets of filters, the second
+ * one a line further down in a window of 4 x 3: a product then has both lines of what is pooled. Without pooling an element that is no number
+ * would reach, times a filter's 0, a line whose windows do not hold it. */
 #include "pair.cuh"
 
 namespace
@@ -192,19 +193,17 @@ struct finishing {
     __device__ inline float operator()(float sum) const { return MAXIMUM(FMA(sum * u.first, u.then, bias), least); }
 };
 
-/* Where a thread keeps its results of a region in shared memory: of two shifts that are pooled each by itself, of others line by line. */
+/* Where a thread keeps its results of a region in shared memory: those of two shifts apart. */
 template <class f> static __device__ inline float *desk_of(const pair_conv_args &a)
 {
-    const bool apart = f::POOLED || f::SHIFTS == 1;
-    return results_at<f>(a) + (apart ? row_of_thread() : output_of_thread<f>()) * a.result_pitch +
-           (apart ? 0 : shift_of_thread<f>() * a.region_w) + threadIdx.x % 4 * 2 / f::BY;
+    return results_at<f>(a) + row_of_thread() * a.result_pitch + threadIdx.x % 4 * 2 / f::BY;
 }
 
 /* Those of a block: columns 2 t, 2 t + 1 of each line. */
 template <class f>
 static __device__ inline void keep(const pair_conv_args &a, float *to, const float (&d)[f::SUMS / 2], const finishing &finish)
 {
-    constexpr int TOGETHER = f::POOLED && f::SHIFTS == 1 ? 2 : 1;
+    constexpr int TOGETHER = f::POOLED ? 2 / f::SHIFTS : 1; /* lines that are pooled here */
 #pragma unroll
     for (int y = 0; y < f::LINES; y += TOGETHER) {
         const float left = d[4 * y] + d[4 * y + 2], right = d[4 * y + 1] + d[4 * y + 3];
@@ -216,7 +215,7 @@ static __device__ inline void keep(const pair_conv_args &a, float *to, const flo
             const float below = MAXIMUM(d[4 * y + 4] + d[4 * y + 6], d[4 * y + 5] + d[4 * y + 7]);
             *to = finish(MAXIMUM(MAXIMUM(left, right), below));
         }
-        to += f::POOLED ? a.region_w : f::SHIFTS * a.region_w;
+        to += a.region_w;
     }
 }
 
@@ -227,7 +226,7 @@ template <int N> struct alignas(N * sizeof(float)) some {
 template <class f, int N> static __device__ inline some<N> results_from(const pair_conv_args &a, const float *from)
 {
     some<N> x = *(const some<N> *)from;
-    if (!f::POOLED || f::SHIFTS == 1) return x;
+    if (f::SHIFTS == 1) return x;
     const some<N> below = *(const some<N> *)(from + f::OUTPUTS * a.result_pitch);
 #pragma unroll
     for (int i = 0; i < N; i++) x.e[i] = MAXIMUM(x.e[i], below.e[i]);
@@ -303,19 +302,22 @@ template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_con
     }
 }
 
-template <int SLOTS, int SHIFTS> static const void *of_form(int lines, bool pooled)
+template <int SLOTS> static const void *of_slots(int lines, bool pooled)
 {
     if (lines == 8)
-        return pooled ? (const void *)pair_conv<form<SLOTS, 8, true, SHIFTS>>
-                      : (const void *)pair_conv<form<SLOTS, 8, false, SHIFTS>>;
-    return pooled ? (const void *)pair_conv<form<SLOTS, 16, true, SHIFTS>>
-                  : (const void *)pair_conv<form<SLOTS, 16, false, SHIFTS>>;
+        return pooled ? (const void *)pair_conv<form<SLOTS, 8, true, 1>> : (const void *)pair_conv<form<SLOTS, 8, false, 1>>;
+    return pooled ? (const void *)pair_conv<form<SLOTS, 16, true, 1>> : (const void *)pair_conv<form<SLOTS, 16, false, 1>>;
+}
+
+static const void *of_two_shifts(int lines)
+{
+    return lines == 8 ? (const void *)pair_conv<form<4, 8, true, 2>> : (const void *)pair_conv<form<4, 16, true, 2>>;
 }
 
 } // namespace
 
 const void *pair_conv_kernel(int slots, int shifts, int lines, bool pooled)
 {
-    if (shifts == 2) return of_form<4, 2>(lines, pooled);
-    return (slots == 4 ? of_form<4, 1> : slots == 8 ? of_form<8, 1> : of_form<16, 1>)(lines, pooled);
+    if (shifts == 2) return of_two_shifts(lines);
+    return (slots == 4 ? of_slots<4> : slots == 8 ? of_slots<8> : of_slots<16>)(lines, pooled);
 }

@@ -101,7 +101,8 @@ template <class t> struct supply {
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 float &y = (&x.x)[e];
-                y = __uint_as_float(bits_of(y - __uint_as_float(bits_of(y) & 0xffffe000)) + 0x1000);
+                const uint32_t rest = bits_of(y - __uint_as_float(bits_of(y) & 0xffffe000)) + 0x1000;
+                y = __uint_as_float(y == y ? rest : 0x7fffe000u); /* a NaN may have nothing above what is cut */
             }
             to[j * GROUP] = x;
         }
@@ -266,7 +267,7 @@ template <class t> static __device__ inline void send_all(const float (&sum)[t::
         else send(at_neighbour(at, rank), sum + 4 * j, at_neighbour(to.arrived, rank));
     }
     if (to.parts == 1) __syncthreads();
-    else barrier_wait(to.arrived, 0);
+    else barrier_wait_for_cluster(to.arrived, 0);
 }
 
 /* Results of two columns. */

@@ -204,7 +204,7 @@ template <class t> static __device__ inline void begin(float (&d)[t::COLUMNS / 2
 template <int N> static __device__ inline void promote(float (&sum)[N], const float (&d)[N], const unscaling (&u)[2])
 {
     const float one[2] = { u[0].first * u[0].then, u[1].first * u[1].then };
-    if (fminf(one[0], one[1]) > 0 && fmaxf(one[0], one[1]) < INF) {
+    if (__all_sync(~0u, fminf(one[0], one[1]) > 0 && fmaxf(one[0], one[1]) < INF)) {
 #pragma unroll
         for (int k = 0; k < N; k++) sum[k] = FMA(d[k], one[k / 2 % 2], sum[k]);
     } else {

@@ -178,6 +178,6 @@ cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cu
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
     if (product_is_thin(s)) return run_matvec(&a, q);
     if (product_is_skinny(s)) return run_skinny(&a, s->out[0].at.type, q);
-    if (product_splits(s) && kernels_splits_here(s, f)) return run_few(&a, cheapest(&a, those_by_parts()), q);
+    if (parts_of(s) == PARTS_FEW && kernels_splits_here(s, f)) return run_few(&a, cheapest(&a, those_by_parts()), q);
     return run_split_by(&a, cheapest(&a, strict_ones()), q);
 }

@@ -173,13 +173,24 @@ static void few_rows(int cases, duet_place where)
 #ifdef PRETEND_CUDA
     const int64_t least = 64, deep = 300, large = 140;
 #else
-    const int64_t least = 1024, deep = 2300, large = 1100;
+    const int64_t least = 1024, deep = 2300, large = 1024;
 #endif
     for (int i = 0; i < cases; i++) {
         one_product(within(3, FEW_ROWS), within(least / 4, deep / 4) * 4, within(5, large / 4) * 4, SURELY, where);
         one_product(within(2, 128), within(1, 300), within(5, 140), MAYBE, where);
     }
     one_product(100, least, 1000, SURELY, where);
+#ifndef PRETEND_CUDA
+    static const int64_t one_part[][3] = { { 17, 4, 5340 }, { 41, 4, 11080 }, { 100, 64, 4000 }, { 128, 512, 2100 } },
+                         two_parts[][3] = { { 3, 4, 11640 },
+                                            { 57, 4, 9260 },
+                                            { 128, 300, 3000 } }; /* of a card of 132 multiprocessors */
+    for (int i = 0; i < 4; i++) one_product(one_part[i][0], one_part[i][1], one_part[i][2], MAYBE, where);
+    for (int i = 0; i < 3; i++) one_product(two_parts[i][0], two_parts[i][1], two_parts[i][2], MAYBE, where);
+#endif
+    product t = new_product(100, least, 200);
+    for (int i = 0; i < 2; i++) run_product(&t, SURELY, where); /* the second time nothing writes its weights */
+    free_product(&t);
     tap_point("products of few rows");
 }
 
@@ -349,10 +360,19 @@ static void convolutions(int cases, duet_place where)
 #endif
     for (int i = 0; i < cases; i++) {
         images t = { within(1, images_most), within(1, 16),     within(4, side), within(4, side),
-                     within(1, 40),          (int)within(0, 2), within(0, 1) };
+                     within(1, 40),          (int)within(0, 1), within(0, 1) };
         if (i % 2) t.w -= t.w % 4; /* lines of 16 bytes */
         one_convolution(&t, where);
     }
+#ifndef PRETEND_CUDA
+    static const images rounds[] = {
+        { 1500, 1, 16, 16, 16, 1, true }, { 4096, 3, 16, 16, 8, 1, true },  { 1500, 3, 8, 8, 5, 1, false },
+        { 1500, 6, 8, 8, 20, 1, false },  { 1500, 12, 8, 8, 20, 1, false }, { 600, 16, 16, 16, 32, 1, true },
+        { 700, 2, 3, 4, 17, 0, false },   { 5, 3, 1, 4, 16, 1, false },     { 5, 3, 2, 4, 16, 1, true },
+        { 3, 1, 3, 3, 1, 0, false }
+    }; /* thread blocks make several regions */
+    for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++) one_convolution(&rounds[i], where);
+#endif
     tap_point("convolutions of random shapes");
 }
 

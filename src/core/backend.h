@@ -72,7 +72,8 @@ typedef struct step {
     int kernel;
     enum finish finish;
     uint8_t outs, ins, nums, inner;
-    uint8_t math; /* duet_math_mode: what is permitted here; of matmul and convolutions of f32 alone, else STRICT */
+    uint8_t math;   /* duet_math_mode: what is permitted here; of matmul and convolutions of f32 alone, else STRICT */
+    uint8_t choice; /* of the machine, among its kernels, which hangs on nothing but the step; 0: not made yet */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint32_t num[STEP_NUMBERS]; /* indices into frame.num */
     int32_t attr[STEP_ATTRS];

@@ -28,6 +28,7 @@ static duet_status launch(int queue)
     holder *h = held_by(queue);
     if (h) s = h->launch(h), held_set(queue, NULL);
     held_unlock(queue);
+    if (s != DUET_OK) thread_get()->held_failed = true;
     return s;
 }
 

@@ -26,6 +26,7 @@ typedef struct thread {
     struct duet_recording *recording; /* what is being recorded, or NULL: plan/record.h */
     enum holding holding;             /* does it hold work back: core/held.h */
     bool cut;                         /* since the last statement the host has waited, or worked on the queue otherwise */
+    bool held_failed;                 /* held work, of whomever, that this thread launched: true until a statement begins */
     bool shared;                      /* by all threads that found no memory: it has no rooms */
     void *room[ROOMS];
     void (*leave[ROOMS])(void *);

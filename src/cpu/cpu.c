@@ -18,6 +18,7 @@
 #define BLAS_AWAKE_SECONDS 50e-3
 double cpu_serial_seconds = 20e-6;
 bool cpu_blas_apart;
+enum { OWN_LEAST = 1 << 18, OWN_MOST = 1 << 22 };
 int64_t cpu_own_bytes = 1 << 20;
 static double last_product;
 
@@ -25,7 +26,7 @@ static __attribute__((constructor)) void know_cache(void)
 {
 #ifdef _SC_LEVEL2_CACHE_SIZE
     const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    if (bytes > 0) cpu_own_bytes = bytes;
+    if (bytes > 0) cpu_own_bytes = bytes < OWN_LEAST ? OWN_LEAST : bytes > OWN_MOST ? OWN_MOST : bytes; /* it may be shared */
 #endif
 }
 

@@ -190,14 +190,19 @@ static duet_status run(const draw *d, const step *s, const machine *on, const do
     return DUET_OK;
 }
 
-/* Where the place was free the CPU takes what the GPU has no memory for. */
+/* Where the place was free the CPU takes what the GPU has no memory for: the same bits. Where it has none either the GPU's failure is told. */
 static duet_status run_placed(const draw *d, const step *s, duet_place place, const machine *on, const double *num)
 {
+    thread *t = thread_get();
+    error_text before;
     if (on->side == DEVICE) TRY(held_cut());
+    t->held_failed = false;
     const duet_status st = run(d, s, on, num);
-    if (st != DUET_NO_MEMORY || place != DUET_AUTO || on->side != DEVICE) return st;
-    TRACE("on the cpu after all: %s", thread_get()->text);
-    return run(d, s, machines[HOST], num);
+    if (st != DUET_NO_MEMORY || t->held_failed || place != DUET_AUTO || on->side != DEVICE) return st;
+    error_keep(&before);
+    TRACE("on the cpu after all: %s", t->text);
+    const duet_status there = run(d, s, machines[HOST], num);
+    return there == DUET_NO_MEMORY ? error_put_back(&before), st : there;
 }
 
 static __attribute__((cold)) duet_status name_statement(duet_status st, const draw *d)

@@ -188,7 +188,7 @@ static __attribute__((cold)) duet_status run_again(const plan *p, const statemen
 static duet_status run_at_once(repeats *a, const plan *p, const statement *s)
 {
     const duet_status st = plan_run(p, s);
-    if (__builtin_expect(st != DUET_NO_MEMORY, 1)) return st;
+    if (__builtin_expect(st != DUET_NO_MEMORY, 1) || thread_get()->held_failed) return st;
     return forget_all(a) ? run_again(p, s) : st;
 }
 
@@ -201,7 +201,7 @@ static duet_status learn(repeats *a, uint64_t token, const plan *p, const statem
     const duet_status st = refrain_add(a->learnt, p, s, &added);
     if (added) return one_learnt(a), st;
     end_learning(a);
-    if (st != DUET_NO_MEMORY) return st;
+    if (st != DUET_NO_MEMORY || thread_get()->held_failed) return st;
     return forget_all(a), run_again(p, s);
 }
 

@@ -1,4 +1,5 @@
 /* set.c - statements: duet_set and its sisters. */
+#include "clock.h"
 #include "dtype.h"
 #include "held.h"
 #include "matrix.h"
@@ -88,7 +89,7 @@ static duet_status run_there(const plan *p, const statement *s, bool *own)
     if (p->machine->side != DEVICE) return plan_run(p, s);
     if (__builtin_expect(p->stream != NULL, 0)) return run_streamed(p, s, own);
     const duet_status st = repeat_run(p, s, own);
-    return __builtin_expect(st == DUET_NO_MEMORY, 0) && *own ? stream_instead(s, p) : st;
+    return __builtin_expect(st == DUET_NO_MEMORY, 0) && *own && !thread_get()->held_failed ? stream_instead(s, p) : st;
 }
 
 /* The CPU may refuse, or have no memory either, and what the GPU had written may stand in its way: then the GPU's failure is told. */
@@ -104,13 +105,16 @@ static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s
     return error_put_back(&before), DUET_NO_MEMORY;
 }
 
-/* Where the place was free the CPU takes what the GPU has no memory for. */
+/* Where the place was free the CPU takes what the GPU has no memory for; not where bits may not hang on how much there is. A failure of what
+ * was held back, by whomever, is told. */
 static duet_status run(const plan *p, const statement *s, duet_place place)
 {
     bool own;
+    thread *t = thread_get();
+    t->held_failed = false;
     const duet_status st = run_there(p, s, &own);
-    if (__builtin_expect(st != DUET_NO_MEMORY, 1) || !own || place != DUET_AUTO || p->machine->side != DEVICE) return st;
-    return run_on_cpu(s);
+    if (__builtin_expect(st != DUET_NO_MEMORY, 1) || !own || t->held_failed || place != DUET_AUTO) return st;
+    return p->machine->side == DEVICE && !reproducible() ? run_on_cpu(s) : st;
 }
 
 /* ---- one statement ---- */
