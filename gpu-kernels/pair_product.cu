@@ -338,6 +338,9 @@ static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLU
     }
 }
 
+/* Both groups of those who multiply. */
+static __device__ inline void meet_groups() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
+
 static __device__ inline void meet_cluster()
 {
     asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
@@ -420,8 +423,9 @@ template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __gr
             if (!joins) {
                 write_own<t>(s, sum, r, c);
             } else {
-                asm volatile("bar.sync 1, 256;" ::: "memory"); /* both groups have read all stages */
+                meet_groups(); /* both have read all stages */
                 keep<t>(sum, r.stages);
+                meet_groups(); /* here, where those who brought have left: the cluster's barrier alone is not plain to every reader */
                 meet_cluster();
                 join<t>(s, r, c);
                 meet_cluster(); /* nobody leaves whose memory is read */
