@@ -40,8 +40,14 @@ typedef struct pair_few_args {
     product_args of; /* its a and b are not read */
 } pair_few_args;
 
+/* Boxes of f32 for the tensor copy engine; sizes and strides from the last axis on, strides in elements and without that of the last axis. */
+cudaError_t pair_describe_boxes(const void *at, int rank, const int64_t *size, const int64_t *stride, const int *box,
+                                CUtensorMapSwizzle swizzle, CUtensorMap *map);
 /* Boxes of 32 columns and so many rows of a matrix, from 16 bytes on, of lines of a number of 16 bytes. */
 cudaError_t pair_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows, CUtensorMap *map);
+
+/* May nothing before this launch still write what was packed? */
+bool pair_is_packed(const step *s, const workspace *w);
 
 #define PACK_THREADS 256
 typedef struct pack_args {
@@ -92,6 +98,8 @@ typedef struct pair_conv_args {
     bool filters_are_there;       /* no kernel that may still run writes them */
     bool fours; /* lines of out are so many numbers, at addresses of 16 bytes: that is what is written at a time */
 } pair_conv_args;
+bool pair_conv_takes(const step *s); /* of those that are conv2d in DUET_MATH_SPLIT */
+cudaError_t pair_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 const void *pair_conv_kernel(int slots, int shifts, int lines, bool pooled); /* 2 shifts: of 4 slots, pooled */
 
 #ifdef __cplusplus
