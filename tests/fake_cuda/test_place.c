@@ -2,7 +2,10 @@
 #include "cost.h"
 #include "fake_cuda.h"
 #include "filled.h"
+#include "held.h"
 #include "measure.h"
+#include "status.h"
+#include "thread.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -378,6 +381,48 @@ static void test_full(void)
     tap_point("a device that is full is a case for the cpu, too");
 }
 
+/* ---- what others hold back ---- */
+
+static int other_queue;
+
+static void *use_room(void *unused)
+{
+    duet_matrix *own = duet_new(DUET_F32, duet_size(room_y, 0));
+    other_queue = thread_get()->queue;
+    DUET_ON(DUET_GPU) CHECK(duet_set(own, duet_add(room_y, 1)) == DUET_OK, "%s", duet_error());
+    duet_free(&own);
+    return unused;
+}
+
+static duet_status launch_nothing(holder *h) { return (void)h, fail(DUET_NO_MEMORY, "what was held back finds no memory"); }
+static bool uses_all(const holder *h, const struct storage *b) { return (void)h, (void)b, true; }
+
+static void hold(holder *h)
+{
+    held_lock(other_queue);
+    held_set(other_queue, h);
+    held_unlock(other_queue);
+}
+
+/* Another thread has read y, and holds work back for which there is no memory: who writes y is told, and does not go to the CPU instead. */
+static void test_held(void)
+{
+    duet_status (*const run[])(void) = { doubled, drawn };
+    for (int i = 0; i < 2; i++) {
+        holder h = { launch_nothing, uses_all };
+        new_room();
+        pthread_t t;
+        CHECK(!pthread_create(&t, NULL, use_room, NULL) && !pthread_join(t, NULL), "no thread");
+        hold(&h);
+        const duet_status st = run[i]();
+        CHECK(st == DUET_NO_MEMORY && strstr(duet_error(), "held back"), "%d: status %d: %s", i, (int)st, duet_error());
+        CHECK(held_now() == 0, "it is held still");
+        CHECK(run[i]() == DUET_OK, "%s", duet_error());
+        free_room();
+    }
+    tap_point("a failure of what others held back is told");
+}
+
 int main(void)
 {
     duet_auto_replay(0); /* launches tell where a statement ran */
@@ -397,6 +442,6 @@ int main(void)
     test_random();
     test_new_costs();
     test_threads();
-    for (int replayed = 0; replayed < 2; replayed++) duet_auto_replay(replayed), test_no_room(), test_full();
+    for (int replayed = 0; replayed < 2; replayed++) duet_auto_replay(replayed), test_no_room(), test_full(), test_held();
     return tap_end();
 }
