@@ -67,10 +67,11 @@ static region measured(const step *s, conv_form k, int down, int across)
     const int pixels = r.lines * r.pitch;
     r.stage_pitch = (lead_of(s) + r.pitch + 3) / 4 * 4;
     r.results = rows * columns / (int)(by * by), r.result_pitch = result_pitch(r.results, k.pooled);
-    r.stage = k.boxed ? (int)s->in[0].at.size[1] * r.lines * r.stage_pitch * 4 : 0;
+    r.stage = (int)s->in[0].at.size[1] * r.lines * r.stage_pitch * 4;
     r.shared = (size_t)(PAIR_CONV_HEAD + r.stage + planes * pixels * 16 + PAIR_CONV_ROWS * r.result_pitch * 4);
     const bool fits = pixels * (k.slots == 16 ? 2 : 1) <= PAIR_CONV_HELD(k.slots) * PAIR_CONV_THREADS && r.shared <= CONV_SHARED;
     if (fits) r.cost = (double)quotient_up(out[2] * by, rows) * (double)quotient_up(out[3] * by, columns) * pixels;
+    if (!k.boxed) r.shared -= (size_t)r.stage, r.stage = 0; /* the same region: bits do not hang on addresses */
     return r;
 }
 
