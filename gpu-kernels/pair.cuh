@@ -1,8 +1,9 @@
 /* pair.cuh - numbers as pairs of f16, and what the tensor cores of compute capability 9 need: barriers, copies and products by groups of four
  * warps.
  *
- * With a power of two s that brings the largest magnitude of a matrix to 2^14 .. 2^15, x s = high + low + rest, both f16, where |rest| is at
- * most 2^-22 |x s| or 2^-25, whichever is more. A product is high high + low high + high low: what is left out is as small as the rests. */
+ * With a power of two s that brings the largest magnitude of a matrix to 2^14 .. 2^15, of a row of a product's a to 2^11 .. 2^15, x s = high +
+ * low + rest, both f16, where |rest| is at most 2^-22 |x s| or 2^-25, whichever is more. A product is high high + low high + high low: what is
+ * left out is as small as the rests. */
 #ifndef PAIR_CUH
 #define PAIR_CUH
 
@@ -121,6 +122,17 @@ static __device__ inline void barrier_wait_for_cluster(uint32_t at, uint32_t par
         "r"(parity)
         : "memory");
 }
+
+/* The place in the thread block `rank` of the cluster that `at` is in this one. */
+static __device__ inline uint32_t at_neighbour(uint32_t at, int rank)
+{
+    uint32_t there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+    return there;
+}
+
+/* Before tensor cores or copies read or overwrite what this thread wrote. */
+static __device__ inline void show_writes() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 /* ---- copies by one thread, which arrive at a barrier ---- */
 

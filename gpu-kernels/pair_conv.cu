@@ -292,7 +292,7 @@ template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_con
         if (brings && more) bring(a, region_of<f>(a, s + a.walkers), arrival); /* all have taken theirs */
         if (threadIdx.x == 0) most[turn ^ 1] = 0;
         store<f>(a, x, power_of_two(exponent));
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        show_writes();
         __syncthreads();
         if (!more) let_next_begin();
         make_region<f>(a, w, { unscaling_of(exponent, of_filters), bias, a.least }, is);

@@ -106,7 +106,7 @@ template <class t> struct supply {
             }
             to[j * GROUP] = x;
         }
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        show_writes();
         meet_group(group);
     }
 };
@@ -220,13 +220,6 @@ static __device__ inline void multiply(float (&sum)[t::SUMS], const supply<t> &i
 static __device__ inline void cluster_arrive() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 static __device__ inline void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
-static __device__ inline uint32_t at_neighbour(uint32_t at, int rank)
-{
-    uint32_t there;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
-    return there;
-}
-
 /* Four sums to a thread block of the cluster, at whose barrier they arrive. */
 static __device__ inline void send(uint32_t to, const float *x, uint32_t barrier)
 {
@@ -300,7 +293,7 @@ static __device__ inline void write_own(const product_args &s, const desk &from,
 template <class t> static __device__ inline void make_barriers(uint32_t first, const desk &d)
 {
     for (int i = 0; i < t::BARRIERS; i++) barrier_make(first + 8 * i, 1);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    barriers_made();
     barrier_expect(d.arrived, d.own * d.workers * SENT);
 }
 

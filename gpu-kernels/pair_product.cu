@@ -349,8 +349,7 @@ static __device__ inline void meet_cluster()
 static __device__ inline float4 of_neighbour(uint32_t at, int rank)
 {
     float4 x;
-    uint32_t there;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+    const uint32_t there = at_neighbour(at, rank);
     asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "r"(there));
     return x;
 }

@@ -56,7 +56,7 @@ typedef enum duet_place { DUET_AUTO, DUET_CPU, DUET_GPU } duet_place;
  * so does the GPU what it has no such kernel for; f64, and all that is no product, is what it is in every mode. docs/semantics.md has the
  * error bounds, and what becomes of infinities; duet_explain says how each step is computed.
  *     STRICT   f32 is f32
- *     SPLIT    each operand as a sum of two numbers of half precision, scaled: errors near those of STRICT, on tensor cores
+ *     SPLIT    each operand as a sum of two numbers of half precision, scaled, or of TF32: errors near those of STRICT, on tensor cores
  *     TF32     operands rounded to 11 bits
  *     BF16     operands rounded to 8 bits; or to 11 */
 typedef enum duet_math_mode { DUET_MATH_STRICT, DUET_MATH_SPLIT, DUET_MATH_TF32, DUET_MATH_BF16 } duet_math_mode;

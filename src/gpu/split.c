@@ -1,5 +1,4 @@
 /* split.c - products and convolutions by parts: what they need beside their operands, known or made for the step. */
-#include "clock.h"
 #include "known.h"
 #include "lend.h"
 #include "steps.h"
