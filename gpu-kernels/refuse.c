@@ -40,6 +40,7 @@ static const char *refuse_program(const step *s)
         const char *why = refuse_instruction(p, c, type);
         if (why) return why;
     }
+    REFUSE(type > DUET_I64, "elements of this type");
     for (int k = 0; k < s->ins; k++) REFUSE(s->in[k].at.type != type, "operands of different element types");
     for (int k = 0; k < s->outs; k++) REFUSE(s->out[k].at.type != output_type(p, k, type), "a result of another element type");
     REFUSE(type == DUET_I64 && p->numbers, "numbers among elements of i64");

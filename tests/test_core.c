@@ -74,7 +74,7 @@ static void test_bad_arguments(void)
 
     REFUSED(duet_new_shape(DUET_F32, 2, bad), "duet_new(f32[2,-3]) needs sizes >= 0");
     REFUSED(duet_new_shape(DUET_F32, 9, size), "rank");
-    REFUSED(duet_new_shape((duet_dtype)9, 2, size), "type");
+    REFUSED(duet_new_shape(DUET_DTYPE_COUNT, 2, size), "type");
     REFUSED(duet_new_shape(DUET_F32, 2, NULL), "null");
     REFUSED(duet_wrap_shape(NULL, DUET_F64, 0, NULL), "null");
     REFUSED(duet_wrap_shape((char *)memory + 4, DUET_F64, 0, NULL), "not aligned");

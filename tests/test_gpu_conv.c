@@ -162,7 +162,7 @@ static step step_of(const scene *s)
                    .ins = t->finish ? 3 : 2,
                    .out = { { 0, s->y.at } },
                    .in = { { 1, s->x.at }, { 2, s->w.at }, { 3, s->bias.at } },
-                   .attr = { 1, 1, t->pad[0], t->pad[1], 0, 2, 2, 2, 2, 0, 0 } };
+                   .attr = { 1, 1, t->pad[0], t->pad[1], 0, [STEP_POOL] = 2, 2, 2, 2, 0, 0 } };
 }
 
 /* Twice: also what a run leaves behind is tried. */

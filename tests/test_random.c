@@ -1,6 +1,7 @@
 /* test_random.c - random numbers: Philox's known answers, the mapping that docs/semantics.md promises, the same bits on every machine,
  * instruction set, number of threads and view, and refusals. */
 #define T_f64
+#include "dtype.h"
 #include "philox.h"
 #undef T
 #include "cpu.h"
@@ -185,7 +186,7 @@ static void maps_far(void)
 static void mapping(void)
 {
     for (int n = 0; n < TRIALS; n++)
-        for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++)
+        for (duet_dtype type = 0; type < OWN_TYPES; type++)
             if (takes(&trials[n], type)) maps(&trials[n], type);
     maps_permutation();
     maps_far();
@@ -269,7 +270,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 static void sameness(void)
 {
     for (int n = 0; n < TRIALS; n++)
-        for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++)
+        for (duet_dtype type = 0; type < OWN_TYPES; type++)
             for (int s = 0; s < SHAPES; s++)
                 if (takes(&trials[n], type) && (trials[n].law != LAW_PERMUTATION || shapes[s].rank == 1))
                     same(&trials[n], type, &shapes[s]);

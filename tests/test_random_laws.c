@@ -1,6 +1,7 @@
 /* test_random_laws.c - random numbers: what is drawn follows its law.
  *
  * Seeds are fixed. A statistic fails when a true law would exceed its threshold once in a million, by the law of the statistic. */
+#include "dtype.h"
 #include "random_trial.h"
 #include <math.h>
 
@@ -253,7 +254,7 @@ static void bernoulli_law(void)
     static const double p[] = { 0.5, 0.3, 0.999, 1e-3, 0x1p-20 };
     const int64_t n = many();
     for (int k = 0; k < 5; k++)
-        for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++) {
+        for (duet_dtype type = 0; type < OWN_TYPES; type++) {
             const trial t = { LAW_BERNOULLI, p[k], 0, 0, 0, 0, 0 };
             double *x = draw(type, n, SEED, &t);
             const double sigma = sqrt(p[k] * (1 - p[k]));
@@ -301,7 +302,7 @@ static void integers_law(void)
                                         { 0, 256 }, { -100, 899 }, { (1 << 24) - 6, (1 << 24) + 1 } };
     const int64_t n = many();
     for (int k = 0; k < 6; k++)
-        for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++) {
+        for (duet_dtype type = 0; type < OWN_TYPES; type++) {
             const trial t = { LAW_INTEGERS, 0, 0, 0, 0, range[k][0], range[k][1] };
             const int bins = (int)(t.high - t.low);
             int64_t count[1000] = { 0 };

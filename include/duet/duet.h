@@ -45,6 +45,9 @@ typedef enum duet_status {
 typedef enum duet_dtype {
 #define DUET_DTYPE(NAME, ...)   DUET_##NAME,
 #define DUET_INTEGER(NAME, ...) DUET_##NAME,
+#define DUET_HALF(NAME, ...)    DUET_##NAME,
+#define DUET_NARROW(NAME, ...)  DUET_##NAME,
+#define DUET_COMPLEX(NAME, ...) DUET_##NAME,
 #include <duet/dtype.def>
     DUET_DTYPE_COUNT
 } duet_dtype;
@@ -170,6 +173,7 @@ typedef struct duet_pool {
  * Shapes    element by element: by NumPy's broadcasting; others: as their row says
  * Errors    in the result: what is built from it has the same error, and duet_set returns it */
 #define DUET_OPTIONS_plain
+#define DUET_OPTIONS_axis , int axis
 #define DUET_OPTIONS_conv , const duet_conv *options
 #define DUET_OPTIONS_pool , const duet_pool *options
 #define DUET_MAP1(name, ...)                                                                                                     \
@@ -201,6 +205,11 @@ typedef struct duet_pool {
 #define DUET_DEF2(name, options, ...)                                                                                            \
     DUET_API duet_expr duet_##name(duet_expr x, duet_expr y DUET_OPTIONS_##options);                                             \
     DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y DUET_OPTIONS_##options, const char *site);
+#define DUET_CALL1 DUET_DEF1
+#define DUET_CALL2 DUET_DEF2
+#define DUET_CALL3(name, options, ...)                                                                                           \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options);                                \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options, const char *site);
 #include <duet/ops.def>
 
 /* Computes e into m, which may appear in e. Spends e, also when it fails.

@@ -37,8 +37,8 @@ extern const finish_info finish_infos[FINISHES];
 #define STEP_INPUTS  PROGRAM_INPUTS
 #define STEP_OUTPUTS PROGRAM_OUTPUTS
 #define STEP_NUMBERS PROGRAM_NUMBERS
-#define STEP_ATTRS   12
-#define STEP_POOL    5 /* attr of a pooled conv2d: those of max_pool2d begin here */
+#define STEP_ATTRS   24
+#define STEP_POOL    14 /* attr of a pooled conv2d: those of max_pool2d begin here */
 
 /* An operand of a step: an index into frame.data, and how to walk it from there. */
 typedef struct operand {

@@ -10,8 +10,9 @@ typedef struct dtype_info {
     double roundoff, tiny;
 } dtype_info;
 
-/* Types below this one are floating point: those that operators compute in. */
+/* Types below the first are floating point, below the second also i64: those that formulas are computed in. */
 #define FLOAT_TYPES DUET_I64
+#define OWN_TYPES   DUET_F16
 
 extern const dtype_info dtypes[DUET_DTYPE_COUNT];
 

@@ -54,6 +54,7 @@ static inline const char *lottery_refuses(const step *s)
     const layout *out = &s->out[0].at;
     if (s->outs != 1 || s->ins || s->nums != LOTTERY_COUNT || s->attr[0] < 0 || s->attr[0] >= LAWS)
         return "not a law of lottery.h";
+    if (out->type > DUET_I64) return "elements of this type";
     if (out->type == DUET_I64 && s->attr[0] < LAW_BERNOULLI) return "integers of a law that gives none";
     if (s->attr[0] == LAW_PERMUTATION && out->rank != 1) return "a permutation of more than one axis";
     return NULL;

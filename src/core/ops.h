@@ -14,6 +14,9 @@ enum op {
 #define DUET_PLACE1          DUET_MAP1
 #define DUET_DEF1            DUET_MAP1
 #define DUET_DEF2            DUET_MAP1
+#define DUET_CALL1           DUET_MAP1
+#define DUET_CALL2           DUET_MAP1
+#define DUET_CALL3           DUET_MAP1
 #include <duet/ops.def>
     OPS,
     /* not rows: the leaves of a formula */
@@ -25,11 +28,13 @@ enum op {
     OP_LOAD,  /* accumulator = operand 0 */
     OP_SAVE,  /* slot = accumulator */
     OP_STORE, /* output = accumulator */
+    OP_WRAP,  /* accumulator = operand 0 as an element of the integer type arg[1].index, and back */
     OPS_ALL
 };
 
 enum op_kind { KIND_LEAF, KIND_MAP, KIND_FOLD, KIND_DEF };
-enum { DUET_COMMUTES = 1, DUET_JUMPS = 2, OP_GIVES_INDEX = 4 }; /* flags; the last one of DUET_PLACE1 rows, whose result is i64 */
+/* Flags. GIVES_INDEX: of DUET_PLACE1 rows, whose result is i64; ANY_TYPES: of rows that say themselves of what types their operands are. */
+enum { DUET_COMMUTES = 1, DUET_JUMPS = 2, OP_GIVES_INDEX = 4, OP_ANY_TYPES = 8 };
 
 typedef struct op_info {
     const char *name, *doc;

@@ -195,6 +195,7 @@ static const char *refuses(const step *s)
     if (place_of(s) < 0) return "the CPU has no kernel of this name";
     if (s->kernel == KERNEL_RANDOM) return lottery_refuses(s);
     if (!one_type(s)) return "operands of different element types";
+    if (type_of(s) >= OWN_TYPES) return "elements of this type";
     if (computes_in_integers(s)) return "arithmetic on integers";
     if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
     return NULL;

@@ -94,7 +94,8 @@ duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32
 /* Appends the words of a node that stands on top of a. like: those of the node it copies, or NULL. */
 void words_put(arena *a, node *n, const uint32_t *like);
 
-/* How many attributes an operator has in its node. */
+/* How many attributes an operator has in its node, by the kind of its options. */
+enum { OPTIONS_plain = 0, OPTIONS_axis = 1, OPTIONS_conv = 4, OPTIONS_pool = 6 };
 int attrs_of(enum op op);
 
 /* A failed formula above those operands that were found. Its text is this thread's. NULL: no room. */
@@ -115,7 +116,8 @@ duet_status held_drop(duet_expr e, const char *site);
  * attr: the options as given. */
 enum fold_how { FOLD_ALL, FOLD_AXIS, FOLD_KEEP };
 duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum fold_how how, node *out);
-duet_status rule_def(enum op op, const node *x, const node *y, const int32_t *attr, node *out);
+duet_status rule_def(enum op op, node *const x[], const int32_t *attr,
+                     node *out); /* out->type: as operand 0, unless the row says more */
 
 /* A map row over numbers alone, in f64. */
 double fold_numbers(enum op op, double x, double y, double z);

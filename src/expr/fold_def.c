@@ -2,6 +2,13 @@
 #include "operands.h"
 #include "status.h"
 
+static duet_dtype result_type(enum op op, const node *strong, const node *rule)
+{
+    if (op_infos[op].flags & OP_GIVES_INDEX) return DUET_I64;
+    if (op_infos[op].flags & OP_ANY_TYPES) return (duet_dtype)rule->type;
+    return strong ? (duet_dtype)strong->type : DUET_F64;
+}
+
 static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const int32_t *attr, const char *site)
 {
     arena *a = arena_mine();
@@ -10,11 +17,11 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     node rule = { 0 };
     const node *strong = NULL;
     duet_status s = operands(a, op, arity, e, x);
-    if (s == DUET_OK) s = settle_type(op, arity, x, &strong);
+    if (s == DUET_OK && !(op_infos[op].flags & OP_ANY_TYPES)) s = settle_type(op, arity, x, &strong);
     if (s == DUET_OK && op_infos[op].kind == KIND_FOLD) s = rule_fold(op, x[0], x[1], attr[0], (enum fold_how)attr[1], &rule);
-    else if (s == DUET_OK) s = rule_def(op, x[0], x[1], attr, &rule);
+    else if (s == DUET_OK) s = rule_def(op, x, attr, &rule);
     if (s != DUET_OK) return failed(a, arity, x, s, site);
-    const duet_dtype type = op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : strong ? (duet_dtype)strong->type : DUET_F64;
+    const duet_dtype type = result_type(op, strong, &rule);
     node *n = push_operator(a, kind_of(op, type, rule.rank), arity, x, site);
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
     memcpy(n->size, rule.size, sizeof n->size), memcpy(n->attr, rule.attr, sizeof n->attr);
@@ -49,14 +56,17 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     duet_expr(duet_##name##_keep)(duet_expr x, duet_expr y, int axis) { return duet_##name##_keep_at(x, y, axis, NULL); }
 
 #define GIVE_plain
+#define GIVE_axis   , axis
 #define GIVE_conv   , options
 #define GIVE_pool   , options
 #define ATTRS_plain NULL
+#define ATTRS_axis                                                                                                               \
+    (int32_t[1]) { axis }
 #define ATTRS_conv                                                                                                               \
     options ? (const int32_t *)options : (int32_t[4]) { 0 }
 #define ATTRS_pool                                                                                                               \
     options ? (const int32_t *)options : (int32_t[6]) { 0 }
-_Static_assert(sizeof(duet_conv) == 4 * sizeof(int32_t) && sizeof(duet_pool) == 6 * sizeof(int32_t),
+_Static_assert(sizeof(duet_conv) == OPTIONS_conv * sizeof(int32_t) && sizeof(duet_pool) == OPTIONS_pool * sizeof(int32_t),
                "options are attributes in order");
 
 #define DUET_DEF1(name, options_, ...)                                                                                           \
@@ -73,5 +83,16 @@ _Static_assert(sizeof(duet_conv) == 4 * sizeof(int32_t) && sizeof(duet_pool) == 
     duet_expr(duet_##name)(duet_expr x, duet_expr y DUET_OPTIONS_##options_)                                                     \
     {                                                                                                                            \
         return duet_##name##_at(x, y GIVE_##options_, NULL);                                                                     \
+    }
+#define DUET_CALL1 DUET_DEF1
+#define DUET_CALL2 DUET_DEF2
+#define DUET_CALL3(name, options_, ...)                                                                                          \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_, const char *site)                 \
+    {                                                                                                                            \
+        return fold_or_def(OP_##name, 3, (duet_expr[]){ x, y, z }, ATTRS_##options_, site);                                      \
+    }                                                                                                                            \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_)                                        \
+    {                                                                                                                            \
+        return duet_##name##_at(x, y, z GIVE_##options_, NULL);                                                                  \
     }
 #include <duet/ops.def>

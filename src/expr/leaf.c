@@ -24,10 +24,14 @@ int attrs_of(enum op op)
 #define DUET_PLACE1           DUET_FOLD1
 #include <duet/ops.def>
         return 2;
-    case OP_conv2d:
-    case OP_convolve2d: return 4;
-    case OP_max_pool2d:
-    case OP_avg_pool2d: return 6;
+#define DUET_DEF1(name, options, ...)                                                                                            \
+    case OP_##name:                                                                                                              \
+        return OPTIONS_##options;
+#define DUET_DEF2  DUET_DEF1
+#define DUET_CALL1 DUET_DEF1
+#define DUET_CALL2 DUET_DEF1
+#define DUET_CALL3 DUET_DEF1
+#include <duet/ops.def>
     case OP_HOLE:
     case OP_HOLE_NUMBER: return 1;
     default: return 0;

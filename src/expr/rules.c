@@ -6,13 +6,14 @@
 /* An operand as the rows see it. A vector is a row on the left and a column on the right. */
 typedef struct form {
     int rank;
+    duet_dtype type;
     const int64_t *size;
     int64_t count, rows, cols, channels, n, c, h, w;
 } form;
 
 static form form_of(const node *x, bool right)
 {
-    form f = { .rank = x->rank, .size = x->size, .count = 1, .rows = 1, .cols = 1 };
+    form f = { .rank = x->rank, .type = (duet_dtype)x->type, .size = x->size, .count = 1, .rows = 1, .cols = 1 };
     for (int i = 0; i < x->rank; i++) f.count *= x->size[i];
     if (x->rank) f.cols = x->size[x->rank - 1], f.rows = 1;
     for (int i = 0; i + 1 < x->rank; i++) f.rows *= x->size[i];
@@ -22,13 +23,13 @@ static form form_of(const node *x, bool right)
     return f;
 }
 
-static __attribute__((cold)) duet_status broken(enum op op, const node *x, const node *y, const char *needs)
+static __attribute__((cold)) duet_status broken(enum op op, const node *x, const node *y, const node *z, const char *needs)
 {
-    char text[2][SHAPE_TEXT];
-    shape_text(text[0], x->type, x->rank, x->size);
-    if (!y) return fail(DUET_BAD_SHAPE, "duet_%s(%s) needs %s", op_infos[op].name, text[0], needs);
-    shape_text(text[1], y->type, y->rank, y->size);
-    return fail(DUET_BAD_SHAPE, "duet_%s(%s, %s) needs %s", op_infos[op].name, text[0], text[1], needs);
+    const node *const all[3] = { x, y, z };
+    char text[3][SHAPE_TEXT] = { "" };
+    for (int k = 0; k < 3 && all[k]; k++) shape_text(text[k], all[k]->type, all[k]->rank, all[k]->size);
+    return fail(DUET_BAD_SHAPE, "duet_%s(%s%s%s%s%s) needs %s", op_infos[op].name, text[0], y ? ", " : "", text[1], z ? ", " : "",
+                text[2], needs);
 }
 
 duet_status check_size(enum op op, duet_dtype type, int rank, const int64_t *size)
@@ -46,7 +47,7 @@ static duet_status check_count(enum op op, const node *x, int64_t n)
     switch (op) {
 #define DUET_FOLD1(name, start, take, join, finish, needs, ...)                                                                  \
     case OP_##name:                                                                                                              \
-        return (needs) ? DUET_OK : broken(op, x, NULL, #needs " elements");
+        return (needs) ? DUET_OK : broken(op, x, NULL, NULL, #needs " elements");
 #define DUET_FOLD2                                         DUET_FOLD1
 #define DUET_MOMENT1(name, take, join, finish, needs, ...) DUET_FOLD1(name, 0, 0, 0, 0, needs, 0)
 #define DUET_PLACE1(name, better, needs, ...)              DUET_FOLD1(name, 0, 0, 0, 0, needs, 0)
@@ -75,7 +76,7 @@ static void fold_shape(const node *x, int axis, enum fold_how how, node *out)
 duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum fold_how how, node *out)
 {
     if (y && (x->rank != y->rank || memcmp(x->size, y->size, sizeof x->size[0] * x->rank)))
-        return broken(op, x, y, "operands of one shape");
+        return broken(op, x, y, NULL, "operands of one shape");
     if (how != FOLD_ALL) TRY(check_axis(op, x, &axis));
     int64_t n = how == FOLD_ALL ? form_of(x, false).count : x->size[axis], outs = 1;
     fold_shape(x, axis, how, out);
@@ -89,10 +90,12 @@ duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum f
 
 typedef struct steps {
     int64_t window[2], stride[2], pad[2];
+    int axis;
 } steps;
 
-static duet_status options_conv(enum op op, const int32_t *attr, steps *o)
+static duet_status options_conv(enum op op, const node *x, const int32_t *attr, steps *o)
 {
+    (void)x;
     for (int k = 0; k < 2; k++) {
         o->stride[k] = attr[k] ? attr[k] : 1, o->pad[k] = attr[2 + k];
         if (o->stride[k] < 1 || o->pad[k] < 0)
@@ -102,8 +105,9 @@ static duet_status options_conv(enum op op, const int32_t *attr, steps *o)
     return DUET_OK;
 }
 
-static duet_status options_pool(enum op op, const int32_t *attr, steps *o)
+static duet_status options_pool(enum op op, const node *x, const int32_t *attr, steps *o)
 {
+    (void)x;
     for (int k = 0; k < 2; k++) {
         o->window[k] = attr[k], o->stride[k] = attr[2 + k] ? attr[2 + k] : attr[k], o->pad[k] = attr[4 + k];
         if (o->window[k] < 1 || o->stride[k] < 1 || o->pad[k] < 0 || o->pad[k] >= o->window[k])
@@ -114,9 +118,19 @@ static duet_status options_pool(enum op op, const int32_t *attr, steps *o)
     return DUET_OK;
 }
 
-static duet_status options_plain(enum op op, const int32_t *attr, steps *o) { return (void)op, (void)attr, (void)o, DUET_OK; }
+static inline duet_status options_axis(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    o->axis = attr[0];
+    return check_axis(op, x, &o->axis);
+}
+
+static duet_status options_plain(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    return (void)op, (void)x, (void)attr, (void)o, DUET_OK;
+}
 
 static void attrs_plain(const steps *o, node *out) { (void)o, (void)out; }
+static inline void attrs_axis(const steps *o, node *out) { out->attr[0] = o->axis; }
 
 static void attrs_conv(const steps *o, node *out)
 {
@@ -128,6 +142,9 @@ static void attrs_pool(const steps *o, node *out)
     for (int k = 0; k < 2; k++)
         out->attr[k] = (int32_t)o->window[k], out->attr[2 + k] = (int32_t)o->stride[k], out->attr[4 + k] = (int32_t)o->pad[k];
 }
+
+/* Of the integers, bool not being one. */
+static inline bool is_index(duet_dtype t) { return t == DUET_I64 || (t >= DUET_I8 && t < DUET_BOOL); }
 
 static void product_shape(const form *A, const form *B, node *out)
 {
@@ -148,38 +165,48 @@ static void reversed(const form *A, node *out)
 }
 
 #define NEEDS(condition)                                                                                                         \
-    if (!(condition)) return broken(op, x, y, #condition);
+    if (!(condition)) return broken(op, x[0], x[1], x[2], #condition);
 #define OUT(in, window, k) ((in) + 2 * o.pad[k] - (window)) / o.stride[k] + 1
 #define SHAPE(rank_, ...)  memcpy(out->size, (int64_t[]){ __VA_ARGS__ }, sizeof(int64_t) * (rank_)), out->rank = (rank_)
 #define LIKE(A)            like(&A, out)
 #define REVERSED(A)        reversed(&A, out)
 #define PRODUCT(A, B)      product_shape(&A, &B, out)
+#define TYPE(A)            A.type
+#define IS_INDEX(A)        is_index(A.type)
+#define GIVES(type_)       out->type = (uint8_t)(type_)
 
 #define DUET_DEF1(name, options, needs, shape, ...)                                                                              \
-    static duet_status rule_##name(enum op op, const node *x, const node *y, const int32_t *attr, node *out)                     \
+    static duet_status rule_##name(enum op op, node *const x[], const int32_t *attr, node *out)                                  \
     {                                                                                                                            \
-        form A = form_of(x, false), B = form_of(y ? y : x, true);                                                                \
-        steps o = { { 0 }, { 0 }, { 0 } };                                                                                       \
-        (void)B;                                                                                                                 \
-        TRY(options_##options(op, attr, &o));                                                                                    \
+        form A = form_of(x[0], false), B = form_of(x[1] ? x[1] : x[0], true), C = form_of(x[2] ? x[2] : x[0], true);             \
+        steps o = { 0 };                                                                                                         \
+        (void)B, (void)C;                                                                                                        \
+        TRY(options_##options(op, x[0], attr, &o));                                                                              \
         needs shape;                                                                                                             \
         attrs_##options(&o, out);                                                                                                \
         return DUET_OK;                                                                                                          \
     }
-#define DUET_DEF2 DUET_DEF1
+#define DUET_DEF2                                           DUET_DEF1
+#define DUET_CALL1(name, options, types, needs, shape, doc) DUET_DEF1(name, options, needs, shape, doc)
+#define DUET_CALL2                                          DUET_CALL1
+#define DUET_CALL3                                          DUET_CALL1
 #include <duet/ops.def>
 
-duet_status rule_def(enum op op, const node *x, const node *y, const int32_t *attr, node *out)
+duet_status rule_def(enum op op, node *const x[], const int32_t *attr, node *out)
 {
     duet_status s = DUET_OK;
+    out->type = x[0]->type;
     switch (op) {
 #define DUET_DEF1(name, ...)                                                                                                     \
     case OP_##name:                                                                                                              \
-        s = rule_##name(op, x, y, attr, out);                                                                                    \
+        s = rule_##name(op, x, attr, out);                                                                                       \
         break;
-#define DUET_DEF2 DUET_DEF1
+#define DUET_DEF2  DUET_DEF1
+#define DUET_CALL1 DUET_DEF1
+#define DUET_CALL2 DUET_DEF1
+#define DUET_CALL3 DUET_DEF1
 #include <duet/ops.def>
     default: s = fail(DUET_UNSUPPORTED, "operator %d", (int)op);
     }
-    return s == DUET_OK ? check_size(op, (duet_dtype)x->type, out->rank, out->size) : s;
+    return s == DUET_OK ? check_size(op, (duet_dtype)out->type, out->rank, out->size) : s;
 }

@@ -150,7 +150,7 @@ static bool try_finish(lowering *l, int v, enum finish row, job *j)
     const value u = *value_at(l->g, m.vendor);
     *j = (job){ .kernel = u.op, .finish = row, .outs = 1, .out = { v }, .ins = 3, .in = { m.in[0], m.in[2], m.in[1] } };
     memcpy(j->attr, u.attr, sizeof u.attr);
-    if (m.pool >= 0) memcpy(j->attr + STEP_POOL, value_at(l->g, m.pool)->attr, sizeof u.attr);
+    if (m.pool >= 0) memcpy(j->attr + STEP_POOL, value_at(l->g, m.pool)->attr, (STEP_ATTRS - STEP_POOL) * sizeof *u.attr);
     if (u.op == OP_matmul) product_numbers(l, &u, j);
     const char *why = why_not(l, j);
     if (why) note_refusal(l, j, why);

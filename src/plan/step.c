@@ -143,7 +143,7 @@ static void product_layouts(const lowering *l, const job *j, step *s)
 
 static double distinct_bytes(const layout *l)
 {
-    double n = l->type == DUET_F32 ? 4 : 8;
+    double n = (double)dtypes[l->type].bytes;
     for (int i = 0; i < l->rank; i++) n *= l->stride[i] ? (double)l->size[i] : 1;
     return n;
 }
