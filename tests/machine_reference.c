@@ -110,6 +110,12 @@ expected reference_map(int op, duet_dtype t, double x, double y, double z)
     case OP_ncdf: return near(op, t, ncdf(x));
     case OP_gelu: return near(op, t, x < -99 ? -0.0L : x * ncdf(x));
     case OP_relu: return (expected){ isnan(x) || x > 0 ? x : 0, 0 };
+    case OP_floor: return (expected){ floor(x), 0 };
+    case OP_ceil: return (expected){ ceil(x), 0 };
+    case OP_trunc: return (expected){ trunc(x), 0 };
+    case OP_round: return (expected){ rint(x), 0 };
+    case OP_sign: return (expected){ x > 0 ? 1 : x < 0 ? -1 : x, 0 };
+    case OP_hypot: return near(op, t, hypotl(x, y));
     case OP_add: return (expected){ rounded(t, x + y), 0 };
     case OP_sub: return (expected){ rounded(t, x - y), 0 };
     case OP_mul: return (expected){ rounded(t, x * y), 0 };

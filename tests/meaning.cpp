@@ -17,7 +17,7 @@ extern "C" {
 quad expq(quad), exp2q(quad), expm1q(quad), logq(quad), log2q(quad), log10q(quad), log1pq(quad), sqrtq(quad), cbrtq(quad);
 quad sinhq(quad), coshq(quad), tanhq(quad), powq(quad, quad);
 quad sinq(quad), cosq(quad), tanq(quad), asinq(quad), acosq(quad), atanq(quad), atan2q(quad, quad), erfq(quad), erfcq(quad);
-quad ceilq(quad);
+quad ceilq(quad), floorq(quad), truncq(quad), rintq(quad), hypotq(quad, quad);
 }
 
 namespace
@@ -46,10 +46,16 @@ FUNCTION(acos)
 FUNCTION(atan)
 FUNCTION(erf)
 FUNCTION(erfc)
+FUNCTION(floor)
+FUNCTION(ceil)
+FUNCTION(trunc)
+FUNCTION(rint)
 double q_pow(double x, double y) { return std::pow(x, y); }
 quad q_pow(quad x, quad y) { return powq(x, y); }
 double q_atan2(double x, double y) { return std::atan2(x, y); }
 quad q_atan2(quad x, quad y) { return atan2q(x, y); }
+double q_hypot(double x, double y) { return std::hypot(x, y); }
+quad q_hypot(quad x, quad y) { return hypotq(x, y); }
 #define Q(f) q_##f
 
 /* What a row allows to its formula, for rows that use another's. */

@@ -244,11 +244,12 @@ static const struct function {
     { OP_sigmoid, { 105, 750 } }, { OP_softplus, { 50, 80 } }, { OP_sin, { 2e5, 2e9 } },   { OP_cos, { 2e5, 2e9 } },
     { OP_tan, { 2e5, 2e9 } },     { OP_asin, { 1, 1 } },       { OP_acos, { 1, 1 } },      { OP_atan, { 9, 9 } },
     { OP_erf, { 5, 7 } },         { OP_erfc, { 11, 28 } },     { OP_ncdf, { 15, 40 } },    { OP_gelu, { 15, 40 } },
-    { OP_pow, { 9, 9 } },         { OP_atan2, { 9, 9 } },
+    { OP_floor, { 99, 99 } },     { OP_ceil, { 99, 99 } },     { OP_trunc, { 99, 99 } },   { OP_round, { 99, 99 } },
+    { OP_pow, { 9, 9 } },         { OP_atan2, { 9, 9 } },      { OP_hypot, { 9, 9 } },
 };
 #define FUNCTIONS (sizeof functions / sizeof functions[0])
 
-static bool of_pairs(int op) { return op == OP_pow || op == OP_atan2; }
+static bool of_pairs(int op) { return op == OP_pow || op == OP_atan2 || op == OP_hypot; }
 
 static worst sample(const struct function *f, int type, uint64_t inputs)
 {
@@ -258,7 +259,7 @@ static worst sample(const struct function *f, int type, uint64_t inputs)
     while (w.inputs < inputs) {
         for (size_t i = 0; i < BLOCK; i++)
             if (f->op == OP_pow) draw_pair(t, i, &x, &y);
-            else if (f->op == OP_atan2) draw_point(t, i, &x, &y);
+            else if (f->op == OP_atan2 || f->op == OP_hypot) draw_point(t, i, &x, &y);
             else draw_one(t, f->reach[type], i, &x);
         agree(t, f->op, &x, &y, &y, &out);
         judge(t, rows[f->op].of[type], &x, &y, &out, &w);

@@ -56,6 +56,13 @@ static const struct {
     { OP_ncdf, 3e38f, 1 }, { OP_ncdf, -3e38f, 0 },
     { OP_gelu, 0, 0 }, { OP_gelu, -0.0, -0.0 }, { OP_gelu, INFINITY, INFINITY }, { OP_gelu, -INFINITY, -0.0 }, { OP_gelu, NAN, NAN },
     { OP_gelu, 3e38f, 3e38f }, { OP_gelu, -3e38f, -0.0 }, { OP_gelu, 0x1p-148, 0x1p-149 },
+    { OP_floor, -0.0, -0.0 }, { OP_floor, 0.5, 0 }, { OP_floor, -0.5, -1 }, { OP_floor, 0x1p23, 0x1p23 }, { OP_floor, -8388607.5, -8388608 },
+    { OP_floor, INFINITY, INFINITY }, { OP_floor, NAN, NAN }, { OP_floor, -0x1p-149, -1 }, { OP_floor, 0x1p-149, 0 },
+    { OP_ceil, -0.0, -0.0 }, { OP_ceil, 0, 0 }, { OP_ceil, -0.5, -0.0 }, { OP_ceil, 0x1p-149, 1 }, { OP_ceil, -INFINITY, -INFINITY }, { OP_ceil, NAN, NAN },
+    { OP_trunc, -0.5, -0.0 }, { OP_trunc, 1.75, 1 }, { OP_trunc, -1.75, -1 }, { OP_trunc, NAN, NAN }, { OP_trunc, 3e38f, 3e38f },
+    { OP_round, 0.5, 0 }, { OP_round, -0.5, -0.0 }, { OP_round, 1.5, 2 }, { OP_round, 2.5, 2 }, { OP_round, -2.5, -2 }, { OP_round, 4194304.5, 4194304 },
+    { OP_round, 8388607, 8388607 }, { OP_round, NAN, NAN }, { OP_round, -INFINITY, -INFINITY },
+    { OP_sign, -0.0, -0.0 }, { OP_sign, 0, 0 }, { OP_sign, NAN, NAN }, { OP_sign, INFINITY, 1 }, { OP_sign, -0x1p-149, -1 },
     { OP_relu, -0.0, 0 }, { OP_relu, NAN, NAN }, { OP_relu, -INFINITY, 0 }, { OP_relu, INFINITY, INFINITY },
     { OP_abs, -0.0, 0 }, { OP_abs, -INFINITY, INFINITY }, { OP_sqrt, -0.0, -0.0 }, { OP_sqrt, -1, NAN },
 };

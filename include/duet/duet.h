@@ -212,6 +212,27 @@ typedef struct duet_pool {
     DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options, const char *site);
 #include <duet/ops.def>
 
+/* Operators made of these: composed.def has a row for each, with its formula. Shapes and errors are those of their parts. */
+#define DUET_COMPOSED1(name, ...)                                                                                                \
+    DUET_API duet_expr duet_##name(duet_expr x);                                                                                 \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, const char *site);
+#define DUET_COMPOSED2(name, ...)                                                                                                \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y);                                                                    \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, const char *site);
+#define DUET_COMPOSED3(name, ...)                                                                                                \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, duet_expr z);                                                       \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, duet_expr z, const char *site);
+#define DUET_COMPOSED1N(name, ...)                                                                                               \
+    DUET_API duet_expr duet_##name(duet_expr x, double s);                                                                       \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, double s, const char *site);
+#define DUET_COMPOSED_FOLD1(name, ...)                                                                                           \
+    DUET_COMPOSED1(name, 0)                                                                                                      \
+    DUET_API duet_expr duet_##name##_axis(duet_expr x, int axis);                                                                \
+    DUET_API duet_expr duet_##name##_axis_at(duet_expr x, int axis, const char *site);                                           \
+    DUET_API duet_expr duet_##name##_keep(duet_expr x, int axis);                                                                \
+    DUET_API duet_expr duet_##name##_keep_at(duet_expr x, int axis, const char *site);
+#include <duet/composed.def>
+
 /* Computes e into m, which may appear in e. Spends e, also when it fails.
  * Shapes    the shape of e broadcasts to that of m
  * Errors    the first error met while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, SPENT, FOREIGN, FREED, UNKNOWN, ARENA_FULL,

@@ -463,6 +463,7 @@ VM T FN(pow)(T x, T y)
 #include "vmath_trig.h"
 
 #include "vmath_erf.h"
+#include "vmath_round.h"
 
 #undef VM_DIGITS
 #undef VM_TOP

@@ -1,0 +1,48 @@
+/* composed.c - operators made of others, from their rows. Errors know the line where the whole stands. */
+#include <duet/duet.h>
+#include <math.h>
+
+#undef DUET_HERE
+#define DUET_HERE site
+
+#define DUET_COMPOSED1(name, formula, ...)                                                                                       \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                                               \
+    duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
+#define DUET_COMPOSED2(name, formula, ...)                                                                                       \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return formula; }                                  \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }
+#define DUET_COMPOSED3(name, formula, ...)                                                                                       \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, const char *site) { return formula; }                     \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z) { return duet_##name##_at(x, y, z, NULL); }
+#define DUET_COMPOSED1N(name, formula, ...)                                                                                      \
+    duet_expr(duet_##name##_at)(duet_expr x, double s, const char *site) { return formula; }                                     \
+    duet_expr(duet_##name)(duet_expr x, double s) { return duet_##name##_at(x, s, NULL); }
+#include <duet/composed.def>
+
+/* ---- reductions, in three forms ---- */
+
+#define FINITE(m) duet_finite(m, site)
+static duet_expr duet_finite(duet_expr m, const char *site) { return duet_where(duet_less(duet_abs(m), INFINITY), m, 0); }
+
+#define R(fold, e)    duet_##fold(e)
+#define KEEP(fold, e) duet_##fold(e)
+#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                                                  \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                                               \
+    duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
+#include <duet/composed.def>
+
+#undef R
+#undef KEEP
+#define R(fold, e)    duet_##fold##_axis(e, axis)
+#define KEEP(fold, e) duet_##fold##_keep(e, axis)
+#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                                                  \
+    duet_expr(duet_##name##_axis_at)(duet_expr x, int axis, const char *site) { return formula; }                                \
+    duet_expr(duet_##name##_axis)(duet_expr x, int axis) { return duet_##name##_axis_at(x, axis, NULL); }
+#include <duet/composed.def>
+
+#undef R
+#define R(fold, e) duet_##fold##_keep(e, axis)
+#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                                                  \
+    duet_expr(duet_##name##_keep_at)(duet_expr x, int axis, const char *site) { return formula; }                                \
+    duet_expr(duet_##name##_keep)(duet_expr x, int axis) { return duet_##name##_keep_at(x, axis, NULL); }
+#include <duet/composed.def>

@@ -1,0 +1,230 @@
+/* test_composed.c - the operators of composed.def: each formula is what C's functions say it is, and the machines compute it. The oracle bounds
+ * the formula as it is written; what the row says by C's functions must lie within these bounds. */
+#include "common.h"
+#include "dtype.h"
+#include <math.h>
+
+#define PI 3.14159265358979323846264338327950288L
+enum { COUNT = 500, ROWS = 7, COLUMNS = 13 };
+
+typedef long double meaning(long double x, long double y, long double z, long double s);
+typedef long double fold_meaning(const double *x, int n);
+
+#define MEANING(name, known)                                                                                                     \
+    static long double known_##name(long double x, long double y, long double z, long double s)                                  \
+    {                                                                                                                            \
+        (void)x, (void)y, (void)z, (void)s;                                                                                      \
+        return known;                                                                                                            \
+    }
+#define DUET_COMPOSED1(name, formula, known, doc)  MEANING(name, known)
+#define DUET_COMPOSED2(name, formula, known, doc)  MEANING(name, known)
+#define DUET_COMPOSED3(name, formula, known, doc)  MEANING(name, known)
+#define DUET_COMPOSED1N(name, formula, known, doc) MEANING(name, known)
+#include <duet/composed.def>
+
+#define SUM(term)                                                                                                                \
+    __extension__({                                                                                                              \
+        long double sum_ = 0;                                                                                                    \
+        for (int k = 0; k < n; k++) sum_ += term;                                                                                \
+        sum_;                                                                                                                    \
+    })
+#define MOST(term)                                                                                                               \
+    __extension__({                                                                                                              \
+        long double most_ = -INFINITY;                                                                                           \
+        for (int k = 0; k < n; k++) most_ = fmaxl(most_, term);                                                                  \
+        most_;                                                                                                                   \
+    })
+#define DUET_COMPOSED_FOLD1(name, formula, known, doc)                                                                           \
+    static long double known_##name(const double *x, int n) { return known; }
+#include <duet/composed.def>
+
+static rng dice;
+static duet_place place[2];
+static int places;
+
+static double draw(duet_dtype type)
+{
+    const double x = rng_real(&dice, -1, 1) * (rng_chance(&dice, 75) ? 4 : 15);
+    return type == DUET_F32 ? (double)(float)x : x;
+}
+
+static duet_matrix *filled(duet_dtype type, int rows, int columns, double *copy)
+{
+    duet_matrix *m = duet_new(type, rows, columns);
+    void *p = duet_overwrite(m);
+    for (int i = 0; i < rows * columns; i++) {
+        copy[i] = draw(type);
+        if (type == DUET_F32) ((float *)p)[i] = (float)copy[i];
+        else ((double *)p)[i] = copy[i];
+    }
+    return m;
+}
+
+/* Is what C says within the bounds of the oracle, but for what C's own functions round? */
+static void means(const char *name, const table *want, int64_t i, long double known)
+{
+    const bounds *w = &want->at[i];
+    const long double own = fabsl(known) * 0x1p-58L + 0x1p-1070L;
+    CHECK(w->wild || (known >= w->lo - own && known <= w->hi + own), "%s [%d]: the row says %.17Lg, the formula %.17g to %.17g",
+          name, (int)i, known, (double)w->lo, (double)w->hi);
+}
+
+/* Spends e. */
+static void runs(const char *name, duet_expr e, int rank, const int64_t *size)
+{
+    duet_matrix *out = duet_new_shape(duet_expr_type(e), rank, size);
+    e = duet_hold(e);
+    for (int k = 0; k < places; k++) DUET_ON(place[k])
+        {
+            const char *why = oracle_refutes(out, e);
+            CHECK(!why, "%s on %s: %s", name, place_name(place[k]), why);
+        }
+    forget(e), duet_free(&out);
+}
+
+typedef duet_expr maker(duet_expr x, duet_expr y, duet_expr z, double s);
+
+static void element_wise(const char *name, maker *make, meaning *known, duet_dtype type)
+{
+    static double x[COUNT], y[COUNT], z[COUNT];
+    const double s = 0.25;
+    duet_matrix *m[3] = { filled(type, COUNT, 1, x), filled(type, COUNT, 1, y), filled(type, COUNT, 1, z) };
+    duet_expr e = make(duet_of_matrix(m[0]), duet_of_matrix(m[1]), duet_of_matrix(m[2]), s);
+    table want = oracle(e, type);
+    CHECK(want.at && want.count == COUNT, "%s: %s", name, duet_error());
+    for (int i = 0; i < COUNT && want.at; i++) means(name, &want, i, known(x[i], y[i], z[i], s));
+    table_free(&want);
+    runs(
+        name, e, 2, (int64_t[]) {
+            COUNT
+            , 1
+        });
+    for (int k = 0; k < 3; k++) duet_free(&m[k]);
+}
+
+static void one_way(const char *name, duet_expr e, fold_meaning *known, const double *x, int axis, duet_dtype type)
+{
+    static const int64_t none[1] = { 0 };
+    const int outs = axis < 0 ? 1 : axis ? ROWS : COLUMNS, n = ROWS * COLUMNS / outs, rank = duet_expr_rank(e);
+    int64_t size[2] = { duet_expr_size(e, 0), duet_expr_size(e, 1) };
+    table want = oracle(e, type);
+    CHECK(want.at && want.count == outs, "%s: %s", name, duet_error());
+    for (int o = 0; o < outs && want.at; o++) {
+        double of[ROWS * COLUMNS];
+        for (int k = 0; k < n; k++) of[k] = axis < 0 ? x[k] : axis ? x[o * COLUMNS + k] : x[k * COLUMNS + o];
+        means(name, &want, o, known(of, n));
+    }
+    table_free(&want);
+    runs(name, e, rank, rank ? size : none);
+}
+
+typedef duet_expr fold_maker(duet_expr x);
+typedef duet_expr axis_maker(duet_expr x, int axis);
+
+static void fold(const char *name, fold_maker *all, axis_maker *along, axis_maker *keep, fold_meaning *known, duet_dtype type)
+{
+    static double x[ROWS * COLUMNS];
+    duet_matrix *m = filled(type, ROWS, COLUMNS, x);
+    one_way(name, all(duet_of_matrix(m)), known, x, -1, type);
+    for (int axis = 0; axis < 2; axis++) {
+        one_way(name, along(duet_of_matrix(m), axis), known, x, axis, type);
+        one_way(name, keep(duet_of_matrix(m), axis), known, x, axis, type);
+    }
+    duet_free(&m);
+}
+
+#define DUET_COMPOSED1(name, ...)                                                                                                \
+    static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z, double s)                                                \
+    {                                                                                                                            \
+        return (void)y, (void)z, (void)s, (duet_##name)(x);                                                                      \
+    }
+#define DUET_COMPOSED2(name, ...)                                                                                                \
+    static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z, double s)                                                \
+    {                                                                                                                            \
+        return (void)z, (void)s, (duet_##name)(x, y);                                                                            \
+    }
+#define DUET_COMPOSED3(name, ...)                                                                                                \
+    static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z, double s) { return (void)s, (duet_##name)(x, y, z); }
+#define DUET_COMPOSED1N(name, ...)                                                                                               \
+    static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z, double s)                                                \
+    {                                                                                                                            \
+        return (void)y, (void)z, (duet_##name)(x, s);                                                                            \
+    }
+#include <duet/composed.def>
+
+static void all_rows(duet_dtype type)
+{
+#define ROW(name)                                                                                                                \
+    element_wise(#name, make_##name, known_##name, type);                                                                        \
+    tap_point(#name);
+#define DUET_COMPOSED1(name, ...)  ROW(name)
+#define DUET_COMPOSED2(name, ...)  ROW(name)
+#define DUET_COMPOSED3(name, ...)  ROW(name)
+#define DUET_COMPOSED1N(name, ...) ROW(name)
+#define DUET_COMPOSED_FOLD1(name, ...)                                                                                           \
+    fold(#name, duet_##name, duet_##name##_axis, duet_##name##_keep, known_##name, type);                                        \
+    tap_point(#name);
+#include <duet/composed.def>
+}
+
+/* ---- what is not finite, and where others lose all ---- */
+
+static float one_of(duet_expr e)
+{
+    duet_matrix *m = duet_new(DUET_F32, 1);
+    duet_status s = duet_set(m, e);
+    const float *p = s == DUET_OK ? duet_read(m) : NULL;
+    const float x = p ? *p : -77;
+    CHECK(p, "%s", duet_error());
+    duet_free(&m);
+    return x;
+}
+
+static duet_matrix *of(float x)
+{
+    duet_matrix *m = duet_new(DUET_F32, 1);
+    *(float *)duet_overwrite(m) = x;
+    return m;
+}
+
+static void is(const char *text, float got, float want)
+{
+    CHECK(isnan(want) ? isnan(got) : got == want, "%s is %g, not %g", text, (double)got, (double)want);
+}
+#define IS(e, want) is(#e, one_of(e), want)
+
+static void special(void)
+{
+    duet_matrix *nan = of(NAN), *inf = of(INFINITY), *low = of(-INFINITY), *big = of(200), *small = of(-200);
+    IS(duet_clip(nan, 0, 1), NAN), IS(duet_clip(inf, 0, 1), 1), IS(duet_clip(low, 0, 1), 0), IS(duet_clip(big, 3, 2), 2);
+    IS(duet_relu6(nan), NAN), IS(duet_leaky_relu(nan, 0.1), NAN), IS(duet_elu(nan, 1), NAN), IS(duet_heaviside(nan, 1), NAN);
+    IS(duet_elu(low, 2), -2), IS(duet_leaky_relu(low, 0.5), -INFINITY), IS(duet_relu_derivative(inf), 1);
+    IS(duet_logaddexp(big, big), 200.693147f), IS(duet_logaddexp(small, small), -199.306853f),
+        IS(duet_logaddexp(low, low), -INFINITY);
+    IS(duet_logaddexp(inf, low), INFINITY), IS(duet_logaddexp(nan, low), NAN), IS(duet_logaddexp(inf, inf), INFINITY);
+    IS(duet_logsumexp(big), 200), IS(duet_logsumexp(small), -200), IS(duet_logsumexp(low), -INFINITY),
+        IS(duet_logsumexp(inf), INFINITY);
+    IS(duet_logsumexp(nan), NAN), IS(duet_log_sigmoid(small), -200), IS(duet_silu(big), 200),
+        IS(duet_hard_tanh_derivative(inf), 0);
+    duet_free(&nan), duet_free(&inf), duet_free(&low), duet_free(&big), duet_free(&small);
+    tap_point("NaN, infinities, and no overflow on the way");
+}
+
+static void errors(void)
+{
+    duet_matrix *m = duet_new(DUET_F32, 2), *out = duet_new(DUET_F32, 2), *none = NULL;
+    CHECK(duet_set(out, duet_silu(none)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "test_composed.c:"), "%s", duet_error());
+    CHECK(duet_set(out, duet_logsumexp_axis(m, 3)) == DUET_BAD_SHAPE && strstr(duet_error(), "axis 3"), "%s", duet_error());
+    duet_free(&m), duet_free(&out);
+    tap_point("errors know their line");
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    dice = rng_new(5), places = list_places(place);
+    for (duet_dtype type = 0; type < FLOAT_TYPES; type++) all_rows(type);
+    special();
+    errors();
+    return tap_end();
+}
