@@ -29,6 +29,8 @@ typedef E vector __attribute__((vector_size(16)));
 #define FMA(a, b, c) fma_each(a, b, c)
 #define SQRT(x)      sqrt_each(x)
 #define INVERSE(x)   (K(1) / (x))
+#define RINT(x)      FN(rint)(x)
+#define FLOOR(x)     FN(floor)(x)
 #define SELDOM(c)
 #define FN(f)   TYPED(f)
 #define FN_DECL static inline

@@ -1,7 +1,7 @@
 /* formula.h - the words in which the formulas of ops.def and fused.def are written, for one element type at a time.
  *
  * The words: T, BITS (the integer of its size, unsigned), K(c) (a number of type T), INF, SEL(condition, a, b), FMA, SQRT, ABS,
- * MINIMUM, MAXIMUM (IEEE 754-2019: NaN wins, -0 < +0), INVERSE(x) (1 / x, for 2^-100 < |x| < 2^100), FN(f) for the functions f of
+ * MINIMUM, MAXIMUM (IEEE 754-2019: NaN wins, -0 < +0), RINT (to the nearest whole number, the even of two), FLOOR, INVERSE(x) (1 / x, for 2^-100 < |x| < 2^100), FN(f) for the functions f of
  * core/vmath.h, SELDOM(condition) before a block that changes nothing where the condition is false, so that a machine with jumps may
  * pass it by, MAP(name, x) for the formula of a one-operand row; AS_BITS and AS_T (the bits of a T, and back), TYPED(name) (a name of
  * this type's).
@@ -33,6 +33,8 @@
 #undef MINIMUM
 #undef MAXIMUM
 #undef MAP
+#undef RINT
+#undef FLOOR
 #undef INVERSE
 #undef SELDOM
 #undef AS_BITS
@@ -45,6 +47,8 @@
 #define MINIMUM(a, b) FN(minimum)(a, b)
 #define MAXIMUM(a, b) FN(maximum)(a, b)
 #define MAP(name, x)  FN(map_##name)(x)
+#define RINT(x)       FN(rint)(x)
+#define FLOOR(x)      FN(floor)(x)
 #ifdef __CUDA_ARCH__
 #define SELDOM(c)  if (c)
 #define INVERSE(x) FN(inverse)(x)

@@ -21,17 +21,13 @@ VM T FN(floor)(T x)
     return SEL(n > x, n - K(1), n);
 }
 
-VM T FN(ceil)(T x) { return -FN(floor)(-(x)); }
-
-VM T FN(trunc)(T x) { return FN(with_sign)(FN(floor)(ABS(x)), x); }
-
-/* Infinite if one is, whatever the other. */
+/* Infinite if one is, whatever the other. The same either way round. */
 VM T FN(hypot)(T x, T y)
 {
-    T a = ABS(x), b = ABS(y), most = SEL(b > a, b, a);
+    T a = ABS(x), b = ABS(y), most = SEL(b > a, b, a), least = SEL(b > a, a, b);
     T by = SEL(most > K(VM_LARGE), K(1 / VM_SHIFT), SEL(most < K(1 / VM_LARGE), K(VM_SHIFT), K(1)));
     T back = SEL(most > K(VM_LARGE), K(VM_SHIFT), SEL(most < K(1 / VM_LARGE), K(1 / VM_SHIFT), K(1)));
-    T u = a * by, v = b * by, length = SQRT(FMA(u, u, v * v)) * back;
+    T u = most * by, v = least * by, length = SQRT(FMA(u, u, v * v)) * back;
     return SEL((a == INF) | (b == INF), INF, length);
 }
 

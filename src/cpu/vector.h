@@ -73,6 +73,19 @@ INLINE V vec_least(V a, V b) { return choose(a == b, (V)((lanes)a | (lanes)b), c
 INLINE V vec_most(V a, V b) { return choose(a == b, (V)((lanes)a & (lanes)b), choose(a != a, a, choose(a > b, a, b))); }
 #endif
 
+/* From 2^23, or 2^52, on every number is whole. */
+INLINE V vec_rint(V x)
+{
+    const V whole = spread(sizeof(T) == 4 ? (T)0x1p23 : (T)0x1p52), a = (V)((lanes)x & ~((lanes){ 0 } + SIGN_BIT)),
+            n = (a + whole) - whole;
+    return choose(a < whole, (V)((lanes)n | ((lanes)x & ((lanes){ 0 } + SIGN_BIT))), x);
+}
+INLINE V vec_below(V x)
+{
+    const V n = vec_rint(x);
+    return choose(n > x, n - spread(1), n);
+}
+
 #if VECTOR_BYTES > 16
 INLINE V multiply_add(V a, V b, V c) { return (V)MM(fmadd)(a, b, c); }
 #else
@@ -148,6 +161,8 @@ INLINE V number_spread(T x) { return spread(x); }
 #undef MINIMUM
 #undef MAXIMUM
 #undef MAP
+#undef RINT
+#undef FLOOR
 #undef FN
 #undef AS_BITS
 #undef AS_T
@@ -162,6 +177,8 @@ INLINE V number_spread(T x) { return spread(x); }
 #define MINIMUM(a, b) vec_least(a, b)
 #define MAXIMUM(a, b) vec_most(a, b)
 #define MAP(name, x)  each_##name(x)
+#define RINT(x)       vec_rint(x)
+#define FLOOR(x)      vec_below(x)
 #define FN(f)         no_vector
 #define AS_BITS(x)    ((lanes)(x))
 #define AS_T(b)       ((V)(b))
