@@ -174,6 +174,7 @@ typedef struct duet_pool {
  * Errors    in the result: what is built from it has the same error, and duet_set returns it */
 #define DUET_OPTIONS_plain
 #define DUET_OPTIONS_axis , int axis
+#define DUET_OPTIONS_type , duet_dtype type
 #define DUET_OPTIONS_conv , const duet_conv *options
 #define DUET_OPTIONS_pool , const duet_pool *options
 #define DUET_MAP1(name, ...)                                                                                                     \
@@ -185,6 +186,8 @@ typedef struct duet_pool {
 #define DUET_MAP3(name, ...)                                                                                                     \
     DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, duet_expr z);                                                       \
     DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, duet_expr z, const char *site);
+#define DUET_INT1 DUET_MAP1
+#define DUET_INT2 DUET_MAP2
 #define DUET_FOLD1(name, ...)                                                                                                    \
     DUET_MAP1(name, 0)                                                                                                           \
     DUET_API duet_expr duet_##name##_axis(duet_expr x, int axis);                                                                \

@@ -8,6 +8,8 @@ enum op {
 #define DUET_MAP1(name, ...) OP_##name,
 #define DUET_MAP2            DUET_MAP1
 #define DUET_MAP3            DUET_MAP1
+#define DUET_INT1            DUET_MAP1
+#define DUET_INT2            DUET_MAP1
 #define DUET_FOLD1           DUET_MAP1
 #define DUET_FOLD2           DUET_MAP1
 #define DUET_MOMENT1         DUET_MAP1
@@ -33,8 +35,19 @@ enum op {
 };
 
 enum op_kind { KIND_LEAF, KIND_MAP, KIND_FOLD, KIND_DEF };
-/* Flags. GIVES_INDEX: of DUET_PLACE1 rows, whose result is i64; ANY_TYPES: of rows that say themselves of what types their operands are. */
-enum { DUET_COMMUTES = 1, DUET_JUMPS = 2, OP_GIVES_INDEX = 4, OP_ANY_TYPES = 8 };
+/* Flags. Of rows: see ops.def. GIVES_INDEX: of DUET_PLACE1 rows, whose result is i64; ANY_TYPES: of rows that say themselves of what types
+ * their operands are; FLOATS, INTEGERS: operands may be of floating point, of integers. */
+enum {
+    DUET_COMMUTES = 1,
+    DUET_JUMPS = 2,
+    OP_GIVES_INDEX = 4,
+    OP_ANY_TYPES = 8,
+    DUET_TRUTH = 16,
+    DUET_BOOLS = 32,
+    DUET_WITHIN = 64,
+    OP_FLOATS = 128,
+    OP_INTEGERS = 256
+};
 
 typedef struct op_info {
     const char *name, *doc;

@@ -33,6 +33,7 @@ typedef struct node {
         struct {
             union {
                 double number;
+                int64_t integer; /* of a number that no double is: its type is i64 or u64 */
                 struct {
                     const duet_matrix *matrix;
                     uint64_t matrix_serial; /* as it was when it was named */
@@ -76,6 +77,21 @@ duet_status formula_of(duet_expr e, const char *who, formula *f);
 /* The formulas of several handles as one run, one after the other; root[i]: the last node of the i-th. *failed: the one that has the
  * error. Errors: as formula_of */
 duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[], int *failed);
+
+/* A number as a double, perhaps rounded; and, of one that is whole and within i64, or u64, as the bits of that. */
+static inline double node_number(const node *n)
+{
+    return __builtin_expect(n->type == DUET_F64, 1) ? n->number
+           : n->type == DUET_I64                    ? (double)n->integer
+                                                    : (double)(uint64_t)n->integer;
+}
+static inline int64_t node_integer(const node *n, bool is_unsigned)
+{
+    return n->type != DUET_F64 ? n->integer : is_unsigned ? (int64_t)(uint64_t)n->number : (int64_t)n->number;
+}
+
+/* types.c: does number n fit elements of type t? who: the function that asks, for the text. Errors: BAD_ARGUMENT, BAD_TYPE */
+duet_status number_fits(const char *who, const node *n, duet_dtype t);
 
 /* Classes of numbers that a rewrite may look at. */
 enum number_class { NUMBER_OTHER, NUMBER_ZERO, NUMBER_ONE, NUMBER_MINUS_ONE, NUMBER_POWER, NUMBER_EXTREME };

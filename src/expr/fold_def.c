@@ -2,11 +2,12 @@
 #include "operands.h"
 #include "status.h"
 
-static duet_dtype result_type(enum op op, const node *strong, const node *rule)
+/* Of numbers alone f64 is reduced. */
+static duet_dtype result_type(enum op op, duet_dtype settled, const node *rule)
 {
-    if (op_infos[op].flags & OP_GIVES_INDEX) return DUET_I64;
     if (op_infos[op].flags & OP_ANY_TYPES) return (duet_dtype)rule->type;
-    return strong ? (duet_dtype)strong->type : DUET_F64;
+    if (settled != DUET_DTYPE_COUNT) return settled;
+    return op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : op_infos[op].flags & DUET_TRUTH ? DUET_BOOL : DUET_F64;
 }
 
 static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const int32_t *attr, const char *site)
@@ -15,13 +16,13 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
     node *x[3] = { 0 };
     node rule = { 0 };
-    const node *strong = NULL;
+    duet_dtype settled = DUET_DTYPE_COUNT;
     duet_status s = operands(a, op, arity, e, x);
-    if (s == DUET_OK && !(op_infos[op].flags & OP_ANY_TYPES)) s = settle_type(op, arity, x, &strong);
+    if (s == DUET_OK && !(op_infos[op].flags & OP_ANY_TYPES)) s = settle_type(op, arity, x, &settled);
     if (s == DUET_OK && op_infos[op].kind == KIND_FOLD) s = rule_fold(op, x[0], x[1], attr[0], (enum fold_how)attr[1], &rule);
     else if (s == DUET_OK) s = rule_def(op, x, attr, &rule);
     if (s != DUET_OK) return failed(a, arity, x, s, site);
-    const duet_dtype type = result_type(op, strong, &rule);
+    const duet_dtype type = result_type(op, settled, &rule);
     node *n = push_operator(a, kind_of(op, type, rule.rank), arity, x, site);
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
     memcpy(n->size, rule.size, sizeof n->size), memcpy(n->attr, rule.attr, sizeof n->attr);
@@ -57,11 +58,14 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
 
 #define GIVE_plain
 #define GIVE_axis   , axis
+#define GIVE_type   , type
 #define GIVE_conv   , options
 #define GIVE_pool   , options
 #define ATTRS_plain NULL
 #define ATTRS_axis                                                                                                               \
     (int32_t[1]) { axis }
+#define ATTRS_type                                                                                                               \
+    (int32_t[1]) { (int32_t) type }
 #define ATTRS_conv                                                                                                               \
     options ? (const int32_t *)options : (int32_t[4]) { 0 }
 #define ATTRS_pool                                                                                                               \

@@ -65,7 +65,7 @@ static uint32_t same_number(const node *n)
     const node *p = n;
     for (int tries = 0; tries < LATEST && p->before; tries++) {
         p -= p->before;
-        if (!memcmp(&p->number, &n->number, sizeof n->number)) return (uint32_t)(n - p);
+        if (!memcmp(&p->number, &n->number, sizeof n->number) && p->type == n->type) return (uint32_t)(n - p);
     }
     return 0;
 }
@@ -105,12 +105,12 @@ static inline uint32_t first_word(uint32_t kind) { return kind & KIND(0xff, 0xff
 #define NUMBER_KIND KIND(OP_NUMBER, DUET_F64, 0, NODE_WEAK | NODE_PLAIN)
 
 /* Numbers have no rank: their class stands in its place. */
-static inline uint32_t number_word(double x) { return KIND(OP_NUMBER, DUET_F64, number_class(x), NODE_WEAK); }
+static inline uint32_t number_word(const node *n) { return KIND(OP_NUMBER, n->type, number_class(node_number(n)), NODE_WEAK); }
 
 static inline uint32_t *number_words(arena *a, node *n, uint32_t *w)
 {
     follow(a, n, &a->last_number);
-    *w++ = number_word(n->number);
+    *w++ = number_word(n);
     *w++ = same_number(n);
     return w;
 }
@@ -152,8 +152,31 @@ duet_expr duet_of_number(double x)
     return push_number(a, arena_push_ready(a, NUMBER_KIND, NULL), x);
 }
 
-duet_expr duet_of_integer(int64_t x) { return duet_of_number((double)x); }
-duet_expr duet_of_unsigned(uint64_t x) { return duet_of_number((double)x); }
+/* One that no double is. */
+static __attribute__((noinline)) duet_expr wide_number(uint64_t bits, duet_dtype type)
+{
+    arena *a = arena_mine();
+    if (!a) return no_room(DUET_NO_MEMORY);
+    node *n = arena_push(a, KIND(OP_NUMBER, type, 0, NODE_WEAK | NODE_PLAIN), NULL);
+    if (!n) return full();
+    n->integer = (int64_t)bits;
+    words_put(a, n, NULL);
+    return handle_of(n);
+}
+
+#define EXACT ((int64_t)1 << 53) /* up to here every integer is a double */
+
+duet_expr duet_of_integer(int64_t x)
+{
+    const bool exact = -EXACT <= x && x <= EXACT;
+    return __builtin_expect(exact, 1) ? duet_of_number((double)x) : wide_number((uint64_t)x, DUET_I64);
+}
+
+duet_expr duet_of_unsigned(uint64_t x)
+{
+    if (__builtin_expect(x <= EXACT, 1)) return duet_of_number((double)x);
+    return wide_number(x, x >> 63 ? DUET_U64 : DUET_I64);
+}
 
 static __attribute__((noinline, cold)) duet_expr bad_matrix(arena *a, const duet_matrix *m)
 {

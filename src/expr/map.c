@@ -47,28 +47,31 @@ static bool one_shape(int arity, node *const x[], const node *strong)
     return true;
 }
 
-static duet_status shape_of_map(enum op op, int arity, node *const x[], const node *strong, shape *out)
+static duet_status shape_of_map(enum op op, int arity, node *const x[], duet_dtype type, shape *out)
 {
+    const node *strong = x[0];
+    for (int k = 1; k < arity && strong->flags & NODE_WEAK; k++) strong = x[k];
     if (__builtin_expect(one_shape(arity, x, strong), 1)) return take_shape(strong, out), DUET_OK;
-    return broadcast(op, arity, x, (duet_dtype)strong->type, out);
+    return broadcast(op, arity, x, type, out);
 }
 
-static double operand_number(int arity, node *const x[], int k) { return k < arity ? x[k]->number : 0; }
+static double operand_number(int arity, node *const x[], int k) { return k < arity ? node_number(x[k]) : 0; }
 
 static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet_expr e[], const char *site)
 {
     arena *a = arena_mine();
     if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
     node *x[3] = { 0 };
-    const node *strong = NULL;
+    duet_dtype type = DUET_DTYPE_COUNT;
     shape out;
     duet_status s = operands(a, op, arity, e, x);
-    if (__builtin_expect(s == DUET_OK, 1)) s = settle_type(op, arity, x, &strong);
-    if (__builtin_expect(s == DUET_OK && strong, 1)) s = shape_of_map(op, arity, x, strong, &out);
+    if (__builtin_expect(s == DUET_OK, 1)) s = settle_type(op, arity, x, &type);
+    const bool strong = type != DUET_DTYPE_COUNT;
+    if (__builtin_expect(s == DUET_OK && strong, 1)) s = shape_of_map(op, arity, x, type, &out);
     if (__builtin_expect(s != DUET_OK, 0)) return failed(a, arity, x, s, site);
     bool holes = !strong && (x[0]->op == OP_HOLE_NUMBER || (arity > 1 && x[1]->op == OP_HOLE_NUMBER));
     const uint32_t weak = KIND(holes ? op : OP_NUMBER, DUET_F64, 0, NODE_WEAK);
-    const uint32_t kind = strong ? kind_of(op, (duet_dtype)strong->type, out.rank) : weak;
+    const uint32_t kind = strong ? kind_of(op, type, out.rank) : weak;
     node *n = push_operator(a, kind, arity, x, site);
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
     if (strong) copy_sizes(n->size, out.size, out.rank);
@@ -183,12 +186,17 @@ static __attribute__((noinline)) duet_expr map3(duet_expr x, duet_expr y, duet_e
     return map3_any(x, y, z, site, op);
 }
 
-#define DUET_MAP1(name, ...)                                                                                                     \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return map1(x, site, OP_##name); }                              \
+/* Operators whose result is of another type than its operands, and those of integers, go the long way. */
+#define MAP1(name, way)                                                                                                          \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return way(x, site, OP_##name); }                               \
     duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
-#define DUET_MAP2(name, ...)                                                                                                     \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return map2(x, y, site, OP_##name); }              \
+#define MAP2(name, way)                                                                                                          \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return way(x, y, site, OP_##name); }               \
     duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }
+#define DUET_MAP1(name, formula, oracle, domain, ulp, flags, ...) MAP1(name, ((flags)&DUET_TRUTH ? map1_any : map1))
+#define DUET_MAP2(name, formula, oracle, domain, ulp, flags, ...) MAP2(name, ((flags)&DUET_TRUTH ? map2_any : map2))
+#define DUET_INT1(name, ...)                                      MAP1(name, map1_any)
+#define DUET_INT2(name, ...)                                      MAP2(name, map2_any)
 #define DUET_MAP3(name, ...)                                                                                                     \
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, const char *site)                                         \
     {                                                                                                                            \

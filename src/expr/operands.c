@@ -69,17 +69,3 @@ duet_expr failed(arena *a, int arity, node *const x[], duet_status s, const char
         if (x[k]) arena_spend(a, x[k], site);
     return no_room(s);
 }
-
-duet_status mixed_types(enum op op, const node *x, const node *y)
-{
-    char text[2][SHAPE_TEXT];
-    shape_text(text[0], x->type, x->rank, x->size), shape_text(text[1], y->type, y->rank, y->size);
-    return fail(DUET_BAD_TYPE, "duet_%s(%s, %s) needs operands of one type", op_infos[op].name, text[0], text[1]);
-}
-
-duet_status not_of_type(enum op op, const node *x)
-{
-    char text[SHAPE_TEXT];
-    shape_text(text, x->type, x->rank, x->size);
-    return fail(DUET_BAD_TYPE, "duet_%s(%s) needs elements that are floating point", op_infos[op].name, text);
-}

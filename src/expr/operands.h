@@ -74,21 +74,8 @@ static inline duet_status operands(arena *a, enum op op, int arity, const duet_e
     return s;
 }
 
-duet_status mixed_types(enum op op, const node *x, const node *y) __attribute__((cold));
-duet_status not_of_type(enum op op, const node *x) __attribute__((cold));
-
-/* The operand that settles the type: the first that is not weak; NULL when all are. */
-static inline duet_status settle_type(enum op op, int arity, node *const x[], const node **strong)
-{
-    *strong = NULL;
-    for (int k = 0; k < arity; k++) {
-        if (x[k]->flags & NODE_WEAK) continue;
-        if (__builtin_expect(x[k]->type >= FLOAT_TYPES && op != OP_transpose, 0)) return not_of_type(op, x[k]);
-        if (!*strong) *strong = x[k];
-        else if (__builtin_expect((*strong)->type != x[k]->type, 0)) return mixed_types(op, *strong, x[k]);
-    }
-    return DUET_OK;
-}
+/* types.c: the type of the result; DUET_DTYPE_COUNT: all operands are numbers. Errors: BAD_TYPE, BAD_ARGUMENT */
+duet_status settle_type(enum op op, int arity, node *const x[], duet_dtype *result);
 
 /* What stands for a formula that failed with s, its operands consumed. */
 duet_expr failed(arena *a, int arity, node *const x[], duet_status s, const char *site) __attribute__((cold));

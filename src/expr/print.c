@@ -9,6 +9,15 @@ static const char *const options[] = { [OP_conv2d] = ".stride = {%d, %d}, .pad =
                                        [OP_avg_pool2d] = ".window = {%d, %d}, .stride = {%d, %d}, .pad = {%d, %d}",
                                        [OPS_ALL] = NULL };
 
+static const char *const dtype_names[] = {
+#define DUET_DTYPE(NAME, ...) #NAME,
+#define DUET_INTEGER          DUET_DTYPE
+#define DUET_HALF             DUET_DTYPE
+#define DUET_NARROW           DUET_DTYPE
+#define DUET_COMPLEX          DUET_DTYPE
+#include <duet/dtype.def>
+};
+
 #define DEEPEST 200  /* below, and beyond so many parts, "..." stands for the rest: shared parts are printed at each use, */
 #define LONGEST 4000 /* so that a small formula may have an endless text */
 
@@ -36,8 +45,12 @@ void name_print(FILE *out, names *n, const duet_matrix *m)
 }
 
 /* In as few digits as give the same number again. */
-static void print_number(FILE *out, double x)
+static void print_number(FILE *out, const node *n)
 {
+    const double x = n->number;
+    if (n->type == DUET_I64) fprintf(out, "%lldL", (long long)n->integer);
+    if (n->type == DUET_U64) fprintf(out, "%lluUL", (unsigned long long)n->integer);
+    if (n->type != DUET_F64) return;
     char text[40];
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, x);
@@ -48,6 +61,7 @@ static void print_number(FILE *out, double x)
 
 static void print_tail(FILE *out, const node *n)
 {
+    if (n->op == OP_cast) fprintf(out, ", DUET_%s", dtype_names[n->type]);
     if (op_infos[n->op].kind == KIND_FOLD && n->attr[0] >= 0) fprintf(out, ", %d", n->attr[0]);
     if (options[n->op]) {
         fputs(", ", out);
@@ -75,7 +89,7 @@ static void print_node(printer *p, uint32_t i)
     const node *n = &p->nodes[i];
     p->depth++, p->parts++;
     if (n->op == OP_LEAF) name_print(p->out, p->names, n->matrix);
-    else if (n->op == OP_NUMBER) print_number(p->out, n->number);
+    else if (n->op == OP_NUMBER) print_number(p->out, n);
     else if (p->depth > DEEPEST || p->parts > LONGEST) fputs("...", p->out);
     else print_operator(p, i);
     p->depth--;

@@ -1,5 +1,6 @@
 /* rules.c - shapes of reductions and of operators with a definition, from the rows. */
 #include "arena.h"
+#include "dtype.h"
 #include "status.h"
 #include <string.h>
 
@@ -91,6 +92,7 @@ duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum f
 typedef struct steps {
     int64_t window[2], stride[2], pad[2];
     int axis;
+    duet_dtype type;
 } steps;
 
 static duet_status options_conv(enum op op, const node *x, const int32_t *attr, steps *o)
@@ -124,12 +126,26 @@ static inline duet_status options_axis(enum op op, const node *x, const int32_t 
     return check_axis(op, x, &o->axis);
 }
 
+static duet_status options_type(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    char text[SHAPE_TEXT];
+    o->type = (duet_dtype)attr[0];
+    if ((unsigned)attr[0] >= DUET_DTYPE_COUNT)
+        return fail(DUET_BAD_TYPE, "duet_%s: there is no element type %d", op_infos[op].name, attr[0]);
+    if (x->flags & NODE_WEAK) return number_fits("duet_cast", x, o->type);
+    if (dtype_kind((duet_dtype)x->type) != TYPE_COMPLEX && dtype_kind(o->type) != TYPE_COMPLEX) return DUET_OK;
+    if (x->type == o->type) return DUET_OK;
+    return fail(DUET_BAD_TYPE, "duet_%s(%s, %s): complex numbers are cast by nobody", op_infos[op].name,
+                shape_text(text, (duet_dtype)x->type, x->rank, x->size), dtypes[o->type].name);
+}
+
 static duet_status options_plain(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     return (void)op, (void)x, (void)attr, (void)o, DUET_OK;
 }
 
 static void attrs_plain(const steps *o, node *out) { (void)o, (void)out; }
+static void attrs_type(const steps *o, node *out) { out->attr[0] = (int32_t)o->type; }
 static inline void attrs_axis(const steps *o, node *out) { out->attr[0] = o->axis; }
 
 static void attrs_conv(const steps *o, node *out)
