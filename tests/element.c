@@ -23,8 +23,14 @@ static uint64_t bits_at(duet_dtype t, const void *p, int64_t i)
     return b;
 }
 
+static duet_dtype part_of(duet_dtype t) { return t == DUET_C64 ? DUET_F32 : t == DUET_C128 ? DUET_F64 : t; }
+
 long double element_value(duet_dtype t, const void *p, int64_t i)
 {
+    if (part_of(t) != t) {
+        const long double re = element_value(part_of(t), p, 2 * i), im = element_value(part_of(t), p, 2 * i + 1);
+        return same_value(re, im) ? re : NAN;
+    }
     const uint64_t b = bits_at(t, p, i);
     const int bits = 8 * (int)dtypes[t].bytes;
     if (t == DUET_BOOL) return b != 0;
@@ -52,6 +58,10 @@ static uint64_t float_bits(duet_dtype t, long double x)
 
 void element_put(duet_dtype t, void *p, int64_t i, long double x)
 {
+    if (part_of(t) != t) {
+        element_put(part_of(t), p, 2 * i, x), element_put(part_of(t), p, 2 * i + 1, x);
+        return;
+    }
     const uint64_t b = is_floating(t) ? float_bits(t, x) : x < 0 ? -(uint64_t)-x : (uint64_t)x;
     memcpy((char *)p + (size_t)i * dtypes[t].bytes, &b, dtypes[t].bytes);
 }

@@ -11,6 +11,7 @@ _Static_assert(LDBL_MANT_DIG >= 64, "a long double holds integers of 64 bits");
 
 bool is_floating(duet_dtype t); /* real ones alone */
 
+/* A complex element is worth x here where both of its parts are. */
 long double element_value(duet_dtype t, const void *p, int64_t i);
 void element_put(duet_dtype t, void *p, int64_t i, long double x); /* x: a value of the type; all NaNs are one */
 

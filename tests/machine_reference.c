@@ -1,5 +1,7 @@
-/* machine_reference.c - steps, naively. Values travel as double; each exact operation is rounded to the element type at once. */
+/* machine_reference.c - steps, naively. Values travel as double; each exact operation is rounded to the element type at once.
+ * Programs of integers are machine_integers.c's. */
 #include "machine_reference.h"
+#include "element.h"
 #include "fold.h"
 #include <math.h>
 #include <stdlib.h>
@@ -19,12 +21,12 @@ int64_t place(const layout *l, const int64_t *index)
     return at;
 }
 
-double element(const frame *f, const operand *o, const int64_t *index)
+long double exact_element(const frame *f, const operand *o, const int64_t *index)
 {
-    const int64_t at = place(&o->at, index);
-    if (o->at.type == DUET_I64) return (double)((const int64_t *)f->data[o->slot])[at];
-    return o->at.type == DUET_F32 ? ((const float *)f->data[o->slot])[at] : ((const double *)f->data[o->slot])[at];
+    return element_value(o->at.type, f->data[o->slot], place(&o->at, index));
 }
+
+double element(const frame *f, const operand *o, const int64_t *index) { return (double)exact_element(f, o, index); }
 
 /* Not inlined: of two such roundings side by side in a structure, gcc 12 at -O2 makes vector code that forgets one. */
 static __attribute__((noinline)) double rounded(duet_dtype t, double x) { return t == DUET_F32 ? (double)(float)x : x; }
@@ -38,12 +40,23 @@ static long double ulp_of(duet_dtype t, long double x)
     return u > least(t) ? u : least(t);
 }
 
-bool agrees(duet_dtype t, double got, expected e)
+bool agrees(duet_dtype t, long double got, expected e)
 {
     if (isnan(e.value)) return isnan(got);
-    const double want = t == DUET_F32 ? (double)(float)e.value : (double)e.value;
+    const long double want = t < FLOAT_TYPES ? converted(DUET_F64, t, e.value) : e.value;
     if (e.allowed == 0 || !isfinite(e.value)) return got == want && !signbit(got) == !signbit(want);
     return fabsl(got - e.value) <= e.allowed;
+}
+
+/* What is stored of a value of type t in an output of another: one more rounding. */
+static expected stored(duet_dtype t, duet_dtype out, expected e)
+{
+    if (t == out) return e;
+    const long double value = converted(t, out, e.value);
+    const long double place = out == DUET_F32 || out == DUET_F64 ? ulp_of(out, value)
+                              : is_floating(out)                 ? fabsl(value) * 0x1p-7L
+                                                                 : 1;
+    return (expected){ value, e.allowed == 0 ? 0 : e.allowed + place };
 }
 
 static double fma_in(duet_dtype t, double x, double y, double z)
@@ -146,7 +159,7 @@ typedef struct state {
 static double source_value(const step *s, const frame *f, const state *st, source from, duet_dtype t, const int64_t *index)
 {
     switch (from.kind) {
-    case FROM_INPUT: return element(f, &s->in[from.index], index);
+    case FROM_INPUT: return (double)converted(s->in[from.index].at.type, t, exact_element(f, &s->in[from.index], index));
     case FROM_NUMBER: return rounded(t, f->num[s->num[from.index]]);
     case FROM_SLOT: return st->slot[from.index];
     default: return st->acc;
@@ -175,7 +188,7 @@ static bool program_reference(const step *s, const frame *f, int which, expected
         state st = { .allowed = 0 };
         unravel(l, n, index);
         for (int i = 0; i < s->program->length; i++) execute(s, f, &s->program->code[i], &st, index);
-        out[n] = (expected){ st.out[which], st.allowed };
+        out[n] = stored(s->program->code[0].type, l->type, (expected){ st.out[which], st.allowed });
     }
     return true;
 }
@@ -373,6 +386,7 @@ static bool fold_reference(const step *s, const frame *f, int which, expected *o
         unravel(&outer, o, index);
         for (int64_t i = 0; i < n; i++) unravel(&inner, i, index + kept), taken(s, f, fold, index, &x[i], &y[i]);
         out[o] = (expected){ fold_value(fold->op, fold->type, x, y, n), 0 };
+        if (!(op_infos[fold->op].flags & OP_GIVES_INDEX)) out[o] = stored(fold->type, l->type, out[o]);
     }
     free(x), free(y);
     return true;
@@ -487,6 +501,7 @@ static bool conv_reference(const step *s, const frame *f, expected *out)
 bool reference(const step *s, const frame *f, int which, expected *out)
 {
     if (s->finish) return finished_reference(s, f, out);
+    if (s->kernel == KERNEL_PROGRAM && !is_floating(s->program->code[0].type)) return integers_reference(s, f, which, out);
     if (s->kernel == KERNEL_PROGRAM)
         return s->program->folds ? fold_reference(s, f, which, out) : program_reference(s, f, which, out);
     if (s->kernel > KERNEL_PROGRAM) return fused_reference(s, f, out);

@@ -9,6 +9,7 @@
 #include "cpu.h"
 #include "dice.h"
 #include "dtype.h"
+#include "element.h"
 #include "machine_reference.h"
 #include "tap.h"
 #include <math.h>
@@ -38,17 +39,13 @@ typedef struct trial {
 
 /* ---- elements ---- */
 
-static void put(buffer *b, int64_t i, double x)
+/* The nearest element to x; where that is of no sense, of integers NaN and infinities, another one. */
+static void put(buffer *b, int64_t i, long double x)
 {
-    if (b->type == DUET_I64) ((int64_t *)b->before)[i] = isfinite(x) ? (int64_t)x : -1;
-    else if (b->type == DUET_F32) ((float *)b->before)[i] = (float)x;
-    else ((double *)b->before)[i] = x;
+    const bool whole = !is_floating(b->type) && b->type < DUET_C64;
+    element_put(b->type, b->before, i, b->type >= DUET_C64 ? x : converted(whole ? DUET_F64 : b->type, b->type, x));
 }
-static double get(const buffer *b, const char *p, int64_t i)
-{
-    if (b->type == DUET_I64) return (double)((const int64_t *)p)[i];
-    return b->type == DUET_F32 ? (double)((const float *)p)[i] : ((const double *)p)[i];
-}
+static long double get(const buffer *b, const char *p, int64_t i) { return element_value(b->type, p, i); }
 
 /* ---- operands ---- */
 
@@ -95,6 +92,13 @@ static void add_dense(trial *t, bool out, duet_dtype type, int rank, const int64
     layout_dense(&l, type, rank, size);
     if (out) add_output(t, l);
     else add_input(t, l, 0);
+}
+/* A number of a program; of integers, its bits. */
+static inline double integer_number(int64_t x)
+{
+    double bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
 }
 static void add_number(trial *t, double x) { t->num[t->s.nums] = x, t->s.num[t->s.nums] = t->s.nums, t->s.nums++; }
 
@@ -234,10 +238,10 @@ static void check_output(trial *t, int k, const expected *want, const char *how)
         int64_t index[DUET_RANK_MAX];
         unravel(&l, n, index);
         const int64_t at = b->start + place(&l, index);
-        const double got = get(b, b->now, at);
+        const long double got = get(b, b->now, at);
         b->written[at] = true;
         if (agrees(b->type, got, want[n])) continue;
-        CHECK(false, "%s (%s): output %d, element %lld is %.17g, not %.17Lg +- %.3Lg", sizes_text(t), how, k, (long long)n, got,
+        CHECK(false, "%s (%s): output %d, element %lld is %.20Lg, not %.20Lg +- %.3Lg", sizes_text(t), how, k, (long long)n, got,
               want[n].value, want[n].allowed);
         return;
     }

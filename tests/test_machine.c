@@ -40,7 +40,7 @@ static void test_row(int op, double lowest)
         map_operands(&t, type, n % MAP_SIZES, 1, arity, 10);
         if (lowest >= 0)
             for (int64_t i = 0; i < t.buffer[t.s.in[0].slot].count; i++)
-                put(&t.buffer[t.s.in[0].slot], i, fabs(get(&t.buffer[t.s.in[0].slot], t.buffer[t.s.in[0].slot].before, i)));
+                put(&t.buffer[t.s.in[0].slot], i, fabsl(get(&t.buffer[t.s.in[0].slot], t.buffer[t.s.in[0].slot].before, i)));
         add_number(&t, number(type, 30));
         t.code = (program){ .length = 2, .inputs = (uint8_t)arity, .numbers = 1, .outputs = 1 };
         t.code.code[0] = (instruction){ .op = (uint8_t)op, .type = (uint8_t)type };
@@ -159,7 +159,7 @@ static void test_integers(void)
         add_output(&t, any_layout(DUET_I64, map_sizes[size].rank, map_sizes[size].size, false));
         add_input(&t, any_layout(DUET_I64, map_sizes[size].rank, map_sizes[size].size, true), 0);
         collapse(&t);
-        add_number(&t, draw(2000001) - 1000000);
+        add_number(&t, integer_number(draw(2000001) - 1000000));
         t.code = (program){
             .length = 2, .inputs = 1, .numbers = 1, .outputs = 1, .code = { load, { OP_STORE, DUET_I64, { { 0 } } } }
         };

@@ -311,14 +311,11 @@ __attribute__((noinline)) static void run_shared(const work *w, int threads)
     run_part(w, omp_get_thread_num(), omp_get_num_threads());
 }
 
-/* A number as an element; of an i64, its bits. */
+/* A number as an element; of integers it is one by its bits. */
 static T number_of(const pass *p, double x)
 {
-    T as;
-    int64_t whole;
-    if (!p->integers) return (T)x;
-    whole = x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
-    memcpy(&as, &whole, sizeof as);
+    T as = (T)x;
+    if (p->integers) memcpy(&as, &x, sizeof as);
     return as;
 }
 
