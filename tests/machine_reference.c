@@ -143,6 +143,10 @@ expected reference_map(int op, duet_dtype t, double x, double y, double z)
     case OP_less_equal: return (expected){ x <= y, 0 };
     case OP_greater: return (expected){ x > y, 0 };
     case OP_greater_equal: return (expected){ x >= y, 0 };
+    case OP_logical_and: return (expected){ !(x == 0 || y == 0), 0 };
+    case OP_logical_or: return (expected){ !(x == 0 && y == 0), 0 };
+    case OP_logical_xor: return (expected){ (x == 0) != (y == 0), 0 };
+    case OP_logical_not: return (expected){ x == 0, 0 };
     case OP_fma: return (expected){ fma_in(t, x, y, z), 0 };
     case OP_where: return (expected){ x == 0 ? z : y, 0 };
     default: return (expected){ NAN, -1 };
@@ -337,10 +341,19 @@ static double first_place(int op, const double *x, int64_t n)
     return (double)best;
 }
 
+static double count_zeros(const double *x, int64_t n)
+{
+    int64_t zeros = 0;
+    for (int64_t i = 0; i < n; i++) zeros += x[i] == 0;
+    return (double)zeros;
+}
+
 static double fold_value(int op, duet_dtype t, double *x, const double *y, int64_t n)
 {
     if (op == OP_norm) return safe_norm(t, x, n);
     if (op == OP_var) return variance(t, x, n);
+    if (op == OP_any) return count_zeros(x, n) < (double)n;
+    if (op == OP_all) return count_zeros(x, n) == 0;
     if (op == OP_argmin || op == OP_argmax) return first_place(op, x, n);
     double a = whole_tree(op, t, x, y, n);
     return op == OP_mean ? rounded(t, a / rounded(t, (double)n)) : a;

@@ -86,7 +86,7 @@ static void add_operand(trial *t, operand *o, layout l, int strange)
 
 static void add_output(trial *t, layout l) { add_operand(t, &t->s.out[t->s.outs++], l, 0); }
 static void add_input(trial *t, layout l, int strange) { add_operand(t, &t->s.in[t->s.ins++], l, strange); }
-static void add_dense(trial *t, bool out, duet_dtype type, int rank, const int64_t *size)
+static inline void add_dense(trial *t, bool out, duet_dtype type, int rank, const int64_t *size)
 {
     layout l;
     layout_dense(&l, type, rank, size);

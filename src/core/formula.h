@@ -5,9 +5,11 @@
  * core/vmath.h, SELDOM(condition) before a block that changes nothing where the condition is false, so that a machine with jumps may
  * pass it by, MAP(name, x) for the formula of a one-operand row; AS_BITS and AS_T (the bits of a T, and back), TYPED(name) (a name of
  * this type's).
+ * START(s) is the start of a fold. Of integers, for rows that hold for them: no functions of vmath.h but those of integer.h, no SQRT and MAP;
+ * START(INF) is the largest number, START(-INF) the least; arithmetic is to wrap: compile with -fwrapv.
  * Everything is exactly rounded and free of jumps: compile without contraction. Conditions combine by & and |.
  *
- * C      Define T_f32 or T_f64, and FN_DECL if functions are not to be static inline. Include this file last: the words are macros.
+ * C      Define T_f32 or T_f64 (of integers T_i64 or T_u64), and FN_DECL if functions are not to be static inline. Include this file last: the words are macros.
  *        For the other type undefine T_f32, define T_f64 and include it again. FN(exp) is exp_f32 or exp_f64.
  * C++    The same; or define neither, and the words serve in templates over T = float or double, where FN(exp) is overloaded.
  *        For CUDA define FN_DECL as static __device__ inline.
@@ -40,8 +42,13 @@
 #undef AS_BITS
 #undef AS_T
 #undef FORMULA_NEW
+#undef FORMULA_INTEGERS
+#undef START
+#undef LEAST
+#undef MOST
 
 #define K(c)          ((T)(c))
+#define START(s)      (s)
 #define INF           K(INFINITY)
 #define SEL(c, a, b)  ((c) ? (a) : (b))
 #define MINIMUM(a, b) FN(minimum)(a, b)
@@ -98,6 +105,45 @@
 #endif
 #endif
 
+#elif defined T_i64 || defined T_u64
+#define FORMULA_INTEGERS
+#undef INF
+#undef MINIMUM
+#undef MAXIMUM
+#undef MAP
+#undef INVERSE
+#undef AS_BITS
+#undef AS_T
+#undef START
+#define BITS          uint64_t
+#define START(s)      ((T)((s) > 1 ? MOST : (s) < 0 ? LEAST : (s) > 0))
+#define INF           INFINITY
+#define FMA(a, b, c)  ((a) * (b) + (c))
+#define ABS(x)        ((x) < 1 ? -(x) : (x))
+#define MINIMUM(a, b) ((a) < (b) ? (a) : (b))
+#define MAXIMUM(a, b) ((a) > (b) ? (a) : (b))
+#define AS_BITS(x)    ((BITS)(x))
+#define AS_T(b)       ((T)(b))
+#ifdef T_i64
+#define T     int64_t
+#define FN(f) f##_i64
+#define LEAST INT64_MIN
+#define MOST  INT64_MAX
+#ifndef FORMULA_I64
+#define FORMULA_I64
+#include "integer.h"
+#endif
+#else
+#define T     uint64_t
+#define FN(f) f##_u64
+#define LEAST ((uint64_t)0)
+#define MOST  UINT64_MAX
+#ifndef FORMULA_U64
+#define FORMULA_U64
+#include "integer.h"
+#endif
+#endif
+
 #elif defined __cplusplus
 #ifndef FORMULA_TEMPLATES
 #define FORMULA_OVERLOADED
@@ -133,7 +179,7 @@ template <> struct formula_bits<double> {
 #define FN(f)        f##_any
 
 #else
-#error "define T_f32 or T_f64"
+#error "define T_f32, T_f64, T_i64 or T_u64"
 #endif
 
 #ifdef FORMULA_NEW

@@ -5,6 +5,7 @@
 #include "dtype.h"
 #include "finish.h"
 #include "lottery.h"
+#include "move.h"
 #include "threads.h"
 #include <cblas.h>
 #include <limits.h>
@@ -62,23 +63,33 @@ static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 
 #define DECLARE(type, isa)                                                                                                       \
     run_function run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa, run_pool2d_##type##_##isa;
-#define DECLARE_RANDOM(type, isa) run_function run_random_##type##_##isa;
+#define DECLARE_INTEGER(type, isa) run_function run_program_##type##_##isa, run_fold_##type##_##isa;
+#define DECLARE_RANDOM(type, isa)  run_function run_random_##type##_##isa;
 #define DUET_DTYPE(NAME, name, ...)                                                                                              \
     EACH_ISA(DECLARE, name)                                                                                                      \
     EACH_ISA(DECLARE_RANDOM, name)                                                                                               \
     run_function run_matmul_##name;
 #define DUET_INTEGER(NAME, name, ...) EACH_ISA(DECLARE_RANDOM, name)
 #include <duet/dtype.def>
+EACH_ISA(DECLARE_INTEGER, i64)
+EACH_ISA(DECLARE_INTEGER, u64)
 
 #define KERNELS(type, isa)                                                                                                       \
     [ISA_##isa] = { run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa,                             \
                     run_pool2d_##type##_##isa,  run_matmul_##type,       run_conv,                                               \
                     run_random_##type##_##isa },
-#define KERNELS_INTEGER(type, isa) [ISA_##isa] = { .program = run_program_f64_##isa, .random = run_random_##type##_##isa },
+#define KERNELS_i64(type, isa)                                                                                                   \
+    [ISA_##isa] = { .program = run_program_i64_##isa, .fold = run_fold_i64_##isa, .random = run_random_i64_##isa },
+#define KERNELS_u64(type, isa)   [ISA_##isa] = { .program = run_program_u64_##isa, .fold = run_fold_u64_##isa },
+#define KERNELS_moves(type, isa) [ISA_##isa] = { .program = run_move },
 static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
-#define DUET_DTYPE(NAME, name, ...)   [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
-#define DUET_INTEGER(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS_INTEGER, name) },
+#define DUET_DTYPE(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
+#define DUET_HALF(NAME, ...)        [DUET_##NAME] = { EACH_ISA(KERNELS_moves, ) },
+#define DUET_NARROW                 DUET_HALF
+#define DUET_COMPLEX                DUET_HALF
 #include <duet/dtype.def>
+    [DUET_I64] = { EACH_ISA(KERNELS_i64, ) },
+    [DUET_U64] = { EACH_ISA(KERNELS_u64, ) },
 };
 
 /* ---- the instruction set ---- */
@@ -89,7 +100,7 @@ static enum isa isa_best(void)
 {
 #ifdef __x86_64__
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return ISA_portable;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c")) return ISA_portable;
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                 __builtin_cpu_supports("avx512bw");
     return wide ? ISA_avx512 : ISA_avx2;
@@ -142,11 +153,8 @@ static ptrdiff_t place_of(const step *s)
     }
 }
 
-/* The type that a step computes in: that of its outputs, but for indices. */
-static duet_dtype type_of(const step *s)
-{
-    return s->kernel == KERNEL_PROGRAM && s->program->folds ? s->program->code[0].type : s->out[0].at.type;
-}
+/* The type that a step computes in. */
+static duet_dtype type_of(const step *s) { return s->kernel == KERNEL_PROGRAM ? s->program->code[0].type : s->out[0].at.type; }
 
 static bool gives_index(const step *s, int output)
 {
@@ -160,24 +168,44 @@ static bool gives_index(const step *s, int output)
 
 static bool one_type(const step *s)
 {
-    const duet_dtype t = type_of(s);
-    for (int k = 0; k < s->outs; k++)
-        if (s->out[k].at.type != (gives_index(s, k) ? DUET_I64 : t)) return false;
-    for (int k = 0; k < s->ins; k++)
-        if (s->in[k].at.type != t) return false;
-    for (int k = 0; s->kernel == KERNEL_PROGRAM && k < s->program->length; k++)
-        if (s->program->code[k].type != t) return false;
-    return true;
+    bool one = true;
+    for (int k = 0; k < s->outs; k++) one &= s->out[k].at.type == s->out[0].at.type;
+    for (int k = 0; k < s->ins; k++) one &= s->in[k].at.type == s->out[0].at.type;
+    return one;
 }
 
-/* Integers are moved, not computed with. */
-static bool computes_in_integers(const step *s)
+/* Has the machine of this type the instruction? */
+static bool has_instruction(const instruction *i, duet_dtype type)
 {
-    if (type_of(s) != DUET_I64) return false;
-    if (s->kernel != KERNEL_PROGRAM) return true;
-    for (const instruction *i = s->program->code; i < s->program->code + s->program->length; i++)
-        if (i->op != OP_LOAD && i->op != OP_SAVE && i->op != OP_STORE) return true;
-    return false;
+    const bool integers = dtype_is_integer(type);
+    if (op_infos[i->op].kind == KIND_MAP || op_infos[i->op].kind == KIND_FOLD)
+        return (op_infos[i->op].flags & (integers ? OP_INTEGERS : OP_FLOATS)) != 0;
+    if (i->op == OP_WRAP) return integers && (dtype_is_integer(i->arg[1].index) || i->arg[1].index == DUET_BOOL);
+    return i->op == OP_LOAD || i->op == OP_SAVE || i->op == OP_STORE;
+}
+
+static bool has_real_operands(const step *s)
+{
+    bool real = true;
+    for (int k = 0; k < s->outs; k++) real &= s->out[k].at.type < DUET_C64;
+    for (int k = 0; k < s->ins; k++) real &= s->in[k].at.type < DUET_C64;
+    return real;
+}
+
+static const char *refuses_program(const step *s)
+{
+    const duet_dtype type = type_of(s);
+    const bool computes = type == DUET_F32 || type == DUET_F64 || type == DUET_I64 || type == DUET_U64;
+    if (!computes) return only_moves(s) && s->out[0].at.type == type ? NULL : "arithmetic on elements of this type";
+    if (!has_real_operands(s)) return "complex elements in a program";
+    for (const instruction *i = s->program->code; i < s->program->code + s->program->length; i++) {
+        if (i->type != type) return "instructions of different element types";
+        if (!has_instruction(i, type))
+            return dtype_is_integer(type) ? "an operator that integers have not" : "an operator that is of integers alone";
+    }
+    for (int k = 0; k < s->outs; k++)
+        if (gives_index(s, k) && s->out[k].at.type != DUET_I64) return "an index of another type than i64";
+    return NULL;
 }
 
 /* Sizes that CBLAS counts in int: of a product all, of a convolution those of its unrolled images. */
@@ -194,9 +222,9 @@ static const char *refuses(const step *s)
 {
     if (place_of(s) < 0) return "the CPU has no kernel of this name";
     if (s->kernel == KERNEL_RANDOM) return lottery_refuses(s);
+    if (s->kernel == KERNEL_PROGRAM) return refuses_program(s);
     if (!one_type(s)) return "operands of different element types";
-    if (type_of(s) >= OWN_TYPES) return "elements of this type";
-    if (computes_in_integers(s)) return "arithmetic on integers";
+    if (type_of(s) >= FLOAT_TYPES) return "elements of this type";
     if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
     return NULL;
 }

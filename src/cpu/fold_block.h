@@ -4,10 +4,12 @@
  * output stand one after the other, a panel is that output, and the tile machine fills its lanes, a row of FOLD_LANES at a time; a
  * program that folds its inputs as they are needs no machine. Where neighbouring outputs stand one after the other instead, or there
  * is little to reduce, a panel is up to FOLD_LANES outputs side by side, and a row one element of each: lane l of all of them is a
- * set. Inputs that stand otherwise are copied first, a block at a time. */
+ * set. Inputs that stand otherwise, or are of another type, are copied first, a block at a time. */
 #ifndef FOLD_BLOCK_H
 #define FOLD_BLOCK_H
 
+#include "converters.h"
+#include "dtype.h"
 #include "fold_rows.h"
 #include "tile.h"
 #include "walk.h"
@@ -32,7 +34,7 @@ typedef struct job {
     int at[STEP_OUTPUTS], set; /* elements: where in a set each fold's states are, and how many there are */
     bool side, plain;          /* many outputs side by side; no machine */
     enum manner manner[STEP_INPUTS];
-    const T *in[STEP_INPUTS];
+    const char *in[STEP_INPUTS];
     char *out[STEP_OUTPUTS];
     T num[PROGRAM_NUMBERS];
     layout along[STEP_INPUTS], over[STEP_INPUTS + STEP_OUTPUTS];
@@ -42,7 +44,7 @@ typedef struct job {
 } job;
 
 typedef struct panel {
-    const T *in[STEP_INPUTS];
+    const char *in[STEP_INPUTS];
     char *out[STEP_OUTPUTS];
     int64_t width;
 } panel;
@@ -52,6 +54,8 @@ typedef struct room {
     T *lanes, *root, *level, *copy[STEP_INPUTS], *run;
     int64_t each; /* elements, to the next thread's */
 } room;
+
+static bool converts(const job *j, int k) { return j->along[k].type != OWN_TYPE; }
 
 /* ---- sets ---- */
 
@@ -98,12 +102,27 @@ static void give_numbers(const job *j, T *value[VALUES])
 
 /* ---- one output, along its elements ---- */
 
+/* Elements first .. first + n - 1 of an input, in row-major order. */
+static void elements_in(T *to, const char *from, const layout *l, int64_t first, int64_t n)
+{
+    const int64_t length = row_length(l), bytes = (int64_t)dtypes[l->type].bytes;
+    if (l->type == OWN_TYPE) {
+        run_in(to, (const T *)from, l, first, n);
+        return;
+    }
+    walk w = walk_to(l, first / length);
+    for (int64_t col = first % length, some; n > 0; to += some, n -= some, col = 0, walk_on(&w, l)) {
+        some = SMALLER(length - col, n);
+        converters[l->type].in(to, from + (w.offset + col * row_stride(l)) * bytes, row_stride(l), some);
+    }
+}
+
 /* n elements of input k, from the first on: where they are, or their copy. */
 static const T *elements(const job *j, const panel *p, const room *r, int k, int64_t first, int64_t n)
 {
-    if (j->manner[k] == IN_PLACE) return p->in[k] + first;
-    if (j->manner[k] == SINGLE) return p->in[k];
-    run_in(r->copy[k], p->in[k], &j->along[k], first, n);
+    if (j->manner[k] == IN_PLACE) return (const T *)p->in[k] + first;
+    if (j->manner[k] == SINGLE) return (const T *)p->in[k];
+    elements_in(r->copy[k], p->in[k], &j->along[k], first, n);
     return r->copy[k];
 }
 
@@ -174,6 +193,16 @@ static void rows_beside(T *to, const T *from, int64_t down, int64_t side, int64_
         }
 }
 
+/* The same of input k, of any type. */
+static void copy_beside(const job *j, const room *r, int k, const char *from, int64_t rows, int64_t width)
+{
+    const layout *l = &j->along[k];
+    const int64_t down = row_stride(l), side = row_stride(&j->over[k]), bytes = (int64_t)dtypes[l->type].bytes;
+    if (l->type == OWN_TYPE) rows_beside(r->copy[k], (const T *)from, down, side, rows, width);
+    else
+        for (int64_t i = 0; i < rows; i++) converters[l->type].in(r->copy[k] + i * width, from + i * down * bytes, side, width);
+}
+
 /* The rows from element `first` on, as they stand in memory or in a copy, that have lanes of their own and one stride. */
 static int64_t place_rows(const job *j, const panel *p, const room *r, int64_t first, int64_t n, T *value[VALUES],
                           int64_t down[VALUES])
@@ -184,10 +213,11 @@ static int64_t place_rows(const job *j, const panel *p, const room *r, int64_t f
         if (j->manner[k] == COPIED || j->again) rows = SMALLER(rows, COPIED_ROWS);
     for (int k = 0; k < j->s->ins; k++) {
         const int64_t apart = row_stride(&j->along[k]);
-        const T *from = p->in[k] + walk_to(&j->along[k], first / length).offset + column * apart;
+        const int64_t offset = walk_to(&j->along[k], first / length).offset + column * apart;
+        const char *from = p->in[k] + offset * (int64_t)dtypes[j->along[k].type].bytes;
         value[INPUTS + k] = (T *)from, down[INPUTS + k] = apart;
         if (j->manner[k] != COPIED) continue;
-        rows_beside(r->copy[k], from, apart, row_stride(&j->over[k]), rows, p->width);
+        copy_beside(j, r, k, from, rows, p->width);
         value[INPUTS + k] = r->copy[k], down[INPUTS + k] = p->width;
     }
     for (int k = 0; k < j->s->outs; k++) value[OUTPUTS + k] = r->lanes + lane * j->set + j->at[k], down[OUTPUTS + k] = j->set;
@@ -200,9 +230,10 @@ static void plain_beside(const job *j, const panel *p, const room *r, int64_t fi
     strip at[STEP_INPUTS];
     for (int k = 0; k < j->s->ins; k++) {
         const int64_t apart = row_stride(&j->along[k]);
-        at[k] = (strip){ p->in[k] + first * apart, apart };
+        const char *from = p->in[k] + first * apart * (int64_t)dtypes[j->along[k].type].bytes;
+        at[k] = (strip){ (const T *)from, apart };
         if (j->manner[k] == IN_PLACE) continue;
-        rows_beside(r->copy[k], at[k].x, apart, row_stride(&j->over[k]), n, p->width);
+        copy_beside(j, r, k, from, n, p->width);
         at[k] = (strip){ r->copy[k], p->width };
     }
     for (int k = 0; k < j->s->outs; k++) {

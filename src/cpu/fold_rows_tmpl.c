@@ -10,7 +10,7 @@
         if ((kind).place) index_lanes(lane);                                                                                     \
         halve_lanes(kind, lane, root);                                                                                           \
     }
-#define DUET_FOLD1(name, start, take, join, finish, ...)                                                                         \
+#define FOLD_ROW1(name, start, take, join, finish)                                                                               \
     ROW_OF(name, FOLD_KIND(name, start))                                                                                         \
     static void name##_finish(void *to, const T *state, int64_t n)                                                               \
     {                                                                                                                            \
@@ -18,8 +18,8 @@
         (void)n;                                                                                                                 \
         *(T *)to = finish;                                                                                                       \
     }
-#define DUET_FOLD2 DUET_FOLD1
-#define DUET_MOMENT1(name, take, join, finish, ...)                                                                              \
+#define FOLD_ROW2 FOLD_ROW1
+#define MOMENT_ROW1(name, take, join, finish)                                                                                    \
     ROW_OF(name, MOMENT_KIND(name))                                                                                              \
     static void name##_finish(void *to, const T *state, int64_t n)                                                               \
     {                                                                                                                            \
@@ -27,21 +27,21 @@
         (void)a0, (void)a1, (void)a2;                                                                                            \
         *(T *)to = finish;                                                                                                       \
     }
-#define DUET_PLACE1(name, ...)                                                                                                   \
+#define PLACE_ROW1(name, better)                                                                                                 \
     ROW_OF(name, PLACE_KIND(name))                                                                                               \
     static void name##_finish(void *to, const T *state, int64_t n)                                                               \
     {                                                                                                                            \
         (void)n;                                                                                                                 \
         *(int64_t *)to = (int64_t)state[2 * FOLD_LANES] * INDEX_HIGH + (int64_t)state[FOLD_LANES];                               \
     }
-#include <duet/ops.def>
+#include "rows.def"
 
 const fold_row fold_rows[OPS] = {
 #define ENTRY(name, parts, place, ...)                                                                                           \
     [OP_##name] = { { __VA_ARGS__ }, parts, place, name##_block, name##_outputs, name##_halve, name##_join, name##_finish },
-#define DUET_FOLD1(name, start, ...) ENTRY(name, 1, false, start)
-#define DUET_FOLD2                   DUET_FOLD1
-#define DUET_MOMENT1(name, ...)      ENTRY(name, 3, false, 0)
-#define DUET_PLACE1(name, ...)       ENTRY(name, 3, true, 0, -1)
-#include <duet/ops.def>
+#define FOLD_ROW1(name, start, ...) ENTRY(name, 1, false, start)
+#define FOLD_ROW2                   FOLD_ROW1
+#define MOMENT_ROW1(name, ...)      ENTRY(name, 3, false, 0)
+#define PLACE_ROW1(name, ...)       ENTRY(name, 3, true, 0, K(-1))
+#include "rows.def"
 };

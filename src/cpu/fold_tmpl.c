@@ -1,5 +1,4 @@
 /* fold_tmpl.c - programs that fold, over the canonical tree of core/fold.h. */
-#include "dtype.h"
 #include "fold_block.h"
 #include "status.h"
 #include "table.h"
@@ -86,10 +85,6 @@ static void fold_elements(const job *j, const panel *p, const room *r, int threa
     else tree_of_blocks(j, p, r, 0, blocks, root);
 }
 
-/* ---- norm ---- */
-
-static T factor_of(T s) { return s == INF ? TYPED(FOLD_NORM_DOWN) : s < TYPED(FOLD_NORM_LEAST) ? TYPED(FOLD_NORM_UP) : K(1); }
-
 static uint32_t singles_of(const job *j)
 {
     uint32_t singles = 0;
@@ -97,89 +92,30 @@ static uint32_t singles_of(const job *j)
     return singles;
 }
 
-/* Where the value of a slot, at instruction `to`, was in the accumulator last. */
-static int saved_at(const program *p, int to, int slot)
-{
-    while (p->code[--to].op != OP_SAVE || p->code[to].arg[0].index != slot) {}
-    return to;
-}
-
-/* The formula in front of the fold at instruction `to`, and a store. */
-static program front_of(const program *p, int to)
-{
-    const source x = p->code[to].arg[0];
-    const uint8_t type = p->code[to].type;
-    program f = { .inputs = p->inputs, .numbers = p->numbers, .slots = p->slots, .outputs = 1 };
-    const int end = x.kind == FROM_ACC ? to : x.kind == FROM_SLOT ? saved_at(p, to, x.index) : 0;
-    for (int i = 0; i < end; i++)
-        if (op_infos[p->code[i].op].kind != KIND_FOLD) f.code[f.length++] = p->code[i];
-    if (end == 0) f.code[f.length++] = (instruction){ .op = OP_LOAD, .type = type, .arg = { x } };
-    f.code[f.length++] = (instruction){ .op = OP_STORE, .type = type };
-    return f;
-}
-
-static int fold_to(const program *p, int output)
-{
-    int i = 0;
-    while (op_infos[p->code[i].op].kind != KIND_FOLD || p->code[i].arg[2].index != output) i++;
-    return i;
-}
-
-static void make_again(const job *j, int output, again *a)
-{
-    static const program squares = {
-        .length = 1, .inputs = 1, .outputs = 1, .folds = true, .code = { { .op = OP_norm, .arg = { { FROM_INPUT, 0 } } } }
-    };
-    const program front = front_of(j->s->program, fold_to(j->s->program, output));
-    tile_make(&a->front, &front, singles_of(j), 0);
-    tile_make(&a->norm, &squares, 0, 0);
-}
-
-/* The sums of squares of norm k, taken again over elements times a factor. */
-static __attribute__((noinline)) void fold_again(const job *j, const panel *p, const room *r, int threads, int k, const T *factor,
-                                                 T *root)
-{
-    again a;
-    job one = *j;
-    step s = *j->s;
-    program only;
-    for (int w = 0; w < FOLD_LANES; w++) a.factor[w] = j->side ? factor[SMALLER(w, p->width - 1)] : factor[0];
-    one.plain = j->plain && !j->side;
-    if (one.plain) {
-        only.code[0] = j->s->program->code[fold_to(j->s->program, k)];
-        only.code[0].arg[2].index = 0;
-        s.program = &only;
-    } else {
-        make_again(j, k, &a);
-    }
-    s.outs = 1;
-    one.s = &s, one.again = &a, one.row[0] = j->row[k], one.at[0] = 0, one.set = FOLD_LANES;
-    fold_elements(&one, p, r, threads, root);
-}
-
-/* Sums of squares become norms; those that over- or underflowed are taken again. */
-static void finish_norms(const job *j, const panel *p, const room *r, int threads, int k, T *s)
-{
-    T factor[FOLD_LANES], scaled[FOLD_LANES];
-    bool safe = true;
-    for (int64_t w = 0; w < p->width; w++) factor[w] = factor_of(s[w]);
-    for (int64_t w = 0; w < p->width; w++) safe &= factor[w] == 1;
-    if (!safe) fold_again(j, p, r, threads, k, factor, scaled);
-    for (int64_t w = 0; w < p->width; w++) s[w] = factor[w] == 1 ? SQRT(s[w]) : SQRT(scaled[w]) * (1 / factor[w]);
-}
+#include "fold_norm.h"
 
 /* ---- panels ---- */
+
+/* One output, of a state. */
+static void finish_one(const job *j, int k, char *to, const T *state, bool norm)
+{
+    const duet_dtype type = j->over[STEP_INPUTS + k].type;
+    T value = *state;
+    if (j->row[k]->place) j->row[k]->finish(to, state, j->n);
+    else {
+        if (!norm) j->row[k]->finish(&value, state, j->n);
+        if (type == OWN_TYPE) *(T *)to = value;
+        else converters[type].out(to, &value, 1, 1);
+    }
+}
 
 static void finish_fold(const job *j, const panel *p, const room *r, int threads, int k, T *state)
 {
     const layout *l = &j->over[STEP_INPUTS + k];
     const int64_t bytes = row_stride(l) * (int64_t)dtypes[l->type].bytes;
-    const bool norm = j->row[k] == &fold_rows[OP_norm];
-    if (norm && j->n > 0) finish_norms(j, p, r, threads, k, state);
-    for (int64_t w = 0; w < p->width; w++) {
-        if (norm && j->n > 0) *(T *)(p->out[k] + w * bytes) = state[w];
-        else j->row[k]->finish(p->out[k] + w * bytes, state + w, j->n);
-    }
+    const bool norm = is_norm(j, k) && j->n > 0;
+    if (norm) finish_norms(j, p, r, threads, k, state);
+    for (int64_t w = 0; w < p->width; w++) finish_one(j, k, p->out[k] + w * bytes, state + w, norm);
 }
 
 static void fold_panel(const job *j, const panel *p, const room *r, int threads)
@@ -203,7 +139,8 @@ static void fold_panels(const job *j, const room *r, int64_t from, int64_t to, i
     for (int64_t i = from; i < to; i++) {
         const int64_t column = i % across * width;
         panel p = { .width = SMALLER(width, length - column) };
-        for (int k = 0; k < j->s->ins; k++) p.in[k] = j->in[k] + offset_over(j, k, i / across, column);
+        for (int k = 0; k < j->s->ins; k++)
+            p.in[k] = j->in[k] + offset_over(j, k, i / across, column) * (int64_t)dtypes[j->over[k].type].bytes;
         for (int k = 0; k < j->s->outs; k++) {
             const int o = STEP_INPUTS + k;
             p.out[k] = j->out[k] + offset_over(j, o, i / across, column) * (int64_t)dtypes[j->over[o].type].bytes;
@@ -301,6 +238,7 @@ static bool side_by_side(const job *j)
 static enum manner manner_of(const job *j, int k)
 {
     const int64_t side = row_stride(&j->over[k]);
+    if (converts(j, k)) return COPIED;
     if (j->side) return side == 1 ? IN_PLACE : side == 0 && !j->plain ? SINGLE : COPIED;
     return goes_on(&j->along[k]) ? IN_PLACE : stands_still(&j->along[k]) && !j->plain ? SINGLE : COPIED;
 }
@@ -318,7 +256,7 @@ static bool folds_inputs(const program *p)
 static bool is_plain(const job *j)
 {
     bool copied = false;
-    for (int k = 0; k < j->s->ins; k++) copied |= row_stride(&j->over[k]) != 1;
+    for (int k = 0; k < j->s->ins; k++) copied |= row_stride(&j->over[k]) != 1 || converts(j, k);
     if (j->side && (j->along[0].rank > 1 || (copied && j->n > SHORT))) return false;
     return folds_inputs(j->s->program);
 }
@@ -327,7 +265,7 @@ static bool is_plain(const job *j)
 static bool needs_lanes(const job *j)
 {
     bool norm = false;
-    for (int k = 0; k < j->s->outs; k++) norm |= j->row[k] == &fold_rows[OP_norm];
+    for (int k = 0; k < j->s->outs; k++) norm |= is_norm(j, k);
     return norm || !j->plain;
 }
 
@@ -340,7 +278,7 @@ static void open_job(job *j, const step *s, const frame *f, code *c)
     for (int k = 0; k < s->outs; k++) j->at[k] = j->set, j->set += j->row[k]->parts * FOLD_LANES;
     for (int k = 0; k < s->ins; k++) j->in[k] = address(f, &s->in[k]);
     for (int k = 0; k < s->outs; k++) j->out[k] = address(f, &s->out[k]);
-    for (int k = 0; k < s->nums; k++) j->num[k] = (T)f->num[s->num[k]];
+    for (int k = 0; k < s->nums; k++) j->num[k] = number_of(f->num[s->num[k]]);
     part_layouts(j);
     j->side = side_by_side(j), j->plain = is_plain(j);
     j->lanes = j->side && needs_lanes(j) ? SMALLER(j->n, FOLD_LANES) : 1;

@@ -3,7 +3,7 @@
  * Straight: every operand's rows are elements one after the other, or one element for all. The machine then runs along them where they
  * are. Otherwise the elements are cut into blocks, rows or parts of them. For each block, operands that do not lie there one after the
  * other are copied into buffers; then the machine runs over all of it in L1; then results that do not belong one after the other are
- * copied out. */
+ * copied out. Operands of other types than T are converted as they are copied. */
 #ifndef PASS_H
 #define PASS_H
 
@@ -29,7 +29,8 @@ enum manner {
 /* What is known of a step before it runs; kept between its runs. */
 typedef struct pass {
     run_function *owner;
-    bool straight, flat, integers;                    /* flat: straight, and one row */
+    bool straight, flat;                              /* flat: straight, and one row */
+    uint32_t converts_in, converts_out;               /* operands of other types than T: bits */
     uint8_t in[PROGRAM_INPUTS], out[PROGRAM_OUTPUTS]; /* manners */
     cut cut;
     int64_t count;

@@ -1,4 +1,6 @@
 /* pass_tmpl.c - the engine of a pass: where things are, blocks, buffers, threads. */
+#include "converters.h"
+#include "dtype.h"
 #include "pass.h"
 #include "walk.h"
 #include <stdlib.h>
@@ -60,6 +62,33 @@ static void copy_in(T *to, const T *from, const layout *l, const block *b)
 {
     if (b->height > 1 && stands(l) && in_one_axis(l, b)) tile_in(to, from, l, b);
     else rows_in(to, from, l, b);
+}
+
+/* ---- other types ---- */
+
+static void convert_in(T *to, const void *from, const layout *l, const block *b)
+{
+    const int64_t bytes = (int64_t)dtypes[l->type].bytes;
+    walk w = b->walk;
+    w.offset = offset_of(b, l);
+    for (int64_t r = 0; r < b->height; r++, to += b->width, walk_on(&w, l))
+        converters[l->type].in(to, (const char *)from + w.offset * bytes, row_stride(l), b->width);
+}
+
+static void convert_out(void *to, const layout *l, const T *from, const block *b)
+{
+    const int64_t bytes = (int64_t)dtypes[l->type].bytes;
+    walk w = b->walk;
+    w.offset = offset_of(b, l);
+    for (int64_t r = 0; r < b->height; r++, from += b->width, walk_on(&w, l))
+        converters[l->type].out((char *)to + w.offset * bytes, from, row_stride(l), b->width);
+}
+
+static void find_conversions(pass *p, const step *s)
+{
+    p->converts_in = p->converts_out = 0;
+    for (int k = 0; k < s->ins; k++) p->converts_in |= (uint32_t)(s->in[k].at.type != OWN_TYPE) << k;
+    for (int k = 0; k < s->outs; k++) p->converts_out |= (uint32_t)(s->out[k].at.type != OWN_TYPE) << k;
 }
 
 /* ---- the cut ---- */
@@ -128,9 +157,9 @@ static bool in_place(const layout *l, const cut *c)
     return row_stride(l) == 1 || row_length(l) == 1;
 }
 
-static enum manner manner_of(const layout *l, const cut *c)
+static enum manner manner_of(const layout *l, const cut *c, bool converts)
 {
-    if (in_place(l, c)) return IN_PLACE;
+    if (!converts && in_place(l, c)) return IN_PLACE;
     if (row_stride(l) == 0 && (c->height == 1 || rows_repeat(l))) return SINGLE;
     return rows_repeat(l) && c->across == 1 ? STILL : COPIED;
 }
@@ -141,10 +170,10 @@ static bool runs_along(const layout *l, bool single)
 }
 
 /* Rows that are short are better copied together, unless there is one only. */
-static bool is_straight(const step *s)
+static bool is_straight(const pass *p, const step *s)
 {
     const layout *l = &s->out[0].at;
-    bool straight = l->rank == 1 || row_length(l) >= (int64_t)(256 / sizeof(T));
+    bool straight = (l->rank == 1 || row_length(l) >= (int64_t)(256 / sizeof(T))) && !p->converts_in && !p->converts_out;
     for (int k = 0; k < s->outs; k++) straight &= runs_along(&s->out[k].at, false);
     for (int k = 0; k < s->ins; k++) straight &= runs_along(&s->in[k].at, true);
     return straight;
@@ -154,10 +183,12 @@ static uint32_t choose_manners(pass *p, const step *s)
 {
     uint32_t singles = 0;
     for (int k = 0; k < PROGRAM_OUTPUTS && k < s->outs; k++)
-        p->out[k] = p->straight || in_place(&s->out[k].at, &p->cut) ? IN_PLACE : COPIED;
+        p->out[k] = p->straight || (!(p->converts_out >> k & 1) && in_place(&s->out[k].at, &p->cut)) ? IN_PLACE : COPIED;
     for (int k = 0; k < PROGRAM_INPUTS && k < s->ins; k++) {
         const layout *l = &s->in[k].at;
-        p->in[k] = !p->straight ? manner_of(l, &p->cut) : row_stride(l) == 0 && row_length(l) > 1 ? SINGLE : IN_PLACE;
+        p->in[k] = !p->straight                              ? manner_of(l, &p->cut, p->converts_in >> k & 1)
+                   : row_stride(l) == 0 && row_length(l) > 1 ? SINGLE
+                                                             : IN_PLACE;
         singles |= (uint32_t)(p->in[k] == SINGLE) << k;
     }
     return singles;
@@ -185,8 +216,9 @@ static uint32_t streams_of(const pass *p, const step *s, const frame *f)
 /* Of the frame only which operands are one is looked at, which is the same in every run of a step, and then a matter of speed alone. */
 static void plan(pass *p, const step *s, const frame *f, run_function *owner)
 {
-    p->owner = owner, p->integers = s->out[0].at.type == DUET_I64;
-    p->count = layout_count(&s->out[0].at), p->straight = is_straight(s);
+    p->owner = owner;
+    find_conversions(p, s);
+    p->count = layout_count(&s->out[0].at), p->straight = is_straight(p, s);
     p->flat = p->straight && s->out[0].at.rank == 1;
     if (p->count > 0) p->cut = cut_of(s);
     const uint32_t singles = p->count > 0 ? choose_manners(p, s) : 0;
@@ -259,7 +291,10 @@ static void prepare(const work *w, const block *b, T *value[VALUES], bool first)
         const layout *l = &s->in[k].at;
         const int manner = w->p->in[k];
         T *from = address(w->f, &s->in[k]), **v = &value[INPUTS + k];
-        if (manner == IN_PLACE || manner == SINGLE) *v = from + offset_of(b, l);
+        if (w->p->converts_in >> k & 1) {
+            const block one = { .height = 1, .column = b->column, .width = 1, .walk = b->walk };
+            if (manner != STILL || first) convert_in(*v, from, l, manner == SINGLE ? &one : b);
+        } else if (manner == IN_PLACE || manner == SINGLE) *v = from + offset_of(b, l);
         else if (manner == COPIED || first) copy_in(*v, from, l, b); /* the first block of a thread has the most rows */
     }
     for (int k = 0; k < s->outs; k++)
@@ -270,14 +305,15 @@ static void finish(const work *w, const block *b, T *value[VALUES])
 {
     const step *s = w->s;
     for (int k = 0; k < s->outs; k++)
-        if (w->p->out[k] != IN_PLACE) rows_out(address(w->f, &s->out[k]), &s->out[k].at, value[OUTPUTS + k], b);
+        if (w->p->converts_out >> k & 1) convert_out(address(w->f, &s->out[k]), &s->out[k].at, value[OUTPUTS + k], b);
+        else if (w->p->out[k] != IN_PLACE) rows_out(address(w->f, &s->out[k]), &s->out[k].at, value[OUTPUTS + k], b);
 }
 
 /* Addresses of all values that need a buffer, one after the other. */
 static void place_buffers(const work *w, T *value[VALUES], T *room)
 {
     for (int k = 0; k < w->s->ins; k++)
-        if (w->p->in[k] > SINGLE) value[INPUTS + k] = room, room += BLOCK;
+        if (w->p->in[k] > SINGLE || w->p->converts_in >> k & 1) value[INPUTS + k] = room, room += BLOCK;
     for (int k = 0; k < w->s->outs; k++)
         if (w->p->out[k] != IN_PLACE) value[OUTPUTS + k] = room, room += BLOCK;
 }
@@ -311,17 +347,9 @@ __attribute__((noinline)) static void run_shared(const work *w, int threads)
     run_part(w, omp_get_thread_num(), omp_get_num_threads());
 }
 
-/* A number as an element; of integers it is one by its bits. */
-static T number_of(const pass *p, double x)
-{
-    T as = (T)x;
-    if (p->integers) memcpy(&as, &x, sizeof as);
-    return as;
-}
-
 static void bind_numbers(const pass *p, const step *s, const frame *f, T num[PROGRAM_NUMBERS])
 {
-    FOR_FEW (k, p->code.numbers) num[k] = k < s->nums ? number_of(p, f->num[s->num[k]]) : 0;
+    FOR_FEW (k, p->code.numbers) num[k] = k < s->nums ? number_of(f->num[s->num[k]]) : 0;
 }
 
 /* One row, one thread: the shortest way. */

@@ -20,7 +20,13 @@
 typedef float V __attribute__((vector_size(VECTOR_BYTES)));
 typedef int32_t lanes __attribute__((vector_size(VECTOR_BYTES))); /* what comparisons give */
 #else
+#if defined T_f64
 typedef double V __attribute__((vector_size(VECTOR_BYTES)));
+#elif defined T_i64
+typedef int64_t V __attribute__((vector_size(VECTOR_BYTES)));
+#else
+typedef uint64_t V __attribute__((vector_size(VECTOR_BYTES)));
+#endif
 typedef int64_t lanes __attribute__((vector_size(VECTOR_BYTES)));
 #endif
 

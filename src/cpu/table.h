@@ -10,7 +10,7 @@ typedef struct kernels {
     run_function *program, *fold, *softmax, *pool2d, *matmul, *conv, *random;
 } kernels;
 
-/* Of the instruction set in use. Those of i64 move elements: programs that only load and store. */
+/* Of the instruction set in use, by the type that a step computes in. Of types that none does programs only load and store. */
 const kernels *kernels_of(duet_dtype type);
 
 void program_forget(step *s); /* frees what programs and fused rows keep */

@@ -20,12 +20,15 @@ enum { LANES = VECTOR_BYTES / sizeof(T), TILE = 8 * LANES };
             at[i] = formula;                                                                                                     \
         }                                                                                                                        \
     }
-#define DUET_MAP1(name, formula, ...)                                                                                            \
+#define ROW1(name, formula, ulp, flags)                                                                                          \
     LOOP(tile_##name, formula, TILE, _Pragma("omp simd")) LOOP(tail_##name, formula, LANES, SIMD)
-#define DUET_MAP2 DUET_MAP1
-#define DUET_MAP3 DUET_MAP1
-#include <duet/ops.def>
+#define ROW2 ROW1
+#define ROW3 ROW1
+#include "rows.def"
 
+#ifdef FORMULA_INTEGERS
+#define MODERATES(ROW)
+#else
 /* The bits of the greatest |x|; NaN is above all numbers. */
 static inline __attribute__((always_inline)) BITS greatest(const T *x, int count)
 {
@@ -48,13 +51,13 @@ static inline __attribute__((always_inline)) BITS greatest(const T *x, int count
 #define MODERATES(ROW)                                                                                                           \
     ROW(exp, exp_reach) ROW(sigmoid, sigmoid_reach) ROW(sin, angle_reach) ROW(cos, angle_reach) ROW(tan, angle_reach)
 MODERATES(MODERATE)
+#endif
 
 const loops tile_loops[OPS] = {
-#define DUET_MAP1(name, formula, oracle, domain, ulp, ...)                                                                       \
-    [OP_##name] = { BY_LOOP(ulp) ? tile_##name : NULL, BY_LOOP(ulp) ? tail_##name : NULL },
-#define DUET_MAP2 DUET_MAP1
-#define DUET_MAP3 DUET_MAP1
-#include <duet/ops.def>
+#define ROW1(name, formula, ulp, flags) [OP_##name] = { BY_LOOP(ulp) ? tile_##name : NULL, BY_LOOP(ulp) ? tail_##name : NULL },
+#define ROW2                            ROW1
+#define ROW3                            ROW1
+#include "rows.def"
 #define CHOSEN(name, reach) [OP_##name] = { choose_tile_##name, choose_tail_##name },
     MODERATES(CHOSEN)
 };

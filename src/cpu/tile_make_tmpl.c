@@ -70,6 +70,14 @@ static void load(writer *w, place from)
 /* Puts an operand into a bank. */
 static void keep(writer *w, int bank, place from) { write(w, &table.keep[bank - CLASS_B][from.class])->from[0] = from.value; }
 
+/* The accumulator within a type. */
+static void wrap(writer *w, int type)
+{
+    write(w, &table.wrap[type][NEXT_END]);
+    w->ends = table.wrap[type];
+    w->c->seconds += SECONDS_PER_ROUNDED;
+}
+
 static const handlers *ends_of(int op, const place p[3])
 {
     const int form = FORM(p[0].class, p[1].class, p[2].class);
@@ -191,7 +199,7 @@ static void close(writer *w)
 static bool reads_banks(int op)
 {
     const place two[3] = { { CLASS_A }, { CLASS_B } }, three[3] = { { CLASS_A }, { CLASS_A }, { CLASS_B } };
-    if (op == OP_LOAD) return true;
+    if (op == OP_LOAD || op == OP_WRAP) return true;
     if (op_infos[op].kind != KIND_MAP) return false;
     return op_infos[op].arity == 1 || ends_of(op, op_infos[op].arity == 2 ? two : three);
 }
@@ -278,8 +286,9 @@ void tile_make(code *c, const program *p, uint32_t singles, uint32_t streams)
         const int op = p->code[i].op;
         if (op == OP_STORE) store(&w, p->code[i].arg[0].index);
         else if (op == OP_SAVE) save_slot(&w, i);
-        else if (op == OP_LOAD) load(&w, operand_of(&w, i, 0));
+        else if (op == OP_LOAD || op == OP_WRAP) load(&w, operand_of(&w, i, 0));
         else compute(&w, i);
+        if (op == OP_WRAP) wrap(&w, p->code[i].arg[1].index);
     }
     close(&w);
 }

@@ -56,11 +56,18 @@
 #define HANDLE_ALL(name, ulp, X, Y, Z)                                                                                           \
     HANDLE(name, ulp, X, Y, Z, next) HANDLE(name, ulp, X, Y, Z, save) HANDLE(name, ulp, X, Y, Z, last)
 
-#define DUET_MAP1(name, formula, oracle, domain, ulp, ...) FORMS1(HANDLE_ALL, name, ulp)
-#define DUET_MAP2(name, formula, oracle, domain, ulp, ...) FORMS2(HANDLE_ALL, name, ulp)
-#define DUET_MAP3(name, formula, oracle, domain, ulp, ...) FORMS3(HANDLE_ALL, name, ulp)
-#include <duet/ops.def>
+#define ROW1(name, formula, ulp, flags) FORMS1(HANDLE_ALL, name, ulp)
+#define ROW2(name, formula, ulp, flags) FORMS2(HANDLE_ALL, name, ulp)
+#define ROW3(name, formula, ulp, flags) FORMS3(HANDLE_ALL, name, ulp)
+#include "rows.def"
 FORMS1(HANDLE_ALL, move, 0.0)
+
+#ifdef FORMULA_INTEGERS
+#define DUET_INTEGER(NAME, name, type) HANDLE_ALL(wrap_##name, 0.0, A, N, N)
+#define DUET_NARROW                    DUET_INTEGER
+#define DUET_DTYPE(...)
+#include <duet/dtype.def>
+#endif
 
 /* ---- the banks ---- */
 
@@ -97,11 +104,11 @@ KEEP(C, S)
         const V row = spread(places ? *at[ROW] : 0);                                                                             \
         OPEN_##X(0) OPEN_##Y(1) EACH(TAKE, name, X, Y) NEXT                                                                      \
     }
-#define DUET_FOLD1(name, ...)   FOLD(name, 1, 0, A, N) FOLD(name, 1, 0, M, N)
-#define DUET_FOLD2(name, ...)   FOLD(name, 1, 0, A, A) FOLD(name, 1, 0, A, M) FOLD(name, 1, 0, M, A) FOLD(name, 1, 0, M, M)
-#define DUET_MOMENT1(name, ...) FOLD(name, 3, 0, A, N) FOLD(name, 3, 0, M, N)
-#define DUET_PLACE1(name, ...)  FOLD(name, 2, 1, A, N) FOLD(name, 2, 1, M, N)
-#include <duet/ops.def>
+#define FOLD_ROW1(name, ...)   FOLD(name, 1, 0, A, N) FOLD(name, 1, 0, M, N)
+#define FOLD_ROW2(name, ...)   FOLD(name, 1, 0, A, A) FOLD(name, 1, 0, A, M) FOLD(name, 1, 0, M, A) FOLD(name, 1, 0, M, M)
+#define MOMENT_ROW1(name, ...) FOLD(name, 3, 0, A, N) FOLD(name, 3, 0, M, N)
+#define PLACE_ROW1(name, ...)  FOLD(name, 2, 1, A, N) FOLD(name, 2, 1, M, N)
+#include "rows.def"
 
 /* ---- fused rows ---- */
 
@@ -112,8 +119,10 @@ KEEP(C, S)
         const V s = spread(*at[NUMBERS]), t = spread(*at[NUMBERS + 1]);                                                          \
         OPEN_##X(0) OPEN_##Y(1) OPEN_##Z(2) EACH(APPLY_FUSED, name, X, Y, Z) SAVE_ALL                                            \
     }
+#ifndef FORMULA_INTEGERS
 #define DUET_FUSED(name, ...) FORMS_FUSED(HANDLE_FUSED, name)
 #include "fused.def"
+#endif
 
 /* ---- stores past the caches, and the end ---- */
 

@@ -29,6 +29,7 @@ typedef struct tile_table {
     tile_row row[OPS_ALL];
     ends *move;                          /* LOAD, SAVE and STORE, by class */
     ends stream;                         /* STORE past the caches */
+    ends wrap[DUET_DTYPE_COUNT];         /* WRAP of the accumulator, by type: of integers */
     handlers stop, keep[BANKS][CLASSES]; /* the end; into a bank, by class */
     handlers fused[KERNELS - KERNEL_PROGRAM][FUSED_FORMS];
     bool banked; /* there are banks */

@@ -91,7 +91,14 @@
     DO(__VA_ARGS__, M, S, S)                                                                                                     \
     DO(__VA_ARGS__, S, S, S)
 
-enum { OP_move }; /* LOAD and STORE: a row like others here, if no function */
+/* LOAD and STORE, and WRAP to a type: rows like others here, if no functions. */
+enum {
+    OP_move,
+#define DUET_INTEGER(NAME, name, type) OP_wrap_##name,
+#define DUET_NARROW                    DUET_INTEGER
+#define DUET_DTYPE(...)
+#include <duet/dtype.def>
+};
 
 /* ---- a tile of eight registers ---- */
 
@@ -109,7 +116,7 @@ typedef void tile_handler(ARGS);
 #define PUT(p, r, v) (*(V_anywhere *)((p) + (r)*LANES) = (v))
 #ifdef __SSE2__
 #define STREAMABLE(p)   ((uintptr_t)(p) % VECTOR_BYTES == 0)
-#define STREAM(p, r, v) MM(stream)((p) + (r)*LANES, v)
+#define STREAM(p, r, v) MM(stream)((scalar *)(p) + (r)*LANES, (F)(v))
 #else
 #define STREAMABLE(p) false
 #define STREAM        PUT
@@ -159,22 +166,21 @@ typedef void tail_handler(ARGS);
                                                 PICK(NOT_STORED(flags, X, Y), name##_##X##Y##Z##_save),                          \
                                                 PICK(NOT_STORED(flags, X, Y), name##_##X##Y##Z##_last) },
 
-#define DUET_MAP1(name, formula, oracle, domain, ulp, flags, ...)                                                                \
-    static ends name##_ends[] = { FORMS1(ENTRY, name, BY_LOOP(ulp) ? IN_LOOP : 0) };
-#define DUET_MAP2(name, formula, oracle, domain, ulp, flags, ...)                                                                \
+#define ROW1(name, formula, ulp, flags) static ends name##_ends[] = { FORMS1(ENTRY, name, BY_LOOP(ulp) ? IN_LOOP : 0) };
+#define ROW2(name, formula, ulp, flags)                                                                                          \
     static ends name##_ends[] = { FORMS2(ENTRY, name, (flags) | (BY_LOOP(ulp) ? IN_LOOP : 0)) };
-#define DUET_MAP3(name, formula, oracle, domain, ulp, flags, ...)                                                                \
+#define ROW3(name, formula, ulp, flags)                                                                                          \
     static ends name##_ends[] = { FORMS3(ENTRY, name, (flags) | (BY_LOOP(ulp) ? IN_LOOP : 0)) };
-#define DUET_FOLD1(name, ...)                                                                                                    \
+#define FOLD_ROW1(name, ...)                                                                                                     \
     static ends name##_ends[] = { [FORM(CLASS_A, 0, 0)] = { BOTH(name##_AN) }, [FORM(CLASS_M, 0, 0)] = { BOTH(name##_MN) } };
-#define DUET_FOLD2(name, ...)                                                                                                    \
+#define FOLD_ROW2(name, ...)                                                                                                     \
     static ends name##_ends[] = { [FORM(CLASS_A, CLASS_A, 0)] = { BOTH(name##_AA) },                                             \
                                   [FORM(CLASS_A, CLASS_M, 0)] = { BOTH(name##_AM) },                                             \
                                   [FORM(CLASS_M, CLASS_A, 0)] = { BOTH(name##_MA) },                                             \
                                   [FORM(CLASS_M, CLASS_M, 0)] = { BOTH(name##_MM) } };
-#define DUET_MOMENT1 DUET_FOLD1
-#define DUET_PLACE1  DUET_FOLD1
-#include <duet/ops.def>
+#define MOMENT_ROW1 FOLD_ROW1
+#define PLACE_ROW1  FOLD_ROW1
+#include "rows.def"
 static ends move_ends[] = { FORMS1(ENTRY, move, 0) };
 
 #ifdef TILE_BANKS
@@ -195,18 +201,26 @@ static ends move_ends[] = { FORMS1(ENTRY, move, 0) };
 #define FUSED_ENTRY(name, X, Y, Z) [FORM(CLASS_##X, CLASS_##Y, CLASS_##Z)] = BOTH(fused_##name##_##X##Y##Z),
 
 const tile_table NAME(tile_table) = {
-#define ROW_OF(name, seconds)                              .row[OP_##name] = { name##_ends, sizeof name##_ends / sizeof *name##_ends, seconds },
-#define SECONDS(ulp)                                       (BY_LOOP(ulp) ? SECONDS_PER_FUNCTION : SECONDS_PER_ROUNDED)
-#define DUET_MAP1(name, formula, oracle, domain, ulp, ...) ROW_OF(name, SECONDS(ulp))
-#define DUET_MAP2                                          DUET_MAP1
-#define DUET_MAP3                                          DUET_MAP1
-#define DUET_FOLD1(name, ...)                              ROW_OF(name, SECONDS_PER_ROUNDED)
-#define DUET_FOLD2                                         DUET_FOLD1
-#define DUET_MOMENT1(name, ...)                            ROW_OF(name, 4 * SECONDS_PER_ROUNDED)
-#define DUET_PLACE1                                        DUET_MOMENT1
-#include <duet/ops.def>
+#define ROW_OF(name, seconds)           .row[OP_##name] = { name##_ends, sizeof name##_ends / sizeof *name##_ends, seconds },
+#define SECONDS(ulp)                    (BY_LOOP(ulp) ? SECONDS_PER_FUNCTION : SECONDS_PER_ROUNDED)
+#define ROW1(name, formula, ulp, flags) ROW_OF(name, SECONDS(ulp))
+#define ROW2                            ROW1
+#define ROW3                            ROW1
+#define FOLD_ROW1(name, ...)            ROW_OF(name, SECONDS_PER_ROUNDED)
+#define FOLD_ROW2                       FOLD_ROW1
+#define MOMENT_ROW1(name, ...)          ROW_OF(name, 4 * SECONDS_PER_ROUNDED)
+#define PLACE_ROW1                      MOMENT_ROW1
+#include "rows.def"
+#ifdef FORMULA_INTEGERS
+#define DUET_INTEGER(NAME, name, type)                                                                                           \
+    .wrap[DUET_##NAME] = { BOTH(wrap_##name##_ANN_next), BOTH(wrap_##name##_ANN_save), BOTH(wrap_##name##_ANN_last) },
+#define DUET_NARROW DUET_INTEGER
+#define DUET_DTYPE(...)
+#include <duet/dtype.def>
+#else
 #define DUET_FUSED(name, ...) .fused[KERNEL_##name - KERNEL_PROGRAM] = { FORMS_FUSED(FUSED_ENTRY, name) },
 #include "fused.def"
+#endif
     .move = move_ends,
     .stream = { BOTH(stream_next), BOTH(stream_next), BOTH(stream_last) },
     .stop = BOTH(stop),

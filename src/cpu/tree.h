@@ -23,7 +23,7 @@ typedef struct fold_kind {
 
 #define FOLD_KIND(name, start) ((fold_kind){ vec_##name, vec_join_##name, { start }, 1, false })
 #define MOMENT_KIND(name)      ((fold_kind){ vec_##name, vec_join_##name, { 0 }, 3, false })
-#define PLACE_KIND(name)       ((fold_kind){ vec_##name, vec_join_##name, { 0, -1 }, 3, true })
+#define PLACE_KIND(name)       ((fold_kind){ vec_##name, vec_join_##name, { 0, K(-1) }, 3, true })
 #define EACH_PART(k, parts)    for (int k = 0; k < (parts); k++)
 #define SMALLEST_PARTS(kind)   ((kind).place ? 2 : (kind).parts) /* that change while elements are taken */
 
@@ -100,7 +100,7 @@ INLINE void index_lanes(T *lane)
 {
     for (int64_t l = 0; l < FOLD_LANES; l += LANES) {
         const V row = get(lane + FOLD_LANES + l), at = row * spread(FOLD_LANES) + (iota() + spread((T)l));
-        set(lane + FOLD_LANES + l, choose(row < spread(0), row, at));
+        set(lane + FOLD_LANES + l, choose(is_absent(row), row, at));
     }
 }
 

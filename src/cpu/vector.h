@@ -9,6 +9,7 @@
 #include "ops.h"
 #include "registers.h"
 #include "tile_loops.h"
+#include <stdbool.h>
 #ifdef __SSE2__
 #include <immintrin.h>
 #endif
@@ -20,13 +21,17 @@
 #else
 #define MM_(name) _mm_##name
 #endif
+/* The intrinsic for V, or for a vector of its size: of floating point, as are its operands, F and its elements; which moves any bits. */
 #ifdef T_f32
-#define MM(name) PASTE(MM_(name), ps) /* the intrinsic for V */
+#define MM(name) PASTE(MM_(name), ps)
 #define SIGN_BIT INT32_MIN
+typedef float scalar;
 #else
 #define MM(name) PASTE(MM_(name), pd)
 #define SIGN_BIT INT64_MIN
+typedef double scalar;
 #endif
+typedef scalar F __attribute__((vector_size(VECTOR_BYTES)));
 #define LANES ((int64_t)(VECTOR_BYTES / sizeof(T)))
 typedef V V_anywhere __attribute__((aligned(sizeof(T)), may_alias));
 
@@ -53,7 +58,11 @@ INLINE V spread(T x) { return (V){ ALL_OF_(VECTOR_LANES, x) }; }
 
 INLINE V choose(lanes c, V a, V b) { return (V)((c & (lanes)a) | (~c & (lanes)b)); }
 
-#ifdef __SSE2__
+#ifdef FORMULA_INTEGERS
+INLINE V vec_least(V a, V b) { return choose(a < b, a, b); }
+INLINE V vec_most(V a, V b) { return choose(a > b, a, b); }
+INLINE V multiply_add(V a, V b, V c) { return a * b + c; }
+#elif defined __SSE2__
 INLINE V vec_root(V x) { return (V)MM(sqrt)(x); }
 /* Where neither operand is less, the instructions give the second one: either may come out where both are zeros or one is NaN. */
 INLINE V vec_least(V a, V b) { return (V)((lanes)MM(min)(a, b) | (lanes)MM(min)(b, a)); }
@@ -73,6 +82,7 @@ INLINE V vec_least(V a, V b) { return choose(a == b, (V)((lanes)a | (lanes)b), c
 INLINE V vec_most(V a, V b) { return choose(a == b, (V)((lanes)a & (lanes)b), choose(a != a, a, choose(a > b, a, b))); }
 #endif
 
+#ifndef FORMULA_INTEGERS
 /* From 2^23, or 2^52, on every number is whole. */
 INLINE V vec_rint(V x)
 {
@@ -85,8 +95,10 @@ INLINE V vec_below(V x)
     const V n = vec_rint(x);
     return choose(n > x, n - spread(1), n);
 }
+#endif
 
-#if VECTOR_BYTES > 16
+#ifdef FORMULA_INTEGERS
+#elif VECTOR_BYTES > 16
 INLINE V multiply_add(V a, V b, V c) { return (V)MM(fmadd)(a, b, c); }
 #else
 __attribute__((noinline, unused)) static V multiply_add(V a, V b, V c)
@@ -96,13 +108,20 @@ __attribute__((noinline, unused)) static V multiply_add(V a, V b, V c)
 }
 #endif
 
+/* A place is -1 where nothing has been seen. */
+#ifdef T_u64
+INLINE lanes is_absent(V place) { return (lanes)place < 0; }
+#else
+INLINE lanes is_absent(V place) { return place < spread(0); }
+#endif
+
 /* ---- the first n lanes of a register, in memory ---- */
 
 #if defined __AVX512F__
 typedef uint32_t mask;
 INLINE mask first_lanes(int64_t n) { return (1u << n) - 1; }
 INLINE V load_some(const T *p, mask m) { return (V)MM(maskz_loadu)((__mmask16)m, p); }
-INLINE void store_some(T *p, mask m, V v) { MM(mask_storeu)(p, (__mmask16)m, v); }
+INLINE void store_some(T *p, mask m, V v) { MM(mask_storeu)(p, (__mmask16)m, (F)v); }
 #elif VECTOR_BYTES == 32
 typedef lanes mask;
 INLINE mask first_lanes(int64_t n)
@@ -111,8 +130,8 @@ INLINE mask first_lanes(int64_t n)
     for (int i = 0; i < LANES; i++) at[i] = i < n ? -1 : 0;
     return at;
 }
-INLINE V load_some(const T *p, mask m) { return (V)MM(maskload)(p, (__m256i)m); }
-INLINE void store_some(T *p, mask m, V v) { MM(maskstore)(p, (__m256i)m, v); }
+INLINE V load_some(const T *p, mask m) { return (V)MM(maskload)((const scalar *)p, (__m256i)m); }
+INLINE void store_some(T *p, mask m, V v) { MM(maskstore)((scalar *)p, (__m256i)m, (F)v); }
 #else
 typedef int64_t mask;
 INLINE mask first_lanes(int64_t n) { return n; }
@@ -132,7 +151,8 @@ INLINE void store_some(T *p, mask m, V v)
 
 /* ---- one-operand rows by their scalar formulas, for MAP ---- */
 
-#define DUET_MAP1(name, formula, oracle, domain, ulp, ...)                                                                       \
+#ifndef FORMULA_INTEGERS
+#define ROW1(name, formula, ulp, ...)                                                                                            \
     __attribute__((noinline, unused)) static V each_##name(V x)                                                                  \
     {                                                                                                                            \
         T in[24 * LANES];                                                                                                        \
@@ -143,7 +163,28 @@ INLINE void store_some(T *p, mask m, V v)
         memcpy(&x, in, sizeof x);                                                                                                \
         return x;                                                                                                                \
     }
-#include <duet/ops.def>
+#include "rows.def"
+#endif
+
+/* ---- within a narrower type, for WRAP ---- */
+
+#ifdef FORMULA_INTEGERS
+INLINE V vec_within(V x, int bits, bool sign)
+{
+    const V all = spread((T)(UINT64_MAX >> (64 - bits))), top = spread((T)((uint64_t)sign << (bits - 1)));
+    return ((x & all) ^ top) - top;
+}
+INLINE V vec_truth(V x) { return choose(x != spread(0), spread(1), spread(0)); }
+
+#define DUET_INTEGER(NAME, name, type)                                                                                           \
+    INLINE V vec_wrap_##name(V x, V y, V z)                                                                                      \
+    {                                                                                                                            \
+        return (void)y, (void)z, DUET_##NAME == DUET_BOOL ? vec_truth(x) : vec_within(x, 8 * sizeof(type), (type)-1 < (type)1);  \
+    }
+#define DUET_NARROW DUET_INTEGER
+#define DUET_DTYPE(...)
+#include <duet/dtype.def>
+#endif
 
 /* ---- the formulas ---- */
 
@@ -166,14 +207,18 @@ INLINE V number_spread(T x) { return spread(x); }
 #undef FN
 #undef AS_BITS
 #undef AS_T
-#define T             V
-#define BITS          lanes
-#define K(c)          number_spread(c)
-#define INF           K(INFINITY)
-#define SEL(c, a, b)  choose(c, a, b)
-#define FMA(a, b, c)  multiply_add(a, b, c)
-#define SQRT(x)       vec_root(x)
-#define ABS(x)        ((V)((lanes)(x) & ~((lanes){ 0 } + SIGN_BIT)))
+#define T            V
+#define BITS         lanes
+#define K(c)         number_spread(c)
+#define INF          K(INFINITY)
+#define SEL(c, a, b) choose(c, a, b)
+#define FMA(a, b, c) multiply_add(a, b, c)
+#define SQRT(x)      vec_root(x)
+#ifdef FORMULA_INTEGERS
+#define ABS(x) choose((x) < K(1), -(x), x)
+#else
+#define ABS(x) ((V)((lanes)(x) & ~((lanes){ 0 } + SIGN_BIT)))
+#endif
 #define MINIMUM(a, b) vec_least(a, b)
 #define MAXIMUM(a, b) vec_most(a, b)
 #define MAP(name, x)  each_##name(x)
@@ -183,11 +228,11 @@ INLINE V number_spread(T x) { return spread(x); }
 #define AS_BITS(x)    ((lanes)(x))
 #define AS_T(b)       ((V)(b))
 
-#define DUET_MAP1(name, formula, ...)                                                                                            \
+#define ROW1(name, formula, ...)                                                                                                 \
     INLINE V vec_##name(V x, V y, V z) { return (void)x, (void)y, (void)z, formula; }
-#define DUET_MAP2 DUET_MAP1
-#define DUET_MAP3 DUET_MAP1
-#define DUET_FOLD1(name, start, take, join, ...)                                                                                 \
+#define ROW2 ROW1
+#define ROW3 ROW1
+#define FOLD_ROW1(name, start, take, join, ...)                                                                                  \
     INLINE void vec_##name(V *p, V *p1, V *p2, V row, V x, V y)                                                                  \
     {                                                                                                                            \
         const V a = *p;                                                                                                          \
@@ -200,8 +245,8 @@ INLINE V number_spread(T x) { return spread(x); }
         (void)p1, (void)p2, (void)b1, (void)b2;                                                                                  \
         *p = join;                                                                                                               \
     }
-#define DUET_FOLD2 DUET_FOLD1
-#define DUET_MOMENT1(name, take, join, ...)                                                                                      \
+#define FOLD_ROW2 FOLD_ROW1
+#define MOMENT_ROW1(name, take, join, ...)                                                                                       \
     INLINE void vec_##name(V *p0, V *p1, V *p2, V row, V x, V y)                                                                 \
     {                                                                                                                            \
         V a0 = *p0, a1 = *p1, a2 = *p2;                                                                                          \
@@ -216,12 +261,12 @@ INLINE V number_spread(T x) { return spread(x); }
         *p0 = a0, *p1 = a1, *p2 = a2;                                                                                            \
     }
 /* Places are joined as (element, low, high part of its index); low < 0: none yet. */
-#define DUET_PLACE1(name, better, ...)                                                                                           \
+#define PLACE_ROW1(name, better, ...)                                                                                            \
     INLINE void vec_##name(V *p, V *place, V *p2, V row, V x, V y)                                                               \
     {                                                                                                                            \
         const V a = *p;                                                                                                          \
         (void)p2, (void)y;                                                                                                       \
-        const lanes c = (*place < K(0)) | ((a == a) & ((x != x) | (better)));                                                    \
+        const lanes c = is_absent(*place) | ((a == a) & ((x != x) | (better)));                                                  \
         *p = SEL(c, x, a), *place = SEL(c, row, *place);                                                                         \
     }                                                                                                                            \
     INLINE void vec_join_##name(V *p, V *low, V *high, V x, V x_low, V x_high)                                                   \
@@ -229,13 +274,15 @@ INLINE V number_spread(T x) { return spread(x); }
         const V a = *p;                                                                                                          \
         const lanes before = (x_high < *high) | ((x_high == *high) & (x_low < *low)), nan = x != x;                              \
         const lanes wins = (a == a) & (nan | (better)), ties = (nan & (a != a)) | (x == a);                                      \
-        const lanes c = (x_low >= K(0)) & ((*low < K(0)) | wins | (ties & before));                                              \
+        const lanes c = ~is_absent(x_low) & (is_absent(*low) | wins | (ties & before));                                          \
         *p = SEL(c, x, a), *low = SEL(c, x_low, *low), *high = SEL(c, x_high, *high);                                            \
     }
-#include <duet/ops.def>
+#include "rows.def"
+#ifndef FORMULA_INTEGERS
 #define DUET_FUSED(name, pattern, formula, doc)                                                                                  \
     INLINE V vec_fused_##name(V x, V y, V z, V s, V r) { return (void)x, (void)y, (void)z, (void)s, (void)r, formula; }
 #include "fused.def"
+#endif
 INLINE V vec_move(V x, V y, V z) { return (void)y, (void)z, x; }
 
 #include "formula.h" /* the words of scalars again */
