@@ -210,6 +210,33 @@ template <class R, class F, class C> number<R> extreme(int64_t n, R start, F ter
     return m;
 }
 
+/* Whether a term is not 0; of one that may be, either is admitted. */
+template <class R, class F> number<R> some(int64_t n, F term)
+{
+    number<R> any(0);
+    for (int64_t k = 0; k < n; k++) {
+        const number<R> t = term(k);
+        const bool open = t.wild || (!is_nan(t.v) && t.lo <= 0 && t.hi >= 0);
+        if (is_nan(t.v) || t.v != 0) any.v = 1;
+        if (!open) any.lo = 1;
+        if (!open || !t.exact()) any.hi = 1;
+    }
+    return any;
+}
+
+template <class R, class F> number<R> every(int64_t n, F term)
+{
+    number<R> all(1);
+    for (int64_t k = 0; k < n; k++) {
+        const number<R> t = term(k);
+        const bool open = t.wild || (!is_nan(t.v) && t.lo <= 0 && t.hi >= 0);
+        if (!is_nan(t.v) && t.v == 0) all.v = 0;
+        if (open && t.exact()) all.hi = 0;
+        if (open) all.lo = 0;
+    }
+    return all;
+}
+
 /* A machine may multiply in any order: what comes of part of the terms lies between the product of all that are below 1 and that of
  * all above. Past the greatest number anything may follow; below the smallest, each rounding adds to the error. */
 template <class R, class F> number<R> product(int64_t n, F term)
@@ -472,6 +499,8 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
 #define LEAST(term) extreme<R>(n, R(infinity), OVER(term), lesser<R>)
 #define MOST(term)  extreme<R>(n, R(-infinity), OVER(term), greater<R>)
 #define PROD(term)  product<R>(n, OVER(term))
+#define ANY(term)   some<R>(n, OVER(term))
+#define ALL(term)   every<R>(n, OVER(term))
 #define LET(m, value, result)                                                                                                    \
     [&] {                                                                                                                        \
         const number<R> m = value;                                                                                               \

@@ -261,9 +261,9 @@ static void indices(void)
     OK(duet_set(from, duet_transpose(turned)));
     r = duet_read(from);
     CHECK(r && r[3] == 1 && r[4] == 0 && r[5] == 1 && r[2] == 2, "a copy into a column");
-    REFUSED(duet_set(at, duet_add(at, 1)), DUET_BAD_TYPE, "floating point");
-    REFUSED(duet_set(at, duet_sum_axis(from, 0)), DUET_BAD_TYPE, "floating point");
-    REFUSED(duet_set(at, 3), DUET_BAD_TYPE, "a number goes into");
+    REFUSED(duet_set(at, duet_exp(at)), DUET_BAD_TYPE, "floating point");
+    REFUSED(duet_set(at, duet_mean_axis(from, 0)), DUET_BAD_TYPE, "floating point");
+    REFUSED(duet_set(at, 3.5), DUET_BAD_TYPE, "3.5 is no number of i64");
     REFUSED(duet_set(at, duet_max_axis(m, 0)), DUET_BAD_TYPE, "i64[3]");
     duet_free(&m), duet_free(&at), duet_free(&from), duet_free(&turned), duet_free(&column);
     tap_point("integers");

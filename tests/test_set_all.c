@@ -400,9 +400,9 @@ static void bad(void)
     fails(duet_set_all({ a, good }, { b, duet_add(a, 1) }, { b, duet_add(a, wide) }), DUET_BAD_SHAPE, "statement 3", "f32[7]");
     CHECK(duet_set(b, good) == DUET_SPENT, "the first formula is not spent: %s", duet_error());
     fails(duet_set_all({ a, duet_mul(a, 2) }, { wide, duet_add(a, 1) }), DUET_BAD_SHAPE, "statement 2", "f32[7]");
-    fails(duet_set_all({ a, duet_mul(a, 2) }, { d, duet_add(a, 1) }), DUET_BAD_TYPE, "statement 2", "f64[5]");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { a, duet_add(d, 1) }), DUET_BAD_TYPE, "statement 2", "f64[5]");
     fails(duet_set_all({ a, duet_mul(a, 2) }, { null, duet_add(a, 1) }), DUET_BAD_ARGUMENT, "statement 2", "null");
-    fails(duet_set_all({ a, duet_mul(a, 2) }, { index, DUET(1) }), DUET_BAD_TYPE, "statement 2", "number");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { index, DUET(1.5) }), DUET_BAD_TYPE, "statement 2", "number");
     fails(duet_set_all({ a, duet_mul(a, 2) }, { b, (duet_expr){ 0 } }), DUET_BAD_ARGUMENT, "statement 2", "no formula");
     fails(duet_set_all({ a, duet_mul(a, 2) }, { b, good }), DUET_SPENT, "statement 2", "already");
     duet_free(&gone);

@@ -166,7 +166,7 @@ static void places_of(duet_dtype type, int at)
     duet_matrix *m = vector(type, 3 * WIDTH, x, 3 * WIDTH);
     gives("argmin of zeros", DUET_I64, duet_argmin(m), 0);
     gives("argmax of zeros", DUET_I64, duet_argmax(m), 0);
-    gives("argmin of a formula", DUET_I64, duet_argmin(duet_sub(1, duet_equal(m, m))), 0);
+    gives("argmin of a formula", DUET_I64, duet_argmin(duet_equal(m, m)), 0);
     duet_free(&m);
 
     for (int i = 0; i < 3 * WIDTH; i++) x[i] = i >= at ? 7 : 3;

@@ -1,6 +1,7 @@
 /* canon.c - canonical form: equal values once, numbers first, FMA placed, scalars into products (product.c). Every rewrite is
  * exact, but those into a product, whose result is bounded by its error, not by its bits. */
 #include "canon.h"
+#include "dtype.h"
 #include "status.h"
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 static bool same_value(const value *a, const value *b)
 {
     if (a->op != b->op || a->type != b->type || a->rank != b->rank || a->args != b->args) return false;
+    if (a->comp != b->comp || a->mem != b->mem) return false;
     if (a->leaf != b->leaf || a->number != b->number || a->alpha != b->alpha || a->beta != b->beta) return false;
     if (memcmp(a->size, b->size, sizeof a->size[0] * a->rank)) return false;
     return !memcmp(a->arg, b->arg, sizeof a->arg) && !memcmp(a->attr, b->attr, sizeof a->attr);
@@ -28,19 +30,22 @@ static bool reserve(graph *g)
     return true;
 }
 
-/* The value like *v, which is made when there is none. */
-static int intern(graph *g, const value *v)
+int intern(graph *g, const value *given)
 {
+    value v = *given;
+    if (v.comp == COMP_UNSET) v.comp = computed_in(g, &v);
+    if (v.mem == COMP_UNSET) v.mem = memory_type(g, &v);
     for (int i = g->count; i-- > 0 && g->count - i < WINDOW;)
-        if (same_value(&g->values[i], v)) return i;
+        if (same_value(&g->values[i], &v)) return i;
     if (!reserve(g)) return 0;
-    g->values[g->count] = *v;
+    g->values[g->count] = v;
     return g->count++;
 }
 
-static value blank(enum op op, const value *like)
+value blank(enum op op, const value *like)
 {
     value v = { .op = (uint8_t)op, .arg = { -1, -1, -1 }, .leaf = -1, .number = -1, .alpha = -1, .beta = -1 };
+    v.comp = v.mem = COMP_UNSET;
     if (like) v.type = like->type, v.rank = like->rank, v.weak = like->weak, memcpy(v.size, like->size, sizeof v.size);
     return v;
 }
@@ -93,7 +98,8 @@ static void number_first(const graph *g, int *x, int *y)
 
 static bool same_bound(const bound *a, const bound *b)
 {
-    return a->node == b->node && a->negated == b->negated && a->inverted == b->inverted && a->constant == b->constant;
+    return a->node == b->node && a->negated == b->negated && a->inverted == b->inverted && a->integer == b->integer &&
+           a->constant == b->constant;
 }
 
 static int number_value(graph *g, bound b, enum number_class class)
@@ -106,7 +112,7 @@ static int number_value(graph *g, bound b, enum number_class class)
         g->numbers = more, g->numbers[g->n_numbers++] = b;
     }
     value v = blank(OP_NUMBER, NULL);
-    v.type = DUET_F64, v.weak = true, v.number = k, v.class = (uint8_t) class;
+    v.type = b.integer ? b.integer : DUET_F64, v.weak = true, v.number = k, v.class = (uint8_t) class;
     return intern(g, &v);
 }
 
@@ -133,6 +139,13 @@ static int invert_number(graph *g, int v)
     return number_value(g, b, NUMBER_POWER);
 }
 
+int whole_number(graph *g, int v, uint8_t comp)
+{
+    bound b = g->numbers[g->values[v].number];
+    b.integer = comp;
+    return number_value(g, b, (enum number_class)g->values[v].class);
+}
+
 /* ---- rewrites ---- */
 
 static bool is_op(const graph *g, int v, enum op op) { return g->values[v].op == op; }
@@ -147,6 +160,12 @@ static int negate(graph *g, int v)
     return make(g, OP_neg, &x, 1, v, -1, -1);
 }
 
+/* Is v a product that is computed as its user is? Others are rounded, or converted, before. */
+static bool is_product(const graph *g, int v, const value *like)
+{
+    return is_op(g, v, OP_mul) && g->values[v].comp == dtypes[like->type].computed;
+}
+
 /* x*y + z, rounded once, of shape `like`. */
 static int fused(graph *g, const value *like, int product, int z)
 {
@@ -157,8 +176,8 @@ static int fused(graph *g, const value *like, int product, int z)
 static int make_add(graph *g, const value *like, int x, int y)
 {
     number_first(g, &x, &y);
-    if (is_op(g, x, OP_mul)) return fused(g, like, x, y);
-    if (is_op(g, y, OP_mul)) return fused(g, like, y, x);
+    if (is_product(g, x, like)) return fused(g, like, x, y);
+    if (is_product(g, y, like)) return fused(g, like, y, x);
     return make(g, OP_add, like, 2, x, y, -1);
 }
 
@@ -173,9 +192,9 @@ static int make_mul(graph *g, const value *like, int x, int y)
 /* x - y. A product with a number takes its sign there; else the first product is the one that is fused. */
 static int make_sub(graph *g, const value *like, int x, int y)
 {
-    bool product = is_op(g, y, OP_mul);
+    bool product = is_product(g, y, like);
     if (product && g->values[g->values[y].arg[0]].op == OP_NUMBER) return fused(g, like, negate(g, y), x);
-    if (is_op(g, x, OP_mul)) return fused(g, like, x, negate(g, y));
+    if (is_product(g, x, like)) return fused(g, like, x, negate(g, y));
     if (g->values[y].op == OP_NUMBER) return make_add(g, like, negate_number(g, y), x);
     if (!product) return make(g, OP_sub, like, 2, x, y, -1);
     value p = copy_of(g, y);
@@ -190,9 +209,52 @@ static int make_div(graph *g, const value *like, int x, int y)
     return make_mul(g, like, is_class(g, y, NUMBER_POWER) ? invert_number(g, y) : y, x);
 }
 
+int make_truth(graph *g, int v)
+{
+    value like = copy_of(g, v);
+    const bool whole = dtype_is_integer((duet_dtype)like.type);
+    const int zero = number_value(g, (bound){ .node = -1, .integer = whole ? dtypes[like.type].computed : 0 }, NUMBER_ZERO);
+    like.type = DUET_BOOL;
+    return make(g, OP_not_equal, &like, 2, zero, v, -1);
+}
+
+/* Of bool the logical operators are what those of bits are of integers. */
+static uint8_t logical(const value *v)
+{
+    static const uint8_t of[][2] = { { OP_bitwise_not, OP_logical_not },
+                                     { OP_bitwise_and, OP_logical_and },
+                                     { OP_bitwise_or, OP_logical_or },
+                                     { OP_bitwise_xor, OP_logical_xor } };
+    for (int i = 0; i < 4 && v->type == DUET_BOOL; i++)
+        if (v->op == of[i][0]) return of[i][1];
+    return v->op;
+}
+
+/* A condition that the choice's type might make 0 is asked in its own. */
+static int condition(graph *g, const value *v)
+{
+    const value *c = &g->values[v->arg[0]];
+    return c->weak || c->type == DUET_BOOL || dtypes[c->type].computed == computed_in(g, v) ? v->arg[0]
+                                                                                            : make_truth(g, v->arg[0]);
+}
+
+static int make_plain(graph *g, const value *v)
+{
+    value own = *v;
+    own.op = logical(v);
+    if (own.op == OP_where) own.arg[0] = condition(g, v);
+    if (op_infos[own.op].flags & DUET_COMMUTES) number_first(g, &own.arg[0], &own.arg[1]);
+    const uint8_t comp = computed_in(g, &own);
+    for (int k = 0; k < own.args; k++)
+        if (is_op(g, own.arg[k], OP_NUMBER) && dtype_is_integer((duet_dtype)comp)) own.arg[k] = whole_number(g, own.arg[k], comp);
+    return intern(g, &own);
+}
+
 static int make_operator(graph *g, const value *v)
 {
     int x = v->arg[0], y = v->arg[1];
+    if (v->op == OP_cast) return make_cast(g, v, x);
+    if (dtype_kind((duet_dtype)v->type) != TYPE_FLOAT && v->op != OP_transpose) return make_plain(g, v);
     switch (v->op) {
     case OP_add: return make_add(g, v, x, y);
     case OP_sub: return make_sub(g, v, x, y);
@@ -203,21 +265,8 @@ static int make_operator(graph *g, const value *v)
         if (is_op(g, x, OP_transpose)) return g->values[x].arg[0];
         if (v->rank < 2) return x;
         return intern(g, v);
-    default: break;
+    default: return make_plain(g, v);
     }
-    value swapped = *v;
-    if (op_infos[v->op].flags & DUET_COMMUTES) number_first(g, &swapped.arg[0], &swapped.arg[1]);
-    return intern(g, &swapped);
-}
-
-/* What LOADs are for, so that they are told apart: a shape, a barrier, or (ROOT and above) a goal. */
-enum { LOAD_SHAPE, LOAD_BARRIER, LOAD_ROOT };
-
-static int load_as(graph *g, int x, const value *like, int what)
-{
-    value load = blank(OP_LOAD, like);
-    load.weak = false, load.args = 1, load.arg[0] = x, load.attr[0] = what;
-    return intern(g, &load);
 }
 
 /* The rewrites above may return a value of smaller shape than the operator has (1 * x with x broadcast). */
@@ -226,7 +275,7 @@ static int settle_shape(graph *g, const value *v, int made)
     value m = copy_of(g, made);
     if (m.rank == v->rank && !memcmp(m.size, v->size, sizeof v->size[0] * v->rank)) return made;
     if (m.weak || v->weak) return made;
-    return load_as(g, made, v, LOAD_SHAPE);
+    return load_as(g, made, v, LOAD_SHAPE, value_passes(g, made) ? m.comp : dtypes[v->type].computed);
 }
 
 /* ---- reading a formula ---- */
@@ -234,8 +283,11 @@ static int settle_shape(graph *g, const value *v, int made)
 /* The value of an earlier statement as a later one sees it: no rewrite looks through. It may lack leading axes of one element. */
 static int read_earlier(graph *g, int goal, const node *n)
 {
-    value v = copy_of(g, g->root[goal]);
-    const int read = load_as(g, g->root[goal], &v, LOAD_BARRIER);
+    value v = copy_of(g, g->root[goal]), barrier = blank(OP_LOAD, &v);
+    barrier.args = 1, barrier.arg[0] = g->root[goal], barrier.attr[0] = LOAD_BARRIER;
+    barrier.stored = !value_passes(g, g->root[goal]), barrier.mem = v.mem;
+    barrier.comp = barrier.stored ? (uint8_t)dtypes[v.mem].computed : v.comp;
+    const int read = intern(g, &barrier);
     v.rank = n->rank;
     memcpy(v.size, n->size, sizeof n->size[0] * n->rank);
     return settle_shape(g, &v, read);
@@ -264,11 +316,19 @@ static int read_number(graph *g, const formula *f, uint32_t i, const int *of)
 }
 
 /* A number where a matrix is due: a value of the type that its user has. */
-static int load_number(graph *g, int v, uint8_t type)
+static int matrix_of(graph *g, int v, uint8_t type)
 {
     if (!is_op(g, v, OP_NUMBER)) return v;
-    value scalar = { .type = type };
-    return load_as(g, v, &scalar, LOAD_SHAPE);
+    const value scalar = { .type = type };
+    return load_number(g, v, &scalar, LOAD_SHAPE);
+}
+
+/* What a reduction of numbers alone is of, or a number beside a matrix. */
+static uint8_t type_of_numbers(const graph *g, const value *v)
+{
+    for (int k = 0; k < v->args; k++)
+        if (!g->values[v->arg[k]].weak) return g->values[v->arg[k]].type;
+    return op_infos[v->op].flags & (OP_GIVES_INDEX | DUET_TRUTH) ? DUET_F64 : v->type;
 }
 
 static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int earlier)
@@ -280,9 +340,10 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int 
     v.type = n->type, v.rank = n->rank, v.weak = n->flags & NODE_WEAK, v.args = op_infos[n->op].arity;
     memcpy(v.size, n->size, sizeof n->size[0] * n->rank);
     for (int k = 0; k < v.args; k++) v.arg[k] = of[i - n->back[k]];
-    uint8_t type = op_infos[n->op].flags & OP_GIVES_INDEX ? DUET_F64 : n->type; /* of numbers: then they are alone */
-    for (int k = 0; k < v.args && op_infos[n->op].kind != KIND_MAP; k++) v.arg[k] = load_number(g, v.arg[k], type);
-    if (op_infos[n->op].kind != KIND_MAP) memcpy(v.attr, n->attr, sizeof v.attr);
+    const bool matrices = op_infos[n->op].kind != KIND_MAP && n->op != OP_cast;
+    const uint8_t type = matrices ? type_of_numbers(g, &v) : n->type;
+    for (int k = 0; k < v.args && matrices; k++) v.arg[k] = matrix_of(g, v.arg[k], type);
+    if (matrices) memcpy(v.attr, n->attr, sizeof v.attr);
     if (n->op == OP_HOLE || n->op == OP_HOLE_NUMBER) return intern(g, &v);
     if (n->op == OP_convolve2d) v.op = OP_conv2d, v.attr[4] = 1;
     int made = make_operator(g, &v);
@@ -315,8 +376,8 @@ static int make_root(graph *g, int v, const goal_info *goal)
     value like = { .type = (uint8_t)goal->to.type, .rank = (uint8_t)goal->to.rank };
     const value *u = &g->values[v];
     memcpy(like.size, goal->to.size, sizeof like.size[0] * like.rank);
-    if (u->rank == like.rank && !memcmp(u->size, like.size, sizeof u->size[0] * u->rank) && may_be_root(g, v)) return v;
-    return load_as(g, v, &like, LOAD_ROOT + g->roots);
+    const bool same = u->rank == like.rank && !memcmp(u->size, like.size, sizeof u->size[0] * u->rank) && u->mem == like.type;
+    return same && may_be_root(g, v) ? v : load_root(g, v, &like, LOAD_ROOT + g->roots);
 }
 
 /* Rewrites are done: what reads a barrier reads what is behind it. */
@@ -342,7 +403,8 @@ static void settle(graph *g, const goal_info *goal)
     open_barriers(g);
     for (int i = 0; i < g->roots; i++)
         if (goal[i].overwritten) g->root[i] = -1;
-    count_uses(g);
+    count_uses(g), fold_roots(g);
+    count_uses(g), settle_computed(g);
 }
 
 duet_status graph_make(graph *g, const formula *f, int goals, const goal_info *goal, const int *earlier)
@@ -366,7 +428,7 @@ duet_status graph_pattern(graph *g, const formula *f)
     int *of = malloc(f->count * sizeof *of);
     g->failed = !of;
     for (uint32_t i = 0; i < f->count && !g->failed; i++) of[i] = read_node(g, f, i, of, -1);
-    if (!g->failed) g->root[0] = of[f->count - 1], g->roots = 1, fold_products(g), count_uses(g);
+    if (!g->failed) g->root[0] = of[f->count - 1], g->roots = 1, fold_products(g), count_uses(g), settle_computed(g);
     free(of);
     return finish(g, f);
 }

@@ -7,8 +7,19 @@
 static inline value copy_of(const graph *g, int v) { return g->values[v]; }
 
 /* canon.c */
-int minus_one(graph *g); /* the number, as a value */
+int intern(graph *g, const value *v); /* the value like *v, which is made when there is none */
+value blank(enum op op, const value *like);
+int whole_number(graph *g, int v, uint8_t comp); /* a number as an integer of i64 or u64 */
+int make_truth(graph *g, int v);                 /* v != 0 */
+int minus_one(graph *g);                         /* the number, as a value */
 void count_uses(graph *g);
+
+/* convert.c: LOADs of v that are like `like`, computed in a type; and the value of a goal. */
+int load_as(graph *g, int v, const value *like, int what, uint8_t comp);
+int load_number(graph *g, int v, const value *like, int what);
+int make_cast(graph *g, const value *to, int v);
+int load_root(graph *g, int v, const value *like, int what);
+void fold_roots(graph *g);
 
 /* product.c: factors and addends of products become their alpha, beta and third operand. Uses are counted first. */
 void fold_products(graph *g);

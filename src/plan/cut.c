@@ -27,6 +27,7 @@ static int needs(const cutter *c, const node *n, int k, const node *x)
     if (op_infos[n->op].kind == KIND_FOLD) return n->attr[0] > 0 ? PART_CUT : PART_NONE;
     switch (n->op) {
     case OP_matmul: return k ? PART_WHOLE : x->rank == 2 ? PART_CUT : PART_NONE;
+    case OP_cast: return along(c, n, x);
     case OP_bias_add:
     case OP_conv2d:
     case OP_convolve2d: return k ? PART_WHOLE : PART_CUT;

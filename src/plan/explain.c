@@ -46,12 +46,14 @@ static void print_names(FILE *out, const program *p, bool (*wanted)(const instru
 }
 
 /* "program: 2 operators [sub, exp], 2 inputs, 1 number, 2 outputs [sum, mean]" */
-static void print_program(FILE *out, const program *p)
+static void print_program(FILE *out, const program *p, const layout *first)
 {
+    const uint8_t type = p->code[0].type;
     int operators = 0;
     for (int i = 0; i < p->length; i++) operators += is_operator(&p->code[i]);
     fprintf(out, ": %d operator%s", operators, plural(operators));
     print_names(out, p, is_operator);
+    if (type != first->type) fprintf(out, " in %s", dtypes[type].name);
     print_count(out, p->inputs, "input");
     if (p->numbers) print_count(out, p->numbers, "number");
     print_count(out, p->outputs, "output");
@@ -63,7 +65,7 @@ static void print_step(account *a, int i)
     FILE *out = a->out;
     const step *s = &a->p->steps[i];
     fprintf(out, "  %d. %s", i + 1, kernel_name(s->kernel, s->finish));
-    if (s->kernel == KERNEL_PROGRAM) print_program(out, s->program);
+    if (s->kernel == KERNEL_PROGRAM) print_program(out, s->program, &s->out[0].at);
     for (int k = 0; k < s->outs; k++) {
         fputs(k ? ", " : "; ", out);
         print_operand(a, &s->out[k]);

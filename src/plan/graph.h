@@ -8,13 +8,18 @@
 typedef struct bound {
     int node; /* of the formula; -1: the constant */
     bool negated, inverted;
+    uint8_t integer; /* I64 or U64: it is bound as the bits of that */
     double constant;
 } bound;
 
 /* A value. Its operands stand before it, and equal values are one. */
 typedef struct value {
     uint8_t op, type, rank;
-    bool weak;     /* a number, or a hole for one */
+    bool weak; /* a number, or a hole for one */
+    uint8_t
+        comp; /* the type that a program computes it in; of a fold, that of its operands. COMP_ANY: of bools, not settled yet */
+    uint8_t mem;   /* the type of its elements in memory: of a formula of halves f32 */
+    bool stored;   /* what is in memory may be another number than what was computed: others read it there */
     uint8_t class; /* of a number: enum number_class */
     int args, arg[3];
     int uses;         /* by other values; a root has one more */
@@ -62,6 +67,17 @@ static inline value *value_at(const graph *g, int v) { return &g->values[v]; }
 shape value_shape(const graph *g, int v);
 bool same_shape(const graph *g, int a, int b);
 bool value_is_map(const graph *g, int v); /* element by element: a map row, bias_add or LOAD */
+
+/* What LOADs are for, so that they are told apart (attr[0]): a shape, a barrier, a cast, or (ROOT and above) a goal. */
+enum { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_ROOT };
+
+/* convert.c: computed types that hang on nothing but bools are chosen by who reads them. */
+enum { COMP_ANY = DUET_DTYPE_COUNT, COMP_UNSET };
+bool value_passes(const graph *g, int v); /* may a program that reads v have computed it on its way? Else it reads memory */
+uint8_t computed_in(const graph *g, const value *v);
+uint8_t memory_type(const graph *g, const value *v);
+void settle_computed(graph *g);
+bool value_wraps(const graph *g, int v); /* may it leave its integer type, when it was computed? */
 
 /* Where a value lies: a transpose in its operand, every other in itself. */
 int value_base(const graph *g, int v);

@@ -104,6 +104,8 @@ static bool bind_operand(trial *t, int hole, int v)
 {
     const value *h = value_at(t->p, hole), *x = value_at(t->l->g, v);
     if (x->weak || (t->whole && value_is_map(t->l->g, v) && t->l->pass[v] == t->root)) return false;
+    const value *root = value_at(t->l->g, t->root);
+    if (x->mem != root->mem || root->mem != root->comp) return false;
     if (t->finishes) return h->rank == x->rank && bind(&t->m.in[h->attr[0]], v);
     if (h->rank == 1 ? x->rank != 1 : !same_as_root(t, v)) return false;
     return bind(&t->m.in[h->attr[0]], v);

@@ -18,7 +18,7 @@ typedef struct assigner {
 static size_t bytes_of(const graph *g, int v)
 {
     layout at;
-    layout_dense(&at, (duet_dtype)value_at(g, v)->type, value_at(g, v)->rank, value_at(g, v)->size);
+    layout_dense(&at, (duet_dtype)value_at(g, v)->mem, value_at(g, v)->rank, value_at(g, v)->size);
     return (size_t)layout_count(&at) * dtypes[at.type].bytes;
 }
 

@@ -21,8 +21,11 @@ uint32_t reduced_axes(const graph *g, int v)
     return u->attr[0] < 0 ? (1u << value_at(g, u->arg[0])->rank) - 1 : 1u << u->attr[0];
 }
 
-/* The type that v is computed in. */
-static int type_within(const graph *g, int v) { return value_at(g, value_is_fold(g, v) ? value_at(g, v)->arg[0] : v)->type; }
+/* May a program that computes user have v on its way? */
+static bool in_type(const graph *g, int user, int v)
+{
+    return value_at(g, user)->comp == value_at(g, v)->comp && !value_at(g, v)->stored;
+}
 
 static shape without_leading_ones(shape s)
 {
@@ -152,7 +155,7 @@ static bool fits(const demand *r)
 /* The pass that a use of v by user would put v into. */
 static int wanted(const lowering *l, int user, int v)
 {
-    bool together = in_program(l->g, user) && value_is_map(l->g, v) && in_domain(l->g, user, v);
+    bool together = in_program(l->g, user) && value_is_map(l->g, v) && in_domain(l->g, user, v) && in_type(l->g, user, v);
     return together && counts_axes_alike(l, l->pass[user], v) ? l->pass[user] : ALONE;
 }
 
@@ -246,10 +249,21 @@ static bool spoils_none(const lowering *l, const list *a)
     return true;
 }
 
+/* Does one of them read of another what has to be in memory first? */
+static bool reads_stored(const lowering *l, const list *a)
+{
+    bool found = false;
+    for (int i = 0; i < a->count; i++) l->inner[a->v[i]] = value_at(l->g, a->v[i])->stored;
+    for (int i = 0; i < a->count; i++)
+        for (int k = 0; k < value_at(l->g, a->v[i])->args; k++) found |= l->inner[value_at(l->g, a->v[i])->arg[k]] != 0;
+    clear_marks(l, a);
+    return found;
+}
+
 static bool alike(const graph *g, int p, int q)
 {
     shape a = domain_of(g, p), b = domain_of(g, q);
-    return shape_equal(&a, &b) && type_within(g, p) == type_within(g, q);
+    return shape_equal(&a, &b) && value_at(g, p)->comp == value_at(g, q)->comp;
 }
 
 static bool builds(lowering *l, int leader)
@@ -265,7 +279,7 @@ static bool unite(lowering *l, int p, int q)
 {
     if (l->members[p] + l->members[q] > PASS_VALUES) return false;
     list a = list_of(l, p), b = list_of(l, q), c = both(&a, &b);
-    if (!spoils_none(l, &c)) return false;
+    if (!spoils_none(l, &c) || reads_stored(l, &c)) return false;
     if (builds(l, form(l, &c))) return true;
     form(l, &a), form(l, &b);
     return false;

@@ -8,10 +8,11 @@ static bool foldable(const graph *g, int number)
     return g->values[number].op == OP_NUMBER && class != NUMBER_ZERO && class != NUMBER_EXTREME;
 }
 
-static bool plain_product(const graph *g, int v)
+/* May p be folded into v? */
+static bool plain_product(const graph *g, int v, int p)
 {
-    const value *m = &g->values[v];
-    return m->op == OP_matmul && m->uses == 1 && m->args == 2 && m->beta < 0;
+    const value *m = &g->values[p];
+    return m->op == OP_matmul && m->type == g->values[v].type && m->uses == 1 && m->args == 2 && m->beta < 0;
 }
 
 /* v becomes the product p, times alpha, plus beta times the addend. Numbers and addend may be -1: not there. */
@@ -46,7 +47,7 @@ static bool addable(const graph *g, int v, int z)
 static void fold_sum(graph *g, int v, int p, int alpha, int z)
 {
     int beta, addend = addend_of(g, z, &beta);
-    if (plain_product(g, p) && (alpha < 0 || g->values[p].alpha < 0) && addable(g, v, addend) && same_shape(g, v, p))
+    if (plain_product(g, v, p) && (alpha < 0 || g->values[p].alpha < 0) && addable(g, v, addend) && same_shape(g, v, p))
         become_product(g, v, p, alpha, addend, beta);
 }
 
@@ -54,9 +55,9 @@ static void fold_fma(graph *g, int v)
 {
     value o = copy_of(g, v);
     if (!foldable(g, o.arg[0])) return;
-    if (plain_product(g, o.arg[1]) && g->values[o.arg[1]].alpha < 0) {
+    if (plain_product(g, v, o.arg[1]) && g->values[o.arg[1]].alpha < 0) {
         fold_sum(g, v, o.arg[1], o.arg[0], o.arg[2]);
-    } else if (plain_product(g, o.arg[2]) && addable(g, v, o.arg[1]) && same_shape(g, v, o.arg[2])) {
+    } else if (plain_product(g, v, o.arg[2]) && addable(g, v, o.arg[1]) && same_shape(g, v, o.arg[2])) {
         become_product(g, v, o.arg[2], -1, o.arg[1], o.arg[0]);
     }
 }
@@ -74,21 +75,21 @@ static void fold_sub(graph *g, int v)
     value o = copy_of(g, v);
     if (!same_shape(g, v, o.arg[0]) || !same_shape(g, v, o.arg[1])) return;
     int minus = minus_one(g);
-    if (plain_product(g, o.arg[0]) && addable(g, v, o.arg[1])) become_product(g, v, o.arg[0], -1, o.arg[1], minus);
-    else if (plain_product(g, o.arg[1]) && g->values[o.arg[1]].alpha < 0 && addable(g, v, o.arg[0]))
+    if (plain_product(g, v, o.arg[0]) && addable(g, v, o.arg[1])) become_product(g, v, o.arg[0], -1, o.arg[1], minus);
+    else if (plain_product(g, v, o.arg[1]) && g->values[o.arg[1]].alpha < 0 && addable(g, v, o.arg[0]))
         become_product(g, v, o.arg[1], minus, o.arg[0], -1);
 }
 
 static void fold_neg(graph *g, int v)
 {
     value o = copy_of(g, v);
-    if (plain_product(g, o.arg[0]) && g->values[o.arg[0]].alpha < 0) become_product(g, v, o.arg[0], minus_one(g), -1, -1);
+    if (plain_product(g, v, o.arg[0]) && g->values[o.arg[0]].alpha < 0) become_product(g, v, o.arg[0], minus_one(g), -1, -1);
 }
 
 static void fold_mul(graph *g, int v)
 {
     value o = copy_of(g, v);
-    if (foldable(g, o.arg[0]) && plain_product(g, o.arg[1]) && g->values[o.arg[1]].alpha < 0)
+    if (foldable(g, o.arg[0]) && plain_product(g, v, o.arg[1]) && g->values[o.arg[1]].alpha < 0)
         become_product(g, v, o.arg[1], o.arg[0], -1, -1);
 }
 

@@ -157,7 +157,7 @@ static bool emit(builder *b, int op, int type, const source arg[3])
 
 static bool move(builder *b, int op, int at, int kind, int index)
 {
-    return emit(b, op, value_at(b->l->g, b->order[at])->type, (source[3]){ { (uint8_t)kind, (uint8_t)index } });
+    return emit(b, op, value_at(b->l->g, b->order[at])->comp, (source[3]){ { (uint8_t)kind, (uint8_t)index } });
 }
 
 static bool save(builder *b, int at)
@@ -174,17 +174,26 @@ static bool store(builder *b, int at) { return move(b, OP_STORE, at, FROM_ACC, b
 
 /* ---- instructions ---- */
 
+/* The operator of value u; or nothing, where the accumulator has it. */
+static bool operate(builder *b, int v, const source arg[3])
+{
+    const value *u = value_at(b->l->g, v);
+    const bool wraps = value_wraps(b->l->g, v);
+    const int op = u->op == OP_bias_add ? OP_add : u->op;
+    source wrapped[3] = { u->op == OP_LOAD ? arg[0] : (source){ FROM_ACC, 0 }, { 0, u->type } };
+    if (!(u->op == OP_LOAD && (wraps || arg[0].kind == FROM_ACC)) && !emit(b, op, u->comp, arg)) return false;
+    return !wraps || emit(b, OP_WRAP, u->comp, wrapped);
+}
+
 static bool compute(builder *b, int at)
 {
     const value *u = value_at(b->l->g, b->order[at]);
     bool folds = folds_at(b, at);
-    int type = folds ? value_at(b->l->g, u->arg[0])->type : u->type;
     source arg[3] = { { 0, 0 } };
     for (int k = 0; k < u->args; k++)
         if (!source_of(b, at, u->arg[k], u->op == OP_bias_add && k == 1, &arg[k])) return false;
     if (folds) arg[2].index = (uint8_t)b->at[at].output;
-    if (!(u->op == OP_LOAD && arg[0].kind == FROM_ACC) && !emit(b, u->op == OP_bias_add ? OP_add : u->op, type, arg))
-        return false;
+    if (!operate(b, b->order[at], arg)) return false;
     release(b, at);
     if (!save(b, at)) return false;
     return folds || b->at[at].output < 0 || b->at[at].last == b->count || store(b, at);

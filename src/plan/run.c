@@ -23,9 +23,18 @@ typedef struct run {
 
 static void **temporaries(const plan *p, void **data) { return data + p->goals + p->n_leaves; }
 
+/* The bits of an integer. */
+static __attribute__((noinline)) double whole_number(const bound *b, const formula *f)
+{
+    const int64_t i = b->node < 0 ? (int64_t)b->constant : node_integer(&f->nodes[b->node], b->integer == DUET_U64);
+    double x;
+    return memcpy(&x, &i, sizeof x), x;
+}
+
 static double bound_number(const bound *b, const formula *f)
 {
-    double x = b->node < 0 ? b->constant : f->nodes[b->node].number;
+    if (__builtin_expect(b->integer, 0)) return whole_number(b, f);
+    double x = b->node < 0 ? b->constant : node_number(&f->nodes[b->node]);
     if (!(b->inverted | b->negated)) return x;
     if (b->inverted) x = 1 / x;
     return b->negated ? -x : x;

@@ -8,14 +8,18 @@
 #include "thread.h"
 #include "trace.h"
 
+/* Is e's type m's, or one that promotes to it? */
+static bool takes_type(const duet_matrix *m, const node *e)
+{
+    return e->flags & NODE_WEAK || dtype_promote((duet_dtype)e->type, m->at.type) == m->at.type;
+}
+
 static __attribute__((cold)) duet_status does_not_fit(const char *who, const duet_matrix *m, const node *e)
 {
     char to[SHAPE_TEXT], from[SHAPE_TEXT];
     shape_text(to, m->at.type, m->at.rank, m->at.size), shape_text(from, (duet_dtype)e->type, e->rank, e->size);
-    if (e->flags & NODE_WEAK && m->at.type >= FLOAT_TYPES)
-        return fail(DUET_BAD_TYPE, "%s(%s, a number): a number goes into matrices of floating point alone", who, to);
-    if (!(e->flags & NODE_WEAK) && e->type != m->at.type)
-        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", who, to, from);
+    if (!takes_type(m, e))
+        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs a matrix of a type that has all of these: or duet_cast", who, to, from);
     return fail(DUET_BAD_SHAPE, "%s(%s, %s): the formula's shape does not broadcast to the matrix's", who, to, from);
 }
 
@@ -52,10 +56,9 @@ static duet_status bad_matrix(const char *who, const duet_matrix *m)
 static duet_status check(const char *who, const duet_matrix *m, const node *e)
 {
     if (__builtin_expect(!m || !m->serial, 0)) return bad_matrix(who, m);
-    const bool weak = e->flags & NODE_WEAK;
-    if (__builtin_expect(!broadcasts_to(e, &m->at) || (weak ? m->at.type >= FLOAT_TYPES : e->type != m->at.type), 0))
-        return does_not_fit(who, m, e);
-    return DUET_OK;
+    const bool same = e->type == m->at.type && !(e->flags & NODE_WEAK);
+    if (__builtin_expect(!broadcasts_to(e, &m->at) || !(same || takes_type(m, e)), 0)) return does_not_fit(who, m, e);
+    return same ? DUET_OK : number_fits(who, e, m->at.type);
 }
 
 /* Patterns are formulas too: they are made before a formula is read, since one that is being read may lie where the next one is copied

@@ -23,7 +23,7 @@ static layout dense(const graph *g, int v)
 {
     const value *u = value_at(g, v);
     layout l;
-    return layout_dense(&l, (duet_dtype)u->type, u->rank, u->size), l;
+    return layout_dense(&l, (duet_dtype)u->mem, u->rank, u->size), l;
 }
 
 /* Where an output goes, and how it lies there. */
@@ -209,6 +209,7 @@ bool job_in_place(const lowering *l, const job *j, int k)
 {
     layout at = value_layout(l->g, j->in[k]);
     int out = j->out[0] < 0 ? l->g->root[copied_goal(j->out[0])] : j->out[0];
+    if (at.type != (duet_dtype)value_at(l->g, out)->mem) return false;
     if (j->finish || j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) || job_folds(j)) return false;
     return is_map_kernel(j->kernel) || (j->kernel == OP_matmul && k == 2) || j->kernel == OP_softmax ||
            j->kernel == OP_log_softmax;
