@@ -158,6 +158,12 @@ static part seal(garden *g, duet_expr e, bool wild)
     return (part){ e, sizes_of_expr(e), wild, 0 };
 }
 
+/* Bools are counted: most rows take none. */
+static part counted(garden *g, duet_expr e, bool wild)
+{
+    return seal(g, duet_expr_type(e) == DUET_BOOL ? (duet_cast)(e, g->type) : e, wild);
+}
+
 static part with(part p, uint64_t made_of) { return p.made_of |= made_of, p; }
 
 static part pick(garden *g, rng *dice, const part *grown, int count, bool number)
@@ -205,7 +211,7 @@ static part map_part(garden *g, rng *dice, const part *grown, int count)
         const bool narrow = r->op == OP_exp || r->op == OP_pow || r->op == OP_log || r->op == OP_sqrt || r->op == OP_div;
         x[k] = narrow ? tame(p, r->domain[2 * k], r->domain[2 * k + 1] > 9 ? 9 : r->domain[2 * k + 1]) : p.e;
     }
-    return with(seal(g, r->make(x, NULL), wild), made_of);
+    return with(counted(g, r->make(x, NULL), wild), made_of);
 }
 
 /* A reduction whose result still broadcasts with everything else. */
@@ -222,7 +228,7 @@ static part fold_part(garden *g, rng *dice, const part *grown, int count)
     }
     const duet_expr x[] = { p.e, q.e };
     const bool wild = p.wild || q.wild || r->op == OP_dot || r->op == OP_sum || r->op == OP_norm;
-    return with(seal(g, r->make(x, how), wild), p.made_of | q.made_of);
+    return with(counted(g, r->make(x, how), wild), p.made_of | q.made_of);
 }
 
 /* An index, with which the formula ends. */

@@ -1,7 +1,9 @@
 /* oracle.c - walks a formula and asks the rows what each node means. */
 #include "oracle.h"
 #include "dtype.h"
+#include "element.h"
 #include "expr.h"
+#include "oracle_types.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,11 +16,7 @@ static const precision types[FLOAT_TYPES] = {
     [DUET_F64] = { 0x1p-53, 0x1p-1022, DBL_MAX, true },
 };
 
-double element(duet_dtype type, const void *p, int64_t i)
-{
-    if (type == DUET_I64) return (double)((const int64_t *)p)[i];
-    return type == DUET_F32 ? ((const float *)p)[i] : ((const double *)p)[i];
-}
+double element(duet_dtype type, const void *p, int64_t i) { return (double)element_value(type, p, i); }
 
 /* Copies m in row-major order, axis by axis. */
 static char *gather(const duet_matrix *m, int axis, const char *from, char *to)
@@ -33,7 +31,7 @@ static char *gather(const duet_matrix *m, int axis, const char *from, char *to)
 void *elements(const duet_matrix *m)
 {
     const char *p = duet_read(m);
-    char *all = malloc((size_t)duet_count(m) * 8 + 8);
+    char *all = malloc((size_t)duet_count(m) * 16 + 8);
     if (p && all) gather(m, 0, p, all);
     else free(all), all = NULL;
     return all;
@@ -44,7 +42,7 @@ bool same_bits(duet_dtype type, const void *a, const void *b, int64_t count)
     const size_t bytes = dtypes[type].bytes;
     if (count > 0 && !memcmp(a, b, (size_t)count * bytes)) return true;
     for (int64_t i = 0; i < count; i++) {
-        if (type < FLOAT_TYPES && isnan(element(type, a, i)) && isnan(element(type, b, i))) continue;
+        if (is_floating(type) && isnan(element(type, a, i)) && isnan(element(type, b, i))) continue;
         if (memcmp((const char *)a + i * (int64_t)bytes, (const char *)b + i * (int64_t)bytes, bytes)) return false;
     }
     return true;
@@ -69,7 +67,7 @@ static table leaf(const node *n)
     table t = table_new(n->rank, n->size);
     void *all = elements(n->matrix);
     for (int64_t i = 0; i < t.count && all; i++) {
-        const quad v = element(duet_type(n->matrix), all, i);
+        const quad v = element_value(duet_type(n->matrix), all, i);
         t.at[i] = (bounds){ v, v, v, false };
     }
     free(all);
@@ -80,52 +78,92 @@ static table leaf(const node *n)
 static table number(const node *n, duet_dtype type)
 {
     table t = table_new(0, NULL);
-    const double v = n->number, near = type == DUET_F32 ? (double)(float)v : v;
-    t.at[0] = (bounds){ v, fmin(v, near), fmax(v, near), false };
-    if (isnan(v)) t.at[0].lo = t.at[0].hi = (quad)v;
+    const double near = type == DUET_F32 ? (double)(float)node_number(n) : node_number(n);
+    const quad v = n->type == DUET_I64 ? (quad)n->integer : n->type == DUET_U64 ? (quad)(uint64_t)n->integer : (quad)n->number;
+    const bool whole = !is_floating(type);
+    t.at[0] = (bounds){ v, whole || v < near ? v : near, whole || v > near ? v : near, false };
+    if (v != v) t.at[0].lo = t.at[0].hi = v;
     return t;
 }
 
-/* An index is at the root, for no operator takes it: below it a formula has the type of its operand. */
-static duet_dtype computed_in(const formula *f, duet_dtype type)
+/* What the operands of node i have in common; type: where all are numbers. */
+static duet_dtype operands_type(const formula *f, uint32_t i, duet_dtype type)
 {
-    const node *root = &f->nodes[f->count - 1];
-    return type < FLOAT_TYPES || root->op >= OPS ? type : f->nodes[f->count - 1 - root->back[0]].type;
+    const node *n = &f->nodes[i];
+    duet_dtype common = DUET_DTYPE_COUNT;
+    for (int k = n->op == OP_where; k < op_infos[n->op].arity; k++) {
+        const node *x = n - n->back[k];
+        if (!(x->flags & NODE_WEAK))
+            common = common == DUET_DTYPE_COUNT ? (duet_dtype)x->type : promoted(common, (duet_dtype)x->type);
+    }
+    return common != DUET_DTYPE_COUNT ? common : n->op == OP_where ? (duet_dtype)n->type : type;
+}
+
+static const precision *precision_of(duet_dtype computed) { return &types[computed == DUET_F32 ? DUET_F32 : DUET_F64]; }
+
+static table cast(const table *x, duet_dtype from, duet_dtype to)
+{
+    table t = table_new(x->rank, x->size);
+    for (int64_t e = 0; e < t.count; e++) t.at[e] = cast_bounds(from, to, x->at[e]);
+    return t;
+}
+
+/* An operator of operands in[], which have the type of. */
+static table operator(const node *n, const table *in, duet_dtype of)
+{
+    table t = table_new(n->rank, n->size);
+    const duet_dtype computed = computed_type(of);
+    const bool sums = n->op == OP_sum || n->op == OP_prod || n->op == OP_dot;
+    const bool whole = of == DUET_BOOL ? sums : computed == DUET_I64 || computed == DUET_U64;
+    if (whole && whole_meaning(n, in, &t)) return t;
+    if (!meaning_of(of == DUET_BOOL ? op_of_bools(n->op) : n->op, n->attr, in, &t, precision_of(computed))) abort();
+    return t;
+}
+
+static table result_of(const formula *f, uint32_t i, const table *of, duet_dtype type)
+{
+    const node *n = &f->nodes[i];
+    table in[3] = { 0 }, own[3] = { 0 }, t;
+    if (n->op == OP_LEAF) return leaf(n);
+    if (n->op == OP_NUMBER) return number(n, DUET_F64);
+    const duet_dtype common = n->op == OP_cast ? (duet_dtype)n->type : operands_type(f, i, type);
+    for (int k = 0; k < op_infos[n->op].arity; k++) {
+        const node *x = n - n->back[k];
+        if (x->op == OP_NUMBER) own[k] = number(x, n->op == OP_cast ? DUET_F64 : computed_type(common));
+        in[k] = x->op == OP_NUMBER ? own[k] : of[i - n->back[k]];
+    }
+    const node *x = n - n->back[0];
+    t = n->op == OP_cast ? cast(&in[0], (duet_dtype)x->type, (duet_dtype)n->type) : operator(n, in, common);
+    for (int k = 0; k < 3; k++) table_free(&own[k]);
+    return t;
 }
 
 table oracle(duet_expr e, duet_dtype type)
 {
     formula f;
     if (formula_of(e, NULL, &f) != DUET_OK) return (table){ 0 };
-    type = computed_in(&f, type);
     table *of = calloc(f.count, sizeof *of), result;
-    for (uint32_t i = 0; i < f.count; i++) {
-        const node *n = &f.nodes[i];
-        table in[3] = { 0 };
-        for (int k = 0; k < 3; k++)
-            if (n->op < OPS && k < op_infos[n->op].arity) in[k] = of[i - n->back[k]];
-        if (n->op == OP_LEAF) of[i] = leaf(n);
-        else if (n->op == OP_NUMBER) of[i] = number(n, type);
-        else {
-            of[i] = table_new(n->rank, n->size);
-            if (!meaning_of(n->op, n->attr, in, &of[i], &types[type])) abort();
-        }
-    }
+    const node *root = &f.nodes[f.count - 1];
+    for (uint32_t i = 0; i < f.count; i++) of[i] = result_of(&f, i, of, computed_type(is_floating(type) ? type : DUET_F64));
     result = of[f.count - 1];
+    if (!result.admits && (root->type != type || type == DUET_F16 || type == DUET_BF16))
+        of[f.count - 1] = result, result = cast(&result, (duet_dtype)root->type, type), table_free(&of[f.count - 1]);
     for (uint32_t i = 0; i + 1 < f.count; i++) table_free(&of[i]);
     free(of);
     return result;
 }
 
 /* How far outside of what is allowed: 0 when inside, in units of the type's roundoff at that place. */
-static double excess(const bounds *w, double got, const precision *type)
+static double excess(const bounds *w, long double got, duet_dtype type)
 {
     if (w->wild) return 0;
     if (w->v != w->v) return isnan(got) ? 0 : INFINITY;
     if (got >= w->lo && got <= w->hi) return 0;
-    if (isinf(got) && (got > 0 ? w->hi > type->most : w->lo < -type->most)) return 0;
+    if (!is_floating(type)) return INFINITY;
+    const quad most = type == DUET_F64 ? DBL_MAX : type == DUET_F16 ? 65504 : FLT_MAX;
+    if (isinf(got) && (got > 0 ? w->hi > most : w->lo < -most)) return 0;
     const double d = (double)(got < w->lo ? w->lo - got : got - w->hi);
-    return isnan(d) ? INFINITY : d / (type->roundoff * fmax(fabs((double)w->v), type->tiny));
+    return isnan(d) ? INFINITY : d / (dtypes[type].roundoff * fmax(fabs((double)w->v), dtypes[type].tiny));
 }
 
 /* Element e of a table of indices: 0 when admitted. */
@@ -148,19 +186,19 @@ static void place_text(const duet_matrix *m, int64_t i, char *text, size_t room)
 const char *oracle_differs(const table *want, const duet_matrix *m)
 {
     static char text[512];
-    const precision *type = duet_type(m) < FLOAT_TYPES ? &types[duet_type(m)] : NULL;
+    const duet_dtype type = duet_type(m);
     table to = { .rank = duet_rank(m) };
     for (int d = 0; d < to.rank; d++) to.size[d] = duet_size(m, d);
     void *got = elements(m);
     if (!want->at || !got) return free(got), "there is nothing to compare";
-    if (!type != !!want->admits) return free(got), "the types of the formula and of the matrix differ";
 
     int64_t worst = 0, wrong = 0;
     double most = 0;
     for (int64_t i = 0; i < duet_count(m); i++) {
         const int64_t e = table_source(want, &to, i);
         const bounds *w = &want->at[e];
-        const double is = element(duet_type(m), got, i), x = type ? excess(w, is, type) : misplaced(want, e, is);
+        const long double is = element_value(type, got, i);
+        const double x = want->admits ? misplaced(want, e, (double)is) : excess(w, is, type);
         *(w->wild ? &oracle_wild : &oracle_bounded) += 1;
         wrong += !(x <= 0);
         if (!(x <= most)) worst = i, most = x;

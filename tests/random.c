@@ -1,5 +1,6 @@
 /* random.c - random numbers (xoshiro256**, seeded by splitmix64), matrices and views. */
 #include "random.h"
+#include "element.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,19 +33,13 @@ int64_t rng_below(rng *r, int64_t n) { return n > 0 ? (int64_t)(rng_next(r) % (u
 double rng_real(rng *r, double low, double high) { return low + (high - low) * (double)(rng_next(r) >> 11) * 0x1p-53; }
 bool rng_chance(rng *r, int percent) { return rng_below(r, 100) < percent; }
 
-static void put(duet_dtype type, void *p, double x)
-{
-    if (type == DUET_I64) *(int64_t *)p = (int64_t)x;
-    else if (type == DUET_F32) *(float *)p = (float)x;
-    else *(double *)p = x;
-}
-
 /* Gives every element under axis the next number: of `from` if there is one, else drawn. */
 static const char *scatter(duet_matrix *m, int axis, char *to, const char *from, rng *r, const double *range)
 {
-    const size_t bytes = duet_type(m) == DUET_F32 ? 4 : 8;
+    const duet_dtype type = duet_type(m);
+    const size_t bytes = dtypes[type].bytes;
     if (axis == duet_rank(m)) {
-        if (!from) return put(duet_type(m), to, rng_real(r, range[0], range[1])), from;
+        if (!from) return element_put(type, to, 0, converted(DUET_F64, type, rng_real(r, range[0], range[1]))), from;
         return memcpy(to, from, bytes), from + bytes;
     }
     for (int64_t i = 0; i < duet_size(m, axis); i++)

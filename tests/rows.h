@@ -24,6 +24,8 @@ typedef struct row {
     static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0], x[1]); }
 #define DUET_MAP3(name, ...)                                                                                                     \
     static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0], x[1], x[2]); }
+#define DUET_INT1 DUET_MAP1
+#define DUET_INT2 DUET_MAP2
 #define DUET_FOLD1(name, ...)                                                                                                    \
     DUET_MAP1(name, )                                                                                                            \
     static duet_expr axis_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_axis)(x[0], a); }             \
@@ -49,6 +51,11 @@ static const row maps[] = {
 #define DUET_MAP1(name, f, o, domain, ulp, flags, known, doc) MAP_ROW(name, 1, domain, known, ulp)
 #define DUET_MAP2(name, f, o, domain, ulp, flags, known, doc) MAP_ROW(name, 2, domain, known, ulp)
 #define DUET_MAP3(name, f, o, domain, ulp, flags, known, doc) MAP_ROW(name, 3, domain, known, ulp)
+#include <duet/ops.def>
+};
+static const row integer_maps[] = {
+#define DUET_INT1(name, f, o, domain, flags, known, doc) MAP_ROW(name, 1, domain, known, 0)
+#define DUET_INT2(name, f, o, domain, flags, known, doc) MAP_ROW(name, 2, domain, known, 0)
 #include <duet/ops.def>
 };
 static const row folds[] = {

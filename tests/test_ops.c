@@ -32,12 +32,16 @@ static duet_expr build(const trial *t)
     return t->row->make(x, t->axis, t->options);
 }
 
-static duet_dtype result_type(const trial *t) { return op_infos[t->row->op].flags & OP_GIVES_INDEX ? DUET_I64 : t->type; }
+static duet_dtype result_type(const trial *t)
+{
+    const int flags = op_infos[t->row->op].flags;
+    return flags & OP_GIVES_INDEX ? DUET_I64 : flags & DUET_TRUTH ? DUET_BOOL : t->type;
+}
 
 /* Puts the elements of m, as they lie in its storage, into a copy of that storage. */
 static const char *paste(const duet_matrix *m, int axis, char *to, const char *from)
 {
-    const size_t bytes = duet_type(m) == DUET_F32 ? 4 : 8;
+    const size_t bytes = dtypes[duet_type(m)].bytes;
     if (axis == duet_rank(m)) return memcpy(to, from, bytes), from + bytes;
     for (int64_t i = 0; i < duet_size(m, axis); i++)
         from = paste(m, axis + 1, to + i * duet_stride(m, axis) * (ptrdiff_t)bytes, from);

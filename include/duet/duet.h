@@ -151,8 +151,9 @@ DUET_API DUET_MUST duet_status duet_synchronize(void);
 
 /* ---- formulas ------------------------------------------------------------------------------------------------ */
 
-/* Operands. The operators below take matrices, formulas and C numbers alike and call these themselves. A number takes the type
- * of the matrix that it meets. */
+/* Operands. The operators below take matrices, formulas and C numbers alike and call these themselves. A number takes the type of the matrix
+ * that it meets: a whole one any, if it is in its range, a fraction floating point. Types that differ promote by the table of docs/semantics.md;
+ * what that does not allow, duet_cast does. */
 DUET_API duet_expr duet_of_matrix(const duet_matrix *m);
 DUET_API duet_expr duet_of_number(double x);
 DUET_API duet_expr duet_of_integer(int64_t x);
@@ -237,7 +238,7 @@ typedef struct duet_pool {
 #include <duet/composed.def>
 
 /* Computes e into m, which may appear in e. Spends e, also when it fails.
- * Shapes    the shape of e broadcasts to that of m
+ * Shapes    the shape of e broadcasts to that of m; its type is that of m, or promotes to it
  * Errors    the first error met while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, SPENT, FOREIGN, FREED, UNKNOWN, ARENA_FULL,
  *           NO_MEMORY, UNSUPPORTED, NO_DEVICE: m is unchanged; DEVICE_ERROR: m may be unknown */
 DUET_API DUET_MUST duet_status duet_set(duet_matrix *m, duet_expr e);

@@ -174,11 +174,11 @@ static bool store(builder *b, int at) { return move(b, OP_STORE, at, FROM_ACC, b
 
 /* ---- instructions ---- */
 
-/* The operator of value u; or nothing, where the accumulator has it. */
-static bool operate(builder *b, int v, const source arg[3])
+/* The operator at a position; or nothing, where the accumulator has its result. What is stored alone wraps as it is stored. */
+static bool operate(builder *b, int at, const source arg[3])
 {
-    const value *u = value_at(b->l->g, v);
-    const bool wraps = value_wraps(b->l->g, v);
+    const value *u = value_at(b->l->g, b->order[at]);
+    const bool wraps = value_wraps(b->l->g, b->order[at]) && b->at[at].last > at;
     const int op = u->op == OP_bias_add ? OP_add : u->op;
     source wrapped[3] = { u->op == OP_LOAD ? arg[0] : (source){ FROM_ACC, 0 }, { 0, u->type } };
     if (!(u->op == OP_LOAD && (wraps || arg[0].kind == FROM_ACC)) && !emit(b, op, u->comp, arg)) return false;
@@ -193,7 +193,7 @@ static bool compute(builder *b, int at)
     for (int k = 0; k < u->args; k++)
         if (!source_of(b, at, u->arg[k], u->op == OP_bias_add && k == 1, &arg[k])) return false;
     if (folds) arg[2].index = (uint8_t)b->at[at].output;
-    if (!operate(b, b->order[at], arg)) return false;
+    if (!operate(b, at, arg)) return false;
     release(b, at);
     if (!save(b, at)) return false;
     return folds || b->at[at].output < 0 || b->at[at].last == b->count || store(b, at);

@@ -1,0 +1,548 @@
+/* test_types.c - element types: what they have in common, what operators make of them, casts between all of them, integers exactly, and
+ * random formulas of mixed types, by every machine and in every fusion mode.
+ *
+ *     test_types [how many] [seed of the first] */
+#include "common.h"
+#include "dtype.h"
+#include "element.h"
+#include "modes.h"
+#include "oracle_types.h"
+#include "rows.h"
+#include <math.h>
+
+static rng dice;
+static duet_place place[2];
+static int places;
+
+static bool is_real(duet_dtype t) { return t < DUET_C64; }
+static bool is_whole(duet_dtype t) { return is_real(t) && !is_floating(t) && t != DUET_BOOL; }
+
+/* ---- matrices of elements that matter ---- */
+
+static long double extreme(duet_dtype t, int which)
+{
+    const int bits = 8 * (int)dtypes[t].bytes;
+    const bool is_signed = dtype_kind(t) == TYPE_SIGNED;
+    const long double most = ldexpl(1, bits - is_signed) - 1, least = is_signed ? -ldexpl(1, bits - 1) : 0;
+    const long double of[] = { 0, 1, most, least, is_signed ? -1 : most - 1, least + 1, 2, 7 };
+    return of[which % 8];
+}
+
+static const double floats[] = { 0,
+                                 -0.0,
+                                 1,
+                                 -1,
+                                 INFINITY,
+                                 -INFINITY,
+                                 NAN,
+                                 0.5,
+                                 1.5,
+                                 2.5,
+                                 -2.5,
+                                 65504,
+                                 65520,
+                                 65519,
+                                 127.5,
+                                 -128.5,
+                                 255.5,
+                                 256,
+                                 32767,
+                                 -32768.7,
+                                 2147483647,
+                                 -2147483649.0,
+                                 4294967296,
+                                 1e10,
+                                 1e19,
+                                 -1e19,
+                                 9223372036854775807.0,
+                                 1e300,
+                                 -1e300,
+                                 0x1p-24,
+                                 0x1p-25,
+                                 0x1.8p-25,
+                                 0x1p-149,
+                                 0x1p-1074,
+                                 0.1,
+                                 1 / 3.0,
+                                 1 + 0x1p-11,
+                                 1 + 0x1p-8,
+                                 1 + 0x1.8p-10,
+                                 16777217,
+                                 9007199254740993.0,
+                                 3.99,
+                                 -3.99 };
+
+static long double strange(duet_dtype t)
+{
+    if (t == DUET_BOOL) return (long double)rng_below(&dice, 2);
+    if (is_floating(t)) return converted(DUET_F64, t, floats[rng_below(&dice, LENGTH(floats))]);
+    return extreme(t, (int)rng_below(&dice, 8));
+}
+
+/* Some are extremes, others small. */
+static long double some_value(duet_dtype t, int percent, double low, double high)
+{
+    if (rng_chance(&dice, percent)) return strange(t);
+    const double x = rng_real(&dice, dtype_kind(t) == TYPE_UNSIGNED && low < 0 ? 0 : low, high);
+    return converted(DUET_F64, t, x);
+}
+
+static duet_matrix *matrix_of(duet_dtype t, const sizes *s, int percent, double low, double high)
+{
+    duet_matrix *m = duet_new_shape(t, s->rank, s->size);
+    void *p = duet_overwrite(m);
+    for (int64_t i = 0; p && i < duet_count(m); i++) element_put(t, p, i, some_value(t, percent, low, high));
+    return m;
+}
+
+/* ---- what two types have in common ---- */
+
+static duet_status dropped(duet_expr e, duet_dtype *t)
+{
+    const duet_status s = duet_expr_status(e);
+    *t = duet_expr_type(e);
+    forget(e);
+    return s;
+}
+
+static void pair(duet_dtype a, duet_dtype b)
+{
+    duet_matrix *x = duet_new(a, 3), *y = duet_new(b, 3);
+    const duet_dtype want = promoted(a, b);
+    duet_dtype got;
+    CHECK(dtype_promote(a, b) == want, "%s with %s: %d", dtypes[a].name, dtypes[b].name, (int)dtype_promote(a, b));
+    if (is_real(a) && is_real(b)) {
+        const duet_status s = dropped(duet_maximum(x, y), &got);
+        CHECK(want == DUET_DTYPE_COUNT ? s == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast") : s == DUET_OK && got == want,
+              "maximum of %s and %s: %s", dtypes[a].name, dtypes[b].name, duet_error());
+    }
+    const duet_status s = duet_set(x, y);
+    CHECK(want == a ? s == DUET_OK : s == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"), "%s into %s: %s", dtypes[b].name,
+          dtypes[a].name, duet_error());
+    duet_free(&x), duet_free(&y);
+}
+
+static void promotion(void)
+{
+    for (duet_dtype a = 0; a < DUET_DTYPE_COUNT; a++)
+        for (duet_dtype b = 0; b < DUET_DTYPE_COUNT; b++) pair(a, b);
+    tap_point("what two types have in common, in formulas and destinations");
+}
+
+/* ---- what operators make of a type ---- */
+
+#define GIVES(e, want) CHECK(dropped(e, &got) == DUET_OK && got == (want), "%s of %s: %s", #e, dtypes[t].name, duet_error())
+#define REFUSES(e)                                                                                                               \
+    CHECK(dropped(e, &got) == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"), "%s of %s: %s", #e, dtypes[t].name,            \
+          duet_error())
+
+static void results_of(duet_dtype t)
+{
+    duet_matrix *x = duet_new(t, 3);
+    const bool number = t != DUET_BOOL, real = is_floating(t);
+    const duet_dtype sum = real ? t : dtype_kind(t) == TYPE_UNSIGNED ? DUET_U64 : DUET_I64;
+    duet_dtype got;
+    GIVES(duet_less(x, x), DUET_BOOL);
+    GIVES(duet_logical_xor(x, x), DUET_BOOL);
+    GIVES(duet_any(x), DUET_BOOL);
+    GIVES(duet_argmax(x), DUET_I64);
+    GIVES(duet_sum(x), sum);
+    GIVES(duet_dot(x, x), sum);
+    GIVES(duet_prod_axis(x, 0), sum);
+    GIVES(duet_min(x), t);
+    GIVES(duet_maximum(x, 1), t);
+    GIVES(duet_where(duet_equal(x, 0), x, 1), t);
+    GIVES(duet_where(duet_equal(x, 0), 1, 2), DUET_I64);
+    GIVES(duet_where(duet_equal(x, 0), 1, 2.5), DUET_F64);
+    GIVES(duet_transpose(x), t);
+    if (number) GIVES(duet_add(x, 1), t);
+    else REFUSES(duet_add(x, 1));
+    if (number) GIVES(duet_neg(x), t);
+    else REFUSES(duet_neg(x));
+    if (real) GIVES(duet_div(x, 2), t);
+    else REFUSES(duet_div(x, 2));
+    if (real) GIVES(duet_mean(x), t);
+    else REFUSES(duet_mean(x));
+    if (real) GIVES(duet_exp(x), t);
+    else REFUSES(duet_exp(x));
+    if (real) REFUSES(duet_bitwise_and(x, x));
+    else GIVES(duet_bitwise_and(x, x), t);
+    if (real || !number) REFUSES(duet_floor_divide(x, x));
+    else GIVES(duet_floor_divide(x, x), t);
+    for (duet_dtype to = 0; is_real(to); to++) GIVES(duet_cast(x, to), to);
+    duet_free(&x);
+}
+
+static void results(void)
+{
+    for (duet_dtype t = 0; is_real(t); t++) results_of(t);
+    tap_point("the types of results");
+}
+
+/* ---- numbers ---- */
+
+static bool holds(duet_dtype t, duet_matrix *m, long double want)
+{
+    const void *p = duet_read(m);
+    return p && element_value(t, p, 0) == want;
+}
+
+#define FAILS(s, status, words)                                                                                                  \
+    do {                                                                                                                         \
+        const duet_status s_ = (s);                                                                                              \
+        CHECK(s_ == (status) && strstr(duet_error(), words), "%s: %d, %s", #s, (int)s_, duet_error());                           \
+    } while (0)
+#define GOES(s) CHECK((s) == DUET_OK, "%s: %s", #s, duet_error())
+
+static void numbers_of(duet_dtype t)
+{
+    duet_matrix *m = duet_new(t, 3);
+    const long double most = extreme(t, 2), least = extreme(t, 3);
+    const duet_expr high = t == DUET_U64 ? duet_of_unsigned((uint64_t)most) : duet_of_integer((int64_t)most);
+    GOES((duet_set)(m, high));
+    CHECK(holds(t, m, most), "the greatest %s", dtypes[t].name);
+    GOES((duet_set)(m, duet_of_integer((int64_t)least)));
+    CHECK(holds(t, m, least), "the least %s", dtypes[t].name);
+    GOES(duet_set(m, duet_bitwise_or(m, 5)));
+    GOES((duet_set)(m, (duet_maximum)(duet_of_matrix(m),
+                                      t == DUET_U64 ? duet_of_unsigned(UINT64_MAX) : duet_of_integer((int64_t)most))));
+    CHECK(holds(t, m, most), "a maximum with the greatest %s", dtypes[t].name);
+    FAILS(duet_set(m, 1.5), DUET_BAD_TYPE, "duet_cast");
+    FAILS(duet_set(m, duet_add(m, NAN)), DUET_BAD_TYPE, "duet_cast");
+    FAILS(duet_set(m, duet_add(m, 1e20)), DUET_BAD_ARGUMENT, "range");
+    if (t != DUET_U64) FAILS(duet_set(m, duet_add(m, UINT64_MAX)), DUET_BAD_ARGUMENT, "range");
+    if (t != DUET_U64 && t != DUET_I64) FAILS(duet_set(m, (double)most + 1), DUET_BAD_ARGUMENT, "range");
+    if (dtype_kind(t) == TYPE_UNSIGNED) FAILS(duet_set(m, duet_mul(-1, m)), DUET_BAD_ARGUMENT, "range");
+    else if (t != DUET_I64) FAILS(duet_set(m, (double)least - 1), DUET_BAD_ARGUMENT, "range");
+    CHECK(holds(t, m, most), "a refused number changed %s", dtypes[t].name);
+    duet_free(&m);
+}
+
+static void numbers(void)
+{
+    duet_matrix *h = duet_new(DUET_F16, 3), *b = duet_new(DUET_BOOL, 3), *f = duet_new(DUET_F32, 3);
+    for (duet_dtype t = 0; is_real(t); t++)
+        if (is_whole(t)) numbers_of(t);
+    GOES(duet_set(h, 1 + 0x1p-11 + 0x1p-40)); /* f32 would round it to a tie */
+    CHECK(holds(DUET_F16, h, 1 + 0x1p-10), "a number of f16 is rounded once");
+    GOES(duet_set(b, 1));
+    CHECK(holds(DUET_BOOL, b, 1), "a bool");
+    FAILS(duet_set(b, 2), DUET_BAD_ARGUMENT, "range");
+    FAILS(duet_set(f, duet_bitwise_and(1, 2)), DUET_BAD_TYPE, "matrix of integers");
+    GOES(duet_set(f, duet_add(INT64_MAX, 0.0)));
+    CHECK(holds(DUET_F32, f, 0x1p63L), "a large integer among floats");
+    duet_free(&h), duet_free(&b), duet_free(&f);
+    tap_point("numbers");
+}
+
+/* ---- casts ---- */
+
+static void all_floats(duet_matrix *m)
+{
+    const duet_dtype t = duet_type(m);
+    void *p = duet_overwrite(m);
+    for (int64_t i = 0; p && i < duet_count(m); i++)
+        element_put(t, p, i,
+                    is_floating(t)   ? converted(DUET_F64, t, floats[i % LENGTH(floats)])
+                    : t == DUET_BOOL ? i & 1
+                                     : extreme(t, (int)i));
+}
+
+static void right(duet_matrix *m, duet_expr e, const char *what, duet_dtype from, duet_dtype to, int p, int mode)
+{
+    const char *why = NULL;
+    DUET_ON(place[p]) why = oracle_refutes(m, e);
+    CHECK(!why, "%s, %s to %s on %s, fusion %s: %s", what, dtypes[from].name, dtypes[to].name, place_name(place[p]),
+          mode_names[mode], why);
+}
+
+static void cast_pair(duet_dtype from, duet_dtype to, int p, int mode)
+{
+    duet_matrix *x = duet_new(from, LENGTH(floats), 1), *y = duet_new(to, LENGTH(floats), 1),
+                *wide = duet_new(to, LENGTH(floats), 3);
+    all_floats(x);
+    right(y, duet_cast(x, to), "of a matrix", from, to, p, mode);
+    right(wide, duet_cast(duet_minimum(x, x), to), "of a formula", from, to, p, mode);
+    right(y, duet_maximum(duet_cast(duet_maximum(x, x), to), duet_cast(x, to)), "within a formula", from, to, p, mode);
+    duet_matrix *back = duet_new(from, 1, LENGTH(floats));
+    right(back, duet_transpose(duet_cast(duet_cast(x, to), from)), "there and back", from, to, p, mode);
+    duet_free(&x), duet_free(&y), duet_free(&wide), duet_free(&back);
+}
+
+static void casts(void)
+{
+    for (int p = 0; p < places; p++)
+        for (int mode = 0; mode < MODES; mode++) {
+            plan_fusion(mode);
+            for (duet_dtype from = 0; is_real(from); from++)
+                for (duet_dtype to = 0; is_real(to); to++) cast_pair(from, to, p, mode);
+        }
+    plan_fusion(-1);
+    tap_point("casts");
+}
+
+/* ---- every row of integers, bools and halves ---- */
+
+static bool admits(const row *r, duet_dtype t)
+{
+    const int flags = op_infos[r->op].flags;
+    return flags & (t == DUET_BOOL ? DUET_BOOLS : is_floating(t) ? OP_FLOATS : OP_INTEGERS);
+}
+
+static duet_expr built(const row *r, duet_matrix *const x[3], int axis)
+{
+    duet_expr e[3];
+    for (int k = 0; k < r->arity; k++) e[k] = duet_of_matrix(x[k]);
+    return r->make(e, axis, NULL);
+}
+
+static void row_of(const row *r, duet_dtype t, const sizes *s, int percent)
+{
+    duet_matrix *x[3];
+    for (int k = 0; k < 3; k++) x[k] = matrix_of(t, s, percent, r->domain[2 * k], r->domain[2 * k + 1]);
+    duet_expr e = built(r, x, 0);
+    const bool good = duet_expr_status(e) == DUET_OK;
+    const sizes out = sizes_of_expr(e);
+    duet_matrix *m = duet_new_shape(good ? duet_expr_type(e) : t, out.rank, out.size);
+    forget(e);
+    for (int p = 0; p < places && good; p++) {
+        const char *why = NULL;
+        DUET_ON(place[p]) why = oracle_refutes(m, built(r, x, 0));
+        CHECK(!why, "%s of %s on %s: %s", r->name, dtypes[t].name, place_name(place[p]), why);
+    }
+    CHECK(good || !op_infos[r->op].kind || s->size[0] == 0, "%s of %s: %s", r->name, dtypes[t].name, duet_error());
+    duet_free(&m);
+    for (int k = 0; k < 3; k++) duet_free(&x[k]);
+}
+
+static void rows_of(const row *r, int count, const char *what)
+{
+    static const sizes shapes[] = { SIZES(0, 3), SIZES(1, 1), SIZES(300, 1), SIZES(7, 5), SIZES(4100, 2) };
+    for (int i = 0; i < count; i++)
+        for (duet_dtype t = DUET_I64; is_real(t); t++)
+            for (int s = 0; s < LENGTH(shapes) && admits(&r[i], t); s++) row_of(&r[i], t, &shapes[s], is_floating(t) ? 0 : 40);
+    tap_point(what);
+}
+
+/* ---- random formulas ---- */
+
+#define LEAVES 6
+#define PARTS  12
+
+typedef struct garden {
+    uint64_t seed;
+    sizes shape;
+    duet_matrix *leaf[LEAVES];
+    duet_expr made[8 * PARTS];
+    int makes;
+} garden;
+
+static duet_dtype real_type(void)
+{
+    static const duet_dtype usual[] = { DUET_F32, DUET_F32, DUET_F64, DUET_I64, DUET_I32, DUET_U8, DUET_BOOL, DUET_F16 };
+    return rng_chance(&dice, 60) ? usual[rng_below(&dice, 8)] : (duet_dtype)rng_below(&dice, DUET_C64);
+}
+
+static duet_expr kept(garden *g, duet_expr e) { return g->made[g->makes++] = e; }
+
+/* As it is, if it may promote to t; else cast. */
+static duet_expr operand_of_type(duet_expr e, duet_dtype t, bool may)
+{
+    const duet_dtype from = duet_expr_type(e);
+    return from == t || (may && promoted(from, t) == t && rng_chance(&dice, 80)) ? e : (duet_cast)(e, t);
+}
+
+static const row *any_row(duet_dtype t)
+{
+    const int all = LENGTH(maps) + LENGTH(integer_maps);
+    for (;;) {
+        const int i = (int)rng_below(&dice, all);
+        const row *r = i < LENGTH(maps) ? &maps[i] : &integer_maps[i - LENGTH(maps)];
+        const bool plain = r->ulp <= 0.5 && r->op != OP_pow && r->op != OP_div && r->op != OP_sqrt;
+        if (admits(r, t) && (plain || rng_chance(&dice, 10))) return r;
+    }
+}
+
+static duet_expr pick(garden *g, const duet_expr *grown, int count)
+{
+    if (count && rng_chance(&dice, 70)) return grown[rng_chance(&dice, 60) ? count - 1 : rng_below(&dice, count)];
+    return kept(g, duet_of_matrix(g->leaf[rng_below(&dice, LEAVES)]));
+}
+
+static duet_expr grow_one(garden *g, const duet_expr *grown, int count)
+{
+    const duet_dtype t = real_type();
+    const row *r = any_row(t);
+    duet_expr x[3];
+    const int strong = r->arity - 1,
+              number = rng_chance(&dice, 20) ? (int)rng_below(&dice, 2) : -1; /* the strong one has the type */
+    for (int k = 0; k < r->arity; k++)
+        x[k] = k == number && k != strong ? duet_of_integer(rng_below(&dice, 2))
+                                          : operand_of_type(pick(g, grown, count), t, k != strong);
+    return kept(g, r->make(x, 0, NULL));
+}
+
+static duet_expr grow(garden *g)
+{
+    duet_expr grown[PARTS];
+    dice = rng_new(g->seed);
+    const int parts = 1 + (int)rng_below(&dice, PARTS);
+    g->makes = 0;
+    for (int i = 0; i < parts; i++) grown[i] = grow_one(g, grown, i);
+    duet_expr e = grown[parts - 1];
+    if (!rng_chance(&dice, 20)) return e;
+    static const int sums[] = { OP_sum, OP_min, OP_max, OP_any, OP_all };
+    const int op = sums[rng_below(&dice, 5)];
+    for (int i = 0; i < LENGTH(folds); i++)
+        if (folds[i].op == op) return kept(g, folds[i + rng_below(&dice, 2)].make(&e, 0, NULL));
+    return e;
+}
+
+static void clear(garden *g)
+{
+    while (g->makes) forget(g->made[--g->makes]);
+}
+
+static void plant(garden *g)
+{
+    dice = rng_new(g->seed ^ 0x5eed);
+    g->shape = (sizes)SIZES(1 + rng_below(&dice, 6), 1 + rng_below(&dice, rng_chance(&dice, 20) ? 300 : 7));
+    for (int l = 0; l < LEAVES; l++) {
+        sizes s = g->shape;
+        if (l > 3) s.size[rng_below(&dice, 2)] = 1;
+        g->leaf[l] = matrix_of(real_type(), &s, 5, -9, 9);
+    }
+}
+
+static int64_t operators;
+
+static void *evaluate(garden *g, int p, int mode, duet_dtype *type, int64_t *count)
+{
+    duet_expr e = grow(g);
+    const sizes s = sizes_of_expr(e);
+    const bool good = duet_expr_status(e) == DUET_OK;
+    CHECK(good, "seed %llu: %s", (unsigned long long)g->seed, duet_error());
+    *type = duet_expr_type(e);
+    if (rng_chance(&dice, 30)) *type = promoted(*type, DUET_F32) < DUET_C64 ? promoted(*type, DUET_F32) : *type;
+    duet_matrix *m = duet_new_shape(*type, s.rank, s.size);
+    const char *why = NULL;
+    plan_fusion(mode);
+    if (good) DUET_ON(place[p]) why = oracle_refutes(m, e);
+    operators += g->makes;
+    clear(g);
+    CHECK(!why, "seed %llu on %s, fusion %s: %s", (unsigned long long)g->seed, place_name(place[p]), mode_names[mode], why);
+    void *got = elements(m);
+    *count = duet_count(m);
+    duet_free(&m);
+    return got;
+}
+
+static void one_tree(uint64_t seed)
+{
+    garden g = { .seed = seed };
+    duet_dtype type;
+    int64_t count;
+    plant(&g);
+    void *first = NULL;
+    for (int p = 0; p < places; p++)
+        for (int mode = 0; mode < MODES; mode++) {
+            void *got = evaluate(&g, p, mode, &type, &count);
+            CHECK(!first || !got || same_bits(type, first, got, count),
+                  "seed %llu on %s, fusion %s has other bits than the first", (unsigned long long)seed, place_name(place[p]),
+                  mode_names[mode]);
+            if (first) free(got);
+            else first = got;
+        }
+    free(first);
+    plan_fusion(-1);
+    for (int l = 0; l < LEAVES; l++) duet_free(&g.leaf[l]);
+}
+
+static void trees(int count, uint64_t seed)
+{
+    for (int i = 0; i < count; i++) {
+        one_tree(seed + (uint64_t)i);
+        if (i % 100 == 99 || i == count - 1) tap_point("random formulas of mixed types");
+    }
+    printf("# %d formulas of %lld operators; %lld elements bounded, %lld admitted anything\n", count, (long long)operators,
+           (long long)oracle_bounded, (long long)oracle_wild);
+    CHECK(oracle_wild < oracle_bounded / 4, "the oracle admits too much");
+    tap_point("the oracle bounds what it sees");
+}
+
+/* ---- several statements, and plans ---- */
+
+/* A later statement sees what an earlier one stored: rounded, and of the type that it was stored in. */
+static void one_after_the_other(int p)
+{
+    duet_matrix *x = duet_new(DUET_F32, 3), *h = duet_new(DUET_F16, 3), *y = duet_new(DUET_F32, 3), *d = duet_new(DUET_F64, 3),
+                *z = duet_new(DUET_F64, 3);
+    GOES(duet_set(x, 0.1));
+    DUET_ON(place[p])
+    GOES(duet_set_all({ h, duet_cast(duet_mul(x, 3), DUET_F16) }, { y, duet_add(h, x) }, { d, duet_mul(x, x) },
+                      { z, duet_add(d, 0x1p-40) }));
+    const long double x0 = 0.1f, h0 = converted(DUET_F32, DUET_F16, (float)(x0 * 3)), square = (float)(x0 * x0);
+    CHECK(holds(DUET_F16, h, h0) && holds(DUET_F32, y, (float)(h0 + x0)), "f16 is rounded before it is read, on %s",
+          place_name(place[p]));
+    CHECK(holds(DUET_F64, d, square) && holds(DUET_F64, z, square + 0x1p-40L), "f64 of f32 is read as f64, on %s",
+          place_name(place[p]));
+    duet_free(&x), duet_free(&h), duet_free(&y), duet_free(&d), duet_free(&z);
+}
+
+static int steps_of(duet_matrix *m, duet_expr e)
+{
+    int steps = 0;
+    const char *text = plan_of(m, e), *at = strstr(text, "on the cpu: ");
+    CHECK(at && sscanf(at, "on the cpu: %d step", &steps) == 1, "%s", text);
+    forget(e);
+    return steps;
+}
+#define STEPS(n, m, e)                                                                                                           \
+    do {                                                                                                                         \
+        const int n_ = steps_of(m, e);                                                                                           \
+        CHECK(n_ == (n), "%s takes %d steps, not %d", #e, n_, n);                                                                \
+    } while (0)
+
+static void plans(void)
+{
+    plan_fusion(MODE_MACHINE);
+    duet_matrix *x = duet_new(DUET_F32, 9), *d = duet_new(DUET_F64, 9), *i = duet_new(DUET_I32, 9), *b = duet_new(DUET_BOOL, 9),
+                *h = duet_new(DUET_F16, 9), *n = duet_new(DUET_I64), *k = duet_new(DUET_I8, 9), *s = duet_new(DUET_F16);
+    DUET_ON(DUET_CPU)
+    {
+        STEPS(1, x, duet_add(duet_mul(h, 2), x));                            /* halves are read as f32 */
+        STEPS(1, h, duet_mul(duet_add(h, h), h));                            /* and stored */
+        STEPS(1, d, duet_add(duet_mul(d, x), x));                            /* f32 is read as f64 */
+        STEPS(2, d, duet_add(d, duet_exp(x)));                               /* but computed as f32 */
+        STEPS(1, d, duet_exp(x));                                            /* and stored as f64 */
+        STEPS(1, x, duet_where(duet_logical_and(duet_less(x, 1), b), x, 0)); /* bools are guests */
+        STEPS(1, n, duet_sum(duet_logical_not(b)));
+        STEPS(2, n, duet_sum(duet_less(x, 1)));
+        STEPS(1, k, duet_cast(duet_mul(i, i), DUET_I8));
+        STEPS(1, i, duet_cast(duet_mul(x, x), DUET_I32));
+        STEPS(1, x, duet_exp(duet_cast(i, DUET_F32)));
+        STEPS(2, x, duet_exp(duet_cast(duet_mul(i, i), DUET_F32)));
+        STEPS(1, s, duet_sum(h));
+        STEPS(1, b, duet_equal(i, duet_mul(k, 2)));
+        STEPS(1, k, duet_transpose(k));
+    }
+    duet_free(&x), duet_free(&d), duet_free(&i), duet_free(&b), duet_free(&h), duet_free(&n), duet_free(&k), duet_free(&s);
+    plan_fusion(-1);
+    tap_point("plans");
+}
+
+int main(int argc, char **argv)
+{
+    const int count = argc > 1 && atoi(argv[1]) ? atoi(argv[1]) : is_quick(argc, argv) ? 100 : 1000;
+    const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+    dice = rng_new(seed);
+    places = list_places(place);
+    promotion(), results(), plans(), numbers(), casts();
+    for (int p = 0; p < places; p++) one_after_the_other(p);
+    tap_point("statements one after the other");
+    rows_of(maps, LENGTH(maps), "element by element");
+    rows_of(integer_maps, LENGTH(integer_maps), "of integers alone");
+    rows_of(folds, LENGTH(folds), "reductions");
+    trees(count, seed);
+    return tap_end();
+}
