@@ -312,7 +312,7 @@ static int read_number(graph *g, const formula *f, uint32_t i, const int *of)
     const node *n = &f->nodes[i];
     const uint32_t same = f->words[n->word - f->nodes[0].word + 1];
     if (same && same <= i) return of[i - same];
-    return number_value(g, (bound){ .node = (int)i }, number_class(n->number));
+    return number_value(g, (bound){ .node = (int)i, .wide = n->type != DUET_F64 }, number_class(node_number(n)));
 }
 
 /* A number where a matrix is due: a value of the type that its user has. */

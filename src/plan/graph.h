@@ -8,6 +8,7 @@
 typedef struct bound {
     int node; /* of the formula; -1: the constant */
     bool negated, inverted;
+    bool wide;       /* no double is the number of the node */
     uint8_t integer; /* I64 or U64: it is bound as the bits of that */
     double constant;
 } bound;

@@ -23,18 +23,19 @@ typedef struct run {
 
 static void **temporaries(const plan *p, void **data) { return data + p->goals + p->n_leaves; }
 
-/* The bits of an integer. */
+/* The bits of an integer; or one that no double is, rounded. */
 static __attribute__((noinline)) double whole_number(const bound *b, const formula *f)
 {
-    const int64_t i = b->node < 0 ? (int64_t)b->constant : node_integer(&f->nodes[b->node], b->integer == DUET_U64);
+    const node *n = b->node < 0 ? NULL : &f->nodes[b->node];
+    const int64_t i = n ? node_integer(n, b->integer == DUET_U64) : (int64_t)b->constant;
     double x;
-    return memcpy(&x, &i, sizeof x), x;
+    return b->integer ? memcpy(&x, &i, sizeof x), x : node_number(n);
 }
 
 static double bound_number(const bound *b, const formula *f)
 {
-    if (__builtin_expect(b->integer, 0)) return whole_number(b, f);
-    double x = b->node < 0 ? b->constant : node_number(&f->nodes[b->node]);
+    const bool whole = b->integer | b->wide;
+    double x = __builtin_expect(whole, 0) ? whole_number(b, f) : b->node < 0 ? b->constant : f->nodes[b->node].number;
     if (!(b->inverted | b->negated)) return x;
     if (b->inverted) x = 1 / x;
     return b->negated ? -x : x;

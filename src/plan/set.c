@@ -8,9 +8,10 @@
 #include "thread.h"
 #include "trace.h"
 
-/* Is e's type m's, or one that promotes to it? */
+/* Is e's type m's, or one that promotes to it? Complex numbers are moved alone. */
 static bool takes_type(const duet_matrix *m, const node *e)
 {
+    if (dtype_kind(m->at.type) == TYPE_COMPLEX) return e->type == m->at.type && !(e->flags & NODE_WEAK);
     return e->flags & NODE_WEAK || dtype_promote((duet_dtype)e->type, m->at.type) == m->at.type;
 }
 
