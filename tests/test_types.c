@@ -174,8 +174,27 @@ static void results_of(duet_dtype t)
     duet_free(&x);
 }
 
+/* Every operator of integers has its lifting macro: these lines do not compile without it. */
+static void lifts(void)
+{
+    duet_matrix *m = duet_new(DUET_I32, 2), *v = duet_new(DUET_I32, 3), *null = NULL;
+    duet_dtype got;
+#define DUET_INT1(name, ...)                                                                                                     \
+    CHECK(dropped(duet_##name(m), &got) == DUET_OK, "%s", duet_error());                                                         \
+    CHECK(dropped(duet_##name(null), &got) == DUET_BAD_ARGUMENT, "%s", duet_error());
+#define DUET_INT2(name, ...)                                                                                                     \
+    CHECK(dropped(duet_##name(m, 3), &got) == DUET_OK, "%s", duet_error());                                                      \
+    CHECK(dropped(duet_##name(m, v), &got) == DUET_BAD_SHAPE && strstr(duet_error(), "duet_" #name), "%s", duet_error());
+#include <duet/ops.def>
+    CHECK(dropped(duet_cast(3, DUET_U8), &got) == DUET_OK && got == DUET_U8, "%s", duet_error());
+    CHECK(dropped(duet_cast(m, (duet_dtype)99), &got) == DUET_BAD_TYPE, "%s", duet_error());
+    CHECK(dropped(duet_cast(300, DUET_U8), &got) == DUET_BAD_ARGUMENT, "%s", duet_error());
+    duet_free(&m), duet_free(&v);
+}
+
 static void results(void)
 {
+    lifts();
     for (duet_dtype t = 0; is_real(t); t++) results_of(t);
     tap_point("the types of results");
 }
