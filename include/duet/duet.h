@@ -14,7 +14,7 @@
  *
  * Functions that can fail return a duet_status, or NULL; duet_error() then says what, why and where. A matrix that a
  * failed call should have written is as it was, or, if the machine failed half-way, refused until written again.
- * Indices count from 0, sizes and strides count elements, all layouts are row-major. */
+ * Indices count from 0, sizes and strides count elements, new matrices are row-major. */
 #ifndef DUET_H
 #define DUET_H
 
@@ -98,25 +98,82 @@ DUET_API duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *s
  * Errors    NULL: as duet_new_shape, and BAD_ARGUMENT when host is null or not aligned to its element */
 DUET_API duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, const int64_t *size);
 
+/* The same over memory whose elements lie otherwise: strides count elements and may be negative; first is where element 0, 0, ... lies.
+ * What lies between the elements goes wherever they go. duet_wrap_columns: column-major without gaps, as BLAS, LAPACK, and Fortran have it.
+ * Shapes    as duet_new_shape, as many strides; duet_wrap_columns(p, DUET_F32, 2, 3) is the same with the sizes as arguments. A stride of 0
+ *           repeats: such a matrix is to be read, not to be written
+ * Owner     as duet_wrap_shape
+ * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT when elements would lie in each other's place */
+DUET_API duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size, const int64_t *stride);
+DUET_API duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, const int64_t *size);
+
 /* Frees a matrix and sets the pointer to NULL; NULL is accepted. Views of it live on. Formulas that name it fail. */
 DUET_API void duet_free(duet_matrix **m);
 
-/* Views: matrices that share the elements of m, keep them alive and write through.
- *     duet_slice       elements first .. first + count - 1 of the first axis
- *     duet_row         m[i], of rank one less
- *     duet_column      m[:, j] of a rank-2 matrix, of rank 1
- *     duet_submatrix   rows x cols of a rank-2 matrix, from (i, j)
- *     duet_transposed  the axes in reverse order
- *     duet_reshaped    the same elements in another shape, of a matrix without gaps
+/* An entry of an index, as between NumPy's brackets:
+ *     DUET_ALL                       :
+ *     DUET_RANGE(start, stop)        start:stop
+ *     DUET_STEP(start, stop, step)   start:stop:step
+ *     DUET_AT(i)                     i, which takes the axis away
+ *     DUET_NEW                       None, an axis of one element more
+ *     DUET_REST                      ..., all axes that the others leave; it stands at the end if nowhere
+ * Negative places count from the end, ranges are cut to what is there, and a start or stop of DUET_OPEN is one left out. */
+typedef enum duet_index_kind { DUET_INDEX_RANGE, DUET_INDEX_AT, DUET_INDEX_NEW, DUET_INDEX_REST } duet_index_kind;
+typedef struct duet_index {
+    duet_index_kind kind;
+    int64_t start, stop, step;
+} duet_index;
+static inline duet_index duet_index_of(duet_index_kind kind, int64_t start, int64_t stop, int64_t step)
+{
+    const duet_index i = { kind, start, stop, step };
+    return i;
+}
+#define DUET_OPEN                    INT64_MIN
+#define DUET_STEP(start, stop, step) duet_index_of(DUET_INDEX_RANGE, start, stop, step)
+#define DUET_RANGE(start, stop)      DUET_STEP(start, stop, 1)
+#define DUET_ALL                     DUET_STEP(DUET_OPEN, DUET_OPEN, 1)
+#define DUET_AT(i)                   duet_index_of(DUET_INDEX_AT, i, 0, 0)
+#define DUET_NEW                     duet_index_of(DUET_INDEX_NEW, 0, 0, 0)
+#define DUET_REST                    duet_index_of(DUET_INDEX_REST, 0, 0, 0)
+
+/* Views: matrices that share the elements of m, keep them alive and write through. Axes below 0 count from the last.
+ *     duet_indexed       m[...]: duet_indexed(m, DUET_AT(2), DUET_STEP(DUET_OPEN, DUET_OPEN, -1)) is m[2, ::-1]
+ *     duet_stepped       start:stop:step of one axis
+ *     duet_picked        element i of one axis, of rank one less
+ *     duet_flipped       one axis in reverse order
+ *     duet_slice         elements first .. first + count - 1 of the first axis
+ *     duet_row           m[i], of rank one less
+ *     duet_column        m[:, j] of a rank-2 matrix, of rank 1
+ *     duet_submatrix     rows x cols of a rank-2 matrix, from (i, j)
+ *     duet_diagonal      m[i, i + offset], as the last axis in the place of the first two
+ *     duet_transposed    the axes in reverse order
+ *     duet_permuted      the axes in the order given: duet_permuted(m, 2, 0, 1)
+ *     duet_expanded      an axis of one element more, which is then that axis
+ *     duet_squeezed      without that axis, which has one element
+ *     duet_reshaped      the same elements in another shape; one size may be -1, which makes it what is left. No copy is made: where the
+ *                        elements do not lie so that there is such a view, the text says what to copy
+ *     duet_broadcast_to  as a larger shape to which m broadcasts. It is to be read: whoever writes it is refused, as BAD_ARGUMENT
+ *     duet_split         so many parts along an axis, of equal size, or, of the first ones, one more
  * Any number of threads may read a matrix and its views at once; while one writes any of them, no other may use any.
  * Owner     the caller, until duet_free
- * Errors    NULL: BAD_ARGUMENT, BAD_SHAPE, NO_MEMORY */
+ * Errors    NULL: BAD_ARGUMENT (an element that is not there, a step of 0), BAD_SHAPE (rank, axis, sizes), NO_MEMORY; duet_split returns it,
+ *           and nothing is left of what it made */
+DUET_API duet_matrix *duet_indexed_by(duet_matrix *m, int count, const duet_index *index);
+DUET_API duet_matrix *duet_stepped(duet_matrix *m, int axis, int64_t start, int64_t stop, int64_t step);
+DUET_API duet_matrix *duet_picked(duet_matrix *m, int axis, int64_t i);
+DUET_API duet_matrix *duet_flipped(duet_matrix *m, int axis);
 DUET_API duet_matrix *duet_slice(duet_matrix *m, int64_t first, int64_t count);
 DUET_API duet_matrix *duet_row(duet_matrix *m, int64_t i);
 DUET_API duet_matrix *duet_column(duet_matrix *m, int64_t j);
 DUET_API duet_matrix *duet_submatrix(duet_matrix *m, int64_t i, int64_t j, int64_t rows, int64_t cols);
+DUET_API duet_matrix *duet_diagonal(duet_matrix *m, int64_t offset);
 DUET_API duet_matrix *duet_transposed(duet_matrix *m);
+DUET_API duet_matrix *duet_permuted_axes(duet_matrix *m, int rank, const int *axis);
+DUET_API duet_matrix *duet_expanded(duet_matrix *m, int axis);
+DUET_API duet_matrix *duet_squeezed(duet_matrix *m, int axis);
 DUET_API duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, const int64_t *size);
+DUET_API duet_matrix *duet_broadcast_to_shape(duet_matrix *m, int rank, const int64_t *size);
+DUET_API DUET_MUST duet_status duet_split(duet_matrix *m, int axis, int count, duet_matrix **part);
 
 /* What a matrix is. Of NULL or a freed matrix: 0, or NULL; an axis out of range has size 0. */
 DUET_API duet_dtype duet_type(const duet_matrix *m);
@@ -452,10 +509,30 @@ template <class... N> inline duet_matrix *duet_wrap(void *host, duet_dtype type,
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_wrap_shape(host, type, (int)sizeof...(n), size + 1);
 }
+template <class... N> inline duet_matrix *duet_wrap_columns(void *host, duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_wrap_columns_shape(host, type, (int)sizeof...(n), size + 1);
+}
 template <class... N> inline duet_matrix *duet_reshaped(duet_matrix *m, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_reshaped_shape(m, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_broadcast_to(duet_matrix *m, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_broadcast_to_shape(m, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_permuted(duet_matrix *m, N... n)
+{
+    const int axis[] = { 0, (int)n... };
+    return duet_permuted_axes(m, (int)sizeof...(n), axis + 1);
+}
+template <class... I> inline duet_matrix *duet_indexed(duet_matrix *m, I... i)
+{
+    const duet_index index[] = { DUET_REST, i... };
+    return duet_indexed_by(m, (int)sizeof...(i), index + 1);
 }
 /* In C++: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
 template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N]) { return duet_set_all(a, N); }

@@ -226,7 +226,8 @@ static duet_status fill(const draw *d)
 static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed)
 {
     *d = (draw){ .who = who, .m = m, .l.key = { (uint32_t)seed, (uint32_t)(seed >> 32) } };
-    return matrix_check(who, m);
+    TRY(matrix_check(who, m));
+    return matrix_check_writable(who, m);
 }
 
 static duet_status end(duet_status st, const char *site)

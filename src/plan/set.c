@@ -55,7 +55,7 @@ static duet_status check(const char *who, const duet_matrix *m, const node *e)
     const bool weak = e->flags & NODE_WEAK;
     if (__builtin_expect(!broadcasts_to(e, &m->at) || (weak ? m->at.type >= FLOAT_TYPES : e->type != m->at.type), 0))
         return does_not_fit(who, m, e);
-    return DUET_OK;
+    return matrix_check_writable(who, m);
 }
 
 /* Patterns are formulas too: they are made before a formula is read, since one that is being read may lie where the next one is copied
