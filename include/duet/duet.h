@@ -428,6 +428,45 @@ DUET_API DUET_MUST duet_status duet_random_integers_at(duet_matrix *m, uint64_t 
 DUET_API DUET_MUST duet_status duet_random_permutation(duet_matrix *m, uint64_t seed);
 DUET_API DUET_MUST duet_status duet_random_permutation_at(duet_matrix *m, uint64_t seed, const char *site);
 
+/* ---- shapes, by copies ---------------------------------------------------------------------------------------- */
+
+/* Statements that write every element of `to` with those of other matrices of its element type, which may be views, and may be parts of
+ * `to`: they are read before anything is written. Each is one pass or more over views; what needs no copy is a view (duet_split, duet_flipped,
+ * duet_broadcast_to, ...).
+ *     duet_concatenate  the parts one after the other along an axis that they have; in C duet_concatenate(to, axis, a, b, c)
+ *     duet_stack        the parts, of one shape, one after the other along an axis that they do not have; in C as before
+ *     duet_tile         from, again and again along every axis
+ *     duet_repeat       each element of from so many times along an axis
+ *     duet_pad          from, with before[a] elements in front of it along axis a, and so many behind it that it fills `to`: DUET_PAD_CONSTANT,
+ *                       value; DUET_PAD_EDGE, what is next to them; DUET_PAD_REFLECT, from mirrored at its edge, which is not doubled,
+ *                       to and fro if need be
+ *     duet_roll         from, moved on by `by` places along an axis, what falls off the end being put in at the start
+ *     duet_magic        the magic square of n x n: 1 .. n * n, all rows, columns and diagonals having one sum. It is written by the host
+ * Shapes    concatenate: the sizes along the axis add up to that of `to`, the others are equal; stack: along the axis `to` has as many elements
+ *           as there are parts; tile: each size of `to` is a multiple of from's, which may have fewer axes; repeat: the same along the
+ *           axis, others are equal; pad: 0 <= before[a], before[a] + that of from <= that of to, reflect and edge of what is not empty;
+ *           roll: equal shapes; magic: n x n, n is not 2
+ * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE (also: of integers that the type of the magic square does not hold), and as duet_set: `to` is
+ *           unchanged; or, of statements that are several passes, when a machine or the memory fails half-way, unknown */
+typedef enum duet_pad_mode { DUET_PAD_CONSTANT, DUET_PAD_EDGE, DUET_PAD_REFLECT } duet_pad_mode;
+DUET_API DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const duet_matrix *const *part, int count);
+DUET_API DUET_MUST duet_status duet_concatenate_at(duet_matrix *to, int axis, const duet_matrix *const *part, int count,
+                                                   const char *site);
+DUET_API DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_matrix *const *part, int count);
+DUET_API DUET_MUST duet_status duet_stack_at(duet_matrix *to, int axis, const duet_matrix *const *part, int count,
+                                             const char *site);
+DUET_API DUET_MUST duet_status duet_tile(duet_matrix *to, const duet_matrix *from);
+DUET_API DUET_MUST duet_status duet_tile_at(duet_matrix *to, const duet_matrix *from, const char *site);
+DUET_API DUET_MUST duet_status duet_repeat(duet_matrix *to, const duet_matrix *from, int axis);
+DUET_API DUET_MUST duet_status duet_repeat_at(duet_matrix *to, const duet_matrix *from, int axis, const char *site);
+DUET_API DUET_MUST duet_status duet_pad(duet_matrix *to, const duet_matrix *from, const int64_t *before, duet_pad_mode mode,
+                                        double value);
+DUET_API DUET_MUST duet_status duet_pad_at(duet_matrix *to, const duet_matrix *from, const int64_t *before, duet_pad_mode mode,
+                                           double value, const char *site);
+DUET_API DUET_MUST duet_status duet_roll(duet_matrix *to, const duet_matrix *from, int axis, int64_t by);
+DUET_API DUET_MUST duet_status duet_roll_at(duet_matrix *to, const duet_matrix *from, int axis, int64_t by, const char *site);
+DUET_API DUET_MUST duet_status duet_magic(duet_matrix *m);
+
 /* ---- where, and at what cost --------------------------------------------------------------------------------- */
 
 /* In C, DUET_ON(DUET_GPU) { ... } runs the statements of a block on one machine. Leaving it in any way restores. Precedence: call,
@@ -443,6 +482,16 @@ DUET_API void duet_scope_close(duet_scope *s);
  * recorded in. In C++ the same lasts as long as an object: duet_math_block split(DUET_MATH_SPLIT). */
 DUET_API duet_scope duet_math_open(duet_math_mode math);
 DUET_API void duet_math_close(duet_scope *s);
+
+/* In C, DUET_EXPLAIN(stdout) { ... } writes the plans of the statements of a block, in place of running them: what duet_explain does, also of those
+ * that it cannot name (duet_iadd, duet_concatenate, duet_pad, ...). Formulas are spent; no matrix is written, and nothing is recorded.
+ * Owner     the file: the caller, until after the block */
+typedef struct duet_explaining {
+    int on;
+    FILE *before;
+} duet_explaining;
+DUET_API duet_explaining duet_explain_open(FILE *out);
+DUET_API void duet_explain_close(duet_explaining *e);
 
 /* What has happened since the process began, over all threads. */
 typedef struct duet_counts {
@@ -533,6 +582,17 @@ template <class... I> inline duet_matrix *duet_indexed(duet_matrix *m, I... i)
 {
     const duet_index index[] = { DUET_REST, i... };
     return duet_indexed_by(m, (int)sizeof...(i), index + 1);
+}
+template <class... M>
+inline DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const duet_matrix *first, M... more)
+{
+    const duet_matrix *const part[] = { first, more... };
+    return duet_concatenate(to, axis, part, (int)sizeof...(more) + 1);
+}
+template <class... M> inline DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_matrix *first, M... more)
+{
+    const duet_matrix *const part[] = { first, more... };
+    return duet_stack(to, axis, part, (int)sizeof...(more) + 1);
 }
 /* In C++: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
 template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N]) { return duet_set_all(a, N); }

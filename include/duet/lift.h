@@ -58,6 +58,12 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
     for (__attribute__((cleanup(duet_math_close))) duet_scope duet_math_##n = duet_math_open(mode); duet_math_##n.on;            \
          duet_math_##n.on = 0)
 
+#define DUET_EXPLAIN(out)      DUET_EXPLAIN_1(out, __COUNTER__)
+#define DUET_EXPLAIN_1(out, n) DUET_EXPLAIN_2(out, n)
+#define DUET_EXPLAIN_2(out, n)                                                                                                   \
+    for (__attribute__((cleanup(duet_explain_close))) duet_explaining duet_explain_##n = duet_explain_open(out);                 \
+         duet_explain_##n.on; duet_explain_##n.on = 0)
+
 #define duet_set(m, e)            duet_set_at(m, DUET(e), DUET_HERE)
 #define duet_set_on(place, m, e)  duet_set_on_at(place, m, DUET(e), DUET_HERE)
 #define duet_set_math(math, m, e) duet_set_math_at(math, m, DUET(e), DUET_HERE)
@@ -78,6 +84,16 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 #define duet_random_permutation(m, seed)             duet_random_permutation_at(m, seed, DUET_HERE)
 #define duet_random_truncated_normal(m, seed, mean, deviation, low, high)                                                        \
     duet_random_truncated_normal_at(m, seed, mean, deviation, low, high, DUET_HERE)
+
+#define DUET_PARTS(...)                                                                                                          \
+    (const duet_matrix *const[]){ __VA_ARGS__ },                                                                                 \
+        (int)(sizeof((const duet_matrix *const[]){ __VA_ARGS__ }) / sizeof(duet_matrix *))
+#define duet_concatenate(to, axis, ...) duet_concatenate_at(to, axis, DUET_PARTS(__VA_ARGS__), DUET_HERE)
+#define duet_stack(to, axis, ...)       duet_stack_at(to, axis, DUET_PARTS(__VA_ARGS__), DUET_HERE)
+#define duet_tile(to, from)             duet_tile_at(to, from, DUET_HERE)
+#define duet_repeat(to, from, axis)     duet_repeat_at(to, from, axis, DUET_HERE)
+#define duet_pad(to, from, ...)         duet_pad_at(to, from, __VA_ARGS__, DUET_HERE) /* the list in front may have commas */
+#define duet_roll(to, from, axis, by)   duet_roll_at(to, from, axis, by, DUET_HERE)
 
 #define duet_neg(x)      duet_neg_at(DUET(x), DUET_HERE)
 #define duet_abs(x)      duet_abs_at(DUET(x), DUET_HERE)
