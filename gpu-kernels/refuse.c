@@ -2,6 +2,7 @@
 #include "refuse.h"
 #include "lottery.h"
 #include "machine.h"
+#include <stdlib.h>
 
 #define REFUSE(condition, why)                                                                                                   \
     if (condition) return why
@@ -65,7 +66,7 @@ bool pool2d_fits(const step *s)
     for (int a = 0; a < 2; a++) plane.size[a] = in->size[2 + a], plane.stride[a] = in->stride[2 + a];
     layout_span(&plane, &low, &high);
     for (int a = 2; a < 4; a++)
-        if (in->size[a] > INT32_MAX / 4 || in->stride[a] > INT32_MAX || out->size[a] > INT32_MAX / 4) return false;
+        if (in->size[a] > INT32_MAX / 4 || llabs(in->stride[a]) > INT32_MAX || out->size[a] > INT32_MAX / 4) return false;
     return low > -INT32_MAX && high < INT32_MAX && out->size[2] * out->size[3] <= INT32_MAX / 2;
 }
 

@@ -5,6 +5,7 @@
 #include "drain.h"
 #include "gpu.h"
 #include "held.h"
+#include "io.h"
 #include "status.h"
 #include "thread.h"
 
@@ -12,10 +13,13 @@ const machine *const machines[SIDES] = { [HOST] = &cpu_machine, [DEVICE] = &gpu_
 
 void duet_info(FILE *out)
 {
+    char files[100];
     if (!out) return;
     fprintf(out, "duet %s\n", DUET_VERSION);
     for (int side = 0; side < SIDES; side++) machines[side]->info(out);
+    inflate_info(files, sizeof files);
     fprintf(out, "costs    %s\n", costs_origin());
+    fprintf(out, "files    %s\n", files);
 }
 
 void *duet_stream(void)

@@ -16,11 +16,12 @@ includes() { # floor's paths, header
 core="-I$top/include -I$src/core"
 expr="$core -I$src/expr"
 plan="$expr -I$src/plan"
+io="$core -I$src/io"
 
 includes "$core" matrix.h && includes "$expr" expr.h && includes "$plan" plan.h && includes "$plan" expr.h && includes "$plan" matrix.h
 point $? 'downward includes compile'
 for up in "core:$core:expr.h" "core:$core:plan.h" "core:$core:cpu.h" "core:$core:gpu.h" "core:$core:kernels.h" "expr:$expr:plan.h" \
-    "expr:$expr:cpu.h" "plan:$plan:cpu.h" "plan:$plan:gpu.h" "plan:$plan:kernels.h"; do
+    "expr:$expr:cpu.h" "core:$core:io.h" "plan:$plan:io.h" "io:$io:expr.h" "io:$io:plan.h" "io:$io:cpu.h" "io:$io:gpu.h" "plan:$plan:cpu.h" "plan:$plan:gpu.h" "plan:$plan:kernels.h"; do
     floor=${up%%:*} header=${up##*:} paths=${up#*:} && paths=${paths%:*}
     includes "$paths" "$header"
     [ $? -ne 0 ] && grep -q "$header" "$work/log"
@@ -28,7 +29,7 @@ for up in "core:$core:expr.h" "core:$core:plan.h" "core:$core:cpu.h" "core:$core
 done
 
 # The other way round: what meson really passes. Each folder's own build file names no floor above it.
-grep -lE "include_directories: *(expr|plan|roof)" "$src/core/meson.build" "$src/cpu/meson.build" "$src/gpu/meson.build" >"$work/log"
+grep -lE "include_directories: *(expr|plan|roof)" "$src/core/meson.build" "$src/io/meson.build" "$src/cpu/meson.build" "$src/gpu/meson.build" >"$work/log"
 [ ! -s "$work/log" ] && ! grep -nE "include_directories: *(plan|roof)" "$src/expr/meson.build" >"$work/log"
 point $? 'no folder is given the paths of a floor above it'
 

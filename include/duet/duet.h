@@ -14,7 +14,7 @@
  *
  * Functions that can fail return a duet_status, or NULL; duet_error() then says what, why and where. A matrix that a
  * failed call should have written is as it was, or, if the machine failed half-way, refused until written again.
- * Indices count from 0, sizes and strides count elements, all layouts are row-major. */
+ * Indices count from 0, sizes and strides count elements, new matrices are row-major. */
 #ifndef DUET_H
 #define DUET_H
 
@@ -98,25 +98,82 @@ DUET_API duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *s
  * Errors    NULL: as duet_new_shape, and BAD_ARGUMENT when host is null or not aligned to its element */
 DUET_API duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, const int64_t *size);
 
+/* The same over memory whose elements lie otherwise: strides count elements and may be negative; first is where element 0, 0, ... lies.
+ * What lies between the elements goes wherever they go. duet_wrap_columns: column-major without gaps, as BLAS, LAPACK, and Fortran have it.
+ * Shapes    as duet_new_shape, as many strides; duet_wrap_columns(p, DUET_F32, 2, 3) is the same with the sizes as arguments. A stride of 0
+ *           repeats: such a matrix is to be read, not to be written
+ * Owner     as duet_wrap_shape
+ * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT when elements would lie in each other's place */
+DUET_API duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size, const int64_t *stride);
+DUET_API duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, const int64_t *size);
+
 /* Frees a matrix and sets the pointer to NULL; NULL is accepted. Views of it live on. Formulas that name it fail. */
 DUET_API void duet_free(duet_matrix **m);
 
-/* Views: matrices that share the elements of m, keep them alive and write through.
- *     duet_slice       elements first .. first + count - 1 of the first axis
- *     duet_row         m[i], of rank one less
- *     duet_column      m[:, j] of a rank-2 matrix, of rank 1
- *     duet_submatrix   rows x cols of a rank-2 matrix, from (i, j)
- *     duet_transposed  the axes in reverse order
- *     duet_reshaped    the same elements in another shape, of a matrix without gaps
+/* An entry of an index, as between NumPy's brackets:
+ *     DUET_ALL                       :
+ *     DUET_RANGE(start, stop)        start:stop
+ *     DUET_STEP(start, stop, step)   start:stop:step
+ *     DUET_AT(i)                     i, which takes the axis away
+ *     DUET_NEW                       None, an axis of one element more
+ *     DUET_REST                      ..., all axes that the others leave; it stands at the end if nowhere
+ * Negative places count from the end, ranges are cut to what is there, and a start or stop of DUET_OPEN is one left out. */
+typedef enum duet_index_kind { DUET_INDEX_RANGE, DUET_INDEX_AT, DUET_INDEX_NEW, DUET_INDEX_REST } duet_index_kind;
+typedef struct duet_index {
+    duet_index_kind kind;
+    int64_t start, stop, step;
+} duet_index;
+static inline duet_index duet_index_of(duet_index_kind kind, int64_t start, int64_t stop, int64_t step)
+{
+    const duet_index i = { kind, start, stop, step };
+    return i;
+}
+#define DUET_OPEN                    INT64_MIN
+#define DUET_STEP(start, stop, step) duet_index_of(DUET_INDEX_RANGE, start, stop, step)
+#define DUET_RANGE(start, stop)      DUET_STEP(start, stop, 1)
+#define DUET_ALL                     DUET_STEP(DUET_OPEN, DUET_OPEN, 1)
+#define DUET_AT(i)                   duet_index_of(DUET_INDEX_AT, i, 0, 0)
+#define DUET_NEW                     duet_index_of(DUET_INDEX_NEW, 0, 0, 0)
+#define DUET_REST                    duet_index_of(DUET_INDEX_REST, 0, 0, 0)
+
+/* Views: matrices that share the elements of m, keep them alive and write through. Axes below 0 count from the last.
+ *     duet_indexed       m[...]: duet_indexed(m, DUET_AT(2), DUET_STEP(DUET_OPEN, DUET_OPEN, -1)) is m[2, ::-1]
+ *     duet_stepped       start:stop:step of one axis
+ *     duet_picked        element i of one axis, of rank one less
+ *     duet_flipped       one axis in reverse order
+ *     duet_slice         elements first .. first + count - 1 of the first axis
+ *     duet_row           m[i], of rank one less
+ *     duet_column        m[:, j] of a rank-2 matrix, of rank 1
+ *     duet_submatrix     rows x cols of a rank-2 matrix, from (i, j)
+ *     duet_diagonal      m[i, i + offset], as the last axis in the place of the first two
+ *     duet_transposed    the axes in reverse order
+ *     duet_permuted      the axes in the order given: duet_permuted(m, 2, 0, 1)
+ *     duet_expanded      an axis of one element more, which is then that axis
+ *     duet_squeezed      without that axis, which has one element
+ *     duet_reshaped      the same elements in another shape; one size may be -1, which makes it what is left. No copy is made: where the
+ *                        elements do not lie so that there is such a view, the text says what to copy
+ *     duet_broadcast_to  as a larger shape to which m broadcasts. It is to be read: whoever writes it is refused, as BAD_ARGUMENT
+ *     duet_split         so many parts along an axis, of equal size, or, of the first ones, one more
  * Any number of threads may read a matrix and its views at once; while one writes any of them, no other may use any.
  * Owner     the caller, until duet_free
- * Errors    NULL: BAD_ARGUMENT, BAD_SHAPE, NO_MEMORY */
+ * Errors    NULL: BAD_ARGUMENT (an element that is not there, a step of 0), BAD_SHAPE (rank, axis, sizes), NO_MEMORY; duet_split returns it,
+ *           and nothing is left of what it made */
+DUET_API duet_matrix *duet_indexed_by(duet_matrix *m, int count, const duet_index *index);
+DUET_API duet_matrix *duet_stepped(duet_matrix *m, int axis, int64_t start, int64_t stop, int64_t step);
+DUET_API duet_matrix *duet_picked(duet_matrix *m, int axis, int64_t i);
+DUET_API duet_matrix *duet_flipped(duet_matrix *m, int axis);
 DUET_API duet_matrix *duet_slice(duet_matrix *m, int64_t first, int64_t count);
 DUET_API duet_matrix *duet_row(duet_matrix *m, int64_t i);
 DUET_API duet_matrix *duet_column(duet_matrix *m, int64_t j);
 DUET_API duet_matrix *duet_submatrix(duet_matrix *m, int64_t i, int64_t j, int64_t rows, int64_t cols);
+DUET_API duet_matrix *duet_diagonal(duet_matrix *m, int64_t offset);
 DUET_API duet_matrix *duet_transposed(duet_matrix *m);
+DUET_API duet_matrix *duet_permuted_axes(duet_matrix *m, int rank, const int *axis);
+DUET_API duet_matrix *duet_expanded(duet_matrix *m, int axis);
+DUET_API duet_matrix *duet_squeezed(duet_matrix *m, int axis);
 DUET_API duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, const int64_t *size);
+DUET_API duet_matrix *duet_broadcast_to_shape(duet_matrix *m, int rank, const int64_t *size);
+DUET_API DUET_MUST duet_status duet_split(duet_matrix *m, int axis, int count, duet_matrix **part);
 
 /* What a matrix is. Of NULL or a freed matrix: 0, or NULL; an axis out of range has size 0. */
 DUET_API duet_dtype duet_type(const duet_matrix *m);
@@ -375,6 +432,80 @@ DUET_API DUET_MUST duet_status duet_random_integers_at(duet_matrix *m, uint64_t 
 DUET_API DUET_MUST duet_status duet_random_permutation(duet_matrix *m, uint64_t seed);
 DUET_API DUET_MUST duet_status duet_random_permutation_at(duet_matrix *m, uint64_t seed, const char *site);
 
+/* ---- shapes, by copies ---------------------------------------------------------------------------------------- */
+
+/* Statements that write every element of `to` with those of other matrices of its element type, which may be views, and may be parts of
+ * `to`: they are read before anything is written. Each is one pass or more over views; what needs no copy is a view (duet_split, duet_flipped,
+ * duet_broadcast_to, ...).
+ *     duet_concatenate  the parts one after the other along an axis that they have; in C duet_concatenate(to, axis, a, b, c)
+ *     duet_stack        the parts, of one shape, one after the other along an axis that they do not have; in C as before
+ *     duet_tile         from, again and again along every axis
+ *     duet_repeat       each element of from so many times along an axis
+ *     duet_pad          from, with before[a] elements in front of it along axis a, and so many behind it that it fills `to`: DUET_PAD_CONSTANT,
+ *                       value; DUET_PAD_EDGE, what is next to them; DUET_PAD_REFLECT, from mirrored at its edge, which is not doubled,
+ *                       to and fro if need be
+ *     duet_roll         from, moved on by `by` places along an axis, what falls off the end being put in at the start
+ *     duet_magic        the magic square of n x n: 1 .. n * n, all rows, columns and diagonals having one sum. It is written by the host
+ * Shapes    concatenate: the sizes along the axis add up to that of `to`, the others are equal; stack: along the axis `to` has as many elements
+ *           as there are parts; tile: each size of `to` is a multiple of from's, which may have fewer axes; repeat: the same along the
+ *           axis, others are equal; pad: 0 <= before[a], before[a] + that of from <= that of to, reflect and edge of what is not empty;
+ *           roll: equal shapes; magic: n x n, n is not 2
+ * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE (also: of integers that the type of the magic square does not hold), and as duet_set: `to` is
+ *           unchanged; or, of statements that are several passes, when a machine or the memory fails half-way, unknown */
+typedef enum duet_pad_mode { DUET_PAD_CONSTANT, DUET_PAD_EDGE, DUET_PAD_REFLECT } duet_pad_mode;
+DUET_API DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const duet_matrix *const *part, int count);
+DUET_API DUET_MUST duet_status duet_concatenate_at(duet_matrix *to, int axis, const duet_matrix *const *part, int count,
+                                                   const char *site);
+DUET_API DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_matrix *const *part, int count);
+DUET_API DUET_MUST duet_status duet_stack_at(duet_matrix *to, int axis, const duet_matrix *const *part, int count,
+                                             const char *site);
+DUET_API DUET_MUST duet_status duet_tile(duet_matrix *to, const duet_matrix *from);
+DUET_API DUET_MUST duet_status duet_tile_at(duet_matrix *to, const duet_matrix *from, const char *site);
+DUET_API DUET_MUST duet_status duet_repeat(duet_matrix *to, const duet_matrix *from, int axis);
+DUET_API DUET_MUST duet_status duet_repeat_at(duet_matrix *to, const duet_matrix *from, int axis, const char *site);
+DUET_API DUET_MUST duet_status duet_pad(duet_matrix *to, const duet_matrix *from, const int64_t *before, duet_pad_mode mode,
+                                        double value);
+DUET_API DUET_MUST duet_status duet_pad_at(duet_matrix *to, const duet_matrix *from, const int64_t *before, duet_pad_mode mode,
+                                           double value, const char *site);
+DUET_API DUET_MUST duet_status duet_roll(duet_matrix *to, const duet_matrix *from, int axis, int64_t by);
+DUET_API DUET_MUST duet_status duet_roll_at(duet_matrix *to, const duet_matrix *from, int axis, int64_t by, const char *site);
+DUET_API DUET_MUST duet_status duet_magic(duet_matrix *m);
+
+/* ---- files ----------------------------------------------------------------------------------------------------- */
+
+/* NumPy's .npy: one array. What is read may be of any version (1.0, 2.0, 3.0), byte order and element type that Duet has; bf16 is `V2`, as
+ * ml_dtypes writes it. An array in Fortran's order enters as a transposed view, and a matrix that is one leaves in Fortran's order.
+ * .npz: several, by name, in a zip file. What is read may be stored, or deflated where the build has zlib (duet_info says so), and larger than
+ * 4 GB; what is written is stored. A file is written beside the one that it replaces, which is left as it is when that fails.
+ *     duet_load_npz      the array of that name
+ *     duet_names_npz     the names of all, the last one followed by NULL
+ * Owner     of matrices: the caller, until duet_free; of the names: the caller, one block, until free()
+ * Errors    IO_ERROR; BAD_FILE: it is no such file, it is cut off, or what it says does not hold; UNSUPPORTED: elements that Duet has not, a
+ *           compression other than deflate, encryption, no zlib; BAD_ARGUMENT: NULL, or no array of that name, or a name twice; NO_MEMORY; of
+ *           saving also as duet_read. Loading returns NULL */
+typedef struct duet_named {
+    const char *name;
+    const duet_matrix *m;
+} duet_named;
+DUET_API duet_matrix *duet_load_npy(const char *path);
+DUET_API DUET_MUST duet_status duet_save_npy(const char *path, const duet_matrix *m);
+DUET_API duet_matrix *duet_load_npz(const char *path, const char *name);
+DUET_API char **duet_names_npz(const char *path);
+DUET_API DUET_MUST duet_status duet_save_npz(const char *path, const duet_named *list, int count);
+
+/* Matrix Market's dense format, `array`: text, column by column. What is read may be real (f64), integer (i64) or complex (c128, where Duet has
+ * it), and general, symmetric, skew-symmetric or hermitian; what is written is general, with as many digits as give the same elements again.
+ * Shapes    rank 2
+ * Owner     the caller, until duet_free
+ * Errors    as above; UNSUPPORTED: the format `coordinate`, the field `pattern`; BAD_SHAPE: another rank */
+DUET_API duet_matrix *duet_load_market(const char *path);
+DUET_API DUET_MUST duet_status duet_save_market(const char *path, const duet_matrix *m);
+
+/* Writes the elements of m as NumPy prints an array: rows in brackets, columns aligned, of floating point as few digits as tell an element
+ * apart, at most 8 behind the point; of more than 1000 elements the first and last three along each axis.
+ * Errors    BAD_ARGUMENT, NO_MEMORY, IO_ERROR, and as duet_read */
+DUET_API duet_status duet_print(FILE *out, const duet_matrix *m);
+
 /* ---- where, and at what cost --------------------------------------------------------------------------------- */
 
 /* In C, DUET_ON(DUET_GPU) { ... } runs the statements of a block on one machine. Leaving it in any way restores. Precedence: call,
@@ -390,6 +521,16 @@ DUET_API void duet_scope_close(duet_scope *s);
  * recorded in. In C++ the same lasts as long as an object: duet_math_block split(DUET_MATH_SPLIT). */
 DUET_API duet_scope duet_math_open(duet_math_mode math);
 DUET_API void duet_math_close(duet_scope *s);
+
+/* In C, DUET_EXPLAIN(stdout) { ... } writes the plans of the statements of a block, in place of running them: what duet_explain does, also of those
+ * that it cannot name (duet_iadd, duet_concatenate, duet_pad, ...). Formulas are spent; no matrix is written, and nothing is recorded.
+ * Owner     the file: the caller, until after the block */
+typedef struct duet_explaining {
+    int on;
+    FILE *before;
+} duet_explaining;
+DUET_API duet_explaining duet_explain_open(FILE *out);
+DUET_API void duet_explain_close(duet_explaining *e);
 
 /* What has happened since the process began, over all threads. */
 typedef struct duet_counts {
@@ -456,10 +597,41 @@ template <class... N> inline duet_matrix *duet_wrap(void *host, duet_dtype type,
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_wrap_shape(host, type, (int)sizeof...(n), size + 1);
 }
+template <class... N> inline duet_matrix *duet_wrap_columns(void *host, duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_wrap_columns_shape(host, type, (int)sizeof...(n), size + 1);
+}
 template <class... N> inline duet_matrix *duet_reshaped(duet_matrix *m, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_reshaped_shape(m, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_broadcast_to(duet_matrix *m, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_broadcast_to_shape(m, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_permuted(duet_matrix *m, N... n)
+{
+    const int axis[] = { 0, (int)n... };
+    return duet_permuted_axes(m, (int)sizeof...(n), axis + 1);
+}
+template <class... I> inline duet_matrix *duet_indexed(duet_matrix *m, I... i)
+{
+    const duet_index index[] = { DUET_REST, i... };
+    return duet_indexed_by(m, (int)sizeof...(i), index + 1);
+}
+template <class... M>
+inline DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const duet_matrix *first, M... more)
+{
+    const duet_matrix *const part[] = { first, more... };
+    return duet_concatenate(to, axis, part, (int)sizeof...(more) + 1);
+}
+template <class... M> inline DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_matrix *first, M... more)
+{
+    const duet_matrix *const part[] = { first, more... };
+    return duet_stack(to, axis, part, (int)sizeof...(more) + 1);
 }
 /* In C++: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
 template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N]) { return duet_set_all(a, N); }

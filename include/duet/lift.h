@@ -35,9 +35,16 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 
 #define DUET_SIZES(...)                                                                                                          \
     (int)(sizeof((int64_t[]){ 0, ##__VA_ARGS__ }) / sizeof(int64_t)) - 1, (const int64_t[]){ 0, ##__VA_ARGS__ } + 1
-#define duet_new(type, ...)        duet_new_shape(type, DUET_SIZES(__VA_ARGS__))
-#define duet_wrap(host, type, ...) duet_wrap_shape(host, type, DUET_SIZES(__VA_ARGS__))
-#define duet_reshaped(m, ...)      duet_reshaped_shape(m, DUET_SIZES(__VA_ARGS__))
+#define duet_new(type, ...)                duet_new_shape(type, DUET_SIZES(__VA_ARGS__))
+#define duet_wrap(host, type, ...)         duet_wrap_shape(host, type, DUET_SIZES(__VA_ARGS__))
+#define duet_wrap_columns(host, type, ...) duet_wrap_columns_shape(host, type, DUET_SIZES(__VA_ARGS__))
+#define duet_reshaped(m, ...)              duet_reshaped_shape(m, DUET_SIZES(__VA_ARGS__))
+#define duet_broadcast_to(m, ...)          duet_broadcast_to_shape(m, DUET_SIZES(__VA_ARGS__))
+#define duet_permuted(m, ...)                                                                                                    \
+    duet_permuted_axes(m, (int)(sizeof((int[]){ 0, ##__VA_ARGS__ }) / sizeof(int)) - 1, (const int[]){ 0, ##__VA_ARGS__ } + 1)
+#define duet_indexed(m, ...)                                                                                                     \
+    duet_indexed_by(m, (int)(sizeof((duet_index[]){ DUET_REST, ##__VA_ARGS__ }) / sizeof(duet_index)) - 1,                       \
+                    (const duet_index[]){ DUET_REST, ##__VA_ARGS__ } + 1)
 
 #define DUET_ON(place)      DUET_ON_1(place, __COUNTER__)
 #define DUET_ON_1(place, n) DUET_ON_2(place, n)
@@ -50,6 +57,12 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 #define DUET_MATH_2(mode, n)                                                                                                     \
     for (__attribute__((cleanup(duet_math_close))) duet_scope duet_math_##n = duet_math_open(mode); duet_math_##n.on;            \
          duet_math_##n.on = 0)
+
+#define DUET_EXPLAIN(out)      DUET_EXPLAIN_1(out, __COUNTER__)
+#define DUET_EXPLAIN_1(out, n) DUET_EXPLAIN_2(out, n)
+#define DUET_EXPLAIN_2(out, n)                                                                                                   \
+    for (__attribute__((cleanup(duet_explain_close))) duet_explaining duet_explain_##n = duet_explain_open(out);                 \
+         duet_explain_##n.on; duet_explain_##n.on = 0)
 
 #define duet_set(m, e)            duet_set_at(m, DUET(e), DUET_HERE)
 #define duet_set_on(place, m, e)  duet_set_on_at(place, m, DUET(e), DUET_HERE)
@@ -71,6 +84,16 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 #define duet_random_permutation(m, seed)             duet_random_permutation_at(m, seed, DUET_HERE)
 #define duet_random_truncated_normal(m, seed, mean, deviation, low, high)                                                        \
     duet_random_truncated_normal_at(m, seed, mean, deviation, low, high, DUET_HERE)
+
+#define DUET_PARTS(...)                                                                                                          \
+    (const duet_matrix *const[]){ __VA_ARGS__ },                                                                                 \
+        (int)(sizeof((const duet_matrix *const[]){ __VA_ARGS__ }) / sizeof(duet_matrix *))
+#define duet_concatenate(to, axis, ...) duet_concatenate_at(to, axis, DUET_PARTS(__VA_ARGS__), DUET_HERE)
+#define duet_stack(to, axis, ...)       duet_stack_at(to, axis, DUET_PARTS(__VA_ARGS__), DUET_HERE)
+#define duet_tile(to, from)             duet_tile_at(to, from, DUET_HERE)
+#define duet_repeat(to, from, axis)     duet_repeat_at(to, from, axis, DUET_HERE)
+#define duet_pad(to, from, ...)         duet_pad_at(to, from, __VA_ARGS__, DUET_HERE) /* the list in front may have commas */
+#define duet_roll(to, from, axis, by)   duet_roll_at(to, from, axis, by, DUET_HERE)
 
 #define duet_neg(x)      duet_neg_at(DUET(x), DUET_HERE)
 #define duet_abs(x)      duet_abs_at(DUET(x), DUET_HERE)

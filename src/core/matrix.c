@@ -19,7 +19,7 @@ static void set_current(storage *b, int sides) { __atomic_store_n(&b->current, (
 static void set_users(storage *b, uint64_t queues) { __atomic_store_n(&b->users, queues, __ATOMIC_RELAXED); }
 static void set_writer(storage *b, int queue) { __atomic_store_n(&b->writer, (int8_t)queue, __ATOMIC_RELAXED); }
 
-bool matrix_fills(const duet_matrix *m) { return (size_t)m->count * dtypes[m->at.type].bytes == m->bits->bytes; }
+bool matrix_fills(const duet_matrix *m) { return (size_t)m->count * dtypes[m->at.type].bytes == m->bits->bytes && !m->repeats; }
 
 /* ---- the queues; under the lock ---- */
 
@@ -254,7 +254,7 @@ static void *pointer(const char *who, const duet_matrix *m, enum side s, enum us
     void *p;
     int queue = thread_get()->queue;
     const char *why = s == DEVICE ? machines[DEVICE]->absent() : NULL;
-    if (matrix_check(who, m) != DUET_OK) return NULL;
+    if (matrix_check(who, m) != DUET_OK || (use != READ && matrix_check_writable(who, m) != DUET_OK)) return NULL;
     if (why) return fail(DUET_NO_DEVICE, "%s: %s", who, why), NULL;
     duet_status st = s == DEVICE ? held_cut() : DUET_OK; /* what the caller queues goes behind */
     if (st == DUET_OK) st = matrix_open(m, s, use, queue, &p);

@@ -63,7 +63,7 @@ struct duet_matrix {
     layout at;
     int64_t offset; /* of the first element, in elements */
     int64_t count;
-    bool dense;
+    bool dense, repeats; /* repeats: the same element at several places; to be read, not to be written */
     storage *bits;
     struct duet_matrix *next_free;
 };
@@ -134,6 +134,13 @@ static inline bool matrix_alive(const duet_matrix *m, uint64_t serial) { return 
 
 /* BAD_ARGUMENT of what is no matrix: NULL, or freed. */
 duet_status matrix_check(const char *who, const duet_matrix *m);
+
+/* BAD_ARGUMENT of one that repeats its elements. */
+duet_status matrix_repeats(const char *who, const duet_matrix *m);
+static inline duet_status matrix_check_writable(const char *who, const duet_matrix *m)
+{
+    return __builtin_expect(m->repeats, 0) ? matrix_repeats(who, m) : DUET_OK;
+}
 
 /* A new header over b, which it takes a share of. Errors: NULL: NO_MEMORY, and b is as it was. */
 duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset);

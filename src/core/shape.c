@@ -87,6 +87,28 @@ bool layout_is_dense(const layout *l)
     return true;
 }
 
+void layout_insert(layout *l, int a, int64_t size, int64_t stride)
+{
+    const size_t behind = (size_t)(l->rank++ - a);
+    memmove(l->size + a + 1, l->size + a, behind * sizeof *l->size);
+    memmove(l->stride + a + 1, l->stride + a, behind * sizeof *l->stride);
+    l->size[a] = size, l->stride[a] = stride;
+}
+
+void layout_drop(layout *l, int a)
+{
+    const size_t behind = (size_t)(--l->rank - a);
+    memmove(l->size + a, l->size + a + 1, behind * sizeof *l->size);
+    memmove(l->stride + a, l->stride + a + 1, behind * sizeof *l->stride);
+}
+
+bool layout_repeats(const layout *l)
+{
+    bool repeats = false;
+    for (int a = 0; a < l->rank; a++) repeats |= l->size[a] > 1 && l->stride[a] == 0;
+    return repeats && layout_count(l) > 0;
+}
+
 layout layout_broadcast(const layout *l, const shape *to)
 {
     layout r = { .type = l->type, .rank = to->rank };

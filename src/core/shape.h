@@ -34,6 +34,13 @@ void layout_dense(layout *l, duet_dtype type, int rank, const int64_t *size); /*
 bool layout_is_dense(const layout *l);
 int64_t layout_count(const layout *l);
 
+/* An axis more, in front of axis a; an axis less. */
+void layout_insert(layout *l, int a, int64_t size, int64_t stride);
+void layout_drop(layout *l, int a);
+
+/* Does the same element stand at several places of l? */
+bool layout_repeats(const layout *l);
+
 /* l as it is read by a loop over `to`, to which it broadcasts: strides of 0 where it repeats. */
 layout layout_broadcast(const layout *l, const shape *to);
 

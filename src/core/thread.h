@@ -22,6 +22,7 @@ typedef struct thread {
     int queue;                        /* its queue on every machine: 0 .. QUEUES - 1 */
     duet_counts counted;              /* read by other threads, written by this one alone */
     const char *site;                 /* the statement under way, for the trace; or NULL */
+    FILE *explaining;                 /* where statements write their plans in place of running, or NULL */
     struct lender *lender;            /* of the recording that runs now, or NULL: core/lend.h */
     struct duet_recording *recording; /* what is being recorded, or NULL: plan/record.h */
     enum holding holding;             /* does it hold work back: core/held.h */

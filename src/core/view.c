@@ -1,128 +1,196 @@
-/* view.c - matrices that share the elements of others, and how two of them overlap. */
+/* view.c - matrices that share the elements of others. reshape.c has those whose axes are others. */
+#include "view.h"
 #include "matrix.h"
 #include "status.h"
 #include <string.h>
-
-/* A view of m whose first element lies `ahead` elements after that of m. Without elements it lies nowhere. */
-static duet_matrix *view(const duet_matrix *m, const layout *at, int64_t ahead)
-{
-    return matrix_share(m->bits, at, m->offset + (layout_count(at) ? ahead : 0));
-}
-
-static duet_status check_rank(const char *who, const duet_matrix *m, int least, int most)
-{
-    char text[SHAPE_TEXT];
-    TRY(matrix_check(who, m));
-    if (m->at.rank >= least && m->at.rank <= most) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "%s(%s) needs a rank of %d%s", who, shape_text(text, m->at.type, m->at.rank, m->at.size), least,
-                most > least ? " or more" : "");
-}
 
 static duet_status check_range(const char *who, const duet_matrix *m, int axis, int64_t first, int64_t count)
 {
     char text[SHAPE_TEXT];
     int64_t size = m->at.size[axis];
     if (first >= 0 && count >= 0 && first <= size && count <= size - first) return DUET_OK;
-    return fail(DUET_BAD_ARGUMENT, "%s(%s): %lld elements from %lld are not within the %lld of axis %d", who,
-                shape_text(text, m->at.type, m->at.rank, m->at.size), (long long)count, (long long)first, (long long)size, axis);
+    return fail(DUET_BAD_ARGUMENT, "%s(%s): %lld elements from %lld are not within the %lld of axis %d", who, view_text(m, text),
+                (long long)count, (long long)first, (long long)size, axis);
 }
 
 duet_matrix *duet_slice(duet_matrix *m, int64_t first, int64_t count)
 {
-    if (check_rank("duet_slice", m, 1, DUET_RANK_MAX) || check_range("duet_slice", m, 0, first, count)) return NULL;
+    if (view_check_rank("duet_slice", m, 1, DUET_RANK_MAX) || check_range("duet_slice", m, 0, first, count)) return NULL;
     layout at = m->at;
     at.size[0] = count;
-    return view(m, &at, first * at.stride[0]);
+    return view_of(m, &at, first * at.stride[0]);
 }
 
 duet_matrix *duet_row(duet_matrix *m, int64_t i)
 {
-    if (check_rank("duet_row", m, 1, DUET_RANK_MAX) || check_range("duet_row", m, 0, i, 1)) return NULL;
-    layout at = { .type = m->at.type, .rank = m->at.rank - 1 };
-    memcpy(at.size, m->at.size + 1, (size_t)at.rank * sizeof *at.size);
-    memcpy(at.stride, m->at.stride + 1, (size_t)at.rank * sizeof *at.stride);
-    return view(m, &at, i * m->at.stride[0]);
+    if (view_check_rank("duet_row", m, 1, DUET_RANK_MAX) || check_range("duet_row", m, 0, i, 1)) return NULL;
+    layout at = m->at;
+    layout_drop(&at, 0);
+    return view_of(m, &at, i * m->at.stride[0]);
 }
 
 duet_matrix *duet_column(duet_matrix *m, int64_t j)
 {
-    if (check_rank("duet_column", m, 2, 2) || check_range("duet_column", m, 1, j, 1)) return NULL;
-    layout at = { .type = m->at.type, .rank = 1, .size = { m->at.size[0] }, .stride = { m->at.stride[0] } };
-    return view(m, &at, j * m->at.stride[1]);
+    if (view_check_rank("duet_column", m, 2, 2) || check_range("duet_column", m, 1, j, 1)) return NULL;
+    layout at = m->at;
+    layout_drop(&at, 1);
+    return view_of(m, &at, j * m->at.stride[1]);
 }
 
 duet_matrix *duet_submatrix(duet_matrix *m, int64_t i, int64_t j, int64_t rows, int64_t cols)
 {
     const char *who = "duet_submatrix";
-    if (check_rank(who, m, 2, 2) || check_range(who, m, 0, i, rows) || check_range(who, m, 1, j, cols)) return NULL;
+    if (view_check_rank(who, m, 2, 2) || check_range(who, m, 0, i, rows) || check_range(who, m, 1, j, cols)) return NULL;
     layout at = m->at;
     at.size[0] = rows, at.size[1] = cols;
-    return view(m, &at, i * at.stride[0] + j * at.stride[1]);
+    return view_of(m, &at, i * at.stride[0] + j * at.stride[1]);
 }
 
-duet_matrix *duet_transposed(duet_matrix *m)
-{
-    if (matrix_check("duet_transposed", m)) return NULL;
-    layout at = m->at;
-    for (int a = 0; a < at.rank; a++) {
-        at.size[a] = m->at.size[at.rank - 1 - a];
-        at.stride[a] = m->at.stride[at.rank - 1 - a];
-    }
-    return view(m, &at, 0);
-}
+/* ---- NumPy's basic indexing ---- */
 
-duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, const int64_t *size)
-{
-    char from[SHAPE_TEXT], to[SHAPE_TEXT];
+/* An index under way: the axis of m whose turn it is, and the view so far. */
+typedef struct indexing {
+    const char *who;
+    const duet_matrix *m;
+    int axis;
     layout at;
-    const char *who = "duet_reshaped", *needs = NULL;
-    if (matrix_check(who, m) || shape_check(who, m->at.type, rank, size)) return NULL;
-    layout_dense(&at, m->at.type, rank, size);
-    if (layout_count(&at) != m->count) needs = "as many elements";
-    else if (!m->dense) needs = "a matrix without gaps";
-    if (!needs) return view(m, &at, 0);
-    fail(DUET_BAD_SHAPE, "%s(%s) to %s needs %s", who, shape_text(from, m->at.type, m->at.rank, m->at.size),
-         shape_text(to, m->at.type, rank, size), needs);
-    return NULL;
+    int64_t ahead;
+} indexing;
+
+static duet_status take_element(indexing *x, int64_t i)
+{
+    char text[SHAPE_TEXT];
+    const int64_t size = x->m->at.size[x->axis], from_start = i < 0 ? i + size : i;
+    if (from_start < 0 || from_start >= size)
+        return fail(DUET_BAD_ARGUMENT, "%s(%s): there is no element %lld along axis %d", x->who, view_text(x->m, text),
+                    (long long)i, x->axis);
+    x->ahead += from_start * x->m->at.stride[x->axis++];
+    return DUET_OK;
 }
 
-/* ---- overlap ---- */
-
-static bool same_walk(const duet_matrix *a, const duet_matrix *b)
+/* A bound as Python reads it: negative ones count from the end, what lies outside is cut off, what is left out is the end that is meant. */
+static int64_t bound_of(int64_t given, int64_t size, bool backwards, bool is_start)
 {
-    if (a->offset != b->offset || a->at.rank != b->at.rank) return false;
-    for (int i = 0; i < a->at.rank; i++)
-        if (a->at.size[i] != b->at.size[i] || (a->at.size[i] != 1 && a->at.stride[i] != b->at.stride[i])) return false;
-    return true;
+    const int64_t low = backwards ? -1 : 0, high = backwards ? size - 1 : size;
+    if (given == DUET_OPEN) return backwards == is_start ? high : low;
+    if (given < 0) given += size;
+    return given < low ? low : given > high ? high : given;
 }
 
-/* The elements of m, counted modulo a stride, when they lie within one run of it: as columns of a matrix do. */
-static bool within(const duet_matrix *m, int64_t modulus, int64_t *low, int64_t *high)
+static duet_status take_range(indexing *x, const duet_index *r)
 {
-    layout rest = m->at;
-    for (int a = 0; a < rest.rank; a++)
-        if (rest.stride[a] % modulus == 0) rest.size[a] = 1;
-    layout_span(&rest, low, high);
-    int64_t first = (m->offset + *low) % modulus;
-    *high += first - *low, *low = first;
-    return *high <= modulus;
+    char text[SHAPE_TEXT];
+    const int64_t size = x->m->at.size[x->axis], by = r->step == INT64_MIN ? -INT64_MAX : r->step;
+    if (by == 0) return fail(DUET_BAD_ARGUMENT, "%s(%s): the step along axis %d is 0", x->who, view_text(x->m, text), x->axis);
+    const int64_t start = bound_of(r->start, size, by < 0, true), stop = bound_of(r->stop, size, by < 0, false);
+    const int64_t way = by < 0 ? start - stop : stop - start, each = by < 0 ? -by : by;
+    const int64_t count = way > 0 ? (way - 1) / each + 1 : 0, stride = x->m->at.stride[x->axis++];
+    layout_insert(&x->at, x->at.rank, count, count > 1 ? stride * by : stride);
+    if (count) x->ahead += start * stride;
+    return DUET_OK;
 }
 
-static bool apart(const duet_matrix *a, const duet_matrix *b, int64_t modulus)
+static duet_status take_all(indexing *x, int until)
 {
-    int64_t low[2], high[2];
-    return within(a, modulus, &low[0], &high[0]) && within(b, modulus, &low[1], &high[1]) &&
-           (high[0] <= low[1] || high[1] <= low[0]);
+    const duet_index all = DUET_ALL;
+    duet_status s = DUET_OK;
+    while (x->axis < until && s == DUET_OK) s = take_range(x, &all);
+    return s;
 }
 
-enum overlap matrix_overlap(const duet_matrix *a, const duet_matrix *b)
+static bool takes_axis(const duet_index *i) { return i->kind == DUET_INDEX_RANGE || i->kind == DUET_INDEX_AT; }
+
+/* How many axes of m the entries name, and how many axes the view has; BAD_ARGUMENT of what is no index. */
+static duet_status check_index(const char *who, const duet_matrix *m, int count, const duet_index *index)
 {
-    if (a->bits != b->bits || a->count == 0 || b->count == 0) return APART;
-    if (same_walk(a, b)) return SAME;
-    if (apart(a, b, INT64_MAX)) return APART;
-    for (int i = 0; i < a->at.rank; i++)
-        if (a->at.size[i] > 1 && apart(a, b, a->at.stride[i])) return APART;
-    for (int i = 0; i < b->at.rank; i++)
-        if (b->at.size[i] > 1 && apart(a, b, b->at.stride[i])) return APART;
-    return TANGLED;
+    char text[SHAPE_TEXT];
+    int named = 0, rests = 0, rank;
+    if (count < 0 || (count > 0 && !index))
+        return fail(DUET_BAD_ARGUMENT, "%s needs an index, not NULL or %d entries", who, count);
+    rank = m->at.rank;
+    for (int i = 0; i < count; i++) {
+        if ((unsigned)index[i].kind > DUET_INDEX_REST) return fail(DUET_BAD_ARGUMENT, "%s: entry %d is no index", who, i);
+        named += takes_axis(&index[i]), rests += index[i].kind == DUET_INDEX_REST;
+        rank += (index[i].kind == DUET_INDEX_NEW) - (index[i].kind == DUET_INDEX_AT);
+    }
+    if (rests > 1) return fail(DUET_BAD_ARGUMENT, "%s takes one DUET_REST, not %d", who, rests);
+    if (named > m->at.rank) return fail(DUET_BAD_SHAPE, "%s(%s): the index names %d axes", who, view_text(m, text), named);
+    if (rank > DUET_RANK_MAX)
+        return fail(DUET_BAD_SHAPE, "%s(%s): the view would have rank %d, more than %d", who, view_text(m, text), rank,
+                    DUET_RANK_MAX);
+    return DUET_OK;
+}
+
+static int axes_after(const duet_index *index, int count)
+{
+    int n = 0;
+    for (int i = 0; i < count; i++) n += takes_axis(&index[i]);
+    return n;
+}
+
+static duet_status take_entry(indexing *x, const duet_index *index, int left)
+{
+    switch (index->kind) {
+    case DUET_INDEX_AT: return take_element(x, index->start);
+    case DUET_INDEX_RANGE: return take_range(x, index);
+    case DUET_INDEX_NEW: return layout_insert(&x->at, x->at.rank, 1, 1), DUET_OK;
+    default: return take_all(x, x->m->at.rank - axes_after(index + 1, left));
+    }
+}
+
+duet_matrix *duet_indexed_by(duet_matrix *m, int count, const duet_index *index)
+{
+    indexing x = { .who = "duet_indexed", .m = m };
+    if (matrix_check(x.who, m) || check_index(x.who, m, count, index)) return NULL;
+    x.at.type = m->at.type;
+    for (int i = 0; i < count; i++)
+        if (take_entry(&x, &index[i], count - 1 - i)) return NULL;
+    return take_all(&x, m->at.rank) ? NULL : view_of(m, &x.at, x.ahead);
+}
+
+/* m with one entry for one axis. */
+static duet_matrix *index_axis(const char *who, duet_matrix *m, int axis, duet_index entry)
+{
+    indexing x = { .who = who, .m = m };
+    if (matrix_check(who, m) || view_check_axis(who, m, m->at.rank, &axis)) return NULL;
+    x.at.type = m->at.type;
+    if (take_all(&x, axis) || take_entry(&x, &entry, 0) || take_all(&x, m->at.rank)) return NULL;
+    return view_of(m, &x.at, x.ahead);
+}
+
+duet_matrix *duet_stepped(duet_matrix *m, int axis, int64_t start, int64_t stop, int64_t by)
+{
+    return index_axis("duet_stepped", m, axis, DUET_STEP(start, stop, by));
+}
+
+duet_matrix *duet_picked(duet_matrix *m, int axis, int64_t i) { return index_axis("duet_picked", m, axis, DUET_AT(i)); }
+
+duet_matrix *duet_flipped(duet_matrix *m, int axis)
+{
+    return index_axis("duet_flipped", m, axis, DUET_STEP(DUET_OPEN, DUET_OPEN, -1));
+}
+
+/* ---- in parts ---- */
+
+static void free_all(duet_matrix **part, int count)
+{
+    for (int k = 0; k < count; k++) duet_free(&part[k]);
+}
+
+duet_status duet_split(duet_matrix *m, int axis, int count, duet_matrix **part)
+{
+    const char *who = "duet_split";
+    TRY(matrix_check(who, m));
+    TRY(view_check_axis(who, m, m->at.rank, &axis));
+    if (count < 1 || !part) return fail(DUET_BAD_ARGUMENT, "%s into %d parts needs 1 or more, and room for them", who, count);
+    const int64_t each = m->at.size[axis] / count, more = m->at.size[axis] % count;
+    int64_t from = 0;
+    for (int k = 0; k < count; k++) {
+        layout at = m->at;
+        at.size[axis] = each + (k < more);
+        part[k] = view_of(m, &at, from * at.stride[axis]);
+        from += at.size[axis];
+        if (!part[k]) return free_all(part, k), DUET_NO_MEMORY;
+    }
+    return DUET_OK;
 }

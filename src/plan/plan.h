@@ -115,6 +115,9 @@ struct storage *plan_owner(const owners *o, int slot);
 duet_status record_run(const plan *p, const statement *s);
 duet_status record_step(const duet_matrix *m, const step *s, const machine *on, const double *num);
 void record_next(duet_status s);
+/* A matrix that the library has made for a statement, whose status s is: freed, or, while this thread records, kept by the recording. NULL is
+ * accepted. Returns s, or NO_MEMORY */
+duet_status record_keep(duet_matrix *m, duet_status s);
 static inline void statement_ends(duet_status s)
 {
     thread *t = thread_get();
@@ -122,7 +125,10 @@ static inline void statement_ends(duet_status s)
     if (__builtin_expect(t->recording != NULL, 0)) record_next(s);
 }
 
-/* set.c: FREED, if a matrix of f was */
+/* set.c: m = e as a part of the statement `who`, which calls statement_ends at its end. Spends e */
+duet_status statement_part(const char *who, duet_matrix *m, duet_expr e);
+
+/* FREED, if a matrix of f was */
 duet_status formula_lives(const char *who, const formula *f);
 
 /* explain.c */

@@ -211,6 +211,14 @@ static __attribute__((cold)) duet_status name_statement(duet_status st, const dr
     return fail_within(st, "%s(%s)", d->who, name_matrix(d, text));
 }
 
+/* In place of running. */
+static __attribute__((cold)) duet_status explain(const draw *d, const machine *on)
+{
+    char text[SHAPE_TEXT];
+    fprintf(thread_get()->explaining, "%s(%s) on the %s: 1 step\n", d->who, name_matrix(d, text), on->name);
+    return DUET_OK;
+}
+
 static duet_status fill(const draw *d)
 {
     step s = { 0 };
@@ -219,6 +227,7 @@ static duet_status fill(const draw *d)
     make_step(d, &s, num);
     const duet_place place = place_now(DUET_AUTO);
     duet_status done = step_place(d->m, &s, place, &on);
+    if (done == DUET_OK && thread_get()->explaining) return explain(d, on);
     if (done == DUET_OK) done = run_placed(d, &s, place, on, num);
     return done == DUET_OK ? done : name_statement(done, d);
 }
@@ -226,7 +235,8 @@ static duet_status fill(const draw *d)
 static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed)
 {
     *d = (draw){ .who = who, .m = m, .l.key = { (uint32_t)seed, (uint32_t)(seed >> 32) } };
-    return matrix_check(who, m);
+    TRY(matrix_check(who, m));
+    return matrix_check_writable(who, m);
 }
 
 static duet_status end(duet_status st, const char *site)

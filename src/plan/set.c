@@ -59,6 +59,7 @@ static duet_status check(const char *who, const duet_matrix *m, const node *e)
     if (__builtin_expect(!m || !m->serial, 0)) return bad_matrix(who, m);
     const bool same = e->type == m->at.type && !(e->flags & NODE_WEAK);
     if (__builtin_expect(!broadcasts_to(e, &m->at) || !(same || takes_type(m, e)), 0)) return does_not_fit(who, m, e);
+    TRY(matrix_check_writable(who, m));
     return same ? DUET_OK : number_fits(who, e, m->at.type);
 }
 
@@ -131,6 +132,15 @@ static duet_status read_one(const char *who, const duet_matrix *m, duet_expr e, 
     return formula_lives(who, f);
 }
 
+/* In place of running. */
+static __attribute__((noinline, cold)) duet_status explain(const statement *s, duet_place place)
+{
+    const plan *p;
+    TRY(plan_look(s, place, &p));
+    plan_print(thread_get()->explaining, p, s);
+    return DUET_OK;
+}
+
 static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, duet_expr e)
 {
     formula f;
@@ -141,9 +151,17 @@ static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, d
     statement s = { &to, 1, &f, fusion_now(), math_now() };
     plans_make_room(1);
     place = place_now(place);
+    if (__builtin_expect(thread_get()->explaining != NULL, 0)) return explain(&s, place);
     duet_status done = plan_place(&s, place, &p);
     if (__builtin_expect(done == DUET_OK, 1)) done = run(p, &s, place);
     return __builtin_expect(done == DUET_OK, 1) ? done : name_statement(done, who, m);
+}
+
+duet_status statement_part(const char *who, duet_matrix *m, duet_expr e)
+{
+    duet_status s = evaluate(who, DUET_AUTO, m, e);
+    formula_spend(e, thread_get()->site);
+    return s;
 }
 
 static duet_status set(const char *who, duet_place place, duet_matrix *m, duet_expr e, const char *site)
@@ -310,10 +328,17 @@ static duet_status run_group(const statement *s, const plan *p, void *context)
     return DUET_OK;
 }
 
+static duet_status print_group(const statement *s, const plan *p, void *context)
+{
+    plan_print(context, p, s);
+    return DUET_OK;
+}
+
 static duet_status evaluate_all(statements *all)
 {
     int done = 0;
     TRY(read_all(all));
+    if (thread_get()->explaining) return each_group(all, false, print_group, thread_get()->explaining);
     duet_status s = each_group(all, true, run_group, &done);
     for (int k = 0; k < done && s != DUET_OK; k++) matrix_lost(all->to[k].m); /* half of the statements is none of them */
     return s;
@@ -330,12 +355,6 @@ duet_status duet_set_all_at(const duet_assignment *a, int count, const char *sit
 }
 duet_status(duet_set_all)(const duet_assignment *a, int count) { return duet_set_all_at(a, count, NULL); }
 
-static duet_status print_group(const statement *s, const plan *p, void *context)
-{
-    plan_print(context, p, s);
-    return DUET_OK;
-}
-
 duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count)
 {
     statements all = { .a = a, .count = count, .who = "duet_explain_all" };
@@ -343,3 +362,14 @@ duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count)
     TRY(read_all(&all));
     return each_group(&all, false, print_group, out);
 }
+
+duet_explaining duet_explain_open(FILE *out)
+{
+    thread *t = thread_get();
+    const duet_explaining e = { out != NULL, t->explaining };
+    if (out) t->explaining = out;
+    else fail(DUET_BAD_ARGUMENT, "duet_explain_open: no file");
+    return e;
+}
+
+void duet_explain_close(duet_explaining *e) { thread_get()->explaining = e->before; }

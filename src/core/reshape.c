@@ -1,0 +1,173 @@
+/* reshape.c - views of the same elements along other axes. */
+#include "dtype.h"
+#include "status.h"
+#include "view.h"
+#include <stdlib.h>
+#include <string.h>
+
+duet_status view_check_rank(const char *who, const duet_matrix *m, int least, int most)
+{
+    char text[SHAPE_TEXT];
+    TRY(matrix_check(who, m));
+    if (m->at.rank >= least && m->at.rank <= most) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s(%s) needs a rank of %d%s", who, view_text(m, text), least, most > least ? " or more" : "");
+}
+
+duet_status view_check_axis(const char *who, const duet_matrix *m, int rank, int *axis)
+{
+    char text[SHAPE_TEXT];
+    const int given = *axis;
+    if (given < 0) *axis += rank;
+    if (*axis >= 0 && *axis < rank) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s(%s) along axis %d: there is no such axis", who, view_text(m, text), given);
+}
+
+/* ---- axes in another order ---- */
+
+duet_matrix *duet_transposed(duet_matrix *m)
+{
+    if (matrix_check("duet_transposed", m)) return NULL;
+    layout at = m->at;
+    for (int a = 0; a < at.rank; a++) {
+        at.size[a] = m->at.size[at.rank - 1 - a];
+        at.stride[a] = m->at.stride[at.rank - 1 - a];
+    }
+    return view_of(m, &at, 0);
+}
+
+duet_matrix *duet_permuted_axes(duet_matrix *m, int rank, const int *axis)
+{
+    const char *who = "duet_permuted";
+    char text[SHAPE_TEXT];
+    unsigned seen = 0;
+    if (matrix_check(who, m)) return NULL;
+    layout at = m->at;
+    if (rank != at.rank || (rank > 0 && !axis))
+        return fail(DUET_BAD_SHAPE, "%s(%s) needs %d axes, not %d", who, view_text(m, text), at.rank, rank), NULL;
+    for (int i = 0; i < rank; i++) {
+        int a = axis[i];
+        if (view_check_axis(who, m, rank, &a)) return NULL;
+        if (seen >> a & 1) return fail(DUET_BAD_ARGUMENT, "%s(%s) names axis %d twice", who, view_text(m, text), a), NULL;
+        seen |= 1u << a, at.size[i] = m->at.size[a], at.stride[i] = m->at.stride[a];
+    }
+    return view_of(m, &at, 0);
+}
+
+/* ---- axes of one element; axes that repeat ---- */
+
+duet_matrix *duet_expanded(duet_matrix *m, int axis)
+{
+    const char *who = "duet_expanded";
+    if (view_check_rank(who, m, 0, DUET_RANK_MAX)) return NULL;
+    layout at = m->at;
+    if (view_check_axis(who, m, at.rank + 1, &axis)) return NULL;
+    if (at.rank == DUET_RANK_MAX) return fail(DUET_BAD_SHAPE, "%s: the rank is %d, the most there is", who, at.rank), NULL;
+    layout_insert(&at, axis, 1, 1);
+    return view_of(m, &at, 0);
+}
+
+duet_matrix *duet_squeezed(duet_matrix *m, int axis)
+{
+    const char *who = "duet_squeezed";
+    char text[SHAPE_TEXT];
+    if (matrix_check(who, m) || view_check_axis(who, m, m->at.rank, &axis)) return NULL;
+    layout at = m->at;
+    if (at.size[axis] != 1)
+        return fail(DUET_BAD_SHAPE, "%s(%s) needs one element along axis %d", who, view_text(m, text), axis), NULL;
+    layout_drop(&at, axis);
+    return view_of(m, &at, 0);
+}
+
+duet_matrix *duet_diagonal(duet_matrix *m, int64_t offset)
+{
+    const char *who = "duet_diagonal";
+    if (view_check_rank(who, m, 2, DUET_RANK_MAX)) return NULL;
+    layout at = m->at;
+    const int64_t rows = at.size[0] + (offset < 0 ? offset : 0), cols = at.size[1] - (offset > 0 ? offset : 0);
+    const int64_t n = rows < cols ? rows : cols, stride = at.stride[0] + at.stride[1];
+    layout_drop(&at, 0), layout_drop(&at, 0);
+    layout_insert(&at, at.rank, n > 0 ? n : 0, stride);
+    return view_of(m, &at, n <= 0 ? 0 : offset < 0 ? -offset * m->at.stride[0] : offset * m->at.stride[1]);
+}
+
+duet_matrix *duet_broadcast_to_shape(duet_matrix *m, int rank, const int64_t *size)
+{
+    const char *who = "duet_broadcast_to";
+    char from[SHAPE_TEXT], to[SHAPE_TEXT];
+    shape wide = { .rank = rank }, own, both;
+    if (matrix_check(who, m) || shape_check(who, m->at.type, rank, size)) return NULL;
+    own.rank = m->at.rank;
+    memcpy(own.size, m->at.size, sizeof own.size);
+    if (rank) memcpy(wide.size, size, (size_t)rank * sizeof *size);
+    if (!shape_broadcast(&own, &wide, &both) || !shape_equal(&both, &wide))
+        return fail(DUET_BAD_SHAPE, "%s(%s) to %s: the shape does not broadcast", who, view_text(m, from),
+                    shape_text(to, m->at.type, rank, size)),
+               NULL;
+    const layout at = layout_broadcast(&m->at, &wide);
+    return view_of(m, &at, 0);
+}
+
+/* ---- other axes altogether ---- */
+
+/* At most one size may be -1: what makes the count right. false: there is no such size. */
+static bool infer(int64_t count, int rank, const int64_t *size, int64_t *out)
+{
+    int64_t others = 1;
+    int open = -1;
+    for (int a = 0; a < rank; a++) {
+        out[a] = size[a];
+        if (size[a] == -1 && open >= 0) return false;
+        if (size[a] == -1) open = a;
+        else if (__builtin_mul_overflow(others, size[a], &others)) others = 0; /* without -1 that is told when all are checked */
+    }
+    if (open < 0) return true;
+    if (others <= 0 || count % others) return false;
+    return out[open] = count / others, true;
+}
+
+/* Strides for the sizes of `to`, each of which must lie within one axis of `from`, whose axes are as long as they can be. */
+static bool find_strides(const layout *from, layout *to)
+{
+    int f = from->rank - 1;
+    int64_t left = from->size[f], stride = from->stride[f];
+    for (int a = to->rank; a-- > 0; stride *= to->size[a]) {
+        if (left == 1 && f > 0 && to->size[a] > 1) left = from->size[--f], stride = from->stride[f];
+        if (left % to->size[a]) return false;
+        to->stride[a] = stride, left /= to->size[a];
+    }
+    return true;
+}
+
+/* "duet_reshaped(f32[2,3]) to f32[6] needs this" */
+static duet_matrix *needs(const duet_matrix *m, int rank, const int64_t *size, const char *what)
+{
+    char from[SHAPE_TEXT], to[SHAPE_TEXT];
+    fail(DUET_BAD_SHAPE, "duet_reshaped(%s) to %s needs %s", view_text(m, from), shape_text(to, m->at.type, rank, size), what);
+    return NULL;
+}
+
+static duet_matrix *needs_copy(const duet_matrix *m, int rank, const int64_t *size)
+{
+    char from[SHAPE_TEXT], text[SHAPE_TEXT + 100];
+    snprintf(text, sizeof text, "a copy of %lld bytes: set a new %s to it, and reshape that",
+             (long long)m->count * (long long)dtypes[m->at.type].bytes, view_text(m, from));
+    return needs(m, rank, size, text);
+}
+
+duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, const int64_t *size)
+{
+    const char *who = "duet_reshaped";
+    int64_t whole[DUET_RANK_MAX];
+    layout at, from;
+    if (matrix_check(who, m)) return NULL;
+    const bool sized = rank >= 0 && rank <= DUET_RANK_MAX && (size || !rank),
+               inferred = sized && infer(m->count, rank, size, whole);
+    if (sized && !inferred) return needs(m, rank, size, "one size of -1 at most, which the others divide the elements by");
+    if (shape_check(who, m->at.type, rank, sized ? whole : size)) return NULL;
+    layout_dense(&at, m->at.type, rank, whole);
+    if (layout_count(&at) != m->count) return needs(m, rank, whole, "as many elements");
+    from = m->at;
+    layout_collapse((layout *[]){ &from }, 1);
+    if (m->count && !find_strides(&from, &at)) return needs_copy(m, rank, whole);
+    return view_of(m, &at, 0);
+}

@@ -1,0 +1,15 @@
+/* inflate_none.c - what was deflated cannot be read. */
+#include "io.h"
+
+const char inflate_none[] = "built without zlib";
+
+void inflate_info(char *text, size_t size) { snprintf(text, size, "deflated .npz are refused: %s", inflate_none); }
+
+duet_status inflate_begin(input *in, uint64_t compressed)
+{
+    return fail(DUET_UNSUPPORTED, "%s(\"%s\"): the array is deflated, and this is %s", in->who, in->path, inflate_none);
+}
+
+duet_status inflate_read(input *in, void *to, size_t bytes) { return DUET_UNSUPPORTED; }
+
+void inflate_end(input *in) {}

@@ -1,0 +1,86 @@
+/* io.h - files. They see matrices, and nothing of formulas, plans or machines. */
+#ifndef IO_H
+#define IO_H
+
+#include "dtype.h"
+#include "matrix.h"
+#include "status.h"
+#include <stdio.h>
+
+/* ---- file.c: bytes in and out ---- */
+
+struct inflater;
+
+/* Bytes that are read one after the other: a file, or a part of one, as it lies there or deflated. */
+typedef struct input {
+    const char *who, *path; /* for texts */
+    FILE *f;
+    uint64_t size; /* of the file */
+    uint64_t left; /* bytes that are still to be read, as far as the file says */
+    uint32_t sum;  /* CRC-32 of what was read */
+    struct inflater *inflater;
+} input;
+
+/* A file that can be read from any place. Errors: BAD_ARGUMENT, IO_ERROR */
+duet_status input_open(input *in, const char *who, const char *path);
+void input_close(input *in);
+duet_status input_seek(input *in, uint64_t at);
+duet_status input_read(input *in, void *to, size_t bytes); /* BAD_FILE: there are not so many */
+
+duet_status bad_file(const input *in, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+
+/* A file that is written, first beside the one that it will replace. */
+typedef struct output {
+    const char *who, *path;
+    char *beside, *target; /* NULL: it is written where it is */
+    FILE *f;
+    uint64_t written;
+    uint32_t sum;
+} output;
+duet_status output_open(output *out, const char *who, const char *path);
+duet_status output_write(output *out, const void *from, size_t bytes);
+duet_status output_failed(const output *out);
+duet_status output_close(output *out, duet_status s); /* puts it in place if s is OK, else it never was; returns s, or IO_ERROR */
+
+uint32_t crc32_of(uint32_t sum, const void *p, size_t bytes);
+
+/* ---- inflate_zlib.c, inflate_none.c ---- */
+
+extern const char inflate_none[]; /* why not, or "" */
+void inflate_info(char *text, size_t size);
+duet_status inflate_begin(input *in, uint64_t compressed); /* what in->f has from where it stands */
+duet_status inflate_read(input *in, void *to, size_t bytes);
+void inflate_end(input *in);
+
+/* ---- npy.c ---- */
+
+/* duet_read with its status. */
+static inline duet_status elements_of(const duet_matrix *m, const void **p)
+{
+    void *again;
+    *p = duet_read(m);
+    return *p || !m->count ? DUET_OK : matrix_open(m, HOST, READ, thread_get()->queue, &again);
+}
+
+duet_matrix *npy_read(input *in);
+uint64_t npy_bytes(const duet_matrix *m); /* of the file that it becomes */
+duet_status npy_write(output *out, const duet_matrix *m);
+
+/* ---- number.c: elements as text, always with a point, whatever the locale ---- */
+
+static inline bool type_is_complex(duet_dtype t) { return t == DUET_C64 || t == DUET_C128; }
+static inline bool type_is_float(duet_dtype t) { return dtypes[t].roundoff > 0; }
+static inline duet_dtype type_of_part(duet_dtype t) { return t == DUET_C64 ? DUET_F32 : t == DUET_C128 ? DUET_F64 : t; }
+
+double number_of(duet_dtype type, const void *p);                  /* floating point of any size */
+char *integer_text(duet_dtype type, const void *p, char text[32]); /* of any size, and bool as 0 or 1 */
+int shortest_digits(duet_dtype type, double x);                    /* so many tell x, which is finite, from others of its type */
+
+/* Within: numbers are read and written as in C. */
+typedef struct plain_numbers {
+    void *before, *plain;
+} plain_numbers;
+plain_numbers plain_numbers_begin(void);
+void plain_numbers_end(plain_numbers p);
+
+#endif

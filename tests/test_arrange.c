@@ -1,0 +1,459 @@
+/* test_arrange.c - concatenate, stack, tile, repeat, pad, roll, magic: against loops over indices that ask, of each element of the result,
+ * which element of what it is. Sources and destinations are views, of which some lie in each other. */
+#include "common.h"
+#include "modes.h"
+
+static duet_place place[2];
+static int places;
+static rng dice;
+
+enum { MOST = 5000 };
+
+typedef struct block {
+    duet_matrix *m;
+    int rank;
+    int64_t size[DUET_RANK_MAX];
+} block;
+
+static int64_t between(int64_t low, int64_t high) { return low + (int64_t)(rng_next(&dice) % (uint64_t)(high - low + 1)); }
+
+static double number_at(duet_dtype type, const void *p, int64_t i)
+{
+    return type == DUET_F32   ? (double)((const float *)p)[i]
+           : type == DUET_F64 ? ((const double *)p)[i]
+                              : (double)((const int64_t *)p)[i];
+}
+
+static void set_number(duet_dtype type, void *p, int64_t i, double x)
+{
+    if (type == DUET_F32) ((float *)p)[i] = (float)x;
+    else if (type == DUET_F64) ((double *)p)[i] = x;
+    else ((int64_t *)p)[i] = (int64_t)x;
+}
+
+/* Element i of m, by its pointer and strides. */
+static double element_of(const duet_matrix *m, const int64_t *i)
+{
+    int64_t at = 0;
+    for (int a = 0; a < duet_rank(m); a++) at += i[a] * duet_stride(m, a);
+    return number_at(duet_type(m), duet_read(m), at);
+}
+
+static bool step_on(int rank, const int64_t *size, int64_t *i)
+{
+    for (int a = rank; a-- > 0;) {
+        if (++i[a] < size[a]) return true;
+        i[a] = 0;
+    }
+    return false;
+}
+
+/* A view of that shape within a larger matrix: axes turned, flipped, with steps. */
+static duet_matrix *view_of(duet_dtype type, int rank, const int64_t *size)
+{
+    int64_t wide[DUET_RANK_MAX];
+    const bool turned = between(0, 1), flips = between(0, 2) == 0;
+    const int64_t by = between(1, 2), off = between(0, 1);
+    for (int a = 0; a < rank; a++) wide[turned ? rank - 1 - a : a] = size[a] * by + off;
+    duet_matrix *all = duet_new_shape(type, rank, wide),
+                *m = turned ? duet_transposed(all) : duet_permuted_axes(all, rank, (int[]){ 0, 1, 2, 3, 4, 5, 6, 7 });
+    void *p = duet_overwrite(all);
+    for (int64_t i = 0; i < duet_count(all); i++) set_number(type, p, i, (double)between(-99, 99));
+    for (int a = 0; a < rank; a++) {
+        duet_matrix *next = duet_stepped(m, a, off, size[a] * by + off, by);
+        duet_free(&m), m = next;
+        if (!flips) continue;
+        next = duet_flipped(m, a);
+        duet_free(&m), m = next;
+    }
+    duet_free(&all);
+    return m;
+}
+
+/* What the result should be: at each index the element of some source, or a number. */
+typedef double meant(const int64_t *i, const void *with);
+
+static double *expect(int rank, const int64_t *size, meant *of, const void *with)
+{
+    int64_t i[DUET_RANK_MAX] = { 0 }, n = 1;
+    for (int a = 0; a < rank; a++) n *= size[a];
+    double *x = malloc((size_t)(n + 1) * sizeof *x);
+    for (int64_t k = 0; k < n; k++, step_on(rank, size, i)) x[k] = of(i, with);
+    return x;
+}
+
+static void check(const duet_matrix *to, double *want, duet_status s, const char *what)
+{
+    int64_t i[DUET_RANK_MAX] = { 0 }, size[DUET_RANK_MAX];
+    CHECK(s == DUET_OK, "%s: %s", what, duet_error());
+    for (int a = 0; a < duet_rank(to); a++) size[a] = duet_size(to, a);
+    for (int64_t k = 0; k < duet_count(to) && s == DUET_OK; k++, step_on(duet_rank(to), size, i))
+        if (!CHECK(element_of(to, i) == want[k], "%s, rank %d: element %d is %g, not %g", what, duet_rank(to), (int)k,
+                   element_of(to, i), want[k]))
+            break;
+    free(want);
+}
+
+/* ---- each of them ---- */
+
+typedef struct given {
+    duet_matrix *from[5];
+    int count, axis, rank;
+    int64_t by, before[DUET_RANK_MAX];
+    duet_pad_mode mode;
+} given;
+
+static double meant_concatenated(const int64_t *i, const void *with)
+{
+    const given *g = with;
+    int64_t at[DUET_RANK_MAX];
+    int k = 0;
+    memcpy(at, i, sizeof at);
+    for (; at[g->axis] >= duet_size(g->from[k], g->axis); k++) at[g->axis] -= duet_size(g->from[k], g->axis);
+    return element_of(g->from[k], at);
+}
+
+static double meant_stacked(const int64_t *i, const void *with)
+{
+    const given *g = with;
+    int64_t at[DUET_RANK_MAX];
+    for (int a = 0, b = 0; a <= g->rank; a++)
+        if (a != g->axis) at[b++] = i[a];
+    return element_of(g->from[i[g->axis]], at);
+}
+
+static double meant_tiled(const int64_t *i, const void *with)
+{
+    const given *g = with;
+    int64_t at[DUET_RANK_MAX];
+    for (int a = 0; a < duet_rank(g->from[0]); a++) at[a] = i[a + g->axis] % duet_size(g->from[0], a);
+    return element_of(g->from[0], at);
+}
+
+static double meant_repeated(const int64_t *i, const void *with)
+{
+    const given *g = with;
+    int64_t at[DUET_RANK_MAX];
+    memcpy(at, i, sizeof at);
+    at[g->axis] /= g->by;
+    return element_of(g->from[0], at);
+}
+
+static double meant_rolled(const int64_t *i, const void *with)
+{
+    const given *g = with;
+    int64_t at[DUET_RANK_MAX], n = duet_size(g->from[0], g->axis);
+    memcpy(at, i, sizeof at);
+    at[g->axis] = ((at[g->axis] - g->by) % n + n) % n;
+    return element_of(g->from[0], at);
+}
+
+static double meant_padded(const int64_t *i, const void *with)
+{
+    const given *g = with;
+    int64_t at[DUET_RANK_MAX];
+    for (int a = 0; a < g->rank; a++) {
+        const int64_t n = duet_size(g->from[0], a);
+        at[a] = i[a] - g->before[a];
+        if (g->mode == DUET_PAD_CONSTANT && (at[a] < 0 || at[a] >= n)) return -7;
+        if (g->mode == DUET_PAD_EDGE) at[a] = at[a] < 0 ? 0 : at[a] >= n ? n - 1 : at[a];
+        while (g->mode == DUET_PAD_REFLECT && (at[a] < 0 || at[a] >= n))
+            at[a] = n == 1 ? 0 : at[a] < 0 ? -at[a] : 2 * (n - 1) - at[a];
+    }
+    return element_of(g->from[0], at);
+}
+
+static void random_sizes(int rank, int64_t *size, int64_t least)
+{
+    for (int a = 0; a < rank; a++) size[a] = between(least, rank > 4 ? 2 : 5);
+}
+
+static void free_given(given *g)
+{
+    for (int k = 0; k < 5; k++) duet_free(&g->from[k]);
+}
+
+static void try_join(duet_dtype type, bool stacked)
+{
+    given g = { .count = (int)between(1, 4), .rank = (int)between(!stacked, 5) };
+    int64_t size[DUET_RANK_MAX], all[DUET_RANK_MAX], sum = 0;
+    random_sizes(g.rank, size, between(0, 4) > 0);
+    g.axis = (int)between(0, g.rank - !stacked);
+    for (int k = 0; k < g.count; k++) {
+        if (!stacked) size[g.axis] = between(0, 3);
+        g.from[k] = view_of(type, g.rank, size), sum += stacked ? 0 : size[g.axis];
+    }
+    for (int a = 0, b = 0; a < g.rank + stacked; a++) all[a] = a == g.axis ? (stacked ? b--, g.count : sum) : size[b], b++;
+    duet_matrix *to = view_of(type, g.rank + stacked, all);
+    const duet_matrix *const *parts = (const duet_matrix *const *)g.from;
+    double *want = expect(g.rank + stacked, all, stacked ? meant_stacked : meant_concatenated, &g);
+    const int axis = g.axis - (int)between(0, 1) * (g.rank + stacked);
+    check(to, want, stacked ? (duet_stack)(to, axis, parts, g.count) : (duet_concatenate)(to, axis, parts, g.count),
+          stacked ? "stack" : "concatenate");
+    duet_free(&to), free_given(&g);
+}
+
+static void try_tile(duet_dtype type)
+{
+    given g = { .rank = (int)between(0, between(0, 5) ? 4 : 8) };
+    int64_t size[DUET_RANK_MAX], all[DUET_RANK_MAX];
+    random_sizes(g.rank, size, between(0, 4) > 0);
+    g.axis = (int)between(0, g.rank > 4 ? 8 - g.rank : 2);
+    for (int a = 0; a < g.rank + g.axis; a++) all[a] = between(1, g.rank > 4 ? 2 : 3) * (a < g.axis ? 1 : size[a - g.axis]);
+    g.from[0] = view_of(type, g.rank, size);
+    duet_matrix *to = view_of(type, g.rank + g.axis, all);
+    double *want = expect(g.rank + g.axis, all, meant_tiled, &g);
+    check(to, want, duet_tile(to, g.from[0]), "tile");
+    duet_free(&to), free_given(&g);
+}
+
+static void try_repeat(duet_dtype type)
+{
+    given g = { .rank = (int)between(1, between(0, 5) ? 4 : 8), .by = between(1, 3) };
+    int64_t size[DUET_RANK_MAX];
+    random_sizes(g.rank, size, between(0, 4) > 0);
+    g.axis = (int)between(0, g.rank - 1);
+    g.from[0] = view_of(type, g.rank, size);
+    size[g.axis] *= g.by;
+    duet_matrix *to = view_of(type, g.rank, size);
+    double *want = expect(g.rank, size, meant_repeated, &g);
+    check(to, want, duet_repeat(to, g.from[0], g.axis - g.rank), "repeat");
+    duet_free(&to), free_given(&g);
+}
+
+/* Also in place. */
+static void try_roll(duet_dtype type)
+{
+    given g = { .rank = (int)between(1, 4), .by = between(0, 5) ? between(-7, 7) : between(0, 1) ? INT64_MIN : INT64_MAX };
+    int64_t size[DUET_RANK_MAX];
+    random_sizes(g.rank, size, between(0, 4) > 0);
+    g.axis = (int)between(0, g.rank - 1);
+    g.from[0] = view_of(type, g.rank, size);
+    duet_matrix *to = between(0, 2) ? view_of(type, g.rank, size) : duet_expanded(g.from[0], 0);
+    const bool in_place = duet_rank(to) > g.rank;
+    if (g.by == INT64_MIN && size[g.axis]) g.by = INT64_MIN % size[g.axis];
+    if (g.by == INT64_MAX && size[g.axis]) g.by = INT64_MAX % size[g.axis];
+    double *want = expect(g.rank, size, meant_rolled, &g);
+    if (in_place) duet_free(&to), to = duet_permuted_axes(g.from[0], g.rank, (int[]){ 0, 1, 2, 3 });
+    check(to, want, duet_roll(to, g.from[0], g.axis, g.by), in_place ? "roll in place" : "roll");
+    duet_free(&to), free_given(&g);
+}
+
+static void try_pad(duet_dtype type)
+{
+    given g = { .rank = (int)between(0, 4), .mode = (duet_pad_mode)between(type == DUET_I64, 2) };
+    int64_t size[DUET_RANK_MAX], all[DUET_RANK_MAX];
+    random_sizes(g.rank, size, g.mode || between(0, 4));
+    for (int a = 0; a < g.rank; a++) {
+        const int64_t most = g.rank < 3 && !between(0, 4) ? 20 : 3;
+        g.before[a] = between(0, most), all[a] = g.before[a] + size[a] + between(0, most);
+    }
+    g.from[0] = view_of(type, g.rank, size);
+    duet_matrix *to = view_of(type, g.rank, all);
+    double *want = expect(g.rank, all, meant_padded, &g);
+    check(to, want, duet_pad(to, g.from[0], g.before, g.mode, -7),
+          g.mode == DUET_PAD_REFLECT ? "pad by reflection"
+          : g.mode                   ? "pad by the edge"
+                                     : "pad");
+    duet_free(&to), free_given(&g);
+}
+
+static void test_each(int n)
+{
+    const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64 };
+    for (int p = 0; p < places; p++) {
+        DUET_ON(place[p])
+        {
+            for (int k = 0; k < n; k++) {
+                const duet_dtype type = types[k % 3];
+                dice = rng_new((uint64_t)k + 1);
+                try_join(type, false), try_join(type, true), try_tile(type), try_repeat(type), try_roll(type), try_pad(type);
+            }
+        }
+        tap_point(place[p] == DUET_GPU ? "against loops, on the GPU" : "against loops, on the CPU");
+    }
+}
+
+/* ---- parts that lie in the destination ---- */
+
+static void test_within(void)
+{
+    for (int p = 0; p < places; p++) DUET_ON(place[p])
+        {
+            duet_matrix *m = duet_new(DUET_F32, 6), *half[2], *tail;
+            float *x = duet_overwrite(m);
+            for (int i = 0; i < 6; i++) x[i] = (float)i;
+            CHECK(duet_split(m, 0, 2, half) == DUET_OK, "%s", duet_error());
+            CHECK(duet_concatenate(m, 0, half[1], half[0]) == DUET_OK, "%s", duet_error()); /* the halves change places */
+            const float *r = duet_read(m);
+            for (int i = 0; i < 6; i++) CHECK((int)r[i] == (i + 3) % 6, "%d: %g", i, (double)r[i]);
+            CHECK(duet_tile(m, half[1]) == DUET_OK, "%s", duet_error());
+            r = duet_read(m);
+            for (int i = 0; i < 6; i++) CHECK((int)r[i] == i % 3, "%d: %g", i, (double)r[i]);
+            tail = duet_slice(m, 1, 3);
+            CHECK(duet_repeat(m, tail, 0) == DUET_OK, "%s", duet_error());
+            r = duet_read(m);
+            for (int i = 0; i < 6; i++) CHECK((int)r[i] == (1 + i / 2) % 3, "%d: %g", i, (double)r[i]);
+            CHECK(duet_pad(m, tail, (const int64_t[]){ 2 }, DUET_PAD_REFLECT, 0) == DUET_OK, "%s", duet_error());
+            r = duet_read(m);
+            const int mirrored[] = { 2, 2, 1, 2, 2, 2 };
+            for (int i = 0; i < 6; i++) CHECK((int)r[i] == mirrored[i], "%d: %g", i, (double)r[i]);
+            duet_free(&half[0]), duet_free(&half[1]), duet_free(&tail), duet_free(&m);
+        }
+    tap_point("what lies in the destination");
+}
+
+/* ---- magic ---- */
+
+static void test_magic(void)
+{
+    for (int64_t n = 0; n < 40; n++) {
+        if (n == 2) continue;
+        duet_matrix *m = duet_new(DUET_I64, n, n), *t = duet_transposed(m);
+        char seen[1600] = { 0 };
+        const int64_t sum = n * (n * n + 1) / 2;
+        int64_t down = 0, up = 0;
+        CHECK(duet_magic(t) == DUET_OK, "%s", duet_error());
+        const int64_t *p = duet_read(m);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t row = 0, column = 0;
+            for (int64_t j = 0; j < n; j++) {
+                const int64_t v = p[i * n + j];
+                row += v, column += p[j * n + i];
+                if (CHECK(v >= 1 && v <= n * n && !seen[v - 1], "%d: element %d is %d", (int)n, (int)(i * n + j), (int)v))
+                    seen[v - 1] = 1;
+            }
+            CHECK(row == sum && column == sum, "%d: row and column %d are %d and %d, not %d", (int)n, (int)i, (int)row,
+                  (int)column, (int)sum);
+            down += p[i * n + i], up += p[i * n + n - 1 - i];
+        }
+        CHECK(down == sum && up == sum, "%d: the diagonals are %d and %d, not %d", (int)n, (int)down, (int)up, (int)sum);
+        duet_free(&m), duet_free(&t);
+    }
+    static const struct {
+        duet_dtype type;
+        int64_t holds, not ;
+    } rows[] = { { DUET_U8, 15, 16 }, { DUET_I8, 11, 12 },      { DUET_F16, 45, 46 },   { DUET_BF16, 16, 17 },
+                 { DUET_BOOL, 1, 3 }, { DUET_F32, 4096, 4097 }, { DUET_I16, 181, 182 }, { DUET_C64, 5, 4097 } };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        duet_matrix *m = duet_new(rows[k].type, rows[k].holds, rows[k].holds),
+                    *wide = duet_new(rows[k].type, rows[k].not, rows[k].not );
+        CHECK(duet_magic(m) == DUET_OK && duet_magic(wide) == DUET_BAD_TYPE, "type %d: %s", (int)rows[k].type, duet_error());
+        duet_free(&m), duet_free(&wide);
+    }
+    duet_matrix *half = duet_new(DUET_F16, 3, 3), *brain = duet_new(DUET_BF16, 3, 3);
+    CHECK(duet_magic(half) == DUET_OK && duet_magic(brain) == DUET_OK, "%s", duet_error());
+    const uint16_t *h = duet_read(half), *b = duet_read(brain);
+    static const uint16_t halves[] = { 0x4800, 0x3c00, 0x4600 }, brains[] = { 0x4100, 0x3f80, 0x40c0 }; /* 8, 1, 6 */
+    for (int i = 0; i < 3; i++) CHECK(h[i] == halves[i] && b[i] == brains[i], "element %d is %x and %x", i, h[i], b[i]);
+    duet_free(&half), duet_free(&brain);
+    tap_point("magic squares");
+}
+
+/* ---- refusals, recordings, plans ---- */
+
+static void refused(duet_status s, duet_status want, const char *text)
+{
+    CHECK(s == want && strstr(duet_error(), text), "status %d, not %d with \"%s\": %s", (int)s, (int)want, text, duet_error());
+}
+
+static void test_refusals(void)
+{
+    duet_matrix *m = duet_new(DUET_F32, 2, 3), *n = duet_new(DUET_F32, 4, 3), *v = duet_new(DUET_F32, 3),
+                *d = duet_new(DUET_F64, 2, 3), *wide = duet_broadcast_to(v, 4, 3), *none = duet_new(DUET_F32, 0, 3);
+    const int64_t before[] = { 1, 0 }, far[] = { 3, 0 };
+    CHECK(duet_set(n, 5) == DUET_OK, "%s", duet_error());
+    refused(duet_concatenate(n, 0, m, d), DUET_BAD_TYPE, "one element type");
+    refused(duet_concatenate(n, 0, m), DUET_BAD_SHAPE, "as much room");
+    refused(duet_concatenate(n, 1, m, m), DUET_BAD_SHAPE, "equal sizes");
+    refused(duet_concatenate(n, 0, m, v), DUET_BAD_SHAPE, "as many axes");
+    refused(duet_concatenate(n, 2, m, m), DUET_BAD_SHAPE, "axis 2");
+    refused(duet_concatenate(n, 0, m, NULL), DUET_BAD_ARGUMENT, "null");
+    refused((duet_concatenate)(n, 0, NULL, 1), DUET_BAD_ARGUMENT, "one matrix or more");
+    refused(duet_concatenate(wide, 0, m, m), DUET_BAD_ARGUMENT, "several times");
+    refused(duet_stack(n, 0, v, v, v), DUET_BAD_SHAPE, "as much room");
+    refused(duet_stack(n, 0, m, m), DUET_BAD_SHAPE, "one axis less");
+    refused(duet_tile(m, n), DUET_BAD_SHAPE, "multiples");
+    refused(duet_tile(v, m), DUET_BAD_SHAPE, "no more axes");
+    refused(duet_tile(m, none), DUET_BAD_SHAPE, "multiples");
+    refused(duet_repeat(n, m, 1), DUET_BAD_SHAPE, "equal sizes");
+    refused(duet_repeat(n, v, 0), DUET_BAD_SHAPE, "equal sizes");
+    refused(duet_roll(n, m, 0, 1), DUET_BAD_SHAPE, "equal shapes");
+    refused(duet_roll(n, n, 5, 1), DUET_BAD_SHAPE, "axis 5");
+    refused(duet_pad(n, m, far, DUET_PAD_EDGE, 0), DUET_BAD_SHAPE, "room for it");
+    refused(duet_pad(n, m, NULL, DUET_PAD_EDGE, 0), DUET_BAD_ARGUMENT, "null");
+    refused(duet_pad(n, m, before, (duet_pad_mode)7, 0), DUET_BAD_ARGUMENT, "no mode 7");
+    refused(duet_pad(n, none, before, DUET_PAD_EDGE, 0), DUET_BAD_SHAPE, "can be repeated");
+    refused(duet_magic(m), DUET_BAD_SHAPE, "needs n x n");
+    refused(duet_roll(NULL, n, 0, 1), DUET_BAD_ARGUMENT, "null");
+    CHECK(strstr(duet_error(), "test_arrange.c"), "no site: %s", duet_error());
+    const float *p = duet_read(n);
+    for (int i = 0; i < 12; i++) CHECK((int)p[i] == 5, "a refusal has written");
+    duet_free(&m), duet_free(&n), duet_free(&v), duet_free(&d), duet_free(&wide), duet_free(&none);
+    tap_point("what is refused leaves all as it was");
+}
+
+static void test_recorded(void)
+{
+    for (int p = 0; p < places; p++) DUET_ON(place[p])
+        {
+            duet_matrix *a = duet_new(DUET_F32, 3), *b = duet_new(DUET_F32, 7), *c = duet_new(DUET_F32, 14);
+            duet_recording *r = NULL;
+            CHECK(duet_record_begin() == DUET_OK && duet_pad(b, a, (const int64_t[]){ 2 }, DUET_PAD_EDGE, 0) == DUET_OK &&
+                      duet_roll(b, b, 0, 1) == DUET_OK && duet_concatenate(c, 0, b, b) == DUET_OK,
+                  "%s", duet_error());
+            CHECK((r = duet_record_end()), "%s", duet_error());
+            for (int turn = 0; turn < 3; turn++) {
+                float *x = duet_overwrite(a);
+                for (int i = 0; i < 3; i++) x[i] = (float)(10 * turn + i);
+                CHECK(duet_replay(r) == DUET_OK, "%s", duet_error());
+                const float *y = duet_read(c);
+                static const int want[] = { 2, 0, 0, 0, 1, 2, 2 };
+                for (int i = 0; i < 14; i++)
+                    CHECK((int)y[i] == 10 * turn + want[i % 7], "turn %d, %d: %g", turn, i, (double)y[i]);
+            }
+            duet_recording_free(&r);
+            duet_free(&a), duet_free(&b), duet_free(&c);
+        }
+    tap_point("recorded and replayed");
+}
+
+static void test_explained(void)
+{
+    char text[8000] = "";
+    FILE *f = tmpfile();
+    duet_matrix *a = duet_new(DUET_F32, 3), *b = duet_new(DUET_F32, 7);
+    CHECK(duet_set(b, 4) == DUET_OK, "%s", duet_error());
+    const duet_counts before = duet_stats();
+    DUET_EXPLAIN(f)
+    {
+        CHECK(duet_pad(b, a, (const int64_t[]){ 2 }, DUET_PAD_EDGE, 0) == DUET_OK && duet_iadd(b, 1) == DUET_OK, "%s",
+              duet_error());
+        CHECK(duet_set_all({ b, DUET(1) }, { a, DUET(2) }) == DUET_OK, "%s", duet_error());
+        CHECK(duet_random_uniform(b, 1, 0, 1) == DUET_OK, "%s", duet_error());
+        CHECK(duet_roll(b, a, 0, 1) == DUET_BAD_SHAPE, "a refusal is one here too");
+    }
+    CHECK(duet_stats().steps == before.steps, "a step has run");
+    rewind(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    CHECK(strstr(text, "strided") && strstr(text, "duet_random_uniform(f32[7])"), "the plans are: %s", text);
+    const float *p = duet_read(b);
+    for (int i = 0; i < 7; i++) CHECK((int)p[i] == 4, "what was to be explained has run");
+    CHECK(duet_pad(b, a, (const int64_t[]){ 2 }, DUET_PAD_EDGE, 0) == DUET_OK && duet_stats().steps == before.steps + 3,
+          "three steps: %d", (int)(duet_stats().steps - before.steps));
+    duet_free(&a), duet_free(&b);
+    tap_point("explained and counted");
+}
+
+int main(int argc, char **argv)
+{
+    places = list_places(place);
+    test_each(is_quick(argc, argv) ? 150 : 1500);
+    test_within();
+    test_magic();
+    test_refusals();
+    test_recorded();
+    test_explained();
+    return tap_end();
+}

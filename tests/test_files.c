@@ -1,0 +1,465 @@
+/* test_files.c - .npy, .npz, Matrix Market and duet_print: by known bytes and texts, round trips, refusals; and thousands of files that were
+ * changed at random, of which none may crash, read what it should not, or take memory for what it does not hold. With a fuzzer for a main
+ * (-DFUZZER -fsanitize=fuzzer) the last part is its target. tests/numpy.py compares with NumPy itself. */
+#define _GNU_SOURCE
+#include "common.h"
+#include <fcntl.h>
+#include <locale.h>
+#include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- files in memory ---- */
+
+static int memory = -1;
+static char memory_path[40];
+
+static const char *file_of(const void *bytes, size_t size)
+{
+    if (memory < 0) memory = memfd_create("duet", 0);
+    snprintf(memory_path, sizeof memory_path, "/proc/self/fd/%d", memory);
+    if (ftruncate(memory, 0) || pwrite(memory, bytes, size, 0) != (ssize_t)size) abort();
+    return memory_path;
+}
+
+static void load_all(const char *path, uint64_t size)
+{
+    duet_matrix *m = duet_load_npy(path), *t = duet_load_market(path);
+    if (m && duet_count(m) && (uint64_t)duet_count(m) > size) abort();
+    if (t && duet_count(t) && (uint64_t)duet_count(t) > 3 * size) abort();
+    duet_free(&m), duet_free(&t);
+    char **names = duet_names_npz(path);
+    for (int k = 0; names && names[k] && k < 20; k++) {
+        m = duet_load_npz(path, names[k]);
+        if (m && duet_count(m) && (uint64_t)duet_count(m) > 1100 * size) abort();
+        duet_free(&m);
+    }
+    free(names);
+}
+
+#ifdef FUZZER
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    load_all(file_of(bytes, size), size);
+    return 0;
+}
+#else
+
+static uint64_t seed = 1;
+static uint64_t draw(uint64_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (seed >> 33) % n;
+}
+
+/* ---- round trips ---- */
+
+static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64, DUET_F16, DUET_BF16, DUET_I8,  DUET_I16, DUET_I32,
+                                    DUET_U8,  DUET_U16, DUET_U32, DUET_U64, DUET_BOOL, DUET_C64, DUET_C128 };
+enum { TYPES = sizeof types / sizeof *types };
+static const size_t bytes_of[] = { 4, 8, 8, 2, 2, 1, 2, 4, 1, 2, 4, 8, 1, 8, 16 };
+
+static char here[] = "/tmp/duet-files-XXXXXX";
+static char path_text[100];
+static const char *path(const char *name)
+{
+    snprintf(path_text, sizeof path_text, "%s/%s", here, name);
+    return path_text;
+}
+
+static duet_matrix *some_matrix(int type, int rank, const int64_t *size)
+{
+    duet_matrix *m = duet_new_shape(types[type], rank, size);
+    unsigned char *p = duet_overwrite(m);
+    for (size_t i = 0; i < (size_t)duet_count(m) * bytes_of[type]; i++)
+        p[i] = (unsigned char)draw(types[type] == DUET_BOOL ? 2 : 128);
+    return m;
+}
+
+/* Every byte of every element, by pointers and strides. */
+static bool equal(const duet_matrix *a, const duet_matrix *b, size_t each)
+{
+    const int rank = duet_rank(a);
+    int64_t i[DUET_RANK_MAX] = { 0 };
+    bool same = rank == duet_rank(b) && duet_type(a) == duet_type(b);
+    for (int d = 0; d < rank; d++) same = same && duet_size(a, d) == duet_size(b, d);
+    const char *p = duet_read(a), *q = duet_read(b);
+    for (int64_t k = 0; same && k < duet_count(a); k++) {
+        int64_t x = 0, y = 0;
+        for (int d = 0; d < rank; d++) x += i[d] * duet_stride(a, d), y += i[d] * duet_stride(b, d);
+        same = !memcmp(p + x * (int64_t)each, q + y * (int64_t)each, each);
+        for (int d = rank; d-- > 0;) {
+            if (++i[d] < duet_size(a, d)) break;
+            i[d] = 0;
+        }
+    }
+    return same;
+}
+
+static duet_matrix *turned(duet_matrix *m, int how)
+{
+    duet_matrix *t = how == 1                   ? duet_transposed(m)
+                     : how == 2 && duet_rank(m) ? duet_flipped(m, 0)
+                     : how == 3 && duet_rank(m) ? duet_stepped(m, -1, 0, DUET_OPEN, 2)
+                                                : NULL;
+    if (t) duet_free(&m);
+    return t ? t : m;
+}
+
+static void test_round_trips(void)
+{
+    static const struct {
+        int rank;
+        int64_t size[4];
+    } shapes[] = { { 0, { 0 } },    { 1, { 0 } },       { 1, { 1 } },          { 1, { 5 } },      { 2, { 3, 4 } },
+                   { 2, { 1, 7 } }, { 3, { 2, 0, 3 } }, { 4, { 2, 3, 4, 5 } }, { 2, { 130, 70 } } };
+    for (int t = 0; t < TYPES; t++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            for (int how = 0; how < 4; how++) {
+                duet_matrix *m = turned(some_matrix(t, shapes[s].rank, shapes[s].size), how), *n;
+                CHECK(duet_save_npy(path("a.npy"), m) == DUET_OK, "%s", duet_error());
+                n = duet_load_npy(path("a.npy"));
+                CHECK(n && equal(m, n, bytes_of[t]), "type %d, shape %d, turned %d: %s", t, (int)s, how, duet_error());
+                CHECK(!n || how != 1 || (s != 4 && s < 7) || duet_stride(n, duet_rank(n) - 1) == duet_stride(m, duet_rank(m) - 1),
+                      "its order");
+                duet_free(&n);
+                const duet_named list[] = { { "first", m }, { "a/b c", m }, { "", m } };
+                CHECK(duet_save_npz(path("a.npz"), list, 3) == DUET_OK, "%s", duet_error());
+                char **names = duet_names_npz(path("a.npz"));
+                for (int k = 0; k < 3 && names; k++) {
+                    CHECK(names[k] && !strcmp(names[k], list[k].name), "name %d", k);
+                    n = duet_load_npz(path("a.npz"), list[k].name);
+                    CHECK(n && equal(m, n, bytes_of[t]), "type %d, shape %d of npz: %s", t, (int)s, duet_error());
+                    duet_free(&n);
+                }
+                CHECK(names && !names[3], "%s", duet_error());
+                free(names), duet_free(&m);
+            }
+    tap_point("every type, shape and order there and back");
+}
+
+/* ---- known bytes ---- */
+
+static size_t npy_of(char *to, int major, const char *header, const void *elements, size_t bytes)
+{
+    const size_t n = strlen(header), front = major == 1 ? 10 : 12;
+    memcpy(to, "\x93NUMPY", 6);
+    to[6] = (char)major, to[7] = 0, to[8] = (char)n, to[9] = (char)(n >> 8), to[10] = to[11] = 0;
+    memcpy(to + front, header, n);
+    if (bytes) memcpy(to + front + n, elements, bytes);
+    return front + n + bytes;
+}
+
+static void test_known(void)
+{
+    static const unsigned char big[] = { 0, 0, 0, 1, 0, 0, 0, 2, 0xff, 0xff, 0xff, 0xfe };
+    static const char *const headers[] = { "{'descr': '>i4', 'fortran_order': False, 'shape': (3,), }  \n",
+                                           "{\"shape\":(3L,),'fortran_order':False,'descr':\">i4\"}",
+                                           "{'fortran_order': True, 'descr': '>i4', 'shape': ( 3 , )}\n" };
+    char file[400];
+    for (int major = 1; major <= 3; major++)
+        for (int h = 0; h < 3; h++) {
+            duet_matrix *m = duet_load_npy(file_of(file, npy_of(file, major, headers[h], big, sizeof big)));
+            const int32_t *p = m ? duet_read(m) : NULL;
+            CHECK(p && duet_type(m) == DUET_I32 && duet_count(m) == 3 && p[0] == 1 && p[1] == 2 && p[2] == -2,
+                  "version %d, header %d: %s", major, h, duet_error());
+            duet_free(&m);
+        }
+    const double fortran[] = { 1, 2, 3, 4, 5, 6 };
+    duet_matrix *m = duet_load_npy(
+        file_of(file, npy_of(file, 1, "{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3)}", fortran, sizeof fortran)));
+    const double *p = m ? duet_read(m) : NULL;
+    CHECK(p && duet_stride(m, 0) == 1 && duet_stride(m, 1) == 2 && duet_size(m, 1) == 3, "Fortran's order is a view: %s",
+          duet_error());
+    duet_free(&m);
+    static const unsigned char c64[] = { 0x3f, 0x80, 0, 0, 0x40, 0, 0, 0 };
+    m = duet_load_npy(file_of(file, npy_of(file, 2, "{'descr': '>c8', 'fortran_order': False, 'shape': ()}", c64, sizeof c64)));
+    const float *c = m ? duet_read(m) : NULL;
+    CHECK(c && (int)c[0] == 1 && (int)c[1] == 2 && duet_type(m) == DUET_C64 && duet_rank(m) == 0, "complex: %s", duet_error());
+    duet_free(&m);
+    m = duet_load_npy(file_of(file, npy_of(file, 1, "{'descr': '<V2', 'fortran_order': False, 'shape': (1,)}", c64, 2)));
+    CHECK(m && duet_type(m) == DUET_BF16, "bf16: %s", duet_error());
+    duet_free(&m);
+    tap_point("known bytes of .npy");
+}
+
+static void test_deflated(void)
+{
+#include "deflated.h"
+    duet_matrix *m = duet_load_npz(file_of(deflated, sizeof deflated), "x");
+    FILE *f = tmpfile();
+    char text[4000] = "";
+    duet_info(f), rewind(f), text[fread(text, 1, sizeof text - 1, f)] = 0, fclose(f);
+    const bool has = strstr(text, "files    zlib") != NULL;
+    const float *p = m ? duet_read(m) : NULL;
+    CHECK(has ? m && duet_count(m) == 20 && (int)p[19] == 19 : !m && strstr(duet_error(), "without zlib"), "%s", duet_error());
+    CHECK(strstr(text, "files    "), "duet_info says nothing of files");
+    duet_free(&m);
+    tap_point(has ? "deflated arrays" : "deflated arrays are refused without zlib");
+}
+
+/* ---- refusals ---- */
+
+static void refuses(duet_matrix *m, const char *why)
+{
+    CHECK(!m && strstr(duet_error(), why), "\"%s\", not: %s", why, m ? "a matrix" : duet_error());
+    duet_free(&m);
+}
+
+static void test_refusals(void)
+{
+    static const struct {
+        const char *header, *why;
+    } rows[] = {
+        { "", "no dictionary" },
+        { "{", "something else where a string" },
+        { "{'descr': '<f4'", "does not end" },
+        { "{'descr': '<f4', }", "lacks something" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} x", "lacks something, or goes on" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}", "\"more\" where it should not" },
+        { "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", "\"descr\" where it should not" },
+        { "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,)}", "else than True or False" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': 2}", "no tuple" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (2", "shape does not end" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}", "not made of sizes" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "beyond all memory" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4611686018427387904)}",
+          "shorter than its shape" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4611686018427387904)}",
+          "beyond all memory" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}", "shorter than its shape" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", "more than 8 axes" },
+        { "{'descr': '<f3', 'fortran_order': False, 'shape': (1,)}", "type \"<f3\"" },
+        { "{'descr': 'f4', 'fortran_order': False, 'shape': (1,)}", "type \"f4\"" },
+        { "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "type \"|O\"" },
+        { "{'descr': '', 'fortran_order': False, 'shape': (1,)}", "type \"\"" },
+        { "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "records" },
+        { "{'descr': '<U12345678901234567', 'fortran_order': False, 'shape': (1,)}", "no name" },
+        { "{'descr': '|b1', 'fortran_order': False, 'shape': (4,)}", "neither true nor false" },
+    };
+    const unsigned char elements[8] = { 0, 1, 2, 1 };
+    char file[400];
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        refuses(duet_load_npy(file_of(file, npy_of(file, 1, rows[k].header, elements, 8))), rows[k].why);
+    npy_of(file, 4, "{}", NULL, 0);
+    refuses(duet_load_npy(file_of(file, 20)), "version 4.0");
+    refuses(duet_load_npy(file_of("\x93NUMPY", 6)), "cut off");
+    refuses(duet_load_npy(file_of("", 0)), "cut off");
+    refuses(duet_load_npy(NULL), "null");
+    refuses(duet_load_npy("/nowhere/at/all"), "No such file");
+    refuses(duet_load_npy("/dev/null"), "known length");
+    refuses(duet_load_npz(file_of(file, 20), "x"), "no zip file");
+    refuses(duet_load_npz(file_of("", 0), "x"), "no zip file");
+    refuses(duet_load_npz(memory_path, NULL), "name is null");
+    CHECK(!duet_names_npz(NULL) && !duet_names_npz(file_of(file, 20)), "names of nothing");
+    duet_matrix *m = duet_new(DUET_F32, 2, 2), *gone = duet_new(DUET_F32, 1), *vector = duet_new(DUET_F32, 2);
+    const duet_named twice[] = { { "a", m }, { "a", m } }, nameless[] = { { NULL, m } }, empty[] = { { "a", NULL } };
+    CHECK(duet_save_npz(path("b.npz"), twice, 2) == DUET_BAD_ARGUMENT &&
+              duet_save_npz(path("b.npz"), nameless, 1) == DUET_BAD_ARGUMENT &&
+              duet_save_npz(path("b.npz"), empty, 1) == DUET_BAD_ARGUMENT &&
+              duet_save_npz(path("b.npz"), NULL, 1) == DUET_BAD_ARGUMENT &&
+              duet_save_npy(path("b.npz"), NULL) == DUET_BAD_ARGUMENT && duet_save_npy(NULL, m) == DUET_BAD_ARGUMENT &&
+              access(path("b.npz"), F_OK),
+          "bad lists are saved: %s", duet_error());
+    CHECK(duet_save_npy("/nowhere/at/all", m) == DUET_IO_ERROR && duet_save_npy("/dev/full", m) == DUET_IO_ERROR &&
+              duet_save_npz("/dev/full", twice, 1) == DUET_IO_ERROR,
+          "files that cannot be written: %s", duet_error());
+    CHECK(duet_save_npz(path("c.npz"), NULL, 0) == DUET_OK, "%s", duet_error());
+    refuses(duet_load_npz(path("c.npz"), "a"), "no array \"a\"");
+    CHECK(duet_save_market(path("b.mtx"), vector) == DUET_BAD_SHAPE, "a vector is no matrix there");
+    duet_free(&m), duet_free(&gone), duet_free(&vector);
+    tap_point("what is refused");
+}
+
+/* What was there stays when the new one fails, and links are followed. */
+static void test_replaced(void)
+{
+    char target[100], link[100];
+    snprintf(target, sizeof target, "%s", path("real.npy")), snprintf(link, sizeof link, "%s", path("link.npy"));
+    duet_matrix *m = duet_new(DUET_F32, 2), *n;
+    CHECK(duet_save_npy(target, m) == DUET_OK && !symlink(target, link) && duet_set(m, 3) == DUET_OK &&
+              duet_save_npy(link, m) == DUET_OK,
+          "%s", duet_error());
+    n = duet_load_npy(target);
+    CHECK(n && (int)((const float *)duet_read(n))[1] == 3, "a link is followed");
+    duet_free(&m), duet_free(&n);
+    CHECK(!unlink(link) && !unlink(target), "both are there");
+    tap_point("files that are replaced");
+}
+
+/* ---- Matrix Market ---- */
+
+static void market(const char *text, duet_dtype type, int n, const double *want)
+{
+    duet_matrix *m = duet_load_market(file_of(text, strlen(text)));
+    const void *p = m ? duet_read(m) : NULL;
+    CHECK(p && duet_type(m) == type, "%s: %s", text, duet_error());
+    for (int i = 0; i < n && p; i++) {
+        const double x = type == DUET_I64 ? (double)((const int64_t *)p)[i] : ((const double *)p)[i];
+        CHECK(x == want[i], "%s: %d is %g, not %g", text, i, x, want[i]);
+    }
+    duet_free(&m);
+}
+
+static void test_market(void)
+{
+    market("%%MatrixMarket matrix array real general\n% x\n%\n2 3\n1\n2\n3.5\n-4e2\n5\n6\n", DUET_F64, 6,
+           (const double[]){ 1, 3.5, 5, 2, -400, 6 });
+    market("%%matrixmarket MATRIX array integer symmetric\n2 2\n1\n2\n3", DUET_I64, 4, (const double[]){ 1, 2, 2, 3 });
+    market("%%MatrixMarket matrix array real skew-symmetric\n3 3\n1\n2\n3\n", DUET_F64, 9,
+           (const double[]){ 0, -1, -2, 1, 0, -3, 2, 3, 0 });
+    market("%%MatrixMarket matrix array complex hermitian\n2 2\n1 0\n2 3\n4 0\n%\n", DUET_C128, 8,
+           (const double[]){ 1, 0, 2, -3, 2, 3, 4, 0 });
+    static const struct {
+        const char *text, *why;
+    } rows[] = { { "", "cut off" },
+                 { "hello a b c d", "not of Matrix Market" },
+                 { "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n", "format \"coordinate\"" },
+                 { "%%MatrixMarket matrix array pattern general\n1 1\n1\n", "field \"pattern\"" },
+                 { "%%MatrixMarket matrix array real hermitian\n1 1\n1\n", "symmetry \"hermitian\"" },
+                 { "%%MatrixMarket matrix array real symmetric\n1 2\n1\n", "not square" },
+                 { "%%MatrixMarket matrix array real general\n-1 2\n1\n", "negative" },
+                 { "%%MatrixMarket matrix array real general\n1000000 1000000\n1\n", "shorter than" },
+                 { "%%MatrixMarket matrix array real general\n9223372036854775807 9223372036854775807\n1\n", "shorter than" },
+                 { "%%MatrixMarket matrix array real general\n0 9223372036854775807\n", "beyond all memory" },
+                 { "%%MatrixMarket matrix array real general\n1 1\nx\n", "\"x\" is no number" },
+                 { "%%MatrixMarket matrix array integer general\n1 1\n1.5\n", "no integer" },
+                 { "%%MatrixMarket matrix array real general\n1 2\n1\n", "cut off" },
+                 { "%%MatrixMarket matrix array real general\n1 1\n1\n2\n", "goes on" } };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        refuses(duet_load_market(file_of(rows[k].text, strlen(rows[k].text))), rows[k].why);
+    for (int k = 0; k < 30; k++) {
+        const int64_t size[] = { (int64_t)draw(5), (int64_t)draw(5) };
+        duet_matrix *m = turned(some_matrix(1 + k % 2, 2, size), k % 4), *n;
+        CHECK(duet_save_market(path("a.mtx"), m) == DUET_OK, "%s", duet_error());
+        n = duet_load_market(path("a.mtx"));
+        CHECK(n && equal(m, n, 8), "Matrix Market, %d: %s", k, duet_error());
+        duet_free(&m), duet_free(&n);
+    }
+    tap_point("Matrix Market");
+}
+
+/* ---- print ---- */
+
+static void prints(duet_matrix *m, const char *want)
+{
+    char text[4000] = "";
+    FILE *f = tmpfile();
+    CHECK(duet_print(f, m) == DUET_OK, "%s", duet_error());
+    rewind(f), text[fread(text, 1, sizeof text - 1, f)] = 0, fclose(f);
+    CHECK(!strcmp(text, want), "it prints\n%snot\n%s", text, want);
+    duet_free(&m);
+}
+
+#define MATRIX(type, ctype, sizes, ...) matrix_of(type, (const ctype[]){ __VA_ARGS__ }, sizeof(ctype), UNPACK sizes)
+#define UNPACK(...)                                                                                                              \
+    RANK_OF(__VA_ARGS__), (const int64_t[]) { __VA_ARGS__, 0 }
+static duet_matrix *matrix_of(duet_dtype type, const void *x, size_t each, int rank, const int64_t *size)
+{
+    duet_matrix *m = duet_new_shape(type, rank, size);
+    memcpy(duet_overwrite(m), x, (size_t)duet_count(m) * each * (type == DUET_C64 || type == DUET_C128 ? 2 : 1));
+    return m;
+}
+
+static void test_print(void)
+{
+    const char *locale = setlocale(LC_NUMERIC, "de_DE.UTF-8"); /* where it is there, points are commas */
+    prints(MATRIX(DUET_F64, double, (2, 2), 1, 2.5, -3, 0), "[[ 1.   2.5]\n [-3.   0. ]]\n");
+    prints(MATRIX(DUET_F32, float, (3), 0.1f, 1.0f / 3, 100), "[  0.1          0.33333334 100.        ]\n");
+    prints(MATRIX(DUET_F32, float, (3), 0.1f, 1.0f / 3, 10), "[ 0.1         0.33333334 10.        ]\n");
+    prints(MATRIX(DUET_F64, double, (2), 1e-10, 1), "[1.e-10 1.e+00]\n");
+    prints(MATRIX(DUET_F64, double, (4), NAN, INFINITY, -INFINITY, 1.5), "[ nan  inf -inf  1.5]\n");
+    prints(MATRIX(DUET_F64, double, (2), NAN, NAN), "[nan nan]\n");
+    prints(MATRIX(DUET_I64, int64_t, (2, 2), 1, -20, 300, 4), "[[  1 -20]\n [300   4]]\n");
+    prints(MATRIX(DUET_BOOL, unsigned char, (2), 1, 0), "[ True False]\n");
+    prints(MATRIX(DUET_U64, uint64_t, (1), UINT64_MAX), "[18446744073709551615]\n");
+    prints(MATRIX(DUET_C128, double, (2), 1, 2, -1.5, -0.25), "[ 1. +2.j   -1.5-0.25j]\n");
+    prints(MATRIX(DUET_F16, uint16_t, (2), 0x3c00, 0x2e66), "[1.  0.1]\n");
+    prints(MATRIX(DUET_BF16, uint16_t, (2), 0x3f80, 0x3dcd), "[1.  0.1]\n");
+    prints(duet_new(DUET_F32, 0, 3), "[]\n");
+    prints(duet_new(DUET_F64), "0.0\n");
+    prints(duet_new(DUET_C64), "0j\n");
+    prints(duet_new(DUET_F32, 2, 1, 2), "[[[0. 0.]]\n\n [[0. 0.]]]\n");
+    prints(duet_new(DUET_I64, 1001), "[0 0 0 ... 0 0 0]\n");
+    prints(duet_new(DUET_I64, 500, 3), "[[0 0 0]\n [0 0 0]\n [0 0 0]\n ...\n [0 0 0]\n [0 0 0]\n [0 0 0]]\n");
+    prints(duet_new(DUET_I64, 40), "[0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n 0 0 0]\n");
+    CHECK(duet_print(NULL, NULL) == DUET_BAD_ARGUMENT && duet_print(stdout, NULL) == DUET_BAD_ARGUMENT, "nothing is printed");
+    market("%%MatrixMarket matrix array real general\n1 1\n0.5\n", DUET_F64, 1, (const double[]){ 0.5 });
+    printf("# locale: %s\n", locale ? locale : "C");
+    setlocale(LC_NUMERIC, "C");
+    tap_point("print");
+}
+
+/* ---- changed at random ---- */
+
+static size_t read_whole(const char *name, unsigned char *to, size_t room)
+{
+    FILE *f = fopen(name, "rb");
+    const size_t n = f ? fread(to, 1, room, f) : 0;
+    if (f) fclose(f);
+    return n;
+}
+
+static size_t mutate(unsigned char *p, size_t n, size_t room)
+{
+    for (uint64_t left = 1 + draw(6); left > 0 && n; left--) {
+        const size_t at = draw(4) ? draw(n) : n - 1 - draw(n < 120 ? n : 120), some = 1 + draw(8);
+        switch (draw(7)) {
+        case 0: p[at] ^= (unsigned char)(1u << draw(8)); break;
+        case 1: p[at] = (unsigned char)draw(256); break;
+        case 2: p[at] = draw(2) ? 0xff : 0; break;
+        case 3: memset(p + at, draw(2) ? 0xff : '9', some < n - at ? some : n - at); break;
+        case 4: n = at; break;
+        case 5: memmove(p + at, p + draw(n - at), some < n - at ? 1 : 0); break;
+        default:
+            if (n + some > room) break;
+            memmove(p + at + some, p + at, n - at), n += some;
+        }
+    }
+    return n;
+}
+
+static void test_mutations(int turns)
+{
+#include "deflated.h"
+    static unsigned char whole[6][4000], changed[4200];
+    static const char text[] = "%%MatrixMarket matrix array real symmetric\n% a comment\n3 3\n1\n2\n3\n4\n5\n6\n";
+    size_t n[6];
+    duet_matrix *a = some_matrix(0, 2, (const int64_t[]){ 3, 5 }), *b = some_matrix(14, 1, (const int64_t[]){ 7 });
+    const duet_named list[] = { { "a", a }, { "b", b } };
+    CHECK(duet_save_npy(path("a.npy"), a) == DUET_OK && duet_save_npz(path("a.npz"), list, 2) == DUET_OK, "%s", duet_error());
+    n[0] = read_whole(path("a.npy"), whole[0], 4000), n[1] = read_whole(path("a.npz"), whole[1], 4000);
+    memcpy(whole[2], deflated, n[2] = sizeof deflated), memcpy(whole[3], text, n[3] = strlen(text));
+    n[4] = npy_of((char *)whole[4], 3, "{'descr': '>u2', 'fortran_order': True, 'shape': (2, 3, 4), }\n", whole[1], 48);
+    memcpy(whole[5], whole[1], n[5] = n[1]);
+    const size_t before = duet_memory_of(DUET_CPU).peak;
+    for (int k = 0; k < turns; k++) {
+        memcpy(changed, whole[k % 6], n[k % 6]);
+        const size_t size = mutate(changed, n[k % 6], sizeof changed);
+        load_all(file_of(changed, size), size);
+        CHECK(duet_memory_of(DUET_CPU).peak - before <= 1100 * sizeof changed, "turn %d took %zu bytes", k,
+              duet_memory_of(DUET_CPU).peak);
+    }
+    duet_free(&a), duet_free(&b);
+    tap_point("files changed at random");
+}
+
+int main(int argc, char **argv)
+{
+    if (!mkdtemp(here)) return 1;
+    test_round_trips();
+    test_known();
+    test_deflated();
+    test_refusals();
+    test_replaced();
+    test_market();
+    test_print();
+    test_mutations(is_quick(argc, argv) ? 6000 : 60000);
+    static const char *const left[] = { "a.npy", "a.npz", "c.npz", "a.mtx" };
+    for (size_t k = 0; k < sizeof left / sizeof *left; k++) unlink(path(left[k]));
+    CHECK(!rmdir(here), "something else is left in %s", here);
+    tap_point("nothing is left behind");
+    return tap_end();
+}
+#endif

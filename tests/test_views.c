@@ -1,0 +1,725 @@
+/* test_views.c - random chains of views of random matrices, against plain loops over indices. The model of a view is the list of the
+ * elements of the matrix below that it shows, in row-major order; no strides. Elements are small integers: all sums are exact. */
+#include "common.h"
+
+enum { MOST = 400 }; /* elements */
+
+typedef struct shown {
+    duet_matrix *m;
+    int rank;
+    int64_t size[DUET_RANK_MAX], n, at[MOST];
+    char made[1000]; /* how, for the report */
+} shown;
+
+static duet_place place[2];
+static int places;
+static uint64_t seed;
+
+static int64_t below(int64_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((seed >> 33) % (uint64_t)n);
+}
+static int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }
+
+/* ---- the model ---- */
+
+static int64_t count_of(int rank, const int64_t *size)
+{
+    int64_t n = 1;
+    for (int a = 0; a < rank; a++) n *= size[a];
+    return n;
+}
+
+static bool step_on(int rank, const int64_t *size, int64_t *i)
+{
+    for (int a = rank; a-- > 0;) {
+        if (++i[a] < size[a]) return true;
+        i[a] = 0;
+    }
+    return false;
+}
+
+static int64_t place_of(const shown *v, const int64_t *i)
+{
+    int64_t k = 0;
+    for (int a = 0; a < v->rank; a++) k = k * v->size[a] + i[a];
+    return k;
+}
+
+/* Element i of the new view is element old(i) of v. */
+typedef void remap(const shown *v, const int64_t *arg, const int64_t *i, int64_t *old);
+
+static void change(shown *v, int rank, const int64_t *size, remap *old, const int64_t *arg)
+{
+    int64_t at[MOST], n = count_of(rank, size), i[DUET_RANK_MAX] = { 0 }, from[DUET_RANK_MAX];
+    for (int64_t k = 0; k < n; k++, step_on(rank, size, i)) {
+        old(v, arg, i, from);
+        at[k] = v->at[place_of(v, from)];
+    }
+    v->rank = rank, v->n = n;
+    if (rank) memmove(v->size, size, (size_t)rank * sizeof *size);
+    memcpy(v->at, at, (size_t)n * sizeof *at);
+}
+
+static bool repeats(const shown *v)
+{
+    bool seen[MOST] = { 0 }, twice = false;
+    for (int64_t k = 0; k < v->n; k++) twice |= seen[v->at[k]], seen[v->at[k]] = true;
+    return twice;
+}
+
+/* ---- one operation: the library's, and the model's ---- */
+
+static void said(shown *v, duet_matrix *m, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void said(shown *v, duet_matrix *m, const char *format, ...)
+{
+    const size_t n = strlen(v->made);
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(v->made + n, sizeof v->made - n, format, ap);
+    va_end(ap);
+    CHECK(m, "%s: %s", v->made, duet_error());
+    duet_free(&v->m), v->m = m;
+}
+
+/* Python's rule, by going through it. */
+static int64_t range_of(int64_t size, int64_t start, int64_t stop, int64_t by, int64_t *first)
+{
+    int64_t n = 0;
+    if (start == DUET_OPEN) start = by > 0 ? 0 : size - 1;
+    else if (start < 0) start += size;
+    if (stop == DUET_OPEN) stop = by > 0 ? size : -1;
+    else if (stop < 0) stop = stop + size < -1 ? -1 : stop + size;
+    if (by > 0 && start < 0) start = 0;
+    if (by < 0 && start >= size) start = size - 1;
+    *first = start;
+    for (int64_t k = start; by > 0 ? k < stop && k < size : k > stop && k >= 0; k += by) n++;
+    return n;
+}
+
+static void old_stepped(const shown *v, const int64_t *arg, const int64_t *i, int64_t *old)
+{
+    for (int a = 0; a < v->rank; a++) old[a] = i[a];
+    old[arg[0]] = arg[1] + i[arg[0]] * arg[2];
+}
+
+static int64_t some_bound(int64_t size) { return below(3) ? between(-size - 2, size + 2) : DUET_OPEN; }
+
+static void step_axis(shown *v)
+{
+    if (!v->rank) return;
+    const int axis = (int)below(v->rank);
+    const int64_t start = some_bound(v->size[axis]), stop = some_bound(v->size[axis]), sign = below(2) ? 1 : -1,
+                  by = sign * between(1, 3);
+    int64_t size[DUET_RANK_MAX], first;
+    memcpy(size, v->size, sizeof size);
+    size[axis] = range_of(v->size[axis], start, stop, by, &first);
+    if (size[axis] == 0 && below(10)) return; /* mostly something is left */
+    duet_matrix *m = duet_stepped(v->m, axis - (int)below(2) * v->rank, start, stop, by);
+    change(v, v->rank, size, old_stepped, (int64_t[]){ axis, first, by });
+    said(v, m, " stepped(%d, %lld, %lld, %lld)", axis, (long long)start, (long long)stop, (long long)by);
+}
+
+static void old_with_axis(const shown *v, const int64_t *arg, const int64_t *i, int64_t *old)
+{
+    for (int a = 0, k = 0; a < v->rank; a++) old[a] = a == arg[0] ? arg[1] : i[k++];
+}
+
+static void without(const shown *v, int axis, int64_t *size)
+{
+    for (int a = 0, k = 0; a < v->rank; a++)
+        if (a != axis) size[k++] = v->size[a];
+}
+
+static void pick(shown *v)
+{
+    int64_t size[DUET_RANK_MAX];
+    const int axis = v->rank ? (int)below(v->rank) : 0;
+    if (!v->rank || !v->size[axis]) return;
+    const int64_t i = below(v->size[axis]);
+    duet_matrix *m = duet_picked(v->m, axis, below(2) ? i : i - v->size[axis]);
+    without(v, axis, size);
+    change(v, v->rank - 1, size, old_with_axis, (int64_t[]){ axis, i });
+    said(v, m, " picked(%d, %lld)", axis, (long long)i);
+}
+
+static void flip(shown *v)
+{
+    if (!v->rank) return;
+    const int axis = (int)below(v->rank);
+    duet_matrix *m = duet_flipped(v->m, axis);
+    change(v, v->rank, v->size, old_stepped, (int64_t[]){ axis, v->size[axis] - 1, -1 });
+    said(v, m, " flipped(%d)", axis);
+}
+
+static void old_permuted(const shown *v, const int64_t *arg, const int64_t *i, int64_t *old)
+{
+    for (int a = 0; a < v->rank; a++) old[arg[a]] = i[a];
+}
+
+static void permute(shown *v)
+{
+    int axis[DUET_RANK_MAX];
+    int64_t size[DUET_RANK_MAX], arg[DUET_RANK_MAX];
+    for (int a = 0; a < v->rank; a++) axis[a] = a;
+    for (int a = v->rank; a-- > 1;) {
+        const int b = (int)below(a + 1), t = axis[a];
+        axis[a] = axis[b], axis[b] = t;
+    }
+    for (int a = 0; a < v->rank; a++) size[a] = v->size[axis[a]], arg[a] = axis[a];
+    duet_matrix *m = duet_permuted_axes(v->m, v->rank, axis);
+    change(v, v->rank, size, old_permuted, arg);
+    said(v, m, " permuted");
+}
+
+static void transpose(shown *v)
+{
+    int64_t size[DUET_RANK_MAX], arg[DUET_RANK_MAX];
+    for (int a = 0; a < v->rank; a++) arg[a] = v->rank - 1 - a, size[a] = v->size[arg[a]];
+    duet_matrix *m = duet_transposed(v->m);
+    change(v, v->rank, size, old_permuted, arg);
+    said(v, m, " transposed");
+}
+
+static void old_without_axis(const shown *v, const int64_t *arg, const int64_t *i, int64_t *old)
+{
+    for (int a = 0; a < v->rank; a++) old[a] = i[a + (a >= arg[0])];
+}
+
+static void expand(shown *v)
+{
+    int64_t size[DUET_RANK_MAX];
+    if (v->rank == DUET_RANK_MAX) return;
+    const int axis = (int)below(v->rank + 1);
+    duet_matrix *m = duet_expanded(v->m, below(2) ? axis : axis - v->rank - 1);
+    for (int a = 0; a <= v->rank; a++) size[a] = a == axis ? 1 : v->size[a - (a > axis)];
+    change(v, v->rank + 1, size, old_without_axis, (int64_t[]){ axis });
+    said(v, m, " expanded(%d)", axis);
+}
+
+static void squeeze(shown *v)
+{
+    int64_t size[DUET_RANK_MAX];
+    for (int axis = 0; axis < v->rank; axis++) {
+        if (v->size[axis] != 1) continue;
+        duet_matrix *m = duet_squeezed(v->m, axis);
+        without(v, axis, size);
+        change(v, v->rank - 1, size, old_with_axis, (int64_t[]){ axis, 0 });
+        said(v, m, " squeezed(%d)", axis);
+        return;
+    }
+}
+
+static void old_diagonal(const shown *v, const int64_t *arg, const int64_t *i, int64_t *old)
+{
+    const int64_t k = i[v->rank - 2];
+    old[0] = k + (arg[0] < 0 ? -arg[0] : 0), old[1] = k + (arg[0] > 0 ? arg[0] : 0);
+    for (int a = 2; a < v->rank; a++) old[a] = i[a - 2];
+}
+
+static void diagonal(shown *v)
+{
+    int64_t size[DUET_RANK_MAX], n = 0;
+    if (v->rank < 2) return;
+    const int64_t offset = between(-v->size[0], v->size[1]);
+    for (int64_t i = 0; i < v->size[0]; i++) n += i + offset >= 0 && i + offset < v->size[1];
+    if (!n && below(10)) return;
+    for (int a = 2; a < v->rank; a++) size[a - 2] = v->size[a];
+    size[v->rank - 2] = n;
+    duet_matrix *m = duet_diagonal(v->m, offset);
+    change(v, v->rank - 1, size, old_diagonal, (int64_t[]){ offset });
+    said(v, m, " diagonal(%lld)", (long long)offset);
+}
+
+static void old_broadcast(const shown *v, const int64_t *arg, const int64_t *i, int64_t *old)
+{
+    for (int a = 0; a < v->rank; a++) old[a] = v->size[a] == 1 ? 0 : i[a + arg[0]];
+}
+
+static void broadcast(shown *v)
+{
+    int64_t size[DUET_RANK_MAX], more = below(3);
+    if (v->rank + more > DUET_RANK_MAX || below(3)) return;
+    for (int a = 0; a < v->rank + more; a++) {
+        size[a] = a < more ? between(1, 3) : v->size[a - more];
+        if (a >= more && size[a] == 1 && below(2)) size[a] = between(1, 3);
+    }
+    if (count_of(v->rank + (int)more, size) > MOST) return;
+    duet_matrix *m = duet_broadcast_to_shape(v->m, v->rank + (int)more, size);
+    change(v, v->rank + (int)more, size, old_broadcast, (int64_t[]){ more });
+    said(v, m, " broadcast");
+}
+
+/* Do the elements lie so that strides can reach them in these sizes? */
+static bool is_affine(const shown *v, int rank, const int64_t *size)
+{
+    int64_t stride[DUET_RANK_MAX] = { 0 }, unit = 1, i[DUET_RANK_MAX] = { 0 };
+    bool is = true;
+    for (int a = rank; a-- > 0; unit *= size[a])
+        if (size[a] > 1) stride[a] = v->at[unit] - v->at[0];
+    for (int64_t k = 0; k < v->n; k++, step_on(rank, size, i)) {
+        int64_t at = v->at[0];
+        for (int a = 0; a < rank; a++) at += i[a] * stride[a];
+        is &= at == v->at[k];
+    }
+    return is;
+}
+
+static void reshape(shown *v)
+{
+    int64_t size[DUET_RANK_MAX], left = v->n;
+    int rank = 0;
+    if (!v->n) return;
+    for (; rank < 5 && (left > 1 || !below(3)); rank++) {
+        int64_t s = between(1, left);
+        while (left % s) s--;
+        size[rank] = rank == 4 ? left : s, left /= size[rank];
+    }
+    if (left > 1) return;
+    const bool can = is_affine(v, rank, size);
+    int64_t asked[DUET_RANK_MAX];
+    memcpy(asked, size, sizeof asked);
+    if (rank && below(2)) asked[below(rank)] = -1;
+    duet_matrix *m = duet_reshaped_shape(v->m, rank, asked);
+    CHECK(!m == !can, "%s reshaped: %s", v->made, can ? duet_error() : "there is no such view");
+    CHECK(m || strstr(duet_error(), "a copy of"), "%s: %s", v->made, duet_error());
+    if (!m) return;
+    v->rank = rank;
+    memcpy(v->size, size, sizeof size);
+    said(v, m, " reshaped");
+}
+
+/* An index of entries, one after the other the same as operations on single axes. */
+static void index_all(shown *v)
+{
+    duet_index entry[2 * DUET_RANK_MAX];
+    int n = 0, rank = v->rank, k = 0;
+    const int rest = (int)below(v->rank + 1), skipped = rest < v->rank ? (int)below(v->rank - rest + 1) : 0;
+    shown w = *v;
+    for (int a = 0; a < v->rank; a++) {
+        if (a == rest && skipped) {
+            entry[n++] = DUET_REST, a += skipped - 1, k += skipped;
+            continue;
+        }
+        const int64_t what = below(4), size = v->size[a];
+        int64_t extent[DUET_RANK_MAX], first;
+        memcpy(extent, w.size, sizeof extent);
+        if (what == 0 && size) {
+            const int64_t i = below(size);
+            entry[n++] = DUET_AT(i - (below(2) ? size : 0));
+            without(&w, k, extent);
+            change(&w, w.rank - 1, extent, old_with_axis, (int64_t[]){ k, i });
+        } else if (what == 1 && w.rank < DUET_RANK_MAX && rank < DUET_RANK_MAX) {
+            entry[n++] = DUET_NEW, rank++, a--;
+            for (int b = 0; b <= w.rank; b++) extent[b] = b == k ? 1 : w.size[b - (b > k)];
+            change(&w, w.rank + 1, extent, old_without_axis, (int64_t[]){ k });
+            k++;
+        } else {
+            const int64_t start = some_bound(size), stop = some_bound(size), by = (below(2) ? 1 : -1) * between(1, 3);
+            entry[n++] = DUET_STEP(start, stop, by);
+            extent[k] = range_of(size, start, stop, by, &first);
+            change(&w, w.rank, extent, old_stepped, (int64_t[]){ k, first, by });
+            k++;
+        }
+    }
+    if (!w.n && below(10)) return;
+    duet_matrix *m = duet_indexed_by(v->m, n, entry);
+    *v = w;
+    said(v, m, " indexed by %d", n);
+}
+
+typedef void operation(shown *v);
+static operation *const operations[] = { step_axis, step_axis, pick,     flip,    flip,    permute,   transpose,
+                                         expand,    squeeze,   diagonal, reshape, reshape, index_all, broadcast };
+
+/* ---- matrices ---- */
+
+typedef struct base {
+    duet_dtype type;
+    duet_matrix *m;
+    int64_t n;
+    double of[MOST];
+} base;
+
+static double number_at(duet_dtype type, const void *p, int64_t i)
+{
+    return type == DUET_F32   ? (double)((const float *)p)[i]
+           : type == DUET_F64 ? ((const double *)p)[i]
+                              : (double)((const int64_t *)p)[i];
+}
+
+static void put(duet_dtype type, void *p, int64_t i, double x)
+{
+    if (type == DUET_F32) ((float *)p)[i] = (float)x;
+    else if (type == DUET_F64) ((double *)p)[i] = x;
+    else ((int64_t *)p)[i] = (int64_t)x;
+}
+
+static duet_matrix *matrix_of(duet_dtype type, int rank, const int64_t *size, const double *x)
+{
+    duet_matrix *m = duet_new_shape(type, rank, size);
+    void *p = duet_overwrite(m);
+    for (int64_t i = 0; i < duet_count(m); i++) put(type, p, i, x[i]);
+    return m;
+}
+
+static base base_new(duet_dtype type, shown *v)
+{
+    base b = { .type = type };
+    *v = (shown){ .rank = (int)between(1, 4) };
+    do {
+        for (int a = 0; a < v->rank; a++) v->size[a] = below(12) ? between(1, 6) : 0;
+        v->n = count_of(v->rank, v->size);
+    } while (v->n > MOST);
+    for (b.n = 0; b.n < v->n; b.n++) b.of[b.n] = (double)between(-8, 8), v->at[b.n] = b.n;
+    b.m = matrix_of(type, v->rank, v->size, b.of);
+    v->m = duet_reshaped_shape(b.m, v->rank, v->size);
+    for (int a = 0; a < v->rank; a++) snprintf(v->made + strlen(v->made), 20, a ? ",%d" : "[%d", (int)v->size[a]);
+    strcat(v->made, "]");
+    return b;
+}
+
+static void derive(shown *v, int most)
+{
+    for (int64_t left = between(0, most); left > 0; left--) operations[below(sizeof operations / sizeof *operations)](v);
+}
+
+static shown copy_of(const shown *v)
+{
+    shown w = *v;
+    w.m = duet_permuted_axes(v->m, v->rank, (int[]){ 0, 1, 2, 3, 4, 5, 6, 7 });
+    return w;
+}
+
+/* ---- what is checked ---- */
+
+static void check_shape(const shown *v)
+{
+    bool is = duet_rank(v->m) == v->rank && duet_count(v->m) == v->n;
+    for (int a = 0; a < v->rank; a++) is &= duet_size(v->m, a) == v->size[a];
+    CHECK(is, "%s: another shape", v->made);
+    const char *p = duet_read(v->m);
+    int64_t i[DUET_RANK_MAX] = { 0 };
+    CHECK(p || !v->n, "%s: %s", v->made, duet_error());
+    (void)i;
+}
+
+/* By its pointer and strides, as a user reads it. */
+static void check_pointer(const base *b, const shown *v)
+{
+    const void *p = duet_read(v->m);
+    int64_t i[DUET_RANK_MAX] = { 0 };
+    for (int64_t k = 0; k < v->n; k++, step_on(v->rank, v->size, i)) {
+        int64_t at = 0;
+        for (int a = 0; a < v->rank; a++) at += i[a] * duet_stride(v->m, a);
+        CHECK(number_at(b->type, p, at) == b->of[v->at[k]], "%s: element %d", v->made, (int)k);
+    }
+}
+
+static void check_matrix(duet_dtype type, duet_matrix *m, const double *want, const char *what, const shown *v, duet_place on)
+{
+    const void *p = duet_read(m);
+    for (int64_t k = 0; k < duet_count(m); k++)
+        if (!CHECK(number_at(type, p, k) == want[k], "%s on place %d, %s: element %d is %g, not %g", v->made, (int)on, what,
+                   (int)k, number_at(type, p, k), want[k]))
+            return;
+}
+
+static void check_read(const base *b, const shown *v, duet_place on)
+{
+    double want[MOST];
+    duet_matrix *m = duet_new_shape(b->type, v->rank, v->size);
+    for (int64_t k = 0; k < v->n; k++) want[k] = b->of[v->at[k]];
+    CHECK(duet_set_on(on, m, v->m) == DUET_OK, "%s: %s", v->made, duet_error());
+    check_matrix(b->type, m, want, "read", v, on);
+    for (int64_t k = 0; k < v->n; k++) want[k] = 2 * want[k] * want[k] - want[k];
+    if (b->type != DUET_I64) {
+        CHECK(duet_set_on(on, m, duet_sub(duet_mul(duet_mul(2, v->m), v->m), v->m)) == DUET_OK, "%s: %s", v->made, duet_error());
+        check_matrix(b->type, m, want, "a formula", v, on);
+    }
+    duet_free(&m);
+}
+
+static void check_refused(const shown *v, duet_place on)
+{
+    CHECK(duet_set_on(on, v->m, v->m) == DUET_BAD_ARGUMENT && strstr(duet_error(), "several times"), "%s: %s", v->made,
+          duet_error());
+    CHECK(!duet_update(v->m) && !duet_overwrite(v->m), "%s can be written by pointer", v->made);
+    CHECK(duet_random_bernoulli(v->m, 1, 0.5) == DUET_BAD_ARGUMENT, "%s can be filled", v->made);
+}
+
+static void check_write(base *b, const shown *v, duet_place on)
+{
+    double x[MOST];
+    for (int64_t k = 0; k < v->n; k++) x[k] = (double)between(-8, 8);
+    duet_matrix *m = matrix_of(b->type, v->rank, v->size, x);
+    const bool sums = b->type != DUET_I64 && below(2);
+    if (sums) CHECK(duet_set_on(on, v->m, duet_add(m, v->m)) == DUET_OK, "%s: %s", v->made, duet_error());
+    else CHECK(duet_set_on(on, v->m, m) == DUET_OK, "%s: %s", v->made, duet_error());
+    for (int64_t k = 0; k < v->n; k++) b->of[v->at[k]] = x[k] + (sums ? b->of[v->at[k]] : 0);
+    check_matrix(b->type, b->m, b->of, "written", v, on);
+    duet_free(&m);
+}
+
+/* Two views of one matrix, as much of them as they share in shape: all is read before anything is written. */
+static void check_overlap(base *b, const shown *to, const shown *from, duet_place on)
+{
+    double x[MOST];
+    if (to->rank != from->rank || repeats(to)) return;
+    shown v = copy_of(to), w = copy_of(from);
+    for (int a = 0; a < v.rank; a++) {
+        const int64_t n = v.size[a] < w.size[a] ? v.size[a] : w.size[a];
+        int64_t size[DUET_RANK_MAX];
+        memcpy(size, v.size, sizeof size), size[a] = n;
+        change(&v, v.rank, size, old_stepped, (int64_t[]){ a, 0, 1 });
+        said(&v, duet_stepped(v.m, a, 0, n, 1), " cut");
+        memcpy(size, w.size, sizeof size), size[a] = n;
+        change(&w, w.rank, size, old_stepped, (int64_t[]){ a, 0, 1 });
+        said(&w, duet_stepped(w.m, a, 0, n, 1), " cut");
+    }
+    const bool sums = b->type != DUET_I64 && below(2);
+    for (int64_t k = 0; k < v.n; k++) x[k] = b->of[w.at[k]] + (sums ? b->of[v.at[k]] : 0);
+    if (sums) CHECK(duet_set_on(on, v.m, duet_add(w.m, v.m)) == DUET_OK, "%s: %s", v.made, duet_error());
+    else CHECK(duet_set_on(on, v.m, w.m) == DUET_OK, "%s: %s", v.made, duet_error());
+    for (int64_t k = 0; k < v.n; k++) b->of[v.at[k]] = x[k];
+    strncat(v.made, " from ", sizeof v.made - strlen(v.made) - 1), strncat(v.made, w.made, sizeof v.made - strlen(v.made) - 1);
+    check_matrix(b->type, b->m, b->of, "overlapping", &v, on);
+    duet_free(&v.m), duet_free(&w.m);
+}
+
+/* ---- operators that look at strides ---- */
+
+static void check_folds(const base *b, const shown *v, duet_place on)
+{
+    double want[MOST] = { 0 }, all = 0;
+    int64_t size[DUET_RANK_MAX], i[DUET_RANK_MAX] = { 0 };
+    if (!v->rank || b->type == DUET_I64) return;
+    const int axis = (int)below(v->rank);
+    without(v, axis, size);
+    for (int64_t k = 0; k < v->n; k++, step_on(v->rank, v->size, i)) {
+        int64_t at = 0;
+        for (int a = 0; a < v->rank; a++)
+            if (a != axis) at = at * v->size[a] + i[a];
+        want[at] += b->of[v->at[k]], all += b->of[v->at[k]];
+    }
+    duet_matrix *m = duet_new_shape(b->type, v->rank - 1, size), *sum = duet_new_shape(b->type, 0, NULL);
+    CHECK(duet_set_on(on, m, duet_sum_axis(v->m, axis)) == DUET_OK, "%s: %s", v->made, duet_error());
+    check_matrix(b->type, m, want, "sums", v, on);
+    CHECK(duet_set_on(on, sum, duet_sum(v->m)) == DUET_OK, "%s: %s", v->made, duet_error());
+    check_matrix(b->type, sum, &all, "the sum", v, on);
+    duet_free(&m), duet_free(&sum);
+}
+
+static void check_product(const base *b, const shown *v, duet_place on)
+{
+    double want[MOST * 4];
+    if (v->rank != 2 || b->type == DUET_I64) return;
+    const int64_t rows = v->size[0], inner = v->size[1];
+    if (rows * rows > MOST) return;
+    for (int64_t i = 0; i < rows * rows; i++) {
+        want[i] = 0;
+        for (int64_t k = 0; k < inner; k++) want[i] += b->of[v->at[i / rows * inner + k]] * b->of[v->at[i % rows * inner + k]];
+    }
+    duet_matrix *m = duet_new(b->type, rows, rows), *t = duet_transposed(v->m), *f = duet_new(b->type, rows, rows),
+                *back = duet_flipped(f, 1);
+    CHECK(duet_set_on(on, m, duet_matmul(v->m, t)) == DUET_OK, "%s: %s", v->made, duet_error());
+    check_matrix(b->type, m, want, "a product", v, on);
+    CHECK(duet_set_on(on, back, duet_matmul(v->m, duet_transpose(v->m))) == DUET_OK, "%s: %s", v->made, duet_error());
+    CHECK(duet_set_on(on, m, back) == DUET_OK, "%s: %s", v->made, duet_error());
+    check_matrix(b->type, m, want, "a product into a flipped view", v, on);
+    duet_free(&m), duet_free(&t), duet_free(&back), duet_free(&f);
+}
+
+/* Images as views: pooling, convolution, softmax, against the same of a dense copy. Whole numbers, but softmax, which is one machine's. */
+static void check_images(const base *b, const shown *v, duet_place on)
+{
+    if (b->type == DUET_I64 || v->n == 0) return;
+    duet_matrix *copy = duet_new_shape(b->type, v->rank, v->size), *m[2];
+    CHECK(duet_set_on(on, copy, v->m) == DUET_OK, "%s: %s", v->made, duet_error());
+    for (int what = v->rank == 4 ? 0 : 3; what < 4; what++) {
+        duet_expr e[2];
+        duet_matrix *filters = duet_new(b->type, 2, v->rank == 4 ? duet_size(v->m, 1) : 1, 1, 1);
+        if (what == 1) CHECK(duet_set(filters, 3) == DUET_OK, "%s", duet_error());
+        if (what == 3 && !v->rank) continue;
+        for (int k = 0; k < 2; k++) {
+            duet_matrix *x = k ? copy : v->m;
+            e[k] = what == 0   ? duet_max_pool2d(x, .window = { 1, 1 })
+                   : what == 1 ? duet_conv2d(x, filters)
+                   : what == 2 ? duet_avg_pool2d(x, .window = { 1, 1 })
+                               : duet_softmax(x);
+            const int rank = duet_expr_rank(e[k]);
+            int64_t size[DUET_RANK_MAX];
+            for (int a = 0; a < rank; a++) size[a] = duet_expr_size(e[k], a);
+            m[k] = duet_new_shape(b->type, rank, size);
+            CHECK(duet_set_on(on, m[k], e[k]) == DUET_OK, "%s, %d: %s", v->made, what, duet_error());
+        }
+        const size_t bytes = (size_t)duet_count(m[0]) * (b->type == DUET_F32 ? 4 : 8);
+        CHECK(!memcmp(duet_read(m[0]), duet_read(m[1]), bytes), "%s, %d on place %d: not as of a dense copy", v->made, what,
+              (int)on);
+        duet_free(&m[0]), duet_free(&m[1]), duet_free(&filters);
+    }
+    duet_free(&copy);
+}
+
+static void check_one(duet_dtype type, duet_place on)
+{
+    shown v, w;
+    base b = base_new(type, &v);
+    w = copy_of(&v);
+    derive(&v, 5), derive(&w, 4);
+    check_shape(&v), check_pointer(&b, &v);
+    check_read(&b, &v, on), check_folds(&b, &v, on), check_product(&b, &v, on), check_images(&b, &v, on);
+    if (repeats(&v)) check_refused(&v, on);
+    else check_write(&b, &v, on);
+    check_overlap(&b, &v, &w, on);
+    duet_free(&v.m), duet_free(&w.m), duet_free(&b.m);
+}
+
+static void test_chains(int n)
+{
+    const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64 };
+    for (int p = 0; p < places; p++) {
+        for (int k = 0; k < n; k++) seed = (uint64_t)k + 1, below(2), check_one(types[k % 3], place[p]);
+        tap_point(place[p] == DUET_GPU ? "chains of views on the GPU" : "chains of views on the CPU");
+    }
+}
+
+/* ---- by hand ---- */
+
+static void test_shifted(void)
+{
+    for (int p = 0; p < places; p++)
+        for (int64_t n = 0; n < 300; n = 3 * n + 1) {
+            double x[300], want[300];
+            for (int64_t i = 0; i < n; i++) x[i] = (double)i;
+            duet_matrix *m = matrix_of(DUET_F32, 1, &n, x), *head = duet_stepped(m, 0, DUET_OPEN, -1, 1),
+                        *tail = duet_stepped(m, 0, 1, DUET_OPEN, 1), *back = duet_flipped(m, 0);
+            const shown v = { .made = "a vector" };
+            CHECK(duet_set_on(place[p], tail, head) == DUET_OK, "%s", duet_error());
+            for (int64_t i = 0; i < n; i++) want[i] = i ? (double)(i - 1) : 0;
+            check_matrix(DUET_F32, m, want, "x[1:] = x[:-1]", &v, place[p]);
+            CHECK(duet_set_on(place[p], m, back) == DUET_OK, "%s", duet_error());
+            for (int64_t i = 0; i < n; i++) want[i] = n - 1 - i ? (double)(n - 2 - i) : 0;
+            check_matrix(DUET_F32, m, want, "x = x[::-1]", &v, place[p]);
+            CHECK(duet_set_on(place[p], back, m) == DUET_OK, "%s", duet_error());
+            for (int64_t i = 0; i < n; i++) want[i] = i ? (double)(i - 1) : 0;
+            check_matrix(DUET_F32, m, want, "x[::-1] = x", &v, place[p]);
+            duet_free(&head), duet_free(&tail), duet_free(&back), duet_free(&m);
+        }
+    tap_point("shifted and turned in place");
+}
+
+static void refuses(duet_matrix *m, duet_status want, const char *text)
+{
+    (void)want;
+    CHECK(!m && strstr(duet_error(), text), "%s, not: %s", text, m ? "a view" : duet_error());
+    duet_free(&m);
+}
+
+static void test_refusals(void)
+{
+    duet_matrix *m = duet_new(DUET_F32, 2, 3), *wide = duet_new(DUET_F32, 1, 1, 1, 1, 1, 1, 1, 1), *part[2];
+    refuses(duet_indexed(m, DUET_AT(2)), DUET_BAD_ARGUMENT, "no element 2 along axis 0");
+    refuses(duet_indexed(m, DUET_AT(-3)), DUET_BAD_ARGUMENT, "no element -3");
+    refuses(duet_indexed(m, DUET_ALL, DUET_ALL, DUET_ALL), DUET_BAD_SHAPE, "names 3 axes");
+    refuses(duet_indexed(m, DUET_REST, DUET_REST), DUET_BAD_ARGUMENT, "one DUET_REST");
+    refuses(duet_indexed(m, DUET_STEP(0, 1, 0)), DUET_BAD_ARGUMENT, "step along axis 0 is 0");
+    refuses(duet_indexed(m, duet_index_of((duet_index_kind)9, 0, 0, 0)), DUET_BAD_ARGUMENT, "is no index");
+    refuses(duet_indexed(wide, DUET_NEW), DUET_BAD_SHAPE, "rank 9");
+    refuses(duet_indexed_by(m, 1, NULL), DUET_BAD_ARGUMENT, "not NULL");
+    refuses(duet_indexed(NULL, DUET_ALL), DUET_BAD_ARGUMENT, "null");
+    refuses(duet_stepped(m, 2, 0, 1, 1), DUET_BAD_SHAPE, "axis 2");
+    refuses(duet_picked(m, 0, 5), DUET_BAD_ARGUMENT, "no element 5");
+    refuses(duet_flipped(m, -3), DUET_BAD_SHAPE, "axis -3");
+    refuses(duet_permuted(m, 0), DUET_BAD_SHAPE, "needs 2 axes");
+    refuses(duet_permuted(m, 0, -2), DUET_BAD_ARGUMENT, "axis 0 twice");
+    refuses(duet_expanded(m, 3), DUET_BAD_SHAPE, "axis 3");
+    refuses(duet_expanded(wide, 0), DUET_BAD_SHAPE, "the most there is");
+    refuses(duet_squeezed(m, 0), DUET_BAD_SHAPE, "one element along axis 0");
+    refuses(duet_broadcast_to(m, 2), DUET_BAD_SHAPE, "does not broadcast");
+    refuses(duet_broadcast_to(m, 2, 1), DUET_BAD_SHAPE, "does not broadcast");
+    refuses(duet_broadcast_to(m, 2, -3), DUET_BAD_SHAPE, "sizes >= 0");
+    refuses(duet_reshaped(m, -1, -1), DUET_BAD_SHAPE, "one size of -1");
+    refuses(duet_reshaped(m, 4, -1), DUET_BAD_SHAPE, "one size of -1");
+    refuses(duet_reshaped(m, INT64_MAX, INT64_MAX, -1), DUET_BAD_SHAPE, "needs");
+    refuses(duet_reshaped(m, 5), DUET_BAD_SHAPE, "as many elements");
+    CHECK(duet_split(m, 0, 0, part) == DUET_BAD_ARGUMENT && duet_split(m, 0, 2, NULL) == DUET_BAD_ARGUMENT &&
+              duet_split(m, 2, 2, part) == DUET_BAD_SHAPE && duet_split(NULL, 0, 2, part) == DUET_BAD_ARGUMENT,
+          "bad splits: %s", duet_error());
+    duet_free(&m), duet_free(&wide);
+    tap_point("what is no view");
+}
+
+static void test_split(void)
+{
+    for (int64_t n = 0; n < 12; n++)
+        for (int count = 1; count < 6; count++) {
+            duet_matrix *m = duet_new(DUET_F64, 2, n), *part[6];
+            double *p = duet_overwrite(m);
+            int64_t at = 0;
+            for (int64_t i = 0; i < 2 * n; i++) p[i] = (double)i;
+            CHECK(duet_split(m, -1, count, part) == DUET_OK, "%s", duet_error());
+            for (int k = 0; k < count; k++) {
+                const double *q = duet_read(part[k]);
+                const int64_t size = duet_size(part[k], 1);
+                CHECK(size == n / count + (k < n % count), "part %d of %d has %d of %d", k, count, (int)size, (int)n);
+                for (int64_t j = 0; j < size; j++)
+                    CHECK(q[j] == (double)(at + j) && q[n + j] == (double)(n + at + j), "part %d", k);
+                at += size;
+                duet_free(&part[k]);
+            }
+            duet_free(&m);
+        }
+    tap_point("splits");
+}
+
+static void test_wrapped(void)
+{
+    float host[24], lead[24];
+    duet_matrix *m = duet_wrap_columns(host, DUET_F32, 2, 3, 4), *gaps, *b, *c;
+    for (int i = 0; i < 24; i++) host[i] = lead[i] = (float)i;
+    CHECK(duet_stride(m, 0) == 1 && duet_stride(m, 1) == 2 && duet_stride(m, 2) == 6, "column-major strides");
+    for (int p = 0; p < places; p++) { /* a product of a column-major matrix with gaps, as LAPACK has it */
+        gaps = duet_wrap_strided(lead, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 1, 6 });
+        b = duet_new(DUET_F32, 4, 2), c = duet_new(DUET_F32, 3, 2);
+        CHECK(duet_set(b, 1) == DUET_OK && duet_set_on(place[p], c, duet_matmul(gaps, b)) == DUET_OK, "%s", duet_error());
+        const float *r = duet_read(c);
+        for (int i = 0; i < 3; i++) CHECK((double)r[2 * i] == 4 * i + 36, "row %d is %g", i, (double)r[2 * i]);
+        CHECK(duet_set_on(place[p], gaps, duet_add(gaps, 0)) == DUET_OK && duet_read(gaps) == lead, "%s", duet_error());
+        for (int i = 0; i < 24; i++) CHECK((double)lead[i] == i, "what lies between has changed");
+        duet_free(&gaps), duet_free(&b), duet_free(&c);
+    }
+    duet_free(&m);
+    m = duet_wrap_strided(host + 23, DUET_F32, 1, (const int64_t[]){ 12 }, (const int64_t[]){ -2 });
+    CHECK(duet_read(m) == host + 23 && duet_set(m, 7) == DUET_OK && duet_read(m) && (double)host[1] == 7 && (double)host[0] == 0,
+          "backwards: %s", duet_error());
+    duet_free(&m);
+    m = duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 0, 1 });
+    CHECK(m && duet_set(m, 1) == DUET_BAD_ARGUMENT, "one that repeats");
+    duet_free(&m);
+    refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 2, 1 }), DUET_BAD_ARGUMENT,
+            "each other's place");
+    refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 1, -1 }), DUET_BAD_ARGUMENT,
+            "each other's place");
+    refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ INT64_MAX, 1 }), DUET_BAD_SHAPE,
+            "overflows");
+    refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ INT64_MAX / 16, 1 }),
+            DUET_BAD_SHAPE, "overflow");
+    refuses(duet_wrap_strided(host, DUET_F32, 1, (const int64_t[]){ 3 }, NULL), DUET_BAD_ARGUMENT, "strides are null");
+    refuses(duet_wrap_strided(NULL, DUET_F32, 1, (const int64_t[]){ 3 }, (const int64_t[]){ 1 }), DUET_BAD_ARGUMENT,
+            "memory is null");
+    refuses(duet_wrap_columns((char *)host + 1, DUET_F32, 3), DUET_BAD_ARGUMENT, "not aligned");
+    tap_point("wrapped memory with strides");
+}
+
+int main(int argc, char **argv)
+{
+    places = list_places(place);
+    test_chains(is_quick(argc, argv) ? 600 : 6000);
+    test_shifted();
+    test_refusals();
+    test_split();
+    test_wrapped();
+    return tap_end();
+}
