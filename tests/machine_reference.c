@@ -468,16 +468,18 @@ static bool matmul_reference(const step *s, const frame *f, expected *out)
 static bool conv_reference(const step *s, const frame *f, expected *out)
 {
     const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
+    const int32_t *apart = s->attr + CONV_DILATION;
     for (int64_t i = 0; i < layout_count(&s->out[0].at); i++) {
         int64_t o[4];
         sum a = { 0 };
         unravel(&s->out[0].at, i, o);
+        const int64_t first = o[1] / (w[0] / s->attr[CONV_GROUPS]) * w[1]; /* channel of the group */
         for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++) {
             const int64_t c = k / (w[2] * w[3]), u = k / w[3] % w[2], v = k % w[3];
-            const int64_t p = o[2] * s->attr[0] - s->attr[2] + u, q = o[3] * s->attr[1] - s->attr[3] + v;
+            const int64_t p = o[2] * s->attr[0] - s->attr[2] + u * apart[0], q = o[3] * s->attr[1] - s->attr[3] + v * apart[1];
             if (p < 0 || p >= x[2] || q < 0 || q >= x[3]) continue;
-            const int64_t at[4] = { o[1], c, s->attr[4] ? w[2] - 1 - u : u, s->attr[4] ? w[3] - 1 - v : v };
-            add_product(&a, element(f, &s->in[0], (int64_t[]){ o[0], c, p, q }), element(f, &s->in[1], at));
+            const int64_t at[4] = { o[1], c, s->attr[CONV_FLIP] ? w[2] - 1 - u : u, s->attr[CONV_FLIP] ? w[3] - 1 - v : v };
+            add_product(&a, element(f, &s->in[0], (int64_t[]){ o[0], first + c, p, q }), element(f, &s->in[1], at));
         }
         out[i] = bounded(s->out[0].at.type, a);
     }

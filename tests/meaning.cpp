@@ -261,11 +261,11 @@ template <class R> struct operand {
 
 enum shape_rule { REVERSED_, LIKE_, PRODUCT_, SHAPE_ };
 struct options {
-    int64_t stride[2], pad[2], window[2];
+    int64_t stride[2], pad[2], window[2], dilation[2], groups;
 };
 options options_plain(const int32_t *) { return {}; }
-options options_conv(const int32_t *a) { return { { a[0], a[1] }, { a[2], a[3] }, {} }; }
-options options_pool(const int32_t *a) { return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] } }; }
+options options_conv(const int32_t *a) { return { { a[0], a[1] }, { a[2], a[3] }, {}, { a[4], a[5] }, a[6] }; }
+options options_pool(const int32_t *a) { return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 }; }
 
 /* Where rows of one operand turn, other than at 0: at `first`, and if `period` is not 0 at every period from there; such a row
  * repeats itself after two. At a pole a row goes from one infinity to the other. */
@@ -508,7 +508,7 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
 #define RULE_LIKE(...)     LIKE_
 #define RULE_PRODUCT(...)  PRODUCT_
 #define RULE_SHAPE(...)    SHAPE_
-#define AT(i, u, axis)     ((i)*o.stride[axis] - o.pad[axis] + (u))
+#define AT(i, u, axis)     ((i)*o.stride[axis] - o.pad[axis] + (u)*o.dilation[axis])
 #define SUM(k, n, term)    sum<R>(n, [&](int64_t k) -> number<R> { return term; })
 #define MOST(k, n, term)                                                                                                         \
     extreme<R>(                                                                                                                  \

@@ -92,10 +92,15 @@ static void definitions(void)
     FAILS(duet_bias_add(im, v), DUET_BAD_SHAPE, "duet_bias_add(f32[1,2,4,4], f32[3])", "B.count == A.channels");
     FAILS(duet_bias_add(v, v), DUET_BAD_SHAPE, "duet_bias_add(f32[3], f32[3])", "A.rank");
     FAILS(duet_conv2d(im, few), DUET_BAD_SHAPE, "duet_conv2d(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.c");
-    FAILS(duet_conv2d(im, large), DUET_BAD_SHAPE, "duet_conv2d", "A.h + 2 * o.pad[0] >= B.h");
+    FAILS(duet_conv2d(im, large), DUET_BAD_SHAPE, "duet_conv2d", "A.h + 2 * o.pad[0] >= REACH(B.h, 0)");
     FAILS(duet_convolve2d(im, none), DUET_BAD_SHAPE, "duet_convolve2d", "B.h > 0");
     FAILS(duet_convolve2d(im, w), DUET_BAD_SHAPE, "duet_convolve2d(f32[1,2,4,4], f32[4,5])", "B.rank == 4");
     FAILS(duet_conv2d(im, few, .stride = { -2, 1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "stride");
+    FAILS(duet_conv2d(im, few, .dilation = { 1, -1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "dilation {1, -1}");
+    FAILS(duet_conv2d(im, few, .groups = -2), DUET_BAD_ARGUMENT, "duet_conv2d", "groups -2");
+    FAILS(duet_conv2d(im, few, .groups = 3), DUET_BAD_SHAPE, "duet_conv2d", "A.c == B.c * o.groups");
+    FAILS(duet_conv2d(im, few, .groups = 2), DUET_BAD_SHAPE, "duet_conv2d", "B.n % o.groups == 0");
+    FAILS(duet_convolve2d(im, im, .dilation = { 1, 2 }), DUET_BAD_SHAPE, "duet_convolve2d", "REACH(B.w, 1)");
     FAILS(duet_min(nothing), DUET_BAD_SHAPE, "duet_min(f32[0,3])", "n > 0");
     FAILS(duet_max_axis(nothing, 0), DUET_BAD_SHAPE, "duet_max(f32[0,3])", "n > 0");
     FAILS(duet_argmin(nothing), DUET_BAD_SHAPE, "duet_argmin(f32[0,3])", "n > 0");

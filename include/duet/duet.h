@@ -217,9 +217,10 @@ DUET_API duet_expr duet_of_unsigned(uint64_t x);
 DUET_API duet_expr duet_of_expr(duet_expr e);
 
 /* How a convolution or a pooling steps over an image, along its height and its width. A stride of 0 means 1, or the
- * window. NULL for either means all zeros. */
+ * window; a dilation (the distance between the elements of a window) and a number of groups of 0 mean 1. NULL for either means all zeros.
+ * Groups: channels and filters are so many convolutions side by side; with as many as channels each has filters of its own. */
 typedef struct duet_conv {
-    int32_t stride[2], pad[2];
+    int32_t stride[2], pad[2], dilation[2], groups;
 } duet_conv;
 typedef struct duet_pool {
     int32_t window[2], stride[2], pad[2];

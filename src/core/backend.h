@@ -39,6 +39,7 @@ extern const finish_info finish_infos[FINISHES];
 #define STEP_NUMBERS PROGRAM_NUMBERS
 #define STEP_ATTRS   24
 #define STEP_POOL    14 /* attr of a pooled conv2d: those of max_pool2d begin here */
+enum { CONV_STRIDE, CONV_PAD = 2, CONV_DILATION = 4, CONV_GROUPS = 6, CONV_FLIP = 9 }; /* where a convolution's are */
 
 /* An operand of a step: an index into frame.data, and how to walk it from there. */
 typedef struct operand {
@@ -58,7 +59,8 @@ typedef struct operand {
  *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]. in[0] is m x k, in[1] k x n, out m x n, all rank 2,
  *                         any strides (a vector is a matrix with one row or column). ins is 2, or 3 with a number 1: then
  *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1.
- *   conv2d                in[0] n c h w, in[1] m c h w, out n m h w. attr: stride h, w, pad h, w, flip (1: convolve2d)
+ *   conv2d                in[0] n c h w, in[1] m c / groups h w, out n m h w. attr, from CONV_ on: stride h, w, pad h, w, dilation h, w,
+ *                         groups, flip (1: convolve2d)
  *     with a finish, both have in[2], a bias of rank 1 over the columns or channels, any stride, and no addend; then act; then,
  *     of a conv2d that is pooled, max_pool2d: out is what that gives
  *   max_pool2d, avg_pool2d  attr: window h, w, stride h, w, pad h, w
@@ -96,6 +98,12 @@ typedef struct frame {
     int queue;           /* this thread's, on every machine */
     const owners *owner; /* NULL: nothing is known of any operand */
 } frame;
+
+/* Has a convolution neither gaps in its windows, nor groups, nor turned filters? */
+static inline bool conv_is_plain(const step *s)
+{
+    return s->attr[CONV_DILATION] == 1 && s->attr[CONV_DILATION + 1] == 1 && s->attr[CONV_GROUPS] == 1 && !s->attr[CONV_FLIP];
+}
 
 static inline struct storage *owned_by(const frame *f, int slot) { return f->owner ? f->owner->of(f->owner, slot) : NULL; }
 

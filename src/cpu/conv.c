@@ -4,21 +4,32 @@
 
 #define CACHED_BYTES 262144.0 /* of results, in a thread's own cache until they are finished */
 
+/* How many there are along an axis. */
+static int64_t windows(const step *s, int64_t in, int64_t window, int axis)
+{
+    const int32_t *a = s->attr + axis;
+    return (in + 2 * (int64_t)a[CONV_PAD] - (window - 1) * a[CONV_DILATION] - 1) / a[CONV_STRIDE] + 1;
+}
+
 conv conv_of(const step *s)
 {
+    const int32_t *a = s->attr;
     const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
     return (conv){ .n = x[0],
                    .c = x[1],
                    .h = x[2],
                    .w = x[3],
                    .m = w[0],
+                   .depth = w[1],
                    .kh = w[2],
                    .kw = w[3],
-                   .oh = (x[2] + 2 * s->attr[2] - w[2]) / s->attr[0] + 1,
-                   .ow = (x[3] + 2 * s->attr[3] - w[3]) / s->attr[1] + 1,
-                   .stride = { s->attr[0], s->attr[1] },
-                   .pad = { s->attr[2], s->attr[3] },
-                   .flip = s->attr[4] != 0 };
+                   .oh = windows(s, x[2], w[2], 0),
+                   .ow = windows(s, x[3], w[3], 1),
+                   .stride = { a[CONV_STRIDE], a[CONV_STRIDE + 1] },
+                   .pad = { a[CONV_PAD], a[CONV_PAD + 1] },
+                   .dilation = { a[CONV_DILATION], a[CONV_DILATION + 1] },
+                   .groups = a[CONV_GROUPS],
+                   .flip = a[CONV_FLIP] != 0 };
 }
 
 /* The last element of each filter becomes its first. */
@@ -36,8 +47,8 @@ duet_status conv_filters(const step *s, const frame *f, const void **p, void **c
     layout l = s->in[1].at, dense;
     const char *from = address(f, &s->in[1]);
     *p = from, *copy = NULL;
-    if (s->attr[4] == 0 && layout_is_dense(&l)) return DUET_OK;
-    if (s->attr[4] != 0) from = turn(&l, from);
+    if (s->attr[CONV_FLIP] == 0 && layout_is_dense(&l)) return DUET_OK;
+    if (s->attr[CONV_FLIP] != 0) from = turn(&l, from);
     layout_dense(&dense, l.type, 4, l.size);
     TRY(scratch_take((size_t)layout_count(&l) * dtypes[l.type].bytes, f, copy));
     *p = *copy;

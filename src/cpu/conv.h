@@ -5,8 +5,8 @@
 #include "table.h"
 
 typedef struct conv {
-    int64_t n, c, h, w, m, kh, kw, oh, ow;
-    int64_t stride[2], pad[2];
+    int64_t n, c, h, w, m, depth, kh, kw, oh, ow; /* depth: the channels of a filter */
+    int64_t stride[2], pad[2], dilation[2], groups;
     bool flip;
 } conv;
 

@@ -11,19 +11,19 @@ typedef struct unrolled {
     layout image;
     const T *in, *filters;
     T *out;
-    int64_t rows, columns; /* of the unrolled image: elements of a window, and windows */
+    int64_t rows, columns; /* of one group of the unrolled image: elements of a window, and windows */
 } unrolled;
 
-/* Element (c, u, v) of all windows of an image; 0 outside of it. */
+/* Element (c, u, v) of all windows of a group's image; 0 outside of it. */
 static void row_of_windows(const unrolled *x, const T *image, int64_t row, T *to)
 {
     const conv *g = &x->g;
     const int64_t v = row % g->kw, u = row / g->kw % g->kh, *stride = x->image.stride;
-    const T *plane = image + row / (g->kw * g->kh) * stride[1] + (v - g->pad[1]) * stride[3];
+    const T *plane = image + row / (g->kw * g->kh) * stride[1] + (v * g->dilation[1] - g->pad[1]) * stride[3];
     int64_t first, last;
-    windows_inside(g->w, g->ow, g->stride[1], g->pad[1], v, &first, &last);
+    windows_inside(g->w, g->ow, g->stride[1], g->pad[1], v * g->dilation[1], &first, &last);
     for (int64_t i = 0; i < g->oh; i++, to += g->ow) {
-        const int64_t y = i * g->stride[0] - g->pad[0] + u;
+        const int64_t y = i * g->stride[0] - g->pad[0] + u * g->dilation[0];
         const bool outside = y < 0 || y >= g->h;
         memset(to, 0, (size_t)(outside ? g->ow : first) * sizeof(T));
         if (outside) continue;
@@ -36,12 +36,15 @@ static void row_of_windows(const unrolled *x, const T *image, int64_t row, T *to
 /* Image n; the results of image `first` are at x->out. */
 static void convolve_image(const unrolled *x, int64_t n, int64_t first, T *columns, int threads)
 {
-    const T *image = x->in + n * x->image.stride[0];
+    const int64_t m = x->g.m / x->g.groups;
+    for (int64_t k = 0; k < x->g.groups; k++) {
+        const T *image = x->in + n * x->image.stride[0] + k * x->g.depth * x->image.stride[1];
 #pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t r = 0; r < x->rows; r++) row_of_windows(x, image, r, columns + r * x->columns);
-    BLAS(gemm)
-    (CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)x->g.m, (int)x->columns, (int)x->rows, 1, x->filters, (int)x->rows, columns,
-     (int)x->columns, 0, x->out + (n - first) * x->g.m * x->columns, (int)x->columns);
+        for (int64_t r = 0; r < x->rows; r++) row_of_windows(x, image, r, columns + r * x->columns);
+        BLAS(gemm)
+        (CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)x->columns, (int)x->rows, 1, x->filters + k * m * x->rows,
+         (int)x->rows, columns, (int)x->columns, 0, x->out + ((n - first) * x->g.m + k * m) * x->columns, (int)x->columns);
+    }
 }
 
 /* How the images are shared, and room for their unrolled windows. Threads take images where there are enough, and share each one where
@@ -136,7 +139,7 @@ duet_status TYPED(run_im2col)(const step *s, const frame *f)
                    .image = s->in[0].at,
                    .in = address(f, &s->in[0]),
                    .out = address(f, &s->out[0]),
-                   .rows = g.c * g.kh * g.kw,
+                   .rows = g.depth * g.kh * g.kw,
                    .columns = g.oh * g.ow };
     void *copy;
     const void *filters;

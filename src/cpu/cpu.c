@@ -187,7 +187,7 @@ static bool fits_blas(const step *s)
         return s->out[0].at.size[0] <= INT_MAX && s->out[0].at.size[1] <= INT_MAX && s->in[0].at.size[1] <= INT_MAX;
     if (s->kernel != OP_conv2d) return true;
     const conv g = conv_of(s);
-    return g.m <= INT_MAX && (double)g.c * (double)g.kh * (double)g.kw <= INT_MAX && (double)g.oh * (double)g.ow <= INT_MAX;
+    return g.m <= INT_MAX && (double)g.depth * (double)g.kh * (double)g.kw <= INT_MAX && (double)g.oh * (double)g.ow <= INT_MAX;
 }
 
 static const char *refuses(const step *s)

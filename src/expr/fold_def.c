@@ -63,9 +63,9 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
 #define ATTRS_axis                                                                                                               \
     (int32_t[1]) { axis }
 #define ATTRS_conv                                                                                                               \
-    options ? (const int32_t *)options : (int32_t[4]) { 0 }
+    options ? (const int32_t *)options : (int32_t[OPTIONS_conv]) { 0 }
 #define ATTRS_pool                                                                                                               \
-    options ? (const int32_t *)options : (int32_t[6]) { 0 }
+    options ? (const int32_t *)options : (int32_t[OPTIONS_pool]) { 0 }
 _Static_assert(sizeof(duet_conv) == OPTIONS_conv * sizeof(int32_t) && sizeof(duet_pool) == OPTIONS_pool * sizeof(int32_t),
                "options are attributes in order");
 

@@ -89,20 +89,25 @@ duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum f
 /* ---- definitions ---- */
 
 typedef struct steps {
-    int64_t window[2], stride[2], pad[2];
+    int64_t window[2], stride[2], pad[2], dilation[2], groups;
     int axis;
 } steps;
+
+static int64_t or_one(int32_t x) { return x ? x : 1; }
 
 static duet_status options_conv(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     (void)x;
+    for (int k = 0; k < OPTIONS_conv; k++)
+        if (attr[k] < 0)
+            return fail(DUET_BAD_ARGUMENT,
+                        "duet_%s: stride {%d, %d}, pad {%d, %d}, dilation {%d, %d}, groups %d must not be negative",
+                        op_infos[op].name, attr[0], attr[1], attr[2], attr[3], attr[4], attr[5], attr[6]);
     for (int k = 0; k < 2; k++) {
-        o->stride[k] = attr[k] ? attr[k] : 1, o->pad[k] = attr[2 + k];
-        if (o->stride[k] < 1 || o->pad[k] < 0)
-            return fail(DUET_BAD_ARGUMENT, "duet_%s: stride {%d, %d}, pad {%d, %d} must not be negative", op_infos[op].name,
-                        attr[0], attr[1], attr[2], attr[3]);
+        o->stride[k] = or_one(attr[CONV_STRIDE + k]), o->pad[k] = attr[CONV_PAD + k];
+        o->dilation[k] = or_one(attr[CONV_DILATION + k]);
     }
-    return DUET_OK;
+    return o->groups = or_one(attr[CONV_GROUPS]), DUET_OK;
 }
 
 static duet_status options_pool(enum op op, const node *x, const int32_t *attr, steps *o)
@@ -134,7 +139,11 @@ static inline void attrs_axis(const steps *o, node *out) { out->attr[0] = o->axi
 
 static void attrs_conv(const steps *o, node *out)
 {
-    for (int k = 0; k < 2; k++) out->attr[k] = (int32_t)o->stride[k], out->attr[2 + k] = (int32_t)o->pad[k];
+    for (int k = 0; k < 2; k++) {
+        out->attr[CONV_STRIDE + k] = (int32_t)o->stride[k], out->attr[CONV_PAD + k] = (int32_t)o->pad[k];
+        out->attr[CONV_DILATION + k] = (int32_t)o->dilation[k];
+    }
+    out->attr[CONV_GROUPS] = (int32_t)o->groups;
 }
 
 static void attrs_pool(const steps *o, node *out)
@@ -167,6 +176,7 @@ static void reversed(const form *A, node *out)
 #define NEEDS(condition)                                                                                                         \
     if (!(condition)) return broken(op, x[0], x[1], x[2], #condition);
 #define OUT(in, window, k) ((in) + 2 * o.pad[k] - (window)) / o.stride[k] + 1
+#define REACH(size, k)     (((size)-1) * o.dilation[k] + 1)
 #define SHAPE(rank_, ...)  memcpy(out->size, (int64_t[]){ __VA_ARGS__ }, sizeof(int64_t) * (rank_)), out->rank = (rank_)
 #define LIKE(A)            like(&A, out)
 #define REVERSED(A)        reversed(&A, out)

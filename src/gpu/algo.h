@@ -6,7 +6,7 @@
 
 /* What a choice depends on; compared as bytes. */
 typedef struct conv_shape {
-    int32_t type, n, c, h, w, m, kh, kw, stride[2], pad[2], flip, math; /* math: a cudnnMathType_t */
+    int32_t type, n, c, h, w, m, kh, kw, stride[2], pad[2], dilation[2], groups, flip, math; /* math: a cudnnMathType_t */
 } conv_shape;
 
 typedef struct conv_descriptors {

@@ -44,9 +44,11 @@ static conv_shape shape_of(const step *s)
                          (int)w[0],
                          (int)w[2],
                          (int)w[3],
-                         { a[0], a[1] },
-                         { a[2], a[3] },
-                         s->kernel == OP_convolve2d || a[4],
+                         { a[CONV_STRIDE], a[CONV_STRIDE + 1] },
+                         { a[CONV_PAD], a[CONV_PAD + 1] },
+                         { a[CONV_DILATION], a[CONV_DILATION + 1] },
+                         a[CONV_GROUPS],
+                         s->kernel == OP_convolve2d || a[CONV_FLIP],
                          (int32_t)math_of(s) };
 }
 
@@ -60,8 +62,10 @@ static duet_status describe(const vendor *v, conv_descriptors *d, const conv_sha
     TRY(DNN(v, cudnnCreateConvolutionDescriptor, &d->conv));
     TRY(DNN(v, cudnnSetTensor4dDescriptor, d->x, CUDNN_TENSOR_NCHW, type, s->n, s->c, s->h, s->w));
     TRY(DNN(v, cudnnSetTensor4dDescriptor, d->y, CUDNN_TENSOR_NCHW, type, s->n, s->m, (int)out[2], (int)out[3]));
-    TRY(DNN(v, cudnnSetFilter4dDescriptor, d->w, type, CUDNN_TENSOR_NCHW, s->m, s->c, s->kh, s->kw));
-    TRY(DNN(v, cudnnSetConvolution2dDescriptor, d->conv, s->pad[0], s->pad[1], s->stride[0], s->stride[1], 1, 1, mode, type));
+    TRY(DNN(v, cudnnSetFilter4dDescriptor, d->w, type, CUDNN_TENSOR_NCHW, s->m, s->c / s->groups, s->kh, s->kw));
+    TRY(DNN(v, cudnnSetConvolution2dDescriptor, d->conv, s->pad[0], s->pad[1], s->stride[0], s->stride[1], s->dilation[0],
+            s->dilation[1], mode, type));
+    if (s->groups > 1) TRY(DNN(v, cudnnSetConvolutionGroupCount, d->conv, s->groups));
     return DNN(v, cudnnSetConvolutionMathType, d->conv, (cudnnMathType_t)s->math);
 }
 

@@ -14,7 +14,7 @@ struct cudnnFilterStruct {
     struct cudnnTensorStruct t;
 };
 struct cudnnConvolutionStruct {
-    int pad[2], stride[2], dilation[2];
+    int pad[2], stride[2], dilation[2], groups;
     bool flip;
     cudnnDataType_t type;
     cudnnMathType_t math;
@@ -99,10 +99,17 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d, in
                                               int dilation_w, cudnnConvolutionMode_t mode, cudnnDataType_t type)
 {
     DNN_ENTER();
-    if (u < 1 || v < 1 || pad_h < 0 || pad_w < 0 || dilation_h != 1 || dilation_w != 1) return CUDNN_STATUS_BAD_PARAM;
-    *d = (struct cudnnConvolutionStruct){ { pad_h, pad_w },          { u, v }, { 1, 1 },
+    if (u < 1 || v < 1 || pad_h < 0 || pad_w < 0 || dilation_h < 1 || dilation_w < 1) return CUDNN_STATUS_BAD_PARAM;
+    *d = (struct cudnnConvolutionStruct){ { pad_h, pad_w },          { u, v }, { dilation_h, dilation_w }, 1,
                                           mode == CUDNN_CONVOLUTION, type,     CUDNN_DEFAULT_MATH };
     return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t d, int groups)
+{
+    DNN_ENTER();
+    d->groups = groups;
+    return groups > 0 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t d, cudnnMathType_t type)
@@ -218,14 +225,16 @@ static double factor(const call *c, const void *p, int64_t i)
 static double one_result(const call *c, const int *out)
 {
     const int *x = c->x_at.size, *w = c->w_at.size;
+    const int first = out[1] / (w[0] / c->conv.groups) * w[1]; /* the group's first channel */
     double sum = 0;
     for (int k = 0; k < w[1]; k++)
         for (int u = 0; u < w[2]; u++)
             for (int v = 0; v < w[3]; v++) {
-                int64_t i = out[2] * c->conv.stride[0] - c->conv.pad[0] + u, j = out[3] * c->conv.stride[1] - c->conv.pad[1] + v;
+                int64_t i = (int64_t)out[2] * c->conv.stride[0] - c->conv.pad[0] + (int64_t)u * c->conv.dilation[0];
+                int64_t j = (int64_t)out[3] * c->conv.stride[1] - c->conv.pad[1] + (int64_t)v * c->conv.dilation[1];
                 if (i < 0 || i >= x[2] || j < 0 || j >= x[3]) continue;
                 int a = c->conv.flip ? w[2] - 1 - u : u, b = c->conv.flip ? w[3] - 1 - v : v;
-                sum += factor(c, c->x, (((int64_t)out[0] * x[1] + k) * x[2] + i) * x[3] + j) *
+                sum += factor(c, c->x, (((int64_t)out[0] * x[1] + first + k) * x[2] + i) * x[3] + j) *
                        factor(c, c->w, (((int64_t)out[1] * w[1] + k) * w[2] + a) * w[3] + b);
             }
     return sum;
@@ -252,8 +261,11 @@ static bool is_call(const call *c)
 {
     const int *x = c->x_at.size, *w = c->w_at.size, *y = c->y_at.size;
     const bool tensor_cores = c->conv.math == CUDNN_TENSOR_OP_MATH && c->x_at.type == CUDNN_DATA_FLOAT;
-    bool fits = x[1] == w[1] && y[0] == x[0] && y[1] == w[0];
-    for (int i = 0; i < 2; i++) fits &= y[2 + i] == (x[2 + i] + 2 * c->conv.pad[i] - w[2 + i]) / c->conv.stride[i] + 1;
+    bool fits = x[1] == w[1] * c->conv.groups && w[0] % c->conv.groups == 0 && y[0] == x[0] && y[1] == w[0];
+    for (int i = 0; i < 2; i++) {
+        const int reach = (w[2 + i] - 1) * c->conv.dilation[i] + 1;
+        fits &= y[2 + i] == (x[2 + i] + 2 * c->conv.pad[i] - reach) / c->conv.stride[i] + 1;
+    }
     return fits && (c->conv.math == CUDNN_FMA_MATH || tensor_cores) && c->x_at.type == c->w_at.type &&
            c->x_at.type == c->y_at.type && c->x_at.type == c->conv.type && fake_owns(c->x, bytes_of(&c->x_at)) &&
            fake_owns(c->w, bytes_of(&c->w_at)) && fake_owns(c->y, bytes_of(&c->y_at)) &&
