@@ -263,8 +263,12 @@ enum shape_rule { REVERSED_, LIKE_, PRODUCT_, SHAPE_ };
 struct options {
     int64_t stride[2], pad[2], window[2], dilation[2], groups;
 };
+/* The window that begins there; -1: none does. */
+int64_t back(int64_t at, int64_t stride) { return at >= 0 && at % stride == 0 ? at / stride : -1; }
 options options_plain(const int32_t *) { return {}; }
 options options_conv(const int32_t *a) { return { { a[0], a[1] }, { a[2], a[3] }, {}, { a[4], a[5] }, a[6] }; }
+options options_conv_grad(const int32_t *a) { return options_conv(a); }
+options options_conv_transposed(const int32_t *a) { return options_conv(a); }
 options options_pool(const int32_t *a) { return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 }; }
 
 /* Where rows of one operand turn, other than at 0: at `first`, and if `period` is not 0 at every period from there; such a row
@@ -509,6 +513,7 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
 #define RULE_PRODUCT(...)  PRODUCT_
 #define RULE_SHAPE(...)    SHAPE_
 #define AT(i, u, axis)     ((i)*o.stride[axis] - o.pad[axis] + (u)*o.dilation[axis])
+#define BACK(i, u, axis)   back((i) + o.pad[axis] - (u)*o.dilation[axis], o.stride[axis])
 #define SUM(k, n, term)    sum<R>(n, [&](int64_t k) -> number<R> { return term; })
 #define MOST(k, n, term)                                                                                                         \
     extreme<R>(                                                                                                                  \

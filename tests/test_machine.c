@@ -217,13 +217,17 @@ static void test_conv(int trials)
         filters[0] *= groups;
         const int64_t out[4] = { in[0], filters[0], out_size(in[2], reach(filters[2], dilation[0]), stride[0], pad[0]),
                                  out_size(in[3], reach(filters[3], dilation[1]), stride[1], pad[1]) };
-        trial t = { .s = { .kernel = OP_conv2d,
+        static const int kernels[] = { OP_conv2d, OP_conv2d_input_grad, OP_conv2d_filter_grad };
+        const int way = draw(3);
+        const int64_t *const operands[][3] = { { in, filters, out }, { out, filters, in }, { in, out, filters } },
+                             *const *size = operands[way];
+        trial t = { .s = { .kernel = kernels[way],
                            .attr = { stride[0], stride[1], pad[0], pad[1], dilation[0], dilation[1],
-                                     groups, [CONV_FLIP] = draw(2) } },
+                                     groups, [CONV_FLIP] = way ? 0 : draw(2) } },
                     .vendor = true };
-        add_dense(&t, true, type, 4, out);
-        add_input(&t, any_layout(type, 4, in, chance(20)), 0);
-        add_input(&t, any_layout(type, 4, filters, chance(20)), 0);
+        add_dense(&t, true, type, 4, size[2]);
+        add_input(&t, any_layout(type, 4, size[0], chance(20)), 0);
+        add_input(&t, any_layout(type, 4, size[1], chance(20)), 0);
         run_trial(&t);
     }
     tap_point("convolution");

@@ -226,14 +226,26 @@ typedef struct duet_pool {
     int32_t window[2], stride[2], pad[2];
 } duet_pool;
 
+/* The same for what goes back from a convolution's results. Several sizes of images, and of filters, may give as many results:
+ *     size        along height and width of what is computed; 0: the least size of an image, the greatest of a filter
+ *     output_pad  how many rows and columns more than the least an image has; below the stride */
+typedef struct duet_conv_grad {
+    int32_t stride[2], pad[2], dilation[2], groups, size[2];
+} duet_conv_grad;
+typedef struct duet_conv_transposed {
+    int32_t stride[2], pad[2], dilation[2], groups, output_pad[2];
+} duet_conv_transposed;
+
 /* The operators: ops.def has a row for each, with its formula. Each is a function of this name, and in C a macro over it that lifts
  * its operands and passes on where it stands (duet_add_at).
  * Shapes    element by element: by NumPy's broadcasting; others: as their row says
  * Errors    in the result: what is built from it has the same error, and duet_set returns it */
 #define DUET_OPTIONS_plain
-#define DUET_OPTIONS_axis , int axis
-#define DUET_OPTIONS_conv , const duet_conv *options
-#define DUET_OPTIONS_pool , const duet_pool *options
+#define DUET_OPTIONS_axis            , int axis
+#define DUET_OPTIONS_conv            , const duet_conv *options
+#define DUET_OPTIONS_pool            , const duet_pool *options
+#define DUET_OPTIONS_conv_grad       , const duet_conv_grad *options
+#define DUET_OPTIONS_conv_transposed , const duet_conv_transposed *options
 #define DUET_MAP1(name, ...)                                                                                                     \
     DUET_API duet_expr duet_##name(duet_expr x);                                                                                 \
     DUET_API duet_expr duet_##name##_at(duet_expr x, const char *site);

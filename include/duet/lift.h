@@ -188,8 +188,14 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 /* Options follow by name: duet_conv2d(x, w, .pad = {1, 1}), duet_max_pool2d(x, .window = {2, 2}). */
 #define duet_conv2d(x, y, ...)     duet_conv2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
 #define duet_convolve2d(x, y, ...) duet_convolve2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool2d(x, ...)    duet_max_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
-#define duet_avg_pool2d(x, ...)    duet_avg_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv2d_input_grad(x, y, ...)                                                                                        \
+    duet_conv2d_input_grad_at(DUET(x), DUET(y), &(const duet_conv_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv2d_filter_grad(x, y, ...)                                                                                       \
+    duet_conv2d_filter_grad_at(DUET(x), DUET(y), &(const duet_conv_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv_transpose2d(x, y, ...)                                                                                         \
+    duet_conv_transpose2d_at(DUET(x), DUET(y), &(const duet_conv_transposed){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool2d(x, ...) duet_max_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool2d(x, ...) duet_avg_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
 
 #define duet_square(x)                   duet_square_at(DUET(x), DUET_HERE)
 #define duet_reciprocal(x)               duet_reciprocal_at(DUET(x), DUET_HERE)

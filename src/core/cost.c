@@ -129,7 +129,9 @@ double cost_of_step(const step *s, const costs *c)
     switch (s->kernel) {
     case OP_matmul: return cost_of_product(s, c);
     case OP_conv2d:
-    case OP_convolve2d: return cost_of_conv(s, c);
+    case OP_convolve2d:
+    case OP_conv2d_input_grad:
+    case OP_conv2d_filter_grad: return cost_of_conv(s, c);
     default: return cost_of_pass(s, c);
     }
 }

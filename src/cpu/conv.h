@@ -1,4 +1,4 @@
-/* conv.h - the convolution of a step in plain numbers, and who computes it. */
+/* conv.h - the convolution of a step, or of one that goes back, in plain numbers, and who computes it. */
 #ifndef CONV_H
 #define CONV_H
 
@@ -25,6 +25,7 @@ duet_status onednn_finished(const step *s, const frame *f, bool *done); /* of st
 void onednn_finished_forget(step *s);
 const char *onednn_version(void); /* or why there is none */
 
-run_function run_conv, run_im2col_f32, run_im2col_f64;
+run_function run_conv, run_im2col_f32, run_im2col_f64, run_input_grad_f32, run_input_grad_f64, run_filter_grad_f32,
+    run_filter_grad_f64;
 
 #endif

@@ -137,7 +137,9 @@ static ptrdiff_t place_of(const step *s)
     case OP_max_pool2d:
     case OP_avg_pool2d: return offsetof(kernels, pool2d);
     case OP_matmul: return offsetof(kernels, matmul);
-    case OP_conv2d: return offsetof(kernels, conv);
+    case OP_conv2d:
+    case OP_conv2d_input_grad:
+    case OP_conv2d_filter_grad: return offsetof(kernels, conv);
     default: return -1;
     }
 }
@@ -185,7 +187,7 @@ static bool fits_blas(const step *s)
 {
     if (s->kernel == OP_matmul)
         return s->out[0].at.size[0] <= INT_MAX && s->out[0].at.size[1] <= INT_MAX && s->in[0].at.size[1] <= INT_MAX;
-    if (s->kernel != OP_conv2d) return true;
+    if (!is_conv(s->kernel)) return true;
     const conv g = conv_of(s);
     return g.m <= INT_MAX && (double)g.depth * (double)g.kh * (double)g.kw <= INT_MAX && (double)g.oh * (double)g.ow <= INT_MAX;
 }
@@ -209,7 +211,7 @@ void program_forget(step *s)
 
 static void forget(step *s)
 {
-    if (s->kernel == OP_conv2d) (s->finish ? onednn_finished_forget : onednn_forget)(s);
+    if (is_conv(s->kernel)) (s->finish ? onednn_finished_forget : onednn_forget)(s);
     else if (s->finish) finished_forget(s);
     else program_forget(s);
 }
@@ -268,7 +270,7 @@ static duet_status wait_queue(int queue, int other) { return (void)queue, (void)
 static void *stream(int queue) { return (void)queue, NULL; }
 static const char *way(const step *s)
 {
-    const bool product = s->kernel == OP_matmul || s->kernel == OP_conv2d || s->kernel == OP_convolve2d;
+    const bool product = s->kernel == OP_matmul || is_conv(s->kernel);
     if (!product) return NULL;
     return s->math ? "strict: the CPU knows no other mode" : "strict";
 }

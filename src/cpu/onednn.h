@@ -44,6 +44,19 @@ static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engi
     return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_convolution_direct, *src,
                                                           *filters, bias ? *bias : NULL, *dst, stride, dilates, pad, pad, attr);
 }
+/* Back to the images, or to the filters. hint: the same forward. */
+static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool images, const description *src,
+                                        const description *filters, const description *dst, const conv *g,
+                                        const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
+{
+    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] },
+                      dilates = { g->dilation[0] - 1, g->dilation[1] - 1 };
+    if (images)
+        return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, dnnl_convolution_direct, *src, *filters, *dst,
+                                                                    stride, dilates, pad, pad, hint, attr);
+    return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, dnnl_convolution_direct, *src, *filters, NULL,
+                                                                   *dst, stride, dilates, pad, pad, hint, attr);
+}
 #else
 typedef dnnl_memory_desc_t description;
 typedef const dnnl_memory_desc_t *described;
@@ -70,6 +83,20 @@ static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engi
     dnnl_status_t r = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src,
                                                                  filters, bias, dst, stride, dilates, pad, pad);
     return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : r;
+}
+/* Back to the images, or to the filters. hint: the same forward. */
+static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool images, const description *src,
+                                        const description *filters, const description *dst, const conv *g,
+                                        const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
+{
+    dnnl_convolution_desc_t d;
+    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] },
+                      dilates = { g->dilation[0] - 1, g->dilation[1] - 1 };
+    dnnl_status_t r = images ? dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, src, filters, dst,
+                                                                                stride, dilates, pad, pad)
+                             : dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, src, filters,
+                                                                                   NULL, dst, stride, dilates, pad, pad);
+    return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : r;
 }
 #endif
 

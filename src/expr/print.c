@@ -16,6 +16,15 @@ static void print_conv(FILE *out, const int32_t *a)
     if (groups != 1) fprintf(out, ", .groups = %d", groups);
 }
 
+static void print_conv_sized(FILE *out, const int32_t *a, const char *name)
+{
+    print_conv(out, a);
+    if (a[CONV_SIZE] || a[CONV_SIZE + 1]) fprintf(out, ", .%s = {%d, %d}", name, a[CONV_SIZE], a[CONV_SIZE + 1]);
+}
+
+static void print_conv_grad(FILE *out, const int32_t *a) { print_conv_sized(out, a, "size"); }
+static void print_conv_transposed(FILE *out, const int32_t *a) { print_conv_sized(out, a, "output_pad"); }
+
 static void print_pool(FILE *out, const int32_t *a)
 {
     fprintf(out, ", .window = {%d, %d}, .stride = {%d, %d}, .pad = {%d, %d}", a[0], a[1], a[2], a[3], a[4], a[5]);

@@ -240,6 +240,45 @@ static double one_result(const call *c, const int *out)
     return sum;
 }
 
+/* ---- back: every product of a forward convolution is one of two of the operands, and goes to the third ---- */
+
+typedef struct back_call {
+    call c; /* y is read, and x or w written */
+    bool to_images;
+} back_call;
+
+static void add_to(const call *c, void *p, int64_t i, double x)
+{
+    if (c->x_at.type == CUDNN_DATA_DOUBLE) ((double *)p)[i] += x;
+    else ((float *)p)[i] += (float)x;
+}
+
+/* Element k of filter m at result (n, m, i, j). */
+static void one_product_back(const back_call *b, int64_t n, int64_t m, int64_t i, int64_t j, int64_t k)
+{
+    const call *c = &b->c;
+    const int *x = c->x_at.size, *w = c->w_at.size, *y = c->y_at.size;
+    const int64_t v = k % w[3], u = k / w[3] % w[2], channel = m / (w[0] / c->conv.groups) * w[1] + k / (w[3] * w[2]);
+    const int64_t p = i * c->conv.stride[0] - c->conv.pad[0] + u * c->conv.dilation[0];
+    const int64_t q = j * c->conv.stride[1] - c->conv.pad[1] + v * c->conv.dilation[1];
+    if (p < 0 || p >= x[2] || q < 0 || q >= x[3]) return;
+    const int64_t at_x = ((n * x[1] + channel) * x[2] + p) * x[3] + q, at_w = m * w[1] * w[2] * w[3] + k;
+    const double dy = factor(c, c->y, ((n * y[1] + m) * y[2] + i) * y[3] + j);
+    if (b->to_images) add_to(c, (void *)(uintptr_t)c->x, at_x, dy * factor(c, c->w, at_w));
+    else add_to(c, (void *)(uintptr_t)c->w, at_w, dy * factor(c, c->x, at_x));
+}
+
+static void run_back(void *args)
+{
+    const back_call *b = args;
+    const int *w = b->c.w_at.size, *y = b->c.y_at.size;
+    if (b->c.bytes) memset(b->c.workspace, 0xff, b->c.bytes);
+    memset((void *)(uintptr_t)(b->to_images ? b->c.x : b->c.w), 0, bytes_of(b->to_images ? &b->c.x_at : &b->c.w_at));
+    for (int64_t at = 0; at < (int64_t)y[0] * y[1] * y[2] * y[3]; at++)
+        for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++)
+            one_product_back(b, at / (y[1] * y[2] * y[3]), at / (y[2] * y[3]) % y[1], at / y[3] % y[2], at % y[3], k);
+}
+
 static void run_call(void *args)
 {
     const call *c = args;
@@ -311,4 +350,60 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
     fake_counted.algorithm = (int)algo;
     pthread_mutex_unlock(&fake_lock);
     return fake_queue(handle->stream, run_call, &c, sizeof c) ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t queue_back(cudnnHandle_t handle, back_call *b, int algo, const void *alpha, const void *beta)
+{
+    call *c = &b->c;
+    if (!is_call(c) || number(c, alpha) != 1 || number(c, beta) != 0 || c->conv.flip) return CUDNN_STATUS_BAD_PARAM;
+    if (algo != 1) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (c->bytes < unit) return CUDNN_STATUS_BAD_PARAM;
+    pthread_mutex_lock(&fake_lock);
+    fake_counted.convolutions++, fake_counted.rounded += c->conv.math == CUDNN_TENSOR_OP_MATH;
+    pthread_mutex_unlock(&fake_lock);
+    return fake_queue(handle->stream, run_back, b, sizeof *b) ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle, const cudnnFilterDescriptor_t w,
+                                                           const cudnnTensorDescriptor_t dy,
+                                                           const cudnnConvolutionDescriptor_t conv,
+                                                           const cudnnTensorDescriptor_t dx, cudnnConvolutionBwdDataAlgo_t algo,
+                                                           size_t *bytes)
+{
+    DNN_ENTER();
+    *bytes = unit;
+    return algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
+                                                             const cudnnTensorDescriptor_t dy,
+                                                             const cudnnConvolutionDescriptor_t conv,
+                                                             const cudnnFilterDescriptor_t dw,
+                                                             cudnnConvolutionBwdFilterAlgo_t algo, size_t *bytes)
+{
+    DNN_ENTER();
+    *bytes = unit;
+    return algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha, const cudnnFilterDescriptor_t w_at,
+                                           const void *w, const cudnnTensorDescriptor_t dy_at, const void *dy,
+                                           const cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdDataAlgo_t algo,
+                                           void *workspace, size_t bytes, const void *beta, const cudnnTensorDescriptor_t dx_at,
+                                           void *dx)
+{
+    back_call b = { { *dx_at, w_at->t, *dy_at, *conv, dx, w, (void *)(uintptr_t)dy, workspace, bytes, 1, 0 }, true };
+    DNN_ENTER();
+    return queue_back(handle, &b, (int)algo, alpha, beta);
+}
+
+cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x_at,
+                                             const void *x, const cudnnTensorDescriptor_t dy_at, const void *dy,
+                                             const cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdFilterAlgo_t algo,
+                                             void *workspace, size_t bytes, const void *beta, const cudnnFilterDescriptor_t dw_at,
+                                             void *dw)
+{
+    back_call b = { { *x_at, dw_at->t, *dy_at, *conv, x, dw, (void *)(uintptr_t)dy, workspace, bytes, 1, 0 }, false };
+    DNN_ENTER();
+    return queue_back(handle, &b, (int)algo, alpha, beta);
 }
