@@ -173,6 +173,8 @@ typedef struct operator_row {
 } operator_row;
 
 static const duet_pool pool = { .window = { 2, 2 } };
+static const duet_pool_grad pool_grad = { .window = { 2, 2 } };
+static const duet_scale scale = { { 2, 2 } };
 static const duet_conv conv = { .pad = { 1, 1 } };
 static const duet_conv_grad conv_grad = { .pad = { 1, 1 } };
 static const duet_conv_transposed conv_transposed = { .pad = { 1, 1 } };
@@ -187,6 +189,8 @@ static const duet_conv_transposed conv_transposed = { .pad = { 1, 1 } };
 #define OPTIONS_plain
 #define OPTIONS_conv            , &conv
 #define OPTIONS_pool            , &pool
+#define OPTIONS_pool_grad       , &pool_grad
+#define OPTIONS_scale           , &scale
 #define OPTIONS_conv_grad       , &conv_grad
 #define OPTIONS_conv_transposed , &conv_transposed
 
@@ -205,7 +209,15 @@ static const duet_conv_transposed conv_transposed = { .pad = { 1, 1 } };
 #define DUET_DEF2(name, options, ...) MAKE(name, (duet_##name)(OF(0), OF(1) OPTIONS_##options))
 #include <duet/ops.def>
 
-enum { KIND_plain = PLAIN, KIND_pool = POOL, KIND_conv = CONV, KIND_conv_grad = CONV, KIND_conv_transposed = CONV };
+enum {
+    KIND_plain = PLAIN,
+    KIND_pool = POOL,
+    KIND_conv = CONV,
+    KIND_pool_grad = POOL,
+    KIND_scale = POOL,
+    KIND_conv_grad = CONV,
+    KIND_conv_transposed = CONV
+};
 #define MAP_ROW(name, inputs, domain, ulp, known) { #name, MAP, inputs, LIST domain, LIST known, ulp, make_##name },
 #define FOLD_ROW(name, inputs)                                                                                                   \
     { #name, FOLD, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name },                                                            \

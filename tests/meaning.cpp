@@ -267,6 +267,8 @@ struct options {
 int64_t back(int64_t at, int64_t stride) { return at >= 0 && at % stride == 0 ? at / stride : -1; }
 options options_plain(const int32_t *) { return {}; }
 options options_conv(const int32_t *a) { return { { a[0], a[1] }, { a[2], a[3] }, {}, { a[4], a[5] }, a[6] }; }
+options options_pool_grad(const int32_t *a) { return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 }; }
+options options_scale(const int32_t *a) { return { { 1, 1 }, { 0, 0 }, { a[0], a[1] }, { 1, 1 }, 1 }; }
 options options_conv_grad(const int32_t *a) { return options_conv(a); }
 options options_conv_transposed(const int32_t *a) { return options_conv(a); }
 options options_pool(const int32_t *a) { return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 }; }

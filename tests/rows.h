@@ -37,6 +37,8 @@ typedef struct row {
 #define OPTIONS_plain
 #define OPTIONS_conv            , o
 #define OPTIONS_pool            , o
+#define OPTIONS_pool_grad       , o
+#define OPTIONS_scale           , o
 #define OPTIONS_conv_grad       , o
 #define OPTIONS_conv_transposed , o
 #define DUET_DEF1(name, kind, ...)                                                                                               \
@@ -61,7 +63,7 @@ static const row folds[] = {
 #define DUET_PLACE1                DUET_FOLD1
 #include <duet/ops.def>
 };
-enum kind { KIND_plain, KIND_conv, KIND_pool, KIND_conv_grad, KIND_conv_transposed };
+enum kind { KIND_plain, KIND_conv, KIND_pool, KIND_conv_grad, KIND_conv_transposed, KIND_pool_grad, KIND_scale };
 static const struct def {
     row row;
     enum kind kind;

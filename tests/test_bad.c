@@ -44,6 +44,7 @@ typedef struct pair {
 } pair;
 
 static const duet_conv conv_good = { { 1, 1 }, { 0, 0 } };
+static const duet_pool_grad pool_grad_good = { .window = { 2, 2 } };
 static const duet_pool pool_good = { { 2, 2 }, { 1, 1 }, { 0, 0 } };
 
 /* What each kind of row is given: shapes that do not broadcast; of folds an axis too many; of others what no row accepts. */
@@ -97,6 +98,14 @@ static void definitions(void)
     FAILS(duet_convolve2d(im, w), DUET_BAD_SHAPE, "duet_convolve2d(f32[1,2,4,4], f32[4,5])", "B.rank == 4");
     FAILS(duet_conv2d(im, few, .stride = { -2, 1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "stride");
     FAILS(duet_conv2d(im, few, .dilation = { 1, -1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "dilation {1, -1}");
+    FAILS(duet_max_pool2d_grad(im, few, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d_grad", "A.n == B.n");
+    FAILS(duet_max_pool2d_grad(im, im, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d_grad", "B.h == OUT(");
+    FAILS(duet_max_pool2d_grad(im, im), DUET_BAD_ARGUMENT, "duet_max_pool2d_grad", "window");
+    FAILS(duet_avg_pool2d_grad(im, .window = { 2, 2 }, .size = { 3, 8 }), DUET_BAD_SHAPE, "duet_avg_pool2d_grad", "A.h == OUT(");
+    FAILS(duet_avg_pool2d_grad(im, .window = { 2, 2 }, .size = { 8, -8 }), DUET_BAD_ARGUMENT, "duet_avg_pool2d_grad",
+          "size {8, -8}");
+    FAILS(duet_upsample2d(m, 2, 2), DUET_BAD_SHAPE, "duet_upsample2d(f32[2,3])", "A.rank == 4");
+    FAILS(duet_upsample2d(im, -1, 2), DUET_BAD_ARGUMENT, "duet_upsample2d", "scale {-1, 2}");
     FAILS(duet_conv2d_input_grad(im, few), DUET_BAD_SHAPE, "duet_conv2d_input_grad(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.n");
     FAILS(duet_conv2d_input_grad(im, large, .size = { 4, 9 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad", "A.c == B.n");
     FAILS(duet_conv2d_input_grad(im, two, .size = { 4, 5 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad", "A.h == OUT(");
@@ -147,6 +156,8 @@ static void types_and_nulls(void)
 #define GOOD_conv_grad       , NULL
 #define GOOD_conv_transposed , NULL
 #define GOOD_pool            , &pool_good
+#define GOOD_pool_grad       , &pool_grad_good
+#define GOOD_scale           , NULL
 #include <duet/ops.def>
     FAILS(duet_add(b, 1), DUET_BAD_TYPE, "duet_set(f32[3,4], f64[3,4])", "one element type");
     duet_free(&a), duet_free(&b);

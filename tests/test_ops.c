@@ -234,6 +234,23 @@ static void gradient_on(const struct def *d, duet_dtype type, const struct image
     free_operands(&t);
 }
 
+/* Back from the results of avg_pool2d of image im, to its size or to the least. */
+static void pool_back_on(const struct def *d, duet_dtype type, const struct image *im, bool views)
+{
+    duet_matrix *x = duet_new_shape(DUET_F32, 4, im->images.size);
+    duet_expr e = (duet_avg_pool2d)(duet_of_matrix(x), &im->pool);
+    const sizes results = sizes_of_expr(e);
+    forget(e);
+    duet_free(&x);
+    duet_pool_grad grad = { { 0 }, { 0 }, { 0 }, { 0 } };
+    memcpy(&grad, &im->pool, sizeof im->pool);
+    for (int k = 0; k < 2 && views; k++) grad.size[k] = (int32_t)im->images.size[2 + k];
+    trial t = { .row = &d->row, .type = type, .options = &grad, .view = views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
+    t.x[0] = operand(&d->row, 0, views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &results);
+    holds(&t);
+    free_operands(&t);
+}
+
 static void images_on(const struct def *d, duet_dtype type)
 {
     const row *r = &d->row;
@@ -244,8 +261,13 @@ static void images_on(const struct def *d, duet_dtype type)
                 gradient_on(d, type, im, n > 0);
                 continue;
             }
+            if (d->kind == KIND_pool_grad) {
+                pool_back_on(d, type, im, n > 0);
+                continue;
+            }
+            const duet_scale scale = { { n, 3 - n } };
             trial t = { .row = r, .type = type, .view = n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
-            t.options = d->kind == KIND_conv ? (const void *)&im->conv : &im->pool;
+            t.options = d->kind == KIND_conv ? (const void *)&im->conv : d->kind == KIND_scale ? (const void *)&scale : &im->pool;
             t.x[0] = operand(r, 0, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &im->images);
             if (r->arity == 2) t.x[1] = operand(r, 1, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &im->filters);
             holds(&t);
@@ -266,6 +288,8 @@ static void lifts(void)
 #define DUET_PLACE1                  DUET_FOLD1
 #define LIFT_plain(f, ...)           forget(f(__VA_ARGS__));
 #define LIFT_conv(f, ...)            forget(f(__VA_ARGS__, .pad = { 1, 1 }));
+#define LIFT_pool_grad(f, ...)       forget(f(__VA_ARGS__, .window = { 1, 1 }));
+#define LIFT_scale(f, ...)           forget(f(__VA_ARGS__, 2, 3));
 #define LIFT_conv_grad(f, ...)       forget(f(__VA_ARGS__, .size = { 3, 3 }));
 #define LIFT_conv_transposed(f, ...) forget(f(__VA_ARGS__, .output_pad = { 0, 0 }));
 #define LIFT_pool(f, ...)            forget(f(__VA_ARGS__, .window = { 2, 2 }));

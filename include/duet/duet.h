@@ -226,7 +226,7 @@ typedef struct duet_pool {
     int32_t window[2], stride[2], pad[2];
 } duet_pool;
 
-/* The same for what goes back from a convolution's results. Several sizes of images, and of filters, may give as many results:
+/* The same for what goes back from a convolution's or a pooling's results. Several sizes of images, and of filters, may give as many:
  *     size        along height and width of what is computed; 0: the least size of an image, the greatest of a filter
  *     output_pad  how many rows and columns more than the least an image has; below the stride */
 typedef struct duet_conv_grad {
@@ -235,6 +235,14 @@ typedef struct duet_conv_grad {
 typedef struct duet_conv_transposed {
     int32_t stride[2], pad[2], dilation[2], groups, output_pad[2];
 } duet_conv_transposed;
+typedef struct duet_pool_grad {
+    int32_t window[2], stride[2], pad[2], size[2];
+} duet_pool_grad;
+
+/* How many times an image is taken, along its height and its width; 0 means 1. */
+typedef struct duet_scale {
+    int32_t scale[2];
+} duet_scale;
 
 /* The operators: ops.def has a row for each, with its formula. Each is a function of this name, and in C a macro over it that lifts
  * its operands and passes on where it stands (duet_add_at).
@@ -244,6 +252,8 @@ typedef struct duet_conv_transposed {
 #define DUET_OPTIONS_axis            , int axis
 #define DUET_OPTIONS_conv            , const duet_conv *options
 #define DUET_OPTIONS_pool            , const duet_pool *options
+#define DUET_OPTIONS_pool_grad       , const duet_pool_grad *options
+#define DUET_OPTIONS_scale           , const duet_scale *options
 #define DUET_OPTIONS_conv_grad       , const duet_conv_grad *options
 #define DUET_OPTIONS_conv_transposed , const duet_conv_transposed *options
 #define DUET_MAP1(name, ...)                                                                                                     \

@@ -194,7 +194,11 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
     duet_conv2d_filter_grad_at(DUET(x), DUET(y), &(const duet_conv_grad){ __VA_ARGS__ }, DUET_HERE)
 #define duet_conv_transpose2d(x, y, ...)                                                                                         \
     duet_conv_transpose2d_at(DUET(x), DUET(y), &(const duet_conv_transposed){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool2d(x, ...) duet_max_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool2d(x, ...)         duet_max_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool2d_grad(x, y, ...) duet_max_pool2d_grad_at(DUET(x), DUET(y), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool2d_grad(x, ...)    duet_avg_pool2d_grad_at(DUET(x), &(const duet_pool_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_upsample2d(x, ...)                                                                                                  \
+    duet_upsample2d_at(DUET(x), &(const duet_scale){ { __VA_ARGS__ } }, DUET_HERE) /* duet_upsample2d(x, 2, 2) */
 #define duet_avg_pool2d(x, ...) duet_avg_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
 
 #define duet_square(x)                   duet_square_at(DUET(x), DUET_HERE)
@@ -246,4 +250,5 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 #define duet_logsumexp(x)                duet_logsumexp_at(DUET(x), DUET_HERE)
 #define duet_logsumexp_axis(x, axis)     duet_logsumexp_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_logsumexp_keep(x, axis)     duet_logsumexp_keep_at(DUET(x), axis, DUET_HERE)
+
 #endif

@@ -73,6 +73,9 @@ typedef struct operand {
  *   conv2d_input_grad     in[0] the gradient of a conv2d's out, in[1] its in[1], out that of its in[0]. attr: as of conv2d, without flip
  *   conv2d_filter_grad    in[0] its in[0], in[1] the gradient of its out, out that of its in[1]
  *   max_pool2d, avg_pool2d  attr: window h, w, stride h, w, pad h, w
+ *   max_pool2d_grad       in[0] of max_pool2d, in[1] the gradient of its out. attr: as of that
+ *   avg_pool2d_grad       in[0] the gradient of avg_pool2d's out. attr: as of that
+ *   upsample2d            attr: scale h, w
  *   random                out = numbers of law attr[0], by attr[1] and num: core/lottery.h. No inputs. out: collapsed, any strides, f32,
  *                         f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in row-major order,
  *                         depends on law, num and i alone
@@ -122,6 +125,8 @@ static inline conv_operands conv_operands_of(const step *s)
 
 static inline bool is_conv_grad(int kernel) { return kernel == OP_conv2d_input_grad || kernel == OP_conv2d_filter_grad; }
 static inline bool is_conv(int kernel) { return kernel == OP_conv2d || kernel == OP_convolve2d || is_conv_grad(kernel); }
+
+static inline bool is_pool_grad(int kernel) { return kernel == OP_max_pool2d_grad || kernel == OP_avg_pool2d_grad; }
 
 /* Has a convolution neither gaps in its windows, nor groups, nor turned filters? */
 static inline bool conv_is_plain(const step *s)

@@ -92,6 +92,9 @@ static double functions_of(const step *s)
     case OP_log_softmax: return 2 * out;
     case OP_max_pool2d:
     case OP_avg_pool2d: return out * s->attr[0] * s->attr[1] * SIMPLE;
+    case OP_max_pool2d_grad:
+    case OP_avg_pool2d_grad:
+    case OP_upsample2d: return s->flops * SIMPLE;
     case KERNEL_RANDOM: return s->flops * SIMPLE;
     default: return s->kernel > KERNEL_PROGRAM ? out : 0; /* the rows of fused.def */
     }

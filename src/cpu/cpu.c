@@ -66,14 +66,14 @@ static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 #define DUET_DTYPE(NAME, name, ...)                                                                                              \
     EACH_ISA(DECLARE, name)                                                                                                      \
     EACH_ISA(DECLARE_RANDOM, name)                                                                                               \
-    run_function run_matmul_##name;
+    run_function run_matmul_##name, run_pool_back_##name;
 #define DUET_INTEGER(NAME, name, ...) EACH_ISA(DECLARE_RANDOM, name)
 #include <duet/dtype.def>
 
 #define KERNELS(type, isa)                                                                                                       \
-    [ISA_##isa] = { run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa,                             \
-                    run_pool2d_##type##_##isa,  run_matmul_##type,       run_conv,                                               \
-                    run_random_##type##_##isa },
+    [ISA_##isa] = { run_program_##type##_##isa, run_fold_##type##_##isa,  run_softmax_##type##_##isa,                            \
+                    run_pool2d_##type##_##isa,  run_matmul_##type,        run_conv,                                              \
+                    run_pool_back_##type,       run_random_##type##_##isa },
 #define KERNELS_INTEGER(type, isa) [ISA_##isa] = { .program = run_program_f64_##isa, .random = run_random_##type##_##isa },
 static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
 #define DUET_DTYPE(NAME, name, ...)   [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
@@ -136,6 +136,9 @@ static ptrdiff_t place_of(const step *s)
     case OP_log_softmax: return offsetof(kernels, softmax);
     case OP_max_pool2d:
     case OP_avg_pool2d: return offsetof(kernels, pool2d);
+    case OP_max_pool2d_grad:
+    case OP_avg_pool2d_grad:
+    case OP_upsample2d: return offsetof(kernels, pool_back);
     case OP_matmul: return offsetof(kernels, matmul);
     case OP_conv2d:
     case OP_conv2d_input_grad:

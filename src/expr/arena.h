@@ -101,7 +101,9 @@ enum {
     OPTIONS_conv = 7,
     OPTIONS_conv_grad = 9,
     OPTIONS_conv_transposed = 9,
-    OPTIONS_pool = 6
+    OPTIONS_pool = 6,
+    OPTIONS_pool_grad = 8,
+    OPTIONS_scale = 2
 };
 int attrs_of(enum op op);
 

@@ -30,6 +30,14 @@ static void print_pool(FILE *out, const int32_t *a)
     fprintf(out, ", .window = {%d, %d}, .stride = {%d, %d}, .pad = {%d, %d}", a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
+static void print_pool_grad(FILE *out, const int32_t *a)
+{
+    print_pool(out, a);
+    if (a[6] || a[7]) fprintf(out, ", .size = {%d, %d}", a[6], a[7]);
+}
+
+static void print_scale(FILE *out, const int32_t *a) { fprintf(out, ", %d, %d", a[0], a[1]); }
+
 static void print_options(FILE *out, const node *n)
 {
     switch (n->op) {

@@ -126,12 +126,31 @@ static duet_status options_pool(enum op op, const node *x, const int32_t *attr, 
 {
     (void)x;
     for (int k = 0; k < 2; k++) {
-        o->window[k] = attr[k], o->stride[k] = attr[2 + k] ? attr[2 + k] : attr[k], o->pad[k] = attr[4 + k];
+        o->dilation[k] = 1, o->window[k] = attr[k], o->stride[k] = attr[2 + k] ? attr[2 + k] : attr[k], o->pad[k] = attr[4 + k];
         if (o->window[k] < 1 || o->stride[k] < 1 || o->pad[k] < 0 || o->pad[k] >= o->window[k])
             return fail(DUET_BAD_ARGUMENT,
                         "duet_%s: window {%d, %d}, stride {%d, %d}, pad {%d, %d} needs 0 <= pad < window, stride >= 0",
                         op_infos[op].name, attr[0], attr[1], attr[2], attr[3], attr[4], attr[5]);
     }
+    return DUET_OK;
+}
+
+static duet_status options_pool_grad(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    TRY(options_pool(op, x, attr, o));
+    for (int k = 0; k < 2; k++)
+        if ((o->size[k] = attr[OPTIONS_pool + k]) < 0)
+            return fail(DUET_BAD_ARGUMENT, "duet_%s: size {%d, %d} must not be negative", op_infos[op].name, attr[OPTIONS_pool],
+                        attr[OPTIONS_pool + 1]);
+    return DUET_OK;
+}
+
+static duet_status options_scale(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    (void)x;
+    for (int k = 0; k < 2; k++)
+        if ((o->window[k] = or_one(attr[k])) < 0)
+            return fail(DUET_BAD_ARGUMENT, "duet_%s: scale {%d, %d} must not be negative", op_infos[op].name, attr[0], attr[1]);
     return DUET_OK;
 }
 
@@ -169,6 +188,17 @@ static void attrs_pool(const steps *o, node *out)
 {
     for (int k = 0; k < 2; k++)
         out->attr[k] = (int32_t)o->window[k], out->attr[2 + k] = (int32_t)o->stride[k], out->attr[4 + k] = (int32_t)o->pad[k];
+}
+
+static void attrs_pool_grad(const steps *o, node *out)
+{
+    attrs_pool(o, out);
+    for (int k = 0; k < 2; k++) out->attr[OPTIONS_pool + k] = (int32_t)o->size[k];
+}
+
+static void attrs_scale(const steps *o, node *out)
+{
+    for (int k = 0; k < 2; k++) out->attr[k] = (int32_t)o->window[k];
 }
 
 /* Of the integers, bool not being one. */

@@ -170,6 +170,7 @@ static double step_flops(const step *s)
         return 2 * out * each * (double)(w[1] * w[2] * w[3]);
     }
     if (s->kernel == OP_max_pool2d || s->kernel == OP_avg_pool2d) return out * s->attr[0] * s->attr[1];
+    if (is_pool_grad(s->kernel)) return out + (double)layout_count(&s->in[s->ins - 1].at) * s->attr[0] * s->attr[1];
     if (s->kernel == KERNEL_PROGRAM) return out * program_flops(s->program);
     return is_map_kernel(s->kernel) ? out * row_flops(s->kernel - KERNEL_PROGRAM - 1) : 2 * in;
 }
