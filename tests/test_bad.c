@@ -106,6 +106,8 @@ static void definitions(void)
           "size {8, -8}");
     FAILS(duet_upsample2d(m, 2, 2), DUET_BAD_SHAPE, "duet_upsample2d(f32[2,3])", "A.rank == 4");
     FAILS(duet_upsample2d(im, -1, 2), DUET_BAD_ARGUMENT, "duet_upsample2d", "scale {-1, 2}");
+    FAILS(duet_instance_norm(m, 1, 0, 0.1), DUET_BAD_SHAPE, "f32[2,3]", "no such axis");
+    FAILS(duet_softmax_grad(scalar, scalar), DUET_BAD_SHAPE, "f32[]", "no such axis");
     FAILS(duet_conv2d_input_grad(im, few), DUET_BAD_SHAPE, "duet_conv2d_input_grad(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.n");
     FAILS(duet_conv2d_input_grad(im, large, .size = { 4, 9 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad", "A.c == B.n");
     FAILS(duet_conv2d_input_grad(im, two, .size = { 4, 5 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad", "A.h == OUT(");

@@ -313,6 +313,23 @@ typedef struct duet_scale {
     DUET_API duet_expr duet_##name##_keep_at(duet_expr x, int axis, const char *site);
 #include <duet/composed.def>
 
+/* What networks are trained with, made of all these: networks.def has a row for each. Losses are numbers, gradients have the shape of what they belong to.
+ * Shapes    as of the operators that they are made of; of losses x and y alike
+ * Errors    in the result, in the words of those operators */
+#define DUET_NETWORK1(name, ...)                                                                                                 \
+    DUET_API duet_expr duet_##name(duet_expr x);                                                                                 \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, const char *site);
+#define DUET_NETWORK2(name, ...)                                                                                                 \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y);                                                                    \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, const char *site);
+#define DUET_NETWORK2R(name, ...)                                                                                                \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, double r);                                                          \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, double r, const char *site);
+#define DUET_NETWORK3R(name, ...)                                                                                                \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, duet_expr z, double r);                                             \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, duet_expr z, double r, const char *site);
+#include <duet/networks.def>
+
 /* Computes e into m, which may appear in e. Spends e, also when it fails.
  * Shapes    the shape of e broadcasts to that of m
  * Errors    the first error met while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, SPENT, FOREIGN, FREED, UNKNOWN, ARENA_FULL,
