@@ -173,7 +173,11 @@ typedef struct operator_row {
 } operator_row;
 
 static const duet_pool pool = { .window = { 2, 2 } };
+static const duet_pool_grad pool_grad = { .window = { 2, 2 } };
+static const duet_scale scale = { { 2, 2 } };
 static const duet_conv conv = { .pad = { 1, 1 } };
+static const duet_conv_grad conv_grad = { .pad = { 1, 1 } };
+static const duet_conv_transposed conv_transposed = { .pad = { 1, 1 } };
 
 #define OF(k) duet_of_matrix(in[k])
 #define LIST(...)                                                                                                                \
@@ -183,8 +187,12 @@ static const duet_conv conv = { .pad = { 1, 1 } };
 #define MAKE(name, call)                                                                                                         \
     static duet_expr make_##name(duet_matrix *const in[]) { return call; }
 #define OPTIONS_plain
-#define OPTIONS_conv , &conv
-#define OPTIONS_pool , &pool
+#define OPTIONS_conv            , &conv
+#define OPTIONS_pool            , &pool
+#define OPTIONS_pool_grad       , &pool_grad
+#define OPTIONS_scale           , &scale
+#define OPTIONS_conv_grad       , &conv_grad
+#define OPTIONS_conv_transposed , &conv_transposed
 
 #define DUET_MAP1(name, ...) MAKE(name, (duet_##name)(OF(0)))
 #define DUET_MAP2(name, ...) MAKE(name, (duet_##name)(OF(0), OF(1)))
@@ -201,7 +209,15 @@ static const duet_conv conv = { .pad = { 1, 1 } };
 #define DUET_DEF2(name, options, ...) MAKE(name, (duet_##name)(OF(0), OF(1) OPTIONS_##options))
 #include <duet/ops.def>
 
-enum { KIND_plain = PLAIN, KIND_pool = POOL, KIND_conv = CONV };
+enum {
+    KIND_plain = PLAIN,
+    KIND_pool = POOL,
+    KIND_conv = CONV,
+    KIND_pool_grad = POOL,
+    KIND_scale = POOL,
+    KIND_conv_grad = CONV,
+    KIND_conv_transposed = CONV
+};
 #define MAP_ROW(name, inputs, domain, ulp, known) { #name, MAP, inputs, LIST domain, LIST known, ulp, make_##name },
 #define FOLD_ROW(name, inputs)                                                                                                   \
     { #name, FOLD, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name },                                                            \
@@ -234,7 +250,9 @@ static shape shape_of(const operator_row *r, int k, int64_t n, double *arithmeti
     const int64_t side = n >= 1 << 24 ? 4096 : 1024, images = n / (64 * 32 * 32);
     if (!strcmp(r->name, "matmul")) return *arithmetic = 2.0 * (double)(side * side * side), (shape){ 2, { side, side } };
     if (!strcmp(r->name, "bias_add") && k) return (shape){ 1, { WIDTH } };
-    if (r->kind == CONV && k) return *arithmetic = 2.0 * 9 * 64 * (double)(images * 64 * 32 * 32), (shape){ 4, { 64, 64, 3, 3 } };
+    const bool filters = strcmp(r->name, "conv2d_filter_grad") != 0; /* the second operand */
+    if (r->kind == CONV && k && filters)
+        return *arithmetic = 2.0 * 9 * 64 * (double)(images * 64 * 32 * 32), (shape){ 4, { 64, 64, 3, 3 } };
     if (r->kind == CONV || r->kind == POOL) return (shape){ 4, { images, 64, 32, 32 } };
     return (shape){ 2, { n / WIDTH, WIDTH } };
 }

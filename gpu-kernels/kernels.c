@@ -27,6 +27,9 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     case OP_log_softmax: return softmax_launch(s, f, w, q);
     case OP_max_pool2d:
     case OP_avg_pool2d: return pool2d_launch(s, f, q);
+    case OP_max_pool2d_grad:
+    case OP_avg_pool2d_grad:
+    case OP_upsample2d: return pool_back_launch(s, f, q);
     case OP_matmul: return product_launch(s, f, w, q);
     case OP_conv2d: return conv2d_launch(s, f, w, q);
     default: return cudaErrorNotSupported;

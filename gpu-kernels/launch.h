@@ -36,6 +36,7 @@ KERNEL_TABLE(fused)
 KERNEL_TABLE(fold)
 KERNEL_TABLE(softmax)
 KERNEL_TABLE(pool2d)
+KERNEL_TABLE(pool_back)
 KERNEL_TABLE(skinny)
 KERNEL_TABLE(tall)
 KERNEL_TABLE(random)
@@ -234,6 +235,17 @@ typedef struct pool2d_args {
     int32_t window[2], stride[2], pad[2];
 } pool2d_args;
 
+/* Back from pooling, and upsampling: one plane after the other, a thread an element. Indices into a plane's axes are of 32 bits. */
+typedef struct pool_back_args {
+    const void *in, *grad;
+    void *out;
+    divider64 channels, height, width; /* of out */
+    int64_t stride[4], grad_stride[4];
+    int32_t in_height, in_width, grad_height, grad_width;
+    int32_t window[2], step[2], pad[2];
+    int64_t count;
+} pool_back_args;
+
 #define CONV_THREADS 128
 #define CONV_WIDTH   32 /* outputs of a thread block, at most */
 
@@ -340,6 +352,7 @@ size_t softmax_scratch(const step *s);
 const void *softmax_warp_kernel_f32(int row, int held, bool vectors); /* held: rows of FOLD_LANES */
 const void *softmax_warp_kernel_f64(int row, int held, bool vectors);
 cudaError_t softmax_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+cudaError_t pool_back_launch(const step *s, const frame *f, cudaStream_t q);
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
 size_t random_scratch(const step *s);
 cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);

@@ -90,13 +90,21 @@ static bool conv2d_is_pooled(const step *s)
     return true;
 }
 
+/* May places along an axis be of 32 bits, with windows that begin before it and end behind? */
+static bool pool_back_fits(const step *s)
+{
+    for (int a = 0; a < 2; a++)
+        if (s->out[0].at.size[2 + a] >= 1 << 29 || s->in[0].at.size[2 + a] >= 1 << 29 || s->attr[a] >= 1 << 29) return false;
+    return true;
+}
+
 static const char *refuse_conv2d(const step *s)
 {
     const layout *in = &s->in[0].at, *filters = &s->in[1].at;
     const finish_info *finish = &finish_infos[s->finish];
     REFUSE(in->type != DUET_F32, "a convolution of other elements than f32");
     REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
-    REFUSE(s->attr[0] != 1 || s->attr[1] != 1 || s->attr[4], "a convolution with strides, or turned");
+    REFUSE(s->attr[0] != 1 || s->attr[1] != 1 || !conv_is_plain(s), "a convolution with strides, dilation or groups, or turned");
     for (int a = 2; a < 4; a++) REFUSE(s->attr[a] < 0 || s->attr[a] > 1, "a convolution with more padding than 1");
     REFUSE(in->size[1] < 1 || in->size[1] > CONV_CHANNELS, "a convolution of no channels, or of many");
     REFUSE(in->size[3] > 1 && in->stride[3] != 1, "images whose rows have gaps");
@@ -129,6 +137,9 @@ const char *kernels_refuse(const step *s)
     case OP_log_softmax: return NULL;
     case OP_max_pool2d:
     case OP_avg_pool2d: return pool2d_fits(s) ? NULL : "an image of 2^31 elements or more a plane";
+    case OP_max_pool2d_grad:
+    case OP_avg_pool2d_grad:
+    case OP_upsample2d: return pool_back_fits(s) ? NULL : "an image or a window of 2^29 elements or more along an axis";
     case OP_matmul: return product_fits(s) ? NULL : "a product of many rows and columns, or with an addend";
     case OP_conv2d: return refuse_conv2d(s);
     default: return "there is no kernel for this operator";

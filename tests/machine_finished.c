@@ -14,8 +14,9 @@ static step vendor_of(const step *s)
     const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
     v.finish = FINISH_NONE, v.ins = 2;
     if (!finish_infos[s->finish].pooled) return v;
-    const int64_t size[4] = { x[0], w[0], (x[2] + 2 * s->attr[2] - w[2]) / s->attr[0] + 1,
-                              (x[3] + 2 * s->attr[3] - w[3]) / s->attr[1] + 1 };
+    const int32_t *a = s->attr, *apart = a + CONV_DILATION;
+    const int64_t size[4] = { x[0], w[0], (x[2] + 2 * a[2] - (w[2] - 1) * apart[0] - 1) / a[0] + 1,
+                              (x[3] + 2 * a[3] - (w[3] - 1) * apart[1] - 1) / a[1] + 1 };
     layout_dense(&v.out[0].at, s->out[0].at.type, 4, size);
     return v;
 }

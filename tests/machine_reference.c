@@ -495,20 +495,47 @@ static bool matmul_reference(const step *s, const frame *f, expected *out)
 static bool conv_reference(const step *s, const frame *f, expected *out)
 {
     const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
+    const int32_t *apart = s->attr + CONV_DILATION;
     for (int64_t i = 0; i < layout_count(&s->out[0].at); i++) {
         int64_t o[4];
         sum a = { 0 };
         unravel(&s->out[0].at, i, o);
+        const int64_t first = o[1] / (w[0] / s->attr[CONV_GROUPS]) * w[1]; /* channel of the group */
         for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++) {
             const int64_t c = k / (w[2] * w[3]), u = k / w[3] % w[2], v = k % w[3];
-            const int64_t p = o[2] * s->attr[0] - s->attr[2] + u, q = o[3] * s->attr[1] - s->attr[3] + v;
+            const int64_t p = o[2] * s->attr[0] - s->attr[2] + u * apart[0], q = o[3] * s->attr[1] - s->attr[3] + v * apart[1];
             if (p < 0 || p >= x[2] || q < 0 || q >= x[3]) continue;
-            const int64_t at[4] = { o[1], c, s->attr[4] ? w[2] - 1 - u : u, s->attr[4] ? w[3] - 1 - v : v };
-            add_product(&a, element(f, &s->in[0], (int64_t[]){ o[0], c, p, q }), element(f, &s->in[1], at));
+            const int64_t at[4] = { o[1], c, s->attr[CONV_FLIP] ? w[2] - 1 - u : u, s->attr[CONV_FLIP] ? w[3] - 1 - v : v };
+            add_product(&a, element(f, &s->in[0], (int64_t[]){ o[0], first + c, p, q }), element(f, &s->in[1], at));
         }
         out[i] = bounded(s->out[0].at.type, a);
     }
     return true;
+}
+
+/* Back from a convolution's results: each product of the convolution goes to the element of the third operand. */
+static bool conv_back_reference(const step *s, const frame *f, expected *out)
+{
+    const conv_operands o = conv_operands_of(s);
+    const int64_t *x = o.x->at.size, *w = o.w->at.size, count = layout_count(&s->out[0].at);
+    const int32_t *a = s->attr, *apart = a + CONV_DILATION;
+    const bool images = s->kernel == OP_conv2d_input_grad;
+    sum *sums = calloc((size_t)count + 1, sizeof *sums);
+    for (int64_t i = 0; i < layout_count(&o.y->at); i++)
+        for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++) {
+            int64_t y[4];
+            unravel(&o.y->at, i, y);
+            const int64_t c = k / (w[2] * w[3]), u = k / w[3] % w[2], v = k % w[3];
+            const int64_t at_w[4] = { y[1], c, u, v };
+            const int64_t at_x[4] = { y[0], y[1] / (w[0] / a[CONV_GROUPS]) * w[1] + c, y[2] * a[0] - a[2] + u * apart[0],
+                                      y[3] * a[1] - a[3] + v * apart[1] };
+            if (at_x[2] < 0 || at_x[2] >= x[2] || at_x[3] < 0 || at_x[3] >= x[3]) continue;
+            const int64_t to =
+                images ? ((at_x[0] * x[1] + at_x[1]) * x[2] + at_x[2]) * x[3] + at_x[3] : y[1] * w[1] * w[2] * w[3] + k;
+            add_product(&sums[to], element(f, o.y, y), images ? element(f, o.w, at_w) : element(f, o.x, at_x));
+        }
+    for (int64_t i = 0; i < count; i++) out[i] = bounded(s->out[0].at.type, sums[i]);
+    return free(sums), true;
 }
 
 bool reference(const step *s, const frame *f, int which, expected *out)
@@ -521,6 +548,8 @@ bool reference(const step *s, const frame *f, int which, expected *out)
     switch (s->kernel) {
     case OP_matmul: return matmul_reference(s, f, out);
     case OP_conv2d: return conv_reference(s, f, out);
+    case OP_conv2d_input_grad:
+    case OP_conv2d_filter_grad: return conv_back_reference(s, f, out);
     case OP_softmax:
     case OP_log_softmax: return softmax_reference(s, f, out);
     case OP_max_pool2d:

@@ -288,11 +288,17 @@ template <class R> struct operand {
 
 enum shape_rule { REVERSED_, LIKE_, PRODUCT_, SHAPE_ };
 struct options {
-    int64_t stride[2], pad[2], window[2];
+    int64_t stride[2], pad[2], window[2], dilation[2], groups;
 };
+/* The window that begins there; -1: none does. */
+int64_t back(int64_t at, int64_t stride) { return at >= 0 && at % stride == 0 ? at / stride : -1; }
 options options_plain(const int32_t *) { return {}; }
-options options_conv(const int32_t *a) { return { { a[0], a[1] }, { a[2], a[3] }, {} }; }
-options options_pool(const int32_t *a) { return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] } }; }
+options options_conv(const int32_t *a) { return { { a[0], a[1] }, { a[2], a[3] }, {}, { a[4], a[5] }, a[6] }; }
+options options_pool_grad(const int32_t *a) { return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 }; }
+options options_scale(const int32_t *a) { return { { 1, 1 }, { 0, 0 }, { a[0], a[1] }, { 1, 1 }, 1 }; }
+options options_conv_grad(const int32_t *a) { return options_conv(a); }
+options options_conv_transposed(const int32_t *a) { return options_conv(a); }
+options options_pool(const int32_t *a) { return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 }; }
 
 /* Where rows of one operand turn, other than at 0: at `first`, and if `period` is not 0 at every period from there; such a row
  * repeats itself after two. At a pole a row goes from one infinity to the other. */
@@ -537,7 +543,8 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
 #define RULE_LIKE(...)     LIKE_
 #define RULE_PRODUCT(...)  PRODUCT_
 #define RULE_SHAPE(...)    SHAPE_
-#define AT(i, u, axis)     ((i)*o.stride[axis] - o.pad[axis] + (u))
+#define AT(i, u, axis)     ((i)*o.stride[axis] - o.pad[axis] + (u)*o.dilation[axis])
+#define BACK(i, u, axis)   back((i) + o.pad[axis] - (u)*o.dilation[axis], o.stride[axis])
 #define SUM(k, n, term)    sum<R>(n, [&](int64_t k) -> number<R> { return term; })
 #define MOST(k, n, term)                                                                                                         \
     extreme<R>(                                                                                                                  \

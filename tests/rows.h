@@ -37,8 +37,12 @@ typedef struct row {
 #define DUET_MOMENT1 DUET_FOLD1
 #define DUET_PLACE1  DUET_FOLD1
 #define OPTIONS_plain
-#define OPTIONS_conv , o
-#define OPTIONS_pool , o
+#define OPTIONS_conv            , o
+#define OPTIONS_pool            , o
+#define OPTIONS_pool_grad       , o
+#define OPTIONS_scale           , o
+#define OPTIONS_conv_grad       , o
+#define OPTIONS_conv_transposed , o
 #define DUET_DEF1(name, kind, ...)                                                                                               \
     static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0] OPTIONS_##kind); }
 #define DUET_DEF2(name, kind, ...)                                                                                               \
@@ -66,7 +70,7 @@ static const row folds[] = {
 #define DUET_PLACE1                DUET_FOLD1
 #include <duet/ops.def>
 };
-enum kind { KIND_plain, KIND_conv, KIND_pool };
+enum kind { KIND_plain, KIND_conv, KIND_pool, KIND_conv_grad, KIND_conv_transposed, KIND_pool_grad, KIND_scale };
 static const struct def {
     row row;
     enum kind kind;
@@ -79,6 +83,10 @@ static const struct def {
 #define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
 
 /* Vendor steps answer within the oracle's bound; all others with the same bits everywhere. */
-static inline bool is_vendor(int op) { return op == OP_matmul || op == OP_conv2d || op == OP_convolve2d; }
+static inline bool is_vendor(int op)
+{
+    const bool back = op == OP_conv2d_input_grad || op == OP_conv2d_filter_grad || op == OP_conv_transpose2d;
+    return op == OP_matmul || op == OP_conv2d || op == OP_convolve2d || back;
+}
 
 #endif

@@ -44,6 +44,7 @@ typedef struct pair {
 } pair;
 
 static const duet_conv conv_good = { { 1, 1 }, { 0, 0 } };
+static const duet_pool_grad pool_grad_good = { .window = { 2, 2 } };
 static const duet_pool pool_good = { { 2, 2 }, { 1, 1 }, { 0, 0 } };
 
 /* What each kind of row is given: shapes that do not broadcast; of folds an axis too many; of others what no row accepts. */
@@ -74,7 +75,7 @@ static void shapes(void)
 static void definitions(void)
 {
     duet_matrix *scalar = NEW(), *v = NEW(3), *m = NEW(2, 3), *w = NEW(4, 5), *im = NEW(1, 2, 4, 4), *few = NEW(3, 1, 2, 2),
-                *large = NEW(3, 2, 9, 2), *none = NEW(3, 2, 0, 2), *nothing = NEW(0, 3);
+                *large = NEW(3, 2, 9, 2), *two = NEW(2, 1, 2, 2), *none = NEW(3, 2, 0, 2), *nothing = NEW(0, 3);
     FAILS(duet_softmax(scalar), DUET_BAD_SHAPE, "duet_softmax(f32[])", "A.rank >= 1");
     FAILS(duet_log_softmax(scalar), DUET_BAD_SHAPE, "duet_log_softmax(f32[])", "A.rank >= 1");
     FAILS(duet_max_pool2d(m, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d(f32[2,3])", "A.rank == 4");
@@ -92,16 +93,42 @@ static void definitions(void)
     FAILS(duet_bias_add(im, v), DUET_BAD_SHAPE, "duet_bias_add(f32[1,2,4,4], f32[3])", "B.count == A.channels");
     FAILS(duet_bias_add(v, v), DUET_BAD_SHAPE, "duet_bias_add(f32[3], f32[3])", "A.rank");
     FAILS(duet_conv2d(im, few), DUET_BAD_SHAPE, "duet_conv2d(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.c");
-    FAILS(duet_conv2d(im, large), DUET_BAD_SHAPE, "duet_conv2d", "A.h + 2 * o.pad[0] >= B.h");
+    FAILS(duet_conv2d(im, large), DUET_BAD_SHAPE, "duet_conv2d", "A.h + 2 * o.pad[0] >= REACH(B.h, 0)");
     FAILS(duet_convolve2d(im, none), DUET_BAD_SHAPE, "duet_convolve2d", "B.h > 0");
     FAILS(duet_convolve2d(im, w), DUET_BAD_SHAPE, "duet_convolve2d(f32[1,2,4,4], f32[4,5])", "B.rank == 4");
     FAILS(duet_conv2d(im, few, .stride = { -2, 1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "stride");
+    FAILS(duet_conv2d(im, few, .dilation = { 1, -1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "dilation {1, -1}");
+    FAILS(duet_max_pool2d_grad(im, few, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d_grad", "A.n == B.n");
+    FAILS(duet_max_pool2d_grad(im, im, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d_grad", "B.h == OUT(");
+    FAILS(duet_max_pool2d_grad(im, im), DUET_BAD_ARGUMENT, "duet_max_pool2d_grad", "window");
+    FAILS(duet_avg_pool2d_grad(im, .window = { 2, 2 }, .size = { 3, 8 }), DUET_BAD_SHAPE, "duet_avg_pool2d_grad", "A.h == OUT(");
+    FAILS(duet_avg_pool2d_grad(im, .window = { 2, 2 }, .size = { 8, -8 }), DUET_BAD_ARGUMENT, "duet_avg_pool2d_grad",
+          "size {8, -8}");
+    FAILS(duet_upsample2d(m, 2, 2), DUET_BAD_SHAPE, "duet_upsample2d(f32[2,3])", "A.rank == 4");
+    FAILS(duet_upsample2d(im, -1, 2), DUET_BAD_ARGUMENT, "duet_upsample2d", "scale {-1, 2}");
+    FAILS(duet_instance_norm(m, 1, 0, 0.1), DUET_BAD_SHAPE, "f32[2,3]", "no such axis");
+    FAILS(duet_softmax_grad(scalar, scalar), DUET_BAD_SHAPE, "f32[]", "no such axis");
+    FAILS(duet_conv2d_input_grad(im, few), DUET_BAD_SHAPE, "duet_conv2d_input_grad(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.n");
+    FAILS(duet_conv2d_input_grad(im, large, .size = { 4, 9 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad", "A.c == B.n");
+    FAILS(duet_conv2d_input_grad(im, two, .size = { 4, 5 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad", "A.h == OUT(");
+    FAILS(duet_conv2d_input_grad(im, two, .size = { -4, 5 }), DUET_BAD_ARGUMENT, "duet_conv2d_input_grad", "size {-4, 5}");
+    FAILS(duet_conv2d_filter_grad(im, few), DUET_BAD_SHAPE, "duet_conv2d_filter_grad", "A.n == B.n");
+    FAILS(duet_conv2d_filter_grad(im, im, .groups = 4), DUET_BAD_SHAPE, "duet_conv2d_filter_grad", "A.c % o.groups == 0");
+    FAILS(duet_conv2d_filter_grad(im, im, .size = { 2, 1 }), DUET_BAD_SHAPE, "duet_conv2d_filter_grad", "B.h == OUT(");
+    FAILS(duet_conv_transpose2d(im, two, .output_pad = { 1, 0 }), DUET_BAD_SHAPE, "duet_conv_transpose2d",
+          "o.size[0] < o.stride[0]");
+    FAILS(duet_conv_transpose2d(im, two, .pad = { 0, 4 }), DUET_BAD_SHAPE, "duet_conv_transpose2d",
+          "LEAST_IMAGE(A.w, B.w, 1) >= 0");
+    FAILS(duet_conv2d(im, few, .groups = -2), DUET_BAD_ARGUMENT, "duet_conv2d", "groups -2");
+    FAILS(duet_conv2d(im, few, .groups = 3), DUET_BAD_SHAPE, "duet_conv2d", "A.c == B.c * o.groups");
+    FAILS(duet_conv2d(im, few, .groups = 2), DUET_BAD_SHAPE, "duet_conv2d", "B.n % o.groups == 0");
+    FAILS(duet_convolve2d(im, im, .dilation = { 1, 2 }), DUET_BAD_SHAPE, "duet_convolve2d", "REACH(B.w, 1)");
     FAILS(duet_min(nothing), DUET_BAD_SHAPE, "duet_min(f32[0,3])", "n > 0");
     FAILS(duet_max_axis(nothing, 0), DUET_BAD_SHAPE, "duet_max(f32[0,3])", "n > 0");
     FAILS(duet_argmin(nothing), DUET_BAD_SHAPE, "duet_argmin(f32[0,3])", "n > 0");
     FAILS(duet_argmax_keep(nothing, 0), DUET_BAD_SHAPE, "duet_argmax(f32[0,3])", "n > 0");
-    duet_free(&scalar), duet_free(&v), duet_free(&m), duet_free(&w), duet_free(&im), duet_free(&few), duet_free(&large),
-        duet_free(&none), duet_free(&nothing);
+    duet_free(&scalar), duet_free(&v), duet_free(&m), duet_free(&w), duet_free(&im), duet_free(&few), duet_free(&two),
+        duet_free(&large), duet_free(&none), duet_free(&nothing);
     tap_point("broken conditions of the rows");
 }
 
@@ -128,8 +155,12 @@ static void types_and_nulls(void)
     FAILS((duet_##row)(duet_of_matrix(a), duet_of_matrix(d) GOOD_##kind), DUET_BAD_TYPE, NAMED(row), "f32[3,4], f64[3,4]",       \
           "one type");
 #define GOOD_plain
-#define GOOD_conv , &conv_good
-#define GOOD_pool , &pool_good
+#define GOOD_conv            , &conv_good
+#define GOOD_conv_grad       , NULL
+#define GOOD_conv_transposed , NULL
+#define GOOD_pool            , &pool_good
+#define GOOD_pool_grad       , &pool_grad_good
+#define GOOD_scale           , NULL
 #include <duet/ops.def>
     FAILS(duet_add(d, 1), DUET_BAD_TYPE, "duet_set(f32[3,4], f64[3,4])", "duet_cast");
     duet_free(&a), duet_free(&b), duet_free(&d);

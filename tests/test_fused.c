@@ -165,6 +165,27 @@ static void finished(const struct finished_row *f)
         CHECK(!seen_by[p] || chosen_by[p], "%s is never chosen on %s", f->row.name, place_name(place[p]));
 }
 
+/* No kernel of ours has dilation or groups: a finished step is then another one's, or a convolution and a pass. */
+static void convolutions_apart(void)
+{
+    for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
+        for (int p = 0; p < places; p++) {
+            duet_matrix *x = random_matrix(&dice, type, 4, (int64_t[]){ 5, 4, 11, 10 }, -1, 1),
+                        *w = random_matrix(&dice, type, 4, (int64_t[]){ 6, 2, 3, 3 }, -1, 1),
+                        *b = random_matrix(&dice, type, 1, (int64_t[]){ 6 }, -1, 1),
+                        *y = random_matrix(&dice, type, 4, (int64_t[]){ 5, 6, 5, 5 }, -1, 1);
+            const char *why = NULL;
+            DUET_ON(place[p])
+            why = oracle_refutes(y, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(x, w, .pad = { 1, 2 },
+                                                                                        .dilation = { 1, 2 }, .groups = 2),
+                                                                            b)),
+                                                    .window = { 2, 2 }));
+            CHECK(!why, "on %s: %s", place_name(place[p]), why);
+            duet_free(&x), duet_free(&w), duet_free(&b), duet_free(&y);
+        }
+    tap_point("finished convolutions with dilation and groups");
+}
+
 /* Into an operand, and with a bias that lies in the destination: as if all had been read before. */
 static void into_itself(const struct finished_row *f, duet_matrix *to, const holes *h)
 {
@@ -231,5 +252,6 @@ int main(void)
         overlapping(&finished_rows[r]);
         tap_point(finished_rows[r].row.name);
     }
+    convolutions_apart();
     return tap_end();
 }

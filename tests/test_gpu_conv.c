@@ -162,7 +162,7 @@ static step step_of(const scene *s)
                    .ins = t->finish ? 3 : 2,
                    .out = { { 0, s->y.at } },
                    .in = { { 1, s->x.at }, { 2, s->w.at }, { 3, s->bias.at } },
-                   .attr = { 1, 1, t->pad[0], t->pad[1], 0, [STEP_POOL] = 2, 2, 2, 2, 0, 0 } };
+                   .attr = { 1, 1, t->pad[0], t->pad[1], 1, 1, 1, [STEP_POOL] = 2, 2, 2, 2, 0, 0 } };
 }
 
 /* Twice: also what a run leaves behind is tried. */
@@ -251,7 +251,8 @@ static void test_refusals(void)
     ran(open_scene(&t, &s), "a scene");
     static const struct {
         int attr, value;
-    } others[] = { { 0, 2 }, { 2, 2 }, { 4, 1 }, { STEP_POOL, 3 }, { STEP_POOL + 2, 1 }, { STEP_POOL + 5, 1 } };
+    } others[] = { { 0, 2 },         { 2, 2 },         { CONV_DILATION, 2 }, { CONV_GROUPS, 3 },
+                   { CONV_FLIP, 1 }, { STEP_POOL, 3 }, { STEP_POOL + 2, 1 }, { STEP_POOL + 5, 1 } };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         step conv = step_of(&s);
         CHECK(!gpu_machine.refuses(&conv), "taken");

@@ -204,19 +204,30 @@ static void test_pools(int trials)
     tap_point("pooling");
 }
 
+static int64_t reach(int64_t window, int dilation) { return (window - 1) * dilation + 1; }
+
 static void test_conv(int trials)
 {
     for (int n = 0; n < trials; n++) {
         const int type = n % 3 == 2, stride[2] = { 1 + draw(2), 1 + draw(2) }, pad[2] = { draw(3), draw(3) };
-        const int64_t filters[4] = { 1 + draw(chance(20) ? 40 : 5), chance(5) ? 0 : 1 + draw(chance(20) ? 20 : 4), 1 + draw(3),
-                                     1 + draw(3) };
-        const int64_t in[4] = { draw(5), filters[1], 3 + draw(9), 3 + draw(12) };
-        const int64_t out[4] = { in[0], filters[0], out_size(in[2], filters[2], stride[0], pad[0]),
-                                 out_size(in[3], filters[3], stride[1], pad[1]) };
-        trial t = { .s.kernel = OP_conv2d, .vendor = true, .s.attr = { stride[0], stride[1], pad[0], pad[1], draw(2) } };
-        add_dense(&t, true, type, 4, out);
-        add_input(&t, any_layout(type, 4, in, chance(20)), 0);
-        add_input(&t, any_layout(type, 4, filters, chance(20)), 0);
+        int64_t filters[4] = { 1 + draw(chance(20) ? 40 : 5), chance(5) ? 0 : 1 + draw(chance(20) ? 20 : 4), 1 + draw(3),
+                               1 + draw(3) };
+        const int dilation[2] = { 1 + draw(2), 1 + chance(30) }, groups = chance(30) ? 1 + draw(3) : 1;
+        const int64_t in[4] = { draw(5), filters[1] * groups, 5 + draw(9), 5 + draw(12) };
+        filters[0] *= groups;
+        const int64_t out[4] = { in[0], filters[0], out_size(in[2], reach(filters[2], dilation[0]), stride[0], pad[0]),
+                                 out_size(in[3], reach(filters[3], dilation[1]), stride[1], pad[1]) };
+        static const int kernels[] = { OP_conv2d, OP_conv2d_input_grad, OP_conv2d_filter_grad };
+        const int way = draw(3);
+        const int64_t *const operands[][3] = { { in, filters, out }, { out, filters, in }, { in, out, filters } },
+                             *const *size = operands[way];
+        trial t = { .s = { .kernel = kernels[way],
+                           .attr = { stride[0], stride[1], pad[0], pad[1], dilation[0], dilation[1],
+                                     groups, [CONV_FLIP] = way ? 0 : draw(2) } },
+                    .vendor = true };
+        add_dense(&t, true, type, 4, size[2]);
+        add_input(&t, any_layout(type, 4, size[0], chance(20)), 0);
+        add_input(&t, any_layout(type, 4, size[1], chance(20)), 0);
         run_trial(&t);
     }
     tap_point("convolution");

@@ -140,6 +140,11 @@ static void statements(scene *w)
          9, 10);
     STEP(z, duet_softmax(duet_bias_add(duet_matmul(x, y), w->b)), 18 * 18 * 2 * N * N, 0.25);
     STEP(z, duet_mul(z, 18 * 18 * 2 * N * N * 4), 0.25, 18 * 18 * 2 * N * N);
+    STEP(w->image, duet_max_pool2d_grad(w->image, w->image, .window = { 1, 1 }), 1, 1);
+    STEP(w->image, duet_avg_pool2d_grad(w->image, .window = { 1, 1 }), 1, 1);
+    STEP(w->s, duet_sum(duet_conv2d_filter_grad(w->image, w->image)), 4, N * N);
+    STEP(w->s, duet_sum(duet_conv2d_input_grad(w->image, w->filter)), N * N, N * N * 9);
+    STEP(w->s, duet_div(w->s, N * 9), N * N * 9, 4);
     STEP(w->image, duet_max_pool2d(w->image, .window = { 3, 3 }, .stride = { 1, 1 }, .pad = { 1, 1 }), 1, 1);
 
     const duet_expr shared = duet_add(y, 1), p = duet_mul(shared, 2), q = duet_sub(shared, 2); /* p is no run of its own */

@@ -200,8 +200,60 @@ static const struct image {
     { SIZES(0, 3, 4, 4), SIZES(2, 3, 3, 3), { { 1, 1 }, { 1, 1 } }, { { 2, 2 }, { 2, 2 }, { 0, 0 } } },
     { SIZES(2, 3, 4, 4), SIZES(0, 3, 3, 3), { { 1, 1 }, { 0, 0 } }, { { 4, 4 }, { 1, 1 }, { 0, 0 } } },
     { SIZES(2, 0, 4, 4), SIZES(2, 0, 2, 2), { { 1, 1 }, { 0, 0 } }, { { 2, 2 }, { 1, 1 }, { 1, 1 } } },
+    { SIZES(2, 4, 9, 8), SIZES(6, 2, 3, 2), { { 1, 2 }, { 1, 0 }, { 2, 3 }, 2 }, { { 3, 2 }, { 1, 1 }, { 1, 1 } } },
+    { SIZES(2, 5, 6, 6), SIZES(5, 1, 3, 3), { { 0, 0 }, { 2, 1 }, { 1, 2 }, 5 }, { { 1, 4 }, { 0, 0 }, { 0, 2 } } },
+    { SIZES(1, 3, 4, 1), SIZES(6, 1, 1, 1), { { 2, 1 }, { 0, 0 }, { 4, 4 }, 3 }, { { 4, 1 }, { 0, 0 }, { 0, 0 } } },
     { SIZES(4, 3, 16, 16), SIZES(8, 3, 3, 3), { { 1, 1 }, { 1, 1 } }, { { 2, 2 }, { 2, 2 }, { 0, 0 } } },
 };
+
+/* Of conv2d of each image above: its sizes are those that a gradient has. The results' shape is found by asking. */
+static sizes results_of(const struct image *im)
+{
+    duet_matrix *x = duet_new_shape(DUET_F32, 4, im->images.size), *w = duet_new_shape(DUET_F32, 4, im->filters.size);
+    duet_expr e = (duet_conv2d)(duet_of_matrix(x), duet_of_matrix(w), &im->conv);
+    const sizes s = sizes_of_expr(e);
+    forget(e);
+    duet_free(&x), duet_free(&w);
+    return s;
+}
+
+/* The gradient row's operands for image im: results and filters, or images and results. */
+static void gradient_on(const struct def *d, duet_dtype type, const struct image *im, bool views)
+{
+    const row *r = &d->row;
+    const sizes results = results_of(im), *size = r->op == OP_conv2d_filter_grad ? &im->filters : &im->images;
+    const sizes *of[2] = { &results, &im->filters };
+    if (r->op == OP_conv2d_filter_grad) of[0] = &im->images, of[1] = &results;
+    const duet_conv *c = &im->conv;
+    duet_conv_grad grad = {
+        { c->stride[0], c->stride[1] }, { c->pad[0], c->pad[1] }, { c->dilation[0], c->dilation[1] }, c->groups, { 0 }
+    };
+    trial t = { .row = r, .type = type, .options = &grad, .view = views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
+    for (int k = 0; k < 2; k++) {
+        if (d->kind == KIND_conv_transposed) grad.size[k] = c->stride[k] > 1 && rng_chance(&dice, 50); /* output_pad */
+        else if (views) grad.size[k] = (int32_t)size->size[2 + k];
+        t.x[k] = operand(r, k, views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, of[k]);
+    }
+    holds(&t);
+    free_operands(&t);
+}
+
+/* Back from the results of avg_pool2d of image im, to its size or to the least. */
+static void pool_back_on(const struct def *d, duet_dtype type, const struct image *im, bool views)
+{
+    duet_matrix *x = duet_new_shape(DUET_F32, 4, im->images.size);
+    duet_expr e = (duet_avg_pool2d)(duet_of_matrix(x), &im->pool);
+    const sizes results = sizes_of_expr(e);
+    forget(e);
+    duet_free(&x);
+    duet_pool_grad grad = { { 0 }, { 0 }, { 0 }, { 0 } };
+    memcpy(&grad, &im->pool, sizeof im->pool);
+    for (int k = 0; k < 2 && views; k++) grad.size[k] = (int32_t)im->images.size[2 + k];
+    trial t = { .row = &d->row, .type = type, .options = &grad, .view = views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
+    t.x[0] = operand(&d->row, 0, views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &results);
+    holds(&t);
+    free_operands(&t);
+}
 
 static void images_on(const struct def *d, duet_dtype type)
 {
@@ -209,8 +261,17 @@ static void images_on(const struct def *d, duet_dtype type)
     for (int i = 0; i < LENGTH(images) - quick; i++)
         for (int n = 0; n < 3; n++) {
             const struct image *im = &images[i];
+            if (d->kind == KIND_conv_grad || d->kind == KIND_conv_transposed) {
+                gradient_on(d, type, im, n > 0);
+                continue;
+            }
+            if (d->kind == KIND_pool_grad) {
+                pool_back_on(d, type, im, n > 0);
+                continue;
+            }
+            const duet_scale scale = { { n, 3 - n } };
             trial t = { .row = r, .type = type, .view = n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
-            t.options = d->kind == KIND_conv ? (const void *)&im->conv : &im->pool;
+            t.options = d->kind == KIND_conv ? (const void *)&im->conv : d->kind == KIND_scale ? (const void *)&scale : &im->pool;
             t.x[0] = operand(r, 0, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &im->images);
             if (r->arity == 2) t.x[1] = operand(r, 1, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &im->filters);
             holds(&t);
@@ -222,18 +283,22 @@ static void images_on(const struct def *d, duet_dtype type)
 static void lifts(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 1, 1, 2, 2), *v = duet_new(DUET_F32, 2);
-#define DUET_MAP1(name, ...)       forget(duet_##name(m)), forget(duet_##name(2.5)), forget(duet_##name(duet_neg(m)));
-#define DUET_MAP2(name, ...)       forget(duet_##name(m, 3)), forget(duet_##name(2.5f, m));
-#define DUET_MAP3(name, ...)       forget(duet_##name(m, 3L, 2.5));
-#define DUET_FOLD1(name, ...)      forget(duet_##name(m)), forget(duet_##name##_axis(m, 0)), forget(duet_##name##_keep(m, 1));
-#define DUET_FOLD2(name, ...)      forget(duet_##name(m, m)), forget(duet_##name##_axis(m, m, 0)), forget(duet_##name##_keep(m, m, 1));
-#define DUET_MOMENT1               DUET_FOLD1
-#define DUET_PLACE1                DUET_FOLD1
-#define LIFT_plain(f, ...)         forget(f(__VA_ARGS__));
-#define LIFT_conv(f, ...)          forget(f(__VA_ARGS__, .pad = { 1, 1 }));
-#define LIFT_pool(f, ...)          forget(f(__VA_ARGS__, .window = { 2, 2 }));
-#define DUET_DEF1(name, kind, ...) LIFT_##kind(duet_##name, m)
-#define DUET_DEF2(name, kind, ...) LIFT_##kind(duet_##name, m, v)
+#define DUET_MAP1(name, ...)         forget(duet_##name(m)), forget(duet_##name(2.5)), forget(duet_##name(duet_neg(m)));
+#define DUET_MAP2(name, ...)         forget(duet_##name(m, 3)), forget(duet_##name(2.5f, m));
+#define DUET_MAP3(name, ...)         forget(duet_##name(m, 3L, 2.5));
+#define DUET_FOLD1(name, ...)        forget(duet_##name(m)), forget(duet_##name##_axis(m, 0)), forget(duet_##name##_keep(m, 1));
+#define DUET_FOLD2(name, ...)        forget(duet_##name(m, m)), forget(duet_##name##_axis(m, m, 0)), forget(duet_##name##_keep(m, m, 1));
+#define DUET_MOMENT1                 DUET_FOLD1
+#define DUET_PLACE1                  DUET_FOLD1
+#define LIFT_plain(f, ...)           forget(f(__VA_ARGS__));
+#define LIFT_conv(f, ...)            forget(f(__VA_ARGS__, .pad = { 1, 1 }));
+#define LIFT_pool_grad(f, ...)       forget(f(__VA_ARGS__, .window = { 1, 1 }));
+#define LIFT_scale(f, ...)           forget(f(__VA_ARGS__, 2, 3));
+#define LIFT_conv_grad(f, ...)       forget(f(__VA_ARGS__, .size = { 3, 3 }));
+#define LIFT_conv_transposed(f, ...) forget(f(__VA_ARGS__, .output_pad = { 0, 0 }));
+#define LIFT_pool(f, ...)            forget(f(__VA_ARGS__, .window = { 2, 2 }));
+#define DUET_DEF1(name, kind, ...)   LIFT_##kind(duet_##name, m)
+#define DUET_DEF2(name, kind, ...)   LIFT_##kind(duet_##name, m, v)
 #include <duet/ops.def>
     duet_matrix *out = duet_new(DUET_F32, 1, 1, 2, 2);
     CHECK(duet_set(out, duet_add(m, 2)) == DUET_OK, "%s", duet_error());

@@ -218,23 +218,46 @@ DUET_API duet_expr duet_of_unsigned(uint64_t x);
 DUET_API duet_expr duet_of_expr(duet_expr e);
 
 /* How a convolution or a pooling steps over an image, along its height and its width. A stride of 0 means 1, or the
- * window. NULL for either means all zeros. */
+ * window; a dilation (the distance between the elements of a window) and a number of groups of 0 mean 1. NULL for either means all zeros.
+ * Groups: channels and filters are so many convolutions side by side; with as many as channels each has filters of its own. */
 typedef struct duet_conv {
-    int32_t stride[2], pad[2];
+    int32_t stride[2], pad[2], dilation[2], groups;
 } duet_conv;
 typedef struct duet_pool {
     int32_t window[2], stride[2], pad[2];
 } duet_pool;
+
+/* The same for what goes back from a convolution's or a pooling's results. Several sizes of images, and of filters, may give as many:
+ *     size        along height and width of what is computed; 0: the least size of an image, the greatest of a filter
+ *     output_pad  how many rows and columns more than the least an image has; below the stride */
+typedef struct duet_conv_grad {
+    int32_t stride[2], pad[2], dilation[2], groups, size[2];
+} duet_conv_grad;
+typedef struct duet_conv_transposed {
+    int32_t stride[2], pad[2], dilation[2], groups, output_pad[2];
+} duet_conv_transposed;
+typedef struct duet_pool_grad {
+    int32_t window[2], stride[2], pad[2], size[2];
+} duet_pool_grad;
+
+/* How many times an image is taken, along its height and its width; 0 means 1. */
+typedef struct duet_scale {
+    int32_t scale[2];
+} duet_scale;
 
 /* The operators: ops.def has a row for each, with its formula. Each is a function of this name, and in C a macro over it that lifts
  * its operands and passes on where it stands (duet_add_at).
  * Shapes    element by element: by NumPy's broadcasting; others: as their row says
  * Errors    in the result: what is built from it has the same error, and duet_set returns it */
 #define DUET_OPTIONS_plain
-#define DUET_OPTIONS_axis , int axis
-#define DUET_OPTIONS_type , duet_dtype type
-#define DUET_OPTIONS_conv , const duet_conv *options
-#define DUET_OPTIONS_pool , const duet_pool *options
+#define DUET_OPTIONS_type            , duet_dtype type
+#define DUET_OPTIONS_axis            , int axis
+#define DUET_OPTIONS_conv            , const duet_conv *options
+#define DUET_OPTIONS_pool            , const duet_pool *options
+#define DUET_OPTIONS_pool_grad       , const duet_pool_grad *options
+#define DUET_OPTIONS_scale           , const duet_scale *options
+#define DUET_OPTIONS_conv_grad       , const duet_conv_grad *options
+#define DUET_OPTIONS_conv_transposed , const duet_conv_transposed *options
 #define DUET_MAP1(name, ...)                                                                                                     \
     DUET_API duet_expr duet_##name(duet_expr x);                                                                                 \
     DUET_API duet_expr duet_##name##_at(duet_expr x, const char *site);
@@ -293,6 +316,23 @@ typedef struct duet_pool {
     DUET_API duet_expr duet_##name##_keep(duet_expr x, int axis);                                                                \
     DUET_API duet_expr duet_##name##_keep_at(duet_expr x, int axis, const char *site);
 #include <duet/composed.def>
+
+/* What networks are trained with, made of all these: networks.def has a row for each. Losses are numbers, gradients have the shape of what they belong to.
+ * Shapes    as of the operators that they are made of; of losses x and y alike
+ * Errors    in the result, in the words of those operators */
+#define DUET_NETWORK1(name, ...)                                                                                                 \
+    DUET_API duet_expr duet_##name(duet_expr x);                                                                                 \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, const char *site);
+#define DUET_NETWORK2(name, ...)                                                                                                 \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y);                                                                    \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, const char *site);
+#define DUET_NETWORK2R(name, ...)                                                                                                \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, double r);                                                          \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, double r, const char *site);
+#define DUET_NETWORK3R(name, ...)                                                                                                \
+    DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, duet_expr z, double r);                                             \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, duet_expr z, double r, const char *site);
+#include <duet/networks.def>
 
 /* Computes e into m, which may appear in e. Spends e, also when it fails.
  * Shapes    the shape of e broadcasts to that of m; its type is that of m, or promotes to it

@@ -209,8 +209,18 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 /* Options follow by name: duet_conv2d(x, w, .pad = {1, 1}), duet_max_pool2d(x, .window = {2, 2}). */
 #define duet_conv2d(x, y, ...)     duet_conv2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
 #define duet_convolve2d(x, y, ...) duet_convolve2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool2d(x, ...)    duet_max_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
-#define duet_avg_pool2d(x, ...)    duet_avg_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv2d_input_grad(x, y, ...)                                                                                        \
+    duet_conv2d_input_grad_at(DUET(x), DUET(y), &(const duet_conv_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv2d_filter_grad(x, y, ...)                                                                                       \
+    duet_conv2d_filter_grad_at(DUET(x), DUET(y), &(const duet_conv_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv_transpose2d(x, y, ...)                                                                                         \
+    duet_conv_transpose2d_at(DUET(x), DUET(y), &(const duet_conv_transposed){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool2d(x, ...)         duet_max_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool2d_grad(x, y, ...) duet_max_pool2d_grad_at(DUET(x), DUET(y), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool2d_grad(x, ...)    duet_avg_pool2d_grad_at(DUET(x), &(const duet_pool_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_upsample2d(x, ...)                                                                                                  \
+    duet_upsample2d_at(DUET(x), &(const duet_scale){ { __VA_ARGS__ } }, DUET_HERE) /* duet_upsample2d(x, 2, 2) */
+#define duet_avg_pool2d(x, ...) duet_avg_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
 
 #define duet_square(x)                   duet_square_at(DUET(x), DUET_HERE)
 #define duet_reciprocal(x)               duet_reciprocal_at(DUET(x), DUET_HERE)
@@ -261,4 +271,31 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 #define duet_logsumexp(x)                duet_logsumexp_at(DUET(x), DUET_HERE)
 #define duet_logsumexp_axis(x, axis)     duet_logsumexp_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_logsumexp_keep(x, axis)     duet_logsumexp_keep_at(DUET(x), axis, DUET_HERE)
+
+#define duet_softmax_grad(x, y)                     duet_softmax_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_log_softmax_grad(x, y)                 duet_log_softmax_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_mse(x, y)                              duet_mse_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_mse_grad(x, y)                         duet_mse_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_binary_cross_entropy(x, y)             duet_binary_cross_entropy_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_binary_cross_entropy_grad(x, y)        duet_binary_cross_entropy_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_binary_cross_entropy_logits(x, y)      duet_binary_cross_entropy_logits_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_binary_cross_entropy_logits_grad(x, y) duet_binary_cross_entropy_logits_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_cross_entropy(x, y)                    duet_cross_entropy_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_cross_entropy_grad(x, y)               duet_cross_entropy_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_cross_entropy_logits(x, y)             duet_cross_entropy_logits_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_cross_entropy_logits_grad(x, y)        duet_cross_entropy_logits_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_bias_batch_sum(x)                      duet_bias_batch_sum_at(DUET(x), DUET_HERE)
+#define duet_bias_batch_mean(x)                     duet_bias_batch_mean_at(DUET(x), DUET_HERE)
+#define duet_bias_batch_var(x)                      duet_bias_batch_var_at(DUET(x), DUET_HERE)
+#define duet_batch_norm(x, y, z, r)                 duet_batch_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_batch_norm_grad(x, y, z, r)            duet_batch_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_layer_norm(x, y, z, r)                 duet_layer_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_layer_norm_grad(x, y, z, r)            duet_layer_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_instance_norm(x, y, z, r)              duet_instance_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_instance_norm_grad(x, y, z, r)         duet_instance_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_batch_norm_scale_grad(x, y, r)         duet_batch_norm_scale_grad_at(DUET(x), DUET(y), r, DUET_HERE)
+#define duet_layer_norm_scale_grad(x, y, r)         duet_layer_norm_scale_grad_at(DUET(x), DUET(y), r, DUET_HERE)
+#define duet_dropout(x, y)                          duet_dropout_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_dropout_inverted(x, y, r)              duet_dropout_inverted_at(DUET(x), DUET(y), r, DUET_HERE)
+
 #endif

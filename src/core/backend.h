@@ -39,6 +39,14 @@ extern const finish_info finish_infos[FINISHES];
 #define STEP_NUMBERS PROGRAM_NUMBERS
 #define STEP_ATTRS   24
 #define STEP_POOL    14 /* attr of a pooled conv2d: those of max_pool2d begin here */
+enum {
+    CONV_STRIDE,
+    CONV_PAD = 2,
+    CONV_DILATION = 4,
+    CONV_GROUPS = 6,
+    CONV_SIZE = 7,
+    CONV_FLIP = 9
+}; /* where a convolution's are */
 
 /* An operand of a step: an index into frame.data, and how to walk it from there. */
 typedef struct operand {
@@ -58,15 +66,21 @@ typedef struct operand {
  *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]. in[0] is m x k, in[1] k x n, out m x n, all rank 2,
  *                         any strides (a vector is a matrix with one row or column). ins is 2, or 3 with a number 1: then
  *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1.
- *   conv2d                in[0] n c h w, in[1] m c h w, out n m h w. attr: stride h, w, pad h, w, flip (1: convolve2d)
- *     with a finish, both have in[2], a bias of rank 1 over the columns or channels, any stride, and no addend; then act; then,
+ *   conv2d                in[0] n c h w, in[1] m c / groups h w, out n m h w. attr, from CONV_ on: stride h, w, pad h, w, dilation h, w,
+ *                         groups, flip (1: convolve2d)
+ *     matmul and conv2d with a finish have in[2], a bias of rank 1 over the columns or channels, any stride, and no addend; then act; then,
  *     of a conv2d that is pooled, max_pool2d: out is what that gives
+ *   conv2d_input_grad     in[0] the gradient of a conv2d's out, in[1] its in[1], out that of its in[0]. attr: as of conv2d, without flip
+ *   conv2d_filter_grad    in[0] its in[0], in[1] the gradient of its out, out that of its in[1]
  *   max_pool2d, avg_pool2d  attr: window h, w, stride h, w, pad h, w
+ *   max_pool2d_grad       in[0] of max_pool2d, in[1] the gradient of its out. attr: as of that
+ *   avg_pool2d_grad       in[0] the gradient of avg_pool2d's out. attr: as of that
+ *   upsample2d            attr: scale h, w
  *   random                out = numbers of law attr[0], by attr[1] and num: core/lottery.h. No inputs. out: collapsed, any strides, f32,
  *                         f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in row-major order,
  *                         depends on law, num and i alone
  *   softmax, log_softmax  along the last axis; rank is 1 or more
- *   (matmul, conv2d, pooling and softmax: out is dense and overlaps no input, but matmul's in[2] and softmax's in[0], which
+ *   (matmul, convolutions, pooling and softmax: out is dense and overlaps no input, but matmul's in[2] and softmax's in[0], which
  *    may be out itself) */
 typedef struct step {
     int kernel;
@@ -96,6 +110,29 @@ typedef struct frame {
     int queue;           /* this thread's, on every machine */
     const owners *owner; /* NULL: nothing is known of any operand */
 } frame;
+
+/* The operands of a convolution, or of one that goes back: which is the result hangs on the kernel. */
+typedef struct conv_operands {
+    const operand *x, *w, *y;
+} conv_operands;
+static inline conv_operands conv_operands_of(const step *s)
+{
+    const operand *a = &s->in[0], *b = &s->in[1], *out = &s->out[0];
+    if (s->kernel == OP_conv2d_input_grad) return (conv_operands){ out, b, a };
+    if (s->kernel == OP_conv2d_filter_grad) return (conv_operands){ a, out, b };
+    return (conv_operands){ a, b, out };
+}
+
+static inline bool is_conv_grad(int kernel) { return kernel == OP_conv2d_input_grad || kernel == OP_conv2d_filter_grad; }
+static inline bool is_conv(int kernel) { return kernel == OP_conv2d || kernel == OP_convolve2d || is_conv_grad(kernel); }
+
+static inline bool is_pool_grad(int kernel) { return kernel == OP_max_pool2d_grad || kernel == OP_avg_pool2d_grad; }
+
+/* Has a convolution neither gaps in its windows, nor groups, nor turned filters? */
+static inline bool conv_is_plain(const step *s)
+{
+    return s->attr[CONV_DILATION] == 1 && s->attr[CONV_DILATION + 1] == 1 && s->attr[CONV_GROUPS] == 1 && !s->attr[CONV_FLIP];
+}
 
 static inline struct storage *owned_by(const frame *f, int slot) { return f->owner ? f->owner->of(f->owner, slot) : NULL; }
 

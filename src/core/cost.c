@@ -94,6 +94,9 @@ static double functions_of(const step *s)
     case OP_log_softmax: return 2 * out;
     case OP_max_pool2d:
     case OP_avg_pool2d: return out * s->attr[0] * s->attr[1] * SIMPLE;
+    case OP_max_pool2d_grad:
+    case OP_avg_pool2d_grad:
+    case OP_upsample2d: return s->flops * SIMPLE;
     case KERNEL_RANDOM: return s->flops * SIMPLE;
     default: return s->kernel > KERNEL_PROGRAM ? out : 0; /* the rows of fused.def */
     }
@@ -136,7 +139,9 @@ double cost_of_step(const step *s, const costs *c)
     switch (s->kernel) {
     case OP_matmul: return cost_of_product(s, c);
     case OP_conv2d:
-    case OP_convolve2d: return cost_of_conv(s, c);
+    case OP_convolve2d:
+    case OP_conv2d_input_grad:
+    case OP_conv2d_filter_grad: return cost_of_conv(s, c);
     default: return cost_of_pass(s, c);
     }
 }

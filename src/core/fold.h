@@ -23,7 +23,9 @@
  *   softmax = e / s; log_softmax = t - FN(log)(s).
  *
  * max_pool2d: a = -INF, then a = MAXIMUM(a, x) for the elements of the window inside the image, row by row.
- * avg_pool2d: a = +0, then a = a + x likewise; a / (T)(window elements, padding among them). */
+ * avg_pool2d: a = +0, then a = a + x likewise; a / (T)(window elements, padding among them).
+ * Back: a = +0, then a = a + x for the windows that an element is in, row by row; of max_pool2d_grad those whose first NaN, or else first
+ *   greatest element, it is; of avg_pool2d_grad a / (T)(window elements). */
 #ifndef FOLD_H
 #define FOLD_H
 

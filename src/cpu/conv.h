@@ -1,12 +1,12 @@
-/* conv.h - the convolution of a step in plain numbers, and who computes it. */
+/* conv.h - the convolution of a step, or of one that goes back, in plain numbers, and who computes it. */
 #ifndef CONV_H
 #define CONV_H
 
 #include "table.h"
 
 typedef struct conv {
-    int64_t n, c, h, w, m, kh, kw, oh, ow;
-    int64_t stride[2], pad[2];
+    int64_t n, c, h, w, m, depth, kh, kw, oh, ow; /* depth: the channels of a filter */
+    int64_t stride[2], pad[2], dilation[2], groups;
     bool flip;
 } conv;
 
@@ -25,6 +25,7 @@ duet_status onednn_finished(const step *s, const frame *f, bool *done); /* of st
 void onednn_finished_forget(step *s);
 const char *onednn_version(void); /* or why there is none */
 
-run_function run_conv, run_im2col_f32, run_im2col_f64;
+run_function run_conv, run_im2col_f32, run_im2col_f64, run_input_grad_f32, run_input_grad_f64, run_filter_grad_f32,
+    run_filter_grad_f64;
 
 #endif

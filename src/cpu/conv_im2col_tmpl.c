@@ -1,66 +1,27 @@
 /* conv_im2col_tmpl.c - convolution as a product: each window of the image becomes a column. */
-#include "blas.h"
-#include "conv.h"
 #include "finish.h"
-#include "threads.h"
-#include "walk.h"
-#include "window.h"
+#include "unroll.h"
 
 typedef struct unrolled {
     conv g;
     layout image;
     const T *in, *filters;
     T *out;
-    int64_t rows, columns; /* of the unrolled image: elements of a window, and windows */
+    int64_t rows, columns; /* of one group of the unrolled image: elements of a window, and windows */
 } unrolled;
-
-/* Element (c, u, v) of all windows of an image; 0 outside of it. */
-static void row_of_windows(const unrolled *x, const T *image, int64_t row, T *to)
-{
-    const conv *g = &x->g;
-    const int64_t v = row % g->kw, u = row / g->kw % g->kh, *stride = x->image.stride;
-    const T *plane = image + row / (g->kw * g->kh) * stride[1] + (v - g->pad[1]) * stride[3];
-    int64_t first, last;
-    windows_inside(g->w, g->ow, g->stride[1], g->pad[1], v, &first, &last);
-    for (int64_t i = 0; i < g->oh; i++, to += g->ow) {
-        const int64_t y = i * g->stride[0] - g->pad[0] + u;
-        const bool outside = y < 0 || y >= g->h;
-        memset(to, 0, (size_t)(outside ? g->ow : first) * sizeof(T));
-        if (outside) continue;
-        const int64_t apart = g->stride[1] * stride[3];
-        row_in(to + first, plane + y * stride[2] + first * apart, apart, last - first);
-        memset(to + last, 0, (size_t)(g->ow - last) * sizeof(T));
-    }
-}
 
 /* Image n; the results of image `first` are at x->out. */
 static void convolve_image(const unrolled *x, int64_t n, int64_t first, T *columns, int threads)
 {
-    const T *image = x->in + n * x->image.stride[0];
+    const int64_t m = x->g.m / x->g.groups;
+    for (int64_t k = 0; k < x->g.groups; k++) {
+        const T *image = x->in + n * x->image.stride[0] + k * x->g.depth * x->image.stride[1];
 #pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t r = 0; r < x->rows; r++) row_of_windows(x, image, r, columns + r * x->columns);
-    BLAS(gemm)
-    (CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)x->g.m, (int)x->columns, (int)x->rows, 1, x->filters, (int)x->rows, columns,
-     (int)x->columns, 0, x->out + (n - first) * x->g.m * x->columns, (int)x->columns);
-}
-
-/* How the images are shared, and room for their unrolled windows. Threads take images where there are enough, and share each one where
- * there are not. */
-typedef struct sharing {
-    int threads;
-    bool by_image;
-    void *columns;
-} sharing;
-
-static duet_status share(const unrolled *x, const frame *f, sharing *h)
-{
-    const int64_t each = x->rows * x->columns;
-    h->threads = cpu_blas_apart ? 1 : threads_for((double)(x->g.n * x->g.m) * (double)each * 2 * SECONDS_PER_FLOP);
-    h->by_image = x->g.n >= h->threads;
-    size_t bytes;
-    if (__builtin_mul_overflow((size_t)each, sizeof(T) * (size_t)(h->by_image ? h->threads : 1), &bytes))
-        return fail(DUET_NO_MEMORY, "duet_conv2d: no memory for windows of %lld numbers an image", (long long)each);
-    return scratch_take(bytes, f, &h->columns);
+        for (int64_t r = 0; r < x->rows; r++) row_of_windows(&x->g, x->image.stride, image, r, columns + r * x->columns);
+        BLAS(gemm)
+        (CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)x->columns, (int)x->rows, 1, x->filters + k * m * x->rows,
+         (int)x->rows, columns, (int)x->columns, 0, x->out + ((n - first) * x->g.m + k * m) * x->columns, (int)x->columns);
+    }
 }
 
 /* Images first .. last - 1. Without channels or windows all results are sums of nothing. */
@@ -121,7 +82,7 @@ static duet_status convolve_finished(unrolled *x, const sharing *h, const step *
 static duet_status run_unrolled(unrolled *x, const step *s, const frame *f)
 {
     sharing h;
-    TRY(share(x, f, &h));
+    TRY(share(&x->g, f, true, &h));
     duet_status r = DUET_OK;
     if (s->finish) r = convolve_finished(x, &h, s, f);
     else convolve(x, &h, 0, x->g.n);
@@ -136,8 +97,8 @@ duet_status TYPED(run_im2col)(const step *s, const frame *f)
                    .image = s->in[0].at,
                    .in = address(f, &s->in[0]),
                    .out = address(f, &s->out[0]),
-                   .rows = g.c * g.kh * g.kw,
-                   .columns = g.oh * g.ow };
+                   .rows = unrolled_rows(&g),
+                   .columns = unrolled_columns(&g) };
     void *copy;
     const void *filters;
     duet_status r = conv_filters(s, f, &filters, &copy);

@@ -1,4 +1,4 @@
-/* conv_onednn.c - convolution by oneDNN.
+/* conv_onednn.c - convolution by oneDNN, and back from its results.
  *
  * oneDNN computes fastest on layouts of its own choice. A step keeps the convolution and the reorderings to and from these layouts;
  * the memory between them comes from the pool at each run. */
@@ -9,10 +9,27 @@
 /* ---- what a step keeps ---- */
 
 enum { SRC, FILTERS, DST, OPERANDS };
-static const int argument[OPERANDS] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST };
+
+/* What oneDNN calls the operands, by which of them is the result. */
+static const struct names {
+    int argument[OPERANDS];
+    dnnl_query_t query[OPERANDS];
+} names[OPERANDS] = {
+    [DST] = { { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST }, { dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md } },
+    [SRC] = { { DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST },
+              { dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md } },
+    [FILTERS] = { { DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST },
+                  { dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md } },
+};
+
+static int result_of(const step *s)
+{
+    return s->kernel == OP_conv2d_input_grad ? SRC : s->kernel == OP_conv2d_filter_grad ? FILTERS : DST;
+}
 
 typedef struct kept {
     bool declined;
+    int result; /* which operand */
     dnnl_stream_t stream;
     dnnl_primitive_t convolution, reorder[OPERANDS]; /* NULL: not needed */
     dnnl_memory_t outer[OPERANDS], inner[OPERANDS], scratch;
@@ -59,15 +76,15 @@ static dnnl_status_t make_operand(kept *k, int i, const description *mine, descr
 {
     DNN(dnnl_memory_create(&k->outer[i], look(mine), engine, DNNL_MEMORY_NONE));
     DNN(dnnl_memory_create(&k->inner[i], wanted, engine, DNNL_MEMORY_NONE));
-    DNN(i == DST ? make_reorder(&k->reorder[i], engine, wanted, look(mine))
-                 : make_reorder(&k->reorder[i], engine, look(mine), wanted));
+    DNN(i == k->result ? make_reorder(&k->reorder[i], engine, wanted, look(mine))
+                       : make_reorder(&k->reorder[i], engine, look(mine), wanted));
     k->bytes[i] = k->reorder[i] ? dnnl_memory_desc_get_size(wanted) : 0;
     return dnnl_success;
 }
 
 static dnnl_status_t make_from(kept *k, dnnl_primitive_desc_t pd, const description mine[OPERANDS])
 {
-    static const dnnl_query_t query[OPERANDS] = { dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md };
+    const dnnl_query_t *query = names[k->result].query;
     for (int i = 0; i < OPERANDS; i++) DNN(make_operand(k, i, &mine[i], dnnl_primitive_desc_query_md(pd, query[i], 0)));
     described scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     k->scratch_bytes = dnnl_memory_desc_get_size(scratch);
@@ -76,16 +93,27 @@ static dnnl_status_t make_from(kept *k, dnnl_primitive_desc_t pd, const descript
     return dnnl_primitive_create(&k->convolution, pd);
 }
 
+static dnnl_status_t choose_way(dnnl_primitive_desc_t *pd, int result, const description any[OPERANDS], const conv *g,
+                                const_dnnl_primitive_attr_t attr)
+{
+    dnnl_primitive_desc_t forward;
+    DNN(choose(&forward, engine, &any[SRC], &any[FILTERS], NULL, &any[DST], g, attr));
+    if (result == DST) return *pd = forward, dnnl_success;
+    const dnnl_status_t r = choose_back(pd, engine, result == SRC, &any[SRC], &any[FILTERS], &any[DST], g, attr, forward);
+    dnnl_primitive_desc_destroy(forward);
+    return r;
+}
+
 static dnnl_status_t make_chosen(kept *k, const conv *g, const description mine[OPERANDS], const description any[OPERANDS])
 {
     dnnl_primitive_attr_t attr;
     dnnl_primitive_desc_t pd;
     DNN(dnnl_primitive_attr_create(&attr));
     dnnl_status_t r = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
-    if (r == dnnl_success) r = choose(&pd, engine, &any[SRC], &any[FILTERS], NULL, &any[DST], g, attr);
+    if (r == dnnl_success) r = choose_way(&pd, k->result, any, g, attr);
     dnnl_primitive_attr_destroy(attr);
     DNN(r);
-    r = make_from(k, pd, mine);
+    r = is_slow(pd) ? dnnl_unimplemented : make_from(k, pd, mine);
     dnnl_primitive_desc_destroy(pd);
     return r;
 }
@@ -93,10 +121,9 @@ static dnnl_status_t make_chosen(kept *k, const conv *g, const description mine[
 /* One operand as the step has it, and in any layout. */
 static dnnl_status_t describe_both(const layout *l, description *mine, description *any)
 {
-    dnnl_dims_t size = { 0 }, stride = { 0 };
-    for (int a = 0; a < 4; a++) size[a] = l->size[a], stride[a] = l->stride[a];
-    DNN(describe(mine, size, stride));
-    dnnl_status_t r = describe_as(any, 4, size, dnnl_format_tag_any);
+    const dims d = dims_of(l);
+    DNN(describe(mine, l->rank, d.size, d.stride));
+    dnnl_status_t r = describe_as(any, l->rank, d.size, dnnl_format_tag_any);
     if (r != dnnl_success) description_free(mine);
     return r;
 }
@@ -105,11 +132,12 @@ static dnnl_status_t describe_both(const layout *l, description *mine, descripti
 static dnnl_status_t make(kept *k, const step *s)
 {
     const conv g = conv_of(s);
-    layout at[OPERANDS] = { s->in[0].at, s->in[1].at, s->out[0].at };
+    const conv_operands o = conv_operands_of(s);
+    const layout at[OPERANDS] = { o.x->at, filters_of(&g), o.y->at };
+    k->result = result_of(s);
     description mine[OPERANDS], any[OPERANDS];
     dnnl_status_t r = engine ? dnnl_success : dnnl_runtime_error;
     int n = 0;
-    layout_dense(&at[FILTERS], DUET_F32, 4, s->in[1].at.size);
     for (; r == dnnl_success && n < OPERANDS; n += r == dnnl_success) r = describe_both(&at[n], &mine[n], &any[n]);
     if (r == dnnl_success) r = make_chosen(k, &g, mine, any);
     for (int i = 0; i < n; i++) description_free(&mine[i]), description_free(&any[i]);
@@ -128,10 +156,11 @@ static duet_status keep(const step *s, kept **k)
     *k = s->kept;
     if (*k) return DUET_OK;
     (void)onednn_engine();
+    const conv_operands o = conv_operands_of(s);
     *k = calloc(1, sizeof **k);
     if (!*k) return fail(DUET_NO_MEMORY, "no memory for a convolution's description");
     ((step *)s)->kept = *k; /* steps are the plan's, which lets their machine keep things */
-    dnnl_status_t r = onednn_walks(&s->in[0].at) ? make(*k, s) : dnnl_unimplemented;
+    dnnl_status_t r = onednn_walks(&o.x->at) && onednn_walks(&o.y->at) ? make(*k, s) : dnnl_unimplemented;
     (*k)->declined = r != dnnl_success;
     if (r != dnnl_out_of_memory) return DUET_OK;
     onednn_forget((step *)s);
@@ -142,7 +171,7 @@ static duet_status keep(const step *s, kept **k)
 
 static dnnl_status_t reorder(const kept *k, int i)
 {
-    bool out = i == DST;
+    bool out = i == k->result;
     const dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, out ? k->inner[i] : k->outer[i] },
                                      { DNNL_ARG_TO, out ? k->outer[i] : k->inner[i] } };
     return k->reorder[i] ? dnnl_primitive_execute(k->reorder[i], k->stream, 2, args) : dnnl_success;
@@ -151,11 +180,11 @@ static dnnl_status_t reorder(const kept *k, int i)
 static dnnl_status_t execute(const kept *k)
 {
     dnnl_exec_arg_t args[OPERANDS + 1] = { [OPERANDS] = { DNNL_ARG_SCRATCHPAD, k->scratch } };
-    for (int i = 0; i < OPERANDS; i++) args[i] = (dnnl_exec_arg_t){ argument[i], k->inner[i] };
-    DNN(reorder(k, SRC));
-    DNN(reorder(k, FILTERS));
+    for (int i = 0; i < OPERANDS; i++) args[i] = (dnnl_exec_arg_t){ names[k->result].argument[i], k->inner[i] };
+    for (int i = 0; i < OPERANDS; i++)
+        if (i != k->result) DNN(reorder(k, i));
     DNN(dnnl_primitive_execute(k->convolution, k->stream, OPERANDS + 1, args));
-    DNN(reorder(k, DST));
+    DNN(reorder(k, k->result));
     return dnnl_stream_wait(k->stream);
 }
 
@@ -186,13 +215,15 @@ static duet_status run_kept(const kept *k, const frame *f, void *const data[OPER
 duet_status onednn_conv(const step *s, const frame *f, bool *done)
 {
     kept *k;
-    void *copy;
+    void *copy = NULL;
     if (s->out[0].at.type != DUET_F32 || layout_count(&s->in[0].at) == 0) return DUET_OK;
     TRY(keep(s, &k));
     if (k->declined) return DUET_OK;
-    const void *filters;
-    duet_status r = conv_filters(s, f, &filters, &copy);
-    void *const data[OPERANDS] = { address(f, &s->in[0]), (void *)filters, address(f, &s->out[0]) };
+    const conv_operands o = conv_operands_of(s);
+    const void *filters = address(f, o.w);
+    duet_status r = DUET_OK;
+    if (k->result != FILTERS) r = conv_filters(s, f, &filters, &copy);
+    void *const data[OPERANDS] = { address(f, o.x), (void *)(uintptr_t)filters, address(f, o.y) };
     if (r == DUET_OK) r = run_kept(k, f, data);
     scratch_give(copy);
     *done = true;

@@ -68,16 +68,16 @@ static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 #define DUET_DTYPE(NAME, name, ...)                                                                                              \
     EACH_ISA(DECLARE, name)                                                                                                      \
     EACH_ISA(DECLARE_RANDOM, name)                                                                                               \
-    run_function run_matmul_##name;
+    run_function run_matmul_##name, run_pool_back_##name;
 #define DUET_INTEGER(NAME, name, ...) EACH_ISA(DECLARE_RANDOM, name)
 #include <duet/dtype.def>
 EACH_ISA(DECLARE_INTEGER, i64)
 EACH_ISA(DECLARE_INTEGER, u64)
 
 #define KERNELS(type, isa)                                                                                                       \
-    [ISA_##isa] = { run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa,                             \
-                    run_pool2d_##type##_##isa,  run_matmul_##type,       run_conv,                                               \
-                    run_random_##type##_##isa },
+    [ISA_##isa] = { run_program_##type##_##isa, run_fold_##type##_##isa,  run_softmax_##type##_##isa,                            \
+                    run_pool2d_##type##_##isa,  run_matmul_##type,        run_conv,                                              \
+                    run_pool_back_##type,       run_random_##type##_##isa },
 #define KERNELS_i64(type, isa)                                                                                                   \
     [ISA_##isa] = { .program = run_program_i64_##isa, .fold = run_fold_i64_##isa, .random = run_random_i64_##isa },
 #define KERNELS_u64(type, isa)   [ISA_##isa] = { .program = run_program_u64_##isa, .fold = run_fold_u64_##isa },
@@ -147,8 +147,13 @@ static ptrdiff_t place_of(const step *s)
     case OP_log_softmax: return offsetof(kernels, softmax);
     case OP_max_pool2d:
     case OP_avg_pool2d: return offsetof(kernels, pool2d);
+    case OP_max_pool2d_grad:
+    case OP_avg_pool2d_grad:
+    case OP_upsample2d: return offsetof(kernels, pool_back);
     case OP_matmul: return offsetof(kernels, matmul);
-    case OP_conv2d: return offsetof(kernels, conv);
+    case OP_conv2d:
+    case OP_conv2d_input_grad:
+    case OP_conv2d_filter_grad: return offsetof(kernels, conv);
     default: return -1;
     }
 }
@@ -213,9 +218,9 @@ static bool fits_blas(const step *s)
 {
     if (s->kernel == OP_matmul)
         return s->out[0].at.size[0] <= INT_MAX && s->out[0].at.size[1] <= INT_MAX && s->in[0].at.size[1] <= INT_MAX;
-    if (s->kernel != OP_conv2d) return true;
+    if (!is_conv(s->kernel)) return true;
     const conv g = conv_of(s);
-    return g.m <= INT_MAX && (double)g.c * (double)g.kh * (double)g.kw <= INT_MAX && (double)g.oh * (double)g.ow <= INT_MAX;
+    return g.m <= INT_MAX && (double)g.depth * (double)g.kh * (double)g.kw <= INT_MAX && (double)g.oh * (double)g.ow <= INT_MAX;
 }
 
 static const char *refuses(const step *s)
@@ -237,7 +242,7 @@ void program_forget(step *s)
 
 static void forget(step *s)
 {
-    if (s->kernel == OP_conv2d) (s->finish ? onednn_finished_forget : onednn_forget)(s);
+    if (is_conv(s->kernel)) (s->finish ? onednn_finished_forget : onednn_forget)(s);
     else if (s->finish) finished_forget(s);
     else program_forget(s);
 }
@@ -296,7 +301,7 @@ static duet_status wait_queue(int queue, int other) { return (void)queue, (void)
 static void *stream(int queue) { return (void)queue, NULL; }
 static const char *way(const step *s)
 {
-    const bool product = s->kernel == OP_matmul || s->kernel == OP_conv2d || s->kernel == OP_convolve2d;
+    const bool product = s->kernel == OP_matmul || is_conv(s->kernel);
     if (!product) return NULL;
     return s->math ? "strict: the CPU knows no other mode" : "strict";
 }

@@ -7,7 +7,6 @@
 #include "onednn.h"
 #include "threads.h"
 #include <stdlib.h>
-#include <string.h>
 
 enum { SRC, FILTERS, BIAS, DST, ARGUMENTS };
 enum { GROUP, SINGLE, SHAPES }; /* several images at once; one of those that are left */
@@ -82,16 +81,15 @@ enum { OUTER = ARGUMENTS, DESCRIPTIONS };
 
 static dnnl_status_t describe_one(description *d, int which, const step *s, const conv *g, int64_t images, described filters)
 {
-    const dnnl_dims_t src = { images, g->c, g->h, g->w }, dst = { images, g->m, g->oh, g->ow },
-                      weights = { g->m, g->c, g->kh, g->kw }, bias = { g->m };
-    dnnl_dims_t stride = { 0 };
-    for (int a = 0; a < 4; a++) stride[a] = s->in[0].at.stride[a];
+    const dnnl_dims_t src = { images, g->c, g->h, g->w }, dst = { images, g->m, g->oh, g->ow }, bias = { g->m };
+    const layout at = filters_of(g);
+    const dims weights = dims_of(&at), images_at = dims_of(&s->in[0].at);
     switch (which) {
     case SRC: return describe_as(d, 4, src, dnnl_format_tag_any);
-    case FILTERS: return filters ? description_copy(d, filters) : describe_as(d, 4, weights, dnnl_format_tag_any);
+    case FILTERS: return filters ? description_copy(d, filters) : describe_as(d, at.rank, weights.size, dnnl_format_tag_any);
     case BIAS: return describe_as(d, 1, bias, dnnl_a);
     case DST: return describe_as(d, 4, dst, dnnl_nhwc);
-    default: return describe(d, src, stride);
+    default: return describe(d, 4, src, images_at.stride);
     }
 }
 
@@ -132,9 +130,10 @@ static dnnl_status_t make_seat(seat *t, const step *s, const kept *k, int64_t im
 
 static dnnl_status_t make_filters(kept *k, described wanted)
 {
-    const dnnl_dims_t size = { k->g.m, k->g.c, k->g.kh, k->g.kw };
+    const layout at = filters_of(&k->g);
+    const dims d = dims_of(&at);
     description mine;
-    DNN(describe_as(&mine, 4, size, dnnl_oihw));
+    DNN(describe(&mine, at.rank, d.size, d.stride));
     dnnl_status_t r = make_memory(&k->outer_filters, look(&mine));
     if (r == dnnl_success) r = make_memory(&k->filters, wanted);
     if (r == dnnl_success) r = make_reorder(&k->arrange_filters, onednn_engine(), look(&mine), wanted);
@@ -155,13 +154,6 @@ static dnnl_status_t make_from(kept *k, int w, const step *s, dnnl_primitive_des
     if (bytes > k->lane_bytes) k->lane_bytes = bytes;
     for (lane *l = k->lane; l < k->lane + k->lanes; l++) DNN(make_seat(&l->seat[w], s, k, c->images, pd, d));
     return dnnl_primitive_create(&c->convolution, pd);
-}
-
-/* oneDNN's plain loops are slower than im2col. */
-static bool is_slow(dnnl_primitive_desc_t pd)
-{
-    const char *name = "";
-    return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !strncmp(name, "ref", 3);
 }
 
 static dnnl_status_t make_described(kept *k, int w, const step *s, const description d[DESCRIPTIONS])

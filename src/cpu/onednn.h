@@ -4,6 +4,7 @@
 
 #include "conv.h"
 #include <oneapi/dnnl/dnnl.h>
+#include <string.h>
 
 #define SECONDS_PER_ONEDNN_FLOP 5e-12 /* rough, as if nothing came from memory */
 
@@ -29,18 +30,32 @@ static inline dnnl_status_t describe_as(description *d, int rank, const dnnl_dim
 {
     return dnnl_memory_desc_create_with_tag(d, rank, size, dnnl_f32, tag);
 }
-static inline dnnl_status_t describe(description *d, const dnnl_dims_t size, const dnnl_dims_t stride)
+static inline dnnl_status_t describe(description *d, int rank, const dnnl_dims_t size, const dnnl_dims_t stride)
 {
-    return dnnl_memory_desc_create_with_strides(d, 4, size, dnnl_f32, stride);
+    return dnnl_memory_desc_create_with_strides(d, rank, size, dnnl_f32, stride);
 }
 /* bias may be NULL. */
 static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const description *src,
                                    const description *filters, const description *bias, const description *dst, const conv *g,
                                    const_dnnl_primitive_attr_t attr)
 {
-    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] }, dilates = { 0, 0 };
+    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] },
+                      dilates = { g->dilation[0] - 1, g->dilation[1] - 1 };
     return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_convolution_direct, *src,
                                                           *filters, bias ? *bias : NULL, *dst, stride, dilates, pad, pad, attr);
+}
+/* Back to the images, or to the filters. hint: the same forward. */
+static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool images, const description *src,
+                                        const description *filters, const description *dst, const conv *g,
+                                        const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
+{
+    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] },
+                      dilates = { g->dilation[0] - 1, g->dilation[1] - 1 };
+    if (images)
+        return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, dnnl_convolution_direct, *src, *filters, *dst,
+                                                                    stride, dilates, pad, pad, hint, attr);
+    return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, dnnl_convolution_direct, *src, *filters, NULL,
+                                                                   *dst, stride, dilates, pad, pad, hint, attr);
 }
 #else
 typedef dnnl_memory_desc_t description;
@@ -53,9 +68,9 @@ static inline dnnl_status_t describe_as(description *d, int rank, const dnnl_dim
 {
     return dnnl_memory_desc_init_by_tag(d, rank, size, dnnl_f32, tag);
 }
-static inline dnnl_status_t describe(description *d, const dnnl_dims_t size, const dnnl_dims_t stride)
+static inline dnnl_status_t describe(description *d, int rank, const dnnl_dims_t size, const dnnl_dims_t stride)
 {
-    return dnnl_memory_desc_init_by_strides(d, 4, size, dnnl_f32, stride);
+    return dnnl_memory_desc_init_by_strides(d, rank, size, dnnl_f32, stride);
 }
 /* bias may be NULL. */
 static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const description *src,
@@ -63,14 +78,56 @@ static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engi
                                    const_dnnl_primitive_attr_t attr)
 {
     dnnl_convolution_desc_t d;
-    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] };
-    dnnl_status_t r = dnnl_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src, filters, bias,
-                                                         dst, stride, pad, pad);
+    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] },
+                      dilates = { g->dilation[0] - 1, g->dilation[1] - 1 };
+    dnnl_status_t r = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src,
+                                                                 filters, bias, dst, stride, dilates, pad, pad);
     return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : r;
+}
+/* Back to the images, or to the filters. hint: the same forward. */
+static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool images, const description *src,
+                                        const description *filters, const description *dst, const conv *g,
+                                        const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
+{
+    dnnl_convolution_desc_t d;
+    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] },
+                      dilates = { g->dilation[0] - 1, g->dilation[1] - 1 };
+    dnnl_status_t r = images ? dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, src, filters, dst,
+                                                                                stride, dilates, pad, pad)
+                             : dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, src, filters,
+                                                                                   NULL, dst, stride, dilates, pad, pad);
+    return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : r;
 }
 #endif
 
 /* ---- */
+
+/* oneDNN's plain loops are slower than im2col. */
+static inline bool is_slow(dnnl_primitive_desc_t pd)
+{
+    const char *name = "";
+    return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !strncmp(name, "ref", 3);
+}
+
+typedef struct dims {
+    dnnl_dims_t size, stride;
+} dims;
+
+static inline dims dims_of(const layout *l)
+{
+    dims d = { { 0 }, { 0 } };
+    for (int a = 0; a < l->rank; a++) d.size[a] = l->size[a], d.stride[a] = l->stride[a];
+    return d;
+}
+
+/* Dense filters as oneDNN sees them: groups are an axis of their own. */
+static inline layout filters_of(const conv *g)
+{
+    const int64_t size[] = { g->groups, g->m / g->groups, g->depth, g->kh, g->kw };
+    layout at;
+    layout_dense(&at, DUET_F32, 5 - (g->groups == 1), size + (g->groups == 1));
+    return at;
+}
 
 /* NULL where both are one. */
 static inline dnnl_status_t make_reorder(dnnl_primitive_t *r, dnnl_engine_t engine, described from, described to)

@@ -95,7 +95,17 @@ duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32
 void words_put(arena *a, node *n, const uint32_t *like);
 
 /* How many attributes an operator has in its node, by the kind of its options. */
-enum { OPTIONS_plain = 0, OPTIONS_axis = 1, OPTIONS_type = 1, OPTIONS_conv = 4, OPTIONS_pool = 6 };
+enum {
+    OPTIONS_plain = 0,
+    OPTIONS_axis = 1,
+    OPTIONS_type = 1,
+    OPTIONS_conv = 7,
+    OPTIONS_conv_grad = 9,
+    OPTIONS_conv_transposed = 9,
+    OPTIONS_pool = 6,
+    OPTIONS_pool_grad = 8,
+    OPTIONS_scale = 2
+};
 int attrs_of(enum op op);
 
 /* A failed formula above those operands that were found. Its text is this thread's. NULL: no room. */

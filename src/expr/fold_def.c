@@ -57,20 +57,35 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     duet_expr(duet_##name##_keep)(duet_expr x, duet_expr y, int axis) { return duet_##name##_keep_at(x, y, axis, NULL); }
 
 #define GIVE_plain
-#define GIVE_axis   , axis
-#define GIVE_type   , type
-#define GIVE_conv   , options
-#define GIVE_pool   , options
+#define GIVE_type            , type
+#define GIVE_pool_grad       , options
+#define GIVE_scale           , options
+#define GIVE_axis            , axis
+#define GIVE_conv            , options
+#define GIVE_pool            , options
+#define GIVE_conv_grad       , options
+#define GIVE_conv_transposed , options
+#define ATTRS_pool_grad                                                                                                          \
+    options ? (const int32_t *)options : (int32_t[OPTIONS_pool_grad]) { 0 }
+#define ATTRS_scale                                                                                                              \
+    options ? (const int32_t *)options : (int32_t[OPTIONS_scale]) { 0 }
 #define ATTRS_plain NULL
 #define ATTRS_axis                                                                                                               \
     (int32_t[1]) { axis }
 #define ATTRS_type                                                                                                               \
     (int32_t[1]) { (int32_t) type }
 #define ATTRS_conv                                                                                                               \
-    options ? (const int32_t *)options : (int32_t[4]) { 0 }
+    options ? (const int32_t *)options : (int32_t[OPTIONS_conv]) { 0 }
+#define ATTRS_conv_grad                                                                                                          \
+    options ? (const int32_t *)options : (int32_t[OPTIONS_conv_grad]) { 0 }
+#define ATTRS_conv_transposed ATTRS_conv_grad
 #define ATTRS_pool                                                                                                               \
-    options ? (const int32_t *)options : (int32_t[6]) { 0 }
-_Static_assert(sizeof(duet_conv) == OPTIONS_conv * sizeof(int32_t) && sizeof(duet_pool) == OPTIONS_pool * sizeof(int32_t),
+    options ? (const int32_t *)options : (int32_t[OPTIONS_pool]) { 0 }
+_Static_assert(sizeof(duet_pool_grad) == OPTIONS_pool_grad * sizeof(int32_t) &&
+                   sizeof(duet_scale) == OPTIONS_scale * sizeof(int32_t) && sizeof(duet_conv) == OPTIONS_conv * sizeof(int32_t) &&
+                   sizeof(duet_conv_grad) == OPTIONS_conv_grad * sizeof(int32_t) &&
+                   sizeof(duet_conv_transposed) == OPTIONS_conv_transposed * sizeof(int32_t) &&
+                   sizeof(duet_pool) == OPTIONS_pool * sizeof(int32_t),
                "options are attributes in order");
 
 #define DUET_DEF1(name, options_, ...)                                                                                           \

@@ -1,13 +1,58 @@
 /* print.c - a formula as a line of C. */
 #include "arena.h"
+#include "backend.h"
 #include "status.h"
 #include <stdlib.h>
 
-static const char *const options[] = { [OP_conv2d] = ".stride = {%d, %d}, .pad = {%d, %d}",
-                                       [OP_convolve2d] = ".stride = {%d, %d}, .pad = {%d, %d}",
-                                       [OP_max_pool2d] = ".window = {%d, %d}, .stride = {%d, %d}, .pad = {%d, %d}",
-                                       [OP_avg_pool2d] = ".window = {%d, %d}, .stride = {%d, %d}, .pad = {%d, %d}",
-                                       [OPS_ALL] = NULL };
+/* Options, by their kind. Those that are as they are when not given are left out, but for strides and padding. */
+static void print_plain(FILE *out, const int32_t *attr) { (void)out, (void)attr; }
+static inline void print_axis(FILE *out, const int32_t *attr) { fprintf(out, ", %d", attr[0]); }
+
+static void print_conv(FILE *out, const int32_t *a)
+{
+    const int32_t *d = a + CONV_DILATION, groups = a[CONV_GROUPS];
+    fprintf(out, ", .stride = {%d, %d}, .pad = {%d, %d}", a[0], a[1], a[2], a[3]);
+    if (d[0] != 1 || d[1] != 1) fprintf(out, ", .dilation = {%d, %d}", d[0], d[1]);
+    if (groups != 1) fprintf(out, ", .groups = %d", groups);
+}
+
+static void print_conv_sized(FILE *out, const int32_t *a, const char *name)
+{
+    print_conv(out, a);
+    if (a[CONV_SIZE] || a[CONV_SIZE + 1]) fprintf(out, ", .%s = {%d, %d}", name, a[CONV_SIZE], a[CONV_SIZE + 1]);
+}
+
+static void print_conv_grad(FILE *out, const int32_t *a) { print_conv_sized(out, a, "size"); }
+static void print_conv_transposed(FILE *out, const int32_t *a) { print_conv_sized(out, a, "output_pad"); }
+
+static void print_pool(FILE *out, const int32_t *a)
+{
+    fprintf(out, ", .window = {%d, %d}, .stride = {%d, %d}, .pad = {%d, %d}", a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static void print_pool_grad(FILE *out, const int32_t *a)
+{
+    print_pool(out, a);
+    if (a[6] || a[7]) fprintf(out, ", .size = {%d, %d}", a[6], a[7]);
+}
+
+static void print_scale(FILE *out, const int32_t *a) { fprintf(out, ", %d, %d", a[0], a[1]); }
+
+static void print_options(FILE *out, const node *n)
+{
+    switch (n->op) {
+#define DUET_DEF1(name, options, ...)                                                                                            \
+    case OP_##name:                                                                                                              \
+        print_##options(out, n->attr);                                                                                           \
+        break;
+#define DUET_DEF2  DUET_DEF1
+#define DUET_CALL1 DUET_DEF1
+#define DUET_CALL2 DUET_DEF1
+#define DUET_CALL3 DUET_DEF1
+#include <duet/ops.def>
+    default: break;
+    }
+}
 
 static const char *const dtype_names[] = {
 #define DUET_DTYPE(NAME, ...) #NAME,
@@ -63,10 +108,7 @@ static void print_tail(FILE *out, const node *n)
 {
     if (n->op == OP_cast) fprintf(out, ", DUET_%s", dtype_names[n->type]);
     if (op_infos[n->op].kind == KIND_FOLD && n->attr[0] >= 0) fprintf(out, ", %d", n->attr[0]);
-    if (options[n->op]) {
-        fputs(", ", out);
-        fprintf(out, options[n->op], n->attr[0], n->attr[1], n->attr[2], n->attr[3], n->attr[4], n->attr[5]);
-    }
+    print_options(out, n);
     fputc(')', out);
 }
 

@@ -90,33 +90,69 @@ duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum f
 /* ---- definitions ---- */
 
 typedef struct steps {
-    int64_t window[2], stride[2], pad[2];
+    int64_t window[2], stride[2], pad[2], dilation[2], groups, size[2];
     int axis;
     duet_dtype type;
 } steps;
 
+static int64_t or_one(int32_t x) { return x ? x : 1; }
+
 static duet_status options_conv(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     (void)x;
+    for (int k = 0; k < OPTIONS_conv; k++)
+        if (attr[k] < 0)
+            return fail(DUET_BAD_ARGUMENT,
+                        "duet_%s: stride {%d, %d}, pad {%d, %d}, dilation {%d, %d}, groups %d must not be negative",
+                        op_infos[op].name, attr[0], attr[1], attr[2], attr[3], attr[4], attr[5], attr[6]);
     for (int k = 0; k < 2; k++) {
-        o->stride[k] = attr[k] ? attr[k] : 1, o->pad[k] = attr[2 + k];
-        if (o->stride[k] < 1 || o->pad[k] < 0)
-            return fail(DUET_BAD_ARGUMENT, "duet_%s: stride {%d, %d}, pad {%d, %d} must not be negative", op_infos[op].name,
-                        attr[0], attr[1], attr[2], attr[3]);
+        o->stride[k] = or_one(attr[CONV_STRIDE + k]), o->pad[k] = attr[CONV_PAD + k];
+        o->dilation[k] = or_one(attr[CONV_DILATION + k]);
     }
+    return o->groups = or_one(attr[CONV_GROUPS]), DUET_OK;
+}
+
+/* The size of what is computed, or what it has more than the least. */
+static duet_status options_conv_grad(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    TRY(options_conv(op, x, attr, o));
+    for (int k = 0; k < 2; k++)
+        if ((o->size[k] = attr[CONV_SIZE + k]) < 0)
+            return fail(DUET_BAD_ARGUMENT, "duet_%s: size {%d, %d} must not be negative", op_infos[op].name, attr[CONV_SIZE],
+                        attr[CONV_SIZE + 1]);
     return DUET_OK;
 }
+#define options_conv_transposed options_conv_grad
 
 static duet_status options_pool(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     (void)x;
     for (int k = 0; k < 2; k++) {
-        o->window[k] = attr[k], o->stride[k] = attr[2 + k] ? attr[2 + k] : attr[k], o->pad[k] = attr[4 + k];
+        o->dilation[k] = 1, o->window[k] = attr[k], o->stride[k] = attr[2 + k] ? attr[2 + k] : attr[k], o->pad[k] = attr[4 + k];
         if (o->window[k] < 1 || o->stride[k] < 1 || o->pad[k] < 0 || o->pad[k] >= o->window[k])
             return fail(DUET_BAD_ARGUMENT,
                         "duet_%s: window {%d, %d}, stride {%d, %d}, pad {%d, %d} needs 0 <= pad < window, stride >= 0",
                         op_infos[op].name, attr[0], attr[1], attr[2], attr[3], attr[4], attr[5]);
     }
+    return DUET_OK;
+}
+
+static duet_status options_pool_grad(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    TRY(options_pool(op, x, attr, o));
+    for (int k = 0; k < 2; k++)
+        if ((o->size[k] = attr[OPTIONS_pool + k]) < 0)
+            return fail(DUET_BAD_ARGUMENT, "duet_%s: size {%d, %d} must not be negative", op_infos[op].name, attr[OPTIONS_pool],
+                        attr[OPTIONS_pool + 1]);
+    return DUET_OK;
+}
+
+static duet_status options_scale(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    (void)x;
+    for (int k = 0; k < 2; k++)
+        if ((o->window[k] = or_one(attr[k])) < 0)
+            return fail(DUET_BAD_ARGUMENT, "duet_%s: scale {%d, %d} must not be negative", op_infos[op].name, attr[0], attr[1]);
     return DUET_OK;
 }
 
@@ -150,13 +186,35 @@ static inline void attrs_axis(const steps *o, node *out) { out->attr[0] = o->axi
 
 static void attrs_conv(const steps *o, node *out)
 {
-    for (int k = 0; k < 2; k++) out->attr[k] = (int32_t)o->stride[k], out->attr[2 + k] = (int32_t)o->pad[k];
+    for (int k = 0; k < 2; k++) {
+        out->attr[CONV_STRIDE + k] = (int32_t)o->stride[k], out->attr[CONV_PAD + k] = (int32_t)o->pad[k];
+        out->attr[CONV_DILATION + k] = (int32_t)o->dilation[k];
+    }
+    out->attr[CONV_GROUPS] = (int32_t)o->groups;
 }
+
+static void attrs_conv_grad(const steps *o, node *out)
+{
+    attrs_conv(o, out);
+    for (int k = 0; k < 2; k++) out->attr[CONV_SIZE + k] = (int32_t)o->size[k];
+}
+#define attrs_conv_transposed attrs_conv_grad
 
 static void attrs_pool(const steps *o, node *out)
 {
     for (int k = 0; k < 2; k++)
         out->attr[k] = (int32_t)o->window[k], out->attr[2 + k] = (int32_t)o->stride[k], out->attr[4 + k] = (int32_t)o->pad[k];
+}
+
+static void attrs_pool_grad(const steps *o, node *out)
+{
+    attrs_pool(o, out);
+    for (int k = 0; k < 2; k++) out->attr[OPTIONS_pool + k] = (int32_t)o->size[k];
+}
+
+static void attrs_scale(const steps *o, node *out)
+{
+    for (int k = 0; k < 2; k++) out->attr[k] = (int32_t)o->window[k];
 }
 
 /* Of the integers, bool not being one. */
@@ -180,16 +238,25 @@ static void reversed(const form *A, node *out)
     for (int i = 0; i < A->rank; i++) out->size[i] = A->size[A->rank - 1 - i];
 }
 
+/* How many windows there are where they have so much room to move. */
+static int64_t windows(int64_t room, int64_t stride) { return room < 0 ? 0 : room / stride + 1; }
+static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
+
 #define NEEDS(condition)                                                                                                         \
     if (!(condition)) return broken(op, x[0], x[1], x[2], #condition);
-#define OUT(in, window, k) ((in) + 2 * o.pad[k] - (window)) / o.stride[k] + 1
-#define SHAPE(rank_, ...)  memcpy(out->size, (int64_t[]){ __VA_ARGS__ }, sizeof(int64_t) * (rank_)), out->rank = (rank_)
-#define LIKE(A)            like(&A, out)
-#define REVERSED(A)        reversed(&A, out)
-#define PRODUCT(A, B)      product_shape(&A, &B, out)
-#define TYPE(A)            A.type
-#define IS_INDEX(A)        is_index(A.type)
-#define GIVES(type_)       out->type = (uint8_t)(type_)
+#define OUT(in, window, k)            windows((in) + 2 * o.pad[k] - (window), o.stride[k])
+#define REACH(size, k)                (((size)-1) * o.dilation[k] + 1)
+#define LEAST_IMAGE(results, size, k) (((results)-1) * o.stride[k] + REACH(size, k) - 2 * o.pad[k])
+#define IMAGE(results, size_, k)      (o.size[k] ? o.size[k] : or_nothing(LEAST_IMAGE(results, size_, k)))
+#define FILTER(in, results, k)                                                                                                   \
+    (o.size[k] ? o.size[k] : ((in) + 2 * o.pad[k] - 1 - ((results)-1) * o.stride[k]) / o.dilation[k] + 1)
+#define SHAPE(rank_, ...) memcpy(out->size, (int64_t[]){ __VA_ARGS__ }, sizeof(int64_t) * (rank_)), out->rank = (rank_)
+#define LIKE(A)           like(&A, out)
+#define REVERSED(A)       reversed(&A, out)
+#define PRODUCT(A, B)     product_shape(&A, &B, out)
+#define TYPE(A)           A.type
+#define IS_INDEX(A)       is_index(A.type)
+#define GIVES(type_)      out->type = (uint8_t)(type_)
 
 #define DUET_DEF1(name, options, needs, shape, ...)                                                                              \
     static duet_status rule_##name(enum op op, node *const x[], const int32_t *attr, node *out)                                  \

@@ -81,11 +81,25 @@ static bool fits(const cudnnConvolutionFwdAlgoPerf_t *p, cudnnMathType_t permitt
 static bool has(algos *a, const cudnnConvolutionFwdAlgoPerf_t *p)
 {
     for (int i = 0; i < a->count; i++)
-        if (a->of[i].algo == p->algo) {
+        if (a->of[i].algo == (int)p->algo) {
             if (p->memory > a->of[i].workspace) a->of[i].workspace = p->memory;
             return true;
         }
     return false;
+}
+
+/* The others mix all of a tile into each result, or add in any order. */
+static duet_status choose_back(algos *a, const conv_descriptors *d, queue *q)
+{
+    const vendor *v = vendor_open(LIBRARY_cudnn);
+    const bool images = a->key.kernel == OP_conv2d_input_grad;
+    a->count = 1;
+    a->of[0].algo = images ? (int)CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 : (int)CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
+    size_t *bytes = &a->of[0].workspace;
+    return images ? DNN(v, cudnnGetConvolutionBackwardDataWorkspaceSize, q->dnn, d->w, d->y, d->conv, d->x,
+                        CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, bytes)
+                  : DNN(v, cudnnGetConvolutionBackwardFilterWorkspaceSize, q->dnn, d->x, d->y, d->conv, d->w,
+                        CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, bytes);
 }
 
 static duet_status choose(algos *a, cudnnMathType_t permitted, const conv_descriptors *d, const conv_data *at, queue *q)
@@ -98,7 +112,7 @@ static duet_status choose(algos *a, cudnnMathType_t permitted, const conv_descri
     else TRY(measure(v, d, at, q, &n, perf));
     for (int i = 0; i < n; i++) {
         if (!fits(&perf[i], permitted, repeats) || has(a, &perf[i])) continue;
-        a->of[a->count].algo = perf[i].algo;
+        a->of[a->count].algo = (int)perf[i].algo;
         a->of[a->count++].workspace = perf[i].memory;
     }
     return a->count ? DUET_OK : fail(DUET_DEVICE_ERROR, "cuDNN has no algorithm of this precision for this convolution");
@@ -117,9 +131,10 @@ static duet_status look_or_choose(algos **place, const conv_shape *key, const co
     if ((*found = look(place, key))) return DUET_OK;
     algos *a = calloc(1, sizeof *a);
     if (!a) return fail(DUET_NO_MEMORY, "no memory for the choice of a convolution's algorithm");
-    duet_status s = choose(a, (cudnnMathType_t)key->math, d, at, q);
+    a->key = *key;
+    duet_status s = is_conv_grad(key->kernel) ? choose_back(a, d, q) : choose(a, (cudnnMathType_t)key->math, d, at, q);
     if (s != DUET_OK) return free(a), s;
-    a->key = *key, a->next = *place;
+    a->next = *place;
     __atomic_store_n(place, a, __ATOMIC_RELEASE);
     return *found = a, DUET_OK;
 }

@@ -6,7 +6,7 @@
 
 /* What a choice depends on; compared as bytes. */
 typedef struct conv_shape {
-    int32_t type, n, c, h, w, m, kh, kw, stride[2], pad[2], flip, math; /* math: a cudnnMathType_t */
+    int32_t kernel, type, n, c, h, w, m, kh, kw, stride[2], pad[2], dilation[2], groups, flip, math; /* math: a cudnnMathType_t */
 } conv_shape;
 
 typedef struct conv_descriptors {
@@ -15,9 +15,9 @@ typedef struct conv_descriptors {
     cudnnConvolutionDescriptor_t conv;
 } conv_descriptors;
 
+/* One of the three is the result. */
 typedef struct conv_data {
-    const void *x, *w;
-    void *y;
+    void *x, *w, *y;
 } conv_data;
 
 /* The algorithms that will do, the fastest first. */
@@ -25,14 +25,14 @@ typedef struct algos {
     conv_shape key;
     int count;
     struct {
-        cudnnConvolutionFwdAlgo_t algo;
+        int algo; /* in the vendor's list of those that go forward, or back to the images, or to the filters */
         size_t workspace;
     } of[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
     struct algos *next;
 } algos;
 
 /* The choice for a shape, made now if it never was: by trying each on the data, which overwrites y and waits for the card; under
- * DUET_REPRODUCIBLE=1 by cuDNN's own advice among those that repeat. The caller holds q->lock and has opened q->dnn. */
+ * DUET_REPRODUCIBLE=1 by cuDNN's own advice among those that repeat. Back there is one that repeats and sums products as they are. The caller holds q->lock and has opened q->dnn. */
 duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q, const algos **found);
 
 #endif

@@ -1,4 +1,4 @@
-/* conv.c - convolution, by cuDNN. */
+/* conv.c - convolution, and back from its results to images and filters, by cuDNN. */
 #include "algo.h"
 #include "dtype.h"
 #include "lend.h"
@@ -16,6 +16,7 @@ typedef struct kept {
 const char *gpu_conv_refuses(const step *s)
 {
     const layout *all[] = { &s->in[0].at, &s->in[1].at, &s->out[0].at };
+    if (!is_conv(s->kernel)) return "cuDNN is not asked for this operator";
     if (s->finish) return "cuDNN's results are finished apart";
     for (int i = 0; i < 3; i++) {
         for (int axis = 0; axis < 4; axis++)
@@ -34,9 +35,11 @@ static cudnnMathType_t math_of(const step *s)
 
 static conv_shape shape_of(const step *s)
 {
-    const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
+    const conv_operands o = conv_operands_of(s);
+    const int64_t *x = o.x->at.size, *w = o.w->at.size;
     const int32_t *a = s->attr;
-    return (conv_shape){ (int)s->in[0].at.type,
+    return (conv_shape){ is_conv_grad(s->kernel) ? s->kernel : OP_conv2d,
+                         (int)s->in[0].at.type,
                          (int)x[0],
                          (int)x[1],
                          (int)x[2],
@@ -44,9 +47,11 @@ static conv_shape shape_of(const step *s)
                          (int)w[0],
                          (int)w[2],
                          (int)w[3],
-                         { a[0], a[1] },
-                         { a[2], a[3] },
-                         s->kernel == OP_convolve2d || a[4],
+                         { a[CONV_STRIDE], a[CONV_STRIDE + 1] },
+                         { a[CONV_PAD], a[CONV_PAD + 1] },
+                         { a[CONV_DILATION], a[CONV_DILATION + 1] },
+                         a[CONV_GROUPS],
+                         s->kernel == OP_convolve2d || a[CONV_FLIP],
                          (int32_t)math_of(s) };
 }
 
@@ -60,8 +65,10 @@ static duet_status describe(const vendor *v, conv_descriptors *d, const conv_sha
     TRY(DNN(v, cudnnCreateConvolutionDescriptor, &d->conv));
     TRY(DNN(v, cudnnSetTensor4dDescriptor, d->x, CUDNN_TENSOR_NCHW, type, s->n, s->c, s->h, s->w));
     TRY(DNN(v, cudnnSetTensor4dDescriptor, d->y, CUDNN_TENSOR_NCHW, type, s->n, s->m, (int)out[2], (int)out[3]));
-    TRY(DNN(v, cudnnSetFilter4dDescriptor, d->w, type, CUDNN_TENSOR_NCHW, s->m, s->c, s->kh, s->kw));
-    TRY(DNN(v, cudnnSetConvolution2dDescriptor, d->conv, s->pad[0], s->pad[1], s->stride[0], s->stride[1], 1, 1, mode, type));
+    TRY(DNN(v, cudnnSetFilter4dDescriptor, d->w, type, CUDNN_TENSOR_NCHW, s->m, s->c / s->groups, s->kh, s->kw));
+    TRY(DNN(v, cudnnSetConvolution2dDescriptor, d->conv, s->pad[0], s->pad[1], s->stride[0], s->stride[1], s->dilation[0],
+            s->dilation[1], mode, type));
+    if (s->groups > 1) TRY(DNN(v, cudnnSetConvolutionGroupCount, d->conv, s->groups));
     return DNN(v, cudnnSetConvolutionMathType, d->conv, (cudnnMathType_t)s->math);
 }
 
@@ -87,7 +94,7 @@ static duet_status make_kept(const step *s, kept **made)
     kept *k = *made = calloc(1, sizeof *k);
     if (!k) return fail(DUET_NO_MEMORY, "no memory for a convolution's descriptors");
     k->key = shape_of(s);
-    duet_status r = describe(v, &k->d, &k->key, s->out[0].at.size);
+    duet_status r = describe(v, &k->d, &k->key, conv_operands_of(s).y->at.size);
     if (r != DUET_OK) discard(k);
     return r;
 }
@@ -117,17 +124,33 @@ static duet_status take_room(const algos *a, const queue *q, int *chosen, void *
     return s == DUET_NO_MEMORY ? lend(DEVICE, a->of[*chosen].workspace, q->index, p) : s;
 }
 
+static duet_status call(const kept *k, int algo, void *room, size_t bytes, const conv_data *at, queue *q)
+{
+    static const float one = 1, zero = 0;
+    static const double one_f64 = 1, zero_f64 = 0;
+    const vendor *v = vendor_open(LIBRARY_cudnn);
+    const conv_descriptors *d = &k->d;
+    const bool f64 = k->key.type == DUET_F64;
+    const void *a = f64 ? (const void *)&one_f64 : &one, *b = f64 ? (const void *)&zero_f64 : &zero;
+    switch (k->key.kernel) {
+    case OP_conv2d_input_grad:
+        return DNN(v, cudnnConvolutionBackwardData, q->dnn, a, d->w, at->w, d->y, at->y, d->conv,
+                   (cudnnConvolutionBwdDataAlgo_t)algo, room, bytes, b, d->x, at->x);
+    case OP_conv2d_filter_grad:
+        return DNN(v, cudnnConvolutionBackwardFilter, q->dnn, a, d->x, at->x, d->y, at->y, d->conv,
+                   (cudnnConvolutionBwdFilterAlgo_t)algo, room, bytes, b, d->w, at->w);
+    default:
+        return DNN(v, cudnnConvolutionForward, q->dnn, a, d->x, at->x, d->w, at->w, d->conv, (cudnnConvolutionFwdAlgo_t)algo,
+                   room, bytes, b, d->y, at->y);
+    }
+}
+
 static duet_status convolve(const kept *k, const algos *a, const conv_data *at, queue *q)
 {
-    const vendor *v = vendor_open(LIBRARY_cudnn);
-    const float one = 1, zero = 0;
-    const double one_f64 = 1, zero_f64 = 0;
-    bool f64 = k->key.type == DUET_F64;
     void *p;
     int i;
     TRY(take_room(a, q, &i, &p));
-    duet_status s = DNN(v, cudnnConvolutionForward, q->dnn, f64 ? (const void *)&one_f64 : &one, k->d.x, at->x, k->d.w, at->w,
-                        k->d.conv, a->of[i].algo, p, a->of[i].workspace, f64 ? (const void *)&zero_f64 : &zero, k->d.y, at->y);
+    duet_status s = call(k, a->of[i].algo, p, a->of[i].workspace, at, q);
     gpu_give(p, q);
     if (s == DUET_OK) COUNT(launches);
     return s;
@@ -146,21 +169,30 @@ static duet_status on_dense(const step *s, const conv_data *at, queue *q)
     return half_written(convolve(k, a, at, q));
 }
 
+/* The operands in their places, of a step's in[0], in[1] and out. */
+static conv_data data_of(const step *s, void *a, void *b, void *out)
+{
+    if (s->kernel == OP_conv2d_input_grad) return (conv_data){ out, b, a };
+    if (s->kernel == OP_conv2d_filter_grad) return (conv_data){ a, out, b };
+    return (conv_data){ a, b, out };
+}
+
 duet_status gpu_conv(const step *s, const frame *f, queue *q)
 {
-    const operand *x = &s->in[0], *w = &s->in[1];
-    conv_data at = { .y = f->data[s->out[0].slot] };
-    void *x_block, *w_block = NULL;
+    const operand *a = &s->in[0], *b = &s->in[1];
+    void *out = f->data[s->out[0].slot], *a_block, *b_block = NULL;
+    const void *a_at, *b_at = NULL;
     gpu_queue_wrote_anything(q);
-    if (!layout_count(&x->at) || !layout_count(&w->at)) /* sums of nothing, or of padding alone */
-        return CUDA(cudaMemsetAsync, at.y, 0, (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes,
+    if (!layout_count(&a->at) || !layout_count(&b->at)) /* sums of nothing, or of padding alone */
+        return CUDA(cudaMemsetAsync, out, 0, (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes,
                     gpu_queue_way(q));
-    TRY(gpu_densely(x, f, q, &at.x, &x_block));
-    duet_status r = gpu_densely(w, f, q, &at.w, &w_block);
+    TRY(gpu_densely(a, f, q, &a_at, &a_block));
+    duet_status r = gpu_densely(b, f, q, &b_at, &b_block);
+    const conv_data at = data_of(s, (void *)(uintptr_t)a_at, (void *)(uintptr_t)b_at, out);
     gpu_queue_wrote_anything(q); /* no longer the copies alone */
     pthread_mutex_lock(&q->lock);
     if (r == DUET_OK) r = on_dense(s, &at, q);
     pthread_mutex_unlock(&q->lock);
-    gpu_give(x_block, q), gpu_give(w_block, q);
+    gpu_give(a_block, q), gpu_give(b_block, q);
     return r;
 }

@@ -14,7 +14,9 @@ static const char *whole_refuses(const step *s)
     switch (s->kernel) {
     case OP_matmul: return kernels_refuse(s) ? gpu_matmul_refuses(s) : NULL;
     case OP_conv2d:
-    case OP_convolve2d: return kernels_refuse(s) ? gpu_conv_refuses(s) : NULL;
+    case OP_convolve2d:
+    case OP_conv2d_input_grad:
+    case OP_conv2d_filter_grad: return kernels_refuse(s) ? gpu_conv_refuses(s) : NULL;
     default: return kernels_refuse(s);
     }
 }
@@ -38,7 +40,7 @@ static const char *gpu_way(const step *s)
         { "strict by cuDNN", "strict by cuDNN: no kernel splits it", "tf32 by cuDNN", "tf32 by cuDNN" },
     };
     const bool product = s->kernel == OP_matmul;
-    if (!product && s->kernel != OP_conv2d && s->kernel != OP_convolve2d) return NULL;
+    if (!product && !is_conv(s->kernel)) return NULL;
     if (is_split(s)) return "split by our kernels";
     return ways[!kernels_refuse(s) ? 0 : product ? 1 : 2][s->math];
 }
@@ -118,7 +120,9 @@ static duet_status run_whole(const step *s, const frame *f, queue *q)
     switch (s->kernel) {
     case OP_matmul: return kernels_refuse(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
     case OP_conv2d:
-    case OP_convolve2d: return kernels_refuse(s) ? gpu_conv(s, f, q) : gpu_launch(s, f, q);
+    case OP_convolve2d:
+    case OP_conv2d_input_grad:
+    case OP_conv2d_filter_grad: return kernels_refuse(s) ? gpu_conv(s, f, q) : gpu_launch(s, f, q);
     default: return gpu_launch(s, f, q);
     }
 }

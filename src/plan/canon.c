@@ -345,7 +345,10 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int 
     for (int k = 0; k < v.args && matrices; k++) v.arg[k] = matrix_of(g, v.arg[k], type);
     if (matrices) memcpy(v.attr, n->attr, sizeof v.attr);
     if (n->op == OP_HOLE || n->op == OP_HOLE_NUMBER) return intern(g, &v);
-    if (n->op == OP_convolve2d) v.op = OP_conv2d, v.attr[4] = 1;
+    if (n->op == OP_avg_pool2d_grad) v.attr[6] = v.attr[7] = 0; /* the size is the value's */
+    if (n->op == OP_conv_transpose2d) v.op = OP_conv2d_input_grad;
+    if (is_conv_grad(v.op)) v.attr[CONV_SIZE] = v.attr[CONV_SIZE + 1] = 0; /* it is the value's */
+    if (n->op == OP_convolve2d) v.op = OP_conv2d, v.attr[CONV_FLIP] = 1;
     int made = make_operator(g, &v);
     return settle_shape(g, &v, made);
 }

@@ -30,10 +30,15 @@ static int needs(const cutter *c, const node *n, int k, const node *x)
     case OP_cast: return along(c, n, x);
     case OP_bias_add:
     case OP_conv2d:
-    case OP_convolve2d: return k ? PART_WHOLE : PART_CUT;
+    case OP_convolve2d:
+    case OP_conv2d_input_grad:
+    case OP_conv_transpose2d: return k ? PART_WHOLE : PART_CUT;
     case OP_softmax:
     case OP_log_softmax: return x->rank > 1 ? PART_CUT : PART_NONE;
     case OP_max_pool2d:
+    case OP_max_pool2d_grad:
+    case OP_avg_pool2d_grad:
+    case OP_upsample2d:
     case OP_avg_pool2d: return PART_CUT;
     default: return PART_NONE;
     }

@@ -159,12 +159,18 @@ static double step_flops(const step *s)
 {
     double out = (double)layout_count(&s->out[0].at), in = s->ins ? (double)layout_count(&s->in[0].at) : 0;
     if (s->kernel == OP_matmul) return 2 * out * (double)s->in[0].at.size[1];
+    if (is_conv_grad(s->kernel)) {
+        const conv_operands o = conv_operands_of(s);
+        const int64_t *w = o.w->at.size;
+        return 2 * (double)layout_count(&o.y->at) * (double)(w[1] * w[2] * w[3]);
+    }
     if (s->kernel == OP_conv2d) {
         const int64_t *w = s->in[1].at.size;
         const double each = finish_infos[s->finish].pooled ? (double)s->attr[STEP_POOL + 2] * s->attr[STEP_POOL + 3] : 1;
         return 2 * out * each * (double)(w[1] * w[2] * w[3]);
     }
     if (s->kernel == OP_max_pool2d || s->kernel == OP_avg_pool2d) return out * s->attr[0] * s->attr[1];
+    if (is_pool_grad(s->kernel)) return out + (double)layout_count(&s->in[s->ins - 1].at) * s->attr[0] * s->attr[1];
     if (s->kernel == KERNEL_PROGRAM) return out * program_flops(s->program);
     return is_map_kernel(s->kernel) ? out * row_flops(s->kernel - KERNEL_PROGRAM - 1) : 2 * in;
 }
@@ -181,7 +187,7 @@ static void estimate(step *s)
 /* f64 is as it is in every mode. */
 static void set_math(const lowering *l, const job *j, step *s)
 {
-    const bool takes = j->kernel == OP_matmul || j->kernel == OP_conv2d || j->kernel == OP_convolve2d;
+    const bool takes = j->kernel == OP_matmul || is_conv(j->kernel);
     if (!takes || s->out[0].at.type != DUET_F32) return;
     s->math = (uint8_t)l->math;
 }

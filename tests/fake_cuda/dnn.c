@@ -14,7 +14,7 @@ struct cudnnFilterStruct {
     struct cudnnTensorStruct t;
 };
 struct cudnnConvolutionStruct {
-    int pad[2], stride[2], dilation[2];
+    int pad[2], stride[2], dilation[2], groups;
     bool flip;
     cudnnDataType_t type;
     cudnnMathType_t math;
@@ -99,10 +99,17 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d, in
                                               int dilation_w, cudnnConvolutionMode_t mode, cudnnDataType_t type)
 {
     DNN_ENTER();
-    if (u < 1 || v < 1 || pad_h < 0 || pad_w < 0 || dilation_h != 1 || dilation_w != 1) return CUDNN_STATUS_BAD_PARAM;
-    *d = (struct cudnnConvolutionStruct){ { pad_h, pad_w },          { u, v }, { 1, 1 },
+    if (u < 1 || v < 1 || pad_h < 0 || pad_w < 0 || dilation_h < 1 || dilation_w < 1) return CUDNN_STATUS_BAD_PARAM;
+    *d = (struct cudnnConvolutionStruct){ { pad_h, pad_w },          { u, v }, { dilation_h, dilation_w }, 1,
                                           mode == CUDNN_CONVOLUTION, type,     CUDNN_DEFAULT_MATH };
     return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t d, int groups)
+{
+    DNN_ENTER();
+    d->groups = groups;
+    return groups > 0 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t d, cudnnMathType_t type)
@@ -218,17 +225,58 @@ static double factor(const call *c, const void *p, int64_t i)
 static double one_result(const call *c, const int *out)
 {
     const int *x = c->x_at.size, *w = c->w_at.size;
+    const int first = out[1] / (w[0] / c->conv.groups) * w[1]; /* the group's first channel */
     double sum = 0;
     for (int k = 0; k < w[1]; k++)
         for (int u = 0; u < w[2]; u++)
             for (int v = 0; v < w[3]; v++) {
-                int64_t i = out[2] * c->conv.stride[0] - c->conv.pad[0] + u, j = out[3] * c->conv.stride[1] - c->conv.pad[1] + v;
+                int64_t i = (int64_t)out[2] * c->conv.stride[0] - c->conv.pad[0] + (int64_t)u * c->conv.dilation[0];
+                int64_t j = (int64_t)out[3] * c->conv.stride[1] - c->conv.pad[1] + (int64_t)v * c->conv.dilation[1];
                 if (i < 0 || i >= x[2] || j < 0 || j >= x[3]) continue;
                 int a = c->conv.flip ? w[2] - 1 - u : u, b = c->conv.flip ? w[3] - 1 - v : v;
-                sum += factor(c, c->x, (((int64_t)out[0] * x[1] + k) * x[2] + i) * x[3] + j) *
+                sum += factor(c, c->x, (((int64_t)out[0] * x[1] + first + k) * x[2] + i) * x[3] + j) *
                        factor(c, c->w, (((int64_t)out[1] * w[1] + k) * w[2] + a) * w[3] + b);
             }
     return sum;
+}
+
+/* ---- back: every product of a forward convolution is one of two of the operands, and goes to the third ---- */
+
+typedef struct back_call {
+    call c; /* y is read, and x or w written */
+    bool to_images;
+} back_call;
+
+static void add_to(const call *c, void *p, int64_t i, double x)
+{
+    if (c->x_at.type == CUDNN_DATA_DOUBLE) ((double *)p)[i] += x;
+    else ((float *)p)[i] += (float)x;
+}
+
+/* Element k of filter m at result (n, m, i, j). */
+static void one_product_back(const back_call *b, int64_t n, int64_t m, int64_t i, int64_t j, int64_t k)
+{
+    const call *c = &b->c;
+    const int *x = c->x_at.size, *w = c->w_at.size, *y = c->y_at.size;
+    const int64_t v = k % w[3], u = k / w[3] % w[2], channel = m / (w[0] / c->conv.groups) * w[1] + k / (w[3] * w[2]);
+    const int64_t p = i * c->conv.stride[0] - c->conv.pad[0] + u * c->conv.dilation[0];
+    const int64_t q = j * c->conv.stride[1] - c->conv.pad[1] + v * c->conv.dilation[1];
+    if (p < 0 || p >= x[2] || q < 0 || q >= x[3]) return;
+    const int64_t at_x = ((n * x[1] + channel) * x[2] + p) * x[3] + q, at_w = m * w[1] * w[2] * w[3] + k;
+    const double dy = factor(c, c->y, ((n * y[1] + m) * y[2] + i) * y[3] + j);
+    if (b->to_images) add_to(c, (void *)(uintptr_t)c->x, at_x, dy * factor(c, c->w, at_w));
+    else add_to(c, (void *)(uintptr_t)c->w, at_w, dy * factor(c, c->x, at_x));
+}
+
+static void run_back(void *args)
+{
+    const back_call *b = args;
+    const int *w = b->c.w_at.size, *y = b->c.y_at.size;
+    if (b->c.bytes) memset(b->c.workspace, 0xff, b->c.bytes);
+    memset((void *)(uintptr_t)(b->to_images ? b->c.x : b->c.w), 0, bytes_of(b->to_images ? &b->c.x_at : &b->c.w_at));
+    for (int64_t at = 0; at < (int64_t)y[0] * y[1] * y[2] * y[3]; at++)
+        for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++)
+            one_product_back(b, at / (y[1] * y[2] * y[3]), at / (y[2] * y[3]) % y[1], at / y[3] % y[2], at % y[3], k);
 }
 
 static void run_call(void *args)
@@ -252,8 +300,11 @@ static bool is_call(const call *c)
 {
     const int *x = c->x_at.size, *w = c->w_at.size, *y = c->y_at.size;
     const bool tensor_cores = c->conv.math == CUDNN_TENSOR_OP_MATH && c->x_at.type == CUDNN_DATA_FLOAT;
-    bool fits = x[1] == w[1] && y[0] == x[0] && y[1] == w[0];
-    for (int i = 0; i < 2; i++) fits &= y[2 + i] == (x[2 + i] + 2 * c->conv.pad[i] - w[2 + i]) / c->conv.stride[i] + 1;
+    bool fits = x[1] == w[1] * c->conv.groups && w[0] % c->conv.groups == 0 && y[0] == x[0] && y[1] == w[0];
+    for (int i = 0; i < 2; i++) {
+        const int reach = (w[2 + i] - 1) * c->conv.dilation[i] + 1;
+        fits &= y[2 + i] == (x[2 + i] + 2 * c->conv.pad[i] - reach) / c->conv.stride[i] + 1;
+    }
     return fits && (c->conv.math == CUDNN_FMA_MATH || tensor_cores) && c->x_at.type == c->w_at.type &&
            c->x_at.type == c->y_at.type && c->x_at.type == c->conv.type && fake_owns(c->x, bytes_of(&c->x_at)) &&
            fake_owns(c->w, bytes_of(&c->w_at)) && fake_owns(c->y, bytes_of(&c->y_at)) &&
@@ -299,4 +350,60 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
     fake_counted.algorithm = (int)algo;
     pthread_mutex_unlock(&fake_lock);
     return fake_queue(handle->stream, run_call, &c, sizeof c) ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t queue_back(cudnnHandle_t handle, back_call *b, int algo, const void *alpha, const void *beta)
+{
+    call *c = &b->c;
+    if (!is_call(c) || number(c, alpha) != 1 || number(c, beta) != 0 || c->conv.flip) return CUDNN_STATUS_BAD_PARAM;
+    if (algo != 1) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (c->bytes < unit) return CUDNN_STATUS_BAD_PARAM;
+    pthread_mutex_lock(&fake_lock);
+    fake_counted.convolutions++, fake_counted.rounded += c->conv.math == CUDNN_TENSOR_OP_MATH;
+    pthread_mutex_unlock(&fake_lock);
+    return fake_queue(handle->stream, run_back, b, sizeof *b) ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle, const cudnnFilterDescriptor_t w,
+                                                           const cudnnTensorDescriptor_t dy,
+                                                           const cudnnConvolutionDescriptor_t conv,
+                                                           const cudnnTensorDescriptor_t dx, cudnnConvolutionBwdDataAlgo_t algo,
+                                                           size_t *bytes)
+{
+    DNN_ENTER();
+    *bytes = unit;
+    return algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
+                                                             const cudnnTensorDescriptor_t dy,
+                                                             const cudnnConvolutionDescriptor_t conv,
+                                                             const cudnnFilterDescriptor_t dw,
+                                                             cudnnConvolutionBwdFilterAlgo_t algo, size_t *bytes)
+{
+    DNN_ENTER();
+    *bytes = unit;
+    return algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha, const cudnnFilterDescriptor_t w_at,
+                                           const void *w, const cudnnTensorDescriptor_t dy_at, const void *dy,
+                                           const cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdDataAlgo_t algo,
+                                           void *workspace, size_t bytes, const void *beta, const cudnnTensorDescriptor_t dx_at,
+                                           void *dx)
+{
+    back_call b = { { *dx_at, w_at->t, *dy_at, *conv, dx, w, (void *)(uintptr_t)dy, workspace, bytes, 1, 0 }, true };
+    DNN_ENTER();
+    return queue_back(handle, &b, (int)algo, alpha, beta);
+}
+
+cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x_at,
+                                             const void *x, const cudnnTensorDescriptor_t dy_at, const void *dy,
+                                             const cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdFilterAlgo_t algo,
+                                             void *workspace, size_t bytes, const void *beta, const cudnnFilterDescriptor_t dw_at,
+                                             void *dw)
+{
+    back_call b = { { *x_at, dw_at->t, *dy_at, *conv, x, dw, (void *)(uintptr_t)dy, workspace, bytes, 1, 0 }, false };
+    DNN_ENTER();
+    return queue_back(handle, &b, (int)algo, alpha, beta);
 }

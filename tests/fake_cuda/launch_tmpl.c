@@ -385,6 +385,54 @@ static void run_pool(const job *j)
     }
 }
 
+/* ---- back from pooling, and upsampling: every element of the image asks every window ---- */
+
+static const T *image_at(const job *j, const int64_t *n_c, int64_t i, int64_t k)
+{
+    return (const T *)j->in[0] + place(&j->s.in[0].at, (int64_t[]){ n_c[0], n_c[1], i, k });
+}
+
+/* Is `out` the place of the first NaN of the window from (top, left), or, without one, of its first greatest element? */
+static bool is_first(const job *j, const int64_t *out, int64_t top, int64_t left)
+{
+    const int64_t *size = j->s.in[0].at.size;
+    int64_t best[2] = { -1, -1 };
+    for (int64_t u = 0; u < j->s.attr[0] * (int64_t)j->s.attr[1]; u++) {
+        const int64_t at[2] = { top + u / j->s.attr[1], left + u % j->s.attr[1] };
+        if (at[0] < 0 || at[1] < 0 || at[0] >= size[2] || at[1] >= size[3]) continue;
+        const T x = *image_at(j, out, at[0], at[1]);
+        const T most = best[0] < 0 ? -INF : *image_at(j, out, best[0], best[1]);
+        if (best[0] < 0 || x > most || (x != x && most == most)) best[0] = at[0], best[1] = at[1];
+    }
+    return best[0] == out[2] && best[1] == out[3];
+}
+
+static T back_at(const job *j, const int64_t *out)
+{
+    const operand *grad = &j->s.in[j->s.ins - 1];
+    const int32_t *window = j->s.attr, *stride = window + 2, *pad = window + 4;
+    T sum = K(0);
+    for (int64_t p = 0; p < grad->at.size[2]; p++)
+        for (int64_t q = 0; q < grad->at.size[3]; q++) {
+            const int64_t top = p * stride[0] - pad[0], left = q * stride[1] - pad[1];
+            const bool has = out[2] >= top && out[2] < top + window[0] && out[3] >= left && out[3] < left + window[1];
+            if (!has || (j->s.ins == 2 && !is_first(j, out, top, left))) continue;
+            sum = sum + ((const T *)j->in[j->s.ins - 1])[place(&grad->at, (int64_t[]){ out[0], out[1], p, q })];
+        }
+    return j->s.ins == 2 ? sum : sum / (T)((int64_t)window[0] * window[1]);
+}
+
+static void run_pool_back(const job *j)
+{
+    const layout *out = &j->s.out[0].at;
+    int64_t at[DUET_RANK_MAX], n = layout_count(out);
+    for (int64_t i = 0; i < n; i++) {
+        unravel(out, i, at);
+        const bool up = j->s.kernel == OP_upsample2d;
+        ((T *)j->out[0])[place(out, at)] = up ? *image_at(j, at, at[2] / j->s.attr[0], at[3] / j->s.attr[1]) : back_at(j, at);
+    }
+}
+
 /* ---- convolutions, as they are defined, finished ---- */
 
 static T conv_sum(const job *j, const int64_t *out)
@@ -513,5 +561,6 @@ void TYPED(fake_run)(const job *j)
     else if (k == OP_softmax || k == OP_log_softmax) run_softmax(j);
     else if (k == OP_matmul) run_product(j);
     else if (k == OP_conv2d) run_conv(j);
+    else if (is_pool_grad(k) || k == OP_upsample2d) run_pool_back(j);
     else run_pool(j);
 }

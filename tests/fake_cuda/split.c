@@ -86,7 +86,7 @@ static bool is_product(const step *s)
 
 static bool is_convolution(const step *s)
 {
-    return s->kernel == OP_conv2d && !s->attr[4] && layout_count(&s->in[0].at) && layout_count(&s->in[1].at);
+    return s->kernel == OP_conv2d && conv_is_plain(s) && layout_count(&s->in[0].at) && layout_count(&s->in[1].at);
 }
 
 bool kernels_splits(const step *s)

@@ -98,7 +98,7 @@ static duet_status set_scene(scene *w, int queue)
                       .ins = 2,
                       .out = { { 0, w->seen.at } },
                       .in = { { 1, w->image.at }, { 2, w->filter.at } },
-                      .attr = { 1, 1, 1, 1 } };
+                      .attr = { 1, 1, 1, 1, 1, 1, 1 } };
     return DUET_OK;
 }
 

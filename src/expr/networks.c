@@ -1,0 +1,128 @@
+/* networks.c - the rows of networks.def: formulas made of operators, which know nothing of them. */
+#include <duet/duet.h>
+#include <stdbool.h>
+#undef DUET_HERE
+#define DUET_HERE site /* where the user's call stands */
+
+/* ---- sizes ---- */
+
+static double elements(duet_expr x, int axes)
+{
+    double n = 1;
+    for (int i = 0; i < axes; i++) n *= (double)duet_expr_size(x, i);
+    return n;
+}
+#define ALL(x)  elements(x, duet_expr_rank(x))
+#define ROWS(x) elements(x, duet_expr_rank(x) - 1)
+
+/* ---- along several axes, as bits ---- */
+
+static unsigned axes_below(int end) { return (1u << end) - 1; }
+
+/* Of one axis, which is the batch, or none, all: an operand without axes is refused by what goes along axis 0. */
+static unsigned batch_axes(duet_expr x)
+{
+    const int rank = duet_expr_rank(x);
+    return rank > 1 ? axes_below(rank) & ~2u : 1;
+}
+
+static unsigned last_axis(duet_expr x)
+{
+    const int rank = duet_expr_rank(x);
+    return rank ? 1u << (rank - 1) : 1;
+}
+
+static unsigned each_axes(duet_expr x)
+{
+    const int rank = duet_expr_rank(x);
+    return rank > 2 ? axes_below(rank) & ~3u : 4; /* fewer axes are refused */
+}
+
+#define BATCH(x) batch_axes(x)
+#define LAST(x)  last_axis(x)
+#define EACH(x)  each_axes(x)
+#define REST(x)  (axes_below(duet_expr_rank(x)) & ~last_axis(x))
+
+#define FOLD_OVER(fold, keep)                                                                                                    \
+    static duet_expr fold##_over_##keep(duet_expr x, unsigned axes, const char *site)                                            \
+    {                                                                                                                            \
+        for (int a = DUET_RANK_MAX - 1; a >= 0; a--)                                                                             \
+            if (axes >> a & 1) x = duet_##fold##_##keep(x, a);                                                                   \
+        return x;                                                                                                                \
+    }
+FOLD_OVER(sum, axis)
+FOLD_OVER(mean, axis)
+FOLD_OVER(sum, keep)
+FOLD_OVER(mean, keep)
+#define OVER(fold, axes, x) fold##_over_keep(x, axes, site)
+#define CHANNELS(fold, x)   fold##_over_axis(x, batch_axes(x), site)
+
+/* Mean and variance, along one axis after the other: the variance of all is the mean of the variances of parts, plus the variance of their
+ * means. x is read once. */
+typedef struct moments {
+    duet_expr mean, var;
+} moments;
+
+static moments moments_over(duet_expr x, unsigned axes, const char *site)
+{
+    moments m = { x, { 0 } };
+    bool first = true;
+    for (int a = DUET_RANK_MAX - 1; a >= 0; a--) {
+        if (!(axes >> a & 1)) continue;
+        const duet_expr var = duet_var_keep(m.mean, a);
+        m.var = first ? var : duet_add(duet_mean_keep(m.var, a), var);
+        m.mean = duet_mean_keep(m.mean, a);
+        first = false;
+    }
+    return m;
+}
+
+/* The variance alone: the axes, which are of size 1, go by a sum. */
+static duet_expr channels_var(duet_expr x, const char *site)
+{
+    const unsigned axes = batch_axes(x);
+    const moments m = moments_over(x, axes, site);
+    return sum_over_axis(m.var, axes, site);
+}
+#define CHANNELS_VAR(x) channels_var(x, site)
+
+/* ---- normalisation ---- */
+
+typedef struct unit {
+    duet_expr x, scale; /* x less its mean, times scale: 1 / sqrt(variance + r) */
+} unit;
+
+static unit unit_of(duet_expr x, unsigned axes, double r, const char *site)
+{
+    const moments m = moments_over(x, axes, site);
+    const duet_expr scale = duet_rsqrt(duet_add(m.var, r));
+    return (unit){ duet_mul(duet_sub(x, m.mean), scale), scale };
+}
+#define UNIT(x, axes, r) unit_of(x, axes, r, site).x
+
+/* scale (dy - mean(dy) - u mean(dy u)) */
+static duet_expr unit_back(duet_expr x, unsigned axes, duet_expr dy, double r, const char *site)
+{
+    const unit u = unit_of(x, axes, r, site);
+    const duet_expr along = mean_over_keep(duet_mul(dy, u.x), axes, site);
+    return duet_mul(u.scale, duet_sub(duet_sub(dy, mean_over_keep(dy, axes, site)), duet_mul(u.x, along)));
+}
+#define BACK(x, axes, dy, r) unit_back(x, axes, dy, r, site)
+
+/* ---- the rows ---- */
+
+#define LOG(e) duet_maximum(duet_log(e), -100)
+
+#define DUET_NETWORK1(name, formula, doc)                                                                                        \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                                               \
+    duet_expr(duet_##name)(duet_expr x) { return (duet_##name##_at)(x, NULL); }
+#define DUET_NETWORK2(name, formula, doc)                                                                                        \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return formula; }                                  \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y) { return (duet_##name##_at)(x, y, NULL); }
+#define DUET_NETWORK2R(name, formula, doc)                                                                                       \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, double r, const char *site) { return formula; }                        \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y, double r) { return (duet_##name##_at)(x, y, r, NULL); }
+#define DUET_NETWORK3R(name, formula, doc)                                                                                       \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, double r, const char *site) { return formula; }           \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z, double r) { return (duet_##name##_at)(x, y, z, r, NULL); }
+#include <duet/networks.def>
