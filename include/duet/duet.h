@@ -245,6 +245,16 @@ typedef struct duet_scale {
     int32_t scale[2];
 } duet_scale;
 
+/* What a Fourier transform goes along: `axes` axes, which axis[] names, negative ones counting from the last; 0: all, in order. n[i] is its
+ * length along axis[i]: x is cut there, or goes on with zeros; 0: as long as x is. Of inverse real transforms it is the result's length; 0 along
+ * the last of the axes then means 2 (m - 1), x having m elements there. A shift takes no n. NULL means all zeros. */
+typedef struct duet_fourier {
+    int32_t axes, axis[DUET_RANK_MAX], n[DUET_RANK_MAX];
+} duet_fourier;
+
+/* Which part of a convolution: all of it; the middle, as large as the first operand; or where the second operand lies within the first. */
+typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_VALID } duet_overlap;
+
 /* The operators: ops.def has a row for each, with its formula. Each is a function of this name, and in C a macro over it that lifts
  * its operands and passes on where it stands (duet_add_at).
  * Shapes    element by element: by NumPy's broadcasting; others: as their row says
@@ -258,6 +268,8 @@ typedef struct duet_scale {
 #define DUET_OPTIONS_scale           , const duet_scale *options
 #define DUET_OPTIONS_conv_grad       , const duet_conv_grad *options
 #define DUET_OPTIONS_conv_transposed , const duet_conv_transposed *options
+#define DUET_OPTIONS_fourier         , const duet_fourier *options
+#define DUET_OPTIONS_overlap         , duet_overlap overlap
 #define DUET_MAP1(name, ...)                                                                                                     \
     DUET_API duet_expr duet_##name(duet_expr x);                                                                                 \
     DUET_API duet_expr duet_##name##_at(duet_expr x, const char *site);
@@ -333,6 +345,19 @@ typedef struct duet_scale {
     DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, duet_expr z, double r);                                             \
     DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, duet_expr z, double r, const char *site);
 #include <duet/networks.def>
+
+/* Fourier transforms in NumPy's terms, by duet_fftn and its sisters: along one axis, of length n (0: as long as x is there), or along the last two.
+ * Shapes, errors: theirs */
+#define DUET_FOURIER(name)                                                                                                       \
+    DUET_API duet_expr duet_##name(duet_expr x, int n, int axis);                                                                \
+    DUET_API duet_expr duet_##name##_at(duet_expr x, int n, int axis, const char *site);                                         \
+    DUET_API duet_expr duet_##name##2(duet_expr x);                                                                              \
+    DUET_API duet_expr duet_##name##2_at(duet_expr x, const char *site);
+DUET_FOURIER(fft)
+DUET_FOURIER(ifft)
+DUET_FOURIER(rfft)
+DUET_FOURIER(irfft)
+#undef DUET_FOURIER
 
 /* Computes e into m, which may appear in e. Spends e, also when it fails.
  * Shapes    the shape of e broadcasts to that of m; its type is that of m, or promotes to it
@@ -584,6 +609,7 @@ typedef struct duet_counts {
     uint64_t replays, graphs;                                  /* recordings replayed; launches of CUDA graphs */
     uint64_t repeats;                                          /* statements that automatic replay ran as parts of graphs */
     uint64_t streams;                                          /* statements that went through the GPU part by part */
+    uint64_t transforms;                                       /* plans of Fourier transforms that were made */
 } duet_counts;
 DUET_API duet_counts duet_stats(void);
 

@@ -222,6 +222,24 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
     duet_upsample2d_at(DUET(x), &(const duet_scale){ { __VA_ARGS__ } }, DUET_HERE) /* duet_upsample2d(x, 2, 2) */
 #define duet_avg_pool2d(x, ...) duet_avg_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
 
+/* Which axes follow by name, too: duet_fftn(x), duet_rfftn(x, .axes = 2, .axis = {0, 1}). */
+#define duet_fftn(x, ...)          duet_fftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
+#define duet_ifftn(x, ...)         duet_ifftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
+#define duet_rfftn(x, ...)         duet_rfftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
+#define duet_irfftn(x, ...)        duet_irfftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
+#define duet_fftshift(x, ...)      duet_fftshift_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
+#define duet_ifftshift(x, ...)     duet_ifftshift_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
+#define duet_fft(x, n, axis)       duet_fft_at(DUET(x), n, axis, DUET_HERE)
+#define duet_ifft(x, n, axis)      duet_ifft_at(DUET(x), n, axis, DUET_HERE)
+#define duet_rfft(x, n, axis)      duet_rfft_at(DUET(x), n, axis, DUET_HERE)
+#define duet_irfft(x, n, axis)     duet_irfft_at(DUET(x), n, axis, DUET_HERE)
+#define duet_fft2(x)               duet_fft2_at(DUET(x), DUET_HERE)
+#define duet_ifft2(x)              duet_ifft2_at(DUET(x), DUET_HERE)
+#define duet_rfft2(x)              duet_rfft2_at(DUET(x), DUET_HERE)
+#define duet_irfft2(x)             duet_irfft2_at(DUET(x), DUET_HERE)
+#define duet_fftconvolve(x, y, o)  duet_fftconvolve_at(DUET(x), DUET(y), o, DUET_HERE)
+#define duet_fftcorrelate(x, y, o) duet_fftcorrelate_at(DUET(x), DUET(y), o, DUET_HERE)
+
 #define duet_square(x)                   duet_square_at(DUET(x), DUET_HERE)
 #define duet_reciprocal(x)               duet_reciprocal_at(DUET(x), DUET_HERE)
 #define duet_invcbrt(x)                  duet_invcbrt_at(DUET(x), DUET_HERE)

@@ -48,6 +48,11 @@ enum {
     CONV_FLIP = 9
 }; /* where a convolution's are */
 
+/* Where a step of fftn has its attributes: its axes by bits, the one that a real transform halves, the length of each (0: it is no axis), and the
+ * kind. A step of fftshift has the axes, and as its kind whether it is the inverse. */
+enum { FOURIER_AXES, FOURIER_LAST, FOURIER_LENGTH, FOURIER_KIND = FOURIER_LENGTH + DUET_RANK_MAX };
+enum fourier_kind { FOURIER_FORWARD, FOURIER_INVERSE, FOURIER_REAL, FOURIER_REAL_INVERSE };
+
 /* An operand of a step: an index into frame.data, and how to walk it from there. */
 typedef struct operand {
     int slot;
@@ -80,8 +85,12 @@ typedef struct operand {
  *                         f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in row-major order,
  *                         depends on law, num and i alone
  *   softmax, log_softmax  along the last axis; rank is 1 or more
- *   (matmul, convolutions, pooling and softmax: out is dense and overlaps no input, but matmul's in[2] and softmax's in[0], which
- *    may be out itself) */
+ *   fftn                  in[0] of any strides, real where the kind is REAL, which may be so where it is FORWARD or INVERSE; out real where it is
+ *                         REAL_INVERSE. attr: FOURIER_. Along its axes in[0] may have more elements than are read, or fewer: then zeros follow
+ *   fftshift              in[0] and out of one shape and type. attr: FOURIER_
+ *   fftconvolve           in[0], in[1], out real, of one rank. attr: duet_overlap, whether in[1] is reversed
+ *   (matmul, convolutions, pooling, softmax and the last three: out is dense and overlaps no input, but matmul's in[2], softmax's in[0], and
+ *    that of an fftn from complex to complex elements of one shape, which may be out itself) */
 typedef struct step {
     int kernel;
     enum finish finish;

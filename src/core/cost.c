@@ -61,6 +61,9 @@ bool costs_sound(const costs *c, enum side s)
 /* What an operator that rounds once takes, and a step of a reduction, as a part of a function such as exp. */
 #define SIMPLE 0.15
 
+/* An operation of a Fourier transform, as they are counted, in the same way: FFTW's rates on one core, and about cuFFT's. */
+#define BUTTERFLY 0.06
+
 /* By operator, in functions. Divisions and roots take about as long as a function. */
 static const double weight[OPS_ALL] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...) [OP_##name] = (ulp) > 0.5 ? 1 : SIMPLE,
@@ -98,6 +101,8 @@ static double functions_of(const step *s)
     case OP_avg_pool2d_grad:
     case OP_upsample2d: return s->flops * SIMPLE;
     case KERNEL_RANDOM: return s->flops * SIMPLE;
+    case OP_fftn:
+    case OP_fftconvolve: return s->flops * BUTTERFLY;
     default: return s->kernel > KERNEL_PROGRAM ? out : 0; /* the rows of fused.def */
     }
 }
@@ -106,7 +111,7 @@ static double functions_of(const step *s)
 static bool is_f64(const step *s)
 {
     if (s->kernel == KERNEL_PROGRAM) return dtypes[s->program->code[0].type].bytes == sizeof(double);
-    return s->ins && s->in[0].at.type == DUET_F64;
+    return s->ins && (s->in[0].at.type == DUET_F64 || s->in[0].at.type == DUET_C128);
 }
 
 static double cost_of_pass(const step *s, const costs *c)

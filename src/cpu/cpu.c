@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "conv.h"
 #include "dtype.h"
+#include "fft.h"
 #include "finish.h"
 #include "lottery.h"
 #include "move.h"
@@ -225,6 +226,7 @@ static bool fits_blas(const step *s)
 
 static const char *refuses(const step *s)
 {
+    if (is_fourier(s->kernel)) return fft_refuses(s);
     if (place_of(s) < 0) return "the CPU has no kernel of this name";
     if (s->kernel == KERNEL_RANDOM) return lottery_refuses(s);
     if (s->kernel == KERNEL_PROGRAM) return refuses_program(s);
@@ -242,6 +244,7 @@ void program_forget(step *s)
 
 static void forget(step *s)
 {
+    if (is_fourier(s->kernel)) return fourier_forget(s);
     if (is_conv(s->kernel)) (s->finish ? onednn_finished_forget : onednn_forget)(s);
     else if (s->finish) finished_forget(s);
     else program_forget(s);
@@ -249,6 +252,7 @@ static void forget(step *s)
 
 static duet_status run(const step *s, const frame *f)
 {
+    if (is_fourier(s->kernel)) return run_fourier(s, f);
     const kernels *k = kernels_of(type_of(s));
     ptrdiff_t place = place_of(s);
     if (place < 0) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
@@ -302,6 +306,7 @@ static void *stream(int queue) { return (void)queue, NULL; }
 static const char *way(const step *s)
 {
     const bool product = s->kernel == OP_matmul || is_conv(s->kernel);
+    if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by FFTW";
     if (!product) return NULL;
     return s->math ? "strict: the CPU knows no other mode" : "strict";
 }
@@ -322,7 +327,7 @@ static void info(FILE *out)
     fprintf(out, "cpu      instruction set %s, %d threads by OpenMP\n", cpu_isa(), omp_get_max_threads());
     fprintf(out, "         %s, %s\n", openblas_get_config(), threads[openblas_get_parallel()]);
     fprintf(out, "         oneDNN %s\n", onednn_version());
-    fprintf(out, "         FFTW %s\n", DUET_FFTW);
+    fft_info(out);
 }
 
 const machine cpu_machine = {

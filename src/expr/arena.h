@@ -104,7 +104,9 @@ enum {
     OPTIONS_conv_transposed = 9,
     OPTIONS_pool = 6,
     OPTIONS_pool_grad = 8,
-    OPTIONS_scale = 2
+    OPTIONS_scale = 2,
+    OPTIONS_fourier = FOURIER_KIND,
+    OPTIONS_overlap = 1
 };
 int attrs_of(enum op op);
 
@@ -128,6 +130,14 @@ enum fold_how { FOLD_ALL, FOLD_AXIS, FOLD_KEEP };
 duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum fold_how how, node *out);
 duet_status rule_def(enum op op, node *const x[], const int32_t *attr,
                      node *out); /* out->type: as operand 0, unless the row says more */
+
+/* fourier.c: the attributes, sizes and type of what op makes of x: a transform or a shift. */
+typedef struct fourier_rule {
+    int32_t attr[FOURIER_KIND];
+    int64_t size[DUET_RANK_MAX];
+    duet_dtype type;
+} fourier_rule;
+duet_status rule_fourier(enum op op, const node *x, const duet_fourier *options, fourier_rule *rule);
 
 /* A map row over numbers alone, in f64. */
 double fold_numbers(enum op op, double x, double y, double z);

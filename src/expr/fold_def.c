@@ -65,6 +65,8 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
 #define GIVE_pool            , options
 #define GIVE_conv_grad       , options
 #define GIVE_conv_transposed , options
+#define GIVE_fourier         , options
+#define GIVE_overlap         , overlap
 #define ATTRS_pool_grad                                                                                                          \
     options ? (const int32_t *)options : (int32_t[OPTIONS_pool_grad]) { 0 }
 #define ATTRS_scale                                                                                                              \
@@ -81,6 +83,10 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
 #define ATTRS_conv_transposed ATTRS_conv_grad
 #define ATTRS_pool                                                                                                               \
     options ? (const int32_t *)options : (int32_t[OPTIONS_pool]) { 0 }
+#define ATTRS_fourier                                                                                                            \
+    options ? (const int32_t *)options : (int32_t[sizeof(duet_fourier) / sizeof(int32_t)]) { 0 }
+#define ATTRS_overlap                                                                                                            \
+    (int32_t[1]) { (int32_t) overlap }
 _Static_assert(sizeof(duet_pool_grad) == OPTIONS_pool_grad * sizeof(int32_t) &&
                    sizeof(duet_scale) == OPTIONS_scale * sizeof(int32_t) && sizeof(duet_conv) == OPTIONS_conv * sizeof(int32_t) &&
                    sizeof(duet_conv_grad) == OPTIONS_conv_grad * sizeof(int32_t) &&

@@ -38,6 +38,33 @@ static void print_pool_grad(FILE *out, const int32_t *a)
 
 static void print_scale(FILE *out, const int32_t *a) { fprintf(out, ", %d, %d", a[0], a[1]); }
 
+static const char *const dtype_names[] = {
+#define DUET_DTYPE(NAME, ...) #NAME,
+#define DUET_INTEGER          DUET_DTYPE
+#define DUET_HALF             DUET_DTYPE
+#define DUET_NARROW           DUET_DTYPE
+#define DUET_COMPLEX          DUET_DTYPE
+#include <duet/dtype.def>
+};
+
+static void print_type(FILE *out, const int32_t *attr) { fprintf(out, ", DUET_%s", dtype_names[attr[0]]); }
+
+/* The axes of a transform, its last one last, and their lengths. */
+static void print_fourier(FILE *out, const int32_t *attr)
+{
+    int32_t axis[DUET_RANK_MAX], count = 0;
+    for (int i = 0; i < DUET_RANK_MAX; i++)
+        if (attr[FOURIER_AXES] >> i & 1 && i != attr[FOURIER_LAST]) axis[count++] = i;
+    axis[count++] = attr[FOURIER_LAST];
+    fprintf(out, ", .axes = %d, .axis = {", count);
+    for (int k = 0; k < count; k++) fprintf(out, "%s%d", k ? ", " : "", axis[k]);
+    for (int k = 0; k < count && attr[FOURIER_LENGTH + axis[0]]; k++)
+        fprintf(out, "%s%d", k ? ", " : "}, .n = {", attr[FOURIER_LENGTH + axis[k]]);
+    fputc('}', out);
+}
+
+static void print_overlap(FILE *out, const int32_t *attr) { fprintf(out, ", (duet_overlap)%d", attr[0]); }
+
 static void print_options(FILE *out, const node *n)
 {
     switch (n->op) {
@@ -53,15 +80,6 @@ static void print_options(FILE *out, const node *n)
     default: break;
     }
 }
-
-static const char *const dtype_names[] = {
-#define DUET_DTYPE(NAME, ...) #NAME,
-#define DUET_INTEGER          DUET_DTYPE
-#define DUET_HALF             DUET_DTYPE
-#define DUET_NARROW           DUET_DTYPE
-#define DUET_COMPLEX          DUET_DTYPE
-#include <duet/dtype.def>
-};
 
 #define DEEPEST 200  /* below, and beyond so many parts, "..." stands for the rest: shared parts are printed at each use, */
 #define LONGEST 4000 /* so that a small formula may have an endless text */
@@ -106,7 +124,6 @@ static void print_number(FILE *out, const node *n)
 
 static void print_tail(FILE *out, const node *n)
 {
-    if (n->op == OP_cast) fprintf(out, ", DUET_%s", dtype_names[n->type]);
     if (op_infos[n->op].kind == KIND_FOLD && n->attr[0] >= 0) fprintf(out, ", %d", n->attr[0]);
     print_options(out, n);
     fputc(')', out);

@@ -93,6 +93,7 @@ typedef struct steps {
     int64_t window[2], stride[2], pad[2], dilation[2], groups, size[2];
     int axis;
     duet_dtype type;
+    fourier_rule fourier;
 } steps;
 
 static int64_t or_one(int32_t x) { return x ? x : 1; }
@@ -175,6 +176,19 @@ static duet_status options_type(enum op op, const node *x, const int32_t *attr, 
                 shape_text(text, (duet_dtype)x->type, x->rank, x->size), dtypes[o->type].name);
 }
 
+static duet_status options_fourier(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    return rule_fourier(op, x, (const duet_fourier *)attr, &o->fourier);
+}
+
+static duet_status options_overlap(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    (void)x;
+    o->axis = attr[0];
+    if (attr[0] >= DUET_OVERLAP_FULL && attr[0] <= DUET_OVERLAP_VALID) return DUET_OK;
+    return fail(DUET_BAD_ARGUMENT, "duet_%s: there is no part %d of a convolution", op_infos[op].name, attr[0]);
+}
+
 static duet_status options_plain(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     return (void)op, (void)x, (void)attr, (void)o, DUET_OK;
@@ -183,6 +197,8 @@ static duet_status options_plain(enum op op, const node *x, const int32_t *attr,
 static void attrs_plain(const steps *o, node *out) { (void)o, (void)out; }
 static void attrs_type(const steps *o, node *out) { out->attr[0] = (int32_t)o->type; }
 static inline void attrs_axis(const steps *o, node *out) { out->attr[0] = o->axis; }
+static void attrs_fourier(const steps *o, node *out) { memcpy(out->attr, o->fourier.attr, sizeof o->fourier.attr); }
+static void attrs_overlap(const steps *o, node *out) { attrs_axis(o, out); }
 
 static void attrs_conv(const steps *o, node *out)
 {
@@ -238,6 +254,22 @@ static void reversed(const form *A, node *out)
     for (int i = 0; i < A->rank; i++) out->size[i] = A->size[A->rank - 1 - i];
 }
 
+static void spectrum(const steps *o, const form *A, node *out)
+{
+    like(A, out);
+    memcpy(out->size, o->fourier.size, sizeof out->size[0] * out->rank), out->type = (uint8_t)o->fourier.type;
+}
+
+/* A valid part is of no size where y is larger than x. */
+static void overlap_shape(const steps *o, const form *A, const form *B, node *out)
+{
+    like(A, out);
+    for (int i = 0; i < A->rank && o->axis != DUET_OVERLAP_SAME; i++)
+        out->size[i] += o->axis == DUET_OVERLAP_FULL ? B->size[i] - 1 : 1 - B->size[i];
+    for (int i = 0; i < A->rank; i++)
+        if (out->size[i] < 0) out->size[i] = 0;
+}
+
 /* How many windows there are where they have so much room to move. */
 static int64_t windows(int64_t room, int64_t stride) { return room < 0 ? 0 : room / stride + 1; }
 static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
@@ -254,6 +286,8 @@ static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
 #define LIKE(A)           like(&A, out)
 #define REVERSED(A)       reversed(&A, out)
 #define PRODUCT(A, B)     product_shape(&A, &B, out)
+#define SPECTRUM(A)       spectrum(&o, &A, out)
+#define OVERLAP(A, B)     overlap_shape(&o, &A, &B, out)
 #define TYPE(A)           A.type
 #define IS_INDEX(A)       is_index(A.type)
 #define GIVES(type_)      out->type = (uint8_t)(type_)

@@ -2,6 +2,7 @@
 #include "gpu.h"
 #include "clock.h"
 #include "dtype.h"
+#include "fourier.h"
 #include "graph.h"
 #include "kernels.h"
 #include "known.h"
@@ -17,6 +18,9 @@ static const char *whole_refuses(const step *s)
     case OP_convolve2d:
     case OP_conv2d_input_grad:
     case OP_conv2d_filter_grad: return kernels_refuse(s) ? gpu_conv_refuses(s) : NULL;
+    case OP_fftn:
+    case OP_fftshift:
+    case OP_fftconvolve: return gpu_fourier_refuses(s);
     default: return kernels_refuse(s);
     }
 }
@@ -40,6 +44,7 @@ static const char *gpu_way(const step *s)
         { "strict by cuDNN", "strict by cuDNN: no kernel splits it", "tf32 by cuDNN", "tf32 by cuDNN" },
     };
     const bool product = s->kernel == OP_matmul;
+    if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by cuFFT";
     if (!product && !is_conv(s->kernel)) return NULL;
     if (is_split(s)) return "split by our kernels";
     return ways[!kernels_refuse(s) ? 0 : product ? 1 : 2][s->math];
@@ -123,6 +128,9 @@ static duet_status run_whole(const step *s, const frame *f, queue *q)
     case OP_convolve2d:
     case OP_conv2d_input_grad:
     case OP_conv2d_filter_grad: return kernels_refuse(s) ? gpu_conv(s, f, q) : gpu_launch(s, f, q);
+    case OP_fftn:
+    case OP_fftshift:
+    case OP_fftconvolve: return gpu_fourier(s, f, q);
     default: return gpu_launch(s, f, q);
     }
 }
@@ -168,7 +176,7 @@ static duet_status gpu_run(const step *s, const frame *f)
     if (is_empty(s)) return DUET_OK;
     duet_status r = run_once(s, f);
     if (__builtin_expect(r != DUET_NO_MEMORY || !duet_memory_of(DUET_GPU).cached, 1)) return r;
-    duet_memory_trim();
+    duet_memory_trim(), gpu_fourier_trim();
     return run_once(s, f);
 }
 
@@ -185,7 +193,8 @@ static duet_status gpu_prepare(const step *s, const frame *f)
 
 static void gpu_forget(step *s)
 {
-    if (s->kept) gpu_conv_forget(s);
+    if (is_fourier(s->kernel)) gpu_fourier_forget(s);
+    else if (s->kept) gpu_conv_forget(s);
 }
 
 static void library_info(FILE *out, const char *name, enum library l, int major, int minor, int patch)
@@ -206,6 +215,10 @@ static void gpu_info(FILE *out)
     library_info(out, "cuBLASLt", LIBRARY_cublasLt, version[0], version[1], version[2]);
     int dnn = vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn] ? 0 : (int)v->cudnnGetVersion();
     library_info(out, "cuDNN", LIBRARY_cudnn, dnn / 10000, dnn / 100 % 100, dnn % 100);
+    int fft = 0;
+    v = vendor_open(LIBRARY_cufft);
+    if (!v->missing[LIBRARY_cufft]) (void)v->cufftGetVersion(&fft);
+    library_info(out, "cuFFT", LIBRARY_cufft, fft / 1000, fft / 100 % 10, fft % 100);
 }
 
 const machine gpu_machine = {

@@ -36,6 +36,12 @@ const char *gpu_conv_refuses(const step *s);
 duet_status gpu_conv(const step *s, const frame *f, queue *q);
 void gpu_conv_forget(step *s);
 
+const char *gpu_fourier_refuses(const step *s);
+duet_status gpu_fourier(const step *s, const frame *f, queue *q);
+void gpu_fourier_forget(step *s);
+void gpu_fourier_trim(void);          /* ends plans that no step has */
+void gpu_fourier_limit(size_t bytes); /* of the plans that no step has, for tests */
+
 extern const costs gpu_costs;
 double gpu_cost(const step *s);
 

@@ -18,6 +18,9 @@
 #ifndef DIR_cudnn
 #define DIR_cudnn ""
 #endif
+#ifndef DIR_cufft
+#define DIR_cufft ""
+#endif
 
 static vendor table;
 static char text[LIBRARIES][512];
@@ -63,6 +66,7 @@ static void check_cudnn(void)
 }
 
 static void check_cublasLt(void) {}
+static void check_cufft(void) {}
 
 /* open_cublasLt, open_cudnn: a library, then its functions, each with the name that the linker knows. */
 #define VENDOR(lib, f)  VENDOR_(lib, f)

@@ -5,6 +5,7 @@
 #include "status.h"
 #include <cublasLt.h>
 #include <cudnn.h>
+#include <cufft.h>
 
 enum library {
 #define LIBRARY(name, ...) LIBRARY_##name,
@@ -28,8 +29,10 @@ const vendor *vendor_open(enum library l);
 /* A vendor's answer as a status, with the name of the call in the text. */
 #define BLAS(v, f, ...) blas_status((v), #f, (v)->f(__VA_ARGS__))
 #define DNN(v, f, ...)  dnn_status((v), #f, (v)->f(__VA_ARGS__))
+#define FFT(v, f, ...)  fft_status((v), #f, (v)->f(__VA_ARGS__))
 duet_status blas_failed(const vendor *v, const char *call, cublasStatus_t e) __attribute__((cold));
 duet_status dnn_failed(const vendor *v, const char *call, cudnnStatus_t e) __attribute__((cold));
+duet_status fft_failed(const vendor *v, const char *call, cufftResult e) __attribute__((cold));
 
 static inline duet_status blas_status(const vendor *v, const char *call, cublasStatus_t e)
 {
@@ -39,6 +42,11 @@ static inline duet_status blas_status(const vendor *v, const char *call, cublasS
 static inline duet_status dnn_status(const vendor *v, const char *call, cudnnStatus_t e)
 {
     return __builtin_expect(e == CUDNN_STATUS_SUCCESS, 1) ? DUET_OK : dnn_failed(v, call, e);
+}
+
+static inline duet_status fft_status(const vendor *v, const char *call, cufftResult e)
+{
+    return __builtin_expect(e == CUFFT_SUCCESS, 1) ? DUET_OK : fft_failed(v, call, e);
 }
 
 #endif

@@ -349,6 +349,9 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int 
     if (n->op == OP_conv_transpose2d) v.op = OP_conv2d_input_grad;
     if (is_conv_grad(v.op)) v.attr[CONV_SIZE] = v.attr[CONV_SIZE + 1] = 0; /* it is the value's */
     if (n->op == OP_convolve2d) v.op = OP_conv2d, v.attr[CONV_FLIP] = 1;
+    if (n->op >= OP_fftn && n->op <= OP_irfftn) v.op = OP_fftn, v.attr[FOURIER_KIND] = n->op - OP_fftn;
+    if (n->op == OP_ifftshift) v.op = OP_fftshift, v.attr[FOURIER_KIND] = 1;
+    if (n->op == OP_fftcorrelate) v.op = OP_fftconvolve, v.attr[1] = 1;
     int made = make_operator(g, &v);
     return settle_shape(g, &v, made);
 }

@@ -40,6 +40,10 @@ static int needs(const cutter *c, const node *n, int k, const node *x)
     case OP_avg_pool2d_grad:
     case OP_upsample2d:
     case OP_avg_pool2d: return PART_CUT;
+    case OP_fftn:
+    case OP_ifftn:
+    case OP_rfftn:
+    case OP_irfftn: return n->attr[FOURIER_AXES] & 1 ? PART_NONE : PART_CUT;
     default: return PART_NONE;
     }
 }

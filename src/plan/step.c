@@ -1,4 +1,5 @@
 /* step.c - a job as the step that a machine receives: layouts, slots, and what it will cost. */
+#include "fourier.h"
 #include "lower.h"
 #include "matrix.h"
 #include <string.h>
@@ -169,6 +170,7 @@ static double step_flops(const step *s)
         const double each = finish_infos[s->finish].pooled ? (double)s->attr[STEP_POOL + 2] * s->attr[STEP_POOL + 3] : 1;
         return 2 * out * each * (double)(w[1] * w[2] * w[3]);
     }
+    if (is_fourier(s->kernel)) return fourier_flops(s);
     if (s->kernel == OP_max_pool2d || s->kernel == OP_avg_pool2d) return out * s->attr[0] * s->attr[1];
     if (is_pool_grad(s->kernel)) return out + (double)layout_count(&s->in[s->ins - 1].at) * s->attr[0] * s->attr[1];
     if (s->kernel == KERNEL_PROGRAM) return out * program_flops(s->program);
@@ -211,6 +213,13 @@ void step_make(const lowering *l, const job *j, const memory *m, step *s)
     estimate(s);
 }
 
+static bool transforms_in_place(const lowering *l, const job *j, int out)
+{
+    const int32_t kind = j->attr[FOURIER_KIND];
+    if (j->kernel != OP_fftn || (kind != FOURIER_FORWARD && kind != FOURIER_INVERSE)) return false;
+    return value_at(l->g, j->in[0])->type == value_at(l->g, out)->type;
+}
+
 bool job_in_place(const lowering *l, const job *j, int k)
 {
     layout at = value_layout(l->g, j->in[k]);
@@ -218,5 +227,5 @@ bool job_in_place(const lowering *l, const job *j, int k)
     if (at.type != (duet_dtype)value_at(l->g, out)->mem) return false;
     if (j->finish || j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) || job_folds(j)) return false;
     return is_map_kernel(j->kernel) || (j->kernel == OP_matmul && k == 2) || j->kernel == OP_softmax ||
-           j->kernel == OP_log_softmax;
+           j->kernel == OP_log_softmax || transforms_in_place(l, j, out);
 }

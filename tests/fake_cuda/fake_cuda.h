@@ -13,6 +13,7 @@ typedef struct fake_counts {
     uint64_t calls;    /* of everything that can fail */
     uint64_t launches; /* of launch_step */
     uint64_t products, convolutions, searches;
+    uint64_t transforms;    /* by cuFFT */
     uint64_t rounded;       /* products and convolutions of vendors that round their operands */
     uint64_t splits, packs; /* launches by parts, and of what those need */
     uint64_t uploads, downloads, synchronisations;
@@ -35,6 +36,6 @@ void fake_capability(int times_ten); /* the same */
 void fake_pinned(
     bool pinned); /* uploads read host memory when they run, as from pinned memory; else from registered memory alone */
 void fake_workspace(size_t bytes); /* what cuDNN's second best algorithm asks for; the best one four times that */
-void fake_without(const char *library, const char *why); /* "cublas" or "cudnn" is missing; NULL: there again */
+void fake_without(const char *library, const char *why); /* "cublasLt", "cudnn" or "cufft" is missing; NULL: there again */
 
 #endif

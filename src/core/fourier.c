@@ -1,0 +1,348 @@
+/* fourier.c - what steps of transforms are, and the work around the vendors'. */
+#include "fourier.h"
+#include "dtype.h"
+#include <math.h>
+#include <string.h>
+
+static bool is_complex(duet_dtype t) { return t == DUET_C64 || t == DUET_C128; }
+static bool is_wide(duet_dtype t) { return t == DUET_F64 || t == DUET_C128; }
+
+transform transform_of(const step *s)
+{
+    const layout *x = &s->in[0].at, *y = &s->out[0].at;
+    transform t = { .kind = (enum fourier_kind)s->attr[FOURIER_KIND],
+                    .f64 = is_wide(y->type),
+                    .rank = x->rank,
+                    .last = s->attr[FOURIER_LAST],
+                    .axes = (uint32_t)s->attr[FOURIER_AXES],
+                    .scale = 1 };
+    for (int a = 0; a < x->rank; a++) {
+        const int64_t n = t.axes >> a & 1 ? s->attr[FOURIER_LENGTH + a] : x->size[a];
+        t.in[a] = n, t.out[a] = y->size[a];
+        if (t.axes >> a & 1 && (t.kind == FOURIER_INVERSE || t.kind == FOURIER_REAL_INVERSE)) t.scale /= (double)n;
+    }
+    if (t.kind == FOURIER_REAL_INVERSE) t.in[t.last] = t.in[t.last] / 2 + 1;
+    return t;
+}
+
+duet_dtype transform_reads(const transform *t)
+{
+    if (t->kind == FOURIER_REAL) return t->f64 ? DUET_F64 : DUET_F32;
+    return t->f64 ? DUET_C128 : DUET_C64;
+}
+
+duet_dtype transform_writes(const transform *t)
+{
+    if (t->kind == FOURIER_REAL_INVERSE) return t->f64 ? DUET_F64 : DUET_F32;
+    return t->f64 ? DUET_C128 : DUET_C64;
+}
+
+static int64_t product(const int64_t *size, int rank)
+{
+    int64_t n = 1;
+    for (int a = 0; a < rank; a++) n *= size[a];
+    return n;
+}
+
+size_t transform_bytes(const transform *t, bool out)
+{
+    const duet_dtype type = out ? transform_writes(t) : transform_reads(t);
+    return (size_t)product(out ? t->out : t->in, t->rank) * dtypes[type].bytes;
+}
+
+/* As everybody counts: 5 n log2 n, and half of that of real ones. */
+double transform_flops(const transform *t)
+{
+    const bool real = t->kind == FOURIER_REAL || t->kind == FOURIER_REAL_INVERSE;
+    const int64_t *size = t->kind == FOURIER_REAL ? t->in : t->out;
+    double length = 1;
+    for (int a = 0; a < t->rank; a++)
+        if (t->axes >> a & 1) length *= (double)size[a];
+    return (real ? 2.5 : 5) * (double)product(size, t->rank) * log2(length);
+}
+
+double fourier_flops(const step *s)
+{
+    transform way[2];
+    if (s->kernel == OP_fftshift) return 0;
+    if (s->kernel == OP_fftn) return way[0] = transform_of(s), transform_flops(&way[0]);
+    fourier_convolve_ways(s, way);
+    return 2 * transform_flops(&way[0]) + transform_flops(&way[1]);
+}
+
+/* ---- programs of one operator ---- */
+
+static duet_status run(const toolbox *b, step *s, void *const data[], const double *num)
+{
+    layout *all[3] = { &s->out[0].at };
+    for (int k = 0; k < s->ins; k++) all[1 + k] = &s->in[k].at;
+    layout_collapse(all, 1 + s->ins);
+    return layout_count(&s->out[0].at) ? b->run(s, &(frame){ .data = data, .num = num }, b->with) : DUET_OK;
+}
+
+/* to = from, or from * factor. */
+static duet_status apply(const toolbox *b, int op, void *to, const layout *to_at, const void *from, const layout *from_at,
+                         double factor)
+{
+    const uint8_t type = (uint8_t)to_at->type;
+    const program p = { .length = 2,
+                        .inputs = 1,
+                        .numbers = op != OP_LOAD,
+                        .outputs = 1,
+                        .code = { { (uint8_t)op, type, { { FROM_INPUT, 0 }, { FROM_NUMBER, 0 } } },
+                                  { OP_STORE, type, { { 0 } } } } };
+    step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .nums = p.numbers, .program = &p };
+    s.out[0] = (operand){ 0, *to_at }, s.in[0] = (operand){ 1, *from_at };
+    return run(b, &s, (void *const[]){ to, (void *)from }, &factor);
+}
+
+duet_status fourier_zero(const toolbox *b, void *p, const layout *at)
+{
+    const uint8_t type = (uint8_t)at->type;
+    const program zero = { .length = 2,
+                           .numbers = 1,
+                           .outputs = 1,
+                           .code = { { OP_LOAD, type, { { FROM_NUMBER, 0 } } }, { OP_STORE, type, { { 0 } } } } };
+    step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .nums = 1, .program = &zero, .out = { { 0, *at } } };
+    return run(b, &s, &p, &(double){ 0 });
+}
+
+/* ---- moves ---- */
+
+/* The real parts of complex elements. */
+static layout real_parts(const layout *l)
+{
+    layout r = *l;
+    if (!is_complex(l->type)) return r;
+    r.type = is_wide(l->type) ? DUET_F64 : DUET_F32;
+    for (int a = 0; a < r.rank; a++) r.stride[a] *= 2;
+    return r;
+}
+
+/* The same elements as numbers of eight bytes: of c128 two each, along an axis of their own. */
+static layout in_eights(const layout *l)
+{
+    layout r = *l;
+    r.type = DUET_F64;
+    if (l->type == DUET_C64) return r;
+    r = real_parts(l);
+    r.size[r.rank] = 2, r.stride[r.rank++] = 1;
+    return r;
+}
+
+static duet_status move_pairs(const toolbox *b, void *to, layout to_at, const void *from, layout from_at)
+{
+    layout_collapse((layout *[]){ &to_at, &from_at }, 2);
+    if (to_at.type == DUET_C64 || to_at.rank < DUET_RANK_MAX) {
+        const layout t = in_eights(&to_at), f = in_eights(&from_at);
+        return apply(b, OP_LOAD, to, &t, from, &f, 0);
+    }
+    const layout t = real_parts(&to_at), f = real_parts(&from_at);
+    duet_status r = apply(b, OP_LOAD, to, &t, from, &f, 0);
+    return r == DUET_OK ? apply(b, OP_LOAD, (double *)to + 1, &t, (const double *)from + 1, &f, 0) : r;
+}
+
+/* What moves elements of a type that nobody computes in. */
+static duet_dtype carrier(duet_dtype t)
+{
+    if (is_complex(t)) return t;
+    return dtypes[t].bytes == 8 ? DUET_F64 : dtypes[t].bytes == 4 ? DUET_F32 : t;
+}
+
+duet_status fourier_move(const toolbox *b, void *to, const layout *to_at, const void *from, const layout *from_at)
+{
+    layout t = *to_at, f = *from_at;
+    if (is_complex(t.type) && is_complex(f.type)) return move_pairs(b, to, t, from, f);
+    t = real_parts(&t), f = real_parts(&f);
+    t.type = carrier(t.type), f.type = carrier(f.type);
+    return apply(b, OP_LOAD, to, &t, from, &f, 0);
+}
+
+/* ---- before and after a transform ---- */
+
+bool fourier_is_brought(const transform *t, const layout *at)
+{
+    for (int a = 0; a < t->rank; a++)
+        if (t->in[a] != at->size[a]) return false;
+    return at->type == transform_reads(t) && layout_is_dense(at);
+}
+
+duet_status fourier_bring(const toolbox *b, const transform *t, void *to, const void *x, const layout *at)
+{
+    layout dense, from = *at;
+    layout_dense(&dense, transform_reads(t), t->rank, t->in);
+    bool fills = is_complex(dense.type) == is_complex(at->type);
+    for (int a = 0; a < t->rank; a++) {
+        fills &= at->size[a] >= t->in[a];
+        from.size[a] = dense.size[a] = at->size[a] < t->in[a] ? at->size[a] : t->in[a];
+    }
+    if (!fills) TRY(b->clear(to, transform_bytes(t, false), b->with));
+    return fourier_move(b, to, &dense, x, &from);
+}
+
+duet_status fourier_scale(const toolbox *b, const transform *t, void *out)
+{
+    const duet_dtype type = t->f64 ? DUET_F64 : DUET_F32;
+    const int64_t n = (int64_t)(transform_bytes(t, true) / dtypes[type].bytes);
+    layout all;
+    layout_dense(&all, type, 1, &n);
+    return t->scale == 1 ? DUET_OK : apply(b, OP_mul, out, &all, out, &all, t->scale);
+}
+
+/* ---- shifts ---- */
+
+/* Along each axis the first n - k elements go to k and later, the last k to the front; which: by bits, the last ones. */
+duet_status fourier_shift(const toolbox *b, const step *s, const frame *f)
+{
+    const layout *x = &s->in[0].at, *y = &s->out[0].at;
+    const uint32_t axes = (uint32_t)s->attr[FOURIER_AXES];
+    const size_t each = dtypes[x->type].bytes;
+    for (uint32_t which = 0; which < 1u << x->rank; which++) {
+        layout from = *x, to = *y;
+        char *p = f->data[s->in[0].slot], *q = f->data[s->out[0].slot];
+        if (which & ~axes) continue;
+        for (int a = 0; a < x->rank; a++) {
+            const int64_t n = x->size[a], k = axes >> a & 1 ? (s->attr[FOURIER_KIND] ? n - n / 2 : n / 2) : 0;
+            const bool last = which >> a & 1;
+            from.size[a] = to.size[a] = last ? k : n - k;
+            p += (last ? n - k : 0) * x->stride[a] * (int64_t)each, q += (last ? 0 : k) * y->stride[a] * (int64_t)each;
+        }
+        TRY(fourier_move(b, q, &to, p, &from));
+    }
+    return DUET_OK;
+}
+
+/* ---- convolution ---- */
+
+/* The least number from n on that has no prime factor above 7. */
+static int64_t smooth_from(int64_t n)
+{
+    int64_t best = INT64_MAX;
+    for (int64_t a = 1; a < 2 * n; a *= 7)
+        for (int64_t b = a; b < 2 * n; b *= 5)
+            for (int64_t c = b; c < 2 * n; c *= 3) {
+                int64_t d = c;
+                while (d < n) d *= 2;
+                if (d < best) best = d;
+            }
+    return best;
+}
+
+void fourier_convolve_ways(const step *s, transform way[2])
+{
+    const layout *x = &s->in[0].at, *y = &s->in[1].at;
+    transform t = { .kind = FOURIER_REAL,
+                    .f64 = is_wide(x->type),
+                    .rank = x->rank,
+                    .last = x->rank - 1,
+                    .axes = (1u << x->rank) - 1,
+                    .scale = 1 };
+    for (int a = 0; a < t.rank; a++) t.in[a] = t.out[a] = smooth_from(x->size[a] + y->size[a] - 1), t.scale /= (double)t.in[a];
+    t.out[t.last] = t.in[t.last] / 2 + 1;
+    way[0] = way[1] = t;
+    way[1].kind = FOURIER_REAL_INVERSE;
+    memcpy(way[1].in, t.out, sizeof t.out), memcpy(way[1].out, t.in, sizeof t.in);
+    way[0].scale = 1;
+}
+
+/* a = a b, of n complex numbers. */
+static duet_status multiply(const toolbox *b, bool f64, int64_t n, void *x, const void *y)
+{
+    const uint8_t type = f64 ? DUET_F64 : DUET_F32;
+    enum { AR, AI, BR, BI };
+#define IN(k)                                                                                                                    \
+    {                                                                                                                            \
+        FROM_INPUT, k                                                                                                            \
+    }
+    const program p = { .length = 9,
+                        .inputs = 4,
+                        .outputs = 2,
+                        .slots = 2,
+                        .code = { { OP_mul, type, { IN(AI), IN(BI) } },
+                                  { OP_SAVE, type, { { 0, 0 } } },
+                                  { OP_mul, type, { IN(AR), IN(BR) } },
+                                  { OP_sub, type, { { FROM_ACC, 0 }, { FROM_SLOT, 0 } } },
+                                  { OP_SAVE, type, { { 0, 1 } } },
+                                  { OP_mul, type, { IN(AR), IN(BI) } },
+                                  { OP_fma, type, { IN(AI), IN(BR), { FROM_ACC, 0 } } },
+                                  { OP_STORE, type, { { 0, 1 } } },
+                                  { OP_LOAD, type, { { FROM_SLOT, 1 } } } } };
+#undef IN
+    program q = p;
+    q.code[q.length++] = (instruction){ OP_STORE, type, { { 0, 0 } } };
+    step s = { .kernel = KERNEL_PROGRAM, .outs = 2, .ins = 4, .program = &q };
+    const layout part = { .type = (duet_dtype)type, .rank = 1, .size = { n }, .stride = { 2 } };
+    const size_t each = dtypes[type].bytes;
+    for (int k = 0; k < 4; k++) s.in[k] = (operand){ k, part };
+    for (int k = 0; k < 2; k++) s.out[k] = (operand){ k, part };
+    void *const data[] = { x, (char *)x + each, (void *)y, (char *)(uintptr_t)y + each };
+    return b->run(&s, &(frame){ .data = data }, b->with);
+}
+
+/* The last element of each axis becomes its first. */
+static const void *turned(layout *l, const char *p)
+{
+    for (int a = 0; a < l->rank; a++) {
+        p += (l->size[a] - 1) * l->stride[a] * (int64_t)dtypes[l->type].bytes;
+        l->stride[a] = -l->stride[a];
+    }
+    return p;
+}
+
+/* The part that is asked for, scaled on its way. */
+static duet_status cut_out(const toolbox *b, const step *s, const transform *back, const char *all, void *out)
+{
+    layout from;
+    layout_dense(&from, transform_writes(back), back->rank, back->out);
+    for (int a = 0; a < from.rank; a++) {
+        const int64_t y = s->in[1].at.size[a] - 1;
+        const int64_t first = s->attr[0] == DUET_OVERLAP_FULL ? 0 : s->attr[0] == DUET_OVERLAP_SAME ? y / 2 : y;
+        all += first * from.stride[a] * (int64_t)dtypes[from.type].bytes;
+        from.size[a] = s->out[0].at.size[a];
+    }
+    return apply(b, OP_mul, out, &s->out[0].at, all, &from, back->scale);
+}
+
+/* At real[], spectra[0] and spectra[1]. */
+static duet_status convolve(const toolbox *b, const step *s, const frame *f, const transform way[2], void *real,
+                            void *const spectrum[2])
+{
+    layout y = s->in[1].at;
+    const void *at = f->data[s->in[1].slot];
+    if (s->attr[1]) at = turned(&y, at);
+    TRY(fourier_bring(b, &way[0], real, f->data[s->in[0].slot], &s->in[0].at));
+    TRY(b->transform(&way[0], 0, real, spectrum[0], b->with));
+    TRY(fourier_bring(b, &way[0], real, at, &y));
+    TRY(b->transform(&way[0], 0, real, spectrum[1], b->with));
+    const int64_t n = (int64_t)(transform_bytes(&way[0], true) / dtypes[transform_writes(&way[0])].bytes);
+    TRY(multiply(b, way[0].f64, n, spectrum[0], spectrum[1]));
+    TRY(b->transform(&way[1], 1, spectrum[0], real, b->with));
+    return cut_out(b, s, &way[1], real, f->data[s->out[0].slot]);
+}
+
+duet_status fourier_convolve(const toolbox *b, const step *s, const frame *f)
+{
+    transform way[2];
+    fourier_convolve_ways(s, way);
+    const size_t line = 511,
+                 bytes[2] = { (transform_bytes(way, false) + line) & ~line, (transform_bytes(way, true) + line) & ~line };
+    char *p;
+    TRY(b->take(bytes[0] + 2 * bytes[1], b->with, (void **)&p));
+    void *const spectrum[2] = { p + bytes[0], p + bytes[0] + bytes[1] };
+    const duet_status r = convolve(b, s, f, way, p, spectrum);
+    b->give(p, b->with);
+    return r;
+}
+
+/* ---- refusals ---- */
+
+static bool is_small(const layout *l) { return dtypes[l->type].bytes < 4; }
+
+const char *fourier_refuses(const step *s)
+{
+    if (s->kernel == OP_fftshift) return is_small(&s->in[0].at) ? "elements of one or two bytes" : NULL;
+    const duet_dtype x = s->in[0].at.type, y = s->out[0].at.type;
+    if (!(is_complex(y) || y == DUET_F32 || y == DUET_F64)) return "elements that are neither floating point nor complex";
+    if (is_wide(x) != is_wide(y)) return "operands of different widths";
+    return NULL;
+}

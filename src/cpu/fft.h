@@ -1,0 +1,15 @@
+/* fft.h - Fourier transforms on the CPU, by a library with FFTW's interface. */
+#ifndef FFT_H
+#define FFT_H
+
+#include "fourier.h"
+#include "table.h"
+
+const char *fft_absent(void); /* NULL, or why this build has none */
+const char *fft_refuses(const step *s);
+run_function run_fourier;
+void fourier_forget(step *s);
+void fft_info(FILE *out);
+void fft_limit(size_t bytes); /* of the plans that no step has, for tests */
+
+#endif

@@ -1,0 +1,21 @@
+/* fft_none.c - the library built without FFTW. */
+#include "fft.h"
+#include "status.h"
+#include "toolbox.h"
+
+#define WHY "built without FFTW (-Dfft=none, or the build did not find it)"
+
+const char *fft_absent(void) { return WHY; }
+
+const char *fft_refuses(const step *s) { return s->kernel == OP_fftshift ? fourier_refuses(s) : WHY; }
+
+duet_status run_fourier(const step *s, const frame *f)
+{
+    return s->kernel == OP_fftshift ? run_shift(s, f) : fail(DUET_UNSUPPORTED, WHY);
+}
+
+void fourier_forget(step *s) { (void)s; }
+
+void fft_limit(size_t bytes) { (void)bytes; }
+
+void fft_info(FILE *out) { fprintf(out, "         FFT absent: " WHY "\n"); }

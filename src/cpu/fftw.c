@@ -1,0 +1,106 @@
+/* fftw.c - opens FFTW, or what DUET_FFT names instead: a library with the same interface, as MKL is. */
+#define _GNU_SOURCE /* dladdr */
+#include "fftw.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static fftw table[2];
+static char text[2][512];
+
+/* With threads, if it can be: OpenMP's, as ours are. */
+static const char *const names[2][3] = { { "libfftw3f_omp.so.3", "libfftw3f_threads.so.3", "libfftw3f.so.3" },
+                                         { "libfftw3_omp.so.3", "libfftw3_threads.so.3", "libfftw3.so.3" } };
+
+static const struct function {
+    const char *name; /* behind fftw_, or fftwf_ */
+    size_t at;
+    bool needed;
+} functions[] = {
+#define FUNCTION(f, needed)                                                                                                      \
+    {                                                                                                                            \
+#f, offsetof(fftw, f), needed                                                                                            \
+    }
+    FUNCTION(plan_guru64_dft, true),
+    FUNCTION(plan_guru64_dft_r2c, true),
+    FUNCTION(plan_guru64_dft_c2r, true),
+    FUNCTION(execute_dft, true),
+    FUNCTION(execute_dft_r2c, true),
+    FUNCTION(execute_dft_c2r, true),
+    FUNCTION(destroy_plan, true),
+    FUNCTION(init_threads, false),
+    FUNCTION(plan_with_nthreads, false),
+    FUNCTION(planner_nthreads, false),
+    FUNCTION(make_planner_thread_safe, false),
+};
+
+static void *open_at(bool f64, const char *path)
+{
+    void *h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!h) snprintf(text[f64], sizeof text[f64], "%s", dlerror());
+    return h;
+}
+
+static void *open_library(bool f64)
+{
+    const char *named = getenv("DUET_FFT");
+    void *h = NULL;
+    if (named && *named) return open_at(f64, named);
+    for (int i = 0; i < 3 && !h; i++) h = open_at(f64, names[f64][i]);
+    return h;
+}
+
+static void *symbol(void *h, bool f64, const char *name)
+{
+    char full[64];
+    snprintf(full, sizeof full, "fftw%s_%s", f64 ? "" : "f", name);
+    return dlsym(h, full);
+}
+
+static bool find_functions(fftw *l, void *h, bool f64)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *f = *(void **)((char *)l + functions[i].at) = symbol(h, f64, functions[i].name);
+        if (f || !functions[i].needed) continue;
+        snprintf(text[f64], sizeof text[f64], "%s lacks fftw%s_%s", l->place ? l->place : "the file found", f64 ? "" : "f",
+                 functions[i].name);
+        return false;
+    }
+    return true;
+}
+
+static void find_place(fftw *l, void *h, bool f64)
+{
+    Dl_info info;
+    void *f = symbol(h, f64, "destroy_plan");
+    l->place = f && dladdr(f, &info) && info.dli_fname ? info.dli_fname : NULL;
+    l->version = symbol(h, f64, "version");
+}
+
+/* The caller may use FFTW too, and plan while we do: it has a lock for that, if asked. */
+static void start_threads(fftw *l)
+{
+    if (!l->init_threads || !l->plan_with_nthreads || !l->init_threads()) l->plan_with_nthreads = NULL;
+    else if (l->make_planner_thread_safe) l->make_planner_thread_safe();
+}
+
+static void open_one(bool f64)
+{
+    fftw *l = &table[f64];
+    void *h = open_library(f64);
+    if (h) find_place(l, h, f64);
+    if (h && find_functions(l, h, f64)) start_threads(l);
+    else l->missing = text[f64];
+}
+
+static void open_f32(void) { open_one(false); }
+static void open_f64(void) { open_one(true); }
+
+const fftw *fftw_open(bool f64)
+{
+    static pthread_once_t once[2] = { PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT };
+    pthread_once(&once[f64], f64 ? open_f64 : open_f32);
+    return &table[f64];
+}

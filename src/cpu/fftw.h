@@ -1,0 +1,28 @@
+/* fftw.h - FFTW's interface as a table: of each precision one, opened on first use. */
+#ifndef FFTW_H
+#define FFTW_H
+
+#include <fftw3.h>
+#include <stdbool.h>
+
+/* The functions of one precision; numbers are passed by address alone. */
+typedef struct fftw {
+    const char *missing; /* NULL when it is there, else why not */
+    const char *place, *version;
+    void *(*plan_guru64_dft)(int, const fftw_iodim64 *, int, const fftw_iodim64 *, void *, void *, int sign, unsigned flags);
+    void *(*plan_guru64_dft_r2c)(int, const fftw_iodim64 *, int, const fftw_iodim64 *, void *, void *, unsigned flags);
+    void *(*plan_guru64_dft_c2r)(int, const fftw_iodim64 *, int, const fftw_iodim64 *, void *, void *, unsigned flags);
+    void (*execute_dft)(void *plan, void *, void *);
+    void (*execute_dft_r2c)(void *plan, void *, void *);
+    void (*execute_dft_c2r)(void *plan, void *, void *);
+    void (*destroy_plan)(void *plan);
+    /* Those that a library may lack. Without the first three it has no threads. */
+    int (*init_threads)(void);
+    void (*plan_with_nthreads)(int threads);
+    int (*planner_nthreads)(void);
+    void (*make_planner_thread_safe)(void);
+} fftw;
+
+const fftw *fftw_open(bool f64);
+
+#endif

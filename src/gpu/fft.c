@@ -1,0 +1,462 @@
+/* fft.c - Fourier transforms, by cuFFT. It takes arrays without gaps, along up to three neighbouring axes at once: others are passes one after the
+ * other. Its scratch is lent by us at each run, and a plan works for one thread at a time. */
+#include "dtype.h"
+#include "fourier.h"
+#include "lend.h"
+#include "shelf.h"
+#include "steps.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define PLAN_BYTES ((size_t)32 << 20) /* of plans that no step keeps, about */
+#define LOOPS      16                 /* more calls for one pass than these take longer than copies there and back */
+#define ALONG      3                  /* axes of one plan */
+
+/* All that a plan hangs on; compared by its bytes. */
+typedef struct plan_key {
+    int64_t type, rank, batch;
+    long long n[ALONG], in_sizes[ALONG], out_sizes[ALONG], in_stride, in_distance, out_stride, out_distance;
+} plan_key;
+
+typedef struct fft_plan {
+    cufftHandle handle;
+    size_t room;
+} fft_plan;
+
+/* ---- plans ---- */
+
+static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER; /* of plans: a stream, scratch and a call belong together */
+
+static duet_status describe(const vendor *v, const plan_key *k, fft_plan *p)
+{
+    plan_key own = *k; /* it takes arrays that are not const */
+    TRY(FFT(v, cufftSetAutoAllocation, p->handle, 0));
+    return FFT(v, cufftMakePlanMany64, p->handle, (int)k->rank, own.n, own.in_sizes, k->in_stride, k->in_distance, own.out_sizes,
+               k->out_stride, k->out_distance, (cufftType)k->type, k->batch, &p->room);
+}
+
+static duet_status make_plan(const void *key, void **thing, size_t *bytes)
+{
+    const vendor *v = vendor_open(LIBRARY_cufft);
+    const plan_key *k = key;
+    fft_plan *p = calloc(1, sizeof *p);
+    if (!p) return fail(DUET_NO_MEMORY, "no memory for a transform's plan");
+    duet_status s = FFT(v, cufftCreate, &p->handle);
+    if (s != DUET_OK) return free(p), s;
+    s = describe(v, k, p);
+    if (s != DUET_OK) return (void)v->cufftDestroy(p->handle), free(p), s;
+    *thing = p, *bytes = 1 << 16;
+    for (int i = 0; i < k->rank; i++) *bytes += (size_t)k->n[i] * 32;
+    return DUET_OK;
+}
+
+static void end_plan(void *thing)
+{
+    fft_plan *p = thing;
+    (void)vendor_open(LIBRARY_cufft)->cufftDestroy(p->handle);
+    free(p);
+}
+
+static shelf plans = { .make = make_plan, .end = end_plan, .limit = PLAN_BYTES, .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void gpu_fourier_trim(void) { shelf_clear(&plans); }
+
+void gpu_fourier_limit(size_t bytes) { plans.limit = bytes; }
+
+/* ---- a transform as passes ---- */
+
+/* An array without axes of one element, those between which none is transformed being one. */
+typedef struct grid {
+    int rank, last; /* the axis that real ones halve; -1: it is gone */
+    bool along[DUET_RANK_MAX];
+    int64_t in[DUET_RANK_MAX], out[DUET_RANK_MAX];
+} grid;
+
+typedef struct pass {
+    plan_key key;
+    bool apart; /* what is not along the axes lies on both sides: they are brought together in between */
+    int64_t outer, inner, in_group, out_group;
+    int64_t loops, in_step, out_step;
+    shelf_item *plan;
+} pass;
+
+typedef struct chain {
+    transform t;
+    bool single; /* the axis that a real one halves has one element: there is nothing to do along it but to copy */
+    int count;
+    pass pass[DUET_RANK_MAX];
+} chain;
+
+static bool halves(const transform *t) { return t->kind == FOURIER_REAL || t->kind == FOURIER_REAL_INVERSE; }
+
+static grid grid_of(const transform *t)
+{
+    grid g = { .last = -1 };
+    for (int a = 0; a < t->rank; a++) {
+        const bool along = t->axes >> a & 1, halved = halves(t) && a == t->last;
+        if (t->in[a] == 1 && t->out[a] == 1) continue;
+        if (g.rank && !along && !g.along[g.rank - 1]) {
+            g.in[g.rank - 1] *= t->in[a], g.out[g.rank - 1] *= t->out[a];
+            continue;
+        }
+        if (halved) g.last = g.rank;
+        g.along[g.rank] = along, g.in[g.rank] = t->in[a], g.out[g.rank] = t->out[a], g.rank++;
+    }
+    return g;
+}
+
+static int64_t product(const int64_t *size, int from, int to)
+{
+    int64_t n = 1;
+    for (int a = from; a < to; a++) n *= size[a];
+    return n;
+}
+
+static cufftType type_of(enum fourier_kind kind, bool f64)
+{
+    if (kind == FOURIER_REAL) return f64 ? CUFFT_D2Z : CUFFT_R2C;
+    if (kind == FOURIER_REAL_INVERSE) return f64 ? CUFFT_Z2D : CUFFT_C2R;
+    return f64 ? CUFFT_Z2Z : CUFFT_C2C;
+}
+
+/* Each call's addresses have to be aligned as complex elements are: those of real ones may not be. */
+static bool loops_are_aligned(const pass *p)
+{
+    const cufftType t = (cufftType)p->key.type;
+    if (p->outer == 1 || t == CUFFT_C2C || t == CUFFT_Z2Z) return true;
+    return p->inner * (t == CUFFT_R2C || t == CUFFT_D2Z ? p->in_group : p->out_group) % 2 == 0;
+}
+
+static void lay_out(pass *p)
+{
+    plan_key *k = &p->key;
+    const bool strided = p->inner > 1 && p->outer <= LOOPS && loops_are_aligned(p);
+    p->apart = p->inner > 1 && !strided;
+    p->loops = strided ? p->outer : 1, p->in_step = p->in_group * p->inner, p->out_step = p->out_group * p->inner;
+    k->batch = strided ? p->inner : p->outer * p->inner;
+    k->in_stride = k->out_stride = strided ? p->inner : 1;
+    k->in_distance = strided ? 1 : p->in_group, k->out_distance = strided ? 1 : p->out_group;
+}
+
+/* Along axes first .. end - 1 of an array of sizes in[] that becomes one of sizes out[]. */
+static void add_pass(chain *c, enum fourier_kind kind, int rank, const int64_t *in, const int64_t *out, int first, int end)
+{
+    pass *p = &c->pass[c->count++];
+    memset(p, 0, sizeof *p);
+    p->key.type = type_of(kind, c->t.f64), p->key.rank = end - first;
+    for (int a = first; a < end; a++) {
+        p->key.n[a - first] = in[a] > out[a] ? in[a] : out[a];
+        p->key.in_sizes[a - first] = in[a], p->key.out_sizes[a - first] = out[a];
+    }
+    p->outer = product(in, 0, first), p->inner = product(in, end, rank);
+    p->in_group = product(in, first, end), p->out_group = product(out, first, end);
+    lay_out(p);
+}
+
+/* The axes from the last one on, neighbours together; the array is complex, of sizes size[]. */
+static void add_complex(chain *c, const grid *g, const int64_t *size, uint32_t without)
+{
+    const enum fourier_kind kind = c->t.kind == FOURIER_REAL_INVERSE ? FOURIER_INVERSE : FOURIER_FORWARD;
+    for (int end = g->rank; end > 0;) {
+        int first = end;
+        while (first > 0 && end - first < ALONG && g->along[first - 1] && !(without >> (first - 1) & 1)) first--;
+        if (first < end) add_pass(c, kind, g->rank, size, size, first, end), end = first;
+        else end--;
+    }
+}
+
+/* A real one's own axis goes first, with its neighbours; or last, alone: so what ought to be 0 before it can be made so. */
+static void chain_make(chain *c, const transform *t)
+{
+    const grid g = grid_of(t);
+    *c = (chain){ .t = *t, .single = halves(t) && g.last < 0 };
+    const bool real = t->kind == FOURIER_REAL && g.last >= 0, back = t->kind == FOURIER_REAL_INVERSE && g.last >= 0;
+    uint32_t done = back ? 1u << g.last : 0;
+    int first = g.last;
+    while (real && first > 0 && g.last + 1 - first < ALONG && g.along[first - 1]) first--;
+    for (int a = first; real && a <= g.last; a++) done |= 1u << a;
+    if (real) add_pass(c, FOURIER_REAL, g.rank, g.in, g.out, first, g.last + 1);
+    add_complex(c, &g, t->kind == FOURIER_REAL ? g.out : g.in, done);
+    if (back) add_pass(c, FOURIER_REAL_INVERSE, g.rank, g.in, g.out, g.last, g.last + 1);
+}
+
+/* ---- a step's plans ---- */
+
+typedef struct kept {
+    chain way[2];
+} kept;
+
+static void discard(kept *k)
+{
+    for (int w = 0; w < 2; w++)
+        for (int i = 0; i < k->way[w].count; i++) shelf_give(&plans, k->way[w].pass[i].plan);
+    free(k);
+}
+
+void gpu_fourier_forget(step *s)
+{
+    if (s->kept) discard(s->kept);
+    s->kept = NULL;
+}
+
+static duet_status find_plans(chain *c)
+{
+    for (int i = 0; i < c->count; i++) TRY(shelf_take(&plans, &c->pass[i].key, sizeof c->pass[i].key, &c->pass[i].plan));
+    return DUET_OK;
+}
+
+static duet_status make_kept(const step *s, kept **made)
+{
+    transform way[2];
+    kept *k = *made = calloc(1, sizeof *k);
+    if (!k) return fail(DUET_NO_MEMORY, "no memory for a transform's plans");
+    const int ways = s->kernel == OP_fftconvolve ? 2 : 1;
+    if (ways == 2) fourier_convolve_ways(s, way);
+    else way[0] = transform_of(s);
+    duet_status r = DUET_OK;
+    for (int w = 0; w < ways && r == DUET_OK; w++) chain_make(&k->way[w], &way[w]), r = find_plans(&k->way[w]);
+    if (r != DUET_OK) discard(k);
+    return r;
+}
+
+/* The step is the plan's and constant but for this; two threads may come here at once, and the first to be ready is kept. */
+static duet_status kept_of(const step *s, kept **k)
+{
+    void **place = (void **)&s->kept, *none = NULL;
+    if ((*k = __atomic_load_n(place, __ATOMIC_ACQUIRE))) return DUET_OK;
+    TRY(make_kept(s, k));
+    if (__atomic_compare_exchange_n(place, &none, *k, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return DUET_OK;
+    discard(*k);
+    *k = none;
+    return DUET_OK;
+}
+
+/* ---- running them ---- */
+
+typedef struct running {
+    queue *q;
+    kept *k;
+    const char *out, *end; /* the step's own, */
+    bool wrote;            /* which may have been touched */
+} running;
+
+static bool is_result(const running *r, const void *p) { return (const char *)p >= r->out && (const char *)p < r->end; }
+
+static duet_status run_program(const step *s, const frame *f, void *with)
+{
+    running *r = with;
+    TRY(gpu_launch(s, f, r->q));
+    r->wrote |= is_result(r, f->data[0]);
+    return DUET_OK;
+}
+
+static duet_status clear(void *p, size_t bytes, void *with)
+{
+    running *r = with;
+    r->wrote |= is_result(r, p);
+    gpu_queue_wrote_anything(r->q);
+    return CUDA(cudaMemsetAsync, p, 0, bytes, gpu_queue_way(r->q));
+}
+
+static duet_status take(size_t bytes, void *with, void **p) { return lend(DEVICE, bytes, ((running *)with)->q->index, p); }
+static void give(void *p, void *with) { gpu_give(p, ((running *)with)->q); }
+
+static duet_status call(const vendor *v, const pass *p, bool inverse, char *in, char *out)
+{
+    const cufftHandle h = ((const fft_plan *)p->plan->thing)->handle;
+    const int way = inverse ? CUFFT_INVERSE : CUFFT_FORWARD;
+    switch ((cufftType)p->key.type) {
+    case CUFFT_C2C: return FFT(v, cufftExecC2C, h, (cufftComplex *)in, (cufftComplex *)out, way);
+    case CUFFT_Z2Z: return FFT(v, cufftExecZ2Z, h, (cufftDoubleComplex *)in, (cufftDoubleComplex *)out, way);
+    case CUFFT_R2C: return FFT(v, cufftExecR2C, h, (cufftReal *)in, (cufftComplex *)out);
+    case CUFFT_D2Z: return FFT(v, cufftExecD2Z, h, (cufftDoubleReal *)in, (cufftDoubleComplex *)out);
+    case CUFFT_C2R: return FFT(v, cufftExecC2R, h, (cufftComplex *)in, (cufftReal *)out);
+    default: return FFT(v, cufftExecZ2D, h, (cufftDoubleComplex *)in, (cufftDoubleReal *)out);
+    }
+}
+
+static size_t element(const pass *p, bool out)
+{
+    const cufftType t = (cufftType)p->key.type;
+    const size_t each = t == CUFFT_Z2Z || t == CUFFT_D2Z || t == CUFFT_Z2D ? 8 : 4;
+    const bool real = out ? t == CUFFT_C2R || t == CUFFT_Z2D : t == CUFFT_R2C || t == CUFFT_D2Z;
+    return real ? each : 2 * each;
+}
+
+/* The caller holds `calling`. */
+static duet_status call_all(const pass *p, bool inverse, char *in, char *out, void *room, queue *q)
+{
+    const vendor *v = vendor_open(LIBRARY_cufft);
+    const fft_plan *plan = p->plan->thing;
+    TRY(FFT(v, cufftSetStream, plan->handle, gpu_queue_way(q)));
+    if (plan->room) TRY(FFT(v, cufftSetWorkArea, plan->handle, room));
+    for (int64_t i = 0; i < p->loops; i++) {
+        TRY(call(v, p, inverse, in + (size_t)(i * p->in_step) * element(p, false),
+                 out + (size_t)(i * p->out_step) * element(p, true)));
+        COUNT(launches);
+    }
+    return DUET_OK;
+}
+
+static duet_status run_densely(const pass *p, bool inverse, void *in, void *out, running *r)
+{
+    const size_t bytes = ((const fft_plan *)p->plan->thing)->room;
+    void *room = NULL;
+    if (bytes) TRY(lend(DEVICE, bytes, r->q->index, &room));
+    r->wrote |= is_result(r, out);
+    pthread_mutex_lock(&calling);
+    const duet_status s = call_all(p, inverse, in, out, room, r->q);
+    pthread_mutex_unlock(&calling);
+    gpu_queue_wrote_anything(r->q);
+    gpu_give(room, r->q);
+    return s;
+}
+
+/* Groups of elements along the axes of a pass, as they lie in the array, and one after the other. */
+static void group_layouts(const pass *p, bool out, layout *array, layout *apart)
+{
+    const int64_t group = out ? p->out_group : p->in_group, size[3] = { p->outer, p->inner, group };
+    const duet_dtype types[] = { [4] = DUET_F32, [8] = DUET_C64, [16] = DUET_C128 };
+    duet_dtype type = types[element(p, out)];
+    const cufftType t = (cufftType)p->key.type;
+    if (element(p, out) == 8 && (out ? t == CUFFT_Z2D : t == CUFFT_D2Z)) type = DUET_F64;
+    layout_dense(apart, type, 3, size);
+    *array = *apart;
+    array->stride[0] = group * p->inner, array->stride[1] = 1, array->stride[2] = p->inner;
+}
+
+static duet_status run_there(const toolbox *b, const pass *p, bool inverse, void *in, void *out, char *there, char *result,
+                             running *r)
+{
+    layout array, apart;
+    group_layouts(p, false, &array, &apart);
+    TRY(fourier_move(b, there, &apart, in, &array));
+    TRY(run_densely(p, inverse, there, result, r));
+    group_layouts(p, true, &array, &apart);
+    return fourier_move(b, out, &array, result, &apart);
+}
+
+static duet_status run_apart(const toolbox *b, const pass *p, bool inverse, void *in, void *out, running *r)
+{
+    const size_t groups = (size_t)(p->outer * p->inner), line = 511;
+    const size_t before = (groups * (size_t)p->in_group * element(p, false) + line) & ~line;
+    const bool in_place = p->key.type == CUFFT_C2C || p->key.type == CUFFT_Z2Z;
+    const size_t after = in_place ? 0 : groups * (size_t)p->out_group * element(p, true);
+    void *there;
+    TRY(lend(DEVICE, before + after, r->q->index, &there));
+    const duet_status s = run_there(b, p, inverse, in, out, there, in_place ? there : (char *)there + before, r);
+    gpu_give(there, r->q);
+    return s;
+}
+
+static duet_status run_pass(const toolbox *b, const chain *c, int i, void *in, void *out)
+{
+    const pass *p = &c->pass[i];
+    const bool inverse = c->t.kind == FOURIER_INVERSE || c->t.kind == FOURIER_REAL_INVERSE;
+    return p->apart ? run_apart(b, p, inverse, in, out, b->with) : run_densely(p, inverse, in, out, b->with);
+}
+
+static duet_status copy(const toolbox *b, const transform *t, void *to, const void *from)
+{
+    layout to_at, from_at;
+    layout_dense(&to_at, transform_writes(t), t->rank, t->out), layout_dense(&from_at, transform_reads(t), t->rank, t->in);
+    return fourier_move(b, to, &to_at, from, &from_at);
+}
+
+/* Imaginary parts at both ends of the last axis count as 0; cuFFT does not say what it makes of others. */
+static duet_status clear_ends(const toolbox *b, const transform *t, void *in)
+{
+    layout at;
+    layout_dense(&at, t->f64 ? DUET_F64 : DUET_F32, t->rank, t->in);
+    const int64_t n = t->out[t->last], stride = at.stride[t->last];
+    const size_t each = dtypes[at.type].bytes;
+    for (int a = 0; a < at.rank; a++) at.stride[a] *= 2;
+    at.size[t->last] = 1;
+    TRY(fourier_zero(b, (char *)in + each, &at));
+    return n % 2 ? DUET_OK : fourier_zero(b, (char *)in + each + (size_t)(n / 2 * stride) * 2 * each, &at);
+}
+
+static duet_status run_back(const toolbox *b, const chain *c, void *in, void *out)
+{
+    const int last = c->count - !c->single;
+    for (int i = 0; i < last; i++) TRY(run_pass(b, c, i, in, in));
+    if (c->single) return copy(b, &c->t, out, in);
+    TRY(clear_ends(b, &c->t, in));
+    return run_pass(b, c, last, in, out);
+}
+
+/* in may be spoilt where the transform goes back to real numbers; else it may be out. */
+static duet_status run_chain(const toolbox *b, const chain *c, void *in, void *out)
+{
+    if (c->t.kind == FOURIER_REAL_INVERSE) return run_back(b, c, in, out);
+    const bool copies = c->single || !c->count;
+    if (c->single) TRY(b->clear(out, transform_bytes(&c->t, true), b->with)); /* imaginary parts */
+    if (copies && in != out) TRY(copy(b, &c->t, out, in));
+    for (int i = 0; i < c->count; i++) TRY(run_pass(b, c, i, i || copies ? out : in, out));
+    return DUET_OK;
+}
+
+static duet_status transform_here(const transform *t, int which, void *in, void *out, void *with);
+
+static toolbox toolbox_of(running *r) { return (toolbox){ run_program, clear, take, give, transform_here, r }; }
+
+static duet_status transform_here(const transform *t, int which, void *in, void *out, void *with)
+{
+    (void)t;
+    const toolbox b = toolbox_of(with);
+    return run_chain(&b, &((running *)with)->k->way[which], in, out);
+}
+
+/* ---- steps ---- */
+
+static bool is_aligned(const void *p) { return (uintptr_t)p % 16 == 0; }
+
+static duet_status bring_and_run(const toolbox *b, const chain *c, const step *s, const frame *f, void *out)
+{
+    const operand *x = &s->in[0];
+    void *in = f->data[x->slot], *block = NULL;
+    const bool in_place = c->t.kind == FOURIER_FORWARD || c->t.kind == FOURIER_INVERSE;
+    if (c->t.kind != FOURIER_REAL_INVERSE && fourier_is_brought(&c->t, &x->at) && is_aligned(in)) return run_chain(b, c, in, out);
+    if (!in_place) TRY(b->take(transform_bytes(&c->t, false), b->with, &block));
+    in = in_place ? out : block;
+    duet_status r = fourier_bring(b, &c->t, in, f->data[x->slot], &x->at);
+    if (r == DUET_OK) r = run_chain(b, c, in, out);
+    b->give(block, b->with);
+    return r;
+}
+
+/* cuFFT wants addresses that its widest accesses divide: a result elsewhere is copied there. */
+static duet_status run_transform(const toolbox *b, const chain *c, const step *s, const frame *f)
+{
+    void *out = f->data[s->out[0].slot], *block = NULL, *to = out;
+    if (!is_aligned(out)) {
+        TRY(b->take(transform_bytes(&c->t, true), b->with, &block));
+        to = block;
+    }
+    duet_status r = bring_and_run(b, c, s, f, to);
+    if (r == DUET_OK) r = fourier_scale(b, &c->t, to);
+    layout at;
+    layout_dense(&at, transform_writes(&c->t), c->t.rank, c->t.out);
+    if (r == DUET_OK && block) r = fourier_move(b, out, &at, block, &at);
+    b->give(block, b->with);
+    return r;
+}
+
+duet_status gpu_fourier(const step *s, const frame *f, queue *q)
+{
+    const char *out = f->data[s->out[0].slot];
+    running r = { .q = q, .out = out, .end = out + (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes };
+    const toolbox b = toolbox_of(&r);
+    duet_status status;
+    if (s->kernel != OP_fftshift) TRY(kept_of(s, &r.k));
+    if (s->kernel == OP_fftshift) status = fourier_shift(&b, s, f);
+    else if (s->kernel == OP_fftconvolve) status = fourier_convolve(&b, s, f);
+    else status = run_transform(&b, &r.k->way[0], s, f);
+    return r.wrote ? half_written(status) : status;
+}
+
+const char *gpu_fourier_refuses(const step *s)
+{
+    const char *why = fourier_refuses(s);
+    return why || s->kernel == OP_fftshift ? why : vendor_open(LIBRARY_cufft)->missing[LIBRARY_cufft];
+}
