@@ -100,6 +100,9 @@ static void test_casts(void)
                 const int64_t size = 1 + draw(700);
                 add_output(&t, any_layout((duet_dtype)to, 1, &size, false));
                 add_input(&t, any_layout((duet_dtype)from, 1, &size, chance(10)), 20);
+                buffer *b = &t.buffer[t.s.in[0].slot];
+                for (int64_t i = 0; i < b->count && is_floating(b->type); i += 2)
+                    put(b, i, ldexpl(get(b, b->before, i), draw(80) - 40));
                 collapse(&t);
                 t.code = (program){ .length = 2, .inputs = 1, .outputs = 1 };
                 t.code.code[0] = (instruction){ OP_LOAD, type, { { FROM_INPUT, 0 } } };

@@ -66,6 +66,8 @@ static const double weight[OPS_ALL] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...) [OP_##name] = (ulp) > 0.5 ? 1 : SIMPLE,
 #define DUET_MAP2                                          DUET_MAP1
 #define DUET_MAP3                                          DUET_MAP1
+#define DUET_INT1(name, ...)                               [OP_##name] = SIMPLE,
+#define DUET_INT2                                          DUET_INT1
 #define DUET_FOLD1(name, ...)                              [OP_##name] = SIMPLE,
 #define DUET_FOLD2                                         DUET_FOLD1
 #define DUET_PLACE1                                        DUET_FOLD1
@@ -97,7 +99,12 @@ static double functions_of(const step *s)
     }
 }
 
-static bool is_f64(const step *s) { return s->ins && s->in[0].at.type == DUET_F64; }
+/* Half as many elements in a register: integers too, whatever they are stored as. */
+static bool is_f64(const step *s)
+{
+    if (s->kernel == KERNEL_PROGRAM) return dtypes[s->program->code[0].type].bytes == sizeof(double);
+    return s->ins && s->in[0].at.type == DUET_F64;
+}
 
 static double cost_of_pass(const step *s, const costs *c)
 {

@@ -15,7 +15,7 @@ static inline int64_t none_in(T *to, const void *from, int64_t n) { return (void
 static inline int64_t none_out(void *to, const T *from, int64_t n) { return (void)to, (void)from, (void)n, 0; }
 
 #if defined __F16C__ && defined T_f32
-#define WIDE 8
+enum { WIDE = 8, NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
 static inline int64_t halves_in(T *to, const stored_f16 *from, int64_t n)
 {
     int64_t i = 0;
@@ -25,9 +25,8 @@ static inline int64_t halves_in(T *to, const stored_f16 *from, int64_t n)
 
 static inline int64_t halves_out(stored_f16 *to, const T *from, int64_t n)
 {
-    const int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     int64_t i = 0;
-    for (; i + WIDE <= n; i += WIDE) _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), nearest));
+    for (; i + WIDE <= n; i += WIDE) _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), NEAREST));
     return i;
 }
 #else

@@ -225,7 +225,8 @@ static void plan(pass *p, const step *s, const frame *f, run_function *owner)
     if (s->kernel == KERNEL_PROGRAM) tile_make(&p->code, s->program, singles, streams_of(p, s, f));
     else tile_make_fused(&p->code, s->kernel, s->ins, singles);
     const double bytes = (double)sizeof(T) * (s->ins + s->outs);
-    p->seconds = (double)p->count * (p->code.seconds + bytes * SECONDS_PER_BYTE);
+    const int converted = __builtin_popcount(p->converts_in) + __builtin_popcount(p->converts_out);
+    p->seconds = (double)p->count * (p->code.seconds + bytes * SECONDS_PER_BYTE + converted * SECONDS_PER_ROUNDED);
 }
 
 /* Steps are the plan's, which lets their machine keep things. Without memory the next run plans again. */
