@@ -1,4 +1,5 @@
-/* device.cuh - what every kernel stands on. A .cu file is compiled once for each element type, with T_f32 or T_f64 defined. */
+/* device.cuh - what every kernel stands on. A .cu file is compiled once for each element type, with T_f32 or T_f64 defined; those of the
+ * expression machine also with T_i64 or T_u64, and, for what only moves, with T_u8 or T_u16. */
 #ifndef DEVICE_CUH
 #define DEVICE_CUH
 
@@ -8,7 +9,11 @@ extern "C" {
 }
 #include "fold.h"
 #define FN_DECL static __device__ inline
+#if defined T_f32 || defined T_f64
 #include "formula.h"
+#else
+#include "integer.cuh"
+#endif
 
 /* In one instruction: IEEE 754-2019's, as formula.h has them. */
 #ifdef T_f32

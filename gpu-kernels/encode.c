@@ -7,7 +7,7 @@ typedef struct encoder {
     machine_program *m;
     const program *p;
     const double *num;
-    bool wide;
+    duet_dtype type; /* of all of it */
     bool paired;     /* the latest instruction is a pair that lacks its second step */
     const char *why; /* of failure */
     machine_instruction nowhere;
@@ -22,13 +22,24 @@ typedef struct operand_code {
     uint64_t bits;
 } operand_code;
 
+static bool is_integer(const encoder *e) { return e->type == DUET_I64 || e->type == DUET_U64; }
+
+/* Of integers, numbers are bits already. */
 static uint64_t bits_of(const encoder *e, double x)
 {
     uint64_t b = 0;
     float narrow = (float)x;
-    if (e->wide) memcpy(&b, &x, sizeof x);
-    else memcpy(&b, &narrow, sizeof narrow);
+    if (e->type == DUET_F32) memcpy(&b, &narrow, sizeof narrow);
+    else memcpy(&b, &x, sizeof x);
     return b;
+}
+
+bool op_wraps_to(int type) { return type < DUET_DTYPE_COUNT && (type == DUET_BOOL || dtype_is_integer((duet_dtype)type)); }
+
+static uint64_t wrap_of(int type)
+{
+    if (type == DUET_BOOL) return WRAP_BOOL;
+    return 64 - 8 * dtypes[type].bytes + (dtypes[type].kind == TYPE_SIGNED ? WRAP_SIGNED : 0);
 }
 
 static void find_last_reads(encoder *e)
@@ -160,7 +171,7 @@ static bool as_step(encoder *e, int op, int at, operand_code x, operand_code y)
     case OP_add: return emit_either(e, STEP_ADD, STEP_ADDS, x);
     case OP_mul: return emit_either(e, STEP_MUL, STEP_MULS, x);
     case OP_sub: return at ? emit_either(e, STEP_RSUB, STEP_RSUBS, x) : emit_either(e, STEP_SUB, STEP_NONE, x);
-    case OP_neg: return emit_step(e, STEP_MULS, ROW_NONE, bits_of(e, -1)), true;
+    case OP_neg: return emit_step(e, is_integer(e) ? STEP_RSUBS : STEP_MULS, ROW_NONE, is_integer(e) ? 0 : bits_of(e, -1)), true;
     case OP_fma: break;
     default: return false;
     }
@@ -224,6 +235,12 @@ static void encode_fold(encoder *e, const instruction *i)
     if (set_aside) emit_step(e, STEP_LOAD, spare_row(e), 0);
 }
 
+static void encode_wrap(encoder *e, const instruction *i)
+{
+    settle_accumulator(e, i);
+    emit(e, CODE_WRAP)->s = wrap_of(i->arg[1].index);
+}
+
 static void encode_one(encoder *e, const instruction *i)
 {
     switch (i->op) {
@@ -232,6 +249,7 @@ static void encode_one(encoder *e, const instruction *i)
         return;
     case OP_SAVE: emit_save(e, slot_row(e, i->arg[0].index)); return;
     case OP_STORE: emit(e, CODE_STORE)->to = i->arg[0].index; return;
+    case OP_WRAP: encode_wrap(e, i); return;
     default: break;
     }
     if (i->op < OPS && op_infos[i->op].kind == KIND_MAP) encode_map(e, i);
@@ -239,9 +257,9 @@ static void encode_one(encoder *e, const instruction *i)
     else e->why = "an operator that is not element by element";
 }
 
-const char *machine_encode(machine_program *m, const program *p, const double *num, bool wide)
+const char *machine_encode(machine_program *m, const program *p, const double *num)
 {
-    encoder e = { .m = m, .p = p, .num = num, .wide = wide, .rows = p->inputs, .spare = ROW_NONE };
+    encoder e = { .m = m, .p = p, .num = num, .type = (duet_dtype)p->code[0].type, .rows = p->inputs, .spare = ROW_NONE };
     memset(e.of_slot, ROW_NONE, sizeof e.of_slot);
     find_last_reads(&e);
     m->length = m->steps = 0, m->first = ROW_NONE, m->last = 0, m->heavy = false;

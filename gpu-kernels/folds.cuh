@@ -7,8 +7,13 @@
 namespace
 {
 
+#ifdef T_INTEGER
+#define DUET_WHOLE1(name, START, TAKE, JOIN, FINISH, ...) DUET_FOLD(name, START, TAKE, JOIN, FINISH, false)
+#define DUET_WHOLE2(name, START, TAKE, JOIN, FINISH, ...) DUET_FOLD(name, START, TAKE, JOIN, FINISH, true)
+#else
 #define DUET_FOLD1(name, START, TAKE, JOIN, FINISH, ...) DUET_FOLD(name, START, TAKE, JOIN, FINISH, false)
 #define DUET_FOLD2(name, START, TAKE, JOIN, FINISH, ...) DUET_FOLD(name, START, TAKE, JOIN, FINISH, true)
+#endif
 #define DUET_FOLD(name, START, TAKE, JOIN, FINISH, PAIRS)                                                                        \
     struct row_##name {                                                                                                          \
         typedef T carried;                                                                                                       \
@@ -19,6 +24,7 @@ namespace
         static __device__ inline T result(T a, int64_t n) { return FINISH; }                                                     \
     };
 
+#ifndef T_INTEGER
 struct moments {
     T n, mean, squares;
 };
@@ -60,6 +66,7 @@ static __device__ inline T operator/(T d, counted a)
             return FINISH;                                                                                                       \
         }                                                                                                                        \
     };
+#endif
 
 struct found {
     T x;
@@ -77,6 +84,7 @@ template <class Row, class Carried = typename Row::carried> struct folding;
 template <class Row> struct folding<Row, T> : plain<Row> {
     enum { pairs = Row::is_pairs };
 };
+#ifndef T_INTEGER
 template <class Row> struct folding<Row, moments> {
     struct lane {
         T mean, squares;
@@ -99,6 +107,8 @@ template <class Row> struct folding<Row, moments> {
     static __device__ inline T finish(acc a, int64_t n) { return Row::result(a, n); }
     template <class F> static __device__ inline acc each(acc a, F f) { return { f(a.n), f(a.mean), f(a.squares) }; }
 };
+
+#endif
 
 /* An open lane holds what no element is worse than, at its first element: it is that one, or another takes its place. */
 template <class Row> struct folding<Row, found> {
@@ -129,6 +139,7 @@ template <class Row> struct folding<Row, found> {
     template <class F> static __device__ inline acc each(acc a, F f) { return { f(a.x), f(a.at) }; }
 };
 
+#ifndef T_INTEGER
 /* The sums of squares of x, of x made small and of x made large, in one pass; the first of them says which one counts. */
 struct squares {
     T as_is, down, up;
@@ -160,6 +171,7 @@ template <> struct folding<row_norm, T> {
         return one::finish(a.as_is, n);
     }
 };
+#endif
 
 } // namespace
 

@@ -134,6 +134,11 @@ typedef struct machine_head {
     const void *in[PROGRAM_INPUTS];
 } machine_head;
 
+/* What kernels that convert read and write: duet_dtype. */
+typedef struct machine_types {
+    uint8_t in[PROGRAM_INPUTS], out[PROGRAM_OUTPUTS];
+} machine_types;
+
 /* Where operands lie that do not lie alike: element e of an input is at[e], or at[e / run % size * stride], or walked to. */
 typedef struct machine_path {
     divider32 run, size;
@@ -145,6 +150,7 @@ typedef struct machine_paths {
     divider32 size[DUET_RANK_MAX];
     machine_path in[PROGRAM_INPUTS];
     int32_t in_stride[PROGRAM_INPUTS][DUET_RANK_MAX], out_stride[PROGRAM_OUTPUTS][DUET_RANK_MAX];
+    machine_types types;
 } machine_paths;
 MACHINE_ARGS(f32, uint32_t)
 MACHINE_ARGS(f64, uint64_t)
@@ -155,9 +161,16 @@ typedef const void *machine_kernels(int vectors, bool plain);
 #define MACHINE_KERNELS(type)                                                                                                    \
     machine_kernel_##type, machine_kernel_heavy_##type, machine_kernel_small_##type, machine_kernel_small_heavy_##type
 machine_kernels MACHINE_KERNELS(f32), MACHINE_KERNELS(f64);
-/* Writes p's instructions for rows of so many vectors, and returns how many there are. apart: pairs as single linear steps, as kernels of
- * one vector a thread want them. */
-int machine_pack(void *code, const machine_program *p, bool wide, int row, bool apart);
+/* Programs whose operands are of other types than they compute in, and all of integers: never plain. i64 and u64 take machine_long_f64. */
+machine_kernels machine_kernel_converts_f32, machine_kernel_converts_heavy_f32, machine_kernel_converts_f64,
+    machine_kernel_converts_heavy_f64, machine_kernel_converts_i64, machine_kernel_converts_u64;
+/* Moves of elements of 1 and 2 bytes, which take machine_short_f64 and machine_long_f64. Those of 4 and 8 go as f32 and f64. */
+machine_kernels machine_kernel_u8, machine_kernel_u16;
+/* Writes p's instructions for rows of so many vectors, for kernels of f32, f64, i64 or u64, and returns how many there are. apart: pairs as
+ * single linear steps, as kernels of one vector a thread want them. */
+int machine_pack(void *code, const machine_program *p, duet_dtype type, int row, bool apart);
+const void *tile_kernel_u8(void);
+const void *tile_kernel_u16(void);
 const void *tile_kernel_f32(void);
 const void *tile_kernel_f64(void);
 cudaError_t machine_launch(const step *s, const frame *f, cudaStream_t q);

@@ -1,4 +1,5 @@
 /* machine.c - launches programs that go element by element. */
+#include "dtype.h"
 #include "operands.h"
 #include <stdlib.h>
 
@@ -53,6 +54,7 @@ static void set_paths(const operands *o, const machine_head *h, machine_paths *p
         p->in[k].how = (uint32_t)how_of(o, o->outs + k, h, &p->in[k]);
         if (p->in[k].how == HOW_WALK) operand_strides(&o->of[o->outs + k], p->in_stride[k]);
     }
+    for (int k = 0; k < o->count; k++) *(k < o->outs ? &p->types.out[k] : &p->types.in[k - o->outs]) = (uint8_t)o->of[k].type;
 }
 
 /* More vectors a thread pay the dispatch for more elements; but all multiprocessors should have several thread blocks, and rows of shared
@@ -63,9 +65,31 @@ static int vectors_for(const machine_program *p, int64_t vectors)
     return p->rows <= 6 && vectors > MACHINE_LARGE ? MACHINE_VECTORS : 2;
 }
 
-static const void *kernel_of(const operands *o, const machine_program *p, bool small, int vectors, bool plain)
+/* Which kernels a step takes. */
+typedef struct way {
+    duet_dtype type; /* as which they read instructions: f32, f64, i64 or u64 */
+    bool converts;
+} way;
+
+/* What only moves goes as bits. */
+static way way_of(const step *s, size_t each)
+{
+    if (program_converts(s)) return (way){ step_type(s), true };
+    return (way){ each == 4 ? DUET_F32 : DUET_F64, false };
+}
+
+static machine_kernels *converting(duet_dtype type, bool heavy)
+{
+    if (type == DUET_F32) return heavy ? machine_kernel_converts_heavy_f32 : machine_kernel_converts_f32;
+    if (type == DUET_F64) return heavy ? machine_kernel_converts_heavy_f64 : machine_kernel_converts_f64;
+    return type == DUET_I64 ? machine_kernel_converts_i64 : machine_kernel_converts_u64;
+}
+
+static const void *kernel_of(const operands *o, way w, const machine_program *p, bool small, int vectors, bool plain)
 {
     machine_kernels *const kernels[2][4] = { { MACHINE_KERNELS(f32) }, { MACHINE_KERNELS(f64) } };
+    if (w.converts) return converting(w.type, p->heavy)(vectors, plain);
+    if (o->each < 4) return (o->each == 1 ? machine_kernel_u8 : machine_kernel_u16)(vectors, plain);
     return kernels[o->each == 8][2 * small + p->heavy](vectors, plain);
 }
 
@@ -83,28 +107,29 @@ static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, 
     return e == cudaSuccess ? launch_early(kernel, blocks, threads, shared, a, q) : e;
 }
 
-static cudaError_t launch_once(const operands *o, const machine_program *p, cudaStream_t q)
+static cudaError_t launch_once(const operands *o, way w, const machine_program *p, cudaStream_t q)
 {
     machine_args a;
-    const bool wide = o->each == 8, plain = is_plain(o) && p->steps <= MACHINE_SHORT;
+    const bool wide = w.type != DUET_F32, plain = !w.converts && is_plain(o) && p->steps <= MACHINE_SHORT;
     set_head(o, p, &a.head);
-    const bool small = a.head.n <= MACHINE_SMALL;
+    const bool small = a.head.n <= MACHINE_SMALL && !w.converts && o->each >= 4;
     const int64_t width = small ? 1 : operands_width(o), vectors = (a.head.lead + a.head.n + width - 1) / width;
     const int each = small ? 1 : vectors_for(p, vectors);
     const uint32_t threads = (uint32_t)MACHINE_THREADS(each), row = (uint32_t)each * threads;
     a.head.begins = p->first != ROW_NONE, a.head.first = a.head.begins ? p->first * row : 0;
-    a.head.length = (uint8_t)machine_pack(wide ? (void *)a.short_f64.code : a.short_f32.code, p, wide, (int)row, each == 1);
+    a.head.length = (uint8_t)machine_pack(wide ? (void *)a.short_f64.code : a.short_f32.code, p, w.type, (int)row, each == 1);
     if (small) a.head.lead = 0;
     if (!plain) set_paths(o, &a.head, wide ? &a.long_f64.paths : &a.long_f32.paths);
-    return launch_rows(kernel_of(o, p, small, each, plain), (vectors + row - 1) / row, (int)threads,
+    return launch_rows(kernel_of(o, w, p, small, each, plain), (vectors + row - 1) / row, (int)threads,
                        p->rows * row * (size_t)width * o->each, &a, q);
 }
 
 /* ---- a copy between operands whose memory runs along different axes ---- */
 
-static bool is_copy(const program *p)
+static bool is_copy(const step *s)
 {
-    return p->length == 2 && p->code[0].op == OP_LOAD && p->code[0].arg[0].kind == FROM_INPUT && p->code[1].op == OP_STORE;
+    const program *p = s->program;
+    return p->length == 2 && p->code[0].op == OP_LOAD && p->code[1].op == OP_STORE && program_moves(s);
 }
 
 /* The input's fastest axis, when it is another than the output's and both are long; else -1. */
@@ -116,6 +141,12 @@ static int tile_axis(const layout *out, const layout *in)
     for (int a = 0; a < out->rank; a++)
         if (in->stride[a] != 0 && llabs(in->stride[a]) < llabs(in->stride[fast])) fast = a;
     return fast == last || out->size[fast] < TILE / 4 || out->size[last] < TILE / 4 ? -1 : fast;
+}
+
+static const void *tile_kernel(size_t each)
+{
+    if (each < 4) return each == 1 ? tile_kernel_u8() : tile_kernel_u16();
+    return each == 4 ? tile_kernel_f32() : tile_kernel_f64();
 }
 
 static bool launch_tile(const operands *o, cudaStream_t q, cudaError_t *e)
@@ -135,7 +166,7 @@ static bool launch_tile(const operands *o, cudaStream_t q, cudaError_t *e)
         }
     if (down > INT32_MAX / across || down * across > INT32_MAX / outside) return false;
     a.tiles_down = (uint32_t)down, a.tiles_across = (uint32_t)across;
-    *e = launch(o->each == 8 ? tile_kernel_f64() : tile_kernel_f32(), down * across * outside, TILE_THREADS, 0, &a, q);
+    *e = launch(tile_kernel(o->each), down * across * outside, TILE_THREADS, 0, &a, q);
     return true;
 }
 
@@ -150,13 +181,41 @@ static bool fits(const operands *o)
 }
 
 /* In halves, until they do. */
-static cudaError_t launch_parts(const operands *o, const machine_program *p, cudaStream_t q)
+static cudaError_t launch_parts(const operands *o, way w, const machine_program *p, cudaStream_t q)
 {
     operands low, high;
-    if (fits(o)) return launch_once(o, p, q);
+    if (fits(o)) return launch_once(o, w, p, q);
     operands_halve(o, &low, &high);
-    cudaError_t e = launch_parts(&low, p, q);
-    return e != cudaSuccess ? e : launch_parts(&high, p, q);
+    cudaError_t e = launch_parts(&low, w, p, q);
+    return e != cudaSuccess ? e : launch_parts(&high, w, p, q);
+}
+
+static cudaError_t launch_operands(const step *s, operands *o, const machine_program *p, cudaStream_t q)
+{
+    cudaError_t e;
+    operands_order(o);
+    return is_copy(s) && launch_tile(o, q, &e) ? e : launch_parts(o, way_of(s, o->each), p, q);
+}
+
+/* Elements of 16 bytes, and of 8 where they are not at multiples of them, are moved by their parts. */
+static bool goes_by_parts(const operands *o, duet_dtype type)
+{
+    if (type != DUET_C64) return type == DUET_C128;
+    for (int k = 0; k < o->count; k++)
+        if ((uintptr_t)o->at[k] % 8) return true;
+    return false;
+}
+
+static cudaError_t launch_complex(const step *s, operands *o, const machine_program *p, cudaStream_t q)
+{
+    const duet_dtype part = step_type(s) == DUET_C64 ? DUET_F32 : DUET_F64;
+    cudaError_t e = cudaSuccess;
+    if (operands_as_pairs(o, part)) return launch_operands(s, o, p, q);
+    for (int k = 0; k < 2 && e == cudaSuccess; k++) {
+        operands half = operands_halves(o, part, k);
+        e = launch_operands(s, &half, p, q);
+    }
+    return e;
 }
 
 cudaError_t machine_launch(const step *s, const frame *f, cudaStream_t q)
@@ -164,11 +223,9 @@ cudaError_t machine_launch(const step *s, const frame *f, cudaStream_t q)
     operands o;
     machine_program p;
     double num[PROGRAM_NUMBERS];
-    cudaError_t e;
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
-    operands_take(&o, s, f);
+    operands_take(&o, s, f, dtypes[step_type(s)].bytes);
     if (layout_count(&o.of[0]) == 0) return cudaSuccess;
-    if (machine_encode(&p, s->program, num, o.each == 8)) return cudaErrorNotSupported;
-    operands_order(&o);
-    return is_copy(s->program) && launch_tile(&o, q, &e) ? e : launch_parts(&o, &p, q);
+    if (machine_encode(&p, s->program, num)) return cudaErrorNotSupported;
+    return goes_by_parts(&o, step_type(s)) ? launch_complex(s, &o, &p, q) : launch_operands(s, &o, &p, q);
 }

@@ -40,10 +40,12 @@ static __device__ __forceinline__ T number_of(BITS bits) { return AS_T(bits); }
 /* The same number, but nothing that a compiler moves out of its branch: it would do so for all elements before every dispatch. */
 static __device__ __forceinline__ T here(T s)
 {
-#ifdef T_f32
+#if defined T_f32
     asm volatile("mov.f32 %0, %1;" : "=f"(s) : "f"(s));
-#else
+#elif defined T_f64
     asm volatile("mov.f64 %0, %1;" : "=d"(s) : "d"(s));
+#elif !defined MOVES
+    asm volatile("mov.b64 %0, %1;" : "=l"(s) : "l"(s));
 #endif
     return s;
 }
@@ -74,15 +76,17 @@ template <int V, int STRIDE> static __device__ __forceinline__ void save_row(uin
     EACH(j, V) shared_at(row_at(row, j * STRIDE)) = a.v[j];
 }
 
-/* Staging: all copies are under way at once, and waited for together. */
-static __device__ __forceinline__ void copy_async(vec *to, const vec *from)
+/* Staging: all copies are under way at once, and waited for together; but those of fewer than 4 bytes, which are never so. */
+template <class Lot> static __device__ __forceinline__ void copy_async(vec *to, const Lot *from)
 {
 #if __CUDA_ARCH__ >= 800
     const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    if (sizeof *to == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
-    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(sizeof *to) : "memory");
+    if constexpr (sizeof *from < 4) *(Lot *)to = *from;
+    else if constexpr (sizeof *from == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(sizeof *from) : "memory");
 #else
-    *to = *from;
+    *(Lot *)to = *from;
 #endif
 }
 
@@ -93,6 +97,7 @@ static __device__ __forceinline__ void wait_for_copies()
 #endif
 }
 
+#ifndef MOVES
 /* An operand of an operator that is not a step. */
 template <int V, int STRIDE>
 static __device__ __forceinline__ void fetch(values<V> &x, uint32_t own, uint32_t row, bool number, T s)
@@ -101,19 +106,24 @@ static __device__ __forceinline__ void fetch(values<V> &x, uint32_t own, uint32_
     else load_row<V, STRIDE>(x, row_at(own, row));
 }
 
+#ifdef T_INTEGER
+#define WRAPPING(x) AS_BITS(x)
+#else
+#define WRAPPING(x) (x)
+#endif
 template <int STEP> static __device__ __forceinline__ T step_of(T a, T x, T s)
 {
     return STEP == STEP_LOAD     ? x
-           : STEP == STEP_ADD    ? a + x
-           : STEP == STEP_SUB    ? a - x
-           : STEP == STEP_RSUB   ? x - a
-           : STEP == STEP_MUL    ? a * x
+           : STEP == STEP_ADD    ? WRAPPING(a) + x
+           : STEP == STEP_SUB    ? WRAPPING(a) - x
+           : STEP == STEP_RSUB   ? WRAPPING(x) - a
+           : STEP == STEP_MUL    ? WRAPPING(a) * x
            : STEP == STEP_AXPY   ? FMA(s, x, a)
            : STEP == STEP_SCALE  ? FMA(a, s, x)
            : STEP == STEP_HORNER ? FMA(a, x, s)
-           : STEP == STEP_ADDS   ? a + s
-           : STEP == STEP_MULS   ? a * s
-           : STEP == STEP_RSUBS  ? s - a
+           : STEP == STEP_ADDS   ? WRAPPING(a) + s
+           : STEP == STEP_MULS   ? WRAPPING(a) * s
+           : STEP == STEP_RSUBS  ? WRAPPING(s) - a
                                  : a;
 }
 template <int STEP> struct reads_row {
@@ -147,11 +157,20 @@ static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &
 }
 
 /* fn(x, y, z) is the row's formula. */
-#define DUET_MAP1(name, FORMULA, oracle, domain, ulp, ...)                                                                       \
+#define FN_OF(name, FORMULA, oracle, domain, ulp, ...)                                                                           \
     static __device__ __forceinline__ T fn_##name(T x, T y, T z) { return FORMULA; }                                             \
     enum { heavy_##name = (ulp) > 0.5 };
-#define DUET_MAP2 DUET_MAP1
-#define DUET_MAP3 DUET_MAP1
+#ifdef T_INTEGER
+#define DUET_ANY1                     FN_OF
+#define DUET_ANY2                     FN_OF
+#define DUET_ANY3                     FN_OF
+#define DUET_INT1(name, FORMULA, ...) FN_OF(name, FORMULA, , , 0)
+#define DUET_INT2                     DUET_INT1
+#else
+#define DUET_MAP1 FN_OF
+#define DUET_MAP2 FN_OF
+#define DUET_MAP3 FN_OF
+#endif
 #include <duet/ops.def>
 
 #define PAIR(A, B)                                                                                                               \
@@ -247,14 +266,40 @@ static __device__ __forceinline__ void execute_plain(const machine_code_T &i, ui
     }
 }
 
+#ifdef T_INTEGER
+/* As convert.h wraps, whatever the type: by shifts. */
+template <int V> static __device__ __forceinline__ void wrap(values<V> &a, uint32_t how)
+{
+    const uint32_t by = how & WRAP_SHIFT;
+    EACH(j, V) EACH(k, WIDTH)
+    {
+        const BITS up = AS_BITS(a.v[j].e[k]) << by;
+        const T in = how & WRAP_SIGNED ? (T)((int64_t)up >> by) : (T)(up >> by);
+        a.v[j].e[k] = how & WRAP_BOOL ? (T)(in != 0) : in;
+    }
+}
+#endif
+
 template <int V, int STRIDE, bool FUNCTIONS>
 static __device__ __forceinline__ void execute_row(const machine_code_T &i, uint32_t own, values<V> &a, T s, T r)
 {
     values<V> x, y;
     switch (code_of(i)) {
-#define DUET_MAP1(name, ...) ROW_CASE(name, 0, 0, a_, a_, a_)
-#define DUET_MAP2(name, ...) ROW_CASE(name, 0, 1, a_, x_, x_) ROW_CASE(name, 1, 1, x_, a_, a_)
-#define DUET_MAP3(name, ...) ROW_CASE(name, 0, 2, a_, x_, y_) ROW_CASE(name, 1, 2, x_, a_, y_) ROW_CASE(name, 2, 2, x_, y_, a_)
+#define ROW_1(name, ...) ROW_CASE(name, 0, 0, a_, a_, a_)
+#define ROW_2(name, ...) ROW_CASE(name, 0, 1, a_, x_, x_) ROW_CASE(name, 1, 1, x_, a_, a_)
+#define ROW_3(name, ...) ROW_CASE(name, 0, 2, a_, x_, y_) ROW_CASE(name, 1, 2, x_, a_, y_) ROW_CASE(name, 2, 2, x_, y_, a_)
+#ifdef T_INTEGER
+    case CODE_WRAP: wrap(a, (uint32_t)s); break;
+#define DUET_ANY1 ROW_1
+#define DUET_ANY2 ROW_2
+#define DUET_ANY3 ROW_3
+#define DUET_INT1 ROW_1
+#define DUET_INT2 ROW_2
+#else
+#define DUET_MAP1 ROW_1
+#define DUET_MAP2 ROW_2
+#define DUET_MAP3 ROW_3
+#endif
 #include <duet/ops.def>
     default: break;
     }
@@ -334,5 +379,22 @@ static __device__ __forceinline__ void interpret(const machine_head &m, const ma
     if constexpr (V == 1) interpret_linear<STRIDE, FUNCTIONS>(m, code, address_of<V, FUNCTIONS>(own), a, sink);
     else interpret_pairs<V, STRIDE, FUNCTIONS>(m, code, address_of<V, FUNCTIONS>(own), a, sink);
 }
+
+#else
+/* What only moves. */
+template <int V, int STRIDE, bool FUNCTIONS, class Sink>
+static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own, values<V> &a,
+                                                 Sink &sink)
+{
+    const uint32_t at = address_of<V, FUNCTIONS>(own);
+    if (m.begins) load_row<V, STRIDE>(a, row_at(at, m.first));
+#pragma unroll 1
+    for (int pc = 0; pc < m.length; pc++) {
+        const machine_code_T i = code[pc];
+        if (code_of(i) == CODE_LOAD) load_row<V, STRIDE>(a, row_at(at, row_x(i)));
+        else sink.store(output_of(i), a);
+    }
+}
+#endif
 
 #endif

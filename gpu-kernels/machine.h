@@ -1,5 +1,5 @@
 /* machine.h - programs as the kernels of the expression machine read them: what encode.c writes and machine.cuh runs. Of no element
- * type: numbers are the bits of a T, in the low ones of 64.
+ * type: numbers are the bits of a T, in the low ones of 64. A program that moves may be of any type; rows are then of that.
  *
  * Every operand but the accumulator is a row of shared memory, staged before the program starts (inputs, then slots), or a number. The
  * commonest instructions are steps, and two steps in a row are one code: dispatch costs more than arithmetic. */
@@ -36,8 +36,12 @@ enum machine_code {
     CODE_ADDMUL,                /* fma(x, y, a) */
     CODE_LINEAR, /* fma(p, q, t): p is x or s, q is y or a, t is y, a or r; in the place of what is above, but for LOADS to
                                    FOLD, where threads have one vector: a form needs no jump. Its numbers may be 1, -1 and -0 */
-    CODE_ROWS = CODE_LINEAR + 16 /* CODE_ROWS + 3 * op + p: a row of ops.def, a its operand p, x and y the others in order */
+    CODE_ROWS = CODE_LINEAR + 16, /* CODE_ROWS + 3 * op + p: a row of ops.def, a its operand p, x and y the others in order */
+    CODE_WRAP = CODE_ROWS + 3 * OP_WRAP /* a within the integer type that s tells: wrap_of */
 };
+
+/* A narrower integer: 64-bit a shifted up and down by so many bits, signed or not; or whether it differs from 0. */
+enum { WRAP_SHIFT = 63, WRAP_SIGNED = 64, WRAP_BOOL = 128 };
 
 enum { LINEAR_P_IS_X = 1, LINEAR_Q_IS_Y = 2, LINEAR_T_IS_A = 4, LINEAR_T_IS_Y = 8 };
 
@@ -64,7 +68,9 @@ typedef struct machine_program {
     machine_instruction code[MACHINE_LENGTH];
 } machine_program;
 
-/* NULL, or why p is beyond the machine. num: its numbers, of the type that `wide` says (f64), or NULL to ask only. */
-const char *machine_encode(machine_program *m, const program *p, const double *num, bool wide);
+/* NULL, or why p is beyond the machine. num: its numbers, or NULL to ask only. */
+const char *machine_encode(machine_program *m, const program *p, const double *num);
+
+bool op_wraps_to(int type); /* of integers, or bool */
 
 #endif

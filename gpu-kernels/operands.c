@@ -3,13 +3,52 @@
 #include "dtype.h"
 #include <stdlib.h>
 
-void operands_take(operands *o, const step *s, const frame *f)
+void operands_take(operands *o, const step *s, const frame *f, size_t each)
 {
-    o->outs = s->outs, o->count = s->outs + s->ins, o->each = dtypes[s->out[0].at.type].bytes;
+    o->outs = s->outs, o->count = s->outs + s->ins, o->each = each;
     for (int k = 0; k < o->count; k++) {
         const operand *x = k < s->outs ? &s->out[k] : &s->in[k - s->outs];
         o->at[k] = f->data[x->slot], o->of[k] = x->at;
     }
+}
+
+int operand_lead(const operands *o, int k)
+{
+    const size_t bytes = dtypes[o->of[k].type].bytes;
+    return (int)((uintptr_t)o->at[k] % ((size_t)operands_width(o) * bytes) / bytes);
+}
+
+/* ---- pairs ---- */
+
+static void double_strides(layout *l, duet_dtype part)
+{
+    l->type = part;
+    for (int a = 0; a < l->rank; a++) l->stride[a] *= 2;
+}
+
+bool operands_as_pairs(operands *o, duet_dtype part)
+{
+    layout *given[OPERANDS];
+    if (o->of[0].rank == DUET_RANK_MAX) return false;
+    o->each = dtypes[part].bytes;
+    for (int k = 0; k < o->count; k++) {
+        layout *l = given[k] = &o->of[k];
+        double_strides(l, part);
+        l->size[l->rank] = 2, l->stride[l->rank] = 1, l->rank++;
+    }
+    layout_collapse(given, o->count);
+    return true;
+}
+
+operands operands_halves(const operands *o, duet_dtype part, int which)
+{
+    operands half = *o;
+    half.each = dtypes[part].bytes;
+    for (int k = 0; k < o->count; k++) {
+        double_strides(&half.of[k], part);
+        half.at[k] = (char *)half.at[k] + (size_t)which * half.each;
+    }
+    return half;
 }
 
 /* ---- the order of axes ---- */
@@ -81,7 +120,7 @@ void operands_halve(const operands *o, operands *low, operands *high)
     *low = *high = *o;
     for (int k = 0; k < o->count; k++) {
         low->of[k].size[far] = half, high->of[k].size[far] -= half;
-        high->at[k] = (char *)o->at[k] + half * o->of[k].stride[far] * (int64_t)o->each;
+        high->at[k] = (char *)o->at[k] + half * o->of[k].stride[far] * (int64_t)dtypes[o->of[k].type].bytes;
     }
 }
 

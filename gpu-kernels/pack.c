@@ -26,44 +26,45 @@ static const linear linears[STEPS] = {
     [STEP_RSUBS] = { 0, OWN_R, -1, 0 },
 };
 
-static uint64_t bits_of(double x, bool wide)
+static uint64_t bits_of(double x, duet_dtype type)
 {
     uint64_t b = 0;
     float narrow = (float)x;
-    if (wide) memcpy(&b, &x, sizeof x);
+    if (type == DUET_I64 || type == DUET_U64) b = (uint64_t)(int64_t)x;
+    else if (type == DUET_F64) memcpy(&b, &x, sizeof x);
     else memcpy(&b, &narrow, sizeof narrow);
     return b;
 }
 
-static machine_instruction linear_of(int which, uint8_t row, uint64_t number, bool wide)
+static machine_instruction linear_of(int which, uint8_t row, uint64_t number, duet_dtype type)
 {
     const linear *l = &linears[which];
     machine_instruction i = { .code = (uint16_t)(CODE_LINEAR + l->form), .x = ROW_NONE, .y = ROW_NONE };
     *(l->form & LINEAR_P_IS_X ? &i.x : &i.y) = row;
-    i.s = l->own == OWN_S ? number : bits_of(l->s, wide), i.r = l->own == OWN_R ? number : bits_of(l->r, wide);
+    i.s = l->own == OWN_S ? number : bits_of(l->s, type), i.r = l->own == OWN_R ? number : bits_of(l->r, type);
     return i;
 }
 
-static void put(void *code, int at, const machine_instruction *c, bool wide, int row)
+static void put(void *code, int at, const machine_instruction *c, duet_dtype type, int row)
 {
     const uint32_t rows = offset_of(c->x, row) | (uint32_t)offset_of(c->y, row) << 16;
     const uint32_t numbers = (c->x == ROW_NUMBER ? MACHINE_X_NUMBER : 0) | (c->y == ROW_NUMBER ? MACHINE_Y_NUMBER : 0);
     const uint32_t saves = c->saves ? MACHINE_SAVES : 0;
     const uint32_t what = c->code | numbers | saves | (uint32_t)c->to << 16 | (uint32_t)c->fold << 24;
-    if (wide) ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, rows, c->s, c->r };
+    if (type != DUET_F32) ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, rows, c->s, c->r };
     else ((machine_code_f32 *)code)[at] = (machine_code_f32){ what, rows, (uint32_t)c->s, (uint32_t)c->r };
 }
 
 /* Pairs are one or two linear steps, products with sums of rows are one. Returns how many. */
-static int take_apart(machine_instruction *to, const machine_instruction *c, bool wide)
+static int take_apart(machine_instruction *to, const machine_instruction *c, duet_dtype type)
 {
     to[0] = *c;
     if (c->code == CODE_MULADD) to[0].code = CODE_LINEAR + (LINEAR_P_IS_X | LINEAR_T_IS_Y);
     if (c->code == CODE_ADDMUL) to[0].code = CODE_LINEAR + (LINEAR_P_IS_X | LINEAR_Q_IS_Y | LINEAR_T_IS_A);
     if (c->code >= CODE_LOADS) return 1;
     const int count = 1 + (c->code % STEPS != STEP_NONE);
-    to[0] = linear_of(c->code / STEPS, c->x, c->s, wide);
-    if (count > 1) to[1] = linear_of(c->code % STEPS, c->y, c->r, wide);
+    to[0] = linear_of(c->code / STEPS, c->x, c->s, type);
+    if (count > 1) to[1] = linear_of(c->code % STEPS, c->y, c->r, type);
     to[count - 1].saves = c->saves, to[count - 1].to = c->to;
     return count;
 }
@@ -79,14 +80,14 @@ static void count_runs(machine_instruction *code, int n)
     }
 }
 
-int machine_pack(void *code, const machine_program *p, bool wide, int row, bool apart)
+int machine_pack(void *code, const machine_program *p, duet_dtype type, int row, bool apart)
 {
     machine_instruction steps[MACHINE_LENGTH];
     int n = 0;
     for (const machine_instruction *c = p->code; c < p->code + p->length; c++)
-        if (apart) n += take_apart(steps + n, c, wide);
+        if (apart) n += take_apart(steps + n, c, type);
         else steps[n++] = *c;
     count_runs(steps, n);
-    for (int k = 0; k < n; k++) put(code, k, &steps[k], wide, row);
+    for (int k = 0; k < n; k++) put(code, k, &steps[k], type, row);
     return n;
 }

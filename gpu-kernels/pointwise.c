@@ -1,4 +1,5 @@
 /* pointwise.c - launches fused rows: one of two forms goes over the operands. */
+#include "dtype.h"
 #include "operands.h"
 
 /* A row: its kernels, and the numbers of its formula. */
@@ -70,7 +71,7 @@ cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q)
     operands o;
     cudaError_t e;
     const fused row = fused_of(s, f);
-    operands_take(&o, s, f);
+    operands_take(&o, s, f, dtypes[s->out[0].at.type].bytes);
     if (layout_count(&o.of[0]) == 0) return cudaSuccess;
     operands_order(&o);
     return flat(&o, &row, q, &e) ? e : strided(&o, &row, q);

@@ -87,16 +87,17 @@ typedef struct plain_fold {
     int row, x, y;
 } plain_fold;
 
-/* [LOAD x] fold, of inputs alone; else the program has to be run. */
-static bool read_plain(const program *p, plain_fold *f)
+/* [LOAD x] fold, of inputs alone that are of one type; else the program has to be run. */
+static bool read_plain(const step *s, plain_fold *f)
 {
+    const program *p = s->program;
     const instruction *c = p->code + p->length - 1, *load = p->length == 2 && p->code[0].op == OP_LOAD ? p->code : NULL;
     int input[2] = { 0, 0 };
-    if (p->outputs != 1 || p->length != 1 + !!load) return false;
+    if (p->outputs != 1 || p->length != 1 + !!load || program_converts(s)) return false;
     for (int k = 0; k < op_infos[c->op].arity; k++) {
-        const source s = c->arg[k].kind == FROM_ACC && load ? load->arg[0] : c->arg[k];
-        if (s.kind != FROM_INPUT) return false;
-        input[k] = s.index;
+        const source from = c->arg[k].kind == FROM_ACC && load ? load->arg[0] : c->arg[k];
+        if (from.kind != FROM_INPUT) return false;
+        input[k] = from.index;
     }
     *f = (plain_fold){ c->op, input[0], op_infos[c->op].arity > 1 ? input[1] : input[0] };
     return true;
@@ -131,7 +132,7 @@ size_t fold_part_bytes(const fold_args *a, int row, bool wide)
 size_t fold_scratch(const step *s)
 {
     plain_fold f;
-    if (!read_plain(s->program, &f)) return run_scratch(s);
+    if (!read_plain(s, &f)) return run_scratch(s);
     const fold_args a = args_of(s, &f);
     return fold_part_bytes(&a, f.row, step_type(s) == DUET_F64);
 }
@@ -173,7 +174,7 @@ cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form
 cudaError_t fold_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     plain_fold p;
-    if (!read_plain(s->program, &p)) return run_launch(s, f, w, q);
+    if (!read_plain(s, &p)) return run_launch(s, f, w, q);
     fold_args a = args_of(s, &p);
     if (a.outputs == 0) return cudaSuccess;
     a.x = f->data[s->in[p.x].slot], a.y = f->data[s->in[p.y].slot];

@@ -1,5 +1,6 @@
 /* refuse.c - which steps the kernels take. Nothing here needs CUDA: the pretended kernels of the tests take the same steps. */
 #include "refuse.h"
+#include "dtype.h"
 #include "lottery.h"
 #include "machine.h"
 #include <stdlib.h>
@@ -12,21 +13,64 @@ duet_dtype step_type(const step *s)
     return s->kernel == KERNEL_PROGRAM ? (duet_dtype)s->program->code[0].type : s->out[0].at.type;
 }
 
-static const char *refuse_instruction(const program *p, const instruction *c, duet_dtype type)
+/* ---- programs ---- */
+
+duet_dtype fold_type(int op, duet_dtype type) { return op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : type; }
+
+static bool is_integer(duet_dtype type) { return type == DUET_I64 || type == DUET_U64; }
+
+static bool is_move(const instruction *c) { return c->op == OP_STORE || (c->op == OP_LOAD && c->arg[0].kind == FROM_INPUT); }
+
+bool program_moves(const step *s)
 {
-    const enum op_kind kind = op_infos[c->op].kind;
+    const duet_dtype type = step_type(s);
+    for (const instruction *c = s->program->code; c < s->program->code + s->program->length; c++)
+        if (!is_move(c)) return false;
+    for (int k = 0; k < s->outs + s->ins; k++)
+        if ((k < s->outs ? &s->out[k] : &s->in[k - s->outs])->at.type != type) return false;
+    return true;
+}
+
+/* What goes into output i, before it is converted. */
+static duet_dtype given_type(const program *p, int i, duet_dtype type)
+{
+    for (const instruction *c = p->code; c < p->code + p->length; c++)
+        if (op_infos[c->op].kind == KIND_FOLD && c->arg[2].index == i) return fold_type(c->op, type);
+    return type;
+}
+
+bool program_converts(const step *s)
+{
+    const duet_dtype type = step_type(s);
+    bool other = type >= FLOAT_TYPES;
+    for (int k = 0; k < s->ins; k++) other |= s->in[k].at.type != type;
+    for (int k = 0; k < s->outs; k++) other |= s->out[k].at.type != given_type(s->program, k, type);
+    return other && !program_moves(s);
+}
+
+static const char *refuse_instruction(const step *s, const instruction *c, duet_dtype type)
+{
+    const program *p = s->program;
+    const bool wraps = c->op == OP_WRAP;
     REFUSE(c->type != type, "a program of several element types");
-    REFUSE(c->op < OPS && type == DUET_I64, "an operator over i64");
-    REFUSE(p->folds ? c->op == OP_STORE : kind == KIND_FOLD, "a program that both stores and folds");
+    REFUSE(c->op < OPS && !(op_infos[c->op].flags & (is_integer(type) ? OP_INTEGERS : OP_FLOATS)),
+           "an operator that does not go with its elements");
+    REFUSE(wraps && !(is_integer(type) && op_wraps_to(c->arg[1].index)), "integers within a type of other numbers");
+    REFUSE(p->folds ? c->op == OP_STORE : op_infos[c->op].kind == KIND_FOLD, "a program that both stores and folds");
+    REFUSE(op_infos[c->op].flags & OP_GIVES_INDEX && s->out[c->arg[2].index].at.type != DUET_I64,
+           "an index of another type than i64");
     return NULL;
 }
 
-/* The type that output i has to have: i64 of a fold that gives an index. */
-static duet_dtype output_type(const program *p, int i, duet_dtype type)
+/* Those that move may be of any type. */
+static const char *refuse_types(const step *s)
 {
-    for (const instruction *c = p->code; c < p->code + p->length; c++)
-        if (c->arg[2].index == i && op_infos[c->op].flags & OP_GIVES_INDEX && op_infos[c->op].kind == KIND_FOLD) return DUET_I64;
-    return type;
+    const duet_dtype type = step_type(s);
+    if (program_moves(s)) return NULL;
+    REFUSE(type >= FLOAT_TYPES && !is_integer(type), "a program that computes in other types than f32, f64, i64 and u64");
+    for (int k = 0; k < s->ins; k++) REFUSE(dtype_kind(s->in[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
+    for (int k = 0; k < s->outs; k++) REFUSE(dtype_kind(s->out[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
+    return NULL;
 }
 
 static const char *refuse_program(const step *s)
@@ -37,15 +81,9 @@ static const char *refuse_program(const step *s)
     const duet_dtype type = step_type(s);
     REFUSE(p->folds ? s->inner == 0 || s->inner > s->out[0].at.rank : s->inner > 0,
            "axes to reduce, and no fold, or the reverse");
-    for (const instruction *c = p->code; c < p->code + p->length; c++) {
-        const char *why = refuse_instruction(p, c, type);
-        if (why) return why;
-    }
-    REFUSE(type > DUET_I64, "elements of this type");
-    for (int k = 0; k < s->ins; k++) REFUSE(s->in[k].at.type != type, "operands of different element types");
-    for (int k = 0; k < s->outs; k++) REFUSE(s->out[k].at.type != output_type(p, k, type), "a result of another element type");
-    REFUSE(type == DUET_I64 && p->numbers, "numbers among elements of i64");
-    return machine_encode(&m, p, NULL, type != DUET_F32);
+    const char *why = refuse_types(s);
+    for (const instruction *c = p->code; c < p->code + p->length && !why; c++) why = refuse_instruction(s, c, type);
+    return why ? why : machine_encode(&m, p, NULL);
 }
 
 static const char *refuse_type(const step *s)

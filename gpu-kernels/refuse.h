@@ -17,7 +17,10 @@ bool product_has_few_rows(const step *s);
 #define CONV_SQUARE_CHANNELS 5   /* and by squares, at least (conv2d_square.cu); */
 #define CONV_SQUARE_OUTPUTS  9   /* then as many outputs */
 
-duet_dtype step_type(const step *s); /* the element type that it computes in, or moves */
+duet_dtype step_type(const step *s);           /* the element type that it computes in, or moves */
+bool program_moves(const step *s);             /* its program only loads and stores, between operands of one type */
+bool program_converts(const step *s);          /* ... or reads or writes elements of another type than it computes in */
+duet_dtype fold_type(int op, duet_dtype type); /* of what a fold makes in a program of this type, before that is converted */
 
 #ifdef __cplusplus
 }

@@ -15,7 +15,8 @@ typedef struct run {
     const step *s;
     machine_program program;
     run_axes axes;
-    size_t each;           /* bytes an element */
+    duet_dtype type;       /* it computes in */
+    size_t each;           /* bytes of that */
     int64_t blocks, parts; /* of an output */
     int vectors;
     enum form form;
@@ -62,6 +63,8 @@ static void set_domain(run *r)
     r->blocks = a->n ? (a->n + FOLD_BLOCK - 1) / FOLD_BLOCK : 1, a->outs = r->s->outs;
     for (const instruction *c = r->s->program->code; c < r->s->program->code + r->s->program->length; c++)
         if (op_infos[c->op].kind == KIND_FOLD) a->row[c->arg[2].index] = c->op;
+    for (int k = 0; k < r->s->outs; k++) a->types.out[k] = (uint8_t)r->s->out[k].at.type;
+    for (int k = 0; k < r->s->ins; k++) a->types.in[k] = (uint8_t)r->s->in[k].at.type;
 }
 
 /* ---- which kernel ---- */
@@ -117,8 +120,8 @@ static void choose_form(run *r)
 
 static bool run_of(run *r, const step *s, const double *num)
 {
-    *r = (run){ .s = s, .each = dtypes[step_type(s)].bytes };
-    if (machine_encode(&r->program, s->program, num, r->each == 8)) return false;
+    *r = (run){ .s = s, .type = step_type(s), .each = dtypes[step_type(s)].bytes };
+    if (machine_encode(&r->program, s->program, num)) return false;
     set_domain(r);
     choose_form(r);
     r->axes.by_parts = divide_by64(r->parts);
@@ -144,8 +147,17 @@ size_t run_scratch(const step *s)
 
 /* ---- launching ---- */
 
+static run_kernels *converting(const run *r)
+{
+    const bool heavy = r->program.heavy;
+    if (r->type == DUET_F32) return heavy ? run_kernel_converts_heavy_f32 : run_kernel_converts_f32;
+    if (r->type == DUET_F64) return heavy ? run_kernel_converts_heavy_f64 : run_kernel_converts_f64;
+    return r->type == DUET_I64 ? run_kernel_converts_i64 : run_kernel_converts_u64;
+}
+
 static const void *kernel_of(const run *r)
 {
+    if (program_converts(r->s)) return converting(r)(r->vectors, (int)r->form);
     run_kernels *light = r->each == 8 ? run_kernel_f64 : run_kernel_f32,
                 *heavy = r->each == 8 ? run_kernel_heavy_f64 : run_kernel_heavy_f32;
     return (r->program.heavy ? heavy : light)(r->vectors, (int)r->form);
@@ -197,6 +209,6 @@ cudaError_t run_launch(const step *s, const frame *f, const workspace *w, cudaSt
     r.axes.meet = meet_at(w->counters, r.axes.outputs, r.form == FORM_COLUMNS ? RUN_ACROSS : 1);
     args.f32.head = head_of(&r, f);
     *(r.each == 8 ? &args.f64.axes : &args.f32.axes) = r.axes;
-    machine_pack(r.each == 8 ? (void *)args.f64.code : args.f32.code, &r.program, r.each == 8, r.vectors * 32, false);
+    machine_pack(r.each == 8 ? (void *)args.f64.code : args.f32.code, &r.program, r.type, r.vectors * 32, false);
     return launch_form(&r, &args, q);
 }

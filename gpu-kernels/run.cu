@@ -1,13 +1,18 @@
 /* run.cu - reductions of what programs compute: the interpreter of machine.cuh over a batch of elements, which the folds of the program
- * take into lanes that are kept in shared memory. Compiled twice for each type, as machine.cu is: with HEAVY defined, the kernels of
- * programs that have functions. */
+ * take into lanes that are kept in shared memory. Compiled several times for each type, as machine.cu is: with HEAVY defined, the kernels of
+ * programs that have functions; with CONVERTS, those of operands and results of other types than T, and all of integers. */
+#include "convert.cuh"
 #include "folds.cuh"
 #include "machine.cuh"
 extern "C" {
 #include "run.h"
 }
 
-#ifdef HEAVY
+#if defined CONVERTS && defined HEAVY
+#define RUN_KERNEL TYPED(run_kernel_converts_heavy)
+#elif defined CONVERTS
+#define RUN_KERNEL TYPED(run_kernel_converts)
+#elif defined HEAVY
 #define RUN_KERNEL TYPED(run_kernel_heavy)
 #else
 #define RUN_KERNEL TYPED(run_kernel)
@@ -25,13 +30,19 @@ template <class Fold> struct kind {
 template <class F> __device__ __forceinline__ void with_fold(int op, F f)
 {
     switch (op) {
-#define DUET_FOLD1(name, ...)                                                                                                    \
+#define FOLD_CASE(name, ...)                                                                                                     \
     case OP_##name:                                                                                                              \
         f(kind<folding<row_##name>>());                                                                                          \
         break;
-#define DUET_FOLD2   DUET_FOLD1
-#define DUET_MOMENT1 DUET_FOLD1
-#define DUET_PLACE1  DUET_FOLD1
+#ifdef T_INTEGER
+#define DUET_WHOLE1 FOLD_CASE
+#define DUET_WHOLE2 FOLD_CASE
+#else
+#define DUET_FOLD1   FOLD_CASE
+#define DUET_FOLD2   FOLD_CASE
+#define DUET_MOMENT1 FOLD_CASE
+#endif
+#define DUET_PLACE1 FOLD_CASE
 #include <duet/ops.def>
     default: break;
     }
@@ -73,7 +84,12 @@ template <class Fold>
 __device__ __forceinline__ void give_output(const run_args &args, int output, int64_t i, typename Fold::acc r)
 {
     const run_axes &a = args.axes;
-    ((typename Fold::result *)args.head.out[output])[begin_of(a, PROGRAM_INPUTS + output, i)] = Fold::finish(r, a.n);
+    const int64_t at = begin_of(a, PROGRAM_INPUTS + output, i);
+#ifdef CONVERTS
+    put_result(args.head.out[output], a.types.out[output], at, Fold::finish(r, a.n));
+#else
+    ((typename Fold::result *)args.head.out[output])[at] = Fold::finish(r, a.n);
+#endif
 }
 template <class Fold>
 __device__ __forceinline__ void deliver_output(const run_args &args, int output, int64_t i, int64_t part, typename Fold::acc r)
@@ -102,6 +118,35 @@ template <int across> __device__ __forceinline__ void meet_outputs(const run_arg
         });
 }
 
+/* ---- elements of other types ---- */
+
+/* As in machine.cu: f(what an input's elements come as); these into a row, as bits that are converted later where they are no T; and that. */
+#ifdef CONVERTS
+template <class F> __device__ __forceinline__ void with_input(const run_axes &a, int input, F f)
+{
+    with_size(a.types.in[input], f);
+}
+template <class E> __device__ __forceinline__ void put(const run_axes &a, int input, vec *to, const lot<E> &v)
+{
+    put_bits<E>(to, v, a.types.in[input]);
+}
+template <class E> __device__ __forceinline__ void copy(const run_axes &a, int input, vec *to, const lot<E> *from)
+{
+    if constexpr (sizeof(E) <= sizeof(T)) copy_async(to, from);
+    else put<E>(a, input, to, *from);
+}
+template <int V> __device__ __forceinline__ void convert_rows(const run_axes &a, vec *own, int inputs)
+{
+#pragma unroll 1
+    for (int k = 0; k < inputs; k++) convert_row<V, 32>(own + k * V * 32, a.types.in[k]);
+}
+#else
+template <class F> __device__ __forceinline__ void with_input(const run_axes &, int, F f) { f(T()); }
+template <class E> __device__ __forceinline__ void put(const run_axes &, int, vec *to, const vec &v) { *to = v; }
+template <class E> __device__ __forceinline__ void copy(const run_axes &, int, vec *to, const vec *from) { copy_async(to, from); }
+template <int V> __device__ __forceinline__ void convert_rows(const run_axes &, vec *, int) {}
+#endif
+
 /* ---- a block, by threads with four of its lanes each ---- */
 
 /* Four lanes as rows of shared memory. */
@@ -129,21 +174,21 @@ template <int V, int W> struct batch {
     __device__ __forceinline__ int index_of(int p) const { return (k + p / 4) * FOLD_LANES + lane_of<W>(p % 4, t); }
     __device__ __forceinline__ bool whole() const { return (k + ROWS) * FOLD_LANES <= n; }
 
-    __device__ __forceinline__ void stage_each(int input, const T *from)
+    template <class E> __device__ __forceinline__ void stage_each(int input, const E *from)
     {
-        values<V> v;
+        lot<E> v[V];
         EACH(p, ELEMENTS)
         {
-            v.v[p / WIDTH].e[p % WIDTH] = K(0);
-            if (index_of(p) < n) v.v[p / WIDTH].e[p % WIDTH] = from[way_to(a, input, first + index_of(p))];
+            v[p / WIDTH].e[p % WIDTH] = E(0);
+            if (index_of(p) < n) v[p / WIDTH].e[p % WIDTH] = from[way_to(a, input, first + index_of(p))];
         }
-        EACH(j, V) own[(input * V + j) * 32] = v.v[j];
+        EACH(j, V) put<E>(a, input, own + (input * V + j) * 32, v[j]);
     }
-    __device__ __forceinline__ void stage(int input, const T *from)
+    template <class E> __device__ __forceinline__ void stage(int input, const E *from)
     {
-        const vec *at = (const vec *)(from + first + k * FOLD_LANES) + t;
-        const bool dense = W > 1 && a.inner == 1 && a.stride[input][a.outer] == 1 && (uintptr_t)at % sizeof(vec) == 0;
-        if (dense && whole()) EACH(j, V) copy_async(own + (input * V + j) * 32, at + j * 32);
+        const lot<E> *at = (const lot<E> *)(from + first + k * FOLD_LANES) + t;
+        const bool dense = W > 1 && a.inner == 1 && a.stride[input][a.outer] == 1 && (uintptr_t)at % alignof(lot<E>) == 0;
+        if (dense && whole()) EACH(j, V) copy<E>(a, input, own + (input * V + j) * 32, at + j * 32);
         else stage_each(input, from);
     }
 
@@ -195,8 +240,10 @@ template <int V, int W> struct batch {
 #pragma unroll 1
         for (k = 0; k * FOLD_LANES < n; k += ROWS) {
 #pragma unroll 1
-            for (int input = 0; input < inputs; input++) stage(input, (const T *)args.head.in[input] + begin(input));
+            for (int input = 0; input < inputs; input++)
+                with_input(a, input, [&](auto e) { stage(input, (const decltype(e) *)args.head.in[input] + begin(input)); });
             wait_for_copies();
+            convert_rows<V>(a, own, inputs);
             interpret<V, 32, HAS_FUNCTIONS>(args.head, args.code, own, x, *this);
         }
     }
@@ -279,17 +326,17 @@ template <int V> struct few {
     vec *own;
     int64_t i; /* the output */
 
-    __device__ __forceinline__ void stage(int input)
+    template <class E> __device__ __forceinline__ void stage(int input)
     {
-        const T *from = (const T *)args.head.in[input] + begin_of(a, input, i);
+        const E *from = (const E *)args.head.in[input] + begin_of(a, input, i);
         const int n = (int)a.n;
-        values<V> v;
+        lot<E> v[V];
         EACH(p, ELEMENTS)
         {
-            v.v[p / WIDTH].e[p % WIDTH] = K(0);
-            if (p < n) v.v[p / WIDTH].e[p % WIDTH] = from[way_to(a, input, p)];
+            v[p / WIDTH].e[p % WIDTH] = E(0);
+            if (p < n) v[p / WIDTH].e[p % WIDTH] = from[way_to(a, input, p)];
         }
-        EACH(j, V) own[(input * V + j) * 32] = v.v[j];
+        EACH(j, V) put<E>(a, input, own + (input * V + j) * 32, v[j]);
     }
     template <class Fold> __device__ __forceinline__ void take(int output, const values<V> &x, const values<V> &y)
     {
@@ -323,7 +370,8 @@ template <int V> KERNEL(FOLD_WARPS * 32) thin(const __grid_constant__ run_args a
     values<V> x;
     splat(x, K(0));
 #pragma unroll 1
-    for (int k = 0; k < inputs; k++) all.stage(k);
+    for (int k = 0; k < inputs; k++) with_input(a, k, [&](auto e) { all.template stage<decltype(e)>(k); });
+    convert_rows<V>(a, all.own, inputs);
     all.i = i;
     interpret<V, 32, HAS_FUNCTIONS>(args.head, args.code, all.own, x, all);
 }

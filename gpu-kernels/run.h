@@ -27,6 +27,7 @@ typedef struct run_axes {
     uint16_t lanes[PROGRAM_OUTPUTS]; /* the first vector of an output's */
     uint8_t row[PROGRAM_OUTPUTS];    /* the fold of an output */
     uint8_t outs, outer, inner;
+    machine_types types;
 } run_axes;
 #define RUN_ARGS(type)                                                                                                           \
     typedef struct run_args_##type {                                                                                             \
@@ -40,6 +41,9 @@ static_assert(sizeof(run_args_f64) <= 4096, "all that a kernel may be sent");
 
 typedef const void *run_kernels(int vectors, int form);
 run_kernels run_kernel_f32, run_kernel_f64, run_kernel_heavy_f32, run_kernel_heavy_f64;
+/* Of operands and results of any type; i64 and u64 take run_args_f64. */
+run_kernels run_kernel_converts_f32, run_kernel_converts_f64, run_kernel_converts_heavy_f32, run_kernel_converts_heavy_f64,
+    run_kernel_converts_i64, run_kernel_converts_u64;
 
 /* Of reduce.c: what an acc takes. */
 size_t fold_acc_bytes(int row, bool wide);

@@ -2,7 +2,38 @@
 #include "codes.h"
 #include "formula.h"
 
-typedef TYPED(machine_code) code;
+#if defined T_f32
+#define OWN DUET_F32
+typedef machine_code_f32 code;
+#elif defined T_f64
+#define OWN DUET_F64
+typedef machine_code_f64 code;
+#elif defined T_i64
+#define OWN DUET_I64
+typedef machine_code_f64 code;
+#else
+#define OWN DUET_U64
+typedef machine_code_f64 code;
+#endif
+
+/* Integers travel as bits. */
+#ifdef FORMULA_INTEGERS
+static double as_double(T x)
+{
+    double bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+static T of_double(double bits)
+{
+    T x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+#else
+static double as_double(T x) { return (double)x; }
+static T of_double(double x) { return (T)x; }
+#endif
 
 /* One element on its way through the program. */
 typedef struct walk {
@@ -34,7 +65,7 @@ static void give(walk *w, uint32_t output, T value, T other, int fold)
         w->o->why = "an output that does not exist";
         return;
     }
-    w->o->out[output] = (double)value, w->o->other[output] = (double)other, w->o->fold[output] = fold;
+    w->o->out[output] = as_double(value), w->o->other[output] = as_double(other), w->o->fold[output] = fold;
     w->o->times[output]++;
 }
 
@@ -97,19 +128,47 @@ static uint32_t run_linears(walk *w, const code *c, uint32_t left)
 
 /* ---- rows of ops.def ---- */
 
-#define DUET_MAP1(name, FORMULA, ...)                                                                                            \
+#define FN_OF(name, FORMULA, ...)                                                                                                \
     static T fn_##name(T x, T y, T z) { return FORMULA; }
-#define DUET_MAP2 DUET_MAP1
-#define DUET_MAP3 DUET_MAP1
+#ifdef FORMULA_INTEGERS
+#define DUET_ANY1 FN_OF
+#define DUET_ANY2 FN_OF
+#define DUET_ANY3 FN_OF
+#define DUET_INT1 FN_OF
+#define DUET_INT2 FN_OF
+#else
+#define DUET_MAP1 FN_OF
+#define DUET_MAP2 FN_OF
+#define DUET_MAP3 FN_OF
+#endif
 #include <duet/ops.def>
 
 typedef T function(T, T, T);
 static function *const functions[OPS] = {
-#define DUET_MAP1(name, ...) [OP_##name] = fn_##name,
-#define DUET_MAP2            DUET_MAP1
-#define DUET_MAP3            DUET_MAP1
+#define ENTRY(name, ...) [OP_##name] = fn_##name,
+#ifdef FORMULA_INTEGERS
+#define DUET_ANY1 ENTRY
+#define DUET_ANY2 ENTRY
+#define DUET_ANY3 ENTRY
+#define DUET_INT1 ENTRY
+#define DUET_INT2 ENTRY
+#else
+#define DUET_MAP1 ENTRY
+#define DUET_MAP2 ENTRY
+#define DUET_MAP3 ENTRY
+#endif
 #include <duet/ops.def>
 };
+
+#ifdef FORMULA_INTEGERS
+/* Its lowest bits: all but so many. */
+static T wrapped(T x, uint64_t how)
+{
+    const uint64_t rest = ~(uint64_t)0 >> (how & WRAP_SHIFT), sign = rest ^ rest >> 1;
+    if (how & WRAP_BOOL) return x != 0;
+    return (T)(how & WRAP_SIGNED && (uint64_t)x & sign ? (uint64_t)x | ~rest : (uint64_t)x & rest);
+}
+#endif
 
 static void run_row(walk *w, const code *c)
 {
@@ -144,6 +203,9 @@ static uint32_t run_one(walk *w, const code *c, uint32_t left)
     codes_seen[w->apart][code_of(c)] = true;
     if (w->apart && is_linear(c)) return run_linears(w, c, left);
     if (!w->apart && code_of(c) < CODE_LOADS) run_pair(w, c);
+#ifdef FORMULA_INTEGERS
+    else if (code_of(c) == CODE_WRAP) w->a = wrapped(w->a, c->s);
+#endif
     else if (code_of(c) >= CODE_ROWS) run_row(w, c);
     else run_plain(w, c);
     return 1;
@@ -155,15 +217,15 @@ static void run_all(walk *w, const code *c, uint32_t length)
         k += run_one(w, c + k, length - k);
         if (c[k - 1].what & MACHINE_SAVES) *row_at(w, to_of(&c[k - 1]) * (uint32_t)w->row) = w->a;
     }
-    w->o->left = (double)w->a;
+    w->o->left = as_double(w->a);
 }
 
 /* What no instruction has written is NaN. */
 static void stage(walk *w, int inputs, double (*in)[CODES_ELEMENTS], int element)
 {
     memset(w->memory, 0xff, (size_t)(w->m->rows * w->row) * sizeof *w->memory);
-    w->a = K(NAN);
-    for (int k = 0; k < inputs; k++) w->memory[k * w->row] = (T)in[k][element];
+    memset(&w->a, 0xff, sizeof w->a);
+    for (int k = 0; k < inputs; k++) w->memory[k * w->row] = of_double(in[k][element]);
     if (w->m->first != ROW_NONE) w->a = *row_at(w, w->m->first * (uint32_t)w->row);
 }
 
@@ -171,7 +233,7 @@ void FN(codes)(const machine_program *m, int row, bool apart, int inputs, double
 {
     static walk w;
     static code packed[MACHINE_LENGTH];
-    const int length = machine_pack(packed, m, sizeof(T) == sizeof(double), row, apart);
+    const int length = machine_pack(packed, m, OWN, row, apart);
     w.m = m, w.row = row, w.apart = apart;
     for (int e = 0; e < CODES_ELEMENTS; e++) {
         o[e] = (outcome){ .why = length > m->steps ? "more codes than it says" : NULL };

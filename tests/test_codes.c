@@ -16,12 +16,30 @@ typedef struct trial {
     double num[PROGRAM_NUMBERS], in[PROGRAM_INPUTS][CODES_ELEMENTS];
 } trial;
 
+static bool is_whole(duet_dtype t) { return t >= FLOAT_TYPES; }
+
+/* Of integers, the bits. */
+static double any_number(duet_dtype t, int strange)
+{
+    const int64_t whole = is_whole(t) ? (int64_t)number(DUET_I64, strange) : 0;
+    double bits;
+    memcpy(&bits, &whole, sizeof bits);
+    return is_whole(t) ? bits : number(t, strange);
+}
+
+static long double value_of(duet_dtype t, double x)
+{
+    int64_t whole;
+    memcpy(&whole, &x, sizeof whole);
+    return !is_whole(t) ? x : t == DUET_U64 ? (long double)(uint64_t)whole : (long double)whole;
+}
+
 /* Most elements are tame, so that they do not all become NaN. */
 static void fill(trial *t)
 {
     for (int k = 0; k < t->p.inputs; k++)
-        for (int e = 0; e < CODES_ELEMENTS; e++) t->in[k][e] = number(t->type, e < 5 ? 0 : 10 * (e - 4));
-    for (int k = 0; k < t->p.numbers; k++) t->num[k] = number(t->type, 15);
+        for (int e = 0; e < CODES_ELEMENTS; e++) t->in[k][e] = any_number(t->type, e < 5 ? 0 : 10 * (e - 4));
+    for (int k = 0; k < t->p.numbers; k++) t->num[k] = any_number(t->type, 15);
 }
 
 /* ---- what a program means ---- */
@@ -89,11 +107,12 @@ static void want_output(const trial *t, int which, wanted *w)
 static bool output_agrees(duet_dtype t, const wanted *w, const outcome *o, int k, int e)
 {
     const expected x = w->value[0][e], y = w->value[1][e];
+    const long double out = value_of(t, o->out[k]), other = value_of(t, o->other[k]);
     if (o->times[k] != 1) return false;
-    if (!w->fold) return agrees(t, o->out[k], x);
+    if (!w->fold) return agrees(t, out, x);
     if (o->fold[k] != w->fold->op) return false;
-    if (op_infos[w->fold->op].arity == 1) return agrees(t, o->out[k], x);
-    return (agrees(t, o->out[k], x) && agrees(t, o->other[k], y)) || (agrees(t, o->out[k], y) && agrees(t, o->other[k], x));
+    if (op_infos[w->fold->op].arity == 1) return agrees(t, out, x);
+    return (agrees(t, out, x) && agrees(t, other, y)) || (agrees(t, out, y) && agrees(t, other, x));
 }
 
 static int operands_of(int op) { return op == OP_SAVE || op == OP_STORE ? 0 : op_infos[op].arity; }
@@ -135,7 +154,10 @@ static void check_codes(const trial *t, const machine_program *m, const wanted *
     outcome o[CODES_ELEMENTS];
     char how[80];
     snprintf(how, sizeof how, "%s, rows of %d, %s", dtypes[t->type].name, row, apart ? "apart" : "in pairs");
-    (t->type == DUET_F32 ? codes_f32 : codes_f64)(m, row, apart, t->p.inputs, (double(*)[CODES_ELEMENTS])t->in, o);
+    codes_runner *const runners[] = {
+        [DUET_F32] = codes_f32, [DUET_F64] = codes_f64, [DUET_I64] = codes_i64, [DUET_U64] = codes_u64
+    };
+    runners[t->type](m, row, apart, t->p.inputs, (double(*)[CODES_ELEMENTS])t->in, o);
     for (int e = 0; e < CODES_ELEMENTS; e++) {
         if (!t->p.folds) o[e].out[m->last] = o[e].left, o[e].times[m->last]++;
         if (!check_element(t, w, &o[e], e, how)) return;
@@ -148,7 +170,10 @@ static bool may_be_refused(const program *p)
     return (p->folds ? 4 : 2) * p->length > MACHINE_LENGTH || p->inputs + p->slots + 1 > MACHINE_ROWS;
 }
 
-static bool is_exact(int op) { return reference_map(op, DUET_F64, 0.5, 0.25, 0.75).allowed == 0; }
+static bool is_exact(int op)
+{
+    return !(op_infos[op].flags & OP_FLOATS) || reference_map(op, DUET_F64, 0.5, 0.25, 0.75).allowed == 0;
+}
 
 static bool has_functions(const program *p)
 {
@@ -163,10 +188,9 @@ static bool run_trial(const trial *t)
     static const int rows[] = { 1, 3, 32, 64, CODES_ROW };
     machine_program m, asked;
     wanted w[PROGRAM_OUTPUTS];
-    const bool wide = t->type != DUET_F32;
     const int row = rows[chance(5) ? 4 : draw(4)];
-    const char *why = machine_encode(&m, &t->p, t->num, wide);
-    CHECK(!why == !machine_encode(&asked, &t->p, NULL, wide), "%s: refused with numbers or without", program_text(&t->p));
+    const char *why = machine_encode(&m, &t->p, t->num);
+    CHECK(!why == !machine_encode(&asked, &t->p, NULL), "%s: refused with numbers or without", program_text(&t->p));
     if (why) return CHECK(may_be_refused(&t->p), "%s: %s", program_text(&t->p), why), false;
     if (!CHECK(m.rows <= MACHINE_ROWS && m.steps <= MACHINE_LENGTH, "%s: too much is taken", program_text(&t->p))) return true;
     CHECK(m.heavy == has_functions(&t->p), "%s: functions, or none", program_text(&t->p));
@@ -236,13 +260,15 @@ static void test_rows(void)
 /* ---- random programs ---- */
 
 /* The rows that are steps, or any that is exact. */
-static int any_map(void)
+static int any_map(duet_dtype t)
 {
     static const int steps[] = { OP_add, OP_sub, OP_mul, OP_fma };
-    if (chance(60)) return steps[draw(4)];
+    if (chance(60)) return steps[draw(is_whole(t) ? 3 : 4)];
+    if (is_whole(t) && chance(20)) return OP_WRAP;
     for (;;) {
         const int op = draw(OPS);
-        if (op_infos[op].kind == KIND_MAP && is_exact(op)) return op;
+        if (op_infos[op].kind == KIND_MAP && op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS) && is_exact(op))
+            return op;
     }
 }
 
@@ -270,6 +296,7 @@ static instruction *write_one(writer *w, int op)
     instruction *i = &w->t->p.code[w->t->p.length++];
     *i = (instruction){ .op = (uint8_t)op, .type = (uint8_t)w->t->type };
     for (int k = 0; k < operands_of(op); k++) i->arg[k] = any_value(w);
+    if (op == OP_WRAP) i->arg[1].index = (uint8_t)(chance(20) ? DUET_BOOL : DUET_I8 + draw(DUET_U64 - DUET_I8 + 1));
     return i;
 }
 
@@ -283,21 +310,21 @@ static void write_save(writer *w)
 static void write_any(writer *w)
 {
     if (w->acc && chance(15)) write_save(w);
-    else write_one(w, chance(8) ? OP_LOAD : any_map()), w->acc = true;
+    else write_one(w, chance(8) ? OP_LOAD : any_map(w->t->type)), w->acc = true;
 }
 
-static int any_fold(void)
+static int any_fold(duet_dtype t)
 {
     for (;;) {
         const int op = draw(OPS);
-        if (op_infos[op].kind == KIND_FOLD) return op;
+        if (op_infos[op].kind == KIND_FOLD && op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS)) return op;
     }
 }
 
 /* Stores what the accumulator holds, or folds anything; that is no write of the accumulator. */
 static void write_output(writer *w, int output)
 {
-    if (w->t->p.folds) write_one(w, any_fold())->arg[2] = (source){ 0, (uint8_t)output };
+    if (w->t->p.folds) write_one(w, any_fold(w->t->type))->arg[2] = (source){ 0, (uint8_t)output };
     else write_one(w, OP_STORE)->arg[0].index = (uint8_t)output;
 }
 
@@ -322,7 +349,8 @@ static void test_programs(bool folds, int trials)
 {
     int longest = 0, refused = 0;
     for (int n = 0; n < trials; n++) {
-        trial t = { .type = n % 2 ? DUET_F64 : DUET_F32 };
+        static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64, DUET_U64 };
+        trial t = { .type = types[n % 4] };
         write_program(&t, folds, chance(15) ? PROGRAM_LENGTH : 16);
         fill(&t);
         const bool taken = run_trial(&t);
@@ -372,7 +400,7 @@ static void move_integers(void)
         t.p.code[t.p.length++] = (instruction){ OP_LOAD, DUET_I64, { { FROM_INPUT, (uint8_t)of[k] } } };
         t.p.code[t.p.length++] = (instruction){ OP_STORE, DUET_I64, { { 0, (uint8_t)k } } };
     }
-    const char *why = machine_encode(&m, &t.p, t.num, true);
+    const char *why = machine_encode(&m, &t.p, t.num);
     if (!CHECK(!why, "%s: %s", program_text(&t.p), why)) return;
     for (int apart = 0; apart < 2; apart++) check_bits(&t, &m, of, apart);
 }
@@ -393,6 +421,7 @@ static void test_seen(void)
         CHECK(codes_seen[0][code], "no code %d", code);
         CHECK(codes_seen[1][code] || code >= CODE_MULADD, "no code %d apart", code);
     }
+    for (int apart = 0; apart < 2; apart++) CHECK(codes_seen[apart][CODE_WRAP], "no integers within another type");
     for (int op = 0; op < OPS; op++)
         for (int place = 0; op_infos[op].kind == KIND_MAP && place < op_infos[op].arity; place++)
             if (op != OP_add && op != OP_sub && op != OP_mul && op != OP_neg && op != OP_fma)
@@ -404,8 +433,8 @@ static void test_seen(void)
 int main(void)
 {
     test_rows();
-    test_programs(false, 15000);
-    test_programs(true, 6000);
+    test_programs(false, 30000);
+    test_programs(true, 12000);
     test_integers();
     test_seen();
     return tap_end();

@@ -66,8 +66,8 @@ typedef struct operand {
  *                         outputs do not overlap each other. num: the program's numbers; of a fused row S, R.
  *                         A program that folds reduces the last `inner` axes, one at least, which are collapsed by themselves: there
  *                         the outputs have strides of 0. Those axes may be empty: each output is then what its fold makes of
- *                         nothing. Its inputs overlap no output. An output is of the inputs' type, or i64 where its fold gives an index.
- *                         Without folds, inner is 0. Elements of i64 are moved, by LOAD and STORE alone.
+ *                         nothing. Its inputs overlap no output. An output is of any real type, but i64 where its fold gives an index.
+ *                         Without folds, inner is 0. What only moves, by LOAD and STORE alone, may be of any type.
  *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]. in[0] is m x k, in[1] k x n, out m x n, all rank 2,
  *                         any strides (a vector is a matrix with one row or column). ins is 2, or 3 with a number 1: then
  *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1.

@@ -57,6 +57,14 @@ typedef struct job {
     double unscale;
 } job;
 void fake_run_f32(const job *j);
+void fake_program_i64(const job *j);
+void fake_program_u64(const job *j);
+void fake_move(const job *j); /* a program that only moves, of any type */
+
+/* Elements of real types, by definition: what the element at p is worth, exactly; that as the nearest of another type; and it put at p. */
+long double fake_value(duet_dtype t, const void *p);
+long double fake_converted(duet_dtype from, duet_dtype to, long double x);
+void fake_put(duet_dtype t, void *p, long double x);
 void fake_run_split(job *j); /* split.c */
 struct workspace;
 bool fake_split_fits(const step *s, const struct workspace *w);

@@ -36,7 +36,13 @@ static void run_job(void *args)
     check_counters(j);
     j->s.program = &j->p;
     if (j->by_parts) return fake_run_split(j);
-    step_type(&j->s) == DUET_F32 ? fake_run_f32(j) : fake_run_f64(j); /* moves of f64 keep the bits of an i64 */
+    switch (step_type(&j->s)) {
+    case DUET_F32: return fake_run_f32(j);
+    case DUET_F64: return fake_run_f64(j);
+    case DUET_I64: return j->s.kernel == KERNEL_PROGRAM ? fake_program_i64(j) : fake_run_f64(j); /* random integers */
+    case DUET_U64: return fake_program_u64(j);
+    default: return fake_move(j);
+    }
 }
 
 /* The address of an operand, when all that its layout reaches over its axes but the last `inner` is device memory. */

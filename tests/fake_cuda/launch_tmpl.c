@@ -1,10 +1,13 @@
-/* launch_tmpl.c - the pretended kernels for one element type, from the rows and from fold.h, one element after the other. */
+/* launch_tmpl.c - the pretended kernels for one element type but programs, from the rows and from fold.h, one element after the other. */
 #include "dtype.h"
 #include "fake.h"
 #include "fold.h"
 #include "formula.h"
 #include "philox.h"
 #include <stdlib.h>
+
+void FN(fake_fold)(void *out, int op, const T (*pair)[2], int64_t n); /* program_tmpl.c */
+void FN(fake_program)(const job *j);
 
 /* ---- where elements are ---- */
 
@@ -28,21 +31,7 @@ static T *element(const void *p, const layout *l, int64_t i)
     return (T *)p + place(l, index);
 }
 
-/* ---- element by element ---- */
-
-static T apply(int op, const T *v)
-{
-    const T x = v[0], y = v[1], z = v[2];
-    switch (op) {
-#define DUET_MAP1(name, formula, ...)                                                                                            \
-    case OP_##name:                                                                                                              \
-        return formula;
-#define DUET_MAP2 DUET_MAP1
-#define DUET_MAP3 DUET_MAP1
-#include <duet/ops.def>
-    default: return (void)x, (void)y, (void)z, K(0);
-    }
-}
+/* ---- fused rows ---- */
 
 // clang-format off
 static T fused(int kernel, T x, T y, T s, T r)
@@ -55,51 +44,6 @@ static T fused(int kernel, T x, T y, T s, T r)
 }
 // clang-format on
 
-/* A program at element i of its domain. */
-typedef struct state {
-    const job *j;
-    int64_t i;
-    T acc, slot[PROGRAM_SLOTS], taken[PROGRAM_OUTPUTS][2]; /* taken: into each fold */
-} state;
-
-static T fetch(const state *m, source from)
-{
-    switch (from.kind) {
-    case FROM_INPUT: return *element(m->j->in[from.index], &m->j->s.in[from.index].at, m->i);
-    case FROM_NUMBER: return (T)m->j->num[from.index];
-    case FROM_SLOT: return m->slot[from.index];
-    default: return m->acc;
-    }
-}
-
-static void execute(state *m, const instruction *c)
-{
-    const job *j = m->j;
-    T x[3] = { K(0), K(0), K(0) };
-    for (int k = 0; k < op_infos[c->op].arity; k++) x[k] = fetch(m, c->arg[k]);
-    switch (c->op) {
-    case OP_LOAD: m->acc = x[0]; break;
-    case OP_SAVE: m->slot[c->arg[0].index] = m->acc; break;
-    case OP_STORE: *element(j->out[c->arg[0].index], &j->s.out[c->arg[0].index].at, m->i) = m->acc; break;
-    default:
-        if (op_infos[c->op].kind == KIND_FOLD) memcpy(m->taken[c->arg[2].index], x, sizeof m->taken[0]);
-        else m->acc = apply(c->op, x);
-    }
-}
-
-static state run_element(const job *j, int64_t i)
-{
-    state m = { .j = j, .i = i };
-    for (int k = 0; k < j->p.length; k++) execute(&m, &j->p.code[k]);
-    return m;
-}
-
-static void run_program(const job *j)
-{
-    const int64_t n = layout_count(&j->s.out[0].at);
-    for (int64_t i = 0; i < n; i++) run_element(j, i);
-}
-
 static void run_fused(const job *j)
 {
     int64_t n = layout_count(&j->s.out[0].at);
@@ -108,164 +52,6 @@ static void run_fused(const job *j)
         for (int k = 0; k < j->s.ins && k < 2; k++) v[k] = *element(j->in[k], &j->s.in[k].at, i);
         *element(j->out[0], &j->s.out[0].at, i) = fused(j->s.kernel, v[0], v[1], (T)j->num[0], (T)j->num[1]);
     }
-}
-
-/* ---- folds ---- */
-
-/* What has been taken of elements: as many numbers as a row has, or an element and its index, -1 being none. */
-typedef struct partial {
-    T v[3];
-    int64_t at;
-} partial;
-
-typedef struct fold {
-    partial start;
-    partial (*take)(partial p, T x, T y, int64_t at);
-    partial (*join)(partial p, partial q);
-    T (*finish)(partial p, int64_t n);
-} fold;
-
-/* Of two elements, the first NaN or the better one, and of equals the first. */
-static partial preferred(partial p, partial q, bool (*better)(T x, T a))
-{
-    const T x = p.v[0], y = q.v[0];
-    if (p.at < 0 || q.at < 0) return p.at < 0 ? q : p;
-    const partial first = p.at < q.at ? p : q;
-    if (x != x || y != y) return x == x ? q : y == y ? p : first;
-    return better(x, y) ? p : better(y, x) ? q : first;
-}
-
-#define DUET_FOLD1(name, start, take, join, finish, ...)                                                                         \
-    static T take_one_##name(T a, T x, T y) { return (void)y, take; }                                                            \
-    static T join_one_##name(T a, T b) { return join; }                                                                          \
-    static T finish_one_##name(T a, int64_t n) { return (void)n, finish; }                                                       \
-    static partial take_##name(partial p, T x, T y, int64_t at) { return p.v[0] = take_one_##name(p.v[0], x, y), p; }            \
-    static partial join_##name(partial p, partial q) { return p.v[0] = join_one_##name(p.v[0], q.v[0]), p; }                     \
-    static T finish_##name(partial p, int64_t n) { return finish_one_##name(n ? p.v[0] : p.v[0] + K(0), n); }
-#define DUET_FOLD2 DUET_FOLD1
-#define DUET_MOMENT1(name, take, join, finish, ...)                                                                              \
-    static partial take_##name(partial p, T x, T y, int64_t at)                                                                  \
-    {                                                                                                                            \
-        T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                                                 \
-        take;                                                                                                                    \
-        return (partial){ { a0, a1, a2 }, 0 };                                                                                   \
-    }                                                                                                                            \
-    static partial join_##name(partial p, partial q)                                                                             \
-    {                                                                                                                            \
-        T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                                                 \
-        const T b0 = q.v[0], b1 = q.v[1], b2 = q.v[2];                                                                           \
-        join;                                                                                                                    \
-        return (partial){ { a0, a1, a2 }, 0 };                                                                                   \
-    }                                                                                                                            \
-    static T finish_##name(partial p, int64_t n)                                                                                 \
-    {                                                                                                                            \
-        const T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                                           \
-        return (void)a0, (void)a1, (void)a2, (void)n, finish;                                                                    \
-    }
-#define DUET_PLACE1(name, better, ...)                                                                                           \
-    static bool better_##name(T x, T a) { return better; }                                                                       \
-    static partial join_##name(partial p, partial q) { return preferred(p, q, better_##name); }                                  \
-    static partial take_##name(partial p, T x, T y, int64_t at) { return join_##name(p, (partial){ { x }, at }); }               \
-    static T finish_##name(partial p, int64_t n) { return p.v[0]; }
-#include <duet/ops.def>
-
-static fold fold_of(int op)
-{
-    switch (op) {
-#define FOLD_CASE(name, first, at)                                                                                               \
-    case OP_##name:                                                                                                              \
-        return (fold){ { { first }, at }, take_##name, join_##name, finish_##name };
-#define DUET_FOLD1(name, start, ...) FOLD_CASE(name, start, 0)
-#define DUET_FOLD2                   DUET_FOLD1
-#define DUET_MOMENT1(name, ...)      FOLD_CASE(name, K(0), 0)
-#define DUET_PLACE1(name, ...)       FOLD_CASE(name, K(0), -1)
-#include <duet/ops.def>
-    default: return (fold){ { { K(0) }, 0 }, take_sum, join_sum, finish_sum };
-    }
-}
-
-/* What is reduced: n pairs, y counting for dot alone; and what x is scaled by. */
-typedef struct run {
-    const T (*pair)[2];
-    int64_t n;
-    T scale;
-} run;
-
-static partial fold_block(const fold *f, const run *r, int64_t first, int64_t end)
-{
-    partial lane[FOLD_LANES];
-    for (int l = 0; l < FOLD_LANES; l++) {
-        lane[l] = f->start;
-        for (int64_t i = first + l; i < end; i += FOLD_LANES)
-            lane[l] = f->take(lane[l], r->pair[i][0] * r->scale, r->pair[i][1], i);
-    }
-    for (int half = FOLD_LANES / 2; half; half /= 2)
-        for (int l = 0; l < half; l++) lane[l] = f->join(lane[l], lane[l + half]);
-    return lane[0];
-}
-
-/* The accumulator of blocks first .. first + count - 1, where count is a power of two and absent blocks are left out. */
-static partial fold_tree(const fold *f, const run *r, int64_t first, int64_t count)
-{
-    int64_t begin = first * FOLD_BLOCK, end = begin + FOLD_BLOCK;
-    if (count == 1) return fold_block(f, r, begin, end < r->n ? end : r->n);
-    partial left = fold_tree(f, r, first, count / 2);
-    if ((first + count / 2) * FOLD_BLOCK >= r->n) return left;
-    return f->join(left, fold_tree(f, r, first + count / 2, count / 2));
-}
-
-static partial fold_all(const fold *f, const run *r)
-{
-    int64_t count = 1;
-    while (count * FOLD_BLOCK < r->n) count *= 2;
-    return r->n ? fold_tree(f, r, 0, count) : f->start;
-}
-
-static T norm_of(const fold *f, run *r)
-{
-    T s = fold_all(f, r).v[0];
-    r->scale = s == INF ? TYPED(FOLD_NORM_DOWN) : s < TYPED(FOLD_NORM_LEAST) ? TYPED(FOLD_NORM_UP) : K(1);
-    if (r->scale != K(1)) s = fold_all(f, r).v[0];
-    return f->finish((partial){ { s }, 0 }, r->n) * (K(1) / r->scale);
-}
-
-static __attribute__((noinline)) void fold_into(void *out, int op, const T (*pair)[2], int64_t n)
-{
-    const fold f = fold_of(op);
-    run r = { pair, n, K(1) };
-    if (op == OP_norm) *(T *)out = norm_of(&f, &r);
-    else if (op_infos[op].flags & OP_GIVES_INDEX) *(int64_t *)out = fold_all(&f, &r).at;
-    else *(T *)out = f.finish(fold_all(&f, &r), n);
-}
-
-/* Output i of each fold of the program, whose n elements are the domain's i * n and following; pair has room for n of each. */
-static void fold_outputs(const job *j, int64_t i, int64_t n, T (*pair)[2])
-{
-    int64_t index[DUET_RANK_MAX] = { 0 };
-    for (int64_t k = 0; k < n; k++) {
-        const state m = run_element(j, i * n + k);
-        for (int o = 0; o < j->s.outs; o++) memcpy(pair[o * n + k], m.taken[o], sizeof *pair);
-    }
-    for (int axis = j->s.out[0].at.rank - j->s.inner; axis-- > 0; i /= j->s.out[0].at.size[axis])
-        index[axis] = i % j->s.out[0].at.size[axis];
-    for (int k = 0; k < j->p.length; k++) {
-        const instruction *c = &j->p.code[k];
-        const int o = c->arg[2].index;
-        if (op_infos[c->op].kind != KIND_FOLD) continue;
-        const layout *l = &j->s.out[o].at;
-        fold_into((char *)j->out[o] + place(l, index) * (int64_t)dtypes[l->type].bytes, c->op, (const T(*)[2])pair + o * n, n);
-    }
-}
-
-static void run_folds(const job *j)
-{
-    const layout *l = &j->s.out[0].at;
-    int64_t n = 1, outputs = 1;
-    for (int axis = 0; axis < l->rank; axis++) *(axis < l->rank - j->s.inner ? &outputs : &n) *= l->size[axis];
-    T(*pair)[2] = fake_alloc(sizeof *pair * (size_t)(n * j->s.outs + 1));
-    if (j->scratch_bytes) memset(j->scratch, 0xff, j->scratch_bytes);
-    for (int64_t i = 0; i < outputs; i++) fold_outputs(j, i, n, pair);
-    fake_free(pair);
 }
 
 /* ---- softmax ---- */
@@ -277,7 +63,7 @@ static T fold_row(int op, const T *x, int64_t n, T (*pair)[2])
         int64_t index;
     } out;
     for (int64_t i = 0; i < n; i++) pair[i][0] = x[i], pair[i][1] = K(0);
-    fold_into(&out, op, (const T(*)[2])pair, n);
+    FN(fake_fold)(&out, op, (const T(*)[2])pair, n);
     return out.value;
 }
 
@@ -556,7 +342,7 @@ void TYPED(fake_run)(const job *j)
 {
     int k = j->s.kernel;
     if (k == KERNEL_RANDOM) run_random(j);
-    else if (k == KERNEL_PROGRAM) j->p.folds ? run_folds(j) : run_program(j);
+    else if (k == KERNEL_PROGRAM) FN(fake_program)(j);
     else if (k > KERNEL_PROGRAM) run_fused(j);
     else if (k == OP_softmax || k == OP_log_softmax) run_softmax(j);
     else if (k == OP_matmul) run_product(j);

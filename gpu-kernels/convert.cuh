@@ -1,0 +1,167 @@
+/* convert.cuh - elements of other types than T on their way into rows of shared memory, and out of registers: by core/convert.h, or, where the
+ * card has an instruction that gives the same bits, by that. Which type it is, is asked once for all elements that a thread has of an operand. */
+#ifndef CONVERT_CUH
+#define CONVERT_CUH
+
+#include "device.cuh"
+
+#include "convert.h" /* with the FN_DECL of that */
+
+/* As many elements of another type as a vector has. */
+template <class E> struct alignas(WIDTH * sizeof(E) < 16 ? WIDTH * sizeof(E) : 16) other_vec {
+    E e[WIDTH];
+};
+template <class E> struct lot_of {
+    typedef other_vec<E> type;
+};
+template <> struct lot_of<T> {
+    typedef vec type;
+};
+template <class E> using lot = typename lot_of<E>::type;
+
+#ifdef CONVERTS
+
+#if defined T_f32
+#define CONVERTED(verb, name) verb##_f32_##name
+#define OWN_TYPE              DUET_F32
+#elif defined T_f64
+#define CONVERTED(verb, name) verb##_f64_##name
+#define OWN_TYPE              DUET_F64
+#elif defined T_i64
+#define CONVERTED(verb, name) verb##_i64_##name
+#define OWN_TYPE              DUET_I64
+#else
+#define CONVERTED(verb, name) verb##_u64_##name
+#define OWN_TYPE              DUET_U64
+#endif
+
+namespace
+{
+
+/* What the card has instructions for. */
+#if defined T_f32 && __CUDA_ARCH__ >= 800
+__device__ __forceinline__ float f16_at_once(uint16_t h)
+{
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+    return x;
+}
+__device__ __forceinline__ uint16_t f16_at_once(float x)
+{
+    uint16_t h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+    return h;
+}
+__device__ __forceinline__ uint16_t bf16_at_once(float x)
+{
+    uint16_t h;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x));
+    return h;
+}
+#define read_f32_f16(h)   f16_at_once(h)
+#define write_f32_f16(x)  f16_at_once(x)
+#define write_f32_bf16(x) bf16_at_once(x)
+#endif
+
+/* An element type: how it is stored, read as a T and written from one. */
+#define STORED(NAME, name)                                                                                                       \
+    struct element_##NAME {                                                                                                      \
+        typedef stored_##name stored;                                                                                            \
+        enum { is_own = DUET_##NAME == OWN_TYPE };                                                                               \
+        static __device__ __forceinline__ T read(stored x) { return CONVERTED(read, name)(x); }                                  \
+        static __device__ __forceinline__ stored write(T x) { return CONVERTED(write, name)(x); }                                \
+    };
+#define DUET_DTYPE(NAME, name, ...)   STORED(NAME, name)
+#define DUET_INTEGER(NAME, name, ...) STORED(NAME, name)
+#define DUET_HALF(NAME, name, ...)    STORED(NAME, name)
+#define DUET_NARROW(NAME, name, ...)  STORED(NAME, name)
+#include <duet/dtype.def>
+
+/* f(element type) */
+template <class F> __device__ __forceinline__ void with_type(int type, F f)
+{
+    switch (type) {
+#define TYPE_CASE(NAME)                                                                                                          \
+    case DUET_##NAME:                                                                                                            \
+        f(element_##NAME());                                                                                                     \
+        break;
+#define DUET_DTYPE(NAME, ...)   TYPE_CASE(NAME)
+#define DUET_INTEGER(NAME, ...) TYPE_CASE(NAME)
+#define DUET_HALF(NAME, ...)    TYPE_CASE(NAME)
+#define DUET_NARROW(NAME, ...)  TYPE_CASE(NAME)
+#include <duet/dtype.def>
+    default: break;
+    }
+}
+
+/* f(an integer of as many bytes) */
+template <class F> __device__ __forceinline__ void with_size(int type, F f)
+{
+    switch (type) {
+    case DUET_F64:
+    case DUET_I64:
+    case DUET_U64: f(uint64_t()); break;
+    case DUET_F32:
+    case DUET_I32:
+    case DUET_U32: f(uint32_t()); break;
+    case DUET_I8:
+    case DUET_U8:
+    case DUET_BOOL: f(uint8_t()); break;
+    default: f(uint16_t()); break;
+    }
+}
+
+template <class Element> __device__ __forceinline__ vec read_vec(const lot<typename Element::stored> &bits)
+{
+    vec v;
+#pragma unroll
+    for (int u = 0; u < WIDTH; u++) v.e[u] = Element::read(bits.e[u]);
+    return v;
+}
+
+/* Bits as they came, converted where a row has no room for them, else as they are. */
+template <class Bits> __device__ __forceinline__ void put_bits(vec *to, const lot<Bits> &bits, int type)
+{
+    if constexpr (sizeof(Bits) <= sizeof(T)) *(lot<Bits> *)to = bits;
+    else
+        with_type(type, [&](auto x) {
+            typedef typename decltype(x)::stored stored;
+            if constexpr (sizeof(stored) == sizeof(Bits)) {
+                lot<stored> all;
+                memcpy(&all, &bits, sizeof all);
+                *to = read_vec<decltype(x)>(all);
+            }
+        });
+}
+
+/* The vectors of a row, all of whose bits are there. */
+template <int V, int STRIDE> __device__ __forceinline__ void convert_row(vec *row, int type)
+{
+    with_type(type, [&](auto x) {
+        typedef typename decltype(x)::stored stored;
+        if constexpr (!decltype(x)::is_own && sizeof(stored) <= sizeof(T)) {
+#pragma unroll
+            for (int j = 0; j < V; j++) {
+                const lot<stored> bits = *(const lot<stored> *)(row + j * STRIDE);
+                row[j * STRIDE] = read_vec<decltype(x)>(bits);
+            }
+        }
+    });
+}
+
+/* One element. */
+__device__ __forceinline__ void put_element(void *out, int type, int64_t at, T x)
+{
+    with_type(type, [&](auto e) { ((typename decltype(e)::stored *)out)[at] = decltype(e)::write(x); });
+}
+
+/* What a fold makes: a T, or an index as it is. */
+__device__ __forceinline__ void put_result(void *out, int type, int64_t at, T x) { put_element(out, type, at, x); }
+#ifndef T_i64
+__device__ __forceinline__ void put_result(void *out, int, int64_t at, int64_t x) { ((int64_t *)out)[at] = x; }
+#endif
+
+} // namespace
+
+#endif
+#endif

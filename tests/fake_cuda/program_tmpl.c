@@ -1,0 +1,324 @@
+/* program_tmpl.c - programs of one type as the pretended kernels run them, one element after the other. Operands of other types are read and
+ * written by convert.c. Integers are compiled so that they wrap. */
+#include "dtype.h"
+#include "fake.h"
+#include "fold.h"
+#include "formula.h"
+#include <stdlib.h>
+
+#if defined T_f32
+#define OWN DUET_F32
+#elif defined T_f64
+#define OWN DUET_F64
+#elif defined T_i64
+#define OWN DUET_I64
+#define WHOLE
+#else
+#define OWN DUET_U64
+#define WHOLE
+#endif
+
+/* ---- where elements are ---- */
+
+static int64_t place(const layout *l, const int64_t *index)
+{
+    int64_t at = 0;
+    for (int axis = 0; axis < l->rank; axis++) at += index[axis] * l->stride[axis];
+    return at;
+}
+
+/* Element i in row-major order. */
+static char *element(const void *p, const layout *l, int64_t i)
+{
+    int64_t index[DUET_RANK_MAX];
+    for (int axis = l->rank; axis-- > 0; i /= l->size[axis]) index[axis] = i % l->size[axis];
+    return (char *)p + place(l, index) * (int64_t)dtypes[l->type].bytes;
+}
+
+static T get(duet_dtype t, const char *p) { return t == OWN ? *(const T *)p : (T)fake_converted(t, OWN, fake_value(t, p)); }
+
+static void put(duet_dtype t, char *p, T x)
+{
+    if (t == OWN) *(T *)p = x;
+    else fake_put(t, p, fake_converted(OWN, t, (long double)x));
+}
+
+static T number(double x)
+{
+#ifdef WHOLE
+    T bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+#else
+    return (T)x;
+#endif
+}
+
+static T wrapped(duet_dtype t, T x) { return (T)fake_converted(t, OWN, fake_converted(OWN, t, (long double)x)); }
+
+/* ---- element by element ---- */
+
+static T apply(int op, const T *v)
+{
+    const T x = v[0], y = v[1], z = v[2];
+    switch (op) {
+#define FORMULA(name, formula, ...)                                                                                              \
+    case OP_##name:                                                                                                              \
+        return formula;
+#ifdef WHOLE
+#define DUET_ANY1 FORMULA
+#define DUET_ANY2 FORMULA
+#define DUET_ANY3 FORMULA
+#define DUET_INT1 FORMULA
+#define DUET_INT2 FORMULA
+#else
+#define DUET_MAP1 FORMULA
+#define DUET_MAP2 FORMULA
+#define DUET_MAP3 FORMULA
+#endif
+#include <duet/ops.def>
+    default: return (void)x, (void)y, (void)z, K(0);
+    }
+}
+
+/* A program at element i of its domain. */
+typedef struct state {
+    const job *j;
+    int64_t i;
+    T acc, slot[PROGRAM_SLOTS], taken[PROGRAM_OUTPUTS][2]; /* taken: into each fold */
+} state;
+
+static T input_at(const job *j, int k, int64_t i) { return get(j->s.in[k].at.type, element(j->in[k], &j->s.in[k].at, i)); }
+
+static T fetch(const state *m, source from)
+{
+    switch (from.kind) {
+    case FROM_INPUT: return input_at(m->j, from.index, m->i);
+    case FROM_NUMBER: return number(m->j->num[from.index]);
+    case FROM_SLOT: return m->slot[from.index];
+    default: return m->acc;
+    }
+}
+
+static void execute(state *m, const instruction *c)
+{
+    const job *j = m->j;
+    const int to = c->arg[0].index;
+    T x[3] = { K(0), K(0), K(0) };
+    for (int k = 0; k < op_infos[c->op].arity; k++) x[k] = fetch(m, c->arg[k]);
+    switch (c->op) {
+    case OP_LOAD: m->acc = x[0]; break;
+    case OP_SAVE: m->slot[c->arg[0].index] = m->acc; break;
+    case OP_STORE: put(j->s.out[to].at.type, element(j->out[to], &j->s.out[to].at, m->i), m->acc); break;
+    case OP_WRAP: m->acc = wrapped(c->arg[1].index, x[0]); break;
+    default:
+        if (op_infos[c->op].kind == KIND_FOLD) memcpy(m->taken[c->arg[2].index], x, sizeof m->taken[0]);
+        else m->acc = apply(c->op, x);
+    }
+}
+
+static state run_element(const job *j, int64_t i)
+{
+    state m = { .j = j, .i = i };
+    for (int k = 0; k < j->p.length; k++) execute(&m, &j->p.code[k]);
+    return m;
+}
+
+static void run_program(const job *j)
+{
+    const int64_t n = layout_count(&j->s.out[0].at);
+    for (int64_t i = 0; i < n; i++) run_element(j, i);
+}
+
+/* ---- folds ---- */
+
+/* What has been taken of elements: as many numbers as a row has, or an element and its index, -1 being none. */
+typedef struct partial {
+    T v[3];
+    int64_t at;
+} partial;
+
+typedef struct fold {
+    partial start;
+    partial (*take)(partial p, T x, T y, int64_t at);
+    partial (*join)(partial p, partial q);
+    T (*finish)(partial p, int64_t n);
+} fold;
+
+/* Of two elements, the first NaN or the better one, and of equals the first. */
+static partial preferred(partial p, partial q, bool (*better)(T x, T a))
+{
+    const T x = p.v[0], y = q.v[0];
+    if (p.at < 0 || q.at < 0) return p.at < 0 ? q : p;
+    const partial first = p.at < q.at ? p : q;
+    if (x != x || y != y) return x == x ? q : y == y ? p : first;
+    return better(x, y) ? p : better(y, x) ? q : first;
+}
+
+#define FOLD_OF(name, start, take, join, finish, ...)                                                                            \
+    static T take_one_##name(T a, T x, T y) { return (void)y, take; }                                                            \
+    static T join_one_##name(T a, T b) { return join; }                                                                          \
+    static T finish_one_##name(T a, int64_t n) { return (void)n, finish; }                                                       \
+    static partial take_##name(partial p, T x, T y, int64_t at) { return p.v[0] = take_one_##name(p.v[0], x, y), p; }            \
+    static partial join_##name(partial p, partial q) { return p.v[0] = join_one_##name(p.v[0], q.v[0]), p; }                     \
+    static T finish_##name(partial p, int64_t n) { return finish_one_##name(n ? p.v[0] : p.v[0] + K(0), n); }
+#ifdef WHOLE
+#define DUET_WHOLE1 FOLD_OF
+#define DUET_WHOLE2 FOLD_OF
+#else
+#define DUET_FOLD1 FOLD_OF
+#define DUET_FOLD2 FOLD_OF
+#define DUET_MOMENT1(name, take, join, finish, ...)                                                                              \
+    static partial take_##name(partial p, T x, T y, int64_t at)                                                                  \
+    {                                                                                                                            \
+        T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                                                 \
+        take;                                                                                                                    \
+        return (partial){ { a0, a1, a2 }, 0 };                                                                                   \
+    }                                                                                                                            \
+    static partial join_##name(partial p, partial q)                                                                             \
+    {                                                                                                                            \
+        T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                                                 \
+        const T b0 = q.v[0], b1 = q.v[1], b2 = q.v[2];                                                                           \
+        join;                                                                                                                    \
+        return (partial){ { a0, a1, a2 }, 0 };                                                                                   \
+    }                                                                                                                            \
+    static T finish_##name(partial p, int64_t n)                                                                                 \
+    {                                                                                                                            \
+        const T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                                           \
+        return (void)a0, (void)a1, (void)a2, (void)n, finish;                                                                    \
+    }
+#endif
+#define DUET_PLACE1(name, better, ...)                                                                                           \
+    static bool better_##name(T x, T a) { return better; }                                                                       \
+    static partial join_##name(partial p, partial q) { return preferred(p, q, better_##name); }                                  \
+    static partial take_##name(partial p, T x, T y, int64_t at) { return join_##name(p, (partial){ { x }, at }); }               \
+    static T finish_##name(partial p, int64_t n) { return p.v[0]; }
+#include <duet/ops.def>
+
+static fold fold_of(int op)
+{
+    switch (op) {
+#define FOLD_CASE(name, first, at)                                                                                               \
+    case OP_##name:                                                                                                              \
+        return (fold){ { { first }, at }, take_##name, join_##name, finish_##name };
+#define FROM_START(name, start, ...) FOLD_CASE(name, START(start), 0)
+#ifdef WHOLE
+#define DUET_WHOLE1 FROM_START
+#define DUET_WHOLE2 FROM_START
+#else
+#define DUET_FOLD1              FROM_START
+#define DUET_FOLD2              FROM_START
+#define DUET_MOMENT1(name, ...) FOLD_CASE(name, K(0), 0)
+#endif
+#define DUET_PLACE1(name, ...) FOLD_CASE(name, K(0), -1)
+#include <duet/ops.def>
+    default: return (fold){ { { K(0) }, 0 }, take_sum, join_sum, finish_sum };
+    }
+}
+
+/* What is reduced: n pairs, y counting for dot alone; and what x is scaled by. */
+typedef struct run {
+    const T (*pair)[2];
+    int64_t n;
+    T scale;
+} run;
+
+static partial fold_block(const fold *f, const run *r, int64_t first, int64_t end)
+{
+    partial lane[FOLD_LANES];
+    for (int l = 0; l < FOLD_LANES; l++) {
+        lane[l] = f->start;
+        for (int64_t i = first + l; i < end; i += FOLD_LANES)
+            lane[l] = f->take(lane[l], r->pair[i][0] * r->scale, r->pair[i][1], i);
+    }
+    for (int half = FOLD_LANES / 2; half; half /= 2)
+        for (int l = 0; l < half; l++) lane[l] = f->join(lane[l], lane[l + half]);
+    return lane[0];
+}
+
+/* The accumulator of blocks first .. first + count - 1, where count is a power of two and absent blocks are left out. */
+static partial fold_tree(const fold *f, const run *r, int64_t first, int64_t count)
+{
+    int64_t begin = first * FOLD_BLOCK, end = begin + FOLD_BLOCK;
+    if (count == 1) return fold_block(f, r, begin, end < r->n ? end : r->n);
+    partial left = fold_tree(f, r, first, count / 2);
+    if ((first + count / 2) * FOLD_BLOCK >= r->n) return left;
+    return f->join(left, fold_tree(f, r, first + count / 2, count / 2));
+}
+
+static partial fold_all(const fold *f, const run *r)
+{
+    int64_t count = 1;
+    while (count * FOLD_BLOCK < r->n) count *= 2;
+    return r->n ? fold_tree(f, r, 0, count) : f->start;
+}
+
+#ifndef WHOLE
+static T norm_of(const fold *f, run *r)
+{
+    T s = fold_all(f, r).v[0];
+    r->scale = s == INF ? TYPED(FOLD_NORM_DOWN) : s < TYPED(FOLD_NORM_LEAST) ? TYPED(FOLD_NORM_UP) : K(1);
+    if (r->scale != K(1)) s = fold_all(f, r).v[0];
+    return f->finish((partial){ { s }, 0 }, r->n) * (K(1) / r->scale);
+}
+#endif
+
+/* A T, or where the fold gives an index, that. */
+void FN(fake_fold)(void *out, int op, const T (*pair)[2], int64_t n)
+{
+    const fold f = fold_of(op);
+    run r = { pair, n, K(1) };
+#ifndef WHOLE
+    if (op == OP_norm) {
+        *(T *)out = norm_of(&f, &r);
+        return;
+    }
+#endif
+    if (op_infos[op].flags & OP_GIVES_INDEX) *(int64_t *)out = fold_all(&f, &r).at;
+    else *(T *)out = f.finish(fold_all(&f, &r), n);
+}
+
+static void fold_into(duet_dtype t, char *out, int op, const T (*pair)[2], int64_t n)
+{
+    T value;
+    if (op_infos[op].flags & OP_GIVES_INDEX) return FN(fake_fold)(out, op, pair, n);
+    FN(fake_fold)(&value, op, pair, n);
+    put(t, out, value);
+}
+
+/* Output i of each fold of the program, whose n elements are the domain's i * n and following; pair has room for n of each. */
+static void fold_outputs(const job *j, int64_t i, int64_t n, T (*pair)[2])
+{
+    int64_t index[DUET_RANK_MAX] = { 0 };
+    for (int64_t k = 0; k < n; k++) {
+        const state m = run_element(j, i * n + k);
+        for (int o = 0; o < j->s.outs; o++) memcpy(pair[o * n + k], m.taken[o], sizeof *pair);
+    }
+    for (int axis = j->s.out[0].at.rank - j->s.inner; axis-- > 0; i /= j->s.out[0].at.size[axis])
+        index[axis] = i % j->s.out[0].at.size[axis];
+    for (int k = 0; k < j->p.length; k++) {
+        const instruction *c = &j->p.code[k];
+        const int o = c->arg[2].index;
+        if (op_infos[c->op].kind != KIND_FOLD) continue;
+        const layout *l = &j->s.out[o].at;
+        fold_into(l->type, (char *)j->out[o] + place(l, index) * (int64_t)dtypes[l->type].bytes, c->op,
+                  (const T(*)[2])pair + o * n, n);
+    }
+}
+
+static void run_folds(const job *j)
+{
+    const layout *l = &j->s.out[0].at;
+    int64_t n = 1, outputs = 1;
+    for (int axis = 0; axis < l->rank; axis++) *(axis < l->rank - j->s.inner ? &outputs : &n) *= l->size[axis];
+    T(*pair)[2] = fake_alloc(sizeof *pair * (size_t)(n * j->s.outs + 1));
+    if (j->scratch_bytes) memset(j->scratch, 0xff, j->scratch_bytes);
+    for (int64_t i = 0; i < outputs; i++) fold_outputs(j, i, n, pair);
+    fake_free(pair);
+}
+
+void FN(fake_program)(const job *j)
+{
+    if (j->p.folds) run_folds(j);
+    else run_program(j);
+}
