@@ -348,12 +348,13 @@ static void rows_of(const row *r, int count, const char *what)
 
 #define LEAVES 6
 #define PARTS  12
+#define GOALS  3
 
 typedef struct garden {
     uint64_t seed;
     sizes shape;
     duet_matrix *leaf[LEAVES];
-    duet_expr made[8 * PARTS];
+    duet_expr made[GOALS * 8 * PARTS];
     int makes;
 } garden;
 
@@ -402,12 +403,10 @@ static duet_expr grow_one(garden *g, const duet_expr *grown, int count)
     return kept(g, r->make(x, 0, NULL));
 }
 
-static duet_expr grow(garden *g)
+static duet_expr grow_more(garden *g)
 {
     duet_expr grown[PARTS];
-    dice = rng_new(g->seed);
     const int parts = 1 + (int)rng_below(&dice, PARTS);
-    g->makes = 0;
     for (int i = 0; i < parts; i++) grown[i] = grow_one(g, grown, i);
     duet_expr e = grown[parts - 1];
     if (!rng_chance(&dice, 20)) return e;
@@ -416,6 +415,12 @@ static duet_expr grow(garden *g)
     for (int i = 0; i < LENGTH(folds); i++)
         if (folds[i].op == op) return kept(g, folds[i + rng_below(&dice, 2)].make(&e, 0, NULL));
     return e;
+}
+
+static duet_expr grow(garden *g)
+{
+    dice = rng_new(g->seed), g->makes = 0;
+    return grow_more(g);
 }
 
 static void clear(garden *g)
@@ -478,10 +483,78 @@ static void one_tree(uint64_t seed)
     for (int l = 0; l < LEAVES; l++) duet_free(&g.leaf[l]);
 }
 
+/* ---- statements into leaves that they and later ones read: together as one by one ---- */
+
+typedef struct state {
+    char *bytes[GOALS];
+} state;
+
+static state taken(const garden *g)
+{
+    state s;
+    for (int k = 0; k < GOALS; k++) s.bytes[k] = elements(g->leaf[k]);
+    return s;
+}
+
+static void put_back(garden *g, const state *s)
+{
+    for (int k = 0; k < GOALS; k++) fill_from(g->leaf[k], s->bytes[k]);
+}
+
+static void drop_state(state *s)
+{
+    for (int k = 0; k < GOALS; k++) free(s->bytes[k]);
+}
+
+static bool same_state(const garden *g, const state *a, const state *b)
+{
+    bool same = true;
+    for (int k = 0; k < GOALS; k++) same &= same_bits(duet_type(g->leaf[k]), a->bytes[k], b->bytes[k], duet_count(g->leaf[k]));
+    return same;
+}
+
+static duet_status all_statements(garden *g, bool together)
+{
+    duet_assignment a[GOALS];
+    duet_status s = DUET_OK;
+    grow(g), clear(g);
+    for (int k = 0; k < GOALS; k++) {
+        const duet_expr e = grow_more(g);
+        const duet_dtype t = duet_type(g->leaf[k]);
+        a[k] = (duet_assignment){ g->leaf[k], kept(g, promoted(duet_expr_type(e), t) == t ? e : (duet_cast)(e, t)) };
+        if (!together && s == DUET_OK) s = (duet_set)(a[k].to, a[k].value);
+    }
+    if (together) s = (duet_set_all)(a, GOALS);
+    clear(g);
+    return s;
+}
+
+static void several(uint64_t seed)
+{
+    garden g = { .seed = seed };
+    plant(&g);
+    state before = taken(&g);
+    plan_fusion(MODE_NONE);
+    DUET_ON(DUET_CPU) CHECK(all_statements(&g, false) == DUET_OK, "seed %llu: %s", (unsigned long long)seed, duet_error());
+    state want = taken(&g);
+    for (int p = 0; p < places; p++)
+        for (int mode = 0; mode < MODES; mode++) {
+            put_back(&g, &before), plan_fusion(mode);
+            DUET_ON(place[p]) CHECK(all_statements(&g, true) == DUET_OK, "seed %llu: %s", (unsigned long long)seed, duet_error());
+            state got = taken(&g);
+            CHECK(same_state(&g, &want, &got), "seed %llu on %s, fusion %s: other bits together than one by one",
+                  (unsigned long long)seed, place_name(place[p]), mode_names[mode]);
+            drop_state(&got);
+        }
+    drop_state(&before), drop_state(&want);
+    plan_fusion(-1);
+    for (int l = 0; l < LEAVES; l++) duet_free(&g.leaf[l]);
+}
+
 static void trees(int count, uint64_t seed)
 {
     for (int i = 0; i < count; i++) {
-        one_tree(seed + (uint64_t)i);
+        one_tree(seed + (uint64_t)i), several(seed + (uint64_t)i);
         if (i % 100 == 99 || i == count - 1) tap_point("random formulas of mixed types");
     }
     printf("# %d formulas of %lld operators; %lld elements bounded, %lld admitted anything\n", count, (long long)operators,
