@@ -114,7 +114,7 @@ def try_one(a):
     if not m:
         return
     if prints_alike or in_old_digits(a):
-        got, want = written(duet.duet_print, m), f"{a}\n"
+        got, want = written(duet.duet_print, m), str(a) + "\n"
         check(got == want, f"{a.dtype}{a.shape} prints\n{got}not\n{want}")
     check(duet.duet_save_npy(b"b.npy", m) == 0, duet.duet_error())
     b = np.load("b.npy")

@@ -389,6 +389,11 @@ static void test_refusals(void)
     CHECK(strstr(duet_error(), "test_arrange.c"), "no site: %s", duet_error());
     const float *p = duet_read(n);
     for (int i = 0; i < 12; i++) CHECK((int)p[i] == 5, "a refusal has written");
+    duet_matrix *whole = duet_new(DUET_I64, 5), *part = duet_new(DUET_I64, 2);
+    const duet_status s = duet_pad(whole, part, (const int64_t[]){ 1 }, DUET_PAD_CONSTANT, 3);
+    const int64_t *q = duet_read(whole);
+    CHECK(q && q[0] == (s ? 0 : 3) && (!s || s == DUET_BAD_TYPE), "a number among whole ones: %s", duet_error());
+    duet_free(&whole), duet_free(&part);
     duet_free(&m), duet_free(&n), duet_free(&v), duet_free(&d), duet_free(&wide), duet_free(&none);
     tap_point("what is refused leaves all as it was");
 }

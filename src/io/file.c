@@ -54,8 +54,10 @@ duet_status input_open(input *in, const char *who, const char *path)
     struct stat st;
     *in = (input){ .who = who, .path = path };
     if (!path) return fail(DUET_BAD_ARGUMENT, "%s: the path is null", who);
-    in->f = fopen(path, "rbe");
-    if (!in->f || fstat(fileno(in->f), &st)) return input_close(in), system_says(who, path);
+    const int f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for its other end */
+    in->f = f < 0 ? NULL : fdopen(f, "rb");
+    if (!in->f && f >= 0) close(f);
+    if (!in->f || fstat(f, &st)) return input_close(in), system_says(who, path);
     if (!S_ISREG(st.st_mode)) return input_close(in), fail(DUET_IO_ERROR, "%s(\"%s\"): not a file of known length", who, path);
     in->size = in->left = (uint64_t)st.st_size;
     return DUET_OK;

@@ -97,8 +97,8 @@ static duet_status take_sizes(reading *r)
     if (r->rows < 0 || r->cols < 0) return bad_file(r->in, "its sizes are negative");
     if (r->symmetry && r->rows != r->cols) return bad_file(r->in, "it is %s, but not square", symmetries[r->symmetry]);
     const bool overflows = __builtin_mul_overflow(r->rows, r->cols, &n);
-    if (overflows || (uint64_t)n / (r->symmetry ? 3 : 1) > r->in->size)
-        return bad_file(r->in, "it is shorter than its sizes say");
+    const uint64_t most = r->symmetry ? 2 * r->in->size + 2 : r->in->size / 2 + 1; /* elements */
+    if (overflows || (uint64_t)n > most) return bad_file(r->in, "it is shorter than its sizes say");
     if ((uint64_t)r->rows > (uint64_t)1 << 58 || (uint64_t)r->cols > (uint64_t)1 << 58)
         return bad_file(r->in, "its sizes are beyond all memory");
     return DUET_OK;

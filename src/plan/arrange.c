@@ -1,7 +1,6 @@
 /* arrange.c - statements that put the elements of matrices into others: concatenate, stack, tile, repeat, pad, roll. Each is some
  * assignments to views of the destination, planned like those of a user; only views are made here. */
 #include "plan.h"
-#include "record.h"
 #include "status.h"
 #include "thread.h"
 #include "view.h"
@@ -373,14 +372,21 @@ static duet_status pad_axis(arranging *x, const duet_matrix *from, const padding
     return pad_side(x, p, &b, after, false);
 }
 
+static duet_status pad_center(arranging *x, const duet_matrix *from, const padding *p)
+{
+    const band b = band_of(x->to, from, p, 0);
+    return put_matrix(x, view_of(x->to, &b.at, b.ahead), whole(from));
+}
+
+/* A number comes first: that the type refuses it is found before anything is written. */
 static duet_status pad_source(arranging *x, const duet_matrix *from, const void *with)
 {
     const padding *p = with;
-    const band b = band_of(x->to, from, p, 0);
+    const bool last = p->mode == DUET_PAD_CONSTANT;
     if (!x->to->count) return DUET_OK;
-    TRY(put_matrix(x, view_of(x->to, &b.at, b.ahead), whole(from)));
+    if (!last) TRY(pad_center(x, from, p));
     for (int a = 0; a < from->at.rank; a++) TRY(pad_axis(x, from, p, a));
-    return DUET_OK;
+    return last ? pad_center(x, from, p) : DUET_OK;
 }
 
 static duet_status check_pad(const char *who, const duet_matrix *to, const duet_matrix *from, const padding *p)
