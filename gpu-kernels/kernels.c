@@ -1,6 +1,7 @@
 /* kernels.c - the way of each step to its family. */
 #include "dtype.h"
 #include "launch.h"
+#include "orders.h"
 
 int kernels_oldest(void) { return OLDEST_CARD; }
 
@@ -12,6 +13,7 @@ size_t kernels_scratch(const step *s)
 {
     if (s->kernel == KERNEL_RANDOM) return random_scratch(s);
     if (s->kernel == OP_softmax || s->kernel == OP_log_softmax) return softmax_scratch(s);
+    if (order_family(s->kernel)) return order_scratch(s);
     return is_fold(s) ? fold_scratch(s) : 0;
 }
 
@@ -19,6 +21,7 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
 {
     if (w->packed) return pair_launch(s, f, w, q);
     if (s->kernel == KERNEL_RANDOM) return random_launch(s, f, w->scratch, q);
+    if (order_family(s->kernel)) return order_launch(s, f, w->scratch, q);
     if (is_fold(s)) return fold_launch(s, f, w, q);
     if (s->kernel == KERNEL_PROGRAM) return machine_launch(s, f, q);
     if (is_fused(s->kernel)) return fused_launch(s, f, q);

@@ -3,6 +3,7 @@
 #include "dtype.h"
 #include "lottery.h"
 #include "machine.h"
+#include "order.h"
 #include <stdlib.h>
 
 #define REFUSE(condition, why)                                                                                                   \
@@ -160,12 +161,23 @@ static const char *refuse_random(const step *s)
     return lottery_refuses(s);
 }
 
+/* Places and lines are counted in 32 bits. */
+static const char *refuse_order(const step *s)
+{
+    const int axis = order_family(s->kernel) == ORDER_COUNT || s->kernel == OP_one_hot ? -1 : s->attr[0];
+    const int64_t most = INT32_MAX / 2;
+    REFUSE(axis >= 0 && s->in[0].at.size[axis] > most, "an axis of 2^30 elements or more");
+    REFUSE(s->ins > 1 && layout_count(&s->in[1].at) > most && s->ins > 2, "2^30 indices or more");
+    return order_refuses(s);
+}
+
 #define FUSED_INPUTS 3
 
 const char *kernels_refuse(const step *s)
 {
     if (s->kernel == KERNEL_PROGRAM) return refuse_program(s);
     if (s->kernel == KERNEL_RANDOM) return refuse_random(s);
+    if (order_family(s->kernel)) return refuse_order(s);
     const char *why = refuse_type(s);
     if (why) return why;
     if (s->kernel > KERNEL_PROGRAM && s->kernel < KERNELS)

@@ -139,6 +139,9 @@ static void statements(scene *w)
          duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(w->image, w->filter, .pad = { 1, 1 }), w->one)), .window = { 2, 2 }),
          9, 10);
     STEP(z, duet_softmax(duet_bias_add(duet_matmul(x, y), w->b)), 18 * 18 * 2 * N * N, 0.25);
+    STEP(z, duet_add(duet_take_along_axis(z, duet_argsort(z, 0), 0), 1), 0.25, 1.25);
+    STEP(z, duet_scatter_add(z, duet_argsort(w->b, 0), z, 0), 1.25, 2.5);
+    STEP(z, duet_sub(duet_sort(z, 1), 2.25), 2.5, 0.25);
     STEP(z, duet_mul(z, 18 * 18 * 2 * N * N * 4), 0.25, 18 * 18 * 2 * N * N);
     STEP(w->image, duet_max_pool2d_grad(w->image, w->image, .window = { 1, 1 }), 1, 1);
     STEP(w->image, duet_avg_pool2d_grad(w->image, .window = { 1, 1 }), 1, 1);

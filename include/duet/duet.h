@@ -270,6 +270,9 @@ typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_V
 #define DUET_OPTIONS_conv_transposed , const duet_conv_transposed *options
 #define DUET_OPTIONS_fourier         , const duet_fourier *options
 #define DUET_OPTIONS_overlap         , duet_overlap overlap
+#define DUET_OPTIONS_classes         , int n, duet_dtype type
+#define DUET_OPTIONS_top             , int k, int axis
+#define DUET_OPTIONS_bins            , double low, double high, int n
 #define DUET_MAP1(name, ...)                                                                                                     \
     DUET_API duet_expr duet_##name(duet_expr x);                                                                                 \
     DUET_API duet_expr duet_##name##_at(duet_expr x, const char *site);

@@ -206,6 +206,20 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 #define duet_matmul(x, y)   duet_matmul_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_bias_add(x, y) duet_bias_add_at(DUET(x), DUET(y), DUET_HERE)
 
+#define duet_cumsum(x, axis)             duet_cumsum_at(DUET(x), axis, DUET_HERE)
+#define duet_cumprod(x, axis)            duet_cumprod_at(DUET(x), axis, DUET_HERE)
+#define duet_take(x, y, axis)            duet_take_at(DUET(x), DUET(y), axis, DUET_HERE)
+#define duet_take_along_axis(x, y, axis) duet_take_along_axis_at(DUET(x), DUET(y), axis, DUET_HERE)
+#define duet_one_hot(x, n, type)         duet_one_hot_at(DUET(x), n, type, DUET_HERE)
+#define duet_put(x, y, z, axis)          duet_put_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
+#define duet_scatter_add(x, y, z, axis)  duet_scatter_add_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
+#define duet_scatter_max(x, y, z, axis)  duet_scatter_max_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
+#define duet_sort(x, axis)               duet_sort_at(DUET(x), axis, DUET_HERE)
+#define duet_argsort(x, axis)            duet_argsort_at(DUET(x), axis, DUET_HERE)
+#define duet_top_k(x, k, axis)           duet_top_k_at(DUET(x), k, axis, DUET_HERE)
+#define duet_top_k_indices(x, k, axis)   duet_top_k_indices_at(DUET(x), k, axis, DUET_HERE)
+#define duet_histogram(x, low, high, n)  duet_histogram_at(DUET(x), low, high, n, DUET_HERE)
+
 /* Options follow by name: duet_conv2d(x, w, .pad = {1, 1}), duet_max_pool2d(x, .window = {2, 2}). */
 #define duet_conv2d(x, y, ...)     duet_conv2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
 #define duet_convolve2d(x, y, ...) duet_convolve2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)

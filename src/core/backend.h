@@ -85,6 +85,9 @@ typedef struct operand {
  *                         f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in row-major order,
  *                         depends on law, num and i alone
  *   softmax, log_softmax  along the last axis; rank is 1 or more
+ *   what order.h has families of: as their rows of ops.def say, attr as their options are; out is dense, inputs of any strides. An index
+ *                         that is nowhere is BAD_ARGUMENT on the CPU, and nothing is written; on the GPU take gives 0 there, one_hot zeros,
+ *                         and what is to be scattered there is left out
  *   fftn                  in[0] of any strides, real where the kind is REAL, which may be so where it is FORWARD or INVERSE; out real where it is
  *                         REAL_INVERSE. attr: FOURIER_. Along its axes in[0] may have more elements than are read, or fewer: then zeros follow
  *   fftshift              in[0] and out of one shape and type. attr: FOURIER_

@@ -7,6 +7,7 @@
 #include "finish.h"
 #include "lottery.h"
 #include "move.h"
+#include "orders.h"
 #include "threads.h"
 #include <cblas.h>
 #include <limits.h>
@@ -227,6 +228,7 @@ static bool fits_blas(const step *s)
 static const char *refuses(const step *s)
 {
     if (is_fourier(s->kernel)) return fft_refuses(s);
+    if (order_family(s->kernel)) return order_refuses(s);
     if (place_of(s) < 0) return "the CPU has no kernel of this name";
     if (s->kernel == KERNEL_RANDOM) return lottery_refuses(s);
     if (s->kernel == KERNEL_PROGRAM) return refuses_program(s);
@@ -253,6 +255,8 @@ static void forget(step *s)
 static duet_status run(const step *s, const frame *f)
 {
     if (is_fourier(s->kernel)) return run_fourier(s, f);
+    run_function *order = order_function(s);
+    if (order) return order(s, f);
     const kernels *k = kernels_of(type_of(s));
     ptrdiff_t place = place_of(s);
     if (place < 0) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);

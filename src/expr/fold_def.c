@@ -61,6 +61,9 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
 #define GIVE_pool_grad       , options
 #define GIVE_scale           , options
 #define GIVE_axis            , axis
+#define GIVE_classes         , n, type
+#define GIVE_top             , k, axis
+#define GIVE_bins            , low, high, n
 #define GIVE_conv            , options
 #define GIVE_pool            , options
 #define GIVE_conv_grad       , options
@@ -76,6 +79,12 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     (int32_t[1]) { axis }
 #define ATTRS_type                                                                                                               \
     (int32_t[1]) { (int32_t) type }
+#define ATTRS_classes                                                                                                            \
+    (int32_t[2]) { n, (int32_t)type }
+#define ATTRS_top                                                                                                                \
+    (int32_t[2]) { axis, k }
+#define ATTRS_bins                                                                                                               \
+    (const int32_t *)&(const struct bins) { low, high, n }
 #define ATTRS_conv                                                                                                               \
     options ? (const int32_t *)options : (int32_t[OPTIONS_conv]) { 0 }
 #define ATTRS_conv_grad                                                                                                          \
@@ -87,6 +96,10 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     options ? (const int32_t *)options : (int32_t[sizeof(duet_fourier) / sizeof(int32_t)]) { 0 }
 #define ATTRS_overlap                                                                                                            \
     (int32_t[1]) { (int32_t) overlap }
+struct bins {
+    double low, high;
+    int32_t n;
+};
 _Static_assert(sizeof(duet_pool_grad) == OPTIONS_pool_grad * sizeof(int32_t) &&
                    sizeof(duet_scale) == OPTIONS_scale * sizeof(int32_t) && sizeof(duet_conv) == OPTIONS_conv * sizeof(int32_t) &&
                    sizeof(duet_conv_grad) == OPTIONS_conv_grad * sizeof(int32_t) &&

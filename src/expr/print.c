@@ -3,6 +3,7 @@
 #include "backend.h"
 #include "status.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* Options, by their kind. Those that are as they are when not given are left out, but for strides and padding. */
 static void print_plain(FILE *out, const int32_t *attr) { (void)out, (void)attr; }
@@ -64,6 +65,16 @@ static void print_fourier(FILE *out, const int32_t *attr)
 }
 
 static void print_overlap(FILE *out, const int32_t *attr) { fprintf(out, ", (duet_overlap)%d", attr[0]); }
+
+static void print_classes(FILE *out, const int32_t *a) { fprintf(out, ", %d, DUET_%s", a[0], dtype_names[a[1]]); }
+static void print_top(FILE *out, const int32_t *a) { fprintf(out, ", %d, %d", a[1], a[0]); }
+
+static void print_bins(FILE *out, const int32_t *a)
+{
+    double low, high;
+    memcpy(&low, a, sizeof low), memcpy(&high, a + 2, sizeof high);
+    fprintf(out, ", %.17g, %.17g, %d", low, high, a[4]);
+}
 
 static void print_options(FILE *out, const node *n)
 {

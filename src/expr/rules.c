@@ -2,19 +2,27 @@
 #include "arena.h"
 #include "dtype.h"
 #include "status.h"
+#include <math.h>
 #include <string.h>
 
 /* An operand as the rows see it. A vector is a row on the left and a column on the right. */
 typedef struct form {
     int rank;
     duet_dtype type;
+    bool weak; /* a number */
     const int64_t *size;
     int64_t count, rows, cols, channels, n, c, h, w;
 } form;
 
 static form form_of(const node *x, bool right)
 {
-    form f = { .rank = x->rank, .type = (duet_dtype)x->type, .size = x->size, .count = 1, .rows = 1, .cols = 1 };
+    form f = { .rank = x->rank,
+               .type = (duet_dtype)x->type,
+               .weak = x->flags & NODE_WEAK,
+               .size = x->size,
+               .count = 1,
+               .rows = 1,
+               .cols = 1 };
     for (int i = 0; i < x->rank; i++) f.count *= x->size[i];
     if (x->rank) f.cols = x->size[x->rank - 1], f.rows = 1;
     for (int i = 0; i + 1 < x->rank; i++) f.rows *= x->size[i];
@@ -31,6 +39,11 @@ static __attribute__((cold)) duet_status broken(enum op op, const node *x, const
     for (int k = 0; k < 3 && all[k]; k++) shape_text(text[k], all[k]->type, all[k]->rank, all[k]->size);
     return fail(DUET_BAD_SHAPE, "duet_%s(%s%s%s%s%s) needs %s", op_infos[op].name, text[0], y ? ", " : "", text[1], z ? ", " : "",
                 text[2], needs);
+}
+
+static __attribute__((cold)) duet_status badly_typed(enum op op, node *const x[], const char *needs)
+{
+    return (void)broken(op, x[0], x[1], x[2], needs), DUET_BAD_TYPE;
 }
 
 duet_status check_size(enum op op, duet_dtype type, int rank, const int64_t *size)
@@ -91,7 +104,9 @@ duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum f
 
 typedef struct steps {
     int64_t window[2], stride[2], pad[2], dilation[2], groups, size[2];
-    int axis;
+    int axis, n;
+    int64_t k;
+    double low, high;
     duet_dtype type;
     fourier_rule fourier;
 } steps;
@@ -189,6 +204,35 @@ static duet_status options_overlap(enum op op, const node *x, const int32_t *att
     return fail(DUET_BAD_ARGUMENT, "duet_%s: there is no part %d of a convolution", op_infos[op].name, attr[0]);
 }
 
+static duet_status options_classes(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    (void)x;
+    o->n = attr[0], o->type = (duet_dtype)attr[1];
+    if (o->n < 0) return fail(DUET_BAD_ARGUMENT, "duet_%s: n is %d, and must not be negative", op_infos[op].name, o->n);
+    if ((unsigned)o->type >= DUET_DTYPE_COUNT)
+        return fail(DUET_BAD_ARGUMENT, "duet_%s: there is no element type %d", op_infos[op].name, (int)o->type);
+    return DUET_OK;
+}
+
+static duet_status options_top(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    o->axis = attr[0], o->k = attr[1];
+    if (o->k < 0) return fail(DUET_BAD_ARGUMENT, "duet_%s: k is %d, and must not be negative", op_infos[op].name, attr[1]);
+    return check_axis(op, x, &o->axis);
+}
+
+static duet_status options_bins(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    (void)x;
+    memcpy(&o->low, attr, sizeof o->low), memcpy(&o->high, attr + 2, sizeof o->high), o->n = attr[4];
+    const double width = (o->high - o->low) / o->n;
+    if (o->n > 0 && o->low < o->high && width > 0 && width < INFINITY && o->low + width > o->low && o->high - width < o->high)
+        return DUET_OK;
+    return fail(DUET_BAD_ARGUMENT,
+                "duet_%s needs n > 0 and low < high, both finite and bins that are not empty: low is %.17g, high %.17g, n %d",
+                op_infos[op].name, o->low, o->high, o->n);
+}
+
 static duet_status options_plain(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     return (void)op, (void)x, (void)attr, (void)o, DUET_OK;
@@ -199,6 +243,15 @@ static void attrs_type(const steps *o, node *out) { out->attr[0] = (int32_t)o->t
 static inline void attrs_axis(const steps *o, node *out) { out->attr[0] = o->axis; }
 static void attrs_fourier(const steps *o, node *out) { memcpy(out->attr, o->fourier.attr, sizeof o->fourier.attr); }
 static void attrs_overlap(const steps *o, node *out) { attrs_axis(o, out); }
+
+static void attrs_classes(const steps *o, node *out) { out->attr[0] = o->n, out->attr[1] = (int32_t)o->type; }
+
+static void attrs_top(const steps *o, node *out) { out->attr[0] = o->axis, out->attr[1] = (int32_t)o->k; }
+
+static void attrs_bins(const steps *o, node *out)
+{
+    memcpy(out->attr, &o->low, sizeof o->low), memcpy(out->attr + 2, &o->high, sizeof o->high), out->attr[4] = o->n;
+}
 
 static void attrs_conv(const steps *o, node *out)
 {
@@ -270,6 +323,34 @@ static void overlap_shape(const steps *o, const form *A, const form *B, node *ou
         if (out->size[i] < 0) out->size[i] = 0;
 }
 
+/* ---- shapes around an axis ---- */
+
+static void taken(const form *A, const form *B, int axis, node *out)
+{
+    out->rank = 0;
+    for (int i = 0; i < axis; i++) out->size[out->rank++] = A->size[i];
+    for (int i = 0; i < B->rank; i++) out->size[out->rank++] = B->size[i];
+    for (int i = axis + 1; i < A->rank; i++) out->size[out->rank++] = A->size[i];
+}
+
+static void resized(const form *A, int axis, int64_t n, node *out) { like(A, out), out->size[axis] = n; }
+static void extended(const form *A, int64_t n, node *out) { like(A, out), out->size[out->rank++] = n; }
+
+static bool is_taken(const form *A, const form *B, const form *C, int axis)
+{
+    node like = { 0 };
+    if (A->rank + B->rank - 1 > DUET_RANK_MAX) return false;
+    taken(A, B, axis, &like);
+    return C->rank == like.rank && !memcmp(C->size, like.size, sizeof like.size[0] * like.rank);
+}
+
+static bool like_but_axis(const form *A, const form *B, int axis)
+{
+    bool same = A->rank == B->rank;
+    for (int i = 0; i < A->rank && same; i++) same = i == axis || A->size[i] == B->size[i];
+    return same;
+}
+
 /* How many windows there are where they have so much room to move. */
 static int64_t windows(int64_t room, int64_t stride) { return room < 0 ? 0 : room / stride + 1; }
 static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
@@ -282,15 +363,25 @@ static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
 #define IMAGE(results, size_, k)      (o.size[k] ? o.size[k] : or_nothing(LEAST_IMAGE(results, size_, k)))
 #define FILTER(in, results, k)                                                                                                   \
     (o.size[k] ? o.size[k] : ((in) + 2 * o.pad[k] - 1 - ((results)-1) * o.stride[k]) / o.dilation[k] + 1)
-#define SHAPE(rank_, ...) memcpy(out->size, (int64_t[]){ __VA_ARGS__ }, sizeof(int64_t) * (rank_)), out->rank = (rank_)
+#define SHAPE(rank_, ...) (memcpy(out->size, (int64_t[]){ __VA_ARGS__ }, sizeof(int64_t) * (rank_)), (void)(out->rank = (rank_)))
 #define LIKE(A)           like(&A, out)
 #define REVERSED(A)       reversed(&A, out)
 #define PRODUCT(A, B)     product_shape(&A, &B, out)
 #define SPECTRUM(A)       spectrum(&o, &A, out)
 #define OVERLAP(A, B)     overlap_shape(&o, &A, &B, out)
 #define TYPE(A)           A.type
-#define IS_INDEX(A)       is_index(A.type)
+#define IS_INDEX(A)       (is_index(A.type) && !A.weak)
 #define GIVES(type_)      out->type = (uint8_t)(type_)
+#define NEEDS_TYPE(condition)                                                                                                    \
+    if (!(condition)) return badly_typed(op, x, #condition);
+#define ALONG(A)            A.size[o.axis]
+#define TAKEN(A, B)         taken(&A, &B, o.axis, out)
+#define IS_TAKEN(A, B, C)   is_taken(&A, &B, &C, o.axis)
+#define LIKE_BUT_AXIS(A, B) like_but_axis(&A, &B, o.axis)
+#define RESIZED(A, n)       resized(&A, o.axis, n, out)
+#define EXTENDED(A, n)      extended(&A, n, out)
+#define IS_COMPUTED(A)      (A.type <= DUET_I64)
+#define IS_ORDERED(A)       (A.type < DUET_C64)
 
 #define DUET_DEF1(name, options, needs, shape, ...)                                                                              \
     static duet_status rule_##name(enum op op, node *const x[], const int32_t *attr, node *out)                                  \

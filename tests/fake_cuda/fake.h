@@ -57,6 +57,7 @@ typedef struct job {
     double unscale;
 } job;
 void fake_run_f32(const job *j);
+void fake_run_order(const job *j); /* order.c */
 void fake_program_i64(const job *j);
 void fake_program_u64(const job *j);
 void fake_move(const job *j); /* a program that only moves, of any type */

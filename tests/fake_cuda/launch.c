@@ -3,6 +3,7 @@
 #include "fake.h"
 #include "fold.h"
 #include "lottery.h"
+#include "order.h"
 #include "refuse.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ size_t kernels_scratch(const step *s)
 {
     if (kernels_splits(s)) return 1024;
     if (s->kernel == KERNEL_RANDOM) return s->attr[0] == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
+    if (order_family(s->kernel) >= ORDER_SCATTER) return (size_t)layout_count(&s->in[0].at) * 16;
     int64_t n = 1;
     if (s->kernel != KERNEL_PROGRAM || !s->program->folds) return 0;
     for (int axis = s->out[0].at.rank - s->inner; axis < s->out[0].at.rank; axis++) n *= s->out[0].at.size[axis];
@@ -36,6 +38,7 @@ static void run_job(void *args)
     check_counters(j);
     j->s.program = &j->p;
     if (j->by_parts) return fake_run_split(j);
+    if (order_family(j->s.kernel)) return fake_run_order(j);
     switch (step_type(&j->s)) {
     case DUET_F32: return fake_run_f32(j);
     case DUET_F64: return fake_run_f64(j);

@@ -1,0 +1,105 @@
+/* orders.h - the arguments of the kernels that move or order elements by data, and where those are found. */
+#ifndef GPU_ORDERS_H
+#define GPU_ORDERS_H
+
+#include "launch.h"
+#include "order.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ORDER_THREADS 256
+
+/* Element i in row-major order. */
+typedef struct axes {
+    int32_t rank;
+    divider64 size[DUET_RANK_MAX];
+    int64_t stride[DUET_RANK_MAX];
+} axes;
+
+/* Lines along an axis, each so many elements of x, `stride` apart; those of out are dense. Line l is of outer place l / inner and inner
+ * place l % inner. A line's tiles publish what they have in `state` (1: their total, 2: all up to their end) and sums[2 tile + 0, 1]. */
+typedef struct scan_args {
+    const void *x;
+    void *out, *sums;
+    uint32_t *ticket, *state;
+    int64_t n, stride, lines, tiles;
+    divider64 by_inner, by_tiles;
+    axes outer, inner;
+} scan_args;
+enum scan_form { SCAN_LINES, SCAN_TILES }; /* a thread a line; a thread block a tile of SCAN_BLOCK elements */
+const void *scan_kernel(duet_dtype type, bool product, enum scan_form form);
+
+/* Out is dense: outer, then as many places as there are indices, then inner. One element a thread, whatever its type. A place that is not
+ * there gives 0. one_hot: out is 1 where its last place is the index. */
+typedef struct take_args {
+    const void *x, *index;
+    void *out;
+    int64_t count, n, stride;
+    int32_t type; /* of indices */
+    bool each;    /* every element of out has an index of its own */
+    divider64 by_inner, by_indices;
+    axes outer, inner, at; /* at: of indices */
+    uint64_t one[2];
+} take_args;
+const void *take_kernel(size_t bytes, bool one_hot);
+
+/* Each element of out by itself: x, then the updates whose sorted place is its own, in their order. keys, order: sorted. */
+typedef struct scatter_args {
+    const void *x, *z;
+    void *out;
+    const uint32_t *keys, *order;
+    int64_t count, n, m;
+    divider64 by_inner, by_n;
+    axes x_outer, x_inner, z_outer, z_inner, z_along;
+    int64_t stride; /* of x along the axis */
+} scatter_args;
+const void *scatter_kernel(int kernel, duet_dtype type, size_t bytes);
+
+/* Sorts lines of n keys with their indices. Lines that fit are sorted in shared memory from x to out; others by digits, from the lower ones
+ * up: keys and order from one of a pair of arrays to the other, by way of how many of each digit a tile has. */
+#define SORT_KEPT       4096 /* elements of a line in shared memory */
+#define SORT_DIGIT      8
+#define SORT_DIGITS     (1 << SORT_DIGIT)
+#define SORT_TILE(wide) ((wide) ? 2048 : 4096)
+typedef struct sort_args {
+    const void *x;
+    void *out;
+    int64_t n, k, stride, lines, tiles;
+    int32_t type, each, shift;
+    uint32_t places; /* not 0: elements are indices among so many places, and out is keys and order */
+    bool down, indices;
+    void *keys[2];
+    uint32_t *order[2], *counts, *totals;
+    divider64 by_inner, by_n, by_k, by_tiles;
+    axes outer, inner;
+} sort_args;
+enum sort_form { FORM_KEPT, FORM_KEYS, FORM_DIGITS, FORM_BEFORE, FORM_MOVE, FORM_SORTED };
+const void *sort_kernel(bool wide, enum sort_form form);
+
+typedef struct count_args {
+    const void *x;
+    unsigned long long *out;
+    int64_t n;
+    int32_t type;
+    bool kept; /* counts of a thread block in shared memory */
+    bins of;
+    axes at;
+} count_args;
+const void *count_kernel(void);
+
+size_t order_scratch(const step *s);
+cudaError_t order_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
+
+/* Between the launchers. */
+axes axes_of(const layout *l);
+size_t sort_room(int64_t lines, int64_t n, bool wide);
+cudaError_t sort_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
+cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *scratch, uint32_t **keys, uint32_t **order,
+                        cudaStream_t q);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

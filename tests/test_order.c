@@ -1,0 +1,283 @@
+/* test_order.c - cumsum, cumprod, sort, argsort, top_k and histogram against plain loops: the same bits on every machine and with any
+ * number of threads. */
+#include "order_trial.h"
+
+typedef struct question {
+    duet_matrix *x;
+    int axis, k, n;
+    double low, high;
+} question;
+
+static const sizes shapes[] = {
+    SIZES(0),       SIZES(1),         SIZES(2),        SIZES(17),       SIZES(255),      SIZES(257),
+    SIZES(4096),    SIZES(4097),      SIZES(9001),     SIZES(3, 0),     SIZES(0, 3),     SIZES(1, 1),
+    SIZES(5, 33),   SIZES(37, 41),    SIZES(2, 4099),  SIZES(4099, 2),  SIZES(300, 4),   SIZES(4, 300),
+    SIZES(3, 5, 7), SIZES(2, 600, 3), SIZES(70000, 1), SIZES(1, 70000), SIZES(3, 20000),
+};
+
+static int64_t line_place(const list *l, int axis, int64_t line, int64_t i)
+{
+    const int64_t inner = list_inner(l, axis);
+    return (line / inner * l->size[axis] + i) * inner + line % inner;
+}
+
+static int64_t lines_of(const list *l, int axis) { return list_outer(l, axis) * list_inner(l, axis); }
+
+/* ---- cumsum and cumprod: docs/semantics.md, each sum by itself ---- */
+
+static const duet_dtype computed[] = { DUET_F32, DUET_F64, DUET_I64 };
+
+#define SUMS(type, T, none_sum)                                                                                                  \
+    static T join_##type(T a, T b, bool product) { return product ? a * b : a + b; }                                             \
+    /* Of `parts` parts before i, each of `each` elements made of smaller ones: in order. */                                     \
+    static T before_##type(const T *x, int64_t from, int64_t to, int64_t each, bool product)                                     \
+    {                                                                                                                            \
+        T sum = product ? (T)1 : none_sum;                                                                                       \
+        for (int64_t i = from; i + each <= to; i += each)                                                                        \
+            sum = join_##type(sum, each == 1 ? x[i] : before_##type(x, i, i + each, each / 16, product), product);               \
+        return sum;                                                                                                              \
+    }                                                                                                                            \
+    static void scan_##type(const T *x, T *out, int64_t n, bool product)                                                         \
+    {                                                                                                                            \
+        T blocks = product ? (T)1 : none_sum;                                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                                                        \
+            const int64_t block = i / 4096 * 4096, group = i / 256 * 256, run = i / 16 * 16;                                     \
+            if (i == block && i) blocks = join_##type(blocks, before_##type(x, i - 4096, i, 256, product), product);             \
+            const T in_run = before_##type(x, run, i + 1, 1, product);                                                           \
+            const T in_group = join_##type(before_##type(x, group, run, 16, product), in_run, product);                          \
+            const T in_block = join_##type(before_##type(x, block, group, 256, product), in_group, product);                     \
+            out[i] = join_##type(blocks, in_block, product);                                                                     \
+        }                                                                                                                        \
+    }
+SUMS(f32, float, -0.0f)
+SUMS(f64, double, -0.0)
+SUMS(i64, uint64_t, 0)
+
+static list summed(const list *x, int axis, bool product)
+{
+    list out = list_new(x->type, x->rank, x->size);
+    const int64_t n = x->size[axis];
+    char *line = malloc((size_t)(2 * n + 1) * 8), *sums = line + n * 8;
+    for (int64_t l = 0; l < lines_of(x, axis); l++) {
+        for (int64_t i = 0; i < n; i++)
+            memcpy(line + i * (int64_t)list_each(x), list_place(x, line_place(x, axis, l, i)), list_each(x));
+        if (x->type == DUET_F32) scan_f32((float *)line, (float *)sums, n, product);
+        else if (x->type == DUET_F64) scan_f64((double *)line, (double *)sums, n, product);
+        else scan_i64((uint64_t *)line, (uint64_t *)sums, n, product);
+        for (int64_t i = 0; i < n; i++)
+            memcpy(list_place(&out, line_place(x, axis, l, i)), sums + i * (int64_t)list_each(x), list_each(x));
+    }
+    return free(line), out;
+}
+
+/* Is that a sum at all? No addition sees more than 48 of them and the blocks. */
+static void near(const list *x, const list *sums, int axis)
+{
+    const int64_t n = x->size[axis];
+    const long double u = dtypes[x->type].roundoff, depth = 48 + (long double)n / 4096;
+    for (int64_t l = 0; l < lines_of(x, axis) && x->type != DUET_I64; l++) {
+        long double sum = 0, size = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t at = line_place(x, axis, l, i);
+            sum += list_number(x, at), size += fabsl(list_number(x, at));
+            const long double error = fabsl(list_number(sums, at) - sum),
+                              bound = depth * u / (1 - depth * u) * size + 1e-17L * size;
+            CHECK(error <= bound || isnan(sum), "sum %lld: error %.3Lg, bound %.3Lg", (long long)i, error, bound);
+        }
+    }
+}
+
+static duet_expr ask_cumsum(const void *of) { return duet_cumsum(((const question *)of)->x, ((const question *)of)->axis); }
+static duet_expr ask_cumprod(const void *of) { return duet_cumprod(((const question *)of)->x, ((const question *)of)->axis); }
+
+static void scans(const sight *s, int axis, int kind)
+{
+    list x = list_of(s->m);
+    const question q = { .x = s->m, .axis = axis };
+    list sums = summed(&x, axis, false);
+    if (kind != SPECIAL) near(&x, &sums, axis);
+    everywhere(ask_cumsum, &q, sums, "cumsum");
+    everywhere(ask_cumprod, &q, summed(&x, axis, true), "cumprod");
+    list_free(&x);
+}
+
+/* ---- sort, argsort, top_k ---- */
+
+typedef struct item {
+    long double x;
+    int64_t index;
+} item;
+
+static int up(const void *a, const void *b)
+{
+    const item *x = a, *y = b;
+    if (isnan(x->x) != isnan(y->x)) return isnan(x->x) ? 1 : -1;
+    if (!isnan(x->x) && x->x != y->x) return x->x < y->x ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+static int down(const void *a, const void *b)
+{
+    const item *x = a, *y = b;
+    const bool tied = x->x == y->x || (isnan(x->x) && isnan(y->x));
+    return tied ? (x->index < y->index ? -1 : 1) : -up(a, b);
+}
+
+/* values and indices of the first k of each line */
+static void ranked(const list *x, int axis, int64_t k, bool falls, list *values, list *indices)
+{
+    int64_t size[DUET_RANK_MAX];
+    const int64_t n = x->size[axis];
+    memcpy(size, x->size, sizeof size), size[axis] = k;
+    *values = list_new(x->type, x->rank, size), *indices = list_new(DUET_I64, x->rank, size);
+    item *line = malloc((size_t)(n + 1) * sizeof *line);
+    for (int64_t l = 0; l < lines_of(x, axis); l++) {
+        for (int64_t i = 0; i < n; i++) line[i] = (item){ list_number(x, line_place(x, axis, l, i)), i };
+        qsort(line, (size_t)n, sizeof *line, falls ? down : up);
+        for (int64_t i = 0; i < k; i++) {
+            const int64_t to = line_place(values, axis, l, i);
+            memcpy(list_place(values, to), list_place(x, line_place(x, axis, l, line[i].index)), list_each(x));
+            ((int64_t *)indices->at)[to] = line[i].index;
+        }
+    }
+    free(line);
+}
+
+static duet_expr ask_sort(const void *of) { return duet_sort(((const question *)of)->x, ((const question *)of)->axis); }
+static duet_expr ask_argsort(const void *of) { return duet_argsort(((const question *)of)->x, ((const question *)of)->axis); }
+static duet_expr ask_top_k(const void *of)
+{
+    const question *q = of;
+    return duet_top_k(q->x, q->k, q->axis);
+}
+static duet_expr ask_top_k_indices(const void *of)
+{
+    const question *q = of;
+    return duet_top_k_indices(q->x, q->k, q->axis);
+}
+
+static void sorts(const sight *s, int axis)
+{
+    list x = list_of(s->m), values, indices;
+    question q = { .x = s->m, .axis = axis };
+    ranked(&x, axis, x.size[axis], false, &values, &indices);
+    everywhere(ask_sort, &q, values, "sort"), everywhere(ask_argsort, &q, indices, "argsort");
+    q.k = (int)(x.size[axis] > 5 ? 5 : x.size[axis]);
+    ranked(&x, axis, q.k, true, &values, &indices);
+    everywhere(ask_top_k, &q, values, "top_k"), everywhere(ask_top_k_indices, &q, indices, "top_k_indices");
+    list_free(&x);
+}
+
+/* ---- histogram ---- */
+
+static duet_expr ask_histogram(const void *of)
+{
+    const question *q = of;
+    return duet_histogram(q->x, q->low, q->high, q->n);
+}
+
+static void counts(const sight *s, double low, double high, int n)
+{
+    list x = list_of(s->m), out = list_new(DUET_I64, 1, (int64_t[]){ n });
+    const question q = { .x = s->m, .low = low, .high = high, .n = n };
+    const double width = (high - low) / n;
+    for (int64_t i = 0; i < x.count; i++) {
+        const double v = (double)list_number(&x, i);
+        int k = n - 1;
+        if (!(v >= low && v <= high)) continue;
+        while (k > 0 && v < low + k * width) k--;
+        ((int64_t *)out.at)[k]++;
+    }
+    everywhere(ask_histogram, &q, out, "histogram");
+    list_free(&x);
+}
+
+static void histograms(const sight *s)
+{
+    counts(s, -3, 4, 7), counts(s, -0.1, 0.7, 1), counts(s, -900, 901, 33), counts(s, -1e-3, 2.2, 5000);
+}
+
+/* ---- all of it ---- */
+
+enum { SCAN = 1, SORT = 2, COUNT = 4 };
+
+static void tried(duet_dtype type, const sizes *z, int view, int kind, int what)
+{
+    sight s = sight_new(type, z->rank, z->size, view);
+    sight_fill(&s, kind);
+    for (int axis = 0; axis < z->rank; axis++) {
+        if (what & SCAN) scans(&s, axis, kind);
+        if (what & SORT) sorts(&s, axis);
+    }
+    if (what & COUNT) histograms(&s);
+    sight_free(&s);
+}
+
+static void all_shapes(duet_dtype type, int what)
+{
+    for (int i = 0; i < LENGTH_OF(shapes); i++) {
+        int64_t n = 1;
+        for (int a = 0; a < shapes[i].rank; a++) n *= shapes[i].size[a];
+        const bool large = n > 10000;
+        for (int view = 0; view < SIGHTS; view++)
+            for (int kind = 0; kind < FILLINGS; kind++)
+                if (n <= 300 || (kind == view && (!large || !quick))) tried(type, &shapes[i], view, kind, what);
+    }
+}
+
+static void refusals(void)
+{
+    duet_matrix *x = duet_new(DUET_F32, 3, 4), *c = duet_new(DUET_C64, 3), *b = duet_new(DUET_BOOL, 3), *s = duet_new(DUET_F32);
+    duet_matrix *n = duet_new(DUET_I64, 4), *y = duet_new(DUET_F32, 3, 4);
+    FAILS(duet_set(y, duet_cumsum(x, 2)), DUET_BAD_SHAPE, "there is no such axis");
+    FAILS(duet_set(y, duet_cumsum(s, 0)), DUET_BAD_SHAPE, "there is no such axis");
+    FAILS(duet_set(y, duet_cumprod(b, 0)), DUET_BAD_TYPE, "IS_COMPUTED(A)");
+    FAILS(duet_set(y, duet_sort(c, 0)), DUET_BAD_TYPE, "IS_ORDERED(A)");
+    FAILS(duet_set(y, duet_argsort(x, 0)), DUET_BAD_TYPE, "i64");
+    FAILS(duet_set(y, duet_top_k(x, 5, 1)), DUET_BAD_SHAPE, "o.k <= ALONG(A)");
+    FAILS(duet_set(y, duet_top_k(x, -1, 1)), DUET_BAD_ARGUMENT, "must not be negative");
+    FAILS(duet_set(n, duet_histogram(x, 1, 1, 4)), DUET_BAD_ARGUMENT, "low < high");
+    FAILS(duet_set(n, duet_histogram(x, 0, INFINITY, 4)), DUET_BAD_ARGUMENT, "low < high");
+    FAILS(duet_set(n, duet_histogram(x, NAN, 1, 4)), DUET_BAD_ARGUMENT, "low < high");
+    FAILS(duet_set(n, duet_histogram(x, 0, 1, 0)), DUET_BAD_ARGUMENT, "n > 0");
+    duet_free(&x), duet_free(&c), duet_free(&b), duet_free(&s), duet_free(&n), duet_free(&y);
+    tap_point("refusals");
+}
+
+/* Of a formula's value, into a view, and over an operand. */
+static void in_formulas(void)
+{
+    duet_matrix *x = duet_new(DUET_F32, 3, 300), *t = duet_transposed(x), *wide = duet_new(DUET_F32, 300, 5);
+    duet_matrix *part = duet_submatrix(wide, 0, 1, 300, 3);
+    for (int k = 0; k < n_places; k++) {
+        sight_fill(&(sight){ .m = x }, ANY);
+        list was = list_of(x), turned = list_of(t), want = summed(&was, 1, false), down_the_rows = summed(&turned, 0, false);
+        CHECK(duet_set_on(places[k], x, duet_cumsum(x, -1)) == DUET_OK, "%s", duet_error());
+        list got = list_of(x);
+        list_same(&got, &want, "in place"), list_free(&got);
+        memcpy(duet_overwrite(x), was.at, (size_t)was.count * 4);
+        CHECK(duet_set_on(places[k], part, duet_neg(duet_cumsum(duet_neg(t), 0))) == DUET_OK, "%s", duet_error());
+        got = list_of(part), list_same(&got, &down_the_rows, "within a formula"), list_free(&got);
+        CHECK(duet_set_on(places[k], t, duet_cumsum(t, 0)) == DUET_OK, "%s", duet_error());
+        got = list_of(t), list_same(&got, &down_the_rows, "over itself"), list_free(&got);
+        list_free(&was), list_free(&turned), list_free(&want), list_free(&down_the_rows);
+    }
+    duet_free(&part), duet_free(&wide), duet_free(&t), duet_free(&x);
+    tap_point("in formulas, views, and in place");
+}
+
+int main(int argc, char **argv)
+{
+    static const duet_dtype sorted[] = { DUET_F32, DUET_F64, DUET_I64, DUET_I32, DUET_I16, DUET_U8, DUET_U64 };
+    quick = is_quick(argc, argv);
+    n_places = list_places(places);
+    for (int t = 0; t < LENGTH_OF(computed); t++) all_shapes(computed[t], SCAN);
+    tap_point("cumsum and cumprod");
+    for (int t = 0; t < LENGTH_OF(sorted); t++) all_shapes(sorted[t], SORT);
+    tap_point("sort, argsort and top_k");
+    for (int t = 0; t < LENGTH_OF(sorted); t++) all_shapes(sorted[t], COUNT);
+    tap_point("histogram");
+    in_formulas();
+    refusals();
+    return tap_end();
+}
