@@ -525,6 +525,7 @@ static duet_status all_statements(garden *g, bool together)
         if (!together && s == DUET_OK) s = (duet_set)(a[k].to, a[k].value);
     }
     if (together) s = (duet_set_all)(a, GOALS);
+    if (s != DUET_OK) printf("# %s\n", duet_error());
     clear(g);
     return s;
 }

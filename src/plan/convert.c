@@ -6,7 +6,12 @@
 
 static duet_dtype computing(uint8_t type) { return dtypes[type].computed; }
 
-bool value_passes(const graph *g, int v) { return value_is_map(g, v) && !value_at(g, v)->stored; }
+/* What is moved alone, in its own type, is read where it goes. */
+bool value_passes(const graph *g, int v)
+{
+    const value *u = value_at(g, v);
+    return value_is_map(g, v) && !u->stored && (u->comp == COMP_ANY || computing(u->comp) == u->comp);
+}
 
 /* What the operands have in common that settle the type; DUET_DTYPE_COUNT: all are numbers. */
 static duet_dtype operands_type(const graph *g, const value *v)
