@@ -3,7 +3,7 @@
  *     digits FOLDER [--backend cpu|gpu|auto] [--passes N]
  *
  * FOLDER holds the MNIST test set, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, also with .gz if built with zlib.
- * The first 8000 images are learnt, the last 2000 are the test. Then a convolutional network looks at the same images. */
+ * The first 8000 images are learnt, the last 2000 are the test. Then a convolutional network learns the same images. */
 #include "digits.h"
 #include <math.h>
 #include <stdlib.h>
@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     DUET_ON(place)
     {
         if (trainer_open(&t, &d)) s = train(&t, &d, passes);
-        if (s == DUET_OK) s = look_at_images(&d);
+        if (s == DUET_OK) s = train_cnn(&d, passes);
     }
     if (s != DUET_OK) fprintf(stderr, "digits: %s: %s\n", duet_status_text(s), duet_error());
     trainer_close(&t);

@@ -1,8 +1,9 @@
-/* digits_cnn.c - a convolutional network over the digits: conv 16 of 3x3, relu, pool, conv 32 of 3x3, relu, pool, dense 1000 relu,
- * dense 10 softmax. Its weights are random: what it shows is the time, and that each row sums to 1. */
+/* digits_cnn.c - a convolutional network learns the digits: conv 8 of 3x3, relu, pool, conv 16 of 3x3, relu, pool, dense 10, softmax. The
+ * gradients are Duet's operators; Adam is one pass over each weight, its mean and its variance. */
 #include "digits.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define STEP(call)                                                                                                               \
     do {                                                                                                                         \
@@ -10,90 +11,193 @@
         if (status_ != DUET_OK) return status_;                                                                                  \
     } while (0)
 
-enum { MANY = 1000, WIDE = 32, BORDER = (WIDE - SIDE) / 2, ROUNDS = 5 };
+enum { LEARN = 8000, TEST = 2000, BATCH = 50, BATCHES = LEARN / BATCH, HALF = SIDE / 2, QUARTER = SIDE / 4 };
+enum { FIRST = 8, SECOND = 16, FLAT = SECOND * QUARTER * QUARTER };
+static const float rate = 2e-3f, keep_mean = 0.9f, keep_square = 0.999f;
 
+/* What is learnt, its gradient, and the running means of that and of its square. */
+typedef struct weight {
+    duet_matrix *at, *grad, *mean, *square;
+} weight;
+
+/* What the layers give for some images, and the gradients there. */
+typedef struct pass {
+    int images;
+    duet_matrix *in, *h1, *p1, *h2, *p2, *flat, *out;
+    duet_matrix *g1, *gp1, *g2, *gp2, *gflat, *gout;
+} pass;
+
+enum { K1, B1, K2, B2, W3, B3, WEIGHTS };
 typedef struct cnn {
-    duet_matrix *in, *k1, *b1, *p1, *k2, *b2, *p2, *flat, *w3, *b3, *o3, *w4, *b4, *o4;
+    weight w[WEIGHTS];
+    pass learn, test;
+    duet_matrix *target;
+    int steps;
 } cnn;
+
+/* ---- matrices ---- */
+
+static bool weight_open(weight *w, int rank, const int64_t *size, uint32_t stream, float scale)
+{
+    duet_matrix **all[] = { &w->at, &w->grad, &w->mean, &w->square };
+    bool ok = true;
+    for (int i = 0; i < 4; i++) ok &= (*all[i] = duet_new_shape(DUET_F32, rank, size)) != NULL;
+    return ok && (scale == 0 || fill_noise(w->at, stream, scale));
+}
+
+static bool pass_open(pass *p, int n)
+{
+    p->images = n;
+    p->in = duet_new(DUET_F32, n, 1, SIDE, SIDE), p->out = duet_new(DUET_F32, n, CLASSES),
+    p->gout = duet_new(DUET_F32, n, CLASSES);
+    p->h1 = duet_new(DUET_F32, n, FIRST, SIDE, SIDE), p->g1 = duet_new(DUET_F32, n, FIRST, SIDE, SIDE);
+    p->p1 = duet_new(DUET_F32, n, FIRST, HALF, HALF), p->gp1 = duet_new(DUET_F32, n, FIRST, HALF, HALF);
+    p->h2 = duet_new(DUET_F32, n, SECOND, HALF, HALF), p->g2 = duet_new(DUET_F32, n, SECOND, HALF, HALF);
+    p->p2 = duet_new(DUET_F32, n, SECOND, QUARTER, QUARTER), p->gp2 = duet_new(DUET_F32, n, SECOND, QUARTER, QUARTER);
+    p->flat = p->p2 ? duet_reshaped(p->p2, n, FLAT) : NULL, p->gflat = p->gp2 ? duet_reshaped(p->gp2, n, FLAT) : NULL;
+    return p->in && p->h1 && p->p1 && p->h2 && p->flat && p->out && p->g1 && p->gp1 && p->g2 && p->gflat && p->gout;
+}
 
 static bool cnn_open(cnn *c)
 {
-    c->in = duet_new(DUET_F32, MANY, 3, WIDE, WIDE);
-    c->k1 = duet_new(DUET_F32, 16, 3, 3, 3), c->b1 = duet_new(DUET_F32, 16), c->p1 = duet_new(DUET_F32, MANY, 16, 16, 16);
-    c->k2 = duet_new(DUET_F32, 32, 16, 3, 3), c->b2 = duet_new(DUET_F32, 32), c->p2 = duet_new(DUET_F32, MANY, 32, 8, 8);
-    c->w3 = duet_new(DUET_F32, 2048, 1000), c->b3 = duet_new(DUET_F32, 1000), c->o3 = duet_new(DUET_F32, MANY, 1000);
-    c->w4 = duet_new(DUET_F32, 1000, CLASSES), c->b4 = duet_new(DUET_F32, CLASSES), c->o4 = duet_new(DUET_F32, MANY, CLASSES);
-    c->flat = c->p2 ? duet_reshaped(c->p2, MANY, 2048) : NULL;
-    duet_matrix *weights[] = { c->k1, c->b1, c->k2, c->b2, c->w3, c->b3, c->w4, c->b4 };
-    const int fan[] = { 27, 27, 144, 144, 2048, 2048, 1000, 1000 };
-    bool ok = c->in && c->p1 && c->o3 && c->o4 && c->flat;
-    for (uint32_t i = 0; i < 8 && ok; i++) ok = weights[i] && fill_noise(weights[i], 10 + i, sqrtf(3.0f / (float)fan[i]));
-    return ok;
+    const int64_t k1[] = { FIRST, 1, 3, 3 }, k2[] = { SECOND, FIRST, 3, 3 }, w3[] = { FLAT, CLASSES };
+    return weight_open(&c->w[K1], 4, k1, 21, sqrtf(6.0f / 9)) && weight_open(&c->w[B1], 1, k1, 0, 0) &&
+           weight_open(&c->w[K2], 4, k2, 22, sqrtf(6.0f / (9 * FIRST))) && weight_open(&c->w[B2], 1, k2, 0, 0) &&
+           weight_open(&c->w[W3], 2, w3, 23, sqrtf(6.0f / FLAT)) && weight_open(&c->w[B3], 1, w3 + 1, 0, 0) &&
+           pass_open(&c->learn, BATCH) && pass_open(&c->test, TEST) && (c->target = duet_new(DUET_F32, BATCH, CLASSES));
+}
+
+static void pass_close(pass *p)
+{
+    duet_matrix **all[] = { &p->in, &p->h1,  &p->p1, &p->h2,  &p->p2,    &p->flat, &p->out,
+                            &p->g1, &p->gp1, &p->g2, &p->gp2, &p->gflat, &p->gout };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) duet_free(all[i]);
 }
 
 static void cnn_close(cnn *c)
 {
-    duet_matrix **all[] = { &c->in,   &c->k1, &c->b1, &c->p1, &c->k2, &c->b2, &c->p2,
-                            &c->flat, &c->w3, &c->b3, &c->o3, &c->w4, &c->b4, &c->o4 };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) duet_free(all[i]);
+    for (weight *w = c->w; w < c->w + WEIGHTS; w++)
+        duet_free(&w->at), duet_free(&w->grad), duet_free(&w->mean), duet_free(&w->square);
+    pass_close(&c->learn), pass_close(&c->test), duet_free(&c->target);
 }
 
-/* The first MANY digits, grey in three channels, in the middle of black. */
-static duet_status show(const cnn *c, const digits *d)
+/* ---- the network ---- */
+
+static duet_status forward(const weight *w, const pass *p)
 {
-    float *x = duet_overwrite(c->in);
-    if (!x) return DUET_NO_MEMORY;
-    for (int n = 0; n < MANY * 3; n++)
-        for (int i = 0; i < WIDE; i++)
-            for (int j = 0; j < WIDE; j++) {
-                int y = i - BORDER, z = j - BORDER;
-                bool inside = y >= 0 && y < SIDE && z >= 0 && z < SIDE;
-                *x++ = inside ? d->image[n / 3 * PIXELS + y * SIDE + z] : 0;
-            }
+    STEP(duet_set(p->h1, duet_relu(duet_bias_add(duet_conv2d(p->in, w[K1].at, .pad = { 1, 1 }), w[B1].at))));
+    STEP(duet_set(p->p1, duet_max_pool2d(p->h1, .window = { 2, 2 })));
+    STEP(duet_set(p->h2, duet_relu(duet_bias_add(duet_conv2d(p->p1, w[K2].at, .pad = { 1, 1 }), w[B2].at))));
+    STEP(duet_set(p->p2, duet_max_pool2d(p->h2, .window = { 2, 2 })));
+    return duet_set(p->out, duet_softmax(duet_bias_add(duet_matmul(p->flat, w[W3].at), w[B3].at)));
+}
+
+/* What comes back through a pool, and through the relu before it. */
+static duet_status back_to(duet_matrix *g, duet_matrix *h, duet_matrix *pooled)
+{
+    return duet_set(g, duet_where(duet_greater(h, 0), duet_max_pool2d_grad(h, pooled, .window = { 2, 2 }), 0));
+}
+
+/* The gradients of the mean cross-entropy, from the last layer down. */
+static duet_status backward(const weight *w, const pass *p, duet_matrix *target)
+{
+    STEP(duet_set(p->gout, duet_mul(1.0f / BATCH, duet_sub(p->out, target))));
+    STEP(duet_set(w[W3].grad, duet_matmul(duet_transpose(p->flat), p->gout)));
+    STEP(duet_set(w[B3].grad, duet_sum_axis(p->gout, 0)));
+    STEP(duet_set(p->gflat, duet_matmul(p->gout, duet_transpose(w[W3].at))));
+    STEP(back_to(p->g2, p->h2, p->gp2));
+    STEP(duet_set(w[K2].grad, duet_conv2d_filter_grad(p->p1, p->g2, .pad = { 1, 1 })));
+    STEP(duet_set(w[B2].grad, duet_bias_batch_sum(p->g2)));
+    STEP(duet_set(p->gp1, duet_conv2d_input_grad(p->g2, w[K2].at, .pad = { 1, 1 })));
+    STEP(back_to(p->g1, p->h1, p->gp1));
+    STEP(duet_set(w[K1].grad, duet_conv2d_filter_grad(p->in, p->g1, .pad = { 1, 1 })));
+    return duet_set(w[B1].grad, duet_bias_batch_sum(p->g1));
+}
+
+/* Adam, in one pass: later statements see what earlier ones have set. */
+static duet_status adam(const weight *w, int step)
+{
+    const double scale = rate * sqrt(1 - pow(keep_square, step)) / (1 - pow(keep_mean, step));
+    return duet_set_all({ w->mean, duet_add(duet_mul(keep_mean, w->mean), duet_mul(1 - keep_mean, w->grad)) },
+                        { w->square,
+                          duet_add(duet_mul(keep_square, w->square), duet_mul(1 - keep_square, duet_mul(w->grad, w->grad))) },
+                        { w->at, duet_sub(w->at, duet_div(duet_mul(scale, w->mean), duet_add(duet_sqrt(w->square), 1e-8))) });
+}
+
+static duet_status learn(cnn *c)
+{
+    STEP(forward(c->w, &c->learn));
+    STEP(backward(c->w, &c->learn, c->target));
+    c->steps++;
+    for (int k = 0; k < WEIGHTS; k++) STEP(adam(&c->w[k], c->steps));
     return DUET_OK;
 }
 
-static duet_status cnn_forward(const cnn *c)
+/* ---- training ---- */
+
+static void shuffle(int order[LEARN], int turn)
 {
-    STEP(duet_set(c->p1, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(c->in, c->k1, .pad = { 1, 1 }), c->b1)),
-                                         .window = { 2, 2 })));
-    STEP(duet_set(c->p2, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(c->p1, c->k2, .pad = { 1, 1 }), c->b2)),
-                                         .window = { 2, 2 })));
-    STEP(duet_set(c->o3, duet_relu(duet_bias_add(duet_matmul(c->flat, c->w3), c->b3))));
-    return duet_set(c->o4, duet_softmax(duet_bias_add(duet_matmul(c->o3, c->w4), c->b4)));
+    for (int i = 0; i < LEARN; i++) order[i] = i;
+    for (int i = LEARN - 1; i > 0; i--) {
+        const int j = (int)(noise_bits(200 + (uint32_t)turn, i) % (uint32_t)(i + 1)), swap = order[i];
+        order[i] = order[j], order[j] = swap;
+    }
 }
 
-/* The best of some rounds, after one that warms up; and by how much a row's sum is off 1 at most. */
-static duet_status measure(const cnn *c, double *best, double *off)
+static duet_status take_batch(const cnn *c, const digits *d, const int *which)
 {
-    STEP(cnn_forward(c));
-    *best = INFINITY;
-    for (int round = 0; round < ROUNDS; round++) {
-        STEP(duet_synchronize());
-        double start = now();
-        STEP(cnn_forward(c));
-        STEP(duet_synchronize());
-        *best = fmin(*best, now() - start);
+    float *x = duet_overwrite(c->learn.in), *y = duet_overwrite(c->target);
+    if (!x || !y) return DUET_NO_MEMORY;
+    memset(y, 0, sizeof *y * BATCH * CLASSES);
+    for (int i = 0; i < BATCH; i++) {
+        memcpy(x + i * PIXELS, d->image + which[i] * PIXELS, sizeof *x * PIXELS);
+        y[i * CLASSES + d->label[which[i]]] = 1;
     }
-    const float *p = duet_read(c->o4);
+    return DUET_OK;
+}
+
+static duet_status accuracy(const cnn *c, const digits *d, double *share)
+{
+    STEP(forward(c->w, &c->test));
+    const float *p = duet_read(c->test.out);
+    int right = 0;
     if (!p) return DUET_DEVICE_ERROR;
-    *off = 0;
-    for (int i = 0; i < MANY; i++, p += CLASSES) {
-        double sum = 0;
-        for (int k = 0; k < CLASSES; k++) sum += p[k];
-        *off = sum == sum ? fmax(*off, fabs(sum - 1)) : INFINITY;
+    for (int i = 0; i < TEST; i++, p += CLASSES) {
+        int best = 0;
+        for (int k = 1; k < CLASSES; k++) best = p[k] > p[best] ? k : best;
+        right += best == d->label[LEARN + i];
     }
+    *share = (double)right / TEST;
     return DUET_OK;
 }
 
-duet_status look_at_images(const digits *d)
+static duet_status train(cnn *c, const digits *d, int passes)
+{
+    static int order[LEARN];
+    double share = 0, total = 0;
+    for (int turn = 1; turn <= passes; turn++) {
+        const double start = now();
+        shuffle(order, turn);
+        for (int i = 0; i < BATCHES; i++) {
+            STEP(take_batch(c, d, order + i * BATCH));
+            STEP(learn(c));
+        }
+        STEP(duet_synchronize());
+        total += now() - start;
+        STEP(accuracy(c, d, &share));
+        printf("cnn pass %2d/%d  accuracy %.2f %%  %.0f images/s\n", turn, passes, 100 * share, LEARN * turn / total);
+        fflush(stdout);
+    }
+    if (passes > 0) printf("cnn: accuracy %.2f %%, %.0f images/s, %.2f s\n", 100 * share, LEARN * passes / total, total);
+    return DUET_OK;
+}
+
+duet_status train_cnn(const digits *d, int passes)
 {
     cnn c = { 0 };
-    double best = 0, off = 0;
-    duet_status s = cnn_open(&c) ? show(&c, d) : DUET_NO_MEMORY;
-    if (s == DUET_OK) s = measure(&c, &best, &off);
-    if (s == DUET_OK)
-        printf("cnn: %d images of 3x32x32, %.2f us an image, rows sum to 1 within %.1e\n", MANY, 1e6 * best / MANY, off);
+    duet_status s = DUET_NO_MEMORY;
+    float *x = cnn_open(&c) ? duet_overwrite(c.test.in) : NULL;
+    if (x) memcpy(x, d->image + (size_t)LEARN * PIXELS, sizeof *x * TEST * PIXELS), s = train(&c, d, passes);
     cnn_close(&c);
     return s;
 }
