@@ -155,14 +155,19 @@ static cudaError_t count_launch(const step *s, const frame *f, cudaStream_t q)
 
 /* ---- all ---- */
 
-size_t order_scratch(const step *s)
+static size_t sort_scratch(const step *s)
 {
     const layout *x = &s->in[0].at;
-    const int64_t n = s->attr[0] < x->rank ? x->size[s->attr[0]] : 0;
+    const int64_t n = x->size[s->attr[0]];
+    return n > SORT_KEPT ? sort_room(layout_count(x) / n, n, dtypes[x->type].bytes == 8) : 0;
+}
+
+size_t order_scratch(const step *s)
+{
     switch (order_family(s->kernel)) {
     case ORDER_SCAN: return scan_scratch(s);
     case ORDER_SCATTER: return sort_room(1, layout_count(&s->in[1].at), false);
-    case ORDER_SORT: return n > SORT_KEPT ? sort_room(layout_count(x) / n, n, dtypes[x->type].bytes == 8) : 0;
+    case ORDER_SORT: return sort_scratch(s);
     default: return 0;
     }
 }

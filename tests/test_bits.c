@@ -230,6 +230,25 @@ static void pool_row(const row *r)
     tap_point(r->name);
 }
 
+static void pool_grad_row(const row *r)
+{
+    static const duet_pool_grad pools[] = { { { 2, 2 }, { 2, 2 }, { 0, 0 }, { 0, 0 } },
+                                            { { 3, 2 }, { 1, 2 }, { 1, 1 }, { 0, 0 } } };
+    const int64_t side = (int64_t)sqrt((double)inputs / 6);
+    const sizes form = SIZES(2, 3, side, side + 3);
+    for (int i = 0; i < LENGTH(pools); i++) many_row(r, &form, NULL, 0, &pools[i]);
+    tap_point(r->name);
+}
+
+static void scale_row(const row *r)
+{
+    static const duet_scale scales[] = { { { 2, 2 } }, { { 3, 1 } } };
+    const int64_t side = (int64_t)sqrt((double)inputs / 6);
+    const sizes form = SIZES(2, 3, side, side + 3);
+    for (int i = 0; i < LENGTH(scales); i++) many_row(r, &form, NULL, 0, &scales[i]);
+    tap_point(r->name);
+}
+
 static void all_rows(void)
 {
     for (int i = 0; i < LENGTH(maps); i++) map_row(&maps[i]);
@@ -237,6 +256,8 @@ static void all_rows(void)
     for (int i = 0; i < LENGTH(defs); i++) {
         if (is_vendor(defs[i].row.op)) continue;
         if (defs[i].kind == KIND_pool) pool_row(&defs[i].row);
+        else if (defs[i].kind == KIND_pool_grad) pool_grad_row(&defs[i].row);
+        else if (defs[i].kind == KIND_scale) scale_row(&defs[i].row);
         else plain_row(&defs[i].row);
     }
 }

@@ -419,7 +419,7 @@ static void test_texts(void)
 static void test_rows(void)
 {
     for (int i = 0; i < OPS_ALL; i++) CHECK(op_infos[i].name && op_infos[i].doc && op_infos[i].arity <= 3, "row %d", i);
-    CHECK(op_infos[OP_fma].arity == 3 && op_infos[OP_fma].kind == KIND_MAP && op_infos[OP_fma].flags == DUET_COMMUTES, "fma");
+    CHECK(op_infos[OP_fma].arity == 3 && op_infos[OP_fma].kind == KIND_MAP && op_infos[OP_fma].flags & DUET_COMMUTES, "fma");
     CHECK(op_infos[OP_dot].arity == 2 && op_infos[OP_dot].kind == KIND_FOLD, "dot");
     CHECK(op_infos[OP_conv2d].arity == 2 && op_infos[OP_conv2d].kind == KIND_DEF, "conv2d");
     CHECK(!strcmp(op_infos[OP_LEAF].name, "leaf") && !strcmp(op_infos[OP_STORE].name, "store") && op_infos[OP_HOLE].arity == 0,

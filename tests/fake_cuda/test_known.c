@@ -49,7 +49,7 @@ static void by_half_on_host(scene *s, duet_matrix *m, float v)
 
 static void by_transposed(scene *s, duet_matrix *m, float v)
 {
-    ok(duet_set_on(DUET_GPU, s->turned, duet_mul(v, duet_equal(s->turned, s->turned))));
+    ok(duet_set_on(DUET_GPU, s->turned, duet_mul(v, duet_cast(duet_equal(s->turned, s->turned), DUET_F32))));
 }
 static void by_adding(scene *s, duet_matrix *m, float v) { DUET_ON(DUET_GPU) ok(duet_iadd(m, duet_sub(v, m))); }
 static void by_two(scene *s, duet_matrix *m, float v)
