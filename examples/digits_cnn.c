@@ -1,4 +1,4 @@
-/* digits_cnn.c - a convolutional network learns the digits: conv 8 of 3x3, relu, pool, conv 16 of 3x3, relu, pool, dense 10, softmax. The
+/* digits_cnn.c - a convolutional network learns the digits: conv 16 of 3x3, relu, pool, conv 32 of 3x3, relu, pool, dense 10, softmax. The
  * gradients are Duet's operators; Adam is one pass over each weight, its mean and its variance. */
 #include "digits.h"
 #include <math.h>
@@ -12,7 +12,7 @@
     } while (0)
 
 enum { LEARN = 8000, TEST = 2000, BATCH = 50, BATCHES = LEARN / BATCH, HALF = SIDE / 2, QUARTER = SIDE / 4 };
-enum { FIRST = 8, SECOND = 16, FLAT = SECOND * QUARTER * QUARTER };
+enum { FIRST = 16, SECOND = 32, FLAT = SECOND * QUARTER * QUARTER };
 static const float rate = 2e-3f, keep_mean = 0.9f, keep_square = 0.999f;
 
 /* What is learnt, its gradient, and the running means of that and of its square. */
@@ -32,7 +32,7 @@ typedef struct cnn {
     weight w[WEIGHTS];
     pass learn, test;
     duet_matrix *target;
-    int steps;
+    int steps, all; /* done, and to be done: the rate sinks towards the end */
 } cnn;
 
 /* ---- matrices ---- */
@@ -115,9 +115,9 @@ static duet_status backward(const weight *w, const pass *p, duet_matrix *target)
 }
 
 /* Adam, in one pass: later statements see what earlier ones have set. */
-static duet_status adam(const weight *w, int step)
+static duet_status adam(const weight *w, int step, double left)
 {
-    const double scale = rate * sqrt(1 - pow(keep_square, step)) / (1 - pow(keep_mean, step));
+    const double scale = rate * left * sqrt(1 - pow(keep_square, step)) / (1 - pow(keep_mean, step));
     return duet_set_all({ w->mean, duet_add(duet_mul(keep_mean, w->mean), duet_mul(1 - keep_mean, w->grad)) },
                         { w->square,
                           duet_add(duet_mul(keep_square, w->square), duet_mul(1 - keep_square, duet_mul(w->grad, w->grad))) },
@@ -129,7 +129,7 @@ static duet_status learn(cnn *c)
     STEP(forward(c->w, &c->learn));
     STEP(backward(c->w, &c->learn, c->target));
     c->steps++;
-    for (int k = 0; k < WEIGHTS; k++) STEP(adam(&c->w[k], c->steps));
+    for (int k = 0; k < WEIGHTS; k++) STEP(adam(&c->w[k], c->steps, 1 - (double)(c->steps - 1) / c->all));
     return DUET_OK;
 }
 
@@ -175,6 +175,7 @@ static duet_status train(cnn *c, const digits *d, int passes)
 {
     static int order[LEARN];
     double share = 0, total = 0;
+    c->all = passes * BATCHES;
     for (int turn = 1; turn <= passes; turn++) {
         const double start = now();
         shuffle(order, turn);

@@ -10,6 +10,9 @@
 #include "orders.h"
 #include "threads.h"
 #include <cblas.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,11 +101,20 @@ static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
 
 static int isa_used = -1; /* not yet chosen: by whoever asks first, all alike */
 
+#ifdef __x86_64__
+/* clang 14 knows no word for it. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c = 0, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
 static enum isa isa_best(void)
 {
 #ifdef __x86_64__
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c")) return ISA_portable;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return ISA_portable;
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                 __builtin_cpu_supports("avx512bw");
     return wide ? ISA_avx512 : ISA_avx2;
