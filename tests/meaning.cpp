@@ -455,9 +455,38 @@ int64_t reversed(const table *from, int64_t e)
     return at;
 }
 
+/* Of a product of more axes than two: the matrix that goes with element e of the result, whose leading axes have these sizes. */
+table matrix_of(const table *of, const table *out, int64_t leading, int64_t batch)
+{
+    table t = *of;
+    int64_t at = 0, stride = 1;
+    if (of->rank <= 2) return t;
+    const int64_t each = of->size[of->rank - 1] * of->size[of->rank - 2];
+    for (int d = int(leading) - 1, own = of->rank - 3; own >= 0; d--, own--) {
+        at += (of->size[own] == 1 ? 0 : batch % out->size[d]) * stride;
+        batch /= out->size[d], stride *= of->size[own];
+    }
+    t.rank = 2, t.size[0] = of->size[of->rank - 2], t.size[1] = of->size[of->rank - 1], t.count = each, t.at = of->at + at * each;
+    return t;
+}
+
+template <class R, class F> void batched(const table *in, table *out, F f)
+{
+    const int leading = out->rank - (in[0].rank > 1) - (in[1].rank > 1);
+    int64_t batches = 1;
+    for (int d = 0; d < leading; d++) batches *= out->size[d];
+    const int64_t each = batches ? out->count / batches : 0;
+    for (int64_t e = 0; e < out->count; e++) {
+        const table a = matrix_of(&in[0], out, leading, e / each), b = matrix_of(&in[1], out, leading, e / each);
+        const operand<R> A(&a, false, false), B(&b, true, false);
+        out->at[e] = f(A, B, e % each / B.cols, e % each % B.cols, 0, 0);
+    }
+}
+
 /* def rows: f(A, B, i, j, n, c) for each element. */
 template <class R, class F> void define(shape_rule rule, const table *in, int arity, table *out, F f)
 {
+    if (rule == PRODUCT_ && (in[0].rank > 2 || in[1].rank > 2)) return batched<R>(in, out, f);
     const bool channels = rule == LIKE_ && arity == 2 && in[0].rank == 4;
     const operand<R> A(&in[0], false, channels), B(&in[arity - 1], arity == 2, false);
     for (int64_t e = 0; e < out->count; e++) {

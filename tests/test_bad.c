@@ -86,7 +86,7 @@ static void definitions(void)
     FAILS(duet_avg_pool2d(im, .window = { 2, 2 }, .pad = { -1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool2d", "pad");
     FAILS(duet_matmul(m, w), DUET_BAD_SHAPE, "duet_matmul(f32[2,3], f32[4,5])", "A.cols == B.rows");
     FAILS(duet_matmul(v, w), DUET_BAD_SHAPE, "duet_matmul(f32[3], f32[4,5])", "A.cols == B.rows");
-    FAILS(duet_matmul(im, w), DUET_BAD_SHAPE, "duet_matmul(f32[1,2,4,4], f32[4,5])", "A.rank");
+    FAILS(duet_matmul(scalar, w), DUET_BAD_SHAPE, "duet_matmul(f32[], f32[4,5])", "A.rank");
     FAILS(duet_matmul(m, scalar), DUET_BAD_SHAPE, "duet_matmul(f32[2,3], f32[])", "B.rank");
     FAILS(duet_matmul(m, 2), DUET_BAD_SHAPE, "duet_matmul(f32[2,3]", "B.rank");
     FAILS(duet_bias_add(w, v), DUET_BAD_SHAPE, "duet_bias_add(f32[4,5], f32[3])", "B.count == A.channels");

@@ -167,10 +167,11 @@ static void fold_on(const row *r, duet_dtype type, const sizes *s)
         }
 }
 
-static const sizes pairs[] = { SIZES(),     SIZES(3),       SIZES(4),          SIZES(0),          SIZES(3, 4),
-                               SIZES(4, 3), SIZES(4, 5),    SIZES(0, 4),       SIZES(4, 0),       SIZES(0, 5),
-                               SIZES(1, 4), SIZES(4, 1),    SIZES(65, 70),     SIZES(70, 33),     SIZES(70),
-                               SIZES(33),   SIZES(2, 3, 5), SIZES(2, 3, 4, 5), SIZES(1, 4, 0, 2), SIZES(2, 4, 5, 5) };
+static const sizes pairs[] = { SIZES(2, 1, 5, 3), SIZES(3, 3, 4),    SIZES(7, 3, 2),   SIZES(),     SIZES(3),
+                               SIZES(4),          SIZES(0),          SIZES(3, 4),      SIZES(4, 3), SIZES(4, 5),
+                               SIZES(0, 4),       SIZES(4, 0),       SIZES(0, 5),      SIZES(1, 4), SIZES(4, 1),
+                               SIZES(65, 70),     SIZES(70, 33),     SIZES(70),        SIZES(33),   SIZES(2, 3, 5),
+                               SIZES(2, 3, 4, 5), SIZES(1, 4, 0, 2), SIZES(2, 4, 5, 5) };
 
 static void plain_on(const struct def *d, duet_dtype type)
 {

@@ -19,6 +19,7 @@ build need has_ninja        ninja-build
 build need has_pkg_config   pkg-config pkgconf
 build need has_openblas     libopenblas-openmp-dev libopenblas-dev
 build wish has_onednn       libdnnl-dev
+build wish has_lapacke      liblapacke-dev
 build wish has_fftw         libfftw3-dev
 build wish has_zlib         zlib1g-dev
 build wish has_cxx          g++
@@ -39,6 +40,7 @@ has_ninja() { setup_run command -v ninja || setup_run command -v ninja-build || 
 has_pkg_config() { setup_run command -v pkg-config; }
 has_openblas() { setup_module openblas || setup_header cblas.h; }
 has_onednn() { setup_header oneapi/dnnl/dnnl.h; }
+has_lapacke() { setup_header lapacke.h; }
 has_fftw() { setup_module fftw3; }
 has_zlib() { setup_module zlib; }
 has_cxx() { setup_run command -v "${CXX:-c++}" || setup_run command -v g++; }

@@ -255,6 +255,18 @@ typedef struct duet_fourier {
 /* Which part of a convolution: all of it; the middle, as large as the first operand; or where the second operand lies within the first. */
 typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_VALID } duet_overlap;
 
+/* A triangular matrix: the upper triangle is read, or the lower; its diagonal is read, or taken as ones; it is itself, or its transpose. */
+typedef struct duet_triangle {
+    int32_t lower, unit, transposed;
+} duet_triangle;
+
+/* How systems are solved. refine: 0, in the matrices' own type; else, of f64: A is factored in fewer bits, f32 (DUET_REFINE_F32) or, where
+ * the GPU has it, f16 (DUET_REFINE_F16), and the solution refined until it is as good as one in f64; where that does not converge, in f64. */
+enum { DUET_REFINE_F32 = 1, DUET_REFINE_F16 };
+typedef struct duet_solver {
+    int32_t refine;
+} duet_solver;
+
 /* The operators: ops.def has a row for each, with its formula. Each is a function of this name, and in C a macro over it that lifts
  * its operands and passes on where it stands (duet_add_at).
  * Shapes    element by element: by NumPy's broadcasting; others: as their row says
@@ -273,6 +285,9 @@ typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_V
 #define DUET_OPTIONS_classes         , int n, duet_dtype type
 #define DUET_OPTIONS_top             , int k, int axis
 #define DUET_OPTIONS_bins            , double low, double high, int n
+#define DUET_OPTIONS_triangle        , const duet_triangle *options
+#define DUET_OPTIONS_solver          , const duet_solver *options
+#define DUET_OPTIONS_indices         , const char *options
 #define DUET_MAP1(name, ...)                                                                                                     \
     DUET_API duet_expr duet_##name(duet_expr x);                                                                                 \
     DUET_API duet_expr duet_##name##_at(duet_expr x, const char *site);
@@ -310,6 +325,10 @@ typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_V
     DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options);                                \
     DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options, const char *site);
 #include <duet/ops.def>
+
+/* duet_einsum(x, y, "i,j->ij"): every element of x times every element of y. */
+DUET_API duet_expr duet_outer(duet_expr x, duet_expr y);
+DUET_API duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site);
 
 /* Operators made of these: composed.def has a row for each, with its formula. Shapes and errors are those of their parts. */
 #define DUET_COMPOSED1(name, ...)                                                                                                \
@@ -365,7 +384,7 @@ DUET_FOURIER(irfft)
 /* Computes e into m, which may appear in e. Spends e, also when it fails.
  * Shapes    the shape of e broadcasts to that of m; its type is that of m, or promotes to it
  * Errors    the first error met while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, SPENT, FOREIGN, FREED, UNKNOWN, ARENA_FULL,
- *           NO_MEMORY, UNSUPPORTED, NO_DEVICE: m is unchanged; DEVICE_ERROR: m may be unknown */
+ *           NO_MEMORY, UNSUPPORTED, NO_DEVICE, SINGULAR, NOT_FINITE, NO_CONVERGENCE: m is unchanged; DEVICE_ERROR: m may be unknown */
 DUET_API DUET_MUST duet_status duet_set(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site);
 
@@ -573,6 +592,25 @@ DUET_API DUET_MUST duet_status duet_save_market(const char *path, const duet_mat
  * apart, at most 8 behind the point; of more than 1000 elements the first and last three along each axis.
  * Errors    BAD_ARGUMENT, NO_MEMORY, IO_ERROR, and as duet_read */
 DUET_API duet_status duet_print(FILE *out, const duet_matrix *m);
+
+/* ---- factorisations ------------------------------------------------------------------------------------------ */
+
+/* Statements with several results: factor.def has a row for each, duet_lu(l, u, p, a), duet_qr(q, r, a), duet_svd(u, s, vt, a),
+ * duet_eigh(w, v, a), duet_slogdet(sign, logdet, a). A result may be a view, and may overlap a, but no other result. What has one result
+ * is an operator above: duet_solve, duet_inv, duet_det, duet_cholesky, duet_lstsq, ...
+ * Shapes    a m x n; results exactly as the row says, of a's type but for indices (i64)
+ * Errors    BAD_ARGUMENT: no matrix, or results that overlap; BAD_TYPE, BAD_SHAPE, UNKNOWN, NO_MEMORY, UNSUPPORTED, NO_DEVICE, NOT_FINITE,
+ *           NO_CONVERGENCE: results are unchanged; DEVICE_ERROR: they may be unknown */
+#define DUET_FACTOR2(name, first, second, ...)                                                                                   \
+    DUET_API DUET_MUST duet_status duet_##name(duet_matrix *first, duet_matrix *second, const duet_matrix *a);                   \
+    DUET_API DUET_MUST duet_status duet_##name##_at(duet_matrix *first, duet_matrix *second, const duet_matrix *a,               \
+                                                    const char *site);
+#define DUET_FACTOR3(name, first, second, third, ...)                                                                            \
+    DUET_API DUET_MUST duet_status duet_##name(duet_matrix *first, duet_matrix *second, duet_matrix *third,                      \
+                                               const duet_matrix *a);                                                            \
+    DUET_API DUET_MUST duet_status duet_##name##_at(duet_matrix *first, duet_matrix *second, duet_matrix *third,                 \
+                                                    const duet_matrix *a, const char *site);
+#include <duet/factor.def>
 
 /* ---- where, and at what cost --------------------------------------------------------------------------------- */
 

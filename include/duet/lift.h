@@ -330,4 +330,25 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 #define duet_dropout(x, y)                          duet_dropout_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_dropout_inverted(x, y, r)              duet_dropout_inverted_at(DUET(x), DUET(y), r, DUET_HERE)
 
+#define duet_einsum(x, y, indices) duet_einsum_at(DUET(x), DUET(y), indices, DUET_HERE)
+#define duet_outer(x, y)           duet_outer_at(DUET(x), DUET(y), DUET_HERE)
+
+#define duet_inv(x)      duet_inv_at(DUET(x), DUET_HERE)
+#define duet_det(x)      duet_det_at(DUET(x), DUET_HERE)
+#define duet_logdet(x)   duet_logdet_at(DUET(x), DUET_HERE)
+#define duet_cholesky(x) duet_cholesky_at(DUET(x), DUET_HERE)
+#define duet_eigvalsh(x) duet_eigvalsh_at(DUET(x), DUET_HERE)
+#define duet_svdvals(x)  duet_svdvals_at(DUET(x), DUET_HERE)
+#define duet_lstsq(x, y) duet_lstsq_at(DUET(x), DUET(y), DUET_HERE)
+/* duet_solve(a, b), duet_solve(a, b, .refine = DUET_REFINE_F32), duet_solve_triangular(l, b, .lower = 1, .unit = 1) */
+#define duet_solve(x, y, ...) duet_solve_at(DUET(x), DUET(y), &(const duet_solver){ __VA_ARGS__ }, DUET_HERE)
+#define duet_solve_triangular(x, y, ...)                                                                                         \
+    duet_solve_triangular_at(DUET(x), DUET(y), &(const duet_triangle){ __VA_ARGS__ }, DUET_HERE)
+
+#define duet_lu(l, u, p, a)           duet_lu_at(l, u, p, a, DUET_HERE)
+#define duet_qr(q, r, a)              duet_qr_at(q, r, a, DUET_HERE)
+#define duet_svd(u, s, vt, a)         duet_svd_at(u, s, vt, a, DUET_HERE)
+#define duet_eigh(w, v, a)            duet_eigh_at(w, v, a, DUET_HERE)
+#define duet_slogdet(sign, logdet, a) duet_slogdet_at(sign, logdet, a, DUET_HERE)
+
 #endif

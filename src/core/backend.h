@@ -16,8 +16,16 @@ enum kernel {
 #define DUET_FUSED(name, ...) KERNEL_##name, /* the rows of fused.def */
 #include "fused.def"
     KERNELS,
-    KERNEL_RANDOM = KERNELS /* random numbers */
+    KERNEL_RANDOM = KERNELS,                   /* random numbers */
+    KERNEL_BATCHED,                            /* many products */
+#define DUET_FACTOR2(name, ...) KERNEL_##name, /* the rows of factor.def */
+#define DUET_FACTOR3(name, ...) KERNEL_##name,
+#include <duet/factor.def>
+    KERNELS_ALL
 };
+
+/* May a step of this kernel find that there is no result? Whoever runs it waits for the answer. */
+static inline bool kernel_asks(int kernel) { return kernel < OPS ? op_infos[kernel].flags & OP_ASKS : kernel > KERNEL_BATCHED; }
 
 /* What the results of matmul and conv2d go through before they are written: the rows DUET_FINISHED of fused.def. */
 enum finish {
@@ -73,6 +81,8 @@ typedef struct operand {
  *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1.
  *   conv2d                in[0] n c h w, in[1] m c / groups h w, out n m h w. attr, from CONV_ on: stride h, w, pad h, w, dilation h, w,
  *                         groups, flip (1: convolve2d)
+ *   batched               the same as matmul without a finish, for each index of the leading axes: all operands have one rank, 3 or more, the last
+ *                         two axes being those of matmul; before them an input's stride of 0 repeats
  *     matmul and conv2d with a finish have in[2], a bias of rank 1 over the columns or channels, any stride, and no addend; then act; then,
  *     of a conv2d that is pooled, max_pool2d: out is what that gives
  *   conv2d_input_grad     in[0] the gradient of a conv2d's out, in[1] its in[1], out that of its in[0]. attr: as of conv2d, without flip
@@ -92,8 +102,12 @@ typedef struct operand {
  *                         REAL_INVERSE. attr: FOURIER_. Along its axes in[0] may have more elements than are read, or fewer: then zeros follow
  *   fftshift              in[0] and out of one shape and type. attr: FOURIER_
  *   fftconvolve           in[0], in[1], out real, of one rank. attr: duet_overlap, whether in[1] is reversed
- *   (matmul, convolutions, pooling, softmax and the last three: out is dense and overlaps no input, but matmul's in[2], softmax's in[0], and
- *    that of an fftn from complex to complex elements of one shape, which may be out itself) */
+ *   (matmul, batched, convolutions, pooling, softmax and the last three: out is dense and overlaps no input, but matmul's in[2], softmax's in[0], and
+ *    that of an fftn from complex to complex elements of one shape, which may be out itself)
+ *   rows SOLVES of ops.def  out is dense and overlaps no input. in any strides; a right-hand side may be a vector. attr: of solve,
+ *                         refine; of solve_triangular lower, unit, transposed
+ *   rows of factor.def    in[0] m x n, outs as the row says, any strides; outs may overlap in[0], but not each other
+ *   (all of these may end with SINGULAR, NOT_FINITE or NO_CONVERGENCE, no output being touched) */
 typedef struct step {
     int kernel;
     enum finish finish;

@@ -103,7 +103,7 @@ static double functions_of(const step *s)
     case KERNEL_RANDOM: return s->flops * SIMPLE;
     case OP_fftn:
     case OP_fftconvolve: return s->flops * BUTTERFLY;
-    default: return s->kernel > KERNEL_PROGRAM ? out : 0; /* the rows of fused.def */
+    default: return s->kernel > KERNEL_PROGRAM && s->kernel < KERNELS ? out : 0; /* the rows of fused.def */
     }
 }
 
@@ -139,10 +139,19 @@ static double cost_of_conv(const step *s, const costs *c)
     return fmax(cost_at(c, COST_conv, s->flops), cost_at(c, COST_pass, s->bytes));
 }
 
+/* Of linear algebra nothing is measured: its operations are taken to be three times as slow as a product's. */
+static double cost_of_solver(const step *s, const costs *c)
+{
+    return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, 3 * s->flops), cost_at(c, COST_pass, s->bytes));
+}
+
 double cost_of_step(const step *s, const costs *c)
 {
+    if (kernel_asks(s->kernel)) return cost_of_solver(s, c);
     switch (s->kernel) {
     case OP_matmul: return cost_of_product(s, c);
+    case KERNEL_BATCHED:
+        return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, s->flops), cost_at(c, COST_pass, s->bytes));
     case OP_conv2d:
     case OP_convolve2d:
     case OP_conv2d_input_grad:

@@ -29,6 +29,7 @@ const op_info op_infos[OPS_ALL] = {
 #define DUET_CALL3(name, options, types, needs, shape, doc)               DUET_CALL(name, 3, TYPES_##types, doc)
 #define TYPES_SAME                                                        OP_FLOATS
 #define TYPES_FREE                                                        OP_ANY_TYPES
+#define TYPES_SOLVES                                                      (OP_FLOATS | OP_ASKS)
 #include <duet/ops.def>
     [OP_LEAF] = { "leaf", "a matrix", KIND_LEAF, 0, 0 },
     [OP_NUMBER] = { "number", "a number", KIND_LEAF, 0, 0 },

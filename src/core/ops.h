@@ -36,7 +36,8 @@ enum op {
 
 enum op_kind { KIND_LEAF, KIND_MAP, KIND_FOLD, KIND_DEF };
 /* Flags. Of rows: see ops.def. GIVES_INDEX: of DUET_PLACE1 rows, whose result is i64; ANY_TYPES: of rows that say themselves of what types
- * their operands are; FLOATS, INTEGERS: operands may be of floating point, of integers. */
+ * their operands are; FLOATS, INTEGERS: operands may be of floating point, of integers;
+ * ASKS: of rows that may have no result. */
 enum {
     DUET_COMMUTES = 1,
     DUET_JUMPS = 2,
@@ -46,7 +47,8 @@ enum {
     DUET_BOOLS = 32,
     DUET_WITHIN = 64,
     OP_FLOATS = 128,
-    OP_INTEGERS = 256
+    OP_INTEGERS = 256,
+    OP_ASKS = 512
 };
 
 typedef struct op_info {

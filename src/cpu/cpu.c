@@ -5,6 +5,7 @@
 #include "dtype.h"
 #include "fft.h"
 #include "finish.h"
+#include "linear.h"
 #include "lottery.h"
 #include "move.h"
 #include "orders.h"
@@ -73,16 +74,17 @@ static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 #define DUET_DTYPE(NAME, name, ...)                                                                                              \
     EACH_ISA(DECLARE, name)                                                                                                      \
     EACH_ISA(DECLARE_RANDOM, name)                                                                                               \
-    run_function run_matmul_##name, run_pool_back_##name;
+    run_function run_matmul_##name, run_batched_##name, run_linear_##name, run_pool_back_##name;
 #define DUET_INTEGER(NAME, name, ...) EACH_ISA(DECLARE_RANDOM, name)
 #include <duet/dtype.def>
 EACH_ISA(DECLARE_INTEGER, i64)
 EACH_ISA(DECLARE_INTEGER, u64)
 
 #define KERNELS(type, isa)                                                                                                       \
-    [ISA_##isa] = { run_program_##type##_##isa, run_fold_##type##_##isa,  run_softmax_##type##_##isa,                            \
-                    run_pool2d_##type##_##isa,  run_matmul_##type,        run_conv,                                              \
-                    run_pool_back_##type,       run_random_##type##_##isa },
+    [ISA_##isa] = { run_program_##type##_##isa, run_fold_##type##_##isa,   run_softmax_##type##_##isa,                           \
+                    run_pool2d_##type##_##isa,  run_matmul_##type,         run_conv,                                             \
+                    run_pool_back_##type,       run_random_##type##_##isa, run_linear_##type,                                    \
+                    run_batched_##type },
 #define KERNELS_i64(type, isa)                                                                                                   \
     [ISA_##isa] = { .program = run_program_i64_##isa, .fold = run_fold_i64_##isa, .random = run_random_i64_##isa },
 #define KERNELS_u64(type, isa)   [ISA_##isa] = { .program = run_program_u64_##isa, .fold = run_fold_u64_##isa },
@@ -155,6 +157,7 @@ static ptrdiff_t place_of(const step *s)
 {
     if (s->kernel == KERNEL_PROGRAM && s->program->folds) return offsetof(kernels, fold);
     if (s->kernel >= KERNEL_PROGRAM && s->kernel < KERNELS) return offsetof(kernels, program);
+    if (kernel_asks(s->kernel)) return offsetof(kernels, linear);
     switch (s->kernel) {
     case KERNEL_RANDOM: return offsetof(kernels, random);
     case OP_softmax:
@@ -165,6 +168,7 @@ static ptrdiff_t place_of(const step *s)
     case OP_avg_pool2d_grad:
     case OP_upsample2d: return offsetof(kernels, pool_back);
     case OP_matmul: return offsetof(kernels, matmul);
+    case KERNEL_BATCHED: return offsetof(kernels, batched);
     case OP_conv2d:
     case OP_conv2d_input_grad:
     case OP_conv2d_filter_grad: return offsetof(kernels, conv);
@@ -227,11 +231,13 @@ static const char *refuses_program(const step *s)
     return NULL;
 }
 
+static bool is_product(const step *s) { return s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED; }
+
 /* Sizes that CBLAS counts in int: of a product all, of a convolution those of its unrolled images. */
 static bool fits_blas(const step *s)
 {
-    if (s->kernel == OP_matmul)
-        return s->out[0].at.size[0] <= INT_MAX && s->out[0].at.size[1] <= INT_MAX && s->in[0].at.size[1] <= INT_MAX;
+    const int64_t *out = s->out[0].at.size + s->out[0].at.rank - 2;
+    if (is_product(s)) return out[0] <= INT_MAX && out[1] <= INT_MAX && s->in[0].at.size[s->in[0].at.rank - 1] <= INT_MAX;
     if (!is_conv(s->kernel)) return true;
     const conv g = conv_of(s);
     return g.m <= INT_MAX && (double)g.depth * (double)g.kh * (double)g.kw <= INT_MAX && (double)g.oh * (double)g.ow <= INT_MAX;
@@ -243,6 +249,7 @@ static const char *refuses(const step *s)
     if (order_family(s->kernel)) return order_refuses(s);
     if (place_of(s) < 0) return "the CPU has no kernel of this name";
     if (s->kernel == KERNEL_RANDOM) return lottery_refuses(s);
+    if (kernel_asks(s->kernel)) return linear_refuses(s);
     if (s->kernel == KERNEL_PROGRAM) return refuses_program(s);
     if (!one_type(s)) return "operands of different element types";
     if (type_of(s) >= FLOAT_TYPES) return "elements of this type";
@@ -321,8 +328,9 @@ static duet_status wait_queue(int queue, int other) { return (void)queue, (void)
 static void *stream(int queue) { return (void)queue, NULL; }
 static const char *way(const step *s)
 {
-    const bool product = s->kernel == OP_matmul || is_conv(s->kernel);
+    const bool product = is_product(s) || is_conv(s->kernel);
     if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by FFTW";
+    if (kernel_asks(s->kernel)) return s->kernel == OP_solve && s->attr[0] ? "by LAPACK, from f32" : "by LAPACK";
     if (!product) return NULL;
     return s->math ? "strict: the CPU knows no other mode" : "strict";
 }
@@ -343,6 +351,7 @@ static void info(FILE *out)
     fprintf(out, "cpu      instruction set %s, %d threads by OpenMP\n", cpu_isa(), omp_get_max_threads());
     fprintf(out, "         %s, %s\n", openblas_get_config(), threads[openblas_get_parallel()]);
     fprintf(out, "         oneDNN %s\n", onednn_version());
+    fprintf(out, "         LAPACKE %s\n", linear_version());
     fft_info(out);
 }
 

@@ -62,9 +62,34 @@ static int apart(const factor *v)
     return row == v->turned ? v->ld : 1;
 }
 
+/* A matrix times its own transpose is symmetric: half of it is computed. */
+enum { LEAST_SQUARE = 48, MIRRORED = 32 };
+
+static bool is_square(const product *p)
+{
+    return p->m >= LEAST_SQUARE && p->m == p->n && p->a.p == p->b.p && p->a.ld == p->b.ld && p->a.turned != p->b.turned;
+}
+
+static void mirror(T *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += MIRRORED)
+        for (int64_t j = 0; j <= i; j += MIRRORED)
+            for (int64_t r = i; r < SMALLER(i + MIRRORED, n); r++)
+                for (int64_t c = j; c < SMALLER(j + MIRRORED, r); c++) out[c * n + r] = out[r * n + c];
+}
+
+static void multiply_by_itself(const product *p, T alpha, T *out)
+{
+    memset(out, 0, (size_t)p->m * (size_t)p->m * sizeof(T));
+    BLAS(syrk)
+    (CblasRowMajor, CblasLower, p->a.turned ? CblasTrans : CblasNoTrans, p->m, p->k, alpha, p->a.p, p->a.ld, 0, out, p->m);
+    mirror(out, p->m);
+}
+
 static void multiply_by_blas(const product *p, T alpha, T beta, T *out)
 {
-    if (p->n == 1) matrix_vector(&p->a, false, alpha, p->b.p, apart(&p->b), beta, out);
+    if (beta == 0 && is_square(p)) multiply_by_itself(p, alpha, out);
+    else if (p->n == 1) matrix_vector(&p->a, false, alpha, p->b.p, apart(&p->b), beta, out);
     else if (p->m == 1) matrix_vector(&p->b, true, alpha, p->a.p, apart(&p->a), beta, out);
     else BLAS(gemm)
     (CblasRowMajor, p->a.turned ? CblasTrans : CblasNoTrans, p->b.turned ? CblasTrans : CblasNoTrans, p->m, p->n, p->k, alpha,
@@ -172,5 +197,119 @@ duet_status TYPED(run_matmul)(const step *s, const frame *f)
     if (r == DUET_OK) r = factor_open(&p.b, &s->in[1], f);
     if (r == DUET_OK) r = s->finish ? multiply_finished(&p, s, f) : multiply_onto(&p, s, f);
     scratch_give(p.a.copy), scratch_give(p.b.copy);
+    return r;
+}
+
+/* ---- batched products: one matrix of each operand after the other, each thread with its own, or all on one ---- */
+
+/* A factor, and how far its matrices are apart along the leading axes. */
+typedef struct pile {
+    factor first;
+    layout batch;
+} pile;
+
+/* The leading axes, or the last two. */
+static layout axes_from(const layout *l, int first, int end)
+{
+    layout r = { .type = l->type, .rank = end - first };
+    for (int i = 0; i < r.rank; i++) r.size[i] = l->size[first + i], r.stride[i] = l->stride[first + i];
+    return r;
+}
+
+/* A dense copy, in which what repeats stands once. */
+static duet_status pile_copy(pile *p, const operand *o, const frame *f)
+{
+    operand once = *o;
+    layout dense;
+    for (int i = 0; i < p->batch.rank; i++)
+        if (!o->at.stride[i]) once.at.size[i] = 1;
+    layout_dense(&dense, o->at.type, once.at.rank, once.at.size);
+    TRY(scratch_copy(&once, f, &p->first.copy));
+    for (int i = 0; i < p->batch.rank; i++) p->batch.stride[i] = o->at.stride[i] ? dense.stride[i] : 0;
+    p->first.p = p->first.copy, p->first.ld = p->first.cols;
+    return DUET_OK;
+}
+
+static duet_status pile_open(pile *p, const operand *o, const frame *f)
+{
+    const int leading = o->at.rank - 2;
+    const layout last = axes_from(&o->at, leading, o->at.rank);
+    *p = (pile){ .first = { .p = address(f, o), .rows = (int)last.size[0], .cols = (int)last.size[1] },
+                 .batch = axes_from(&o->at, 0, leading) };
+    return walks(&p->first, &last) ? DUET_OK : pile_copy(p, o, f);
+}
+
+static int64_t offset_of(const layout *batch, int64_t i)
+{
+    int64_t at = 0;
+    for (int a = batch->rank; a-- > 0;) at += i % batch->size[a] * batch->stride[a], i /= batch->size[a];
+    return at;
+}
+
+static product one_of(const product *p, const pile *a, const pile *b, int64_t i)
+{
+    product one = *p;
+    one.a.p += offset_of(&a->batch, i), one.b.p += offset_of(&b->batch, i), one.out += i * p->m * p->n;
+    return one;
+}
+
+/* Matrices in which BLAS would not see a NaN, one by one. */
+static duet_status multiply_pile_plainly(const product *p, const pile *a, const pile *b, int64_t count, const step *s,
+                                         const frame *f)
+{
+    operand addend = s->in[2];
+    const layout leading = axes_from(&addend.at, 0, addend.at.rank - 2),
+                 last = axes_from(&addend.at, addend.at.rank - 2, addend.at.rank);
+    for (int64_t i = 0; i < count; i++) {
+        void *const moved[1] = { p->addend ? (T *)address(f, &s->in[2]) + offset_of(&leading, i) : NULL };
+        const frame own = { .data = moved, .num = f->num, .queue = f->queue };
+        product one = one_of(p, a, b, i);
+        addend = (operand){ 0, last };
+        one.addend = p->addend ? &addend : NULL;
+        TRY(multiply_plainly(&one, &own));
+    }
+    return DUET_OK;
+}
+
+static duet_status multiply_pile(const product *p, const pile *a, const pile *b, int64_t count)
+{
+    const double seconds = 2.0 * p->m * p->n * p->k * SECONDS_PER_FLOP;
+    const int threads = seconds > 50 * cpu_serial_seconds ? 1 : threads_for(seconds * (double)count);
+    int failed = DUET_OK;
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < count; i++) {
+        const product one = one_of(p, a, b, i);
+        const duet_status r = multiply(&one, p->alpha, p->addend ? p->beta : 0, one.out);
+        if (r != DUET_OK) __atomic_store_n(&failed, (int)r, __ATOMIC_RELAXED);
+    }
+    return failed == DUET_OK ? DUET_OK : fail((duet_status)failed, "a product among %lld failed", (long long)count);
+}
+
+static duet_status multiply_all(const product *p, const pile *a, const pile *b, int64_t count, const step *s, const frame *f)
+{
+    if (is_plain(p)) return multiply_pile_plainly(p, a, b, count, s, f);
+    if (p->addend && !(address(f, p->addend) == p->out && layout_is_dense(&p->addend->at)))
+        TRY(copy_elements(p->out, &s->out[0].at, address(f, p->addend), &p->addend->at));
+    return multiply_pile(p, a, b, count);
+}
+
+duet_status TYPED(run_batched)(const step *s, const frame *f)
+{
+    pile a, b = { 0 };
+    const int last = s->out[0].at.rank - 1;
+    const int64_t matrix = s->out[0].at.size[last - 1] * s->out[0].at.size[last];
+    product p = { .m = (int)s->out[0].at.size[last - 1],
+                  .n = (int)s->out[0].at.size[last],
+                  .k = (int)s->in[0].at.size[last],
+                  .alpha = s->nums > 0 ? (T)f->num[s->num[0]] : 1,
+                  .beta = s->nums > 1 ? (T)f->num[s->num[1]] : 1,
+                  .out = address(f, &s->out[0]),
+                  .addend = s->ins > 2 ? &s->in[2] : NULL };
+    if (!layout_count(&s->out[0].at)) return DUET_OK;
+    duet_status r = pile_open(&a, &s->in[0], f);
+    if (r == DUET_OK) r = pile_open(&b, &s->in[1], f);
+    p.a = a.first, p.b = b.first;
+    if (r == DUET_OK) r = multiply_all(&p, &a, &b, layout_count(&s->out[0].at) / matrix, s, f);
+    scratch_give(a.first.copy), scratch_give(b.first.copy);
     return r;
 }

@@ -109,7 +109,10 @@ enum {
     OPTIONS_pool_grad = 8,
     OPTIONS_scale = 2,
     OPTIONS_fourier = FOURIER_KIND,
-    OPTIONS_overlap = 1
+    OPTIONS_overlap = 1,
+    OPTIONS_triangle = 3,
+    OPTIONS_solver = 1,
+    OPTIONS_indices = 4
 };
 int attrs_of(enum op op);
 
@@ -131,6 +134,8 @@ duet_status held_drop(duet_expr e, const char *site);
  * attr: the options as given. */
 enum fold_how { FOLD_ALL, FOLD_AXIS, FOLD_KEEP };
 duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum fold_how how, node *out);
+/* einsum.c: the letters of duet_einsum, in attr, which it returns; attr[0] is -1 where they are none. */
+const int32_t *einsum_read(const char *text, int32_t attr[4]);
 duet_status rule_def(enum op op, node *const x[], const int32_t *attr,
                      node *out); /* out->type: as operand 0, unless the row says more */
 

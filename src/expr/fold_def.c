@@ -1,4 +1,5 @@
 /* fold_def.c - reductions, and the operators that have a definition of their own: what their rows say of shapes, and a node. */
+#include "einsum.h"
 #include "operands.h"
 #include "status.h"
 
@@ -70,6 +71,9 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
 #define GIVE_conv_transposed , options
 #define GIVE_fourier         , options
 #define GIVE_overlap         , overlap
+#define GIVE_triangle        , options
+#define GIVE_solver          , options
+#define GIVE_indices         , options
 #define ATTRS_pool_grad                                                                                                          \
     options ? (const int32_t *)options : (int32_t[OPTIONS_pool_grad]) { 0 }
 #define ATTRS_scale                                                                                                              \
@@ -96,6 +100,11 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     options ? (const int32_t *)options : (int32_t[sizeof(duet_fourier) / sizeof(int32_t)]) { 0 }
 #define ATTRS_overlap                                                                                                            \
     (int32_t[1]) { (int32_t) overlap }
+#define ATTRS_triangle                                                                                                           \
+    options ? (const int32_t *)options : (int32_t[OPTIONS_triangle]) { 0 }
+#define ATTRS_solver                                                                                                             \
+    options ? (const int32_t *)options : (int32_t[OPTIONS_solver]) { 0 }
+#define ATTRS_indices einsum_read(options, (int32_t[EINSUM_WORDS]){ 0 })
 struct bins {
     double low, high;
     int32_t n;

@@ -1,6 +1,7 @@
 /* print.c - a formula as a line of C. */
 #include "arena.h"
 #include "backend.h"
+#include "einsum.h"
 #include "status.h"
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,26 @@ static void print_bins(FILE *out, const int32_t *a)
     double low, high;
     memcpy(&low, a, sizeof low), memcpy(&high, a + 2, sizeof high);
     fprintf(out, ", %.17g, %.17g, %d", low, high, a[4]);
+}
+
+static void print_solver(FILE *out, const int32_t *attr)
+{
+    if (attr[0]) fprintf(out, ", .refine = %d", attr[0]);
+}
+
+static void print_triangle(FILE *out, const int32_t *attr)
+{
+    fprintf(out, ", .lower = %d, .unit = %d, .transposed = %d", attr[0], attr[1], attr[2]);
+}
+
+static void print_indices(FILE *out, const int32_t *attr)
+{
+    static const char *const before[EINSUM_PARTS] = { ", \"", ",", "->" };
+    for (int part = 0; part < EINSUM_PARTS; part++) {
+        fputs(before[part], out);
+        for (int i = 0, letter; (letter = einsum_letter(attr, part, i)); i++) fputc('a' + letter - 1, out);
+    }
+    fputc('"', out);
 }
 
 static void print_options(FILE *out, const node *n)

@@ -1,6 +1,7 @@
 /* rules.c - shapes of reductions and of operators with a definition, from the rows. */
 #include "arena.h"
 #include "dtype.h"
+#include "einsum.h"
 #include "status.h"
 #include <math.h>
 #include <string.h>
@@ -27,6 +28,7 @@ static form form_of(const node *x, bool right)
     if (x->rank) f.cols = x->size[x->rank - 1], f.rows = 1;
     for (int i = 0; i + 1 < x->rank; i++) f.rows *= x->size[i];
     if (x->rank == 1 && right) f.rows = f.cols, f.cols = 1;
+    if (x->rank > 2 && right) f.rows = x->size[x->rank - 2];
     f.channels = x->rank == 4 ? x->size[1] : f.cols;
     if (x->rank == 4) f.n = x->size[0], f.c = x->size[1], f.h = x->size[2], f.w = x->size[3];
     return f;
@@ -109,6 +111,7 @@ typedef struct steps {
     double low, high;
     duet_dtype type;
     fourier_rule fourier;
+    int32_t flag[4];
 } steps;
 
 static int64_t or_one(int32_t x) { return x ? x : 1; }
@@ -238,6 +241,29 @@ static duet_status options_plain(enum op op, const node *x, const int32_t *attr,
     return (void)op, (void)x, (void)attr, (void)o, DUET_OK;
 }
 
+/* Any number but 0 means yes. */
+static duet_status options_triangle(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    (void)op, (void)x;
+    for (int k = 0; k < 3; k++) o->flag[k] = attr[k] != 0;
+    return DUET_OK;
+}
+
+static duet_status options_solver(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    (void)x, o->flag[0] = attr[0];
+    if (attr[0] >= 0 && attr[0] <= DUET_REFINE_F16) return DUET_OK;
+    return fail(DUET_BAD_ARGUMENT, "duet_%s: there is no way %d to refine", op_infos[op].name, (int)attr[0]);
+}
+
+static duet_status options_indices(enum op op, const node *x, const int32_t *attr, steps *o)
+{
+    (void)x, memcpy(o->flag, attr, sizeof o->flag);
+    if (attr[0] != -1) return DUET_OK;
+    return fail(DUET_BAD_ARGUMENT, "duet_%s needs letters as in \"ij,jk->ik\": none twice in one place, each in two of the three",
+                op_infos[op].name);
+}
+
 static void attrs_plain(const steps *o, node *out) { (void)o, (void)out; }
 static void attrs_type(const steps *o, node *out) { out->attr[0] = (int32_t)o->type; }
 static inline void attrs_axis(const steps *o, node *out) { out->attr[0] = o->axis; }
@@ -288,11 +314,50 @@ static void attrs_scale(const steps *o, node *out)
 
 /* Of the integers, bool not being one. */
 static inline bool is_index(duet_dtype t) { return t == DUET_I64 || (t >= DUET_I8 && t < DUET_BOOL); }
+static void attrs_solver(const steps *o, node *out) { memcpy(out->attr, o->flag, sizeof o->flag); }
+static void attrs_triangle(const steps *o, node *out) { attrs_solver(o, out); }
+static void attrs_indices(const steps *o, node *out) { attrs_solver(o, out); }
+
+/* The axes in front of those of a matrix, or of a vector. */
+static shape leading(const form *A)
+{
+    shape s = { .rank = A->rank > 2 ? A->rank - 2 : 0 };
+    memcpy(s.size, A->size, sizeof s.size[0] * (size_t)s.rank);
+    return s;
+}
+
+static bool leading_broadcast(const form *A, const form *B)
+{
+    shape a = leading(A), b = leading(B);
+    return shape_broadcast(&a, &b, &a);
+}
 
 static void product_shape(const form *A, const form *B, node *out)
 {
-    if (A->rank == 2) out->size[out->rank++] = A->rows;
-    if (B->rank == 2) out->size[out->rank++] = B->cols;
+    shape a = leading(A), b = leading(B);
+    (void)shape_broadcast(&a, &b, &a);
+    memcpy(out->size, a.size, sizeof a.size[0] * (size_t)a.rank), out->rank = (uint8_t)a.rank;
+    if (A->rank >= 2) out->size[out->rank++] = A->size[A->rank - 2];
+    if (B->rank >= 2) out->size[out->rank++] = B->cols;
+}
+
+/* Have the operands as many axes as letters, and axes of one letter one size? */
+static bool indices_fit(const form *A, const form *B, const int32_t *attr)
+{
+    if (A->rank != einsum_rank(attr, EINSUM_A) || B->rank != einsum_rank(attr, EINSUM_B)) return false;
+    for (int i = 0; i < A->rank; i++) {
+        const int j = einsum_axis(attr, EINSUM_B, einsum_letter(attr, EINSUM_A, i));
+        if (j >= 0 && A->size[i] != B->size[j]) return false;
+    }
+    return true;
+}
+
+static void indexed_shape(const form *A, const form *B, const int32_t *attr, node *out)
+{
+    for (int i = 0, letter; (letter = einsum_letter(attr, EINSUM_OUT, i)); i++) {
+        const int a = einsum_axis(attr, EINSUM_A, letter), b = einsum_axis(attr, EINSUM_B, letter);
+        out->size[out->rank++] = a >= 0 ? A->size[a] : B->size[b];
+    }
 }
 
 static void like(const form *A, node *out)
@@ -374,14 +439,17 @@ static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
 #define GIVES(type_)      out->type = (uint8_t)(type_)
 #define NEEDS_TYPE(condition)                                                                                                    \
     if (!(condition)) return badly_typed(op, x, #condition);
-#define ALONG(A)            A.size[o.axis]
-#define TAKEN(A, B)         taken(&A, &B, o.axis, out)
-#define IS_TAKEN(A, B, C)   is_taken(&A, &B, &C, o.axis)
-#define LIKE_BUT_AXIS(A, B) like_but_axis(&A, &B, o.axis)
-#define RESIZED(A, n)       resized(&A, o.axis, n, out)
-#define EXTENDED(A, n)      extended(&A, n, out)
-#define IS_COMPUTED(A)      (A.type <= DUET_I64)
-#define IS_ORDERED(A)       (A.type < DUET_C64)
+#define ALONG(A)                     A.size[o.axis]
+#define TAKEN(A, B)                  taken(&A, &B, o.axis, out)
+#define IS_TAKEN(A, B, C)            is_taken(&A, &B, &C, o.axis)
+#define LIKE_BUT_AXIS(A, B)          like_but_axis(&A, &B, o.axis)
+#define RESIZED(A, n)                resized(&A, o.axis, n, out)
+#define EXTENDED(A, n)               extended(&A, n, out)
+#define IS_COMPUTED(A)               (A.type <= DUET_I64)
+#define IS_ORDERED(A)                (A.type < DUET_C64)
+#define INDICES_FIT(A, B)            indices_fit(&A, &B, o.flag)
+#define INDEXED(A, B)                indexed_shape(&A, &B, o.flag, out)
+#define LEADING_AXES_BROADCAST(A, B) leading_broadcast(&A, &B)
 
 #define DUET_DEF1(name, options, needs, shape, ...)                                                                              \
     static duet_status rule_##name(enum op op, node *const x[], const int32_t *attr, node *out)                                  \

@@ -21,9 +21,33 @@ const costs gpu_costs = { .seconds = {
                           } };
 
 /* Products of few columns are no more than a pass. */
+/* Of linear algebra it is not the operations that take the time of all but large matrices, but what follows step by step: seconds a column, by
+ * estimate. */
+static double column_seconds(int kernel)
+{
+    switch (kernel) {
+    case OP_cholesky: return 1e-6;
+    case OP_solve_triangular: return 0.5e-6;
+    case OP_lstsq:
+    case KERNEL_qr: return 5e-6;
+    case OP_eigvalsh:
+    case KERNEL_eigh: return 35e-6;
+    case OP_svdvals:
+    case KERNEL_svd: return 200e-6;
+    default: return 3e-6;
+    }
+}
+
+static double linear_cost(const step *s, const costs *c)
+{
+    const double m = (double)s->in[0].at.size[0], n = (double)s->in[0].at.size[1];
+    return 40e-6 + (m < n ? m : n) * column_seconds(s->kernel) + cost_of_step(s, c);
+}
+
 double gpu_cost(const step *s)
 {
     const costs *c = costs_now(DEVICE);
+    if (kernel_asks(s->kernel)) return linear_cost(s, c);
     const bool few = s->kernel == OP_matmul && s->in[1].at.size[1] <= FEW_COLUMNS && !kernels_refuse(s);
     return few ? cost_at(c, COST_pass, s->bytes) : cost_of_step(s, c);
 }

@@ -63,20 +63,23 @@ static duet_status describe(const vendor *v, const gemm_shape *s, const void *bi
     return BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
 }
 
-static duet_status lay_out(const vendor *v, const gemm_shape *s, bool turned, int rows, int columns, int ld,
+static duet_status lay_out(const vendor *v, const gemm_shape *s, bool turned, int rows, int columns, int ld, int64_t apart,
                            cublasLtMatrixLayout_t *l)
 {
     const uint64_t r = (uint64_t)(turned ? columns : rows), c = (uint64_t)(turned ? rows : columns);
-    return BLAS(v, cublasLtMatrixLayoutCreate, l, type_of(s), r, c, ld);
+    TRY(BLAS(v, cublasLtMatrixLayoutCreate, l, type_of(s), r, c, ld));
+    if (!s->batch) return DUET_OK;
+    TRY(BLAS(v, cublasLtMatrixLayoutSetAttribute, *l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &s->batch, sizeof s->batch));
+    return BLAS(v, cublasLtMatrixLayoutSetAttribute, *l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart);
 }
 
 static duet_status describe_all(const vendor *v, const gemm_data *at, choice *x)
 {
     const gemm_shape *s = &x->key;
     TRY(describe(v, s, at->bias, &x->what));
-    TRY(lay_out(v, s, s->turned_a, s->m, s->k, s->lda, &x->a));
-    TRY(lay_out(v, s, s->turned_b, s->k, s->n, s->ldb, &x->b));
-    return lay_out(v, s, false, s->m, s->n, s->ldc, &x->c);
+    TRY(lay_out(v, s, s->turned_a, s->m, s->k, s->lda, s->apart_a, &x->a));
+    TRY(lay_out(v, s, s->turned_b, s->k, s->n, s->ldb, s->apart_b, &x->b));
+    return lay_out(v, s, false, s->m, s->n, s->ldc, s->apart_c, &x->c);
 }
 
 /* ---- advice ---- */
@@ -152,11 +155,13 @@ static void try_on_scratch(const vendor *v, choice *x, const gemm_data *at, queu
 {
     const gemm_shape *s = &x->key;
     gemm_data trial = *at;
-    if (reproducible() || x->count == 1 || gpu_queue_way(q) != q->stream || 2.0 * s->m * s->n * s->k < TRIAL_FLOPS) return;
+    const size_t batch = s->batch ? (size_t)s->batch : 1;
+    if (reproducible() || x->count == 1 || gpu_queue_way(q) != q->stream) return;
+    if (2.0 * s->m * s->n * s->k * (double)batch < TRIAL_FLOPS) return;
     error_text before;
     error_keep(&before); /* an algorithm that fails is not chosen, and that is all */
-    if (pool_take(DEVICE, (size_t)s->ldc * (size_t)s->n * dtypes[s->type].bytes, q->index, &trial.c) != DUET_OK)
-        return error_put_back(&before);
+    const size_t last = (size_t)s->ldc * (size_t)s->n, all = s->batch ? (batch - 1) * (size_t)s->apart_c + last : last;
+    if (pool_take(DEVICE, all * dtypes[s->type].bytes, q->index, &trial.c) != DUET_OK) return error_put_back(&before);
     try_all(v, x, &trial, q);
     error_put_back(&before);
     pool_give(DEVICE, trial.c, 1ull << q->index);

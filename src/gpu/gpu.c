@@ -12,8 +12,10 @@
 /* In every mode but SPLIT, and there where no kernel splits the step. */
 static const char *whole_refuses(const step *s)
 {
+    if (kernel_asks(s->kernel)) return gpu_linear_refuses(s);
     switch (s->kernel) {
     case OP_matmul: return kernels_refuse(s) ? gpu_matmul_refuses(s) : NULL;
+    case KERNEL_BATCHED: return gpu_batched_refuses(s);
     case OP_conv2d:
     case OP_convolve2d:
     case OP_conv2d_input_grad:
@@ -43,7 +45,8 @@ static const char *gpu_way(const step *s)
         { "strict by cuBLASLt", "strict by cuBLASLt: no kernel splits it", "tf32 by cuBLASLt", "bf16 by cuBLASLt" },
         { "strict by cuDNN", "strict by cuDNN: no kernel splits it", "tf32 by cuDNN", "tf32 by cuDNN" },
     };
-    const bool product = s->kernel == OP_matmul;
+    const bool product = s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED;
+    if (kernel_asks(s->kernel)) return "by cuSOLVER, and the host waits for its answer";
     if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by cuFFT";
     if (!product && !is_conv(s->kernel)) return NULL;
     if (is_split(s)) return "split by our kernels";
@@ -122,8 +125,10 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
 
 static duet_status run_whole(const step *s, const frame *f, queue *q)
 {
+    if (kernel_asks(s->kernel)) return gpu_linear(s, f, q);
     switch (s->kernel) {
     case OP_matmul: return kernels_refuse(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
+    case KERNEL_BATCHED: return gpu_batched(s, f, q);
     case OP_conv2d:
     case OP_convolve2d:
     case OP_conv2d_input_grad:
@@ -162,9 +167,17 @@ static duet_status run_once(const step *s, const frame *f)
     return is_split(s) ? run_split(s, f, q) : run_whole(s, f, q);
 }
 
-/* Has it no results? Of a fold there are some even where there is nothing to reduce. */
+static bool has_results(const step *s)
+{
+    for (int k = 0; k < s->outs; k++)
+        if (layout_count(&s->out[k].at)) return true;
+    return false;
+}
+
+/* Has it no results? Of a fold there are some even where there is nothing to reduce; of a factorisation one may be empty, and another not. */
 static bool is_empty(const step *s)
 {
+    if (__builtin_expect(kernel_asks(s->kernel), 0)) return !has_results(s);
     layout outer = s->out[0].at;
     outer.rank -= s->inner;
     return !layout_count(&outer);
@@ -214,6 +227,7 @@ static void gpu_info(FILE *out)
     for (int i = 0; !v->missing[LIBRARY_cublasLt] && i < 3; i++) v->cublasLtGetProperty((libraryPropertyType)i, &version[i]);
     library_info(out, "cuBLASLt", LIBRARY_cublasLt, version[0], version[1], version[2]);
     int dnn = vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn] ? 0 : (int)v->cudnnGetVersion();
+    library_info(out, "cuSOLVER", LIBRARY_cusolver, CUSOLVER_VER_MAJOR, 0, 0);
     library_info(out, "cuDNN", LIBRARY_cudnn, dnn / 10000, dnn / 100 % 100, dnn % 100);
     int fft = 0;
     v = vendor_open(LIBRARY_cufft);

@@ -27,6 +27,9 @@ typedef struct queue {
     void *blas_room; /* products work in it; NULL until the first */
     size_t blas_bytes;
     cudnnHandle_t dnn;
+    cusolverDnHandle_t solver; /* these work on the stream alone */
+    cusolverDnParams_t solver_params;
+    cublasHandle_t blas;
 } queue;
 
 /* Where this thread's work goes. */

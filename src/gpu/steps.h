@@ -32,6 +32,9 @@ duet_status gpu_split_prepare(const step *s, const frame *f, queue *q);
 const char *gpu_matmul_refuses(const step *s);
 duet_status gpu_matmul(const step *s, const frame *f, queue *q);
 
+const char *gpu_batched_refuses(const step *s);
+duet_status gpu_batched(const step *s, const frame *f, queue *q);
+
 const char *gpu_conv_refuses(const step *s);
 duet_status gpu_conv(const step *s, const frame *f, queue *q);
 void gpu_conv_forget(step *s);
@@ -41,6 +44,10 @@ duet_status gpu_fourier(const step *s, const frame *f, queue *q);
 void gpu_fourier_forget(step *s);
 void gpu_fourier_trim(void);          /* ends plans that no step has */
 void gpu_fourier_limit(size_t bytes); /* of the plans that no step has, for tests */
+
+/* Steps that kernel_asks knows. They wait for the card. */
+const char *gpu_linear_refuses(const step *s);
+duet_status gpu_linear(const step *s, const frame *f, queue *q);
 
 extern const costs gpu_costs;
 double gpu_cost(const step *s);

@@ -22,6 +22,13 @@
 #define DIR_cufft ""
 #endif
 
+#ifndef DIR_cusolver
+#define DIR_cusolver ""
+#endif
+#ifndef DIR_cublas
+#define DIR_cublas ""
+#endif
+
 static vendor table;
 static char text[LIBRARIES][512];
 
@@ -67,6 +74,8 @@ static void check_cudnn(void)
 
 static void check_cublasLt(void) {}
 static void check_cufft(void) {}
+static void check_cusolver(void) {}
+static void check_cublas(void) {}
 
 /* open_cublasLt, open_cudnn: a library, then its functions, each with the name that the linker knows. */
 #define VENDOR(lib, f)  VENDOR_(lib, f)

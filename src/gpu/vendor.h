@@ -4,8 +4,10 @@
 
 #include "status.h"
 #include <cublasLt.h>
+#include <cublas_v2.h>
 #include <cudnn.h>
 #include <cufft.h>
+#include <cusolverDn.h>
 
 enum library {
 #define LIBRARY(name, ...) LIBRARY_##name,

@@ -26,7 +26,9 @@ static int needs(const cutter *c, const node *n, int k, const node *x)
     if (op_infos[n->op].kind == KIND_MAP) return along(c, n, x);
     if (op_infos[n->op].kind == KIND_FOLD) return n->attr[0] > 0 ? PART_CUT : PART_NONE;
     switch (n->op) {
-    case OP_matmul: return k ? PART_WHOLE : x->rank == 2 ? PART_CUT : PART_NONE;
+    case OP_matmul:
+        if (n->rank > 2) return x->rank > n->rank ? PART_NONE : along(c, n, x);
+        return k ? PART_WHOLE : x->rank == 2 ? PART_CUT : PART_NONE;
     case OP_cast: return along(c, n, x);
     case OP_bias_add:
     case OP_conv2d:

@@ -1,5 +1,6 @@
 /* lower.c - the jobs of a plan: each pass, and each value of another operator, operands first. */
 #include "lower.h"
+#include "einsum.h"
 #include "status.h"
 #include <stdarg.h>
 #include <stdlib.h>
@@ -46,7 +47,15 @@ static bool push(lowering *l, const job *j)
 const char *kernel_name(int kernel, enum finish finish)
 {
     if (finish) return finish_infos[finish].name;
+    static const char *const direct[] = {
+        "random",
+        "batched matmul",
+#define DUET_FACTOR2(name, ...) #name,
+#define DUET_FACTOR3(name, ...) #name,
+#include <duet/factor.def>
+    };
     if (kernel < OPS) return op_infos[kernel].name;
+    if (kernel >= KERNEL_RANDOM) return direct[kernel - KERNEL_RANDOM];
     return kernel == KERNEL_PROGRAM ? "program" : fused_names[kernel - KERNEL_PROGRAM - 1];
 }
 
@@ -131,6 +140,11 @@ static void product_numbers(lowering *l, const value *v, job *j)
     j->num[j->nums++] = value_at(l->g, v->beta)->number;
 }
 
+static bool is_batched(const graph *g, const value *u)
+{
+    return u->op == OP_matmul && (value_at(g, u->arg[0])->rank > 2 || value_at(g, u->arg[1])->rank > 2);
+}
+
 static void def_job(lowering *l, int v, job *j)
 {
     const value u = *value_at(l->g, v);
@@ -138,6 +152,8 @@ static void def_job(lowering *l, int v, job *j)
     for (int k = 0; k < u.args; k++) j->in[k] = u.arg[k];
     memcpy(j->attr, u.attr, sizeof u.attr);
     if (u.op == OP_matmul) product_numbers(l, &u, j);
+    if (is_batched(l->g, &u) || u.op == OP_einsum) j->kernel = KERNEL_BATCHED;
+    if (u.op == OP_einsum && einsum_right(u.attr) == EINSUM_A) j->in[0] = u.arg[1], j->in[1] = u.arg[0];
     insist(l, j);
 }
 

@@ -86,7 +86,7 @@ duet_status lower_copy(lowering *l, int goal); /* its value, computed elsewhere,
 void lower_free(lowering *l);
 
 /* A program or a fused row. */
-static inline bool is_map_kernel(int kernel) { return kernel >= KERNEL_PROGRAM; }
+static inline bool is_map_kernel(int kernel) { return kernel >= KERNEL_PROGRAM && kernel < KERNELS; }
 static inline bool job_folds(const job *j) { return j->kernel == KERNEL_PROGRAM && j->program->folds; }
 const char *kernel_name(int kernel, enum finish finish);
 

@@ -194,7 +194,7 @@ duet_status plan_place(const statement *s, duet_place place, const plan **p)
     return DUET_OK;
 }
 
-/* ---- a statement of one step, without operands ---- */
+/* ---- a statement of one step ---- */
 
 static duet_status step_on(const step *s, const machine *on)
 {
@@ -203,21 +203,26 @@ static duet_status step_on(const step *s, const machine *on)
     return why ? fail(DUET_UNSUPPORTED, "the %s refuses: %s", on->name, why) : DUET_OK;
 }
 
-static double step_seconds(const duet_matrix *m, const step *s, const machine *on)
+static double step_seconds(const statement *s, const plan *p, const machine *on)
 {
-    return on->cost(s) + (matrix_fills(m) ? 0 : matrix_move_cost(m, on->side));
+    double seconds = on->cost(p->steps);
+    for (int i = 0; i < matrices_count(s, p); i++) {
+        const duet_matrix *m = wanted(s, p, i);
+        if (m && !matrices_came_before(s, p, i, true)) seconds += matrix_move_cost(m, on->side);
+    }
+    return seconds;
 }
 
-duet_status step_place(const duet_matrix *m, const step *s, duet_place place, const machine **on)
+duet_status step_place(const statement *s, const plan *p, duet_place place, const machine **on)
 {
     const machine *cpu = machines[HOST], *gpu = machines[DEVICE];
     TRY(what_is_required());
     *on = place == DUET_GPU ? gpu : cpu;
-    if (place != DUET_AUTO) return step_on(s, *on);
-    duet_status there = gpu->absent() ? DUET_NO_DEVICE : step_on(s, gpu);
+    if (place != DUET_AUTO) return step_on(p->steps, *on);
+    const duet_status there = gpu->absent() ? DUET_NO_DEVICE : step_on(p->steps, gpu);
     if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
-    if (there != DUET_OK) return DUET_OK;
+    if (there != DUET_OK) return step_on(p->steps, cpu);
     costs_prepare();
-    if (step_seconds(m, s, gpu) <= step_seconds(m, s, cpu)) *on = gpu;
+    if (cpu->refuses(p->steps) || step_seconds(s, p, gpu) <= step_seconds(s, p, cpu)) *on = gpu;
     return DUET_OK;
 }

@@ -95,7 +95,7 @@ static bool take_steps(plan *p, lowering *l, const memory *m)
         step_make(l, &l->jobs[j], m, s);
         if (is_empty(s)) continue;
         p->programs[p->count] = l->jobs[j].program, l->jobs[j].program = NULL;
-        note_writes(p, s);
+        note_writes(p, s), p->asks |= kernel_asks(s->kernel);
         p->count++;
     }
     return true;

@@ -31,7 +31,11 @@ typedef struct plan {
     unsigned edition;         /* by the costs of this edition; 0: not yet. See plan_seconds */
     struct cut *cut;          /* how its statement is streamed, once somebody has asked */
     struct streaming *stream; /* of the plan of a part of the rows: how all of them go through it; else NULL. See stream.h */
+    bool asks;                /* a step may find that there is no result: kernel_asks */
 } plan;
+
+/* Does it run at once and by itself, not held back and no part of a graph? */
+static inline bool plan_is_apart(const plan *p) { return p->stream || p->asks; }
 
 /* A destination, and the last node of the part of the formula that it takes. */
 typedef struct target {
@@ -77,8 +81,8 @@ typedef struct outlook {
 outlook plan_outlook(const statement *s, const plan *p);
 duet_place place_now(duet_place call); /* that of the call, the innermost block, the environment */
 
-/* The same for one step without operands, which writes m and which the CPU does not refuse. */
-duet_status step_place(const duet_matrix *m, const step *s, duet_place place, const machine **on);
+/* The same for a plan of one step, made for no machine yet: direct.c. */
+duet_status step_place(const statement *s, const plan *p, duet_place place, const machine **on);
 
 /* The mode of the call, the innermost block, the environment. */
 static inline duet_math_mode math_now(void) { return thread_get()->math; }
@@ -110,10 +114,10 @@ typedef struct plan_owners {
 } plan_owners;
 struct storage *plan_owner(const owners *o, int slot);
 
-/* record.c, while this thread records: plan_run for what is to be replayed; the same of a single step, which writes m; and the end of a
+/* record.c, while this thread records: plan_run for what is to be replayed; the same of a plan of one step, which is copied; and the end of a
  * statement, in which s was its status. */
 duet_status record_run(const plan *p, const statement *s);
-duet_status record_step(const duet_matrix *m, const step *s, const machine *on, const double *num);
+duet_status record_single(const plan *p, const statement *s);
 void record_next(duet_status s);
 /* A matrix that the library has made for a statement, whose status s is: freed, or, while this thread records, kept by the recording. NULL is
  * accepted. Returns s, or NO_MEMORY */

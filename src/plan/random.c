@@ -1,11 +1,9 @@
 /* random.c - statements that fill a matrix with random numbers: their checks, the law's numbers, and one step. */
+#include "direct.h"
 #include "dtype.h"
-#include "held.h"
 #include "lottery.h"
-#include "plan.h"
 #include "status.h"
 #include "thread.h"
-#include "trace.h"
 #include <math.h>
 #include <string.h>
 
@@ -165,71 +163,16 @@ static duet_status plan_permutation(draw *d)
 static const double flops[LAWS] = { [LAW_UNIFORM] = 15,   [LAW_NORMAL] = 60,   [LAW_TRUNCATED_NORMAL] = 200,
                                     [LAW_BERNOULLI] = 15, [LAW_INTEGERS] = 30, [LAW_PERMUTATION] = 800 };
 
-static void make_step(const draw *d, step *s, double num[LOTTERY_COUNT])
-{
-    lottery_step(&d->l, s, num);
-    s->out[0] = (operand){ 0, d->m->at };
-    layout_collapse((layout *[]){ &s->out[0].at }, 1);
-    s->bytes = (double)d->m->count * (double)dtypes[d->m->at.type].bytes;
-    s->flops = (double)d->m->count * flops[d->l.law];
-}
-
-static duet_status run(const draw *d, const step *s, const machine *on, const double *num)
-{
-    void *data[1];
-    const frame f = { data, num, thread_get()->queue };
-    if (!d->m->count) return DUET_OK;
-    if (thread_get()->recording) return record_step(d->m, s, on, num);
-    TRY(matrix_open(d->m, on->side, OVERWRITE, f.queue, &data[0]));
-    TRACE("run %s: %s", on->name, d->who);
-    duet_status done = on->run(s, &f);
-    if (done == DUET_DEVICE_ERROR) matrix_lost(d->m);
-    if (done != DUET_OK) return done;
-    COUNT(steps);
-    matrix_wrote(d->m, on->side, f.queue);
-    return DUET_OK;
-}
-
-/* Where the place was free the CPU takes what the GPU has no memory for: the same bits. Where it has none either the GPU's failure is told. */
-static duet_status run_placed(const draw *d, const step *s, duet_place place, const machine *on, const double *num)
-{
-    thread *t = thread_get();
-    error_text before;
-    if (on->side == DEVICE) TRY(held_cut());
-    t->held_failed = false;
-    const duet_status st = run(d, s, on, num);
-    if (st != DUET_NO_MEMORY || t->held_failed || place != DUET_AUTO || on->side != DEVICE) return st;
-    error_keep(&before);
-    TRACE("on the cpu after all: %s", t->text);
-    const duet_status there = run(d, s, machines[HOST], num);
-    return there == DUET_NO_MEMORY ? error_put_back(&before), st : there;
-}
-
-static __attribute__((cold)) duet_status name_statement(duet_status st, const draw *d)
-{
-    char text[SHAPE_TEXT];
-    return fail_within(st, "%s(%s)", d->who, name_matrix(d, text));
-}
-
-/* In place of running. */
-static __attribute__((cold)) duet_status explain(const draw *d, const machine *on)
-{
-    char text[SHAPE_TEXT];
-    fprintf(thread_get()->explaining, "%s(%s) on the %s: 1 step\n", d->who, name_matrix(d, text), on->name);
-    return DUET_OK;
-}
-
 static duet_status fill(const draw *d)
 {
-    step s = { 0 };
     double num[LOTTERY_COUNT];
-    const machine *on;
-    make_step(d, &s, num);
-    const duet_place place = place_now(DUET_AUTO);
-    duet_status done = step_place(d->m, &s, place, &on);
-    if (done == DUET_OK && thread_get()->explaining) return explain(d, on);
-    if (done == DUET_OK) done = run_placed(d, &s, place, on, num);
-    return done == DUET_OK ? done : name_statement(done, d);
+    direct by = { .who = d->who, .out = { d->m }, .num = num };
+    lottery_step(&d->l, &by.s, num);
+    direct_step(&by);
+    layout_collapse((layout *[]){ &by.s.out[0].at }, 1);
+    by.s.bytes = (double)d->m->count * (double)dtypes[d->m->at.type].bytes;
+    by.s.flops = (double)d->m->count * flops[d->l.law];
+    return direct_run(&by);
 }
 
 static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed)
@@ -237,12 +180,6 @@ static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed
     *d = (draw){ .who = who, .m = m, .l.key = { (uint32_t)seed, (uint32_t)(seed >> 32) } };
     TRY(matrix_check(who, m));
     return matrix_check_writable(who, m);
-}
-
-static duet_status end(duet_status st, const char *site)
-{
-    statement_ends(st);
-    return st == DUET_OK || !site ? st : fail_at(st, site);
 }
 
 /* ---- statements ---- */
@@ -259,7 +196,7 @@ static duet_status end(duet_status st, const char *site)
     duet_status duet_random_##name##_at(duet_matrix *m, uint64_t seed UNPACK types, const char *site)                            \
     {                                                                                                                            \
         thread_get()->site = site;                                                                                               \
-        return end(fill_##name(m, seed UNPACK values), site);                                                                    \
+        return direct_end(fill_##name(m, seed UNPACK values), site);                                                             \
     }                                                                                                                            \
     duet_status(duet_random_##name)(duet_matrix * m, uint64_t seed UNPACK types)                                                 \
     {                                                                                                                            \

@@ -90,29 +90,30 @@ duet_status record_run(const plan *p, const statement *s)
     return own ? keep(r, own, s) : DUET_NO_MEMORY;
 }
 
-/* ---- a statement of one step, as a plan ---- */
+/* ---- a plan of one step that stands where it was made ---- */
 
-static plan *plan_of_step(const step *s, const machine *on, const double *num)
+static void *copy_of(const void *p, size_t bytes)
 {
-    plan *p = calloc(1, sizeof *p);
-    if (!p) return NULL;
-    p->machine = on, p->goals = 1;
-    p->steps = malloc(sizeof *p->steps), p->programs = calloc(1, sizeof *p->programs);
-    p->numbers = calloc((size_t)s->nums + 1, sizeof *p->numbers);
-    if (!p->steps || !p->programs || !p->numbers) return plan_free(p), NULL;
-    p->steps[0] = *s, p->count = 1, p->n_numbers = s->nums;
-    for (int i = 0; i < s->nums; i++)
-        p->numbers[i] = (bound){ .node = -1, .constant = num[s->num[i]] }, p->steps[0].num[i] = (uint32_t)i;
-    return p;
+    void *copy = malloc(bytes + 1);
+    return copy ? memcpy(copy, p, bytes) : NULL;
 }
 
-duet_status record_step(const duet_matrix *m, const step *s, const machine *on, const double *num)
+static plan *copy_of_single(const plan *of)
 {
-    plan *own = plan_of_step(s, on, num);
-    const formula none = { 0 };
-    const target to = { m, 0 };
-    if (!own) return fail(DUET_NO_MEMORY, "no memory to record a statement");
-    return keep(thread_get()->recording, own, &(statement){ &to, 1, &none, fusion_now(), DUET_MATH_STRICT });
+    plan *p = copy_of(of, sizeof *p);
+    if (!p) return NULL;
+    p->steps = copy_of(of->steps, sizeof *p->steps), p->programs = calloc(1, sizeof *p->programs);
+    p->numbers = copy_of(of->numbers, (size_t)of->n_numbers * sizeof *p->numbers);
+    p->leaves = copy_of(of->leaves, (size_t)of->n_leaves * sizeof *p->leaves);
+    if (p->steps && p->programs && p->numbers && p->leaves) return p;
+    p->count = p->steps && p->programs;
+    return plan_free(p), NULL;
+}
+
+duet_status record_single(const plan *p, const statement *s)
+{
+    plan *own = copy_of_single(p);
+    return own ? keep(thread_get()->recording, own, s) : fail(DUET_NO_MEMORY, "no memory to record a statement");
 }
 
 /* ---- what users call ---- */

@@ -166,7 +166,7 @@ static void capture(duet_recording *r, stretch *g)
     const int queue = thread_get()->queue;
     bool moved;
     forget(r, g);
-    if (machine_of(r, g)->side != DEVICE || r->of[g->first].plan->stream || g->failures == ATTEMPTS) return;
+    if (machine_of(r, g)->side != DEVICE || plan_is_apart(r->of[g->first].plan) || g->failures == ATTEMPTS) return;
     error_text before;
     error_keep(&before);
     duet_status s = bind_all(r, g, queue, &moved);
@@ -261,8 +261,11 @@ static duet_status all_live(const duet_recording *r)
     return DUET_OK;
 }
 
-/* What is streamed is no part of a graph. */
-static bool goes_on(const plan *p, const plan *next) { return p->machine == next->machine && !p->stream && !next->stream; }
+/* What is streamed, or has to be asked for its status, is no part of a graph. */
+static bool goes_on(const plan *p, const plan *next)
+{
+    return p->machine == next->machine && !plan_is_apart(p) && !plan_is_apart(next);
+}
 
 duet_status replay_prepare(duet_recording *r)
 {

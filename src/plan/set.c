@@ -78,7 +78,7 @@ static __attribute__((noinline, cold)) duet_status name_statement(duet_status s,
     return fail_within(s, "%s(%s)", who, shape_text(to, m->at.type, m->at.rank, m->at.size));
 }
 
-static __attribute__((noinline, cold)) duet_status run_streamed(const plan *p, const statement *s, bool *own)
+static __attribute__((noinline, cold)) duet_status run_apart(const plan *p, const statement *s, bool *own)
 {
     *own = false;
     TRY(held_cut());
@@ -92,7 +92,7 @@ static duet_status run_there(const plan *p, const statement *s, bool *own)
     *own = true;
     if (__builtin_expect(thread_get()->recording != NULL, 0)) return record_run(p, s);
     if (p->machine->side != DEVICE) return plan_run(p, s);
-    if (__builtin_expect(p->stream != NULL, 0)) return run_streamed(p, s, own);
+    if (__builtin_expect(plan_is_apart(p), 0)) return run_apart(p, s, own);
     const duet_status st = repeat_run(p, s, own);
     return __builtin_expect(st == DUET_NO_MEMORY, 0) && *own && !thread_get()->held_failed ? stream_instead(s, p) : st;
 }

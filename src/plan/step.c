@@ -1,4 +1,5 @@
 /* step.c - a job as the step that a machine receives: layouts, slots, and what it will cost. */
+#include "einsum.h"
 #include "fourier.h"
 #include "lower.h"
 #include "matrix.h"
@@ -140,6 +141,162 @@ static void product_layouts(const lowering *l, const job *j, step *s)
     s->in[2].at = as_matrix(&C, rows, cols);
 }
 
+/* ---- products of more axes than two: those in front of the last two, as few as serve all operands ---- */
+
+/* Operand l, with its leading axes broadcast to those of `batch`, in front of the matrix that its last axes are. */
+static layout as_batch(const layout *l, const shape *batch, bool rows, bool cols)
+{
+    const int own = l->rank - rows - cols, missing = batch->rank - own;
+    layout last = { .type = l->type, .rank = rows + cols }, m = { .type = l->type, .rank = batch->rank };
+    for (int i = 0; i < last.rank; i++) last.size[i] = l->size[own + i], last.stride[i] = l->stride[own + i];
+    for (int i = 0; i < batch->rank; i++) {
+        m.size[i] = batch->size[i];
+        m.stride[i] = i < missing || l->size[i - missing] == 1 ? 0 : l->stride[i - missing];
+    }
+    last = as_matrix(&last, rows, cols);
+    append(&m, &last);
+    return m;
+}
+
+/* Merges the leading axes of n operands where all go through them alike. */
+static void merge_batch(layout *const all[], int n)
+{
+    layout batch[STEP_OUTPUTS + STEP_INPUTS], last[STEP_OUTPUTS + STEP_INPUTS], *batches[STEP_OUTPUTS + STEP_INPUTS] = { 0 };
+    for (int k = 0; k < n; k++) {
+        const uint32_t matrix = 3u << (all[k]->rank - 2);
+        batch[k] = axes_of(all[k], ~matrix), last[k] = axes_of(all[k], matrix), batches[k] = &batch[k];
+    }
+    layout_collapse(batches, n);
+    for (int k = 0; k < n; k++) *all[k] = batch[k], append(all[k], &last[k]);
+}
+
+/* One matrix on the right of all: their rows may be those of one product, where they lie one after the other. */
+static bool rows_follow(const layout *l)
+{
+    return l->size[1] <= 1 || l->size[0] <= 1 || l->stride[0] == l->size[1] * l->stride[1];
+}
+
+static bool is_one_product(const step *s)
+{
+    if (s->in[0].at.rank != 3) return false;
+    if (s->in[0].at.size[0] == 1) return true;
+    if (s->in[1].at.stride[0] != 0 || !rows_follow(&s->in[0].at) || !rows_follow(&s->out[0].at)) return false;
+    return s->ins < 3 || rows_follow(&s->in[2].at);
+}
+
+static void drop_batch(layout *l, bool rows)
+{
+    if (rows) l->stride[1] = l->size[1] > 1 ? l->stride[1] : l->stride[0], l->size[1] *= l->size[0];
+    l->rank = 2;
+    memmove(l->size, l->size + 1, 2 * sizeof *l->size), memmove(l->stride, l->stride + 1, 2 * sizeof *l->stride);
+}
+
+static void batched_layouts(const lowering *l, const job *j, step *s)
+{
+    const layout A = value_layout(l->g, j->in[0]), B = value_layout(l->g, j->in[1]), out = s->out[0].at;
+    const bool rows = A.rank >= 2, cols = B.rank >= 2;
+    layout *all[STEP_OUTPUTS + STEP_INPUTS];
+    shape batch = { .rank = out.rank - rows - cols };
+    memcpy(batch.size, out.size, sizeof batch.size[0] * (size_t)batch.rank);
+    s->in[0].at = as_batch(&A, &batch, rows, true), s->in[1].at = as_batch(&B, &batch, true, cols);
+    s->out[0].at = as_batch(&out, &batch, rows, cols);
+    for (int k = 2; k < j->ins; k++) {
+        const layout C = value_layout(l->g, j->in[k]);
+        s->in[k].at = as_batch(&C, &batch, rows, cols);
+    }
+    const int n = operands(s, all);
+    merge_batch(all, n);
+    if (!is_one_product(s)) return;
+    s->kernel = OP_matmul;
+    for (int k = 0; k < n; k++) drop_batch(all[k], all[k] != &s->in[1].at);
+}
+
+/* ---- products by letters: those of the result but its last two lead, in order; of those two one is the left operand's, one the right's ---- */
+
+typedef struct letters {
+    const int32_t *attr;
+    int part[2]; /* of the left operand, of the right */
+    layout at[2], out;
+} letters;
+
+/* Appends to each operand, and to the result, how it goes along a letter. */
+static void go_along(const letters *w, int letter, layout *x, layout *y, layout *out)
+{
+    layout *to[] = { x, y };
+    int64_t size = 1;
+    for (int k = 0; k < 2; k++) {
+        const int axis = einsum_axis(w->attr, w->part[k], letter);
+        to[k]->stride[to[k]->rank] = axis < 0 ? 0 : w->at[k].stride[axis];
+        if (axis >= 0) size = w->at[k].size[axis];
+    }
+    const int axis = einsum_axis(w->attr, EINSUM_OUT, letter);
+    out->stride[out->rank] = axis < 0 ? 0 : w->out.stride[axis];
+    x->size[x->rank++] = y->size[y->rank++] = out->size[out->rank++] = size;
+}
+
+static bool has(const letters *w, int k, int letter) { return einsum_axis(w->attr, w->part[k], letter) >= 0; }
+
+/* The last letters of the result that are a row's of the left operand and a column's of the right one; 0: there is none. How many of the
+ * others lead. */
+static int matrix_letters(const letters *w, int *row, int *column)
+{
+    int rank = einsum_rank(w->attr, EINSUM_OUT);
+    *row = *column = 0;
+    int last = rank ? einsum_letter(w->attr, EINSUM_OUT, rank - 1) : 0;
+    if (last && !has(w, 0, last)) *column = last, rank--;
+    last = rank ? einsum_letter(w->attr, EINSUM_OUT, rank - 1) : 0;
+    if (*column && last && !has(w, 1, last)) *row = last, rank--;
+    return rank;
+}
+
+/* The axes of sums as one; false: they do not lie so. */
+static bool inner_axis(const letters *w, layout *x, layout *y)
+{
+    layout none = { .rank = 0 };
+    *x = *y = none;
+    for (int i = 0, letter; (letter = einsum_letter(w->attr, w->part[0], i)); i++)
+        if (einsum_axis(w->attr, EINSUM_OUT, letter) < 0) none.rank = 0, go_along(w, letter, x, y, &none);
+    layout_collapse((layout *[]){ x, y }, 2);
+    return x->rank == 1;
+}
+
+static layout matrix_behind(const layout *leading, int64_t rows, int64_t down, int64_t cols, int64_t across)
+{
+    layout m = *leading;
+    m.size[m.rank] = rows, m.stride[m.rank++] = down, m.size[m.rank] = cols, m.stride[m.rank++] = across;
+    return m;
+}
+
+static void lettered_layouts(const lowering *l, const job *j, step *s)
+{
+    const int right = einsum_right(j->attr);
+    letters w = { .attr = j->attr, .part = { 1 - right, right }, .out = s->out[0].at };
+    layout x, y, inner[2], lead[3] = { { .rank = 0 }, { .rank = 0 }, { .rank = 0 } }, row[3] = { lead[0], lead[0], lead[0] },
+                           column[3] = { lead[0], lead[0], lead[0] };
+    layout *all[3] = { &s->out[0].at, &s->in[0].at, &s->in[1].at };
+    int letter[2];
+    w.at[0] = value_layout(l->g, j->in[0]), w.at[1] = value_layout(l->g, j->in[1]);
+    const int leading = matrix_letters(&w, &letter[0], &letter[1]);
+    s->in[0].at = w.at[0], s->in[1].at = w.at[1];
+    if (leading + 2 > DUET_RANK_MAX || !inner_axis(&w, &inner[0], &inner[1])) {
+        s->kernel = OP_einsum; /* which no machine has */
+        return;
+    }
+    for (int i = 0; i < leading; i++) go_along(&w, einsum_letter(w.attr, EINSUM_OUT, i), &lead[1], &lead[2], &lead[0]);
+    if (!leading) go_along(&w, 31, &lead[1], &lead[2], &lead[0]); /* which nobody has */
+    go_along(&w, letter[0] ? letter[0] : 31, &row[1], &row[2], &row[0]);
+    go_along(&w, letter[1] ? letter[1] : 31, &column[1], &column[2], &column[0]);
+    for (int k = 0; k < 3; k++) lead[k].type = s->out[0].at.type;
+    x = matrix_behind(&lead[1], row[1].size[0], row[1].stride[0], inner[0].size[0], inner[0].stride[0]);
+    y = matrix_behind(&lead[2], inner[1].size[0], inner[1].stride[0], column[2].size[0], column[2].stride[0]);
+    s->out[0].at = matrix_behind(&lead[0], row[0].size[0], row[0].stride[0], column[0].size[0], column[0].stride[0]);
+    s->in[0].at = x, s->in[1].at = y;
+    merge_batch(all, 3);
+    if (!is_one_product(s)) return;
+    s->kernel = OP_matmul;
+    for (int k = 0; k < 3; k++) drop_batch(all[k], all[k] != &s->in[1].at);
+}
+
 /* ---- what it costs ---- */
 
 static double distinct_bytes(const layout *l)
@@ -156,10 +313,28 @@ static int program_flops(const program *p)
     return n;
 }
 
+/* Of the usual algorithms; A m x n, with so many right-hand sides. */
+static double solver_flops(const step *s)
+{
+    const double m = (double)s->in[0].at.size[0], n = (double)s->in[0].at.size[1], least = m < n ? m : n;
+    const double sides = s->ins > 1 && s->in[1].at.rank > 1 ? (double)s->in[1].at.size[1] : 1;
+    switch (s->kernel) {
+    case OP_inv: return 2 * n * n * n;
+    case OP_cholesky: return n * n * n / 3;
+    case OP_eigvalsh: return 4 * n * n * n / 3;
+    case OP_svdvals: return 8 * m * n * least / 3;
+    case OP_solve_triangular: return n * n * sides;
+    case OP_solve: return 2 * n * n * n / 3 + 2 * n * n * sides;
+    case OP_lstsq: return 2 * m * n * least + 4 * m * n * sides;
+    default: return 2 * n * n * n / 3;
+    }
+}
+
 static double step_flops(const step *s)
 {
+    if (kernel_asks(s->kernel)) return solver_flops(s);
     double out = (double)layout_count(&s->out[0].at), in = s->ins ? (double)layout_count(&s->in[0].at) : 0;
-    if (s->kernel == OP_matmul) return 2 * out * (double)s->in[0].at.size[1];
+    if (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED) return 2 * out * (double)s->in[0].at.size[s->in[0].at.rank - 1];
     if (is_conv_grad(s->kernel)) {
         const conv_operands o = conv_operands_of(s);
         const int64_t *w = o.w->at.size;
@@ -189,7 +364,7 @@ static void estimate(step *s)
 /* f64 is as it is in every mode. */
 static void set_math(const lowering *l, const job *j, step *s)
 {
-    const bool takes = j->kernel == OP_matmul || is_conv(j->kernel);
+    const bool takes = j->kernel == OP_matmul || j->kernel == KERNEL_BATCHED || is_conv(j->kernel);
     if (!takes || s->out[0].at.type != DUET_F32) return;
     s->math = (uint8_t)l->math;
 }
@@ -208,6 +383,7 @@ void step_make(const lowering *l, const job *j, const memory *m, step *s)
     else
         for (int k = 0; k < j->ins; k++) s->in[k].at = value_layout(l->g, j->in[k]);
     if (j->kernel == OP_matmul) product_layouts(l, j, s);
+    if (j->kernel == KERNEL_BATCHED) (value_at(l->g, j->out[0])->op == OP_einsum ? lettered_layouts : batched_layouts)(l, j, s);
     for (int k = 0; k < j->ins && m; k++) s->in[k].slot = slot_of(l, m, j->in[k]);
     set_math(l, j, s);
     estimate(s);
@@ -226,6 +402,6 @@ bool job_in_place(const lowering *l, const job *j, int k)
     int out = j->out[0] < 0 ? l->g->root[copied_goal(j->out[0])] : j->out[0];
     if (at.type != (duet_dtype)value_at(l->g, out)->mem) return false;
     if (j->finish || j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) || job_folds(j)) return false;
-    return is_map_kernel(j->kernel) || (j->kernel == OP_matmul && k == 2) || j->kernel == OP_softmax ||
-           j->kernel == OP_log_softmax || transforms_in_place(l, j, out);
+    return is_map_kernel(j->kernel) || ((j->kernel == OP_matmul || j->kernel == KERNEL_BATCHED) && k == 2) ||
+           j->kernel == OP_softmax || j->kernel == OP_log_softmax || transforms_in_place(l, j, out);
 }

@@ -14,6 +14,7 @@ typedef struct fake_counts {
     uint64_t launches; /* of launch_step */
     uint64_t products, convolutions, searches;
     uint64_t transforms;    /* by cuFFT */
+    uint64_t solutions;     /* calls of cuSOLVER that compute */
     uint64_t rounded;       /* products and convolutions of vendors that round their operands */
     uint64_t splits, packs; /* launches by parts, and of what those need */
     uint64_t uploads, downloads, synchronisations;

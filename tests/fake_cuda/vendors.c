@@ -1,10 +1,10 @@
-/* vendors.c - the pretended cuBLASLt, and the table of both pretended libraries. */
+/* vendors.c - the pretended cuBLASLt, and the table of all pretended libraries. */
 #include "fake.h"
 #include "vendor.h"
 #include <string.h>
 
 static vendor table = {
-    .place = { "(pretended)", "(pretended)", "(pretended)" },
+    .place = { [0 ... LIBRARIES - 1] = "(pretended)" },
 #define VENDOR(lib, f) VENDOR_(f)
 #define VENDOR_(f)     .f = f,
 #include "vendor.def"
@@ -44,6 +44,8 @@ typedef struct stored {
     bool f64;
     uint64_t rows, columns;
     int64_t ld;
+    int32_t batch; /* so many, so far apart; 0: one */
+    int64_t apart;
 } stored;
 
 typedef struct preference {
@@ -128,11 +130,22 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType_t type, uint64_t rows, uint64_t columns,
                                           int64_t ld)
 {
-    const stored l = { type == CUDA_R_64F, rows, columns, ld };
+    const stored l = { type == CUDA_R_64F, rows, columns, ld, 0, 0 };
     return make(made, &l, sizeof l);
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) { return end(l); }
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t made, cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void *value, size_t bytes)
+{
+    BLAS_ENTER(CUBLAS_STATUS_INVALID_VALUE);
+    stored *l = (void *)made;
+    const bool count = attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT;
+    if (bytes != (count ? sizeof l->batch : sizeof l->apart)) return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(count ? (void *)&l->batch : &l->apart, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
 
 /* Three algorithms, each wanting more room: 0, 16 and 32 KiB. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t what, cublasLtMatrixLayout_t a,
@@ -161,6 +174,8 @@ typedef struct gemm {
     const void *a, *b, *bias; /* bias NULL: none */
     void *c, *workspace;
     size_t room;
+    int batch;
+    int64_t apart[3];
 } gemm;
 
 static double get(const gemm *g, const void *p, int64_t i)
@@ -180,10 +195,8 @@ static void put(const gemm *g, int64_t i, double x)
     else ((float *)g->c)[i] = (float)x;
 }
 
-static void run_gemm(void *args)
+static void run_one(const gemm *g)
 {
-    const gemm *g = args;
-    memset(g->workspace, 0xff, g->room);
     for (int64_t i = 0; i < g->m; i++)
         for (int64_t j = 0; j < g->n; j++) {
             double sum = 0;
@@ -194,6 +207,19 @@ static void run_gemm(void *args)
             const double bias = g->bias ? get(g, g->bias, i) : 0;
             put(g, at, g->alpha * sum + (g->beta == 0 ? 0 : g->beta * get(g, g->c, at)) + bias);
         }
+}
+
+static void *along(const gemm *g, const void *p, int64_t elements) { return (char *)p + elements * (g->f64 ? 8 : 4); }
+
+static void run_gemm(void *args)
+{
+    gemm one = *(const gemm *)args;
+    memset(one.workspace, 0xff, one.room);
+    for (int i = 0; i < one.batch; i++) {
+        run_one(&one);
+        one.a = along(&one, one.a, one.apart[0]), one.b = along(&one, one.b, one.apart[1]);
+        one.c = along(&one, one.c, one.apart[2]);
+    }
 }
 
 /* Is a stored matrix of so many rows and columns device memory, with a leading dimension that fits? */
@@ -215,6 +241,11 @@ static cublasStatus_t queue_gemm(cudaStream_t stream, gemm *g)
 {
     bool fits = is_matrix(g, g->a, g->ta ? g->k : g->m, g->ta ? g->m : g->k, g->lda) &&
                 is_matrix(g, g->b, g->tb ? g->n : g->k, g->tb ? g->k : g->n, g->ldb) && is_matrix(g, g->c, g->m, g->n, g->ldc);
+    gemm last = *g;
+    last.a = along(g, g->a, g->apart[0] * (g->batch - 1)), last.b = along(g, g->b, g->apart[1] * (g->batch - 1));
+    last.c = along(g, g->c, g->apart[2] * (g->batch - 1));
+    fits &= is_matrix(g, last.a, g->ta ? g->k : g->m, g->ta ? g->m : g->k, g->lda) &&
+            is_matrix(g, last.b, g->tb ? g->n : g->k, g->tb ? g->k : g->n, g->ldb) && is_matrix(g, last.c, g->m, g->n, g->ldc);
     if (g->bias) fits &= fake_owns(g->bias, (size_t)g->m * (g->f64 ? 8 : 4));
     if (!fits || g->m < 0 || g->n < 0 || g->k < 0) return CUBLAS_STATUS_INVALID_VALUE;
     pthread_mutex_lock(&fake_lock);
@@ -250,7 +281,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t what
                w->biased ? w->bias : NULL,
                D,
                workspace,
-               (size_t)(algo->data[0] - 1) << 22 };
+               (size_t)(algo->data[0] - 1) << 22,
+               lc->batch ? lc->batch : 1,
+               { la->apart, lb->apart, lc->apart } };
+    if (la->batch != lc->batch || lb->batch != lc->batch ||
+        (lc->batch > 1 && lc->apart < (int64_t)(lc->ld * (int64_t)lc->columns)))
+        return CUBLAS_STATUS_INVALID_VALUE;
     if (C != D || c != d || !is_chosen(algo, &g, workspace, bytes)) return CUBLAS_STATUS_INVALID_VALUE;
     return queue_gemm(stream, &g);
 }

@@ -1,0 +1,117 @@
+/* linear.cu - see linear.h. */
+#include "device.cuh"
+#include "linear.h"
+
+enum { THREADS = 256, ORDER_ROWS = 8192 };
+
+namespace
+{
+
+/* Elements of one column follow each other: so they lie, where a solver has them. */
+#define EACH_ELEMENT(a, e)                                                                                                       \
+    for (int64_t e = (int64_t)blockIdx.x * THREADS + threadIdx.x; e < a.rows * a.cols; e += (int64_t)gridDim.x * THREADS)
+
+KERNEL(THREADS) check(const linear_args a)
+{
+    EACH_ELEMENT(a, e)
+    {
+        const int64_t i = e % a.rows, j = e / a.rows;
+        if (!linear_has(a.part, i, j)) continue;
+        const T x = ((const T *)a.in)[i * a.in_row + j * a.in_col];
+        if (!isfinite(x)) a.flag[0] = 1;
+        if (i == j && x == 0) atomicMax(&a.flag[1], (int)(a.rows - i));
+    }
+}
+
+KERNEL(THREADS) triangle(const linear_args a)
+{
+    EACH_ELEMENT(a, e)
+    {
+        const int64_t i = e / a.cols, j = e % a.cols;
+        const bool one = i == j && (a.part == PART_UNIT_LOWER || a.part == PART_UNIT_UPPER);
+        const T x = a.in && linear_has(a.part, i, j) ? ((const T *)a.in)[i * a.in_row + j * a.in_col] : (T)one;
+        ((T *)a.out)[i * a.out_row + j * a.out_col] = x;
+    }
+}
+
+/* One thread exchanges; where there is room, rows in shared memory. Pivots come some at a time. */
+KERNEL(THREADS) order(const linear_args a)
+{
+    __shared__ int64_t pivot[THREADS];
+    __shared__ int32_t near[ORDER_ROWS];
+    int64_t *far = (int64_t *)a.out;
+    const bool is_near = a.rows <= ORDER_ROWS;
+    for (int64_t i = threadIdx.x; i < a.rows; i += THREADS)
+        if (is_near) near[i] = (int32_t)i;
+        else far[i * a.out_row] = i;
+    for (int64_t first = 0; first < a.pivots; first += THREADS) {
+        __syncthreads();
+        if (first + threadIdx.x < a.pivots) pivot[threadIdx.x] = a.pivot[first + threadIdx.x] - 1;
+        __syncthreads();
+        for (int64_t i = first; threadIdx.x == 0 && i < a.pivots && i < first + THREADS; i++) {
+            const int64_t p = pivot[i - first], x = is_near ? near[i] : far[i * a.out_row],
+                          y = is_near ? near[p] : far[p * a.out_row];
+            if (is_near) near[i] = (int32_t)y, near[p] = (int32_t)x;
+            else far[i * a.out_row] = y, far[p * a.out_row] = x;
+        }
+    }
+    __syncthreads();
+    for (int64_t i = threadIdx.x; is_near && i < a.rows; i += THREADS) far[i * a.out_row] = near[i];
+}
+
+/* A product as mantissa 2^exponent, with its sign and logarithm. */
+struct product {
+    double mantissa, log;
+    int64_t exponent;
+    int sign;
+};
+
+static __device__ inline product joined(const product &x, const product &y)
+{
+    int e;
+    product r;
+    r.mantissa = frexp(x.mantissa * y.mantissa, &e);
+    r.exponent = x.exponent + y.exponent + e, r.log = x.log + y.log, r.sign = x.sign * y.sign;
+    return r;
+}
+
+static __device__ inline product factor(const linear_args &a, int64_t i)
+{
+    const double x = (double)((const T *)a.in)[i * (a.in_row + a.in_col)];
+    product r;
+    int e;
+    r.mantissa = frexp(fabs(x), &e), r.exponent = e, r.log = ::log(fabs(x));
+    r.sign = x == 0 ? 0 : (x < 0) != (a.pivot[i] != i + 1) ? -1 : 1;
+    return r;
+}
+
+KERNEL(THREADS) determinant(const linear_args a)
+{
+    __shared__ product part[THREADS];
+    product r = { 1, 0, 0, 1 };
+    for (int64_t i = threadIdx.x; i < a.rows; i += THREADS) r = joined(r, factor(a, i));
+    part[threadIdx.x] = r;
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < half) part[threadIdx.x] = joined(part[threadIdx.x], part[threadIdx.x + half]);
+    }
+    if (threadIdx.x) return;
+    r = part[0];
+    const int64_t most = 1 << 20, e = r.exponent > most ? most : r.exponent < -most ? -most : r.exponent;
+    const T log = r.sign ? (T)r.log : -INF;
+    if (a.what == LINEAR_DET) *(T *)a.out = (T)(r.sign * ldexp(r.mantissa, (int)e));
+    if (a.what == LINEAR_LOGDET) *(T *)a.out = log;
+    if (a.what == LINEAR_SLOGDET) *(T *)a.out = (T)r.sign, *(T *)a.more = log;
+}
+
+} // namespace
+
+extern "C" const void *TYPED(linear_kernel)(enum linear what)
+{
+    switch (what) {
+    case LINEAR_CHECK: return (const void *)check;
+    case LINEAR_TRIANGLE: return (const void *)triangle;
+    case LINEAR_ORDER: return (const void *)order;
+    default: return (const void *)determinant;
+    }
+}

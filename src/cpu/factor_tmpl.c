@@ -1,0 +1,108 @@
+/* factor_tmpl.c - factorisations, which have several results, by LAPACKE. All is computed before any result is written. */
+#include "columns.h"
+
+/* The triangle of c on and above its diagonal, or below it with ones on it, and zeros elsewhere, is output k. */
+static void write_triangle(const desk *d, const columns *c, bool lower, int k)
+{
+    const layout *l = &d->s->out[k].at;
+    T *to = address(d->f, &d->s->out[k]);
+    for (int64_t i = 0; i < l->size[0]; i++)
+        for (int64_t j = 0; j < l->size[1]; j++) {
+            const bool there = lower ? i > j : i <= j;
+            to[i * l->stride[0] + j * l->stride[1]] = there ? c->p[i + j * c->ld] : lower && i == j;
+        }
+}
+
+/* Row exchanges as an order of rows. */
+static duet_status write_order(desk *d, const columns *c, const lapack_int *pivot, int k)
+{
+    int64_t *row, *to = address(d->f, &d->s->out[k]);
+    TRY(desk_take(d, c->rows, sizeof *row, &row));
+    for (int64_t i = 0; i < c->rows; i++) row[i] = i;
+    for (int64_t i = 0; i < SMALLER(c->rows, c->cols); i++) {
+        const int64_t other = pivot[i] - 1, at = row[i];
+        row[i] = row[other], row[other] = at;
+    }
+    for (int64_t i = 0; i < c->rows; i++) to[i * d->s->out[k].at.stride[0]] = row[i];
+    return DUET_OK;
+}
+
+static duet_status lu(desk *d)
+{
+    columns a;
+    lapack_int *pivot;
+    int info;
+    TRY(operand_read(d, 0, false, &a));
+    TRY(lu_of(d, &a, &pivot, &info));
+    TRY(finite_result(d, &a));
+    TRY(write_order(d, &a, pivot, 2));
+    write_triangle(d, &a, true, 0), write_triangle(d, &a, false, 1);
+    return DUET_OK;
+}
+
+static duet_status qr(desk *d)
+{
+    columns a, q, r;
+    T *tau;
+    int info;
+    TRY(operand_read(d, 0, false, &a));
+    TRY(qr_of(d, &a, &tau));
+    TRY(finite_result(d, &a));
+    q = r = a, q.cols = SMALLER(a.rows, a.cols), r.rows = q.cols;
+    TRY(columns_take(d, a.rows, q.cols, &q));
+    memcpy(q.p, a.p, (size_t)a.ld * (size_t)q.cols * sizeof(T));
+    WITH_WORK(d, info, LAPACK(orgqr)(COL, q.rows, q.cols, q.cols, q.p, q.ld, tau, work, length));
+    if (info) return fail(DUET_DEVICE_ERROR, "LAPACK: orgqr ended with %d", info);
+    TRY(finite_result(d, &q));
+    TRY(columns_write(d, &q, false, 0));
+    write_triangle(d, &r, false, 1);
+    return DUET_OK;
+}
+
+/* Of the transpose V S U^T: its factors lie as ours are to. */
+static duet_status svd(desk *d)
+{
+    columns a, u, v, w;
+    TRY(operand_read(d, 0, true, &a));
+    const int k = SMALLER(a.rows, a.cols);
+    TRY(columns_take(d, a.rows, k, &v));
+    TRY(columns_take(d, k, a.cols, &u));
+    TRY(columns_take(d, k, 1, &w));
+    TRY(svd_of(d, &a, w.p, &v, &u));
+    TRY(finite_result(d, &w));
+    TRY(columns_write(d, &u, true, 0));
+    TRY(columns_write(d, &w, false, 1));
+    return columns_write(d, &v, true, 2);
+}
+
+static duet_status eigh(desk *d)
+{
+    columns a, w;
+    TRY(symmetric_read(d, &a));
+    TRY(columns_take(d, a.rows, 1, &w));
+    TRY(eigen_of(d, &a, true, w.p));
+    TRY(finite_result(d, &w));
+    TRY(columns_write(d, &w, false, 0));
+    return columns_write(d, &a, false, 1);
+}
+
+static duet_status slogdet(desk *d)
+{
+    determinant x;
+    TRY(determinant_read(d, &x));
+    *(T *)address(d->f, &d->s->out[0]) = (T)x.sign;
+    *(T *)address(d->f, &d->s->out[1]) = (T)x.log;
+    return DUET_OK;
+}
+
+duet_status TYPED(run_factor)(desk *d)
+{
+    switch (d->s->kernel) {
+    case KERNEL_lu: return lu(d);
+    case KERNEL_qr: return qr(d);
+    case KERNEL_svd: return svd(d);
+    case KERNEL_eigh: return eigh(d);
+    case KERNEL_slogdet: return slogdet(d);
+    default: return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", d->s->kernel);
+    }
+}

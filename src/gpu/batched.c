@@ -1,0 +1,189 @@
+/* batched.c - many products at once, by cuBLASLt: along one leading axis as one call, along others one after the other. As in matmul.c, out' = b' a'. */
+#include "dtype.h"
+#include "gemm.h"
+#include "lend.h"
+#include "steps.h"
+#include <limits.h>
+
+/* A factor as cuBLASLt takes it, and how far its matrices are apart along the leading axes. */
+typedef struct pile {
+    const void *p;
+    int ld;
+    bool turned;
+    layout batch;
+    void *block;
+} pile;
+
+static layout axes_from(const layout *l, int first, int end)
+{
+    layout r = { .type = l->type, .rank = end - first };
+    for (int i = 0; i < r.rank; i++) r.size[i] = l->size[first + i], r.stride[i] = l->stride[first + i];
+    return r;
+}
+
+/* Has the matrix l stride 1 along this axis, and one across it that is no less than a line? */
+static bool runs(const layout *l, int along, int *ld)
+{
+    const int64_t line = l->size[along] > 1 ? l->size[along] : 1;
+    const int64_t pitch = l->size[1 - along] > 1 && l->size[along] ? l->stride[1 - along] : line;
+    *ld = (int)pitch;
+    return (l->size[along] <= 1 || l->stride[along] == 1) && pitch >= line && pitch <= INT_MAX;
+}
+
+const char *gpu_batched_refuses(const step *s)
+{
+    const int r = s->out[0].at.rank;
+    const int64_t *out = s->out[0].at.size;
+    if (s->finish) return "many products have no finish";
+    if (out[r - 2] > INT_MAX || out[r - 1] > INT_MAX || s->in[0].at.size[r - 1] > INT_MAX || out[r - 3] > INT_MAX)
+        return "cuBLASLt takes sizes below 2^31";
+    return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
+}
+
+/* A dense copy, in which what repeats stands once. */
+static duet_status pile_copy(const operand *x, const frame *f, queue *q, pile *r)
+{
+    operand once = *x;
+    layout dense;
+    for (int i = 0; i < r->batch.rank; i++)
+        if (!x->at.stride[i]) once.at.size[i] = 1;
+    layout_dense(&dense, x->at.type, once.at.rank, once.at.size);
+    for (int i = 0; i < r->batch.rank; i++) r->batch.stride[i] = x->at.stride[i] ? dense.stride[i] : 0;
+    r->ld = (int)(x->at.size[x->at.rank - 1] > 1 ? x->at.size[x->at.rank - 1] : 1), r->turned = false;
+    return gpu_densely(&once, f, q, &r->p, &r->block);
+}
+
+static duet_status pile_of(const operand *x, const frame *f, queue *q, pile *r)
+{
+    const int leading = x->at.rank - 2;
+    const layout last = axes_from(&x->at, leading, x->at.rank);
+    bool forward = true;
+    *r = (pile){ .p = f->data[x->slot], .batch = axes_from(&x->at, 0, leading) };
+    for (int i = 0; i < leading; i++) forward &= r->batch.stride[i] >= 0;
+    if (forward && runs(&last, 1, &r->ld)) return DUET_OK;
+    if (forward && runs(&last, 0, &r->ld)) return r->turned = true, DUET_OK;
+    return pile_copy(x, f, q, r);
+}
+
+typedef struct scale {
+    double alpha, beta;
+} scale;
+
+static bool adds(const step *s) { return s->ins > 2; }
+
+static part addend_of(const step *s, const frame *f) { return (part){ .p = f->data[s->in[2].slot], .at = &s->in[2].at }; }
+
+/* Bytes, that all addresses are aligned to, however far matrices are apart. */
+static int alignment_of(const void *a, const void *b, const void *c, const gemm_shape *s)
+{
+    const int64_t each = (int64_t)dtypes[s->type].bytes;
+    const uintptr_t apart = (uintptr_t)((s->apart_a | s->apart_b | s->apart_c) * each);
+    const uintptr_t all = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | apart | 256;
+    return (int)(all & -all);
+}
+
+static const void *moved(const void *p, int64_t elements, const step *s)
+{
+    return (const char *)p + elements * (int64_t)dtypes[s->out[0].at.type].bytes;
+}
+
+/* Those along the last leading axis, from such elements of each operand on. */
+static duet_status one_call(const step *s, const pile *a, const pile *b, const int64_t from[2], void *c, scale by, queue *q)
+{
+    const int r = s->out[0].at.rank;
+    const int64_t *out = s->out[0].at.size;
+    gemm_shape what = { .type = (int32_t)s->out[0].at.type, .math = s->math == DUET_MATH_SPLIT ? DUET_MATH_STRICT : s->math };
+    what.m = (int)out[r - 1], what.n = (int)out[r - 2], what.k = (int)s->in[0].at.size[r - 1];
+    what.lda = b->ld, what.ldb = a->ld, what.ldc = what.m, what.turned_a = b->turned, what.turned_b = a->turned;
+    what.adds = by.beta != 0, what.batch = (int)out[r - 3];
+    what.apart_a = b->batch.stride[r - 3], what.apart_b = a->batch.stride[r - 3], what.apart_c = out[r - 1] * out[r - 2];
+    const gemm_data at = { moved(b->p, from[1], s), moved(a->p, from[0], s), NULL, c, by.alpha, by.beta };
+    what.alignment = alignment_of(at.a, at.b, at.c, &what);
+    pthread_mutex_lock(&q->lock);
+    const duet_status done = gpu_gemm(&what, &at, q);
+    pthread_mutex_unlock(&q->lock);
+    return done;
+}
+
+/* c: where the dense results go. *begun: has any been written, or may have been? */
+static duet_status all_calls(const step *s, const pile *a, const pile *b, void *c, scale by, queue *q, bool *begun)
+{
+    const layout *out = &s->out[0].at;
+    const int outer = out->rank - 3;
+    const int64_t call = out->size[outer] * out->size[outer + 1] * out->size[outer + 2], calls = layout_count(out) / call;
+    duet_status r = DUET_OK;
+    for (int64_t i = 0; i < calls && r == DUET_OK; i++) {
+        int64_t from[2] = { 0 }, rest = i;
+        for (int d = outer; d-- > 0; rest /= out->size[d])
+            from[0] += rest % out->size[d] * a->batch.stride[d], from[1] += rest % out->size[d] * b->batch.stride[d];
+        r = one_call(s, a, b, from, (void *)moved(c, i * call, s), by, q);
+        *begun |= r == DUET_OK;
+    }
+    return r;
+}
+
+/* Products of nothing are 0: out = beta * addend + alpha * 0, by one kernel. */
+static duet_status empty_products(const step *s, const frame *f, queue *q, scale by)
+{
+    const part zero = { .number = by.alpha * 0 }, beta = { .number = by.beta };
+    const operand *out = &s->out[0];
+    if (!adds(s)) return gpu_apply(OP_LOAD, f->data[out->slot], &out->at, &zero, 1, q);
+    return gpu_apply(OP_fma, f->data[out->slot], &out->at, (const part[]){ beta, addend_of(s, f), zero }, 3, q);
+}
+
+/* By 0: the products are made apart, so that NaN and infinity show; alpha and beta are applied by kernels. */
+static duet_status by_zero(const step *s, const pile *a, const pile *b, const frame *f, scale by, queue *q)
+{
+    const operand *out = &s->out[0];
+    bool begun = false;
+    void *to = f->data[out->slot], *block;
+    const part alpha = { .number = by.alpha }, beta = { .number = by.beta }, it = { .p = to, .at = &out->at };
+    TRY(lend(DEVICE, (size_t)layout_count(&out->at) * dtypes[out->at.type].bytes, q->index, &block));
+    const part products = { .p = block, .at = &out->at };
+    duet_status r = all_calls(s, a, b, block, (scale){ 1, 0 }, q, &begun);
+    if (r == DUET_OK && adds(s)) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ beta, addend_of(s, f) }, 2, q);
+    if (r == DUET_OK && adds(s)) r = half_written(gpu_apply(OP_fma, to, &out->at, (const part[]){ alpha, products, it }, 3, q));
+    else if (r == DUET_OK) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ alpha, products }, 2, q);
+    gpu_give(block, q);
+    return r;
+}
+
+static duet_status open_blas(queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    const duet_status r = gpu_gemm_open(q);
+    pthread_mutex_unlock(&q->lock);
+    return r;
+}
+
+/* out = addend, where it is not that already. */
+static duet_status place_addend(const step *s, const frame *f, queue *q)
+{
+    const operand *to = &s->out[0];
+    const part addend = addend_of(s, f);
+    const bool same = f->data[to->slot] == addend.p && layout_is_dense(&s->in[2].at);
+    return same ? DUET_OK : gpu_apply(OP_LOAD, f->data[to->slot], &to->at, &addend, 1, q);
+}
+
+static duet_status products(const step *s, const pile *a, const pile *b, const frame *f, scale by, queue *q)
+{
+    bool begun = adds(s);
+    if (by.alpha == 0 || (adds(s) && by.beta == 0)) return by_zero(s, a, b, f, by, q);
+    TRY(open_blas(q)); /* what may find no memory comes before out is touched */
+    if (adds(s)) TRY(place_addend(s, f, q));
+    const duet_status r = all_calls(s, a, b, f->data[s->out[0].slot], by, q, &begun);
+    return begun ? half_written(r) : r;
+}
+
+duet_status gpu_batched(const step *s, const frame *f, queue *q)
+{
+    scale by = { s->nums > 0 ? f->num[s->num[0]] : 1, !adds(s) ? 0 : s->nums > 1 ? f->num[s->num[1]] : 1 };
+    pile a, b = { 0 };
+    if (s->out[0].at.type == DUET_F32) by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* 0 there is 0 */
+    if (s->in[0].at.size[s->in[0].at.rank - 1] == 0) return empty_products(s, f, q, by);
+    duet_status r = pile_of(&s->in[0], f, q, &a);
+    if (r == DUET_OK) r = pile_of(&s->in[1], f, q, &b);
+    if (r == DUET_OK) r = products(s, &a, &b, f, by, q);
+    gpu_give(a.block, q), gpu_give(b.block, q);
+    return r;
+}

@@ -1,0 +1,57 @@
+/* solver.h - cuSOLVER's and cuBLAS's calls, over matrices by columns in the card's memory. */
+#ifndef SOLVER_H
+#define SOLVER_H
+
+#include "steps.h"
+#include "verdict.h"
+
+typedef struct columns {
+    void *p;
+    int64_t rows, cols, ld;
+} columns;
+
+/* What a step's calls say, in the card's memory and, once it is asked for, the host's. All 0: nothing to say. */
+typedef struct answers {
+    int pivot;      /* cuSOLVER's info of what was factored */
+    int other;      /* of other calls: no more than an error of ours */
+    int operand[4]; /* of two operands: linear.h's flags */
+    int result[2];
+    int triangle[2]; /* of one that is solved with */
+} answers;
+
+/* A step at work: what it is, and what it has taken. */
+#define BENCH_BLOCKS 16
+typedef struct bench {
+    const step *s;
+    const frame *f;
+    queue *q;
+    const vendor *v;
+    answers *says; /* the card's */
+    void *block[SIDES][BENCH_BLOCKS];
+    int blocks[SIDES];
+} bench;
+
+/* The libraries' handles are there, and room for answers. */
+duet_status bench_open(bench *b, const step *s, const frame *f, queue *q);
+void bench_close(bench *b);
+duet_status bench_take(bench *b, enum side side, size_t bytes, void *p);
+duet_status bench_forget(bench *b);          /* what was said */
+duet_status bench_ask(bench *b, answers *a); /* waits until all is done, and said */
+
+static inline bool is_wide(const bench *b) { return b->s->in[0].at.type == DUET_F64; }
+static inline size_t element_bytes(const bench *b) { return is_wide(b) ? 8 : 4; }
+
+duet_status solver_lu(bench *b, const columns *a, int64_t *pivot); /* a = P L U */
+duet_status solver_lu_solve(bench *b, const columns *a, const int64_t *pivot, bool transposed, const columns *x);
+duet_status solver_cholesky(bench *b, const columns *a); /* upper */
+duet_status solver_qr(bench *b, const columns *a, void *tau);
+duet_status solver_q(bench *b, const columns *a, const void *tau); /* its columns, in their place */
+duet_status solver_times_q(bench *b, const columns *a, const void *tau, bool transposed, const columns *x);
+duet_status solver_triangular(bench *b, const columns *a, bool lower, bool unit, bool transposed, const columns *x);
+duet_status solver_eigen(bench *b, const columns *a, bool vectors, void *w); /* upper */
+duet_status solver_svd(bench *b, const columns *a, void *w, const columns *u,
+                       const columns *vt); /* rows >= cols; u NULL: values alone */
+/* turns: below 0, it did not converge. A pivot of 0 in fewer bits, or a solution that is not finite, says nothing of the matrix. */
+duet_status solver_refined(bench *b, bool half, const columns *a, const columns *y, const columns *x, int *turns);
+
+#endif

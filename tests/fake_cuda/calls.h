@@ -1,0 +1,66 @@
+/* calls.h - what the pretended cuSOLVER is asked for, and matrices by columns. */
+#ifndef CALLS_H
+#define CALLS_H
+
+#include "fake.h"
+#include "vendor.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct handle {
+    cudaStream_t stream;
+    void *room;
+} handle;
+
+static inline cusolverStatus_t said(bool ok) { return ok ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_EXECUTION_FAILED; }
+
+typedef struct call {
+    bool wide, flag[3];
+    int64_t m, n, k, lda, ldb, ldc;
+    void *a, *b, *c, *w, *room, *host;
+    size_t bytes, host_bytes;
+    int64_t *pivot;
+    int *info;
+} call;
+
+static inline double get(const call *c, const void *p, int64_t i)
+{
+    return c->wide ? ((const double *)p)[i] : (double)((const float *)p)[i];
+}
+static inline void put(const call *c, void *p, int64_t i, double x)
+{
+    if (c->wide) ((double *)p)[i] = x;
+    else ((float *)p)[i] = (float)x;
+}
+#define A(i, j)        get(c, c->a, (i) + (j)*c->lda)
+#define SET_A(i, j, x) put(c, c->a, (i) + (j)*c->lda, x)
+#define B(i, j)        get(c, c->b, (i) + (j)*c->ldb)
+#define SET_B(i, j, x) put(c, c->b, (i) + (j)*c->ldb, x)
+
+/* Is a matrix by columns the card's? */
+static inline bool owns(const call *c, const void *p, int64_t rows, int64_t cols, int64_t ld)
+{
+    const size_t each = c->wide ? 8 : 4;
+    return ld >= (rows > 1 ? rows : 1) && (!rows || !cols || fake_owns(p, (size_t)(ld * (cols - 1) + rows) * each));
+}
+
+enum { ROOM = 768, HOST_ROOM = 96 };
+
+/* Whoever has a workspace, has it spoilt. */
+static inline bool queue_call(void *h, void (*run)(void *), call *c, bool fits)
+{
+    if (fake_vendor_fails() || !fits || !fake_owns(c->info, sizeof *c->info)) return false;
+    if (c->bytes && !fake_owns(c->room, c->bytes)) return false;
+    if (c->host_bytes) memset(c->host, 0xff, c->host_bytes);
+    pthread_mutex_lock(&fake_lock);
+    fake_counted.solutions++;
+    pthread_mutex_unlock(&fake_lock);
+    return !fake_queue(((handle *)h)->stream, run, c, sizeof *c);
+}
+
+static inline void spoil(const call *c)
+{
+    if (c->bytes) memset(c->room, 0xff, c->bytes);
+}
+
+#endif

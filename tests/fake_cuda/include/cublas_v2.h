@@ -1,0 +1,30 @@
+/* cublas_v2.h - of cuBLAS, just what src/gpu uses. */
+#ifndef FAKE_CUBLAS_V2_H
+#define FAKE_CUBLAS_V2_H
+
+#include "cublasLt.h"
+
+typedef enum { CUBLAS_FILL_MODE_LOWER, CUBLAS_FILL_MODE_UPPER } cublasFillMode_t;
+typedef enum { CUBLAS_DIAG_NON_UNIT, CUBLAS_DIAG_UNIT } cublasDiagType_t;
+typedef enum { CUBLAS_SIDE_LEFT, CUBLAS_SIDE_RIGHT } cublasSideMode_t;
+typedef struct cublasContext *cublasHandle_t;
+
+#define cublasCreate       cublasCreate_v2
+#define cublasDestroy      cublasDestroy_v2
+#define cublasSetStream    cublasSetStream_v2
+#define cublasSetWorkspace cublasSetWorkspace_v2
+#define cublasStrsm        cublasStrsm_v2
+#define cublasDtrsm        cublasDtrsm_v2
+
+cublasStatus_t cublasCreate(cublasHandle_t *handle);
+cublasStatus_t cublasDestroy(cublasHandle_t handle);
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
+cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *room, size_t bytes);
+cublasStatus_t cublasStrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part, cublasOperation_t how,
+                           cublasDiagType_t diagonal, int m, int n, const float *alpha, const float *A, int lda, float *B,
+                           int ldb);
+cublasStatus_t cublasDtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part, cublasOperation_t how,
+                           cublasDiagType_t diagonal, int m, int n, const double *alpha, const double *A, int lda, double *B,
+                           int ldb);
+
+#endif

@@ -1,0 +1,86 @@
+/* linear.c - the pretended kernels of linear.h. */
+#include "linear.h"
+#include "fake.h"
+#include <math.h>
+#include <stdlib.h>
+
+static double get(const linear_args *a, int64_t i)
+{
+    return a->wide ? ((const double *)a->in)[i] : (double)((const float *)a->in)[i];
+}
+
+static void put(const linear_args *a, void *to, int64_t i, double x)
+{
+    if (a->wide) ((double *)to)[i] = x;
+    else ((float *)to)[i] = (float)x;
+}
+
+static void check(const linear_args *a, int64_t i, int64_t j)
+{
+    const double x = get(a, i * a->in_row + j * a->in_col);
+    if (!linear_has(a->part, i, j)) return;
+    if (!isfinite(x)) a->flag[0] = 1;
+    if (i == j && x == 0 && a->flag[1] < a->rows - i) a->flag[1] = (int)(a->rows - i);
+}
+
+static void triangle(const linear_args *a, int64_t i, int64_t j)
+{
+    const bool one = i == j && (a->part == PART_UNIT_LOWER || a->part == PART_UNIT_UPPER);
+    put(a, a->out, i * a->out_row + j * a->out_col,
+        a->in && linear_has(a->part, i, j) ? get(a, i * a->in_row + j * a->in_col) : one);
+}
+
+static void order(const linear_args *a)
+{
+    int64_t *row = a->out;
+    for (int64_t i = 0; i < a->rows; i++) row[i * a->out_row] = i;
+    for (int64_t i = 0; i < a->pivots; i++) {
+        int64_t *x = &row[i * a->out_row], *y = &row[(a->pivot[i] - 1) * a->out_row];
+        const int64_t t = *x;
+        *x = *y, *y = t;
+    }
+}
+
+static void determinant(const linear_args *a)
+{
+    long double det = 1, size = 0;
+    for (int64_t i = 0; i < a->rows; i++) {
+        const double x = get(a, i * (a->in_row + a->in_col));
+        det *= a->pivot[i] == i + 1 ? x : -x, size += logl(fabsl(x));
+    }
+    if (det == 0 && !isfinite(size)) size = -INFINITY;
+    put(a, a->out, 0, a->what == LINEAR_DET ? (double)det : a->what == LINEAR_LOGDET ? (double)size : (det > 0) - (det < 0));
+    if (a->what == LINEAR_SLOGDET) put(a, a->more, 0, (double)size);
+}
+
+static void run(void *args)
+{
+    const linear_args *a = args;
+    if (a->what == LINEAR_ORDER) return order(a);
+    if (a->what >= LINEAR_DET) return determinant(a);
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = 0; j < a->cols; j++) (a->what == LINEAR_CHECK ? check : triangle)(a, i, j);
+}
+
+/* Is a matrix with these strides the card's? */
+static bool is_there(const linear_args *a, const void *p, int64_t row, int64_t col, size_t each)
+{
+    if (!a->rows || !a->cols) return true;
+    const int64_t last = (a->rows - 1) * row + (a->cols - 1) * col;
+    return fake_owns((const char *)p + (last < 0 ? last * (int64_t)each : 0), ((size_t)llabs(last) + 1) * each);
+}
+
+cudaError_t linear_launch(const linear_args *a, cudaStream_t q)
+{
+    const size_t each = a->wide ? 8 : 4;
+    ENTER(cudaErrorUnknown);
+    bool fits = true;
+    if (a->what == LINEAR_CHECK) fits = is_there(a, a->in, a->in_row, a->in_col, each) && fake_owns(a->flag, 2 * sizeof *a->flag);
+    if (a->what == LINEAR_TRIANGLE) fits = is_there(a, a->out, a->out_row, a->out_col, each);
+    if (a->pivots) fits &= fake_owns(a->pivot, (size_t)a->pivots * sizeof *a->pivot);
+    if (!fits) return fake_error(cudaErrorInvalidValue);
+    pthread_mutex_lock(&fake_lock);
+    fake_counted.launches++;
+    pthread_mutex_unlock(&fake_lock);
+    return fake_queue(q, run, a, sizeof *a);
+}

@@ -1,0 +1,406 @@
+/* solver.c - the pretended cuSOLVER and cuBLAS, but what iterates (jacobi.c): textbook algorithms in f64, by columns, rounded to the matrices' type where they are stored. */
+#include "calls.h"
+#include <float.h>
+
+/* ---- handles ---- */
+
+static bool make(void *to)
+{
+    handle *h = fake_vendor_fails() ? NULL : fake_alloc(sizeof *h);
+    if (h) memcpy(to, &h, sizeof h), fake_handles(1);
+    return h;
+}
+
+static void end(void *h) { fake_free(h), fake_handles(-1); }
+
+cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t *h)
+{
+    return make(h) ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_ALLOC_FAILED;
+}
+cusolverStatus_t cusolverDnDestroy(cusolverDnHandle_t h) { return end(h), CUSOLVER_STATUS_SUCCESS; }
+cusolverStatus_t cusolverDnCreateParams(cusolverDnParams_t *p)
+{
+    return make(p) ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_ALLOC_FAILED;
+}
+cusolverStatus_t cusolverDnDestroyParams(cusolverDnParams_t p) { return end(p), CUSOLVER_STATUS_SUCCESS; }
+cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t h, cudaStream_t stream)
+{
+    if (fake_vendor_fails()) return CUSOLVER_STATUS_NOT_INITIALIZED;
+    return ((handle *)(void *)h)->stream = stream, CUSOLVER_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasCreate(cublasHandle_t *h) { return make(h) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED; }
+cublasStatus_t cublasDestroy(cublasHandle_t h) { return end(h), CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t stream)
+{
+    if (fake_vendor_fails()) return CUBLAS_STATUS_NOT_INITIALIZED;
+    return ((handle *)(void *)h)->stream = stream, CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *room, size_t bytes)
+{
+    if (fake_vendor_fails() || !fake_owns(room, bytes)) return CUBLAS_STATUS_INVALID_VALUE;
+    return ((handle *)(void *)h)->room = room, CUBLAS_STATUS_SUCCESS;
+}
+
+/* ---- LU ---- */
+
+static void exchange(const call *c, void *p, int64_t ld, int64_t cols, int64_t i, int64_t j)
+{
+    for (int64_t k = 0; k < cols && i != j; k++) {
+        const double x = get(c, p, i + k * ld);
+        put(c, p, i + k * ld, get(c, p, j + k * ld)), put(c, p, j + k * ld, x);
+    }
+}
+
+static void getrf(void *args)
+{
+    const call *c = args;
+    const int64_t least = c->m < c->n ? c->m : c->n;
+    spoil(c), *c->info = 0;
+    for (int64_t k = 0; k < least; k++) {
+        int64_t p = k;
+        for (int64_t i = k; i < c->m; i++)
+            if (fabs(A(i, k)) > fabs(A(p, k))) p = i;
+        c->pivot[k] = p + 1;
+        exchange(c, c->a, c->lda, c->n, k, p);
+        if (A(k, k) == 0 && !*c->info) *c->info = (int)k + 1;
+        for (int64_t i = k + 1; i < c->m && A(k, k) != 0; i++) {
+            SET_A(i, k, A(i, k) / A(k, k));
+            for (int64_t j = k + 1; j < c->n; j++) SET_A(i, j, A(i, j) - A(i, k) * A(k, j));
+        }
+    }
+}
+
+cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m, int64_t n,
+                                             cudaDataType_t type, const void *a, int64_t lda, cudaDataType_t compute,
+                                             size_t *bytes, size_t *host_bytes)
+{
+    return *bytes = ROOM, *host_bytes = HOST_ROOM, said(!fake_vendor_fails());
+}
+
+cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType_t type,
+                                  void *a, int64_t lda, int64_t *pivot, cudaDataType_t compute, void *room, size_t bytes,
+                                  void *host, size_t host_bytes, int *info)
+{
+    call c = { .wide = type == CUDA_R_64F,
+               .m = m,
+               .n = n,
+               .a = a,
+               .lda = lda,
+               .pivot = pivot,
+               .room = room,
+               .bytes = bytes,
+               .host = host,
+               .host_bytes = host_bytes,
+               .info = info };
+    const int64_t least = m < n ? m : n;
+    return said(
+        queue_call(h, getrf, &c,
+                   owns(&c, a, m, n, lda) && fake_owns(pivot, (size_t)least * 8) && bytes == ROOM && host_bytes == HOST_ROOM));
+}
+
+/* x = T^-1 x, or T^-T x, column by column, of a triangle of a. */
+static void substitute(const call *c, bool lower, bool unit, bool transposed)
+{
+    const bool down = lower != transposed;
+    for (int64_t j = 0; j < c->k; j++)
+        for (int64_t t = 0; t < c->n; t++) {
+            const int64_t i = down ? t : c->n - 1 - t;
+            double x = B(i, j);
+            for (int64_t l = down ? 0 : i + 1; l < (down ? i : c->n); l++) x -= (transposed ? A(l, i) : A(i, l)) * B(l, j);
+            SET_B(i, j, unit ? x : x / A(i, i));
+        }
+}
+
+static void getrs(void *args)
+{
+    const call *c = args;
+    const bool transposed = c->flag[0];
+    *c->info = 0;
+    for (int64_t i = 0; i < c->n && !transposed; i++) exchange(c, c->b, c->ldb, c->k, i, c->pivot[i] - 1);
+    substitute(c, !transposed, !transposed, transposed);
+    substitute(c, transposed, transposed, transposed);
+    for (int64_t i = c->n; i-- > 0 && transposed;) exchange(c, c->b, c->ldb, c->k, i, c->pivot[i] - 1);
+}
+
+cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t h, cusolverDnParams_t params, cublasOperation_t how, int64_t n,
+                                  int64_t sides, cudaDataType_t type, const void *a, int64_t lda, const int64_t *pivot,
+                                  cudaDataType_t type_b, void *b, int64_t ldb, int *info)
+{
+    call c = { .wide = type == CUDA_R_64F,
+               .flag = { how != CUBLAS_OP_N },
+               .n = n,
+               .k = sides,
+               .a = (void *)a,
+               .lda = lda,
+               .b = b,
+               .ldb = ldb,
+               .pivot = (int64_t *)pivot,
+               .info = info };
+    return said(queue_call(h, getrs, &c, type == type_b && owns(&c, a, n, n, lda) && owns(&c, b, n, sides, ldb)));
+}
+
+static void trsm(void *args)
+{
+    const call *c = args;
+    substitute(c, c->flag[0], c->flag[1], c->flag[2]);
+}
+
+static cublasStatus_t queue_trsm(cublasHandle_t h, call *c, cublasSideMode_t side, double alpha)
+{
+    const bool fits =
+        owns(c, c->a, c->n, c->n, c->lda) && owns(c, c->b, c->n, c->k, c->ldb) && side == CUBLAS_SIDE_LEFT && alpha == 1;
+    if (fake_vendor_fails() || !fits) return CUBLAS_STATUS_EXECUTION_FAILED;
+    return fake_queue(((handle *)(void *)h)->stream, trsm, c, sizeof *c) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+}
+
+#define TRSM(letter, type, wide_)                                                                                                \
+    cublasStatus_t cublas##letter##trsm_v2(cublasHandle_t h, cublasSideMode_t side, cublasFillMode_t part,                       \
+                                           cublasOperation_t how, cublasDiagType_t diagonal, int m, int n, const type *alpha,    \
+                                           const type *a, int lda, type *b, int ldb)                                             \
+    {                                                                                                                            \
+        call c = { .wide = wide_,                                                                                                \
+                   .flag = { part == CUBLAS_FILL_MODE_LOWER, diagonal == CUBLAS_DIAG_UNIT, how != CUBLAS_OP_N },                 \
+                   .n = m,                                                                                                       \
+                   .k = n,                                                                                                       \
+                   .a = (void *)a,                                                                                               \
+                   .lda = lda,                                                                                                   \
+                   .b = b,                                                                                                       \
+                   .ldb = ldb };                                                                                                 \
+        return queue_trsm(h, &c, side, (double)*alpha);                                                                          \
+    }
+TRSM(S, float, false)
+TRSM(D, double, true)
+
+/* ---- Cholesky ---- */
+
+static void potrf(void *args)
+{
+    const call *c = args;
+    spoil(c), *c->info = 0;
+    for (int64_t j = 0; j < c->n && !*c->info; j++)
+        for (int64_t i = 0; i <= j; i++) {
+            double x = A(i, j);
+            for (int64_t l = 0; l < i; l++) x -= A(l, i) * A(l, j);
+            if (i == j && !(x > 0)) *c->info = (int)j + 1;
+            SET_A(i, j, i == j ? sqrt(x) : x / A(i, i));
+        }
+}
+
+cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params, cublasFillMode_t part, int64_t n,
+                                             cudaDataType_t type, const void *a, int64_t lda, cudaDataType_t compute,
+                                             size_t *bytes, size_t *host_bytes)
+{
+    return *bytes = ROOM, *host_bytes = 0, said(!fake_vendor_fails() && part == CUBLAS_FILL_MODE_UPPER);
+}
+
+cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t h, cusolverDnParams_t params, cublasFillMode_t part, int64_t n,
+                                  cudaDataType_t type, void *a, int64_t lda, cudaDataType_t compute, void *room, size_t bytes,
+                                  void *host, size_t host_bytes, int *info)
+{
+    call c = { .wide = type == CUDA_R_64F, .n = n, .a = a, .lda = lda, .room = room, .bytes = bytes, .info = info };
+    return said(queue_call(h, potrf, &c, owns(&c, a, n, n, lda) && part == CUBLAS_FILL_MODE_UPPER && bytes == ROOM));
+}
+
+/* ---- QR: reflectors I - tau v v^T, v with a 1 on top and the rest below the diagonal ---- */
+
+static double below(const call *c, int64_t i, int64_t k) { return i == k ? 1 : A(i, k); }
+
+static void geqrf(void *args)
+{
+    const call *c = args;
+    const int64_t least = c->m < c->n ? c->m : c->n;
+    spoil(c), *c->info = 0;
+    for (int64_t k = 0; k < least; k++) {
+        double rest = 0, alpha = A(k, k), most = 0;
+        for (int64_t i = k + 1; i < c->m; i++) most = fmax(most, fabs(A(i, k)));
+        for (int64_t i = k + 1; i < c->m && most > 0; i++) rest += A(i, k) / most * (A(i, k) / most);
+        put(c, c->w, k, 0);
+        if (rest == 0) continue;
+        const double beta = -copysign(hypot(alpha, most * sqrt(rest)), alpha), tau = (beta - alpha) / beta;
+        for (int64_t i = k + 1; i < c->m; i++) SET_A(i, k, A(i, k) / (alpha - beta));
+        put(c, c->w, k, tau), SET_A(k, k, beta);
+        for (int64_t j = k + 1; j < c->n; j++) {
+            double dot = 0;
+            for (int64_t i = k; i < c->m; i++) dot += below(c, i, k) * A(i, j);
+            for (int64_t i = k; i < c->m; i++) SET_A(i, j, A(i, j) - tau * dot * below(c, i, k));
+        }
+    }
+}
+
+cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m, int64_t n,
+                                             cudaDataType_t type, const void *a, int64_t lda, cudaDataType_t type_tau,
+                                             const void *tau, cudaDataType_t compute, size_t *bytes, size_t *host_bytes)
+{
+    return *bytes = ROOM, *host_bytes = 0, said(!fake_vendor_fails());
+}
+
+cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType_t type,
+                                  void *a, int64_t lda, cudaDataType_t type_tau, void *tau, cudaDataType_t compute, void *room,
+                                  size_t bytes, void *host, size_t host_bytes, int *info)
+{
+    call c = {
+        .wide = type == CUDA_R_64F, .m = m, .n = n, .a = a, .lda = lda, .w = tau, .room = room, .bytes = bytes, .info = info
+    };
+    return said(queue_call(h, geqrf, &c, owns(&c, a, m, n, lda) && owns(&c, tau, m < n ? m : n, 1, m) && bytes == ROOM));
+}
+
+/* b = Q b, or Q^T b; Q of k reflectors in a. */
+static void reflect(const call *c, bool transposed)
+{
+    for (int64_t t = 0; t < c->k; t++) {
+        const int64_t l = transposed ? t : c->k - 1 - t;
+        for (int64_t j = 0; j < c->n; j++) {
+            double dot = 0;
+            for (int64_t i = l; i < c->m; i++) dot += below(c, i, l) * B(i, j);
+            for (int64_t i = l; i < c->m; i++) SET_B(i, j, B(i, j) - get(c, c->w, l) * dot * below(c, i, l));
+        }
+    }
+}
+
+static void ormqr(void *args)
+{
+    const call *c = args;
+    spoil(c), *c->info = 0;
+    reflect(c, c->flag[0]);
+}
+
+static void orgqr(void *args)
+{
+    call own = *(const call *)args, *c = &own;
+    double *q = fake_alloc((size_t)(c->m * c->n + 1) * sizeof *q);
+    spoil(c), *c->info = 0;
+    c->b = q, c->ldb = c->m;
+    for (int64_t j = 0; j < c->n; j++)
+        for (int64_t i = 0; i < c->m; i++) SET_B(i, j, i == j);
+    reflect(c, false);
+    for (int64_t j = 0; j < c->n; j++)
+        for (int64_t i = 0; i < c->m; i++) SET_A(i, j, B(i, j));
+    fake_free(q);
+}
+
+#define QR(letter, type, wide_)                                                                                                  \
+    cusolverStatus_t cusolverDn##letter##orgqr_bufferSize(cusolverDnHandle_t h, int m, int n, int k, const type *a, int lda,     \
+                                                          const type *tau, int *length)                                          \
+    {                                                                                                                            \
+        return *length = 32, said(!fake_vendor_fails());                                                                         \
+    }                                                                                                                            \
+    cusolverStatus_t cusolverDn##letter##orgqr(cusolverDnHandle_t h, int m, int n, int k, type *a, int lda, const type *tau,     \
+                                               type *room, int length, int *info)                                                \
+    {                                                                                                                            \
+        call c = { .wide = wide_,                                                                                                \
+                   .m = m,                                                                                                       \
+                   .n = n,                                                                                                       \
+                   .k = k,                                                                                                       \
+                   .a = a,                                                                                                       \
+                   .lda = lda,                                                                                                   \
+                   .w = (void *)tau,                                                                                             \
+                   .room = room,                                                                                                 \
+                   .bytes = (size_t)length * sizeof *room,                                                                       \
+                   .info = info };                                                                                               \
+        return said(                                                                                                             \
+            queue_call(h, orgqr, &c, owns(&c, a, m, n, lda) && owns(&c, tau, k, 1, k) && m >= n && n >= k && length == 32));     \
+    }                                                                                                                            \
+    cusolverStatus_t cusolverDn##letter##ormqr_bufferSize(cusolverDnHandle_t h, cublasSideMode_t side, cublasOperation_t how,    \
+                                                          int m, int n, int k, const type *a, int lda, const type *tau,          \
+                                                          const type *b, int ldb, int *length)                                   \
+    {                                                                                                                            \
+        return *length = 32, said(!fake_vendor_fails() && side == CUBLAS_SIDE_LEFT);                                             \
+    }                                                                                                                            \
+    cusolverStatus_t cusolverDn##letter##ormqr(cusolverDnHandle_t h, cublasSideMode_t side, cublasOperation_t how, int m, int n, \
+                                               int k, const type *a, int lda, const type *tau, type *b, int ldb, type *room,     \
+                                               int length, int *info)                                                            \
+    {                                                                                                                            \
+        call c = { .wide = wide_,                                                                                                \
+                   .flag = { how != CUBLAS_OP_N },                                                                               \
+                   .m = m,                                                                                                       \
+                   .n = n,                                                                                                       \
+                   .k = k,                                                                                                       \
+                   .a = (void *)a,                                                                                               \
+                   .lda = lda,                                                                                                   \
+                   .b = b,                                                                                                       \
+                   .ldb = ldb,                                                                                                   \
+                   .w = (void *)tau,                                                                                             \
+                   .room = room,                                                                                                 \
+                   .bytes = (size_t)length * sizeof *room,                                                                       \
+                   .info = info };                                                                                               \
+        return said(queue_call(h, ormqr, &c, owns(&c, a, m, k, lda) && owns(&c, b, m, n, ldb) && m >= k && length == 32));       \
+    }
+QR(S, float, false)
+QR(D, double, true)
+
+/* ---- refined solutions: as good as in f64 at once, or not to be had from fewer bits. It waits, as the real one does ---- */
+
+/* The greatest element is beyond the narrow type: NaN, of which nothing tells. It is as good as 0 in it: nothing converges. */
+static bool is_lost(const call *c)
+{
+    const double most = c->flag[1] ? 65504 : FLT_MAX, least = c->flag[1] ? 0x1p-25 : FLT_MIN;
+    double greatest = 0;
+    for (int64_t j = 0; j < c->n; j++)
+        for (int64_t i = 0; i < c->n; i++) greatest = fmax(greatest, fabs(A(i, j)));
+    if (greatest <= least) *(int *)c->w = -50;
+    return greatest > most || greatest <= least;
+}
+
+static void spread(const call *c, double x)
+{
+    for (int64_t j = 0; j < c->k; j++)
+        for (int64_t i = 0; i < c->n; i++) put(c, c->c, i + j * c->ldc, x);
+}
+
+static void gesv(void *args)
+{
+    call own = *(const call *)args, *c = &own;
+    *c->info = 0;
+    if (is_lost(c)) return spread(c, *(int *)c->w < 0 ? 0 : NAN);
+    double *a = fake_alloc((size_t)(c->n * c->n + c->n + 1) * sizeof *a);
+    for (int64_t j = 0; j < c->n; j++)
+        for (int64_t i = 0; i < c->n; i++) a[i + j * c->n] = A(i, j);
+    for (int64_t j = 0; j < c->k; j++)
+        for (int64_t i = 0; i < c->n; i++) put(c, c->c, i + j * c->ldc, B(i, j));
+    c->a = a, c->lda = c->m = c->n, c->pivot = (int64_t *)(a + c->n * c->n), c->b = c->c, c->ldb = c->ldc;
+    getrf(c);
+    const bool singular = *c->info != 0;
+    *c->info = 0;
+    if (singular) spread(c, NAN);
+    else getrs(c);
+    fake_free(a);
+}
+
+static cusolverStatus_t refined(void *h, call *c, int *turns)
+{
+    *turns = 1, c->w = turns;
+    const bool fits = owns(c, c->a, c->n, c->n, c->lda) && owns(c, c->b, c->n, c->k, c->ldb) && owns(c, c->c, c->n, c->k, c->ldc);
+    if (!queue_call(h, gesv, c, fits && c->bytes == ROOM)) return CUSOLVER_STATUS_EXECUTION_FAILED;
+    fake_drain(((handle *)h)->stream);
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
+#define REFINED(letter)                                                                                                          \
+    cusolverStatus_t cusolverDnD##letter##gesv_bufferSize(cusolverDnHandle_t h, int n, int sides, double *a, int lda,            \
+                                                          int *pivot, double *b, int ldb, double *x, int ldx, void *room,        \
+                                                          size_t *bytes)                                                         \
+    {                                                                                                                            \
+        return *bytes = ROOM, said(!fake_vendor_fails());                                                                        \
+    }                                                                                                                            \
+    cusolverStatus_t cusolverDnD##letter##gesv(cusolverDnHandle_t h, int n, int sides, double *a, int lda, int *pivot,           \
+                                               double *b, int ldb, double *x, int ldx, void *room, size_t bytes, int *turns,     \
+                                               int *info)                                                                        \
+    {                                                                                                                            \
+        call c = { .wide = true,                                                                                                 \
+                   .flag = { false, #letter[0] == 'H' },                                                                         \
+                   .n = n,                                                                                                       \
+                   .k = sides,                                                                                                   \
+                   .a = a,                                                                                                       \
+                   .lda = lda,                                                                                                   \
+                   .b = b,                                                                                                       \
+                   .ldb = ldb,                                                                                                   \
+                   .c = x,                                                                                                       \
+                   .ldc = ldx,                                                                                                   \
+                   .room = room,                                                                                                 \
+                   .bytes = bytes,                                                                                               \
+                   .info = info };                                                                                               \
+        return refined(h, &c, turns);                                                                                            \
+    }
+REFINED(S)
+REFINED(H)

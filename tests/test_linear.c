@@ -1,0 +1,270 @@
+/* test_linear.c - linear algebra: residuals as LAPACK's tests have them, in extended precision; operands and results that are views; matrices
+ * hard to solve with. On each machine that there is. */
+#include "linear_trial.h"
+
+/* ---- systems ---- */
+
+static void check_solution(duet_dtype t, const duet_matrix *a, int64_t n, int64_t sides, int refine)
+{
+    made b = new_made(t, sides < 0 ? 1 : 2, n, sides), x = new_made(t, sides < 0 ? 1 : 2, n, sides);
+    if (set(x.m, duet_solve(a, b.m, .refine = refine), "solve")) {
+        wides A = wides_of(a), B = wides_of(b.m), X = wides_of(x.m);
+        for (int64_t j = 0; j < X.n; j++) {
+            wides one = wides_new(n, 1), right = wides_new(n, 1);
+            for (int64_t i = 0; i < n; i++) one.v[i] = *at(&X, i, j), right.v[i] = *at(&B, i, j);
+            small(ratio(norm_rest(&right, &A, &one), norm1(&A) * norm1(&one), 1, eps_of(t)), refine ? "solve, refined" : "solve",
+                  t, n, sides, here);
+            wides_free(&one), wides_free(&right);
+        }
+        wides_free(&A), wides_free(&B), wides_free(&X);
+    }
+    end(&b), end(&x);
+}
+
+/* Elimination's determinant is that of a matrix n eps |a| away: so far off in relation may it be, times the condition. */
+static void check_determinant(duet_dtype t, const duet_matrix *a, int64_t n)
+{
+    made d = new_made(t, 0, 0, 0), l = new_made(t, 0, 0, 0), s = new_made(t, 0, 0, 0), e = new_made(t, 0, 0, 0);
+    wides A = wides_of(a), unit = wides_unit(n), inverse;
+    wide det;
+    const bool regular = eliminate(&A, &unit, &inverse, &det);
+    const wide off = THRESHOLD * (wide)(n > 1 ? n : 1) * eps_of(t) * (regular ? norm1(&A) * norm1(&inverse) : 0),
+               size = logl(fabsl(det));
+    if (set(d.m, duet_det(a), "det") && set(l.m, duet_logdet(a), "logdet") && FACTOR(duet_slogdet(s.m, e.m, a))) {
+        wides D = wides_of(d.m), L = wides_of(l.m), S = wides_of(s.m), E = wides_of(e.m);
+        if (fabsl(det) < 1e37L && fabsl(det) > 1e-30L)
+            CHECK(fabsl(*D.v - det) <= off * fabsl(det), "det of %d: %Lg, not %Lg", (int)n, *D.v, det);
+        CHECK(fabsl(*L.v - size) <= off + 4 * eps_of(t) * fabsl(size), "logdet of %d: %Lg, not %Lg", (int)n, *L.v, size);
+        CHECK(off > 1 || *S.v == (det > 0) - (det < 0), "the sign of %Lg is not %Lg", det, *S.v);
+        CHECK(*E.v == *L.v, "slogdet says %Lg, logdet %Lg", *E.v, *L.v);
+        wides_free(&D), wides_free(&L), wides_free(&S), wides_free(&E);
+    }
+    wides_free(&A), wides_free(&unit), wides_free(&inverse);
+    end(&d), end(&l), end(&s), end(&e);
+}
+
+static void systems(duet_dtype t, enum kind kind, int64_t n)
+{
+    made a = new_kind(t, kind, n, n);
+    check_solution(t, a.m, n, -1, 0), check_solution(t, a.m, n, rng_below(&dice, 9), 0);
+    if (t == DUET_F64)
+        check_solution(t, a.m, n, rng_below(&dice, 4), DUET_REFINE_F32), check_solution(t, a.m, n, -1, DUET_REFINE_F16);
+    check_inverse(t, a.m, n);
+    if (kind != LOW && kind != HIGH) check_determinant(t, a.m, n);
+    end(&a);
+}
+
+/* ---- triangular systems: what is not of the triangle is NaN ---- */
+
+static void triangular(duet_dtype t, int64_t n, int64_t sides, int how)
+{
+    const bool lower = how & 1, unit = how & 2, transposed = how & 4;
+    made a = new_made(t, 2, n, n), b = new_made(t, sides < 0 ? 1 : 2, n, sides), x = new_made(t, sides < 0 ? 1 : 2, n, sides);
+    wides A = wides_of(a.m);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            const bool read = i == j ? !unit : lower ? i > j : i < j;
+            *at(&A, i, j) = i == j ? (unit ? 1 : 1 + fabsl(*at(&A, i, i))) : read ? *at(&A, i, j) / (wide)n : 0;
+            put(a.m, i, j, read ? (double)*at(&A, i, j) : NAN);
+            if (t == DUET_F32) *at(&A, i, j) = (float)*at(&A, i, j);
+            else *at(&A, i, j) = (double)*at(&A, i, j);
+        }
+    if (set(x.m, duet_solve_triangular(a.m, b.m, .lower = lower, .unit = unit, .transposed = transposed), "solve_triangular")) {
+        wides B = wides_of(b.m), X = wides_of(x.m), turned = wides_turned(&A);
+        const wides *of = transposed ? &turned : &A;
+        small(ratio(norm_rest(&B, of, &X), norm1(of) * norm1(&X), n, eps_of(t)), "solve_triangular", t, n, sides, here);
+        wides_free(&B), wides_free(&X), wides_free(&turned);
+    }
+    wides_free(&A), end(&a), end(&b), end(&x);
+}
+
+/* ---- symmetric matrices: what is above the diagonal is NaN ---- */
+
+static made lower_only(const made *a, duet_dtype t, int64_t n)
+{
+    made l = new_made(t, 2, n, n);
+    wides A = wides_of(a->m);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) put(l.m, i, j, i >= j ? (double)*at(&A, i, j) : NAN);
+    wides_free(&A);
+    return l;
+}
+
+static void cholesky(duet_dtype t, int64_t n)
+{
+    made a = new_kind(t, POSITIVE, n, n), half = lower_only(&a, t, n), l = new_made(t, 2, n, n);
+    if (set(l.m, duet_cholesky(half.m), "cholesky")) {
+        wides A = wides_of(a.m), L = wides_of(l.m), turned = wides_turned(&L);
+        small(ratio(norm_rest(&A, &L, &turned), norm1(&A), n, eps_of(t)), "cholesky", t, n, n, here);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = i + 1; j < n; j++) CHECK(*at(&L, i, j) == 0, "above the diagonal of L");
+        wides_free(&A), wides_free(&L), wides_free(&turned);
+    }
+    end(&a), end(&half), end(&l);
+}
+
+static void ordered(const wides *w, int sign, const char *what)
+{
+    for (int64_t i = 1; i < w->m; i++)
+        CHECK(sign * (w->v[i] - w->v[i - 1]) >= 0, "%s %d: %Lg behind %Lg", what, (int)i, w->v[i], w->v[i - 1]);
+}
+
+static void eigen(duet_dtype t, enum kind kind, int64_t n)
+{
+    made a = new_kind(t, kind, n, n), half = lower_only(&a, t, n), w = new_made(t, 1, n, 0), v = new_made(t, 2, n, n),
+         alone = new_made(t, 1, n, 0);
+    if (FACTOR(duet_eigh(w.m, v.m, half.m)) && set(alone.m, duet_eigvalsh(half.m), "eigvalsh")) {
+        wides A = wides_of(a.m), W = wides_of(w.m), V = wides_of(v.m), turned = wides_turned(&V), X = wides_of(alone.m),
+              scaled = wides_of(v.m);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++) *at(&scaled, i, j) *= W.v[j];
+        small(ratio(norm_rest(&A, &scaled, &turned), norm1(&A), n, eps_of(t)), "eigh", t, n, n, here);
+        small(ratio(norm_rest(NULL, &turned, &V), 1, n, eps_of(t)), "the vectors of eigh", t, n, n, here);
+        small(ratio(norm_difference(&W, &X), norm1(&A), n, eps_of(t)), "eigvalsh", t, n, n, here);
+        ordered(&W, 1, "eigenvalue");
+        wides_free(&A), wides_free(&W), wides_free(&V), wides_free(&turned), wides_free(&X), wides_free(&scaled);
+    }
+    end(&a), end(&half), end(&w), end(&v), end(&alone);
+}
+
+/* ---- factorisations of any m x n ---- */
+
+static void lu(duet_dtype t, enum kind kind, int64_t m, int64_t n)
+{
+    const int64_t k = m < n ? m : n;
+    made a = new_kind(t, kind, m, n), l = new_made(t, 2, m, k), u = new_made(t, 2, k, n);
+    duet_matrix *p = duet_new(DUET_I64, m);
+    if (FACTOR(duet_lu(l.m, u.m, p, a.m))) {
+        wides A = wides_of(a.m), L = wides_of(l.m), U = wides_of(u.m), P = wides_of(p), in_order = wides_new(m, n);
+        bool *seen = calloc((size_t)m + 1, sizeof *seen);
+        for (int64_t i = 0; i < m; i++) {
+            const int64_t from = (int64_t)P.v[i];
+            CHECK(from >= 0 && from < m && !seen[from], "p is no order");
+            seen[from] = true;
+            for (int64_t j = 0; j < n; j++) *at(&in_order, i, j) = *at(&A, from, j);
+            for (int64_t j = 0; j < k; j++)
+                CHECK(fabsl(*at(&L, i, j)) <= 1 && (i != j || *at(&L, i, j) == 1) && (i >= j || *at(&L, i, j) == 0), "L");
+        }
+        for (int64_t i = 0; i < k; i++)
+            for (int64_t j = 0; j < i; j++) CHECK(*at(&U, i, j) == 0, "below the diagonal of U");
+        small(ratio(norm_rest(&in_order, &L, &U), norm1(&A), n, eps_of(t)), "lu", t, m, n, here);
+        wides_free(&A), wides_free(&L), wides_free(&U), wides_free(&P), wides_free(&in_order), free(seen);
+    }
+    end(&a), end(&l), end(&u), duet_free(&p);
+}
+
+static void qr(duet_dtype t, enum kind kind, int64_t m, int64_t n)
+{
+    const int64_t k = m < n ? m : n;
+    made a = new_kind(t, kind, m, n), q = new_made(t, 2, m, k), r = new_made(t, 2, k, n);
+    if (FACTOR(duet_qr(q.m, r.m, a.m))) {
+        wides A = wides_of(a.m), Q = wides_of(q.m), R = wides_of(r.m), turned = wides_turned(&Q);
+        for (int64_t i = 0; i < k; i++)
+            for (int64_t j = 0; j < i; j++) CHECK(*at(&R, i, j) == 0, "below the diagonal of R");
+        small(ratio(norm_rest(&A, &Q, &R), norm1(&A), m > n ? m : n, eps_of(t)), "qr", t, m, n, here);
+        small(ratio(norm_rest(NULL, &turned, &Q), 1, m, eps_of(t)), "the columns of Q", t, m, n, here);
+        wides_free(&A), wides_free(&Q), wides_free(&R), wides_free(&turned);
+    }
+    end(&a), end(&q), end(&r);
+}
+
+static void svd(duet_dtype t, enum kind kind, int64_t m, int64_t n)
+{
+    const int64_t k = m < n ? m : n, most = m > n ? m : n;
+    made a = new_kind(t, kind, m, n), u = new_made(t, 2, m, k), s = new_made(t, 1, k, 0), vt = new_made(t, 2, k, n),
+         alone = new_made(t, 1, k, 0);
+    if (FACTOR(duet_svd(u.m, s.m, vt.m, a.m)) && set(alone.m, duet_svdvals(a.m), "svdvals")) {
+        wides A = wides_of(a.m), U = wides_of(u.m), S = wides_of(s.m), V = wides_of(vt.m), X = wides_of(alone.m);
+        wides ut = wides_turned(&U), v = wides_turned(&V);
+        small(ratio(norm_rest(NULL, &ut, &U), 1, most, eps_of(t)), "the columns of U", t, m, n, here);
+        small(ratio(norm_rest(NULL, &V, &v), 1, most, eps_of(t)), "the rows of Vt", t, m, n, here);
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < k; j++) *at(&U, i, j) *= S.v[j];
+        small(ratio(norm_rest(&A, &U, &V), norm1(&A), most, eps_of(t)), "svd", t, m, n, here);
+        small(ratio(norm_difference(&S, &X), k ? S.v[0] : 0, most, eps_of(t)), "svdvals", t, m, n, here);
+        ordered(&S, -1, "singular value");
+        CHECK(!k || S.v[k - 1] >= 0, "a singular value below 0");
+        wides_free(&A), wides_free(&U), wides_free(&S), wides_free(&V), wides_free(&X), wides_free(&ut), wides_free(&v);
+    }
+    end(&a), end(&u), end(&s), end(&vt), end(&alone);
+}
+
+/* ---- least squares ---- */
+
+/* How much of each column of x the rows of a do not span. */
+static wide outside_of_rows(const wides *a, const wides *x)
+{
+    wides rows = wides_turned(a), gram = wides_product(a, &rows), ax = wides_product(a, x), z, of_rows;
+    wide det, rest = 0;
+    if (!eliminate(&gram, &ax, &z, &det)) rest = NAN;
+    of_rows = wides_product(&rows, &z);
+    if (rest == 0) rest = norm_difference(&of_rows, x);
+    wides_free(&rows), wides_free(&gram), wides_free(&ax), wides_free(&z), wides_free(&of_rows);
+    return rest;
+}
+
+static void lstsq(duet_dtype t, enum kind kind, int64_t m, int64_t n, int64_t sides)
+{
+    made a = new_kind(t, kind, m, n), b = new_made(t, sides < 0 ? 1 : 2, m, sides), x = new_made(t, sides < 0 ? 1 : 2, n, sides);
+    if (set(x.m, duet_lstsq(a.m, b.m), "lstsq")) {
+        const int64_t most = m > n ? m : n;
+        wides A = wides_of(a.m), B = wides_of(b.m), X = wides_of(x.m), at_ = wides_turned(&A), rest = wides_product(&A, &X);
+        for (int64_t i = 0; i < rest.m * rest.n; i++) rest.v[i] = B.v[i] - rest.v[i];
+        if (m >= n) {
+            wides left = wides_product(&at_, &rest);
+            small(ratio(norm1(&left), norm1(&A) * norm1(&at_) * norm1(&X) + norm1(&at_) * norm1(&B), most, eps_of(t)), "lstsq", t,
+                  m, n, here);
+            wides_free(&left);
+        } else {
+            small(ratio(norm1(&rest), norm1(&A) * norm1(&X), most, eps_of(t)), "lstsq", t, m, n, here);
+            if (kind == UNIFORM && m < 20)
+                small(ratio(outside_of_rows(&A, &X), norm1(&X), most, eps_of(t)), "the least of lstsq", t, m, n, here);
+        }
+        wides_free(&A), wides_free(&B), wides_free(&X), wides_free(&at_), wides_free(&rest);
+    }
+    end(&a), end(&b), end(&x);
+}
+
+/* ---- the suites ---- */
+
+static int64_t some_size(void)
+{
+    static const int64_t often[] = { 0, 1, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 33 };
+    return often[rng_below(&dice, 14)];
+}
+
+static void test_systems(duet_dtype t)
+{
+    static const enum kind kinds[] = { UNIFORM, UNIFORM, SYMMETRIC, POSITIVE, GRADED, LOW, HIGH };
+    for (int i = 0; i < trials(40); i++) systems(t, kinds[rng_below(&dice, 7)], some_size());
+    for (int64_t n = 1; n <= (t == DUET_F32 ? 5 : 10); n++) systems(t, HILBERT, n);
+    systems(t, UNIFORM, quick ? 50 : 130);
+    for (int i = 0; i < trials(60); i++) triangular(t, some_size(), rng_below(&dice, 7) - 1, (int)rng_below(&dice, 8));
+}
+
+static void test_symmetric(duet_dtype t)
+{
+    for (int i = 0; i < trials(30); i++) cholesky(t, some_size()), eigen(t, i % 2 ? SYMMETRIC : POSITIVE, some_size());
+    for (int64_t n = 1; n < 12; n++) eigen(t, HILBERT, n);
+    cholesky(t, quick ? 40 : 120), eigen(t, SYMMETRIC, quick ? 40 : 90);
+}
+
+static void test_rectangles(duet_dtype t)
+{
+    static const enum kind kinds[] = { UNIFORM, UNIFORM, GRADED, HILBERT, LOW, HIGH };
+    for (int i = 0; i < trials(50); i++) {
+        const enum kind kind = kinds[rng_below(&dice, 6)];
+        lu(t, kind, some_size(), some_size()), qr(t, kind, some_size(), some_size()), svd(t, kind, some_size(), some_size());
+        lstsq(t, UNIFORM, some_size(), some_size(), rng_below(&dice, 6) - 1);
+    }
+    for (int64_t n = 2; n < 9; n++) lstsq(t, HILBERT, n + 5, t == DUET_F32 ? n / 2 : n, 2);
+    lu(t, UNIFORM, 90, 70), qr(t, UNIFORM, 90, 70), svd(t, UNIFORM, 40, 70), lstsq(t, UNIFORM, 90, 40, 3);
+}
+
+int main(int argc, char **argv)
+{
+    if (!begin(argc, argv)) return 0;
+    each_type(test_systems, "inverses, solutions, determinants"), each_type(test_symmetric, "symmetric matrices");
+    each_type(test_rectangles, "LU, QR, SVD, least squares");
+    return tap_end();
+}

@@ -1,0 +1,251 @@
+/* test_linear_cases.c - linear algebra without a result: singular matrices, NaN, overflow, bad input; in formulas and in place, again and again,
+ * recorded; and what ETL gets wrong. On each machine that there is. */
+#include "linear_trial.h"
+
+/* ---- no result ---- */
+
+static void fill(duet_matrix *m, double x) { CHECK(duet_set(m, x) == DUET_OK, "%s", duet_error()); }
+
+static bool holds(const duet_matrix *m, double x)
+{
+    wides t = wides_of(m);
+    bool all = true;
+    for (int64_t i = 0; i < t.m * t.n; i++) all &= t.v[i] == (wide)(float)x;
+    wides_free(&t);
+    return all;
+}
+
+static void refused(duet_status got, duet_status want, const char *word, const char *what)
+{
+    CHECK(got == want && strstr(duet_error(), word), "%s on the %s: status %d, not %d: %s", what, place_name(here), (int)got,
+          (int)want, duet_error());
+}
+
+/* The statement has no result: this status, this word in the text, and the destination as it was. */
+#define REFUSED(to, e, status, word)                                                                                             \
+    (fill(to, 7), refused(duet_set_on(here, to, e), status, word, #e), CHECK(holds(to, 7), "%s has changed its destination", #e))
+#define REFUSES(call, status, word)                                                                                              \
+    do {                                                                                                                         \
+        duet_status st_ = DUET_OK;                                                                                               \
+        DUET_ON(here) st_ = call;                                                                                                \
+        refused(st_, status, word, #call);                                                                                       \
+    } while (0)
+
+static duet_matrix *from(duet_dtype t, int64_t m, int64_t n, const double *x)
+{
+    duet_matrix *a = duet_new(t, m, n);
+    for (int64_t i = 0; i < m * n; i++) put(a, i / n, i % n, x[i]);
+    return a;
+}
+
+static void test_singular(duet_dtype t)
+{
+    const double dependent[] = { 1, 2, 4, 2, 4, 8, 1, 0, 1 };
+    const double singular[] = { 1, 2, 0, 2, 1, 0, 0, 0, 0 }, indefinite[] = { 1, 2, 0, 2, 1, 0, 0, 0, 1 },
+                 zero[] = { 1, 2, 3, 0, 0, 1, 0, 0, 5 };
+    duet_matrix *a = from(t, 3, 3, singular), *d = from(t, 3, 3, indefinite), *z = from(t, 3, 3, zero), *x = duet_new(t, 3, 3),
+                *b = duet_new(t, 3), *y = duet_new(t, 3), *n = duet_new(t), *e = duet_new(t), *none = duet_new(t, 3, 3),
+                *p = duet_new(DUET_I64, 3), *l = duet_new(t, 3, 3);
+    fill(b, 1);
+    REFUSED(x, duet_inv(a), DUET_SINGULAR, "pivot 3");
+    duet_matrix *rows = from(t, 3, 3, dependent);
+    REFUSED(x, duet_inv(rows), DUET_SINGULAR, "pivot");
+    duet_free(&rows);
+    REFUSED(x, duet_inv(none), DUET_SINGULAR, "pivot 1");
+    REFUSED(y, duet_solve(a, b), DUET_SINGULAR, "pivot 3");
+    if (t == DUET_F64) REFUSED(y, duet_solve(a, b, .refine = DUET_REFINE_F32), DUET_SINGULAR, "pivot 3");
+    REFUSED(x, duet_add(duet_mul(2, duet_solve(a, duet_add(d, 1))), 1), DUET_SINGULAR, "pivot 3");
+    REFUSED(x, duet_cholesky(d), DUET_SINGULAR, "order 2");
+    REFUSED(y, duet_solve_triangular(z, b), DUET_SINGULAR, "pivot 2");
+    REFUSED(y, duet_lstsq(none, b), DUET_SINGULAR, "rank");
+    if (set(n, duet_det(a), "det of a singular matrix")) CHECK(holds(n, 0), "det of a singular matrix");
+    if (set(n, duet_logdet(none), "logdet of zeros")) CHECK(holds(n, -INFINITY), "logdet of zeros");
+    if (FACTOR(duet_slogdet(n, e, none))) CHECK(holds(n, 0) && holds(e, -INFINITY), "slogdet of zeros");
+    if (FACTOR(duet_lu(x, l, p, none))) CHECK(holds(l, 0), "lu of zeros");
+    duet_matrix **all[] = { &a, &d, &z, &x, &b, &y, &n, &e, &none, &p, &l };
+    for (int i = 0; i < 11; i++) duet_free(all[i]);
+}
+
+/* A NaN or an infinity anywhere is refused by all. */
+static void spoilt(duet_dtype t, double bad)
+{
+    enum { N = 6 };
+    made a = new_kind(t, POSITIVE, N, N), b = new_made(t, 1, N, 0), good = new_kind(t, POSITIVE, N, N);
+    duet_matrix *x = duet_new(t, N, N), *z = duet_new(t, N, N), *y = duet_new(t, N), *n = duet_new(t), *e = duet_new(t),
+                *p = duet_new(DUET_I64, N);
+    put(a.m, 4, 2, bad), put(b.m, 3, 0, bad);
+    REFUSED(x, duet_inv(a.m), DUET_NOT_FINITE, "operand 1");
+    REFUSED(n, duet_det(a.m), DUET_NOT_FINITE, "operand 1");
+    REFUSED(n, duet_logdet(a.m), DUET_NOT_FINITE, "operand 1");
+    REFUSED(x, duet_cholesky(a.m), DUET_NOT_FINITE, "operand 1");
+    REFUSED(y, duet_eigvalsh(a.m), DUET_NOT_FINITE, "operand 1");
+    REFUSED(y, duet_svdvals(a.m), DUET_NOT_FINITE, "operand 1");
+    REFUSED(x, duet_solve(a.m, good.m), DUET_NOT_FINITE, "operand 1");
+    REFUSED(y, duet_solve(good.m, b.m), DUET_NOT_FINITE, "operand 2");
+    if (t == DUET_F64) REFUSED(y, duet_solve(good.m, b.m, .refine = DUET_REFINE_F32), DUET_NOT_FINITE, "operand 2");
+    REFUSED(y, duet_lstsq(good.m, b.m), DUET_NOT_FINITE, "operand 2");
+    REFUSED(x, duet_lstsq(a.m, good.m), DUET_NOT_FINITE, "operand 1");
+    REFUSED(x, duet_solve_triangular(a.m, good.m, .lower = 1), DUET_NOT_FINITE, "operand 1");
+    if (set(x, duet_solve_triangular(a.m, good.m), "an upper triangle beside a NaN")) CHECK(!holds(x, 7), "not solved");
+    fill(x, 7), fill(z, 7), fill(y, 7), fill(n, 7), fill(e, 7);
+    REFUSES(duet_lu(x, z, p, a.m), DUET_NOT_FINITE, "operand 1");
+    REFUSES(duet_qr(x, z, a.m), DUET_NOT_FINITE, "operand 1");
+    REFUSES(duet_svd(x, y, z, a.m), DUET_NOT_FINITE, "operand 1");
+    REFUSES(duet_eigh(y, z, a.m), DUET_NOT_FINITE, "operand 1");
+    REFUSES(duet_slogdet(n, e, a.m), DUET_NOT_FINITE, "operand 1");
+    CHECK(holds(x, 7) && holds(y, 7) && holds(z, 7) && holds(n, 7) && holds(e, 7),
+          "a factorisation without results has changed some");
+    end(&a), end(&b), end(&good), duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&n), duet_free(&e), duet_free(&p);
+}
+
+static void test_spoilt(duet_dtype t) { spoilt(t, NAN), spoilt(t, INFINITY), spoilt(t, -INFINITY); }
+
+/* Results beyond the type are refused, not infinite. */
+static void test_overflow(duet_dtype t)
+{
+    const double tiny = t == DUET_F32 ? 1e-44 : 5e-324, x[] = { tiny, 0, 0, 1 };
+    duet_matrix *a = from(t, 2, 2, x), *to = duet_new(t, 2, 2);
+    REFUSED(to, duet_inv(a), DUET_NOT_FINITE, "beyond");
+    REFUSED(to, duet_solve_triangular(a, duet_add(duet_mul(a, 0), 1)), DUET_NOT_FINITE, "beyond");
+    REFUSED(to, duet_solve(a, duet_add(duet_mul(a, 0), 1)), DUET_NOT_FINITE, "beyond");
+    duet_free(&a), duet_free(&to);
+}
+
+/* ---- bad input ---- */
+
+static void test_bad(duet_dtype t)
+{
+    duet_matrix *a = duet_new(t, 3, 3), *wide_ = duet_new(t, 3, 4), *v = duet_new(t, 3), *x = duet_new(t, 3, 3),
+                *y = duet_new(t, 3, 3), *p = duet_new(DUET_I64, 3), *other = duet_new(t == DUET_F32 ? DUET_F64 : DUET_F32, 3, 3),
+                *n = duet_new(t), *part = duet_submatrix(x, 0, 0, 3, 3), *freed = NULL;
+    REFUSED(x, duet_inv(wide_), DUET_BAD_SHAPE, "A.rows == A.cols");
+    REFUSED(x, duet_inv(v), DUET_BAD_SHAPE, "A.rank == 2");
+    REFUSED(n, duet_det(wide_), DUET_BAD_SHAPE, "A.rows == A.cols");
+    REFUSED(x, duet_solve(a, duet_transpose(wide_)), DUET_BAD_SHAPE, "A.cols == B.rows");
+    REFUSED(x, duet_solve(a, other), DUET_BAD_TYPE, "");
+    REFUSED(x, duet_solve(a, a, .refine = 9), DUET_BAD_ARGUMENT, "refine");
+    REFUSED(x, duet_inv(p), DUET_BAD_TYPE, "");
+    if (t == DUET_F32) REFUSED(x, duet_solve(a, a, .refine = DUET_REFINE_F32), DUET_UNSUPPORTED, "f64");
+    REFUSES(duet_qr(x, y, v), DUET_BAD_SHAPE, "rank 2");
+    REFUSES(duet_qr(x, v, a), DUET_BAD_SHAPE, "result 2");
+    REFUSES(duet_qr(x, other, a), DUET_BAD_TYPE, "result 2");
+    REFUSES(duet_qr(x, part, a), DUET_BAD_ARGUMENT, "overlap");
+    REFUSES(duet_qr(x, freed, a), DUET_BAD_ARGUMENT, "");
+    REFUSES(duet_lu(x, y, v, a), DUET_BAD_TYPE, "result 3");
+    REFUSES(duet_eigh(v, x, wide_), DUET_BAD_SHAPE, "m == n");
+    REFUSES(duet_qr(x, y, p), DUET_BAD_TYPE, "f32 or f64");
+    duet_matrix **all[] = { &a, &wide_, &v, &x, &y, &p, &other, &n, &part };
+    for (int i = 0; i < 9; i++) duet_free(all[i]);
+}
+
+/* ---- in formulas, in place, again ---- */
+
+static void test_composed(duet_dtype t)
+{
+    enum { N = 9 };
+    made a = new_kind(t, POSITIVE, N, N);
+    duet_matrix *x = duet_new(t, N, N), *y = duet_new(t, N, N), *turned = duet_transposed(a.m), *q = duet_new(t, N, N),
+                *r = duet_new(t, N, N);
+    wides A = wides_of(a.m), before = wides_of(a.m);
+    const wide eps = eps_of(t);
+    if (set(x, duet_sub(duet_matmul(duet_inv(duet_add(a.m, 0.5)), duet_add(a.m, 0.5)), 0), "a product with an inverse")) {
+        wides X = wides_of(x), unit = wides_unit(N);
+        CHECK(norm_difference(&X, &unit) <= THRESHOLD * N * eps * 10, "a product with an inverse is off by %Lg",
+              norm_difference(&X, &unit));
+        wides_free(&X), wides_free(&unit);
+    }
+    if (set(turned, duet_inv(a.m), "in place, transposed") && set(x, DUET(turned), "x")) {
+        wides X = wides_of(x);
+        small(ratio(norm_rest(NULL, &A, &X), norm1(&A) * norm1(&X), N, eps), "in place, transposed", t, N, N, here);
+        wides_free(&X);
+    }
+    if (set(a.m, duet_inv(a.m), "in place")) {
+        wides X = wides_of(a.m);
+        CHECK(norm_difference(&X, &before) <= 2 * THRESHOLD * N * eps * norm1(&before) * 10, "back again");
+        wides_free(&X);
+    }
+    if (FACTOR(duet_qr(q, r, a.m)) && set(x, DUET(a.m), "a copy") && FACTOR(duet_qr(a.m, y, a.m)))
+        for (int i = 0; i < 2; i++) {
+            wides one = wides_of(i ? r : q), two = wides_of(i ? y : a.m);
+            CHECK(norm_difference(&one, &two) == 0, "a factor over its operand");
+            wides_free(&one), wides_free(&two);
+        }
+    wides_free(&A), wides_free(&before), end(&a), duet_free(&x), duet_free(&y), duet_free(&turned), duet_free(&q), duet_free(&r);
+}
+
+/* After the first calls nothing is planned, and no memory taken, anew. */
+static void test_again(duet_dtype t)
+{
+    made a = new_kind(t, POSITIVE, 12, 12), b = new_made(t, 1, 12, 0);
+    duet_matrix *x = duet_new(t, 12, 12), *y = duet_new(t, 12), *q = duet_new(t, 12, 12);
+    duet_counts before = { 0 };
+    for (int i = 0; i < 6; i++) {
+        if (i == 3) before = duet_stats();
+        set(x, duet_inv(a.m), "inv"), set(y, duet_solve(a.m, b.m), "solve"), set(y, duet_lstsq(a.m, b.m), "lstsq"),
+            set(x, duet_cholesky(a.m), "cholesky");
+        FACTOR(duet_qr(x, q, a.m)), FACTOR(duet_svd(x, y, q, a.m)), FACTOR(duet_eigh(y, q, a.m));
+    }
+    const duet_counts now = duet_stats();
+    CHECK(now.pool_misses == before.pool_misses, "%d blocks taken anew", (int)(now.pool_misses - before.pool_misses));
+    CHECK(now.plan_misses == before.plan_misses, "%d plans made anew", (int)(now.plan_misses - before.plan_misses));
+    end(&a), end(&b), duet_free(&x), duet_free(&y), duet_free(&q);
+}
+
+/* A replay computes anew, and says where there is no result any more. */
+static void test_recorded(duet_dtype t)
+{
+    enum { N = 5 };
+    made a = new_kind(t, POSITIVE, N, N);
+    duet_matrix *x = duet_new(t, N, N), *q = duet_new(t, N, N), *r = duet_new(t, N, N), *y = duet_new(t, N, N);
+    duet_recording *recording = NULL;
+    if (went(duet_record_begin(), "record")) {
+        set(y, duet_mul(a.m, 2), "mul"), set(x, duet_inv(y), "inv"), FACTOR(duet_qr(q, r, x)), set(y, duet_add(x, q), "add");
+        recording = duet_record_end();
+        CHECK(recording != NULL, "%s", duet_error());
+    }
+    for (int turn = 0; turn < 3 && recording; turn++) {
+        put(a.m, 0, 0, 3 + turn + 2 * N);
+        if (!went(duet_replay(recording), "a replay")) break;
+        wides A = wides_of(a.m), X = wides_of(x), Q = wides_of(q), R = wides_of(r);
+        for (int64_t i = 0; i < N * N; i++) A.v[i] *= 2;
+        small(ratio(norm_rest(NULL, &A, &X), norm1(&A) * norm1(&X), N, eps_of(t)), "a replay", t, N, N, here);
+        small(ratio(norm_rest(&X, &Q, &R), norm1(&X), N, eps_of(t)), "a replayed qr", t, N, N, here);
+        wides_free(&A), wides_free(&X), wides_free(&Q), wides_free(&R);
+    }
+    fill(a.m, 0);
+    if (recording) refused(duet_replay(recording), DUET_SINGULAR, "pivot 1", "a replay of what is singular now");
+    duet_recording_free(&recording);
+    end(&a), duet_free(&x), duet_free(&q), duet_free(&r), duet_free(&y);
+}
+
+/* ---- what ETL gets wrong (its det's sign, its pivots, its inverse of a singular matrix) ---- */
+
+static void test_etl(duet_dtype t)
+{
+    enum { N = 200 };
+    const double swaps[] = { 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0 };
+    duet_matrix *two = from(t, 4, 4, swaps), *d = duet_new(t), *p = duet_new(DUET_I64, N);
+    if (set(d, duet_det(two), "det")) CHECK(holds(d, 1), "det of two swaps is not 1");
+    made a = new_kind(t, UNIFORM, N, N);
+    duet_matrix *l = duet_new(t, N, N), *u = duet_new(t, N, N);
+    if (FACTOR(duet_lu(l, u, p, a.m))) {
+        wides U = wides_of(u), L = wides_of(l);
+        wide most = 0;
+        for (int64_t i = 0; i < N * N; i++)
+            most = fmaxl(most, fabsl(U.v[i])), CHECK(fabsl(L.v[i]) <= 1, "a pivot that is not the largest");
+        CHECK(most < N, "U grows to %Lg", most);
+        wides_free(&U), wides_free(&L);
+    }
+    check_inverse(t, a.m, N);
+    end(&a), duet_free(&two), duet_free(&d), duet_free(&l), duet_free(&u), duet_free(&p);
+}
+
+int main(int argc, char **argv)
+{
+    if (!begin(argc, argv)) return 0;
+    each_type(test_singular, "singular matrices"), each_type(test_spoilt, "NaN and infinity");
+    each_type(test_overflow, "results beyond the type"), each_type(test_bad, "bad input");
+    each_type(test_composed, "formulas, in place"), each_type(test_again, "again"), each_type(test_recorded, "recorded");
+    each_type(test_etl, "what ETL gets wrong");
+    return tap_end();
+}

@@ -1,0 +1,83 @@
+/* test_linear_faults.c - linear algebra on the pretended CUDA, when things go wrong: every allocation fails once, and every call of CUDA and of the
+ * vendors. Powers of two: every result is exact. */
+#include "mishap.h"
+
+enum { N = 4 };
+
+typedef struct scene {
+    duet_matrix *a, *b, *x, *y, *l, *u, *p, *sign, *log;
+} scene;
+
+/* Where it went well, the element is `after`. Where not, nothing has changed; or, after an error of the device, it is unknown. */
+static void holds(const duet_matrix *m, bool well, float before, float after)
+{
+    const float *p = duet_read(m);
+    if (p) all_are(p, m, well ? after : before);
+    else met.refused += well && !met.hit;
+}
+
+static bool make(scene *s)
+{
+    duet_matrix **squares[] = { &s->a, &s->x, &s->l, &s->u };
+    bool there = true;
+    for (int i = 0; i < 4; i++) there &= (*squares[i] = duet_new(DUET_F32, N, N)) != NULL;
+    there &= (s->b = duet_new(DUET_F32, N)) && (s->y = duet_new(DUET_F32, N)) && (s->p = duet_new(DUET_I64, N)) &&
+             (s->sign = duet_new(DUET_F32)) && (s->log = duet_new(DUET_F32));
+    if (!there) return met.refused++, false;
+    if (!fill(s->a, 0) || !fill(s->b, 3) || !fill(s->x, 9) || !fill(s->y, 9) || !fill(s->sign, 9) || !fill(s->log, 9))
+        return false;
+    float *a = duet_update(s->a);
+    for (int i = 0; a && i < N; i++) a[i * N + i] = 1;
+    return a || (met.refused++, false);
+}
+
+/* a is the unit matrix. */
+static void turn(const scene *s)
+{
+    const double beyond_f16 = 0x1p20; /* so all is done again in f64 */
+    duet_expr large = duet_mul(duet_cast(s->a, DUET_F64), beyond_f16), b = duet_cast(s->b, DUET_F64);
+    bool well = went(duet_set(s->y, duet_cast(duet_mul(duet_solve(large, b, .refine = DUET_REFINE_F16), beyond_f16), DUET_F32)));
+    holds(s->y, well, 9, 3);
+    if (!well && !fill(s->y, 3)) return;
+    well = went(duet_set(s->y, duet_solve(s->a, duet_mul(s->b, 2))));
+    holds(s->y, well, 3, 6);
+    if (!well && !fill(s->y, 6)) return;
+    well = went(duet_set(s->y, duet_add(duet_lstsq(s->a, s->y), 1)));
+    holds(s->y, well, 6, 7);
+    well = went(duet_set(s->x, duet_sub(duet_matmul(duet_inv(s->a), duet_cholesky(s->a)), s->a)));
+    holds(s->x, well, 9, 0);
+    if (!well && !fill(s->x, 0)) return;
+    well = went(duet_slogdet(s->sign, s->log, s->a));
+    holds(s->sign, well, 9, 1), holds(s->log, well, 9, 0);
+    if (went(duet_lu(s->l, s->u, s->p, s->a)) && went(duet_svd(s->l, s->y, s->u, s->a))) holds(s->y, true, 1, 1);
+    if (went(duet_qr(s->l, s->u, s->a)) && went(duet_eigh(s->y, s->l, s->a))) holds(s->y, true, 1, 1);
+}
+
+static void *play(void *arg)
+{
+    (void)arg;
+    scene s = { 0 };
+    if (make(&s)) DUET_ON(place) turn(&s);
+    mishap_over();
+    duet_matrix **all[] = { &s.a, &s.b, &s.x, &s.y, &s.l, &s.u, &s.p, &s.sign, &s.log };
+    for (int i = 0; i < 9; i++) duet_free(all[i]);
+    return NULL;
+}
+
+static void test(bool allocation, const char *what)
+{
+    mishap_run(play, allocation);
+    const uint64_t before = fake_count().solutions;
+    const mishap m = mishap_run(play, allocation);
+    const int solved = (int)(fake_count().solutions - before);
+    CHECK(!m.refused && !m.wrong && solved > 8, "without a failure: %d refused, %d calls", m.refused, solved);
+    each_once(play, allocation, what);
+}
+
+int main(void)
+{
+    test(true, "allocations"), test(false, "calls");
+    leave_the_choice();
+    test(true, "allocations, where the place is free");
+    return tap_end();
+}
