@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Thread_local thread *thread_mine __attribute__((tls_model("initial-exec")));
+_Thread_local thread *thread_mine __attribute__((tls_model(DUET_TLS)));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static thread homeless = { .shared = true };             /* for threads that found no memory; on queue 0 */

@@ -34,7 +34,7 @@ typedef struct thread {
     struct thread *next; /* all threads, for duet_stats */
 } thread;
 
-extern _Thread_local thread *thread_mine __attribute__((tls_model("initial-exec")));
+extern _Thread_local thread *thread_mine __attribute__((tls_model(DUET_TLS)));
 thread *thread_new(void) __attribute__((cold)); /* never NULL: without memory, one that all such threads share */
 
 static inline thread *thread_get(void)

@@ -36,7 +36,7 @@ typedef struct arena {
     struct arena *scratch; /* where a formula that does not stand alone is copied in order */
 } arena;
 
-extern _Thread_local arena *arena_here __attribute__((tls_model("initial-exec"))); /* this thread's, or NULL */
+extern _Thread_local arena *arena_here __attribute__((tls_model(DUET_TLS))); /* this thread's, or NULL */
 arena *arena_first(void) __attribute__((cold));
 static inline arena *arena_mine(void) /* NULL: no memory */
 {
