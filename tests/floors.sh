@@ -11,7 +11,7 @@ point() { # status name
 includes() { # floor's paths, header
     printf '#include "%s"\nint nothing;\n' "$2" >"$work/try.c"
     # shellcheck disable=SC2086 # paths are words
-    "$cc" -std=gnu11 $1 -c "$work/try.c" -o "$work/try.o" >"$work/log" 2>&1
+    "$cc" -std=gnu11 -DDUET_TLS='"initial-exec"' $1 -c "$work/try.c" -o "$work/try.o" >"$work/log" 2>&1
 }
 core="-I$top/include -I$src/core"
 expr="$core -I$src/expr"
