@@ -57,6 +57,14 @@ static bool all_are(const float *p, const duet_matrix *m, float v)
     return true;
 }
 
+/* Where it went well, each element is `after`. Where not, nothing has changed; or, after an error of the device, all of it is unknown. */
+static inline void holds(const duet_matrix *m, bool well, float before, float after)
+{
+    const float *p = duet_read(m);
+    if (p) all_are(p, m, well ? after : before);
+    else met.refused += well && !met.hit;
+}
+
 /* The scenario calls it before it frees its matrices: what gives memory back and fails may keep it. */
 static void mishap_over(void)
 {

@@ -8,14 +8,6 @@ typedef struct scene {
     duet_matrix *x, *z, *k, *t, *v, *y;
 } scene;
 
-/* after: when it went well. before: what it was. Where it failed nothing has changed, or all of it is unknown. */
-static void holds(const duet_matrix *m, bool well, float before, float after)
-{
-    const float *p = duet_read(m);
-    if (p) all_are(p, m, well ? after : before);
-    else met.refused += well && !met.hit;
-}
-
 static bool make(scene *s)
 {
     const bool there = (s->x = duet_new(DUET_F32, 4, 6)) && (s->z = duet_new(DUET_F32, 4, 6)) &&

@@ -8,14 +8,6 @@ typedef struct scene {
     duet_matrix *a, *b, *x, *y, *l, *u, *p, *sign, *log;
 } scene;
 
-/* Where it went well, the element is `after`. Where not, nothing has changed; or, after an error of the device, it is unknown. */
-static void holds(const duet_matrix *m, bool well, float before, float after)
-{
-    const float *p = duet_read(m);
-    if (p) all_are(p, m, well ? after : before);
-    else met.refused += well && !met.hit;
-}
-
 static bool make(scene *s)
 {
     duet_matrix **squares[] = { &s->a, &s->x, &s->l, &s->u };

@@ -9,14 +9,6 @@ typedef struct scene {
     duet_matrix *x, *y, *z, *w, *b, *h;
 } scene;
 
-/* after: when it went well. before: what it was. Where it failed nothing has changed, or all of it is unknown. */
-static void holds(const duet_matrix *m, bool well, float before, float after)
-{
-    const float *p = duet_read(m);
-    if (p) all_are(p, m, well ? after : before);
-    else met.refused += well && !met.hit;
-}
-
 static bool make(scene *s)
 {
     duet_matrix **rows[] = { &s->x, &s->y, &s->z };

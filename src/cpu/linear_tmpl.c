@@ -1,6 +1,7 @@
 /* linear_tmpl.c - solvers: operators of linear algebra with one result, by LAPACKE. Operands are copied by columns, since LAPACK works in their
  * place; where its result of the transpose is the transpose of ours, they and the result are copied as they lie. */
 #include "columns.h"
+#include "triangle.h"
 
 /* ---- by LU: of the transpose, whose columns are our rows ---- */
 
@@ -114,37 +115,21 @@ static duet_status singular_values(desk *d)
 
 /* ---- triangular systems ---- */
 
-/* The triangle as BLAS takes it: where it lies, if one of its axes has stride 1. */
-typedef struct triangle {
-    columns a;
-    bool lower, unit, transposed;
-} triangle;
-
-static bool walks(const layout *l, int along)
+static duet_status triangle_open(desk *d, const triangle *t, columns *a)
 {
-    const int64_t pitch = l->stride[1 - along];
-    return l->stride[along] == 1 && pitch >= l->size[along] && pitch >= 1 && pitch <= INT32_MAX;
-}
-
-static duet_status triangle_open(desk *d, triangle *t)
-{
-    const layout *l = &d->s->in[0].at;
-    const int n = (int)l->size[0];
-    *t = (triangle){ { address(d->f, &d->s->in[0]), n, n, 1 }, d->s->attr[0], d->s->attr[1], d->s->attr[2] };
-    if (walks(l, 0)) return t->a.ld = (int)l->stride[1], DUET_OK;
-    t->lower = !t->lower, t->transposed = !t->transposed;
-    if (walks(l, 1)) return t->a.ld = (int)l->stride[0], DUET_OK;
-    return columns_read(d, 0, true, &t->a);
+    const int n = (int)d->s->in[0].at.size[0];
+    *a = (columns){ address(d->f, &d->s->in[0]), n, n, (int)t->pitch };
+    return t->pitch ? DUET_OK : columns_read(d, 0, true, a);
 }
 
 /* Is what is read of it finite, and its diagonal without zeros? */
-static duet_status triangle_check(const desk *d, const triangle *t)
+static duet_status triangle_check(const desk *d, const triangle *t, const columns *a)
 {
     bool all = true;
     int zero = 0;
-    for (int64_t j = 0; j < t->a.cols; j++) {
-        const T *column = t->a.p + j * t->a.ld;
-        const int64_t from = t->lower ? j + t->unit : 0, upto = t->lower ? t->a.rows : j + !t->unit;
+    for (int64_t j = 0; j < a->cols; j++) {
+        const T *column = a->p + j * a->ld;
+        const int64_t from = t->lower ? j + t->unit : 0, upto = t->lower ? a->rows : j + !t->unit;
         all &= finite_run(column + from, upto - from);
         if (!zero && !t->unit && column[j] == 0) zero = (int)j + 1;
     }
@@ -154,14 +139,14 @@ static duet_status triangle_check(const desk *d, const triangle *t)
 
 static duet_status solve_triangular(desk *d)
 {
-    triangle t;
-    columns b;
-    TRY(triangle_open(d, &t));
-    TRY(triangle_check(d, &t));
+    const triangle t = step_triangle(d->s);
+    columns a, b;
+    TRY(triangle_open(d, &t, &a));
+    TRY(triangle_check(d, &t, &a));
     TRY(operand_read(d, 1, false, &b));
     BLAS(trsm)
     (CblasColMajor, CblasLeft, t.lower ? CblasLower : CblasUpper, t.transposed ? CblasTrans : CblasNoTrans,
-     t.unit ? CblasUnit : CblasNonUnit, b.rows, b.cols, 1, t.a.p, t.a.ld, b.p, b.ld);
+     t.unit ? CblasUnit : CblasNonUnit, b.rows, b.cols, 1, a.p, a.ld, b.p, b.ld);
     TRY(finite_result(d, &b));
     return columns_write(d, &b, false, 0);
 }

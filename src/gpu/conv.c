@@ -72,8 +72,9 @@ static duet_status describe(const vendor *v, conv_descriptors *d, const conv_sha
     return DNN(v, cudnnSetConvolutionMathType, d->conv, (cudnnMathType_t)s->math);
 }
 
-static void discard(kept *k)
+static void discard(void *made)
 {
+    kept *k = made;
     const vendor *v = vendor_open(LIBRARY_cudnn);
     if (k->d.x) v->cudnnDestroyTensorDescriptor(k->d.x);
     if (k->d.y) v->cudnnDestroyTensorDescriptor(k->d.y);
@@ -88,7 +89,7 @@ void gpu_conv_forget(step *s)
     s->kept = NULL;
 }
 
-static duet_status make_kept(const step *s, kept **made)
+static duet_status make_kept(const step *s, void **made)
 {
     const vendor *v = vendor_open(LIBRARY_cudnn);
     kept *k = *made = calloc(1, sizeof *k);
@@ -97,18 +98,6 @@ static duet_status make_kept(const step *s, kept **made)
     duet_status r = describe(v, &k->d, &k->key, conv_operands_of(s).y->at.size);
     if (r != DUET_OK) discard(k);
     return r;
-}
-
-/* The step is the plan's and constant but for this; two threads may come here at once, and the first to be ready is kept. */
-static duet_status kept_of(const step *s, kept **k)
-{
-    void **place = (void **)&s->kept, *none = NULL;
-    if ((*k = __atomic_load_n(place, __ATOMIC_ACQUIRE))) return DUET_OK;
-    TRY(make_kept(s, k));
-    if (__atomic_compare_exchange_n(place, &none, *k, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return DUET_OK;
-    discard(*k);
-    *k = none;
-    return DUET_OK;
 }
 
 /* Memory for the fastest algorithm that there is room for. */
@@ -159,10 +148,11 @@ static duet_status convolve(const kept *k, const algos *a, const conv_data *at, 
 static duet_status on_dense(const step *s, const conv_data *at, queue *q)
 {
     const vendor *v;
-    kept *k;
     const algos *a;
+    void *made;
     TRY(gpu_queue_dnn(q, &v));
-    TRY(kept_of(s, &k));
+    TRY(step_keeps(s, make_kept, discard, &made));
+    kept *k = made;
     if ((a = __atomic_load_n(&k->algos, __ATOMIC_ACQUIRE))) return convolve(k, a, at, q);
     TRY(gpu_algos(&k->key, &k->d, at, q, &a));
     __atomic_store_n(&k->algos, a, __ATOMIC_RELEASE);

@@ -186,8 +186,9 @@ typedef struct kept {
     chain way[2];
 } kept;
 
-static void discard(kept *k)
+static void discard(void *made)
 {
+    kept *k = made;
     for (int w = 0; w < 2; w++)
         for (int i = 0; i < k->way[w].count; i++) shelf_give(&plans, k->way[w].pass[i].plan);
     free(k);
@@ -205,7 +206,7 @@ static duet_status find_plans(chain *c)
     return DUET_OK;
 }
 
-static duet_status make_kept(const step *s, kept **made)
+static duet_status make_kept(const step *s, void **made)
 {
     transform way[2];
     kept *k = *made = calloc(1, sizeof *k);
@@ -217,18 +218,6 @@ static duet_status make_kept(const step *s, kept **made)
     for (int w = 0; w < ways && r == DUET_OK; w++) chain_make(&k->way[w], &way[w]), r = find_plans(&k->way[w]);
     if (r != DUET_OK) discard(k);
     return r;
-}
-
-/* The step is the plan's and constant but for this; two threads may come here at once, and the first to be ready is kept. */
-static duet_status kept_of(const step *s, kept **k)
-{
-    void **place = (void **)&s->kept, *none = NULL;
-    if ((*k = __atomic_load_n(place, __ATOMIC_ACQUIRE))) return DUET_OK;
-    TRY(make_kept(s, k));
-    if (__atomic_compare_exchange_n(place, &none, *k, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return DUET_OK;
-    discard(*k);
-    *k = none;
-    return DUET_OK;
 }
 
 /* ---- running them ---- */
@@ -448,7 +437,9 @@ duet_status gpu_fourier(const step *s, const frame *f, queue *q)
     running r = { .q = q, .out = out, .end = out + (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes };
     const toolbox b = toolbox_of(&r);
     duet_status status;
-    if (s->kernel != OP_fftshift) TRY(kept_of(s, &r.k));
+    void *made = NULL;
+    if (s->kernel != OP_fftshift) TRY(step_keeps(s, make_kept, discard, &made));
+    r.k = made;
     if (s->kernel == OP_fftshift) status = fourier_shift(&b, s, f);
     else if (s->kernel == OP_fftconvolve) status = fourier_convolve(&b, s, f);
     else status = run_transform(&b, &r.k->way[0], s, f);

@@ -4,6 +4,7 @@
 #include "gemm.h"
 #include "lend.h"
 #include "solver.h"
+#include "triangle.h"
 #include <limits.h>
 
 const char *gpu_linear_refuses(const step *s)
@@ -281,33 +282,17 @@ static duet_status lu(bench *b)
 
 /* ---- triangular systems ---- */
 
-/* The triangle as cuBLAS takes it: where it lies, if one of its axes has stride 1. */
-typedef struct triangle {
-    columns a;
-    bool lower, unit, transposed;
-} triangle;
-
-static bool walks(const layout *l, int along)
+static duet_status triangle_open(bench *b, const triangle *t, columns *a)
 {
-    const int64_t pitch = l->stride[1 - along];
-    return l->stride[along] == 1 && pitch >= l->size[along] && pitch >= 1 && pitch <= INT_MAX;
+    const int64_t n = b->s->in[0].at.size[0];
+    *a = (columns){ b->f->data[b->s->in[0].slot], n, n, t->pitch };
+    return t->pitch ? DUET_OK : columns_read(b, 0, true, a);
 }
 
-static duet_status triangle_open(bench *b, triangle *t)
-{
-    const layout *l = &b->s->in[0].at;
-    const int64_t n = l->size[0];
-    *t = (triangle){ { b->f->data[b->s->in[0].slot], n, n, 1 }, b->s->attr[0], b->s->attr[1], b->s->attr[2] };
-    if (walks(l, 0)) return t->a.ld = l->stride[1], DUET_OK;
-    t->lower = !t->lower, t->transposed = !t->transposed;
-    if (walks(l, 1)) return t->a.ld = l->stride[0], DUET_OK;
-    return columns_read(b, 0, true, &t->a);
-}
-
-static duet_status triangle_check(const bench *b, const triangle *t)
+static duet_status triangle_check(const bench *b, const triangle *t, const columns *a)
 {
     static const enum linear_part parts[2][2] = { { PART_UPPER, PART_UNIT_UPPER }, { PART_LOWER, PART_UNIT_LOWER } };
-    return check(b, &t->a, parts[t->lower][t->unit], b->says->triangle);
+    return check(b, a, parts[t->lower][t->unit], b->says->triangle);
 }
 
 /* of: what an n x n triangle is, where its elements are not finite; zero: what it means, where its diagonal has one. */
@@ -323,14 +308,14 @@ static duet_status judge_triangle(bench *b, int64_t n, enum verdict of, enum ver
 
 static duet_status solve_triangular(bench *b)
 {
-    triangle t;
-    columns x;
-    TRY(triangle_open(b, &t));
-    TRY(triangle_check(b, &t));
+    const triangle t = step_triangle(b->s);
+    columns a, x;
+    TRY(triangle_open(b, &t, &a));
+    TRY(triangle_check(b, &t, &a));
     TRY(operand_read(b, 1, false, &x));
-    TRY(solver_triangular(b, &t.a, t.lower, t.unit, t.transposed, &x));
+    TRY(solver_triangular(b, &a, t.lower, t.unit, t.transposed, &x));
     TRY(result_check(b, &x));
-    TRY(judge_triangle(b, t.a.rows, VERDICT_OPERAND, VERDICT_PIVOT));
+    TRY(judge_triangle(b, a.rows, VERDICT_OPERAND, VERDICT_PIVOT));
     return columns_write(b, &x, false, 0);
 }
 

@@ -8,6 +8,20 @@
 /* Of what fails when out has been touched: any status but DEVICE_ERROR says that nothing was written. */
 static inline duet_status half_written(duet_status s) { return s == DUET_OK ? s : DUET_DEVICE_ERROR; }
 
+/* What the step keeps between runs, made by the first that needs it. The step is the plan's and constant but for this; two threads may come
+ * here at once, and the first to be ready is kept. */
+static inline duet_status step_keeps(const step *s, duet_status make(const step *s, void **made), void discard(void *made),
+                                     void **k)
+{
+    void **place = (void **)&s->kept, *none = NULL;
+    if ((*k = __atomic_load_n(place, __ATOMIC_ACQUIRE))) return DUET_OK;
+    TRY(make(s, k));
+    if (__atomic_compare_exchange_n(place, &none, *k, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return DUET_OK;
+    discard(*k);
+    *k = none;
+    return DUET_OK;
+}
+
 /* By one of our own kernels. */
 duet_status gpu_launch(const step *s, const frame *f, queue *q);
 duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed);

@@ -1,0 +1,26 @@
+/* triangle.h - the triangular operand of a step as BLAS takes it: where it lies, if one of its axes has stride 1. */
+#ifndef TRIANGLE_H
+#define TRIANGLE_H
+
+#include "backend.h"
+
+typedef struct triangle {
+    bool lower, unit, transposed; /* of the columns that BLAS sees */
+    int64_t pitch;                /* between columns; 0: its rows must be copied to be columns */
+} triangle;
+
+static inline int64_t pitch_along(const layout *l, int axis)
+{
+    const int64_t pitch = l->stride[1 - axis];
+    return l->stride[axis] == 1 && pitch >= l->size[axis] && pitch >= 1 && pitch <= INT32_MAX ? pitch : 0;
+}
+
+static inline triangle step_triangle(const step *s)
+{
+    const bool lower = s->attr[0], unit = s->attr[1], transposed = s->attr[2];
+    const int64_t pitch = pitch_along(&s->in[0].at, 0);
+    if (pitch) return (triangle){ lower, unit, transposed, pitch };
+    return (triangle){ !lower, unit, !transposed, pitch_along(&s->in[0].at, 1) };
+}
+
+#endif
