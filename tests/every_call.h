@@ -1,0 +1,169 @@
+/* every_call.h - every operator and statement with one way to call it, in the tables of docs/operators.md. A row of a .def file is here by being there;
+ * what is no row stands below. */
+#ifndef EVERY_CALL_H
+#define EVERY_CALL_H
+
+#include <duet/duet.h>
+
+/* Either make, a formula of so many operands; or state, a statement. */
+typedef struct call {
+    const char *name, *doc;
+    int operands, results; /* matrices that it reads; that it writes, of a statement */
+    duet_expr (*make)(const duet_expr *x);
+    duet_status (*state)(duet_matrix *const *to, duet_matrix *const *x);
+    double
+        ulp; /* allowed by the row; -1: `terms` says how many numbers each element sums, or what else is tested; of a CALL NULL */
+    const char *terms;
+} call;
+
+/* ---- the rows of ops.def ---- */
+
+#define MAKE(name, ...)                                                                                                          \
+    static duet_expr make_##name(const duet_expr *x) { return (duet_##name)(__VA_ARGS__); }
+#define DUET_MAP1(name, ...) MAKE(name, x[0])
+#define DUET_MAP2(name, ...) MAKE(name, x[0], x[1])
+#define DUET_MAP3(name, ...) MAKE(name, x[0], x[1], x[2])
+#define DUET_INT1            DUET_MAP1
+#define DUET_INT2            DUET_MAP2
+#define DUET_FOLD1           DUET_MAP1
+#define DUET_FOLD2           DUET_MAP2
+#define DUET_MOMENT1         DUET_MAP1
+#define DUET_PLACE1          DUET_MAP1
+#define OPTIONS_plain
+#define OPTIONS_type , DUET_F32
+#define OPTIONS_axis , 0
+#define OPTIONS_conv , NULL
+#define OPTIONS_pool                                                                                                             \
+    , &(const duet_pool)                                                                                                         \
+    {                                                                                                                            \
+        .window = { 2, 2 }                                                                                                       \
+    }
+#define OPTIONS_pool_grad                                                                                                        \
+    , &(const duet_pool_grad)                                                                                                    \
+    {                                                                                                                            \
+        .window = { 2, 2 }                                                                                                       \
+    }
+#define OPTIONS_scale                                                                                                            \
+    , &(const duet_scale)                                                                                                        \
+    {                                                                                                                            \
+        {                                                                                                                        \
+            2, 2                                                                                                                 \
+        }                                                                                                                        \
+    }
+#define OPTIONS_conv_grad              , NULL
+#define OPTIONS_conv_transposed        , NULL
+#define OPTIONS_fourier                , NULL
+#define OPTIONS_overlap                , DUET_OVERLAP_FULL
+#define OPTIONS_classes                , 5, DUET_F32
+#define OPTIONS_top                    , 2, 0
+#define OPTIONS_bins                   , 0, 1, 8
+#define OPTIONS_triangle               , NULL
+#define OPTIONS_solver                 , NULL
+#define OPTIONS_indices                , "ij,jk->ik"
+#define DUET_DEF1(name, options, ...)  MAKE(name, x[0] OPTIONS_##options)
+#define DUET_DEF2(name, options, ...)  MAKE(name, x[0], x[1] OPTIONS_##options)
+#define DUET_CALL1                     DUET_DEF1
+#define DUET_CALL2                     DUET_DEF2
+#define DUET_CALL3(name, options, ...) MAKE(name, x[0], x[1], x[2] OPTIONS_##options)
+#include <duet/ops.def>
+
+#define ROW(name, n, ulp, terms, text) { #name, text, n, 0, make_##name, NULL, ulp, terms },
+static const call maps[] = {
+#define DUET_MAP1(name, formula, oracle, domain, ulp, flags, known, doc) ROW(name, 1, ulp, NULL, doc)
+#define DUET_MAP2(name, formula, oracle, domain, ulp, flags, known, doc) ROW(name, 2, ulp, NULL, doc)
+#define DUET_MAP3(name, formula, oracle, domain, ulp, flags, known, doc) ROW(name, 3, ulp, NULL, doc)
+#define DUET_INT1(name, formula, oracle, domain, flags, known, doc)      ROW(name, 1, 0, NULL, doc)
+#define DUET_INT2(name, formula, oracle, domain, flags, known, doc)      ROW(name, 2, 0, NULL, doc)
+#include <duet/ops.def>
+};
+static const call folds[] = {
+#define DUET_FOLD1(name, start, take, join, finish, needs, oracle, terms, doc) ROW(name, 1, -1, #terms, doc)
+#define DUET_FOLD2(name, start, take, join, finish, needs, oracle, terms, doc) ROW(name, 2, -1, #terms, doc)
+#define DUET_MOMENT1(name, take, join, finish, needs, oracle, terms, doc)      ROW(name, 1, -1, #terms, doc)
+#define DUET_PLACE1(name, better, needs, oracle, doc)                          ROW(name, 1, 0, NULL, doc)
+#include <duet/ops.def>
+};
+static const call defs[] = {
+#define DUET_DEF1(name, options, needs, shape, value, terms, doc) ROW(name, 1, -1, #terms, doc)
+#define DUET_DEF2(name, options, needs, shape, value, terms, doc) ROW(name, 2, -1, #terms, doc)
+#define DUET_CALL1(name, options, types, needs, shape, doc)       ROW(name, 1, -1, NULL, doc)
+#define DUET_CALL2(name, options, types, needs, shape, doc)       ROW(name, 2, -1, NULL, doc)
+#define DUET_CALL3(name, options, types, needs, shape, doc)       ROW(name, 3, -1, NULL, doc)
+#include <duet/ops.def>
+};
+
+/* ---- the rows of composed.def and networks.def ---- */
+
+#define DUET_COMPOSED1(name, ...)      MAKE(name, x[0])
+#define DUET_COMPOSED2(name, ...)      MAKE(name, x[0], x[1])
+#define DUET_COMPOSED3(name, ...)      MAKE(name, x[0], x[1], x[2])
+#define DUET_COMPOSED1N(name, ...)     MAKE(name, x[0], 0.5)
+#define DUET_COMPOSED_FOLD1(name, ...) MAKE(name, x[0])
+#include <duet/composed.def>
+#define DUET_NETWORK1(name, ...)  MAKE(name, x[0])
+#define DUET_NETWORK2(name, ...)  MAKE(name, x[0], x[1])
+#define DUET_NETWORK2R(name, ...) MAKE(name, x[0], x[1], 0.5)
+#define DUET_NETWORK3R(name, ...) MAKE(name, x[0], x[1], x[2], 0.5)
+#include <duet/networks.def>
+
+#define FORMULA "as its formula"
+static const call composed[] = {
+#define DUET_COMPOSED1(name, formula, oracle, doc)      ROW(name, 1, -1, FORMULA, doc)
+#define DUET_COMPOSED2(name, formula, oracle, doc)      ROW(name, 2, -1, FORMULA, doc)
+#define DUET_COMPOSED3(name, formula, oracle, doc)      ROW(name, 3, -1, FORMULA, doc)
+#define DUET_COMPOSED1N(name, formula, oracle, doc)     ROW(name, 1, -1, FORMULA, doc)
+#define DUET_COMPOSED_FOLD1(name, formula, oracle, doc) ROW(name, 1, -1, FORMULA, doc)
+#include <duet/composed.def>
+};
+static const call networks[] = {
+#define DUET_NETWORK1(name, formula, doc)  ROW(name, 1, -1, FORMULA, doc)
+#define DUET_NETWORK2(name, formula, doc)  ROW(name, 2, -1, FORMULA, doc)
+#define DUET_NETWORK2R(name, formula, doc) ROW(name, 2, -1, FORMULA, doc)
+#define DUET_NETWORK3R(name, formula, doc) ROW(name, 3, -1, FORMULA, doc)
+#include <duet/networks.def>
+};
+
+/* ---- statements: their destinations are results of 4 x 4, or as said ---- */
+
+#define STATE(name, ...)                                                                                                         \
+    static duet_status state_##name(duet_matrix *const *to, duet_matrix *const *x) { return duet_##name(__VA_ARGS__); }
+#define DUET_FACTOR2(name, ...) STATE(name, to[0], to[1], x[0])
+#define DUET_FACTOR3(name, ...) STATE(name, to[0], to[1], to[2], x[0])
+#include <duet/factor.def>
+#define SAID(name, n, results, u, b, text) { #name, text, n, results, NULL, state_##name, u, b },
+static const call factors[] = {
+#define DUET_FACTOR2(name, a, b, needs, shapes, doc)    SAID(name, 1, 2, -1, "residual", doc)
+#define DUET_FACTOR3(name, a, b, c, needs, shapes, doc) SAID(name, 1, 3, -1, "residual", doc)
+#include <duet/factor.def>
+};
+
+STATE(random_uniform, to[0], 1, 0, 1)
+STATE(random_normal, to[0], 1, 0, 1)
+STATE(random_truncated_normal, to[0], 1, 0, 1, -1, 1)
+STATE(random_bernoulli, to[0], 1, 0.5)
+STATE(random_integers, to[0], 1, 0, 9)
+STATE(random_permutation, to[0], 1)
+STATE(magic, to[0])
+STATE(concatenate, to[0], 0, x[0], x[0])
+STATE(stack, to[0], 0, x[0], x[0])
+STATE(tile, to[0], x[0])
+STATE(repeat, to[0], x[0], 0)
+STATE(pad, to[0], x[0], (const int64_t[]){ 1, 0 }, DUET_PAD_EDGE, 0)
+STATE(roll, to[0], x[0], 0, 1)
+static const call statements[] = {
+    SAID(random_uniform, 0, 1, 0, NULL, "evenly distributed numbers")                              //
+    SAID(random_normal, 0, 1, -1, "its law", "normally distributed numbers")                       //
+    SAID(random_truncated_normal, 0, 1, -1, "its law", "the same, given that they lie in a range") //
+    SAID(random_bernoulli, 0, 1, 0, NULL, "1 with a probability, else 0")                          //
+    SAID(random_integers, 0, 1, 0, NULL, "integers of a range, evenly")                            //
+    SAID(random_permutation, 0, 1, 0, NULL, "a permutation, all being equally likely")             //
+    SAID(concatenate, 1, 1, 0, NULL, "matrices one after the other along an axis")                 //
+    SAID(stack, 1, 1, 0, NULL, "matrices one after the other along an axis of their own")          //
+    SAID(tile, 1, 1, 0, NULL, "a matrix again and again")                                          //
+    SAID(repeat, 1, 1, 0, NULL, "each element several times along an axis")                        //
+    SAID(pad, 1, 1, 0, NULL, "a matrix within an edge")                                            //
+    SAID(roll, 1, 1, 0, NULL, "what falls off one end is put in at the other")                     //
+    SAID(magic, 0, 1, 0, NULL, "the magic square: all rows, columns and diagonals have one sum")   //
+};
+
+#endif
