@@ -4,13 +4,12 @@
  *     operators            writes it
  *     operators FILE       is FILE as it would be written? */
 #include "dtype.h"
-#include "every_call.h"
+#include "every_guess.h"
 #include "tap.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
-enum { OPERANDS = 3, MATRICES = OPERANDS + 3, TYPES = DUET_C128 + 1, TEXT = 400 };
+enum { TYPES = DUET_C128 + 1, TEXT = 400 };
 
 /* ---- what is said of one row ---- */
 
@@ -60,53 +59,6 @@ static void read_plan(char *text, char *how)
 
 /* ---- asking ---- */
 
-typedef struct sizes {
-    int rank;
-    int64_t size[4];
-} sizes;
-static const sizes shapes[] = { { 2, { 4, 4 } },       { 1, { 4 } },          { 0 },
-                                { 4, { 1, 2, 6, 6 } }, { 4, { 2, 2, 3, 3 } }, { 4, { 1, 2, 3, 3 } },
-                                { 4, { 1, 2, 4, 4 } }, { 2, { 8, 4 } },       { 3, { 2, 4, 4 } },
-                                { 2, { 600, 600 } } };
-enum { LARGE = LENGTH(shapes) - 1 }; /* not tried by itself */
-
-/* Of what sizes the operands are, then the results; and which are indices, a bit each, the others being of the type in question. */
-typedef struct guess {
-    int shape[MATRICES];
-    uint32_t indices;
-} guess;
-
-static bool take(duet_matrix **m, const call *c, const guess *g, duet_dtype t)
-{
-    bool all = true;
-    for (int k = 0; k < c->operands + c->results; k++) {
-        const sizes *z = &shapes[g->shape[k]];
-        all &= (m[k] = duet_new_shape(g->indices >> k & 1 ? DUET_I64 : t, z->rank, z->size)) != NULL;
-    }
-    return all;
-}
-
-/* A destination such as the formula wants. */
-static duet_matrix *matrix_for(duet_expr e)
-{
-    int64_t size[DUET_RANK_MAX];
-    for (int a = 0; a < duet_expr_rank(e); a++) size[a] = duet_expr_size(e, a);
-    return duet_new_shape(duet_expr_type(e), duet_expr_rank(e), size);
-}
-
-static duet_status set_formula(const call *c, duet_matrix *const *m)
-{
-    duet_expr x[OPERANDS];
-    for (int k = 0; k < c->operands; k++) x[k] = duet_of_matrix(m[k]);
-    const duet_expr e = c->make(x);
-    duet_status s = duet_expr_status(e);
-    if (s != DUET_OK) return (void)duet_drop(e), s;
-    duet_matrix *to = matrix_for(e);
-    s = duet_set(to, e);
-    duet_free(&to);
-    return s;
-}
-
 /* Is there a plan? What it says; text is the caller's to free. */
 static bool asked(const call *c, const guess *g, duet_dtype t, duet_place place, char **text)
 {
@@ -114,41 +66,10 @@ static bool asked(const call *c, const guess *g, duet_dtype t, duet_place place,
     size_t bytes;
     FILE *out = open_memstream(text, &bytes);
     duet_status s = DUET_NO_MEMORY;
-    if (take(m, c, g, t)) DUET_ON(place) DUET_EXPLAIN(out) s = c->make ? set_formula(c, m) : c->state(m + c->operands, m);
-    for (int k = 0; k < MATRICES; k++) duet_free(&m[k]);
+    if (guess_take(m, c, g, t)) DUET_ON(place) DUET_EXPLAIN(out) s = call_run(c, m);
+    guess_give(m);
     fclose(out);
     return s == DUET_OK;
-}
-
-static bool is_possible(const call *c, const guess *g, duet_dtype t)
-{
-    char *text;
-    const bool is = asked(c, g, t, DUET_CPU, &text);
-    free(text);
-    return is;
-}
-
-/* The next way to choose sizes; false: there is none. */
-static bool next(guess *g, int matrices)
-{
-    for (int k = matrices - 1; k >= 0; k--) {
-        if (++g->shape[k] < LARGE) return true;
-        g->shape[k] = 0;
-    }
-    return false;
-}
-
-/* Sizes that the row takes in one of some types, the same ones being indices. */
-static bool guessed(const call *c, guess *g)
-{
-    static const duet_dtype first[] = { DUET_F32, DUET_I64, DUET_C64 };
-    for (int i = 0; i < LENGTH(first); i++) {
-        memset(g->shape, 0, sizeof g->shape);
-        do
-            if (is_possible(c, g, first[i])) return true;
-        while (next(g, c->operands + c->results));
-    }
-    return false;
 }
 
 static void ask_all(const call *c, const guess *g, found *f)
@@ -178,7 +99,8 @@ static void find(const call *c, found *most)
     *most = (found){ 0 };
     for (guess g = { 0 }; g.indices < 1u << matrices; g.indices += 2) { /* the first matrix is of the type in question */
         found f = { 0 };
-        if (!guessed(c, &g)) continue;
+        duet_dtype of;
+        if (!guess_sizes(&g, c, &of)) continue;
         ask_all(c, &g, &f), ask_large(c, g, &f);
         if ((f.types[0] & most->types[0]) == most->types[0] && f.types[0] != most->types[0])
             *most = f; /* more, and all of those before */

@@ -98,8 +98,12 @@ static __attribute__((cold)) duet_status explain(const direct *d, const machine 
 {
     char text[DIRECT_TEXT];
     const char *way = on->way(&d->s);
-    fprintf(thread_get()->explaining, "%s(%s) on the %s: 1 step%s%s\n", d->who, direct_text(d, text), on->name, way ? "; " : "",
-            way ? way : "");
+    FILE *out = thread_get()->explaining;
+    fprintf(out, "%s(%s) on the %s: 1 step%s%s\n", d->who, direct_text(d, text), on->name, way ? "; " : "", way ? way : "");
+    for (int k = 0; k < d->s.ins; k++) {
+        const size_t bytes = matrix_to_move(d->in[k], on->side);
+        if (bytes) fprintf(out, "  move operand %d to the %s: %zu bytes\n", k + 1, on->name, bytes);
+    }
     return DUET_OK;
 }
 
