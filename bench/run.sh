@@ -10,6 +10,7 @@
 #         place        the paper's five left to auto, beside forced to each machine, with data that start here or there (duet-place)
 #         stream       statements whose operands stay on the host, through a part of the card's memory, beside what the link takes (duet-stream)
 #         threads      the dense network by sixteen host threads on the same weights, beside one (duet-threads)
+#         families     every family of operators at three sizes, beside vendors' bare calls on the CPU and PyTorch on the GPU (families.py)
 #         rows         every fused row beside the expression machine, every operator beside its peak (duet-rows)
 #
 # Quick by default, some five minutes; --full takes the paper's sizes, and forward, vectors and calls three times. Results, charts and README's
@@ -20,7 +21,7 @@ build=$root/build-bench
 out=$build/results
 . "$root/tools/setup.sh"
 
-speed=--quick runs=1 backend=both maths=strict batches=1,100,512,4096 only=paper,forward,expressions,calls,vectors,place,stream,threads,rows
+speed=--quick runs=1 backend=both maths=strict batches=1,100,512,4096 only=paper,forward,expressions,calls,vectors,place,stream,threads,families,rows
 while [ $# -gt 0 ]; do
     case $1 in
     --full) speed='' runs=3 batches=1,10,100,512,1000,4096,16384 ;;
@@ -35,7 +36,7 @@ chosen() { case ",$only," in *",$1,"*) ;; *) return 1 ;; esac; }
 
 setup build bench
 if [ ! -f "$build/build.ninja" ]; then meson setup "$build" "$root"; fi
-ninja -C "$build" bench/duet-bench bench/duet-expressions bench/duet-calls bench/duet-vectors bench/duet-place bench/duet-stream bench/duet-threads bench/duet-rows
+ninja -C "$build" bench/duet-bench bench/duet-expressions bench/duet-calls bench/duet-vectors bench/duet-place bench/duet-stream bench/duet-threads bench/duet-rows bench/duet-families.so
 if [ -n "$(ninja -C "$build" -t targets all | grep '^bench/peer-eigen:')" ]; then ninja -C "$build" bench/peer-eigen; fi
 
 peers=
@@ -50,6 +51,8 @@ table() {
     { "$@" || echo $? >"$out/failed"; } | tee "$out/$name.txt"
     if [ -f "$out/failed" ]; then status=$(cat "$out/failed"); fi
 }
+
+sees_gpu() { python3 -c 'import torch; raise SystemExit(not torch.cuda.is_available())' 2>/dev/null; }
 
 run_vectors() {
     failed=0
@@ -83,6 +86,13 @@ fi
 if chosen place; then table place "$build/bench/duet-place" $speed --json "$out/place.json"; fi
 if chosen stream; then table stream "$build/bench/duet-stream" $speed --json "$out/stream.json"; fi
 if chosen threads; then table threads "$build/bench/duet-threads" $speed --json "$out/threads.json"; fi
+if chosen families && has_numpy; then
+    families="python3 $root/bench/families.py $build/bench/duet-families.so $speed"
+    # shellcheck disable=SC2086 # words
+    if [ "$backend" != gpu ]; then table families-cpu $families --json "$out/families-cpu.json"; fi
+    # shellcheck disable=SC2086
+    if [ "$backend" != cpu ] && sees_gpu; then table families-gpu $families --gpu --json "$out/families-gpu.json"; fi
+fi
 if chosen rows; then table rows "$build/bench/duet-rows" $speed --backend "$backend" --json "$out/rows.json"; fi
 rm -f "$out/failed"
 
