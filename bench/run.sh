@@ -54,6 +54,8 @@ table() {
 
 sees_gpu() { python3 -c 'import torch; raise SystemExit(not torch.cuda.is_available())' 2>/dev/null; }
 
+run_families() { python3 "$root/bench/families.py" "$build/bench/duet-families.so" $speed "$@"; }
+
 run_vectors() {
     failed=0
     "$build/bench/duet-vectors" $speed --backend "$backend" --json "$1" || failed=$?
@@ -87,11 +89,8 @@ if chosen place; then table place "$build/bench/duet-place" $speed --json "$out/
 if chosen stream; then table stream "$build/bench/duet-stream" $speed --json "$out/stream.json"; fi
 if chosen threads; then table threads "$build/bench/duet-threads" $speed --json "$out/threads.json"; fi
 if chosen families && has_numpy; then
-    families="python3 $root/bench/families.py $build/bench/duet-families.so $speed"
-    # shellcheck disable=SC2086 # words
-    if [ "$backend" != gpu ]; then table families-cpu $families --json "$out/families-cpu.json"; fi
-    # shellcheck disable=SC2086
-    if [ "$backend" != cpu ] && sees_gpu; then table families-gpu $families --gpu --json "$out/families-gpu.json"; fi
+    if [ "$backend" != gpu ]; then table families-cpu run_families --json "$out/families-cpu.json"; fi
+    if [ "$backend" != cpu ] && sees_gpu; then table families-gpu run_families --gpu --json "$out/families-gpu.json"; fi
 fi
 if chosen rows; then table rows "$build/bench/duet-rows" $speed --backend "$backend" --json "$out/rows.json"; fi
 rm -f "$out/failed"
