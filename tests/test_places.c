@@ -140,6 +140,10 @@ static void tried(duet_dtype type, const sizes *z, const sizes *m, duet_dtype in
 {
     for (int axis = 0; axis < z->rank; axis++) {
         const int64_t n = z->size[axis];
+        int64_t taken_count = 1;
+        for (int a = 0; a < z->rank; a++) taken_count *= a == axis ? 1 : z->size[a];
+        for (int a = 0; a < m->rank; a++) taken_count *= m->size[a];
+        if (taken_count > 4000000) continue; /* gigabytes, and no other case */
         sight s = sight_new(type, z->rank, z->size, view), by = sight_new(index, m->rank, m->size, (view + 1) % SIGHTS);
         sight_fill(&s, view);
         list x = list_of(s.m);
