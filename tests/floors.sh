@@ -1,6 +1,7 @@
 #!/bin/sh
-# floors.sh TOP CC - the include paths are the architecture: an upward include does not compile, a downward one does. TAP.
-top=$1 cc=${2:-cc} points=0
+# floors.sh TOP CC... - the include paths are the architecture: an upward include does not compile, a downward one does. TAP.
+top=$1 points=0 && shift
+cc=${*:-cc} # words: ccache gcc
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 src=$top/src
 
@@ -10,8 +11,8 @@ point() { # status name
 }
 includes() { # floor's paths, header
     printf '#include "%s"\nint nothing;\n' "$2" >"$work/try.c"
-    # shellcheck disable=SC2086 # paths are words
-    "$cc" -std=gnu11 -DDUET_TLS='"initial-exec"' $1 -c "$work/try.c" -o "$work/try.o" >"$work/log" 2>&1
+    # shellcheck disable=SC2086 # words
+    $cc -std=gnu11 -DDUET_TLS='"initial-exec"' $1 -c "$work/try.c" -o "$work/try.o" >"$work/log" 2>&1
 }
 core="-I$top/include -I$src/core"
 expr="$core -I$src/expr"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# readme.sh TOP LIBRARY-FOLDER CC - the README's C program, its second and third piece of C, and the program at the head of duet.h compile, link and run. TAP.
-top=$1 lib=$2 cc=${3:-cc} points=0
+# readme.sh TOP LIBRARY-FOLDER CC... - the README's C program, its second and third piece of C, and the program at the head of duet.h compile, link and run. TAP.
+top=$1 lib=$2 points=0 && shift 2
+cc=${*:-cc} # words: ccache gcc
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 
 point() { # status name
@@ -8,7 +9,8 @@ point() { # status name
     if [ "$1" -eq 0 ]; then echo "ok $points - $2"; else echo "not ok $points - $2" && sed 's/^/# /' "$work/log" | head -20; fi
 }
 run() { # source
-    "$cc" -std=gnu11 -Wall -Wextra -Werror -I"$top/include" "$1" -o "$work/program" -L"$lib" -lduet -Wl,-rpath,"$lib" >"$work/log" 2>&1 &&
+    # shellcheck disable=SC2086 # words
+    $cc -std=gnu11 -Wall -Wextra -Werror -I"$top/include" "$1" -o "$work/program" -L"$lib" -lduet -Wl,-rpath,"$lib" >"$work/log" 2>&1 &&
         "$work/program" >>"$work/log" 2>&1
 }
 
