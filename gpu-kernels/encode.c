@@ -183,7 +183,8 @@ static bool as_step(encoder *e, int op, int at, operand_code x, operand_code y)
     return true;
 }
 
-static bool is_heavy(int op)
+/* Integers have no functions. */
+static bool is_heavy(int op, duet_dtype type)
 {
     static const bool heavy[OPS] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...) [OP_##name] = (ulp) > 0.5,
@@ -191,7 +192,7 @@ static bool is_heavy(int op)
 #define DUET_MAP3                                          DUET_MAP1
 #include <duet/ops.def>
     };
-    return heavy[op];
+    return heavy[op] && dtype_kind(type) == TYPE_FLOAT;
 }
 
 static void encode_map(encoder *e, const instruction *i)
@@ -203,7 +204,7 @@ static void encode_map(encoder *e, const instruction *i)
     if (as_step(e, i->op, at, other[0], other[1])) return;
     machine_instruction *c = emit(e, CODE_ROWS + 3 * i->op + at);
     c->x = other[0].row, c->s = other[0].bits, c->y = other[1].row, c->r = other[1].bits;
-    e->m->heavy |= is_heavy(i->op);
+    e->m->heavy |= is_heavy(i->op, (duet_dtype)i->type);
 }
 
 /* Does an instruction from i on read what the accumulator holds now? */

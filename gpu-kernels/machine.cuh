@@ -161,11 +161,11 @@ static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &
     static __device__ __forceinline__ T fn_##name(T x, T y, T z) { return FORMULA; }                                             \
     enum { heavy_##name = (ulp) > 0.5 };
 #ifdef T_INTEGER
-#define DUET_ANY1                     FN_OF
-#define DUET_ANY2                     FN_OF
-#define DUET_ANY3                     FN_OF
-#define DUET_INT1(name, FORMULA, ...) FN_OF(name, FORMULA, , , 0)
-#define DUET_INT2                     DUET_INT1
+#define DUET_ANY1(name, FORMULA, ...) FN_OF(name, FORMULA, , , 0)
+#define DUET_ANY2                     DUET_ANY1
+#define DUET_ANY3                     DUET_ANY1
+#define DUET_INT1                     DUET_ANY1
+#define DUET_INT2                     DUET_ANY1
 #else
 #define DUET_MAP1 FN_OF
 #define DUET_MAP2 FN_OF

@@ -25,21 +25,30 @@ typedef struct row {
     static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0], x[1]); }
 #define DUET_MAP3(name, ...)                                                                                                     \
     static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0], x[1], x[2]); }
-/* a[0]: 0 all, 1 along the first axis, 2 along axis a[1], kept */
-#define DUET_FOLD1(name, ...)                                                                                                    \
+/* a[0]: 0 all, 1 along the first axis, 2 along axis a[1], kept, 3 along none, the last, or the first and the last of its axes, as a[1] says, kept */
+#define DUET_PLACE1(name, ...)                                                                                                   \
     static duet_expr make_##name(const duet_expr *x, const int *a)                                                               \
     {                                                                                                                            \
         return a[0] == 2 ? (duet_##name##_keep)(x[0], a[1]) : a[0] ? (duet_##name##_axis)(x[0], 0) : (duet_##name)(x[0]);        \
     }
+static const int few_axes[][2] = { { 0 }, { -1 }, { 0, -1 } };
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    static duet_expr make_##name(const duet_expr *x, const int *a)                                                               \
+    {                                                                                                                            \
+        return a[0] == 3   ? (duet_##name##_axes_keep)(x[0], a[1], few_axes[a[1]])                                               \
+               : a[0] == 2 ? (duet_##name##_keep)(x[0], a[1])                                                                    \
+               : a[0]      ? (duet_##name##_axis)(x[0], 0)                                                                       \
+                           : (duet_##name)(x[0]);                                                                                     \
+    }
 #define DUET_FOLD2(name, ...)                                                                                                    \
     static duet_expr make_##name(const duet_expr *x, const int *a)                                                               \
     {                                                                                                                            \
-        return a[0] == 2 ? (duet_##name##_keep)(x[0], x[1], a[1])                                                                \
-               : a[0]    ? (duet_##name##_axis)(x[0], x[1], 0)                                                                   \
-                         : (duet_##name)(x[0], x[1]);                                                                               \
+        return a[0] == 3   ? (duet_##name##_axes_keep)(x[0], x[1], a[1], few_axes[a[1]])                                         \
+               : a[0] == 2 ? (duet_##name##_keep)(x[0], x[1], a[1])                                                              \
+               : a[0]      ? (duet_##name##_axis)(x[0], x[1], 0)                                                                 \
+                           : (duet_##name)(x[0], x[1]);                                                                               \
     }
 #define DUET_MOMENT1 DUET_FOLD1
-#define DUET_PLACE1  DUET_FOLD1
 #include <duet/ops.def>
 
 static const row maps[] = {
@@ -221,7 +230,8 @@ static part fold_part(garden *g, rng *dice, const part *grown, int count)
     part p = pick(g, dice, grown, count, false), q = p;
     for (int d = 0; d < g->base.rank; d++)
         if (!g->base.size[d]) return p; /* the least of nothing is an error */
-    const int how[] = { (int)rng_below(dice, p.s.rank ? 3 : 1), (int)rng_below(dice, p.s.rank) };
+    const int form = (int)rng_below(dice, p.s.rank ? 4 : 1);
+    const int how[] = { form, (int)rng_below(dice, form == 3 ? p.s.rank > 1 ? 3 : 2 : p.s.rank) };
     if (rng_chance(dice, 50)) {
         const part other = pick(g, dice, grown, count, false);
         if (same_sizes(&other.s, &p.s)) q = other;

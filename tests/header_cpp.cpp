@@ -18,6 +18,9 @@ int main()
     for (int i = 0; p && i < 6; i++) p[i] = 2;
     bool good = duet_set(y, duet_add(duet_mul(3.5f, x), y)) == DUET_OK && first_is(y, 7);
     good &= duet_set(s, duet_sum(duet_mul(x, 2))) == DUET_OK && first_is(s, 24);
+    good &= duet_set(s, duet_sum_axes(x, 0, -1)) == DUET_OK && first_is(s, 12);
+    good &= duet_set(y, duet_dot_axes_keep(x, x, 0)) == DUET_OK && first_is(y, 8);
+    good &= duet_set(s, duet_logsumexp_axes(duet_sub(x, x), 1, 0)) == DUET_OK && first_is(s, 1.7917595f);
     good &= duet_set(y, 1) == DUET_OK && duet_iadd(y, x) == DUET_OK && first_is(y, 3);
     good &= duet_set(y, duet_maximum(x, 5L)) == DUET_OK && first_is(y, 5);
 

@@ -2,10 +2,9 @@
  * operators are the oracles of their rows. */
 #include "element.h"
 #include "machine_reference.h"
+#include "whole.h"
 #include <stdlib.h>
 #include <string.h>
-
-typedef __int128 whole;
 
 static whole within(duet_dtype t, whole x)
 {

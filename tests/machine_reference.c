@@ -78,6 +78,20 @@ static long double softplus(long double x) { return (x > 0 ? x : 0) + log1pl(exp
 
 static long double ncdf(long double x) { return erfcl(x > 0 ? -sqrtl(x * x / 2) : sqrtl(x * x / 2)) / 2; }
 
+static double rest_of(double x, double y)
+{
+    const double r = fmod(x, y);
+    return r == 0 ? copysign(0, y) : !signbit(r) != !signbit(y) ? r + y : r;
+}
+
+/* A quotient of long doubles may have been rounded up to a whole number. */
+static long double floor_of(long double x, long double y)
+{
+    if (isinf(y) && isfinite(x) && x != 0) return !signbit(x) != !signbit(y) ? -1 : 0;
+    const long double n = floorl(x / y), left = fmal(-n, y, x);
+    return (left < 0 && y > 0) || (left > 0 && y < 0) ? n - 1 : n; /* NaN is neither: of infinities n is right */
+}
+
 static const double ulps[OPS_ALL] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...) [OP_##name] = ulp,
 #define DUET_MAP2                                          DUET_MAP1
@@ -128,6 +142,9 @@ expected reference_map(int op, duet_dtype t, double x, double y, double z)
     case OP_trunc: return (expected){ trunc(x), 0 };
     case OP_round: return (expected){ rint(x), 0 };
     case OP_sign: return (expected){ x > 0 ? 1 : x < 0 ? -1 : x, 0 };
+    case OP_floor_divide: return near(op, t, floor_of(x, y));
+    case OP_remainder: return (expected){ rounded(t, rest_of(x, y)), 0 };
+    case OP_fmod: return (expected){ fmod(x, y), 0 };
     case OP_hypot: return near(op, t, hypotl(x, y));
     case OP_add: return (expected){ rounded(t, x + y), 0 };
     case OP_sub: return (expected){ rounded(t, x - y), 0 };

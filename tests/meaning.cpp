@@ -17,7 +17,7 @@ extern "C" {
 quad expq(quad), exp2q(quad), expm1q(quad), logq(quad), log2q(quad), log10q(quad), log1pq(quad), sqrtq(quad), cbrtq(quad);
 quad sinhq(quad), coshq(quad), tanhq(quad), powq(quad, quad);
 quad sinq(quad), cosq(quad), tanq(quad), asinq(quad), acosq(quad), atanq(quad), atan2q(quad, quad), erfq(quad), erfcq(quad);
-quad ceilq(quad), floorq(quad), truncq(quad), rintq(quad), hypotq(quad, quad);
+quad ceilq(quad), floorq(quad), truncq(quad), rintq(quad), hypotq(quad, quad), fmodq(quad, quad);
 }
 
 namespace
@@ -56,6 +56,18 @@ double q_atan2(double x, double y) { return std::atan2(x, y); }
 quad q_atan2(quad x, quad y) { return atan2q(x, y); }
 double q_hypot(double x, double y) { return std::hypot(x, y); }
 quad q_hypot(quad x, quad y) { return hypotq(x, y); }
+double q_fmod(double x, double y) { return std::fmod(x, y); }
+quad q_fmod(quad x, quad y) { return fmodq(x, y); }
+template <class R> R q_modulo(R x, R y)
+{
+    const R r = q_fmod(x, y);
+    return r == 0 ? (y < 0 ? -R(0) : R(0)) : (r < 0) != (y < 0) ? r + y : r;
+}
+template <class R> R q_floor_div(R x, R y)
+{
+    const bool apart = x != 0 && x - x == 0 && y == y && y - y != 0; /* x is finite, y infinite */
+    return apart ? R((x < 0) != (y < 0) ? -1 : 0) : q_floor(x / y);
+}
 #define Q(f) q_##f
 
 /* What a row allows to its formula, for rows that use another's. */
@@ -353,6 +365,15 @@ template <class R> int points(int op, const number<R> *x, int arity, int k, bool
     return n;
 }
 
+/* May the quotient's whole part differ within the bounds of x and y? Then so may a remainder by all of y. */
+template <class R> bool meets_multiple(int op, const number<R> &x, const number<R> &y)
+{
+    if (op != OP_fmod && op != OP_remainder) return false;
+    const R part = q_floor(x.lo / y.lo);
+    return x.lo * x.hi <= 0 || y.lo * y.hi <= 0 || q_floor(x.lo / y.hi) != part || q_floor(x.hi / y.lo) != part ||
+           q_floor(x.hi / y.hi) != part || is_nan(part);
+}
+
 template <class R> bool far(R x) { return size_of(x) == infinity; }
 
 template <class R, class F> number<R> map_one(int op, const number<R> *x, int arity, double ulp, int flags, F f)
@@ -366,7 +387,7 @@ template <class R, class F> number<R> map_one(int op, const number<R> *x, int ar
     }
     const R v = f(x[0].v, x[1].v, x[2].v);
     if (exact) return number<R>(v).rounded(ulp);
-    if (meets_pole(op, x[0])) return number<R>::anything();
+    if (meets_pole(op, x[0]) || (arity == 2 && meets_multiple(op, x[0], x[1]))) return number<R>::anything();
 
     R at[3][MOST_POINTS], read[MOST_POINTS * MOST_POINTS * MOST_POINTS];
     int n[3], m = 0;
@@ -389,15 +410,6 @@ template <class R, class F> void map(int op, int arity, double ulp, int flags, c
     }
 }
 
-/* Element e of the result of a fold, then element k of those that are folded into it: where it is in `from`. */
-int64_t folded(const table *from, int axis, int64_t e, int64_t k)
-{
-    if (axis < 0) return k;
-    int64_t inner = 1;
-    for (int d = axis + 1; d < from->rank; d++) inner *= from->size[d];
-    return (e / inner * from->size[axis] + k) * inner + e % inner;
-}
-
 template <class R, class F> void fold(const int32_t *attr, const table *in, int arity, table *out, F f)
 {
     table all = in[0]; /* the shape that both operands broadcast to */
@@ -409,7 +421,7 @@ template <class R, class F> void fold(const int32_t *attr, const table *in, int 
     if (arity == 2 && in[1].rank > in[0].rank) all = in[1];
     all.count = 1;
     for (int d = 0; d < all.rank; d++) all.count *= all.size[d];
-    const int64_t n = attr[0] < 0 ? all.count : all.size[attr[0]];
+    const int64_t n = folded_count(&all, attr[0]);
     for (int64_t e = 0; e < out->count; e++)
         out->at[e] = f(n, [&](int which, int64_t k) {
             return number<R>(in[which].at[table_source(&in[which], &all, folded(&all, attr[0], e, k))]);
@@ -434,7 +446,7 @@ bool *flags(int64_t n) { return static_cast<bool *>(std::calloc(size_t(n) + 1, s
 template <class R, class F> void places(const int32_t *attr, const table *in, table *out, F extreme_of)
 {
     int64_t e = 0;
-    out->choices = attr[0] < 0 ? in->count : in->size[attr[0]], out->admits = flags(out->choices * out->count);
+    out->choices = folded_count(in, attr[0]), out->admits = flags(out->choices * out->count);
     fold<R>(attr, in, 1, out, [&](int64_t n, auto read) -> number<R> {
         const number<R> m = extreme_of(n, read);
         admit(n, m, out, e++, read);
@@ -586,6 +598,23 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
 }
 
 } // namespace
+
+int64_t folded(const table *from, int axes, int64_t e, int64_t k)
+{
+    int64_t at = 0, stride = 1;
+    for (int d = from->rank - 1; d >= 0; d--) {
+        int64_t &index = axes >> d & 1 ? k : e;
+        at += index % from->size[d] * stride, index /= from->size[d], stride *= from->size[d];
+    }
+    return at;
+}
+
+int64_t folded_count(const table *from, int axes)
+{
+    int64_t n = 1;
+    for (int d = 0; d < from->rank; d++) n *= axes >> d & 1 ? from->size[d] : 1;
+    return n;
+}
 
 int64_t table_source(const table *from, const table *to, int64_t e)
 {

@@ -1,6 +1,7 @@
 /* oracle_types.c - types, by their definitions in docs/semantics.md. */
 #include "oracle_types.h"
 #include "element.h"
+#include "whole.h"
 #include <math.h>
 #include <string.h>
 
@@ -84,8 +85,6 @@ bounds cast_bounds(duet_dtype from, duet_dtype to, bounds b)
 
 /* ---- integers ---- */
 
-typedef __int128 whole;
-
 static const bounds anything = { 0, 0, 0, true };
 
 static whole within(duet_dtype t, whole x)
@@ -115,6 +114,9 @@ __attribute__((optimize("wrapv"))) static bool mapped(int op, whole x, whole y, 
         return *r = oracle, true;
 #define DUET_INT2 DUET_INT1
 #include <duet/ops.def>
+    case OP_floor_divide: return *r = Q(floor_div)(x, y), true;
+    case OP_remainder: return *r = Q(modulo)(x, y), true;
+    case OP_fmod: return *r = Q(fmod)(x, y), true;
     default: return false;
     }
 }
@@ -130,14 +132,6 @@ static bool whole_map(const node *n, const table *in, table *out)
         if (exact(a) && exact(b) && mapped(n->op, (whole)a.v, (whole)b.v, &r)) out->at[e] = bounds_of((duet_dtype)n->type, r);
     }
     return true;
-}
-
-/* Element k of those that are folded into element e. */
-static int64_t folded(const table *from, int axis, int64_t e, int64_t k)
-{
-    int64_t inner = 1;
-    for (int d = axis + 1; d < from->rank && axis >= 0; d++) inner *= from->size[d];
-    return axis < 0 ? k : (e / inner * from->size[axis] + k) * inner + e % inner;
 }
 
 __attribute__((optimize("wrapv"))) static void take(const node *n, bounds x, bounds y, bounds *a)
@@ -157,12 +151,12 @@ __attribute__((optimize("wrapv"))) static void take(const node *n, bounds x, bou
 static bool whole_fold(const node *n, const table *in, table *out)
 {
     if (n->op != OP_sum && n->op != OP_prod && n->op != OP_dot) return false;
-    const int axis = n->attr[0];
-    const int64_t count = axis < 0 ? in[0].count : in[0].size[axis];
+    const int axes = n->attr[0];
+    const int64_t count = folded_count(&in[0], axes);
     for (int64_t e = 0; e < out->count; e++) {
         bounds a = bounds_of((duet_dtype)n->type, n->op == OP_prod);
         for (int64_t k = 0; k < count; k++) {
-            const int64_t at = folded(&in[0], axis, e, k);
+            const int64_t at = folded(&in[0], axes, e, k);
             take(n, in[0].at[at], n->op == OP_dot ? in[1].at[at] : in[0].at[at], &a);
         }
         out->at[e] = a;

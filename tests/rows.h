@@ -7,7 +7,7 @@
 
 typedef duet_expr maker(const duet_expr *x, int axis, const void *options);
 
-/* A row, and one way to call it: maps and defs as they are, folds three ways. */
+/* A row, and one way to call it: maps and defs as they are, folds in each form. */
 typedef struct row {
     const char *name;
     int op, arity;
@@ -16,6 +16,19 @@ typedef struct row {
     double known[4]; /* operands, then the result; of maps */
     double ulp;
 } row;
+
+/* All axes of x but one, from the last to the first, every other one counted from the end. */
+typedef struct axes {
+    int count, axis[DUET_RANK_MAX];
+} axes;
+static inline axes axes_but(duet_expr x, int one)
+{
+    axes l = { 0 };
+    const int rank = duet_expr_rank(x);
+    for (int a = rank; a-- > 0;)
+        if (a != one) l.axis[l.count++] = a % 2 ? a : a - rank;
+    return l;
+}
 
 #define UNPACK(...) __VA_ARGS__
 #define DUET_MAP1(name, ...)                                                                                                     \
@@ -26,16 +39,37 @@ typedef struct row {
     static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0], x[1], x[2]); }
 #define DUET_INT1 DUET_MAP1
 #define DUET_INT2 DUET_MAP2
-#define DUET_FOLD1(name, ...)                                                                                                    \
+#define DUET_PLACE1(name, ...)                                                                                                   \
     DUET_MAP1(name, )                                                                                                            \
     static duet_expr axis_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_axis)(x[0], a); }             \
     static duet_expr keep_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_keep)(x[0], a); }
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    DUET_PLACE1(name, )                                                                                                          \
+    static duet_expr axes_##name(const duet_expr *x, int a, const void *o)                                                       \
+    {                                                                                                                            \
+        const axes l = axes_but(x[0], a);                                                                                        \
+        return (duet_##name##_axes)(x[0], l.count, l.axis);                                                                      \
+    }                                                                                                                            \
+    static duet_expr axes_keep_##name(const duet_expr *x, int a, const void *o)                                                  \
+    {                                                                                                                            \
+        const axes l = axes_but(x[0], a);                                                                                        \
+        return (duet_##name##_axes_keep)(x[0], l.count, l.axis);                                                                 \
+    }
 #define DUET_FOLD2(name, ...)                                                                                                    \
     DUET_MAP2(name, )                                                                                                            \
     static duet_expr axis_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_axis)(x[0], x[1], a); }       \
-    static duet_expr keep_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_keep)(x[0], x[1], a); }
+    static duet_expr keep_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_keep)(x[0], x[1], a); }       \
+    static duet_expr axes_##name(const duet_expr *x, int a, const void *o)                                                       \
+    {                                                                                                                            \
+        const axes l = axes_but(x[0], a);                                                                                        \
+        return (duet_##name##_axes)(x[0], x[1], l.count, l.axis);                                                                \
+    }                                                                                                                            \
+    static duet_expr axes_keep_##name(const duet_expr *x, int a, const void *o)                                                  \
+    {                                                                                                                            \
+        const axes l = axes_but(x[0], a);                                                                                        \
+        return (duet_##name##_axes_keep)(x[0], x[1], l.count, l.axis);                                                           \
+    }
 #define DUET_MOMENT1 DUET_FOLD1
-#define DUET_PLACE1  DUET_FOLD1
 #define OPTIONS_plain
 #define OPTIONS_conv            , o
 #define OPTIONS_pool            , o
@@ -64,10 +98,12 @@ static const row integer_maps[] = {
 };
 static const row folds[] = {
 #define FOLD_ROW(name, arity, how) { #how " " #name, OP_##name, arity, how##_##name, { -3, 3, -3, 3 } },
-#define DUET_FOLD1(name, ...)      FOLD_ROW(name, 1, make) FOLD_ROW(name, 1, axis) FOLD_ROW(name, 1, keep)
-#define DUET_FOLD2(name, ...)      FOLD_ROW(name, 2, make) FOLD_ROW(name, 2, axis) FOLD_ROW(name, 2, keep)
+#define ONE_AXIS(name, arity)      FOLD_ROW(name, arity, make) FOLD_ROW(name, arity, axis) FOLD_ROW(name, arity, keep)
+#define FORMS(name, arity)         ONE_AXIS(name, arity) FOLD_ROW(name, arity, axes) FOLD_ROW(name, arity, axes_keep)
+#define DUET_FOLD1(name, ...)      FORMS(name, 1)
+#define DUET_FOLD2(name, ...)      FORMS(name, 2)
 #define DUET_MOMENT1               DUET_FOLD1
-#define DUET_PLACE1                DUET_FOLD1
+#define DUET_PLACE1(name, ...)     ONE_AXIS(name, 1)
 #include <duet/ops.def>
 };
 enum kind { KIND_plain, KIND_conv, KIND_pool, KIND_conv_grad, KIND_conv_transposed, KIND_pool_grad, KIND_scale };

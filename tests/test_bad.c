@@ -58,11 +58,18 @@ static void shapes(void)
 #define DUET_MAP3(row, ...)                                                                                                      \
     FAILS(duet_##row(p.x, p.y, p.z), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4], f32[5]", "broadcast");                       \
     FAILS(duet_##row(p.x, 1, p.z), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "broadcast");
-#define DUET_FOLD1(row, ...)                                                                                                     \
+#define DUET_PLACE1(row, ...)                                                                                                    \
     FAILS(duet_##row##_axis(p.x, 2), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis 2");                                          \
     FAILS(duet_##row##_keep(p.x, -3), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis -3");
+#define DUET_FOLD1(row, ...)                                                                                                     \
+    DUET_PLACE1(row, )                                                                                                           \
+    FAILS(duet_##row##_axes(p.x, 0, 2), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis 2");                                       \
+    FAILS(duet_##row##_axes(p.x, 1, 0, -1), DUET_BAD_ARGUMENT, NAMED(row), "f32[2,3]", "axis 1 is named twice");                 \
+    FAILS(duet_##row##_axes_keep(p.x, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1), DUET_BAD_ARGUMENT, NAMED(row),                        \
+          "axis 0 is named twice");                                                                                              \
+    FAILS((duet_##row##_axes)(duet_of_matrix(p.x), 1, NULL), DUET_BAD_ARGUMENT, NAMED(row), "no list of axes");                  \
+    FAILS((duet_##row##_axes_keep)(duet_of_matrix(p.x), -1, (int[1]){ 0 }), DUET_BAD_ARGUMENT, NAMED(row), "no list of axes");
 #define DUET_MOMENT1 DUET_FOLD1
-#define DUET_PLACE1  DUET_FOLD1
 #define DUET_FOLD2(row, ...)                                                                                                     \
     FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4]", "one shape");                                    \
     FAILS(duet_##row##_axis(p.x, p.x, 2), DUET_BAD_SHAPE, NAMED(row), "axis 2");

@@ -102,6 +102,12 @@ static void queries(void)
         CHECK(!strcmp(text_of(e), "duet_sum_axis(duet_mul(A, 2), 0)"), "printed as %s", text_of(e));
     }
     duet_matrix *out = duet_new(DUET_F64, 3);
+    duet_expr both = duet_var_axes_keep(duet_sum_axes(e), 0);
+    CHECK(!strcmp(text_of(both), "duet_var_keep(duet_sum_axes(duet_sum_axis(duet_mul(A, 2), 0)), 0)"), "printed as %s",
+          text_of(both));
+    forget(both), e = duet_sum_axes_keep(m, -1, 0);
+    CHECK(!strcmp(text_of(e), "duet_sum_axes_keep(A, 0, 1)"), "printed as %s", text_of(e));
+    forget(e), e = duet_sum_axis(m, 0);
     CHECK(strstr(plan_of(out, e), "sum") != NULL, "explained as %s", plan_of(out, e));
     OK(duet_set(out, e));
     duet_free(&m), duet_free(&out);

@@ -284,13 +284,17 @@ static void images_on(const struct def *d, duet_dtype type)
 static void lifts(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 1, 1, 2, 2), *v = duet_new(DUET_F32, 2);
-#define DUET_MAP1(name, ...)         forget(duet_##name(m)), forget(duet_##name(2.5)), forget(duet_##name(duet_neg(m)));
-#define DUET_MAP2(name, ...)         forget(duet_##name(m, 3)), forget(duet_##name(2.5f, m));
-#define DUET_MAP3(name, ...)         forget(duet_##name(m, 3L, 2.5));
-#define DUET_FOLD1(name, ...)        forget(duet_##name(m)), forget(duet_##name##_axis(m, 0)), forget(duet_##name##_keep(m, 1));
-#define DUET_FOLD2(name, ...)        forget(duet_##name(m, m)), forget(duet_##name##_axis(m, m, 0)), forget(duet_##name##_keep(m, m, 1));
+#define DUET_MAP1(name, ...)   forget(duet_##name(m)), forget(duet_##name(2.5)), forget(duet_##name(duet_neg(m)));
+#define DUET_MAP2(name, ...)   forget(duet_##name(m, 3)), forget(duet_##name(2.5f, m));
+#define DUET_MAP3(name, ...)   forget(duet_##name(m, 3L, 2.5));
+#define DUET_PLACE1(name, ...) forget(duet_##name(m)), forget(duet_##name##_axis(m, 0)), forget(duet_##name##_keep(m, 1));
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    DUET_PLACE1(name, )                                                                                                          \
+    forget(duet_##name##_axes(m, 0, -1)), forget(duet_##name##_axes_keep(m)), forget(duet_##name##_axes(m, 2));
+#define DUET_FOLD2(name, ...)                                                                                                    \
+    forget(duet_##name(m, m)), forget(duet_##name##_axis(m, m, 0)), forget(duet_##name##_keep(m, m, 1)),                         \
+        forget(duet_##name##_axes(m, m, 0, -1)), forget(duet_##name##_axes_keep(m, m));
 #define DUET_MOMENT1                 DUET_FOLD1
-#define DUET_PLACE1                  DUET_FOLD1
 #define LIFT_plain(f, ...)           forget(f(__VA_ARGS__));
 #define LIFT_conv(f, ...)            forget(f(__VA_ARGS__, .pad = { 1, 1 }));
 #define LIFT_pool_grad(f, ...)       forget(f(__VA_ARGS__, .window = { 1, 1 }));

@@ -168,8 +168,8 @@ static void results_of(duet_dtype t)
     else REFUSES(duet_exp(x));
     if (real) REFUSES(duet_bitwise_and(x, x));
     else GIVES(duet_bitwise_and(x, x), t);
-    if (real || !number) REFUSES(duet_floor_divide(x, x));
-    else GIVES(duet_floor_divide(x, x), t);
+    if (number) GIVES(duet_floor_divide(x, x), t);
+    else REFUSES(duet_floor_divide(x, x));
     for (duet_dtype to = 0; is_real(to); to++) GIVES(duet_cast(x, to), to);
     duet_free(&x);
 }

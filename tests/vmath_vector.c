@@ -32,8 +32,9 @@ typedef E vector __attribute__((vector_size(16)));
 #define RINT(x)      FN(rint)(x)
 #define FLOOR(x)     FN(floor)(x)
 #define SELDOM(c)
-#define FN(f)   TYPED(f)
-#define FN_DECL static inline
+#define AGAIN(c) while (any_of((vector_bits)(c)))
+#define FN(f)    TYPED(f)
+#define FN_DECL  static inline
 
 static inline vector fma_each(vector a, vector b, vector c)
 {
@@ -47,6 +48,13 @@ static inline vector sqrt_each(vector x)
     vector r;
     for (size_t i = 0; i < sizeof r / sizeof r[0]; i++) r[i] = SQRT1(x[i]);
     return r;
+}
+
+static inline int any_of(vector_bits c)
+{
+    int any = 0;
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) any |= c[i] != 0;
+    return any;
 }
 
 #include "vmath.h"

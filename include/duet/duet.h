@@ -299,20 +299,29 @@ typedef struct duet_solver {
     DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, duet_expr z, const char *site);
 #define DUET_INT1 DUET_MAP1
 #define DUET_INT2 DUET_MAP2
-#define DUET_FOLD1(name, ...)                                                                                                    \
+#define DUET_PLACE1(name, ...)                                                                                                   \
     DUET_MAP1(name, 0)                                                                                                           \
     DUET_API duet_expr duet_##name##_axis(duet_expr x, int axis);                                                                \
     DUET_API duet_expr duet_##name##_axis_at(duet_expr x, int axis, const char *site);                                           \
     DUET_API duet_expr duet_##name##_keep(duet_expr x, int axis);                                                                \
     DUET_API duet_expr duet_##name##_keep_at(duet_expr x, int axis, const char *site);
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    DUET_PLACE1(name, 0)                                                                                                         \
+    DUET_API duet_expr duet_##name##_axes(duet_expr x, int count, const int *axis);                                              \
+    DUET_API duet_expr duet_##name##_axes_at(duet_expr x, int count, const int *axis, const char *site);                         \
+    DUET_API duet_expr duet_##name##_axes_keep(duet_expr x, int count, const int *axis);                                         \
+    DUET_API duet_expr duet_##name##_axes_keep_at(duet_expr x, int count, const int *axis, const char *site);
 #define DUET_FOLD2(name, ...)                                                                                                    \
     DUET_MAP2(name, 0)                                                                                                           \
     DUET_API duet_expr duet_##name##_axis(duet_expr x, duet_expr y, int axis);                                                   \
     DUET_API duet_expr duet_##name##_axis_at(duet_expr x, duet_expr y, int axis, const char *site);                              \
     DUET_API duet_expr duet_##name##_keep(duet_expr x, duet_expr y, int axis);                                                   \
-    DUET_API duet_expr duet_##name##_keep_at(duet_expr x, duet_expr y, int axis, const char *site);
+    DUET_API duet_expr duet_##name##_keep_at(duet_expr x, duet_expr y, int axis, const char *site);                              \
+    DUET_API duet_expr duet_##name##_axes(duet_expr x, duet_expr y, int count, const int *axis);                                 \
+    DUET_API duet_expr duet_##name##_axes_at(duet_expr x, duet_expr y, int count, const int *axis, const char *site);            \
+    DUET_API duet_expr duet_##name##_axes_keep(duet_expr x, duet_expr y, int count, const int *axis);                            \
+    DUET_API duet_expr duet_##name##_axes_keep_at(duet_expr x, duet_expr y, int count, const int *axis, const char *site);
 #define DUET_MOMENT1 DUET_FOLD1
-#define DUET_PLACE1  DUET_FOLD1
 #define DUET_DEF1(name, options, ...)                                                                                            \
     DUET_API duet_expr duet_##name(duet_expr x DUET_OPTIONS_##options);                                                          \
     DUET_API duet_expr duet_##name##_at(duet_expr x DUET_OPTIONS_##options, const char *site);
@@ -746,3 +755,24 @@ template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment
 #include <duet/lift.h>
 #endif
 #endif
+/* In C++: duet_sum_axes(x, 0, 2) */
+#define DUET_AXES_OF_1(name)                                                                                                     \
+    template <class... N> inline duet_expr name(duet_expr x, N... n)                                                             \
+    {                                                                                                                            \
+        const int axis[] = { 0, (int)n... };                                                                                     \
+        return name(x, (int)sizeof...(n), axis + 1);                                                                             \
+    }
+#define DUET_AXES_OF_2(name)                                                                                                     \
+    template <class... N> inline duet_expr name(duet_expr x, duet_expr y, N... n)                                                \
+    {                                                                                                                            \
+        const int axis[] = { 0, (int)n... };                                                                                     \
+        return name(x, y, (int)sizeof...(n), axis + 1);                                                                          \
+    }
+#define DUET_FOLD1(name, ...) DUET_AXES_OF_1(duet_##name##_axes) DUET_AXES_OF_1(duet_##name##_axes_keep)
+#define DUET_FOLD2(name, ...) DUET_AXES_OF_2(duet_##name##_axes) DUET_AXES_OF_2(duet_##name##_axes_keep)
+#define DUET_MOMENT1          DUET_FOLD1
+#define DUET_COMPOSED_FOLD1   DUET_FOLD1
+#include <duet/composed.def>
+#include <duet/ops.def>
+#undef DUET_AXES_OF_1
+#undef DUET_AXES_OF_2

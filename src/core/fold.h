@@ -1,6 +1,7 @@
 /* fold.h - the order in which every machine reduces, so that all give the same bits.
  *
- * The tree, over the reduced index 0 .. n-1 alone, whatever layout, axis, batch or threads:
+ * The reduced axes count through their elements in the order of the axes, the last one fastest: that is the reduced index, 0 .. n-1.
+ * The tree, over it alone, whatever layout, axes, batch or threads:
  *   block b holds the indices b*FOLD_BLOCK and following. In it lane l takes l, l + FOLD_LANES, l + 2*FOLD_LANES, ... in order,
  *   beginning with a = start: a = take(a, x[i]). Then the lanes join by halving: lane l = join(lane l, lane l + 64), then 32, ..., 1;
  *   lane 0 is the block's. Blocks join in adjacent pairs, join(2i, 2i + 1), level by level, until one is left.
@@ -31,6 +32,8 @@
 
 #define FOLD_BLOCK 4096
 #define FOLD_LANES 128
+
+#define FOLD_ALL_AXES (-1) /* attr[0] of a fold: the reduced axes as bits; all bits: all axes, which are not kept */
 
 /* Powers of two, by element type: once scaled, squares neither over- nor underflow. */
 #define FOLD_NORM_LEAST_f32 0x1p-100f

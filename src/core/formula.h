@@ -3,7 +3,7 @@
  * The words: T, BITS (the integer of its size, unsigned), K(c) (a number of type T), INF, SEL(condition, a, b), FMA, SQRT, ABS,
  * MINIMUM, MAXIMUM (IEEE 754-2019: NaN wins, -0 < +0), RINT (to the nearest whole number, the even of two), FLOOR, INVERSE(x) (1 / x, for 2^-100 < |x| < 2^100), FN(f) for the functions f of
  * core/vmath.h, SELDOM(condition) before a block that changes nothing where the condition is false, so that a machine with jumps may
- * pass it by, MAP(name, x) for the formula of a one-operand row; AS_BITS and AS_T (the bits of a T, and back), TYPED(name) (a name of
+ * pass it by, AGAIN(condition) before one that may be run once more than it need be, as long as the condition holds anywhere, MAP(name, x) for the formula of a one-operand row; AS_BITS and AS_T (the bits of a T, and back), TYPED(name) (a name of
  * this type's).
  * START(s) is the start of a fold. Of integers, for rows that hold for them: no functions of vmath.h but those of integer.h, no SQRT and MAP;
  * START(INF) is the largest number, START(-INF) the least; arithmetic is to wrap: compile with -fwrapv.
@@ -39,6 +39,7 @@
 #undef FLOOR
 #undef INVERSE
 #undef SELDOM
+#undef AGAIN
 #undef AS_BITS
 #undef AS_T
 #undef FORMULA_NEW
@@ -56,6 +57,7 @@
 #define MAP(name, x)  FN(map_##name)(x)
 #define RINT(x)       FN(rint)(x)
 #define FLOOR(x)      FN(floor)(x)
+#define AGAIN(c)      while (c)
 #ifdef __CUDA_ARCH__
 #define SELDOM(c)  if (c)
 #define INVERSE(x) FN(inverse)(x)

@@ -1,4 +1,4 @@
-/* integer.h - functions of the rows DUET_INT1 and DUET_INT2 of ops.def, for one integer type at a time.
+/* integer.h - functions of rows of ops.def that hold for integers, for one integer type at a time.
  *
  * The words: T (int64_t or uint64_t), BITS (uint64_t), FN(f) (a name of this type's), FN_DECL ("static inline", or for CUDA "static
  * __device__ inline"). Define them and include this file, once for each T. Nothing here is undefined: where C says so, it is said what

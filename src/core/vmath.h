@@ -1,7 +1,8 @@
 /* vmath.h - exponentials, logarithms, powers and roots, in the words of formula.h: once for every machine and type.
  *
  * Only + - * / FMA, comparisons, selections and operations on bits are used. All of these are exact or exactly rounded, so every
- * machine gives the same bits (of a NaN, only that it is one). No statement jumps and no loop is left: compilers vectorise them.
+ * machine gives the same bits (of a NaN, only that it is one). No statement jumps and, but in fmod, no loop is left: compilers vectorise
+ * them.
  * How large the errors are: docs/accuracy.md. The coefficients: tools/fit_vmath.sollya. */
 
 #ifdef T_f32
@@ -9,6 +10,7 @@
 #define VM_TOP      31 /* where the sign is */
 #define VM_BIAS     127
 #define VM_SIGN     0x80000000u
+#define VM_EXPONENT 0x7f800000u
 #define VM_ROUND    0x1.8p23 /* x + ROUND: x as an integer, in the low bits; those above hold no n of 2^n */
 #define VM_ULP_1    0x1p23   /* from here on every number is an integer; twice that: an even one */
 #define VM_NORMAL   0x1p-126 /* the least that is not subnormal */
@@ -56,6 +58,7 @@
 #define VM_TOP      63
 #define VM_BIAS     1023
 #define VM_SIGN     0x8000000000000000u
+#define VM_EXPONENT 0x7ff0000000000000u
 #define VM_ROUND    0x1.8p52
 #define VM_ULP_1    0x1p52
 #define VM_NORMAL   0x1p-1022
@@ -469,6 +472,7 @@ VM T FN(pow)(T x, T y)
 #undef VM_TOP
 #undef VM_BIAS
 #undef VM_SIGN
+#undef VM_EXPONENT
 #undef VM_ROUND
 #undef VM_ULP_1
 #undef VM_NORMAL

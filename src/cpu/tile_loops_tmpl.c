@@ -28,6 +28,7 @@ enum { LANES = VECTOR_BYTES / sizeof(T), TILE = 8 * LANES };
 
 #ifdef FORMULA_INTEGERS
 #define MODERATES(ROW)
+#define QUOTIENTS(ROW)
 #else
 /* The bits of the greatest |x|; NaN is above all numbers. */
 static inline __attribute__((always_inline)) BITS greatest(const T *x, int count)
@@ -51,6 +52,27 @@ static inline __attribute__((always_inline)) BITS greatest(const T *x, int count
 #define MODERATES(ROW)                                                                                                           \
     ROW(exp, exp_reach) ROW(sigmoid, sigmoid_reach) ROW(sin, angle_reach) ROW(cos, angle_reach) ROW(tan, angle_reach)
 MODERATES(MODERATE)
+
+/* Quotients are moderate, too: a loop without a loop within it. */
+static inline __attribute__((always_inline)) BITS least(const T *x, int count)
+{
+    BITS least = ~(BITS)0;
+    for (int i = 0; i < count; i++) {
+        const BITS b = AS_BITS(ABS(x[i]));
+        least = b < least ? b : least;
+    }
+    return least;
+}
+#define CHOOSE_QUOTIENT(part, name, count, simd)                                                                                 \
+    LOOP(moderate_##part##_##name, FN(name##_moderate)(x, y), count, simd)                                                       \
+    static void choose_##part##_##name(T *at)                                                                                    \
+    {                                                                                                                            \
+        const T x = AS_T(greatest(at, count)), y = AS_T(least(at + TILE, count));                                                \
+        (FN(fmod_moderates)(x, y) == K(1) ? moderate_##part##_##name : part##_##name)(at);                                       \
+    }
+#define QUOTIENT(name) CHOOSE_QUOTIENT(tile, name, TILE, _Pragma("omp simd")) CHOOSE_QUOTIENT(tail, name, LANES, SIMD)
+#define QUOTIENTS(ROW) ROW(fmod) ROW(remainder)
+QUOTIENTS(QUOTIENT)
 #endif
 
 const loops tile_loops[OPS] = {
@@ -60,4 +82,6 @@ const loops tile_loops[OPS] = {
 #include "rows.def"
 #define CHOSEN(name, reach) [OP_##name] = { choose_tile_##name, choose_tail_##name },
     MODERATES(CHOSEN)
+#define CHOSEN_QUOTIENT(name) [OP_##name] = { choose_tile_##name, choose_tail_##name },
+        QUOTIENTS(CHOSEN_QUOTIENT)
 };

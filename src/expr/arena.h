@@ -133,7 +133,9 @@ duet_status held_drop(duet_expr e, const char *site);
 /* The result's rank, sizes and attributes (as in backend.h) of an operator other than element by element, from its row.
  * attr: the options as given. */
 enum fold_how { FOLD_ALL, FOLD_AXIS, FOLD_KEEP };
-duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum fold_how how, node *out);
+/* Words of a fold's options. Of more axes than there can be one is wrong, so that the others are not looked at. */
+enum { FOLD_HOW, FOLD_COUNT, FOLD_AXES, FOLD_GIVEN = FOLD_AXES + DUET_RANK_MAX + 1 };
+duet_status rule_fold(enum op op, const node *x, const node *y, const int32_t *given, node *out);
 /* einsum.c: the letters of duet_einsum, in attr, which it returns; attr[0] is -1 where they are none. */
 const int32_t *einsum_read(const char *text, int32_t attr[4]);
 duet_status rule_def(enum op op, node *const x[], const int32_t *attr,

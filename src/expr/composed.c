@@ -19,7 +19,7 @@
     duet_expr(duet_##name)(duet_expr x, double s) { return duet_##name##_at(x, s, NULL); }
 #include <duet/composed.def>
 
-/* ---- reductions, in three forms ---- */
+/* ---- reductions, in all their forms ---- */
 
 #define FINITE(m) duet_finite(m, site)
 static duet_expr duet_finite(duet_expr m, const char *site) { return duet_where(duet_less(duet_abs(m), INFINITY), m, 0); }
@@ -45,4 +45,23 @@ static duet_expr duet_finite(duet_expr m, const char *site) { return duet_where(
 #define DUET_COMPOSED_FOLD1(name, formula, ...)                                                                                  \
     duet_expr(duet_##name##_keep_at)(duet_expr x, int axis, const char *site) { return formula; }                                \
     duet_expr(duet_##name##_keep)(duet_expr x, int axis) { return duet_##name##_keep_at(x, axis, NULL); }
+#include <duet/composed.def>
+
+#undef R
+#undef KEEP
+#define R(fold, e)    duet_##fold##_axes_at(DUET(e), count, axis, site)
+#define KEEP(fold, e) duet_##fold##_axes_keep_at(DUET(e), count, axis, site)
+#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                                                  \
+    duet_expr(duet_##name##_axes_at)(duet_expr x, int count, const int *axis, const char *site) { return formula; }              \
+    duet_expr(duet_##name##_axes)(duet_expr x, int count, const int *axis) { return duet_##name##_axes_at(x, count, axis, NULL); }
+#include <duet/composed.def>
+
+#undef R
+#define R(fold, e) duet_##fold##_axes_keep_at(DUET(e), count, axis, site)
+#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                                                  \
+    duet_expr(duet_##name##_axes_keep_at)(duet_expr x, int count, const int *axis, const char *site) { return formula; }         \
+    duet_expr(duet_##name##_axes_keep)(duet_expr x, int count, const int *axis)                                                  \
+    {                                                                                                                            \
+        return duet_##name##_axes_keep_at(x, count, axis, NULL);                                                                 \
+    }
 #include <duet/composed.def>

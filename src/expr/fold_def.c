@@ -20,7 +20,7 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     duet_dtype settled = DUET_DTYPE_COUNT;
     duet_status s = operands(a, op, arity, e, x);
     if (s == DUET_OK && !(op_infos[op].flags & OP_ANY_TYPES)) s = settle_type(op, arity, x, &settled);
-    if (s == DUET_OK && op_infos[op].kind == KIND_FOLD) s = rule_fold(op, x[0], x[1], attr[0], (enum fold_how)attr[1], &rule);
+    if (s == DUET_OK && op_infos[op].kind == KIND_FOLD) s = rule_fold(op, x[0], x[1], attr, &rule);
     else if (s == DUET_OK) s = rule_def(op, x, attr, &rule);
     if (s != DUET_OK) return failed(a, arity, x, s, site);
     const duet_dtype type = result_type(op, settled, &rule);
@@ -31,31 +31,49 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     return handle_of(n);
 }
 
-#define FOLD(name, arity, axis, how, ...)                                                                                        \
-    fold_or_def(OP_##name, arity, (duet_expr[]){ __VA_ARGS__ }, (int32_t[]){ axis, how }, site)
+static duet_expr fold_along(enum op op, int arity, const duet_expr e[], enum fold_how how, int count, const int *axis,
+                            const char *site)
+{
+    const int most = FOLD_GIVEN - FOLD_AXES;
+    int32_t given[FOLD_GIVEN] = { how, count > 0 && !axis ? -1 : count < most ? count : most };
+    for (int k = 0; k < given[FOLD_COUNT]; k++) given[FOLD_AXES + k] = axis[k];
+    return fold_or_def(op, arity, e, given, site);
+}
+
+/* One form of a reduction of x, and of x and y; OPTIONS says what follows them, PASS passes it on. */
+#define OPTIONS_ALL
+#define OPTIONS_AXIS , int axis
+#define OPTIONS_AXES , int count, const int *axis
+#define PASS_ALL
+#define PASS_AXIS , axis
+#define PASS_AXES , count, axis
+#define LIST_ALL  0, NULL
+#define LIST_AXIS 1, &axis
+#define LIST_AXES count, axis
+#define FORM1(row, name, how, axes)                                                                                              \
+    duet_expr(name##_at)(duet_expr x OPTIONS_##axes, const char *site)                                                           \
+    {                                                                                                                            \
+        return fold_along(OP_##row, 1, &x, how, LIST_##axes, site);                                                              \
+    }                                                                                                                            \
+    duet_expr(name)(duet_expr x OPTIONS_##axes) { return name##_at(x PASS_##axes, NULL); }
+#define FORM2(row, name, how, axes)                                                                                              \
+    duet_expr(name##_at)(duet_expr x, duet_expr y OPTIONS_##axes, const char *site)                                              \
+    {                                                                                                                            \
+        return fold_along(OP_##row, 2, (duet_expr[]){ x, y }, how, LIST_##axes, site);                                           \
+    }                                                                                                                            \
+    duet_expr(name)(duet_expr x, duet_expr y OPTIONS_##axes) { return name##_at(x, y PASS_##axes, NULL); }
+#define FORMS(form, name)                                                                                                        \
+    form(name, duet_##name, FOLD_ALL, ALL) form(name, duet_##name##_axis, FOLD_AXIS, AXIS)                                       \
+        form(name, duet_##name##_keep, FOLD_KEEP, AXIS)
 
 #define DUET_FOLD1(name, ...)                                                                                                    \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return FOLD(name, 1, 0, FOLD_ALL, x); }                         \
-    duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }                                                    \
-    duet_expr(duet_##name##_axis_at)(duet_expr x, int axis, const char *site) { return FOLD(name, 1, axis, FOLD_AXIS, x); }      \
-    duet_expr(duet_##name##_axis)(duet_expr x, int axis) { return duet_##name##_axis_at(x, axis, NULL); }                        \
-    duet_expr(duet_##name##_keep_at)(duet_expr x, int axis, const char *site) { return FOLD(name, 1, axis, FOLD_KEEP, x); }      \
-    duet_expr(duet_##name##_keep)(duet_expr x, int axis) { return duet_##name##_keep_at(x, axis, NULL); }
-#define DUET_MOMENT1 DUET_FOLD1
-#define DUET_PLACE1  DUET_FOLD1
+    FORMS(FORM1, name)                                                                                                           \
+    FORM1(name, duet_##name##_axes, FOLD_AXIS, AXES) FORM1(name, duet_##name##_axes_keep, FOLD_KEEP, AXES)
 #define DUET_FOLD2(name, ...)                                                                                                    \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return FOLD(name, 2, 0, FOLD_ALL, x, y); }         \
-    duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }                                    \
-    duet_expr(duet_##name##_axis_at)(duet_expr x, duet_expr y, int axis, const char *site)                                       \
-    {                                                                                                                            \
-        return FOLD(name, 2, axis, FOLD_AXIS, x, y);                                                                             \
-    }                                                                                                                            \
-    duet_expr(duet_##name##_axis)(duet_expr x, duet_expr y, int axis) { return duet_##name##_axis_at(x, y, axis, NULL); }        \
-    duet_expr(duet_##name##_keep_at)(duet_expr x, duet_expr y, int axis, const char *site)                                       \
-    {                                                                                                                            \
-        return FOLD(name, 2, axis, FOLD_KEEP, x, y);                                                                             \
-    }                                                                                                                            \
-    duet_expr(duet_##name##_keep)(duet_expr x, duet_expr y, int axis) { return duet_##name##_keep_at(x, y, axis, NULL); }
+    FORMS(FORM2, name)                                                                                                           \
+    FORM2(name, duet_##name##_axes, FOLD_AXIS, AXES) FORM2(name, duet_##name##_axes_keep, FOLD_KEEP, AXES)
+#define DUET_MOMENT1           DUET_FOLD1
+#define DUET_PLACE1(name, ...) FORMS(FORM1, name)
 
 #define GIVE_plain
 #define GIVE_type            , type

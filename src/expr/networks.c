@@ -43,48 +43,33 @@ static unsigned each_axes(duet_expr x)
 #define EACH(x)  each_axes(x)
 #define REST(x)  (axes_below(duet_expr_rank(x)) & ~last_axis(x))
 
-#define FOLD_OVER(fold, keep)                                                                                                    \
-    static duet_expr fold##_over_##keep(duet_expr x, unsigned axes, const char *site)                                            \
+typedef struct axis_list {
+    int count, axis[DUET_RANK_MAX];
+} axis_list;
+
+static axis_list listed(unsigned bits)
+{
+    axis_list l = { 0 };
+    for (int a = 0; a < DUET_RANK_MAX; a++)
+        if (bits >> a & 1) l.axis[l.count++] = a;
+    return l;
+}
+
+#define FOLD_OVER(fold, form)                                                                                                    \
+    static duet_expr fold##_over_##form(duet_expr x, unsigned bits, const char *site)                                            \
     {                                                                                                                            \
-        for (int a = DUET_RANK_MAX - 1; a >= 0; a--)                                                                             \
-            if (axes >> a & 1) x = duet_##fold##_##keep(x, a);                                                                   \
-        return x;                                                                                                                \
+        const axis_list l = listed(bits);                                                                                        \
+        return duet_##fold##_##form##_at(x, l.count, l.axis, site);                                                              \
     }
-FOLD_OVER(sum, axis)
-FOLD_OVER(mean, axis)
-FOLD_OVER(sum, keep)
-FOLD_OVER(mean, keep)
-#define OVER(fold, axes, x) fold##_over_keep(x, axes, site)
-#define CHANNELS(fold, x)   fold##_over_axis(x, batch_axes(x), site)
-
-/* Mean and variance, along one axis after the other: the variance of all is the mean of the variances of parts, plus the variance of their
- * means. x is read once. */
-typedef struct moments {
-    duet_expr mean, var;
-} moments;
-
-static moments moments_over(duet_expr x, unsigned axes, const char *site)
-{
-    moments m = { x, { 0 } };
-    bool first = true;
-    for (int a = DUET_RANK_MAX - 1; a >= 0; a--) {
-        if (!(axes >> a & 1)) continue;
-        const duet_expr var = duet_var_keep(m.mean, a);
-        m.var = first ? var : duet_add(duet_mean_keep(m.var, a), var);
-        m.mean = duet_mean_keep(m.mean, a);
-        first = false;
-    }
-    return m;
-}
-
-/* The variance alone: the axes, which are of size 1, go by a sum. */
-static duet_expr channels_var(duet_expr x, const char *site)
-{
-    const unsigned axes = batch_axes(x);
-    const moments m = moments_over(x, axes, site);
-    return sum_over_axis(m.var, axes, site);
-}
-#define CHANNELS_VAR(x) channels_var(x, site)
+FOLD_OVER(sum, axes)
+FOLD_OVER(mean, axes)
+FOLD_OVER(var, axes)
+FOLD_OVER(sum, axes_keep)
+FOLD_OVER(mean, axes_keep)
+FOLD_OVER(var, axes_keep)
+FOLD_OVER(max, axes_keep)
+#define OVER(fold, axes, x) fold##_over_axes_keep(x, axes, site)
+#define CHANNELS(fold, x)   fold##_over_axes(x, batch_axes(x), site)
 
 /* ---- normalisation ---- */
 
@@ -94,9 +79,8 @@ typedef struct unit {
 
 static unit unit_of(duet_expr x, unsigned axes, double r, const char *site)
 {
-    const moments m = moments_over(x, axes, site);
-    const duet_expr scale = duet_rsqrt(duet_add(m.var, r));
-    return (unit){ duet_mul(duet_sub(x, m.mean), scale), scale };
+    const duet_expr scale = duet_rsqrt(duet_add(OVER(var, axes, x), r));
+    return (unit){ duet_mul(duet_sub(x, OVER(mean, axes, x)), scale), scale };
 }
 #define UNIT(x, axes, r) unit_of(x, axes, r, site).x
 
@@ -104,8 +88,8 @@ static unit unit_of(duet_expr x, unsigned axes, double r, const char *site)
 static duet_expr unit_back(duet_expr x, unsigned axes, duet_expr dy, double r, const char *site)
 {
     const unit u = unit_of(x, axes, r, site);
-    const duet_expr along = mean_over_keep(duet_mul(dy, u.x), axes, site);
-    return duet_mul(u.scale, duet_sub(duet_sub(dy, mean_over_keep(dy, axes, site)), duet_mul(u.x, along)));
+    const duet_expr along = mean_over_axes_keep(duet_mul(dy, u.x), axes, site);
+    return duet_mul(u.scale, duet_sub(duet_sub(dy, mean_over_axes_keep(dy, axes, site)), duet_mul(u.x, along)));
 }
 #define BACK(x, axes, dy, r) unit_back(x, axes, dy, r, site)
 

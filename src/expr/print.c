@@ -2,6 +2,7 @@
 #include "arena.h"
 #include "backend.h"
 #include "einsum.h"
+#include "fold.h"
 #include "status.h"
 #include <stdlib.h>
 #include <string.h>
@@ -154,9 +155,20 @@ static void print_number(FILE *out, const node *n)
     fputs(text, out);
 }
 
+static bool is_fold_of_axes(const node *n) { return op_infos[n->op].kind == KIND_FOLD && n->attr[0] != FOLD_ALL_AXES; }
+static bool is_one_axis(const node *n) { return n->attr[0] && !(n->attr[0] & (n->attr[0] - 1)); }
+
+static const char *form_of(const node *n)
+{
+    if (!is_fold_of_axes(n)) return "";
+    if (is_one_axis(n)) return n->attr[1] ? "_keep" : "_axis";
+    return n->attr[1] ? "_axes_keep" : "_axes";
+}
+
 static void print_tail(FILE *out, const node *n)
 {
-    if (op_infos[n->op].kind == KIND_FOLD && n->attr[0] >= 0) fprintf(out, ", %d", n->attr[0]);
+    for (int a = 0; is_fold_of_axes(n) && a < DUET_RANK_MAX; a++)
+        if (n->attr[0] >> a & 1) fprintf(out, ", %d", a);
     print_options(out, n);
     fputc(')', out);
 }
@@ -166,8 +178,7 @@ static void print_node(printer *p, uint32_t i);
 static void print_operator(printer *p, uint32_t i)
 {
     const node *n = &p->nodes[i];
-    const char *form = op_infos[n->op].kind != KIND_FOLD || n->attr[0] < 0 ? "" : n->attr[1] ? "_keep" : "_axis";
-    fprintf(p->out, "duet_%s%s(", op_infos[n->op].name, form);
+    fprintf(p->out, "duet_%s%s(", op_infos[n->op].name, form_of(n));
     for (int k = 0; k < op_infos[n->op].arity; k++) {
         if (k) fputs(", ", p->out);
         print_node(p, i - n->back[k]);

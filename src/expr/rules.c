@@ -2,6 +2,7 @@
 #include "arena.h"
 #include "dtype.h"
 #include "einsum.h"
+#include "fold.h"
 #include "status.h"
 #include <math.h>
 #include <string.h>
@@ -82,23 +83,48 @@ static duet_status check_axis(enum op op, const node *x, int *axis)
                 shape_text(text, x->type, x->rank, x->size));
 }
 
-static void fold_shape(const node *x, int axis, enum fold_how how, node *out)
+/* The axes of a list as bits. */
+static duet_status mask_of(enum op op, const node *x, const int32_t *list, int32_t *mask)
 {
-    if (how == FOLD_ALL) return;
-    for (int i = 0; i < x->rank; i++)
-        if (i != axis || how == FOLD_KEEP) out->size[out->rank++] = i == axis ? 1 : x->size[i];
+    char text[SHAPE_TEXT];
+    const int count = list[FOLD_COUNT];
+    *mask = 0;
+    if (count < 0) return fail(DUET_BAD_ARGUMENT, "duet_%s_axes: no list of axes", op_infos[op].name);
+    for (int k = 0; k < count; k++) {
+        int axis = list[FOLD_AXES + k];
+        TRY(check_axis(op, x, &axis));
+        if (*mask >> axis & 1)
+            return fail(DUET_BAD_ARGUMENT, "duet_%s along axes of %s: axis %d is named twice", op_infos[op].name,
+                        shape_text(text, x->type, x->rank, x->size), axis);
+        *mask |= 1 << axis;
+    }
+    return DUET_OK;
 }
 
-duet_status rule_fold(enum op op, const node *x, const node *y, int axis, enum fold_how how, node *out)
+/* How many elements are reduced to one. */
+static int64_t fold_shape(const node *x, int32_t mask, bool keep, node *out)
 {
+    int64_t n = 1;
+    for (int i = 0; i < x->rank; i++) {
+        const bool goes = mask >> i & 1;
+        if (goes) n *= x->size[i];
+        if (!goes || keep) out->size[out->rank++] = goes ? 1 : x->size[i];
+    }
+    return n;
+}
+
+duet_status rule_fold(enum op op, const node *x, const node *y, const int32_t *given, node *out)
+{
+    const enum fold_how how = (enum fold_how)given[FOLD_HOW];
+    int32_t mask = FOLD_ALL_AXES;
+    int64_t outs = 1;
     if (y && (x->rank != y->rank || memcmp(x->size, y->size, sizeof x->size[0] * x->rank)))
         return broken(op, x, y, NULL, "operands of one shape");
-    if (how != FOLD_ALL) TRY(check_axis(op, x, &axis));
-    int64_t n = how == FOLD_ALL ? form_of(x, false).count : x->size[axis], outs = 1;
-    fold_shape(x, axis, how, out);
+    if (how != FOLD_ALL) TRY(mask_of(op, x, given, &mask));
+    const int64_t n = fold_shape(x, mask, how == FOLD_KEEP, out);
     for (int i = 0; i < out->rank; i++) outs *= out->size[i];
     if (outs) TRY(check_count(op, x, n));
-    out->attr[0] = how == FOLD_ALL ? -1 : axis, out->attr[1] = how == FOLD_KEEP;
+    out->attr[0] = mask, out->attr[1] = how == FOLD_KEEP;
     return DUET_OK;
 }
 

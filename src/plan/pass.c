@@ -18,7 +18,7 @@ uint32_t reduced_axes(const graph *g, int v)
 {
     const value *u = value_at(g, v);
     if (!value_is_fold(g, v)) return 0;
-    return u->attr[0] < 0 ? (1u << value_at(g, u->arg[0])->rank) - 1 : 1u << u->attr[0];
+    return (uint32_t)u->attr[0] & ((1u << value_at(g, u->arg[0])->rank) - 1);
 }
 
 /* May a program that computes user have v on its way? */
