@@ -586,6 +586,27 @@ typedef struct duet_named {
 DUET_API duet_matrix *duet_load_npy(const char *path);
 DUET_API DUET_MUST duet_status duet_save_npy(const char *path, const duet_matrix *m);
 DUET_API duet_matrix *duet_load_npz(const char *path, const char *name);
+/* ---- as many as there are ------------------------------------------------------------------------------------- */
+
+/* New matrices whose size depends on what is computed, which makes these calls wait for it: of what the GPU computes, the host reads how many
+ * there are and no more.
+ *     duet_masked    x[mask]: what of x lies where the mask is not 0, in row-major order. A mask of fewer axes, x's first ones, chooses
+ *                    rows, planes, ... of x
+ *     duet_nonzero   the indices of what is not 0, in row-major order, each as a row: NumPy's argwhere
+ *     duet_unique    the values of x in ascending order, each once, NaN last (and once); *counts: how often each stands in x, *inverse:
+ *                    which of them each element of x is. Either may be NULL, if it is not asked for
+ * Shapes    masked: [n] and the axes of x that the mask has not; nonzero: [n, rank of x], i64; unique: [n], of x's type, *counts [n] and
+ *           *inverse as x, i64
+ * Owner     all of them: the caller, until duet_free. Formulas are spent, also when it fails
+ * Errors    NULL, also for *counts and *inverse: as duet_set; BAD_SHAPE: the mask's sizes are not those of x's first axes; UNSUPPORTED: while
+ *           this thread records, or explains: how large a result is cannot be said before */
+DUET_API duet_matrix *duet_masked(duet_expr x, duet_expr mask);
+DUET_API duet_matrix *duet_masked_at(duet_expr x, duet_expr mask, const char *site);
+DUET_API duet_matrix *duet_nonzero(duet_expr x);
+DUET_API duet_matrix *duet_nonzero_at(duet_expr x, const char *site);
+DUET_API duet_matrix *duet_unique(duet_expr x, duet_matrix **counts, duet_matrix **inverse);
+DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_matrix **inverse, const char *site);
+
 DUET_API char **duet_names_npz(const char *path);
 DUET_API DUET_MUST duet_status duet_save_npz(const char *path, const duet_named *list, int count);
 

@@ -95,6 +95,10 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 #define duet_pad(to, from, ...)         duet_pad_at(to, from, __VA_ARGS__, DUET_HERE) /* the list in front may have commas */
 #define duet_roll(to, from, axis, by)   duet_roll_at(to, from, axis, by, DUET_HERE)
 
+#define duet_masked(x, mask)            duet_masked_at(DUET(x), DUET(mask), DUET_HERE)
+#define duet_nonzero(x)                 duet_nonzero_at(DUET(x), DUET_HERE)
+#define duet_unique(x, counts, inverse) duet_unique_at(DUET(x), counts, inverse, DUET_HERE)
+
 #define duet_neg(x)      duet_neg_at(DUET(x), DUET_HERE)
 #define duet_abs(x)      duet_abs_at(DUET(x), DUET_HERE)
 #define duet_sqrt(x)     duet_sqrt_at(DUET(x), DUET_HERE)
