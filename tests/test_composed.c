@@ -10,6 +10,14 @@ enum { COUNT = 500, ROWS = 7, COLUMNS = 13 };
 typedef long double meaning(long double x, long double y, long double z, long double s);
 typedef long double fold_meaning(const double *x, int n);
 
+static long double fast_sigmoid_of(long double x)
+{
+    const long double h = fabsl(x) / 2, z = h < 1.7 ? 1.5L * h / (1 + h)
+                                            : h < 3 ? 0.935409070603099 + 0.0458812946797165 * (h - 1.7)
+                                                    : 0.99505475368673;
+    return (1 + copysignl(z, x)) / 2;
+}
+
 #define MEANING(name, known)                                                                                                     \
     static long double known_##name(long double x, long double y, long double z, long double s)                                  \
     {                                                                                                                            \
@@ -120,15 +128,26 @@ static void one_way(const char *name, duet_expr e, fold_meaning *known, const do
 
 typedef duet_expr fold_maker(duet_expr x);
 typedef duet_expr axis_maker(duet_expr x, int axis);
+typedef duet_expr axes_maker(duet_expr x, int count, const int *axis);
+typedef struct forms {
+    fold_maker *all;
+    axis_maker *axis, *keep;
+    axes_maker *axes, *axes_keep;
+} forms;
 
-static void fold(const char *name, fold_maker *all, axis_maker *along, axis_maker *keep, fold_meaning *known, duet_dtype type)
+static void fold(const char *name, const forms *in, fold_meaning *known, duet_dtype type)
 {
+    static const int both[] = { -1, 0 };
     static double x[ROWS * COLUMNS];
     duet_matrix *m = filled(type, ROWS, COLUMNS, x);
-    one_way(name, all(duet_of_matrix(m)), known, x, -1, type);
+    one_way(name, in->all(duet_of_matrix(m)), known, x, -1, type);
+    one_way(name, in->axes(duet_of_matrix(m), 2, both), known, x, -1, type);
+    one_way(name, in->axes_keep(duet_of_matrix(m), 2, both), known, x, -1, type);
     for (int axis = 0; axis < 2; axis++) {
-        one_way(name, along(duet_of_matrix(m), axis), known, x, axis, type);
-        one_way(name, keep(duet_of_matrix(m), axis), known, x, axis, type);
+        one_way(name, in->axis(duet_of_matrix(m), axis), known, x, axis, type);
+        one_way(name, in->keep(duet_of_matrix(m), axis), known, x, axis, type);
+        one_way(name, in->axes(duet_of_matrix(m), 1, &axis), known, x, axis, type);
+        one_way(name, in->axes_keep(duet_of_matrix(m), 1, &axis), known, x, axis, type);
     }
     duet_free(&m);
 }
@@ -162,7 +181,9 @@ static void all_rows(duet_dtype type)
 #define DUET_COMPOSED3(name, ...)  ROW(name)
 #define DUET_COMPOSED1N(name, ...) ROW(name)
 #define DUET_COMPOSED_FOLD1(name, ...)                                                                                           \
-    fold(#name, duet_##name, duet_##name##_axis, duet_##name##_keep, known_##name, type);                                        \
+    fold(#name,                                                                                                                  \
+         &(const forms){ duet_##name, duet_##name##_axis, duet_##name##_keep, duet_##name##_axes, duet_##name##_axes_keep },     \
+         known_##name, type);                                                                                                    \
     tap_point(#name);
 #include <duet/composed.def>
 }
@@ -204,10 +225,41 @@ static void special(void)
     IS(duet_logaddexp(inf, low), INFINITY), IS(duet_logaddexp(nan, low), NAN), IS(duet_logaddexp(inf, inf), INFINITY);
     IS(duet_logsumexp(big), 200), IS(duet_logsumexp(small), -200), IS(duet_logsumexp(low), -INFINITY),
         IS(duet_logsumexp(inf), INFINITY);
+    IS(duet_fast_sigmoid(low), 0.00247262315663f), IS(duet_fast_sigmoid(nan), NAN), IS(duet_binarize(nan, 0), 0),
+        IS(duet_one_if(inf, INFINITY), 1);
+    IS(duet_logsumexp_axes(big, 0), 200), IS(duet_norm1_axes_keep(low, 0), INFINITY), IS(duet_std_axes(big), 0);
     IS(duet_logsumexp(nan), NAN), IS(duet_log_sigmoid(small), -200), IS(duet_silu(big), 200),
         IS(duet_hard_tanh_derivative(inf), 0);
     duet_free(&nan), duet_free(&inf), duet_free(&low), duet_free(&big), duet_free(&small);
     tap_point("NaN, infinities, and no overflow on the way");
+}
+
+static void is_each(const char *text, duet_expr e, duet_matrix *to, const float *want)
+{
+    const duet_status st = (duet_set)(to, e);
+    const float *p = st == DUET_OK ? duet_read(to) : NULL;
+    for (int64_t i = 0; i < duet_count(to); i++)
+        CHECK(p && p[i] == want[i], "%s [%d]: %g, not %g: %s", text, (int)i, p ? (double)p[i] : 0, (double)want[i], duet_error());
+}
+#define ARE(e, ...) is_each(#e, e, to, (const float[]){ __VA_ARGS__ })
+
+/* Rows of networks.def that ETL has: the oracle has their formulas, here are values. */
+static void normal(void)
+{
+    duet_matrix *m = duet_new(DUET_F32, 2, 2), *to = duet_new(DUET_F32, 2, 2), *noise = duet_new(DUET_F32, 2, 2);
+    memcpy(duet_overwrite(m), (float[]){ 1, 3, 5, 5 }, 4 * sizeof(float));
+    for (int i = 0; i < 4; i++) ((float *)duet_update(noise))[i] = 10;
+    for (int k = 0; k < places; k++) DUET_ON(place[k])
+        {
+            ARE(duet_normalize_sub(m), -1, 1, 0, 0);
+            ARE(duet_normalize_flat(duet_sub(m, m)), 0, 0, 0, 0);
+            ARE(duet_normalize_flat(duet_where(duet_equal(m, 3), 1, duet_where(duet_equal(m, 1), 1, m))), -1, -1, 1, 1);
+            ARE(duet_one_if_max(m), 0, 0, 1, 1);
+            ARE(duet_one_if_max_sub(m), 0, 1, 1, 1);
+            ARE(duet_ranged_noise(duet_sub(m, 1), noise, 4), 0, 12, 4, 4);
+        }
+    duet_free(&m), duet_free(&to), duet_free(&noise);
+    tap_point("normalisation, greatest elements, noise in a range");
 }
 
 static void errors(void)
@@ -225,6 +277,7 @@ int main(int argc, char **argv)
     dice = rng_new(5), places = list_places(place);
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++) all_rows(type);
     special();
+    normal();
     errors();
     return tap_end();
 }

@@ -357,8 +357,27 @@ DUET_API duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site);
     DUET_API duet_expr duet_##name##_axis(duet_expr x, int axis);                                                                \
     DUET_API duet_expr duet_##name##_axis_at(duet_expr x, int axis, const char *site);                                           \
     DUET_API duet_expr duet_##name##_keep(duet_expr x, int axis);                                                                \
-    DUET_API duet_expr duet_##name##_keep_at(duet_expr x, int axis, const char *site);
+    DUET_API duet_expr duet_##name##_keep_at(duet_expr x, int axis, const char *site);                                           \
+    DUET_API duet_expr duet_##name##_axes(duet_expr x, int count, const int *axis);                                              \
+    DUET_API duet_expr duet_##name##_axes_at(duet_expr x, int count, const int *axis, const char *site);                         \
+    DUET_API duet_expr duet_##name##_axes_keep(duet_expr x, int count, const int *axis);                                         \
+    DUET_API duet_expr duet_##name##_axes_keep_at(duet_expr x, int count, const int *axis, const char *site);
+#define DUET_COMPOSED_MATRIX1 DUET_COMPOSED1
 #include <duet/composed.def>
+
+/* Are x and y alike? As one bool:
+ *     duet_array_equal   have they one shape, and equal elements?
+ *     duet_allclose      is |x - y| <= absolute + relative |y| everywhere, infinities being close to themselves, and NaN to nothing? NumPy's
+ *                        relative is 1e-5, its absolute 1e-8
+ * duet_pow_int is x times itself, n times, by squaring: of integers, which wrap, too; of a negative n 1 over that, of floating point.
+ * Shapes    array_equal: any; allclose: x and y broadcast; pow_int: x's
+ * Errors    in the result, in the words of the operators that these are made of; BAD_ARGUMENT: negative or NaN tolerances */
+DUET_API duet_expr duet_array_equal(duet_expr x, duet_expr y);
+DUET_API duet_expr duet_array_equal_at(duet_expr x, duet_expr y, const char *site);
+DUET_API duet_expr duet_allclose(duet_expr x, duet_expr y, double relative, double absolute);
+DUET_API duet_expr duet_allclose_at(duet_expr x, duet_expr y, double relative, double absolute, const char *site);
+DUET_API duet_expr duet_pow_int(duet_expr x, int n);
+DUET_API duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
 
 /* What networks are trained with, made of all these: networks.def has a row for each. Losses are numbers, gradients have the shape of what they belong to.
  * Shapes    as of the operators that they are made of; of losses x and y alike
@@ -567,25 +586,6 @@ DUET_API DUET_MUST duet_status duet_roll(duet_matrix *to, const duet_matrix *fro
 DUET_API DUET_MUST duet_status duet_roll_at(duet_matrix *to, const duet_matrix *from, int axis, int64_t by, const char *site);
 DUET_API DUET_MUST duet_status duet_magic(duet_matrix *m);
 
-/* ---- files ----------------------------------------------------------------------------------------------------- */
-
-/* NumPy's .npy: one array. What is read may be of any version (1.0, 2.0, 3.0), byte order and element type that Duet has; bf16 is `V2`, as
- * ml_dtypes writes it. An array in Fortran's order enters as a transposed view, and a matrix that is one leaves in Fortran's order.
- * .npz: several, by name, in a zip file. What is read may be stored, or deflated where the build has zlib (duet_info says so), and larger than
- * 4 GB; what is written is stored. A file is written beside the one that it replaces, which is left as it is when that fails.
- *     duet_load_npz      the array of that name
- *     duet_names_npz     the names of all, the last one followed by NULL
- * Owner     of matrices: the caller, until duet_free; of the names: the caller, one block, until free()
- * Errors    IO_ERROR; BAD_FILE: it is no such file, it is cut off, or what it says does not hold; UNSUPPORTED: elements that Duet has not, a
- *           compression other than deflate, encryption, no zlib; BAD_ARGUMENT: NULL, or no array of that name, or a name twice; NO_MEMORY; of
- *           saving also as duet_read. Loading returns NULL */
-typedef struct duet_named {
-    const char *name;
-    const duet_matrix *m;
-} duet_named;
-DUET_API duet_matrix *duet_load_npy(const char *path);
-DUET_API DUET_MUST duet_status duet_save_npy(const char *path, const duet_matrix *m);
-DUET_API duet_matrix *duet_load_npz(const char *path, const char *name);
 /* ---- as many as there are ------------------------------------------------------------------------------------- */
 
 /* New matrices whose size depends on what is computed, which makes these calls wait for it: of what the GPU computes, the host reads how many
@@ -607,6 +607,25 @@ DUET_API duet_matrix *duet_nonzero_at(duet_expr x, const char *site);
 DUET_API duet_matrix *duet_unique(duet_expr x, duet_matrix **counts, duet_matrix **inverse);
 DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_matrix **inverse, const char *site);
 
+/* ---- files ----------------------------------------------------------------------------------------------------- */
+
+/* NumPy's .npy: one array. What is read may be of any version (1.0, 2.0, 3.0), byte order and element type that Duet has; bf16 is `V2`, as
+ * ml_dtypes writes it. An array in Fortran's order enters as a transposed view, and a matrix that is one leaves in Fortran's order.
+ * .npz: several, by name, in a zip file. What is read may be stored, or deflated where the build has zlib (duet_info says so), and larger than
+ * 4 GB; what is written is stored. A file is written beside the one that it replaces, which is left as it is when that fails.
+ *     duet_load_npz      the array of that name
+ *     duet_names_npz     the names of all, the last one followed by NULL
+ * Owner     of matrices: the caller, until duet_free; of the names: the caller, one block, until free()
+ * Errors    IO_ERROR; BAD_FILE: it is no such file, it is cut off, or what it says does not hold; UNSUPPORTED: elements that Duet has not, a
+ *           compression other than deflate, encryption, no zlib; BAD_ARGUMENT: NULL, or no array of that name, or a name twice; NO_MEMORY; of
+ *           saving also as duet_read. Loading returns NULL */
+typedef struct duet_named {
+    const char *name;
+    const duet_matrix *m;
+} duet_named;
+DUET_API duet_matrix *duet_load_npy(const char *path);
+DUET_API DUET_MUST duet_status duet_save_npy(const char *path, const duet_matrix *m);
+DUET_API duet_matrix *duet_load_npz(const char *path, const char *name);
 DUET_API char **duet_names_npz(const char *path);
 DUET_API DUET_MUST duet_status duet_save_npz(const char *path, const duet_named *list, int count);
 
@@ -770,12 +789,6 @@ template <class... M> inline DUET_MUST duet_status duet_stack(duet_matrix *to, i
     const duet_matrix *const part[] = { first, more... };
     return duet_stack(to, axis, part, (int)sizeof...(more) + 1);
 }
-/* In C++: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
-template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N]) { return duet_set_all(a, N); }
-#else
-#include <duet/lift.h>
-#endif
-#endif
 /* In C++: duet_sum_axes(x, 0, 2) */
 #define DUET_AXES_OF_1(name)                                                                                                     \
     template <class... N> inline duet_expr name(duet_expr x, N... n)                                                             \
@@ -797,3 +810,9 @@ template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment
 #include <duet/ops.def>
 #undef DUET_AXES_OF_1
 #undef DUET_AXES_OF_2
+/* In C++: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
+template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N]) { return duet_set_all(a, N); }
+#else
+#include <duet/lift.h>
+#endif
+#endif

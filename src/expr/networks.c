@@ -93,6 +93,13 @@ static duet_expr unit_back(duet_expr x, unsigned axes, duet_expr dy, double r, c
 }
 #define BACK(x, axes, dy, r) unit_back(x, axes, dy, r, site)
 
+static duet_expr units(duet_expr x, unsigned axes, const char *site)
+{
+    const duet_expr var = OVER(var, axes, x), by = duet_where(duet_equal(var, 0), 1, duet_sqrt(var));
+    return duet_div(duet_sub(x, OVER(mean, axes, x)), by);
+}
+#define UNITS(x, axes) units(x, axes, site)
+
 /* ---- the rows ---- */
 
 #define LOG(e) duet_maximum(duet_log(e), -100)

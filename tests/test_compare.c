@@ -1,0 +1,242 @@
+/* test_compare.c - what matrices are like: the rows DUET_COMPOSED_MATRIX1 of composed.def, array_equal and allclose, by plain loops; and
+ * powers by whole numbers. */
+#include "common.h"
+#include "dtype.h"
+#include <math.h>
+
+static rng dice;
+static duet_place place[2];
+static int places;
+
+/* ---- n x n elements ------------------------------------------------------------------------------------------- */
+
+enum { MOST = 70 };
+typedef struct square {
+    int n;
+    double x[MOST][MOST];
+} square;
+
+#define X(i, j) (s->x[i][j])
+#define OVER(i) for (int i = 0; i < s->n; i++)
+#define TOTAL(term)                                                                                                              \
+    __extension__({                                                                                                              \
+        long double sum_ = 0;                                                                                                    \
+        OVER(i) OVER(j) sum_ += term;                                                                                            \
+        sum_;                                                                                                                    \
+    })
+#define EVERY(term)                                                                                                              \
+    __extension__({                                                                                                              \
+        bool all_ = true;                                                                                                        \
+        OVER(i) OVER(j) all_ &= term;                                                                                            \
+        all_;                                                                                                                    \
+    })
+static double row_sum(const square *s, int i)
+{
+    double sum = 0;
+    OVER(j) sum += X(i, j);
+    return sum;
+}
+static double column_sum(const square *s, int j)
+{
+    double sum = 0;
+    OVER(i) sum += X(i, j);
+    return sum;
+}
+#define in_row(i)    row_sum(s, i)
+#define in_column(j) column_sum(s, j)
+
+typedef long double meaning(const square *s);
+typedef duet_expr maker(duet_expr x);
+#define DUET_COMPOSED_MATRIX1(name, formula, known, doc)                                                                         \
+    static long double known_##name(const square *s) { return known; }
+#include <duet/composed.def>
+
+static const struct row {
+    const char *name;
+    maker *make;
+    meaning *known;
+} rows[] = {
+#define DUET_COMPOSED_MATRIX1(name, ...) { #name, duet_##name, known_##name },
+#include <duet/composed.def>
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* Of one kind, and perhaps, one element being changed, only almost. */
+enum { ZEROS, DIAGONAL, LOWER, UPPER, SYMMETRIC, PERMUTATION, ANYTHING, SPARSE, KINDS };
+static void fill(square *s, int kind, bool almost)
+{
+    OVER(i) OVER(j)
+    {
+        const double v = kind == PERMUTATION ? (i + 1) % s->n == j : kind == ZEROS ? 0 : rng_below(&dice, 9) - 4.0;
+        const bool there = kind == DIAGONAL ? i == j : kind == LOWER ? i >= j : kind == UPPER ? i <= j : true;
+        X(i, j) = there ? v : 0;
+        if (kind == SYMMETRIC && j < i) X(i, j) = X(j, i);
+        if (kind == SPARSE && rng_chance(&dice, 70)) X(i, j) = 0;
+    }
+    if (almost && s->n) X(rng_below(&dice, s->n), rng_below(&dice, s->n)) = rng_chance(&dice, 30) ? NAN : 1;
+}
+
+static duet_matrix *matrix_of(duet_dtype type, const square *s)
+{
+    duet_matrix *m = duet_new(type, s->n, s->n);
+    void *p = duet_overwrite(m);
+    OVER(i) OVER(j)
+    {
+        if (type == DUET_F32) ((float *)p)[i * s->n + j] = (float)X(i, j);
+        if (type == DUET_F64) ((double *)p)[i * s->n + j] = X(i, j);
+        if (type == DUET_I32) ((int32_t *)p)[i * s->n + j] = (int32_t)X(i, j);
+    }
+    return m;
+}
+
+static double number_of(const duet_matrix *m)
+{
+    const void *p = duet_read(m);
+    if (!CHECK(p != NULL, "%s", duet_error())) return -77;
+    switch (duet_type(m)) {
+    case DUET_F32: return *(const float *)p;
+    case DUET_F64: return *(const double *)p;
+    case DUET_I64: return (double)*(const int64_t *)p;
+    case DUET_I32: return *(const int32_t *)p;
+    default: return *(const uint8_t *)p;
+    }
+}
+
+/* Spends e, a formula of one element. */
+static double value_of(duet_expr e, duet_place at)
+{
+    duet_matrix *to = duet_new(duet_expr_type(e));
+    const duet_status st = (duet_set_on)(at, to, e);
+    CHECK(st == DUET_OK, "%s", duet_error());
+    const double v = st == DUET_OK ? number_of(to) : -77;
+    return duet_free(&to), v;
+}
+
+/* Small whole numbers: every sum is exact. */
+static void squares(duet_dtype type)
+{
+    static const int sides[] = { 0, 1, 2, 3, 7, MOST };
+    static square s;
+    for (int t = 0; t < 6 * KINDS * 2; t++) {
+        const int kind = t / 2 % KINDS;
+        s.n = sides[t / (2 * KINDS)], fill(&s, kind, t % 2 && type != DUET_I32);
+        duet_matrix *m = matrix_of(type, &s), *turned = duet_transposed(m);
+        for (int r = 0; r < ROWS; r++)
+            for (int k = 0; k < 2 * places; k++) {
+                square back = s;
+                for (int i = 0; i < s.n && k % 2; i++)
+                    for (int j = 0; j < s.n; j++) back.x[i][j] = s.x[j][i];
+                const double got = value_of(rows[r].make(duet_of_matrix(k % 2 ? turned : m)), place[k / 2]);
+                const long double want = rows[r].known(&back);
+                CHECK(isnan(want) ? isnan(got) : got == want, "%s of kind %d, %d x %d, %s on the %s: %g, not %Lg", rows[r].name,
+                      kind, s.n, s.n, dtypes[type].name, place_name(place[k / 2]), got, want);
+            }
+        duet_free(&m), duet_free(&turned);
+    }
+    tap_point(dtypes[type].name);
+}
+
+static void others(void)
+{
+    duet_matrix *m = duet_new(DUET_F32, 2, 3), *v = duet_new(DUET_F32, 3), *to = duet_new(DUET_F32);
+    memcpy(duet_overwrite(m), (float[]){ 1, 2, 3, 4, 5, 6 }, 6 * sizeof(float));
+    for (int k = 0; k < places; k++) {
+        CHECK(value_of(duet_trace(m), place[k]) == 6, "the trace of 2 x 3");
+        CHECK(value_of(duet_is_symmetric(m), place[k]) == 0, "2 x 3 is symmetric");
+        CHECK(value_of(duet_is_diagonal(duet_mul(m, 0)), place[k]) == 0, "2 x 3 is diagonal");
+    }
+    for (int r = 0; r < ROWS; r++) {
+        char name[50];
+        snprintf(name, sizeof name, "duet_%s(f32[3]) needs a matrix", rows[r].name);
+        CHECK((duet_set)(to, rows[r].make(duet_of_matrix(v))) == DUET_BAD_SHAPE && strstr(duet_error(), name), "%s",
+              duet_error());
+    }
+    CHECK(duet_set(to, duet_trace(v)) == DUET_BAD_SHAPE && strstr(duet_error(), "test_compare.c:"), "%s", duet_error());
+    duet_free(&m), duet_free(&v), duet_free(&to);
+    tap_point("what is not square");
+}
+
+/* ---- two matrices ----------------------------------------------------------------------------------------------- */
+
+static duet_matrix *vector(int n, const float *x)
+{
+    duet_matrix *m = duet_new(DUET_F32, n);
+    memcpy(duet_overwrite(m), x, (size_t)n * sizeof *x);
+    return m;
+}
+
+static bool close_to(double x, double y, double relative, double absolute)
+{
+    return x == y || (isfinite(y) && fabs(x - y) <= absolute + relative * fabs(y));
+}
+
+static void pairs(void)
+{
+    const float hard[] = { 0, -0.0f, 1, 1.25f, -1, 4, 5, INFINITY, -INFINITY, NAN };
+    const double tolerances[] = { 0, 0.25, 1 };
+    duet_matrix *to = duet_new(DUET_BOOL);
+    for (int i = 0; i < 10; i++)
+        for (int j = 0; j < 10; j++)
+            for (int t = 0; t < 9; t++) {
+                duet_matrix *x = vector(2, (float[]){ 3, hard[i] }), *y = vector(2, (float[]){ 3, hard[j] });
+                const double relative = tolerances[t / 3], absolute = tolerances[t % 3];
+                for (int k = 0; k < places; k++) {
+                    CHECK(value_of(duet_array_equal(x, y), place[k]) == (hard[i] == hard[j]), "%g == %g", hard[i], hard[j]);
+                    CHECK(value_of(duet_allclose(x, y, relative, absolute), place[k]) ==
+                              close_to(hard[i], hard[j], relative, absolute),
+                          "%g close to %g by %g, %g", hard[i], hard[j], relative, absolute);
+                }
+                duet_free(&x), duet_free(&y);
+            }
+    duet_matrix *x = vector(2, (float[]){ 3, 3 }), *y = vector(1, (float[]){ 3 }), *n = duet_new(DUET_I32, 2), *none = NULL;
+    for (int k = 0; k < places; k++) {
+        CHECK(value_of(duet_array_equal(x, y), place[k]) == 0, "2 elements equal 1");
+        CHECK(value_of(duet_allclose(x, y, 0, 0), place[k]) == 1, "close elements do not broadcast");
+        CHECK(value_of(duet_allclose(n, 1e-9, 1e-5, 1e-8), place[k]) == 1, "integers and a number");
+    }
+    CHECK(duet_set(to, duet_allclose(x, y, -1, 0)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "tolerances -1"), "%s",
+          duet_error());
+    CHECK(duet_set(to, duet_allclose(x, y, 0, NAN)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "test_compare.c"), "%s",
+          duet_error());
+    CHECK(duet_set(to, duet_array_equal(x, none)) == DUET_BAD_ARGUMENT, "%s", duet_error());
+    CHECK(duet_set(to, duet_allclose(none, y, -1, 0)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "operand"), "%s",
+          duet_error());
+    duet_free(&x), duet_free(&y), duet_free(&n), duet_free(&to);
+    tap_point("array_equal and allclose");
+}
+
+/* ---- powers ------------------------------------------------------------------------------------------------------- */
+
+static void powers(void)
+{
+    duet_matrix *x = vector(4, (float[]){ 2, -3, 0.5f, 1 }), *i = duet_new(DUET_I32, 1), *to = duet_new(DUET_F32, 4),
+                *whole = duet_new(DUET_I32, 1);
+    *(int32_t *)duet_overwrite(i) = -3;
+    for (int k = 0; k < places; k++)
+        for (int n = -9; n < 20; n++) {
+            CHECK(duet_set_on(place[k], to, duet_pow_int(x, n)) == DUET_OK, "%s", duet_error());
+            const float *p = duet_read(to), v[] = { 2, -3, 0.5f, 1 };
+            for (int e = 0; e < 4; e++) {
+                const double want = pow(v[e], n),
+                             d = fabs(p[e] - want); /* a rounding each for up to 2 log2(n) products, which later ones double */
+                CHECK(d <= (abs(n) + 1) * 0x1p-24 * fabs(want), "%g to the power %d is %.9g, not %.17g", v[e], n, p[e], want);
+            }
+            if (n < 0) continue;
+            CHECK(duet_set_on(place[k], whole, duet_pow_int(i, n)) == DUET_OK, "%s", duet_error());
+            CHECK(*(const int32_t *)duet_read(whole) == (int32_t)pow(-3, n), "(-3)^%d", n);
+        }
+    duet_free(&x), duet_free(&i), duet_free(&to), duet_free(&whole);
+    tap_point("powers by whole numbers");
+}
+
+int main(void)
+{
+    dice = rng_new(7), places = list_places(place);
+    squares(DUET_F32), squares(DUET_F64), squares(DUET_I32);
+    others();
+    pairs();
+    powers();
+    CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK, "a formula is left: %s", duet_error());
+    tap_point("no formula is left");
+    return tap_end();
+}
