@@ -25,7 +25,7 @@ static void clear(scene *s)
     for (int i = 0; i < MATRICES; i++) duet_free(all[i]);
 }
 
-static bool holds(const duet_matrix *m, float v)
+static bool is_all(const duet_matrix *m, float v)
 {
     const float *p = duet_read(m);
     return p ? all_are(p, m, v) : (met.refused++, false);
@@ -39,10 +39,10 @@ static bool one_turn(const scene *s, int turn, bool all)
     if (!went(duet_set(s->h, duet_mul(2, s->x)))) return false;
     if (!all) return true;
     if (turn == ODD_TURN && !went(duet_set(s->z, duet_add(s->h, s->h)))) return false;
-    if (turn == ODD_TURN && !holds(s->z, 4 * t)) return false;
+    if (turn == ODD_TURN && !is_all(s->z, 4 * t)) return false;
     if (!went(duet_set(s->y, duet_matmul(s->h, s->w)))) return false;
     if (!went(duet_set(s->z, duet_sub(s->y, s->h)))) return false;
-    return holds(s->z, 2 * t * (N - 1)) && (turn % 3 || holds(s->h, 2 * t));
+    return is_all(s->z, 2 * t * (N - 1)) && (turn % 3 || is_all(s->h, 2 * t));
 }
 
 static void *play(void *arg)
@@ -96,9 +96,9 @@ static void *late_error(void *overwritten)
     CHECK(st == DUET_DEVICE_ERROR && strstr(duet_error(), "a statement that was held back") &&
               strstr(duet_error(), "test_repeat_faults.c:"),
           "status %d: %s", (int)st, duet_error());
-    if (overwritten) CHECK(holds(s.h, 7), "%s", duet_error());
+    if (overwritten) CHECK(is_all(s.h, 7), "%s", duet_error());
     else CHECK(!duet_read(s.h) && strstr(duet_error(), "lost"), "%s", duet_error());
-    CHECK(holds(s.x, 1), "%s", duet_error());
+    CHECK(is_all(s.x, 1), "%s", duet_error());
     clear(&s);
     return NULL;
 }
