@@ -99,7 +99,11 @@ static const call defs[] = {
 #define DUET_COMPOSED3(name, ...)      MAKE(name, x[0], x[1], x[2])
 #define DUET_COMPOSED1N(name, ...)     MAKE(name, x[0], 0.5)
 #define DUET_COMPOSED_FOLD1(name, ...) MAKE(name, x[0])
+#define DUET_COMPOSED_MATRIX1          DUET_COMPOSED1
 #include <duet/composed.def>
+MAKE(array_equal, x[0], x[1])
+MAKE(allclose, x[0], x[1], 1e-5, 1e-8)
+MAKE(pow_int, x[0], 3)
 #define DUET_NETWORK1(name, ...)  MAKE(name, x[0])
 #define DUET_NETWORK2(name, ...)  MAKE(name, x[0], x[1])
 #define DUET_NETWORK2R(name, ...) MAKE(name, x[0], x[1], 0.5)
@@ -113,7 +117,11 @@ static const call composed[] = {
 #define DUET_COMPOSED3(name, formula, oracle, doc)      ROW(name, 3, -1, FORMULA, doc)
 #define DUET_COMPOSED1N(name, formula, oracle, doc)     ROW(name, 1, -1, FORMULA, doc)
 #define DUET_COMPOSED_FOLD1(name, formula, oracle, doc) ROW(name, 1, -1, FORMULA, doc)
+#define DUET_COMPOSED_MATRIX1                           DUET_COMPOSED_FOLD1
 #include <duet/composed.def>
+    ROW(array_equal, 2, 0, NULL, "whether x and y have one shape and equal elements")              //
+    ROW(allclose, 2, -1, FORMULA, "whether |x - y| is at most absolute + relative |y| everywhere") //
+    ROW(pow_int, 1, -1, FORMULA, "x to the power of a whole number, by squaring")                  //
 };
 static const call networks[] = {
 #define DUET_NETWORK1(name, formula, doc)  ROW(name, 1, -1, FORMULA, doc)

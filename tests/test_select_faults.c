@@ -12,7 +12,7 @@ static bool came(const duet_matrix *m)
     return met.refused++, false;
 }
 
-static void holds(duet_matrix *m, int64_t count, double value)
+static void result_is(duet_matrix *m, int64_t count, double value)
 {
     if (!came(m)) return;
     const void *p = duet_read(m);
@@ -25,13 +25,13 @@ static void holds(duet_matrix *m, int64_t count, double value)
 static void turn(duet_matrix *x)
 {
     duet_matrix *counts, *inverse;
-    holds(duet_masked(duet_mul(x, 2), duet_greater(x, 1)), N, 6);
-    holds(duet_nonzero(x), N, 0);
+    result_is(duet_masked(duet_mul(x, 2), duet_greater(x, 1)), N, 6);
+    result_is(duet_nonzero(x), N, 0);
     duet_matrix *values = duet_unique(x, &counts, &inverse);
     if (!values && (counts || inverse)) wrong("results of a failure");
-    holds(values, 1, 3);
-    if (counts) holds(counts, 1, N);
-    if (inverse) holds(inverse, N, 0);
+    result_is(values, 1, 3);
+    if (counts) result_is(counts, 1, N);
+    if (inverse) result_is(inverse, N, 0);
 }
 
 static void *play(void *arg)
