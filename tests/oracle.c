@@ -108,6 +108,15 @@ static table cast(const table *x, duet_dtype from, duet_dtype to)
     return t;
 }
 
+/* Operators with a definition, of integers or bools, which were read as numbers: sums wrap, or are a truth. */
+static void settle(table *t, duet_dtype of)
+{
+    for (int64_t e = 0; e < t->count; e++) {
+        const quad v = t->at[e].v;
+        t->at[e] = of == DUET_BOOL ? (bounds){ v != 0, v != 0, v != 0, false } : whole_bounds(of, v);
+    }
+}
+
 /* An operator of operands in[], which have the type of. */
 static table operator(const node *n, const table *in, duet_dtype of)
 {
@@ -117,6 +126,7 @@ static table operator(const node *n, const table *in, duet_dtype of)
     const bool whole = of == DUET_BOOL ? sums : computed == DUET_I64 || computed == DUET_U64;
     if (whole && whole_meaning(n, in, &t)) return t;
     if (!meaning_of(of == DUET_BOOL ? op_of_bools(n->op) : n->op, n->attr, in, &t, precision_of(computed))) abort();
+    if (op_infos[n->op].kind == KIND_DEF && !is_floating(of)) settle(&t, of);
     return t;
 }
 

@@ -100,6 +100,12 @@ static bounds bounds_of(duet_dtype t, whole x)
     return (bounds){ q, q, q, false };
 }
 
+bounds whole_bounds(duet_dtype t, quad v)
+{
+    if (v != v || v - v != 0) return cast_bounds(DUET_F64, t, (bounds){ v, v, v, false });
+    return bounds_of(t, (whole)v);
+}
+
 /* Products of 64 bits may leave 128: their low bits count. */
 __attribute__((optimize("wrapv"))) static bool mapped(int op, whole x, whole y, whole *r)
 {

@@ -17,6 +17,9 @@ bounds cast_bounds(duet_dtype from, duet_dtype to, bounds b);
 /* Operators that may leave 64 bits, or that only integers have, of exact elements; false: n is another. Of others anything is admitted. */
 bool whole_meaning(const node *n, const table *in, table *out);
 
+/* A whole number as an element of an integer type, modulo 2^n; infinities are its extremes. */
+bounds whole_bounds(duet_dtype t, quad v);
+
 /* The operator of bools that an operator of bits is. */
 int op_of_bools(int op);
 

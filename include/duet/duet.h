@@ -55,8 +55,8 @@ typedef enum duet_dtype {
 /* Where a statement runs. AUTO: where it is expected to end first; on the CPU, if the GPU turns out to have no memory for it. */
 typedef enum duet_place { DUET_AUTO, DUET_CPU, DUET_GPU } duet_place;
 
-/* How the GPU may compute products and convolutions of f32. A mode permits, it does not demand: the CPU computes strictly in every mode, and
- * so does the GPU what it has no such kernel for; f64, and all that is no product, is what it is in every mode. docs/semantics.md has the
+/* How the GPU may compute products and convolutions of f32, and of f16 and bf16, which are computed as f32. A mode permits, it does not demand: the
+ * CPU computes strictly in every mode, and so does the GPU what it has no such kernel for; f64, and all that is no product, is what it is in every mode. docs/semantics.md has the
  * error bounds, and what becomes of infinities; duet_explain says how each step is computed.
  *     STRICT   f32 is f32
  *     SPLIT    each operand as a sum of two numbers of half precision, scaled, or of TF32: errors near those of STRICT, on tensor cores

@@ -78,7 +78,8 @@ typedef struct operand {
  *                         Without folds, inner is 0. What only moves, by LOAD and STORE alone, may be of any type.
  *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]. in[0] is m x k, in[1] k x n, out m x n, all rank 2,
  *                         any strides (a vector is a matrix with one row or column). ins is 2, or 3 with a number 1: then
- *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1.
+ *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1. Also of i64,
+ *                         modulo 2^64: then ins is 2, nums 0, and there is no finish
  *   conv2d                in[0] n c h w, in[1] m c / groups h w, out n m h w. attr, from CONV_ on: stride h, w, pad h, w, dilation h, w,
  *                         groups, flip (1: convolve2d)
  *   batched               the same as matmul without a finish, for each index of the leading axes: all operands have one rank, 3 or more, the last
@@ -151,6 +152,12 @@ static inline conv_operands conv_operands_of(const step *s)
 
 static inline bool is_conv_grad(int kernel) { return kernel == OP_conv2d_input_grad || kernel == OP_conv2d_filter_grad; }
 static inline bool is_conv(int kernel) { return kernel == OP_conv2d || kernel == OP_convolve2d || is_conv_grad(kernel); }
+
+/* A product of integers: sums modulo 2^64, without numbers, addend or finish. */
+static inline bool is_whole_product(const step *s)
+{
+    return (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED) && s->out[0].at.type == DUET_I64;
+}
 
 static inline bool is_pool_grad(int kernel) { return kernel == OP_max_pool2d_grad || kernel == OP_avg_pool2d_grad; }
 

@@ -91,6 +91,7 @@ static double program_weight(const program *p)
 static double functions_of(const step *s)
 {
     const double out = (double)layout_count(&s->out[0].at);
+    if (is_whole_product(s)) return s->flops * SIMPLE;
     switch (s->kernel) {
     case KERNEL_PROGRAM: return out * program_weight(s->program);
     case OP_softmax:
@@ -111,7 +112,7 @@ static double functions_of(const step *s)
 static bool is_f64(const step *s)
 {
     if (s->kernel == KERNEL_PROGRAM) return dtypes[s->program->code[0].type].bytes == sizeof(double);
-    return s->ins && (s->in[0].at.type == DUET_F64 || s->in[0].at.type == DUET_C128);
+    return s->ins && (is_whole_product(s) || s->in[0].at.type == DUET_F64 || s->in[0].at.type == DUET_C128);
 }
 
 static double cost_of_pass(const step *s, const costs *c)
@@ -148,6 +149,7 @@ static double cost_of_solver(const step *s, const costs *c)
 double cost_of_step(const step *s, const costs *c)
 {
     if (kernel_asks(s->kernel)) return cost_of_solver(s, c);
+    if (is_whole_product(s)) return cost_of_pass(s, c);
     switch (s->kernel) {
     case OP_matmul: return cost_of_product(s, c);
     case KERNEL_BATCHED:

@@ -23,11 +23,16 @@ const op_info op_infos[OPS_ALL] = {
 #define NUMERIC                                                           (OP_FLOATS | OP_INTEGERS)
 #define DUET_DEF1(name, options, needs, shape, value, terms, doc)         { #name, doc, KIND_DEF, 1, OP_FLOATS },
 #define DUET_DEF2(name, options, needs, shape, value, terms, doc)         { #name, doc, KIND_DEF, 2, OP_FLOATS },
+#define DUET_NUMBERS1(name, options, needs, shape, value, terms, doc)     { #name, doc, KIND_DEF, 1, NUMERIC },
+#define DUET_NUMBERS2(name, options, needs, shape, value, terms, doc)     { #name, doc, KIND_DEF, 2, NUMERIC },
+#define DUET_EVERY1(name, options, needs, shape, value, terms, doc)       { #name, doc, KIND_DEF, 1, NUMERIC | DUET_BOOLS },
+#define DUET_EVERY2(name, options, needs, shape, value, terms, doc)       { #name, doc, KIND_DEF, 2, NUMERIC | DUET_BOOLS },
 #define DUET_CALL(name, arity, types, doc)                                { #name, doc, KIND_DEF, arity, types },
 #define DUET_CALL1(name, options, types, needs, shape, doc)               DUET_CALL(name, 1, TYPES_##types, doc)
 #define DUET_CALL2(name, options, types, needs, shape, doc)               DUET_CALL(name, 2, TYPES_##types, doc)
 #define DUET_CALL3(name, options, types, needs, shape, doc)               DUET_CALL(name, 3, TYPES_##types, doc)
 #define TYPES_SAME                                                        OP_FLOATS
+#define TYPES_EVERY                                                       (NUMERIC | DUET_BOOLS)
 #define TYPES_FREE                                                        OP_ANY_TYPES
 #define TYPES_SOLVES                                                      (OP_FLOATS | OP_ASKS)
 #include <duet/ops.def>

@@ -77,6 +77,7 @@ static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
     run_function run_matmul_##name, run_batched_##name, run_linear_##name, run_pool_back_##name;
 #define DUET_INTEGER(NAME, name, ...) EACH_ISA(DECLARE_RANDOM, name)
 #include <duet/dtype.def>
+run_function run_whole_product;
 EACH_ISA(DECLARE_INTEGER, i64)
 EACH_ISA(DECLARE_INTEGER, u64)
 
@@ -86,7 +87,11 @@ EACH_ISA(DECLARE_INTEGER, u64)
                     run_pool_back_##type,       run_random_##type##_##isa, run_linear_##type,                                    \
                     run_batched_##type },
 #define KERNELS_i64(type, isa)                                                                                                   \
-    [ISA_##isa] = { .program = run_program_i64_##isa, .fold = run_fold_i64_##isa, .random = run_random_i64_##isa },
+    [ISA_##isa] = { .program = run_program_i64_##isa,                                                                            \
+                    .fold = run_fold_i64_##isa,                                                                                  \
+                    .random = run_random_i64_##isa,                                                                              \
+                    .matmul = run_whole_product,                                                                                 \
+                    .batched = run_whole_product },
 #define KERNELS_u64(type, isa)   [ISA_##isa] = { .program = run_program_u64_##isa, .fold = run_fold_u64_##isa },
 #define KERNELS_moves(type, isa) [ISA_##isa] = { .program = run_move },
 static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
@@ -252,6 +257,8 @@ static const char *refuses(const step *s)
     if (kernel_asks(s->kernel)) return linear_refuses(s);
     if (s->kernel == KERNEL_PROGRAM) return refuses_program(s);
     if (!one_type(s)) return "operands of different element types";
+    if (is_whole_product(s))
+        return s->finish || s->nums || s->ins != 2 ? "a product of integers with more than two operands" : NULL;
     if (type_of(s) >= FLOAT_TYPES) return "elements of this type";
     if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
     return NULL;
@@ -332,6 +339,7 @@ static const char *way(const step *s)
     if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by FFTW";
     if (kernel_asks(s->kernel)) return s->kernel == OP_solve && s->attr[0] ? "by LAPACK, from f32" : "by LAPACK";
     if (!product) return NULL;
+    if (is_whole_product(s)) return "modulo 2^64";
     return s->math ? "strict: the CPU knows no other mode" : "strict";
 }
 

@@ -87,15 +87,30 @@ static duet_status in_common(enum op op, int arity, const node *const x[], duet_
     return DUET_OK;
 }
 
-/* Operators with a definition of their own are of one type, f32 or f64; transpose takes any. */
+/* Why operators with a definition of their own have not this type; NULL: they have it. Transpose has any; convolutions
+ * and pooling of integers have to be exact in f64, linear algebra is LAPACK's. */
+static const char *definition_refuses(enum op op, duet_dtype t)
+{
+    const int flags = op_infos[op].flags;
+    if (op == OP_transpose) return NULL;
+    if (dtype_kind(t) == TYPE_COMPLEX) return "is not for complex numbers";
+    if (flags & OP_ASKS && t >= FLOAT_TYPES) return "needs elements that are floating point, f32 or f64: duet_cast makes them so";
+    if (dtype_kind(t) == TYPE_FLOAT) return NULL;
+    if (dtype_kind(t) == TYPE_BOOL && flags & OP_INTEGERS && !(flags & DUET_BOOLS))
+        return "needs elements that are numbers: duet_cast makes them so";
+    if (!(flags & OP_INTEGERS)) return "needs elements that are floating point: duet_cast makes them so";
+    if (op == OP_max_pool2d && dtypes[t].bytes > 4)
+        return "needs integers of up to 32 bits, or floating point: duet_cast makes them so";
+    if (is_conv(op) && dtypes[t].bytes > 2) return "needs integers of up to 16 bits, or floating point: duet_cast makes them so";
+    return NULL;
+}
+
 static duet_status check_definition(enum op op, int arity, const node *const x[], duet_dtype t)
 {
-    if (op == OP_transpose) return DUET_OK;
-    for (int k = 0; k < arity; k++)
-        if (!(x[k]->flags & NODE_WEAK) && x[k]->type != t)
-            return refuse(op, arity, x, "needs operands of one type: duet_cast gives them one");
-    if (t < FLOAT_TYPES) return DUET_OK;
-    return refuse(op, arity, x, "needs elements that are floating point, f32 or f64: duet_cast makes them so");
+    const char *why = definition_refuses(op, t);
+    for (int k = 0; k < arity && op_infos[op].flags & OP_ASKS; k++)
+        if (x[k]->type != t) why = "needs operands of one type: duet_cast gives them one";
+    return why ? refuse(op, arity, x, why) : DUET_OK;
 }
 
 static duet_status check_kind(enum op op, int arity, const node *const x[], duet_dtype t)

@@ -13,6 +13,7 @@
 static const char *whole_refuses(const step *s)
 {
     if (kernel_asks(s->kernel)) return gpu_linear_refuses(s);
+    if (is_whole_product(s)) return gpu_whole_refuses(s);
     switch (s->kernel) {
     case OP_matmul: return kernels_refuse(s) ? gpu_matmul_refuses(s) : NULL;
     case KERNEL_BATCHED: return gpu_batched_refuses(s);
@@ -49,6 +50,7 @@ static const char *gpu_way(const step *s)
     if (kernel_asks(s->kernel)) return "by cuSOLVER, and the host waits for its answer";
     if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by cuFFT";
     if (!product && !is_conv(s->kernel)) return NULL;
+    if (is_whole_product(s)) return "modulo 2^64, as a reduction by our kernels";
     if (is_split(s)) return "split by our kernels";
     return ways[!kernels_refuse(s) ? 0 : product ? 1 : 2][s->math];
 }
@@ -126,6 +128,7 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
 static duet_status run_whole(const step *s, const frame *f, queue *q)
 {
     if (kernel_asks(s->kernel)) return gpu_linear(s, f, q);
+    if (is_whole_product(s)) return gpu_whole(s, f, q);
     switch (s->kernel) {
     case OP_matmul: return kernels_refuse(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
     case KERNEL_BATCHED: return gpu_batched(s, f, q);

@@ -49,6 +49,10 @@ duet_status gpu_matmul(const step *s, const frame *f, queue *q);
 const char *gpu_batched_refuses(const step *s);
 duet_status gpu_batched(const step *s, const frame *f, queue *q);
 
+/* Products of integers. */
+const char *gpu_whole_refuses(const step *s);
+duet_status gpu_whole(const step *s, const frame *f, queue *q);
+
 const char *gpu_conv_refuses(const step *s);
 duet_status gpu_conv(const step *s, const frame *f, queue *q);
 void gpu_conv_forget(step *s);

@@ -254,6 +254,7 @@ static int make_operator(graph *g, const value *v)
 {
     int x = v->arg[0], y = v->arg[1];
     if (v->op == OP_cast) return make_cast(g, v, x);
+    if (value_widens(g, v)) return make_wide(g, v);
     if (dtype_kind((duet_dtype)v->type) != TYPE_FLOAT && v->op != OP_transpose) return make_plain(g, v);
     switch (v->op) {
     case OP_add: return make_add(g, v, x, y);

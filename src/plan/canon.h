@@ -21,6 +21,10 @@ int make_cast(graph *g, const value *to, int v);
 int load_root(graph *g, int v, const value *like, int what);
 void fold_roots(graph *g);
 
+/* widen.c: has v, a definition, to be computed in another type than its own, or of operands that have another? And that. */
+bool value_widens(const graph *g, const value *v);
+int make_wide(graph *g, const value *v);
+
 /* product.c: factors and addends of products become their alpha, beta and third operand. Uses are counted first. */
 void fold_products(graph *g);
 

@@ -1,5 +1,6 @@
 /* product.c - matrix products take what they are multiplied with, and what they are added to: alpha, beta and the addend. */
 #include "canon.h"
+#include "dtype.h"
 #include <string.h>
 
 static bool foldable(const graph *g, int number)
@@ -8,11 +9,12 @@ static bool foldable(const graph *g, int number)
     return g->values[number].op == OP_NUMBER && class != NUMBER_ZERO && class != NUMBER_EXTREME;
 }
 
-/* May p be folded into v? */
+/* May p be folded into v? Integers are computed as they are written. */
 static bool plain_product(const graph *g, int v, int p)
 {
     const value *m = &g->values[p];
-    return m->op == OP_matmul && m->type == g->values[v].type && m->uses == 1 && m->args == 2 && m->beta < 0;
+    return m->op == OP_matmul && m->mem < FLOAT_TYPES && m->type == g->values[v].type && m->uses == 1 && m->args == 2 &&
+           m->beta < 0;
 }
 
 /* v becomes the product p, times alpha, plus beta times the addend. Numbers and addend may be -1: not there. */
@@ -41,7 +43,8 @@ static int addend_of(graph *g, int z, int *beta)
 
 static bool addable(const graph *g, int v, int z)
 {
-    return same_shape(g, v, z) && !g->values[z].weak && g->values[z].type == g->values[v].type;
+    const value *a = &g->values[z], *o = &g->values[v];
+    return same_shape(g, v, z) && !a->weak && a->type == o->type && a->mem == o->mem;
 }
 
 static void fold_sum(graph *g, int v, int p, int alpha, int z)
@@ -101,9 +104,9 @@ static void fold_factor(graph *g, int v)
         int factor = m->arg[k];
         bool turned = g->values[factor].op == OP_transpose && g->values[factor].uses == 1;
         value *x = &g->values[turned ? g->values[factor].arg[0] : factor];
-        if (x->op != OP_mul || x->uses != 1 || !foldable(g, x->arg[0])) continue;
+        if (x->op != OP_mul || x->uses != 1 || !foldable(g, x->arg[0]) || m->mem >= FLOAT_TYPES) continue;
         int inner = x->arg[1];
-        if (!same_shape(g, inner, (int)(x - g->values))) continue;
+        if (g->values[inner].mem != m->mem || !same_shape(g, inner, (int)(x - g->values))) continue;
         m->alpha = x->arg[0];
         if (turned) g->values[factor].arg[0] = inner;
         else m->arg[k] = inner;

@@ -369,6 +369,13 @@ static void set_math(const lowering *l, const job *j, step *s)
     s->math = (uint8_t)l->math;
 }
 
+/* What is only moved goes by size, bits unchanged. */
+static void move_by_size(step *s)
+{
+    const duet_dtype as = dtypes[s->out[0].at.type].bytes == 8 ? DUET_F64 : DUET_F32;
+    s->out[0].at.type = s->in[0].at.type = as;
+}
+
 void step_make(const lowering *l, const job *j, const memory *m, step *s)
 {
     memset(s, 0, sizeof *s);
@@ -382,6 +389,7 @@ void step_make(const lowering *l, const job *j, const memory *m, step *s)
     else if (is_map_kernel(j->kernel)) map_layouts(l, j, s);
     else
         for (int k = 0; k < j->ins; k++) s->in[k].at = value_layout(l->g, j->in[k]);
+    if (j->kernel == OP_upsample2d) move_by_size(s);
     if (j->kernel == OP_matmul) product_layouts(l, j, s);
     if (j->kernel == KERNEL_BATCHED) (value_at(l->g, j->out[0])->op == OP_einsum ? lettered_layouts : batched_layouts)(l, j, s);
     for (int k = 0; k < j->ins && m; k++) s->in[k].slot = slot_of(l, m, j->in[k]);

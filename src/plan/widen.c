@@ -1,0 +1,102 @@
+/* widen.c - operators that machines have in some types alone: their operands are converted before, their results after. Passes around them
+ * do that on their way, where there are any. */
+#include "canon.h"
+#include "dtype.h"
+
+/* Sums of so many products of integers of up to 16 bits are exact in f64; or, of convolutions, whose algorithm is the vendor's, so near that
+ * rounding makes them so. */
+#define EXACT_TERMS (1 << 21)
+#define NEAR_TERMS  (1 << 14)
+
+/* How many products a sum is of, or more. */
+static int64_t terms_of(const graph *g, const value *v)
+{
+    const value *x = value_at(g, v->arg[v->op == OP_conv2d]);
+    int64_t n = 1;
+    if (v->op == OP_matmul) return x->size[x->rank - 1];
+    for (int i = v->op == OP_conv2d; i < x->rank; i++) n *= x->size[i];
+    return n;
+}
+
+static bool is_near(const graph *g, const value *v)
+{
+    const size_t bytes = dtypes[v->type].bytes;
+    return bytes == 1 || (bytes == 2 && terms_of(g, v) <= (v->op == OP_conv2d ? NEAR_TERMS : EXACT_TERMS));
+}
+
+/* The type that machines have v's operator in. Of integers sums are to be had modulo 2^n. */
+static duet_dtype runs_in(const graph *g, const value *v)
+{
+    const duet_dtype t = (duet_dtype)v->type;
+    const size_t bytes = dtypes[t].bytes;
+    if (dtype_is_half(t)) return DUET_F32;
+    if (dtype_kind(t) >= TYPE_FLOAT) return t;
+    if (v->op == OP_upsample2d) return bytes <= 2 ? DUET_F32 : t; /* is moved by size */
+    if (v->op == OP_max_pool2d) return bytes <= 2 ? DUET_F32 : DUET_F64;
+    if (dtype_kind(t) == TYPE_BOOL) return DUET_F32;
+    return is_near(g, v) ? DUET_F64 : DUET_I64;
+}
+
+static value as_type(const value *x, duet_dtype t)
+{
+    value like = *x;
+    like.type = (uint8_t)t;
+    return like;
+}
+
+/* Transposes stay: machines read them as they lie. */
+static int operand_in(graph *g, int v, duet_dtype t)
+{
+    value x = copy_of(g, v);
+    if (x.mem == t) return v;
+    if (x.op != OP_transpose) {
+        const value like = as_type(&x, t);
+        return make_cast(g, &like, v);
+    }
+    x.arg[0] = operand_in(g, x.arg[0], t);
+    x.type = (uint8_t)t, x.comp = x.mem = COMP_UNSET;
+    return intern(g, &x);
+}
+
+static int to_type(graph *g, int v, duet_dtype t)
+{
+    const value x = copy_of(g, v), like = as_type(&x, t);
+    return make_cast(g, &like, v);
+}
+
+static int rounded(graph *g, int v)
+{
+    const value x = copy_of(g, v);
+    value r = blank(OP_round, &x);
+    r.args = 1, r.arg[0] = v;
+    return intern(g, &r);
+}
+
+/* Sums wrap; what is among its operands is in the type's range, or the least there is. */
+static int result_of(graph *g, int made, const value *v, duet_dtype in)
+{
+    const bool sums = v->op != OP_max_pool2d && v->op != OP_upsample2d;
+    if (v->op == OP_conv2d) made = rounded(g, made);
+    if (sums && in == DUET_F64) made = to_type(g, made, DUET_I64);
+    return to_type(g, made, (duet_dtype)v->type);
+}
+
+bool value_widens(const graph *g, const value *v)
+{
+    const bool defined = v->op < OPS && op_infos[v->op].kind == KIND_DEF && !(op_infos[v->op].flags & OP_ANY_TYPES);
+    if (!defined || v->op == OP_transpose || v->op == OP_bias_add) return false;
+    bool differs = runs_in(g, v) != (duet_dtype)v->type;
+    for (int k = 0; k < v->args; k++) differs |= value_at(g, v->arg[k])->mem != v->type;
+    return differs;
+}
+
+int make_wide(graph *g, const value *v)
+{
+    const duet_dtype in = runs_in(g, v);
+    value wide = *v;
+    for (int k = 0; k < v->args; k++) wide.arg[k] = operand_in(g, v->arg[k], in);
+    if (dtype_kind((duet_dtype)v->type) >= TYPE_FLOAT) return intern(g, &wide); /* of halves it is f32 in memory */
+    wide.type = (uint8_t)in, wide.comp = wide.mem = COMP_UNSET;
+    const int made = intern(g, &wide);
+    return in == (duet_dtype)v->type ? made : result_of(g, made, v, in);
+}
