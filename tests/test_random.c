@@ -325,16 +325,16 @@ static void refusals(void)
     REFUSED(uniform(m, 1, -INFINITY, 0), DUET_BAD_ARGUMENT, "f32[2,3]", "finite");
     REFUSED(uniform(m, 1, 1, 1 + 1e-12), DUET_BAD_ARGUMENT, "f32[2,3]", "low < high"); /* one number in f32 */
     REFUSED(uniform(m, 1, -3e38, 3e38), DUET_BAD_ARGUMENT, "f32[2,3]", "finite");
-    REFUSED(uniform(i, 1, 0, 1), DUET_BAD_TYPE, "i64[4]", "f32 or f64");
+    REFUSED(uniform(i, 1, 0, 1), DUET_BAD_TYPE, "i64[4]", "floating point");
     REFUSED(normal(m, 1, 0, -1), DUET_BAD_ARGUMENT, "f32[2,3]", "deviation -1");
     REFUSED(normal(m, 1, NAN, 1), DUET_BAD_ARGUMENT, "f32[2,3]", "finite");
     REFUSED(normal(m, 1, 0, 1e300), DUET_BAD_ARGUMENT, "f32[2,3]", "finite");
-    REFUSED(normal(i, 1, 0, 1), DUET_BAD_TYPE, "i64[4]", "f32 or f64");
+    REFUSED(normal(i, 1, 0, 1), DUET_BAD_TYPE, "i64[4]", "floating point");
     REFUSED(truncated_normal(m, 1, 0, 0, 0, 1), DUET_BAD_ARGUMENT, "f32[2,3]", "deviation > 0");
     REFUSED(truncated_normal(m, 1, 0, 1, 1, 1), DUET_BAD_ARGUMENT, "f32[2,3]", "low < high");
     REFUSED(truncated_normal(m, 1, 0, 1, NAN, 1), DUET_BAD_ARGUMENT, "f32[2,3]", "low < high");
     REFUSED(truncated_normal(d, 1, 0, 1e-300, 1, 2), DUET_BAD_ARGUMENT, "f64[4]", "too far");
-    REFUSED(truncated_normal(i, 1, 0, 1, -1, 1), DUET_BAD_TYPE, "i64[4]", "f32 or f64");
+    REFUSED(truncated_normal(i, 1, 0, 1, -1, 1), DUET_BAD_TYPE, "i64[4]", "floating point");
     REFUSED(bernoulli(m, 1, -0.1), DUET_BAD_ARGUMENT, "f32[2,3]", "0 <= p <= 1");
     REFUSED(bernoulli(m, 1, 1.1), DUET_BAD_ARGUMENT, "f32[2,3]", "p is 1.1");
     REFUSED(bernoulli(m, 1, NAN), DUET_BAD_ARGUMENT, "f32[2,3]", "0 <= p <= 1");

@@ -345,11 +345,69 @@ static void moved(void)
     tap_point("upsampling moves all bits");
 }
 
+/* ---- halves that are moved by data: what f32 gives, of the same elements ---- */
+
+static void moves_alike(duet_dtype t, duet_expr e, duet_expr as, duet_place where, const char *what)
+{
+    const sizes s = sizes_of_expr(e);
+    duet_matrix *got = duet_new_shape(t, s.rank, s.size), *want = duet_new_shape(DUET_F32, s.rank, s.size);
+    duet_status a = DUET_OK, b = DUET_OK;
+    DUET_ON(where) a = (duet_set)(got, e), b = (duet_set)(want, as);
+    CHECK(a == DUET_OK && b == DUET_OK, "%s of %s: %s", what, dtypes[t].name, duet_error());
+    void *p = elements(got), *q = elements(want);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < duet_count(got); i++) wrong += element_value(t, p, i) != element_value(DUET_F32, q, i);
+    CHECK(!wrong && duet_count(got), "%s of %s on %s: %lld elements are wrong", what, dtypes[t].name, place_name(where),
+          (long long)wrong);
+    free(p), free(q), duet_free(&got), duet_free(&want);
+}
+
+static void by_data_of(duet_dtype t, duet_place where)
+{
+    duet_matrix *x = SOME(t, 7, 9), *z = SOME(t, 2, 9), *f = duet_new(DUET_F32, 7, 9), *g = duet_new(DUET_F32, 2, 9),
+                *i = duet_new(DUET_I32, 2);
+    int32_t *p = duet_overwrite(i);
+    p[0] = 5, p[1] = 2;
+    CHECK(duet_set(f, x) == DUET_OK && duet_set(g, z) == DUET_OK, "%s", duet_error());
+#define ROUNDED(e) duet_cast(duet_cast(e, t), DUET_F32)
+#define MOVES(call, what)                                                                                                        \
+    do {                                                                                                                         \
+        duet_matrix *m = x, *n = z;                                                                                              \
+        duet_expr e = call(DUET(m), DUET(n));                                                                                    \
+        m = f, n = g;                                                                                                            \
+        moves_alike(t, e, call(DUET(m), DUET(n)), where, what);                                                                  \
+        m = x;                                                                                                                   \
+        e = call(duet_mul(m, 0.3), duet_mul(z, 0.7));                                                                            \
+        m = f;                                                                                                                   \
+        moves_alike(t, e, call(ROUNDED(duet_mul(m, 0.3)), ROUNDED(duet_mul(g, 0.7))), where, what " of formulas");               \
+    } while (0)
+#define TAKE(a, b) (forget(b), duet_take(a, i, 0))
+#define SORT(a, b) (forget(b), duet_sort(a, 1))
+#define TOP(a, b)  (forget(b), duet_top_k(a, 3, 1))
+#define TURN(a, b) (forget(b), duet_sort(duet_transpose(a), 1))
+#define PUT(a, b)  duet_put(a, i, b, 0)
+    MOVES(TAKE, "take");
+    MOVES(SORT, "sort");
+    MOVES(TURN, "sort of a transpose");
+    MOVES(TOP, "top_k");
+    MOVES(PUT, "put");
+    moves_alike(t, duet_one_hot(i, 7, t), duet_one_hot(i, 7, DUET_F32), where, "one_hot");
+    moves_alike(t, duet_matmul(duet_take(x, i, 0), duet_transpose(x)),
+                ROUNDED(duet_matmul(duet_take(f, i, 0), duet_transpose(f))), where, "a product of what is taken");
+    duet_free(&x), duet_free(&z), duet_free(&f), duet_free(&g), duet_free(&i);
+}
+
+static void by_data(void)
+{
+    for (int p = 0; p < places; p++) by_data_of(DUET_F16, place[p]), by_data_of(DUET_BF16, place[p]);
+    tap_point("halves that are moved by data");
+}
+
 int main(int argc, char **argv)
 {
     (void)argc, (void)argv;
     dice = rng_new(77);
     places = list_places(place);
-    results(), all_formulas(), rounded_once(), math_modes(), products(), convolutions(), empty_windows(), moved();
+    results(), all_formulas(), rounded_once(), math_modes(), products(), convolutions(), empty_windows(), moved(), by_data();
     return tap_end();
 }

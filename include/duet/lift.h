@@ -85,6 +85,14 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 #define duet_random_truncated_normal(m, seed, mean, deviation, low, high)                                                        \
     duet_random_truncated_normal_at(m, seed, mean, deviation, low, high, DUET_HERE)
 
+#define duet_noise_uniform(to, x, seed)     duet_noise_uniform_at(to, DUET(x), seed, DUET_HERE)
+#define duet_noise_normal(to, x, seed)      duet_noise_normal_at(to, DUET(x), seed, DUET_HERE)
+#define duet_noise_logistic(to, x, seed)    duet_noise_logistic_at(to, DUET(x), seed, DUET_HERE)
+#define duet_noise_ranged(to, x, seed, top) duet_noise_ranged_at(to, DUET(x), seed, top, DUET_HERE)
+#define duet_noise_bernoulli(to, x, seed)   duet_noise_bernoulli_at(to, DUET(x), seed, DUET_HERE)
+#define duet_shuffle(to, from, axis, seed)  duet_shuffle_at(to, from, axis, seed, DUET_HERE)
+#define duet_sequence(m, start, step)       duet_sequence_at(m, start, step, DUET_HERE)
+
 #define DUET_PARTS(...)                                                                                                          \
     (const duet_matrix *const[]){ __VA_ARGS__ },                                                                                 \
         (int)(sizeof((const duet_matrix *const[]){ __VA_ARGS__ }) / sizeof(duet_matrix *))

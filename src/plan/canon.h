@@ -18,6 +18,7 @@ void count_uses(graph *g);
 int load_as(graph *g, int v, const value *like, int what, uint8_t comp);
 int load_number(graph *g, int v, const value *like, int what);
 int make_cast(graph *g, const value *to, int v);
+int make_stored(graph *g, int v); /* v, whose elements are of its own type in memory: halves rounded */
 int load_root(graph *g, int v, const value *like, int what);
 void fold_roots(graph *g);
 

@@ -45,9 +45,16 @@ uint8_t computed_in(const graph *g, const value *v)
     return v->type == DUET_BOOL || v->op == OP_argmin || v->op == OP_argmax ? computed_of_bools(g, v) : DUET_I64; /* sums */
 }
 
+/* What moves elements by data moves them as they are in memory. */
+bool value_moves(const value *v)
+{
+    return v->op < OPS && op_infos[v->op].kind == KIND_DEF && op_infos[v->op].flags & OP_ANY_TYPES;
+}
+
 uint8_t memory_type(const graph *g, const value *v)
 {
     if (v->op == OP_transpose) return value_at(g, v->arg[0])->mem;
+    if (value_moves(v)) return v->type;
     return v->op != OP_LEAF && dtype_is_half((duet_dtype)v->type) ? DUET_F32 : v->type;
 }
 
@@ -98,6 +105,13 @@ static int store_as(graph *g, int x, const value *like, int what, uint8_t comp)
     load.weak = false, load.args = 1, load.arg[0] = x, load.attr[0] = what;
     load.comp = comp, load.mem = like->type, load.stored = is_lossy(comp, like->type);
     return intern(g, &load);
+}
+
+int make_stored(graph *g, int v)
+{
+    const value x = copy_of(g, v);
+    if (x.mem == x.type) return v;
+    return store_as(g, v, &x, LOAD_CAST, value_passes(g, v) ? x.comp : computing(x.type));
 }
 
 int load_number(graph *g, int v, const value *like, int what)

@@ -76,6 +76,7 @@ enum { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_ROOT };
 enum { COMP_ANY = DUET_DTYPE_COUNT, COMP_UNSET };
 bool value_passes(const graph *g, int v); /* may a program that reads v have computed it on its way? Else it reads memory */
 uint8_t computed_in(const graph *g, const value *v);
+bool value_moves(const value *v); /* of what OP_ANY_TYPES says: elements are of its type in memory */
 uint8_t memory_type(const graph *g, const value *v);
 void settle_computed(graph *g);
 bool value_wraps(const graph *g, int v); /* may it leave its integer type, when it was computed? */

@@ -1,4 +1,7 @@
-/* random.c - statements that fill a matrix with random numbers: their checks, the law's numbers, and one step. */
+/* random.c - statements that fill a matrix with random numbers: their checks, the law's numbers, and one step. Machines draw f32, f64 and i64:
+ * for other types it fills a matrix of one of these, which is then cast. */
+#include "laws.h"
+#include "convert.h"
 #include "direct.h"
 #include "dtype.h"
 #include "lottery.h"
@@ -33,8 +36,15 @@ static duet_status needs(const draw *d, const char *what, const char *a, double 
 static duet_status needs_floats(const draw *d)
 {
     char text[SHAPE_TEXT];
-    if (d->m->at.type < FLOAT_TYPES) return DUET_OK;
-    return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of f32 or f64", d->who, name_matrix(d, text));
+    if (dtype_kind(d->m->at.type) == TYPE_FLOAT) return DUET_OK;
+    return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of floating point", d->who, name_matrix(d, text));
+}
+
+static duet_status needs_reals(const draw *d)
+{
+    char text[SHAPE_TEXT];
+    if (dtype_kind(d->m->at.type) != TYPE_COMPLEX) return DUET_OK;
+    return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of real numbers", d->who, name_matrix(d, text));
 }
 
 /* ---- numbers of the matrix's type ---- */
@@ -42,23 +52,51 @@ static duet_status needs_floats(const draw *d)
 /* Not inline: where two of them stand side by side, gcc 12 vectorises and forgets to round. */
 static __attribute__((noinline)) double rounded(const draw *d, double x)
 {
-    return d->m->at.type == DUET_F32 ? (double)(float)x : x;
+    switch (d->m->at.type) {
+    case DUET_F32: return (double)(float)x;
+    case DUET_F16: return f32_of_f16(f64_to_f16(x));
+    case DUET_BF16: return f32_of_bf16(f64_to_bf16(x));
+    default: return x;
+    }
 }
 
 static double less(const draw *d, double a, double b)
 {
-    return d->m->at.type == DUET_F32 ? (double)((float)a - (float)b) : a - b;
+    return d->m->at.type == DUET_F64 ? a - b : (double)((float)a - (float)b);
 }
 
+/* Their bits are in the order of their sizes. */
+static uint16_t half_below(uint16_t h)
+{
+    if (h & 0x8000) return (uint16_t)(h == 0x8000 ? 0x8001 : h + 1);
+    return (uint16_t)(h ? h - 1 : 0x8001);
+}
+
+/* The greatest number of the type below x, which is one. */
 static double below(const draw *d, double x)
 {
-    return d->m->at.type == DUET_F32 ? (double)nextafterf((float)x, -INFINITY) : nextafter(x, -INFINITY);
+    switch (d->m->at.type) {
+    case DUET_F32: return (double)nextafterf((float)x, -INFINITY);
+    case DUET_F16: return f32_of_f16(half_below(f64_to_f16(x)));
+    case DUET_BF16: return f32_of_bf16(half_below(f64_to_bf16(x)));
+    default: return nextafter(x, -INFINITY);
+    }
 }
 
-/* Integers up to this size are numbers of the matrix's type. */
-static int64_t exact(const draw *d)
+/* All integers from least to most are numbers of the matrix's type. */
+static int64_t most(const draw *d)
 {
-    return d->m->at.type == DUET_F32 ? (int64_t)1 << 24 : d->m->at.type == DUET_F64 ? (int64_t)1 << 53 : INT64_MAX;
+    const duet_dtype t = d->m->at.type;
+    if (dtype_kind(t) == TYPE_FLOAT) return (int64_t)(1 / dtypes[t].roundoff);
+    if (dtype_kind(t) == TYPE_BOOL) return 1;
+    const int bits = 8 * (int)dtypes[t].bytes - (dtype_kind(t) == TYPE_SIGNED);
+    return bits > 62 ? INT64_MAX : ((int64_t)1 << bits) - 1;
+}
+
+static int64_t least(const draw *d)
+{
+    const duet_dtype t = d->m->at.type;
+    return dtype_kind(t) == TYPE_FLOAT ? -most(d) : dtype_kind(t) == TYPE_SIGNED ? -most(d) - 1 : 0;
 }
 
 /* ---- the laws ---- */
@@ -121,6 +159,7 @@ static duet_status plan_truncated_normal(draw *d, double mean, double deviation,
 
 static duet_status plan_bernoulli(draw *d, double p)
 {
+    TRY(needs_reals(d));
     if (!(p >= 0 && p <= 1)) return needs(d, "0 <= p <= 1", "p", p, NULL, 0);
     const double upper = floor(p * 0x1p32);
     d->l.law = LAW_BERNOULLI;
@@ -132,14 +171,14 @@ static duet_status plan_bernoulli(draw *d, double p)
 static duet_status plan_integers(draw *d, int64_t low, int64_t high)
 {
     char text[SHAPE_TEXT];
-    const int64_t most = exact(d);
+    TRY(needs_reals(d));
     name_matrix(d, text);
     if (low >= high)
         return fail(DUET_BAD_ARGUMENT, "%s(%s) needs low < high: low is %lld, high %lld", d->who, text, (long long)low,
                     (long long)high);
-    if (d->m->at.type < FLOAT_TYPES && (low < -most || high - 1 > most))
-        return fail(DUET_BAD_TYPE, "%s(%s) needs integers that are exact in it, at most %lld: low is %lld, high %lld", d->who,
-                    text, (long long)most, (long long)low, (long long)high);
+    if (low < least(d) || high - 1 > most(d))
+        return fail(DUET_BAD_TYPE, "%s(%s) needs integers that are exact in it, from %lld to %lld: low is %lld, high %lld",
+                    d->who, text, (long long)least(d), (long long)most(d), (long long)low, (long long)high);
     const uint64_t range = (uint64_t)high - (uint64_t)low;
     d->l.law = LAW_INTEGERS;
     d->l.whole[0] = (uint64_t)low, d->l.whole[1] = range, d->l.whole[2] = -range % range;
@@ -149,10 +188,11 @@ static duet_status plan_integers(draw *d, int64_t low, int64_t high)
 static duet_status plan_permutation(draw *d)
 {
     char text[SHAPE_TEXT];
+    TRY(needs_reals(d));
     if (d->m->at.rank != 1) return fail(DUET_BAD_SHAPE, "%s(%s) needs a matrix of rank 1", d->who, name_matrix(d, text));
-    if (d->m->count - 1 > exact(d))
+    if (d->m->count - 1 > most(d))
         return fail(DUET_BAD_TYPE, "%s(%s) needs indices that are exact in it, at most %lld", d->who, name_matrix(d, text),
-                    (long long)exact(d));
+                    (long long)most(d));
     d->l.law = LAW_PERMUTATION;
     return DUET_OK;
 }
@@ -163,7 +203,7 @@ static duet_status plan_permutation(draw *d)
 static const double flops[LAWS] = { [LAW_UNIFORM] = 15,   [LAW_NORMAL] = 60,   [LAW_TRUNCATED_NORMAL] = 200,
                                     [LAW_BERNOULLI] = 15, [LAW_INTEGERS] = 30, [LAW_PERMUTATION] = 800 };
 
-static duet_status fill(const draw *d)
+static duet_status fill_itself(const draw *d)
 {
     double num[LOTTERY_COUNT];
     direct by = { .who = d->who, .out = { d->m }, .num = num };
@@ -173,6 +213,26 @@ static duet_status fill(const draw *d)
     by.s.bytes = (double)d->m->count * (double)dtypes[d->m->at.type].bytes;
     by.s.flops = (double)d->m->count * flops[d->l.law];
     return direct_run(&by);
+}
+
+/* What machines draw in the place of a type: halves as f32, coins too. */
+static duet_dtype drawn_as(const draw *d)
+{
+    const duet_dtype t = d->m->at.type;
+    if (t < OWN_TYPES) return t;
+    return dtype_is_half(t) || d->l.law == LAW_BERNOULLI ? DUET_F32 : DUET_I64;
+}
+
+static duet_status fill(draw *d)
+{
+    duet_matrix *m = d->m;
+    const duet_dtype as = drawn_as(d);
+    if (as == m->at.type) return fill_itself(d);
+    d->m = duet_new_shape(as, m->at.rank, m->at.size);
+    if (!d->m) return DUET_NO_MEMORY;
+    duet_status s = fill_itself(d);
+    if (s == DUET_OK) s = statement_part(d->who, m, (duet_cast)(duet_of_matrix(d->m), m->at.type));
+    return record_keep(d->m, s);
 }
 
 static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed)
@@ -186,7 +246,7 @@ static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed
 
 #define UNPACK(...) __VA_ARGS__
 #define LAW(name, types, values)                                                                                                 \
-    static duet_status fill_##name(duet_matrix *m, uint64_t seed UNPACK types)                                                   \
+    duet_status random_##name(duet_matrix *m, uint64_t seed UNPACK types)                                                        \
     {                                                                                                                            \
         draw d;                                                                                                                  \
         TRY(begin(&d, "duet_random_" #name, m, seed));                                                                           \
@@ -196,7 +256,7 @@ static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed
     duet_status duet_random_##name##_at(duet_matrix *m, uint64_t seed UNPACK types, const char *site)                            \
     {                                                                                                                            \
         thread_get()->site = site;                                                                                               \
-        return direct_end(fill_##name(m, seed UNPACK values), site);                                                             \
+        return direct_end(random_##name(m, seed UNPACK values), site);                                                           \
     }                                                                                                                            \
     duet_status(duet_random_##name)(duet_matrix * m, uint64_t seed UNPACK types)                                                 \
     {                                                                                                                            \

@@ -1,5 +1,5 @@
 /* widen.c - operators that machines have in some types alone: their operands are converted before, their results after. Passes around them
- * do that on their way, where there are any. */
+ * do that on their way, where there are any. What moves elements by data has them as they are: formulas of halves are rounded before. */
 #include "canon.h"
 #include "dtype.h"
 
@@ -83,17 +83,22 @@ static int result_of(graph *g, int made, const value *v, duet_dtype in)
 
 bool value_widens(const graph *g, const value *v)
 {
-    const bool defined = v->op < OPS && op_infos[v->op].kind == KIND_DEF && !(op_infos[v->op].flags & OP_ANY_TYPES);
+    const bool defined = v->op < OPS && op_infos[v->op].kind == KIND_DEF, moves = value_moves(v);
     if (!defined || v->op == OP_transpose || v->op == OP_bias_add) return false;
-    bool differs = runs_in(g, v) != (duet_dtype)v->type;
-    for (int k = 0; k < v->args; k++) differs |= value_at(g, v->arg[k])->mem != v->type;
+    bool differs = !moves && runs_in(g, v) != (duet_dtype)v->type;
+    for (int k = 0; k < v->args; k++) {
+        const value *x = value_at(g, v->arg[k]);
+        differs |= x->mem != (moves ? x->type : v->type);
+    }
     return differs;
 }
 
 int make_wide(graph *g, const value *v)
 {
-    const duet_dtype in = runs_in(g, v);
     value wide = *v;
+    for (int k = 0; k < v->args && value_moves(v); k++) wide.arg[k] = make_stored(g, v->arg[k]);
+    if (value_moves(v)) return intern(g, &wide);
+    const duet_dtype in = runs_in(g, v);
     for (int k = 0; k < v->args; k++) wide.arg[k] = operand_in(g, v->arg[k], in);
     if (dtype_kind((duet_dtype)v->type) >= TYPE_FLOAT) return intern(g, &wide); /* of halves it is f32 in memory */
     wide.type = (uint8_t)in, wide.comp = wide.mem = COMP_UNSET;
