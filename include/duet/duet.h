@@ -572,14 +572,15 @@ DUET_API DUET_MUST duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_exp
 /* duet_shuffle: `to` becomes the parts of from along an axis in random order, duet_take(from, p, axis) with p of duet_random_permutation(p, seed):
  * every order is equally likely, and matrices that are shuffled by one seed are shuffled alike. from may be `to`. Of all elements: along the one
  * axis of a reshaped view.
- * duet_sequence: element i of m, in row-major order, becomes start + i step: of floating point fma(i, step, start), of integers modulo 2^n.
+ * duet_sequence: element i of m, in row-major order, becomes start + i by: of floating point fma(i, by, start), of integers modulo 2^n.
  * Shapes    shuffle: equal; sequence: any
  * Errors    BAD_ARGUMENT: no matrix, or, of a sequence of integers, a number out of their range; BAD_TYPE: types differ; m is bool or complex, or a
  *           fraction among integers; BAD_SHAPE; and as duet_set: `to`, or m, is as it was, as there */
 DUET_API DUET_MUST duet_status duet_shuffle(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed);
-DUET_API DUET_MUST duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed, const char *site);
-DUET_API DUET_MUST duet_status duet_sequence(duet_matrix *m, double start, double step);
-DUET_API DUET_MUST duet_status duet_sequence_at(duet_matrix *m, double start, double step, const char *site);
+DUET_API DUET_MUST duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed,
+                                               const char *site);
+DUET_API DUET_MUST duet_status duet_sequence(duet_matrix *m, double start, double by);
+DUET_API DUET_MUST duet_status duet_sequence_at(duet_matrix *m, double start, double by, const char *site);
 
 /* ---- shapes, by copies ---------------------------------------------------------------------------------------- */
 

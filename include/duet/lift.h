@@ -91,7 +91,7 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 #define duet_noise_ranged(to, x, seed, top) duet_noise_ranged_at(to, DUET(x), seed, top, DUET_HERE)
 #define duet_noise_bernoulli(to, x, seed)   duet_noise_bernoulli_at(to, DUET(x), seed, DUET_HERE)
 #define duet_shuffle(to, from, axis, seed)  duet_shuffle_at(to, from, axis, seed, DUET_HERE)
-#define duet_sequence(m, start, step)       duet_sequence_at(m, start, step, DUET_HERE)
+#define duet_sequence(m, start, by)         duet_sequence_at(m, start, by, DUET_HERE)
 
 #define DUET_PARTS(...)                                                                                                          \
     (const duet_matrix *const[]){ __VA_ARGS__ },                                                                                 \

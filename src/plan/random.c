@@ -1,9 +1,9 @@
 /* random.c - statements that fill a matrix with random numbers: their checks, the law's numbers, and one step. Machines draw f32, f64 and i64:
  * for other types it fills a matrix of one of these, which is then cast. */
-#include "laws.h"
 #include "convert.h"
 #include "direct.h"
 #include "dtype.h"
+#include "laws.h"
 #include "lottery.h"
 #include "status.h"
 #include "thread.h"
