@@ -151,6 +151,13 @@ STATE(random_truncated_normal, to[0], 1, 0, 1, -1, 1)
 STATE(random_bernoulli, to[0], 1, 0.5)
 STATE(random_integers, to[0], 1, 0, 9)
 STATE(random_permutation, to[0], 1)
+STATE(noise_uniform, to[0], x[0], 1)
+STATE(noise_normal, to[0], x[0], 1)
+STATE(noise_logistic, to[0], x[0], 1)
+STATE(noise_ranged, to[0], x[0], 1, 1)
+STATE(noise_bernoulli, to[0], x[0], 1)
+STATE(shuffle, to[0], x[0], 0, 1)
+STATE(sequence, to[0], 0, 1)
 STATE(magic, to[0])
 STATE(concatenate, to[0], 0, x[0], x[0])
 STATE(stack, to[0], 0, x[0], x[0])
@@ -165,6 +172,13 @@ static const call statements[] = {
     SAID(random_bernoulli, 0, 1, 0, NULL, "1 with a probability, else 0")                          //
     SAID(random_integers, 0, 1, 0, NULL, "integers of a range, evenly")                            //
     SAID(random_permutation, 0, 1, 0, NULL, "a permutation, all being equally likely")             //
+    SAID(noise_uniform, 1, 1, -1, FORMULA, "x plus uniform numbers")                               //
+    SAID(noise_normal, 1, 1, -1, FORMULA, "x plus normal numbers")                                 //
+    SAID(noise_logistic, 1, 1, -1, FORMULA, "x plus normal numbers of deviation sigmoid(x)")       //
+    SAID(noise_ranged, 1, 1, -1, FORMULA, "x plus normal numbers where it is neither 0 nor a top") //
+    SAID(noise_bernoulli, 1, 1, 0, NULL, "1 with the probability that x is, else 0")               //
+    SAID(shuffle, 1, 1, 0, NULL, "the parts along an axis, all orders being equally likely")       //
+    SAID(sequence, 0, 1, 0, NULL, "start, start + by, start + 2 by and so on")                     //
     SAID(concatenate, 1, 1, 0, NULL, "matrices one after the other along an axis")                 //
     SAID(stack, 1, 1, 0, NULL, "matrices one after the other along an axis of their own")          //
     SAID(tile, 1, 1, 0, NULL, "a matrix again and again")                                          //
