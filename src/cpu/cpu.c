@@ -339,7 +339,7 @@ static const char *way(const step *s)
     if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by FFTW";
     if (kernel_asks(s->kernel)) return s->kernel == OP_solve && s->attr[0] ? "by LAPACK, from f32" : "by LAPACK";
     if (!product) return NULL;
-    if (is_whole_product(s)) return "modulo 2^64";
+    if (is_whole_product(s)) return "by our kernels, modulo 2^64";
     return s->math ? "strict: the CPU knows no other mode" : "strict";
 }
 

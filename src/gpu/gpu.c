@@ -50,7 +50,7 @@ static const char *gpu_way(const step *s)
     if (kernel_asks(s->kernel)) return "by cuSOLVER, and the host waits for its answer";
     if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by cuFFT";
     if (!product && !is_conv(s->kernel)) return NULL;
-    if (is_whole_product(s)) return "modulo 2^64, as a reduction by our kernels";
+    if (is_whole_product(s)) return "by our kernels, as a reduction modulo 2^64";
     if (is_split(s)) return "split by our kernels";
     return ways[!kernels_refuse(s) ? 0 : product ? 1 : 2][s->math];
 }
