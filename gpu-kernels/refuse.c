@@ -142,6 +142,7 @@ static const char *refuse_conv2d(const step *s)
     const layout *in = &s->in[0].at, *filters = &s->in[1].at;
     const finish_info *finish = &finish_infos[s->finish];
     REFUSE(in->type != DUET_F32, "a convolution of other elements than f32");
+    REFUSE(in->rank != 4, "a convolution of volumes");
     REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
     REFUSE(s->attr[0] != 1 || s->attr[1] != 1 || !conv_is_plain(s), "a convolution with strides, dilation or groups, or turned");
     for (int a = 2; a < 4; a++) REFUSE(s->attr[a] < 0 || s->attr[a] > 1, "a convolution with more padding than 1");

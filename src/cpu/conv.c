@@ -5,39 +5,50 @@
 
 #define CACHED_BYTES 262144.0 /* of results, in a thread's own cache until they are finished */
 
-/* How many there are along an axis. */
-static int64_t windows(const step *s, int64_t in, int64_t window, int axis)
+layout conv_volume(const layout *l)
 {
-    const int32_t *a = s->attr + axis;
-    return (in + 2 * (int64_t)a[CONV_PAD] - (window - 1) * a[CONV_DILATION] - 1) / a[CONV_STRIDE] + 1;
+    layout v = *l;
+    if (v.rank == 4) layout_insert(&v, 2, 1, 1);
+    return v;
 }
 
 conv conv_of(const step *s)
 {
-    const int32_t *a = s->attr;
+    const int32_t *a = s->attr, *depth = a + CONV_DEPTH;
     const conv_operands o = conv_operands_of(s);
-    const int64_t *x = o.x->at.size, *w = o.w->at.size;
-    return (conv){ .n = x[0],
-                   .c = x[1],
-                   .h = x[2],
-                   .w = x[3],
-                   .m = w[0],
-                   .depth = w[1],
-                   .kh = w[2],
-                   .kw = w[3],
-                   .oh = windows(s, x[2], w[2], 0),
-                   .ow = windows(s, x[3], w[3], 1),
-                   .stride = { a[CONV_STRIDE], a[CONV_STRIDE + 1] },
-                   .pad = { a[CONV_PAD], a[CONV_PAD + 1] },
-                   .dilation = { a[CONV_DILATION], a[CONV_DILATION + 1] },
-                   .groups = a[CONV_GROUPS],
-                   .flip = a[CONV_FLIP] != 0 };
+    const layout image = conv_volume(&o.x->at), filters = conv_volume(&o.w->at), results = conv_volume(&o.y->at);
+    const int64_t *x = image.size, *w = filters.size, *y = results.size;
+    conv g = { .n = x[0],
+               .c = x[1],
+               .d = x[2],
+               .h = x[3],
+               .w = x[4],
+               .m = w[0],
+               .depth = w[1],
+               .kd = w[2],
+               .kh = w[3],
+               .kw = w[4],
+               .od = y[2],
+               .oh = y[3],
+               .ow = y[4],
+               .stride = { a[CONV_STRIDE], a[CONV_STRIDE + 1], 1 },
+               .pad = { a[CONV_PAD], a[CONV_PAD + 1], 0 },
+               .dilation = { a[CONV_DILATION], a[CONV_DILATION + 1], 1 },
+               .groups = a[CONV_GROUPS],
+               .axes = o.x->at.rank - 2,
+               .flip = a[CONV_FLIP] != 0 };
+    if (g.axes == 3) g.stride[2] = depth[0], g.pad[2] = depth[1], g.dilation[2] = depth[2];
+    if (finish_infos[s->finish].pooled) { /* what is there before */
+        const int64_t reach[] = { (g.kh - 1) * g.dilation[0] + 1, (g.kw - 1) * g.dilation[1] + 1 };
+        g.oh = (g.h + 2 * g.pad[0] - reach[0]) / g.stride[0] + 1, g.ow = (g.w + 2 * g.pad[1] - reach[1]) / g.stride[1] + 1;
+    }
+    return g;
 }
 
 /* The last element of each filter becomes its first. */
 static const char *turn(layout *l, const char *p)
 {
-    for (int a = 2; a < 4; a++) {
+    for (int a = 2; a < l->rank; a++) {
         p += (l->size[a] - 1) * l->stride[a] * (int64_t)dtypes[l->type].bytes;
         l->stride[a] = -l->stride[a];
     }
@@ -51,7 +62,7 @@ duet_status conv_filters(const step *s, const frame *f, const void **p, void **c
     *p = from, *copy = NULL;
     if (s->attr[CONV_FLIP] == 0 && layout_is_dense(&l)) return DUET_OK;
     if (s->attr[CONV_FLIP] != 0) from = turn(&l, from);
-    layout_dense(&dense, l.type, 4, l.size);
+    layout_dense(&dense, l.type, l.rank, l.size);
     TRY(scratch_take((size_t)layout_count(&l) * dtypes[l.type].bytes, f, copy));
     *p = *copy;
     return copy_elements(*copy, &dense, from, &l);

@@ -4,13 +4,18 @@
 
 #include "table.h"
 
+/* Along height, width, and depth, which images have one of. depth: the channels of a filter. */
 typedef struct conv {
-    int64_t n, c, h, w, m, depth, kh, kw, oh, ow; /* depth: the channels of a filter */
-    int64_t stride[2], pad[2], dilation[2], groups;
+    int64_t n, c, d, h, w, m, depth, kd, kh, kw, od, oh, ow;
+    int64_t stride[3], pad[3], dilation[3], groups;
+    int axes;
     bool flip;
 } conv;
 
 conv conv_of(const step *s);
+
+/* An operand's layout with an axis of depth. */
+layout conv_volume(const layout *l);
 
 /* The filters dense, turned if the step says so: the operand itself, or a copy that the caller gives back by scratch_give. */
 duet_status conv_filters(const step *s, const frame *f, const void **p, void **copy);

@@ -12,9 +12,11 @@ typedef struct backward {
 static backward backward_of(const step *s, const frame *f)
 {
     const conv_operands o = conv_operands_of(s);
-    backward b = {
-        .g = conv_of(s), .image = o.x->at, .x = address(f, o.x), .filters = address(f, o.w), .out = address(f, &s->out[0])
-    };
+    backward b = { .g = conv_of(s),
+                   .image = conv_volume(&o.x->at),
+                   .x = address(f, o.x),
+                   .filters = address(f, o.w),
+                   .out = address(f, &s->out[0]) };
     b.rows = unrolled_rows(&b.g), b.columns = unrolled_columns(&b.g);
     return b;
 }
@@ -34,7 +36,7 @@ static duet_status densely(const operand *x, const frame *f, const T **p, void *
 static void image_back(const backward *b, int64_t n, T *columns, int threads)
 {
     const conv *g = &b->g;
-    const int64_t m = g->m / g->groups, plane = g->h * g->w, window = g->kh * g->kw;
+    const int64_t m = g->m / g->groups, plane = g->d * g->h * g->w, window = g->kd * g->kh * g->kw;
     memset(b->out + n * g->c * plane, 0, (size_t)(g->c * plane) * sizeof(T));
     for (int64_t k = 0; k < g->groups; k++) {
         T *image = b->out + (n * g->c + k * g->depth) * plane;

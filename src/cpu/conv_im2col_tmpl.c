@@ -94,7 +94,7 @@ duet_status TYPED(run_im2col)(const step *s, const frame *f)
 {
     const conv g = conv_of(s);
     unrolled x = { .g = g,
-                   .image = s->in[0].at,
+                   .image = conv_volume(&s->in[0].at),
                    .in = address(f, &s->in[0]),
                    .out = address(f, &s->out[0]),
                    .rows = unrolled_rows(&g),

@@ -245,7 +245,8 @@ static bool fits_blas(const step *s)
     if (is_product(s)) return out[0] <= INT_MAX && out[1] <= INT_MAX && s->in[0].at.size[s->in[0].at.rank - 1] <= INT_MAX;
     if (!is_conv(s->kernel)) return true;
     const conv g = conv_of(s);
-    return g.m <= INT_MAX && (double)g.depth * (double)g.kh * (double)g.kw <= INT_MAX && (double)g.oh * (double)g.ow <= INT_MAX;
+    return g.m <= INT_MAX && (double)g.depth * (double)g.kd * (double)g.kh * (double)g.kw <= INT_MAX &&
+           (double)g.od * (double)g.oh * (double)g.ow <= INT_MAX;
 }
 
 static const char *refuses(const step *s)

@@ -17,6 +17,21 @@
 dnnl_engine_t onednn_engine(void);      /* NULL: there is none */
 bool onednn_walks(const layout *image); /* broadcast and reversed images are left to im2col */
 
+/* How windows go along the axes, in oneDNN's order. */
+typedef struct paces {
+    dnnl_dims_t stride, pad, dilates;
+} paces;
+
+static inline paces paces_of(const conv *g)
+{
+    paces p = { { 0 }, { 0 }, { 0 } };
+    for (int i = 0; i < g->axes; i++) {
+        const int a = g->axes == 2 ? i : (i + 2) % 3; /* depth comes first */
+        p.stride[i] = g->stride[a], p.pad[i] = g->pad[a], p.dilates[i] = g->dilation[a] - 1;
+    }
+    return p;
+}
+
 /* ---- what differs between the versions: descriptions of memory are values in 2, handles in 3 ---- */
 
 #if DNNL_VERSION_MAJOR >= 3
@@ -39,23 +54,22 @@ static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engi
                                    const description *filters, const description *bias, const description *dst, const conv *g,
                                    const_dnnl_primitive_attr_t attr)
 {
-    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] },
-                      dilates = { g->dilation[0] - 1, g->dilation[1] - 1 };
+    const paces p = paces_of(g);
     return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_convolution_direct, *src,
-                                                          *filters, bias ? *bias : NULL, *dst, stride, dilates, pad, pad, attr);
+                                                          *filters, bias ? *bias : NULL, *dst, p.stride, p.dilates, p.pad, p.pad,
+                                                          attr);
 }
 /* Back to the images, or to the filters. hint: the same forward. */
 static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool images, const description *src,
                                         const description *filters, const description *dst, const conv *g,
                                         const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
 {
-    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] },
-                      dilates = { g->dilation[0] - 1, g->dilation[1] - 1 };
+    const paces p = paces_of(g);
     if (images)
         return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, dnnl_convolution_direct, *src, *filters, *dst,
-                                                                    stride, dilates, pad, pad, hint, attr);
+                                                                    p.stride, p.dilates, p.pad, p.pad, hint, attr);
     return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, dnnl_convolution_direct, *src, *filters, NULL,
-                                                                   *dst, stride, dilates, pad, pad, hint, attr);
+                                                                   *dst, p.stride, p.dilates, p.pad, p.pad, hint, attr);
 }
 #else
 typedef dnnl_memory_desc_t description;
@@ -78,10 +92,9 @@ static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engi
                                    const_dnnl_primitive_attr_t attr)
 {
     dnnl_convolution_desc_t d;
-    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] },
-                      dilates = { g->dilation[0] - 1, g->dilation[1] - 1 };
+    const paces p = paces_of(g);
     dnnl_status_t r = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src,
-                                                                 filters, bias, dst, stride, dilates, pad, pad);
+                                                                 filters, bias, dst, p.stride, p.dilates, p.pad, p.pad);
     return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : r;
 }
 /* Back to the images, or to the filters. hint: the same forward. */
@@ -90,12 +103,11 @@ static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t
                                         const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
 {
     dnnl_convolution_desc_t d;
-    const dnnl_dims_t stride = { g->stride[0], g->stride[1] }, pad = { g->pad[0], g->pad[1] },
-                      dilates = { g->dilation[0] - 1, g->dilation[1] - 1 };
+    const paces p = paces_of(g);
     dnnl_status_t r = images ? dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, src, filters, dst,
-                                                                                stride, dilates, pad, pad)
+                                                                                p.stride, p.dilates, p.pad, p.pad)
                              : dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, src, filters,
-                                                                                   NULL, dst, stride, dilates, pad, pad);
+                                                                                   NULL, dst, p.stride, p.dilates, p.pad, p.pad);
     return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : r;
 }
 #endif
@@ -123,9 +135,10 @@ static inline dims dims_of(const layout *l)
 /* Dense filters as oneDNN sees them: groups are an axis of their own. */
 static inline layout filters_of(const conv *g)
 {
-    const int64_t size[] = { g->groups, g->m / g->groups, g->depth, g->kh, g->kw };
+    const int64_t size[] = { g->groups, g->m / g->groups, g->depth, g->kd, g->kh, g->kw };
     layout at;
-    layout_dense(&at, DUET_F32, 5 - (g->groups == 1), size + (g->groups == 1));
+    layout_dense(&at, DUET_F32, 6 - (g->groups == 1), size + (g->groups == 1));
+    if (g->axes == 2) layout_drop(&at, at.rank - 3);
     return at;
 }
 

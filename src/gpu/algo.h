@@ -6,7 +6,9 @@
 
 /* What a choice depends on; compared as bytes. */
 typedef struct conv_shape {
-    int32_t kernel, type, n, c, h, w, m, kh, kw, stride[2], pad[2], dilation[2], groups, flip, math; /* math: a cudnnMathType_t */
+    int32_t kernel, type, n, c, m, axes; /* along depth, height and width, or the last two of them: */
+    int32_t image[3], window[3], stride[3], pad[3], dilation[3];
+    int32_t groups, flip, math; /* math: a cudnnMathType_t */
 } conv_shape;
 
 typedef struct conv_descriptors {

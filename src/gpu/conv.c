@@ -19,7 +19,7 @@ const char *gpu_conv_refuses(const step *s)
     if (!is_conv(s->kernel)) return "cuDNN is not asked for this operator";
     if (s->finish) return "cuDNN's results are finished apart";
     for (int i = 0; i < 3; i++) {
-        for (int axis = 0; axis < 4; axis++)
+        for (int axis = 0; axis < all[i]->rank; axis++)
             if (all[i]->size[axis] > INT_MAX) return "cuDNN takes sizes below 2^31";
         if (layout_count(all[i]) > INT_MAX) return "cuDNN takes tensors of less than 2^31 elements";
     }
@@ -33,41 +33,74 @@ static cudnnMathType_t math_of(const step *s)
     return s->math == DUET_MATH_TF32 || s->math == DUET_MATH_BF16 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
 }
 
+/* The last two axes are height and width. */
 static conv_shape shape_of(const step *s)
 {
     const conv_operands o = conv_operands_of(s);
-    const int64_t *x = o.x->at.size, *w = o.w->at.size;
     const int32_t *a = s->attr;
-    return (conv_shape){ is_conv_grad(s->kernel) ? s->kernel : OP_conv2d,
-                         (int)s->in[0].at.type,
-                         (int)x[0],
-                         (int)x[1],
-                         (int)x[2],
-                         (int)x[3],
-                         (int)w[0],
-                         (int)w[2],
-                         (int)w[3],
-                         { a[CONV_STRIDE], a[CONV_STRIDE + 1] },
-                         { a[CONV_PAD], a[CONV_PAD + 1] },
-                         { a[CONV_DILATION], a[CONV_DILATION + 1] },
-                         a[CONV_GROUPS],
-                         s->kernel == OP_convolve2d || a[CONV_FLIP],
-                         (int32_t)math_of(s) };
+    conv_shape k = { .kernel = is_conv_grad(s->kernel) ? s->kernel : OP_conv2d,
+                     .type = (int32_t)s->in[0].at.type,
+                     .n = (int32_t)o.x->at.size[0],
+                     .c = (int32_t)o.x->at.size[1],
+                     .m = (int32_t)o.w->at.size[0],
+                     .axes = o.x->at.rank - 2,
+                     .groups = a[CONV_GROUPS],
+                     .flip = s->kernel == OP_convolve2d || a[CONV_FLIP],
+                     .math = (int32_t)math_of(s) };
+    for (int i = 0; i < k.axes; i++) {
+        const int plane = i - (k.axes - 2), deep = plane < 0;
+        k.image[i] = (int32_t)o.x->at.size[2 + i], k.window[i] = (int32_t)o.w->at.size[2 + i];
+        k.stride[i] = deep ? a[CONV_DEPTH] : a[CONV_STRIDE + plane];
+        k.pad[i] = deep ? a[CONV_DEPTH + 1] : a[CONV_PAD + plane];
+        k.dilation[i] = deep ? a[CONV_DEPTH + 2] : a[CONV_DILATION + plane];
+    }
+    return k;
+}
+
+static duet_status create(const vendor *v, conv_descriptors *d)
+{
+    TRY(DNN(v, cudnnCreateTensorDescriptor, &d->x));
+    TRY(DNN(v, cudnnCreateTensorDescriptor, &d->y));
+    TRY(DNN(v, cudnnCreateFilterDescriptor, &d->w));
+    return DNN(v, cudnnCreateConvolutionDescriptor, &d->conv);
+}
+
+static duet_status describe_images(const vendor *v, conv_descriptors *d, const conv_shape *s, cudnnDataType_t type,
+                                   cudnnConvolutionMode_t mode, const int64_t *out)
+{
+    TRY(DNN(v, cudnnSetTensor4dDescriptor, d->x, CUDNN_TENSOR_NCHW, type, s->n, s->c, s->image[0], s->image[1]));
+    TRY(DNN(v, cudnnSetTensor4dDescriptor, d->y, CUDNN_TENSOR_NCHW, type, s->n, s->m, (int)out[2], (int)out[3]));
+    TRY(DNN(v, cudnnSetFilter4dDescriptor, d->w, type, CUDNN_TENSOR_NCHW, s->m, s->c / s->groups, s->window[0], s->window[1]));
+    return DNN(v, cudnnSetConvolution2dDescriptor, d->conv, s->pad[0], s->pad[1], s->stride[0], s->stride[1], s->dilation[0],
+               s->dilation[1], mode, type);
+}
+
+/* Without gaps. */
+static duet_status describe_volume(const vendor *v, cudnnTensorDescriptor_t d, cudnnDataType_t type, const int size[5])
+{
+    int stride[5] = { 0, 0, 0, 0, 1 };
+    for (int i = 4; i-- > 0;) stride[i] = stride[i + 1] * size[i + 1];
+    return DNN(v, cudnnSetTensorNdDescriptor, d, type, 5, size, stride);
+}
+
+static duet_status describe_volumes(const vendor *v, conv_descriptors *d, const conv_shape *s, cudnnDataType_t type,
+                                    cudnnConvolutionMode_t mode, const int64_t *out)
+{
+    const int x[] = { s->n, s->c, s->image[0], s->image[1], s->image[2] };
+    const int y[] = { s->n, s->m, (int)out[2], (int)out[3], (int)out[4] };
+    const int w[] = { s->m, s->c / s->groups, s->window[0], s->window[1], s->window[2] };
+    TRY(describe_volume(v, d->x, type, x));
+    TRY(describe_volume(v, d->y, type, y));
+    TRY(DNN(v, cudnnSetFilterNdDescriptor, d->w, type, CUDNN_TENSOR_NCHW, 5, w));
+    return DNN(v, cudnnSetConvolutionNdDescriptor, d->conv, 3, s->pad, s->stride, s->dilation, mode, type);
 }
 
 static duet_status describe(const vendor *v, conv_descriptors *d, const conv_shape *s, const int64_t *out)
 {
     cudnnDataType_t type = s->type == DUET_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
     cudnnConvolutionMode_t mode = s->flip ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION;
-    TRY(DNN(v, cudnnCreateTensorDescriptor, &d->x));
-    TRY(DNN(v, cudnnCreateTensorDescriptor, &d->y));
-    TRY(DNN(v, cudnnCreateFilterDescriptor, &d->w));
-    TRY(DNN(v, cudnnCreateConvolutionDescriptor, &d->conv));
-    TRY(DNN(v, cudnnSetTensor4dDescriptor, d->x, CUDNN_TENSOR_NCHW, type, s->n, s->c, s->h, s->w));
-    TRY(DNN(v, cudnnSetTensor4dDescriptor, d->y, CUDNN_TENSOR_NCHW, type, s->n, s->m, (int)out[2], (int)out[3]));
-    TRY(DNN(v, cudnnSetFilter4dDescriptor, d->w, type, CUDNN_TENSOR_NCHW, s->m, s->c / s->groups, s->kh, s->kw));
-    TRY(DNN(v, cudnnSetConvolution2dDescriptor, d->conv, s->pad[0], s->pad[1], s->stride[0], s->stride[1], s->dilation[0],
-            s->dilation[1], mode, type));
+    TRY(create(v, d));
+    TRY((s->axes == 2 ? describe_images : describe_volumes)(v, d, s, type, mode, out));
     if (s->groups > 1) TRY(DNN(v, cudnnSetConvolutionGroupCount, d->conv, s->groups));
     return DNN(v, cudnnSetConvolutionMathType, d->conv, (cudnnMathType_t)s->math);
 }

@@ -8,13 +8,13 @@ struct cudnnContext {
 };
 struct cudnnTensorStruct {
     cudnnDataType_t type;
-    int size[4];
+    int axes, size[5]; /* images are volumes of one plane */
 };
 struct cudnnFilterStruct {
     struct cudnnTensorStruct t;
 };
 struct cudnnConvolutionStruct {
-    int pad[2], stride[2], dilation[2], groups;
+    int axes, pad[3], stride[3], dilation[3], groups; /* depth, height, width */
     bool flip;
     cudnnDataType_t type;
     cudnnMathType_t math;
@@ -74,25 +74,56 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t h, cudaStream_t stream)
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t set_sizes(struct cudnnTensorStruct *t, cudnnDataType_t type, const int size[4])
+static cudnnStatus_t set_sizes(struct cudnnTensorStruct *t, cudnnDataType_t type, int axes, const int size[5])
 {
     DNN_ENTER();
-    t->type = type;
-    for (int i = 0; i < 4; i++)
+    t->type = type, t->axes = axes;
+    for (int i = 0; i < 5; i++)
         if ((t->size[i] = size[i]) <= 0) return CUDNN_STATUS_BAD_PARAM;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* Volumes without gaps alone. */
+cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t d, cudnnDataType_t type, int axes, const int *size,
+                                         const int *stride)
+{
+    if (axes != 5 || stride[4] != 1) return CUDNN_STATUS_BAD_PARAM;
+    for (int i = 0; i < 4; i++)
+        if (stride[i] != stride[i + 1] * size[i + 1]) return CUDNN_STATUS_BAD_PARAM;
+    return set_sizes(d, type, 3, size);
+}
+
+cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type, cudnnTensorFormat_t format, int axes,
+                                         const int *size)
+{
+    return format == CUDNN_TENSOR_NCHW && axes == 5 ? set_sizes(&d->t, type, 3, size) : CUDNN_STATUS_BAD_PARAM;
+}
+
+cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t d, int axes, const int *pad, const int *stride,
+                                              const int *dilation, cudnnConvolutionMode_t mode, cudnnDataType_t type)
+{
+    DNN_ENTER();
+    if (axes != 3) return CUDNN_STATUS_BAD_PARAM;
+    *d = (struct cudnnConvolutionStruct){
+        .axes = 3, .groups = 1, .flip = mode == CUDNN_CONVOLUTION, .type = type, .math = CUDNN_DEFAULT_MATH
+    };
+    for (int i = 0; i < 3; i++) {
+        if (pad[i] < 0 || stride[i] < 1 || dilation[i] < 1) return CUDNN_STATUS_BAD_PARAM;
+        d->pad[i] = pad[i], d->stride[i] = stride[i], d->dilation[i] = dilation[i];
+    }
     return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format, cudnnDataType_t type, int n,
                                          int c, int h, int w)
 {
-    return format == CUDNN_TENSOR_NCHW ? set_sizes(d, type, (int[]){ n, c, h, w }) : CUDNN_STATUS_BAD_PARAM;
+    return format == CUDNN_TENSOR_NCHW ? set_sizes(d, type, 2, (int[]){ n, c, 1, h, w }) : CUDNN_STATUS_BAD_PARAM;
 }
 
 cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type, cudnnTensorFormat_t format, int k,
                                          int c, int h, int w)
 {
-    return format == CUDNN_TENSOR_NCHW ? set_sizes(&d->t, type, (int[]){ k, c, h, w }) : CUDNN_STATUS_BAD_PARAM;
+    return format == CUDNN_TENSOR_NCHW ? set_sizes(&d->t, type, 2, (int[]){ k, c, 1, h, w }) : CUDNN_STATUS_BAD_PARAM;
 }
 
 cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d, int pad_h, int pad_w, int u, int v, int dilation_h,
@@ -100,8 +131,14 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d, in
 {
     DNN_ENTER();
     if (u < 1 || v < 1 || pad_h < 0 || pad_w < 0 || dilation_h < 1 || dilation_w < 1) return CUDNN_STATUS_BAD_PARAM;
-    *d = (struct cudnnConvolutionStruct){ { pad_h, pad_w },          { u, v }, { dilation_h, dilation_w }, 1,
-                                          mode == CUDNN_CONVOLUTION, type,     CUDNN_DEFAULT_MATH };
+    *d = (struct cudnnConvolutionStruct){ .axes = 2,
+                                          .pad = { 0, pad_h, pad_w },
+                                          .stride = { 1, u, v },
+                                          .dilation = { 1, dilation_h, dilation_w },
+                                          .groups = 1,
+                                          .flip = mode == CUDNN_CONVOLUTION,
+                                          .type = type,
+                                          .math = CUDNN_DEFAULT_MATH };
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -196,7 +233,7 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const
 static size_t bytes_of(const struct cudnnTensorStruct *t)
 {
     size_t n = t->type == CUDNN_DATA_DOUBLE ? 8 : 4;
-    for (int i = 0; i < 4; i++) n *= (size_t)t->size[i];
+    for (int i = 0; i < 5; i++) n *= (size_t)t->size[i];
     return n;
 }
 
@@ -222,21 +259,34 @@ static double factor(const call *c, const void *p, int64_t i)
     return c->conv.math == CUDNN_TENSOR_OP_MATH ? fake_rounded(get(c, p, i), 11, -126) : get(c, p, i);
 }
 
+/* Where element `at` of a window lies along the axes of the image, of result `out`; false: outside. */
+static bool inside(const call *c, const int *out, const int *at, int64_t *place)
+{
+    for (int a = 0; a < 3; a++) {
+        place[a] = (int64_t)out[a] * c->conv.stride[a] - c->conv.pad[a] + (int64_t)at[a] * c->conv.dilation[a];
+        if (place[a] < 0 || place[a] >= c->x_at.size[2 + a]) return false;
+    }
+    return true;
+}
+
+static int64_t place_in(const int *size, int64_t n, int64_t c, const int64_t *at)
+{
+    return (((n * size[1] + c) * size[2] + at[0]) * size[3] + at[1]) * size[4] + at[2];
+}
+
 static double one_result(const call *c, const int *out)
 {
-    const int *x = c->x_at.size, *w = c->w_at.size;
+    const int *x = c->x_at.size, *w = c->w_at.size, window = w[2] * w[3] * w[4];
     const int first = out[1] / (w[0] / c->conv.groups) * w[1]; /* the group's first channel */
     double sum = 0;
-    for (int k = 0; k < w[1]; k++)
-        for (int u = 0; u < w[2]; u++)
-            for (int v = 0; v < w[3]; v++) {
-                int64_t i = (int64_t)out[2] * c->conv.stride[0] - c->conv.pad[0] + (int64_t)u * c->conv.dilation[0];
-                int64_t j = (int64_t)out[3] * c->conv.stride[1] - c->conv.pad[1] + (int64_t)v * c->conv.dilation[1];
-                if (i < 0 || i >= x[2] || j < 0 || j >= x[3]) continue;
-                int a = c->conv.flip ? w[2] - 1 - u : u, b = c->conv.flip ? w[3] - 1 - v : v;
-                sum += factor(c, c->x, (((int64_t)out[0] * x[1] + first + k) * x[2] + i) * x[3] + j) *
-                       factor(c, c->w, (((int64_t)out[1] * w[1] + k) * w[2] + a) * w[3] + b);
-            }
+    for (int64_t k = 0; k < (int64_t)w[1] * window; k++) {
+        const int at[] = { (int)(k / (w[3] * w[4]) % w[2]), (int)(k / w[4] % w[3]), (int)(k % w[4]) };
+        const int64_t channel = k / window, turned = channel * window + window - 1 - k % window;
+        int64_t place[3];
+        if (!inside(c, out + 2, at, place)) continue;
+        sum += factor(c, c->x, place_in(x, out[0], first + channel, place)) *
+               factor(c, c->w, (int64_t)out[1] * w[1] * window + (c->conv.flip ? turned : k));
+    }
     return sum;
 }
 
@@ -253,20 +303,28 @@ static void add_to(const call *c, void *p, int64_t i, double x)
     else ((float *)p)[i] += (float)x;
 }
 
-/* Element k of filter m at result (n, m, i, j). */
-static void one_product_back(const back_call *b, int64_t n, int64_t m, int64_t i, int64_t j, int64_t k)
+/* Element k of filter m at result `out` of n m d h w. */
+static void one_product_back(const back_call *b, const int *out, int64_t k)
 {
     const call *c = &b->c;
-    const int *x = c->x_at.size, *w = c->w_at.size, *y = c->y_at.size;
-    const int64_t v = k % w[3], u = k / w[3] % w[2], channel = m / (w[0] / c->conv.groups) * w[1] + k / (w[3] * w[2]);
-    const int64_t p = i * c->conv.stride[0] - c->conv.pad[0] + u * c->conv.dilation[0];
-    const int64_t q = j * c->conv.stride[1] - c->conv.pad[1] + v * c->conv.dilation[1];
-    if (p < 0 || p >= x[2] || q < 0 || q >= x[3]) return;
-    const int64_t at_x = ((n * x[1] + channel) * x[2] + p) * x[3] + q, at_w = m * w[1] * w[2] * w[3] + k;
-    const double dy = factor(c, c->y, ((n * y[1] + m) * y[2] + i) * y[3] + j);
+    const int *x = c->x_at.size, *w = c->w_at.size, *y = c->y_at.size, window = w[2] * w[3] * w[4];
+    const int at[] = { (int)(k / (w[3] * w[4]) % w[2]), (int)(k / w[4] % w[3]), (int)(k % w[4]) };
+    const int64_t channel = out[1] / (w[0] / c->conv.groups) * w[1] + k / window, result[] = { out[2], out[3], out[4] };
+    int64_t place[3];
+    if (!inside(c, out + 2, at, place)) return;
+    const int64_t at_x = place_in(x, out[0], channel, place), at_w = (int64_t)out[1] * w[1] * window + k;
+    const double dy = factor(c, c->y, place_in(y, out[0], out[1], result));
     if (b->to_images) add_to(c, (void *)(uintptr_t)c->x, at_x, dy * factor(c, c->w, at_w));
     else add_to(c, (void *)(uintptr_t)c->w, at_w, dy * factor(c, c->x, at_x));
 }
+
+/* The indices of element i. */
+static void unravel(const int *size, int64_t i, int index[5])
+{
+    for (int a = 5; a-- > 0; i /= size[a]) index[a] = (int)(i % size[a]);
+}
+
+static int64_t elements_of(const int *size) { return (int64_t)size[0] * size[1] * size[2] * size[3] * size[4]; }
 
 static void run_back(void *args)
 {
@@ -274,21 +332,22 @@ static void run_back(void *args)
     const int *w = b->c.w_at.size, *y = b->c.y_at.size;
     if (b->c.bytes) memset(b->c.workspace, 0xff, b->c.bytes);
     memset((void *)(uintptr_t)(b->to_images ? b->c.x : b->c.w), 0, bytes_of(b->to_images ? &b->c.x_at : &b->c.w_at));
-    for (int64_t at = 0; at < (int64_t)y[0] * y[1] * y[2] * y[3]; at++)
-        for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++)
-            one_product_back(b, at / (y[1] * y[2] * y[3]), at / (y[2] * y[3]) % y[1], at / y[3] % y[2], at % y[3], k);
+    for (int64_t at = 0; at < elements_of(y); at++) {
+        int out[5];
+        unravel(y, at, out);
+        for (int64_t k = 0; k < w[1] * w[2] * w[3] * w[4]; k++) one_product_back(b, out, k);
+    }
 }
 
 static void run_call(void *args)
 {
     const call *c = args;
     const int *s = c->y_at.size;
-    int64_t n = (int64_t)s[0] * s[1] * s[2] * s[3];
+    const int64_t n = elements_of(s);
     if (c->bytes) memset(c->workspace, 0xff, c->bytes);
     for (int64_t at = 0; at < n; at++) {
-        int64_t rest = at;
-        int out[4];
-        for (int axis = 4; axis-- > 0; rest /= s[axis]) out[axis] = (int)(rest % s[axis]);
+        int out[5];
+        unravel(s, at, out);
         double r = c->alpha * one_result(c, out);
         if (c->y_at.type == CUDNN_DATA_DOUBLE) ((double *)c->y)[at] = r;
         else ((float *)c->y)[at] = (float)r;
@@ -301,7 +360,8 @@ static bool is_call(const call *c)
     const int *x = c->x_at.size, *w = c->w_at.size, *y = c->y_at.size;
     const bool tensor_cores = c->conv.math == CUDNN_TENSOR_OP_MATH && c->x_at.type == CUDNN_DATA_FLOAT;
     bool fits = x[1] == w[1] * c->conv.groups && w[0] % c->conv.groups == 0 && y[0] == x[0] && y[1] == w[0];
-    for (int i = 0; i < 2; i++) {
+    fits &= c->x_at.axes == c->conv.axes && c->w_at.axes == c->conv.axes && c->y_at.axes == c->conv.axes;
+    for (int i = 0; i < 3; i++) {
         const int reach = (w[2 + i] - 1) * c->conv.dilation[i] + 1;
         fits &= y[2 + i] == (x[2 + i] + 2 * c->conv.pad[i] - reach) / c->conv.stride[i] + 1;
     }
