@@ -281,6 +281,8 @@ template <class R> struct operand {
         const int64_t *s = t->size;
         n = c = h = w = 0;
         if (rank == 4) n = s[0], c = s[1], h = s[2], w = s[3];
+        if (channels) n = s[0], c = s[1], h = w = 1;
+        for (int d = 2; d < rank && channels; d++) h *= s[d];
         cols = channels ? c : rank ? s[rank - 1] : 1;
         rows = 1;
         for (int d = 0; d < rank - 1; d++) rows *= s[d];
@@ -499,7 +501,7 @@ template <class R, class F> void batched(const table *in, table *out, F f)
 template <class R, class F> void define(shape_rule rule, const table *in, int arity, table *out, F f)
 {
     if (rule == PRODUCT_ && (in[0].rank > 2 || in[1].rank > 2)) return batched<R>(in, out, f);
-    const bool channels = rule == LIKE_ && arity == 2 && in[0].rank == 4;
+    const bool channels = rule == LIKE_ && arity == 2 && in[0].rank > 2;
     const operand<R> A(&in[0], false, channels), B(&in[arity - 1], arity == 2, false);
     for (int64_t e = 0; e < out->count; e++) {
         if (rule == REVERSED_) {

@@ -245,6 +245,46 @@ typedef struct duet_scale {
     int32_t scale[2];
 } duet_scale;
 
+/* The same of n x c x w signals, along the one axis that they have; */
+typedef struct duet_conv1 {
+    int32_t stride, pad, dilation, groups;
+} duet_conv1;
+typedef struct duet_pool1 {
+    int32_t window, stride, pad;
+} duet_pool1;
+typedef struct duet_conv1_grad {
+    int32_t stride, pad, dilation, groups, size;
+} duet_conv1_grad;
+typedef struct duet_conv1_transposed {
+    int32_t stride, pad, dilation, groups, output_pad;
+} duet_conv1_transposed;
+typedef struct duet_pool1_grad {
+    int32_t window, stride, pad, size;
+} duet_pool1_grad;
+typedef struct duet_scale1 {
+    int32_t scale;
+} duet_scale1;
+
+/* and of n x c x d x h x w volumes, along depth, height and width. */
+typedef struct duet_conv3 {
+    int32_t stride[3], pad[3], dilation[3], groups;
+} duet_conv3;
+typedef struct duet_pool3 {
+    int32_t window[3], stride[3], pad[3];
+} duet_pool3;
+typedef struct duet_conv3_grad {
+    int32_t stride[3], pad[3], dilation[3], groups, size[3];
+} duet_conv3_grad;
+typedef struct duet_conv3_transposed {
+    int32_t stride[3], pad[3], dilation[3], groups, output_pad[3];
+} duet_conv3_transposed;
+typedef struct duet_pool3_grad {
+    int32_t window[3], stride[3], pad[3], size[3];
+} duet_pool3_grad;
+typedef struct duet_scale3 {
+    int32_t scale[3];
+} duet_scale3;
+
 /* What a Fourier transform goes along: `axes` axes, which axis[] names, negative ones counting from the last; 0: all, in order. n[i] is its
  * length along axis[i]: x is cut there, or goes on with zeros; 0: as long as x is. Of inverse real transforms it is the result's length; 0 along
  * the last of the axes then means 2 (m - 1), x having m elements there. A shift takes no n. NULL means all zeros. */
@@ -252,7 +292,10 @@ typedef struct duet_fourier {
     int32_t axes, axis[DUET_RANK_MAX], n[DUET_RANK_MAX];
 } duet_fourier;
 
-/* Which part of a convolution: all of it; the middle, as large as the first operand; or where the second operand lies within the first. */
+/* Which part of a convolution, as SciPy's mode. With n elements of the first operand along an axis and m of the second, all of it is n + m - 1.
+ *     FULL    all of it
+ *     SAME    n of these, from element (m - 1) / 2 on, rounded down: the middle; of an even m more is cut off behind
+ *     VALID   n - m + 1, from element m - 1 on: where the second operand lies within the first; nothing where it is larger */
 typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_VALID } duet_overlap;
 
 /* A triangular matrix: the upper triangle is read, or the lower; its diagonal is read, or taken as ones; it is itself, or its transpose. */
@@ -272,22 +315,34 @@ typedef struct duet_solver {
  * Shapes    element by element: by NumPy's broadcasting; others: as their row says
  * Errors    in the result: what is built from it has the same error, and duet_set returns it */
 #define DUET_OPTIONS_plain
-#define DUET_OPTIONS_type            , duet_dtype type
-#define DUET_OPTIONS_axis            , int axis
-#define DUET_OPTIONS_conv            , const duet_conv *options
-#define DUET_OPTIONS_pool            , const duet_pool *options
-#define DUET_OPTIONS_pool_grad       , const duet_pool_grad *options
-#define DUET_OPTIONS_scale           , const duet_scale *options
-#define DUET_OPTIONS_conv_grad       , const duet_conv_grad *options
-#define DUET_OPTIONS_conv_transposed , const duet_conv_transposed *options
-#define DUET_OPTIONS_fourier         , const duet_fourier *options
-#define DUET_OPTIONS_overlap         , duet_overlap overlap
-#define DUET_OPTIONS_classes         , int n, duet_dtype type
-#define DUET_OPTIONS_top             , int k, int axis
-#define DUET_OPTIONS_bins            , double low, double high, int n
-#define DUET_OPTIONS_triangle        , const duet_triangle *options
-#define DUET_OPTIONS_solver          , const duet_solver *options
-#define DUET_OPTIONS_indices         , const char *options
+#define DUET_OPTIONS_type             , duet_dtype type
+#define DUET_OPTIONS_axis             , int axis
+#define DUET_OPTIONS_conv             , const duet_conv *options
+#define DUET_OPTIONS_pool             , const duet_pool *options
+#define DUET_OPTIONS_pool_grad        , const duet_pool_grad *options
+#define DUET_OPTIONS_scale            , const duet_scale *options
+#define DUET_OPTIONS_conv1            , const duet_conv1 *options
+#define DUET_OPTIONS_pool1            , const duet_pool1 *options
+#define DUET_OPTIONS_conv1_grad       , const duet_conv1_grad *options
+#define DUET_OPTIONS_conv1_transposed , const duet_conv1_transposed *options
+#define DUET_OPTIONS_pool1_grad       , const duet_pool1_grad *options
+#define DUET_OPTIONS_scale1           , const duet_scale1 *options
+#define DUET_OPTIONS_conv3            , const duet_conv3 *options
+#define DUET_OPTIONS_pool3            , const duet_pool3 *options
+#define DUET_OPTIONS_conv3_grad       , const duet_conv3_grad *options
+#define DUET_OPTIONS_conv3_transposed , const duet_conv3_transposed *options
+#define DUET_OPTIONS_pool3_grad       , const duet_pool3_grad *options
+#define DUET_OPTIONS_scale3           , const duet_scale3 *options
+#define DUET_OPTIONS_conv_grad        , const duet_conv_grad *options
+#define DUET_OPTIONS_conv_transposed  , const duet_conv_transposed *options
+#define DUET_OPTIONS_fourier          , const duet_fourier *options
+#define DUET_OPTIONS_overlap          , duet_overlap overlap
+#define DUET_OPTIONS_classes          , int n, duet_dtype type
+#define DUET_OPTIONS_top              , int k, int axis
+#define DUET_OPTIONS_bins             , double low, double high, int n
+#define DUET_OPTIONS_triangle         , const duet_triangle *options
+#define DUET_OPTIONS_solver           , const duet_solver *options
+#define DUET_OPTIONS_indices          , const char *options
 #define DUET_MAP1(name, ...)                                                                                                     \
     DUET_API duet_expr duet_##name(duet_expr x);                                                                                 \
     DUET_API duet_expr duet_##name##_at(duet_expr x, const char *site);
@@ -395,6 +450,26 @@ DUET_API duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
     DUET_API duet_expr duet_##name(duet_expr x, duet_expr y, duet_expr z, double r);                                             \
     DUET_API duet_expr duet_##name##_at(duet_expr x, duet_expr y, duet_expr z, double r, const char *site);
 #include <duet/networks.def>
+
+/* Probabilistic max pooling (Lee et al., Convolutional deep belief networks, 2009), without overflow: of windows of h x w elements side by side, with
+ * S the sum of exp(x) over a window,
+ *     duet_p_max_pool_h   exp(x) / (1 + S), of each element: how probable it is that it is on
+ *     duet_p_max_pool_p   S / (1 + S), of each window: how probable it is that one of its elements is
+ * Shapes    x is n x c x rows x cols, h of which divides the rows and w the columns; of _p the result is n x c x rows / h x cols / w
+ * Errors    in the result, in the words of max_pool2d, upsample2d, sub */
+DUET_API duet_expr duet_p_max_pool_h(duet_expr x, int h, int w);
+DUET_API duet_expr duet_p_max_pool_h_at(duet_expr x, int h, int w, const char *site);
+DUET_API duet_expr duet_p_max_pool_p(duet_expr x, int h, int w);
+DUET_API duet_expr duet_p_max_pool_p_at(duet_expr x, int h, int w, const char *site);
+
+/* The padding, along one axis, with which a convolution by `window` elements, `dilation` apart (0: 1), in steps of 1, gives that part: conv2d(x, w,
+ * .pad = { duet_pad_for(DUET_OVERLAP_SAME, 3, 0), ... }). Both sides have the same: SAME of an even reach, which would want one more in front, gets
+ * the less, and one result fewer than elements. duet_convolve and its sisters have no such limit. */
+static inline int32_t duet_pad_for(duet_overlap part, int32_t window, int32_t dilation)
+{
+    const int32_t more = (window - 1) * (dilation ? dilation : 1);
+    return part == DUET_OVERLAP_FULL ? more : part == DUET_OVERLAP_SAME ? more / 2 : 0;
+}
 
 /* Fourier transforms in NumPy's terms, by duet_fftn and its sisters: along one axis, of length n (0: as long as x is there), or along the last two.
  * Shapes, errors: theirs */
@@ -620,6 +695,18 @@ DUET_API DUET_MUST duet_status duet_pad_at(duet_matrix *to, const duet_matrix *f
 DUET_API DUET_MUST duet_status duet_roll(duet_matrix *to, const duet_matrix *from, int axis, int64_t by);
 DUET_API DUET_MUST duet_status duet_roll_at(duet_matrix *to, const duet_matrix *from, int axis, int64_t by, const char *site);
 DUET_API DUET_MUST duet_status duet_magic(duet_matrix *m);
+
+/* The windows of images as columns: row (c h + i) w + j of matrix k of `to` has element (i, j) of all windows, h x w, of channel c of image k, the windows
+ * one after the other, row by row; padding is zeros. Filters, m x c x h x w, as a matrix of m x c h w (duet_reshaped), times `to` are conv2d. The images
+ * may be parts of `to`. In C options follow by name: duet_im2col(to, x, .window = { 3, 3 }).
+ * Shapes    images n x c x rows x cols; to n x c h w x how many windows there are
+ * Errors    BAD_ARGUMENT, BAD_SHAPE (also: windows larger than the padded images), BAD_TYPE, and as duet_set: `to` is unchanged */
+typedef struct duet_windows {
+    int32_t window[2], stride[2], pad[2], dilation[2]; /* strides and dilations of 0 mean 1 */
+} duet_windows;
+DUET_API DUET_MUST duet_status duet_im2col(duet_matrix *to, const duet_matrix *images, const duet_windows *options);
+DUET_API DUET_MUST duet_status duet_im2col_at(duet_matrix *to, const duet_matrix *images, const duet_windows *options,
+                                              const char *site);
 
 /* ---- as many as there are ------------------------------------------------------------------------------------- */
 

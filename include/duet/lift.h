@@ -268,6 +268,46 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
     duet_upsample2d_at(DUET(x), &(const duet_scale){ { __VA_ARGS__ } }, DUET_HERE) /* duet_upsample2d(x, 2, 2) */
 #define duet_avg_pool2d(x, ...) duet_avg_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
 
+#define duet_conv1d(x, y, ...)     duet_conv1d_at(DUET(x), DUET(y), &(const duet_conv1){ __VA_ARGS__ }, DUET_HERE)
+#define duet_convolve1d(x, y, ...) duet_convolve1d_at(DUET(x), DUET(y), &(const duet_conv1){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv1d_input_grad(x, y, ...)                                                                                        \
+    duet_conv1d_input_grad_at(DUET(x), DUET(y), &(const duet_conv1_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv1d_filter_grad(x, y, ...)                                                                                       \
+    duet_conv1d_filter_grad_at(DUET(x), DUET(y), &(const duet_conv1_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv_transpose1d(x, y, ...)                                                                                         \
+    duet_conv_transpose1d_at(DUET(x), DUET(y), &(const duet_conv1_transposed){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool1d(x, ...)         duet_max_pool1d_at(DUET(x), &(const duet_pool1){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool1d(x, ...)         duet_avg_pool1d_at(DUET(x), &(const duet_pool1){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool1d_grad(x, y, ...) duet_max_pool1d_grad_at(DUET(x), DUET(y), &(const duet_pool1){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool1d_grad(x, ...)    duet_avg_pool1d_grad_at(DUET(x), &(const duet_pool1_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_upsample1d(x, ...)         duet_upsample1d_at(DUET(x), &(const duet_scale1){ __VA_ARGS__ }, DUET_HERE)
+
+#define duet_conv3d(x, y, ...)     duet_conv3d_at(DUET(x), DUET(y), &(const duet_conv3){ __VA_ARGS__ }, DUET_HERE)
+#define duet_convolve3d(x, y, ...) duet_convolve3d_at(DUET(x), DUET(y), &(const duet_conv3){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv3d_input_grad(x, y, ...)                                                                                        \
+    duet_conv3d_input_grad_at(DUET(x), DUET(y), &(const duet_conv3_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv3d_filter_grad(x, y, ...)                                                                                       \
+    duet_conv3d_filter_grad_at(DUET(x), DUET(y), &(const duet_conv3_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv_transpose3d(x, y, ...)                                                                                         \
+    duet_conv_transpose3d_at(DUET(x), DUET(y), &(const duet_conv3_transposed){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool3d(x, ...)         duet_max_pool3d_at(DUET(x), &(const duet_pool3){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool3d(x, ...)         duet_avg_pool3d_at(DUET(x), &(const duet_pool3){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool3d_grad(x, y, ...) duet_max_pool3d_grad_at(DUET(x), DUET(y), &(const duet_pool3){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool3d_grad(x, ...)    duet_avg_pool3d_grad_at(DUET(x), &(const duet_pool3_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_upsample3d(x, ...)         duet_upsample3d_at(DUET(x), &(const duet_scale3){ { __VA_ARGS__ } }, DUET_HERE)
+
+#define duet_p_max_pool_h(x, h, w)   duet_p_max_pool_h_at(DUET(x), h, w, DUET_HERE)
+#define duet_p_max_pool_p(x, h, w)   duet_p_max_pool_p_at(DUET(x), h, w, DUET_HERE)
+#define duet_im2col(to, images, ...) duet_im2col_at(to, images, &(const duet_windows){ __VA_ARGS__ }, DUET_HERE)
+
+/* duet_convolve(x, y, DUET_OVERLAP_SAME) */
+#define duet_convolve(x, y, overlap)        duet_convolve_at(DUET(x), DUET(y), overlap, DUET_HERE)
+#define duet_correlate(x, y, overlap)       duet_correlate_at(DUET(x), DUET(y), overlap, DUET_HERE)
+#define duet_convolve_multi(x, y, overlap)  duet_convolve_multi_at(DUET(x), DUET(y), overlap, DUET_HERE)
+#define duet_correlate_multi(x, y, overlap) duet_correlate_multi_at(DUET(x), DUET(y), overlap, DUET_HERE)
+#define duet_convolve_deep(x, y, overlap)   duet_convolve_deep_at(DUET(x), DUET(y), overlap, DUET_HERE)
+#define duet_correlate_deep(x, y, overlap)  duet_correlate_deep_at(DUET(x), DUET(y), overlap, DUET_HERE)
+
 /* Which axes follow by name, too: duet_fftn(x), duet_rfftn(x, .axes = 2, .axis = {0, 1}). */
 #define duet_fftn(x, ...)          duet_fftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
 #define duet_ifftn(x, ...)         duet_ifftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)

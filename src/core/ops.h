@@ -31,6 +31,7 @@ enum op {
     OP_SAVE,  /* slot = accumulator */
     OP_STORE, /* output = accumulator */
     OP_WRAP,  /* accumulator = operand 0 as an element of the integer type arg[1].index, and back */
+    OP_PART,  /* in a plan: the first elements of a value along each axis */
     OPS_ALL
 };
 

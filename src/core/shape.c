@@ -102,6 +102,29 @@ void layout_drop(layout *l, int a)
     memmove(l->stride + a, l->stride + a + 1, behind * sizeof *l->stride);
 }
 
+bool layout_merges(const layout *l, int a, int count)
+{
+    int64_t next = 0; /* the stride of the axis in front, once one has more elements than one */
+    for (int i = a + count; i-- > a;) {
+        if (l->size[i] == 0) return true;
+        if (l->size[i] == 1) continue;
+        if (next && l->stride[i] != next) return false;
+        if ((next = l->size[i] * l->stride[i]) == 0) return false;
+    }
+    return true;
+}
+
+void layout_merge(layout *l, int a, int count)
+{
+    int64_t size = 1, stride = 1;
+    for (int i = a; i < a + count; i++) {
+        size *= l->size[i];
+        if (l->size[i] != 1) stride = l->stride[i];
+    }
+    for (int i = 0; i < count; i++) layout_drop(l, a);
+    layout_insert(l, a, size, stride);
+}
+
 bool layout_repeats(const layout *l)
 {
     bool repeats = false;

@@ -38,6 +38,10 @@ int64_t layout_count(const layout *l);
 void layout_insert(layout *l, int a, int64_t size, int64_t stride);
 void layout_drop(layout *l, int a);
 
+/* Are `count` axes from a on walked as one? And they as one: none become one of a single element. */
+bool layout_merges(const layout *l, int a, int count);
+void layout_merge(layout *l, int a, int count);
+
 /* Does the same element stand at several places of l? */
 bool layout_repeats(const layout *l);
 

@@ -76,27 +76,55 @@ static duet_expr fold_along(enum op op, int arity, const duet_expr e[], enum fol
 #define DUET_PLACE1(name, ...) FORMS(FORM1, name)
 
 #define GIVE_plain
-#define GIVE_type            , type
-#define GIVE_pool_grad       , options
-#define GIVE_scale           , options
-#define GIVE_axis            , axis
-#define GIVE_classes         , n, type
-#define GIVE_top             , k, axis
-#define GIVE_bins            , low, high, n
-#define GIVE_conv            , options
-#define GIVE_pool            , options
-#define GIVE_conv_grad       , options
-#define GIVE_conv_transposed , options
-#define GIVE_fourier         , options
-#define GIVE_overlap         , overlap
-#define GIVE_triangle        , options
-#define GIVE_solver          , options
-#define GIVE_indices         , options
-#define ATTRS_pool_grad                                                                                                          \
-    options ? (const int32_t *)options : (int32_t[OPTIONS_pool_grad]) { 0 }
-#define ATTRS_scale                                                                                                              \
-    options ? (const int32_t *)options : (int32_t[OPTIONS_scale]) { 0 }
-#define ATTRS_plain NULL
+#define GIVE_type             , type
+#define GIVE_pool_grad        , options
+#define GIVE_scale            , options
+#define GIVE_conv1            , options
+#define GIVE_pool1            , options
+#define GIVE_pool1_grad       , options
+#define GIVE_scale1           , options
+#define GIVE_conv1_grad       , options
+#define GIVE_conv1_transposed , options
+#define GIVE_conv3            , options
+#define GIVE_pool3            , options
+#define GIVE_pool3_grad       , options
+#define GIVE_scale3           , options
+#define GIVE_conv3_grad       , options
+#define GIVE_conv3_transposed , options
+#define GIVE_axis             , axis
+#define GIVE_classes          , n, type
+#define GIVE_top              , k, axis
+#define GIVE_bins             , low, high, n
+#define GIVE_conv             , options
+#define GIVE_pool             , options
+#define GIVE_conv_grad        , options
+#define GIVE_conv_transposed  , options
+#define GIVE_fourier          , options
+#define GIVE_overlap          , overlap
+#define GIVE_triangle         , options
+#define GIVE_solver           , options
+#define GIVE_indices          , options
+#define ATTRS_GIVEN(kind)                                                                                                        \
+    options ? (const int32_t *)options : (int32_t[OPTIONS_##kind]) { 0 }
+#define ATTRS_conv             ATTRS_GIVEN(conv)
+#define ATTRS_conv_grad        ATTRS_GIVEN(conv_grad)
+#define ATTRS_conv_transposed  ATTRS_GIVEN(conv_transposed)
+#define ATTRS_pool             ATTRS_GIVEN(pool)
+#define ATTRS_pool_grad        ATTRS_GIVEN(pool_grad)
+#define ATTRS_scale            ATTRS_GIVEN(scale)
+#define ATTRS_conv1            ATTRS_GIVEN(conv1)
+#define ATTRS_pool1            ATTRS_GIVEN(pool1)
+#define ATTRS_pool1_grad       ATTRS_GIVEN(pool1_grad)
+#define ATTRS_scale1           ATTRS_GIVEN(scale1)
+#define ATTRS_conv1_grad       ATTRS_GIVEN(conv1_grad)
+#define ATTRS_conv1_transposed ATTRS_GIVEN(conv1_transposed)
+#define ATTRS_conv3            ATTRS_GIVEN(conv3)
+#define ATTRS_pool3            ATTRS_GIVEN(pool3)
+#define ATTRS_pool3_grad       ATTRS_GIVEN(pool3_grad)
+#define ATTRS_scale3           ATTRS_GIVEN(scale3)
+#define ATTRS_conv3_grad       ATTRS_GIVEN(conv3_grad)
+#define ATTRS_conv3_transposed ATTRS_GIVEN(conv3_transposed)
+#define ATTRS_plain            NULL
 #define ATTRS_axis                                                                                                               \
     (int32_t[1]) { axis }
 #define ATTRS_type                                                                                                               \
@@ -107,32 +135,36 @@ static duet_expr fold_along(enum op op, int arity, const duet_expr e[], enum fol
     (int32_t[2]) { axis, k }
 #define ATTRS_bins                                                                                                               \
     (const int32_t *)&(const struct bins) { low, high, n }
-#define ATTRS_conv                                                                                                               \
-    options ? (const int32_t *)options : (int32_t[OPTIONS_conv]) { 0 }
-#define ATTRS_conv_grad                                                                                                          \
-    options ? (const int32_t *)options : (int32_t[OPTIONS_conv_grad]) { 0 }
-#define ATTRS_conv_transposed ATTRS_conv_grad
-#define ATTRS_pool                                                                                                               \
-    options ? (const int32_t *)options : (int32_t[OPTIONS_pool]) { 0 }
 #define ATTRS_fourier                                                                                                            \
     options ? (const int32_t *)options : (int32_t[sizeof(duet_fourier) / sizeof(int32_t)]) { 0 }
 #define ATTRS_overlap                                                                                                            \
     (int32_t[1]) { (int32_t) overlap }
-#define ATTRS_triangle                                                                                                           \
-    options ? (const int32_t *)options : (int32_t[OPTIONS_triangle]) { 0 }
-#define ATTRS_solver                                                                                                             \
-    options ? (const int32_t *)options : (int32_t[OPTIONS_solver]) { 0 }
-#define ATTRS_indices einsum_read(options, (int32_t[EINSUM_WORDS]){ 0 })
+#define ATTRS_triangle ATTRS_GIVEN(triangle)
+#define ATTRS_solver   ATTRS_GIVEN(solver)
+#define ATTRS_indices  einsum_read(options, (int32_t[EINSUM_WORDS]){ 0 })
 struct bins {
     double low, high;
     int32_t n;
 };
-_Static_assert(sizeof(duet_pool_grad) == OPTIONS_pool_grad * sizeof(int32_t) &&
-                   sizeof(duet_scale) == OPTIONS_scale * sizeof(int32_t) && sizeof(duet_conv) == OPTIONS_conv * sizeof(int32_t) &&
-                   sizeof(duet_conv_grad) == OPTIONS_conv_grad * sizeof(int32_t) &&
-                   sizeof(duet_conv_transposed) == OPTIONS_conv_transposed * sizeof(int32_t) &&
-                   sizeof(duet_pool) == OPTIONS_pool * sizeof(int32_t),
-               "options are attributes in order");
+#define IN_ORDER(kind) _Static_assert(sizeof(duet_##kind) == OPTIONS_##kind * sizeof(int32_t), "options are attributes in order")
+IN_ORDER(conv);
+IN_ORDER(conv_grad);
+IN_ORDER(conv_transposed);
+IN_ORDER(pool);
+IN_ORDER(pool_grad);
+IN_ORDER(scale);
+IN_ORDER(conv1);
+IN_ORDER(pool1);
+IN_ORDER(pool1_grad);
+IN_ORDER(scale1);
+IN_ORDER(conv1_grad);
+IN_ORDER(conv1_transposed);
+IN_ORDER(conv3);
+IN_ORDER(pool3);
+IN_ORDER(pool3_grad);
+IN_ORDER(scale3);
+IN_ORDER(conv3_grad);
+IN_ORDER(conv3_transposed);
 
 #define DUET_DEF1(name, options_, ...)                                                                                           \
     duet_expr(duet_##name##_at)(duet_expr x DUET_OPTIONS_##options_, const char *site)                                           \

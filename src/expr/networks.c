@@ -117,3 +117,33 @@ static duet_expr units(duet_expr x, unsigned axes, const char *site)
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, double r, const char *site) { return formula; }           \
     duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z, double r) { return (duet_##name##_at)(x, y, z, r, NULL); }
 #include <duet/networks.def>
+
+/* ---- probabilistic max pooling ---- */
+
+/* Of each window, less its greatest element or 0: the sum of exponentials, those themselves, and with that of 0. */
+typedef struct on {
+    duet_expr each, sum, all;
+} on;
+
+static on on_of(duet_expr x, int h, int w, const char *site)
+{
+    const duet_expr most = duet_relu(duet_max_pool2d(x, .window = { h, w }));
+    const duet_expr each = duet_exp(duet_sub(x, duet_upsample2d(most, h, w)));
+    const duet_expr sum = duet_mul((double)h * w, duet_avg_pool2d(each, .window = { h, w }));
+    return (on){ each, sum, duet_add(duet_exp(duet_neg(most)), sum) };
+}
+
+duet_expr(duet_p_max_pool_h_at)(duet_expr x, int h, int w, const char *site)
+{
+    const on o = on_of(x, h, w, site);
+    return duet_div(o.each, duet_upsample2d(o.all, h, w));
+}
+
+duet_expr(duet_p_max_pool_p_at)(duet_expr x, int h, int w, const char *site)
+{
+    const on o = on_of(x, h, w, site);
+    return duet_div(o.sum, o.all);
+}
+
+duet_expr(duet_p_max_pool_h)(duet_expr x, int h, int w) { return duet_p_max_pool_h_at(x, h, w, NULL); }
+duet_expr(duet_p_max_pool_p)(duet_expr x, int h, int w) { return duet_p_max_pool_p_at(x, h, w, NULL); }

@@ -11,35 +11,49 @@
 static void print_plain(FILE *out, const int32_t *attr) { (void)out, (void)attr; }
 static inline void print_axis(FILE *out, const int32_t *attr) { fprintf(out, ", %d", attr[0]); }
 
-static void print_conv(FILE *out, const int32_t *a)
+/* "{1, 2}", of one axis "1". */
+static void print_axes(FILE *out, const char *name, const int32_t *a, int axes)
 {
-    const int32_t *d = a + CONV_DILATION, groups = a[CONV_GROUPS];
-    fprintf(out, ", .stride = {%d, %d}, .pad = {%d, %d}", a[0], a[1], a[2], a[3]);
-    if (d[0] != 1 || d[1] != 1) fprintf(out, ", .dilation = {%d, %d}", d[0], d[1]);
-    if (groups != 1) fprintf(out, ", .groups = %d", groups);
+    fprintf(out, ", .%s = %s%d", name, axes > 1 ? "{" : "", a[0]);
+    for (int k = 1; k < axes; k++) fprintf(out, ", %d", a[k]);
+    if (axes > 1) fputc('}', out);
 }
 
-static void print_conv_sized(FILE *out, const int32_t *a, const char *name)
+static bool are_all(const int32_t *a, int axes, int32_t x)
 {
-    print_conv(out, a);
-    if (a[CONV_SIZE] || a[CONV_SIZE + 1]) fprintf(out, ", .%s = {%d, %d}", name, a[CONV_SIZE], a[CONV_SIZE + 1]);
+    while (axes > 0 && a[axes - 1] == x) axes--;
+    return axes == 0;
 }
 
-static void print_conv_grad(FILE *out, const int32_t *a) { print_conv_sized(out, a, "size"); }
-static void print_conv_transposed(FILE *out, const int32_t *a) { print_conv_sized(out, a, "output_pad"); }
-
-static void print_pool(FILE *out, const int32_t *a)
+/* size: what the last option is called; NULL: there is none. */
+static void print_convolution(FILE *out, const int32_t *a, int axes, const char *size)
 {
-    fprintf(out, ", .window = {%d, %d}, .stride = {%d, %d}, .pad = {%d, %d}", a[0], a[1], a[2], a[3], a[4], a[5]);
+    const int32_t *dilation = a + 2 * axes, *groups = a + 3 * axes;
+    print_axes(out, "stride", a, axes), print_axes(out, "pad", a + axes, axes);
+    if (!are_all(dilation, axes, 1)) print_axes(out, "dilation", dilation, axes);
+    if (*groups != 1) print_axes(out, "groups", groups, 1);
+    if (size && !are_all(groups + 1, axes, 0)) print_axes(out, size, groups + 1, axes);
 }
 
-static void print_pool_grad(FILE *out, const int32_t *a)
+static void print_pooling(FILE *out, const int32_t *a, int axes, bool sized)
 {
-    print_pool(out, a);
-    if (a[6] || a[7]) fprintf(out, ", .size = {%d, %d}", a[6], a[7]);
+    print_axes(out, "window", a, axes), print_axes(out, "stride", a + axes, axes), print_axes(out, "pad", a + 2 * axes, axes);
+    if (sized && !are_all(a + 3 * axes, axes, 0)) print_axes(out, "size", a + 3 * axes, axes);
 }
 
-static void print_scale(FILE *out, const int32_t *a) { fprintf(out, ", %d, %d", a[0], a[1]); }
+#define PRINT_AXES(n, axes)                                                                                                      \
+    static void print_conv##n(FILE *out, const int32_t *a) { print_convolution(out, a, axes, NULL); }                            \
+    static void print_conv##n##_grad(FILE *out, const int32_t *a) { print_convolution(out, a, axes, "size"); }                   \
+    static void print_conv##n##_transposed(FILE *out, const int32_t *a) { print_convolution(out, a, axes, "output_pad"); }       \
+    static void print_pool##n(FILE *out, const int32_t *a) { print_pooling(out, a, axes, false); }                               \
+    static void print_pool##n##_grad(FILE *out, const int32_t *a) { print_pooling(out, a, axes, true); }                         \
+    static void print_scale##n(FILE *out, const int32_t *a)                                                                      \
+    {                                                                                                                            \
+        for (int k = 0; k < (axes); k++) fprintf(out, ", %d", a[k]);                                                             \
+    }
+PRINT_AXES(1, 1)
+PRINT_AXES(, 2)
+PRINT_AXES(3, 3)
 
 static const char *const dtype_names[] = {
 #define DUET_DTYPE(NAME, ...) #NAME,

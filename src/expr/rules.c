@@ -1,4 +1,5 @@
 /* rules.c - shapes of reductions and of operators with a definition, from the rows. */
+#include "rules.h"
 #include "arena.h"
 #include "dtype.h"
 #include "einsum.h"
@@ -13,7 +14,7 @@ typedef struct form {
     duet_dtype type;
     bool weak; /* a number */
     const int64_t *size;
-    int64_t count, rows, cols, channels, n, c, h, w;
+    int64_t count, rows, cols, channels, n, c, d, h, w;
 } form;
 
 static form form_of(const node *x, bool right)
@@ -30,8 +31,10 @@ static form form_of(const node *x, bool right)
     for (int i = 0; i + 1 < x->rank; i++) f.rows *= x->size[i];
     if (x->rank == 1 && right) f.rows = f.cols, f.cols = 1;
     if (x->rank > 2 && right) f.rows = x->size[x->rank - 2];
-    f.channels = x->rank == 4 ? x->size[1] : f.cols;
-    if (x->rank == 4) f.n = x->size[0], f.c = x->size[1], f.h = x->size[2], f.w = x->size[3];
+    f.channels = x->rank > 2 ? x->size[1] : f.cols;
+    if (x->rank > 2) f.n = x->size[0], f.c = x->size[1], f.w = x->size[x->rank - 1];
+    if (x->rank > 3) f.h = x->size[x->rank - 2];
+    if (x->rank > 4) f.d = x->size[x->rank - 3];
     return f;
 }
 
@@ -129,77 +132,6 @@ duet_status rule_fold(enum op op, const node *x, const node *y, const int32_t *g
 }
 
 /* ---- definitions ---- */
-
-typedef struct steps {
-    int64_t window[2], stride[2], pad[2], dilation[2], groups, size[2];
-    int axis, n;
-    int64_t k;
-    double low, high;
-    duet_dtype type;
-    fourier_rule fourier;
-    int32_t flag[4];
-} steps;
-
-static int64_t or_one(int32_t x) { return x ? x : 1; }
-
-static duet_status options_conv(enum op op, const node *x, const int32_t *attr, steps *o)
-{
-    (void)x;
-    for (int k = 0; k < OPTIONS_conv; k++)
-        if (attr[k] < 0)
-            return fail(DUET_BAD_ARGUMENT,
-                        "duet_%s: stride {%d, %d}, pad {%d, %d}, dilation {%d, %d}, groups %d must not be negative",
-                        op_infos[op].name, attr[0], attr[1], attr[2], attr[3], attr[4], attr[5], attr[6]);
-    for (int k = 0; k < 2; k++) {
-        o->stride[k] = or_one(attr[CONV_STRIDE + k]), o->pad[k] = attr[CONV_PAD + k];
-        o->dilation[k] = or_one(attr[CONV_DILATION + k]);
-    }
-    return o->groups = or_one(attr[CONV_GROUPS]), DUET_OK;
-}
-
-/* The size of what is computed, or what it has more than the least. */
-static duet_status options_conv_grad(enum op op, const node *x, const int32_t *attr, steps *o)
-{
-    TRY(options_conv(op, x, attr, o));
-    for (int k = 0; k < 2; k++)
-        if ((o->size[k] = attr[CONV_SIZE + k]) < 0)
-            return fail(DUET_BAD_ARGUMENT, "duet_%s: size {%d, %d} must not be negative", op_infos[op].name, attr[CONV_SIZE],
-                        attr[CONV_SIZE + 1]);
-    return DUET_OK;
-}
-#define options_conv_transposed options_conv_grad
-
-static duet_status options_pool(enum op op, const node *x, const int32_t *attr, steps *o)
-{
-    (void)x;
-    for (int k = 0; k < 2; k++) {
-        o->dilation[k] = 1, o->window[k] = attr[k], o->stride[k] = attr[2 + k] ? attr[2 + k] : attr[k], o->pad[k] = attr[4 + k];
-        if (o->window[k] < 1 || o->stride[k] < 1 || o->pad[k] < 0 || o->pad[k] >= o->window[k])
-            return fail(DUET_BAD_ARGUMENT,
-                        "duet_%s: window {%d, %d}, stride {%d, %d}, pad {%d, %d} needs 0 <= pad < window, stride >= 0",
-                        op_infos[op].name, attr[0], attr[1], attr[2], attr[3], attr[4], attr[5]);
-    }
-    return DUET_OK;
-}
-
-static duet_status options_pool_grad(enum op op, const node *x, const int32_t *attr, steps *o)
-{
-    TRY(options_pool(op, x, attr, o));
-    for (int k = 0; k < 2; k++)
-        if ((o->size[k] = attr[OPTIONS_pool + k]) < 0)
-            return fail(DUET_BAD_ARGUMENT, "duet_%s: size {%d, %d} must not be negative", op_infos[op].name, attr[OPTIONS_pool],
-                        attr[OPTIONS_pool + 1]);
-    return DUET_OK;
-}
-
-static duet_status options_scale(enum op op, const node *x, const int32_t *attr, steps *o)
-{
-    (void)x;
-    for (int k = 0; k < 2; k++)
-        if ((o->window[k] = or_one(attr[k])) < 0)
-            return fail(DUET_BAD_ARGUMENT, "duet_%s: scale {%d, %d} must not be negative", op_infos[op].name, attr[0], attr[1]);
-    return DUET_OK;
-}
 
 static inline duet_status options_axis(enum op op, const node *x, const int32_t *attr, steps *o)
 {
@@ -305,39 +237,6 @@ static void attrs_bins(const steps *o, node *out)
     memcpy(out->attr, &o->low, sizeof o->low), memcpy(out->attr + 2, &o->high, sizeof o->high), out->attr[4] = o->n;
 }
 
-static void attrs_conv(const steps *o, node *out)
-{
-    for (int k = 0; k < 2; k++) {
-        out->attr[CONV_STRIDE + k] = (int32_t)o->stride[k], out->attr[CONV_PAD + k] = (int32_t)o->pad[k];
-        out->attr[CONV_DILATION + k] = (int32_t)o->dilation[k];
-    }
-    out->attr[CONV_GROUPS] = (int32_t)o->groups;
-}
-
-static void attrs_conv_grad(const steps *o, node *out)
-{
-    attrs_conv(o, out);
-    for (int k = 0; k < 2; k++) out->attr[CONV_SIZE + k] = (int32_t)o->size[k];
-}
-#define attrs_conv_transposed attrs_conv_grad
-
-static void attrs_pool(const steps *o, node *out)
-{
-    for (int k = 0; k < 2; k++)
-        out->attr[k] = (int32_t)o->window[k], out->attr[2 + k] = (int32_t)o->stride[k], out->attr[4 + k] = (int32_t)o->pad[k];
-}
-
-static void attrs_pool_grad(const steps *o, node *out)
-{
-    attrs_pool(o, out);
-    for (int k = 0; k < 2; k++) out->attr[OPTIONS_pool + k] = (int32_t)o->size[k];
-}
-
-static void attrs_scale(const steps *o, node *out)
-{
-    for (int k = 0; k < 2; k++) out->attr[k] = (int32_t)o->window[k];
-}
-
 /* Of the integers, bool not being one. */
 static inline bool is_index(duet_dtype t) { return t == DUET_I64 || (t >= DUET_I8 && t < DUET_BOOL); }
 static void attrs_solver(const steps *o, node *out) { memcpy(out->attr, o->flag, sizeof o->flag); }
@@ -414,6 +313,24 @@ static void overlap_shape(const steps *o, const form *A, const form *B, node *ou
         if (out->size[i] < 0) out->size[i] = 0;
 }
 
+/* Of the last two axes a part of a convolution, of `lead` the others. */
+static void plane_shape(const steps *o, const form *A, const form *B, const form *lead, node *out)
+{
+    form a = { .rank = 2, .size = A->size + A->rank - 2 }, b = { .rank = 2, .size = B->size + B->rank - 2 };
+    node plane = { 0 };
+    overlap_shape(o, &a, &b, &plane);
+    for (int i = 0; i < A->rank - 2; i++) out->size[out->rank++] = A->size[i];
+    for (int i = 0; lead && i < lead->rank - 2; i++) out->size[out->rank++] = lead->size[i];
+    for (int i = 0; i < 2; i++) out->size[out->rank++] = plane.size[i];
+}
+
+static int64_t plane_count(const form *A) { return A->rank < 2 ? 0 : A->size[A->rank - 2] * A->size[A->rank - 1]; }
+
+static bool leading_equal(const form *A, const form *B)
+{
+    return A->rank >= 2 && A->rank == B->rank && !memcmp(A->size, B->size, sizeof A->size[0] * (size_t)(A->rank - 2));
+}
+
 /* ---- shapes around an axis ---- */
 
 static void taken(const form *A, const form *B, int axis, node *out)
@@ -454,15 +371,19 @@ static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
 #define IMAGE(results, size_, k)      (o.size[k] ? o.size[k] : or_nothing(LEAST_IMAGE(results, size_, k)))
 #define FILTER(in, results, k)                                                                                                   \
     (o.size[k] ? o.size[k] : ((in) + 2 * o.pad[k] - 1 - ((results)-1) * o.stride[k]) / o.dilation[k] + 1)
-#define SHAPE(rank_, ...) (memcpy(out->size, (int64_t[]){ __VA_ARGS__ }, sizeof(int64_t) * (rank_)), (void)(out->rank = (rank_)))
-#define LIKE(A)           like(&A, out)
-#define REVERSED(A)       reversed(&A, out)
-#define PRODUCT(A, B)     product_shape(&A, &B, out)
-#define SPECTRUM(A)       spectrum(&o, &A, out)
-#define OVERLAP(A, B)     overlap_shape(&o, &A, &B, out)
-#define TYPE(A)           A.type
-#define IS_INDEX(A)       (is_index(A.type) && !A.weak)
-#define GIVES(type_)      out->type = (uint8_t)(type_)
+#define SHAPE(rank_, ...)        (memcpy(out->size, (int64_t[]){ __VA_ARGS__ }, sizeof(int64_t) * (rank_)), (void)(out->rank = (rank_)))
+#define LIKE(A)                  like(&A, out)
+#define REVERSED(A)              reversed(&A, out)
+#define PRODUCT(A, B)            product_shape(&A, &B, out)
+#define SPECTRUM(A)              spectrum(&o, &A, out)
+#define OVERLAP(A, B)            overlap_shape(&o, &A, &B, out)
+#define OVERLAP_ALL(A, B)        plane_shape(&o, &A, &B, &B, out)
+#define OVERLAP_EACH(A, B)       plane_shape(&o, &A, &B, NULL, out)
+#define PLANE(A)                 plane_count(&A)
+#define LEADING_AXES_EQUAL(A, B) leading_equal(&A, &B)
+#define TYPE(A)                  A.type
+#define IS_INDEX(A)              (is_index(A.type) && !A.weak)
+#define GIVES(type_)             out->type = (uint8_t)(type_)
 #define NEEDS_TYPE(condition)                                                                                                    \
     if (!(condition)) return badly_typed(op, x, #condition);
 #define ALONG(A)                     A.size[o.axis]

@@ -72,7 +72,7 @@ bool same_shape(const graph *g, int a, int b)
 
 int value_base(const graph *g, int v)
 {
-    while (g->values[v].op == OP_transpose) v = g->values[v].arg[0];
+    while (is_view(g->values[v].op)) v = g->values[v].arg[0];
     return v;
 }
 
@@ -353,6 +353,7 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int 
     if (n->op >= OP_fftn && n->op <= OP_irfftn) v.op = OP_fftn, v.attr[FOURIER_KIND] = n->op - OP_fftn;
     if (n->op == OP_ifftshift) v.op = OP_fftshift, v.attr[FOURIER_KIND] = 1;
     if (n->op == OP_fftcorrelate) v.op = OP_fftconvolve, v.attr[1] = 1;
+    if (is_of_images(n->op)) return make_of_images(g, &v);
     int made = make_operator(g, &v);
     return settle_shape(g, &v, made);
 }
@@ -374,7 +375,7 @@ static bool may_be_root(const graph *g, int v)
 {
     for (int i = 0; i < g->roots; i++)
         if (g->root[i] == v) return false;
-    return !is_op(g, v, OP_NUMBER) && !is_op(g, v, OP_LEAF) && !is_op(g, v, OP_transpose);
+    return !is_op(g, v, OP_NUMBER) && !is_op(g, v, OP_LEAF) && !is_view(g->values[v].op);
 }
 
 /* The value of a goal. A matrix, a number, a transpose, or what broadcasts to the destination, is loaded there. */

@@ -26,6 +26,10 @@ void fold_roots(graph *g);
 bool value_widens(const graph *g, const value *v);
 int make_wide(graph *g, const value *v);
 
+/* images.c: convolutions and pooling of other than two axes. */
+bool is_of_images(int op);
+int make_of_images(graph *g, const value *v);
+
 /* product.c: factors and addends of products become their alpha, beta and third operand. Uses are counted first. */
 void fold_products(graph *g);
 

@@ -53,7 +53,7 @@ bool value_moves(const value *v)
 
 uint8_t memory_type(const graph *g, const value *v)
 {
-    if (v->op == OP_transpose) return value_at(g, v->arg[0])->mem;
+    if (is_view(v->op)) return value_at(g, v->arg[0])->mem;
     if (value_moves(v)) return v->type;
     return v->op != OP_LEAF && dtype_is_half((duet_dtype)v->type) ? DUET_F32 : v->type;
 }

@@ -34,14 +34,32 @@ static int needs(const cutter *c, const node *n, int k, const node *x)
     case OP_conv2d:
     case OP_convolve2d:
     case OP_conv2d_input_grad:
-    case OP_conv_transpose2d: return k ? PART_WHOLE : PART_CUT;
+    case OP_conv_transpose2d:
+    case OP_conv1d:
+    case OP_convolve1d:
+    case OP_conv1d_input_grad:
+    case OP_conv_transpose1d:
+    case OP_conv3d:
+    case OP_convolve3d:
+    case OP_conv3d_input_grad:
+    case OP_conv_transpose3d: return k ? PART_WHOLE : PART_CUT;
     case OP_softmax:
     case OP_log_softmax: return x->rank > 1 ? PART_CUT : PART_NONE;
     case OP_max_pool2d:
     case OP_max_pool2d_grad:
     case OP_avg_pool2d_grad:
     case OP_upsample2d:
-    case OP_avg_pool2d: return PART_CUT;
+    case OP_avg_pool2d:
+    case OP_max_pool1d:
+    case OP_max_pool1d_grad:
+    case OP_avg_pool1d_grad:
+    case OP_upsample1d:
+    case OP_avg_pool1d:
+    case OP_max_pool3d:
+    case OP_max_pool3d_grad:
+    case OP_avg_pool3d_grad:
+    case OP_upsample3d:
+    case OP_avg_pool3d: return PART_CUT;
     case OP_fftn:
     case OP_ifftn:
     case OP_rfftn:

@@ -81,7 +81,9 @@ uint8_t memory_type(const graph *g, const value *v);
 void settle_computed(graph *g);
 bool value_wraps(const graph *g, int v); /* may it leave its integer type, when it was computed? */
 
-/* Where a value lies: a transpose in its operand, every other in itself. */
+/* Where a value lies: a transpose, or a part, in its operand, every other in itself; and how it is reached there. */
 int value_base(const graph *g, int v);
+layout value_layout(const graph *g, int v);
+static inline bool is_view(int op) { return op == OP_transpose || op == OP_PART; }
 
 #endif

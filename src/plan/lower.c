@@ -11,9 +11,10 @@ layout value_layout(const graph *g, int v)
     const value *u = value_at(g, v);
     layout l;
     if (u->op == OP_LEAF) return g->leaves[u->leaf].at;
-    if (u->op != OP_transpose) return layout_dense(&l, (duet_dtype)u->mem, u->rank, u->size), l;
+    if (!is_view(u->op)) return layout_dense(&l, (duet_dtype)u->mem, u->rank, u->size), l;
     layout x = value_layout(g, u->arg[0]);
     l = x;
+    if (u->op == OP_PART) return memcpy(l.size, u->size, sizeof l.size), l;
     for (int i = 0; i < x.rank; i++) l.size[i] = x.size[x.rank - 1 - i], l.stride[i] = x.stride[x.rank - 1 - i];
     return l;
 }

@@ -90,9 +90,6 @@ static inline bool is_map_kernel(int kernel) { return kernel >= KERNEL_PROGRAM &
 static inline bool job_folds(const job *j) { return j->kernel == KERNEL_PROGRAM && j->program->folds; }
 const char *kernel_name(int kernel, enum finish finish);
 
-/* How a value is reached where it lies. */
-layout value_layout(const graph *g, int v);
-
 /* memory.c: where each job writes. Slots: the destinations, the leaves, the temporaries. */
 typedef struct memory {
     int *slot;    /* of a value that a job computes */

@@ -141,7 +141,7 @@ static bool fits(trial *t, int p, int v)
     if (q->op == OP_HOLE) return bind_operand(t, p, v);
     if (q->op == OP_HOLE_NUMBER) return x->op == OP_NUMBER && bind(&t->m.num[q->attr[0]], v);
     if (q->op != x->op || q->args != x->args || !of_use_here_alone(t, v)) return false;
-    if (x->comp != value_at(t->l->g, t->root)->comp) return false;
+    if (x->comp != value_at(t->l->g, t->root)->comp || (x->op == OP_conv2d && x->attr[CONV_FORM] != CONV_IMAGES)) return false;
     match before = t->m;
     if (t->finishes) note_options(t, v);
     int covered = t->covered++;

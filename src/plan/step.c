@@ -297,6 +297,66 @@ static void lettered_layouts(const lowering *l, const job *j, step *s)
     for (int k = 0; k < 3; k++) drop_batch(all[k], all[k] != &s->in[1].at);
 }
 
+/* ---- convolutions and pooling: what is not of two axes, as images ---- */
+
+/* Signals have one row. Volumes are pooled as images of all channels' planes, or, along depth, of lines of elements. */
+static void image_axes(layout *l, enum pool_form form)
+{
+    if (l->rank == 3) layout_insert(l, 2, 1, 1);
+    if (form == POOL_PLANES) layout_merge(l, 1, 2);
+    if (form == POOL_DEPTH) layout_merge(l, 3, 2);
+}
+
+/* One array, of one channel. */
+static void plain_axes(layout *l)
+{
+    while (l->rank < 2) layout_insert(l, 0, 1, 1);
+    layout_insert(l, 0, 1, 1), layout_insert(l, 0, 1, 1);
+}
+
+/* Images of one channel, and as many filters: the results have the axes of both in front, `own` of them the images'. */
+static void multi_axes(layout *l, int own)
+{
+    layout_merge(l, 0, own);
+    layout_merge(l, 1, l->rank - 3);
+}
+
+/* One image, whose channels have filters of their own. */
+static void deep_axes(layout *l, bool filters)
+{
+    layout_merge(l, 0, l->rank - 2);
+    layout_insert(l, filters, 1, 1);
+}
+
+static void conv_layouts(const job *j, step *s)
+{
+    const int own = s->in[0].at.rank - 2, form = j->attr[CONV_FORM];
+    layout *all[STEP_OUTPUTS + STEP_INPUTS];
+    const int n = operands(s, all);
+    for (int k = 0; k < n && form == CONV_PLAIN; k++) plain_axes(all[k]);
+    for (int k = 0; k < n && form == CONV_DEEP; k++) deep_axes(all[k], k == 2);
+    if (form != CONV_MULTI) return;
+    multi_axes(&s->out[0].at, own), multi_axes(&s->in[0].at, own), multi_axes(&s->in[1].at, s->in[1].at.rank - 2);
+}
+
+static void image_layouts(const job *j, step *s)
+{
+    layout *all[STEP_OUTPUTS + STEP_INPUTS];
+    const bool convolves = is_conv(j->kernel);
+    const int n = operands(s, all);
+    if (convolves && j->attr[CONV_FORM] != CONV_IMAGES) {
+        conv_layouts(j, s);
+        return;
+    }
+    for (int k = 0; k < n; k++) image_axes(all[k], convolves ? POOL_IMAGES : (enum pool_form)j->attr[POOL_FORM]);
+}
+
+static bool is_of_image_kernels(int kernel)
+{
+    return is_conv(kernel) || is_pool_grad(kernel) || kernel == OP_max_pool2d || kernel == OP_avg_pool2d ||
+           kernel == OP_upsample2d;
+}
+
 /* ---- what it costs ---- */
 
 static double distinct_bytes(const layout *l)
@@ -330,6 +390,14 @@ static double solver_flops(const step *s)
     }
 }
 
+/* Elements of one filter. */
+static double filter_count(const operand *w)
+{
+    double n = 1;
+    for (int a = 1; a < w->at.rank; a++) n *= (double)w->at.size[a];
+    return n;
+}
+
 static double step_flops(const step *s)
 {
     if (kernel_asks(s->kernel)) return solver_flops(s);
@@ -337,13 +405,11 @@ static double step_flops(const step *s)
     if (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED) return 2 * out * (double)s->in[0].at.size[s->in[0].at.rank - 1];
     if (is_conv_grad(s->kernel)) {
         const conv_operands o = conv_operands_of(s);
-        const int64_t *w = o.w->at.size;
-        return 2 * (double)layout_count(&o.y->at) * (double)(w[1] * w[2] * w[3]);
+        return 2 * (double)layout_count(&o.y->at) * filter_count(o.w);
     }
     if (s->kernel == OP_conv2d) {
-        const int64_t *w = s->in[1].at.size;
         const double each = finish_infos[s->finish].pooled ? (double)s->attr[STEP_POOL + 2] * s->attr[STEP_POOL + 3] : 1;
-        return 2 * out * each * (double)(w[1] * w[2] * w[3]);
+        return 2 * out * each * filter_count(&s->in[1]);
     }
     if (is_fourier(s->kernel)) return fourier_flops(s);
     if (s->kernel == OP_max_pool2d || s->kernel == OP_avg_pool2d) return out * s->attr[0] * s->attr[1];
@@ -392,6 +458,7 @@ void step_make(const lowering *l, const job *j, const memory *m, step *s)
     if (j->kernel == OP_upsample2d) move_by_size(s);
     if (j->kernel == OP_matmul) product_layouts(l, j, s);
     if (j->kernel == KERNEL_BATCHED) (value_at(l->g, j->out[0])->op == OP_einsum ? lettered_layouts : batched_layouts)(l, j, s);
+    if (is_of_image_kernels(j->kernel) && !j->finish) image_layouts(j, s);
     for (int k = 0; k < j->ins && m; k++) s->in[k].slot = slot_of(l, m, j->in[k]);
     set_math(l, j, s);
     estimate(s);

@@ -1,0 +1,367 @@
+/* test_convs.c - convolutions of one axis and of three, of plain arrays, and the windows of images, against their definitions: random sizes, options,
+ * types and views, on every machine. A sum of t products is wrong by at most t + 1 roundings of the sum of their sizes. */
+#include "convs.h"
+
+static duet_place place[2];
+static int places;
+
+static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&dice, high - low + 1); }
+
+/* ---- along one axis, or three ---- */
+
+static bool draw_geometry(geometry *g, int axes)
+{
+    *g = (geometry){ .axes = axes, .n = drawn(0, 3), .groups = drawn(1, 2), .flips = rng_chance(&dice, 30) };
+    g->c = g->groups * drawn(1, 3), g->m = g->groups * drawn(1, 3);
+    for (int a = 0; a < axes; a++) {
+        g->window[a] = drawn(1, 3), g->stride[a] = drawn(1, 3), g->pad[a] = drawn(0, 2), g->dilation[a] = drawn(1, 2);
+        const int64_t reach = (g->window[a] - 1) * g->dilation[a] + 1;
+        g->image[a] = drawn(1, axes == 1 ? 40 : 7);
+        if (g->image[a] + 2 * g->pad[a] < reach) return false;
+        g->out[a] = (g->image[a] + 2 * g->pad[a] - reach) / g->stride[a] + 1;
+    }
+    return true;
+}
+
+static int32_t at(const int64_t *x, int a) { return (int32_t)x[a]; }
+#define ALL3(x)                                                                                                                  \
+    {                                                                                                                            \
+        at(g->x, 0), at(g->x, 1), at(g->x, 2)                                                                                    \
+    }
+
+static duet_expr forward(const geometry *g, duet_expr x, duet_expr w)
+{
+    const duet_conv1 one = { at(g->stride, 0), at(g->pad, 0), at(g->dilation, 0), (int32_t)g->groups };
+    const duet_conv3 three = { ALL3(stride), ALL3(pad), ALL3(dilation), (int32_t)g->groups };
+    if (g->axes == 1) return g->flips ? (duet_convolve1d)(x, w, &one) : (duet_conv1d)(x, w, &one);
+    return g->flips ? (duet_convolve3d)(x, w, &three) : (duet_conv3d)(x, w, &three);
+}
+
+static duet_expr to_images(const geometry *g, duet_expr y, duet_expr w)
+{
+    const duet_conv1_grad one = { at(g->stride, 0), at(g->pad, 0), at(g->dilation, 0), (int32_t)g->groups, at(g->image, 0) };
+    const duet_conv3_grad three = { ALL3(stride), ALL3(pad), ALL3(dilation), (int32_t)g->groups, ALL3(image) };
+    return g->axes == 1 ? (duet_conv1d_input_grad)(y, w, &one) : (duet_conv3d_input_grad)(y, w, &three);
+}
+
+/* What an image has more than the least along each axis; false: the least would be less than nothing. */
+static bool more_than_least(const geometry *g, int32_t *more)
+{
+    bool can = true;
+    for (int a = 0; a < g->axes; a++) {
+        const int64_t least = (g->out[a] - 1) * g->stride[a] + (g->window[a] - 1) * g->dilation[a] + 1 - 2 * g->pad[a];
+        can &= least >= 0, more[a] = (int32_t)(g->image[a] - least);
+    }
+    return can;
+}
+
+/* The same by another name. */
+static duet_expr transposed(const geometry *g, duet_expr y, duet_expr w, const int32_t *more)
+{
+    const duet_conv1_transposed one = { at(g->stride, 0), at(g->pad, 0), at(g->dilation, 0), (int32_t)g->groups, more[0] };
+    const duet_conv3_transposed three = {
+        ALL3(stride), ALL3(pad), ALL3(dilation), (int32_t)g->groups, { more[0], more[1], more[2] }
+    };
+    return g->axes == 1 ? (duet_conv_transpose1d)(y, w, &one) : (duet_conv_transpose3d)(y, w, &three);
+}
+
+static duet_expr to_filters(const geometry *g, duet_expr x, duet_expr y)
+{
+    const duet_conv1_grad one = { at(g->stride, 0), at(g->pad, 0), at(g->dilation, 0), (int32_t)g->groups, at(g->window, 0) };
+    const duet_conv3_grad three = { ALL3(stride), ALL3(pad), ALL3(dilation), (int32_t)g->groups, ALL3(window) };
+    return g->axes == 1 ? (duet_conv1d_filter_grad)(x, y, &one) : (duet_conv3d_filter_grad)(x, y, &three);
+}
+
+static sizes sizes_for(const geometry *g, enum operand which)
+{
+    if (which == IMAGES) return sizes_with(2, g->n, g->c, g->image, g->axes);
+    if (which == FILTERS) return sizes_with(2, g->m, g->c / g->groups, g->window, g->axes);
+    return sizes_with(2, g->n, g->m, g->out, g->axes);
+}
+
+/* Is it what steps of the smallest size that shows make of the sum of the results times the gradient? It is linear: any step is. */
+static void check_slope(const geometry *g, const making *k)
+{
+    for (int64_t i = 0; i < k->of[k->result].count; i++) {
+        real up = 0;
+        making step = { { array_new(operand_count(g, IMAGES)), array_new(operand_count(g, FILTERS)),
+                          array_new(operand_count(g, RESULTS)) },
+                        RESULTS };
+        const int other = k->result == IMAGES ? FILTERS : IMAGES;
+        memcpy(step.of[other].v, k->of[other].v, (size_t)step.of[other].count * sizeof(real));
+        step.of[k->result].v[i] = 1;
+        each_product(g, add_product, &step);
+        for (int64_t j = 0; j < step.of[RESULTS].count; j++) up += step.of[RESULTS].v[j] * k->of[RESULTS].v[j];
+        CHECK(fabsl(up - k->of[k->result].v[i]) <= 0x1p-50L * (1 + k->of[k->result].size[i]),
+              "the oracle's gradient, element %lld", (long long)i);
+        for (int o = 0; o < 3; o++) array_free(&step.of[o]);
+    }
+}
+
+static void check_way(duet_place p, duet_dtype type, const geometry *g, enum operand result, bool slope)
+{
+    held h[3];
+    making k = { .result = result };
+    duet_expr e[3];
+    for (int o = 0; o < 3; o++) {
+        const sizes s = sizes_for(g, (enum operand)o);
+        h[o] = held_new(type, &s);
+        k.of[o] = o == (int)result ? array_new(duet_count(h[o].m)) : array_of(h[o].m);
+        if (o != (int)result) e[o] = DUET(h[o].m);
+    }
+    const sizes s = sizes_for(g, result);
+    each_product(g, add_product, &k);
+    if (slope && result != RESULTS) check_slope(g, &k);
+    duet_expr f;
+    int32_t more[3];
+    if (result == RESULTS) f = forward(g, e[IMAGES], e[FILTERS]);
+    else if (result == FILTERS) f = to_filters(g, e[IMAGES], e[RESULTS]);
+    else if (more_than_least(g, more) && rng_chance(&dice, 50)) f = transposed(g, e[RESULTS], e[FILTERS], more);
+    else f = to_images(g, e[RESULTS], e[FILTERS]);
+    duet_matrix *got = evaluated(p, type, f, &s);
+    static const char *const names[] = { "to the images", "to the filters", "forward" };
+    compare(names[result], got, &k.of[result], terms_of(g, result) + 1);
+    for (int o = 0; o < 3; o++) held_free(&h[o]), array_free(&k.of[o]);
+    duet_free(&got);
+}
+
+static void convolutions(int axes, int count)
+{
+    for (int i = 0; i < count; i++) {
+        geometry g;
+        if (!draw_geometry(&g, axes)) continue;
+        const duet_dtype type = rng_chance(&dice, 50) ? DUET_F32 : DUET_F64;
+        for (int k = 0; k < places; k++)
+            for (int result = IMAGES; result <= RESULTS; result++) {
+                if (g.flips && result != RESULTS) continue;
+                check_way(place[k], type, &g, (enum operand)result, i < 12);
+            }
+    }
+    tap_point(axes == 1 ? "conv1d, convolve1d, its gradients, conv_transpose1d"
+                        : "conv3d, convolve3d, its gradients, conv_transpose3d");
+}
+
+/* ---- plain arrays: SciPy's modes ---- */
+
+enum form { PLAIN, MULTI, DEEP };
+static const char *const form_names[] = { "convolve", "convolve_multi", "convolve_deep" };
+
+static duet_expr plain(enum form f, bool flips, duet_expr x, duet_expr y, duet_overlap part)
+{
+    typedef duet_expr of(duet_expr, duet_expr, duet_overlap);
+    static of *const all[][2] = { { duet_correlate, duet_convolve },
+                                  { duet_correlate_multi, duet_convolve_multi },
+                                  { duet_correlate_deep, duet_convolve_deep } };
+    return all[f][flips](x, y, part);
+}
+
+/* One element of all of the convolution of x and y along the axes: sum of x(j) y(k - j), from the definition; y reversed first to correlate. */
+static void sum_at(const array *x, const int64_t *nx, const array *y, const int64_t *ny, int axes, const int64_t *k, bool flips,
+                   real *sum, real *size)
+{
+    for (int64_t i = 0; i < x->count; i++) {
+        int64_t j[3], other = 0;
+        bool inside = true;
+        unravel(i, nx, axes, j);
+        for (int a = 0; a < axes; a++) {
+            const int64_t r = k[a] - j[a];
+            inside &= r >= 0 && r < ny[a];
+            other = other * ny[a] + (flips ? r : ny[a] - 1 - r);
+        }
+        if (inside) *sum += x->v[i] * y->v[other], *size += fabsl(x->v[i] * y->v[other]);
+    }
+}
+
+static array part_of(const array *x, int64_t i, int64_t count) { return (array){ count, x->v + i * count, x->size }; }
+
+static void plain_image(const array *x, const int64_t *nx, const array *y, const int64_t *ny, int axes, duet_overlap part,
+                        bool flips, array *want, int64_t at, const int64_t *out)
+{
+    for (int64_t o = 0; o < volume(out, axes); o++) {
+        int64_t k[3];
+        unravel(o, out, axes, k);
+        for (int a = 0; a < axes; a++)
+            k[a] += part == DUET_OVERLAP_FULL ? 0 : part == DUET_OVERLAP_SAME ? (ny[a] - 1) / 2 : ny[a] - 1;
+        sum_at(x, nx, y, ny, axes, k, flips, &want->v[at + o], &want->size[at + o]);
+    }
+}
+
+static void check_plain(duet_place p, duet_dtype type, enum form f, const sizes *sx, const sizes *sy, duet_overlap part,
+                        bool flips)
+{
+    const int axes = f == PLAIN ? sx->rank : 2, leads = sx->rank - axes, more = sy->rank - axes;
+    const int64_t *nx = sx->size + leads, *ny = sy->size + more, images = volume(sx->size, leads),
+                  kernels = volume(sy->size, more);
+    sizes s = { .rank = leads };
+    memcpy(s.size, sx->size, sizeof s.size);
+    for (int a = 0; a < more && f == MULTI; a++) s.size[s.rank++] = sy->size[a];
+    for (int a = 0; a < axes; a++) {
+        const int64_t n = part == DUET_OVERLAP_FULL ? nx[a] + ny[a] - 1 : part == DUET_OVERLAP_SAME ? nx[a] : nx[a] - ny[a] + 1;
+        s.size[s.rank++] = n > 0 ? n : 0;
+    }
+    const int64_t *out = s.size + s.rank - axes, each = volume(out, axes);
+    held x = held_new(type, sx), y = held_new(type, sy);
+    array a = array_of(x.m), b = array_of(y.m), want = array_new(volume(s.size, s.rank));
+    for (int64_t i = 0; i < images; i++)
+        for (int64_t j = 0; j < (f == MULTI ? kernels : 1); j++) {
+            const array image = part_of(&a, i, volume(nx, axes)), kernel = part_of(&b, f == DEEP ? i : j, volume(ny, axes));
+            plain_image(&image, nx, &kernel, ny, axes, part, flips, &want, (f == MULTI ? i * kernels + j : i) * each, out);
+        }
+    duet_matrix *got = evaluated(p, type, plain(f, flips, DUET(x.m), DUET(y.m), part), &s);
+    compare(form_names[f], got, &want, (real)volume(ny, axes) + 1);
+    duet_free(&got), held_free(&x), held_free(&y), array_free(&a), array_free(&b), array_free(&want);
+}
+
+static sizes drawn_sizes(int rank, int64_t low, int64_t high)
+{
+    sizes s = { .rank = rank };
+    for (int a = 0; a < rank; a++) s.size[a] = drawn(low, high);
+    return s;
+}
+
+static void plain_arrays(enum form f, int count)
+{
+    for (int i = 0; i < count; i++) {
+        sizes x = drawn_sizes(f == PLAIN ? (int)drawn(1, 3) : (int)drawn(2, 4), 1, 7),
+              y = drawn_sizes(f == MULTI ? (int)drawn(2, 4) : x.rank, 1, 5);
+        for (int a = 0; a < x.rank - 2 && f != PLAIN; a++) x.size[a] = drawn(0, 3);
+        for (int a = 0; a < y.rank - 2 && f != PLAIN; a++) y.size[a] = f == DEEP ? x.size[a] : drawn(0, 3);
+        const bool flips = rng_chance(&dice, 50);
+        if (!flips && y.rank >= 2) y.size[y.rank - 1] = y.size[y.rank - 1] % 2 ? y.size[y.rank - 1] + 1 : y.size[y.rank - 1];
+        const duet_dtype type = rng_chance(&dice, 50) ? DUET_F32 : DUET_F64;
+        for (int k = 0; k < places; k++)
+            for (int part = DUET_OVERLAP_FULL; part <= DUET_OVERLAP_VALID; part++)
+                check_plain(place[k], type, f, &x, &y, (duet_overlap)part, flips);
+    }
+    tap_point(form_names[f]);
+}
+
+/* ---- windows as columns ---- */
+
+static void check_im2col(duet_place p, duet_dtype type, const geometry *g, int view)
+{
+    const int64_t c = g->c, window = volume(g->window, 2), outs = volume(g->out, 2), size[] = { g->n, c * window, outs };
+    const sizes s = sizes_with(2, g->n, c, g->image, 2);
+    held x = held_new(type, &s);
+    duet_matrix *whole = duet_new(type, size[2], size[1], size[0]),
+                *to = view ? duet_transposed(whole) : duet_new_shape(type, 3, size);
+    array a = array_of(x.m), want = array_new(volume(size, 3));
+    for (int64_t i = 0; i < want.count; i++) {
+        int64_t k[3];
+        unravel(i, size, 3, k);
+        const int64_t at = place_of(g, k[2], k[1] % window);
+        want.v[i] = at < 0 ? 0 : a.v[(k[0] * c + k[1] / window) * volume(g->image, 2) + at];
+    }
+    DUET_ON(p)
+    CHECK(duet_im2col(to, x.m, .window = { at(g->window, 0), at(g->window, 1) }, .stride = { at(g->stride, 0), at(g->stride, 1) },
+                      .pad = { at(g->pad, 0), at(g->pad, 1) }, .dilation = { at(g->dilation, 0), at(g->dilation, 1) }) == DUET_OK,
+          "%s", duet_error());
+    compare("im2col", to, &want, 0);
+    duet_free(&to), duet_free(&whole), held_free(&x), array_free(&a), array_free(&want);
+}
+
+static void im2col(int count)
+{
+    for (int i = 0; i < count; i++) {
+        geometry g;
+        if (draw_geometry(&g, 2))
+            for (int k = 0; k < places; k++) check_im2col(place[k], i % 2 ? DUET_F32 : DUET_F64, &g, i % 3 == 0);
+    }
+    duet_matrix *m = duet_new(DUET_F32, 1, 1, 4, 4), *rows = duet_reshaped(m, 1, 4, 4);
+    array a = array_of(m);
+    float *p = duet_overwrite(m);
+    for (int i = 0; i < 16; i++) p[i] = (float)i;
+    for (int i = 0; i < 16; i++) a.v[i] = (real)(i / 4 % 2 + i / 8 * 4 + (i % 4 / 2) * 8 + i % 2 * 2); /* over itself */
+    CHECK(duet_im2col(rows, m, .window = { 2, 2 }, .stride = { 2, 2 }) == DUET_OK, "%s", duet_error());
+    compare("im2col in place", rows, &a, 0);
+    array_free(&a), duet_free(&rows), duet_free(&m);
+    tap_point("im2col");
+}
+
+/* ---- among other operators, and known by hand ---- */
+
+static void among_others(duet_place p)
+{
+    const float x[] = { 1, 2, 3, 4 }, w[] = { 1, 10 }, full[] = { 1, 12, 23, 34, 40 };
+    duet_matrix *X = duet_wrap((void *)(uintptr_t)x, DUET_F32, 4), *W = duet_wrap((void *)(uintptr_t)w, DUET_F32, 2),
+                *y = duet_new(DUET_F32, 5), *same = duet_new(DUET_F32, 4), *three = duet_expanded(X, 0),
+                *signal = duet_expanded(three, 0), *f = duet_expanded(W, 0), *filter = duet_expanded(f, 0),
+                *bias = duet_new(DUET_F32, 1), *z = duet_new(DUET_F32, 1, 1, 2);
+    CHECK(duet_set_on(p, y, duet_convolve(X, W, DUET_OVERLAP_FULL)) == DUET_OK, "%s", duet_error());
+    CHECK(!memcmp(duet_read(y), full, sizeof full), "all of [1 2 3 4] and [1 10]");
+    CHECK(duet_set_on(p, same, duet_add(duet_mul(2, duet_convolve(duet_neg(X), W, DUET_OVERLAP_SAME)), 1)) == DUET_OK, "%s",
+          duet_error());
+    for (int i = 0; i < 4; i++) CHECK(((const float *)duet_read(same))[i] == 1 - 2 * full[i], "the first four, times -2, and 1");
+    CHECK(duet_set_on(p, bias, 0.5f) == DUET_OK, "%s", duet_error());
+    CHECK(duet_set_on(p, z,
+                      duet_max_pool1d(duet_relu(duet_bias_add(duet_conv1d(signal, filter, .pad = 1), bias)), .window = 2)) ==
+              DUET_OK,
+          "%s", duet_error());
+    CHECK(((const float *)duet_read(z))[0] == 21.5f && ((const float *)duet_read(z))[1] == 43.5f, "a layer of signals: %g %g",
+          (double)((const float *)duet_read(z))[0], (double)((const float *)duet_read(z))[1]);
+    duet_matrix *all[] = { y, same, three, signal, f, filter, bias, z, X, W };
+    for (int i = 0; i < 10; i++) duet_free(&all[i]);
+}
+
+/* What is refused, and in which words. */
+static void fails(duet_expr e, duet_status s, const char *a, const char *b)
+{
+    CHECK(duet_expr_status(e) == s && strstr(duet_error(), a) && strstr(duet_error(), b), "%d: %s", (int)duet_expr_status(e),
+          duet_error());
+    forget(e);
+}
+
+static void refused(void)
+{
+    duet_matrix *s = duet_new(DUET_F32, 1, 2, 4), *v = duet_new(DUET_F32, 1, 2, 4, 4, 4), *m = duet_new(DUET_F32, 4, 4),
+                *d = duet_new(DUET_F64, 4, 4), *large = duet_new(DUET_F32, 1, 2, 5), *none = duet_new(DUET_F32, 0, 4),
+                *to = duet_new(DUET_F32, 1, 4, 9), *im = duet_new(DUET_F32, 1, 1, 4, 4);
+    fails(duet_conv1d(m, s), DUET_BAD_SHAPE, "duet_conv1d(f32[4,4], f32[1,2,4])", "A.rank == 3");
+    fails(duet_conv1d(s, large), DUET_BAD_SHAPE, "duet_conv1d", "REACH(B.w, 0)");
+    fails(duet_conv1d(s, s, .stride = -1), DUET_BAD_ARGUMENT, "duet_conv1d", "stride -1");
+    fails(duet_conv3d(v, s), DUET_BAD_SHAPE, "duet_conv3d", "B.rank == 5");
+    fails(duet_conv3d(v, v, .dilation = { 1, 2, 1 }), DUET_BAD_SHAPE, "duet_conv3d", "REACH(B.h, 1)");
+    fails(duet_conv3d(v, v, .pad = { 0, 0, -2 }), DUET_BAD_ARGUMENT, "duet_conv3d", "pad {0, 0, -2}");
+    fails(duet_conv3d_input_grad(v, v, .size = { 1, 1, -1 }), DUET_BAD_ARGUMENT, "duet_conv3d_input_grad", "size {1, 1, -1}");
+    fails(duet_max_pool1d(s, .window = 5), DUET_BAD_SHAPE, "duet_max_pool1d(f32[1,2,4])", "o.window[0]");
+    fails(duet_avg_pool3d(v, .window = { 1, 1, 1 }, .pad = { 0, 1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool3d", "pad {0, 1, 0}");
+    fails(duet_upsample1d(s, -2), DUET_BAD_ARGUMENT, "duet_upsample1d", "scale -2");
+    fails(duet_convolve(m, s, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve(f32[4,4], f32[1,2,4])", "A.rank == B.rank");
+    fails(duet_convolve(v, v, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve", "A.rank <= 3");
+    fails(duet_convolve(m, none, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve", "B.count > 0");
+    fails(duet_convolve(m, m, (duet_overlap)3), DUET_BAD_ARGUMENT, "duet_convolve", "part 3");
+    fails(duet_convolve(m, d, DUET_OVERLAP_SAME), DUET_BAD_TYPE, "duet_convolve(f32[4,4], f64[4,4])", "one type");
+    fails(duet_correlate_deep(s, large, DUET_OVERLAP_SAME), DUET_OK, "", "");
+    fails(duet_correlate_deep(s, m, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_correlate_deep", "A.rank == B.rank");
+    fails(duet_convolve_multi(none, m, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve_multi", "PLANE(A) > 0");
+    fails(duet_p_max_pool_h(im, 3, 2), DUET_BAD_SHAPE, "duet_sub(f32[1,1,4,4], f32[1,1,3,4])", "broadcast");
+    CHECK(duet_im2col(to, im, .window = { 2, 2 }) == DUET_OK, "%s", duet_error());
+    CHECK(duet_im2col(to, im, .window = { 5, 2 }) == DUET_BAD_SHAPE && strstr(duet_error(), "no larger than"), "%s",
+          duet_error());
+    CHECK(duet_im2col(to, im) == DUET_BAD_ARGUMENT && strstr(duet_error(), "window {0, 0}"), "%s", duet_error());
+    CHECK(duet_im2col(to, im, .window = { 1, 3 }) == DUET_BAD_SHAPE && strstr(duet_error(), "a row for each"), "%s",
+          duet_error());
+    CHECK(duet_im2col(to, im, .window = { 2, 2 }, .pad = { 1, 0 }) == DUET_BAD_SHAPE && strstr(duet_error(), "a column for each"),
+          "%s", duet_error());
+    CHECK(duet_im2col(to, m, .window = { 2, 2 }) == DUET_BAD_SHAPE, "%s", duet_error());
+    CHECK(duet_pad_for(DUET_OVERLAP_SAME, 3, 2) == 2 && duet_pad_for(DUET_OVERLAP_FULL, 3, 0) == 2 &&
+              duet_pad_for(DUET_OVERLAP_VALID, 3, 0) == 0,
+          "padding for a part");
+    duet_matrix *all[] = { s, v, m, d, large, none, to, im };
+    for (int i = 0; i < 8; i++) duet_free(&all[i]);
+    tap_point("bad input");
+}
+
+int main(int argc, char **argv)
+{
+    const bool few = is_quick(argc, argv);
+    dice = rng_new(20261122);
+    places = list_places(place);
+    convolutions(1, few ? 60 : 200), convolutions(3, few ? 40 : 120);
+    for (int f = PLAIN; f <= DEEP; f++) plain_arrays((enum form)f, few ? 40 : 120);
+    im2col(few ? 30 : 80);
+    for (int k = 0; k < places; k++) among_others(place[k]);
+    tap_point("among other operators");
+    refused();
+    return tap_end();
+}
