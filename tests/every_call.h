@@ -50,6 +50,35 @@ typedef struct call {
             2, 2                                                                                                                 \
         }                                                                                                                        \
     }
+#define OPTIONS_conv1            , NULL
+#define OPTIONS_conv1_grad       , NULL
+#define OPTIONS_conv1_transposed , NULL
+#define OPTIONS_pool1                                                                                                            \
+    , &(const duet_pool1) { .window = 2 }
+#define OPTIONS_pool1_grad                                                                                                       \
+    , &(const duet_pool1_grad) { .window = 2 }
+#define OPTIONS_scale1                                                                                                           \
+    , &(const duet_scale1) { 2 }
+#define OPTIONS_conv3            , NULL
+#define OPTIONS_conv3_grad       , NULL
+#define OPTIONS_conv3_transposed , NULL
+#define OPTIONS_pool3                                                                                                            \
+    , &(const duet_pool3)                                                                                                        \
+    {                                                                                                                            \
+        .window = { 2, 2, 2 }                                                                                                    \
+    }
+#define OPTIONS_pool3_grad                                                                                                       \
+    , &(const duet_pool3_grad)                                                                                                   \
+    {                                                                                                                            \
+        .window = { 2, 2, 2 }                                                                                                    \
+    }
+#define OPTIONS_scale3                                                                                                           \
+    , &(const duet_scale3)                                                                                                       \
+    {                                                                                                                            \
+        {                                                                                                                        \
+            2, 2, 2                                                                                                              \
+        }                                                                                                                        \
+    }
 #define OPTIONS_conv_grad              , NULL
 #define OPTIONS_conv_transposed        , NULL
 #define OPTIONS_fourier                , NULL
@@ -123,12 +152,17 @@ static const call composed[] = {
     ROW(allclose, 2, -1, FORMULA, "whether |x - y| is at most absolute + relative |y| everywhere") //
     ROW(pow_int, 1, -1, FORMULA, "x to the power of a whole number, by squaring")                  //
 };
+MAKE(p_max_pool_h, x[0], 2, 2)
+MAKE(p_max_pool_p, x[0], 2, 2)
 static const call networks[] = {
 #define DUET_NETWORK1(name, formula, doc)  ROW(name, 1, -1, FORMULA, doc)
 #define DUET_NETWORK2(name, formula, doc)  ROW(name, 2, -1, FORMULA, doc)
 #define DUET_NETWORK2R(name, formula, doc) ROW(name, 2, -1, FORMULA, doc)
 #define DUET_NETWORK3R(name, formula, doc) ROW(name, 3, -1, FORMULA, doc)
 #include <duet/networks.def>
+    ROW(p_max_pool_h, 1, -1, FORMULA,
+        "exp(x) over 1 plus its sum over the window, without overflow: probabilistic max pooling") //
+    ROW(p_max_pool_p, 1, -1, FORMULA, "that sum over 1 plus itself, of each window")               //
 };
 
 /* ---- statements: their destinations are results of 4 x 4, or as said ---- */
@@ -165,6 +199,7 @@ STATE(tile, to[0], x[0])
 STATE(repeat, to[0], x[0], 0)
 STATE(pad, to[0], x[0], (const int64_t[]){ 1, 0 }, DUET_PAD_EDGE, 0)
 STATE(roll, to[0], x[0], 0, 1)
+STATE(im2col, to[0], x[0], .window = { 1, 1 })
 static const call statements[] = {
     SAID(random_uniform, 0, 1, 0, NULL, "evenly distributed numbers")                              //
     SAID(random_normal, 0, 1, -1, "its law", "normally distributed numbers")                       //
@@ -185,6 +220,7 @@ static const call statements[] = {
     SAID(repeat, 1, 1, 0, NULL, "each element several times along an axis")                        //
     SAID(pad, 1, 1, 0, NULL, "a matrix within an edge")                                            //
     SAID(roll, 1, 1, 0, NULL, "what falls off one end is put in at the other")                     //
+    SAID(im2col, 1, 1, 0, NULL, "the windows of images as the columns of matrices")                //
     SAID(magic, 0, 1, 0, NULL, "the magic square: all rows, columns and diagonals have one sum")   //
 };
 

@@ -12,9 +12,22 @@ enum { OPERANDS = 3, MATRICES = OPERANDS + 3 };
 
 static const struct {
     int rank;
-    int64_t size[4];
-} shapes[] = { { 2, { 4, 4 } },       { 1, { 4 } },          { 0 },           { 4, { 1, 2, 6, 6 } }, { 4, { 2, 2, 3, 3 } },
-               { 4, { 1, 2, 3, 3 } }, { 4, { 1, 2, 4, 4 } }, { 2, { 8, 4 } }, { 3, { 2, 4, 4 } },    { 2, { 600, 600 } } };
+    int64_t size[5];
+} shapes[] = { { 2, { 4, 4 } },
+               { 1, { 4 } },
+               { 0 },
+               { 4, { 1, 2, 6, 6 } },
+               { 4, { 2, 2, 3, 3 } },
+               { 4, { 1, 2, 3, 3 } },
+               { 4, { 1, 2, 4, 4 } },
+               { 2, { 8, 4 } },
+               { 3, { 2, 4, 4 } },
+               { 3, { 2, 4, 2 } },
+               { 3, { 2, 2, 3 } },
+               { 3, { 1, 2, 9 } },
+               { 5, { 2, 2, 4, 4, 4 } },
+               { 5, { 2, 2, 2, 2, 2 } },
+               { 2, { 600, 600 } } };
 enum { LARGE = LENGTH(shapes) - 1 }; /* not tried by itself */
 
 /* Of what sizes the operands are, then the results; and which are indices, a bit each, the others being of the type in question. */

@@ -135,11 +135,18 @@ static const char *tested(const char *name)
 {
     static const struct {
         const char *bound, *names;
-    } of[] = { { "norm", " fftn ifftn rfftn irfftn fftconvolve fftcorrelate " },
-               { "gamma(n)", " cumsum cumprod scatter_add " },
-               { "gamma(n + 1)", " einsum " },
-               { "gamma(windows)", " max_pool2d_grad " },
-               { "residual", " inv det logdet cholesky eigvalsh svdvals solve solve_triangular lstsq " } };
+    } of[] = {
+        { "norm", " fftn ifftn rfftn irfftn fftconvolve fftcorrelate " },
+        { "gamma(n)", " cumsum cumprod scatter_add " },
+        { "gamma(n + 1)", " einsum " },
+        { "gamma(windows)", " max_pool2d_grad " },
+        { "gamma(windows + 3)", " max_pool1d_grad max_pool3d_grad avg_pool1d_grad avg_pool3d_grad " },
+        { "gamma(window + 3)", " avg_pool1d avg_pool3d " },
+        { "gamma(products + 1)",
+          " conv1d convolve1d conv1d_input_grad conv1d_filter_grad conv_transpose1d conv3d convolve3d conv3d_input_grad "
+          "conv3d_filter_grad conv_transpose3d convolve correlate convolve_multi correlate_multi convolve_deep correlate_deep " },
+        { "residual", " inv det logdet cholesky eigvalsh svdvals solve solve_triangular lstsq " }
+    };
     char word[80];
     snprintf(word, sizeof word, " %s ", name);
     for (int i = 0; i < LENGTH(of); i++)
