@@ -42,6 +42,8 @@ static inline void row_in(T *to, const T *from, int64_t stride, int64_t n)
     if (stride == 1) memcpy(to, from, (size_t)n * sizeof(T));
     else if (stride == 0)
         for (int64_t i = 0; i < n; i++) to[i] = *from;
+    else if (stride == 2) /* halves of complex elements */
+        for (int64_t i = 0; i < n; i++) to[i] = from[2 * i];
     else
         for (int64_t i = 0; i < n; i++) to[i] = from[i * stride];
 }
@@ -49,6 +51,8 @@ static inline void row_in(T *to, const T *from, int64_t stride, int64_t n)
 static inline void row_out(T *to, const T *from, int64_t stride, int64_t n)
 {
     if (stride == 1) memcpy(to, from, (size_t)n * sizeof(T));
+    else if (stride == 2)
+        for (int64_t i = 0; i < n; i++) to[2 * i] = from[i];
     else
         for (int64_t i = 0; i < n; i++) to[i * stride] = from[i];
 }
