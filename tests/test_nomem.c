@@ -17,10 +17,10 @@ static bool fake_failed(void) { return false; }
 
 /* ---- the scenario: statements of all kinds over small whole numbers, where every result is exact ------------- */
 
-enum { N = 4, MATRICES = 10 };
+enum { N = 4, MATRICES = 11 };
 typedef struct scene {
     duet_place place;
-    duet_matrix *x, *y, *z, *b, *s, *view, *image, *filter, *seen, *one;
+    duet_matrix *x, *y, *z, *b, *s, *view, *image, *filter, *seen, *one, *c;
     duet_status failed; /* the first status that was not OK */
     bool wrong;         /* a value, or a status that cannot be */
 } scene;
@@ -112,16 +112,16 @@ static void build(scene *w)
     w->x = duet_new(DUET_F32, N, N), w->y = duet_new(DUET_F32, N, N), w->z = duet_new(DUET_F32, N, N),
     w->b = duet_new(DUET_F32, N);
     w->s = duet_new(DUET_F32), w->image = duet_new(DUET_F32, 1, 1, N, N), w->filter = duet_new(DUET_F32, 1, 1, 3, 3);
-    w->seen = duet_new(DUET_F32, 1, 1, N - 2, N - 2), w->one = duet_new(DUET_F32, 1),
+    w->seen = duet_new(DUET_F32, 1, 1, N - 2, N - 2), w->one = duet_new(DUET_F32, 1), w->c = duet_new(DUET_C64, N, N),
     w->view = w->z ? duet_transposed(w->z) : NULL;
 }
 
 static void statements(scene *w)
 {
     duet_matrix *all[] = { w->x, w->y, w->z, w->b, w->s, w->image, w->filter, w->seen, w->one };
-    for (int i = 0; i < MATRICES - 1; i++)
+    for (int i = 0; i < MATRICES - 2; i++)
         if (!fill(w, all[i], i == 1 ? 2 : 1)) return;
-    if (!w->view) {
+    if (!w->view || !w->c) {
         failed(w, DUET_NO_MEMORY, "a view");
         return;
     }
@@ -143,6 +143,12 @@ static void statements(scene *w)
     STEP(z, duet_scatter_add(z, duet_argsort(w->b, 0), z, 0), 1.25, 2.5);
     STEP(z, duet_sub(duet_sort(z, 1), 2.25), 2.5, 0.25);
     STEP(z, duet_mul(z, 18 * 18 * 2 * N * N * 4), 0.25, 18 * 18 * 2 * N * N);
+    STEP(w->c, duet_complex(y, y), 0, 2); /* both parts of each element are equal */
+    STEP(w->c, duet_matmul(w->c, duet_cast(y, DUET_C64)), 2, 16);
+    STEP(w->c, duet_div(w->c, duet_complex(2, duet_sub(y, y))), 16, 8);
+    STEP(w->c, duet_complex(duet_add(duet_real(duet_matmul(w->c, w->c)), 32), duet_sum(duet_abs(duet_complex(y, 0)))), 8, 32);
+    STEP(z, duet_imag(duet_add(w->c, duet_sum(w->c))), 18 * 18 * 2 * N * N, 32 * (N * N + 1));
+    STEP(z, duet_mul(duet_sub(z, 32 * (N * N + 1) - 1), 18 * 18 * 2 * N * N), 32 * (N * N + 1), 18 * 18 * 2 * N * N);
     STEP(w->image, duet_max_pool2d_grad(w->image, w->image, .window = { 1, 1 }), 1, 1);
     STEP(w->image, duet_avg_pool2d_grad(w->image, .window = { 1, 1 }), 1, 1);
     STEP(w->s, duet_sum(duet_conv2d_filter_grad(w->image, w->image)), 4, N * N);
@@ -168,7 +174,7 @@ static void *play(void *arg)
     scene *w = arg;
     build(w);
     statements(w);
-    duet_matrix **all[] = { &w->x, &w->y, &w->z, &w->b, &w->s, &w->view, &w->image, &w->filter, &w->seen, &w->one };
+    duet_matrix **all[] = { &w->x, &w->y, &w->z, &w->b, &w->s, &w->view, &w->image, &w->filter, &w->seen, &w->one, &w->c };
     for (int i = 0; i < MATRICES; i++) duet_free(all[i]);
     return NULL;
 }

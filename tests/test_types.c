@@ -111,14 +111,13 @@ static void pair(duet_dtype a, duet_dtype b)
     const duet_dtype want = promoted(a, b);
     duet_dtype got;
     CHECK(dtype_promote(a, b) == want, "%s with %s: %d", dtypes[a].name, dtypes[b].name, (int)dtype_promote(a, b));
-    if (is_real(a) && is_real(b)) {
-        const duet_status s = dropped(duet_maximum(x, y), &got);
-        CHECK(want == DUET_DTYPE_COUNT ? s == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast") : s == DUET_OK && got == want,
-              "maximum of %s and %s: %s", dtypes[a].name, dtypes[b].name, duet_error());
-    }
+    const bool real = is_real(a) && is_real(b);
+    const duet_status common = dropped(real ? duet_maximum(x, y) : duet_add(x, y), &got);
+    CHECK(want == DUET_DTYPE_COUNT ? common == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast")
+                                   : common == DUET_OK && got == want,
+          "%s of %s and %s: %s", real ? "maximum" : "sum", dtypes[a].name, dtypes[b].name, duet_error());
     const duet_status s = duet_set(x, y);
-    const bool goes = want == a && (a == b || is_real(a));
-    CHECK(goes ? s == DUET_OK : s == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"), "%s into %s: %s", dtypes[b].name,
+    CHECK(want == a ? s == DUET_OK : s == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"), "%s into %s: %s", dtypes[b].name,
           dtypes[a].name, duet_error());
     duet_free(&x), duet_free(&y);
 }

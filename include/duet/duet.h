@@ -209,8 +209,8 @@ DUET_API DUET_MUST duet_status duet_synchronize(void);
 /* ---- formulas ------------------------------------------------------------------------------------------------ */
 
 /* Operands. The operators below take matrices, formulas and C numbers alike and call these themselves. A number takes the type of the matrix
- * that it meets: a whole one any, if it is in its range, a fraction floating point. Types that differ promote by the table of docs/semantics.md;
- * what that does not allow, duet_cast does. */
+ * that it meets: a whole one any, if it is in its range, a fraction floating point; a complex one makes that complex. Types that differ
+ * promote by the table of docs/semantics.md; what that does not allow, duet_cast does. */
 DUET_API duet_expr duet_of_matrix(const duet_matrix *m);
 DUET_API duet_expr duet_of_number(double x);
 DUET_API duet_expr duet_of_integer(int64_t x);

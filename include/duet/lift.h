@@ -5,6 +5,16 @@
 
 static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr without a call */
 
+/* A complex number of C, whose parts are as those of an array. */
+static inline duet_expr duet_of_complex(double _Complex z)
+{
+    const union {
+        double _Complex whole;
+        double part[2];
+    } u = { z };
+    return duet_complex(duet_of_number(u.part[0]), duet_of_number(u.part[1]));
+}
+
 /* Lifts x to a formula. x stands once in the expansion: written twice, it would double at each level of nesting. */
 #define DUET_LIFT(x)                                                                                                             \
     _Generic((x),                                                                                                                \
@@ -14,6 +24,9 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
         float: duet_of_number,                                                                                                   \
         double: duet_of_number,                                                                                                  \
         long double: duet_of_number,                                                                                             \
+        float _Complex: duet_of_complex,                                                                                         \
+        double _Complex: duet_of_complex,                                                                                        \
+        long double _Complex: duet_of_complex,                                                                                             \
         unsigned long: duet_of_unsigned,                                                                                         \
         unsigned long long: duet_of_unsigned,                                                                                    \
         default: duet_of_integer)(x)
@@ -232,6 +245,11 @@ static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr
 #define duet_argmax_keep(x, axis)     duet_argmax_keep_at(DUET(x), axis, DUET_HERE)
 
 #define duet_cast(x, type)  duet_cast_at(DUET(x), type, DUET_HERE)
+#define duet_real(x)        duet_real_at(DUET(x), DUET_HERE)
+#define duet_imag(x)        duet_imag_at(DUET(x), DUET_HERE)
+#define duet_conj(x)        duet_conj_at(DUET(x), DUET_HERE)
+#define duet_arg(x)         duet_arg_at(DUET(x), DUET_HERE)
+#define duet_complex(x, y)  duet_complex_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_transpose(x)   duet_transpose_at(DUET(x), DUET_HERE)
 #define duet_softmax(x)     duet_softmax_at(DUET(x), DUET_HERE)
 #define duet_log_softmax(x) duet_log_softmax_at(DUET(x), DUET_HERE)

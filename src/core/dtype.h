@@ -25,6 +25,9 @@ static inline enum type_kind dtype_kind(duet_dtype t) { return dtypes[t].kind; }
 static inline int dtype_is_integer(duet_dtype t) { return dtypes[t].kind == TYPE_SIGNED || dtypes[t].kind == TYPE_UNSIGNED; }
 static inline int dtype_is_half(duet_dtype t) { return dtypes[t].kind == TYPE_FLOAT && dtypes[t].bytes == 2; }
 
+static inline int dtype_is_complex(duet_dtype t) { return dtypes[t].kind == TYPE_COMPLEX; }
+static inline duet_dtype dtype_part(duet_dtype t) { return dtype_is_complex(t) ? dtypes[t].computed : t; }
+
 /* The type that operands of two types have in common, by the table of docs/semantics.md; DUET_DTYPE_COUNT: none. */
 duet_dtype dtype_promote(duet_dtype a, duet_dtype b);
 

@@ -47,6 +47,11 @@ const op_info op_infos[OPS_ALL] = {
     [OP_WRAP] = { "wrap", "accumulator = operand within a narrower integer type", KIND_LEAF, 1, 0 },
 };
 
+const uint8_t op_complex[OPS] = {
+#define DUET_OF_COMPLEX(name, gives) [OP_##name] = COMPLEX_##gives,
+#include "complex.def"
+};
+
 const finish_info finish_infos[FINISHES] = {
 #define DUET_FINISHED(name, pattern, vendor, act, pooled, doc) [FINISH_##name] = { #name, doc, OP_##vendor, OP_##act, pooled },
 #include "fused.def"

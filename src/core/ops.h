@@ -61,4 +61,8 @@ typedef struct op_info {
 
 extern const op_info op_infos[OPS_ALL];
 
+/* What an operator gives of complex numbers, by complex.def. */
+enum complex_kind { COMPLEX_NONE, COMPLEX_SAME, COMPLEX_PART };
+extern const uint8_t op_complex[OPS];
+
 #endif

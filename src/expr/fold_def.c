@@ -11,6 +11,9 @@ static duet_dtype result_type(enum op op, duet_dtype settled, const node *rule)
     return op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : op_infos[op].flags & DUET_TRUTH ? DUET_BOOL : DUET_F64;
 }
 
+/* Two numbers are a complex one. */
+static bool is_number(enum op op, node *const x[]) { return op == OP_complex && x[0]->flags & x[1]->flags & NODE_WEAK; }
+
 static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const int32_t *attr, const char *site)
 {
     arena *a = arena_mine();
@@ -20,11 +23,13 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     duet_dtype settled = DUET_DTYPE_COUNT;
     duet_status s = operands(a, op, arity, e, x);
     if (s == DUET_OK && !(op_infos[op].flags & OP_ANY_TYPES)) s = settle_type(op, arity, x, &settled);
+    else if (s == DUET_OK) s = check_free_types(op, arity, x);
     if (s == DUET_OK && op_infos[op].kind == KIND_FOLD) s = rule_fold(op, x[0], x[1], attr, &rule);
     else if (s == DUET_OK) s = rule_def(op, x, attr, &rule);
     if (s != DUET_OK) return failed(a, arity, x, s, site);
     const duet_dtype type = result_type(op, settled, &rule);
-    node *n = push_operator(a, kind_of(op, type, rule.rank), arity, x, site);
+    const uint32_t weak = is_number(op, x) ? KIND(0, 0, 0, NODE_WEAK) : 0;
+    node *n = push_operator(a, kind_of(op, type, rule.rank) | weak, arity, x, site);
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
     memcpy(n->size, rule.size, sizeof n->size), memcpy(n->attr, rule.attr, sizeof n->attr);
     words_put(a, n, NULL);

@@ -77,6 +77,9 @@ static inline duet_status operands(arena *a, enum op op, int arity, const duet_e
 /* types.c: the type of the result; DUET_DTYPE_COUNT: all operands are numbers. Errors: BAD_TYPE, BAD_ARGUMENT */
 duet_status settle_type(enum op op, int arity, node *const x[], duet_dtype *result);
 
+/* The same of operators that say themselves of what types they are: a complex number is none. */
+duet_status check_free_types(enum op op, int arity, node *const x[]);
+
 /* What stands for a formula that failed with s, its operands consumed. */
 duet_expr failed(arena *a, int arity, node *const x[], duet_status s, const char *site) __attribute__((cold));
 

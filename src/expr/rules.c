@@ -145,11 +145,10 @@ static duet_status options_type(enum op op, const node *x, const int32_t *attr, 
     o->type = (duet_dtype)attr[0];
     if ((unsigned)attr[0] >= DUET_DTYPE_COUNT)
         return fail(DUET_BAD_TYPE, "duet_%s: there is no element type %d", op_infos[op].name, attr[0]);
-    if (x->flags & NODE_WEAK) return number_fits("duet_cast", x, o->type);
-    if (dtype_kind((duet_dtype)x->type) != TYPE_COMPLEX && dtype_kind(o->type) != TYPE_COMPLEX) return DUET_OK;
-    if (x->type == o->type) return DUET_OK;
-    return fail(DUET_BAD_TYPE, "duet_%s(%s, %s): complex numbers are cast by nobody", op_infos[op].name,
-                shape_text(text, (duet_dtype)x->type, x->rank, x->size), dtypes[o->type].name);
+    if (dtype_is_complex((duet_dtype)x->type) && !dtype_is_complex(o->type))
+        return fail(DUET_BAD_TYPE, "duet_%s(%s, %s): complex numbers are cast to no real type: duet_real takes a part",
+                    op_infos[op].name, shape_text(text, (duet_dtype)x->type, x->rank, x->size), dtypes[o->type].name);
+    return x->flags & NODE_WEAK ? number_fits("duet_cast", x, o->type) : DUET_OK;
 }
 
 static duet_status options_fourier(enum op op, const node *x, const int32_t *attr, steps *o)
@@ -291,6 +290,30 @@ static void like(const form *A, node *out)
     memcpy(out->size, A->size, sizeof A->size[0] * (size_t)A->rank);
 }
 
+static bool broadcast(const form *A, const form *B, shape *s)
+{
+    shape b = { .rank = B->rank };
+    s->rank = A->rank;
+    memcpy(s->size, A->size, sizeof s->size[0] * (size_t)A->rank), memcpy(b.size, B->size, sizeof b.size[0] * (size_t)B->rank);
+    return shape_broadcast(s, &b, s);
+}
+
+static void together(const form *A, const form *B, node *out)
+{
+    shape s;
+    (void)broadcast(A, B, &s);
+    out->rank = (uint8_t)s.rank;
+    memcpy(out->size, s.size, sizeof s.size[0] * (size_t)s.rank);
+}
+
+/* Complex elements with parts of these types; DUET_DTYPE_COUNT: there are none. Numbers take what they meet. */
+static duet_dtype complex_type(const form *A, const form *B)
+{
+    const duet_dtype t = A->weak ? B->type : B->weak ? A->type : dtype_promote(A->type, B->type);
+    const bool real = dtype_kind(A->type) == TYPE_FLOAT && dtype_kind(B->type) == TYPE_FLOAT;
+    return real ? dtype_promote(t, DUET_C64) : DUET_DTYPE_COUNT;
+}
+
 static void reversed(const form *A, node *out)
 {
     out->rank = (uint8_t)A->rank;
@@ -394,6 +417,12 @@ static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
 #define EXTENDED(A, n)               extended(&A, n, out)
 #define IS_COMPUTED(A)               (A.type <= DUET_I64)
 #define IS_ORDERED(A)                (A.type < DUET_C64)
+#define IS_FLOATING(A)               (dtype_kind(A.type) >= TYPE_FLOAT)
+#define PART_TYPE(A)                 dtype_part(A.type)
+#define COMPLEX_TYPE(A, B)           complex_type(&A, &B)
+#define ARE_PARTS(A, B)              (complex_type(&A, &B) != DUET_DTYPE_COUNT)
+#define BROADCAST(A, B)              broadcast(&A, &B, &(shape){ 0 })
+#define TOGETHER(A, B)               together(&A, &B, out)
 #define INDICES_FIT(A, B)            indices_fit(&A, &B, o.flag)
 #define INDEXED(A, B)                indexed_shape(&A, &B, o.flag, out)
 #define LEADING_AXES_BROADCAST(A, B) leading_broadcast(&A, &B)

@@ -73,6 +73,34 @@ static duet_dtype type_of_choice(const node *const x[])
     return DUET_I64;
 }
 
+static bool is_complex_number(const node *x) { return x->flags & NODE_WEAK && dtype_is_complex((duet_dtype)x->type); }
+
+static duet_status no_complex_numbers(enum op op, int arity, const node *const x[])
+{
+    for (int k = 0; k < arity; k++)
+        if (is_complex_number(x[k]))
+            return refuse(op, arity, x, "needs matrices: a complex number may meet one element by element");
+    return DUET_OK;
+}
+
+duet_status check_free_types(enum op op, int arity, node *const operands[])
+{
+    return op == OP_cast ? DUET_OK : no_complex_numbers(op, arity, (const node *const *)operands);
+}
+
+/* A complex number makes complex what it meets. */
+static duet_status meet_complex_numbers(enum op op, int arity, const node *const x[], duet_dtype *t)
+{
+    bool any = false;
+    for (int k = 0; k < arity; k++) any |= is_complex_number(x[k]);
+    if (!any) return DUET_OK;
+    if (op_infos[op].kind != KIND_MAP || *t == DUET_DTYPE_COUNT) return no_complex_numbers(op, arity, x);
+    if (dtype_kind(*t) < TYPE_FLOAT)
+        return refuse(op, arity, x, "needs elements that are floating point or complex: duet_cast makes them so");
+    *t = dtype_promote(*t, DUET_C64);
+    return DUET_OK;
+}
+
 /* What those operands have in common that are no numbers; DUET_DTYPE_COUNT: there are only numbers. */
 static duet_status in_common(enum op op, int arity, const node *const x[], duet_dtype *t)
 {
@@ -83,6 +111,8 @@ static duet_status in_common(enum op op, int arity, const node *const x[], duet_
         if (*t == DUET_DTYPE_COUNT)
             return refuse(op, arity, x, "needs operands that have a type in common: duet_cast gives them one");
     }
+    TRY(meet_complex_numbers(op, arity, x, t));
+    if (op == OP_where && dtype_is_complex((duet_dtype)x[0]->type)) return refuse(op, arity, x, "needs a condition that is real");
     if (op == OP_where && *t == DUET_DTYPE_COUNT) *t = type_of_choice(x);
     return DUET_OK;
 }
@@ -93,7 +123,7 @@ static const char *definition_refuses(enum op op, duet_dtype t)
 {
     const int flags = op_infos[op].flags;
     if (op == OP_transpose) return NULL;
-    if (dtype_kind(t) == TYPE_COMPLEX) return "is not for complex numbers";
+    if (dtype_is_complex(t)) return op_complex[op] ? NULL : "is not for complex numbers";
     if (flags & OP_ASKS && t >= FLOAT_TYPES) return "needs elements that are floating point, f32 or f64: duet_cast makes them so";
     if (dtype_kind(t) == TYPE_FLOAT) return NULL;
     if (dtype_kind(t) == TYPE_BOOL && flags & OP_INTEGERS && !(flags & DUET_BOOLS))
@@ -108,8 +138,9 @@ static const char *definition_refuses(enum op op, duet_dtype t)
 static duet_status check_definition(enum op op, int arity, const node *const x[], duet_dtype t)
 {
     const char *why = definition_refuses(op, t);
-    for (int k = 0; k < arity && op_infos[op].flags & OP_ASKS; k++)
-        if (x[k]->type != t) why = "needs operands of one type: duet_cast gives them one";
+    const bool one_type = op_infos[op].flags & OP_ASKS || (dtype_is_complex(t) && op != OP_transpose);
+    for (int k = 0; k < arity && one_type && !why; k++)
+        if (!(x[k]->flags & NODE_WEAK) && x[k]->type != t) why = "needs operands of one type: duet_cast gives them one";
     return why ? refuse(op, arity, x, why) : DUET_OK;
 }
 
@@ -120,7 +151,8 @@ static duet_status check_kind(enum op op, int arity, const node *const x[], duet
     };
     const int flags = op_infos[op].flags;
     if (op_infos[op].kind == KIND_DEF) return check_definition(op, arity, x, t);
-    if (dtype_kind(t) == TYPE_COMPLEX) return refuse(op, arity, x, "is not for complex numbers");
+    if (dtype_is_complex(t) && op_complex[op]) return DUET_OK;
+    if (dtype_is_complex(t)) return refuse(op, arity, x, "is not for complex numbers");
     if (flags & wanted[dtype_kind(t)]) return DUET_OK;
     if (flags & OP_INTEGERS && flags & OP_FLOATS)
         return refuse(op, arity, x, "needs elements that are numbers: duet_cast makes them so");
@@ -134,6 +166,7 @@ static duet_dtype result_of(enum op op, duet_dtype t)
 {
     if (op_infos[op].flags & OP_GIVES_INDEX) return DUET_I64;
     if (op_infos[op].flags & DUET_TRUTH) return DUET_BOOL;
+    if (op_complex[op] == COMPLEX_PART) return dtype_part(t);
     if (!adds_up(op) || dtype_kind(t) >= TYPE_FLOAT) return t;
     return dtype_kind(t) == TYPE_UNSIGNED ? DUET_U64 : DUET_I64;
 }

@@ -14,7 +14,7 @@
 static bool same_value(const value *a, const value *b)
 {
     if (a->op != b->op || a->type != b->type || a->rank != b->rank || a->args != b->args) return false;
-    if (a->comp != b->comp || a->mem != b->mem) return false;
+    if (a->comp != b->comp || a->mem != b->mem || a->join != b->join) return false;
     if (a->leaf != b->leaf || a->number != b->number || a->alpha != b->alpha || a->beta != b->beta) return false;
     if (memcmp(a->size, b->size, sizeof a->size[0] * a->rank)) return false;
     return !memcmp(a->arg, b->arg, sizeof a->arg) && !memcmp(a->attr, b->attr, sizeof a->attr);
@@ -64,16 +64,24 @@ shape value_shape(const graph *g, int v)
     return s;
 }
 
-bool same_shape(const graph *g, int a, int b)
+bool same_sizes(const value *a, const value *b)
 {
-    const value *x = &g->values[a], *y = &g->values[b];
-    return x->rank == y->rank && !memcmp(x->size, y->size, sizeof x->size[0] * x->rank);
+    return a->rank == b->rank && !memcmp(a->size, b->size, sizeof a->size[0] * a->rank);
 }
+
+bool same_shape(const graph *g, int a, int b) { return same_sizes(&g->values[a], &g->values[b]); }
 
 int value_base(const graph *g, int v)
 {
-    while (is_view(g->values[v].op)) v = g->values[v].arg[0];
+    while (is_view(g->values[v].op) || value_is_plane(g, v)) v = g->values[v].arg[0];
     return v;
+}
+
+int value_half(const graph *g, int v)
+{
+    while (is_view(g->values[v].op)) v = g->values[v].arg[0];
+    if (value_is_half(g, v)) return g->values[g->values[v].join].arg[1] == v;
+    return value_is_plane(g, v) ? g->values[v].op == OP_imag : -1;
 }
 
 bool value_is_map(const graph *g, int v)
@@ -129,6 +137,8 @@ static int negate_number(graph *g, int v)
     if (b.node < 0) b.negated = false, b.constant = -b.constant;
     return number_value(g, b, negated_class[g->values[v].class]);
 }
+
+int constant_number(graph *g, double x) { return number_value(g, (bound){ .node = -1, .constant = x }, number_class(x)); }
 
 int minus_one(graph *g) { return number_value(g, (bound){ .node = -1, .constant = -1 }, NUMBER_MINUS_ONE); }
 
@@ -270,12 +280,15 @@ static int make_operator(graph *g, const value *v)
     }
 }
 
+int make_real(graph *g, const value *v) { return settle_shape(g, v, make_operator(g, v)); }
+int make_unfused(graph *g, const value *v) { return settle_shape(g, v, make_plain(g, v)); }
+
 /* The rewrites above may return a value of smaller shape than the operator has (1 * x with x broadcast). */
-static int settle_shape(graph *g, const value *v, int made)
+int settle_shape(graph *g, const value *v, int made)
 {
     value m = copy_of(g, made);
-    if (m.rank == v->rank && !memcmp(m.size, v->size, sizeof v->size[0] * v->rank)) return made;
-    if (m.weak || v->weak) return made;
+    if (same_sizes(&m, v) || m.weak || v->weak) return made;
+    if (dtype_is_complex((duet_dtype)m.type)) return complex_shaped(g, made, v);
     return load_as(g, made, v, LOAD_SHAPE, value_passes(g, made) ? m.comp : dtypes[v->type].computed);
 }
 
@@ -341,6 +354,8 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int 
     v.type = n->type, v.rank = n->rank, v.weak = n->flags & NODE_WEAK, v.args = op_infos[n->op].arity;
     memcpy(v.size, n->size, sizeof n->size[0] * n->rank);
     for (int k = 0; k < v.args; k++) v.arg[k] = of[i - n->back[k]];
+    if (is_complex_operator(g, &v)) return memcpy(v.attr, n->attr, sizeof v.attr), complex_operator(g, &v);
+    for (int k = 0; k < v.args; k++) v.arg[k] = complex_whole(g, v.arg[k]);
     const bool matrices = op_infos[n->op].kind != KIND_MAP && n->op != OP_cast;
     const uint8_t type = matrices ? type_of_numbers(g, &v) : n->type;
     for (int k = 0; k < v.args && matrices; k++) v.arg[k] = matrix_of(g, v.arg[k], type);
@@ -375,16 +390,18 @@ static bool may_be_root(const graph *g, int v)
 {
     for (int i = 0; i < g->roots; i++)
         if (g->root[i] == v) return false;
-    return !is_op(g, v, OP_NUMBER) && !is_op(g, v, OP_LEAF) && !is_view(g->values[v].op);
+    return !is_op(g, v, OP_NUMBER) && !is_op(g, v, OP_LEAF) && !is_view(g->values[v].op) && !value_is_plane(g, v) &&
+           !value_is_half(g, v);
 }
 
 /* The value of a goal. A matrix, a number, a transpose, or what broadcasts to the destination, is loaded there. */
 static int make_root(graph *g, int v, const goal_info *goal)
 {
     value like = { .type = (uint8_t)goal->to.type, .rank = (uint8_t)goal->to.rank };
-    const value *u = &g->values[v];
     memcpy(like.size, goal->to.size, sizeof like.size[0] * like.rank);
-    const bool same = u->rank == like.rank && !memcmp(u->size, like.size, sizeof u->size[0] * u->rank) && u->mem == like.type;
+    if (dtype_is_complex(goal->to.type)) v = complex_root(g, v, &like);
+    const value *u = &g->values[v];
+    const bool same = same_sizes(u, &like) && u->mem == like.type;
     return same && may_be_root(g, v) ? v : load_root(g, v, &like, LOAD_ROOT + g->roots);
 }
 

@@ -3,6 +3,7 @@
 #define CANON_H
 
 #include "graph.h"
+#include <string.h>
 
 static inline value copy_of(const graph *g, int v) { return g->values[v]; }
 
@@ -13,6 +14,18 @@ int whole_number(graph *g, int v, uint8_t comp); /* a number as an integer of i6
 int make_truth(graph *g, int v);                 /* v != 0 */
 int minus_one(graph *g);                         /* the number, as a value */
 void count_uses(graph *g);
+int make_real(graph *g, const value *v);    /* an operator of real values, rewritten, of the shape that it has */
+int make_unfused(graph *g, const value *v); /* the same as it stands */
+int constant_number(graph *g, double x);
+int settle_shape(graph *g, const value *v, int made); /* made, in the shape of v */
+bool same_sizes(const value *a, const value *b);
+
+/* complex.c: is that made of real values; what that is, as a pair; a pair as it lies in memory; what a goal, and what a shape takes of v. */
+bool is_complex_operator(const graph *g, const value *v);
+int complex_operator(graph *g, const value *v);
+int complex_whole(graph *g, int v);
+int complex_root(graph *g, int v, const value *like);
+int complex_shaped(graph *g, int v, const value *like);
 
 /* convert.c: LOADs of v that are like `like`, computed in a type; and the value of a goal. */
 int load_as(graph *g, int v, const value *like, int what, uint8_t comp);

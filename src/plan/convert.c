@@ -94,7 +94,7 @@ static bool is_lossy(uint8_t comp, uint8_t mem)
 int load_as(graph *g, int x, const value *like, int what, uint8_t comp)
 {
     value load = blank(OP_LOAD, like);
-    load.weak = false, load.args = 1, load.arg[0] = x, load.attr[0] = what, load.comp = comp;
+    load.weak = false, load.args = 1, load.arg[0] = x, load.attr[0] = what, load.comp = comp, load.join = like->join;
     return intern(g, &load);
 }
 
@@ -102,7 +102,7 @@ int load_as(graph *g, int x, const value *like, int what, uint8_t comp)
 static int store_as(graph *g, int x, const value *like, int what, uint8_t comp)
 {
     value load = blank(OP_LOAD, like);
-    load.weak = false, load.args = 1, load.arg[0] = x, load.attr[0] = what;
+    load.weak = false, load.args = 1, load.arg[0] = x, load.attr[0] = what, load.join = like->join;
     load.comp = comp, load.mem = like->type, load.stored = is_lossy(comp, like->type);
     return intern(g, &load);
 }
@@ -169,18 +169,30 @@ int load_root(graph *g, int v, const value *like, int what)
     return store_as(g, from, like, what, own ? x.comp : (uint8_t)computing(like->type));
 }
 
-/* Reductions are converted where they go. */
+static bool is_fold_of(const graph *g, int root, int v)
+{
+    const value *x = value_at(g, v);
+    return op_infos[x->op].kind == KIND_FOLD && x->uses == 1 && same_shape(g, v, root);
+}
+
+/* The LOAD at `root` becomes the reduction that it loads, if it does. */
+static void fold_there(graph *g, int root)
+{
+    value *r = value_at(g, root), *x = value_at(g, r->arg[0]);
+    if (!is_fold_of(g, root, r->arg[0])) return;
+    const uint8_t type = r->type, mem = r->mem;
+    const int uses = r->uses, join = r->join;
+    *r = *x, r->type = type, r->mem = mem, r->uses = uses, r->join = join, x->uses = 0;
+}
+
+/* Reductions are converted, and halves of complex numbers written, where they go. */
 void fold_roots(graph *g)
 {
     for (int i = 0; i < g->roots; i++) {
-        if (g->root[i] < 0) continue;
-        value *r = value_at(g, g->root[i]);
-        if (r->op != OP_LOAD || r->attr[0] < LOAD_ROOT) continue;
-        const int v = r->arg[0];
-        value *x = value_at(g, v);
-        if (op_infos[x->op].kind != KIND_FOLD || x->uses != 1 || x->mem == r->mem || !same_shape(g, v, g->root[i])) continue;
-        const uint8_t type = r->type, mem = r->mem;
-        const int uses = r->uses;
-        *r = *x, r->type = type, r->mem = mem, r->uses = uses, x->uses = 0;
+        const value *r = g->root[i] < 0 ? NULL : value_at(g, g->root[i]);
+        const bool loads = r && r->op == OP_LOAD && r->attr[0] >= LOAD_ROOT;
+        if (loads && value_at(g, r->arg[0])->mem != r->mem) fold_there(g, g->root[i]);
     }
+    for (int v = 0; v < g->count; v++)
+        if (value_is_half(g, v) && value_at(g, v)->uses && value_at(g, v)->op == OP_LOAD) fold_there(g, v);
 }

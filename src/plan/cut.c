@@ -29,7 +29,12 @@ static int needs(const cutter *c, const node *n, int k, const node *x)
     case OP_matmul:
         if (n->rank > 2) return x->rank > n->rank ? PART_NONE : along(c, n, x);
         return k ? PART_WHOLE : x->rank == 2 ? PART_CUT : PART_NONE;
-    case OP_cast: return along(c, n, x);
+    case OP_cast:
+    case OP_real:
+    case OP_imag:
+    case OP_conj:
+    case OP_arg:
+    case OP_complex: return along(c, n, x);
     case OP_bias_add:
     case OP_conv2d:
     case OP_convolve2d:

@@ -1,5 +1,6 @@
 /* explain.c - a plan in words: why that choice. */
 #include "dtype.h"
+#include "matrix.h"
 #include "status.h"
 #include "stream.h"
 
@@ -15,15 +16,27 @@ static const duet_matrix *leaf_matrix(const account *a, int i) { return a->s->f-
 static void print_slot(account *a, int slot)
 {
     const int goals = a->p->goals, leaves = a->p->n_leaves;
+    if (slot >= plan_operands(a->p)) fputs("imaginary half of ", a->out);
+    slot = plan_base_slot(a->p, slot);
     if (slot < goals && goals == 1) fputs("result", a->out);
     else if (slot < goals) fprintf(a->out, "result %d", slot + 1);
     else if (slot < goals + leaves) name_print(a->out, &a->names, leaf_matrix(a, slot - goals));
     else fprintf(a->out, "temporary %d", slot - goals - leaves + 1);
 }
 
+/* Of a matrix: of temporaries nobody knows. */
+static bool is_real_half(const account *a, const operand *o)
+{
+    const int goals = a->p->goals;
+    if (o->slot >= goals + a->p->n_leaves) return false;
+    const duet_matrix *m = o->slot < goals ? a->s->to[o->slot].m : leaf_matrix(a, o->slot - goals);
+    return dtype_is_complex(m->at.type) && !dtype_is_complex(o->at.type);
+}
+
 static void print_operand(account *a, const operand *o)
 {
     char text[SHAPE_TEXT];
+    if (is_real_half(a, o)) fputs("real half of ", a->out);
     print_slot(a, o->slot);
     fprintf(a->out, " %s", shape_text(text, o->at.type, o->at.rank, o->at.size));
     if (!layout_is_dense(&o->at)) fputs(" strided", a->out);

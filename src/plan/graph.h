@@ -26,6 +26,7 @@ typedef struct value {
     int uses;         /* by other values; a root has one more */
     int leaf, number; /* of a leaf or number: its index in the graph; else -1 */
     int alpha, beta;  /* of a product: values that are numbers, or -1 */
+    int join;         /* of a half of each complex element: the value that it is a half of, which has itself here; else 0 */
     int32_t attr[NODE_ATTRS];
     int64_t size[DUET_RANK_MAX];
 } value;
@@ -69,8 +70,9 @@ shape value_shape(const graph *g, int v);
 bool same_shape(const graph *g, int a, int b);
 bool value_is_map(const graph *g, int v); /* element by element: a map row, bias_add or LOAD */
 
-/* What LOADs are for, so that they are told apart (attr[0]): a shape, a barrier, a cast, or (ROOT and above) a goal. */
-enum { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_ROOT };
+/* What LOADs are for, so that they are told apart (attr[0]): a shape, a barrier, a cast, a half of complex elements, or (ROOT and above) a
+ * goal. */
+enum { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_REAL, LOAD_IMAG, LOAD_ROOT };
 
 /* convert.c: computed types that hang on nothing but bools are chosen by who reads them. */
 enum { COMP_ANY = DUET_DTYPE_COUNT, COMP_UNSET };
@@ -81,7 +83,17 @@ uint8_t memory_type(const graph *g, const value *v);
 void settle_computed(graph *g);
 bool value_wraps(const graph *g, int v); /* may it leave its integer type, when it was computed? */
 
-/* Where a value lies: a transpose, or a part, in its operand, every other in itself; and how it is reached there. */
+/* Complex values. A join's elements are what its operands, two halves, have written; a plane is one half of the elements of its operand, read
+ * where they lie. value_half: which half of value_base(v)'s elements v is, 1 being the imaginary one; -1: it is all of them. */
+static inline bool value_is_join(const graph *g, int v) { return value_at(g, v)->op == OP_complex && value_at(g, v)->join > 0; }
+static inline bool value_is_half(const graph *g, int v) { return value_at(g, v)->join > 0 && !value_is_join(g, v); }
+static inline bool value_is_plane(const graph *g, int v)
+{
+    return value_at(g, v)->op == OP_real || value_at(g, v)->op == OP_imag;
+}
+int value_half(const graph *g, int v);
+
+/* Where a value lies: a transpose, a part and a plane in its operand, every other in itself; and how it is reached there. */
 int value_base(const graph *g, int v);
 layout value_layout(const graph *g, int v);
 static inline bool is_view(int op) { return op == OP_transpose || op == OP_PART; }

@@ -1,16 +1,26 @@
 /* lower.c - the jobs of a plan: each pass, and each value of another operator, operands first. */
 #include "lower.h"
+#include "dtype.h"
 #include "einsum.h"
 #include "status.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+layout plane_layout(layout l)
+{
+    l.type = dtype_part(l.type);
+    for (int i = 0; i < l.rank; i++) l.stride[i] *= 2;
+    return l;
+}
+
 layout value_layout(const graph *g, int v)
 {
     const value *u = value_at(g, v);
     layout l;
     if (u->op == OP_LEAF) return g->leaves[u->leaf].at;
+    if (value_is_half(g, v)) return plane_layout(value_layout(g, u->join));
+    if (value_is_plane(g, v)) return plane_layout(value_layout(g, u->arg[0]));
     if (!is_view(u->op)) return layout_dense(&l, (duet_dtype)u->mem, u->rank, u->size), l;
     layout x = value_layout(g, u->arg[0]);
     l = x;
@@ -183,8 +193,19 @@ static bool finish_one(lowering *l, int v, job *j)
 
 /* ---- in order ---- */
 
+/* Halves are written where they belong: a join is there when both are. */
+static void join_job(lowering *l, int v, job *j)
+{
+    const value *u = value_at(l->g, v);
+    *j = (job){ .kernel = JOB_JOIN, .outs = 1, .out = { v }, .ins = 2, .in = { u->arg[0], u->arg[1] } };
+}
+
 static void choose(lowering *l, int v, job *j)
 {
+    if (value_is_join(l->g, v)) {
+        join_job(l, v, j);
+        return;
+    }
     if (finish_one(l, v, j)) return;
     if (!in_program(l->g, v)) def_job(l, v, j);
     else if (l->fusion == FUSION_MACHINE) whole_pass(l, v, j);
@@ -252,8 +273,12 @@ static bool reserve(lowering *l)
     int *room = calloc(TABLES * n, sizeof *room);
     for (int k = 0; k < TABLES && room; k++) *table[k] = room + (size_t)k * n;
     if (room) memset(l->job_of, -1, 2 * n * sizeof *room); /* and goal_of */
-    for (int i = 0; i < l->g->roots && room; i++)
-        if (l->g->root[i] >= 0) l->goal_of[l->g->root[i]] = i;
+    for (int i = 0; i < l->g->roots && room; i++) {
+        const int v = l->g->root[i];
+        if (v < 0) continue;
+        l->goal_of[v] = i;
+        for (int k = 0; k < 2 && value_is_join(l->g, v); k++) l->goal_of[value_at(l->g, v)->arg[k]] = i;
+    }
     return room;
 }
 

@@ -20,6 +20,8 @@ typedef struct job {
     program *program;
 } job;
 
+#define JOB_JOIN (-1) /* a kernel that is none: nothing is left to do, out[0] is there */
+
 static inline int copy_to(int goal) { return -1 - goal; }
 static inline int copied_goal(int out) { return -1 - out; } /* negative of what is a value */
 
@@ -36,7 +38,7 @@ typedef struct lowering {
     job *jobs;
     int count, room;
     int *job_of;  /* the job that computes a value, or -1 */
-    int *goal_of; /* the goal whose value it is, or -1 */
+    int *goal_of; /* the goal whose value, or half of it, it is, or -1 */
     int *pass;    /* the value that leads the pass to which a value belongs; a value that is in no program leads itself */
     int *first, *next, *members; /* of a leader: its pass's lowest value, how many; of a value: the next higher one, or -1 */
     int *inner;                  /* zeros; while a pass is looked at, marks on values */
@@ -89,6 +91,13 @@ void lower_free(lowering *l);
 static inline bool is_map_kernel(int kernel) { return kernel >= KERNEL_PROGRAM && kernel < KERNELS; }
 static inline bool job_folds(const job *j) { return j->kernel == KERNEL_PROGRAM && j->program->folds; }
 const char *kernel_name(int kernel, enum finish finish);
+
+/* How one half of complex elements is reached. */
+layout plane_layout(layout l);
+
+/* The other half, which begins a few bytes behind a slot's first one, has a slot of its own, by the type of the whole: see plan_slots. `all`
+ * are destinations, leaves and temporaries. */
+static inline int plane_slot(int slot, int all, duet_dtype whole) { return slot + (whole == DUET_C64 ? 1 : 2) * all; }
 
 /* memory.c: where each job writes. Slots: the destinations, the leaves, the temporaries. */
 typedef struct memory {

@@ -58,13 +58,43 @@ static bool writes_safely(const assigner *a, const job *j, int goal)
     return true;
 }
 
-/* Can the job of a goal's value write straight into the destination? Other jobs read values without gaps. */
+/* Can value v, which a goal or half of it is, be written straight into the destination? */
+static bool writes_there(const assigner *a, int goal, int v)
+{
+    const int at = a->l->job_of[v];
+    return last_hazard(a, goal) <= at && writes_safely(a, &a->l->jobs[at], goal);
+}
+
+/* Does a job read v, or, of a half, one beside that of the join? */
+static bool is_read(const assigner *a, int v)
+{
+    for (int j = 0; j < a->l->count; j++)
+        for (int k = 0; k < a->l->jobs[j].ins && a->l->jobs[j].kernel != JOB_JOIN; k++)
+            if (value_base(a->l->g, a->l->jobs[j].in[k]) == v) return true;
+    return false;
+}
+
+/* After job j no job may run out of memory, or the destination would be lost to that: element by element none takes any. */
+static bool cannot_fail(const assigner *a, int j)
+{
+    for (int i = j + 1; i < a->l->count; i++)
+        if (a->l->jobs[i].kernel != JOB_JOIN && (!is_map_kernel(a->l->jobs[i].kernel) || job_folds(&a->l->jobs[i]))) return false;
+    return true;
+}
+
+/* The same of all of the goal. Other jobs read values without gaps. */
 static bool direct(const assigner *a, int goal)
 {
-    const int v = a->l->g->root[goal], at = a->l->job_of[v];
-    const job *j = &a->l->jobs[at];
-    const bool strided = is_map_kernel(j->kernel) && a->last[v] < 0;
-    return (strided || layout_is_dense(&a->l->goal[goal].to)) && last_hazard(a, goal) <= at && writes_safely(a, j, goal);
+    const int v = a->l->g->root[goal], *half = value_at(a->l->g, v)->arg;
+    const bool dense = layout_is_dense(&a->l->goal[goal].to);
+    if (value_is_join(a->l->g, v)) {
+        const bool strided = a->last[v] < 0 && !is_read(a, half[0]) && !is_read(a, half[1]);
+        const int first = a->l->job_of[half[0]], second = a->l->job_of[half[1]];
+        if (!cannot_fail(a, first < second ? first : second) && first != second) return false;
+        return (strided || dense) && writes_there(a, goal, half[0]) && writes_there(a, goal, half[1]);
+    }
+    const bool strided = is_map_kernel(a->l->jobs[a->l->job_of[v]].kernel) && a->last[v] < 0;
+    return (strided || dense) && writes_there(a, goal, v);
 }
 
 /* ---- blocks: the destinations, then the temporaries ---- */
@@ -90,15 +120,8 @@ static bool reads_twice(const assigner *a, const job *x, int v)
 static bool over_operand(const assigner *a, const job *x, int k)
 {
     int v = x->in[k];
+    if (value_is_half(a->l->g, v)) return false;
     return value_base(a->l->g, v) == v && job_in_place(a->l, x, k) && !reads_twice(a, x, v);
-}
-
-/* After job j no job may run out of memory, or the destination would be lost to that: element by element none takes any. */
-static bool cannot_fail(const assigner *a, int j)
-{
-    for (int i = j + 1; i < a->l->count; i++)
-        if (!is_map_kernel(a->l->jobs[i].kernel) || job_folds(&a->l->jobs[i])) return false;
-    return true;
 }
 
 /* May the value of job j live in the one destination's memory until its last read? The last job writes there: it may read the value
@@ -106,6 +129,7 @@ static bool cannot_fail(const assigner *a, int j)
 static bool lives_in_destination(const assigner *a, int j)
 {
     const bool copy = !a->m->direct[0];
+    if (value_is_join(a->l->g, a->l->g->root[0]) && !copy) return false; /* its halves are written one after the other */
     int v = a->l->jobs[j].out[0], end = copy ? a->l->count : a->l->count - 1;
     if (dtypes[value_at(a->l->g, v)->mem].bytes > dtypes[a->l->goal[0].to.type].bytes)
         return false; /* it may not be aligned to that */
@@ -151,10 +175,20 @@ static int grown_block(assigner *a, int j, size_t bytes)
     return best;
 }
 
+/* The first of a join's halves takes room for both. */
+static int block_of_join(assigner *a, int j, int whole)
+{
+    if (a->m->slot[whole] >= 0) return block_of_slot(a, a->m->slot[whole]);
+    int b = smallest_fit(a, j, bytes_of(a->l->g, whole));
+    if (b < 0) b = grown_block(a, j, bytes_of(a->l->g, whole));
+    return a->m->slot[whole] = slot_of_block(a, b), b;
+}
+
 static int choose_block(assigner *a, int j, int v)
 {
     int goal = a->l->goal_of[v];
     if (goal >= 0 && a->m->direct[goal]) return goal;
+    if (value_at(a->l->g, v)->join) return block_of_join(a, j, value_at(a->l->g, v)->join);
     int b = dying_block(a, j);
     if (b < 0 && a->free_from[0] <= j && lives_in_destination(a, j)) b = 0;
     if (b < 0) b = smallest_fit(a, j, bytes_of(a->l->g, v));
@@ -165,8 +199,10 @@ static void assign(assigner *a, int j)
 {
     for (int k = 0; k < a->l->jobs[j].outs; k++) {
         int v = a->l->jobs[j].out[k], b = choose_block(a, j, v);
+        const int until = (a->last[v] < j ? j : a->last[v]) + 1;
         a->m->slot[v] = slot_of_block(a, b);
-        a->free_from[b] = (a->last[v] < j ? j : a->last[v]) + 1;
+        if (value_is_half(a->l->g, v)) a->m->slot[value_at(a->l->g, v)->join] = a->m->slot[v];
+        if (!value_is_join(a->l->g, v) || until > a->free_from[b]) a->free_from[b] = until; /* its halves may be read longer */
     }
 }
 

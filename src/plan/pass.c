@@ -8,7 +8,7 @@
 
 enum { UNSEEN = -1, ALONE = -2 };
 
-#define SWEEPS     4    /* of absorbing */
+#define SWEEPS     16   /* of absorbing */
 #define CANDIDATES 8    /* passes that a reduction is tried with */
 #define MERGED_MAX 4096 /* values of a graph: beyond, nothing is tried */
 
@@ -235,7 +235,8 @@ bool spoils(const lowering *l, int goal, int x, bool bias)
     int base = value_base(g, x);
     if (value_at(g, base)->op != OP_LEAF) return false;
     enum overlap o = (enum overlap)l->overlap[value_at(g, base)->leaf * g->roots + goal];
-    return o == TANGLED || (o == SAME && (bias || base != x || !same_shape(g, x, g->root[goal])));
+    const bool as_it_lies = base == x || (value_is_plane(g, x) && value_at(g, x)->arg[0] == base);
+    return o == TANGLED || (o == SAME && (bias || !as_it_lies || !same_shape(g, x, g->root[goal])));
 }
 
 static bool spoils_none(const lowering *l, const list *a)
@@ -294,13 +295,30 @@ static bool unite_apart(lowering *l, int p, int q)
     return !needs(l, p, q, folds) && !needs(l, q, p, folds) && unite(l, p, q);
 }
 
-/* Statements that are neighbours. */
+/* The halves of complex values. */
+static bool unite_halves(lowering *l)
+{
+    bool any = false;
+    for (int v = l->g->count; v-- > 0;) {
+        const int *half = value_at(l->g, v)->arg;
+        if (value_is_join(l->g, v) && value_at(l->g, v)->uses) any |= unite_apart(l, l->pass[half[0]], l->pass[half[1]]);
+    }
+    return any;
+}
+
+static void unite_neighbours(lowering *l, int v, int *later)
+{
+    if (v >= 0 && *later >= 0 && !value_is_fold(l->g, v)) unite_apart(l, l->pass[v], l->pass[*later]);
+    if (v >= 0) *later = v;
+}
+
+/* Statements that are neighbours; of a complex one each half. */
 static void unite_goals(lowering *l)
 {
     for (int i = l->g->roots - 1, later = -1; i >= 0; i--) {
-        int r = l->g->root[i];
-        if (r >= 0 && later >= 0 && !value_is_fold(l->g, r)) unite_apart(l, l->pass[r], l->pass[later]);
-        if (r >= 0) later = r;
+        const int r = l->g->root[i];
+        if (r < 0 || !value_is_join(l->g, r)) unite_neighbours(l, r, &later);
+        for (int k = 1; k >= 0 && r >= 0 && value_is_join(l->g, r); k--) unite_neighbours(l, value_at(l->g, r)->arg[k], &later);
     }
 }
 
@@ -387,6 +405,7 @@ void passes_assign(lowering *l)
     assign_first(l);
     if (l->fusion != FUSION_MACHINE || l->g->count > MERGED_MAX) return;
     bool any = unite_folds(l);
+    any |= unite_halves(l);
     if (l->g->roots > 1) unite_goals(l), any = true;
     for (int i = 0; i < SWEEPS && any; i++) any = absorb(l);
 }

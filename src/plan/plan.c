@@ -80,22 +80,31 @@ static bool is_empty(const step *s)
 static void note_writes(plan *p, const step *s)
 {
     for (int k = 0; k < s->outs; k++) {
-        const int slot = s->out[k].slot;
+        const int slot = plan_base_slot(p, s->out[k].slot);
         if (slot < p->goals && p->first_write[slot] > p->count) p->first_write[slot] = p->count;
     }
+}
+
+static void note_planes(plan *p, const step *s)
+{
+    const int all = plan_operands(p);
+    for (int k = 0; k < s->outs; k++) p->planes |= s->out[k].slot >= all;
+    for (int k = 0; k < s->ins; k++) p->planes |= s->in[k].slot >= all;
 }
 
 static bool take_steps(plan *p, lowering *l, const memory *m)
 {
     p->steps = calloc((size_t)l->count + 1, sizeof *p->steps), p->programs = calloc((size_t)l->count + 1, sizeof *p->programs);
     if (!p->steps || !p->programs) return false;
+    p->n_leaves = l->g->n_leaves, p->temps = m->temps;
     for (int k = 0; k < p->goals; k++) p->first_write[k] = l->g->root[k] < 0 ? -1 : l->count;
     for (int j = 0; j < l->count; j++) {
         step *s = &p->steps[p->count];
+        if (l->jobs[j].kernel == JOB_JOIN) continue;
         step_make(l, &l->jobs[j], m, s);
         if (is_empty(s)) continue;
         p->programs[p->count] = l->jobs[j].program, l->jobs[j].program = NULL;
-        note_writes(p, s), p->asks |= kernel_asks(s->kernel);
+        note_writes(p, s), note_planes(p, s), p->asks |= kernel_asks(s->kernel);
         p->count++;
     }
     return true;
@@ -103,9 +112,9 @@ static bool take_steps(plan *p, lowering *l, const memory *m)
 
 static void take_tables(plan *p, graph *g, memory *m)
 {
-    p->leaves = g->leaves, p->n_leaves = g->n_leaves, g->leaves = NULL;
+    p->leaves = g->leaves, g->leaves = NULL;
     p->numbers = g->numbers, p->n_numbers = g->n_numbers, g->numbers = NULL;
-    p->temp = m->temp, p->temps = m->temps, m->temp = NULL;
+    p->temp = m->temp, m->temp = NULL;
 }
 
 static size_t bytes_at(const layout *l) { return (size_t)layout_count(l) * dtypes[l->type].bytes; }

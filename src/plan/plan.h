@@ -32,7 +32,15 @@ typedef struct plan {
     struct cut *cut;          /* how its statement is streamed, once somebody has asked */
     struct streaming *stream; /* of the plan of a part of the rows: how all of them go through it; else NULL. See stream.h */
     bool asks;                /* a step may find that there is no result: kernel_asks */
+    bool planes;              /* steps take complex elements by halves */
 } plan;
+
+/* Slots: destinations, leaves, temporaries. Where steps take complex elements by halves, those once more from where the imaginary half of a
+ * c64 begins, and of a c128. */
+static inline int plan_operands(const plan *p) { return p->goals + p->n_leaves + p->temps; }
+static inline int plan_slots(const plan *p) { return plan_operands(p) * (p->planes ? 3 : 1); }
+static inline int plan_base_slot(const plan *p, int slot) { return slot < p->goals ? slot : slot % plan_operands(p); }
+void plan_bind_planes(const plan *p, void **data); /* run.c: when all others are bound */
 
 /* Does it run at once and by itself, not held back and no part of a graph? */
 static inline bool plan_is_apart(const plan *p) { return p->stream || p->asks; }

@@ -25,7 +25,7 @@ static bool allocate(recorded *e, const statement *s, const char *site)
     const size_t operands = (size_t)(p->goals + p->n_leaves);
     e->nodes = malloc((s->f->count + 1) * sizeof *e->nodes);
     e->to = malloc((size_t)s->count * sizeof *e->to), e->serial = malloc((size_t)s->count * sizeof *e->serial);
-    e->data = calloc(operands + (size_t)p->temps + 1, sizeof *e->data);
+    e->data = calloc((size_t)plan_slots(p) + 1, sizeof *e->data);
     e->num = calloc((size_t)p->n_numbers + 1, sizeof *e->num), e->there = calloc(operands + 1, sizeof *e->there);
     e->bits = calloc(operands + 1, sizeof *e->bits);
     return e->nodes && e->to && e->serial && e->bits && e->data && e->num && e->there;

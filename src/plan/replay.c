@@ -113,6 +113,7 @@ duet_status replay_steps(const duet_recording *r, const stretch *g, const record
     const frame f = { e->data, e->num, queue, &whose.of };
     int lent;
     duet_status s = plan_lend(p, e->data, queue, &lent);
+    plan_bind_planes(p, e->data);
     for (int i = 0; i < p->count && s == DUET_OK; i++) s = p->machine->run(&p->steps[i], &f);
     plan_lend_back(p, e->data, queue, lent);
     return s;
@@ -122,6 +123,7 @@ static duet_status prepare_steps(const duet_recording *r, const stretch *g, cons
 {
     const stretch_owners whose = { { stretch_owner }, r, g, e };
     const frame f = { e->data, e->num, queue, &whose.of };
+    plan_bind_planes(e->plan, e->data);
     for (int i = 0; i < e->plan->count; i++) TRY(e->plan->machine->prepare(&e->plan->steps[i], &f));
     return DUET_OK;
 }

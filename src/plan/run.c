@@ -111,6 +111,13 @@ static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
     }
 }
 
+void plan_bind_planes(const plan *p, void **data)
+{
+    const int all = plan_operands(p);
+    for (int i = 0; i < all && p->planes; i++)
+        data[all + i] = (char *)data[i] + sizeof(float), data[2 * all + i] = (char *)data[i] + sizeof(double);
+}
+
 duet_status plan_steps(const plan *p, const frame *f, int *done)
 {
     for (*done = 0; *done < p->count; ++*done) {
@@ -137,7 +144,7 @@ static duet_status run_bound(run *r)
     TRY(open_leaves(r));
     if (p->temps) TRY(plan_lend(p, r->data, r->queue, &r->lent));
     TRY(open_destinations(r));
-    plan_numbers(p, r->s->f, r->num);
+    plan_bind_planes(p, r->data), plan_numbers(p, r->s->f, r->num);
     return run_steps(r);
 }
 
@@ -172,7 +179,7 @@ static __attribute__((noinline)) duet_status run_few(const plan *p, const statem
  * matrices say that the queue has done it. */
 duet_status plan_run(const plan *p, const statement *s)
 {
-    const int slots = p->goals + p->n_leaves + p->temps;
+    const int slots = plan_slots(p);
     if (p->count == 0) return DUET_OK;
     const uint64_t held = p->machine->side == DEVICE ? held_now() & 1ull << thread_get()->queue : 0;
     if (__builtin_expect(held != 0, 0)) TRY(held_launch(held));

@@ -8,11 +8,11 @@
 #include "thread.h"
 #include "trace.h"
 
-/* Is e's type m's, or one that promotes to it? Complex numbers are moved alone. */
+/* Is e's type m's, or one that promotes to it? */
 static bool takes_type(const duet_matrix *m, const node *e)
 {
-    if (dtype_kind(m->at.type) == TYPE_COMPLEX) return e->type == m->at.type && !(e->flags & NODE_WEAK);
-    return e->flags & NODE_WEAK || dtype_promote((duet_dtype)e->type, m->at.type) == m->at.type;
+    if (e->flags & NODE_WEAK) return dtype_is_complex(m->at.type) || !dtype_is_complex((duet_dtype)e->type);
+    return dtype_promote((duet_dtype)e->type, m->at.type) == m->at.type;
 }
 
 static __attribute__((cold)) duet_status does_not_fit(const char *who, const duet_matrix *m, const node *e)

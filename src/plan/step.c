@@ -14,11 +14,14 @@ static int leaf_slot(const lowering *l, int i)
     return goals + i;
 }
 
+static int all_slots(const lowering *l, const memory *m) { return l->g->roots + l->g->n_leaves + m->temps; }
+
 static int slot_of(const lowering *l, const memory *m, int v)
 {
-    v = value_base(l->g, v);
-    const value *u = value_at(l->g, v);
-    return u->op == OP_LEAF ? leaf_slot(l, u->leaf) : m->slot[v];
+    const int base = value_base(l->g, v), whole = value_is_half(l->g, base) ? value_at(l->g, base)->join : base;
+    const value *u = value_at(l->g, whole);
+    const int slot = u->op == OP_LEAF ? leaf_slot(l, u->leaf) : m->slot[whole];
+    return value_half(l->g, v) == 1 ? plane_slot(slot, all_slots(l, m), (duet_dtype)u->mem) : slot;
 }
 
 static layout dense(const graph *g, int v)
@@ -33,9 +36,10 @@ static operand output_of(const lowering *l, const job *j, int k, const memory *m
 {
     int v = j->out[k];
     if (v < 0) return (operand){ copied_goal(v), l->goal[copied_goal(v)].to };
-    int goal = l->goal_of[v];
-    if (m && goal >= 0 && m->direct[goal]) return (operand){ goal, l->goal[goal].to };
-    return (operand){ m ? m->slot[v] : 0, dense(l->g, v) };
+    const int goal = l->goal_of[v];
+    const bool half = value_is_half(l->g, v), there = m && goal >= 0 && m->direct[goal];
+    const layout at = there ? l->goal[goal].to : dense(l->g, half ? value_at(l->g, v)->join : v);
+    return (operand){ m ? slot_of(l, m, v) : 0, half ? plane_layout(at) : at };
 }
 
 /* A vector over the columns of a matrix or the channels of images. */

@@ -243,6 +243,7 @@ static duet_status compute(flow *f, int64_t part)
     bind(f, part);
     plan_numbers(p, f->s->f, f->num);
     duet_status s = lend_temporaries(f, p, &lent);
+    plan_bind_planes(p, f->data);
     if (s == DUET_OK) s = plan_steps(p, &(frame){ f->data, f->num, f->queue }, &done);
     plan_lend_back(p, f->data, f->queue, lent);
     if (s == DUET_OK) COUNT_N(steps, p->count);
@@ -337,8 +338,8 @@ static duet_status run_in_turns(flow *f)
 /* The larger of two plans' tables. */
 static size_t slots_of(const plan *p, const plan *rest)
 {
-    const int temps = rest && rest->temps > p->temps ? rest->temps : p->temps;
-    return (size_t)(p->goals + p->n_leaves + temps);
+    const int own = plan_slots(p), other = rest ? plan_slots(rest) : 0;
+    return (size_t)(other > own ? other : own);
 }
 
 static duet_status run_once(const plan *p, const statement *s, bool *has_written)
