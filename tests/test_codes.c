@@ -175,10 +175,17 @@ static bool is_exact(int op)
     return !(op_infos[op].flags & OP_FLOATS) || reference_map(op, DUET_F64, 0.5, 0.25, 0.75).allowed == 0;
 }
 
+/* Of floating point: what is not exact, or is so by a loop. */
+static bool is_function(const instruction *i)
+{
+    const bool loops = i->op == OP_fmod || i->op == OP_remainder;
+    return op_infos[i->op].kind == KIND_MAP && dtype_kind((duet_dtype)i->type) == TYPE_FLOAT && (loops || !is_exact(i->op));
+}
+
 static bool has_functions(const program *p)
 {
     for (const instruction *i = p->code; i < p->code + p->length; i++)
-        if (op_infos[i->op].kind == KIND_MAP && !is_exact(i->op)) return true;
+        if (is_function(i)) return true;
     return false;
 }
 

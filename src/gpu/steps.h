@@ -13,10 +13,10 @@ static inline duet_status half_written(duet_status s) { return s == DUET_OK ? s 
 static inline duet_status step_keeps(const step *s, duet_status make(const step *s, void **made), void discard(void *made),
                                      void **k)
 {
-    void **place = (void **)&s->kept, *none = NULL;
-    if ((*k = __atomic_load_n(place, __ATOMIC_ACQUIRE))) return DUET_OK;
+    void **at = (void **)&s->kept, *none = NULL;
+    if ((*k = __atomic_load_n(at, __ATOMIC_ACQUIRE))) return DUET_OK;
     TRY(make(s, k));
-    if (__atomic_compare_exchange_n(place, &none, *k, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return DUET_OK;
+    if (__atomic_compare_exchange_n(at, &none, *k, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return DUET_OK;
     discard(*k);
     *k = none;
     return DUET_OK;
