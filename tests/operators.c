@@ -30,8 +30,9 @@ static const char *step_words(char *line)
     if (!way || (way[2] >= '0' && way[2] <= '9')) return "own kernel";
     way[2 + strcspn(way + 2, ";,")] = 0;
     if (!strcmp(way + 2, "strict")) return "oneDNN or BLAS";
-    way = strstr(way, "by ") + 3;
-    return strcmp(way, "our kernels") ? way : "own kernel";
+    const char *by = strstr(way, "by ");
+    if (!by) return way + 2;
+    return strcmp(by + 3, "our kernels") ? by + 3 : "own kernel";
 }
 
 static bool has_word(const char *list, const char *word)
