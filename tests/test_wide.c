@@ -60,7 +60,8 @@ static void results(void)
     for (t = 0; t < DUET_C64; t++) results_of(t);
     REFUSES(duet_matmul(x, i), "in common");
     REFUSES(duet_matmul(i, u), "in common");
-    REFUSES(duet_matmul(c, c), "complex");
+    GIVES(duet_matmul(c, c), DUET_C64);
+    REFUSES(duet_softmax(c), "complex");
     REFUSES(duet_solve(x, d), "one type");
     GIVES(duet_matmul(h, b), DUET_F32);
     GIVES(duet_matmul(h, d), DUET_F64);
@@ -420,11 +421,60 @@ static void by_data(void)
     tap_point("halves that are moved by data");
 }
 
+/* ---- images of one axis and of three ---- */
+
+/* e of halves is `as` of the same elements in f32, rounded once. */
+static void rounds(duet_place where, duet_dtype t, duet_expr e, duet_expr as, const char *what)
+{
+    int64_t size[DUET_RANK_MAX], wrong = 0;
+    const int rank = duet_expr_rank(e);
+    for (int a = 0; a < rank; a++) size[a] = duet_expr_size(e, a);
+    duet_matrix *is = duet_new_shape(t, rank, size), *should = duet_new_shape(t, rank, size);
+    duet_status s = (duet_set_on)(where, is, e);
+    if (s == DUET_OK) s = (duet_set_on)(where, should, duet_cast(as, t));
+    else forget(as);
+    const uint16_t *x = duet_read(is), *y = duet_read(should);
+    for (int64_t i = 0; s == DUET_OK && i < duet_count(is); i++) wrong += x[i] != y[i];
+    CHECK(s == DUET_OK && !wrong, "%s of %s on %s: %d wrong, %s", what, dtypes[t].name, place_name(where), (int)wrong,
+          duet_error());
+    duet_free(&is), duet_free(&should);
+}
+#define ROUNDS(formula, x, w)                                                                                                    \
+    do {                                                                                                                         \
+        const duet_expr wide_[] = { duet_cast(x, DUET_F32), duet_cast(w, DUET_F32) };                                            \
+        rounds(where, t, formula(DUET(x), DUET(w)), formula(wide_[0], wide_[1]), #formula);                                      \
+    } while (0)
+#define CONV1D(a, b)     duet_conv1d(a, b, .pad = 1)
+#define CONV3D(a, b)     duet_conv3d(a, b, .pad = { 1, 0, 1 })
+#define CONVOLVE(a, b)   duet_convolve(a, b, DUET_OVERLAP_SAME)
+#define MAX_POOL1D(a, b) ((void)forget(b), duet_max_pool1d(a, .window = 2))
+#define AVG_POOL3D(a, b) ((void)forget(b), duet_avg_pool3d(a, .window = { 2, 2, 2 }))
+
+static void images_of_halves(void)
+{
+    static const duet_dtype halves[] = { DUET_F16, DUET_BF16 };
+    for (int p = 0; p < places; p++)
+        for (int h = 0; h < 2; h++) {
+            const duet_dtype t = halves[h];
+            const duet_place where = place[p];
+            duet_matrix *x = SOME(t, 2, 3, 9), *w = SOME(t, 4, 3, 3), *v = SOME(t, 1, 2, 4, 5, 6), *f = SOME(t, 3, 2, 2, 2, 3),
+                        *plain = SOME(t, 7, 8);
+            ROUNDS(CONV1D, x, w);
+            ROUNDS(CONV3D, v, f);
+            ROUNDS(CONVOLVE, plain, plain);
+            ROUNDS(MAX_POOL1D, x, w);
+            ROUNDS(AVG_POOL3D, v, f);
+            duet_free(&x), duet_free(&w), duet_free(&v), duet_free(&f), duet_free(&plain);
+        }
+    tap_point("halves along one axis, along three, and of plain arrays");
+}
+
 int main(int argc, char **argv)
 {
     (void)argc, (void)argv;
     dice = rng_new(77);
     places = list_places(place);
-    results(), all_formulas(), rounded_once(), math_modes(), products(), convolutions(), empty_windows(), moved(), by_data();
+    results(), all_formulas(), rounded_once(), math_modes(), products(), convolutions(), empty_windows(), moved(), by_data(),
+        images_of_halves();
     return tap_end();
 }

@@ -31,6 +31,9 @@ static const struct form *form_of(int op)
 
 bool is_of_images(int op) { return form_of(op) != NULL; }
 
+/* v, an operator of machines, of whatever type. */
+static int kernel(graph *g, const value *v) { return value_widens(g, v) ? make_wide(g, v) : intern(g, v); }
+
 /* ---- operands as one array of fewer axes ---- */
 
 /* Operand x, or, where `count` axes of it from `first` on are not walked as one, a copy. */
@@ -63,7 +66,7 @@ static int convolution(graph *g, const struct form *f, const value *of)
     v.op = f->as;
     place_options(&v, of->attr, f->axes);
     v.attr[CONV_FLIP] = f->flips;
-    return intern(g, &v);
+    return kernel(g, &v);
 }
 
 /* ---- convolutions of plain arrays ---- */
@@ -105,7 +108,7 @@ static int plain_convolution(graph *g, const struct form *f, const value *of)
     v.attr[CONV_FLIP] = f->flips, v.attr[CONV_FORM] = f->form;
     place_part(&v, &filters, of->attr[0]);
     for (int k = 0; k < 2 && f->form != CONV_PLAIN; k++) v.arg[k] = in_one(g, v.arg[k], 0, copy_of(g, v.arg[k]).rank - 2);
-    return part_of(g, intern(g, &v), of);
+    return part_of(g, kernel(g, &v), of);
 }
 
 /* ---- pooling ---- */
@@ -123,7 +126,7 @@ static int pooled(graph *g, const value *of, int as, enum pool_form form, const 
     }
     v.attr[POOL_FORM] = form;
     for (int k = 0; k < v.args; k++) v.arg[k] = depth ? in_one(g, v.arg[k], 3, 2) : in_one(g, v.arg[k], 1, 2);
-    return intern(g, &v);
+    return kernel(g, &v);
 }
 
 /* With height and width as of one, and depth as of the other. */
@@ -166,7 +169,7 @@ static int pool_signals(graph *g, const struct form *f, const value *of)
     v.op = f->as;
     memset(v.attr, 0, sizeof v.attr);
     for (int k = 0; k < (f->as == OP_upsample2d ? 1 : 3); k++) v.attr[2 * k] = k < 2, v.attr[2 * k + 1] = of->attr[k];
-    return intern(g, &v);
+    return kernel(g, &v);
 }
 
 int make_of_images(graph *g, const value *v)
