@@ -314,7 +314,7 @@ static void fails(duet_expr e, duet_status s, const char *a, const char *b)
 static void refused(void)
 {
     duet_matrix *s = duet_new(DUET_F32, 1, 2, 4), *v = duet_new(DUET_F32, 1, 2, 4, 4, 4), *m = duet_new(DUET_F32, 4, 4),
-                *d = duet_new(DUET_F64, 4, 4), *large = duet_new(DUET_F32, 1, 2, 5), *none = duet_new(DUET_F32, 0, 4),
+                *whole = duet_new(DUET_I32, 4, 4), *large = duet_new(DUET_F32, 1, 2, 5), *none = duet_new(DUET_F32, 0, 4),
                 *to = duet_new(DUET_F32, 1, 4, 9), *im = duet_new(DUET_F32, 1, 1, 4, 4);
     fails(duet_conv1d(m, s), DUET_BAD_SHAPE, "duet_conv1d(f32[4,4], f32[1,2,4])", "A.rank == 3");
     fails(duet_conv1d(s, large), DUET_BAD_SHAPE, "duet_conv1d", "REACH(B.w, 0)");
@@ -330,7 +330,7 @@ static void refused(void)
     fails(duet_convolve(v, v, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve", "A.rank <= 3");
     fails(duet_convolve(m, none, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve", "B.count > 0");
     fails(duet_convolve(m, m, (duet_overlap)3), DUET_BAD_ARGUMENT, "duet_convolve", "part 3");
-    fails(duet_convolve(m, d, DUET_OVERLAP_SAME), DUET_BAD_TYPE, "duet_convolve(f32[4,4], f64[4,4])", "one type");
+    fails(duet_convolve(m, whole, DUET_OVERLAP_SAME), DUET_BAD_TYPE, "duet_convolve(f32[4,4], i32[4,4])", "in common");
     fails(duet_correlate_deep(s, large, DUET_OVERLAP_SAME), DUET_OK, "", "");
     fails(duet_correlate_deep(s, m, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_correlate_deep", "A.rank == B.rank");
     fails(duet_convolve_multi(none, m, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve_multi", "PLANE(A) > 0");
@@ -347,7 +347,7 @@ static void refused(void)
     CHECK(duet_pad_for(DUET_OVERLAP_SAME, 3, 2) == 2 && duet_pad_for(DUET_OVERLAP_FULL, 3, 0) == 2 &&
               duet_pad_for(DUET_OVERLAP_VALID, 3, 0) == 0,
           "padding for a part");
-    duet_matrix *all[] = { s, v, m, d, large, none, to, im };
+    duet_matrix *all[] = { s, v, m, whole, large, none, to, im };
     for (int i = 0; i < 8; i++) duet_free(&all[i]);
     tap_point("bad input");
 }
