@@ -17,13 +17,13 @@ bool pair_conv_takes(const step *s)
 
 /* Which kernel: slots of a pixel, lines of results that a product has, groups of eight results that it has of each; and whether they are
  * pooled. */
-typedef struct conv_form {
+typedef struct tiling {
     int slots, shifts, lines;
     bool pooled, boxed; /* the card brings boxes of elements by itself */
-} conv_form;
+} tiling;
 
-static int by_of(conv_form k) { return k.pooled ? 2 : 1; }
-static int outputs_of(conv_form k) { return PAIR_CONV_ROWS / k.shifts; }
+static int by_of(tiling k) { return k.pooled ? 2 : 1; }
+static int outputs_of(tiling k) { return PAIR_CONV_ROWS / k.shifts; }
 
 /* Are all strides but the last such as boxes may have? Of one element any will do. */
 static bool is_boxed(const step *s, const frame *f)
@@ -39,10 +39,10 @@ static int lead_of(const step *s) { return (4 - s->attr[3] % 4) % 4; }
 
 static int slots_of(int64_t channels) { return channels <= 4 ? 4 : channels <= 8 ? 8 : 16; }
 
-static conv_form form_of(const step *s, const frame *f)
+static tiling form_of(const step *s, const frame *f)
 {
     const int64_t channels = s->in[0].at.size[1], outputs = s->out[0].at.size[1];
-    conv_form k = { .slots = slots_of(channels), .pooled = finish_infos[s->finish].pooled, .boxed = is_boxed(s, f) };
+    tiling k = { .slots = slots_of(channels), .pooled = finish_infos[s->finish].pooled, .boxed = is_boxed(s, f) };
     k.shifts = k.slots == 4 && k.pooled && outputs <= PAIR_CONV_ROWS / 2 ? 2 : 1;
     k.lines = s->out[0].at.size[2] * by_of(k) > 8 * k.shifts ? 16 : 8;
     return k;
@@ -59,7 +59,7 @@ typedef struct region {
 /* Those of a warp's eight outputs lie in different banks. */
 static int result_pitch(int results, bool pooled) { return (results + 31) / 32 * 32 + (pooled ? 4 : 8); }
 
-static region measured(const step *s, conv_form k, int down, int across)
+static region measured(const step *s, tiling k, int down, int across)
 {
     const int64_t *out = s->out[0].at.size, by = by_of(k);
     const int rows = down * k.lines * k.shifts, columns = across * 8, planes = k.slots == 4 ? 1 : k.slots / 4;
@@ -75,7 +75,7 @@ static region measured(const step *s, conv_form k, int down, int across)
     return r;
 }
 
-static region best_region(const step *s, conv_form k)
+static region best_region(const step *s, tiling k)
 {
     const int64_t *out = s->out[0].at.size, by = by_of(k);
     region best = { .cost = INFINITY };
@@ -101,7 +101,7 @@ static void set_operands(pair_conv_args *a, const step *s, const frame *f, const
     a->filters_are_there = !may_be_written(w, a->filters, filters) && pair_is_packed(s, w);
 }
 
-static void set_region(pair_conv_args *a, const step *s, conv_form k, const region *r)
+static void set_region(pair_conv_args *a, const step *s, tiling k, const region *r)
 {
     const int by = by_of(k), rows = k.lines * k.shifts;
     a->blocks_down = r->down, a->blocks_across = r->across, a->pitch = r->pitch;
@@ -128,7 +128,7 @@ static cudaError_t describe_images(const step *s, const region *r, pair_conv_arg
 }
 
 /* Where boxes cannot be described each thread brings elements by itself. */
-static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, conv_form k, cudaStream_t q)
+static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, tiling k, cudaStream_t q)
 {
     pair_conv_args a = { .groups = { 0 } };
     const region r = best_region(s, k);
