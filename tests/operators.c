@@ -242,6 +242,7 @@ int main(int argc, char **argv)
     write_all(out);
     fclose(out);
     if (CHECK(is != NULL, "%s cannot be read", argv[1])) compare(is, should);
+    free(is), free(should);
     tap_point("docs/operators.md says what there is");
     return tap_end();
 }

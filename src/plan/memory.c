@@ -129,11 +129,12 @@ static bool over_operand(const assigner *a, const job *x, int k)
 static bool lives_in_destination(const assigner *a, int j)
 {
     const bool copy = !a->m->direct[0];
+    if (a->goals > 1) return false;
     if (value_is_join(a->l->g, a->l->g->root[0]) && !copy) return false; /* its halves are written one after the other */
     int v = a->l->jobs[j].out[0], end = copy ? a->l->count : a->l->count - 1;
     if (dtypes[value_at(a->l->g, v)->mem].bytes > dtypes[a->l->goal[0].to.type].bytes)
         return false; /* it may not be aligned to that */
-    if (a->goals > 1 || a->l->jobs[j].outs > 1 || bytes_of(a->l->g, v) > block_bytes(a, 0) || !cannot_fail(a, j)) return false;
+    if (a->l->jobs[j].outs > 1 || bytes_of(a->l->g, v) > block_bytes(a, 0) || !cannot_fail(a, j)) return false;
     if (a->last[v] < end || copy) return a->last[v] < end;
     const job *x = &a->l->jobs[end];
     for (int k = 0; k < x->ins; k++)
