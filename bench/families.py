@@ -7,14 +7,17 @@
 import argparse
 import ctypes
 import json
+import os
 import statistics
 import sys
 import time
 
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # NumPy's own: its threads would spin beside those that are measured
 try:
     import numpy as np
 except ImportError:
     sys.exit("families.py: without NumPy no result can be compared")
+del os.environ["OPENBLAS_NUM_THREADS"]
 
 SIZES = ("small", "medium", "large")
 LEAST_BLOCK = 4e-3  # seconds
