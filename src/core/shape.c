@@ -2,6 +2,7 @@
 #include "shape.h"
 #include "dtype.h"
 #include "status.h"
+#include <stdlib.h>
 #include <string.h>
 
 static int64_t product(int rank, const int64_t *size)
@@ -141,6 +142,21 @@ layout layout_broadcast(const layout *l, const shape *to)
         if (i <= l->rank && l->size[l->rank - i] == size) r.stride[to->rank - i] = l->stride[l->rank - i];
     }
     return r;
+}
+
+static void swap_axes(layout *l, int a, int b)
+{
+    const int64_t size = l->size[a], stride = l->stride[a];
+    l->size[a] = l->size[b], l->stride[a] = l->stride[b];
+    l->size[b] = size, l->stride[b] = stride;
+}
+
+void layout_order(layout *const l[], int n)
+{
+    const layout *first = l[0];
+    for (int end = 1; end < first->rank; end++)
+        for (int a = end; a > 0 && llabs(first->stride[a - 1]) < llabs(first->stride[a]); a--)
+            for (int k = 0; k < n; k++) swap_axes(l[k], a - 1, a);
 }
 
 /* Does every layout go through axis a, then one step of axis r, as through one axis? */

@@ -48,6 +48,9 @@ bool layout_repeats(const layout *l);
 /* l as it is read by a loop over `to`, to which it broadcasts: strides of 0 where it repeats. */
 layout layout_broadcast(const layout *l, const shape *to);
 
+/* The axes of n layouts (of equal sizes) in the order in which the first one's elements lie: the largest stride first. */
+void layout_order(layout *const l[], int n);
+
 /* Merges axes that every one of n layouts (of equal sizes) walks as one, and drops axes of size 1. Rank 0 becomes one axis of
  * size 1: the result has rank 1 or more. */
 void layout_collapse(layout *const l[], int n);

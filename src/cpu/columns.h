@@ -136,13 +136,26 @@ static inline bool finite_run(const T *p, int64_t n)
     return !bad;
 }
 
+typedef struct finding {
+    const columns *c;
+    bool *bad;
+} finding;
+
+static inline void find_bad(const void *work, int t, int threads)
+{
+    const finding *f = work;
+    const columns *c = f->c;
+    const int64_t from = part_of(c->cols, t, threads), to = part_of(c->cols, t + 1, threads);
+    bool all = true;
+    for (int64_t j = from; j < to; j++) all &= finite_run(c->p + j * c->ld, c->rows);
+    if (!all) __atomic_store_n(f->bad, true, __ATOMIC_RELAXED);
+}
+
 static inline bool columns_finite(const columns *c)
 {
-    const int threads = threads_for((double)c->rows * c->cols * sizeof(T) * SECONDS_PER_BYTE);
-    bool all = true;
-#pragma omp parallel for num_threads(threads) reduction(&& : all)
-    for (int j = 0; j < c->cols; j++) all = all && finite_run(c->p + (int64_t)j * c->ld, c->rows);
-    return all;
+    bool bad = false;
+    by_threads(threads_for((double)c->rows * c->cols * sizeof(T) * SECONDS_PER_BYTE), find_bad, &(finding){ c, &bad });
+    return !bad;
 }
 
 static inline duet_status finite_operand(const desk *d, int k, const columns *c)

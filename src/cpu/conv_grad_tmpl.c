@@ -32,31 +32,53 @@ static duet_status densely(const operand *x, const frame *f, const T **p, void *
 
 /* ---- to the images ---- */
 
+/* Some channels of a group's image: their rows of the matrix are added, one channel by one thread. */
+typedef struct adding {
+    const conv *g;
+    T *image, *columns;
+} adding;
+
+static void add_some(const void *work, int t, int threads)
+{
+    const adding *a = work;
+    const int64_t depth = a->g->depth, window = a->g->kd * a->g->kh * a->g->kw, each = unrolled_columns(a->g);
+    for (int64_t r = part_of(depth, t, threads) * window; r < part_of(depth, t + 1, threads) * window; r++)
+        add_row_of_windows(a->g, a->image, r, a->columns + r * each);
+}
+
 /* Image n: what each group's results bring, window by window. */
 static void image_back(const backward *b, int64_t n, T *columns, int threads)
 {
     const conv *g = &b->g;
-    const int64_t m = g->m / g->groups, plane = g->d * g->h * g->w, window = g->kd * g->kh * g->kw;
+    const int64_t m = g->m / g->groups, plane = g->d * g->h * g->w;
     memset(b->out + n * g->c * plane, 0, (size_t)(g->c * plane) * sizeof(T));
     for (int64_t k = 0; k < g->groups; k++) {
         T *image = b->out + (n * g->c + k * g->depth) * plane;
         BLAS(gemm)
         (CblasRowMajor, CblasTrans, CblasNoTrans, (int)b->rows, (int)b->columns, (int)m, 1, b->filters + k * m * b->rows,
          (int)b->rows, b->y + (n * g->m + k * m) * b->columns, (int)b->columns, 0, columns, (int)b->columns);
-#pragma omp parallel for num_threads(threads) schedule(static)
-        for (int64_t c = 0; c < g->depth; c++)
-            for (int64_t r = c * window; r < (c + 1) * window; r++) add_row_of_windows(g, image, r, columns + r * b->columns);
+        by_threads(threads, add_some, &(adding){ g, image, columns });
     }
+}
+
+typedef struct image_work {
+    const backward *b;
+    T *columns; /* each thread's, one after the other */
+} image_work;
+
+static void each_back(const void *work, int t, int threads)
+{
+    const image_work *w = work;
+    const backward *b = w->b;
+    for (int64_t n = part_of(b->g.n, t, threads); n < part_of(b->g.n, t + 1, threads); n++)
+        image_back(b, n, w->columns + t * b->rows * b->columns, 1);
 }
 
 static void images_back(const backward *b, const sharing *h)
 {
-    if (h->by_image) {
-#pragma omp parallel for num_threads(h->threads) schedule(static)
-        for (int64_t n = 0; n < b->g.n; n++) image_back(b, n, (T *)h->columns + omp_get_thread_num() * b->rows * b->columns, 1);
-    } else {
+    if (h->by_image) by_threads(h->threads, each_back, &(image_work){ b, h->columns });
+    else
         for (int64_t n = 0; n < b->g.n; n++) image_back(b, n, h->columns, h->threads);
-    }
     cpu_blas_used();
 }
 
@@ -82,8 +104,7 @@ static void filters_back(const backward *b, int64_t n, T *columns, int threads)
     const int64_t m = g->m / g->groups;
     for (int64_t k = 0; k < g->groups; k++) {
         const T *image = b->x + n * b->image.stride[0] + k * g->depth * b->image.stride[1];
-#pragma omp parallel for num_threads(threads) schedule(static)
-        for (int64_t r = 0; r < b->rows; r++) row_of_windows(g, b->image.stride, image, r, columns + r * b->columns);
+        by_threads(threads, unroll_some, &(unrolling){ g, b->image.stride, image, columns });
         BLAS(gemm)
         (CblasRowMajor, CblasNoTrans, CblasTrans, (int)m, (int)b->rows, (int)b->columns, 1,
          b->y + (n * g->m + k * m) * b->columns, (int)b->columns, columns, (int)b->columns, n > 0, b->out + k * m * b->rows,

@@ -16,25 +16,34 @@ static void convolve_image(const unrolled *x, int64_t n, int64_t first, T *colum
     const int64_t m = x->g.m / x->g.groups;
     for (int64_t k = 0; k < x->g.groups; k++) {
         const T *image = x->in + n * x->image.stride[0] + k * x->g.depth * x->image.stride[1];
-#pragma omp parallel for num_threads(threads) schedule(static)
-        for (int64_t r = 0; r < x->rows; r++) row_of_windows(&x->g, x->image.stride, image, r, columns + r * x->columns);
+        by_threads(threads, unroll_some, &(unrolling){ &x->g, x->image.stride, image, columns });
         BLAS(gemm)
         (CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)x->columns, (int)x->rows, 1, x->filters + k * m * x->rows,
          (int)x->rows, columns, (int)x->columns, 0, x->out + ((n - first) * x->g.m + k * m) * x->columns, (int)x->columns);
     }
 }
 
+typedef struct image_work {
+    const unrolled *x;
+    T *columns; /* each thread's, one after the other */
+    int64_t first, count;
+} image_work;
+
+static void convolve_each(const void *work, int t, int threads)
+{
+    const image_work *w = work;
+    T *columns = w->columns + t * w->x->rows * w->x->columns;
+    for (int64_t i = part_of(w->count, t, threads); i < part_of(w->count, t + 1, threads); i++)
+        convolve_image(w->x, w->first + i, w->first, columns, 1);
+}
+
 /* Images first .. last - 1. Without channels or windows all results are sums of nothing. */
 static void convolve(const unrolled *x, const sharing *h, int64_t first, int64_t last)
 {
-    const int64_t each = x->rows * x->columns;
     if (x->rows == 0) memset(x->out, 0, (size_t)((last - first) * x->g.m * x->columns) * sizeof(T));
-    else if (h->by_image) {
-#pragma omp parallel for num_threads(h->threads) schedule(static)
-        for (int64_t n = first; n < last; n++) convolve_image(x, n, first, (T *)h->columns + omp_get_thread_num() * each, 1);
-    } else {
+    else if (h->by_image) by_threads(h->threads, convolve_each, &(image_work){ x, h->columns, first, last - first });
+    else
         for (int64_t n = first; n < last; n++) convolve_image(x, n, first, h->columns, h->threads);
-    }
     cpu_blas_used();
 }
 

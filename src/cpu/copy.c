@@ -11,8 +11,10 @@ duet_status copy_elements(void *to, const layout *to_at, const void *from, const
     step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .program = &copying };
     void *const data[2] = { to, (void *)from };
     const frame f = { .data = data };
+    layout *const both[] = { &s.out[0].at, &s.in[0].at };
     s.out[0] = (operand){ 0, *to_at }, s.in[0] = (operand){ 1, *from_at };
-    layout_collapse((layout *[]){ &s.out[0].at, &s.in[0].at }, 2);
+    layout_order(both, 2);
+    layout_collapse(both, 2);
     duet_status r = kernels_of(to_at->type)->program(&s, &f);
     program_forget(&s);
     return r;

@@ -4,14 +4,25 @@
 
 #define SECONDS_EACH 5e-9 /* an element */
 
-static void count(const step *s, const void *x, const bins *b, int64_t from, int64_t to, int64_t *counts)
+typedef struct counting {
+    const bins *b;
+    const void *x;
+    const layout *at;
+    int64_t n, *counts, *out;
+} counting;
+
+static void count_some(const void *work, int t, int threads)
 {
-    const layout *at = &s->in[0].at;
+    const counting *c = work;
+    const bins *b = c->b;
+    int64_t *counts = c->counts + t * b->count;
     memset(counts, 0, (size_t)b->count * sizeof *counts);
-    for (int64_t i = from; i < to; i++) {
-        const int64_t k = bin_of(b, order_number(x, at->type, layout_place(at, i)));
+    for (int64_t i = part_of(c->n, t, threads); i < part_of(c->n, t + 1, threads); i++) {
+        const int64_t k = bin_of(b, order_number(c->x, c->at->type, layout_place(c->at, i)));
         if (k >= 0) counts[k]++;
     }
+#pragma omp critical(duet_histogram)
+    for (int64_t k = 0; k < b->count; k++) c->out[k] += counts[k];
 }
 
 duet_status run_histogram(const step *s, const frame *f)
@@ -22,15 +33,8 @@ duet_status run_histogram(const step *s, const frame *f)
     int64_t *out = address(f, &s->out[0]);
     void *p;
     TRY(scratch_take((size_t)threads * (size_t)b.count * sizeof *out, f, &p));
-    int64_t *counts = p;
     memset(out, 0, (size_t)b.count * sizeof *out);
-#pragma omp parallel num_threads(threads)
-    {
-        const int t = omp_get_thread_num(), team = omp_get_num_threads();
-        count(s, address(f, &s->in[0]), &b, part_of(n, t, team), part_of(n, t + 1, team), counts + t * b.count);
-#pragma omp critical
-        for (int64_t k = 0; k < b.count; k++) out[k] += counts[t * b.count + k];
-    }
+    by_threads(threads, count_some, &(counting){ &b, address(f, &s->in[0]), &s->in[0].at, n, p, out });
     scratch_give(p);
     return DUET_OK;
 }

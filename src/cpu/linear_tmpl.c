@@ -83,13 +83,21 @@ static duet_status solve(desk *d)
 
 /* ---- symmetric matrices, singular values ---- */
 
+/* Whatever is not finite in a row of the factor has made the row's diagonal so. */
+static bool diagonal_finite(const columns *c)
+{
+    bool all = true;
+    for (int64_t i = 0; i < c->cols; i++) all &= finite_run(c->p + i * (c->ld + 1), 1);
+    return all;
+}
+
 static duet_status cholesky(desk *d)
 {
     columns a;
     TRY(symmetric_read(d, &a));
     const int info = (int)LAPACK(potrf)(COL, 'U', a.rows, a.p, a.ld);
     if (info > 0) return verdict(d->s, VERDICT_MINOR, info);
-    TRY(finite_result(d, &a));
+    if (!diagonal_finite(&a)) return verdict(d->s, VERDICT_RESULT, 0);
     return columns_write(d, &a, true, 0);
 }
 

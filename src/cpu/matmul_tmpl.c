@@ -271,17 +271,31 @@ static duet_status multiply_pile_plainly(const product *p, const pile *a, const 
     return DUET_OK;
 }
 
+typedef struct piles {
+    const product *first;
+    const pile *a, *b;
+    int64_t count;
+    int *failed;
+} piles;
+
+static void multiply_some(const void *work, int t, int threads)
+{
+    const piles *all = work;
+    const product *p = all->first;
+    for (int64_t i = part_of(all->count, t, threads); i < part_of(all->count, t + 1, threads); i++) {
+        const product one = one_of(p, all->a, all->b, i);
+        const duet_status r = multiply(&one, p->alpha, p->addend ? p->beta : 0, one.out);
+        if (r != DUET_OK) __atomic_store_n(all->failed, (int)r, __ATOMIC_RELAXED);
+    }
+}
+
+/* Large ones one after the other, each by all threads. */
 static duet_status multiply_pile(const product *p, const pile *a, const pile *b, int64_t count)
 {
     const double seconds = 2.0 * p->m * p->n * p->k * SECONDS_PER_FLOP;
     const int threads = seconds > 50 * cpu_serial_seconds ? 1 : threads_for(seconds * (double)count);
     int failed = DUET_OK;
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t i = 0; i < count; i++) {
-        const product one = one_of(p, a, b, i);
-        const duet_status r = multiply(&one, p->alpha, p->addend ? p->beta : 0, one.out);
-        if (r != DUET_OK) __atomic_store_n(&failed, (int)r, __ATOMIC_RELAXED);
-    }
+    by_threads(threads, multiply_some, &(piles){ p, a, b, count, &failed });
     return failed == DUET_OK ? DUET_OK : fail((duet_status)failed, "a product among %lld failed", (long long)count);
 }
 

@@ -56,6 +56,26 @@ static __attribute__((cold)) duet_status no_such_place(const step *s, const oper
                 op_infos[s->kernel].name, (long long)index, (long long)i, (long long)n);
 }
 
+typedef struct placing {
+    const void *from;
+    const layout *at;
+    int64_t count, n, *to, *bad;
+} placing;
+
+static void place_some(const void *work, int t, int threads)
+{
+    const placing *p = work;
+    const int64_t end = part_of(p->count, t + 1, threads);
+    int64_t bad = end;
+    for (int64_t i = part_of(p->count, t, threads); i < end; i++) {
+        p->to[i] = index_among(index_at(p->from, p->at->type, layout_place(p->at, i)), p->n);
+        if (p->to[i] < 0 && i < bad) bad = i;
+    }
+    if (bad == end) return;
+#pragma omp critical(duet_bad_index)
+    if (bad < *p->bad) *p->bad = bad;
+}
+
 duet_status indices_open(const step *s, const operand *o, int64_t n, const frame *f, int64_t **places)
 {
     const int64_t count = layout_count(&o->at), none = INT64_MAX;
@@ -63,15 +83,10 @@ duet_status indices_open(const step *s, const operand *o, int64_t n, const frame
     void *p;
     *places = NULL;
     TRY(scratch_take((size_t)count * sizeof **places, f, &p));
-    int64_t *to = p;
-    const int threads = threads_for((double)count * 10 * SECONDS_PER_ROUNDED);
-#pragma omp parallel for num_threads(threads) reduction(min : bad)
-    for (int64_t i = 0; i < count; i++) {
-        to[i] = index_among(index_at(address(f, o), o->at.type, layout_place(&o->at, i)), n);
-        if (to[i] < 0 && i < bad) bad = i;
-    }
+    const placing work = { .from = address(f, o), .at = &o->at, .count = count, .n = n, .to = p, .bad = &bad };
+    by_threads(threads_for((double)count * 10 * SECONDS_PER_ROUNDED), place_some, &work);
     if (bad != none) return scratch_give(p), no_such_place(s, o, f, bad, n);
-    return *places = to, DUET_OK;
+    return *places = p, DUET_OK;
 }
 
 /* ---- take and its sisters ---- */
@@ -81,6 +96,7 @@ typedef struct taking {
     char *out;
     cut at;        /* of x */
     int64_t m, in; /* indices for each of the outer axes; elements of the inner ones */
+    int64_t rows;  /* indices in all */
     int64_t *place;
     size_t each;
     bool along;
@@ -127,15 +143,10 @@ static void take_rows(const taking *t, int64_t from, int64_t to)
     }
 }
 
-static void take_all(const taking *t)
+static void take_some(const void *work, int t, int threads)
 {
-    const int64_t rows = layout_count(&t->at.outer) * t->m;
-    const int threads = threads_for((double)(rows * t->in) * (10 * SECONDS_PER_ROUNDED));
-#pragma omp parallel num_threads(threads)
-    {
-        const int i = omp_get_thread_num(), team = omp_get_num_threads();
-        take_rows(t, part_of(rows, i, team), part_of(rows, i + 1, team));
-    }
+    const taking *all = work;
+    take_rows(all, part_of(all->rows, t, threads), part_of(all->rows, t + 1, threads));
 }
 
 static const void *one_of(duet_dtype type)
@@ -155,16 +166,20 @@ static const void *one_of(duet_dtype type)
     }
 }
 
-static void one_hot_all(const step *s, char *out, const int64_t *place, size_t each)
+static void one_hot_some(const void *work, int t, int threads)
 {
-    const int64_t rows = layout_count(&s->in[0].at), n = s->attr[0];
-    const void *one = one_of(s->out[0].at.type);
-    const int threads = threads_for((double)(rows * n) * (double)each * SECONDS_PER_BYTE);
-#pragma omp parallel for num_threads(threads)
-    for (int64_t i = 0; i < rows; i++) {
-        memset(out + i * n * (int64_t)each, 0, (size_t)n * each);
-        memcpy(out + (i * n + place[i]) * (int64_t)each, one, each);
+    const taking *h = work;
+    const int64_t each = (int64_t)h->each;
+    for (int64_t i = part_of(h->rows, t, threads); i < part_of(h->rows, t + 1, threads); i++) {
+        memset(h->out + i * h->in * each, 0, (size_t)(h->in * each));
+        memcpy(h->out + (i * h->in + h->place[i]) * each, h->x, h->each);
     }
+}
+
+static void one_hot_all(const step *s, taking *h)
+{
+    h->x = one_of(s->out[0].at.type), h->rows = layout_count(&s->in[0].at), h->in = s->attr[0];
+    by_threads(threads_for((double)(h->rows * h->in) * (double)h->each * SECONDS_PER_BYTE), one_hot_some, h);
 }
 
 duet_status run_take(const step *s, const frame *f)
@@ -175,11 +190,12 @@ duet_status run_take(const step *s, const frame *f)
     taking t = { .x = address(f, &s->in[0]), .out = address(f, &s->out[0]), .each = dtypes[s->out[0].at.type].bytes };
     t.along = s->kernel == OP_take_along_axis;
     TRY(indices_open(s, by, hot ? s->attr[0] : x->size[s->attr[0]], f, &t.place));
-    if (hot) one_hot_all(s, t.out, t.place, t.each);
+    if (hot) one_hot_all(s, &t);
     else if (layout_count(&s->out[0].at)) {
         t.at = cut_at(x, s->attr[0], 1), t.in = layout_count(&t.at.inner);
         t.m = t.along ? by->at.size[s->attr[0]] : layout_count(&by->at);
-        take_all(&t);
+        t.rows = layout_count(&t.at.outer) * t.m;
+        by_threads(threads_for((double)(t.rows * t.in) * (10 * SECONDS_PER_ROUNDED)), take_some, &t);
     }
     scratch_give(t.place);
     return DUET_OK;

@@ -248,6 +248,28 @@ static band band_at(const pooling *p, int64_t index, int64_t bands, int64_t rows
                    .rows = SMALLER(rows, p->h.out - first) };
 }
 
+/* How the work is cut: rows of the results in bands, or rows of images side by side. */
+typedef struct banding {
+    const pooling *p;
+    int64_t rows, bands, all;
+    bool abreast, quartered;
+} banding;
+
+static void pool_some(const void *work, int t, int threads)
+{
+    const banding *c = work;
+    const pooling *p = c->p;
+    for (int64_t i = part_of(c->all, t, threads); i < part_of(c->all, t + 1, threads); i++) {
+        if (c->abreast) {
+            pool_row(p, i);
+            continue;
+        }
+        const band b = band_at(p, i, c->bands, c->rows);
+        if (c->quartered) (p->mean ? quarter_means : quarter_maxima)(p, &b);
+        else pool_band(p, &b);
+    }
+}
+
 duet_status NAME(run_pool2d)(const step *s, const frame *f)
 {
     const int64_t count = layout_count(&s->out[0].at);
@@ -260,20 +282,9 @@ duet_status NAME(run_pool2d)(const step *s, const frame *f)
                         .out = address(f, &s->out[0]),
                         .mean = s->kernel == OP_avg_pool2d };
     const int64_t rows = p.w.out > BAND ? 1 : BAND / p.w.out, bands = (p.h.out + rows - 1) / rows;
-    const bool abreast = is_abreast(&p);
-    const int64_t all = abreast ? s->out[0].at.size[0] * p.h.out : count / (p.h.out * p.w.out) * bands;
+    banding c = { &p, rows, bands, count / (p.h.out * p.w.out) * bands, is_abreast(&p), is_quartered(&p) };
+    if (c.abreast) c.all = s->out[0].at.size[0] * p.h.out;
     const double taken = (double)count * (double)(p.h.window * p.w.window);
-    const bool quartered = is_quartered(&p);
-    const int threads = all > 1 ? threads_for(taken * (SECONDS_PER_ROUNDED + (double)sizeof(T) * SECONDS_PER_BYTE)) : 1;
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t i = 0; i < all; i++) {
-        if (abreast) {
-            pool_row(&p, i);
-            continue;
-        }
-        const band b = band_at(&p, i, bands, rows);
-        if (quartered) (p.mean ? quarter_means : quarter_maxima)(&p, &b);
-        else pool_band(&p, &b);
-    }
+    by_threads(c.all > 1 ? threads_for(taken * (SECONDS_PER_ROUNDED + (double)sizeof(T) * SECONDS_PER_BYTE)) : 1, pool_some, &c);
     return DUET_OK;
 }

@@ -10,6 +10,7 @@ typedef struct pools {
     const T *images, *results;
     T *out;
     int64_t channels, h, w; /* of out */
+    int64_t planes;         /* all channels of all images */
     int32_t window[2], stride[2], pad[2];
 } pools;
 
@@ -79,6 +80,12 @@ static void plane_back(const pools *p, int64_t n)
     else mean_back(p, results, out);
 }
 
+static void planes_back(const void *work, int t, int threads)
+{
+    const pools *p = work;
+    for (int64_t n = part_of(p->planes, t, threads); n < part_of(p->planes, t + 1, threads); n++) plane_back(p, n);
+}
+
 duet_status TYPED(run_pool_back)(const step *s, const frame *f)
 {
     const operand *grad = &s->in[s->ins - 1];
@@ -92,13 +99,12 @@ duet_status TYPED(run_pool_back)(const step *s, const frame *f)
                 size[1],
                 size[2],
                 size[3],
+                size[0] * size[1],
                 { 0 },
                 { 0 },
                 { 0 } };
     for (int k = 0; k < 2; k++) p.window[k] = s->attr[k], p.stride[k] = s->attr[2 + k], p.pad[k] = s->attr[4 + k];
     const double work = s->flops + (double)layout_count(&s->out[0].at);
-    const int threads = threads_for(work * SECONDS_PER_ROUNDED * 4);
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t n = 0; n < size[0] * size[1]; n++) plane_back(&p, n);
+    by_threads(threads_for(work * SECONDS_PER_ROUNDED * 4), planes_back, &p);
     return DUET_OK;
 }

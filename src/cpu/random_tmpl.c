@@ -222,24 +222,35 @@ static void scatter(OUT *to, const layout *at, const OUT *from, int64_t first, i
     }
 }
 
+typedef struct drawing {
+    const lottery *l;
+    const struct row *row;
+    const layout *at;
+    OUT *out;
+    int64_t n;
+} drawing;
+
+static void draw_some(const void *work, int t, int threads)
+{
+    const drawing *d = work;
+    const bool dense = d->at->rank == 1 && row_stride(d->at) == 1;
+    const int64_t chunks = (d->n + CHUNK - 1) / CHUNK;
+    for (int64_t i = part_of(chunks, t, threads); i < part_of(chunks, t + 1, threads); i++) {
+        OUT chunk[CHUNK] __attribute__((aligned(64)));
+        const int64_t first = i * CHUNK, some = SMALLER(CHUNK, d->n - first);
+        const bool direct = dense && some == CHUNK;
+        d->row->fill(direct ? d->out + first : chunk, first, some, d->l);
+        if (!direct) scatter(d->out, d->at, chunk, first, some);
+    }
+}
+
 duet_status NAME(run_random)(const step *s, const frame *f)
 {
     const lottery l = lottery_of(s, f);
     const layout *at = &s->out[0].at;
-    const int64_t n = layout_count(at);
-    OUT *out = address(f, &s->out[0]);
-    if (n == 0) return DUET_OK;
+    const drawing d = { &l, &rows[l.law], at, address(f, &s->out[0]), layout_count(at) };
+    if (d.n == 0) return DUET_OK;
     if (l.law == LAW_PERMUTATION) return run_permutation(s, f, &l);
-    const struct row *row = &rows[l.law];
-    const bool dense = at->rank == 1 && row_stride(at) == 1;
-    const int threads = threads_for((double)n * row->seconds);
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t first = 0; first < n; first += CHUNK) {
-        OUT chunk[CHUNK] __attribute__((aligned(64)));
-        const int64_t some = SMALLER(CHUNK, n - first);
-        const bool direct = dense && some == CHUNK;
-        row->fill(direct ? out + first : chunk, first, some, &l);
-        if (!direct) scatter(out, at, chunk, first, some);
-    }
+    by_threads(threads_for((double)d.n * d.row->seconds), draw_some, &d);
     return DUET_OK;
 }

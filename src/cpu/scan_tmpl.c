@@ -158,13 +158,10 @@ static void scan_together(const scanning *s, number *total, int threads)
     }
 }
 
-static void scan_apart(const scanning *s, int threads)
+static void scan_apart(const void *work, int t, int threads)
 {
-#pragma omp parallel num_threads(threads)
-    {
-        const int t = omp_get_thread_num(), team = omp_get_num_threads();
-        scan_bundles(s, part_of(s->bundles, t, team), part_of(s->bundles, t + 1, team));
-    }
+    const scanning *s = work;
+    scan_bundles(s, part_of(s->bundles, t, threads), part_of(s->bundles, t + 1, threads));
 }
 
 duet_status NAMED(run_scan)(const step *given, const frame *f)
@@ -176,7 +173,7 @@ duet_status NAMED(run_scan)(const step *given, const frame *f)
     s.n = s.at.along.size[0], s.inner = layout_count(&s.at.inner);
     s.bundles = (s.inner + WIDTH - 1) / WIDTH * layout_count(&s.at.outer);
     const int threads = threads_for((double)count * 10 * SECONDS_PER_ROUNDED);
-    if (threads == 1 || s.bundles >= threads || s.n < 2 * SCAN_BLOCK) return scan_apart(&s, threads), DUET_OK;
+    if (threads == 1 || s.bundles >= threads || s.n < 2 * SCAN_BLOCK) return by_threads(threads, scan_apart, &s), DUET_OK;
     void *total;
     TRY(scratch_take((size_t)(s.n / SCAN_BLOCK + 1) * WIDTH * sizeof(number), f, &total));
     scan_together(&s, total, threads);

@@ -49,6 +49,12 @@ static void scatter_to(const scattering *s, int64_t from, int64_t to)
     }
 }
 
+static void scatter_some(const void *work, int t, int threads)
+{
+    const scattering *s = work;
+    scatter_to(s, part_of(s->n, t, threads), part_of(s->n, t + 1, threads));
+}
+
 static scatter_columns *columns_of(const step *s)
 {
     static scatter_columns *const add[] = { scatter_add_f32, scatter_add_f64, scatter_add_i64 };
@@ -68,12 +74,7 @@ duet_status run_scatter(const step *given, const frame *f)
     s.place = place, s.m = layout_count(by), s.n = x->size[axis], s.inner = layout_count(&s.x.inner);
     s.each = dtypes[x->type].bytes, s.onto = columns_of(given);
     const double work = (double)layout_count(x) + (double)layout_count(&given->in[2].at);
-    const int threads = layout_count(x) ? threads_for(work * 10 * SECONDS_PER_ROUNDED) : 0;
-#pragma omp parallel num_threads(threads > 0 ? threads : 1)
-    {
-        const int t = omp_get_thread_num(), team = omp_get_num_threads();
-        if (threads) scatter_to(&s, part_of(s.n, t, team), part_of(s.n, t + 1, team));
-    }
+    if (layout_count(x)) by_threads(threads_for(work * 10 * SECONDS_PER_ROUNDED), scatter_some, &s);
     scratch_give(place);
     return DUET_OK;
 }

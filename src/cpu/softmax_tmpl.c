@@ -130,16 +130,24 @@ static void softmax_rows(const step *s, const frame *f, int64_t from, int64_t to
     }
 }
 
+typedef struct lines {
+    const step *s;
+    const frame *f;
+    int64_t count;
+} lines;
+
+static void softmax_some(const void *work, int t, int threads)
+{
+    const lines *l = work;
+    softmax_rows(l->s, l->f, part_of(l->count, t, threads), part_of(l->count, t + 1, threads));
+}
+
 duet_status NAME(run_softmax)(const step *s, const frame *f)
 {
     const int64_t count = layout_count(&s->out[0].at);
     if (count == 0) return DUET_OK;
-    const int64_t n_rows = count / row_length(&s->out[0].at);
-    const int threads = n_rows > 1 ? threads_for((double)count * (SECONDS_PER_FUNCTION + 4 * SECONDS_PER_ROUNDED)) : 1;
-#pragma omp parallel num_threads(threads)
-    {
-        int t = omp_get_thread_num(), team = omp_get_num_threads();
-        softmax_rows(s, f, part_of(n_rows, t, team), part_of(n_rows, t + 1, team));
-    }
+    const lines l = { s, f, count / row_length(&s->out[0].at) };
+    const double seconds = (double)count * (SECONDS_PER_FUNCTION + 4 * SECONDS_PER_ROUNDED);
+    by_threads(l.count > 1 ? threads_for(seconds) : 1, softmax_some, &l);
     return DUET_OK;
 }

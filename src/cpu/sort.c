@@ -171,17 +171,22 @@ static digits room_of(const sorting *s, void *p, int64_t parts, int64_t part, in
     return d;
 }
 
-static void sort_lines(const sorting *s, void *p, int64_t lines, int threads, bool together)
+typedef struct sort_work {
+    const sorting *s;
+    void *room;
+    int64_t count;
+    int threads; /* that there is room for */
+    bool together;
+} sort_work;
+
+static void sort_some(const void *work, int t, int threads)
 {
-#pragma omp parallel num_threads(threads)
-    {
-        const int t = omp_get_thread_num(), team = omp_get_num_threads();
-        const digits d = together ? room_of(s, p, 1, 0, threads) : room_of(s, p, threads, t, 1);
-        if (together)
-            for (int64_t i = 0; i < lines; i++) sort_line_together(s, i, &d, t, team);
-        else
-            for (int64_t i = part_of(lines, t, team); i < part_of(lines, t + 1, team); i++) sort_line(s, i, &d);
-    }
+    const sort_work *l = work;
+    const digits d = l->together ? room_of(l->s, l->room, 1, 0, l->threads) : room_of(l->s, l->room, l->threads, t, 1);
+    if (l->together)
+        for (int64_t i = 0; i < l->count; i++) sort_line_together(l->s, i, &d, t, threads);
+    else
+        for (int64_t i = part_of(l->count, t, threads); i < part_of(l->count, t + 1, threads); i++) sort_line(l->s, i, &d);
 }
 
 duet_status run_sort(const step *given, const frame *f)
@@ -194,7 +199,7 @@ duet_status run_sort(const step *given, const frame *f)
     void *p;
     if (!lines || !s.n || !s.k) return DUET_OK;
     TRY(scratch_take((size_t)(2 * rooms * s.n) * sizeof(entry) + (size_t)threads * sizeof(int64_t[BUCKETS]), f, &p));
-    sort_lines(&s, p, lines, threads, together);
+    by_threads(threads, sort_some, &(sort_work){ &s, p, lines, threads, together });
     scratch_give(p);
     return DUET_OK;
 }

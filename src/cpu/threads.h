@@ -38,6 +38,19 @@ static inline void threads_again(int threads)
     if (threads > 1) omp_set_num_threads(threads);
 }
 
+/* Each of so many threads does its share of the work. One alone does it without a region, which takes gcc's OpenMP 0.3 us even then. */
+typedef void share_function(const void *work, int t, int threads);
+
+static inline void by_threads(int threads, share_function *share, const void *work)
+{
+    if (threads <= 1) {
+        share(work, 0, 1);
+        return;
+    }
+#pragma omp parallel num_threads(threads)
+    share(work, omp_get_thread_num(), omp_get_num_threads());
+}
+
 /* The first item of part t when n items are cut into `parts` parts. */
 static inline int64_t part_of(int64_t n, int t, int parts) { return n / parts * t + (n % parts < t ? n % parts : t); }
 

@@ -56,6 +56,22 @@ static inline void row_of_windows(const conv *g, const int64_t *stride, const T 
     }
 }
 
+/* Some rows of it, for by_threads. */
+typedef struct unrolling {
+    const conv *g;
+    const int64_t *stride;
+    const T *image;
+    T *columns;
+} unrolling;
+
+static inline void unroll_some(const void *work, int t, int threads)
+{
+    const unrolling *u = work;
+    const int64_t rows = unrolled_rows(u->g), each = unrolled_columns(u->g);
+    for (int64_t r = part_of(rows, t, threads); r < part_of(rows, t + 1, threads); r++)
+        row_of_windows(u->g, u->stride, u->image, r, u->columns + r * each);
+}
+
 /* The same back: added to the elements of a dense image. */
 static inline void add_lines_of_windows(const conv *g, T *plane, place_in_window p, const T *from)
 {

@@ -62,18 +62,30 @@ static int64_t offset_of(const layout *batch, int64_t i)
     return at;
 }
 
+typedef struct products {
+    const product *first;
+    const layout *a, *b;
+    int64_t count;
+} products;
+
 /* Some rows of one matrix after the other. */
-static void multiply_all(const product *p, const layout *a, const layout *b, int64_t count)
+static void multiply_some(const void *work, int t, int threads)
 {
-    const int64_t bands = (p->m + ROWS - 1) / ROWS;
-    const int threads = threads_for((double)p->m * (double)p->n * (double)p->k * (double)count * SECONDS_PER_TERM);
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t i = 0; i < count * bands; i++) {
+    const products *all = work;
+    const product *p = all->first;
+    const int64_t bands = (p->m + ROWS - 1) / ROWS, n = all->count * bands;
+    for (int64_t i = part_of(n, t, threads); i < part_of(n, t + 1, threads); i++) {
         product one = *p;
         const int64_t at = i / bands;
-        one.a += offset_of(a, at), one.b += offset_of(b, at), one.out += at * p->m * p->n;
+        one.a += offset_of(all->a, at), one.b += offset_of(all->b, at), one.out += at * p->m * p->n;
         multiply_rows(&one, i % bands * ROWS);
     }
+}
+
+static void multiply_all(const product *p, const layout *a, const layout *b, int64_t count)
+{
+    const double terms = (double)p->m * (double)p->n * (double)p->k * (double)count;
+    by_threads(threads_for(terms * SECONDS_PER_TERM), multiply_some, &(products){ p, a, b, count });
 }
 
 duet_status run_whole_product(const step *s, const frame *f)
