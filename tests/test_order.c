@@ -162,9 +162,12 @@ static void sorts(const sight *s, int axis)
     question q = { .x = s->m, .axis = axis };
     ranked(&x, axis, x.size[axis], false, &values, &indices);
     everywhere(ask_sort, &q, values, "sort"), everywhere(ask_argsort, &q, indices, "argsort");
-    q.k = (int)(x.size[axis] > 5 ? 5 : x.size[axis]);
-    ranked(&x, axis, q.k, true, &values, &indices);
-    everywhere(ask_top_k, &q, values, "top_k"), everywhere(ask_top_k_indices, &q, indices, "top_k_indices");
+    const int64_t wanted[] = { 0, x.size[axis] > 5 ? 5 : x.size[axis], x.size[axis] / 17, x.size[axis] / 40 };
+    for (int i = 0; i < LENGTH_OF(wanted); i++) {
+        q.k = (int)wanted[i];
+        ranked(&x, axis, q.k, true, &values, &indices);
+        everywhere(ask_top_k, &q, values, "top_k"), everywhere(ask_top_k_indices, &q, indices, "top_k_indices");
+    }
     list_free(&x);
 }
 

@@ -1,5 +1,5 @@
 /* sort.c - sort, argsort, top_k and top_k_indices: elements become keys whose order is that of whole numbers, sorted stably with their
- * indices; from the lower bits up where there are many, by merging where there are few. */
+ * indices; from the lower bits up where there are many, by merging where there are few. Of a small part of a line only the candidates are. */
 #include "dtype.h"
 #include "orders.h"
 #include <string.h>
@@ -8,6 +8,7 @@
 #define BUCKETS      (1 << DIGIT_BITS)
 #define FEW          2048 /* elements: sorted by merging, */
 #define RUN          12   /* of runs sorted by insertion */
+#define PART         16   /* so many times as many elements as are wanted: most of them are no candidates */
 #define SECONDS_EACH 3e-8 /* an element */
 
 typedef struct entry {
@@ -65,6 +66,30 @@ static entry *merge_sort(entry *x, entry *y, int64_t n)
         y = x, x = sorted;
     }
     return x;
+}
+
+/* ---- the first k of some elements, k being a small part of them ---- */
+
+/* Of what is in x, k stay, sorted. */
+static int64_t keep_first(entry *x, entry *y, int64_t n, int64_t k)
+{
+    if (n < k) k = n;
+    const entry *sorted = merge_sort(x, y, n);
+    if (sorted != x) memcpy(x, sorted, (size_t)k * sizeof *x);
+    return k;
+}
+
+/* Elements from .. to - 1: candidates come after k that are sorted, until there are as many; an equal key is no candidate. */
+static int64_t select_part(const sorting *s, int64_t first, int64_t from, int64_t to, entry *x, entry *y)
+{
+    int64_t n = 0;
+    for (int64_t i = from; i < to; i++) {
+        const entry e = entry_at(s, first, i);
+        if (n >= s->k && e.key >= x[s->k - 1].key) continue;
+        x[n++] = e;
+        if (n % s->k == 0) n = keep_first(x, y, n, s->k);
+    }
+    return keep_first(x, y, n, s->k);
 }
 
 /* ---- by digits, alone or with others: between barriers all do the same ---- */
@@ -126,12 +151,35 @@ static void write_sorted(const sorting *s, int64_t line, const entry *e, int64_t
 static void sort_line(const sorting *s, int64_t line, const digits *d)
 {
     const int64_t first = first_of(s, line);
+    if (s->k * PART <= s->n) {
+        select_part(s, first, 0, s->n, d->x, d->y);
+        write_sorted(s, line, d->x, 0, s->k);
+        return;
+    }
     for (int64_t i = 0; i < s->n; i++) d->x[i] = entry_at(s, first, i);
     write_sorted(s, line, s->n < FEW ? merge_sort(d->x, d->y, s->n) : digit_sort(d), 0, s->k);
 }
 
+/* A thread's candidates are where its part begins; one thread takes the best of all, earlier elements before later ones. */
+static void select_together(const sorting *s, int64_t line, const digits *d, int t, int team)
+{
+    const int64_t first = first_of(s, line), from = part_of(s->n, t, team);
+    select_part(s, first, from, part_of(s->n, t + 1, team), d->x + from, d->y + from);
+#pragma omp barrier
+    if (t == 0) {
+        for (int i = 1; i < team; i++) memmove(d->x + i * s->k, d->x + part_of(s->n, i, team), (size_t)s->k * sizeof *d->x);
+        keep_first(d->x, d->y, team * s->k, s->k);
+        write_sorted(s, line, d->x, 0, s->k);
+    }
+#pragma omp barrier
+}
+
 static void sort_line_together(const sorting *s, int64_t line, const digits *d, int t, int team)
 {
+    if (s->k * PART <= s->n / team) {
+        select_together(s, line, d, t, team);
+        return;
+    }
     const int64_t first = first_of(s, line);
     entry *x = d->x, *y = d->y;
     for (int64_t i = part_of(s->n, t, team); i < part_of(s->n, t + 1, team); i++) x[i] = entry_at(s, first, i);
