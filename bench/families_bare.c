@@ -1,5 +1,5 @@
-/* families_bare.c - the vendors' bare calls on the CPU: OpenBLAS, LAPACKE, FFTW, oneDNN. Matrices in rows are given to LAPACK as they lie, as their transposes;
- * what it would overwrite is copied first, which is in its time. */
+/* families_bare.c - the vendors' bare calls on the CPU: OpenBLAS, LAPACKE, FFTW, oneDNN's products (its primitives: families_onednn.c). Matrices
+ * in rows are given to LAPACK as they lie, as their transposes; what it would overwrite is copied first, which is in its time. */
 #include "families.h"
 #include <cblas.h>
 #include <stdlib.h>
@@ -75,61 +75,6 @@ bool bare_batched(bare *b)
                      (const float *)b->x[1] + i * w[1] * w[2], (float *)b->y + i * x[1] * w[2]);
     return ok;
 }
-
-/* ---- convolution ---- */
-
-#if defined WITH_ONEDNN && DNNL_VERSION_MAJOR == 2
-typedef struct convolution {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    dnnl_primitive_t primitive;
-    dnnl_exec_arg_t argument[3];
-} convolution;
-
-static void end_convolution(void *plan)
-{
-    convolution *c = plan;
-    for (int i = 0; i < 3; i++) dnnl_memory_destroy(c->argument[i].memory);
-    dnnl_primitive_destroy(c->primitive), dnnl_stream_destroy(c->stream), dnnl_engine_destroy(c->engine);
-    free(c);
-}
-
-static bool make_convolution(bare *b)
-{
-    const int64_t *x = b->size[0], *w = b->size[1];
-    const dnnl_dims_t image = { x[0], x[1], x[2], x[3] }, filters = { w[0], w[1], w[2], w[3] }, out = { x[0], w[0], x[2], x[3] };
-    const dnnl_dims_t ones = { 1, 1 };
-    const dnnl_dim_t *const dims[] = { image, filters, out };
-    void *const data[] = { (void *)b->x[0], (void *)b->x[1], b->y };
-    const int names[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST };
-    convolution *c = b->plan = calloc(1, sizeof *c);
-    dnnl_memory_desc_t d[3];
-    dnnl_convolution_desc_t desc;
-    dnnl_primitive_desc_t pd;
-    bool ok = dnnl_engine_create(&c->engine, dnnl_cpu, 0) == 0 &&
-              dnnl_stream_create(&c->stream, c->engine, dnnl_stream_default_flags) == 0;
-    for (int i = 0; i < 3; i++) {
-        ok &= dnnl_memory_desc_init_by_tag(&d[i], 4, dims[i], dnnl_f32, dnnl_abcd) == 0;
-        ok = ok && dnnl_memory_create(&c->argument[i].memory, &d[i], c->engine, data[i]) == 0, c->argument[i].arg = names[i];
-    }
-    ok = ok &&
-         dnnl_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_auto, &d[0], &d[1], NULL, &d[2], ones,
-                                            ones, ones) == 0 &&
-         dnnl_primitive_desc_create(&pd, &desc, NULL, c->engine, NULL) == 0;
-    ok = ok && dnnl_primitive_create(&c->primitive, pd) == 0;
-    b->end = end_convolution;
-    return ok && dnnl_primitive_desc_destroy(pd) == 0;
-}
-
-bool bare_conv2d(bare *b)
-{
-    if (!b->plan && !make_convolution(b)) return false;
-    const convolution *c = b->plan;
-    return dnnl_primitive_execute(c->primitive, c->stream, 3, c->argument) == 0 && dnnl_stream_wait(c->stream) == 0;
-}
-#else
-bool bare_conv2d(bare *b) { return (void)b, false; }
-#endif
 
 /* ---- transforms ---- */
 
