@@ -1,0 +1,257 @@
+/* complex_formulas.c - complex operators as real formulas. docs/semantics.md has what they are worth. */
+#include "complex.h"
+#include <math.h>
+
+/* ---- arithmetic ---- */
+
+static pair neg_pair(const maker *m, const value *v, const pair x[3])
+{
+    return (void)v, (pair){ make1(m, OP_neg, x[0].re), make1(m, OP_neg, x[0].im) };
+}
+
+static pair conj_pair(const maker *m, const value *v, const pair x[3])
+{
+    return (void)v, (pair){ x[0].re, x[0].im < 0 ? -1 : make1(m, OP_neg, x[0].im) };
+}
+
+static pair add_pair(const maker *m, const value *v, const pair x[3])
+{
+    const int re = make2(m, OP_add, x[0].re, x[1].re);
+    if (x[0].im < 0 || x[1].im < 0) return (pair){ re, x[0].im < 0 ? x[1].im : x[0].im };
+    return (void)v, (pair){ re, make2(m, OP_add, x[0].im, x[1].im) };
+}
+
+static pair sub_pair(const maker *m, const value *v, const pair x[3])
+{
+    const int re = make2(m, OP_sub, x[0].re, x[1].re);
+    if (x[1].im < 0) return (pair){ re, x[0].im };
+    return (void)v, (pair){ re, x[0].im < 0 ? make1(m, OP_neg, x[1].im) : make2(m, OP_sub, x[0].im, x[1].im) };
+}
+
+static pair scaled(const maker *m, enum op op, pair x, int by)
+{
+    return (pair){ make2(m, op, x.re, by), make2(m, op, x.im, by) };
+}
+
+/* The four products of parts by op, and what they add up to. */
+static pair product(const maker *m, const value *v, const pair x[3], int (*times)(const maker *m, const value *v, int x, int y))
+{
+    if (x[1].im < 0) return (pair){ times(m, v, x[0].re, x[1].re), times(m, v, x[0].im, x[1].re) };
+    if (x[0].im < 0) return (pair){ times(m, v, x[0].re, x[1].re), times(m, v, x[0].re, x[1].im) };
+    const int re = unfused(m, OP_sub, times(m, v, x[0].re, x[1].re), times(m, v, x[0].im, x[1].im));
+    return (pair){ re, unfused(m, OP_add, times(m, v, x[0].re, x[1].im), times(m, v, x[0].im, x[1].re)) };
+}
+
+static int times_element(const maker *m, const value *v, int x, int y) { return (void)v, make2(m, OP_mul, x, y); }
+
+/* dot, matmul, einsum: of parts as of the whole. */
+static int times_matrix(const maker *m, const value *v, int x, int y)
+{
+    value own = operator_of(m, (enum op)v->op, x, y, -1);
+    memcpy(own.attr, v->attr, sizeof own.attr);
+    return make_real(m->g, &own);
+}
+
+static pair mul_pair(const maker *m, const value *v, const pair x[3]) { return product(m, v, x, times_element); }
+static pair dot_pair(const maker *m, const value *v, const pair x[3]) { return product(m, v, x, times_matrix); }
+#define matmul_pair dot_pair
+#define einsum_pair dot_pair
+
+/* Bounds between which squares, quotients and sums of some lose nothing, and by what the rest is scaled: powers of two, and of four. */
+typedef struct range {
+    double low, high, up, down;
+} range;
+
+static range range_of(const maker *m)
+{
+    const bool wide = m->like.type == DUET_F64;
+    return wide ? (range){ 0x1p-968, 0x1p1022, 0x1p106, 0x1p-2 } : (range){ 0x1p-101, 0x1p126, 0x1p48, 0x1p-2 };
+}
+
+/* By what to multiply both parts, whose larger size is that. */
+static int scale_of(const maker *m, int size)
+{
+    const range r = range_of(m);
+    const int large = make2(m, OP_greater, size, number(m, r.high));
+    return choose(m, large, number(m, r.down), choose(m, is_below(m, size, r.low), number(m, r.up), loaded(m, number(m, 1))));
+}
+
+static int larger_size(const maker *m, pair x) { return make2(m, OP_maximum, make1(m, OP_abs, x.re), make1(m, OP_abs, x.im)); }
+
+/* Smith's division, of operands that are scaled first: with the larger part of the divisor as hi, the other as lo, and r = lo / hi. */
+static pair divided(const maker *m, pair x, pair y)
+{
+    const int size = larger_size(m, y), by_x = scale_of(m, larger_size(m, x)), by_y = scale_of(m, size);
+    const pair a = scaled(m, OP_mul, x, by_x), b = scaled(m, OP_mul, y, by_y);
+    const int first = make2(m, OP_greater_equal, make1(m, OP_abs, b.re), make1(m, OP_abs, b.im));
+    const int hi = choose(m, first, b.re, b.im), lo = choose(m, first, b.im, b.re);
+    const int r = choose(m, is_zero(m, size), number(m, 0), make2(m, OP_div, lo, hi)); /* over 0 as of real numbers */
+    const int below = make3(m, OP_fma, lo, r, hi), p = choose(m, first, a.re, a.im), q = choose(m, first, a.im, a.re);
+    const int across = make2(m, OP_sub, q, make2(m, OP_mul, p, r)), back = make2(m, OP_div, by_y, by_x);
+    const pair z = { make3(m, OP_fma, q, r, p), choose(m, first, across, make1(m, OP_neg, across)) };
+    return scaled(m, OP_mul, scaled(m, OP_div, z, below), back);
+}
+
+static pair div_pair(const maker *m, const value *v, const pair x[3])
+{
+    if (x[1].im < 0) return scaled(m, OP_div, x[0], x[1].re);
+    return (void)v, divided(m, loaded_parts(m, x[0]), loaded_parts(m, x[1]));
+}
+
+static pair equal_pair(const maker *m, const value *v, const pair x[3])
+{
+    const pair a = loaded_parts(m, x[0]), b = { x[1].re, imaginary(m, x[1]) };
+    const int re = make2(m, (enum op)v->op, a.re, b.re), im = make2(m, (enum op)v->op, a.im, b.im);
+    return (pair){ make2(m, v->op == OP_equal ? OP_logical_and : OP_logical_or, re, im), -1 };
+}
+#define not_equal_pair equal_pair
+
+static pair where_pair(const maker *m, const value *v, const pair x[3])
+{
+    const pair y = loaded_parts(m, x[1]), z = loaded_parts(m, x[2]);
+    return (void)v, (pair){ choose(m, x[0].re, y.re, z.re), choose(m, x[0].re, y.im, z.im) };
+}
+
+/* ---- size and angle ---- */
+
+static pair real_pair(const maker *m, const value *v, const pair x[3]) { return (void)m, (void)v, (pair){ x[0].re, -1 }; }
+
+static pair imag_pair(const maker *m, const value *v, const pair x[3])
+{
+    return (void)v, (pair){ loaded(m, imaginary(m, x[0])), -1 };
+}
+
+static pair abs_pair(const maker *m, const value *v, const pair x[3])
+{
+    return (void)v, (pair){ make2(m, OP_hypot, x[0].re, x[0].im), -1 };
+}
+
+static pair arg_pair(const maker *m, const value *v, const pair x[3])
+{
+    return (void)v, (pair){ make2(m, OP_atan2, imaginary(m, x[0]), x[0].re), -1 };
+}
+
+static pair complex_pair(const maker *m, const value *v, const pair x[3]) { return (void)m, (void)v, (pair){ x[0].re, x[1].re }; }
+static pair cast_pair(const maker *m, const value *v, const pair x[3]) { return (void)v, (pair){ x[0].re, imaginary(m, x[0]) }; }
+
+static pair transpose_pair(const maker *m, const value *v, const pair x[3]) { return (void)v, transposed(m, x[0]); }
+
+/* ---- functions ---- */
+
+/* f, but where x is 0 that: else 0 times an infinity would be no number. */
+static int unless_zero(const maker *m, int x, int f) { return choose(m, is_zero(m, x), x, f); }
+
+/* From where on exp(x) is taken as the square of exp(x / 2), since the cosine may bring it back into range. */
+static pair exp_pair(const maker *m, const value *v, const pair x[3])
+{
+    const int large = make2(m, OP_greater, x[0].re, number(m, m->like.type == DUET_F64 ? 700 : 80));
+    const int half = make2(m, OP_mul, x[0].re, choose(m, large, number(m, 0.5), loaded(m, number(m, 1))));
+    const int e = make1(m, OP_exp, half), again = choose(m, large, e, number(m, 1));
+    const pair turned = { make1(m, OP_cos, x[0].im), unless_zero(m, x[0].im, make1(m, OP_sin, x[0].im)) };
+    const pair z = scaled(m, OP_mul, scaled(m, OP_mul, turned, e), again);
+    return (void)v, (pair){ z.re, unless_zero(m, x[0].im, z.im) };
+}
+
+/* Near |z| = 1 by log1p of |z|^2 - 1 = (a - 1)(a + 1) + b^2, a being the larger part. */
+static int log_of_size(const maker *m, pair x)
+{
+    const int p = make1(m, OP_abs, x.re), q = make1(m, OP_abs, x.im);
+    const int a = make2(m, OP_maximum, p, q), b = make2(m, OP_minimum, p, q), one = number(m, 1), by = scale_of(m, a);
+    const int h = make2(m, OP_hypot, make2(m, OP_mul, p, by), make2(m, OP_mul, q, by));
+    const int far = make2(m, OP_sub, make1(m, OP_log, h), make1(m, OP_log, by));
+    const int excess = make3(m, OP_fma, make2(m, OP_sub, a, one), make2(m, OP_add, a, one), make2(m, OP_mul, b, b));
+    const int near = make2(m, OP_mul, make1(m, OP_log1p, excess), number(m, 0.5));
+    const int is_near = make2(m, OP_logical_and, make2(m, OP_greater, h, number(m, 0.5)), is_below(m, h, 2));
+    return choose(m, is_near, near, far);
+}
+
+static pair log_pair(const maker *m, const value *v, const pair x[3])
+{
+    return (void)v, (pair){ log_of_size(m, x[0]), make2(m, OP_atan2, x[0].im, x[0].re) };
+}
+
+/* Also below 0 where x is -0. */
+static int is_negative(const maker *m, int x)
+{
+    return make2(m, OP_logical_or, is_below(m, x, 0), is_below(m, make2(m, OP_div, loaded(m, number(m, 1)), x), 0));
+}
+
+/* The root of the larger of (|z| + a) / 2 and (|z| - a) / 2, and |b| over twice that; scaled by a power of four, back by that of two. */
+static pair sqrt_pair(const maker *m, const value *v, const pair x[3])
+{
+    const int by = scale_of(m, larger_size(m, x[0])), back = make1(m, OP_sqrt, by);
+    const pair z = scaled(m, OP_mul, x[0], by);
+    const int a = make1(m, OP_abs, z.re), b = make1(m, OP_abs, z.im), h = make2(m, OP_hypot, z.re, z.im);
+    const int t = make1(m, OP_sqrt, make2(m, OP_mul, number(m, 0.5), make2(m, OP_add, a, h)));
+    const int u = unless_zero(m, b, make2(m, OP_div, b, make2(m, OP_mul, number(m, 2), t)));
+    const int left = is_below(m, x[0].re, 0), size = choose(m, left, t, u);
+    const int im = choose(m, is_negative(m, x[0].im), make1(m, OP_neg, size), size);
+    return (void)v, scaled(m, OP_div, (pair){ choose(m, left, u, t), im }, back);
+}
+
+static pair sin_pair(const maker *m, const value *v, const pair x[3])
+{
+    const int a = x[0].re, b = x[0].im;
+    const int re = make2(m, OP_mul, make1(m, OP_sin, a), make1(m, OP_cosh, b));
+    return (void)v, (pair){ unless_zero(m, a, re), make2(m, OP_mul, make1(m, OP_cos, a), make1(m, OP_sinh, b)) };
+}
+
+static pair cos_pair(const maker *m, const value *v, const pair x[3])
+{
+    const int a = x[0].re, b = x[0].im;
+    const int im = make2(m, OP_mul, make1(m, OP_neg, make1(m, OP_sin, a)), make1(m, OP_sinh, b));
+    return (void)v, (pair){ make2(m, OP_mul, make1(m, OP_cos, a), make1(m, OP_cosh, b)), unless_zero(m, a, im) };
+}
+
+static pair sinh_pair(const maker *m, const value *v, const pair x[3])
+{
+    const int a = x[0].re, b = x[0].im;
+    const int im = make2(m, OP_mul, make1(m, OP_cosh, a), make1(m, OP_sin, b));
+    return (void)v, (pair){ make2(m, OP_mul, make1(m, OP_sinh, a), make1(m, OP_cos, b)), unless_zero(m, b, im) };
+}
+
+static pair cosh_pair(const maker *m, const value *v, const pair x[3])
+{
+    const int a = x[0].re, b = x[0].im;
+    const int im = make2(m, OP_mul, make1(m, OP_sinh, a), make1(m, OP_sin, b));
+    return (void)v, (pair){ make2(m, OP_mul, make1(m, OP_cosh, a), make1(m, OP_cos, b)), unless_zero(m, b, im) };
+}
+
+/* ---- reductions ---- */
+
+static int fold(const maker *m, enum op op, const value *v, int x)
+{
+    value own = operator_of(m, op, x, -1, -1);
+    memcpy(own.attr, v->attr, sizeof own.attr);
+    return make_real(m->g, &own);
+}
+
+static pair sum_pair(const maker *m, const value *v, const pair x[3])
+{
+    return (pair){ fold(m, (enum op)v->op, v, x[0].re), fold(m, (enum op)v->op, v, x[0].im) };
+}
+#define mean_pair sum_pair
+
+static pair folded(const maker *m, const value *v, const pair x[3], enum op by)
+{
+    const pair p = sum_pair(m, v, x);
+    return (pair){ make2(m, by, p.re, p.im), -1 };
+}
+
+static pair norm_pair(const maker *m, const value *v, const pair x[3]) { return folded(m, v, x, OP_hypot); }
+static pair var_pair(const maker *m, const value *v, const pair x[3]) { return folded(m, v, x, OP_add); }
+static pair any_pair(const maker *m, const value *v, const pair x[3]) { return folded(m, v, x, OP_logical_or); }
+
+static pair all_pair(const maker *m, const value *v, const pair x[3])
+{
+    const value domain = copy_of(m->g, x[0].re);
+    const maker each = { m->g, part_like(&domain) };
+    return (pair){ fold(m, OP_all, v, make2(&each, OP_logical_or, x[0].re, x[0].im)), -1 };
+}
+
+/* ---- all of them ---- */
+
+on_pairs *const complex_formulas[OPS] = {
+#define DUET_OF_COMPLEX(name, gives) [OP_##name] = name##_pair,
+#include "complex.def"
+};
