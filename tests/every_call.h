@@ -133,6 +133,8 @@ static const call defs[] = {
 MAKE(array_equal, x[0], x[1])
 MAKE(allclose, x[0], x[1], 1e-5, 1e-8)
 MAKE(pow_int, x[0], 3)
+MAKE(vdot, x[0], x[1])
+MAKE(cross, x[0], x[1])
 #define DUET_NETWORK1(name, ...)  MAKE(name, x[0])
 #define DUET_NETWORK2(name, ...)  MAKE(name, x[0], x[1])
 #define DUET_NETWORK2R(name, ...) MAKE(name, x[0], x[1], 0.5)
@@ -151,6 +153,8 @@ static const call composed[] = {
     ROW(array_equal, 2, 0, NULL, "whether x and y have one shape and equal elements")              //
     ROW(allclose, 2, -1, FORMULA, "whether |x - y| is at most absolute + relative |y| everywhere") //
     ROW(pow_int, 1, -1, FORMULA, "x to the power of a whole number, by squaring")                  //
+    ROW(vdot, 2, -1, FORMULA, "dot of the conjugate of x with y")                                  //
+    ROW(cross, 2, -1, FORMULA, "the cross product of vectors along the last axis")                 //
 };
 MAKE(p_max_pool_h, x[0], 2, 2)
 MAKE(p_max_pool_p, x[0], 2, 2)

@@ -11,6 +11,9 @@ static number of_real(number z) { return creall(z); }
 static number of_imag(number z) { return cimagl(z); }
 static number of_square(number z) { return z * z; }
 static number of_reciprocal(number z) { return 1 / z; }
+static number of_log2(number z) { return clogl(z) / logl(2); }
+static number of_log10(number z) { return clogl(z) / logl(10); }
+static number of_sign(number z) { return z == 0 ? 0 : z / cabsl(z); }
 
 static const struct unary {
     const char *name;
@@ -32,6 +35,11 @@ static const struct unary {
     { "cos", duet_cos, ccosl, 10, false, false },
     { "sinh", duet_sinh, csinhl, 10, false, false },
     { "cosh", duet_cosh, ccoshl, 10, false, false },
+    { "tan", duet_tan, ctanl, 20, false, true },
+    { "tanh", duet_tanh, ctanhl, 20, false, true },
+    { "log2", duet_log2, of_log2, 18, false, true },
+    { "log10", duet_log10, of_log10, 18, false, true },
+    { "sign", duet_sign, of_sign, 5, false, true },
     { "square", duet_square, of_square, 2.2361L, false, false },
     { "reciprocal", duet_reciprocal, of_reciprocal, 5, false, true },
 };

@@ -394,6 +394,16 @@ typedef struct duet_solver {
 DUET_API duet_expr duet_outer(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site);
 
+/* Products of vectors:
+ *     duet_vdot    dot of the conjugate of x with y: of real x dot
+ *     duet_cross   the vectors of 3 elements along the last axis that are perpendicular to those of x and of y; exactly 0 of equal ones
+ * Shapes    vdot: of x and y alike, the result a number; cross: x and y of last axes of 3 elements, the others broadcast
+ * Errors    in the result, in the words of the operators that these are made of; BAD_SHAPE: cross of other axes */
+DUET_API duet_expr duet_vdot(duet_expr x, duet_expr y);
+DUET_API duet_expr duet_vdot_at(duet_expr x, duet_expr y, const char *site);
+DUET_API duet_expr duet_cross(duet_expr x, duet_expr y);
+DUET_API duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
+
 /* Operators made of these: composed.def has a row for each, with its formula. Shapes and errors are those of their parts. */
 #define DUET_COMPOSED1(name, ...)                                                                                                \
     DUET_API duet_expr duet_##name(duet_expr x);                                                                                 \

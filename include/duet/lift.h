@@ -448,6 +448,8 @@ static inline duet_expr duet_of_complex(double _Complex z)
 
 #define duet_einsum(x, y, indices) duet_einsum_at(DUET(x), DUET(y), indices, DUET_HERE)
 #define duet_outer(x, y)           duet_outer_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_vdot(x, y)            duet_vdot_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_cross(x, y)           duet_cross_at(DUET(x), DUET(y), DUET_HERE)
 
 #define duet_inv(x)      duet_inv_at(DUET(x), DUET_HERE)
 #define duet_det(x)      duet_det_at(DUET(x), DUET_HERE)

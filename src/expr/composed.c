@@ -1,6 +1,7 @@
 /* composed.c - operators made of others, from their rows. Errors know the line where the whole stands. */
-#include <duet/duet.h>
+#include "dtype.h"
 #include <math.h>
+#include <stdbool.h>
 
 #undef DUET_HERE
 #define DUET_HERE site
@@ -15,6 +16,10 @@ static duet_expr fast_sigmoid_of(duet_expr h, const char *site)
     return duet_mul(0.5, duet_add(1, duet_where(duet_less(h, 0), duet_neg(z), z)));
 }
 #define FAST_SIGMOID(h) fast_sigmoid_of(h, site)
+
+static bool is_complex(duet_expr x) { return dtype_is_complex(duet_expr_type(x)); }
+#define A_PART(name, e)    (is_complex(x) ? duet_logical_or(duet_##name(duet_real(x)), duet_##name(duet_imag(x))) : (e))
+#define EACH_PART(name, e) (is_complex(x) ? duet_logical_and(duet_##name(duet_real(x)), duet_##name(duet_imag(x))) : (e))
 
 #define DUET_COMPOSED1(name, formula, ...)                                                                                       \
     duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                                               \

@@ -416,6 +416,7 @@ static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
 #define RESIZED(A, n)                resized(&A, o.axis, n, out)
 #define EXTENDED(A, n)               extended(&A, n, out)
 #define IS_COMPUTED(A)               (A.type <= DUET_I64)
+#define IS_COMPLEX(A)                dtype_is_complex(A.type)
 #define IS_ORDERED(A)                (A.type < DUET_C64)
 #define IS_FLOATING(A)               (dtype_kind(A.type) >= TYPE_FLOAT)
 #define PART_TYPE(A)                 dtype_part(A.type)

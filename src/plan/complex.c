@@ -1,14 +1,14 @@
 /* complex.c - complex values as pairs of real ones: each part has a formula of its own, until somebody wants the elements as they lie in
  * memory: then it is joined, by two values that are written each to its half of every element. What lies in memory is taken apart by values
  * that see one half of each element: the real plane and the imaginary one. complex_formulas.c has the operators. */
-#include "complex.h"
+#include "complex_pairs.h"
 
 /* ---- pairs ---- */
 
 static bool is_complex(const graph *g, int v) { return dtype_is_complex((duet_dtype)g->values[v].type); }
 static bool is_pair(const graph *g, int v) { return g->values[v].op == OP_complex && !value_is_join(g, v); }
 
-static int pair_value(graph *g, const value *like, pair p)
+int pair_value(graph *g, const value *like, pair p)
 {
     value v = blank(OP_complex, like);
     v.args = 2, v.arg[0] = p.re, v.arg[1] = p.im;

@@ -1,5 +1,6 @@
 /* complex_formulas.c - complex operators as real formulas. docs/semantics.md has what they are worth. */
-#include "complex.h"
+#include "backend.h"
+#include "complex_pairs.h"
 #include <math.h>
 
 /* ---- arithmetic ---- */
@@ -217,6 +218,93 @@ static pair cosh_pair(const maker *m, const value *v, const pair x[3])
     return (void)v, (pair){ make2(m, OP_mul, make1(m, OP_cosh, a), make1(m, OP_cos, b)), unless_zero(m, b, im) };
 }
 
+/* By sin(b) cos(b) and sinh(a) cosh(a) over sinh(a)^2 + cos(b)^2; from where on the real part is 1 to half a unit, the limit, without what
+ * overflows. At infinity b may be anything. */
+static pair tanh_of(const maker *m, int a, int b)
+{
+    const int size = make1(m, OP_abs, a), far = make2(m, OP_greater, size, number(m, m->like.type == DUET_F64 ? 20 : 10));
+    const int s = make1(m, OP_sinh, a), c = make1(m, OP_cos, b), turn = make2(m, OP_mul, make1(m, OP_sin, b), c);
+    const int below = make3(m, OP_fma, s, s, make2(m, OP_mul, c, c)), across = make2(m, OP_mul, s, make1(m, OP_cosh, a));
+    const int e = make1(m, OP_exp, make2(m, OP_mul, number(m, -2), size));
+    const int lost = make2(m, OP_logical_and, is_zero(m, e), make2(m, OP_not_equal, turn, turn));
+    const int rest = make2(m, OP_mul, make2(m, OP_mul, number(m, 4), e), choose(m, lost, number(m, 0), turn));
+    const int one = choose(m, is_below(m, a, 0), number(m, -1), loaded(m, number(m, 1)));
+    return (pair){ choose(m, far, one, make2(m, OP_div, across, below)), choose(m, far, rest, make2(m, OP_div, turn, below)) };
+}
+
+static pair tanh_pair(const maker *m, const value *v, const pair x[3]) { return (void)v, tanh_of(m, x[0].re, x[0].im); }
+
+/* -i tanh(iz). */
+static pair tan_pair(const maker *m, const value *v, const pair x[3])
+{
+    const pair t = tanh_of(m, x[0].im, x[0].re);
+    return (void)v, (pair){ t.im, t.re };
+}
+
+static pair log2_pair(const maker *m, const value *v, const pair x[3])
+{
+    return scaled(m, OP_mul, log_pair(m, v, x), number(m, 1.4426950408889634));
+}
+
+static pair log10_pair(const maker *m, const value *v, const pair x[3])
+{
+    return scaled(m, OP_mul, log_pair(m, v, x), number(m, 0.43429448190325183));
+}
+
+static int is_infinite(const maker *m, int x) { return make2(m, OP_equal, make1(m, OP_abs, x), number(m, INFINITY)); }
+
+/* z / |z|. An infinite part is beyond every other: two are no number. */
+static pair sign_pair(const maker *m, const value *v, const pair x[3])
+{
+    const pair z = scaled(m, OP_mul, x[0], scale_of(m, larger_size(m, x[0])));
+    const int h = make2(m, OP_hypot, z.re, z.im), none = is_zero(m, h);
+    const pair p = scaled(m, OP_div, z, h);
+    const int re = choose(m, is_infinite(m, z.re), make2(m, OP_add, make1(m, OP_sign, z.re), p.im), p.re);
+    const int im = choose(m, is_infinite(m, z.im), make2(m, OP_add, make1(m, OP_sign, z.im), p.re), p.im);
+    return (void)v, (pair){ choose(m, none, z.re, re), choose(m, none, z.im, im) };
+}
+
+/* ---- powers ---- */
+
+/* |z|^c turned by c arg(z): as exact for a large |z| as for others. The scale comes back with the same power. */
+static pair real_power(const maker *m, pair z, int c)
+{
+    const int by = scale_of(m, larger_size(m, z)), back = make2(m, OP_div, loaded(m, number(m, 1)), by);
+    const pair s = scaled(m, OP_mul, z, by);
+    const int h = make2(m, OP_hypot, s.re, s.im), angle = make2(m, OP_mul, c, make2(m, OP_atan2, z.im, z.re));
+    const int size = make2(m, OP_mul, make2(m, OP_pow, h, c), make2(m, OP_pow, back, c));
+    const pair turned = { make1(m, OP_cos, angle), make1(m, OP_sin, angle) }, p = scaled(m, OP_mul, turned, size);
+    return (pair){ p.re, unless_zero(m, angle, p.im) };
+}
+
+static pair complex_power(const maker *m, const value *v, pair z, pair w)
+{
+    const pair log_z = log_pair(m, v, (pair[3]){ z }), product_ = mul_pair(m, v, (pair[3]){ w, log_z });
+    return exp_pair(m, v, (pair[3]){ product_ });
+}
+
+/* In the type of the result, and no numbers: what is computed of one operand alone is as exact as the result. */
+static pair widened(const maker *m, pair p)
+{
+    const pair x = loaded_parts(m, p);
+    value re = copy_of(m->g, x.re), im = copy_of(m->g, x.im);
+    re.type = im.type = m->like.type, re.join = im.join = 0;
+    return (pair){ make_cast(m->g, &re, x.re), make_cast(m->g, &im, x.im) };
+}
+
+/* As NumPy has it: 1 where w is 0; of 0 it is 0 where w has a positive real part, else no number. */
+static pair pow_pair(const maker *m, const value *v, const pair x[3])
+{
+    const bool is_real = x[1].im < 0;
+    const pair z = widened(m, x[0]), w = widened(m, x[1]);
+    const pair p = is_real ? real_power(m, z, w.re) : complex_power(m, v, z, w);
+    const int none = is_real ? is_zero(m, w.re) : make2(m, OP_logical_and, is_zero(m, w.re), is_zero(m, w.im));
+    const int origin = make2(m, OP_logical_and, is_zero(m, z.re), is_zero(m, z.im)), zero = number(m, 0);
+    const int limit = choose(m, make2(m, OP_greater, w.re, zero), zero, loaded(m, number(m, NAN)));
+    return (pair){ choose(m, none, number(m, 1), choose(m, origin, limit, p.re)),
+                   choose(m, none, zero, choose(m, origin, limit, p.im)) };
+}
+
 /* ---- reductions ---- */
 
 static int fold(const maker *m, enum op op, const value *v, int x)
@@ -238,6 +326,8 @@ static pair folded(const maker *m, const value *v, const pair x[3], enum op by)
     return (pair){ make2(m, by, p.re, p.im), -1 };
 }
 
+#define cumsum_pair sum_pair
+
 static pair norm_pair(const maker *m, const value *v, const pair x[3]) { return folded(m, v, x, OP_hypot); }
 static pair var_pair(const maker *m, const value *v, const pair x[3]) { return folded(m, v, x, OP_add); }
 static pair any_pair(const maker *m, const value *v, const pair x[3]) { return folded(m, v, x, OP_logical_or); }
@@ -247,6 +337,59 @@ static pair all_pair(const maker *m, const value *v, const pair x[3])
     const value domain = copy_of(m->g, x[0].re);
     const maker each = { m->g, part_like(&domain) };
     return (pair){ fold(m, OP_all, v, make2(&each, OP_logical_or, x[0].re, x[0].im)), -1 };
+}
+
+/* ---- products of all elements: the first half times the second, again and again ---- */
+
+/* Along an axis the halves of v change places; of an odd number ahead: that in the middle comes first, else the second half. */
+static int shifted(graph *g, int v, int axis, bool ahead)
+{
+    const value x = copy_of(g, v);
+    value s = blank(OP_fftshift, &x);
+    s.args = 1, s.arg[0] = v, s.attr[FOURIER_AXES] = 1 << axis, s.attr[FOURIER_LAST] = axis, s.attr[FOURIER_KIND] = ahead;
+    return intern(g, &s);
+}
+
+/* The first elements along an axis. */
+static pair first_of(graph *g, int v, int axis, int64_t count)
+{
+    const value x = copy_of(g, v);
+    value part = blank(OP_PART, &x);
+    part.args = 1, part.arg[0] = v, part.size[axis] = count;
+    const int p = intern(g, &part);
+    return (pair){ plane_of(g, p, OP_real), plane_of(g, p, OP_imag) };
+}
+
+/* x times y, as it lies in memory: such a value as v is, with so many elements along an axis. */
+static int multiplied(graph *g, int v, int axis, int64_t count, pair x, pair y)
+{
+    value like = copy_of(g, v);
+    like.size[axis] = count, like.weak = false;
+    const maker m = { g, part_like(&like) };
+    return complex_whole(g, pair_value(g, &like, mul_pair(&m, &like, (pair[3]){ x, y })));
+}
+
+/* One element along the axis, or none. What has no other half is multiplied by what had none before. */
+static int product_along(graph *g, int v, int axis)
+{
+    pair rest = { -1, -1 };
+    for (int64_t n; !g->failed && (n = copy_of(g, v).size[axis]) > 1;) {
+        const int other = shifted(g, v, axis, false);
+        const pair middle = n % 2 ? first_of(g, shifted(g, v, axis, true), axis, 1) : (pair){ -1, -1 };
+        if (n % 2 && rest.re >= 0) rest = parts_of(g, multiplied(g, v, axis, 1, rest, middle));
+        else if (n % 2) rest = middle;
+        v = multiplied(g, v, axis, n / 2, first_of(g, v, axis, n / 2), first_of(g, other, axis, n / 2));
+    }
+    return rest.re < 0 ? v : multiplied(g, v, axis, 1, parts_of(g, v), rest);
+}
+
+static pair prod_pair(const maker *m, const value *v, const pair x[3])
+{
+    int all = complex_whole(m->g, v->arg[0]);
+    for (int axis = 0; axis < copy_of(m->g, all).rank; axis++)
+        if (v->attr[0] >> axis & 1) all = product_along(m->g, all, axis);
+    const pair p = parts_of(m->g, all); /* of one element along these axes, or none */
+    return (void)x, (pair){ fold(m, OP_prod, v, p.re), fold(m, OP_sum, v, p.im) };
 }
 
 /* ---- all of them ---- */

@@ -1,7 +1,7 @@
-/* complex.h - complex values while a formula is read: pairs of real ones, and the real operators that their formulas are made of. Private to
+/* complex_pairs.h - complex values while a formula is read: pairs of real ones, and the real operators that their formulas are made of. Private to
  * complex.c and complex_formulas.c. */
-#ifndef COMPLEX_H
-#define COMPLEX_H
+#ifndef COMPLEX_PAIRS_H
+#define COMPLEX_PAIRS_H
 
 #include "canon.h"
 #include "dtype.h"
@@ -60,7 +60,8 @@ static inline int loaded(const maker *m, int x)
     return copy_of(m->g, x).op == OP_NUMBER ? load_number(m->g, x, &m->like, LOAD_SHAPE) : x;
 }
 
-/* complex.c: the parts of v; one half of its elements, as they lie; the imaginary part, which a real value has not; both, and no numbers. */
+/* complex.c: a value like *like, of these parts; the parts of v; one half of its elements, as they lie; the imaginary part, which a real value has not; both, and no numbers. */
+int pair_value(graph *g, const value *like, pair p);
 pair parts_of(graph *g, int v);
 int plane_of(graph *g, int v, enum op op);
 pair transposed(const maker *m, pair p);
