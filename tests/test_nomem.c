@@ -130,6 +130,7 @@ static void statements(scene *w)
     STEP(z, duet_add(duet_matmul(x, y), z), 5, 13);
     STEP(z, duet_relu(duet_bias_add(duet_matmul(x, y), w->b)), 13, 9);
     STEP(w->s, duet_norm(x), 1, 4);
+    STEP(w->s, duet_add(w->s, duet_sum(duet_cross(w->filter, w->filter))), 4, 4);
     STEP(x, duet_div(x, duet_norm(x)), 1, 0.25);
     STEP(x, duet_mul(duet_exp(duet_sub(x, x)), duet_softmax(y)), 0.25, 0.25);
     STEP(w->view, duet_mul(z, 2), 9, 18);
@@ -144,6 +145,7 @@ static void statements(scene *w)
     STEP(z, duet_sub(duet_sort(z, 1), 2.25), 2.5, 0.25);
     STEP(z, duet_mul(z, 18 * 18 * 2 * N * N * 4), 0.25, 18 * 18 * 2 * N * N);
     STEP(w->c, duet_complex(y, y), 0, 2); /* both parts of each element are equal */
+    STEP(w->c, duet_mul(w->c, duet_prod_axis(duet_div(w->c, duet_complex(2, y)), 0)), 2, 2);
     STEP(w->c, duet_matmul(w->c, duet_cast(y, DUET_C64)), 2, 16);
     STEP(w->c, duet_div(w->c, duet_complex(2, duet_sub(y, y))), 16, 8);
     STEP(w->c, duet_complex(duet_add(duet_real(duet_matmul(w->c, w->c)), 32), duet_sum(duet_abs(duet_complex(y, 0)))), 8, 32);
