@@ -13,6 +13,21 @@ static number of_square(number z) { return z * z; }
 static number of_reciprocal(number z) { return 1 / z; }
 static number of_log2(number z) { return clogl(z) / logl(2); }
 static number of_log10(number z) { return clogl(z) / logl(10); }
+/* Near 0 by their series. */
+static number of_expm1(number z)
+{
+    number sum = 0, term = 1;
+    if (cabsl(z) >= 0.5L) return cexpl(z) - 1;
+    for (int k = 1; k < 18; k++) term *= z / k, sum += term;
+    return sum;
+}
+static number of_log1p(number z)
+{
+    number sum = 0, power = 1;
+    if (cabsl(z) >= 0.25L) return clogl(1 + z);
+    for (int k = 1; k < 36; k++) power *= -z, sum -= power / k;
+    return sum;
+}
 static number of_sign(number z) { return z == 0 ? 0 : z / cabsl(z); }
 
 static const struct unary {
@@ -39,6 +54,11 @@ static const struct unary {
     { "tanh", duet_tanh, ctanhl, 20, false, true },
     { "log2", duet_log2, of_log2, 18, false, true },
     { "log10", duet_log10, of_log10, 18, false, true },
+    { "expm1", duet_expm1, of_expm1, 42, false, true },
+    { "log1p", duet_log1p, of_log1p, 20, false, true },
+    { "asin", duet_asin, casinl, 24, false, true },
+    { "acos", duet_acos, cacosl, 24, false, true },
+    { "atan", duet_atan, catanl, 24, false, true },
     { "sign", duet_sign, of_sign, 5, false, true },
     { "square", duet_square, of_square, 2.2361L, false, false },
     { "reciprocal", duet_reciprocal, of_reciprocal, 5, false, true },
@@ -67,7 +87,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static void unaries(duet_place p)
 {
-    const sizes many = SIZES(40000);
+    const sizes many = SIZES(12000);
     for (size_t k = 0; k < 2; k++)
         for (size_t f = 0; f < sizeof unary / sizeof *unary; f++) {
             for (int s = 0; s < SHAPES; s++)
@@ -76,6 +96,33 @@ static void unaries(duet_place p)
                 if (range != WIDE || unary[f].everywhere) one_unary(p, &kinds[k], &unary[f], &many, PLAIN, range);
         }
     tap_point("operators of one operand, and their errors");
+}
+
+/* Around zeros, poles, branch points, and where a formula gives way to another. */
+static void corners(duet_place p)
+{
+    static const real near_[] = { 0,  0.5L, 1,        PI / 4,   PI / 2,    PI,        2,       1.41421356237L, 10,
+                                  20, 88,   0x1p-20L, 0x1p-60L, 0x1p-100L, 0x1p-600L, 0x1p27L, 0x1p56L };
+    enum { POINTS = sizeof near_ / sizeof *near_, EACH = 3, N = 2 * POINTS * EACH };
+    for (size_t k = 0; k < 2; k++) {
+        real part[N];
+        for (int i = 0; i < N; i++) part[i] = near_[i / 2 / EACH] * (1 + (i / 2 % EACH - 1) * 2 * kinds[k].u) * (i % 2 ? -1 : 1);
+        for (int i = 0; i < N; i++) part[i] = fabsl(part[i]) < kinds[k].tiny ? 0 : part[i]; /* not -0 */
+        duet_matrix *x = duet_new(kinds[k].whole, N, N);
+        void *q = duet_overwrite(x);
+        for (int64_t i = 0; q && i < N * N; i++) put(q, kinds[k].whole, i, part[i / N] + I * part[i % N]);
+        array a = array_of(x);
+        for (size_t f = 0; f < sizeof unary / sizeof *unary; f++) {
+            if (!unary[f].everywhere) continue;
+            duet_matrix *y = duet_new(unary[f].is_real ? kinds[k].part : kinds[k].whole, N, N);
+            array want = map(&a, unary[f].of);
+            evaluate(p, y, unary[f].make(DUET(x)), unary[f].name);
+            near(unary[f].name, &kinds[k], y, &want, unary[f].bound);
+            array_free(&want), duet_free(&y);
+        }
+        array_free(&a), duet_free(&x);
+    }
+    tap_point("zeros, poles and branch points");
 }
 
 /* ---- two operands ---- */
@@ -365,7 +412,8 @@ int main(int count, char **argument)
         for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
             printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
             plan_fusion(mode);
-            binaries(place[i]), unaries(place[i]), promotions(place[i]), numbers(place[i]), real_with_number(place[i]);
+            binaries(place[i]), unaries(place[i]), corners(place[i]), promotions(place[i]), numbers(place[i]),
+                real_with_number(place[i]);
             made(place[i]), sets(place[i]), chosen(place[i]), laws(place[i]), specials(place[i]);
         }
     return tap_end();

@@ -159,6 +159,34 @@ static void limits(duet_place p)
     tap_point("limits");
 }
 
+/* On branch cuts the sign of a zero says which side it is. */
+static void cuts(duet_place p)
+{
+    static const double at[][2] = { { 2, 0 },  { 2, -0.0 },  { -2, 0 },     { -2, -0.0 },  { 0, 2 }, { -0.0, 2 },
+                                    { 0, -2 }, { -0.0, -2 }, { 0.5, -0.0 }, { -0.0, 0.5 }, { 1, 0 }, { -0.0, 0 } };
+    static const struct {
+        const char *name;
+        maker *make;
+        number (*of)(number);
+    } of[] = { { "asin", duet_asin, casinl }, { "acos", duet_acos, cacosl }, { "atan", duet_atan, catanl } };
+    enum { N = sizeof at / sizeof *at };
+    duet_matrix *x = duet_new(DUET_C128, N), *y = duet_new(DUET_C128, N);
+    memcpy(duet_overwrite(x), at, sizeof at);
+    for (int f = 0; f < 3; f++) {
+        evaluate(p, y, of[f].make(DUET(x)), of[f].name);
+        const double *got = duet_read(y);
+        for (int i = 0; i < 2 * N; i++) {
+            const number whole = of[f].of(CMPLXL(at[i / 2][0], at[i / 2][1]));
+            const real want = i % 2 ? cimagl(whole) : creall(whole);
+            const bool side = fabsl(want) < 1e-15L || !signbit(got[i]) == !signbit(want);
+            CHECK(side && fabsl(got[i] - want) <= 24 * kinds[1].u * cabsl(whole), "%s of %g%+gi: part %d is %.17g, not %.17Lg",
+                  of[f].name, at[i / 2][0], at[i / 2][1], i % 2, got[i], want);
+        }
+    }
+    duet_free(&x), duet_free(&y);
+    tap_point("branch cuts");
+}
+
 /* Not by |z|, which overflows. */
 static void tests_of_parts(duet_place p)
 {
@@ -403,7 +431,8 @@ int main(int count, char **argument)
         for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
             printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
             plan_fusion(mode);
-            powers(place[i]), zeros_to_powers(place[i]), whole_powers(place[i]), limits(place[i]), tests_of_parts(place[i]);
+            powers(place[i]), zeros_to_powers(place[i]), whole_powers(place[i]), limits(place[i]), cuts(place[i]),
+                tests_of_parts(place[i]);
             products(place[i]), products_there(place[i]), sums_up_to(place[i]), vectors(place[i]), parallel(place[i]);
         }
     return tap_end();

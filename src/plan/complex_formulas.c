@@ -171,6 +171,27 @@ static pair log_pair(const maker *m, const value *v, const pair x[3])
     return (void)v, (pair){ log_of_size(m, x[0]), make2(m, OP_atan2, x[0].im, x[0].re) };
 }
 
+/* Near z = 0 the size is by log1p of |1 + z|^2 - 1 = a (a + 2) + b^2. */
+static pair log1p_pair(const maker *m, const value *v, const pair x[3])
+{
+    const int a = x[0].re, b = x[0].im;
+    const pair w = { make2(m, OP_add, a, number(m, 1)), b };
+    const int h = make2(m, OP_hypot, w.re, w.im),
+              excess = make3(m, OP_fma, a, make2(m, OP_add, a, number(m, 2)), make2(m, OP_mul, b, b));
+    const int near = make2(m, OP_mul, make1(m, OP_log1p, excess), number(m, 0.5));
+    const int is_near = make2(m, OP_logical_and, make2(m, OP_greater, h, number(m, 0.5)), is_below(m, h, 2));
+    return (void)v, (pair){ choose(m, is_near, near, log_of_size(m, w)), make2(m, OP_atan2, w.im, w.re) };
+}
+
+/* cos(b) expm1(a) - 2 sin(b / 2)^2 and sin(b) exp(a). */
+static pair expm1_pair(const maker *m, const value *v, const pair x[3])
+{
+    const int a = x[0].re, b = x[0].im, s = make1(m, OP_sin, make2(m, OP_mul, number(m, 0.5), b));
+    const int less = make2(m, OP_mul, make2(m, OP_mul, number(m, -2), s), s);
+    const int im = make2(m, OP_mul, make1(m, OP_exp, a), make1(m, OP_sin, b));
+    return (void)v, (pair){ make3(m, OP_fma, make1(m, OP_cos, b), make1(m, OP_expm1, a), less), unless_zero(m, b, im) };
+}
+
 /* Also below 0 where x is -0. */
 static int is_negative(const maker *m, int x)
 {
@@ -250,6 +271,70 @@ static pair log10_pair(const maker *m, const value *v, const pair x[3])
 {
     return scaled(m, OP_mul, log_pair(m, v, x), number(m, 0.43429448190325183));
 }
+
+/* ---- inverse functions ---- */
+
+/* log(x + sqrt(x^2 + 1)), near 0 too; and where x^2 overflows log(2 x). */
+static int asinh_of(const maker *m, int x)
+{
+    const int s = make1(m, OP_abs, x), one = number(m, 1),
+              large = make2(m, OP_greater, s, number(m, m->like.type == DUET_F64 ? 0x1p500 : 0x1p60));
+    const int far = make2(m, OP_add, make1(m, OP_log, s), number(m, 0.69314718055994531));
+    const int below = make2(m, OP_add, make1(m, OP_sqrt, make3(m, OP_fma, s, s, one)), one);
+    const int near = make1(m, OP_log1p, make3(m, OP_fma, s, make2(m, OP_div, s, below), s)), y = choose(m, large, far, near);
+    return unless_zero(m, x, choose(m, is_below(m, x, 0), make1(m, OP_neg, y), y));
+}
+
+/* Kahan's, by the roots p of 1 - z and q of 1 + z, whose imaginary parts differ in sign: sums of their products lose nothing. */
+static void roots_around(const maker *m, pair z, pair *p, pair *q)
+{
+    const int one = number(m, 1);
+    *p = sqrt_pair(m, NULL, (pair[3]){ { make2(m, OP_sub, one, z.re), make1(m, OP_neg, z.im) } });
+    *q = sqrt_pair(m, NULL, (pair[3]){ { make2(m, OP_add, one, z.re), z.im } });
+}
+
+/* x y - z w. */
+static int across(const maker *m, int x, int y, int z, int w)
+{
+    return unfused(m, OP_sub, make2(m, OP_mul, x, y), make2(m, OP_mul, z, w));
+}
+
+static pair asin_pair(const maker *m, const value *v, const pair x[3])
+{
+    pair p, q;
+    roots_around(m, x[0], &p, &q);
+    const int re = make2(m, OP_atan2, x[0].re, across(m, p.re, q.re, p.im, q.im));
+    return (void)v, (pair){ re, asinh_of(m, across(m, p.re, q.im, p.im, q.re)) };
+}
+
+static pair acos_pair(const maker *m, const value *v, const pair x[3])
+{
+    pair p, q;
+    roots_around(m, x[0], &p, &q);
+    const int re = make2(m, OP_mul, number(m, 2), make2(m, OP_atan2, p.re, q.re));
+    return (void)v, (pair){ re, asinh_of(m, across(m, p.im, q.re, p.re, q.im)) };
+}
+
+/* atan2(2 a, 1 - a^2 - b^2) / 2 and log(1 + 4 b / h^2) / 4, where h is the distance from the nearer of i and -i, of which the square may be too
+ * small. Far away it is a right angle. */
+static pair atan_pair(const maker *m, const value *v, const pair x[3])
+{
+    const bool wide = m->like.type == DUET_F64;
+    const int a = x[0].re, b = make1(m, OP_abs, x[0].im), one = number(m, 1), size = make2(m, OP_hypot, a, x[0].im);
+    const int to_1 = make2(m, OP_sub, one, b), h = make2(m, OP_hypot, a, to_1), half = number(m, 0.5);
+    const int d = make3(m, OP_fma, to_1, make2(m, OP_add, one, b), make1(m, OP_neg, make3(m, OP_fma, a, a, number(m, 0))));
+    const int re = make2(m, OP_mul, half, make2(m, OP_atan2, make2(m, OP_mul, number(m, 2), a), d));
+    const int ratio = make2(m, OP_div, make2(m, OP_div, make2(m, OP_mul, number(m, 4), b), h), h);
+    const int at_pole = make2(m, OP_mul, half, make2(m, OP_sub, number(m, 0.69314718055994531), make1(m, OP_log, h)));
+    const int by_ratio = make2(m, OP_mul, number(m, 0.25), make1(m, OP_log1p, ratio));
+    const int im = choose(m, is_below(m, h, wide ? 0x1p-500 : 0x1p-50), at_pole, by_ratio);
+    const int far = make2(m, OP_greater, size, number(m, wide ? 0x1p56 : 0x1p27));
+    const int angle = choose(m, is_negative(m, a), number(m, -1.5707963267948966), loaded(m, number(m, 1.5707963267948966)));
+    const int y = choose(m, far, make2(m, OP_div, make2(m, OP_div, b, size), size), im);
+    return (void)v, (pair){ choose(m, far, angle, re), choose(m, is_negative(m, x[0].im), make1(m, OP_neg, y), y) };
+}
+
+/* ---- sign ---- */
 
 static int is_infinite(const maker *m, int x) { return make2(m, OP_equal, make1(m, OP_abs, x), number(m, INFINITY)); }
 
