@@ -5,6 +5,7 @@
 #include "common.h"
 #include "dice.h"
 #include "dtype.h"
+#include "element.h"
 #include <math.h>
 
 typedef struct list {
@@ -56,36 +57,27 @@ static inline int64_t list_inner(const list *l, int axis)
 }
 
 /* Exact in long double. */
-static inline long double list_number(const list *l, int64_t i)
-{
-    const void *p = list_place(l, i);
-    switch (l->type) {
-    case DUET_F32: return *(const float *)p;
-    case DUET_F64: return *(const double *)p;
-    case DUET_I64: return *(const int64_t *)p;
-    case DUET_I32: return *(const int32_t *)p;
-    case DUET_I16: return *(const int16_t *)p;
-    case DUET_U64: return *(const uint64_t *)p;
-    case DUET_U32: return *(const uint32_t *)p;
-    case DUET_U8: return *(const uint8_t *)p;
-    default: return NAN;
-    }
-}
+static inline long double list_number(const list *l, int64_t i) { return element_value(l->type, l->at, i); }
 
+/* x, of floating point rounded. */
 static inline void list_put(list *l, int64_t i, long double x)
 {
-    void *p = list_place(l, i);
-    switch (l->type) {
-    case DUET_F32: *(float *)p = (float)x; break;
-    case DUET_F64: *(double *)p = (double)x; break;
-    case DUET_I64: *(int64_t *)p = (int64_t)x; break;
-    case DUET_I32: *(int32_t *)p = (int32_t)x; break;
-    case DUET_I16: *(int16_t *)p = (int16_t)x; break;
-    case DUET_U64: *(uint64_t *)p = (uint64_t)x; break;
-    case DUET_U32: *(uint32_t *)p = (uint32_t)x; break;
-    case DUET_U8: *(uint8_t *)p = (uint8_t)x; break;
-    default: break;
-    }
+    element_put(l->type, l->at, i, is_floating(l->type) ? converted(DUET_F64, l->type, x) : x);
+}
+
+/* The same elements in a type that holds them all; or rounded, or modulo 2^n, in one that does not; of bool, whether they differ from 0. */
+static inline list list_cast(const list *from, duet_dtype type)
+{
+    list l = list_new(type, from->rank, from->size);
+    for (int64_t i = 0; i < l.count; i++) element_put(type, l.at, i, converted(from->type, type, list_number(from, i)));
+    return l;
+}
+
+/* In what elements of a type are added up. */
+static inline duet_dtype list_sums_in(duet_dtype type)
+{
+    if (is_floating(type)) return type == DUET_F64 ? DUET_F64 : DUET_F32;
+    return dtype_kind(type) == TYPE_UNSIGNED ? DUET_U64 : DUET_I64;
 }
 
 /* The same bits, or both NaN. */
@@ -134,10 +126,12 @@ enum { TIES, ANY, SPECIAL, FILLINGS };
 static inline long double filling(duet_dtype type, int kind)
 {
     static const double special[] = { NAN, INFINITY, -INFINITY, 0.0, -0.0, 1, -1, 5e-324, -1e-45, 3e38, -3e38 };
-    const bool whole = type >= DUET_I64, below = type == DUET_I64 || type == DUET_I32 || type == DUET_I16;
+    const bool whole = !is_floating(type), below = dtype_kind(type) == TYPE_SIGNED;
+    if (type == DUET_BOOL) return draw(2);
+    if (type == DUET_U64 && kind != TIES && draw(2)) return 0x1p63L + draw(200);
     if (kind == TIES || whole) return whole && kind != TIES ? draw(200) - (below ? 100 : 0) : draw(7) - (below || !whole ? 3 : 0);
     if (kind == SPECIAL && draw(2)) return special[draw(11)];
-    return (type == DUET_F32 ? (float)((draw(2000001) - 1000000) / 997.0) : (draw(2000001) - 1000000) / 997.0);
+    return (draw(2000001) - 1000000) / 997.0;
 }
 
 static inline void sight_fill(const sight *s, int kind)
@@ -152,7 +146,7 @@ static inline void sight_fill(const sight *s, int kind)
 static inline void sight_fill_places(const sight *s, int64_t n)
 {
     duet_matrix *all = s->whole ? s->whole : s->m;
-    const bool below = duet_type(all) == DUET_I64 || duet_type(all) == DUET_I32 || duet_type(all) == DUET_I16;
+    const bool below = dtype_kind(duet_type(all)) == TYPE_SIGNED;
     list l = { .type = duet_type(all), .count = duet_count(all), .at = duet_overwrite(all) };
     CHECK(l.at != NULL, "not writable: %s", duet_error());
     for (int64_t i = 0; l.at && i < l.count; i++) list_put(&l, i, (long double)(draw((int)n) - (below && draw(2) ? n : 0)));

@@ -342,7 +342,7 @@ static void bad(void)
     REFUSED(duet_maximum(z, 1), DUET_BAD_TYPE, "duet_maximum(c64[2,3], a number)", "is not for complex numbers");
     REFUSED(duet_floor(z), DUET_BAD_TYPE, "duet_floor(c64[2,3])", "is not for complex numbers");
     REFUSED(duet_max(z), DUET_BAD_TYPE, "duet_max(c64[2,3])", "is not for complex numbers");
-    REFUSED(duet_cumprod(z, 0), DUET_BAD_TYPE, "duet_cumprod(c64[2,3])", "IS_COMPUTED(A)");
+    REFUSED(duet_cumprod(z, 0), DUET_BAD_TYPE, "duet_cumprod(c64[2,3])", "IS_ORDERED(A)");
     REFUSED(duet_softmax(z), DUET_BAD_TYPE, "duet_softmax(c64[2,3])", "is not for complex numbers");
     REFUSED(duet_add(z, w), DUET_BAD_SHAPE, "duet_add(c64[2,3], c64[4])", "broadcast");
     REFUSED(duet_add(z, i), DUET_BAD_TYPE, "duet_add(c64[2,3], i32[3])", "duet_cast");

@@ -31,4 +31,11 @@ static inline duet_dtype dtype_part(duet_dtype t) { return dtype_is_complex(t) ?
 /* The type that operands of two types have in common, by the table of docs/semantics.md; DUET_DTYPE_COUNT: none. */
 duet_dtype dtype_promote(duet_dtype a, duet_dtype b);
 
+/* What elements of a type add up to: integers and bools to 64 bits. */
+static inline duet_dtype dtype_of_sums(duet_dtype t)
+{
+    if (dtypes[t].kind >= TYPE_FLOAT) return t;
+    return dtypes[t].kind == TYPE_UNSIGNED ? DUET_U64 : DUET_I64;
+}
+
 #endif

@@ -19,9 +19,8 @@ static bool is_computed(duet_dtype t) { return t <= DUET_I64; }
 
 const char *order_refuses(const step *s)
 {
-    const bool adds = s->kernel == OP_scatter_add || s->kernel == OP_scatter_max;
     if (s->outs != 1 || s->ins < 1) return "not a step of this operator";
-    if ((order_family(s->kernel) == ORDER_SCAN || adds) && !is_computed(s->out[0].at.type)) return "elements of this type";
+    if (order_computes(s->kernel) && !is_computed(s->out[0].at.type)) return "elements of this type";
     return NULL;
 }
 

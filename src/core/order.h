@@ -33,6 +33,12 @@ static inline enum order_family order_family(int kernel)
     }
 }
 
+/* Does it compute with elements, which machines do in f32, f64 and i64 alone? Others of these operators move them as they are. */
+static inline bool order_computes(int kernel)
+{
+    return order_family(kernel) == ORDER_SCAN || kernel == OP_scatter_add || kernel == OP_scatter_max;
+}
+
 /* Why no machine runs such a step; NULL: there is no reason. */
 const char *order_refuses(const step *s);
 

@@ -1,6 +1,7 @@
 /* convert.c - which type each value is computed in, and which it has in memory; casts. */
 #include "canon.h"
 #include "dtype.h"
+#include "order.h"
 
 /* ---- what a value is computed in ---- */
 
@@ -45,10 +46,10 @@ uint8_t computed_in(const graph *g, const value *v)
     return v->type == DUET_BOOL || v->op == OP_argmin || v->op == OP_argmax ? computed_of_bools(g, v) : DUET_I64; /* sums */
 }
 
-/* What moves elements by data moves them as they are in memory. */
+/* What moves elements by data moves them as they are in memory, unless it adds them up on the way. */
 bool value_moves(const value *v)
 {
-    return v->op < OPS && op_infos[v->op].kind == KIND_DEF && op_infos[v->op].flags & OP_ANY_TYPES;
+    return v->op < OPS && op_infos[v->op].kind == KIND_DEF && op_infos[v->op].flags & OP_ANY_TYPES && !order_computes(v->op);
 }
 
 uint8_t memory_type(const graph *g, const value *v)

@@ -2,6 +2,7 @@
  * do that on their way, where there are any. What moves elements by data has them as they are: formulas of halves are rounded before. */
 #include "canon.h"
 #include "dtype.h"
+#include "order.h"
 
 /* Sums of so many products of integers of up to 16 bits are exact in f64; or, of convolutions, whose algorithm is the vendor's, so near that
  * rounding makes them so. */
@@ -31,6 +32,7 @@ static duet_dtype runs_in(const graph *g, const value *v)
     const size_t bytes = dtypes[t].bytes;
     if (dtype_is_half(t)) return DUET_F32;
     if (dtype_kind(t) >= TYPE_FLOAT) return t;
+    if (order_computes(v->op)) return DUET_I64;
     if (v->op == OP_upsample2d) return bytes <= 2 ? DUET_F32 : t; /* is moved by size */
     if (v->op == OP_max_pool2d) return bytes <= 2 ? DUET_F32 : DUET_F64;
     if (dtype_kind(t) == TYPE_BOOL) return DUET_F32;
@@ -58,6 +60,15 @@ static int operand_in(graph *g, int v, duet_dtype t)
     return intern(g, &x);
 }
 
+/* The greatest of u64 are those of i64 half of their range below. */
+static int flipped(graph *g, int v)
+{
+    const value x = copy_of(g, v);
+    value f = blank(OP_bitwise_xor, &x);
+    f.args = 2, f.arg[0] = constant_number(g, -0x1p63), f.arg[1] = v;
+    return make_unfused(g, &f);
+}
+
 static int to_type(graph *g, int v, duet_dtype t)
 {
     const value x = copy_of(g, v), like = as_type(&x, t);
@@ -72,14 +83,19 @@ static int rounded(graph *g, int v)
     return intern(g, &r);
 }
 
+static bool is_flipped(const value *v) { return v->op == OP_scatter_max && v->type == DUET_U64; }
+
 /* Sums wrap; what is among its operands is in the type's range, or the least there is. */
 static int result_of(graph *g, int made, const value *v, duet_dtype in)
 {
     const bool sums = v->op != OP_max_pool2d && v->op != OP_upsample2d;
+    if (is_flipped(v)) made = flipped(g, made);
     if (v->op == OP_conv2d) made = rounded(g, made);
     if (sums && in == DUET_F64) made = to_type(g, made, DUET_I64);
     return to_type(g, made, (duet_dtype)v->type);
 }
+
+static bool is_index(const value *v, int k) { return k == 1 && order_family(v->op) == ORDER_SCATTER; }
 
 bool value_widens(const graph *g, const value *v)
 {
@@ -88,7 +104,7 @@ bool value_widens(const graph *g, const value *v)
     bool differs = !moves && runs_in(g, v) != (duet_dtype)v->type;
     for (int k = 0; k < v->args; k++) {
         const value *x = value_at(g, v->arg[k]);
-        differs |= x->mem != (moves ? x->type : v->type);
+        differs |= x->mem != (moves || is_index(v, k) ? x->type : v->type);
     }
     return differs;
 }
@@ -99,7 +115,11 @@ int make_wide(graph *g, const value *v)
     for (int k = 0; k < v->args && value_moves(v); k++) wide.arg[k] = make_stored(g, v->arg[k]);
     if (value_moves(v)) return intern(g, &wide);
     const duet_dtype in = runs_in(g, v);
-    for (int k = 0; k < v->args; k++) wide.arg[k] = operand_in(g, v->arg[k], in);
+    for (int k = 0; k < v->args; k++) {
+        if (is_index(v, k)) continue;
+        wide.arg[k] = operand_in(g, v->arg[k], in);
+        if (is_flipped(v)) wide.arg[k] = flipped(g, wide.arg[k]);
+    }
     if (dtype_kind((duet_dtype)v->type) >= TYPE_FLOAT) return intern(g, &wide); /* of halves it is f32 in memory */
     wide.type = (uint8_t)in, wide.comp = wide.mem = COMP_UNSET;
     const int made = intern(g, &wide);
