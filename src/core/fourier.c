@@ -336,11 +336,9 @@ duet_status fourier_convolve(const toolbox *b, const step *s, const frame *f)
 
 /* ---- refusals ---- */
 
-static bool is_small(const layout *l) { return dtypes[l->type].bytes < 4; }
-
 const char *fourier_refuses(const step *s)
 {
-    if (s->kernel == OP_fftshift) return is_small(&s->in[0].at) ? "elements of one or two bytes" : NULL;
+    if (s->kernel == OP_fftshift) return NULL;
     const duet_dtype x = s->in[0].at.type, y = s->out[0].at.type;
     if (!(is_complex(y) || y == DUET_F32 || y == DUET_F64)) return "elements that are neither floating point nor complex";
     if (is_wide(x) != is_wide(y)) return "operands of different widths";
