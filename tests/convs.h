@@ -38,7 +38,7 @@ static inline array array_of(const duet_matrix *m)
 typedef struct geometry {
     int axes;
     int64_t n, c, m, groups;
-    int64_t image[3], window[3], out[3], stride[3], pad[3], dilation[3];
+    int64_t image[3], window[3], out[3], stride[3], pad[3], dilation[3], more[3]; /* more: of padding, at the end */
     bool flips;
 } geometry;
 

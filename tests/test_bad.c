@@ -100,7 +100,7 @@ static void definitions(void)
     FAILS(duet_bias_add(im, v), DUET_BAD_SHAPE, "duet_bias_add(f32[1,2,4,4], f32[3])", "B.count == A.channels");
     FAILS(duet_bias_add(v, v), DUET_BAD_SHAPE, "duet_bias_add(f32[3], f32[3])", "A.rank");
     FAILS(duet_conv2d(im, few), DUET_BAD_SHAPE, "duet_conv2d(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.c");
-    FAILS(duet_conv2d(im, large), DUET_BAD_SHAPE, "duet_conv2d", "A.h + 2 * o.pad[0] >= REACH(B.h, 0)");
+    FAILS(duet_conv2d(im, large), DUET_BAD_SHAPE, "duet_conv2d", "A.h + 2 * o.pad[0] + o.more[0] >= REACH(B.h, 0)");
     FAILS(duet_convolve2d(im, none), DUET_BAD_SHAPE, "duet_convolve2d", "B.h > 0");
     FAILS(duet_convolve2d(im, w), DUET_BAD_SHAPE, "duet_convolve2d(f32[1,2,4,4], f32[4,5])", "B.rank == 4");
     FAILS(duet_conv2d(im, few, .stride = { -2, 1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "stride");

@@ -9,66 +9,83 @@ static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&dice, 
 
 /* ---- along one axis, or three ---- */
 
-static bool draw_geometry(geometry *g, int axes)
+static bool draw_geometry(geometry *g, int axes, bool unequal)
 {
     *g = (geometry){ .axes = axes, .n = drawn(0, 3), .groups = drawn(1, 2), .flips = rng_chance(&dice, 30) };
     g->c = g->groups * drawn(1, 3), g->m = g->groups * drawn(1, 3);
     for (int a = 0; a < axes; a++) {
         g->window[a] = drawn(1, 3), g->stride[a] = drawn(1, 3), g->pad[a] = drawn(0, 2), g->dilation[a] = drawn(1, 2);
         const int64_t reach = (g->window[a] - 1) * g->dilation[a] + 1;
-        g->image[a] = drawn(1, axes == 1 ? 40 : 7);
-        if (g->image[a] + 2 * g->pad[a] < reach) return false;
-        g->out[a] = (g->image[a] + 2 * g->pad[a] - reach) / g->stride[a] + 1;
+        g->image[a] = drawn(1, axes == 1 ? 40 : 7), g->more[a] = unequal ? drawn(0, 3) : 0;
+        const int64_t room = g->image[a] + 2 * g->pad[a] + g->more[a] - reach;
+        if (room < 0) return false;
+        g->out[a] = room / g->stride[a] + 1;
     }
     return true;
 }
 
 static int32_t at(const int64_t *x, int a) { return (int32_t)x[a]; }
+#define ALL2(x)                                                                                                                  \
+    {                                                                                                                            \
+        at(g->x, 0), at(g->x, 1)                                                                                                 \
+    }
 #define ALL3(x)                                                                                                                  \
     {                                                                                                                            \
         at(g->x, 0), at(g->x, 1), at(g->x, 2)                                                                                    \
     }
 
+/* Of so many axes: what all options begin with. */
+#define ONE   at(g->stride, 0), at(g->pad, 0), at(g->dilation, 0), (int32_t)g->groups
+#define TWO   ALL2(stride), ALL2(pad), ALL2(dilation), (int32_t)g->groups
+#define THREE ALL3(stride), ALL3(pad), ALL3(dilation), (int32_t)g->groups
+
 static duet_expr forward(const geometry *g, duet_expr x, duet_expr w)
 {
-    const duet_conv1 one = { at(g->stride, 0), at(g->pad, 0), at(g->dilation, 0), (int32_t)g->groups };
-    const duet_conv3 three = { ALL3(stride), ALL3(pad), ALL3(dilation), (int32_t)g->groups };
+    const duet_conv1 one = { ONE, at(g->more, 0) };
+    const duet_conv two = { TWO, ALL2(more) };
+    const duet_conv3 three = { THREE, ALL3(more) };
     if (g->axes == 1) return g->flips ? (duet_convolve1d)(x, w, &one) : (duet_conv1d)(x, w, &one);
+    if (g->axes == 2) return g->flips ? (duet_convolve2d)(x, w, &two) : (duet_conv2d)(x, w, &two);
     return g->flips ? (duet_convolve3d)(x, w, &three) : (duet_conv3d)(x, w, &three);
 }
 
 static duet_expr to_images(const geometry *g, duet_expr y, duet_expr w)
 {
-    const duet_conv1_grad one = { at(g->stride, 0), at(g->pad, 0), at(g->dilation, 0), (int32_t)g->groups, at(g->image, 0) };
-    const duet_conv3_grad three = { ALL3(stride), ALL3(pad), ALL3(dilation), (int32_t)g->groups, ALL3(image) };
+    const duet_conv1_grad one = { ONE, at(g->image, 0), at(g->more, 0) };
+    const duet_conv_grad two = { TWO, ALL2(image), ALL2(more) };
+    const duet_conv3_grad three = { THREE, ALL3(image), ALL3(more) };
+    if (g->axes == 2) return (duet_conv2d_input_grad)(y, w, &two);
     return g->axes == 1 ? (duet_conv1d_input_grad)(y, w, &one) : (duet_conv3d_input_grad)(y, w, &three);
 }
 
-/* What an image has more than the least along each axis; false: the least would be less than nothing. */
-static bool more_than_least(const geometry *g, int32_t *more)
+/* What an image has beyond the least along each axis; false: the least would be less than nothing. */
+static bool beyond_least(const geometry *g, int32_t *rest)
 {
     bool can = true;
     for (int a = 0; a < g->axes; a++) {
-        const int64_t least = (g->out[a] - 1) * g->stride[a] + (g->window[a] - 1) * g->dilation[a] + 1 - 2 * g->pad[a];
-        can &= least >= 0, more[a] = (int32_t)(g->image[a] - least);
+        const int64_t reach = (g->window[a] - 1) * g->dilation[a] + 1;
+        const int64_t least = (g->out[a] - 1) * g->stride[a] + reach - 2 * g->pad[a] - g->more[a];
+        can &= least >= 0, rest[a] = (int32_t)(g->image[a] - least);
     }
     return can;
 }
 
 /* The same by another name. */
-static duet_expr transposed(const geometry *g, duet_expr y, duet_expr w, const int32_t *more)
+static duet_expr transposed(const geometry *g, duet_expr y, duet_expr w, const int32_t *rest)
 {
-    const duet_conv1_transposed one = { at(g->stride, 0), at(g->pad, 0), at(g->dilation, 0), (int32_t)g->groups, more[0] };
-    const duet_conv3_transposed three = {
-        ALL3(stride), ALL3(pad), ALL3(dilation), (int32_t)g->groups, { more[0], more[1], more[2] }
-    };
+    const duet_conv1_transposed one = { ONE, rest[0], at(g->more, 0) };
+    const duet_conv_transposed two = { TWO, { rest[0], rest[1] }, ALL2(more) };
+    const duet_conv3_transposed three = { THREE, { rest[0], rest[1], rest[2] }, ALL3(more) };
+    if (g->axes == 2) return (duet_conv_transpose2d)(y, w, &two);
     return g->axes == 1 ? (duet_conv_transpose1d)(y, w, &one) : (duet_conv_transpose3d)(y, w, &three);
 }
 
 static duet_expr to_filters(const geometry *g, duet_expr x, duet_expr y)
 {
-    const duet_conv1_grad one = { at(g->stride, 0), at(g->pad, 0), at(g->dilation, 0), (int32_t)g->groups, at(g->window, 0) };
-    const duet_conv3_grad three = { ALL3(stride), ALL3(pad), ALL3(dilation), (int32_t)g->groups, ALL3(window) };
+    const duet_conv1_grad one = { ONE, at(g->window, 0), at(g->more, 0) };
+    const duet_conv_grad two = { TWO, ALL2(window), ALL2(more) };
+    const duet_conv3_grad three = { THREE, ALL3(window), ALL3(more) };
+    if (g->axes == 2) return (duet_conv2d_filter_grad)(x, y, &two);
     return g->axes == 1 ? (duet_conv1d_filter_grad)(x, y, &one) : (duet_conv3d_filter_grad)(x, y, &three);
 }
 
@@ -113,10 +130,10 @@ static void check_way(duet_place p, duet_dtype type, const geometry *g, enum ope
     each_product(g, add_product, &k);
     if (slope && result != RESULTS) check_slope(g, &k);
     duet_expr f;
-    int32_t more[3];
+    int32_t rest[3];
     if (result == RESULTS) f = forward(g, e[IMAGES], e[FILTERS]);
     else if (result == FILTERS) f = to_filters(g, e[IMAGES], e[RESULTS]);
-    else if (more_than_least(g, more) && rng_chance(&dice, 50)) f = transposed(g, e[RESULTS], e[FILTERS], more);
+    else if (beyond_least(g, rest) && rng_chance(&dice, 50)) f = transposed(g, e[RESULTS], e[FILTERS], rest);
     else f = to_images(g, e[RESULTS], e[FILTERS]);
     duet_matrix *got = evaluated(p, type, f, &s);
     static const char *const names[] = { "to the images", "to the filters", "forward" };
@@ -125,11 +142,15 @@ static void check_way(duet_place p, duet_dtype type, const geometry *g, enum ope
     duet_free(&got);
 }
 
-static void convolutions(int axes, int count)
+static void convolutions(int axes, bool unequal, int count)
 {
+#define NAMES(n, how) "conv" n ", convolve" n ", its gradients, conv_transpose" n how
+    static const char *const names[][3] = { { NAMES("1d", ""), NAMES("2d", ""), NAMES("3d", "") },
+                                            { NAMES("1d", " of unequal padding"), NAMES("2d", " of unequal padding"),
+                                              NAMES("3d", " of unequal padding") } };
     for (int i = 0; i < count; i++) {
         geometry g;
-        if (!draw_geometry(&g, axes)) continue;
+        if (!draw_geometry(&g, axes, unequal)) continue;
         const duet_dtype type = rng_chance(&dice, 50) ? DUET_F32 : DUET_F64;
         for (int k = 0; k < places; k++)
             for (int result = IMAGES; result <= RESULTS; result++) {
@@ -137,8 +158,74 @@ static void convolutions(int axes, int count)
                 check_way(place[k], type, &g, (enum operand)result, i < 12);
             }
     }
-    tap_point(axes == 1 ? "conv1d, convolve1d, its gradients, conv_transpose1d"
-                        : "conv3d, convolve3d, its gradients, conv_transpose3d");
+    tap_point(names[unequal][axes - 1]);
+}
+
+/* ---- more padding at the end: what follows, other types, known by hand ---- */
+
+#define RIGHT(m, e)                                                                                                              \
+    do {                                                                                                                         \
+        const char *why_ = NULL;                                                                                                 \
+        DUET_ON(p) why_ = oracle_refutes(m, e);                                                                                  \
+        CHECK(!why_, "on the %s: %s", place_name(p), why_);                                                                      \
+    } while (0)
+
+static void unequal_layers(duet_place p)
+{
+    static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_F16, DUET_I8 };
+    for (int t = 0; t < 4; t++) {
+        const duet_dtype type = types[t];
+        duet_matrix *x = random_matrix(&dice, type, 4, (int64_t[]){ 2, 3, 9, 8 }, -2, 2),
+                    *w = random_matrix(&dice, type, 4, (int64_t[]){ 4, 3, 3, 3 }, -2, 2),
+                    *b = random_matrix(&dice, type, 1, (int64_t[]){ 4 }, -2, 2), *y = duet_new(type, 2, 4, 9, 8),
+                    *pooled = duet_new(type, 2, 4, 4, 4), *half = duet_new(type, 2, 4, 5, 4);
+        RIGHT(y, duet_conv2d(x, w, .pad = { 0, 1 }, .more = { 2, 0 }));
+        RIGHT(y, duet_relu(duet_bias_add(duet_conv2d(x, w, .pad = { 0, 1 }, .more = { 2, 0 }), b)));
+        RIGHT(pooled, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(x, w, .more = { 2, 2 }), b)), .window = { 2, 2 }));
+        RIGHT(half, duet_convolve2d(x, w, .stride = { 2, 2 }, .pad = { 1, 0 }, .more = { 0, 1 }));
+        duet_matrix *all[] = { x, w, b, y, pooled, half };
+        for (int i = 0; i < 6; i++) duet_free(&all[i]);
+    }
+}
+
+/* Has the plan a copy, which a vendor needs? More that no window reads makes none. */
+static bool copies(duet_matrix *y, duet_expr e)
+{
+    char text[4000] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    CHECK(f && duet_explain(f, y, e) == DUET_OK, "%s", duet_error());
+    fclose(f), forget(e);
+    return strstr(text, "of a padded copy") != NULL;
+}
+
+static void known_unequal(duet_place p)
+{
+    const float x[] = { 1, 2, 3, 4, 5, 6 }, w[] = { 1, 10, 100 }, same[] = { 321, 543, 65 };
+    duet_matrix *X = duet_wrap((void *)(uintptr_t)x, DUET_F32, 1, 1, 6), *W = duet_wrap((void *)(uintptr_t)w, DUET_F32, 1, 1, 3),
+                *y = duet_new(DUET_F32, 1, 1, 3), *sum = duet_new(DUET_F32), *row = duet_new(DUET_F32, 1, 1, 6);
+    const int32_t n = duet_same_padding(6, 3, 2, 0);
+    CHECK(n == 1 && duet_same_padding(6, 4, 0, 0) == 3 && duet_same_padding(7, 3, 2, 2) == 4 &&
+              duet_same_padding(0, 3, 1, 1) == 0 && duet_same_padding(8, 1, 2, 1) == 0,
+          "how much TensorFlow's SAME takes");
+    CHECK(duet_set_on(p, y, duet_conv1d(X, W, .stride = 2, .pad = n / 2, .more = n % 2)) == DUET_OK, "%s", duet_error());
+    CHECK(!memcmp(duet_read(y), same, sizeof same), "[1 .. 6] with [1 10 100], every other one");
+    DUET_ON(p)
+    {
+        CHECK(copies(y, duet_conv1d(X, W, .stride = 2, .more = 1)) == (p == DUET_GPU), "a copy on the %s", place_name(p));
+        CHECK(!copies(row, duet_conv1d(X, W, .pad = 1)), "a copy of what is padded alike");
+        duet_matrix *two = duet_new(DUET_F32, 1, 1, 2);
+        CHECK(!copies(two, duet_conv1d(X, W, .stride = 3, .more = 2)), "a copy for what no window reads");
+        duet_free(&two);
+    }
+    CHECK(duet_set_on(p, sum, duet_sum(duet_conv1d(X, W))) == DUET_OK, "%s", duet_error());
+    CHECK(*(const float *)duet_read(sum) == 1950, "the sum: %g", (double)*(const float *)duet_read(sum));
+    CHECK(duet_set_on(p, sum, duet_sum(duet_conv1d(X, W, .more = 1))) == DUET_OK, "%s", duet_error());
+    CHECK(*(const float *)duet_read(sum) == 2015, "and with one more: %g", (double)*(const float *)duet_read(sum));
+    duet_expr e = duet_conv1d(X, W, .stride = 2, .more = 1);
+    CHECK(strstr(text_of(e), ".more = 1"), "printed: %s", text_of(e));
+    forget(e);
+    duet_matrix *all[] = { X, W, y, sum, row };
+    for (int i = 0; i < 5; i++) duet_free(&all[i]);
 }
 
 /* ---- plain arrays: SciPy's modes ---- */
@@ -264,7 +351,7 @@ static void im2col(int count)
 {
     for (int i = 0; i < count; i++) {
         geometry g;
-        if (draw_geometry(&g, 2))
+        if (draw_geometry(&g, 2, false))
             for (int k = 0; k < places; k++) check_im2col(place[k], i % 2 ? DUET_F32 : DUET_F64, &g, i % 3 == 0);
     }
     duet_matrix *m = duet_new(DUET_F32, 1, 1, 4, 4), *rows = duet_reshaped(m, 1, 4, 4);
@@ -322,6 +409,8 @@ static void refused(void)
     fails(duet_conv3d(v, s), DUET_BAD_SHAPE, "duet_conv3d", "B.rank == 5");
     fails(duet_conv3d(v, v, .dilation = { 1, 2, 1 }), DUET_BAD_SHAPE, "duet_conv3d", "REACH(B.h, 1)");
     fails(duet_conv3d(v, v, .pad = { 0, 0, -2 }), DUET_BAD_ARGUMENT, "duet_conv3d", "pad {0, 0, -2}");
+    fails(duet_conv1d(s, s, .more = -1), DUET_BAD_ARGUMENT, "duet_conv1d", "more -1");
+    fails(duet_conv3d_filter_grad(v, v, .more = { 0, -1, 0 }), DUET_BAD_ARGUMENT, "duet_conv3d_filter_grad", "more {0, -1, 0}");
     fails(duet_conv3d_input_grad(v, v, .size = { 1, 1, -1 }), DUET_BAD_ARGUMENT, "duet_conv3d_input_grad", "size {1, 1, -1}");
     fails(duet_max_pool1d(s, .window = 5), DUET_BAD_SHAPE, "duet_max_pool1d(f32[1,2,4])", "o.window[0]");
     fails(duet_avg_pool3d(v, .window = { 1, 1, 1 }, .pad = { 0, 1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool3d", "pad {0, 1, 0}");
@@ -357,7 +446,12 @@ int main(int argc, char **argv)
     const bool few = is_quick(argc, argv);
     dice = rng_new(20261122);
     places = list_places(place);
-    convolutions(1, few ? 60 : 200), convolutions(3, few ? 40 : 120);
+    for (int unequal = 0; unequal < 2; unequal++) {
+        convolutions(1, unequal, few ? 60 : 200), convolutions(2, unequal, few ? 60 : 160),
+            convolutions(3, unequal, few ? 40 : 120);
+    }
+    for (int k = 0; k < places; k++) unequal_layers(place[k]), known_unequal(place[k]);
+    tap_point("layers with more padding at the end, TensorFlow's SAME, and its plan");
     for (int f = PLAIN; f <= DEEP; f++) plain_arrays((enum form)f, few ? 40 : 120);
     im2col(few ? 30 : 80);
     for (int k = 0; k < places; k++) among_others(place[k]);

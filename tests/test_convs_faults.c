@@ -36,6 +36,9 @@ static void turn(const scene *s)
     sums_to(s, duet_conv3d(s->volume, s->filters, .pad = { 1, 0, 0 }), 2 * (8 + 16 + 8));
     sums_to(s, duet_conv3d_input_grad(duet_conv3d(s->volume, s->filters), s->filters), 16 * 2 * 16);
     sums_to(s, duet_conv3d_filter_grad(s->volume, duet_conv3d(s->volume, s->turned)), 2 * 16 * 16);
+    sums_to(s, duet_conv3d(s->volume, s->filters, .more = { 0, 1, 0 }), 2 * (16 + 8));
+    sums_to(s, duet_conv3d_input_grad(duet_conv3d(s->volume, s->filters), s->filters, .size = { 2, 1, 2 }, .more = { 0, 1, 0 }),
+            16 * 2 * 8);
     sums_to(s, duet_convolve(s->plane, s->plane, same), 9);
     sums_to(s, duet_correlate_multi(s->plane, s->turned, same), 8 * 9);
     sums_to(s, duet_max_pool3d_grad(s->turned, duet_max_pool3d(s->turned, .window = { 2, 2, 2 }), .window = { 2, 2, 2 }), 4);

@@ -219,9 +219,10 @@ DUET_API duet_expr duet_of_expr(duet_expr e);
 
 /* How a convolution or a pooling steps over an image, along its height and its width. A stride of 0 means 1, or the
  * window; a dilation (the distance between the elements of a window) and a number of groups of 0 mean 1. NULL for either means all zeros.
- * Groups: channels and filters are so many convolutions side by side; with as many as channels each has filters of its own. */
+ * Groups: channels and filters are so many convolutions side by side; with as many as channels each has filters of its own.
+ * more: padding at the end of each axis beside that on both sides, as TensorFlow's SAME has it; duet_same_padding says how much. */
 typedef struct duet_conv {
-    int32_t stride[2], pad[2], dilation[2], groups;
+    int32_t stride[2], pad[2], dilation[2], groups, more[2];
 } duet_conv;
 typedef struct duet_pool {
     int32_t window[2], stride[2], pad[2];
@@ -231,10 +232,10 @@ typedef struct duet_pool {
  *     size        along height and width of what is computed; 0: the least size of an image, the greatest of a filter
  *     output_pad  how many rows and columns more than the least an image has; below the stride */
 typedef struct duet_conv_grad {
-    int32_t stride[2], pad[2], dilation[2], groups, size[2];
+    int32_t stride[2], pad[2], dilation[2], groups, size[2], more[2];
 } duet_conv_grad;
 typedef struct duet_conv_transposed {
-    int32_t stride[2], pad[2], dilation[2], groups, output_pad[2];
+    int32_t stride[2], pad[2], dilation[2], groups, output_pad[2], more[2];
 } duet_conv_transposed;
 typedef struct duet_pool_grad {
     int32_t window[2], stride[2], pad[2], size[2];
@@ -247,16 +248,16 @@ typedef struct duet_scale {
 
 /* The same of n x c x w signals, along the one axis that they have; */
 typedef struct duet_conv1 {
-    int32_t stride, pad, dilation, groups;
+    int32_t stride, pad, dilation, groups, more;
 } duet_conv1;
 typedef struct duet_pool1 {
     int32_t window, stride, pad;
 } duet_pool1;
 typedef struct duet_conv1_grad {
-    int32_t stride, pad, dilation, groups, size;
+    int32_t stride, pad, dilation, groups, size, more;
 } duet_conv1_grad;
 typedef struct duet_conv1_transposed {
-    int32_t stride, pad, dilation, groups, output_pad;
+    int32_t stride, pad, dilation, groups, output_pad, more;
 } duet_conv1_transposed;
 typedef struct duet_pool1_grad {
     int32_t window, stride, pad, size;
@@ -267,16 +268,16 @@ typedef struct duet_scale1 {
 
 /* and of n x c x d x h x w volumes, along depth, height and width. */
 typedef struct duet_conv3 {
-    int32_t stride[3], pad[3], dilation[3], groups;
+    int32_t stride[3], pad[3], dilation[3], groups, more[3];
 } duet_conv3;
 typedef struct duet_pool3 {
     int32_t window[3], stride[3], pad[3];
 } duet_pool3;
 typedef struct duet_conv3_grad {
-    int32_t stride[3], pad[3], dilation[3], groups, size[3];
+    int32_t stride[3], pad[3], dilation[3], groups, size[3], more[3];
 } duet_conv3_grad;
 typedef struct duet_conv3_transposed {
-    int32_t stride[3], pad[3], dilation[3], groups, output_pad[3];
+    int32_t stride[3], pad[3], dilation[3], groups, output_pad[3], more[3];
 } duet_conv3_transposed;
 typedef struct duet_pool3_grad {
     int32_t window[3], stride[3], pad[3], size[3];
@@ -473,12 +474,21 @@ DUET_API duet_expr duet_p_max_pool_p(duet_expr x, int h, int w);
 DUET_API duet_expr duet_p_max_pool_p_at(duet_expr x, int h, int w, const char *site);
 
 /* The padding, along one axis, with which a convolution by `window` elements, `dilation` apart (0: 1), in steps of 1, gives that part: conv2d(x, w,
- * .pad = { duet_pad_for(DUET_OVERLAP_SAME, 3, 0), ... }). Both sides have the same: SAME of an even reach, which would want one more in front, gets
- * the less, and one result fewer than elements. duet_convolve and its sisters have no such limit. */
+ * .pad = { duet_pad_for(DUET_OVERLAP_SAME, 3, 0), ... }). Both sides have the same: SAME of an even reach gets the less, and one result fewer than
+ * elements, unless .more is 1; then it is TensorFlow's SAME. duet_convolve and its sisters, which have that one in front, need no such care. */
 static inline int32_t duet_pad_for(duet_overlap part, int32_t window, int32_t dilation)
 {
     const int32_t more = (window - 1) * (dilation ? dilation : 1);
     return part == DUET_OVERLAP_FULL ? more : part == DUET_OVERLAP_SAME ? more / 2 : 0;
+}
+
+/* The padding in all, along one axis, that gives as many results as there are strides (0: 1) in `size` elements, begun ones too: TensorFlow's SAME, with
+ * n of it: .pad = n / 2, .more = n % 2. */
+static inline int32_t duet_same_padding(int64_t size, int32_t window, int32_t stride, int32_t dilation)
+{
+    const int64_t step = stride ? stride : 1, reach = (int64_t)(window - 1) * (dilation ? dilation : 1) + 1;
+    const int64_t n = size > 0 ? ((size + step - 1) / step - 1) * step + reach - size : 0;
+    return n > 0 ? (int32_t)n : 0;
 }
 
 /* Fourier transforms in NumPy's terms, by duet_fftn and its sisters: along one axis, of length n (0: as long as x is there), or along the last two.

@@ -45,17 +45,17 @@ extern const finish_info finish_infos[FINISHES];
 #define STEP_INPUTS  PROGRAM_INPUTS
 #define STEP_OUTPUTS PROGRAM_OUTPUTS
 #define STEP_NUMBERS PROGRAM_NUMBERS
-#define STEP_ATTRS   24
-#define STEP_POOL    14 /* attr of a pooled conv2d: those of max_pool2d begin here */
+#define STEP_ATTRS   26
+#define STEP_POOL    16 /* attr of a pooled conv2d: those of max_pool2d begin here */
 enum {
     CONV_STRIDE,
     CONV_PAD = 2,
     CONV_DILATION = 4,
     CONV_GROUPS = 6,
-    CONV_SIZE = 7,
+    CONV_MORE = 7, /* padding at the end beside that */
     CONV_FLIP = 9,
-    CONV_DEPTH = 10, /* stride, pad, dilation along depth, of volumes */
-    CONV_FORM = 13   /* enum conv_form, for the plan alone: steps have axes as said below */
+    CONV_DEPTH = 10, /* stride, pad, dilation, more along depth, of volumes */
+    CONV_FORM = 14   /* enum conv_form, for the plan alone: steps have axes as said below */
 };                   /* where a convolution's are */
 
 /* What the axes of a convolution's operands are: images (n c w, n c h w, n c d h w); one plain array; every image with every filter, along the last
@@ -91,7 +91,7 @@ typedef struct operand {
  *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1. Also of i64,
  *                         modulo 2^64: then ins is 2, nums 0, and there is no finish
  *   conv2d                in[0] n c h w, in[1] m c / groups h w, out n m h w. attr, from CONV_ on: stride h, w, pad h, w, dilation h, w,
- *                         groups, flip (1: convolve2d). Or n c d h w, m c / groups d h w, n m d h w, with attributes of d, too
+ *                         groups, more h, w, flip (1: convolve2d). Or n c d h w, m c / groups d h w, n m d h w, with attributes of d, too
  *   batched               the same as matmul without a finish, for each index of the leading axes: all operands have one rank, 3 or more, the last
  *                         two axes being those of matmul; before them an input's stride of 0 repeats
  *     matmul and conv2d with a finish have in[2], a bias of rank 1 over the columns or channels, any stride, and no addend; then act; then,
@@ -171,11 +171,17 @@ static inline bool is_whole_product(const step *s)
 
 static inline bool is_pool_grad(int kernel) { return kernel == OP_max_pool2d_grad || kernel == OP_avg_pool2d_grad; }
 
-/* Is a convolution one of images, with neither gaps in its windows, nor groups, nor turned filters? */
+/* Has it more padding at the end of an axis than in front? */
+static inline bool conv_is_unequal(const step *s)
+{
+    return s->attr[CONV_MORE] || s->attr[CONV_MORE + 1] || (s->in[0].at.rank > 4 && s->attr[CONV_DEPTH + 3]);
+}
+
+/* Is a convolution one of images, with equal padding, and neither gaps in its windows, nor groups, nor turned filters? */
 static inline bool conv_is_plain(const step *s)
 {
     return s->in[0].at.rank == 4 && s->attr[CONV_DILATION] == 1 && s->attr[CONV_DILATION + 1] == 1 && s->attr[CONV_GROUPS] == 1 &&
-           !s->attr[CONV_FLIP];
+           !s->attr[CONV_FLIP] && !conv_is_unequal(s);
 }
 
 static inline struct storage *owned_by(const frame *f, int slot) { return f->owner ? f->owner->of(f->owner, slot) : NULL; }

@@ -34,13 +34,15 @@ conv conv_of(const step *s)
                .stride = { a[CONV_STRIDE], a[CONV_STRIDE + 1], 1 },
                .pad = { a[CONV_PAD], a[CONV_PAD + 1], 0 },
                .dilation = { a[CONV_DILATION], a[CONV_DILATION + 1], 1 },
+               .more = { a[CONV_MORE], a[CONV_MORE + 1], 0 },
                .groups = a[CONV_GROUPS],
                .axes = o.x->at.rank - 2,
                .flip = a[CONV_FLIP] != 0 };
-    if (g.axes == 3) g.stride[2] = depth[0], g.pad[2] = depth[1], g.dilation[2] = depth[2];
+    if (g.axes == 3) g.stride[2] = depth[0], g.pad[2] = depth[1], g.dilation[2] = depth[2], g.more[2] = depth[3];
     if (finish_infos[s->finish].pooled) { /* what is there before */
         const int64_t reach[] = { (g.kh - 1) * g.dilation[0] + 1, (g.kw - 1) * g.dilation[1] + 1 };
-        g.oh = (g.h + 2 * g.pad[0] - reach[0]) / g.stride[0] + 1, g.ow = (g.w + 2 * g.pad[1] - reach[1]) / g.stride[1] + 1;
+        g.oh = (g.h + 2 * g.pad[0] + g.more[0] - reach[0]) / g.stride[0] + 1;
+        g.ow = (g.w + 2 * g.pad[1] + g.more[1] - reach[1]) / g.stride[1] + 1;
     }
     return g;
 }

@@ -7,7 +7,7 @@
 /* Along height, width, and depth, which images have one of. depth: the channels of a filter. */
 typedef struct conv {
     int64_t n, c, d, h, w, m, depth, kd, kh, kw, od, oh, ow;
-    int64_t stride[3], pad[3], dilation[3], groups;
+    int64_t stride[3], pad[3], dilation[3], more[3], groups; /* more: of padding, at the ends */
     int axes;
     bool flip;
 } conv;

@@ -19,15 +19,15 @@ bool onednn_walks(const layout *image); /* broadcast and reversed images are lef
 
 /* How windows go along the axes, in oneDNN's order. */
 typedef struct paces {
-    dnnl_dims_t stride, pad, dilates;
+    dnnl_dims_t stride, pad, end, dilates;
 } paces;
 
 static inline paces paces_of(const conv *g)
 {
-    paces p = { { 0 }, { 0 }, { 0 } };
+    paces p = { { 0 }, { 0 }, { 0 }, { 0 } };
     for (int i = 0; i < g->axes; i++) {
         const int a = g->axes == 2 ? i : (i + 2) % 3; /* depth comes first */
-        p.stride[i] = g->stride[a], p.pad[i] = g->pad[a], p.dilates[i] = g->dilation[a] - 1;
+        p.stride[i] = g->stride[a], p.pad[i] = g->pad[a], p.end[i] = g->pad[a] + g->more[a], p.dilates[i] = g->dilation[a] - 1;
     }
     return p;
 }
@@ -56,7 +56,7 @@ static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engi
 {
     const paces p = paces_of(g);
     return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_convolution_direct, *src,
-                                                          *filters, bias ? *bias : NULL, *dst, p.stride, p.dilates, p.pad, p.pad,
+                                                          *filters, bias ? *bias : NULL, *dst, p.stride, p.dilates, p.pad, p.end,
                                                           attr);
 }
 /* Back to the images, or to the filters. hint: the same forward. */
@@ -67,9 +67,9 @@ static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t
     const paces p = paces_of(g);
     if (images)
         return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, dnnl_convolution_direct, *src, *filters, *dst,
-                                                                    p.stride, p.dilates, p.pad, p.pad, hint, attr);
+                                                                    p.stride, p.dilates, p.pad, p.end, hint, attr);
     return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, dnnl_convolution_direct, *src, *filters, NULL,
-                                                                   *dst, p.stride, p.dilates, p.pad, p.pad, hint, attr);
+                                                                   *dst, p.stride, p.dilates, p.pad, p.end, hint, attr);
 }
 #else
 typedef dnnl_memory_desc_t description;
@@ -94,7 +94,7 @@ static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engi
     dnnl_convolution_desc_t d;
     const paces p = paces_of(g);
     dnnl_status_t r = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src,
-                                                                 filters, bias, dst, p.stride, p.dilates, p.pad, p.pad);
+                                                                 filters, bias, dst, p.stride, p.dilates, p.pad, p.end);
     return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : r;
 }
 /* Back to the images, or to the filters. hint: the same forward. */
@@ -105,9 +105,9 @@ static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t
     dnnl_convolution_desc_t d;
     const paces p = paces_of(g);
     dnnl_status_t r = images ? dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, src, filters, dst,
-                                                                                p.stride, p.dilates, p.pad, p.pad)
+                                                                                p.stride, p.dilates, p.pad, p.end)
                              : dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, src, filters,
-                                                                                   NULL, dst, p.stride, p.dilates, p.pad, p.pad);
+                                                                                   NULL, dst, p.stride, p.dilates, p.pad, p.end);
     return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : r;
 }
 #endif

@@ -7,7 +7,7 @@
 
 enum { NODE_SPENT = 2, NODE_WEAK = 4, NODE_ROOT = 128 }; /* WEAK: of numbers alone; it takes the type of what it meets */
 
-#define NODE_ATTRS 14
+#define NODE_ATTRS 16
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define KIND(op, type, rank, flags) ((uint32_t)(op) | (uint32_t)(type) << 8 | (uint32_t)(rank) << 16 | (uint32_t)(flags) << 24)

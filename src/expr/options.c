@@ -27,6 +27,16 @@ static duet_status read_conv(enum op op, const int32_t *attr, int axes, steps *o
     return o->groups = or_one(attr[3 * axes]), DUET_OK;
 }
 
+static duet_status read_more(enum op op, const int32_t *attr, int axes, steps *o)
+{
+    char text[64];
+    for (int k = 0; k < axes; k++)
+        if ((o->more[k] = attr[k]) < 0)
+            return fail(DUET_BAD_ARGUMENT, "duet_%s: more %s must not be negative", op_infos[op].name,
+                        axes_text(text, attr, axes));
+    return DUET_OK;
+}
+
 /* The size of what is computed, or what it has more than the least. */
 static duet_status read_size(enum op op, const int32_t *attr, int axes, steps *o)
 {
@@ -72,6 +82,7 @@ static void write_conv(const steps *o, int axes, bool sized, node *out)
     write_axes(out, 0, o->stride, axes), write_axes(out, axes, o->pad, axes), write_axes(out, 2 * axes, o->dilation, axes);
     write_axes(out, 3 * axes, &o->groups, 1);
     if (sized) write_axes(out, 3 * axes + 1, o->size, axes);
+    write_axes(out, (sized ? 4 : 3) * axes + 1, o->more, axes);
 }
 
 static void write_pool(const steps *o, int axes, bool sized, node *out)
@@ -80,21 +91,23 @@ static void write_pool(const steps *o, int axes, bool sized, node *out)
     if (sized) write_axes(out, 3 * axes, o->size, axes);
 }
 
-#define OPTIONS_OF(kind, read, axes, sized)                                                                                      \
+/* `behind` options stand behind the size. */
+#define OPTIONS_OF(kind, read, axes, sized, behind)                                                                              \
     duet_status options_##kind(enum op op, const node *x, const int32_t *attr, steps *o)                                         \
     {                                                                                                                            \
         (void)x;                                                                                                                 \
         TRY(read(op, attr, axes, o));                                                                                            \
-        return (sized) ? read_size(op, attr + OPTIONS_##kind - (axes), axes, o) : DUET_OK;                                       \
+        if (behind) TRY(read_more(op, attr + OPTIONS_##kind - (behind), axes, o));                                               \
+        return (sized) ? read_size(op, attr + OPTIONS_##kind - (behind) - (axes), axes, o) : DUET_OK;                            \
     }
 #define CONV_OF(kind, axes, sized)                                                                                               \
-    OPTIONS_OF(kind, read_conv, axes, sized)                                                                                     \
+    OPTIONS_OF(kind, read_conv, axes, sized, axes)                                                                               \
     void attrs_##kind(const steps *o, node *out) { write_conv(o, axes, sized, out); }
 #define POOL_OF(kind, axes, sized)                                                                                               \
-    OPTIONS_OF(kind, read_pool, axes, sized)                                                                                     \
+    OPTIONS_OF(kind, read_pool, axes, sized, 0)                                                                                  \
     void attrs_##kind(const steps *o, node *out) { write_pool(o, axes, sized, out); }
 #define SCALE_OF(kind, axes)                                                                                                     \
-    OPTIONS_OF(kind, read_scale, axes, false)                                                                                    \
+    OPTIONS_OF(kind, read_scale, axes, false, 0)                                                                                 \
     void attrs_##kind(const steps *o, node *out) { write_axes(out, 0, o->window, axes); }
 #define OF_AXES(n, axes)                                                                                                         \
     CONV_OF(conv##n, axes, false)                                                                                                \

@@ -28,11 +28,12 @@ static bool are_all(const int32_t *a, int axes, int32_t x)
 /* size: what the last option is called; NULL: there is none. */
 static void print_convolution(FILE *out, const int32_t *a, int axes, const char *size)
 {
-    const int32_t *dilation = a + 2 * axes, *groups = a + 3 * axes;
+    const int32_t *dilation = a + 2 * axes, *groups = a + 3 * axes, *more = groups + 1 + (size ? axes : 0);
     print_axes(out, "stride", a, axes), print_axes(out, "pad", a + axes, axes);
     if (!are_all(dilation, axes, 1)) print_axes(out, "dilation", dilation, axes);
     if (*groups != 1) print_axes(out, "groups", groups, 1);
     if (size && !are_all(groups + 1, axes, 0)) print_axes(out, size, groups + 1, axes);
+    if (!are_all(more, axes, 0)) print_axes(out, "more", more, axes);
 }
 
 static void print_pooling(FILE *out, const int32_t *a, int axes, bool sized)

@@ -388,12 +388,12 @@ static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
 
 #define NEEDS(condition)                                                                                                         \
     if (!(condition)) return broken(op, x[0], x[1], x[2], #condition);
-#define OUT(in, window, k)            windows((in) + 2 * o.pad[k] - (window), o.stride[k])
+#define OUT(in, window, k)            windows((in) + 2 * o.pad[k] + o.more[k] - (window), o.stride[k])
 #define REACH(size, k)                (((size)-1) * o.dilation[k] + 1)
-#define LEAST_IMAGE(results, size, k) (((results)-1) * o.stride[k] + REACH(size, k) - 2 * o.pad[k])
+#define LEAST_IMAGE(results, size, k) (((results)-1) * o.stride[k] + REACH(size, k) - 2 * o.pad[k] - o.more[k])
 #define IMAGE(results, size_, k)      (o.size[k] ? o.size[k] : or_nothing(LEAST_IMAGE(results, size_, k)))
 #define FILTER(in, results, k)                                                                                                   \
-    (o.size[k] ? o.size[k] : ((in) + 2 * o.pad[k] - 1 - ((results)-1) * o.stride[k]) / o.dilation[k] + 1)
+    (o.size[k] ? o.size[k] : ((in) + 2 * o.pad[k] + o.more[k] - 1 - ((results)-1) * o.stride[k]) / o.dilation[k] + 1)
 #define SHAPE(rank_, ...)        (memcpy(out->size, (int64_t[]){ __VA_ARGS__ }, sizeof(int64_t) * (rank_)), (void)(out->rank = (rank_)))
 #define LIKE(A)                  like(&A, out)
 #define REVERSED(A)              reversed(&A, out)

@@ -6,7 +6,7 @@
 
 /* Along the axes of images: height and width; of signals the one that they have; of volumes depth, height and width. */
 typedef struct steps {
-    int64_t window[3], stride[3], pad[3], dilation[3], groups, size[3];
+    int64_t window[3], stride[3], pad[3], dilation[3], groups, size[3], more[3];
     int axis, n;
     int64_t k;
     double low, high;

@@ -5,6 +5,7 @@
 #include "steps.h"
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What a step keeps between runs. */
 typedef struct kept {
@@ -12,6 +13,24 @@ typedef struct kept {
     conv_shape key;
     const algos *algos;
 } kept;
+
+/* Padding at the end of an axis beside that on both sides. The last two axes are height and width. */
+static int32_t more_of(const step *s, int axis, int axes)
+{
+    const int plane = axis - (axes - 2);
+    return s->attr[plane < 0 ? CONV_DEPTH + 3 : CONV_MORE + plane];
+}
+
+/* Of images that have it. */
+static layout padded(const step *s)
+{
+    const layout *x = &conv_operands_of(s).x->at;
+    int64_t size[DUET_RANK_MAX];
+    layout l;
+    for (int a = 0; a < x->rank; a++) size[a] = x->size[a] + (a < 2 ? 0 : more_of(s, a - 2, x->rank - 2));
+    layout_dense(&l, x->type, x->rank, size);
+    return l;
+}
 
 const char *gpu_conv_refuses(const step *s)
 {
@@ -23,6 +42,8 @@ const char *gpu_conv_refuses(const step *s)
             if (all[i]->size[axis] > INT_MAX) return "cuDNN takes sizes below 2^31";
         if (layout_count(all[i]) > INT_MAX) return "cuDNN takes tensors of less than 2^31 elements";
     }
+    const layout whole = padded(s);
+    if (layout_count(&whole) > INT_MAX) return "cuDNN takes tensors of less than 2^31 elements, padding of one side among them";
     return vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn];
 }
 
@@ -53,6 +74,7 @@ static conv_shape shape_of(const step *s)
         k.stride[i] = deep ? a[CONV_DEPTH] : a[CONV_STRIDE + plane];
         k.pad[i] = deep ? a[CONV_DEPTH + 1] : a[CONV_PAD + plane];
         k.dilation[i] = deep ? a[CONV_DEPTH + 2] : a[CONV_DILATION + plane];
+        k.image[i] += more_of(s, i, k.axes); /* of images that have that much already */
     }
     return k;
 }
@@ -200,22 +222,84 @@ static conv_data data_of(const step *s, void *a, void *b, void *out)
     return (conv_data){ a, b, out };
 }
 
+/* ---- images with more padding at the end of an axis than in front, which cuDNN has not: copies that have it ---- */
+
+/* The elements of such a copy that are x's. */
+static layout like_x(const layout *copy, const layout *x)
+{
+    layout l = *copy;
+    memcpy(l.size, x->size, sizeof l.size);
+    return l;
+}
+
+static size_t bytes_of(const layout *l) { return (size_t)layout_count(l) * dtypes[l->type].bytes; }
+
+static duet_status clear_and_copy(void *to, const layout *at, const void *from, const layout *x, queue *q)
+{
+    const layout there = like_x(at, x);
+    TRY(CUDA(cudaMemsetAsync, to, 0, bytes_of(at), gpu_queue_way(q)));
+    return gpu_apply(OP_LOAD, to, &there, &(part){ .p = from, .at = x }, 1, q);
+}
+
+/* As gpu_densely does. */
+static duet_status with_padding(const step *s, const frame *f, queue *q, const void **p, void **block)
+{
+    const operand *x = conv_operands_of(s).x;
+    const layout at = padded(s);
+    TRY(lend(DEVICE, bytes_of(&at), q->index, block));
+    *p = *block;
+    gpu_queue_wrote_anything(q);
+    const duet_status r = clear_and_copy(*block, &at, f->data[x->slot], &x->at, q);
+    if (r != DUET_OK) gpu_give(*block, q), *block = NULL;
+    return r;
+}
+
+static duet_status without_padding(const step *s, const frame *f, queue *q, const void *from)
+{
+    const operand *x = conv_operands_of(s).x;
+    const layout at = padded(s), there = like_x(&at, &x->at);
+    return half_written(gpu_apply(OP_LOAD, f->data[x->slot], &x->at, &(part){ .p = from, .at = &there }, 1, q));
+}
+
+/* ---- steps ---- */
+
+static duet_status on_operands(const step *s, const conv_data *at, queue *q)
+{
+    gpu_queue_wrote_anything(q); /* no longer the copies alone */
+    pthread_mutex_lock(&q->lock);
+    const duet_status r = on_dense(s, at, q);
+    pthread_mutex_unlock(&q->lock);
+    return r;
+}
+
+/* What goes back to such images goes by a copy of them. */
+static duet_status to_images(const step *s, const frame *f, queue *q, void *a, void *b)
+{
+    const layout at = padded(s);
+    void *out = f->data[s->out[0].slot], *block;
+    if (!conv_is_unequal(s)) return on_operands(s, &(conv_data){ out, b, a }, q);
+    TRY(lend(DEVICE, bytes_of(&at), q->index, &block));
+    duet_status r = on_operands(s, &(conv_data){ block, b, a }, q);
+    if (r == DUET_OK) r = without_padding(s, f, q, block);
+    gpu_give(block, q);
+    return r;
+}
+
 duet_status gpu_conv(const step *s, const frame *f, queue *q)
 {
     const operand *a = &s->in[0], *b = &s->in[1];
-    void *out = f->data[s->out[0].slot], *a_block, *b_block = NULL;
+    const bool back = s->kernel == OP_conv2d_input_grad;
+    void *out = f->data[s->out[0].slot], *a_block = NULL, *b_block = NULL;
     const void *a_at, *b_at = NULL;
     gpu_queue_wrote_anything(q);
     if (!layout_count(&a->at) || !layout_count(&b->at)) /* sums of nothing, or of padding alone */
         return CUDA(cudaMemsetAsync, out, 0, (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes,
                     gpu_queue_way(q));
-    TRY(gpu_densely(a, f, q, &a_at, &a_block));
+    TRY(conv_is_unequal(s) && !back ? with_padding(s, f, q, &a_at, &a_block) : gpu_densely(a, f, q, &a_at, &a_block));
     duet_status r = gpu_densely(b, f, q, &b_at, &b_block);
-    const conv_data at = data_of(s, (void *)(uintptr_t)a_at, (void *)(uintptr_t)b_at, out);
-    gpu_queue_wrote_anything(q); /* no longer the copies alone */
-    pthread_mutex_lock(&q->lock);
-    if (r == DUET_OK) r = on_dense(s, &at, q);
-    pthread_mutex_unlock(&q->lock);
+    void *const x = (void *)(uintptr_t)a_at, *const y = (void *)(uintptr_t)b_at;
+    const conv_data at = data_of(s, x, y, out);
+    if (r == DUET_OK) r = back ? to_images(s, f, q, x, y) : on_operands(s, &at, q);
     gpu_give(a_block, q), gpu_give(b_block, q);
     return r;
 }

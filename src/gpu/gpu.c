@@ -45,6 +45,8 @@ static const char *gpu_way(const step *s)
           "strict by our kernels, which are as fast" },
         { "strict by cuBLASLt", "strict by cuBLASLt: no kernel splits it", "tf32 by cuBLASLt", "bf16 by cuBLASLt" },
         { "strict by cuDNN", "strict by cuDNN: no kernel splits it", "tf32 by cuDNN", "tf32 by cuDNN" },
+        { "strict by cuDNN, of a padded copy", "strict by cuDNN, of a padded copy: no kernel splits it",
+          "tf32 by cuDNN, of a padded copy", "tf32 by cuDNN, of a padded copy" },
     };
     const bool product = s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED;
     if (kernel_asks(s->kernel)) return "by cuSOLVER, and the host waits for its answer";
@@ -52,7 +54,7 @@ static const char *gpu_way(const step *s)
     if (!product && !is_conv(s->kernel)) return NULL;
     if (is_whole_product(s)) return "by our kernels, as a reduction modulo 2^64";
     if (is_split(s)) return "split by our kernels";
-    return ways[!kernels_refuse(s) ? 0 : product ? 1 : 2][s->math];
+    return ways[!kernels_refuse(s) ? 0 : product ? 1 : 2 + conv_is_unequal(s)][s->math];
 }
 
 /* All that a launch writes, from the first byte to the last. */

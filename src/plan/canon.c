@@ -345,6 +345,12 @@ static uint8_t type_of_numbers(const graph *g, const value *v)
     return op_infos[v->op].flags & (OP_GIVES_INDEX | DUET_TRUTH) ? DUET_F64 : v->type;
 }
 
+/* Of a convolution that goes back the size is the value's; then all have the rest in the same places. */
+static void drop_size(value *v)
+{
+    for (int k = 0; k < 2; k++) v->attr[CONV_MORE + k] = v->attr[CONV_MORE + 2 + k], v->attr[CONV_MORE + 2 + k] = 0;
+}
+
 static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int earlier)
 {
     const node *n = &f->nodes[i];
@@ -363,8 +369,9 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int 
     if (n->op == OP_HOLE || n->op == OP_HOLE_NUMBER) return intern(g, &v);
     if (n->op == OP_avg_pool2d_grad) v.attr[6] = v.attr[7] = 0; /* the size is the value's */
     if (n->op == OP_conv_transpose2d) v.op = OP_conv2d_input_grad;
-    if (is_conv_grad(v.op)) v.attr[CONV_SIZE] = v.attr[CONV_SIZE + 1] = 0; /* it is the value's */
+    if (is_conv_grad(v.op)) drop_size(&v);
     if (n->op == OP_convolve2d) v.op = OP_conv2d, v.attr[CONV_FLIP] = 1;
+    if (is_conv(v.op)) settle_padding(g, &v);
     if (n->op >= OP_fftn && n->op <= OP_irfftn) v.op = OP_fftn, v.attr[FOURIER_KIND] = n->op - OP_fftn;
     if (n->op == OP_ifftshift) v.op = OP_fftshift, v.attr[FOURIER_KIND] = 1;
     if (n->op == OP_fftcorrelate) v.op = OP_fftconvolve, v.attr[1] = 1;

@@ -41,6 +41,7 @@ int make_wide(graph *g, const value *v);
 
 /* images.c: convolutions and pooling of other than two axes. */
 bool is_of_images(int op);
+void settle_padding(const graph *g, value *v); /* of a convolution: no more at the ends than is read */
 int make_of_images(graph *g, const value *v);
 
 /* product.c: factors and addends of products become their alpha, beta and third operand. Uses are counted first. */

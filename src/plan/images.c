@@ -47,15 +47,34 @@ static int in_one(graph *g, int x, int first, int count)
 
 /* ---- convolutions ---- */
 
-/* Options of one axis or three, where machines look for those of two and of depth. */
-static void place_options(value *v, const int32_t *of, int axes)
+/* Where the attributes of an axis are, counted from the last: stride, pad, dilation, more. */
+static const uint8_t places[][4] = {
+    { CONV_STRIDE + 1, CONV_PAD + 1, CONV_DILATION + 1, CONV_MORE + 1 },
+    { CONV_STRIDE, CONV_PAD, CONV_DILATION, CONV_MORE },
+    { CONV_DEPTH, CONV_DEPTH + 1, CONV_DEPTH + 2, CONV_DEPTH + 3 },
+};
+
+void settle_padding(const graph *g, value *v)
 {
-    static const uint8_t at[] = { CONV_STRIDE, CONV_PAD, CONV_DILATION };
+    const value *a = value_at(g, v->arg[0]), *b = value_at(g, v->arg[1]);
+    const value *x = v->op == OP_conv2d_input_grad ? v : a, *w = v->op == OP_conv2d_filter_grad ? v : b;
+    const value *y = v->op == OP_conv2d_input_grad ? a : v->op == OP_conv2d_filter_grad ? b : v;
+    for (int k = 0; k < v->rank - 2; k++) {
+        const int axis = v->rank - 1 - k;
+        int32_t *const at = v->attr, *more = &at[places[k][3]];
+        const int64_t reach = (w->size[axis] - 1) * at[places[k][2]] + 1, read = (y->size[axis] - 1) * at[places[k][0]] + reach;
+        const int64_t behind = read - x->size[axis] - 2 * at[places[k][1]];
+        if (*more) *more = (int32_t)(behind > 0 ? behind : 0);
+    }
+}
+
+/* Options of one axis or three, where machines look for those of two and of depth. */
+static void place_options(value *v, const int32_t *of, const int32_t *more, int axes)
+{
     memset(v->attr, 0, sizeof v->attr);
     for (int k = 0; k < 3; k++) {
-        const int32_t *a = of + k * axes, none = k != 1;
-        v->attr[at[k] + 1] = a[axes - 1], v->attr[at[k]] = axes > 1 ? a[axes - 2] : none;
-        v->attr[CONV_DEPTH + k] = axes > 2 ? a[0] : none;
+        for (int i = 0; i < 3; i++) v->attr[places[k][i]] = k < axes ? of[i * axes + axes - 1 - k] : i != 1;
+        v->attr[places[k][3]] = k < axes ? more[axes - 1 - k] : 0;
     }
     v->attr[CONV_GROUPS] = of[3 * axes];
 }
@@ -64,7 +83,8 @@ static int convolution(graph *g, const struct form *f, const value *of)
 {
     value v = *of;
     v.op = f->as;
-    place_options(&v, of->attr, f->axes);
+    place_options(&v, of->attr, of->attr + 1 + (is_conv_grad(f->as) ? 4 : 3) * f->axes, f->axes);
+    settle_padding(g, &v);
     v.attr[CONV_FLIP] = f->flips;
     return kernel(g, &v);
 }
@@ -81,10 +101,9 @@ static int64_t leading_count(const value *x)
 /* Padding on both sides, and the sizes that it gives: where the filter is even and its results are to be as many as elements, one more. */
 static void place_part(value *v, const value *filters, int32_t part)
 {
-    static const uint8_t pad[] = { CONV_PAD + 1, CONV_PAD, CONV_DEPTH + 1 };
     for (int k = 0; k < (v->attr[CONV_FORM] == CONV_PLAIN ? v->rank : 2); k++) {
         const int64_t m = filters->size[filters->rank - 1 - k];
-        v->attr[pad[k]] = (int32_t)(part == DUET_OVERLAP_FULL ? m - 1 : part == DUET_OVERLAP_SAME ? m / 2 : 0);
+        v->attr[places[k][1]] = (int32_t)(part == DUET_OVERLAP_FULL ? m - 1 : part == DUET_OVERLAP_SAME ? m / 2 : 0);
         if (part == DUET_OVERLAP_SAME) v->size[v->rank - 1 - k] += m % 2 == 0;
     }
 }
@@ -104,7 +123,7 @@ static int plain_convolution(graph *g, const struct form *f, const value *of)
     const value filters = copy_of(g, v.arg[1]);
     const int64_t channels = f->form == CONV_DEEP ? leading_count(&filters) : 1;
     v.op = f->as;
-    place_options(&v, (const int32_t[]){ 1, 0, 1, (int32_t)(channels > 1 ? channels : 1) }, 1);
+    place_options(&v, (const int32_t[]){ 1, 0, 1, (int32_t)(channels > 1 ? channels : 1) }, (const int32_t[]){ 0 }, 1);
     v.attr[CONV_FLIP] = f->flips, v.attr[CONV_FORM] = f->form;
     place_part(&v, &filters, of->attr[0]);
     for (int k = 0; k < 2 && f->form != CONV_PLAIN; k++) v.arg[k] = in_one(g, v.arg[k], 0, copy_of(g, v.arg[k]).rank - 2);
