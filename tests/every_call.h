@@ -204,6 +204,8 @@ STATE(repeat, to[0], x[0], 0)
 STATE(pad, to[0], x[0], (const int64_t[]){ 1, 0 }, DUET_PAD_EDGE, 0)
 STATE(roll, to[0], x[0], 0, 1)
 STATE(im2col, to[0], x[0], .window = { 1, 1 })
+STATE(convmtx, to[0], x[0], DUET_OVERLAP_SAME)
+STATE(convmtx2, to[0], x[0], 2, 2, DUET_OVERLAP_SAME)
 static const call statements[] = {
     SAID(random_uniform, 0, 1, 0, NULL, "evenly distributed numbers")                              //
     SAID(random_normal, 0, 1, -1, "its law", "normally distributed numbers")                       //
@@ -225,6 +227,8 @@ static const call statements[] = {
     SAID(pad, 1, 1, 0, NULL, "a matrix within an edge")                                            //
     SAID(roll, 1, 1, 0, NULL, "what falls off one end is put in at the other")                     //
     SAID(im2col, 1, 1, 0, NULL, "the windows of images as the columns of matrices")                //
+    SAID(convmtx, 1, 1, 0, NULL, "the matrix by which a convolution of vectors is a product")      //
+    SAID(convmtx2, 1, 1, 0, NULL, "the same of two axes, the elements of an image row by row")     //
     SAID(magic, 0, 1, 0, NULL, "the magic square: all rows, columns and diagonals have one sum")   //
 };
 

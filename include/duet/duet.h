@@ -728,6 +728,19 @@ DUET_API DUET_MUST duet_status duet_im2col(duet_matrix *to, const duet_matrix *i
 DUET_API DUET_MUST duet_status duet_im2col_at(duet_matrix *to, const duet_matrix *images, const duet_windows *options,
                                               const char *site);
 
+/* The matrix by which a convolution is a product: duet_matmul(to, x) is that part of the convolution of x and the kernel. Element i, j of `to` is
+ * kernel[i + first - j], or 0 where there is none, first being 0, (m - 1) / 2 rounded down, or m - 1, of FULL, SAME, and VALID, and m the size of the
+ * kernel: MATLAB's convmtx of a column, SciPy's convolution_matrix. duet_convmtx2 is that of two axes: of x, h x w, and of the results the elements follow
+ * row by row (MATLAB's and ETL's column by column: the kernel transposed, h and w changed, gives theirs). The kernel may be a part of `to`.
+ * Shapes    kernel m, at least 1; to: as many rows as there are results, n + m - 1, n, or n - m + 1 or none, and n columns, which is x's size.
+ *           convmtx2: these multiplied, of both axes
+ * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, and as duet_set: `to` is unchanged */
+DUET_API DUET_MUST duet_status duet_convmtx(duet_matrix *to, const duet_matrix *kernel, duet_overlap part);
+DUET_API DUET_MUST duet_status duet_convmtx_at(duet_matrix *to, const duet_matrix *kernel, duet_overlap part, const char *site);
+DUET_API DUET_MUST duet_status duet_convmtx2(duet_matrix *to, const duet_matrix *kernel, int h, int w, duet_overlap part);
+DUET_API DUET_MUST duet_status duet_convmtx2_at(duet_matrix *to, const duet_matrix *kernel, int h, int w, duet_overlap part,
+                                                const char *site);
+
 /* ---- as many as there are ------------------------------------------------------------------------------------- */
 
 /* New matrices whose size depends on what is computed, which makes these calls wait for it: of what the GPU computes, the host reads how many

@@ -314,9 +314,11 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_avg_pool3d_grad(x, ...)    duet_avg_pool3d_grad_at(DUET(x), &(const duet_pool3_grad){ __VA_ARGS__ }, DUET_HERE)
 #define duet_upsample3d(x, ...)         duet_upsample3d_at(DUET(x), &(const duet_scale3){ { __VA_ARGS__ } }, DUET_HERE)
 
-#define duet_p_max_pool_h(x, h, w)   duet_p_max_pool_h_at(DUET(x), h, w, DUET_HERE)
-#define duet_p_max_pool_p(x, h, w)   duet_p_max_pool_p_at(DUET(x), h, w, DUET_HERE)
-#define duet_im2col(to, images, ...) duet_im2col_at(to, images, &(const duet_windows){ __VA_ARGS__ }, DUET_HERE)
+#define duet_p_max_pool_h(x, h, w)            duet_p_max_pool_h_at(DUET(x), h, w, DUET_HERE)
+#define duet_p_max_pool_p(x, h, w)            duet_p_max_pool_p_at(DUET(x), h, w, DUET_HERE)
+#define duet_im2col(to, images, ...)          duet_im2col_at(to, images, &(const duet_windows){ __VA_ARGS__ }, DUET_HERE)
+#define duet_convmtx(to, kernel, part)        duet_convmtx_at(to, kernel, part, DUET_HERE)
+#define duet_convmtx2(to, kernel, h, w, part) duet_convmtx2_at(to, kernel, h, w, part, DUET_HERE)
 
 /* duet_convolve(x, y, DUET_OVERLAP_SAME) */
 #define duet_convolve(x, y, overlap)        duet_convolve_at(DUET(x), DUET(y), overlap, DUET_HERE)
