@@ -106,11 +106,15 @@ static bool moves_reference(const step *s, const frame *f, int which, expected *
 
 /* ---- folds: no order changes them ---- */
 
+/* Modulo 2^128, of which the lower 64 bits are what counts. */
+static whole product_of(whole x, whole y) { return (whole)((unsigned __int128)x * (unsigned __int128)y); }
+static whole sum_of(whole x, whole y) { return (whole)((unsigned __int128)x + (unsigned __int128)y); }
+
 static whole taken(const char *fold, whole a, whole x, whole y, bool first)
 {
-    if (!strcmp(fold, "sum")) return a + x;
-    if (!strcmp(fold, "prod")) return first ? x : a * x;
-    if (!strcmp(fold, "dot")) return a + x * y;
+    if (!strcmp(fold, "sum")) return sum_of(a, x);
+    if (!strcmp(fold, "prod")) return first ? x : product_of(a, x);
+    if (!strcmp(fold, "dot")) return sum_of(a, product_of(x, y));
     if (!strcmp(fold, "min")) return first || x < a ? x : a;
     if (!strcmp(fold, "max")) return first || x > a ? x : a;
     if (!strcmp(fold, "any")) return a | (x != 0);

@@ -258,8 +258,8 @@ static duet_status multiply_pile_plainly(const product *p, const pile *a, const 
                                          const frame *f)
 {
     operand addend = s->in[2];
-    const layout leading = axes_from(&addend.at, 0, addend.at.rank - 2),
-                 last = axes_from(&addend.at, addend.at.rank - 2, addend.at.rank);
+    const int axes = p->addend ? addend.at.rank - 2 : 0;
+    const layout leading = axes_from(&addend.at, 0, axes), last = axes_from(&addend.at, axes, addend.at.rank);
     for (int64_t i = 0; i < count; i++) {
         void *const moved[1] = { p->addend ? (T *)address(f, &s->in[2]) + offset_of(&leading, i) : NULL };
         const frame own = { .data = moved, .num = f->num, .queue = f->queue };
