@@ -29,6 +29,7 @@ while [ $# -gt 0 ]; do
 done
 
 cd "$top"
+export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
 . tools/setup.sh
 setup build
 if [ "$checks" = thread ]; then

@@ -243,7 +243,7 @@ static void refusals(void)
     FAILS(duet_set(y, duet_cumsum(x, 2)), DUET_BAD_SHAPE, "there is no such axis");
     FAILS(duet_set(y, duet_cumsum(s, 0)), DUET_BAD_SHAPE, "there is no such axis");
     FAILS(duet_set(y, duet_cumprod(b, 0)), DUET_BAD_TYPE, "i64");
-    FAILS(duet_set(y, duet_cumsum(c, 0)), DUET_BAD_TYPE, "IS_ORDERED(A)");
+    FAILS(duet_set(y, duet_cumprod(c, 0)), DUET_BAD_TYPE, "IS_ORDERED(A)");
     FAILS(duet_set(y, duet_sort(c, 0)), DUET_BAD_TYPE, "IS_ORDERED(A)");
     FAILS(duet_set(y, duet_argsort(x, 0)), DUET_BAD_TYPE, "i64");
     FAILS(duet_set(y, duet_top_k(x, 5, 1)), DUET_BAD_SHAPE, "o.k <= ALONG(A)");
