@@ -26,12 +26,12 @@ int plane_of(graph *g, int v, enum op op)
 pair transposed(const maker *m, pair p) { return (pair){ make1(m, OP_transpose, p.re), make1(m, OP_transpose, p.im) }; }
 
 /* Of an earlier statement's value what was written is read. */
-pair parts_of(graph *g, int v)
+pair pair_of(graph *g, int v)
 {
     const value x = copy_of(g, v);
     if (!is_complex(g, v)) return (pair){ v, -1 };
     if (is_pair(g, v)) return (pair){ x.arg[0], x.arg[1] };
-    if (x.op == OP_transpose) return transposed(&(maker){ g, part_like(&x) }, parts_of(g, x.arg[0]));
+    if (x.op == OP_transpose) return transposed(&(maker){ g, part_like(&x) }, pair_of(g, x.arg[0]));
     const bool earlier = x.op == OP_LOAD && x.attr[0] == LOAD_BARRIER && value_is_join(g, x.arg[0]);
     if (earlier) return (pair){ g->values[x.arg[0]].arg[0], g->values[x.arg[0]].arg[1] };
     return (pair){ plane_of(g, v, OP_real), plane_of(g, v, OP_imag) };
@@ -73,7 +73,7 @@ int complex_whole(graph *g, int v)
 {
     if (!is_pair(g, v)) return v;
     const value like = copy_of(g, v);
-    return join(g, &like, parts_of(g, v));
+    return join(g, &like, pair_of(g, v));
 }
 
 int complex_root(graph *g, int v, const value *like)
@@ -81,7 +81,7 @@ int complex_root(graph *g, int v, const value *like)
     const bool moves = is_complex(g, v) && !is_pair(g, v) && g->values[v].type == like->type;
     if (moves) return v;
     const maker m = { g, part_like(like) };
-    const pair p = parts_of(g, v);
+    const pair p = pair_of(g, v);
     return join(g, like, (pair){ p.re, imaginary(&m, p) });
 }
 
@@ -97,7 +97,7 @@ static int part_as(graph *g, int x, const value *like)
 int complex_shaped(graph *g, int v, const value *like)
 {
     const value part = part_like(like);
-    const pair p = parts_of(g, v);
+    const pair p = pair_of(g, v);
     return pair_value(g, like, (pair){ part_as(g, p.re, &part), part_as(g, p.im, &part) });
 }
 
@@ -122,7 +122,7 @@ int complex_operator(graph *g, const value *v)
     const maker m = { g, part_like(v) };
     pair x[3] = { { -1, -1 }, { -1, -1 }, { -1, -1 } };
     if (v->op == OP_complex && v->weak) return numbers_pair(g, v);
-    for (int k = 0; k < v->args; k++) x[k] = parts_of(g, v->arg[k]);
+    for (int k = 0; k < v->args; k++) x[k] = pair_of(g, v->arg[k]);
     const pair p = complex_formulas[v->op](&m, v, x);
     if (!dtype_is_complex((duet_dtype)v->type)) return settle_shape(g, v, p.re);
     const pair z = { part_as(g, p.re, &m.like), part_as(g, imaginary(&m, p), &m.like) };

@@ -461,11 +461,11 @@ static int product_along(graph *g, int v, int axis)
     for (int64_t n; !g->failed && (n = copy_of(g, v).size[axis]) > 1;) {
         const int other = shifted(g, v, axis, false);
         const pair middle = n % 2 ? first_of(g, shifted(g, v, axis, true), axis, 1) : (pair){ -1, -1 };
-        if (n % 2 && rest.re >= 0) rest = parts_of(g, multiplied(g, v, axis, 1, rest, middle));
+        if (n % 2 && rest.re >= 0) rest = pair_of(g, multiplied(g, v, axis, 1, rest, middle));
         else if (n % 2) rest = middle;
         v = multiplied(g, v, axis, n / 2, first_of(g, v, axis, n / 2), first_of(g, other, axis, n / 2));
     }
-    return rest.re < 0 ? v : multiplied(g, v, axis, 1, parts_of(g, v), rest);
+    return rest.re < 0 ? v : multiplied(g, v, axis, 1, pair_of(g, v), rest);
 }
 
 static pair prod_pair(const maker *m, const value *v, const pair x[3])
@@ -473,7 +473,7 @@ static pair prod_pair(const maker *m, const value *v, const pair x[3])
     int all = complex_whole(m->g, v->arg[0]);
     for (int axis = 0; axis < copy_of(m->g, all).rank; axis++)
         if (v->attr[0] >> axis & 1) all = product_along(m->g, all, axis);
-    const pair p = parts_of(m->g, all); /* of one element along these axes, or none */
+    const pair p = pair_of(m->g, all); /* of one element along these axes, or none */
     return (void)x, (pair){ fold(m, OP_prod, v, p.re), fold(m, OP_sum, v, p.im) };
 }
 

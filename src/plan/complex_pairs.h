@@ -62,7 +62,7 @@ static inline int loaded(const maker *m, int x)
 
 /* complex.c: a value like *like, of these parts; the parts of v; one half of its elements, as they lie; the imaginary part, which a real value has not; both, and no numbers. */
 int pair_value(graph *g, const value *like, pair p);
-pair parts_of(graph *g, int v);
+pair pair_of(graph *g, int v);
 int plane_of(graph *g, int v, enum op op);
 pair transposed(const maker *m, pair p);
 int imaginary(const maker *m, pair p);
