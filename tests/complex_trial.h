@@ -76,4 +76,13 @@ static inline void evaluate(duet_place p, duet_matrix *to, duet_expr e, const ch
     CHECK(duet_set_on(p, to, e) == DUET_OK, "%s: %s", name, duet_error());
 }
 
+/* Formulas that there are not: the status, and words of its text. */
+#define REFUSED(e, status, ...) refused(e, status, #e, (const char *const[]){ __VA_ARGS__, NULL })
+static inline void refused(duet_expr e, duet_status want, const char *name, const char *const *words)
+{
+    CHECK(duet_expr_status(e) == want, "%s: %s", name, duet_status_text(duet_expr_status(e)));
+    for (; *words; words++) CHECK(strstr(duet_error(), *words), "%s: no '%s' in '%s'", name, *words, duet_error());
+    forget(e);
+}
+
 #endif

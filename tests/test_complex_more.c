@@ -404,14 +404,6 @@ static void parallel(duet_place p)
     tap_point("parallel vectors");
 }
 
-#define REFUSED(e, status, ...) refused(e, status, #e, (const char *const[]){ __VA_ARGS__, NULL })
-static void refused(duet_expr e, duet_status want, const char *name, const char *const *words)
-{
-    CHECK(duet_expr_status(e) == want, "%s: %s", name, duet_status_text(duet_expr_status(e)));
-    for (; *words; words++) CHECK(strstr(duet_error(), *words), "%s: no '%s' in '%s'", name, *words, duet_error());
-    forget(e);
-}
-
 static void bad(void)
 {
     duet_matrix *x = duet_new(DUET_C64, 4, 3), *y = duet_new(DUET_C64, 2), *b = duet_new(DUET_BOOL, 3),

@@ -326,14 +326,6 @@ static void replays(duet_place p)
 
 /* ---- bad input ---- */
 
-#define REFUSED(e, status, ...) refused(e, status, #e, (const char *const[]){ __VA_ARGS__, NULL })
-static void refused(duet_expr e, duet_status want, const char *name, const char *const *words)
-{
-    CHECK(duet_expr_status(e) == want, "%s: %s", name, duet_status_text(duet_expr_status(e)));
-    for (; *words; words++) CHECK(strstr(duet_error(), *words), "%s: no '%s' in '%s'", name, *words, duet_error());
-    forget(e);
-}
-
 static void bad(void)
 {
     duet_matrix *z = duet_new(DUET_C64, 2, 3), *w = duet_new(DUET_C64, 4), *f = duet_new(DUET_F32, 2, 3),

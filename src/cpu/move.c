@@ -61,6 +61,7 @@ typedef struct plane {
     const layout *y, *x;
     size_t bytes;
     row_function *row;
+    int64_t rows; /* in all */
 } plane;
 
 /* Rows first .. last - 1 of `length` elements, all of one axis `down` apart. */
@@ -94,22 +95,22 @@ static void move_part(const plane *p, int64_t first, int64_t last)
     }
 }
 
+static void move_some(const void *work, int t, int threads)
+{
+    const plane *p = work;
+    move_part(p, part_of(p->rows, t, threads), part_of(p->rows, t + 1, threads));
+}
+
 static void move(const step *s, const frame *f, int output, int input)
 {
     const layout *y = &s->out[output].at;
     const size_t bytes = dtypes[y->type].bytes;
-    const plane p = { address(f, &s->out[output]), address(f, &s->in[input]), y, &s->in[input].at, bytes, row_of(bytes) };
+    plane p = { address(f, &s->out[output]), address(f, &s->in[input]), y, &s->in[input].at, bytes, row_of(bytes), 0 };
     const int64_t count = layout_count(y);
     if (count == 0 || p.to == p.from) return; /* an input that is an output lies as it does */
-    const int64_t rows = count / y->size[y->rank - 1];
     const int threads = threads_for((double)count * (double)bytes * 2 * SECONDS_PER_BYTE);
-    if (threads <= 1 || rows < threads) {
-        move_part(&p, 0, rows);
-        return;
-    }
-#pragma omp parallel num_threads(threads)
-    move_part(&p, part_of(rows, omp_get_thread_num(), omp_get_num_threads()),
-              part_of(rows, omp_get_thread_num() + 1, omp_get_num_threads()));
+    p.rows = count / y->size[y->rank - 1];
+    by_threads(p.rows < threads ? 1 : threads, move_some, &p);
 }
 
 duet_status run_move(const step *s, const frame *f)

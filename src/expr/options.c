@@ -27,23 +27,13 @@ static duet_status read_conv(enum op op, const int32_t *attr, int axes, steps *o
     return o->groups = or_one(attr[3 * axes]), DUET_OK;
 }
 
-static duet_status read_more(enum op op, const int32_t *attr, int axes, steps *o)
+/* A number for each axis that is not negative: padding at the ends; or the size of what is computed, or what it has more than the least. */
+static duet_status read_each(enum op op, const char *name, const int32_t *attr, int axes, int64_t *to)
 {
     char text[64];
     for (int k = 0; k < axes; k++)
-        if ((o->more[k] = attr[k]) < 0)
-            return fail(DUET_BAD_ARGUMENT, "duet_%s: more %s must not be negative", op_infos[op].name,
-                        axes_text(text, attr, axes));
-    return DUET_OK;
-}
-
-/* The size of what is computed, or what it has more than the least. */
-static duet_status read_size(enum op op, const int32_t *attr, int axes, steps *o)
-{
-    char text[64];
-    for (int k = 0; k < axes; k++)
-        if ((o->size[k] = attr[k]) < 0)
-            return fail(DUET_BAD_ARGUMENT, "duet_%s: size %s must not be negative", op_infos[op].name,
+        if ((to[k] = attr[k]) < 0)
+            return fail(DUET_BAD_ARGUMENT, "duet_%s: %s %s must not be negative", op_infos[op].name, name,
                         axes_text(text, attr, axes));
     return DUET_OK;
 }
@@ -97,8 +87,8 @@ static void write_pool(const steps *o, int axes, bool sized, node *out)
     {                                                                                                                            \
         (void)x;                                                                                                                 \
         TRY(read(op, attr, axes, o));                                                                                            \
-        if (behind) TRY(read_more(op, attr + OPTIONS_##kind - (behind), axes, o));                                               \
-        return (sized) ? read_size(op, attr + OPTIONS_##kind - (behind) - (axes), axes, o) : DUET_OK;                            \
+        if (behind) TRY(read_each(op, "more", attr + OPTIONS_##kind - (behind), axes, o->more));                                 \
+        return (sized) ? read_each(op, "size", attr + OPTIONS_##kind - (behind) - (axes), axes, o->size) : DUET_OK;              \
     }
 #define CONV_OF(kind, axes, sized)                                                                                               \
     OPTIONS_OF(kind, read_conv, axes, sized, axes)                                                                               \
