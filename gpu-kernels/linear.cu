@@ -23,6 +23,40 @@ KERNEL(THREADS) check(const linear_args a)
     }
 }
 
+/* A thread a row. The bits of numbers that are not negative are ordered as they are. */
+KERNEL(THREADS) size(const linear_args a)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    double sum = 0;
+    if (i >= a.rows) return;
+#pragma unroll 8
+    for (int64_t j = 0; j < a.cols; j++) sum += fabs((double)((const T *)a.in)[i * a.in_row + j * a.in_col]);
+    atomicMax((unsigned long long *)a.out, (unsigned long long)__double_as_longlong(sum));
+}
+
+/* By all threads, for thread 0. */
+static __device__ inline double greatest(double x)
+{
+    __shared__ double of[THREADS];
+    __syncthreads();
+    of[threadIdx.x] = x;
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < half) of[threadIdx.x] = fmax(of[threadIdx.x], of[threadIdx.x + half]);
+    }
+    return of[0];
+}
+
+/* A thread block a column. */
+KERNEL(THREADS) rest(const linear_args a)
+{
+    const T *r = (const T *)a.in + blockIdx.x * a.in_col, *x = (const T *)a.more + blockIdx.x * a.out_col;
+    double left = 0, size = 0;
+    for (int64_t i = threadIdx.x; i < a.rows; i += THREADS) left = fmax(left, fabs(r[i])), size = fmax(size, fabs(x[i]));
+    left = greatest(left), size = greatest(size);
+    if (threadIdx.x == 0 && !(left <= a.most * *(const double *)a.out * size)) a.flag[0] = 1;
+}
+
 KERNEL(THREADS) triangle(const linear_args a)
 {
     EACH_ELEMENT(a, e)
@@ -110,6 +144,8 @@ extern "C" const void *TYPED(linear_kernel)(enum linear what)
 {
     switch (what) {
     case LINEAR_CHECK: return (const void *)check;
+    case LINEAR_SIZE: return (const void *)size;
+    case LINEAR_REST: return (const void *)rest;
     case LINEAR_TRIANGLE: return (const void *)triangle;
     case LINEAR_ORDER: return (const void *)order;
     default: return (const void *)determinant;

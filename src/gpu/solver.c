@@ -248,3 +248,15 @@ duet_status solver_refined(bench *b, bool half, const columns *a, const columns 
                 : CALL(b, cusolverDnDSgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes, turns,
                        &b->says->pivot);
 }
+
+duet_status solver_rest(bench *b, const columns *a, const columns *x, const columns *y)
+{
+    const double one = 1, less = -1;
+    queue *q = b->q;
+    pthread_mutex_lock(&q->lock);
+    const duet_status r = BLAS(b->v, cublasDgemm, q->blas, CUBLAS_OP_N, CUBLAS_OP_N, (int)y->rows, (int)y->cols, (int)a->cols,
+                               &less, a->p, (int)a->ld, x->p, (int)x->ld, &one, y->p, (int)y->ld);
+    pthread_mutex_unlock(&q->lock);
+    COUNT(launches);
+    return r;
+}

@@ -17,6 +17,8 @@ typedef struct answers {
     int operand[4]; /* of two operands: linear.h's flags */
     int result[2];
     int triangle[2]; /* of one that is solved with */
+    int rest[2];     /* of a solution that was refined */
+    double size;     /* of its matrix */
 } answers;
 
 /* A step at work: what it is, and what it has taken. */
@@ -53,5 +55,6 @@ duet_status solver_svd(bench *b, const columns *a, void *w, const columns *u,
                        const columns *vt); /* rows >= cols; u NULL: values alone */
 /* turns: below 0, it did not converge. A pivot of 0 in fewer bits, or a solution that is not finite, says nothing of the matrix. */
 duet_status solver_refined(bench *b, bool half, const columns *a, const columns *y, const columns *x, int *turns);
+duet_status solver_rest(bench *b, const columns *a, const columns *x, const columns *y); /* y = y - a x, f64 */
 
 #endif

@@ -30,6 +30,27 @@ static void triangle(const linear_args *a, int64_t i, int64_t j)
         a->in && linear_has(a->part, i, j) ? get(a, i * a->in_row + j * a->in_col) : one);
 }
 
+static void size(const linear_args *a)
+{
+    double *out = a->out;
+    for (int64_t i = 0; i < a->rows; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < a->cols; j++) sum += fabs(get(a, i * a->in_row + j * a->in_col));
+        *out = fmax(*out, sum);
+    }
+}
+
+static void rest(const linear_args *a)
+{
+    for (int64_t j = 0; j < a->cols; j++) {
+        double left = 0, most = 0;
+        for (int64_t i = 0; i < a->rows; i++)
+            left = fmax(left, fabs(get(a, i + j * a->in_col))),
+            most = fmax(most, fabs(((const double *)a->more)[i + j * a->out_col]));
+        if (!(left <= a->most * *(const double *)a->out * most)) a->flag[0] = 1;
+    }
+}
+
 static void order(const linear_args *a)
 {
     int64_t *row = a->out;
@@ -57,6 +78,8 @@ static void run(void *args)
 {
     const linear_args *a = args;
     if (a->what == LINEAR_ORDER) return order(a);
+    if (a->what == LINEAR_SIZE) return size(a);
+    if (a->what == LINEAR_REST) return rest(a);
     if (a->what >= LINEAR_DET) return determinant(a);
     for (int64_t i = 0; i < a->rows; i++)
         for (int64_t j = 0; j < a->cols; j++) (a->what == LINEAR_CHECK ? check : triangle)(a, i, j);

@@ -15,6 +15,7 @@ typedef struct cublasContext *cublasHandle_t;
 #define cublasSetWorkspace cublasSetWorkspace_v2
 #define cublasStrsm        cublasStrsm_v2
 #define cublasDtrsm        cublasDtrsm_v2
+#define cublasDgemm        cublasDgemm_v2
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle);
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
@@ -23,6 +24,9 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *room, size_t byte
 cublasStatus_t cublasStrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part, cublasOperation_t how,
                            cublasDiagType_t diagonal, int m, int n, const float *alpha, const float *A, int lda, float *B,
                            int ldb);
+cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t how_a, cublasOperation_t how_b, int m, int n, int k,
+                           const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta, double *c,
+                           int ldc);
 cublasStatus_t cublasDtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part, cublasOperation_t how,
                            cublasDiagType_t diagonal, int m, int n, const double *alpha, const double *A, int lda, double *B,
                            int ldb);
