@@ -52,7 +52,8 @@ KERNEL(THREADS) rest(const linear_args a)
 {
     const T *r = (const T *)a.in + blockIdx.x * a.in_col, *x = (const T *)a.more + blockIdx.x * a.out_col;
     double left = 0, size = 0;
-    for (int64_t i = threadIdx.x; i < a.rows; i += THREADS) left = fmax(left, fabs((double)r[i])), size = fmax(size, fabs((double)x[i]));
+    for (int64_t i = threadIdx.x; i < a.rows; i += THREADS)
+        left = fmax(left, fabs((double)r[i])), size = fmax(size, fabs((double)x[i]));
     left = greatest(left), size = greatest(size);
     if (threadIdx.x == 0 && !(left <= a.most * *(const double *)a.out * size)) a.flag[0] = 1;
 }

@@ -420,16 +420,16 @@ static duet_status least_squares(bench *b)
 
 /* ---- symmetric matrices, singular values ---- */
 
+/* Of the lower triangle as it is: cuSOLVER takes 2 to 2.8 times as long by the upper one of the transpose. */
 static duet_status cholesky(bench *b)
 {
     columns a;
-    TRY(symmetric_read(b, &a));
+    TRY(columns_read(b, 0, false, &a));
+    TRY(check(b, &a, PART_LOWER, b->says->operand));
     TRY(solver_cholesky(b, &a));
-    TRY(check(b, &a, PART_UPPER, b->says->result));
+    TRY(check(b, &a, PART_LOWER, b->says->result));
     TRY(judge(b, VERDICT_MINOR));
-    linear_args lower = triangle_of(b, &a, PART_LOWER, 0);
-    lower.in_row = a.ld, lower.in_col = 1;
-    return work(b, &lower);
+    return write_triangle(b, &a, PART_LOWER, 0);
 }
 
 static duet_status eigen(bench *b, bool vectors)

@@ -139,10 +139,10 @@ duet_status solver_cholesky(bench *b, const columns *a)
     workspaces r = { 0 };
     const cudaDataType_t t = type_of(b);
     if (!a->rows) return DUET_OK;
-    TRY(CALL(b, cusolverDnXpotrf_bufferSize, PARAMS(b), CUBLAS_FILL_MODE_UPPER, a->rows, t, a->p, a->ld, t, &r.bytes,
+    TRY(CALL(b, cusolverDnXpotrf_bufferSize, PARAMS(b), CUBLAS_FILL_MODE_LOWER, a->rows, t, a->p, a->ld, t, &r.bytes,
              &r.host_bytes));
     TRY(take_room(b, &r));
-    return CALL(b, cusolverDnXpotrf, PARAMS(b), CUBLAS_FILL_MODE_UPPER, a->rows, t, a->p, a->ld, t, r.own, r.bytes, r.host,
+    return CALL(b, cusolverDnXpotrf, PARAMS(b), CUBLAS_FILL_MODE_LOWER, a->rows, t, a->p, a->ld, t, r.own, r.bytes, r.host,
                 r.host_bytes, &b->says->pivot);
 }
 

@@ -45,7 +45,7 @@ static inline size_t element_bytes(const bench *b) { return is_wide(b) ? 8 : 4; 
 
 duet_status solver_lu(bench *b, const columns *a, int64_t *pivot); /* a = P L U */
 duet_status solver_lu_solve(bench *b, const columns *a, const int64_t *pivot, bool transposed, const columns *x);
-duet_status solver_cholesky(bench *b, const columns *a); /* upper */
+duet_status solver_cholesky(bench *b, const columns *a); /* lower */
 duet_status solver_qr(bench *b, const columns *a, void *tau);
 duet_status solver_q(bench *b, const columns *a, const void *tau); /* its columns, in their place */
 duet_status solver_times_q(bench *b, const columns *a, const void *tau, bool transposed, const columns *x);

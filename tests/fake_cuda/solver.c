@@ -204,10 +204,10 @@ static void potrf(void *args)
     spoil(c), *c->info = 0;
     for (int64_t j = 0; j < c->n && !*c->info; j++)
         for (int64_t i = 0; i <= j; i++) {
-            double x = A(i, j);
-            for (int64_t l = 0; l < i; l++) x -= A(l, i) * A(l, j);
+            double x = A(j, i);
+            for (int64_t l = 0; l < i; l++) x -= A(i, l) * A(j, l);
             if (i == j && !(x > 0)) *c->info = (int)j + 1;
-            SET_A(i, j, i == j ? sqrt(x) : x / A(i, i));
+            SET_A(j, i, i == j ? sqrt(x) : x / A(i, i));
         }
 }
 
@@ -215,7 +215,7 @@ cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t h, cusolverDnPar
                                              cudaDataType_t type, const void *a, int64_t lda, cudaDataType_t compute,
                                              size_t *bytes, size_t *host_bytes)
 {
-    return *bytes = ROOM, *host_bytes = 0, said(!fake_vendor_fails() && part == CUBLAS_FILL_MODE_UPPER);
+    return *bytes = ROOM, *host_bytes = 0, said(!fake_vendor_fails() && part == CUBLAS_FILL_MODE_LOWER);
 }
 
 cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t h, cusolverDnParams_t params, cublasFillMode_t part, int64_t n,
@@ -223,7 +223,7 @@ cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t h, cusolverDnParams_t param
                                   void *host, size_t host_bytes, int *info)
 {
     call c = { .wide = type == CUDA_R_64F, .n = n, .a = a, .lda = lda, .room = room, .bytes = bytes, .info = info };
-    return said(queue_call(h, potrf, &c, owns(&c, a, n, n, lda) && part == CUBLAS_FILL_MODE_UPPER && bytes == ROOM));
+    return said(queue_call(h, potrf, &c, owns(&c, a, n, n, lda) && part == CUBLAS_FILL_MODE_LOWER && bytes == ROOM));
 }
 
 /* ---- QR: reflectors I - tau v v^T, v with a 1 on top and the rest below the diagonal ---- */
