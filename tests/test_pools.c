@@ -95,6 +95,34 @@ static void meant(const geometry *g, enum what k, const array *x, const array *d
     }
 }
 
+/* The sum of dy times what x pools to. */
+static real weighted(const geometry *g, enum what k, const array *x, const array *dy)
+{
+    array y = array_new(dy->count);
+    real sum = 0;
+    meant(g, k, x, dy, &y, g->out);
+    for (int64_t i = 0; i < y.count; i++) sum += y.v[i] * dy->v[i];
+    array_free(&y);
+    return sum;
+}
+
+/* Is the definition's gradient what steps each way make of that? Both are linear within so short a step, of elements that differ. */
+static void check_slope(const geometry *g, enum what back, array *x, const array *dy, const array *want)
+{
+    const enum what k = back == MOST_BACK ? MOST : MEAN;
+    const real h = 0x1p-30L;
+    for (int64_t i = 0; i < x->count; i++) {
+        const real was = x->v[i];
+        x->v[i] = was + h;
+        const real up = weighted(g, k, x, dy);
+        x->v[i] = was - h;
+        const real slope = (up - weighted(g, k, x, dy)) / (2 * h);
+        x->v[i] = was;
+        CHECK(fabsl(slope - want->v[i]) <= 0x1p-24L * (1 + want->size[i]), "%s, element %lld: %Lg, by differences %Lg",
+              names[back], (long long)i, want->v[i], slope);
+    }
+}
+
 /* Some elements equal, some NaN, some at the ends. */
 static void make_hard(duet_matrix *m)
 {
@@ -113,6 +141,7 @@ static void check_one(duet_place p, duet_dtype type, const geometry *g, enum wha
     if (hard && k != MEAN) make_hard(x.whole);
     array a = array_of(x.m), b = array_of(dy.m), want = array_new(volume(s.size, s.rank));
     meant(g, k, &a, &b, &want, s.size + 2);
+    if (!hard && (k == MOST_BACK || k == MEAN_BACK)) check_slope(g, k, &a, &b, &want);
     duet_matrix *got =
         evaluated(p, type, (g->axes == 1 ? formula_of_signals : formula_of_volumes)(g, k, DUET(x.m), DUET(dy.m)), &s);
     compare(names[k], got, &want, k == MOST || k == UPSAMPLED ? 0 : (real)volume(g->window, g->axes) + 3);
