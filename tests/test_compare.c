@@ -205,6 +205,22 @@ static void pairs(void)
     tap_point("array_equal and allclose");
 }
 
+/* By sizes of numbers of C, not by parts. */
+static void complex_pairs(void)
+{
+    duet_matrix *x = duet_new(DUET_C64, 1), *y = duet_new(DUET_C64, 1);
+    const float hard[] = { 0, 3, 4, 4.5f, INFINITY, NAN };
+    for (int i = 0; i < 6 * 6 * 6 * 6; i++) {
+        const float a = hard[i % 6], b = hard[i / 6 % 6], c = hard[i / 36 % 6], d = hard[i / 216];
+        memcpy(duet_overwrite(x), (float[]){ a, b }, 8), memcpy(duet_overwrite(y), (float[]){ c, d }, 8);
+        const bool same = a == c && b == d, is = isfinite(hypot(c, d)) && hypot(a - c, b - d) <= 0.25 + 0.5 * hypot(c, d);
+        for (int k = 0; k < places; k++)
+            CHECK(value_of(duet_allclose(x, y, 0.5, 0.25), place[k]) == (same || is), "%g%+gi close to %g%+gi", a, b, c, d);
+    }
+    duet_free(&x), duet_free(&y);
+    tap_point("allclose of complex numbers");
+}
+
 /* ---- powers ------------------------------------------------------------------------------------------------------- */
 
 static void powers(void)
@@ -235,6 +251,7 @@ int main(void)
     squares(DUET_F32), squares(DUET_F64), squares(DUET_I32);
     others();
     pairs();
+    complex_pairs();
     powers();
     CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK, "a formula is left: %s", duet_error());
     tap_point("no formula is left");
