@@ -90,9 +90,23 @@ static void check_left(const char *what, int n, int64_t living, fake_counts star
     CHECK(homeless || live == living, "%s %d: %d blocks leaked", what, n, (int)(live - living));
 }
 
-/* The scenario has run before. */
-static void each_once(void *play(void *), bool allocation, const char *what)
+/* What a scenario is about, and has to happen: so many times until now. */
+typedef uint64_t happened(void);
+static inline uint64_t nothing_special(void) { return 0; }
+
+/* Twice, since what is kept from the first turn is not there in it. */
+static void goes_well(void *play(void *), bool allocation, happened *count, int least)
 {
+    mishap_run(play, allocation);
+    const uint64_t before = count();
+    const mishap m = mishap_run(play, allocation);
+    const int times = (int)(count() - before);
+    CHECK(!m.refused && !m.wrong && times >= least, "without a failure: %d refused, %d times", m.refused, times);
+}
+
+static void each_once(void *play(void *), bool allocation, const char *what, happened *count, int least)
+{
+    goes_well(play, allocation, count, least);
     const fake_counts start = fake_count();
     const int64_t living = live;
     int n = 0, silent = 0;
@@ -113,6 +127,14 @@ static void each_once(void *play(void *), bool allocation, const char *what)
     CHECK(n > 40 && n < 5000, "%d failures", n);
     snprintf(text, sizeof text, "%s: %d failed once each, %d without anyone's notice", what, n - 1, silent);
     tap_point(text);
+}
+
+static inline int mishaps_of(void *play(void *), happened *count, int least)
+{
+    each_once(play, true, "allocations", count, least), each_once(play, false, "calls", count, least);
+    leave_the_choice();
+    each_once(play, true, "allocations, where the place is free", count, least);
+    return tap_end();
 }
 
 #endif

@@ -60,20 +60,6 @@ static void *play(void *arg)
     return NULL;
 }
 
-static void test(bool allocation, const char *what)
-{
-    mishap_run(play, allocation);
-    const uint64_t before = fake_count().convolutions;
-    const mishap m = mishap_run(play, allocation);
-    const int convolved = (int)(fake_count().convolutions - before);
-    CHECK(!m.refused && !m.wrong && convolved > 4, "without a failure: %d refused, %d calls", m.refused, convolved);
-    each_once(play, allocation, what);
-}
+static uint64_t convolved(void) { return fake_count().convolutions; }
 
-int main(void)
-{
-    test(true, "allocations"), test(false, "calls");
-    leave_the_choice();
-    test(true, "allocations, where the place is free");
-    return tap_end();
-}
+int main(void) { return mishaps_of(play, convolved, 5); }

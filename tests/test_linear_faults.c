@@ -56,20 +56,6 @@ static void *play(void *arg)
     return NULL;
 }
 
-static void test(bool allocation, const char *what)
-{
-    mishap_run(play, allocation);
-    const uint64_t before = fake_count().solutions;
-    const mishap m = mishap_run(play, allocation);
-    const int solved = (int)(fake_count().solutions - before);
-    CHECK(!m.refused && !m.wrong && solved > 8, "without a failure: %d refused, %d calls", m.refused, solved);
-    each_once(play, allocation, what);
-}
+static uint64_t solved(void) { return fake_count().solutions; }
 
-int main(void)
-{
-    test(true, "allocations"), test(false, "calls");
-    leave_the_choice();
-    test(true, "allocations, where the place is free");
-    return tap_end();
-}
+int main(void) { return mishaps_of(play, solved, 9); }

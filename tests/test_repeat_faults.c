@@ -62,16 +62,9 @@ static void *play(void *arg)
     return NULL;
 }
 
-static void test(bool allocation, const char *what)
-{
-    mishap_run(play, allocation);
-    const uint64_t before = duet_stats().repeats;
-    const mishap m = mishap_run(play, allocation);
-    const int replayed = (int)(duet_stats().repeats - before);
-    CHECK(!m.refused && !m.wrong && replayed >= 3 * (TURNS - 10), "without a failure: %d refused, %d replayed", m.refused,
-          replayed);
-    each_once(play, allocation, what);
-}
+static uint64_t replayed(void) { return duet_stats().repeats; }
+
+static void test(bool allocation, const char *what) { each_once(play, allocation, what, replayed, 3 * (TURNS - 10)); }
 
 /* ---- what the error says ---- */
 

@@ -46,18 +46,4 @@ static void *play(void *arg)
     return NULL;
 }
 
-static void test(bool allocation, const char *what)
-{
-    mishap_run(play, allocation);
-    const mishap m = mishap_run(play, allocation);
-    CHECK(!m.refused && !m.wrong, "without a failure: %d refused", m.refused);
-    each_once(play, allocation, what);
-}
-
-int main(void)
-{
-    test(true, "allocations"), test(false, "calls");
-    leave_the_choice();
-    test(true, "allocations, where the place is free");
-    return tap_end();
-}
+int main(void) { return mishaps_of(play, nothing_special, 0); }
