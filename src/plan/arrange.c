@@ -97,8 +97,7 @@ static duet_status end(arranging *x, duet_status s, const char *site)
 {
     thread *t = thread_get();
     if (s != DUET_OK && x->done && !t->explaining) matrix_lost(x->to);
-    statement_ends(s);
-    return s == DUET_OK || !site ? s : fail_at(s, site);
+    return statement_ends(s, site);
 }
 
 static arranging begin(const char *who, duet_matrix *to, const char *site)

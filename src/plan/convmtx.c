@@ -135,22 +135,16 @@ static duet_status of_plane(duet_matrix *to, const duet_matrix *k, int h, int w,
     return write(&b, to, k, part);
 }
 
-static duet_status ended(duet_status s, const char *site)
-{
-    statement_ends(s);
-    return s == DUET_OK || !site ? s : fail_at(s, site);
-}
-
 duet_status duet_convmtx_at(duet_matrix *to, const duet_matrix *k, duet_overlap part, const char *site)
 {
     thread_get()->site = site;
-    return ended(of_vector(to, k, part), site);
+    return statement_ends(of_vector(to, k, part), site);
 }
 
 duet_status duet_convmtx2_at(duet_matrix *to, const duet_matrix *k, int h, int w, duet_overlap part, const char *site)
 {
     thread_get()->site = site;
-    return ended(of_plane(to, k, h, w, part), site);
+    return statement_ends(of_plane(to, k, h, w, part), site);
 }
 
 duet_status(duet_convmtx)(duet_matrix *to, const duet_matrix *k, duet_overlap part) { return duet_convmtx_at(to, k, part, NULL); }

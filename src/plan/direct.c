@@ -118,9 +118,3 @@ duet_status direct_run(const direct *d)
     if (done == DUET_OK && !is_empty(d)) done = run_placed(&x, place, on);
     return done == DUET_OK ? done : name_statement(done, d);
 }
-
-duet_status direct_end(duet_status st, const char *site)
-{
-    statement_ends(st);
-    return st == DUET_OK || !site ? st : fail_at(st, site);
-}

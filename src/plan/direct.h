@@ -24,7 +24,4 @@ char *direct_text(const direct *d, char text[DIRECT_TEXT]);
 /* Runs it, or records it as it runs, where place_now says. Where that is AUTO, the CPU takes what the GPU has no memory for. */
 duet_status direct_run(const direct *d);
 
-/* The end of such a statement, whose status was st. */
-duet_status direct_end(duet_status st, const char *site);
-
 #endif

@@ -88,7 +88,7 @@ static duet_status run(direct *d)
     duet_status duet_##name##_at(duet_matrix *x, duet_matrix *y, const duet_matrix *a, const char *site)                         \
     {                                                                                                                            \
         thread_get()->site = site;                                                                                               \
-        return direct_end(factor_##name((duet_matrix *const[]){ x, y }, a), site);                                               \
+        return statement_ends(factor_##name((duet_matrix *const[]){ x, y }, a), site);                                           \
     }                                                                                                                            \
     duet_status(duet_##name)(duet_matrix * x, duet_matrix * y, const duet_matrix *a) { return duet_##name##_at(x, y, a, NULL); }
 #define DUET_FACTOR3(name, x, y, z, needs, shapes, doc)                                                                          \
@@ -96,7 +96,7 @@ static duet_status run(direct *d)
     duet_status duet_##name##_at(duet_matrix *x, duet_matrix *y, duet_matrix *z, const duet_matrix *a, const char *site)         \
     {                                                                                                                            \
         thread_get()->site = site;                                                                                               \
-        return direct_end(factor_##name((duet_matrix *const[]){ x, y, z }, a), site);                                            \
+        return statement_ends(factor_##name((duet_matrix *const[]){ x, y, z }, a), site);                                        \
     }                                                                                                                            \
     duet_status(duet_##name)(duet_matrix * x, duet_matrix * y, duet_matrix * z, const duet_matrix *a)                            \
     {                                                                                                                            \

@@ -1,4 +1,4 @@
-/* laws.h - the laws of random.c as parts of other statements, which call direct_end at their end. Private to src/plan. */
+/* laws.h - the laws of random.c as parts of other statements, which call statement_ends at their end. Private to src/plan. */
 #ifndef LAWS_H
 #define LAWS_H
 

@@ -85,7 +85,7 @@ static duet_status noise(const noisy *n, law *draw, formula_of_noise *made, cons
     thread_get()->site = site;
     duet_status s = check_noise(n);
     s = s == DUET_OK ? noise_as(n, n->to->at.type, draw, made, site) : spent(n->x, s);
-    return direct_end(s, site);
+    return statement_ends(s, site);
 }
 
 #define UNPACK(...) __VA_ARGS__
@@ -112,7 +112,7 @@ duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_expr x, uint64_t seed,
     const duet_dtype type = s == DUET_OK ? duet_expr_type(x) : DUET_F32;
     s = s == DUET_OK ? noise_as(&n, dtype_kind(type) == TYPE_FLOAT ? dtypes[type].computed : DUET_F32, evenly, coins, site)
                      : spent(x, s);
-    return direct_end(s, site);
+    return statement_ends(s, site);
 }
 
 duet_status(duet_noise_bernoulli)(duet_matrix *to, duet_expr x, uint64_t seed)
@@ -152,7 +152,7 @@ static duet_status shuffle(const char *who, duet_matrix *to, const duet_matrix *
 duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed, const char *site)
 {
     thread_get()->site = site;
-    return direct_end(shuffle("duet_shuffle", to, from, axis, seed, site), site);
+    return statement_ends(shuffle("duet_shuffle", to, from, axis, seed, site), site);
 }
 
 duet_status(duet_shuffle)(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed)
@@ -194,7 +194,7 @@ static duet_status sequence(const char *who, duet_matrix *m, double start, doubl
 duet_status duet_sequence_at(duet_matrix *m, double start, double by, const char *site)
 {
     thread_get()->site = site;
-    return direct_end(sequence("duet_sequence", m, start, by, site), site);
+    return statement_ends(sequence("duet_sequence", m, start, by, site), site);
 }
 
 duet_status(duet_sequence)(duet_matrix *m, double start, double by) { return duet_sequence_at(m, start, by, NULL); }

@@ -130,11 +130,13 @@ void record_next(duet_status s);
 /* A matrix that the library has made for a statement, whose status s is: freed, or, while this thread records, kept by the recording. NULL is
  * accepted. Returns s, or NO_MEMORY */
 duet_status record_keep(duet_matrix *m, duet_status s);
-static inline void statement_ends(duet_status s)
+/* The end of every statement, whose status is s: what failed says where the call stands, if that is known. Returns s */
+static inline duet_status statement_ends(duet_status s, const char *site)
 {
     thread *t = thread_get();
     t->site = NULL;
     if (__builtin_expect(t->recording != NULL, 0)) record_next(s);
+    return __builtin_expect(s == DUET_OK, 1) || !site ? s : fail_at(s, site);
 }
 
 /* set.c: m = e as a part of the statement `who`, which calls statement_ends at its end. Spends e */

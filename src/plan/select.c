@@ -251,8 +251,7 @@ static duet_matrix *end(selecting *c, duet_status s, duet_matrix *result[3], con
 {
     while (c->owns) duet_free(&c->own[--c->owns]);
     for (int k = 0; k < 3 && s != DUET_OK; k++) duet_free(&result[k]);
-    statement_ends(s);
-    if (s != DUET_OK && site) fail_at(s, site);
+    statement_ends(s, site);
     return result[0];
 }
 

@@ -169,8 +169,7 @@ static duet_status set(const char *who, duet_place place, duet_matrix *m, duet_e
     thread_get()->site = site;
     duet_status s = evaluate(who, place, m, e);
     formula_spend(e, site);
-    statement_ends(s);
-    return __builtin_expect(s == DUET_OK, 1) || !site ? s : fail_at(s, site);
+    return statement_ends(s, site);
 }
 
 duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site) { return set("duet_set", DUET_AUTO, m, e, site); }
@@ -187,8 +186,7 @@ static __attribute__((cold)) duet_status no_such_mode(duet_math_mode math, duet_
 {
     const duet_status s = fail(DUET_BAD_ARGUMENT, "duet_set_math: there is no math mode %d", (int)math);
     formula_spend(e, site);
-    statement_ends(s);
-    return site ? fail_at(s, site) : s;
+    return statement_ends(s, site);
 }
 
 duet_status duet_set_math_at(duet_math_mode math, duet_matrix *m, duet_expr e, const char *site)
@@ -350,8 +348,7 @@ duet_status duet_set_all_at(const duet_assignment *a, int count, const char *sit
     thread_get()->site = site;
     duet_status s = evaluate_all(&all);
     for (int k = 0; k < count && a; k++) formula_spend(a[k].value, site);
-    statement_ends(s);
-    return __builtin_expect(s == DUET_OK, 1) || !site ? s : fail_at(s, site);
+    return statement_ends(s, site);
 }
 duet_status(duet_set_all)(const duet_assignment *a, int count) { return duet_set_all_at(a, count, NULL); }
 

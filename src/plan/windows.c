@@ -122,9 +122,7 @@ static duet_status unroll(duet_matrix *to, const duet_matrix *from, const duet_w
 duet_status duet_im2col_at(duet_matrix *to, const duet_matrix *images, const duet_windows *options, const char *site)
 {
     thread_get()->site = site;
-    duet_status s = unroll(to, images, options);
-    statement_ends(s);
-    return s == DUET_OK || !site ? s : fail_at(s, site);
+    return statement_ends(unroll(to, images, options), site);
 }
 
 duet_status(duet_im2col)(duet_matrix *to, const duet_matrix *images, const duet_windows *options)
