@@ -30,6 +30,9 @@ template <class E> using lot = typename lot_of<E>::type;
 #elif defined T_i64
 #define CONVERTED(verb, name) verb##_i64_##name
 #define OWN_TYPE              DUET_I64
+#elif defined T_i32
+#define CONVERTED(verb, name) verb##_i32_##name
+#define OWN_TYPE              DUET_I32
 #else
 #define CONVERTED(verb, name) verb##_u64_##name
 #define OWN_TYPE              DUET_U64
@@ -71,9 +74,13 @@ __device__ __forceinline__ uint16_t bf16_at_once(float x)
         static __device__ __forceinline__ T read(stored x) { return CONVERTED(read, name)(x); }                                  \
         static __device__ __forceinline__ stored write(T x) { return CONVERTED(write, name)(x); }                                \
     };
-#define DUET_DTYPE(NAME, name, ...)   STORED(NAME, name)
+#ifdef T_i32 /* which other numbers never meet */
+#define DUET_DTYPE(...)
+#else
+#define DUET_DTYPE(NAME, name, ...) STORED(NAME, name)
+#define DUET_HALF(NAME, name, ...)  STORED(NAME, name)
+#endif
 #define DUET_INTEGER(NAME, name, ...) STORED(NAME, name)
-#define DUET_HALF(NAME, name, ...)    STORED(NAME, name)
 #define DUET_NARROW(NAME, name, ...)  STORED(NAME, name)
 #include <duet/dtype.def>
 
@@ -85,9 +92,13 @@ template <class F> __device__ __forceinline__ void with_type(int type, F f)
     case DUET_##NAME:                                                                                                            \
         f(element_##NAME());                                                                                                     \
         break;
-#define DUET_DTYPE(NAME, ...)   TYPE_CASE(NAME)
+#ifdef T_i32
+#define DUET_DTYPE(...)
+#else
+#define DUET_DTYPE(NAME, ...) TYPE_CASE(NAME)
+#define DUET_HALF(NAME, ...)  TYPE_CASE(NAME)
+#endif
 #define DUET_INTEGER(NAME, ...) TYPE_CASE(NAME)
-#define DUET_HALF(NAME, ...)    TYPE_CASE(NAME)
 #define DUET_NARROW(NAME, ...)  TYPE_CASE(NAME)
 #include <duet/dtype.def>
     default: break;

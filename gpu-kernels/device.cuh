@@ -1,5 +1,5 @@
 /* device.cuh - what every kernel stands on. A .cu file is compiled once for each element type, with T_f32 or T_f64 defined; those of the
- * expression machine also with T_i64 or T_u64, and, for what only moves, with T_u8 or T_u16. */
+ * expression machine also with T_i64, T_u64 or T_i32, and, for what only moves, with T_u8 or T_u16. */
 #ifndef DEVICE_CUH
 #define DEVICE_CUH
 
@@ -35,6 +35,8 @@ static __device__ inline float maximum_at_once(float a, float b)
 #define MINIMUM(a, b) minimum_at_once(a, b)
 #define MAXIMUM(a, b) maximum_at_once(a, b)
 #endif
+#endif
+#if defined T_f32 || defined T_i32
 #define FOR_TYPE(macro) macro##_f32
 #else
 #define FOR_TYPE(macro) macro##_f64

@@ -7,10 +7,17 @@
 #if defined T_i64
 #define T           int64_t
 #define BITS        uint64_t
+#define SIGNED      int64_t
 #define TYPED(name) name##_i64
+#elif defined T_i32
+#define T           int32_t
+#define BITS        uint32_t
+#define SIGNED      int32_t
+#define TYPED(name) name##_i32
 #elif defined T_u64
 #define T           uint64_t
 #define BITS        uint64_t
+#define SIGNED      int64_t
 #define TYPED(name) name##_u64
 #elif defined T_u8
 #define MOVES

@@ -161,12 +161,13 @@ typedef const void *machine_kernels(int vectors, bool plain);
 #define MACHINE_KERNELS(type)                                                                                                    \
     machine_kernel_##type, machine_kernel_heavy_##type, machine_kernel_small_##type, machine_kernel_small_heavy_##type
 machine_kernels MACHINE_KERNELS(f32), MACHINE_KERNELS(f64);
-/* Programs whose operands are of other types than they compute in, and all of integers: never plain. i64 and u64 take machine_long_f64. */
+/* Programs whose operands are of other types than they compute in, and all of integers: never plain. i64 and u64 take machine_long_f64, i32,
+ * of integers that are all within that, machine_long_f32. */
 machine_kernels machine_kernel_converts_f32, machine_kernel_converts_heavy_f32, machine_kernel_converts_f64,
-    machine_kernel_converts_heavy_f64, machine_kernel_converts_i64, machine_kernel_converts_u64;
+    machine_kernel_converts_heavy_f64, machine_kernel_converts_i64, machine_kernel_converts_u64, machine_kernel_converts_i32;
 /* Moves of elements of 1 and 2 bytes, which take machine_short_f64 and machine_long_f64. Those of 4 and 8 go as f32 and f64. */
 machine_kernels machine_kernel_u8, machine_kernel_u16;
-/* Writes p's instructions for rows of so many vectors, for kernels of f32, f64, i64 or u64, and returns how many there are. apart: pairs as
+/* Writes p's instructions for rows of so many vectors, for kernels of f32, f64, i64, u64 or i32, and returns how many there are. apart: pairs as
  * single linear steps, as kernels of one vector a thread want them. */
 int machine_pack(void *code, const machine_program *p, duet_dtype type, int row, bool apart);
 const void *tile_kernel_u8(void);

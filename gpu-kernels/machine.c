@@ -2,6 +2,7 @@
 #include "dtype.h"
 #include "operands.h"
 #include <stdlib.h>
+#include <string.h>
 
 #define SHARED_MOST                                                                                                              \
     98304 /* bytes of the rows that vectors_for admits: the same for all threads, since it is a kernel's, not a launch's */
@@ -65,23 +66,74 @@ static int vectors_for(const machine_program *p, int64_t vectors)
     return p->rows <= 6 && vectors > MACHINE_LARGE ? MACHINE_VECTORS : 2;
 }
 
-/* Which kernels a step takes. */
+/* ---- which kernels a step takes ---- */
+
+/* type: as which they read instructions: f32, f64, i64, u64 or i32. */
 typedef struct way {
-    duet_dtype type; /* as which they read instructions: f32, f64, i64 or u64 */
+    duet_dtype type;
     bool converts;
 } way;
 
-/* What only moves goes as bits. */
-static way way_of(const step *s, size_t each)
+static bool within_i32(int type)
 {
-    if (program_converts(s)) return (way){ step_type(s), true };
-    return (way){ each == 4 ? DUET_F32 : DUET_F64, false };
+    return type == DUET_BOOL || (dtype_is_integer((duet_dtype)type) && dtypes[type].bytes <= 4 && type != DUET_U32);
+}
+
+static bool takes_accumulator(const instruction *c)
+{
+    if (c->op == OP_SAVE) return true;
+    for (int k = 0; k < op_infos[c->op].arity; k++)
+        if (c->arg[k].kind == FROM_ACC) return true;
+    return false;
+}
+
+/* Whatever follows sees lower bits alone, or what is within a type. */
+static bool is_cut(const instruction *next, const instruction *end)
+{
+    if (next < end && next->op == OP_WRAP) return true;
+    if (next == end || next->op != OP_STORE) return false;
+    while (next < end && next->op == OP_STORE) next++;
+    return next == end || !takes_accumulator(next);
+}
+
+static bool stays_within_i32(const instruction *c, const instruction *end)
+{
+    if (c->op == OP_WRAP) return within_i32(c->arg[1].index);
+    if (c->op == OP_LOAD || c->op == OP_SAVE || c->op == OP_STORE) return true;
+    return op_infos[c->op].flags & (DUET_WITHIN | DUET_TRUTH) || is_cut(c + 1, end);
+}
+
+/* Does a program of i64 give the same in i32? If its operands and numbers are within that, and each result that a later instruction sees. */
+static bool fits_i32(const step *s, const double *num)
+{
+    const instruction *code = s->program->code, *end = code + s->program->length;
+    if (step_type(s) != DUET_I64) return false;
+    for (int k = 0; k < s->outs + s->ins; k++)
+        if (!within_i32((k < s->outs ? &s->out[k] : &s->in[k - s->outs])->at.type)) return false;
+    for (int k = 0; k < s->nums; k++) {
+        int64_t n;
+        memcpy(&n, &num[k], sizeof n);
+        if (n != (int32_t)n) return false;
+    }
+    for (const instruction *c = code; c < end; c++)
+        if (!stays_within_i32(c, end)) return false;
+    return true;
+}
+
+/* What only moves goes as bits. */
+static way as_bits(size_t each) { return (way){ each == 4 ? DUET_F32 : DUET_F64, false }; }
+
+static way way_of(const step *s, const double *num)
+{
+    const duet_dtype type = step_type(s);
+    return program_converts(s) ? (way){ fits_i32(s, num) ? DUET_I32 : type, true } : as_bits(dtypes[type].bytes);
 }
 
 static machine_kernels *converting(duet_dtype type, bool heavy)
 {
     if (type == DUET_F32) return heavy ? machine_kernel_converts_heavy_f32 : machine_kernel_converts_f32;
     if (type == DUET_F64) return heavy ? machine_kernel_converts_heavy_f64 : machine_kernel_converts_f64;
+    if (type == DUET_I32) return machine_kernel_converts_i32;
     return type == DUET_I64 ? machine_kernel_converts_i64 : machine_kernel_converts_u64;
 }
 
@@ -110,7 +162,7 @@ static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, 
 static cudaError_t launch_once(const operands *o, way w, const machine_program *p, cudaStream_t q)
 {
     machine_args a;
-    const bool wide = w.type != DUET_F32, plain = !w.converts && is_plain(o) && p->steps <= MACHINE_SHORT;
+    const bool wide = w.type != DUET_F32 && w.type != DUET_I32, plain = !w.converts && is_plain(o) && p->steps <= MACHINE_SHORT;
     set_head(o, p, &a.head);
     const bool small = a.head.n <= MACHINE_SMALL && !w.converts && o->each >= 4;
     const int64_t width = small ? 1 : operands_width(o), vectors = (a.head.lead + a.head.n + width - 1) / width;
@@ -190,11 +242,11 @@ static cudaError_t launch_parts(const operands *o, way w, const machine_program 
     return e != cudaSuccess ? e : launch_parts(&high, w, p, q);
 }
 
-static cudaError_t launch_operands(const step *s, operands *o, const machine_program *p, cudaStream_t q)
+static cudaError_t launch_operands(const step *s, operands *o, way w, const machine_program *p, cudaStream_t q)
 {
     cudaError_t e;
     operands_order(o);
-    return is_copy(s) && launch_tile(o, q, &e) ? e : launch_parts(o, way_of(s, o->each), p, q);
+    return is_copy(s) && launch_tile(o, q, &e) ? e : launch_parts(o, w, p, q);
 }
 
 /* Elements of 16 bytes, and of 8 where they are not at multiples of them, are moved by their parts. */
@@ -210,10 +262,10 @@ static cudaError_t launch_complex(const step *s, operands *o, const machine_prog
 {
     const duet_dtype part = step_type(s) == DUET_C64 ? DUET_F32 : DUET_F64;
     cudaError_t e = cudaSuccess;
-    if (operands_as_pairs(o, part)) return launch_operands(s, o, p, q);
+    if (operands_as_pairs(o, part)) return launch_operands(s, o, as_bits(o->each), p, q);
     for (int k = 0; k < 2 && e == cudaSuccess; k++) {
         operands half = operands_halves(o, part, k);
-        e = launch_operands(s, &half, p, q);
+        e = launch_operands(s, &half, as_bits(half.each), p, q);
     }
     return e;
 }
@@ -224,8 +276,9 @@ cudaError_t machine_launch(const step *s, const frame *f, cudaStream_t q)
     machine_program p;
     double num[PROGRAM_NUMBERS];
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
-    operands_take(&o, s, f, dtypes[step_type(s)].bytes);
+    const way w = way_of(s, num);
+    operands_take(&o, s, f, dtypes[w.converts ? w.type : step_type(s)].bytes);
     if (layout_count(&o.of[0]) == 0) return cudaSuccess;
     if (machine_encode(&p, s->program, num)) return cudaErrorNotSupported;
-    return goes_by_parts(&o, step_type(s)) ? launch_complex(s, &o, &p, q) : launch_operands(s, &o, &p, q);
+    return goes_by_parts(&o, step_type(s)) ? launch_complex(s, &o, &p, q) : launch_operands(s, &o, w, &p, q);
 }

@@ -44,6 +44,8 @@ static __device__ __forceinline__ T here(T s)
     asm volatile("mov.f32 %0, %1;" : "=f"(s) : "f"(s));
 #elif defined T_f64
     asm volatile("mov.f64 %0, %1;" : "=d"(s) : "d"(s));
+#elif defined T_i32
+    asm volatile("mov.b32 %0, %1;" : "=r"(s) : "r"(s));
 #elif !defined MOVES
     asm volatile("mov.b64 %0, %1;" : "=l"(s) : "l"(s));
 #endif
@@ -270,11 +272,11 @@ static __device__ __forceinline__ void execute_plain(const machine_code_T &i, ui
 /* As convert.h wraps, whatever the type: by shifts. */
 template <int V> static __device__ __forceinline__ void wrap(values<V> &a, uint32_t how)
 {
-    const uint32_t by = how & WRAP_SHIFT;
+    const uint32_t by = (how & WRAP_SHIFT) - (64 - 8 * sizeof(T));
     EACH(j, V) EACH(k, WIDTH)
     {
         const BITS up = AS_BITS(a.v[j].e[k]) << by;
-        const T in = how & WRAP_SIGNED ? (T)((int64_t)up >> by) : (T)(up >> by);
+        const T in = how & WRAP_SIGNED ? (T)((SIGNED)up >> by) : (T)(up >> by);
         a.v[j].e[k] = how & WRAP_BOOL ? (T)(in != 0) : in;
     }
 }

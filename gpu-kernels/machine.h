@@ -40,7 +40,7 @@ enum machine_code {
     CODE_WRAP = CODE_ROWS + 3 * OP_WRAP /* a within the integer type that s tells: wrap_of */
 };
 
-/* A narrower integer: 64-bit a shifted up and down by so many bits, signed or not; or whether it differs from 0. */
+/* A narrower integer: a of 64 bits, or of 32 by 32 fewer, shifted up and down by so many bits, signed or not; or whether it differs from 0. */
 enum { WRAP_SHIFT = 63, WRAP_SIGNED = 64, WRAP_BOOL = 128 };
 
 enum { LINEAR_P_IS_X = 1, LINEAR_Q_IS_Y = 2, LINEAR_T_IS_A = 4, LINEAR_T_IS_Y = 8 };

@@ -1,4 +1,5 @@
 /* pack.c - instructions as the kernels of one element type read them. */
+#include "dtype.h"
 #include "launch.h"
 #include <string.h>
 
@@ -30,7 +31,7 @@ static uint64_t bits_of(double x, duet_dtype type)
 {
     uint64_t b = 0;
     float narrow = (float)x;
-    if (type == DUET_I64 || type == DUET_U64) b = (uint64_t)(int64_t)x;
+    if (dtype_is_integer(type)) b = (uint64_t)(int64_t)x;
     else if (type == DUET_F64) memcpy(&b, &x, sizeof x);
     else memcpy(&b, &narrow, sizeof narrow);
     return b;
@@ -51,7 +52,7 @@ static void put(void *code, int at, const machine_instruction *c, duet_dtype typ
     const uint32_t numbers = (c->x == ROW_NUMBER ? MACHINE_X_NUMBER : 0) | (c->y == ROW_NUMBER ? MACHINE_Y_NUMBER : 0);
     const uint32_t saves = c->saves ? MACHINE_SAVES : 0;
     const uint32_t what = c->code | numbers | saves | (uint32_t)c->to << 16 | (uint32_t)c->fold << 24;
-    if (type != DUET_F32) ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, rows, c->s, c->r };
+    if (type != DUET_F32 && type != DUET_I32) ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, rows, c->s, c->r };
     else ((machine_code_f32 *)code)[at] = (machine_code_f32){ what, rows, (uint32_t)c->s, (uint32_t)c->r };
 }
 

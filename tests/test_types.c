@@ -624,6 +624,34 @@ static void plans(void)
     tap_point("plans");
 }
 
+/* Results of 64 bits, and such without a sign, between operands and a result that are all within 32 bits: no fewer bits would do. */
+#define WIDE(x) duet_cast(x, DUET_I64)
+static void between(duet_dtype from, duet_dtype to, int p)
+{
+    const int n = 997; /* several vectors, and an end */
+    duet_matrix *x = duet_new(from, n), *y = duet_new(from, n), *m = duet_new(to, n), *b = duet_new(DUET_BOOL, n);
+    all_floats(x);
+    DUET_ON(DUET_CPU) GOES((duet_roll)(y, x, 0, 3));
+    right(b, duet_less(duet_mul(WIDE(x), WIDE(y)), WIDE(y)), "a product of 64 bits is compared", from, DUET_BOOL, p, 0);
+    right(m, duet_cast(duet_shift_right(duet_mul(WIDE(x), WIDE(y)), 16), to), "and its upper bits are taken", from, to, p, 0);
+    right(m, duet_cast(duet_floor_divide(duet_add(WIDE(x), WIDE(y)), 2), to), "the middle of two", from, to, p, 0);
+    right(m, duet_cast(duet_add(duet_mul(WIDE(x), WIDE(y)), 5), to), "lower bits of a sum of 64", from, to, p, 0);
+    right(m, duet_cast(duet_remainder(duet_cast(x, DUET_U32), 7), to), "a remainder without a sign", from, to, p, 0);
+    right(m, duet_cast(duet_minimum(WIDE(x), 3000000000), to), "beside a number of 33 bits", from, to, p, 0);
+    right(m, duet_cast(duet_maximum(duet_sub(duet_mul(x, y), x), duet_neg(y)), to), "what wraps", from, to, p, 0);
+    right(b, duet_equal(duet_abs(x), x), "the least number's size", from, DUET_BOOL, p, 0);
+    duet_free(&x), duet_free(&y), duet_free(&m), duet_free(&b);
+}
+
+static void all_between(void)
+{
+    static const duet_dtype types[] = { DUET_I8, DUET_U8, DUET_I16, DUET_U16, DUET_I32, DUET_U32 };
+    for (int p = 0; p < places; p++)
+        for (int i = 0; i < LENGTH(types); i++)
+            for (int k = 0; k < LENGTH(types); k++) between(types[i], types[k], p);
+    tap_point("wide results between narrow ones");
+}
+
 static bool computes_integers(duet_place where)
 {
     duet_matrix *m = duet_new(DUET_I8, 3);
@@ -646,6 +674,7 @@ int main(int argc, char **argv)
     rows_of(maps, LENGTH(maps), "element by element");
     rows_of(integer_maps, LENGTH(integer_maps), "of integers alone");
     rows_of(folds, LENGTH(folds), "reductions");
+    all_between();
     trees(count, seed);
     return tap_end();
 }

@@ -160,6 +160,7 @@ FN_DECL double f64_to_f64(double x) { return x; }
 #define CONVERT_FROM_f64(type, x) CONVERT_INTEGER(type, x)
 #define CONVERT_FROM_i64(type, x) ((type)(x))
 #define CONVERT_FROM_u64(type, x) ((type)(x))
+#define CONVERT_FROM_i32(type, x) ((type)(x))
 
 /* name: _f32 and so on, since bool may be a macro. */
 #define CONVERT_PAIR(C, T, name, in, out)                                                                                        \
@@ -187,6 +188,12 @@ FN_DECL double f64_to_f64(double x) { return x; }
     CONVERT_INTEGERS(u64, uint64_t, NAME, _##name, type) CONVERT_WRAP(i64, int64_t, _##name) CONVERT_WRAP(u64, uint64_t, _##name)
 #define DUET_NARROW                DUET_INTEGER
 #define DUET_HALF(NAME, name, ...) CONVERT_HALVES(i64, int64_t, _##name) CONVERT_HALVES(u64, uint64_t, _##name)
+#include <duet/dtype.def>
+
+/* Of integers alone: what the GPU computes in, where all of a program is within that (gpu-kernels/machine.c). */
+#define DUET_DTYPE(...)
+#define DUET_INTEGER(NAME, name, type) CONVERT_INTEGERS(i32, int32_t, NAME, _##name, type)
+#define DUET_NARROW                    DUET_INTEGER
 #include <duet/dtype.def>
 
 #endif
