@@ -48,6 +48,13 @@ static __device__ inline T operator/(T d, counted a)
     if (__builtin_expect(ABS(d) >= least && ABS(d) < INF, 1)) return FMA(FMA(-q, n, d), inverse, q);
     return d / n;
 }
+
+/* How many elements of two accs the second one has seen. Most of them have seen as many: that is a half, without a division. */
+struct share_of {
+    T n;
+    __device__ inline operator T() const { return n; }
+};
+static __device__ inline T operator/(share_of b, T all) { return b.n + b.n == all ? K(0.5) : b.n / all; }
 #define DUET_MOMENT1(name, TAKE, JOIN, FINISH, ...)                                                                              \
     struct row_##name {                                                                                                          \
         typedef moments carried;                                                                                                 \
@@ -55,7 +62,8 @@ static __device__ inline T operator/(T d, counted a)
         static __device__ inline moments both(moments a, moments b)                                                              \
         {                                                                                                                        \
             T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                                             \
-            const T b0 = b.n, b1 = b.mean, b2 = b.squares;                                                                       \
+            const share_of b0 = { b.n };                                                                                         \
+            const T b1 = b.mean, b2 = b.squares;                                                                                 \
             JOIN;                                                                                                                \
             return { a0, a1, a2 };                                                                                               \
         }                                                                                                                        \
