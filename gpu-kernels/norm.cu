@@ -29,6 +29,13 @@ struct unit_fold {
     {
         return { var_fold::take(a.moments, x, y, k), mean_fold::take(a.sum, x, y, k) };
     }
+    static __device__ inline lane take_swiftly(lane a, T x, int k, bool &right)
+    {
+        swiftly_counted n = { k, &right };
+        row_var::with(n, a.moments.mean, a.moments.squares, x);
+        a.moments.n = { n.n }, a.sum = mean_fold::take(a.sum, x, x, k);
+        return a;
+    }
     static __device__ inline acc close(lane a, int64_t first) { return { var_fold::close(a.moments, first), a.sum }; }
     static __device__ inline acc join(acc a, acc b) { return { var_fold::join(a.m, b.m), mean_fold::join(a.sum, b.sum) }; }
     static __device__ inline result finish(acc a, int64_t n) { return { mean_fold::finish(a.sum, n), var_fold::finish(a.m, n) }; }
@@ -114,6 +121,22 @@ KERNEL(ROW_THREADS) short_norms(const __grid_constant__ norm_args a)
         if (g + G * j < mine) ((T *)a.row.out)[row * n + g + G * j] = u(packed<1>{ { x[j] } }, g + G * j).e[0];
 }
 
+/* The lanes of a warp's row. false: a quotient was subnormal, and it is SURE that has to take them. */
+template <bool SURE, int R, int W>
+static __device__ __forceinline__ bool take_row(const warp_row<R, W> &x, unit_fold::acc (&s)[4])
+{
+    bool right = true;
+    EACH_LANE
+    {
+        unit_fold::lane v = unit_fold::open();
+#pragma unroll
+        for (int r = 0; r < R; r++)
+            if (x.has(r, l)) v = SURE ? unit_fold::take(v, x.x[r][l], K(0), r) : unit_fold::take_swiftly(v, x.x[r][l], r, right);
+        s[l] = unit_fold::close(v, 0);
+    }
+    return right;
+}
+
 template <int R, int W, bool DENSE> KERNEL(ROW_THREADS) warp_norms(const __grid_constant__ norm_args a)
 {
     const int64_t row = (int64_t)blockIdx.x * (ROW_THREADS / 32) + threadIdx.x / 32;
@@ -123,14 +146,7 @@ template <int R, int W, bool DENSE> KERNEL(ROW_THREADS) warp_norms(const __grid_
     x.load(row_of(a.row, row), a.row.stride, K(0));
     unit<W, DENSE> u(a, row);
     unit_fold::acc s[4];
-    EACH_LANE
-    {
-        unit_fold::lane v = unit_fold::open();
-#pragma unroll
-        for (int r = 0; r < R; r++)
-            if (x.has(r, l)) v = unit_fold::take(v, x.x[r][l], K(0), r);
-        s[l] = unit_fold::close(v, 0);
-    }
+    if (!__all_sync(~0u, take_row<false>(x, s))) take_row<true>(x, s);
     u.settle(shared_result<32>(join_warp<unit_fold, W>(s), a.row.n));
     x.store_packs((T *)a.row.out + row * a.row.n, u);
 }

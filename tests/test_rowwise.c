@@ -217,7 +217,9 @@ static void left_alone(void)
     STAYS("along different axes", duet_mul(duet_sub(x, duet_mean_keep(x, 0)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS))));
     STAYS("of different operands", duet_mul(duet_sub(x, duet_mean_keep(m, -1)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS))));
     STAYS("the mean of use elsewhere", duet_layer_norm(x, duet_mean_keep(x, -1), 0, EPS));
-    duet_free(&x), duet_free(&m), duet_free(&half);
+    duet_matrix *line = duet_new(DUET_F32, 2, 70000);
+    DUET_ON(DUET_CPU) STAYS("few long rows", duet_layer_norm(line, 1, 0, EPS));
+    duet_free(&x), duet_free(&m), duet_free(&half), duet_free(&line);
     tap_point("what stays as it is written");
 }
 

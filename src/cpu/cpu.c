@@ -259,6 +259,18 @@ static bool fits_blas(const step *s)
            (double)g.od * (double)g.oh * (double)g.ow <= INT_MAX;
 }
 
+#define LONG_ROW 65536 /* elements, that are work for several threads */
+#define FEW_ROWS 8
+
+/* A row is one thread's. */
+static const char *refuses_norm(const step *s)
+{
+    const int64_t n = norm_length(s);
+    if (n > LONG_ROW && layout_count(&s->out[0].at) < FEW_ROWS * n)
+        return "few rows, which are long: threads share them by operators";
+    return norm_refuses(s);
+}
+
 static const char *refuses(const step *s)
 {
     if (is_fourier(s->kernel)) return fft_refuses(s);
@@ -271,7 +283,7 @@ static const char *refuses(const step *s)
     if (is_whole_product(s))
         return s->finish || s->nums || s->ins != 2 ? "a product of integers with more than two operands" : NULL;
     if (type_of(s) >= FLOAT_TYPES) return "elements of this type";
-    if (s->kernel == KERNEL_LAYER_NORM) return norm_refuses(s);
+    if (s->kernel == KERNEL_LAYER_NORM) return refuses_norm(s);
     if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
     return NULL;
 }

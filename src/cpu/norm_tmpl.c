@@ -38,12 +38,55 @@ typedef struct unit {
 
 enum { PARTS = 4 };
 
+#if VECTOR_BYTES > 16
+/* Is a quotient by n, of so few elements that a lane takes, perhaps subnormal? */
+INLINE bool is_tiny(V d)
+{
+    const V size = (V)((lanes)d & ~((lanes){ 0 } + SIGN_BIT)), least = spread(sizeof(T) == 4 ? (T)0x1p-100 : (T)0x1p-900);
+#if VECTOR_BYTES == 64
+    return PASTE(MM(mask_cmp), mask)(PASTE(MM(cmp), mask)((F)size, (F)least, _CMP_LT_OQ), (F)d, (F)spread(0), _CMP_NEQ_UQ);
+#else
+    return MM(movemask)((F)((size < least) & (d != spread(0))));
+#endif
+}
+
+/* d / n, rounded to nearest, as ever: the remainder is exact, and no quotient by so small an n lies nearer to the middle of two numbers than the
+ * error of the correction. Of -0 it is +0, which adds the same to a mean; of an infinity it is NaN, as the variance is then in any case, or
+ * negative, which comes to the same. */
+INLINE V quotient(V d, V n)
+{
+    const V inverse = spread(1) / n, q = d * inverse;
+    if (__builtin_expect(is_tiny(d), 0)) return d / n;
+    return multiply_add(multiply_add(-q, n, d), inverse, q);
+}
+#else
+INLINE V quotient(V d, V n) { return d / n; }
+#endif
+
+/* The rows mean and var of ops.def together: how many elements a lane has seen, its rows say. */
+INLINE void take_unit(V *sum, V *mean, V *squares, V row, V x, V y)
+{
+    const V d = x - *mean;
+    *sum = *sum + x;
+    *mean = *mean + quotient(d, row + spread(1));
+    *squares = multiply_add(d, x - *mean, *squares);
+}
+
 static void reduce_block(T state[PARTS], const T *x, int64_t n)
 {
-    T sum[FOLD_LANES], moments[3 * FOLD_LANES];
-    fold_rows[OP_mean].block(sum, x, x, n), fold_rows[OP_var].block(moments, x, x, n);
-    state[0] = sum[0];
-    for (int k = 0; k < 3; k++) state[1 + k] = moments[k * FOLD_LANES];
+    const fold_kind both = { take_unit, vec_join_var, { -K(0), 0, 0 }, 3, false };
+    const int64_t rows = n / FOLD_LANES, done = rows * FOLD_LANES;
+    T lane[3 * FOLD_LANES] __attribute__((aligned(64))), sum[FOLD_LANES] __attribute__((aligned(64)));
+    T root[3 * FOLD_LANES];
+    start_states(lane, both.start, 3, FOLD_LANES);
+    take_rows(both, lane, x, x, rows);
+    if (done < n) take_some(both, lane, x + done, x + done, n - done, rows);
+    memcpy(sum, lane, sizeof sum);
+    for (int64_t l = 0; l < FOLD_LANES; l++) lane[l] = (T)(rows + (l < n - done));
+    halve_lanes(FOLD_KIND(mean, -K(0)), sum, root);
+    state[0] = root[0];
+    halve_lanes(MOMENT_KIND(var), lane, root);
+    for (int k = 0; k < 3; k++) state[1 + k] = root[k * FOLD_LANES];
 }
 
 static void join_state(T a[PARTS], const T b[PARTS])

@@ -71,7 +71,8 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     if (j.by_parts ? !fake_split_fits(s, w) : kernels_refuse(s) != NULL) return fake_error(cudaErrorInvalidValue);
     if (s->kept) return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->outs; i++)
-        if (!resolve(&s->out[i], s->kernel == KERNEL_PROGRAM ? s->inner : 0, f, &j.out[i])) return fake_error(cudaErrorInvalidValue);
+        if (!resolve(&s->out[i], s->kernel == KERNEL_PROGRAM ? s->inner : 0, f, &j.out[i]))
+            return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->ins; i++)
         if (!resolve(&s->in[i], 0, f, &j.in[i])) return fake_error(cudaErrorInvalidValue);
     if (j.scratch_bytes && ((uintptr_t)w->scratch % 256 || !fake_owns(w->scratch, j.scratch_bytes)))
