@@ -40,22 +40,48 @@ struct counted {
 };
 static __device__ inline counted operator+(counted a, T more) { return { a.n + (int)more }; }
 
-/* Rounded to nearest, as ever: the remainder is exact, and no quotient by so small an n lies nearer to the middle of two numbers than the
- * error of the correction, unless it is subnormal. */
+/* d / n, rounded to nearest, as ever: the remainder is exact, and no quotient by so small an n lies nearer to the middle of two numbers than the
+ * error of the correction, unless it is subnormal. Of -0 it is +0, which adds the same to a mean. */
+static __device__ inline bool is_swift(T d) { return ABS(d) >= (sizeof(T) == 4 ? K(0x1p-100) : K(0x1p-900)) || d == K(0); }
+static __device__ inline T swift_quotient(T d, int count)
+{
+    const T n = T(count), inverse = inverse_of[count - 1], q = d * inverse;
+    return FMA(FMA(-q, n, d), inverse, q);
+}
 static __device__ inline T operator/(T d, counted a)
 {
-    const T least = sizeof(T) == 4 ? K(0x1p-100) : K(0x1p-900), n = a, inverse = inverse_of[a.n - 1], q = d * inverse;
-    if (__builtin_expect(ABS(d) >= least && ABS(d) < INF, 1)) return FMA(FMA(-q, n, d), inverse, q);
-    return d / n;
+    if (__builtin_expect(is_swift(d) && ABS(d) < INF, 1)) return swift_quotient(d, a.n);
+    return d / T(a.n);
 }
+
+/* The same without a branch, noting whether it would have been right. Infinities are not noted: the variance is NaN, or negative, all the same. */
+struct swiftly_counted {
+    int n;
+    bool *right;
+    __device__ inline operator T() const { return T(n); }
+};
+static __device__ inline swiftly_counted operator+(swiftly_counted a, T more) { return { a.n + (int)more, a.right }; }
+static __device__ inline T operator/(T d, swiftly_counted a)
+{
+    *a.right &= is_swift(d);
+    return swift_quotient(d, a.n);
+}
+
+/* How many elements of two accs the second one has seen. Most of them have seen as many: that is a half, without a division. */
+struct share_of {
+    T n;
+    __device__ inline operator T() const { return n; }
+};
+static __device__ inline T operator/(share_of b, T all) { return b.n + b.n == all ? K(0.5) : b.n / all; }
 #define DUET_MOMENT1(name, TAKE, JOIN, FINISH, ...)                                                                              \
     struct row_##name {                                                                                                          \
         typedef moments carried;                                                                                                 \
-        static __device__ inline void with(counted &a0, T &a1, T &a2, T x) { TAKE; }                                             \
+        template <class Count> static __device__ inline void with(Count &a0, T &a1, T &a2, T x) { TAKE; }                        \
         static __device__ inline moments both(moments a, moments b)                                                              \
         {                                                                                                                        \
             T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                                             \
-            const T b0 = b.n, b1 = b.mean, b2 = b.squares;                                                                       \
+            const share_of b0 = { b.n };                                                                                         \
+            const T b1 = b.mean, b2 = b.squares;                                                                                 \
             JOIN;                                                                                                                \
             return { a0, a1, a2 };                                                                                               \
         }                                                                                                                        \

@@ -13,6 +13,7 @@ size_t kernels_scratch(const step *s)
 {
     if (s->kernel == KERNEL_RANDOM) return random_scratch(s);
     if (s->kernel == OP_softmax || s->kernel == OP_log_softmax) return softmax_scratch(s);
+    if (s->kernel == KERNEL_LAYER_NORM) return norm_scratch(s);
     if (order_family(s->kernel)) return order_scratch(s);
     return is_fold(s) ? fold_scratch(s) : 0;
 }
@@ -28,6 +29,7 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     switch (s->kernel) {
     case OP_softmax:
     case OP_log_softmax: return softmax_launch(s, f, w, q);
+    case KERNEL_LAYER_NORM: return norm_launch(s, f, w, q);
     case OP_max_pool2d:
     case OP_avg_pool2d: return pool2d_launch(s, f, q);
     case OP_max_pool2d_grad:

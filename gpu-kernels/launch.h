@@ -35,6 +35,7 @@ enum form {
 KERNEL_TABLE(fused)
 KERNEL_TABLE(fold)
 KERNEL_TABLE(softmax)
+KERNEL_TABLE(norm)
 KERNEL_TABLE(pool2d)
 KERNEL_TABLE(pool_back)
 KERNEL_TABLE(skinny)
@@ -225,14 +226,30 @@ typedef struct fold_args {
 #define LAST_EACH    8
 
 /* Rows of n elements along the last axis, `stride` apart; rows are found over the outer axes, those of out are dense. */
-typedef struct softmax_args {
-    const void *in, *most, *sum; /* most, sum: of each row, for FORM_LAST */
+typedef struct row_args {
+    const void *in, *most, *sum; /* most, sum: of each row of softmax, for FORM_LAST */
     void *out;
     int64_t n, rows, stride;
     int32_t outer;
     divider64 outer_size[DUET_RANK_MAX];
     int64_t outer_stride[DUET_RANK_MAX];
-} softmax_args;
+} row_args;
+
+/* Gain or bias: element i of a row is at[i / run * stride]; without an address it is the number. */
+typedef struct norm_trim {
+    const void *at;
+    double number;
+    int64_t stride;
+    divider64 run;
+    int64_t outer_stride[DUET_RANK_MAX];
+} norm_trim;
+typedef struct norm_args {
+    row_args row;
+    norm_trim with[2];
+    bool trims;        /* there are gain and bias */
+    double r;          /* what is added to the variance */
+    const void *known; /* mean and variance of each row, for FORM_LAST */
+} norm_args;
 
 #define POOL_THREADS 256
 #define POOL_EACH    4
@@ -365,6 +382,11 @@ cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form
 size_t softmax_scratch(const step *s);
 const void *softmax_warp_kernel_f32(int row, int held, bool vectors); /* held: rows of FOLD_LANES */
 const void *softmax_warp_kernel_f64(int row, int held, bool vectors);
+/* The same; a thread block keeps a row where `held` is 0. vectors: 16 bytes at a time; dense: gain and bias too. */
+const void *norm_row_kernel_f32(int held, bool vectors, bool dense);
+const void *norm_row_kernel_f64(int held, bool vectors, bool dense);
+size_t norm_scratch(const step *s);
+cudaError_t norm_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 cudaError_t softmax_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 cudaError_t pool_back_launch(const step *s, const frame *f, cudaStream_t q);
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);

@@ -3,6 +3,7 @@
 #include "dtype.h"
 #include "lottery.h"
 #include "machine.h"
+#include "norm.h"
 #include "order.h"
 #include <stdlib.h>
 
@@ -172,6 +173,15 @@ static const char *refuse_order(const step *s)
     return order_refuses(s);
 }
 
+/* Long rows are reduced as their elements lie; where these have gaps, neighbouring rows may be closer. */
+static const char *refuse_norm(const step *s)
+{
+    const operand *x = &s->in[0];
+    const bool is_long = norm_length(s) > NORM_BYTES / (int64_t)dtypes[x->at.type].bytes;
+    REFUSE(is_long && x->at.stride[x->at.rank - 1] != 1, "long rows with gaps");
+    return norm_refuses(s);
+}
+
 #define FUSED_INPUTS 3
 
 const char *kernels_refuse(const step *s)
@@ -184,6 +194,7 @@ const char *kernels_refuse(const step *s)
     if (s->kernel > KERNEL_PROGRAM && s->kernel < KERNELS)
         return s->ins > FUSED_INPUTS || s->nums > 2 ? "a fused row of too many operands" : NULL;
     switch (s->kernel) {
+    case KERNEL_LAYER_NORM: return refuse_norm(s);
     case OP_softmax:
     case OP_log_softmax: return NULL;
     case OP_max_pool2d:

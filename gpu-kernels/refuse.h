@@ -17,6 +17,8 @@ bool product_has_few_rows(const step *s);
 #define CONV_SQUARE_CHANNELS 5   /* and by squares, at least (conv2d_square.cu); */
 #define CONV_SQUARE_OUTPUTS  9   /* then as many outputs */
 
+#define NORM_BYTES 65536 /* the longest row of layer_norm that is kept */
+
 duet_dtype step_type(const step *s);           /* the element type that it computes in, or moves */
 bool program_moves(const step *s);             /* its program only loads and stores, between operands of one type */
 bool program_converts(const step *s);          /* ... or reads or writes elements of another type than it computes in */

@@ -6,7 +6,7 @@
 #define LONG_SUM OP_softmax /* the fold of exp(x - with), in softmax's table */
 
 typedef struct rows {
-    softmax_args args;
+    row_args args;
     bool wide;       /* f64 */
     layout in, each; /* each: one number a row, dense */
 } rows;
@@ -70,7 +70,7 @@ static cudaError_t run_long(rows *r, int op, const workspace *w, cudaStream_t q)
 /* So many rows, some threads each. */
 static cudaError_t run_rows(const rows *r, const void *kernel, int threads, cudaStream_t q)
 {
-    softmax_args a = r->args;
+    row_args a = r->args;
     return launch(kernel, (a.rows * threads + ROW_THREADS - 1) / ROW_THREADS, ROW_THREADS, 0, &a, q);
 }
 
@@ -93,7 +93,7 @@ static cudaError_t run_warps(const rows *r, int op, cudaStream_t q)
 
 static cudaError_t run_kept(const rows *r, const void *kernel, cudaStream_t q)
 {
-    softmax_args a = r->args;
+    row_args a = r->args;
     const size_t bytes = (size_t)a.n * element(r);
     cudaError_t e = cudaSuccess;
     if (bytes > ROW_BYTES / 3) e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ROW_BYTES);

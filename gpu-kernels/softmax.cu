@@ -1,10 +1,6 @@
 /* softmax.cu - softmax and log_softmax along the last axis. m is the row's maximum, t = x - m, e = exp(t), s the canonical sum of e:
  * softmax is e / s, log_softmax t - log(s). */
-#include "fold.cuh"
-
-#define EACH_LANE    _Pragma("unroll") for (int l = 0; l < 4; l++)
-#define EACH_PACK    _Pragma("unroll") for (int r = 0; r < R; r++) _Pragma("unroll") for (int h = 0; h < 4 / W; h++)
-#define EACH_OF_PACK _Pragma("unroll") for (int j = 0; j < W; j++)
+#include "rows.cuh"
 
 namespace
 {
@@ -47,24 +43,8 @@ struct sum_exp : plain<fold_sum> {
     static __device__ inline T see(T x, T m) { return FN(exp)(x - m); }
 };
 
-static __device__ inline const T *row_of(const softmax_args &a, int64_t row)
-{
-    int64_t at = 0;
-    uint64_t left = (uint64_t)row;
-#pragma unroll 1
-    for (int axis = a.outer - 1; axis >= 0; axis--) {
-        const uint64_t q = axis ? quotient(left, a.outer_size[axis]) : 0;
-        at += (int64_t)(left - q * a.outer_size[axis].by) * a.outer_stride[axis];
-        left = q;
-    }
-    return (const T *)a.in + at;
-}
-
-/* What thread 0 of each group has, for all of it. */
-template <int G> static __device__ inline T from_first(T x) { return __shfl_sync(~0u, x, 0, G); }
-
 /* Rows of no more than 16 elements, a group of four threads each, one element a lane. */
-template <class Row> KERNEL(ROW_THREADS) short_rows(const __grid_constant__ softmax_args a)
+template <class Row> KERNEL(ROW_THREADS) short_rows(const __grid_constant__ row_args a)
 {
     enum { G = 4, OWN = FOLD_FEW / G };
     const int64_t row = ((int64_t)blockIdx.x * ROW_THREADS + threadIdx.x) / G;
@@ -88,71 +68,45 @@ template <class Row> KERNEL(ROW_THREADS) short_rows(const __grid_constant__ soft
         if (g + G * j < mine) ((T *)a.out)[row * a.n + g + G * j] = Row::last(x[j], scale);
 }
 
-/* Rows of no more than R * FOLD_LANES elements, a warp each, in registers: x[r][l] is element r * FOLD_LANES + lane_of<W>(l, t), and an
- * absent one -INF, whose exponential adds nothing. W elements are there or not together; if W is not 1 they are aligned. */
-template <int R, int W> struct warp_row {
-    T x[R][4];
-    int n, t;
-
-    __device__ __forceinline__ int index_of(int r, int h) const { return r * FOLD_LANES + lane_of<W>(h * W, t); }
-    __device__ __forceinline__ void load(const T *in, int64_t stride)
-    {
-        EACH_PACK
+/* Of a warp's row the maximum, and the sum of exponentials; an absent element is -INF, whose exponential adds nothing. */
+template <int R, int W> static __device__ __forceinline__ T top_of(const warp_row<R, W> &row)
+{
+    T m[4];
+    EACH_LANE m[l] = row.x[0][l];
+#pragma unroll
+    for (int r = 1; r < R; r++) EACH_LANE m[l] = most::join(m[l], row.x[r][l]);
+    return from_first<32>(join_warp<most, W>(m));
+}
+template <class Row, int R, int W> static __device__ __forceinline__ T sum_of(warp_row<R, W> &row, T m)
+{
+    T s[4];
+    EACH_LANE s[l] = sum_exp::start();
+#pragma unroll
+    for (int r = 0; r < R; r++) EACH_LANE
         {
-            packed<W> p;
-            EACH_OF_PACK p.e[j] = most::start();
-            if (index_of(r, h) < n) p = *(const packed<W> *)(in + index_of(r, h) * (W > 1 ? 1 : stride));
-            EACH_OF_PACK x[r][h * W + j] = p.e[j];
+            const T t = row.x[r][l] - m, e = FN(exp)(t);
+            row.x[r][l] = Row::keep(t, e), s[l] = sum_exp::join(s[l], e);
         }
-    }
-    template <class F> __device__ __forceinline__ void store(T *out, F f) const
-    {
-        EACH_PACK
-        {
-            packed<W> p;
-            EACH_OF_PACK p.e[j] = f(x[r][h * W + j]);
-            if (index_of(r, h) < n) *(packed<W> *)(out + index_of(r, h)) = p;
-        }
-    }
-    __device__ __forceinline__ T top() const
-    {
-        T m[4];
-        EACH_LANE m[l] = x[0][l];
+    return from_first<32>(join_warp<sum_exp, W>(s));
+}
+template <class Row, int R, int W> static __device__ __forceinline__ bool is_swift(const warp_row<R, W> &row)
+{
+    bool all = true;
 #pragma unroll
-        for (int r = 1; r < R; r++) EACH_LANE m[l] = most::join(m[l], x[r][l]);
-        return from_first<32>(join_warp<most, W>(m));
-    }
-    template <class Row> __device__ __forceinline__ T sum(T m)
-    {
-        T s[4];
-        EACH_LANE s[l] = sum_exp::start();
-#pragma unroll
-        for (int r = 0; r < R; r++) EACH_LANE
-            {
-                const T t = x[r][l] - m, e = FN(exp)(t);
-                x[r][l] = Row::keep(t, e), s[l] = sum_exp::join(s[l], e);
-            }
-        return from_first<32>(join_warp<sum_exp, W>(s));
-    }
-    template <class Row> __device__ __forceinline__ bool is_swift() const
-    {
-        bool all = true;
-#pragma unroll
-        for (int r = 0; r < R; r++) EACH_LANE all &= Row::is_swift(x[r][l]) | (index_of(r, l / W) >= n);
-        return all;
-    }
-};
+    for (int r = 0; r < R; r++) EACH_LANE all &= Row::is_swift(row.x[r][l]) | !row.has(r, l);
+    return all;
+}
 
-template <class Row, int R, int W> KERNEL(ROW_THREADS) warp_rows(const __grid_constant__ softmax_args a)
+template <class Row, int R, int W> KERNEL(ROW_THREADS) warp_rows(const __grid_constant__ row_args a)
 {
     const int64_t row = (int64_t)blockIdx.x * (ROW_THREADS / 32) + threadIdx.x / 32;
     if (row >= a.rows) return;
     T *out = (T *)a.out + row * a.n;
     warp_row<R, W> x;
     x.n = (int)a.n, x.t = threadIdx.x % 32;
-    x.load(row_of(a, row), a.stride);
-    const T scale = Row::scale(x.template sum<Row>(x.top())), inverse = K(1) / scale;
-    if (x.template is_swift<Row>()) x.store(out, [=](T kept) { return Row::swift(kept, scale, inverse); });
+    x.load(row_of(a, row), a.stride, most::start());
+    const T scale = Row::scale(sum_of<Row>(x, top_of(x))), inverse = K(1) / scale;
+    if (is_swift<Row>(x)) x.store(out, [=](T kept) { return Row::swift(kept, scale, inverse); });
     else x.store(out, [=](T kept) { return Row::last(kept, scale); });
 }
 
@@ -169,30 +123,8 @@ static __device__ inline T block_max(T m)
     return m;
 }
 
-/* The sum of the row from the lanes of its blocks: a warp joins those of a block, every thread the blocks. */
-static __device__ inline T block_sums(const T (&lane)[ROW_BLOCKS][ROW_THREADS], int blocks)
-{
-    __shared__ T s[ROW_BLOCKS];
-    const int t = threadIdx.x % 32;
-    for (int b = threadIdx.x / 32; b < ROW_BLOCKS; b += ROW_THREADS / 32) {
-        T e[4];
-        EACH_LANE e[l] = b < blocks ? lane[b][lane_of<1>(l, t)] : sum_exp::start();
-        const T sum = join_warp<sum_exp, 1>(e);
-        if (t == 0) s[b] = sum;
-    }
-    __syncthreads();
-    T v[ROW_BLOCKS];
-#pragma unroll
-    for (int b = 0; b < ROW_BLOCKS; b++) v[b] = s[b];
-#pragma unroll
-    for (int h = 1; h < ROW_BLOCKS; h *= 2)
-#pragma unroll
-        for (int b = 0; b < ROW_BLOCKS; b += 2 * h) v[b] = sum_exp::join(v[b], v[b + h]);
-    return v[0];
-}
-
 /* A thread block a row, a thread a lane; a thread keeps in shared memory what it alone uses. */
-template <class Row> KERNEL(ROW_THREADS) kept_row(const __grid_constant__ softmax_args a)
+template <class Row> KERNEL(ROW_THREADS) kept_row(const __grid_constant__ row_args a)
 {
     extern __shared__ double shared[];
     __shared__ T lane[ROW_BLOCKS][ROW_THREADS];
@@ -217,13 +149,13 @@ template <class Row> KERNEL(ROW_THREADS) kept_row(const __grid_constant__ softma
         lane[b][l] = sum;
     }
     __syncthreads();
-    const T scale = Row::scale(block_sums(lane, b));
+    const T scale = Row::scale(join_blocks<sum_exp>(lane, b));
 #pragma unroll 4
     for (int i = l; i < n; i += ROW_THREADS) out[i] = Row::last(kept[i], scale);
 }
 
 /* A long row's end, in runs of LAST_THREADS * LAST_EACH elements. */
-template <class Row> KERNEL(LAST_THREADS) last_pass(const __grid_constant__ softmax_args a)
+template <class Row> KERNEL(LAST_THREADS) last_pass(const __grid_constant__ row_args a)
 {
     const int64_t run = LAST_THREADS * LAST_EACH, runs = (a.n + run - 1) / run;
     const int64_t row = blockIdx.x / runs, first = (blockIdx.x - row * runs) * run + threadIdx.x;

@@ -3,6 +3,7 @@
 #include "machine_reference.h"
 #include "element.h"
 #include "fold.h"
+#include "norm.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -456,6 +457,53 @@ static bool softmax_reference(const step *s, const frame *f, expected *out)
     return true;
 }
 
+/* What norm_refuses takes: gain and bias as they lie in the domain, at an index of it. */
+static double trim(const step *s, const frame *f, int which, const int64_t *index)
+{
+    const operand *o = norm_operand(s, which);
+    return o ? element(f, o, index) : norm_number(s, f, which);
+}
+
+/* The mean is off by n roundings of its terms at most, and so is, of its squares, the variance. */
+static void norm_row(const step *s, const frame *f, const double *x, int64_t first, int64_t n, expected *out)
+{
+    const layout *l = &s->in[0].at;
+    long double sum = 0, size = 0, squares = 0, eps = roundoff(l->type);
+    for (int64_t j = 0; j < n; j++) sum += x[j], size += fabsl((long double)x[j]);
+    const long double mean = sum / n, mean_error = eps * (n + 4) * size / n;
+    for (int64_t j = 0; j < n; j++) squares += (x[j] - mean) * (x[j] - mean);
+    const long double var = squares / n + f->num[s->num[0]], scale = 1 / sqrtl(var);
+    const long double var_error =
+        eps * (4 * n + 40) * var + 2 * mean_error * mean_error + eps * 8 * size / n * sqrtl(squares / n);
+    for (int64_t j = 0; j < n; j++) {
+        int64_t index[DUET_RANK_MAX];
+        unravel(l, first + j, index);
+        const bool trims = s->attr[NORM_GAIN];
+        const long double u = (x[j] - mean) * scale, gain = trims ? trim(s, f, NORM_GAIN, index) : 1;
+        const long double bias = trims ? trim(s, f, NORM_BIAS, index) : 0, value = u * gain + bias;
+        const long double error = (mean_error + eps * fabsl(x[j] - mean)) * scale + fabsl(u) * (var_error / var + 8 * eps);
+        out[j] = (expected){ value, error * fabsl(gain) + eps * (fabsl(value) + fabsl(u * gain)) + least(l->type) };
+        if (isnan(out[j].value)) out[j].allowed = 0;
+    }
+}
+
+static bool norm_reference(const step *s, const frame *f, expected *out)
+{
+    const layout *l = &s->in[0].at;
+    const int64_t n = norm_length(s);
+    double *x = malloc(sizeof *x * (size_t)(n + 1));
+    for (int64_t i = 0; x && i < layout_count(l); i += n) {
+        for (int64_t j = 0; j < n; j++) {
+            int64_t index[DUET_RANK_MAX];
+            unravel(l, i + j, index);
+            x[j] = element(f, &s->in[0], index);
+        }
+        norm_row(s, f, x, i, n, out + i);
+    }
+    free(x);
+    return true;
+}
+
 static bool pool_reference(const step *s, const frame *f, expected *out)
 {
     const bool most = s->kernel == OP_max_pool2d;
@@ -561,6 +609,7 @@ bool reference(const step *s, const frame *f, int which, expected *out)
     if (s->kernel == KERNEL_PROGRAM && !is_floating(s->program->code[0].type)) return integers_reference(s, f, which, out);
     if (s->kernel == KERNEL_PROGRAM)
         return s->program->folds ? fold_reference(s, f, which, out) : program_reference(s, f, which, out);
+    if (s->kernel == KERNEL_LAYER_NORM) return norm_reference(s, f, out);
     if (s->kernel > KERNEL_PROGRAM) return fused_reference(s, f, out);
     switch (s->kernel) {
     case OP_matmul: return matmul_reference(s, f, out);

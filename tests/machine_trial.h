@@ -112,7 +112,10 @@ static layout axes_of(const layout *l, int from, int to)
 }
 
 /* What an output has elements for: all axes but those that are reduced. */
-static layout kept_axes(const trial *t, const layout *l) { return axes_of(l, 0, l->rank - t->s.inner); }
+static layout kept_axes(const trial *t, const layout *l)
+{
+    return axes_of(l, 0, l->rank - (t->s.kernel == KERNEL_PROGRAM ? t->s.inner : 0));
+}
 
 static void add_axes(layout *l, const layout *more)
 {
@@ -206,6 +209,7 @@ static const char *kernel_name(int kernel, enum finish finish)
 #define DUET_FUSED(name, ...) #name,
 #include "fused.def"
     };
+    if (kernel == KERNEL_LAYER_NORM) return "layer_norm";
     return kernel > KERNEL_PROGRAM    ? fused[kernel - KERNEL_PROGRAM - 1]
            : kernel == KERNEL_PROGRAM ? "program"
                                       : op_infos[kernel].name;

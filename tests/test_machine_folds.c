@@ -1,5 +1,6 @@
 /* test_machine_folds.c - conformance of machines: reductions, alone and several in one pass, of formulas in any layout. */
 #include "machine_trial.h"
+#include "norm.h"
 #include "quick.h"
 
 static const int folds[] = {
@@ -221,6 +222,37 @@ static void test_softmax(bool quick)
                 }
     tap_point("softmax and log_softmax");
 }
+
+/* Gain and bias absent, operands that lie anyhow, or numbers. */
+static void norm_trial_of(int type, int rank, const int64_t *size, int gain, int bias, bool own)
+{
+    trial t = { .s.kernel = KERNEL_LAYER_NORM, .s.inner = 1, .s.attr = { gain, bias } };
+    add_dense(&t, true, type, rank, size);
+    if (own) t.s.in[t.s.ins++] = t.s.out[0];
+    else add_input(&t, any_layout(type, rank, size, true), 0);
+    add_number(&t, 0.125);
+    for (int k = 0; k < 2; k++) {
+        if (t.s.attr[k] == NORM_OPERAND) add_input(&t, any_layout(type, rank, size, true), 0);
+        if (t.s.attr[k] == NORM_NUMBER) add_number(&t, 1.5 - k);
+    }
+    run_trial(&t);
+}
+
+static void test_norm(bool quick)
+{
+    static const int64_t sizes[][3] = { { 1, 1, 1 },    { 2, 3, 10 },   { 1, 5, 700 },  { 3, 0, 4 },     { 40, 2, 7 },
+                                        { 1, 130, 64 }, { 1, 3, 1025 }, { 2, 2, 65 },   { 1, 2, 4097 },  { 1, 1, 9000 },
+                                        { 2, 1, 5 },    { 1, 7, 128 },  { 1, 2, 1024 }, { 1, 2, 16400 }, { 1, 1, 20001 } };
+    for (int type = 0; type < 2; type++)
+        for (int n = 0; n < 15 - 5 * quick; n++)
+            for (int trims = 0; trims < 5; trims++) {
+                const int skip = draw(3); /* rank 1 to 3 */
+                norm_trial_of(type, 3 - skip, sizes[n] + skip, trims ? 1 + trims / 2 % 2 : NORM_ABSENT,
+                              trims ? 1 + trims % 2 : NORM_ABSENT, chance(30));
+            }
+    tap_point("layer_norm");
+}
+
 int main(int argc, char **argv)
 {
     const bool quick = is_quick(argc, argv);
@@ -228,5 +260,6 @@ int main(int argc, char **argv)
     test_folds_together(quick ? 30 : 300);
     test_scaled_norms();
     test_softmax(quick);
+    test_norm(quick);
     return tap_end();
 }

@@ -101,6 +101,7 @@ static double functions_of(const step *s)
     case OP_max_pool2d_grad:
     case OP_avg_pool2d_grad:
     case OP_upsample2d: return s->flops * SIMPLE;
+    case KERNEL_LAYER_NORM:
     case KERNEL_RANDOM: return s->flops * SIMPLE;
     case OP_fftn:
     case OP_fftconvolve: return s->flops * BUTTERFLY;

@@ -23,6 +23,9 @@
  * softmax and log_softmax, along a row x of n elements: m = the fold max of x; t = x - m; e = FN(exp)(t); s = the fold sum of e;
  *   softmax = e / s; log_softmax = t - FN(log)(s).
  *
+ * layer_norm, along a row x of n elements: mean and var of x as the rows of these names have them; s = FN(rsqrt)(var + r);
+ *   u = (x - mean) * s; FMA(u, gain, bias), or u.
+ *
  * max_pool2d: a = -INF, then a = MAXIMUM(a, x) for the elements of the window inside the image, row by row.
  * avg_pool2d: a = +0, then a = a + x likewise; a / (T)(window elements, padding among them).
  * Back: a = +0, then a = a + x for the windows that an element is in, row by row; of max_pool2d_grad those whose first NaN, or else first

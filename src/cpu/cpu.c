@@ -8,6 +8,7 @@
 #include "linear.h"
 #include "lottery.h"
 #include "move.h"
+#include "norm.h"
 #include "orders.h"
 #include "threads.h"
 #include <cblas.h>
@@ -68,7 +69,8 @@ enum isa { ISA_portable, ISA_avx2, ISA_avx512, ISAS };
 static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 
 #define DECLARE(type, isa)                                                                                                       \
-    run_function run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa, run_pool2d_##type##_##isa;
+    run_function run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa, run_norm_##type##_##isa,       \
+        run_pool2d_##type##_##isa;
 #define DECLARE_INTEGER(type, isa) run_function run_program_##type##_##isa, run_fold_##type##_##isa;
 #define DECLARE_RANDOM(type, isa)  run_function run_random_##type##_##isa;
 #define DUET_DTYPE(NAME, name, ...)                                                                                              \
@@ -82,9 +84,16 @@ EACH_ISA(DECLARE_INTEGER, i64)
 EACH_ISA(DECLARE_INTEGER, u64)
 
 #define KERNELS(type, isa)                                                                                                       \
-    [ISA_##isa] = { run_program_##type##_##isa, run_fold_##type##_##isa,   run_softmax_##type##_##isa,                           \
-                    run_pool2d_##type##_##isa,  run_matmul_##type,         run_conv,                                             \
-                    run_pool_back_##type,       run_random_##type##_##isa, run_linear_##type,                                    \
+    [ISA_##isa] = { run_program_##type##_##isa,                                                                                  \
+                    run_fold_##type##_##isa,                                                                                     \
+                    run_softmax_##type##_##isa,                                                                                  \
+                    run_norm_##type##_##isa,                                                                                     \
+                    run_pool2d_##type##_##isa,                                                                                   \
+                    run_matmul_##type,                                                                                           \
+                    run_conv,                                                                                                    \
+                    run_pool_back_##type,                                                                                        \
+                    run_random_##type##_##isa,                                                                                   \
+                    run_linear_##type,                                                                                           \
                     run_batched_##type },
 #define KERNELS_i64(type, isa)                                                                                                   \
     [ISA_##isa] = { .program = run_program_i64_##isa,                                                                            \
@@ -167,6 +176,7 @@ static ptrdiff_t place_of(const step *s)
     case KERNEL_RANDOM: return offsetof(kernels, random);
     case OP_softmax:
     case OP_log_softmax: return offsetof(kernels, softmax);
+    case KERNEL_LAYER_NORM: return offsetof(kernels, norm);
     case OP_max_pool2d:
     case OP_avg_pool2d: return offsetof(kernels, pool2d);
     case OP_max_pool2d_grad:
@@ -249,6 +259,18 @@ static bool fits_blas(const step *s)
            (double)g.od * (double)g.oh * (double)g.ow <= INT_MAX;
 }
 
+#define LONG_ROW 65536 /* elements, that are work for several threads */
+#define FEW_ROWS 8
+
+/* A row is one thread's. */
+static const char *refuses_norm(const step *s)
+{
+    const int64_t n = norm_length(s);
+    if (n > LONG_ROW && layout_count(&s->out[0].at) < FEW_ROWS * n)
+        return "few rows, which are long: threads share them by operators";
+    return norm_refuses(s);
+}
+
 static const char *refuses(const step *s)
 {
     if (is_fourier(s->kernel)) return fft_refuses(s);
@@ -261,6 +283,7 @@ static const char *refuses(const step *s)
     if (is_whole_product(s))
         return s->finish || s->nums || s->ins != 2 ? "a product of integers with more than two operands" : NULL;
     if (type_of(s) >= FLOAT_TYPES) return "elements of this type";
+    if (s->kernel == KERNEL_LAYER_NORM) return refuses_norm(s);
     if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
     return NULL;
 }

@@ -2,6 +2,7 @@
 #include "lower.h"
 #include "dtype.h"
 #include "einsum.h"
+#include "norm.h"
 #include "status.h"
 #include <stdarg.h>
 #include <stdlib.h>
@@ -60,6 +61,7 @@ const char *kernel_name(int kernel, enum finish finish)
     if (finish) return finish_infos[finish].name;
     static const char *const direct[] = {
         "random",
+        "layer_norm",
         "batched matmul",
 #define DUET_FACTOR2(name, ...) #name,
 #define DUET_FACTOR3(name, ...) #name,
@@ -191,6 +193,31 @@ static bool finish_one(lowering *l, int v, job *j)
     return false;
 }
 
+/* ---- rows ---- */
+
+static int32_t gain_or_bias(const lowering *l, int v, job *j)
+{
+    if (v < 0) return NORM_ABSENT;
+    const bool number = value_at(l->g, v)->op == OP_NUMBER;
+    if (number) j->num[j->nums++] = value_at(l->g, v)->number;
+    else j->in[j->ins++] = v;
+    return number ? NORM_NUMBER : NORM_OPERAND;
+}
+
+static bool try_rows(lowering *l, int v, job *j)
+{
+    match m;
+    if (l->fusion == FUSION_NONE || !match_rows(l, v, &m)) return false;
+    *j = (job){
+        .kernel = KERNEL_LAYER_NORM, .outs = 1, .out = { v }, .ins = 1, .in = { m.in[0] }, .nums = 1, .num = { m.num[0] }
+    };
+    j->attr[NORM_GAIN] = gain_or_bias(l, m.in[1], j), j->attr[NORM_BIAS] = gain_or_bias(l, m.in[2], j);
+    j->attr[NORM_AXES] = __builtin_popcount(m.axes);
+    const char *why = why_not(l, j);
+    if (why) note_refusal(l, j, why);
+    return !why;
+}
+
 /* ---- in order ---- */
 
 /* Halves are written where they belong: a join is there when both are. */
@@ -206,7 +233,7 @@ static void choose(lowering *l, int v, job *j)
         join_job(l, v, j);
         return;
     }
-    if (finish_one(l, v, j)) return;
+    if (finish_one(l, v, j) || try_rows(l, v, j)) return;
     if (!in_program(l->g, v)) def_job(l, v, j);
     else if (l->fusion == FUSION_MACHINE) whole_pass(l, v, j);
     else one_by_one(l, v, j);

@@ -70,10 +70,13 @@ bool spoils(const lowering *l, int goal, int x, bool bias);
 typedef struct match {
     int row, in[3], num[2], ins, nums;
     int vendor, pool; /* of a finished step: the values whose options it takes. pool: -1 where there is none */
+    uint32_t axes;    /* of a step by rows: those of a row, by bits */
 } match;
 bool match_row(const lowering *l, int v, bool whole, match *m);
 bool match_finish(const lowering *l, int v, enum finish row,
-                  match *m);     /* is v what that row makes? in: factors 0 and 2, bias 1 */
+                  match *m); /* is v what that row makes? in: factors 0 and 2, bias 1 */
+bool match_rows(const lowering *l, int v,
+                match *m); /* a step by rows? in[1], in[2]: operands or numbers, or -1; num[0]: what is added to the variance */
 duet_status match_prepare(void); /* makes the patterns, once */
 int row_flops(int row);          /* operations an element, of a row of fused.def */
 extern const char *const fused_names[];

@@ -15,7 +15,13 @@ const char *const fused_names[] = {
 #include "fused.def"
 };
 
-static graph pattern[ROWS], finished[FINISHES];
+enum {
+#define DUET_ROWWISE(name, ...) ROWWISE_##name,
+#include "fused.def"
+    ROWWISE
+};
+
+static graph pattern[ROWS], finished[FINISHES], rowwise[ROWWISE];
 static bool prepared;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -33,6 +39,7 @@ static const int64_t any_size[] = { 7, 7, 7, 7 }, filter_size[] = { 7, 7, 3, 3 }
 #define Y       hole_operand(1, 2, any_size)
 #define B       hole_operand(1, 1, any_size)
 #define W       hole_operand(2, 2, any_size)
+#define Z       W
 #define IMAGES  hole_operand(0, 4, any_size)
 #define FILTERS hole_operand(2, 4, filter_size)
 #define S       hole_number(0)
@@ -41,6 +48,7 @@ static duet_status patterns_make(void)
 {
 #define DUET_FUSED(name, formula, ...)    TRY(pattern_make(&pattern[ROW_##name], formula));
 #define DUET_FINISHED(name, formula, ...) TRY(pattern_make(&finished[FINISH_##name], formula));
+#define DUET_ROWWISE(name, formula, ...)  TRY(pattern_make(&rowwise[ROWWISE_##name], formula));
 #include "fused.def"
     return DUET_OK;
 }
@@ -48,6 +56,7 @@ static duet_status patterns_make(void)
 #undef Y
 #undef B
 #undef W
+#undef Z
 #undef IMAGES
 #undef FILTERS
 #undef S
@@ -61,6 +70,7 @@ static __attribute__((noinline)) duet_status prepare(void)
     formulas_back(own);
     for (int r = 0; r < ROWS && s != DUET_OK; r++) graph_free(&pattern[r]);
     for (int r = 1; r < FINISHES && s != DUET_OK; r++) graph_free(&finished[r]);
+    for (int r = 0; r < ROWWISE && s != DUET_OK; r++) graph_free(&rowwise[r]);
     __atomic_store_n(&prepared, s == DUET_OK, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
     return s;
@@ -82,6 +92,8 @@ typedef struct trial {
     int root, covered;
     bool whole;
     bool finishes; /* p is of a finished step: its values are those of a vendor's operator and of what follows */
+    bool by_rows;  /* p is of a step by rows: its values are of several passes, */
+    int seen[16];  /* these */
     match m;
 } trial;
 
@@ -103,9 +115,11 @@ static bool same_as_root(const trial *t, int v)
 static bool bind_operand(trial *t, int hole, int v)
 {
     const value *h = value_at(t->p, hole), *x = value_at(t->l->g, v);
+    if (t->by_rows && h->attr[0] > 0 && x->op == OP_NUMBER) return bind(&t->m.in[h->attr[0]], v);
     if (x->weak || (t->whole && value_is_map(t->l->g, v) && t->l->pass[v] == t->root)) return false;
     const value *root = value_at(t->l->g, t->root);
     if (x->mem != root->mem || root->mem != root->comp) return false;
+    if (t->by_rows) return (h->attr[0] > 0 || same_shape(t->l->g, v, t->root)) && bind(&t->m.in[h->attr[0]], v);
     if (t->finishes) return h->rank == x->rank && bind(&t->m.in[h->attr[0]], v);
     if (h->rank == 1 ? x->rank != 1 : !same_as_root(t, v)) return false;
     return bind(&t->m.in[h->attr[0]], v);
@@ -123,7 +137,8 @@ static bool args_fit(trial *t, const value *q, const value *x, bool crossed)
 /* May the match compute v? Of a finished step also what no pass has. */
 static bool of_use_here_alone(const trial *t, int v)
 {
-    return v == t->root || (value_at(t->l->g, v)->uses == 1 && (t->finishes || t->l->pass[v] == t->l->pass[t->root]));
+    const bool anywhere = t->finishes || t->by_rows;
+    return v == t->root || (value_at(t->l->g, v)->uses == 1 && (anywhere || t->l->pass[v] == t->l->pass[t->root]));
 }
 
 /* A finished step's operators with options are noted: the pattern's own count for nothing. */
@@ -132,6 +147,15 @@ static void note_options(trial *t, int v)
     const int op = value_at(t->l->g, v)->op;
     if (op == OP_max_pool2d) t->m.pool = v;
     else if (!value_is_map(t->l->g, v) && op != OP_softmax) t->m.vendor = v;
+}
+
+/* Reductions of one step by rows are all along the same axes, the last ones, which are kept. */
+static bool is_of_rows(trial *t, int v)
+{
+    const value *x = value_at(t->l->g, value_at(t->l->g, v)->arg[0]);
+    const uint32_t axes = reduced_axes(t->l->g, v), others = ~axes & ((1u << x->rank) - 1);
+    if (!t->m.axes) t->m.axes = axes;
+    return axes && axes == t->m.axes && (others & (others + 1)) == 0 && value_at(t->l->g, v)->rank == x->rank;
 }
 
 /* Has value v the form of pattern value p? Inner values must be of use to this match alone. */
@@ -144,7 +168,9 @@ static bool fits(trial *t, int p, int v)
     if (x->comp != value_at(t->l->g, t->root)->comp || (x->op == OP_conv2d && x->attr[CONV_FORM] != CONV_IMAGES)) return false;
     match before = t->m;
     if (t->finishes) note_options(t, v);
+    if (t->by_rows && value_is_fold(t->l->g, v) && !is_of_rows(t, v)) return false;
     int covered = t->covered++;
+    if (t->by_rows) t->seen[covered] = v;
     if (args_fit(t, q, x, false)) return true;
     t->m = before, t->covered = covered + 1;
     return op_infos[q->op].flags & DUET_COMMUTES && args_fit(t, q, x, true);
@@ -188,4 +214,30 @@ bool match_finish(const lowering *l, int v, enum finish row, match *m)
     if (!fits(&t, finished[row].root[0], v) || !takes_whole_pass(l, v)) return false;
     *m = t.m;
     return true;
+}
+
+/* With the machine on, a pass is computed by one step: the match has all of each pass that it touches. */
+static bool has_whole_passes(const trial *t)
+{
+    const lowering *l = t->l;
+    bool whole = true;
+    for (int i = 0; i < t->covered; i++) {
+        int here = 0;
+        for (int k = 0; k < t->covered; k++) here += l->pass[t->seen[k]] == l->pass[t->seen[i]];
+        whole &= here == l->members[l->pass[t->seen[i]]];
+    }
+    return whole || l->fusion != FUSION_MACHINE;
+}
+
+bool match_rows(const lowering *l, int v, match *m)
+{
+    const int goal = l->goal_of[v];
+    if (!value_is_map(l->g, v) || (goal >= 0 && !layout_is_dense(&l->goal[goal].to))) return false;
+    for (int r = 0; r < ROWWISE; r++) {
+        trial t = { .l = l, .p = &rowwise[r], .root = v, .by_rows = true, .m = match_of(r) };
+        if (!fits(&t, rowwise[r].root[0], v) || !has_whole_passes(&t)) continue;
+        *m = t.m, m->num[0] = value_at(l->g, m->num[0])->number;
+        return true;
+    }
+    return false;
 }

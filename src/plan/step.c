@@ -3,6 +3,7 @@
 #include "fourier.h"
 #include "lower.h"
 #include "matrix.h"
+#include "norm.h"
 #include <string.h>
 
 /* A destination that is read is the same memory as the one that is written. */
@@ -103,13 +104,9 @@ static void append(layout *l, const layout *more)
     for (int a = 0; a < more->rank; a++) l->size[l->rank] = more->size[a], l->stride[l->rank++] = more->stride[a];
 }
 
-static void fold_layouts(const lowering *l, const job *j, step *s)
+static void collapse_apart(step *s, uint32_t reduced)
 {
-    layout *all[STEP_OUTPUTS + STEP_INPUTS], inner[STEP_OUTPUTS + STEP_INPUTS], *inners[STEP_OUTPUTS + STEP_INPUTS];
-    const shape domain = domain_of(l->g, j->out[0]);
-    const uint32_t reduced = reduced_axes(l->g, j->out[0]);
-    read_layouts(l, j, &domain, s);
-    for (int k = 0; k < s->outs; k++) s->out[k].at = spread(&s->out[k].at, &domain, reduced);
+    layout *all[STEP_OUTPUTS + STEP_INPUTS], inner[STEP_OUTPUTS + STEP_INPUTS], *inners[STEP_OUTPUTS + STEP_INPUTS] = { 0 };
     const int n = operands(s, all);
     for (int k = 0; k < n; k++) {
         inner[k] = axes_of(all[k], reduced), inners[k] = &inner[k];
@@ -122,6 +119,24 @@ static void fold_layouts(const lowering *l, const job *j, step *s)
         append(all[k], &inner[k]);
     }
     s->inner = (uint8_t)inner[0].rank;
+}
+
+static void fold_layouts(const lowering *l, const job *j, step *s)
+{
+    const shape domain = domain_of(l->g, j->out[0]);
+    const uint32_t reduced = reduced_axes(l->g, j->out[0]);
+    read_layouts(l, j, &domain, s);
+    for (int k = 0; k < s->outs; k++) s->out[k].at = spread(&s->out[k].at, &domain, reduced);
+    collapse_apart(s, reduced);
+}
+
+/* Rows are the last axes. */
+static void norm_layouts(const lowering *l, const job *j, step *s)
+{
+    const shape domain = value_shape(l->g, j->out[0]);
+    const uint32_t all = (1u << domain.rank) - 1;
+    read_layouts(l, j, &domain, s);
+    collapse_apart(s, all & ~(all >> j->attr[NORM_AXES]));
 }
 
 /* A vector is a row on the left, a column on the right; a product of vectors lacks the axes that they lack. */
@@ -416,6 +431,7 @@ static double step_flops(const step *s)
         return 2 * out * each * filter_count(&s->in[1]);
     }
     if (is_fourier(s->kernel)) return fourier_flops(s);
+    if (s->kernel == KERNEL_LAYER_NORM) return 10 * out;
     if (s->kernel == OP_max_pool2d || s->kernel == OP_avg_pool2d) return out * s->attr[0] * s->attr[1];
     if (is_pool_grad(s->kernel)) return out + (double)layout_count(&s->in[s->ins - 1].at) * s->attr[0] * s->attr[1];
     if (s->kernel == KERNEL_PROGRAM) return out * program_flops(s->program);
@@ -457,6 +473,7 @@ void step_make(const lowering *l, const job *j, const memory *m, step *s)
     for (int k = 0; k < j->outs; k++) s->out[k] = output_of(l, j, k, m);
     if (job_folds(j)) fold_layouts(l, j, s);
     else if (is_map_kernel(j->kernel)) map_layouts(l, j, s);
+    else if (j->kernel == KERNEL_LAYER_NORM) norm_layouts(l, j, s);
     else
         for (int k = 0; k < j->ins; k++) s->in[k].at = value_layout(l->g, j->in[k]);
     if (j->kernel == OP_upsample2d) move_by_size(s);
@@ -482,5 +499,6 @@ bool job_in_place(const lowering *l, const job *j, int k)
     if (at.type != (duet_dtype)value_at(l->g, out)->mem) return false;
     if (j->finish || j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) || job_folds(j)) return false;
     return is_map_kernel(j->kernel) || ((j->kernel == OP_matmul || j->kernel == KERNEL_BATCHED) && k == 2) ||
-           j->kernel == OP_softmax || j->kernel == OP_log_softmax || transforms_in_place(l, j, out);
+           (j->kernel == KERNEL_LAYER_NORM && k == 0) || j->kernel == OP_softmax || j->kernel == OP_log_softmax ||
+           transforms_in_place(l, j, out);
 }

@@ -3,6 +3,7 @@
 #include "fake.h"
 #include "fold.h"
 #include "lottery.h"
+#include "norm.h"
 #include "order.h"
 #include "refuse.h"
 #include <stdlib.h>
@@ -16,6 +17,7 @@ size_t kernels_scratch(const step *s)
     if (kernels_splits(s)) return 1024;
     if (s->kernel == KERNEL_RANDOM) return s->attr[0] == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
     if (order_family(s->kernel) >= ORDER_SCATTER) return (size_t)layout_count(&s->in[0].at) * 16;
+    if (s->kernel == KERNEL_LAYER_NORM) return norm_length(s) > FOLD_BLOCK ? 1024 : 0;
     int64_t n = 1;
     if (s->kernel != KERNEL_PROGRAM || !s->program->folds) return 0;
     for (int axis = s->out[0].at.rank - s->inner; axis < s->out[0].at.rank; axis++) n *= s->out[0].at.size[axis];
@@ -69,7 +71,8 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     if (j.by_parts ? !fake_split_fits(s, w) : kernels_refuse(s) != NULL) return fake_error(cudaErrorInvalidValue);
     if (s->kept) return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->outs; i++)
-        if (!resolve(&s->out[i], s->inner, f, &j.out[i])) return fake_error(cudaErrorInvalidValue);
+        if (!resolve(&s->out[i], s->kernel == KERNEL_PROGRAM ? s->inner : 0, f, &j.out[i]))
+            return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->ins; i++)
         if (!resolve(&s->in[i], 0, f, &j.in[i])) return fake_error(cudaErrorInvalidValue);
     if (j.scratch_bytes && ((uintptr_t)w->scratch % 256 || !fake_owns(w->scratch, j.scratch_bytes)))

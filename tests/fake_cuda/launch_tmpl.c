@@ -3,6 +3,7 @@
 #include "fake.h"
 #include "fold.h"
 #include "formula.h"
+#include "norm.h"
 #include "philox.h"
 #include <stdlib.h>
 
@@ -85,6 +86,41 @@ static void run_softmax(const job *j)
     for (int64_t first = 0; first < all; first += n) {
         for (int64_t i = 0; i < n; i++) t[i] = *element(j->in[0], in, first + i);
         soften(j->s.kernel, t, n);
+        for (int64_t i = 0; i < n; i++) *element(j->out[0], out, first + i) = t[i];
+    }
+    fake_free(t);
+}
+
+/* ---- layer_norm ---- */
+
+static T trim(const job *j, int which, int64_t i)
+{
+    const operand *o = norm_operand(&j->s, which);
+    step s = j->s;
+    for (int k = 0; k < s.nums; k++) s.num[k] = (uint32_t)k; /* the job's numbers are in order */
+    const frame f = { .num = j->num };
+    return o ? *element(j->in[o - j->s.in], &o->at, i) : (T)norm_number(&s, &f, which);
+}
+
+static void norm_row(const job *j, T *x, int64_t first, int64_t n)
+{
+    T(*pair)[2] = fake_alloc(sizeof *pair * (size_t)n);
+    const T mean = fold_row(OP_mean, x, n, pair), scale = FN(rsqrt)(fold_row(OP_var, x, n, pair) + (T)j->num[0]);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = (x[i] - mean) * scale;
+        if (j->s.attr[NORM_GAIN]) x[i] = FMA(x[i], trim(j, NORM_GAIN, first + i), trim(j, NORM_BIAS, first + i));
+    }
+    fake_free(pair);
+}
+
+static void run_norm(const job *j)
+{
+    const layout *in = &j->s.in[0].at, *out = &j->s.out[0].at;
+    int64_t n = norm_length(&j->s), all = layout_count(in);
+    T *t = fake_alloc(sizeof *t * (size_t)(n + 1));
+    for (int64_t first = 0; first < all; first += n) {
+        for (int64_t i = 0; i < n; i++) t[i] = *element(j->in[0], in, first + i);
+        norm_row(j, t, first, n);
         for (int64_t i = 0; i < n; i++) *element(j->out[0], out, first + i) = t[i];
     }
     fake_free(t);
@@ -343,6 +379,7 @@ void TYPED(fake_run)(const job *j)
     int k = j->s.kernel;
     if (k == KERNEL_RANDOM) run_random(j);
     else if (k == KERNEL_PROGRAM) FN(fake_program)(j);
+    else if (k == KERNEL_LAYER_NORM) run_norm(j);
     else if (k > KERNEL_PROGRAM) run_fused(j);
     else if (k == OP_softmax || k == OP_log_softmax) run_softmax(j);
     else if (k == OP_matmul) run_product(j);
