@@ -45,20 +45,40 @@ static __device__ inline void bring(const filter_grad_args &a, const filter_erra
 
 /* ---- a thread's sums ---- */
 
-/* The columns that four pixels' windows have: `at` is the four of the first pixel's own. */
-template <int PAD> static __device__ inline void load_span(float x[SPAN], int at)
+/* By addresses in shared memory, which the compiler would find anew each time. They come from place_now, and so after the barrier before it. */
+static __device__ inline float fetch(uint32_t at)
 {
-    const float4 own = at_shared<float4>(at);
+    float x;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(at));
+    return x;
+}
+static __device__ inline float2 fetch_two(uint32_t at)
+{
+    float2 x;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(at));
+    return x;
+}
+static __device__ inline float4 fetch_four(uint32_t at)
+{
+    float4 x;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "r"(at));
+    return x;
+}
+
+/* The columns that four pixels' windows have: `at` is the four of the first pixel's own. */
+template <int PAD> static __device__ inline void load_span(float x[SPAN], uint32_t at)
+{
+    const float4 own = fetch_four(at);
     if (PAD) {
-        x[0] = at_shared(at - EACH), x[5] = at_shared(at + PIXELS * EACH);
+        x[0] = fetch(at - EACH), x[5] = fetch(at + PIXELS * EACH);
         x[1] = own.x, x[2] = own.y, x[3] = own.z, x[4] = own.w;
     } else {
-        const float2 next = at_shared<float2>(at + PIXELS * EACH);
+        const float2 next = fetch_two(at + PIXELS * EACH);
         x[0] = own.x, x[1] = own.y, x[2] = own.z, x[3] = own.w, x[4] = next.x, x[5] = next.y;
     }
 }
 
-template <int PAD> static __device__ inline void add_four(const filter_grad_args &a, int x, int dy, sums &sum)
+template <int PAD> static __device__ inline void add_four(const filter_grad_args &a, uint32_t x, uint32_t dy, sums &sum)
 {
     const int apart = a.apart * EACH, pitch = a.pitch[0] * EACH;
     float w[SIDE][SPAN];
@@ -66,7 +86,7 @@ template <int PAD> static __device__ inline void add_four(const filter_grad_args
     for (int u = 0; u < SIDE; u++) load_span<PAD>(w[u], x + u * pitch);
 #pragma unroll
     for (int o = 0; o < OUTPUTS; o++, dy += apart) {
-        const float4 d = at_shared<float4>(dy);
+        const float4 d = fetch_four(dy);
         const float y[PIXELS] = { d.x, d.y, d.z, d.w };
 #pragma unroll
         for (int p = 0; p < PIXELS; p++)
@@ -77,38 +97,42 @@ template <int PAD> static __device__ inline void add_four(const filter_grad_args
 }
 
 /* One pixel: what there is behind the last one is nobody's, and may be infinite. */
-template <int PAD> static __device__ inline void add_one(const filter_grad_args &a, int x, int dy, sums &sum)
+template <int PAD> static __device__ inline void add_one(const filter_grad_args &a, uint32_t x, uint32_t dy, sums &sum)
 {
     const int apart = a.apart * EACH, pitch = a.pitch[0] * EACH;
     float w[SIDE * SIDE];
 #pragma unroll
-    for (int t = 0; t < SIDE * SIDE; t++) w[t] = at_shared(x + t / SIDE * pitch + (t % SIDE - PAD) * EACH);
+    for (int t = 0; t < SIDE * SIDE; t++) w[t] = fetch(x + t / SIDE * pitch + (t % SIDE - PAD) * EACH);
 #pragma unroll
     for (int o = 0; o < OUTPUTS; o++, dy += apart) {
-        const float y = at_shared(dy);
+        const float y = fetch(dy);
 #pragma unroll
         for (int t = 0; t < SIDE * SIDE; t++) sum[o][t / SIDE][t % SIDE] = FMA(y, w[t], sum[o][t / SIDE][t % SIDE]);
     }
 }
 
-/* Computed once, not again for every group, which the compiler would rather. */
-static __device__ inline filter_place place_now(const filter_grad_args &a, int stage)
+/* Where a thread's operands begin. Computed once, not again for every group, which the compiler would rather. */
+struct addresses {
+    uint32_t x, dy;
+};
+static __device__ inline addresses place_now(const filter_grad_args &a, int stage)
 {
     const filter_share t = filter_share_of(&a, threadIdx.x);
     const filter_place from = filter_place_of(&a, &t);
-    filter_place at = { (stage + from.x) * EACH, (stage + from.dy) * EACH };
-    asm volatile("" : "+r"(at.x), "+r"(at.dy));
+    const uint32_t begin = (uint32_t)__cvta_generic_to_shared(shared);
+    addresses at = { begin + (uint32_t)(stage + from.x) * EACH, begin + (uint32_t)(stage + from.dy) * EACH };
+    asm volatile("" : "+r"(at.x), "+r"(at.dy)::"memory");
     return at;
 }
 
 template <int PAD> static __device__ inline void add_strip(const filter_grad_args &a, uint32_t strip, int stage, sums &sum)
 {
-    const filter_place from = place_now(a, stage);
+    const addresses from = place_now(a, stage);
     const filter_strip s = filter_strip_of(&a, strip);
 #pragma unroll 1
     for (uint32_t g = filter_share_of(&a, threadIdx.x).split; g < filter_groups(&a, &s); g += a.splits) {
         const filter_group of = filter_group_of(&a, &s, g);
-        const int x = from.x + of.x * EACH, dy = from.dy + of.dy * EACH;
+        const uint32_t x = from.x + (uint32_t)of.x * EACH, dy = from.dy + (uint32_t)of.dy * EACH;
         if (of.pixels == PIXELS) add_four<PAD>(a, x, dy, sum);
         else
 #pragma unroll 1

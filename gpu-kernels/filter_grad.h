@@ -105,11 +105,11 @@ typedef struct filter_group {
 
 FN_DECL uint32_t filter_groups(const filter_grad_args *a, const filter_strip *s) { return (uint32_t)s->rows * a->fours[1].by; }
 
+/* Lines of the gradient have no gaps, those of the images what is beside them. */
 FN_DECL filter_group filter_group_of(const filter_grad_args *a, const filter_strip *s, uint32_t g)
 {
-    const int32_t row = (int32_t)QUOTIENT32(g, a->fours[1]), column = 4 * ((int32_t)g - row * (int32_t)a->fours[1].by);
-    const filter_group group = { row * a->pitch[0] + column, row * a->pitch[1] + column,
-                                 s->columns - column < 4 ? s->columns - column : 4 };
+    const int32_t row = (int32_t)QUOTIENT32(g, a->fours[1]), rest = s->columns - 4 * ((int32_t)g - row * (int32_t)a->fours[1].by);
+    const filter_group group = { 4 * (int32_t)g + row * (a->pitch[0] - a->pitch[1]), 4 * (int32_t)g, rest < 4 ? rest : 4 };
     return group;
 }
 
