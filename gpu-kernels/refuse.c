@@ -175,6 +175,15 @@ static bool filter_grad_is_small(const layout *x, const layout *dy)
     return x->size[1] + 32 < most / 9 / (dy->size[1] + 64) && x->size[0] <= most / ((dy->size[2] + 1) * (dy->size[3] + 1));
 }
 
+#define FILTER_STRICT 1e9 /* products: of no more, rounding them would not help */
+
+/* Is there a mode in which cuDNN may have tensor cores do it, and much to do? */
+static bool may_be_rounded(const step *s)
+{
+    const bool is_permitted = s->math == DUET_MATH_TF32 || s->math == DUET_MATH_BF16;
+    return is_permitted && (double)layout_count(&s->in[1].at) * (double)s->in[0].at.size[1] * 9 > FILTER_STRICT;
+}
+
 static const char *refuse_filter_grad(const step *s)
 {
     const layout *x = &s->in[0].at, *filters = &s->out[0].at;
@@ -183,6 +192,7 @@ static const char *refuse_filter_grad(const step *s)
     REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
     REFUSE(s->attr[0] != 1 || s->attr[1] != 1 || !conv_is_plain(s), "a convolution with strides, dilation or groups");
     for (int a = 2; a < 4; a++) REFUSE(s->attr[a] < 0 || s->attr[a] > 1, "a convolution with more padding than 1");
+    REFUSE(may_be_rounded(s), "a large convolution in a mode that lets cuDNN round");
     REFUSE(!filter_grad_is_small(x, &s->in[1].at), "images too large for indices of 32 bits");
     return NULL;
 }

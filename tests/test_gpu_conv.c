@@ -374,6 +374,32 @@ static void test_refusals(void)
     tap_point("refusals");
 }
 
+/* Gradients that no kernel takes: they are cuDNN's, where it is. */
+static void test_refused_gradients(void)
+{
+    const int64_t x[] = { 2, 3, 8, 8 }, w[] = { 4, 3, 3, 3 }, dy[] = { 2, 4, 8, 8 };
+    static const struct {
+        int attr, value;
+        bool images, filters; /* refused */
+    } others[] = { { CONV_PAD, 1, false, false },        { CONV_PAD, 2, false, true },   { CONV_PAD, 0, true, false },
+                   { CONV_PAD, 3, true, true },          { CONV_STRIDE, 2, true, true }, { CONV_STRIDE + 1, 2, true, true },
+                   { CONV_DILATION + 1, 2, true, true }, { CONV_GROUPS, 3, true, true }, { CONV_MORE, 1, true, true } };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        step images = { .kernel = OP_conv2d_input_grad, .outs = 1, .ins = 2, .attr = { 1, 1, 1, 1, 1, 1, 1 } }, filters = images;
+        filters.kernel = OP_conv2d_filter_grad;
+        layout_dense(&images.out[0].at, DUET_F32, 4, x), layout_dense(&images.in[0].at, DUET_F32, 4, dy);
+        layout_dense(&images.in[1].at, DUET_F32, 4, w), layout_dense(&filters.out[0].at, DUET_F32, 4, w);
+        layout_dense(&filters.in[0].at, DUET_F32, 4, x), layout_dense(&filters.in[1].at, DUET_F32, 4, dy);
+        images.attr[others[i].attr] = filters.attr[others[i].attr] = others[i].value;
+        const char *a = kernels_refuse(&images), *b = kernels_refuse(&filters);
+        CHECK(!a == !others[i].images && !b == !others[i].filters, "attr[%d] = %d: %s; %s", others[i].attr, others[i].value,
+              a ? a : "taken", b ? b : "taken");
+        filters.math = DUET_MATH_TF32, filters.in[1].at.size[0] = filters.in[0].at.size[0] = i ? 2 : 1 << 20;
+        CHECK(i || kernels_refuse(&filters), "much to do, where tensor cores may do it");
+    }
+    tap_point("refused gradients");
+}
+
 int main(void)
 {
     const char *why = gpu_machine.absent();
@@ -383,5 +409,6 @@ int main(void)
     test_special();
     test_filters();
     test_refusals();
+    test_refused_gradients();
     return tap_end();
 }
