@@ -1,6 +1,7 @@
 /* conv2d.c - launches convolutions by windows of 3 x 3, by columns or by squares: how their results are cut into strips, and shared out
  * among threads. */
 #include "launch.h"
+#include "turned.h"
 #include <math.h>
 
 #define WARPS        (CONV_THREADS / 32)
@@ -162,4 +163,14 @@ cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cud
     conv2d_args a = args_of(s, f, w);
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
     return is_by_squares(s, &a) ? launch_squares(s, &a, q) : launch_columns(s, &a, q);
+}
+
+/* Filters are read where they lie, backwards. */
+cudaError_t conv2d_back_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+{
+    int64_t last;
+    step t = conv_turned(s, &last);
+    void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot], (float *)f->data[s->in[1].slot] + last };
+    t.out[0].slot = 0, t.in[0].slot = 1, t.in[1].slot = 2;
+    return conv2d_launch(&t, &(frame){ .data = data, .queue = f->queue }, w, q);
 }

@@ -7,7 +7,7 @@
 #ifndef CONV2D_CUH
 #define CONV2D_CUH
 
-#include "device.cuh"
+#include "early.cuh"
 
 namespace
 {
@@ -34,20 +34,6 @@ static __device__ inline void transform_patch(patch p)
 
 /* ---- shared memory ---- */
 
-/* Places in there are counted in bytes. */
-extern __shared__ float4 shared[];
-enum { EACH = sizeof(float) };
-template <class A = float> static __device__ inline A &at_shared(int place) { return *(A *)((char *)shared + place); }
-
-/* Zeros where there is nothing. */
-template <int BYTES> static __device__ inline void copy_early(int to, const float *from, bool is)
-{
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(shared) + (uint32_t)to;
-    asm volatile("{.reg .pred not; setp.eq.u32 not, %3, 0; cp.async.ca.shared.global [%0], [%1], %2, not;}" ::"r"(at), "l"(from),
-                 "n"(BYTES), "r"((uint32_t)is)
-                 : "memory");
-}
-
 /* Columns j .. j + 5 of a row of an image: from is column j; to and beside where the middle four go, and the others. */
 template <bool VECTORS>
 static __device__ inline void copy_row(const conv2d_args &a, int to, int beside, const float *from, int j, bool inside)
@@ -62,9 +48,6 @@ static __device__ inline void copy_row(const conv2d_args &a, int to, int beside,
             copy_early<4>(to + x * EACH, from + 1 + x, inside && (uint32_t)(j + 1 + x) < (uint32_t)a.w);
     }
 }
-
-static __device__ inline void copies_are_issued() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-static __device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 /* The four columns in the middle of a row, and those beside them. */
 static __device__ inline void load_row(float p[PATCH_COLUMNS], int at, int beside)

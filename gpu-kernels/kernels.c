@@ -15,6 +15,7 @@ size_t kernels_scratch(const step *s)
     if (s->kernel == OP_softmax || s->kernel == OP_log_softmax) return softmax_scratch(s);
     if (s->kernel == KERNEL_LAYER_NORM) return norm_scratch(s);
     if (order_family(s->kernel)) return order_scratch(s);
+    if (s->kernel == OP_conv2d_filter_grad) return filter_grad_scratch(s);
     return is_fold(s) ? fold_scratch(s) : 0;
 }
 
@@ -37,6 +38,8 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     case OP_upsample2d: return pool_back_launch(s, f, q);
     case OP_matmul: return product_launch(s, f, w, q);
     case OP_conv2d: return conv2d_launch(s, f, w, q);
+    case OP_conv2d_input_grad: return conv2d_back_launch(s, f, w, q);
+    case OP_conv2d_filter_grad: return filter_grad_launch(s, f, w, q);
     default: return cudaErrorNotSupported;
     }
 }
@@ -128,20 +131,3 @@ bool may_be_written(const workspace *w, const void *p, const layout *at)
 }
 
 size_t round_256(size_t bytes) { return (bytes + 255) / 256 * 256; }
-
-/* The least s with 2^s >= by. */
-static uint32_t ceil_log2(uint64_t by) { return by <= 1 ? 0 : 64 - (uint32_t)__builtin_clzll(by - 1); }
-
-divider32 divide_by32(int64_t by)
-{
-    const uint32_t s = ceil_log2((uint64_t)by);
-    const uint64_t magic = by < 1 ? 0 : ((((uint64_t)1 << s) - (uint64_t)by) << 32) / (uint64_t)by + 1;
-    return (divider32){ (uint32_t)by, (uint32_t)magic, s };
-}
-
-divider64 divide_by64(int64_t by)
-{
-    const uint32_t s = ceil_log2((uint64_t)by);
-    const unsigned __int128 rest = (unsigned __int128)(((uint64_t)1 << s) - (uint64_t)by) << 64;
-    return (divider64){ (uint64_t)by, by < 1 ? 0 : (uint64_t)(rest / (uint64_t)by) + 1, s };
-}

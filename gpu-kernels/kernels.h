@@ -14,7 +14,7 @@ extern "C" {
 int kernels_oldest(void);
 
 /* NULL, or why no kernel here runs this step (a program of more than one operator, ...). Of programs, fused rows, folds, softmax, pooling
- * products of few columns or few rows, and convolutions by windows of 3 x 3. */
+ * products of few columns or few rows, and convolutions by windows of 3 x 3 with their gradients. */
 const char *kernels_refuse(const step *s);
 
 /* Bytes of device memory that launch_step needs as scratch for this step; often 0. */

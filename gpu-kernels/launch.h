@@ -303,6 +303,36 @@ typedef struct conv2d_args {
     bool filters_are_there; /* and the bias: no kernel that may still run writes them */
 } conv2d_args;
 
+#define FILTER_THREADS 256
+#define FILTER_STAGE                                                                                                             \
+    10240 /* elements in shared memory, of which there are two; together less than any card's 99 KiB, twice them H100's 227 */
+#define FILTER_SUMS         72 /* of a thread: eight outputs' windows */
+#define FILTER_CHANNEL_BITS 5  /* of a thread block's channels, at most, */
+#define FILTER_EIGHT_BITS   3  /* and of its eights of outputs */
+#define FILTER_ACROSS       32 /* sums that a thread block joins at once; its warps share their parts */
+
+/* The gradient with respect to filters of 3 x 3 (filter_grad.h says where things are). Of two elements, the first is that of the images, the
+ * second that of the gradient. A part's sums lie one tile after the other, in each one part after the other. */
+typedef struct filter_grad_args {
+    const void *x, *dy;
+    void *out, *part;
+    int64_t n, image[2];  /* images; strides of an image, */
+    int32_t stride[2][3]; /* of a channel, a row, a column */
+    int32_t c, h, w, m, out_h, out_w, pad[2];
+    int32_t rows, columns;        /* of a strip */
+    int32_t pitch[2], plane[2];   /* in shared memory, elements: of a line, of a channel, */
+    int32_t second, apart, stage; /* of all that comes before the gradient; from one output of a thread to the next; of a stage */
+    uint32_t channel_bits, eight_bits; /* of a tile: 2^ these channels, and eights of outputs */
+    uint32_t channels[2];              /* of the operands' part of a tile */
+    uint32_t tasks, splits;            /* a channel with eight outputs each; threads that share one */
+    uint32_t strips, each, filters;    /* all strips, those of a part; tiles */
+    divider32 tiles, parts;            /* tiles that have all channels; parts of the pixels */
+    divider32 across, down;            /* strips of an image */
+    divider32 fours[2], lines[2];      /* of a strip of an operand: fours of columns, and lines of those */
+    divider32 sums;                    /* of a tile */
+    bool vectors[2];                   /* fours lie aligned */
+} filter_grad_args;
+
 /* Which products are ours (products.c). The pretended CUDA takes fewer, to have its vendor's too. */
 #ifndef SKINNY_COLUMNS
 #define SKINNY_COLUMNS 16
@@ -403,6 +433,13 @@ cudaError_t pair_launch(const step *s, const frame *f, const workspace *w, cudaS
 const void *conv2d_kernel_f32(int outputs, bool pooled);                                    /* outputs: a thread's, 2, 4 or 8 */
 const void *conv2d_square_kernel_f32(int eights, bool pooled); /* eights: of outputs of a warp, 2 or 4 */
 cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+cudaError_t conv2d_back_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q); /* of conv2d_input_grad */
+const void *filter_grad_kernel_f32(int pad);                                                       /* pad: of columns */
+const void *filter_join_kernel_f32(void);
+filter_grad_args filter_grad_cut(const step *s, const void *x,
+                                 const void *dy); /* all but out and part, of a step that is taken */
+size_t filter_grad_scratch(const step *s);
+cudaError_t filter_grad_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);

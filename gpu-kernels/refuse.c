@@ -5,6 +5,7 @@
 #include "machine.h"
 #include "norm.h"
 #include "order.h"
+#include "turned.h"
 #include <stdlib.h>
 
 #define REFUSE(condition, why)                                                                                                   \
@@ -156,6 +157,47 @@ static const char *refuse_conv2d(const step *s)
     return NULL;
 }
 
+static const char *refuse_conv2d_back(const step *s)
+{
+    int64_t last;
+    REFUSE(!conv_turns(s), "the gradient of a convolution with strides, groups or much padding");
+    const step turned = conv_turned(s, &last);
+    return refuse_conv2d(&turned);
+}
+
+/* Do rows and columns have distances of 32 bits, as channels do, and parts of the results and sums numbers of as many? */
+static bool filter_grad_is_small(const layout *x, const layout *dy)
+{
+    const layout *all[] = { x, dy };
+    const int64_t most = INT32_MAX / 4;
+    for (int k = 0; k < 2; k++)
+        for (int a = 1; a < 4; a++)
+            if (all[k]->size[a] > most / 4 || llabs(all[k]->stride[a]) > most) return false;
+    return x->size[1] + 32 < most / 9 / (dy->size[1] + 64) && x->size[0] <= most / ((dy->size[2] + 1) * (dy->size[3] + 1));
+}
+
+#define FILTER_STRICT 1e9 /* products: of no more, rounding them would not help */
+
+/* Is there a mode in which cuDNN may have tensor cores do it, and much to do? */
+static bool may_be_rounded(const step *s)
+{
+    const bool is_permitted = s->math == DUET_MATH_TF32 || s->math == DUET_MATH_BF16;
+    return is_permitted && (double)layout_count(&s->in[1].at) * (double)s->in[0].at.size[1] * 9 > FILTER_STRICT;
+}
+
+static const char *refuse_filter_grad(const step *s)
+{
+    const layout *x = &s->in[0].at, *filters = &s->out[0].at;
+    REFUSE(x->type != DUET_F32, "a convolution of other elements than f32");
+    REFUSE(x->rank != 4, "a convolution of volumes");
+    REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
+    REFUSE(s->attr[0] != 1 || s->attr[1] != 1 || !conv_is_plain(s), "a convolution with strides, dilation or groups");
+    for (int a = 2; a < 4; a++) REFUSE(s->attr[a] < 0 || s->attr[a] > 1, "a convolution with more padding than 1");
+    REFUSE(may_be_rounded(s), "a large convolution in a mode that lets cuDNN round");
+    REFUSE(!filter_grad_is_small(x, &s->in[1].at), "images too large for indices of 32 bits");
+    return NULL;
+}
+
 /* Indices of a permutation are of 32 bits. */
 static const char *refuse_random(const step *s)
 {
@@ -204,6 +246,8 @@ const char *kernels_refuse(const step *s)
     case OP_upsample2d: return pool_back_fits(s) ? NULL : "an image or a window of 2^29 elements or more along an axis";
     case OP_matmul: return product_fits(s) ? NULL : "a product of many rows and columns, or with an addend";
     case OP_conv2d: return refuse_conv2d(s);
+    case OP_conv2d_input_grad: return refuse_conv2d_back(s);
+    case OP_conv2d_filter_grad: return refuse_filter_grad(s);
     default: return "there is no kernel for this operator";
     }
 }

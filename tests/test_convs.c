@@ -1,6 +1,9 @@
 /* test_convs.c - convolutions of one axis and of three, of plain arrays, and the windows of images, against their definitions: random sizes, options,
  * types and views, on every machine. A sum of t products is wrong by at most t + 1 roundings of the sum of their sizes. */
 #include "convs.h"
+#ifdef PRETEND_CUDA
+#include "fake_cuda/fake_cuda.h"
+#endif
 
 static duet_place place[2];
 static int places;
@@ -160,6 +163,66 @@ static void convolutions(int axes, bool unequal, int count)
     }
     tap_point(names[unequal][axes - 1]);
 }
+
+/* ---- back to images in steps of 1: as such, or as convolutions of the results' gradient ---- */
+
+/* The GPU's own kernels keep to another bound there: test_gpu_conv.c. */
+static bool is_square(const geometry *g)
+{
+    return g->axes == 2 && g->window[0] == 3 && g->dilation[0] == 1 && g->dilation[1] == 1;
+}
+
+static void in_steps_of_one(int count)
+{
+    for (int i = 0; i < count; i++) {
+        geometry g;
+        if (!draw_geometry(&g, 1 + i % 3, false)) continue;
+        const int64_t most = i % 2 ? 3 : g.window[0];
+        for (int a = 0; a < g.axes; a++) {
+            g.stride[a] = 1, g.window[a] = most, g.dilation[a] = i % 4 == 3 ? 1 : g.dilation[a];
+            g.image[a] = g.window[a] * g.dilation[a] + drawn(0, 9),
+            g.out[a] = g.image[a] + 2 * g.pad[a] - (most - 1) * g.dilation[a];
+        }
+        g.flips = false, g.groups = 1;
+        for (int k = 0; k < places; k++)
+            for (int result = is_square(&g) ? FILTERS : IMAGES; result <= FILTERS; result++)
+                check_way(place[k], i % 5 ? DUET_F32 : DUET_F64, &g, (enum operand)result, false);
+    }
+    tap_point("gradients in steps of 1");
+}
+
+#ifdef PRETEND_CUDA
+/* Whatever takes longer is not done again; and under DUET_REPRODUCIBLE=1 nothing is tried. */
+static void faster_way(void)
+{
+    for (int i = 0; i < 3; i++) {
+        const geometry g = { .axes = 2,
+                             .n = 2 + i,
+                             .c = 3,
+                             .m = 4,
+                             .groups = 1,
+                             .image = { 9, 8 },
+                             .window = { 5, 3 },
+                             .out = { 7, 10 },
+                             .stride = { 1, 1 },
+                             .pad = { 1, 2 },
+                             .dilation = { 1, 1 } };
+        const fake_counts before = fake_count();
+        fake_slowly(i == 0, i == 1);
+        if (i == 2) setenv("DUET_REPRODUCIBLE", "1", 1);
+        check_way(DUET_GPU, DUET_F32, &g, IMAGES, false);
+        const int tried = (int)(fake_count().backward - before.backward),
+                  all = (int)(fake_count().convolutions - before.convolutions);
+        check_way(DUET_GPU, DUET_F32, &g, IMAGES, false);
+        unsetenv("DUET_REPRODUCIBLE");
+        const int again = (int)(fake_count().backward - before.backward) - tried;
+        CHECK(again == (i != 1), "%d back", again);
+        CHECK(i == 2 ? all == 1 : all == 2 * (tried - (i == 0)) + 1, "%d tried, %d of them back", all, tried);
+    }
+    fake_slowly(false, false);
+    tap_point("the faster way back to images, chosen once");
+}
+#endif
 
 /* ---- more padding at the end: what follows, other types, known by hand ---- */
 
@@ -450,6 +513,10 @@ int main(int argc, char **argv)
         convolutions(1, unequal, few ? 60 : 200), convolutions(2, unequal, few ? 60 : 160),
             convolutions(3, unequal, few ? 40 : 120);
     }
+    in_steps_of_one(few ? 40 : 160);
+#ifdef PRETEND_CUDA
+    faster_way();
+#endif
     for (int k = 0; k < places; k++) unequal_layers(place[k]), known_unequal(place[k]);
     tap_point("layers with more padding at the end, TensorFlow's SAME, and its plan");
     for (int f = PLAIN; f <= DEEP; f++) plain_arrays((enum form)f, few ? 40 : 120);

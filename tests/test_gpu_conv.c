@@ -1,7 +1,8 @@
-/* test_gpu_conv.c - convolutions by windows of 3 x 3 that the GPU machine takes with what follows them: every finish, layout and padding,
- * odd sizes, infinities and NaN, against the definition in double. It runs on the pretended CUDA and, the same, on a real card.
+/* test_gpu_conv.c - convolutions by windows of 3 x 3 that the GPU machine takes with what follows them, and their gradients: every finish, layout
+ * and padding, odd sizes, infinities and NaN, against the definition in double. It runs on the pretended CUDA and, the same, on a real card.
  * The error that each result may have is the kernels' own bound (gpu-kernels/conv2d.cu, conv2d_square.cu), which is wider than the
  * oracle's. */
+#include "kernels.h"
 #include "pool.h"
 #include "refuse.h"
 #include "tap.h"
@@ -14,6 +15,7 @@ typedef struct trial {
     enum finish finish;
     enum lie image, filter;
     bool unaligned, special;
+    bool back; /* as the gradient of the images: x is that of the results, and filters are turned round */
 } trial;
 
 typedef struct scene {
@@ -37,6 +39,11 @@ static double element_at(const scene *s, int64_t n, int64_t c, int64_t i, int64_
     return i < 0 || j < 0 || i >= s->t->h || j >= s->t->w ? 0 : *tensor_at(&s->x, n, c, i, j);
 }
 
+static double weight_at(const scene *s, int64_t o, int c, int u, int v)
+{
+    return s->t->back ? *tensor_at(&s->w, c, o, 2 - u, 2 - v) : *tensor_at(&s->w, o, c, u, v);
+}
+
 /* A column of a channel, or all of it: the products, the sizes of those that are finite, and of all that a kernel may multiply there. */
 typedef struct part {
     double value, finite, weights, elements;
@@ -46,7 +53,7 @@ static part one_column(const scene *s, const int64_t *o, int c, int v)
 {
     part p = { 0 };
     for (int u = 0; u < 3; u++) {
-        const double w = *tensor_at(&s->w, o[1], c, u, v);
+        const double w = weight_at(s, o[1], c, u, v);
         const double x = element_at(s, o[0], c, o[2] - s->t->pad[0] + u, o[3] - s->t->pad[1] + v);
         p.value += w * x, p.finite += isfinite(w * x) ? fabs(w * x) : 0, p.weights += fabs(w), p.elements += fabs(x);
     }
@@ -137,11 +144,11 @@ static duet_status open_scene(const trial *t, scene *s)
     const bool pooled = finish_infos[t->finish].pooled;
     const int64_t oh = t->h + 2 * t->pad[0] - 2, ow = t->w + 2 * t->pad[1] - 2;
     *s = (scene){ .t = t };
-    snprintf(s->name, sizeof s->name, "%dx%dx%dx%d, %d filters, pad %d %d, finish %d, layouts %d %d%s%s", t->n, t->c, t->h, t->w,
-             t->m, t->pad[0], t->pad[1], t->finish, t->image, t->filter, t->unaligned ? ", unaligned" : "",
-             t->special ? ", special" : "");
+    snprintf(s->name, sizeof s->name, "%dx%dx%dx%d, %d filters, pad %d %d, finish %d, layouts %d %d%s%s%s", t->n, t->c, t->h,
+             t->w, t->m, t->pad[0], t->pad[1], t->finish, t->image, t->filter, t->unaligned ? ", unaligned" : "",
+             t->special ? ", special" : "", t->back ? ", back" : "");
     TRY(tensor_new(&s->x, DUET_F32, 4, (int64_t[]){ t->n, t->c, t->h, t->w + t->unaligned }, t->image, 0));
-    TRY(tensor_new(&s->w, DUET_F32, 4, (int64_t[]){ t->m, t->c, 3, 3 }, t->filter, 0));
+    TRY(tensor_new(&s->w, DUET_F32, 4, (int64_t[]){ t->back ? t->c : t->m, t->back ? t->m : t->c, 3, 3 }, t->filter, 0));
     TRY(tensor_new(&s->bias, DUET_F32, 1, (int64_t[]){ t->m }, t->filter, 0));
     TRY(tensor_new(&s->y, DUET_F32, 4, (int64_t[]){ t->n, t->m, pooled ? oh / 2 : oh, pooled ? ow / 2 : ow }, ROWS, 0));
     s->x.at.size[3] = t->w, s->x.first += t->unaligned;
@@ -156,6 +163,13 @@ static void close_scene(scene *s) { tensor_free(&s->x), tensor_free(&s->w), tens
 static step step_of(const scene *s)
 {
     const trial *t = s->t;
+    if (t->back)
+        return (step){ .kernel = OP_conv2d_input_grad,
+                       .outs = 1,
+                       .ins = 2,
+                       .out = { { 0, s->y.at } },
+                       .in = { { 1, s->x.at }, { 2, s->w.at } },
+                       .attr = { 1, 1, 2 - t->pad[0], 2 - t->pad[1], 1, 1, 1 } };
     return (step){ .kernel = OP_conv2d,
                    .finish = t->finish,
                    .outs = 1,
@@ -194,6 +208,7 @@ static trial random_trial(int most)
     t.h = 4 + (int)pick((uint32_t)most), t.w = 4 + (int)pick((uint32_t)most);
     t.finish = finishes[pick(FINISHED)], t.image = images[pick(3)], t.filter = (enum lie)pick(LIES);
     t.unaligned = pick(2);
+    t.back = !t.finish && pick(2);
     return t;
 }
 
@@ -215,7 +230,8 @@ static void test_sizes(void)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int f = 0; f < FINISHED; f++) {
             const int *n = sizes[i];
-            run_trial(&(trial){ n[0], n[1], n[2], n[3], n[4], { 1, 1 }, finishes[f], ROWS, ROWS, false, false });
+            run_trial(&(trial){ n[0], n[1], n[2], n[3], n[4], { 1, 1 }, finishes[f], ROWS, ROWS, false, false, false });
+            if (!f) run_trial(&(trial){ n[0], n[1], n[2], n[3], n[4], { 1, 1 }, finishes[f], ROWS, ROWS, false, false, true });
         }
     tap_point("sizes");
 }
@@ -243,10 +259,102 @@ static void test_special(void)
     tap_point("infinities, NaN, large numbers");
 }
 
+/* ---- gradients of filters ---- */
+
+/* Images x, the gradient y of the results, that of the filters w. */
+static duet_status open_filters(const trial *t, scene *s)
+{
+    const int64_t oh = t->h + 2 * t->pad[0] - 2, ow = t->w + 2 * t->pad[1] - 2;
+    *s = (scene){ .t = t };
+    snprintf(s->name, sizeof s->name, "gradient of filters, %dx%dx%dx%d, %d filters, pad %d %d, layouts %d %d%s%s", t->n, t->c,
+             t->h, t->w, t->m, t->pad[0], t->pad[1], t->image, t->filter, t->unaligned ? ", unaligned" : "",
+             t->special ? ", special" : "");
+    TRY(tensor_new(&s->x, DUET_F32, 4, (int64_t[]){ t->n, t->c, t->h, t->w + t->unaligned }, t->image, 0));
+    TRY(tensor_new(&s->y, DUET_F32, 4, (int64_t[]){ t->n, t->m, oh, ow }, t->filter, 0));
+    TRY(tensor_new(&s->w, DUET_F32, 4, (int64_t[]){ t->m, t->c, 3, 3 }, ROWS, 0));
+    s->x.at.size[3] = t->w, s->x.first += t->unaligned;
+    if (!t->special) return DUET_OK;
+    TRY(spoil(&s->x, 1));
+    return pick(2) ? spoil(&s->y, 1) : DUET_OK;
+}
+
+/* Every product is one of the definition's, added up in some order. */
+static meant one_filter_sum(const scene *s, int64_t m, int64_t c, int u, int v)
+{
+    const int64_t *dy = s->y.at.size;
+    double size = 0;
+    meant r = { 0 };
+    for (int64_t n = 0; n < dy[0]; n++)
+        for (int64_t i = 0; i < dy[2]; i++)
+            for (int64_t j = 0; j < dy[3]; j++) {
+                const double p = *tensor_at(&s->y, n, m, i, j) * element_at(s, n, c, i + u - s->t->pad[0], j + v - s->t->pad[1]);
+                r.value += p, size += isfinite(p) ? fabs(p) : 0;
+            }
+    r.known = size <= 1e38, r.error = size * (double)(dy[0] * dy[2] * dy[3] + 1) * 0x1p-24;
+    return r;
+}
+
+static void compare_filters(const scene *s)
+{
+    for (int64_t e = 0; e < layout_count(&s->w.at); e++) {
+        const int64_t c = e / 9 % s->t->c, m = e / 9 / s->t->c;
+        const int u = (int)(e % 9 / 3), v = (int)(e % 3);
+        const meant want = one_filter_sum(s, m, c, u, v);
+        const double got = *tensor_at(&s->w, m, c, u, v);
+        if (!CHECK(agrees(got, &want), "%s [%d,%d,%d,%d]: got %.9g, want %.9g +- %g", s->name, (int)m, (int)c, u, v, got,
+                   want.value, want.error))
+            return;
+    }
+}
+
+/* Twice, with the same bits. */
+static void run_filters(const trial *t)
+{
+    scene s;
+    double *before = malloc(sizeof *before * (size_t)(t->m * t->c * 9));
+    if (ran(open_filters(t, &s), "a scene")) {
+        step back = { .kernel = OP_conv2d_filter_grad,
+                      .outs = 1,
+                      .ins = 2,
+                      .out = { { 0, s.w.at } },
+                      .in = { { 1, s.x.at }, { 2, s.y.at } },
+                      .attr = { 1, 1, t->pad[0], t->pad[1], 1, 1, 1 } };
+        void *const data[] = { tensor_data(&s.w), tensor_data(&s.x), tensor_data(&s.y) };
+        const char *why = kernels_refuse(&back);
+        CHECK(!why, "%s: refused: %s", s.name, why);
+        for (int again = 0; again < 2 && !why; again++) {
+            if (!ran(gpu_machine.run(&back, &(frame){ data, NULL, 0 }), s.name) || !ran(tensor_fetch(&s.w, 0), s.name)) break;
+            if (again) CHECK(!memcmp(before, s.w.value, sizeof *before * (size_t)s.w.room), "%s: other bits", s.name);
+            else compare_filters(&s), memcpy(before, s.w.value, sizeof *before * (size_t)s.w.room);
+        }
+        gpu_machine.forget(&back);
+    }
+    close_scene(&s), free(before);
+}
+
+static void test_filters(void)
+{
+    static const int sizes[][7] = { { 1, 3, 32, 32, 16, 1, 1 }, { 2, 16, 32, 32, 20, 1, 1 }, { 12, 33, 14, 14, 20, 1, 1 },
+                                    { 1, 1, 28, 28, 8, 0, 0 },  { 7, 1, 3, 3, 1, 0, 0 },     { 1, 1, 1, 1, 1, 1, 1 },
+                                    { 900, 2, 6, 5, 3, 0, 1 },  { 3, 48, 7, 9, 20, 1, 0 },   { 5, 33, 8, 8, 70, 1, 1 },
+                                    { 1, 5, 3, 1200, 9, 1, 1 }, { 2, 40, 5, 60, 66, 0, 0 },  { 1, 2, 300, 3, 130, 1, 0 } };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int *n = sizes[i];
+        run_filters(&(trial){ n[0], n[1], n[2], n[3], n[4], { n[5], n[6] }, FINISH_NONE, ROWS, ROWS, false, false, false });
+    }
+    for (int i = 0; i < 60; i++) {
+        trial t = random_trial(24);
+        t.image = (enum lie)pick(LIES), t.filter = (enum lie)pick(LIES), t.special = i % 3 == 2;
+        t.unaligned &= t.image == ROWS || t.image == PADDED;
+        run_filters(&t);
+    }
+    tap_point("gradients of filters: sizes, layouts, infinities, NaN, the same bits again");
+}
+
 /* What no kernel takes is refused when it is finished: cuDNN does not finish. */
 static void test_refusals(void)
 {
-    const trial t = { 2, 3, 8, 8, 4, { 1, 1 }, FINISH_conv2d_bias_relu_pool, ROWS, ROWS, false, false };
+    const trial t = { 2, 3, 8, 8, 4, { 1, 1 }, FINISH_conv2d_bias_relu_pool, ROWS, ROWS, false, false, false };
     scene s;
     ran(open_scene(&t, &s), "a scene");
     static const struct {
@@ -266,6 +374,32 @@ static void test_refusals(void)
     tap_point("refusals");
 }
 
+/* Gradients that no kernel takes: they are cuDNN's, where it is. */
+static void test_refused_gradients(void)
+{
+    const int64_t x[] = { 2, 3, 8, 8 }, w[] = { 4, 3, 3, 3 }, dy[] = { 2, 4, 8, 8 };
+    static const struct {
+        int attr, value;
+        bool images, filters; /* refused */
+    } others[] = { { CONV_PAD, 1, false, false },        { CONV_PAD, 2, false, true },   { CONV_PAD, 0, true, false },
+                   { CONV_PAD, 3, true, true },          { CONV_STRIDE, 2, true, true }, { CONV_STRIDE + 1, 2, true, true },
+                   { CONV_DILATION + 1, 2, true, true }, { CONV_GROUPS, 3, true, true }, { CONV_MORE, 1, true, true } };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        step images = { .kernel = OP_conv2d_input_grad, .outs = 1, .ins = 2, .attr = { 1, 1, 1, 1, 1, 1, 1 } }, filters = images;
+        filters.kernel = OP_conv2d_filter_grad;
+        layout_dense(&images.out[0].at, DUET_F32, 4, x), layout_dense(&images.in[0].at, DUET_F32, 4, dy);
+        layout_dense(&images.in[1].at, DUET_F32, 4, w), layout_dense(&filters.out[0].at, DUET_F32, 4, w);
+        layout_dense(&filters.in[0].at, DUET_F32, 4, x), layout_dense(&filters.in[1].at, DUET_F32, 4, dy);
+        images.attr[others[i].attr] = filters.attr[others[i].attr] = others[i].value;
+        const char *a = kernels_refuse(&images), *b = kernels_refuse(&filters);
+        CHECK(!a == !others[i].images && !b == !others[i].filters, "attr[%d] = %d: %s; %s", others[i].attr, others[i].value,
+              a ? a : "taken", b ? b : "taken");
+        filters.math = DUET_MATH_TF32, filters.in[1].at.size[0] = filters.in[0].at.size[0] = i ? 2 : 1 << 20;
+        CHECK(i || kernels_refuse(&filters), "much to do, where tensor cores may do it");
+    }
+    tap_point("refused gradients");
+}
+
 int main(void)
 {
     const char *why = gpu_machine.absent();
@@ -273,6 +407,8 @@ int main(void)
     test_sizes();
     test_layouts();
     test_special();
+    test_filters();
     test_refusals();
+    test_refused_gradients();
     return tap_end();
 }

@@ -118,15 +118,15 @@ static duet_status choose(algos *a, cudnnMathType_t permitted, const conv_descri
     return a->count ? DUET_OK : fail(DUET_DEVICE_ERROR, "cuDNN has no algorithm of this precision for this convolution");
 }
 
-static const algos *look(algos *const *place, const conv_shape *key)
+static algos *look(algos *const *place, const conv_shape *key)
 {
-    const algos *a = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    algos *a = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     while (a && memcmp(&a->key, key, sizeof *key)) a = a->next;
     return a;
 }
 
 static duet_status look_or_choose(algos **place, const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
-                                  const algos **found)
+                                  algos **found)
 {
     if ((*found = look(place, key))) return DUET_OK;
     algos *a = calloc(1, sizeof *a);
@@ -139,7 +139,7 @@ static duet_status look_or_choose(algos **place, const conv_shape *key, const co
     return *found = a, DUET_OK;
 }
 
-duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q, const algos **found)
+duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q, algos **found)
 {
     algos **place = &bucket[key_bucket(key, sizeof *key)];
     if (__builtin_expect((*found = look(place, key)) != NULL, 1)) return DUET_OK;

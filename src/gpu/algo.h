@@ -22,9 +22,13 @@ typedef struct conv_data {
     void *x, *w, *y;
 } conv_data;
 
+/* Back to images by an algorithm that goes back, or by those that go forward (core/turned.h). */
+enum way { WAY_UNKNOWN, WAY_BACK, WAY_FORWARD };
+
 /* The algorithms that will do, the fastest first. */
 typedef struct algos {
     conv_shape key;
+    enum way way; /* which is faster, once that is known */
     int count;
     struct {
         int algo; /* in the vendor's list of those that go forward, or back to the images, or to the filters */
@@ -35,6 +39,6 @@ typedef struct algos {
 
 /* The choice for a shape, made now if it never was: by trying each on the data, which overwrites y and waits for the card; under
  * DUET_REPRODUCIBLE=1 by cuDNN's own advice among those that repeat. Back there is one that repeats and sums products as they are. The caller holds q->lock and has opened q->dnn. */
-duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q, const algos **found);
+duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q, algos **found);
 
 #endif

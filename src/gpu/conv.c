@@ -1,9 +1,13 @@
 /* conv.c - convolution, and back from its results to images and filters, by cuDNN. */
 #include "algo.h"
+#include "clock.h"
 #include "dtype.h"
 #include "lend.h"
 #include "steps.h"
+#include "trace.h"
+#include "turned.h"
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +15,8 @@
 typedef struct kept {
     conv_descriptors d;
     conv_shape key;
-    const algos *algos;
+    algos *algos;
+    struct kept *turned; /* of the same as a convolution of the gradient (core/turned.h), or NULL */
 } kept;
 
 /* Padding at the end of an axis beside that on both sides. The last two axes are height and width. */
@@ -131,6 +136,7 @@ static void discard(void *made)
 {
     kept *k = made;
     const vendor *v = vendor_open(LIBRARY_cudnn);
+    if (k->turned) discard(k->turned);
     if (k->d.x) v->cudnnDestroyTensorDescriptor(k->d.x);
     if (k->d.y) v->cudnnDestroyTensorDescriptor(k->d.y);
     if (k->d.w) v->cudnnDestroyFilterDescriptor(k->d.w);
@@ -148,9 +154,15 @@ static duet_status make_kept(const step *s, void **made)
 {
     const vendor *v = vendor_open(LIBRARY_cudnn);
     kept *k = *made = calloc(1, sizeof *k);
+    int64_t last;
     if (!k) return fail(DUET_NO_MEMORY, "no memory for a convolution's descriptors");
     k->key = shape_of(s);
     duet_status r = describe(v, &k->d, &k->key, conv_operands_of(s).y->at.size);
+    if (r == DUET_OK && conv_turns(s)) {
+        const step t = conv_turned(s, &last);
+        r = make_kept(&t, (void **)&k->turned);
+        if (r != DUET_OK) k->turned = NULL;
+    }
     if (r != DUET_OK) discard(k);
     return r;
 }
@@ -200,18 +212,35 @@ static duet_status convolve(const kept *k, const algos *a, const conv_data *at, 
     return s;
 }
 
-static duet_status on_dense(const step *s, const conv_data *at, queue *q)
+/* The caller holds q->lock. */
+static duet_status keep(const step *s, queue *q, kept **k)
 {
     const vendor *v;
-    const algos *a;
     void *made;
     TRY(gpu_queue_dnn(q, &v));
     TRY(step_keeps(s, make_kept, discard, &made));
-    kept *k = made;
-    if ((a = __atomic_load_n(&k->algos, __ATOMIC_ACQUIRE))) return convolve(k, a, at, q);
+    return *k = made, DUET_OK;
+}
+
+/* at: needed by what goes forward alone. *first: it had none. */
+static duet_status find_algos(kept *k, const conv_data *at, queue *q, bool *first)
+{
+    algos *a;
+    *first = !__atomic_load_n(&k->algos, __ATOMIC_ACQUIRE);
+    if (!*first) return DUET_OK;
     TRY(gpu_algos(&k->key, &k->d, at, q, &a));
     __atomic_store_n(&k->algos, a, __ATOMIC_RELEASE);
-    return half_written(convolve(k, a, at, q));
+    return DUET_OK;
+}
+
+static duet_status on_dense(const step *s, const conv_data *at, queue *q)
+{
+    kept *k;
+    bool first;
+    TRY(keep(s, q, &k));
+    TRY(find_algos(k, at, q, &first));
+    const duet_status r = convolve(k, k->algos, at, q);
+    return first ? half_written(r) : r;
 }
 
 /* The operands in their places, of a step's in[0], in[1] and out. */
@@ -285,7 +314,7 @@ static duet_status to_images(const step *s, const frame *f, queue *q, void *a, v
     return r;
 }
 
-duet_status gpu_conv(const step *s, const frame *f, queue *q)
+static duet_status one_way(const step *s, const frame *f, queue *q)
 {
     const operand *a = &s->in[0], *b = &s->in[1];
     const bool back = s->kernel == OP_conv2d_input_grad;
@@ -302,4 +331,86 @@ duet_status gpu_conv(const step *s, const frame *f, queue *q)
     if (r == DUET_OK) r = back ? to_images(s, f, q, x, y) : on_operands(s, &at, q);
     gpu_give(a_block, q), gpu_give(b_block, q);
     return r;
+}
+
+/* ---- back to images, or forward by the filters turned round ---- */
+
+#define RUNS  4 /* in a row, of which the time is taken */
+#define TURNS 2
+
+static duet_status forward(const step *s, const kept *k, const frame *f, queue *q)
+{
+    int64_t last;
+    step t = conv_turned(s, &last);
+    const int64_t each = (int64_t)dtypes[s->in[1].at.type].bytes;
+    void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot], (char *)f->data[s->in[1].slot] + last * each };
+    t.out[0].slot = 0, t.in[0].slot = 1, t.in[1].slot = 2, t.kept = k->turned;
+    return one_way(&t, &(frame){ .data = data, .queue = f->queue }, q);
+}
+
+static duet_status go(const step *s, const kept *k, const frame *f, queue *q, enum way way)
+{
+    return way == WAY_FORWARD ? forward(s, k, f, q) : one_way(s, f, q);
+}
+
+static bool wait_for(queue *q)
+{
+    COUNT(synchronisations);
+    return CUDA(cudaStreamSynchronize, q->stream) == DUET_OK;
+}
+
+/* Seconds; infinite when it fails. */
+static double time_of(const step *s, const kept *k, const frame *f, queue *q, enum way way)
+{
+    bool ran = wait_for(q);
+    const double start = clock_now();
+    for (int i = 0; i < RUNS && ran; i++) ran = go(s, k, f, q, way) == DUET_OK;
+    ran &= wait_for(q);
+    return ran ? (clock_now() - start) / RUNS : INFINITY;
+}
+
+/* The first turn of each is not counted: it chooses algorithms and loads kernels. A way that fails is not gone, and that is all. */
+static enum way faster(const step *s, const kept *k, const frame *f, queue *q)
+{
+    double best[] = { [WAY_BACK] = INFINITY, [WAY_FORWARD] = INFINITY };
+    error_text before;
+    error_keep(&before);
+    for (int turn = 0; turn <= TURNS; turn++)
+        for (enum way way = WAY_BACK; way <= WAY_FORWARD; way++) {
+            const double t = time_of(s, k, f, q, way);
+            if (turn && t < best[way]) best[way] = t;
+        }
+    error_put_back(&before);
+    TRACE("conv2d_input_grad: %g us back, %g us forward", best[WAY_BACK] * 1e6, best[WAY_FORWARD] * 1e6);
+    return best[WAY_FORWARD] < best[WAY_BACK] ? WAY_FORWARD : WAY_BACK;
+}
+
+/* Also which is known to be faster. */
+static duet_status keep_way(const step *s, queue *q, kept **k)
+{
+    bool first;
+    pthread_mutex_lock(&q->lock);
+    duet_status r = keep(s, q, k);
+    if (r == DUET_OK) r = find_algos(*k, NULL, q, &first);
+    pthread_mutex_unlock(&q->lock);
+    return r;
+}
+
+/* Not where nothing is chosen by time, nor while a graph is recorded. */
+static duet_status either_way(const step *s, const frame *f, queue *q)
+{
+    kept *k;
+    TRY(keep_way(s, q, &k));
+    enum way way = __atomic_load_n(&k->algos->way, __ATOMIC_RELAXED);
+    if (way != WAY_UNKNOWN) return go(s, k, f, q, way);
+    if (reproducible() || gpu_queue_way(q) != q->stream) return one_way(s, f, q);
+    way = faster(s, k, f, q);
+    __atomic_store_n(&k->algos->way, way, __ATOMIC_RELAXED);
+    return half_written(go(s, k, f, q, way));
+}
+
+duet_status gpu_conv(const step *s, const frame *f, queue *q)
+{
+    const bool is_empty = !layout_count(&s->in[0].at) || !layout_count(&s->in[1].at);
+    return conv_turns(s) && !is_empty ? either_way(s, f, q) : one_way(s, f, q);
 }

@@ -2,6 +2,7 @@
 #include "fake.h"
 #include <cudnn.h>
 #include <string.h>
+#include <unistd.h>
 
 struct cudnnContext {
     cudaStream_t stream;
@@ -27,6 +28,15 @@ void fake_workspace(size_t bytes)
     pthread_mutex_lock(&fake_lock);
     unit = bytes;
     pthread_mutex_unlock(&fake_lock);
+}
+
+static bool slow_forward, slow_back;
+
+void fake_slowly(bool forward, bool back) { slow_forward = forward, slow_back = back; }
+
+static void dawdle(bool slowly)
+{
+    if (slowly) usleep(500);
 }
 
 #define DNN_ENTER()                                                                                                              \
@@ -400,6 +410,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
     call c = { *x_at, w_at->t, *y_at, *conv, x, w, y, workspace, bytes, 0, 0 };
     size_t needs;
     DNN_ENTER();
+    dawdle(slow_forward);
     c.alpha = number(&c, alpha), c.beta = number(&c, beta);
     if (!is_call(&c) || c.beta != 0) return CUDNN_STATUS_BAD_PARAM;
     if (!workspace_of(algo, conv->math, &needs)) return CUDNN_STATUS_NOT_SUPPORTED;
@@ -454,6 +465,10 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
 {
     back_call b = { { *dx_at, w_at->t, *dy_at, *conv, dx, w, (void *)(uintptr_t)dy, workspace, bytes, 1, 0 }, true };
     DNN_ENTER();
+    dawdle(slow_back);
+    pthread_mutex_lock(&fake_lock);
+    fake_counted.backward++;
+    pthread_mutex_unlock(&fake_lock);
     return queue_back(handle, &b, (int)algo, alpha, beta);
 }
 

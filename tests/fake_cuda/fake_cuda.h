@@ -13,6 +13,7 @@ typedef struct fake_counts {
     uint64_t calls;    /* of everything that can fail */
     uint64_t launches; /* of launch_step */
     uint64_t products, convolutions, searches;
+    uint64_t backward;      /* of the convolutions those that go back to images as such */
     uint64_t transforms;    /* by cuFFT */
     uint64_t solutions;     /* calls of cuSOLVER that compute */
     uint64_t rounded;       /* products and convolutions of vendors that round their operands */
@@ -36,7 +37,8 @@ void fake_devices(int count);        /* ask before the GPU machine does */
 void fake_capability(int times_ten); /* the same */
 void fake_pinned(
     bool pinned); /* uploads read host memory when they run, as from pinned memory; else from registered memory alone */
-void fake_workspace(size_t bytes); /* what cuDNN's second best algorithm asks for; the best one four times that */
+void fake_workspace(size_t bytes);         /* what cuDNN's second best algorithm asks for; the best one four times that */
+void fake_slowly(bool forward, bool back); /* convolutions forward, and back to images, take a while to be called */
 void fake_without(const char *library, const char *why); /* "cublasLt", "cudnn" or "cufft" is missing; NULL: there again */
 
 #endif

@@ -1,4 +1,5 @@
 /* launch.c - the pretended kernels: what gpu-kernels/kernels.h promises, run later on the host by launch_tmpl.c. */
+#include "launch.h"
 #include "dtype.h"
 #include "fake.h"
 #include "fold.h"
@@ -18,6 +19,7 @@ size_t kernels_scratch(const step *s)
     if (s->kernel == KERNEL_RANDOM) return s->attr[0] == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
     if (order_family(s->kernel) >= ORDER_SCATTER) return (size_t)layout_count(&s->in[0].at) * 16;
     if (s->kernel == KERNEL_LAYER_NORM) return norm_length(s) > FOLD_BLOCK ? 1024 : 0;
+    if (s->kernel == OP_conv2d_filter_grad) return filter_grad_scratch(s);
     int64_t n = 1;
     if (s->kernel != KERNEL_PROGRAM || !s->program->folds) return 0;
     for (int axis = s->out[0].at.rank - s->inner; axis < s->out[0].at.rank; axis++) n *= s->out[0].at.size[axis];

@@ -301,6 +301,51 @@ static void run_conv(const job *j)
     }
 }
 
+/* ---- back from convolutions in steps of 1: padding is zeros of the gradient, or of the images ---- */
+
+static T at_or_zero(const void *p, const layout *l, const int64_t *at)
+{
+    const bool inside = at[2] >= 0 && at[2] < l->size[2] && at[3] >= 0 && at[3] < l->size[3];
+    return inside ? ((const T *)p)[place(l, at)] : K(0);
+}
+
+static T images_sum(const job *j, const int64_t *out)
+{
+    const layout *dy = &j->s.in[0].at, *filters = &j->s.in[1].at;
+    const int32_t *pad = j->s.attr + CONV_PAD;
+    T sum = K(0);
+    for (int64_t k = 0; k < filters->size[0] * filters->size[2] * filters->size[3]; k++) {
+        const int64_t v = k % filters->size[3], u = k / filters->size[3] % filters->size[2],
+                      m = k / filters->size[3] / filters->size[2];
+        const T x = at_or_zero(j->in[0], dy, (int64_t[]){ out[0], m, out[2] + pad[0] - u, out[3] + pad[1] - v });
+        sum = FMA(((const T *)j->in[1])[place(filters, (int64_t[]){ m, out[1], u, v })], x, sum);
+    }
+    return sum;
+}
+
+static T filters_sum(const job *j, const int64_t *out)
+{
+    const layout *x = &j->s.in[0].at, *dy = &j->s.in[1].at;
+    const int32_t *pad = j->s.attr + CONV_PAD;
+    T sum = K(0);
+    for (int64_t k = 0; k < dy->size[0] * dy->size[2] * dy->size[3]; k++) {
+        const int64_t v = k % dy->size[3], u = k / dy->size[3] % dy->size[2], n = k / dy->size[3] / dy->size[2];
+        const T e = at_or_zero(j->in[0], x, (int64_t[]){ n, out[1], u + out[2] - pad[0], v + out[3] - pad[1] });
+        sum = FMA(((const T *)j->in[1])[place(dy, (int64_t[]){ n, out[0], u, v })], e, sum);
+    }
+    return sum;
+}
+
+static void run_conv_back(const job *j)
+{
+    const layout *out = &j->s.out[0].at;
+    int64_t index[DUET_RANK_MAX], n = layout_count(out);
+    for (int64_t i = 0; i < n; i++) {
+        unravel(out, i, index);
+        ((T *)j->out[0])[place(out, index)] = (j->s.kernel == OP_conv2d_input_grad ? images_sum : filters_sum)(j, index);
+    }
+}
+
 /* ---- random numbers, each by itself ---- */
 
 static philox_block drawn(const lottery *l, int64_t block, uint32_t stream)
@@ -384,6 +429,7 @@ void TYPED(fake_run)(const job *j)
     else if (k == OP_softmax || k == OP_log_softmax) run_softmax(j);
     else if (k == OP_matmul) run_product(j);
     else if (k == OP_conv2d) run_conv(j);
+    else if (is_conv_grad(k)) run_conv_back(j);
     else if (is_pool_grad(k) || k == OP_upsample2d) run_pool_back(j);
     else run_pool(j);
 }
