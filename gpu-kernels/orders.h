@@ -19,33 +19,53 @@ typedef struct axes {
 } axes;
 
 /* Lines along an axis, each so many elements of x, `stride` apart; those of out are dense. Line l is of outer place l / inner and inner
- * place l % inner. A line's tiles publish what they have in `state` (1: their total, 2: all up to their end) and sums[2 tile + 0, 1]. */
+ * place l % inner. A line's tiles publish what they have in `state` (1: their total, 2: all up to their end) and sums[2 tile + 0, 1]; of few
+ * long lines sums[tile] is the tile's total, and with `chained` then what comes before it. */
 typedef struct scan_args {
     const void *x;
     void *out, *sums;
     uint32_t *ticket, *state;
     int64_t n, stride, lines, tiles;
     divider64 by_inner, by_tiles;
+    bool chained;
     axes outer, inner;
 } scan_args;
-enum scan_form { SCAN_LINES, SCAN_TILES }; /* a thread a line; a thread block a tile of SCAN_BLOCK elements */
+/* A thread a line; a thread block a tile of SCAN_BLOCK elements; or of few long lines the sums of tiles, what comes before each, and tiles. */
+enum scan_form { SCAN_LINES, SCAN_TILES, SCAN_SUMS, SCAN_CHAINS, SCAN_AFTER };
+#define SCAN_CHAIN         4096 /* sums at a time */
+#define SCAN_CHAIN_THREADS 512
+#define SCAN_CHAIN_SHORT   512 /* of no more tiles each adds up the sums before it by itself */
 const void *scan_kernel(duet_dtype type, bool product, enum scan_form form);
 
 /* Out is dense: outer, then as many places as there are indices, then inner. One element a thread, whatever its type. A place that is not
- * there gives 0. one_hot: out is 1 where its last place is the index. */
+ * there gives 0. one_hot: out is 1 where its last place is the index, and begins `lead` elements past an aligned address. */
 typedef struct take_args {
     const void *x, *index;
     void *out;
     int64_t count, n, stride;
-    int32_t type; /* of indices */
-    bool each;    /* every element of out has an index of its own */
+    int32_t type, lead; /* type: of indices */
+    bool each;          /* every element of out has an index of its own */
     divider64 by_inner, by_indices;
     axes outer, inner, at; /* at: of indices */
     uint64_t one[2];
 } take_args;
-const void *take_kernel(size_t bytes, bool one_hot);
 
-/* Each element of out by itself: x, then the updates whose sorted place is its own, in their order. keys, order: sorted. */
+/* The same where all is so regular that 32 bits find it: row j of outer place o, `width` units without gaps, comes from x + o * outer_stride +
+ * index * stride, the index being j * index_stride elements on. With an index for each element (TAKE_EACH) `rows` counts elements. */
+#define ROWS_EACH 4 /* units a thread */
+typedef struct rows_args {
+    const void *x, *index;
+    void *out;
+    int64_t n, stride, outer_stride, inner_stride, index_stride;
+    uint32_t rows, width;
+    int32_t type, lanes; /* a group of 2^lanes threads a row */
+    divider32 by_chunks, by_indices, by_width;
+} rows_args;
+enum take_form { TAKE_ANY, TAKE_HOT, TAKE_EACH, TAKE_ROWS, TAKE_ROWS2, TAKE_ROWS4 }; /* units of a row a thread: 1, 2, 4 */
+const void *take_kernel(size_t bytes, enum take_form form);
+
+/* Each element of out by itself: x, then the updates whose sorted place is its own, in their order. keys, order: sorted. rows: of out, where
+ * those of x and z have no gaps. */
 typedef struct scatter_args {
     const void *x, *z;
     void *out;
@@ -54,8 +74,16 @@ typedef struct scatter_args {
     divider64 by_inner, by_n;
     axes x_outer, x_inner, z_outer, z_inner, z_along;
     int64_t stride; /* of x along the axis */
+    rows_args rows;
+    int64_t z_outer_stride, z_stride;
 } scatter_args;
-const void *scatter_kernel(int kernel, duet_dtype type, size_t bytes);
+enum scatter_form {
+    SCATTER_ANY,
+    SCATTER_ROWS,
+    SCATTER_UNITS,
+    SCATTER_LONG
+}; /* units: an element; 16 bytes; four of those a thread */
+const void *scatter_kernel(int kernel, duet_dtype type, size_t bytes, enum scatter_form form);
 
 /* Sorts lines of n keys with their indices. Lines that fit are sorted in shared memory from x to out; others by digits, from the lower ones
  * up: keys and order from one of a pair of arrays to the other, by way of how many of each digit a tile has. */
