@@ -234,7 +234,7 @@ static cudaError_t scatter_launch(const step *s, const frame *f, void *scratch, 
     a.x_outer = axes_of(&at.outer), a.x_inner = axes_of(&at.inner);
     a.z_outer = axes_of(&z.outer), a.z_inner = axes_of(&z.inner), a.z_along = axes_of(&z.along);
     uint32_t *keys = NULL, *order = NULL;
-    const cudaError_t e = a.m ? sort_places(f->data[s->in[1].slot], by, a.n, scratch, &keys, &order, q) : cudaSuccess;
+    const cudaError_t e = a.m && a.count ? sort_places(f->data[s->in[1].slot], by, a.n, scratch, &keys, &order, q) : cudaSuccess;
     a.keys = keys, a.order = order;
     if (e != cudaSuccess) return e;
     enum scatter_form form = SCATTER_ANY;
@@ -247,34 +247,43 @@ static cudaError_t scatter_launch(const step *s, const frame *f, void *scratch, 
 /* ---- histograms ---- */
 
 #define KEPT_BINS   4096
-#define COUNT_WAVES 4 /* thread blocks a multiprocessor */
+#define EDGED_BINS  1024 /* whose edges are kept, too */
+#define KEPT_COUNTS 4096 /* in all copies */
+#define COUNT_WAVES 8    /* thread blocks a multiprocessor */
+
+static enum count_form count_form(const count_args *a)
+{
+    const bool floats = a->type == DUET_F32 || a->type == DUET_F64,
+               dense = a->at.rank == 1 && (a->n <= 1 || a->at.stride[0] == 1);
+    if (a->of.count > EDGED_BINS) return COUNT_ANY;
+    return floats && dense && (uintptr_t)a->x % 16 == 0 ? COUNT_VECTORS : COUNT_NUMBERS;
+}
 
 static cudaError_t count_launch(const step *s, const frame *f, cudaStream_t q)
 {
     layout at = s->in[0].at;
     count_args a = { .x = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = layout_count(&at), .of = bins_of(s) };
     layout_collapse((layout *[]){ &at }, 1);
-    a.type = (int32_t)at.type, a.at = axes_of(&at), a.kept = a.of.count <= KEPT_BINS;
-    const int64_t blocks = quotient_up(a.n, ORDER_THREADS), most = (int64_t)card().blocks * COUNT_WAVES;
+    a.type = (int32_t)at.type, a.at = axes_of(&at), a.inverse = 1 / a.of.width;
+    const enum count_form form = count_form(&a);
+    a.copies = a.of.count <= KEPT_BINS;
+    while (form != COUNT_ANY && a.copies < ORDER_THREADS / 32 && 2 * a.copies * a.of.count <= KEPT_COUNTS) a.copies *= 2;
+    const size_t edge = form == COUNT_ANY ? 0 : counts_in_f32(at.type) ? 4 : 8;
+    const int64_t blocks = quotient_up(a.n, ORDER_THREADS * (form == COUNT_ANY ? 1 : COUNT_EACH)),
+                  most = (int64_t)card().blocks * COUNT_WAVES;
     const cudaError_t e = cudaMemsetAsync(a.out, 0, (size_t)a.of.count * sizeof *a.out, q);
     if (e != cudaSuccess) return e;
-    return launch(count_kernel(), blocks < most ? blocks : most, ORDER_THREADS, a.kept ? (size_t)a.of.count * 4 : 0, &a, q);
+    return launch(count_kernel(at.type, form), blocks < most ? blocks : most, ORDER_THREADS,
+                  (size_t)a.of.count * (a.copies * 4 + edge), &a, q);
 }
 
 /* ---- all ---- */
-
-static size_t sort_scratch(const step *s)
-{
-    const layout *x = &s->in[0].at;
-    const int64_t n = x->size[s->attr[0]];
-    return n > SORT_KEPT ? sort_room(layout_count(x) / n, n, dtypes[x->type].bytes == 8) : 0;
-}
 
 size_t order_scratch(const step *s)
 {
     switch (order_family(s->kernel)) {
     case ORDER_SCAN: return scan_scratch(s);
-    case ORDER_SCATTER: return sort_room(1, layout_count(&s->in[1].at), false);
+    case ORDER_SCATTER: return places_scratch(layout_count(&s->in[1].at));
     case ORDER_SORT: return sort_scratch(s);
     default: return 0;
     }

@@ -106,23 +106,81 @@ typedef struct sort_args {
 enum sort_form { FORM_KEPT, FORM_KEYS, FORM_DIGITS, FORM_BEFORE, FORM_MOVE, FORM_SORTED };
 const void *sort_kernel(bool wide, enum sort_form form);
 
+/* An element's bits as its key: of floating point as order.h has it, of integers with the sign turned round. */
+typedef struct key_rule {
+    uint64_t sign, infinity; /* sign: that bit, 0 of unsigned ones; infinity: 0 of integers */
+} key_rule;
+
+/* A long line by itself, or indices of places. A key is its element's, moved up by `up`, with what is wanted of it below: its bits, or
+ * its index; the order by itself where there is no room below. Passes go over the upper bits alone. */
+#define SWEEP_THREADS    384
+#define SWEEP_TILE(wide) (SWEEP_THREADS * ((wide) ? 15 : 20))
+#define SWEEP_EACH       8
+#define SWEEP_MOST       ((int64_t)1 << 30) /* keys */
+enum sweep_below { BELOW_NOTHING, BELOW_BITS, BELOW_INDEX };
+typedef struct sweep_args {
+    const void *x;
+    void *out;
+    int64_t n, k, stride, step; /* step: of out */
+    key_rule rule;
+    int32_t type, each, up, passes, shift, below; /* shift: of this pass */
+    bool down, indices;
+    uint32_t places; /* not 0: elements are indices among so many places */
+    axes at;         /* then: where they are */
+    void *keys[2];
+    uint32_t *order[2], *counts, *starts, *ticket, *before; /* counts: of all passes; starts, ticket, before: of this pass */
+} sweep_args;
+enum sweep_form { SWEEP_KEYS, SWEEP_STARTS, SWEEP_OUT };
+const void *sweep_kernel(size_t each, bool wide, enum sweep_form form);
+const void *sweep_pass(bool wide, bool ordered);
+
+/* The k greatest of each line, k being no more than SELECT_MOST: a warp a part of a line keeps what may be among them, and further launches
+ * choose among the parts' choices, which are keys with their indices. */
+#define SELECT_MOST  32
+#define SELECT_PART  4096
+#define SELECT_ROOM  128 /* candidates of a warp */
+#define SELECT_WARPS 4
+typedef struct select_args {
+    const void *x;
+    void *out;
+    int64_t n, stride, lines, parts; /* of a line: elements, or the candidates in keys[0] */
+    int32_t k, each;
+    key_rule rule;
+    bool indices, chosen; /* chosen: candidates are keys[0] and order[0] */
+    void *keys[2];        /* [1], order[1]: what comes out; NULL: the choice is the last one */
+    uint32_t *order[2];
+    divider64 by_inner, by_parts;
+    axes outer, inner;
+} select_args;
+const void *select_kernel(size_t each, bool chosen);
+
+#define COUNT_EACH 16 /* elements a thread, at least */
 typedef struct count_args {
     const void *x;
     unsigned long long *out;
     int64_t n;
     int32_t type;
-    bool kept; /* counts of a thread block in shared memory */
+    int32_t copies; /* of the counts, in shared memory, one for some of a thread block's warps; 0: none */
+    double inverse; /* of the bins' width */
     bins of;
     axes at;
 } count_args;
-const void *count_kernel(void);
+/* ANY: by the formula of each element; NUMBERS: by the edges, in the narrowest type that holds all elements; VECTORS: and they are dense. */
+enum count_form { COUNT_ANY, COUNT_NUMBERS, COUNT_VECTORS };
+static inline bool counts_in_f32(duet_dtype type) /* does f32 hold all elements of the type? */
+{
+    return type == DUET_F32 || type == DUET_F16 || type == DUET_BF16 || type == DUET_BOOL || type == DUET_I8 || type == DUET_U8 ||
+           type == DUET_I16 || type == DUET_U16;
+}
+const void *count_kernel(duet_dtype type, enum count_form form);
 
 size_t order_scratch(const step *s);
 cudaError_t order_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 
 /* Between the launchers. */
 axes axes_of(const layout *l);
-size_t sort_room(int64_t lines, int64_t n, bool wide);
+size_t sort_scratch(const step *s);
+size_t places_scratch(int64_t m);
 cudaError_t sort_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *scratch, uint32_t **keys, uint32_t **order,
                         cudaStream_t q);

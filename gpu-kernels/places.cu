@@ -207,18 +207,94 @@ template <class Op> static const void *scatter_of(duet_dtype type, enum scatter_
 
 KERNEL(ORDER_THREADS) count(const __grid_constant__ count_args a)
 {
-    extern __shared__ uint32_t own[];
-    for (int64_t k = threadIdx.x; a.kept && k < a.of.count; k += ORDER_THREADS) own[k] = 0;
+    extern __shared__ uint64_t shared[];
+    uint32_t *own = (uint32_t *)shared;
+    for (int64_t k = threadIdx.x; a.copies && k < a.of.count; k += ORDER_THREADS) own[k] = 0;
     __syncthreads();
     for (int64_t i = thread_index(); i < a.n; i += (int64_t)gridDim.x * ORDER_THREADS) {
         const int64_t k = bin_of(&a.of, order_number(a.x, (duet_dtype)a.type, place_of(a.at, i)));
         if (k < 0) continue;
-        if (a.kept) atomicAdd(own + k, 1u);
+        if (a.copies) atomicAdd(own + k, 1u);
         else atomicAdd(a.out + k, 1ull);
     }
     __syncthreads();
-    for (int64_t k = threadIdx.x; a.kept && k < a.of.count; k += ORDER_THREADS)
+    for (int64_t k = threadIdx.x; a.copies && k < a.of.count; k += ORDER_THREADS)
         if (own[k]) atomicAdd(a.out + k, (unsigned long long)own[k]);
+}
+
+/* The least number of a type that is not below x, and the greatest that is not above: elements of the type compare with these as with x. */
+static __device__ inline void not_below(float *n, double x) { *n = __double2float_ru(x); }
+static __device__ inline void not_below(double *n, double x) { *n = x; }
+static __device__ inline void not_above(float *n, double x) { *n = __double2float_rd(x); }
+static __device__ inline void not_above(double *n, double x) { *n = x; }
+
+/* bin_of in the elements' own type: the edges decide, wherever one begins to look. */
+template <class N> struct edges {
+    const N *edge;
+    N low, high, inverse;
+    int count;
+
+    __device__ inline void set(const count_args &a, N *room)
+    {
+        edge = room, count = (int)a.of.count, inverse = (N)a.inverse;
+        not_below(&low, a.of.low), not_above(&high, a.of.high);
+        for (int k = threadIdx.x; k < count; k += ORDER_THREADS) not_below(room + k, bin_edge(&a.of, k));
+    }
+    __device__ inline void count_in(uint32_t *counts, N x) const
+    {
+        if (!(x >= low && x <= high)) return;
+        const N guess = (x - low) * inverse;
+        int k = guess < (N)count ? (int)guess : count - 1;
+        while (k > 0 && x < edge[k]) k--;
+        while (k < count - 1 && x >= edge[k + 1]) k++;
+        atomicAdd(counts + k, 1u);
+    }
+};
+
+template <class N, bool VECTORS> static __device__ inline void count_all(const count_args &a, const edges<N> &e, uint32_t *counts)
+{
+    enum { MANY = VECTORS ? 16 / sizeof(N) : 1, ROUNDS = 4 };
+    typedef unit<N, MANY> unit;
+    const int64_t all = (int64_t)gridDim.x * ORDER_THREADS, units = a.n / MANY;
+    for (int64_t first = thread_index(); first < units; first += ROUNDS * all) {
+        unit v[ROUNDS];
+#pragma unroll
+        for (int r = 0; r < ROUNDS; r++) {
+            const int64_t i = first + r * all;
+            if (i >= units) v[r].e[0] = (N)NAN; /* is in no bin */
+            else if (VECTORS) v[r] = ((const unit *)a.x)[i];
+            else v[r].e[0] = (N)order_number(a.x, (duet_dtype)a.type, place_of(a.at, i));
+        }
+#pragma unroll
+        for (int r = 0; r < ROUNDS; r++)
+#pragma unroll
+            for (int u = 0; u < MANY; u++)
+                if (first + r * all < units) e.count_in(counts, v[r].e[u]);
+    }
+    if (VECTORS && thread_index() < a.n - units * MANY) e.count_in(counts, ((const N *)a.x)[units * MANY + thread_index()]);
+}
+
+template <class N, bool VECTORS> KERNEL(ORDER_THREADS) count_numbers(const __grid_constant__ count_args a)
+{
+    extern __shared__ uint64_t shared[];
+    const int count = (int)a.of.count, room = a.copies * count;
+    uint32_t *counts = (uint32_t *)((N *)shared + count);
+    edges<N> e;
+    e.set(a, (N *)shared);
+    for (int k = threadIdx.x; k < room; k += ORDER_THREADS) counts[k] = 0;
+    __syncthreads();
+    count_all<N, VECTORS>(a, e, counts + (threadIdx.x / 32 & (a.copies - 1)) * count);
+    __syncthreads();
+    for (int k = threadIdx.x; k < count; k += ORDER_THREADS) {
+        unsigned long long sum = 0;
+        for (int c = 0; c < a.copies; c++) sum += counts[c * count + k];
+        if (sum) atomicAdd(a.out + k, sum);
+    }
+}
+
+template <class N> static const void *count_as(bool vectors)
+{
+    return vectors ? (const void *)count_numbers<N, true> : (const void *)count_numbers<N, false>;
 }
 
 } // namespace
@@ -257,4 +333,8 @@ const void *scatter_kernel(int kernel, duet_dtype type, size_t bytes, enum scatt
     return kernel == OP_scatter_add ? scatter_of<add>(type, form) : scatter_of<greatest>(type, form);
 }
 
-const void *count_kernel(void) { return (const void *)count; }
+const void *count_kernel(duet_dtype type, enum count_form form)
+{
+    if (form == COUNT_ANY) return (const void *)count;
+    return counts_in_f32(type) ? count_as<float>(form == COUNT_VECTORS) : count_as<double>(form == COUNT_VECTORS);
+}
