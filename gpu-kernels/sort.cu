@@ -230,25 +230,29 @@ template <class Key> static __device__ inline void put_key(const sweep_args &a, 
         atomicAdd(counts + p * SORT_DIGITS + (int)(up >> (a.up + p * SORT_DIGIT) & (SORT_DIGITS - 1)), 1u);
 }
 
-/* E: the bits of an element; of indices of places, their places. */
-template <class E, class Key> KERNEL(ORDER_THREADS) sweep_keys(const __grid_constant__ sweep_args a)
+/* The SWEEP_EACH keys of a thread from element i on. E: the bits of an element; of indices of places, their places. */
+template <class E, class Key> static __device__ inline void keys_from(const sweep_args &a, int64_t i, uint32_t *counts)
 {
-    __shared__ uint32_t counts[8 * SORT_DIGITS];
-    const int64_t first = (int64_t)blockIdx.x * (SWEEP_EACH * ORDER_THREADS) + threadIdx.x;
-    for (int d = threadIdx.x; d < a.passes * SORT_DIGITS; d += ORDER_THREADS) counts[d] = 0;
-    __syncthreads();
     E bits[SWEEP_EACH];
 #pragma unroll
-    for (int k = 0; k < SWEEP_EACH; k++) {
-        const int64_t i = first + k * ORDER_THREADS;
+    for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS)
         bits[k] = i >= a.n ? 0 : a.places ? (E)place_key(a, i) : ((const E *)a.x)[i * a.stride];
-    }
+    i -= SWEEP_EACH * ORDER_THREADS;
 #pragma unroll
-    for (int k = 0; k < SWEEP_EACH; k++) {
-        const int64_t i = first + k * ORDER_THREADS;
+    for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS) {
         const E key = a.places ? bits[k] : (E)key_by(a.rule, (typename key_type<E>::type)bits[k]);
         if (i < a.n) put_key<Key>(a, i, (Key)(a.down ? (E)~key : key), (Key)bits[k], counts);
     }
+}
+
+template <class E, class Key> KERNEL(ORDER_THREADS) sweep_keys(const __grid_constant__ sweep_args a)
+{
+    enum { ALL = SWEEP_EACH * ORDER_THREADS };
+    __shared__ uint32_t counts[8 * SORT_DIGITS];
+    for (int d = threadIdx.x; d < a.passes * SORT_DIGITS; d += ORDER_THREADS) counts[d] = 0;
+    __syncthreads();
+    for (int64_t first = (int64_t)blockIdx.x * ALL; first < a.n; first += (int64_t)gridDim.x * ALL)
+        keys_from<E, Key>(a, first + threadIdx.x, counts);
     __syncthreads();
     for (int d = threadIdx.x; d < a.passes * SORT_DIGITS; d += ORDER_THREADS)
         if (counts[d]) atomicAdd(a.counts + d, counts[d]);

@@ -136,6 +136,7 @@ static cudaError_t sweep_passes(sweep_args *a, const sweep_plan *p, cudaStream_t
 }
 
 /* a: what to sort and where the results go. */
+#define SWEEP_WAVES 8 /* thread blocks a multiprocessor, each of which adds its counts to all */
 static cudaError_t sweep(sweep_args *a, const sweep_plan *p, char *scratch, cudaStream_t q)
 {
     const size_t each = p->wide ? 8 : 4, cleared = cleared_bytes(p, a->n);
@@ -143,15 +144,16 @@ static cudaError_t sweep(sweep_args *a, const sweep_plan *p, char *scratch, cuda
     for (int k = 0; k < 2; k++) a->order[k] = p->ordered ? carve(&scratch, (size_t)a->n * 4) : NULL;
     a->counts = (uint32_t *)scratch, a->up = p->up, a->passes = p->passes, a->below = (int32_t)p->below;
     cudaError_t e = cudaMemsetAsync(scratch, 0, cleared, q);
-    const int64_t blocks = quotient_up(a->n, SWEEP_EACH * ORDER_THREADS);
-    if (e == cudaSuccess) e = launch(sweep_kernel((size_t)a->each, p->wide, SWEEP_KEYS), blocks, ORDER_THREADS, 0, a, q);
+    const int64_t blocks = quotient_up(a->n, SWEEP_EACH * ORDER_THREADS), most = (int64_t)card().blocks * SWEEP_WAVES;
+    const void *make = sweep_kernel((size_t)a->each, p->wide, SWEEP_KEYS);
+    if (e == cudaSuccess) e = launch(make, blocks < most ? blocks : most, ORDER_THREADS, 0, a, q);
     if (e == cudaSuccess) e = launch(sweep_kernel((size_t)a->each, p->wide, SWEEP_STARTS), a->passes, ORDER_THREADS, 0, a, q);
     if (e == cudaSuccess) e = sweep_passes(a, p, q);
     if (e != cudaSuccess) return e;
     return launch(sweep_kernel((size_t)a->each, p->wide, SWEEP_OUT), quotient_up(a->k, ORDER_THREADS), ORDER_THREADS, 0, a, q);
 }
 
-#define LINE_ALONE (1 << 18) /* elements that keep the card busy */
+#define LINE_ALONE (1 << 20) /* elements that keep the card busy */
 static bool by_sweeps(int64_t lines, int64_t n) { return n > SORT_KEPT && n < SWEEP_MOST && (lines == 1 || n >= LINE_ALONE); }
 
 static cudaError_t sweep_lines(const step *s, const frame *f, const cut *at, char *scratch, cudaStream_t q)

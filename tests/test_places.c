@@ -306,7 +306,8 @@ static void hot_parts(void)
 static void rows_of_nowhere(void)
 {
     static const int widths[] = { 1, 4, 130, 260, 1040 };
-    for (int w = 0; w < LENGTH_OF(widths) && n_places > 1; w++) {
+    if (n_places < 2) return;
+    for (int w = 0; w < LENGTH_OF(widths); w++) {
         const int n = widths[w], m = 9;
         static const int64_t at[] = { 0, 5, -5, 4, INT64_MAX, -1, INT64_MIN, 2, 2 };
         duet_matrix *x = duet_new(DUET_F32, 5, n), *by = duet_new(DUET_I64, m), *y = duet_new(DUET_F32, m, n),
