@@ -21,4 +21,21 @@ static __device__ inline int64_t place_of(const axes &a, uint64_t i)
 
 static __device__ inline int64_t thread_index() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 
+/* The bits of elements as keys: what holds them, and order_key of the bits alone. */
+template <class E> struct key_type {
+    typedef uint32_t type;
+};
+template <> struct key_type<uint64_t> {
+    typedef uint64_t type;
+};
+
+template <class Key> static __device__ inline Key key_by(const key_rule &rule, Key x)
+{
+    const Key sign = (Key)rule.sign, size = x & (sign - 1);
+    if (!rule.infinity) return x ^ sign;
+    if (size > (Key)rule.infinity) return sign | (sign - 1);
+    if (!size) return sign;
+    return x & sign ? sign - size : sign + size;
+}
+
 #endif

@@ -1,6 +1,6 @@
 /* scan.cu - cumsum and cumprod in the order of docs/semantics.md: runs of 16 a thread, groups of 16 runs, blocks of 16 groups, and blocks in
- * order. A tile is a block; what comes before it is found by looking back as far as a tile that knows, and is then added up from there on in
- * order, so that the bits do not hang on who was first. */
+ * order. A tile is a block. What comes before it is found by looking back as far as a tile that knows, and is then added up from there on in
+ * order, so that the bits do not hang on who was first; or, of few long lines, from the sums of all tiles, which a launch of its own makes. */
 #include "places.cuh"
 
 namespace
@@ -94,61 +94,248 @@ template <class Op> static __device__ inline typename Op::element before_tile(co
     return sum;
 }
 
+/* ---- tiles: a thread has a run in shared memory, and reads and writes vectors of 16 bytes beside those of other threads ---- */
+
 enum { PITCH = SCAN_RUN + 1 };
+
+template <class E> struct alignas(16) scan_vec {
+    enum { MANY = 16 / sizeof(E) };
+    E e[MANY];
+};
+
+/* Which element of a tile is number k of a thread's. */
+template <class E> static __device__ inline int of_thread(int k)
+{
+    enum { MANY = scan_vec<E>::MANY };
+    return (k / MANY * ORDER_THREADS + (int)threadIdx.x) * MANY + k % MANY;
+}
+
+template <class E> struct tile {
+    int64_t line, at, step_x, step;
+    int left;
+    const E *x;
+    E *out;
+
+    __device__ inline void find(const scan_args &a, int64_t id)
+    {
+        line = (int64_t)quotient((uint64_t)id, a.by_tiles), at = id - line * a.tiles;
+        const struct line l = line_of(a, line);
+        const int64_t first = at * SCAN_BLOCK;
+        left = (int)min((int64_t)SCAN_BLOCK, a.n - first), step_x = a.stride, step = l.step;
+        x = (const E *)a.x + l.x + first * a.stride, out = (E *)a.out + l.out + first * l.step;
+    }
+    __device__ inline bool is_plain(const void *p, int64_t by) const
+    {
+        return by == 1 && left == SCAN_BLOCK && (uintptr_t)p % 16 == 0;
+    }
+    __device__ inline void read(E own[SCAN_RUN], E none) const
+    {
+        enum { MANY = scan_vec<E>::MANY };
+        if (is_plain(x, step_x))
+#pragma unroll
+            for (int k = 0; k < SCAN_RUN; k += MANY) {
+                const scan_vec<E> v = *(const scan_vec<E> *)(x + of_thread<E>(k));
+#pragma unroll
+                for (int u = 0; u < MANY; u++) own[k + u] = v.e[u];
+            }
+        else
+#pragma unroll
+            for (int k = 0; k < SCAN_RUN; k++) own[k] = of_thread<E>(k) < left ? x[of_thread<E>(k) * step_x] : none;
+    }
+    __device__ inline void write(const E *kept) const
+    {
+        enum { MANY = scan_vec<E>::MANY };
+        if (is_plain(out, step))
+#pragma unroll
+            for (int k = 0; k < SCAN_RUN; k += MANY) {
+                const int i = of_thread<E>(k);
+                scan_vec<E> v;
+#pragma unroll
+                for (int u = 0; u < MANY; u++) v.e[u] = kept[i / SCAN_RUN * PITCH + i % SCAN_RUN + u];
+                *(scan_vec<E> *)(out + i) = v;
+            }
+        else
+#pragma unroll
+            for (int k = 0; k < SCAN_RUN; k++) {
+                const int i = of_thread<E>(k);
+                if (i < left) out[i * step] = kept[i / SCAN_RUN * PITCH + i % SCAN_RUN];
+            }
+    }
+};
+
+/* What all threads of a block know of their tile. */
+template <class Op> struct shared_tile {
+    typedef typename Op::element E;
+    E kept[ORDER_THREADS * PITCH], run[ORDER_THREADS], group[SCAN_RUN], whole, before;
+
+    __device__ inline void keep(const E own[SCAN_RUN])
+    {
+#pragma unroll
+        for (int k = 0; k < SCAN_RUN; k++) {
+            const int i = of_thread<E>(k);
+            kept[i / SCAN_RUN * PITCH + i % SCAN_RUN] = own[k];
+        }
+    }
+    /* Sums within each run, of the runs before a thread's in its group, of the groups before; `whole`, of all. */
+    __device__ inline void add_up(E *runs, E *groups)
+    {
+        const int t = threadIdx.x, g = t / SCAN_RUN;
+        E sum = Op::none();
+        *runs = *groups = Op::none();
+#pragma unroll
+        for (int k = 0; k < SCAN_RUN; k++) kept[t * PITCH + k] = sum = Op::both(sum, kept[t * PITCH + k]);
+        run[t] = sum;
+        __syncthreads();
+        for (int k = g * SCAN_RUN; k < t; k++) *runs = Op::both(*runs, run[k]);
+        if (t % SCAN_RUN == SCAN_RUN - 1) group[g] = Op::both(*runs, sum);
+        __syncthreads();
+        for (int k = 0; k < g; k++) *groups = Op::both(*groups, group[k]);
+        if (t == ORDER_THREADS - 1) whole = Op::both(*groups, group[g]);
+    }
+    __device__ inline void finish(E all, E groups, E runs)
+    {
+        const int t = threadIdx.x;
+#pragma unroll
+        for (int k = 0; k < SCAN_RUN; k++)
+            kept[t * PITCH + k] = Op::both(all, Op::both(groups, Op::both(runs, kept[t * PITCH + k])));
+        __syncthreads();
+    }
+};
 
 template <class Op> KERNEL(ORDER_THREADS) scan_tiles(const __grid_constant__ scan_args a)
 {
     typedef typename Op::element E;
-    __shared__ E kept[ORDER_THREADS * PITCH], run[ORDER_THREADS], group[SCAN_RUN], whole, before;
+    __shared__ shared_tile<Op> s;
     __shared__ uint32_t ticket;
-    const int t = threadIdx.x, g = t / SCAN_RUN;
+    const int t = threadIdx.x;
     if (t == 0) ticket = a.tiles > 1 ? atomicAdd(a.ticket, 1u) : blockIdx.x;
     __syncthreads();
-    const int64_t id = ticket, of = (int64_t)quotient((uint64_t)id, a.by_tiles), tile = id - of * a.tiles;
-    const line l = line_of(a, of);
-    const int64_t first = tile * SCAN_BLOCK;
-    const int left = (int)min((int64_t)SCAN_BLOCK, a.n - first);
-    const E *x = (const E *)a.x + l.x + first * a.stride;
-    E *out = (E *)a.out + l.out + first * l.step;
-#pragma unroll
-    for (int k = 0; k < SCAN_RUN; k++) {
-        const int i = k * ORDER_THREADS + t;
-        kept[i / SCAN_RUN * PITCH + i % SCAN_RUN] = i < left ? x[i * a.stride] : Op::none();
-    }
+    const int64_t id = ticket;
+    tile<E> here;
+    here.find(a, id);
+    E own[SCAN_RUN], runs, groups;
+    here.read(own, Op::none());
+    s.keep(own);
     __syncthreads();
-    E sum = Op::none(), runs = sum, groups = sum;
-#pragma unroll
-    for (int k = 0; k < SCAN_RUN; k++) kept[t * PITCH + k] = sum = Op::both(sum, kept[t * PITCH + k]);
-    run[t] = sum;
-    __syncthreads();
-    for (int k = g * SCAN_RUN; k < t; k++) runs = Op::both(runs, run[k]);
-    if (t % SCAN_RUN == SCAN_RUN - 1) group[g] = Op::both(runs, sum);
-    __syncthreads();
-    for (int k = 0; k < g; k++) groups = Op::both(groups, group[k]);
-    if (t == ORDER_THREADS - 1) whole = Op::both(groups, group[g]);
+    s.add_up(&runs, &groups);
     __syncthreads();
     if (t < 32) {
-        const bool lasts = tile == a.tiles - 1;
-        if (t == 0 && tile && !lasts) publish(a, id, 1, whole);
-        const E all = tile ? before_tile<Op>(a, id - tile, id) : Op::none();
-        if (t == 0 && !lasts) publish(a, id, 2, Op::both(all, whole));
-        if (t == 0) before = all;
+        const bool lasts = here.at == a.tiles - 1;
+        if (t == 0 && here.at && !lasts) publish(a, id, 1, s.whole);
+        const E all = here.at ? before_tile<Op>(a, id - here.at, id) : Op::none();
+        if (t == 0 && !lasts) publish(a, id, 2, Op::both(all, s.whole));
+        if (t == 0) s.before = all;
     }
     __syncthreads();
-    const E all = before;
-#pragma unroll
-    for (int k = 0; k < SCAN_RUN; k++) kept[t * PITCH + k] = Op::both(all, Op::both(groups, Op::both(runs, kept[t * PITCH + k])));
+    s.finish(s.before, groups, runs);
+    here.write(s.kept);
+}
+
+/* ---- few long lines: the sums of all tiles, what comes before each, and then each tile ---- */
+
+template <class Op> KERNEL(ORDER_THREADS) sum_tiles(const __grid_constant__ scan_args a)
+{
+    typedef typename Op::element E;
+    __shared__ shared_tile<Op> s;
+    let_next_begin();
+    tile<E> here;
+    here.find(a, blockIdx.x);
+    E own[SCAN_RUN], runs, groups;
+    here.read(own, Op::none());
+    s.keep(own);
     __syncthreads();
+    s.add_up(&runs, &groups);
+    if (threadIdx.x == ORDER_THREADS - 1) ((E *)a.sums)[blockIdx.x] = s.whole;
+}
+
+/* By one thread: of `many` sums in shared memory, rounded up to AT_ONCE, what comes before each, in its place; what comes after all. */
+enum { AT_ONCE = 8 };
+template <class Op>
+static __device__ inline typename Op::element chain(typename Op::element *sum, int many, typename Op::element all)
+{
+    typedef typename Op::element E;
+    E now[AT_ONCE], next[AT_ONCE];
 #pragma unroll
-    for (int k = 0; k < SCAN_RUN; k++) {
-        const int i = k * ORDER_THREADS + t;
-        if (i < left) out[i * l.step] = kept[i / SCAN_RUN * PITCH + i % SCAN_RUN];
+    for (int u = 0; u < AT_ONCE; u++) next[u] = sum[u];
+    for (int k = 0; k < many; k += AT_ONCE) {
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++) now[u] = next[u];
+        if (k + AT_ONCE < many)
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++) next[u] = sum[k + AT_ONCE + u];
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++) sum[k + u] = all, all = Op::both(all, now[u]);
     }
+    return all;
+}
+
+/* A thread block a line: what comes before each tile, in the place of its sum. */
+template <class Op> KERNEL(SCAN_CHAIN_THREADS) chain_tiles(const __grid_constant__ scan_args a)
+{
+    typedef typename Op::element E;
+    enum { EACH = SCAN_CHAIN / SCAN_CHAIN_THREADS };
+    __shared__ alignas(16) E kept[SCAN_CHAIN];
+    __shared__ E before;
+    E *sums = (E *)a.sums + blockIdx.x * a.tiles;
+    if (threadIdx.x == 0) before = Op::none();
+    let_next_begin();
+    take_turn();
+    for (int64_t first = 0; first < a.tiles; first += SCAN_CHAIN) {
+        const int many = (int)min((int64_t)SCAN_CHAIN, a.tiles - first);
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const int i = k * SCAN_CHAIN_THREADS + threadIdx.x;
+            kept[i] = i < many ? sums[first + i] : Op::none();
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) before = chain<Op>(kept, many, before);
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const int i = k * SCAN_CHAIN_THREADS + threadIdx.x;
+            if (i < many) sums[first + i] = kept[i];
+        }
+        __syncthreads();
+    }
+}
+
+/* Behind chain_tiles, or, of no more than SCAN_CHAIN_SHORT tiles, behind sum_tiles at once: each then adds up by itself. The last tiles first,
+ * which the cache still has. x is as it was before sum_tiles: it is read without waiting. */
+template <class Op> KERNEL(ORDER_THREADS) scan_after(const __grid_constant__ scan_args a)
+{
+    typedef typename Op::element E;
+    __shared__ shared_tile<Op> s;
+    __shared__ alignas(16) E sums[SCAN_CHAIN_SHORT];
+    const int t = threadIdx.x;
+    const int64_t id = a.lines * a.tiles - 1 - blockIdx.x;
+    tile<E> here;
+    here.find(a, id);
+    E own[SCAN_RUN], runs, groups;
+    here.read(own, Op::none());
+    s.keep(own);
+    take_turn();
+    const E *of_line = (const E *)a.sums + here.line * a.tiles;
+    if (a.chained) {
+        if (t == 0) s.before = of_line[here.at];
+    } else
+        for (int i = t; i < SCAN_CHAIN_SHORT; i += ORDER_THREADS) sums[i] = i < here.at ? of_line[i] : Op::none();
+    __syncthreads();
+    if (!a.chained && t == ORDER_THREADS - 32) s.before = chain<Op>(sums, (int)here.at, Op::none());
+    s.add_up(&runs, &groups);
+    __syncthreads();
+    s.finish(s.before, groups, runs);
+    here.write(s.kept);
 }
 
 template <class Op> static const void *form_of(enum scan_form form)
 {
-    return form == SCAN_LINES ? (const void *)scan_lines<Op> : (const void *)scan_tiles<Op>;
+    switch (form) {
+    case SCAN_LINES: return (const void *)scan_lines<Op>;
+    case SCAN_SUMS: return (const void *)sum_tiles<Op>;
+    case SCAN_CHAINS: return (const void *)chain_tiles<Op>;
+    case SCAN_AFTER: return (const void *)scan_after<Op>;
+    default: return (const void *)scan_tiles<Op>;
+    }
 }
 
 template <class E> static const void *kernel_of(bool product, enum scan_form form)

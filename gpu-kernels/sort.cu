@@ -212,6 +212,72 @@ KERNEL(ORDER_THREADS) write_lines(const __grid_constant__ sort_args a)
     write_sorted(a, first_of(a, line), line, i, a.order[0][line * a.n + i]);
 }
 
+/* ---- one long line: keys that carry what is wanted, for sweep.cu ---- */
+
+/* Indices that are nowhere come last. */
+static __device__ inline uint32_t place_key(const sweep_args &a, int64_t i)
+{
+    const int64_t k = index_among(index_at(a.x, (duet_dtype)a.type, place_of(a.at, i)), a.places);
+    return k < 0 ? a.places : (uint32_t)k;
+}
+
+template <class Key> static __device__ inline void put_key(const sweep_args &a, int64_t i, Key key, Key bits, uint32_t *counts)
+{
+    const Key up = key << a.up;
+    ((Key *)a.keys[0])[i] = a.below == BELOW_NOTHING ? up : up | (a.below == BELOW_INDEX ? (Key)i : bits);
+    if (a.order[0]) a.order[0][i] = (uint32_t)i;
+    for (int p = 0; p < a.passes; p++)
+        atomicAdd(counts + p * SORT_DIGITS + (int)(up >> (a.up + p * SORT_DIGIT) & (SORT_DIGITS - 1)), 1u);
+}
+
+/* The SWEEP_EACH keys of a thread from element i on. E: the bits of an element; of indices of places, their places. */
+template <class E, class Key> static __device__ inline void keys_from(const sweep_args &a, int64_t i, uint32_t *counts)
+{
+    E bits[SWEEP_EACH];
+#pragma unroll
+    for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS)
+        bits[k] = i >= a.n ? 0 : a.places ? (E)place_key(a, i) : ((const E *)a.x)[i * a.stride];
+    i -= SWEEP_EACH * ORDER_THREADS;
+#pragma unroll
+    for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS) {
+        const E key = a.places ? bits[k] : (E)key_by(a.rule, (typename key_type<E>::type)bits[k]);
+        if (i < a.n) put_key<Key>(a, i, (Key)(a.down ? (E)~key : key), (Key)bits[k], counts);
+    }
+}
+
+template <class E, class Key> KERNEL(ORDER_THREADS) sweep_keys(const __grid_constant__ sweep_args a)
+{
+    enum { ALL = SWEEP_EACH * ORDER_THREADS };
+    __shared__ uint32_t counts[8 * SORT_DIGITS];
+    for (int d = threadIdx.x; d < a.passes * SORT_DIGITS; d += ORDER_THREADS) counts[d] = 0;
+    __syncthreads();
+    for (int64_t first = (int64_t)blockIdx.x * ALL; first < a.n; first += (int64_t)gridDim.x * ALL)
+        keys_from<E, Key>(a, first + threadIdx.x, counts);
+    __syncthreads();
+    for (int d = threadIdx.x; d < a.passes * SORT_DIGITS; d += ORDER_THREADS)
+        if (counts[d]) atomicAdd(a.counts + d, counts[d]);
+}
+
+/* Of each pass: how many keys have lower digits. */
+KERNEL(ORDER_THREADS) sweep_starts(const __grid_constant__ sweep_args a)
+{
+    uint32_t all, *count = a.counts + blockIdx.x * SORT_DIGITS + threadIdx.x;
+    *count = sum_before(*count, &all);
+}
+
+/* The sorted indices of places are keys and order, in the room of keys[1]. */
+template <class E, class Key> KERNEL(ORDER_THREADS) sweep_out(const __grid_constant__ sweep_args a)
+{
+    const int64_t i = thread_index();
+    if (i >= a.k) return;
+    const Key key = ((const Key *)a.keys[0])[i];
+    const uint32_t index = a.order[0] ? a.order[0][i] : (uint32_t)key;
+    if (a.places) ((uint32_t *)a.keys[1])[i] = (uint32_t)((uint64_t)key >> 32), ((uint32_t *)a.keys[1])[a.n + i] = index;
+    else if (a.indices) ((int64_t *)a.out)[i * a.step] = index;
+    else if (a.order[0]) ((E *)a.out)[i * a.step] = ((const E *)a.x)[index * a.stride];
+    else ((E *)a.out)[i * a.step] = a.below == BELOW_BITS ? (E)key : (E)((a.down ? ~key : key) ^ (Key)a.rule.sign);
+}
+
 template <class Key> static const void *form_of(enum sort_form form)
 {
     switch (form) {
@@ -224,6 +290,20 @@ template <class Key> static const void *form_of(enum sort_form form)
     }
 }
 
+template <class E, class Key> static const void *sweep_of(enum sweep_form form)
+{
+    if (form == SWEEP_STARTS) return (const void *)sweep_starts;
+    return form == SWEEP_KEYS ? (const void *)sweep_keys<E, Key> : (const void *)sweep_out<E, Key>;
+}
+
 } // namespace
 
 const void *sort_kernel(bool wide, enum sort_form form) { return wide ? form_of<uint64_t>(form) : form_of<uint32_t>(form); }
+
+const void *sweep_kernel(size_t each, bool wide, enum sweep_form form)
+{
+    if (each == 8) return sweep_of<uint64_t, uint64_t>(form);
+    if (each == 4) return wide ? sweep_of<uint32_t, uint64_t>(form) : sweep_of<uint32_t, uint32_t>(form);
+    if (each == 2) return wide ? sweep_of<uint16_t, uint64_t>(form) : sweep_of<uint16_t, uint32_t>(form);
+    return wide ? sweep_of<uint8_t, uint64_t>(form) : sweep_of<uint8_t, uint32_t>(form);
+}

@@ -236,6 +236,201 @@ static void all_shapes(duet_dtype type, int what)
     }
 }
 
+/* ---- long lines: around the bounds of tiles and parts, many of them, aligned and not ---- */
+
+/* n elements, the first of them `lead` past where memory begins. */
+static sight long_line(duet_dtype type, int64_t n, int lead, int kind)
+{
+    sight s = { .whole = duet_new(type, n + lead) };
+    s.m = duet_slice(s.whole, lead, n);
+    CHECK(s.m != NULL, "no matrix: %s", duet_error());
+    sight_fill(&s, kind % FILLINGS);
+    char *all = kind == FILLINGS ? duet_overwrite(s.whole) : NULL; /* all equal */
+    if (all) memset(all, 1, (size_t)(n + lead) * dtypes[type].bytes);
+    return s;
+}
+
+static void everywhere_once(asked *make, const void *of, list want, const char *what)
+{
+    for (int k = 0; k < n_places; k++) compare(make, of, places[k], &want, what);
+    list_free(&want);
+}
+
+#define IN_ORDER(type, T, none_sum)                                                                                              \
+    static void in_order_##type(const T *x, T *out, int64_t n, bool product)                                                     \
+    {                                                                                                                            \
+        const T nil = product ? (T)1 : none_sum;                                                                                 \
+        T sum[4] = { nil, nil, nil, nil }; /* of a run, of runs, of groups, of blocks */                                         \
+        for (int64_t i = 0; i < n; i++) {                                                                                        \
+            for (int k = 0; k < 3; k++)                                                                                          \
+                if (i % (16 << 4 * k) == 0) sum[k + 1] = join_##type(sum[k + 1], sum[k], product), sum[k] = nil;                 \
+            out[i] = sum[0] = join_##type(sum[0], x[i], product);                                                                \
+            for (int k = 1; k < 4; k++) out[i] = join_##type(sum[k], out[i], product);                                           \
+        }                                                                                                                        \
+    }
+IN_ORDER(f32, float, -0.0f)
+IN_ORDER(f64, double, -0.0)
+IN_ORDER(i64, uint64_t, 0)
+
+static list summed_in_order(const list *x, bool product)
+{
+    list out = list_new(x->type, 1, x->size);
+    if (x->type == DUET_F32) in_order_f32((float *)x->at, (float *)out.at, x->count, product);
+    else if (x->type == DUET_F64) in_order_f64((double *)x->at, (double *)out.at, x->count, product);
+    else in_order_i64((uint64_t *)x->at, (uint64_t *)out.at, x->count, product);
+    return out;
+}
+
+static void long_scan(duet_dtype type, int64_t n, int lead, int kind)
+{
+    sight s = long_line(type, n, lead, kind);
+    list x = list_of(s.m);
+    everywhere_once(ask_cumsum, &(question){ .x = s.m }, summed_in_order(&x, false), "a long cumsum");
+    everywhere_once(ask_cumprod, &(question){ .x = s.m }, summed_in_order(&x, true), "a long cumprod");
+    sight_free(&s), list_free(&x);
+}
+
+static void long_scans(void)
+{
+    static const int64_t lengths[] = { 4095,   4096,   8192,       8193,           3 * 4096,
+                                       102400, 200001, 512 * 4096, 512 * 4096 + 1, 4097 * 4096 + 17 };
+    static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64 };
+    for (int i = 0; i < LENGTH_OF(lengths) - (quick ? 1 : 0); i++)
+        for (int t = 0; t < LENGTH_OF(types); t++)
+            for (int lead = 0; lead < 2; lead++) {
+                if (lengths[i] > 1000000 && quick && lead != t % 2) continue;
+                long_scan(types[t], lengths[i], lead, i % 3 == 2 ? SPECIAL : ANY);
+            }
+    tap_point("long cumsum and cumprod");
+}
+
+/* In place, and many lines of some tiles each. */
+static void lines_of_tiles(void)
+{
+    static const sizes z[] = { SIZES(3, 9000), SIZES(9, 8200), SIZES(300, 5000), SIZES(9000, 3) };
+    for (int i = 0; i < LENGTH_OF(z); i++) {
+        const int axis = z[i].size[0] < 9000;
+        sight s = sight_new(DUET_F32, 2, z[i].size, PLAIN);
+        sight_fill(&s, ANY);
+        list x = list_of(s.m), want = summed(&x, axis, false);
+        for (int k = 0; k < n_places; k++) {
+            memcpy(duet_overwrite(s.m), x.at, (size_t)x.count * 4);
+            CHECK(duet_set_on(places[k], s.m, duet_cumsum(s.m, axis)) == DUET_OK, "%s", duet_error());
+            list got = list_of(s.m);
+            list_same(&got, &want, "cumsum in place"), list_free(&got);
+        }
+        list_free(&x), list_free(&want), sight_free(&s);
+    }
+    tap_point("cumsum in place, of many lines");
+}
+
+static void long_sort(duet_dtype type, int64_t n, int lead, int kind)
+{
+    static const int most[] = { 1, 10, 32, 33, 200 };
+    sight s = long_line(type, n, lead, kind);
+    list x = list_of(s.m), values, indices;
+    question q = { .x = s.m };
+    ranked(&x, 0, n, false, &values, &indices);
+    everywhere_once(ask_sort, &q, values, "a long sort"), everywhere_once(ask_argsort, &q, indices, "a long argsort");
+    ranked(&x, 0, 200, true, &values, &indices);
+    for (int i = 0; i < LENGTH_OF(most); i++) {
+        q.k = most[i];
+        list some = list_new(type, 1, (int64_t[]){ q.k }), which = list_new(DUET_I64, 1, (int64_t[]){ q.k });
+        memcpy(some.at, values.at, (size_t)q.k * list_each(&x)), memcpy(which.at, indices.at, (size_t)q.k * 8);
+        everywhere_once(ask_top_k, &q, some, "a long top_k"),
+            everywhere_once(ask_top_k_indices, &q, which, "a long top_k_indices");
+    }
+    sight_free(&s), list_free(&x), list_free(&values), list_free(&indices);
+}
+
+/* Tiles of sweeps are of 5760 and 7680 keys, parts of choices of 4096 elements: of 600000 the choice of 32 takes three launches. */
+static void long_sorts(void)
+{
+    static const int64_t lengths[] = { 4096, 4097, 5760, 5761, 7679, 7680, 7681, 11521, 40000, 600000 };
+    for (int i = 0; i < LENGTH_OF(lengths); i++)
+        for (duet_dtype t = 0; t < DUET_C64; t++) {
+            const int kind = (i + (int)t) % (FILLINGS + 1);
+            if (lengths[i] > 10000 && (quick || lengths[i] > 100000) && (int)t % 4 != i % 2) continue;
+            long_sort(t, lengths[i], (int)(t + i) % 2, kind);
+        }
+    tap_point("long sort, argsort and top_k");
+}
+
+/* The greatest stand where one lane finds them all, they rise, or fall: more candidates than a warp has room for. */
+static void chosen(void)
+{
+    static const int n = 1000, most[] = { 1, 2, 10, 31, 32, 33 };
+    duet_matrix *x = duet_new(DUET_F32, 3, n), *turned = duet_transposed(x);
+    for (int kind = 0; kind < 5; kind++) {
+        float *p = duet_overwrite(x);
+        for (int i = 0; p && i < 3 * n; i++)
+            p[i] = kind == 0   ? (float)i
+                   : kind == 1 ? (float)-i
+                   : kind == 2 ? (float)(i % 32 == 7) * (float)(i + 1)
+                   : kind == 3 ? (float)(i % 3)
+                   : i % 5     ? NAN
+                               : -0.0f;
+        for (int j = 0; j < LENGTH_OF(most); j++) {
+            const int k = most[j];
+            list a = list_of(x), b = list_of(turned), values, indices;
+            ranked(&a, 1, k, true, &values, &indices);
+            everywhere_once(ask_top_k, &(question){ .x = x, .axis = 1, .k = k }, values, "the greatest of rows");
+            everywhere_once(ask_top_k_indices, &(question){ .x = x, .axis = 1, .k = k }, indices, "where they are");
+            ranked(&b, 0, k, true, &values, &indices);
+            everywhere_once(ask_top_k, &(question){ .x = turned, .axis = 0, .k = k }, values, "the greatest of columns");
+            everywhere_once(ask_top_k_indices, &(question){ .x = turned, .axis = 0, .k = k }, indices, "where those are");
+            list_free(&a), list_free(&b);
+        }
+    }
+    duet_free(&turned), duet_free(&x);
+    tap_point("the greatest, however they stand");
+}
+
+/* Two long lines, each by itself, along either axis. */
+static void two_long_lines(void)
+{
+    const int64_t size[] = { 2, (1 << 20) + 3 };
+    sight s = sight_new(DUET_F32, 2, size, PLAIN);
+    sight_fill(&s, SPECIAL);
+    duet_matrix *t = duet_transposed(s.m);
+    list x = list_of(s.m), y = list_of(t), values, indices;
+    ranked(&x, 1, size[1], false, &values, &indices);
+    everywhere_once(ask_sort, &(question){ .x = s.m, .axis = 1 }, values, "sort of two long rows");
+    everywhere_once(ask_argsort, &(question){ .x = s.m, .axis = 1 }, indices, "argsort of two long rows");
+    ranked(&y, 0, size[1], false, &values, &indices);
+    everywhere_once(ask_sort, &(question){ .x = t }, values, "sort of two long columns");
+    everywhere_once(ask_argsort, &(question){ .x = t }, indices, "argsort of two long columns");
+    list_free(&x), list_free(&y), duet_free(&t), sight_free(&s);
+    tap_point("two long lines");
+}
+
+static void long_counts(void)
+{
+    static const struct {
+        double low, high;
+        int n;
+    } of[] = { { -3, 4, 7 },      { -1000, 1000, 256 }, { 0, 0.5, 1024 }, { -1, 1, 1025 },
+               { -2, 900, 4096 }, { 1, 1 + 1e-6, 300 }, { 0, 1e-320, 3 }, { -1e300, 1e300, 10 } };
+    for (duet_dtype t = 0; t < DUET_C64; t++)
+        for (int i = 0; i < LENGTH_OF(of); i++) {
+            if (quick && (i + (int)t) % 3) continue;
+            sight s = long_line(t, i % 2 ? 30001 : 4099, i % 4 == 3, (i + (int)t) % (FILLINGS + 1));
+            list x = list_of(s.m), out = list_new(DUET_I64, 1, (int64_t[]){ of[i].n });
+            const double width = (of[i].high - of[i].low) / of[i].n;
+            for (int64_t j = 0; j < x.count; j++) {
+                const double v = (double)list_number(&x, j);
+                int k = of[i].n - 1;
+                if (!(v >= of[i].low && v <= of[i].high)) continue;
+                while (k > 0 && v < of[i].low + k * width) k--;
+                ((int64_t *)out.at)[k]++;
+            }
+            everywhere_once(ask_histogram, &(question){ .x = s.m, .low = of[i].low, .high = of[i].high, .n = of[i].n }, out,
+                            "histogram");
+            list_free(&x), sight_free(&s);
+        }
+    tap_point("long histograms");
+}
+
 static void refusals(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 3, 4), *c = duet_new(DUET_C64, 3), *b = duet_new(DUET_BOOL, 3), *s = duet_new(DUET_F32);
@@ -290,6 +485,9 @@ int main(int argc, char **argv)
     for (int t = 0; t < LENGTH_OF(sorted); t++) all_shapes(sorted[t], COUNT);
     tap_point("histogram");
     in_formulas();
+    long_scans(), lines_of_tiles();
+    long_sorts(), chosen(), two_long_lines();
+    long_counts();
     refusals();
     return tap_end();
 }

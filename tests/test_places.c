@@ -139,9 +139,10 @@ static void scatters(const sight *s, const sight *by, int axis, int view)
 
 /* ---- shapes ---- */
 
-static const sizes shapes[] = { SIZES(1),       SIZES(7),        SIZES(300),      SIZES(1, 1),    SIZES(5, 33),
-                                SIZES(33, 4),   SIZES(0, 3),     SIZES(3, 0),     SIZES(3, 5, 7), SIZES(2, 9, 8),
-                                SIZES(50, 128), SIZES(70000, 1), SIZES(1, 70000), SIZES(9000) };
+static const sizes shapes[] = { SIZES(1),       SIZES(7),        SIZES(300),      SIZES(1, 1),     SIZES(5, 33),
+                                SIZES(33, 4),   SIZES(0, 3),     SIZES(3, 0),     SIZES(3, 5, 7),  SIZES(2, 9, 8),
+                                SIZES(50, 128), SIZES(70000, 1), SIZES(1, 70000), SIZES(9000),     SIZES(20, 129),
+                                SIZES(9, 260),  SIZES(7, 516),   SIZES(5, 2100),  SIZES(2, 6, 132) };
 static const sizes indices[] = { SIZES(), SIZES(0), SIZES(1), SIZES(5), SIZES(3, 4), SIZES(700), SIZES(5000) };
 
 static void tried(duet_dtype type, const sizes *z, const sizes *m, duet_dtype index, int view)
@@ -239,6 +240,98 @@ static void out_of_range(void)
     tap_point("indices that are nowhere");
 }
 
+/* Into and from memory that is not aligned, without gaps: rows of many widths; and more indices than one thread block sorts. */
+static void unaligned(void)
+{
+    static const int widths[] = { 1, 2, 3, 4, 8, 31, 64, 127, 132, 512 };
+    static const duet_dtype types[] = { DUET_U8, DUET_I16, DUET_F32, DUET_F64, DUET_C128 };
+    for (int t = 0; t < LENGTH_OF(types); t++)
+        for (int w = 0; w < LENGTH_OF(widths); w++)
+            for (int lead = 0; lead < 3; lead++) {
+                const int64_t rows = 11, m = w % 4 ? 37 : 4999, n = widths[w];
+                const size_t each = dtypes[types[t]].bytes;
+                duet_matrix *from = duet_new(types[t], rows * n + lead), *line = duet_slice(from, lead, rows * n),
+                            *x = duet_reshaped(line, rows, n), *by = duet_new(DUET_I64, m),
+                            *to = duet_new(types[t], m * n + lead), *end = duet_slice(to, lead, m * n),
+                            *y = duet_reshaped(end, m, n), *back = duet_new(types[t], rows, n);
+                char *p = duet_overwrite(from);
+                for (size_t i = 0; p && i < (size_t)(rows * n + lead) * each; i++) p[i] = (char)draw(100);
+                int64_t *at = duet_overwrite(by);
+                for (int64_t i = 0; at && i < m; i++) at[i] = draw(2 * (int)rows) - (int)rows;
+                list have = list_of(x), places_of = list_of(by), want = taken(&have, &places_of, 0),
+                     zero = list_new(types[t], 2, have.size);
+                list put = scattered_wide(&zero, &places_of, &want, 0, PUT);
+                for (int k = 0; k < n_places; k++) {
+                    CHECK(duet_set_on(places[k], y, duet_take(x, by, 0)) == DUET_OK, "%s", duet_error());
+                    list got = list_of(y);
+                    list_same(&got, &want, "take, not aligned"), list_free(&got);
+                    memset(duet_overwrite(back), 0, (size_t)(rows * n) * each);
+                    CHECK(duet_set_on(places[k], back, duet_put(back, by, y, 0)) == DUET_OK, "%s", duet_error());
+                    got = list_of(back);
+                    list_same(&got, &put, "put of what is not aligned"), list_free(&got);
+                }
+                list_free(&have), list_free(&places_of), list_free(&want), list_free(&zero), list_free(&put);
+                duet_free(&y), duet_free(&end), duet_free(&to), duet_free(&by), duet_free(&x), duet_free(&line), duet_free(&from);
+                duet_free(&back);
+            }
+    tap_point("memory that is not aligned");
+}
+
+/* A step of one_hot into a part of a vector, some elements past an aligned address, row lengths as they come. */
+static void hot_parts(void)
+{
+    static const duet_dtype types[] = { DUET_U8, DUET_F16, DUET_F32, DUET_F64, DUET_C128 };
+    for (int t = 0; t < LENGTH_OF(types); t++)
+        for (int n = 1; n < 40; n += 1 + draw(6))
+            for (int lead = 0; lead < 3; lead++) {
+                const int64_t m = 1 + draw(300);
+                duet_matrix *by = duet_new(DUET_I32, m), *all = duet_new(types[t], m * n + lead),
+                            *part = duet_slice(all, lead, m * n), *y = duet_reshaped(part, m, n),
+                            *whole = duet_new(types[t], m, n);
+                int32_t *at = duet_overwrite(by);
+                for (int64_t i = 0; at && i < m; i++) at[i] = draw(2 * n) - n;
+                CHECK(duet_set_on(DUET_CPU, whole, duet_one_hot(by, n, types[t])) == DUET_OK, "%s", duet_error());
+                list want = list_of(whole);
+                for (int k = 0; k < n_places; k++) {
+                    CHECK(duet_set_on(places[k], y, duet_one_hot(by, n, types[t])) == DUET_OK, "%s", duet_error());
+                    list got = list_of(y);
+                    list_same(&got, &want, "one_hot, not aligned"), list_free(&got);
+                }
+                list_free(&want), duet_free(&y), duet_free(&part), duet_free(&all), duet_free(&by), duet_free(&whole);
+            }
+    tap_point("one_hot into what is not aligned");
+}
+
+/* Rows of many widths of which some indices are nowhere: on the GPU alone. */
+static void rows_of_nowhere(void)
+{
+    static const int widths[] = { 1, 4, 130, 260, 1040 };
+    if (n_places < 2) return;
+    for (int w = 0; w < LENGTH_OF(widths); w++) {
+        const int n = widths[w], m = 9;
+        static const int64_t at[] = { 0, 5, -5, 4, INT64_MAX, -1, INT64_MIN, 2, 2 };
+        duet_matrix *x = duet_new(DUET_F32, 5, n), *by = duet_new(DUET_I64, m), *y = duet_new(DUET_F32, m, n),
+                    *z = duet_new(DUET_F32, 5, n);
+        float *p = duet_overwrite(x);
+        for (int i = 0; p && i < 5 * n; i++) p[i] = (float)(i + 1);
+        memcpy(duet_overwrite(by), at, sizeof at);
+        CHECK(duet_set(z, 0) == DUET_OK && duet_set_on(DUET_GPU, y, duet_take(x, by, 0)) == DUET_OK, "%s", duet_error());
+        CHECK(duet_set_on(DUET_GPU, z, duet_scatter_add(z, by, y, 0)) == DUET_OK, "%s", duet_error());
+        const float *got = duet_read(y), *sum = duet_read(z);
+        static const int times[] = { 2, 0, 2, 0, 2 };
+        bool right = got && sum;
+        for (int i = 0; i < m * n && right; i++) {
+            const int64_t k = at[i / n] < 0 ? at[i / n] + 5 : at[i / n];
+            right = got[i] == (k >= 0 && k < 5 ? (float)(k * n + i % n + 1) : 0);
+        }
+        CHECK(right, "rows of %d, some from nowhere", n);
+        for (int i = 0; i < 5 * n && right; i++) right = sum[i] == (float)(times[i / n] * (i + 1));
+        CHECK(right, "rows of %d, some to nowhere", n);
+        duet_free(&x), duet_free(&by), duet_free(&y), duet_free(&z);
+    }
+    tap_point("rows of which some are nowhere");
+}
+
 static void refusals(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 3, 4), *by = duet_new(DUET_I32, 5), *f = duet_new(DUET_F32, 5),
@@ -271,6 +364,7 @@ int main(int argc, char **argv)
     tap_point("take, take_along_axis, put, scatter_add, scatter_max");
     one_hots();
     out_of_range();
+    unaligned(), hot_parts(), rows_of_nowhere();
     refusals();
     return tap_end();
 }
