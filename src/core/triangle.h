@@ -15,17 +15,12 @@ static inline int64_t pitch_along(const layout *l, int axis)
     return l->stride[axis] == 1 && pitch >= l->size[axis] && pitch >= 1 && pitch <= INT32_MAX ? pitch : 0;
 }
 
-/* Its rows as columns, so many elements apart. */
-static inline triangle turned_triangle(const step *s, int64_t pitch)
-{
-    return (triangle){ !s->attr[0], s->attr[1], !s->attr[2], pitch };
-}
-
 static inline triangle step_triangle(const step *s)
 {
+    const bool lower = s->attr[0], unit = s->attr[1], transposed = s->attr[2];
     const int64_t pitch = pitch_along(&s->in[0].at, 0);
-    if (pitch) return (triangle){ s->attr[0], s->attr[1], s->attr[2], pitch };
-    return turned_triangle(s, pitch_along(&s->in[0].at, 1));
+    if (pitch) return (triangle){ lower, unit, transposed, pitch };
+    return (triangle){ !lower, unit, !transposed, pitch_along(&s->in[0].at, 1) };
 }
 
 #endif

@@ -344,13 +344,6 @@ static duet_status lu(bench *b)
 
 /* ---- triangular systems ---- */
 
-/* cuBLAS has complex elements at multiples of their size: others are copied. */
-static triangle bench_triangle(const bench *b)
-{
-    const bool aligned = (uintptr_t)b->f->data[b->s->in[0].slot] % element_bytes(b) == 0;
-    return aligned ? step_triangle(b->s) : turned_triangle(b->s, 0);
-}
-
 static duet_status triangle_open(bench *b, const triangle *t, columns *a)
 {
     const int64_t n = b->s->in[0].at.size[0];
@@ -377,7 +370,7 @@ static duet_status judge_triangle(bench *b, int64_t n, enum verdict of, enum ver
 
 static duet_status solve_triangular(bench *b)
 {
-    const triangle t = bench_triangle(b);
+    const triangle t = step_triangle(b->s);
     columns a, x;
     TRY(triangle_open(b, &t, &a));
     TRY(triangle_check(b, &t, &a));
