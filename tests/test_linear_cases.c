@@ -242,12 +242,134 @@ static void test_etl(duet_dtype t)
     end(&a), duet_free(&two), duet_free(&d), duet_free(&l), duet_free(&u), duet_free(&p);
 }
 
+/* ---- of complex numbers alone ---- */
+
+#ifdef COMPLEX
+static number i_times(number x) { return number_of(-imaginary_of(x), real_of(x)); }
+
+static bool near(const duet_matrix *m, int64_t k, number want, wide off)
+{
+    wides x = wides_of(m);
+    const wide d = size_of(x.v[k] - want);
+    wides_free(&x);
+    return CHECK(d <= off, "element %d on the %s is off by %Lg", (int)k, place_name(here), d);
+}
+
+/* By hand: eigenvalues 1 and 3 of 2, -i; i, 2, singular values 1 and 2 of i, 0; 0, 2, whose determinant is 2 i. */
+static void test_known(duet_dtype t)
+{
+    const duet_dtype part = dtype_part(t);
+    const wide off = 10 * eps_of(t);
+    duet_matrix *h = duet_new(t, 2, 2), *d = duet_new(t, 2, 2), *w = duet_new(part, 2), *v = duet_new(t, 2, 2), *x = duet_new(t),
+                *log = duet_new(part), *doubled = duet_new(DUET_F64, 2);
+    put(h, 0, 0, number_of(2, 5)), put(h, 1, 0, number_of(0, 1)), put(h, 0, 1, NAN), put(h, 1, 1, 2);
+    put(d, 0, 0, number_of(0, 1)), put(d, 1, 1, 2);
+    if (set(w, duet_eigvalsh(h), "eigvalsh")) near(w, 0, 1, off), near(w, 1, 3, off);
+    if (set(doubled, duet_mul(duet_eigvalsh(h), 2), "eigvalsh to f64")) near(doubled, 0, 2, off), near(doubled, 1, 6, off);
+    if (FACTOR(duet_eigh(w, v, h))) { /* of 3: x, i x */
+        wides V = wides_of(v);
+        near(v, 3, i_times(*at(&V, 0, 1)), off);
+        wides_free(&V);
+    }
+    if (set(w, duet_svdvals(d), "svdvals")) near(w, 0, 2, off), near(w, 1, 1, off);
+    if (set(x, duet_det(d), "det")) near(x, 0, number_of(0, 2), off);
+    if (set(log, duet_logdet(d), "logdet")) near(log, 0, logl(2), off);
+    if (FACTOR(duet_slogdet(x, log, d))) near(x, 0, number_of(0, 1), off), near(log, 0, logl(2), off);
+    if (set(v, duet_cholesky(h), "cholesky")) near(v, 2, number_of(0, 1 / sqrtl(2)), off), near(v, 3, sqrtl(1.5L), off);
+    duet_matrix **all[] = { &h, &d, &w, &v, &x, &log, &doubled };
+    for (int i = 0; i < 7; i++) duet_free(all[i]);
+}
+
+/* |b - A^H x| of A^H x = b, where A^H is a formula of a view, turned or backwards. */
+static void check_adjoint(duet_dtype t, int64_t n, bool backwards)
+{
+    made a = new_kind(t, UNIFORM, n, n), b = new_made(t, 1, n, 0), x = new_made(t, 1, n, 0);
+    duet_matrix *of = backwards ? duet_flipped(a.m, 0) : duet_transposed(a.m);
+    if (set(x.m, duet_mul(duet_solve(duet_conj(duet_transpose(of)), duet_mul(b.m, duet_complex(0, 2))), duet_complex(0, -0.5)),
+            "solve with a formula")) {
+        wides A = wides_of(of), back = wides_turned(&A), B = wides_of(b.m), X = wides_of(x.m);
+        small(ratio(norm_rest(&B, &back, &X), norm1(&back) * norm1(&X), n, eps_of(t)), "solve with a formula", t, n, 1, here);
+        wides_free(&A), wides_free(&back), wides_free(&B), wides_free(&X);
+    }
+    duet_free(&of), end(&a), end(&b), end(&x);
+}
+
+/* Cholesky of A A^H + n, and from it a solution by two triangles, the second one's conjugate transpose a formula. */
+static void check_gram(duet_dtype t, int64_t n)
+{
+    made a = new_kind(t, UNIFORM, n, n), b = new_made(t, 2, n, 3), x = new_made(t, 2, n, 3), g = new_made(t, 2, n, n),
+         l = new_made(t, 2, n, n);
+    bool went_on = set(g.m, duet_matmul(a.m, duet_conj(duet_transpose(a.m))), "A A^H");
+    for (int64_t i = 0; i < n && went_on; i++) {
+        wides G = wides_of(g.m);
+        put(g.m, i, i, real_of(*at(&G, i, i)) + (wide)n);
+        wides_free(&G);
+    }
+    went_on =
+        went_on && set(l.m, duet_cholesky(g.m), "cholesky") &&
+        set(x.m, duet_solve_triangular(duet_conj(duet_transpose(l.m)), duet_solve_triangular(l.m, b.m, .lower = 1)), "by L");
+    if (went_on) {
+        wides G = wides_of(g.m), B = wides_of(b.m), X = wides_of(x.m);
+        small(ratio(norm_rest(&B, &G, &X), norm1(&G) * norm1(&X), n, eps_of(t)), "by Cholesky", t, n, 3, here);
+        wides_free(&G), wides_free(&B), wides_free(&X);
+    }
+    end(&a), end(&b), end(&x), end(&g), end(&l);
+}
+
+static void test_conjugates(duet_dtype t)
+{
+    static const int64_t some[] = { 1, 2, 16, 33, 100 };
+    for (int i = 0; i < 5 - quick; i++) check_adjoint(t, some[i], false), check_adjoint(t, some[i], true), check_gram(t, some[i]);
+}
+
+static void test_types(duet_dtype t)
+{
+    duet_matrix *a = duet_new(t, 3, 3), *x = duet_new(t, 3, 3), *y = duet_new(t, 3), *w = duet_new(dtype_part(t), 3),
+                *real = duet_new(dtype_part(t), 3, 3), *n = duet_new(t), *e = duet_new(dtype_part(t)),
+                *half = duet_new(DUET_F16, 3, 3), *explained = duet_new(t, 3, 3);
+    REFUSED(x, duet_solve(a, real), DUET_BAD_TYPE, "operands of one type");
+    REFUSED(x, duet_lstsq(real, a), DUET_BAD_TYPE, "operands of one type");
+    REFUSED(x, duet_inv(duet_complex(1, 2)), DUET_BAD_TYPE, "needs matrices");
+    REFUSED(x, duet_inv(half), DUET_BAD_TYPE, "f32, f64, c64 or c128");
+    REFUSED(w, duet_mul(duet_det(a), 1), DUET_BAD_TYPE, "");
+    REFUSES(duet_eigh(y, x, a), DUET_BAD_TYPE, "result 1");
+    REFUSES(duet_eigh(w, real, a), DUET_BAD_TYPE, "result 2");
+    REFUSES(duet_svd(x, y, explained, a), DUET_BAD_TYPE, "result 2");
+    REFUSES(duet_slogdet(e, e, a), DUET_BAD_TYPE, "result 1");
+    REFUSES(duet_slogdet(n, n, a), DUET_BAD_TYPE, "result 2");
+    duet_matrix **all[] = { &a, &x, &y, &w, &real, &n, &e, &half, &explained };
+    for (int i = 0; i < 9; i++) duet_free(all[i]);
+}
+
+/* Four times the operations of real ones, by the same libraries. */
+static void test_cost(duet_dtype t)
+{
+    char text[2000] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    duet_matrix *a = duet_new(t, 10, 10);
+    duet_status st = DUET_NO_MEMORY;
+    if (out) DUET_ON(here) DUET_EXPLAIN(out) st = duet_set(a, duet_inv(duet_mul(a, duet_complex(0, 1))));
+    if (out) fclose(out);
+    CHECK(st == DUET_OK && strstr(text, here == DUET_GPU ? "by cuSOLVER" : "by LAPACK") && strstr(text, " 8e+03 flops"),
+          "on the %s: %s", place_name(here), text);
+    duet_free(&a);
+}
+
+static void test_own(void)
+{
+    each_type(test_known, "known by hand"), each_type(test_conjugates, "conjugates in formulas");
+    each_type(test_types, "types that do not go together"), each_type(test_cost, "what it costs");
+}
+#else
+static void test_own(void) {}
+#endif
+
 int main(int argc, char **argv)
 {
     if (!begin(argc, argv)) return 0;
     each_type(test_singular, "singular matrices"), each_type(test_spoilt, "NaN and infinity");
     each_type(test_overflow, "results beyond the type"), each_type(test_bad, "bad input");
     each_type(test_composed, "formulas, in place"), each_type(test_again, "again"), each_type(test_recorded, "recorded");
-    each_type(test_etl, "what ETL gets wrong");
+    each_type(test_etl, "what ETL gets wrong"), test_own();
     return tap_end();
 }
