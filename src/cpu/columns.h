@@ -118,10 +118,11 @@ static inline layout columns_layout(const columns *c, duet_dtype type)
     return (layout){ .type = type, .rank = 2, .size = { c->rows, c->cols }, .stride = { 1, c->ld } };
 }
 
+/* OpenBLAS's products of complex matrices read an element beyond a row: there is a column more. */
 static inline duet_status columns_take(desk *d, int64_t rows, int64_t cols, columns *c)
 {
     *c = (columns){ .rows = (int)rows, .cols = (int)cols, .ld = rows > 1 ? (int)rows : 1 };
-    return desk_take(d, (int64_t)c->ld * cols, sizeof(element), &c->p);
+    return desk_take(d, (int64_t)c->ld * (cols + (PARTS > 1)), sizeof(element), &c->p);
 }
 
 /* The first rows of c are what lies at `from`. */
