@@ -2,8 +2,8 @@
 #include "linear.h"
 #include "launch.h"
 
-const void *linear_kernel_f32(enum linear what);
-const void *linear_kernel_f64(enum linear what);
+const void *linear_kernel_f32(enum linear what, bool pairs);
+const void *linear_kernel_f64(enum linear what, bool pairs);
 
 enum { THREADS = 256, MOST_BLOCKS = 4096 };
 
@@ -19,5 +19,5 @@ static int64_t blocks_of(const linear_args *a)
 cudaError_t linear_launch(const linear_args *a, cudaStream_t q)
 {
     linear_args args = *a;
-    return launch((a->wide ? linear_kernel_f64 : linear_kernel_f32)(a->what), blocks_of(a), THREADS, 0, &args, q);
+    return launch((a->wide ? linear_kernel_f64 : linear_kernel_f32)(a->what, a->pairs), blocks_of(a), THREADS, 0, &args, q);
 }

@@ -7,19 +7,32 @@ enum { THREADS = 256, ORDER_ROWS = 8192 };
 namespace
 {
 
+/* A complex element, at any address that its parts may have; real ones are of type T. */
+struct pair {
+    T re, im;
+};
+
+static __device__ inline T real_part(T x) { return x; }
+static __device__ inline T real_part(pair x) { return x.re; }
+static __device__ inline T imaginary_part(T) { return 0; }
+static __device__ inline T imaginary_part(pair x) { return x.im; }
+static __device__ inline void make(T *to, T re, T) { *to = re; }
+static __device__ inline void make(pair *to, T re, T im) { to->re = re, to->im = im; }
+
 /* Elements of one column follow each other: so they lie, where a solver has them. */
 #define EACH_ELEMENT(a, e)                                                                                                       \
     for (int64_t e = (int64_t)blockIdx.x * THREADS + threadIdx.x; e < a.rows * a.cols; e += (int64_t)gridDim.x * THREADS)
 
-KERNEL(THREADS) check(const linear_args a)
+template <typename E> KERNEL(THREADS) check(const linear_args a)
 {
     EACH_ELEMENT(a, e)
     {
         const int64_t i = e % a.rows, j = e / a.rows;
         if (!linear_has(a.part, i, j)) continue;
-        const T x = ((const T *)a.in)[i * a.in_row + j * a.in_col];
-        if (!isfinite(x)) a.flag[0] = 1;
-        if (i == j && x == 0) atomicMax(&a.flag[1], (int)(a.rows - i));
+        const E x = ((const E *)a.in)[i * a.in_row + j * a.in_col];
+        const T re = real_part(x), im = imaginary_part(x);
+        if (!isfinite(re) || !isfinite(im)) a.flag[0] = 1;
+        if (i == j && re == 0 && im == 0) atomicMax(&a.flag[1], (int)(a.rows - i));
     }
 }
 
@@ -58,14 +71,16 @@ KERNEL(THREADS) rest(const linear_args a)
     if (threadIdx.x == 0 && !(left <= a.most * *(const double *)a.out * size)) a.flag[0] = 1;
 }
 
-KERNEL(THREADS) triangle(const linear_args a)
+template <typename E> KERNEL(THREADS) triangle(const linear_args a)
 {
     EACH_ELEMENT(a, e)
     {
         const int64_t i = e / a.cols, j = e % a.cols;
         const bool one = i == j && (a.part == PART_UNIT_LOWER || a.part == PART_UNIT_UPPER);
-        const T x = a.in && linear_has(a.part, i, j) ? ((const T *)a.in)[i * a.in_row + j * a.in_col] : (T)one;
-        ((T *)a.out)[i * a.out_row + j * a.out_col] = x;
+        E x;
+        make(&x, (T)one, 0);
+        if (a.in && linear_has(a.part, i, j)) x = ((const E *)a.in)[i * a.in_row + j * a.in_col];
+        ((E *)a.out)[i * a.out_row + j * a.out_col] = x;
     }
 }
 
@@ -94,61 +109,70 @@ KERNEL(THREADS) order(const linear_args a)
     for (int64_t i = threadIdx.x; is_near && i < a.rows; i += THREADS) far[i * a.out_row] = near[i];
 }
 
-/* A product as mantissa 2^exponent, with its sign and logarithm. */
+/* A product as (re, im) 2^exponent, with the logarithm of its size. */
 struct product {
-    double mantissa, log;
+    double re, im, log;
     int64_t exponent;
-    int sign;
 };
 
-static __device__ inline product joined(const product &x, const product &y)
+/* Both parts are brought below 1. Of real numbers im is 0, also beside an infinity. */
+template <typename E> static __device__ inline product joined(const product &x, const product &y)
 {
+    const bool real = sizeof(E) == sizeof(T);
+    const double re = real ? x.re * y.re : x.re * y.re - x.im * y.im, im = real ? 0 : x.re * y.im + x.im * y.re;
     int e;
-    product r;
-    r.mantissa = frexp(x.mantissa * y.mantissa, &e);
-    r.exponent = x.exponent + y.exponent + e, r.log = x.log + y.log, r.sign = x.sign * y.sign;
-    return r;
+    (void)frexp(fmax(fabs(re), fabs(im)), &e);
+    return { ldexp(re, -e), ldexp(im, -e), x.log + y.log, x.exponent + y.exponent + e };
 }
 
-static __device__ inline product factor(const linear_args &a, int64_t i)
+template <typename E> static __device__ inline product factor(const linear_args &a, int64_t i)
 {
-    const double x = (double)((const T *)a.in)[i * (a.in_row + a.in_col)];
-    product r;
-    int e;
-    r.mantissa = frexp(fabs(x), &e), r.exponent = e, r.log = ::log(fabs(x));
-    r.sign = x == 0 ? 0 : (x < 0) != (a.pivot[i] != i + 1) ? -1 : 1;
-    return r;
+    const E x = ((const E *)a.in)[i * (a.in_row + a.in_col)];
+    const double by = a.pivot[i] != i + 1 ? -1 : 1, re = by * (double)real_part(x), im = by * (double)imaginary_part(x);
+    return joined<E>({ 1, 0, 0, 0 }, { re, im, ::log(hypot(re, im)), 0 });
 }
 
-KERNEL(THREADS) determinant(const linear_args a)
+/* Output of (re, im) 2^exponent. */
+template <typename E> static __device__ inline void put(void *out, double re, double im, int64_t exponent)
+{
+    const int64_t most = 1 << 20, e = exponent > most ? most : exponent < -most ? -most : exponent;
+    make((E *)out, (T)ldexp(re, (int)e), (T)ldexp(im, (int)e));
+}
+
+template <typename E> KERNEL(THREADS) determinant(const linear_args a)
 {
     __shared__ product part[THREADS];
-    product r = { 1, 0, 0, 1 };
-    for (int64_t i = threadIdx.x; i < a.rows; i += THREADS) r = joined(r, factor(a, i));
+    product r = { 1, 0, 0, 0 };
+    for (int64_t i = threadIdx.x; i < a.rows; i += THREADS) r = joined<E>(r, factor<E>(a, i));
     part[threadIdx.x] = r;
     for (int half = THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
-        if ((int)threadIdx.x < half) part[threadIdx.x] = joined(part[threadIdx.x], part[threadIdx.x + half]);
+        if ((int)threadIdx.x < half) part[threadIdx.x] = joined<E>(part[threadIdx.x], part[threadIdx.x + half]);
     }
     if (threadIdx.x) return;
     r = part[0];
-    const int64_t most = 1 << 20, e = r.exponent > most ? most : r.exponent < -most ? -most : r.exponent;
-    const T log = r.sign ? (T)r.log : -INF;
-    if (a.what == LINEAR_DET) *(T *)a.out = (T)(r.sign * ldexp(r.mantissa, (int)e));
+    const double size = hypot(r.re, r.im), by = size > 0 ? size : 1;
+    const T log = size == 0 ? -INF : (T)r.log;
+    if (a.what == LINEAR_DET) put<E>(a.out, r.re, r.im, r.exponent);
     if (a.what == LINEAR_LOGDET) *(T *)a.out = log;
-    if (a.what == LINEAR_SLOGDET) *(T *)a.out = (T)r.sign, *(T *)a.more = log;
+    if (a.what == LINEAR_SLOGDET) put<E>(a.out, r.re / by, r.im / by, 0), *(T *)a.more = log;
 }
 
 } // namespace
 
-extern "C" const void *TYPED(linear_kernel)(enum linear what)
+template <typename E> static const void *kernel_of(enum linear what)
 {
     switch (what) {
-    case LINEAR_CHECK: return (const void *)check;
+    case LINEAR_CHECK: return (const void *)check<E>;
     case LINEAR_SIZE: return (const void *)size;
     case LINEAR_REST: return (const void *)rest;
-    case LINEAR_TRIANGLE: return (const void *)triangle;
+    case LINEAR_TRIANGLE: return (const void *)triangle<E>;
     case LINEAR_ORDER: return (const void *)order;
-    default: return (const void *)determinant;
+    default: return (const void *)determinant<E>;
     }
+}
+
+extern "C" const void *TYPED(linear_kernel)(enum linear what, bool pairs)
+{
+    return pairs ? kernel_of<pair>(what) : kernel_of<T>(what);
 }

@@ -13,23 +13,24 @@ extern "C" {
 
 enum linear {
     LINEAR_CHECK, /* flag[0] = 1 if an element of the part is not finite; flag[1] = rows - i of the first zero of the diagonal, if it is of the part */
-    LINEAR_SIZE,  /* out (uint64_t) = the bits, as a double, of the greatest sum of a row's sizes, if it is greater */
-    LINEAR_REST, /* flag[0] = 1 where the greatest size in a column of `in` is not at most `most` times that of `more` times the one in out */
+    LINEAR_SIZE, /* of real elements: out (uint64_t) = the bits, as a double, of the greatest sum of a row's sizes, if it is greater */
+    LINEAR_REST, /* of such: flag[0] = 1 where the greatest size in a column of `in` is not at most `most` times that of `more` times the one in out */
     LINEAR_TRIANGLE, /* out = the part of in, or, where in is NULL, zeros; and zeros elsewhere */
     LINEAR_ORDER,    /* out (int64_t) = the order of rows that `pivots` exchanges make */
     LINEAR_DET,      /* out = the determinant of what was factored in `in`, of its diagonal and pivots; */
     LINEAR_LOGDET,   /* the logarithm of its size; */
-    LINEAR_SLOGDET   /* its sign, and in `more` that logarithm */
+    LINEAR_SLOGDET   /* its sign, of complex elements a number of size 1, and in `more` that logarithm; it is real */
 };
 
 /* PART_UNIT_LOWER: below the diagonal, which counts as ones. */
 enum linear_part { PART_ALL, PART_LOWER, PART_UPPER, PART_UNIT_LOWER, PART_UNIT_UPPER };
 
-/* Strides count elements. */
+/* Strides count elements, of complex ones the pairs. */
 typedef struct linear_args {
     enum linear what;
     enum linear_part part;
-    bool wide; /* f64 */
+    bool wide;  /* f64 */
+    bool pairs; /* complex elements, whose parts are of that */
     const void *in;
     void *out, *more;
     int *flag;

@@ -2,6 +2,7 @@
 #ifndef EVERY_GUESS_H
 #define EVERY_GUESS_H
 
+#include "dtype.h"
 #include "every_call.h"
 #include <stdbool.h>
 #include <stdlib.h>
@@ -30,18 +31,24 @@ static const struct {
                { 2, { 600, 600 } } };
 enum { LARGE = LENGTH(shapes) - 1 }; /* not tried by itself */
 
-/* Of what sizes the operands are, then the results; and which are indices, a bit each, the others being of the type in question. */
+/* Of what sizes the operands are, then the results; and which are indices, a bit each, the others being of the type in question, or, of the
+ * results, of its parts' type. */
 typedef struct guess {
     int shape[MATRICES];
-    uint32_t indices;
+    uint32_t indices, parts;
 } guess;
+
+static inline duet_dtype guess_type(const guess *g, const call *c, int k, duet_dtype t)
+{
+    if (g->indices >> k & 1) return DUET_I64;
+    return k >= c->operands && g->parts >> (k - c->operands) & 1 ? dtype_part(t) : t;
+}
 
 static inline bool guess_take(duet_matrix **m, const call *c, const guess *g, duet_dtype t)
 {
     bool all = true;
     for (int k = 0; k < c->operands + c->results; k++)
-        all &= (m[k] = duet_new_shape(g->indices >> k & 1 ? DUET_I64 : t, shapes[g->shape[k]].rank, shapes[g->shape[k]].size)) !=
-               NULL;
+        all &= (m[k] = duet_new_shape(guess_type(g, c, k, t), shapes[g->shape[k]].rank, shapes[g->shape[k]].size)) != NULL;
     return all;
 }
 

@@ -12,17 +12,41 @@ static rng dice;
 
 enum kind { UNIFORM, SYMMETRIC, POSITIVE, HILBERT, GRADED, LOW, HIGH, KINDS };
 
-static __attribute__((unused)) double element_of(enum kind kind, int64_t i, int64_t j, int64_t n, double drawn, double mirrored)
+/* Of two that are drawn for elements that mirror each other: of complex ones Hermitian. */
+static __attribute__((unused)) number symmetric(int64_t i, int64_t j, number drawn, number mirrored)
+{
+    return i == j ? real_of(drawn) : i > j ? drawn : conjugate_of(mirrored);
+}
+
+/* Hilbert's matrix, of complex ones between diagonal ones of size 1. */
+static __attribute__((unused)) number hilbert(int64_t i, int64_t j)
+{
+    const wide x = 1 / (wide)(i + j + 1), turned = (wide)(i - j);
+    return number_of(own_types[0] == DUET_F32 ? x : x * cosl(turned), x * sinl(turned));
+}
+
+static __attribute__((unused)) number element_of(enum kind kind, int64_t i, int64_t j, int64_t n, number drawn, number mirrored)
 {
     switch (kind) {
-    case SYMMETRIC: return i >= j ? drawn : mirrored;
-    case POSITIVE: return (i >= j ? drawn : mirrored) + (i == j ? 2 * (double)n : 0);
-    case HILBERT: return 1 / (double)(i + j + 1);
-    case GRADED: return drawn * pow(10, -6.0 * (double)(i + j) / (double)(2 * n));
-    case LOW: return drawn * 1e-15;
-    case HIGH: return drawn * 1e15;
+    case SYMMETRIC: return symmetric(i, j, drawn, mirrored);
+    case POSITIVE: return symmetric(i, j, drawn, mirrored) + (i == j ? 2 * (wide)n : 0);
+    case HILBERT: return hilbert(i, j);
+    case GRADED: return drawn * powl(10, -6.0L * (wide)(i + j) / (wide)(2 * n));
+    case LOW: return drawn * 1e-15L;
+    case HIGH: return drawn * 1e15L;
     default: return drawn;
     }
+}
+
+static __attribute__((unused)) void put(duet_matrix *m, int64_t i, int64_t j, number x)
+{
+    char *p = duet_update(m);
+    const int64_t k = i * duet_stride(m, 0) + (duet_rank(m) > 1 ? j * duet_stride(m, 1) : 0);
+    const wide part[] = { real_of(x), imaginary_of(x) };
+    const int parts = dtype_is_complex(duet_type(m)) ? 2 : 1;
+    for (int e = 0; e < parts; e++)
+        if (dtype_part(duet_type(m)) == DUET_F32) ((float *)p)[parts * k + e] = (float)part[e];
+        else ((double *)p)[parts * k + e] = (double)part[e];
 }
 
 typedef struct made {
@@ -41,6 +65,9 @@ static __attribute__((unused)) made new_made(duet_dtype t, int rank, int64_t m, 
     const enum view view = rank == 2 ? some_view() : rank ? (rng_chance(&dice, 50) ? VIEW_COLUMN : VIEW_NONE) : VIEW_NONE;
     x.m = random_view(&dice, view, t, rank, (int64_t[]){ m, n }, -1, 1, &x.whole);
     CHECK(x.m != NULL, "%s", duet_error());
+    for (int64_t i = 0; dtype_is_complex(t) && i < m; i++) /* parts that differ */
+        for (int64_t j = 0; j < (rank > 1 ? n : 1); j++)
+            put(x.m, i, j, number_of(rng_real(&dice, -1, 1), rng_real(&dice, -1, 1)));
     return x;
 }
 
@@ -50,21 +77,13 @@ static __attribute__((unused)) void end(made *x)
     duet_free(&x->m);
 }
 
-static __attribute__((unused)) void put(duet_matrix *m, int64_t i, int64_t j, double x)
-{
-    char *p = duet_update(m);
-    const int64_t k = i * duet_stride(m, 0) + (duet_rank(m) > 1 ? j * duet_stride(m, 1) : 0);
-    if (duet_type(m) == DUET_F32) ((float *)p)[k] = (float)x;
-    else ((double *)p)[k] = x;
-}
-
 static __attribute__((unused)) made new_kind(duet_dtype t, enum kind kind, int64_t m, int64_t n)
 {
     made x = new_made(t, 2, m, n);
     wides drawn = wides_of(x.m);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++)
-            put(x.m, i, j, element_of(kind, i, j, n, (double)*at(&drawn, i, j), m == n ? (double)*at(&drawn, j, i) : 0));
+            put(x.m, i, j, element_of(kind, i, j, n, *at(&drawn, i, j), m == n ? *at(&drawn, j, i) : 0));
     wides_free(&drawn);
     return x;
 }
@@ -104,7 +123,7 @@ static __attribute__((unused)) void each_type(void run(duet_dtype t), const char
     char text[100];
     for (int k = 0; k < places; k++) {
         here = place[k];
-        run(DUET_F32), run(DUET_F64);
+        run(own_types[0]), run(own_types[1]);
         snprintf(text, sizeof text, "%s on the %s", name, place_name(here));
         tap_point(text);
     }

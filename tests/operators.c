@@ -73,14 +73,23 @@ static bool asked(const call *c, const guess *g, duet_dtype t, duet_place place,
     return s == DUET_OK;
 }
 
+/* Of complex operands some results may be real. */
+static void ask_each(const call *c, guess g, duet_dtype t, int place, found *f)
+{
+    const uint32_t ways = dtype_is_complex(t) && c->operands ? 1u << c->results : 1;
+    bool is_one = false;
+    for (g.parts = 0; g.parts < ways && !is_one; g.parts++) {
+        char *text;
+        is_one = asked(c, &g, t, places[place], &text);
+        if (is_one) f->types[place] |= 1u << t, read_plan(text, f->how[place]);
+        free(text);
+    }
+}
+
 static void ask_all(const call *c, const guess *g, found *f)
 {
     for (int k = 0; k < LENGTH(places); k++)
-        for (int t = 0; t < TYPES; t++) {
-            char *text;
-            if (asked(c, g, (duet_dtype)t, places[k], &text)) f->types[k] |= 1u << t, read_plan(text, f->how[k]);
-            free(text);
-        }
+        for (int t = 0; t < TYPES; t++) ask_each(c, *g, (duet_dtype)t, k, f);
 }
 
 /* Square matrices once more, of a size that vendors are asked for. */

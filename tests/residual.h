@@ -1,22 +1,58 @@
-/* residual.h - matrices in extended precision, to measure what linear algebra leaves over, in the units that LAPACK's own tests use. */
+/* residual.h - matrices in extended precision, to measure what linear algebra leaves over, in the units that LAPACK's own tests use. With COMPLEX
+ * defined, of complex numbers. */
 #ifndef RESIDUAL_H
 #define RESIDUAL_H
 
 #include "common.h"
 #include "dtype.h"
+#include <complex.h>
 #include <math.h>
+#include <string.h>
 
 typedef long double wide;
+#ifdef COMPLEX
+typedef long double _Complex number;
+static const duet_dtype own_types[] = { DUET_C64, DUET_C128 };
+static inline number number_of(wide re, wide im)
+{
+    number x;
+    memcpy(&x, (const wide[]){ re, im }, sizeof x);
+    return x;
+}
+static inline wide size_of(number x) { return cabsl(x); }
+static inline wide real_of(number x) { return creall(x); }
+static inline wide imaginary_of(number x) { return cimagl(x); }
+static inline number conjugate_of(number x) { return conjl(x); }
+#else
+typedef wide number;
+static const duet_dtype own_types[] = { DUET_F32, DUET_F64 };
+static inline number number_of(wide re, wide im) { return (void)im, re; }
+static inline wide size_of(number x) { return fabsl(x); }
+static inline wide real_of(number x) { return x; }
+static inline wide imaginary_of(number x) { return (void)x, 0; }
+static inline number conjugate_of(number x) { return x; }
+#endif
 
 /* m x n, by rows. */
 typedef struct wides {
     int64_t m, n;
-    wide *v;
+    number *v;
 } wides;
 
-static inline wide *at(const wides *t, int64_t i, int64_t j) { return &t->v[i * t->n + j]; }
-static inline wides wides_new(int64_t m, int64_t n) { return (wides){ m, n, calloc((size_t)(m * n + 1), sizeof(wide)) }; }
+static inline number *at(const wides *t, int64_t i, int64_t j) { return &t->v[i * t->n + j]; }
+static inline wides wides_new(int64_t m, int64_t n) { return (wides){ m, n, calloc((size_t)(m * n + 1), sizeof(number)) }; }
 static inline void wides_free(wides *t) { free(t->v), t->v = NULL; }
+
+static inline number element_at(duet_dtype t, const void *p, int64_t k)
+{
+    switch (t) {
+    case DUET_F32: return ((const float *)p)[k];
+    case DUET_F64: return ((const double *)p)[k];
+    case DUET_C64: return number_of(((const float *)p)[2 * k], ((const float *)p)[2 * k + 1]);
+    case DUET_C128: return number_of(((const double *)p)[2 * k], ((const double *)p)[2 * k + 1]);
+    default: return (wide)((const int64_t *)p)[k];
+    }
+}
 
 /* A vector is one column, a number one element. */
 static inline wides wides_of(const duet_matrix *x)
@@ -28,18 +64,24 @@ static inline wides wides_of(const duet_matrix *x)
     for (int64_t i = 0; i < t.m && p; i++)
         for (int64_t j = 0; j < t.n; j++) {
             const int64_t k = i * (rank ? duet_stride(x, 0) : 0) + j * (rank > 1 ? duet_stride(x, 1) : 0);
-            *at(&t, i, j) = duet_type(x) == DUET_F32   ? ((const float *)p)[k]
-                            : duet_type(x) == DUET_F64 ? (wide)((const double *)p)[k]
-                                                       : (wide)((const int64_t *)p)[k];
+            *at(&t, i, j) = element_at(duet_type(x), p, k);
         }
     return t;
 }
 
-static inline wides wides_turned(const wides *a)
+static inline wides wides_transposed(const wides *a)
 {
     wides t = wides_new(a->n, a->m);
     for (int64_t i = 0; i < a->m; i++)
         for (int64_t j = 0; j < a->n; j++) *at(&t, j, i) = *at(a, i, j);
+    return t;
+}
+
+/* The transpose of the conjugate. */
+static inline wides wides_turned(const wides *a)
+{
+    wides t = wides_transposed(a);
+    for (int64_t i = 0; i < t.m * t.n; i++) t.v[i] = conjugate_of(t.v[i]);
     return t;
 }
 
@@ -58,7 +100,7 @@ static inline wide norm1(const wides *a)
     wide most = 0;
     for (int64_t j = 0; j < a->n; j++) {
         wide sum = 0;
-        for (int64_t i = 0; i < a->m; i++) sum += fabsl(*at(a, i, j));
+        for (int64_t i = 0; i < a->m; i++) sum += size_of(*at(a, i, j));
         if (!(sum <= most)) most = sum;
     }
     return most;
@@ -78,32 +120,32 @@ static inline wide norm_difference(const wides *a, const wides *b)
 {
     wide most = 0;
     for (int64_t i = 0; i < a->m * a->n; i++)
-        if (!(fabsl(a->v[i] - b->v[i]) <= most)) most = fabsl(a->v[i] - b->v[i]);
+        if (!(size_of(a->v[i] - b->v[i]) <= most)) most = size_of(a->v[i] - b->v[i]);
     return most;
 }
 
 /* Gauss's elimination with row exchanges, of a copy: x with a x = b, and the determinant. false: singular. */
-static inline bool eliminate(const wides *of, const wides *b, wides *x, wide *det)
+static inline bool eliminate(const wides *of, const wides *b, wides *x, number *det)
 {
     wides a = wides_new(of->m, of->n);
-    memcpy(a.v, of->v, (size_t)(of->m * of->n) * sizeof(wide));
+    memcpy(a.v, of->v, (size_t)(of->m * of->n) * sizeof(number));
     *x = wides_new(b->m, b->n), *det = 1;
-    memcpy(x->v, b->v, (size_t)(b->m * b->n) * sizeof(wide));
+    memcpy(x->v, b->v, (size_t)(b->m * b->n) * sizeof(number));
     for (int64_t k = 0; k < a.n && *det != 0; k++) {
         int64_t p = k;
         for (int64_t i = k; i < a.m; i++)
-            if (fabsl(*at(&a, i, k)) > fabsl(*at(&a, p, k))) p = i;
+            if (size_of(*at(&a, i, k)) > size_of(*at(&a, p, k))) p = i;
         for (int64_t j = 0; j < a.n && p != k; j++) {
-            const wide t = *at(&a, k, j);
+            const number t = *at(&a, k, j);
             *at(&a, k, j) = *at(&a, p, j), *at(&a, p, j) = t;
         }
         for (int64_t j = 0; j < x->n && p != k; j++) {
-            const wide t = *at(x, k, j);
+            const number t = *at(x, k, j);
             *at(x, k, j) = *at(x, p, j), *at(x, p, j) = t;
         }
         *det *= *at(&a, k, k) * (p == k ? 1 : -1);
         for (int64_t i = 0; i < a.m && *det != 0; i++) {
-            const wide f = i == k ? 0 : *at(&a, i, k) / *at(&a, k, k);
+            const number f = i == k ? 0 : *at(&a, i, k) / *at(&a, k, k);
             for (int64_t j = k; j < a.n && f != 0; j++) *at(&a, i, j) -= f * *at(&a, k, j);
             for (int64_t j = 0; j < x->n && f != 0; j++) *at(x, i, j) -= f * *at(x, k, j);
         }
@@ -121,7 +163,7 @@ static inline wides wides_unit(int64_t n)
     return t;
 }
 
-static inline wide eps_of(duet_dtype t) { return 2 * (wide)dtypes[t].roundoff; }
+static inline wide eps_of(duet_dtype t) { return 2 * (wide)dtypes[dtype_part(t)].roundoff; }
 
 /* What LAPACK calls a ratio: rest in units of n eps size; 0 of nothing. It should be below THRESHOLD. */
 #define THRESHOLD 30
@@ -132,7 +174,7 @@ static inline wide ratio(wide rest, wide size, int64_t n, wide eps)
 
 static inline void small(wide r, const char *what, duet_dtype type, int64_t m, int64_t n, duet_place place)
 {
-    CHECK(r <= THRESHOLD, "%s of %s %lld x %lld on the %s: ratio %Lg", what, type_name(type), (long long)m, (long long)n,
+    CHECK(r <= THRESHOLD, "%s of %s %lld x %lld on the %s: ratio %Lg", what, dtypes[type].name, (long long)m, (long long)n,
           place_name(place), r);
 }
 

@@ -1,5 +1,5 @@
 /* test_linear.c - linear algebra: residuals as LAPACK's tests have them, in extended precision; operands and results that are views; matrices
- * hard to solve with. On each machine that there is. */
+ * hard to solve with. On each machine that there is. Compiled with COMPLEX once more. */
 #include "linear_trial.h"
 
 /* ---- systems ---- */
@@ -24,19 +24,23 @@ static void check_solution(duet_dtype t, const duet_matrix *a, int64_t n, int64_
 /* Elimination's determinant is that of a matrix n eps |a| away: so far off in relation may it be, times the condition. */
 static void check_determinant(duet_dtype t, const duet_matrix *a, int64_t n)
 {
-    made d = new_made(t, 0, 0, 0), l = new_made(t, 0, 0, 0), s = new_made(t, 0, 0, 0), e = new_made(t, 0, 0, 0);
+    const duet_dtype part = dtype_part(t);
+    made d = new_made(t, 0, 0, 0), l = new_made(part, 0, 0, 0), s = new_made(t, 0, 0, 0), e = new_made(part, 0, 0, 0);
     wides A = wides_of(a), unit = wides_unit(n), inverse;
-    wide det;
+    number det;
     const bool regular = eliminate(&A, &unit, &inverse, &det);
     const wide off = THRESHOLD * (wide)(n > 1 ? n : 1) * eps_of(t) * (regular ? norm1(&A) * norm1(&inverse) : 0),
-               size = logl(fabsl(det));
+               size = logl(size_of(det)), large = size_of(det);
     if (set(d.m, duet_det(a), "det") && set(l.m, duet_logdet(a), "logdet") && FACTOR(duet_slogdet(s.m, e.m, a))) {
         wides D = wides_of(d.m), L = wides_of(l.m), S = wides_of(s.m), E = wides_of(e.m);
-        if (fabsl(det) < 1e37L && fabsl(det) > 1e-30L)
-            CHECK(fabsl(*D.v - det) <= off * fabsl(det), "det of %d: %Lg, not %Lg", (int)n, *D.v, det);
-        CHECK(fabsl(*L.v - size) <= off + 4 * eps_of(t) * fabsl(size), "logdet of %d: %Lg, not %Lg", (int)n, *L.v, size);
-        CHECK(off > 1 || *S.v == (det > 0) - (det < 0), "the sign of %Lg is not %Lg", det, *S.v);
-        CHECK(*E.v == *L.v, "slogdet says %Lg, logdet %Lg", *E.v, *L.v);
+        if (large < 1e37L && large > 1e-30L)
+            CHECK(size_of(*D.v - det) <= off * large, "det of %d: %Lg + %Lg i, not %Lg + %Lg i", (int)n, real_of(*D.v),
+                  imaginary_of(*D.v), real_of(det), imaginary_of(det));
+        CHECK(size_of(*L.v - size) <= off + 4 * eps_of(t) * fabsl(size), "logdet of %d: %Lg, not %Lg", (int)n, real_of(*L.v),
+              size);
+        CHECK(off > 1 || size_of(*S.v - (large > 0 ? det / large : 0)) <= off, "the sign of %Lg is not %Lg", real_of(det),
+              real_of(*S.v));
+        CHECK(*E.v == *L.v, "slogdet says %Lg, logdet %Lg", real_of(*E.v), real_of(*L.v));
         wides_free(&D), wides_free(&L), wides_free(&S), wides_free(&E);
     }
     wides_free(&A), wides_free(&unit), wides_free(&inverse);
@@ -56,6 +60,18 @@ static void systems(duet_dtype t, enum kind kind, int64_t n)
 
 /* ---- triangular systems: what is not of the triangle is NaN ---- */
 
+static number diagonal(number x)
+{
+    const wide size = size_of(x);
+    return 1 + size + (size > 0 ? number_of(0, imaginary_of(x) / size) : 0);
+}
+
+static number rounded(duet_dtype t, number x)
+{
+    const wide re = real_of(x), im = imaginary_of(x);
+    return dtype_part(t) == DUET_F32 ? number_of((float)re, (float)im) : number_of((double)re, (double)im);
+}
+
 static void triangular(duet_dtype t, int64_t n, int64_t sides, int how)
 {
     const bool lower = how & 1, unit = how & 2, transposed = how & 4;
@@ -64,13 +80,12 @@ static void triangular(duet_dtype t, int64_t n, int64_t sides, int how)
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++) {
             const bool read = i == j ? !unit : lower ? i > j : i < j;
-            *at(&A, i, j) = i == j ? (unit ? 1 : 1 + fabsl(*at(&A, i, i))) : read ? *at(&A, i, j) / (wide)n : 0;
-            put(a.m, i, j, read ? (double)*at(&A, i, j) : NAN);
-            if (t == DUET_F32) *at(&A, i, j) = (float)*at(&A, i, j);
-            else *at(&A, i, j) = (double)*at(&A, i, j);
+            *at(&A, i, j) = i == j ? (unit ? 1 : diagonal(*at(&A, i, i))) : read ? *at(&A, i, j) / (wide)n : 0;
+            put(a.m, i, j, read ? *at(&A, i, j) : NAN);
+            *at(&A, i, j) = rounded(t, *at(&A, i, j));
         }
     if (set(x.m, duet_solve_triangular(a.m, b.m, .lower = lower, .unit = unit, .transposed = transposed), "solve_triangular")) {
-        wides B = wides_of(b.m), X = wides_of(x.m), turned = wides_turned(&A);
+        wides B = wides_of(b.m), X = wides_of(x.m), turned = wides_transposed(&A);
         const wides *of = transposed ? &turned : &A;
         small(ratio(norm_rest(&B, of, &X), norm1(of) * norm1(&X), n, eps_of(t)), "solve_triangular", t, n, sides, here);
         wides_free(&B), wides_free(&X), wides_free(&turned);
@@ -78,14 +93,15 @@ static void triangular(duet_dtype t, int64_t n, int64_t sides, int how)
     wides_free(&A), end(&a), end(&b), end(&x);
 }
 
-/* ---- symmetric matrices: what is above the diagonal is NaN ---- */
+/* ---- symmetric and Hermitian matrices: what is above the diagonal is NaN, and what is imaginary on it ---- */
 
 static made lower_only(const made *a, duet_dtype t, int64_t n)
 {
     made l = new_made(t, 2, n, n);
     wides A = wides_of(a->m);
     for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < n; j++) put(l.m, i, j, i >= j ? (double)*at(&A, i, j) : NAN);
+        for (int64_t j = 0; j < n; j++)
+            put(l.m, i, j, i > j ? *at(&A, i, j) : i == j ? number_of(real_of(*at(&A, i, i)), NAN) : NAN);
     wides_free(&A);
     return l;
 }
@@ -98,6 +114,7 @@ static void cholesky(duet_dtype t, int64_t n)
         small(ratio(norm_rest(&A, &L, &turned), norm1(&A), n, eps_of(t)), "cholesky", t, n, n, here);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = i + 1; j < n; j++) CHECK(*at(&L, i, j) == 0, "above the diagonal of L");
+        for (int64_t i = 0; i < n; i++) CHECK(imaginary_of(*at(&L, i, i)) == 0, "a diagonal that is not real");
         wides_free(&A), wides_free(&L), wides_free(&turned);
     }
     end(&a), end(&half), end(&l);
@@ -106,13 +123,14 @@ static void cholesky(duet_dtype t, int64_t n)
 static void ordered(const wides *w, int sign, const char *what)
 {
     for (int64_t i = 1; i < w->m; i++)
-        CHECK(sign * (w->v[i] - w->v[i - 1]) >= 0, "%s %d: %Lg behind %Lg", what, (int)i, w->v[i], w->v[i - 1]);
+        CHECK(sign * (real_of(w->v[i]) - real_of(w->v[i - 1])) >= 0, "%s %d: %Lg behind %Lg", what, (int)i, real_of(w->v[i]),
+              real_of(w->v[i - 1]));
 }
 
 static void eigen(duet_dtype t, enum kind kind, int64_t n)
 {
-    made a = new_kind(t, kind, n, n), half = lower_only(&a, t, n), w = new_made(t, 1, n, 0), v = new_made(t, 2, n, n),
-         alone = new_made(t, 1, n, 0);
+    made a = new_kind(t, kind, n, n), half = lower_only(&a, t, n), w = new_made(dtype_part(t), 1, n, 0), v = new_made(t, 2, n, n),
+         alone = new_made(dtype_part(t), 1, n, 0);
     if (FACTOR(duet_eigh(w.m, v.m, half.m)) && set(alone.m, duet_eigvalsh(half.m), "eigvalsh")) {
         wides A = wides_of(a.m), W = wides_of(w.m), V = wides_of(v.m), turned = wides_turned(&V), X = wides_of(alone.m),
               scaled = wides_of(v.m);
@@ -137,13 +155,14 @@ static void lu(duet_dtype t, enum kind kind, int64_t m, int64_t n)
     if (FACTOR(duet_lu(l.m, u.m, p, a.m))) {
         wides A = wides_of(a.m), L = wides_of(l.m), U = wides_of(u.m), P = wides_of(p), in_order = wides_new(m, n);
         bool *seen = calloc((size_t)m + 1, sizeof *seen);
+        const wide most = dtype_is_complex(t) ? sqrtl(2) * (1 + eps_of(t)) : 1;
         for (int64_t i = 0; i < m; i++) {
-            const int64_t from = (int64_t)P.v[i];
+            const int64_t from = (int64_t)real_of(P.v[i]);
             CHECK(from >= 0 && from < m && !seen[from], "p is no order");
             seen[from] = true;
             for (int64_t j = 0; j < n; j++) *at(&in_order, i, j) = *at(&A, from, j);
             for (int64_t j = 0; j < k; j++)
-                CHECK(fabsl(*at(&L, i, j)) <= 1 && (i != j || *at(&L, i, j) == 1) && (i >= j || *at(&L, i, j) == 0), "L");
+                CHECK(size_of(*at(&L, i, j)) <= most && (i != j || *at(&L, i, j) == 1) && (i >= j || *at(&L, i, j) == 0), "L");
         }
         for (int64_t i = 0; i < k; i++)
             for (int64_t j = 0; j < i; j++) CHECK(*at(&U, i, j) == 0, "below the diagonal of U");
@@ -171,8 +190,8 @@ static void qr(duet_dtype t, enum kind kind, int64_t m, int64_t n)
 static void svd(duet_dtype t, enum kind kind, int64_t m, int64_t n)
 {
     const int64_t k = m < n ? m : n, most = m > n ? m : n;
-    made a = new_kind(t, kind, m, n), u = new_made(t, 2, m, k), s = new_made(t, 1, k, 0), vt = new_made(t, 2, k, n),
-         alone = new_made(t, 1, k, 0);
+    made a = new_kind(t, kind, m, n), u = new_made(t, 2, m, k), s = new_made(dtype_part(t), 1, k, 0), vt = new_made(t, 2, k, n),
+         alone = new_made(dtype_part(t), 1, k, 0);
     if (FACTOR(duet_svd(u.m, s.m, vt.m, a.m)) && set(alone.m, duet_svdvals(a.m), "svdvals")) {
         wides A = wides_of(a.m), U = wides_of(u.m), S = wides_of(s.m), V = wides_of(vt.m), X = wides_of(alone.m);
         wides ut = wides_turned(&U), v = wides_turned(&V);
@@ -181,9 +200,9 @@ static void svd(duet_dtype t, enum kind kind, int64_t m, int64_t n)
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < k; j++) *at(&U, i, j) *= S.v[j];
         small(ratio(norm_rest(&A, &U, &V), norm1(&A), most, eps_of(t)), "svd", t, m, n, here);
-        small(ratio(norm_difference(&S, &X), k ? S.v[0] : 0, most, eps_of(t)), "svdvals", t, m, n, here);
+        small(ratio(norm_difference(&S, &X), k ? real_of(S.v[0]) : 0, most, eps_of(t)), "svdvals", t, m, n, here);
         ordered(&S, -1, "singular value");
-        CHECK(!k || S.v[k - 1] >= 0, "a singular value below 0");
+        CHECK(!k || real_of(S.v[k - 1]) >= 0, "a singular value below 0");
         wides_free(&A), wides_free(&U), wides_free(&S), wides_free(&V), wides_free(&X), wides_free(&ut), wides_free(&v);
     }
     end(&a), end(&u), end(&s), end(&vt), end(&alone);
@@ -195,7 +214,8 @@ static void svd(duet_dtype t, enum kind kind, int64_t m, int64_t n)
 static wide outside_of_rows(const wides *a, const wides *x)
 {
     wides rows = wides_turned(a), gram = wides_product(a, &rows), ax = wides_product(a, x), z, of_rows;
-    wide det, rest = 0;
+    number det;
+    wide rest = 0;
     if (!eliminate(&gram, &ax, &z, &det)) rest = NAN;
     of_rows = wides_product(&rows, &z);
     if (rest == 0) rest = norm_difference(&of_rows, x);
@@ -237,7 +257,7 @@ static void test_systems(duet_dtype t)
 {
     static const enum kind kinds[] = { UNIFORM, UNIFORM, SYMMETRIC, POSITIVE, GRADED, LOW, HIGH };
     for (int i = 0; i < trials(40); i++) systems(t, kinds[rng_below(&dice, 7)], some_size());
-    for (int64_t n = 1; n <= (t == DUET_F32 ? 5 : 10); n++) systems(t, HILBERT, n);
+    for (int64_t n = 1; n <= (dtype_part(t) == DUET_F32 ? 5 : 10); n++) systems(t, HILBERT, n);
     systems(t, UNIFORM, quick ? 50 : 130);
     for (int i = 0; i < trials(60); i++) triangular(t, some_size(), rng_below(&dice, 7) - 1, (int)rng_below(&dice, 8));
 }
@@ -257,7 +277,7 @@ static void test_rectangles(duet_dtype t)
         lu(t, kind, some_size(), some_size()), qr(t, kind, some_size(), some_size()), svd(t, kind, some_size(), some_size());
         lstsq(t, UNIFORM, some_size(), some_size(), rng_below(&dice, 6) - 1);
     }
-    for (int64_t n = 2; n < 9; n++) lstsq(t, HILBERT, n + 5, t == DUET_F32 ? n / 2 : n, 2);
+    for (int64_t n = 2; n < 9; n++) lstsq(t, HILBERT, n + 5, dtype_part(t) == DUET_F32 ? n / 2 : n, 2);
     lu(t, UNIFORM, 90, 70), qr(t, UNIFORM, 90, 70), svd(t, UNIFORM, 40, 70), lstsq(t, UNIFORM, 90, 40, 3);
 }
 

@@ -47,7 +47,7 @@ static void results_of(duet_dtype t)
     GIVES_IF(real, duet_softmax(x), "floating point");
     GIVES_IF(real, duet_max_pool2d_grad(im, im, .window = { 1, 1 }), "floating point");
     GIVES_IF(real, duet_conv2d_input_grad(im, im), "floating point");
-    GIVES_IF(t < FLOAT_TYPES, duet_inv(x), "f32 or f64");
+    GIVES_IF(t < FLOAT_TYPES, duet_inv(x), "f32, f64");
     duet_free(&x), duet_free(&v), duet_free(&im), duet_free(&deep);
 }
 

@@ -802,7 +802,8 @@ DUET_API duet_status duet_print(FILE *out, const duet_matrix *m);
 /* Statements with several results: factor.def has a row for each, duet_lu(l, u, p, a), duet_qr(q, r, a), duet_svd(u, s, vt, a),
  * duet_eigh(w, v, a), duet_slogdet(sign, logdet, a). A result may be a view, and may overlap a, but no other result. What has one result
  * is an operator above: duet_solve, duet_inv, duet_det, duet_cholesky, duet_lstsq, ...
- * Shapes    a m x n; results exactly as the row says, of a's type but for indices (i64)
+ * Shapes    a m x n; results exactly as the row says, of a's type but for indices (i64) and, where a is complex, what is real in any case
+ *           (s, w, logdet), which is f32 or f64
  * Errors    BAD_ARGUMENT: no matrix, or results that overlap; BAD_TYPE, BAD_SHAPE, UNKNOWN, NO_MEMORY, UNSUPPORTED, NO_DEVICE, NOT_FINITE,
  *           NO_CONVERGENCE: results are unchanged; DEVICE_ERROR: they may be unknown */
 #define DUET_FACTOR2(name, first, second, ...)                                                                                   \

@@ -119,9 +119,9 @@ typedef struct operand {
  *   fftconvolve           in[0], in[1], out real, of one rank. attr: duet_overlap, whether in[1] is reversed
  *   (matmul, batched, convolutions, pooling, softmax, layer_norm and the last three: out is dense and overlaps no input, but matmul's in[2], in[0] of softmax and layer_norm, and
  *    that of an fftn from complex to complex elements of one shape, which may be out itself)
- *   rows SOLVES of ops.def  out is dense and overlaps no input. in any strides; a right-hand side may be a vector. attr: of solve,
- *                         refine; of solve_triangular lower, unit, transposed
- *   rows of factor.def    in[0] m x n, outs as the row says, any strides; outs may overlap in[0], but not each other
+ *   rows SOLVES of ops.def  out is dense and overlaps no input. in any strides, all of one type; a right-hand side may be a vector. attr: of solve,
+ *                         refine; of solve_triangular lower, unit, transposed. Of complex in out may be real: complex.def
+ *   rows of factor.def    in[0] m x n, outs as the row says, OF_PART real, any strides; outs may overlap in[0], but not each other
  *   (all of these may end with SINGULAR, NOT_FINITE or NO_CONVERGENCE, no output being touched) */
 typedef struct step {
     int kernel;

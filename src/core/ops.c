@@ -49,6 +49,7 @@ const op_info op_infos[OPS_ALL] = {
 
 const uint8_t op_complex[OPS] = {
 #define DUET_OF_COMPLEX(name, gives) [OP_##name] = COMPLEX_##gives,
+#define DUET_OF_WHOLE                DUET_OF_COMPLEX
 #include "complex.def"
 };
 

@@ -1,4 +1,5 @@
-/* columns.h - matrices as LAPACK takes them: by columns, in memory that is given back when the step ends. A template. */
+/* columns.h - matrices as LAPACK takes them: by columns, in memory that is given back when the step ends. A template, of elements of type T or,
+ * with PAIRS defined, of complex ones, whose parts are of it. */
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
@@ -10,14 +11,43 @@
 #include "threads.h"
 #include "verdict.h"
 
-#ifdef T_f32
-#define LAPACK(name) LAPACKE_s##name##_work
-#define EXPONENT     0x7f800000u
+/* By their names LAPACK's functions are of real elements, or of complex ones; TURN_BACK is with Q^T, or Q^H. */
+#define LAPACK_NAME_(letter, name) LAPACKE_##letter##name##_work
+#define LAPACK_NAME(letter, name)  LAPACK_NAME_(letter, name)
+#if defined T_f32 && defined PAIRS
+#define LETTER c
+#elif defined PAIRS
+#define LETTER z
+#elif defined T_f32
+#define LETTER s
 #else
-#define LAPACK(name) LAPACKE_d##name##_work
-#define EXPONENT     0x7ff0000000000000u
+#define LETTER d
 #endif
-#define COL LAPACK_COL_MAJOR
+#define LAPACK(name) LAPACK_NAME(LETTER, name)
+#ifdef PAIRS
+typedef T _Complex element;
+enum { PARTS = 2, TURN_BACK = 'C' };
+#define MAKE_Q    ungqr
+#define TIMES_Q   unmqr
+#define ONE       (&(const element){ 1 })
+#define REAL_ROOM real,
+#else
+typedef T element;
+enum { PARTS = 1, TURN_BACK = 'T' };
+#define MAKE_Q  orgqr
+#define TIMES_Q ormqr
+#define ONE     1
+#define REAL_ROOM
+#endif
+#ifdef T_f32
+#define EXPONENT 0x7f800000u
+#else
+#define EXPONENT 0x7ff0000000000000u
+#endif
+#define COL          LAPACK_COL_MAJOR
+#define LINEAR(name) PASTE(name, TYPE) /* of this element type: run_linear_c64 */
+
+static inline T real_part(element x) { return *(const T *)&x; }
 
 /* A step at work: what it is, and what it has taken. */
 #define DESK_BLOCKS 12
@@ -43,15 +73,15 @@ static inline void desk_clear(desk *d)
 }
 
 /* LAPACK says in *work how many elements it wants, rounded to its type. */
-static inline duet_status desk_work(desk *d, T **work, lapack_int *length)
+static inline duet_status desk_work(desk *d, element **work, lapack_int *length)
 {
-    *length = (lapack_int)(**work * (1 + K(4e-7))) + 1;
-    return desk_take(d, *length, sizeof(T), work);
+    *length = (lapack_int)(real_part(**work) * (1 + K(4e-7))) + 1;
+    return desk_take(d, *length, sizeof(element), work);
 }
 /* info = call, which takes `work` and `length`; first asked how much it wants. */
 #define WITH_WORK(d, info, ...)                                                                                                  \
     do {                                                                                                                         \
-        T asked_ = 0, *work = &asked_;                                                                                           \
+        element asked_ = 0, *work = &asked_;                                                                                     \
         lapack_int length = -1;                                                                                                  \
         (void)(__VA_ARGS__);                                                                                                     \
         TRY(desk_work(d, &work, &length));                                                                                       \
@@ -79,7 +109,7 @@ static inline layout turned(layout l)
 /* ---- matrices by columns ---- */
 
 typedef struct columns {
-    T *p;
+    element *p;
     int rows, cols, ld;
 } columns;
 
@@ -88,14 +118,15 @@ static inline layout columns_layout(const columns *c, duet_dtype type)
     return (layout){ .type = type, .rank = 2, .size = { c->rows, c->cols }, .stride = { 1, c->ld } };
 }
 
+/* OpenBLAS's products of complex matrices read an element beyond a row: there is a column more. */
 static inline duet_status columns_take(desk *d, int64_t rows, int64_t cols, columns *c)
 {
     *c = (columns){ .rows = (int)rows, .cols = (int)cols, .ld = rows > 1 ? (int)rows : 1 };
-    return desk_take(d, (int64_t)c->ld * cols, sizeof(T), &c->p);
+    return desk_take(d, (int64_t)c->ld * (cols + (PARTS > 1)), sizeof(element), &c->p);
 }
 
 /* The first rows of c are what lies at `from`. */
-static inline duet_status columns_fill(const columns *c, const layout *at, const T *from)
+static inline duet_status columns_fill(const columns *c, const layout *at, const element *from)
 {
     columns part = *c;
     part.rows = (int)at->size[0];
@@ -123,9 +154,18 @@ static inline duet_status columns_write(const desk *d, const columns *c, bool tr
     return layout_count(&at) ? copy_elements(address(d->f, &d->s->out[k]), &at, c->p, &from) : DUET_OK;
 }
 
+/* Room for n real numbers; they are output k. */
+static inline duet_status values_take(desk *d, int64_t n, T **w) { return desk_take(d, n, sizeof(T), w); }
+
+static inline duet_status values_write(const desk *d, const T *w, int64_t n, int k)
+{
+    const layout from = { .type = OWN_TYPE, .rank = 1, .size = { n }, .stride = { 1 } };
+    return n ? copy_elements(address(d->f, &d->s->out[k]), &d->s->out[k].at, w, &from) : DUET_OK;
+}
+
 /* ---- what is asked of elements ---- */
 
-static inline bool finite_run(const T *p, int64_t n)
+static inline bool finite_values(const T *p, int64_t n)
 {
     BITS bad = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -135,6 +175,8 @@ static inline bool finite_run(const T *p, int64_t n)
     }
     return !bad;
 }
+
+static inline bool finite_run(const element *p, int64_t n) { return finite_values((const T *)p, PARTS * n); }
 
 typedef struct finding {
     const columns *c;
@@ -154,7 +196,7 @@ static inline void find_bad(const void *work, int t, int threads)
 static inline bool columns_finite(const columns *c)
 {
     bool bad = false;
-    by_threads(threads_for((double)c->rows * c->cols * sizeof(T) * SECONDS_PER_BYTE), find_bad, &(finding){ c, &bad });
+    by_threads(threads_for((double)c->rows * c->cols * sizeof(element) * SECONDS_PER_BYTE), find_bad, &(finding){ c, &bad });
     return !bad;
 }
 
@@ -166,6 +208,11 @@ static inline duet_status finite_operand(const desk *d, int k, const columns *c)
 static inline duet_status finite_result(const desk *d, const columns *c)
 {
     return columns_finite(c) ? DUET_OK : verdict(d->s, VERDICT_RESULT, 0);
+}
+
+static inline duet_status finite_result_values(const desk *d, const T *w, int64_t n)
+{
+    return finite_values(w, n) ? DUET_OK : verdict(d->s, VERDICT_RESULT, 0);
 }
 
 /* Operand 0, or its transpose, all of it finite. */
@@ -182,11 +229,31 @@ static inline void columns_upper(const columns *c)
         for (int64_t i = j + 1; i < c->rows; i++) c->p[i + j * c->ld] = 0;
 }
 
-/* The lower triangle of a symmetric operand 0, as the upper one of its transpose, with zeros below. */
+#ifdef PAIRS
+/* What is Hermitian has a real diagonal, whatever stands there. */
+static inline void diagonal_real(const columns *c)
+{
+    for (int64_t i = 0; i < c->cols; i++) ((T *)(c->p + i * (c->ld + 1)))[1] = 0;
+}
+
+static inline void conjugate(const columns *c)
+{
+    for (int64_t j = 0; j < c->cols; j++)
+        for (int64_t i = 0; i < c->rows; i++) {
+            T *x = (T *)(c->p + i + j * c->ld);
+            x[1] = -x[1];
+        }
+}
+#else
+static inline void diagonal_real(const columns *c) { (void)c; }
+static inline void conjugate(const columns *c) { (void)c; }
+#endif
+
+/* The lower triangle of a symmetric or Hermitian operand 0, as the upper one of its transpose, with zeros below: the transpose is its conjugate. */
 static inline duet_status symmetric_read(desk *d, columns *c)
 {
     TRY(columns_read(d, 0, true, c));
-    columns_upper(c);
+    columns_upper(c), diagonal_real(c);
     return finite_operand(d, 0, c);
 }
 
@@ -201,7 +268,7 @@ static inline duet_status lu_of(desk *d, const columns *c, lapack_int **pivot, i
 }
 
 /* c = Q R in its place, Q as reflectors of these factors. */
-static inline duet_status qr_of(desk *d, const columns *c, T **tau)
+static inline duet_status qr_of(desk *d, const columns *c, element **tau)
 {
     int info;
     TRY(desk_take(d, SMALLER(c->rows, c->cols), sizeof **tau, tau));
@@ -209,7 +276,22 @@ static inline duet_status qr_of(desk *d, const columns *c, T **tau)
     return info ? fail(DUET_DEVICE_ERROR, "LAPACK: geqrf ended with %d", info) : DUET_OK;
 }
 
+#ifdef PAIRS
 /* The eigenvalues of c, into w; if wanted its vectors, in its place. */
+static inline duet_status eigen_of(desk *d, const columns *c, bool vectors, T *w)
+{
+    int info;
+    const int64_t n = c->rows, real_length = vectors ? 1 + 5 * n + 2 * n * n : n > 1 ? n : 1;
+    lapack_int whole_length = vectors ? 3 + 5 * c->rows : 1, *whole;
+    T *real;
+    TRY(desk_take(d, whole_length, sizeof *whole, &whole));
+    TRY(values_take(d, real_length, &real));
+    WITH_WORK(d, info,
+              LAPACK(heevd)(COL, vectors ? 'V' : 'N', 'U', c->rows, c->p, c->ld, w, work, length, real, (lapack_int)real_length,
+                            whole, whole_length));
+    return info ? verdict(d->s, VERDICT_ITERATION, info) : DUET_OK;
+}
+#else
 static inline duet_status eigen_of(desk *d, const columns *c, bool vectors, T *w)
 {
     int info;
@@ -217,6 +299,15 @@ static inline duet_status eigen_of(desk *d, const columns *c, bool vectors, T *w
     TRY(desk_take(d, whole_length, sizeof *whole, &whole));
     WITH_WORK(d, info, LAPACK(syevd)(COL, vectors ? 'V' : 'N', 'U', c->rows, c->p, c->ld, w, work, length, whole, whole_length));
     return info ? verdict(d->s, VERDICT_ITERATION, info) : DUET_OK;
+}
+#endif
+
+/* Real numbers that LAPACK's SVD of complex elements works in beside them. */
+static inline int64_t svd_room(const columns *c, bool vectors)
+{
+    const int64_t m = c->rows > c->cols ? c->rows : c->cols, n = SMALLER(c->rows, c->cols);
+    const int64_t square = 5 * n * n + 7 * n, oblong = 2 * m * n + 2 * n * n + n;
+    return !vectors ? 7 * n : square > oblong ? square : oblong;
 }
 
 /* The singular values of c, into w; if wanted its vectors. u NULL: not wanted. */
@@ -226,38 +317,54 @@ static inline duet_status svd_of(desk *d, const columns *c, T *w, const columns 
     lapack_int *whole;
     const columns none = { NULL, 0, 0, 1 };
     const char wanted = u ? 'S' : 'N';
+    T *real = NULL;
+    if (PARTS > 1) TRY(values_take(d, svd_room(c, u), &real));
     if (!u) u = vt = &none;
     TRY(desk_take(d, 8 * (int64_t)SMALLER(c->rows, c->cols), sizeof *whole, &whole));
     WITH_WORK(d, info,
-              LAPACK(gesdd)(COL, wanted, c->rows, c->cols, c->p, c->ld, w, u->p, u->ld, vt->p, vt->ld, work, length, whole));
+              LAPACK(gesdd)(COL, wanted, c->rows, c->cols, c->p, c->ld, w, u->p, u->ld, vt->p, vt->ld, work, length,
+                            REAL_ROOM whole));
+    (void)real;
     return info ? verdict(d->s, VERDICT_ITERATION, info > 0 ? info : 0) : DUET_OK;
 }
 
-/* The determinant of the n x n matrix P L U, as sign * exp(log): also where it is beyond every type. */
+/* The determinant of the n x n matrix P L U, as (re, im) 2^exponent, and the logarithm of its size: also where it is beyond every type. */
 typedef struct determinant {
-    int sign; /* 0 of a singular matrix */
-    double log, mantissa;
-    int64_t exponent; /* it is mantissa * 2^exponent too */
+    double re, im, log;
+    int64_t exponent;
 } determinant;
+
+/* Times the number at x, or that with the other sign; both parts are brought below 1. */
+static inline void determinant_times(determinant *d, const T *x, bool negated)
+{
+    const double a = negated ? -(double)x[0] : (double)x[0], b = PARTS < 2 ? 0
+                                                                 : negated ? -(double)x[PARTS - 1]
+                                                                           : (double)x[PARTS - 1];
+    const double re = d->re * a - d->im * b, im = PARTS < 2 ? 0 : d->re * b + d->im * a;
+    int e;
+    (void)frexp(fmax(fabs(re), fabs(im)), &e);
+    d->re = ldexp(re, -e), d->im = ldexp(im, -e), d->exponent += e;
+    d->log += log(PARTS < 2 ? fabs(a) : hypot(a, b));
+}
 
 static inline determinant determinant_of(const columns *lu, const lapack_int *pivot)
 {
-    determinant r = { .sign = 1, .mantissa = 1 };
+    determinant r = { .re = 1 };
     for (int i = 0; i < lu->rows; i++) {
-        const double x = lu->p[i + (int64_t)i * lu->ld];
-        int e;
-        r.mantissa = frexp(r.mantissa * fabs(x), &e), r.exponent += e;
-        r.log += log(fabs(x));
-        if (x == 0) return (determinant){ .log = -INFINITY };
-        r.sign *= (x < 0) != (pivot[i] != i + 1) ? -1 : 1;
+        const element *x = lu->p + i + (int64_t)i * lu->ld;
+        if (*x == 0) return (determinant){ .log = -INFINITY };
+        determinant_times(&r, (const T *)x, pivot[i] != i + 1);
     }
     return r;
 }
 
-static inline double determinant_value(const determinant *x)
+/* Output k: (re, im) 2^exponent. */
+static inline void number_write(const desk *d, int k, double re, double im, int64_t exponent)
 {
-    const int64_t most = 1 << 20, e = x->exponent > most ? most : x->exponent < -most ? -most : x->exponent;
-    return x->sign * ldexp(x->mantissa, (int)e);
+    const int64_t most = 1 << 20, e = exponent > most ? most : exponent < -most ? -most : exponent;
+    T *to = address(d->f, &d->s->out[k]);
+    to[0] = (T)ldexp(re, (int)e);
+    if (PARTS > 1) to[PARTS - 1] = (T)ldexp(im, (int)e);
 }
 
 static inline duet_status determinant_read(desk *d, determinant *x)
@@ -271,6 +378,6 @@ static inline duet_status determinant_read(desk *d, determinant *x)
     return DUET_OK;
 }
 
-duet_status TYPED(run_factor)(desk *d);
+duet_status LINEAR(run_factor)(desk *d);
 
 #endif

@@ -78,6 +78,7 @@ static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
     EACH_ISA(DECLARE_RANDOM, name)                                                                                               \
     run_function run_matmul_##name, run_batched_##name, run_linear_##name, run_pool_back_##name;
 #define DUET_INTEGER(NAME, name, ...) EACH_ISA(DECLARE_RANDOM, name)
+#define DUET_COMPLEX(NAME, name, ...) run_function run_linear_##name;
 #include <duet/dtype.def>
 run_function run_whole_product;
 EACH_ISA(DECLARE_INTEGER, i64)
@@ -101,13 +102,14 @@ EACH_ISA(DECLARE_INTEGER, u64)
                     .random = run_random_i64_##isa,                                                                              \
                     .matmul = run_whole_product,                                                                                 \
                     .batched = run_whole_product },
-#define KERNELS_u64(type, isa)   [ISA_##isa] = { .program = run_program_u64_##isa, .fold = run_fold_u64_##isa },
-#define KERNELS_moves(type, isa) [ISA_##isa] = { .program = run_move },
+#define KERNELS_u64(type, isa)     [ISA_##isa] = { .program = run_program_u64_##isa, .fold = run_fold_u64_##isa },
+#define KERNELS_moves(type, isa)   [ISA_##isa] = { .program = run_move },
+#define KERNELS_complex(type, isa) [ISA_##isa] = { .program = run_move, .linear = run_linear_##type },
 static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
-#define DUET_DTYPE(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
-#define DUET_HALF(NAME, ...)        [DUET_##NAME] = { EACH_ISA(KERNELS_moves, ) },
-#define DUET_NARROW                 DUET_HALF
-#define DUET_COMPLEX                DUET_HALF
+#define DUET_DTYPE(NAME, name, ...)   [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
+#define DUET_HALF(NAME, ...)          [DUET_##NAME] = { EACH_ISA(KERNELS_moves, ) },
+#define DUET_NARROW                   DUET_HALF
+#define DUET_COMPLEX(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS_complex, name) },
 #include <duet/dtype.def>
     [DUET_I64] = { EACH_ISA(KERNELS_i64, ) },
     [DUET_U64] = { EACH_ISA(KERNELS_u64, ) },
@@ -192,7 +194,11 @@ static ptrdiff_t place_of(const step *s)
 }
 
 /* The type that a step computes in. */
-static duet_dtype type_of(const step *s) { return s->kernel == KERNEL_PROGRAM ? s->program->code[0].type : s->out[0].at.type; }
+static duet_dtype type_of(const step *s)
+{
+    if (kernel_asks(s->kernel)) return s->in[0].at.type;
+    return s->kernel == KERNEL_PROGRAM ? s->program->code[0].type : s->out[0].at.type;
+}
 
 static bool gives_index(const step *s, int output)
 {

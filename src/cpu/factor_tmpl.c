@@ -5,7 +5,7 @@
 static void write_triangle(const desk *d, const columns *c, bool lower, int k)
 {
     const layout *l = &d->s->out[k].at;
-    T *to = address(d->f, &d->s->out[k]);
+    element *to = address(d->f, &d->s->out[k]);
     for (int64_t i = 0; i < l->size[0]; i++)
         for (int64_t j = 0; j < l->size[1]; j++) {
             const bool there = lower ? i > j : i <= j;
@@ -43,46 +43,49 @@ static duet_status lu(desk *d)
 static duet_status qr(desk *d)
 {
     columns a, q, r;
-    T *tau;
+    element *tau;
     int info;
     TRY(operand_read(d, 0, false, &a));
     TRY(qr_of(d, &a, &tau));
     TRY(finite_result(d, &a));
     q = r = a, q.cols = SMALLER(a.rows, a.cols), r.rows = q.cols;
     TRY(columns_take(d, a.rows, q.cols, &q));
-    memcpy(q.p, a.p, (size_t)a.ld * (size_t)q.cols * sizeof(T));
-    WITH_WORK(d, info, LAPACK(orgqr)(COL, q.rows, q.cols, q.cols, q.p, q.ld, tau, work, length));
-    if (info) return fail(DUET_DEVICE_ERROR, "LAPACK: orgqr ended with %d", info);
+    memcpy(q.p, a.p, (size_t)a.ld * (size_t)q.cols * sizeof(element));
+    WITH_WORK(d, info, LAPACK(MAKE_Q)(COL, q.rows, q.cols, q.cols, q.p, q.ld, tau, work, length));
+    if (info) return fail(DUET_DEVICE_ERROR, "LAPACK: ungqr ended with %d", info);
     TRY(finite_result(d, &q));
     TRY(columns_write(d, &q, false, 0));
     write_triangle(d, &r, false, 1);
     return DUET_OK;
 }
 
-/* Of the transpose V S U^T: its factors lie as ours are to. */
+/* Of the transpose V S U^T: its factors lie as ours are to. So they do of complex ones, of which none is conjugated. */
 static duet_status svd(desk *d)
 {
-    columns a, u, v, w;
+    columns a, u, v;
+    T *w;
     TRY(operand_read(d, 0, true, &a));
     const int k = SMALLER(a.rows, a.cols);
     TRY(columns_take(d, a.rows, k, &v));
     TRY(columns_take(d, k, a.cols, &u));
-    TRY(columns_take(d, k, 1, &w));
-    TRY(svd_of(d, &a, w.p, &v, &u));
-    TRY(finite_result(d, &w));
+    TRY(values_take(d, k, &w));
+    TRY(svd_of(d, &a, w, &v, &u));
+    TRY(finite_result_values(d, w, k));
     TRY(columns_write(d, &u, true, 0));
-    TRY(columns_write(d, &w, false, 1));
+    TRY(values_write(d, w, k, 1));
     return columns_write(d, &v, true, 2);
 }
 
 static duet_status eigh(desk *d)
 {
-    columns a, w;
+    columns a;
+    T *w;
     TRY(symmetric_read(d, &a));
-    TRY(columns_take(d, a.rows, 1, &w));
-    TRY(eigen_of(d, &a, true, w.p));
-    TRY(finite_result(d, &w));
-    TRY(columns_write(d, &w, false, 0));
+    TRY(values_take(d, a.rows, &w));
+    TRY(eigen_of(d, &a, true, w));
+    TRY(finite_result_values(d, w, a.rows));
+    conjugate(&a);
+    TRY(values_write(d, w, a.rows, 0));
     return columns_write(d, &a, false, 1);
 }
 
@@ -90,12 +93,13 @@ static duet_status slogdet(desk *d)
 {
     determinant x;
     TRY(determinant_read(d, &x));
-    *(T *)address(d->f, &d->s->out[0]) = (T)x.sign;
+    const double size = PARTS > 1 ? hypot(x.re, x.im) : fabs(x.re), by = size > 0 ? size : 1;
+    number_write(d, 0, x.re / by, x.im / by, 0);
     *(T *)address(d->f, &d->s->out[1]) = (T)x.log;
     return DUET_OK;
 }
 
-duet_status TYPED(run_factor)(desk *d)
+duet_status LINEAR(run_factor)(desk *d)
 {
     switch (d->s->kernel) {
     case KERNEL_lu: return lu(d);

@@ -25,27 +25,23 @@ static duet_status inverse(desk *d)
     return columns_write(d, &a, true, 0);
 }
 
-static duet_status number(const desk *d, double x)
-{
-    *(T *)address(d->f, &d->s->out[0]) = (T)x;
-    return DUET_OK;
-}
-
 static duet_status det(desk *d)
 {
     determinant x;
     TRY(determinant_read(d, &x));
-    return number(d, determinant_value(&x));
+    number_write(d, 0, x.re, x.im, x.exponent);
+    return DUET_OK;
 }
 
 static duet_status logdet(desk *d)
 {
     determinant x;
     TRY(determinant_read(d, &x));
-    return number(d, x.log);
+    *(T *)address(d->f, &d->s->out[0]) = (T)x.log;
+    return DUET_OK;
 }
 
-#ifdef T_f64
+#if defined T_f64 && !defined PAIRS
 /* Factored in f32, refined in f64; where that does not converge LAPACK goes on in f64. */
 static duet_status solve_refined(desk *d)
 {
@@ -81,7 +77,7 @@ static duet_status solve(desk *d)
     return columns_write(d, &b, false, 0);
 }
 
-/* ---- symmetric matrices, singular values ---- */
+/* ---- symmetric and Hermitian matrices, singular values ---- */
 
 /* Whatever is not finite in a row of the factor has made the row's diagonal so. */
 static bool diagonal_finite(const columns *c)
@@ -103,22 +99,25 @@ static duet_status cholesky(desk *d)
 
 static duet_status eigenvalues(desk *d)
 {
-    columns a, w;
+    columns a;
+    T *w;
     TRY(symmetric_read(d, &a));
-    TRY(columns_take(d, a.rows, 1, &w));
-    TRY(eigen_of(d, &a, false, w.p));
-    TRY(finite_result(d, &w));
-    return columns_write(d, &w, false, 0);
+    TRY(values_take(d, a.rows, &w));
+    TRY(eigen_of(d, &a, false, w));
+    TRY(finite_result_values(d, w, a.rows));
+    return values_write(d, w, a.rows, 0);
 }
 
 static duet_status singular_values(desk *d)
 {
-    columns a, w;
+    columns a;
+    T *w;
     TRY(operand_read(d, 0, true, &a));
-    TRY(columns_take(d, SMALLER(a.rows, a.cols), 1, &w));
-    TRY(svd_of(d, &a, w.p, NULL, NULL));
-    TRY(finite_result(d, &w));
-    return columns_write(d, &w, false, 0);
+    const int64_t k = SMALLER(a.rows, a.cols);
+    TRY(values_take(d, k, &w));
+    TRY(svd_of(d, &a, w, NULL, NULL));
+    TRY(finite_result_values(d, w, k));
+    return values_write(d, w, k, 0);
 }
 
 /* ---- triangular systems ---- */
@@ -136,7 +135,7 @@ static duet_status triangle_check(const desk *d, const triangle *t, const column
     bool all = true;
     int zero = 0;
     for (int64_t j = 0; j < a->cols; j++) {
-        const T *column = a->p + j * a->ld;
+        const element *column = a->p + j * a->ld;
         const int64_t from = t->lower ? j + t->unit : 0, upto = t->lower ? a->rows : j + !t->unit;
         all &= finite_run(column + from, upto - from);
         if (!zero && !t->unit && column[j] == 0) zero = (int)j + 1;
@@ -154,7 +153,7 @@ static duet_status solve_triangular(desk *d)
     TRY(operand_read(d, 1, false, &b));
     BLAS(trsm)
     (CblasColMajor, CblasLeft, t.lower ? CblasLower : CblasUpper, t.transposed ? CblasTrans : CblasNoTrans,
-     t.unit ? CblasUnit : CblasNonUnit, b.rows, b.cols, 1, a.p, a.ld, b.p, b.ld);
+     t.unit ? CblasUnit : CblasNonUnit, b.rows, b.cols, ONE, a.p, a.ld, b.p, b.ld);
     TRY(finite_result(d, &b));
     return columns_write(d, &b, false, 0);
 }
@@ -167,11 +166,11 @@ static duet_status back_substitute(const desk *d, const columns *r, char how, co
     return info > 0 ? verdict(d->s, VERDICT_RANK, info) : DUET_OK;
 }
 
-static duet_status times_q(desk *d, const columns *q, const T *tau, char how, const columns *b)
+static duet_status times_q(desk *d, const columns *q, const element *tau, char how, const columns *b)
 {
     int info;
-    WITH_WORK(d, info, LAPACK(ormqr)(COL, 'L', how, b->rows, b->cols, q->cols, q->p, q->ld, tau, b->p, b->ld, work, length));
-    return info ? fail(DUET_DEVICE_ERROR, "LAPACK: ormqr ended with %d", info) : DUET_OK;
+    WITH_WORK(d, info, LAPACK(TIMES_Q)(COL, 'L', how, b->rows, b->cols, q->cols, q->p, q->ld, tau, b->p, b->ld, work, length));
+    return info ? fail(DUET_DEVICE_ERROR, "LAPACK: unmqr ended with %d", info) : DUET_OK;
 }
 
 /* The right-hand sides, with room for as many rows as results have. */
@@ -179,23 +178,28 @@ static duet_status sides_read(desk *d, int rows, columns *b)
 {
     const layout at = as_columns(&d->s->in[1].at);
     TRY(columns_take(d, rows, at.size[1], b));
-    memset(b->p, 0, (size_t)b->ld * (size_t)b->cols * sizeof(T));
+    memset(b->p, 0, (size_t)b->ld * (size_t)b->cols * sizeof(element));
     TRY(columns_fill(b, &at, address(d->f, &d->s->in[1])));
     return finite_operand(d, 1, b);
 }
 
+/* Of a wide A = R^T Q^T the least x is conj(Q) R^-T b. */
 static duet_status least_squares(desk *d)
 {
     const layout *l = &d->s->in[0].at;
     const bool tall = l->size[0] >= l->size[1];
     columns a, b;
-    T *tau;
+    element *tau;
     TRY(operand_read(d, 0, !tall, &a));
     TRY(sides_read(d, a.rows, &b));
     TRY(qr_of(d, &a, &tau));
-    if (tall) TRY(times_q(d, &a, tau, 'T', &b));
+    if (tall) TRY(times_q(d, &a, tau, TURN_BACK, &b));
     TRY(back_substitute(d, &a, tall ? 'N' : 'T', &b, a.cols));
-    if (!tall) TRY(times_q(d, &a, tau, 'N', &b));
+    if (!tall) {
+        conjugate(&b);
+        TRY(times_q(d, &a, tau, 'N', &b));
+        conjugate(&b);
+    }
     TRY(finite_result(d, &b));
     return columns_write(d, &b, false, 0);
 }
@@ -214,11 +218,11 @@ static duet_status run(desk *d)
     case OP_solve: return solve(d);
     case OP_solve_triangular: return solve_triangular(d);
     case OP_lstsq: return least_squares(d);
-    default: return TYPED(run_factor)(d);
+    default: return LINEAR(run_factor)(d);
     }
 }
 
-duet_status TYPED(run_linear)(const step *s, const frame *f)
+duet_status LINEAR(run_linear)(const step *s, const frame *f)
 {
     desk d = { .s = s, .f = f };
     const duet_status r = run(&d);

@@ -124,7 +124,7 @@ static const char *definition_refuses(enum op op, duet_dtype t)
     const int flags = op_infos[op].flags;
     if (op == OP_transpose) return NULL;
     if (dtype_is_complex(t)) return op_complex[op] ? NULL : "is not for complex numbers";
-    if (flags & OP_ASKS && t >= FLOAT_TYPES) return "needs elements that are floating point, f32 or f64: duet_cast makes them so";
+    if (flags & OP_ASKS && t >= FLOAT_TYPES) return "needs elements of f32, f64, c64 or c128: duet_cast makes them so";
     if (dtype_kind(t) == TYPE_FLOAT) return NULL;
     if (dtype_kind(t) == TYPE_BOOL && flags & OP_INTEGERS && !(flags & DUET_BOOLS))
         return "needs elements that are numbers: duet_cast makes them so";

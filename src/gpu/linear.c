@@ -12,7 +12,7 @@
 const char *gpu_linear_refuses(const step *s)
 {
     const duet_dtype type = s->in[0].at.type;
-    if (type != DUET_F32 && type != DUET_F64) return "elements that are neither f32 nor f64";
+    if (type >= FLOAT_TYPES && !dtype_is_complex(type)) return "elements that are neither f32, f64, c64 nor c128";
     if (s->ins > 1 && s->in[1].at.type != type) return "operands of different element types";
     if (s->kernel == OP_solve && s->attr[0] && type != DUET_F64) return "refinement is for f64";
     for (int k = 0; k < s->ins; k++)
@@ -41,16 +41,24 @@ static layout turned(layout l)
     return l;
 }
 
-static layout columns_layout(const bench *b, const columns *c)
+static layout columns_layout(const columns *c)
 {
-    return (layout){ .type = b->s->in[0].at.type, .rank = 2, .size = { c->rows, c->cols }, .stride = { 1, c->ld } };
+    return (layout){ .type = c->type, .rank = 2, .size = { c->rows, c->cols }, .stride = { 1, c->ld } };
+}
+
+static duet_status columns_of(bench *b, duet_dtype type, int64_t rows, int64_t cols, columns *c)
+{
+    *c = (columns){ .rows = rows, .cols = cols, .ld = rows > 1 ? rows : 1, .type = type };
+    return bench_take(b, DEVICE, (size_t)(c->ld * cols) * dtypes[type].bytes, &c->p);
 }
 
 static duet_status columns_take(bench *b, int64_t rows, int64_t cols, columns *c)
 {
-    *c = (columns){ .rows = rows, .cols = cols, .ld = rows > 1 ? rows : 1 };
-    return bench_take(b, DEVICE, (size_t)(c->ld * cols) * element_bytes(b), &c->p);
+    return columns_of(b, bench_type(b), rows, cols, c);
 }
+
+/* n real numbers, also where elements are complex. */
+static duet_status values_take(bench *b, int64_t n, columns *c) { return columns_of(b, dtype_part(bench_type(b)), n, 1, c); }
 
 static duet_status copy(const bench *b, void *to, const layout *to_at, const void *from, const layout *from_at)
 {
@@ -63,7 +71,7 @@ static duet_status columns_fill(const bench *b, const columns *c, const layout *
 {
     columns first = *c;
     first.rows = at->size[0];
-    const layout to = columns_layout(b, &first);
+    const layout to = columns_layout(&first);
     return copy(b, c->p, &to, from, at);
 }
 
@@ -82,31 +90,57 @@ static duet_status columns_write(const bench *b, const columns *c, bool transpos
     columns first = *c;
     if (transposed) at = turned(at);
     first.rows = at.size[0];
-    const layout from = columns_layout(b, &first);
+    const layout from = columns_layout(&first);
     return copy(b, b->f->data[b->s->out[k].slot], &at, c->p, &from);
+}
+
+/* ---- imaginary parts: each second number of complex elements ---- */
+
+static layout imaginary(const columns *c, int rank, int64_t size, int64_t stride)
+{
+    return (layout){ .type = dtype_part(c->type), .rank = rank, .size = { size, c->cols }, .stride = { 2 * stride, 2 * c->ld } };
+}
+
+static void *first_imaginary(const columns *c) { return (char *)c->p + dtypes[c->type].bytes / 2; }
+
+static duet_status conjugate(const bench *b, const columns *c)
+{
+    const layout at = imaginary(c, 2, c->rows, 1);
+    if (!dtype_is_complex(c->type) || !layout_count(&at)) return DUET_OK;
+    return gpu_apply(OP_neg, first_imaginary(c), &at, &(part){ .p = first_imaginary(c), .at = &at }, 1, b->q);
+}
+
+/* What is Hermitian has a real diagonal, whatever stands there. */
+static duet_status diagonal_real(const bench *b, const columns *c)
+{
+    const layout at = imaginary(c, 1, c->cols, c->ld + 1);
+    if (!dtype_is_complex(c->type) || !c->cols) return DUET_OK;
+    return gpu_apply(OP_LOAD, first_imaginary(c), &at, &(part){ .number = 0 }, 1, b->q);
 }
 
 /* ---- what is asked of elements ---- */
 
-static duet_status work(const bench *b, const linear_args *a)
+static duet_status work_in(const bench *b, duet_dtype type, linear_args a)
 {
+    a.wide = dtype_part(type) == DUET_F64, a.pairs = dtype_is_complex(type);
     gpu_queue_wrote_anything(b->q);
     COUNT(launches);
-    return CUDA(linear_launch, a, b->q->stream);
+    return CUDA(linear_launch, &a, b->q->stream);
 }
+
+static duet_status work(const bench *b, const linear_args *a) { return work_in(b, bench_type(b), *a); }
 
 static duet_status check(const bench *b, const columns *c, enum linear_part which, int *flag)
 {
     const linear_args a = { .what = LINEAR_CHECK,
                             .part = which,
-                            .wide = is_wide(b),
                             .in = c->p,
                             .flag = flag,
                             .rows = c->rows,
                             .cols = c->cols,
                             .in_row = 1,
                             .in_col = c->ld };
-    return c->rows && c->cols ? work(b, &a) : DUET_OK;
+    return c->rows && c->cols ? work_in(b, c->type, a) : DUET_OK;
 }
 
 static duet_status operand_read(bench *b, int k, bool transposed, columns *c)
@@ -117,10 +151,11 @@ static duet_status operand_read(bench *b, int k, bool transposed, columns *c)
 
 static duet_status result_check(const bench *b, const columns *c) { return check(b, c, PART_ALL, b->says->result); }
 
-/* The lower triangle of a symmetric operand, as the upper one of its transpose. */
+/* The lower triangle of a symmetric or Hermitian operand, as the upper one of its transpose, which is its conjugate. */
 static duet_status symmetric_read(bench *b, columns *c)
 {
     TRY(columns_read(b, 0, true, c));
+    TRY(diagonal_real(b, c));
     return check(b, c, PART_UPPER, b->says->operand);
 }
 
@@ -147,7 +182,6 @@ static linear_args triangle_of(const bench *b, const columns *in, enum linear_pa
     const layout *l = &b->s->out[k].at;
     return (linear_args){ .what = LINEAR_TRIANGLE,
                           .part = which,
-                          .wide = is_wide(b),
                           .in = in->p,
                           .in_row = 1,
                           .in_col = in->ld,
@@ -188,14 +222,9 @@ static duet_status judge_lu(bench *b, const columns *lu)
 static duet_status unit_take(bench *b, int64_t n, columns *c)
 {
     TRY(columns_take(b, n, n, c));
-    const linear_args a = { .what = LINEAR_TRIANGLE,
-                            .part = PART_UNIT_LOWER,
-                            .wide = is_wide(b),
-                            .out = c->p,
-                            .rows = n,
-                            .cols = n,
-                            .out_row = 1,
-                            .out_col = c->ld };
+    const linear_args a = {
+        .what = LINEAR_TRIANGLE, .part = PART_UNIT_LOWER, .out = c->p, .rows = n, .cols = n, .out_row = 1, .out_col = c->ld
+    };
     return n ? work(b, &a) : DUET_OK;
 }
 
@@ -226,16 +255,10 @@ static duet_status solve(bench *b)
 /* says->rest: is the rest of a column more than LAPACK's refinement would leave? */
 static duet_status rest_check(bench *b, const columns *a, const columns *x, const columns *rest)
 {
-    linear_args size = { .what = LINEAR_SIZE,
-                         .wide = true,
-                         .in = a->p,
-                         .out = &b->says->size,
-                         .rows = a->rows,
-                         .cols = a->cols,
-                         .in_row = 1,
-                         .in_col = a->ld };
+    linear_args size = {
+        .what = LINEAR_SIZE, .in = a->p, .out = &b->says->size, .rows = a->rows, .cols = a->cols, .in_row = 1, .in_col = a->ld
+    };
     linear_args of = { .what = LINEAR_REST,
-                       .wide = true,
                        .in = rest->p,
                        .more = x->p,
                        .out = &b->says->size,
@@ -295,7 +318,7 @@ static duet_status determinant(bench *b, enum linear what)
     int64_t *pivot;
     TRY(lu_read(b, true, &a, &pivot));
     TRY(judge_factored(b));
-    linear_args d = { .what = what, .wide = is_wide(b), .in = a.p, .pivot = pivot, .rows = a.rows, .in_row = 1, .in_col = a.ld };
+    linear_args d = { .what = what, .in = a.p, .pivot = pivot, .rows = a.rows, .in_row = 1, .in_col = a.ld };
     d.out = b->f->data[b->s->out[0].slot];
     if (what == LINEAR_SLOGDET) d.more = b->f->data[b->s->out[1].slot];
     return work(b, &d);
@@ -311,7 +334,6 @@ static duet_status lu(bench *b)
     TRY(write_triangle(b, &a, PART_UNIT_LOWER, 0));
     TRY(half_written(write_triangle(b, &a, PART_UPPER, 1)));
     const linear_args order = { .what = LINEAR_ORDER,
-                                .wide = is_wide(b),
                                 .pivot = pivot,
                                 .out = b->f->data[b->s->out[2].slot],
                                 .rows = a.rows,
@@ -325,7 +347,7 @@ static duet_status lu(bench *b)
 static duet_status triangle_open(bench *b, const triangle *t, columns *a)
 {
     const int64_t n = b->s->in[0].at.size[0];
-    *a = (columns){ b->f->data[b->s->in[0].slot], n, n, t->pitch };
+    *a = (columns){ b->f->data[b->s->in[0].slot], n, n, t->pitch, bench_type(b) };
     return t->pitch ? DUET_OK : columns_read(b, 0, true, a);
 }
 
@@ -376,7 +398,7 @@ static duet_status qr(bench *b)
     TRY(result_check(b, &a));
     columns first = a;
     first.cols = a.rows < a.cols ? a.rows : a.cols;
-    const layout from = columns_layout(b, &first);
+    const layout from = columns_layout(&first);
     TRY(columns_take(b, a.rows, first.cols, &q));
     TRY(columns_fill(b, &q, &from, a.p));
     TRY(solver_q(b, &q, tau));
@@ -396,7 +418,7 @@ static duet_status sides_read(bench *b, int64_t rows, columns *x)
     return check(b, x, PART_ALL, &b->says->operand[2]);
 }
 
-/* Of a matrix with more columns than rows, by its transpose. */
+/* Of a matrix with more columns than rows, by its transpose: of A = R^T Q^T the least x is conj(Q) R^-T b. */
 static duet_status least_squares(bench *b)
 {
     const layout *l = &b->s->in[0].at;
@@ -410,7 +432,11 @@ static duet_status least_squares(bench *b)
     TRY(check(b, &r, PART_UPPER, b->says->triangle));
     if (tall) TRY(solver_times_q(b, &a, tau, true, &x));
     TRY(solver_triangular(b, &r, false, false, !tall, &x));
-    if (!tall) TRY(solver_times_q(b, &a, tau, false, &x));
+    if (!tall) {
+        TRY(conjugate(b, &x));
+        TRY(solver_times_q(b, &a, tau, false, &x));
+        TRY(conjugate(b, &x));
+    }
     columns first = x;
     first.rows = l->size[1];
     TRY(check(b, &first, PART_ALL, b->says->result));
@@ -418,13 +444,14 @@ static duet_status least_squares(bench *b)
     return columns_write(b, &x, false, 0);
 }
 
-/* ---- symmetric matrices, singular values ---- */
+/* ---- symmetric and Hermitian matrices, singular values ---- */
 
 /* Of the lower triangle as it is: cuSOLVER takes 2 to 2.8 times as long by the upper one of the transpose. */
 static duet_status cholesky(bench *b)
 {
     columns a;
     TRY(columns_read(b, 0, false, &a));
+    TRY(diagonal_real(b, &a));
     TRY(check(b, &a, PART_LOWER, b->says->operand));
     TRY(solver_cholesky(b, &a));
     TRY(check(b, &a, PART_LOWER, b->says->result));
@@ -436,27 +463,28 @@ static duet_status eigen(bench *b, bool vectors)
 {
     columns a, w;
     TRY(symmetric_read(b, &a));
-    TRY(columns_take(b, a.rows, 1, &w));
+    TRY(values_take(b, a.rows, &w));
     TRY(judge(b, VERDICT_ITERATION));
-    TRY(solver_eigen(b, &a, vectors, w.p));
+    TRY(solver_eigen(b, &a, vectors, &w));
     TRY(result_check(b, &w));
+    if (vectors) TRY(conjugate(b, &a));
     TRY(judge(b, VERDICT_ITERATION));
     TRY(columns_write(b, &w, false, 0));
     return vectors ? half_written(columns_write(b, &a, false, 1)) : DUET_OK;
 }
 
-/* cuSOLVER's rows are no fewer than its columns: else the transpose V S U^T is factored. */
+/* cuSOLVER's rows are no fewer than its columns: else the transpose V S U^T is factored, whose factors are not conjugated either. */
 static duet_status svd(bench *b, bool vectors)
 {
     const layout *l = &b->s->in[0].at;
     const bool wide = l->size[0] < l->size[1];
     columns a, w, u, vt;
     TRY(operand_read(b, 0, wide, &a));
-    TRY(columns_take(b, a.cols, 1, &w));
+    TRY(values_take(b, a.cols, &w));
     if (vectors) TRY(columns_take(b, a.rows, a.cols, &u));
     if (vectors) TRY(columns_take(b, a.cols, a.cols, &vt));
     TRY(judge(b, VERDICT_ITERATION));
-    TRY(solver_svd(b, &a, w.p, vectors ? &u : NULL, &vt));
+    TRY(solver_svd(b, &a, &w, vectors ? &u : NULL, &vt));
     TRY(result_check(b, &w));
     TRY(judge(b, VERDICT_ITERATION));
     if (!vectors) return columns_write(b, &w, false, 0);

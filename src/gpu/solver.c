@@ -26,7 +26,12 @@ static duet_status status_of(const char *call, cusolverStatus_t e)
         pthread_mutex_unlock(&(b)->q->lock);                                                                                     \
         s_;                                                                                                                      \
     })
-#define CALL_TYPED(b, f, ...) (is_wide(b) ? CALL(b, cusolverDnD##f, __VA_ARGS__) : CALL(b, cusolverDnS##f, __VA_ARGS__))
+/* Where the functions are one for each type, those of complex elements have a name of their own. */
+#define CALL_TYPED(b, f, of_complex, ...)                                                                                        \
+    (bench_type(b) == DUET_F32   ? CALL(b, cusolverDnS##f, __VA_ARGS__)                                                          \
+     : bench_type(b) == DUET_F64 ? CALL(b, cusolverDnD##f, __VA_ARGS__)                                                          \
+     : bench_type(b) == DUET_C64 ? CALL(b, cusolverDnC##of_complex, __VA_ARGS__)                                                 \
+                                 : CALL(b, cusolverDnZ##of_complex, __VA_ARGS__))
 
 /* ---- handles ---- */
 
@@ -95,7 +100,16 @@ duet_status bench_ask(bench *b, answers *a)
     return a->pivot >= 0 && a->other == 0 ? DUET_OK : fail(DUET_DEVICE_ERROR, "cuSOLVER refused argument %d", -a->pivot);
 }
 
-static cudaDataType_t type_of(const bench *b) { return is_wide(b) ? CUDA_R_64F : CUDA_R_32F; }
+static cudaDataType_t cuda_type(duet_dtype t)
+{
+    switch (t) {
+    case DUET_F32: return CUDA_R_32F;
+    case DUET_F64: return CUDA_R_64F;
+    case DUET_C64: return CUDA_C_32F;
+    default: return CUDA_C_64F;
+    }
+}
+static cudaDataType_t type_of(const bench *b) { return cuda_type(bench_type(b)); }
 
 typedef struct workspaces {
     void *own, *host;
@@ -163,23 +177,42 @@ duet_status solver_q(bench *b, const columns *a, const void *tau)
     int length = 0;
     const int m = (int)a->rows, n = (int)a->cols, ld = (int)a->ld;
     if (!m || !n) return DUET_OK;
-    TRY(CALL_TYPED(b, orgqr_bufferSize, m, n, n, a->p, ld, tau, &length));
+    TRY(CALL_TYPED(b, orgqr_bufferSize, ungqr_bufferSize, m, n, n, a->p, ld, tau, &length));
     r.bytes = (size_t)length * element_bytes(b);
     TRY(take_room(b, &r));
-    return CALL_TYPED(b, orgqr, m, n, n, a->p, ld, tau, r.own, length, &b->says->other);
+    return CALL_TYPED(b, orgqr, ungqr, m, n, n, a->p, ld, tau, r.own, length, &b->says->other);
 }
 
-duet_status solver_times_q(bench *b, const columns *a, const void *tau, bool transposed, const columns *x)
+duet_status solver_times_q(bench *b, const columns *a, const void *tau, bool back, const columns *x)
 {
     workspaces r = { 0 };
     int length = 0;
     const int m = (int)x->rows, n = (int)x->cols, k = (int)a->cols, ld = (int)a->ld, ldx = (int)x->ld;
-    const cublasOperation_t how = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t turned = dtype_is_complex(bench_type(b)) ? CUBLAS_OP_C : CUBLAS_OP_T,
+                            how = back ? turned : CUBLAS_OP_N;
     if (!m || !n || !k) return DUET_OK;
-    TRY(CALL_TYPED(b, ormqr_bufferSize, CUBLAS_SIDE_LEFT, how, m, n, k, a->p, ld, tau, x->p, ldx, &length));
+    TRY(CALL_TYPED(b, ormqr_bufferSize, unmqr_bufferSize, CUBLAS_SIDE_LEFT, how, m, n, k, a->p, ld, tau, x->p, ldx, &length));
     r.bytes = (size_t)length * element_bytes(b);
     TRY(take_room(b, &r));
-    return CALL_TYPED(b, ormqr, CUBLAS_SIDE_LEFT, how, m, n, k, a->p, ld, tau, x->p, ldx, r.own, length, &b->says->other);
+    return CALL_TYPED(b, ormqr, unmqr, CUBLAS_SIDE_LEFT, how, m, n, k, a->p, ld, tau, x->p, ldx, r.own, length, &b->says->other);
+}
+
+static duet_status trsm(bench *b, cublasFillMode_t half, cublasOperation_t how, cublasDiagType_t diagonal, const columns *a,
+                        const columns *x)
+{
+    static const double one[2] = { 1 };
+    static const float one_f32[2] = { 1 };
+    const int n = (int)a->cols, sides = (int)x->cols, ld = (int)a->ld, ldx = (int)x->ld;
+#define TRSM(letter, one)                                                                                                        \
+    BLAS(b->v, cublas##letter##trsm, b->q->blas, CUBLAS_SIDE_LEFT, half, how, diagonal, n, sides, (const void *)(one), a->p, ld, \
+         x->p, ldx)
+    switch (bench_type(b)) {
+    case DUET_F32: return TRSM(S, one_f32);
+    case DUET_F64: return TRSM(D, one);
+    case DUET_C64: return TRSM(C, one_f32);
+    default: return TRSM(Z, one);
+    }
+#undef TRSM
 }
 
 duet_status solver_triangular(bench *b, const columns *a, bool lower, bool unit, bool transposed, const columns *x)
@@ -187,48 +220,42 @@ duet_status solver_triangular(bench *b, const columns *a, bool lower, bool unit,
     const cublasFillMode_t half = lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
     const cublasOperation_t how = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasDiagType_t diagonal = unit ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
-    const double one = 1;
-    const float one_f32 = 1;
-    const int n = (int)a->cols, sides = (int)x->cols, ld = (int)a->ld, ldx = (int)x->ld;
-    queue *q = b->q;
-    if (!n || !sides) return DUET_OK;
-    pthread_mutex_lock(&q->lock);
-    const duet_status r =
-        is_wide(b)
-            ? BLAS(b->v, cublasDtrsm, q->blas, CUBLAS_SIDE_LEFT, half, how, diagonal, n, sides, &one, a->p, ld, x->p, ldx)
-            : BLAS(b->v, cublasStrsm, q->blas, CUBLAS_SIDE_LEFT, half, how, diagonal, n, sides, &one_f32, a->p, ld, x->p, ldx);
-    pthread_mutex_unlock(&q->lock);
+    if (!a->cols || !x->cols) return DUET_OK;
+    pthread_mutex_lock(&b->q->lock);
+    const duet_status r = trsm(b, half, how, diagonal, a, x);
+    pthread_mutex_unlock(&b->q->lock);
     COUNT(launches);
     return r;
 }
 
-duet_status solver_eigen(bench *b, const columns *a, bool vectors, void *w)
+duet_status solver_eigen(bench *b, const columns *a, bool vectors, const columns *w)
 {
     workspaces r = { 0 };
-    const cudaDataType_t t = type_of(b);
+    const cudaDataType_t t = type_of(b), real = cuda_type(w->type);
     const cusolverEigMode_t mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
     const cublasFillMode_t half = CUBLAS_FILL_MODE_UPPER;
     if (!a->rows) return DUET_OK;
-    TRY(CALL(b, cusolverDnXsyevd_bufferSize, PARAMS(b), mode, half, a->rows, t, a->p, a->ld, t, w, t, &r.bytes, &r.host_bytes));
+    TRY(CALL(b, cusolverDnXsyevd_bufferSize, PARAMS(b), mode, half, a->rows, t, a->p, a->ld, real, w->p, t, &r.bytes,
+             &r.host_bytes));
     TRY(take_room(b, &r));
-    return CALL(b, cusolverDnXsyevd, PARAMS(b), mode, half, a->rows, t, a->p, a->ld, t, w, t, r.own, r.bytes, r.host,
+    return CALL(b, cusolverDnXsyevd, PARAMS(b), mode, half, a->rows, t, a->p, a->ld, real, w->p, t, r.own, r.bytes, r.host,
                 r.host_bytes, &b->says->pivot);
 }
 
-duet_status solver_svd(bench *b, const columns *a, void *w, const columns *u, const columns *vt)
+duet_status solver_svd(bench *b, const columns *a, const columns *w, const columns *u, const columns *vt)
 {
     static const columns none = { NULL, 0, 0, 1 };
     workspaces r = { 0 };
-    const cudaDataType_t t = type_of(b);
+    const cudaDataType_t t = type_of(b), real = cuda_type(w->type);
     const signed char how = u ? 'S' : 'N';
     if (!u) u = vt = &none;
     if (!a->rows || !a->cols) return DUET_OK;
     const int64_t ldu = u->p ? u->ld : a->rows, ldvt = vt->p ? vt->ld : a->cols;
-    TRY(CALL(b, cusolverDnXgesvd_bufferSize, PARAMS(b), how, how, a->rows, a->cols, t, a->p, a->ld, t, w, t, u->p, ldu, t, vt->p,
-             ldvt, t, &r.bytes, &r.host_bytes));
+    TRY(CALL(b, cusolverDnXgesvd_bufferSize, PARAMS(b), how, how, a->rows, a->cols, t, a->p, a->ld, real, w->p, t, u->p, ldu, t,
+             vt->p, ldvt, t, &r.bytes, &r.host_bytes));
     TRY(take_room(b, &r));
-    return CALL(b, cusolverDnXgesvd, PARAMS(b), how, how, a->rows, a->cols, t, a->p, a->ld, t, w, t, u->p, ldu, t, vt->p, ldvt, t,
-                r.own, r.bytes, r.host, r.host_bytes, &b->says->pivot);
+    return CALL(b, cusolverDnXgesvd, PARAMS(b), how, how, a->rows, a->cols, t, a->p, a->ld, real, w->p, t, u->p, ldu, t, vt->p,
+                ldvt, t, r.own, r.bytes, r.host, r.host_bytes, &b->says->pivot);
 }
 
 /* It waits for the card itself, to see when the solution is good enough. */

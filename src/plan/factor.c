@@ -25,7 +25,8 @@ static duet_status needs(const direct *d, duet_status st, const char *what)
 static duet_status check_operand(const direct *d, bool fits, const char *what)
 {
     const layout *a = &d->in[0]->at;
-    if (a->type >= FLOAT_TYPES) return needs(d, DUET_BAD_TYPE, "an operand of f32 or f64");
+    if (a->type >= FLOAT_TYPES && !dtype_is_complex(a->type))
+        return needs(d, DUET_BAD_TYPE, "an operand of f32, f64, c64 or c128");
     if (a->rank != 2) return needs(d, DUET_BAD_SHAPE, "an operand of rank 2");
     return fits ? DUET_OK : needs(d, DUET_BAD_SHAPE, what);
 }
@@ -43,7 +44,7 @@ static duet_status check_result(const direct *d, int k, duet_dtype type, int ran
     return DUET_OK;
 }
 
-/* ---- what it costs: some cubes ---- */
+/* ---- what it costs: some cubes, of complex numbers four times as much ---- */
 
 static double flops_of(const direct *d)
 {
@@ -51,7 +52,7 @@ static double flops_of(const direct *d)
         [KERNEL_lu] = 1, [KERNEL_qr] = 4, [KERNEL_svd] = 20, [KERNEL_eigh] = 9, [KERNEL_slogdet] = 1
     };
     const double m = (double)d->in[0]->at.size[0], n = (double)d->in[0]->at.size[1];
-    return cubes[d->s.kernel] * m * n * (m < n ? m : n);
+    return cubes[d->s.kernel] * m * n * (m < n ? m : n) * (dtype_is_complex(d->in[0]->at.type) ? 4 : 1);
 }
 
 static duet_status run(direct *d)
@@ -68,6 +69,7 @@ static duet_status run(direct *d)
 #define SIZES(...)                                                                                                               \
     (const int64_t[]) { __VA_ARGS__ }
 #define LIKE_IT(rank, ...) TRY(check_result(&d, at++, type, rank, SIZES(__VA_ARGS__)));
+#define OF_PART(rank, ...) TRY(check_result(&d, at++, dtype_part(type), rank, SIZES(__VA_ARGS__)));
 #define INDICES(rank, ...) TRY(check_result(&d, at++, DUET_I64, rank, SIZES(__VA_ARGS__)));
 
 #define FACTOR(name, outs_, needs, shapes, ...)                                                                                  \

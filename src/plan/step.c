@@ -393,7 +393,7 @@ static int program_flops(const program *p)
 }
 
 /* Of the usual algorithms; A m x n, with so many right-hand sides. */
-static double solver_flops(const step *s)
+static double real_solver_flops(const step *s)
 {
     const double m = (double)s->in[0].at.size[0], n = (double)s->in[0].at.size[1], least = m < n ? m : n;
     const double sides = s->ins > 1 && s->in[1].at.rank > 1 ? (double)s->in[1].at.size[1] : 1;
@@ -408,6 +408,8 @@ static double solver_flops(const step *s)
     default: return 2 * n * n * n / 3;
     }
 }
+
+static double solver_flops(const step *s) { return real_solver_flops(s) * (dtype_is_complex(s->in[0].at.type) ? 4 : 1); }
 
 /* Elements of one filter. */
 static double filter_count(const operand *w)

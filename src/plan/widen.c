@@ -97,6 +97,13 @@ static int result_of(graph *g, int made, const value *v, duet_dtype in)
 
 static bool is_index(const value *v, int k) { return k == 1 && order_family(v->op) == ORDER_SCATTER; }
 
+/* Is operand k of its own type, whatever the result's is? */
+static bool is_apart(const graph *g, const value *v, int k)
+{
+    const duet_dtype type = (duet_dtype)value_at(g, v->arg[k])->type;
+    return is_index(v, k) || (dtype_is_complex(type) && op_complex[v->op] == COMPLEX_PART);
+}
+
 bool value_widens(const graph *g, const value *v)
 {
     const bool defined = v->op < OPS && op_infos[v->op].kind == KIND_DEF, moves = value_moves(v);
@@ -104,7 +111,7 @@ bool value_widens(const graph *g, const value *v)
     bool differs = !moves && runs_in(g, v) != (duet_dtype)v->type;
     for (int k = 0; k < v->args; k++) {
         const value *x = value_at(g, v->arg[k]);
-        differs |= x->mem != (moves || is_index(v, k) ? x->type : v->type);
+        differs |= x->mem != (moves || is_apart(g, v, k) ? x->type : v->type);
     }
     return differs;
 }

@@ -1,35 +1,50 @@
 /* jacobi.c - the pretended cuSOLVER's eigenvalues and singular values, by Jacobi's rotations in f64. */
 #include "calls.h"
 
-/* Makes columns p and q of n elements orthogonal, turning those of v alike. Were they so? */
-static bool rotate(double *a, double *v, int64_t m, int64_t n, int64_t p, int64_t q)
+static double norm2(number x) { return creal(x) * creal(x) + cimag(x) * cimag(x); }
+
+/* Of size 1, however small x is; of real numbers 1, so that they keep their sign. */
+static number phase(number x)
 {
-    double *x = a + p * m, *y = a + q * m, xx = 0, yy = 0, xy = 0;
-    for (int64_t i = 0; i < m; i++) xx += x[i] * x[i], yy += y[i] * y[i], xy += x[i] * y[i];
-    if (fabs(xy) <= 1e-16 * sqrt(xx) * sqrt(yy) || xy == 0) return true;
-    const double zeta = (yy - xx) / (2 * xy), t = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta)), cosine = 1 / hypot(1, t),
-                 sine = cosine * t;
-    for (int64_t i = 0; i < m; i++) {
-        const double s = x[i];
-        x[i] = cosine * s - sine * y[i], y[i] = sine * s + cosine * y[i];
-    }
+    const double most = fmax(fabs(creal(x)), fabs(cimag(x)));
+    const number near = over(x, most);
+    return cimag(x) == 0 ? 1 : over(near, cabs(near));
+}
+
+/* Two columns by a rotation, the second one first by a number of size 1. */
+static void turn_columns(number *x, number *y, int64_t n, double cosine, double sine, number by)
+{
     for (int64_t i = 0; i < n; i++) {
-        const double s = v[i + p * n];
-        v[i + p * n] = cosine * s - sine * v[i + q * n], v[i + q * n] = sine * s + cosine * v[i + q * n];
+        const number s = x[i], r = y[i] * by;
+        x[i] = cosine * s - sine * r, y[i] = sine * s + cosine * r;
     }
+}
+
+/* Makes columns p and q of n elements orthogonal, turning those of v alike. Were they so? q is turned first, so that what they have in common is
+ * real. */
+static bool rotate(number *a, number *v, int64_t m, int64_t n, int64_t p, int64_t q)
+{
+    number *x = a + p * m, *y = a + q * m, common = 0;
+    double xx = 0, yy = 0;
+    for (int64_t i = 0; i < m; i++) xx += norm2(x[i]), yy += norm2(y[i]), common += conj(x[i]) * y[i];
+    if (cabs(common) <= 1e-16 * sqrt(xx) * sqrt(yy) || common == 0) return true;
+    const number back = conj(phase(common));
+    const double xy = creal(common * back), zeta = (yy - xx) / (2 * xy), t = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta)),
+                 cosine = 1 / hypot(1, t), sine = cosine * t;
+    turn_columns(x, y, m, cosine, sine, back), turn_columns(v + p * n, v + q * n, n, cosine, sine, back);
     return false;
 }
 
-static double length_of(const double *x, int64_t m)
+static double length_of(const number *x, int64_t m)
 {
     double most = 0, sum = 0;
-    for (int64_t i = 0; i < m; i++) most = fmax(most, fabs(x[i]));
-    for (int64_t i = 0; i < m && most > 0; i++) sum += x[i] / most * (x[i] / most);
+    for (int64_t i = 0; i < m; i++) most = fmax(most, cabs(x[i]));
+    for (int64_t i = 0; i < m && most > 0; i++) sum += norm2(x[i] / most);
     return most * sqrt(sum);
 }
 
 /* a (m x n, m >= n) becomes U diag(w), v the V of its singular value decomposition. */
-static void one_sided(double *a, double *v, int64_t m, int64_t n)
+static void one_sided(number *a, number *v, int64_t m, int64_t n)
 {
     for (int64_t i = 0; i < n * n; i++) v[i] = i % (n + 1) == 0;
     bool done = false;
@@ -41,15 +56,15 @@ static void one_sided(double *a, double *v, int64_t m, int64_t n)
 }
 
 /* x, of m elements, becomes a unit vector orthogonal to the first k of u. */
-static void complete(double *u, int64_t m, int64_t k)
+static void complete(number *u, int64_t m, int64_t k)
 {
-    double *x = u + k * m;
+    number *x = u + k * m;
     for (int64_t e = 0; e < m; e++) {
         for (int64_t i = 0; i < m; i++) x[i] = i == e;
         for (int turn = 0; turn < 2; turn++)
             for (int64_t j = 0; j < k; j++) {
-                double dot = 0;
-                for (int64_t i = 0; i < m; i++) dot += x[i] * u[i + j * m];
+                number dot = 0;
+                for (int64_t i = 0; i < m; i++) dot += x[i] * conj(u[i + j * m]);
                 for (int64_t i = 0; i < m; i++) x[i] -= dot * u[i + j * m];
             }
         const double length = length_of(x, m);
@@ -58,16 +73,16 @@ static void complete(double *u, int64_t m, int64_t k)
     }
 }
 
-static void swap_columns(double *a, int64_t m, int64_t p, int64_t q)
+static void swap_columns(number *a, int64_t m, int64_t p, int64_t q)
 {
     for (int64_t i = 0; i < m; i++) {
-        const double x = a[i + p * m];
+        const number x = a[i + p * m];
         a[i + p * m] = a[i + q * m], a[i + q * m] = x;
     }
 }
 
 /* In descending order, u's columns of length 1. */
-static void sort_values(double *u, double *v, double *w, int64_t m, int64_t n)
+static void sort_values(number *u, number *v, double *w, int64_t m, int64_t n)
 {
     double most = 0;
     for (int64_t j = 0; j < n; j++) w[j] = length_of(u + j * m, m), most = fmax(most, w[j]);
@@ -88,16 +103,17 @@ static void gesvd(void *args)
 {
     const call *c = args;
     const int64_t m = c->m, n = c->n;
-    double *u = fake_alloc((size_t)(m * n + n * n + n) * sizeof *u), *v = u + m * n, *w = v + n * n;
+    number *u = fake_alloc((size_t)(m * n + n * n + n) * sizeof *u), *v = u + m * n;
+    double *w = (double *)(v + n * n);
     spoil(c), *c->info = 0;
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < m; i++) u[i + j * m] = A(i, j);
     one_sided(u, v, m, n), sort_values(u, v, w, m, n);
-    for (int64_t j = 0; j < n; j++) put(c, c->w, j, w[j]);
+    for (int64_t j = 0; j < n; j++) put_value(c, c->w, j, w[j]);
     for (int64_t j = 0; j < n && c->b; j++)
         for (int64_t i = 0; i < m; i++) SET_B(i, j, u[i + j * m]);
     for (int64_t j = 0; j < n && c->c; j++)
-        for (int64_t i = 0; i < n; i++) put(c, c->c, i + j * c->ldc, v[j + i * n]);
+        for (int64_t i = 0; i < n; i++) put(c, c->c, i + j * c->ldc, conj(v[j + i * n]));
     fake_free(u);
 }
 
@@ -115,7 +131,8 @@ cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t h, cusolverDnParams_t param
                                   cudaDataType_t type_u, void *u, int64_t ldu, cudaDataType_t type_vt, void *vt, int64_t ldvt,
                                   cudaDataType_t compute, void *room, size_t bytes, void *host, size_t host_bytes, int *info)
 {
-    call c = { .wide = type == CUDA_R_64F,
+    call c = { .wide = is_wide(type),
+               .pairs = is_pairs(type),
                .m = m,
                .n = n,
                .a = a,
@@ -130,32 +147,36 @@ cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t h, cusolverDnParams_t param
                .host = host,
                .host_bytes = host_bytes,
                .info = info };
-    bool fits =
-        owns(&c, a, m, n, lda) && owns(&c, w, n, 1, n) && m >= n && bytes == ROOM && (u != NULL) == (jobu == 'S') && ldu >= m;
+    bool fits = owns(&c, a, m, n, lda) && owns_values(&c, w, n) && type_s == part_of_type(type) && type_u == type &&
+                type_vt == type && compute == type && m >= n && bytes == ROOM && (u != NULL) == (jobu == 'S') && ldu >= m;
     if (u) fits &= owns(&c, u, m, n, ldu) && owns(&c, vt, n, n, ldvt);
     return said(queue_call(h, gesvd, &c, fits && host_bytes == HOST_ROOM));
 }
 
-/* Two-sided rotations of a symmetric matrix; its vectors in v. */
-static void two_sided(double *a, double *v, int64_t n)
+/* Rows p and q, as columns are turned: by the conjugate. */
+static void turn_rows(number *a, int64_t n, int64_t p, int64_t q, double cosine, double sine, number by)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const number x = a[p + i * n], y = a[q + i * n] * conj(by);
+        a[p + i * n] = cosine * x - sine * y, a[q + i * n] = sine * x + cosine * y;
+    }
+}
+
+/* Two-sided rotations of a Hermitian matrix; its vectors in v. */
+static void two_sided(number *a, number *v, int64_t n)
 {
     for (int64_t i = 0; i < n * n; i++) v[i] = i % (n + 1) == 0;
     for (int turn = 0; turn < 60; turn++)
         for (int64_t p = 0; p < n; p++)
             for (int64_t q = p + 1; q < n; q++) {
-                if (a[p + q * n] == 0) continue;
-                const double theta = (a[q + q * n] - a[p + p * n]) / (2 * a[p + q * n]);
+                const number common = a[p + q * n], back = conj(phase(common));
+                if (common == 0) continue;
+                const double theta = creal(a[q + q * n] - a[p + p * n]) / (2 * creal(common * back));
                 const double t = copysign(1, theta) / (fabs(theta) + hypot(1, theta)), cosine = 1 / hypot(1, t),
                              sine = t * cosine;
-                for (int64_t i = 0; i < n; i++) {
-                    const double x = a[i + p * n], y = a[i + q * n], s = v[i + p * n], r = v[i + q * n];
-                    a[i + p * n] = cosine * x - sine * y, a[i + q * n] = sine * x + cosine * y;
-                    v[i + p * n] = cosine * s - sine * r, v[i + q * n] = sine * s + cosine * r;
-                }
-                for (int64_t i = 0; i < n; i++) {
-                    const double x = a[p + i * n], y = a[q + i * n];
-                    a[p + i * n] = cosine * x - sine * y, a[q + i * n] = sine * x + cosine * y;
-                }
+                turn_columns(a + p * n, a + q * n, n, cosine, sine, back),
+                    turn_columns(v + p * n, v + q * n, n, cosine, sine, back);
+                turn_rows(a, n, p, q, cosine, sine, back);
                 a[p + q * n] = a[q + p * n] = 0;
             }
 }
@@ -164,19 +185,20 @@ static void syevd(void *args)
 {
     const call *c = args;
     const int64_t n = c->n;
-    double *a = fake_alloc((size_t)(2 * n * n + 1) * sizeof *a), *v = a + n * n;
-    spoil(c), *c->info = 0;
+    const bool sound = has_real_diagonal(c);
+    number *a = fake_alloc((size_t)(2 * n * n + 1) * sizeof *a), *v = a + n * n;
+    spoil(c), *c->info = sound ? 0 : -5;
     for (int64_t j = 0; j < n; j++)
-        for (int64_t i = 0; i <= j; i++) a[i + j * n] = a[j + i * n] = A(i, j);
+        for (int64_t i = 0; i <= j; i++) a[i + j * n] = A(i, j), a[j + i * n] = conj(A(i, j));
     two_sided(a, v, n);
     for (int64_t j = 0; j < n; j++) {
         int64_t p = j;
         for (int64_t i = j + 1; i < n; i++)
-            if (a[i + i * n] < a[p + p * n]) p = i;
-        const double x = a[j + j * n];
+            if (creal(a[i + i * n]) < creal(a[p + p * n])) p = i;
+        const number x = a[j + j * n];
         a[j + j * n] = a[p + p * n], a[p + p * n] = x;
         if (p != j) swap_columns(v, n, j, p);
-        put(c, c->w, j, a[j + j * n]);
+        put_value(c, c->w, j, creal(a[j + j * n]));
         for (int64_t i = 0; i < n && c->flag[0]; i++) SET_A(i, j, v[i + j * n]);
     }
     fake_free(a);
@@ -194,7 +216,8 @@ cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t h, cusolverDnParams_t param
                                   int64_t n, cudaDataType_t type, void *a, int64_t lda, cudaDataType_t type_w, void *w,
                                   cudaDataType_t compute, void *room, size_t bytes, void *host, size_t host_bytes, int *info)
 {
-    call c = { .wide = type == CUDA_R_64F,
+    call c = { .wide = is_wide(type),
+               .pairs = is_pairs(type),
                .flag = { mode == CUSOLVER_EIG_MODE_VECTOR },
                .n = n,
                .a = a,
@@ -205,6 +228,7 @@ cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t h, cusolverDnParams_t param
                .host = host,
                .host_bytes = host_bytes,
                .info = info };
-    return said(
-        queue_call(h, syevd, &c, owns(&c, a, n, n, lda) && owns(&c, w, n, 1, n) && bytes == ROOM && host_bytes == HOST_ROOM));
+    return said(queue_call(h, syevd, &c,
+                           owns(&c, a, n, n, lda) && owns_values(&c, w, n) && type_w == part_of_type(type) && compute == type &&
+                               bytes == ROOM && host_bytes == HOST_ROOM));
 }

@@ -1,25 +1,40 @@
 /* linear.c - the pretended kernels of linear.h. */
 #include "linear.h"
 #include "fake.h"
+#include <complex.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-static double get(const linear_args *a, int64_t i)
+static double get_part(const linear_args *a, int64_t i)
 {
     return a->wide ? ((const double *)a->in)[i] : (double)((const float *)a->in)[i];
 }
 
-static void put(const linear_args *a, void *to, int64_t i, double x)
+static void put_part(const linear_args *a, void *to, int64_t i, double x)
 {
     if (a->wide) ((double *)to)[i] = x;
     else ((float *)to)[i] = (float)x;
 }
 
+static double _Complex get(const linear_args *a, int64_t i)
+{
+    double x[2] = { get_part(a, a->pairs ? 2 * i : i), a->pairs ? get_part(a, 2 * i + 1) : 0 };
+    double _Complex z;
+    return memcpy(&z, x, sizeof z), z;
+}
+
+static void put(const linear_args *a, void *to, int64_t i, double _Complex x)
+{
+    put_part(a, to, a->pairs ? 2 * i : i, creal(x));
+    if (a->pairs) put_part(a, to, 2 * i + 1, cimag(x));
+}
+
 static void check(const linear_args *a, int64_t i, int64_t j)
 {
-    const double x = get(a, i * a->in_row + j * a->in_col);
+    const double _Complex x = get(a, i * a->in_row + j * a->in_col);
     if (!linear_has(a->part, i, j)) return;
-    if (!isfinite(x)) a->flag[0] = 1;
+    if (!isfinite(creal(x)) || !isfinite(cimag(x))) a->flag[0] = 1;
     if (i == j && x == 0 && a->flag[1] < a->rows - i) a->flag[1] = (int)(a->rows - i);
 }
 
@@ -35,7 +50,7 @@ static void size(const linear_args *a)
     double *out = a->out;
     for (int64_t i = 0; i < a->rows; i++) {
         double sum = 0;
-        for (int64_t j = 0; j < a->cols; j++) sum += fabs(get(a, i * a->in_row + j * a->in_col));
+        for (int64_t j = 0; j < a->cols; j++) sum += fabs(get_part(a, i * a->in_row + j * a->in_col));
         *out = fmax(*out, sum);
     }
 }
@@ -45,7 +60,7 @@ static void rest(const linear_args *a)
     for (int64_t j = 0; j < a->cols; j++) {
         double left = 0, most = 0;
         for (int64_t i = 0; i < a->rows; i++)
-            left = fmax(left, fabs(get(a, i + j * a->in_col))),
+            left = fmax(left, fabs(get_part(a, i + j * a->in_col))),
             most = fmax(most, fabs(((const double *)a->more)[i + j * a->out_col]));
         if (!(left <= a->most * *(const double *)a->out * most)) a->flag[0] = 1;
     }
@@ -64,14 +79,16 @@ static void order(const linear_args *a)
 
 static void determinant(const linear_args *a)
 {
-    long double det = 1, size = 0;
+    long double _Complex det = 1, sign = 1;
+    long double size = 0;
     for (int64_t i = 0; i < a->rows; i++) {
-        const double x = get(a, i * (a->in_row + a->in_col));
-        det *= a->pivot[i] == i + 1 ? x : -x, size += logl(fabsl(x));
+        const long double _Complex x = get(a, i * (a->in_row + a->in_col)), y = a->pivot[i] == i + 1 ? x : -x;
+        det *= y, size += logl(cabsl(x)), sign = x == 0 ? 0 : sign * (y / cabsl(y));
     }
     if (det == 0 && !isfinite(size)) size = -INFINITY;
-    put(a, a->out, 0, a->what == LINEAR_DET ? (double)det : a->what == LINEAR_LOGDET ? (double)size : (det > 0) - (det < 0));
-    if (a->what == LINEAR_SLOGDET) put(a, a->more, 0, (double)size);
+    if (a->what == LINEAR_LOGDET) put_part(a, a->out, 0, (double)size);
+    else put(a, a->out, 0, (double _Complex)(a->what == LINEAR_DET ? det : sign));
+    if (a->what == LINEAR_SLOGDET) put_part(a, a->more, 0, (double)size);
 }
 
 static void run(void *args)
@@ -95,7 +112,7 @@ static bool is_there(const linear_args *a, const void *p, int64_t row, int64_t c
 
 cudaError_t linear_launch(const linear_args *a, cudaStream_t q)
 {
-    const size_t each = a->wide ? 8 : 4;
+    const size_t each = (a->wide ? 8 : 4) * (a->pairs ? 2 : 1);
     ENTER(cudaErrorUnknown);
     bool fits = true;
     if (a->what == LINEAR_CHECK) fits = is_there(a, a->in, a->in_row, a->in_col, each) && fake_owns(a->flag, 2 * sizeof *a->flag);

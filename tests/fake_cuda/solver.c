@@ -1,4 +1,4 @@
-/* solver.c - the pretended cuSOLVER and cuBLAS, but what iterates (jacobi.c): textbook algorithms in f64, by columns, rounded to the matrices' type where they are stored. */
+/* solver.c - the pretended cuSOLVER and cuBLAS, but what iterates (jacobi.c): textbook algorithms in complex numbers of f64, by columns, rounded to the matrices' type where they are stored. */
 #include "calls.h"
 #include <float.h>
 
@@ -47,10 +47,13 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *room, size_t bytes)
 static void exchange(const call *c, void *p, int64_t ld, int64_t cols, int64_t i, int64_t j)
 {
     for (int64_t k = 0; k < cols && i != j; k++) {
-        const double x = get(c, p, i + k * ld);
+        const number x = get(c, p, i + k * ld);
         put(c, p, i + k * ld, get(c, p, j + k * ld)), put(c, p, j + k * ld, x);
     }
 }
+
+/* As LAPACK compares pivots. */
+static double size_of(number x) { return fabs(creal(x)) + fabs(cimag(x)); }
 
 static void getrf(void *args)
 {
@@ -60,12 +63,12 @@ static void getrf(void *args)
     for (int64_t k = 0; k < least; k++) {
         int64_t p = k;
         for (int64_t i = k; i < c->m; i++)
-            if (fabs(A(i, k)) > fabs(A(p, k))) p = i;
+            if (size_of(A(i, k)) > size_of(A(p, k))) p = i;
         c->pivot[k] = p + 1;
         exchange(c, c->a, c->lda, c->n, k, p);
         if (A(k, k) == 0 && !*c->info) *c->info = (int)k + 1;
         for (int64_t i = k + 1; i < c->m && A(k, k) != 0; i++) {
-            SET_A(i, k, A(i, k) / A(k, k));
+            SET_A(i, k, over(A(i, k), A(k, k)));
             for (int64_t j = k + 1; j < c->n; j++) SET_A(i, j, A(i, j) - A(i, k) * A(k, j));
         }
     }
@@ -82,7 +85,8 @@ cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t h, cusolverDnParams_t param
                                   void *a, int64_t lda, int64_t *pivot, cudaDataType_t compute, void *room, size_t bytes,
                                   void *host, size_t host_bytes, int *info)
 {
-    call c = { .wide = type == CUDA_R_64F,
+    call c = { .wide = is_wide(type),
+               .pairs = is_pairs(type),
                .m = m,
                .n = n,
                .a = a,
@@ -106,9 +110,9 @@ static void substitute(const call *c, bool lower, bool unit, bool transposed)
     for (int64_t j = 0; j < c->k; j++)
         for (int64_t t = 0; t < c->n; t++) {
             const int64_t i = down ? t : c->n - 1 - t;
-            double x = B(i, j);
+            number x = B(i, j);
             for (int64_t l = down ? 0 : i + 1; l < (down ? i : c->n); l++) x -= (transposed ? A(l, i) : A(i, l)) * B(l, j);
-            SET_B(i, j, unit ? x : x / A(i, i));
+            SET_B(i, j, unit ? x : over(x, A(i, i)));
         }
 }
 
@@ -127,7 +131,8 @@ cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t h, cusolverDnParams_t param
                                   int64_t sides, cudaDataType_t type, const void *a, int64_t lda, const int64_t *pivot,
                                   cudaDataType_t type_b, void *b, int64_t ldb, int *info)
 {
-    call c = { .wide = type == CUDA_R_64F,
+    call c = { .wide = is_wide(type),
+               .pairs = is_pairs(type),
                .flag = { how != CUBLAS_OP_N },
                .n = n,
                .k = sides,
@@ -137,7 +142,8 @@ cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t h, cusolverDnParams_t param
                .ldb = ldb,
                .pivot = (int64_t *)pivot,
                .info = info };
-    return said(queue_call(h, getrs, &c, type == type_b && owns(&c, a, n, n, lda) && owns(&c, b, n, sides, ldb)));
+    return said(
+        queue_call(h, getrs, &c, type == type_b && how != CUBLAS_OP_C && owns(&c, a, n, n, lda) && owns(&c, b, n, sides, ldb)));
 }
 
 static void trsm(void *args)
@@ -146,20 +152,21 @@ static void trsm(void *args)
     substitute(c, c->flag[0], c->flag[1], c->flag[2]);
 }
 
-static cublasStatus_t queue_trsm(cublasHandle_t h, call *c, cublasSideMode_t side, double alpha)
+static cublasStatus_t queue_trsm(cublasHandle_t h, call *c, cublasSideMode_t side, cublasOperation_t how, number alpha)
 {
-    const bool fits =
-        owns(c, c->a, c->n, c->n, c->lda) && owns(c, c->b, c->n, c->k, c->ldb) && side == CUBLAS_SIDE_LEFT && alpha == 1;
+    const bool fits = owns(c, c->a, c->n, c->n, c->lda) && owns(c, c->b, c->n, c->k, c->ldb) && side == CUBLAS_SIDE_LEFT &&
+                      how != CUBLAS_OP_C && alpha == 1 && (uintptr_t)c->a % (c->pairs ? c->wide ? 16 : 8 : 4) == 0;
     if (fake_vendor_fails() || !fits) return CUBLAS_STATUS_EXECUTION_FAILED;
     return fake_queue(((handle *)(void *)h)->stream, trsm, c, sizeof *c) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
-#define TRSM(letter, type, wide_)                                                                                                \
+#define TRSM(letter, type, wide_, pairs_)                                                                                        \
     cublasStatus_t cublas##letter##trsm_v2(cublasHandle_t h, cublasSideMode_t side, cublasFillMode_t part,                       \
                                            cublasOperation_t how, cublasDiagType_t diagonal, int m, int n, const type *alpha,    \
                                            const type *a, int lda, type *b, int ldb)                                             \
     {                                                                                                                            \
         call c = { .wide = wide_,                                                                                                \
+                   .pairs = pairs_,                                                                                              \
                    .flag = { part == CUBLAS_FILL_MODE_LOWER, diagonal == CUBLAS_DIAG_UNIT, how != CUBLAS_OP_N },                 \
                    .n = m,                                                                                                       \
                    .k = n,                                                                                                       \
@@ -167,10 +174,12 @@ static cublasStatus_t queue_trsm(cublasHandle_t h, call *c, cublasSideMode_t sid
                    .lda = lda,                                                                                                   \
                    .b = b,                                                                                                       \
                    .ldb = ldb };                                                                                                 \
-        return queue_trsm(h, &c, side, (double)*alpha);                                                                          \
+        return queue_trsm(h, &c, side, how, get(&c, alpha, 0));                                                                  \
     }
-TRSM(S, float, false)
-TRSM(D, double, true)
+TRSM(S, float, false, false)
+TRSM(D, double, true, false)
+TRSM(C, cuComplex, false, true)
+TRSM(Z, cuDoubleComplex, true, true)
 
 /* c -= a b */
 static void dgemm(void *args)
@@ -178,7 +187,7 @@ static void dgemm(void *args)
     const call *c = args;
     for (int64_t j = 0; j < c->n; j++)
         for (int64_t i = 0; i < c->m; i++) {
-            double x = get(c, c->c, i + j * c->ldc);
+            number x = get(c, c->c, i + j * c->ldc);
             for (int64_t l = 0; l < c->k; l++) x -= A(i, l) * B(l, j);
             put(c, c->c, i + j * c->ldc, x);
         }
@@ -196,19 +205,21 @@ cublasStatus_t cublasDgemm(cublasHandle_t h, cublasOperation_t how_a, cublasOper
                                                                           : CUBLAS_STATUS_SUCCESS;
 }
 
-/* ---- Cholesky ---- */
+/* ---- Cholesky: nobody says what comes of a diagonal that is not real ---- */
 
 static void potrf(void *args)
 {
     const call *c = args;
+    const bool sound = has_real_diagonal(c);
     spoil(c), *c->info = 0;
     for (int64_t j = 0; j < c->n && !*c->info; j++)
         for (int64_t i = 0; i <= j; i++) {
-            double x = A(j, i);
-            for (int64_t l = 0; l < i; l++) x -= A(i, l) * A(j, l);
-            if (i == j && !(x > 0)) *c->info = (int)j + 1;
-            SET_A(j, i, i == j ? sqrt(x) : x / A(i, i));
+            number x = A(j, i);
+            for (int64_t l = 0; l < i; l++) x -= conj(A(i, l)) * A(j, l);
+            if (i == j && !(creal(x) > 0)) *c->info = (int)j + 1;
+            SET_A(j, i, i == j ? sqrt(creal(x)) : over(x, A(i, i)));
         }
+    if (!sound) *c->info = -4;
 }
 
 cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params, cublasFillMode_t part, int64_t n,
@@ -222,13 +233,23 @@ cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t h, cusolverDnParams_t param
                                   cudaDataType_t type, void *a, int64_t lda, cudaDataType_t compute, void *room, size_t bytes,
                                   void *host, size_t host_bytes, int *info)
 {
-    call c = { .wide = type == CUDA_R_64F, .n = n, .a = a, .lda = lda, .room = room, .bytes = bytes, .info = info };
+    call c = {
+        .wide = is_wide(type), .pairs = is_pairs(type), .n = n, .a = a, .lda = lda, .room = room, .bytes = bytes, .info = info
+    };
     return said(queue_call(h, potrf, &c, owns(&c, a, n, n, lda) && part == CUBLAS_FILL_MODE_LOWER && bytes == ROOM));
 }
 
-/* ---- QR: reflectors I - tau v v^T, v with a 1 on top and the rest below the diagonal ---- */
+/* ---- QR: reflectors I - tau v v^H, v with a 1 on top and the rest below the diagonal ---- */
 
-static double below(const call *c, int64_t i, int64_t k) { return i == k ? 1 : A(i, k); }
+static number below(const call *c, int64_t i, int64_t k) { return i == k ? 1 : A(i, k); }
+
+/* Column j of p times reflector k. */
+static void reflect_column(const call *c, void *p, int64_t ld, int64_t j, int64_t k, number tau)
+{
+    number dot = 0;
+    for (int64_t i = k; i < c->m; i++) dot += conj(below(c, i, k)) * get(c, p, i + j * ld);
+    for (int64_t i = k; i < c->m; i++) put(c, p, i + j * ld, get(c, p, i + j * ld) - tau * dot * below(c, i, k));
+}
 
 static void geqrf(void *args)
 {
@@ -236,19 +257,17 @@ static void geqrf(void *args)
     const int64_t least = c->m < c->n ? c->m : c->n;
     spoil(c), *c->info = 0;
     for (int64_t k = 0; k < least; k++) {
-        double rest = 0, alpha = A(k, k), most = 0;
-        for (int64_t i = k + 1; i < c->m; i++) most = fmax(most, fabs(A(i, k)));
-        for (int64_t i = k + 1; i < c->m && most > 0; i++) rest += A(i, k) / most * (A(i, k) / most);
+        const number alpha = A(k, k);
+        double rest = 0, most = 0;
+        for (int64_t i = k + 1; i < c->m; i++) most = fmax(most, cabs(A(i, k)));
+        for (int64_t i = k + 1; i < c->m && most > 0; i++) rest += cabs(A(i, k)) / most * (cabs(A(i, k)) / most);
         put(c, c->w, k, 0);
-        if (rest == 0) continue;
-        const double beta = -copysign(hypot(alpha, most * sqrt(rest)), alpha), tau = (beta - alpha) / beta;
-        for (int64_t i = k + 1; i < c->m; i++) SET_A(i, k, A(i, k) / (alpha - beta));
+        if (rest == 0 && cimag(alpha) == 0) continue;
+        const double beta = -copysign(hypot(cabs(alpha), most * sqrt(rest)), creal(alpha));
+        const number tau = over(beta - alpha, beta);
+        for (int64_t i = k + 1; i < c->m; i++) SET_A(i, k, over(A(i, k), alpha - beta));
         put(c, c->w, k, tau), SET_A(k, k, beta);
-        for (int64_t j = k + 1; j < c->n; j++) {
-            double dot = 0;
-            for (int64_t i = k; i < c->m; i++) dot += below(c, i, k) * A(i, j);
-            for (int64_t i = k; i < c->m; i++) SET_A(i, j, A(i, j) - tau * dot * below(c, i, k));
-        }
+        for (int64_t j = k + 1; j < c->n; j++) reflect_column(c, c->a, c->lda, j, k, conj(tau));
     }
 }
 
@@ -263,22 +282,26 @@ cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t h, cusolverDnParams_t param
                                   void *a, int64_t lda, cudaDataType_t type_tau, void *tau, cudaDataType_t compute, void *room,
                                   size_t bytes, void *host, size_t host_bytes, int *info)
 {
-    call c = {
-        .wide = type == CUDA_R_64F, .m = m, .n = n, .a = a, .lda = lda, .w = tau, .room = room, .bytes = bytes, .info = info
-    };
+    call c = { .wide = is_wide(type),
+               .pairs = is_pairs(type),
+               .m = m,
+               .n = n,
+               .a = a,
+               .lda = lda,
+               .w = tau,
+               .room = room,
+               .bytes = bytes,
+               .info = info };
     return said(queue_call(h, geqrf, &c, owns(&c, a, m, n, lda) && owns(&c, tau, m < n ? m : n, 1, m) && bytes == ROOM));
 }
 
-/* b = Q b, or Q^T b; Q of k reflectors in a. */
-static void reflect(const call *c, bool transposed)
+/* b = Q b, or Q^H b; Q of k reflectors in a. */
+static void reflect(const call *c, bool back)
 {
     for (int64_t t = 0; t < c->k; t++) {
-        const int64_t l = transposed ? t : c->k - 1 - t;
-        for (int64_t j = 0; j < c->n; j++) {
-            double dot = 0;
-            for (int64_t i = l; i < c->m; i++) dot += below(c, i, l) * B(i, j);
-            for (int64_t i = l; i < c->m; i++) SET_B(i, j, B(i, j) - get(c, c->w, l) * dot * below(c, i, l));
-        }
+        const int64_t l = back ? t : c->k - 1 - t;
+        const number tau = get(c, c->w, l);
+        for (int64_t j = 0; j < c->n; j++) reflect_column(c, c->b, c->ldb, j, l, back ? conj(tau) : tau);
     }
 }
 
@@ -292,7 +315,7 @@ static void ormqr(void *args)
 static void orgqr(void *args)
 {
     call own = *(const call *)args, *c = &own;
-    double *q = fake_alloc((size_t)(c->m * c->n + 1) * sizeof *q);
+    number *q = fake_alloc((size_t)(c->m * c->n + 1) * sizeof *q);
     spoil(c), *c->info = 0;
     c->b = q, c->ldb = c->m;
     for (int64_t j = 0; j < c->n; j++)
@@ -303,16 +326,17 @@ static void orgqr(void *args)
     fake_free(q);
 }
 
-#define QR(letter, type, wide_)                                                                                                  \
-    cusolverStatus_t cusolverDn##letter##orgqr_bufferSize(cusolverDnHandle_t h, int m, int n, int k, const type *a, int lda,     \
-                                                          const type *tau, int *length)                                          \
+#define QR(letter, type, wide_, pairs_, q)                                                                                       \
+    cusolverStatus_t cusolverDn##letter##q##gqr_bufferSize(cusolverDnHandle_t h, int m, int n, int k, const type *a, int lda,    \
+                                                           const type *tau, int *length)                                         \
     {                                                                                                                            \
         return *length = 32, said(!fake_vendor_fails());                                                                         \
     }                                                                                                                            \
-    cusolverStatus_t cusolverDn##letter##orgqr(cusolverDnHandle_t h, int m, int n, int k, type *a, int lda, const type *tau,     \
-                                               type *room, int length, int *info)                                                \
+    cusolverStatus_t cusolverDn##letter##q##gqr(cusolverDnHandle_t h, int m, int n, int k, type *a, int lda, const type *tau,    \
+                                                type *room, int length, int *info)                                               \
     {                                                                                                                            \
         call c = { .wide = wide_,                                                                                                \
+                   .pairs = pairs_,                                                                                              \
                    .m = m,                                                                                                       \
                    .n = n,                                                                                                       \
                    .k = k,                                                                                                       \
@@ -325,17 +349,18 @@ static void orgqr(void *args)
         return said(                                                                                                             \
             queue_call(h, orgqr, &c, owns(&c, a, m, n, lda) && owns(&c, tau, k, 1, k) && m >= n && n >= k && length == 32));     \
     }                                                                                                                            \
-    cusolverStatus_t cusolverDn##letter##ormqr_bufferSize(cusolverDnHandle_t h, cublasSideMode_t side, cublasOperation_t how,    \
-                                                          int m, int n, int k, const type *a, int lda, const type *tau,          \
-                                                          const type *b, int ldb, int *length)                                   \
+    cusolverStatus_t cusolverDn##letter##q##mqr_bufferSize(cusolverDnHandle_t h, cublasSideMode_t side, cublasOperation_t how,   \
+                                                           int m, int n, int k, const type *a, int lda, const type *tau,         \
+                                                           const type *b, int ldb, int *length)                                  \
     {                                                                                                                            \
         return *length = 32, said(!fake_vendor_fails() && side == CUBLAS_SIDE_LEFT);                                             \
     }                                                                                                                            \
-    cusolverStatus_t cusolverDn##letter##ormqr(cusolverDnHandle_t h, cublasSideMode_t side, cublasOperation_t how, int m, int n, \
-                                               int k, const type *a, int lda, const type *tau, type *b, int ldb, type *room,     \
-                                               int length, int *info)                                                            \
+    cusolverStatus_t cusolverDn##letter##q##mqr(cusolverDnHandle_t h, cublasSideMode_t side, cublasOperation_t how, int m,       \
+                                                int n, int k, const type *a, int lda, const type *tau, type *b, int ldb,         \
+                                                type *room, int length, int *info)                                               \
     {                                                                                                                            \
         call c = { .wide = wide_,                                                                                                \
+                   .pairs = pairs_,                                                                                              \
                    .flag = { how != CUBLAS_OP_N },                                                                               \
                    .m = m,                                                                                                       \
                    .n = n,                                                                                                       \
@@ -348,10 +373,14 @@ static void orgqr(void *args)
                    .room = room,                                                                                                 \
                    .bytes = (size_t)length * sizeof *room,                                                                       \
                    .info = info };                                                                                               \
-        return said(queue_call(h, ormqr, &c, owns(&c, a, m, k, lda) && owns(&c, b, m, n, ldb) && m >= k && length == 32));       \
+        return said(queue_call(h, ormqr, &c,                                                                                     \
+                               owns(&c, a, m, k, lda) && owns(&c, b, m, n, ldb) && m >= k && length == 32 &&                     \
+                                   (how == CUBLAS_OP_N || how == (pairs_ ? CUBLAS_OP_C : CUBLAS_OP_T))));                        \
     }
-QR(S, float, false)
-QR(D, double, true)
+QR(S, float, false, false, or)
+QR(D, double, true, false, or)
+QR(C, cuComplex, false, true, un)
+QR(Z, cuDoubleComplex, true, true, un)
 
 /* ---- refined solutions: as good as in f64 at once, or not to be had from fewer bits. It waits, as the real one does ---- */
 
@@ -361,7 +390,7 @@ static bool is_lost(const call *c)
     const double most = c->flag[1] ? 65504 : FLT_MAX, least = c->flag[1] ? 0x1p-25 : FLT_MIN;
     double greatest = 0;
     for (int64_t j = 0; j < c->n; j++)
-        for (int64_t i = 0; i < c->n; i++) greatest = fmax(greatest, fabs(A(i, j)));
+        for (int64_t i = 0; i < c->n; i++) greatest = fmax(greatest, cabs(A(i, j)));
     if (greatest <= least) *(int *)c->w = -50;
     return greatest > most || greatest <= least;
 }
@@ -376,7 +405,7 @@ static void spread(const call *c, double x)
 static void cut_short(const call *c)
 {
     for (int64_t j = 0; j < c->k && c->flag[1] && c->n % 2; j++)
-        for (int64_t i = 0; i < c->n; i++) put(c, c->c, i + j * c->ldc, (float)get(c, c->c, i + j * c->ldc));
+        for (int64_t i = 0; i < c->n; i++) put(c, c->c, i + j * c->ldc, (float)creal(get(c, c->c, i + j * c->ldc)));
 }
 
 static void gesv(void *args)
@@ -386,7 +415,7 @@ static void gesv(void *args)
     if (is_lost(c)) return spread(c, *(int *)c->w < 0 ? 0 : NAN);
     double *a = fake_alloc((size_t)(c->n * c->n + c->n + 1) * sizeof *a);
     for (int64_t j = 0; j < c->n; j++)
-        for (int64_t i = 0; i < c->n; i++) a[i + j * c->n] = A(i, j);
+        for (int64_t i = 0; i < c->n; i++) a[i + j * c->n] = creal(A(i, j));
     for (int64_t j = 0; j < c->k; j++)
         for (int64_t i = 0; i < c->n; i++) put(c, c->c, i + j * c->ldc, B(i, j));
     c->a = a, c->lda = c->m = c->n, c->pivot = (int64_t *)(a + c->n * c->n), c->b = c->c, c->ldb = c->ldc;

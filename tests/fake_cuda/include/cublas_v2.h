@@ -16,6 +16,15 @@ typedef struct cublasContext *cublasHandle_t;
 #define cublasStrsm        cublasStrsm_v2
 #define cublasDtrsm        cublasDtrsm_v2
 #define cublasDgemm        cublasDgemm_v2
+#define cublasCtrsm        cublasCtrsm_v2
+#define cublasZtrsm        cublasZtrsm_v2
+
+typedef struct cuComplex {
+    float x, y;
+} cuComplex;
+typedef struct cuDoubleComplex {
+    double x, y;
+} cuDoubleComplex;
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle);
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
@@ -30,5 +39,11 @@ cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t how_a, cubla
 cublasStatus_t cublasDtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part, cublasOperation_t how,
                            cublasDiagType_t diagonal, int m, int n, const double *alpha, const double *A, int lda, double *B,
                            int ldb);
+cublasStatus_t cublasCtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part, cublasOperation_t how,
+                           cublasDiagType_t diagonal, int m, int n, const cuComplex *alpha, const cuComplex *A, int lda,
+                           cuComplex *B, int ldb);
+cublasStatus_t cublasZtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part, cublasOperation_t how,
+                           cublasDiagType_t diagonal, int m, int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
+                           int lda, cuDoubleComplex *B, int ldb);
 
 #endif

@@ -63,19 +63,21 @@ cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle, cusolverDnParams_t 
                                   cudaDataType_t type_u, void *U, int64_t ldu, cudaDataType_t type_vt, void *VT, int64_t ldvt,
                                   cudaDataType_t compute, void *room, size_t bytes, void *host, size_t host_bytes, int *info);
 
-#define FAKE_QR(letter, type)                                                                                                    \
-    cusolverStatus_t cusolverDn##letter##orgqr_bufferSize(cusolverDnHandle_t handle, int m, int n, int k, const type *A,         \
-                                                          int lda, const type *tau, int *length);                                \
-    cusolverStatus_t cusolverDn##letter##orgqr(cusolverDnHandle_t handle, int m, int n, int k, type *A, int lda,                 \
-                                               const type *tau, type *room, int length, int *info);                              \
-    cusolverStatus_t cusolverDn##letter##ormqr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,                      \
-                                                          cublasOperation_t how, int m, int n, int k, const type *A, int lda,    \
-                                                          const type *tau, const type *C, int ldc, int *length);                 \
-    cusolverStatus_t cusolverDn##letter##ormqr(cusolverDnHandle_t handle, cublasSideMode_t side, cublasOperation_t how, int m,   \
-                                               int n, int k, const type *A, int lda, const type *tau, type *C, int ldc,          \
-                                               type *room, int length, int *info);
-FAKE_QR(S, float)
-FAKE_QR(D, double)
+#define FAKE_QR(letter, type, q)                                                                                                 \
+    cusolverStatus_t cusolverDn##letter##q##gqr_bufferSize(cusolverDnHandle_t handle, int m, int n, int k, const type *A,        \
+                                                           int lda, const type *tau, int *length);                               \
+    cusolverStatus_t cusolverDn##letter##q##gqr(cusolverDnHandle_t handle, int m, int n, int k, type *A, int lda,                \
+                                                const type *tau, type *room, int length, int *info);                             \
+    cusolverStatus_t cusolverDn##letter##q##mqr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,                     \
+                                                           cublasOperation_t how, int m, int n, int k, const type *A, int lda,   \
+                                                           const type *tau, const type *C, int ldc, int *length);                \
+    cusolverStatus_t cusolverDn##letter##q##mqr(cusolverDnHandle_t handle, cublasSideMode_t side, cublasOperation_t how, int m,  \
+                                                int n, int k, const type *A, int lda, const type *tau, type *C, int ldc,         \
+                                                type *room, int length, int *info);
+FAKE_QR(S, float, or)
+FAKE_QR(D, double, or)
+FAKE_QR(C, cuComplex, un)
+FAKE_QR(Z, cuDoubleComplex, un)
 #undef FAKE_QR
 
 #define FAKE_REFINED(letter)                                                                                                     \
