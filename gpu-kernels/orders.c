@@ -27,10 +27,14 @@ static int64_t tiles_of(const cut *at)
     return lines * quotient_up(at->along.size[0], SCAN_BLOCK);
 }
 
-/* Looking back reads all once, but takes some 50 ns a tile of a line: many lines hide that. */
-#define FEW_LINES 8
-#define FEW_TILES 1024
-static bool sums_first(int64_t lines, int64_t tiles) { return tiles > 1 && (lines <= FEW_LINES || lines * tiles <= FEW_TILES); }
+/* Looking back reads all once, but takes some 50 ns a tile of a line, which only many lines at work together hide. */
+#define FEW_LINES  8
+#define FEW_TILES  1024
+#define MANY_TILES 128 /* of a line */
+static bool sums_first(int64_t lines, int64_t tiles)
+{
+    return tiles > 1 && (tiles > MANY_TILES || lines <= FEW_LINES || lines * tiles <= FEW_TILES);
+}
 
 /* The ticket and states, then the sums. */
 static size_t states_bytes(int64_t tiles) { return round_256((size_t)(tiles + 1) * sizeof(uint32_t)); }

@@ -34,11 +34,24 @@ struct group {
     }
 };
 
-template <class E> static __device__ inline const E *row_of(const rows_args &a, uint32_t row)
+/* Several indices at once, of which the last may be missing; where each is among the places, or -1. The usual types are asked for once, so
+ * that no read waits for another. */
+enum { NO_INDEX = ~0u };
+template <class I, int N> static __device__ inline void read_indices(const rows_args &a, const uint32_t at[N], int64_t k[N])
 {
-    const uint32_t o = quotient(row, a.by_indices), j = row - o * a.by_indices.by;
-    const int64_t k = index_among(index_at(a.index, (duet_dtype)a.type, j * a.index_stride), a.n);
-    return k < 0 ? NULL : (const E *)a.x + o * a.outer_stride + k * a.stride;
+#pragma unroll
+    for (int r = 0; r < N; r++) k[r] = at[r] == NO_INDEX ? a.n : ((const I *)a.index)[at[r] * a.index_stride];
+}
+
+template <int N> static __device__ inline void places_at(const rows_args &a, const uint32_t at[N], int64_t k[N])
+{
+    if (a.type == DUET_I64) read_indices<int64_t, N>(a, at, k);
+    else if (a.type == DUET_I32) read_indices<int32_t, N>(a, at, k);
+    else
+        for (int r = 0; r < N; r++)
+            k[r] = at[r] == NO_INDEX ? a.n : index_at(a.index, (duet_dtype)a.type, at[r] * a.index_stride);
+#pragma unroll
+    for (int r = 0; r < N; r++) k[r] = index_among(k[r], a.n);
 }
 
 template <class E, int SIDE> KERNEL(ORDER_THREADS) take_rows(const __grid_constant__ rows_args a)
@@ -48,8 +61,17 @@ template <class E, int SIDE> KERNEL(ORDER_THREADS) take_rows(const __grid_consta
     g.find<SIDE>(a);
     const E *from[ROWS];
     E e[ROWS][SIDE] = {};
+    uint32_t o[ROWS], at[ROWS];
+    int64_t place[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) from[r] = g.first + r * g.groups < a.rows ? row_of<E>(a, g.first + r * g.groups) : NULL;
+    for (int r = 0; r < ROWS; r++) {
+        const uint32_t row = g.first + r * g.groups;
+        o[r] = row < a.rows ? quotient(row, a.by_indices) : 0;
+        at[r] = row < a.rows ? row - o[r] * a.by_indices.by : NO_INDEX;
+    }
+    places_at<ROWS>(a, at, place);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) from[r] = place[r] < 0 ? NULL : (const E *)a.x + o[r] * a.outer_stride + place[r] * a.stride;
 #pragma unroll
     for (int i = 0; i < ROWS_EACH; i++) {
         const uint32_t u = g.at + i % SIDE * g.lanes;
@@ -67,13 +89,16 @@ template <class E> KERNEL(ORDER_THREADS) take_each(const __grid_constant__ rows_
 {
     E e[ROWS_EACH] = {};
     const uint32_t first = blockIdx.x * (ROWS_EACH * ORDER_THREADS) + threadIdx.x;
+    uint32_t at[ROWS_EACH];
+    int64_t place[ROWS_EACH];
+#pragma unroll
+    for (int r = 0; r < ROWS_EACH; r++) at[r] = first + r * ORDER_THREADS < a.rows ? first + r * ORDER_THREADS : NO_INDEX;
+    places_at<ROWS_EACH>(a, at, place);
 #pragma unroll
     for (int r = 0; r < ROWS_EACH; r++) {
-        const uint32_t i = first + r * ORDER_THREADS;
-        if (i >= a.rows) continue;
-        const uint32_t row = quotient(i, a.by_width), c = i - row * a.by_width.by, o = quotient(row, a.by_indices);
-        const int64_t k = index_among(index_at(a.index, (duet_dtype)a.type, i * a.index_stride), a.n);
-        if (k >= 0) e[r] = ((const E *)a.x)[o * a.outer_stride + k * a.stride + c * a.inner_stride];
+        if (place[r] < 0) continue;
+        const uint32_t row = quotient(at[r], a.by_width), c = at[r] - row * a.by_width.by, o = quotient(row, a.by_indices);
+        e[r] = ((const E *)a.x)[o * a.outer_stride + place[r] * a.stride + c * a.inner_stride];
     }
 #pragma unroll
     for (int r = 0; r < ROWS_EACH; r++)

@@ -94,23 +94,15 @@ template <class Op> static __device__ inline typename Op::element before_tile(co
     return sum;
 }
 
-/* ---- tiles: a thread has a run in shared memory, and reads and writes vectors of 16 bytes beside those of other threads ---- */
-
-enum { PITCH = SCAN_RUN + 1 };
+/* ---- tiles: a thread has a run, and reads and writes vectors of 16 bytes beside those of other threads ---- */
 
 template <class E> struct alignas(16) scan_vec {
-    enum { MANY = 16 / sizeof(E) };
+    enum { MANY = 16 / sizeof(E), RUN = SCAN_RUN / MANY }; /* elements; of a run */
     E e[MANY];
 };
 
-/* Which element of a tile is number k of a thread's. */
-template <class E> static __device__ inline int of_thread(int k)
-{
-    enum { MANY = scan_vec<E>::MANY };
-    return (k / MANY * ORDER_THREADS + (int)threadIdx.x) * MANY + k % MANY;
-}
-
 template <class E> struct tile {
+    enum { MANY = scan_vec<E>::MANY };
     int64_t line, at, step_x, step;
     int left;
     const E *x;
@@ -128,62 +120,91 @@ template <class E> struct tile {
     {
         return by == 1 && left == SCAN_BLOCK && (uintptr_t)p % 16 == 0;
     }
+    /* Which element is number k of what a thread reads and writes. */
+    static __device__ inline int of_thread(int k) { return (k / MANY * ORDER_THREADS + (int)threadIdx.x) * MANY + k % MANY; }
+
     __device__ inline void read(E own[SCAN_RUN], E none) const
     {
-        enum { MANY = scan_vec<E>::MANY };
         if (is_plain(x, step_x))
 #pragma unroll
             for (int k = 0; k < SCAN_RUN; k += MANY) {
-                const scan_vec<E> v = *(const scan_vec<E> *)(x + of_thread<E>(k));
+                const scan_vec<E> v = *(const scan_vec<E> *)(x + of_thread(k));
 #pragma unroll
                 for (int u = 0; u < MANY; u++) own[k + u] = v.e[u];
             }
         else
 #pragma unroll
-            for (int k = 0; k < SCAN_RUN; k++) own[k] = of_thread<E>(k) < left ? x[of_thread<E>(k) * step_x] : none;
+            for (int k = 0; k < SCAN_RUN; k++) own[k] = of_thread(k) < left ? x[of_thread(k) * step_x] : none;
     }
-    __device__ inline void write(const E *kept) const
+    __device__ inline void write(const E own[SCAN_RUN]) const
     {
-        enum { MANY = scan_vec<E>::MANY };
         if (is_plain(out, step))
 #pragma unroll
             for (int k = 0; k < SCAN_RUN; k += MANY) {
-                const int i = of_thread<E>(k);
                 scan_vec<E> v;
 #pragma unroll
-                for (int u = 0; u < MANY; u++) v.e[u] = kept[i / SCAN_RUN * PITCH + i % SCAN_RUN + u];
-                *(scan_vec<E> *)(out + i) = v;
+                for (int u = 0; u < MANY; u++) v.e[u] = own[k + u];
+                *(scan_vec<E> *)(out + of_thread(k)) = v;
             }
         else
 #pragma unroll
-            for (int k = 0; k < SCAN_RUN; k++) {
-                const int i = of_thread<E>(k);
-                if (i < left) out[i * step] = kept[i / SCAN_RUN * PITCH + i % SCAN_RUN];
-            }
+            for (int k = 0; k < SCAN_RUN; k++)
+                if (of_thread(k) < left) out[of_thread(k) * step] = own[k];
     }
 };
 
-/* What all threads of a block know of their tile. */
+/* What all threads of a block know of their tile. Vectors of each run are turned round so far that eight threads beside each other meet all
+ * banks, with the vectors that they read as with their runs. */
 template <class Op> struct shared_tile {
     typedef typename Op::element E;
-    E kept[ORDER_THREADS * PITCH], run[ORDER_THREADS], group[SCAN_RUN], whole, before;
+    typedef scan_vec<E> vec;
+    enum { MANY = vec::MANY, RUN = vec::RUN };
+    vec kept[ORDER_THREADS * RUN];
+    E run[ORDER_THREADS], group[SCAN_RUN], whole, before;
 
-    __device__ inline void keep(const E own[SCAN_RUN])
+    __device__ inline vec *vec_of(int run, int k) { return kept + run * RUN + (k + run * RUN / 8) % RUN; }
+    __device__ inline vec *read_by(int k) /* vector k of what this thread reads */
+    {
+        const int i = k * ORDER_THREADS + threadIdx.x;
+        return vec_of(i / RUN, i % RUN);
+    }
+    static __device__ inline void copy(vec *to, const E *from)
     {
 #pragma unroll
-        for (int k = 0; k < SCAN_RUN; k++) {
-            const int i = of_thread<E>(k);
-            kept[i / SCAN_RUN * PITCH + i % SCAN_RUN] = own[k];
-        }
+        for (int u = 0; u < MANY; u++) to->e[u] = from[u];
+    }
+    static __device__ inline void copy(E *to, const vec *from)
+    {
+        const vec v = *from;
+#pragma unroll
+        for (int u = 0; u < MANY; u++) to[u] = v.e[u];
+    }
+    /* From vectors as they are read to a run a thread. */
+    __device__ inline void turn(E own[SCAN_RUN])
+    {
+#pragma unroll
+        for (int k = 0; k < RUN; k++) copy(read_by(k), own + k * MANY);
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < RUN; k++) copy(own + k * MANY, vec_of(threadIdx.x, k));
+    }
+    /* Back again; no run is anyone else's. */
+    __device__ inline void turn_back(E own[SCAN_RUN])
+    {
+#pragma unroll
+        for (int k = 0; k < RUN; k++) copy(vec_of(threadIdx.x, k), own + k * MANY);
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < RUN; k++) copy(own + k * MANY, read_by(k));
     }
     /* Sums within each run, of the runs before a thread's in its group, of the groups before; `whole`, of all. */
-    __device__ inline void add_up(E *runs, E *groups)
+    __device__ inline void add_up(E own[SCAN_RUN], E *runs, E *groups)
     {
         const int t = threadIdx.x, g = t / SCAN_RUN;
         E sum = Op::none();
         *runs = *groups = Op::none();
 #pragma unroll
-        for (int k = 0; k < SCAN_RUN; k++) kept[t * PITCH + k] = sum = Op::both(sum, kept[t * PITCH + k]);
+        for (int k = 0; k < SCAN_RUN; k++) own[k] = sum = Op::both(sum, own[k]);
         run[t] = sum;
         __syncthreads();
         for (int k = g * SCAN_RUN; k < t; k++) *runs = Op::both(*runs, run[k]);
@@ -192,13 +213,11 @@ template <class Op> struct shared_tile {
         for (int k = 0; k < g; k++) *groups = Op::both(*groups, group[k]);
         if (t == ORDER_THREADS - 1) whole = Op::both(*groups, group[g]);
     }
-    __device__ inline void finish(E all, E groups, E runs)
+    __device__ inline void finish(E own[SCAN_RUN], E all, E groups, E runs)
     {
-        const int t = threadIdx.x;
 #pragma unroll
-        for (int k = 0; k < SCAN_RUN; k++)
-            kept[t * PITCH + k] = Op::both(all, Op::both(groups, Op::both(runs, kept[t * PITCH + k])));
-        __syncthreads();
+        for (int k = 0; k < SCAN_RUN; k++) own[k] = Op::both(all, Op::both(groups, Op::both(runs, own[k])));
+        turn_back(own);
     }
 };
 
@@ -215,9 +234,8 @@ template <class Op> KERNEL(ORDER_THREADS) scan_tiles(const __grid_constant__ sca
     here.find(a, id);
     E own[SCAN_RUN], runs, groups;
     here.read(own, Op::none());
-    s.keep(own);
-    __syncthreads();
-    s.add_up(&runs, &groups);
+    s.turn(own);
+    s.add_up(own, &runs, &groups);
     __syncthreads();
     if (t < 32) {
         const bool lasts = here.at == a.tiles - 1;
@@ -227,8 +245,8 @@ template <class Op> KERNEL(ORDER_THREADS) scan_tiles(const __grid_constant__ sca
         if (t == 0) s.before = all;
     }
     __syncthreads();
-    s.finish(s.before, groups, runs);
-    here.write(s.kept);
+    s.finish(own, s.before, groups, runs);
+    here.write(own);
 }
 
 /* ---- few long lines: the sums of all tiles, what comes before each, and then each tile ---- */
@@ -242,29 +260,29 @@ template <class Op> KERNEL(ORDER_THREADS) sum_tiles(const __grid_constant__ scan
     here.find(a, blockIdx.x);
     E own[SCAN_RUN], runs, groups;
     here.read(own, Op::none());
-    s.keep(own);
-    __syncthreads();
-    s.add_up(&runs, &groups);
+    s.turn(own);
+    s.add_up(own, &runs, &groups);
     if (threadIdx.x == ORDER_THREADS - 1) ((E *)a.sums)[blockIdx.x] = s.whole;
 }
 
-/* By one thread: of `many` sums in shared memory, rounded up to AT_ONCE, what comes before each, in its place; what comes after all. */
-enum { AT_ONCE = 8 };
-template <class Op>
+/* By one thread: of `many` sums in shared memory, rounded up to BATCH, what comes before each, in its place; what comes after all. The next
+ * BATCH are read while these are added up. */
+template <class Op, int BATCH>
 static __device__ inline typename Op::element chain(typename Op::element *sum, int many, typename Op::element all)
 {
     typedef typename Op::element E;
-    E now[AT_ONCE], next[AT_ONCE];
+    E now[BATCH], next[BATCH];
 #pragma unroll
-    for (int u = 0; u < AT_ONCE; u++) next[u] = sum[u];
-    for (int k = 0; k < many; k += AT_ONCE) {
+    for (int u = 0; u < BATCH; u++) next[u] = sum[u];
+#pragma unroll 1
+    for (int k = 0; k < many; k += BATCH) {
 #pragma unroll
-        for (int u = 0; u < AT_ONCE; u++) now[u] = next[u];
-        if (k + AT_ONCE < many)
+        for (int u = 0; u < BATCH; u++) now[u] = next[u];
+        if (k + BATCH < many)
 #pragma unroll
-            for (int u = 0; u < AT_ONCE; u++) next[u] = sum[k + AT_ONCE + u];
+            for (int u = 0; u < BATCH; u++) next[u] = sum[k + BATCH + u];
 #pragma unroll
-        for (int u = 0; u < AT_ONCE; u++) sum[k + u] = all, all = Op::both(all, now[u]);
+        for (int u = 0; u < BATCH; u++) sum[k + u] = all, all = Op::both(all, now[u]);
     }
     return all;
 }
@@ -288,7 +306,7 @@ template <class Op> KERNEL(SCAN_CHAIN_THREADS) chain_tiles(const __grid_constant
             kept[i] = i < many ? sums[first + i] : Op::none();
         }
         __syncthreads();
-        if (threadIdx.x == 0) before = chain<Op>(kept, many, before);
+        if (threadIdx.x == 0) before = chain<Op, 16>(kept, many, before);
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
@@ -301,7 +319,9 @@ template <class Op> KERNEL(SCAN_CHAIN_THREADS) chain_tiles(const __grid_constant
 
 /* Behind chain_tiles, or, of no more than SCAN_CHAIN_SHORT tiles, behind sum_tiles at once: each then adds up by itself. The last tiles first,
  * which the cache still has. x is as it was before sum_tiles: it is read without waiting. */
-template <class Op> KERNEL(ORDER_THREADS) scan_after(const __grid_constant__ scan_args a)
+template <class Op>
+KERNEL(ORDER_THREADS, sizeof(typename Op::element) == 4 ? 5 : 2)
+scan_after(const __grid_constant__ scan_args a)
 {
     typedef typename Op::element E;
     __shared__ shared_tile<Op> s;
@@ -312,7 +332,7 @@ template <class Op> KERNEL(ORDER_THREADS) scan_after(const __grid_constant__ sca
     here.find(a, id);
     E own[SCAN_RUN], runs, groups;
     here.read(own, Op::none());
-    s.keep(own);
+    s.turn(own);
     take_turn();
     const E *of_line = (const E *)a.sums + here.line * a.tiles;
     if (a.chained) {
@@ -320,11 +340,11 @@ template <class Op> KERNEL(ORDER_THREADS) scan_after(const __grid_constant__ sca
     } else
         for (int i = t; i < SCAN_CHAIN_SHORT; i += ORDER_THREADS) sums[i] = i < here.at ? of_line[i] : Op::none();
     __syncthreads();
-    if (!a.chained && t == ORDER_THREADS - 32) s.before = chain<Op>(sums, (int)here.at, Op::none());
-    s.add_up(&runs, &groups);
+    if (!a.chained && t == ORDER_THREADS - 32) s.before = chain<Op, 32 / sizeof(E)>(sums, (int)here.at, Op::none());
+    s.add_up(own, &runs, &groups);
     __syncthreads();
-    s.finish(s.before, groups, runs);
-    here.write(s.kept);
+    s.finish(own, s.before, groups, runs);
+    here.write(own);
 }
 
 template <class Op> static const void *form_of(enum scan_form form)

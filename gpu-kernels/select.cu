@@ -36,6 +36,12 @@ template <class Key> struct candidates {
     }
 };
 
+/* The same where it is seldom needed. */
+template <class Key> static __device__ __noinline__ int make_room(candidates<Key> &best, int many, int k)
+{
+    return best.keep_best(many, k);
+}
+
 /* The k-th greatest of what the lanes of a warp have. */
 template <class Key> static __device__ inline Key greatest_of_lanes(Key own, int k)
 {
@@ -106,7 +112,7 @@ static __device__ inline int choose(const select_args &a, const part<E, CHOSEN> 
             uint32_t all = __ballot_sync(~0u, in);
             if (!all) continue;
             if (count + __popc(all) > SELECT_ROOM) {
-                count = best.keep_best(count, a.k), least = best.key[count - 1], above = true;
+                count = make_room(best, count, a.k), least = best.key[count - 1], above = true;
                 in = in && key[j] > least, all = __ballot_sync(~0u, in);
             }
             const int at = count + __popc(all & ((1u << lane) - 1));
