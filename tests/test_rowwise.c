@@ -72,8 +72,8 @@ static void one_length(duet_dtype type, int64_t rows, int64_t n, bool oracle)
 
 static void lengths(bool quick)
 {
-    static const int64_t few[] = { 1, 2, 15, 16, 17, 64, 65, 100, 128, 129, 1000, 1024, 1025 };
-    static const int64_t many[] = { 4095, 4097, 8192, 8193, 12289, 16384, 16385, 16388, 40000 };
+    static const int64_t few[] = { 1, 2, 15, 16, 17, 64, 65, 100, 128, 129, 200, 256, 500, 512, 768, 1000, 1024, 1025 };
+    static const int64_t many[] = { 2048, 4095, 4097, 8192, 8193, 12289, 16384, 16385, 16388, 40000 };
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
         for (size_t i = 0; i < sizeof few / sizeof *few; i++) one_length(type, few[i] < 100 ? 67 : 3, few[i], few[i] <= 129);
         for (size_t i = 0; i < sizeof many / sizeof *many; i += 1 + quick) one_length(type, 2, many[i], false);
