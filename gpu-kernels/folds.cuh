@@ -57,13 +57,13 @@ static __device__ inline T operator/(T d, counted a)
 /* The same without a branch, noting whether it would have been right. Infinities are not noted: the variance is NaN, or negative, all the same. */
 struct swiftly_counted {
     int n;
-    bool *right;
+    bool right;
     __device__ inline operator T() const { return T(n); }
 };
 static __device__ inline swiftly_counted operator+(swiftly_counted a, T more) { return { a.n + (int)more, a.right }; }
-static __device__ inline T operator/(T d, swiftly_counted a)
+static __device__ inline T operator/(T d, swiftly_counted &a)
 {
-    *a.right &= is_swift(d);
+    a.right &= is_swift(d);
     return swift_quotient(d, a.n);
 }
 

@@ -31,9 +31,9 @@ struct unit_fold {
     }
     static __device__ inline lane take_swiftly(lane a, T x, int k, bool &right)
     {
-        swiftly_counted n = { k, &right };
+        swiftly_counted n = { k, right };
         row_var::with(n, a.moments.mean, a.moments.squares, x);
-        a.moments.n = { n.n }, a.sum = mean_fold::take(a.sum, x, x, k);
+        right = n.right, a.moments.n = { n.n }, a.sum = mean_fold::take(a.sum, x, x, k);
         return a;
     }
     static __device__ inline acc close(lane a, int64_t first) { return { var_fold::close(a.moments, first), a.sum }; }
@@ -131,7 +131,8 @@ static __device__ __forceinline__ bool take_row(const warp_row<R, W> &x, unit_fo
         unit_fold::lane v = unit_fold::open();
 #pragma unroll
         for (int r = 0; r < R; r++)
-            if (x.has(r, l)) v = SURE ? unit_fold::take(v, x.x[r][l], K(0), r) : unit_fold::take_swiftly(v, x.x[r][l], r, right);
+            if (r < R / 2 || x.has(r, l)) /* the row would else be held by half as many */
+                v = SURE ? unit_fold::take(v, x.x[r][l], K(0), r) : unit_fold::take_swiftly(v, x.x[r][l], r, right);
         s[l] = unit_fold::close(v, 0);
     }
     return right;
@@ -155,7 +156,7 @@ template <int R, int W, bool DENSE> KERNEL(ROW_THREADS) warp_norms(const __grid_
 template <int W, bool DENSE> KERNEL(ROW_THREADS) kept_norm(const __grid_constant__ norm_args a)
 {
     enum { BLOCKS = NORM_BYTES / sizeof(T) / FOLD_BLOCK };
-    extern __shared__ double shared[];
+    extern __shared__ double2 shared[]; /* aligned as vectors are */
     __shared__ unit_fold::acc lane[BLOCKS][ROW_THREADS];
     T *kept = (T *)shared, *out = (T *)a.row.out + blockIdx.x * a.row.n;
     const T *in = row_of(a.row, blockIdx.x);

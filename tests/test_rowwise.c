@@ -72,8 +72,8 @@ static void one_length(duet_dtype type, int64_t rows, int64_t n, bool oracle)
 
 static void lengths(bool quick)
 {
-    static const int64_t few[] = { 1, 2, 15, 16, 17, 64, 65, 100, 128, 129, 1000, 1024, 1025 };
-    static const int64_t many[] = { 4095, 4097, 8192, 8193, 12289, 16384, 16385, 16388, 40000 };
+    static const int64_t few[] = { 1, 2, 15, 16, 17, 64, 65, 100, 128, 129, 200, 256, 500, 512, 768, 1000, 1024, 1025 };
+    static const int64_t many[] = { 2048, 4095, 4097, 8192, 8193, 12289, 16384, 16385, 16388, 40000 };
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
         for (size_t i = 0; i < sizeof few / sizeof *few; i++) one_length(type, few[i] < 100 ? 67 : 3, few[i], few[i] <= 129);
         for (size_t i = 0; i < sizeof many / sizeof *many; i += 1 + quick) one_length(type, 2, many[i], false);
@@ -126,8 +126,9 @@ static void as_view(const sizes *s, const sizes *trim, maker *make, enum view ki
 
 static void views(void)
 {
-    static const sizes x[] = { SIZES(3, 40), SIZES(2, 3, 8), SIZES(2, 3, 4, 6), SIZES(2, 2, 3, 2, 4), SIZES(2, 3, 4, 6) };
-    static const sizes trim[] = { SIZES(40), SIZES(3, 1), SIZES(3, 1, 1), SIZES(2, 3, 1, 1), SIZES(4, 1) };
+    static const sizes x[] = { SIZES(3, 40),         SIZES(2, 3, 8),    SIZES(2, 3, 4, 6),
+                               SIZES(2, 2, 3, 2, 4), SIZES(2, 3, 4, 6), SIZES(2, 3, 4, 6) };
+    static const sizes trim[] = { SIZES(40), SIZES(3, 1), SIZES(3, 1, 1), SIZES(2, 3, 1, 1), SIZES(4, 1), SIZES(6) };
     for (int kind = 0; kind < VIEWS; kind++)
         for (size_t i = 0; i < sizeof x / sizeof *x; i++) {
             as_view(&x[i], &trim[i], trimmed, (enum view)kind);
@@ -217,9 +218,17 @@ static void left_alone(void)
     STAYS("along different axes", duet_mul(duet_sub(x, duet_mean_keep(x, 0)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS))));
     STAYS("of different operands", duet_mul(duet_sub(x, duet_mean_keep(m, -1)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS))));
     STAYS("the mean of use elsewhere", duet_layer_norm(x, duet_mean_keep(x, -1), 0, EPS));
-    duet_matrix *line = duet_new(DUET_F32, 2, 70000);
+    duet_matrix *line = duet_new(DUET_F32, 2, 70000), *images = duet_new(DUET_F32, 2, 3, 4, 6), *column = duet_new(DUET_F32, 6);
     DUET_ON(DUET_CPU) STAYS("few long rows", duet_layer_norm(line, 1, 0, EPS));
-    duet_free(&x), duet_free(&m), duet_free(&half), duet_free(&line);
+    for (int p = 0; p < places; p++) DUET_ON(place[p])
+        {
+            const duet_expr e = duet_instance_norm(images, column, 0, EPS);
+            const char *steps = plan_of(images, e);
+            CHECK(strstr(steps, "refuses layer_norm to f32[2,3,4,6]: a gain or a bias"), "a gain that is not by runs:\n%s",
+                  steps);
+            forget(e);
+        }
+    duet_free(&x), duet_free(&m), duet_free(&half), duet_free(&line), duet_free(&images), duet_free(&column);
     tap_point("what stays as it is written");
 }
 
@@ -235,6 +244,8 @@ static void among_others(void)
         CHECK(!why, "before a product: %s", why);
         DUET_ON(place[p]) why = oracle_refutes(m, trimmed(gain, x, gain));
         CHECK(!why, "with a gain of more rows: %s", why);
+        DUET_ON(place[p]) why = oracle_refutes(m, duet_layer_norm(x, gain, -3, 7));
+        CHECK(!why, "with other numbers: %s", why);
         DUET_ON(place[p]) why = oracle_refutes(m, duet_layer_norm(duet_tanh(x), gain, 0.5, EPS));
         CHECK(!why, "behind a pass: %s", why);
         duet_free(&gain), duet_free(&x), duet_free(&w), duet_free(&m);

@@ -18,6 +18,7 @@ typedef struct trim {
     T number;
     layout rows;
     row_path path;
+    bool moves; /* other rows have others */
 } trim;
 
 typedef struct job {
@@ -153,7 +154,11 @@ static const T *trim_at(const trim *t, const T *row, T *room, int64_t i, int64_t
     return room;
 }
 
-static const T *trim_row(const trim *t, int64_t row) { return t->at ? t->at + walk_to(&t->rows, row).offset : &t->number; }
+static const T *trim_row(const trim *t, int64_t row)
+{
+    if (!t->at) return &t->number;
+    return t->moves ? t->at + walk_to(&t->rows, row).offset : t->at;
+}
 
 static void trimmed(const job *j, int64_t row, const T *x, T *out, unit u)
 {
@@ -178,20 +183,22 @@ static void finish_row(const job *j, int64_t row, const T *x, unit u)
 /* ---- rows ---- */
 
 /* The elements of a row, one after the other: where they lie, or where the results go. */
-static const T *row_at(const job *j, int64_t row)
+static const T *next_row(const job *j, int64_t row, walk *w)
 {
-    if (row_stride(&j->rows) == 1) return j->x + walk_to(&j->rows, row).offset;
-    run_in(j->out + row * j->n, j->x, &j->rows, row * j->n, j->n);
+    const T *x = j->x + w->offset;
+    walk_on(w, &j->rows);
+    if (row_stride(&j->rows) == 1) return x;
+    row_in(j->out + row * j->n, x, row_stride(&j->rows), j->n);
     return j->out + row * j->n;
 }
 
-static void some_beside(const job *j, int64_t from, int64_t count)
+static void some_beside(const job *j, int64_t from, int64_t count, walk *at)
 {
     T beside[SHORT * BESIDE], sum[FOLD_LANES], moments[3 * FOLD_LANES];
     const T *x[BESIDE];
     const strip in[2] = { { beside, BESIDE }, { beside, BESIDE } };
     for (int64_t w = 0; w < count; w++) {
-        x[w] = row_at(j, from + w);
+        x[w] = next_row(j, from + w, at);
         for (int64_t i = 0; i < j->n; i++) beside[i * BESIDE + w] = x[w][i];
     }
     fold_rows[OP_mean].outputs(sum, in, j->n, count), fold_rows[OP_var].outputs(moments, in, j->n, count);
@@ -202,11 +209,12 @@ static void norm_rows(const void *work, int t, int threads)
 {
     const job *j = work;
     const int64_t from = part_of(j->count, t, threads), to = part_of(j->count, t + 1, threads);
+    walk w = walk_to(&j->rows, from);
     if (j->n <= SHORT)
-        for (int64_t row = from; row < to; row += BESIDE) some_beside(j, row, SMALLER(BESIDE, to - row));
+        for (int64_t row = from; row < to; row += BESIDE) some_beside(j, row, SMALLER(BESIDE, to - row), &w);
     else
         for (int64_t row = from; row < to; row++) {
-            const T *x = row_at(j, row);
+            const T *x = next_row(j, row, &w);
             finish_row(j, row, x, unit_of_row(j, x));
         }
 }
@@ -227,7 +235,9 @@ static trim trim_of(const step *s, const frame *f, int which)
     if (!o) return t.number = number_of(norm_number(s, f, which)), t;
     norm_path(&o->at, s->inner, &t.path);
     if (t.path.stride == 0) t.path.run = norm_length(s);
-    return t.at = address(f, o), t.rows = rows_of(&o->at, s->inner, norm_length(s), &t.path), t;
+    t.at = address(f, o), t.rows = rows_of(&o->at, s->inner, norm_length(s), &t.path);
+    for (int a = 0; a < t.rows.rank - 1; a++) t.moves |= t.rows.stride[a] != 0;
+    return t;
 }
 
 duet_status NAME(run_norm)(const step *s, const frame *f)
