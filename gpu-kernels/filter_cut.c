@@ -137,7 +137,7 @@ filter_grad_args filter_grad_cut(const step *s, const void *x, const void *dy)
 {
     filter_grad_args a = of_operands(s, x, dy);
     set_tile(&a);
-    if (a.n == 0) return a;
+    if (a.n == 0 || a.filters == 0) return a;
     const cutting c = cheapest(&a, a.filters);
     set_strips(&a, &c);
     return a;

@@ -10,8 +10,7 @@ enum { THREADS = 256, MOST_BLOCKS = 4096 };
 static int64_t blocks_of(const linear_args *a)
 {
     const int64_t n = a->rows * a->cols, blocks = (n + THREADS - 1) / THREADS;
-    if (a->what == LINEAR_REST) return a->cols;
-    if (a->what == LINEAR_SIZE) return (a->rows + THREADS - 1) / THREADS;
+    if (a->what == LINEAR_REST || a->what == LINEAR_SIZE) return a->cols;
     if (a->what != LINEAR_CHECK && a->what != LINEAR_TRIANGLE) return 1;
     return blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS;
 }

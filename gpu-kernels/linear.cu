@@ -36,39 +36,39 @@ template <typename E> KERNEL(THREADS) check(const linear_args a)
     }
 }
 
-/* A thread a row. The bits of numbers that are not negative are ordered as they are. */
-KERNEL(THREADS) size(const linear_args a)
-{
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    double sum = 0;
-    if (i >= a.rows) return;
-#pragma unroll 8
-    for (int64_t j = 0; j < a.cols; j++) sum += fabs((double)((const T *)a.in)[i * a.in_row + j * a.in_col]);
-    atomicMax((unsigned long long *)a.out, (unsigned long long)__double_as_longlong(sum));
-}
-
 /* By all threads, for thread 0. */
-static __device__ inline double greatest(double x)
+static __device__ inline double total(double x)
 {
     __shared__ double of[THREADS];
     __syncthreads();
     of[threadIdx.x] = x;
     for (int half = THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
-        if ((int)threadIdx.x < half) of[threadIdx.x] = fmax(of[threadIdx.x], of[threadIdx.x + half]);
+        if ((int)threadIdx.x < half) of[threadIdx.x] += of[threadIdx.x + half];
     }
     return of[0];
 }
 
-/* A thread block a column. */
+/* The sum of the sizes of a column's elements. */
+static __device__ inline double column_size(const T *x, int64_t rows)
+{
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < rows; i += THREADS) sum += fabs((double)x[i]);
+    return total(sum);
+}
+
+/* A thread block a column. The bits of numbers that are not negative are ordered as they are. */
+KERNEL(THREADS) size(const linear_args a)
+{
+    const double sum = column_size((const T *)a.in + blockIdx.x * a.in_col, a.rows);
+    if (threadIdx.x == 0) atomicMax((unsigned long long *)a.out, (unsigned long long)__double_as_longlong(sum));
+}
+
 KERNEL(THREADS) rest(const linear_args a)
 {
-    const T *r = (const T *)a.in + blockIdx.x * a.in_col, *x = (const T *)a.more + blockIdx.x * a.out_col;
-    double left = 0, size = 0;
-    for (int64_t i = threadIdx.x; i < a.rows; i += THREADS)
-        left = fmax(left, fabs((double)r[i])), size = fmax(size, fabs((double)x[i]));
-    left = greatest(left), size = greatest(size);
-    if (threadIdx.x == 0 && !(left <= a.most * *(const double *)a.out * size)) a.flag[0] = 1;
+    const double left = column_size((const T *)a.in + blockIdx.x * a.in_col, a.rows);
+    const double most = a.most * *(const double *)a.out * column_size((const T *)a.more + blockIdx.x * a.out_col, a.rows);
+    if (threadIdx.x == 0 && !(left <= most && most < INFINITY)) a.flag[0] = 1;
 }
 
 template <typename E> KERNEL(THREADS) triangle(const linear_args a)
@@ -125,11 +125,25 @@ template <typename E> static __device__ inline product joined(const product &x, 
     return { ldexp(re, -e), ldexp(im, -e), x.log + y.log, x.exponent + y.exponent + e };
 }
 
+/* Of real numbers without hypot, which may round. */
+template <typename E> static __device__ inline double size_of(double re, double im)
+{
+    return sizeof(E) == sizeof(T) ? fabs(re) : hypot(re, im);
+}
+
+/* With parts below 1 before: the size of a number may be beyond every type. */
+template <typename E> static __device__ inline double log_size(double re, double im)
+{
+    int e = 0;
+    (void)frexp(fmax(fabs(re), fabs(im)), &e);
+    return ::log(size_of<E>(ldexp(re, -e), ldexp(im, -e))) + e * 0.6931471805599453;
+}
+
 template <typename E> static __device__ inline product factor(const linear_args &a, int64_t i)
 {
     const E x = ((const E *)a.in)[i * (a.in_row + a.in_col)];
     const double by = a.pivot[i] != i + 1 ? -1 : 1, re = by * (double)real_part(x), im = by * (double)imaginary_part(x);
-    return joined<E>({ 1, 0, 0, 0 }, { re, im, ::log(hypot(re, im)), 0 });
+    return joined<E>({ 1, 0, 0, 0 }, { re, im, log_size<E>(re, im), 0 });
 }
 
 /* Output of (re, im) 2^exponent. */
@@ -151,7 +165,7 @@ template <typename E> KERNEL(THREADS) determinant(const linear_args a)
     }
     if (threadIdx.x) return;
     r = part[0];
-    const double size = hypot(r.re, r.im), by = size > 0 ? size : 1;
+    const double size = size_of<E>(r.re, r.im), by = size > 0 ? size : 1;
     const T log = size == 0 ? -INF : (T)r.log;
     if (a.what == LINEAR_DET) put<E>(a.out, r.re, r.im, r.exponent);
     if (a.what == LINEAR_LOGDET) *(T *)a.out = log;

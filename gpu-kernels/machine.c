@@ -87,20 +87,21 @@ static bool takes_accumulator(const instruction *c)
     return false;
 }
 
-/* Whatever follows sees lower bits alone, or what is within a type. */
-static bool is_cut(const instruction *next, const instruction *end)
+/* Does whatever follows see lower bits alone, or what is within a type? A bool is of all bits. */
+static bool is_cut(const step *s, const instruction *next, const instruction *end)
 {
     if (next < end && next->op == OP_WRAP) return true;
     if (next == end || next->op != OP_STORE) return false;
-    while (next < end && next->op == OP_STORE) next++;
+    for (; next < end && next->op == OP_STORE; next++)
+        if (s->out[next->arg[0].index].at.type == DUET_BOOL) return false;
     return next == end || !takes_accumulator(next);
 }
 
-static bool stays_within_i32(const instruction *c, const instruction *end)
+static bool stays_within_i32(const step *s, const instruction *c, const instruction *end)
 {
-    if (c->op == OP_WRAP) return within_i32(c->arg[1].index);
+    if (c->op == OP_WRAP) return within_i32(c->arg[1].index) && c->arg[1].index != DUET_BOOL;
     if (c->op == OP_LOAD || c->op == OP_SAVE || c->op == OP_STORE) return true;
-    return op_infos[c->op].flags & (DUET_WITHIN | DUET_TRUTH) || is_cut(c + 1, end);
+    return op_infos[c->op].flags & (DUET_WITHIN | DUET_TRUTH) || is_cut(s, c + 1, end);
 }
 
 /* Does a program of i64 give the same in i32? If its operands and numbers are within that, and each result that a later instruction sees. */
@@ -116,7 +117,7 @@ static bool fits_i32(const step *s, const double *num)
         if (n != (int32_t)n) return false;
     }
     for (const instruction *c = code; c < end; c++)
-        if (!stays_within_i32(c, end)) return false;
+        if (!stays_within_i32(s, c, end)) return false;
     return true;
 }
 

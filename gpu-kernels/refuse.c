@@ -206,11 +206,14 @@ static const char *refuse_random(const step *s)
 }
 
 /* Places and lines are counted in 32 bits. */
+static int64_t lines_along(const layout *l, int axis) { return l->size[axis] ? layout_count(l) / l->size[axis] : 0; }
+
 static const char *refuse_order(const step *s)
 {
     const int axis = order_family(s->kernel) == ORDER_COUNT || s->kernel == OP_one_hot ? -1 : s->attr[0];
     const int64_t most = INT32_MAX / 2;
     REFUSE(axis >= 0 && s->in[0].at.size[axis] > most, "an axis of 2^30 elements or more");
+    REFUSE(order_family(s->kernel) == ORDER_SORT && lines_along(&s->in[0].at, axis) > INT32_MAX, "2^31 lines or more");
     REFUSE(s->ins > 1 && layout_count(&s->in[1].at) > most && s->ins > 2, "2^30 indices or more");
     return order_refuses(s);
 }

@@ -334,6 +334,14 @@ typedef struct determinant {
     int64_t exponent;
 } determinant;
 
+/* With parts below 1 before: the size of a number may be beyond every type. */
+static inline double log_size(double re, double im)
+{
+    int e;
+    (void)frexp(fmax(fabs(re), fabs(im)), &e);
+    return PARTS < 2 ? log(fabs(re)) : log(hypot(ldexp(re, -e), ldexp(im, -e))) + e * 0.6931471805599453;
+}
+
 /* Times the number at x, or that with the other sign; both parts are brought below 1. */
 static inline void determinant_times(determinant *d, const T *x, bool negated)
 {
@@ -344,7 +352,7 @@ static inline void determinant_times(determinant *d, const T *x, bool negated)
     int e;
     (void)frexp(fmax(fabs(re), fabs(im)), &e);
     d->re = ldexp(re, -e), d->im = ldexp(im, -e), d->exponent += e;
-    d->log += log(PARTS < 2 ? fabs(a) : hypot(a, b));
+    d->log += log_size(a, b);
 }
 
 static inline determinant determinant_of(const columns *lu, const lapack_int *pivot)
@@ -374,6 +382,7 @@ static inline duet_status determinant_read(desk *d, determinant *x)
     int info;
     TRY(operand_read(d, 0, true, &a));
     TRY(lu_of(d, &a, &pivot, &info));
+    TRY(finite_result(d, &a));
     *x = determinant_of(&a, pivot);
     return DUET_OK;
 }

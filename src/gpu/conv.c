@@ -150,19 +150,28 @@ void gpu_conv_forget(step *s)
     s->kept = NULL;
 }
 
+static duet_status make_kept(const step *s, void **made);
+
+/* Of the way forward; without, a step goes back. */
+static kept *make_turned(const step *s)
+{
+    int64_t last;
+    void *made;
+    error_text before;
+    error_keep(&before);
+    const step t = conv_turned(s, &last);
+    if (make_kept(&t, &made) == DUET_OK) return made;
+    return error_put_back(&before), NULL;
+}
+
 static duet_status make_kept(const step *s, void **made)
 {
     const vendor *v = vendor_open(LIBRARY_cudnn);
     kept *k = *made = calloc(1, sizeof *k);
-    int64_t last;
     if (!k) return fail(DUET_NO_MEMORY, "no memory for a convolution's descriptors");
     k->key = shape_of(s);
     duet_status r = describe(v, &k->d, &k->key, conv_operands_of(s).y->at.size);
-    if (r == DUET_OK && conv_turns(s)) {
-        const step t = conv_turned(s, &last);
-        r = make_kept(&t, (void **)&k->turned);
-        if (r != DUET_OK) k->turned = NULL;
-    }
+    if (r == DUET_OK && conv_turns(s)) k->turned = make_turned(s);
     if (r != DUET_OK) discard(k);
     return r;
 }
@@ -369,7 +378,7 @@ static double time_of(const step *s, const kept *k, const frame *f, queue *q, en
     return ran ? (clock_now() - start) / RUNS : INFINITY;
 }
 
-/* The first turn of each is not counted: it chooses algorithms and loads kernels. A way that fails is not gone, and that is all. */
+/* The first turn of each is not counted: it chooses algorithms and loads kernels. Where one fails, nothing is known. */
 static enum way faster(const step *s, const kept *k, const frame *f, queue *q)
 {
     double best[] = { [WAY_BACK] = INFINITY, [WAY_FORWARD] = INFINITY };
@@ -382,6 +391,7 @@ static enum way faster(const step *s, const kept *k, const frame *f, queue *q)
         }
     error_put_back(&before);
     TRACE("conv2d_input_grad: %g us back, %g us forward", best[WAY_BACK] * 1e6, best[WAY_FORWARD] * 1e6);
+    if (isinf(best[WAY_BACK]) || isinf(best[WAY_FORWARD])) return WAY_UNKNOWN;
     return best[WAY_FORWARD] < best[WAY_BACK] ? WAY_FORWARD : WAY_BACK;
 }
 
@@ -401,6 +411,7 @@ static duet_status either_way(const step *s, const frame *f, queue *q)
 {
     kept *k;
     TRY(keep_way(s, q, &k));
+    if (!k->turned) return one_way(s, f, q);
     enum way way = __atomic_load_n(&k->algos->way, __ATOMIC_RELAXED);
     if (way != WAY_UNKNOWN) return go(s, k, f, q, way);
     if (reproducible() || gpu_queue_way(q) != q->stream) return one_way(s, f, q);

@@ -36,7 +36,7 @@ void fake_slowly(bool forward, bool back) { slow_forward = forward, slow_back = 
 
 static void dawdle(bool slowly)
 {
-    if (slowly) usleep(500);
+    if (slowly) usleep(30000); /* longer than another process has a core for */
 }
 
 #define DNN_ENTER()                                                                                                              \

@@ -45,24 +45,25 @@ static void triangle(const linear_args *a, int64_t i, int64_t j)
         a->in && linear_has(a->part, i, j) ? get(a, i * a->in_row + j * a->in_col) : one);
 }
 
+static double column_size(const double *x, int64_t rows)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < rows; i++) sum += fabs(x[i]);
+    return sum;
+}
+
 static void size(const linear_args *a)
 {
     double *out = a->out;
-    for (int64_t i = 0; i < a->rows; i++) {
-        double sum = 0;
-        for (int64_t j = 0; j < a->cols; j++) sum += fabs(get_part(a, i * a->in_row + j * a->in_col));
-        *out = fmax(*out, sum);
-    }
+    for (int64_t j = 0; j < a->cols; j++) *out = fmax(*out, column_size((const double *)a->in + j * a->in_col, a->rows));
 }
 
 static void rest(const linear_args *a)
 {
     for (int64_t j = 0; j < a->cols; j++) {
-        double left = 0, most = 0;
-        for (int64_t i = 0; i < a->rows; i++)
-            left = fmax(left, fabs(get_part(a, i + j * a->in_col))),
-            most = fmax(most, fabs(((const double *)a->more)[i + j * a->out_col]));
-        if (!(left <= a->most * *(const double *)a->out * most)) a->flag[0] = 1;
+        const double left = column_size((const double *)a->in + j * a->in_col, a->rows);
+        const double most = a->most * *(const double *)a->out * column_size((const double *)a->more + j * a->out_col, a->rows);
+        if (!(left <= most && most < INFINITY)) a->flag[0] = 1;
     }
 }
 
