@@ -40,8 +40,8 @@ struct counted {
 };
 static __device__ inline counted operator+(counted a, T more) { return { a.n + (int)more }; }
 
-/* d / n, rounded to nearest, as ever: the remainder is exact, and no quotient by so small an n lies nearer to the middle of two numbers than the
- * error of the correction, unless it is subnormal. Of -0 it is +0, which adds the same to a mean. */
+/* d / n, rounded to nearest, as ever: the remainder is exact, and no quotient by so small an n lies nearer to the middle of two
+ * numbers than the error of the correction, unless it is subnormal. Of -0 it is +0, which adds the same to a mean. */
 static __device__ inline bool is_swift(T d) { return ABS(d) >= (sizeof(T) == 4 ? K(0x1p-100) : K(0x1p-900)) || d == K(0); }
 static __device__ inline T swift_quotient(T d, int count)
 {
@@ -54,7 +54,8 @@ static __device__ inline T operator/(T d, counted a)
     return d / T(a.n);
 }
 
-/* The same without a branch, noting whether it would have been right. Infinities are not noted: the variance is NaN, or negative, all the same. */
+/* The same without a branch, noting whether it was right. Infinities are not noted: the variance is NaN, or negative, all the
+ * same. */
 struct swiftly_counted {
     int n;
     bool right;

@@ -1,5 +1,5 @@
-/* norm.c - launches layer_norm: rows that fit stay in registers or shared memory; longer ones, which have no gaps, are reduced first, and read
- * once more. */
+/* norm.c - launches layer_norm: rows that fit stay in registers or shared memory; longer ones, which have no gaps, are reduced first,
+ * and read once more. */
 #include "norm.h"
 #include "fold.h"
 #include "launch.h"

@@ -1,5 +1,5 @@
-/* norm.cu - layer_norm: u = (x - mean) * rsqrt(variance + r) along the last axis, then u * gain + bias, rounded once. The mean is the row of this
- * name of ops.def, and so is the variance: both are taken as a row is read, once where it is kept. */
+/* norm.cu - layer_norm: u = (x - mean) * rsqrt(variance + r) along the last axis, then u * gain + bias, rounded once. The mean is the
+ * row of this name of ops.def, and so is the variance: both are taken as a row is read, once where it is kept. */
 #include "folds.cuh"
 #include "rows.cuh"
 

@@ -33,8 +33,8 @@ static __device__ inline const T *row_of(const row_args &a, int64_t row)
 /* What thread 0 of each group has, for all of it. */
 template <int G> static __device__ inline T from_first(T x) { return __shfl_sync(~0u, x, 0, G); }
 
-/* Rows of no more than R * FOLD_LANES elements, a warp each, in registers: x[r][l] is element r * FOLD_LANES + lane_of<W>(l, t). W elements are
- * there or not together; if W is not 1 they are aligned. */
+/* Rows of no more than R * FOLD_LANES elements, a warp each, in registers: x[r][l] is element r * FOLD_LANES + lane_of<W>(l, t).
+ * W elements are there or not together; if W is not 1 they are aligned. */
 template <int R, int W> struct warp_row {
     T x[R][4];
     int n, t;
@@ -69,7 +69,8 @@ template <int R, int W> struct warp_row {
     }
 };
 
-/* What a row is reduced to, from the lanes of its blocks, in shared memory: a warp joins those of a block, every thread the blocks. */
+/* What a row is reduced to, from the lanes of its blocks, in shared memory: a warp joins those of a block, every thread the
+ * blocks. */
 template <class Fold, int BLOCKS>
 static __device__ inline typename Fold::acc join_blocks(const typename Fold::acc (&lane)[BLOCKS][ROW_THREADS], int blocks)
 {

@@ -107,9 +107,10 @@ typedef struct operand {
  *                         f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in row-major order,
  *                         depends on law, num and i alone
  *   softmax, log_softmax  along the last axis; rank is 1 or more
- *   layer_norm            u = (x - mean) * rsqrt(num[0] + var) along the last `inner` axes of x, in[0], then fma(u, gain, bias), or u where
- *                         they are absent. attr: NORM_. Gain and bias are the other operands, or the other numbers, in this order. All operands
- *                         have the sizes of x, whose axes are collapsed as those of a program that folds; core/norm.h says how they lie
+ *   layer_norm            u = (x - mean) * rsqrt(num[0] + var) along the last `inner` axes of x, in[0], then fma(u, gain, bias), or u
+ *                         where they are absent. attr: NORM_. Gain and bias are the other operands, or the other numbers, in this
+ *                         order. All operands have the sizes of x, whose axes are collapsed as those of a program that folds;
+ *                         core/norm.h says how they lie
  *   what order.h has families of: as their rows of ops.def say, attr as their options are; out is dense, inputs of any strides. An index
  *                         that is nowhere is BAD_ARGUMENT on the CPU, and nothing is written; on the GPU take gives 0 there, one_hot zeros,
  *                         and what is to be scattered there is left out
@@ -117,7 +118,8 @@ typedef struct operand {
  *                         REAL_INVERSE. attr: FOURIER_. Along its axes in[0] may have more elements than are read, or fewer: then zeros follow
  *   fftshift              in[0] and out of one shape and type. attr: FOURIER_
  *   fftconvolve           in[0], in[1], out real, of one rank. attr: duet_overlap, whether in[1] is reversed
- *   (matmul, batched, convolutions, pooling, softmax, layer_norm and the last three: out is dense and overlaps no input, but matmul's in[2], in[0] of softmax and layer_norm, and
+ *   (matmul, batched, convolutions, pooling, softmax, layer_norm and the last three: out is dense and overlaps no input, but
+ *    matmul's in[2], in[0] of softmax and layer_norm, and
  *    that of an fftn from complex to complex elements of one shape, which may be out itself)
  *   rows SOLVES of ops.def  out is dense and overlaps no input. in any strides, all of one type; a right-hand side may be a vector. attr: of solve,
  *                         refine; of solve_triangular lower, unit, transposed. Of complex in out may be real: complex.def

@@ -1,5 +1,5 @@
-/* norm_tmpl.c - layer_norm: rows less their mean, over their deviation, in the order of core/fold.h. A row is reduced by blocks that stay in
- * cache, and read once more when its mean and its deviation are known. */
+/* norm_tmpl.c - layer_norm: rows less their mean, over their deviation, in the order of core/fold.h. A row is reduced by blocks
+ * that stay in cache, and read once more when its mean and its deviation are known. */
 #include "fold_rows.h"
 #include "norm.h"
 #include "table.h"
@@ -51,9 +51,9 @@ INLINE bool is_tiny(V d)
 #endif
 }
 
-/* d / n, rounded to nearest, as ever: the remainder is exact, and no quotient by so small an n lies nearer to the middle of two numbers than the
- * error of the correction. Of -0 it is +0, which adds the same to a mean; of an infinity it is NaN, as the variance is then in any case, or
- * negative, which comes to the same. */
+/* d / n, rounded to nearest, as ever: the remainder is exact, and no quotient by so small an n lies nearer to the middle of two
+ * numbers than the error of the correction. Of -0 it is +0, which adds the same to a mean; of an infinity it is NaN, as the variance
+ * is then in any case, or negative, which comes to the same. */
 INLINE V quotient(V d, V n)
 {
     const V inverse = spread(1) / n, q = d * inverse;

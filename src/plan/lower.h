@@ -75,8 +75,8 @@ typedef struct match {
 bool match_row(const lowering *l, int v, bool whole, match *m);
 bool match_finish(const lowering *l, int v, enum finish row,
                   match *m); /* is v what that row makes? in: factors 0 and 2, bias 1 */
-bool match_rows(const lowering *l, int v,
-                match *m); /* a step by rows? in[1], in[2]: operands or numbers, or -1; num[0]: what is added to the variance */
+/* Is v made by a step by rows? in[1], in[2]: operands or numbers, or -1; num[0]: what is added to the variance. */
+bool match_rows(const lowering *l, int v, match *m);
 duet_status match_prepare(void); /* makes the patterns, once */
 int row_flops(int row);          /* operations an element, of a row of fused.def */
 extern const char *const fused_names[];
