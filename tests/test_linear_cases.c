@@ -112,6 +112,27 @@ static void test_overflow(duet_dtype t)
     duet_free(&a), duet_free(&to);
 }
 
+/* Elements near the type's limit: a size beyond it has a logarithm, and factors beyond it are no numbers. */
+static void test_large(duet_dtype t)
+{
+    const double most = dtype_part(t) == DUET_F32 ? 3e38 : 1.5e308, x[] = { 1, -1, most, most };
+    duet_matrix *a = from(t, 2, 2, x), *one = from(t, 1, 1, &most), *n = duet_new(t), *e = duet_new(dtype_part(t));
+    REFUSED(n, duet_det(a), DUET_NOT_FINITE, "beyond");
+    REFUSED(e, duet_logdet(a), DUET_NOT_FINITE, "beyond");
+    fill(n, 7), fill(e, 7);
+    REFUSES(duet_slogdet(n, e, a), DUET_NOT_FINITE, "beyond");
+    CHECK(holds(n, 7) && holds(e, 7), "a sign without a determinant");
+    const bool is_pair = dtype_is_complex(t);
+    if (is_pair) CHECK(duet_set(one, duet_complex(most, most)) == DUET_OK, "%s", duet_error());
+    if (set(e, duet_logdet(one), "logdet of a large number")) {
+        wides l = wides_of(e);
+        const wide want = logl(most) + (is_pair ? logl(2) / 2 : 0);
+        CHECK(fabsl(real_of(l.v[0]) - want) <= 1e-6L * want, "logdet of a large number is %Lg, not %Lg", real_of(l.v[0]), want);
+        wides_free(&l);
+    }
+    duet_free(&a), duet_free(&one), duet_free(&n), duet_free(&e);
+}
+
 /* ---- bad input ---- */
 
 static void test_bad(duet_dtype t)
@@ -368,7 +389,8 @@ int main(int argc, char **argv)
 {
     if (!begin(argc, argv)) return 0;
     each_type(test_singular, "singular matrices"), each_type(test_spoilt, "NaN and infinity");
-    each_type(test_overflow, "results beyond the type"), each_type(test_bad, "bad input");
+    each_type(test_overflow, "results beyond the type"), each_type(test_large, "factors and sizes beyond the type"),
+        each_type(test_bad, "bad input");
     each_type(test_composed, "formulas, in place"), each_type(test_again, "again"), each_type(test_recorded, "recorded");
     each_type(test_etl, "what ETL gets wrong"), test_own();
     return tap_end();

@@ -1,6 +1,6 @@
 /* convert.h - elements of any real type as numbers of a type that programs compute in, and back: the same bits on every machine.
  *
- * For each computing type C (f32, f64, i64, u64) and each real type X, whose elements are of type stored_X in memory,
+ * For each computing type C (f32, f64, i64, u64; i32 of integers alone) and each real type X, whose elements are of type stored_X in memory,
  *   C's type   read_C_X(stored_X x)
  *   stored_X   write_C_X(C's type x)
  *   C's type   wrap_C_X(C's type x)     where C and X are integers, or X is bool: as an element of X, and back

@@ -24,6 +24,8 @@
 #define LETTER d
 #endif
 #define LAPACK(name) LAPACK_NAME(LETTER, name)
+#define NAMED_(x)    #x
+#define NAMED(x)     NAMED_(x)
 #ifdef PAIRS
 typedef T _Complex element;
 enum { PARTS = 2, TURN_BACK = 'C' };

@@ -52,7 +52,7 @@ static duet_status qr(desk *d)
     TRY(columns_take(d, a.rows, q.cols, &q));
     memcpy(q.p, a.p, (size_t)a.ld * (size_t)q.cols * sizeof(element));
     WITH_WORK(d, info, LAPACK(MAKE_Q)(COL, q.rows, q.cols, q.cols, q.p, q.ld, tau, work, length));
-    if (info) return fail(DUET_DEVICE_ERROR, "LAPACK: ungqr ended with %d", info);
+    if (info) return fail(DUET_DEVICE_ERROR, "LAPACK: " NAMED(MAKE_Q) " ended with %d", info);
     TRY(finite_result(d, &q));
     TRY(columns_write(d, &q, false, 0));
     write_triangle(d, &r, false, 1);

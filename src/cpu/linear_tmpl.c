@@ -170,7 +170,7 @@ static duet_status times_q(desk *d, const columns *q, const element *tau, char h
 {
     int info;
     WITH_WORK(d, info, LAPACK(TIMES_Q)(COL, 'L', how, b->rows, b->cols, q->cols, q->p, q->ld, tau, b->p, b->ld, work, length));
-    return info ? fail(DUET_DEVICE_ERROR, "LAPACK: unmqr ended with %d", info) : DUET_OK;
+    return info ? fail(DUET_DEVICE_ERROR, "LAPACK: " NAMED(TIMES_Q) " ended with %d", info) : DUET_OK;
 }
 
 /* The right-hand sides, with room for as many rows as results have. */
