@@ -440,17 +440,23 @@ static void softmax_row(const step *s, duet_dtype t, const double *x, int64_t n,
     }
 }
 
+/* The n elements of the first operand from element `first` on. */
+static void read_row(const step *s, const frame *f, int64_t first, int64_t n, double *x)
+{
+    for (int64_t j = 0; j < n; j++) {
+        int64_t index[DUET_RANK_MAX];
+        unravel(&s->in[0].at, first + j, index);
+        x[j] = element(f, &s->in[0], index);
+    }
+}
+
 static bool softmax_reference(const step *s, const frame *f, expected *out)
 {
     const layout *l = &s->in[0].at;
     const int64_t n = l->size[l->rank - 1];
     double *x = malloc(sizeof *x * (size_t)(n + 1));
     for (int64_t i = 0; x && i < layout_count(l); i += n) {
-        for (int64_t j = 0; j < n; j++) {
-            int64_t index[DUET_RANK_MAX];
-            unravel(l, i + j, index);
-            x[j] = element(f, &s->in[0], index);
-        }
+        read_row(s, f, i, n, x);
         softmax_row(s, l->type, x, n, out + i);
     }
     free(x);
@@ -493,11 +499,7 @@ static bool norm_reference(const step *s, const frame *f, expected *out)
     const int64_t n = norm_length(s);
     double *x = malloc(sizeof *x * (size_t)(n + 1));
     for (int64_t i = 0; x && i < layout_count(l); i += n) {
-        for (int64_t j = 0; j < n; j++) {
-            int64_t index[DUET_RANK_MAX];
-            unravel(l, i + j, index);
-            x[j] = element(f, &s->in[0], index);
-        }
+        read_row(s, f, i, n, x);
         norm_row(s, f, x, i, n, out + i);
     }
     free(x);
