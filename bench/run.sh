@@ -13,8 +13,9 @@
 #         families     every family of operators at three sizes, beside vendors' bare calls on the CPU and PyTorch on the GPU (families.py)
 #         rows         every fused row beside the expression machine, every operator beside its peak (duet-rows)
 #
-# Quick by default, some five minutes; --full takes the paper's sizes, and forward, vectors and calls three times. Results, charts and README's
-# tables (table.py) go to build-bench/results. PyTorch and JAX take part where python3 can import them, Eigen where it is installed.
+# Quick by default, some five minutes; --full takes the paper's sizes, and forward, vectors and calls three times. Results, charts and
+# the tables of README and docs/results.md (table.py) go to build-bench/results. PyTorch and JAX take part where python3 can import
+# them, Eigen where it is installed. Where there is no card the library is built for the CPU alone.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-bench
@@ -35,7 +36,7 @@ done
 chosen() { case ",$only," in *",$1,"*) ;; *) return 1 ;; esac; }
 
 setup build bench
-if [ ! -f "$build/build.ninja" ]; then meson setup "$build" "$root"; fi
+if [ ! -f "$build/build.ninja" ]; then meson setup "$build" "$root" $(gpu_options -Dgpu=disabled); fi
 ninja -C "$build" bench/duet-bench bench/duet-expressions bench/duet-calls bench/duet-vectors bench/duet-place bench/duet-stream bench/duet-threads bench/duet-rows bench/duet-families.so
 if [ -n "$(ninja -C "$build" -t targets all | grep '^bench/peer-eigen:')" ]; then ninja -C "$build" bench/peer-eigen; fi
 

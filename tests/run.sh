@@ -39,7 +39,8 @@ if [ "$checks" = thread ]; then
 fi
 
 # shellcheck disable=SC2086 # options are words
-if [ -f "$build/build.ninja" ]; then meson configure "$build" $sanitize $options; else meson setup "$build" $sanitize $options; fi
+if [ -f "$build/build.ninja" ]; then meson configure "$build" $sanitize $options
+else meson setup "$build" $(gpu_options -Dgpu_arch=90) $sanitize $options; fi
 meson compile -C "$build"
 log=$build/meson-logs/testlog${memcheck:+-compute-sanitizer}.txt
 status=0

@@ -3,6 +3,7 @@
 #     . tools/setup.sh
 #     setup build            what builds the library and its tests: a C compiler, meson, ninja, pkg-config, OpenBLAS; C++, oneDNN, FFTW if they can be had
 #     setup build bench      and what the benchmarks use where it can be had: Eigen, Python with NumPy and matplotlib
+#     gpu_options OPTION     prints how to configure for the cards that are here, or OPTION
 #
 # What is there is left alone. What is missing is installed by apt-get as root or by a sudo that asks nothing; else the one command to
 # run is printed, and setup ends the shell with status 1 if something is missing that the build cannot do without.
@@ -107,4 +108,14 @@ setup() {
     wishes=$(printf '%s\n' "$missing" | grep '^wish' | setup_first_names)
     [ -z "$lacks" ] || { setup_say "the build cannot do without:$lacks (names as in Debian; meson 1.0 or later)"; exit 1; }
     setup_say "going on without:$wishes"
+}
+
+# Options of meson: kernels for the cards that are here alone, a fraction of nvcc's work; where there is none, what $1 says. Where nvcc does not know one
+# of them, nothing: then the build has what all have.
+gpu_options() {
+    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+    cards=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n 's/^\([0-9]*\)\.\([0-9]\)$/\1\2/p' | sort -nu)
+    [ -n "$cards" ] || { printf '%s' "$1"; return; }
+    for card in $cards; do "$nvcc" --list-gpu-arch 2>/dev/null | grep -qx "compute_$card" || return 0; done
+    printf '%s' "-Dgpu_arch=$(printf '%s\n' "$cards" | paste -s -d , -)"
 }
