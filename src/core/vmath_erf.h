@@ -40,11 +40,6 @@
     VM_P10(z, 0x1.06eba8214db69p-3, -0x1.812746b037a1cp-2, 0x1.ce2f21a0465d6p-4, -0x1.b82ce31452d89p-6, 0x1.565bcd88c08ccp-8,    \
            -0x1.c02dda3a69e03p-11, 0x1.f9aa513f85a49p-14, -0x1.f59b5ccf63ef7p-17, 0x1.c569c4caa49b3p-20, -0x1.97c5e5767b22fp-23)
 #endif
-#define VM_P13(x, c, ...) FMA(VM_P12(x, __VA_ARGS__), x, K(c))
-#define VM_P14(x, c, ...) FMA(VM_P13(x, __VA_ARGS__), x, K(c))
-#define VM_P15(x, c, ...) FMA(VM_P14(x, __VA_ARGS__), x, K(c))
-#define VM_P16(x, c, ...) FMA(VM_P15(x, __VA_ARGS__), x, K(c))
-#define VM_P17(x, c, ...) FMA(VM_P16(x, __VA_ARGS__), x, K(c))
 
 typedef struct TYPED(tail) {
     T near, rest; /* near (1 + rest) 2^n, */
