@@ -1,4 +1,4 @@
-/* black_scholes.h - the Black-Scholes prices of a European call and put as formulas, where the library has the normal distribution. */
+/* black_scholes.h - the Black-Scholes prices of a European call and put, as formulas and in double. */
 #ifndef BLACK_SCHOLES_H
 #define BLACK_SCHOLES_H
 
@@ -9,13 +9,6 @@
 #define VOLATILITY 0.3f
 #define DRIFT      0.065f /* INTEREST + VOLATILITY^2 / 2 */
 
-#if defined duet_ncdf
-#define NORMAL_CDF duet_ncdf
-#elif defined duet_erfc
-#define NORMAL_CDF(x) duet_mul(0.5f, duet_erfc(duet_mul(-0.70710678f, x)))
-#endif
-
-#ifdef NORMAL_CDF
 /* Price s, strike k, time t, all vectors. The put, where it is asked for, shares what it can with the call. */
 static inline duet_expr black_scholes(const duet_matrix *s, const duet_matrix *k, const duet_matrix *t, duet_expr *put)
 {
@@ -23,10 +16,9 @@ static inline duet_expr black_scholes(const duet_matrix *s, const duet_matrix *k
     duet_expr d1 = duet_div(duet_add(duet_log(duet_div(s, k)), duet_mul(DRIFT, t)), deviation);
     duet_expr d2 = duet_sub(d1, deviation);
     duet_expr debt = duet_mul(k, duet_exp(duet_mul(-INTEREST, t)));
-    if (put) *put = duet_sub(duet_mul(debt, NORMAL_CDF(duet_neg(d2))), duet_mul(s, NORMAL_CDF(duet_neg(d1))));
-    return duet_sub(duet_mul(s, NORMAL_CDF(d1)), duet_mul(debt, NORMAL_CDF(d2)));
+    if (put) *put = duet_sub(duet_mul(debt, duet_ncdf(duet_neg(d2))), duet_mul(s, duet_ncdf(duet_neg(d1))));
+    return duet_sub(duet_mul(s, duet_ncdf(d1)), duet_mul(debt, duet_ncdf(d2)));
 }
-#endif
 
 /* The same of numbers, in double. */
 static inline double black_scholes_reference(double s, double k, double t, double *put)

@@ -418,16 +418,12 @@ typedef struct function {
 
 static duet_expr sigmoid_formula(duet_matrix *const in[]) { return duet_sigmoid(in[0]); }
 static double sigmoid_exact(const double *x) { return 1 / (1 + exp(-x[0])); }
-#ifdef NORMAL_CDF
 static duet_expr call_formula(duet_matrix *const in[]) { return black_scholes(in[0], in[1], in[2], NULL); }
 static double call_exact(const double *x) { return black_scholes_reference(x[0], x[1], x[2], NULL); }
-#endif
 
 static const function functions[] = {
     { "sigmoid", 1, { 8 }, { -1.25f }, sigmoid_formula, sigmoid_exact, 0x1p-21 },
-#ifdef NORMAL_CDF
     { "black_scholes", 3, { 100, 100, 1 }, { 0 }, call_formula, call_exact, 0x1p-20 },
-#endif
 };
 
 typedef struct trial {
@@ -511,9 +507,6 @@ static bool run_function(json *j, const function *f, int64_t n, effort how)
 static bool run_functions(json *j, const int64_t *sizes, effort how)
 {
     bool ok = true;
-#ifndef NORMAL_CDF
-    puts("Black-Scholes: left out, this library has no normal distribution yet");
-#endif
     put_down(); /* its matrices stand over the same data */
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
         for (int i = 0; sizes[i] && ok; i++) ok = run_function(j, &functions[f], sizes[i], how);

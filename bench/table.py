@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""table.py - README's tables, in Markdown, from the benchmarks' JSON of one run or several: medians over the runs. What does not keep to its
-limit is told on stderr."""
+"""table.py - the tables of README.md and docs/results.md, in Markdown, from the benchmarks' JSON of one run or several: medians over
+the runs. What does not keep to its limit is told on stderr."""
 
 import argparse
 import json

@@ -1,12 +1,11 @@
-/* vectors.c - duet-vectors: long vectors on the GPU and the CPU, as a share of the bandwidth of a copy in the same run. Wiemann's four
- * tests, programs of 2 to 64 operators, functions and reductions; beside kernels by hand, and inside a CUDA graph. */
-#include "black_scholes.h"
+/* vectors.c - duet-vectors: long vectors on the GPU and the CPU, as a share of the bandwidth of a copy in the same run; the tests of
+ * vector_tests.c, beside kernels by hand, and inside a CUDA graph. */
 #include "hand.h"
 #include "json.h"
 #include "measure.h"
 #include "noise.h"
 #include "peak.h"
-#include <duet/duet.h>
+#include "vector_tests.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,214 +19,6 @@ static const char usage[] = "duet-vectors [options]\n"
                             "  --quick                 few sizes, short blocks\n"
                             "  --seed N                of the data (the time of day)\n"
                             "  --json FILE\n";
-
-#define SIZES   12
-#define INPUTS  3
-#define OUTPUTS 2
-
-typedef struct test test;
-
-/* A test at one size on one machine. Of black_scholes call and put; of the others the result is m[test->into] or, where that is
- * OUT_OF_PLACE, out[0]. */
-typedef struct problem {
-    const test *test;
-    int64_t n;
-    duet_place place;
-    duet_matrix *in[INPUTS], *out[OUTPUTS];
-} problem;
-
-enum { OUT_OF_PLACE = -1 };
-
-/* One row of the table below.
- *   shift, scale  inputs are shift + scale * noise, noise being -1 to 1. common.py has the same
- *   into          the input that is written, or OUT_OF_PLACE
- *   reads, writes floats an element that must move
- *   launches      kernels that it should take on the GPU; 0: not said
- *   terms         roundings that a result may gather: scales the error allowed
- *   width         elements of a row: softmax's. 0: a vector. Reductions give one number
- *   prepare       what the reference needs to know of all elements, or NULL
- *   exact         the results of element i in double, of its inputs; returns how many */
-struct test {
-    const char *name;
-    int inputs, outputs;
-    float shift[INPUTS], scale[INPUTS];
-    int into;
-    double reads, writes;
-    int launches, terms, width;
-    bool one_number;
-    duet_status (*run)(const problem *p);
-    const char *(*by_hand)(const problem *p, float *const in[], float *const out[]);
-    double (*prepare)(const problem *p);
-    void (*exact)(const problem *p, const double *x, double known, double *want);
-    int64_t sizes[SIZES], quick[SIZES];
-};
-
-static uint32_t seed;
-
-static float value(const test *t, int k, int64_t i) { return t->shift[k] + t->scale[k] * noise(seed * 64 + (uint32_t)k, i); }
-
-/* ---- the tests in Duet, in double, and by hand ---- */
-
-static duet_status add_run(const problem *p) { return duet_set(p->in[0], duet_add(p->in[1], p->in[2])); }
-static void add_exact(const problem *p, const double *x, double known, double *want) { *want = x[1] + x[2]; }
-static const char *add_hand(const problem *p, float *const in[], float *const out[])
-{
-    return hand_add(in[0], in[1], in[2], p->n);
-}
-
-static duet_status axpby_run(const problem *p)
-{
-    return duet_set(p->in[0], duet_add(duet_mul(0.12f, p->in[1]), duet_mul(7.54f, p->in[2])));
-}
-static void axpby_exact(const problem *p, const double *x, double known, double *want)
-{
-    *want = (double)0.12f * x[1] + (double)7.54f * x[2];
-}
-static const char *axpby_hand(const problem *p, float *const in[], float *const out[])
-{
-    return hand_axpby(in[0], 0.12f, in[1], 7.54f, in[2], p->n);
-}
-
-/* a = (b - (a + 3.75 c) + c - 0.24 b) / 27.51 + a - 0.25 b */
-static duet_status wiemann3_run(const problem *p)
-{
-    duet_matrix *a = p->in[0], *b = p->in[1], *c = p->in[2];
-    duet_expr inner = duet_sub(duet_add(duet_sub(b, duet_add(a, duet_mul(3.75f, c))), c), duet_mul(0.24f, b));
-    return duet_set(a, duet_sub(duet_add(duet_div(inner, 27.51f), a), duet_mul(0.25f, b)));
-}
-static void wiemann3_exact(const problem *p, const double *x, double known, double *want)
-{
-    const double a = x[0], b = x[1], c = x[2];
-    *want = (b - (a + (double)3.75f * c) + c - (double)0.24f * b) / (double)27.51f + a - 0.25 * b;
-}
-static const char *wiemann3_hand(const problem *p, float *const in[], float *const out[])
-{
-    return hand_wiemann(in[0], in[1], in[2], p->n);
-}
-
-static duet_status normalise_run(const problem *p) { return duet_set(p->in[0], duet_div(p->in[0], duet_norm(p->in[0]))); }
-static double norm_of_all(const problem *p)
-{
-    double sum = 0;
-#pragma omp parallel for reduction(+ : sum)
-    for (int64_t i = 0; i < p->n; i++) sum += (double)value(p->test, 0, i) * value(p->test, 0, i);
-    return sqrt(sum);
-}
-static void normalise_exact(const problem *p, const double *x, double known, double *want) { *want = x[0] / known; }
-
-/* The mix of operators that the GPU's prototype was measured on. */
-static duet_status program_run(const problem *p)
-{
-    const int length = p->test->terms;
-    duet_expr a = duet_of_matrix(p->in[0]);
-    for (int i = 0; i < length; i++) {
-        duet_matrix *x = p->in[i % 3];
-        a = i % 4 == 0 ? duet_mul(a, x) : i % 4 == 1 ? duet_add(a, x) : i % 4 == 2 ? duet_fma(0.5f, x, a) : duet_mul(a, 0.9f);
-    }
-    return duet_set(p->out[0], a);
-}
-static void program_exact(const problem *p, const double *x, double known, double *want)
-{
-    double a = x[0];
-    for (int i = 0; i < p->test->terms; i++) {
-        const double b = x[i % 3];
-        a = i % 4 == 0 ? a * b : i % 4 == 1 ? a + b : i % 4 == 2 ? 0.5 * b + a : a * (double)0.9f;
-    }
-    *want = a;
-}
-static const char *program_hand(const problem *p, float *const in[], float *const out[])
-{
-    return hand_program(p->test->terms, out[0], in[0], in[1], in[2], p->n);
-}
-
-static duet_status sigmoid_run(const problem *p) { return duet_set(p->out[0], duet_sigmoid(p->in[0])); }
-static void sigmoid_exact(const problem *p, const double *x, double known, double *want) { *want = 1 / (1 + exp(-x[0])); }
-static const char *sigmoid_hand(const problem *p, float *const in[], float *const out[])
-{
-    return hand_sigmoid(out[0], in[0], p->n);
-}
-
-#ifdef NORMAL_CDF
-static duet_status black_scholes_run(const problem *p)
-{
-    duet_expr put, call = black_scholes(p->in[0], p->in[1], p->in[2], &put);
-#ifdef duet_set_all
-    return duet_set_all({ p->out[0], call }, { p->out[1], put });
-#else
-    call = duet_hold(call), put = duet_hold(put);
-    duet_status s = duet_set(p->out[0], call);
-    if (s == DUET_OK) s = duet_set(p->out[1], put);
-    duet_drop(call), duet_drop(put);
-    return s;
-#endif
-}
-static void black_scholes_exact(const problem *p, const double *x, double known, double *want)
-{
-    want[0] = black_scholes_reference(x[0], x[1], x[2], &want[1]);
-}
-static const char *black_scholes_hand(const problem *p, float *const in[], float *const out[])
-{
-    return hand_black_scholes(out[0], out[1], in[0], in[1], in[2], p->n);
-}
-#endif
-
-static duet_status sum_run(const problem *p) { return duet_set(p->out[0], duet_sum(p->in[0])); }
-static double sum_of_all(const problem *p)
-{
-    double sum = 0;
-#pragma omp parallel for reduction(+ : sum)
-    for (int64_t i = 0; i < p->n; i++) sum += (double)value(p->test, 0, i);
-    return sum;
-}
-static void known_exact(const problem *p, const double *x, double known, double *want) { *want = known; }
-
-static duet_status norm_run(const problem *p) { return duet_set(p->out[0], duet_norm(p->in[0])); }
-
-#ifdef duet_argmax
-static duet_status argmax_run(const problem *p) { return duet_set(p->out[0], duet_argmax(p->in[0])); }
-static double place_of_greatest(const problem *p)
-{
-    int64_t at = 0;
-    for (int64_t i = 1; i < p->n; i++)
-        if (value(p->test, 0, i) > value(p->test, 0, at)) at = i;
-    return (double)at;
-}
-#endif
-
-static duet_status softmax_run(const problem *p) { return duet_set(p->out[0], duet_softmax(p->in[0])); }
-
-/* ---- the table ---- */
-
-// clang-format off
-#define AROUND    { 0.6f, 0.6f, 0.6f }, { 0.5f, 0.5f, 0.5f } /* 0.1 to 1.1 */
-#define OPTIONS   { 110, 110, 1.1f }, { 90, 90, 0.9f }       /* prices and strikes of 20 to 200, times of 0.2 to 2 */
-#define WIDE      { 0 }, { 9 }
-#define LENGTHS   { 100, 1000, 10000, 100000, 1000000, 10000000, 50000000, 100000000 }, { 100, 10000, 1000000, 10000000 }
-#define FEW       { 1024, 1048576, 100000000 }, { 1024, 1048576 }
-#define ROWS      { 1000, 10000, 100000 }, { 1000 }
-#define PROGRAM(l) \
-    { "ops" #l,        3, 1, AROUND,  OUT_OF_PLACE, 3, 1, 1, l, 0, false, program_run,   program_hand,  NULL, program_exact, FEW }
-
-static const test tests[] = {
-    /* name           in out data     into       reads writes launches terms width number */
-    { "add",           3, 1, AROUND,  0,            2, 1, 1, 1, 0, false, add_run,       add_hand,      NULL, add_exact, LENGTHS },
-    { "axpby",         3, 1, AROUND,  0,            2, 1, 1, 2, 0, false, axpby_run,     axpby_hand,    NULL, axpby_exact, LENGTHS },
-    { "wiemann3",      3, 1, AROUND,  0,            3, 1, 1, 8, 0, false, wiemann3_run,  wiemann3_hand, NULL, wiemann3_exact, LENGTHS },
-    { "normalise",     1, 1, AROUND,  0,            2, 1, 2, 4, 0, false, normalise_run, NULL, norm_of_all, normalise_exact, LENGTHS },
-    PROGRAM(2), PROGRAM(8), PROGRAM(16), PROGRAM(24), PROGRAM(28), PROGRAM(32), PROGRAM(40), PROGRAM(64),
-    { "sigmoid",       1, 1, WIDE,    OUT_OF_PLACE, 1, 1, 1, 4, 0, false, sigmoid_run,   sigmoid_hand,  NULL, sigmoid_exact, LENGTHS },
-#ifdef NORMAL_CDF
-    { "black_scholes", 3, 2, OPTIONS, OUT_OF_PLACE, 3, 2, 1, 100, 0, false, black_scholes_run, black_scholes_hand, NULL, black_scholes_exact, LENGTHS },
-#endif
-    { "sum",           1, 1, AROUND,  OUT_OF_PLACE, 1, 0, 0, 30, 0, true, sum_run,       NULL, sum_of_all, known_exact, LENGTHS },
-    { "norm",          1, 1, AROUND,  OUT_OF_PLACE, 1, 0, 0, 30, 0, true, norm_run,      NULL, norm_of_all, known_exact, LENGTHS },
-#ifdef duet_argmax
-    { "argmax",        1, 1, AROUND,  OUT_OF_PLACE, 1, 0, 0, 0, 0, true, argmax_run,     NULL, place_of_greatest, known_exact, LENGTHS },
-#endif
-    { "softmax",       1, 1, WIDE,    OUT_OF_PLACE, 1, 1, 1, 30, 1000, false, softmax_run, NULL, NULL, NULL, ROWS },
-};
-// clang-format on
-static const int test_count = sizeof tests / sizeof *tests;
 
 static duet_dtype result_type(const test *t) { return t->terms || !t->one_number ? DUET_F32 : DUET_I64; }
 static int64_t elements(const problem *p) { return p->n * (p->test->width ? p->test->width : 1); }
@@ -247,7 +38,7 @@ static bool fill(const problem *p, int k)
     float *v = duet_overwrite(p->in[k]);
     if (!v) return false;
 #pragma omp parallel for
-    for (int64_t i = 0; i < elements(p); i++) v[i] = value(p->test, k, i);
+    for (int64_t i = 0; i < elements(p); i++) v[i] = data_value(p->test, k, i);
     return true;
 }
 
@@ -286,7 +77,7 @@ static void softmax_row(const problem *p, int64_t row, double *want)
 {
     const int width = p->test->width;
     double most = -INFINITY, sum = 0;
-    for (int j = 0; j < width; j++) want[j] = value(p->test, 0, row * width + j), most = fmax(most, want[j]);
+    for (int j = 0; j < width; j++) want[j] = data_value(p->test, 0, row * width + j), most = fmax(most, want[j]);
     for (int j = 0; j < width; j++) sum += want[j] = exp(want[j] - most);
     for (int j = 0; j < width; j++) want[j] /= sum;
 }
@@ -297,7 +88,7 @@ static double softmax_error(const problem *p, const float *got)
     const int width = p->test->width;
 #pragma omp parallel for reduction(+ : wrong, right)
     for (int64_t r = 0; r < 64; r++) {
-        double want[1000];
+        double want[1000] = { 0 };
         const int64_t row = (int64_t)((double)r / 63 * (double)(p->n - 1));
         softmax_row(p, row, want);
         for (int j = 0; j < width; j++) wrong += pow(got[row * width + j] - want[j], 2), right += want[j] * want[j];
@@ -322,7 +113,7 @@ static double vector_error(const problem *p, const float *const got[])
 #pragma omp parallel for reduction(+ : wrong, right)
     for (int64_t i = 0; i < p->n; i += stride) {
         double x[INPUTS] = { 0 }, want[OUTPUTS];
-        for (int k = 0; k < t->inputs; k++) x[k] = value(t, k, i);
+        for (int k = 0; k < t->inputs; k++) x[k] = data_value(t, k, i);
         t->exact(p, x, known, want);
         for (int k = 0; k < t->outputs; k++) wrong += pow(got[k][i] - want[k], 2), right += want[k] * want[k];
     }
@@ -575,7 +366,7 @@ static bool time_graphs(json *j, trial t[2], effort how)
 /* Whether a library can be recorded is part of the question: if not, why not. */
 static bool run_graphs(json *j, effort how)
 {
-    const test *eight = tests;
+    const test *eight = vector_tests;
     while (strcmp(eight->name, "ops8")) eight++;
     problem p = { .test = eight, .n = 1024, .place = DUET_GPU };
     trial t[2] = { { .p = &p }, { .p = &p } };
@@ -614,7 +405,7 @@ static bool set_backend(options *o, const char *s)
 static bool parse(options *o, char **argv)
 {
     *o = (options){ .cpu = true, .gpu = true };
-    seed = (uint32_t)time(NULL) & 0xFFFFFF;
+    data_seed = (uint32_t)time(NULL) & 0xFFFFFF;
     while (*++argv) {
         const char *name = *argv;
         if (!strcmp(name, "--quick")) {
@@ -622,7 +413,7 @@ static bool parse(options *o, char **argv)
             continue;
         }
         if (!*++argv) return false;
-        if (!strcmp(name, "--seed")) seed = (uint32_t)strtoul(*argv, NULL, 0);
+        if (!strcmp(name, "--seed")) data_seed = (uint32_t)strtoul(*argv, NULL, 0);
         else if (!strcmp(name, "--backend") && !set_backend(o, *argv)) return false;
         else if (!strcmp(name, "--test")) o->tests = *argv;
         else if (!strcmp(name, "--sizes")) o->sizes = *argv;
@@ -673,13 +464,13 @@ int main(int argc, char **argv)
     json j;
     if (!parse(&o, argv)) return fputs(usage, stderr), 2;
     if (!find_gpu(&o) || !json_open(&j, o.json)) return 1;
-    json_integer(&j, "seed", seed);
+    json_integer(&j, "seed", data_seed);
     json_begin(&j, "results", '[');
     report_head();
     bool ok = true, any = false;
     const effort how = o.quick ? effort_quick : (effort){ 0.02, 0.01, ROUNDS };
-    for (int i = 0; i < test_count; i++)
-        if (listed(o.tests, tests[i].name)) any = true, ok &= run_test(&j, &o, &tests[i], how);
+    for (int i = 0; i < vector_test_count; i++)
+        if (listed(o.tests, vector_tests[i].name)) any = true, ok &= run_test(&j, &o, &vector_tests[i], how);
     if (o.gpu && listed(o.tests, "graph")) any = true, ok &= run_graphs(&j, how);
     json_end(&j, ']');
     duet_free(&copy_from), duet_free(&copy_to);

@@ -10,13 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STEP(call)                                                                                                               \
-    do {                                                                                                                         \
-        duet_status status_ = (call);                                                                                            \
-        if (status_ != DUET_OK) return status_;                                                                                  \
-    } while (0)
-
-enum { LEARN = 8000, TEST = 2000, BATCH = 64, BATCHES = LEARN / BATCH, HIDDEN = 1000 };
+enum { BATCH = 64, BATCHES = LEARN / BATCH, HIDDEN = 1000 };
 static const float rate = 0.05f, momentum = 0.9f;
 
 /* One layer: weights and biases, how fast they move, and for a batch what it gives and the gradient there. */
@@ -88,19 +82,8 @@ static duet_status learn(const trainer *t, int batch)
 static duet_status shuffle(const trainer *t, const digits *d, int pass)
 {
     static int order[LEARN];
-    float *x = duet_overwrite(t->images), *y = duet_overwrite(t->targets);
-    if (!x || !y) return DUET_NO_MEMORY;
-    for (int i = 0; i < LEARN; i++) order[i] = i;
-    for (int i = LEARN - 1; i > 0; i--) {
-        int j = (int)(noise_bits(100 + (uint32_t)pass, i) % (uint32_t)(i + 1)), swap = order[i];
-        order[i] = order[j], order[j] = swap;
-    }
-    memset(y, 0, sizeof *y * LEARN * CLASSES);
-    for (int i = 0; i < LEARN; i++) {
-        memcpy(x + i * PIXELS, d->image + order[i] * PIXELS, sizeof *x * PIXELS);
-        y[i * CLASSES + d->label[order[i]]] = 1;
-    }
-    return DUET_OK;
+    digits_order(order, 100 + (uint32_t)pass);
+    return digits_copy(d, order, LEARN, t->images, t->targets);
 }
 
 static duet_status one_pass(const trainer *t, const digits *d, int pass, int passes, double *seconds)
@@ -118,20 +101,10 @@ static duet_status one_pass(const trainer *t, const digits *d, int pass, int pas
     return DUET_OK;
 }
 
-/* The share of the test that is told right. */
 static duet_status accuracy(const trainer *t, const digits *d, double *share)
 {
     STEP(forward(t, t->test, t->at[0].tested, t->at[1].tested, t->at[2].tested));
-    const float *p = duet_read(t->at[2].tested);
-    int right = 0;
-    if (!p) return DUET_DEVICE_ERROR;
-    for (int i = 0; i < TEST; i++, p += CLASSES) {
-        int best = 0;
-        for (int k = 1; k < CLASSES; k++) best = p[k] > p[best] ? k : best;
-        right += best == d->label[LEARN + i];
-    }
-    *share = (double)right / TEST;
-    return DUET_OK;
+    return digits_share(d, t->at[2].tested, share);
 }
 
 static duet_status train(const trainer *t, const digits *d, int passes)

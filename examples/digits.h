@@ -7,6 +7,14 @@
 #include <time.h>
 
 enum { IMAGES = 10000, SIDE = 28, PIXELS = SIDE * SIDE, CLASSES = 10 };
+enum { LEARN = 8000, TEST = IMAGES - LEARN }; /* the first images are learnt, the others are the test */
+
+/* Hands on a failure. */
+#define STEP(call)                                                                                                               \
+    do {                                                                                                                         \
+        duet_status status_ = (call);                                                                                            \
+        if (status_ != DUET_OK) return status_;                                                                                  \
+    } while (0)
 
 /* The images, IMAGES x PIXELS in [0, 1], and what they show. */
 typedef struct digits {
@@ -17,7 +25,16 @@ typedef struct digits {
 bool digits_read(digits *d, const char *folder); /* false: it has said on stderr why */
 void digits_free(digits *d);
 
-/* Trains a convolutional network on the first 8000 images; prints what share of the last 2000 it tells right. */
+/* A shuffle: the images from 0 to LEARN - 1 in random order, another one for each stream of noise. */
+void digits_order(int order[LEARN], uint32_t stream);
+
+/* Images order[0] .. order[count - 1] into the rows of x, and into those of y which digit each is: 1 there, 0 elsewhere. */
+duet_status digits_copy(const digits *d, const int *order, int count, duet_matrix *x, duet_matrix *y);
+
+/* The share of the test that is told right. p: for each of its images how probable each digit is. */
+duet_status digits_share(const digits *d, const duet_matrix *p, double *share);
+
+/* Trains a convolutional network on what is to be learnt; prints what share of the test it tells right. */
 duet_status train_cnn(const digits *d, int passes);
 
 /* Element i of a stream of noise, the same on every machine; digits_numpy.py has it too. */

@@ -5,13 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP(call)                                                                                                               \
-    do {                                                                                                                         \
-        duet_status status_ = (call);                                                                                            \
-        if (status_ != DUET_OK) return status_;                                                                                  \
-    } while (0)
-
-enum { LEARN = 8000, TEST = 2000, BATCH = 50, BATCHES = LEARN / BATCH, HALF = SIDE / 2, QUARTER = SIDE / 4 };
+enum { BATCH = 50, BATCHES = LEARN / BATCH, HALF = SIDE / 2, QUARTER = SIDE / 4 };
 enum { FIRST = 16, SECOND = 32, FLAT = SECOND * QUARTER * QUARTER };
 static const float rate = 2e-3f, keep_mean = 0.9f, keep_square = 0.999f;
 
@@ -135,40 +129,10 @@ static duet_status learn(cnn *c)
 
 /* ---- training ---- */
 
-static void shuffle(int order[LEARN], int turn)
-{
-    for (int i = 0; i < LEARN; i++) order[i] = i;
-    for (int i = LEARN - 1; i > 0; i--) {
-        const int j = (int)(noise_bits(200 + (uint32_t)turn, i) % (uint32_t)(i + 1)), swap = order[i];
-        order[i] = order[j], order[j] = swap;
-    }
-}
-
-static duet_status take_batch(const cnn *c, const digits *d, const int *which)
-{
-    float *x = duet_overwrite(c->learn.in), *y = duet_overwrite(c->target);
-    if (!x || !y) return DUET_NO_MEMORY;
-    memset(y, 0, sizeof *y * BATCH * CLASSES);
-    for (int i = 0; i < BATCH; i++) {
-        memcpy(x + i * PIXELS, d->image + which[i] * PIXELS, sizeof *x * PIXELS);
-        y[i * CLASSES + d->label[which[i]]] = 1;
-    }
-    return DUET_OK;
-}
-
 static duet_status accuracy(const cnn *c, const digits *d, double *share)
 {
     STEP(forward(c->w, &c->test));
-    const float *p = duet_read(c->test.out);
-    int right = 0;
-    if (!p) return DUET_DEVICE_ERROR;
-    for (int i = 0; i < TEST; i++, p += CLASSES) {
-        int best = 0;
-        for (int k = 1; k < CLASSES; k++) best = p[k] > p[best] ? k : best;
-        right += best == d->label[LEARN + i];
-    }
-    *share = (double)right / TEST;
-    return DUET_OK;
+    return digits_share(d, c->test.out, share);
 }
 
 static duet_status train(cnn *c, const digits *d, int passes)
@@ -178,9 +142,9 @@ static duet_status train(cnn *c, const digits *d, int passes)
     c->all = passes * BATCHES;
     for (int turn = 1; turn <= passes; turn++) {
         const double start = now();
-        shuffle(order, turn);
+        digits_order(order, 200 + (uint32_t)turn);
         for (int i = 0; i < BATCHES; i++) {
-            STEP(take_batch(c, d, order + i * BATCH));
+            STEP(digits_copy(d, order + i * BATCH, BATCH, c->learn.in, c->target));
             STEP(learn(c));
         }
         STEP(duet_synchronize());

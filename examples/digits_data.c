@@ -1,4 +1,5 @@
-/* digits_read.c - the IDX format of the MNIST digits: a magic number and the sizes, big-endian, then one byte a pixel or label. */
+/* digits_data.c - the images: read from the IDX format of MNIST (a magic number and the sizes, big-endian, then one byte a pixel or
+ * label), in batches in random order, and held against what a network says. */
 #include "digits.h"
 #include <stdlib.h>
 #include <string.h>
@@ -73,4 +74,41 @@ void digits_free(digits *d)
     free(d->image);
     free(d->label);
     *d = (digits){ 0 };
+}
+
+/* ---- what is learnt, and how well ---- */
+
+void digits_order(int order[LEARN], uint32_t stream)
+{
+    for (int i = 0; i < LEARN; i++) order[i] = i;
+    for (int i = LEARN - 1; i > 0; i--) {
+        const int j = (int)(noise_bits(stream, i) % (uint32_t)(i + 1)), swap = order[i];
+        order[i] = order[j], order[j] = swap;
+    }
+}
+
+duet_status digits_copy(const digits *d, const int *order, int count, duet_matrix *x, duet_matrix *y)
+{
+    float *image = duet_overwrite(x), *digit = duet_overwrite(y);
+    if (!image || !digit) return DUET_NO_MEMORY;
+    memset(digit, 0, sizeof *digit * (size_t)count * CLASSES);
+    for (int i = 0; i < count; i++) {
+        memcpy(image + i * PIXELS, d->image + order[i] * PIXELS, sizeof *image * PIXELS);
+        digit[i * CLASSES + d->label[order[i]]] = 1;
+    }
+    return DUET_OK;
+}
+
+duet_status digits_share(const digits *d, const duet_matrix *p, double *share)
+{
+    const float *of = duet_read(p);
+    int right = 0;
+    if (!of) return DUET_DEVICE_ERROR;
+    for (int i = 0; i < TEST; i++, of += CLASSES) {
+        int best = 0;
+        for (int k = 1; k < CLASSES; k++) best = of[k] > of[best] ? k : best;
+        right += best == d->label[LEARN + i];
+    }
+    *share = (double)right / TEST;
+    return DUET_OK;
 }
