@@ -112,6 +112,93 @@ static void test_overflow(duet_dtype t)
     duet_free(&a), duet_free(&to);
 }
 
+static void holds_about(const duet_matrix *m, int64_t k, number want, const char *what)
+{
+    wides x = wides_of(m);
+    const wide off = size_of(x.v[k] - want);
+    CHECK(off <= 20 * eps_of(duet_type(m)) * size_of(want), "%s: element %d is off by %Lg", what, (int)k, off);
+    wides_free(&x);
+}
+
+/* A factor that is infinite is no divisor: 1, -1; m, m. */
+static void beside_limit(duet_dtype t, double most)
+{
+    const double x[] = { 1, -1, most, most };
+    duet_matrix *a = from(t, 2, 2, x), *b = duet_new(t, 2), *inverse = duet_new(t, 2, 2), *y = duet_new(t, 2);
+    put(b, 1, 0, most);
+    if (set(inverse, duet_inv(a), "inv")) holds_about(inverse, 0, 0.5L, "inv"), holds_about(inverse, 2, -0.5L, "inv");
+    if (set(y, duet_solve(a, b), "solve")) holds_about(y, 0, 0.5L, "solve"), holds_about(y, 1, 0.5L, "solve");
+    duet_free(&a), duet_free(&b), duet_free(&inverse), duet_free(&y);
+}
+
+/* 2 z, z; 0, z, and z (3/2, 1/2), which is that times 1/2, 1/2. */
+static void at_limit(duet_dtype t, number z, bool large)
+{
+    duet_matrix *a = duet_new(t, 2, 2), *b = duet_new(t, 2), *x = duet_new(t, 2), *l = duet_new(t, 2, 2), *u = duet_new(t, 2, 2),
+                *p = duet_new(DUET_I64, 2), *down = duet_transposed(a);
+    put(a, 0, 0, 2 * z), put(a, 0, 1, z), put(a, 1, 1, z), put(b, 0, 0, 1.5L * z), put(b, 1, 0, z / 2);
+    if (set(x, duet_solve(a, b), "solve")) holds_about(x, 0, 0.5L, "solve"), holds_about(x, 1, 0.5L, "solve");
+    if (large && set(x, duet_solve_triangular(a, b), "solve_triangular"))
+        holds_about(x, 0, 0.5L, "solve_triangular"), holds_about(x, 1, 0.5L, "solve_triangular");
+    if (FACTOR(duet_lu(l, u, p, down))) holds_about(l, 2, 0.5L, "lu"), holds_about(u, 0, 2 * z, "lu"), holds_about(u, 3, z, "lu");
+    duet_matrix **all[] = { &a, &b, &x, &l, &u, &p, &down };
+    for (int i = 0; i < 7; i++) duet_free(all[i]);
+}
+
+/* Of z and its conjugate on a diagonal. */
+static void sign_at_limit(duet_dtype t, number z)
+{
+    duet_matrix *a = duet_new(t, 2, 2), *sign = duet_new(t), *log = duet_new(dtype_part(t));
+    put(a, 0, 0, z), put(a, 1, 1, conjugate_of(z));
+    if (FACTOR(duet_slogdet(sign, log, a)))
+        holds_about(sign, 0, 1, "slogdet"), holds_about(log, 0, 2 * logl(size_of(z)), "slogdet");
+    duet_free(&a), duet_free(&sign), duet_free(&log);
+}
+
+/* A diagonal of numbers near both limits: what brings one within takes the other beyond. */
+static void between_limits(duet_dtype t, double most, double least)
+{
+    const double x[] = { most, 0, 0, least };
+    duet_matrix *a = from(t, 2, 2, x), *b = duet_new(t, 2), *inverse = duet_new(t, 2, 2), *y = duet_new(t, 2), *det = duet_new(t);
+    put(b, 0, 0, (wide)most), put(b, 1, 0, (wide)least);
+    if (set(det, duet_det(a), "det")) holds_about(det, 0, (wide)most * (wide)least, "det");
+    if (set(inverse, duet_inv(a), "inv")) holds_about(inverse, 3, 1 / (wide)least, "inv");
+    if (set(y, duet_solve(a, b), "solve")) holds_about(y, 0, 1, "solve"), holds_about(y, 1, 1, "solve");
+    duet_free(&a), duet_free(&b), duet_free(&inverse), duet_free(&y), duet_free(&det);
+}
+
+static void all_between_limits(duet_dtype t)
+{
+    static const double narrow[][2] = { { 8e37, 1.25e-38 }, { 1e38, 1e-35 }, { 3e38, 4e-36 }, { 3e38, 1e-30 } };
+    static const double large[][2] = { { 1.7e308, 1e-300 }, { 8e307, 1.25e-308 }, { 1e300, 1e-300 } };
+    for (int i = 0; i < 4 && t == DUET_F32; i++) between_limits(t, narrow[i][0], narrow[i][1]);
+    for (int i = 0; i < 3 && t == DUET_F64; i++) between_limits(t, large[i][0], large[i][1]);
+}
+
+/* .refine, of subnormal elements. */
+static void refined_at_limit(void)
+{
+    const double x[] = { 1e-310, 1e-311, 1e-311, 1e-310 };
+    duet_matrix *a = from(DUET_F64, 2, 2, x), *b = duet_new(DUET_F64, 2), *y = duet_new(DUET_F64, 2);
+    put(b, 0, 0, 1e-310L), put(b, 1, 0, 1e-311L);
+    if (set(y, duet_solve(a, b, .refine = DUET_REFINE_F32), "solve, refined"))
+        CHECK(fabs(*(const double *)duet_read(y) - 1) <= 1e-12, "refined, of subnormal elements: not 1");
+    duet_free(&a), duet_free(&b), duet_free(&y);
+}
+
+/* On the CPU, whose libraries take reciprocals of pivots. */
+static void limits(duet_dtype t)
+{
+    all_between_limits(t);
+    if (t == DUET_F64) refined_at_limit();
+    const bool narrow = dtype_part(t) == DUET_F32;
+    const wide large = 0.875L * (narrow ? 0x1p127L : 0x1p1023L), least = narrow ? 0x1p-140L : 0x1p-1060L;
+    beside_limit(t, narrow ? 3e38 : 1.5e308);
+    at_limit(t, number_of(large, large), true), at_limit(t, number_of(large, 0), true),
+        at_limit(t, number_of(least, least), false);
+    sign_at_limit(t, number_of(2 * large, 2 * large)), sign_at_limit(t, number_of(least, -least));
+}
+
 /* Elements near the type's limit: a size beyond it has a logarithm, and factors beyond it are no numbers. */
 static void test_large(duet_dtype t)
 {
@@ -130,6 +217,7 @@ static void test_large(duet_dtype t)
         CHECK(fabsl(real_of(l.v[0]) - want) <= 1e-6L * want, "logdet of a large number is %Lg, not %Lg", real_of(l.v[0]), want);
         wides_free(&l);
     }
+    if (here == DUET_CPU) limits(t);
     duet_free(&a), duet_free(&one), duet_free(&n), duet_free(&e);
 }
 

@@ -3,6 +3,7 @@
 #define VERDICT_H
 
 #include "backend.h"
+#include <float.h>
 
 enum verdict {
     VERDICT_PIVOT,   /* at: which, from 1 */
@@ -12,6 +13,9 @@ enum verdict {
     VERDICT_RESULT,
     VERDICT_ITERATION, /* at: how many values */
 };
+
+/* What is promised of solutions that are refined, by columns: |b - A x| <= so much |A| |x|, sums of sizes. */
+#define REST_MOST (30 * DBL_EPSILON)
 
 /* Sets the text, with what the step computes, and returns the status. */
 duet_status verdict(const step *s, enum verdict v, int64_t at) __attribute__((cold));

@@ -43,8 +43,14 @@ enum { PARTS = 1, TURN_BACK = 'T' };
 #endif
 #ifdef T_f32
 #define EXPONENT 0x7f800000u
+#define LARGE    0x77800000u /* 2^112 */
+#define SMALL    0x0f800000u /* 2^-96 */
+enum { LARGE_EXPONENT = 112 };
 #else
 #define EXPONENT 0x7ff0000000000000u
+#define LARGE    0x7ef0000000000000u /* 2^1008 */
+#define SMALL    0x03f0000000000000u /* 2^-960 */
+enum { LARGE_EXPONENT = 1008 };
 #endif
 #define COL          LAPACK_COL_MAJOR
 #define LINEAR(name) PASTE(name, TYPE) /* of this element type: run_linear_c64 */
@@ -167,40 +173,49 @@ static inline duet_status values_write(const desk *d, const T *w, int64_t n, int
 
 /* ---- what is asked of elements ---- */
 
-static inline bool finite_values(const T *p, int64_t n)
+/* Is the size of one of n numbers, or of a NaN, at least that whose bits these are? EXPONENT: an infinity's. The uppermost bit of a sum
+ * tells, as vectors of 64 bits have no such comparison. */
+static inline bool values_reach(const T *p, int64_t n, BITS bits)
 {
-    BITS bad = 0;
+    const BITS top = (BITS)1 << (8 * sizeof(BITS) - 1);
+    BITS found = 0;
     for (int64_t i = 0; i < n; i++) {
         BITS b;
         memcpy(&b, &p[i], sizeof b);
-        bad |= (BITS)((b & EXPONENT) == EXPONENT);
+        found |= (b & EXPONENT) + (top - bits);
     }
-    return !bad;
+    return found >= top;
 }
 
+static inline bool finite_values(const T *p, int64_t n) { return !values_reach(p, n, EXPONENT); }
 static inline bool finite_run(const element *p, int64_t n) { return finite_values((const T *)p, PARTS * n); }
 
-typedef struct finding {
+typedef struct search {
     const columns *c;
-    bool *bad;
-} finding;
+    BITS bits;
+    bool *found;
+} search;
 
-static inline void find_bad(const void *work, int t, int threads)
+static inline void search_columns(const void *work, int t, int threads)
 {
-    const finding *f = work;
-    const columns *c = f->c;
+    const search *s = work;
+    const columns *c = s->c;
     const int64_t from = part_of(c->cols, t, threads), to = part_of(c->cols, t + 1, threads);
-    bool all = true;
-    for (int64_t j = from; j < to; j++) all &= finite_run(c->p + j * c->ld, c->rows);
-    if (!all) __atomic_store_n(f->bad, true, __ATOMIC_RELAXED);
+    bool any = false;
+    for (int64_t j = from; j < to && !any; j++)
+        any = values_reach((const T *)(c->p + j * c->ld), PARTS * (int64_t)c->rows, s->bits);
+    if (any) __atomic_store_n(s->found, true, __ATOMIC_RELAXED);
 }
 
-static inline bool columns_finite(const columns *c)
+static inline bool columns_reach(const columns *c, BITS bits)
 {
-    bool bad = false;
-    by_threads(threads_for((double)c->rows * c->cols * sizeof(element) * SECONDS_PER_BYTE), find_bad, &(finding){ c, &bad });
-    return !bad;
+    bool found = false;
+    by_threads(threads_for((double)c->rows * c->cols * sizeof(element) * SECONDS_PER_BYTE), search_columns,
+               &(search){ c, bits, &found });
+    return found;
 }
+
+static inline bool columns_finite(const columns *c) { return !columns_reach(c, EXPONENT); }
 
 static inline duet_status finite_operand(const desk *d, int k, const columns *c)
 {
@@ -261,12 +276,69 @@ static inline duet_status symmetric_read(desk *d, columns *c)
 
 /* ---- shared by solvers and factorisations ---- */
 
-/* c = P L U in its place. *info: the first pivot that is 0, from 1; 0: none. */
-static inline duet_status lu_of(desk *d, const columns *c, lapack_int **pivot, int *info)
+/* The sizes of the parts of elements that are not 0. */
+typedef struct extent {
+    double least, most;
+} extent;
+
+static inline extent extent_of(const columns *c)
 {
-    TRY(desk_take(d, SMALLER(c->rows, c->cols), sizeof **pivot, pivot));
-    *info = (int)LAPACK(getrf)(COL, c->rows, c->cols, c->p, c->ld, *pivot);
+    extent e = { INFINITY, 0 };
+    for (int64_t j = 0; j < c->cols; j++)
+        for (int64_t i = 0; i < PARTS * (int64_t)c->rows; i++) {
+            const double x = fabs((double)((const T *)(c->p + j * c->ld))[i]);
+            if (x > 0) e = (extent){ fmin(e.least, x), fmax(e.most, x) };
+        }
+    return e;
+}
+
+/* Times 2^exponent; above and on the diagonal alone, if that is asked for. */
+static inline void columns_times_power(const columns *c, int exponent, bool upper)
+{
+    for (int64_t j = 0; j < c->cols && exponent; j++) {
+        T *column = (T *)(c->p + j * c->ld);
+        for (int64_t i = 0; i < PARTS * SMALLER(upper ? j + 1 : c->rows, c->rows); i++) column[i] = (T)ldexp(column[i], exponent);
+    }
+}
+
+/* Where the largest element is near a limit of the type all are brought within, and are then to be taken times 2^exponent. LU
+ * multiplies by reciprocals of pivots: of subnormal ones they are infinite; OpenBLAS's of large complex ones are 0, in silence, so
+ * that real matrices alone are left as they are for the sake of elements near the other limit. */
+static inline int columns_tame(const columns *c, bool large)
+{
+    int exponent = 0;
+    if (!large && columns_reach(c, SMALL)) return 0;
+    const extent e = extent_of(c);
+    (void)frexp(e.most, &exponent);
+    if (large) exponent -= LARGE_EXPONENT;
+    if (large && PARTS < 2 && ldexp(e.least, -exponent) < ldexp(1, -LARGE_EXPONENT)) return 0;
+    columns_times_power(c, -exponent, false);
+    return exponent;
+}
+
+typedef struct factors {
+    columns lu; /* U on the diagonal and above, L below, in the place of what was factored */
+    lapack_int *pivot;
+    bool large;   /* the matrix: pivots may have become infinite, and what is divided by them 0, in silence */
+    int exponent; /* U is that times 2^exponent */
+    int zero;     /* the first pivot that is 0, from 1; 0: none */
+} factors;
+
+static inline duet_status lu_of(desk *d, const columns *c, factors *f)
+{
+    const bool large = columns_reach(c, LARGE);
+    *f = (factors){ .lu = *c, .large = large, .exponent = columns_tame(c, large) };
+    TRY(desk_take(d, SMALLER(c->rows, c->cols), sizeof *f->pivot, &f->pivot));
+    f->zero = (int)LAPACK(getrf)(COL, c->rows, c->cols, c->p, c->ld, f->pivot);
     return DUET_OK;
+}
+
+/* With U as it is: finite, or there is no result. */
+static inline duet_status lu_whole(desk *d, const columns *c, factors *f)
+{
+    TRY(lu_of(d, c, f));
+    columns_times_power(c, f->exponent, true);
+    return finite_result(d, c);
 }
 
 /* c = Q R in its place, Q as reflectors of these factors. */
@@ -344,17 +416,17 @@ static inline double log_size(double re, double im)
     return PARTS < 2 ? log(fabs(re)) : log(hypot(ldexp(re, -e), ldexp(im, -e))) + e * 0.6931471805599453;
 }
 
-/* Times the number at x, or that with the other sign; both parts are brought below 1. */
+/* Times the number at x, or that with the other sign; parts are brought below 1, before and after. */
 static inline void determinant_times(determinant *d, const T *x, bool negated)
 {
-    const double a = negated ? -(double)x[0] : (double)x[0], b = PARTS < 2 ? 0
-                                                                 : negated ? -(double)x[PARTS - 1]
-                                                                           : (double)x[PARTS - 1];
+    const double sign = negated ? -1 : 1, whole = sign * (double)x[0], more = PARTS < 2 ? 0 : sign * (double)x[PARTS - 1];
+    int of_x, e;
+    (void)frexp(fmax(fabs(whole), fabs(more)), &of_x);
+    const double a = ldexp(whole, -of_x), b = ldexp(more, -of_x);
     const double re = d->re * a - d->im * b, im = PARTS < 2 ? 0 : d->re * b + d->im * a;
-    int e;
     (void)frexp(fmax(fabs(re), fabs(im)), &e);
-    d->re = ldexp(re, -e), d->im = ldexp(im, -e), d->exponent += e;
-    d->log += log_size(a, b);
+    d->re = ldexp(re, -e), d->im = ldexp(im, -e), d->exponent += e + of_x;
+    d->log += log_size(whole, more);
 }
 
 static inline determinant determinant_of(const columns *lu, const lapack_int *pivot)
@@ -380,12 +452,10 @@ static inline void number_write(const desk *d, int k, double re, double im, int6
 static inline duet_status determinant_read(desk *d, determinant *x)
 {
     columns a;
-    lapack_int *pivot;
-    int info;
+    factors f;
     TRY(operand_read(d, 0, true, &a));
-    TRY(lu_of(d, &a, &pivot, &info));
-    TRY(finite_result(d, &a));
-    *x = determinant_of(&a, pivot);
+    TRY(lu_whole(d, &a, &f));
+    *x = determinant_of(&a, f.pivot);
     return DUET_OK;
 }
 

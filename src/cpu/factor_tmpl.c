@@ -30,12 +30,10 @@ static duet_status write_order(desk *d, const columns *c, const lapack_int *pivo
 static duet_status lu(desk *d)
 {
     columns a;
-    lapack_int *pivot;
-    int info;
+    factors f;
     TRY(operand_read(d, 0, false, &a));
-    TRY(lu_of(d, &a, &pivot, &info));
-    TRY(finite_result(d, &a));
-    TRY(write_order(d, &a, pivot, 2));
+    TRY(lu_whole(d, &a, &f));
+    TRY(write_order(d, &a, f.pivot, 2));
     write_triangle(d, &a, true, 0), write_triangle(d, &a, false, 1);
     return DUET_OK;
 }

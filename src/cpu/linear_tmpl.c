@@ -5,24 +5,25 @@
 
 /* ---- by LU: of the transpose, whose columns are our rows ---- */
 
-static duet_status lu_regular(desk *d, columns *a, lapack_int **pivot)
+static duet_status lu_regular(desk *d, factors *f)
 {
-    int info;
-    TRY(operand_read(d, 0, true, a));
-    TRY(lu_of(d, a, pivot, &info));
-    return info > 0 ? verdict(d->s, VERDICT_PIVOT, info) : DUET_OK;
+    columns a;
+    TRY(operand_read(d, 0, true, &a));
+    TRY(lu_of(d, &a, f));
+    if (f->large) TRY(finite_result(d, &a));
+    return f->zero > 0 ? verdict(d->s, VERDICT_PIVOT, f->zero) : DUET_OK;
 }
 
 static duet_status inverse(desk *d)
 {
-    columns a;
-    lapack_int *pivot;
+    factors f;
     int info;
-    TRY(lu_regular(d, &a, &pivot));
-    WITH_WORK(d, info, LAPACK(getri)(COL, a.rows, a.p, a.ld, pivot, work, length));
+    TRY(lu_regular(d, &f));
+    WITH_WORK(d, info, LAPACK(getri)(COL, f.lu.rows, f.lu.p, f.lu.ld, f.pivot, work, length));
     if (info > 0) return verdict(d->s, VERDICT_PIVOT, info);
-    TRY(finite_result(d, &a));
-    return columns_write(d, &a, true, 0);
+    columns_times_power(&f.lu, -f.exponent, false);
+    TRY(finite_result(d, &f.lu));
+    return columns_write(d, &f.lu, true, 0);
 }
 
 static duet_status det(desk *d)
@@ -41,8 +42,47 @@ static duet_status logdet(desk *d)
     return DUET_OK;
 }
 
+static duet_status solve_plain(desk *d)
+{
+    factors f;
+    columns b;
+    TRY(lu_regular(d, &f));
+    TRY(operand_read(d, 1, false, &b));
+    columns_times_power(&b, -f.exponent, false);
+    LAPACK(getrs)(COL, 'T', f.lu.rows, b.cols, f.lu.p, f.lu.ld, f.pivot, b.p, b.ld);
+    TRY(finite_result(d, &b));
+    return columns_write(d, &b, false, 0);
+}
+
 #if defined T_f64 && !defined PAIRS
-/* Factored in f32, refined in f64; where that does not converge LAPACK goes on in f64. */
+static double column_size(const columns *c, int j)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < c->rows; i++) sum += fabs(c->p[i + (int64_t)j * c->ld]);
+    return sum;
+}
+
+/* Is b - A x, which b becomes, as small as promised? */
+static bool rest_small(const columns *a, const columns *x, const columns *b)
+{
+    double size = 0;
+    bool all = true;
+    BLAS(gemm)
+    (CblasColMajor, CblasNoTrans, CblasNoTrans, b->rows, b->cols, a->cols, -1, a->p, a->ld, x->p, x->ld, 1, b->p, b->ld);
+    for (int j = 0; j < a->cols; j++) size = fmax(size, column_size(a, j));
+    for (int j = 0; j < b->cols; j++) all &= column_size(b, j) <= REST_MOST * size * column_size(x, j);
+    return all;
+}
+
+/* In f64, without what refinement has taken. */
+static duet_status solve_anew(desk *d)
+{
+    desk_clear(d);
+    return solve_plain(d);
+}
+
+/* Factored in f32, refined in f64; where that does not converge LAPACK goes on in f64. It says that it has converged of what is
+ * infinite too, so its word is held against the rest; its operands are then as they were. */
 static duet_status solve_refined(desk *d)
 {
     columns a, b, x;
@@ -51,6 +91,7 @@ static duet_status solve_refined(desk *d)
     float *narrow;
     TRY(operand_read(d, 0, false, &a));
     TRY(operand_read(d, 1, false, &b));
+    if (columns_reach(&a, LARGE) || !columns_reach(&a, SMALL)) return solve_anew(d);
     TRY(columns_take(d, b.rows, b.cols, &x));
     TRY(desk_take(d, a.rows, sizeof *pivot, &pivot));
     TRY(desk_take(d, (int64_t)b.rows * b.cols, sizeof *work, &work));
@@ -58,24 +99,14 @@ static duet_status solve_refined(desk *d)
     const lapack_int info =
         LAPACKE_dsgesv_work(COL, a.rows, b.cols, a.p, a.ld, pivot, b.p, b.ld, x.p, x.ld, work, narrow, &turns);
     if (info > 0) return verdict(d->s, VERDICT_PIVOT, info);
-    TRY(finite_result(d, &x));
+    if (!columns_finite(&x) || (turns >= 0 && !rest_small(&a, &x, &b))) return solve_anew(d);
     return columns_write(d, &x, false, 0);
 }
 #else
 static duet_status solve_refined(desk *d) { return (void)d, fail(DUET_UNSUPPORTED, "refinement is for f64"); }
 #endif
 
-static duet_status solve(desk *d)
-{
-    columns a, b;
-    lapack_int *pivot;
-    if (d->s->attr[0]) return solve_refined(d);
-    TRY(lu_regular(d, &a, &pivot));
-    TRY(operand_read(d, 1, false, &b));
-    LAPACK(getrs)(COL, 'T', a.rows, b.cols, a.p, a.ld, pivot, b.p, b.ld);
-    TRY(finite_result(d, &b));
-    return columns_write(d, &b, false, 0);
-}
+static duet_status solve(desk *d) { return d->s->attr[0] ? solve_refined(d) : solve_plain(d); }
 
 /* ---- symmetric and Hermitian matrices, singular values ---- */
 
@@ -129,6 +160,26 @@ static duet_status triangle_open(desk *d, const triangle *t, columns *a)
     return t->pitch ? DUET_OK : columns_read(d, 0, true, a);
 }
 
+static bool diagonal_large(const columns *a)
+{
+    bool any = false;
+    for (int64_t i = 0; i < a->cols; i++) any |= values_reach((const T *)(a->p + i * (a->ld + 1)), PARTS, LARGE);
+    return any;
+}
+
+/* OpenBLAS's reciprocals of complex numbers near the limit are 0, in silence: both sides are made smaller then. */
+static duet_status triangle_tame(desk *d, const triangle *t, columns *a, const columns *b)
+{
+    columns copy;
+    const layout from = columns_layout(a, d->s->in[0].at.type);
+    if (PARTS < 2 || t->unit || !diagonal_large(a)) return DUET_OK;
+    TRY(columns_take(d, a->rows, a->cols, &copy));
+    TRY(columns_fill(&copy, &from, a->p));
+    columns_times_power(&copy, -4, false), columns_times_power(b, -4, false);
+    *a = copy;
+    return DUET_OK;
+}
+
 /* Is what is read of it finite, and its diagonal without zeros? */
 static duet_status triangle_check(const desk *d, const triangle *t, const columns *a)
 {
@@ -151,6 +202,7 @@ static duet_status solve_triangular(desk *d)
     TRY(triangle_open(d, &t, &a));
     TRY(triangle_check(d, &t, &a));
     TRY(operand_read(d, 1, false, &b));
+    TRY(triangle_tame(d, &t, &a, &b));
     BLAS(trsm)
     (CblasColMajor, CblasLeft, t.lower ? CblasLower : CblasUpper, t.transposed ? CblasTrans : CblasNoTrans,
      t.unit ? CblasUnit : CblasNonUnit, b.rows, b.cols, ONE, a.p, a.ld, b.p, b.ld);

@@ -1,6 +1,7 @@
 /* permutation.c - the indices 0 .. n-1 in the order of their random keys, equal keys in that of the indices: a radix sort from the upper
  * bits down, the first digit by all threads together, each of its buckets by one. */
 #define T_f64
+#include "entry.h"
 #include "philox.h"
 #include "random_cpu.h"
 #include <string.h>
@@ -10,11 +11,6 @@
 #define DIGIT_BITS   8
 #define FEW          24   /* elements: sorted by insertion */
 #define SECONDS_EACH 4e-8 /* an element */
-
-typedef struct entry {
-    uint64_t key;
-    int64_t index;
-} entry;
 
 typedef struct sorting {
     const lottery *l;
@@ -30,16 +26,6 @@ static void put(const sorting *s, int64_t at, int64_t value)
     if (s->type == DUET_F32) ((float *)s->out)[at * s->stride] = (float)value;
     else if (s->type == DUET_F64) ((double *)s->out)[at * s->stride] = (double)value;
     else ((int64_t *)s->out)[at * s->stride] = value;
-}
-
-static void insert_sort(entry *x, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++) {
-        const entry e = x[i];
-        int64_t j = i;
-        for (; j > 0 && x[j - 1].key > e.key; j--) x[j] = x[j - 1];
-        x[j] = e;
-    }
 }
 
 /* Bits of the next digit: buckets of about 16 elements, if that is not too many buckets, nor too many bits. */

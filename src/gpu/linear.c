@@ -5,7 +5,6 @@
 #include "lend.h"
 #include "solver.h"
 #include "triangle.h"
-#include <float.h>
 #include <limits.h>
 
 const char *gpu_linear_refuses(const step *s)
@@ -250,9 +249,6 @@ static duet_status solve(bench *b)
     TRY(judge_lu(b, &a));
     return columns_write(b, &x, false, 0);
 }
-
-/* What is promised of solutions: a rest of so many eps |A| |x|, sums of columns. */
-#define REST_MOST (30 * DBL_EPSILON)
 
 /* says->rest: is that of a column more? */
 static duet_status rest_check(bench *b, const columns *a, const columns *x, const columns *rest)
