@@ -74,7 +74,7 @@ bool value_is_map(const graph *g, int v); /* element by element: a map row, bias
  * goal. */
 enum { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_REAL, LOAD_IMAG, LOAD_ROOT };
 
-/* convert.c: computed types that hang on nothing but bools are chosen by who reads them. */
+/* convert.c: computed types that depend on nothing but bools are chosen by who reads them. */
 enum { COMP_ANY = DUET_DTYPE_COUNT, COMP_UNSET };
 bool value_passes(const graph *g, int v); /* may a program that reads v have computed it on its way? Else it reads memory */
 uint8_t computed_in(const graph *g, const value *v);

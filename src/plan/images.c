@@ -1,5 +1,5 @@
 /* images.c - convolutions and pooling of one axis and of three, and of plain arrays, in terms of those that machines have: of one axis the other
- * has one element, and step.c puts it there; volumes are pooled along height and width, then along depth. */
+ * has one element, and step_image.c puts it there; volumes are pooled along height and width, then along depth. */
 #include "backend.h"
 #include "canon.h"
 #include <string.h>
