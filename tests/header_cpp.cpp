@@ -23,6 +23,7 @@ int main()
     good &= duet_set(s, duet_logsumexp_axes(duet_sub(x, x), 1, 0)) == DUET_OK && first_is(s, 1.7917595f);
     good &= duet_set(y, 1) == DUET_OK && duet_iadd(y, x) == DUET_OK && first_is(y, 3);
     good &= duet_set(y, duet_maximum(x, 5L)) == DUET_OK && first_is(y, 5);
+    good &= duet_set(y, duet_mul(x, 0.25L)) == DUET_OK && first_is(y, 0.5f);
 
     good &= duet_set_all({ { s, duet_sum(x) }, { y, duet_add(x, s) } }) == DUET_OK && first_is(s, 12) && first_is(y, 14);
 

@@ -306,6 +306,16 @@ static void market(const char *text, duet_dtype type, int n, const double *want)
     duet_free(&m);
 }
 
+/* Rows of no elements are not gone through one by one. */
+static void test_market_of_nothing(void)
+{
+    static const char text[] = "%%MatrixMarket matrix array real general\n0 288230376151711744\n";
+    duet_matrix *m = duet_load_market(file_of(text, strlen(text)));
+    CHECK(m && duet_size(m, 0) == 0 && duet_size(m, 1) == (int64_t)1 << 58, "%s", duet_error());
+    CHECK(duet_save_market(path("a.mtx"), m) == DUET_OK, "%s", duet_error());
+    duet_free(&m);
+}
+
 static void test_market(void)
 {
     market("%%MatrixMarket matrix array real general\n% x\n%\n2 3\n1\n2\n3.5\n-4e2\n5\n6\n", DUET_F64, 6,
@@ -333,6 +343,9 @@ static void test_market(void)
                  { "%%MatrixMarket matrix array real general\n1 1\n1\n2\n", "goes on" } };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
         refuses(duet_load_market(file_of(rows[k].text, strlen(rows[k].text))), rows[k].why);
+    static const char zero_inside[] = "%%MatrixMarket matrix array real general\n1 1\n1\0002\n";
+    refuses(duet_load_market(file_of(zero_inside, sizeof zero_inside - 1)), "no text");
+    test_market_of_nothing();
     for (int k = 0; k < 30; k++) {
         const int64_t size[] = { (int64_t)draw(5), (int64_t)draw(5) };
         duet_matrix *m = turned(some_matrix(1 + k % 2, 2, size), k % 4), *n;

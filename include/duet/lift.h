@@ -15,21 +15,27 @@ static inline duet_expr duet_of_complex(double _Complex z)
     return duet_complex(duet_of_number(u.part[0]), duet_of_number(u.part[1]));
 }
 
+/* Real numbers: beside float and its sisters those of _Float16, _Float32, ..., wherever they are types of their own. */
+// clang-format off
+#ifdef __GNUC__
+#define DUET_LIFT_REAL(x) default: __builtin_choose_expr(__builtin_classify_type(x) == 8, duet_of_number, duet_of_integer)
+#else
+#define DUET_LIFT_REAL(x) float: duet_of_number, double: duet_of_number, long double: duet_of_number, default: duet_of_integer
+#endif
+// clang-format on
+
 /* Lifts x to a formula. x stands once in the expansion: written twice, it would double at each level of nesting. */
 #define DUET_LIFT(x)                                                                                                             \
     _Generic((x),                                                                                                                \
         duet_expr: duet_as_it_is,                                                                                                \
         duet_matrix *: duet_of_matrix,                                                                                           \
         const duet_matrix *: duet_of_matrix,                                                                                     \
-        float: duet_of_number,                                                                                                   \
-        double: duet_of_number,                                                                                                  \
-        long double: duet_of_number,                                                                                             \
         float _Complex: duet_of_complex,                                                                                         \
         double _Complex: duet_of_complex,                                                                                        \
-        long double _Complex: duet_of_complex,                                                                                             \
+        long double _Complex: duet_of_complex,                                                                                   \
         unsigned long: duet_of_unsigned,                                                                                         \
         unsigned long long: duet_of_unsigned,                                                                                    \
-        default: duet_of_integer)(x)
+        DUET_LIFT_REAL(x))(x)
 #ifdef __GNUC__
 #define DUET(x)      DUET_1(x, __COUNTER__)
 #define DUET_1(x, n) DUET_2(x, n)

@@ -59,16 +59,16 @@ enum {
     CONV_FORM = 14   /* enum conv_form, for the plan alone: steps have axes as said below */
 };                   /* where a convolution's are */
 
-/* What the axes of a convolution's operands are: images (n c w, n c h w, n c d h w); one plain array; every image with every filter, along the last
- * two axes; each image with its own filter. */
+/* What the axes of a convolution's operands are: images (n c w, n c h w, n c d h w); one plain array; every image with every
+ * filter, along the last two axes; each image with its own filter. */
 enum conv_form { CONV_IMAGES, CONV_PLAIN, CONV_MULTI, CONV_DEEP };
 
 /* Which of the axes of a volume are pooled, for the plan alone; it stands behind the attributes of pooling. */
 enum pool_form { POOL_IMAGES, POOL_PLANES, POOL_DEPTH };
 #define POOL_FORM 8
 
-/* Where a step of fftn has its attributes: its axes by bits, the one that a real transform halves, the length of each (0: it is no axis), and the
- * kind. A step of fftshift has the axes, and as its kind whether it is the inverse. */
+/* Where a step of fftn has its attributes: its axes by bits, the one that a real transform halves, the length of each (0: it is
+ * no axis), and the kind. A step of fftshift has the axes, and as its kind whether it is the inverse. */
 enum { FOURIER_AXES, FOURIER_LAST, FOURIER_LENGTH, FOURIER_KIND = FOURIER_LENGTH + DUET_RANK_MAX };
 enum fourier_kind { FOURIER_FORWARD, FOURIER_INVERSE, FOURIER_REAL, FOURIER_REAL_INVERSE };
 
@@ -80,57 +80,63 @@ typedef struct operand {
 
 /* One pass, or one vendor call. Everything but addresses and numbers is fixed when the plan is made.
  *
- *   PROGRAM, fused rows   all operands have the sizes of the domain, collapsed; a stride of 0 repeats. An input may be an
- *                         output itself, element by element (same slot, same layout); no other input overlaps an output, and
- *                         outputs do not overlap each other. num: the program's numbers; of a fused row S, R.
- *                         A program that folds reduces the last `inner` axes, one at least, which are collapsed by themselves: there
- *                         the outputs have strides of 0. Those axes may be empty: each output is then what its fold makes of
- *                         nothing. Its inputs overlap no output. An output is of any real type, but i64 where its fold gives an index.
- *                         Without folds, inner is 0. What only moves, by LOAD and STORE alone, may be of any type.
+ *   PROGRAM, fused rows   all operands have the sizes of the domain, collapsed; a stride of 0 repeats. An input may be an output
+ *                         itself, element by element (same slot, same layout); no other input overlaps an output, and outputs do
+ *                         not overlap each other. num: the program's numbers; of a fused row S, R. A program that folds reduces
+ *                         the last `inner` axes, one at least, which are collapsed by themselves: there the outputs have strides
+ *                         of 0. Those axes may be empty: each output is then what its fold makes of nothing. Its inputs overlap
+ *                         no output. An output is of any real type, but i64 where its fold gives an index. Without folds, inner
+ *                         is 0. What only moves, by LOAD and STORE alone, may be of any type.
  *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]. in[0] is m x k, in[1] k x n, out m x n, all rank 2,
  *                         any strides (a vector is a matrix with one row or column). ins is 2, or 3 with a number 1: then
  *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1. Also of i64,
  *                         modulo 2^64: then ins is 2, nums 0, and there is no finish
- *   conv2d                in[0] n c h w, in[1] m c / groups h w, out n m h w. attr, from CONV_ on: stride h, w, pad h, w, dilation h, w,
- *                         groups, more h, w, flip (1: convolve2d). Or n c d h w, m c / groups d h w, n m d h w, with attributes of d, too
- *   batched               the same as matmul without a finish, for each index of the leading axes: all operands have one rank, 3 or more, the last
- *                         two axes being those of matmul; before them an input's stride of 0 repeats
- *     matmul and conv2d with a finish have in[2], a bias of rank 1 over the columns or channels, any stride, and no addend; then act; then,
- *     of a conv2d that is pooled, max_pool2d: out is what that gives
- *   conv2d_input_grad     in[0] the gradient of a conv2d's out, in[1] its in[1], out that of its in[0]. attr: as of conv2d, without flip
+ *   conv2d                in[0] n c h w, in[1] m c / groups h w, out n m h w. attr, from CONV_ on: stride h, w, pad h, w,
+ *                         dilation h, w, groups, more h, w, flip (1: convolve2d). Or n c d h w, m c / groups d h w, n m d h w,
+ *                         with attributes of d, too
+ *   batched               the same as matmul without a finish, for each index of the leading axes: all operands have one rank, 3
+ *                         or more, the last two axes being those of matmul; before them an input's stride of 0 repeats
+ *   a finish              matmul and conv2d with one have in[2], a bias of rank 1 over the columns or channels, any stride, and
+ *                         no addend; then act; then, of a conv2d that is pooled, max_pool2d: out is what that gives
+ *   conv2d_input_grad     in[0] the gradient of a conv2d's out, in[1] its in[1], out that of its in[0]. attr: as of conv2d,
+ *                         without flip
  *   conv2d_filter_grad    in[0] its in[0], in[1] the gradient of its out, out that of its in[1]
  *   max_pool2d, avg_pool2d  attr: window h, w, stride h, w, pad h, w
  *   max_pool2d_grad       in[0] of max_pool2d, in[1] the gradient of its out. attr: as of that
  *   avg_pool2d_grad       in[0] the gradient of avg_pool2d's out. attr: as of that
  *   upsample2d            attr: scale h, w
- *   random                out = numbers of law attr[0], by attr[1] and num: core/lottery.h. No inputs. out: collapsed, any strides, f32,
- *                         f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in row-major order,
- *                         depends on law, num and i alone
+ *   random                out = numbers of law attr[0], by attr[1] and num: core/lottery.h. No inputs. out: collapsed, any
+ *                         strides, f32, f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in
+ *                         row-major order, depends on law, num and i alone
  *   softmax, log_softmax  along the last axis; rank is 1 or more
- *   layer_norm            u = (x - mean) * rsqrt(num[0] + var) along the last `inner` axes of x, in[0], then fma(u, gain, bias), or u
- *                         where they are absent. attr: NORM_. Gain and bias are the other operands, or the other numbers, in this
- *                         order. All operands have the sizes of x, whose axes are collapsed as those of a program that folds;
- *                         core/norm.h says how they lie
- *   what order.h has families of: as their rows of ops.def say, attr as their options are; out is dense, inputs of any strides. An index
- *                         that is nowhere is BAD_ARGUMENT on the CPU, and nothing is written; on the GPU take gives 0 there, one_hot zeros,
- *                         and what is to be scattered there is left out
- *   fftn                  in[0] of any strides, real where the kind is REAL, which may be so where it is FORWARD or INVERSE; out real where it is
- *                         REAL_INVERSE. attr: FOURIER_. Along its axes in[0] may have more elements than are read, or fewer: then zeros follow
+ *   layer_norm            u = (x - mean) * rsqrt(num[0] + var) along the last `inner` axes of x, in[0], then fma(u, gain, bias),
+ *                         or u where they are absent. attr: NORM_. Gain and bias are the other operands, or the other numbers, in
+ *                         this order. All operands have the sizes of x, whose axes are collapsed as those of a program that
+ *                         folds; core/norm.h says how they lie
+ *   families of order.h   as their rows of ops.def say, attr as their options are; out is dense, inputs of any strides. An index
+ *                         that is nowhere is BAD_ARGUMENT on the CPU, and nothing is written; on the GPU take gives 0 there,
+ *                         one_hot zeros, and what is to be scattered there is left out
+ *   fftn                  in[0] of any strides, real where the kind is REAL, which may be so where it is FORWARD or INVERSE; out
+ *                         real where it is REAL_INVERSE. attr: FOURIER_. Along its axes in[0] may have more elements than are
+ *                         read, or fewer: then zeros follow
  *   fftshift              in[0] and out of one shape and type. attr: FOURIER_
  *   fftconvolve           in[0], in[1], out real, of one rank. attr: duet_overlap, whether in[1] is reversed
- *   (matmul, batched, convolutions, pooling, softmax, layer_norm and the last three: out is dense and overlaps no input, but
- *    matmul's in[2], in[0] of softmax and layer_norm, and
- *    that of an fftn from complex to complex elements of one shape, which may be out itself)
- *   rows SOLVES of ops.def  out is dense and overlaps no input. in any strides, all of one type; a right-hand side may be a vector. attr: of solve,
- *                         refine; of solve_triangular lower, unit, transposed. Of complex in out may be real: complex.def
- *   rows of factor.def    in[0] m x n, outs as the row says, OF_PART real, any strides; outs may overlap in[0], but not each other
- *   (all of these may end with SINGULAR, NOT_FINITE or NO_CONVERGENCE, no output being touched) */
+ *   rows SOLVES of ops.def  out is dense and overlaps no input. in any strides, all of one type; a right-hand side may be a
+ *                         vector. attr: of solve, refine; of solve_triangular lower, unit, transposed. Of complex in out may be
+ *                         real: complex.def
+ *   rows of factor.def    in[0] m x n, outs as the row says, OF_PART real, any strides; outs may overlap in[0], but not each
+ *                         other
+ *
+ * Of matmul, batched, convolutions, pooling, softmax, layer_norm, fftn, fftshift and fftconvolve out is dense and overlaps no
+ * input, but matmul's in[2], in[0] of softmax and layer_norm, and that of an fftn from complex to complex elements of one shape,
+ * which may be out itself. Rows SOLVES and those of factor.def may end with SINGULAR, NOT_FINITE or NO_CONVERGENCE, no output
+ * being touched. */
 typedef struct step {
     int kernel;
     enum finish finish;
     uint8_t outs, ins, nums, inner;
     uint8_t math;   /* duet_math_mode: what is permitted here; of matmul and convolutions of f32 alone, else STRICT */
-    uint8_t choice; /* of the machine, among its kernels, which hangs on nothing but the step; 0: not made yet */
+    uint8_t choice; /* of the machine, among its kernels, which depends on nothing but the step; 0: not made yet */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint32_t num[STEP_NUMBERS]; /* indices into frame.num */
     int32_t attr[STEP_ATTRS];
@@ -140,8 +146,8 @@ typedef struct step {
 } step;
 
 struct storage;
-/* Whose memory an operand is: of a storage (core/matrix.h) that all of this run, or of all runs of what is being recorded, leaves as it is;
- * NULL: none, or not known. */
+/* Whose memory an operand is: of a storage (core/matrix.h) that all of this run, or of all runs of what is being recorded, leaves
+ * as it is; NULL: none, or not known. */
 typedef struct owners {
     struct storage *(*of)(const struct owners *o, int slot);
 } owners;
@@ -154,7 +160,7 @@ typedef struct frame {
     const owners *owner; /* NULL: nothing is known of any operand */
 } frame;
 
-/* The operands of a convolution, or of one that goes back: which is the result hangs on the kernel. */
+/* The operands of a convolution, or of one that goes back: which is the result depends on the kernel. */
 typedef struct conv_operands {
     const operand *x, *w, *y;
 } conv_operands;
@@ -192,7 +198,8 @@ static inline bool conv_is_plain(const step *s)
 
 static inline struct storage *owned_by(const frame *f, int slot) { return f->owner ? f->owner->of(f->owner, slot) : NULL; }
 
-/* A machine. Every function is required; run, upload, fetch are asynchronous, in order within a queue. All may be called from any thread. */
+/* A machine. Every function is required; run, upload, fetch are asynchronous, in order within a queue. All may be called from any
+ * thread. */
 typedef struct machine {
     const char *name; /* "cpu" */
     duet_place place;
@@ -201,7 +208,7 @@ typedef struct machine {
     /* NULL: it is there; else why not, a text that stays. Called often: cheap after the first time. */
     const char *(*absent)(void);
     void (*info)(FILE *out);
-    void (*identify)(char *text, size_t size); /* what its costs hang on: its name and versions, in one line */
+    void (*identify)(char *text, size_t size); /* what its costs depend on: its name and versions, in one line */
     const struct costs *costs;                 /* expected of it as long as none are measured: core/cost.h */
 
     /* Memory of its side, aligned to 64 bytes at least. Only core/pool.c calls these. */
@@ -216,7 +223,8 @@ typedef struct machine {
     duet_status (*download)(void *host, const void *own, size_t bytes, int queue);
     duet_status (*fetch)(void *host, const void *own, size_t bytes, int queue);
 
-    /* Host memory that its copies read and write without a detour, and beside the host's own work. unpin: no copy is under way there. */
+    /* Host memory that its copies read and write without a detour, and beside the host's own work. unpin: no copy is under way
+     * there. */
     duet_status (*pin)(void *host, size_t bytes);
     void (*unpin)(void *host);
 
@@ -230,15 +238,16 @@ typedef struct machine {
     duet_status (*wait)(int queue, int other); /* queue goes on when other has done what it holds now */
     void *(*stream)(int queue);                /* the queue in the terms of the machine's own interface, or NULL */
 
-    /* What it keeps beside the homes of matrices, for speed alone. Of one storage, which ends; and so many bytes, the least recently used
-     * first, which it gives back to the pool: how many it gave. */
+    /* What it keeps beside the homes of matrices, for speed alone. Of one storage, which ends; and so many bytes, the least
+     * recently used first, which it gives back to the pool: how many it gave. */
     void (*drop)(struct storage *b);
     size_t (*spare)(size_t bytes);
 
     /* Before a step is recorded that has run on this queue: what it will want then that it did not when it ran. */
     duet_status (*prepare)(const step *s, const frame *f);
-    /* From record to recorded, what this thread runs on the queue is noted instead of done: run alone may be called, and steps that ran
-     * there before. recorded ends it in any case; *graph is what replay does at once, or NULL. UNSUPPORTED: it cannot. */
+    /* From record to recorded, what this thread runs on the queue is noted instead of done: run alone may be called, and steps
+     * that ran there before. recorded ends it in any case; *graph is what replay does at once, or NULL. UNSUPPORTED: it
+     * cannot. */
     duet_status (*record)(int queue);
     duet_status (*recorded)(int queue, void **graph);
     duet_status (*replay)(void *graph, int queue); /* the queue that it was recorded on */

@@ -1,4 +1,4 @@
-/* clock.h - the time, and whether a choice may hang on it. */
+/* clock.h - the time, and whether a choice may depend on it. */
 #ifndef CLOCK_H
 #define CLOCK_H
 

@@ -159,7 +159,7 @@ static duet_status check_strides(const char *who, const layout *l)
     for (int i = 0; i < n; i++) {
         const int64_t stride = llabs(l->stride[axis[i]]);
         if (stride <= reach)
-            return fail(DUET_BAD_ARGUMENT, "%s(%s): by stride %lld of axis %d elements would lie in each other's place", who,
+            return fail(DUET_BAD_ARGUMENT, "%s(%s): by stride %lld of axis %d elements could lie in each other's place", who,
                         shape_text(text, l->type, l->rank, l->size), (long long)l->stride[axis[i]], axis[i]);
         if (__builtin_mul_overflow(l->size[axis[i]] - 1, stride, &along) || along > most - 1 - reach)
             return fail(DUET_BAD_SHAPE, "%s(%s): its bytes overflow", who, shape_text(text, l->type, l->rank, l->size));

@@ -28,6 +28,7 @@ typedef struct thread {
     enum holding holding;             /* does it hold work back: core/held.h */
     bool cut;                         /* since the last statement the host has waited, or worked on the queue otherwise */
     bool held_failed;                 /* held work, of whomever, that this thread launched: true until a statement begins */
+    int failed_goal;                  /* which destination of the plan that failed last it was about; -1 where nobody knows */
     bool shared;                      /* by all threads that found no memory: it has no rooms */
     void *room[ROOMS];
     void (*leave[ROOMS])(void *);

@@ -3,7 +3,9 @@
 #include "backend.h"
 #include "einsum.h"
 #include "fold.h"
+#include "plain.h"
 #include "status.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,18 +158,29 @@ void name_print(FILE *out, names *n, const duet_matrix *m)
 }
 
 /* In as few digits as give the same number again. */
-static void print_number(FILE *out, const node *n)
+static void print_finite(FILE *out, double x)
 {
-    const double x = n->number;
-    if (n->type == DUET_I64) fprintf(out, "%lldL", (long long)n->integer);
-    if (n->type == DUET_U64) fprintf(out, "%lluUL", (unsigned long long)n->integer);
-    if (n->type != DUET_F64) return;
     char text[40];
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, x);
         if (strtod(text, NULL) == x) break;
     }
-    fputs(text, out);
+    fputs(x == 0 && signbit(x) ? "-0.0" : text, out);
+}
+
+static void print_double(FILE *out, double x)
+{
+    if (isnan(x)) fputs("NAN", out);
+    else if (isinf(x)) fputs(x < 0 ? "-INFINITY" : "INFINITY", out);
+    else print_finite(out, x);
+}
+
+static void print_number(FILE *out, const node *n)
+{
+    if (n->type == DUET_U64) fprintf(out, "%lluUL", (unsigned long long)n->integer);
+    else if (n->type != DUET_I64) print_double(out, n->number);
+    else if (n->integer == INT64_MIN) fputs("INT64_MIN", out); /* whose digits are no constant of C */
+    else fprintf(out, "%lldL", (long long)n->integer);
 }
 
 static bool is_fold_of_axes(const node *n) { return op_infos[n->op].kind == KIND_FOLD && n->attr[0] != FOLD_ALL_AXES; }
@@ -215,7 +228,9 @@ static void print_node(printer *p, uint32_t i)
 void formula_print(FILE *out, const formula *f, uint32_t root, names *n)
 {
     printer p = { .out = out, .nodes = f->nodes, .names = n };
+    const plain_numbers plain = plain_numbers_begin();
     print_node(&p, root);
+    plain_numbers_end(plain);
 }
 
 duet_status duet_print_expr(FILE *out, duet_expr e)

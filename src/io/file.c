@@ -25,6 +25,8 @@ duet_status bad_file(const input *in, const char *format, ...)
     return fail(DUET_BAD_FILE, "%s(\"%s\"): %s", in->who, in->path, why);
 }
 
+duet_status no_memory(const input *in) { return fail_within(DUET_NO_MEMORY, "%s(\"%s\")", in->who, in->path); }
+
 /* ---- CRC-32 ---- */
 
 static uint32_t table[256];
@@ -39,7 +41,7 @@ static void make_table(void)
     }
 }
 
-uint32_t crc32_of(uint32_t sum, const void *p, size_t bytes)
+static uint32_t crc32_of(uint32_t sum, const void *p, size_t bytes)
 {
     pthread_once(&table_once, make_table);
     uint32_t c = ~sum;

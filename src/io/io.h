@@ -28,6 +28,7 @@ duet_status input_seek(input *in, uint64_t at);
 duet_status input_read(input *in, void *to, size_t bytes); /* BAD_FILE: there are not so many */
 
 duet_status bad_file(const input *in, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+duet_status no_memory(const input *in) __attribute__((cold)); /* puts the call in front of the text */
 
 /* A file that is written, first beside the one that it will replace. */
 typedef struct output {
@@ -41,8 +42,6 @@ duet_status output_open(output *out, const char *who, const char *path);
 duet_status output_write(output *out, const void *from, size_t bytes);
 duet_status output_failed(const output *out);
 duet_status output_close(output *out, duet_status s); /* puts it in place if s is OK, else it never was; returns s, or IO_ERROR */
-
-uint32_t crc32_of(uint32_t sum, const void *p, size_t bytes);
 
 /* ---- inflate_zlib.c, inflate_none.c ---- */
 
@@ -66,7 +65,7 @@ duet_matrix *npy_read(input *in);
 uint64_t npy_bytes(const duet_matrix *m); /* of the file that it becomes */
 duet_status npy_write(output *out, const duet_matrix *m);
 
-/* ---- number.c: elements as text, always with a point, whatever the locale ---- */
+/* ---- number.c: elements as text ---- */
 
 static inline bool type_is_complex(duet_dtype t) { return t == DUET_C64 || t == DUET_C128; }
 static inline bool type_is_float(duet_dtype t) { return dtypes[t].roundoff > 0; }
@@ -75,12 +74,5 @@ static inline duet_dtype type_of_part(duet_dtype t) { return t == DUET_C64 ? DUE
 double number_of(duet_dtype type, const void *p);                  /* floating point of any size */
 char *integer_text(duet_dtype type, const void *p, char text[32]); /* of any size, and bool as 0 or 1 */
 int shortest_digits(duet_dtype type, double x);                    /* so many tell x, which is finite, from others of its type */
-
-/* Within: numbers are read and written as in C. */
-typedef struct plain_numbers {
-    void *before, *plain;
-} plain_numbers;
-plain_numbers plain_numbers_begin(void);
-void plain_numbers_end(plain_numbers p);
 
 #endif

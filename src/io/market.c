@@ -1,6 +1,7 @@
 /* market.c - Matrix Market's dense format: a banner, comments, the sizes, then the elements as text, column by column.
  * https://math.nist.gov/MatrixMarket/formats.html */
 #include "io.h"
+#include "plain.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static duet_status next_word(input *in, char word[TOKEN])
     while (c != EOF && isspace(c)) c = getc(in->f);
     for (; c != EOF && !isspace(c); c = getc(in->f)) {
         if (n + 1 == TOKEN) return bad_file(in, "a number is too long");
+        if (!c) return bad_file(in, "it is no text");
         word[n++] = (char)c;
     }
     word[n] = 0;
@@ -131,7 +133,7 @@ static duet_status take_element(const reading *r, char *to, char *across)
 static duet_status take_elements(const reading *r, char *p)
 {
     const size_t each = dtypes[r->type].bytes;
-    for (int64_t j = 0; j < r->cols; j++)
+    for (int64_t j = 0; r->rows && j < r->cols; j++)
         for (int64_t i = r->symmetry ? j + (r->symmetry == SKEW) : 0; i < r->rows; i++)
             TRY(take_element(r, p + (size_t)(i * r->cols + j) * each,
                              r->symmetry && i > j ? p + (size_t)(j * r->cols + i) * each : NULL));
@@ -146,7 +148,7 @@ static duet_status take_matrix(reading *r, duet_matrix **m)
     TRY(take_sizes(r));
     *m = duet_new_shape(r->type, 2, (const int64_t[]){ r->rows, r->cols });
     char *p = *m ? duet_overwrite(*m) : NULL;
-    if (!*m || (!p && (*m)->count)) return DUET_NO_MEMORY;
+    if (!*m || (!p && (*m)->count)) return no_memory(r->in);
     if ((*m)->count) memset(p, 0, (size_t)(*m)->count * dtypes[r->type].bytes);
     return take_elements(r, p);
 }
@@ -200,7 +202,7 @@ static duet_status put_matrix(output *out, const duet_matrix *m)
                                   : "integer",
              (long long)m->at.size[0], (long long)m->at.size[1]);
     TRY(say(out, front));
-    for (int64_t j = 0; j < m->at.size[1]; j++)
+    for (int64_t j = 0; m->count && j < m->at.size[1]; j++)
         for (int64_t i = 0; i < m->at.size[0]; i++)
             TRY(put_element(out, t, (const char *)p + (i * m->at.stride[0] + j * m->at.stride[1]) * (int64_t)dtypes[t].bytes));
     return DUET_OK;

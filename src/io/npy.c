@@ -180,7 +180,7 @@ static duet_status read_elements(input *in, duet_matrix *m, bool swapped)
     const size_t bytes = (size_t)m->count * dtypes[type].bytes;
     unsigned char *p = duet_overwrite(m);
     if (!bytes) return DUET_OK;
-    if (!p) return DUET_NO_MEMORY;
+    if (!p) return no_memory(in);
     TRY(input_read(in, p, bytes));
     if (swapped) swap_bytes(p, bytes, dtypes[type_of_part(type)].bytes);
     return type == DUET_BOOL ? check_bools(in, p, bytes) : DUET_OK;
@@ -197,11 +197,11 @@ static duet_status check_size(const input *in, duet_dtype type, const header *h)
 }
 
 /* Fortran's order is that of the axes reversed. */
-static duet_matrix *turned(duet_matrix *m)
+static duet_matrix *turned(const input *in, duet_matrix *m)
 {
-    duet_matrix *t = m ? duet_transposed(m) : NULL;
+    duet_matrix *t = duet_transposed(m);
     duet_free(&m);
-    return t;
+    return t ? t : (no_memory(in), NULL);
 }
 
 static duet_matrix *new_for(const header *h, duet_dtype type)
@@ -221,8 +221,9 @@ duet_matrix *npy_read(input *in)
         return fail(DUET_UNSUPPORTED, "%s(\"%s\"): elements of type \"%s\"", in->who, in->path, h.descr), NULL;
     if (check_size(in, type, &h)) return NULL;
     duet_matrix *m = new_for(&h, type);
-    if (m && read_elements(in, m, swapped)) duet_free(&m);
-    return h.fortran ? turned(m) : m;
+    if (!m) return no_memory(in), NULL;
+    if (read_elements(in, m, swapped)) duet_free(&m);
+    return m && h.fortran ? turned(in, m) : m;
 }
 
 duet_matrix *duet_load_npy(const char *path)

@@ -1,7 +1,6 @@
 /* number.c - elements as text. */
 #include "io.h"
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,20 +73,4 @@ int shortest_digits(duet_dtype type, double x)
         if (tells(type, x, text)) return n;
     }
     return x != 0 ? 17 : 1;
-}
-
-/* ---- locales ---- */
-
-plain_numbers plain_numbers_begin(void)
-{
-    plain_numbers p = { .plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0) };
-    if (p.plain) p.before = uselocale((locale_t)p.plain);
-    return p;
-}
-
-void plain_numbers_end(plain_numbers p)
-{
-    if (!p.plain) return;
-    uselocale((locale_t)p.before);
-    freelocale((locale_t)p.plain);
 }

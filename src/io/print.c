@@ -1,5 +1,6 @@
 /* print.c - a matrix as NumPy prints an array: rows in brackets, elements in columns, the middle of large ones left out. */
 #include "print.h"
+#include "plain.h"
 #include <string.h>
 
 #define THRESHOLD 1000 /* elements: beyond, the middle is left out */

@@ -1,0 +1,96 @@
+/* cpp.h - in C++, numbers and matrices as operands, and functions of as many arguments as there are. Included by duet.h. */
+#ifndef DUET_CPP_H
+#define DUET_CPP_H
+
+/* DUET_MATH for C++: until the end of its life. */
+class duet_math_block
+{
+    duet_scope scope;
+    duet_math_block(const duet_math_block &);
+    duet_math_block &operator=(const duet_math_block &);
+
+  public:
+    explicit duet_math_block(duet_math_mode math) : scope(duet_math_open(math)) {}
+    ~duet_math_block() { duet_math_close(&scope); }
+};
+inline duet_expr::duet_expr(const duet_matrix *m) { *this = duet_of_matrix(m); }
+inline duet_expr::duet_expr(double x) { *this = duet_of_number(x); }
+inline duet_expr::duet_expr(float x) { *this = duet_of_number(x); }
+inline duet_expr::duet_expr(long double x) { *this = duet_of_number((double)x); }
+inline duet_expr::duet_expr(int x) { *this = duet_of_integer(x); }
+inline duet_expr::duet_expr(long x) { *this = duet_of_integer(x); }
+inline duet_expr::duet_expr(long long x) { *this = duet_of_integer(x); }
+inline duet_expr::duet_expr(unsigned x) { *this = duet_of_unsigned(x); }
+inline duet_expr::duet_expr(unsigned long x) { *this = duet_of_unsigned(x); }
+inline duet_expr::duet_expr(unsigned long long x) { *this = duet_of_unsigned(x); }
+template <class... N> inline duet_matrix *duet_new(duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_new_shape(type, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_wrap(void *host, duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_wrap_shape(host, type, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_wrap_columns(void *host, duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_wrap_columns_shape(host, type, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_reshaped(duet_matrix *m, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_reshaped_shape(m, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_broadcast_to(duet_matrix *m, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_broadcast_to_shape(m, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_permuted(duet_matrix *m, N... n)
+{
+    const int axis[] = { 0, (int)n... };
+    return duet_permuted_axes(m, (int)sizeof...(n), axis + 1);
+}
+template <class... I> inline duet_matrix *duet_indexed(duet_matrix *m, I... i)
+{
+    const duet_index index[] = { DUET_REST, i... };
+    return duet_indexed_by(m, (int)sizeof...(i), index + 1);
+}
+template <class... M>
+inline DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const duet_matrix *first, M... more)
+{
+    const duet_matrix *const part[] = { first, more... };
+    return duet_concatenate(to, axis, part, (int)sizeof...(more) + 1);
+}
+template <class... M> inline DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_matrix *first, M... more)
+{
+    const duet_matrix *const part[] = { first, more... };
+    return duet_stack(to, axis, part, (int)sizeof...(more) + 1);
+}
+/* In C++: duet_sum_axes(x, 0, 2) */
+#define DUET_AXES_OF_1(name)                                                                                                     \
+    template <class... N> inline duet_expr name(duet_expr x, N... n)                                                             \
+    {                                                                                                                            \
+        const int axis[] = { 0, (int)n... };                                                                                     \
+        return name(x, (int)sizeof...(n), axis + 1);                                                                             \
+    }
+#define DUET_AXES_OF_2(name)                                                                                                     \
+    template <class... N> inline duet_expr name(duet_expr x, duet_expr y, N... n)                                                \
+    {                                                                                                                            \
+        const int axis[] = { 0, (int)n... };                                                                                     \
+        return name(x, y, (int)sizeof...(n), axis + 1);                                                                          \
+    }
+#define DUET_FOLD1(name, ...) DUET_AXES_OF_1(duet_##name##_axes) DUET_AXES_OF_1(duet_##name##_axes_keep)
+#define DUET_FOLD2(name, ...) DUET_AXES_OF_2(duet_##name##_axes) DUET_AXES_OF_2(duet_##name##_axes_keep)
+#define DUET_MOMENT1          DUET_FOLD1
+#define DUET_COMPOSED_FOLD1   DUET_FOLD1
+#include <duet/composed.def>
+#include <duet/ops.def>
+#undef DUET_AXES_OF_1
+#undef DUET_AXES_OF_2
+/* In C++: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
+template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N]) { return duet_set_all(a, N); }
+
+#endif
