@@ -166,7 +166,7 @@ static __device__ inline void add_products(float sum[TILES][OUTPUTS], const fact
         for (int o = 0; o < OUTPUTS; o++) sum[t][o] = FMA(w[o], x[t], sum[t][o]);
 }
 
-/* The factors after the last are nobody's, but they are in shared memory: patches, and the bias. */
+/* The factors after the last are nobody's, but they are in shared memory: patches, and the bias, and what warps are writing there. */
 template <int E> static __device__ inline void add_channels(const conv2d_args &a, int channel, sums sum)
 {
     using S = square<E>;

@@ -144,6 +144,17 @@ static dnnl_status_t make(kept *k, const step *s)
     return r;
 }
 
+/* Its kernels count in 32 bits, and read where nothing is when padding or windows reach far. */
+enum { FARTHEST = 1 << 16 };
+bool onednn_reaches(const step *s)
+{
+    const conv g = conv_of(s);
+    const int64_t size[] = { g.kh, g.kw, g.kd };
+    for (int a = 0; a < 3; a++)
+        if (g.pad[a] + g.more[a] > FARTHEST || (size[a] - 1) * g.dilation[a] > FARTHEST) return false;
+    return true;
+}
+
 bool onednn_walks(const layout *l)
 {
     for (int a = 0; a < l->rank; a++)
@@ -160,7 +171,8 @@ static duet_status keep(const step *s, kept **k)
     *k = calloc(1, sizeof **k);
     if (!*k) return fail(DUET_NO_MEMORY, "no memory for a convolution's description");
     ((step *)s)->kept = *k; /* steps are the plan's, which lets their machine keep things */
-    dnnl_status_t r = onednn_walks(&o.x->at) && onednn_walks(&o.y->at) ? make(*k, s) : dnnl_unimplemented;
+    const bool takes = onednn_walks(&o.x->at) && onednn_walks(&o.y->at) && onednn_reaches(s);
+    dnnl_status_t r = takes ? make(*k, s) : dnnl_unimplemented;
     (*k)->declined = r != dnnl_success;
     if (r != dnnl_out_of_memory) return DUET_OK;
     onednn_forget((step *)s);

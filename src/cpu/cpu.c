@@ -16,6 +16,7 @@
 #include <cpuid.h>
 #endif
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,6 +44,14 @@ static __attribute__((constructor)) void know_blas(void)
     enum { BLAS_THREADS = 1 }; /* openblas_get_parallel: 0 none, 1 its own, 2 OpenMP's */
     cpu_blas_apart = openblas_get_parallel() == BLAS_THREADS;
 }
+
+/* Between regions gcc's OpenMP keeps the threads of the one that forks, and a child, which has none of them, would wait for
+ * them for ever. So they end before, as OpenBLAS's own do, and parent and child make new ones where they need them. */
+#if HAS_OMP_PAUSE && !defined(__clang__) /* clang's OpenMP does it itself */
+static void end_threads(void) { (void)omp_pause_resource_all(omp_pause_soft); }
+
+static __attribute__((constructor)) void watch_forks(void) { (void)pthread_atfork(end_threads, NULL, NULL); }
+#endif
 
 bool cpu_blas_awake(void)
 {

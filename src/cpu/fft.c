@@ -11,7 +11,7 @@
 #define PLAN_BYTES       ((size_t)32 << 20) /* of plans that no step keeps */
 #define SECONDS_PER_TERM 6e-11              /* of the operations that everybody counts */
 
-/* All that a plan hangs on; compared by its bytes. */
+/* All that a plan depends on; compared by its bytes. */
 typedef struct plan_key {
     int32_t kind, f64, aligned, spoils, in_place, threads, dims, loops;
     fftw_iodim64 dim[DUET_RANK_MAX], loop[DUET_RANK_MAX];

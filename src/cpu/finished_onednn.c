@@ -202,7 +202,7 @@ static duet_status keep(const step *s, kept **k)
     if (!*k) return fail(DUET_NO_MEMORY, "no memory for a convolution's description");
     ((step *)s)->kept = *k; /* steps are the plan's, which lets their machine keep things */
     (*k)->lanes = lanes;
-    dnnl_status_t r = onednn_walks(&s->in[0].at) ? make(*k, s) : dnnl_unimplemented;
+    dnnl_status_t r = onednn_walks(&s->in[0].at) && onednn_reaches(s) ? make(*k, s) : dnnl_unimplemented;
     (*k)->declined = r != dnnl_success;
     if (r != dnnl_out_of_memory) return DUET_OK;
     onednn_finished_forget((step *)s);

@@ -15,7 +15,8 @@
     } while (0)
 
 dnnl_engine_t onednn_engine(void);      /* NULL: there is none */
-bool onednn_walks(const layout *image); /* broadcast and reversed images are left to im2col */
+bool onednn_walks(const layout *image); /* broadcast and reversed images are left to im2col, */
+bool onednn_reaches(const step *s);     /* and windows and padding that reach far */
 
 /* How windows go along the axes, in oneDNN's order. */
 typedef struct paces {

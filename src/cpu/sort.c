@@ -1,6 +1,7 @@
 /* sort.c - sort, argsort, top_k and top_k_indices: elements become keys whose order is that of whole numbers, sorted stably with their
  * indices; from the lower bits up where there are many, by merging where there are few. Of a small part of a line only the candidates are. */
 #include "dtype.h"
+#include "entry.h"
 #include "orders.h"
 #include <string.h>
 
@@ -10,11 +11,6 @@
 #define RUN          12   /* of runs sorted by insertion */
 #define PART         16   /* so many times as many elements as are wanted: most of them are no candidates */
 #define SECONDS_EACH 3e-8 /* an element */
-
-typedef struct entry {
-    uint64_t key;
-    int64_t index;
-} entry;
 
 typedef struct sorting {
     const char *x;
@@ -34,16 +30,6 @@ static entry entry_at(const sorting *s, int64_t first, int64_t i)
 }
 
 /* ---- of one thread ---- */
-
-static void insert_sort(entry *x, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++) {
-        const entry e = x[i];
-        int64_t j = i;
-        for (; j > 0 && x[j - 1].key > e.key; j--) x[j] = x[j - 1];
-        x[j] = e;
-    }
-}
 
 static void merge(const entry *a, int64_t n, const entry *b, int64_t m, entry *to)
 {
