@@ -41,4 +41,12 @@ point $? 'no ../ in an include'
 grep -rnlE '#[ 	]*include[ 	]*[<"](cuda|cublas|cudnn|cufft|curand|cusolver)' "$src" "$top/include" | grep -v "^$src/gpu/" >"$work/log"
 [ ! -s "$work/log" ]
 point $? 'CUDA is named in src/gpu alone'
+
+# Launchers meet the rest at the link of a build with CUDA alone, which not every machine makes.
+names() { cat "$@" | sed -nE '/^(static|typedef|extern)/d; s/^[a-z][a-z_0-9 *]*[ *]([a-z][a-z_0-9]*)\([^;]*$/\1/p' | sort -u; }
+names "$top"/gpu-kernels/*.c >"$work/launchers"
+names "$src"/*.c "$src"/*/*.c >"$work/others"
+comm -12 "$work/launchers" "$work/others" >"$work/log"
+[ -s "$work/launchers" ] && [ -s "$work/others" ] && [ ! -s "$work/log" ]
+point $? 'no launcher has the name of a function of src'
 echo "1..$points"

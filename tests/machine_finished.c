@@ -1,11 +1,10 @@
 /* machine_finished.c - what a vendor's operator means with all that follows it: the operator by machine_reference.c, then the rest, each
  * on what an element may be. */
 #include "machine_reference.h"
+#include "machine_rounding.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static long double roundoff(duet_dtype t) { return t == DUET_F32 ? 0x1p-24L : 0x1p-53L; }
 
 /* The operator by itself: its step, whose results are dense. */
 static step vendor_of(const step *s)

@@ -1,6 +1,7 @@
 /* test_arrange.c - concatenate, stack, tile, repeat, pad, roll, magic: against loops over indices that ask, of each element of the result,
  * which element of what it is. Sources and destinations are views, of which some lie in each other. */
 #include "common.h"
+#include "indices.h"
 #include "modes.h"
 
 static duet_place place[2];
@@ -37,15 +38,6 @@ static double element_of(const duet_matrix *m, const int64_t *i)
     int64_t at = 0;
     for (int a = 0; a < duet_rank(m); a++) at += i[a] * duet_stride(m, a);
     return number_at(duet_type(m), duet_read(m), at);
-}
-
-static bool step_on(int rank, const int64_t *size, int64_t *i)
-{
-    for (int a = rank; a-- > 0;) {
-        if (++i[a] < size[a]) return true;
-        i[a] = 0;
-    }
-    return false;
 }
 
 /* A view of that shape within a larger matrix: axes turned, flipped, with steps. */
@@ -303,6 +295,22 @@ static void test_within(void)
     tap_point("what lies in the destination");
 }
 
+/* Axes that would be gone through one by one, beside one of no elements. */
+static void test_nothing(void)
+{
+    const int64_t narrow[] = { 0, 1, 1, 1, 1, 1, 1, 1 }, wide[] = { 0, (int64_t)1 << 40, 1, 1, 1, 1, 1, 1 };
+    duet_matrix *from = duet_new_shape(DUET_U8, 8, narrow), *to = duet_new_shape(DUET_U8, 8, wide);
+    CHECK(duet_repeat(to, from, 1) == DUET_OK, "%s", duet_error());
+    CHECK(duet_tile(to, from) == DUET_OK, "%s", duet_error());
+    CHECK(duet_roll(to, to, 1, 3) == DUET_OK, "%s", duet_error());
+    duet_free(&from), duet_free(&to);
+    const int64_t pair[] = { 0, 2, 2, 2, 2, 2, 2, 2 }, pairs[] = { 0, (int64_t)1 << 40, 2, 2, 2, 2, 2, 2 };
+    from = duet_new_shape(DUET_U8, 8, pair), to = duet_new_shape(DUET_U8, 8, pairs);
+    CHECK(duet_tile(to, from) == DUET_OK, "%s", duet_error());
+    duet_free(&from), duet_free(&to);
+    tap_point("into nothing");
+}
+
 /* ---- magic ---- */
 
 static void test_magic(void)
@@ -357,6 +365,15 @@ static void refused(duet_status s, duet_status want, const char *text)
     CHECK(s == want && strstr(duet_error(), text), "status %d, not %d with \"%s\": %s", (int)s, (int)want, text, duet_error());
 }
 
+/* Parts that make up 2^64 elements are not none. */
+static void test_too_long(void)
+{
+    duet_matrix *one = duet_new(DUET_U8, 1), *none = duet_new(DUET_U8, 0), *wide = duet_broadcast_to(one, (int64_t)1 << 61);
+    const duet_matrix *const part[] = { wide, wide, wide, wide, wide, wide, wide, wide };
+    refused((duet_concatenate)(none, 0, part, 8), DUET_BAD_SHAPE, "as much room");
+    duet_free(&one), duet_free(&none), duet_free(&wide);
+}
+
 static void test_refusals(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 2, 3), *n = duet_new(DUET_F32, 4, 3), *v = duet_new(DUET_F32, 3),
@@ -365,6 +382,8 @@ static void test_refusals(void)
     CHECK(duet_set(n, 5) == DUET_OK, "%s", duet_error());
     refused(duet_concatenate(n, 0, m, d), DUET_BAD_TYPE, "one element type");
     refused(duet_concatenate(n, 0, m), DUET_BAD_SHAPE, "as much room");
+    refused(duet_concatenate(n, 0, m, m, m), DUET_BAD_SHAPE, "as much room");
+    test_too_long();
     refused(duet_concatenate(n, 1, m, m), DUET_BAD_SHAPE, "equal sizes");
     refused(duet_concatenate(n, 0, m, v), DUET_BAD_SHAPE, "as many axes");
     refused(duet_concatenate(n, 2, m, m), DUET_BAD_SHAPE, "axis 2");
@@ -456,6 +475,7 @@ int main(int argc, char **argv)
     places = list_places(place);
     test_each(is_quick(argc, argv) ? 150 : 1500);
     test_within();
+    test_nothing();
     test_magic();
     test_refusals();
     test_recorded();

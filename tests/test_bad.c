@@ -78,6 +78,14 @@ static void shapes(void)
     tap_point("operands that do not broadcast, axes that are not there");
 }
 
+/* 2^64 columns are not none. */
+static void too_wide(void)
+{
+    duet_matrix *one = duet_new(DUET_U8, 1, 1, 1, 1), *wide = duet_broadcast_to(one, 1, 1, 1, (int64_t)1 << 61);
+    FAILS(duet_upsample2d(wide, 1, 8), DUET_BAD_SHAPE, "duet_upsample2d(u8[1,1,1,2305843009213693952])", "A.w <= INT64_MAX");
+    duet_free(&one), duet_free(&wide);
+}
+
 /* The conditions of each row with a definition, as their text stands in the error. */
 static void definitions(void)
 {
@@ -113,6 +121,7 @@ static void definitions(void)
           "size {8, -8}");
     FAILS(duet_upsample2d(m, 2, 2), DUET_BAD_SHAPE, "duet_upsample2d(f32[2,3])", "A.rank == 4");
     FAILS(duet_upsample2d(im, -1, 2), DUET_BAD_ARGUMENT, "duet_upsample2d", "scale {-1, 2}");
+    too_wide();
     FAILS(duet_instance_norm(m, 1, 0, 0.1), DUET_BAD_SHAPE, "f32[2,3]", "no such axis");
     FAILS(duet_softmax_grad(scalar, scalar), DUET_BAD_SHAPE, "f32[]", "no such axis");
     FAILS(duet_conv2d_input_grad(im, few), DUET_BAD_SHAPE, "duet_conv2d_input_grad(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.n");
@@ -196,6 +205,7 @@ static void statements(void)
     CHECK(duet_set_on((duet_place)9, out, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
     CHECK((duet_explain)(NULL, out, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
     CHECK((duet_print_expr)(NULL, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
+    duet_scope_close(NULL), duet_math_close(NULL), duet_explain_close(NULL);
     CHECK(duet_iadd(out, b) == DUET_BAD_SHAPE && strstr(duet_error(), "duet_add"), "%s", duet_error());
     duet_free(&a), duet_free(&b), duet_free(&d), duet_free(&deep);
     tap_point("statements: destination, freed, spent, dropped");

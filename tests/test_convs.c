@@ -164,6 +164,24 @@ static void convolutions(int axes, bool unequal, int count)
     tap_point(names[unequal][axes - 1]);
 }
 
+/* Windows of two rows so far apart that images lie between them, in padding. */
+static void far_apart(void)
+{
+    const geometry g = { .axes = 2,
+                         .n = 1,
+                         .c = 2,
+                         .m = 2,
+                         .groups = 1,
+                         .image = { 4, 5 },
+                         .window = { 2, 1 },
+                         .out = { 5, 5 },
+                         .stride = { 1, 1 },
+                         .pad = { 1 << 30, 0 },
+                         .dilation = { INT32_MAX, 1 } };
+    for (int result = IMAGES; result <= RESULTS; result++) check_way(DUET_CPU, DUET_F32, &g, (enum operand)result, false);
+    tap_point("windows that reach as far as options can say, on the CPU");
+}
+
 /* ---- back to images in steps of 1: as such, or as convolutions of the results' gradient ---- */
 
 /* The GPU's own kernels keep to another bound there: test_gpu_conv.c. */
@@ -496,6 +514,11 @@ static void refused(void)
     CHECK(duet_im2col(to, im, .window = { 2, 2 }, .pad = { 1, 0 }) == DUET_BAD_SHAPE && strstr(duet_error(), "a column for each"),
           "%s", duet_error());
     CHECK(duet_im2col(to, m, .window = { 2, 2 }) == DUET_BAD_SHAPE, "%s", duet_error());
+    /* 16 times 2^60 rows are not none. */
+    duet_matrix *many = duet_new(DUET_U8, 1, 16, 1, 1), *rowless = duet_new(DUET_U8, 1, 0, 4);
+    CHECK(duet_im2col(rowless, many, .window = { 1 << 30, 1 << 30 }, .pad = { 1 << 29, 1 << 29 }) == DUET_BAD_SHAPE, "%s",
+          duet_error());
+    duet_free(&many), duet_free(&rowless);
     CHECK(duet_pad_for(DUET_OVERLAP_SAME, 3, 2) == 2 && duet_pad_for(DUET_OVERLAP_FULL, 3, 0) == 2 &&
               duet_pad_for(DUET_OVERLAP_VALID, 3, 0) == 0,
           "padding for a part");
@@ -513,7 +536,7 @@ int main(int argc, char **argv)
         convolutions(1, unequal, few ? 60 : 200), convolutions(2, unequal, few ? 60 : 160),
             convolutions(3, unequal, few ? 40 : 120);
     }
-    in_steps_of_one(few ? 40 : 160);
+    far_apart(), in_steps_of_one(few ? 40 : 160);
 #ifdef PRETEND_CUDA
     faster_way();
 #endif

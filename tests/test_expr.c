@@ -1,6 +1,8 @@
 /* test_expr.c - handles: roots, spent, dropped, foreign, held, shared; errors that stick; the arena at its limit. */
 #include "alone.h"
 #include "common.h"
+#include <locale.h>
+#include <math.h>
 
 static duet_matrix *x, *y, *z, *wide;
 
@@ -90,6 +92,33 @@ static void stickiness(void)
     REFUSED(duet_set(z, e), DUET_BAD_SHAPE, "duet_");
     OK(duet_set(z, duet_add(x, y)));
     tap_point("errors stick, with file and line");
+}
+
+static void printed(duet_expr e, const char *as)
+{
+    CHECK(!strcmp(text_of(e), as), "printed as %s, not %s", text_of(e), as);
+    forget(e);
+}
+
+/* A formula's text is C: so are its numbers, the same ones, in any locale. */
+static void printed_numbers(void)
+{
+    duet_matrix *k = duet_new(DUET_I64, 2), *u = duet_new(DUET_U64, 2);
+    const char *locale = setlocale(LC_NUMERIC, "de_DE.UTF-8"); /* where it is there, points are commas */
+    printed(duet_mul(x, 0.1), "duet_mul(A, 0.1)");
+    printed(duet_add(x, -2.5f), "duet_add(A, -2.5)");
+    printed(duet_add(x, -0.0), "duet_add(A, -0.0)");
+    printed(duet_maximum(x, -INFINITY), "duet_maximum(A, -INFINITY)");
+    printed(duet_minimum(x, INFINITY), "duet_minimum(A, INFINITY)");
+    printed(duet_add(x, NAN), "duet_add(A, NAN)");
+    printed(duet_add(k, INT64_MIN), "duet_add(A, INT64_MIN)");
+    printed(duet_add(k, INT64_MIN + 1), "duet_add(A, -9223372036854775807L)");
+    printed(duet_add(u, UINT64_MAX), "duet_add(A, 18446744073709551615UL)");
+    printed(duet_histogram(x, 0.5, 1, 3), "duet_histogram(A, 0.5, 1, 3)");
+    printf("# locale: %s\n", locale ? locale : "C");
+    setlocale(LC_NUMERIC, "C");
+    duet_free(&k), duet_free(&u);
+    tap_point("numbers in a formula's text");
 }
 
 static void queries(void)
@@ -189,6 +218,20 @@ static void freed(void)
     tap_point("formulas that name freed matrices");
 }
 
+/* Of several operands that cannot be used the first says why, in status and text. */
+static void several_bad_operands(void)
+{
+    const duet_expr none = { 0 }, spent = duet_add(x, y);
+    OK(duet_drop(spent));
+    duet_expr e = duet_add(none, spent), f = duet_where(spent, none, x);
+    REFUSED(duet_expr_status(e), DUET_BAD_ARGUMENT, "the first operand is no formula");
+    REFUSED(duet_expr_status(f), DUET_SPENT, "the first operand was already");
+    duet_expr h = duet_hold(spent);
+    REFUSED(duet_set(z, h), DUET_SPENT, "test_expr.c:");
+    forget(e), forget(f);
+    tap_point("several operands that cannot be used");
+}
+
 /* ---- the arena ----------------------------------------------------------------------------------------------- */
 
 /* A forgotten root costs later formulas nothing: a million statements above it fit into a small arena. */
@@ -223,7 +266,14 @@ static void full(void)
     set_to(z, 7);
     duet_expr last = duet_add(duet_mul(x, 3), y);
     CHECK(strstr(duet_error(), here) != NULL, "the oldest, %s, is not named: %s", here, duet_error());
-    CHECK(duet_set(z, last) == DUET_ARENA_FULL, "%s", duet_error());
+    duet_expr grad = duet_softmax_grad(made[0], made[0]); /* several operators, of which the first ends made[0] */
+    REFUSED(duet_expr_status(grad), DUET_ARENA_FULL, here);
+    duet_matrix *other = duet_new(DUET_F32, -1);
+    CHECK(!other && !strstr(duet_error(), here), "%s", duet_error());
+    last = duet_where(last, duet_add(last, z), 1);
+    REFUSED(duet_expr_status(last), DUET_ARENA_FULL, here);
+    duet_expr held = duet_hold(last);
+    REFUSED(duet_set(z, held), DUET_ARENA_FULL, here);
     CHECK(first(z) == 7, "the destination changed to %g", first(z));
 
     for (int i = ABANDONED; i-- > 0;) forget(made[i]);
@@ -282,7 +332,11 @@ static void deep(void)
     for (int i = 0; i < 3000; i++) e = duet_add(e, i % 2 ? -1 : 1);
     OK(duet_set(z, e));
     CHECK(first(z) == 3, "3000 deep: %g", first(z));
-    tap_point("a formula 3000 deep");
+    e = DUET(x);
+    for (int i = 0; i < 40000; i++) e = duet_cast(duet_cast(e, DUET_F64), DUET_F32); /* a step each: no square of them to plan */
+    OK(duet_set(z, duet_add(e, 1)));
+    CHECK(first(z) == 2, "80000 casts deep: %g", first(z));
+    tap_point("a formula 3000 deep, and one of 80000 steps");
 }
 
 /* ---- blocks -------------------------------------------------------------------------------------------------- */
@@ -324,9 +378,11 @@ int main(void)
     shared();
     stickiness();
     queries();
+    printed_numbers();
     foreign();
     held();
     freed();
+    several_bad_operands();
     loops_do_not_grow();
     forgotten_root();
     full();

@@ -2,6 +2,18 @@
 #include "alone.h"
 #include "common.h"
 #include <math.h>
+#include <omp.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#ifdef __SANITIZE_THREAD__
+enum { by_thread_sanitizer = 1 };
+#else
+enum { by_thread_sanitizer = __has_feature(thread_sanitizer) };
+#endif
 
 #define OK(call) CHECK((call) == DUET_OK, #call ": %s", duet_error())
 
@@ -109,6 +121,17 @@ static void lifting(void)
     CHECK(*(const float *)duet_read(a) == 5, "2.5L is lifted as another number");
     OK(duet_set(a, duet_mul(18446744073709551615ull, duet_mul(0.2, a))));
     CHECK(*(const float *)duet_read(a) == 0x1p64f, "2^64 - 1 is lifted as another number");
+#ifdef __FLT32_MANT_DIG__
+    const _Float32 quarter = 0.25f;
+    const _Float64 half = 0.5;
+    OK(duet_set(a, duet_add(quarter, half)));
+    CHECK(*(const float *)duet_read(a) == 0.75f, "a fraction is lifted as another number");
+#endif
+#ifdef __FLT16_MANT_DIG__
+    const _Float16 eighth = 0.125f;
+    OK(duet_set(a, duet_add(eighth, a)));
+    CHECK(*(const float *)duet_read(a) == 0.875f, "a half is lifted as another number");
+#endif
     CHECK(duet_iadd(a, (duet_expr){ 0 }) == DUET_BAD_ARGUMENT && strstr(duet_error(), "test_mended.c:"), "%s", duet_error());
     duet_free(&a), duet_free(&list[0]), duet_free(&list[1]);
     tap_point("numbers of other types, and in-place forms");
@@ -356,6 +379,34 @@ static void workspaces(void)
     tap_point("products of one shape with workspaces of several sizes");
 }
 
+/* After a statement on several threads, one in a child that was forked once waited for ever. */
+static bool works_on_threads(void)
+{
+    duet_matrix *x = filled(1000, 1000, 1, 0), *y = filled(1000, 1000, 0, 0), *p = filled(1000, 1000, 0, 0);
+    bool good = duet_set_on(DUET_CPU, y, duet_add(duet_sqrt(x), duet_exp(duet_sub(x, 1)))) == DUET_OK &&
+                duet_set_on(DUET_CPU, p, duet_matmul(x, y)) == DUET_OK;
+    const float *r = duet_read(p);
+    good = good && r && r[0] == 2000 && r[999999] == 2000;
+    duet_free(&x), duet_free(&y), duet_free(&p);
+    return good;
+}
+
+static void forked(void)
+{
+    int code = -1;
+    const int threads = omp_get_max_threads();
+    omp_set_num_threads(2);
+    CHECK(works_on_threads(), "%s", duet_error());
+    fflush(stdout);
+    const pid_t child = fork();
+    if (!child) alarm(60), _exit(!works_on_threads());
+    waitpid(child, &code, 0);
+    CHECK(WIFEXITED(code) && WEXITSTATUS(code) == 0, "the child ended with %d", code);
+    CHECK(works_on_threads(), "%s", duet_error());
+    omp_set_num_threads(threads);
+    tap_point("a child that was forked");
+}
+
 int main(void)
 {
     patterns_apart();
@@ -376,5 +427,6 @@ int main(void)
     eight_axes();
     integers_stay();
     workspaces();
+    if (!by_thread_sanitizer) forked(); /* which does not let a child have threads */
     return tap_end();
 }

@@ -325,7 +325,7 @@ static bool is_counted(duet_dtype t, const void *p, int64_t i, double start, dou
 {
     if (t == DUET_F64) return element_value(t, p, i) == fma((double)i, by, start);
     if (is_floating(t)) return element_value(t, p, i) == converted(DUET_F32, t, fmaf((float)i, (float)by, (float)start));
-    const uint64_t want = (uint64_t)(int64_t)start + (uint64_t)i * (uint64_t)(int64_t)by;
+    const uint64_t want = (start < 0 ? (uint64_t)(int64_t)start : (uint64_t)start) + (uint64_t)i * (uint64_t)(int64_t)by;
     const long double is = element_value(t, p, i);
     return (want ^ (is < 0 ? (uint64_t)(int64_t)is : (uint64_t)is)) << (64 - 8 * dtypes[t].bytes) == 0;
 }
@@ -353,6 +353,7 @@ static void sequences(void)
                 sequence_of(t, &shapes[s], view, 0, 1);
                 sequence_of(t, &shapes[s], view, is_floating(t) ? 0.3 : 100, is_floating(t) ? -0.7 : 3);
             }
+    for (int s = 0; s < SHAPES; s++) sequence_of(DUET_U64, &shapes[s], VIEW_NONE, 0x1p63 + 4096, -3);
     FAILS(duet_sequence(b, 0, 1), DUET_BAD_TYPE, "numbers");
     FAILS(duet_sequence(c, 0, 1), DUET_BAD_TYPE, "numbers");
     FAILS(duet_sequence(i, 0, 0.5), DUET_BAD_TYPE, "duet_cast");

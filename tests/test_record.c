@@ -286,6 +286,9 @@ static void order_of_calls(void)
     refused(duet_record_begin(), DUET_BAD_ARGUMENT, "duet_record_begin: this thread records already");
     refused(duet_replay(r), DUET_BAD_ARGUMENT, "duet_replay: this thread is recording");
     duet_recording *empty = duet_record_end();
+    FILE *plans = fopen("/dev/null", "w");
+    DUET_EXPLAIN(plans) refused(duet_replay(r), DUET_UNSUPPORTED, "duet_replay: this thread explains");
+    fclose(plans);
     CHECK(empty && duet_replay(empty) == DUET_OK, "%s", duet_error());
     duet_recording_free(&r), duet_recording_free(&empty), duet_recording_free(&none), duet_recording_free(NULL);
     free_matrices(w.m);

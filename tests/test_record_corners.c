@@ -164,6 +164,31 @@ static void onto_itself(duet_place where)
     tap_point("a matrix set to itself");
 }
 
+/* ---- what the host writes ---- */
+
+static void magic_square(duet_place where)
+{
+    duet_matrix *m = filled(0, N), *corner = duet_submatrix(m, 1, 1, 3, 3), *two = duet_submatrix(m, 0, 0, 2, 2);
+    ok(duet_record_begin());
+    DUET_ON(where) ok(duet_magic(corner));
+    duet_recording *r = duet_record_end();
+    CHECK(r, "%s", duet_error());
+    for (int i = 0; i < 2; i++) {
+        ok(duet_set(m, 0));
+        if (r) ok(duet_replay(r));
+        const float *p = duet_read(m);
+        CHECK(p[0] == 0 && p[N + 1] == 8 && p[N + 2] == 1 && p[N + 3] == 6, "%g %g %g", (double)p[N + 1], (double)p[N + 2],
+              (double)p[N + 3]);
+    }
+    duet_recording_free(&r);
+    ok(duet_record_begin());
+    CHECK(duet_magic(two) == DUET_BAD_SHAPE, "%s", duet_error());
+    r = duet_record_end();
+    CHECK(!r, "a recording of what failed");
+    duet_recording_free(&r), duet_free(&corner), duet_free(&two), duet_free(&m);
+    tap_point("a magic square");
+}
+
 int main(void)
 {
     duet_place place[2];
@@ -173,6 +198,7 @@ int main(void)
         empty_view_of_lost(place[i]);
         half_of_several(place[i]);
         onto_itself(place[i]);
+        magic_square(place[i]);
     }
     if (places > 1) others_work_meanwhile(false), others_work_meanwhile(true);
     return tap_end();

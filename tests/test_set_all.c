@@ -392,6 +392,27 @@ static void fails(duet_status got, duet_status want, const char *number, const c
           "'%s' or '%s' or the place is not in '%s'", number, words, duet_error());
 }
 
+/* What is met as they run names the statement, too, be it one pass with others or not. */
+static void bad_when_they_run(void)
+{
+    duet_matrix *a = filled(1, 1), *b = filled(2, 2), *c = filled(3, 3), *lost = duet_new(DUET_F32, 5),
+                *nowhere = duet_new(DUET_I8, 5);
+    DUET_ON(DUET_CPU)
+    {
+        OK(duet_set(nowhere, 9));
+        fails(duet_set_all({ lost, duet_add(a, 1) }, { b, duet_take(a, nowhere, 0) }), DUET_BAD_ARGUMENT, "statement 2",
+              "index 9");
+        fails(duet_set_all({ b, duet_take(a, nowhere, 0) }, { c, duet_add(a, 1) }), DUET_BAD_ARGUMENT, "statement 1", "index 9");
+        fails(duet_set_all({ c, duet_sort(a, 0) }, { b, duet_add(a, 1) },
+                           { b, duet_add(duet_take(duet_sort(b, 0), nowhere, 0), c) }),
+              DUET_BAD_ARGUMENT, "statement 3", "index 9");
+        OK(duet_set(b, 2)), OK(duet_set(c, 3));
+        fails(duet_set_all({ b, duet_add(a, 1) }, { c, duet_add(lost, 1) }), DUET_UNKNOWN, "statement 2", "lost");
+    }
+    duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&lost), duet_free(&nowhere);
+    tap_point("what fails as it runs is named");
+}
+
 static void bad(void)
 {
     duet_matrix *a = filled(1, 1), *b = filled(2, 2), *wide = duet_new(DUET_F32, 7), *d = duet_new(DUET_F64, 5),
@@ -453,6 +474,7 @@ int main(int argc, char **argv)
         tangles();
         mixed();
         bad();
+        bad_when_they_run();
         explained();
     }
     random_groups(trials, seed);

@@ -1,5 +1,6 @@
 /* test_shape.c - shapes, broadcasting, layouts: against loops over every index. */
 #include "dtype.h"
+#include "indices.h"
 #include "shape.h"
 #include "tap.h"
 #include <stdlib.h>
@@ -19,16 +20,6 @@ static shape random_shape(int rank_most, int kinds)
     shape s = { .rank = draw(rank_most + 1) };
     for (int a = 0; a < s.rank; a++) s.size[a] = few[draw(kinds)];
     return s;
-}
-
-/* Steps an index through a shape, last axis first; false at the end. */
-static bool step_on(int rank, const int64_t *size, int64_t *at)
-{
-    for (int a = rank; a-- > 0;) {
-        if (++at[a] < size[a]) return true;
-        at[a] = 0;
-    }
-    return false;
 }
 
 static int64_t place(const layout *l, const int64_t *at)

@@ -1,99 +1,6 @@
-/* test_types.c - element types: what they have in common, what operators make of them, casts between all of them, integers exactly, and
- * random formulas of mixed types, by every machine and in every fusion mode.
- *
- *     test_types [how many] [seed of the first] */
-#include "common.h"
-#include "dtype.h"
-#include "element.h"
-#include "modes.h"
-#include "oracle_types.h"
-#include "rows.h"
-#include <math.h>
-
-static rng dice;
-static duet_place place[2];
-static int places;
-
-static bool is_real(duet_dtype t) { return t < DUET_C64; }
-static bool is_whole(duet_dtype t) { return is_real(t) && !is_floating(t) && t != DUET_BOOL; }
-
-/* ---- matrices of elements that matter ---- */
-
-static long double extreme(duet_dtype t, int which)
-{
-    const int bits = 8 * (int)dtypes[t].bytes;
-    const bool is_signed = dtype_kind(t) == TYPE_SIGNED;
-    const long double most = ldexpl(1, bits - is_signed) - 1, least = is_signed ? -ldexpl(1, bits - 1) : 0;
-    const long double of[] = { 0, 1, most, least, is_signed ? -1 : most - 1, least + 1, 2, 7 };
-    return of[which % 8];
-}
-
-static const double floats[] = { 0,
-                                 -0.0,
-                                 1,
-                                 -1,
-                                 INFINITY,
-                                 -INFINITY,
-                                 NAN,
-                                 0.5,
-                                 1.5,
-                                 2.5,
-                                 -2.5,
-                                 65504,
-                                 65520,
-                                 65519,
-                                 127.5,
-                                 -128.5,
-                                 255.5,
-                                 256,
-                                 32767,
-                                 -32768.7,
-                                 2147483647,
-                                 -2147483649.0,
-                                 4294967296,
-                                 1e10,
-                                 1e19,
-                                 -1e19,
-                                 9223372036854775807.0,
-                                 1e300,
-                                 -1e300,
-                                 0x1p-24,
-                                 0x1p-25,
-                                 0x1.8p-25,
-                                 0x1p-149,
-                                 0x1p-1074,
-                                 0.1,
-                                 1 / 3.0,
-                                 1 + 0x1p-11,
-                                 1 + 0x1p-8,
-                                 1 + 0x1.8p-10,
-                                 16777217,
-                                 9007199254740993.0,
-                                 3.99,
-                                 -3.99 };
-
-static long double strange(duet_dtype t)
-{
-    if (t == DUET_BOOL) return (long double)rng_below(&dice, 2);
-    if (is_floating(t)) return converted(DUET_F64, t, floats[rng_below(&dice, LENGTH(floats))]);
-    return extreme(t, (int)rng_below(&dice, 8));
-}
-
-/* Some are extremes, others small. */
-static long double some_value(duet_dtype t, int percent, double low, double high)
-{
-    if (rng_chance(&dice, percent)) return strange(t);
-    const double x = rng_real(&dice, dtype_kind(t) == TYPE_UNSIGNED && low < 0 ? 0 : low, high);
-    return converted(DUET_F64, t, x);
-}
-
-static duet_matrix *matrix_of(duet_dtype t, const sizes *s, int percent, double low, double high)
-{
-    duet_matrix *m = duet_new_shape(t, s->rank, s->size);
-    void *p = duet_overwrite(m);
-    for (int64_t i = 0; p && i < duet_count(m); i++) element_put(t, p, i, some_value(t, percent, low, high));
-    return m;
-}
+/* test_types.c - element types: what they have in common, what operators make of them, casts between all of them, and integers
+ * exactly, by every machine and in every fusion mode. Random formulas of mixed types: test_type_trees.c. */
+#include "type_values.h"
 
 /* ---- what two types have in common ---- */
 
@@ -154,6 +61,7 @@ static void results_of(duet_dtype t)
     GIVES(duet_where(duet_equal(x, 0), x, 1), t);
     GIVES(duet_where(duet_equal(x, 0), 1, 2), DUET_I64);
     GIVES(duet_where(duet_equal(x, 0), 1, 2.5), DUET_F64);
+    GIVES(duet_where(duet_equal(x, 0), 1, -INFINITY), DUET_F64);
     GIVES(duet_transpose(x), t);
     if (number) GIVES(duet_add(x, 1), t);
     else REFUSES(duet_add(x, 1));
@@ -229,7 +137,7 @@ static void numbers_of(duet_dtype t)
     FAILS(duet_set(m, 1.5), DUET_BAD_TYPE, "duet_cast");
     FAILS(duet_set(m, duet_add(m, NAN)), DUET_BAD_TYPE, "duet_cast");
     FAILS(duet_set(m, duet_add(m, 1e20)), DUET_BAD_ARGUMENT, "range");
-    if (t != DUET_U64) FAILS(duet_set(m, duet_add(m, UINT64_MAX)), DUET_BAD_ARGUMENT, "range");
+    if (t != DUET_U64) FAILS(duet_set(m, duet_add(m, UINT64_MAX)), DUET_BAD_ARGUMENT, "18446744073709551615 is out of the range");
     if (t != DUET_U64 && t != DUET_I64) FAILS(duet_set(m, (double)most + 1), DUET_BAD_ARGUMENT, "range");
     if (dtype_kind(t) == TYPE_UNSIGNED) FAILS(duet_set(m, duet_mul(-1, m)), DUET_BAD_ARGUMENT, "range");
     else if (t != DUET_I64) FAILS(duet_set(m, (double)least - 1), DUET_BAD_ARGUMENT, "range");
@@ -302,12 +210,6 @@ static void casts(void)
 
 /* ---- every row of integers, bools and halves ---- */
 
-static bool admits(const row *r, duet_dtype t)
-{
-    const int flags = op_infos[r->op].flags;
-    return flags & (t == DUET_BOOL ? DUET_BOOLS : is_floating(t) ? OP_FLOATS : OP_INTEGERS);
-}
-
 static duet_expr built(const row *r, duet_matrix *const x[3], int axis)
 {
     duet_expr e[3];
@@ -341,226 +243,6 @@ static void rows_of(const row *r, int count, const char *what)
         for (duet_dtype t = DUET_I64; is_real(t); t++)
             for (int s = 0; s < LENGTH(shapes) && admits(&r[i], t); s++) row_of(&r[i], t, &shapes[s], is_floating(t) ? 0 : 40);
     tap_point(what);
-}
-
-/* ---- random formulas ---- */
-
-#define LEAVES 6
-#define PARTS  12
-#define GOALS  3
-
-typedef struct garden {
-    uint64_t seed;
-    sizes shape;
-    duet_matrix *leaf[LEAVES];
-    duet_expr made[GOALS * 8 * PARTS];
-    int makes;
-} garden;
-
-static duet_dtype real_type(void)
-{
-    static const duet_dtype usual[] = { DUET_F32, DUET_F32, DUET_F64, DUET_I64, DUET_I32, DUET_U8, DUET_BOOL, DUET_F16 };
-    return rng_chance(&dice, 60) ? usual[rng_below(&dice, 8)] : (duet_dtype)rng_below(&dice, DUET_C64);
-}
-
-static duet_expr kept(garden *g, duet_expr e) { return g->made[g->makes++] = e; }
-
-/* As it is, if it may promote to t; else cast. */
-static duet_expr operand_of_type(duet_expr e, duet_dtype t, bool may)
-{
-    const duet_dtype from = duet_expr_type(e);
-    return from == t || (may && promoted(from, t) == t && rng_chance(&dice, 80)) ? e : (duet_cast)(e, t);
-}
-
-static const row *any_row(duet_dtype t)
-{
-    const int all = LENGTH(maps) + LENGTH(integer_maps);
-    for (;;) {
-        const int i = (int)rng_below(&dice, all);
-        const row *r = i < LENGTH(maps) ? &maps[i] : &integer_maps[i - LENGTH(maps)];
-        const bool plain = r->ulp <= 0.5 && r->op != OP_pow && r->op != OP_div && r->op != OP_sqrt;
-        if (admits(r, t) && (plain || rng_chance(&dice, 10))) return r;
-    }
-}
-
-static duet_expr pick(garden *g, const duet_expr *grown, int count)
-{
-    if (count && rng_chance(&dice, 70)) return grown[rng_chance(&dice, 60) ? count - 1 : rng_below(&dice, count)];
-    return kept(g, duet_of_matrix(g->leaf[rng_below(&dice, LEAVES)]));
-}
-
-static duet_expr grow_one(garden *g, const duet_expr *grown, int count)
-{
-    const duet_dtype t = real_type();
-    const row *r = any_row(t);
-    duet_expr x[3];
-    const int strong = r->arity - 1,
-              number = rng_chance(&dice, 20) ? (int)rng_below(&dice, 2) : -1; /* the strong one has the type */
-    for (int k = 0; k < r->arity; k++)
-        x[k] = k == number && k != strong ? duet_of_integer(rng_below(&dice, 2))
-                                          : operand_of_type(pick(g, grown, count), t, k != strong);
-    return kept(g, r->make(x, 0, NULL));
-}
-
-static duet_expr grow_more(garden *g)
-{
-    duet_expr grown[PARTS];
-    const int parts = 1 + (int)rng_below(&dice, PARTS);
-    for (int i = 0; i < parts; i++) grown[i] = grow_one(g, grown, i);
-    duet_expr e = grown[parts - 1];
-    if (!rng_chance(&dice, 20)) return e;
-    static const int sums[] = { OP_sum, OP_min, OP_max, OP_any, OP_all };
-    const int op = sums[rng_below(&dice, 5)];
-    for (int i = 0; i < LENGTH(folds); i++)
-        if (folds[i].op == op) return kept(g, folds[i + rng_below(&dice, 2)].make(&e, 0, NULL));
-    return e;
-}
-
-static duet_expr grow(garden *g)
-{
-    dice = rng_new(g->seed), g->makes = 0;
-    return grow_more(g);
-}
-
-static void clear(garden *g)
-{
-    while (g->makes) forget(g->made[--g->makes]);
-}
-
-static void plant(garden *g)
-{
-    dice = rng_new(g->seed ^ 0x5eed);
-    g->shape = (sizes)SIZES(1 + rng_below(&dice, 6), 1 + rng_below(&dice, rng_chance(&dice, 20) ? 300 : 7));
-    for (int l = 0; l < LEAVES; l++) {
-        sizes s = g->shape;
-        if (l > 3) s.size[rng_below(&dice, 2)] = 1;
-        g->leaf[l] = matrix_of(real_type(), &s, 5, -9, 9);
-    }
-}
-
-static int64_t operators;
-
-static void *evaluate(garden *g, int p, int mode, duet_dtype *type, int64_t *count)
-{
-    duet_expr e = grow(g);
-    const sizes s = sizes_of_expr(e);
-    const bool good = duet_expr_status(e) == DUET_OK;
-    CHECK(good, "seed %llu: %s", (unsigned long long)g->seed, duet_error());
-    *type = duet_expr_type(e);
-    if (rng_chance(&dice, 30)) *type = promoted(*type, DUET_F32) < DUET_C64 ? promoted(*type, DUET_F32) : *type;
-    duet_matrix *m = duet_new_shape(*type, s.rank, s.size);
-    const char *why = NULL;
-    plan_fusion(mode);
-    if (good) DUET_ON(place[p]) why = oracle_refutes(m, e);
-    operators += g->makes;
-    clear(g);
-    CHECK(!why, "seed %llu on %s, fusion %s: %s", (unsigned long long)g->seed, place_name(place[p]), mode_names[mode], why);
-    void *got = elements(m);
-    *count = duet_count(m);
-    duet_free(&m);
-    return got;
-}
-
-static void one_tree(uint64_t seed)
-{
-    garden g = { .seed = seed };
-    duet_dtype type;
-    int64_t count;
-    plant(&g);
-    void *first = NULL;
-    for (int p = 0; p < places; p++)
-        for (int mode = 0; mode < MODES; mode++) {
-            void *got = evaluate(&g, p, mode, &type, &count);
-            CHECK(!first || !got || same_bits(type, first, got, count),
-                  "seed %llu on %s, fusion %s has other bits than the first", (unsigned long long)seed, place_name(place[p]),
-                  mode_names[mode]);
-            if (first) free(got);
-            else first = got;
-        }
-    free(first);
-    plan_fusion(-1);
-    for (int l = 0; l < LEAVES; l++) duet_free(&g.leaf[l]);
-}
-
-/* ---- statements into leaves that they and later ones read: together as one by one ---- */
-
-typedef struct state {
-    char *bytes[GOALS];
-} state;
-
-static state taken(const garden *g)
-{
-    state s;
-    for (int k = 0; k < GOALS; k++) s.bytes[k] = elements(g->leaf[k]);
-    return s;
-}
-
-static void put_back(garden *g, const state *s)
-{
-    for (int k = 0; k < GOALS; k++) fill_from(g->leaf[k], s->bytes[k]);
-}
-
-static void drop_state(state *s)
-{
-    for (int k = 0; k < GOALS; k++) free(s->bytes[k]);
-}
-
-static bool same_state(const garden *g, const state *a, const state *b)
-{
-    bool same = true;
-    for (int k = 0; k < GOALS; k++) same &= same_bits(duet_type(g->leaf[k]), a->bytes[k], b->bytes[k], duet_count(g->leaf[k]));
-    return same;
-}
-
-static duet_status all_statements(garden *g, bool together)
-{
-    duet_assignment a[GOALS];
-    duet_status s = DUET_OK;
-    grow(g), clear(g);
-    for (int k = 0; k < GOALS; k++) {
-        const duet_expr e = grow_more(g);
-        const duet_dtype t = duet_type(g->leaf[k]);
-        a[k] = (duet_assignment){ g->leaf[k], kept(g, promoted(duet_expr_type(e), t) == t ? e : (duet_cast)(e, t)) };
-        if (!together && s == DUET_OK) s = (duet_set)(a[k].to, a[k].value);
-    }
-    if (together) s = (duet_set_all)(a, GOALS);
-    if (s != DUET_OK) printf("# %s\n", duet_error());
-    clear(g);
-    return s;
-}
-
-static void several(uint64_t seed)
-{
-    garden g = { .seed = seed };
-    plant(&g);
-    state before = taken(&g);
-    plan_fusion(MODE_NONE);
-    DUET_ON(DUET_CPU) CHECK(all_statements(&g, false) == DUET_OK, "seed %llu: %s", (unsigned long long)seed, duet_error());
-    state want = taken(&g);
-    for (int p = 0; p < places; p++)
-        for (int mode = 0; mode < MODES; mode++) {
-            put_back(&g, &before), plan_fusion(mode);
-            DUET_ON(place[p]) CHECK(all_statements(&g, true) == DUET_OK, "seed %llu: %s", (unsigned long long)seed, duet_error());
-            state got = taken(&g);
-            CHECK(same_state(&g, &want, &got), "seed %llu on %s, fusion %s: other bits together than one by one",
-                  (unsigned long long)seed, place_name(place[p]), mode_names[mode]);
-            drop_state(&got);
-        }
-    drop_state(&before), drop_state(&want);
-    plan_fusion(-1);
-    for (int l = 0; l < LEAVES; l++) duet_free(&g.leaf[l]);
-}
-
-static void trees(int count, uint64_t seed)
-{
-    for (int i = 0; i < count; i++) {
-        one_tree(seed + (uint64_t)i), several(seed + (uint64_t)i);
-        if (i % 100 == 99 || i == count - 1) tap_point("random formulas of mixed types");
-    }
-    printf("# %d formulas of %lld operators; %lld elements bounded, %lld admitted anything\n", count, (long long)operators,
-           (long long)oracle_bounded, (long long)oracle_wild);
-    CHECK(oracle_wild < oracle_bounded / 4, "the oracle admits too much");
-    tap_point("the oracle bounds what it sees");
 }
 
 /* ---- several statements, and plans ---- */
@@ -624,7 +306,8 @@ static void plans(void)
     tap_point("plans");
 }
 
-/* Results of 64 bits, and such without a sign, between operands and a result that are all within 32 bits: no fewer bits would do. */
+/* Results of 64 bits, and such without a sign, between operands and a result that are all within 32 bits: no fewer bits would
+ * do. */
 #define WIDE(x) duet_cast(x, DUET_I64)
 static void between(duet_dtype from, duet_dtype to, int p)
 {
@@ -652,22 +335,10 @@ static void all_between(void)
     tap_point("wide results between narrow ones");
 }
 
-static bool computes_integers(duet_place where)
-{
-    duet_matrix *m = duet_new(DUET_I8, 3);
-    const bool can = duet_set_on(where, m, duet_add(m, 1)) == DUET_OK;
-    if (!can) printf("# %s\n", duet_error());
-    duet_free(&m);
-    return can;
-}
-
 int main(int argc, char **argv)
 {
-    const int count = argc > 1 && atoi(argv[1]) ? atoi(argv[1]) : is_quick(argc, argv) ? 100 : 1000;
-    const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
-    dice = rng_new(seed);
-    places = list_places(place);
-    if (places == 2 && !computes_integers(place[1])) places = 1;
+    dice = rng_new(1);
+    list_places_of_types();
     promotion(), results(), plans(), numbers(), casts();
     for (int p = 0; p < places; p++) one_after_the_other(p);
     tap_point("statements one after the other");
@@ -675,6 +346,5 @@ int main(int argc, char **argv)
     rows_of(integer_maps, LENGTH(integer_maps), "of integers alone");
     rows_of(folds, LENGTH(folds), "reductions");
     all_between();
-    trees(count, seed);
     return tap_end();
 }

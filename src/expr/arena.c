@@ -89,7 +89,7 @@ void formulas_back(void *own)
     move_to(own);
 }
 
-void arena_clear(arena *a) { a->count = a->length = a->roots = a->last_leaf = a->last_number = 0, a->mixed = false; }
+static void arena_clear(arena *a) { a->count = a->length = a->roots = a->last_leaf = a->last_number = 0, a->mixed = false; }
 
 arena *arena_scratch(arena *a)
 {
@@ -128,11 +128,11 @@ node *arena_search(const arena *a, uint64_t serial)
     return low < a->count && a->nodes[low].serial == serial ? &a->nodes[low] : NULL;
 }
 
-static const char *spent_at(const arena *a, uint64_t serial)
+static const spending *find_spending(const arena *a, uint64_t serial)
 {
     for (uint32_t i = 0; i < SPENDINGS && i < a->spendings; i++) {
         const spending *s = &a->spent[(a->spendings - 1 - i) % SPENDINGS];
-        if (s->low <= serial && serial <= s->high) return s->site;
+        if (s->low <= serial && serial <= s->high) return s;
     }
     return NULL;
 }
@@ -141,15 +141,30 @@ static bool is_mine(const arena *a, uint64_t serial)
 {
     for (uint32_t i = 0; i < a->count; i++)
         if (a->nodes[i].serial >> 32 == serial >> 32) return true;
-    return serial >> 32 == a->last >> 32 || spent_at(a, serial);
+    return serial >> 32 == a->last >> 32 || find_spending(a, serial);
+}
+
+/* Of several such failures of one status, what the latest said. */
+static duet_status say_again(const arena *a, duet_status s, const char *what)
+{
+    if (s == a->refused) return error_put_back(&a->why_refused), s;
+    return fail(s, "%s: %s", what, duet_status_text(s));
+}
+
+duet_status arena_refuses(arena *a, duet_status s)
+{
+    a->refused = s;
+    return error_keep(&a->why_refused), s;
 }
 
 duet_status arena_missing(const arena *a, duet_expr e, const char *what)
 {
     if (e.serial == 0) return fail(DUET_BAD_ARGUMENT, "%s is no formula", what);
-    if (e.serial < DUET_STATUS_COUNT) return (duet_status)e.serial; /* its text was set when it failed */
+    if (e.serial < DUET_STATUS_COUNT) return say_again(a, (duet_status)e.serial, what);
     if (!is_mine(a, e.serial)) return fail(DUET_FOREIGN, "%s was built by another thread", what);
-    const char *site = spent_at(a, e.serial);
+    const spending *spent = find_spending(a, e.serial);
+    if (spent && spent->why != DUET_OK) return say_again(a, spent->why, what);
+    const char *site = spent ? spent->site : NULL;
     return fail(DUET_SPENT, "%s was already evaluated or dropped%s%s", what, site ? " at " : "", site ? site : "");
 }
 
@@ -165,7 +180,7 @@ bool arena_refill(arena *a)
     if (a->count == a->count_max || a->length > a->length_max) {
         fail(DUET_ARENA_FULL, "%u formulas wait unevaluated, the oldest from %s; they fill the limit of %zu bytes", a->roots,
              oldest_site(a), a->limit);
-        return false;
+        return arena_refuses(a, DUET_ARENA_FULL), false;
     }
     if (a->next == a->last) {
         a->next = atomic_fetch_add(&ranges, 1) << 32;
@@ -182,7 +197,7 @@ bool arena_refill(arena *a)
 
 static void note_spending(arena *a, const node *n, const char *site)
 {
-    a->spent[a->spendings++ % SPENDINGS] = (spending){ a->nodes[n->first].serial, n->serial, site };
+    a->spent[a->spendings++ % SPENDINGS] = (spending){ a->nodes[n->first].serial, n->serial, site, DUET_OK };
 }
 
 static void set_spent(node *n) { n->kind = (n->kind & ~KIND(0, 0, 0, NODE_PLAIN)) | KIND(0, 0, 0, NODE_SPENT); }
@@ -227,6 +242,12 @@ void arena_spend(arena *a, node *n, const char *site)
     }
     mark_spent(a, (uint32_t)(n - a->nodes));
     pop(a);
+}
+
+void arena_give_up(arena *a, node *n, duet_status why, const char *site)
+{
+    arena_spend(a, n, site);
+    a->spent[(a->spendings - 1) % SPENDINGS].why = why;
 }
 
 /* ---- copying ---- */

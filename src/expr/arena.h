@@ -3,6 +3,7 @@
 #define ARENA_H
 
 #include "expr.h"
+#include "status.h"
 
 /* A handle is the serial number of its node. Serials rise through an arena and are never used again in the process: a thread draws
  * them from ranges of 2^32 that it has to itself. So one comparison tells a live handle from all others. */
@@ -17,6 +18,7 @@ enum { NODE_FAILED = 8, NODE_DENSE = 16, NODE_PLAIN = 32 };
 typedef struct spending {
     uint64_t low, high; /* serials */
     const char *site;
+    duet_status why; /* OK; or that of an operator that found no room for a node */
 } spending;
 #define SPENDINGS 32
 
@@ -34,6 +36,8 @@ typedef struct arena {
     spending spent[SPENDINGS]; /* the latest, in a ring */
     uint32_t spendings;
     struct arena *scratch; /* where a formula that does not stand alone is copied in order */
+    duet_status refused;   /* the latest failure that found no room for a node, and its text */
+    error_text why_refused;
 } arena;
 
 extern _Thread_local arena *arena_here __attribute__((tls_model(DUET_TLS))); /* this thread's, or NULL */
@@ -44,7 +48,6 @@ static inline arena *arena_mine(void) /* NULL: no memory */
     return __builtin_expect(a != NULL, 1) ? a : arena_first();
 }
 
-void arena_clear(arena *a);
 arena *arena_scratch(arena *a); /* cleared; NULL: no memory */
 
 /* The node that e names in this thread's arena, spent or not; NULL: there is none. */
@@ -57,6 +60,9 @@ static inline node *arena_look(const arena *a, uint64_t serial)
 
 /* Why there is none that lives. what: how to call it in the thread's text, as "duet_add: the first operand". */
 duet_status arena_missing(const arena *a, duet_expr e, const char *what) __attribute__((cold));
+
+/* Notes that s, with the thread's text, is all that is left of a formula: a handle of its status stands for it. Returns s. */
+duet_status arena_refuses(arena *a, duet_status s) __attribute__((cold));
 
 /* A new node on top: a root, with its serial, kind and site; its word is where the next words go. NULL: no room, text is set. */
 bool arena_refill(arena *a) __attribute__((cold));
@@ -87,6 +93,7 @@ static inline void consume(arena *a, node *n)
 
 /* Ends the formula at n: no node below it can be named again; its room is used again as soon as nothing lies above. */
 void arena_spend(arena *a, node *n, const char *site);
+void arena_give_up(arena *a, node *n, duet_status why, const char *site); /* the same; who names one is told why */
 
 /* The formula below src[root], in post-order without strangers, on top of `to`. Errors: ARENA_FULL, NO_MEMORY */
 duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root, node **copy);
@@ -126,7 +133,6 @@ enum {
     OPTIONS_solver = 1,
     OPTIONS_indices = 4
 };
-int attrs_of(enum op op);
 
 /* A failed formula above those operands that were found. Its text is this thread's. NULL: no room. */
 node *push_failure(arena *a, int arity, node *const x[], duet_status s, const char *site);

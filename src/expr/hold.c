@@ -1,9 +1,8 @@
 /* hold.c - formulas that outlive their evaluation: copies outside of the arena, in slots that are never returned. */
-#include "arena.h"
+#include "operands.h"
 #include "status.h"
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SLOT_BITS 24
 #define CHUNK     1024
@@ -89,11 +88,10 @@ static bool slot_fill(slot *s, const formula *f)
     return true;
 }
 
-static duet_expr failure(duet_status s)
+static duet_expr failure(duet_status s, const char *site)
 {
     arena *a = arena_mine();
-    node *n = a ? push_failure(a, 0, NULL, s, NULL) : NULL;
-    return n ? handle_of(n) : (duet_expr){ (uint64_t)s };
+    return a ? failed(a, 0, NULL, s, site) : no_room(s);
 }
 
 duet_expr duet_hold_at(duet_expr e, const char *site)
@@ -105,7 +103,7 @@ duet_expr duet_hold_at(duet_expr e, const char *site)
     slot *h = i ? slot_at(i) : NULL;
     if (h && !slot_fill(h, &f)) slot_give(i), s = fail(DUET_NO_MEMORY, "duet_hold: no memory for a formula of %u parts", f.count);
     if (!(e.serial & SERIAL_HELD)) formula_spend(e, site);
-    if (s != DUET_OK) return failure(s);
+    if (s != DUET_OK) return failure(s, site);
     uint64_t generation = h->generation + 1;
     __atomic_store_n(&h->generation, generation, __ATOMIC_RELEASE);
     return handle(i, generation);

@@ -15,7 +15,8 @@ enum number_class number_class(double x)
     return x == 1 ? NUMBER_ONE : x == -1 ? NUMBER_MINUS_ONE : NUMBER_POWER;
 }
 
-int attrs_of(enum op op)
+/* How many attributes an operator has. */
+static int attrs_of(enum op op)
 {
     switch (op) {
 #define DUET_FOLD1(name, ...) case OP_##name:

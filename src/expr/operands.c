@@ -40,32 +40,39 @@ duet_status operand_failure(const arena *a, enum op op, int k, const node *x)
 }
 
 /* A held formula is copied to where it is used. */
-static node *import(arena *a, const node *held, const uint32_t *words, uint32_t root, duet_status *why)
-{
-    node *n = NULL;
-    *why = arena_copy(a, held, words, root, &n);
-    return n;
-}
-
-node *operand_slow(arena *a, duet_expr e, enum op op, int k, duet_status *why)
+static duet_status import(arena *a, duet_expr e, enum op op, int k, node **n)
 {
     char what[80];
     uint32_t root, length;
     const uint32_t *words;
     const bool is_held = e.serial & SERIAL_HELD;
     const node *held = is_held ? held_look(e, &root, &words, &length) : NULL;
-    if (held) return import(a, held, words, root, why);
+    if (held) return arena_copy(a, held, words, root, n);
     name_operand(what, op, k);
-    *why = is_held ? held_missing(e, what) : arena_missing(a, e, what);
-    return NULL;
+    return is_held ? held_missing(e, what) : arena_missing(a, e, what);
+}
+
+node *operand_slow(arena *a, duet_expr e, enum op op, int k, duet_status *s)
+{
+    node *n = NULL;
+    error_text first;
+    if (*s != DUET_OK) error_keep(&first);
+    const duet_status own = import(a, e, op, k, &n);
+    if (*s != DUET_OK) error_put_back(&first);
+    else *s = own;
+    return n;
 }
 
 duet_expr failed(arena *a, int arity, node *const x[], duet_status s, const char *site)
 {
+    error_text said;
     if (site) fail_at(s, site);
+    error_keep(&said);
     node *n = s == DUET_ARENA_FULL ? NULL : push_failure(a, arity, x, s, site);
     if (n) return handle_of(n);
+    error_put_back(&said);
+    arena_refuses(a, s);
     for (int k = 0; k < arity; k++)
-        if (x[k]) arena_spend(a, x[k], site);
+        if (x[k]) arena_give_up(a, x[k], s, site);
     return no_room(s);
 }

@@ -50,25 +50,21 @@ static inline node *push_operator(arena *a, uint32_t kind, int arity, node *cons
     return n;
 }
 
-/* One that is held, and then copied to where it is used, or that cannot be used: the text says why. */
-node *operand_slow(arena *a, duet_expr e, enum op op, int k, duet_status *why);
+/* One that is held, and then copied to where it is used, or that cannot be used: *s and the text say why, if *s was OK. */
+node *operand_slow(arena *a, duet_expr e, enum op op, int k, duet_status *s);
 duet_status operand_failure(const arena *a, enum op op, int k, const node *x) __attribute__((cold));
 
-static inline node *operand_of(arena *a, duet_expr e, enum op op, int k, duet_status *why)
+static inline node *operand_of(arena *a, duet_expr e, enum op op, int k, duet_status *s)
 {
     node *n = e.serial & SERIAL_HELD ? NULL : arena_look(a, e.serial);
-    return __builtin_expect(n && !(n->flags & NODE_SPENT), 1) ? n : operand_slow(a, e, op, k, why);
+    return __builtin_expect(n && !(n->flags & NODE_SPENT), 1) ? n : operand_slow(a, e, op, k, s);
 }
 
 /* The nodes of e[]; NULL where there is none. A failed operand fails what is built from it: the first error stays. */
 static inline duet_status operands(arena *a, enum op op, int arity, const duet_expr e[], node *x[])
 {
     duet_status s = DUET_OK;
-    for (int k = 0; k < arity; k++) {
-        duet_status why = DUET_OK;
-        x[k] = operand_of(a, e[k], op, k, &why);
-        if (!x[k] && s == DUET_OK) s = why;
-    }
+    for (int k = 0; k < arity; k++) x[k] = operand_of(a, e[k], op, k, &s);
     for (int k = 0; k < arity && s == DUET_OK; k++)
         if (__builtin_expect(x[k]->flags & NODE_FAILED, 0)) s = operand_failure(a, op, k, x[k]);
     return s;

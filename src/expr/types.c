@@ -36,13 +36,24 @@ static bool in_range(const node *n, duet_dtype t)
     return dtype_kind(t) == TYPE_SIGNED ? x >= -ldexp(1, bits - 1) && x < ldexp(1, bits - 1) : x >= 0 && x < ldexp(1, bits);
 }
 
+static bool is_whole(double x) { return x == floor(x) && fabs(x) < INFINITY; }
+
+/* All of its digits, also where no double has them. */
+static const char *digits_of(const node *n, char text[40])
+{
+    if (n->type == DUET_F64) snprintf(text, 40, "%.20g", n->number);
+    else snprintf(text, 40, n->type == DUET_I64 ? "%lld" : "%llu", (long long)n->integer);
+    return text;
+}
+
 static __attribute__((noinline)) duet_status integer_fits(const char *who, const node *n, duet_dtype t)
 {
+    char text[40];
     const double x = node_number(n);
-    if (n->type == DUET_F64 && !(x == floor(x) && fabs(x) < INFINITY))
+    if (n->type == DUET_F64 && !is_whole(x))
         return fail(DUET_BAD_TYPE, "%s: %g is no number of %s: duet_cast makes elements that take it", who, x, dtypes[t].name);
     if (in_range(n, t)) return DUET_OK;
-    return fail(DUET_BAD_ARGUMENT, "%s: %.20g is out of the range of %s", who, x, dtypes[t].name);
+    return fail(DUET_BAD_ARGUMENT, "%s: %s is out of the range of %s", who, digits_of(n, text), dtypes[t].name);
 }
 
 duet_status number_fits(const char *who, const node *n, duet_dtype t)
@@ -69,7 +80,7 @@ static duet_dtype type_of_choice(const node *const x[])
     if (x[0]->flags & NODE_WEAK) return DUET_DTYPE_COUNT;
     if (dtype_kind(c) != TYPE_BOOL) return c;
     for (int k = 1; k < 3; k++)
-        if (x[k]->type == DUET_F64 && x[k]->number != floor(x[k]->number)) return DUET_F64;
+        if (x[k]->type == DUET_F64 && !is_whole(x[k]->number)) return DUET_F64;
     return DUET_I64;
 }
 

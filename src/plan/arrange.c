@@ -84,9 +84,11 @@ static duet_status take_source(arranging *x, const duet_matrix *from, duet_matri
 
 typedef duet_status on_source(arranging *x, const duet_matrix *from, const void *with);
 
+/* What has no elements is not gone through, however long its other axes are. */
 static duet_status with_source(arranging *x, const duet_matrix *from, on_source *act, const void *with)
 {
     duet_matrix *taken;
+    if (!x->to->count) return DUET_OK;
     TRY(take_source(x, from, &taken));
     duet_status s = act(x, taken, with);
     return record_keep(taken, s);
@@ -116,6 +118,7 @@ typedef struct parts {
 
 static duet_status check_parts(const char *who, const duet_matrix *to, parts *p)
 {
+    const char *room = "as much room as all parts take";
     int64_t along = 0;
     TRY(matrix_check(who, to));
     if (p->count < 1 || !p->of) return fail(DUET_BAD_ARGUMENT, "%s needs one matrix or more", who);
@@ -128,9 +131,11 @@ static duet_status check_parts(const char *who, const duet_matrix *to, parts *p)
         if (slot.rank != m->at.rank) return does_not_fit(who, to, m, p->stacked ? "one axis less" : "as many axes");
         for (int a = 0; a < slot.rank; a++)
             if ((p->stacked || a != p->axis) && slot.size[a] != m->at.size[a]) return does_not_fit(who, to, m, "equal sizes");
-        along += p->stacked ? 1 : m->at.size[p->axis];
+        const int64_t own = p->stacked ? 1 : m->at.size[p->axis];
+        if (own > to->at.size[p->axis] - along) return does_not_fit(who, to, p->of[0], room);
+        along += own;
     }
-    return along == to->at.size[p->axis] ? DUET_OK : does_not_fit(who, to, p->of[0], "as much room as all parts take");
+    return along == to->at.size[p->axis] ? DUET_OK : does_not_fit(who, to, p->of[0], room);
 }
 
 /* Room for the k-th part, which is from `at` on. */
@@ -382,7 +387,6 @@ static duet_status pad_source(arranging *x, const duet_matrix *from, const void 
 {
     const padding *p = with;
     const bool last = p->mode == DUET_PAD_CONSTANT;
-    if (!x->to->count) return DUET_OK;
     if (!last) TRY(pad_center(x, from, p));
     for (int a = 0; a < from->at.rank; a++) TRY(pad_axis(x, from, p, a));
     return last ? pad_center(x, from, p) : DUET_OK;

@@ -182,7 +182,7 @@ static __attribute__((noinline)) const plan *search(plans *c, const statement *s
 /* The statement at one place in a program mostly has the plan that it had there before: then no hash is needed. */
 static const plan **latest_at(plans *c, const char *site, const machine *on)
 {
-    const uint64_t spread = (uint64_t)(uintptr_t)site * 0x9e3779b97f4a7c15u; /* its upper bits hang on all of the address */
+    const uint64_t spread = (uint64_t)(uintptr_t)site * 0x9e3779b97f4a7c15u; /* its upper bits depend on all of the address */
     return &c->latest[on->side][spread >> (64 - SITE_BITS)];
 }
 

@@ -20,6 +20,9 @@ static int along(const cutter *c, const node *n, const node *x)
     return x->rank == n->rank && x->size[0] == c->length ? PART_CUT : PART_WHOLE;
 }
 
+/* case EACH_RANK(conv, ): an operator on signals, images and volumes. */
+#define EACH_RANK(name, rest) OP_##name##1d##rest : case OP_##name##2d##rest : case OP_##name##3d##rest
+
 /* What a part of node n, which is cut, needs of operand k; PART_NONE: it cannot be cut there. */
 static int needs(const cutter *c, const node *n, int k, const node *x)
 {
@@ -36,35 +39,17 @@ static int needs(const cutter *c, const node *n, int k, const node *x)
     case OP_arg:
     case OP_complex: return along(c, n, x);
     case OP_bias_add:
-    case OP_conv2d:
-    case OP_convolve2d:
-    case OP_conv2d_input_grad:
-    case OP_conv_transpose2d:
-    case OP_conv1d:
-    case OP_convolve1d:
-    case OP_conv1d_input_grad:
-    case OP_conv_transpose1d:
-    case OP_conv3d:
-    case OP_convolve3d:
-    case OP_conv3d_input_grad:
-    case OP_conv_transpose3d: return k ? PART_WHOLE : PART_CUT;
+    case EACH_RANK(conv, ):
+    case EACH_RANK(convolve, ):
+    case EACH_RANK(conv, _input_grad):
+    case EACH_RANK(conv_transpose, ): return k ? PART_WHOLE : PART_CUT;
     case OP_softmax:
     case OP_log_softmax: return x->rank > 1 ? PART_CUT : PART_NONE;
-    case OP_max_pool2d:
-    case OP_max_pool2d_grad:
-    case OP_avg_pool2d_grad:
-    case OP_upsample2d:
-    case OP_avg_pool2d:
-    case OP_max_pool1d:
-    case OP_max_pool1d_grad:
-    case OP_avg_pool1d_grad:
-    case OP_upsample1d:
-    case OP_avg_pool1d:
-    case OP_max_pool3d:
-    case OP_max_pool3d_grad:
-    case OP_avg_pool3d_grad:
-    case OP_upsample3d:
-    case OP_avg_pool3d: return PART_CUT;
+    case EACH_RANK(max_pool, ):
+    case EACH_RANK(max_pool, _grad):
+    case EACH_RANK(avg_pool, ):
+    case EACH_RANK(avg_pool, _grad):
+    case EACH_RANK(upsample, ): return PART_CUT;
     case OP_fftn:
     case OP_ifftn:
     case OP_rfftn:

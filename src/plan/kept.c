@@ -23,7 +23,7 @@ static uint64_t hash(uint64_t h, const char *text)
     return h;
 }
 
-/* The first line, and one for each machine: what the costs hang on. */
+/* The first line, and one for each machine: what the costs depend on. */
 static void head_line(int i, char line[LINE])
 {
     if (i == 0) snprintf(line, LINE, "%s", FIRST_LINE);

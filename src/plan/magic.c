@@ -92,19 +92,40 @@ static duet_status check(const char *who, const duet_matrix *m)
     return fail(DUET_BAD_TYPE, "%s(%s): the type does not hold all integers up to n * n", who, view_text(m, text));
 }
 
-duet_status duet_magic(duet_matrix *m)
+static duet_status write_square(const char *who, duet_matrix *m)
 {
-    const char *who = "duet_magic";
+    const int queue = thread_get()->queue;
+    const int64_t n = m->at.size[0];
+    char text[SHAPE_TEXT];
+    void *p;
+    const duet_status s = matrix_open(m, HOST, OVERWRITE, queue, &p);
+    if (s != DUET_OK) return fail_within(s, "%s(%s)", who, view_text(m, text));
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            store(m->at.type, (char *)p + (i * m->at.stride[0] + j * m->at.stride[1]) * (int64_t)dtypes[m->at.type].bytes,
+                  magic(n, i, j));
+    matrix_wrote(m, HOST, queue), matrix_miss_nothing(m);
+    return DUET_OK;
+}
+
+/* What the host writes is in no recording; that it is copied is. */
+static duet_status write_and_note(const char *who, duet_matrix *m)
+{
+    duet_matrix *square = duet_new_shape(m->at.type, m->at.rank, m->at.size);
+    if (!square) return DUET_NO_MEMORY;
+    duet_status s = write_square(who, square);
+    if (s == DUET_OK && m->count) s = statement_part(who, m, duet_of_matrix(square));
+    return record_keep(square, s);
+}
+
+static duet_status set_magic(const char *who, duet_matrix *m)
+{
+    const thread *t = thread_get();
     char text[SHAPE_TEXT];
     TRY(check(who, m));
     TRY(matrix_check_writable(who, m));
-    FILE *explaining = thread_get()->explaining;
-    if (explaining) return fprintf(explaining, "%s(%s): written by the host\n", who, view_text(m, text)), DUET_OK;
-    char *p = duet_overwrite(m);
-    if (!p) return DUET_NO_MEMORY;
-    for (int64_t i = 0; i < m->at.size[0]; i++)
-        for (int64_t j = 0; j < m->at.size[1]; j++)
-            store(m->at.type, p + (i * m->at.stride[0] + j * m->at.stride[1]) * (int64_t)dtypes[m->at.type].bytes,
-                  magic(m->at.size[0], i, j));
-    return DUET_OK;
+    if (t->explaining) return fprintf(t->explaining, "%s(%s): written by the host\n", who, view_text(m, text)), DUET_OK;
+    return (t->recording ? write_and_note : write_square)(who, m);
 }
+
+duet_status duet_magic(duet_matrix *m) { return statement_ends(set_magic("duet_magic", m), NULL); }

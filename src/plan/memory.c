@@ -12,6 +12,7 @@ typedef struct assigner {
     memory *m;
     int *last;      /* the last job that reads a value; of what a goal is copied from, one past the last job */
     int *free_from; /* of each block (below goals: a destination): the first job that may write there anew */
+    int may_fail;   /* the last job that may run out of memory, or -1: element by element none takes any */
     int goals, blocks;
 } assigner;
 
@@ -74,13 +75,16 @@ static bool is_read(const assigner *a, int v)
     return false;
 }
 
-/* After job j no job may run out of memory, or the destination would be lost to that: element by element none takes any. */
-static bool cannot_fail(const assigner *a, int j)
+static bool may_fail(const job *j) { return j->kernel != JOB_JOIN && (!is_map_kernel(j->kernel) || job_folds(j)); }
+
+static void find_failing(assigner *a)
 {
-    for (int i = j + 1; i < a->l->count; i++)
-        if (a->l->jobs[i].kernel != JOB_JOIN && (!is_map_kernel(a->l->jobs[i].kernel) || job_folds(&a->l->jobs[i]))) return false;
-    return true;
+    a->may_fail = a->l->count - 1;
+    while (a->may_fail >= 0 && !may_fail(&a->l->jobs[a->may_fail])) a->may_fail--;
 }
+
+/* After job j no job may run out of memory, or the destination would be lost to that. */
+static bool cannot_fail(const assigner *a, int j) { return a->may_fail <= j; }
 
 /* The same of all of the goal. Other jobs read values without gaps. */
 static bool direct(const assigner *a, int goal)
@@ -211,7 +215,7 @@ static void assign_blocks(assigner *a)
 {
     const graph *g = a->l->g;
     memset(a->last, -1, (size_t)g->count * sizeof *a->last), memset(a->m->slot, -1, (size_t)g->count * sizeof *a->m->slot);
-    find_last_reads(a);
+    find_last_reads(a), find_failing(a);
     for (int i = 0; i < a->goals; i++) {
         a->free_from[i] = a->goals > 1 ? INT_MAX : last_hazard(a, i) + 1;
         if (g->root[i] < 0) continue;
@@ -226,7 +230,7 @@ bool memory_assign(const lowering *l, memory *m)
     const int goals = l->g->roots;
     size_t n = (size_t)l->g->count, blocks = 1;
     for (int j = 0; j < l->count; j++) blocks += (size_t)l->jobs[j].outs;
-    assigner a = { l, m, malloc(n * sizeof(int)), calloc(blocks + (size_t)goals, sizeof(int)), goals, goals };
+    assigner a = { l, m, malloc(n * sizeof(int)), calloc(blocks + (size_t)goals, sizeof(int)), -1, goals, goals };
     *m = (memory){ .slot = malloc(n * sizeof(int)), .temp = calloc(blocks, sizeof(size_t)) };
     bool ok = a.last && a.free_from && m->slot && m->temp;
     if (ok) assign_blocks(&a);

@@ -169,10 +169,16 @@ static duet_status count(const char *who, duet_matrix *flat, const char *site)
     return statement_part(who, flat, duet_sub(duet_cumsum(flat, 0), 1));
 }
 
+/* x as a number of i64, modulo 2^64 if t has it and i64 has not. */
+static duet_expr counted(double x, duet_dtype t)
+{
+    return t == DUET_U64 && x >= 0x1p63 && x < 0x1p64 ? duet_of_integer((int64_t)(uint64_t)x) : duet_of_number(x);
+}
+
 /* Numbers of integers are whole, so that the formula is one of integers. */
 static duet_expr step_to(duet_matrix *index, duet_dtype t, double start, double by, const char *site)
 {
-    if (dtype_kind(t) != TYPE_FLOAT) return duet_cast(duet_add(duet_mul(index, by), start), t);
+    if (dtype_kind(t) != TYPE_FLOAT) return duet_cast(duet_add(duet_mul(index, counted(by, t)), counted(start, t)), t);
     const duet_expr i = duet_cast(index, dtypes[t].computed);
     return duet_cast(duet_fma(i, by, start), t);
 }

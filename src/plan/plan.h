@@ -114,14 +114,6 @@ void plan_wrote(const plan *p, const statement *s, int queue);
 duet_status repeat_run(const plan *p, const statement *s, bool *own);
 void repeat_patience(double seconds); /* for tests, which may be slow: see there */
 
-/* Whose memory the slots of a plan are as it runs. */
-typedef struct plan_owners {
-    owners of;
-    const plan *p;
-    const statement *s;
-} plan_owners;
-struct storage *plan_owner(const owners *o, int slot);
-
 /* record.c, while this thread records: plan_run for what is to be replayed; the same of a plan of one step, which is copied; and the end of a
  * statement, in which s was its status. */
 duet_status record_run(const plan *p, const statement *s);

@@ -131,7 +131,7 @@ static void propose(lottery *l, enum proposal p, double origin, double scale, do
 
 /* Both bounds lie on one side of the mean: the nearer one is a >= 0 deviations away, and the window `width` deviations wide. All but
  * narrow ones are proposed from an exponential law of the rate that is best without an upper bound. Only operations that every machine
- * rounds alike: what is drawn hangs on them. */
+ * rounds alike: what is drawn depends on them. */
 static void propose_tail(lottery *l, double a, double width, double origin, double deviation)
 {
     const double root = sqrt(a * a + 4), lambda = (a + root) / 2;

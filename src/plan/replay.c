@@ -288,6 +288,7 @@ static duet_status check(const duet_recording *r)
     const thread *t = thread_get();
     if (!r) return fail(DUET_BAD_ARGUMENT, "duet_replay: the recording is null");
     if (t->recording) return fail(DUET_BAD_ARGUMENT, "duet_replay: this thread is recording");
+    if (t->explaining) return fail(DUET_UNSUPPORTED, "duet_replay: this thread explains, and a recording can only run");
     if (t->shared) return fail(DUET_NO_MEMORY, "duet_replay: no memory for this thread's own state");
     return all_live(r);
 }

@@ -55,14 +55,61 @@ bool plan_has_numbers(const plan *p, const formula *f, const double *num)
     return true;
 }
 
+/* ---- of several statements, which one it was ---- */
+
+static __attribute__((cold)) duet_status goal_failed(int k, duet_status s)
+{
+    thread_get()->failed_goal = k;
+    return s;
+}
+
+static __attribute__((cold)) duet_status leaf_failed(const statement *of, const leaf *l, duet_status s)
+{
+    int k = 0;
+    while (k + 1 < of->count && of->to[k].node < (uint32_t)l->node) k++;
+    return goal_failed(k, s);
+}
+
+/* depends: of each slot, whether what is there now depends on a step that failed. One that holds complex elements may be written by halves. */
+static bool reads_any(const plan *p, const step *s, const bool *depends)
+{
+    for (int i = 0; i < s->ins; i++)
+        if (depends[plan_base_slot(p, s->in[i].slot)]) return true;
+    return false;
+}
+
+static void writes(const plan *p, const step *s, bool does, bool *depends)
+{
+    for (int i = 0; i < s->outs; i++) {
+        const int slot = s->out[i].slot, base = plan_base_slot(p, slot);
+        depends[base] = does || (slot != base && depends[base]);
+    }
+}
+
+/* The first destination that depends on a step. */
+static __attribute__((cold)) int goal_of(const plan *p, int failed)
+{
+    bool *depends = calloc((size_t)plan_operands(p), sizeof *depends);
+    int k = 0;
+    for (int i = failed; i < p->count && depends; i++)
+        writes(p, &p->steps[i], i == failed || reads_any(p, &p->steps[i], depends), depends);
+    while (depends && k < p->goals && !depends[k]) k++;
+    free(depends);
+    return k < p->goals ? k : -1;
+}
+
+/* ---- operands ---- */
+
 static duet_status open_leaves(run *r)
 {
     const plan *p = r->p;
     const node *nodes = r->s->f->nodes;
     const enum side side = p->machine->side;
     void **to = r->data + p->goals;
-    for (const leaf *l = p->leaves, *end = l + p->n_leaves; l < end; l++)
-        TRY(matrix_open(nodes[l->node].matrix, side, READ, r->queue, to++));
+    for (const leaf *l = p->leaves, *end = l + p->n_leaves; l < end; l++) {
+        const duet_status s = matrix_open(nodes[l->node].matrix, side, READ, r->queue, to++);
+        if (__builtin_expect(s != DUET_OK, 0)) return leaf_failed(r->s, l, s);
+    }
     return DUET_OK;
 }
 
@@ -70,8 +117,11 @@ static duet_status open_destinations(run *r)
 {
     const plan *p = r->p;
     const enum side side = p->machine->side;
-    for (int k = 0, goals = p->goals; k < goals; k++)
-        if (p->first_write[k] >= 0) TRY(matrix_open(r->s->to[k].m, side, OVERWRITE, r->queue, &r->data[k]));
+    for (int k = 0, goals = p->goals; k < goals; k++) {
+        if (p->first_write[k] < 0) continue;
+        const duet_status s = matrix_open(r->s->to[k].m, side, OVERWRITE, r->queue, &r->data[k]);
+        if (__builtin_expect(s != DUET_OK, 0)) return goal_failed(k, s);
+    }
     return DUET_OK;
 }
 
@@ -93,9 +143,16 @@ void plan_wrote(const plan *p, const statement *s, int queue)
         if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->machine->side, queue);
 }
 
+/* Whose memory the slots of a plan are as it runs. */
+typedef struct plan_owners {
+    owners of;
+    const plan *p;
+    const statement *s;
+} plan_owners;
+
 /* Until a plan is done, and its destinations count as written, a leaf is what it was: what overlaps it is read before it is written. A
  * leaf that is a destination has the destination's slot. */
-storage *plan_owner(const owners *o, int slot)
+static storage *plan_owner(const owners *o, int slot)
 {
     const plan_owners *w = (const plan_owners *)o;
     const int i = slot - w->p->goals;
@@ -105,6 +162,7 @@ storage *plan_owner(const owners *o, int slot)
 /* A step that fails without a device error has written nothing; so a destination is lost only if an earlier one wrote there. */
 static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
 {
+    (void)goal_failed(goal_of(r->p, failed), s);
     for (int k = 0; k < r->p->goals; k++) {
         const int first = r->p->first_write[k];
         if (first >= 0 && (failed > first || (failed == first && s == DUET_DEVICE_ERROR))) matrix_lost(r->s->to[k].m);

@@ -44,7 +44,7 @@ static duet_status check_now(const char *who)
     const thread *t = thread_get();
     if (!t->recording && !t->explaining) return DUET_OK;
     return fail(DUET_UNSUPPORTED,
-                "%s: how large the result is hangs on what is computed: it can be neither recorded nor explained", who);
+                "%s: how large the result is depends on what is computed: it can be neither recorded nor explained", who);
 }
 
 /* A formula as a matrix without gaps; what is one already is taken as it is. Spends e. */

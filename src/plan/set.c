@@ -110,8 +110,8 @@ static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s
     return error_put_back(&before), DUET_NO_MEMORY;
 }
 
-/* Where the place was free the CPU takes what the GPU has no memory for; not where bits may not hang on how much there is. A failure of what
- * was held back, by whomever, is told. */
+/* Where the place was free the CPU takes what the GPU has no memory for; not where bits may not depend on how much there is. A
+ * failure of what was held back, by whomever, is told. */
 static duet_status run(const plan *p, const statement *s, duet_place place)
 {
     bool own;
@@ -299,6 +299,13 @@ static void take_group(const statements *all, int first, group *g)
 
 typedef duet_status on_group(const statement *s, const plan *p, void *context);
 
+static __attribute__((cold)) duet_status name_failed(duet_status s, const char *who, int first, const group *g)
+{
+    const int goal = g->count == 1 ? 0 : thread_get()->failed_goal;
+    if (goal >= 0) return name_number(s, who, first + goal);
+    return fail_within(s, "statements %d to %d of %s", first + 1, first + g->count, who);
+}
+
 /* One group after the other. What a machine refuses of any is found before the first; places are chosen as each one's turn comes. */
 static duet_status each_group(const statements *all, bool runs, on_group *act, void *context)
 {
@@ -311,9 +318,10 @@ static duet_status each_group(const statements *all, bool runs, on_group *act, v
             take_group(all, first, &g);
             const statement one = { g.to, g.count, &g.f, fusion_now(), math_now() };
             if (!turn && g.count == all->count) break; /* the only one */
+            thread_get()->failed_goal = -1;
             s = (turn && runs ? plan_place : plan_look)(&one, place_now(DUET_AUTO), &p);
             if (s == DUET_OK && turn) s = act(&one, p, context);
-            if (s != DUET_OK) name_number(s, all->who, first);
+            if (s != DUET_OK) name_failed(s, all->who, first, &g);
         }
     return s;
 }
@@ -369,4 +377,7 @@ duet_explaining duet_explain_open(FILE *out)
     return e;
 }
 
-void duet_explain_close(duet_explaining *e) { thread_get()->explaining = e->before; }
+void duet_explain_close(duet_explaining *e)
+{
+    if (e) thread_get()->explaining = e->before;
+}

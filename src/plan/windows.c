@@ -36,9 +36,12 @@ static duet_status does_not_fit(const duet_matrix *to, const duet_matrix *from, 
     return fail(DUET_BAD_SHAPE, "%s(%s, %s) needs %s", who, view_text(to, a), view_text(from, b), needs);
 }
 
+/* Is n a times b, which is positive? The product may be beyond 64 bits. */
+static bool is_product(int64_t n, int64_t a, int64_t b) { return n % b == 0 && n / b == a; }
+
 static duet_status check_sizes(const duet_matrix *to, const duet_matrix *from, windows *w)
 {
-    const int64_t *x = from->at.size, *y = to->at.size;
+    const int64_t *x = from->at.size, *y = to->at.size, area = w->size[0] * w->size[1];
     if (from->at.rank != 4 || to->at.rank != 3) return does_not_fit(to, from, "n x rows x columns, n x c x h x w");
     for (int a = 0; a < 2; a++) {
         const int64_t room = x[2 + a] + 2 * w->pad[a] - (w->size[a] - 1) * w->dilation[a] - 1;
@@ -46,8 +49,8 @@ static duet_status check_sizes(const duet_matrix *to, const duet_matrix *from, w
         w->count[a] = room / w->stride[a] + 1;
     }
     if (y[0] != x[0]) return does_not_fit(to, from, "a matrix for each image");
-    if (y[1] != x[1] * w->size[0] * w->size[1]) return does_not_fit(to, from, "a row for each channel and element of a window");
-    return y[2] == w->count[0] * w->count[1] ? DUET_OK : does_not_fit(to, from, "a column for each window");
+    if (!is_product(y[1], x[1], area)) return does_not_fit(to, from, "a row for each channel and element of a window");
+    return is_product(y[2], w->count[0], w->count[1]) ? DUET_OK : does_not_fit(to, from, "a column for each window");
 }
 
 static duet_status check(const duet_matrix *to, const duet_matrix *from, const duet_windows *o, windows *w)
