@@ -128,24 +128,44 @@ static void fold_panel(const job *j, const panel *p, const room *r, int threads)
     }
 }
 
-static int64_t offset_over(const job *j, int k, int64_t row, int64_t column)
+static char *address_over(const job *j, int k, const char *base, int64_t row, int64_t column)
 {
-    return walk_to(&j->over[k], row).offset + column * row_stride(&j->over[k]);
+    const layout *l = &j->over[k];
+    return (char *)(uintptr_t)base + (walk_to(l, row).offset + column * row_stride(l)) * (int64_t)dtypes[l->type].bytes;
+}
+
+/* Outputs from `column` of a row on. */
+static panel panel_at(const job *j, int64_t row, int64_t column)
+{
+    panel p = { .width = 0 };
+    for (int k = 0; k < j->s->ins; k++) p.in[k] = address_over(j, k, j->in[k], row, column);
+    for (int k = 0; k < j->s->outs; k++) p.out[k] = address_over(j, STEP_INPUTS + k, j->out[k], row, column);
+    return p;
+}
+
+static int64_t bytes_between(const layout *l, int64_t columns)
+{
+    return columns * row_stride(l) * (int64_t)dtypes[l->type].bytes;
+}
+
+/* To later columns of its row. */
+static void panel_on(const job *j, panel *p, int64_t columns)
+{
+    for (int k = 0; k < j->s->ins; k++) p->in[k] += bytes_between(&j->over[k], columns);
+    for (int k = 0; k < j->s->outs; k++) p->out[k] += bytes_between(&j->over[STEP_INPUTS + k], columns);
 }
 
 static void fold_panels(const job *j, const room *r, int64_t from, int64_t to, int64_t width, int threads)
 {
     const int64_t length = row_length(&j->over[STEP_INPUTS]), across = (length + width - 1) / width;
+    int64_t row = from / across, column = from % across * width;
+    panel p = panel_at(j, row, column);
     for (int64_t i = from; i < to; i++) {
-        const int64_t column = i % across * width;
-        panel p = { .width = SMALLER(width, length - column) };
-        for (int k = 0; k < j->s->ins; k++)
-            p.in[k] = j->in[k] + offset_over(j, k, i / across, column) * (int64_t)dtypes[j->over[k].type].bytes;
-        for (int k = 0; k < j->s->outs; k++) {
-            const int o = STEP_INPUTS + k;
-            p.out[k] = j->out[k] + offset_over(j, o, i / across, column) * (int64_t)dtypes[j->over[o].type].bytes;
-        }
+        p.width = SMALLER(width, length - column);
         fold_panel(j, &p, r, threads);
+        column += width;
+        if (column < length) panel_on(j, &p, width);
+        else column = 0, p = panel_at(j, ++row, 0);
     }
 }
 

@@ -6,8 +6,9 @@
 
 #define FEW 32
 
-/* In place, over some rows of n elements that stand one after the other. */
+/* Some rows of n elements that stand one after the other, and where they are before. */
 typedef struct rows {
+    const T *from;
     T *at;
     int64_t count, n;
     bool log;
@@ -17,23 +18,23 @@ typedef struct rows {
 static T max_of(const T *x, int64_t n)
 {
     const V least = spread(-INFINITY);
-    V m[4] = { least, least, least, least };
-    T all[LANES], most = -INFINITY;
+    V m[4] = { least, least, least, least }, most[3] = { { 0 } };
     int64_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES)
         for (int r = 0; r < 4; r++) m[r] = vec_maximum(m[r], get(x + i + r * LANES), least);
-    for (; i + LANES <= n; i += LANES) m[0] = vec_maximum(m[0], get(x + i), least);
-    for (int r = 1; r < 4; r++) m[0] = vec_maximum(m[0], m[r], least);
-    memcpy(all, &m[0], sizeof all);
-    for (int l = 0; l < LANES && n >= LANES; l++) most = MAXIMUM(most, all[l]);
-    for (; i < n; i++) most = MAXIMUM(most, x[i]);
-    return most;
+    for (; i < n; i += LANES) {
+        const int64_t some = SMALLER(LANES, n - i);
+        m[0] = vec_maximum(m[0], choose(iota() < spread((T)some), get_some(x + i, some), least), least);
+    }
+    most[0] = vec_maximum(vec_maximum(m[0], m[1], least), vec_maximum(m[2], m[3], least), least);
+    halve_register(FOLD_KIND(max, -INFINITY), most);
+    return most[0][0];
 }
 
-static void subtract_max(T *x, int64_t n)
+static void subtract_max(T *t, const T *x, int64_t n)
 {
     const T m = max_of(x, n);
-    for (int64_t i = 0; i < n; i++) x[i] = x[i] - m;
+    for (int64_t i = 0; i < n; i++) t[i] = x[i] - m;
 }
 
 static void exp_of(T *e, const T *t, int64_t n)
@@ -105,7 +106,7 @@ static void short_rows(const rows *r)
 
 static void some_rows(const rows *r)
 {
-    for (int64_t i = 0; i < r->count; i++) subtract_max(r->at + i * r->n, r->n);
+    for (int64_t i = 0; i < r->count; i++) subtract_max(r->at + i * r->n, r->from + i * r->n, r->n);
     if (r->n <= FOLD_BLOCK / 8) {
         short_rows(r);
         return;
@@ -123,9 +124,10 @@ static void softmax_rows(const step *s, const frame *f, int64_t from, int64_t to
     const T *x = address(f, &s->in[0]);
     T *out = address(f, &s->out[0]);
     const int64_t n = row_length(in), few = n < 512 ? 512 / n : 1;
+    const bool dense = layout_is_dense(in);
     for (int64_t row = from; row < to; row += few) {
-        rows r = { out + row * n, SMALLER(few, to - row), n, s->kernel == OP_log_softmax };
-        if (x != out) run_in(r.at, x, in, row * n, r.count * n);
+        rows r = { x + row * n, out + row * n, SMALLER(few, to - row), n, s->kernel == OP_log_softmax };
+        if (!dense) run_in(r.at, x, in, row * n, r.count * n), r.from = r.at;
         some_rows(&r);
     }
 }

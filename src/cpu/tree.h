@@ -38,13 +38,7 @@ INLINE V iota(void)
 }
 
 /* The first n elements, and zeros. */
-INLINE V get_some(const T *p, int64_t n)
-{
-    T room[LANES] __attribute__((aligned(VECTOR_BYTES))) = { 0 };
-    if (n == LANES) return get(p);
-    memcpy(room, p, (size_t)n * sizeof(T));
-    return get(room);
-}
+INLINE V get_some(const T *p, int64_t n) { return n == LANES ? get(p) : load_some(p, first_lanes(n)); }
 
 INLINE void fill(T *to, T value, int64_t n)
 {
@@ -82,17 +76,29 @@ INLINE void join_states(const fold_kind kind, T *a, const T *b, int64_t n)
 #define HALVE(p, h)                                                                                                              \
     if (h < LANES) kind.join(&p[0], &p[1], &p[2], FROM(p[0], h), FROM(p[1], h), FROM(p[2], h))
 
-/* The lanes join by halving. Lane 0 of root is the block's; others hold what does no harm. */
-INLINE void halve_lanes(const fold_kind kind, T *lane, T *root)
+/* The lanes of one register join by halving: lane 0 has all. */
+INLINE void halve_register(const fold_kind kind, V p[3])
 {
-    V p[3] = { { 0 } };
-    for (int64_t h = FOLD_LANES / 2; h >= LANES; h /= 2) join_states(kind, lane, lane + h, h);
-    get_state(p, lane, kind.parts);
     HALVE(p, 8);
     HALVE(p, 4);
     HALVE(p, 2);
     HALVE(p, 1);
-    set_state(root, p, kind.parts);
+}
+
+/* The lanes join by halving, the last of them in registers. Lane 0 of root is the block's; others hold what does no harm. */
+INLINE void halve_lanes(const fold_kind kind, T *lane, T *root)
+{
+    enum { LAST = FOLD_LANES / LANES < 8 ? FOLD_LANES / LANES : 8 };
+    V v[LAST][3] = { { { 0 } } };
+    for (int64_t h = FOLD_LANES / 2; h >= LAST * LANES; h /= 2) join_states(kind, lane, lane + h, h);
+#pragma GCC unroll 8
+    for (int i = 0; i < LAST; i++) get_state(v[i], lane + i * LANES, kind.parts);
+#pragma GCC unroll 3
+    for (int h = LAST / 2; h > 0; h /= 2)
+#pragma GCC unroll 4
+        for (int i = 0; i < h; i++) kind.join(&v[i][0], &v[i][1], &v[i][2], v[i + h][0], v[i + h][1], v[i + h][2]);
+    halve_register(kind, v[0]);
+    set_state(root, v[0], kind.parts);
 }
 
 /* The number of a row of lanes, made the index of an element in its block. */
