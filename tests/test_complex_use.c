@@ -109,6 +109,28 @@ static void together(duet_place p)
     tap_point("several statements at once");
 }
 
+/* A later statement is but a matrix that an earlier one sets: a sum, another matrix, its own reverse, a step's result. */
+static void handed_on(duet_place p)
+{
+    enum { N = 9 };
+    for (size_t k = 0; k < 2; k++) DUET_ON(p)
+        {
+            duet_matrix *x = duet_new(kinds[k].whole, N), *y = duet_new(kinds[k].whole, N), *back = duet_flipped(x, 0);
+            duet_matrix *to[3] = { duet_new(kinds[k].whole, N), duet_new(kinds[k].whole, N), duet_new(DUET_C128, N) };
+            fill_range(x, &kinds[k], MILD);
+            for (int i = 0; i < 4; i++) {
+                duet_expr e = i == 0 ? duet_add(x, 1) : i == 1 ? DUET(x) : i == 2 ? DUET(back) : duet_fft(x, 0, 0);
+                CHECK(duet_set_all({ y, e }, { to[0], DUET(y) }, { to[1], DUET(to[0]) }, { to[2], DUET(y) }) == DUET_OK, "%s",
+                      duet_error());
+                array a = array_of(y);
+                for (int j = 0; j < 3; j++) same("as an earlier statement set it", &kinds[j < 2 ? k : 1], to[j], a.v, N, 0);
+                array_free(&a);
+            }
+            duet_free(&x), duet_free(&y), duet_free(&back), duet_free(&to[0]), duet_free(&to[1]), duet_free(&to[2]);
+        }
+    tap_point("what an earlier statement sets, handed on");
+}
+
 /* ---- reductions ---- */
 
 static real size_of(const number *v, int64_t n)
@@ -395,7 +417,8 @@ int main(int count, char **argument)
         for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
             printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
             plan_fusion(mode);
-            aliases(place[i]), squares(place[i]), together(place[i]), folds(place[i]), products(place[i]), spectra(place[i]);
+            aliases(place[i]), squares(place[i]), together(place[i]), handed_on(place[i]), folds(place[i]), products(place[i]),
+                spectra(place[i]);
             replays(place[i]);
             if (mode == MODE_MACHINE) passes(place[i]);
         }
