@@ -6,6 +6,7 @@ enum { N = 4, MATRICES = 6 };
 
 typedef struct scene {
     duet_matrix *x, *y, *h, *i, *l, *b;
+    duet_recording *r;
 } scene;
 
 /* Where it went well, the element is `after`. Where not, nothing has changed; or, after an error of the device, it is unknown. */
@@ -45,12 +46,24 @@ static void turn(const scene *s)
     ends(y, duet_set(y, duet_add(s->b, s->x)), 16 * N * N * N, 2);
 }
 
+/* What they are made of is kept by a recording: that it is, cannot fail when they have run. */
+static void recorded(scene *s)
+{
+    duet_matrix *y = s->y;
+    if (!fill(y, 9) || !went(duet_record_begin())) return;
+    const bool good = ends(y, duet_shuffle(y, s->x, 0, 3), 9, 1) && ends(y, duet_sequence(y, 5, 0), 1, 5);
+    s->r = duet_record_end();
+    met.refused += good && !s->r;
+    if (s->r) (void)went(duet_replay(s->r));
+}
+
 static void *play(void *arg)
 {
     (void)arg;
     scene s = { 0 };
-    if (make(&s)) DUET_ON(place) turn(&s);
+    if (make(&s)) DUET_ON(place) turn(&s), recorded(&s);
     mishap_over();
+    duet_recording_free(&s.r);
     duet_matrix **all[] = { &s.x, &s.y, &s.h, &s.i, &s.l, &s.b };
     for (int k = 0; k < MATRICES; k++) duet_free(all[k]);
     return NULL;

@@ -21,9 +21,9 @@ static uint64_t last_serial;
 
 static void header_put(duet_matrix *m)
 {
-    m->next_free = NULL;
+    m->next = NULL;
     *newest_free = m;
-    newest_free = &m->next_free;
+    newest_free = &m->next;
 }
 
 static bool more_headers(void)
@@ -40,7 +40,7 @@ static duet_matrix *header_take(uint64_t *serial)
     pthread_mutex_lock(&lock);
     duet_matrix *m = oldest_free || more_headers() ? oldest_free : NULL;
     if (m) {
-        oldest_free = m->next_free;
+        oldest_free = m->next;
         if (!oldest_free) newest_free = &oldest_free;
         *serial = ++last_serial;
     }

@@ -65,7 +65,7 @@ struct duet_matrix {
     int64_t count;
     bool dense, repeats; /* repeats: the same element at several places; to be read, not to be written */
     storage *bits;
-    struct duet_matrix *next_free;
+    struct duet_matrix *next; /* of those that are freed, or that a recording keeps */
 };
 
 /* Memory for `use` on side s, with the elements there when use is not OVERWRITE; p points to the first element. Whoever writes calls

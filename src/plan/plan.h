@@ -120,7 +120,7 @@ duet_status record_run(const plan *p, const statement *s);
 duet_status record_single(const plan *p, const statement *s);
 void record_next(duet_status s);
 /* A matrix that the library has made for a statement, whose status s is: freed, or, while this thread records, kept by the recording. NULL is
- * accepted. Returns s, or NO_MEMORY */
+ * accepted. Returns s */
 duet_status record_keep(duet_matrix *m, duet_status s);
 /* The end of every statement, whose status is s: what failed says where the call stands, if that is known. Returns s */
 static inline duet_status statement_ends(duet_status s, const char *site)

@@ -125,32 +125,27 @@ void record_next(duet_status s)
     if (r->failed == DUET_OK) r->failed = s;
 }
 
-/* Room for one more. */
-static bool keep_more(duet_recording *r)
-{
-    duet_matrix **more = realloc(r->kept, (size_t)(r->n_kept + 1) * sizeof *more);
-    if (more) r->kept = more;
-    return more;
-}
-
+/* Needs no memory: what m is kept for has been done. */
 duet_status record_keep(duet_matrix *m, duet_status s)
 {
     duet_recording *r = thread_get()->recording;
-    if (r && m && s == DUET_OK) {
-        if (keep_more(r)) return r->kept[r->n_kept++] = m, s;
-        s = fail(DUET_NO_MEMORY, "no memory to record a statement");
-    }
-    duet_free(&m);
+    if (!r || !m || s != DUET_OK) return duet_free(&m), s;
+    m->next = r->kept, r->kept = m;
     return s;
+}
+
+static void free_kept(duet_recording *r)
+{
+    for (duet_matrix *m = r->kept; m; m = r->kept) r->kept = m->next, duet_free(&m);
 }
 
 void record_clear(duet_recording *r)
 {
     for (int i = 0; i < r->n_stretches; i++) machines[DEVICE]->discard(r->stretches[i].graph);
     for (int i = 0; i < r->count; i++) record_free_one(&r->of[i]);
-    for (int i = 0; i < r->n_kept; i++) duet_free(&r->kept[i]);
+    free_kept(r);
     lender_free(&r->lent, r->queues);
-    free(r->kept), free(r->of), free(r->stretches);
+    free(r->of), free(r->stretches);
 }
 
 void duet_recording_free(duet_recording **r)

@@ -40,8 +40,7 @@ struct duet_recording {
     lender lent;
     uint64_t queues; /* bit q: queue q may still have work on what is lent */
     duet_status failed;
-    duet_matrix **kept; /* views that the library has made for statements */
-    int n_kept;
+    duet_matrix *kept; /* matrices that the library has made for statements, the latest first */
 };
 
 /* Adds a statement with own, its plan, which is freed when that fails; it counts only once r->count is one more. NULL: no memory */
