@@ -159,6 +159,31 @@ static void limits(duet_place p)
     tap_point("limits");
 }
 
+/* Of numbers whose parts have a size that is beyond the largest number, or next to it. */
+static void far_out(duet_place p, const struct kind *k, const char *name, maker *make, number (*of)(number))
+{
+    static const real share[] = { 1, -1, 0.9L, -0.75L, 0.6L, -0.25L, 1e-10L };
+    enum { SHARES = sizeof share / sizeof *share, N = SHARES * SHARES };
+    duet_matrix *x = duet_new(k->whole, N), *y = duet_new(k->whole, N);
+    void *q = duet_overwrite(x);
+    for (int i = 0; q && i < N; i++) put(q, k->whole, i, k->huge_part * (share[i / SHARES] + I * share[i % SHARES]));
+    evaluate(p, y, make(DUET(x)), name);
+    array a = array_of(x), want = array_new(1, (int64_t[]){ N });
+    for (int i = 0; i < N; i++) want.v[i] = of(a.v[i]);
+    near(name, k, y, &want, 24);
+    array_free(&a), array_free(&want), duet_free(&x), duet_free(&y);
+}
+
+static void beyond_the_largest(duet_place p)
+{
+    for (size_t k = 0; k < 2; k++) {
+        far_out(p, &kinds[k], "asin", duet_asin, casinl), far_out(p, &kinds[k], "acos", duet_acos, cacosl);
+        far_out(p, &kinds[k], "atan", duet_atan, catanl), far_out(p, &kinds[k], "log", duet_log, clogl);
+        far_out(p, &kinds[k], "sqrt", duet_sqrt, csqrtl), far_out(p, &kinds[k], "tanh", duet_tanh, ctanhl);
+    }
+    tap_point("sizes beyond the largest number");
+}
+
 /* With the signs of both zeros, which re + im I loses; CMPLXL is not everywhere. */
 static number number_of(double re, double im)
 {
@@ -432,8 +457,8 @@ int main(int count, char **argument)
         for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
             printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
             plan_fusion(mode);
-            powers(place[i]), zeros_to_powers(place[i]), whole_powers(place[i]), limits(place[i]), cuts(place[i]),
-                tests_of_parts(place[i]);
+            powers(place[i]), zeros_to_powers(place[i]), whole_powers(place[i]), limits(place[i]), beyond_the_largest(place[i]),
+                cuts(place[i]), tests_of_parts(place[i]);
             products(place[i]), products_there(place[i]), sums_up_to(place[i]), vectors(place[i]), parallel(place[i]);
         }
     return tap_end();

@@ -274,12 +274,13 @@ static pair log10_pair(const maker *m, const value *v, const pair x[3])
 
 /* ---- inverse functions ---- */
 
-/* log(x + sqrt(x^2 + 1)), near 0 too; and where x^2 overflows log(2 x). */
-static int asinh_of(const maker *m, int x)
+/* log(x + sqrt(x^2 + 1)), near 0 too; and where x^2 overflows log(2 x), or, where x is halved, log(4 x). */
+static int asinh_of(const maker *m, int x, int is_halved)
 {
     const int s = make1(m, OP_abs, x), one = number(m, 1),
               large = make2(m, OP_greater, s, number(m, m->like.type == DUET_F64 ? 0x1p500 : 0x1p60));
-    const int far = make2(m, OP_add, make1(m, OP_log, s), number(m, 0.69314718055994531));
+    const int twice = choose(m, is_halved, number(m, 1.3862943611198906), loaded(m, number(m, 0.69314718055994531)));
+    const int far = make2(m, OP_add, make1(m, OP_log, s), twice);
     const int below = make2(m, OP_add, make1(m, OP_sqrt, make3(m, OP_fma, s, s, one)), one);
     const int near = make1(m, OP_log1p, make3(m, OP_fma, s, make2(m, OP_div, s, below), s)), y = choose(m, large, far, near);
     return unless_zero(m, x, choose(m, is_below(m, x, 0), make1(m, OP_neg, y), y));
@@ -293,6 +294,11 @@ static void roots_around(const maker *m, pair z, pair *p, pair *q)
     *q = sqrt_pair(m, NULL, (pair[3]){ { make2(m, OP_add, one, z.re), z.im } });
 }
 
+/* Sums of their products are as large as |z|, which may be beyond the largest number: where it is near that, of half of p. */
+static int is_far_out(const maker *m, pair z) { return make2(m, OP_greater, larger_size(m, z), number(m, range_of(m).high)); }
+
+static int half_where(const maker *m, int condition) { return choose(m, condition, number(m, 0.5), loaded(m, number(m, 1))); }
+
 /* x y - z w. */
 static int across(const maker *m, int x, int y, int z, int w)
 {
@@ -303,16 +309,19 @@ static pair asin_pair(const maker *m, const value *v, const pair x[3])
 {
     pair p, q;
     roots_around(m, x[0], &p, &q);
-    const int re = make2(m, OP_atan2, x[0].re, across(m, p.re, q.re, p.im, q.im));
-    return (void)v, (pair){ re, asinh_of(m, across(m, p.re, q.im, p.im, q.re)) };
+    const int far = is_far_out(m, x[0]), by = half_where(m, far);
+    const pair h = scaled(m, OP_mul, p, by);
+    const int re = make2(m, OP_atan2, make2(m, OP_mul, x[0].re, by), across(m, h.re, q.re, h.im, q.im));
+    return (void)v, (pair){ re, asinh_of(m, across(m, h.re, q.im, h.im, q.re), far) };
 }
 
 static pair acos_pair(const maker *m, const value *v, const pair x[3])
 {
     pair p, q;
     roots_around(m, x[0], &p, &q);
-    const int re = make2(m, OP_mul, number(m, 2), make2(m, OP_atan2, p.re, q.re));
-    return (void)v, (pair){ re, asinh_of(m, across(m, p.im, q.re, p.re, q.im)) };
+    const int re = make2(m, OP_mul, number(m, 2), make2(m, OP_atan2, p.re, q.re)), far = is_far_out(m, x[0]);
+    const pair h = scaled(m, OP_mul, p, half_where(m, far));
+    return (void)v, (pair){ re, asinh_of(m, across(m, h.im, q.re, h.re, q.im), far) };
 }
 
 /* atan2(2 a, 1 - a^2 - b^2) / 2 and log(1 + 4 b / h^2) / 4, where h is the distance from the nearer of i and -i, of which the square may be too
