@@ -173,6 +173,25 @@ static void formulas(void)
     tap_point("formulas, also of one another, and complex elements");
 }
 
+/* A complex number is 0 where both parts are, whatever their signs. */
+static void complex_zeros(void)
+{
+    static const double part[][2] = { { 0, 0 }, { 1, 0 }, { 0, -2 }, { -0.0, 0 }, { 0, NAN } };
+    duet_matrix *z = duet_new(DUET_C128, 5);
+    memcpy(duet_overwrite(z), part, sizeof part);
+    for (int k = 0; k < places; k++) DUET_ON(place[k])
+        {
+            duet_matrix *n = duet_nonzero(z), *m = duet_masked(z, z);
+            const int64_t *i = n ? duet_read(n) : NULL;
+            const double *p = m ? duet_read(m) : NULL;
+            CHECK(i && duet_count(n) == 3 && i[0] == 1 && i[1] == 2 && i[2] == 4, "nonzero: %s", duet_error());
+            CHECK(p && duet_count(m) == 3 && p[0] == 1 && p[3] == -2 && isnan(p[5]), "masked: %s", duet_error());
+            duet_free(&n), duet_free(&m);
+        }
+    duet_free(&z);
+    tap_point("complex numbers that are 0");
+}
+
 static void stays(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 3000), *counts, *inverse;
@@ -229,6 +248,7 @@ int main(int argc, char **argv)
     all_shapes(nonzero, "nonzero", quick);
     all_shapes(unique, "unique", quick);
     formulas();
+    complex_zeros();
     stays();
     errors();
     return tap_end();

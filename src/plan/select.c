@@ -99,7 +99,7 @@ static duet_status find(selecting *c, duet_expr e, shape *s, duet_matrix **where
     *s = (shape){ .rank = duet_expr_rank(e) };
     for (int a = 0; a < s->rank; a++) s->size[a] = duet_expr_size(e, a);
     duet_matrix *no = own(c, duet_new_shape(DUET_BOOL, s->rank, s->size)), *line;
-    TRY(put(c, no, (duet_logical_not)(e)));
+    TRY(put(c, no, (duet_equal)(e, duet_of_integer(0)))); /* of complex numbers, too */
     line = flat(c, no);
     return line ? find_zeros(c, line, where) : DUET_NO_MEMORY;
 }
