@@ -93,13 +93,20 @@ static duet_status find_zeros(selecting *c, duet_matrix *no, duet_matrix **where
     return *where ? DUET_OK : DUET_NO_MEMORY;
 }
 
+/* Complex numbers have no logical_not. */
+static duet_expr is_zero(duet_expr e)
+{
+    const bool is_complex = dtype_kind(duet_expr_type(e)) == TYPE_COMPLEX;
+    return is_complex ? (duet_equal)(e, duet_of_integer(0)) : (duet_logical_not)(e);
+}
+
 /* Where a formula is not 0, among its elements in row-major order; its shape. */
 static duet_status find(selecting *c, duet_expr e, shape *s, duet_matrix **where)
 {
     *s = (shape){ .rank = duet_expr_rank(e) };
     for (int a = 0; a < s->rank; a++) s->size[a] = duet_expr_size(e, a);
     duet_matrix *no = own(c, duet_new_shape(DUET_BOOL, s->rank, s->size)), *line;
-    TRY(put(c, no, (duet_equal)(e, duet_of_integer(0)))); /* of complex numbers, too */
+    TRY(put(c, no, is_zero(e)));
     line = flat(c, no);
     return line ? find_zeros(c, line, where) : DUET_NO_MEMORY;
 }
