@@ -126,8 +126,9 @@ static void softmax_rows(const step *s, const frame *f, int64_t from, int64_t to
     const int64_t n = row_length(in), few = n < 512 ? 512 / n : 1;
     const bool dense = layout_is_dense(in);
     for (int64_t row = from; row < to; row += few) {
-        rows r = { x + row * n, out + row * n, SMALLER(few, to - row), n, s->kernel == OP_log_softmax };
-        if (!dense) run_in(r.at, x, in, row * n, r.count * n), r.from = r.at;
+        T *at = out + row * n;
+        const rows r = { dense ? x + row * n : at, at, SMALLER(few, to - row), n, s->kernel == OP_log_softmax };
+        if (!dense) run_in(at, x, in, row * n, r.count * n);
         some_rows(&r);
     }
 }
