@@ -5,6 +5,8 @@
  *                                                                 special values, every instruction set; one thread
  *     test_trees [how many] [seed of the first] --threads N       the same with larger matrices, shared by N threads, and one
  *
+ * Both also print a hash of the bits of all results: two states of the library agree if their hashes do.
+ *
  * A tree that fails prints its seed: `test_trees 1 SEED`, with the same options, repeats it. */
 #include "garden.h"
 #include "isas.h"
@@ -99,6 +101,20 @@ typedef struct manner {
 } manner;
 
 static int64_t compared, nans, statements, operators;
+static uint64_t results_hash = 0xcbf29ce484222325;
+
+static void hash_byte(unsigned char byte) { results_hash = (results_hash ^ byte) * 0x100000001b3; /* FNV-1a */ }
+
+/* Adds the results to the hash. All NaNs count as one value. */
+static void hash_results(duet_dtype type, const void *p, int64_t count)
+{
+    const size_t bytes = dtypes[type].bytes;
+    for (int64_t i = 0; i < count; i++) {
+        const unsigned char *at = (const unsigned char *)p + (size_t)i * bytes;
+        const bool nan = type < FLOAT_TYPES && isnan(element(type, p, i));
+        for (size_t b = 0; b < bytes; b++) hash_byte(nan ? 0xff : at[b]);
+    }
+}
 
 /* The statements' formulas: the last part, and sometimes others before it, which it may be made of. */
 static int grow_all(garden *g, duet_expr e[OUTPUTS])
@@ -211,6 +227,7 @@ static void compare(bed *b, const manner *by, const manner *first)
         if (!p && o->count) same = false;
         else if (by != first) same &= same_bits(type, o->first, p, o->count);
         else if (o->count) memcpy(o->first, p, (size_t)o->count * dtypes[type].bytes);
+        if (by == first && p) hash_results(type, p, o->count);
     }
     if (!CHECK(same, "seed %llu, %s: other bits by %s than by %s", (unsigned long long)b->g.seed, type_name(b->g.type),
                manner_text(by), manner_text(first)))
@@ -268,6 +285,7 @@ static void by_bits(int count, uint64_t seed, int threads)
     printf("# %d formulas of %lld operators, %lld statements, the first of seed %llu, %d threads; %lld elements, %lld NaN\n",
            count, (long long)operators, (long long)statements, (unsigned long long)seed, threads, (long long)compared,
            (long long)nans);
+    printf("# hash of all results: %016llx\n", (unsigned long long)results_hash);
     CHECK(nans < compared / 2, "most of it is NaN");
     tap_point("there is something to compare");
 }
