@@ -10,7 +10,7 @@
 #         place        the paper's five left to auto, beside forced to each machine, with data that start here or there (duet-place)
 #         stream       statements whose operands stay on the host, through a part of the card's memory, beside what the link takes (duet-stream)
 #         threads      the dense network by sixteen host threads on the same weights, beside one (duet-threads)
-#         families     every family of operators at three sizes, beside vendors' bare calls on the CPU and PyTorch on the GPU (families.py)
+#         families     every family of operators at three sizes, beside vendors' bare calls on the CPU and PyTorch on the GPU (per_operator.py)
 #         rows         every fused row beside the expression machine, every operator beside its peak (duet-rows)
 #
 # Quick by default, some five minutes; --full takes the paper's sizes, and forward, vectors and calls three times. Results, charts and
@@ -55,12 +55,12 @@ table() {
 
 sees_gpu() { python3 -c 'import torch; raise SystemExit(not torch.cuda.is_available())' 2>/dev/null; }
 
-run_families() { python3 "$root/bench/families.py" "$build/bench/duet-families.so" $speed "$@"; }
+run_families() { python3 "$root/bench/peers/per_operator.py" "$build/bench/duet-families.so" $speed "$@"; }
 
 run_vectors() {
     failed=0
     "$build/bench/duet-vectors" $speed --backend "$backend" --json "$1" || failed=$?
-    if [ -n "$peers" ]; then python3 "$root/bench/peers.py" $speed --merge "$1" || failed=$?; fi
+    if [ -n "$peers" ]; then python3 "$root/bench/peers/peers.py" $speed --merge "$1" || failed=$?; fi
     return "$failed"
 }
 
@@ -70,7 +70,7 @@ run_forward() {
 
 rm -f "$out/failed"
 if chosen paper; then table paper "$build/bench/duet-bench" $speed $peers --backend "$backend" --json "$out/bench.json" --csv "$out/bench.csv" "$@"; fi
-if chosen expressions; then table expressions python3 "$root/bench/expressions.py" --build "$build" $speed --json "$out/expressions.json"; fi
+if chosen expressions; then table expressions python3 "$root/bench/peers/expressions.py" --build "$build" $speed --json "$out/expressions.json"; fi
 if chosen forward; then
     rm -f "$out"/forward-*.json
     for run in $(seq $runs); do
@@ -84,7 +84,7 @@ fi
 if chosen vectors; then
     rm -f "$out"/vectors-*.json
     for run in $(seq $runs); do table "vectors-$run" run_vectors "$out/vectors-$run.json"; done
-    table ratios python3 "$root/bench/ratios.py" "$out"/vectors-*.json
+    table ratios python3 "$root/bench/report/ratios.py" "$out"/vectors-*.json
 fi
 if chosen place; then table place "$build/bench/duet-place" $speed --json "$out/place.json"; fi
 if chosen stream; then table stream "$build/bench/duet-stream" $speed --json "$out/stream.json"; fi
@@ -100,8 +100,8 @@ set --
 for file in "$out/bench.json" "$out"/forward-strict-*.json "$out/expressions.json" "$out/place.json" "$out"/calls-*.json "$out"/vectors-*.json; do
     if [ -f "$file" ]; then set -- "$@" "$file"; fi
 done
-if [ $# -gt 0 ] && has_matplotlib; then python3 "$root/bench/charts.py" "$@" -o "$out" || status=$?; fi
+if [ $# -gt 0 ] && has_matplotlib; then python3 "$root/bench/report/charts.py" "$@" -o "$out" || status=$?; fi
 for file in "$out"/forward-[!s]*.json "$out"/forward-split-*.json; do if [ -f "$file" ]; then set -- "$@" "$file"; fi; done
-if [ $# -gt 0 ] && command -v python3 >/dev/null; then python3 "$root/bench/table.py" "$@" | tee "$out/tables.md"; fi
+if [ $# -gt 0 ] && command -v python3 >/dev/null; then python3 "$root/bench/report/table.py" "$@" | tee "$out/tables.md"; fi
 echo "results: $out"
 exit "$status"

@@ -113,7 +113,7 @@ typedef struct operand {
  *                         or u where they are absent. attr: NORM_. Gain and bias are the other operands, or the other numbers, in
  *                         this order. All operands have the sizes of x, whose axes are collapsed as those of a program that
  *                         folds; core/norm.h says how they lie
- *   families of order.h   as their rows of ops.def say, attr as their options are; out is dense, inputs of any strides. An index
+ *   families of index_ops.h   as their rows of ops.def say, attr as their options are; out is dense, inputs of any strides. An index
  *                         that is nowhere is BAD_ARGUMENT on the CPU, and nothing is written; on the GPU take gives 0 there,
  *                         one_hot zeros, and what is to be scattered there is left out
  *   fftn                  in[0] of any strides, real where the kind is REAL, which may be so where it is FORWARD or INVERSE; out

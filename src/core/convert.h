@@ -190,7 +190,7 @@ FN_DECL double f64_to_f64(double x) { return x; }
 #define DUET_HALF(NAME, name, ...) CONVERT_HALVES(i64, int64_t, _##name) CONVERT_HALVES(u64, uint64_t, _##name)
 #include <duet/dtype.def>
 
-/* Of integers alone: what the GPU computes in, where all of a program is within that (gpu-kernels/machine.c). */
+/* Of integers alone: what the GPU computes in, where all of a program is within that (gpu-kernels/interpreter/interpreter.c). */
 #define DUET_DTYPE(...)
 #define DUET_INTEGER(NAME, name, type) CONVERT_INTEGERS(i32, int32_t, NAME, _##name, type)
 #define DUET_NARROW                    DUET_INTEGER

@@ -6,9 +6,9 @@
  * read the host home behind the caller's back, and who writes there waits for `uploader`. */
 #include "matrix.h"
 #include "cost.h"
-#include "drain.h"
+#include "queue_sync.h"
 #include "dtype.h"
-#include "held.h"
+#include "deferred.h"
 #include "pool.h"
 #include "trace.h"
 #include <math.h>

@@ -1,12 +1,12 @@
-/* philox.h - random numbers, in the words of formula.h: once for every machine. T_f32 or T_f64 is defined, as for formula.h; one type a
+/* philox.h - random numbers, in the words of scalar_ops.h: once for every machine. T_f32 or T_f64 is defined, as for scalar_ops.h; one type a
  * source file. What is drawn for which element is told in docs/semantics.md; this is that text as formulas.
  *
  * Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011. */
 #ifndef PHILOX_H
 #define PHILOX_H
 
-#include "formula.h"
-#include "lottery.h"
+#include "scalar_ops.h"
+#include "random_step.h"
 
 /* What a word is held in: its upper bits, if any, are without meaning until it is cast. Wider ones suit AVX-512. */
 #ifndef PHILOX_WORD

@@ -3,7 +3,7 @@
  * A header stands for each block outside of it, from its birth to its death, in a hash table by address. No function of a
  * machine is called under the lock; what is being made or unmade is accounted meanwhile. */
 #include "pool.h"
-#include "drain.h"
+#include "queue_sync.h"
 #include "thread.h"
 #include "trace.h"
 #include <pthread.h>

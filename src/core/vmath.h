@@ -1,4 +1,4 @@
-/* vmath.h - the functions of mathematics, in the words of formula.h: once for every machine and type. Here is what their families share.
+/* vmath.h - the functions of mathematics, in the words of scalar_ops.h: once for every machine and type. Here is what their families share.
  *
  * Only + - * / FMA, comparisons, selections and operations on bits are used. All of these are exact or exactly rounded, so every
  * machine gives the same bits (of a NaN, only that it is one). No statement jumps and, but in fmod, no loop is left: compilers vectorise

@@ -2,7 +2,7 @@
 #ifndef BLAS_H
 #define BLAS_H
 
-#include "words.h"
+#include "template_prelude.h"
 #include <cblas.h>
 
 #if defined T_f32 && defined PAIRS

@@ -2,7 +2,7 @@
 #ifndef CONV_H
 #define CONV_H
 
-#include "table.h"
+#include "cpu_kernels.h"
 
 /* Along height, width, and depth, which images have one of. depth: the channels of a filter. */
 typedef struct conv {

@@ -1,5 +1,5 @@
 /* conv_grad_tmpl.c - back from a convolution's results, as products: to the images, whose windows are added up, and to the filters. */
-#include "unroll.h"
+#include "im2col.h"
 
 typedef struct backward {
     conv g;

@@ -1,6 +1,6 @@
 /* conv_im2col_tmpl.c - convolution as a product: each window of the image becomes a column. */
-#include "finish.h"
-#include "unroll.h"
+#include "epilogue.h"
+#include "im2col.h"
 
 typedef struct unrolled {
     conv g;

@@ -2,7 +2,7 @@
 #ifndef CONVERTERS_H
 #define CONVERTERS_H
 
-#include "words.h"
+#include "template_prelude.h"
 
 /* n elements, `stride` apart on the side that is not of type T; to and from do not overlap. */
 typedef struct converter {

@@ -1,7 +1,7 @@
 /* copy.c - copies between layouts, as programs of one instruction; scratch memory. */
 #include "dtype.h"
 #include "pool.h"
-#include "table.h"
+#include "cpu_kernels.h"
 #include <string.h>
 
 #define SHORT ((size_t)16 << 10) /* bytes, that one thread copies before a program has begun */

@@ -1,5 +1,5 @@
 /* factor_tmpl.c - factorisations, which have several results, by LAPACKE. All is computed before any result is written. */
-#include "columns.h"
+#include "lapack_workspace.h"
 
 /* The triangle of c on and above its diagonal, or below it with ones on it, and zeros elsewhere, is output k. */
 static void write_triangle(const desk *d, const columns *c, bool lower, int k)

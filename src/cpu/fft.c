@@ -2,9 +2,9 @@
 #include "fft.h"
 #include "dtype.h"
 #include "fftw.h"
-#include "shelf.h"
+#include "lru_cache.h"
 #include "threads.h"
-#include "toolbox.h"
+#include "fourier_ops.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #define FFT_H
 
 #include "fourier.h"
-#include "table.h"
+#include "cpu_kernels.h"
 
 const char *fft_absent(void); /* NULL, or why this build has none */
 const char *fft_refuses(const step *s);

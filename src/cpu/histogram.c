@@ -1,5 +1,5 @@
 /* histogram.c - counts by bins. A thread counts for itself. */
-#include "orders.h"
+#include "gather.h"
 #include <string.h>
 
 #define SECONDS_EACH 5e-9 /* an element */

@@ -1,6 +1,6 @@
 /* matmul_tmpl.c - products: one call of CBLAS, after operands that it cannot walk were copied. */
 #include "blas.h"
-#include "finish.h"
+#include "epilogue.h"
 #include "gemm.h"
 #include "threads.h"
 #include <limits.h>

@@ -1,9 +1,9 @@
 /* pool2d_tmpl.c - max and average pooling of n c h w images, in the order of core/fold.h: some rows of outputs at a
  * time, through their windows element by element. */
-#include "table.h"
+#include "cpu_kernels.h"
 #include "threads.h"
-#include "walk.h"
-#include "window.h"
+#include "row_iterator.h"
+#include "pool_window.h"
 
 enum { BAND = 1024, SHORT = 48 }; /* outputs of a band, unless a row has more; of a short row */
 

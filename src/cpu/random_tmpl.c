@@ -5,7 +5,7 @@
 #endif
 #include "philox.h"
 #include "random_cpu.h"
-#include "walk.h"
+#include "row_iterator.h"
 
 #ifndef OUT
 #define OUT T

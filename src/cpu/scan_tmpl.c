@@ -1,13 +1,13 @@
 /* scan_tmpl.c - cumsum and cumprod in the order of docs/semantics.md, and what scatter.c does to elements. For f32, f64, and i64, whose sums
  * and products wrap. */
-#include "orders.h"
+#include "gather.h"
 #include <string.h>
 #ifdef T_i64
 typedef uint64_t number;
 #define MOST(a, b) ((int64_t)(a) > (int64_t)(b) ? (a) : (b))
 #define ZERO       0
 #else
-#include "formula.h"
+#include "scalar_ops.h"
 typedef T number;
 #define MOST(a, b) MAXIMUM(a, b)
 #define ZERO       -K(0)

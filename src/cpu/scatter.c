@@ -1,6 +1,6 @@
 /* scatter.c - put, scatter_add and scatter_max: to each element in the order of the indices. A thread has places of its own. */
 #include "dtype.h"
-#include "orders.h"
+#include "gather.h"
 #include <string.h>
 
 typedef struct scattering {

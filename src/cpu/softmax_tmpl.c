@@ -1,8 +1,8 @@
 /* softmax_tmpl.c - softmax and log_softmax along the last axis, in the order of core/fold.h. */
-#include "table.h"
+#include "cpu_kernels.h"
 #include "threads.h"
-#include "tree.h"
-#include "walk.h"
+#include "reduce_tree.h"
+#include "row_iterator.h"
 
 #define FEW 32
 

@@ -1,8 +1,8 @@
 /* sort.c - sort, argsort, top_k and top_k_indices: elements become keys whose order is that of whole numbers, sorted stably with their
  * indices; from the lower bits up where there are many, by merging where there are few. Of a small part of a line only the candidates are. */
 #include "dtype.h"
-#include "entry.h"
-#include "orders.h"
+#include "sort_entry.h"
+#include "gather.h"
 #include <string.h>
 
 #define DIGIT_BITS   11

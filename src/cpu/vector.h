@@ -7,8 +7,8 @@
 #define VECTOR_H
 
 #include "ops.h"
-#include "registers.h"
-#include "tile_loops.h"
+#include "simd_registers.h"
+#include "interp_functions.h"
 #include <stdbool.h>
 #ifdef __SSE2__
 #include <immintrin.h>
@@ -163,7 +163,7 @@ INLINE void store_some(T *p, mask m, V v)
         memcpy(&x, in, sizeof x);                                                                                                \
         return x;                                                                                                                \
     }
-#include "rows.def"
+#include "typed_ops.def"
 #endif
 
 /* ---- within a narrower type, for WRAP ---- */
@@ -277,7 +277,7 @@ INLINE V number_spread(T x) { return spread(x); }
         const lanes c = ~is_absent(x_low) & (is_absent(*low) | wins | (ties & before));                                          \
         *p = SEL(c, x, a), *low = SEL(c, x_low, *low), *high = SEL(c, x_high, *high);                                            \
     }
-#include "rows.def"
+#include "typed_ops.def"
 #ifndef FORMULA_INTEGERS
 #define DUET_FUSED(name, pattern, formula, doc)                                                                                  \
     INLINE V vec_fused_##name(V x, V y, V z, V s, V r) { return (void)x, (void)y, (void)z, (void)s, (void)r, formula; }
@@ -285,6 +285,6 @@ INLINE V number_spread(T x) { return spread(x); }
 #endif
 INLINE V vec_move(V x, V y, V z) { return (void)y, (void)z, x; }
 
-#include "formula.h" /* the words of scalars again */
+#include "scalar_ops.h" /* the words of scalars again */
 
 #endif

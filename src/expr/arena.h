@@ -159,7 +159,7 @@ const int32_t *einsum_read(const char *text, int32_t attr[4]);
 duet_status rule_def(enum op op, node *const x[], const int32_t *attr,
                      node *out); /* out->type: as operand 0, unless the row says more */
 
-/* fourier.c: the attributes, sizes and type of what op makes of x: a transform or a shift. */
+/* fourier_formulas.c: the attributes, sizes and type of what op makes of x: a transform or a shift. */
 typedef struct fourier_rule {
     int32_t attr[FOURIER_KIND];
     int64_t size[DUET_RANK_MAX];

@@ -90,7 +90,7 @@ static inline int64_t node_integer(const node *n, bool is_unsigned)
     return n->type != DUET_F64 ? n->integer : is_unsigned ? (int64_t)(uint64_t)n->number : (int64_t)n->number;
 }
 
-/* types.c: does number n fit elements of type t? who: the function that asks, for the text. Errors: BAD_ARGUMENT, BAD_TYPE */
+/* type_rules.c: does number n fit elements of type t? who: the function that asks, for the text. Errors: BAD_ARGUMENT, BAD_TYPE */
 duet_status number_fits(const char *who, const node *n, duet_dtype t);
 
 /* Classes of numbers that a rewrite may look at. */
@@ -117,5 +117,8 @@ void formulas_back(void *own);
 /* Holes, for the patterns of fused.def. which: 0, 1, 2, ... The sizes are for the shape rules: what fits may have others. */
 duet_expr hole_operand(int which, int rank, const int64_t *size);
 duet_expr hole_number(int which);
+
+/* FREED, if a matrix of f was */
+duet_status formula_lives(const char *who, const formula *f);
 
 #endif

@@ -171,3 +171,18 @@ int64_t duet_expr_size(duet_expr e, int axis)
     const node *n = ask(e, &s);
     return s == DUET_OK && 0 <= axis && axis < n->rank ? n->size[axis] : 0;
 }
+
+static __attribute__((noinline, cold)) duet_status was_freed(const char *who, const node *n)
+{
+    char text[SHAPE_TEXT];
+    shape_text(text, (duet_dtype)n->type, n->rank, n->size);
+    return fail(DUET_FREED, "%s: the formula names a matrix %s that was freed since", who, text);
+}
+
+duet_status formula_lives(const char *who, const formula *f)
+{
+    const node *freed = NULL;
+    for (const node *n = leaf_last(f); n; n = leaf_before(f, n))
+        if (__builtin_expect(!matrix_alive(n->matrix, n->matrix_serial), 0)) freed = n;
+    return __builtin_expect(freed != NULL, 0) ? was_freed(who, freed) : DUET_OK;
+}

@@ -70,7 +70,7 @@ static inline duet_status operands(arena *a, enum op op, int arity, const duet_e
     return s;
 }
 
-/* types.c: the type of the result; DUET_DTYPE_COUNT: all operands are numbers. Errors: BAD_TYPE, BAD_ARGUMENT */
+/* type_rules.c: the type of the result; DUET_DTYPE_COUNT: all operands are numbers. Errors: BAD_TYPE, BAD_ARGUMENT */
 duet_status settle_type(enum op op, int arity, node *const x[], duet_dtype *result);
 
 /* The same of operators that say themselves of what types they are: a complex number is none. */

@@ -1,5 +1,5 @@
 /* options.c - the options of convolutions, pooling and scaling, of images, signals and volumes alike: checked, with their defaults, and as attributes. */
-#include "rules.h"
+#include "shape_rules.h"
 #include "status.h"
 
 static int64_t or_one(int32_t x) { return x ? x : 1; }

@@ -1,8 +1,8 @@
 /* batched.c - many products at once, by cuBLASLt: along one leading axis as one call, along others one after the other. As in matmul.c, out' = b' a'. */
 #include "dtype.h"
-#include "gemm.h"
-#include "lend.h"
-#include "steps.h"
+#include "cublaslt.h"
+#include "scratch.h"
+#include "step_kinds.h"
 #include <limits.h>
 
 /* A factor as cuBLASLt takes it, and how far its matrices are apart along the leading axes. */

@@ -1,11 +1,11 @@
 /* conv.c - convolution, and back from its results to images and filters, by cuDNN. */
-#include "algo.h"
+#include "cudnn_algo.h"
 #include "clock.h"
 #include "dtype.h"
-#include "lend.h"
-#include "steps.h"
+#include "scratch.h"
+#include "step_kinds.h"
 #include "trace.h"
-#include "turned.h"
+#include "dgrad_as_conv.h"
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* cost.c - what a step takes on the card, and copies to and from it. */
 #include "kernels.h"
-#include "steps.h"
+#include "step_kinds.h"
 
 #define FEW_COLUMNS 16
 

@@ -2,9 +2,9 @@
  * other. Its scratch is lent by us at each run, and a plan works for one thread at a time. */
 #include "dtype.h"
 #include "fourier.h"
-#include "lend.h"
-#include "shelf.h"
-#include "steps.h"
+#include "scratch.h"
+#include "lru_cache.h"
+#include "step_kinds.h"
 #include <stdlib.h>
 #include <string.h>
 

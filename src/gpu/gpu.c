@@ -3,11 +3,11 @@
 #include "clock.h"
 #include "dtype.h"
 #include "fourier.h"
-#include "graph.h"
+#include "cuda_graph.h"
 #include "kernels.h"
-#include "known.h"
-#include "lend.h"
-#include "steps.h"
+#include "packed_cache.h"
+#include "scratch.h"
+#include "step_kinds.h"
 
 /* In every mode but SPLIT, and there where no kernel splits the step. */
 static const char *whole_refuses(const step *s)

@@ -1,8 +1,8 @@
 /* matmul.c - products, by cuBLASLt. It stores by columns and we by rows: its transposes are our matrices, so out' = b' a' is asked for. */
 #include "dtype.h"
-#include "gemm.h"
-#include "lend.h"
-#include "steps.h"
+#include "cublaslt.h"
+#include "scratch.h"
+#include "step_kinds.h"
 #include <limits.h>
 #include <string.h>
 

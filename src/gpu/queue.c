@@ -1,7 +1,7 @@
 /* queue.c - streams, the order between them, and copies. Nothing here waits on the host but sync and download. */
 #define _GNU_SOURCE /* a mutex that is recursive from the start */
 #include "queue.h"
-#include "stage.h"
+#include "pinned_ring.h"
 #include <string.h>
 
 static queue queues[QUEUES_ALL] = { [0 ... QUEUES_ALL - 1] = { .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP } };

@@ -1,7 +1,7 @@
 /* market.c - Matrix Market's dense format: a banner, comments, the sizes, then the elements as text, column by column.
  * https://math.nist.gov/MatrixMarket/formats.html */
 #include "io.h"
-#include "plain.h"
+#include "c_locale.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* notation.c - how elements are printed: NumPy's choice between plain numbers and powers of ten, its widths and its digits. */
-#include "print.h"
+#include "print_matrix.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

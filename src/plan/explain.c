@@ -2,7 +2,7 @@
 #include "dtype.h"
 #include "matrix.h"
 #include "status.h"
-#include "stream.h"
+#include "partition.h"
 
 typedef struct account {
     FILE *out;

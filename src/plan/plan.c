@@ -3,7 +3,7 @@
 #include "dtype.h"
 #include "matrix.h"
 #include "status.h"
-#include "stream.h"
+#include "partition.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -40,7 +40,6 @@ typedef struct plan {
 static inline int plan_operands(const plan *p) { return p->goals + p->n_leaves + p->temps; }
 static inline int plan_slots(const plan *p) { return plan_operands(p) * (p->planes ? 3 : 1); }
 static inline int plan_base_slot(const plan *p, int slot) { return slot < p->goals ? slot : slot % plan_operands(p); }
-void plan_bind_planes(const plan *p, void **data); /* run.c: when all others are bound */
 
 /* Does it run at once and by itself, not held back and no part of a graph? */
 static inline bool plan_is_apart(const plan *p) { return p->stream || p->asks; }
@@ -74,7 +73,7 @@ double plan_seconds(const plan *p);
 const plan *plan_find(const statement *s, const machine *on);
 void plans_make_room(int statements); /* before them: each may find a plan for each machine, and none may be dropped meanwhile */
 
-/* place.c: the plan to follow, and so where. place: forced, or AUTO. Errors: NO_DEVICE, UNSUPPORTED, NO_MEMORY */
+/* placement.c: the plan to follow, and so where. place: forced, or AUTO. Errors: NO_DEVICE, UNSUPPORTED, NO_MEMORY */
 duet_status plan_place(const statement *s, duet_place place, const plan **p);
 duet_status plan_look(const statement *s, duet_place place, const plan **p); /* the same of a statement that will not run now */
 
@@ -89,7 +88,7 @@ typedef struct outlook {
 outlook plan_outlook(const statement *s, const plan *p);
 duet_place place_now(duet_place call); /* that of the call, the innermost block, the environment */
 
-/* The same for a plan of one step, made for no machine yet: direct.c. */
+/* The same for a plan of one step, made for no machine yet: single_step.c. */
 duet_status step_place(const statement *s, const plan *p, duet_place place, const machine **on);
 
 /* The mode of the call, the innermost block, the environment. */
@@ -98,44 +97,6 @@ static inline duet_math_mode math_now(void) { return thread_get()->math; }
 /* The fusion mode: DUET_FUSION, unless a test has set another. -1 goes back to the environment. */
 enum fusion fusion_now(void);
 void plan_fusion(int mode);
-
-/* run.c. Of a plan that has a stream, see stream.h. */
-duet_status plan_run(const plan *p, const statement *s);
-duet_status plan_steps(const plan *p, const frame *f, int *done); /* its steps, of which *done ran well */
-/* Its parts, for graphs: the numbers of its steps; its temporaries, of which *lent are there also when it fails; that its steps are done. */
-void plan_numbers(const plan *p, const formula *f, double *num);
-bool plan_has_numbers(const plan *p, const formula *f, const double *num); /* these, bit for bit */
-duet_status plan_lend(const plan *p, void **data, int queue, int *lent);
-void plan_lend_back(const plan *p, void **data, int queue, int lent);
-void plan_wrote(const plan *p, const statement *s, int queue);
-
-/* repeat.c: plan_run on the GPU, at once or, where statements repeat, with those that follow. own: a failure is this statement's, not of what
- * was held back. */
-duet_status repeat_run(const plan *p, const statement *s, bool *own);
-void repeat_patience(double seconds); /* for tests, which may be slow: see there */
-
-/* record.c, while this thread records: plan_run for what is to be replayed; the same of a plan of one step, which is copied; and the end of a
- * statement, in which s was its status. */
-duet_status record_run(const plan *p, const statement *s);
-duet_status record_single(const plan *p, const statement *s);
-void record_next(duet_status s);
-/* A matrix that the library has made for a statement, whose status s is: freed, or, while this thread records, kept by the recording. NULL is
- * accepted. Returns s */
-duet_status record_keep(duet_matrix *m, duet_status s);
-/* The end of every statement, whose status is s: what failed says where the call stands, if that is known. Returns s */
-static inline duet_status statement_ends(duet_status s, const char *site)
-{
-    thread *t = thread_get();
-    t->site = NULL;
-    if (__builtin_expect(t->recording != NULL, 0)) record_next(s);
-    return __builtin_expect(s == DUET_OK, 1) || !site ? s : fail_at(s, site);
-}
-
-/* set.c: m = e as a part of the statement `who`, which calls statement_ends at its end. Spends e */
-duet_status statement_part(const char *who, duet_matrix *m, duet_expr e);
-
-/* FREED, if a matrix of f was */
-duet_status formula_lives(const char *who, const formula *f);
 
 /* explain.c */
 void plan_print(FILE *out, const plan *p, const statement *s);

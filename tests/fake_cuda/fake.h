@@ -57,7 +57,7 @@ typedef struct job {
     double unscale;
 } job;
 void fake_run_f32(const job *j);
-void fake_run_order(const job *j); /* order.c */
+void fake_run_order(const job *j); /* index.c */
 void fake_program_i64(const job *j);
 void fake_program_u64(const job *j);
 void fake_move(const job *j); /* a program that only moves, of any type */
@@ -66,7 +66,7 @@ void fake_move(const job *j); /* a program that only moves, of any type */
 long double fake_value(duet_dtype t, const void *p);
 long double fake_converted(duet_dtype from, duet_dtype to, long double x);
 void fake_put(duet_dtype t, void *p, long double x);
-void fake_run_split(job *j); /* split.c */
+void fake_run_split(job *j); /* emulated.c */
 struct workspace;
 bool fake_split_fits(const step *s, const struct workspace *w);
 double fake_rounded(double x, int bits, int least); /* to so many bits, of exponents from `least` on */

@@ -1,12 +1,12 @@
-/* launch.c - the pretended kernels: what gpu-kernels/kernels.h promises, run later on the host by launch_tmpl.c. */
+/* launch.c - the pretended kernels: what gpu-kernels/common/kernels.h promises, run later on the host by launch_tmpl.c. */
 #include "launch.h"
 #include "dtype.h"
 #include "fake.h"
-#include "fold.h"
-#include "lottery.h"
-#include "norm.h"
-#include "order.h"
-#include "refuse.h"
+#include "reduce_order.h"
+#include "random_step.h"
+#include "layer_norm.h"
+#include "index_ops.h"
+#include "supported.h"
 #include <stdlib.h>
 #include <string.h>
 

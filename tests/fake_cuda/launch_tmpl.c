@@ -1,9 +1,9 @@
-/* launch_tmpl.c - the pretended kernels for one element type but programs, from the rows and from fold.h, one element after the other. */
+/* launch_tmpl.c - the pretended kernels for one element type but programs, from the rows and from reduce_order.h, one element after the other. */
 #include "dtype.h"
 #include "fake.h"
-#include "fold.h"
-#include "formula.h"
-#include "norm.h"
+#include "reduce_order.h"
+#include "scalar_ops.h"
+#include "layer_norm.h"
 #include "philox.h"
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* linear.c - the pretended kernels of linear.h. */
-#include "linear.h"
+/* linear.c - the pretended kernels of linalg.h. */
+#include "linalg.h"
 #include "fake.h"
 #include <complex.h>
 #include <math.h>

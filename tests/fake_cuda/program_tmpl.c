@@ -2,8 +2,8 @@
  * written by convert.c. Integers are compiled so that they wrap. */
 #include "dtype.h"
 #include "fake.h"
-#include "fold.h"
-#include "formula.h"
+#include "reduce_order.h"
+#include "scalar_ops.h"
 #include <stdlib.h>
 
 #if defined T_f32

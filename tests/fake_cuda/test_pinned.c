@@ -86,7 +86,7 @@ static void test_pin_faults(void)
 
 /* ---- small copies go by a ring ---- */
 
-extern size_t gpu_staged_most; /* src/gpu/stage.h */
+extern size_t gpu_staged_most; /* src/gpu/pinned_ring.h */
 
 enum { MANY = 30 }; /* more than the ring has slots */
 

@@ -3,7 +3,9 @@
  * without products, on the CPU and in parts.
  *
  *     test_stream [rounds] [seed] */
-#include "garden.h"
+#include "random_formula.h"
+#include "stream_policy.h"
+#include "stream.h"
 #include "streams.h"
 
 static sizes_of_world some_sizes(void)

@@ -1,0 +1,421 @@
+/* rows.c - duet-rows: every row of fused.def as its own kernel against the expression machine, and every row of ops.def as a share of
+ * what memory or arithmetic allows, on both machines. */
+#include "handwritten.h"
+#include "json.h"
+#include "measure.h"
+#include "data.h"
+#include "roofline.h"
+#include <duet/duet.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] = "duet-rows [--backend cpu|gpu|both] [--rows fused|ops|both] [--quick] [--json FILE]\n";
+
+#define WIDTH 1024 /* of the matrices; 1003 would make every row of them begin elsewhere */
+
+/* ---- matrices ---- */
+
+static uint32_t seed = 1;
+
+static duet_matrix *noisy(int rank, const int64_t *size, double from, double to)
+{
+    static uint32_t stream;
+    duet_matrix *m = duet_new_shape(DUET_F32, rank, size);
+    float *v = m ? duet_overwrite(m) : NULL;
+    const uint32_t s = seed * 64 + stream++ % 64;
+    if (!v) return duet_free(&m), NULL;
+#pragma omp parallel for
+    for (int64_t i = 0; i < duet_count(m); i++) v[i] = (float)(from + (to - from) * 0.5 * (noise(s, i) + 1));
+    return m;
+}
+
+/* A matrix that a formula fits. */
+static duet_matrix *room_for(duet_expr e)
+{
+    int64_t size[DUET_RANK_MAX];
+    for (int i = 0; i < duet_expr_rank(e); i++) size[i] = duet_expr_size(e, i);
+    return duet_expr_status(e) == DUET_OK ? duet_new_shape(duet_expr_type(e), duet_expr_rank(e), size) : NULL;
+}
+
+/* ---- statements: a held formula and where it goes ---- */
+
+typedef struct statement {
+    duet_place place;
+    duet_matrix *m;
+    duet_expr e;
+} statement;
+
+static double statement_block(void *state, int64_t calls)
+{
+    const statement *s = state;
+    const double start = now();
+    duet_status status = DUET_OK;
+    for (int64_t i = 0; i < calls && status == DUET_OK; i++) status = duet_set_on(s->place, s->m, s->e);
+    return status == DUET_OK && (s->place == DUET_CPU || duet_synchronize() == DUET_OK) ? now() - start : NAN;
+}
+
+/* Is this word in the statement's plan? */
+static bool plan_names(const statement *s, const char *word)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return false;
+    DUET_ON(s->place)(void) duet_explain(out, s->m, s->e);
+    fclose(out);
+    const bool found = text && strstr(text, word);
+    free(text);
+    return found;
+}
+
+static bool same_results(duet_matrix *a, duet_matrix *b)
+{
+    const float *x = duet_read(a), *y = duet_read(b);
+    for (int64_t i = 0; x && y && i < duet_count(a); i++)
+        if (memcmp(&x[i], &y[i], sizeof *x) != 0 && !(isnan(x[i]) && isnan(y[i]))) return false;
+    return x && y && duet_count(a) == duet_count(b);
+}
+
+static const char *place_name(duet_place p) { return p == DUET_GPU ? "gpu" : "cpu"; }
+
+/* ---- fused rows. A row takes operands of the result's shape alone: worded over views with one more axis, of size 1, and the bias as
+ *      a sum with broadcast, the same formula goes to the expression machine ---- */
+
+typedef struct holes {
+    duet_matrix *X, *Y, *Z, *B;
+    float S, R;
+} holes;
+
+#define X (h->X)
+#define Y (h->Y)
+#define Z (h->Z)
+#define B (h->B)
+#define S (h->S)
+#define R (h->R)
+#define DUET_FUSED(name, pattern, formula, doc)                                                                                  \
+    static duet_expr row_##name(const holes *h) { return pattern; }
+#include "fused.def"
+#undef duet_bias_add
+#define duet_bias_add(x, b) duet_add(x, b)
+#define DUET_FUSED(name, pattern, formula, doc)                                                                                  \
+    static duet_expr machine_##name(const holes *h) { return pattern; }
+#include "fused.def"
+#undef X
+#undef Y
+#undef Z
+#undef B
+#undef S
+#undef R
+
+static const struct fused_row {
+    const char *name, *doc;
+    duet_expr (*row)(const holes *h), (*machine)(const holes *h);
+} fused_rows[] = {
+#define DUET_FUSED(name, pattern, formula, doc) { #name, doc, row_##name, machine_##name },
+#include "fused.def"
+};
+static const int fused_count = sizeof fused_rows / sizeof *fused_rows;
+
+static bool time_fused(json *j, const struct fused_row *f, statement s[2], int64_t n, effort how)
+{
+    char text[24];
+    contender c[2] = { { "row", statement_block, &s[0] }, { "machine", statement_block, &s[1] } };
+    for (int k = 0; k < 2; k++)
+        if (!s[k].m || !isfinite(statement_block(&s[k], 1)))
+            return fprintf(stderr, "duet-rows: %s: %s\n", f->name, duet_error()), false;
+    if (!same_results(s[0].m, s[1].m)) return fprintf(stderr, "duet-rows: %s: row and machine differ\n", f->name), false;
+    const bool row = plan_names(&s[0], f->name), machine = !plan_names(&s[1], f->name);
+    if (!measure(c, 2, how)) return false;
+    const double us[2] = { median_us(&c[0]), median_us(&c[1]) }, ratio = median_ratio(&c[0], &c[1]);
+    printf("%-14s %8s %-4s %12.3f %12.3f %8.3f%s%s\n", f->name, short_count(text, n), place_name(s[0].place), us[0], us[1], ratio,
+           row ? "" : "  THE ROW WAS NOT CHOSEN", machine ? "" : "  THE MACHINE WAS NOT CHOSEN");
+    json_begin(j, NULL, '{');
+    json_text(j, "bench", "fused");
+    json_text(j, "row", f->name), json_integer(j, "size", n), json_text(j, "machine", place_name(s[0].place));
+    json_truth(j, "row_chosen", row), json_truth(j, "machine_chosen", machine);
+    json_number(j, "us", us[0]), json_number(j, "machine_us", us[1]), json_number(j, "ratio", ratio);
+    json_end(j, '}');
+    return true;
+}
+
+static bool run_fused(json *j, duet_place place, int64_t n, effort how)
+{
+    const int64_t rows = n / WIDTH, two[] = { rows, WIDTH };
+    holes h = { noisy(2, two, -5, 5), noisy(2, two, -5, 5), noisy(2, two, -5, 5), noisy(1, &two[1], -5, 5), 1.7f, 13.0f };
+    holes v = h;
+    v.X = duet_reshaped(h.X, 1, rows, WIDTH);
+    bool ok = h.X && h.Y && h.Z && h.B && v.X;
+    for (int i = 0; i < fused_count && ok; i++) {
+        statement s[2] = { { place, NULL, duet_hold(fused_rows[i].row(&h)) },
+                           { place, NULL, duet_hold(fused_rows[i].machine(&v)) } };
+        for (int k = 0; k < 2; k++) s[k].m = room_for(s[k].e);
+        ok = time_fused(j, &fused_rows[i], s, n, how);
+        for (int k = 0; k < 2; k++) duet_drop(s[k].e), duet_free(&s[k].m);
+    }
+    fflush(stdout);
+    duet_free(&v.X), duet_free(&h.X), duet_free(&h.Y), duet_free(&h.Z), duet_free(&h.B);
+    return ok;
+}
+
+/* ---- operators. in: as many matrices as make names; shapes by kind, except where a row's name says otherwise ---- */
+
+enum kind { MAP, FOLD, FOLD_ROWS, FOLD_COLUMNS, PLAIN, POOL, CONV };
+
+typedef struct operator_row {
+    const char *name;
+    enum kind kind;
+    int inputs;
+    double range[6], known[4];
+    double ulp;
+    duet_expr (*make)(duet_matrix *const in[]);
+} operator_row;
+
+static const duet_pool pool = { .window = { 2, 2 } };
+static const duet_pool_grad pool_grad = { .window = { 2, 2 } };
+static const duet_scale scale = { { 2, 2 } };
+static const duet_conv conv = { .pad = { 1, 1 } };
+static const duet_conv_grad conv_grad = { .pad = { 1, 1 } };
+static const duet_conv_transposed conv_transposed = { .pad = { 1, 1 } };
+
+#define OF(k) duet_of_matrix(in[k])
+#define LIST(...)                                                                                                                \
+    {                                                                                                                            \
+        __VA_ARGS__                                                                                                              \
+    }
+#define MAKE(name, call)                                                                                                         \
+    static duet_expr make_##name(duet_matrix *const in[]) { return call; }
+#define OPTIONS_plain
+#define OPTIONS_conv            , &conv
+#define OPTIONS_pool            , &pool
+#define OPTIONS_pool_grad       , &pool_grad
+#define OPTIONS_scale           , &scale
+#define OPTIONS_conv_grad       , &conv_grad
+#define OPTIONS_conv_transposed , &conv_transposed
+
+#define DUET_MAP1(name, ...) MAKE(name, (duet_##name)(OF(0)))
+#define DUET_MAP2(name, ...) MAKE(name, (duet_##name)(OF(0), OF(1)))
+#define DUET_MAP3(name, ...) MAKE(name, (duet_##name)(OF(0), OF(1), OF(2)))
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    MAKE(name, (duet_##name)(OF(0)))                                                                                             \
+    MAKE(name##_rows, (duet_##name##_axis)(OF(0), 1)) MAKE(name##_columns, (duet_##name##_axis)(OF(0), 0))
+#define DUET_FOLD2(name, ...)                                                                                                    \
+    MAKE(name, (duet_##name)(OF(0), OF(1)))                                                                                      \
+    MAKE(name##_rows, (duet_##name##_axis)(OF(0), OF(1), 1)) MAKE(name##_columns, (duet_##name##_axis)(OF(0), OF(1), 0))
+#define DUET_MOMENT1(...)             DUET_FOLD1(__VA_ARGS__)
+#define DUET_PLACE1(...)              DUET_FOLD1(__VA_ARGS__)
+#define DUET_DEF1(name, options, ...) MAKE(name, (duet_##name)(OF(0) OPTIONS_##options))
+#define DUET_DEF2(name, options, ...) MAKE(name, (duet_##name)(OF(0), OF(1) OPTIONS_##options))
+#include <duet/ops.def>
+
+enum {
+    KIND_plain = PLAIN,
+    KIND_pool = POOL,
+    KIND_conv = CONV,
+    KIND_pool_grad = POOL,
+    KIND_scale = POOL,
+    KIND_conv_grad = CONV,
+    KIND_conv_transposed = CONV
+};
+#define MAP_ROW(name, inputs, domain, ulp, known) { #name, MAP, inputs, LIST domain, LIST known, ulp, make_##name },
+#define FOLD_ROW(name, inputs)                                                                                                   \
+    { #name, FOLD, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name },                                                            \
+        { #name " of rows", FOLD_ROWS, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name##_rows },                                 \
+        { #name " of columns", FOLD_COLUMNS, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name##_columns },
+#define DEF_ROW(name, inputs, options) { #name, (enum kind)KIND_##options, inputs, { -1, 1, -1, 1 }, { 0 }, 0, make_##name },
+
+static const operator_row operators[] = {
+#define DUET_MAP1(name, formula, oracle, domain, ulp, flags, known, doc) MAP_ROW(name, 1, domain, ulp, known)
+#define DUET_MAP2(name, formula, oracle, domain, ulp, flags, known, doc) MAP_ROW(name, 2, domain, ulp, known)
+#define DUET_MAP3(name, formula, oracle, domain, ulp, flags, known, doc) MAP_ROW(name, 3, domain, ulp, known)
+#define DUET_FOLD1(name, ...)                                            FOLD_ROW(name, 1)
+#define DUET_FOLD2(name, ...)                                            FOLD_ROW(name, 2)
+#define DUET_MOMENT1(name, ...)                                          FOLD_ROW(name, 1)
+#define DUET_PLACE1(name, ...)                                           FOLD_ROW(name, 1)
+#define DUET_DEF1(name, options, ...)                                    DEF_ROW(name, 1, options)
+#define DUET_DEF2(name, options, ...)                                    DEF_ROW(name, 2, options)
+#include <duet/ops.def>
+};
+static const int operator_count = sizeof operators / sizeof *operators;
+
+typedef struct shape {
+    int rank;
+    int64_t size[4];
+} shape;
+
+/* Shapes of input k; `arithmetic`: the operations, where those and not memory are the limit. */
+static shape shape_of(const operator_row *r, int k, int64_t n, double *arithmetic)
+{
+    const int64_t side = n >= 1 << 24 ? 4096 : 1024, images = n / (64 * 32 * 32);
+    if (!strcmp(r->name, "matmul")) return *arithmetic = 2.0 * (double)(side * side * side), (shape){ 2, { side, side } };
+    if (!strcmp(r->name, "bias_add") && k) return (shape){ 1, { WIDTH } };
+    const bool filters = strcmp(r->name, "conv2d_filter_grad") != 0; /* the second operand */
+    if (r->kind == CONV && k && filters)
+        return *arithmetic = 2.0 * 9 * 64 * (double)(images * 64 * 32 * 32), (shape){ 4, { 64, 64, 3, 3 } };
+    if (r->kind == CONV || r->kind == POOL) return (shape){ 4, { images, 64, 32, 32 } };
+    return (shape){ 2, { n / WIDTH, WIDTH } };
+}
+
+/* Of a map, the value known by hand is asked for by the first element. */
+static void put_known(const operator_row *r, duet_matrix *const in[])
+{
+    for (int k = 0; k < r->inputs && r->kind == MAP; k++) {
+        float *v = duet_update(in[k]);
+        if (v) *v = (float)r->known[k];
+    }
+}
+
+static bool is_known(const operator_row *r, duet_matrix *m)
+{
+    const float *v = duet_read(m);
+    const double want = r->known[r->inputs];
+    return v && fabs(*v - want) <= (r->ulp + 0.5) * 0x1p-23 * fmax(fabs(want), 0x1p-126);
+}
+
+/* The first element as it is known; and folds, over noise, numbers. The tests look at every bit: here only that it runs what it says. */
+static bool is_right(const operator_row *r, duet_matrix *m)
+{
+    if (r->kind == MAP) return is_known(r, m);
+    if (duet_type(m) != DUET_F32) return duet_read(m) != NULL;
+    const float *v = duet_read(m);
+    for (int64_t i = 0; v && i < duet_count(m); i++)
+        if (isnan(v[i])) return false;
+    return v != NULL;
+}
+
+/* ---- peaks ---- */
+
+static struct {
+    duet_place place;
+    duet_matrix *m[2];
+    float *from, *to;
+    int64_t n;
+    double arithmetic; /* operations a second */
+} peak;
+
+static double copy_block(void *state, int64_t calls)
+{
+    const double start = now();
+    const char *wrong = NULL;
+    for (int64_t i = 0; i < calls && !wrong; i++)
+        if (peak.place == DUET_GPU) wrong = hand_copy(peak.to, peak.from, peak.n);
+        else copy_on_host(peak.to, peak.from, peak.n);
+    if (peak.place == DUET_GPU && !wrong) wrong = hand_wait();
+    return wrong ? fprintf(stderr, "duet-rows: copy: %s\n", wrong), NAN : now() - start;
+}
+
+static bool find_peak(duet_place place, int64_t n)
+{
+    peak.place = place, peak.n = n;
+    for (int k = 0; k < 2; k++) {
+        duet_free(&peak.m[k]);
+        peak.m[k] = duet_new(DUET_F32, n);
+        float *at = place == DUET_GPU ? duet_device_update(peak.m[k]) : duet_update(peak.m[k]);
+        *(k ? &peak.to : &peak.from) = at;
+        if (!at) return false;
+    }
+    peak.arithmetic = place == DUET_GPU ? hand_peak() : peak_of_host();
+    printf("%s: arithmetic peak %.1f GFLOP/s in f32\n", place_name(place), peak.arithmetic / 1e9);
+    return peak.arithmetic > 0;
+}
+
+static double share_of_peak(const contender c[2], double bytes, double arithmetic)
+{
+    if (arithmetic > 0) return arithmetic / (median_us(&c[0]) * 1e-6) / peak.arithmetic;
+    return bytes / (8.0 * (double)peak.n) / median_ratio(&c[0], &c[1]);
+}
+
+static bool time_operator(json *j, const operator_row *r, statement *s, double bytes, double arithmetic, effort how)
+{
+    contender c[2] = { { "Duet", statement_block, s }, { "copy", copy_block, NULL } };
+    if (!s->m || !isfinite(statement_block(s, 1))) return fprintf(stderr, "duet-rows: %s: %s\n", r->name, duet_error()), false;
+    if (!is_right(r, s->m)) return fprintf(stderr, "duet-rows: %s on %s is wrong\n", r->name, place_name(s->place)), false;
+    if (!measure(c, 2, how)) return false;
+    const double us = median_us(&c[0]), share = share_of_peak(c, bytes, arithmetic);
+    printf("%-24s %-4s %12.2f us %7.1f %% of %s\n", r->name, place_name(s->place), us, 100 * share,
+           arithmetic > 0 ? "arithmetic" : "memory");
+    fflush(stdout);
+    json_begin(j, NULL, '{');
+    json_text(j, "bench", "ops");
+    json_text(j, "row", r->name), json_text(j, "machine", place_name(s->place));
+    json_number(j, "us", us), json_number(j, "share", share), json_text(j, "of", arithmetic > 0 ? "arithmetic" : "memory");
+    json_end(j, '}');
+    return true;
+}
+
+static bool run_operator(json *j, const operator_row *r, duet_place place, int64_t n, effort how)
+{
+    duet_matrix *in[3] = { NULL };
+    double bytes = 0, arithmetic = 0;
+    bool ok = true;
+    for (int k = 0; k < r->inputs && ok; k++) {
+        const shape s = shape_of(r, k, n, &arithmetic);
+        in[k] = noisy(s.rank, s.size, r->range[2 * k], r->range[2 * k + 1]);
+        ok = in[k] != NULL;
+        bytes += ok ? 4 * (double)duet_count(in[k]) : 0;
+    }
+    if (ok) put_known(r, in);
+    statement s = { place, NULL, ok ? duet_hold(r->make(in)) : (duet_expr){ 0 } };
+    s.m = ok ? room_for(s.e) : NULL;
+    if (s.m) bytes += 4 * (double)duet_count(s.m);
+    ok = ok && time_operator(j, r, &s, bytes, arithmetic, how);
+    duet_drop(s.e), duet_free(&s.m);
+    for (int k = 0; k < 3; k++) duet_free(&in[k]);
+    return ok;
+}
+
+/* ---- the run ---- */
+
+typedef struct options {
+    bool cpu, gpu, fused, ops, quick;
+    const char *json;
+} options;
+
+static bool parse(options *o, char **argv)
+{
+    *o = (options){ true, true, true, true };
+    while (*++argv)
+        if (!strcmp(*argv, "--quick")) o->quick = true;
+        else if (!argv[1]) return false;
+        else if (!strcmp(*argv, "--json")) o->json = *++argv;
+        else if (!strcmp(*argv, "--backend")) argv++, o->cpu = strcmp(*argv, "gpu") != 0, o->gpu = strcmp(*argv, "cpu") != 0;
+        else if (!strcmp(*argv, "--rows")) argv++, o->fused = strcmp(*argv, "ops") != 0, o->ops = strcmp(*argv, "fused") != 0;
+        else return false;
+    return true;
+}
+
+static const int64_t fused_sizes[] = { 1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 26, 0 };
+static const int64_t fused_quick[] = { 1 << 10, 1 << 20, 0 };
+
+static bool run_place(json *j, const options *o, duet_place place)
+{
+    const effort how = o->quick ? (effort){ 0.003, 0.002, 5 } : effort_full;
+    const bool large = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE) > 32e9;
+    const int64_t *sizes = o->quick ? fused_quick : fused_sizes, n = o->quick ? 1 << 20 : large ? 1 << 26 : 1 << 24;
+    bool ok = true;
+    if (o->fused) printf("%-14s %8s %-4s %12s %12s %8s\n", "fused row", "elements", "on", "row us", "machine us", "ratio");
+    for (int i = 0; sizes[i] && o->fused; i++) ok &= run_fused(j, place, sizes[i], how);
+    if (o->ops && !find_peak(place, n)) return false;
+    for (int i = 0; i < operator_count && o->ops; i++) ok &= run_operator(j, &operators[i], place, n, how);
+    return ok;
+}
+
+static const char *why_no_gpu(void) { return duet_stream() ? hand_open(duet_stream()) : duet_error(); }
+
+int main(int argc, char **argv)
+{
+    options o;
+    json j;
+    if (!parse(&o, argv)) return fputs(usage, stderr), 2;
+    const char *why = o.gpu ? why_no_gpu() : NULL;
+    if (why) fprintf(stderr, "duet-rows: no GPU: %s\n", why), o.gpu = false;
+    if (!json_open(&j, o.json)) return 1;
+    json_begin(&j, "results", '[');
+    bool ok = o.cpu || o.gpu;
+    if (o.cpu) ok &= run_place(&j, &o, DUET_CPU);
+    if (o.gpu) ok &= run_place(&j, &o, DUET_GPU);
+    json_end(&j, ']');
+    for (int k = 0; k < 2; k++) duet_free(&peak.m[k]);
+    return json_close(&j) && ok ? 0 : 1;
+}

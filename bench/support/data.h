@@ -1,0 +1,18 @@
+/* data.h - the data of the benchmarks. */
+#ifndef NOISE_H
+#define NOISE_H
+
+#include <stdint.h>
+
+/* Element i of stream s: a multiple of 2^-23 in [-1, 1). bench/peers/common.py has the same in NumPy. */
+static inline uint32_t noise_mix(uint32_t h)
+{
+    h = (h ^ h >> 16) * 0x21F0AAADu;
+    h = (h ^ h >> 15) * 0x735A2D97u;
+    return h ^ h >> 15;
+}
+static inline float noise(uint32_t stream, int64_t i)
+{
+    return (float)(noise_mix((uint32_t)i + noise_mix(stream)) >> 8) * 0x1p-23f - 1;
+}
+#endif

@@ -1,0 +1,41 @@
+/* math_modes.c - how products may round. */
+#include "bench.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What a rounding of operands loses, some times over: a result is a mean of many. Split keeps f32's level. */
+static const struct {
+    const char *name;
+    double error;
+} modes[] = { { "strict", 0 }, { "split", 0 }, { "tf32", 0x1p-9 }, { "bf16", 0x1p-6 } };
+
+static int find(const char *name)
+{
+    for (int i = 0; i < (int)(sizeof modes / sizeof *modes); i++)
+        if (!strcmp(modes[i].name, name)) return i;
+    return -1;
+}
+
+static int now_in_use(void)
+{
+    const char *name = getenv("DUET_MATH");
+    const int i = name ? find(name) : 0;
+    return i < 0 ? 0 : i;
+}
+
+const char *math_name(void) { return modes[now_in_use()].name; }
+double math_error(void) { return modes[now_in_use()].error; }
+
+bool math_use(const char *name, char **argv)
+{
+#ifdef DUET_MATH
+    const bool other = true;
+#else
+    const bool other = false; /* the library knows no mode but strict */
+#endif
+    const int i = find(name);
+    if (i < 0 || (i && !other)) return false;
+    if (i == now_in_use()) return true;
+    return setenv("DUET_MATH", name, 1) == 0 && execv("/proc/self/exe", argv) == 0;
+}

@@ -1,0 +1,30 @@
+/* epilogue.cuh - what the results of a product or convolution go through before they are written: the rows DUET_FINISHED of fused.def. */
+#ifndef FINISH_CUH
+#define FINISH_CUH
+
+#include "device.cuh"
+
+/* act is the same for all threads. softmax needs its whole row: who calls this has seen to it. */
+static __device__ inline T finished(T x, int act)
+{
+    switch (act) {
+    case OP_relu: return MAP(relu, x);
+    case OP_sigmoid: return MAP(sigmoid, x);
+    case OP_tanh: return MAP(tanh, x);
+    default: return x;
+    }
+}
+
+/* Of no bias: address NULL. */
+static __device__ inline T bias_at(const product_args &s, int column)
+{
+    return s.bias ? ((const T *)s.bias)[column * s.bias_stride] : K(0);
+}
+
+static __device__ inline T result_of(const product_args &s, T sum, int column)
+{
+    const T scaled = (T)s.alpha * sum;
+    return s.bias ? finished(scaled + bias_at(s, column), s.act) : scaled;
+}
+
+#endif

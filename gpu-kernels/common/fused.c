@@ -1,0 +1,78 @@
+/* fused.c - launches fused rows: one of two forms goes over the operands. */
+#include "dtype.h"
+#include "elementwise_operands.h"
+
+/* A row: its kernels, and the numbers of its formula. */
+typedef struct fused {
+    const void *flat, *strided;
+    double s, r;
+} fused;
+
+static fused fused_of(const step *s, const frame *f)
+{
+    const void *(*kernel)(int row, int form) = s->out[0].at.type == DUET_F64 ? fused_kernel_f64 : fused_kernel_f32;
+    fused r = { .flat = kernel(s->kernel, FORM_FLAT), .strided = kernel(s->kernel, FORM_STRIDED) };
+    if (s->nums > 0) r.s = f->num[s->num[0]];
+    if (s->nums > 1) r.r = f->num[s->num[1]];
+    return r;
+}
+
+/* How a flat kernel finds operand k; false when it cannot. */
+static bool flat_operand_of(const operands *o, int k, flat_operand *to)
+{
+    cycle c;
+    *to = (flat_operand){ .at = o->at[k] };
+    if (layout_is_dense(&o->of[k])) {
+        to->how = operand_lead(o, k) == operand_lead(o, 0) ? HOW_VECTORS : HOW_SCALARS;
+        return true;
+    }
+    if (!cycle_of(&o->of[k], &c) || layout_count(&o->of[0]) > INT32_MAX) return false;
+    to->how = cycle_how(&c, operands_width(o));
+    to->run = divide_by32(c.run), to->size = divide_by32(c.size), to->stride = (int32_t)c.stride;
+    return true;
+}
+
+/* Small arrays take one vector a thread, for more threads. An input that the row lacks is a number, 0. */
+static bool flat(const operands *o, const fused *row, cudaStream_t q, cudaError_t *e)
+{
+    const int64_t n = layout_count(&o->of[0]), width = operands_width(o);
+    flat_args a = { .out = o->at[0], .n = n, .lead = operand_lead(o, 0), .s = row->s, .r = row->r };
+    if (!layout_is_dense(&o->of[0])) return false;
+    for (int k = 1; k < o->count; k++)
+        if (!flat_operand_of(o, k, &a.in[k - 1])) return false;
+    const int64_t vectors = (a.lead + n + width - 1) / width;
+    a.rounds = vectors <= POINT_SMALL ? 1 : POINT_ROUNDS;
+    const int64_t each = (int64_t)POINT_THREADS * a.rounds;
+    *e = launch(row->flat, (vectors + each - 1) / each, POINT_THREADS, 0, &a, q);
+    return true;
+}
+
+static cudaError_t strided_part(const operands *o, const fused *row, cudaStream_t q)
+{
+    strided_args a = { .s = row->s, .r = row->r, .n = (uint32_t)layout_count(&o->of[0]), .rank = o->of[0].rank };
+    for (int x = 0; x < a.rank; x++) a.size[x] = divide_by32(o->of[0].size[x]);
+    for (int k = 0; k < o->count; k++) a.at[k] = o->at[k], operand_strides(&o->of[k], a.stride[k]);
+    const int64_t each = POINT_THREADS * STRIDED_EACH;
+    return launch(row->strided, (a.n + each - 1) / each, POINT_THREADS, 0, &a, q);
+}
+
+/* In halves, until indices of 32 bits do: the kernel never divides longer ones. */
+static cudaError_t strided(const operands *o, const fused *row, cudaStream_t q)
+{
+    operands low, high;
+    if (operands_fit(o)) return strided_part(o, row, q);
+    operands_halve(o, &low, &high);
+    cudaError_t e = strided(&low, row, q);
+    return e != cudaSuccess ? e : strided(&high, row, q);
+}
+
+cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q)
+{
+    operands o;
+    cudaError_t e;
+    const fused row = fused_of(s, f);
+    operands_take(&o, s, f, dtypes[s->out[0].at.type].bytes);
+    if (layout_count(&o.of[0]) == 0) return cudaSuccess;
+    operands_order(&o);
+    return flat(&o, &row, q, &e) ? e : strided(&o, &row, q);
+}

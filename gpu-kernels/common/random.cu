@@ -1,0 +1,271 @@
+/* random.cu - random numbers: a thread draws one block of Philox and writes the elements that it serves. Compiled a third time for i64,
+ * whose laws' formulas are of no type. */
+#include "device.cuh"
+extern "C" {
+#include "random_step.h"
+}
+#include "philox.h"
+
+namespace
+{
+
+#ifdef OUT_i64
+typedef int64_t element;
+#else
+typedef T element;
+#endif
+
+template <int N> struct elements {
+    element e[N];
+};
+template <int N> struct alignas(sizeof(element) * N < 16 ? sizeof(element) * N : 16) packed {
+    element e[N];
+};
+
+static __device__ inline int64_t place_of(const random_args &a, int64_t i)
+{
+    int64_t at = 0;
+    for (int d = a.rank; d-- > 0;) {
+        const uint64_t q = quotient((uint64_t)i, a.size[d]);
+        at += (i - (int64_t)(q * a.size[d].by)) * a.stride[d];
+        i = (int64_t)q;
+    }
+    return at;
+}
+
+template <int N> static __device__ inline void write(const random_args &a, int64_t first, const elements<N> &x)
+{
+    element *out = (element *)a.out;
+    if (a.vectors && first + N <= a.n) {
+        packed<N> p;
+#pragma unroll
+        for (int j = 0; j < N; j++) p.e[j] = x.e[j];
+        *(packed<N> *)(out + first) = p;
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        if (first + j < a.n) out[place_of(a, first + j)] = x.e[j];
+}
+
+/* ---- the laws: what a block's index comes to ---- */
+
+static __device__ inline philox_block drawn(const lottery &l, uint32_t law, uint64_t block, uint32_t stream)
+{
+    return philox_drawn(&l, law, (uint32_t)block, (uint32_t)(block >> 32), stream);
+}
+
+#ifndef OUT_i64
+struct uniform {
+    enum { EACH = PHILOX_EACH };
+    static __device__ inline elements<EACH> draw(const lottery &l, uint64_t block)
+    {
+        const philox_block b = drawn(l, LAW_UNIFORM, block, 0);
+        elements<EACH> x;
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            x.e[j] = (element)FN(uniform)(FN(part)(b, j), (T)l.number[0], (T)l.number[1], (T)l.number[2]);
+        return x;
+    }
+};
+
+struct normal {
+    enum { EACH = PHILOX_EACH };
+    static __device__ inline elements<EACH> draw(const lottery &l, uint64_t block)
+    {
+        const philox_block b = drawn(l, LAW_NORMAL, block, 0);
+        elements<EACH> x;
+#pragma unroll
+        for (int j = 0; j < EACH; j += 2) {
+            const TYPED(pair) z = FN(box_muller)(FN(part)(b, j), FN(part)(b, j + 1));
+            x.e[j] = (element)FMA(z.hi, (T)l.number[1], (T)l.number[0]);
+            x.e[j + 1] = (element)FMA(z.lo, (T)l.number[1], (T)l.number[0]);
+        }
+        return x;
+    }
+};
+
+template <int How> struct truncated_normal {
+    enum { EACH = PHILOX_EACH };
+    static __device__ inline elements<EACH> draw(const lottery &l, uint64_t block)
+    {
+        const truncation k = FN(truncation_of)(&l);
+        T t[EACH];
+        elements<EACH> x;
+        bool left = true;
+#pragma unroll
+        for (int j = 0; j < EACH; j++) t[j] = K(NAN);
+        for (uint32_t attempt = 0; left && attempt < LOTTERY_ATTEMPTS; attempt++) {
+            const philox_block b = drawn(l, LAW_TRUNCATED_NORMAL, block, 2 * attempt);
+            const philox_block c = drawn(l, LAW_TRUNCATED_NORMAL, block, 2 * attempt + 1);
+            left = false;
+#pragma unroll
+            for (int j = 0; j < EACH; j++) {
+                const T again = FN(propose_part)(How, k, b, c, j);
+                t[j] = t[j] != t[j] ? again : t[j];
+                left |= t[j] != t[j];
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < EACH; j++) x.e[j] = (element)(t[j] != t[j] ? FN(truncation_last)(k) : t[j]);
+        return x;
+    }
+};
+#endif
+
+struct bernoulli {
+    enum { EACH = 4 };
+    static __device__ inline elements<EACH> draw(const lottery &l, uint64_t block)
+    {
+        const philox_block b = drawn(l, LAW_BERNOULLI, block, 0);
+        elements<EACH> x;
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            x.e[j] = (element)(b.w[j] == l.whole[0] ? philox_coin(&l, block * EACH + j) : b.w[j] < l.whole[0]);
+        return x;
+    }
+};
+
+struct integers {
+    enum { EACH = 2 };
+    static __device__ inline elements<EACH> draw(const lottery &l, uint64_t block)
+    {
+        const philox_block b = drawn(l, LAW_INTEGERS, block, 0);
+        elements<EACH> x;
+#pragma unroll
+        for (int j = 0; j < EACH; j++) {
+            uint64_t lower;
+            int64_t v = philox_scaled(&l, philox_half(b, j), &lower);
+            if (lower < l.whole[2]) v = philox_integer(&l, block * EACH + j);
+            x.e[j] = (element)v;
+        }
+        return x;
+    }
+};
+
+template <class Law> KERNEL(RANDOM_THREADS) draw(const __grid_constant__ random_args a)
+{
+    const uint64_t block = (uint64_t)blockIdx.x * RANDOM_THREADS + threadIdx.x;
+    if (block * Law::EACH < (uint64_t)a.n) write(a, (int64_t)(block * Law::EACH), Law::draw(a.draw, block));
+}
+
+/* ---- permutations ---- */
+
+static __device__ inline uint32_t bucket_of(const random_args &a, uint64_t key)
+{
+    return a.bucket_bits ? (uint32_t)(key >> (64 - a.bucket_bits)) : 0;
+}
+
+KERNEL(RANDOM_THREADS) count(const __grid_constant__ random_args a)
+{
+    const int64_t block = (int64_t)blockIdx.x * RANDOM_THREADS + threadIdx.x;
+    const philox_block b = drawn(a.draw, LAW_PERMUTATION, block, 0);
+    if (2 * block < a.n) atomicAdd(&a.ends[bucket_of(a, philox_half(b, 0))], 1u);
+    if (2 * block + 1 < a.n) atomicAdd(&a.ends[bucket_of(a, philox_half(b, 1))], 1u);
+}
+
+/* By one thread block: each entry becomes the sum of those before. */
+KERNEL(SCAN_THREADS) scan(const __grid_constant__ random_args a)
+{
+    __shared__ uint32_t sum[SCAN_THREADS / 32];
+    const uint32_t buckets = 1u << a.bucket_bits, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint32_t before = 0;
+    for (uint32_t first = 0; first < buckets; first += SCAN_THREADS) {
+        const uint32_t i = first + threadIdx.x, own = i < buckets ? a.ends[i] : 0;
+        uint32_t up = own;
+        for (uint32_t d = 1; d < 32; d *= 2) {
+            const uint32_t other = __shfl_up_sync(0xffffffff, up, d);
+            up += lane >= d ? other : 0;
+        }
+        if (lane == 31) sum[warp] = up;
+        __syncthreads();
+        uint32_t all = 0, lower = 0;
+        for (uint32_t w = 0; w < SCAN_THREADS / 32; w++) lower += w < warp ? sum[w] : 0, all += sum[w];
+        if (i < buckets) a.ends[i] = before + lower + up - own;
+        before += all;
+        __syncthreads();
+    }
+}
+
+/* In which order a bucket takes them does not matter: they are ranked. */
+KERNEL(RANDOM_THREADS) spread(const __grid_constant__ random_args a)
+{
+    const int64_t block = (int64_t)blockIdx.x * RANDOM_THREADS + threadIdx.x;
+    const philox_block b = drawn(a.draw, LAW_PERMUTATION, block, 0);
+    if (2 * block < a.n) a.indices[atomicAdd(&a.ends[bucket_of(a, philox_half(b, 0))], 1u)] = (uint32_t)(2 * block);
+    if (2 * block + 1 < a.n) a.indices[atomicAdd(&a.ends[bucket_of(a, philox_half(b, 1))], 1u)] = (uint32_t)(2 * block + 1);
+}
+
+struct bucket {
+    uint64_t key[BUCKET_KEPT];
+    uint32_t index[BUCKET_KEPT];
+};
+
+/* How many of the bucket come before this one. What is not kept is drawn anew: keys come evenly, so that hardly ever is there any. */
+static __device__ inline uint32_t rank_of(const random_args &a, const bucket &s, const uint32_t *indices, uint32_t n,
+                                          uint64_t key, uint32_t index)
+{
+    uint32_t rank = 0;
+    const uint32_t kept = n < BUCKET_KEPT ? n : BUCKET_KEPT;
+    for (uint32_t j = 0; j < kept; j++) rank += s.key[j] < key || (s.key[j] == key && s.index[j] < index);
+    for (uint32_t j = kept; j < n; j++) {
+        const uint64_t other = philox_sort_key(&a.draw, indices[j]);
+        rank += other < key || (other == key && indices[j] < index);
+    }
+    return rank;
+}
+
+KERNEL(BUCKET_THREADS) rank(const __grid_constant__ random_args a)
+{
+    __shared__ bucket s;
+    const uint32_t first = blockIdx.x ? a.ends[blockIdx.x - 1] : 0, n = a.ends[blockIdx.x] - first;
+    const uint32_t *indices = a.indices + first;
+    for (uint32_t i = threadIdx.x; i < n && i < BUCKET_KEPT; i += BUCKET_THREADS) {
+        s.index[i] = indices[i];
+        s.key[i] = philox_sort_key(&a.draw, indices[i]);
+    }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < n; i += BUCKET_THREADS) {
+        const uint32_t index = indices[i];
+        const uint64_t key = i < BUCKET_KEPT ? s.key[i] : philox_sort_key(&a.draw, index);
+        ((element *)a.out)[(int64_t)(first + rank_of(a, s, indices, n, key, index)) * a.stride[0]] = (element)index;
+    }
+}
+
+static const void *permutation(int form)
+{
+    switch (form) {
+    case FORM_COUNT: return (const void *)count;
+    case FORM_SCAN: return (const void *)scan;
+    case FORM_SPREAD: return (const void *)spread;
+    default: return (const void *)rank;
+    }
+}
+
+static const void *whole(int law, int form)
+{
+    switch (law) {
+    case LAW_BERNOULLI: return (const void *)draw<bernoulli>;
+    case LAW_INTEGERS: return (const void *)draw<integers>;
+    case LAW_PERMUTATION: return permutation(form);
+    default: return NULL;
+    }
+}
+
+} // namespace
+
+#ifdef OUT_i64
+const void *random_kernel_i64(int law, int form) { return whole(law, form); }
+#else
+const void *TYPED(random_kernel)(int law, int form)
+{
+    if (law == LAW_UNIFORM) return (const void *)draw<uniform>;
+    if (law == LAW_NORMAL) return (const void *)draw<normal>;
+    if (law != LAW_TRUNCATED_NORMAL) return whole(law, form);
+    switch (form - FORM_DRAW) {
+    case PROPOSE_NORMAL: return (const void *)draw<truncated_normal<PROPOSE_NORMAL>>;
+    case PROPOSE_EXPONENTIAL: return (const void *)draw<truncated_normal<PROPOSE_EXPONENTIAL>>;
+    default: return (const void *)draw<truncated_normal<PROPOSE_UNIFORM>>;
+    }
+}
+#endif

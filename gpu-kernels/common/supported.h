@@ -1,0 +1,30 @@
+/* supported.h - what kernels_refuse asks of each family, and what else can be said of a step without CUDA. */
+#ifndef REFUSE_H
+#define REFUSE_H
+
+#include "kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+bool pool2d_fits(const step *s);
+bool product_fits(const step *s);
+bool product_is_skinny(const step *s); /* few columns */
+bool product_is_thin(const step *s);   /* a row or two */
+bool product_has_few_rows(const step *s);
+#define CONV_CHANNELS        128 /* of images that conv2d takes, at most: its filters stay in shared memory */
+#define CONV_SQUARE_CHANNELS 5   /* and by squares, at least (winograd_2d.cu); */
+#define CONV_SQUARE_OUTPUTS  9   /* then as many outputs */
+
+#define NORM_BYTES 65536 /* the longest row of layer_norm that is kept */
+
+duet_dtype step_type(const step *s);           /* the element type that it computes in, or moves */
+bool program_moves(const step *s);             /* its program only loads and stores, between operands of one type */
+bool program_converts(const step *s);          /* ... or reads or writes elements of another type than it computes in */
+duet_dtype fold_type(int op, duet_dtype type); /* of what a fold makes in a program of this type, before that is converted */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

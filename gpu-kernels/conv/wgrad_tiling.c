@@ -1,0 +1,152 @@
+/* wgrad_tiling.c - which gradients of filters the kernels take, and how one is cut (wgrad.h): by its shape alone, so that the order of sums
+ * hangs on nothing else. Nothing here needs CUDA: the test of the cut, and the pretended kernels, take the same. */
+#include "wgrad.h"
+#include <math.h>
+
+#define MULTIPROCESSORS 132  /* of a large card */
+#define GROUP           340  /* instructions of a thread for a group of pixels, */
+#define UNIT            20   /* for a four that it brings at once, */
+#define UNIT_APART      48   /* and by elements; */
+#define STRIP           150  /* for a strip beside, */
+#define BEGIN           1500 /* and before its part, and after; */
+#define SUM             0.12 /* and of all for eight outputs' sums, which go by memory */
+#define ALONE           1.25 /* so much longer takes a thread block that has no other beside it, to compute while it waits */
+
+/* A power of two that `count` have room in, or several times: of the largest and half of it that which leaves less idle. */
+static uint32_t bits_of(int64_t count, uint32_t most)
+{
+    uint32_t b = 0;
+    while (b < most && (int64_t)1 << b < count) b++;
+    const int64_t all = (int64_t)1 << b, half = all / 2;
+    return b == most && quotient_up(count, half) * half < quotient_up(count, all) * all ? b - 1 : b;
+}
+
+/* Planes an odd number of fours apart: lanes that read theirs meet in few banks. */
+static int64_t plane_of(int64_t elements) { return elements / 4 % 2 ? elements : elements + 4; }
+static int64_t pitch_of(const filter_grad_args *a, int k, int64_t columns) { return columns + (k ? 0 : 4 + 4 * a->pad[1]); }
+static int64_t plane(const filter_grad_args *a, int k, int64_t rows, int64_t columns)
+{
+    return plane_of((rows + (k ? 0 : 2)) * pitch_of(a, k, columns));
+}
+
+static int64_t stage_of(const filter_grad_args *a, int64_t rows, int64_t columns)
+{
+    return (int64_t)a->channels[0] * plane(a, 0, rows, columns) + (int64_t)a->channels[1] * plane(a, 1, rows, columns);
+}
+
+/* As many columns as a strip of one row has room for, evenly. */
+static int64_t columns_of(const filter_grad_args *a)
+{
+    const int64_t c = a->channels[0], m = a->channels[1];
+    const int64_t most = (FILTER_STAGE - c * (3 * pitch_of(a, 0, 0) + 4) - m * 4) / (3 * c + m) / 4 * 4;
+    return quotient_up(quotient_up(a->out_w, quotient_up(a->out_w, most)), 4) * 4;
+}
+
+typedef struct cutting {
+    int64_t rows, columns, strips, each, parts;
+    double cost;
+} cutting;
+
+/* Instructions of a thread for a strip. */
+static double strip_cost(const filter_grad_args *a, int64_t rows, int64_t columns)
+{
+    double cost = STRIP + GROUP * (double)quotient_up(rows * columns / 4, a->splits);
+    for (int k = 0; k < 2; k++) {
+        const int64_t units = a->channels[k] * (rows + (k ? 0 : 2)) * pitch_of(a, k, columns) / 4;
+        const bool in_fours = (k ? a->out_w : a->w) % 4 == 0; /* not by addresses: they change no bit */
+        cost += (double)quotient_up(units, FILTER_THREADS) * (in_fours ? UNIT : UNIT_APART);
+    }
+    return cost;
+}
+
+/* With so many thread blocks for each multiprocessor, if there are pixels enough. */
+static cutting cut_for(const filter_grad_args *a, int64_t tiles, int64_t rows, int64_t columns, int64_t blocks)
+{
+    cutting c = { .rows = rows, .columns = columns };
+    const int64_t wanted = MULTIPROCESSORS * blocks / tiles;
+    c.strips = a->n * quotient_up(a->out_h, rows) * quotient_up(a->out_w, columns);
+    c.each = quotient_up(c.strips, wanted > 1 ? wanted : 1), c.parts = quotient_up(c.strips, c.each);
+    const double turns = (double)quotient_up(c.parts * tiles, MULTIPROCESSORS);
+    c.cost = BEGIN + (turns > 1 ? turns : ALONE) * (double)c.each * strip_cost(a, rows, columns) +
+             SUM * (double)(c.parts * tiles * a->tasks);
+    return c;
+}
+
+static cutting cheapest(const filter_grad_args *a, int64_t tiles)
+{
+    const int64_t columns = columns_of(a);
+    cutting best = { .cost = INFINITY };
+    for (int64_t r = 1, rows = 0; rows < a->out_h; r += 1 + r / 4) {
+        rows = quotient_up(a->out_h, quotient_up(a->out_h, r));
+        if (stage_of(a, rows, columns) > FILTER_STAGE) break;
+        for (int64_t blocks = 1; blocks <= 2; blocks++) {
+            const cutting c = cut_for(a, tiles, rows, columns, blocks);
+            if (c.cost < best.cost) best = c;
+        }
+    }
+    return best;
+}
+
+static void set_strips(filter_grad_args *a, const cutting *c)
+{
+    a->rows = (int32_t)c->rows, a->columns = (int32_t)c->columns;
+    a->strips = (uint32_t)c->strips, a->each = (uint32_t)c->each, a->parts = divide_by32(c->parts);
+    a->down = divide_by32(quotient_up(a->out_h, c->rows)), a->across = divide_by32(quotient_up(a->out_w, c->columns));
+    for (int k = 0; k < 2; k++) {
+        a->pitch[k] = (int32_t)pitch_of(a, k, c->columns), a->plane[k] = (int32_t)plane(a, k, c->rows, c->columns);
+        a->fours[k] = divide_by32(a->pitch[k] / 4), a->lines[k] = divide_by32(c->rows + (k ? 0 : 2));
+    }
+    a->second = (int32_t)a->channels[0] * a->plane[0], a->apart = a->plane[1] << a->eight_bits;
+    a->stage = a->second + (int32_t)a->channels[1] * a->plane[1];
+}
+
+/* May all rows of an operand be read 16 bytes at a time? */
+static bool in_vectors(const layout *l, const void *p)
+{
+    bool is = l->size[3] % 4 == 0 && l->stride[3] == 1 && (uintptr_t)p % 16 == 0;
+    for (int i = 0; i < 3; i++) is &= l->size[i] == 1 || l->stride[i] % 4 == 0;
+    return is;
+}
+
+static filter_grad_args of_operands(const step *s, const void *x, const void *dy)
+{
+    const layout *l[] = { &s->in[0].at, &s->in[1].at };
+    filter_grad_args a = { .x = x, .dy = dy, .n = l[0]->size[0], .c = (int32_t)l[0]->size[1], .m = (int32_t)l[1]->size[1] };
+    a.h = (int32_t)l[0]->size[2], a.w = (int32_t)l[0]->size[3];
+    a.out_h = (int32_t)l[1]->size[2], a.out_w = (int32_t)l[1]->size[3];
+    for (int i = 0; i < 2; i++) a.pad[i] = s->attr[CONV_PAD + i];
+    for (int k = 0; k < 2; k++) {
+        a.image[k] = l[k]->stride[0], a.vectors[k] = in_vectors(l[k], k ? dy : x);
+        for (int i = 0; i < 3; i++) a.stride[k][i] = (int32_t)l[k]->stride[1 + i];
+    }
+    return a;
+}
+
+static void set_tile(filter_grad_args *a)
+{
+    a->channel_bits = bits_of(a->c, FILTER_CHANNEL_BITS), a->eight_bits = bits_of(quotient_up(a->m, 8), FILTER_EIGHT_BITS);
+    a->channels[0] = 1u << a->channel_bits, a->channels[1] = 8u << a->eight_bits;
+    a->tasks = 1u << (a->channel_bits + a->eight_bits), a->splits = FILTER_THREADS / a->tasks;
+    a->tiles = divide_by32(quotient_up(a->c, a->channels[0]));
+    a->filters = a->tiles.by * (uint32_t)quotient_up(a->m, a->channels[1]);
+    a->sums = divide_by32(FILTER_SUMS * a->tasks);
+}
+
+/* Without pixels there are no strips, and no parts. */
+filter_grad_args filter_grad_cut(const step *s, const void *x, const void *dy)
+{
+    filter_grad_args a = of_operands(s, x, dy);
+    set_tile(&a);
+    if (a.n == 0 || a.filters == 0) return a;
+    const cutting c = cheapest(&a, a.filters);
+    set_strips(&a, &c);
+    return a;
+}
+
+/* Of what only cuDNN takes none. */
+size_t filter_grad_scratch(const step *s)
+{
+    if (kernels_refuse(s)) return 0;
+    const filter_grad_args a = filter_grad_cut(s, NULL, NULL);
+    return (size_t)a.filters * a.parts.by * a.sums.by * sizeof(float);
+}

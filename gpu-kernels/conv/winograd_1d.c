@@ -1,0 +1,176 @@
+/* winograd_1d.c - launches convolutions by windows of 3 x 3, by columns or by squares: how their results are cut into strips, and shared out
+ * among threads. */
+#include "launch.h"
+#include "dgrad_as_conv.h"
+#include <math.h>
+
+#define WARPS        (CONV_THREADS / 32)
+#define QUADS        8     /* fours of columns in a strip, at most */
+#define STAGE        16384 /* bytes of a stage, or one channel of one image */
+#define FILTERS      61440 /* bytes of filters; with two stages that is less than any card's 99 KiB */
+#define SHARED       (FILTERS + 2 * STAGE + 4096)
+#define BLOCKS       792                  /* so many that a card is evenly busy, and each loads its filters for several strips */
+#define BUSY         (132 * WARPS * 2)    /* warps that keep a card busy: below that threads have fewer outputs */
+#define FILTER_BYTES (12 * sizeof(float)) /* of one window, transformed */
+
+#define SQUARE_WARPS                                                                                                             \
+    8 /* by squares are convolutions that leave room for as many warps on a multiprocessor, and have strips for half */
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Results before pooling, those that pooling leaves out aside, in pairs of rows and fours of columns. */
+typedef struct extent {
+    int64_t rows, quads;
+} extent;
+
+static extent extent_of(const step *s)
+{
+    const int64_t *out = s->out[0].at.size, by = finish_infos[s->finish].pooled ? 2 : 1;
+    return (extent){ quotient_up(out[2] * by, 2), quotient_up(out[3] * by, 4) };
+}
+
+/* Outputs of a thread: many, since each element and each filter then serves more sums, where there are warps enough. */
+static int outputs_of(const step *s, extent e)
+{
+    const int64_t m = s->in[1].at.size[0], warps = quotient_up(s->in[0].at.size[0] * e.rows * e.quads, 32);
+    if (m > 4 && warps * quotient_up(m, 8) >= BUSY) return 8;
+    return m > 2 && warps * quotient_up(m, 4) >= BUSY / 2 ? 4 : 2;
+}
+
+/* Warps take different outputs as far as there are some, and room for their filters. */
+static void share_out(conv2d_args *a, int outputs)
+{
+    int64_t apart = WARPS;
+    while (apart > 1 && (apart / 2 * outputs >= a->m || apart * outputs * a->c * (int64_t)FILTER_BYTES > FILTERS)) apart /= 2;
+    a->along = (uint32_t)(WARPS / apart), a->width = (int32_t)apart * outputs;
+    a->groups = divide_by32(quotient_up(a->m, a->width));
+}
+
+/* A pitch at which few lanes of a warp meet in a bank: those of neighbouring pairs of rows lie half of all banks apart. */
+static int32_t pitch_of(int64_t quads)
+{
+    int64_t pitch = quotient_up(6 * quads, 4) * 4;
+    while (pitch % 16 != (quads >= 4 ? 8 : 12)) pitch += 4;
+    return (int32_t)pitch;
+}
+
+/* The area of a strip, then how many images and channels of it go into a stage. */
+static void cut(conv2d_args *a, extent e)
+{
+    const int64_t lanes = 32 * (int64_t)a->along, across = quotient_up(e.quads, QUADS), quads = quotient_up(e.quads, across);
+    const int64_t down = quotient_up(e.rows, least(e.rows, lanes / quads)), rows = quotient_up(e.rows, down),
+                  lines = 2 * rows + 2;
+    a->pitch = pitch_of(quads);
+    const int64_t plane = lines * a->pitch * (int64_t)sizeof(float), room = STAGE / plane > 1 ? STAGE / plane : 1;
+    a->images = across == 1 && down == 1 ? (uint32_t)least(least(lanes / (rows * quads), room), a->n) : 1;
+    const int64_t most = room / a->images > 1 ? room / a->images : 1, depth = quotient_up(a->c, quotient_up(a->c, most));
+    a->rows = divide_by32(rows), a->quads = divide_by32(quads), a->lines = divide_by32(lines), a->depth = divide_by32(depth);
+    a->across = divide_by32(across), a->down = divide_by32(down);
+    a->positions = (uint32_t)(a->images * rows * quads);
+    a->units = (uint32_t)(a->images * depth * lines * quads), a->stage = (int32_t)(a->images * depth * lines * a->pitch);
+    a->strips = (uint32_t)(quotient_up(a->n, a->images) * down * across);
+    a->walkers = (uint32_t)least(a->strips, BLOCKS / a->groups.by > 1 ? BLOCKS / a->groups.by : 1);
+}
+
+/* May all rows of an image be read 16 bytes at a time, from the first column to the last? */
+static bool in_vectors(const conv2d_args *a)
+{
+    return a->pad[1] == 1 && a->w % 4 == 0 && (uintptr_t)a->in % 16 == 0 && (a->n == 1 || a->image % 4 == 0) &&
+           (a->c == 1 || a->channel % 4 == 0) && (a->h == 1 || a->row % 4 == 0);
+}
+
+static conv2d_args args_of(const step *s, const frame *f, const workspace *w)
+{
+    const layout *in = &s->in[0].at, *filters = &s->in[1].at, *out = &s->out[0].at;
+    const finish_info *finish = &finish_infos[s->finish];
+    conv2d_args a = { .in = f->data[s->in[0].slot], .filters = f->data[s->in[1].slot], .out = f->data[s->out[0].slot] };
+    a.n = in->size[0], a.c = (int32_t)in->size[1], a.h = (int32_t)in->size[2], a.w = (int32_t)in->size[3];
+    a.image = in->stride[0], a.channel = (int32_t)in->stride[1], a.row = (int32_t)in->stride[2];
+    a.m = (int32_t)out->size[1], a.out_h = (int32_t)out->size[2], a.out_w = (int32_t)out->size[3];
+    for (int i = 0; i < 4; i++) a.filter[i] = filters->stride[i];
+    for (int i = 0; i < 2; i++) a.pad[i] = s->attr[2 + i];
+    if (s->finish) a.bias = f->data[s->in[2].slot], a.bias_stride = s->in[2].at.stride[0];
+    a.least = s->finish && finish->act == OP_relu ? 0 : -INFINITY;
+    const int width = finish->pooled ? 2 : 4;
+    a.wide = a.out_w % width == 0 && (uintptr_t)a.out % (sizeof(float) * (size_t)width) == 0;
+    a.vectors = in_vectors(&a);
+    a.filters_are_there = !may_be_written(w, a.filters, filters) && !(s->finish && may_be_written(w, a.bias, &s->in[2].at));
+    return a;
+}
+
+static cudaError_t launch_columns(const step *s, conv2d_args *a, cudaStream_t q)
+{
+    const extent e = extent_of(s);
+    const int outputs = outputs_of(s, e);
+    const void *kernel = conv2d_kernel_f32(outputs, finish_infos[s->finish].pooled);
+    share_out(a, outputs);
+    cut(a, e);
+    const size_t shared = (size_t)a->c * (size_t)a->width * FILTER_BYTES + (size_t)(CONV_WIDTH + 2 * a->stage) * sizeof(float);
+    const cudaError_t error = with_shared(kernel, shared, SHARED);
+    return error == cudaSuccess ? launch_early(kernel, (int64_t)a->walkers * a->groups.by, CONV_THREADS, shared, a, q) : error;
+}
+
+/* ---- by squares ---- */
+
+/* Bytes of shared memory beside the warps'. */
+static int64_t square_filters(int64_t channels, int eights)
+{
+    return channels * eights * CONV_SQUARE_FILTER + CONV_WIDTH * (int64_t)sizeof(float);
+}
+
+static int eights_of(const step *s) { return s->in[1].at.size[0] > 16 ? 4 : 2; }
+
+/* Warps' strips, and of how many the filters leave room for. */
+static int64_t square_strips(const step *s)
+{
+    const extent e = extent_of(s);
+    return quotient_up(s->in[0].at.size[0] * e.rows * e.quads * eights_of(s), 16);
+}
+
+static int64_t square_room(const step *s)
+{
+    const int64_t room = (card().shared - square_filters(s->in[0].at.size[1], eights_of(s))) / CONV_SQUARE_OWN;
+    return least(room, CONV_SQUARE_WARPS);
+}
+
+/* Fewer channels do not pay for the exchange, fewer outputs for the differences, fewer strips for the filters; and results that go out one
+ * by one are too far apart. */
+static bool is_by_squares(const step *s, const conv2d_args *a)
+{
+    return a->c >= CONV_SQUARE_CHANNELS && a->m >= CONV_SQUARE_OUTPUTS && (finish_infos[s->finish].pooled || a->out_w % 4 == 0) &&
+           square_room(s) >= SQUARE_WARPS && square_strips(s) >= SQUARE_WARPS / 2 * card().blocks;
+}
+
+/* A thread block for each multiprocessor; where there are few strips they have as many warps as it takes. */
+static cudaError_t launch_squares(const step *s, conv2d_args *a, cudaStream_t q)
+{
+    const extent e = extent_of(s);
+    const int eights = eights_of(s);
+    const void *kernel = conv2d_square_kernel_f32(eights, finish_infos[s->finish].pooled);
+    a->width = 8 * eights, a->groups = divide_by32(quotient_up(a->m, a->width));
+    a->quads = divide_by32(e.quads), a->rows = divide_by32(e.rows);
+    a->positions = (uint32_t)(a->n * e.rows * e.quads), a->strips = (uint32_t)square_strips(s);
+    const int64_t blocks = card().blocks > (int)a->groups.by ? card().blocks / a->groups.by : 1;
+    const int64_t warps = least(square_room(s), quotient_up(a->strips, blocks));
+    a->walkers = (uint32_t)least(blocks, quotient_up(a->strips, warps));
+    const size_t shared = (size_t)(square_filters(a->c, eights) + warps * CONV_SQUARE_OWN);
+    const cudaError_t error = with_shared(kernel, shared, (size_t)card().shared);
+    return error == cudaSuccess ? launch_early(kernel, (int64_t)a->walkers * a->groups.by, (int)warps * 32, shared, a, q) : error;
+}
+
+cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+{
+    conv2d_args a = args_of(s, f, w);
+    if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
+    return is_by_squares(s, &a) ? launch_squares(s, &a, q) : launch_columns(s, &a, q);
+}
+
+/* Filters are read where they lie, backwards. */
+cudaError_t conv2d_back_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+{
+    int64_t last;
+    step t = conv_turned(s, &last);
+    void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot], (float *)f->data[s->in[1].slot] + last };
+    t.out[0].slot = 0, t.in[0].slot = 1, t.in[1].slot = 2;
+    return conv2d_launch(&t, &(frame){ .data = data, .queue = f->queue }, w, q);
+}

@@ -1,0 +1,172 @@
+/* winograd_1d.cuh - what convolutions by windows of 3 x 3 have in common: Winograd's F(2, 3), copies into shared memory, and how results are
+ * written.
+ *
+ * By F(2, 3) two results of three products each take four products, of differences of four elements with sums of three weights. A result
+ * depends on its own elements alone, but its error is relative to all products of these with the weights, not only to those that it is
+ * the sum of. A result that is infinite or NaN may be so by the differences alone: it is computed again as it is defined. */
+#ifndef CONV2D_CUH
+#define CONV2D_CUH
+
+#include "async_copy.cuh"
+
+namespace
+{
+
+enum { PATCH_ROWS = 4, PATCH_COLUMNS = 6, ROWS = 2, COLUMNS = 4 };
+typedef float patch[PATCH_ROWS][PATCH_COLUMNS];
+
+/* ---- what becomes of three weights, and of the columns of the elements ---- */
+
+static __device__ inline void transform_weights(const float g[3], float u[4])
+{
+    const float outer = 0.5f * (g[0] + g[2]), inner = 0.5f * g[1];
+    u[0] = g[0], u[1] = outer + inner, u[2] = outer - inner, u[3] = g[2];
+}
+
+static __device__ inline void transform_patch(patch p)
+{
+#pragma unroll
+    for (int j = 0; j < PATCH_COLUMNS; j++) {
+        const float a = p[0][j] - p[2][j], b = p[1][j] + p[2][j], c = p[2][j] - p[1][j], d = p[1][j] - p[3][j];
+        p[0][j] = a, p[1][j] = b, p[2][j] = c, p[3][j] = d;
+    }
+}
+
+/* ---- shared memory ---- */
+
+/* Columns j .. j + 5 of a row of an image: from is column j; to and beside where the middle four go, and the others. */
+template <bool VECTORS>
+static __device__ inline void copy_row(const conv2d_args &a, int to, int beside, const float *from, int j, bool inside)
+{
+    copy_early<4>(beside, from, inside && (uint32_t)j < (uint32_t)a.w);
+    copy_early<4>(beside + EACH, from + COLUMNS + 1, inside && j + COLUMNS + 1 < a.w);
+    if (VECTORS) {
+        copy_early<16>(to, from + 1, inside && j + 1 < a.w);
+    } else {
+#pragma unroll
+        for (int x = 0; x < COLUMNS; x++)
+            copy_early<4>(to + x * EACH, from + 1 + x, inside && (uint32_t)(j + 1 + x) < (uint32_t)a.w);
+    }
+}
+
+/* The four columns in the middle of a row, and those beside them. */
+static __device__ inline void load_row(float p[PATCH_COLUMNS], int at, int beside)
+{
+    const float4 m = at_shared<float4>(at);
+    const float2 h = at_shared<float2>(beside);
+    p[0] = h.x, p[1] = m.x, p[2] = m.y, p[3] = m.z, p[4] = m.w, p[5] = h.y;
+}
+
+static __device__ inline void load_bias(const conv2d_args &a, int place, int first)
+{
+    for (int o = threadIdx.x; o < a.width; o += blockDim.x) /* -0 changes no sum */
+        at_shared(place + o * EACH) = a.bias && first + o < a.m ? ((const float *)a.bias)[(first + o) * a.bias_stride] : -0.0f;
+}
+
+/* ---- what is written ---- */
+
+/* A thread's place: where its 2 x 4 results are, before pooling. No image: it has none. */
+struct place {
+    int64_t image;
+    int32_t row, column;
+};
+
+/* The maximum goes first: rounding keeps order. But infinities of both signs, where the bias has one of them, are NaN. */
+static __device__ inline float pooled(const float y[ROWS][COLUMNS], int j, float bias, float least)
+{
+    const float most = MAXIMUM(MAXIMUM(y[0][j], y[0][j + 1]), MAXIMUM(y[1][j], y[1][j + 1]));
+    float z = most + bias;
+    if (ABS(bias) == INF) z = MAXIMUM(z, MINIMUM(MINIMUM(y[0][j], y[0][j + 1]), MINIMUM(y[1][j], y[1][j + 1])) + bias);
+    return MAXIMUM(z, least);
+}
+
+template <int N> static __device__ inline void write(const conv2d_args &a, int64_t at, int column, const float z[N])
+{
+    struct alignas(N * sizeof(float)) some {
+        float e[N];
+    };
+    float *out = (float *)a.out + at;
+    if (a.wide) {
+        some s;
+#pragma unroll
+        for (int x = 0; x < N; x++) s.e[x] = z[x];
+        *(some *)out = s;
+    } else {
+#pragma unroll
+        for (int x = 0; x < N; x++)
+            if (column + x < a.out_w) out[x] = z[x];
+    }
+}
+
+/* Results y of one channel, at a place that has some. */
+template <bool POOLED>
+static __device__ inline void deliver(const conv2d_args &a, const place &at, int o, const float y[ROWS][COLUMNS], float bias)
+{
+    constexpr int by = POOLED ? 2 : 1;
+    const int row = at.row / by, column = at.column / by;
+    const int64_t first = ((at.image * a.m + o) * a.out_h + row) * a.out_w + column;
+    if (POOLED) {
+        const float z[2] = { pooled(y, 0, bias, a.least), pooled(y, 2, bias, a.least) };
+        write<2>(a, first, column, z);
+    } else {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            float z[COLUMNS];
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++) z[j] = MAXIMUM(y[i][j] + bias, a.least);
+            if (row + i < a.out_h) write<COLUMNS>(a, first + i * (int64_t)a.out_w, column, z);
+        }
+    }
+}
+
+/* One result as it is defined: padding is zeros, which a filter multiplies too. */
+static __device__ float defined(const conv2d_args &a, int64_t image, int o, int row, int column)
+{
+    const float *in = (const float *)a.in + image * a.image, *filter = (const float *)a.filters + o * a.filter[0];
+    float sum = 0;
+#pragma unroll 1
+    for (int c = 0; c < a.c; c++) {
+        float part = 0; /* channel by channel: (c + 9) u of the sizes */
+#pragma unroll 1
+        for (int t = 0; t < 9; t++) {
+            const int i = row - a.pad[0] + t / 3, j = column - a.pad[1] + t % 3;
+            const bool inside = (uint32_t)i < (uint32_t)a.h && (uint32_t)j < (uint32_t)a.w;
+            const float x = inside ? in[(int64_t)c * a.channel + (int64_t)i * a.row + j] : 0;
+            part = FMA(filter[c * a.filter[1] + t / 3 * a.filter[2] + t % 3 * a.filter[3]], x, part);
+        }
+        sum += part;
+    }
+    return sum;
+}
+
+/* Some channels of a place again, `which` from `first` on. */
+template <bool POOLED>
+static __device__ __noinline__ void mend(const conv2d_args &a, place at, int first, uint32_t which, int bias)
+{
+#pragma unroll 1
+    for (; which; which &= which - 1) {
+        const int o = __ffs((int)which) - 1;
+        float y[ROWS][COLUMNS];
+#pragma unroll 1
+        for (int t = 0; t < ROWS * COLUMNS; t++)
+            y[t / COLUMNS][t % COLUMNS] = defined(a, at.image, first + o, at.row + t / COLUMNS, at.column + t % COLUMNS);
+        deliver<POOLED>(a, at, first + o, y, at_shared(bias + o * EACH));
+    }
+}
+
+/* A thread block's group of outputs, and its first strip. Indices are read again each time: a strip's sums leave no register for what
+ * follows from them. */
+struct errand {
+    uint32_t walker, group;
+};
+
+static __device__ inline errand errand_of(const conv2d_args &a)
+{
+    uint32_t block;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+    const uint32_t walker = quotient(block, a.groups);
+    return { walker, block - walker * a.groups.by };
+}
+
+} // namespace
+#endif

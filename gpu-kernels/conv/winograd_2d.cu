@@ -1,0 +1,323 @@
+/* winograd_2d.cu - the same convolutions as winograd_1d.cu's, by F(2, 3) down the columns and then along the rows: 16 products make 2 x 2
+ * results, a tile, of the 36 that they are sums of.
+ *
+ * A warp has some pairs of neighbouring tiles, of 8 E outputs, 128 / E results of each. A lane brings, ahead of time, the patch of one pair in
+ * one channel, and writes the differences of its elements where all lanes see them: then lanes take one row of the 4 x 4 elements of four
+ * tiles, and 8 outputs, so that 12 numbers from shared memory serve 32 products. Afterwards four lanes exchange the four rows of their sums,
+ * each for a quarter of the outputs. Warps share nothing but the filters, and wait for none. With u = 2^-24,
+ * |error| <= (4 c + 42) u sum (|w00| + ... + |w22|) (|x00| + ... + |x22|), over channels. */
+#include "winograd_1d.cuh"
+
+namespace
+{
+
+enum { OUTPUTS = 8, TILES = 4, SIDE = 4 }; /* of a lane; of a tile's elements */
+
+/* Of a warp, with E eights of outputs. Strides are in bytes: of a row of the elements of its tiles, of a column, of a channel, padded so that
+ * lanes which write meet in few banks; of filters, of the first four of all eights, of a column, of a channel. */
+template <int E> struct square {
+    static constexpr int PAIRS = 16 / E, DEPTH = 32 / PAIRS; /* tiles by twos; channels at a time */
+    static constexpr int ROW = 2 * PAIRS * EACH, COLUMN = SIDE * ROW, CHANNEL = SIDE * COLUMN + 64 / DEPTH * EACH;
+    static constexpr int HALF = SIDE * E * 4 * EACH, TAP = 2 * HALF, FILTER = SIDE * TAP;
+    static constexpr int ELEMENTS = DEPTH * CHANNEL, BESIDE = ELEMENTS + 32 * SIDE * 16, OWN = BESIDE + 32 * SIDE * 8;
+    static_assert(OWN == CONV_SQUARE_OWN && FILTER == E * CONV_SQUARE_FILTER && ELEMENTS >= OUTPUTS * 32 * 16, "");
+};
+
+typedef float sums[SIDE][TILES][OUTPUTS]; /* of a lane: by column of the elements */
+
+/* ---- where things are ---- */
+
+static __device__ inline uint32_t thread_now()
+{
+    uint32_t thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+}
+static __device__ inline int lane_now() { return (int)(thread_now() % 32); }
+
+/* In shared memory are the filters, the bias, and what each warp has: elements of the tiles, or sums that lanes exchange; and patches. */
+static __device__ inline int bias_place(const conv2d_args &a) { return a.c * SIDE * SIDE * a.width * EACH; }
+template <int E> static __device__ inline int own_place(const conv2d_args &a)
+{
+    return bias_place(a) + CONV_WIDTH * EACH + (int)(thread_now() / 32) * square<E>::OWN;
+}
+
+/* What a lane multiplies: a row of the elements of four tiles, and eight outputs. */
+template <int E> struct share {
+    int row, output, tile;
+};
+template <int E> static __device__ inline share<E> share_now()
+{
+    const int lane = lane_now();
+    return { lane / 8, lane / (8 / E) % E * OUTPUTS, lane % (8 / E) * TILES };
+}
+
+/* Where pair p of the results is, before pooling. */
+struct position {
+    place at;
+    bool is;
+};
+static __device__ inline position position_of(const conv2d_args &a, uint32_t p)
+{
+    const uint32_t line = quotient(p, a.quads), image = quotient(line, a.rows);
+    return { { image, (int32_t)((line - image * a.rows.by) * ROWS), (int32_t)((p - line * a.quads.by) * COLUMNS) },
+             p < a.positions };
+}
+
+/* ---- filters ---- */
+
+/* filters[channel][column][half][row][o / 8][o % 4]: those of outputs that there are not are zeros. */
+template <int E> static __device__ inline void write_filter(const float g[3][3], int to)
+{
+    float down[3][SIDE];
+#pragma unroll
+    for (int j = 0; j < 3; j++) transform_weights(g[j], down[j]);
+#pragma unroll
+    for (int i = 0; i < SIDE; i++) {
+        const float across[3] = { down[0][i], down[1][i], down[2][i] };
+        float u[SIDE];
+        transform_weights(across, u);
+#pragma unroll
+        for (int j = 0; j < SIDE; j++) at_shared(to + j * square<E>::TAP + i * E * 4 * EACH) = u[j];
+    }
+}
+
+template <int E> static __device__ inline void load_filters(const conv2d_args &a, int first)
+{
+    constexpr int outputs = E * OUTPUTS;
+#pragma unroll 4
+    for (int t = threadIdx.x; t < a.c * outputs; t += blockDim.x) {
+        const int o = t % outputs, c = t / outputs;
+        const float *at = (const float *)a.filters + (first + o) * a.filter[0] + c * a.filter[1];
+        float g[3][3] = {}; /* by column */
+        if (first + o < a.m)
+#pragma unroll
+            for (int k = 0; k < 9; k++) g[k % 3][k / 3] = at[k / 3 * a.filter[2] + k % 3 * a.filter[3]];
+        write_filter<E>(g, c * square<E>::FILTER + o / 4 % 2 * square<E>::HALF + (o / 8 * 4 + o % 4) * EACH);
+    }
+    load_bias(a, bias_place(a), first);
+}
+
+/* ---- the elements of tiles ---- */
+
+/* Rows i .. i + 3, columns j .. j + 5 of an image, where there are such: from is the first. */
+template <int E, bool VECTORS>
+static __device__ inline void copy_patch(const conv2d_args &a, const float *from, int i, int j, bool is)
+{
+    const int lane = lane_now(), own = own_place<E>(a), to = own + square<E>::ELEMENTS + lane * 16,
+              beside = own + square<E>::BESIDE + lane * 8;
+#pragma unroll(VECTORS ? PATCH_ROWS : 1)
+    for (int r = 0; r < PATCH_ROWS; r++, from += a.row)
+        copy_row<VECTORS>(a, to + r * 32 * 16, beside + r * 32 * 8, from, j, is && (uint32_t)(i + r) < (uint32_t)a.h);
+}
+
+/* From `channel` on, those of strip s. */
+template <int E> static __device__ inline void bring(const conv2d_args &a, uint32_t s, int channel)
+{
+    constexpr int pairs = square<E>::PAIRS;
+    const int lane = lane_now(), c = channel + lane / pairs;
+    const position p = position_of(a, s * pairs + (uint32_t)(lane % pairs));
+    const int i = p.at.row - a.pad[0], j = p.at.column - a.pad[1];
+    const float *from = (const float *)a.in + p.at.image * a.image + (int64_t)c * a.channel + (int64_t)i * a.row + j;
+    const bool is = p.is && c < a.c;
+    if (a.vectors) copy_patch<E, true>(a, from, i, j, is);
+    else copy_patch<E, false>(a, from, i, j, is);
+    copies_are_issued();
+}
+
+/* The patch of a pair of tiles, transformed, for all lanes. */
+template <int E> static __device__ inline void transform_own(const conv2d_args &a)
+{
+    using S = square<E>;
+    const int lane = lane_now(), own = own_place<E>(a), to = own + lane / S::PAIRS * S::CHANNEL + lane % S::PAIRS * 2 * EACH;
+    patch p;
+#pragma unroll
+    for (int r = 0; r < PATCH_ROWS; r++)
+        load_row(p[r], own + S::ELEMENTS + (r * 32 + lane) * 16, own + S::BESIDE + (r * 32 + lane) * 8);
+    transform_patch(p);
+#pragma unroll
+    for (int i = 0; i < SIDE; i++) {
+        const float *x = p[i];
+        const float2 of[SIDE] = {
+            { x[0] - x[2], x[2] - x[4] }, { x[1] + x[2], x[3] + x[4] }, { x[2] - x[1], x[4] - x[3] }, { x[1] - x[3], x[3] - x[5] }
+        };
+#pragma unroll
+        for (int j = 0; j < SIDE; j++) at_shared<float2>(to + j * S::COLUMN + i * S::ROW) = of[j];
+    }
+}
+
+/* ---- sums ---- */
+
+struct factors {
+    float4 x, w[2];
+};
+template <int E> static __device__ inline factors load_factors(int elements, int filters)
+{
+    return { at_shared<float4>(elements), { at_shared<float4>(filters), at_shared<float4>(filters + square<E>::HALF) } };
+}
+
+static __device__ inline void add_products(float sum[TILES][OUTPUTS], const factors &f)
+{
+    const float x[TILES] = { f.x.x, f.x.y, f.x.z, f.x.w },
+                w[OUTPUTS] = { f.w[0].x, f.w[0].y, f.w[0].z, f.w[0].w, f.w[1].x, f.w[1].y, f.w[1].z, f.w[1].w };
+#pragma unroll
+    for (int t = 0; t < TILES; t++)
+#pragma unroll
+        for (int o = 0; o < OUTPUTS; o++) sum[t][o] = FMA(w[o], x[t], sum[t][o]);
+}
+
+/* The factors after the last are nobody's, but they are in shared memory: patches, and the bias, and what warps are writing there. */
+template <int E> static __device__ inline void add_channels(const conv2d_args &a, int channel, sums sum)
+{
+    using S = square<E>;
+    const share<E> s = share_now<E>();
+    int x = own_place<E>(a) + s.row * S::ROW + s.tile * EACH,
+        w = channel * S::FILTER + s.row * E * 4 * EACH + s.output / 2 * EACH;
+    const int last = x + min(S::DEPTH, a.c - channel) * S::CHANNEL;
+    factors next = load_factors<E>(x, w);
+#pragma unroll 1
+    for (; x < last; x += S::CHANNEL, w += S::FILTER)
+#pragma unroll
+        for (int j = 0; j < SIDE; j++) {
+            const factors now = next;
+            next = j + 1 < SIDE ? load_factors<E>(x + (j + 1) * S::COLUMN, w + (j + 1) * S::TAP)
+                                : load_factors<E>(x + S::CHANNEL, w + S::FILTER);
+            add_products(sum[j], now);
+        }
+}
+
+/* ---- results ---- */
+
+/* Of four tiles, of two outputs. */
+typedef float results[2][ROWS][2][TILES];
+
+static __device__ inline float first_of(float a, float b, float c) { return (a + b) + c; }
+static __device__ inline float second_of(float b, float c, float d) { return (b - c) - d; }
+
+/* One of the two columns of results, as far as they come from a lane's row of the elements: output by output, lanes side by side. */
+static __device__ inline void give_row(const sums s, int column, int own)
+{
+    const int to = own + lane_now() * 16;
+#pragma unroll
+    for (int o = 0; o < OUTPUTS; o++) {
+        float y[TILES];
+#pragma unroll
+        for (int t = 0; t < TILES; t++)
+            y[t] = column ? second_of(s[1][t][o], s[2][t][o], s[3][t][o]) : first_of(s[0][t][o], s[1][t][o], s[2][t][o]);
+        at_shared<float4>(to + o * 32 * 16) = { y[0], y[1], y[2], y[3] };
+    }
+}
+
+/* The same of a lane's quarter of the outputs, from all four rows. */
+static __device__ inline void take_rows(results r, int column, int own)
+{
+    const int lane = lane_now(), from = own + (lane / 8 * 2 * 32 + lane % 8) * 16;
+#pragma unroll
+    for (int o = 0; o < 2; o++) {
+        float y[SIDE][TILES];
+#pragma unroll
+        for (int i = 0; i < SIDE; i++) {
+            const float4 z = at_shared<float4>(from + (o * 32 + i * 8) * 16);
+            y[i][0] = z.x, y[i][1] = z.y, y[i][2] = z.z, y[i][3] = z.w;
+        }
+#pragma unroll
+        for (int t = 0; t < TILES; t++) {
+            r[o][0][column][t] = first_of(y[0][t], y[1][t], y[2][t]);
+            r[o][1][column][t] = second_of(y[1][t], y[2][t], y[3][t]);
+        }
+    }
+}
+
+static __device__ inline void exchange(const sums s, results r, int own)
+{
+#pragma unroll
+    for (int column = 0; column < 2; column++) {
+        __syncwarp();
+        give_row(s, column, own);
+        __syncwarp();
+        take_rows(r, column, own);
+    }
+}
+
+/* A pair of tiles, the first or second of a lane's. */
+template <bool POOLED>
+static __device__ inline void finish(const conv2d_args &a, const place &at, int first, int bias, const results r, int pair)
+{
+    uint32_t wrong = 0;
+#pragma unroll
+    for (int o = 0; o < 2; o++) {
+        float y[ROWS][COLUMNS], size = 0;
+#pragma unroll
+        for (int t = 0; t < ROWS * COLUMNS; t++) {
+            const int i = t / COLUMNS, j = t % COLUMNS;
+            y[i][j] = r[o][i][j % 2][2 * pair + j / 2], size += ABS(y[i][j]);
+        }
+        if (first + o >= a.m) break;
+        if (!(size < INF)) wrong |= 1u << o;
+        deliver<POOLED>(a, at, first + o, y, at_shared(bias + o * EACH));
+    }
+    if (wrong) mend<POOLED>(a, at, first, wrong, bias);
+}
+
+template <int E, bool POOLED> static __device__ inline void give(const conv2d_args &a, uint32_t s, const results r)
+{
+    constexpr int by = POOLED ? 2 : 1;
+    const share<E> of = share_now<E>();
+    const int o = of.output + of.row * 2;
+#pragma unroll
+    for (int pair = 0; pair < 2; pair++) {
+        const position p = position_of(a, s * square<E>::PAIRS + (uint32_t)(of.tile / 2 + pair));
+        if (p.is && p.at.row / by < a.out_h && p.at.column / by < a.out_w)
+            finish<POOLED>(a, p.at, (int)errand_of(a).group * a.width + o, bias_place(a) + o * EACH, r, pair);
+    }
+}
+
+/* ---- the kernel ---- */
+
+/* The strip of a warp in a round: neighbours of a thread block's in memory; but the last ones go to as many thread blocks as can be. */
+static __device__ inline uint32_t strip_of(const conv2d_args &a, uint32_t round)
+{
+    const uint32_t walker = errand_of(a).walker, warps = blockDim.x / 32, warp = thread_now() / 32,
+                   first = round * a.walkers * warps;
+    return first + (first + a.walkers * warps <= a.strips ? walker * warps + warp : warp * a.walkers + walker);
+}
+
+template <int E, bool POOLED> KERNEL(CONV_SQUARE_WARPS * 32, 1) convolution(const __grid_constant__ conv2d_args a)
+{
+    using S = square<E>;
+    const int first = (int)errand_of(a).group * a.width;
+    if (a.filters_are_there) load_filters<E>(a, first);
+    take_turn();
+    if (strip_of(a, 0) < a.strips) bring<E>(a, strip_of(a, 0), 0);
+    if (!a.filters_are_there) load_filters<E>(a, first);
+    __syncthreads();
+    for (uint32_t round = 0; strip_of(a, round) < a.strips; round++) {
+        sums sum = {};
+        for (int c = 0; c < a.c; c += S::DEPTH) {
+            const bool more = c + S::DEPTH < a.c;
+            wait_for_copies();
+            __syncwarp();
+            transform_own<E>(a);
+            __syncwarp();
+            const uint32_t next = strip_of(a, more ? round : round + 1);
+            if (next < a.strips) bring<E>(a, next, more ? c + S::DEPTH : 0);
+            add_channels<E>(a, c, sum);
+        }
+        if (strip_of(a, round + 1) >= a.strips) let_next_begin();
+        results r;
+        exchange(sum, r, own_place<E>(a));
+        give<E, POOLED>(a, strip_of(a, round), r);
+    }
+}
+
+template <int E> const void *pooled_or_not(bool pooled)
+{
+    return pooled ? (const void *)convolution<E, true> : (const void *)convolution<E, false>;
+}
+
+} // namespace
+
+const void *conv2d_square_kernel_f32(int eights, bool pooled)
+{
+    return eights == 2 ? pooled_or_not<2>(pooled) : pooled_or_not<4>(pooled);
+}

@@ -1,0 +1,265 @@
+/* emulated.cuh - numbers as pairs of f16, and what the tensor cores of compute capability 9 need: barriers, copies and products by groups of four
+ * warps.
+ *
+ * With a power of two s that brings the largest magnitude of a matrix to 2^14 .. 2^15, of a row of a product's a to 2^11 .. 2^15, x s = high +
+ * low + rest, both f16, where |rest| is at most 2^-22 |x s| or 2^-25, whichever is more. A product is high high + low high + high low: what is
+ * left out is as small as the rests. */
+#ifndef PAIR_CUH
+#define PAIR_CUH
+
+#include "device.cuh"
+extern "C" {
+#include "emulated.h"
+}
+#include <cuda_fp16.h>
+
+/* ---- pairs ---- */
+
+static __device__ inline uint32_t bits_of(float x) { return __float_as_uint(x); }
+
+/* The biased exponent of the scale for numbers up to `most`. */
+enum { SCALE_MOST = 253 };
+static __device__ inline int scale_exponent(float most)
+{
+    const int e = (int)(bits_of(most) >> 23 & 255);
+    return e == 255 ? 127 : min(268 - e, (int)SCALE_MOST);
+}
+static __device__ inline float power_of_two(int biased) { return __uint_as_float((uint32_t)biased << 23); }
+
+/* What brings sums of products back to the size of the operands: two powers of two on the same side of 1, so that nothing overflows that the
+ * result does not. */
+struct unscaling {
+    float first, then;
+};
+static __device__ inline unscaling unscaling_of(int exponent_of_a, int exponent_of_b)
+{
+    const int e = 254 - exponent_of_a - exponent_of_b, half = e / 2;
+    return { power_of_two(127 + half), power_of_two(127 + e - half) };
+}
+static __device__ inline float unscaled(float sum, unscaling u) { return sum * u.first * u.then; }
+
+/* Two numbers at once: the first in the lower half. */
+static __device__ inline uint32_t rounded_pair(float x, float y)
+{
+    uint32_t h;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(h) : "f"(y), "f"(x));
+    return h;
+}
+static __device__ inline void split_pair(float x, float y, uint32_t &high, uint32_t &low)
+{
+    high = rounded_pair(x, y);
+    const float2 back = __half22float2(*(const __half2 *)&high);
+    low = rounded_pair(x - back.x, y - back.y);
+}
+
+/* Two halves at once: the larger magnitudes; is one of them no less than `least`, the bits of a half? */
+enum { HALF_TOP = 0x7800 }; /* 2^15 */
+static __device__ inline uint32_t larger_halves(uint32_t x, uint32_t y)
+{
+    uint32_t z;
+    asm("{ .reg .b32 a; abs.f16x2 a, %2; max.f16x2 %0, %1, a; }" : "=r"(z) : "r"(x), "r"(y));
+    return z;
+}
+static __device__ inline bool has_half_from(uint32_t x, uint32_t least) { return x >= least << 16 || (x & 0xffff) >= least; }
+
+static __device__ inline float finite_magnitude(float x) { return fabsf(x) < INF ? fabsf(x) : 0; }
+
+/* The largest finite one of N; that one is infinite is rare. */
+template <int N> static __device__ inline float magnitude_of(const float (&x)[N])
+{
+    float most = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) most = fmaxf(most, fabsf(x[i]));
+    if (most < INF) return most;
+    most = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) most = fmaxf(most, finite_magnitude(x[i]));
+    return most;
+}
+
+/* The largest of what the threads of a block have; *slot is 0 before, and shared. */
+static __device__ inline float largest(float mine, uint32_t *slot)
+{
+    const uint32_t all = __reduce_max_sync(~0u, bits_of(mine));
+    if (threadIdx.x % 32 == 0) atomicMax(slot, all);
+    __syncthreads();
+    return __uint_as_float(*(volatile uint32_t *)slot);
+}
+
+/* ---- barriers in shared memory ---- */
+
+static __device__ inline uint32_t place_of(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+
+static __device__ inline void barrier_make(uint32_t at, int arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory");
+}
+/* Copies find what was made, here and in the cluster. */
+static __device__ inline void barriers_made() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+static __device__ inline void barrier_arrive(uint32_t at)
+{
+    asm volatile("{ .reg .b64 t; mbarrier.arrive.shared::cta.b64 t, [%0]; }" ::"r"(at) : "memory");
+}
+/* ... and so many bytes are still to come. */
+static __device__ inline void barrier_expect(uint32_t at, int bytes)
+{
+    asm volatile("{ .reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1; }" ::"r"(at), "r"(bytes) : "memory");
+}
+static __device__ inline void barrier_wait(uint32_t at, uint32_t parity)
+{
+    asm volatile(
+        "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}" ::"r"(at),
+        "r"(parity)
+        : "memory");
+}
+
+/* For what other thread blocks have sent. */
+static __device__ inline void barrier_wait_for_cluster(uint32_t at, uint32_t parity)
+{
+    asm volatile(
+        "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n@!done bra "
+        "again;\n}" ::"r"(at),
+        "r"(parity)
+        : "memory");
+}
+
+/* The place in the thread block `rank` of the cluster that `at` is in this one. */
+static __device__ inline uint32_t at_neighbour(uint32_t at, int rank)
+{
+    uint32_t there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+    return there;
+}
+
+/* Before tensor cores or copies read or overwrite what this thread wrote. */
+static __device__ inline void show_writes() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+/* ---- copies by one thread, which arrive at a barrier ---- */
+
+/* Without gaps, from and to addresses of 16 bytes. */
+static __device__ inline void copy_bulk(uint32_t to, const void *from, int bytes, uint32_t barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
+                 "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+
+/* A box of a described matrix, zeros where it has no elements. */
+static __device__ inline void copy_box(uint32_t to, const void *map, int column, int row, uint32_t barrier)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+                     to),
+                 "l"(map), "r"(column), "r"(row), "r"(barrier)
+                 : "memory");
+}
+
+static __device__ inline void copy_box_of_image(uint32_t to, const void *map, int column, int row, int64_t image,
+                                                uint32_t barrier)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, 0, %4}], [%5];" ::"r"(
+            to),
+        "l"(map), "r"(column), "r"(row), "r"((int)image), "r"(barrier)
+        : "memory");
+}
+
+/* ---- products ---- */
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define HAS_WARPGROUPS 1
+#endif
+
+/* The description of a matrix in shared memory, in rows of 128 bytes whose pieces of 16 are exchanged by row. */
+static __device__ inline uint64_t described(uint32_t at)
+{
+    return (uint64_t)(at >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+static __device__ inline void products_begin()
+{
+#ifdef HAS_WARPGROUPS
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+static __device__ inline void products_end()
+{
+#ifdef HAS_WARPGROUPS
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+template <int LEFT> static __device__ inline void products_wait()
+{
+#ifdef HAS_WARPGROUPS
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+#endif
+}
+
+template <int REGISTERS> static __device__ inline void take_registers()
+{
+#ifdef HAS_WARPGROUPS
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+#endif
+}
+template <int REGISTERS> static __device__ inline void leave_registers()
+{
+#ifdef HAS_WARPGROUPS
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+#endif
+}
+
+/* Sums are what they are from here on: nothing that uses them may go before the wait. */
+template <int N> static __device__ inline void settle(float (&d)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+#define R4(a, i)  "+f"(a[i]), "+f"(a[i + 1]), "+f"(a[i + 2]), "+f"(a[i + 3])
+#define R16(a, i) R4(a, i), R4(a, i + 4), R4(a, i + 8), R4(a, i + 12)
+#define R32(a, i) R16(a, i), R16(a, i + 16)
+
+/* sum (or 0) + a b, for 64 rows and `COLUMNS` columns, 16 along the inner axis: a in registers, b described. */
+template <int COLUMNS> struct products;
+template <> struct products<128> {
+    static __device__ inline void add(float (&d)[64], const uint32_t (&a)[4], uint64_t b, bool onto)
+    {
+#ifdef HAS_WARPGROUPS
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+                     "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+                     "{%64, %65, %66, %67}, %68, p, 1, 1, 0;\n}"
+                     : R32(d, 0), R32(d, 32)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)onto));
+#endif
+    }
+};
+template <> struct products<64> {
+    static __device__ inline void add(float (&d)[32], const uint32_t (&a)[4], uint64_t b, bool onto)
+    {
+#ifdef HAS_WARPGROUPS
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+                     "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+                     "{%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}"
+                     : R32(d, 0)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)onto));
+#endif
+    }
+};
+#undef R4
+#undef R16
+#undef R32
+
+/* The description of one in pieces of 8 rows of 16 bytes, which lie so far apart along the inner axis and across; counted in 16 bytes. */
+static __device__ inline uint64_t described_plain(uint32_t at, uint32_t along, uint32_t across)
+{
+    uint64_t d;
+    asm("mov.b64 %0, {%1, %2};" : "=l"(d) : "r"(at + (along << 16)), "r"(across));
+    return d;
+}
+
+#endif

@@ -1,0 +1,323 @@
+/* emulated_conv.cu - convolutions with windows of 3 x 3 by tensor cores, of elements as pairs of f16, what is added to them, relu and pooling by 2
+ * in one pass.
+ *
+ * A thread block goes over regions of the results. It brings the elements that a region needs into shared memory as pairs, scaled by the
+ * largest of them: 8 slots of 2 bytes for each pixel, in planes. Any block of ROWS x 8 results is then a product whose right operand is found
+ * in there, for each place in the window, by its address alone. SLOTS: of up to 4 channels high and low parts share a pixel's slots, and two
+ * places in the window are taken at once; of up to 8 they lie in two planes; of up to 16 in four.
+ * The left operand is the filters, in registers: of each eight rows of high parts, then of low parts of the same, so that a thread has both
+ * sums of an output, and four results of it that are pooled. SHIFTS: of few outputs that are pooled there are two sets of filters, the second
+ * one a line further down in a window of 4 x 3: a product then has both lines of what is pooled. Without pooling an element that is no number
+ * would reach, times a filter's 0, a line whose windows do not hold it. */
+#include "emulated.cuh"
+
+namespace
+{
+
+enum { THREADS = PAIR_CONV_THREADS, PIXEL = 16, ACROSS = 8 };
+
+template <int SLOTS_, int LINES_, bool POOLED_, int SHIFTS_> struct form {
+    static constexpr int SLOTS = SLOTS_, LINES = LINES_, SHIFTS = SHIFTS_, SUMS = LINES * ACROSS; /* of a block, for each shift */
+    static constexpr bool POOLED = POOLED_;
+    static constexpr int OUTPUTS = PAIR_CONV_ROWS / SHIFTS, ROWS = LINES * SHIFTS, BY = POOLED ? 2 : 1;
+    static constexpr int CHANNELS = SLOTS == 16 ? 8 : SLOTS; /* of a pixel that a thread brings */
+    static constexpr int HELD = PAIR_CONV_HELD(SLOTS);
+    static constexpr int PLANES = SLOTS == 4 ? 1 : SLOTS / 4, TAPS = (2 + SHIFTS) * 3, STEPS = SLOTS == 4 ? (TAPS + 1) / 2 : TAPS;
+};
+
+extern __shared__ __align__(128) float4 shared[];
+
+/* What all threads share, what has been brought, planes, results. */
+static __device__ inline uint32_t stage_place() { return place_of(shared) + PAIR_CONV_HEAD; }
+static __device__ inline uint32_t planes_place(const pair_conv_args &a) { return stage_place() + a.stage; }
+static __device__ inline int plane_bytes(const pair_conv_args &a) { return (int)a.pixels * PIXEL; }
+template <class f> static __device__ inline float *results_at(const pair_conv_args &a)
+{
+    return (float *)((char *)shared + (planes_place(a) - place_of(shared)) + f::PLANES * plane_bytes(a));
+}
+
+/* ---- filters ---- */
+
+/* A thread's fragments: rows g, g + 8 of a warp's 16 are output g; elements 2 t, 2 t + 1, and 8 more. */
+template <class f> using fragments = uint32_t[f::STEPS][4];
+
+/* Of how many lines further down, and for which output of the thread block, a thread has sums. */
+static __device__ inline int row_of_thread() { return threadIdx.x / 32 * 8 + threadIdx.x % 32 / 4; }
+template <class f> static __device__ inline int shift_of_thread() { return row_of_thread() / f::OUTPUTS; }
+template <class f> static __device__ inline int output_of_thread() { return row_of_thread() % f::OUTPUTS; }
+
+template <class f> static __device__ inline float filter_at(const pair_conv_args &a, int o, int step, int k)
+{
+    const int c = f::SLOTS == 4 ? k % 4 : f::SLOTS == 8 ? k % 8 : k, tap = f::SLOTS == 4 ? 2 * step + k / 8 : step;
+    const int line = tap / 3 - shift_of_thread<f>();
+    if (o >= a.m || c >= a.c || (uint32_t)line >= 3) return 0;
+    return ((const float *)a.filters)[o * a.filter[0] + c * a.filter[1] + line * a.filter[2] + tap % 3 * a.filter[3]];
+}
+
+template <class f> static __device__ inline void load_filters(const pair_conv_args &a, int o, fragments<f> &w)
+{
+    const float scale = power_of_two(scale_exponent(*a.largest));
+#pragma unroll
+    for (int step = 0; step < f::STEPS; step++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int k = threadIdx.x % 4 * 2 + i * 8;
+            split_pair(filter_at<f>(a, o, step, k) * scale, filter_at<f>(a, o, step, k + 1) * scale, w[step][2 * i],
+                       w[step][2 * i + 1]);
+        }
+}
+
+/* ---- elements ---- */
+
+/* A region: its image, and its first row and column of the results before they are pooled. */
+struct region {
+    int64_t image;
+    int32_t row, column;
+};
+
+template <class f> static __device__ inline region region_of(const pair_conv_args &a, uint32_t s)
+{
+    const uint32_t line = quotient(s, a.across), image = quotient(line, a.down);
+    return { (int64_t)image, (int32_t)(line - image * a.down.by) * a.blocks_down * f::ROWS,
+             (int32_t)(s - line * a.across.by) * a.blocks_across * ACROSS };
+}
+
+/* By one thread: the elements of a region, channel by channel, on their way to the stage. */
+static __device__ inline void bring(const pair_conv_args &a, const region &r, uint32_t arrival)
+{
+    barrier_expect(arrival, a.stage);
+    copy_box_of_image(stage_place(), &a.boxes, r.column - a.pad[1] - a.lead, r.row - a.pad[0], r.image, arrival);
+}
+
+/* What a thread has: CHANNELS of some pixels; of 16 channels the second eight are pixels of their own. */
+template <class f> using held = float[f::HELD][f::CHANNELS];
+struct pixel {
+    uint32_t at, half;
+};
+template <class f> static __device__ inline pixel pixel_of(const pair_conv_args &a, int j)
+{
+    const uint32_t i = threadIdx.x + j * THREADS, half = f::SLOTS == 16 && i >= a.pixels;
+    return { i - half * a.pixels, half };
+}
+
+template <class f> static __device__ inline void take(const pair_conv_args &a, held<f> &x)
+{
+    const float *stage = (const float *)shared + PAIR_CONV_HEAD / 4 + a.lead;
+#pragma unroll
+    for (int j = 0; j < f::HELD; j++) {
+        const pixel p = pixel_of<f>(a, j);
+        const uint32_t line = quotient(p.at, a.by_pitch);
+        const float *from = stage + p.half * 8 * a.stage_plane + p.at + line * (a.stage_pitch - a.by_pitch.by);
+        const int there = p.at < a.pixels ? a.c - (int)p.half * 8 : 0;
+#pragma unroll
+        for (int c = 0; c < f::CHANNELS; c++) x[j][c] = c < there ? from[c * a.stage_plane] : 0;
+    }
+}
+
+/* The same, from an image of which there are no boxes. */
+template <class f> static __device__ inline void load(const pair_conv_args &a, const region &r, held<f> &x)
+{
+    const float *image = (const float *)a.in + r.image * a.image;
+#pragma unroll
+    for (int j = 0; j < f::HELD; j++) {
+        const pixel p = pixel_of<f>(a, j);
+        const uint32_t line = quotient(p.at, a.by_pitch);
+        const int y = r.row - a.pad[0] + (int)line, z = r.column - a.pad[1] + (int)(p.at - line * a.by_pitch.by);
+        const bool inside = p.at < a.pixels && (uint32_t)y < (uint32_t)a.h && (uint32_t)z < (uint32_t)a.w;
+        const float *from = image + (y * a.row + z + (int)p.half * 8 * a.channel);
+        const int there = inside ? a.c - (int)p.half * 8 : 0;
+#pragma unroll
+        for (int c = 0; c < f::CHANNELS; c++) x[j][c] = c < there ? from[c * a.channel] : 0;
+    }
+}
+
+static __device__ inline void store_slots(uint32_t at, uint32_t x, uint32_t y, uint32_t z, uint32_t w)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+template <class f> static __device__ inline void store(const pair_conv_args &a, const held<f> &x, float scale)
+{
+    const int plane = plane_bytes(a);
+#pragma unroll
+    for (int j = 0; j < f::HELD; j++) {
+        const pixel p = pixel_of<f>(a, j);
+        uint32_t high[4], low[4];
+        if (p.at >= a.pixels) continue;
+#pragma unroll
+        for (int c = 0; c < f::CHANNELS; c += 2) split_pair(x[j][c] * scale, x[j][c + 1] * scale, high[c / 2], low[c / 2]);
+        const uint32_t at = planes_place(a) + p.half * plane + p.at * PIXEL;
+        if (f::SLOTS == 4) {
+            store_slots(at, high[0], high[1], low[0], low[1]);
+        } else {
+            store_slots(at, high[0], high[1], high[2], high[3]);
+            store_slots(at + f::PLANES / 2 * plane, low[0], low[1], low[2], low[3]);
+        }
+    }
+}
+
+template <class f> static __device__ inline float most_of(const held<f> &x)
+{
+    float most = 0;
+#pragma unroll
+    for (int j = 0; j < f::HELD; j++) most = fmaxf(most, magnitude_of(x[j]));
+    return most;
+}
+
+/* ---- products ---- */
+
+/* from: the first element of a block's first result; counted in pixels, as all places here. */
+template <class f>
+static __device__ inline void multiply(const pair_conv_args &a, uint32_t from, const fragments<f> &w, float (&d)[f::SUMS / 2])
+{
+    products_begin();
+#pragma unroll
+    for (int step = 0; step < f::STEPS; step++) {
+        const int tap = f::SLOTS == 4 ? 2 * step : step, next = tap + 1 < f::TAPS ? tap + 1 : tap;
+        const uint32_t at = tap / 3 * a.pitch + tap % 3,
+                       along = f::SLOTS == 4 ? (next / 3 - tap / 3) * a.pitch + next % 3 - tap % 3 : a.pixels;
+        products<f::SUMS>::add(d, w[step], described_plain(from + at, along, f::SHIFTS * a.pitch), step > 0);
+        if (f::SLOTS == 16)
+            products<f::SUMS>::add(d, w[step], described_plain(from + at + 2 * a.pixels, along, f::SHIFTS * a.pitch), true);
+    }
+    products_end();
+    products_wait<0>();
+    settle(d);
+}
+
+/* ---- results ---- */
+
+struct finishing {
+    unscaling u;
+    float bias, least;
+    __device__ inline float operator()(float sum) const { return MAXIMUM(FMA(sum * u.first, u.then, bias), least); }
+};
+
+/* Where a thread keeps its results of a region in shared memory: those of two shifts apart. */
+template <class f> static __device__ inline float *desk_of(const pair_conv_args &a)
+{
+    return results_at<f>(a) + row_of_thread() * a.result_pitch + threadIdx.x % 4 * 2 / f::BY;
+}
+
+/* Those of a block: columns 2 t, 2 t + 1 of each line. */
+template <class f>
+static __device__ inline void keep(const pair_conv_args &a, float *to, const float (&d)[f::SUMS / 2], const finishing &finish)
+{
+    constexpr int TOGETHER = f::POOLED ? 2 / f::SHIFTS : 1; /* lines that are pooled here */
+#pragma unroll
+    for (int y = 0; y < f::LINES; y += TOGETHER) {
+        const float left = d[4 * y] + d[4 * y + 2], right = d[4 * y + 1] + d[4 * y + 3];
+        if (!f::POOLED) {
+            to[0] = finish(left), to[1] = finish(right);
+        } else if (TOGETHER == 1) {
+            *to = finish(MAXIMUM(left, right));
+        } else {
+            const float below = MAXIMUM(d[4 * y + 4] + d[4 * y + 6], d[4 * y + 5] + d[4 * y + 7]);
+            *to = finish(MAXIMUM(MAXIMUM(left, right), below));
+        }
+        to += a.region_w;
+    }
+}
+
+/* N results of a region, as they are written: from is the first. */
+template <int N> struct alignas(N * sizeof(float)) some {
+    float e[N];
+};
+template <class f, int N> static __device__ inline some<N> results_from(const pair_conv_args &a, const float *from)
+{
+    some<N> x = *(const some<N> *)from;
+    if (f::SHIFTS == 1) return x;
+    const some<N> below = *(const some<N> *)(from + f::OUTPUTS * a.result_pitch);
+#pragma unroll
+    for (int i = 0; i < N; i++) x.e[i] = MAXIMUM(x.e[i], below.e[i]);
+    return x;
+}
+
+/* A region's results, N at a time: by_region and by_line count these. */
+template <class f, int N> static __device__ inline void write(const pair_conv_args &a, const region &r, int first)
+{
+    const float *from = results_at<f>(a);
+    const int row = r.row / f::BY, column = r.column / f::BY, outputs = min(f::OUTPUTS, a.m - first),
+              rows = min(a.region_h, a.out_h - row), columns = a.out_w - column, plane = a.out_h * a.out_w;
+    float *out = (float *)a.out + ((r.image * a.m + first) * a.out_h + row) * a.out_w + column;
+#pragma unroll 2
+    for (uint32_t i = threadIdx.x; i < outputs * a.by_region.by; i += THREADS) {
+        const uint32_t o = quotient(i, a.by_region), p = i - o * a.by_region.by, y = quotient(p, a.by_line),
+                       x = (p - y * a.by_line.by) * N;
+        if ((int)y >= rows || (int)x >= columns) continue;
+        *(some<N> *)(out + (int64_t)o * plane + (y * a.out_w + x)) = results_from<f, N>(a, from + o * a.result_pitch + p * N);
+    }
+}
+
+/* ---- the kernel ---- */
+
+template <class f>
+static __device__ inline void make_region(const pair_conv_args &a, const fragments<f> &w, const finishing &finish, bool is)
+{
+    float *to = desk_of<f>(a);
+#pragma unroll 1
+    for (int down = 0; down < a.blocks_down; down++)
+#pragma unroll 1
+        for (int across = 0; across < a.blocks_across; across++) {
+            float d[f::SUMS / 2];
+            multiply<f>(a, planes_place(a) / PIXEL + down * f::ROWS * a.pitch + across * ACROSS, w, d);
+            if (is) keep<f>(a, to + down * (f::ROWS / f::BY) * a.region_w + across * (ACROSS / f::BY), d, finish);
+        }
+}
+
+template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_conv_args a)
+{
+    uint32_t *most = (uint32_t *)shared;
+    const uint32_t walker = quotient(blockIdx.x, a.groups), arrival = place_of(most + 2);
+    const int first = (int)(blockIdx.x - walker * a.groups.by) * f::OUTPUTS, o = first + output_of_thread<f>();
+    const bool is = first + (int)(threadIdx.x / 32 * 8 % f::OUTPUTS) < a.m, brings = a.stage && threadIdx.x == 0;
+    fragments<f> w;
+    int turn = 0;
+    if (threadIdx.x < 2) most[threadIdx.x] = 0;
+    if (threadIdx.x == 0) barrier_make(arrival, 1), barriers_made();
+    __syncthreads();
+    if (a.filters_are_there) load_filters<f>(a, o, w);
+    take_turn();
+    if (brings) bring(a, region_of<f>(a, walker), arrival);
+    if (!a.filters_are_there) load_filters<f>(a, o, w);
+    const int of_filters = scale_exponent(*a.largest);
+    const float bias = a.bias && o < a.m ? ((const float *)a.bias)[o * a.bias_stride] : -0.0f;
+    for (uint32_t s = walker; s < a.regions; s += a.walkers, turn ^= 1) {
+        const bool more = s + a.walkers < a.regions;
+        const region r = region_of<f>(a, s);
+        held<f> x;
+        if (a.stage) barrier_wait(arrival, turn), take<f>(a, x);
+        else load<f>(a, r, x);
+        const int exponent = scale_exponent(largest(most_of<f>(x), most + turn));
+        if (brings && more) bring(a, region_of<f>(a, s + a.walkers), arrival); /* all have taken theirs */
+        if (threadIdx.x == 0) most[turn ^ 1] = 0;
+        store<f>(a, x, power_of_two(exponent));
+        show_writes();
+        __syncthreads();
+        if (!more) let_next_begin();
+        make_region<f>(a, w, { unscaling_of(exponent, of_filters), bias, a.least }, is);
+        __syncthreads();
+        if (a.fours) write<f, 4>(a, r, first);
+        else write<f, 1>(a, r, first);
+    }
+}
+
+template <int SLOTS> static const void *of_slots(int lines, bool pooled)
+{
+    if (lines == 8)
+        return pooled ? (const void *)pair_conv<form<SLOTS, 8, true, 1>> : (const void *)pair_conv<form<SLOTS, 8, false, 1>>;
+    return pooled ? (const void *)pair_conv<form<SLOTS, 16, true, 1>> : (const void *)pair_conv<form<SLOTS, 16, false, 1>>;
+}
+
+static const void *of_two_shifts(int lines)
+{
+    return lines == 8 ? (const void *)pair_conv<form<4, 8, true, 2>> : (const void *)pair_conv<form<4, 16, true, 2>>;
+}
+
+} // namespace
+
+const void *pair_conv_kernel(int slots, int shifts, int lines, bool pooled)
+{
+    if (shifts == 2) return of_two_shifts(lines);
+    return (slots == 4 ? of_slots<4> : slots == 8 ? of_slots<8> : of_slots<16>)(lines, pooled);
+}

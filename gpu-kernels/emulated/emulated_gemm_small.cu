@@ -1,0 +1,355 @@
+/* emulated_gemm_small.cu - products of few rows by tensor cores (DUET_MATH_SPLIT), of numbers as sums of two of 11 bits (TF32), which have the exponents of
+ * f32: nothing has to be known of the operands, and nothing is packed.
+ *
+ * The tensor cores make out' = b' a': 64 columns of b are their rows, and the rows of a, of which there are few, their columns. b goes from
+ * shared memory into registers and is split there. a lies in shared memory as it is: of it the tensor cores read the upper 11 bits, and beside
+ * it lies what these leave. The thread blocks of a cluster, and their groups of four warps, take units of 32 of the inner axis, which the tensor
+ * copy engine brings; the sums of all of them go to the thread block that has their rows. */
+#include "epilogue.cuh"
+#include "emulated.cuh"
+
+namespace
+{
+
+enum { UNIT = PAIR_UNIT / 2, COLUMNS = PAIR_FEW_COLUMNS, GROUP = 128, LINE = 128, SENT = 512 };
+
+/* Sums are sent two rows at a time, of all columns: SENT bytes. */
+template <int ROWS_, int GROUPS_, int STAGES_> struct tile {
+    static constexpr int ROWS = ROWS_, GROUPS = GROUPS_, STAGES = STAGES_, SUMS = ROWS / 2;
+    static constexpr int A_BYTES = ROWS * LINE, B_HALF = UNIT * LINE, B_BYTES = 2 * B_HALF, STAGE = 2 * A_BYTES + B_BYTES;
+    static constexpr int PAIRS = ROWS / 2, RECEIVED = GROUPS * ((PAIRS + PAIR_PARTS - 1) / PAIR_PARTS * PAIR_PARTS) * SENT;
+    static constexpr int PIECES = ROWS * LINE / 16, EACH = (PIECES + GROUP - 1) / GROUP; /* of a; a thread's */
+    static constexpr int BARRIERS = 2 * GROUPS * STAGES + 1;
+    static constexpr int SHARED = GROUPS * STAGES * STAGE + RECEIVED + 8 * BARRIERS + 1024;
+};
+
+/* ---- products ---- */
+
+/* sum (or 0) + a b, for 64 rows and N columns, 8 along the inner axis: a in registers, b described. */
+template <int N> struct tf32_products;
+#define D4    "%0, %1, %2, %3"
+#define D8    D4 ", %4, %5, %6, %7"
+#define D16   D8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define R4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define R8(i) R4(i), R4(i + 4)
+#ifdef HAS_WARPGROUPS
+#define PRODUCTS_OF(n, names, a0, a1, a2, a3, b, onto, ...)                                                                      \
+    template <> struct tf32_products<n> {                                                                                        \
+        static __device__ inline void add(float (&d)[n / 2], const uint32_t (&a)[4], uint64_t at, bool is_sum)                   \
+        {                                                                                                                        \
+            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #onto ", 0;\n"                                                     \
+                         "wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" names "}, "                                 \
+                         "{%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", p, 1, 1;\n}"                                        \
+                         : __VA_ARGS__                                                                                           \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(at), "r"((int)is_sum));                               \
+        }                                                                                                                        \
+    };
+#else
+#define PRODUCTS_OF(n, ...)                                                                                                      \
+    template <> struct tf32_products<n> {                                                                                        \
+        static __device__ inline void add(float (&)[n / 2], const uint32_t (&)[4], uint64_t, bool) {}                            \
+    };
+#endif
+PRODUCTS_OF(8, D4, 4, 5, 6, 7, 8, 9, R4(0))
+PRODUCTS_OF(16, D8, 8, 9, 10, 11, 12, 13, R8(0))
+PRODUCTS_OF(32, D16, 16, 17, 18, 19, 20, 21, R8(0), R8(8))
+#undef PRODUCTS_OF
+#undef D4
+#undef D8
+#undef D16
+#undef R4
+#undef R8
+
+/* ---- bringing ---- */
+
+static __device__ inline void meet_group(int group) { asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); }
+
+/* What a group has of a tile: units first, first + step, ..., count of them, in stages whose a and whose b arrive at barriers of their own. */
+template <class t> struct supply {
+    const pair_few_args &s;
+    uint32_t stages, barriers;
+    int top, left, first, step, count, group, thread;
+
+    __device__ inline uint32_t a_at(int i) const { return stages + i % t::STAGES * t::STAGE; }
+    __device__ inline uint32_t b_at(int i) const { return a_at(i) + 2 * t::A_BYTES; }
+    __device__ inline uint32_t a_there(int i) const { return barriers + i % t::STAGES * 16; }
+    __device__ inline uint32_t b_there(int i) const { return a_there(i) + 8; }
+    __device__ inline int inner(int i) const { return (first + i * step) * UNIT; }
+
+    /* By one thread. */
+    __device__ inline void bring_a(int i) const
+    {
+        barrier_expect(a_there(i), t::A_BYTES);
+        copy_box(a_at(i), &s.a, inner(i), top, a_there(i));
+    }
+    __device__ inline void bring_b(int i) const
+    {
+        barrier_expect(b_there(i), t::B_BYTES);
+#pragma unroll
+        for (int h = 0; h < 2; h++) copy_box(b_at(i) + h * t::B_HALF, &s.b, left + h * 32, inner(i), b_there(i));
+    }
+
+    /* Beside a what its upper 11 bits leave; the tensor cores cut that likewise, so it is rounded. */
+    __device__ inline void split_a(int i) const
+    {
+        barrier_wait(a_there(i), i / t::STAGES & 1);
+        float4 *from = (float4 *)__cvta_shared_to_generic(a_at(i)) + thread, *to = from + t::A_BYTES / 16;
+#pragma unroll
+        for (int j = 0; j < t::EACH; j++) {
+            if (t::PIECES % GROUP && thread + j * GROUP >= t::PIECES) break;
+            float4 x = from[j * GROUP];
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                float &y = (&x.x)[e];
+                const uint32_t rest = bits_of(y - __uint_as_float(bits_of(y) & 0xffffe000)) + 0x1000;
+                y = __uint_as_float(y == y ? rest : 0x7fffe000u); /* a NaN may have nothing above what is cut */
+            }
+            to[j * GROUP] = x;
+        }
+        show_writes();
+        meet_group(group);
+    }
+};
+
+/* ---- multiplying ---- */
+
+/* Of a unit of b. */
+struct fragments {
+    uint32_t high[4][4], low[4][4];
+};
+
+/* Rounded to 11 bits, but never to an infinity. */
+static __device__ inline void split_tf32(float x, uint32_t &high, uint32_t &low)
+{
+    const uint32_t near = (bits_of(x) + 0x1000) & 0xffffe000;
+    high = (near & 0x7fffffff) == 0x7f800000 ? bits_of(x) & 0xffffe000 : near;
+    low = bits_of(x - __uint_as_float(high));
+}
+
+/* Which two columns of b a lane has as rows of its products: those of half a warp lie in different banks. */
+static __device__ inline int piece_of(int thread) { return thread / 32 % 2 * 2 + thread % 32 / 16 + thread / 8 % 2 * 4; }
+static __device__ inline int two_of(int thread) { return thread / 64 * 16 + piece_of(thread) * 2 + thread / 4 % 2; }
+
+template <class t> static __device__ inline void take(fragments &f, const supply<t> &in, int i)
+{
+    const int thread = in.thread, k = thread % 4, place = thread / 4 % 2 * 8;
+    const uint32_t from = in.b_at(i) + thread / 64 * t::B_HALF;
+    barrier_wait(in.b_there(i), i / t::STAGES & 1);
+#pragma unroll
+    for (int q = 0; q < 4; q++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int line = h * 4 + k;
+            float x, y;
+            asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
+                         : "=f"(x), "=f"(y)
+                         : "r"(from + (q * 8 + line) * LINE + (piece_of(thread) ^ line) * 16 + place)
+                         : "memory");
+            split_tf32(x, f.high[q][2 * h], f.low[q][2 * h]), split_tf32(y, f.high[q][2 * h + 1], f.low[q][2 * h + 1]);
+        }
+}
+
+/* The small products first: the tensor cores cut their sums. */
+template <class t> static __device__ inline void begin(float (&d)[t::SUMS], const fragments &f, uint32_t a)
+{
+    products_begin();
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        tf32_products<t::ROWS>::add(d, f.low[q], described(a + q * 32), q > 0);
+        tf32_products<t::ROWS>::add(d, f.high[q], described(a + t::A_BYTES + q * 32), true);
+    }
+#pragma unroll
+    for (int q = 0; q < 4; q++) tf32_products<t::ROWS>::add(d, f.high[q], described(a + q * 32), true);
+    products_end();
+}
+
+/* Unit i, and meanwhile the next one is made ready. Of the first two, b was taken before. */
+template <class t>
+static __device__ inline void turn(float (&sum)[t::SUMS], const supply<t> &in, const fragments &now, fragments &next, int i)
+{
+    float d[t::SUMS];
+    begin<t>(d, now, in.a_at(i));
+    if (i > 0 && i + 1 < in.count) take(next, in, i + 1);
+    if (i + 1 < in.count) in.split_a(i + 1);
+    products_wait<0>();
+    settle(d);
+    if (i + t::STAGES < in.count) {
+        meet_group(in.group);
+        if (in.thread == 0) in.bring_b(i + t::STAGES), in.bring_a(i + t::STAGES);
+        __syncwarp();
+    }
+#pragma unroll
+    for (int k = 0; k < t::SUMS; k++) sum[k] += d[k];
+}
+
+template <class t> static __device__ inline void bring_all(const supply<t> &in, bool a, bool b)
+{
+    for (int i = 0; i < min(t::STAGES, in.count) && in.thread == 0; i++) {
+        if (b) in.bring_b(i);
+        if (a) in.bring_a(i);
+    }
+    __syncwarp();
+}
+
+/* b is brought, and taken, before the turn where that may be. */
+template <class t> static __device__ inline void start(const supply<t> &in, fragments &even, fragments &odd)
+{
+    const bool early = in.s.of.b_is_there;
+    if (!early) take_turn();
+    bring_all(in, !early, true);
+    if (in.count > 0) take(even, in, 0);
+    if (in.count > 1) take(odd, in, 1);
+    if (early) take_turn(), bring_all(in, true, false);
+    let_next_begin();
+}
+
+template <class t>
+static __device__ inline void multiply(float (&sum)[t::SUMS], const supply<t> &in, fragments &even, fragments &odd)
+{
+    if (in.count == 0) return;
+    in.split_a(0);
+#pragma unroll 1
+    for (int i = 0; i < in.count; i += 2) {
+        turn(sum, in, even, odd, i);
+        if (i + 1 < in.count) turn(sum, in, odd, even, i + 1);
+    }
+}
+
+/* ---- results ---- */
+
+static __device__ inline void cluster_arrive() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
+static __device__ inline void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+
+/* Four sums to a thread block of the cluster, at whose barrier they arrive. */
+static __device__ inline void send(uint32_t to, const float *x, uint32_t barrier)
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+                 "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"(barrier)
+                 : "memory");
+}
+static __device__ inline void keep(uint32_t at, const float *x)
+{
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]) : "memory");
+}
+
+/* Pairs of rows go round the thread blocks of a cluster: where those of this one arrive, from each worker so many, and how many it has. */
+struct desk {
+    uint32_t received, arrived;
+    int parts, part, workers, each, own;
+};
+
+template <class t> static __device__ inline desk desk_of(const product_args &s, uint32_t received, uint32_t arrived)
+{
+    const int part = blockIdx.x % s.parts;
+    return { received,
+             arrived,
+             s.parts,
+             part,
+             s.parts * t::GROUPS,
+             (t::PAIRS + s.parts - 1) / s.parts,
+             (t::PAIRS - part + s.parts - 1) / s.parts };
+}
+
+template <class t> static __device__ inline void send_all(const float (&sum)[t::SUMS], const desk &to, int worker, int thread)
+{
+#pragma unroll
+    for (int j = 0; j < t::ROWS / 8; j++) {
+        const int pair = 4 * j + thread % 4, rank = pair % to.parts;
+        const uint32_t at = to.received + (worker * to.each + pair / to.parts) * SENT + two_of(thread) * 16;
+        if (to.parts == 1) keep(at, sum + 4 * j);
+        else send(at_neighbour(at, rank), sum + 4 * j, at_neighbour(to.arrived, rank));
+    }
+    if (to.parts == 1) __syncthreads();
+    else barrier_wait_for_cluster(to.arrived, 0);
+}
+
+/* Results of two columns. */
+static __device__ inline void write(const product_args &s, float x, float y, int row, int column, const float (&bias)[2])
+{
+    float *out = (float *)s.out + row * s.out_row + column;
+    x *= (T)s.alpha, y *= (T)s.alpha;
+    if (s.bias) x = finished(x + bias[0], s.act), y = finished(y + bias[1], s.act);
+    if (row >= s.m || column >= s.n) return;
+    out[0] = x;
+    if (column + 1 < s.n) out[1] = y;
+}
+
+template <class t>
+static __device__ inline void write_own(const product_args &s, const desk &from, int top, int column, const float (&bias)[2])
+{
+    for (int e = threadIdx.x; e < from.own * 32; e += t::GROUPS * GROUP) {
+        const int row = top + (e / 32 * from.parts + from.part) * 2;
+        float x[4] = {};
+#pragma unroll 8
+        for (int w = 0; w < from.workers; w++) {
+            const float4 y = *(const float4 *)__cvta_shared_to_generic(from.received + w * from.each * SENT + e * 16);
+            x[0] += y.x, x[1] += y.y, x[2] += y.z, x[3] += y.w;
+        }
+        write(s, x[0], x[2], row, column, bias), write(s, x[1], x[3], row + 1, column, bias);
+    }
+}
+
+/* By one thread. */
+template <class t> static __device__ inline void make_barriers(uint32_t first, const desk &d)
+{
+    for (int i = 0; i < t::BARRIERS; i++) barrier_make(first + 8 * i, 1);
+    barriers_made();
+    barrier_expect(d.arrived, d.own * d.workers * SENT);
+}
+
+template <int ROWS, int GROUPS, int STAGES> KERNEL(GROUPS *GROUP) pair_few(const __grid_constant__ pair_few_args args)
+{
+    typedef tile<ROWS, GROUPS, STAGES> t;
+    extern __shared__ float4 shared[];
+    const product_args &s = args.of;
+    const uint32_t room = (place_of(shared) + 1023) / 1024 * 1024, received = room + GROUPS * STAGES * t::STAGE,
+                   barriers = received + t::RECEIVED;
+    const int group = __shfl_sync(~0u, threadIdx.x / GROUP, 0), thread = threadIdx.x % GROUP;
+    const int across = (s.n + COLUMNS - 1) / COLUMNS, block = blockIdx.x / s.parts, units = (s.k + UNIT - 1) / UNIT;
+    const desk d = desk_of<t>(s, received, barriers + 8 * (t::BARRIERS - 1));
+    const int worker = d.part * GROUPS + group;
+    const supply<t> in = { args,
+                           room + group * STAGES * t::STAGE,
+                           barriers + group * STAGES * 16,
+                           block / across * ROWS,
+                           block % across * COLUMNS,
+                           worker,
+                           d.workers,
+                           worker < units ? (units - worker + d.workers - 1) / d.workers : 0,
+                           group,
+                           thread };
+    if (threadIdx.x == 0) make_barriers<t>(barriers, d);
+    __syncthreads();
+    if (s.parts > 1) cluster_arrive();
+    fragments even, odd;
+    start(in, even, odd);
+    const int column = in.left + threadIdx.x % 32 * 2;
+    const float bias[2] = { column < s.n ? bias_at(s, column) : 0, column + 1 < s.n ? bias_at(s, column + 1) : 0 };
+    float sum[t::SUMS] = {};
+    multiply(sum, in, even, odd);
+    if (s.parts > 1) cluster_wait(); /* for barriers of others */
+    send_all<t>(sum, d, worker, thread);
+    write_own<t>(s, d, in.top, column, bias);
+}
+
+} // namespace
+
+#define FEW(rows, groups, stages, once, start, cost)                                                                             \
+    {                                                                                                                            \
+        rows, COLUMNS, groups *GROUP, tile<rows, groups, stages>::SHARED, once, start, cost,                                     \
+        {                                                                                                                        \
+            NULL, (const void *)pair_few<rows, groups, stages>                                                                   \
+        }                                                                                                                        \
+    }
+static const split_kernel kernels[] = {
+    FEW(8, 2, 2, 2.2, 0, 13.8),
+    FEW(16, 2, 2, 2.4, 0, 14.7),
+    FEW(32, 1, 4, 3.4, 0, 14),
+    FEW(32, 2, 2, 3.6, 1, 9.3),
+};
+
+const split_kernel *pair_few_kernels(int *count)
+{
+    *count = sizeof kernels / sizeof *kernels;
+    return kernels;
+}

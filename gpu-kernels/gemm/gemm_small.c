@@ -1,0 +1,183 @@
+/* gemm_small.c - launches products that have few rows or few columns: there vendors' kernels leave most of the card idle. */
+#include "dtype.h"
+#include "emulated.h"
+#include <math.h>
+
+#define SPLIT_PARTS 2
+#define SPLIT_JOIN  1.4  /* microseconds, for the thread blocks of a cluster */
+#define TALL_OTHER  4096 /* bytes of shared memory that gemm_tall.cu has beside b */
+
+product_args product_args_of(const step *s, const frame *f, const workspace *w)
+{
+    const layout *at = &s->in[0].at, *bt = &s->in[1].at;
+    product_args a = {
+        .a = f->data[s->in[0].slot],
+        .b = f->data[s->in[1].slot],
+        .out = f->data[s->out[0].slot],
+        .a_row = at->stride[0],
+        .b_row = bt->stride[0],
+        .b_column = bt->stride[1],
+        .out_row = s->out[0].at.stride[0],
+        .m = (int32_t)at->size[0],
+        .k = (int32_t)at->size[1],
+        .n = (int32_t)bt->size[1],
+        .act = OP_LOAD,
+        .alpha = s->nums ? f->num[s->num[0]] : 1,
+    };
+    a.b_is_there = !may_be_written(w, a.b, bt);
+    if (!s->finish) return a;
+    a.bias = f->data[s->in[2].slot], a.bias_stride = s->in[2].at.stride[0], a.act = finish_infos[s->finish].act;
+    return a;
+}
+
+/* Are vectors of `width` elements at aligned addresses, in all lines of this length? */
+static bool in_vectors(const void *p, int64_t line, int64_t lines, int64_t length, size_t bytes, int width)
+{
+    return (uintptr_t)p % (bytes * (size_t)width) == 0 && length % width == 0 && (lines == 1 || line % width == 0);
+}
+
+/* ---- few columns ---- */
+
+/* Bytes of b as gemm_tall.cu keeps it. */
+static size_t kept_bytes(const product_args *a, size_t each)
+{
+    const int reach = 32 * 16 / (int)each;
+    return (size_t)((a->n + 1) / 2 * 2) * ((size_t)((a->k + reach - 1) / reach * reach) * each + 16);
+}
+
+/* The most that any shape asks for: threads that run different shapes at once set the same. */
+static size_t shared_for_tall(void)
+{
+    const int most = card().shared - TALL_OTHER;
+    return most < TALL_SHARED ? (size_t)most : TALL_SHARED;
+}
+
+static cudaError_t run_tall(const product_args *a, duet_dtype type, size_t shared, cudaStream_t q)
+{
+    const size_t bytes = dtypes[type].bytes;
+    const bool vectors = in_vectors(a->a, a->a_row, a->m, a->k, bytes, 16 / (int)bytes);
+    const void *kernel = (type == DUET_F64 ? tall_kernel_f64 : tall_kernel_f32)(a->n, vectors ? FORM_FLAT : FORM_STRIDED);
+    const int64_t each = TALL_THREADS / 32 * TALL_ROWS, blocks = quotient_up(a->m, each), most = 2 * card().blocks;
+    const cudaError_t e = with_shared(kernel, shared, shared_for_tall());
+    return e == cudaSuccess ? launch_early(kernel, blocks < most ? blocks : most, TALL_THREADS, shared, (void *)a, q) : e;
+}
+
+static cudaError_t run_skinny(const product_args *a, duet_dtype type, cudaStream_t q)
+{
+    const size_t kept = kept_bytes(a, dtypes[type].bytes);
+    if (a->m >= TALL_LEAST && kept <= shared_for_tall()) return run_tall(a, type, kept, q);
+    const bool exact = a->b_column == 1 && in_vectors(a->b, a->b_row, a->k, a->n, dtypes[type].bytes, 2);
+    const enum form form = exact ? FORM_FLAT : FORM_STRIDED;
+    const void *kernel = (type == DUET_F64 ? skinny_kernel_f64 : skinny_kernel_f32)(a->n, (int)form);
+    return launch_early(kernel, quotient_up(a->m, SKINNY_ROWS), SKINNY_THREADS, 0, (void *)a, q);
+}
+
+/* ---- few rows ---- */
+
+static cudaError_t run_matvec(const product_args *a, cudaStream_t q)
+{
+    const bool by_rows = a->b_column == 1 || a->n == 1;
+    const bool wide = by_rows ? in_vectors(a->b, a->b_row, a->k, a->n, 4, 4)
+                              : in_vectors(a->b, a->b_column, a->n, a->k, 4, 4) && in_vectors(a->a, a->a_row, a->m, a->k, 4, 4);
+    const void *kernel = matvec_kernel(a->m, by_rows ? FORM_ROWS : FORM_COLUMNS, wide);
+    return launch_early(kernel, quotient_up(a->n, MATVEC_COLUMNS), MATVEC_THREADS, 0, (void *)a, q);
+}
+
+static int64_t tiles_of(const product_args *a, const split_kernel *t)
+{
+    return quotient_up(a->m, t->rows) * quotient_up(a->n, t->columns);
+}
+
+/* How a product is split: its tiles, and how many thread blocks share one. */
+typedef struct splitting {
+    const split_kernel *t;
+    int parts;
+    double cost;
+} splitting;
+
+/* By a card's figures: so many microseconds, about. */
+static double split_cost(const product_args *a, const split_kernel *t, int parts, double join, card_facts of)
+{
+    const double rounds = (double)quotient_up(tiles_of(a, t) * parts, of.blocks);
+    if (t->shared > of.shared || (parts > 1 && !of.clusters)) return INFINITY;
+    return t->once + rounds * (t->start + t->cost * a->k / parts / 1000) + (parts > 1 ? join : 0);
+}
+
+/* The kernels that may be chosen from. */
+typedef struct choice {
+    const split_kernel *of;
+    int count, parts;
+    double join;
+} choice;
+
+static choice strict_ones(void)
+{
+    choice c = { .parts = SPLIT_PARTS, .join = SPLIT_JOIN };
+    c.of = split_kernels(&c.count);
+    return c;
+}
+
+static choice those_by_parts(void)
+{
+    choice c = { .parts = PAIR_PARTS };
+    c.of = pair_few_kernels(&c.count);
+    return c;
+}
+
+static splitting cheapest(const product_args *a, choice c)
+{
+    const card_facts here = card();
+    splitting best = { c.of, 1, INFINITY };
+    for (int i = 0; i < c.count; i++)
+        for (int parts = 1; parts <= c.parts; parts *= 2) {
+            const splitting s = { &c.of[i], parts, split_cost(a, &c.of[i], parts, c.join, here) };
+            if (s.cost < best.cost) best = s;
+        }
+    return best;
+}
+
+/* Can the tensor copy engine bring an operand? Where its elements lie is seen when it runs. */
+static bool can_be_described(const layout *l) { return l->stride[1] == 1 && l->stride[0] > 0 && l->stride[0] % 4 == 0; }
+
+bool product_splits(const step *s)
+{
+    const int64_t *b = s->in[1].at.size;
+    const product_args a = { .m = (int32_t)s->out[0].at.size[0], .k = (int32_t)b[0], .n = (int32_t)b[1] };
+    if (s->math != DUET_MATH_SPLIT || !card().pairs || !product_has_few_rows(s) || product_is_thin(s) || product_is_skinny(s))
+        return false;
+    if (!can_be_described(&s->in[0].at) || !can_be_described(&s->in[1].at)) return false;
+    const double cost = cheapest(&a, those_by_parts()).cost;
+    return cost < pair_product_cost(s) && (!product_fits(s) || cost < cheapest(&a, strict_ones()).cost);
+}
+
+static cudaError_t run_split_by(product_args *a, splitting s, cudaStream_t q)
+{
+    const bool wide = in_vectors(a->a, a->a_row, a->m, a->k, 4, 4) && in_vectors(a->b, a->b_row, a->k, a->n, 4, 4);
+    const void *kernel = s.t->kernel[wide];
+    const cudaError_t e = with_shared(kernel, (size_t)s.t->shared, (size_t)s.t->shared);
+    a->parts = s.parts;
+    return e == cudaSuccess
+               ? launch_clusters(kernel, tiles_of(a, s.t) * s.parts, s.parts, s.t->threads, (size_t)s.t->shared, a, q)
+               : e;
+}
+
+static cudaError_t run_few(const product_args *a, splitting s, cudaStream_t q)
+{
+    pair_few_args p = { .of = *a };
+    p.of.parts = s.parts;
+    cudaError_t e = pair_describe(a->a, a->m, a->k, a->a_row, s.t->rows, &p.a);
+    if (e == cudaSuccess) e = pair_describe(a->b, a->k, a->n, a->b_row, PAIR_UNIT / 2, &p.b);
+    if (e == cudaSuccess) e = with_shared(s.t->kernel[1], (size_t)s.t->shared, (size_t)s.t->shared);
+    if (e != cudaSuccess) return e;
+    return launch_clusters(s.t->kernel[1], tiles_of(a, s.t) * s.parts, s.parts, s.t->threads, (size_t)s.t->shared, &p, q);
+}
+
+cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+{
+    product_args a = product_args_of(s, f, w);
+    if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
+    if (product_is_thin(s)) return run_matvec(&a, q);
+    if (product_is_skinny(s)) return run_skinny(&a, s->out[0].at.type, q);
+    if (parts_of(s) == PARTS_FEW && kernels_splits_here(s, f)) return run_few(&a, cheapest(&a, those_by_parts()), q);
+    return run_split_by(&a, cheapest(&a, strict_ones()), q);
+}

@@ -1,0 +1,45 @@
+/* gemm_small_supported.c - which products the kernels take, for the pretended CUDA too. */
+#include "launch.h"
+
+bool product_is_skinny(const step *s) { return s->in[1].at.size[1] <= SKINNY_COLUMNS && s->in[0].at.size[1] <= SKINNY_INNER; }
+
+/* Does l have elements side by side along this axis? */
+static bool runs(const layout *l, int along) { return l->size[along] <= 1 || l->stride[along] == 1; }
+
+static bool is_plain(const step *s)
+{
+    const int64_t *b = s->in[1].at.size;
+    return s->out[0].at.type == DUET_F32 && b[0] <= INT32_MAX / 2 && b[1] <= INT32_MAX / 2 &&
+           finish_infos[s->finish].act != OP_softmax;
+}
+
+bool product_is_thin(const step *s)
+{
+    const layout *b = &s->in[1].at;
+    return is_plain(s) && s->out[0].at.size[0] <= MATVEC_ROWS && (runs(b, 1) || runs(b, 0));
+}
+
+/* Are the sums all that there is, and rows of a and of the results without gaps? */
+static bool is_ordinary(const step *s)
+{
+    const layout *a = &s->in[0].at, *out = &s->out[0].at;
+    return (s->ins == 2 || s->finish) && a->size[0] <= INT32_MAX && runs(a, 1) && runs(out, 1);
+}
+
+bool product_has_few_rows(const step *s)
+{
+    const layout *b = &s->in[1].at;
+    return is_ordinary(s) && is_plain(s) && b->size[0] > 0 && s->out[0].at.size[0] <= SPLIT_ROWS && runs(b, 1);
+}
+
+/* So little to compute that fetching decides, or what a vendor's kernels would leave idle. */
+static bool is_little(const step *s)
+{
+    const int64_t *b = s->in[1].at.size;
+    return (double)s->out[0].at.size[0] * (double)b[0] * (double)b[1] <= SPLIT_WORK;
+}
+
+bool product_fits(const step *s)
+{
+    return is_ordinary(s) && (product_is_skinny(s) || product_is_thin(s) || (product_has_few_rows(s) && is_little(s)));
+}

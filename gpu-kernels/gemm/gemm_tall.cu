@@ -1,0 +1,95 @@
+/* gemm_tall.cu - products of many rows and few columns: b stays in shared memory, a warp takes some rows at a time, its lanes the inner axis. */
+#include "gemm_few_columns.cuh"
+
+namespace
+{
+
+enum { WARPS = TALL_THREADS / 32, REACH = 32 * WIDTH };
+
+/* The columns of b, each without gaps, zeros beyond its ends. */
+template <int N> static __device__ inline void keep(T *columns, const product_args &s, int pitch)
+{
+    const T *b = (const T *)s.b;
+#pragma unroll 8
+    for (int i = threadIdx.x; i < N * pitch; i += TALL_THREADS) {
+        const int k = i / N, j = i % N;
+        columns[j * pitch + k] = k < s.k && j < s.n ? b[k * s.b_row + j * s.b_column] : K(0);
+    }
+}
+
+/* One vector of each row, from element k on. VECTORS: rows begin at 16 bytes, and are a number of vectors. */
+template <bool VECTORS> static __device__ inline void load(vec x[TALL_ROWS], const product_args &s, int64_t top, int k)
+{
+#pragma unroll
+    for (int r = 0; r < TALL_ROWS; r++) {
+        const T *at = (const T *)s.a + min(top + r, (int64_t)s.m - 1) * s.a_row + k;
+        if (VECTORS && k < s.k) {
+            x[r] = *(const vec *)at;
+        } else {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) x[r].e[i] = !VECTORS && k + i < s.k ? at[i] : K(0);
+        }
+    }
+}
+
+template <int N> static __device__ inline void take(T acc[TALL_ROWS * N], const vec x[TALL_ROWS], const T *column, int pitch)
+{
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        const vec w = *(const vec *)(column + j * pitch);
+#pragma unroll
+        for (int r = 0; r < TALL_ROWS; r++)
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) acc[r * N + j] = FMA(x[r].e[i], w.e[i], acc[r * N + j]);
+    }
+}
+
+template <int N, bool VECTORS> KERNEL(TALL_THREADS, 2) tall(const __grid_constant__ product_args s)
+{
+    extern __shared__ float4 shared[];
+    __shared__ T sums[WARPS][TALL_ROWS * N];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, reach = (s.k + REACH - 1) / REACH * REACH;
+    const int pitch = reach + WIDTH; /* so that columns begin in different banks */
+    T *columns = (T *)shared;
+    if (s.b_is_there) keep<N>(columns, s, pitch);
+    take_turn();
+    if (!s.b_is_there) keep<N>(columns, s, pitch);
+    __syncthreads();
+    for (int64_t top = (blockIdx.x * (int64_t)WARPS + warp) * TALL_ROWS; top < s.m;
+         top += (int64_t)gridDim.x * WARPS * TALL_ROWS) {
+        T acc[TALL_ROWS * N] = {};
+        vec x[TALL_ROWS], next[TALL_ROWS];
+        load<VECTORS>(x, s, top, lane * WIDTH);
+        for (int k = lane * WIDTH; k < reach; k += REACH) {
+            load<VECTORS>(next, s, top, k + REACH);
+            take<N>(acc, x, columns + k, pitch);
+#pragma unroll
+            for (int r = 0; r < TALL_ROWS; r++) x[r] = next[r];
+        }
+        sum_over_warp<TALL_ROWS * N>(acc, lane, sums[warp]);
+        __syncwarp();
+        write_rows<N>(s, sums[warp], top, TALL_ROWS, lane, 32, [] { __syncwarp(); });
+        __syncwarp();
+    }
+    let_next_begin();
+}
+
+template <int N> const void *of(bool vectors) { return vectors ? (const void *)tall<N, true> : (const void *)tall<N, false>; }
+
+} // namespace
+
+/* row: the columns. form: FORM_FLAT where rows of a are vectors. */
+const void *TYPED(tall_kernel)(int row, int form)
+{
+    const bool vectors = form == FORM_FLAT;
+    switch ((row + 1) / 2) {
+    case 1: return of<2>(vectors);
+    case 2: return of<4>(vectors);
+    case 3: return of<6>(vectors);
+    case 4: return of<8>(vectors);
+    case 5: return of<10>(vectors);
+    case 6: return of<12>(vectors);
+    case 7: return of<14>(vectors);
+    default: return of<16>(vectors);
+    }
+}

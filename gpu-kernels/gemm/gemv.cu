@@ -1,0 +1,128 @@
+/* gemv.cu - products of one row or two: matrix times vector. The matrix is read once, and where it is not what the kernel before this
+ * one wrote, its first part already while that one ends. */
+#include "epilogue.cuh"
+
+namespace
+{
+
+enum { COLUMNS = 4, ACROSS = 2, DOWN = MATVEC_THREADS / ACROSS, EACH = 8, WARPS = MATVEC_THREADS / 32 };
+
+struct alignas(COLUMNS * sizeof(T)) quad {
+    T e[COLUMNS];
+};
+
+/* Rows k0 + i * DOWN of four columns of b; beyond its edges zeros. WIDE: 16 bytes at aligned addresses. */
+template <bool WIDE> static __device__ inline void load(quad w[EACH], const product_args &s, int k0, int column)
+{
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const int k = k0 + i * DOWN;
+        const T *at = (const T *)s.b + k * s.b_row + column;
+        if (WIDE && k < s.k && column < s.n) {
+            w[i] = *(const quad *)at;
+        } else {
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) w[i].e[c] = !WIDE && k < s.k && column + c < s.n ? at[c] : K(0);
+        }
+    }
+}
+
+template <int ROWS> static __device__ inline void take(quad sum[ROWS], const quad w[EACH], const product_args &s, int k0)
+{
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const int k = k0 + i * DOWN;
+            const T x = k < s.k ? ((const T *)s.a)[r * s.a_row + k] : K(0);
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) sum[r].e[c] = FMA(x, w[i].e[c], sum[r].e[c]);
+        }
+}
+
+/* Over the lanes that have the same columns. */
+static __device__ inline quad sum_over_lanes(quad x)
+{
+#pragma unroll
+    for (int off = 16; off >= ACROSS; off /= 2)
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) x.e[c] += __shfl_xor_sync(~0u, x.e[c], off);
+    return x;
+}
+
+/* A thread block has eight columns; a thread four of them, of every DOWN-th row of b. */
+template <int ROWS, bool WIDE> KERNEL(MATVEC_THREADS) matvec(const __grid_constant__ product_args s)
+{
+    __shared__ T part[WARPS][ROWS][ACROSS * COLUMNS];
+    const int half = threadIdx.x % ACROSS, first = threadIdx.x / ACROSS, left = blockIdx.x * (ACROSS * COLUMNS);
+    quad w[EACH], sum[ROWS] = {};
+    if (s.b_is_there) load<WIDE>(w, s, first, left + half * COLUMNS);
+    take_turn();
+    let_next_begin();
+    if (!s.b_is_there) load<WIDE>(w, s, first, left + half * COLUMNS);
+    take<ROWS>(sum, w, s, first);
+    for (int k0 = first + EACH * DOWN; k0 < s.k; k0 += EACH * DOWN) {
+        load<WIDE>(w, s, k0, left + half * COLUMNS);
+        take<ROWS>(sum, w, s, k0);
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const quad all = sum_over_lanes(sum[r]);
+        if (threadIdx.x % 32 < ACROSS) *(quad *)&part[threadIdx.x / 32][r][half * COLUMNS] = all;
+    }
+    __syncthreads();
+    const int row = threadIdx.x / (ACROSS * COLUMNS), column = threadIdx.x % (ACROSS * COLUMNS);
+    if (row >= ROWS || left + column >= s.n) return;
+    T all = K(0);
+#pragma unroll
+    for (int i = 0; i < WARPS; i++) all += part[i][row][column];
+    ((T *)s.out)[row * s.out_row + left + column] = result_of(s, all, left + column);
+}
+
+/* The columns of b without gaps: a warp has one. */
+template <int ROWS, bool WIDE> KERNEL(MATVEC_THREADS) dots(const __grid_constant__ product_args s)
+{
+    const int column = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+    const T *b = (const T *)s.b + column * s.b_column, *a = (const T *)s.a;
+    T sum[ROWS] = {};
+    take_turn();
+    let_next_begin();
+    if (column >= s.n) return;
+    if (WIDE) {
+#pragma unroll 4
+        for (int k = lane * COLUMNS; k < s.k; k += 32 * COLUMNS) {
+            const quad w = *(const quad *)(b + k);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const quad x = *(const quad *)(a + r * s.a_row + k);
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) sum[r] = FMA(x.e[c], w.e[c], sum[r]);
+            }
+        }
+    } else {
+#pragma unroll 4
+        for (int k = lane; k < s.k; k += 32)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) sum[r] = FMA(a[r * s.a_row + k], b[k], sum[r]);
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+#pragma unroll
+        for (int off = 16; off > 0; off /= 2) sum[r] += __shfl_xor_sync(~0u, sum[r], off);
+        if (lane == r) ((T *)s.out)[r * s.out_row + column] = result_of(s, sum[r], column);
+    }
+}
+
+} // namespace
+
+/* rows: 1 or 2. form: FORM_ROWS where b has rows without gaps, FORM_COLUMNS where it has columns so. */
+const void *matvec_kernel(int rows, int form, bool wide)
+{
+    if (form == FORM_COLUMNS)
+        return rows == 1 ? wide ? (const void *)dots<1, true> : (const void *)dots<1, false>
+               : wide ? (const void *)dots<2, true>
+                         : (const void *)dots<2, false>;
+    return rows == 1 ? wide ? (const void *)matvec<1, true> : (const void *)matvec<1, false>
+           : wide ? (const void *)matvec<2, true>
+                     : (const void *)matvec<2, false>;
+}

@@ -1,0 +1,41 @@
+/* gather_scatter.cuh - where elements are, for kernels of any element type. */
+#ifndef PLACES_CUH
+#define PLACES_CUH
+
+#include "device.cuh"
+extern "C" {
+#include "index_kernels.h"
+}
+
+static __device__ inline int64_t place_of(const axes &a, uint64_t i)
+{
+    int64_t at = 0;
+#pragma unroll 1
+    for (int d = a.rank; d-- > 0;) {
+        const uint64_t q = d ? quotient(i, a.size[d]) : 0;
+        at += (int64_t)(i - q * a.size[d].by) * a.stride[d];
+        i = q;
+    }
+    return at;
+}
+
+static __device__ inline int64_t thread_index() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
+
+/* The bits of elements as keys: what holds them, and order_key of the bits alone. */
+template <class E> struct key_type {
+    typedef uint32_t type;
+};
+template <> struct key_type<uint64_t> {
+    typedef uint64_t type;
+};
+
+template <class Key> static __device__ inline Key key_by(const key_rule &rule, Key x)
+{
+    const Key sign = (Key)rule.sign, size = x & (sign - 1);
+    if (!rule.infinity) return x ^ sign;
+    if (size > (Key)rule.infinity) return sign | (sign - 1);
+    if (!size) return sign;
+    return x & sign ? sign - size : sign + size;
+}
+
+#endif

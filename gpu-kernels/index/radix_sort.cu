@@ -1,0 +1,76 @@
+/* radix_sort.cu - one pass of a long sort by 8 bits, each key from its place to the next by one kernel: CUB's, which counts and ranks the keys of a
+ * tile, looks back for what comes before it, and moves them. Of CUB it is what runs on the device; what its host side does (bounds, launches)
+ * is in sort.c, since that side names exit and the C++ run time. */
+#include <cub/config.cuh>
+
+/* What CUB's kernel takes of block_load.cuh, which includes iostream and so has the C++ run time set up before main. */
+CUB_NAMESPACE_BEGIN
+template <class T, int N> static __device__ __forceinline__ void LoadDirectWarpStriped(int thread, const T *from, T (&to)[N])
+{
+    const int first = thread / 32 * (32 * N) + thread % 32;
+#pragma unroll
+    for (int k = 0; k < N; k++) to[k] = from[first + 32 * k];
+}
+template <class T, int N>
+static __device__ __forceinline__ void LoadDirectWarpStriped(int thread, const T *from, T (&to)[N], int many)
+{
+    const int first = thread / 32 * (32 * N) + thread % 32;
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        if (first + 32 * k < many) to[k] = from[first + 32 * k];
+}
+template <class T, int N, class U>
+static __device__ __forceinline__ void LoadDirectWarpStriped(int thread, const T *from, T (&to)[N], int many, U other)
+{
+#pragma unroll
+    for (int k = 0; k < N; k++) to[k] = other;
+    LoadDirectWarpStriped(thread, from, to, many);
+}
+CUB_NAMESPACE_END
+#include <cub/agent/agent_radix_sort_onesweep.cuh>
+
+#include <duet/duet.h>
+extern "C" {
+#include "index_kernels.h"
+}
+
+CUB_NAMESPACE_BEGIN
+namespace detail
+{
+namespace radix_sort /* where newer ones have the agent; before it was cub's own */
+{
+}
+} // namespace detail
+CUB_NAMESPACE_END
+
+namespace
+{
+
+using namespace cub;
+using namespace cub::detail::radix_sort;
+
+/* CUB's own choice for compute capability 9.0. */
+template <class Key>
+using policy = AgentRadixSortOnesweepPolicy<SWEEP_THREADS, sizeof(Key) == 4 ? 20 : 30, Key, 1, RADIX_RANK_MATCH_EARLY_COUNTS_ANY,
+                                            BLOCK_SCAN_RAKING_MEMOIZE, RADIX_SORT_STORE_DIRECT, SORT_DIGIT>;
+static_assert(policy<uint32_t>::BLOCK_THREADS == SWEEP_THREADS && policy<uint64_t>::BLOCK_THREADS == SWEEP_THREADS, "threads");
+static_assert(policy<uint32_t>::ITEMS_PER_THREAD * SWEEP_THREADS == SWEEP_TILE(false), "a tile of 4 bytes");
+static_assert(policy<uint64_t>::ITEMS_PER_THREAD * SWEEP_THREADS == SWEEP_TILE(true), "a tile of 8 bytes");
+
+template <class Key, class Value>
+static __global__ void __launch_bounds__(SWEEP_THREADS) sweep(const __grid_constant__ sweep_args a)
+{
+    typedef AgentRadixSortOnesweep<policy<Key>, false, Key, Value, uint32_t, int> agent;
+    __shared__ typename agent::TempStorage room;
+    agent(room, (int *)a.before, (int *)a.ticket, (uint32_t *)nullptr, a.starts, (Key *)a.keys[1], (const Key *)a.keys[0],
+          (Value *)a.order[1], (const Value *)a.order[0], (int)a.n, a.shift, SORT_DIGIT)
+        .Process();
+}
+
+} // namespace
+
+const void *sweep_pass(bool wide, bool ordered)
+{
+    if (ordered) return (const void *)sweep<uint64_t, uint32_t>;
+    return wide ? (const void *)sweep<uint64_t, NullType> : (const void *)sweep<uint32_t, NullType>;
+}

@@ -1,0 +1,284 @@
+/* sort.c - launches sorts of lines, the choice of their greatest, and sorts of indices for scatter. */
+#include "dtype.h"
+#include "index_kernels.h"
+
+static int64_t room_of(int64_t n)
+{
+    int64_t room = 1;
+    while (room < n) room *= 2;
+    return room;
+}
+
+static int64_t tiles_of(int64_t n, bool wide) { return quotient_up(n, SORT_TILE(wide)); }
+
+static size_t sort_room(int64_t lines, int64_t n, bool wide)
+{
+    const size_t all = (size_t)(lines * n), counts = (size_t)(lines * tiles_of(n, wide)) * SORT_DIGITS;
+    return 2 * round_256(all * (wide ? 8 : 4)) + 2 * round_256(all * 4) + round_256(counts * 4) +
+           round_256((size_t)lines * SORT_DIGITS * 4);
+}
+
+static void *carve(char **from, size_t bytes)
+{
+    void *p = *from;
+    *from += round_256(bytes);
+    return p;
+}
+
+static void lay_out(sort_args *a, char *scratch, bool wide)
+{
+    const size_t all = (size_t)(a->lines * a->n);
+    a->tiles = tiles_of(a->n, wide), a->by_tiles = divide_by64(a->tiles), a->by_n = divide_by64(a->n);
+    for (int k = 0; k < 2; k++) a->keys[k] = carve(&scratch, all * (wide ? 8 : 4)), a->order[k] = carve(&scratch, all * 4);
+    a->counts = carve(&scratch, (size_t)(a->lines * a->tiles) * SORT_DIGITS * 4), a->totals = (uint32_t *)scratch;
+}
+
+/* A thread block a line. */
+static cudaError_t keep(sort_args *a, bool wide, cudaStream_t q)
+{
+    const int64_t room = room_of(a->n);
+    const int threads = room < 64 ? 32 : room > 1024 ? 512 : (int)room / 2;
+    return launch(sort_kernel(wide, FORM_KEPT), a->lines, threads, (size_t)room * (wide ? 12 : 8), a, q);
+}
+
+static cudaError_t pass(sort_args *a, bool wide, cudaStream_t q)
+{
+    cudaError_t e = launch(sort_kernel(wide, FORM_DIGITS), a->lines * a->tiles, ORDER_THREADS, 0, a, q);
+    if (e == cudaSuccess) e = launch(sort_kernel(wide, FORM_BEFORE), a->lines * SORT_DIGITS, ORDER_THREADS, 0, a, q);
+    if (e == cudaSuccess) e = launch(sort_kernel(wide, FORM_MOVE), a->lines * a->tiles, ORDER_THREADS, 0, a, q);
+    void *keys = a->keys[0];
+    uint32_t *order = a->order[0];
+    a->keys[0] = a->keys[1], a->order[0] = a->order[1];
+    a->keys[1] = keys, a->order[1] = order;
+    return e;
+}
+
+/* Into keys[0] and order[0]. */
+static cudaError_t by_digits(sort_args *a, bool wide, int bits, cudaStream_t q)
+{
+    cudaError_t e = launch(sort_kernel(wide, FORM_KEYS), quotient_up(a->lines * a->n, ORDER_THREADS), ORDER_THREADS, 0, a, q);
+    for (a->shift = 0; a->shift < bits && e == cudaSuccess; a->shift += SORT_DIGIT) e = pass(a, wide, q);
+    return e;
+}
+
+/* ---- long lines, one after the other ---- */
+
+/* What a long sort of elements goes by; for indices of places ask places_plan. */
+typedef struct sweep_plan {
+    bool wide, ordered; /* keys of 8 bytes; the order by itself */
+    int up, passes;
+    enum sweep_below below;
+} sweep_plan;
+
+static sweep_plan plan_of(duet_dtype type, bool indices)
+{
+    const int each = (int)dtypes[type].bytes;
+    const bool bits_alone = dtype_kind(type) != TYPE_FLOAT; /* a key tells its element */
+    if (each == 8) return (sweep_plan){ true, indices || !bits_alone, 0, each, BELOW_NOTHING };
+    if (indices) return (sweep_plan){ true, false, 32, each, BELOW_INDEX };
+    if (each == 4)
+        return bits_alone ? (sweep_plan){ false, false, 0, each, BELOW_NOTHING }
+                          : (sweep_plan){ true, false, 32, each, BELOW_BITS };
+    return (sweep_plan){ false, false, 16, each, BELOW_BITS };
+}
+
+static sweep_plan places_plan(int64_t places)
+{
+    int bits = 1;
+    while (places >> bits) bits++;
+    return (sweep_plan){ true, false, 32, (int)quotient_up(bits, SORT_DIGIT), BELOW_INDEX };
+}
+
+static key_rule rule_of(duet_dtype type)
+{
+    const uint64_t sign = (uint64_t)1 << (8 * dtypes[type].bytes - 1);
+    switch (type) {
+    case DUET_F32: return (key_rule){ sign, 0x7f800000 };
+    case DUET_F64: return (key_rule){ sign, 0x7ff0000000000000 };
+    case DUET_F16: return (key_rule){ sign, 0x7c00 };
+    case DUET_BF16: return (key_rule){ sign, 0x7f80 };
+    default: return (key_rule){ dtype_kind(type) == TYPE_SIGNED ? sign : 0, 0 };
+    }
+}
+
+/* Counts of all passes, their tickets, and what comes before each tile: all are 0 at first. */
+static size_t cleared_bytes(const sweep_plan *p, int64_t n)
+{
+    return ((size_t)p->passes * SORT_DIGITS + 64 + (size_t)(p->passes * quotient_up(n, SWEEP_TILE(p->wide))) * SORT_DIGITS) * 4;
+}
+
+static size_t sweep_room(sweep_plan p, int64_t n)
+{
+    return 2 * round_256((size_t)n * (p.wide ? 8 : 4)) + (p.ordered ? 2 * round_256((size_t)n * 4) : 0) +
+           round_256(cleared_bytes(&p, n));
+}
+
+static void swap(sweep_args *a)
+{
+    void *keys = a->keys[0];
+    uint32_t *order = a->order[0];
+    a->keys[0] = a->keys[1], a->order[0] = a->order[1];
+    a->keys[1] = keys, a->order[1] = order;
+}
+
+static cudaError_t sweep_passes(sweep_args *a, const sweep_plan *p, cudaStream_t q)
+{
+    const int64_t tiles = quotient_up(a->n, SWEEP_TILE(p->wide));
+    uint32_t *tickets = a->counts + p->passes * SORT_DIGITS;
+    cudaError_t e = cudaSuccess;
+    for (int k = 0; k < p->passes && e == cudaSuccess; k++) {
+        a->shift = p->up + k * SORT_DIGIT, a->starts = a->counts + k * SORT_DIGITS;
+        a->ticket = tickets + k, a->before = tickets + 64 + k * tiles * SORT_DIGITS;
+        e = launch(sweep_pass(p->wide, p->ordered), tiles, SWEEP_THREADS, 0, a, q);
+        swap(a);
+    }
+    return e;
+}
+
+/* a: what to sort and where the results go. */
+#define SWEEP_WAVES 8 /* thread blocks a multiprocessor, each of which adds its counts to all */
+static cudaError_t sweep(sweep_args *a, const sweep_plan *p, char *scratch, cudaStream_t q)
+{
+    const size_t each = p->wide ? 8 : 4, cleared = cleared_bytes(p, a->n);
+    for (int k = 0; k < 2; k++) a->keys[k] = carve(&scratch, (size_t)a->n * each);
+    for (int k = 0; k < 2; k++) a->order[k] = p->ordered ? carve(&scratch, (size_t)a->n * 4) : NULL;
+    a->counts = (uint32_t *)scratch, a->up = p->up, a->passes = p->passes, a->below = (int32_t)p->below;
+    cudaError_t e = cudaMemsetAsync(scratch, 0, cleared, q);
+    const int64_t blocks = quotient_up(a->n, SWEEP_EACH * ORDER_THREADS), most = (int64_t)card().blocks * SWEEP_WAVES;
+    const void *make = sweep_kernel((size_t)a->each, p->wide, SWEEP_KEYS);
+    if (e == cudaSuccess) e = launch(make, blocks < most ? blocks : most, ORDER_THREADS, 0, a, q);
+    if (e == cudaSuccess) e = launch(sweep_kernel((size_t)a->each, p->wide, SWEEP_STARTS), a->passes, ORDER_THREADS, 0, a, q);
+    if (e == cudaSuccess) e = sweep_passes(a, p, q);
+    if (e != cudaSuccess) return e;
+    return launch(sweep_kernel((size_t)a->each, p->wide, SWEEP_OUT), quotient_up(a->k, ORDER_THREADS), ORDER_THREADS, 0, a, q);
+}
+
+#define LINE_ALONE (1 << 20) /* elements that keep the card busy */
+static bool by_sweeps(int64_t lines, int64_t n) { return n > SORT_KEPT && n < SWEEP_MOST && (lines == 1 || n >= LINE_ALONE); }
+
+static cudaError_t sweep_lines(const step *s, const frame *f, const cut *at, char *scratch, cudaStream_t q)
+{
+    const duet_dtype type = s->in[0].at.type;
+    const int64_t inner = layout_count(&at->inner), lines = layout_count(&at->outer) * inner;
+    const sweep_plan p = plan_of(type, sorts_indices(s));
+    const size_t each = dtypes[type].bytes, to = sorts_indices(s) ? sizeof(int64_t) : each;
+    cudaError_t e = cudaSuccess;
+    for (int64_t l = 0; l < lines && e == cudaSuccess; l++) {
+        sweep_args a = {
+            .n = at->along.size[0], .k = s->out[0].at.size[s->attr[0]], .stride = at->along.stride[0], .step = inner
+        };
+        const int64_t from = layout_place(&at->outer, l / inner) + layout_place(&at->inner, l % inner);
+        a.x = (const char *)f->data[s->in[0].slot] + from * (int64_t)each;
+        a.out = (char *)f->data[s->out[0].slot] + (l / inner * a.k * inner + l % inner) * (int64_t)to;
+        a.rule = rule_of(type), a.each = (int32_t)each, a.down = sorts_down(s), a.indices = sorts_indices(s);
+        e = sweep(&a, &p, scratch, q);
+    }
+    return e;
+}
+
+/* ---- the greatest of lines ---- */
+
+static bool is_choice(const step *s)
+{
+    const int64_t k = s->out[0].at.size[s->attr[0]];
+    return sorts_down(s) && 0 < k && k <= SELECT_MOST;
+}
+
+/* How many candidates a line has after the first launch, or, of so many, after the next; 0: those are the choice. */
+static int64_t candidates_of(int64_t n, int64_t k) { return n <= SELECT_PART ? 0 : quotient_up(n, SELECT_PART) * k; }
+
+static size_t choice_scratch(int64_t lines, int64_t n, int64_t k, size_t each)
+{
+    const size_t key = each == 8 ? 8 : 4, first = (size_t)(lines * candidates_of(n, k)),
+                 next = (size_t)(lines * candidates_of(candidates_of(n, k), k));
+    return round_256(first * key) + round_256(first * 4) + round_256(next * key) + round_256(next * 4);
+}
+
+static cudaError_t choose(const step *s, const frame *f, const cut *at, char *scratch, cudaStream_t q)
+{
+    const duet_dtype type = s->in[0].at.type;
+    const int64_t inner = layout_count(&at->inner);
+    const size_t each = dtypes[type].bytes, key = each == 8 ? 8 : 4;
+    select_args a = {
+        .x = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = at->along.size[0], .rule = rule_of(type)
+    };
+    a.k = (int32_t)s->out[0].at.size[s->attr[0]], a.each = (int32_t)each, a.stride = at->along.stride[0];
+    a.lines = layout_count(&at->outer) * inner, a.indices = sorts_indices(s);
+    a.by_inner = divide_by64(inner), a.outer = axes_of(&at->outer), a.inner = axes_of(&at->inner);
+    void *keys[2];
+    uint32_t *order[2];
+    for (int64_t r = 0, n = candidates_of(a.n, a.k); r < 2; r++, n = candidates_of(n, a.k))
+        keys[r] = carve(&scratch, (size_t)(a.lines * n) * key), order[r] = carve(&scratch, (size_t)(a.lines * n) * 4);
+    cudaError_t e = cudaSuccess;
+    for (int round = 0; e == cudaSuccess && (round == 0 || a.keys[1]); round++) {
+        const int64_t left = candidates_of(a.n, a.k);
+        a.keys[0] = round ? keys[(round - 1) % 2] : NULL, a.order[0] = round ? order[(round - 1) % 2] : NULL;
+        a.keys[1] = left ? keys[round % 2] : NULL, a.order[1] = left ? order[round % 2] : NULL;
+        a.parts = quotient_up(a.n, SELECT_PART), a.by_parts = divide_by64(a.parts);
+        e = launch(select_kernel(each, round > 0), quotient_up(a.lines * a.parts, SELECT_WARPS), 32 * SELECT_WARPS, 0, &a, q);
+        a.n = left;
+    }
+    return e;
+}
+
+/* ---- all ---- */
+
+size_t sort_scratch(const step *s)
+{
+    const layout *x = &s->in[0].at;
+    const int64_t n = x->size[s->attr[0]], lines = n ? layout_count(x) / n : 0;
+    const size_t each = dtypes[x->type].bytes;
+    if (is_choice(s)) return choice_scratch(lines, n, s->out[0].at.size[s->attr[0]], each);
+    if (n <= SORT_KEPT) return 0;
+    return by_sweeps(lines, n) ? sweep_room(plan_of(x->type, sorts_indices(s)), n) : sort_room(lines, n, each == 8);
+}
+
+cudaError_t sort_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
+{
+    const layout *x = &s->in[0].at;
+    const cut at = cut_at(x, s->attr[0], 1);
+    const bool wide = dtypes[x->type].bytes == 8;
+    const int64_t inner = layout_count(&at.inner);
+    sort_args a = {
+        .x = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = at.along.size[0], .type = (int32_t)x->type
+    };
+    a.k = s->out[0].at.size[s->attr[0]], a.stride = at.along.stride[0], a.lines = layout_count(&at.outer) * inner;
+    a.each = (int32_t)dtypes[x->type].bytes, a.down = sorts_down(s), a.indices = sorts_indices(s);
+    a.by_inner = divide_by64(inner), a.by_k = divide_by64(a.k), a.outer = axes_of(&at.outer), a.inner = axes_of(&at.inner);
+    if (is_choice(s)) return choose(s, f, &at, scratch, q);
+    if (a.n <= SORT_KEPT) return keep(&a, wide, q);
+    if (by_sweeps(a.lines, a.n)) return sweep_lines(s, f, &at, scratch, q);
+    lay_out(&a, scratch, wide);
+    const cudaError_t e = by_digits(&a, wide, 8 * a.each, q);
+    if (e != cudaSuccess) return e;
+    return launch(sort_kernel(wide, FORM_SORTED), quotient_up(a.lines * a.k, ORDER_THREADS), ORDER_THREADS, 0, &a, q);
+}
+
+/* ---- indices of places: those that are nowhere come last, as place n ---- */
+
+size_t places_scratch(int64_t m)
+{
+    const size_t sweeps = m < SWEEP_MOST ? sweep_room(places_plan(UINT32_MAX), m) : 0, digits = sort_room(1, m, false);
+    return sweeps > digits ? sweeps : digits;
+}
+
+static cudaError_t sweep_places(const sort_args *of, void *scratch, uint32_t **keys, uint32_t **order, cudaStream_t q)
+{
+    const sweep_plan p = places_plan(of->places);
+    sweep_args a = { .x = of->x, .n = of->n, .k = of->n, .each = 4, .type = of->type, .places = of->places, .at = of->inner };
+    const cudaError_t e = sweep(&a, &p, scratch, q);
+    return *keys = a.keys[1], *order = *keys + a.n, e;
+}
+
+cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *scratch, uint32_t **keys, uint32_t **order,
+                        cudaStream_t q)
+{
+    sort_args a = { .x = index, .n = layout_count(at), .lines = 1, .type = (int32_t)at->type, .places = (uint32_t)n };
+    int bits = 1;
+    while (n >> bits) bits++;
+    a.k = a.n, a.by_inner = divide_by64(1), a.inner = axes_of(at), a.outer = (axes){ .rank = 0 };
+    if (by_sweeps(1, a.n)) return sweep_places(&a, scratch, keys, order, q);
+    lay_out(&a, scratch, false);
+    const cudaError_t e = a.n <= SORT_KEPT ? keep(&a, false, q) : by_digits(&a, false, bits, q);
+    return *keys = a.keys[0], *order = a.order[0], e;
+}

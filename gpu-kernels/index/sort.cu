@@ -1,0 +1,309 @@
+/* sort.cu - stable sorts of keys with their indices. Lines that fit are sorted in shared memory, where the indices decide between equal keys;
+ * others by digits of 8 bits from the lower ones up: how many of each digit a tile has, what comes before, and then each to its place. */
+#include "gather_scatter.cuh"
+
+namespace
+{
+
+enum { WARPS = ORDER_THREADS / 32 };
+
+static __device__ inline int64_t first_of(const sort_args &a, uint64_t line)
+{
+    const uint64_t o = quotient(line, a.by_inner), c = line - o * a.by_inner.by;
+    return place_of(a.outer, o) + place_of(a.inner, c);
+}
+
+template <class Key> static __device__ inline Key key_of(const sort_args &a, int64_t at)
+{
+    if (a.places) {
+        const int64_t k = index_among(index_at(a.x, (duet_dtype)a.type, at), a.places);
+        return k < 0 ? (Key)a.places : (Key)k;
+    }
+    const Key key = (Key)order_key(a.x, (duet_dtype)a.type, at);
+    return a.down ? (Key)~key : key;
+}
+
+/* Element `rank` of a sorted line is element `index` of it. */
+static __device__ inline void write_sorted(const sort_args &a, int64_t first, uint64_t line, int64_t rank, uint32_t index)
+{
+    const uint64_t inner = a.by_inner.by, o = quotient(line, a.by_inner), c = line - o * inner;
+    const int64_t to = (int64_t)((o * a.k + rank) * inner + c), from = first + index * a.stride;
+    if (a.indices) ((int64_t *)a.out)[to] = index;
+    else if (a.each == 1) ((uint8_t *)a.out)[to] = ((const uint8_t *)a.x)[from];
+    else if (a.each == 2) ((uint16_t *)a.out)[to] = ((const uint16_t *)a.x)[from];
+    else if (a.each == 4) ((uint32_t *)a.out)[to] = ((const uint32_t *)a.x)[from];
+    else ((uint64_t *)a.out)[to] = ((const uint64_t *)a.x)[from];
+}
+
+/* ---- lines that fit ---- */
+
+template <class Key> static __device__ inline void exchange(Key *key, uint32_t *index, int i, int j, bool up)
+{
+    const bool after = key[i] > key[j] || (key[i] == key[j] && index[i] > index[j]);
+    if (after != up) return;
+    const Key k = key[i];
+    const uint32_t x = index[i];
+    key[i] = key[j], index[i] = index[j];
+    key[j] = k, index[j] = x;
+}
+
+/* Bitonic; `room` is a power of two, no less than n. */
+template <class Key> KERNEL(512) kept_line(const __grid_constant__ sort_args a)
+{
+    extern __shared__ uint64_t shared[];
+    const int n = (int)a.n, t = threadIdx.x;
+    int room = 1;
+    while (room < n) room *= 2;
+    Key *key = (Key *)shared;
+    uint32_t *index = (uint32_t *)(key + room);
+    const uint64_t line = blockIdx.x;
+    const int64_t first = first_of(a, line);
+    for (int i = t; i < room; i += blockDim.x) {
+        key[i] = ~(Key)0, index[i] = (uint32_t)i;
+        if (i < n) key[i] = key_of<Key>(a, first + (a.places ? place_of(a.inner, i) : i * a.stride));
+    }
+    __syncthreads();
+    for (int run = 2; run <= room; run *= 2)
+        for (int far = run / 2; far > 0; far /= 2) {
+            for (int p = t; p < room / 2; p += blockDim.x) {
+                const int i = p / far * 2 * far + p % far;
+                exchange(key, index, i, i + far, (i & run) == 0);
+            }
+            __syncthreads();
+        }
+    for (int i = t; i < (int)a.k; i += blockDim.x)
+        if (a.places) ((uint32_t *)a.keys[0])[i] = (uint32_t)key[i], a.order[0][i] = index[i];
+        else write_sorted(a, first, line, i, index[i]);
+}
+
+/* ---- longer ones ---- */
+
+template <class Key> KERNEL(ORDER_THREADS) make_keys(const __grid_constant__ sort_args a)
+{
+    const int64_t at = thread_index();
+    if (at >= a.lines * a.n) return;
+    const uint64_t line = quotient((uint64_t)at, a.by_n), i = at - line * a.by_n.by;
+    const int64_t from = a.places ? place_of(a.inner, i) : first_of(a, line) + (int64_t)i * a.stride;
+    ((Key *)a.keys[0])[at] = key_of<Key>(a, from);
+    a.order[0][at] = (uint32_t)i;
+}
+
+template <class Key> struct tile {
+    enum { SIZE = SORT_TILE(sizeof(Key) == 8), EACH = SIZE / ORDER_THREADS };
+    int64_t first, line, at; /* its first element of all; its line, and which of that it is */
+    int left;
+
+    __device__ inline tile(const sort_args &a)
+    {
+        line = (int64_t)quotient((uint64_t)blockIdx.x, a.by_tiles), at = blockIdx.x - line * a.tiles;
+        first = line * a.n + at * SIZE;
+        left = (int)min((int64_t)SIZE, a.n - at * SIZE);
+    }
+    __device__ inline uint32_t *count(const sort_args &a, int digit) const
+    {
+        return a.counts + (line * SORT_DIGITS + digit) * a.tiles + at;
+    }
+};
+
+template <class Key> static __device__ inline int digit_of(const sort_args &a, Key key)
+{
+    return (int)(key >> a.shift & (SORT_DIGITS - 1));
+}
+
+template <class Key> KERNEL(ORDER_THREADS) count_digits(const __grid_constant__ sort_args a)
+{
+    __shared__ uint32_t own[SORT_DIGITS];
+    const tile<Key> here(a);
+    const Key *key = (const Key *)a.keys[0] + here.first;
+    own[threadIdx.x] = 0;
+    __syncthreads();
+    for (int i = threadIdx.x; i < here.left; i += ORDER_THREADS) atomicAdd(&own[digit_of(a, key[i])], 1u);
+    __syncthreads();
+    *here.count(a, threadIdx.x) = own[threadIdx.x];
+}
+
+/* By all threads: the sum of what the threads before this one have, and in `all` that of the whole block. */
+static __device__ inline uint32_t sum_before(uint32_t own, uint32_t *all)
+{
+    __shared__ uint32_t sum[WARPS];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint32_t up = own, lower = 0;
+    for (int d = 1; d < 32; d *= 2) {
+        const uint32_t other = __shfl_up_sync(~0u, up, d);
+        up += lane >= d ? other : 0;
+    }
+    __syncthreads();
+    if (lane == 31) sum[warp] = up;
+    __syncthreads();
+    *all = 0;
+    for (int w = 0; w < WARPS; w++) lower += w < warp ? sum[w] : 0, *all += sum[w];
+    return lower + up - own;
+}
+
+/* Of one digit of one line: how many come before each tile, and how many there are. */
+KERNEL(ORDER_THREADS) count_before(const __grid_constant__ sort_args a)
+{
+    uint32_t *count = a.counts + blockIdx.x * a.tiles, before = 0, all;
+    for (int64_t first = 0; first < a.tiles; first += ORDER_THREADS) {
+        const int64_t i = first + threadIdx.x;
+        const uint32_t own = i < a.tiles ? count[i] : 0, lower = sum_before(own, &all);
+        if (i < a.tiles) count[i] = before + lower;
+        before += all;
+    }
+    if (threadIdx.x == 0) a.totals[blockIdx.x] = before;
+}
+
+/* A warp takes its elements in order, 32 at a time: those of one digit know each other, and the warp how many it has had. */
+template <class Key> KERNEL(ORDER_THREADS) move_tile(const __grid_constant__ sort_args a)
+{
+    enum { EACH = tile<Key>::EACH };
+    __shared__ Key keys[tile<Key>::SIZE];
+    __shared__ uint32_t order[tile<Key>::SIZE], had[WARPS][SORT_DIGITS], start[SORT_DIGITS], to[SORT_DIGITS];
+    const tile<Key> here(a);
+    const int t = threadIdx.x, lane = t % 32, warp = t / 32;
+    Key key[EACH];
+    uint32_t index[EACH], rank[EACH], all;
+    for (int w = 0; w < WARPS; w++) had[w][t] = 0;
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const int i = (warp * EACH + k) * 32 + lane;
+        const bool is = i < here.left;
+        key[k] = is ? ((const Key *)a.keys[0])[here.first + i] : 0;
+        index[k] = is ? a.order[0][here.first + i] : 0;
+        const int digit = is ? digit_of(a, key[k]) : SORT_DIGITS;
+        const uint32_t alike = __match_any_sync(~0u, digit), lower = alike & ((1u << lane) - 1);
+        const uint32_t before = is ? had[warp][digit] : 0;
+        __syncwarp();
+        if (is && !lower) had[warp][digit] = before + __popc(alike);
+        __syncwarp();
+        rank[k] = before + __popc(lower);
+    }
+    __syncthreads();
+    uint32_t own = 0;
+    for (int w = 0; w < WARPS; w++) {
+        const uint32_t some = had[w][t];
+        had[w][t] = own, own += some;
+    }
+    start[t] = sum_before(own, &all);
+    const uint32_t below = sum_before(a.totals[here.line * SORT_DIGITS + t], &all);
+    to[t] = below + *here.count(a, t) - start[t];
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const int i = (warp * EACH + k) * 32 + lane, digit = digit_of(a, key[k]);
+        if (i >= here.left) continue;
+        const uint32_t at = start[digit] + had[warp][digit] + rank[k];
+        keys[at] = key[k], order[at] = index[k];
+    }
+    __syncthreads();
+    for (int i = t; i < here.left; i += ORDER_THREADS) {
+        const int64_t at = here.line * a.n + (uint32_t)(to[digit_of(a, keys[i])] + (uint32_t)i);
+        ((Key *)a.keys[1])[at] = keys[i], a.order[1][at] = order[i];
+    }
+}
+
+KERNEL(ORDER_THREADS) write_lines(const __grid_constant__ sort_args a)
+{
+    const int64_t at = thread_index();
+    if (at >= a.lines * a.k) return;
+    const uint64_t line = quotient((uint64_t)at, a.by_k);
+    const int64_t i = at - (int64_t)(line * a.by_k.by);
+    write_sorted(a, first_of(a, line), line, i, a.order[0][line * a.n + i]);
+}
+
+/* ---- one long line: keys that carry what is wanted, for radix_sort.cu ---- */
+
+/* Indices that are nowhere come last. */
+static __device__ inline uint32_t place_key(const sweep_args &a, int64_t i)
+{
+    const int64_t k = index_among(index_at(a.x, (duet_dtype)a.type, place_of(a.at, i)), a.places);
+    return k < 0 ? a.places : (uint32_t)k;
+}
+
+template <class Key> static __device__ inline void put_key(const sweep_args &a, int64_t i, Key key, Key bits, uint32_t *counts)
+{
+    const Key up = key << a.up;
+    ((Key *)a.keys[0])[i] = a.below == BELOW_NOTHING ? up : up | (a.below == BELOW_INDEX ? (Key)i : bits);
+    if (a.order[0]) a.order[0][i] = (uint32_t)i;
+    for (int p = 0; p < a.passes; p++)
+        atomicAdd(counts + p * SORT_DIGITS + (int)(up >> (a.up + p * SORT_DIGIT) & (SORT_DIGITS - 1)), 1u);
+}
+
+/* The SWEEP_EACH keys of a thread from element i on. E: the bits of an element; of indices of places, their places. */
+template <class E, class Key> static __device__ inline void keys_from(const sweep_args &a, int64_t i, uint32_t *counts)
+{
+    E bits[SWEEP_EACH];
+#pragma unroll
+    for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS)
+        bits[k] = i >= a.n ? 0 : a.places ? (E)place_key(a, i) : ((const E *)a.x)[i * a.stride];
+    i -= SWEEP_EACH * ORDER_THREADS;
+#pragma unroll
+    for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS) {
+        const E key = a.places ? bits[k] : (E)key_by(a.rule, (typename key_type<E>::type)bits[k]);
+        if (i < a.n) put_key<Key>(a, i, (Key)(a.down ? (E)~key : key), (Key)bits[k], counts);
+    }
+}
+
+template <class E, class Key> KERNEL(ORDER_THREADS) sweep_keys(const __grid_constant__ sweep_args a)
+{
+    enum { ALL = SWEEP_EACH * ORDER_THREADS };
+    __shared__ uint32_t counts[8 * SORT_DIGITS];
+    for (int d = threadIdx.x; d < a.passes * SORT_DIGITS; d += ORDER_THREADS) counts[d] = 0;
+    __syncthreads();
+    for (int64_t first = (int64_t)blockIdx.x * ALL; first < a.n; first += (int64_t)gridDim.x * ALL)
+        keys_from<E, Key>(a, first + threadIdx.x, counts);
+    __syncthreads();
+    for (int d = threadIdx.x; d < a.passes * SORT_DIGITS; d += ORDER_THREADS)
+        if (counts[d]) atomicAdd(a.counts + d, counts[d]);
+}
+
+/* Of each pass: how many keys have lower digits. */
+KERNEL(ORDER_THREADS) sweep_starts(const __grid_constant__ sweep_args a)
+{
+    uint32_t all, *count = a.counts + blockIdx.x * SORT_DIGITS + threadIdx.x;
+    *count = sum_before(*count, &all);
+}
+
+/* The sorted indices of places are keys and order, in the room of keys[1]. */
+template <class E, class Key> KERNEL(ORDER_THREADS) sweep_out(const __grid_constant__ sweep_args a)
+{
+    const int64_t i = thread_index();
+    if (i >= a.k) return;
+    const Key key = ((const Key *)a.keys[0])[i];
+    const uint32_t index = a.order[0] ? a.order[0][i] : (uint32_t)key;
+    if (a.places) ((uint32_t *)a.keys[1])[i] = (uint32_t)((uint64_t)key >> 32), ((uint32_t *)a.keys[1])[a.n + i] = index;
+    else if (a.indices) ((int64_t *)a.out)[i * a.step] = index;
+    else if (a.order[0]) ((E *)a.out)[i * a.step] = ((const E *)a.x)[index * a.stride];
+    else ((E *)a.out)[i * a.step] = a.below == BELOW_BITS ? (E)key : (E)((a.down ? ~key : key) ^ (Key)a.rule.sign);
+}
+
+template <class Key> static const void *form_of(enum sort_form form)
+{
+    switch (form) {
+    case FORM_KEPT: return (const void *)kept_line<Key>;
+    case FORM_KEYS: return (const void *)make_keys<Key>;
+    case FORM_DIGITS: return (const void *)count_digits<Key>;
+    case FORM_BEFORE: return (const void *)count_before;
+    case FORM_MOVE: return (const void *)move_tile<Key>;
+    default: return (const void *)write_lines;
+    }
+}
+
+template <class E, class Key> static const void *sweep_of(enum sweep_form form)
+{
+    if (form == SWEEP_STARTS) return (const void *)sweep_starts;
+    return form == SWEEP_KEYS ? (const void *)sweep_keys<E, Key> : (const void *)sweep_out<E, Key>;
+}
+
+} // namespace
+
+const void *sort_kernel(bool wide, enum sort_form form) { return wide ? form_of<uint64_t>(form) : form_of<uint32_t>(form); }
+
+const void *sweep_kernel(size_t each, bool wide, enum sweep_form form)
+{
+    if (each == 8) return sweep_of<uint64_t, uint64_t>(form);
+    if (each == 4) return wide ? sweep_of<uint32_t, uint64_t>(form) : sweep_of<uint32_t, uint32_t>(form);
+    if (each == 2) return wide ? sweep_of<uint16_t, uint64_t>(form) : sweep_of<uint16_t, uint32_t>(form);
+    return wide ? sweep_of<uint8_t, uint64_t>(form) : sweep_of<uint8_t, uint32_t>(form);
+}

@@ -1,0 +1,285 @@
+/* interpreter.c - launches programs that go element by element. */
+#include "dtype.h"
+#include "elementwise_operands.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define SHARED_MOST                                                                                                              \
+    98304 /* bytes of the rows that vectors_for admits: the same for all threads, since it is a kernel's, not a launch's */
+
+/* ---- how an operand is reached ---- */
+
+static enum how how_of(const operands *o, int k, const machine_head *h, machine_path *p)
+{
+    cycle c;
+    if (layout_is_dense(&o->of[k])) return operand_lead(o, k) == h->lead ? HOW_VECTORS : HOW_SCALARS;
+    if (h->n > INT32_MAX || !cycle_of(&o->of[k], &c)) return HOW_WALK;
+    p->run = divide_by32(c.run), p->size = divide_by32(c.size), p->stride = (int32_t)c.stride;
+    if (c.size == 1) return HOW_SINGLE;
+    const int64_t width = operands_width(o);
+    if (c.run == 1 && c.stride == 1 && c.size % width == 0 && operand_lead(o, k) == h->lead && h->lead == 0) return HOW_ROUND;
+    return cycle_how(&c, width);
+}
+
+/* All outputs dense, and vectors of one those of all? */
+static bool outputs_dense(const operands *o)
+{
+    for (int k = 0; k < o->outs; k++)
+        if (!layout_is_dense(&o->of[k]) || operand_lead(o, k) != operand_lead(o, 0)) return false;
+    return true;
+}
+
+static bool is_plain(const operands *o)
+{
+    bool plain = outputs_dense(o);
+    for (int k = o->outs; k < o->count && plain; k++)
+        plain = layout_is_dense(&o->of[k]) && operand_lead(o, k) == operand_lead(o, 0);
+    return plain;
+}
+
+static void set_head(const operands *o, const machine_program *p, machine_head *h)
+{
+    h->n = layout_count(&o->of[0]), h->out_dense = outputs_dense(o);
+    h->lead = h->out_dense ? operand_lead(o, 0) : 0;
+    h->last = p->last, h->inputs = (uint8_t)(o->count - o->outs);
+    for (int k = 0; k < o->outs; k++) h->out[k] = o->at[k];
+    for (int k = 0; k < h->inputs; k++) h->in[k] = o->at[o->outs + k];
+}
+
+static void set_paths(const operands *o, const machine_head *h, machine_paths *p)
+{
+    p->rank = o->of[0].rank;
+    for (int x = 0; x < p->rank; x++) p->size[x] = divide_by32(o->of[0].size[x]);
+    for (int k = 0; k < o->outs && !h->out_dense; k++) operand_strides(&o->of[k], p->out_stride[k]);
+    for (int k = 0; k < h->inputs; k++) {
+        p->in[k].how = (uint32_t)how_of(o, o->outs + k, h, &p->in[k]);
+        if (p->in[k].how == HOW_WALK) operand_strides(&o->of[o->outs + k], p->in_stride[k]);
+    }
+    for (int k = 0; k < o->count; k++) *(k < o->outs ? &p->types.out[k] : &p->types.in[k - o->outs]) = (uint8_t)o->of[k].type;
+}
+
+/* More vectors a thread pay the dispatch for more elements; but all multiprocessors should have several thread blocks, and rows of shared
+ * memory must leave room for them. */
+static int vectors_for(const machine_program *p, int64_t vectors)
+{
+    if (vectors <= MACHINE_MIDDLE || p->rows > 12) return 1;
+    return p->rows <= 6 && vectors > MACHINE_LARGE ? MACHINE_VECTORS : 2;
+}
+
+/* ---- which kernels a step takes ---- */
+
+/* type: as which they read instructions: f32, f64, i64, u64 or i32. */
+typedef struct way {
+    duet_dtype type;
+    bool converts;
+} way;
+
+static bool within_i32(int type)
+{
+    return type == DUET_BOOL || (dtype_is_integer((duet_dtype)type) && dtypes[type].bytes <= 4 && type != DUET_U32);
+}
+
+static bool takes_accumulator(const instruction *c)
+{
+    if (c->op == OP_SAVE) return true;
+    for (int k = 0; k < op_infos[c->op].arity; k++)
+        if (c->arg[k].kind == FROM_ACC) return true;
+    return false;
+}
+
+/* Does whatever follows see lower bits alone, or what is within a type? A bool is of all bits. */
+static bool is_cut(const step *s, const instruction *next, const instruction *end)
+{
+    if (next < end && next->op == OP_WRAP) return true;
+    if (next == end || next->op != OP_STORE) return false;
+    for (; next < end && next->op == OP_STORE; next++)
+        if (s->out[next->arg[0].index].at.type == DUET_BOOL) return false;
+    return next == end || !takes_accumulator(next);
+}
+
+static bool stays_within_i32(const step *s, const instruction *c, const instruction *end)
+{
+    if (c->op == OP_WRAP) return within_i32(c->arg[1].index) && c->arg[1].index != DUET_BOOL;
+    if (c->op == OP_LOAD || c->op == OP_SAVE || c->op == OP_STORE) return true;
+    return op_infos[c->op].flags & (DUET_WITHIN | DUET_TRUTH) || is_cut(s, c + 1, end);
+}
+
+/* Does a program of i64 give the same in i32? If its operands and numbers are within that, and each result that a later instruction sees. */
+static bool fits_i32(const step *s, const double *num)
+{
+    const instruction *code = s->program->code, *end = code + s->program->length;
+    if (step_type(s) != DUET_I64) return false;
+    for (int k = 0; k < s->outs + s->ins; k++)
+        if (!within_i32((k < s->outs ? &s->out[k] : &s->in[k - s->outs])->at.type)) return false;
+    for (int k = 0; k < s->nums; k++) {
+        int64_t n;
+        memcpy(&n, &num[k], sizeof n);
+        if (n != (int32_t)n) return false;
+    }
+    for (const instruction *c = code; c < end; c++)
+        if (!stays_within_i32(s, c, end)) return false;
+    return true;
+}
+
+/* What only moves goes as bits. */
+static way as_bits(size_t each) { return (way){ each == 4 ? DUET_F32 : DUET_F64, false }; }
+
+static way way_of(const step *s, const double *num)
+{
+    const duet_dtype type = step_type(s);
+    return program_converts(s) ? (way){ fits_i32(s, num) ? DUET_I32 : type, true } : as_bits(dtypes[type].bytes);
+}
+
+static machine_kernels *converting(duet_dtype type, bool heavy)
+{
+    if (type == DUET_F32) return heavy ? machine_kernel_converts_heavy_f32 : machine_kernel_converts_f32;
+    if (type == DUET_F64) return heavy ? machine_kernel_converts_heavy_f64 : machine_kernel_converts_f64;
+    if (type == DUET_I32) return machine_kernel_converts_i32;
+    return type == DUET_I64 ? machine_kernel_converts_i64 : machine_kernel_converts_u64;
+}
+
+static const void *kernel_of(const operands *o, way w, const machine_program *p, bool small, int vectors, bool plain)
+{
+    machine_kernels *const kernels[2][4] = { { MACHINE_KERNELS(f32) }, { MACHINE_KERNELS(f64) } };
+    if (w.converts) return converting(w.type, p->heavy)(vectors, plain);
+    if (o->each < 4) return (o->each == 1 ? machine_kernel_u8 : machine_kernel_u16)(vectors, plain);
+    return kernels[o->each == 8][2 * small + p->heavy](vectors, plain);
+}
+
+typedef union machine_args {
+    machine_head head;
+    machine_short_f32 short_f32;
+    machine_long_f32 long_f32;
+    machine_short_f64 short_f64;
+    machine_long_f64 long_f64;
+} machine_args;
+
+static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, size_t shared, machine_args *a, cudaStream_t q)
+{
+    const cudaError_t e = with_shared(kernel, shared, SHARED_MOST);
+    return e == cudaSuccess ? launch_early(kernel, blocks, threads, shared, a, q) : e;
+}
+
+static cudaError_t launch_once(const operands *o, way w, const machine_program *p, cudaStream_t q)
+{
+    machine_args a;
+    const bool wide = w.type != DUET_F32 && w.type != DUET_I32, plain = !w.converts && is_plain(o) && p->steps <= MACHINE_SHORT;
+    set_head(o, p, &a.head);
+    const bool small = a.head.n <= MACHINE_SMALL && !w.converts && o->each >= 4;
+    const int64_t width = small ? 1 : operands_width(o), vectors = (a.head.lead + a.head.n + width - 1) / width;
+    const int each = small ? 1 : vectors_for(p, vectors);
+    const uint32_t threads = (uint32_t)MACHINE_THREADS(each), row = (uint32_t)each * threads;
+    a.head.begins = p->first != ROW_NONE, a.head.first = a.head.begins ? p->first * row : 0;
+    a.head.length = (uint8_t)machine_pack(wide ? (void *)a.short_f64.code : a.short_f32.code, p, w.type, (int)row, each == 1);
+    if (small) a.head.lead = 0;
+    if (!plain) set_paths(o, &a.head, wide ? &a.long_f64.paths : &a.long_f32.paths);
+    return launch_rows(kernel_of(o, w, p, small, each, plain), (vectors + row - 1) / row, (int)threads,
+                       p->rows * row * (size_t)width * o->each, &a, q);
+}
+
+/* ---- a copy between operands whose memory runs along different axes ---- */
+
+static bool is_copy(const step *s)
+{
+    const program *p = s->program;
+    return p->length == 2 && p->code[0].op == OP_LOAD && p->code[1].op == OP_STORE && program_moves(s);
+}
+
+/* The input's fastest axis, when it is another than the output's and both are long; else -1. */
+static int tile_axis(const layout *out, const layout *in)
+{
+    const int last = out->rank - 1;
+    int fast = last;
+    if (in->stride[last] == 0) return -1;
+    for (int a = 0; a < out->rank; a++)
+        if (in->stride[a] != 0 && llabs(in->stride[a]) < llabs(in->stride[fast])) fast = a;
+    return fast == last || out->size[fast] < TILE / 4 || out->size[last] < TILE / 4 ? -1 : fast;
+}
+
+static const void *tile_kernel(size_t each)
+{
+    if (each < 4) return each == 1 ? tile_kernel_u8() : tile_kernel_u16();
+    return each == 4 ? tile_kernel_f32() : tile_kernel_f64();
+}
+
+static bool launch_tile(const operands *o, cudaStream_t q, cudaError_t *e)
+{
+    const layout *out = &o->of[0], *in = &o->of[1];
+    const int fast = tile_axis(out, in), last = out->rank - 1;
+    if (fast < 0) return false;
+    tile_args a = { .out = o->at[0], .in = o->at[1], .rows = out->size[fast], .columns = out->size[last] };
+    a.in_fast = in->stride[fast], a.in_stride = in->stride[last];
+    a.out_fast = out->stride[last], a.out_stride = out->stride[fast];
+    const int64_t down = (a.rows + TILE - 1) / TILE, across = (a.columns + TILE - 1) / TILE;
+    int64_t outside = 1;
+    for (int b = 0; b < out->rank; b++)
+        if (b != fast && b != last) {
+            a.size[a.rank] = out->size[b], a.stride[0][a.rank] = out->stride[b], a.stride[1][a.rank] = in->stride[b];
+            outside *= a.size[a.rank++];
+        }
+    if (down > INT32_MAX / across || down * across > INT32_MAX / outside) return false;
+    a.tiles_down = (uint32_t)down, a.tiles_across = (uint32_t)across;
+    *e = launch(tile_kernel(o->each), down * across * outside, TILE_THREADS, 0, &a, q);
+    return true;
+}
+
+/* ---- a step ---- */
+
+/* Dense operands need no index, and go in one launch of any size. */
+static bool fits(const operands *o)
+{
+    bool dense = outputs_dense(o);
+    for (int k = o->outs; k < o->count; k++) dense &= layout_is_dense(&o->of[k]);
+    return dense || operands_fit(o);
+}
+
+/* In halves, until they do. */
+static cudaError_t launch_parts(const operands *o, way w, const machine_program *p, cudaStream_t q)
+{
+    operands low, high;
+    if (fits(o)) return launch_once(o, w, p, q);
+    operands_halve(o, &low, &high);
+    cudaError_t e = launch_parts(&low, w, p, q);
+    return e != cudaSuccess ? e : launch_parts(&high, w, p, q);
+}
+
+static cudaError_t launch_operands(const step *s, operands *o, way w, const machine_program *p, cudaStream_t q)
+{
+    cudaError_t e;
+    operands_order(o);
+    return is_copy(s) && launch_tile(o, q, &e) ? e : launch_parts(o, w, p, q);
+}
+
+/* Elements of 16 bytes, and of 8 where they are not at multiples of them, are moved by their parts. */
+static bool goes_by_parts(const operands *o, duet_dtype type)
+{
+    if (type != DUET_C64) return type == DUET_C128;
+    for (int k = 0; k < o->count; k++)
+        if ((uintptr_t)o->at[k] % 8) return true;
+    return false;
+}
+
+static cudaError_t launch_complex(const step *s, operands *o, const machine_program *p, cudaStream_t q)
+{
+    const duet_dtype part = step_type(s) == DUET_C64 ? DUET_F32 : DUET_F64;
+    cudaError_t e = cudaSuccess;
+    if (operands_as_pairs(o, part)) return launch_operands(s, o, as_bits(o->each), p, q);
+    for (int k = 0; k < 2 && e == cudaSuccess; k++) {
+        operands half = operands_halves(o, part, k);
+        e = launch_operands(s, &half, as_bits(half.each), p, q);
+    }
+    return e;
+}
+
+cudaError_t machine_launch(const step *s, const frame *f, cudaStream_t q)
+{
+    operands o;
+    machine_program p;
+    double num[PROGRAM_NUMBERS];
+    for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
+    const way w = way_of(s, num);
+    operands_take(&o, s, f, dtypes[w.converts ? w.type : step_type(s)].bytes);
+    if (layout_count(&o.of[0]) == 0) return cudaSuccess;
+    if (machine_encode(&p, s->program, num)) return cudaErrorNotSupported;
+    return goes_by_parts(&o, step_type(s)) ? launch_complex(s, &o, &p, q) : launch_operands(s, &o, w, &p, q);
+}

@@ -1,0 +1,394 @@
+/* program_reduce.cu - reductions of what programs compute: the interpreter of interpreter.cuh over a batch of elements, which the folds of the program
+ * take into lanes that are kept in shared memory. Compiled several times for each type, as interpreter.cu is: with HEAVY defined, the kernels of
+ * programs that have functions; with CONVERTS, those of operands and results of other types than T, and all of integers. */
+#include "convert.cuh"
+#include "reduce_ops.cuh"
+#include "interpreter.cuh"
+extern "C" {
+#include "program_reduce.h"
+}
+
+#if defined CONVERTS && defined HEAVY
+#define RUN_KERNEL TYPED(run_kernel_converts_heavy)
+#elif defined CONVERTS
+#define RUN_KERNEL TYPED(run_kernel_converts)
+#elif defined HEAVY
+#define RUN_KERNEL TYPED(run_kernel_heavy)
+#else
+#define RUN_KERNEL TYPED(run_kernel)
+#endif
+
+namespace
+{
+
+typedef FOR_TYPE(run_args) run_args;
+
+/* f(kind<Fold>()) for the row of ops.def that `op` is. */
+template <class Fold> struct kind {
+    typedef Fold fold;
+};
+template <class F> __device__ __forceinline__ void with_fold(int op, F f)
+{
+    switch (op) {
+#define FOLD_CASE(name, ...)                                                                                                     \
+    case OP_##name:                                                                                                              \
+        f(kind<folding<row_##name>>());                                                                                          \
+        break;
+#ifdef T_INTEGER
+#define DUET_WHOLE1 FOLD_CASE
+#define DUET_WHOLE2 FOLD_CASE
+#else
+#define DUET_FOLD1   FOLD_CASE
+#define DUET_FOLD2   FOLD_CASE
+#define DUET_MOMENT1 FOLD_CASE
+#endif
+#define DUET_PLACE1 FOLD_CASE
+#include <duet/ops.def>
+    default: break;
+    }
+}
+#define FOLD_OF(k) typename decltype(k)::fold
+
+/* ---- where things are ---- */
+
+/* Where operand k of output i begins: an input, or PROGRAM_INPUTS and an output. */
+__device__ __forceinline__ int64_t begin_of(const run_axes &a, int k, int64_t i)
+{
+    int64_t at = 0;
+    uint64_t left = (uint64_t)i;
+#pragma unroll 1
+    for (int axis = a.outer - 1; axis >= 0; axis--) {
+        const uint64_t q = axis ? quotient(left, a.size[axis]) : 0;
+        at += (int64_t)(left - q * a.size[axis].by) * a.stride[k][axis];
+        left = q;
+    }
+    return at;
+}
+
+/* How far from there element j of an input is. */
+__device__ __forceinline__ int64_t way_to(const run_axes &a, int k, int64_t j)
+{
+    const int last = a.outer + a.inner - 1;
+    int64_t at = 0;
+    uint64_t left = (uint64_t)j;
+#pragma unroll 1
+    for (int axis = last; axis > a.outer; axis--) {
+        const uint64_t q = quotient(left, a.size[axis]);
+        at += (int64_t)(left - q * a.size[axis].by) * a.stride[k][axis];
+        left = q;
+    }
+    return at + (int64_t)left * a.stride[k][a.outer];
+}
+
+template <class Fold>
+__device__ __forceinline__ void give_output(const run_args &args, int output, int64_t i, typename Fold::acc r)
+{
+    const run_axes &a = args.axes;
+    const int64_t at = begin_of(a, PROGRAM_INPUTS + output, i);
+#ifdef CONVERTS
+    put_result(args.head.out[output], a.types.out[output], at, Fold::finish(r, a.n));
+#else
+    ((typename Fold::result *)args.head.out[output])[at] = Fold::finish(r, a.n);
+#endif
+}
+template <class Fold>
+__device__ __forceinline__ void deliver_output(const run_args &args, int output, int64_t i, int64_t part, typename Fold::acc r)
+{
+    const run_axes &a = args.axes;
+    if (a.by_parts.by > 1) ((typename Fold::acc *)a.part[output])[i * (int64_t)a.by_parts.by + part] = r;
+    else give_output<Fold>(args, output, i, r);
+}
+
+/* As meet of reduce.cuh. s: room for PROGRAM_OUTPUTS times `each` doubles. */
+template <int across> __device__ __forceinline__ void meet_outputs(const run_args &args, int64_t tile, double *s, int each)
+{
+    const run_axes &a = args.axes;
+    const int outs = a.outs;
+    const int64_t parts = (int64_t)a.by_parts.by;
+    if (parts <= 1) return;
+    const range due = arrive<across>(a.meet, a.outputs, parts, (uint32_t)tile);
+    if (due.begin == due.end) return;
+#pragma unroll 1
+    for (int o = 0; o < outs; o++)
+        with_fold(a.row[o], [&](auto f) {
+            typedef FOLD_OF(f) Fold;
+            typedef typename Fold::acc acc;
+            join_parts<Fold>((acc *)a.part[o], parts, due, (acc *)(s + o * each),
+                             [&](int64_t i, acc r) { give_output<Fold>(args, o, i, r); });
+        });
+}
+
+/* ---- elements of other types ---- */
+
+/* As in interpreter.cu: f(what an input's elements come as); these into a row, as bits that are converted later where they are no T; and that. */
+#ifdef CONVERTS
+template <class F> __device__ __forceinline__ void with_input(const run_axes &a, int input, F f)
+{
+    with_size(a.types.in[input], f);
+}
+template <class E> __device__ __forceinline__ void put(const run_axes &a, int input, vec *to, const lot<E> &v)
+{
+    put_bits<E>(to, v, a.types.in[input]);
+}
+template <class E> __device__ __forceinline__ void copy(const run_axes &a, int input, vec *to, const lot<E> *from)
+{
+    if constexpr (sizeof(E) <= sizeof(T)) copy_async(to, from);
+    else put<E>(a, input, to, *from);
+}
+template <int V> __device__ __forceinline__ void convert_rows(const run_axes &a, vec *own, int inputs)
+{
+#pragma unroll 1
+    for (int k = 0; k < inputs; k++) convert_row<V, 32>(own + k * V * 32, a.types.in[k]);
+}
+#else
+template <class F> __device__ __forceinline__ void with_input(const run_axes &, int, F f) { f(T()); }
+template <class E> __device__ __forceinline__ void put(const run_axes &, int, vec *to, const vec &v) { *to = v; }
+template <class E> __device__ __forceinline__ void copy(const run_axes &, int, vec *to, const vec *from) { copy_async(to, from); }
+template <int V> __device__ __forceinline__ void convert_rows(const run_axes &, vec *, int) {}
+#endif
+
+/* ---- a block, by threads with four of its lanes each ---- */
+
+/* Four lanes as rows of shared memory. */
+template <class Fold> union kept {
+    enum { VECTORS = 4 * sizeof(typename Fold::lane) / sizeof(vec) };
+    typename Fold::lane lane[4];
+    vec row[VECTORS];
+
+    __device__ kept() {}
+    __device__ __forceinline__ void load(const vec *own) { EACH(r, VECTORS) row[r] = own[r * 32]; }
+    __device__ __forceinline__ void save(vec *own) const { EACH(r, VECTORS) own[r * 32] = row[r]; }
+};
+
+/* A thread's elements, batch by batch: rows k and following of a block. The p-th element of a batch is of lane lane_of<W>(p % 4, t), in
+ * the batch's row p / 4. */
+template <int V, int W> struct batch {
+    enum { ELEMENTS = V * WIDTH, ROWS = ELEMENTS / 4 };
+    const run_args &args;
+    const run_axes &a;
+    vec *own;
+    int t;
+    int64_t first; /* element of the block */
+    int n, k;
+
+    __device__ __forceinline__ int index_of(int p) const { return (k + p / 4) * FOLD_LANES + lane_of<W>(p % 4, t); }
+    __device__ __forceinline__ bool whole() const { return (k + ROWS) * FOLD_LANES <= n; }
+
+    template <class E> __device__ __forceinline__ void stage_each(int input, const E *from)
+    {
+        lot<E> v[V];
+        EACH(p, ELEMENTS)
+        {
+            v[p / WIDTH].e[p % WIDTH] = E(0);
+            if (index_of(p) < n) v[p / WIDTH].e[p % WIDTH] = from[way_to(a, input, first + index_of(p))];
+        }
+        EACH(j, V) put<E>(a, input, own + (input * V + j) * 32, v[j]);
+    }
+    template <class E> __device__ __forceinline__ void stage(int input, const E *from)
+    {
+        const lot<E> *at = (const lot<E> *)(from + first + k * FOLD_LANES) + t;
+        const bool dense = W > 1 && a.inner == 1 && a.stride[input][a.outer] == 1 && (uintptr_t)at % alignof(lot<E>) == 0;
+        if (dense && whole()) EACH(j, V) copy<E>(a, input, own + (input * V + j) * 32, at + j * 32);
+        else stage_each(input, from);
+    }
+
+    template <class Fold> __device__ __forceinline__ void take(int output, const values<V> &x, const values<V> &y)
+    {
+        kept<Fold> s;
+        s.load(own + a.lanes[output] * 32);
+        if (whole()) EACH(p, ELEMENTS) take_one<Fold>(s.lane[p % 4], x, y, p);
+        else EACH(p, ELEMENTS) if (index_of(p) < n) take_one<Fold>(s.lane[p % 4], x, y, p);
+        s.save(own + a.lanes[output] * 32);
+    }
+    template <class Fold>
+    __device__ __forceinline__ void take_one(typename Fold::lane &lane, const values<V> &x, const values<V> &y, int p)
+    {
+        lane = Fold::take(lane, x.v[p / WIDTH].e[p % WIDTH], y.v[p / WIDTH].e[p % WIDTH], k + p / 4);
+    }
+    __device__ __forceinline__ void fold(const machine_code_T &i, const values<V> &x, const values<V> &y)
+    {
+        const int output = output_of(i);
+        with_fold(fold_of(i), [&](auto f) { take<FOLD_OF(f)>(output, x, y); });
+    }
+    __device__ __forceinline__ void store(int, const values<V> &) {}
+
+    /* The lanes of an output, once all is taken. */
+    template <class Fold> __device__ __forceinline__ void close(int output, typename Fold::acc (&r)[4]) const
+    {
+        kept<Fold> s;
+        s.load(own + a.lanes[output] * 32);
+        EACH(l, 4) r[l] = lane_of<W>(l, t) < n ? Fold::close(s.lane[l], first + lane_of<W>(l, t)) : Fold::start();
+    }
+    __device__ __forceinline__ void open()
+    {
+        const int outs = a.outs;
+#pragma unroll 1
+        for (int o = 0; o < outs; o++)
+            with_fold(a.row[o], [&](auto f) {
+                kept<FOLD_OF(f)> s;
+                EACH(l, 4) s.lane[l] = decltype(f)::fold::open();
+                s.save(own + a.lanes[o] * 32);
+            });
+    }
+    /* begin(k): where input k of the output begins */
+    template <class Begin> __device__ __forceinline__ void run(Begin begin)
+    {
+        values<V> x;
+        const int inputs = args.head.inputs;
+        open();
+        splat(x, K(0));
+#pragma unroll 1
+        for (k = 0; k * FOLD_LANES < n; k += ROWS) {
+#pragma unroll 1
+            for (int input = 0; input < inputs; input++)
+                with_input(a, input, [&](auto e) { stage(input, (const decltype(e) *)args.head.in[input] + begin(input)); });
+            wait_for_copies();
+            convert_rows<V>(a, own, inputs);
+            interpret<V, 32, HAS_FUNCTIONS>(args.head, args.code, own, x, *this);
+        }
+    }
+};
+
+/* As fold_rows: a warp for each block. */
+template <int V> KERNEL(FOLD_WARPS * 32, 2) rows(const __grid_constant__ run_args args)
+{
+    extern __shared__ vec shared[];
+    const run_axes &a = args.axes;
+    __shared__ int64_t begin[FOLD_WARPS][PROGRAM_INPUTS];
+    __shared__ double results[PROGRAM_OUTPUTS][FOLD_WARPS][3]; /* room for any acc */
+    const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps, outs = a.outs;
+    const int64_t slot = (int64_t)block_from_end() * (blockDim.x / 32 / a.warps) + warp / a.warps;
+    const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * (int64_t)a.by_parts.by,
+                  b = part * a.warps + own;
+    const bool works = i < a.outputs && b * FOLD_BLOCK < a.n;
+    const int64_t first = works ? b * FOLD_BLOCK : 0;
+    const int n = works ? (int)min((int64_t)FOLD_BLOCK, a.n - first) : 0;
+    batch<V, WIDTH> block = { args, a, shared + warp * a.kept * 32 + t, t, first, n, 0 };
+    if (t < args.head.inputs) begin[warp][t] = works ? begin_of(a, t, i) : 0;
+    __syncwarp();
+    block.run([&](int k) { return begin[warp][k]; });
+#pragma unroll 1
+    for (int o = 0; o < outs; o++)
+        with_fold(a.row[o], [&](auto f) {
+            typedef FOLD_OF(f) Fold;
+            typename Fold::acc v[4], *s = (typename Fold::acc *)results[o];
+            block.template close<Fold>(o, v);
+            v[0] = join_warp<Fold, WIDTH>(v);
+            if (a.warps > 1) {
+                if (t == 0) s[warp] = v[0];
+                __syncthreads();
+                if (own == 0 && t == 0) v[0] = join_pairs<Fold>(s + warp, a.warps);
+            }
+            if (own == 0 && t == 0 && i < a.outputs) deliver_output<Fold>(args, o, i, part, v[0]);
+        });
+    meet_outputs<1>(args, i, results[0][0], FOLD_WARPS * 3);
+}
+
+/* As fold_columns: RUN_ACROSS outputs by 32 threads, of which thread g holds the lanes g, g + 32, g + 64 and g + 96. */
+template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args args)
+{
+    extern __shared__ vec shared[];
+    const run_axes &a = args.axes;
+    __shared__ int64_t begin[PROGRAM_INPUTS][RUN_ACROSS];
+    __shared__ double results[32 * RUN_ACROSS * 3]; /* room for any acc */
+    const int c = threadIdx.x % RUN_ACROSS, g = threadIdx.x / RUN_ACROSS, warp = threadIdx.x / 32, outs = a.outs;
+    const uint32_t tiles = gridDim.x / (uint32_t)a.by_parts.by, at = block_from_end(), tile = at % tiles;
+    const int64_t b = at / tiles, i = (int64_t)tile * RUN_ACROSS + c, first = b * FOLD_BLOCK;
+    const int n = i < a.outputs ? (int)min((int64_t)FOLD_BLOCK, a.n - first) : 0;
+    batch<V, 1> block = { args, a, shared + warp * a.kept * 32 + threadIdx.x % 32, g, first, n, 0 };
+    if (g < args.head.inputs) begin[g][c] = i < a.outputs ? begin_of(a, g, i) : 0;
+    __syncthreads();
+    block.run([&](int k) { return begin[k][c]; });
+#pragma unroll 1
+    for (int o = 0; o < outs; o++)
+        with_fold(a.row[o], [&](auto f) {
+            typedef FOLD_OF(f) Fold;
+            typename Fold::acc v[4], *s = (typename Fold::acc *)results;
+            block.template close<Fold>(o, v);
+            join_own<Fold, 2, 1>(v);
+            __syncthreads(); /* the output before has left s */
+            s[threadIdx.x] = v[0];
+            for (int h = 16; h > 0; h /= 2) {
+                __syncthreads();
+                if (g < h) s[threadIdx.x] = Fold::join(s[threadIdx.x], s[threadIdx.x + h * RUN_ACROSS]);
+            }
+            if (g == 0 && i < a.outputs) deliver_output<Fold>(args, o, i, b, s[c]);
+        });
+    meet_outputs<RUN_ACROSS>(args, tile, results, RUN_THREADS / 32 * 3);
+}
+
+/* ---- no more elements than one thread has ---- */
+
+template <int V> struct few {
+    enum { ELEMENTS = V * WIDTH };
+    const run_args &args;
+    const run_axes &a;
+    vec *own;
+    int64_t i; /* the output */
+
+    template <class E> __device__ __forceinline__ void stage(int input)
+    {
+        const E *from = (const E *)args.head.in[input] + begin_of(a, input, i);
+        const int n = (int)a.n;
+        lot<E> v[V];
+        EACH(p, ELEMENTS)
+        {
+            v[p / WIDTH].e[p % WIDTH] = E(0);
+            if (p < n) v[p / WIDTH].e[p % WIDTH] = from[way_to(a, input, p)];
+        }
+        EACH(j, V) put<E>(a, input, own + (input * V + j) * 32, v[j]);
+    }
+    template <class Fold> __device__ __forceinline__ void take(int output, const values<V> &x, const values<V> &y)
+    {
+        const int n = (int)a.n;
+        typename Fold::acc v[ELEMENTS];
+        EACH(p, ELEMENTS)
+        {
+            v[p] = Fold::start();
+            if (p < n)
+                v[p] = Fold::close(Fold::take(Fold::open(), x.v[p / WIDTH].e[p % WIDTH], y.v[p / WIDTH].e[p % WIDTH], 0), p);
+        }
+        join_own<Fold, ELEMENTS / 2, 1>(v);
+        if (i < a.outputs) give_output<Fold>(args, output, i, v[0]);
+    }
+    __device__ __forceinline__ void fold(const machine_code_T &instruction, const values<V> &x, const values<V> &y)
+    {
+        const int output = output_of(instruction);
+        with_fold(fold_of(instruction), [&](auto f) { take<FOLD_OF(f)>(output, x, y); });
+    }
+    __device__ __forceinline__ void store(int, const values<V> &) {}
+};
+
+/* A thread an output. */
+template <int V> KERNEL(FOLD_WARPS * 32) thin(const __grid_constant__ run_args args)
+{
+    extern __shared__ vec shared[];
+    const run_axes &a = args.axes;
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int inputs = args.head.inputs;
+    few<V> all = { args, a, shared + threadIdx.x / 32 * a.kept * 32 + threadIdx.x % 32, min(i, a.outputs - 1) };
+    values<V> x;
+    splat(x, K(0));
+#pragma unroll 1
+    for (int k = 0; k < inputs; k++) with_input(a, k, [&](auto e) { all.template stage<decltype(e)>(k); });
+    convert_rows<V>(a, all.own, inputs);
+    all.i = i;
+    interpret<V, 32, HAS_FUNCTIONS>(args.head, args.code, all.own, x, all);
+}
+
+} // namespace
+
+const void *RUN_KERNEL(int vectors, int form)
+{
+    switch (form) {
+    case FORM_COLUMNS: return (const void *)columns<2>;
+#ifndef HEAVY
+    case FORM_THIN: return vectors == 2 ? (const void *)thin<2> : vectors == 4 ? (const void *)thin<4> : NULL;
+    case FORM_ROWS: return vectors == 2 ? (const void *)rows<2> : vectors == 4 ? (const void *)rows<4> : NULL;
+#else
+    case FORM_THIN: return vectors == 2 ? (const void *)thin<2> : NULL;
+    case FORM_ROWS: return vectors == 2 ? (const void *)rows<2> : NULL;
+#endif
+    default: return NULL;
+    }
+}

@@ -1,0 +1,232 @@
+/* layer_norm.cu - layer_norm: u = (x - mean) * rsqrt(variance + r) along the last axis, then u * gain + bias, rounded once. The mean is the
+ * row of this name of ops.def, and so is the variance: both are taken as a row is read, once where it is kept. */
+#include "reduce_ops.cuh"
+#include "row_cache.cuh"
+
+namespace
+{
+
+typedef folding<row_mean> mean_fold;
+typedef folding<row_var> var_fold;
+
+struct unit_fold {
+    struct lane {
+        var_fold::lane moments;
+        T sum;
+    };
+    struct acc {
+        moments m;
+        T sum;
+    };
+    struct result {
+        T mean, var;
+    };
+    enum { pairs = 0, resident = 2 };
+    static __device__ inline acc start() { return { var_fold::start(), mean_fold::start() }; }
+    static __device__ inline lane open() { return { var_fold::open(), mean_fold::open() }; }
+    static __device__ inline T see(T x, T) { return x; }
+    static __device__ inline lane take(lane a, T x, T y, int k)
+    {
+        return { var_fold::take(a.moments, x, y, k), mean_fold::take(a.sum, x, y, k) };
+    }
+    static __device__ inline lane take_swiftly(lane a, T x, int k, bool &right)
+    {
+        swiftly_counted n = { k, right };
+        row_var::with(n, a.moments.mean, a.moments.squares, x);
+        right = n.right, a.moments.n = { n.n }, a.sum = mean_fold::take(a.sum, x, x, k);
+        return a;
+    }
+    static __device__ inline acc close(lane a, int64_t first) { return { var_fold::close(a.moments, first), a.sum }; }
+    static __device__ inline acc join(acc a, acc b) { return { var_fold::join(a.m, b.m), mean_fold::join(a.sum, b.sum) }; }
+    static __device__ inline result finish(acc a, int64_t n) { return { mean_fold::finish(a.sum, n), var_fold::finish(a.m, n) }; }
+    template <class F> static __device__ inline acc each(acc a, F f) { return { var_fold::each(a.m, f), f(a.sum) }; }
+};
+
+/* W elements that no kernel writes while this one runs. */
+template <int W> static __device__ __forceinline__ packed<W> read_only(const T *p)
+{
+    packed<W> r;
+    if constexpr (W == 1) r.e[0] = __ldg(p);
+    else {
+        const double2 bits = __ldg((const double2 *)p);
+        memcpy(&r, &bits, sizeof r);
+    }
+    return r;
+}
+
+/* What is made of W elements of a row from i on. DENSE: gain and bias lie as x does. */
+template <int W, bool DENSE> struct unit {
+    const norm_args &a;
+    const T *row[2];
+    T number[2], mean, scale;
+
+    __device__ __forceinline__ unit(const norm_args &args, int64_t at) : a(args)
+    {
+        for (int k = 0; k < 2; k++) {
+            const norm_trim &t = a.with[k];
+            row[k] = t.at ? (const T *)t.at + row_offset(a.row, t.outer_stride, at) : NULL, number[k] = (T)t.number;
+        }
+    }
+    __device__ __forceinline__ void settle(unit_fold::result r) { mean = r.mean, scale = FN(rsqrt)(r.var + (T)a.r); }
+    __device__ __forceinline__ T element(int k, int64_t i) const
+    {
+        const norm_trim &t = a.with[k];
+        return row[k] ? __ldg(row[k] + (t.run.by == 1 ? i : (int64_t)quotient((uint64_t)i, t.run)) * t.stride) : number[k];
+    }
+    __device__ __forceinline__ packed<W> trim(int k, int64_t i) const
+    {
+        if constexpr (DENSE) return read_only<W>(row[k] + i);
+        else {
+            packed<W> p;
+            EACH_OF_PACK p.e[j] = element(k, i + j);
+            return p;
+        }
+    }
+    __device__ __forceinline__ packed<W> operator()(packed<W> p, int64_t i) const
+    {
+        EACH_OF_PACK p.e[j] = (p.e[j] - mean) * scale;
+        if (!DENSE && !a.trims) return p;
+        const packed<W> gain = trim(0, i), bias = trim(1, i);
+        EACH_OF_PACK p.e[j] = FMA(p.e[j], gain.e[j], bias.e[j]);
+        return p;
+    }
+};
+
+/* The first thread's result, for its group. */
+template <int G> static __device__ inline unit_fold::result shared_result(unit_fold::acc s, int64_t n)
+{
+    const unit_fold::result r = unit_fold::finish(s, n);
+    return { from_first<G>(r.mean), from_first<G>(r.var) };
+}
+
+/* Rows of no more than 16 elements, a group of four threads each, one element a lane. */
+KERNEL(ROW_THREADS) short_norms(const __grid_constant__ norm_args a)
+{
+    enum { G = 4, OWN = FOLD_FEW / G };
+    const int64_t at = ((int64_t)blockIdx.x * ROW_THREADS + threadIdx.x) / G, row = at < a.row.rows ? at : 0;
+    const int g = threadIdx.x % G, n = (int)a.row.n, mine = at < a.row.rows ? n : 0;
+    const T *in = row_of(a.row, row);
+    unit<1, false> u(a, row);
+    T x[OWN];
+    unit_fold::acc s[OWN];
+#pragma unroll
+    for (int j = 0; j < OWN; j++) {
+        x[j] = g + G * j < mine ? in[(g + G * j) * a.row.stride] : K(0);
+        s[j] = g + G * j < mine ? unit_fold::close(unit_fold::take(unit_fold::open(), x[j], K(0), 0), 0) : unit_fold::start();
+    }
+    join_own<unit_fold, OWN / 2, 1>(s);
+    u.settle(shared_result<G>(join_group<unit_fold, G>(s[0]), n));
+#pragma unroll
+    for (int j = 0; j < OWN; j++)
+        if (g + G * j < mine) ((T *)a.row.out)[row * n + g + G * j] = u(packed<1>{ { x[j] } }, g + G * j).e[0];
+}
+
+/* The lanes of a warp's row. false: a quotient was subnormal, and it is SURE that has to take them. */
+template <bool SURE, int R, int W>
+static __device__ __forceinline__ bool take_row(const warp_row<R, W> &x, unit_fold::acc (&s)[4])
+{
+    bool right = true;
+    EACH_LANE
+    {
+        unit_fold::lane v = unit_fold::open();
+#pragma unroll
+        for (int r = 0; r < R; r++)
+            if (r < R / 2 || x.has(r, l)) /* the row would else be held by half as many */
+                v = SURE ? unit_fold::take(v, x.x[r][l], K(0), r) : unit_fold::take_swiftly(v, x.x[r][l], r, right);
+        s[l] = unit_fold::close(v, 0);
+    }
+    return right;
+}
+
+template <int R, int W, bool DENSE> KERNEL(ROW_THREADS) warp_norms(const __grid_constant__ norm_args a)
+{
+    const int64_t row = (int64_t)blockIdx.x * (ROW_THREADS / 32) + threadIdx.x / 32;
+    if (row >= a.row.rows) return;
+    warp_row<R, W> x;
+    x.n = (int)a.row.n, x.t = threadIdx.x % 32;
+    x.load(row_of(a.row, row), a.row.stride, K(0));
+    unit<W, DENSE> u(a, row);
+    unit_fold::acc s[4];
+    if (!__all_sync(~0u, take_row<false>(x, s))) take_row<true>(x, s);
+    u.settle(shared_result<32>(join_warp<unit_fold, W>(s), a.row.n));
+    x.store_packs((T *)a.row.out + row * a.row.n, u);
+}
+
+/* A thread block a row, which lies in shared memory; a thread a lane. */
+template <int W, bool DENSE> KERNEL(ROW_THREADS) kept_norm(const __grid_constant__ norm_args a)
+{
+    enum { BLOCKS = NORM_BYTES / sizeof(T) / FOLD_BLOCK };
+    extern __shared__ double2 shared[]; /* aligned as vectors are */
+    __shared__ unit_fold::acc lane[BLOCKS][ROW_THREADS];
+    T *kept = (T *)shared, *out = (T *)a.row.out + blockIdx.x * a.row.n;
+    const T *in = row_of(a.row, blockIdx.x);
+    const int n = (int)a.row.n, t = threadIdx.x;
+#pragma unroll 8
+    for (int i = t * W; i < n; i += ROW_THREADS * W)
+        *(packed<W> *)(kept + i) = *(const packed<W> *)(in + i * (W > 1 ? 1 : a.row.stride));
+    __syncthreads();
+    unit<W, DENSE> u(a, blockIdx.x);
+    int b = 0;
+    for (int first = 0; first < n; first += FOLD_BLOCK, b++) {
+        const int end = min(first + FOLD_BLOCK, n);
+        unit_fold::lane v = unit_fold::open();
+        int k = 0;
+#pragma unroll 4
+        for (int i = first + t; i < end; i += FOLD_LANES, k++) v = unit_fold::take(v, kept[i], K(0), k);
+        lane[b][t] = unit_fold::close(v, 0);
+    }
+    __syncthreads();
+    u.settle(unit_fold::finish(join_blocks<unit_fold>(lane, b), n));
+#pragma unroll 4
+    for (int i = t * W; i < n; i += ROW_THREADS * W) *(packed<W> *)(out + i) = u(*(packed<W> *)(kept + i), i);
+}
+
+/* A long row's end, in runs of LAST_THREADS * LAST_EACH elements. */
+KERNEL(LAST_THREADS) last_norms(const __grid_constant__ norm_args a)
+{
+    const int64_t run = LAST_THREADS * LAST_EACH, n = a.row.n, runs = (n + run - 1) / run;
+    const int64_t row = blockIdx.x / runs, first = (blockIdx.x - row * runs) * run + threadIdx.x;
+    const T *in = row_of(a.row, row);
+    T *out = (T *)a.row.out + row * n;
+    unit<1, false> u(a, row);
+    u.settle(((const unit_fold::result *)a.known)[row]);
+    T x[LAST_EACH];
+#pragma unroll
+    for (int j = 0; j < LAST_EACH; j++) x[j] = first + j * LAST_THREADS < n ? in[first + j * LAST_THREADS] : K(0);
+#pragma unroll
+    for (int j = 0; j < LAST_EACH; j++) {
+        const int64_t i = first + j * LAST_THREADS;
+        if (i < n) out[i] = u(packed<1>{ { x[j] } }, i).e[0];
+    }
+}
+
+/* held: rows of FOLD_LANES elements, that a warp has */
+template <int W, bool DENSE> static const void *row_form(int held)
+{
+    switch (held) {
+    case 0: return (const void *)kept_norm<W, DENSE>;
+    case 1: return (const void *)warp_norms<1, W, DENSE>;
+    case 2: return (const void *)warp_norms<2, W, DENSE>;
+    case 4: return (const void *)warp_norms<4, W, DENSE>;
+    case 8: return (const void *)warp_norms<8, W, DENSE>;
+    default: return NULL;
+    }
+}
+
+} // namespace
+
+const void *TYPED(norm_row_kernel)(int held, bool vectors, bool dense)
+{
+    if (!vectors) return row_form<1, false>(held);
+    return dense ? row_form<WIDTH, true>(held) : row_form<WIDTH, false>(held);
+}
+
+const void *TYPED(norm_kernel)(int, int form)
+{
+    switch (form) {
+    case FORM_SHORT: return (const void *)short_norms;
+    case FORM_LAST: return (const void *)last_norms;
+    case FORM_ROWS: return (const void *)fold_rows<unit_fold>;
+    default: return NULL;
+    }
+}

@@ -1,0 +1,17 @@
+/* reduce.cu - the reductions of what lies in memory, from their rows. */
+#include "reduce.cuh"
+#include "reduce_ops.cuh"
+
+const void *TYPED(fold_kernel)(int row, int form)
+{
+    switch (row) {
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    case OP_##name:                                                                                                              \
+        return fold_form<folding<row_##name>>(form);
+#define DUET_FOLD2   DUET_FOLD1
+#define DUET_MOMENT1 DUET_FOLD1
+#define DUET_PLACE1  DUET_FOLD1
+#include <duet/ops.def>
+    default: return NULL;
+    }
+}

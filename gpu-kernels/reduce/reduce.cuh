@@ -1,0 +1,367 @@
+/* reduce.cuh - reductions of what lies in memory, over any Fold of reduce_tree.cuh. */
+#ifndef FOLD_CUH
+#define FOLD_CUH
+
+#include "reduce_tree.cuh"
+
+/* Where an output's elements begin, and where it goes. */
+struct place {
+    int64_t x, y, out;
+};
+
+static __device__ inline place locate(const fold_args &a, int64_t i)
+{
+    place p = {};
+    uint64_t left = (uint64_t)i;
+#pragma unroll 1
+    for (int axis = a.outer - 1; axis >= 0; axis--) {
+        const uint64_t q = axis ? quotient(left, a.outer_size[axis]) : 0;
+        const int64_t c = (int64_t)(left - q * a.outer_size[axis].by);
+        p.x += c * a.outer_stride[0][axis], p.y += c * a.outer_stride[1][axis], p.out += c * a.outer_stride[2][axis];
+        left = q;
+    }
+    return p;
+}
+
+/* What a fold takes in one step; y of dot alone. */
+struct taken {
+    T x, y;
+};
+
+/* An output's elements, by their index: along one axis, the usual case, or through several. */
+template <class Fold> struct elements {
+    const T *x, *y;
+    int64_t x_stride, y_stride;
+    T with;
+
+    __device__ elements(const fold_args &a, int64_t i, const place &p)
+        : x((const T *)a.x + p.x), y(Fold::pairs ? (const T *)a.y + p.y : NULL), x_stride(a.inner_stride[0][0]),
+          y_stride(a.inner_stride[1][0]), with(a.with ? ((const T *)a.with)[i] : T(0))
+    {
+    }
+    __device__ taken along(int64_t j) const { return { x[j * x_stride], Fold::pairs ? y[j * y_stride] : T(0) }; }
+    __device__ taken through(const fold_args &a, int64_t j) const
+    {
+        int64_t at_x = 0, at_y = 0;
+        uint64_t left = (uint64_t)j;
+#pragma unroll 1
+        for (int axis = a.inner - 1; axis >= 0; axis--) {
+            const uint64_t q = axis ? quotient(left, a.inner_size[axis]) : 0;
+            const int64_t c = (int64_t)(left - q * a.inner_size[axis].by);
+            at_x += c * a.inner_stride[0][axis], at_y += c * a.inner_stride[1][axis];
+            left = q;
+        }
+        return { x[at_x], Fold::pairs ? y[at_y] : T(0) };
+    }
+};
+
+/* ---- a block by a warp ---- */
+
+/* Lanes that have taken the n elements of a block from `first` on. */
+template <class Fold, int W>
+static __device__ inline typename Fold::acc close_warp(const typename Fold::lane (&v)[4], int64_t first, int n, int t)
+{
+    typename Fold::acc a[4];
+#pragma unroll
+    for (int l = 0; l < 4; l++) a[l] = lane_of<W>(l, t) < n ? Fold::close(v[l], first + lane_of<W>(l, t)) : Fold::start();
+    return join_warp<Fold, W>(a);
+}
+
+/* W elements as one access, and those of all four lanes. */
+template <int W> struct alignas(W * sizeof(T)) packed {
+    T e[W];
+};
+template <int W> static __device__ inline void load_lanes(T (&v)[4], const T *row, int t)
+{
+#pragma unroll
+    for (int h = 0; h < 4 / W; h++) {
+        const packed<W> p = ((const packed<W> *)(row + h * 32 * W))[t];
+#pragma unroll
+        for (int j = 0; j < W; j++) v[h * W + j] = p.e[j];
+    }
+}
+
+/* Elements that lie side by side, W of them aligned, taken by rows of FOLD_LANES; the loads of BATCH rows are under way at once. */
+template <class Fold, int W> struct dense_rows {
+    enum { BATCH = 32 / sizeof(T) / (Fold::pairs ? 2 : 1) }; /* 128 bytes a thread */
+    const T *x, *y;
+    T with;
+    int t;
+    typename Fold::lane v[4];
+
+    __device__ dense_rows(const elements<Fold> &e, int64_t first, int thread)
+        : x(e.x + first), y(Fold::pairs ? e.y + first : NULL), with(e.with), t(thread)
+    {
+#pragma unroll
+        for (int l = 0; l < 4; l++) v[l] = Fold::open();
+    }
+    __device__ void take_row(const T (&p)[4], const T (&q)[4], int k)
+    {
+#pragma unroll
+        for (int l = 0; l < 4; l++) v[l] = Fold::take(v[l], Fold::see(p[l], with), q[l], k);
+    }
+    /* Rows k and following, of those below `rows`. */
+    template <bool SOME> __device__ void take_batch(int k, int rows)
+    {
+        T p[BATCH][4], q[BATCH][4] = {};
+#pragma unroll
+        for (int u = 0; u < BATCH; u++)
+            if (!SOME || k + u < rows) {
+                load_lanes<W>(p[u], x + (k + u) * FOLD_LANES, t);
+                if (Fold::pairs) load_lanes<W>(q[u], y + (k + u) * FOLD_LANES, t);
+            }
+#pragma unroll
+        for (int u = 0; u < BATCH; u++)
+            if (!SOME || k + u < rows) take_row(p[u], q[u], k + u);
+    }
+    /* A row that lacks some. */
+    __device__ void load_end(taken (&p)[4], int k, int n) const
+    {
+#pragma unroll
+        for (int l = 0; l < 4; l++) {
+            const int i = k * FOLD_LANES + lane_of<W>(l, t);
+            p[l] = taken{};
+            if (i < n) p[l] = { x[i], Fold::pairs ? y[i] : K(0) };
+        }
+    }
+    __device__ void take_end(const taken (&p)[4], int k, int n)
+    {
+#pragma unroll
+        for (int l = 0; l < 4; l++)
+            if (k * FOLD_LANES + lane_of<W>(l, t) < n) v[l] = Fold::take(v[l], Fold::see(p[l].x, with), p[l].y, k);
+    }
+};
+
+/* The n elements of a block from `first` on. */
+template <class Fold, int W>
+static __device__ inline typename Fold::acc fold_dense(const elements<Fold> &e, int64_t first, int n, int t)
+{
+    dense_rows<Fold, W> r(e, first, t);
+    const int rows = n / FOLD_LANES;
+    taken end[4];
+    int k = 0;
+#pragma unroll 1
+    for (; k + r.BATCH <= rows; k += r.BATCH) r.template take_batch<false>(k, rows);
+    r.load_end(end, rows, n);
+    if (k < rows) r.template take_batch<true>(k, rows);
+    r.take_end(end, rows, n);
+    return close_warp<Fold, W>(r.v, first, n, t);
+}
+
+/* The same, however they lie. */
+template <class Fold, bool THROUGH>
+static __device__ inline typename Fold::acc fold_strided(const fold_args &a, const elements<Fold> &e, int64_t first, int n, int t)
+{
+    enum { BATCH = THROUGH ? 1 : 16 / sizeof(T) };
+    typename Fold::lane v[4];
+#pragma unroll
+    for (int l = 0; l < 4; l++) v[l] = Fold::open();
+#pragma unroll(BATCH)
+    for (int k = 0; k * FOLD_LANES < n; k++) {
+        taken p[4];
+#pragma unroll
+        for (int l = 0; l < 4; l++) {
+            const int i = k * FOLD_LANES + lane_of<1>(l, t);
+            p[l] = taken{};
+            if (i < n) p[l] = THROUGH ? e.through(a, first + i) : e.along(first + i);
+        }
+#pragma unroll
+        for (int l = 0; l < 4; l++)
+            if (k * FOLD_LANES + lane_of<1>(l, t) < n) v[l] = Fold::take(v[l], Fold::see(p[l].x, e.with), p[l].y, k);
+    }
+    return close_warp<Fold, 1>(v, first, n, t);
+}
+
+/* Block b of output i. */
+template <class Fold> static __device__ inline typename Fold::acc fold_block(const fold_args &a, int64_t i, int64_t b, int t)
+{
+    const elements<Fold> e(a, i, locate(a, i));
+    const int64_t first = b * FOLD_BLOCK;
+    const int n = (int)min((int64_t)FOLD_BLOCK, a.n - first);
+    const bool dense = a.inner == 1 && e.x_stride == 1 && (!Fold::pairs || e.y_stride == 1);
+    const uintptr_t bits = (uintptr_t)e.x | (Fold::pairs ? (uintptr_t)e.y : 0);
+    if (dense && bits % 16 == 0) return fold_dense<Fold, WIDTH>(e, first, n, t);
+    if (dense) return fold_dense<Fold, 1>(e, first, n, t);
+    if (a.inner == 1) return fold_strided<Fold, false>(a, e, first, n, t);
+    return fold_strided<Fold, true>(a, e, first, n, t);
+}
+
+/* ---- parts ---- */
+
+template <class Fold> static __device__ inline void give(const fold_args &a, int64_t i, typename Fold::acc r)
+{
+    ((typename Fold::result *)a.out)[locate(a, i).out] = Fold::finish(r, a.n);
+}
+
+/* An output is done when it has one part. */
+template <class Fold> static __device__ inline void deliver(const fold_args &a, int64_t i, int64_t part, typename Fold::acc r)
+{
+    if (a.parts > 1) ((typename Fold::acc *)a.part)[i * a.parts + part] = r;
+    else give<Fold>(a, i, r);
+}
+
+/* Once its part is delivered, by all threads of a block. */
+template <class Fold, int across> static __device__ inline void meet(const fold_args &a, int64_t tile, typename Fold::acc *s)
+{
+    if (a.parts > 1)
+        join_parts<Fold>((typename Fold::acc *)a.part, a.parts, arrive<across>(a.meet, a.outputs, a.parts, (uint32_t)tile), s,
+                         [&](int64_t i, typename Fold::acc r) { give<Fold>(a, i, r); });
+}
+
+/* A warp for each block; those of a part are joined here. */
+template <class Fold> KERNEL(FOLD_WARPS * 32, Fold::resident) fold_rows(const __grid_constant__ fold_args a)
+{
+    __shared__ typename Fold::acc s[FOLD_WARPS];
+    const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps;
+    const int64_t slot = (int64_t)block_from_end() * (FOLD_WARPS / a.warps) + warp / a.warps;
+    const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * a.parts, b = part * a.warps + own;
+    typename Fold::acc r = Fold::start();
+    if (i < a.outputs && b < a.blocks) r = fold_block<Fold>(a, i, b, t);
+    let_next_begin();
+    if (a.warps > 1) {
+        if (t == 0) s[warp] = r;
+        __syncthreads();
+        if (own == 0 && t == 0) r = join_pairs<Fold>(s + warp, a.warps);
+    }
+    if (own == 0 && t == 0 && i < a.outputs) deliver<Fold>(a, i, part, r);
+    meet<Fold, 1>(a, i, s);
+}
+
+/* ---- lanes, some each, by threads whose outputs are neighbours; and few elements ---- */
+
+template <class Fold, int N> static __device__ inline void load_step(taken (&p)[N], const elements<Fold> &e, int64_t at, int step)
+{
+#pragma unroll
+    for (int j = 0; j < N; j++) p[j] = e.along(at + j * step);
+}
+
+/* N lanes of one thread, the j-th holding the elements at + j * step and those FOLD_LANES further on, of those below end. The
+ * loads go before the first take. */
+template <class Fold, int N> struct lanes {
+    typename Fold::lane v[N];
+
+    __device__ lanes()
+    {
+#pragma unroll
+        for (int j = 0; j < N; j++) v[j] = Fold::open();
+    }
+    __device__ void take(const taken (&p)[N], T with, int k)
+    {
+#pragma unroll
+        for (int j = 0; j < N; j++) v[j] = Fold::take(v[j], Fold::see(p[j].x, with), p[j].y, k);
+    }
+    __device__ void take_some(const elements<Fold> &e, int64_t at, int step, int k, int64_t end)
+    {
+        taken p[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            p[j] = taken{};
+            if (at + j * step < end) p[j] = e.along(at + j * step);
+        }
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            if (at + j * step < end) v[j] = Fold::take(v[j], Fold::see(p[j].x, e.with), p[j].y, k);
+    }
+    __device__ typename Fold::acc close(int64_t first, int step, int64_t end)
+    {
+        typename Fold::acc a[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) a[j] = first + j * step < end ? Fold::close(v[j], first + j * step) : Fold::start();
+        join_own<Fold, N / 2, 1>(a);
+        return a[0];
+    }
+};
+
+/* A thread block is FOLD_ACROSS outputs by FOLD_DOWN groups: thread g of an output holds the lanes g, g + 16, ..., g + 112. While it
+ * takes some elements, the next ones are under way. */
+template <class Fold>
+static __device__ inline typename Fold::acc fold_column(const elements<Fold> &e, int64_t first, int64_t end, int g)
+{
+    enum { N = FOLD_LANES / FOLD_DOWN };
+    const int steps = (int)((end - first) / FOLD_LANES);
+    lanes<Fold, N> v;
+    taken now[N], next[N];
+    int64_t at = first + g;
+    if (steps) load_step<Fold>(now, e, at, FOLD_DOWN);
+#pragma unroll 2
+    for (int k = 0; k < steps; k++) {
+        at += FOLD_LANES;
+        if (k + 1 < steps) load_step<Fold>(next, e, at, FOLD_DOWN);
+        v.take(now, e.with, k);
+#pragma unroll
+        for (int j = 0; j < N; j++) now[j] = next[j];
+    }
+    if (at < end) v.take_some(e, at, FOLD_DOWN, steps, end);
+    return v.close(first + g, FOLD_DOWN, end);
+}
+
+/* Thread blocks to a multiprocessor: as many as have room in its registers. */
+template <class Fold> constexpr int column_blocks()
+{
+    return sizeof(typename Fold::lane) + (Fold::pairs ? 4 : 2) * sizeof(T) <= 20 ? 2 : 1;
+}
+
+/* Thread g of output c has r, of G of them; the first one's result is the output's. */
+template <class Fold, int G>
+static __device__ inline typename Fold::acc join_down(typename Fold::acc (&s)[G][FOLD_ACROSS], int c, int g, typename Fold::acc r)
+{
+    s[g][c] = r;
+#pragma unroll
+    for (int h = G / 2; h > 0; h /= 2) {
+        __syncthreads();
+        if (g < h) s[g][c] = Fold::join(s[g][c], s[g + h][c]);
+    }
+    return s[g][c];
+}
+
+template <class Fold> KERNEL(FOLD_ACROSS *FOLD_DOWN, column_blocks<Fold>()) fold_columns(const __grid_constant__ fold_args a)
+{
+    __shared__ typename Fold::acc s[FOLD_DOWN][FOLD_ACROSS];
+    const int c = threadIdx.x % FOLD_ACROSS, g = threadIdx.x / FOLD_ACROSS;
+    const uint32_t tiles = gridDim.x / (uint32_t)a.blocks, block = block_from_end(), tile = block % tiles;
+    const int64_t b = block / tiles, i = (int64_t)tile * FOLD_ACROSS + c, first = b * FOLD_BLOCK;
+    typename Fold::acc r = Fold::start();
+    if (i < a.outputs) r = fold_column<Fold>(elements<Fold>(a, i, locate(a, i)), first, min(first + FOLD_BLOCK, a.n), g);
+    r = join_down<Fold>(s, c, g, r);
+    if (g == 0 && i < a.outputs) deliver<Fold>(a, i, b, r);
+    meet<Fold, FOLD_ACROSS>(a, tile, s[0]);
+}
+
+/* No more than FOLD_LANES elements, so one a lane. */
+template <class Fold, int G> KERNEL(FOLD_ACROSS *G) fold_low(const __grid_constant__ fold_args a)
+{
+    __shared__ typename Fold::acc s[G][FOLD_ACROSS];
+    const int c = threadIdx.x % FOLD_ACROSS, g = threadIdx.x / FOLD_ACROSS;
+    const int64_t i = (int64_t)blockIdx.x * FOLD_ACROSS + c, end = i < a.outputs ? a.n : 0;
+    lanes<Fold, FOLD_LANES / G> v;
+    if (i < a.outputs) v.take_some(elements<Fold>(a, i, locate(a, i)), g, G, 0, end);
+    const typename Fold::acc r = join_down<Fold>(s, c, g, v.close(g, G, end));
+    if (g == 0 && i < a.outputs) give<Fold>(a, i, r);
+}
+
+/* No more than G * P elements, so one a lane: G threads an output. */
+template <class Fold, int G, int P> KERNEL(FOLD_WARPS * 32) fold_short(const __grid_constant__ fold_args a)
+{
+    const int64_t i = ((int64_t)blockIdx.x * (FOLD_WARPS * 32) + threadIdx.x) / G;
+    const int g = threadIdx.x % G;
+    const int64_t end = i < a.outputs ? a.n : 0;
+    lanes<Fold, P> v;
+    if (i < a.outputs) v.take_some(elements<Fold>(a, i, locate(a, i)), g, G, 0, end);
+    const typename Fold::acc r = join_group<Fold, G>(v.close(g, G, end));
+    if (g == 0 && i < a.outputs) deliver<Fold>(a, i, 0, r);
+}
+
+template <class Fold> static const void *fold_form(int form)
+{
+    switch (form) {
+    case FORM_ROWS: return (const void *)fold_rows<Fold>;
+    case FORM_COLUMNS: return (const void *)fold_columns<Fold>;
+    case FORM_SHORT: return (const void *)fold_short<Fold, 4, FOLD_FEW / 4>;
+    case FORM_NARROW: return (const void *)fold_short<Fold, FOLD_FEW_DOWN, FOLD_LANES / FOLD_FEW_DOWN>;
+    case FORM_LOW: return (const void *)fold_low<Fold, FOLD_FEW_DOWN>;
+    case FORM_THIN: return (const void *)fold_short<Fold, 1, FOLD_FEW>;
+    default: return NULL;
+    }
+}
+
+#endif

@@ -1,0 +1,18 @@
+/* c_locale.c - see c_locale.h. */
+#define _GNU_SOURCE
+#include "c_locale.h"
+#include <locale.h>
+
+plain_numbers plain_numbers_begin(void)
+{
+    plain_numbers p = { .plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0) };
+    if (p.plain) p.before = uselocale((locale_t)p.plain);
+    return p;
+}
+
+void plain_numbers_end(plain_numbers p)
+{
+    if (!p.plain) return;
+    uselocale((locale_t)p.before);
+    freelocale((locale_t)p.plain);
+}

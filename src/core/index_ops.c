@@ -1,0 +1,33 @@
+/* index_ops.c - see index_ops.h. */
+#include "index_ops.h"
+#include <string.h>
+
+static layout axes_between(const layout *l, int from, int to)
+{
+    layout part = { .type = l->type };
+    for (int a = from; a < to; a++) part.size[part.rank] = l->size[a], part.stride[part.rank++] = l->stride[a];
+    layout_collapse((layout *[]){ &part }, 1);
+    return part;
+}
+
+cut cut_at(const layout *l, int axis, int width)
+{
+    return (cut){ axes_between(l, 0, axis), axes_between(l, axis, axis + width), axes_between(l, axis + width, l->rank) };
+}
+
+static bool is_computed(duet_dtype t) { return t <= DUET_I64; }
+
+const char *order_refuses(const step *s)
+{
+    if (s->outs != 1 || s->ins < 1) return "not a step of this operator";
+    if (order_computes(s->kernel) && !is_computed(s->out[0].at.type)) return "elements of this type";
+    return NULL;
+}
+
+bins bins_of(const step *s)
+{
+    bins b = { .count = s->attr[4] };
+    memcpy(&b.low, &s->attr[0], sizeof b.low), memcpy(&b.high, &s->attr[2], sizeof b.high);
+    b.width = (b.high - b.low) / (double)b.count;
+    return b;
+}

@@ -1,0 +1,159 @@
+/* index_ops.h - steps that move or order elements by data: what they are, and how their operands are cut at an axis. */
+#ifndef ORDER_H
+#define ORDER_H
+
+#include "backend.h"
+#include <math.h>
+
+#ifdef __CUDACC__
+#define ORDER_FN static __host__ __device__ inline
+#else
+#define ORDER_FN static inline
+#endif
+
+enum order_family { ORDER_NONE, ORDER_SCAN, ORDER_TAKE, ORDER_SCATTER, ORDER_SORT, ORDER_COUNT };
+
+static inline enum order_family order_family(int kernel)
+{
+    switch (kernel) {
+    case OP_cumsum:
+    case OP_cumprod: return ORDER_SCAN;
+    case OP_take:
+    case OP_take_along_axis:
+    case OP_one_hot: return ORDER_TAKE;
+    case OP_put:
+    case OP_scatter_add:
+    case OP_scatter_max: return ORDER_SCATTER;
+    case OP_sort:
+    case OP_argsort:
+    case OP_top_k:
+    case OP_top_k_indices: return ORDER_SORT;
+    case OP_histogram: return ORDER_COUNT;
+    default: return ORDER_NONE;
+    }
+}
+
+/* Does it compute with elements, which machines do in f32, f64 and i64 alone? Others of these operators move them as they are. */
+static inline bool order_computes(int kernel)
+{
+    return order_family(kernel) == ORDER_SCAN || kernel == OP_scatter_add || kernel == OP_scatter_max;
+}
+
+/* Why no machine runs such a step; NULL: there is no reason. */
+const char *order_refuses(const step *s);
+
+/* The canonical order of cumsum and cumprod (docs/semantics.md): runs of elements, groups of runs, blocks of groups. */
+#define SCAN_RUN   16
+#define SCAN_GROUP 256
+#define SCAN_BLOCK 4096
+
+/* The axes before some, those, and those behind, each collapsed by itself: of rank 1 at least. */
+typedef struct cut {
+    layout outer, along, inner;
+} cut;
+cut cut_at(const layout *l, int axis, int width);
+
+/* Where element i of a layout is, in row-major order. */
+static inline int64_t layout_place(const layout *l, int64_t i)
+{
+    int64_t at = 0;
+    for (int a = l->rank; a-- > 1 && i;) at += i % l->size[a] * l->stride[a], i /= l->size[a];
+    return l->rank ? at + i * l->stride[0] : at;
+}
+
+/* An index as it is stored; one that no int64_t is counts as the greatest. */
+ORDER_FN int64_t index_at(const void *p, duet_dtype type, int64_t i)
+{
+    switch (type) {
+    case DUET_I8: return ((const int8_t *)p)[i];
+    case DUET_I16: return ((const int16_t *)p)[i];
+    case DUET_I32: return ((const int32_t *)p)[i];
+    case DUET_U8: return ((const uint8_t *)p)[i];
+    case DUET_U16: return ((const uint16_t *)p)[i];
+    case DUET_U32: return ((const uint32_t *)p)[i];
+    case DUET_U64: return ((const uint64_t *)p)[i] > INT64_MAX ? INT64_MAX : ((const int64_t *)p)[i];
+    default: return ((const int64_t *)p)[i];
+    }
+}
+
+/* Among n places, negative ones counting from the end; -1: there is no such place. */
+ORDER_FN int64_t index_among(int64_t index, int64_t n)
+{
+    if (index < 0) index += n;
+    return 0 <= index && index < n ? index : -1;
+}
+
+/* ---- elements as keys, whose order is that of whole numbers of as many bits, and as numbers ---- */
+
+/* Of floating point by its bits: NaN above all, -0 as +0. */
+ORDER_FN uint64_t float_key(uint64_t x, int bits, uint64_t infinity)
+{
+    const uint64_t sign = (uint64_t)1 << (bits - 1), size = x & (sign - 1);
+    if (size > infinity) return sign | (sign - 1);
+    if (!size) return sign;
+    return x & sign ? sign - size : sign + size;
+}
+
+ORDER_FN uint64_t order_key(const void *p, duet_dtype type, int64_t i)
+{
+    switch (type) {
+    case DUET_F32: return float_key(((const uint32_t *)p)[i], 32, 0x7f800000);
+    case DUET_F64: return float_key(((const uint64_t *)p)[i], 64, 0x7ff0000000000000);
+    case DUET_F16: return float_key(((const uint16_t *)p)[i], 16, 0x7c00);
+    case DUET_BF16: return float_key(((const uint16_t *)p)[i], 16, 0x7f80);
+    case DUET_I8: return (uint64_t)(((const int8_t *)p)[i] + 0x80);
+    case DUET_I16: return (uint64_t)(((const int16_t *)p)[i] + 0x8000);
+    case DUET_I32: return ((const uint32_t *)p)[i] ^ 0x80000000;
+    case DUET_I64: return ((const uint64_t *)p)[i] ^ (uint64_t)1 << 63;
+    case DUET_U16: return ((const uint16_t *)p)[i];
+    case DUET_U32: return ((const uint32_t *)p)[i];
+    case DUET_U64: return ((const uint64_t *)p)[i];
+    default: return ((const uint8_t *)p)[i];
+    }
+}
+
+ORDER_FN double half_number(uint16_t bits, int exponents)
+{
+    const int fraction = 15 - exponents, bias = (1 << (exponents - 1)) - 1, e = bits >> fraction & ((1 << exponents) - 1);
+    const double f = bits & ((1 << fraction) - 1), sign = bits >> 15 ? -1 : 1;
+    if (e == (1 << exponents) - 1) return f != 0 ? (double)NAN : sign * (double)INFINITY;
+    return sign * ldexp(e ? f + (1 << fraction) : f, (e ? e : 1) - bias - fraction);
+}
+
+ORDER_FN double order_number(const void *p, duet_dtype type, int64_t i)
+{
+    switch (type) {
+    case DUET_F32: return ((const float *)p)[i];
+    case DUET_F64: return ((const double *)p)[i];
+    case DUET_F16: return half_number(((const uint16_t *)p)[i], 5);
+    case DUET_BF16: return half_number(((const uint16_t *)p)[i], 8);
+    case DUET_BOOL: return ((const uint8_t *)p)[i];
+    case DUET_U64: return (double)((const uint64_t *)p)[i];
+    default: return (double)index_at(p, type, i);
+    }
+}
+
+/* What sorts and top_k are of. */
+static inline bool sorts_down(const step *s) { return s->kernel == OP_top_k || s->kernel == OP_top_k_indices; }
+static inline bool sorts_indices(const step *s) { return s->kernel == OP_argsort || s->kernel == OP_top_k_indices; }
+
+/* Of a histogram. Edge k is low + k * width, the last one high. */
+typedef struct bins {
+    double low, high, width;
+    int64_t count;
+} bins;
+bins bins_of(const step *s);
+
+/* The bin of x, or -1. Edges decide, to the bit: the quotient is but where to look first. */
+ORDER_FN double bin_edge(const bins *b, int64_t k) { return k == b->count ? b->high : b->low + (double)k * b->width; }
+ORDER_FN int64_t bin_of(const bins *b, double x)
+{
+    if (!(x >= b->low && x <= b->high)) return -1;
+    const double guess = (x - b->low) / b->width;
+    int64_t k = guess < (double)b->count ? (int64_t)guess : b->count - 1;
+    while (k > 0 && x < bin_edge(b, k)) k--;
+    while (k < b->count - 1 && x >= bin_edge(b, k + 1)) k++;
+    return k;
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* layer_norm.h - a step of layer_norm: its options, and how its operands go along a row. */
+#ifndef NORM_H
+#define NORM_H
+
+#include "backend.h"
+
+/* Where its attributes are: where gain and bias come from, and how many of the last axes are a row, for the plan alone. */
+enum { NORM_GAIN, NORM_BIAS, NORM_AXES };
+enum norm_source { NORM_ABSENT, NORM_OPERAND, NORM_NUMBER }; /* both are absent, or neither */
+
+/* The operand that is gain or bias, or NULL; and else the number. */
+static inline const operand *norm_operand(const step *s, int which)
+{
+    const bool second = which == NORM_BIAS && s->attr[NORM_GAIN] == NORM_OPERAND;
+    return s->attr[which] == NORM_OPERAND ? &s->in[1 + second] : NULL;
+}
+static inline double norm_number(const step *s, const frame *f, int which)
+{
+    const bool second = which == NORM_BIAS && s->attr[NORM_GAIN] == NORM_NUMBER;
+    return s->attr[which] == NORM_NUMBER ? f->num[s->num[1 + second]] : 0;
+}
+
+/* Element i of a row is i / run * stride from its first. */
+typedef struct row_path {
+    int64_t run, stride;
+} row_path;
+
+/* How l goes along rows of its last `inner` axes; false: otherwise. */
+static inline bool norm_path(const layout *l, int inner, row_path *p)
+{
+    const int64_t *size = l->size + l->rank - 1, *stride = l->stride + l->rank - 1;
+    if (inner == 1 || (inner == 2 && stride[-1] == *size * *stride)) *p = (row_path){ 1, *stride };
+    else if (inner == 2 && *stride == 0) *p = (row_path){ *size, stride[-1] };
+    else return false;
+    return true;
+}
+
+static inline int64_t norm_length(const step *s)
+{
+    int64_t n = 1;
+    for (int a = 1; a <= s->inner; a++) n *= s->out[0].at.size[s->out[0].at.rank - a];
+    return n;
+}
+
+/* Why no machine runs such a step; NULL: there is no reason. */
+static inline const char *norm_refuses(const step *s)
+{
+    row_path p;
+    if (!layout_is_dense(&s->out[0].at)) return "a result with gaps";
+    if (!norm_path(&s->in[0].at, s->inner, &p) || p.run != 1) return "rows whose elements are not one distance apart";
+    for (int k = 1; k < s->ins; k++)
+        if (!norm_path(&s->in[k].at, s->inner, &p)) return "a gain or a bias that is not by runs along a row";
+    return NULL;
+}
+
+#endif

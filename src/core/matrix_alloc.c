@@ -1,0 +1,231 @@
+/* matrix_alloc.c - matrices come and go: their headers, the storage that these share, and what a matrix says of itself. */
+#include "queue_sync.h"
+#include "dtype.h"
+#include "deferred.h"
+#include "matrix.h"
+#include "pool.h"
+#include <stdlib.h>
+
+/* Headers live in slabs that are never returned. The one freed first is used again first: a stale pointer is found out for as
+ * long as can be. */
+#define SLAB 64
+typedef struct slab {
+    struct slab *next;
+    duet_matrix header[SLAB];
+} slab;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static slab *slabs;
+static duet_matrix *oldest_free, **newest_free = &oldest_free;
+static uint64_t last_serial;
+
+static void header_put(duet_matrix *m)
+{
+    m->next = NULL;
+    *newest_free = m;
+    newest_free = &m->next;
+}
+
+static bool more_headers(void)
+{
+    slab *new = calloc(1, sizeof *new);
+    if (!new) return false;
+    new->next = slabs, slabs = new;
+    for (int i = 0; i < SLAB; i++) header_put(&new->header[i]);
+    return true;
+}
+
+static duet_matrix *header_take(uint64_t *serial)
+{
+    pthread_mutex_lock(&lock);
+    duet_matrix *m = oldest_free || more_headers() ? oldest_free : NULL;
+    if (m) {
+        oldest_free = m->next;
+        if (!oldest_free) newest_free = &oldest_free;
+        *serial = ++last_serial;
+    }
+    pthread_mutex_unlock(&lock);
+    return m;
+}
+
+/* Ends a header's life; NULL when it had none. Its storage is then the caller's to release. */
+static storage *header_end(duet_matrix *m)
+{
+    pthread_mutex_lock(&lock);
+    storage *b = m->serial ? m->bits : NULL;
+    if (b) {
+        __atomic_store_n(&m->serial, 0, __ATOMIC_RELAXED);
+        m->bits = NULL;
+        header_put(m);
+    }
+    pthread_mutex_unlock(&lock);
+    return b;
+}
+
+duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
+{
+    uint64_t serial;
+    duet_matrix *m = header_take(&serial);
+    if (!m) return fail(DUET_NO_MEMORY, "the system refuses %zu bytes for headers of matrices", sizeof(slab)), NULL;
+    __atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
+    m->at = *at, m->offset = offset, m->bits = b;
+    m->count = layout_count(at), m->dense = layout_is_dense(at), m->repeats = layout_repeats(at);
+    __atomic_store_n(&m->serial, serial, __ATOMIC_RELEASE);
+    return m;
+}
+
+static void launch_users(const storage *b)
+{
+    for (uint64_t held = held_now() & b->users; held; held &= held - 1)
+        if (held_uses(__builtin_ctzll(held), b)) (void)held_launch(held & -held);
+}
+
+/* An upload may still be reading the host home: that one is waited for. */
+static void storage_end(storage *b)
+{
+    launch_users(b);
+    if (b->known) machines[DEVICE]->drop(b);
+    if (b->uploader >= 0 && !drain_passed(b->uploader, b->upload)) (void)drain_queue(b->uploader, "a matrix is freed");
+    if (!b->wrapped) pool_give(HOST, b->home[HOST], 0);
+    pool_give(DEVICE, b->home[DEVICE], b->users);
+    pthread_mutex_destroy(&b->lock);
+    free(b);
+}
+
+/* host: the caller's memory of the element that lies first, or NULL. */
+static duet_matrix *new_matrix(const layout *at, void *host)
+{
+    int64_t low, high;
+    layout_span(at, &low, &high);
+    storage *b = calloc(1, sizeof *b);
+    if (!b) return fail(DUET_NO_MEMORY, "the system refuses %zu bytes for a matrix", sizeof *b), NULL;
+    pthread_mutex_init(&b->lock, NULL);
+    b->bytes = (size_t)(high - low) * dtypes[at->type].bytes;
+    b->writer = b->uploader = -1, b->stamp = 1;
+    b->wrapped = host != NULL, b->home[HOST] = host, b->current = host ? 1 << HOST : 0;
+    duet_matrix *m = matrix_share(b, at, -low);
+    if (!m) storage_end(b);
+    return m;
+}
+
+duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *size)
+{
+    layout at;
+    if (shape_check("duet_new", type, rank, size) != DUET_OK) return NULL;
+    layout_dense(&at, type, rank, size);
+    return new_matrix(&at, NULL);
+}
+
+/* ---- the caller's memory ---- */
+
+static duet_status check_memory(const char *who, const void *host, duet_dtype type)
+{
+    if (!host) return fail(DUET_BAD_ARGUMENT, "%s: the memory is null", who);
+    if ((uintptr_t)host % dtypes[type].bytes == 0) return DUET_OK;
+    return fail(DUET_BAD_ARGUMENT, "%s: %p is not aligned to an element of %s", who, host, dtypes[type].name);
+}
+
+duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, const int64_t *size)
+{
+    layout at;
+    if (shape_check("duet_wrap", type, rank, size) || check_memory("duet_wrap", host, type)) return NULL;
+    layout_dense(&at, type, rank, size);
+    return new_matrix(&at, host);
+}
+
+/* The axes with more than one element, from the one along which elements lie closest. */
+static int axes_by_stride(const layout *l, int axis[DUET_RANK_MAX])
+{
+    int n = 0;
+    for (int a = 0; a < l->rank; a++) {
+        int i = n;
+        if (l->size[a] <= 1 || l->stride[a] == 0) continue;
+        for (; i > 0 && llabs(l->stride[axis[i - 1]]) > llabs(l->stride[a]); i--) axis[i] = axis[i - 1];
+        axis[i] = a, n++;
+    }
+    return n;
+}
+
+/* Does each axis step over all that those inside of it reach, but where it repeats? Also the bytes must not overflow. */
+static duet_status check_strides(const char *who, const layout *l)
+{
+    int axis[DUET_RANK_MAX];
+    char text[SHAPE_TEXT];
+    int64_t reach = 0, along;
+    const int64_t most = PTRDIFF_MAX / 2 / (int64_t)dtypes[l->type].bytes;
+    for (int a = 0; a < l->rank; a++)
+        if (l->stride[a] > most || l->stride[a] < -most) return fail(DUET_BAD_SHAPE, "%s: a stride overflows", who);
+    const int n = layout_count(l) ? axes_by_stride(l, axis) : 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t stride = llabs(l->stride[axis[i]]);
+        if (stride <= reach)
+            return fail(DUET_BAD_ARGUMENT, "%s(%s): by stride %lld of axis %d elements could lie in each other's place", who,
+                        shape_text(text, l->type, l->rank, l->size), (long long)l->stride[axis[i]], axis[i]);
+        if (__builtin_mul_overflow(l->size[axis[i]] - 1, stride, &along) || along > most - 1 - reach)
+            return fail(DUET_BAD_SHAPE, "%s(%s): its bytes overflow", who, shape_text(text, l->type, l->rank, l->size));
+        reach += along;
+    }
+    return DUET_OK;
+}
+
+duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size, const int64_t *stride)
+{
+    const char *who = "duet_wrap_strided";
+    layout at = { .type = type, .rank = rank };
+    int64_t low, high;
+    if (shape_check(who, type, rank, size) || check_memory(who, first, type)) return NULL;
+    if (rank && !stride) return fail(DUET_BAD_ARGUMENT, "%s: the strides are null", who), NULL;
+    for (int a = 0; a < rank; a++) at.size[a] = size[a], at.stride[a] = stride[a];
+    if (check_strides(who, &at)) return NULL;
+    layout_span(&at, &low, &high);
+    return new_matrix(&at, (char *)first + low * (int64_t)dtypes[type].bytes);
+}
+
+duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, const int64_t *size)
+{
+    int64_t stride[DUET_RANK_MAX], next = 1;
+    if (shape_check("duet_wrap_columns", type, rank, size)) return NULL;
+    for (int a = 0; a < rank; a++) stride[a] = next, next *= size[a] ? size[a] : 1;
+    return duet_wrap_strided(host, type, rank, size, stride);
+}
+
+/* ---- the end ---- */
+
+void duet_free(duet_matrix **m)
+{
+    if (!m || !*m) return;
+    storage *b = header_end(*m);
+    if (!b) fail(DUET_BAD_ARGUMENT, "duet_free: the matrix was freed before");
+    else if (__atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) storage_end(b);
+    *m = NULL;
+}
+
+/* ---- what a matrix says of itself ---- */
+
+static bool lives(const duet_matrix *m) { return m && matrix_alive(m, m->serial); }
+
+duet_status matrix_check(const char *who, const duet_matrix *m)
+{
+    return lives(m) ? DUET_OK : fail(DUET_BAD_ARGUMENT, "%s: the matrix %s", who, m ? "was freed" : "is null");
+}
+
+duet_status matrix_repeats(const char *who, const duet_matrix *m)
+{
+    char text[SHAPE_TEXT];
+    return fail(DUET_BAD_ARGUMENT,
+                "%s(%s): the same elements stand there several times: a broadcast view is to be read, not written", who,
+                shape_text(text, m->at.type, m->at.rank, m->at.size));
+}
+
+duet_dtype duet_type(const duet_matrix *m) { return lives(m) ? m->at.type : (duet_dtype)0; }
+
+int duet_rank(const duet_matrix *m) { return lives(m) ? m->at.rank : 0; }
+
+int64_t duet_size(const duet_matrix *m, int axis) { return lives(m) && axis >= 0 && axis < m->at.rank ? m->at.size[axis] : 0; }
+
+int64_t duet_stride(const duet_matrix *m, int axis)
+{
+    return lives(m) && axis >= 0 && axis < m->at.rank ? m->at.stride[axis] : 0;
+}
+
+int64_t duet_count(const duet_matrix *m) { return lives(m) ? m->count : 0; }

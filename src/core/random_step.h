@@ -1,0 +1,78 @@
+/* random_step.h - the numbers of a random step: which law, and what it is of. The formulas are in philox.h, the meaning in docs/semantics.md.
+ *
+ *   uniform            number: low, high - low, the greatest element below high
+ *   normal             number: mean, deviation
+ *   truncated normal   number: low, high, origin, scale, and c0, c1, c2 of its proposal
+ *   bernoulli          whole: floor(p 2^64) by its upper and lower 32 bits. p = 1 is 2^32 - 1 and 2^32: above all that can be drawn
+ *   integers           whole: low, range = high - low, and 2^64 mod range
+ *   permutation        none */
+#ifndef LOTTERY_H
+#define LOTTERY_H
+
+#include "backend.h"
+
+/* In this order they are part of a counter: new ones come last. */
+enum law { LAW_UNIFORM, LAW_NORMAL, LAW_TRUNCATED_NORMAL, LAW_BERNOULLI, LAW_INTEGERS, LAW_PERMUTATION, LAWS };
+
+/* What a truncated normal is chosen from. */
+enum proposal { PROPOSE_NORMAL, PROPOSE_EXPONENTIAL, PROPOSE_UNIFORM };
+
+/* After so many attempts the last one stands, or what the law says. */
+#define LOTTERY_ATTEMPTS 128
+
+#define LOTTERY_NUMBERS 7
+#define LOTTERY_WHOLES  3
+#define LOTTERY_COUNT                                                                                                            \
+    (2 + LOTTERY_NUMBERS + 2 * LOTTERY_WHOLES) /* numbers of a step: integers are two of 32 bits, low ones first */
+
+typedef struct lottery {
+    uint32_t key[2]; /* the seed */
+    int32_t law, proposal;
+    double number[LOTTERY_NUMBERS];
+    uint64_t whole[LOTTERY_WHOLES];
+} lottery;
+
+static inline uint64_t lottery_whole(const step *s, const frame *f, int k)
+{
+    return (uint64_t)f->num[s->num[k]] + ((uint64_t)f->num[s->num[k + 1]] << 32);
+}
+
+static inline lottery lottery_of(const step *s, const frame *f)
+{
+    lottery l;
+    const uint64_t seed = lottery_whole(s, f, 0);
+    l.law = s->attr[0], l.proposal = s->attr[1];
+    l.key[0] = (uint32_t)seed, l.key[1] = (uint32_t)(seed >> 32);
+    for (int k = 0; k < LOTTERY_NUMBERS; k++) l.number[k] = f->num[s->num[2 + k]];
+    for (int k = 0; k < LOTTERY_WHOLES; k++) l.whole[k] = lottery_whole(s, f, 2 + LOTTERY_NUMBERS + 2 * k);
+    return l;
+}
+
+/* Why no machine runs such a step; NULL: there is no reason. */
+static inline const char *lottery_refuses(const step *s)
+{
+    const layout *out = &s->out[0].at;
+    if (s->outs != 1 || s->ins || s->nums != LOTTERY_COUNT || s->attr[0] < 0 || s->attr[0] >= LAWS)
+        return "not a law of lottery.h";
+    if (out->type > DUET_I64) return "elements of this type";
+    if (out->type == DUET_I64 && s->attr[0] < LAW_BERNOULLI) return "integers of a law that gives none";
+    if (s->attr[0] == LAW_PERMUTATION && out->rank != 1) return "a permutation of more than one axis";
+    return NULL;
+}
+
+static inline void lottery_split(uint64_t whole, double num[2])
+{
+    num[0] = (double)(uint32_t)whole, num[1] = (double)(uint32_t)(whole >> 32);
+}
+
+/* A step of law l, but for its output, and the numbers that it is to be run with. */
+static inline void lottery_step(const lottery *l, step *s, double num[LOTTERY_COUNT])
+{
+    s->kernel = KERNEL_RANDOM, s->outs = 1, s->nums = LOTTERY_COUNT, s->attr[0] = l->law, s->attr[1] = l->proposal;
+    for (int k = 0; k < LOTTERY_COUNT; k++) s->num[k] = (uint16_t)k;
+    num[0] = l->key[0], num[1] = l->key[1];
+    for (int k = 0; k < LOTTERY_NUMBERS; k++) num[2 + k] = l->number[k];
+    for (int k = 0; k < LOTTERY_WHOLES; k++) lottery_split(l->whole[k], &num[2 + LOTTERY_NUMBERS + 2 * k]);
+}
+
+#endif

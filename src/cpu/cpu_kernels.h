@@ -1,0 +1,28 @@
+/* cpu_kernels.h - the functions that a step ends in, by element type and instruction set. */
+#ifndef TABLE_H
+#define TABLE_H
+
+#include "backend.h"
+
+typedef duet_status run_function(const step *s, const frame *f);
+
+typedef struct kernels {
+    run_function *program, *fold, *softmax, *norm, *pool2d, *matmul, *conv, *pool_back, *random, *linear, *batched;
+} kernels;
+
+/* Of the instruction set in use, by the type that a step computes in. Of types that none does programs only load and store. */
+const kernels *kernels_of(duet_dtype type);
+
+void program_forget(step *s); /* frees what programs and fused rows keep */
+
+static inline void *address(const frame *f, const operand *o) { return f->data[o->slot]; }
+
+/* Copies elements between layouts of equal sizes and one type that do not overlap. */
+duet_status copy_elements(void *to, const layout *to_at, const void *from, const layout *from_at);
+
+/* A dense copy of an operand in a block of the pool, which the caller gives back by scratch_give. */
+duet_status scratch_copy(const operand *o, const frame *f, void **p);
+duet_status scratch_take(size_t bytes, const frame *f, void **p);
+void scratch_give(void *p); /* NULL is accepted */
+
+#endif

@@ -1,0 +1,52 @@
+/* simd_registers.h - V, a SIMD register of one element type; and registers beside those that travel as arguments. Included first: no
+ * function may stand before registers that are set apart. A template.
+ *
+ * With TILE_BANKS, which the build defines where the compiler can do it, sixteen registers are set apart in all of a file, in two
+ * banks of eight, b and c: what handlers keep there needs no memory. */
+#ifndef REGISTERS_H
+#define REGISTERS_H
+
+#include <stdint.h>
+
+#if defined __AVX512F__
+#define VECTOR_BYTES 64
+#elif defined __AVX2__ && defined __FMA__
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+
+#ifdef T_f32
+typedef float V __attribute__((vector_size(VECTOR_BYTES)));
+typedef int32_t lanes __attribute__((vector_size(VECTOR_BYTES))); /* what comparisons give */
+#else
+#if defined T_f64
+typedef double V __attribute__((vector_size(VECTOR_BYTES)));
+#elif defined T_i64
+typedef int64_t V __attribute__((vector_size(VECTOR_BYTES)));
+#else
+typedef uint64_t V __attribute__((vector_size(VECTOR_BYTES)));
+#endif
+typedef int64_t lanes __attribute__((vector_size(VECTOR_BYTES)));
+#endif
+
+#ifdef TILE_BANKS
+register V bank_b0 __asm__("xmm16");
+register V bank_b1 __asm__("xmm17");
+register V bank_b2 __asm__("xmm18");
+register V bank_b3 __asm__("xmm19");
+register V bank_b4 __asm__("xmm20");
+register V bank_b5 __asm__("xmm21");
+register V bank_b6 __asm__("xmm22");
+register V bank_b7 __asm__("xmm23");
+register V bank_c0 __asm__("xmm24");
+register V bank_c1 __asm__("xmm25");
+register V bank_c2 __asm__("xmm26");
+register V bank_c3 __asm__("xmm27");
+register V bank_c4 __asm__("xmm28");
+register V bank_c5 __asm__("xmm29");
+register V bank_c6 __asm__("xmm30");
+register V bank_c7 __asm__("xmm31");
+#endif
+
+#endif

@@ -1,0 +1,19 @@
+/* constant_fold.c - operators over numbers alone: the formulas of the rows, in f64. */
+#define T_f64   1
+#define FN_DECL static inline
+#include "arena.h"
+#include "scalar_ops.h"
+
+double fold_numbers(enum op op, double x, double y, double z)
+{
+    (void)y, (void)z;
+    switch (op) {
+#define DUET_MAP1(name, formula, ...)                                                                                            \
+    case OP_##name:                                                                                                              \
+        return formula;
+#define DUET_MAP2 DUET_MAP1
+#define DUET_MAP3 DUET_MAP1
+#include <duet/ops.def>
+    default: return x;
+    }
+}

@@ -1,0 +1,200 @@
+/* operators.c - reductions, and the operators that have a definition of their own: what their rows say of shapes, and a node. */
+#include "einsum.h"
+#include "operands.h"
+#include "status.h"
+
+/* Of numbers alone f64 is reduced. */
+static duet_dtype result_type(enum op op, duet_dtype settled, const node *rule)
+{
+    if (op_infos[op].flags & OP_ANY_TYPES) return (duet_dtype)rule->type;
+    if (settled != DUET_DTYPE_COUNT) return settled;
+    return op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : op_infos[op].flags & DUET_TRUTH ? DUET_BOOL : DUET_F64;
+}
+
+/* Two numbers are a complex one. */
+static bool is_number(enum op op, node *const x[]) { return op == OP_complex && x[0]->flags & x[1]->flags & NODE_WEAK; }
+
+static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const int32_t *attr, const char *site)
+{
+    arena *a = arena_mine();
+    if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
+    node *x[3] = { 0 };
+    node rule = { 0 };
+    duet_dtype settled = DUET_DTYPE_COUNT;
+    duet_status s = operands(a, op, arity, e, x);
+    if (s == DUET_OK && !(op_infos[op].flags & OP_ANY_TYPES)) s = settle_type(op, arity, x, &settled);
+    else if (s == DUET_OK) s = check_free_types(op, arity, x);
+    if (s == DUET_OK && op_infos[op].kind == KIND_FOLD) s = rule_fold(op, x[0], x[1], attr, &rule);
+    else if (s == DUET_OK) s = rule_def(op, x, attr, &rule);
+    if (s != DUET_OK) return failed(a, arity, x, s, site);
+    const duet_dtype type = result_type(op, settled, &rule);
+    const uint32_t weak = is_number(op, x) ? KIND(0, 0, 0, NODE_WEAK) : 0;
+    node *n = push_operator(a, kind_of(op, type, rule.rank) | weak, arity, x, site);
+    if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
+    memcpy(n->size, rule.size, sizeof n->size), memcpy(n->attr, rule.attr, sizeof n->attr);
+    words_put(a, n, NULL);
+    return handle_of(n);
+}
+
+static duet_expr fold_along(enum op op, int arity, const duet_expr e[], enum fold_how how, int count, const int *axis,
+                            const char *site)
+{
+    const int most = FOLD_GIVEN - FOLD_AXES;
+    int32_t given[FOLD_GIVEN] = { how, count > 0 && !axis ? -1 : count < most ? count : most };
+    for (int k = 0; k < given[FOLD_COUNT]; k++) given[FOLD_AXES + k] = axis[k];
+    return fold_or_def(op, arity, e, given, site);
+}
+
+/* One form of a reduction of x, and of x and y; OPTIONS says what follows them, PASS passes it on. */
+#define OPTIONS_ALL
+#define OPTIONS_AXIS , int axis
+#define OPTIONS_AXES , int count, const int *axis
+#define PASS_ALL
+#define PASS_AXIS , axis
+#define PASS_AXES , count, axis
+#define LIST_ALL  0, NULL
+#define LIST_AXIS 1, &axis
+#define LIST_AXES count, axis
+#define FORM1(row, name, how, axes)                                                                                              \
+    duet_expr(name##_at)(duet_expr x OPTIONS_##axes, const char *site)                                                           \
+    {                                                                                                                            \
+        return fold_along(OP_##row, 1, &x, how, LIST_##axes, site);                                                              \
+    }                                                                                                                            \
+    duet_expr(name)(duet_expr x OPTIONS_##axes) { return name##_at(x PASS_##axes, NULL); }
+#define FORM2(row, name, how, axes)                                                                                              \
+    duet_expr(name##_at)(duet_expr x, duet_expr y OPTIONS_##axes, const char *site)                                              \
+    {                                                                                                                            \
+        return fold_along(OP_##row, 2, (duet_expr[]){ x, y }, how, LIST_##axes, site);                                           \
+    }                                                                                                                            \
+    duet_expr(name)(duet_expr x, duet_expr y OPTIONS_##axes) { return name##_at(x, y PASS_##axes, NULL); }
+#define FORMS(form, name)                                                                                                        \
+    form(name, duet_##name, FOLD_ALL, ALL) form(name, duet_##name##_axis, FOLD_AXIS, AXIS)                                       \
+        form(name, duet_##name##_keep, FOLD_KEEP, AXIS)
+
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    FORMS(FORM1, name)                                                                                                           \
+    FORM1(name, duet_##name##_axes, FOLD_AXIS, AXES) FORM1(name, duet_##name##_axes_keep, FOLD_KEEP, AXES)
+#define DUET_FOLD2(name, ...)                                                                                                    \
+    FORMS(FORM2, name)                                                                                                           \
+    FORM2(name, duet_##name##_axes, FOLD_AXIS, AXES) FORM2(name, duet_##name##_axes_keep, FOLD_KEEP, AXES)
+#define DUET_MOMENT1           DUET_FOLD1
+#define DUET_PLACE1(name, ...) FORMS(FORM1, name)
+
+#define GIVE_plain
+#define GIVE_type             , type
+#define GIVE_pool_grad        , options
+#define GIVE_scale            , options
+#define GIVE_conv1            , options
+#define GIVE_pool1            , options
+#define GIVE_pool1_grad       , options
+#define GIVE_scale1           , options
+#define GIVE_conv1_grad       , options
+#define GIVE_conv1_transposed , options
+#define GIVE_conv3            , options
+#define GIVE_pool3            , options
+#define GIVE_pool3_grad       , options
+#define GIVE_scale3           , options
+#define GIVE_conv3_grad       , options
+#define GIVE_conv3_transposed , options
+#define GIVE_axis             , axis
+#define GIVE_classes          , n, type
+#define GIVE_top              , k, axis
+#define GIVE_bins             , low, high, n
+#define GIVE_conv             , options
+#define GIVE_pool             , options
+#define GIVE_conv_grad        , options
+#define GIVE_conv_transposed  , options
+#define GIVE_fourier          , options
+#define GIVE_overlap          , overlap
+#define GIVE_triangle         , options
+#define GIVE_solver           , options
+#define GIVE_indices          , options
+#define ATTRS_GIVEN(kind)                                                                                                        \
+    options ? (const int32_t *)options : (int32_t[OPTIONS_##kind]) { 0 }
+#define ATTRS_conv             ATTRS_GIVEN(conv)
+#define ATTRS_conv_grad        ATTRS_GIVEN(conv_grad)
+#define ATTRS_conv_transposed  ATTRS_GIVEN(conv_transposed)
+#define ATTRS_pool             ATTRS_GIVEN(pool)
+#define ATTRS_pool_grad        ATTRS_GIVEN(pool_grad)
+#define ATTRS_scale            ATTRS_GIVEN(scale)
+#define ATTRS_conv1            ATTRS_GIVEN(conv1)
+#define ATTRS_pool1            ATTRS_GIVEN(pool1)
+#define ATTRS_pool1_grad       ATTRS_GIVEN(pool1_grad)
+#define ATTRS_scale1           ATTRS_GIVEN(scale1)
+#define ATTRS_conv1_grad       ATTRS_GIVEN(conv1_grad)
+#define ATTRS_conv1_transposed ATTRS_GIVEN(conv1_transposed)
+#define ATTRS_conv3            ATTRS_GIVEN(conv3)
+#define ATTRS_pool3            ATTRS_GIVEN(pool3)
+#define ATTRS_pool3_grad       ATTRS_GIVEN(pool3_grad)
+#define ATTRS_scale3           ATTRS_GIVEN(scale3)
+#define ATTRS_conv3_grad       ATTRS_GIVEN(conv3_grad)
+#define ATTRS_conv3_transposed ATTRS_GIVEN(conv3_transposed)
+#define ATTRS_plain            NULL
+#define ATTRS_axis                                                                                                               \
+    (int32_t[1]) { axis }
+#define ATTRS_type                                                                                                               \
+    (int32_t[1]) { (int32_t) type }
+#define ATTRS_classes                                                                                                            \
+    (int32_t[2]) { n, (int32_t)type }
+#define ATTRS_top                                                                                                                \
+    (int32_t[2]) { axis, k }
+#define ATTRS_bins                                                                                                               \
+    (const int32_t *)&(const struct bins) { low, high, n }
+#define ATTRS_fourier                                                                                                            \
+    options ? (const int32_t *)options : (int32_t[sizeof(duet_fourier) / sizeof(int32_t)]) { 0 }
+#define ATTRS_overlap                                                                                                            \
+    (int32_t[1]) { (int32_t) overlap }
+#define ATTRS_triangle ATTRS_GIVEN(triangle)
+#define ATTRS_solver   ATTRS_GIVEN(solver)
+#define ATTRS_indices  einsum_read(options, (int32_t[EINSUM_WORDS]){ 0 })
+struct bins {
+    double low, high;
+    int32_t n;
+};
+#define IN_ORDER(kind) _Static_assert(sizeof(duet_##kind) == OPTIONS_##kind * sizeof(int32_t), "options are attributes in order")
+IN_ORDER(conv);
+IN_ORDER(conv_grad);
+IN_ORDER(conv_transposed);
+IN_ORDER(pool);
+IN_ORDER(pool_grad);
+IN_ORDER(scale);
+IN_ORDER(conv1);
+IN_ORDER(pool1);
+IN_ORDER(pool1_grad);
+IN_ORDER(scale1);
+IN_ORDER(conv1_grad);
+IN_ORDER(conv1_transposed);
+IN_ORDER(conv3);
+IN_ORDER(pool3);
+IN_ORDER(pool3_grad);
+IN_ORDER(scale3);
+IN_ORDER(conv3_grad);
+IN_ORDER(conv3_transposed);
+
+#define DUET_DEF1(name, options_, ...)                                                                                           \
+    duet_expr(duet_##name##_at)(duet_expr x DUET_OPTIONS_##options_, const char *site)                                           \
+    {                                                                                                                            \
+        return fold_or_def(OP_##name, 1, (duet_expr[]){ x }, ATTRS_##options_, site);                                            \
+    }                                                                                                                            \
+    duet_expr(duet_##name)(duet_expr x DUET_OPTIONS_##options_) { return duet_##name##_at(x GIVE_##options_, NULL); }
+#define DUET_DEF2(name, options_, ...)                                                                                           \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y DUET_OPTIONS_##options_, const char *site)                              \
+    {                                                                                                                            \
+        return fold_or_def(OP_##name, 2, (duet_expr[]){ x, y }, ATTRS_##options_, site);                                         \
+    }                                                                                                                            \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y DUET_OPTIONS_##options_)                                                     \
+    {                                                                                                                            \
+        return duet_##name##_at(x, y GIVE_##options_, NULL);                                                                     \
+    }
+#define DUET_CALL1 DUET_DEF1
+#define DUET_CALL2 DUET_DEF2
+#define DUET_CALL3(name, options_, ...)                                                                                          \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_, const char *site)                 \
+    {                                                                                                                            \
+        return fold_or_def(OP_##name, 3, (duet_expr[]){ x, y, z }, ATTRS_##options_, site);                                      \
+    }                                                                                                                            \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_)                                        \
+    {                                                                                                                            \
+        return duet_##name##_at(x, y, z GIVE_##options_, NULL);                                                                  \
+    }
+#include <duet/ops.def>

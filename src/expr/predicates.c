@@ -1,0 +1,120 @@
+/* predicates.c - what matrices are like, alone and beside others: the rows DUET_COMPOSED_MATRIX1 of composed.def, and what needs more than a row. */
+#include "operands.h"
+#include "status.h"
+#include <math.h>
+#include <stdlib.h>
+
+#undef DUET_HERE
+#define DUET_HERE site /* where the user's call stands */
+
+/* ---- refusals ---- */
+
+static duet_expr no_matrix(duet_expr e, const char *name, const char *site)
+{
+    char text[SHAPE_TEXT];
+    arena *a = arena_mine();
+    if (!a) return no_room(DUET_NO_MEMORY);
+    node *x[3] = { 0 };
+    duet_status s = operands(a, OP_equal, 1, &e, x);
+    if (s == DUET_OK)
+        s = fail(DUET_BAD_SHAPE, "duet_%s(%s) needs a matrix, of two axes", name,
+                 shape_text(text, (duet_dtype)x[0]->type, x[0]->rank, x[0]->size));
+    return failed(a, 1, x, s, site);
+}
+
+static duet_expr no_tolerance(duet_expr e, duet_expr f, double relative, double absolute, const char *site)
+{
+    arena *a = arena_mine();
+    if (!a) return no_room(DUET_NO_MEMORY);
+    node *x[3] = { 0 };
+    duet_status s = operands(a, OP_equal, 2, (duet_expr[]){ e, f }, x);
+    if (s == DUET_OK)
+        s = fail(DUET_BAD_ARGUMENT, "duet_allclose: tolerances %g and %g must not be negative, nor NaN", relative, absolute);
+    return failed(a, 2, x, s, site);
+}
+
+/* ---- words of the rows ---- */
+
+/* 1 for each element of x, and for NaN. */
+static duet_expr ones(duet_expr x, const char *site) { return duet_logical_or(duet_equal(x, x), duet_not_equal(x, x)); }
+
+/* 1, 2, ... along an axis, the other one being of one element. */
+static duet_expr places(duet_expr x, int axis, const char *site)
+{
+    return duet_cumsum(duet_cast(duet_all_keep(ones(x, site), 1 - axis), DUET_I64), axis);
+}
+
+/* A bool that is false, of x, so that this has been an operand. */
+static duet_expr no(duet_expr x, const char *site) { return duet_logical_and(duet_any(x), 0); }
+
+static bool is_square(duet_expr x) { return duet_expr_size(x, 0) == duet_expr_size(x, 1); }
+
+#define ROW            places(x, 0, site)
+#define COLUMN         places(x, 1, site)
+#define SQUARE(e)      (is_square(x) ? (e) : no(x, site))
+#define ONE_EACH(axis) duet_equal(duet_sum_axis(duet_equal(x, 1), axis), 1)
+
+#define DUET_COMPOSED_MATRIX1(name, formula, ...)                                                                                \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site)                                                                   \
+    {                                                                                                                            \
+        return duet_expr_rank(x) == 2 ? formula : no_matrix(x, #name, site);                                                     \
+    }                                                                                                                            \
+    duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
+#include <duet/composed.def>
+
+/* ---- two matrices ---- */
+
+static bool same_shape(duet_expr x, duet_expr y)
+{
+    bool same = duet_expr_rank(x) == duet_expr_rank(y);
+    for (int a = 0; a < duet_expr_rank(x); a++) same &= duet_expr_size(x, a) == duet_expr_size(y, a);
+    return same;
+}
+
+static bool both_stand(duet_expr x, duet_expr y) { return duet_expr_status(x) == DUET_OK && duet_expr_status(y) == DUET_OK; }
+
+duet_expr(duet_array_equal_at)(duet_expr x, duet_expr y, const char *site)
+{
+    if (same_shape(x, y) || !both_stand(x, y)) return duet_all(duet_equal(x, y));
+    return duet_logical_and(no(x, site), no(y, site));
+}
+duet_expr(duet_array_equal)(duet_expr x, duet_expr y) { return duet_array_equal_at(x, y, NULL); }
+
+/* Tolerances are fractions: integers are compared as f64. */
+static duet_expr real(duet_expr x, const char *site)
+{
+    return dtype_kind(duet_expr_type(x)) < TYPE_FLOAT ? duet_cast(x, DUET_F64) : x;
+}
+
+duet_expr(duet_allclose_at)(duet_expr x, duet_expr y, double relative, double absolute, const char *site)
+{
+    if (!(relative >= 0 && absolute >= 0)) return no_tolerance(x, y, relative, absolute, site);
+    x = real(x, site), y = real(y, site);
+    const duet_expr far = duet_abs(duet_sub(x, y)), size = duet_abs(y);
+    const duet_expr near = duet_less_equal(far, duet_add(absolute, duet_mul(relative, size)));
+    return duet_all(duet_logical_or(duet_equal(x, y), duet_logical_and(near, duet_less(size, INFINITY))));
+}
+duet_expr(duet_allclose)(duet_expr x, duet_expr y, double relative, double absolute)
+{
+    return duet_allclose_at(x, y, relative, absolute, NULL);
+}
+
+/* ---- powers ---- */
+
+/* n > 0 */
+static duet_expr power(duet_expr x, unsigned n, const char *site)
+{
+    duet_expr all = x, square = x;
+    for (bool first = true; n; n >>= 1) {
+        if (n & 1) all = first ? square : duet_mul(all, square), first = false;
+        if (n > 1) square = duet_mul(square, square);
+    }
+    return all;
+}
+
+duet_expr(duet_pow_int_at)(duet_expr x, int n, const char *site)
+{
+    if (n == 0) return duet_cast(ones(x, site), duet_expr_type(x));
+    return n > 0 ? power(x, (unsigned)n, site) : duet_div(1, power(x, -(unsigned)n, site));
+}
+duet_expr(duet_pow_int)(duet_expr x, int n) { return duet_pow_int_at(x, n, NULL); }

@@ -1,0 +1,244 @@
+/* print_formula.c - a formula as a line of C. */
+#include "arena.h"
+#include "backend.h"
+#include "einsum.h"
+#include "reduce_order.h"
+#include "c_locale.h"
+#include "status.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Options, by their kind. Those that are as they are when not given are left out, but for strides and padding. */
+static void print_plain(FILE *out, const int32_t *attr) { (void)out, (void)attr; }
+static inline void print_axis(FILE *out, const int32_t *attr) { fprintf(out, ", %d", attr[0]); }
+
+/* "{1, 2}", of one axis "1". */
+static void print_axes(FILE *out, const char *name, const int32_t *a, int axes)
+{
+    fprintf(out, ", .%s = %s%d", name, axes > 1 ? "{" : "", a[0]);
+    for (int k = 1; k < axes; k++) fprintf(out, ", %d", a[k]);
+    if (axes > 1) fputc('}', out);
+}
+
+static bool are_all(const int32_t *a, int axes, int32_t x)
+{
+    while (axes > 0 && a[axes - 1] == x) axes--;
+    return axes == 0;
+}
+
+/* size: what the last option is called; NULL: there is none. */
+static void print_convolution(FILE *out, const int32_t *a, int axes, const char *size)
+{
+    const int32_t *dilation = a + 2 * axes, *groups = a + 3 * axes, *more = groups + 1 + (size ? axes : 0);
+    print_axes(out, "stride", a, axes), print_axes(out, "pad", a + axes, axes);
+    if (!are_all(dilation, axes, 1)) print_axes(out, "dilation", dilation, axes);
+    if (*groups != 1) print_axes(out, "groups", groups, 1);
+    if (size && !are_all(groups + 1, axes, 0)) print_axes(out, size, groups + 1, axes);
+    if (!are_all(more, axes, 0)) print_axes(out, "more", more, axes);
+}
+
+static void print_pooling(FILE *out, const int32_t *a, int axes, bool sized)
+{
+    print_axes(out, "window", a, axes), print_axes(out, "stride", a + axes, axes), print_axes(out, "pad", a + 2 * axes, axes);
+    if (sized && !are_all(a + 3 * axes, axes, 0)) print_axes(out, "size", a + 3 * axes, axes);
+}
+
+#define PRINT_AXES(n, axes)                                                                                                      \
+    static void print_conv##n(FILE *out, const int32_t *a) { print_convolution(out, a, axes, NULL); }                            \
+    static void print_conv##n##_grad(FILE *out, const int32_t *a) { print_convolution(out, a, axes, "size"); }                   \
+    static void print_conv##n##_transposed(FILE *out, const int32_t *a) { print_convolution(out, a, axes, "output_pad"); }       \
+    static void print_pool##n(FILE *out, const int32_t *a) { print_pooling(out, a, axes, false); }                               \
+    static void print_pool##n##_grad(FILE *out, const int32_t *a) { print_pooling(out, a, axes, true); }                         \
+    static void print_scale##n(FILE *out, const int32_t *a)                                                                      \
+    {                                                                                                                            \
+        for (int k = 0; k < (axes); k++) fprintf(out, ", %d", a[k]);                                                             \
+    }
+PRINT_AXES(1, 1)
+PRINT_AXES(, 2)
+PRINT_AXES(3, 3)
+
+static const char *const dtype_names[] = {
+#define DUET_DTYPE(NAME, ...) #NAME,
+#define DUET_INTEGER          DUET_DTYPE
+#define DUET_HALF             DUET_DTYPE
+#define DUET_NARROW           DUET_DTYPE
+#define DUET_COMPLEX          DUET_DTYPE
+#include <duet/dtype.def>
+};
+
+static void print_type(FILE *out, const int32_t *attr) { fprintf(out, ", DUET_%s", dtype_names[attr[0]]); }
+
+/* The axes of a transform, its last one last, and their lengths. */
+static void print_fourier(FILE *out, const int32_t *attr)
+{
+    int32_t axis[DUET_RANK_MAX], count = 0;
+    for (int i = 0; i < DUET_RANK_MAX; i++)
+        if (attr[FOURIER_AXES] >> i & 1 && i != attr[FOURIER_LAST]) axis[count++] = i;
+    axis[count++] = attr[FOURIER_LAST];
+    fprintf(out, ", .axes = %d, .axis = {", count);
+    for (int k = 0; k < count; k++) fprintf(out, "%s%d", k ? ", " : "", axis[k]);
+    for (int k = 0; k < count && attr[FOURIER_LENGTH + axis[0]]; k++)
+        fprintf(out, "%s%d", k ? ", " : "}, .n = {", attr[FOURIER_LENGTH + axis[k]]);
+    fputc('}', out);
+}
+
+static void print_overlap(FILE *out, const int32_t *attr) { fprintf(out, ", (duet_overlap)%d", attr[0]); }
+
+static void print_classes(FILE *out, const int32_t *a) { fprintf(out, ", %d, DUET_%s", a[0], dtype_names[a[1]]); }
+static void print_top(FILE *out, const int32_t *a) { fprintf(out, ", %d, %d", a[1], a[0]); }
+
+static void print_bins(FILE *out, const int32_t *a)
+{
+    double low, high;
+    memcpy(&low, a, sizeof low), memcpy(&high, a + 2, sizeof high);
+    fprintf(out, ", %.17g, %.17g, %d", low, high, a[4]);
+}
+
+static void print_solver(FILE *out, const int32_t *attr)
+{
+    if (attr[0]) fprintf(out, ", .refine = %d", attr[0]);
+}
+
+static void print_triangle(FILE *out, const int32_t *attr)
+{
+    fprintf(out, ", .lower = %d, .unit = %d, .transposed = %d", attr[0], attr[1], attr[2]);
+}
+
+static void print_indices(FILE *out, const int32_t *attr)
+{
+    static const char *const before[EINSUM_PARTS] = { ", \"", ",", "->" };
+    for (int part = 0; part < EINSUM_PARTS; part++) {
+        fputs(before[part], out);
+        for (int i = 0, letter; (letter = einsum_letter(attr, part, i)); i++) fputc('a' + letter - 1, out);
+    }
+    fputc('"', out);
+}
+
+static void print_options(FILE *out, const node *n)
+{
+    switch (n->op) {
+#define DUET_DEF1(name, options, ...)                                                                                            \
+    case OP_##name:                                                                                                              \
+        print_##options(out, n->attr);                                                                                           \
+        break;
+#define DUET_DEF2  DUET_DEF1
+#define DUET_CALL1 DUET_DEF1
+#define DUET_CALL2 DUET_DEF1
+#define DUET_CALL3 DUET_DEF1
+#include <duet/ops.def>
+    default: break;
+    }
+}
+
+#define DEEPEST 200  /* below, and beyond so many parts, "..." stands for the rest: shared parts are printed at each use, */
+#define LONGEST 4000 /* so that a small formula may have an endless text */
+
+typedef struct printer {
+    FILE *out;
+    const node *nodes;
+    names *names;
+    int depth, parts;
+} printer;
+
+/* The place of m among the names, where it takes one if there is room. */
+static int name_of(names *n, const duet_matrix *m)
+{
+    int i = 0;
+    while (i < n->count && n->matrix[i] != m) i++;
+    if (i == n->count && i < NAMES) n->matrix[n->count++] = m;
+    return i;
+}
+
+void name_print(FILE *out, names *n, const duet_matrix *m)
+{
+    int i = name_of(n, m);
+    if (i < 26) fprintf(out, "%c", 'A' + i);
+    else fprintf(out, "A%d", i);
+}
+
+/* In as few digits as give the same number again. */
+static void print_finite(FILE *out, double x)
+{
+    char text[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x) break;
+    }
+    fputs(x == 0 && signbit(x) ? "-0.0" : text, out);
+}
+
+static void print_double(FILE *out, double x)
+{
+    if (isnan(x)) fputs("NAN", out);
+    else if (isinf(x)) fputs(x < 0 ? "-INFINITY" : "INFINITY", out);
+    else print_finite(out, x);
+}
+
+static void print_number(FILE *out, const node *n)
+{
+    if (n->type == DUET_U64) fprintf(out, "%lluUL", (unsigned long long)n->integer);
+    else if (n->type != DUET_I64) print_double(out, n->number);
+    else if (n->integer == INT64_MIN) fputs("INT64_MIN", out); /* whose digits are no constant of C */
+    else fprintf(out, "%lldL", (long long)n->integer);
+}
+
+static bool is_fold_of_axes(const node *n) { return op_infos[n->op].kind == KIND_FOLD && n->attr[0] != FOLD_ALL_AXES; }
+static bool is_one_axis(const node *n) { return n->attr[0] && !(n->attr[0] & (n->attr[0] - 1)); }
+
+static const char *form_of(const node *n)
+{
+    if (!is_fold_of_axes(n)) return "";
+    if (is_one_axis(n)) return n->attr[1] ? "_keep" : "_axis";
+    return n->attr[1] ? "_axes_keep" : "_axes";
+}
+
+static void print_tail(FILE *out, const node *n)
+{
+    for (int a = 0; is_fold_of_axes(n) && a < DUET_RANK_MAX; a++)
+        if (n->attr[0] >> a & 1) fprintf(out, ", %d", a);
+    print_options(out, n);
+    fputc(')', out);
+}
+
+static void print_node(printer *p, uint32_t i);
+
+static void print_operator(printer *p, uint32_t i)
+{
+    const node *n = &p->nodes[i];
+    fprintf(p->out, "duet_%s%s(", op_infos[n->op].name, form_of(n));
+    for (int k = 0; k < op_infos[n->op].arity; k++) {
+        if (k) fputs(", ", p->out);
+        print_node(p, i - n->back[k]);
+    }
+    print_tail(p->out, n);
+}
+
+static void print_node(printer *p, uint32_t i)
+{
+    const node *n = &p->nodes[i];
+    p->depth++, p->parts++;
+    if (n->op == OP_LEAF) name_print(p->out, p->names, n->matrix);
+    else if (n->op == OP_NUMBER) print_number(p->out, n);
+    else if (p->depth > DEEPEST || p->parts > LONGEST) fputs("...", p->out);
+    else print_operator(p, i);
+    p->depth--;
+}
+
+void formula_print(FILE *out, const formula *f, uint32_t root, names *n)
+{
+    printer p = { .out = out, .nodes = f->nodes, .names = n };
+    const plain_numbers plain = plain_numbers_begin();
+    print_node(&p, root);
+    plain_numbers_end(plain);
+}
+
+duet_status duet_print_expr(FILE *out, duet_expr e)
+{
+    formula f;
+    names n = { .count = 0 };
+    if (!out) return fail(DUET_BAD_ARGUMENT, "duet_print_expr: no file");
+    TRY(formula_of(e, "duet_print_expr", &f));
+    formula_print(out, &f, f.count - 1, &n);
+    return DUET_OK;
+}

@@ -1,0 +1,33 @@
+/* shape_rules.h - what options say, as the shape rules read it. Private to src/expr. */
+#ifndef RULES_H
+#define RULES_H
+
+#include "arena.h"
+
+/* Along the axes of images: height and width; of signals the one that they have; of volumes depth, height and width. */
+typedef struct steps {
+    int64_t window[3], stride[3], pad[3], dilation[3], groups, size[3], more[3];
+    int axis, n;
+    int64_t k;
+    double low, high;
+    duet_dtype type;
+    fourier_rule fourier;
+    int32_t flag[4];
+} steps;
+
+/* options.c: convolutions, pooling and scaling of n axes: options as given are checked, and written as they count. Errors: BAD_ARGUMENT */
+#define IMAGE_OPTIONS(kind)                                                                                                      \
+    duet_status options_##kind(enum op op, const node *x, const int32_t *attr, steps *o);                                        \
+    void attrs_##kind(const steps *o, node *out);
+#define IMAGE_OPTIONS_OF(n)                                                                                                      \
+    IMAGE_OPTIONS(conv##n)                                                                                                       \
+    IMAGE_OPTIONS(conv##n##_grad)                                                                                                \
+    IMAGE_OPTIONS(conv##n##_transposed)                                                                                          \
+    IMAGE_OPTIONS(pool##n)                                                                                                       \
+    IMAGE_OPTIONS(pool##n##_grad)                                                                                                \
+    IMAGE_OPTIONS(scale##n)
+IMAGE_OPTIONS_OF(1)
+IMAGE_OPTIONS_OF()
+IMAGE_OPTIONS_OF(3)
+
+#endif

@@ -1,0 +1,295 @@
+/* cublaslt.c - which of cuBLASLt's algorithms makes a product, and the call. */
+#include "cublaslt.h"
+#include "clock.h"
+#include "dtype.h"
+#include "algo_key.h"
+#include "trace.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ADVICE      8 /* algorithms asked for */
+#define RUNS        4 /* of each, a turn */
+#define TURNS       2
+#define TRIAL_MOST  0.03 /* seconds, for all of a shape */
+#define TRIAL_FLOPS 4e6  /* below, any algorithm does */
+
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* of who adds to what follows, which is read without; also: one trial at a time */
+static cublasLtHandle_t handle;
+
+/* A product described, and how it is made. Never changed once it is in its bucket, never freed. */
+typedef struct choice {
+    gemm_shape key;
+    cublasLtMatmulDesc_t what;
+    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatmulHeuristicResult_t advice[ADVICE];
+    int count, best;
+    struct choice *next;
+} choice;
+static choice *bucket[KEY_BUCKETS];
+
+/* ---- its description ---- */
+
+static void discard(const vendor *v, choice *x)
+{
+    if (x->what) (void)v->cublasLtMatmulDescDestroy(x->what);
+    if (x->a) (void)v->cublasLtMatrixLayoutDestroy(x->a);
+    if (x->b) (void)v->cublasLtMatrixLayoutDestroy(x->b);
+    if (x->c) (void)v->cublasLtMatrixLayoutDestroy(x->c);
+    free(x);
+}
+
+static cudaDataType_t type_of(const gemm_shape *s) { return s->type == DUET_F64 ? CUDA_R_64F : CUDA_R_32F; }
+
+/* Pedantic: f32 is never rounded for tensor cores. */
+static cublasComputeType_t compute_of(const gemm_shape *s)
+{
+    if (s->type == DUET_F64) return CUBLAS_COMPUTE_64F;
+    if (s->math == DUET_MATH_TF32) return CUBLAS_COMPUTE_32F_FAST_TF32;
+    return s->math == DUET_MATH_BF16 ? CUBLAS_COMPUTE_32F_FAST_16BF : CUBLAS_COMPUTE_32F_PEDANTIC;
+}
+
+/* A new one: the address of a bias is part of it, so that a product with a bias has its own. */
+static duet_status describe(const vendor *v, const gemm_shape *s, const void *bias, cublasLtMatmulDesc_t *what)
+{
+    const cublasOperation_t a = s->turned_a ? CUBLAS_OP_T : CUBLAS_OP_N, b = s->turned_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    TRY(BLAS(v, cublasLtMatmulDescCreate, what, compute_of(s), type_of(s)));
+    TRY(BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
+    TRY(BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
+    if (!s->biased) return DUET_OK;
+    TRY(BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
+    return BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+}
+
+static duet_status lay_out(const vendor *v, const gemm_shape *s, bool turned, int rows, int columns, int ld, int64_t apart,
+                           cublasLtMatrixLayout_t *l)
+{
+    const uint64_t r = (uint64_t)(turned ? columns : rows), c = (uint64_t)(turned ? rows : columns);
+    TRY(BLAS(v, cublasLtMatrixLayoutCreate, l, type_of(s), r, c, ld));
+    if (!s->batch) return DUET_OK;
+    TRY(BLAS(v, cublasLtMatrixLayoutSetAttribute, *l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &s->batch, sizeof s->batch));
+    return BLAS(v, cublasLtMatrixLayoutSetAttribute, *l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart);
+}
+
+static duet_status describe_all(const vendor *v, const gemm_data *at, choice *x)
+{
+    const gemm_shape *s = &x->key;
+    TRY(describe(v, s, at->bias, &x->what));
+    TRY(lay_out(v, s, s->turned_a, s->m, s->k, s->lda, s->apart_a, &x->a));
+    TRY(lay_out(v, s, s->turned_b, s->k, s->n, s->ldb, s->apart_b, &x->b));
+    return lay_out(v, s, false, s->m, s->n, s->ldc, s->apart_c, &x->c);
+}
+
+/* ---- advice ---- */
+
+static duet_status prefer(const vendor *v, const gemm_shape *s, size_t room, cublasLtMatmulPreference_t p)
+{
+    static const cublasLtMatmulPreferenceAttributes_t of[] = { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                                                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                                                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                                                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES };
+    const uint32_t bytes = (uint32_t)s->alignment;
+    const uint64_t most = room;
+    for (int i = 0; i < 4; i++) TRY(BLAS(v, cublasLtMatmulPreferenceSetAttribute, p, of[i], &bytes, sizeof bytes));
+    return BLAS(v, cublasLtMatmulPreferenceSetAttribute, p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
+}
+
+static duet_status ask(const vendor *v, const queue *q, choice *x)
+{
+    cublasLtMatmulPreference_t p;
+    TRY(BLAS(v, cublasLtMatmulPreferenceCreate, &p));
+    duet_status s = prefer(v, &x->key, q->blas_bytes, p);
+    if (s == DUET_OK)
+        s = BLAS(v, cublasLtMatmulAlgoGetHeuristic, handle, x->what, x->a, x->b, x->c, x->c, p, ADVICE, x->advice, &x->count);
+    (void)v->cublasLtMatmulPreferenceDestroy(p);
+    if (s == DUET_OK && !x->count) return fail(DUET_DEVICE_ERROR, "cuBLASLt has no algorithm for this product");
+    return s;
+}
+
+/* ---- the call ---- */
+
+static duet_status multiply(const vendor *v, const choice *x, int which, cublasLtMatmulDesc_t what, const gemm_data *at, queue *q)
+{
+    const float alpha = (float)at->alpha, beta = (float)at->beta;
+    const bool f64 = x->key.type == DUET_F64;
+    return BLAS(v, cublasLtMatmul, handle, what, f64 ? (const void *)&at->alpha : &alpha, at->a, x->a, at->b, x->b,
+                f64 ? (const void *)&at->beta : &beta, at->c, x->c, at->c, x->c, &x->advice[which].algo, q->blas_room,
+                q->blas_bytes, gpu_queue_way(q));
+}
+
+/* ---- trials ---- */
+
+static bool wait_for(queue *q)
+{
+    COUNT(synchronisations);
+    return CUDA(cudaStreamSynchronize, q->stream) == DUET_OK;
+}
+
+/* Seconds of a run; infinite when it fails. */
+static double time_one(const vendor *v, const choice *x, int which, const gemm_data *at, queue *q)
+{
+    if (!wait_for(q)) return INFINITY;
+    bool ran = true;
+    const double start = clock_now();
+    for (int i = 0; i < RUNS && ran; i++) ran = multiply(v, x, which, x->what, at, q) == DUET_OK;
+    ran &= wait_for(q);
+    return ran ? (clock_now() - start) / RUNS : INFINITY;
+}
+
+/* The first turn of the first is not counted: it loads the kernel. */
+static void try_all(const vendor *v, choice *x, const gemm_data *at, queue *q)
+{
+    double best = INFINITY;
+    const double start = clock_now();
+    for (int turn = 0; turn <= TURNS; turn++)
+        for (int i = 0; i < x->count && clock_now() - start < TRIAL_MOST; i++) {
+            const double t = time_one(v, x, i, at, q);
+            if (turn && t < best) best = t, x->best = i;
+        }
+}
+
+/* On scratch memory in place of c; where there is none, or while a graph is recorded, the first advice is as good as any. */
+static void try_on_scratch(const vendor *v, choice *x, const gemm_data *at, queue *q)
+{
+    const gemm_shape *s = &x->key;
+    gemm_data trial = *at;
+    const size_t batch = s->batch ? (size_t)s->batch : 1;
+    if (reproducible() || x->count == 1 || gpu_queue_way(q) != q->stream) return;
+    if (2.0 * s->m * s->n * s->k * (double)batch < TRIAL_FLOPS) return;
+    error_text before;
+    error_keep(&before); /* an algorithm that fails is not chosen, and that is all */
+    const size_t last = (size_t)s->ldc * (size_t)s->n, all = s->batch ? (batch - 1) * (size_t)s->apart_c + last : last;
+    if (pool_take(DEVICE, all * dtypes[s->type].bytes, q->index, &trial.c) != DUET_OK) return error_put_back(&before);
+    try_all(v, x, &trial, q);
+    error_put_back(&before);
+    pool_give(DEVICE, trial.c, 1ull << q->index);
+    TRACE("product of %d x %d by %d: algorithm %d of %d", s->m, s->k, s->n, x->best + 1, x->count);
+}
+
+/* ---- finding it ---- */
+
+static duet_status choose(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q, choice **made)
+{
+    choice *x = *made = calloc(1, sizeof *x);
+    if (!x) return fail(DUET_NO_MEMORY, "no memory for the choice of a product's algorithm");
+    x->key = *s;
+    duet_status r = describe_all(v, at, x);
+    if (r == DUET_OK) r = ask(v, q, x);
+    if (r != DUET_OK) return discard(v, x), r;
+    try_on_scratch(v, x, at, q);
+    return DUET_OK;
+}
+
+static const choice *look(choice *const *place, const gemm_shape *s)
+{
+    const choice *x = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    while (x && memcmp(&x->key, s, sizeof *s)) x = x->next;
+    return x;
+}
+
+static duet_status look_or_choose(const vendor *v, choice **place, const gemm_shape *s, const gemm_data *at, queue *q,
+                                  const choice **found)
+{
+    choice *made;
+    if ((*found = look(place, s))) return DUET_OK;
+    TRY(choose(v, s, at, q, &made));
+    made->next = *place;
+    __atomic_store_n(place, made, __ATOMIC_RELEASE);
+    return *found = made, DUET_OK;
+}
+
+static duet_status find(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q, const choice **found)
+{
+    choice **place = &bucket[key_bucket(s, sizeof *s)];
+    if (__builtin_expect((*found = look(place, s)) != NULL, 1)) return DUET_OK;
+    pthread_mutex_lock(&lock);
+    const duet_status r = look_or_choose(v, place, s, at, q, found);
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+/* ---- what others call ---- */
+
+static duet_status make_handle(const vendor *v)
+{
+    cublasLtHandle_t made;
+    if (handle) return DUET_OK;
+    TRY(BLAS(v, cublasLtCreate, &made));
+    __atomic_store_n(&handle, made, __ATOMIC_RELEASE);
+    return DUET_OK;
+}
+
+static duet_status open_handle(const vendor *v)
+{
+    if (__builtin_expect(__atomic_load_n(&handle, __ATOMIC_ACQUIRE) != NULL, 1)) return DUET_OK;
+    pthread_mutex_lock(&lock);
+    const duet_status s = make_handle(v);
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+/* What NVIDIA advises, where there is room for it; 64 KiB does for every routine. */
+static duet_status lend_workspace(queue *q)
+{
+    size_t bytes = gpu_device_major() >= 9 ? 32 << 20 : 4 << 20, least = 64 << 10, limit = duet_memory_of(DUET_GPU).limit;
+    duet_status s;
+    while (limit && bytes > least && bytes > limit / 16) bytes /= 2;
+    while ((s = gpu_take_quietly(pool_take, bytes, q, &q->blas_room)) == DUET_NO_MEMORY && bytes > least)
+        bytes = bytes / 8 > least ? bytes / 8 : least;
+    if (s == DUET_NO_MEMORY) s = pool_take(DEVICE, bytes, q->index, &q->blas_room);
+    if (s == DUET_OK) q->blas_bytes = bytes;
+    else q->blas_room = NULL;
+    return s;
+}
+
+duet_status gpu_gemm_open(queue *q)
+{
+    TRY(open_handle(vendor_open(LIBRARY_cublasLt)));
+    return q->blas_room ? DUET_OK : lend_workspace(q);
+}
+
+static duet_status multiply_biased(const vendor *v, const choice *x, int which, const gemm_data *at, queue *q)
+{
+    cublasLtMatmulDesc_t what = NULL;
+    duet_status s = describe(v, &x->key, at->bias, &what);
+    if (s == DUET_OK) s = multiply(v, x, which, what, at, q);
+    if (what) (void)v->cublasLtMatmulDescDestroy(what);
+    return s;
+}
+
+/* The best that this queue's workspace does for: another's may have been larger when they were chosen; -1: none. */
+static int fitting(const choice *x, const queue *q)
+{
+    int which = x->best;
+    if (x->advice[which].workspaceSize <= q->blas_bytes) return which;
+    for (which = x->count; which-- > 0;)
+        if (x->advice[which].workspaceSize <= q->blas_bytes) break;
+    return which;
+}
+
+/* Where none does, the queue has a choice of its own. */
+static duet_status find_fitting(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q, const choice **x, int *which)
+{
+    gemm_shape own = *s;
+    TRY(find(v, s, at, q, x));
+    if ((*which = fitting(*x, q)) >= 0) return DUET_OK;
+    own.room = (int32_t)(q->blas_bytes >> 10);
+    TRY(find(v, &own, at, q, x));
+    *which = fitting(*x, q);
+    return *which >= 0 ? DUET_OK : fail(DUET_DEVICE_ERROR, "cuBLASLt has no algorithm for %zu bytes of workspace", q->blas_bytes);
+}
+
+duet_status gpu_gemm(const gemm_shape *s, const gemm_data *at, queue *q)
+{
+    const vendor *v = vendor_open(LIBRARY_cublasLt);
+    const choice *x;
+    int which;
+    TRY(gpu_gemm_open(q));
+    TRY(find_fitting(v, s, at, q, &x, &which));
+    gpu_queue_wrote_anything(q);
+    const duet_status r = s->biased ? multiply_biased(v, x, which, at, q) : multiply(v, x, which, x->what, at, q);
+    if (r == DUET_OK) COUNT(launches);
+    return r;
+}

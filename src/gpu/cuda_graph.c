@@ -1,0 +1,140 @@
+/* cuda_graph.c - steps as a CUDA graph: one launch for all of them. They are noted on a stream that no other thread waits for or fills. */
+#include "cuda_graph.h"
+#include "packed_cache.h"
+#include <stdlib.h>
+
+typedef struct graph {
+    cudaGraphExec_t exec;
+    known **uses;
+    int count, room;
+} graph;
+
+static void end_graph(graph *g)
+{
+    for (int i = 0; i < g->count; i++) known_give(g->uses[i]);
+    free(g->uses), free(g);
+}
+
+static bool has_room(graph *g)
+{
+    if (g->count < g->room) return true;
+    const int room = g->room ? 2 * g->room : 8;
+    known **uses = realloc(g->uses, (size_t)room * sizeof *uses);
+    if (uses) g->uses = uses, g->room = room;
+    return uses;
+}
+
+duet_status gpu_graph_uses(queue *q, known *k)
+{
+    graph *g = q->graph;
+    for (int i = 0; i < g->count; i++)
+        if (g->uses[i] == k) return DUET_OK;
+    if (!has_room(g)) return fail(DUET_NO_MEMORY, "no memory to note what a graph uses");
+    known_hold(k);
+    g->uses[g->count++] = k;
+    return DUET_OK;
+}
+
+static duet_status open_noted(queue *q)
+{
+    return q->noted ? DUET_OK : CUDA(cudaStreamCreateWithFlags, &q->noted, cudaStreamNonBlocking);
+}
+
+static duet_status begin(queue *q)
+{
+    TRY(open_noted(q));
+    q->graph = calloc(1, sizeof *q->graph);
+    if (!q->graph) return fail(DUET_NO_MEMORY, "no memory for a graph");
+    TRY(gpu_queue_point(q, q->noted));
+    return CUDA(cudaStreamBeginCapture, q->noted, cudaStreamCaptureModeThreadLocal);
+}
+
+static void give_up(queue *q)
+{
+    if (q->graph) end_graph(q->graph);
+    q->graph = NULL;
+}
+
+/* The counters are 0 before: a graph that set them would set them at every launch. The lock is held until recorded. */
+duet_status gpu_graph_record(int index)
+{
+    queue *q;
+    ON_DEVICE();
+    TRY(gpu_queue_open(index, &q));
+    TRY(gpu_queue_count(q));
+    pthread_mutex_lock(&q->lock);
+    const duet_status s = begin(q);
+    if (s == DUET_OK) return __atomic_store_n(&q->noting, thread_get(), __ATOMIC_RELAXED), s;
+    (void)gpu_queue_point(q, q->stream);
+    give_up(q);
+    pthread_mutex_unlock(&q->lock);
+    return s;
+}
+
+static duet_status instantiate(cudaGraph_t noted, graph *g)
+{
+    const duet_status s = CUDA(cudaGraphInstantiate, &g->exec, noted, 0);
+    (void)cudaGraphDestroy(noted);
+    return s;
+}
+
+static duet_status end(queue *q, void **made)
+{
+    cudaGraph_t noted = NULL;
+    TRY(CUDA(cudaStreamEndCapture, q->noted, &noted));
+    TRY(instantiate(noted, q->graph));
+    *made = q->graph, q->graph = NULL;
+    return DUET_OK;
+}
+
+/* Whatever fails, the handles are pointed back. */
+duet_status gpu_graph_recorded(int index, void **made)
+{
+    queue *q;
+    int before = -1;
+    *made = NULL;
+    TRY(gpu_queue_open(index, &q)); /* it is */
+    (void)gpu_device_enter(&before);
+    const duet_status s = end(q, made), back = gpu_queue_point(q, q->stream);
+    __atomic_store_n(&q->noting, NULL, __ATOMIC_RELAXED);
+    gpu_queue_wrote_anything(q);
+    give_up(q);
+    pthread_mutex_unlock(&q->lock);
+    gpu_device_leave(&before);
+    return s != DUET_OK ? s : back;
+}
+
+static duet_status launch(const graph *g, int index)
+{
+    queue *q;
+    ON_DEVICE();
+    TRY(gpu_queue_open(index, &q));
+    TRY(gpu_queue_count(q));
+    for (int i = 0; i < g->count; i++) TRY(known_refresh(g->uses[i], q));
+    gpu_queue_wrote_anything(q);
+    return CUDA(cudaGraphLaunch, g->exec, q->stream);
+}
+
+/* The first launch takes memory that is not the pool's. */
+duet_status gpu_graph_replay(void *made, int index)
+{
+    const duet_status s = launch(made, index);
+    if (__builtin_expect(s != DUET_NO_MEMORY || !duet_memory_of(DUET_GPU).cached, 1)) return s;
+    duet_memory_trim();
+    return launch(made, index);
+}
+
+static duet_status destroy(cudaGraphExec_t exec)
+{
+    ON_DEVICE();
+    return CUDA(cudaGraphExecDestroy, exec);
+}
+
+/* CUDA keeps what is under way; what it uses is given back for the queue's later work. */
+void gpu_graph_discard(void *made)
+{
+    graph *g = made;
+    if (!g) return;
+    (void)destroy(g->exec);
+    end_graph(g);
+}

@@ -1,0 +1,47 @@
+/* emulated.c - products and convolutions by parts: what they need beside their operands, known or made for the step. */
+#include "packed_cache.h"
+#include "scratch.h"
+#include "step_kinds.h"
+
+/* Operand 1, packed. */
+typedef struct packing {
+    known *known; /* NULL: it is */
+    void *block;  /* made for this step alone */
+} packing;
+
+static duet_status packing_get(const step *s, const frame *f, queue *q, packing *p)
+{
+    struct storage *b = owned_by(f, s->in[1].slot);
+    *p = (packing){ 0 };
+    if (b) TRY(known_use(b, s, f, q, &p->known));
+    if (p->known) return DUET_OK;
+    TRY(lend(DEVICE, kernels_packed_bytes(s), q->index, &p->block));
+    const duet_status r = gpu_pack(s, f, p->block, q);
+    if (r != DUET_OK) gpu_give(p->block, q);
+    return r;
+}
+
+duet_status gpu_split(const step *s, const frame *f, queue *q)
+{
+    packing p = { 0 };
+    if (kernels_packs(s)) TRY(packing_get(s, f, q, &p));
+    const duet_status r = gpu_launch_with(s, f, q, p.known ? known_at(p.known) : p.block);
+    known_give(p.known), gpu_give(p.block, q);
+    return r;
+}
+
+/* ---- before it is recorded ---- */
+
+/* What is not kept is packed in the graph, in memory that has to be there. */
+duet_status gpu_split_prepare(const step *s, const frame *f, queue *q)
+{
+    struct storage *b = owned_by(f, s->in[1].slot);
+    known *k = NULL;
+    void *block;
+    if (!kernels_packs(s)) return DUET_OK;
+    if (b) TRY(known_use(b, s, f, q, &k));
+    if (k) return known_give(k), DUET_OK;
+    TRY(lend(DEVICE, kernels_packed_bytes(s), q->index, &block));
+    lend_back(DEVICE, block, q->index);
+    return DUET_OK;
+}

@@ -1,0 +1,68 @@
+/* int_gemm.c - products of integers on the GPU: vendors have none of 64 bits, so each element is a reduction, of pairs along the inner axis, by
+ * the expression machine. */
+#include "kernels.h"
+#include "step_kinds.h"
+
+static const program dot = { .length = 1,
+                             .inputs = 2,
+                             .outputs = 1,
+                             .folds = true,
+                             .code = { { OP_dot, DUET_I64, { { FROM_INPUT, 0 }, { FROM_INPUT, 1 }, { 0, 0 } } } } };
+
+/* The leading axes of an operand, then rows, columns and the inner axis; a stride of 0: it has it not. */
+static layout spread(const layout *l, const step *s, int64_t down, int64_t across, int64_t inner)
+{
+    layout r = *l;
+    const layout *out = &s->out[0].at;
+    const int last = out->rank;
+    for (int i = 0; i < last; i++) r.size[i] = out->size[i];
+    r.rank = last + 1, r.size[last] = s->in[0].at.size[last - 1];
+    r.stride[last - 2] = down, r.stride[last - 1] = across, r.stride[last] = inner;
+    return r;
+}
+
+/* The outputs' axes collapsed by themselves, as those of a reduction are. */
+static void collapse(step *s)
+{
+    layout *const all[] = { &s->out[0].at, &s->in[0].at, &s->in[1].at };
+    layout inner[3];
+    for (int k = 0; k < 3; k++) {
+        const int last = --all[k]->rank;
+        inner[k] = (layout){ .rank = 1, .size = { all[k]->size[last] }, .stride = { all[k]->stride[last] } };
+    }
+    layout_collapse(all, 3);
+    if (layout_count(all[0]) == 1)
+        for (int k = 0; k < 3; k++) all[k]->rank = 0;
+    for (int k = 0; k < 3; k++) {
+        const int last = all[k]->rank++;
+        all[k]->size[last] = inner[k].size[0], all[k]->stride[last] = inner[k].stride[0];
+    }
+}
+
+/* false: there are too many axes. */
+static bool reduction_of(const step *s, step *r)
+{
+    const layout *a = &s->in[0].at, *b = &s->in[1].at, *out = &s->out[0].at;
+    const int last = out->rank - 1;
+    if (out->rank == DUET_RANK_MAX) return false;
+    *r = *s;
+    r->kernel = KERNEL_PROGRAM, r->program = &dot, r->inner = 1, r->kept = NULL;
+    r->out[0].at = spread(out, s, out->stride[last - 1], out->stride[last], 0);
+    r->in[0].at = spread(a, s, a->stride[last - 1], 0, a->stride[last]);
+    r->in[1].at = spread(b, s, 0, b->stride[last], b->stride[last - 1]);
+    return collapse(r), true;
+}
+
+const char *gpu_whole_refuses(const step *s)
+{
+    step r;
+    if (s->finish || s->nums || s->ins != 2) return "a product of integers with more than two operands";
+    return reduction_of(s, &r) ? kernels_refuse(&r) : "a product of integers over six leading axes";
+}
+
+duet_status gpu_whole(const step *s, const frame *f, queue *q)
+{
+    step r;
+    if (!layout_count(&s->out[0].at) || !reduction_of(s, &r)) return DUET_OK;
+    return gpu_launch(&r, f, q);
+}

@@ -1,0 +1,535 @@
+/* linalg.c - linear algebra, by cuSOLVER: operands are copied by columns, all is computed in scratch memory, the card is asked once whether there is a
+ * result, and only then is any written. What iterates is asked before whether its operand is finite. */
+#include "linalg.h"
+#include "cublaslt.h"
+#include "scratch.h"
+#include "cusolver.h"
+#include "triangle.h"
+#include <limits.h>
+
+const char *gpu_linear_refuses(const step *s)
+{
+    const duet_dtype type = s->in[0].at.type;
+    if (type >= FLOAT_TYPES && !dtype_is_complex(type)) return "elements that are neither f32, f64, c64 nor c128";
+    if (s->ins > 1 && s->in[1].at.type != type) return "operands of different element types";
+    if (s->kernel == OP_solve && s->attr[0] && type != DUET_F64) return "refinement is for f64";
+    for (int k = 0; k < s->ins; k++)
+        for (int i = 0; i < s->in[k].at.rank; i++)
+            if (s->in[k].at.size[i] > INT_MAX) return "cuSOLVER takes sizes below 2^31";
+    const vendor *v = vendor_open(LIBRARY_cusolver);
+    if (v->missing[LIBRARY_cusolver]) return v->missing[LIBRARY_cusolver];
+    return vendor_open(LIBRARY_cublas)->missing[LIBRARY_cublas] ? v->missing[LIBRARY_cublas]
+                                                                : vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
+}
+
+/* ---- matrices by columns ---- */
+
+static layout as_columns(const layout *l)
+{
+    if (l->rank == 2) return *l;
+    return (layout){
+        .type = l->type, .rank = 2, .size = { l->rank ? l->size[0] : 1, 1 }, .stride = { l->rank ? l->stride[0] : 1, 1 }
+    };
+}
+
+static layout turned(layout l)
+{
+    const int64_t size = l.size[0], stride = l.stride[0];
+    l.size[0] = l.size[1], l.size[1] = size, l.stride[0] = l.stride[1], l.stride[1] = stride;
+    return l;
+}
+
+static layout columns_layout(const columns *c)
+{
+    return (layout){ .type = c->type, .rank = 2, .size = { c->rows, c->cols }, .stride = { 1, c->ld } };
+}
+
+static duet_status columns_of(bench *b, duet_dtype type, int64_t rows, int64_t cols, columns *c)
+{
+    *c = (columns){ .rows = rows, .cols = cols, .ld = rows > 1 ? rows : 1, .type = type };
+    return bench_take(b, DEVICE, (size_t)(c->ld * cols) * dtypes[type].bytes, &c->p);
+}
+
+static duet_status columns_take(bench *b, int64_t rows, int64_t cols, columns *c)
+{
+    return columns_of(b, bench_type(b), rows, cols, c);
+}
+
+/* n real numbers, also where elements are complex. */
+static duet_status values_take(bench *b, int64_t n, columns *c) { return columns_of(b, dtype_part(bench_type(b)), n, 1, c); }
+
+static duet_status copy(const bench *b, void *to, const layout *to_at, const void *from, const layout *from_at)
+{
+    if (!layout_count(to_at)) return DUET_OK;
+    return gpu_apply(OP_LOAD, to, to_at, &(part){ .p = from, .at = from_at }, 1, b->q);
+}
+
+/* The first rows of c are what lies at `from`. */
+static duet_status columns_fill(const bench *b, const columns *c, const layout *at, const void *from)
+{
+    columns first = *c;
+    first.rows = at->size[0];
+    const layout to = columns_layout(&first);
+    return copy(b, c->p, &to, from, at);
+}
+
+static duet_status columns_read(bench *b, int k, bool transposed, columns *c)
+{
+    layout at = as_columns(&b->s->in[k].at);
+    if (transposed) at = turned(at);
+    TRY(columns_take(b, at.size[0], at.size[1], c));
+    return columns_fill(b, c, &at, b->f->data[b->s->in[k].slot]);
+}
+
+/* The first rows of c, or their transpose, are output k. */
+static duet_status columns_write(const bench *b, const columns *c, bool transposed, int k)
+{
+    layout at = as_columns(&b->s->out[k].at);
+    columns first = *c;
+    if (transposed) at = turned(at);
+    first.rows = at.size[0];
+    const layout from = columns_layout(&first);
+    return copy(b, b->f->data[b->s->out[k].slot], &at, c->p, &from);
+}
+
+/* ---- imaginary parts: each second number of complex elements ---- */
+
+static layout imaginary(const columns *c, int rank, int64_t size, int64_t stride)
+{
+    return (layout){ .type = dtype_part(c->type), .rank = rank, .size = { size, c->cols }, .stride = { 2 * stride, 2 * c->ld } };
+}
+
+static void *first_imaginary(const columns *c) { return (char *)c->p + dtypes[c->type].bytes / 2; }
+
+static duet_status conjugate(const bench *b, const columns *c)
+{
+    const layout at = imaginary(c, 2, c->rows, 1);
+    if (!dtype_is_complex(c->type) || !layout_count(&at)) return DUET_OK;
+    return gpu_apply(OP_neg, first_imaginary(c), &at, &(part){ .p = first_imaginary(c), .at = &at }, 1, b->q);
+}
+
+/* What is Hermitian has a real diagonal, whatever stands there. */
+static duet_status diagonal_real(const bench *b, const columns *c)
+{
+    const layout at = imaginary(c, 1, c->cols, c->ld + 1);
+    if (!dtype_is_complex(c->type) || !c->cols) return DUET_OK;
+    return gpu_apply(OP_LOAD, first_imaginary(c), &at, &(part){ .number = 0 }, 1, b->q);
+}
+
+/* ---- what is asked of elements ---- */
+
+static duet_status work_in(const bench *b, duet_dtype type, linear_args a)
+{
+    a.wide = dtype_part(type) == DUET_F64, a.pairs = dtype_is_complex(type);
+    gpu_queue_wrote_anything(b->q);
+    COUNT(launches);
+    return CUDA(linear_launch, &a, b->q->stream);
+}
+
+static duet_status work(const bench *b, const linear_args *a) { return work_in(b, bench_type(b), *a); }
+
+static duet_status check(const bench *b, const columns *c, enum linear_part which, int *flag)
+{
+    const linear_args a = { .what = LINEAR_CHECK,
+                            .part = which,
+                            .in = c->p,
+                            .flag = flag,
+                            .rows = c->rows,
+                            .cols = c->cols,
+                            .in_row = 1,
+                            .in_col = c->ld };
+    return c->rows && c->cols ? work_in(b, c->type, a) : DUET_OK;
+}
+
+static duet_status operand_read(bench *b, int k, bool transposed, columns *c)
+{
+    TRY(columns_read(b, k, transposed, c));
+    return check(b, c, PART_ALL, &b->says->operand[2 * k]);
+}
+
+static duet_status result_check(const bench *b, const columns *c) { return check(b, c, PART_ALL, b->says->result); }
+
+/* The lower triangle of a symmetric or Hermitian operand, as the upper one of its transpose, which is its conjugate. */
+static duet_status symmetric_read(bench *b, columns *c)
+{
+    TRY(columns_read(b, 0, true, c));
+    TRY(diagonal_real(b, c));
+    return check(b, c, PART_UPPER, b->says->operand);
+}
+
+static duet_status ask_of_operands(bench *b, answers *a)
+{
+    TRY(bench_ask(b, a));
+    for (int k = 0; k < b->s->ins; k++)
+        if (a->operand[2 * k]) return verdict(b->s, VERDICT_OPERAND, k + 1);
+    return DUET_OK;
+}
+
+/* What the answers come to; pivot: what cuSOLVER's info means, where it is not 0. */
+static duet_status judge(bench *b, enum verdict pivot)
+{
+    answers a;
+    TRY(ask_of_operands(b, &a));
+    if (a.pivot) return verdict(b->s, pivot, a.pivot);
+    return a.result[0] ? verdict(b->s, VERDICT_RESULT, 0) : DUET_OK;
+}
+
+/* The part of `in` is output k. */
+static linear_args triangle_of(const bench *b, const columns *in, enum linear_part which, int k)
+{
+    const layout *l = &b->s->out[k].at;
+    return (linear_args){ .what = LINEAR_TRIANGLE,
+                          .part = which,
+                          .in = in->p,
+                          .in_row = 1,
+                          .in_col = in->ld,
+                          .out = b->f->data[b->s->out[k].slot],
+                          .rows = l->size[0],
+                          .cols = l->size[1],
+                          .out_row = l->stride[0],
+                          .out_col = l->stride[1] };
+}
+
+static duet_status write_triangle(const bench *b, const columns *in, enum linear_part which, int k)
+{
+    const linear_args a = triangle_of(b, in, which, k);
+    return a.rows && a.cols ? work(b, &a) : DUET_OK;
+}
+
+/* ---- by LU: of the transpose, whose columns are our rows ---- */
+
+static duet_status lu_read(bench *b, bool transposed, columns *a, int64_t **pivot)
+{
+    TRY(operand_read(b, 0, transposed, a));
+    TRY(bench_take(b, DEVICE, (size_t)(a->rows < a->cols ? a->rows : a->cols) * sizeof **pivot, pivot));
+    return solver_lu(b, a, *pivot);
+}
+
+/* Of the square matrix that was factored in lu. cuSOLVER tells of a pivot that is NaN, after one too small to divide by, as of a 0: it is looked at. */
+static duet_status judge_lu(bench *b, const columns *lu)
+{
+    answers a;
+    TRY(ask_of_operands(b, &a));
+    if (!a.pivot) return a.result[0] ? verdict(b->s, VERDICT_RESULT, 0) : DUET_OK;
+    TRY(check(b, lu, PART_UPPER, b->says->triangle));
+    TRY(bench_ask(b, &a));
+    const int64_t zero = a.triangle[1] ? lu->rows - a.triangle[1] + 1 : INT64_MAX;
+    return zero <= a.pivot ? verdict(b->s, VERDICT_PIVOT, zero) : verdict(b->s, VERDICT_RESULT, 0);
+}
+
+static duet_status unit_take(bench *b, int64_t n, columns *c)
+{
+    TRY(columns_take(b, n, n, c));
+    const linear_args a = {
+        .what = LINEAR_TRIANGLE, .part = PART_UNIT_LOWER, .out = c->p, .rows = n, .cols = n, .out_row = 1, .out_col = c->ld
+    };
+    return n ? work(b, &a) : DUET_OK;
+}
+
+static duet_status inverse(bench *b)
+{
+    columns a, x;
+    int64_t *pivot;
+    TRY(lu_read(b, true, &a, &pivot));
+    TRY(unit_take(b, a.rows, &x));
+    TRY(solver_lu_solve(b, &a, pivot, false, &x));
+    TRY(result_check(b, &x));
+    TRY(judge_lu(b, &a));
+    return columns_write(b, &x, true, 0);
+}
+
+static duet_status solve(bench *b)
+{
+    columns a, x;
+    int64_t *pivot;
+    TRY(lu_read(b, true, &a, &pivot));
+    TRY(operand_read(b, 1, false, &x));
+    TRY(solver_lu_solve(b, &a, pivot, true, &x));
+    TRY(result_check(b, &x));
+    TRY(judge_lu(b, &a));
+    return columns_write(b, &x, false, 0);
+}
+
+/* says->rest: is that of a column more? */
+static duet_status rest_check(bench *b, const columns *a, const columns *x, const columns *rest)
+{
+    linear_args size = {
+        .what = LINEAR_SIZE, .in = a->p, .out = &b->says->size, .rows = a->rows, .cols = a->cols, .in_row = 1, .in_col = a->ld
+    };
+    linear_args of = { .what = LINEAR_REST,
+                       .in = rest->p,
+                       .more = x->p,
+                       .out = &b->says->size,
+                       .flag = b->says->rest,
+                       .most = REST_MOST,
+                       .rows = rest->rows,
+                       .cols = rest->cols,
+                       .in_col = rest->ld,
+                       .out_col = x->ld };
+    if (!rest->rows || !rest->cols) return DUET_OK;
+    TRY(solver_rest(b, a, x, rest));
+    TRY(work(b, &size));
+    return work(b, &of);
+}
+
+/* cuSOLVER's word that a solution from f16 is good is not to be had: of small systems some are as good as in f32. The copies of operands
+ * are made anew, for that of the matrix may be factored. */
+static duet_status look_at_rest(bench *b, const columns *a, const columns *x, const columns *y)
+{
+    const columns *const copy[] = { a, y };
+    for (int k = 0; k < 2; k++) {
+        const layout at = as_columns(&b->s->in[k].at);
+        TRY(columns_fill(b, copy[k], &at, b->f->data[b->s->in[k].slot]));
+    }
+    return rest_check(b, a, x, y);
+}
+
+/* In f64, without what refinement has taken. */
+static duet_status solve_anew(bench *b)
+{
+    const bench was = *b;
+    bench_close(b);
+    TRY(bench_open(b, was.s, was.f, was.q));
+    return solve(b);
+}
+
+/* It looks at the solution as it goes: operands are judged before. Where there is no good one, all is done in f64. */
+static duet_status solve_refined(bench *b)
+{
+    columns a, y, x;
+    answers said;
+    int turns = 0;
+    TRY(operand_read(b, 0, false, &a));
+    TRY(operand_read(b, 1, false, &y));
+    TRY(columns_take(b, y.rows, y.cols, &x));
+    TRY(judge(b, VERDICT_PIVOT));
+    TRY(solver_refined(b, b->s->attr[0] == DUET_REFINE_F16, &a, &y, &x, &turns));
+    TRY(result_check(b, &x));
+    TRY(look_at_rest(b, &a, &x, &y));
+    TRY(bench_ask(b, &said));
+    if (turns >= 0 && !said.pivot && !said.result[0] && !said.rest[0]) return columns_write(b, &x, false, 0);
+    return solve_anew(b);
+}
+
+/* A pivot that is 0 is no failure here. */
+static duet_status judge_factored(bench *b)
+{
+    answers a;
+    TRY(bench_ask(b, &a));
+    if (a.operand[0]) return verdict(b->s, VERDICT_OPERAND, 1);
+    return a.result[0] ? verdict(b->s, VERDICT_RESULT, 0) : DUET_OK;
+}
+
+static duet_status determinant(bench *b, enum linear what)
+{
+    columns a;
+    int64_t *pivot;
+    TRY(lu_read(b, true, &a, &pivot));
+    TRY(result_check(b, &a));
+    TRY(judge_factored(b));
+    linear_args d = { .what = what, .in = a.p, .pivot = pivot, .rows = a.rows, .in_row = 1, .in_col = a.ld };
+    d.out = b->f->data[b->s->out[0].slot];
+    if (what == LINEAR_SLOGDET) d.more = b->f->data[b->s->out[1].slot];
+    return work(b, &d);
+}
+
+static duet_status lu(bench *b)
+{
+    columns a;
+    int64_t *pivot;
+    TRY(lu_read(b, false, &a, &pivot));
+    TRY(result_check(b, &a));
+    TRY(judge_factored(b));
+    TRY(write_triangle(b, &a, PART_UNIT_LOWER, 0));
+    TRY(half_written(write_triangle(b, &a, PART_UPPER, 1)));
+    const linear_args order = { .what = LINEAR_ORDER,
+                                .pivot = pivot,
+                                .out = b->f->data[b->s->out[2].slot],
+                                .rows = a.rows,
+                                .pivots = a.rows < a.cols ? a.rows : a.cols,
+                                .out_row = b->s->out[2].at.stride[0] };
+    return half_written(work(b, &order));
+}
+
+/* ---- triangular systems ---- */
+
+static duet_status triangle_open(bench *b, const triangle *t, columns *a)
+{
+    const int64_t n = b->s->in[0].at.size[0];
+    *a = (columns){ b->f->data[b->s->in[0].slot], n, n, t->pitch, bench_type(b) };
+    return t->pitch ? DUET_OK : columns_read(b, 0, true, a);
+}
+
+static duet_status triangle_check(const bench *b, const triangle *t, const columns *a)
+{
+    static const enum linear_part parts[2][2] = { { PART_UPPER, PART_UNIT_UPPER }, { PART_LOWER, PART_UNIT_LOWER } };
+    return check(b, a, parts[t->lower][t->unit], b->says->triangle);
+}
+
+/* of: what an n x n triangle is, where its elements are not finite; zero: what it means, where its diagonal has one. */
+static duet_status judge_triangle(bench *b, int64_t n, enum verdict of, enum verdict zero)
+{
+    answers a;
+    TRY(bench_ask(b, &a));
+    if (a.operand[0] || a.operand[2]) return verdict(b->s, VERDICT_OPERAND, a.operand[0] ? 1 : 2);
+    if (a.triangle[0]) return verdict(b->s, of, 1);
+    if (a.triangle[1]) return verdict(b->s, zero, n - a.triangle[1] + 1);
+    return a.result[0] ? verdict(b->s, VERDICT_RESULT, 0) : DUET_OK;
+}
+
+static duet_status solve_triangular(bench *b)
+{
+    const triangle t = step_triangle(b->s);
+    columns a, x;
+    TRY(triangle_open(b, &t, &a));
+    TRY(triangle_check(b, &t, &a));
+    TRY(operand_read(b, 1, false, &x));
+    TRY(solver_triangular(b, &a, t.lower, t.unit, t.transposed, &x));
+    TRY(result_check(b, &x));
+    TRY(judge_triangle(b, a.rows, VERDICT_OPERAND, VERDICT_PIVOT));
+    return columns_write(b, &x, false, 0);
+}
+
+/* ---- by QR ---- */
+
+static duet_status qr_read(bench *b, bool transposed, columns *a, void **tau)
+{
+    TRY(operand_read(b, 0, transposed, a));
+    TRY(bench_take(b, DEVICE, (size_t)(a->rows < a->cols ? a->rows : a->cols) * element_bytes(b), tau));
+    return solver_qr(b, a, *tau);
+}
+
+static duet_status qr(bench *b)
+{
+    columns a, q;
+    void *tau;
+    TRY(qr_read(b, false, &a, &tau));
+    TRY(result_check(b, &a));
+    columns first = a;
+    first.cols = a.rows < a.cols ? a.rows : a.cols;
+    const layout from = columns_layout(&first);
+    TRY(columns_take(b, a.rows, first.cols, &q));
+    TRY(columns_fill(b, &q, &from, a.p));
+    TRY(solver_q(b, &q, tau));
+    TRY(result_check(b, &q));
+    TRY(judge(b, VERDICT_ITERATION));
+    TRY(columns_write(b, &q, false, 0));
+    return half_written(write_triangle(b, &a, PART_UPPER, 1));
+}
+
+/* The right-hand sides, with room for as many rows as results have. */
+static duet_status sides_read(bench *b, int64_t rows, columns *x)
+{
+    const layout at = as_columns(&b->s->in[1].at);
+    TRY(columns_take(b, rows, at.size[1], x));
+    TRY(CUDA(cudaMemsetAsync, x->p, 0, (size_t)(x->ld * x->cols) * element_bytes(b), b->q->stream));
+    TRY(columns_fill(b, x, &at, b->f->data[b->s->in[1].slot]));
+    return check(b, x, PART_ALL, &b->says->operand[2]);
+}
+
+/* Of a matrix with more columns than rows, by its transpose: of A = R^T Q^T the least x is conj(Q) R^-T b. */
+static duet_status least_squares(bench *b)
+{
+    const layout *l = &b->s->in[0].at;
+    const bool tall = l->size[0] >= l->size[1];
+    columns a, x;
+    void *tau;
+    TRY(qr_read(b, !tall, &a, &tau));
+    TRY(sides_read(b, a.rows, &x));
+    columns r = a;
+    r.rows = a.cols;
+    TRY(check(b, &r, PART_UPPER, b->says->triangle));
+    if (tall) TRY(solver_times_q(b, &a, tau, true, &x));
+    TRY(solver_triangular(b, &r, false, false, !tall, &x));
+    if (!tall) {
+        TRY(conjugate(b, &x));
+        TRY(solver_times_q(b, &a, tau, false, &x));
+        TRY(conjugate(b, &x));
+    }
+    columns first = x;
+    first.rows = l->size[1];
+    TRY(check(b, &first, PART_ALL, b->says->result));
+    TRY(judge_triangle(b, a.cols, VERDICT_RESULT, VERDICT_RANK));
+    return columns_write(b, &x, false, 0);
+}
+
+/* ---- symmetric and Hermitian matrices, singular values ---- */
+
+/* Of the lower triangle as it is: cuSOLVER takes 2 to 2.8 times as long by the upper one of the transpose. */
+static duet_status cholesky(bench *b)
+{
+    columns a;
+    TRY(columns_read(b, 0, false, &a));
+    TRY(diagonal_real(b, &a));
+    TRY(check(b, &a, PART_LOWER, b->says->operand));
+    TRY(solver_cholesky(b, &a));
+    TRY(check(b, &a, PART_LOWER, b->says->result));
+    TRY(judge(b, VERDICT_MINOR));
+    return write_triangle(b, &a, PART_LOWER, 0);
+}
+
+static duet_status eigen(bench *b, bool vectors)
+{
+    columns a, w;
+    TRY(symmetric_read(b, &a));
+    TRY(values_take(b, a.rows, &w));
+    TRY(judge(b, VERDICT_ITERATION));
+    TRY(solver_eigen(b, &a, vectors, &w));
+    TRY(result_check(b, &w));
+    if (vectors) TRY(conjugate(b, &a));
+    TRY(judge(b, VERDICT_ITERATION));
+    TRY(columns_write(b, &w, false, 0));
+    return vectors ? half_written(columns_write(b, &a, false, 1)) : DUET_OK;
+}
+
+/* cuSOLVER's rows are no fewer than its columns: else the transpose V S U^T is factored, whose factors are not conjugated either. */
+static duet_status svd(bench *b, bool vectors)
+{
+    const layout *l = &b->s->in[0].at;
+    const bool wide = l->size[0] < l->size[1];
+    columns a, w, u, vt;
+    TRY(operand_read(b, 0, wide, &a));
+    TRY(values_take(b, a.cols, &w));
+    if (vectors) TRY(columns_take(b, a.rows, a.cols, &u));
+    if (vectors) TRY(columns_take(b, a.cols, a.cols, &vt));
+    TRY(judge(b, VERDICT_ITERATION));
+    TRY(solver_svd(b, &a, &w, vectors ? &u : NULL, &vt));
+    TRY(result_check(b, &w));
+    TRY(judge(b, VERDICT_ITERATION));
+    if (!vectors) return columns_write(b, &w, false, 0);
+    TRY(columns_write(b, wide ? &vt : &u, wide, 0));
+    TRY(half_written(columns_write(b, &w, false, 1)));
+    return half_written(columns_write(b, wide ? &u : &vt, wide, 2));
+}
+
+/* ---- the rows ---- */
+
+static duet_status run(bench *b)
+{
+    switch (b->s->kernel) {
+    case OP_inv: return inverse(b);
+    case OP_det: return determinant(b, LINEAR_DET);
+    case OP_logdet: return determinant(b, LINEAR_LOGDET);
+    case OP_cholesky: return cholesky(b);
+    case OP_eigvalsh: return eigen(b, false);
+    case OP_svdvals: return svd(b, false);
+    case OP_solve: return b->s->attr[0] ? solve_refined(b) : solve(b);
+    case OP_solve_triangular: return solve_triangular(b);
+    case OP_lstsq: return least_squares(b);
+    case KERNEL_lu: return lu(b);
+    case KERNEL_qr: return qr(b);
+    case KERNEL_svd: return svd(b, true);
+    case KERNEL_eigh: return eigen(b, true);
+    case KERNEL_slogdet: return determinant(b, LINEAR_SLOGDET);
+    default: return fail(DUET_UNSUPPORTED, "the GPU has no kernel %d", b->s->kernel);
+    }
+}
+
+duet_status gpu_linear(const step *s, const frame *f, queue *q)
+{
+    bench b;
+    duet_status r = bench_open(&b, s, f, q);
+    if (r == DUET_OK) r = run(&b);
+    bench_close(&b);
+    return r;
+}

@@ -1,0 +1,270 @@
+/* packed_cache.c - operands that the card keeps packed. */
+#include "matrix.h" /* whose arguments are named as types of the other headers */
+
+#include "cuda_graph.h"
+#include "packed_cache.h"
+#include "scratch.h"
+#include "step_kinds.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct known {
+    known *next;          /* of the same storage */
+    known *older, *newer; /* of all */
+    storage *bits;        /* NULL: it has ended */
+    step as;              /* one that it was packed for; the operand has slot 0 */
+    int64_t offset;       /* of the operand's first element in the device home, in bytes */
+    void *block;
+    size_t bytes;
+    uint64_t stamp; /* of the elements that were packed; 0: none */
+    int writer;     /* the queue that packed it; */
+    uint64_t users; /* bit q: queue q goes after that, and may be using it */
+    int pins;       /* who holds it */
+};
+
+/* Never held while memory is taken: the pool calls known_spare. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static known *newest, *oldest;
+static size_t kept_bytes;
+
+/* ---- making it ---- */
+
+static duet_status pack(const step *s, const frame *f, void *block, void *scratch, queue *q)
+{
+    const workspace w = { .scratch = scratch, .counters = q->counters, .written = gpu_queue_written(q) };
+    TRY(gpu_queue_count(q));
+    const duet_status r = CUDA(kernels_pack, s, f, block, &w, gpu_queue_way(q));
+    if (scratch) gpu_queue_wrote_anything(q);
+    else gpu_queue_wrote(q, (span){ block, (const char *)block + kernels_packed_bytes(s) });
+    if (r == DUET_OK) COUNT(launches);
+    else gpu_queue_recount(q);
+    return r;
+}
+
+duet_status gpu_pack(const step *s, const frame *f, void *block, queue *q)
+{
+    const size_t bytes = kernels_scratch(s);
+    void *scratch = NULL;
+    if (bytes) TRY(lend(DEVICE, bytes, q->index, &scratch));
+    const duet_status r = pack(s, f, block, scratch, q);
+    gpu_give(scratch, q);
+    return r;
+}
+
+/* ---- under the lock ---- */
+
+static uint64_t bit(int index) { return (uint64_t)1 << index; }
+
+static void to_newest(known *k)
+{
+    k->older = newest, k->newer = NULL;
+    *(newest ? &newest->newer : &oldest) = k;
+    newest = k;
+}
+
+static void out_of_order(known *k)
+{
+    *(k->newer ? &k->newer->older : &newest) = k->older;
+    *(k->older ? &k->older->newer : &oldest) = k->newer;
+}
+
+static void enter(known *k)
+{
+    k->next = k->bits->known, k->bits->known = k;
+    to_newest(k);
+    kept_bytes += k->bytes;
+}
+
+/* It is no longer found. */
+static void leave(known *k)
+{
+    known **p = (known **)&k->bits->known;
+    while (*p != k) p = &(*p)->next;
+    *p = k->next, k->bits = NULL;
+    out_of_order(k);
+    kept_bytes -= k->bytes;
+}
+
+static void discard(known *k)
+{
+    pool_give(DEVICE, k->block, k->users);
+    free(k);
+}
+
+static bool same_layout(const layout *a, const layout *b)
+{
+    const size_t axes = (size_t)a->rank * sizeof *a->size;
+    return a->type == b->type && a->rank == b->rank && !memcmp(a->size, b->size, axes) && !memcmp(a->stride, b->stride, axes);
+}
+
+static bool is_it(const known *k, const step *s, int64_t offset)
+{
+    return k->offset == offset && same_layout(&k->as.in[1].at, &s->in[1].at) && k->as.kernel == s->kernel &&
+           k->bytes == kernels_packed_bytes(s) && !memcmp(k->as.attr, s->attr, sizeof s->attr);
+}
+
+static known *find(const storage *b, const step *s, int64_t offset)
+{
+    known *k = b->known;
+    while (k && !is_it(k, s, offset)) k = k->next;
+    return k;
+}
+
+/* Lets others go, the least recently used first, until `bytes` are gone or no more can. */
+static size_t let_go(size_t bytes)
+{
+    size_t gone = 0;
+    for (known *k = oldest, *newer; k && gone < bytes; k = newer) {
+        newer = k->newer;
+        if (k->pins) continue;
+        gone += k->bytes;
+        leave(k), discard(k);
+    }
+    return gone;
+}
+
+static duet_status follow_writer(known *k, const queue *q)
+{
+    if (k->users & bit(q->index)) return DUET_OK;
+    TRY(gpu_queue_wait(q->index, k->writer));
+    k->users |= bit(q->index);
+    return DUET_OK;
+}
+
+/* Those who used it before read its storage as it was before: that was written anew behind them, and q reads it now. Whoever failed to make
+ * it may still be writing. */
+static duet_status make_anew(known *k, void *scratch, queue *q)
+{
+    void *const data[] = { (char *)k->bits->home[DEVICE] + k->offset };
+    const uint64_t stamp = storage_stamp(k->bits);
+    TRY(gpu_queue_wait(q->index, k->writer));
+    k->stamp = 0, k->writer = q->index, k->users |= bit(q->index);
+    TRY(pack(&k->as, &(frame){ .data = data, .queue = q->index }, k->block, scratch, q));
+    k->stamp = stamp, k->users = bit(q->index);
+    return DUET_OK;
+}
+
+static bool is_current(const known *k) { return !k->bits || k->stamp == storage_stamp(k->bits); }
+
+/* ---- without ---- */
+
+/* Of several threads that find it old, the first makes it anew. Scratch is the pool's: q may be another thread's, which what this one records
+ * knows nothing of. */
+duet_status known_refresh(known *k, queue *q)
+{
+    const size_t bytes = kernels_scratch(&k->as);
+    void *scratch = NULL;
+    pthread_mutex_lock(&lock);
+    bool current = is_current(k);
+    pthread_mutex_unlock(&lock);
+    if (!current && bytes) TRY(pool_take(DEVICE, bytes, q->index, &scratch));
+    pthread_mutex_lock(&lock);
+    current |= is_current(k);
+    const duet_status r = current ? follow_writer(k, q) : make_anew(k, scratch, q);
+    pthread_mutex_unlock(&lock);
+    pool_give(DEVICE, scratch, bit(q->index));
+    return r;
+}
+
+static size_t most_bytes(void)
+{
+    const size_t limit = duet_memory_of(DUET_GPU).limit;
+    return (limit ? limit : gpu_device_bytes()) / 4;
+}
+
+static known *find_pinned(storage *b, const step *s, int64_t offset)
+{
+    pthread_mutex_lock(&lock);
+    known *k = find(b, s, offset);
+    if (k) k->pins++, out_of_order(k), to_newest(k);
+    pthread_mutex_unlock(&lock);
+    return k;
+}
+
+/* Room for so many bytes more; false when it would be too much. */
+static bool make_room(size_t bytes)
+{
+    const size_t most = most_bytes();
+    pthread_mutex_lock(&lock);
+    if (bytes <= most && kept_bytes + bytes > most) (void)let_go(kept_bytes + bytes - most);
+    const bool fits = bytes <= most && kept_bytes + bytes <= most;
+    pthread_mutex_unlock(&lock);
+    return fits;
+}
+
+/* Another thread may have entered one meanwhile: then that one serves. */
+static known *enter_pinned(known *mine)
+{
+    pthread_mutex_lock(&lock);
+    known *there = find(mine->bits, &mine->as, mine->offset), *k = there ? there : mine;
+    k->pins++;
+    if (!there) enter(mine);
+    pthread_mutex_unlock(&lock);
+    if (there) discard(mine);
+    return k;
+}
+
+/* Without room there is none: that is no failure. */
+static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *q, known **made)
+{
+    const size_t bytes = kernels_packed_bytes(s);
+    known *k = make_room(bytes) ? calloc(1, sizeof *k) : NULL;
+    *made = NULL;
+    if (!k) return DUET_OK;
+    *k = (known){ .bits = b, .as = *s, .offset = offset, .bytes = bytes, .writer = q->index };
+    k->as.kept = NULL, k->as.in[1].slot = 0;
+    const duet_status r = gpu_take_quietly(pool_take, bytes, q, &k->block);
+    if (r != DUET_OK) return free(k), r == DUET_NO_MEMORY ? DUET_OK : r;
+    k->users = bit(q->index);
+    *made = enter_pinned(k);
+    return DUET_OK;
+}
+
+duet_status known_use(storage *b, const step *s, const frame *f, queue *q, known **k)
+{
+    const char *at = f->data[s->in[1].slot];
+    const int64_t offset = at - (const char *)b->home[DEVICE];
+    const bool noted = gpu_queue_way(q) != q->stream;
+    duet_status r = DUET_OK;
+    *k = find_pinned(b, s, offset);
+    if (!*k && !noted) TRY(new_pinned(b, s, offset, q, k));
+    if (*k) r = noted ? gpu_graph_uses(q, *k) : known_refresh(*k, q);
+    if (r != DUET_OK) known_give(*k), *k = NULL;
+    return r;
+}
+
+const void *known_at(const known *k) { return k->block; }
+
+void known_hold(known *k)
+{
+    pthread_mutex_lock(&lock);
+    k->pins++;
+    pthread_mutex_unlock(&lock);
+}
+
+void known_give(known *k)
+{
+    if (!k) return;
+    pthread_mutex_lock(&lock);
+    const bool last = --k->pins == 0 && !k->bits;
+    pthread_mutex_unlock(&lock);
+    if (last) discard(k);
+}
+
+void known_drop(storage *b)
+{
+    pthread_mutex_lock(&lock);
+    for (known *k = b->known; k; k = b->known) {
+        leave(k);
+        if (!k->pins) discard(k);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+size_t known_spare(size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    const size_t gone = let_go(bytes);
+    pthread_mutex_unlock(&lock);
+    return gone;
+}

@@ -1,0 +1,98 @@
+/* pinned_ring.c - a ring of slots for each queue: a slot is used again when its last copy is over. */
+#include "pinned_ring.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS 8
+
+typedef struct ring {
+    pthread_mutex_t lock;
+    char *memory; /* SLOTS times STAGE_SLOT; never given back, as the queue is not */
+    cudaEvent_t over[SLOTS];
+    int next;
+    bool refused; /* the system has no such memory: it is not asked again */
+} ring;
+
+static ring rings[QUEUES_ALL] = { [0 ... QUEUES_ALL - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER } };
+
+size_t gpu_staged_most = STAGE_SLOT;
+
+static __attribute__((constructor)) void read_environment(void)
+{
+    const char *text = getenv("DUET_STAGED");
+    const size_t most = text && *text ? strtoul(text, NULL, 10) : STAGE_SLOT;
+    gpu_staged_most = most < STAGE_SLOT ? most : STAGE_SLOT;
+}
+
+/* Another way is there, so that no error may stay behind. */
+static bool works(cudaError_t e)
+{
+    if (e != cudaSuccess) (void)cudaGetLastError();
+    return e == cudaSuccess;
+}
+
+static bool is_open(ring *r)
+{
+    if (r->memory || r->refused) return r->memory;
+    char *memory = NULL;
+    bool good = true;
+    for (int i = 0; i < SLOTS && good; i++)
+        good = r->over[i] || works(cudaEventCreateWithFlags(&r->over[i], cudaEventDisableTiming));
+    if (good && works(cudaMallocHost((void **)&memory, SLOTS * STAGE_SLOT))) r->memory = memory;
+    r->refused = !r->memory;
+    return r->memory;
+}
+
+/* The slot whose copy was asked for first, when that is over: mostly long ago. */
+static duet_status take_slot(ring *r, int *slot)
+{
+    *slot = r->next, r->next = (r->next + 1) % SLOTS;
+    return CUDA(cudaEventSynchronize, r->over[*slot]);
+}
+
+typedef duet_status copying(char *slot, void *to, const void *from, size_t bytes, const queue *q);
+
+static duet_status up(char *slot, void *own, const void *host, size_t bytes, const queue *q)
+{
+    memcpy(slot, host, bytes);
+    return CUDA(cudaMemcpyAsync, own, slot, bytes, cudaMemcpyHostToDevice, q->stream);
+}
+
+static duet_status down(char *slot, void *host, const void *own, size_t bytes, const queue *q)
+{
+    TRY(CUDA(cudaMemcpyAsync, slot, own, bytes, cudaMemcpyDeviceToHost, q->stream));
+    TRY(CUDA(cudaStreamSynchronize, q->stream));
+    return memcpy(host, slot, bytes), DUET_OK;
+}
+
+static duet_status go(ring *r, copying *copy, void *to, const void *from, size_t bytes, const queue *q)
+{
+    int slot;
+    TRY(take_slot(r, &slot));
+    TRY(copy(r->memory + (size_t)slot * STAGE_SLOT, to, from, bytes, q));
+    return copy == up ? CUDA(cudaEventRecord, r->over[slot], q->stream) : DUET_OK;
+}
+
+/* After a failure a copy may still be under way in a slot that is not known to be taken: the ring ends there. */
+static duet_status stage(copying *copy, void *to, const void *from, size_t bytes, const queue *q, bool *done)
+{
+    ring *r = &rings[q->index];
+    *done = false;
+    if (bytes > gpu_staged_most) return DUET_OK;
+    pthread_mutex_lock(&r->lock);
+    *done = is_open(r);
+    const duet_status s = *done ? go(r, copy, to, from, bytes, q) : DUET_OK;
+    if (s != DUET_OK) r->memory = NULL, r->refused = true;
+    pthread_mutex_unlock(&r->lock);
+    return s;
+}
+
+duet_status gpu_stage_up(void *own, const void *host, size_t bytes, const queue *q, bool *done)
+{
+    return stage(up, own, host, bytes, q, done);
+}
+
+duet_status gpu_stage_down(void *host, const void *own, size_t bytes, const queue *q, bool *done)
+{
+    return stage(down, host, own, bytes, q, done);
+}

@@ -1,0 +1,246 @@
+/* buffers.c - where each job writes: the destinations first, then temporaries, used again as soon as they may be. Of a single statement
+ * the destination holds temporaries, too. */
+#include "dtype.h"
+#include "lower.h"
+#include "matrix.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct assigner {
+    const lowering *l;
+    memory *m;
+    int *last;      /* the last job that reads a value; of what a goal is copied from, one past the last job */
+    int *free_from; /* of each block (below goals: a destination): the first job that may write there anew */
+    int may_fail;   /* the last job that may run out of memory, or -1: element by element none takes any */
+    int goals, blocks;
+} assigner;
+
+static size_t bytes_of(const graph *g, int v)
+{
+    layout at;
+    layout_dense(&at, (duet_dtype)value_at(g, v)->mem, value_at(g, v)->rank, value_at(g, v)->size);
+    return (size_t)layout_count(&at) * dtypes[at.type].bytes;
+}
+
+static void find_last_reads(assigner *a)
+{
+    for (int j = 0; j < a->l->count; j++)
+        for (int k = 0; k < a->l->jobs[j].ins; k++) a->last[value_base(a->l->g, a->l->jobs[j].in[k])] = j;
+}
+
+/* Does the job read elements that writing this destination would change? */
+static bool reads_over(const assigner *a, const job *j, int goal)
+{
+    for (int k = 0; k < j->ins; k++) {
+        const value *u = value_at(a->l->g, value_base(a->l->g, j->in[k]));
+        if (u->op == OP_LEAF && a->l->overlap[u->leaf * a->goals + goal] != APART) return true;
+    }
+    return false;
+}
+
+static int last_hazard(const assigner *a, int goal)
+{
+    int last = a->l->count - 1;
+    while (last >= 0 && !reads_over(a, &a->l->jobs[last], goal)) last--;
+    return last;
+}
+
+/* A leaf that is the destination itself may be read element by element as it is written. */
+static bool writes_safely(const assigner *a, const job *j, int goal)
+{
+    if (!reads_over(a, j, goal)) return true;
+    if (job_folds(j)) return false;
+    for (int k = 0; k < j->ins; k++) {
+        const value *u = value_at(a->l->g, value_base(a->l->g, j->in[k]));
+        if (u->op != OP_LEAF || a->l->overlap[u->leaf * a->goals + goal] == APART) continue;
+        if (spoils(a->l, goal, j->in[k], j->bias[k]) || !(is_map_kernel(j->kernel) || job_in_place(a->l, j, k))) return false;
+    }
+    return true;
+}
+
+/* Can value v, which a goal or half of it is, be written straight into the destination? */
+static bool writes_there(const assigner *a, int goal, int v)
+{
+    const int at = a->l->job_of[v];
+    return last_hazard(a, goal) <= at && writes_safely(a, &a->l->jobs[at], goal);
+}
+
+/* Does a job read v, or, of a half, one beside that of the join? */
+static bool is_read(const assigner *a, int v)
+{
+    for (int j = 0; j < a->l->count; j++)
+        for (int k = 0; k < a->l->jobs[j].ins && a->l->jobs[j].kernel != JOB_JOIN; k++)
+            if (value_base(a->l->g, a->l->jobs[j].in[k]) == v) return true;
+    return false;
+}
+
+static bool may_fail(const job *j) { return j->kernel != JOB_JOIN && (!is_map_kernel(j->kernel) || job_folds(j)); }
+
+static void find_failing(assigner *a)
+{
+    a->may_fail = a->l->count - 1;
+    while (a->may_fail >= 0 && !may_fail(&a->l->jobs[a->may_fail])) a->may_fail--;
+}
+
+/* After job j no job may run out of memory, or the destination would be lost to that. */
+static bool cannot_fail(const assigner *a, int j) { return a->may_fail <= j; }
+
+/* The same of all of the goal. Other jobs read values without gaps. */
+static bool direct(const assigner *a, int goal)
+{
+    const int v = a->l->g->root[goal], *half = value_at(a->l->g, v)->arg;
+    const bool dense = layout_is_dense(&a->l->goal[goal].to);
+    if (value_is_join(a->l->g, v)) {
+        const bool strided = a->last[v] < 0 && !is_read(a, half[0]) && !is_read(a, half[1]);
+        const int first = a->l->job_of[half[0]], second = a->l->job_of[half[1]];
+        if (!cannot_fail(a, first < second ? first : second) && first != second) return false;
+        return (strided || dense) && writes_there(a, goal, half[0]) && writes_there(a, goal, half[1]);
+    }
+    const bool strided = is_map_kernel(a->l->jobs[a->l->job_of[v]].kernel) && a->last[v] < 0;
+    return (strided || dense) && writes_there(a, goal, v);
+}
+
+/* ---- blocks: the destinations, then the temporaries ---- */
+
+static size_t block_bytes(const assigner *a, int b)
+{
+    if (b >= a->goals) return a->m->temp[b - a->goals];
+    const layout *to = &a->l->goal[b].to;
+    return layout_is_dense(to) ? (size_t)layout_count(to) * dtypes[to->type].bytes : 0;
+}
+
+static int slot_of_block(const assigner *a, int b) { return b < a->goals ? b : a->l->g->n_leaves + b; }
+static int block_of_slot(const assigner *a, int s) { return s < a->goals ? s : s - a->l->g->n_leaves; }
+
+static bool reads_twice(const assigner *a, const job *x, int v)
+{
+    int times = 0;
+    for (int k = 0; k < x->ins; k++) times += value_base(a->l->g, x->in[k]) == v;
+    return times > 1;
+}
+
+/* May job x write over its operand k as it reads it? */
+static bool over_operand(const assigner *a, const job *x, int k)
+{
+    int v = x->in[k];
+    if (value_is_half(a->l->g, v)) return false;
+    return value_base(a->l->g, v) == v && job_in_place(a->l, x, k) && !reads_twice(a, x, v);
+}
+
+/* May the value of job j live in the one destination's memory until its last read? The last job writes there: it may read the value
+ * in place alone. */
+static bool lives_in_destination(const assigner *a, int j)
+{
+    const bool copy = !a->m->direct[0];
+    if (a->goals > 1) return false;
+    if (value_is_join(a->l->g, a->l->g->root[0]) && !copy) return false; /* its halves are written one after the other */
+    int v = a->l->jobs[j].out[0], end = copy ? a->l->count : a->l->count - 1;
+    if (dtypes[value_at(a->l->g, v)->mem].bytes > dtypes[a->l->goal[0].to.type].bytes)
+        return false; /* it may not be aligned to that */
+    if (a->l->jobs[j].outs > 1 || bytes_of(a->l->g, v) > block_bytes(a, 0) || !cannot_fail(a, j)) return false;
+    if (a->last[v] < end || copy) return a->last[v] < end;
+    const job *x = &a->l->jobs[end];
+    for (int k = 0; k < x->ins; k++)
+        if (value_base(a->l->g, x->in[k]) == v && !over_operand(a, x, k)) return false;
+    return true;
+}
+
+/* The block of an operand that dies in job j, which may write over it; -1: none. */
+static int dying_block(const assigner *a, int j)
+{
+    const job *x = &a->l->jobs[j];
+    for (int k = 0; k < x->ins && x->outs == 1; k++) {
+        int v = x->in[k];
+        if (value_at(a->l->g, v)->op == OP_LEAF || value_base(a->l->g, v) != v || a->last[v] != j || !over_operand(a, x, k))
+            continue;
+        int b = block_of_slot(a, a->m->slot[v]);
+        if (b >= a->goals || lives_in_destination(a, j)) return b;
+    }
+    return -1;
+}
+
+static int smallest_fit(const assigner *a, int j, size_t bytes)
+{
+    int best = -1;
+    for (int b = a->goals; b < a->blocks; b++)
+        if (a->free_from[b] <= j && block_bytes(a, b) >= bytes && (best < 0 || block_bytes(a, b) < block_bytes(a, best)))
+            best = b;
+    return best;
+}
+
+/* A free block made larger, or a new one. */
+static int grown_block(assigner *a, int j, size_t bytes)
+{
+    int best = -1;
+    for (int b = a->goals; b < a->blocks; b++)
+        if (a->free_from[b] <= j && (best < 0 || block_bytes(a, b) > block_bytes(a, best))) best = b;
+    if (best < 0) best = a->blocks++, a->m->temps++;
+    a->m->temp[best - a->goals] = bytes;
+    return best;
+}
+
+/* The first of a join's halves takes room for both. */
+static int block_of_join(assigner *a, int j, int whole)
+{
+    if (a->m->slot[whole] >= 0) return block_of_slot(a, a->m->slot[whole]);
+    int b = smallest_fit(a, j, bytes_of(a->l->g, whole));
+    if (b < 0) b = grown_block(a, j, bytes_of(a->l->g, whole));
+    return a->m->slot[whole] = slot_of_block(a, b), b;
+}
+
+static int choose_block(assigner *a, int j, int v)
+{
+    int goal = a->l->goal_of[v];
+    if (goal >= 0 && a->m->direct[goal]) return goal;
+    if (value_at(a->l->g, v)->join) return block_of_join(a, j, value_at(a->l->g, v)->join);
+    int b = dying_block(a, j);
+    if (b < 0 && a->free_from[0] <= j && lives_in_destination(a, j)) b = 0;
+    if (b < 0) b = smallest_fit(a, j, bytes_of(a->l->g, v));
+    return b < 0 ? grown_block(a, j, bytes_of(a->l->g, v)) : b;
+}
+
+static void assign(assigner *a, int j)
+{
+    for (int k = 0; k < a->l->jobs[j].outs; k++) {
+        int v = a->l->jobs[j].out[k], b = choose_block(a, j, v);
+        const int until = (a->last[v] < j ? j : a->last[v]) + 1;
+        a->m->slot[v] = slot_of_block(a, b);
+        if (value_is_half(a->l->g, v)) a->m->slot[value_at(a->l->g, v)->join] = a->m->slot[v];
+        if (!value_is_join(a->l->g, v) || until > a->free_from[b]) a->free_from[b] = until; /* its halves may be read longer */
+    }
+}
+
+static void assign_blocks(assigner *a)
+{
+    const graph *g = a->l->g;
+    memset(a->last, -1, (size_t)g->count * sizeof *a->last), memset(a->m->slot, -1, (size_t)g->count * sizeof *a->m->slot);
+    find_last_reads(a), find_failing(a);
+    for (int i = 0; i < a->goals; i++) {
+        a->free_from[i] = a->goals > 1 ? INT_MAX : last_hazard(a, i) + 1;
+        if (g->root[i] < 0) continue;
+        a->m->direct[i] = direct(a, i);
+        if (!a->m->direct[i]) a->last[g->root[i]] = a->l->count;
+    }
+    for (int j = 0; j < a->l->count; j++) assign(a, j);
+}
+
+bool memory_assign(const lowering *l, memory *m)
+{
+    const int goals = l->g->roots;
+    size_t n = (size_t)l->g->count, blocks = 1;
+    for (int j = 0; j < l->count; j++) blocks += (size_t)l->jobs[j].outs;
+    assigner a = { l, m, malloc(n * sizeof(int)), calloc(blocks + (size_t)goals, sizeof(int)), -1, goals, goals };
+    *m = (memory){ .slot = malloc(n * sizeof(int)), .temp = calloc(blocks, sizeof(size_t)) };
+    bool ok = a.last && a.free_from && m->slot && m->temp;
+    if (ok) assign_blocks(&a);
+    free(a.last), free(a.free_from);
+    if (!ok) memory_free(m);
+    return ok;
+}
+
+void memory_free(memory *m)
+{
+    free(m->slot), free(m->temp);
+    memset(m, 0, sizeof *m);
+}

@@ -1,0 +1,207 @@
+/* step.c - a job as the step that a machine receives: slots, and how operands lie that are gone through element by element. */
+#include "step.h"
+#include "fourier.h"
+#include "matrix.h"
+#include "layer_norm.h"
+#include <string.h>
+
+/* A destination that is read is the same memory as the one that is written. */
+static int leaf_slot(const lowering *l, int i)
+{
+    const int goals = l->g->roots;
+    for (int k = 0; k < goals; k++)
+        if (l->g->root[k] >= 0 && l->overlap[i * goals + k] == SAME) return k;
+    return goals + i;
+}
+
+static int all_slots(const lowering *l, const memory *m) { return l->g->roots + l->g->n_leaves + m->temps; }
+
+static int slot_of(const lowering *l, const memory *m, int v)
+{
+    const int base = value_base(l->g, v), whole = value_is_half(l->g, base) ? value_at(l->g, base)->join : base;
+    const value *u = value_at(l->g, whole);
+    const int slot = u->op == OP_LEAF ? leaf_slot(l, u->leaf) : m->slot[whole];
+    return value_half(l->g, v) == 1 ? plane_slot(slot, all_slots(l, m), (duet_dtype)u->mem) : slot;
+}
+
+static layout dense(const graph *g, int v)
+{
+    const value *u = value_at(g, v);
+    layout l;
+    return layout_dense(&l, (duet_dtype)u->mem, u->rank, u->size), l;
+}
+
+/* Where an output goes, and how it lies there. */
+static operand output_of(const lowering *l, const job *j, int k, const memory *m)
+{
+    int v = j->out[k];
+    if (v < 0) return (operand){ copied_goal(v), l->goal[copied_goal(v)].to };
+    const int goal = l->goal_of[v];
+    const bool half = value_is_half(l->g, v), there = m && goal >= 0 && m->direct[goal];
+    const layout at = there ? l->goal[goal].to : dense(l->g, half ? value_at(l->g, v)->join : v);
+    return (operand){ m ? slot_of(l, m, v) : 0, half ? plane_layout(at) : at };
+}
+
+/* A vector over the columns of a matrix or the channels of images. */
+static layout bias_layout(const layout *b, const shape *domain)
+{
+    layout l = { .type = b->type, .rank = domain->rank };
+    for (int i = 0; i < domain->rank; i++) l.size[i] = domain->size[i], l.stride[i] = i == 1 ? b->stride[0] : 0;
+    return l;
+}
+
+static void read_layouts(const lowering *l, const job *j, const shape *domain, step *s)
+{
+    for (int k = 0; k < j->ins; k++) {
+        layout at = value_layout(l->g, j->in[k]);
+        s->in[k].at = j->bias[k] ? bias_layout(&at, domain) : layout_broadcast(&at, domain);
+    }
+}
+
+int step_operands(step *s, layout *all[STEP_OPERANDS])
+{
+    for (int k = 0; k < s->outs; k++) all[k] = &s->out[k].at;
+    for (int k = 0; k < s->ins; k++) all[s->outs + k] = &s->in[k].at;
+    return s->outs + s->ins;
+}
+
+static void map_layouts(const lowering *l, const job *j, step *s)
+{
+    layout *all[STEP_OPERANDS];
+    shape domain = { .rank = s->out[0].at.rank };
+    memcpy(domain.size, s->out[0].at.size, sizeof domain.size);
+    read_layouts(l, j, &domain, s);
+    layout_collapse(all, step_operands(s, all));
+}
+
+/* ---- reductions: axes that are kept, then those that are reduced, each kind collapsed by itself ---- */
+
+/* An output over all of the domain: its stride is 0 where it has no axis of its own. */
+static layout spread(const layout *out, const shape *domain, uint32_t reduced)
+{
+    layout l = { .type = out->type, .rank = domain->rank };
+    const bool kept = out->rank == domain->rank; /* the reduced axes too, with one element */
+    for (int a = 0, i = 0; a < domain->rank; a++) {
+        l.size[a] = domain->size[a];
+        if (!(reduced >> a & 1)) l.stride[a] = out->stride[i++];
+        else i += kept;
+    }
+    return l;
+}
+
+layout layout_of_axes(const layout *l, uint32_t which)
+{
+    layout r = { .type = l->type };
+    for (int a = 0; a < l->rank; a++)
+        if (which >> a & 1) r.size[r.rank] = l->size[a], r.stride[r.rank++] = l->stride[a];
+    return r;
+}
+
+void axes_append(layout *l, const layout *more)
+{
+    for (int a = 0; a < more->rank; a++) l->size[l->rank] = more->size[a], l->stride[l->rank++] = more->stride[a];
+}
+
+static void collapse_apart(step *s, uint32_t reduced)
+{
+    layout *all[STEP_OPERANDS], inner[STEP_OPERANDS], *inners[STEP_OPERANDS] = { 0 };
+    const int n = step_operands(s, all);
+    for (int k = 0; k < n; k++) {
+        inner[k] = layout_of_axes(all[k], reduced), inners[k] = &inner[k];
+        *all[k] = layout_of_axes(all[k], ~reduced);
+    }
+    layout_collapse(inners, n), layout_collapse(all, n);
+    const bool single = layout_count(all[0]) == 1;
+    for (int k = 0; k < n; k++) {
+        if (single) all[k]->rank = 0;
+        axes_append(all[k], &inner[k]);
+    }
+    s->inner = (uint8_t)inner[0].rank;
+}
+
+static void fold_layouts(const lowering *l, const job *j, step *s)
+{
+    const shape domain = domain_of(l->g, j->out[0]);
+    const uint32_t reduced = reduced_axes(l->g, j->out[0]);
+    read_layouts(l, j, &domain, s);
+    for (int k = 0; k < s->outs; k++) s->out[k].at = spread(&s->out[k].at, &domain, reduced);
+    collapse_apart(s, reduced);
+}
+
+/* Rows are the last axes. */
+static void norm_layouts(const lowering *l, const job *j, step *s)
+{
+    const shape domain = value_shape(l->g, j->out[0]);
+    const uint32_t all = (1u << domain.rank) - 1;
+    read_layouts(l, j, &domain, s);
+    collapse_apart(s, all & ~(all >> j->attr[NORM_AXES]));
+}
+
+/* ---- the step itself ---- */
+
+static bool is_of_image_kernels(int kernel)
+{
+    return is_conv(kernel) || is_pool_grad(kernel) || kernel == OP_max_pool2d || kernel == OP_avg_pool2d ||
+           kernel == OP_upsample2d;
+}
+
+/* f64 is as it is in every mode. */
+static void set_math(const lowering *l, const job *j, step *s)
+{
+    const bool takes = j->kernel == OP_matmul || j->kernel == KERNEL_BATCHED || is_conv(j->kernel);
+    if (!takes || s->out[0].at.type != DUET_F32) return;
+    s->math = (uint8_t)l->math;
+}
+
+/* What is only moved goes by size, bits unchanged. */
+static void move_by_size(step *s)
+{
+    const duet_dtype as = dtypes[s->out[0].at.type].bytes == 8 ? DUET_F64 : DUET_F32;
+    s->out[0].at.type = s->in[0].at.type = as;
+}
+
+/* Operands of kernels that go by more than element by element: as their values lie, but for what the kernel takes them as. */
+static void value_layouts(const lowering *l, const job *j, step *s)
+{
+    for (int k = 0; k < j->ins; k++) s->in[k].at = value_layout(l->g, j->in[k]);
+    if (j->kernel == OP_upsample2d) move_by_size(s);
+    if (j->kernel == OP_matmul) product_layouts(l, j, s);
+    else if (j->kernel == KERNEL_BATCHED && value_at(l->g, j->out[0])->op == OP_einsum) lettered_layouts(l, j, s);
+    else if (j->kernel == KERNEL_BATCHED) batched_layouts(l, j, s);
+    else if (is_of_image_kernels(j->kernel) && !j->finish) image_layouts(j, s);
+}
+
+void step_make(const lowering *l, const job *j, const memory *m, step *s)
+{
+    memset(s, 0, sizeof *s);
+    s->kernel = j->kernel, s->finish = j->finish, s->program = j->program;
+    s->outs = (uint8_t)j->outs, s->ins = (uint8_t)j->ins, s->nums = (uint8_t)j->nums;
+    memcpy(s->attr, j->attr, sizeof s->attr);
+    for (int k = 0; k < j->nums; k++) s->num[k] = (uint32_t)j->num[k];
+    for (int k = 0; k < j->outs; k++) s->out[k] = output_of(l, j, k, m);
+    if (job_folds(j)) fold_layouts(l, j, s);
+    else if (is_map_kernel(j->kernel)) map_layouts(l, j, s);
+    else if (j->kernel == KERNEL_LAYER_NORM) norm_layouts(l, j, s);
+    else value_layouts(l, j, s);
+    for (int k = 0; k < j->ins && m; k++) s->in[k].slot = slot_of(l, m, j->in[k]);
+    set_math(l, j, s);
+    step_estimate(s);
+}
+
+static bool transforms_in_place(const lowering *l, const job *j, int out)
+{
+    const int32_t kind = j->attr[FOURIER_KIND];
+    if (j->kernel != OP_fftn || (kind != FOURIER_FORWARD && kind != FOURIER_INVERSE)) return false;
+    return value_at(l->g, j->in[0])->type == value_at(l->g, out)->type;
+}
+
+bool job_in_place(const lowering *l, const job *j, int k)
+{
+    layout at = value_layout(l->g, j->in[k]);
+    int out = j->out[0] < 0 ? l->g->root[copied_goal(j->out[0])] : j->out[0];
+    if (at.type != (duet_dtype)value_at(l->g, out)->mem) return false;
+    if (j->finish || j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) || job_folds(j)) return false;
+    return is_map_kernel(j->kernel) || ((j->kernel == OP_matmul || j->kernel == KERNEL_BATCHED) && k == 2) ||
+           (j->kernel == KERNEL_LAYER_NORM && k == 0) || j->kernel == OP_softmax || j->kernel == OP_log_softmax ||
+           transforms_in_place(l, j, out);
+}

@@ -1,0 +1,54 @@
+/* step_conv.c - the operands of convolutions, pooling and upsampling: what is not of two axes, as images. */
+#include "step.h"
+
+/* Signals have one row. Volumes are pooled as images of all channels' planes, or, along depth, of lines of elements. */
+static void image_axes(layout *l, enum pool_form form)
+{
+    if (l->rank == 3) layout_insert(l, 2, 1, 1);
+    if (form == POOL_PLANES) layout_merge(l, 1, 2);
+    if (form == POOL_DEPTH) layout_merge(l, 3, 2);
+}
+
+/* One array, of one channel. */
+static void plain_axes(layout *l)
+{
+    while (l->rank < 2) layout_insert(l, 0, 1, 1);
+    layout_insert(l, 0, 1, 1), layout_insert(l, 0, 1, 1);
+}
+
+/* Images of one channel, and as many filters: the results have the axes of both in front, `own` of them the images'. */
+static void multi_axes(layout *l, int own)
+{
+    layout_merge(l, 0, own);
+    layout_merge(l, 1, l->rank - 3);
+}
+
+/* One image, whose channels have filters of their own. */
+static void deep_axes(layout *l, bool filters)
+{
+    layout_merge(l, 0, l->rank - 2);
+    layout_insert(l, filters, 1, 1);
+}
+
+static void conv_layouts(const job *j, step *s)
+{
+    const int own = s->in[0].at.rank - 2, form = j->attr[CONV_FORM];
+    layout *all[STEP_OPERANDS];
+    const int n = step_operands(s, all);
+    for (int k = 0; k < n && form == CONV_PLAIN; k++) plain_axes(all[k]);
+    for (int k = 0; k < n && form == CONV_DEEP; k++) deep_axes(all[k], k == 2);
+    if (form != CONV_MULTI) return;
+    multi_axes(&s->out[0].at, own), multi_axes(&s->in[0].at, own), multi_axes(&s->in[1].at, s->in[1].at.rank - 2);
+}
+
+void image_layouts(const job *j, step *s)
+{
+    layout *all[STEP_OPERANDS];
+    const bool convolves = is_conv(j->kernel);
+    const int n = step_operands(s, all);
+    if (convolves && j->attr[CONV_FORM] != CONV_IMAGES) {
+        conv_layouts(j, s);
+        return;
+    }
+    for (int k = 0; k < n; k++) image_axes(all[k], convolves ? POOL_IMAGES : (enum pool_form)j->attr[POOL_FORM]);
+}

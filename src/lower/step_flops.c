@@ -1,0 +1,72 @@
+/* step_flops.c - how many bytes a step moves, and how many operations it takes. */
+#include "fourier.h"
+#include "step.h"
+
+static double distinct_bytes(const layout *l)
+{
+    double n = (double)dtypes[l->type].bytes;
+    for (int i = 0; i < l->rank; i++) n *= l->stride[i] ? (double)l->size[i] : 1;
+    return n;
+}
+
+static int program_flops(const program *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->length; i++) n += p->code[i].op == OP_fma ? 2 : p->code[i].op < OPS;
+    return n;
+}
+
+/* Of the usual algorithms; A m x n, with so many right-hand sides. */
+static double real_solver_flops(const step *s)
+{
+    const double m = (double)s->in[0].at.size[0], n = (double)s->in[0].at.size[1], least = m < n ? m : n;
+    const double sides = s->ins > 1 && s->in[1].at.rank > 1 ? (double)s->in[1].at.size[1] : 1;
+    switch (s->kernel) {
+    case OP_inv: return 2 * n * n * n;
+    case OP_cholesky: return n * n * n / 3;
+    case OP_eigvalsh: return 4 * n * n * n / 3;
+    case OP_svdvals: return 8 * m * n * least / 3;
+    case OP_solve_triangular: return n * n * sides;
+    case OP_solve: return 2 * n * n * n / 3 + 2 * n * n * sides;
+    case OP_lstsq: return 2 * m * n * least + 4 * m * n * sides;
+    default: return 2 * n * n * n / 3;
+    }
+}
+
+static double solver_flops(const step *s) { return real_solver_flops(s) * (dtype_is_complex(s->in[0].at.type) ? 4 : 1); }
+
+/* Elements of one filter. */
+static double filter_count(const operand *w)
+{
+    double n = 1;
+    for (int a = 1; a < w->at.rank; a++) n *= (double)w->at.size[a];
+    return n;
+}
+
+static double step_flops(const step *s)
+{
+    if (kernel_asks(s->kernel)) return solver_flops(s);
+    double out = (double)layout_count(&s->out[0].at), in = s->ins ? (double)layout_count(&s->in[0].at) : 0;
+    if (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED) return 2 * out * (double)s->in[0].at.size[s->in[0].at.rank - 1];
+    if (is_conv_grad(s->kernel)) {
+        const conv_operands o = conv_operands_of(s);
+        return 2 * (double)layout_count(&o.y->at) * filter_count(o.w);
+    }
+    if (s->kernel == OP_conv2d) {
+        const double each = finish_infos[s->finish].pooled ? (double)s->attr[STEP_POOL + 2] * s->attr[STEP_POOL + 3] : 1;
+        return 2 * out * each * filter_count(&s->in[1]);
+    }
+    if (is_fourier(s->kernel)) return fourier_flops(s);
+    if (s->kernel == KERNEL_LAYER_NORM) return 10 * out;
+    if (s->kernel == OP_max_pool2d || s->kernel == OP_avg_pool2d) return out * s->attr[0] * s->attr[1];
+    if (is_pool_grad(s->kernel)) return out + (double)layout_count(&s->in[s->ins - 1].at) * s->attr[0] * s->attr[1];
+    if (s->kernel == KERNEL_PROGRAM) return out * program_flops(s->program);
+    return is_map_kernel(s->kernel) ? out * row_flops(s->kernel - KERNEL_PROGRAM - 1) : 2 * in;
+}
+
+void step_estimate(step *s)
+{
+    for (int k = 0; k < s->outs; k++) s->bytes += distinct_bytes(&s->out[k].at);
+    for (int k = 0; k < s->ins; k++) s->bytes += distinct_bytes(&s->in[k].at);
+    s->flops = step_flops(s);
+}

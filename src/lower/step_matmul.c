@@ -1,0 +1,191 @@
+/* step_matmul.c - the operands of matrix products: as matrices, with axes in front of them, and by the letters of an einsum. */
+#include "einsum.h"
+#include "step.h"
+#include <string.h>
+
+/* A vector is a row on the left, a column on the right; a product of vectors lacks the axes that they lack. */
+static layout as_matrix(const layout *l, bool rows, bool cols)
+{
+    layout m = { .type = l->type, .rank = 2, .size = { 1, 1 }, .stride = { 1, 1 } };
+    int i = 0;
+    if (rows) m.size[0] = l->size[i], m.stride[0] = l->stride[i], i++;
+    if (cols) m.size[1] = l->size[i], m.stride[1] = l->stride[i];
+    return m;
+}
+
+void product_layouts(const lowering *l, const job *j, step *s)
+{
+    layout A = value_layout(l->g, j->in[0]), B = value_layout(l->g, j->in[1]);
+    bool rows = A.rank == 2, cols = B.rank == 2;
+    s->in[0].at = as_matrix(&A, rows, true), s->in[1].at = as_matrix(&B, true, cols);
+    s->out[0].at = as_matrix(&s->out[0].at, rows, cols);
+    if (j->ins < 3 || j->finish) return;
+    layout C = value_layout(l->g, j->in[2]);
+    s->in[2].at = as_matrix(&C, rows, cols);
+}
+
+/* ---- products of more axes than two: those in front of the last two, as few as serve all operands ---- */
+
+/* Operand l, with its leading axes broadcast to those of `batch`, in front of the matrix that its last axes are. */
+static layout as_batch(const layout *l, const shape *batch, bool rows, bool cols)
+{
+    const int own = l->rank - rows - cols, missing = batch->rank - own;
+    layout last = { .type = l->type, .rank = rows + cols }, m = { .type = l->type, .rank = batch->rank };
+    for (int i = 0; i < last.rank; i++) last.size[i] = l->size[own + i], last.stride[i] = l->stride[own + i];
+    for (int i = 0; i < batch->rank; i++) {
+        m.size[i] = batch->size[i];
+        m.stride[i] = i < missing || l->size[i - missing] == 1 ? 0 : l->stride[i - missing];
+    }
+    last = as_matrix(&last, rows, cols);
+    axes_append(&m, &last);
+    return m;
+}
+
+/* Merges the leading axes of n operands where all go through them alike. */
+static void merge_batch(layout *const all[], int n)
+{
+    layout batch[STEP_OPERANDS], last[STEP_OPERANDS], *batches[STEP_OPERANDS] = { 0 };
+    for (int k = 0; k < n; k++) {
+        const uint32_t matrix = 3u << (all[k]->rank - 2);
+        batch[k] = layout_of_axes(all[k], ~matrix), last[k] = layout_of_axes(all[k], matrix), batches[k] = &batch[k];
+    }
+    layout_collapse(batches, n);
+    for (int k = 0; k < n; k++) *all[k] = batch[k], axes_append(all[k], &last[k]);
+}
+
+/* One matrix on the right of all: their rows may be those of one product, where they lie one after the other. */
+static bool rows_follow(const layout *l)
+{
+    return l->size[1] <= 1 || l->size[0] <= 1 || l->stride[0] == l->size[1] * l->stride[1];
+}
+
+static bool is_one_product(const step *s)
+{
+    if (s->in[0].at.rank != 3) return false;
+    if (s->in[0].at.size[0] == 1) return true;
+    if (s->in[1].at.stride[0] != 0 || !rows_follow(&s->in[0].at) || !rows_follow(&s->out[0].at)) return false;
+    return s->ins < 3 || rows_follow(&s->in[2].at);
+}
+
+static void drop_batch(layout *l, bool rows)
+{
+    if (rows) l->stride[1] = l->size[1] > 1 ? l->stride[1] : l->stride[0], l->size[1] *= l->size[0];
+    l->rank = 2;
+    memmove(l->size, l->size + 1, 2 * sizeof *l->size), memmove(l->stride, l->stride + 1, 2 * sizeof *l->stride);
+}
+
+/* As few leading axes as serve all, and none where what they lead is one product. */
+static void settle_batch(step *s)
+{
+    layout *all[STEP_OPERANDS];
+    const int n = step_operands(s, all);
+    merge_batch(all, n);
+    if (!is_one_product(s)) return;
+    s->kernel = OP_matmul;
+    for (int k = 0; k < n; k++) drop_batch(all[k], all[k] != &s->in[1].at);
+}
+
+void batched_layouts(const lowering *l, const job *j, step *s)
+{
+    const layout A = value_layout(l->g, j->in[0]), B = value_layout(l->g, j->in[1]), out = s->out[0].at;
+    const bool rows = A.rank >= 2, cols = B.rank >= 2;
+    shape batch = { .rank = out.rank - rows - cols };
+    memcpy(batch.size, out.size, sizeof batch.size[0] * (size_t)batch.rank);
+    s->in[0].at = as_batch(&A, &batch, rows, true), s->in[1].at = as_batch(&B, &batch, true, cols);
+    s->out[0].at = as_batch(&out, &batch, rows, cols);
+    for (int k = 2; k < j->ins; k++) {
+        const layout C = value_layout(l->g, j->in[k]);
+        s->in[k].at = as_batch(&C, &batch, rows, cols);
+    }
+    settle_batch(s);
+}
+
+/* ---- products by letters: those of the result but its last two lead, in order ---- */
+
+enum { RESULT, LEFT, RIGHT, ROLES };
+
+typedef struct letters {
+    const int32_t *attr;
+    int part[ROLES];
+    layout at[ROLES];
+} letters;
+
+/* How the result and the operands go along some letters. */
+typedef struct axes {
+    layout of[ROLES];
+} axes;
+
+/* Appends how they go along a letter; 0: an axis of one element. */
+static void go_along(const letters *w, int letter, axes *a)
+{
+    int64_t size = 1;
+    for (int k = RESULT; k < ROLES; k++) {
+        const int axis = einsum_axis(w->attr, w->part[k], letter);
+        a->of[k].stride[a->of[k].rank] = axis < 0 ? 0 : w->at[k].stride[axis];
+        if (axis >= 0) size = w->at[k].size[axis];
+    }
+    for (int k = RESULT; k < ROLES; k++) a->of[k].size[a->of[k].rank++] = size;
+}
+
+static bool has(const letters *w, int k, int letter) { return einsum_axis(w->attr, w->part[k], letter) >= 0; }
+
+/* The last letters of the result: one of the left operand alone is its row's, one of the right alone its column's; 0: there is
+ * none. How many of the others lead. */
+static int matrix_letters(const letters *w, int *row, int *column)
+{
+    int rank = einsum_rank(w->attr, EINSUM_OUT);
+    *row = *column = 0;
+    int last = rank ? einsum_letter(w->attr, EINSUM_OUT, rank - 1) : 0;
+    if (last && !has(w, LEFT, last)) *column = last, rank--;
+    last = rank ? einsum_letter(w->attr, EINSUM_OUT, rank - 1) : 0;
+    if (*column && last && !has(w, RIGHT, last)) *row = last, rank--;
+    return rank;
+}
+
+/* The axes of sums as one; false: they do not lie so. */
+static bool inner_axis(const letters *w, axes *inner)
+{
+    for (int i = 0, letter; (letter = einsum_letter(w->attr, w->part[LEFT], i)); i++)
+        if (einsum_axis(w->attr, EINSUM_OUT, letter) < 0) go_along(w, letter, inner);
+    layout_collapse((layout *[]){ &inner->of[LEFT], &inner->of[RIGHT] }, 2);
+    return inner->of[LEFT].rank == 1;
+}
+
+static axes leading_axes(const letters *w, int leading)
+{
+    axes a = { 0 };
+    for (int k = RESULT; k < ROLES; k++) a.of[k].type = w->at[RESULT].type;
+    for (int i = 0; i < leading; i++) go_along(w, einsum_letter(w->attr, EINSUM_OUT, i), &a);
+    if (!leading) go_along(w, 0, &a);
+    return a;
+}
+
+/* The matrix whose columns go down one axis and whose rows go across another. */
+static layout matrix_behind(const layout *leading, const layout *down, const layout *across)
+{
+    layout m = *leading;
+    axes_append(&m, down), axes_append(&m, across);
+    return m;
+}
+
+void lettered_layouts(const lowering *l, const job *j, step *s)
+{
+    const int right = einsum_right(j->attr);
+    const letters w = { j->attr,
+                        { EINSUM_OUT, 1 - right, right },
+                        { s->out[0].at, value_layout(l->g, j->in[0]), value_layout(l->g, j->in[1]) } };
+    axes inner = { 0 }, row = { 0 }, column = { 0 };
+    int row_letter, column_letter;
+    const int leading = matrix_letters(&w, &row_letter, &column_letter);
+    s->in[0].at = w.at[LEFT], s->in[1].at = w.at[RIGHT];
+    if (leading + 2 > DUET_RANK_MAX || !inner_axis(&w, &inner)) {
+        s->kernel = OP_einsum;
+        return;
+    }
+    const axes lead = leading_axes(&w, leading);
+    go_along(&w, row_letter, &row), go_along(&w, column_letter, &column);
+    s->out[0].at = matrix_behind(&lead.of[RESULT], &row.of[RESULT], &column.of[RESULT]);
+    s->in[0].at = matrix_behind(&lead.of[LEFT], &row.of[LEFT], &inner.of[LEFT]);
+    s->in[1].at = matrix_behind(&lead.of[RIGHT], &inner.of[RIGHT], &column.of[RIGHT]);
+    settle_batch(s);
+}

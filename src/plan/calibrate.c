@@ -1,0 +1,318 @@
+/* calibrate.c - what kinds of work take on the machines that there are: steps of each kind and size, run for a few milliseconds. */
+#include "calibrate.h"
+#include "clock.h"
+#include "status.h"
+#include "thread.h"
+#include "trace.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUDGET     1.5    /* seconds in which measurements may begin */
+#define SHORT      0.4e-3 /* of one round */
+#define ROUNDS     3
+#define LONG       40e-3 /* beyond, the next point is not measured but follows from the one before */
+#define MOST_CALLS 500
+#define UNEVEN     8    /* a point so many times what the one before it lets expect, was disturbed, */
+#define FALLING    0.25 /* or so much less than that one, which then was */
+#define CHAIN      8    /* functions a pass, so that memory is not what is measured */
+
+/* For the largest pass; and for the second factor of the largest product. */
+enum { OUT, X, Y, BLOCKS };
+static const size_t block_bytes[BLOCKS] = { [OUT] = 40 << 20, [X] = 40 << 20, [Y] = 4 << 20 };
+
+typedef struct rig {
+    void *block[SIDES][BLOCKS];
+    int queue;
+    double end; /* when nothing may begin any more */
+    bool busy;  /* others use the machine: what follows would be no better */
+} rig;
+
+/* ---- the work: a step of each kind ---- */
+
+static void dense(operand *o, int slot, duet_dtype t, int rank, const int64_t *size)
+{
+    o->slot = slot;
+    layout_dense(&o->at, t, rank, size);
+}
+
+/* y = s x + y: twelve bytes an element. */
+static void pass_step(double bytes, step *s, program *p)
+{
+    const int64_t n = (int64_t)(bytes / 12);
+    *p = (program){ .length = 2,
+                    .inputs = 2,
+                    .numbers = 1,
+                    .outputs = 1,
+                    .code = { { OP_fma, DUET_F32, { { FROM_NUMBER, 0 }, { FROM_INPUT, 0 }, { FROM_INPUT, 1 } } },
+                              { OP_STORE, DUET_F32, { { FROM_ACC, 0 } } } } };
+    *s = (step){ .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 2, .nums = 1, .program = p, .bytes = bytes };
+    dense(&s->out[0], OUT, DUET_F32, 1, &n), dense(&s->in[0], X, DUET_F32, 1, &n), s->in[1] = s->out[0];
+}
+
+static void function_step(duet_dtype t, double functions, step *s, program *p)
+{
+    const int64_t n = (int64_t)(functions / CHAIN);
+    *p = (program){ .length = CHAIN + 1, .inputs = 1, .outputs = 1 };
+    for (int i = 0; i < CHAIN; i++) p->code[i] = (instruction){ OP_sigmoid, (uint8_t)t, { { i ? FROM_ACC : FROM_INPUT, 0 } } };
+    p->code[CHAIN] = (instruction){ OP_STORE, (uint8_t)t, { { FROM_ACC, 0 } } };
+    *s = (step){ .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .program = p };
+    dense(&s->out[0], OUT, t, 1, &n), dense(&s->in[0], X, t, 1, &n);
+}
+
+static void product_step(duet_dtype t, int64_t m, int64_t n, step *s)
+{
+    *s = (step){ .kernel = OP_matmul, .outs = 1, .ins = 2, .flops = 2.0 * (double)m * (double)n * (double)n };
+    dense(&s->out[0], OUT, t, 2, (int64_t[]){ m, n });
+    dense(&s->in[0], X, t, 2, (int64_t[]){ m, n }), dense(&s->in[1], Y, t, 2, (int64_t[]){ n, n });
+}
+
+static void conv_step(double flops, step *s)
+{
+    enum { CHANNELS = 16, FILTERS = 32, SIDE = 16, TAP = 3 };
+    const int64_t images = llround(flops / (2.0 * FILTERS * CHANNELS * TAP * TAP * SIDE * SIDE));
+    *s = (step){ .kernel = OP_conv2d, .outs = 1, .ins = 2, .attr = { 1, 1, 1, 1, 1, 1, 1 }, .flops = flops };
+    dense(&s->out[0], OUT, DUET_F32, 4, (int64_t[]){ images, FILTERS, SIDE, SIDE });
+    dense(&s->in[0], X, DUET_F32, 4, (int64_t[]){ images, CHANNELS, SIDE, SIDE });
+    dense(&s->in[1], Y, DUET_F32, 4, (int64_t[]){ FILTERS, CHANNELS, TAP, TAP });
+}
+
+static void make_step(enum cost kind, double work, step *s, program *p)
+{
+    const int64_t side = llround(cbrt(work / 2));
+    switch ((int)kind) {
+    case COST_pass: return pass_step(work, s, p);
+    case COST_function: return function_step(DUET_F32, work, s, p);
+    case COST_function_f64: return function_step(DUET_F64, work, s, p);
+    case COST_product: return product_step(DUET_F32, side, side, s);
+    case COST_product_f64: return product_step(DUET_F64, side, side, s);
+    case COST_thin: return product_step(DUET_F32, (int64_t)work, 1000, s);
+    default: return conv_step(work, s);
+    }
+}
+
+/* ---- the time of it ---- */
+
+typedef struct task {
+    const rig *r;
+    enum side side;
+    const step *s; /* or a copy of so many bytes: */
+    enum side to;
+    size_t bytes;
+} task;
+
+static duet_status do_once(const task *t)
+{
+    static const double number[1] = { 0.5 };
+    const machine *gpu = machines[DEVICE];
+    void *host = t->r->block[HOST][X], *own = t->r->block[DEVICE][X];
+    if (t->s) return machines[t->side]->run(t->s, &(frame){ t->r->block[t->side], number, t->r->queue });
+    return t->to == DEVICE ? gpu->upload(own, host, t->bytes, t->r->queue) : gpu->download(host, own, t->bytes, t->r->queue);
+}
+
+static duet_status do_often(const task *t, int calls, double *seconds)
+{
+    const double start = clock_now();
+    for (int i = 0; i < calls; i++) TRY(do_once(t));
+    TRY(machines[t->side]->sync(t->r->queue));
+    *seconds = (clock_now() - start) / calls;
+    return DUET_OK;
+}
+
+/* The shortest of a few rounds, after one call to warm up. */
+static duet_status seconds_of(const task *t, double *best)
+{
+    double took;
+    TRY(do_often(t, 1, &took));
+    TRY(do_often(t, 1, best));
+    const int calls = *best * MOST_CALLS < SHORT ? MOST_CALLS : (int)(SHORT / *best) + 1;
+    for (int i = 0; i < ROUNDS && *best < LONG; i++) {
+        TRY(do_often(t, calls, &took));
+        if (took < *best) *best = took;
+    }
+    return DUET_OK;
+}
+
+/* ---- curves ---- */
+
+static duet_status measure_point(const rig *r, enum side side, enum cost kind, int i, double *seconds)
+{
+    const double work = cost_infos[kind].work[i];
+    const bool copies = kind >= COST_up;
+    program p;
+    step s = { 0 };
+    task t = { r, side, copies ? NULL : &s, kind == COST_up || kind == COST_up_pinned ? DEVICE : HOST, (size_t)work };
+    if (!copies) make_step(kind, work, &s, &p);
+    const duet_status st = seconds_of(&t, seconds);
+    if (!copies) machines[side]->forget(&s);
+    return st;
+}
+
+static bool can_measure(enum side side, enum cost kind)
+{
+    program p;
+    step s;
+    if (kind >= COST_up) return side == DEVICE;
+    make_step(kind, cost_infos[kind].work[0], &s, &p);
+    return !machines[side]->refuses(&s);
+}
+
+static bool is_disturbed(const double *y, const double *work, int i)
+{
+    return i && (y[i] > y[i - 1] * work[i] / work[i - 1] * UNEVEN || y[i] < y[i - 1] * FALLING);
+}
+
+/* All of a curve, or none of it. */
+static duet_status measure_curve(rig *r, enum side side, enum cost kind, costs *to)
+{
+    const cost_info *k = &cost_infos[kind];
+    double y[COST_POINTS] = { 0 };
+    if (!can_measure(side, kind)) return DUET_OK;
+    for (int i = 0; i < k->points; i++) {
+        const double least = i ? y[i - 1] : 0, grown = i ? least * k->work[i] / k->work[i - 1] : 0;
+        if (r->busy || clock_now() > r->end) return DUET_OK;
+        if (grown > LONG) y[i] = grown;
+        else TRY(measure_point(r, side, kind, i, &y[i]));
+        if (is_disturbed(y, k->work, i)) return r->busy = true, DUET_OK;
+        y[i] = fmax(y[i], least);
+    }
+    memcpy(to->seconds[kind], y, sizeof y);
+    return DUET_OK;
+}
+
+/* Without a right to pin, pinned copies never come about. */
+static duet_status measure_pinned(rig *r, costs *to)
+{
+    if (machines[DEVICE]->pin(r->block[HOST][X], block_bytes[X]) != DUET_OK) return DUET_OK;
+    duet_status s = measure_curve(r, DEVICE, COST_up_pinned, to);
+    if (s == DUET_OK) s = measure_curve(r, DEVICE, COST_down_pinned, to);
+    machines[DEVICE]->unpin(r->block[HOST][X]);
+    return s;
+}
+
+/* What most statements are made of comes first. */
+static duet_status measure_all(rig *r, costs to[SIDES])
+{
+    for (enum side s = 0; s < SIDES; s++) TRY(measure_curve(r, s, COST_pass, &to[s]));
+    TRY(measure_curve(r, DEVICE, COST_up, &to[DEVICE]));
+    TRY(measure_curve(r, DEVICE, COST_down, &to[DEVICE]));
+    TRY(measure_pinned(r, &to[DEVICE]));
+    for (enum cost k = COST_function; k < COST_up; k++)
+        for (enum side s = 0; s < SIDES; s++) TRY(measure_curve(r, s, k, &to[s]));
+    return DUET_OK;
+}
+
+/* ---- memory to work in: not the pool's, which would keep it ---- */
+
+static void close_rig(rig *r)
+{
+    for (enum side s = 0; s < SIDES; s++)
+        for (int b = 0; b < BLOCKS; b++)
+            if (r->block[s][b]) machines[s]->free(r->block[s][b]);
+}
+
+/* Numbers of all kinds: arithmetic on zeros is faster on some cards. */
+static void fill(float *x)
+{
+    uint32_t state = 1;
+    for (size_t i = 0; i < block_bytes[X] / sizeof *x; i++)
+        state = state * 1664525u + 1013904223u, x[i] = (float)(int32_t)state * 0x1p-31f;
+}
+
+static duet_status open_rig(rig *r)
+{
+    for (enum side s = 0; s < SIDES; s++)
+        for (int b = 0; b < BLOCKS; b++) TRY(machines[s]->alloc(block_bytes[b], &r->block[s][b]));
+    fill(r->block[HOST][X]);
+    for (int b = 0; b < BLOCKS; b++) {
+        if (b != X) memcpy(r->block[HOST][b], r->block[HOST][X], block_bytes[b]);
+        TRY(machines[DEVICE]->upload(r->block[DEVICE][b], r->block[HOST][X], block_bytes[b], r->queue));
+    }
+    return machines[DEVICE]->sync(r->queue);
+}
+
+static duet_status room_for(size_t bytes)
+{
+    const duet_memory m = duet_memory_of(DUET_GPU);
+    return !m.limit || m.used + m.cached + bytes <= m.limit ? DUET_OK
+                                                            : fail(DUET_NO_MEMORY, "the limit of memory leaves no room");
+}
+
+duet_status costs_measure(costs measured[SIDES], double seconds, bool *busy)
+{
+    rig r = { .queue = thread_get()->queue, .end = clock_now() + seconds };
+    for (enum side s = 0; s < SIDES; s++) measured[s] = *machines[s]->costs;
+    *busy = false;
+    TRY(room_for(block_bytes[OUT] + block_bytes[X] + block_bytes[Y]));
+    duet_status st = open_rig(&r);
+    if (st == DUET_OK) st = measure_all(&r, measured);
+    *busy = r.busy;
+    (void)machines[DEVICE]->sync(r.queue);
+    close_rig(&r);
+    return st;
+}
+
+/* ---- once a process ---- */
+
+/* What was measured is none of the user's work: counts and error text are as they were. */
+static duet_status measure_unseen(costs measured[SIDES], bool *busy, char *why, size_t size)
+{
+    thread *t = thread_get();
+    const duet_counts counted = t->counted;
+    error_text before;
+    error_keep(&before);
+    const duet_status s = costs_measure(measured, BUDGET, busy);
+    snprintf(why, size, "%.*s", (int)size - 1, s == DUET_OK ? "" : t->text);
+    error_put_back(&before);
+    for (size_t i = 0; i < sizeof counted / sizeof(uint64_t); i++)
+        __atomic_store_n((uint64_t *)&t->counted + i, ((const uint64_t *)&counted)[i], __ATOMIC_RELAXED);
+    return s;
+}
+
+static void measure_and_keep(const char *path)
+{
+    costs measured[SIDES];
+    char why[600], origin[COST_ORIGIN];
+    const double start = clock_now();
+    bool busy;
+    if (measure_unseen(measured, &busy, why, sizeof why) != DUET_OK) {
+        snprintf(origin, sizeof origin, "as shipped, since they could not be measured: %s", why);
+        costs_use(NULL, origin);
+        return;
+    }
+    const char *lost = busy ? "the machine was busy" : path ? kept_write(path, measured) : "there is no folder for it";
+    snprintf(origin, sizeof origin, "measured in this process%s%s", lost ? ", and not kept: " : ", and kept in ",
+             lost ? lost : path);
+    costs_use(measured, origin);
+    TRACE("costs measured in %.2f s", clock_now() - start);
+}
+
+static bool is_set(const char *name, const char *value)
+{
+    const char *text = getenv(name);
+    return text && !strcmp(text, value);
+}
+
+static void prepare(void)
+{
+    costs kept[SIDES];
+    char path[KEPT_PATH], origin[COST_ORIGIN];
+    const bool has_path = kept_path(path), repeats = reproducible();
+    if (repeats || is_set("DUET_CALIBRATE", "0"))
+        return costs_use(NULL, repeats ? "as shipped: DUET_REPRODUCIBLE=1" : "as shipped: DUET_CALIBRATE=0");
+    if (is_set("DUET_CALIBRATE", "1") || !has_path || !kept_read(path, kept)) return measure_and_keep(has_path ? path : NULL);
+    snprintf(origin, sizeof origin, "measured on this machine, kept in %s", path);
+    costs_use(kept, origin);
+}
+
+void costs_prepare(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool prepared;
+    if (__builtin_expect(__atomic_load_n(&prepared, __ATOMIC_ACQUIRE), 1)) return;
+    pthread_mutex_lock(&lock);
+    if (!prepared) prepare();
+    __atomic_store_n(&prepared, true, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+}

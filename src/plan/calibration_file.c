@@ -1,0 +1,180 @@
+/* calibration_file.c - measured costs in a file: for each curve a line of whole picoseconds, which read the same in every locale; last a sum of all lines,
+ * since a number that was damaged is a number still. */
+#include "calibrate.h"
+#include "thread.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST_LINE "duet costs 1, of version " DUET_VERSION
+#define LINE       1000
+#define PICO       1e12
+
+/* ---- where ---- */
+
+#define HASH_START 14695981039346656037u /* FNV-1a */
+static uint64_t hash(uint64_t h, const char *text)
+{
+    for (; *text; text++) h = (h ^ (unsigned char)*text) * 1099511628211u;
+    return h;
+}
+
+/* The first line, and one for each machine: what the costs depend on. */
+static void head_line(int i, char line[LINE])
+{
+    if (i == 0) snprintf(line, LINE, "%s", FIRST_LINE);
+    else machines[i - 1]->identify(line, LINE - 1);
+    line[strcspn(line, "\n")] = '\0';
+}
+
+static bool cache_folder(char *path, size_t size)
+{
+    const char *given = getenv("XDG_CACHE_HOME"), *user = getenv("HOME");
+    const bool is_given = given && *given == '/';
+    if (!is_given && (!user || *user != '/')) return false;
+    const int length = is_given ? snprintf(path, size, "%s", given) : snprintf(path, size, "%s/.cache", user);
+    return length > 0 && (size_t)length < size;
+}
+
+bool kept_path(char path[KEPT_PATH])
+{
+    char folder[KEPT_PATH - 40], line[LINE];
+    uint64_t key = HASH_START;
+    if (!cache_folder(folder, sizeof folder)) return false;
+    for (int i = 0; i <= SIDES; i++) head_line(i, line), key = hash(key, line);
+    snprintf(path, KEPT_PATH, "%s/duet/costs-%016" PRIx64, folder, key);
+    return true;
+}
+
+static void end_line(uint64_t sum, char line[LINE]) { snprintf(line, LINE, "end %016" PRIx64, sum); }
+
+/* ---- reading: a line that is not as it would be written makes all of it nothing ---- */
+
+static bool next_line(FILE *in, char line[LINE], uint64_t *sum)
+{
+    if (!fgets(line, LINE, in)) return false;
+    char *end = strchr(line, '\n');
+    if (end) *end = '\0', *sum = hash(*sum, line);
+    return end != NULL;
+}
+
+static bool is_curve(const char *line, enum side s, enum cost k, double *seconds)
+{
+    char name[50];
+    const size_t length = (size_t)snprintf(name, sizeof name, "%s %s", machines[s]->name, cost_infos[k].name);
+    if (strncmp(line, name, length)) return false;
+    line += length;
+    for (int i = 0; i < cost_infos[k].points; i++) {
+        char *end;
+        if (line[0] != ' ' || line[1] < '0' || line[1] > '9') return false;
+        seconds[i] = (double)strtoull(line + 1, &end, 10) / PICO;
+        line = end;
+    }
+    return !*line;
+}
+
+static bool read_all(FILE *in, costs to[SIDES])
+{
+    char line[LINE], want[LINE];
+    uint64_t sum = HASH_START;
+    for (int i = 0; i <= SIDES; i++) {
+        head_line(i, want);
+        if (!next_line(in, line, &sum) || strcmp(line, want)) return false;
+    }
+    for (enum side s = 0; s < SIDES; s++)
+        for (enum cost k = 0; k < COSTS; k++)
+            if (!next_line(in, line, &sum) || !is_curve(line, s, k, to[s].seconds[k])) return false;
+    end_line(sum, want);
+    return next_line(in, line, &sum) && !strcmp(line, want) && fgetc(in) == EOF;
+}
+
+/* A file of someone else's may be anything. */
+static bool is_mine(FILE *in)
+{
+    struct stat st;
+    return !fstat(fileno(in), &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid();
+}
+
+/* Whatever it is, nothing waits for it. */
+static FILE *open_kept(const char *path)
+{
+    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    FILE *in = file < 0 ? NULL : fdopen(file, "r");
+    if (file >= 0 && !in) close(file);
+    return in;
+}
+
+bool kept_read(const char *path, costs to[SIDES])
+{
+    costs read[SIDES] = { 0 };
+    FILE *in = open_kept(path);
+    if (!in) return false;
+    bool sound = is_mine(in) && read_all(in, read);
+    for (enum side s = 0; s < SIDES && sound; s++) sound = costs_sound(&read[s], s);
+    fclose(in);
+    if (sound) memcpy(to, read, sizeof read);
+    return sound;
+}
+
+/* ---- writing: whole or not at all ---- */
+
+static void curve_line(const costs *c, enum side s, enum cost k, char line[LINE])
+{
+    int at = snprintf(line, LINE, "%s %s", machines[s]->name, cost_infos[k].name);
+    for (int i = 0; i < cost_infos[k].points; i++)
+        at += snprintf(line + at, (size_t)(LINE - at), " %" PRIu64, (uint64_t)(c->seconds[k][i] * PICO + 0.5));
+}
+
+static void write_line(FILE *out, const char *line, uint64_t *sum)
+{
+    fprintf(out, "%s\n", line);
+    *sum = hash(*sum, line);
+}
+
+static void write_all(FILE *out, const costs from[SIDES])
+{
+    char line[LINE];
+    uint64_t sum = HASH_START;
+    for (int i = 0; i <= SIDES; i++) head_line(i, line), write_line(out, line, &sum);
+    for (enum side s = 0; s < SIDES; s++)
+        for (enum cost k = 0; k < COSTS; k++) curve_line(&from[s], s, k, line), write_line(out, line, &sum);
+    end_line(sum, line), write_line(out, line, &sum);
+}
+
+/* The folder of the path, and the one that it is in. */
+static void make_folders(const char *path)
+{
+    char folder[KEPT_PATH];
+    snprintf(folder, sizeof folder, "%s", path);
+    char *last = strrchr(folder, '/');
+    *last = '\0';
+    char *before = strrchr(folder, '/');
+    *before = '\0', mkdir(folder, 0700);
+    *before = '/', mkdir(folder, 0700);
+}
+
+static bool write_to(int file, const costs from[SIDES])
+{
+    FILE *out = fdopen(file, "w");
+    if (!out) return close(file), false;
+    write_all(out, from);
+    const bool good = !ferror(out);
+    return fclose(out) == 0 && good;
+}
+
+const char *kept_write(const char *path, const costs from[SIDES])
+{
+    char other[KEPT_PATH + 8];
+    make_folders(path);
+    snprintf(other, sizeof other, "%s.XXXXXX", path);
+    const int file = mkstemp(other);
+    if (file < 0) return strerror(errno);
+    if (write_to(file, from) && !rename(other, path)) return NULL;
+    const char *why = strerror(errno);
+    unlink(other);
+    return why;
+}

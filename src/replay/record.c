@@ -1,0 +1,186 @@
+/* record.c - statements are noted: each with a plan of its own, and copies of all that it was read from. */
+#include "record.h"
+#include "deferred.h"
+#include "matrix.h"
+#include "status.h"
+#include "partition.h"
+#include "thread.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one statement ---- */
+
+void record_free_one(recorded *e)
+{
+    plan_free(e->plan);
+    free(e->site), free(e->nodes), free(e->to), free(e->serial), free(e->bits), free(e->data), free(e->num), free(e->there);
+}
+
+static bool allocate(recorded *e, const statement *s, const char *site)
+{
+    const plan *p = e->plan;
+    const size_t length = site ? strlen(site) + 1 : 0;
+    if (site && !(e->site = malloc(length))) return false;
+    if (site) memcpy(e->site, site, length);
+    const size_t operands = (size_t)(p->goals + p->n_leaves);
+    e->nodes = malloc((s->f->count + 1) * sizeof *e->nodes);
+    e->to = malloc((size_t)s->count * sizeof *e->to), e->serial = malloc((size_t)s->count * sizeof *e->serial);
+    e->data = calloc((size_t)plan_slots(p) + 1, sizeof *e->data);
+    e->num = calloc((size_t)p->n_numbers + 1, sizeof *e->num), e->there = calloc(operands + 1, sizeof *e->there);
+    e->bits = calloc(operands + 1, sizeof *e->bits);
+    return e->nodes && e->to && e->serial && e->bits && e->data && e->num && e->there;
+}
+
+static void note_storages(recorded *e)
+{
+    const plan *p = e->plan;
+    for (int k = 0; k < p->goals; k++) e->bits[k] = e->to[k].m->bits;
+    for (int i = 0; i < p->n_leaves; i++) e->bits[p->goals + i] = e->nodes[p->leaves[i].node].matrix->bits;
+}
+
+/* e keeps own, the plan, also when it fails. */
+static duet_status note(recorded *e, plan *own, const statement *s, int number)
+{
+    const char *site = thread_get()->site;
+    *e = (recorded){ .plan = own, .number = number };
+    if (!allocate(e, s, site)) return fail(DUET_NO_MEMORY, "no memory to record a statement");
+    if (s->f->count) memcpy(e->nodes, s->f->nodes, s->f->count * sizeof *e->nodes);
+    e->f = (formula){ .nodes = e->nodes, .count = s->f->count };
+    for (int k = 0; k < s->count; k++) e->to[k] = s->to[k], e->serial[k] = s->to[k].m->serial;
+    e->s = (statement){ e->to, s->count, NULL, s->fusion, s->math };
+    plan_numbers(own, &e->f, e->num);
+    note_storages(e);
+    return DUET_OK;
+}
+
+static recorded *new_one(duet_recording *r)
+{
+    if (r->count == r->room) {
+        const int room = r->room ? 2 * r->room : 16;
+        recorded *of = realloc(r->of, (size_t)room * sizeof *of);
+        if (!of) return fail(DUET_NO_MEMORY, "no memory to record %d statements", r->count + 1), NULL;
+        r->of = of, r->room = room;
+    }
+    return &r->of[r->count];
+}
+
+recorded *record_note(duet_recording *r, plan *own, const statement *s)
+{
+    recorded *e = new_one(r);
+    if (!e) return plan_free(own), NULL;
+    return note(e, own, s, r->statements) == DUET_OK ? e : (record_free_one(e), NULL);
+}
+
+/* Runs the statement and keeps it, with own, its plan. */
+static duet_status keep(duet_recording *r, plan *own, const statement *s)
+{
+    recorded *e = record_note(r, own, s);
+    if (!e) return DUET_NO_MEMORY;
+    const duet_status st = replay_one(r, e);
+    if (st == DUET_OK) r->count++;
+    else record_free_one(e);
+    return st;
+}
+
+duet_status record_run(const plan *p, const statement *s)
+{
+    duet_recording *r = thread_get()->recording;
+    const streaming *w = p->stream;
+    plan *own = w ? stream_plan(s, p->machine, w->length, w->rows, w->part) : plan_make(s, p->machine);
+    return own ? keep(r, own, s) : DUET_NO_MEMORY;
+}
+
+/* ---- a plan of one step that stands where it was made ---- */
+
+static void *copy_of(const void *p, size_t bytes)
+{
+    void *copy = malloc(bytes + 1);
+    return copy ? memcpy(copy, p, bytes) : NULL;
+}
+
+static plan *copy_of_single(const plan *of)
+{
+    plan *p = copy_of(of, sizeof *p);
+    if (!p) return NULL;
+    p->steps = copy_of(of->steps, sizeof *p->steps), p->programs = calloc(1, sizeof *p->programs);
+    p->numbers = copy_of(of->numbers, (size_t)of->n_numbers * sizeof *p->numbers);
+    p->leaves = copy_of(of->leaves, (size_t)of->n_leaves * sizeof *p->leaves);
+    if (p->steps && p->programs && p->numbers && p->leaves) return p;
+    p->count = p->steps && p->programs;
+    return plan_free(p), NULL;
+}
+
+duet_status record_single(const plan *p, const statement *s)
+{
+    plan *own = copy_of_single(p);
+    return own ? keep(thread_get()->recording, own, s) : fail(DUET_NO_MEMORY, "no memory to record a statement");
+}
+
+/* ---- what users call ---- */
+
+void record_next(duet_status s)
+{
+    duet_recording *r = thread_get()->recording;
+    r->statements++;
+    if (r->failed == DUET_OK) r->failed = s;
+}
+
+/* Needs no memory: what m is kept for has been done. */
+duet_status record_keep(duet_matrix *m, duet_status s)
+{
+    duet_recording *r = thread_get()->recording;
+    if (!r || !m || s != DUET_OK) return duet_free(&m), s;
+    m->next = r->kept, r->kept = m;
+    return s;
+}
+
+static void free_kept(duet_recording *r)
+{
+    for (duet_matrix *m = r->kept; m; m = r->kept) r->kept = m->next, duet_free(&m);
+}
+
+void record_clear(duet_recording *r)
+{
+    for (int i = 0; i < r->n_stretches; i++) machines[DEVICE]->discard(r->stretches[i].graph);
+    for (int i = 0; i < r->count; i++) record_free_one(&r->of[i]);
+    free_kept(r);
+    lender_free(&r->lent, r->queues);
+    free(r->of), free(r->stretches);
+}
+
+void duet_recording_free(duet_recording **r)
+{
+    if (!r || !*r) return;
+    record_clear(*r), free(*r);
+    *r = NULL;
+}
+
+static void leave(void *recording)
+{
+    duet_recording *r = recording;
+    duet_recording_free(&r);
+}
+
+duet_status duet_record_begin(void)
+{
+    thread *t = thread_get();
+    if (t->recording) return fail(DUET_BAD_ARGUMENT, "duet_record_begin: this thread records already");
+    TRY(held_cut());
+    if (!t->shared) t->recording = calloc(1, sizeof *t->recording);
+    if (!t->recording) return fail(DUET_NO_MEMORY, "duet_record_begin: no memory for a recording");
+    t->room[ROOM_RECORDING] = t->recording, t->leave[ROOM_RECORDING] = leave;
+    return DUET_OK;
+}
+
+duet_recording *duet_record_end(void)
+{
+    thread *t = thread_get();
+    duet_recording *r = t->recording;
+    if (!r) return fail(DUET_BAD_ARGUMENT, "duet_record_end: nothing is recorded"), NULL;
+    t->recording = t->room[ROOM_RECORDING] = NULL;
+    duet_status s = r->failed;
+    if (s != DUET_OK) fail(s, "duet_record_end: a statement failed while it was recorded");
+    else s = replay_prepare(r);
+    if (s != DUET_OK) duet_recording_free(&r);
+    return r;
+}

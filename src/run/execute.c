@@ -1,0 +1,247 @@
+/* execute.c - a plan runs: bind matrices and numbers, lend temporaries, hand the steps to the machine. */
+#include "dtype.h"
+#include "deferred.h"
+#include "scratch.h"
+#include "matrix.h"
+#include "status.h"
+#include "execute.h"
+#include "stream.h"
+#include "thread.h"
+#include "trace.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW 32
+
+typedef struct run {
+    const plan *p;
+    const statement *s;
+    void **data; /* destinations, leaves, temporaries */
+    double *num;
+    int lent; /* temporaries taken so far */
+    int queue;
+} run;
+
+static void **temporaries(const plan *p, void **data) { return data + p->goals + p->n_leaves; }
+
+/* The bits of an integer; or one that no double is, rounded. */
+static __attribute__((noinline)) double whole_number(const bound *b, const formula *f)
+{
+    const node *n = b->node < 0 ? NULL : &f->nodes[b->node];
+    const int64_t i = n ? node_integer(n, b->integer == DUET_U64) : (int64_t)b->constant;
+    double x;
+    return b->integer ? memcpy(&x, &i, sizeof x), x : node_number(n);
+}
+
+static double bound_number(const bound *b, const formula *f)
+{
+    const bool whole = b->integer | b->wide;
+    double x = __builtin_expect(whole, 0) ? whole_number(b, f) : b->node < 0 ? b->constant : f->nodes[b->node].number;
+    if (!(b->inverted | b->negated)) return x;
+    if (b->inverted) x = 1 / x;
+    return b->negated ? -x : x;
+}
+
+void plan_numbers(const plan *p, const formula *f, double *num)
+{
+    for (int i = 0; i < p->n_numbers; i++) num[i] = bound_number(&p->numbers[i], f);
+}
+
+bool plan_has_numbers(const plan *p, const formula *f, const double *num)
+{
+    for (int i = 0; i < p->n_numbers; i++) {
+        const double x = bound_number(&p->numbers[i], f);
+        if (memcmp(&x, &num[i], sizeof x)) return false;
+    }
+    return true;
+}
+
+/* ---- of several statements, which one it was ---- */
+
+static __attribute__((cold)) duet_status goal_failed(int k, duet_status s)
+{
+    thread_get()->failed_goal = k;
+    return s;
+}
+
+static __attribute__((cold)) duet_status leaf_failed(const statement *of, const leaf *l, duet_status s)
+{
+    int k = 0;
+    while (k + 1 < of->count && of->to[k].node < (uint32_t)l->node) k++;
+    return goal_failed(k, s);
+}
+
+/* depends: of each slot, whether what is there now depends on a step that failed. One that holds complex elements may be written by halves. */
+static bool reads_any(const plan *p, const step *s, const bool *depends)
+{
+    for (int i = 0; i < s->ins; i++)
+        if (depends[plan_base_slot(p, s->in[i].slot)]) return true;
+    return false;
+}
+
+static void writes(const plan *p, const step *s, bool does, bool *depends)
+{
+    for (int i = 0; i < s->outs; i++) {
+        const int slot = s->out[i].slot, base = plan_base_slot(p, slot);
+        depends[base] = does || (slot != base && depends[base]);
+    }
+}
+
+/* The first destination that depends on a step. */
+static __attribute__((cold)) int goal_of(const plan *p, int failed)
+{
+    bool *depends = calloc((size_t)plan_operands(p), sizeof *depends);
+    int k = 0;
+    for (int i = failed; i < p->count && depends; i++)
+        writes(p, &p->steps[i], i == failed || reads_any(p, &p->steps[i], depends), depends);
+    while (depends && k < p->goals && !depends[k]) k++;
+    free(depends);
+    return k < p->goals ? k : -1;
+}
+
+/* ---- operands ---- */
+
+static duet_status open_leaves(run *r)
+{
+    const plan *p = r->p;
+    const node *nodes = r->s->f->nodes;
+    const enum side side = p->machine->side;
+    void **to = r->data + p->goals;
+    for (const leaf *l = p->leaves, *end = l + p->n_leaves; l < end; l++) {
+        const duet_status s = matrix_open(nodes[l->node].matrix, side, READ, r->queue, to++);
+        if (__builtin_expect(s != DUET_OK, 0)) return leaf_failed(r->s, l, s);
+    }
+    return DUET_OK;
+}
+
+static duet_status open_destinations(run *r)
+{
+    const plan *p = r->p;
+    const enum side side = p->machine->side;
+    for (int k = 0, goals = p->goals; k < goals; k++) {
+        if (p->first_write[k] < 0) continue;
+        const duet_status s = matrix_open(r->s->to[k].m, side, OVERWRITE, r->queue, &r->data[k]);
+        if (__builtin_expect(s != DUET_OK, 0)) return goal_failed(k, s);
+    }
+    return DUET_OK;
+}
+
+duet_status plan_lend(const plan *p, void **data, int queue, int *lent)
+{
+    for (*lent = 0; *lent < p->temps; ++*lent) TRY(lend(p->machine->side, p->temp[*lent], queue, &temporaries(p, data)[*lent]));
+    return DUET_OK;
+}
+
+void plan_lend_back(const plan *p, void **data, int queue, int lent)
+{
+    for (int i = 0; i < lent; i++) lend_back(p->machine->side, temporaries(p, data)[i], queue);
+}
+
+void plan_wrote(const plan *p, const statement *s, int queue)
+{
+    COUNT_N(steps, p->count);
+    for (int k = 0; k < p->goals; k++)
+        if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->machine->side, queue);
+}
+
+/* Whose memory the slots of a plan are as it runs. */
+typedef struct plan_owners {
+    owners of;
+    const plan *p;
+    const statement *s;
+} plan_owners;
+
+/* Until a plan is done, and its destinations count as written, a leaf is what it was: what overlaps it is read before it is written. A
+ * leaf that is a destination has the destination's slot. */
+static storage *plan_owner(const owners *o, int slot)
+{
+    const plan_owners *w = (const plan_owners *)o;
+    const int i = slot - w->p->goals;
+    return i >= 0 && i < w->p->n_leaves ? w->s->f->nodes[w->p->leaves[i].node].matrix->bits : NULL;
+}
+
+/* A step that fails without a device error has written nothing; so a destination is lost only if an earlier one wrote there. */
+static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
+{
+    (void)goal_failed(goal_of(r->p, failed), s);
+    for (int k = 0; k < r->p->goals; k++) {
+        const int first = r->p->first_write[k];
+        if (first >= 0 && (failed > first || (failed == first && s == DUET_DEVICE_ERROR))) matrix_lost(r->s->to[k].m);
+    }
+}
+
+void plan_bind_planes(const plan *p, void **data)
+{
+    const int all = plan_operands(p);
+    for (int i = 0; i < all && p->planes; i++)
+        data[all + i] = (char *)data[i] + sizeof(float), data[2 * all + i] = (char *)data[i] + sizeof(double);
+}
+
+duet_status plan_steps(const plan *p, const frame *f, int *done)
+{
+    for (*done = 0; *done < p->count; ++*done) {
+        const step *s = &p->steps[*done];
+        TRACE("step %d of %d on the %s: %s", *done + 1, p->count, p->machine->name, kernel_name(s->kernel, s->finish));
+        TRY(p->machine->run(s, f));
+    }
+    return DUET_OK;
+}
+
+static duet_status run_steps(run *r)
+{
+    const plan_owners whose = { { plan_owner }, r->p, r->s };
+    int done;
+    const duet_status s = plan_steps(r->p, &(frame){ r->data, r->num, r->queue, &whose.of }, &done);
+    if (__builtin_expect(s == DUET_OK, 1)) plan_wrote(r->p, r->s, r->queue);
+    else lose(r, done, s);
+    return s;
+}
+
+static duet_status run_bound(run *r)
+{
+    const plan *p = r->p;
+    TRY(open_leaves(r));
+    if (p->temps) TRY(plan_lend(p, r->data, r->queue, &r->lent));
+    TRY(open_destinations(r));
+    plan_bind_planes(p, r->data), plan_numbers(p, r->s->f, r->num);
+    return run_steps(r);
+}
+
+static duet_status run_in(const plan *p, const statement *s, void **data, double *num)
+{
+    run r = { p, s, data, num, 0, thread_get()->queue };
+    TRACE("run %s: %d steps, %d temporaries, expected %.1f us", p->machine->name, p->count, p->temps, plan_seconds(p) * 1e6);
+    const duet_status status = run_bound(&r);
+    if (!p->temps) return status;
+    COUNT_N(temporaries, r.lent);
+    plan_lend_back(p, data, r.queue, r.lent);
+    return status;
+}
+
+static __attribute__((noinline)) duet_status run_many(const plan *p, const statement *s, size_t slots)
+{
+    void **data = malloc(slots * sizeof *data + (size_t)p->n_numbers * sizeof(double));
+    if (!data) return fail(DUET_NO_MEMORY, "no memory to bind %zu operands", slots);
+    duet_status status = run_in(p, s, data, (double *)(data + slots));
+    free(data);
+    return status;
+}
+
+static __attribute__((noinline)) duet_status run_few(const plan *p, const statement *s)
+{
+    void *data[FEW];
+    double num[FEW];
+    return run_in(p, s, data, num);
+}
+
+/* Where no result has an element, there is nothing to bind either. What another thread of the same queue holds back comes first: its
+ * matrices say that the queue has done it. */
+duet_status plan_run(const plan *p, const statement *s)
+{
+    const int slots = plan_slots(p);
+    if (p->count == 0) return DUET_OK;
+    const uint64_t held = p->machine->side == DEVICE ? held_now() & 1ull << thread_get()->queue : 0;
+    if (__builtin_expect(held != 0, 0)) TRY(held_launch(held));
+    if (__builtin_expect(p->stream != NULL, 0)) return stream_run(p, s);
+    return __builtin_expect(slots <= FEW && p->n_numbers <= FEW, 1) ? run_few(p, s) : run_many(p, s, (size_t)slots);
+}

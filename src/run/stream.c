@@ -1,0 +1,396 @@
+/* stream.c - a statement runs part by part: while one part of the rows is computed on this thread's queue, the next one goes up and the last
+ * one comes down, each on a queue of its own.
+ *
+ * In turn t part t goes up, part t - 1 is computed, part t - 2 comes down, all at once, when what went on in turn t - 1 is done. So three
+ * parts are on the device, in as many sets of blocks. Nothing comes down before two parts were computed: that of the rows left over and one
+ * of the others. By then all memory is taken and every algorithm chosen, so that only the device can fail half-way.
+ *
+ * Homes that are not pinned go by way of memory that is. Then the host begins a turn when the copies of the last one are done, and while those
+ * of this one go on it brings part t + 1 to where it goes up from, and part t - 3 home. */
+#include "stream.h"
+#include "deferred.h"
+#include "execute.h"
+#include "stream_policy.h"
+#include "queue_sync.h"
+#include "dtype.h"
+#include "matrix.h"
+#include "pool.h"
+#include "staging.h"
+#include "status.h"
+#include "thread.h"
+#include "trace.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SETS  3
+#define ALIGN 256
+
+static size_t staged_least = (size_t)64 << 10;
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER; /* one at a time: there is one way to the device */
+
+void stream_staged_from(size_t bytes) { staged_least = bytes; }
+
+/* Where an operand is: its rows at home, to be copied, or on the device. */
+typedef struct carried {
+    const duet_matrix *m;
+    char *host;   /* its first element; NULL: it is on the device, or not there */
+    char *device; /* its first element, of what is not copied */
+    size_t at;    /* in a set, of what is */
+    size_t step;  /* from row to row; 0: every part has all of it */
+    bool up, down;
+    bool staged;             /* it is not pinned, */
+    size_t from_at, home_at; /* and lies here in a set of the staging on its way up and home */
+} carried;
+
+typedef struct flow {
+    const plan *p; /* of a part; that of the rows left over is p->stream->rest */
+    const statement *s;
+    carried *of; /* destinations, leaves */
+    void **data;
+    double *num;
+    char *block;
+    size_t set; /* bytes */
+    staging staging;
+    int queue;        /* that computes */
+    int lent;         /* temporaries of full parts, */
+    bool kept;        /* once they are */
+    bool has_written; /* at home */
+} flow;
+
+/* ---- parts ---- */
+
+static int64_t first_row(const streaming *w, int64_t part)
+{
+    const int64_t rest = w->length % w->rows;
+    return rest && part ? rest + (part - 1) * w->rows : part * w->rows;
+}
+
+static int64_t rows_of(const streaming *w, int64_t part)
+{
+    const int64_t rest = w->length % w->rows;
+    return rest && !part ? rest : w->rows;
+}
+
+static const plan *plan_of(const flow *f, int64_t part)
+{
+    const streaming *w = f->p->stream;
+    return w->rest && !part ? w->rest : f->p;
+}
+
+static int operands(const flow *f) { return f->p->goals + f->p->n_leaves; }
+
+/* ---- what is where ---- */
+
+static duet_status open_home(carried *c, enum use use, int queue)
+{
+    void *p;
+    TRY(matrix_open(c->m, HOST, use, queue, &p));
+    matrix_travels(c->m);
+    c->host = p, c->step = row_step(c->m);
+    return DUET_OK;
+}
+
+static duet_status open_device(carried *c, bool is_cut, int queue)
+{
+    void *p;
+    TRY(matrix_open(c->m, DEVICE, READ, queue, &p));
+    c->device = p, c->step = is_cut ? row_step(c->m) : 0;
+    return DUET_OK;
+}
+
+/* The destination that is the same memory, and so the same blocks; or -1. */
+static int goal_of_leaf(const flow *f, const duet_matrix *m)
+{
+    for (int k = 0; k < f->p->goals; k++)
+        if (f->p->first_write[k] >= 0 && matrix_overlap(f->s->to[k].m, m) == SAME) return k;
+    return -1;
+}
+
+/* What the device has is read there. */
+static duet_status open_leaf(flow *f, int i)
+{
+    carried *c = &f->of[f->p->goals + i];
+    const uint32_t n = f->p->leaves[i].node;
+    const bool is_cut = f->p->stream->part[n] == PART_CUT;
+    c->m = f->s->f->nodes[n].matrix;
+    const int goal = goal_of_leaf(f, c->m);
+    if (goal < 0 && (!is_cut || storage_current(c->m->bits) & 1 << DEVICE)) return open_device(c, is_cut, f->queue);
+    TRY(open_home(c, READ, f->queue));
+    if (goal < 0) c->up = true;
+    else f->of[goal].up = true, c->host = NULL;
+    return DUET_OK;
+}
+
+static duet_status open_all(flow *f)
+{
+    for (int i = 0; i < f->p->n_leaves; i++) TRY(open_leaf(f, i));
+    for (int k = 0; k < f->p->goals; k++) {
+        if (f->p->first_write[k] < 0) continue;
+        f->of[k].m = f->s->to[k].m, f->of[k].down = true;
+        TRY(open_home(&f->of[k], OVERWRITE, f->queue));
+    }
+    return DUET_OK;
+}
+
+static size_t take(size_t *from, size_t bytes)
+{
+    const size_t at = *from;
+    *from += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return at;
+}
+
+static void take_staging(flow *f, carried *c, size_t bytes)
+{
+    c->staged = bytes >= staged_least && !__atomic_load_n(&c->m->bits->pinned, __ATOMIC_RELAXED);
+    if (c->staged && c->up) c->from_at = take(&f->staging.set, bytes);
+    if (c->staged && c->down) c->home_at = take(&f->staging.set, bytes);
+}
+
+static duet_status take_sets(flow *f)
+{
+    for (carried *c = f->of; c < f->of + operands(f); c++) {
+        if (!c->host) continue;
+        const size_t bytes = rows_bytes(c->m, f->p->stream->rows);
+        c->at = take(&f->set, bytes);
+        take_staging(f, c, bytes);
+    }
+    staging_open(&f->staging);
+    void *block;
+    TRY(pool_take(DEVICE, SETS * f->set, f->queue, &block));
+    f->block = block;
+    return DUET_OK;
+}
+
+/* ---- a part goes up, is computed, comes down ---- */
+
+static char *in_set(const flow *f, const carried *c, int64_t part) { return f->block + (size_t)(part % SETS) * f->set + c->at; }
+
+static char *at_home(const flow *f, const carried *c, int64_t part)
+{
+    return c->host + (size_t)first_row(f->p->stream, part) * c->step;
+}
+
+static size_t part_bytes(const flow *f, const carried *c, int64_t part) { return rows_bytes(c->m, rows_of(f->p->stream, part)); }
+
+static bool is_staged(const flow *f, const carried *c) { return c->staged && f->staging.block; }
+
+static duet_status to_staging(const flow *f, int64_t part)
+{
+    for (const carried *c = f->of; c < f->of + operands(f); c++)
+        if (c->up && is_staged(f, c))
+            TRY(staging_copy(staging_at(&f->staging, part, c->from_at), at_home(f, c, part), part_bytes(f, c, part)));
+    return DUET_OK;
+}
+
+static duet_status from_staging(flow *f, int64_t part)
+{
+    for (const carried *c = f->of; c < f->of + f->p->goals; c++) {
+        if (!c->down || !is_staged(f, c)) continue;
+        f->has_written = true;
+        TRY(staging_copy(at_home(f, c, part), staging_at(&f->staging, part, c->home_at), part_bytes(f, c, part)));
+    }
+    return DUET_OK;
+}
+
+static duet_status go_up(flow *f, int64_t part)
+{
+    for (const carried *c = f->of; c < f->of + operands(f); c++) {
+        if (!c->up) continue;
+        const size_t bytes = part_bytes(f, c, part);
+        const char *from = is_staged(f, c) ? staging_at(&f->staging, part, c->from_at) : at_home(f, c, part);
+        TRY(machines[DEVICE]->upload(in_set(f, c, part), from, bytes, QUEUE_UP));
+        COUNT(uploads);
+        COUNT_N(upload_bytes, bytes);
+    }
+    return DUET_OK;
+}
+
+static duet_status come_down(flow *f, int64_t part)
+{
+    for (const carried *c = f->of; c < f->of + f->p->goals; c++) {
+        if (!c->down) continue;
+        const size_t bytes = part_bytes(f, c, part);
+        char *to = is_staged(f, c) ? staging_at(&f->staging, part, c->home_at) : at_home(f, c, part);
+        f->has_written |= !is_staged(f, c);
+        TRY(machines[DEVICE]->fetch(to, in_set(f, c, part), bytes, QUEUE_DOWN));
+        COUNT(downloads);
+        COUNT_N(download_bytes, bytes);
+    }
+    return DUET_OK;
+}
+
+static void bind(const flow *f, int64_t part)
+{
+    const size_t first = (size_t)first_row(f->p->stream, part);
+    for (int i = 0; i < operands(f); i++) {
+        const carried *c = &f->of[i];
+        f->data[i] = c->host ? in_set(f, c, part) : c->device ? c->device + first * c->step : NULL;
+    }
+}
+
+/* Those of full parts are kept from the first one on, that no later one wants for them; those of the rest, which goes first, are not. */
+static duet_status lend_temporaries(flow *f, const plan *p, int *lent)
+{
+    *lent = 0;
+    if (p != f->p) return plan_lend(p, f->data, f->queue, lent);
+    if (f->kept) return DUET_OK;
+    f->kept = true;
+    return plan_lend(p, f->data, f->queue, &f->lent);
+}
+
+static duet_status compute(flow *f, int64_t part)
+{
+    const plan *p = plan_of(f, part);
+    int lent, done;
+    bind(f, part);
+    plan_numbers(p, f->s->f, f->num);
+    duet_status s = lend_temporaries(f, p, &lent);
+    plan_bind_planes(p, f->data);
+    if (s == DUET_OK) s = plan_steps(p, &(frame){ f->data, f->num, f->queue }, &done);
+    plan_lend_back(p, f->data, f->queue, lent);
+    if (s == DUET_OK) COUNT_N(steps, p->count);
+    return s;
+}
+
+/* Each stage goes after what the one before it did in the last turn; and what goes up, over what has come down. */
+static duet_status begin_turn(const flow *f)
+{
+    TRY(machines[DEVICE]->wait(QUEUE_DOWN, f->queue));
+    TRY(machines[DEVICE]->wait(f->queue, QUEUE_UP));
+    return machines[DEVICE]->wait(QUEUE_UP, QUEUE_DOWN);
+}
+
+static duet_status run_turn(flow *f, int64_t t)
+{
+    const int64_t parts = stream_parts(f->p->stream);
+    TRY(begin_turn(f));
+    if (t > 0 && t <= parts) TRY(compute(f, t - 1));
+    if (t < parts) TRY(go_up(f, t));
+    return t > 1 ? come_down(f, t - 2) : DUET_OK;
+}
+
+static duet_status wait_for_copies(void)
+{
+    TRY(drain_queue(QUEUE_UP, "what is staged for a streamed statement has gone up"));
+    return drain_queue(QUEUE_DOWN, "a part of the results of a streamed statement");
+}
+
+/* Beside turn t. */
+static duet_status copy_at_home(flow *f, int64_t t)
+{
+    if (t > 2) TRY(from_staging(f, t - 3));
+    return t + 1 < stream_parts(f->p->stream) ? to_staging(f, t + 1) : DUET_OK;
+}
+
+static duet_status run_turns(flow *f)
+{
+    const int64_t parts = stream_parts(f->p->stream);
+    const bool stages = f->staging.block != NULL;
+    TRY(machines[DEVICE]->wait(QUEUE_UP, f->queue)); /* the sets may have been used by what it holds */
+    if (stages) TRY(to_staging(f, 0));
+    for (int64_t t = 0; t < parts + 2; t++) {
+        if (stages) TRY(wait_for_copies());
+        TRY(run_turn(f, t));
+        if (stages) TRY(copy_at_home(f, t));
+    }
+    TRY(drain_queue(QUEUE_DOWN, "the results of a streamed statement"));
+    return stages ? from_staging(f, parts - 1) : DUET_OK;
+}
+
+/* ---- the whole ---- */
+
+/* Nothing may be under way in memory that is given back. */
+static void stop(const flow *f)
+{
+    const int queues[] = { QUEUE_UP, f->queue, QUEUE_DOWN };
+    error_text before;
+    error_keep(&before);
+    for (int i = 0; i < 3; i++) (void)drain_queue(queues[i], "a streamed statement failed");
+    error_put_back(&before);
+}
+
+static void end(flow *f, duet_status s)
+{
+    for (int k = 0; k < f->p->goals; k++) {
+        if (!f->of[k].down) continue;
+        if (s == DUET_OK) matrix_wrote(f->s->to[k].m, HOST, f->queue);
+        else if (f->has_written) matrix_lost(f->s->to[k].m);
+    }
+}
+
+static duet_status run_in_turns(flow *f)
+{
+    const streaming *w = f->p->stream;
+    TRY(open_all(f));
+    const duet_status taken = take_sets(f);
+    if (taken != DUET_OK) return staging_close(&f->staging), taken;
+    TRACE("stream through the %s in %lld parts of %lld rows, %zu bytes each", machines[DEVICE]->name, (long long)stream_parts(w),
+          (long long)w->rows, f->set);
+    duet_status s = run_turns(f);
+    if (s != DUET_OK) stop(f);
+    if (s != DUET_OK && f->has_written) s = DUET_DEVICE_ERROR; /* any other says that nothing was written */
+    plan_lend_back(f->p, f->data, f->queue, f->lent);
+    pool_give(DEVICE, f->block, 1ull << f->queue);
+    staging_close(&f->staging);
+    end(f, s);
+    if (s == DUET_OK) COUNT(streams);
+    return s;
+}
+
+/* The larger of two plans' tables. */
+static size_t slots_of(const plan *p, const plan *rest)
+{
+    const int own = plan_slots(p), other = rest ? plan_slots(rest) : 0;
+    return (size_t)(other > own ? other : own);
+}
+
+static duet_status run_once(const plan *p, const statement *s, bool *has_written)
+{
+    flow f = { .p = p, .s = s, .queue = thread_get()->queue };
+    const size_t slots = slots_of(p, p->stream->rest);
+    f.of = calloc(slots + 1, sizeof *f.of), f.data = calloc(slots + 1, sizeof *f.data);
+    f.num = calloc((size_t)p->n_numbers + 1, sizeof *f.num);
+    duet_status st = DUET_NO_MEMORY;
+    if (f.of && f.data && f.num) st = run_in_turns(&f);
+    else fail(st, "no memory to stream %zu operands", slots);
+    free(f.of), free(f.data), free(f.num);
+    *has_written = f.has_written;
+    return st;
+}
+
+/* What steps take beside their operands is not known before: with too little left, parts have fewer rows. */
+static duet_status run_smaller(const plan *p, const statement *s, duet_status st)
+{
+    bool has_written = false;
+    for (int64_t rows = p->stream->rows / 2; rows && st == DUET_NO_MEMORY && !has_written && s->f->words; rows /= 2) {
+        plan *own = stream_plan(s, p->machine, p->stream->length, rows, p->stream->part);
+        if (!own) return fail(st, "no memory to plan a part of %lld rows", (long long)rows);
+        st = run_once(own, s, &has_written);
+        plan_free(own);
+    }
+    return st;
+}
+
+duet_status stream_run(const plan *p, const statement *s)
+{
+    bool has_written;
+    pthread_mutex_lock(&one_at_a_time);
+    duet_status st = run_once(p, s, &has_written);
+    if (st == DUET_NO_MEMORY && !has_written) st = run_smaller(p, s, st);
+    pthread_mutex_unlock(&one_at_a_time);
+    return st;
+}
+
+duet_status stream_instead(const statement *s, const plan *p)
+{
+    error_text before;
+    error_keep(&before);
+    const plan *part = stream_alternative(s, p);
+    if (!part) return error_put_back(&before), DUET_NO_MEMORY;
+    TRACE("streamed after all: %s", before.text);
+    TRY(held_cut());
+    const duet_status st = stream_run(part, s);
+    if (st != DUET_UNKNOWN) return st;
+    return error_put_back(&before), DUET_NO_MEMORY; /* what the first run had written stands in its way */
+}

@@ -1,0 +1,155 @@
+/* conv_matrix.c - statements that write the matrix by which a convolution is a product: one assignment, from a view of the kernel among zeros in which an
+ * element stands wherever row and column are as far apart as it is from the first. Of vectors there is one axis in front, of one element. */
+#include "matrix.h"
+#include "statement.h"
+#include "status.h"
+#include "thread.h"
+#include "view.h"
+#include <string.h>
+
+/* Of each axis: elements of what is convolved and of the kernel, zeros on each side of that, results, and which of all results is the first. */
+typedef struct band {
+    const char *who;
+    layout kernel;
+    int64_t n[2], m[2], zeros[2], results[2], first[2];
+} band;
+
+static duet_status does_not_fit(const band *b, const duet_matrix *to, const duet_matrix *k, const char *needs)
+{
+    char x[SHAPE_TEXT], y[SHAPE_TEXT];
+    return fail(DUET_BAD_SHAPE, "%s(%s, %s) needs %s", b->who, view_text(to, x), view_text(k, y), needs);
+}
+
+static void find_results(band *b, duet_overlap part)
+{
+    for (int a = 0; a < 2; a++) {
+        const int64_t n = b->n[a], m = b->m[a] = b->kernel.size[a], valid = n >= m ? n - m + 1 : 0;
+        b->zeros[a] = n ? n - 1 : 0;
+        b->results[a] = part == DUET_OVERLAP_FULL ? n + m - 1 : part == DUET_OVERLAP_SAME ? n : valid;
+        b->first[a] = part == DUET_OVERLAP_FULL ? 0 : part == DUET_OVERLAP_SAME ? (m - 1) / 2 : m - 1;
+    }
+}
+
+static duet_status check_types(const band *b, const duet_matrix *to, const duet_matrix *k, duet_overlap part)
+{
+    char x[SHAPE_TEXT], y[SHAPE_TEXT];
+    TRY(matrix_check(b->who, to));
+    TRY(matrix_check(b->who, k));
+    if ((int)part < DUET_OVERLAP_FULL || part > DUET_OVERLAP_VALID)
+        return fail(DUET_BAD_ARGUMENT, "%s: there is no part %d of a convolution", b->who, (int)part);
+    if (to->at.type != k->at.type)
+        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", b->who, view_text(to, x), view_text(k, y));
+    return matrix_check_writable(b->who, to);
+}
+
+static void zeros_around(const band *b, int64_t size[2])
+{
+    for (int a = 0; a < 2; a++) size[a] = b->m[a] + 2 * b->zeros[a];
+}
+
+static duet_status check_sizes(band *b, const duet_matrix *to, const duet_matrix *k, duet_overlap part)
+{
+    int64_t size[2];
+    if (!k->count) return does_not_fit(b, to, k, "a kernel of one element or more");
+    find_results(b, part);
+    zeros_around(b, size);
+    TRY(shape_check(b->who, k->at.type, 2, size));
+    if (to->at.size[1] != b->n[0] * b->n[1]) return does_not_fit(b, to, k, "a column for each element of what is convolved");
+    return to->at.size[0] == b->results[0] * b->results[1] ? DUET_OK : does_not_fit(b, to, k, "a row for each result");
+}
+
+/* ---- */
+
+static duet_status among_zeros(const band *b, const duet_matrix *k, duet_matrix **made)
+{
+    layout l = b->kernel;
+    int64_t size[2];
+    zeros_around(b, size);
+    if (!(*made = duet_new_shape(l.type, 2, size))) return DUET_NO_MEMORY;
+    memcpy(l.stride, (*made)->at.stride, sizeof l.stride);
+    duet_matrix *inner = view_of(*made, &l, b->zeros[0] * l.stride[0] + b->zeros[1] * l.stride[1]);
+    if (!inner) return DUET_NO_MEMORY;
+    return record_keep(inner, statement_part(b->who, inner, duet_of_matrix(k)));
+}
+
+/* A row for each place of a result, a column for each of an element: four axes. */
+static duet_matrix *destination(const band *b, const duet_matrix *to)
+{
+    layout l = { .type = to->at.type, .rank = 4 };
+    for (int a = 0; a < 2; a++) {
+        l.size[a] = b->results[a], l.size[2 + a] = b->n[a];
+        l.stride[a] = to->at.stride[0] * (a ? 1 : b->results[1]), l.stride[2 + a] = to->at.stride[1] * (a ? 1 : b->n[1]);
+    }
+    return view_of(to, &l, 0);
+}
+
+static duet_matrix *elements_of(const band *b, const duet_matrix *padded)
+{
+    layout l = { .type = padded->at.type, .rank = 4 };
+    int64_t ahead = 0;
+    for (int a = 0; a < 2; a++) {
+        const int64_t stride = padded->at.stride[a];
+        l.size[a] = b->results[a], l.size[2 + a] = b->n[a], l.stride[a] = stride, l.stride[2 + a] = -stride;
+        ahead += (b->zeros[a] + b->first[a]) * stride;
+    }
+    return view_of(padded, &l, ahead);
+}
+
+static duet_status put_band(const band *b, duet_matrix *to, const duet_matrix *padded)
+{
+    duet_matrix *rows = destination(b, to), *from = elements_of(b, padded);
+    duet_status s = rows && from ? statement_part(b->who, rows, duet_of_matrix(from)) : DUET_NO_MEMORY;
+    s = record_keep(rows, s);
+    return record_keep(from, s);
+}
+
+static duet_status write(band *b, duet_matrix *to, const duet_matrix *k, duet_overlap part)
+{
+    duet_matrix *padded = NULL;
+    TRY(check_sizes(b, to, k, part));
+    if (!to->count) return DUET_OK;
+    duet_status s = among_zeros(b, k, &padded);
+    if (s == DUET_OK) s = put_band(b, to, padded);
+    return record_keep(padded, s);
+}
+
+/* ---- */
+
+static duet_status of_vector(duet_matrix *to, const duet_matrix *k, duet_overlap part)
+{
+    band b = { .who = "duet_convmtx" };
+    TRY(check_types(&b, to, k, part));
+    if (to->at.rank != 2 || k->at.rank != 1) return does_not_fit(&b, to, k, "a matrix and a vector");
+    b.kernel = k->at, b.n[0] = 1, b.n[1] = to->at.size[1];
+    layout_insert(&b.kernel, 0, 1, 1);
+    return write(&b, to, k, part);
+}
+
+static duet_status of_plane(duet_matrix *to, const duet_matrix *k, int h, int w, duet_overlap part)
+{
+    band b = { .who = "duet_convmtx2", .n = { h, w } };
+    TRY(check_types(&b, to, k, part));
+    if (to->at.rank != 2 || k->at.rank != 2) return does_not_fit(&b, to, k, "two matrices");
+    if (h < 0 || w < 0) return fail(DUET_BAD_ARGUMENT, "%s: %d x %d must not be negative", b.who, h, w);
+    b.kernel = k->at;
+    return write(&b, to, k, part);
+}
+
+duet_status duet_convmtx_at(duet_matrix *to, const duet_matrix *k, duet_overlap part, const char *site)
+{
+    thread_get()->site = site;
+    return statement_ends(of_vector(to, k, part), site);
+}
+
+duet_status duet_convmtx2_at(duet_matrix *to, const duet_matrix *k, int h, int w, duet_overlap part, const char *site)
+{
+    thread_get()->site = site;
+    return statement_ends(of_plane(to, k, h, w, part), site);
+}
+
+duet_status(duet_convmtx)(duet_matrix *to, const duet_matrix *k, duet_overlap part) { return duet_convmtx_at(to, k, part, NULL); }
+
+duet_status(duet_convmtx2)(duet_matrix *to, const duet_matrix *k, int h, int w, duet_overlap part)
+{
+    return duet_convmtx2_at(to, k, h, w, part, NULL);
+}

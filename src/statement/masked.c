@@ -1,0 +1,302 @@
+/* masked.c - matrices as large as what is found: masked, nonzero, unique. Where the zeros of some bools are is told by sorting these, which
+ * is stable; all that leaves the machine is how many they are. */
+#include "matrix.h"
+#include "statement.h"
+#include "status.h"
+#include "thread.h"
+#include "view.h"
+
+/* A call under way, and the matrices that it has made for itself. */
+#define OWNS 24
+typedef struct selecting {
+    const char *who;
+    duet_matrix *own[OWNS];
+    int owns;
+} selecting;
+
+static duet_matrix *own(selecting *c, duet_matrix *m)
+{
+    if (m) c->own[c->owns++] = m;
+    return m;
+}
+
+static duet_matrix *vector(selecting *c, duet_dtype type, int64_t n) { return own(c, duet_new(type, n)); }
+
+static duet_matrix *part(selecting *c, duet_matrix *m, int64_t first, int64_t count)
+{
+    return m ? own(c, duet_slice(m, first, count)) : NULL;
+}
+
+/* m = e. Takes no m for one that could not be made. */
+static duet_status put(const selecting *c, duet_matrix *m, duet_expr e)
+{
+    if (m && m->count) return statement_part(c->who, m, e);
+    (duet_drop)(e);
+    return m ? DUET_OK : DUET_NO_MEMORY;
+}
+
+static duet_expr of(const duet_matrix *m) { return duet_of_matrix(m); }
+
+/* ---- what is asked of a call ---- */
+
+static duet_status check_now(const char *who)
+{
+    const thread *t = thread_get();
+    if (!t->recording && !t->explaining) return DUET_OK;
+    return fail(DUET_UNSUPPORTED,
+                "%s: how large the result is depends on what is computed: it can be neither recorded nor explained", who);
+}
+
+/* A formula as a matrix without gaps; what is one already is taken as it is. Spends e. */
+static duet_status evaluated(selecting *c, duet_expr e, const duet_matrix **m)
+{
+    formula f;
+    int64_t size[DUET_RANK_MAX];
+    TRY(formula_of(e, c->who, &f));
+    const node *root = &f.nodes[f.count - 1];
+    if (root->op == OP_LEAF && root->matrix->dense) {
+        *m = root->matrix;
+        return formula_lives(c->who, &f);
+    }
+    for (int a = 0; a < root->rank; a++) size[a] = root->size[a];
+    duet_matrix *made = own(c, duet_new_shape((duet_dtype)root->type, root->rank, size));
+    *m = made;
+    return put(c, made, e);
+}
+
+/* Its elements as a vector. */
+static duet_matrix *flat(selecting *c, const duet_matrix *m)
+{
+    const layout at = { .type = m->at.type, .rank = 1, .size = { m->count }, .stride = { 1 } };
+    return own(c, view_of(m, &at, 0));
+}
+
+/* ---- where bools are 0 ---- */
+
+static duet_status read_count(const duet_matrix *m, int64_t *n)
+{
+    void *p;
+    TRY(matrix_open(m, HOST, READ, thread_get()->queue, &p));
+    *n = *(const int64_t *)p;
+    return DUET_OK;
+}
+
+/* The places of the zeros of `no`, in order; they are how many. */
+static duet_status find_zeros(selecting *c, duet_matrix *no, duet_matrix **where)
+{
+    duet_matrix *count = own(c, duet_new(DUET_I64)), *order = vector(c, DUET_I64, no->count);
+    int64_t n;
+    TRY(put(c, count, (duet_sum)((duet_logical_not)(of(no)))));
+    TRY(put(c, order, (duet_argsort)(of(no), 0)));
+    TRY(read_count(count, &n));
+    *where = part(c, order, 0, n);
+    return *where ? DUET_OK : DUET_NO_MEMORY;
+}
+
+/* Complex numbers have no logical_not. */
+static duet_expr is_zero(duet_expr e)
+{
+    const bool is_complex = dtype_kind(duet_expr_type(e)) == TYPE_COMPLEX;
+    return is_complex ? (duet_equal)(e, duet_of_integer(0)) : (duet_logical_not)(e);
+}
+
+/* Where a formula is not 0, among its elements in row-major order; its shape. */
+static duet_status find(selecting *c, duet_expr e, shape *s, duet_matrix **where)
+{
+    *s = (shape){ .rank = duet_expr_rank(e) };
+    for (int a = 0; a < s->rank; a++) s->size[a] = duet_expr_size(e, a);
+    duet_matrix *no = own(c, duet_new_shape(DUET_BOOL, s->rank, s->size)), *line;
+    TRY(put(c, no, is_zero(e)));
+    line = flat(c, no);
+    return line ? find_zeros(c, line, where) : DUET_NO_MEMORY;
+}
+
+/* ---- x[mask] ---- */
+
+static duet_status check_mask(const char *who, duet_expr x, duet_expr mask)
+{
+    char a[SHAPE_TEXT], b[SHAPE_TEXT];
+    shape s[2] = { { .rank = duet_expr_rank(x) }, { .rank = duet_expr_rank(mask) } };
+    for (int k = 0; k < s[0].rank; k++) s[0].size[k] = duet_expr_size(x, k);
+    for (int k = 0; k < s[1].rank; k++) s[1].size[k] = duet_expr_size(mask, k);
+    bool fits = s[1].rank <= s[0].rank && s[1].rank > 0;
+    for (int k = 0; k < s[1].rank && fits; k++) fits = s[0].size[k] == s[1].size[k];
+    if (fits) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s(%s, %s) needs a mask of the sizes of x's first axes", who,
+                shape_text(a, duet_expr_type(x), s[0].rank, s[0].size),
+                shape_text(b, duet_expr_type(mask), s[1].rank, s[1].size));
+}
+
+/* m, which has no gaps, with its first axes, `rank` of them, as one of so many elements. */
+static duet_matrix *lines_of(selecting *c, const duet_matrix *m, int rank, int64_t count)
+{
+    layout at;
+    int64_t size[DUET_RANK_MAX] = { count };
+    for (int a = rank; a < m->at.rank; a++) size[a - rank + 1] = m->at.size[a];
+    layout_dense(&at, m->at.type, m->at.rank - rank + 1, size);
+    return own(c, view_of(m, &at, 0));
+}
+
+static duet_status masked(selecting *c, duet_expr x, duet_expr mask, duet_matrix **result)
+{
+    const duet_matrix *from;
+    duet_matrix *where, *lines;
+    shape s;
+    TRY(duet_expr_status(x));
+    TRY(duet_expr_status(mask));
+    TRY(check_mask(c->who, x, mask));
+    TRY(evaluated(c, x, &from));
+    TRY(find(c, mask, &s, &where));
+    lines = lines_of(c, from, s.rank, shape_count(&s));
+    if (!lines) return DUET_NO_MEMORY;
+    layout at = lines->at;
+    at.size[0] = where->count;
+    *result = duet_new_shape(at.type, at.rank, at.size);
+    return put(c, *result, (duet_take)(of(lines), of(where), 0));
+}
+
+/* ---- nonzero ---- */
+
+/* The index along each axis, of places in row-major order. */
+static duet_status unravel(selecting *c, const shape *s, duet_matrix *where, duet_matrix *to)
+{
+    int64_t inner = 1;
+    for (int a = s->rank; a-- > 0; inner *= s->size[a]) {
+        duet_matrix *column = own(c, duet_column(to, a));
+        const duet_expr q = (duet_floor_divide)(of(where), duet_of_integer(inner));
+        TRY(put(c, column, (duet_remainder)(q, duet_of_integer(s->size[a]))));
+        c->owns--, duet_free(&column);
+    }
+    return DUET_OK;
+}
+
+static duet_status nonzero(selecting *c, duet_expr x, duet_matrix **result)
+{
+    duet_matrix *where;
+    shape s;
+    TRY(duet_expr_status(x));
+    TRY(find(c, x, &s, &where));
+    *result = duet_new(DUET_I64, where->count, s.rank);
+    if (!*result) return DUET_NO_MEMORY;
+    return where->count ? unravel(c, &s, where, *result) : DUET_OK;
+}
+
+/* ---- unique ---- */
+
+/* The elements of line, in order; `order`, if there is one, is where they stood. */
+static duet_status sort_into(const selecting *c, duet_matrix *sorted, duet_matrix *order, const duet_matrix *line)
+{
+    if (!order) return put(c, sorted, (duet_sort)(of(line), 0));
+    TRY(put(c, order, (duet_argsort)(of(line), 0)));
+    return put(c, sorted, (duet_take)(of(line), of(order), 0));
+}
+
+/* Whether each element of a sorted vector is another than the one before it. NaN is one value. */
+static duet_status mark_repeats(selecting *c, const duet_matrix *sorted, duet_matrix *repeats)
+{
+    const int64_t n = sorted->count;
+    duet_matrix *all = own(c, view_of(sorted, &sorted->at, 0));
+    duet_matrix *x = part(c, all, 0, n - 1), *y = part(c, all, 1, n - 1), *to = part(c, repeats, 1, n - 1);
+    if (!x || !y) return DUET_NO_MEMORY;
+    const duet_expr nan = (duet_logical_and)((duet_not_equal)(of(x), of(x)), (duet_not_equal)(of(y), of(y)));
+    return put(c, to, (duet_logical_or)((duet_equal)(of(x), of(y)), nan));
+}
+
+/* From one first place to the next one, and to the end. */
+static duet_status count_each(selecting *c, duet_matrix *first, int64_t all, duet_matrix *counts)
+{
+    const int64_t n = first->count;
+    duet_matrix *here = part(c, first, 0, n - 1), *next = part(c, first, 1, n - 1), *last = part(c, first, n - 1, 1);
+    duet_matrix *to = part(c, counts, 0, n - 1), *end = part(c, counts, n - 1, 1);
+    if (!here || !next || !last) return DUET_NO_MEMORY;
+    TRY(put(c, to, (duet_sub)(of(next), of(here))));
+    return put(c, end, (duet_sub)(duet_of_integer(all), of(last)));
+}
+
+/* Where element i of the sorted ones stood goes the number of values before its own. */
+static duet_status number_each(selecting *c, const duet_matrix *repeats, const duet_matrix *order, duet_matrix *inverse)
+{
+    duet_matrix *to = flat(c, inverse), *groups = vector(c, DUET_I64, repeats->count);
+    if (!to || !groups) return DUET_NO_MEMORY;
+    const duet_expr begins = (duet_cast)((duet_logical_not)(of(repeats)), DUET_I64);
+    TRY(put(c, groups, (duet_sub)((duet_cumsum)(begins, 0), duet_of_integer(1))));
+    return put(c, to, (duet_put)(of(groups), of(order), of(groups), 0));
+}
+
+/* result[0] the values, [1] their counts, [2] the inverse; which of the last two are wanted. */
+static duet_status unique(selecting *c, duet_expr x, const bool want[3], duet_matrix *result[3])
+{
+    const duet_matrix *from;
+    TRY(duet_expr_status(x));
+    TRY(evaluated(c, x, &from));
+    const int64_t n = from->count;
+    duet_matrix *line = flat(c, from), *sorted = vector(c, from->at.type, n), *repeats = vector(c, DUET_BOOL, n), *first;
+    duet_matrix *order = want[2] ? vector(c, DUET_I64, n) : NULL;
+    if (!line || !sorted || !repeats || (want[2] && !order)) return DUET_NO_MEMORY;
+    TRY(sort_into(c, sorted, order, line));
+    if (n > 1) TRY(mark_repeats(c, sorted, repeats));
+    TRY(find_zeros(c, repeats, &first));
+    result[0] = duet_new(from->at.type, first->count);
+    result[1] = want[1] ? duet_new(DUET_I64, first->count) : NULL;
+    result[2] = want[2] ? duet_new_shape(DUET_I64, from->at.rank, from->at.size) : NULL;
+    if ((want[1] && !result[1]) || (want[2] && !result[2])) return DUET_NO_MEMORY;
+    TRY(put(c, result[0], (duet_take)(of(sorted), of(first), 0)));
+    if (want[1] && n) TRY(count_each(c, first, n, result[1]));
+    return want[2] && n ? number_each(c, repeats, order, result[2]) : DUET_OK;
+}
+
+/* ---- the calls ---- */
+
+static selecting begin(const char *who, const char *site)
+{
+    thread_get()->site = site;
+    return (selecting){ .who = who };
+}
+
+/* Frees what the call has made for itself, and, if it failed, its results. */
+static duet_matrix *end(selecting *c, duet_status s, duet_matrix *result[3], const char *site)
+{
+    while (c->owns) duet_free(&c->own[--c->owns]);
+    for (int k = 0; k < 3 && s != DUET_OK; k++) duet_free(&result[k]);
+    statement_ends(s, site);
+    return result[0];
+}
+
+duet_matrix *(duet_masked_at)(duet_expr x, duet_expr mask, const char *site)
+{
+    selecting c = begin("duet_masked", site);
+    duet_matrix *result[3] = { 0 };
+    duet_status s = check_now(c.who);
+    if (s == DUET_OK) s = masked(&c, x, mask, result);
+    formula_spend(x, site), formula_spend(mask, site);
+    return end(&c, s, result, site);
+}
+duet_matrix *(duet_masked)(duet_expr x, duet_expr mask) { return duet_masked_at(x, mask, NULL); }
+
+duet_matrix *(duet_nonzero_at)(duet_expr x, const char *site)
+{
+    selecting c = begin("duet_nonzero", site);
+    duet_matrix *result[3] = { 0 };
+    duet_status s = check_now(c.who);
+    if (s == DUET_OK) s = nonzero(&c, x, result);
+    formula_spend(x, site);
+    return end(&c, s, result, site);
+}
+duet_matrix *(duet_nonzero)(duet_expr x) { return duet_nonzero_at(x, NULL); }
+
+duet_matrix *(duet_unique_at)(duet_expr x, duet_matrix **counts, duet_matrix **inverse, const char *site)
+{
+    selecting c = begin("duet_unique", site);
+    duet_matrix *result[3] = { 0 };
+    duet_status s = check_now(c.who);
+    if (s == DUET_OK) s = unique(&c, x, (const bool[3]){ true, counts, inverse }, result);
+    formula_spend(x, site);
+    duet_matrix *values = end(&c, s, result, site);
+    if (counts) *counts = result[1];
+    if (inverse) *inverse = result[2];
+    return values;
+}
+duet_matrix *(duet_unique)(duet_expr x, duet_matrix **counts, duet_matrix **inverse)
+{
+    return duet_unique_at(x, counts, inverse, NULL);
+}

@@ -1,0 +1,270 @@
+/* random.c - statements that fill a matrix with random numbers: their checks, the law's numbers, and one step. Machines draw f32, f64 and i64:
+ * for other types it fills a matrix of one of these, which is then cast. */
+#include "convert.h"
+#include "single_step.h"
+#include "dtype.h"
+#include "distributions.h"
+#include "random_step.h"
+#include "status.h"
+#include "thread.h"
+#include <math.h>
+#include <string.h>
+
+/* A statement under way: its name and operands for texts, and what it comes to. */
+typedef struct draw {
+    const char *who;
+    duet_matrix *m;
+    lottery l;
+} draw;
+
+/* ---- refusals ---- */
+
+static char *name_matrix(const draw *d, char text[SHAPE_TEXT])
+{
+    return shape_text(text, d->m->at.type, d->m->at.rank, d->m->at.size);
+}
+
+/* "who(f32[2,3]) needs this: low is 1, high 0" */
+static duet_status needs(const draw *d, const char *what, const char *a, double x, const char *b, double y)
+{
+    char text[SHAPE_TEXT];
+    name_matrix(d, text);
+    if (!b) return fail(DUET_BAD_ARGUMENT, "%s(%s) needs %s: %s is %.17g", d->who, text, what, a, x);
+    return fail(DUET_BAD_ARGUMENT, "%s(%s) needs %s: %s is %.17g, %s %.17g", d->who, text, what, a, x, b, y);
+}
+
+static duet_status needs_floats(const draw *d)
+{
+    char text[SHAPE_TEXT];
+    if (dtype_kind(d->m->at.type) == TYPE_FLOAT) return DUET_OK;
+    return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of floating point", d->who, name_matrix(d, text));
+}
+
+static duet_status needs_reals(const draw *d)
+{
+    char text[SHAPE_TEXT];
+    if (dtype_kind(d->m->at.type) != TYPE_COMPLEX) return DUET_OK;
+    return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of real numbers", d->who, name_matrix(d, text));
+}
+
+/* ---- numbers of the matrix's type ---- */
+
+/* Not inline: where two of them stand side by side, gcc 12 vectorises and forgets to round. */
+static __attribute__((noinline)) double rounded(const draw *d, double x)
+{
+    switch (d->m->at.type) {
+    case DUET_F32: return (double)(float)x;
+    case DUET_F16: return f32_of_f16(f64_to_f16(x));
+    case DUET_BF16: return f32_of_bf16(f64_to_bf16(x));
+    default: return x;
+    }
+}
+
+static double less(const draw *d, double a, double b)
+{
+    return d->m->at.type == DUET_F64 ? a - b : (double)((float)a - (float)b);
+}
+
+/* Their bits are in the order of their sizes. */
+static uint16_t half_below(uint16_t h)
+{
+    if (h & 0x8000) return (uint16_t)(h == 0x8000 ? 0x8001 : h + 1);
+    return (uint16_t)(h ? h - 1 : 0x8001);
+}
+
+/* The greatest number of the type below x, which is one. */
+static double below(const draw *d, double x)
+{
+    switch (d->m->at.type) {
+    case DUET_F32: return (double)nextafterf((float)x, -INFINITY);
+    case DUET_F16: return f32_of_f16(half_below(f64_to_f16(x)));
+    case DUET_BF16: return f32_of_bf16(half_below(f64_to_bf16(x)));
+    default: return nextafter(x, -INFINITY);
+    }
+}
+
+/* All integers from least to most are numbers of the matrix's type. */
+static int64_t most(const draw *d)
+{
+    const duet_dtype t = d->m->at.type;
+    if (dtype_kind(t) == TYPE_FLOAT) return (int64_t)(1 / dtypes[t].roundoff);
+    if (dtype_kind(t) == TYPE_BOOL) return 1;
+    const int bits = 8 * (int)dtypes[t].bytes - (dtype_kind(t) == TYPE_SIGNED);
+    return bits > 62 ? INT64_MAX : ((int64_t)1 << bits) - 1;
+}
+
+static int64_t least(const draw *d)
+{
+    const duet_dtype t = d->m->at.type;
+    return dtype_kind(t) == TYPE_FLOAT ? -most(d) : dtype_kind(t) == TYPE_SIGNED ? -most(d) - 1 : 0;
+}
+
+/* ---- the laws ---- */
+
+static duet_status plan_uniform(draw *d, double low, double high)
+{
+    TRY(needs_floats(d));
+    const double from = rounded(d, low), to = rounded(d, high), range = less(d, to, from);
+    if (!(from < to && isfinite(range))) return needs(d, "low < high, and their difference finite", "low", low, "high", high);
+    d->l.law = LAW_UNIFORM;
+    d->l.number[0] = from, d->l.number[1] = range, d->l.number[2] = below(d, to);
+    return DUET_OK;
+}
+
+static duet_status plan_normal(draw *d, double mean, double deviation)
+{
+    TRY(needs_floats(d));
+    const double at = rounded(d, mean), by = rounded(d, deviation);
+    if (!(isfinite(at) && isfinite(by) && by >= 0))
+        return needs(d, "a finite mean and a finite deviation >= 0", "mean", mean, "deviation", deviation);
+    d->l.law = LAW_NORMAL;
+    d->l.number[0] = at, d->l.number[1] = by;
+    return DUET_OK;
+}
+
+static void propose(lottery *l, enum proposal p, double origin, double scale, double c0, double c1, double c2)
+{
+    const double number[] = { origin, scale, c0, c1, c2 };
+    l->proposal = p;
+    memcpy(&l->number[2], number, sizeof number);
+}
+
+/* Both bounds lie on one side of the mean: the nearer one is a >= 0 deviations away, and the window `width` deviations wide. All but
+ * narrow ones are proposed from an exponential law of the rate that is best without an upper bound. Only operations that every machine
+ * rounds alike: what is drawn depends on them. */
+static void propose_tail(lottery *l, double a, double width, double origin, double deviation)
+{
+    const double root = sqrt(a * a + 4), lambda = (a + root) / 2;
+    if (width * lambda < 4.0 / 3) propose(l, PROPOSE_UNIFORM, origin, deviation, width, 2 * a, 0);
+    else propose(l, PROPOSE_EXPONENTIAL, origin, deviation, 1 / lambda, 2 / (a + root), 0);
+}
+
+static duet_status plan_truncated_normal(draw *d, double mean, double deviation, double low, double high)
+{
+    TRY(needs_floats(d));
+    const double from = rounded(d, low), to = rounded(d, high), by = rounded(d, deviation), at = rounded(d, mean);
+    if (!(isfinite(at) && isfinite(by) && by > 0))
+        return needs(d, "a finite mean and a finite deviation > 0", "mean", mean, "deviation", deviation);
+    if (!(from < to)) return needs(d, "low < high", "low", low, "high", high);
+    const double a = (from - at) / by, b = (to - at) / by, width = (to - from) / by;
+    if (!(fmax(a, -b) < 1e150)) return needs(d, "bounds not too far from the mean", "low", low, "high", high);
+    lottery *l = &d->l;
+    l->law = LAW_TRUNCATED_NORMAL, l->number[0] = from, l->number[1] = to;
+    if (a >= 0) propose_tail(l, a, width, from, by);
+    else if (b <= 0) propose_tail(l, -b, width, to, -by);
+    else if (width < 2.5) propose(l, PROPOSE_UNIFORM, from, by, width, 2 * a, a * a);
+    else propose(l, PROPOSE_NORMAL, at, by, 0, 0, 0);
+    return DUET_OK;
+}
+
+static duet_status plan_bernoulli(draw *d, double p)
+{
+    TRY(needs_reals(d));
+    if (!(p >= 0 && p <= 1)) return needs(d, "0 <= p <= 1", "p", p, NULL, 0);
+    const double upper = floor(p * 0x1p32);
+    d->l.law = LAW_BERNOULLI;
+    d->l.whole[0] = p < 1 ? (uint64_t)upper : 0xffffffff;
+    d->l.whole[1] = p < 1 ? (uint64_t)((p * 0x1p32 - upper) * 0x1p32) : (uint64_t)1 << 32;
+    return DUET_OK;
+}
+
+static duet_status plan_integers(draw *d, int64_t low, int64_t high)
+{
+    char text[SHAPE_TEXT];
+    TRY(needs_reals(d));
+    name_matrix(d, text);
+    if (low >= high)
+        return fail(DUET_BAD_ARGUMENT, "%s(%s) needs low < high: low is %lld, high %lld", d->who, text, (long long)low,
+                    (long long)high);
+    if (low < least(d) || high - 1 > most(d))
+        return fail(DUET_BAD_TYPE, "%s(%s) needs integers that are exact in it, from %lld to %lld: low is %lld, high %lld",
+                    d->who, text, (long long)least(d), (long long)most(d), (long long)low, (long long)high);
+    const uint64_t range = (uint64_t)high - (uint64_t)low;
+    d->l.law = LAW_INTEGERS;
+    d->l.whole[0] = (uint64_t)low, d->l.whole[1] = range, d->l.whole[2] = -range % range;
+    return DUET_OK;
+}
+
+static duet_status plan_permutation(draw *d)
+{
+    char text[SHAPE_TEXT];
+    TRY(needs_reals(d));
+    if (d->m->at.rank != 1) return fail(DUET_BAD_SHAPE, "%s(%s) needs a matrix of rank 1", d->who, name_matrix(d, text));
+    if (d->m->count - 1 > most(d))
+        return fail(DUET_BAD_TYPE, "%s(%s) needs indices that are exact in it, at most %lld", d->who, name_matrix(d, text),
+                    (long long)most(d));
+    d->l.law = LAW_PERMUTATION;
+    return DUET_OK;
+}
+
+/* ---- the step ---- */
+
+/* One thread's work of a law on one element, in operations of a product; of permutations it is the sort that takes the time. */
+static const double flops[LAWS] = { [LAW_UNIFORM] = 15,   [LAW_NORMAL] = 60,   [LAW_TRUNCATED_NORMAL] = 200,
+                                    [LAW_BERNOULLI] = 15, [LAW_INTEGERS] = 30, [LAW_PERMUTATION] = 800 };
+
+static duet_status fill_itself(const draw *d)
+{
+    double num[LOTTERY_COUNT];
+    direct by = { .who = d->who, .out = { d->m }, .num = num };
+    lottery_step(&d->l, &by.s, num);
+    direct_step(&by);
+    layout_collapse((layout *[]){ &by.s.out[0].at }, 1);
+    by.s.bytes = (double)d->m->count * (double)dtypes[d->m->at.type].bytes;
+    by.s.flops = (double)d->m->count * flops[d->l.law];
+    return direct_run(&by);
+}
+
+/* What machines draw in the place of a type: halves as f32, coins too. */
+static duet_dtype drawn_as(const draw *d)
+{
+    const duet_dtype t = d->m->at.type;
+    if (t < OWN_TYPES) return t;
+    return dtype_is_half(t) || d->l.law == LAW_BERNOULLI ? DUET_F32 : DUET_I64;
+}
+
+static duet_status fill(draw *d)
+{
+    duet_matrix *m = d->m;
+    const duet_dtype as = drawn_as(d);
+    if (as == m->at.type) return fill_itself(d);
+    d->m = duet_new_shape(as, m->at.rank, m->at.size);
+    if (!d->m) return DUET_NO_MEMORY;
+    duet_status s = fill_itself(d);
+    if (s == DUET_OK) s = statement_part(d->who, m, (duet_cast)(duet_of_matrix(d->m), m->at.type));
+    return record_keep(d->m, s);
+}
+
+static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed)
+{
+    *d = (draw){ .who = who, .m = m, .l.key = { (uint32_t)seed, (uint32_t)(seed >> 32) } };
+    TRY(matrix_check(who, m));
+    return matrix_check_writable(who, m);
+}
+
+/* ---- statements ---- */
+
+#define UNPACK(...) __VA_ARGS__
+#define LAW(name, types, values)                                                                                                 \
+    duet_status random_##name(duet_matrix *m, uint64_t seed UNPACK types)                                                        \
+    {                                                                                                                            \
+        draw d;                                                                                                                  \
+        TRY(begin(&d, "duet_random_" #name, m, seed));                                                                           \
+        TRY(plan_##name(&d UNPACK values));                                                                                      \
+        return fill(&d);                                                                                                         \
+    }                                                                                                                            \
+    duet_status duet_random_##name##_at(duet_matrix *m, uint64_t seed UNPACK types, const char *site)                            \
+    {                                                                                                                            \
+        thread_get()->site = site;                                                                                               \
+        return statement_ends(random_##name(m, seed UNPACK values), site);                                                       \
+    }                                                                                                                            \
+    duet_status(duet_random_##name)(duet_matrix * m, uint64_t seed UNPACK types)                                                 \
+    {                                                                                                                            \
+        return duet_random_##name##_at(m, seed UNPACK values, NULL);                                                             \
+    }
+LAW(uniform, (, double low, double high), (, low, high))
+LAW(normal, (, double mean, double deviation), (, mean, deviation))
+LAW(truncated_normal, (, double mean, double deviation, double low, double high), (, mean, deviation, low, high))
+LAW(bernoulli, (, double p), (, p))
+LAW(integers, (, int64_t low, int64_t high), (, low, high))
+LAW(permutation, (), ())

@@ -1,0 +1,206 @@
+/* random_noise.c - statements that draw a matrix of their own and set another to a formula of it: noise, coins of their own chances, shuffles; and
+ * sequences, which count instead of drawing. */
+#include "single_step.h"
+#include "dtype.h"
+#include "distributions.h"
+#include "status.h"
+#include "thread.h"
+
+/* A statement under way: the formula x, spent by whatever ends it, and what is drawn for it. */
+typedef struct noisy {
+    const char *who;
+    duet_matrix *to;
+    duet_expr x;
+    uint64_t seed;
+    double top; /* of ranged noise */
+} noisy;
+
+typedef duet_status law(duet_matrix *m, uint64_t seed);
+typedef duet_expr formula_of_noise(const noisy *n, duet_expr w, const char *site);
+
+static duet_status evenly(duet_matrix *m, uint64_t seed) { return random_uniform(m, seed, 0, 1); }
+static duet_status normally(duet_matrix *m, uint64_t seed) { return random_normal(m, seed, 0, 1); }
+
+/* ---- what is made of x and what was drawn ---- */
+
+#undef DUET_HERE
+#define DUET_HERE site
+
+static duet_expr added(const noisy *n, duet_expr w, const char *site) { return duet_add(n->x, w); }
+
+static duet_expr logistic(const noisy *n, duet_expr w, const char *site)
+{
+    return duet_add(n->x, duet_mul(w, duet_sigmoid(n->x)));
+}
+
+static duet_expr ranged(const noisy *n, duet_expr w, const char *site)
+{
+    const duet_expr stays = duet_logical_or(duet_equal(n->x, 0), duet_equal(n->x, n->top));
+    return duet_where(stays, n->x, duet_add(n->x, w));
+}
+
+static duet_expr coins(const noisy *n, duet_expr w, const char *site) { return duet_less(w, n->x); }
+
+/* ---- statements ---- */
+
+static duet_status spent(duet_expr x, duet_status s) { return (void)(duet_drop)(x), s; }
+
+static duet_status check_to(const noisy *n)
+{
+    TRY(matrix_check(n->who, n->to));
+    TRY(matrix_check_writable(n->who, n->to));
+    return duet_expr_status(n->x);
+}
+
+static duet_status check_noise(const noisy *n)
+{
+    char text[SHAPE_TEXT];
+    TRY(check_to(n));
+    const layout *to = &n->to->at;
+    if (dtype_kind(to->type) == TYPE_FLOAT) return DUET_OK;
+    return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of floating point", n->who, shape_text(text, to->type, to->rank, to->size));
+}
+
+static duet_status check_chances(const noisy *n)
+{
+    TRY(check_to(n));
+    const duet_dtype x = duet_expr_type(n->x);
+    if (dtype_kind(x) == TYPE_FLOAT || duet_expr_rank(n->x) == 0) return DUET_OK;
+    return fail(DUET_BAD_TYPE, "%s: chances of %s are not of floating point", n->who, dtypes[x].name);
+}
+
+/* to = the formula of x and of w, a matrix like `to` of type `as`, drawn by the law. */
+static duet_status noise_as(const noisy *n, duet_dtype as, law *draw, formula_of_noise *made, const char *site)
+{
+    duet_matrix *w = duet_new_shape(as, n->to->at.rank, n->to->at.size);
+    if (!w) return spent(n->x, DUET_NO_MEMORY);
+    duet_status s = draw(w, n->seed);
+    if (s == DUET_OK) s = statement_part(n->who, n->to, made(n, duet_of_matrix(w), site));
+    else spent(n->x, s);
+    return record_keep(w, s);
+}
+
+static duet_status noise(const noisy *n, law *draw, formula_of_noise *made, const char *site)
+{
+    thread_get()->site = site;
+    duet_status s = check_noise(n);
+    s = s == DUET_OK ? noise_as(n, n->to->at.type, draw, made, site) : spent(n->x, s);
+    return statement_ends(s, site);
+}
+
+#define UNPACK(...) __VA_ARGS__
+#define NOISE(name, draw, made, types, values, ...)                                                                              \
+    duet_status duet_noise_##name##_at(duet_matrix *to, duet_expr x, uint64_t seed UNPACK types, const char *site)               \
+    {                                                                                                                            \
+        return noise(&(noisy){ .who = "duet_noise_" #name, .to = to, .x = x, .seed = seed, __VA_ARGS__ }, draw, made, site);     \
+    }                                                                                                                            \
+    duet_status(duet_noise_##name)(duet_matrix * to, duet_expr x, uint64_t seed UNPACK types)                                    \
+    {                                                                                                                            \
+        return duet_noise_##name##_at(to, x, seed UNPACK values, NULL);                                                          \
+    }
+NOISE(uniform, evenly, added, (), ())
+NOISE(normal, normally, added, (), ())
+NOISE(logistic, normally, logistic, (), ())
+NOISE(ranged, normally, ranged, (, double top), (, top), .top = top)
+
+/* Drawn as the chances are computed. */
+duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_expr x, uint64_t seed, const char *site)
+{
+    const noisy n = { .who = "duet_noise_bernoulli", .to = to, .x = x, .seed = seed };
+    thread_get()->site = site;
+    duet_status s = check_chances(&n);
+    const duet_dtype type = s == DUET_OK ? duet_expr_type(x) : DUET_F32;
+    s = s == DUET_OK ? noise_as(&n, dtype_kind(type) == TYPE_FLOAT ? dtypes[type].computed : DUET_F32, evenly, coins, site)
+                     : spent(x, s);
+    return statement_ends(s, site);
+}
+
+duet_status(duet_noise_bernoulli)(duet_matrix *to, duet_expr x, uint64_t seed)
+{
+    return duet_noise_bernoulli_at(to, x, seed, NULL);
+}
+
+/* ---- shuffles ---- */
+
+static duet_status check_shuffle(const char *who, const duet_matrix *to, const duet_matrix *from, int *axis)
+{
+    char a[SHAPE_TEXT], b[SHAPE_TEXT];
+    TRY(matrix_check(who, to));
+    TRY(matrix_check(who, from));
+    TRY(matrix_check_writable(who, to));
+    const layout *l = &to->at, *k = &from->at;
+    shape_text(a, l->type, l->rank, l->size), shape_text(b, k->type, k->rank, k->size);
+    if (l->type != k->type) return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", who, a, b);
+    bool same = l->rank == k->rank;
+    for (int i = 0; i < l->rank && same; i++) same = l->size[i] == k->size[i];
+    if (!same) return fail(DUET_BAD_SHAPE, "%s(%s, %s) needs equal shapes", who, a, b);
+    if (*axis < 0) *axis += l->rank;
+    if (*axis >= 0 && *axis < l->rank) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s(%s, %s): there is no such axis", who, a, b);
+}
+
+static duet_status shuffle(const char *who, duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed, const char *site)
+{
+    TRY(check_shuffle(who, to, from, &axis));
+    duet_matrix *order = duet_new(DUET_I64, to->at.size[axis]);
+    if (!order) return DUET_NO_MEMORY;
+    duet_status s = random_permutation(order, seed);
+    if (s == DUET_OK) s = statement_part(who, to, duet_take(from, order, axis));
+    return record_keep(order, s);
+}
+
+duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed, const char *site)
+{
+    thread_get()->site = site;
+    return statement_ends(shuffle("duet_shuffle", to, from, axis, seed, site), site);
+}
+
+duet_status(duet_shuffle)(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed)
+{
+    return duet_shuffle_at(to, from, axis, seed, NULL);
+}
+
+/* ---- sequences ---- */
+
+/* 0, 1, 2, ... of i64, in the shape of m: sums of ones. NULL: no memory. */
+static duet_status count(const char *who, duet_matrix *flat, const char *site)
+{
+    TRY(statement_part(who, flat, duet_of_integer(1)));
+    return statement_part(who, flat, duet_sub(duet_cumsum(flat, 0), 1));
+}
+
+/* x as a number of i64, modulo 2^64 if t has it and i64 has not. */
+static duet_expr counted(double x, duet_dtype t)
+{
+    return t == DUET_U64 && x >= 0x1p63 && x < 0x1p64 ? duet_of_integer((int64_t)(uint64_t)x) : duet_of_number(x);
+}
+
+/* Numbers of integers are whole, so that the formula is one of integers. */
+static duet_expr step_to(duet_matrix *index, duet_dtype t, double start, double by, const char *site)
+{
+    if (dtype_kind(t) != TYPE_FLOAT) return duet_cast(duet_add(duet_mul(index, counted(by, t)), counted(start, t)), t);
+    const duet_expr i = duet_cast(index, dtypes[t].computed);
+    return duet_cast(duet_fma(i, by, start), t);
+}
+
+static duet_status sequence(const char *who, duet_matrix *m, double start, double by, const char *site)
+{
+    char text[SHAPE_TEXT];
+    TRY(matrix_check(who, m));
+    TRY(matrix_check_writable(who, m));
+    const enum type_kind kind = dtype_kind(m->at.type);
+    if (kind == TYPE_COMPLEX || kind == TYPE_BOOL)
+        return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of numbers", who, shape_text(text, m->at.type, m->at.rank, m->at.size));
+    duet_matrix *flat = duet_new(DUET_I64, m->count), *index = flat ? duet_reshaped_shape(flat, m->at.rank, m->at.size) : NULL;
+    duet_status s = index ? count(who, flat, site) : DUET_NO_MEMORY;
+    if (s == DUET_OK) s = statement_part(who, m, step_to(index, m->at.type, start, by, site));
+    return record_keep(index, record_keep(flat, s));
+}
+
+duet_status duet_sequence_at(duet_matrix *m, double start, double by, const char *site)
+{
+    thread_get()->site = site;
+    return statement_ends(sequence("duet_sequence", m, start, by, site), site);
+}
+
+duet_status(duet_sequence)(duet_matrix *m, double start, double by) { return duet_sequence_at(m, start, by, NULL); }

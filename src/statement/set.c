@@ -1,0 +1,370 @@
+/* set.c - statements: duet_set and its sisters. */
+#include "clock.h"
+#include "dtype.h"
+#include "deferred.h"
+#include "matrix.h"
+#include "status.h"
+#include "auto_replay.h"
+#include "statement.h"
+#include "stream.h"
+#include "thread.h"
+#include "trace.h"
+
+/* Is e's type m's, or one that promotes to it? */
+static bool takes_type(const duet_matrix *m, const node *e)
+{
+    if (e->flags & NODE_WEAK) return dtype_is_complex(m->at.type) || !dtype_is_complex((duet_dtype)e->type);
+    return dtype_promote((duet_dtype)e->type, m->at.type) == m->at.type;
+}
+
+static __attribute__((cold)) duet_status does_not_fit(const char *who, const duet_matrix *m, const node *e)
+{
+    char to[SHAPE_TEXT], from[SHAPE_TEXT];
+    shape_text(to, m->at.type, m->at.rank, m->at.size), shape_text(from, (duet_dtype)e->type, e->rank, e->size);
+    if (!takes_type(m, e))
+        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs a matrix of a type that has all of these: or duet_cast", who, to, from);
+    return fail(DUET_BAD_SHAPE, "%s(%s, %s): the formula's shape does not broadcast to the matrix's", who, to, from);
+}
+
+static bool broadcasts_to(const node *e, const layout *to)
+{
+    int off = to->rank - e->rank;
+    if (off < 0) return false;
+    for (int i = 0; i < e->rank; i++)
+        if (e->size[i] != to->size[off + i] && e->size[i] != 1) return false;
+    return true;
+}
+
+static duet_status bad_matrix(const char *who, const duet_matrix *m)
+{
+    return m ? fail(DUET_FREED, "%s: the matrix was freed", who) : fail(DUET_BAD_ARGUMENT, "%s: the matrix is null", who);
+}
+
+/* Everything that is asked before a plan is looked for. e: the node that m takes. */
+static duet_status check(const char *who, const duet_matrix *m, const node *e)
+{
+    if (__builtin_expect(!m || !m->serial, 0)) return bad_matrix(who, m);
+    const bool same = e->type == m->at.type && !(e->flags & NODE_WEAK);
+    if (__builtin_expect(!broadcasts_to(e, &m->at) || !(same || takes_type(m, e)), 0)) return does_not_fit(who, m, e);
+    TRY(matrix_check_writable(who, m));
+    return same ? DUET_OK : number_fits(who, e, m->at.type);
+}
+
+/* Patterns are formulas too: they are made before a formula is read, since one that is being read may lie where the next one is copied
+ * to. */
+static duet_status prepare(const char *who)
+{
+    if (match_prepare() == DUET_OK) return DUET_OK;
+    return fail(DUET_NO_MEMORY, "%s: no memory to make the patterns of fused rows", who);
+}
+
+/* Puts the statement in front of what a machine, the pool or a matrix said. */
+static __attribute__((noinline, cold)) duet_status name_statement(duet_status s, const char *who, const duet_matrix *m)
+{
+    char to[SHAPE_TEXT];
+    return fail_within(s, "%s(%s)", who, shape_text(to, m->at.type, m->at.rank, m->at.size));
+}
+
+static __attribute__((noinline, cold)) duet_status run_apart(const plan *p, const statement *s, bool *own)
+{
+    *own = false;
+    TRY(held_cut());
+    *own = true;
+    return plan_run(p, s);
+}
+
+/* own: a failure is this statement's, not of what was held back. */
+static duet_status run_there(const plan *p, const statement *s, bool *own)
+{
+    *own = true;
+    if (__builtin_expect(thread_get()->recording != NULL, 0)) return record_run(p, s);
+    if (p->machine->side != DEVICE) return plan_run(p, s);
+    if (__builtin_expect(plan_is_apart(p), 0)) return run_apart(p, s, own);
+    const duet_status st = repeat_run(p, s, own);
+    return __builtin_expect(st == DUET_NO_MEMORY, 0) && *own && !thread_get()->held_failed ? stream_instead(s, p) : st;
+}
+
+/* The CPU may refuse, or have no memory either, and what the GPU had written may stand in its way: then the GPU's failure is told. */
+static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s)
+{
+    bool own;
+    error_text before;
+    error_keep(&before);
+    TRACE("on the cpu after all: %s", before.text);
+    const plan *p = plan_find(s, machines[HOST]);
+    const duet_status st = p && p->status == DUET_OK ? run_there(p, s, &own) : DUET_NO_MEMORY;
+    if (st == DUET_OK || st == DUET_DEVICE_ERROR) return st;
+    return error_put_back(&before), DUET_NO_MEMORY;
+}
+
+/* Where the place was free the CPU takes what the GPU has no memory for; not where bits may not depend on how much there is. A
+ * failure of what was held back, by whomever, is told. */
+static duet_status run(const plan *p, const statement *s, duet_place place)
+{
+    bool own;
+    thread *t = thread_get();
+    t->held_failed = false;
+    const duet_status st = run_there(p, s, &own);
+    if (__builtin_expect(st != DUET_NO_MEMORY, 1) || !own || t->held_failed || place != DUET_AUTO) return st;
+    return p->machine->side == DEVICE && !reproducible() ? run_on_cpu(s) : st;
+}
+
+/* ---- one statement ---- */
+
+static duet_status read_one(const char *who, const duet_matrix *m, duet_expr e, formula *f)
+{
+    TRY(prepare(who));
+    TRY(formula_of(e, who, f));
+    TRY(check(who, m, &f->nodes[f->count - 1]));
+    return formula_lives(who, f);
+}
+
+/* In place of running. */
+static __attribute__((noinline, cold)) duet_status explain(const statement *s, duet_place place)
+{
+    const plan *p;
+    TRY(plan_look(s, place, &p));
+    plan_print(thread_get()->explaining, p, s);
+    return DUET_OK;
+}
+
+static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, duet_expr e)
+{
+    formula f;
+    const plan *p;
+    TRY(read_one(who, m, e, &f));
+    if (__builtin_expect(place > DUET_GPU, 0)) return fail(DUET_BAD_ARGUMENT, "%s: there is no place %d", who, (int)place);
+    const target to = { m, f.count - 1 };
+    statement s = { &to, 1, &f, fusion_now(), math_now() };
+    plans_make_room(1);
+    place = place_now(place);
+    if (__builtin_expect(thread_get()->explaining != NULL, 0)) return explain(&s, place);
+    duet_status done = plan_place(&s, place, &p);
+    if (__builtin_expect(done == DUET_OK, 1)) done = run(p, &s, place);
+    return __builtin_expect(done == DUET_OK, 1) ? done : name_statement(done, who, m);
+}
+
+duet_status statement_part(const char *who, duet_matrix *m, duet_expr e)
+{
+    duet_status s = evaluate(who, DUET_AUTO, m, e);
+    formula_spend(e, thread_get()->site);
+    return s;
+}
+
+static duet_status set(const char *who, duet_place place, duet_matrix *m, duet_expr e, const char *site)
+{
+    thread_get()->site = site;
+    duet_status s = evaluate(who, place, m, e);
+    formula_spend(e, site);
+    return statement_ends(s, site);
+}
+
+duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site) { return set("duet_set", DUET_AUTO, m, e, site); }
+duet_status(duet_set)(duet_matrix *m, duet_expr e) { return set("duet_set", DUET_AUTO, m, e, NULL); }
+
+duet_status duet_set_on_at(duet_place place, duet_matrix *m, duet_expr e, const char *site)
+{
+    return set("duet_set_on", place, m, e, site);
+}
+duet_status(duet_set_on)(duet_place place, duet_matrix *m, duet_expr e) { return set("duet_set_on", place, m, e, NULL); }
+
+/* Still a statement: e is spent, and what is recorded has failed. */
+static __attribute__((cold)) duet_status no_such_mode(duet_math_mode math, duet_expr e, const char *site)
+{
+    const duet_status s = fail(DUET_BAD_ARGUMENT, "duet_set_math: there is no math mode %d", (int)math);
+    formula_spend(e, site);
+    return statement_ends(s, site);
+}
+
+duet_status duet_set_math_at(duet_math_mode math, duet_matrix *m, duet_expr e, const char *site)
+{
+    if ((unsigned)math > DUET_MATH_BF16) return no_such_mode(math, e, site);
+    duet_scope block = duet_math_open(math);
+    const duet_status s = set("duet_set_math", DUET_AUTO, m, e, site);
+    duet_math_close(&block);
+    return s;
+}
+duet_status(duet_set_math)(duet_math_mode math, duet_matrix *m, duet_expr e) { return duet_set_math_at(math, m, e, NULL); }
+
+#define IN_PLACE(name, op)                                                                                                       \
+    duet_status duet_##name##_at(duet_matrix *m, duet_expr e, const char *site)                                                  \
+    {                                                                                                                            \
+        return set("duet_" #name, DUET_AUTO, m, duet_##op##_at(duet_of_matrix(m), e, site), site);                               \
+    }                                                                                                                            \
+    duet_status(duet_##name)(duet_matrix * m, duet_expr e) { return duet_##name##_at(m, e, NULL); }
+IN_PLACE(iadd, add)
+IN_PLACE(isub, sub)
+IN_PLACE(imul, mul)
+IN_PLACE(idiv, div)
+
+duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e)
+{
+    formula f;
+    const plan *p;
+    if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain: no file");
+    TRY(read_one("duet_explain", m, e, &f));
+    const target to = { m, f.count - 1 };
+    statement s = { &to, 1, &f, fusion_now(), math_now() };
+    plans_make_room(1);
+    TRY(plan_look(&s, place_now(DUET_AUTO), &p));
+    plan_print(out, p, &s);
+    return DUET_OK;
+}
+
+/* ---- several statements ---- */
+
+typedef struct statements {
+    const duet_assignment *a;
+    int count;
+    const char *who;
+    formula f;
+    target to[STATEMENTS];
+} statements;
+
+static __attribute__((cold)) duet_status name_number(duet_status s, const char *who, int k)
+{
+    return fail_within(s, "statement %d of %s", k + 1, who);
+}
+
+static duet_status check_all(statements *all)
+{
+    for (int k = 0; k < all->count; k++) {
+        const uint32_t first = k ? all->to[k - 1].node + 1 : 0;
+        const formula own = { all->f.nodes + first, all->to[k].node + 1 - first, NULL, 0 };
+        duet_status s = check(all->who, all->to[k].m, &all->f.nodes[all->to[k].node]);
+        if (s == DUET_OK) s = formula_lives(all->who, &own);
+        if (s != DUET_OK) return name_number(s, all->who, k);
+    }
+    return DUET_OK;
+}
+
+static duet_status read_all(statements *all)
+{
+    duet_expr e[STATEMENTS];
+    uint32_t root[STATEMENTS];
+    int failed;
+    if (!all->a) return fail(DUET_BAD_ARGUMENT, "%s needs a list of statements, not NULL", all->who);
+    if (all->count < 1 || all->count > STATEMENTS)
+        return fail(DUET_BAD_ARGUMENT, "%s needs 1 to %d statements, not %d", all->who, STATEMENTS, all->count);
+    for (int k = 0; k < all->count; k++) e[k] = all->a[k].value;
+    TRY(prepare(all->who));
+    duet_status s = formulas_of(e, all->count, all->who, &all->f, root, &failed);
+    if (s != DUET_OK) return name_number(s, all->who, failed);
+    for (int k = 0; k < all->count; k++) all->to[k] = (target){ all->a[k].to, root[k] };
+    return check_all(all);
+}
+
+/* May statement k be planned with those from `first` on? */
+static bool goes_with(const statements *all, int first, int k)
+{
+    for (int e = first; e < k; e++) {
+        const duet_matrix *to = all->to[e].m;
+        if (matrix_overlap(to, all->to[k].m) == TANGLED) return false;
+        for (uint32_t i = all->to[k - 1].node + 1; i <= all->to[k].node; i++)
+            if (all->f.nodes[i].op == OP_LEAF && matrix_overlap(to, all->f.nodes[i].matrix) == TANGLED) return false;
+    }
+    return true;
+}
+
+/* The statements that are planned at once. */
+typedef struct group {
+    formula f;
+    target to[STATEMENTS];
+    int count;
+} group;
+
+static void take_group(const statements *all, int first, group *g)
+{
+    const uint32_t from = first ? all->to[first - 1].node + 1 : 0;
+    const node *nodes = all->f.nodes;
+    for (g->count = 1; first + g->count < all->count && goes_with(all, first, first + g->count);) g->count++;
+    const uint32_t upto = all->to[first + g->count - 1].node + 1, base = nodes[0].word;
+    const uint32_t end = upto < all->f.count ? nodes[upto].word - base : all->f.length, begin = nodes[from].word - base;
+    g->f = (formula){ nodes + from, upto - from, all->f.words + begin, end - begin };
+    for (int k = 0; k < g->count; k++) g->to[k] = (target){ all->to[first + k].m, all->to[first + k].node - from };
+}
+
+typedef duet_status on_group(const statement *s, const plan *p, void *context);
+
+static __attribute__((cold)) duet_status name_failed(duet_status s, const char *who, int first, const group *g)
+{
+    const int goal = g->count == 1 ? 0 : thread_get()->failed_goal;
+    if (goal >= 0) return name_number(s, who, first + goal);
+    return fail_within(s, "statements %d to %d of %s", first + 1, first + g->count, who);
+}
+
+/* One group after the other. What a machine refuses of any is found before the first; places are chosen as each one's turn comes. */
+static duet_status each_group(const statements *all, bool runs, on_group *act, void *context)
+{
+    group g;
+    const plan *p;
+    duet_status s = DUET_OK;
+    plans_make_room(all->count);
+    for (int turn = 0; turn < 2; turn++)
+        for (int first = 0; first < all->count && s == DUET_OK; first += g.count) {
+            take_group(all, first, &g);
+            const statement one = { g.to, g.count, &g.f, fusion_now(), math_now() };
+            if (!turn && g.count == all->count) break; /* the only one */
+            thread_get()->failed_goal = -1;
+            s = (turn && runs ? plan_place : plan_look)(&one, place_now(DUET_AUTO), &p);
+            if (s == DUET_OK && turn) s = act(&one, p, context);
+            if (s != DUET_OK) name_failed(s, all->who, first, &g);
+        }
+    return s;
+}
+
+static duet_status run_group(const statement *s, const plan *p, void *context)
+{
+    int *done = context;
+    TRY(run(p, s, place_now(DUET_AUTO)));
+    *done += s->count;
+    return DUET_OK;
+}
+
+static duet_status print_group(const statement *s, const plan *p, void *context)
+{
+    plan_print(context, p, s);
+    return DUET_OK;
+}
+
+static duet_status evaluate_all(statements *all)
+{
+    int done = 0;
+    TRY(read_all(all));
+    if (thread_get()->explaining) return each_group(all, false, print_group, thread_get()->explaining);
+    duet_status s = each_group(all, true, run_group, &done);
+    for (int k = 0; k < done && s != DUET_OK; k++) matrix_lost(all->to[k].m); /* half of the statements is none of them */
+    return s;
+}
+
+duet_status duet_set_all_at(const duet_assignment *a, int count, const char *site)
+{
+    statements all = { .a = a, .count = count, .who = "duet_set_all" };
+    thread_get()->site = site;
+    duet_status s = evaluate_all(&all);
+    for (int k = 0; k < count && a; k++) formula_spend(a[k].value, site);
+    return statement_ends(s, site);
+}
+duet_status(duet_set_all)(const duet_assignment *a, int count) { return duet_set_all_at(a, count, NULL); }
+
+duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count)
+{
+    statements all = { .a = a, .count = count, .who = "duet_explain_all" };
+    if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain_all: no file");
+    TRY(read_all(&all));
+    return each_group(&all, false, print_group, out);
+}
+
+duet_explaining duet_explain_open(FILE *out)
+{
+    thread *t = thread_get();
+    const duet_explaining e = { out != NULL, t->explaining };
+    if (out) t->explaining = out;
+    else fail(DUET_BAD_ARGUMENT, "duet_explain_open: no file");
+    return e;
+}
+
+void duet_explain_close(duet_explaining *e)
+{
+    if (e) thread_get()->explaining = e->before;
+}

@@ -1,0 +1,120 @@
+/* single_step.c - a statement of one step is a plan of one step, made on the spot: checked, placed, run or recorded as others are. */
+#include "single_step.h"
+#include "deferred.h"
+#include "matrix.h"
+#include "status.h"
+#include "thread.h"
+#include "trace.h"
+#include <stdio.h>
+#include <string.h>
+
+/* The plan and the statement of it, which point to each other's parts: it stays where it is. */
+typedef struct single {
+    plan p;
+    step s;
+    leaf leaves[DIRECT_INPUTS];
+    bound numbers[STEP_NUMBERS];
+    node nodes[DIRECT_INPUTS];
+    target to[STEP_OUTPUTS];
+    formula f;
+    statement said;
+} single;
+
+void direct_step(direct *d)
+{
+    step *s = &d->s;
+    for (int k = 0; k < s->outs; k++) s->out[k] = (operand){ k, d->out[k]->at };
+    for (int k = 0; k < s->ins; k++) s->in[k] = (operand){ s->outs + k, d->in[k]->at };
+}
+
+char *direct_text(const direct *d, char text[DIRECT_TEXT])
+{
+    int n = 0;
+    *text = 0;
+    for (int k = 0; k < d->s.outs + d->s.ins; k++) {
+        char one[SHAPE_TEXT];
+        const layout *at = k < d->s.outs ? &d->out[k]->at : &d->in[k - d->s.outs]->at;
+        n += snprintf(text + n, DIRECT_TEXT - (size_t)n, "%s%s", k ? ", " : "", shape_text(one, at->type, at->rank, at->size));
+    }
+    return text;
+}
+
+static void make(single *x, const direct *d)
+{
+    const int outs = d->s.outs, ins = d->s.ins;
+    *x = (single){ .s = d->s };
+    x->p = (plan){ .status = DUET_OK, .steps = &x->s, .count = 1, .goals = outs, .leaves = x->leaves, .n_leaves = ins };
+    x->p.numbers = x->numbers, x->p.n_numbers = d->s.nums, x->p.asks = kernel_asks(d->s.kernel);
+    for (int k = 0; k < d->s.nums; k++)
+        x->numbers[k] = (bound){ .node = -1, .constant = d->num[x->s.num[k]] }, x->s.num[k] = (uint32_t)k;
+    for (int k = 0; k < outs; k++) x->to[k] = (target){ d->out[k], 0 };
+    for (int k = 0; k < ins; k++) {
+        x->leaves[k] = (leaf){ (uint32_t)k, d->in[k]->at };
+        x->nodes[k].op = OP_LEAF, x->nodes[k].matrix = d->in[k], x->nodes[k].matrix_serial = d->in[k]->serial;
+        x->nodes[k].before = k > 0;
+    }
+    x->f = (formula){ .nodes = x->nodes, .count = (uint32_t)ins };
+    x->said = (statement){ x->to, outs, &x->f, fusion_now(), DUET_MATH_STRICT };
+}
+
+static duet_status run_on(single *x, const machine *on)
+{
+    x->p.machine = on;
+    TRACE("run %s: %s", on->name, kernel_name(x->s.kernel, FINISH_NONE));
+    if (thread_get()->recording) return record_single(&x->p, &x->said);
+    return plan_run(&x->p, &x->said);
+}
+
+/* Where the place was free the CPU takes what the GPU has no memory for. */
+static duet_status run_placed(single *x, duet_place place, const machine *on)
+{
+    thread *t = thread_get();
+    error_text before;
+    if (on->side == DEVICE) TRY(held_cut());
+    t->held_failed = false;
+    const duet_status st = run_on(x, on);
+    if (st != DUET_NO_MEMORY || t->held_failed || place != DUET_AUTO || on->side != DEVICE) return st;
+    error_keep(&before);
+    TRACE("on the cpu after all: %s", t->text);
+    const duet_status there = run_on(x, machines[HOST]);
+    return there == DUET_NO_MEMORY || there == DUET_UNSUPPORTED ? error_put_back(&before), st : there;
+}
+
+static __attribute__((cold)) duet_status name_statement(duet_status st, const direct *d)
+{
+    char text[DIRECT_TEXT];
+    return fail_within(st, "%s(%s)", d->who, direct_text(d, text));
+}
+
+static bool is_empty(const direct *d)
+{
+    for (int k = 0; k < d->s.outs; k++)
+        if (d->out[k]->count) return false;
+    return true;
+}
+
+/* In place of running. */
+static __attribute__((cold)) duet_status explain(const direct *d, const machine *on)
+{
+    char text[DIRECT_TEXT];
+    const char *way = on->way(&d->s);
+    FILE *out = thread_get()->explaining;
+    fprintf(out, "%s(%s) on the %s: 1 step%s%s\n", d->who, direct_text(d, text), on->name, way ? "; " : "", way ? way : "");
+    for (int k = 0; k < d->s.ins; k++) {
+        const size_t bytes = matrix_to_move(d->in[k], on->side);
+        if (bytes) fprintf(out, "  move operand %d to the %s: %zu bytes\n", k + 1, on->name, bytes);
+    }
+    return DUET_OK;
+}
+
+duet_status direct_run(const direct *d)
+{
+    single x;
+    const machine *on;
+    const duet_place place = place_now(DUET_AUTO);
+    make(&x, d);
+    duet_status done = step_place(&x.said, &x.p, place, &on);
+    if (done == DUET_OK && thread_get()->explaining) return explain(d, on);
+    if (done == DUET_OK && !is_empty(d)) done = run_placed(&x, place, on);
+    return done == DUET_OK ? done : name_statement(done, d);
+}

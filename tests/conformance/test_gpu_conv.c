@@ -1,0 +1,414 @@
+/* test_gpu_conv.c - convolutions by windows of 3 x 3 that the GPU machine takes with what follows them, and their gradients: every finish, layout
+ * and padding, odd sizes, infinities and NaN, against the definition in double. It runs on the pretended CUDA and, the same, on a real card.
+ * The error that each result may have is the kernels' own bound (gpu-kernels/conv/winograd_1d.cu, winograd_2d.cu), which is wider than the
+ * oracle's. */
+#include "kernels.h"
+#include "pool.h"
+#include "supported.h"
+#include "tap.h"
+#include "tensor.h"
+
+const machine *const machines[SIDES] = { [DEVICE] = &gpu_machine };
+
+typedef struct trial {
+    int n, c, h, w, m, pad[2];
+    enum finish finish;
+    enum lie image, filter;
+    bool unaligned, special;
+    bool back; /* as the gradient of the images: x is that of the results, and filters are turned round */
+} trial;
+
+typedef struct scene {
+    tensor x, w, bias, y;
+    const trial *t;
+    char name[160];
+} scene;
+
+static bool ran(duet_status s, const char *what) { return CHECK(s == DUET_OK, "%s: %s", what, duet_error()); }
+
+/* ---- what is meant ---- */
+
+/* A value, how wrong it may be, and whether partial sums stay finite, so that it is what it is in any order. */
+typedef struct meant {
+    double value, error;
+    bool known;
+} meant;
+
+static double element_at(const scene *s, int64_t n, int64_t c, int64_t i, int64_t j)
+{
+    return i < 0 || j < 0 || i >= s->t->h || j >= s->t->w ? 0 : *tensor_at(&s->x, n, c, i, j);
+}
+
+static double weight_at(const scene *s, int64_t o, int c, int u, int v)
+{
+    return s->t->back ? *tensor_at(&s->w, c, o, 2 - u, 2 - v) : *tensor_at(&s->w, o, c, u, v);
+}
+
+/* A column of a channel, or all of it: the products, the sizes of those that are finite, and of all that a kernel may multiply there. */
+typedef struct part {
+    double value, finite, weights, elements;
+} part;
+
+static part one_column(const scene *s, const int64_t *o, int c, int v)
+{
+    part p = { 0 };
+    for (int u = 0; u < 3; u++) {
+        const double w = weight_at(s, o[1], c, u, v);
+        const double x = element_at(s, o[0], c, o[2] - s->t->pad[0] + u, o[3] - s->t->pad[1] + v);
+        p.value += w * x, p.finite += isfinite(w * x) ? fabs(w * x) : 0, p.weights += fabs(w), p.elements += fabs(x);
+    }
+    return p;
+}
+
+/* What a shape may go by depends on the card, too. */
+static bool may_go_by_squares(const trial *t) { return t->c >= CONV_SQUARE_CHANNELS && t->m >= CONV_SQUARE_OUTPUTS; }
+
+static meant one_sum(const scene *s, const int64_t *o)
+{
+    const finish_info *f = &finish_infos[s->t->finish];
+    meant r = { 0 };
+    double columns = 0, squares = 0, finite = 0;
+    for (int c = 0; c < s->t->c; c++) {
+        part all = { 0 };
+        for (int v = 0; v < 3; v++) {
+            const part p = one_column(s, o, c, v);
+            r.value += p.value, finite += p.finite, columns += p.weights * p.elements;
+            all.weights += p.weights, all.elements += p.elements;
+        }
+        squares += all.weights * all.elements;
+    }
+    const double bias = s->t->finish ? *tensor_at(&s->bias, o[1], 0, 0, 0) : 0;
+    r.value += bias, columns += fabs(bias), squares += fabs(bias);
+    r.known = finite <= 1e38 && !(isfinite(columns) && columns > 1e38);
+    r.error = columns * (6 * s->t->c + 15) * 0x1p-24;
+    if (may_go_by_squares(s->t)) r.error = fmax(r.error, squares * (4 * s->t->c + 43) * 0x1p-24);
+    if (!isfinite(r.value)) r.error = 0; /* what relu makes of it is exact */
+    if (s->t->finish && f->act == OP_relu && r.value <= 0) r.value = 0;
+    return r;
+}
+
+static meant one_result(const scene *s, const int64_t *o)
+{
+    if (!finish_infos[s->t->finish].pooled) return one_sum(s, o);
+    meant r = { -INFINITY, 0, true };
+    for (int k = 0; k < 4; k++) {
+        const meant x = one_sum(s, (int64_t[]){ o[0], o[1], 2 * o[2] + k / 2, 2 * o[3] + k % 2 });
+        r.value = isnan(r.value) || isnan(x.value) ? NAN : fmax(r.value, x.value);
+        r.error = fmax(r.error, x.error), r.known &= x.known;
+    }
+    return r;
+}
+
+static bool agrees(double got, const meant *want)
+{
+    if (!want->known) return true;
+    if (!isfinite(want->value)) return isnan(want->value) ? isnan(got) : got == want->value;
+    return fabs(got - want->value) <= want->error;
+}
+
+static void compare(const scene *s)
+{
+    const int64_t *size = s->y.at.size;
+    for (int64_t e = 0; e < layout_count(&s->y.at); e++) {
+        const int64_t row = e / size[3], plane = row / size[2],
+                      o[] = { plane / size[1], plane % size[1], row % size[2], e % size[3] };
+        const meant want = one_result(s, o);
+        const double got = *tensor_at(&s->y, o[0], o[1], o[2], o[3]);
+        if (!CHECK(agrees(got, &want), "%s [%d,%d,%d,%d]: got %.9g, want %.9g +- %g", s->name, (int)o[0], (int)o[1], (int)o[2],
+                   (int)o[3], got, want.value, want.error))
+            return;
+    }
+}
+
+/* ---- operands ---- */
+
+static uint32_t pick(uint32_t n)
+{
+    tensor_random();
+    return (uint32_t)(tensor_seed >> 33) % n;
+}
+
+/* Some elements become what sums do not survive. */
+static duet_status spoil(tensor *t, int count)
+{
+    static const double special[] = { INFINITY, -INFINITY, NAN, 0x1p100, -0x1p100, 0 };
+    for (int k = 0; k < count; k++) t->value[pick((uint32_t)t->room)] = special[pick(6)];
+    void *host = tensor_pack(t);
+    const duet_status s = gpu_machine.upload(t->device, host, (size_t)t->room * sizeof(float), 0);
+    free(host);
+    return s;
+}
+
+static duet_status open_scene(const trial *t, scene *s)
+{
+    const bool pooled = finish_infos[t->finish].pooled;
+    const int64_t oh = t->h + 2 * t->pad[0] - 2, ow = t->w + 2 * t->pad[1] - 2;
+    *s = (scene){ .t = t };
+    snprintf(s->name, sizeof s->name, "%dx%dx%dx%d, %d filters, pad %d %d, finish %d, layouts %d %d%s%s%s", t->n, t->c, t->h,
+             t->w, t->m, t->pad[0], t->pad[1], t->finish, t->image, t->filter, t->unaligned ? ", unaligned" : "",
+             t->special ? ", special" : "", t->back ? ", back" : "");
+    TRY(tensor_new(&s->x, DUET_F32, 4, (int64_t[]){ t->n, t->c, t->h, t->w + t->unaligned }, t->image, 0));
+    TRY(tensor_new(&s->w, DUET_F32, 4, (int64_t[]){ t->back ? t->c : t->m, t->back ? t->m : t->c, 3, 3 }, t->filter, 0));
+    TRY(tensor_new(&s->bias, DUET_F32, 1, (int64_t[]){ t->m }, t->filter, 0));
+    TRY(tensor_new(&s->y, DUET_F32, 4, (int64_t[]){ t->n, t->m, pooled ? oh / 2 : oh, pooled ? ow / 2 : ow }, ROWS, 0));
+    s->x.at.size[3] = t->w, s->x.first += t->unaligned;
+    if (!t->special) return DUET_OK;
+    TRY(spoil(&s->x, 2 + t->n / 2));
+    if (pick(2)) TRY(spoil(&s->w, 1));
+    return pick(2) ? spoil(&s->bias, 1) : DUET_OK;
+}
+
+static void close_scene(scene *s) { tensor_free(&s->x), tensor_free(&s->w), tensor_free(&s->bias), tensor_free(&s->y); }
+
+static step step_of(const scene *s)
+{
+    const trial *t = s->t;
+    if (t->back)
+        return (step){ .kernel = OP_conv2d_input_grad,
+                       .outs = 1,
+                       .ins = 2,
+                       .out = { { 0, s->y.at } },
+                       .in = { { 1, s->x.at }, { 2, s->w.at } },
+                       .attr = { 1, 1, 2 - t->pad[0], 2 - t->pad[1], 1, 1, 1 } };
+    return (step){ .kernel = OP_conv2d,
+                   .finish = t->finish,
+                   .outs = 1,
+                   .ins = t->finish ? 3 : 2,
+                   .out = { { 0, s->y.at } },
+                   .in = { { 1, s->x.at }, { 2, s->w.at }, { 3, s->bias.at } },
+                   .attr = { 1, 1, t->pad[0], t->pad[1], 1, 1, 1, [STEP_POOL] = 2, 2, 2, 2, 0, 0 } };
+}
+
+/* Twice: also what a run leaves behind is tried. */
+static void run_trial(const trial *t)
+{
+    scene s;
+    if (ran(open_scene(t, &s), "a scene")) {
+        step conv = step_of(&s);
+        void *const data[] = { tensor_data(&s.y), tensor_data(&s.x), tensor_data(&s.w), tensor_data(&s.bias) };
+        const char *why = gpu_machine.refuses(&conv);
+        CHECK(!why, "%s: refused: %s", s.name, why);
+        for (int again = 0; again < 2 && !why; again++)
+            if (ran(gpu_machine.run(&conv, &(frame){ data, NULL, 0 }), s.name) && ran(tensor_fetch(&s.y, 0), s.name)) compare(&s);
+        gpu_machine.forget(&conv);
+    }
+    close_scene(&s);
+}
+
+/* ---- trials ---- */
+
+static const enum finish finishes[] = { FINISH_NONE, FINISH_conv2d_bias, FINISH_conv2d_bias_relu, FINISH_conv2d_bias_relu_pool };
+#define FINISHED (int)(sizeof finishes / sizeof *finishes)
+
+/* Fits in every finish: two rows and columns of results at least. */
+static trial random_trial(int most)
+{
+    static const enum lie images[] = { ROWS, PADDED, REPEATED };
+    trial t = { .n = 1 + (int)pick(4), .c = 1 + (int)pick(9), .m = 1 + (int)pick(20), .pad = { (int)pick(2), (int)pick(2) } };
+    t.h = 4 + (int)pick((uint32_t)most), t.w = 4 + (int)pick((uint32_t)most);
+    t.finish = finishes[pick(FINISHED)], t.image = images[pick(3)], t.filter = (enum lie)pick(LIES);
+    t.unaligned = pick(2);
+    t.back = !t.finish && pick(2);
+    return t;
+}
+
+/* Of so many images that a card goes by squares. */
+static trial random_square(void)
+{
+    trial t = random_trial(6);
+    t.c = CONV_SQUARE_CHANNELS + (int)pick(6), t.m = CONV_SQUARE_OUTPUTS + (int)pick(12);
+    const int pairs = (t.h / 2 + t.pad[0] - 1) * ((t.w + 2 * t.pad[1]) / 4);
+    t.n = 1 + (t.m > 16 ? 2200 : 4400) / pairs;
+    return t;
+}
+
+static void test_sizes(void)
+{
+    static const int sizes[][5] = { { 1, 3, 32, 32, 16 },  { 1, 16, 16, 16, 32 }, { 5, 17, 9, 7, 33 }, { 40, 1, 2, 3, 1 },
+                                    { 2, 2, 3, 70, 5 },    { 2, 2, 70, 3, 2 },    { 1, 128, 6, 6, 9 }, { 300, 4, 8, 8, 16 },
+                                    { 530, 14, 4, 6, 20 }, { 710, 9, 5, 4, 33 },  { 1100, 8, 5, 7, 9 } };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int f = 0; f < FINISHED; f++) {
+            const int *n = sizes[i];
+            run_trial(&(trial){ n[0], n[1], n[2], n[3], n[4], { 1, 1 }, finishes[f], ROWS, ROWS, false, false, false });
+            if (!f) run_trial(&(trial){ n[0], n[1], n[2], n[3], n[4], { 1, 1 }, finishes[f], ROWS, ROWS, false, false, true });
+        }
+    tap_point("sizes");
+}
+
+static void test_layouts(void)
+{
+    for (int i = 0; i < 60; i++) {
+        const trial t = random_trial(24);
+        run_trial(&t);
+    }
+    for (int i = 0; i < 4; i++) {
+        const trial t = random_square();
+        run_trial(&t);
+    }
+    tap_point("layouts, padding, unaligned images");
+}
+
+static void test_special(void)
+{
+    for (int i = 0; i < 84; i++) {
+        trial t = i < 80 ? random_trial(12) : random_square();
+        t.special = true;
+        run_trial(&t);
+    }
+    tap_point("infinities, NaN, large numbers");
+}
+
+/* ---- gradients of filters ---- */
+
+/* Images x, the gradient y of the results, that of the filters w. */
+static duet_status open_filters(const trial *t, scene *s)
+{
+    const int64_t oh = t->h + 2 * t->pad[0] - 2, ow = t->w + 2 * t->pad[1] - 2;
+    *s = (scene){ .t = t };
+    snprintf(s->name, sizeof s->name, "gradient of filters, %dx%dx%dx%d, %d filters, pad %d %d, layouts %d %d%s%s", t->n, t->c,
+             t->h, t->w, t->m, t->pad[0], t->pad[1], t->image, t->filter, t->unaligned ? ", unaligned" : "",
+             t->special ? ", special" : "");
+    TRY(tensor_new(&s->x, DUET_F32, 4, (int64_t[]){ t->n, t->c, t->h, t->w + t->unaligned }, t->image, 0));
+    TRY(tensor_new(&s->y, DUET_F32, 4, (int64_t[]){ t->n, t->m, oh, ow }, t->filter, 0));
+    TRY(tensor_new(&s->w, DUET_F32, 4, (int64_t[]){ t->m, t->c, 3, 3 }, ROWS, 0));
+    s->x.at.size[3] = t->w, s->x.first += t->unaligned;
+    if (!t->special) return DUET_OK;
+    TRY(spoil(&s->x, 1));
+    return pick(2) ? spoil(&s->y, 1) : DUET_OK;
+}
+
+/* Every product is one of the definition's, added up in some order. */
+static meant one_filter_sum(const scene *s, int64_t m, int64_t c, int u, int v)
+{
+    const int64_t *dy = s->y.at.size;
+    double size = 0;
+    meant r = { 0 };
+    for (int64_t n = 0; n < dy[0]; n++)
+        for (int64_t i = 0; i < dy[2]; i++)
+            for (int64_t j = 0; j < dy[3]; j++) {
+                const double p = *tensor_at(&s->y, n, m, i, j) * element_at(s, n, c, i + u - s->t->pad[0], j + v - s->t->pad[1]);
+                r.value += p, size += isfinite(p) ? fabs(p) : 0;
+            }
+    r.known = size <= 1e38, r.error = size * (double)(dy[0] * dy[2] * dy[3] + 1) * 0x1p-24;
+    return r;
+}
+
+static void compare_filters(const scene *s)
+{
+    for (int64_t e = 0; e < layout_count(&s->w.at); e++) {
+        const int64_t c = e / 9 % s->t->c, m = e / 9 / s->t->c;
+        const int u = (int)(e % 9 / 3), v = (int)(e % 3);
+        const meant want = one_filter_sum(s, m, c, u, v);
+        const double got = *tensor_at(&s->w, m, c, u, v);
+        if (!CHECK(agrees(got, &want), "%s [%d,%d,%d,%d]: got %.9g, want %.9g +- %g", s->name, (int)m, (int)c, u, v, got,
+                   want.value, want.error))
+            return;
+    }
+}
+
+/* Twice, with the same bits. */
+static void run_filters(const trial *t)
+{
+    scene s;
+    double *before = malloc(sizeof *before * (size_t)(t->m * t->c * 9));
+    if (ran(open_filters(t, &s), "a scene")) {
+        step back = { .kernel = OP_conv2d_filter_grad,
+                      .outs = 1,
+                      .ins = 2,
+                      .out = { { 0, s.w.at } },
+                      .in = { { 1, s.x.at }, { 2, s.y.at } },
+                      .attr = { 1, 1, t->pad[0], t->pad[1], 1, 1, 1 } };
+        void *const data[] = { tensor_data(&s.w), tensor_data(&s.x), tensor_data(&s.y) };
+        const char *why = kernels_refuse(&back);
+        CHECK(!why, "%s: refused: %s", s.name, why);
+        for (int again = 0; again < 2 && !why; again++) {
+            if (!ran(gpu_machine.run(&back, &(frame){ data, NULL, 0 }), s.name) || !ran(tensor_fetch(&s.w, 0), s.name)) break;
+            if (again) CHECK(!memcmp(before, s.w.value, sizeof *before * (size_t)s.w.room), "%s: other bits", s.name);
+            else compare_filters(&s), memcpy(before, s.w.value, sizeof *before * (size_t)s.w.room);
+        }
+        gpu_machine.forget(&back);
+    }
+    close_scene(&s), free(before);
+}
+
+static void test_filters(void)
+{
+    static const int sizes[][7] = { { 1, 3, 32, 32, 16, 1, 1 }, { 2, 16, 32, 32, 20, 1, 1 }, { 12, 33, 14, 14, 20, 1, 1 },
+                                    { 1, 1, 28, 28, 8, 0, 0 },  { 7, 1, 3, 3, 1, 0, 0 },     { 1, 1, 1, 1, 1, 1, 1 },
+                                    { 900, 2, 6, 5, 3, 0, 1 },  { 3, 48, 7, 9, 20, 1, 0 },   { 5, 33, 8, 8, 70, 1, 1 },
+                                    { 1, 5, 3, 1200, 9, 1, 1 }, { 2, 40, 5, 60, 66, 0, 0 },  { 1, 2, 300, 3, 130, 1, 0 } };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int *n = sizes[i];
+        run_filters(&(trial){ n[0], n[1], n[2], n[3], n[4], { n[5], n[6] }, FINISH_NONE, ROWS, ROWS, false, false, false });
+    }
+    for (int i = 0; i < 60; i++) {
+        trial t = random_trial(24);
+        t.image = (enum lie)pick(LIES), t.filter = (enum lie)pick(LIES), t.special = i % 3 == 2;
+        t.unaligned &= t.image == ROWS || t.image == PADDED;
+        run_filters(&t);
+    }
+    tap_point("gradients of filters: sizes, layouts, infinities, NaN, the same bits again");
+}
+
+/* What no kernel takes is refused when it is finished: cuDNN does not finish. */
+static void test_refusals(void)
+{
+    const trial t = { 2, 3, 8, 8, 4, { 1, 1 }, FINISH_conv2d_bias_relu_pool, ROWS, ROWS, false, false, false };
+    scene s;
+    ran(open_scene(&t, &s), "a scene");
+    static const struct {
+        int attr, value;
+    } others[] = { { 0, 2 },         { 2, 2 },         { CONV_DILATION, 2 }, { CONV_GROUPS, 3 },
+                   { CONV_FLIP, 1 }, { STEP_POOL, 3 }, { STEP_POOL + 2, 1 }, { STEP_POOL + 5, 1 } };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        step conv = step_of(&s);
+        CHECK(!gpu_machine.refuses(&conv), "taken");
+        conv.attr[others[i].attr] = others[i].value;
+        CHECK(gpu_machine.refuses(&conv), "attr[%d] = %d", others[i].attr, others[i].value);
+    }
+    step gaps = step_of(&s);
+    gaps.in[0].at.stride[3] = 2;
+    CHECK(gpu_machine.refuses(&gaps), "rows with gaps");
+    close_scene(&s);
+    tap_point("refusals");
+}
+
+/* Gradients that no kernel takes: they are cuDNN's, where it is. */
+static void test_refused_gradients(void)
+{
+    const int64_t x[] = { 2, 3, 8, 8 }, w[] = { 4, 3, 3, 3 }, dy[] = { 2, 4, 8, 8 };
+    static const struct {
+        int attr, value;
+        bool images, filters; /* refused */
+    } others[] = { { CONV_PAD, 1, false, false },        { CONV_PAD, 2, false, true },   { CONV_PAD, 0, true, false },
+                   { CONV_PAD, 3, true, true },          { CONV_STRIDE, 2, true, true }, { CONV_STRIDE + 1, 2, true, true },
+                   { CONV_DILATION + 1, 2, true, true }, { CONV_GROUPS, 3, true, true }, { CONV_MORE, 1, true, true } };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        step images = { .kernel = OP_conv2d_input_grad, .outs = 1, .ins = 2, .attr = { 1, 1, 1, 1, 1, 1, 1 } }, filters = images;
+        filters.kernel = OP_conv2d_filter_grad;
+        layout_dense(&images.out[0].at, DUET_F32, 4, x), layout_dense(&images.in[0].at, DUET_F32, 4, dy);
+        layout_dense(&images.in[1].at, DUET_F32, 4, w), layout_dense(&filters.out[0].at, DUET_F32, 4, w);
+        layout_dense(&filters.in[0].at, DUET_F32, 4, x), layout_dense(&filters.in[1].at, DUET_F32, 4, dy);
+        images.attr[others[i].attr] = filters.attr[others[i].attr] = others[i].value;
+        const char *a = kernels_refuse(&images), *b = kernels_refuse(&filters);
+        CHECK(!a == !others[i].images && !b == !others[i].filters, "attr[%d] = %d: %s; %s", others[i].attr, others[i].value,
+              a ? a : "taken", b ? b : "taken");
+        filters.math = DUET_MATH_TF32, filters.in[1].at.size[0] = filters.in[0].at.size[0] = i ? 2 : 1 << 20;
+        CHECK(i || kernels_refuse(&filters), "much to do, where tensor cores may do it");
+    }
+    tap_point("refused gradients");
+}
+
+int main(void)
+{
+    const char *why = gpu_machine.absent();
+    if (why) return printf("1..0 # SKIP %s\n", why), 0;
+    test_sizes();
+    test_layouts();
+    test_special();
+    test_filters();
+    test_refusals();
+    test_refused_gradients();
+    return tap_end();
+}

@@ -1,0 +1,318 @@
+/* test_trees.c - random formulas from the table against the oracle: by every machine and in every fusion mode, with equal bits.
+ *
+ *     test_trees [how many] [seed of the first]
+ *     test_trees [how many] [seed of the first] --bits            many, without the oracle: longer ones, several outputs, in place,
+ *                                                                 special values, every instruction set; one thread
+ *     test_trees [how many] [seed of the first] --threads N       the same with larger matrices, shared by N threads, and one
+ *
+ * Both also print a hash of the bits of all results: two states of the library agree if their hashes do.
+ *
+ * A tree that fails prints its seed: `test_trees 1 SEED`, with the same options, repeats it. */
+#include "random_formula.h"
+#include "isas.h"
+#include "modes.h"
+#include <math.h>
+#include <omp.h>
+
+#define OUTPUTS 4
+
+static duet_place place[2];
+static int places;
+
+static duet_matrix *destination(const garden *g, duet_expr e)
+{
+    rng dice = rng_new(g->seed + 77);
+    const sizes s = sizes_of_expr(e);
+    const duet_dtype type = duet_expr_type(e) == DUET_I64 ? DUET_I64 : g->type; /* of numbers alone the type is another */
+    duet_matrix *m = random_view(&dice, (enum view)rng_below(&dice, VIEWS), type, s.rank, s.size, -5, 5, NULL);
+    return m ? m : random_matrix(&dice, type, s.rank, s.size, -5, 5);
+}
+
+/* One evaluation, into a fresh matrix or a view, held against the oracle. */
+static void *evaluate(garden *g, duet_place where, int mode, int64_t *count)
+{
+    const char *why = NULL;
+    void *got = NULL;
+    plan_fusion(mode);
+    DUET_ON(where)
+    {
+        const duet_expr e = grow(g);
+        if (duet_expr_status(e) == DUET_OK) {
+            duet_matrix *m = destination(g, e);
+            why = oracle_refutes(m, e);
+            got = elements(m), *count = duet_count(m);
+            g->result = duet_type(m);
+            duet_free(&m);
+        } else {
+            why = duet_error();
+        }
+        clear(g);
+    }
+    CHECK(!why, "seed %llu, %s on %s, fusion %s: %s", (unsigned long long)g->seed, type_name(g->type), place_name(where),
+          mode_names[mode], why);
+    return got;
+}
+
+static void differ(garden *g, duet_place where, int mode)
+{
+    const duet_expr e = grow(g);
+    CHECK(false, "seed %llu, %s: %s, fusion %s has other bits than the first: %s", (unsigned long long)g->seed,
+          type_name(g->type), place_name(where), mode_names[mode], text_of(e));
+    clear(g);
+}
+
+static void one_tree(uint64_t seed)
+{
+    garden g = { .seed = seed };
+    plant(&g);
+    void *first = NULL;
+    int64_t count = 0;
+    for (int p = 0; p < places; p++)
+        for (int mode = 0; mode < MODES; mode++) {
+            void *got = evaluate(&g, place[p], mode, &count);
+            if (first && got && !g.vendor && !same_bits(g.result, first, got, count)) differ(&g, place[p], mode);
+            if (first) free(got);
+            else first = got;
+        }
+    free(first);
+    uproot(&g);
+}
+
+/* ---- many, by bits alone ---------------------------------------------------------------------------------------- */
+
+typedef struct output {
+    duet_matrix *m, *whole;
+    bool leaf;            /* of the garden's own: the statement is in place, and later ones see it */
+    int64_t count;        /* elements of whole */
+    void *before, *first; /* its elements, and what became of them first */
+} output;
+
+typedef struct bed {
+    garden g;
+    output out[OUTPUTS];
+    int outs;
+} bed;
+
+/* How a tree is evaluated. */
+typedef struct manner {
+    duet_place where;
+    int mode, isa, threads;
+    bool one_by_one;
+} manner;
+
+static int64_t compared, nans, statements, operators;
+static uint64_t results_hash = 0xcbf29ce484222325;
+
+static void hash_byte(unsigned char byte) { results_hash = (results_hash ^ byte) * 0x100000001b3; /* FNV-1a */ }
+
+/* Adds the results to the hash. All NaNs count as one value. */
+static void hash_results(duet_dtype type, const void *p, int64_t count)
+{
+    const size_t bytes = dtypes[type].bytes;
+    for (int64_t i = 0; i < count; i++) {
+        const unsigned char *at = (const unsigned char *)p + (size_t)i * bytes;
+        const bool nan = type < FLOAT_TYPES && isnan(element(type, p, i));
+        for (size_t b = 0; b < bytes; b++) hash_byte(nan ? 0xff : at[b]);
+    }
+}
+
+/* The statements' formulas: the last part, and sometimes others before it, which it may be made of. */
+static int grow_all(garden *g, duet_expr e[OUTPUTS])
+{
+    rng dice = rng_new(g->seed ^ 0x5eed);
+    part grown[NODES];
+    grow_parts(g, &dice, grown);
+    g->made_of = grown[g->target - 1].made_of;
+    const int count = rng_chance(&dice, 60) ? 1 : 2 + (int)rng_below(&dice, OUTPUTS - 1);
+    for (int k = 0; k < count; k++) {
+        const part p = grown[k == count - 1 ? g->target - 1 : rng_below(&dice, g->target)];
+        g->made_of |= p.made_of;
+        e[k] = rng_chance(&dice, 8) ? index_part(g, &dice, p).e : p.e;
+    }
+    return count;
+}
+
+/* A view as large as the formula or as the base, or a leaf. */
+static output new_output(garden *g, rng *dice, duet_expr e)
+{
+    const bool index = duet_expr_type(e) == DUET_I64, own = !index && rng_chance(dice, 20);
+    const sizes s = !index && rng_chance(dice, 15) ? g->base : sizes_of_expr(e);
+    const int l = (int)rng_below(dice, 4);
+    output o = { .leaf = own, .m = g->leaf[l], .whole = g->whole[l] };
+    if (!own) o.m = some_view(dice, (enum view)rng_below(dice, VIEWS), index ? DUET_I64 : g->type, &s, 5, &o.whole);
+    o.count = duet_count(o.whole);
+    const size_t bytes = (size_t)o.count * dtypes[duet_type(o.m)].bytes;
+    o.before = malloc(2 * bytes + 2), o.first = (char *)o.before + bytes;
+    const void *p = duet_read(o.whole);
+    if (p) memcpy(o.before, p, bytes);
+    return o;
+}
+
+static void lay_out(bed *b)
+{
+    duet_expr e[OUTPUTS];
+    rng dice = rng_new(b->g.seed + 77);
+    plant(&b->g);
+    b->outs = grow_all(&b->g, e);
+    operators += __builtin_popcountll(b->g.made_of);
+    for (int k = 0; k < b->outs; k++) b->out[k] = new_output(&b->g, &dice, e[k]);
+    clear(&b->g);
+}
+
+static void clear_out(bed *b)
+{
+    for (int k = 0; k < b->outs; k++) {
+        free(b->out[k].before);
+        if (!b->out[k].leaf) free_view(&b->out[k].m, &b->out[k].whole);
+    }
+    uproot(&b->g);
+}
+
+static bool restore(const output *o)
+{
+    void *p = duet_overwrite(o->whole);
+    if (p) memcpy(p, o->before, (size_t)o->count * dtypes[duet_type(o->m)].bytes);
+    return p || !o->count;
+}
+
+static duet_status together(bed *b)
+{
+    duet_expr e[OUTPUTS];
+    duet_assignment a[OUTPUTS];
+    grow_all(&b->g, e);
+    for (int k = 0; k < b->outs; k++) a[k] = (duet_assignment){ b->out[k].m, e[k] };
+    const duet_status s = b->outs == 1 ? (duet_set)(a[0].to, a[0].value) : (duet_set_all)(a, b->outs);
+    clear(&b->g);
+    return s;
+}
+
+static duet_status one_by_one(bed *b)
+{
+    duet_status s = DUET_OK;
+    for (int k = 0; k < b->outs && s == DUET_OK; k++) {
+        duet_expr e[OUTPUTS];
+        grow_all(&b->g, e);
+        s = (duet_set)(b->out[k].m, e[k]);
+        clear(&b->g);
+    }
+    return s;
+}
+
+static void print_tree(bed *b)
+{
+    duet_expr e[OUTPUTS];
+    grow_all(&b->g, e);
+    for (int k = 0; k < b->outs; k++) printf("#     %s%s\n", b->out[k].leaf ? "in place: " : "", text_of(e[k]));
+    clear(&b->g);
+}
+
+static const char *manner_text(const manner *by)
+{
+    static char text[2][100];
+    static int turn;
+    char *t = text[turn++ % 2];
+    snprintf(t, sizeof text[0], "%s (fusion %s, %s, %d threads%s)", place_name(by->where), mode_names[by->mode],
+             isa_names[by->isa], by->threads, by->one_by_one ? ", one by one" : "");
+    return t;
+}
+
+/* Everything in the storage of every output, what is around it too, is as it was first. */
+static void compare(bed *b, const manner *by, const manner *first)
+{
+    bool same = true;
+    for (int k = 0; k < b->outs; k++) {
+        output *o = &b->out[k];
+        const duet_dtype type = duet_type(o->m);
+        const void *p = duet_read(o->whole);
+        if (!p && o->count) same = false;
+        else if (by != first) same &= same_bits(type, o->first, p, o->count);
+        else if (o->count) memcpy(o->first, p, (size_t)o->count * dtypes[type].bytes);
+        if (by == first && p) hash_results(type, p, o->count);
+    }
+    if (!CHECK(same, "seed %llu, %s: other bits by %s than by %s", (unsigned long long)b->g.seed, type_name(b->g.type),
+               manner_text(by), manner_text(first)))
+        print_tree(b);
+}
+
+static void evaluate_by(bed *b, const manner *by, const manner *first)
+{
+    bool ready = true;
+    duet_status s = DUET_UNKNOWN;
+    for (int k = 0; k < b->outs; k++) ready &= restore(&b->out[k]);
+    plan_fusion(by->mode), use_isa(by->isa), omp_set_num_threads(by->threads);
+    cpu_serial_seconds = by->threads > 1 ? 0 : 1;
+    if (ready) DUET_ON(by->where) s = by->one_by_one ? one_by_one(b) : together(b);
+    if (CHECK(s == DUET_OK, "seed %llu, %s: by %s: %s", (unsigned long long)b->g.seed, type_name(b->g.type), manner_text(by),
+              duet_error()))
+        compare(b, by, first);
+    else print_tree(b);
+}
+
+static void tally(const bed *b)
+{
+    statements += b->outs;
+    for (int k = 0; k < b->outs; k++) {
+        const duet_dtype type = duet_type(b->out[k].m);
+        for (int64_t i = 0; i < b->out[k].count && type < FLOAT_TYPES; i++) nans += isnan(element(type, b->out[k].first, i));
+        compared += b->out[k].count;
+    }
+}
+
+/* First by one thread; then every machine in every mode, the instruction sets taking turns. */
+static void bits_of_tree(uint64_t seed, int threads)
+{
+    bed b = { .g = { .seed = seed, .bits = true, .large = threads > 1 } };
+    const manner first = { DUET_CPU, MODE_MACHINE, ISAS - 1, 1, false },
+                 alone = { DUET_CPU, MODE_MACHINE, seed % ISAS, threads, true };
+    lay_out(&b);
+    evaluate_by(&b, &first, &first);
+    for (int p = 0; p < places; p++)
+        for (int mode = 0; mode < MODES; mode++) {
+            const manner by = { place[p], mode, (int)((seed + (unsigned)mode) % ISAS), threads, false };
+            evaluate_by(&b, &by, &first);
+        }
+    if (b.outs > 1) evaluate_by(&b, &alone, &first);
+    tally(&b);
+    clear_out(&b);
+}
+
+static void by_bits(int count, uint64_t seed, int threads)
+{
+    for (int i = 0; i < count; i++) {
+        bits_of_tree(seed + (uint64_t)i, threads);
+        if ((i + 1) % (count / 10 + 1) == 0 || i == count - 1) tap_point("random formulas by bits");
+    }
+    printf("# %d formulas of %lld operators, %lld statements, the first of seed %llu, %d threads; %lld elements, %lld NaN\n",
+           count, (long long)operators, (long long)statements, (unsigned long long)seed, threads, (long long)compared,
+           (long long)nans);
+    printf("# hash of all results: %016llx\n", (unsigned long long)results_hash);
+    CHECK(nans < compared / 2, "most of it is NaN");
+    tap_point("there is something to compare");
+}
+
+static void by_oracle(int count, uint64_t seed)
+{
+    for (int i = 0; i < count; i++) {
+        one_tree(seed + (uint64_t)i);
+        if (i % 50 == 49 || i == count - 1) tap_point("random formulas");
+    }
+    printf("# %d formulas, the first of seed %llu; %lld elements bounded, %lld admitted anything\n", count,
+           (unsigned long long)seed, (long long)oracle_bounded, (long long)oracle_wild);
+    CHECK(oracle_wild < oracle_bounded / 4, "the oracle admits too much");
+    tap_point("the oracle bounds what it sees");
+}
+
+int main(int argc, char **argv)
+{
+    const int count = argc > 1 && atoi(argv[1]) ? atoi(argv[1]) : is_quick(argc, argv) ? 60 : 1000;
+    const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+    int threads = 0;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--bits") && !threads) threads = 1;
+        if (!strcmp(argv[i], "--threads") && i + 1 < argc) threads = atoi(argv[i + 1]);
+    }
+    places = list_places(place);
+    if (threads) by_bits(count, seed, threads);
+    else by_oracle(count, seed);
+    return tap_end();
+}

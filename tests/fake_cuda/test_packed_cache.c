@@ -1,0 +1,277 @@
+/* test_packed_cache.c - what the card keeps of operands in DUET_MATH_SPLIT, on the pretended CUDA: it is never old, whatever road a matrix is
+ * written by and whoever reads it then.
+ * Small whole numbers: every result is exact. */
+#include "in_thread.h"
+#include "auto_replay.h"
+#include "fake_cuda.h"
+#include "deferred.h"
+#include "packed_cache_scene.h"
+#include "plan.h"
+#include <cuda_runtime_api.h>
+
+/* ---- roads by which a matrix comes to hold v everywhere --------------------------------------------------------- */
+
+static void by_gpu(scene *s, duet_matrix *m, float v) { ok(duet_set_on(DUET_GPU, m, v)); }
+static void by_cpu(scene *s, duet_matrix *m, float v) { ok(duet_set_on(DUET_CPU, m, v)); }
+static void by_host(scene *s, duet_matrix *m, float v) { refill(m, v); }
+
+static void by_update(scene *s, duet_matrix *m, float v)
+{
+    float *p = duet_update(m);
+    CHECK(p, "%s", duet_error());
+    for (int i = 0; p && i < N * N; i++) p[i] += v - p[i];
+}
+
+/* A pointer is good until the matrix is named again: what was read through it before is not what counts. */
+static void by_host_late(scene *s, duet_matrix *m, float v)
+{
+    float *p = duet_overwrite(m);
+    ok(duet_set_on(DUET_GPU, s->other, duet_matmul(s->other, s->other)));
+    for (int i = 0; p && i < N * N; i++) p[i] = v;
+}
+
+static void by_random(scene *s, duet_matrix *m, float v)
+{
+    DUET_ON(DUET_GPU) ok(duet_random_integers(m, 3, (int64_t)v, (int64_t)v + 1));
+}
+
+static void by_halves(scene *s, duet_matrix *m, float v)
+{
+    for (int i = 0; i < 2; i++) ok(duet_set_on(i ? DUET_GPU : DUET_CPU, s->half[i], v));
+}
+
+static void by_half_on_host(scene *s, duet_matrix *m, float v)
+{
+    for (int i = 0; i < 2; i++) {
+        float *p = duet_overwrite(s->half[i]);
+        for (int k = 0; p && k < N * N / 2; k++) p[k] = v;
+    }
+}
+
+static void by_transposed(scene *s, duet_matrix *m, float v)
+{
+    ok(duet_set_on(DUET_GPU, s->turned, duet_mul(v, duet_cast(duet_equal(s->turned, s->turned), DUET_F32))));
+}
+static void by_adding(scene *s, duet_matrix *m, float v) { DUET_ON(DUET_GPU) ok(duet_iadd(m, duet_sub(v, m))); }
+static void by_two(scene *s, duet_matrix *m, float v)
+{
+    DUET_ON(DUET_GPU) ok(duet_set_all({ m, DUET(v + 1) }, { m, duet_sub(m, 1) }));
+}
+
+static void by_device(scene *s, duet_matrix *m, float v)
+{
+    static float from[N * N];
+    void *p = duet_device_update(m), *q = duet_stream();
+    for (int i = 0; i < N * N; i++) from[i] = v;
+    CHECK(p && q && cudaMemcpyAsync(p, from, sizeof from, cudaMemcpyHostToDevice, q) == cudaSuccess, "%s", duet_error());
+    ok(duet_synchronize());
+    ok(duet_auto_replay(1));
+}
+
+static void by_replay(scene *s, duet_matrix *m, float v)
+{
+    refill(s->other, v);
+    ok(duet_replay(s->writes));
+}
+
+typedef struct errand {
+    duet_matrix *m;
+    float v;
+} errand;
+
+static void *run_errand(void *arg)
+{
+    const errand *e = arg;
+    ok(duet_set_on(DUET_GPU, e->m, e->v));
+    return NULL;
+}
+
+static void by_thread(scene *s, duet_matrix *m, float v) { alone(run_errand, &(errand){ m, v }); }
+
+/* It fails half-way: the matrix is unknown until it is written again. */
+static void by_failure(scene *s, duet_matrix *m, float v)
+{
+    fake_fail(2);
+    const duet_status st = duet_set_on(DUET_GPU, m, -v);
+    fake_fail(0);
+    CHECK(st != DUET_OK, "nothing failed");
+    by_gpu(s, m, v);
+}
+
+static const struct road {
+    const char *name;
+    void (*write)(scene *s, duet_matrix *m, float v);
+} roads[] = {
+    { "the GPU", by_gpu },
+    { "the CPU", by_cpu },
+    { "the host", by_host },
+    { "an update", by_update },
+    { "a late store", by_host_late },
+    { "random numbers", by_random },
+    { "views", by_halves },
+    { "views on the host", by_half_on_host },
+    { "a transposed view", by_transposed },
+    { "itself", by_adding },
+    { "two statements", by_two },
+    { "a pointer to the device", by_device },
+    { "a replay", by_replay },
+    { "another thread", by_thread },
+    { "a failure", by_failure },
+};
+#define ROADS ((int)(sizeof roads / sizeof *roads))
+
+/* ---- those who read it ------------------------------------------------------------------------------------------ */
+
+/* A loop that is learnt as y = x w, y = y - 1 repeats, with the writes in between. */
+static void repeat(scene *s, duet_matrix *written, const struct road *by)
+{
+    for (int turn = 0; turn < TURNS; turn++) {
+        const float v = (float)(1 + turn % 5 * 17);
+        if (turn % 3 == 0) by->write(s, written, v);
+        ok(multiply(s)), ok(duet_isub(s->y, 1));
+        holds(s->y, N * (float)(1 + turn / 3 * 3 % 5 * 17) - 1, by->name);
+    }
+}
+
+/* One road, then one reader: all pairs. */
+static void read_all_ways(const struct road *by, bool weight, bool wrapped)
+{
+    scene s = new_scene(weight, wrapped);
+    duet_matrix *written = weight ? s.w : s.x;
+    DUET_ON(DUET_GPU)
+    {
+        duet_recording *r = record_product(&s);
+        for (int turn = 0; turn < 8; turn++) {
+            const float v = (float)(turn % 2 ? 1000 - turn : 1 + turn);
+            by->write(&s, written, v);
+            if (turn < 4) ok(multiply(&s));
+            else ok(duet_replay(r));
+            holds(s.y, N * v, by->name);
+            ok(turn % 2 ? duet_replay(r) : multiply(&s));
+            holds(s.y, N * v, by->name);
+        }
+        duet_recording_free(&r);
+        repeat(&s, written, by);
+    }
+    free_scene(&s);
+}
+
+static void test_roads(bool weight)
+{
+    const uint64_t before = fake_count().splits;
+    for (int i = 0; i < ROADS; i++)
+        for (int wrapped = 0; wrapped < 1 + weight; wrapped++) read_all_ways(&roads[i], weight, wrapped);
+    CHECK(fake_count().splits > before + 100, "nothing was split");
+    tap_point(weight ? "a weight is written by every road" : "the other operand is written by every road");
+}
+
+/* ---- within recordings ------------------------------------------------------------------------------------------ */
+
+/* The statements of one turn, for matrices of one number each: w and y as they should be. */
+typedef struct numbers {
+    float w, y, z;
+} numbers;
+
+static void say_before(scene *s) { ok(multiply(s)), ok(duet_iadd(s->w, 1)); }
+static void mean_before(numbers *n) { n->y = N * n->w, n->w += 1; }
+static void say_after(scene *s) { ok(duet_iadd(s->w, 1)), ok(multiply(s)); }
+static void mean_after(numbers *n) { n->w += 1, n->y = N * n->w; }
+static void say_between(scene *s)
+{
+    ok(duet_iadd(s->w, 1)), ok(multiply(s)), ok(duet_iadd(s->w, 2));
+    ok(duet_set_math(DUET_MATH_SPLIT, s->other, duet_matmul(s->w, s->w)));
+}
+static void mean_between(numbers *n) { n->y = N * (n->w + 1), n->w += 3, n->z = N * n->w * n->w; }
+static void say_half(scene *s)
+{
+    ok(multiply(s)), ok(duet_set(s->half[0], duet_add(s->half[0], 1))), ok(duet_set(s->half[1], duet_add(s->half[1], 1)));
+}
+static void say_all(scene *s)
+{
+    DUET_MATH(DUET_MATH_SPLIT) ok(duet_set_all({ s->w, duet_add(s->w, 1) }, { s->y, duet_matmul(s->x, s->w) }));
+}
+
+static const struct story {
+    const char *name;
+    void (*say)(scene *s);
+    void (*mean)(numbers *n);
+} stories[] = {
+    { "read, then written", say_before, mean_before },
+    { "written, then read", say_after, mean_after },
+    { "written twice", say_between, mean_between },
+    { "written by halves", say_half, mean_before },
+    { "at once", say_all, mean_after },
+};
+
+static void tell(const struct story *t, bool recorded)
+{
+    scene s = new_scene(true, false);
+    numbers n = { 1, 0, 0 };
+    duet_recording *r = NULL;
+    DUET_ON(DUET_GPU)
+    {
+        if (recorded) {
+            ok(duet_record_begin()), t->say(&s), r = duet_record_end();
+            t->mean(&n), holds(s.y, n.y, t->name);
+        }
+        for (int turn = 0; turn < TURNS; turn++) {
+            if (turn % 5 == 4) n.w = (float)(turn % 2), refill(s.w, n.w);
+            if (turn % 7 == 6) ok(multiply(&s)), holds(s.y, N * n.w, t->name);
+            if (r) ok(duet_replay(r));
+            else t->say(&s);
+            t->mean(&n);
+            if (turn % 2 || turn < 10) holds(s.y, n.y, t->name), holds(s.w, n.w, t->name);
+            if (n.z > 0) holds(s.other, n.z, t->name);
+        }
+    }
+    duet_recording_free(&r);
+    free_scene(&s);
+}
+
+static void test_stories(void)
+{
+    for (size_t i = 0; i < sizeof stories / sizeof *stories; i++) tell(&stories[i], true), tell(&stories[i], false);
+    tap_point("recordings and loops that write their weights");
+}
+
+/* ---- a loop that is held back when others come between ------------------------------------------------------------ */
+
+static void *refill_errand(void *arg)
+{
+    const errand *e = arg;
+    refill(e->m, e->v);
+    return NULL;
+}
+
+/* A weight that the loop makes, until another thread writes it: what was held back is launched, and the rest of the loop runs on what is
+ * there then, packed anew. */
+static void come_between(void *come(void *))
+{
+    scene s = new_scene(true, false);
+    refill(s.other, 0);
+    DUET_ON(DUET_GPU)
+    DUET_MATH(DUET_MATH_SPLIT)
+    for (int turn = 0; turn < TURNS; turn++) {
+        const bool broken = turn == 16 || turn == 20;
+        ok(duet_set(s.w, duet_sigmoid(s.other)));
+        if (broken) CHECK(held_now() != 0, "nothing is held back"), alone(come, &(errand){ s.w, 3000 });
+        ok(multiply(&s)), ok(duet_isub(s.y, 1));
+        holds(s.y, N * (broken ? 3000 : 0.5f) - 1, "a product by a weight that others wrote");
+    }
+    free_scene(&s);
+}
+
+static void test_between(void)
+{
+    repeat_patience(1);
+    come_between(run_errand), come_between(refill_errand);
+    tap_point("what is packed does not outlast what others write between");
+}
+
+int main(void)
+{
+    test_roads(true), test_roads(false);
+    test_stories();
+    test_between();
+    return tap_end();
+}

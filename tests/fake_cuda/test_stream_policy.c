@@ -1,0 +1,258 @@
+/* test_stream_policy.c - on the pretended CUDA, when statements are streamed, and what goes on beside it: recordings, automatic replay, other
+ * threads. */
+#define _GNU_SOURCE
+#include "cost.h"
+#include "auto_replay.h"
+#include "stream_policy.h"
+#include "stream.h"
+#include "calibrate.h"
+#include "streams.h"
+#include <pthread.h>
+
+/* ---- recorded, and repeated ------------------------------------------------------------------------------------- */
+
+/* Two that are streamed in b, and one between them that is not. */
+static duet_status three(const world *w)
+{
+    duet_status s = layer(w);
+    if (s == DUET_OK) s = duet_set(M(BIAS2), duet_add(M(BIAS2), 1));
+    if (s == DUET_OK) s = duet_set(M(ROW), duet_mul(-1, M(ROW)));
+    return s == DUET_OK ? axpy(w) : s;
+}
+
+static duet_recording *record(const world *w)
+{
+    CHECK(duet_record_begin() == DUET_OK && on(DUET_GPU, three, w) == DUET_OK, "%s", duet_error());
+    duet_recording *r = duet_record_end();
+    CHECK(r, "%s", duet_error());
+    return r;
+}
+
+static void test_record(void)
+{
+    world a, b;
+    new_pair(&a, &b);
+    CHECK(on(DUET_GPU, layer, &a) == DUET_OK, "%s", duet_error()); /* products have their workspace */
+    fill_all(&a, &b);
+    leave(20000);
+    duet_recording *r = record(&b);
+    leave_all();
+    CHECK(on(DUET_GPU, three, &a) == DUET_OK, "%s", duet_error());
+    compare(&a, &b, "the recording");
+    for (int i = 0; i < 6 && r; i++) {
+        const duet_counts before = duet_stats();
+        fill(&a, &b, X), fill(&a, &b, i % 2 ? Y : BIAS);
+        CHECK(duet_replay(r) == DUET_OK && on(DUET_GPU, three, &a) == DUET_OK, "%s", duet_error());
+        CHECK(duet_stats().streams == before.streams + 2 && duet_stats().graphs > before.graphs, "%d streams, %d graphs",
+              (int)(duet_stats().streams - before.streams), (int)(duet_stats().graphs - before.graphs));
+        compare(&a, &b, "a replay");
+    }
+    duet_recording_free(&r);
+    free_world(&a), free_world(&b);
+    tap_point("recorded, what is streamed stands between graphs");
+}
+
+static void test_repeat(void)
+{
+    world a, b;
+    repeat_patience(1);
+    new_pair(&a, &b);
+    const uint64_t streams_before = streams(), repeats = duet_stats().repeats;
+    for (int i = 0; i < 30; i++) {
+        fill(&a, &b, X);
+        leave(20000);
+        CHECK(on(DUET_GPU, three, &b) == DUET_OK, "%s", duet_error());
+        leave_all();
+        CHECK(on(DUET_CPU, three, &a) == DUET_OK, "%s", duet_error());
+        compare(&a, &b, "a turn");
+    }
+    CHECK(streams() == streams_before + 60, "%d streams", (int)(streams() - streams_before));
+    CHECK(duet_stats().repeats > repeats, "nothing was repeated");
+    free_world(&a), free_world(&b);
+    tap_point("in a loop that is learnt, what is streamed cuts what is held back");
+}
+
+/* ---- threads ------------------------------------------------------------------------------------------------------ */
+
+enum { THREADS = 4, TURNS = 6 };
+typedef struct worker {
+    pthread_t thread;
+    world own, same; /* shared weights and bias; a world where there is room */
+    const world *shared;
+} worker;
+
+static duet_status shared_layer(const world *w, const world *weights)
+{
+    return duet_set(M(T), duet_tanh(duet_bias_add(duet_matmul(M(X), weights->m[W]), weights->m[BIAS])));
+}
+
+static void *work(void *arg)
+{
+    worker *k = arg;
+    for (int i = 0; i < TURNS; i++) {
+        DUET_ON(DUET_GPU)
+        {
+            CHECK(shared_layer(&k->own, k->shared) == DUET_OK, "%s", duet_error());
+            CHECK(axpy(&k->own) == DUET_OK, "%s", duet_error());
+        }
+        DUET_ON(DUET_CPU)
+        {
+            CHECK(shared_layer(&k->same, k->shared) == DUET_OK, "%s", duet_error());
+            CHECK(axpy(&k->same) == DUET_OK, "%s", duet_error());
+        }
+    }
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    worker k[THREADS];
+    world shared, unused;
+    new_pair(&shared, &unused);
+    leave(200000);
+    const uint64_t before = streams();
+    for (int i = 0; i < THREADS; i++) {
+        const sizes_of_world s = { 3000, 6, 7, 5, 2 };
+        k[i] = (worker){ .own = new_world(&s), .same = new_world(&s), .shared = &shared };
+        fill_all(&k[i].own, &k[i].same);
+    }
+    for (int i = 0; i < THREADS; i++) CHECK(!pthread_create(&k[i].thread, NULL, work, &k[i]), "no thread");
+    for (int i = 0; i < THREADS; i++) pthread_join(k[i].thread, NULL);
+    CHECK(streams() > before, "nothing was streamed");
+    leave_all();
+    for (int i = 0; i < THREADS; i++) compare(&k[i].own, &k[i].same, "all turns"), free_world(&k[i].own), free_world(&k[i].same);
+    free_world(&shared), free_world(&unused);
+    tap_point("several threads stream at once, and share what they read");
+}
+
+/* ---- when -------------------------------------------------------------------------------------------------------- */
+
+static void line(costs *c, enum cost which, double start, double each)
+{
+    for (int i = 0; i < COST_POINTS; i++) c->seconds[which][i] = start + each * cost_infos[which].work[i];
+}
+
+/* Seconds a byte of a pass on the CPU, and on the device. */
+#define MOVE_BYTE 1e-10
+static void script_both(double cpu_byte, double gpu_byte)
+{
+    costs c[SIDES] = { 0 };
+    costs_prepare();
+    for (int k = 0; k < COST_up; k++) line(&c[HOST], (enum cost)k, 1e-9, 1e-15), line(&c[DEVICE], (enum cost)k, 1e-9, 1e-15);
+    line(&c[HOST], COST_pass, 1e-9, cpu_byte), line(&c[DEVICE], COST_pass, 1e-9, gpu_byte);
+    for (int k = COST_up; k < COSTS; k++) line(&c[DEVICE], (enum cost)k, 1e-9, MOVE_BYTE);
+    costs_use(c, "made up");
+}
+
+static void script(double cpu_byte) { script_both(cpu_byte, MOVE_BYTE); }
+
+typedef enum where { ON_CPU, ON_GPU, STREAMED } where;
+
+static where look(duet_status s)
+{
+    static duet_counts last;
+    const duet_counts c = duet_stats();
+    const where w = c.streams > last.streams ? STREAMED : c.launches > last.launches ? ON_GPU : ON_CPU;
+    CHECK(s == DUET_OK, "%s", duet_error());
+    return last = c, w;
+}
+
+static where twice_x(const world *w) { return look(duet_set(M(Z), duet_mul(2, M(X)))); }
+
+static void test_when(void)
+{
+    world a, b;
+    new_pair(&a, &b);
+    (void)look(DUET_OK);
+    leave(9000);
+    script(1e-7);
+    CHECK(twice_x(&b) == STREAMED, "slow on the CPU, and not streamed");
+    script(1e-11);
+    CHECK(twice_x(&b) == ON_CPU, "fast on the CPU, and not there");
+    leave_all();
+    free_world(&a), free_world(&b);
+    tap_point("what does not fit is streamed where that is sooner than the CPU");
+
+    new_pair(&a, &b);
+    script(1e-7);
+    CHECK(twice_x(&b) == ON_GPU, "it fits, and nobody reads it");
+    where w = ON_GPU;
+    for (int i = 0; i < 5; i++) {
+        CHECK(duet_read(b.m[Z]), "%s", duet_error());
+        fill(&a, &b, X);
+        w = twice_x(&b);
+    }
+    free_world(&a), free_world(&b);
+    CHECK(w == ON_GPU, "small matrices are not pinned, and stay whole");
+    const sizes_of_world large = { 100000, 8, 1, 1, 1 };
+    a = new_world(&large), b = new_world(&large);
+    fill_all(&a, &b);
+    for (int i = 0; i < 5; i++) {
+        w = twice_x(&b);
+        CHECK(duet_read(b.m[Z]), "%s", duet_error());
+        fill(&a, &b, X);
+    }
+    CHECK(w == STREAMED, "what goes to and fro each time is not streamed: %d", (int)w);
+    CHECK(twice_x(&b) == STREAMED && twice_x(&b) == ON_GPU && twice_x(&b) == ON_GPU, "what nobody looks at does not stay");
+    CHECK(on(DUET_CPU, copied, &a) == DUET_OK && duet_set(a.m[Z], duet_mul(2, a.m[Z])) == DUET_OK, "%s", duet_error());
+    compare(&a, &b, "all that");
+    free_world(&a), free_world(&b);
+    costs_use(NULL, "as shipped");
+    tap_point("what fits is streamed where it comes and goes each time, until nobody looks at it");
+}
+
+/* Parts would take longer than the CPU, each time; moved once, it is soonest on the device. */
+static void test_once_moved(void)
+{
+    const sizes_of_world large = { 100000, 8, 1, 1, 1 };
+    world a = new_world(&large), b = new_world(&large);
+    fill_all(&a, &b);
+    script(1e-7);
+    for (int i = 0; i < 5; i++) {
+        (void)twice_x(&b);
+        CHECK(duet_read(b.m[Z]), "%s", duet_error());
+        fill(&a, &b, X);
+    }
+    script_both(3e-11, 1e-12);
+    CHECK(twice_x(&b) == ON_CPU, "it is soonest on the CPU, once");
+    where w = ON_CPU;
+    for (int i = 0; i < 40 && w == ON_CPU; i++) w = twice_x(&b);
+    CHECK(w == ON_GPU && twice_x(&b) == ON_GPU, "it stays on the CPU for ever, or is streamed: %d", (int)w);
+    free_world(&a), free_world(&b);
+    costs_use(NULL, "as shipped");
+    tap_point("what is used again and again moves, though it could be streamed");
+}
+
+/* Its parts round as it may. */
+static void test_mode(void)
+{
+    duet_matrix *x = duet_new(DUET_F32, 20000, 64), *w = duet_new(DUET_F32, 64, 32), *y = duet_new(DUET_F32, 20000, 32);
+    CHECK(duet_overwrite(x) && duet_overwrite(w), "%s", duet_error());
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    leave(1 << 20);
+    DUET_ON(DUET_GPU) DUET_MATH(DUET_MATH_SPLIT)
+    {
+        duet_expr e = duet_matmul(x, w);
+        CHECK(out && duet_explain(out, y, e) == DUET_OK && duet_drop(e) == DUET_OK, "%s", duet_error());
+    }
+    if (out) fclose(out);
+    CHECK(text && strstr(text, "streamed in") && strstr(text, "split by our kernels"), "%s", text);
+    leave_all();
+    free(text), duet_free(&x), duet_free(&w), duet_free(&y);
+    tap_point("parts are in the mode of the statement");
+}
+
+int main(void)
+{
+    dice = rng_new(1);
+    stream_from(0), stream_staged_from(0);
+    test_record();
+    test_repeat();
+    test_threads();
+    test_when();
+    test_once_moved();
+    test_mode();
+    return tap_end();
+}

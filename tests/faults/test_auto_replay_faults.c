@@ -1,0 +1,114 @@
+/* test_auto_replay_faults.c - automatic replay on the pretended CUDA, when things go wrong: in a loop that is learnt, replayed and broken off,
+ * every allocation fails once, and every call of CUDA and of the vendors. Small whole numbers: every result is exact. */
+#include "deferred.h"
+#include "auto_replay.h"
+#include "fault_scenario.h"
+#include "plan.h"
+#include <string.h>
+
+enum { N = 6, TURNS = 24, ODD_TURN = 17, MATRICES = 5 };
+
+typedef struct scene {
+    duet_matrix *x, *w, *h, *y, *z;
+} scene;
+
+static bool make(scene *s)
+{
+    duet_matrix **all[MATRICES] = { &s->x, &s->w, &s->h, &s->y, &s->z };
+    bool there = true;
+    for (int i = 0; i < MATRICES; i++) there &= (*all[i] = duet_new(DUET_F32, N, N)) != NULL;
+    return there;
+}
+
+static void clear(scene *s)
+{
+    duet_matrix **all[MATRICES] = { &s->x, &s->w, &s->h, &s->y, &s->z };
+    for (int i = 0; i < MATRICES; i++) duet_free(all[i]);
+}
+
+static bool is_all(const duet_matrix *m, float v)
+{
+    const float *p = duet_read(m);
+    return p ? all_are(p, m, v) : (met.refused++, false);
+}
+
+/* h = 2 x, y = h w = 2 N t, z = y - h: 2 t (N - 1). In one turn another statement comes between. */
+static bool one_turn(const scene *s, int turn, bool all)
+{
+    const float t = (float)turn;
+    if (!fill(s->x, t)) return false;
+    if (!went(duet_set(s->h, duet_mul(2, s->x)))) return false;
+    if (!all) return true;
+    if (turn == ODD_TURN && !went(duet_set(s->z, duet_add(s->h, s->h)))) return false;
+    if (turn == ODD_TURN && !is_all(s->z, 4 * t)) return false;
+    if (!went(duet_set(s->y, duet_matmul(s->h, s->w)))) return false;
+    if (!went(duet_set(s->z, duet_sub(s->y, s->h)))) return false;
+    return is_all(s->z, 2 * t * (N - 1)) && (turn % 3 || is_all(s->h, 2 * t));
+}
+
+static void *play(void *arg)
+{
+    scene s = { 0 };
+    bool was_right = true, there = make(&s);
+    DUET_ON(place)
+    for (int turn = 0; there && turn < TURNS; turn++) {
+        const bool right = (turn || fill(s.w, 1)) && one_turn(&s, turn, true);
+        if (!turn && !right) there = false;
+        met.unsettled |= !right && !was_right; /* one turn is spoilt, at most */
+        was_right = right;
+    }
+    met.refused += !there;
+    mishap_over();
+    clear(&s);
+    return NULL;
+}
+
+static uint64_t replayed(void) { return duet_stats().repeats; }
+
+static void test(bool allocation, const char *what) { each_once(play, allocation, what, replayed, 3 * (TURNS - 10)); }
+
+/* ---- what the error says ---- */
+
+/* A loop whose last turn breaks off after its first statement, h = 2 x; then the device refuses it. Where the host has written h meanwhile
+ * that stays. */
+static void *late_error(void *overwritten)
+{
+    scene s = { 0 };
+    duet_status st = DUET_OK;
+    met = (mishap){ 0 };
+    CHECK(make(&s) && fill(s.w, 1), "%s", duet_error());
+    DUET_ON(DUET_GPU)
+    {
+        for (int turn = 0; turn < TURNS - 1; turn++) one_turn(&s, turn == ODD_TURN ? 0 : turn, true);
+        CHECK(!met.refused && one_turn(&s, 1, false), "%s", duet_error());
+        CHECK(held_now() != 0, "nothing is held back");
+        if (overwritten) fill(s.h, 7);
+        fake_fail(2); /* the device is asked for first */
+        st = duet_synchronize();
+    }
+    fake_fail(0);
+    CHECK(st == DUET_DEVICE_ERROR && strstr(duet_error(), "a statement that was held back") &&
+              strstr(duet_error(), "test_auto_replay_faults.c:"),
+          "status %d: %s", (int)st, duet_error());
+    if (overwritten) CHECK(is_all(s.h, 7), "%s", duet_error());
+    else CHECK(!duet_read(s.h) && strstr(duet_error(), "lost"), "%s", duet_error());
+    CHECK(is_all(s.x, 1), "%s", duet_error());
+    clear(&s);
+    return NULL;
+}
+
+int main(void)
+{
+    repeat_patience(1);
+    setenv("DUET_REPRODUCIBLE", "1", 1);
+    test(false, "calls of CUDA");
+    test(true, "allocations");
+    alone(late_error, NULL);
+    tap_point("an error that comes late names its statement");
+    alone(late_error, "");
+    tap_point("and does not touch what the host has written since");
+    leave_the_choice();
+    test(false, "calls of CUDA, where the place is free");
+    test(true, "allocations, where the place is free");
+    return tap_end();
+}

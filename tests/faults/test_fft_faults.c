@@ -1,0 +1,66 @@
+/* test_fft_faults.c - Fourier transforms on the pretended CUDA, when things go wrong: every allocation fails once, and every call of CUDA and of
+ * cuFFT. No plan outlives its step, so that each is made at every turn. Results are rounded to whole numbers. */
+#include "fft.h"
+#include "fault_scenario.h"
+#include "step_kinds.h"
+
+typedef struct scene {
+    duet_matrix *x, *z, *k, *t, *v, *y;
+} scene;
+
+static bool make(scene *s)
+{
+    const bool there = (s->x = duet_new(DUET_F32, 4, 6)) && (s->z = duet_new(DUET_F32, 4, 6)) &&
+                       (s->k = duet_new(DUET_F32, 1, 1)) && (s->t = duet_new(DUET_F32, 20, 3, 4)) &&
+                       (s->v = duet_new(DUET_F32, 20, 3, 4)) && (s->y = duet_new(DUET_C64, 4, 4));
+    if (!there) return met.refused++, false;
+    return fill(s->x, 1) && fill(s->z, 9) && fill(s->k, 2) && fill(s->t, 3) && fill(s->v, 9);
+}
+
+/* There and back: of a matrix, of the middle axis of three; by a matrix of complex elements; a convolution with a number; a shift. */
+static void turn(const scene *s)
+{
+    bool well = went(duet_set(s->z, duet_round(duet_irfftn(duet_rfftn(s->x)))));
+    holds(s->z, well, 9, 1);
+    well = went(duet_set(s->v, duet_round(duet_irfft(duet_rfft(s->t, 0, 1), 3, 1))));
+    holds(s->v, well, 9, 3);
+    if (!fill(s->z, 9)) return;
+    if (went(duet_set(s->y, duet_rfft2(s->x)))) {
+        well = went(duet_set(s->z, duet_round(duet_irfft2(s->y))));
+        holds(s->z, well, 9, 1);
+    }
+    if (!fill(s->z, 9)) return;
+    well = went(duet_set(s->z, duet_round(duet_fftconvolve(s->x, s->k, DUET_OVERLAP_SAME))));
+    holds(s->z, well, 9, 2);
+    if (!fill(s->z, 9)) return;
+    well = went(duet_set(s->z, duet_fftshift(s->x)));
+    holds(s->z, well, 9, 1);
+    holds(s->x, true, 1, 1);
+}
+
+static void *play(void *arg)
+{
+    scene s = { 0 };
+    if (make(&s)) DUET_ON(place) turn(&s);
+    mishap_over();
+    duet_matrix **all[] = { &s.x, &s.z, &s.k, &s.t, &s.v, &s.y };
+    for (int i = 0; i < 6; i++) duet_free(all[i]);
+    return NULL;
+}
+
+static uint64_t made(void) { return duet_stats().transforms; }
+
+static void test(bool allocation, const char *what) { each_once(play, allocation, what, made, 5); }
+
+int main(void)
+{
+    setenv("DUET_REPRODUCIBLE", "1", 1);
+    gpu_fourier_limit(0), fft_limit(0);
+    test(false, "calls of CUDA and cuFFT");
+    test(true, "allocations");
+    leave_the_choice();
+    test(false, "calls of CUDA and cuFFT, where the place is free");
+    place = DUET_CPU;
+    if (!fft_absent()) test(true, "allocations on the CPU");
+    return tap_end();
+}

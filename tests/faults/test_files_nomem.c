@@ -1,0 +1,109 @@
+/* test_files_nomem.c - each allocation of reading, writing and printing fails once: a status and a text, nothing leaks, and no file is half
+ * written. Also of views and of copies of shapes. */
+#include "in_thread.h"
+#include "failing_alloc.h"
+#include <duet/duet.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char npy[] = "/tmp/duet-nomem.npy", npz[] = "/tmp/duet-nomem.npz", market[] = "/tmp/duet-nomem.mtx",
+                  packed[] = "/tmp/duet-nomem-deflated.npz", fortran[] = "/tmp/duet-nomem-columns.npy";
+static int refused;
+static bool wrong;
+
+static void went(bool ok)
+{
+    if (ok) return;
+    refused++;
+    if (!*duet_error()) wrong = true;
+}
+
+static void try_file(duet_matrix *m)
+{
+    FILE *nothing = fopen("/dev/null", "w");
+    const duet_named list[] = { { "a", m } };
+    went(nothing && duet_print(nothing, m) == DUET_OK);
+    went(duet_save_npy(npy, m) == DUET_OK);
+    went(duet_save_npz(npz, list, 1) == DUET_OK);
+    went(duet_save_market(market, m) == DUET_OK);
+    duet_matrix *back[] = { duet_load_npy(npy), duet_load_npz(npz, "a"), duet_load_market(market), duet_load_npz(packed, "x") };
+    for (int k = 0; k < 4; k++) went(back[k]), duet_free(&back[k]);
+    duet_matrix *turned = duet_load_npy(fortran);
+    went(turned);
+    if (!turned && !strstr(duet_error(), fortran)) printf("# %s\n", duet_error()), wrong = true;
+    duet_free(&turned);
+    char **names = duet_names_npz(npz);
+    went(names), free(names);
+    if (nothing) fclose(nothing);
+}
+
+static void try_shapes(duet_matrix *m)
+{
+    duet_matrix *to = duet_new(DUET_F64, 6, 4), *part[3] = { NULL }, *wide = duet_broadcast_to(m, 2, 3, 4);
+    went(to), went(wide);
+    if (to) {
+        went(duet_split(to, 0, 3, part) == DUET_OK);
+        went(duet_concatenate(to, 0, m, m) == DUET_OK);
+        went(duet_tile(to, m) == DUET_OK);
+        went(duet_roll(to, to, 0, 1) == DUET_OK);
+        went(duet_pad(to, m, (const int64_t[]){ 2, 0 }, DUET_PAD_REFLECT, 0) == DUET_OK);
+        went(duet_magic(m) == DUET_BAD_SHAPE);
+    }
+    for (int k = 0; k < 3; k++) duet_free(&part[k]);
+    duet_free(&to), duet_free(&wide);
+}
+
+static void *play(void *arg)
+{
+    duet_matrix *m = duet_new(DUET_F64, 3, 4);
+    double *p = m ? duet_overwrite(m) : NULL;
+    went(p);
+    for (int i = 0; p && i < 12; i++) p[i] = i;
+    if (p) try_file(m), try_shapes(m);
+    duet_free(&m);
+    return NULL;
+}
+
+static bool hit(int n)
+{
+    refused = 0, wrong = false;
+    fail_in = n;
+    alone(play, NULL);
+    const bool was = fail_in < 0;
+    fail_in = -1;
+    duet_memory_trim();
+    return was;
+}
+
+/* By columns. */
+static void save_fortran(void)
+{
+    duet_matrix *m = duet_new(DUET_F64, 3, 4), *columns = duet_transposed(m);
+    CHECK(duet_save_npy(fortran, columns) == DUET_OK, "%s", duet_error());
+    duet_free(&columns), duet_free(&m);
+}
+
+int main(void)
+{
+#include "deflated.h"
+    int n = 0;
+    FILE *f = fopen(packed, "wb");
+    CHECK(f && fwrite(deflated, sizeof deflated, 1, f) == 1 && !fclose(f), "no file");
+    save_fortran();
+    hit(-1), hit(-1);
+    CHECK(!refused, "%s", duet_error());
+    const int64_t living = live;
+    for (bool more = true; more && n < 2000; n++) {
+        more = hit(n);
+        CHECK(!wrong, "%d: a refusal without a text", n);
+        CHECK(more || !refused, "%d: nothing failed, but %d were refused", n, refused);
+        CHECK(homeless || live == living, "%d: %d blocks leaked", n, (int)(live - living));
+        hit(-1);
+        CHECK(!refused, "%d: the next is not right: %s", n, duet_error());
+    }
+    CHECK(n > 40 && n < 2000, "%d failures", n);
+    tap_point("each allocation fails once");
+    CHECK(!unlink(npy) && !unlink(npz) && !unlink(market) && !unlink(packed) && !unlink(fortran), "a file was not there");
+    return tap_end();
+}

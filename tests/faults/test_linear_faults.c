@@ -1,0 +1,99 @@
+/* test_linear_faults.c - linear algebra on the pretended CUDA, when things go wrong: every allocation fails once, and every call of CUDA and of the
+ * vendors. Powers of two: every result is exact. */
+#include "fault_scenario.h"
+
+enum { N = 4 };
+
+typedef struct scene {
+    duet_matrix *a, *b, *x, *y, *l, *u, *p, *sign, *log;
+    duet_matrix *complex_a, *complex_l, *complex_u, *complex_sign, *row, *one;
+} scene;
+
+/* The unit matrix, i and zeros in a row, 1. */
+static bool make_complex(scene *s)
+{
+    duet_matrix **squares[] = { &s->complex_a, &s->complex_l, &s->complex_u };
+    bool there =
+        (s->complex_sign = duet_new(DUET_C64)) && (s->row = duet_new(DUET_C64, 1, N)) && (s->one = duet_new(DUET_C64, 1));
+    for (int i = 0; i < 3; i++) there &= (*squares[i] = duet_new(DUET_C64, N, N)) != NULL;
+    float *a = there ? duet_update(s->complex_a) : NULL, *row = a ? duet_update(s->row) : NULL,
+          *one = row ? duet_update(s->one) : NULL;
+    for (int i = 0; one && i < N; i++) a[2 * (i * N + i)] = 1;
+    return one ? row[1] = one[0] = 1, true : (met.refused++, false);
+}
+
+static bool make(scene *s)
+{
+    duet_matrix **squares[] = { &s->a, &s->x, &s->l, &s->u };
+    bool there = true;
+    for (int i = 0; i < 4; i++) there &= (*squares[i] = duet_new(DUET_F32, N, N)) != NULL;
+    there &= (s->b = duet_new(DUET_F32, N)) && (s->y = duet_new(DUET_F32, N)) && (s->p = duet_new(DUET_I64, N)) &&
+             (s->sign = duet_new(DUET_F32)) && (s->log = duet_new(DUET_F32));
+    if (!there) return met.refused++, false;
+    if (!make_complex(s)) return false;
+    if (!fill(s->a, 0) || !fill(s->b, 3) || !fill(s->x, 9) || !fill(s->y, 9) || !fill(s->sign, 9) || !fill(s->log, 9))
+        return false;
+    float *a = duet_update(s->a);
+    for (int i = 0; a && i < N; i++) a[i * N + i] = 1;
+    return a || (met.refused++, false);
+}
+
+/* a is the unit matrix. */
+static void turn(const scene *s)
+{
+    const double beyond_f16 = 0x1p20; /* so all is done again in f64 */
+    duet_expr large = duet_mul(duet_cast(s->a, DUET_F64), beyond_f16), b = duet_cast(s->b, DUET_F64);
+    bool well = went(duet_set(s->y, duet_cast(duet_mul(duet_solve(large, b, .refine = DUET_REFINE_F16), beyond_f16), DUET_F32)));
+    holds(s->y, well, 9, 3);
+    if (!well && !fill(s->y, 3)) return;
+    well = went(duet_set(s->y, duet_solve(s->a, duet_mul(s->b, 2))));
+    holds(s->y, well, 3, 6);
+    if (!well && !fill(s->y, 6)) return;
+    well = went(duet_set(s->y, duet_add(duet_lstsq(s->a, s->y), 1)));
+    holds(s->y, well, 6, 7);
+    well = went(duet_set(s->x, duet_sub(duet_matmul(duet_inv(s->a), duet_cholesky(s->a)), s->a)));
+    holds(s->x, well, 9, 0);
+    if (!well && !fill(s->x, 0)) return;
+    well = went(duet_slogdet(s->sign, s->log, s->a));
+    holds(s->sign, well, 9, 1), holds(s->log, well, 9, 0);
+    if (went(duet_lu(s->l, s->u, s->p, s->a)) && went(duet_svd(s->l, s->y, s->u, s->a))) holds(s->y, true, 1, 1);
+    if (went(duet_qr(s->l, s->u, s->a)) && went(duet_eigh(s->y, s->l, s->a))) holds(s->y, true, 1, 1);
+}
+
+/* The same of complex numbers. */
+static void turn_complex(const scene *s)
+{
+    if (!fill(s->x, 9) || !fill(s->y, 9) || !fill(s->sign, 9) || !fill(s->log, 9)) return;
+    bool well = went(duet_set(s->y, duet_real(duet_solve(s->complex_a, duet_complex(duet_mul(2, s->b), 0)))));
+    holds(s->y, well, 9, 6);
+    if (!well && !fill(s->y, 6)) return;
+    well = went(duet_set(s->y, duet_add(duet_real(duet_lstsq(s->complex_a, duet_complex(s->y, 1))), 1)));
+    holds(s->y, well, 6, 7);
+    well = went(duet_set(s->sign, duet_imag(duet_sum(duet_lstsq(s->row, s->one)))));
+    holds(s->sign, well, 9, -1);
+    well = went(duet_set(s->x, duet_real(duet_sub(duet_matmul(duet_inv(s->complex_a), duet_cholesky(s->complex_a)), s->a))));
+    holds(s->x, well, 9, 0);
+    well = went(duet_slogdet(s->complex_sign, s->log, s->complex_a));
+    holds(s->log, well, 9, 0);
+    if (went(duet_svd(s->complex_l, s->y, s->complex_u, s->complex_a))) holds(s->y, true, 1, 1);
+    if (went(duet_qr(s->complex_l, s->complex_u, s->complex_a)) && went(duet_eigh(s->y, s->complex_l, s->complex_a)))
+        holds(s->y, true, 1, 1);
+}
+
+static void *play(void *arg)
+{
+    (void)arg;
+    scene s = { 0 };
+    if (make(&s)) DUET_ON(place) turn(&s), turn_complex(&s);
+    mishap_over();
+    duet_matrix **all[] = {
+        &s.a,   &s.b,  &s.x, &s.y, &s.l, &s.u, &s.p, &s.sign, &s.log, &s.complex_a, &s.complex_l, &s.complex_u, &s.complex_sign,
+        &s.row, &s.one
+    };
+    for (int i = 0; i < 15; i++) duet_free(all[i]);
+    return NULL;
+}
+
+static uint64_t solved(void) { return fake_count().solutions; }
+
+int main(void) { return mishaps_of(play, solved, 9); }

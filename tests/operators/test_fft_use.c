@@ -1,0 +1,355 @@
+/* test_fft_use.c - what is made of Fourier transforms, and how they are used: shifts and convolutions against their definitions, plans that are kept,
+ * recordings, threads, parts, bad input, missing libraries. */
+#include "fourier_arrays.h"
+#include "stream_policy.h"
+#ifdef PRETEND_CUDA
+#include "fake_cuda.h"
+#include "stream.h"
+#endif
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- shifts and convolutions ---- */
+
+/* Of any type by its bits. */
+static void fill_bits(duet_matrix *m)
+{
+    unsigned char *p = duet_overwrite(m);
+    const int64_t bytes = duet_count(m) * (int64_t)dtypes[duet_type(m)].bytes;
+    for (int64_t i = 0; p && i < bytes; i++) p[i] = (unsigned char)(rng_next(&dice) & (duet_type(m) == DUET_BOOL ? 1 : 255));
+}
+
+/* Where element i goes to, in row-major order. */
+static int64_t shifted(const sizes *s, const duet_fourier *o, bool inverse, int64_t i)
+{
+    int64_t to = 0, stride = 1;
+    for (int a = s->rank; a-- > 0; i /= s->size[a], stride *= s->size[a]) {
+        bool along = !o->axes;
+        for (int k = 0; k < o->axes; k++) along |= (o->axis[k] + s->rank) % s->rank == a;
+        const int64_t n = s->size[a], by = along ? (inverse ? n - n / 2 : n / 2) : 0;
+        to += (i % n + by) % n * stride;
+    }
+    return to;
+}
+
+static void shift_one(duet_place p, duet_dtype type, const sizes *s, duet_fourier o, bool inverse)
+{
+    duet_matrix *x = duet_new_shape(type, s->rank, s->size), *y = duet_new_shape(type, s->rank, s->size);
+    const size_t each = dtypes[type].bytes;
+    int64_t wrong = 0;
+    fill_bits(x), fill_bits(y);
+    set_on(p, y, inverse ? (duet_ifftshift)(DUET(x), &o) : (duet_fftshift)(DUET(x), &o));
+    const char *from = duet_read(x), *to = duet_read(y);
+    for (int64_t i = 0; i < duet_count(x); i++)
+        wrong += memcmp(from + i * (int64_t)each, to + shifted(s, &o, inverse, i) * (int64_t)each, each) != 0;
+    CHECK(!wrong, "a shift of %s on the %s: %lld elements are wrong", dtypes[type].name, place_name(p), (long long)wrong);
+    duet_free(&x), duet_free(&y);
+}
+
+static void shifts(duet_place p)
+{
+    static const sizes shapes[] = { SIZES(1),   SIZES(6), SIZES(7), SIZES(5, 4), SIZES(3, 4, 5), SIZES(2, 2, 3, 1, 2, 2, 3, 2),
+                                    SIZES(0, 3) };
+    for (duet_dtype t = 0; t < DUET_DTYPE_COUNT; t++)
+        for (int s = 0; s < 7; s++)
+            for (int inverse = 0; inverse < 2; inverse++) {
+                shift_one(p, t, &shapes[s], (duet_fourier){ 0 }, inverse);
+                shift_one(p, t, &shapes[s], (duet_fourier){ 1, { -1 }, { 0 } }, inverse);
+            }
+    tap_point("shifts of every type");
+}
+
+/* One element of all of the convolution. */
+static real sum_at(const array *x, const array *y, const int64_t *k, bool correlates)
+{
+    real sum = 0;
+    for (int64_t i = 0; i < x->count; i++) {
+        int64_t rest = i, at = 0;
+        bool inside = true;
+        for (int a = x->rank; a-- > 0; rest /= x->size[a]) {
+            const int64_t j = k[a] - rest % x->size[a];
+            inside &= j >= 0 && j < y->size[a];
+            at += (correlates ? y->size[a] - 1 - j : j) * stride_of(y, a);
+        }
+        if (inside) sum += creall(x->v[i]) * creall(y->v[at]);
+    }
+    return sum;
+}
+
+static void convolve_one(duet_place p, duet_dtype type, const sizes *sx, const sizes *sy, duet_overlap part, bool correlates)
+{
+    duet_matrix *x = duet_new_shape(type, sx->rank, sx->size), *y = duet_new_shape(type, sy->rank, sy->size);
+    fill(x), fill(y);
+    duet_expr e = correlates ? duet_fftcorrelate(x, y, part) : duet_fftconvolve(x, y, part);
+    sizes s = sizes_of_expr(e);
+    duet_matrix *z = duet_new_shape(type, s.rank, s.size);
+    array a = array_of(x), b = array_of(y), want = array_new(s.rank, s.size);
+    real terms = 1;
+    for (int64_t i = 0; i < want.count; i++) {
+        int64_t k[DUET_RANK_MAX], rest = i;
+        for (int d = s.rank; d-- > 0; rest /= s.size[d]) {
+            const int64_t m = sy->size[d] - 1;
+            k[d] = rest % s.size[d] + (part == DUET_OVERLAP_FULL ? 0 : part == DUET_OVERLAP_SAME ? m / 2 : m);
+        }
+        want.v[i] = sum_at(&a, &b, k, correlates);
+    }
+    for (int d = 0; d < s.rank; d++) terms *= (real)(sx->size[d] + sy->size[d] - 1);
+    const real u = type == DUET_F32 ? 0x1p-24L : 0x1p-53L;
+    if (set_on(p, z, e))
+        compare(correlates ? "fftcorrelate" : "fftconvolve", z, &want,
+                16 * u * log2l(2 * terms) * (norm(&a) * sizes_of(&b) + sizes_of(&a) * norm(&b)));
+    array_free(&a), array_free(&b), array_free(&want);
+    duet_free(&x), duet_free(&y), duet_free(&z);
+}
+
+static void convolutions(duet_place p)
+{
+    static const sizes pairs[][2] = { { SIZES(1), SIZES(1) },
+                                      { SIZES(9), SIZES(4) },
+                                      { SIZES(5), SIZES(8) },
+                                      { SIZES(50), SIZES(17) },
+                                      { SIZES(7, 9), SIZES(3, 4) },
+                                      { SIZES(6, 1), SIZES(1, 5) },
+                                      { SIZES(4, 5, 6), SIZES(3, 2, 4) } };
+    for (int i = 0; i < 7; i++)
+        for (int part = DUET_OVERLAP_FULL; part <= DUET_OVERLAP_VALID; part++)
+            for (int correlates = 0; correlates < 2; correlates++)
+                for (duet_dtype t = DUET_F32; t <= DUET_F64; t++)
+                    convolve_one(p, t, &pairs[i][0], &pairs[i][1], (duet_overlap)part, correlates);
+    tap_point("convolutions");
+}
+
+/* ---- plans, recordings, threads ---- */
+
+static void play(duet_place p, duet_matrix *x, duet_matrix *y, duet_matrix *z, duet_matrix *c)
+{
+    set_on(p, y, duet_rfftn(x));
+    set_on(p, z, duet_irfftn(y, .axes = 2, .axis = { 0, 1 }, .n = { 0, 15 }));
+    set_on(p, c, duet_fftconvolve(x, z, DUET_OVERLAP_SAME));
+}
+
+static void plans(duet_place p)
+{
+    duet_matrix *x = duet_new(DUET_F32, 12, 15), *y = duet_new(DUET_C64, 12, 8), *z = duet_new(DUET_F32, 12, 15),
+                *c = duet_new(DUET_F32, 12, 15);
+    fill(x);
+    array want = array_of(x);
+    play(p, x, y, z, c), play(p, x, y, z, c);
+    const uint64_t made = duet_stats().transforms, taken = duet_stats().pool_misses;
+    for (int i = 0; i < 20; i++) play(p, x, y, z, c);
+    CHECK(duet_stats().transforms == made, "%d plans were made anew", (int)(duet_stats().transforms - made));
+    CHECK(duet_stats().pool_misses == taken, "%d blocks were taken anew", (int)(duet_stats().pool_misses - taken));
+    CHECK(made > 0, "no plan was counted");
+    compare("there and back", z, &want, norm(&want) * 100 * 0x1p-24L);
+    array_free(&want);
+    duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&c);
+    tap_point("repeated calls make no plan and take no memory");
+}
+
+static void recorded(duet_place p)
+{
+    duet_matrix *x = duet_new(DUET_F32, 12, 15), *y = duet_new(DUET_C64, 12, 8), *z = duet_new(DUET_F32, 12, 15),
+                *c = duet_new(DUET_F32, 12, 15);
+    fill(x);
+    CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
+    play(p, x, y, z, c);
+    duet_recording *r = duet_record_end();
+    CHECK(r != NULL, "%s", duet_error());
+    for (int i = 0; i < 5 && r; i++) {
+        fill(x);
+        array want = array_of(x);
+        if (i == 3) duet_memory_trim();
+        CHECK(duet_replay(r) == DUET_OK, "%s", duet_error());
+        compare("replayed", z, &want, norm(&want) * 100 * 0x1p-24L);
+        array_free(&want);
+    }
+    duet_recording_free(&r);
+    duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&c);
+    tap_point("recorded and replayed");
+}
+
+/* Of lengths that come again after others have pushed their plans out. */
+static void pushed_out(duet_place p)
+{
+    fft_limit(0);
+    for (int64_t n = 2; n < 400; n++) {
+        duet_matrix *x = duet_new(DUET_C64, n), *y = duet_new(DUET_C64, n);
+        fill(x);
+        array want = array_of(x);
+        set_on(p, y, duet_fft(x, 0, 0)), set_on(p, y, duet_ifft(y, 0, 0));
+        compare("there and back", y, &want, norm(&want) * 400 * 0x1p-24L * 10);
+        array_free(&want);
+        duet_free(&x), duet_free(&y);
+    }
+    fft_limit((size_t)32 << 20);
+    tap_point("many plans, none kept but by its step");
+}
+
+static duet_place there;
+
+static void *one_thread(void *arg)
+{
+    const int64_t n = 16 + 16 * ((intptr_t)arg % 2);
+    duet_matrix *x = duet_new(DUET_F64, 8, n), *y = duet_new(DUET_C128, 8, n / 2 + 1), *z = duet_new(DUET_F64, 8, n);
+    double *p = duet_overwrite(x);
+    for (int64_t i = 0; i < 8 * n; i++) p[i] = (double)(i * i % 97) + (double)(intptr_t)arg;
+    bool ok = true;
+    for (int i = 0; i < 50 && ok; i++) {
+        ok = duet_set_on(there, y, duet_rfftn(x)) == DUET_OK && duet_set_on(there, z, duet_irfftn(y)) == DUET_OK;
+        const double *q = duet_read(z), *r = duet_read(x);
+        for (int64_t k = 0; k < 8 * n && ok; k++) ok = fabs(q[k] - r[k]) <= 1e-11;
+    }
+    duet_free(&x), duet_free(&y), duet_free(&z);
+    return ok ? arg : NULL;
+}
+
+static void threads(duet_place p)
+{
+    pthread_t t[6];
+    there = p;
+    for (intptr_t i = 0; i < 6; i++) pthread_create(&t[i], NULL, one_thread, (void *)(i + 1));
+    for (intptr_t i = 0; i < 6; i++) {
+        void *r;
+        pthread_join(t[i], &r);
+        CHECK(r == (void *)(i + 1), "thread %d", (int)i);
+    }
+    tap_point("six threads");
+}
+
+/* ---- bad input ---- */
+
+static void refused(duet_matrix *y, duet_expr e, duet_status want, const char *says)
+{
+    const float before = ((const float *)duet_read(y))[0];
+    const duet_status s = duet_set(y, e);
+    CHECK(s == want && strstr(duet_error(), says), "status %d, not %d: %s", s, want, duet_error());
+    CHECK(((const float *)duet_read(y))[0] == before, "what a refused call left");
+}
+
+static void bad(void)
+{
+    duet_matrix *x = duet_new(DUET_F32, 4, 6), *c = duet_new(DUET_C64, 4, 6), *i = duet_new(DUET_I64, 4),
+                *none = duet_new(DUET_C64, 4, 0), *y = duet_new(DUET_C64, 4, 6), *w = duet_new(DUET_F64, 4, 6);
+    fill(y);
+    refused(y, duet_fft(x, 0, 2), DUET_BAD_SHAPE, "there is no axis 2");
+    refused(y, duet_fft(x, 0, -3), DUET_BAD_SHAPE, "there is no axis -3");
+    refused(y, duet_fft(x, -1, 0), DUET_BAD_ARGUMENT, "there is no length -1");
+    refused(y, duet_fftn(x, .axes = 2, .axis = { 1, -1 }), DUET_BAD_ARGUMENT, "named twice");
+    refused(y, duet_fftn(x, .axes = 3), DUET_BAD_SHAPE, "not so many axes");
+    refused(y, duet_fftn(x, .axes = -1), DUET_BAD_SHAPE, "not so many axes");
+    refused(y, duet_fftn(1.0), DUET_BAD_SHAPE, "axes");
+    refused(y, duet_fft(i, 0, 0), DUET_BAD_TYPE, "needs elements of f32, f64, c64 or c128");
+    refused(y, duet_rfft(c, 0, 0), DUET_BAD_TYPE, "needs elements of f32 or f64");
+    refused(y, duet_irfft(x, 0, 0), DUET_BAD_TYPE, "needs elements of c64 or c128");
+    refused(y, duet_fft(none, 0, 1), DUET_BAD_SHAPE, "no transform is of such a length along axis 1");
+    refused(y, duet_fftshift(x, .axes = 1, .n = { 3 }), DUET_BAD_ARGUMENT, "no length");
+    refused(y, duet_rfftn(x), DUET_BAD_SHAPE, "");
+    refused(y, duet_fftn(w), DUET_BAD_TYPE, "");
+    refused(y, duet_fftconvolve(x, c, DUET_OVERLAP_FULL), DUET_BAD_TYPE, "");
+    refused(y, duet_fftconvolve(x, duet_sum_axis(x, 0), DUET_OVERLAP_FULL), DUET_BAD_SHAPE, "needs A.rank == B.rank");
+    refused(y, duet_fftconvolve(x, x, (duet_overlap)3), DUET_BAD_ARGUMENT, "no part 3");
+    duet_free(&x), duet_free(&c), duet_free(&i), duet_free(&none), duet_free(&y), duet_free(&w);
+    tap_point("bad input");
+}
+
+static void explained(void)
+{
+    duet_matrix *x = duet_new(DUET_F32, 4, 6), *y = duet_new(DUET_C64, 4, 4), *z = duet_new(DUET_F32, 6, 6);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    duet_expr e = duet_rfftn(x, .axes = 2, .axis = { 0, 1 });
+    DUET_ON(DUET_CPU) CHECK(duet_explain(out, y, e) == DUET_OK, "%s", duet_error());
+    forget(e);
+    e = duet_irfft(duet_fftconvolve(x, x, DUET_OVERLAP_SAME), 0, 1);
+    CHECK(duet_expr_status(e) == DUET_BAD_TYPE, "an irfft of real numbers");
+    forget(e);
+    e = duet_fftn(x, .axes = 1, .axis = { -1 }, .n = { 5 });
+    CHECK(duet_print_expr(out, e) == DUET_OK && duet_expr_size(e, 1) == 5, "%s", duet_error());
+    forget(e);
+    fclose(out);
+    CHECK(strstr(text, "by FFTW") && strstr(text, "duet_fftn(A, .axes = 1, .axis = {1}, .n = {5})"), "%s", text);
+    free(text);
+    duet_free(&x), duet_free(&y), duet_free(&z);
+    tap_point("explained and printed");
+}
+
+/* In a child, where no library is open yet. */
+static void missing(const char *library, const char *says)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("DUET_FFT", library, 1);
+        duet_matrix *x = duet_new(DUET_F32, 4), *y = duet_new(DUET_C64, 4);
+        const duet_status s = duet_set_on(DUET_CPU, y, duet_fft(x, 0, 0));
+        const bool ok = s == DUET_UNSUPPORTED && strstr(duet_error(), says);
+        if (!ok) printf("# status %d: %s\n", s, duet_error());
+        fflush(stdout);
+        _exit(!ok);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(status == 0, "DUET_FFT=%s", library);
+}
+
+static void without_fftw(void)
+{
+    missing("/nowhere/libfftw3.so", "/nowhere/libfftw3.so"), missing("libm.so.6", "lacks fftwf_plan_guru64_dft");
+    tap_point("without FFTW");
+}
+
+#ifdef PRETEND_CUDA
+static void without_cufft(void)
+{
+    duet_matrix *x = duet_new(DUET_F32, 4), *y = duet_new(DUET_C64, 4);
+    fake_without("cufft", "no such file");
+    CHECK(duet_set_on(DUET_GPU, y, duet_fft(x, 0, 0)) == DUET_UNSUPPORTED && strstr(duet_error(), "no such file"), "%s",
+          duet_error());
+    CHECK(duet_set(y, duet_fft(x, 0, 0)) == DUET_OK, "without it the CPU works: %s", duet_error());
+    fake_without("cufft", NULL);
+    duet_free(&x), duet_free(&y);
+    tap_point("without cuFFT");
+}
+
+/* A batch that the device has no room for goes through it in parts; and one that goes along the first axis does not. */
+static void streamed(void)
+{
+    duet_matrix *x = duet_new(DUET_F32, 3000, 15), *y = duet_new(DUET_F32, 3000, 15), *c = duet_new(DUET_C64, 3000, 8);
+    fill(x);
+    array want = array_of(x);
+    stream_from(0), stream_staged_from(0);
+    duet_memory_trim();
+    CHECK(duet_memory_limit(DUET_GPU, duet_memory_of(DUET_GPU).used + 120000) == DUET_OK, "%s", duet_error());
+    const uint64_t before = duet_stats().streams;
+    set_on(DUET_GPU, y, duet_irfft(duet_rfft(x, 0, 1), 15, 1));
+    CHECK(duet_stats().streams == before + 1, "it was not streamed");
+    compare("streamed", y, &want, 100 * 0x1p-24L * norm(&want));
+    CHECK(duet_set_on(DUET_GPU, y, duet_irfft(duet_rfft(x, 0, 0), 3000, 0)) == DUET_NO_MEMORY, "%s", duet_error());
+    CHECK(duet_set(c, duet_rfft(x, 0, 1)) == DUET_OK, "%s", duet_error());
+    CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "%s", duet_error());
+    array_free(&want);
+    duet_free(&x), duet_free(&y), duet_free(&c);
+    tap_point("streamed");
+}
+#endif
+
+int main(void)
+{
+    duet_place place[2];
+    if (!fft_absent()) without_fftw();
+    dice = rng_new(20261122);
+    const int places = list_transforming(place);
+    if (!places) return 0;
+    for (int p = 0; p < places; p++) {
+        printf("# on the %s\n", place_name(place[p]));
+        shifts(place[p]), convolutions(place[p]), plans(place[p]), recorded(place[p]), threads(place[p]);
+    }
+    if (place[0] == DUET_CPU) pushed_out(DUET_CPU), explained();
+    bad();
+#ifdef PRETEND_CUDA
+    without_cufft(), streamed();
+#endif
+    return tap_end();
+}

@@ -1,0 +1,371 @@
+/* test_ops.c - every row of ops.def, by every machine, type, shape, view and broadcast, against the oracle.
+ * No operator is named: a new row is tested by being there. */
+#include "common.h"
+#include "dtype.h"
+#include "element.h"
+#include "test_rows.h"
+
+/* One evaluation: operands (a number where there is no matrix), axis, options; what it is compared under. */
+typedef struct trial {
+    const row *row;
+    duet_dtype type;
+    duet_matrix *x[3];
+    double number[3];
+    int axis;
+    const void *options;
+    enum view view; /* of the destination */
+} trial;
+
+static const sizes shapes[] = {
+    SIZES(),     SIZES(1),    SIZES(0),       SIZES(7),       SIZES(1000),    SIZES(3, 4),       SIZES(0, 4),
+    SIZES(4, 0), SIZES(1, 5), SIZES(33, 129), SIZES(2, 3, 5), SIZES(5, 1, 7), SIZES(2, 3, 4, 5), SIZES(2, 1, 2, 1, 2, 1, 2, 3)
+};
+
+static rng dice;
+static bool quick;
+static duet_place place[2];
+static int places, ran;
+
+static duet_expr build(const trial *t)
+{
+    duet_expr x[3];
+    for (int k = 0; k < t->row->arity; k++) x[k] = t->x[k] ? duet_of_matrix(t->x[k]) : duet_of_number(t->number[k]);
+    return t->row->make(x, t->axis, t->options);
+}
+
+static duet_dtype result_type(const trial *t)
+{
+    const int flags = op_infos[t->row->op].flags;
+    return flags & OP_GIVES_INDEX ? DUET_I64 : flags & DUET_TRUTH ? DUET_BOOL : t->type;
+}
+
+/* Puts the elements of m, as they lie in its storage, into a copy of that storage. */
+static const char *paste(const duet_matrix *m, int axis, char *to, const char *from)
+{
+    const size_t bytes = dtypes[duet_type(m)].bytes;
+    if (axis == duet_rank(m)) return memcpy(to, from, bytes), from + bytes;
+    for (int64_t i = 0; i < duet_size(m, axis); i++)
+        from = paste(m, axis + 1, to + i * duet_stride(m, axis) * (ptrdiff_t)bytes, from);
+    return from;
+}
+
+/* Computes t into a view of a larger matrix, by one machine; what is around it must stay. Answers the elements. */
+static void *evaluate(const trial *t, duet_place where, const sizes *s)
+{
+    const duet_dtype type = result_type(t);
+    duet_matrix *whole, *m = random_view(&dice, t->view, type, s->rank, s->size, -5, 5, &whole);
+    if (!m) m = whole = random_matrix(&dice, type, s->rank, s->size, -5, 5);
+    char *before = elements(whole);
+    const char *why = NULL;
+    DUET_ON(where) why = oracle_refutes(m, build(t));
+    CHECK(!why, "%s on %s, %s: %s", t->row->name, place_name(where), view_names[t->view], why);
+
+    char *got = elements(m), *after = elements(whole);
+    const ptrdiff_t at = (const char *)duet_read(m) - (const char *)duet_read(whole);
+    if (got && before && duet_count(m)) paste(m, 0, before + at, got);
+    CHECK(same_bits(type, before, after, duet_count(whole)), "%s on %s wrote outside of its %s destination", t->row->name,
+          place_name(where), view_names[t->view]);
+    free(before), free(after);
+    if (m != whole) duet_free(&whole);
+    duet_free(&m);
+    return got;
+}
+
+/* Every machine agrees with the oracle, and, in exact rows, with each other. */
+static void holds(const trial *t)
+{
+    duet_expr e = build(t);
+    const duet_status status = duet_expr_status(e);
+    const sizes s = sizes_of_expr(e);
+    forget(e);
+    if (status == DUET_BAD_SHAPE) return; /* these shapes do not go together */
+    CHECK(status == DUET_OK, "%s: %s", t->row->name, duet_error());
+    if (status != DUET_OK) return;
+
+    void *got[2] = { 0 };
+    int64_t count = 1;
+    for (int d = 0; d < s.rank; d++) count *= s.size[d];
+    for (int p = 0; p < places; p++) got[p] = evaluate(t, place[p], &s);
+    if (places == 2 && got[0] && got[1] && !is_vendor(t->row->op))
+        CHECK(same_bits(result_type(t), got[0], got[1], count), "%s %s: CPU and GPU differ", t->row->name, type_name(t->type));
+    free(got[0]), free(got[1]);
+    ran++;
+}
+
+static void free_operands(trial *t)
+{
+    for (int k = 0; k < 3; k++) duet_free(&t->x[k]);
+}
+
+/* An operand that broadcasts to s: some axes 1, some missing in front, or a number. */
+static duet_matrix *broadcast_operand(const row *r, int k, duet_dtype type, const sizes *s, double *number)
+{
+    sizes o = *s;
+    *number = rng_real(&dice, r->domain[2 * k], r->domain[2 * k + 1]);
+    if (rng_chance(&dice, 25)) return NULL;
+    const int drop = (int)rng_below(&dice, s->rank + 1);
+    o.rank -= drop;
+    memmove(o.size, o.size + drop, sizeof(int64_t) * (size_t)o.rank);
+    for (int d = 0; d < o.rank; d++)
+        if (rng_chance(&dice, 40)) o.size[d] = 1;
+    return random_matrix(&dice, type, o.rank, o.size, r->domain[2 * k], r->domain[2 * k + 1]);
+}
+
+static duet_matrix *operand(const row *r, int k, enum view view, duet_dtype type, const sizes *s)
+{
+    duet_matrix *m = random_view(&dice, view, type, s->rank, s->size, r->domain[2 * k], r->domain[2 * k + 1], NULL);
+    return m ? m : random_matrix(&dice, type, s->rank, s->size, r->domain[2 * k], r->domain[2 * k + 1]);
+}
+
+static void map_on(const row *r, duet_dtype type, const sizes *s)
+{
+    for (enum view view = 0; view < VIEWS; view++) {
+        trial t = { .row = r, .type = type, .view = (enum view)rng_below(&dice, VIEWS) };
+        for (int k = 0; k < r->arity; k++) t.x[k] = operand(r, k, k ? (enum view)rng_below(&dice, VIEWS) : view, type, s);
+        holds(&t);
+        free_operands(&t);
+    }
+    for (int n = 0; n < (r->arity > 1 ? quick ? 2 : 6 : 0); n++) {
+        trial t = { .row = r, .type = type };
+        const int whole = (int)rng_below(&dice, r->arity);
+        for (int k = 0; k < r->arity; k++)
+            t.x[k] = k == whole ? operand(r, k, VIEW_NONE, type, s) : broadcast_operand(r, k, type, s, &t.number[k]);
+        holds(&t);
+        free_operands(&t);
+    }
+}
+
+/* The value known by hand: catches a formula that is wrong in both columns. */
+static void map_known(const row *r, duet_dtype type)
+{
+    for (int p = 0; p < places; p++) {
+        duet_matrix *m = duet_new(type, 1);
+        trial t = { .row = r, .type = type };
+        for (int k = 0; k < r->arity; k++) {
+            t.x[k] = duet_new(type, 1);
+            fill_from(t.x[k], type == DUET_F32 ? (void *)&(float){ (float)r->known[k] } : (void *)&(double){ r->known[k] });
+        }
+        const duet_status s = (duet_set_on)(place[p], m, build(&t));
+        const double u = type == DUET_F32 ? 0x1p-23 : 0x1p-52, want = r->known[r->arity];
+        const double got = s == DUET_OK ? element(type, duet_read(m), 0) : 0;
+        const double d = got > want ? got - want : want - got;
+        CHECK(s == DUET_OK && d <= (r->ulp > 0.5 ? r->ulp : 0) * u * (want < 0 ? -want : want),
+              "%s %s on %s: got %.17g, known is %.17g", r->name, type_name(type), place_name(place[p]), got, want);
+        free_operands(&t);
+        duet_free(&m);
+    }
+}
+
+static void fold_on(const row *r, duet_dtype type, const sizes *s)
+{
+    for (int axis = 0; axis < (s->rank ? s->rank : 1); axis++)
+        for (int n = 0; n < 3; n++) {
+            trial t = { .row = r, .type = type, .axis = axis, .view = (enum view)rng_below(&dice, VIEWS) };
+            for (int k = 0; k < r->arity; k++)
+                t.x[k] = operand(r, k, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, s);
+            holds(&t);
+            free_operands(&t);
+        }
+}
+
+static const sizes pairs[] = { SIZES(2, 1, 5, 3), SIZES(3, 3, 4),    SIZES(7, 3, 2),   SIZES(),     SIZES(3),
+                               SIZES(4),          SIZES(0),          SIZES(3, 4),      SIZES(4, 3), SIZES(4, 5),
+                               SIZES(0, 4),       SIZES(4, 0),       SIZES(0, 5),      SIZES(1, 4), SIZES(4, 1),
+                               SIZES(65, 70),     SIZES(70, 33),     SIZES(70),        SIZES(33),   SIZES(2, 3, 5),
+                               SIZES(2, 3, 4, 5), SIZES(1, 4, 0, 2), SIZES(2, 4, 5, 5) };
+
+static void plain_on(const struct def *d, duet_dtype type)
+{
+    const row *r = &d->row;
+    for (int a = 0; a < LENGTH(pairs); a++)
+        for (int b = 0; b < (r->arity == 2 ? LENGTH(pairs) : 1); b++)
+            for (int n = 0; n < (quick ? 1 : 3); n++) {
+                if (r->arity == 1 && pairs[a].size[0] == 65) continue; /* the oracle of softmax is cubic */
+                trial t = { .row = r, .type = type, .view = n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
+                t.x[0] = operand(r, 0, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &pairs[a]);
+                if (r->arity == 2) t.x[1] = operand(r, 1, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &pairs[b]);
+                holds(&t);
+                free_operands(&t);
+            }
+}
+
+static const struct image {
+    sizes images, filters;
+    duet_conv conv;
+    duet_pool pool;
+} images[] = {
+    { SIZES(1, 1, 1, 1), SIZES(1, 1, 1, 1), { { 0 } }, { { 1, 1 }, { 0 }, { 0 } } },
+    { SIZES(2, 3, 6, 7), SIZES(4, 3, 3, 3), { { 1, 1 }, { 1, 1 } }, { { 2, 2 }, { 0, 0 }, { 0, 0 } } },
+    { SIZES(1, 2, 8, 8), SIZES(3, 2, 3, 3), { { 0, 0 }, { 0, 0 } }, { { 3, 3 }, { 2, 2 }, { 1, 1 } } },
+    { SIZES(3, 1, 9, 5), SIZES(2, 1, 2, 3), { { 2, 1 }, { 0, 1 } }, { { 2, 3 }, { 1, 2 }, { 0, 1 } } },
+    { SIZES(2, 2, 7, 7), SIZES(1, 2, 5, 5), { { 3, 2 }, { 2, 2 } }, { { 5, 1 }, { 1, 1 }, { 2, 0 } } },
+    { SIZES(0, 3, 4, 4), SIZES(2, 3, 3, 3), { { 1, 1 }, { 1, 1 } }, { { 2, 2 }, { 2, 2 }, { 0, 0 } } },
+    { SIZES(2, 3, 4, 4), SIZES(0, 3, 3, 3), { { 1, 1 }, { 0, 0 } }, { { 4, 4 }, { 1, 1 }, { 0, 0 } } },
+    { SIZES(2, 0, 4, 4), SIZES(2, 0, 2, 2), { { 1, 1 }, { 0, 0 } }, { { 2, 2 }, { 1, 1 }, { 1, 1 } } },
+    { SIZES(2, 4, 9, 8), SIZES(6, 2, 3, 2), { { 1, 2 }, { 1, 0 }, { 2, 3 }, 2 }, { { 3, 2 }, { 1, 1 }, { 1, 1 } } },
+    { SIZES(2, 5, 6, 6), SIZES(5, 1, 3, 3), { { 0, 0 }, { 2, 1 }, { 1, 2 }, 5 }, { { 1, 4 }, { 0, 0 }, { 0, 2 } } },
+    { SIZES(1, 3, 4, 1), SIZES(6, 1, 1, 1), { { 2, 1 }, { 0, 0 }, { 4, 4 }, 3 }, { { 4, 1 }, { 0, 0 }, { 0, 0 } } },
+    { SIZES(4, 3, 16, 16), SIZES(8, 3, 3, 3), { { 1, 1 }, { 1, 1 } }, { { 2, 2 }, { 2, 2 }, { 0, 0 } } },
+};
+
+/* Of conv2d of each image above: its sizes are those that a gradient has. The results' shape is found by asking. */
+static sizes results_of(const struct image *im)
+{
+    duet_matrix *x = duet_new_shape(DUET_F32, 4, im->images.size), *w = duet_new_shape(DUET_F32, 4, im->filters.size);
+    duet_expr e = (duet_conv2d)(duet_of_matrix(x), duet_of_matrix(w), &im->conv);
+    const sizes s = sizes_of_expr(e);
+    forget(e);
+    duet_free(&x), duet_free(&w);
+    return s;
+}
+
+/* The gradient row's operands for image im: results and filters, or images and results. */
+static void gradient_on(const struct def *d, duet_dtype type, const struct image *im, bool views)
+{
+    const row *r = &d->row;
+    const sizes results = results_of(im), *size = r->op == OP_conv2d_filter_grad ? &im->filters : &im->images;
+    const sizes *of[2] = { &results, &im->filters };
+    if (r->op == OP_conv2d_filter_grad) of[0] = &im->images, of[1] = &results;
+    const duet_conv *c = &im->conv;
+    duet_conv_grad grad = {
+        { c->stride[0], c->stride[1] }, { c->pad[0], c->pad[1] }, { c->dilation[0], c->dilation[1] }, c->groups, { 0 }
+    };
+    trial t = { .row = r, .type = type, .options = &grad, .view = views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
+    for (int k = 0; k < 2; k++) {
+        if (d->kind == KIND_conv_transposed) grad.size[k] = c->stride[k] > 1 && rng_chance(&dice, 50); /* output_pad */
+        else if (views) grad.size[k] = (int32_t)size->size[2 + k];
+        t.x[k] = operand(r, k, views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, of[k]);
+    }
+    holds(&t);
+    free_operands(&t);
+}
+
+/* Back from the results of avg_pool2d of image im, to its size or to the least. */
+static void pool_back_on(const struct def *d, duet_dtype type, const struct image *im, bool views)
+{
+    duet_matrix *x = duet_new_shape(DUET_F32, 4, im->images.size);
+    duet_expr e = (duet_avg_pool2d)(duet_of_matrix(x), &im->pool);
+    const sizes results = sizes_of_expr(e);
+    forget(e);
+    duet_free(&x);
+    duet_pool_grad grad = { { 0 }, { 0 }, { 0 }, { 0 } };
+    memcpy(&grad, &im->pool, sizeof im->pool);
+    for (int k = 0; k < 2 && views; k++) grad.size[k] = (int32_t)im->images.size[2 + k];
+    trial t = { .row = &d->row, .type = type, .options = &grad, .view = views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
+    t.x[0] = operand(&d->row, 0, views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &results);
+    holds(&t);
+    free_operands(&t);
+}
+
+static void images_on(const struct def *d, duet_dtype type)
+{
+    const row *r = &d->row;
+    for (int i = 0; i < LENGTH(images) - quick; i++)
+        for (int n = 0; n < 3; n++) {
+            const struct image *im = &images[i];
+            if (d->kind == KIND_conv_grad || d->kind == KIND_conv_transposed) {
+                gradient_on(d, type, im, n > 0);
+                continue;
+            }
+            if (d->kind == KIND_pool_grad) {
+                pool_back_on(d, type, im, n > 0);
+                continue;
+            }
+            const duet_scale scale = { { n, 3 - n } };
+            trial t = { .row = r, .type = type, .view = n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
+            t.options = d->kind == KIND_conv ? (const void *)&im->conv : d->kind == KIND_scale ? (const void *)&scale : &im->pool;
+            t.x[0] = operand(r, 0, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &im->images);
+            if (r->arity == 2) t.x[1] = operand(r, 1, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &im->filters);
+            holds(&t);
+            free_operands(&t);
+        }
+}
+
+/* Every operator has its lifting macro: these lines do not compile without it. Formulas of every row end well by being dropped. */
+static void lifts(void)
+{
+    duet_matrix *m = duet_new(DUET_F32, 1, 1, 2, 2), *v = duet_new(DUET_F32, 2);
+#define DUET_MAP1(name, ...)   forget(duet_##name(m)), forget(duet_##name(2.5)), forget(duet_##name(duet_neg(m)));
+#define DUET_MAP2(name, ...)   forget(duet_##name(m, 3)), forget(duet_##name(2.5f, m));
+#define DUET_MAP3(name, ...)   forget(duet_##name(m, 3L, 2.5));
+#define DUET_PLACE1(name, ...) forget(duet_##name(m)), forget(duet_##name##_axis(m, 0)), forget(duet_##name##_keep(m, 1));
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    DUET_PLACE1(name, )                                                                                                          \
+    forget(duet_##name##_axes(m, 0, -1)), forget(duet_##name##_axes_keep(m)), forget(duet_##name##_axes(m, 2));
+#define DUET_FOLD2(name, ...)                                                                                                    \
+    forget(duet_##name(m, m)), forget(duet_##name##_axis(m, m, 0)), forget(duet_##name##_keep(m, m, 1)),                         \
+        forget(duet_##name##_axes(m, m, 0, -1)), forget(duet_##name##_axes_keep(m, m));
+#define DUET_MOMENT1                 DUET_FOLD1
+#define LIFT_plain(f, ...)           forget(f(__VA_ARGS__));
+#define LIFT_conv(f, ...)            forget(f(__VA_ARGS__, .pad = { 1, 1 }));
+#define LIFT_pool_grad(f, ...)       forget(f(__VA_ARGS__, .window = { 1, 1 }));
+#define LIFT_scale(f, ...)           forget(f(__VA_ARGS__, 2, 3));
+#define LIFT_conv_grad(f, ...)       forget(f(__VA_ARGS__, .size = { 3, 3 }));
+#define LIFT_conv_transposed(f, ...) forget(f(__VA_ARGS__, .output_pad = { 0, 0 }));
+#define LIFT_pool(f, ...)            forget(f(__VA_ARGS__, .window = { 2, 2 }));
+#define DUET_DEF1(name, kind, ...)   LIFT_##kind(duet_##name, m)
+#define DUET_DEF2(name, kind, ...)   LIFT_##kind(duet_##name, m, v)
+#include <duet/ops.def>
+    duet_matrix *out = duet_new(DUET_F32, 1, 1, 2, 2);
+    CHECK(duet_set(out, duet_add(m, 2)) == DUET_OK, "%s", duet_error());
+    duet_free(&m), duet_free(&v), duet_free(&out);
+    tap_point("lifting macros");
+}
+
+/* Has an operator with a definition this type? Of convolutions integers are up to 16 bits, of max_pool2d up to 32. */
+static bool admits(int op, duet_dtype type)
+{
+    const int flags = op_infos[op].flags, needed = type == DUET_BOOL ? DUET_BOOLS : is_floating(type) ? OP_FLOATS : OP_INTEGERS;
+    const bool convolves = op == OP_conv2d || op == OP_convolve2d;
+    const size_t most = is_floating(type) ? 8 : convolves ? 2 : op == OP_max_pool2d ? 4 : 8;
+    return op == OP_transpose || (flags & needed && dtypes[type].bytes <= most);
+}
+
+static void def_on(const struct def *d, duet_dtype type)
+{
+    const bool all = quick;
+    quick |= type >= FLOAT_TYPES;
+    if (d->kind == KIND_plain) plain_on(d, type);
+    else images_on(d, type);
+    quick = all;
+}
+
+static void point(const char *name)
+{
+    char text[100];
+    CHECK(ran > 0, "%s: no shape fitted", name);
+    snprintf(text, sizeof text, "%s: %d evaluations", name, ran);
+    ran = 0;
+    tap_point(text);
+}
+
+int main(int argc, char **argv)
+{
+    dice = rng_new(20);
+    quick = is_quick(argc, argv), places = list_places(place);
+    lifts();
+    for (int i = 0; i < LENGTH(maps); i++) {
+        for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
+            map_known(&maps[i], type);
+            for (int s = 0; s < LENGTH(shapes); s++)
+                if (!quick || s != 4) map_on(&maps[i], type, &shapes[s]);
+        }
+        if (!quick) map_on(&maps[i], DUET_F32, &(sizes)SIZES(20011));
+        point(maps[i].name);
+    }
+    for (int i = 0; i < LENGTH(folds); i++) {
+        for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
+            for (int s = 0; s < LENGTH(shapes); s++) fold_on(&folds[i], type, &shapes[s]);
+        if (!quick) fold_on(&folds[i], DUET_F32, &(sizes)SIZES(3, 9001)), fold_on(&folds[i], DUET_F32, &(sizes)SIZES(4099, 2));
+        point(folds[i].name);
+    }
+    for (int i = 0; i < LENGTH(defs); i++) {
+        for (duet_dtype type = 0; type < DUET_C64; type++)
+            if (admits(defs[i].row.op, type)) def_on(&defs[i], type);
+        point(defs[i].row.name);
+    }
+    CHECK(oracle_wild * 1000 <= oracle_bounded, "the oracle admitted anything for %lld elements, bounded %lld",
+          (long long)oracle_wild, (long long)oracle_bounded);
+    tap_point("the oracle bounds what it sees");
+    return tap_end();
+}

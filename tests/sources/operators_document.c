@@ -1,0 +1,257 @@
+/* operators_document.c - docs/operators.md: each operator, of which element types, by what on each machine, with what error. The library itself is asked, on
+ * the CPU and on the pretended CUDA, for its plans of small operands.
+ *
+ *     operators            writes it
+ *     operators FILE       is FILE as it would be written? */
+#include "dtype.h"
+#include "every_guess.h"
+#include "tap.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { TYPES = DUET_C128 + 1, TEXT = 400 };
+
+/* ---- what is said of one row ---- */
+
+typedef struct found {
+    uint32_t types[2]; /* that there is a plan of, on each machine, a bit each */
+    char how[2][TEXT]; /* what runs there, each once */
+} found;
+
+static const duet_place places[] = { DUET_CPU, DUET_GPU };
+
+/* By what a step runs, as explain writes it: "  1. matmul; C f32[4, 4] <- ...; strict by cuBLASLt; 100 bytes, ...", or a statement that is one,
+ * "duet_lu(...) on the cpu: 1 step; by LAPACK". */
+static const char *step_words(char *line)
+{
+    const char *kernel = strstr(line, ". "), *operands = strstr(line, " <- ");
+    char *way = strstr(operands ? operands : line, "; ");
+    if (kernel && !strncmp(kernel + 2, "program", 7)) return "machine";
+    if (!way || (way[2] >= '0' && way[2] <= '9')) return "own kernel";
+    way[2 + strcspn(way + 2, ";,")] = 0;
+    if (!strcmp(way + 2, "strict")) return "oneDNN or BLAS";
+    const char *by = strstr(way, "by ");
+    if (!by) return way + 2;
+    return strcmp(by + 3, "our kernels") ? by + 3 : "own kernel";
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    for (const char *p = list; (p = strstr(p, word)); p++)
+        if ((p == list || p[-1] == ' ') && strchr(",", p[strlen(word)])) return true;
+    return false;
+}
+
+static void add_word(char *list, const char *word)
+{
+    if (has_word(list, word)) return;
+    const size_t n = strlen(list);
+    snprintf(list + n, TEXT - n, "%s%s", n ? ", " : "", word);
+}
+
+static void read_plan(char *text, char *how)
+{
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        const bool is_step = !strncmp(line, "  ", 2) && line[2] >= '1' && line[2] <= '9';
+        if (strstr(line, "written by the host")) add_word(how, "the host");
+        else if (is_step || (*line != ' ' && strstr(line, "pu: 1 step"))) add_word(how, step_words(line));
+    }
+}
+
+/* ---- asking ---- */
+
+/* Is there a plan? What it says; text is the caller's to free. */
+static bool asked(const call *c, const guess *g, duet_dtype t, duet_place place, char **text)
+{
+    duet_matrix *m[MATRICES] = { 0 };
+    size_t bytes;
+    FILE *out = open_memstream(text, &bytes);
+    duet_status s = DUET_NO_MEMORY;
+    if (guess_take(m, c, g, t)) DUET_ON(place) DUET_EXPLAIN(out) s = call_run(c, m);
+    guess_give(m);
+    fclose(out);
+    return s == DUET_OK;
+}
+
+/* Of complex operands some results may be real. */
+static void ask_each(const call *c, guess g, duet_dtype t, int place, found *f)
+{
+    const uint32_t ways = dtype_is_complex(t) && c->operands ? 1u << c->results : 1;
+    bool is_one = false;
+    for (g.parts = 0; g.parts < ways && !is_one; g.parts++) {
+        char *text;
+        is_one = asked(c, &g, t, places[place], &text);
+        if (is_one) f->types[place] |= 1u << t, read_plan(text, f->how[place]);
+        free(text);
+    }
+}
+
+static void ask_all(const call *c, const guess *g, found *f)
+{
+    for (int k = 0; k < LENGTH(places); k++)
+        for (int t = 0; t < TYPES; t++) ask_each(c, *g, (duet_dtype)t, k, f);
+}
+
+/* Square matrices once more, of a size that vendors are asked for. */
+static void ask_large(const call *c, guess g, found *f)
+{
+    for (int k = 0; k < c->operands + c->results; k++) {
+        if (g.shape[k]) return;
+        g.shape[k] = LARGE;
+    }
+    ask_all(c, &g, f);
+}
+
+/* Of the ways to choose which matrices are of indices, that by which most types are possible. */
+static void find(const call *c, found *most)
+{
+    const int matrices = c->operands + c->results;
+    *most = (found){ 0 };
+    for (guess g = { 0 }; g.indices < 1u << matrices; g.indices += 2) { /* the first matrix is of the type in question */
+        found f = { 0 };
+        duet_dtype of;
+        if (!guess_sizes(&g, c, &of)) continue;
+        ask_all(c, &g, &f), ask_large(c, g, &f);
+        if ((f.types[0] & most->types[0]) == most->types[0] && f.types[0] != most->types[0])
+            *most = f; /* more, and all of those before */
+    }
+}
+
+/* ---- the tables ---- */
+
+static void print_types(FILE *out, uint32_t types)
+{
+    static const struct {
+        const char *name;
+        uint32_t types;
+    } sets[] = {
+#define BIT(type) 1u << DUET_##type
+        { "all", (1u << TYPES) - 1 },
+        { "real", (1u << DUET_C64) - 1 },
+        { "floats", BIT(F16) | BIT(BF16) | BIT(F32) | BIT(F64) },
+        { "integers", BIT(I8) | BIT(I16) | BIT(I32) | BIT(I64) | BIT(U8) | BIT(U16) | BIT(U32) | BIT(U64) },
+        { "complex", BIT(C64) | BIT(C128) },
+    };
+    const char *before = "";
+    for (int i = 0; i < LENGTH(sets); i++)
+        if ((types & sets[i].types) == sets[i].types)
+            fprintf(out, "%s%s", before, sets[i].name), before = ", ", types &= ~sets[i].types;
+    for (int t = 0; t < TYPES; t++)
+        if (types >> t & 1) fprintf(out, "%s%s", before, dtypes[t].name), before = ", ";
+}
+
+/* What tests allow to a row that has no formula of its own to count terms of. */
+static const char *tested(const char *name)
+{
+    static const struct {
+        const char *bound, *names;
+    } of[] = {
+        { "norm", " fftn ifftn rfftn irfftn fftconvolve fftcorrelate " },
+        { "gamma(n)", " cumsum cumprod scatter_add " },
+        { "gamma(n + 1)", " einsum " },
+        { "gamma(windows)", " max_pool2d_grad " },
+        { "gamma(windows + 3)", " max_pool1d_grad max_pool3d_grad avg_pool1d_grad avg_pool3d_grad " },
+        { "gamma(window + 3)", " avg_pool1d avg_pool3d " },
+        { "gamma(products + 1)",
+          " conv1d convolve1d conv1d_input_grad conv1d_filter_grad conv_transpose1d conv3d convolve3d conv3d_input_grad "
+          "conv3d_filter_grad conv_transpose3d convolve correlate convolve_multi correlate_multi convolve_deep correlate_deep " },
+        { "residual", " inv det logdet cholesky eigvalsh svdvals solve solve_triangular lstsq " }
+    };
+    char word[80];
+    snprintf(word, sizeof word, " %s ", name);
+    for (int i = 0; i < LENGTH(of); i++)
+        if (strstr(of[i].names, word)) return of[i].bound;
+    return "exact";
+}
+
+static void print_bound(FILE *out, const call *c)
+{
+    const bool counted = c->terms && (strchr(c->terms, '.') || !strcmp(c->terms, "n") || (*c->terms >= '0' && *c->terms <= '9'));
+    if (c->ulp == 0 || (c->terms && (!strcmp(c->terms, "0") || !strcmp(c->terms, "1")))) fputs("exact", out);
+    else if (c->ulp > 0) fprintf(out, "%g ulp", c->ulp);
+    else if (counted) fprintf(out, "gamma(%s)", c->terms);
+    else fputs(c->terms ? c->terms : tested(c->name), out);
+}
+
+static void print_row(FILE *out, const call *c)
+{
+    found f;
+    find(c, &f);
+    fprintf(out, "| %s | ", c->name);
+    for (const char *p = c->doc; *p; p++) fputs(*p == '|' ? "\\|" : (char[]){ *p, 0 }, out);
+    fputs(" | ", out);
+    print_types(out, f.types[0]);
+    fprintf(out, " | %s | %s", f.how[0], f.how[1]);
+    if (f.types[0] & ~f.types[1]) fputs("; not ", out), print_types(out, f.types[0] & ~f.types[1]);
+    fputs(" | ", out);
+    print_bound(out, c);
+    fputs(" |\n", out);
+}
+
+static void print_table(FILE *out, const char *title, const call *rows, int count)
+{
+    fprintf(out, "\n## %s\n\n| duet_ | what | types | CPU | GPU | error |\n|---|---|---|---|---|---|\n", title);
+    for (int i = 0; i < count; i++) print_row(out, &rows[i]);
+}
+
+static const char head[] = "# The operators\n\n"
+                           "Written by `tests/sources/operators_document.c`, which asks the library for its plans; a test compares. Do not edit: "
+                           "`build/tests/operators > docs/operators.md`.\n\n"
+                           "**Types**: that all operands can be of (indices and conditions apart); floats are f16, bf16, f32, "
+                           "f64; integers i8 to i64 and u8 to u64; real is all but the complex\n"
+                           "ones. What operands of several types make is in `semantics.md`. **CPU, GPU**: by what, of small and "
+                           "of large operands: `machine` is the expression machine, in which "
+                           "operators beside\neach other are one pass; `own kernel` is one of Duet's for this operator; else a "
+                           "vendor's library. What is of types that a machine does not compute in is "
+                           "converted by\nits program, before or after. **Error**: what the tests of both machines allow. `ulp`: "
+                           "units in the last place; 0.5 is rounded correctly. `gamma(n)`: n u / (1 - n u) "
+                           "times the sum\nof the sizes of what is summed, u being the unit roundoff. `as its formula`: what its "
+                           "operators are allowed. `norm`: 8 u log2(2 N) of the result's 2-norm, 32 where N has prime\n"
+                           "factors above 13. `residual`: LAPACK's test ratios below 30. `its law`: by statistics. Between the "
+                           "machines results are the same bits, but for those of vendors.\n";
+
+static void write_all(FILE *out)
+{
+    fputs(head, out);
+    print_table(out, "Element by element", maps, LENGTH(maps));
+    print_table(out, "Formulas of these", composed, LENGTH(composed));
+    print_table(out, "Reductions", folds, LENGTH(folds));
+    print_table(out, "Shapes, products, images, transforms, order, linear algebra", defs, LENGTH(defs));
+    print_table(out, "Losses, normalisations, gradients", networks, LENGTH(networks));
+    print_table(out, "Factorisations, as statements", factors, LENGTH(factors));
+    print_table(out, "Other statements", statements, LENGTH(statements));
+}
+
+/* The first line that differs, or none. */
+static void compare(char *is, char *should)
+{
+    char *rest_is, *rest;
+    int line = 1;
+    char *a = strtok_r(is, "\n", &rest_is), *b = strtok_r(should, "\n", &rest);
+    for (; a && b && !strcmp(a, b); line++) a = strtok_r(NULL, "\n", &rest_is), b = strtok_r(NULL, "\n", &rest);
+    CHECK(!a && !b, "line %d, empty ones apart, is \"%s\" and should be \"%s\"", line, a ? a : "", b ? b : "");
+}
+
+static char *read_whole(const char *path)
+{
+    char *text = NULL;
+    size_t room = 0;
+    FILE *f = fopen(path, "r");
+    if (f && getdelim(&text, &room, EOF, f) < 0) text = NULL;
+    if (f) fclose(f);
+    return text;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) return write_all(stdout), 0;
+    char *should, *is = read_whole(argv[1]);
+    size_t bytes;
+    FILE *out = open_memstream(&should, &bytes);
+    write_all(out);
+    fclose(out);
+    if (CHECK(is != NULL, "%s cannot be read", argv[1])) compare(is, should);
+    free(is), free(should);
+    tap_point("docs/operators.md says what there is");
+    return tap_end();
+}

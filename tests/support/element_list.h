@@ -1,0 +1,155 @@
+/* element_list.h - the elements of a matrix or a view, one after the other, for oracles that know nothing of layouts. */
+#ifndef LISTS_H
+#define LISTS_H
+
+#include "common.h"
+#include "test_rng.h"
+#include "dtype.h"
+#include "element.h"
+#include <math.h>
+
+typedef struct list {
+    duet_dtype type;
+    int rank;
+    int64_t size[DUET_RANK_MAX], count;
+    char *at;
+} list;
+
+static inline size_t list_each(const list *l) { return dtypes[l->type].bytes; }
+static inline void *list_place(const list *l, int64_t i) { return l->at + i * (int64_t)list_each(l); }
+
+static inline list list_new(duet_dtype type, int rank, const int64_t *size)
+{
+    list l = { .type = type, .rank = rank, .count = 1 };
+    for (int a = 0; a < rank; a++) l.size[a] = size[a], l.count *= size[a];
+    return l.at = calloc((size_t)l.count + 1, dtypes[type].bytes), l;
+}
+
+static inline list list_of(const duet_matrix *m)
+{
+    int64_t size[DUET_RANK_MAX];
+    for (int a = 0; a < duet_rank(m); a++) size[a] = duet_size(m, a);
+    list l = list_new(duet_type(m), duet_rank(m), size);
+    const char *from = duet_read(m);
+    CHECK(from != NULL, "not readable: %s", duet_error());
+    for (int64_t i = 0; from && i < l.count; i++) {
+        int64_t at = 0, left = i;
+        for (int a = l.rank; a-- > 0; left /= l.size[a]) at += left % l.size[a] * duet_stride(m, a);
+        memcpy(list_place(&l, i), from + at * (int64_t)list_each(&l), list_each(&l));
+    }
+    return l;
+}
+
+static inline void list_free(list *l) { free(l->at), l->at = NULL; }
+
+/* How many elements stand before an axis, and behind. */
+static inline int64_t list_outer(const list *l, int axis)
+{
+    int64_t n = 1;
+    for (int a = 0; a < axis; a++) n *= l->size[a];
+    return n;
+}
+static inline int64_t list_inner(const list *l, int axis)
+{
+    int64_t n = 1;
+    for (int a = axis + 1; a < l->rank; a++) n *= l->size[a];
+    return n;
+}
+
+/* Exact in long double. */
+static inline long double list_number(const list *l, int64_t i) { return element_value(l->type, l->at, i); }
+
+/* x, of floating point rounded. */
+static inline void list_put(list *l, int64_t i, long double x)
+{
+    element_put(l->type, l->at, i, is_floating(l->type) ? converted(DUET_F64, l->type, x) : x);
+}
+
+/* The same elements in a type that holds them all; or rounded, or modulo 2^n, in one that does not; of bool, whether they differ from 0. */
+static inline list list_cast(const list *from, duet_dtype type)
+{
+    list l = list_new(type, from->rank, from->size);
+    for (int64_t i = 0; i < l.count; i++) element_put(type, l.at, i, converted(from->type, type, list_number(from, i)));
+    return l;
+}
+
+/* In what elements of a type are added up. */
+static inline duet_dtype list_sums_in(duet_dtype type)
+{
+    if (is_floating(type)) return type == DUET_F64 ? DUET_F64 : DUET_F32;
+    return dtype_kind(type) == TYPE_UNSIGNED ? DUET_U64 : DUET_I64;
+}
+
+/* The same bits, or both NaN. */
+static inline bool list_same(const list *a, const list *b, const char *what)
+{
+    bool same = a->type == b->type && a->count == b->count;
+    for (int64_t i = 0; i < a->count && same; i++)
+        if (memcmp(list_place(a, i), list_place(b, i), list_each(a)) && !(isnan(list_number(a, i)) && isnan(list_number(b, i))))
+            same =
+                CHECK(false, "%s: element %lld is %.17Lg, not %.17Lg", what, (long long)i, list_number(a, i), list_number(b, i));
+    return CHECK(same, "%s: not the same", what);
+}
+
+/* ---- matrices to read ---- */
+
+/* As it is; the axes reversed; a part of a larger one; a column of one. */
+enum { PLAIN, TURNED, PART, SIGHTS };
+typedef struct sight {
+    duet_matrix *whole, *m;
+} sight;
+
+static inline sight sight_new(duet_dtype type, int rank, const int64_t *size, int view)
+{
+    int64_t other[DUET_RANK_MAX];
+    sight s = { 0 };
+    for (int a = 0; a < rank; a++) other[a] = view == TURNED ? size[rank - 1 - a] : size[a];
+    if (view == PART && rank == 2) {
+        s.whole = duet_new(type, size[0] + 2, size[1] + 3);
+        s.m = duet_submatrix(s.whole, 1, 2, size[0], size[1]);
+    } else if (view == PART && rank == 1) {
+        s.whole = duet_new(type, size[0], 3);
+        s.m = duet_column(s.whole, 1);
+    } else {
+        s.whole = duet_new_shape(type, rank, other);
+        s.m = view == TURNED ? duet_transposed(s.whole) : NULL;
+    }
+    CHECK(s.whole && (s.m || view == PLAIN || (view == PART && (rank < 1 || rank > 2))), "no matrix: %s", duet_error());
+    if (!s.m) s.m = s.whole, s.whole = NULL;
+    return s;
+}
+
+static inline void sight_free(sight *s) { duet_free(&s->m), duet_free(&s->whole); }
+
+/* Numbers with many ties, of any size, or with all that is special. */
+enum { TIES, ANY, SPECIAL, FILLINGS };
+static inline long double filling(duet_dtype type, int kind)
+{
+    static const double special[] = { NAN, INFINITY, -INFINITY, 0.0, -0.0, 1, -1, 5e-324, -1e-45, 3e38, -3e38 };
+    const bool whole = !is_floating(type), below = dtype_kind(type) == TYPE_SIGNED;
+    if (type == DUET_BOOL) return draw(2);
+    if (type == DUET_U64 && kind != TIES && draw(2)) return 0x1p63L + draw(200);
+    if (kind == TIES || whole) return whole && kind != TIES ? draw(200) - (below ? 100 : 0) : draw(7) - (below || !whole ? 3 : 0);
+    if (kind == SPECIAL && draw(2)) return special[draw(11)];
+    return (draw(2000001) - 1000000) / 997.0;
+}
+
+static inline void sight_fill(const sight *s, int kind)
+{
+    duet_matrix *all = s->whole ? s->whole : s->m;
+    list l = { .type = duet_type(all), .count = duet_count(all), .at = duet_overwrite(all) };
+    CHECK(l.at != NULL, "not writable: %s", duet_error());
+    for (int64_t i = 0; l.at && i < l.count; i++) list_put(&l, i, filling(l.type, kind));
+}
+
+/* Places among n, also from the end. */
+static inline void sight_fill_places(const sight *s, int64_t n)
+{
+    duet_matrix *all = s->whole ? s->whole : s->m;
+    const bool below = dtype_kind(duet_type(all)) == TYPE_SIGNED;
+    list l = { .type = duet_type(all), .count = duet_count(all), .at = duet_overwrite(all) };
+    CHECK(l.at != NULL, "not writable: %s", duet_error());
+    for (int64_t i = 0; l.at && i < l.count; i++) list_put(&l, i, (long double)(draw((int)n) - (below && draw(2) ? n : 0)));
+}
+
+#endif

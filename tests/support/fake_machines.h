@@ -1,0 +1,255 @@
+/* fake_machines.h - two machines for the tests of core: memory of the host, and a device that does nothing until it must.
+ *
+ * What is queued on the device runs only when the host waits for the queue, or another queue that must go on waits for it. So
+ * whoever forgets to wait finds old bits, or NaN, with which all new memory is filled. Any call can be told to fail. */
+#ifndef PRETEND_H
+#define PRETEND_H
+
+#include "backend.h"
+#include "tap.h"
+#include "thread.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum call { HOST_ALLOC, ALLOC, UPLOAD, DOWNLOAD, CLEAR, SYNC, WAIT, PIN, CALLS };
+
+static struct pretend {
+    int fail_in[CALLS]; /* the n-th call from now fails */
+    int fail_any;       /* the same of any call */
+    bool stubborn;      /* after the next failure, so does the next call of the same kind */
+    bool failed;        /* one did, since this was last set to false */
+    uint64_t made[CALLS], bytes[CALLS];
+    size_t live[SIDES], blocks[SIDES];
+    size_t limit[SIDES];    /* what the live bytes must not pass; 0: none */
+    const void *pinned[64]; /* the host's memory that is, NULL between */
+    int pins;               /* how many of them */
+    const char *absent;
+    const char *wrong; /* the last thing that should not have been */
+} pretend;
+
+static pthread_mutex_t pretend_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool pretending; /* inside of a machine: its own allocations are not the library's */
+
+/* A piece of work: run(arg), a copy from `from`, or zeros. bytes at `to`, and at `from` if that is not NULL, are in use. */
+typedef struct work {
+    enum call call;
+    void *to;
+    const void *from;
+    size_t bytes;
+    int other; /* of WAIT: the queue and how far it must be */
+    size_t upto;
+    void (*run)(void *);
+    void *arg;
+} work;
+
+static struct {
+    work *item;
+    size_t count, done, room;
+} line[QUEUES];
+
+static void line_add(int q, work w)
+{
+    if (line[q].count == line[q].room) {
+        line[q].room = 2 * line[q].room + 16;
+        line[q].item = realloc(line[q].item, line[q].room * sizeof w);
+    }
+    line[q].item[line[q].count++] = w;
+}
+
+static void line_run(int q, size_t upto)
+{
+    while (line[q].done < upto) {
+        work w = line[q].item[line[q].done];
+        if (w.call == WAIT) line_run(w.other, w.upto);
+        else if (w.run) w.run(w.arg);
+        else if (w.from) memcpy(w.to, w.from, w.bytes);
+        else memset(w.to, 0, w.bytes);
+        line[q].done++;
+    }
+}
+
+/* Work that has not run yet must not touch memory that is given back. */
+static void line_spares(const char *p, size_t bytes)
+{
+    for (int q = 0; q < QUEUES; q++)
+        for (size_t i = line[q].done; i < line[q].count; i++) {
+            const work *w = &line[q].item[i];
+            const char *to = w->to, *from = w->from;
+            if (w->call == WAIT) continue;
+            if (to < p + bytes && p < to + w->bytes) pretend.wrong = "memory was freed while a queue wrote there";
+            if (from && from < p + bytes && p < from + w->bytes) pretend.wrong = "memory was freed while a queue read there";
+        }
+}
+
+/* Counts a call, and decides whether it fails. Locks; pretend_end unlocks. */
+static duet_status pretend_begin(enum call c, size_t bytes)
+{
+    pthread_mutex_lock(&pretend_lock);
+    pretending = true;
+    bool fails = pretend.fail_in[c] > 0 && --pretend.fail_in[c] == 0;
+    fails |= pretend.fail_any > 0 && --pretend.fail_any == 0;
+    if (fails && pretend.stubborn) pretend.fail_in[c] = 1, pretend.stubborn = false;
+    pretend.failed |= fails;
+    pretend.made[c] += !fails, pretend.bytes[c] += fails ? 0 : bytes;
+    if (!fails) return DUET_OK;
+    return fail(c <= ALLOC ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "the pretend machine fails at call %d", (int)c);
+}
+
+static duet_status pretend_end(duet_status s)
+{
+    pretending = false;
+    pthread_mutex_unlock(&pretend_lock);
+    return s;
+}
+
+static const void **find_pinned(const void *p)
+{
+    for (int i = 0; i < 64; i++)
+        if (pretend.pinned[i] == p) return &pretend.pinned[i];
+    return NULL;
+}
+
+/* Each block carries its size in front. */
+#define FRONT 64
+static duet_status block_new(enum side s, size_t bytes, void **p)
+{
+    duet_status st = pretend_begin(s == HOST ? HOST_ALLOC : ALLOC, bytes);
+    char *b = st == DUET_OK && bytes < (size_t)1 << 40 ? aligned_alloc(64, (bytes + FRONT + 63) / 64 * 64) : NULL;
+    if (!b) return pretend_end(st != DUET_OK ? st : DUET_NO_MEMORY);
+    memcpy(b, &bytes, sizeof bytes);
+    *p = memset(b + FRONT, 0xff, bytes);
+    pretend.live[s] += bytes, pretend.blocks[s]++;
+    if (pretend.limit[s] && pretend.live[s] > pretend.limit[s]) pretend.wrong = "the limit was passed";
+    return pretend_end(DUET_OK);
+}
+
+static void block_free(enum side s, void *p)
+{
+    pthread_mutex_lock(&pretend_lock);
+    pretending = true;
+    char *b = (char *)p - FRONT;
+    size_t bytes;
+    memcpy(&bytes, b, sizeof bytes);
+    line_spares(p, bytes);
+    if (find_pinned(p)) pretend.wrong = "memory was freed while it was pinned";
+    pretend.live[s] -= bytes, pretend.blocks[s]--;
+    free(b);
+    pretend_end(DUET_OK);
+}
+
+static duet_status host_alloc(size_t bytes, void **p) { return block_new(HOST, bytes, p); }
+static void host_free(void *p) { block_free(HOST, p); }
+static duet_status host_clear(void *p, size_t bytes, int queue)
+{
+    (void)queue;
+    return memset(p, 0, bytes), DUET_OK;
+}
+static duet_status device_alloc(size_t bytes, void **p) { return block_new(DEVICE, bytes, p); }
+static void device_free(void *p) { block_free(DEVICE, p); }
+
+static duet_status queue_work(int queue, work w)
+{
+    duet_status st = pretend_begin(w.call, w.bytes);
+    w.upto = line[w.other].count;
+    if (w.call == WAIT && w.other == queue) pretend.wrong = "a queue was told to wait for itself";
+    if (st == DUET_OK) line_add(queue, w);
+    return pretend_end(st);
+}
+
+static duet_status device_clear(void *p, size_t bytes, int queue)
+{
+    return queue_work(queue, (work){ .call = CLEAR, .to = p, .bytes = bytes });
+}
+static duet_status device_upload(void *own, const void *host, size_t bytes, int queue)
+{
+    return queue_work(queue, (work){ .call = UPLOAD, .to = own, .from = host, .bytes = bytes });
+}
+static duet_status device_wait(int queue, int other) { return queue_work(queue, (work){ .call = WAIT, .other = other }); }
+
+static duet_status device_download(void *host, const void *own, size_t bytes, int queue)
+{
+    duet_status st = pretend_begin(DOWNLOAD, bytes);
+    if (st == DUET_OK) {
+        line_run(queue, line[queue].count);
+        memcpy(host, own, bytes);
+    }
+    return pretend_end(st);
+}
+
+/* A wait that fails ends the work too: that is how a lost device behaves. */
+static duet_status device_sync(int queue)
+{
+    duet_status st = pretend_begin(SYNC, 0);
+    line_run(queue, line[queue].count);
+    return pretend_end(st);
+}
+
+static duet_status device_pin(void *host, size_t bytes)
+{
+    duet_status st = pretend_begin(PIN, bytes);
+    const void **free_place = find_pinned(NULL);
+    if (find_pinned(host)) pretend.wrong = "memory was pinned twice";
+    if (st == DUET_OK && free_place) *free_place = host, pretend.pins++;
+    return pretend_end(st);
+}
+
+static void device_unpin(void *host)
+{
+    pthread_mutex_lock(&pretend_lock);
+    const void **place = find_pinned(host);
+    if (!place) pretend.wrong = "memory was unpinned that was not pinned";
+    else *place = NULL, pretend.pins--;
+    pthread_mutex_unlock(&pretend_lock);
+}
+
+static const char *host_there(void) { return NULL; }
+static const char *device_absent(void) { return pretend.absent; }
+
+static size_t keeps_nothing(size_t bytes) { return (void)bytes, 0; }
+
+static const machine pretend_host = { .name = "cpu",
+                                      .place = DUET_CPU,
+                                      .side = HOST,
+                                      .absent = host_there,
+                                      .alloc = host_alloc,
+                                      .free = host_free,
+                                      .clear = host_clear,
+                                      .spare = keeps_nothing };
+static const machine pretend_device = { .name = "gpu",
+                                        .place = DUET_GPU,
+                                        .side = DEVICE,
+                                        .absent = device_absent,
+                                        .alloc = device_alloc,
+                                        .free = device_free,
+                                        .clear = device_clear,
+                                        .upload = device_upload,
+                                        .download = device_download,
+                                        .pin = device_pin,
+                                        .unpin = device_unpin,
+                                        .sync = device_sync,
+                                        .wait = device_wait,
+                                        .spare = keeps_nothing };
+const machine *const machines[SIDES] = { &pretend_host, &pretend_device };
+
+__attribute__((unused)) static void pretend_finish(void)
+{
+    for (int q = 0; q < QUEUES; q++) {
+        line_run(q, line[q].count);
+        free(line[q].item);
+        memset(&line[q], 0, sizeof line[q]);
+    }
+}
+
+/* Linked with -Wl,--wrap=malloc,--wrap=calloc, an allocation of the library can be refused. */
+extern void *__real_malloc(size_t) __attribute__((weak));
+extern void *__real_calloc(size_t, size_t) __attribute__((weak));
+static int refuse_in; /* the n-th allocation of the library from now */
+static bool refused(void) { return refuse_in > 0 && !pretending && --refuse_in == 0; }
+void *__wrap_malloc(size_t n);
+void *__wrap_malloc(size_t n) { return refused() ? NULL : __real_malloc(n); }
+void *__wrap_calloc(size_t n, size_t each);
+void *__wrap_calloc(size_t n, size_t each) { return refused() ? NULL : __real_calloc(n, each); }
+__attribute__((unused)) static bool can_refuse(void) { return __real_malloc != NULL; }
+
+#endif

@@ -1,0 +1,140 @@
+/* fault_scenario.h - a scenario on the pretended CUDA in which one allocation fails, or one call of CUDA and of the vendors: each of them in turn.
+ * Linked as failing_alloc.h says. */
+#ifndef MISHAP_H
+#define MISHAP_H
+
+#include "in_thread.h"
+#include "cost.h"
+#include "fake_cuda.h"
+#include "calibrate.h"
+#include "failing_alloc.h"
+#include <duet/duet.h>
+
+typedef struct mishap {
+    int refused;     /* statements and pointers */
+    bool wrong;      /* a value, a status or a text that cannot be */
+    bool unsettled;  /* more than one turn was spoilt */
+    bool allocation; /* is to fail, or a call */
+    bool hit;        /* what was to fail once has failed */
+} mishap;
+static mishap met;                  /* in this run */
+static duet_place place = DUET_GPU; /* of the scenario's statements */
+
+/* From here on statements run where they end first, which is on the GPU wherever they can. */
+static void leave_the_choice(void)
+{
+    costs c[SIDES];
+    for (int k = 0; k < COSTS; k++)
+        for (int i = 0; i < COST_POINTS; i++) c[HOST].seconds[k][i] = 1, c[DEVICE].seconds[k][i] = 1e-9;
+    costs_prepare();
+    costs_use(c, "made up");
+    place = DUET_AUTO;
+}
+
+static bool wrong(const char *what) { return printf("# %s: %s\n", what, duet_error()), met.wrong = true, false; }
+
+static bool went(duet_status st)
+{
+    if (st == DUET_OK) return true;
+    const bool promised =
+        st == DUET_NO_MEMORY || st == DUET_DEVICE_ERROR || st == DUET_NO_DEVICE || st == DUET_UNSUPPORTED || st == DUET_UNKNOWN;
+    if (!promised || !*duet_error()) wrong("a refusal");
+    return met.refused++, false;
+}
+
+static bool fill(duet_matrix *m, float v)
+{
+    float *p = duet_overwrite(m);
+    for (int64_t i = 0; p && i < duet_count(m); i++) p[i] = v;
+    return p || (met.refused++, false);
+}
+
+/* Is each element of m, read at p, v? */
+static bool all_are(const float *p, const duet_matrix *m, float v)
+{
+    for (int64_t i = 0; i < duet_count(m); i++)
+        if (p[i] != v) return printf("# %d is %g, not %g\n", (int)i, (double)p[i], (double)v), wrong("a value");
+    return true;
+}
+
+/* Where it went well, each element is `after`. Where not, nothing has changed; or, after an error of the device, all of it is unknown. */
+static inline void holds(const duet_matrix *m, bool well, float before, float after)
+{
+    const float *p = duet_read(m);
+    if (p) all_are(p, m, well ? after : before);
+    else met.refused += well && !met.hit;
+}
+
+/* The scenario calls it before it frees its matrices: what gives memory back and fails may keep it. */
+static void mishap_over(void)
+{
+    met.hit = met.allocation ? fail_in < 0 : fake_failed();
+    fail_in = -1, fake_fail(0);
+}
+
+/* In a thread of its own, where nothing has been learnt. */
+static mishap mishap_run(void *play(void *), bool allocation)
+{
+    met = (mishap){ .allocation = allocation };
+    alone(play, NULL);
+    duet_memory_trim();
+    return met;
+}
+
+static void check_left(const char *what, int n, int64_t living, fake_counts start)
+{
+    const fake_counts now = fake_count();
+    CHECK(now.graphs_alive == start.graphs_alive, "%s %d: %d graphs live", what, n, now.graphs_alive);
+    CHECK(now.handles == start.handles, "%s %d: %d handles live, not %d", what, n, now.handles, start.handles);
+    CHECK(now.memory == start.memory, "%s %d: %zu bytes of the device, not %zu", what, n, now.memory, start.memory);
+    CHECK(homeless || live == living, "%s %d: %d blocks leaked", what, n, (int)(live - living));
+}
+
+/* What a scenario is about, and has to happen: so many times until now. */
+typedef uint64_t happened(void);
+static inline uint64_t nothing_special(void) { return 0; }
+
+/* Twice, since what is kept from the first turn is not there in it. */
+static void goes_well(void *play(void *), bool allocation, happened *count, int least)
+{
+    mishap_run(play, allocation);
+    const uint64_t before = count();
+    const mishap m = mishap_run(play, allocation);
+    const int times = (int)(count() - before);
+    CHECK(!m.refused && !m.wrong && times >= least, "without a failure: %d refused, %d times", m.refused, times);
+}
+
+static void each_once(void *play(void *), bool allocation, const char *what, happened *count, int least)
+{
+    goes_well(play, allocation, count, least);
+    const fake_counts start = fake_count();
+    const int64_t living = live;
+    int n = 0, silent = 0;
+    for (bool hit = true; hit && n < 5000; n++) {
+        if (allocation) fail_in = n;
+        else fake_fail((uint64_t)n + 1);
+        const mishap m = mishap_run(play, allocation);
+        hit = m.hit;
+        silent += hit && !m.refused;
+        CHECK(!m.wrong, "%s %d: not as promised", what, n);
+        CHECK(hit || !m.refused, "%s %d: nothing failed, but %d were refused", what, n, m.refused);
+        CHECK(!m.unsettled, "%s %d: the turn after is wrong, too: %s", what, n, duet_error());
+        check_left(what, n, living, start);
+        const mishap after = mishap_run(play, allocation);
+        CHECK(!after.refused && !after.wrong, "%s %d: the next is not right: %s", what, n, duet_error());
+    }
+    char text[100];
+    CHECK(n > 40 && n < 5000, "%d failures", n);
+    snprintf(text, sizeof text, "%s: %d failed once each, %d without anyone's notice", what, n - 1, silent);
+    tap_point(text);
+}
+
+static inline int mishaps_of(void *play(void *), happened *count, int least)
+{
+    each_once(play, true, "allocations", count, least), each_once(play, false, "calls", count, least);
+    leave_the_choice();
+    each_once(play, true, "allocations, where the place is free", count, least);
+    return tap_end();
+}
+
+#endif

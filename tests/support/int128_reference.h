@@ -1,0 +1,12 @@
+/* int128_reference.h - what rows of ops.def that hold for integers mean, in integers of 128 bits. */
+#ifndef WHOLE_H
+#define WHOLE_H
+
+typedef __int128 whole;
+
+static inline whole whole_fmod(whole x, whole y) { return y == 0 ? 0 : x - x / y * y; }
+static inline whole whole_modulo(whole x, whole y) { return y == 0 ? 0 : (x % y + y) % y; }
+static inline whole whole_floor_div(whole x, whole y) { return y == 0 ? 0 : (x - (x % y + y) % y) / y; }
+#define Q(f) whole_##f
+
+#endif

@@ -1,0 +1,176 @@
+/* machine_integers.c - programs of i64 and u64, and such as only move, naively: in integers of 128 bits, wrapped after each instruction. The
+ * operators are the oracles of their rows. */
+#include "element.h"
+#include "machine_reference.h"
+#include "int128_reference.h"
+#include <stdlib.h>
+#include <string.h>
+
+static whole within(duet_dtype t, whole x)
+{
+    const int bits = 8 * (int)dtypes[t].bytes;
+    const whole all = (whole)1 << bits, rest = x & (all - 1);
+    if (t == DUET_BOOL) return x != 0;
+    return (t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64) && rest >= all / 2 ? rest - all : rest;
+}
+
+/* Products of 64 bits may leave 128: their low bits count. */
+__attribute__((optimize("wrapv"))) static whole mapped(int op, whole x, whole y, whole z)
+{
+    switch (op) {
+#define DUET_ANY1(name, formula, oracle, ...)                                                                                    \
+    case OP_##name:                                                                                                              \
+        return oracle;
+#define DUET_ANY2 DUET_ANY1
+#define DUET_ANY3 DUET_ANY1
+#define DUET_INT1 DUET_ANY1
+#define DUET_INT2 DUET_ANY1
+#include <duet/ops.def>
+    default: abort();
+    }
+}
+
+/* ---- programs ---- */
+
+typedef struct state {
+    whole acc, slot[PROGRAM_SLOTS], out[PROGRAM_OUTPUTS];
+} state;
+
+static whole number_of(duet_dtype t, double number)
+{
+    int64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return within(t, bits);
+}
+
+static whole value_of(const step *s, const frame *f, const state *st, source from, duet_dtype t, const int64_t *index)
+{
+    const operand *o = &s->in[from.index];
+    switch (from.kind) {
+    case FROM_INPUT: return (whole)converted(o->at.type, t, exact_element(f, o, index));
+    case FROM_NUMBER: return number_of(t, f->num[s->num[from.index]]);
+    case FROM_SLOT: return st->slot[from.index];
+    default: return st->acc;
+    }
+}
+
+static void execute(const step *s, const frame *f, const instruction *i, state *st, const int64_t *index)
+{
+    whole arg[3] = { 0 };
+    if (op_infos[i->op].kind == KIND_FOLD) return;
+    if (i->op == OP_SAVE) st->slot[i->arg[0].index] = st->acc;
+    else if (i->op == OP_STORE) st->out[i->arg[0].index] = st->acc;
+    else {
+        for (int k = 0; k < op_infos[i->op].arity; k++) arg[k] = value_of(s, f, st, i->arg[k], i->type, index);
+        if (i->op == OP_LOAD) st->acc = arg[0];
+        else if (i->op == OP_WRAP) st->acc = within(i->type, within(i->arg[1].index, arg[0]));
+        else st->acc = within(i->type, mapped(i->op, arg[0], arg[1], arg[2]));
+    }
+}
+
+static bool elements_reference(const step *s, const frame *f, int which, expected *out)
+{
+    const layout *l = &s->out[which].at;
+    for (int64_t n = 0; n < layout_count(l); n++) {
+        int64_t index[DUET_RANK_MAX];
+        state st = { 0 };
+        unravel(l, n, index);
+        for (int i = 0; i < s->program->length; i++) execute(s, f, &s->program->code[i], &st, index);
+        out[n] = (expected){ converted(s->program->code[0].type, l->type, (long double)st.out[which]), 0 };
+    }
+    return true;
+}
+
+/* ---- what only moves, of any type: the input that was loaded before the store ---- */
+
+static bool moves(const program *p)
+{
+    bool moves = true;
+    for (int i = 0; i < p->length; i++) moves &= p->code[i].op == OP_LOAD || p->code[i].op == OP_STORE;
+    return moves && !p->folds && p->code[0].type != DUET_I64 && p->code[0].type != DUET_U64;
+}
+
+static bool moves_reference(const step *s, const frame *f, int which, expected *out)
+{
+    const layout *l = &s->out[which].at;
+    source from = { 0 };
+    for (const instruction *i = s->program->code; i->op != OP_STORE || i->arg[0].index != which; i++)
+        if (i->op == OP_LOAD) from = i->arg[0];
+    for (int64_t n = 0; n < layout_count(l) && from.kind == FROM_INPUT; n++) {
+        int64_t index[DUET_RANK_MAX];
+        unravel(l, n, index);
+        out[n] = (expected){ exact_element(f, &s->in[from.index], index), 0 };
+    }
+    return from.kind == FROM_INPUT;
+}
+
+/* ---- folds: no order changes them ---- */
+
+/* Modulo 2^128, of which the lower 64 bits are what counts. */
+static whole product_of(whole x, whole y) { return (whole)((unsigned __int128)x * (unsigned __int128)y); }
+static whole sum_of(whole x, whole y) { return (whole)((unsigned __int128)x + (unsigned __int128)y); }
+
+static whole taken(const char *fold, whole a, whole x, whole y, bool first)
+{
+    if (!strcmp(fold, "sum")) return sum_of(a, x);
+    if (!strcmp(fold, "prod")) return first ? x : product_of(a, x);
+    if (!strcmp(fold, "dot")) return sum_of(a, product_of(x, y));
+    if (!strcmp(fold, "min")) return first || x < a ? x : a;
+    if (!strcmp(fold, "max")) return first || x > a ? x : a;
+    if (!strcmp(fold, "any")) return a | (x != 0);
+    if (!strcmp(fold, "all")) return (first || a) & (x != 0);
+    abort();
+}
+
+static whole fold_of(const instruction *fold, const whole *x, const whole *y, int64_t n)
+{
+    const char *name = op_infos[fold->op].name;
+    const bool place = op_infos[fold->op].flags & OP_GIVES_INDEX;
+    whole a = !strcmp(name, "prod") || !strcmp(name, "all");
+    int64_t best = 0;
+    for (int64_t i = 0; i < n && !place; i++) a = within(fold->type, taken(name, a, x[i], y[i], i == 0));
+    for (int64_t i = 1; i < n && place; i++)
+        if (fold->op == OP_argmin ? x[i] < x[best] : x[i] > x[best]) best = i;
+    return place ? best : a;
+}
+
+static void operands_of(const step *s, const frame *f, const instruction *fold, const int64_t *index, whole *x, whole *y)
+{
+    state st = { 0 };
+    for (const instruction *i = s->program->code; i < fold; i++) execute(s, f, i, &st, index);
+    *x = value_of(s, f, &st, fold->arg[0], fold->type, index);
+    *y = op_infos[fold->op].arity > 1 ? value_of(s, f, &st, fold->arg[1], fold->type, index) : 0;
+}
+
+static layout axes(const layout *l, int from, int to)
+{
+    layout part = { .type = l->type, .rank = to - from };
+    for (int a = from; a < to; a++) part.size[a - from] = l->size[a], part.stride[a - from] = l->stride[a];
+    return part;
+}
+
+static bool folds_reference(const step *s, const frame *f, int which, expected *out)
+{
+    const instruction *fold = s->program->code;
+    while (op_infos[fold->op].kind != KIND_FOLD || fold->arg[2].index != which) fold++;
+    const layout *l = &s->out[which].at;
+    const int kept = l->rank - s->inner;
+    const layout outer = axes(l, 0, kept), inner = axes(l, kept, l->rank);
+    const int64_t n = layout_count(&inner);
+    whole *x = malloc(sizeof *x * (size_t)(n + 1)), *y = malloc(sizeof *y * (size_t)(n + 1));
+    const duet_dtype made = op_infos[fold->op].flags & OP_GIVES_INDEX ? DUET_I64 : fold->type;
+    for (int64_t o = 0; x && y && o < layout_count(&outer); o++) {
+        int64_t index[DUET_RANK_MAX];
+        unravel(&outer, o, index);
+        for (int64_t i = 0; i < n; i++) unravel(&inner, i, index + kept), operands_of(s, f, fold, index, &x[i], &y[i]);
+        out[o] = (expected){ converted(made, l->type, (long double)fold_of(fold, x, y, n)), 0 };
+    }
+    free(x), free(y);
+    return true;
+}
+
+bool integers_reference(const step *s, const frame *f, int which, expected *out)
+{
+    if (moves(s->program)) return moves_reference(s, f, which, out);
+    return s->program->folds ? folds_reference(s, f, which, out) : elements_reference(s, f, which, out);
+}

@@ -1,0 +1,505 @@
+/* machine_reference.c - steps, naively. Values travel as double; each exact operation is rounded to the element type at once.
+ * Operators element by element are machine_maps.c's, programs of integers machine_integers.c's. */
+#include "machine_reference.h"
+#include "element.h"
+#include "reduce_order.h"
+#include "machine_rounding.h"
+#include "layer_norm.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- elements ---- */
+
+void unravel(const layout *l, int64_t n, int64_t *index)
+{
+    for (int a = l->rank; a-- > 0; n /= l->size[a]) index[a] = n % l->size[a];
+}
+
+int64_t place(const layout *l, const int64_t *index)
+{
+    int64_t at = 0;
+    for (int a = 0; a < l->rank; a++) at += index[a] * l->stride[a];
+    return at;
+}
+
+long double exact_element(const frame *f, const operand *o, const int64_t *index)
+{
+    return element_value(o->at.type, f->data[o->slot], place(&o->at, index));
+}
+
+double element(const frame *f, const operand *o, const int64_t *index) { return (double)exact_element(f, o, index); }
+
+bool agrees(duet_dtype t, long double got, expected e)
+{
+    if (isnan(e.value)) return isnan(got);
+    const long double want = t < FLOAT_TYPES ? converted(DUET_F64, t, e.value) : e.value;
+    if (e.allowed == 0 || !isfinite(e.value)) return got == want && !signbit(got) == !signbit(want);
+    return fabsl(got - e.value) <= e.allowed;
+}
+
+/* What is stored of a value of type t in an output of another: one more rounding. */
+static expected stored(duet_dtype t, duet_dtype out, expected e)
+{
+    if (t == out) return e;
+    const long double value = converted(t, out, e.value);
+    const long double place = out == DUET_F32 || out == DUET_F64 ? ulp_of(out, value)
+                              : is_floating(out)                 ? fabsl(value) * 0x1p-7L
+                                                                 : 1;
+    return (expected){ value, e.allowed == 0 ? 0 : e.allowed + place };
+}
+
+/* ---- programs and fused rows ---- */
+
+typedef struct state {
+    double acc, slot[PROGRAM_SLOTS], out[PROGRAM_OUTPUTS];
+    long double allowed; /* by the last instruction; exact ones keep it only when nothing inexact came before */
+} state;
+
+static double source_value(const step *s, const frame *f, const state *st, source from, duet_dtype t, const int64_t *index)
+{
+    switch (from.kind) {
+    case FROM_INPUT: return (double)converted(s->in[from.index].at.type, t, exact_element(f, &s->in[from.index], index));
+    case FROM_NUMBER: return rounded(t, f->num[s->num[from.index]]);
+    case FROM_SLOT: return st->slot[from.index];
+    default: return st->acc;
+    }
+}
+
+static void execute(const step *s, const frame *f, const instruction *i, state *st, const int64_t *index)
+{
+    double arg[3] = { 0 };
+    for (int k = 0; k < 3 && k < op_infos[i->op].arity; k++) arg[k] = source_value(s, f, st, i->arg[k], i->type, index);
+    if (i->op == OP_LOAD) st->acc = source_value(s, f, st, i->arg[0], i->type, index);
+    else if (i->op == OP_SAVE) st->slot[i->arg[0].index] = st->acc;
+    else if (i->op == OP_STORE) st->out[i->arg[0].index] = st->acc;
+    else {
+        expected e = reference_map(i->op, i->type, arg[0], arg[1], arg[2]);
+        st->acc = rounded(i->type, (double)e.value);
+        if (e.allowed != 0) st->allowed = e.allowed;
+    }
+}
+
+static bool program_reference(const step *s, const frame *f, int which, expected *out)
+{
+    const layout *l = &s->out[which].at;
+    for (int64_t n = 0; n < layout_count(l); n++) {
+        int64_t index[DUET_RANK_MAX];
+        state st = { .allowed = 0 };
+        unravel(l, n, index);
+        for (int i = 0; i < s->program->length; i++) execute(s, f, &s->program->code[i], &st, index);
+        out[n] = stored(s->program->code[0].type, l->type, (expected){ st.out[which], st.allowed });
+    }
+    return true;
+}
+
+static expected fused_value(int kernel, duet_dtype t, double x, double y, double s, double r)
+{
+    const double sx = rounded(t, s * x), xy = rounded(t, x + y), ry = rounded(t, r + y);
+    switch (kernel) {
+    case KERNEL_axdbpy: return (expected){ rounded(t, sx / ry), 0 };
+    case KERNEL_apxdbpy: return (expected){ rounded(t, rounded(t, s + x) / ry), 0 };
+    case KERNEL_bias_relu: return reference_map(OP_relu, t, xy, 0, 0);
+    case KERNEL_bias_sigmoid: return reference_map(OP_sigmoid, t, xy, 0, 0);
+    case KERNEL_bias_tanh: return reference_map(OP_tanh, t, xy, 0, 0);
+    default: return (expected){ NAN, -1 };
+    }
+}
+
+static bool fused_reference(const step *s, const frame *f, expected *out)
+{
+    const layout *l = &s->out[0].at;
+    for (int64_t n = 0; n < layout_count(l); n++) {
+        int64_t index[DUET_RANK_MAX];
+        double v[4] = { 0 };
+        unravel(l, n, index);
+        for (int k = 0; k < s->ins && k < 2; k++) v[k] = element(f, &s->in[k], index);
+        for (int k = 0; k < s->nums; k++) v[2 + k] = rounded(l->type, f->num[s->num[k]]);
+        out[n] = fused_value(s->kernel, l->type, v[0], v[1], v[2], v[3]);
+        if (out[n].allowed < 0) return false;
+    }
+    return true;
+}
+
+/* ---- folds: the canonical tree with every absent element written out ---- */
+
+static double start_of(int op) { return op == OP_min ? INFINITY : op == OP_max ? -INFINITY : op == OP_prod ? 1 : -0.0; }
+
+static double take(int op, duet_dtype t, double a, double x, double y)
+{
+    if (op == OP_min) return lesser(a, x);
+    if (op == OP_max) return -lesser(-a, -x);
+    if (op == OP_norm) return fma_in(t, x, x, a);
+    if (op == OP_prod) return rounded(t, a * x);
+    return op == OP_dot ? fma_in(t, x, y, a) : rounded(t, a + x);
+}
+
+static double join(int op, duet_dtype t, double a, double b)
+{
+    return op == OP_min || op == OP_max || op == OP_prod ? take(op, t, a, b, 0) : rounded(t, a + b);
+}
+
+static double block_tree(int op, duet_dtype t, const double *x, const double *y, int64_t n)
+{
+    double lane[FOLD_LANES];
+    for (int l = 0; l < FOLD_LANES; l++) {
+        lane[l] = start_of(op);
+        for (int64_t i = l; i < n; i += FOLD_LANES) lane[l] = take(op, t, lane[l], x[i], y[i]);
+    }
+    for (int h = FOLD_LANES / 2; h > 0; h /= 2)
+        for (int l = 0; l < h; l++) lane[l] = join(op, t, lane[l], lane[l + h]);
+    return lane[0];
+}
+
+/* Blocks first .. first + count - 1, count being a power of two. */
+static double tree(int op, duet_dtype t, const double *x, const double *y, int64_t n, int64_t first, int64_t count)
+{
+    const int64_t from = first * FOLD_BLOCK;
+    if (count == 1)
+        return from >= n ? start_of(op) : block_tree(op, t, x + from, y + from, n - from < FOLD_BLOCK ? n - from : FOLD_BLOCK);
+    return join(op, t, tree(op, t, x, y, n, first, count / 2), tree(op, t, x, y, n, first + count / 2, count / 2));
+}
+
+static int64_t tree_blocks(int64_t n)
+{
+    int64_t count = 1;
+    while (count * FOLD_BLOCK < n) count *= 2;
+    return count;
+}
+
+static double whole_tree(int op, duet_dtype t, const double *x, const double *y, int64_t n)
+{
+    return n == 0 ? start_of(op) + 0.0 : tree(op, t, x, y, n, 0, tree_blocks(n));
+}
+
+static double safe_norm(duet_dtype t, double *x, int64_t n)
+{
+    const bool f32 = t == DUET_F32;
+    double s = whole_tree(OP_norm, t, x, x, n), by = 1;
+    if (n > 0 && isinf(s)) by = f32 ? 0x1p-100 : 0x1p-600;
+    if (n > 0 && s < (f32 ? 0x1p-100 : 0x1p-900)) by = f32 ? 0x1p100 : 0x1p600;
+    if (by == 1) return rounded(t, sqrt(s));
+    for (int64_t i = 0; i < n; i++) x[i] = rounded(t, x[i] * by);
+    return rounded(t, rounded(t, sqrt(whole_tree(OP_norm, t, x, x, n))) / by);
+}
+
+/* ---- moments: the same tree, what has seen nothing being left out ---- */
+
+typedef struct moments {
+    double n, mean, squares;
+} moments;
+
+static moments take_moments(duet_dtype t, moments a, double x)
+{
+    const double n = rounded(t, a.n + 1), d = rounded(t, x - a.mean), mean = rounded(t, a.mean + rounded(t, d / n));
+    return (moments){ n, mean, fma_in(t, d, rounded(t, x - mean), a.squares) };
+}
+
+static moments join_moments(duet_dtype t, moments a, moments b)
+{
+    if (b.n == 0) return a;
+    const double n = rounded(t, a.n + b.n), d = rounded(t, b.mean - a.mean), share = rounded(t, b.n / n);
+    const double between = rounded(t, d * rounded(t, a.n * share));
+    return (moments){ n, fma_in(t, d, share, a.mean), fma_in(t, between, d, rounded(t, a.squares + b.squares)) };
+}
+
+static moments block_moments(duet_dtype t, const double *x, int64_t n)
+{
+    moments lane[FOLD_LANES] = { 0 };
+    for (int64_t i = 0; i < n; i++) lane[i % FOLD_LANES] = take_moments(t, lane[i % FOLD_LANES], x[i]);
+    for (int h = FOLD_LANES / 2; h > 0; h /= 2)
+        for (int l = 0; l < h; l++) lane[l] = join_moments(t, lane[l], lane[l + h]);
+    return lane[0];
+}
+
+static moments tree_moments(duet_dtype t, const double *x, int64_t n, int64_t first, int64_t count)
+{
+    const int64_t from = first * FOLD_BLOCK;
+    if (from >= n) return (moments){ 0 };
+    if (count == 1) return block_moments(t, x + from, n - from < FOLD_BLOCK ? n - from : FOLD_BLOCK);
+    return join_moments(t, tree_moments(t, x, n, first, count / 2), tree_moments(t, x, n, first + count / 2, count / 2));
+}
+
+static double variance(duet_dtype t, const double *x, int64_t n)
+{
+    return rounded(t, tree_moments(t, x, n, 0, tree_blocks(n)).squares / rounded(t, (double)n));
+}
+
+/* ---- places ---- */
+
+static double first_place(int op, const double *x, int64_t n)
+{
+    int64_t best = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(x[i])) return (double)i;
+        if (op == OP_argmin ? x[i] < x[best] : x[i] > x[best]) best = i;
+    }
+    return (double)best;
+}
+
+static double count_zeros(const double *x, int64_t n)
+{
+    int64_t zeros = 0;
+    for (int64_t i = 0; i < n; i++) zeros += x[i] == 0;
+    return (double)zeros;
+}
+
+static double fold_value(int op, duet_dtype t, double *x, const double *y, int64_t n)
+{
+    if (op == OP_norm) return safe_norm(t, x, n);
+    if (op == OP_var) return variance(t, x, n);
+    if (op == OP_any) return count_zeros(x, n) < (double)n;
+    if (op == OP_all) return count_zeros(x, n) == 0;
+    if (op == OP_argmin || op == OP_argmax) return first_place(op, x, n);
+    double a = whole_tree(op, t, x, y, n);
+    return op == OP_mean ? rounded(t, a / rounded(t, (double)n)) : a;
+}
+
+/* ---- programs that fold ---- */
+
+static const instruction *fold_of(const program *p, int which)
+{
+    const instruction *i = p->code;
+    while (op_infos[i->op].kind != KIND_FOLD || i->arg[2].index != which) i++;
+    return i;
+}
+
+/* What the fold takes of one element of the domain: the program as far as that instruction, then its operands. */
+static void taken(const step *s, const frame *f, const instruction *fold, const int64_t *index, double *x, double *y)
+{
+    state st = { .allowed = 0 };
+    for (const instruction *i = s->program->code; i < fold; i++)
+        if (op_infos[i->op].kind != KIND_FOLD) execute(s, f, i, &st, index);
+    *x = source_value(s, f, &st, fold->arg[0], fold->type, index);
+    *y = op_infos[fold->op].arity > 1 ? source_value(s, f, &st, fold->arg[1], fold->type, index) : 0;
+}
+
+/* The axes of l from `from` on, up to `to`. */
+static layout axes(const layout *l, int from, int to)
+{
+    layout part = { .type = l->type, .rank = to - from };
+    for (int a = from; a < to; a++) part.size[a - from] = l->size[a], part.stride[a - from] = l->stride[a];
+    return part;
+}
+
+static bool fold_reference(const step *s, const frame *f, int which, expected *out)
+{
+    const instruction *fold = fold_of(s->program, which);
+    const layout *l = &s->out[which].at;
+    const int kept = l->rank - s->inner;
+    const layout outer = axes(l, 0, kept), inner = axes(l, kept, l->rank);
+    const int64_t n = layout_count(&inner);
+    double *x = malloc(sizeof *x * (size_t)(n + 1)), *y = malloc(sizeof *y * (size_t)(n + 1));
+    for (int64_t o = 0; x && y && o < layout_count(&outer); o++) {
+        int64_t index[DUET_RANK_MAX];
+        unravel(&outer, o, index);
+        for (int64_t i = 0; i < n; i++) unravel(&inner, i, index + kept), taken(s, f, fold, index, &x[i], &y[i]);
+        out[o] = (expected){ fold_value(fold->op, fold->type, x, y, n), 0 };
+        if (!(op_infos[fold->op].flags & OP_GIVES_INDEX)) out[o] = stored(fold->type, l->type, out[o]);
+    }
+    free(x), free(y);
+    return true;
+}
+
+/* ---- softmax, pooling, products ---- */
+
+static void softmax_row(const step *s, duet_dtype t, const double *x, int64_t n, expected *out)
+{
+    double most = -INFINITY;
+    long double sum = 0, eps = roundoff(t);
+    for (int64_t j = 0; j < n; j++) most = -lesser(-most, -x[j]);
+    for (int64_t j = 0; j < n; j++) sum += expl((long double)x[j] - most);
+    for (int64_t j = 0; j < n; j++) {
+        const long double d = (long double)x[j] - most, reach = isfinite(d) ? fabsl(d) : 0;
+        const long double error = eps * (reach + (long double)n + 12);
+        if (s->kernel == OP_softmax) out[j] = (expected){ expl(d) / sum, expl(d) / sum * error + 4 * least(t) };
+        else out[j] = (expected){ d - logl(sum), error + 4 * eps * fabsl(logl(sum)) };
+        if (isnan(out[j].value)) out[j].allowed = 0;
+    }
+}
+
+/* The n elements of the first operand from element `first` on. */
+static void read_row(const step *s, const frame *f, int64_t first, int64_t n, double *x)
+{
+    for (int64_t j = 0; j < n; j++) {
+        int64_t index[DUET_RANK_MAX];
+        unravel(&s->in[0].at, first + j, index);
+        x[j] = element(f, &s->in[0], index);
+    }
+}
+
+static bool softmax_reference(const step *s, const frame *f, expected *out)
+{
+    const layout *l = &s->in[0].at;
+    const int64_t n = l->size[l->rank - 1];
+    double *x = malloc(sizeof *x * (size_t)(n + 1));
+    for (int64_t i = 0; x && i < layout_count(l); i += n) {
+        read_row(s, f, i, n, x);
+        softmax_row(s, l->type, x, n, out + i);
+    }
+    free(x);
+    return true;
+}
+
+/* What norm_refuses takes: gain and bias as they lie in the domain, at an index of it. */
+static double trim(const step *s, const frame *f, int which, const int64_t *index)
+{
+    const operand *o = norm_operand(s, which);
+    return o ? element(f, o, index) : norm_number(s, f, which);
+}
+
+/* The mean is off by n roundings of its terms at most, and so is, of its squares, the variance. */
+static void norm_row(const step *s, const frame *f, const double *x, int64_t first, int64_t n, expected *out)
+{
+    const layout *l = &s->in[0].at;
+    long double sum = 0, size = 0, squares = 0, eps = roundoff(l->type);
+    for (int64_t j = 0; j < n; j++) sum += x[j], size += fabsl((long double)x[j]);
+    const long double mean = sum / n, mean_error = eps * (n + 4) * size / n;
+    for (int64_t j = 0; j < n; j++) squares += (x[j] - mean) * (x[j] - mean);
+    const long double var = squares / n + f->num[s->num[0]], scale = 1 / sqrtl(var);
+    const long double var_error =
+        eps * (4 * n + 40) * var + 2 * mean_error * mean_error + eps * 8 * size / n * sqrtl(squares / n);
+    for (int64_t j = 0; j < n; j++) {
+        int64_t index[DUET_RANK_MAX];
+        unravel(l, first + j, index);
+        const bool trims = s->attr[NORM_GAIN];
+        const long double u = (x[j] - mean) * scale, gain = trims ? trim(s, f, NORM_GAIN, index) : 1;
+        const long double bias = trims ? trim(s, f, NORM_BIAS, index) : 0, value = u * gain + bias;
+        const long double error = (mean_error + eps * fabsl(x[j] - mean)) * scale + fabsl(u) * (var_error / var + 8 * eps);
+        out[j] = (expected){ value, error * fabsl(gain) + eps * (fabsl(value) + fabsl(u * gain)) + least(l->type) };
+        if (isnan(out[j].value)) out[j].allowed = 0;
+    }
+}
+
+static bool norm_reference(const step *s, const frame *f, expected *out)
+{
+    const layout *l = &s->in[0].at;
+    const int64_t n = norm_length(s);
+    double *x = malloc(sizeof *x * (size_t)(n + 1));
+    for (int64_t i = 0; x && i < layout_count(l); i += n) {
+        read_row(s, f, i, n, x);
+        norm_row(s, f, x, i, n, out + i);
+    }
+    free(x);
+    return true;
+}
+
+static bool pool_reference(const step *s, const frame *f, expected *out)
+{
+    const bool most = s->kernel == OP_max_pool2d;
+    const layout *in = &s->in[0].at;
+    const int32_t *at = s->attr;
+    for (int64_t n = 0; n < layout_count(&s->out[0].at); n++) {
+        int64_t o[4], i[4];
+        double a = most ? -INFINITY : 0;
+        unravel(&s->out[0].at, n, o);
+        i[0] = o[0], i[1] = o[1];
+        for (int u = 0; u < at[0]; u++)
+            for (int v = 0; v < at[1]; v++) {
+                i[2] = o[2] * at[2] - at[4] + u, i[3] = o[3] * at[3] - at[5] + v;
+                if (i[2] < 0 || i[2] >= in->size[2] || i[3] < 0 || i[3] >= in->size[3]) continue;
+                const double x = element(f, &s->in[0], i);
+                a = most ? -lesser(-a, -x) : rounded(in->type, a + x);
+            }
+        out[n] = (expected){ most ? a : rounded(in->type, a / (at[0] * at[1])), 0 };
+    }
+    return true;
+}
+
+/* A sum of n products and the bound on its error: n roundings of what is added, by size. */
+typedef struct sum {
+    long double value, size;
+    int64_t n;
+} sum;
+
+static void add_product(sum *a, double x, double y)
+{
+    a->value += (long double)x * y, a->size += fabsl((long double)x * y), a->n++;
+}
+
+static expected bounded(duet_dtype t, sum a) { return (expected){ a.value, (2 * a.n + 6) * roundoff(t) * a.size + least(t) }; }
+
+static bool matmul_reference(const step *s, const frame *f, expected *out)
+{
+    const duet_dtype t = s->out[0].at.type;
+    const double alpha = s->nums > 0 ? rounded(t, f->num[s->num[0]]) : 1, beta = s->nums > 1 ? rounded(t, f->num[s->num[1]]) : 1;
+    for (int64_t i = 0; i < layout_count(&s->out[0].at); i++) {
+        int64_t at[2];
+        sum a = { 0 };
+        unravel(&s->out[0].at, i, at);
+        for (int64_t k = 0; k < s->in[0].at.size[1]; k++)
+            add_product(&a, element(f, &s->in[0], (int64_t[]){ at[0], k }), element(f, &s->in[1], (int64_t[]){ k, at[1] }));
+        a.value *= alpha, a.size *= fabs(alpha);
+        if (s->ins > 2) add_product(&a, beta, element(f, &s->in[2], at));
+        out[i] = bounded(t, a);
+        if (!isfinite(out[i].value)) out[i].allowed = 0;
+    }
+    return true;
+}
+
+static bool conv_reference(const step *s, const frame *f, expected *out)
+{
+    const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
+    const int32_t *apart = s->attr + CONV_DILATION;
+    for (int64_t i = 0; i < layout_count(&s->out[0].at); i++) {
+        int64_t o[4];
+        sum a = { 0 };
+        unravel(&s->out[0].at, i, o);
+        const int64_t first = o[1] / (w[0] / s->attr[CONV_GROUPS]) * w[1]; /* channel of the group */
+        for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++) {
+            const int64_t c = k / (w[2] * w[3]), u = k / w[3] % w[2], v = k % w[3];
+            const int64_t p = o[2] * s->attr[0] - s->attr[2] + u * apart[0], q = o[3] * s->attr[1] - s->attr[3] + v * apart[1];
+            if (p < 0 || p >= x[2] || q < 0 || q >= x[3]) continue;
+            const int64_t at[4] = { o[1], c, s->attr[CONV_FLIP] ? w[2] - 1 - u : u, s->attr[CONV_FLIP] ? w[3] - 1 - v : v };
+            add_product(&a, element(f, &s->in[0], (int64_t[]){ o[0], first + c, p, q }), element(f, &s->in[1], at));
+        }
+        out[i] = bounded(s->out[0].at.type, a);
+    }
+    return true;
+}
+
+/* Back from a convolution's results: each product of the convolution goes to the element of the third operand. */
+static bool conv_back_reference(const step *s, const frame *f, expected *out)
+{
+    const conv_operands o = conv_operands_of(s);
+    const int64_t *x = o.x->at.size, *w = o.w->at.size, count = layout_count(&s->out[0].at);
+    const int32_t *a = s->attr, *apart = a + CONV_DILATION;
+    const bool images = s->kernel == OP_conv2d_input_grad;
+    sum *sums = calloc((size_t)count + 1, sizeof *sums);
+    for (int64_t i = 0; i < layout_count(&o.y->at); i++)
+        for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++) {
+            int64_t y[4];
+            unravel(&o.y->at, i, y);
+            const int64_t c = k / (w[2] * w[3]), u = k / w[3] % w[2], v = k % w[3];
+            const int64_t at_w[4] = { y[1], c, u, v };
+            const int64_t at_x[4] = { y[0], y[1] / (w[0] / a[CONV_GROUPS]) * w[1] + c, y[2] * a[0] - a[2] + u * apart[0],
+                                      y[3] * a[1] - a[3] + v * apart[1] };
+            if (at_x[2] < 0 || at_x[2] >= x[2] || at_x[3] < 0 || at_x[3] >= x[3]) continue;
+            const int64_t to =
+                images ? ((at_x[0] * x[1] + at_x[1]) * x[2] + at_x[2]) * x[3] + at_x[3] : y[1] * w[1] * w[2] * w[3] + k;
+            add_product(&sums[to], element(f, o.y, y), images ? element(f, o.w, at_w) : element(f, o.x, at_x));
+        }
+    for (int64_t i = 0; i < count; i++) out[i] = bounded(s->out[0].at.type, sums[i]);
+    return free(sums), true;
+}
+
+bool reference(const step *s, const frame *f, int which, expected *out)
+{
+    if (s->finish) return finished_reference(s, f, out);
+    if (s->kernel == KERNEL_PROGRAM && !is_floating(s->program->code[0].type)) return integers_reference(s, f, which, out);
+    if (s->kernel == KERNEL_PROGRAM)
+        return s->program->folds ? fold_reference(s, f, which, out) : program_reference(s, f, which, out);
+    if (s->kernel == KERNEL_LAYER_NORM) return norm_reference(s, f, out);
+    if (s->kernel > KERNEL_PROGRAM) return fused_reference(s, f, out);
+    switch (s->kernel) {
+    case OP_matmul: return matmul_reference(s, f, out);
+    case OP_conv2d: return conv_reference(s, f, out);
+    case OP_conv2d_input_grad:
+    case OP_conv2d_filter_grad: return conv_back_reference(s, f, out);
+    case OP_softmax:
+    case OP_log_softmax: return softmax_reference(s, f, out);
+    case OP_max_pool2d:
+    case OP_avg_pool2d: return pool_reference(s, f, out);
+    default: return false;
+    }
+}

@@ -1,0 +1,297 @@
+/* random_formula.h - random formulas from the table: from one seed the same leaves, and the same formula as often as it is grown. */
+#ifndef GARDEN_H
+#define GARDEN_H
+
+#include "common.h"
+#include "dtype.h"
+#include "ops.h"
+#include <math.h>
+
+#define LEAVES 7
+#define NODES  41
+
+typedef duet_expr maker(const duet_expr *x, const int *a);
+typedef struct row {
+    const char *name;
+    int op, arity;
+    maker *make;
+    double domain[6], ulp;
+} row;
+
+#define UNPACK(...) __VA_ARGS__
+#define DUET_MAP1(name, ...)                                                                                                     \
+    static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0]); }
+#define DUET_MAP2(name, ...)                                                                                                     \
+    static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0], x[1]); }
+#define DUET_MAP3(name, ...)                                                                                                     \
+    static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0], x[1], x[2]); }
+/* a[0]: 0 all, 1 along the first axis, 2 along axis a[1], kept, 3 along none, the last, or the first and the last of its axes, as a[1] says, kept */
+#define DUET_PLACE1(name, ...)                                                                                                   \
+    static duet_expr make_##name(const duet_expr *x, const int *a)                                                               \
+    {                                                                                                                            \
+        return a[0] == 2 ? (duet_##name##_keep)(x[0], a[1]) : a[0] ? (duet_##name##_axis)(x[0], 0) : (duet_##name)(x[0]);        \
+    }
+static const int few_axes[][2] = { { 0 }, { -1 }, { 0, -1 } };
+#define DUET_FOLD1(name, ...)                                                                                                    \
+    static duet_expr make_##name(const duet_expr *x, const int *a)                                                               \
+    {                                                                                                                            \
+        return a[0] == 3   ? (duet_##name##_axes_keep)(x[0], a[1], few_axes[a[1]])                                               \
+               : a[0] == 2 ? (duet_##name##_keep)(x[0], a[1])                                                                    \
+               : a[0]      ? (duet_##name##_axis)(x[0], 0)                                                                       \
+                           : (duet_##name)(x[0]);                                                                                     \
+    }
+#define DUET_FOLD2(name, ...)                                                                                                    \
+    static duet_expr make_##name(const duet_expr *x, const int *a)                                                               \
+    {                                                                                                                            \
+        return a[0] == 3   ? (duet_##name##_axes_keep)(x[0], x[1], a[1], few_axes[a[1]])                                         \
+               : a[0] == 2 ? (duet_##name##_keep)(x[0], x[1], a[1])                                                              \
+               : a[0]      ? (duet_##name##_axis)(x[0], x[1], 0)                                                                 \
+                           : (duet_##name)(x[0], x[1]);                                                                               \
+    }
+#define DUET_MOMENT1 DUET_FOLD1
+#include <duet/ops.def>
+
+static const row maps[] = {
+#define DUET_MAP1(name, f, o, domain, ulp, ...) { #name, OP_##name, 1, make_##name, { UNPACK domain }, ulp },
+#define DUET_MAP2(name, f, o, domain, ulp, ...) { #name, OP_##name, 2, make_##name, { UNPACK domain }, ulp },
+#define DUET_MAP3(name, f, o, domain, ulp, ...) { #name, OP_##name, 3, make_##name, { UNPACK domain }, ulp },
+#include <duet/ops.def>
+};
+static const row folds[] = {
+#define DUET_FOLD1(name, ...) { #name, OP_##name, 1, make_##name, { 0 } },
+#define DUET_FOLD2(name, ...) { #name, OP_##name, 2, make_##name, { 0 } },
+#define DUET_MOMENT1          DUET_FOLD1
+#include <duet/ops.def>
+};
+static const row indices[] = {
+#define DUET_PLACE1(name, ...) { #name, OP_##name, 1, make_##name, { 0 } },
+#include <duet/ops.def>
+};
+#define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
+
+/* A grown formula, and what the rules of growing need: its sizes, and whether its values may be far from 1. */
+typedef struct part {
+    duet_expr e;
+    sizes s;
+    bool wild;
+    uint64_t made_of; /* parts, by their number */
+} part;
+
+typedef struct garden {
+    uint64_t seed;
+    duet_dtype type;
+    sizes base;
+    duet_matrix *leaf[LEAVES], *whole[LEAVES]; /* what each is a view of, or itself again */
+    bool bits, large;                          /* without the oracle; of matrices that are worth sharing */
+    int target;                                /* how many operators */
+    duet_dtype result;
+    uint64_t made_of;          /* parts that are in what was grown */
+    bool vendor;               /* it has a step that answers within a bound only */
+    duet_expr made[8 * NODES]; /* all that was made while it grew, to be dropped */
+    int makes;
+} garden;
+
+static bool same_sizes(const sizes *a, const sizes *b)
+{
+    return a->rank == b->rank && !memcmp(a->size, b->size, sizeof(int64_t) * (size_t)a->rank);
+}
+
+/* A view, or where there is none of this kind a matrix, of numbers as far as `most` from 0. */
+static duet_matrix *some_view(rng *dice, enum view view, duet_dtype type, const sizes *s, double most, duet_matrix **whole)
+{
+    duet_matrix *m = random_view(dice, view, type, s->rank, s->size, -most, most, whole);
+    return m ? m : (*whole = random_matrix(dice, type, s->rank, s->size, -most, most));
+}
+
+/* One axis long, or all of them a little; not much more than ten blocks of a fold in all. */
+static void enlarge(rng *dice, sizes *s)
+{
+    int64_t count = 1;
+    if (s->rank && rng_chance(dice, 80)) s->size[rng_below(dice, s->rank)] *= 1 + rng_below(dice, 20000);
+    for (int d = 0; d < s->rank; d++) s->size[d] *= 1 + rng_below(dice, 4), count *= s->size[d] ? s->size[d] : 1;
+    for (int d = 0; d < s->rank; d++)
+        if (count > 40000 && s->size[d] > 40) count /= s->size[d], s->size[d] = 1 + 40000 / count, count *= s->size[d];
+}
+
+static void sprinkle(rng *dice, duet_dtype type, void *p, int64_t count)
+{
+    const double tiny = dtypes[type].tiny;
+    const double special[] = { 0, -0.0, INFINITY, -INFINITY, NAN, tiny, -tiny / 8, 0.9 / tiny, -0.9 / tiny, 1, 0.5, -1 };
+    for (int64_t i = rng_below(dice, 60); i < count; i += 1 + rng_below(dice, 60)) {
+        const double x = special[rng_below(dice, LENGTH(special))];
+        if (type == DUET_F32) ((float *)p)[i] = (float)x;
+        else ((double *)p)[i] = x;
+    }
+}
+
+/* Leaves: the base shape, views of it, and what broadcasts to it. */
+static void plant(garden *g)
+{
+    rng dice = rng_new(g->seed);
+    g->type = rng_chance(&dice, 30) ? DUET_F64 : DUET_F32;
+    g->target = 2 + (int)rng_below(&dice, g->bits ? NODES - 2 : 19);
+    g->base.rank = (int)rng_below(&dice, 4);
+    for (int d = 0; d < g->base.rank; d++) g->base.size[d] = 1 + rng_below(&dice, rng_chance(&dice, 20) ? 40 : 6);
+    if (g->base.rank == 2 && rng_chance(&dice, 50)) g->base.size[1] = g->base.size[0];
+    if (g->base.rank && rng_chance(&dice, 2)) g->base.size[0] = 0;
+    if (g->large) enlarge(&dice, &g->base);
+    const bool strange = g->bits && rng_chance(&dice, 25);
+    for (int l = 0; l < LEAVES; l++) {
+        sizes s = g->base;
+        if (l >= 4) {
+            const int drop = (int)rng_below(&dice, s.rank + 1);
+            s.rank -= drop, memmove(s.size, s.size + drop, sizeof(int64_t) * (size_t)s.rank);
+            for (int d = 0; d < s.rank; d++)
+                if (rng_chance(&dice, 40)) s.size[d] = 1;
+        }
+        const enum view view = l ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE;
+        g->leaf[l] = some_view(&dice, view, g->type, &s, 2, &g->whole[l]);
+        if (strange) sprinkle(&dice, g->type, duet_update(g->whole[l]), duet_count(g->whole[l]));
+    }
+}
+
+static void free_view(duet_matrix **m, duet_matrix **whole)
+{
+    if (*whole == *m) *whole = NULL;
+    duet_free(m), duet_free(whole);
+}
+
+static void uproot(garden *g)
+{
+    for (int l = 0; l < LEAVES; l++) free_view(&g->leaf[l], &g->whole[l]);
+}
+
+static part seal(garden *g, duet_expr e, bool wild)
+{
+    g->made[g->makes++] = e;
+    return (part){ e, sizes_of_expr(e), wild, 0 };
+}
+
+/* Bools are counted: most rows take none. */
+static part counted(garden *g, duet_expr e, bool wild)
+{
+    return seal(g, duet_expr_type(e) == DUET_BOOL ? (duet_cast)(e, g->type) : e, wild);
+}
+
+static part with(part p, uint64_t made_of) { return p.made_of |= made_of, p; }
+
+static part pick(garden *g, rng *dice, const part *grown, int count, bool number)
+{
+    if (number && rng_chance(dice, 20)) {
+        static const double special[] = { 0, 1, -1, 2, 0.5, -4, 0.1, 3 };
+        return seal(g, rng_chance(dice, 40) ? duet_of_number(special[rng_below(dice, 8)]) : duet_of_number(rng_real(dice, -3, 3)),
+                    false);
+    }
+    const bool chain = g->bits && !number; /* so that little of what is grown is left over */
+    if (count && rng_chance(dice, chain ? 97 : 65))
+        return grown[rng_chance(dice, chain ? 97 : 60) ? count - 1 : rng_below(dice, count)];
+    return seal(g, duet_of_matrix(g->leaf[rng_below(dice, LEAVES)]), false);
+}
+
+/* Brings an operand into the domain of the row that will have it. */
+static duet_expr tame(part p, double low, double high)
+{
+    duet_expr e = p.e;
+    if (p.wild && high < 1e3) e = (duet_mul)((duet_tanh)(e), duet_of_number(high > 9 ? 9 : high));
+    if (low >= 0) e = (duet_add)((duet_abs)(e), duet_of_number(low > 0.1 ? low : 0.125));
+    return e;
+}
+
+/* Any row; in a garden of bits often one that rounds once, as those are that formulas are rewritten by. */
+static const row *any_map(const garden *g, rng *dice)
+{
+    const bool plain = g->bits && rng_chance(dice, 60);
+    const row *r;
+    do r = &maps[rng_below(dice, LENGTH(maps))];
+    while (plain && (r->ulp > 0.5 || op_infos[r->op].flags & DUET_JUMPS));
+    return r;
+}
+
+static part map_part(garden *g, rng *dice, const part *grown, int count)
+{
+    const row *r = any_map(g, dice);
+    duet_expr x[3];
+    uint64_t made_of = 0;
+    bool wild = r->op == OP_exp || r->op == OP_pow || r->op == OP_mul || r->op == OP_div || r->op == OP_fma;
+    const int strong = (int)rng_below(dice, r->arity); /* one operand is no number */
+    for (int k = 0; k < r->arity; k++) {
+        part p = pick(g, dice, grown, count, k != strong);
+        made_of |= p.made_of, wild |= p.wild && r->op != OP_tanh && r->op != OP_sigmoid;
+        const bool narrow = r->op == OP_exp || r->op == OP_pow || r->op == OP_log || r->op == OP_sqrt || r->op == OP_div;
+        x[k] = narrow ? tame(p, r->domain[2 * k], r->domain[2 * k + 1] > 9 ? 9 : r->domain[2 * k + 1]) : p.e;
+    }
+    return with(counted(g, r->make(x, NULL), wild), made_of);
+}
+
+/* A reduction whose result still broadcasts with everything else. */
+static part fold_part(garden *g, rng *dice, const part *grown, int count)
+{
+    const row *r = &folds[rng_below(dice, LENGTH(folds))];
+    part p = pick(g, dice, grown, count, false), q = p;
+    for (int d = 0; d < g->base.rank; d++)
+        if (!g->base.size[d]) return p; /* the least of nothing is an error */
+    const int form = (int)rng_below(dice, p.s.rank ? 4 : 1);
+    const int how[] = { form, (int)rng_below(dice, form == 3 ? p.s.rank > 1 ? 3 : 2 : p.s.rank) };
+    if (rng_chance(dice, 50)) {
+        const part other = pick(g, dice, grown, count, false);
+        if (same_sizes(&other.s, &p.s)) q = other;
+    }
+    const duet_expr x[] = { p.e, q.e };
+    const bool wild = p.wild || q.wild || r->op == OP_dot || r->op == OP_sum || r->op == OP_norm;
+    return with(counted(g, r->make(x, how), wild), p.made_of | q.made_of);
+}
+
+/* An index, with which the formula ends. */
+static part index_part(garden *g, rng *dice, part p)
+{
+    for (int d = 0; d < p.s.rank; d++)
+        if (!p.s.size[d]) return p;
+    const int how[] = { (int)rng_below(dice, p.s.rank ? 3 : 1), (int)rng_below(dice, p.s.rank) };
+    return with(seal(g, indices[rng_below(dice, LENGTH(indices))].make(&p.e, how), false), p.made_of);
+}
+
+/* Operators on whole matrices; the part itself where they do not fit. */
+static part def_part(garden *g, rng *dice, const part *grown, int count)
+{
+    const part p = pick(g, dice, grown, count, false), q = pick(g, dice, grown, count, false);
+    const bool square = p.s.rank == 2 && p.s.size[0] == p.s.size[1];
+    switch (rng_below(dice, g->bits ? 3 : 4)) { /* with a product it would be no matter of bits */
+    case 0: return p.s.rank ? with(seal(g, (duet_softmax)(tame(p, -9, 9)), false), p.made_of) : p;
+    case 1: return p.s.rank ? with(seal(g, (duet_log_softmax)(tame(p, -9, 9)), false), p.made_of) : p;
+    case 2: return square || p.s.rank < 2 ? with(seal(g, (duet_transpose)(p.e), p.wild), p.made_of) : p;
+    default:
+        if (!square || !same_sizes(&p.s, &q.s)) return p;
+        g->vendor = true;
+        return seal(g, (duet_matmul)(rng_chance(dice, 30) ? (duet_transpose)(p.e) : p.e, q.e), true);
+    }
+}
+
+/* The same parts every time, for one garden. */
+static void grow_parts(garden *g, rng *dice, part grown[NODES])
+{
+    g->vendor = false, g->makes = 0;
+    for (int count = 0; count < g->target; count++) {
+        const int64_t kind = rng_below(dice, 100);
+        grown[count] = kind < 80   ? map_part(g, dice, grown, count)
+                       : kind < 90 ? fold_part(g, dice, grown, count)
+                                   : def_part(g, dice, grown, count);
+        grown[count].made_of |= 1ull << count;
+    }
+}
+
+static duet_expr grow(garden *g)
+{
+    rng dice = rng_new(g->seed ^ 0x5eed);
+    part grown[NODES];
+    grow_parts(g, &dice, grown);
+    if (rng_chance(&dice, 8)) return index_part(g, &dice, grown[g->target - 1]).e;
+    return grown[g->target - 1].e;
+}
+
+/* Ends what stands beside the formula that was evaluated; what was in it is spent already. */
+static void clear(garden *g)
+{
+    while (g->makes) forget(g->made[--g->makes]);
+}
+
+#endif

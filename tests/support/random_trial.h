@@ -1,0 +1,37 @@
+/* random_trial.h - a law of random numbers with its parameters, and what it fills. */
+#ifndef RANDOM_TRIAL_H
+#define RANDOM_TRIAL_H
+
+#include "common.h"
+#include "random_step.h"
+
+#define PI   3.14159265358979323846264338327950288L
+#define SEED 0x0123456789abcdefu
+
+typedef struct trial {
+    enum law law;
+    double a, b, c, d;
+    int64_t low, high;
+} trial;
+
+static duet_status fill(duet_matrix *m, uint64_t seed, const trial *t)
+{
+    switch (t->law) {
+    case LAW_UNIFORM: return duet_random_uniform(m, seed, t->a, t->b);
+    case LAW_NORMAL: return duet_random_normal(m, seed, t->a, t->b);
+    case LAW_TRUNCATED_NORMAL: return duet_random_truncated_normal(m, seed, t->a, t->b, t->c, t->d);
+    case LAW_BERNOULLI: return duet_random_bernoulli(m, seed, t->a);
+    case LAW_INTEGERS: return duet_random_integers(m, seed, t->low, t->high);
+    default: return duet_random_permutation(m, seed);
+    }
+}
+
+/* Element i as a number, and as a whole one; of integers as that alone. */
+static double read_one(const void *p, duet_dtype type, int64_t i, int64_t *whole)
+{
+    if (type == DUET_I64) return *whole = ((const int64_t *)p)[i], 0;
+    const double x = type == DUET_F32 ? (double)((const float *)p)[i] : ((const double *)p)[i];
+    return *whole = (int64_t)x, x;
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* test_rng.h - chance for trials of machines: the same throws in every run of a test. */
+#ifndef DICE_H
+#define DICE_H
+
+#include "dtype.h"
+#include <math.h>
+#include <stdbool.h>
+
+static uint64_t seed = 88172645463325252u;
+static inline int draw(int n)
+{
+    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+    return (int)((seed >> 11) % (uint64_t)n);
+}
+static inline bool chance(int percent) { return draw(100) < percent; }
+
+/* An integer of the type, as often small as large. */
+static inline double whole_number(duet_dtype t)
+{
+    const int bits = t == DUET_BOOL ? 1 : 8 * (int)dtypes[t].bytes;
+    const int64_t x = (int64_t)((uint64_t)draw(1 << 30) << 30 ^ (uint64_t)draw(1 << 30)) >> draw(60);
+    return (double)(chance(50) ? x : -x) * (bits == 64 && chance(30) ? 16 : 1);
+}
+
+/* A number of the type; so many of a hundred are hard ones. */
+static inline double number(duet_dtype t, int strange)
+{
+    const double tiny = dtypes[t].tiny;
+    const double odd[] = { 0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, tiny, -tiny / 8, 5 * tiny / 16, 1 / tiny, 2, 0.5 };
+    if (tiny == 0) return chance(strange) ? odd[draw(6)] : whole_number(t);
+    const double x = chance(strange) ? odd[draw(13)] : (draw(2000001) - 1000000) * 9e-6;
+    return t == DUET_F32 ? (double)(float)x : x;
+}
+
+#endif

@@ -1,0 +1,466 @@
+/* test_core.c - single cases of floor 1: matrices, the pool, threads, the texts of failures. On the machines of fake_machines.h. */
+#include "in_thread.h"
+#include "queue_sync.h"
+#include "matrix.h"
+#include "pool.h"
+#include "fake_machines.h"
+#include "trace.h"
+
+/* ---- matrices ---- */
+
+static const int64_t four[] = { 4 };
+
+/* What a call added to the counts. */
+#define ADDED(field) (duet_stats().field - before.field)
+
+static void test_few_waits(void)
+{
+    duet_matrix *m = duet_new_shape(DUET_F32, 1, four);
+    duet_counts before = duet_stats();
+    void *p;
+    CHECK(duet_overwrite(m) && !ADDED(uploads) && !ADDED(synchronisations), "no bits move to be overwritten");
+    CHECK(!matrix_open(m, DEVICE, UPDATE, 5, &p) && ADDED(uploads) == 1, "one upload");
+    matrix_wrote(m, DEVICE, 5);
+    CHECK(!matrix_open(m, DEVICE, UPDATE, 6, &p), "another queue goes on");
+    matrix_wrote(m, DEVICE, 6);
+    CHECK(!matrix_open(m, HOST, READ, 7, &p) && ADDED(downloads) == 1 && ADDED(synchronisations) == 1, "a third one reads");
+    CHECK(duet_read(m) && ADDED(synchronisations) == 1, "it is there");
+    CHECK(duet_update(m) && ADDED(synchronisations) == 1, "an upload that was followed by a download is not waited for");
+    CHECK(!matrix_open(m, DEVICE, READ, 6, &p) && ADDED(uploads) == 2, "the second upload");
+    CHECK(duet_read(m) && ADDED(downloads) == 1 && ADDED(synchronisations) == 1, "both homes are current");
+    CHECK(duet_overwrite(m) && ADDED(synchronisations) == 2, "the second upload is waited for, once");
+    CHECK(duet_overwrite(m) && ADDED(synchronisations) == 2, "and no more");
+    CHECK(!matrix_open(m, DEVICE, UPDATE, 6, &p) && ADDED(uploads) == 3, "opened to be written, but never written");
+    CHECK(duet_overwrite(m) && ADDED(synchronisations) == 3, "its upload is waited for too");
+    duet_free(&m);
+
+    duet_matrix *z = duet_new_shape(DUET_F64, 1, four);
+    CHECK(!matrix_open(z, DEVICE, READ, 1, &p) && ADDED(uploads) == 3, "zeros are made where they are read");
+    CHECK(!matrix_open(z, DEVICE, READ, 2, &p), "by another queue too");
+    const double *x = duet_read(z);
+    CHECK(x && x[0] == 0 && x[3] == 0 && ADDED(downloads) == 2, "and are the same on the host");
+    duet_free(&z);
+    tap_point("as few waits and copies as can be");
+}
+
+static void test_empty(void)
+{
+    const int64_t size[] = { 3, 0 };
+    duet_counts before = duet_stats();
+    duet_matrix *m = duet_new_shape(DUET_F32, 2, size), *t = duet_transposed(m), *r = duet_slice(m, 3, 0);
+    CHECK(m && t && r && duet_count(m) == 0, "%s", duet_error());
+    CHECK(duet_read(m) && duet_device_update(t) && duet_read(t) && duet_overwrite(r) && duet_device_read(m), "%s", duet_error());
+    CHECK(!ADDED(upload_bytes) && !ADDED(download_bytes), "no bytes move");
+    CHECK(matrix_overlap(m, t) == APART, "nothing overlaps");
+    CHECK(!duet_row(t, 0) && !duet_column(m, 0), "there is no row");
+    duet_free(&m), duet_free(&t), duet_free(&r);
+    tap_point("matrices of no elements");
+}
+
+#define REFUSED(call, part)                                                                                                      \
+    do {                                                                                                                         \
+        bool null_ = !(call);                                                                                                    \
+        CHECK(null_ &&strstr(duet_error(), part), "%s: \"%s\" has no \"%s\"", #call, duet_error(), part);                        \
+    } while (0)
+
+static void test_bad_arguments(void)
+{
+    const int64_t size[] = { 2, 3 }, bad[] = { 2, -3 }, five[] = { 5 }, six[] = { 6 };
+    double memory[2];
+    duet_matrix *m = duet_new_shape(DUET_F32, 2, size), *freed, *v = duet_new_shape(DUET_F32, 1, four), *t = duet_transposed(m);
+    freed = duet_new_shape(DUET_F32, 2, size);
+    duet_matrix *gone = freed;
+    duet_free(&freed);
+
+    REFUSED(duet_new_shape(DUET_F32, 2, bad), "duet_new(f32[2,-3]) needs sizes >= 0");
+    REFUSED(duet_new_shape(DUET_F32, 9, size), "rank");
+    REFUSED(duet_new_shape(DUET_DTYPE_COUNT, 2, size), "type");
+    REFUSED(duet_new_shape(DUET_F32, 2, NULL), "null");
+    REFUSED(duet_wrap_shape(NULL, DUET_F64, 0, NULL), "null");
+    REFUSED(duet_wrap_shape((char *)memory + 4, DUET_F64, 0, NULL), "not aligned");
+    REFUSED(duet_slice(m, 1, 2), "duet_slice(f32[2,3]): 2 elements from 1");
+    REFUSED(duet_slice(m, -1, 1), "duet_slice");
+    REFUSED(duet_slice(m, 1, INT64_MAX), "duet_slice");
+    REFUSED(duet_row(m, 2), "duet_row");
+    REFUSED(duet_column(m, 3), "duet_column");
+    REFUSED(duet_column(v, 0), "duet_column(f32[4]) needs a rank of 2");
+    REFUSED(duet_submatrix(m, 0, 2, 2, 2), "axis 1");
+    REFUSED(duet_reshaped_shape(m, 1, five), "duet_reshaped(f32[2,3]) to f32[5] needs as many elements");
+    REFUSED(duet_reshaped_shape(t, 1, six), "needs a copy of 24 bytes");
+    for (int i = 0; i < 2; i++) {
+        duet_matrix *x = i ? gone : NULL;
+        const char *why = i ? "was freed" : "is null";
+        REFUSED(duet_read(x), why);
+        REFUSED(duet_update(x), why);
+        REFUSED(duet_overwrite(x), why);
+        REFUSED(duet_device_read(x), why);
+        REFUSED(duet_slice(x, 0, 1), why);
+        REFUSED(duet_row(x, 0), why);
+        REFUSED(duet_column(x, 0), why);
+        REFUSED(duet_submatrix(x, 0, 0, 1, 1), why);
+        REFUSED(duet_transposed(x), why);
+        REFUSED(duet_reshaped_shape(x, 1, six), why);
+        CHECK(duet_rank(x) == 0 && duet_count(x) == 0 && duet_size(x, 0) == 0 && duet_stride(x, 0) == 0 && duet_type(x) == 0,
+              "queries");
+        CHECK(matrix_check("who", x) == DUET_BAD_ARGUMENT, "matrix_check");
+    }
+    CHECK(duet_size(m, 2) == 0 && duet_size(m, -1) == 0 && duet_size(m, 1) == 3 && duet_stride(m, 0) == 3, "axes");
+    duet_free(NULL), duet_free(&freed);
+    duet_matrix *again = gone;
+    duet_free(&again);
+    CHECK(!again && strstr(duet_error(), "freed before"), "%s", duet_error());
+
+    pretend.absent = "no such thing here";
+    REFUSED(duet_device_read(m), "duet_device_read: no such thing here");
+    REFUSED(duet_device_overwrite(m), "no such thing here");
+    CHECK(duet_read(m) != NULL, "the host goes on");
+    pretend.absent = NULL;
+    duet_free(&m), duet_free(&v), duet_free(&t);
+    tap_point("bad arguments");
+}
+
+/* ---- the pool ---- */
+
+static duet_memory of_gpu(void) { return duet_memory_of(DUET_GPU); }
+
+static void test_pool_sizes(void)
+{
+    for (size_t n = 0; n < 1u << 22; n += 1 + n / 37) {
+        void *p;
+        size_t used = duet_memory_of(DUET_CPU).used;
+        if (!CHECK(!pool_take(HOST, n, 0, &p), "%s", duet_error())) break;
+        size_t got = duet_memory_of(DUET_CPU).used - used;
+        CHECK(got >= n && (got - n <= n / 8 || got - n <= 64), "%zu bytes take %zu", n, got);
+        CHECK((uintptr_t)p % 64 == 0, "%p is not aligned", p);
+        memset(p, 1, n);
+        pool_give(HOST, p, 0);
+        CHECK(duet_memory_of(DUET_CPU).used == used, "%zu bytes are given back", n);
+    }
+    void *a = NULL, *b = NULL;
+    CHECK(!pool_take(HOST, 0, 0, &a) && !pool_take(HOST, 0, 0, &b) && a != b && a && b, "two blocks of nothing");
+    pool_give(HOST, a, 0), pool_give(HOST, b, 0), pool_give(HOST, NULL, 0);
+    size_t cached = duet_memory_of(DUET_CPU).cached;
+    pool_give(HOST, a, 0), pool_give(HOST, &a, 0);
+    CHECK(duet_memory_of(DUET_CPU).cached == cached, "what is not lent is not taken back");
+    CHECK(pool_take(HOST, SIZE_MAX, 0, &a) == DUET_NO_MEMORY && pool_take(HOST, SIZE_MAX / 2, 0, &a) == DUET_NO_MEMORY,
+          "too much");
+    duet_memory_trim();
+    tap_point("sizes of blocks");
+}
+
+static void test_pool_queues(void)
+{
+    void *a = NULL, *b = NULL, *p = NULL;
+    uint64_t waits = pretend.made[WAIT];
+    CHECK(!pool_take(DEVICE, 1000, 1, &a) && !pool_take(DEVICE, 1000, 2, &b), "%s", duet_error());
+    pool_give(DEVICE, a, 1u << 1), pool_give(DEVICE, b, 1u << 2);
+    CHECK(!pool_take(DEVICE, 1000, 1, &p) && p == a && pretend.made[WAIT] == waits, "its own block first");
+    pool_give(DEVICE, p, 1u << 1);
+    CHECK(!pool_take(DEVICE, 1000, 3, &p) && p == b && pretend.made[WAIT] == waits + 1, "the oldest, behind its queue");
+    pool_give(DEVICE, p, 0);
+    CHECK(!pool_take(DEVICE, 1000, 4, &b) && b == a && pretend.made[WAIT] == waits + 2, "the other");
+    CHECK(!pool_take(DEVICE, 1000, 5, &b) && b == p && pretend.made[WAIT] == waits + 3,
+          "who waited is waited for, though it did nothing");
+    pool_give(DEVICE, b, 1u << 5 | 1u << 6 | 1u << 7);
+    pretend.fail_in[WAIT] = 2;
+    size_t cached = of_gpu().cached;
+    CHECK(pool_take(DEVICE, 1000, 5, &p) == DUET_DEVICE_ERROR && of_gpu().cached == cached, "a wait that fails leaves the block");
+    CHECK(!pool_take(DEVICE, 1000, 5, &p) && p == b && pretend.made[WAIT] == waits + 6, "all are waited for again");
+    pool_give(DEVICE, p, 0), pool_give(DEVICE, a, 1u << 4);
+    duet_counts before = duet_stats();
+    duet_memory_trim();
+    CHECK(ADDED(synchronisations) == 2 && pretend.live[DEVICE] == 0,
+          "queues 4 and 5 are waited for before the system has it back");
+    tap_point("blocks and queues");
+}
+
+static void test_pool_limit(void)
+{
+    void *p[4];
+    duet_counts before = duet_stats();
+    CHECK(!duet_memory_limit(DUET_GPU, 3000) && of_gpu().limit == 3000, "%s", duet_error());
+    for (int i = 0; i < 2; i++) CHECK(!pool_take(DEVICE, 1024, 0, &p[i]), "%s", duet_error());
+    CHECK(of_gpu().used == 2048 && of_gpu().cached == 0, "used");
+    CHECK(pool_take(DEVICE, 1024, 0, &p[2]) == DUET_NO_MEMORY, "the limit");
+    for (const char *const *part = (const char *[]){ "1024", "used 2048", "cached 0", "limit 3000", "gpu", NULL }; *part; part++)
+        CHECK(strstr(duet_error(), *part), "\"%s\" has no \"%s\"", duet_error(), *part);
+    pool_give(DEVICE, p[0], 1);
+    CHECK(of_gpu().used == 1024 && of_gpu().cached == 1024, "cached");
+    CHECK(!pool_take(DEVICE, 1500, 0, &p[2]) && of_gpu().cached == 0, "what is cached makes room");
+    CHECK(pretend.live[DEVICE] == of_gpu().used, "and is freed");
+    pool_give(DEVICE, p[1], 0), pool_give(DEVICE, p[2], 0);
+    CHECK(!duet_memory_limit(DUET_GPU, 1500) && of_gpu().cached <= 1500, "a lower limit drops at once");
+    CHECK(!duet_memory_limit(DUET_GPU, 0) && of_gpu().limit == 0, "none");
+    CHECK(of_gpu().peak >= 2560, "peak %zu", of_gpu().peak);
+    CHECK(duet_memory_limit(DUET_AUTO, 1) == DUET_BAD_ARGUMENT && duet_memory_of(DUET_AUTO).peak == 0, "auto is no machine");
+    CHECK(duet_memory_limit((duet_place)7, 1) == DUET_BAD_ARGUMENT, "nor is 7");
+
+    CHECK(!pool_take(DEVICE, 100, 0, &p[0]), "%s", duet_error());
+    pool_give(DEVICE, p[0], 0);
+    pretend.fail_in[ALLOC] = 1;
+    CHECK(!pool_take(DEVICE, 5000, 0, &p[0]) && of_gpu().cached == 0, "the system refused once, until the cache was dropped");
+    pretend.fail_in[ALLOC] = 1, pretend.stubborn = true;
+    CHECK(pool_take(DEVICE, 9000, 0, &p[1]) == DUET_NO_MEMORY && strstr(duet_error(), "the system refuses"), "%s", duet_error());
+    pool_give(DEVICE, p[0], 0);
+    duet_memory_trim();
+    CHECK(of_gpu().used == 0 && of_gpu().cached == 0 && pretend.live[DEVICE] == 0, "nothing is left");
+    CHECK(ADDED(pool_hits) == 0 && ADDED(pool_misses) == 7, "%d misses", (int)ADDED(pool_misses));
+    tap_point("the limit");
+}
+
+/* More headers than a slab, more blocks than buckets; what could not be had is not missed later. */
+static void test_many(void)
+{
+    enum { MANY = 3000 };
+    static duet_matrix *m[MANY];
+    int refusals = 0;
+    for (int i = 0; i < MANY; i++) {
+        refuse_in = can_refuse() && i % 5 == 0 ? 1 + i % 3 : 0;
+        m[i] = duet_new_shape(DUET_F64, 1, four);
+        double *p = m[i] ? duet_overwrite(m[i]) : NULL;
+        refusals += can_refuse() && !p;
+        refuse_in = 0;
+        if (!p) duet_free(&m[i]);
+        if (p) p[0] = i;
+    }
+    for (int i = 0; i < MANY; i++)
+        if (m[i]) CHECK(((const double *)duet_read(m[i]))[0] == i, "matrix %d", i);
+    for (int i = 0; i < MANY; i++) duet_free(&m[i]);
+    CHECK(duet_memory_of(DUET_CPU).used == 0, "%zu bytes are used", duet_memory_of(DUET_CPU).used);
+    CHECK(!can_refuse() || refusals > 100, "%d refusals", refusals);
+    duet_memory_trim();
+    tap_point("many matrices");
+}
+
+/* ---- threads ---- */
+
+#define CROWD 8
+
+static pthread_barrier_t gate;
+static duet_matrix *shared[2];
+static bool well[CROWD];
+static int queue_of[CROWD];
+
+/* Everybody reads one matrix that only the host holds, and one that only the device holds; on both sides. */
+static void *reader(void *arg)
+{
+    int i = *(int *)arg;
+    queue_of[i] = thread_get()->queue;
+    pthread_barrier_wait(&gate);
+    bool ok = true;
+    for (int k = 0; k < 2; k++) {
+        const float *d = duet_device_read(shared[(i + k) % 2]), *h = duet_read(shared[(i + k) % 2]);
+        ok &= d && h && h[3] == 3;
+    }
+    pthread_barrier_wait(&gate); /* before anybody's queue is free again */
+    well[i] = ok;
+    return NULL;
+}
+
+/* Everybody makes, uses and frees what is their own. */
+static void *worker(void *arg)
+{
+    int i = *(int *)arg;
+    bool ok = true;
+    pthread_barrier_wait(&gate);
+    for (int n = 0; n < 300; n++) {
+        const int64_t size[] = { 1 + (i * 31 + n * 7) % 200 };
+        duet_matrix *m = duet_new_shape(DUET_F32, 1, size), *v = duet_slice(m, 0, 1);
+        float *p = duet_overwrite(m);
+        for (int64_t k = 0; k < size[0]; k++) p[k] = (float)(i + n + k);
+        ok &= duet_device_update(m) != NULL;
+        duet_free(&m);
+        const float *r = duet_read(v);
+        ok &= r && r[0] == (float)(i + n);
+        if (n % 50 == 0) duet_memory_trim();
+        duet_free(&v);
+    }
+    well[i] = ok;
+    return NULL;
+}
+
+static void crowd(void *(*what)(void *))
+{
+    pthread_t who[CROWD];
+    int number[CROWD];
+    pthread_barrier_init(&gate, NULL, CROWD);
+    for (int i = 0; i < CROWD; i++) number[i] = i, well[i] = false, pthread_create(&who[i], NULL, what, &number[i]);
+    for (int i = 0; i < CROWD; i++) pthread_join(who[i], NULL);
+    for (int i = 0; i < CROWD; i++) CHECK(well[i], "thread %d", i);
+    pthread_barrier_destroy(&gate);
+}
+
+static void test_readers(void)
+{
+    duet_counts before = duet_stats();
+    for (int n = 0; n < 20; n++) {
+        for (int k = 0; k < 2; k++) {
+            shared[k] = duet_new_shape(DUET_F32, 1, four);
+            float *p = duet_overwrite(shared[k]);
+            for (int i = 0; i < 4; i++) p[i] = (float)i;
+        }
+        (void)duet_device_update(shared[1]);
+        crowd(reader);
+        for (int i = 0; i < CROWD; i++)
+            for (int j = 0; j <= i; j++)
+                CHECK(queue_of[i] != (j == i ? thread_get()->queue : queue_of[j]), "threads %d and %d have one queue", i, j);
+        duet_free(&shared[0]), duet_free(&shared[1]);
+    }
+    CHECK(ADDED(uploads) == 40 && ADDED(downloads) == 20, "%d uploads, %d downloads: each once", (int)ADDED(uploads),
+          (int)ADDED(downloads));
+    tap_point("many threads read");
+}
+
+static void test_workers(void)
+{
+    crowd(worker);
+    duet_memory_trim();
+    CHECK(duet_memory_of(DUET_CPU).used == 0 && of_gpu().used == 0, "a leak");
+    CHECK(pretend.live[HOST] == 0 && pretend.live[DEVICE] == 0, "live blocks");
+    CHECK(!pretend.wrong, "%s", pretend.wrong);
+    tap_point("many threads make, move and free");
+}
+
+static int left;
+static void leave(void *arg)
+{
+    left += *(int *)arg;
+    COUNT(launches); /* it may still count */
+    free(arg);
+}
+
+static void *visitor(void *arg)
+{
+    thread *t = thread_get();
+    *(int *)arg = t->queue;
+    t->room[ROOM_PLANS] = calloc(1, sizeof(int));
+    *(int *)t->room[ROOM_PLANS] = 7;
+    t->leave[ROOM_PLANS] = leave;
+    t->leave[ROOM_ARENA] = leave; /* with nothing in the room */
+    COUNT_N(launches, 41);
+    fail(DUET_SPENT, "of that thread");
+    return NULL;
+}
+
+static void test_thread_ends(void)
+{
+    int queue[2];
+    duet_counts before = duet_stats();
+    fail(DUET_SPENT, "of this thread");
+    for (int i = 0; i < 2; i++) alone(visitor, &queue[i]);
+    CHECK(left == 14, "rooms are left: %d", left);
+    CHECK(ADDED(launches) == 84, "what it counted stays: %d", (int)ADDED(launches));
+    CHECK(queue[0] == queue[1] && queue[0] != thread_get()->queue, "queues %d, %d are used again", queue[0], queue[1]);
+    CHECK(!strcmp(duet_error(), "of this thread"), "%s", duet_error());
+    tap_point("threads end");
+}
+
+/* A thread for which there is no memory. */
+static void *poor(void *arg)
+{
+    refuse_in = 1;
+    thread *t = thread_get();
+    refuse_in = 0;
+    fail(DUET_NO_MEMORY, "still a text");
+    *(bool *)arg = t && t == thread_get() && !strcmp(duet_error(), "still a text") && t->place == DUET_AUTO;
+    return NULL;
+}
+
+static void test_no_thread(void)
+{
+    bool ok = false;
+    if (!can_refuse()) return;
+    alone(poor, &ok);
+    CHECK(ok, "a thread without memory fails properly");
+    tap_point("a thread without memory");
+}
+
+static void test_scopes(void)
+{
+    thread *t = thread_get();
+    CHECK(t->place == DUET_AUTO, "DUET_BACKEND is set?");
+    DUET_ON(DUET_GPU)
+    {
+        CHECK(t->place == DUET_GPU, "outer");
+        for (int i = 0; i < 2; i++) DUET_ON(DUET_CPU)
+            {
+                CHECK(t->place == DUET_CPU, "inner");
+                if (i == 0) continue; /* leaves the block */
+                CHECK(t->place == DUET_CPU, "inner");
+            }
+        CHECK(t->place == DUET_GPU, "outer again");
+        DUET_ON((duet_place)9) CHECK(t->place == DUET_GPU, "no place");
+    }
+    CHECK(t->place == DUET_AUTO, "restored");
+    duet_scope_close(NULL);
+    tap_point("DUET_ON");
+}
+
+static void test_texts(void)
+{
+    CHECK(fail(DUET_SPENT, "%s and %d", "a", 1) == DUET_SPENT && !strcmp(duet_error(), "a and 1"), "%s", duet_error());
+    CHECK(fail_at(DUET_SPENT, "main.c:12") == DUET_SPENT && !strcmp(duet_error(), "main.c:12: a and 1"), "%s", duet_error());
+    fail_at(DUET_SPENT, "other.c:3");
+    CHECK(!strcmp(duet_error(), "main.c:12: a and 1"), "%s", duet_error());
+    fail(DUET_SPENT, "%s", "C:/x/y.c:7: b"), fail_at(DUET_SPENT, "other.c:3");
+    CHECK(!strcmp(duet_error(), "C:/x/y.c:7: b"), "%s", duet_error());
+    fail(DUET_SPENT, "duet_add(f32[2], f32[3]): c"), fail_at(DUET_SPENT, "my file.c:3"), fail_at(DUET_SPENT, "my file.c:3");
+    CHECK(!strcmp(duet_error(), "my file.c:3: duet_add(f32[2], f32[3]): c"), "%s", duet_error());
+    fail(DUET_SPENT, "%s!", duet_error()), fail_at(DUET_SPENT, NULL);
+    CHECK(!strcmp(duet_error(), "my file.c:3: duet_add(f32[2], f32[3]): c!"), "%s", duet_error());
+    fail(DUET_SPENT, "%02000d", 1), fail_at(DUET_SPENT, "main.c:1");
+    CHECK(strlen(duet_error()) == sizeof thread_get()->text - 1, "cut off");
+    CHECK(!strcmp(duet_status_text(DUET_OK), "success") && strstr(duet_status_text(DUET_NO_MEMORY), "memory"), "texts");
+    CHECK(duet_status_text((duet_status)-1) && duet_status_text(DUET_STATUS_COUNT), "of what is no status");
+    for (int s = 0; s < DUET_STATUS_COUNT; s++) CHECK(*duet_status_text((duet_status)s), "text %d", s);
+    tap_point("texts");
+}
+
+static void test_rows(void)
+{
+    for (int i = 0; i < OPS_ALL; i++) CHECK(op_infos[i].name && op_infos[i].doc && op_infos[i].arity <= 3, "row %d", i);
+    CHECK(op_infos[OP_fma].arity == 3 && op_infos[OP_fma].kind == KIND_MAP && op_infos[OP_fma].flags & DUET_COMMUTES, "fma");
+    CHECK(op_infos[OP_dot].arity == 2 && op_infos[OP_dot].kind == KIND_FOLD, "dot");
+    CHECK(op_infos[OP_conv2d].arity == 2 && op_infos[OP_conv2d].kind == KIND_DEF, "conv2d");
+    CHECK(!strcmp(op_infos[OP_LEAF].name, "leaf") && !strcmp(op_infos[OP_STORE].name, "store") && op_infos[OP_HOLE].arity == 0,
+          "others");
+    tap_point("rows");
+}
+
+static void test_marks(void)
+{
+    uint64_t mark = drain_mark(9), ticket = drain_begin(9);
+    CHECK(!drain_passed(9, mark), "begun is not passed");
+    uint64_t later = drain_mark(9);
+    drain_end(9, ticket);
+    CHECK(drain_passed(9, mark) && !drain_passed(9, later), "a wait covers what was queued before it began");
+    CHECK(!drain_queue(9, "of a test") && drain_passed(9, later), "and the next one the rest");
+    pretend.fail_in[SYNC] = 1;
+    later = drain_mark(9);
+    CHECK(drain_queue(9, "of a test") && !drain_passed(9, later), "one that fails covers nothing");
+    tap_point("marks");
+}
+
+int main(void)
+{
+    test_scopes();
+    test_texts();
+    test_rows();
+    test_marks();
+    test_few_waits();
+    test_empty();
+    test_bad_arguments();
+    duet_memory_trim();
+    test_pool_sizes();
+    test_pool_queues();
+    test_pool_limit();
+    test_many();
+    test_readers();
+    test_workers();
+    test_thread_ends();
+    test_no_thread();
+    CHECK(!pretend.wrong, "%s", pretend.wrong);
+    tap_point("nothing went wrong in the machines");
+    pretend_finish();
+    return tap_end();
+}

@@ -1,0 +1,260 @@
+/* test_cost.c - what work is expected to take, with costs made up; and the file that keeps measured ones, whole, damaged, foreign. */
+#include "cost.h"
+#include "calibrate.h"
+#include "random_matrix.h"
+#include "tap.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static rng dice;
+
+/* Curves that rise at random. */
+static costs drawn_costs(void)
+{
+    costs c = { 0 };
+    for (int k = 0; k < COSTS; k++)
+        for (int i = 0; i < cost_infos[k].points; i++)
+            c.seconds[k][i] = (i ? c.seconds[k][i - 1] : 0) + exp2(rng_real(&dice, -30, -8));
+    return c;
+}
+
+static void test_curves(void)
+{
+    for (int trial = 0; trial < 200; trial++) {
+        const costs c = drawn_costs();
+        const enum cost k = (enum cost)rng_below(&dice, COSTS);
+        const cost_info *info = &cost_infos[k];
+        const double *x = info->work, *y = c.seconds[k], end = x[info->points - 1];
+        for (int i = 0; i < info->points; i++)
+            CHECK(fabs(cost_at(&c, k, x[i]) - y[i]) <= 1e-12 * y[i], "%s: point %d", info->name, i);
+        CHECK(cost_at(&c, k, 0) == y[0] && cost_at(&c, k, x[0] / 2) == y[0], "%s: below the first point", info->name);
+        CHECK(fabs(cost_at(&c, k, (x[0] + x[1]) / 2) - (y[0] + y[1]) / 2) <= 1e-12 * y[1], "%s: half-way", info->name);
+        double before = 0;
+        for (double w = x[0] / 10; w < end * 100; w *= 1 + rng_real(&dice, 0, 1)) {
+            const double now = cost_at(&c, k, w);
+            CHECK(now >= before && now > 0, "%s falls at %g", info->name, w);
+            before = now;
+        }
+        const double beyond = cost_at(&c, k, 2 * end) - cost_at(&c, k, end),
+                     further = cost_at(&c, k, 3 * end) - cost_at(&c, k, 2 * end);
+        CHECK(fabs(beyond - further) <= 1e-9 * before, "%s: a straight line at the end", info->name);
+    }
+    tap_point("curves pass through their points and never fall");
+}
+
+/* ---- steps: more work takes no less time ---- */
+
+static operand dense(int rank, const int64_t *size)
+{
+    operand o = { 0 };
+    return layout_dense(&o.at, DUET_F32, rank, size), o;
+}
+#define DENSE(...) dense(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (int64_t[]){ __VA_ARGS__ })
+
+static step product(int64_t m, int64_t k, int64_t n)
+{
+    step s = { .kernel = OP_matmul, .outs = 1, .ins = 2 };
+    s.out[0] = DENSE(m, n), s.in[0] = DENSE(m, k), s.in[1] = DENSE(k, n);
+    s.bytes = 4.0 * (double)(m * n + m * k + k * n), s.flops = 2.0 * (double)m * (double)k * (double)n;
+    return s;
+}
+
+static void test_products(void)
+{
+    for (int trial = 0; trial < 500; trial++) {
+        const costs c = drawn_costs();
+        int64_t size[3], more[3];
+        for (int i = 0; i < 3; i++) size[i] = more[i] = 1 + rng_below(&dice, 3000);
+        more[rng_below(&dice, 3)] += rng_below(&dice, 3000);
+        const step a = product(size[0], size[1], size[2]), b = product(more[0], more[1], more[2]);
+        const double x = cost_of_step(&a, &c), y = cost_of_step(&b, &c);
+        CHECK(x > 0 && y >= x * (1 - 1e-12), "%d x %d x %d: %g, larger: %g", (int)size[0], (int)size[1], (int)size[2], x, y);
+        CHECK(x >= cost_at(&c, COST_pass, a.bytes) && x >= cost_at(&c, COST_product, a.flops), "less than its parts");
+    }
+    const costs c = drawn_costs();
+    const step thin = product(10, 1000, 1000), empty = product(0, 10, 10);
+    CHECK(cost_of_step(&thin, &c) >= cost_at(&c, COST_thin, 10) * (1 - 1e-12), "ten rows");
+    CHECK(cost_of_step(&empty, &c) > 0, "of nothing");
+    tap_point("products: more work takes no less time");
+}
+
+static double program_cost(const costs *c, int64_t n, const int *ops, int count, bool folds)
+{
+    program p = { .length = (uint8_t)count, .folds = folds };
+    for (int i = 0; i < count; i++) p.code[i].op = (uint8_t)ops[i], p.code[i].type = DUET_F32;
+    step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .program = &p, .bytes = 8.0 * (double)n };
+    s.out[0] = s.in[0] = DENSE(n);
+    return cost_of_step(&s, c);
+}
+
+static void test_programs(void)
+{
+    for (int trial = 0; trial < 500; trial++) {
+        const costs c = drawn_costs();
+        const int64_t n = 1 + rng_below(&dice, 10000000);
+        const int simple[] = { OP_add, OP_mul, OP_STORE }, heavy[] = { OP_add, OP_exp, OP_STORE },
+                  longer[] = { OP_add, OP_exp, OP_exp, OP_STORE };
+        const double a = program_cost(&c, n, simple, 3, false), b = program_cost(&c, n, heavy, 3, false),
+                     d = program_cost(&c, n, longer, 4, false), e = program_cost(&c, 2 * n, heavy, 3, false);
+        CHECK(a <= b && b <= d && b <= e && a > 0, "%d elements: %g %g %g %g", (int)n, a, b, d, e);
+    }
+    tap_point("programs: more operators, and more elements, take no less time");
+}
+
+static void test_sound(void)
+{
+    const costs good = drawn_costs();
+    CHECK(costs_sound(&good, DEVICE) && costs_sound(&good, HOST), "good ones");
+    static const double bad[] = { 0, -1, NAN, INFINITY, 1e4 };
+    for (int k = 0; k < COSTS; k++)
+        for (int i = 0; i < cost_infos[k].points; i++)
+            for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
+                costs c = good;
+                c.seconds[k][i] = bad[b];
+                CHECK(!costs_sound(&c, DEVICE), "%s, point %d: %g", cost_infos[k].name, i, bad[b]);
+            }
+    costs falls = good;
+    falls.seconds[COST_pass][2] = falls.seconds[COST_pass][1] / 2;
+    CHECK(!costs_sound(&falls, HOST), "a curve that falls");
+    for (int s = 0; s < SIDES; s++)
+        if (!machines[s]->absent())
+            CHECK(costs_sound(machines[s]->costs, (enum side)s), "what the %s ships with", machines[s]->name);
+    tap_point("costs that cannot be are known");
+}
+
+static void test_use(void)
+{
+    const unsigned first = costs_edition();
+    costs both[SIDES] = { drawn_costs(), drawn_costs() };
+    CHECK(costs_now(HOST) == machines[HOST]->costs && !strcmp(costs_origin(), "as shipped"), "at first: %s", costs_origin());
+    costs_use(both, "made up");
+    CHECK(!memcmp(costs_now(HOST), &both[HOST], sizeof both[HOST]) &&
+              !memcmp(costs_now(DEVICE), &both[DEVICE], sizeof both[DEVICE]),
+          "others");
+    CHECK(costs_edition() != first && !strcmp(costs_origin(), "made up"), "edition %u, %s", costs_edition(), costs_origin());
+    const double up = cost_of_move(1 << 20, DEVICE, false), pinned = cost_of_move(1 << 20, DEVICE, true);
+    CHECK(up == both[DEVICE].seconds[COST_up][2] && pinned == both[DEVICE].seconds[COST_up_pinned][2], "copies up");
+    CHECK(cost_of_move(4096, HOST, false) == both[DEVICE].seconds[COST_down][0] && cost_of_move(0, HOST, true) == 0,
+          "copies down");
+    costs_use(NULL, "as shipped");
+    CHECK(costs_now(DEVICE) == machines[DEVICE]->costs, "as shipped again");
+    tap_point("measured costs take the place of those shipped");
+}
+
+/* ---- the file ---- */
+
+static char folder[] = "/tmp/duet-test-XXXXXX";
+
+static void fetch(const char *path, char *text, size_t size, size_t *length)
+{
+    FILE *in = fopen(path, "r");
+    *length = in ? fread(text, 1, size, in) : 0;
+    if (in) fclose(in);
+}
+
+static void store(const char *path, const char *text, size_t length)
+{
+    FILE *out = fopen(path, "w");
+    CHECK(out && fwrite(text, 1, length, out) == length && !fclose(out), "cannot write %s", path);
+}
+
+static bool is_refused(const char *path)
+{
+    costs c[SIDES] = { 0 }, none[SIDES] = { 0 };
+    return !kept_read(path, c) && !memcmp(c, none, sizeof c);
+}
+
+static bool near(const costs *a, const costs *b)
+{
+    for (int k = 0; k < COSTS; k++)
+        for (int i = 0; i < cost_infos[k].points; i++)
+            if (!(fabs(a->seconds[k][i] - b->seconds[k][i]) <= 1e-12)) return false;
+    return true;
+}
+
+static void test_kept(void)
+{
+    char path[KEPT_PATH], text[10000], other[10000];
+    size_t length, all;
+    costs from[SIDES] = { drawn_costs(), drawn_costs() }, to[SIDES];
+    setenv("XDG_CACHE_HOME", folder, 1);
+    CHECK(kept_path(path) && !strncmp(path, folder, strlen(folder)), "the path is %s", path);
+    CHECK(is_refused(path), "there is none yet");
+    const char *why = kept_write(path, from);
+    CHECK(!why, "%s", why);
+    CHECK(kept_read(path, to) && near(&from[HOST], &to[HOST]) && near(&from[DEVICE], &to[DEVICE]), "what was kept comes back");
+    struct stat st;
+    CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0600, "for this user alone");
+    fetch(path, text, sizeof text, &all);
+    CHECK(all > 500 && all < sizeof text, "%d bytes", (int)all);
+    tap_point("costs are kept in a file");
+
+    for (length = 0; length < all; length++)
+        store(path, text, length), CHECK(is_refused(path), "the first %d bytes", (int)length);
+    for (size_t i = 0; i < all; i++) {
+        memcpy(other, text, all);
+        other[i] ^= (char)(1 << rng_below(&dice, 7));
+        store(path, other, all);
+        CHECK(is_refused(path), "byte %d damaged: %d", (int)i, other[i]);
+    }
+    text[all] = '\n', store(path, text, all + 1);
+    CHECK(is_refused(path), "a line too many");
+    memset(other, 'x', sizeof other), store(path, other, sizeof other);
+    CHECK(is_refused(path), "a long line");
+    tap_point("a file that is cut or damaged is none");
+
+    from[DEVICE].seconds[COST_pass][1] = 0;
+    CHECK(!kept_write(path, from) && is_refused(path), "costs that cannot be");
+    unlink(path), mkdir(path, 0700);
+    CHECK(is_refused(path) && kept_write(path, from), "a folder in its place");
+    rmdir(path), mkfifo(path, 0600);
+    CHECK(is_refused(path), "a pipe, for which nobody waits");
+    unlink(path);
+    if (!geteuid()) {
+        store(path, text, all);
+        CHECK(kept_read(path, to) && !chown(path, 12345, 12345) && is_refused(path), "someone else's");
+        unlink(path);
+    }
+    tap_point("what is no file of this user's is none");
+}
+
+static void test_folders(void)
+{
+    char path[KEPT_PATH], home[700], long_name[700];
+    costs from[SIDES] = { drawn_costs(), drawn_costs() };
+    unsetenv("XDG_CACHE_HOME"), unsetenv("HOME");
+    CHECK(!kept_path(path), "no folder at all");
+    setenv("XDG_CACHE_HOME", "relative", 1), setenv("HOME", "also relative", 1);
+    CHECK(!kept_path(path), "folders that are not absolute");
+    snprintf(home, sizeof home, "%s/home", folder), mkdir(home, 0700);
+    setenv("HOME", home, 1);
+    CHECK(kept_path(path) && strstr(path, "/home/.cache/duet/costs-"), "in the home folder: %s", path);
+    CHECK(!kept_write(path, from) && kept_read(path, from), "the folders are made");
+    memset(long_name, 'a', sizeof long_name), long_name[0] = '/', long_name[sizeof long_name - 1] = '\0';
+    setenv("XDG_CACHE_HOME", long_name, 1);
+    CHECK(!kept_path(path), "a name too long");
+    setenv("XDG_CACHE_HOME", "/proc/self", 1);
+    CHECK(kept_path(path) && kept_write(path, from), "a folder that cannot be written");
+    setenv("XDG_CACHE_HOME", "/dev/null", 1);
+    CHECK(kept_path(path) && kept_write(path, from) && is_refused(path), "no folder");
+    tap_point("folders that are not there, or not to be written");
+}
+
+int main(void)
+{
+    char command[100];
+    dice = rng_new(11);
+    if (!mkdtemp(folder)) return perror("test_cost"), 1;
+    test_curves();
+    test_products();
+    test_programs();
+    test_sound();
+    test_use();
+    test_kept();
+    test_folders();
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command) ? 1 : tap_end();
+}

@@ -1,0 +1,428 @@
+/* test_matrix.c - matrices and their two homes, by a random walk against a model, on the machines of fake_machines.h.
+ * Linked with -Wl,--wrap=malloc,--wrap=calloc it also lets every allocation of the library fail once. */
+#include "dtype.h"
+#include "matrix.h"
+#include "pool.h"
+#include "fake_machines.h"
+
+static uint64_t seed = 1;
+static int draw(int n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (int)((seed >> 33) % (uint64_t)n);
+}
+
+/* ---- the model ---- */
+
+#define WALK_QUEUES 3
+#define MOST        128 /* elements of a storage */
+#define THINGS      24
+
+/* What a storage holds, whatever home that is in. `sides`: which homes must be current. */
+typedef struct contents {
+    int refs, sides;
+    bool lost;
+    duet_dtype type;
+    int count;
+    double value[MOST];
+    void *wrapped;
+} contents;
+
+/* A matrix and where, in its storage, each of its elements is. */
+typedef struct thing {
+    duet_matrix *m;
+    contents *c;
+    int rank, count, size[DUET_RANK_MAX];
+    int where[MOST];
+} thing;
+
+static thing things[THINGS];
+static int turn; /* of the walk, for messages */
+
+static double get(duet_dtype t, const void *p) { return t == DUET_F32 ? *(const float *)p : *(const double *)p; }
+static void put(duet_dtype t, void *p, double x)
+{
+    if (t == DUET_F32) *(float *)p = (float)x;
+    else *(double *)p = x;
+}
+
+/* The address of element n of t, counted row-major, when its first one is at p. */
+static void *element(const thing *t, void *p, int n)
+{
+    int64_t at = 0;
+    for (int a = t->rank; a-- > 0; n /= t->size[a]) at += n % t->size[a] * duet_stride(t->m, a);
+    return (char *)p + at * (int64_t)dtypes[t->c->type].bytes;
+}
+
+/* Work on the device: expects the values, or puts them, or adds them to what is there. */
+enum deed { EXPECT, PUT, ADD };
+typedef struct job {
+    enum deed deed;
+    duet_dtype type;
+    int count, turn;
+    void *at[MOST];
+    double value[MOST];
+} job;
+
+static void job_run(void *arg)
+{
+    job *k = arg;
+    for (int i = 0; i < k->count; i++) {
+        double x = get(k->type, k->at[i]);
+        if (k->deed == EXPECT)
+            CHECK(x == k->value[i], "turn %d: element %d is %g, not %g, on the device", k->turn, i, x, k->value[i]);
+        else put(k->type, k->at[i], k->value[i] + (k->deed == ADD ? x : 0));
+    }
+    free(k);
+}
+
+static void launch(const thing *t, enum deed deed, const double *value, void *p, int queue)
+{
+    job *k = calloc(1, sizeof *k);
+    *k = (job){ .deed = deed, .type = t->c->type, .count = t->count, .turn = turn };
+    for (int i = 0; i < t->count; i++) k->at[i] = element(t, p, i), k->value[i] = value[i];
+    storage *b = t->m->bits;
+    line_add(queue, (work){ .call = CALLS, .to = b->home[DEVICE], .bytes = b->bytes, .run = job_run, .arg = k });
+}
+
+static double number(void) { return draw(1000) - 500; }
+
+/* ---- what may happen ---- */
+
+static thing *some(bool empty)
+{
+    int first = draw(THINGS);
+    for (int i = 0; i < THINGS; i++) {
+        thing *t = &things[(first + i) % THINGS];
+        if (!t->m == empty) return t;
+    }
+    return NULL;
+}
+
+static bool fills_it(const thing *t) { return t->count == t->c->count; }
+
+/* The state after opening for use on side s: what moves, and whether it may be opened at all. */
+typedef struct forecast {
+    bool refused;
+    int uploads, downloads;
+} forecast;
+
+static forecast foresee(const thing *t, enum side s, enum use use)
+{
+    const contents *c = t->c;
+    bool all = use == OVERWRITE && fills_it(t), move = !all && c->sides && !(c->sides & 1 << s) && c->count;
+    return (forecast){ c->lost && !all, move && s == DEVICE, move && s == HOST };
+}
+
+static void as_foreseen(const thing *t, enum side s, enum use use, bool ok, const duet_counts *before)
+{
+    forecast f = foresee(t, s, use);
+    duet_counts now = duet_stats();
+    if (!ok && strstr(duet_error(), "the limit refuses")) {
+        duet_memory m = duet_memory_of(s == HOST ? DUET_CPU : DUET_GPU);
+        CHECK(m.limit > 0 && m.cached == 0, "turn %d: %s", turn, duet_error());
+    } else if (!pretend.failed) {
+        CHECK(ok == !f.refused, "turn %d: %s", turn, duet_error());
+        if (!ok) return;
+        CHECK(now.uploads - before->uploads == (uint64_t)f.uploads, "turn %d: uploads", turn);
+        CHECK(now.downloads - before->downloads == (uint64_t)f.downloads, "turn %d: downloads", turn);
+    } else if (ok) {
+        CHECK(!f.refused, "turn %d: it was lost", turn);
+    }
+}
+
+/* Opens, by the public names when the queue is this thread's; the model follows when it succeeds. */
+static void *open_it(thing *t, enum side s, enum use use, int queue)
+{
+    typedef void *opener(duet_matrix *);
+    static opener *const names[SIDES][3] = { { (opener *)duet_read, duet_update, duet_overwrite },
+                                             { (opener *)duet_device_read, duet_device_update, duet_device_overwrite } };
+    duet_counts before = duet_stats();
+    size_t to_move = matrix_to_move(t->m, s);
+    forecast read = foresee(t, s, READ);
+    void *p = NULL;
+    bool known = queue == thread_get()->queue && draw(2);
+    CHECK(to_move == (read.uploads || read.downloads ? t->m->bits->bytes : 0), "turn %d: matrix_to_move", turn);
+
+    if (known) p = names[s][use](t->m);
+    else if (matrix_open(t->m, s, use, queue, &p) != DUET_OK) p = NULL;
+    as_foreseen(t, s, use, p != NULL, &before);
+    if (!p) return NULL;
+    if (use != READ && !known) matrix_wrote(t->m, s, queue);
+    t->c->sides = use == READ ? t->c->sides | 1 << s : 1 << s;
+    t->c->lost = false;
+    return p;
+}
+
+static void on_host(thing *t, enum use use)
+{
+    char *p = open_it(t, HOST, use, draw(WALK_QUEUES));
+    if (!p) return;
+    for (int i = 0; i < t->count; i++) {
+        void *e = element(t, p, i);
+        double *want = &t->c->value[t->where[i]];
+        if (use != OVERWRITE)
+            CHECK(get(t->c->type, e) == *want, "turn %d: element %d is %g, not %g", turn, i, get(t->c->type, e), *want);
+        if (use != READ) put(t->c->type, e, *want = number());
+    }
+}
+
+static void on_device(thing *t, enum use use)
+{
+    static const enum deed deeds[] = { [READ] = EXPECT, [UPDATE] = ADD, [OVERWRITE] = PUT };
+    double value[MOST];
+    int queue = draw(WALK_QUEUES);
+    char *p = open_it(t, DEVICE, use, queue);
+    if (!p) return;
+    for (int i = 0; i < t->count; i++) {
+        double *now = &t->c->value[t->where[i]];
+        value[i] = use == READ ? *now : number();
+        if (use != READ) *now = value[i] + (use == UPDATE ? *now : 0);
+    }
+    launch(t, deeds[use], value, p, queue);
+}
+
+/* A step that was refused after its output was opened: nothing is written, and everything is as it was. */
+static void not_after_all(const thing *t)
+{
+    void *p;
+    (void)matrix_open(t->m, draw(2) ? DEVICE : HOST, draw(2) ? UPDATE : OVERWRITE, draw(WALK_QUEUES), &p);
+}
+
+static void become(thing *t, duet_matrix *m, contents *c, int rank, const int *size)
+{
+    *t = (thing){ .m = m, .c = c, .rank = rank, .count = 1 };
+    for (int a = 0; a < rank; a++) t->size[a] = size[a], t->count *= size[a];
+    c->refs++;
+}
+
+/* A new matrix, or one over memory of ours. */
+static void be_born(thing *t, bool wrap)
+{
+    int rank = draw(4), size[3], count = 1;
+    int64_t wide[3];
+    for (int a = 0; a < rank; a++) wide[a] = size[a] = draw(12) ? 1 + draw(5) : 0, count *= size[a];
+    contents *c = calloc(1, sizeof *c);
+    *c = (contents){ .type = draw(2) ? DUET_F32 : DUET_F64, .count = count };
+    if (wrap) {
+        c->wrapped = calloc((size_t)count + 1, 8), c->sides = 1 << HOST;
+        for (int i = 0; i < count; i++)
+            put(c->type, (char *)c->wrapped + (size_t)i * dtypes[c->type].bytes, c->value[i] = number());
+    }
+    duet_matrix *m = wrap ? duet_wrap_shape(c->wrapped, c->type, rank, wide) : duet_new_shape(c->type, rank, wide);
+    if (CHECK(m, "%s", duet_error())) become(t, m, c, rank, size);
+    for (int i = 0; i < t->count; i++) t->where[i] = i;
+}
+
+/* The views, and which elements they must name. */
+static void view_it(thing *v, thing *t)
+{
+    int n = t->rank ? t->size[0] : 0, rest = n ? t->count / n : 0, first = draw(n + 1), count = draw(n - first + 1);
+    int size[DUET_RANK_MAX], rank = t->rank, kind = draw(6), cols = rank == 2 ? t->size[1] : 0;
+    int j = draw(cols + 1), wide = draw(cols - j + 1);
+    int64_t flat = t->count;
+    for (int a = 0; a < rank; a++) size[a] = t->size[a];
+    duet_matrix *m = NULL;
+    int from = 0, down = cols, across = 1, turned = 0;
+    if (kind == 0 && rank > 0) m = duet_slice(t->m, first, count), size[0] = count, from = first * rest, across = 1, cols = 0;
+    else if (kind == 1 && first < n)
+        m = duet_row(t->m, first), memmove(size, size + 1, sizeof size - sizeof *size), rank--, from = first * rest, cols = 0;
+    else if (kind == 2 && j < cols) m = duet_column(t->m, j), rank = 1, from = j, across = cols, cols = 0;
+    else if (kind == 3 && rank == 2)
+        m = duet_submatrix(t->m, first, j, count, wide), size[0] = count, size[1] = wide, from = first * cols + j;
+    else if (kind == 4 && rank == 2)
+        m = duet_transposed(t->m), size[0] = t->size[1], size[1] = t->size[0], down = 1, across = cols, turned = 1;
+    else if (kind == 5 && t->m->dense) m = duet_reshaped_shape(t->m, 1, &flat), size[0] = t->count, rank = 1, cols = 0;
+    else return;
+    if (!CHECK(m, "view %d: %s", kind, duet_error())) return;
+    become(v, m, t->c, rank, size);
+    for (int i = 0; i < v->count; i++) {
+        int place = cols || turned ? from + i / v->size[1] * down + i % v->size[1] * across : from + i * across;
+        v->where[i] = t->where[place];
+    }
+    CHECK(duet_count(m) == v->count && duet_rank(m) == rank && duet_type(m) == t->c->type, "view %d", kind);
+    for (int a = 0; a < rank; a++) CHECK(duet_size(m, a) == size[a], "view %d", kind);
+}
+
+static void die(thing *t)
+{
+    duet_free(&t->m);
+    CHECK(!t->m, "the pointer is set to NULL");
+    if (--t->c->refs == 0) {
+        if (t->c->wrapped) line_spares(t->c->wrapped, (size_t)t->c->count * 8);
+        free(t->c->wrapped);
+        free(t->c);
+    }
+}
+
+static void accounted(void)
+{
+    for (enum side s = HOST; s < SIDES; s++) {
+        duet_memory m = duet_memory_of(s == HOST ? DUET_CPU : DUET_GPU);
+        CHECK(m.used + m.cached == pretend.live[s], "turn %d: %zu + %zu bytes are accounted, %zu live", turn, m.used, m.cached,
+              pretend.live[s]);
+        CHECK(m.peak >= m.used + m.cached, "turn %d: peak", turn);
+    }
+    CHECK(!pretend.wrong, "turn %d: %s", turn, pretend.wrong);
+}
+
+static void set_limit(duet_place place, size_t bytes)
+{
+    enum side s = place == DUET_CPU ? HOST : DEVICE;
+    duet_memory m = duet_memory_of(place);
+    if (bytes && bytes < m.used) bytes = m.used;
+    CHECK(duet_memory_limit(place, bytes) == DUET_OK, "%s", duet_error());
+    pretend.limit[s] = bytes;
+}
+
+static void take_turn(void)
+{
+    thing *t = some(false), *empty = some(true);
+    pretend.failed = false;
+    int what = draw(42);
+    if (!t || what < 3) {
+        if (empty) be_born(empty, what == 0);
+    } else if (what < 8) {
+        if (empty) view_it(empty, t);
+    } else if (what < 13) die(t);
+    else if (what < 24) on_host(t, (enum use)draw(3));
+    else if (what < 35) on_device(t, (enum use)draw(3));
+    else if (what == 35 && !draw(4)) matrix_lost(t->m), t->c->lost = true, t->c->sides = 0;
+    else if (what == 36)
+        pretend.fail_in[draw(CALLS)] = 1 + draw(3), pretend.fail_any = draw(3) ? 0 : 1 + draw(4), pretend.stubborn = draw(2);
+    else if (what > 39) not_after_all(t);
+    else if (what == 37) device_sync(draw(WALK_QUEUES));
+    else if (what == 38 && !draw(10)) duet_memory_trim();
+    else if (what == 39 && !draw(10)) set_limit(draw(2) ? DUET_CPU : DUET_GPU, draw(2) ? 0 : (size_t)(4000 + draw(9000)));
+    accounted();
+}
+
+/* A full cap is a failure that nobody told a machine to make: it counts as one. */
+static void walk(uint64_t from, int steps)
+{
+    seed = from;
+    for (turn = 0; turn < steps && tap_failures == 0; turn++) take_turn();
+    memset(pretend.fail_in, 0, sizeof pretend.fail_in), pretend.fail_any = 0, pretend.stubborn = false;
+    set_limit(DUET_CPU, 0), set_limit(DUET_GPU, 0);
+    pretend.failed = false;
+    for (int i = 0; i < THINGS; i++) {
+        if (things[i].m) on_host(&things[i], READ);
+        if (things[i].m) die(&things[i]);
+    }
+    duet_memory_trim();
+    pretend_finish();
+    for (enum side s = HOST; s < SIDES; s++)
+        CHECK(pretend.live[s] == 0 && pretend.blocks[s] == 0, "%zu bytes are left", pretend.live[s]);
+}
+
+static void test_walk(void)
+{
+    for (uint64_t from = 1; from <= 12; from++) {
+        walk(from * 7919, 8000);
+        if (!CHECK(tap_failures == 0, "walk %d", (int)from)) break;
+    }
+    duet_counts c = duet_stats();
+    CHECK(c.uploads == pretend.made[UPLOAD] && c.upload_bytes == pretend.bytes[UPLOAD], "uploads are counted");
+    CHECK(c.downloads == pretend.made[DOWNLOAD] && c.download_bytes == pretend.bytes[DOWNLOAD], "downloads are counted");
+    printf("# %llu uploads, %llu downloads, %llu waits on the host, %llu among queues, pool %llu + %llu\n",
+           (unsigned long long)c.uploads, (unsigned long long)c.downloads, (unsigned long long)c.synchronisations,
+           (unsigned long long)pretend.made[WAIT], (unsigned long long)c.pool_hits, (unsigned long long)c.pool_misses);
+    tap_point("residency: a random walk");
+}
+
+/* ---- views of one storage ---- */
+
+/* Two views of one storage, element by element. */
+static enum overlap slow_overlap(const thing *a, const thing *b)
+{
+    bool same = a->rank == b->rank && !memcmp(a->size, b->size, sizeof a->size), meet = false;
+    for (int i = 0; i < a->count; i++)
+        for (int j = 0; j < b->count; j++) meet |= a->where[i] == b->where[j];
+    for (int i = 0; same && i < a->count; i++) same = a->where[i] == b->where[i];
+    return a->c != b->c || !meet ? APART : same ? SAME : TANGLED;
+}
+
+static void test_overlap(void)
+{
+    int told[3] = { 0 }, missed = 0;
+    seed = 4711;
+    for (int n = 0; n < 3000; n++) {
+        be_born(&things[0], false);
+        for (int i = 1; i < 8; i++) things[i].m ? (void)0 : view_it(&things[i], &things[draw(i) && things[i - 1].m ? i - 1 : 0]);
+        for (int i = 0; i < 8; i++)
+            for (int j = 0; j < 8; j++) {
+                if (!things[i].m || !things[j].m) continue;
+                enum overlap got = matrix_overlap(things[i].m, things[j].m), want = slow_overlap(&things[i], &things[j]);
+                told[got]++, missed += got == TANGLED && want == APART;
+                CHECK(got == want || (got == TANGLED && want != TANGLED), "pair %d: %d, not %d", n, got, want);
+                CHECK(want != SAME || got == SAME, "the same, pair %d", n);
+            }
+        for (int i = 0; i < 8; i++)
+            if (things[i].m) die(&things[i]);
+    }
+    printf("# %d apart, %d the same, %d tangled of which %d needlessly\n", told[APART], told[SAME], told[TANGLED], missed);
+    CHECK(missed * 20 < told[APART], "too often taken for tangled");
+    tap_point("overlap");
+}
+
+/* ---- everything fails once ---- */
+
+/* Two machines and a view; false at the first failure. */
+static bool scenario(duet_matrix *m[3], float *mine)
+{
+    const int64_t size[] = { 8, 8 };
+    if (!(m[0] = duet_new_shape(DUET_F32, 2, size)) || !(m[1] = duet_wrap_shape(mine, DUET_F32, 2, size))) return false;
+    if (!(m[2] = duet_row(m[0], 3))) return false;
+    float *p = duet_update(m[2]), *q;
+    if (!p) return false;
+    for (int i = 0; i < 8; i++) p[i] = (float)i;
+    if (!duet_device_read(m[0]) || !duet_device_update(m[1]) || !(q = duet_update(m[0]))) return false;
+    if (!CHECK(q[24 + 7] == 7 && q[0] == 0, "the elements are %g, %g", q[24 + 7], q[0])) return false;
+    q[0] = 0;
+    const float *r = duet_device_update(m[0]) ? duet_read(m[2]) : NULL;
+    return r && CHECK(r[7] == 7, "the last element is %g", r[7]) && duet_read(m[1]);
+}
+
+static bool scenario_fails_at(int n, bool allocation)
+{
+    duet_matrix *m[3] = { NULL };
+    float mine[64] = { 1, 2, 3 };
+    duet_memory_trim();
+    duet_memory before[] = { duet_memory_of(DUET_CPU), duet_memory_of(DUET_GPU) };
+    pretend.failed = false;
+    *(allocation ? &refuse_in : &pretend.fail_any) = n;
+    bool done = scenario(m, mine), failed = allocation ? !refuse_in : pretend.failed;
+    refuse_in = pretend.fail_any = 0;
+    CHECK(done || failed, "it fails by itself: %s", duet_error());
+    CHECK(done || *duet_error(), "failure %d has a text", n);
+    for (int i = 0; i < 3; i++) duet_free(&m[i]);
+    CHECK(scenario(m, mine), "after failure %d: %s", n, duet_error());
+    CHECK(mine[0] == 1 && mine[2] == 3, "what was wrapped is as it was");
+    for (int i = 0; i < 3; i++) duet_free(&m[i]);
+    duet_memory_trim();
+    CHECK(duet_memory_of(DUET_CPU).used == before[0].used && duet_memory_of(DUET_GPU).used == before[1].used,
+          "a leak, failure %d", n);
+    CHECK(pretend.live[HOST] == before[0].used && pretend.live[DEVICE] == before[1].used, "live blocks, failure %d", n);
+    return failed;
+}
+
+static void test_failures(void)
+{
+    int n = 1, k = 1;
+    while (scenario_fails_at(n, false)) n++;
+    if (can_refuse())
+        while (scenario_fails_at(k, true)) k++;
+    printf("# %d calls and %d allocations failed, each once\n", n - 1, k - 1);
+    CHECK(n > 8 && (k > 4 || !can_refuse()), "%d calls, %d allocations", n, k);
+    tap_point(can_refuse() ? "every call and every allocation fails once"
+                           : "every call fails once # (no allocation: linked without --wrap)");
+}
+
+int main(void)
+{
+    test_walk();
+    test_overlap();
+    test_failures();
+    pretend_finish();
+    return tap_end();
+}
