@@ -28,10 +28,13 @@ typedef struct problem {
 static duet_status evaluate(const problem *p)
 {
     const float drift = RATE + VOLATILITY * VOLATILITY / 2;
-    duet_expr d1 = duet_div(duet_fma(drift, p->T, duet_log(duet_div(p->S, p->X))), duet_mul(VOLATILITY, p->da));
+    duet_expr d1 =
+        duet_div(duet_fma(drift, p->T, duet_log(duet_div(p->S, p->X))), duet_mul(VOLATILITY, p->da));
     duet_expr debt = duet_mul(p->X, duet_exp(duet_mul(-RATE, p->T)));
-    return duet_set_all({ p->da, duet_sqrt(p->T) }, { p->d1, d1 }, { p->d2, duet_fma(-VOLATILITY, p->da, p->d1) },
-                        { p->R, duet_sub(duet_mul(p->S, duet_ncdf(p->d1)), duet_mul(debt, duet_ncdf(p->d2))) });
+    return duet_set_all({ p->da, duet_sqrt(p->T) }, { p->d1, d1 },
+                        { p->d2, duet_fma(-VOLATILITY, p->da, p->d1) },
+                        { p->R,
+                          duet_sub(duet_mul(p->S, duet_ncdf(p->d1)), duet_mul(debt, duet_ncdf(p->d2))) });
 }
 
 static double ncdf(double x) { return 0.5 * erfc(-x * sqrt(0.5)); }
@@ -53,7 +56,8 @@ static bool is_right(const problem *p)
         const double error = fabs(got[i] - price(s[i], x[i], t[i])) / ((double)s[i] + x[i]);
         if (!(error <= worst)) worst = error;
     }
-    printf("%.2g of S + X off at most; the first call: S %g, X %g, T %g, worth %g\n", worst, s[0], x[0], t[0], got[0]);
+    printf("%.2g of S + X off at most; the first call: S %g, X %g, T %g, worth %g\n", worst, s[0], x[0], t[0],
+           got[0]);
     return worst <= 8 * 0x1p-24;
 }
 
@@ -76,7 +80,8 @@ static duet_status measure(const problem *p, uint64_t *steps)
         *steps = duet_stats().steps - before;
         if (k && now() - start < least) least = now() - start;
     }
-    printf("%lld calls: %d steps, %.1f us, %.3g calls/s\n", (long long)p->n, (int)*steps, 1e6 * least, (double)p->n / least);
+    printf("%lld calls: %d steps, %.1f us, %.3g calls/s\n", (long long)p->n, (int)*steps, 1e6 * least,
+           (double)p->n / least);
     return DUET_OK;
 }
 
@@ -84,14 +89,18 @@ int main(int argc, char **argv)
 {
     const int64_t n = argc > 1 ? atoll(argv[1]) : 100000;
     if (n < 1) return fprintf(stderr, "black_scholes [elements]\n"), 2;
-    problem p = { .n = n, .S = duet_new(DUET_F32, n), .X = duet_new(DUET_F32, n), .T = duet_new(DUET_F32, n) };
-    p.da = duet_new(DUET_F32, n), p.d1 = duet_new(DUET_F32, n), p.d2 = duet_new(DUET_F32, n), p.R = duet_new(DUET_F32, n);
+    problem p = {
+        .n = n, .S = duet_new(DUET_F32, n), .X = duet_new(DUET_F32, n), .T = duet_new(DUET_F32, n)
+    };
+    p.da = duet_new(DUET_F32, n), p.d1 = duet_new(DUET_F32, n), p.d2 = duet_new(DUET_F32, n),
+    p.R = duet_new(DUET_F32, n);
     uint64_t steps = 0;
     bool failed = duet_random_uniform(p.S, 1, 5, 30) || duet_random_uniform(p.X, 2, 1, 100) ||
                   duet_random_uniform(p.T, 3, 0.25, 10) || measure(&p, &steps);
     if (failed) fprintf(stderr, "%s\n", duet_error());
     failed = failed || !is_right(&p);
     if (!failed && steps != 1) puts("more than one pass"), failed = true; /* DUET_FUSION makes it so */
-    duet_free(&p.S), duet_free(&p.X), duet_free(&p.T), duet_free(&p.da), duet_free(&p.d1), duet_free(&p.d2), duet_free(&p.R);
+    duet_free(&p.S), duet_free(&p.X), duet_free(&p.T), duet_free(&p.da), duet_free(&p.d1), duet_free(&p.d2),
+        duet_free(&p.R);
     return failed;
 }

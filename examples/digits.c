@@ -29,9 +29,11 @@ typedef struct trainer {
 
 static bool layer_open(layer *l, int k, int n, uint32_t stream)
 {
-    *l = (layer){ duet_new(DUET_F32, k, n),     duet_new(DUET_F32, n),        duet_new(DUET_F32, k, n),   duet_new(DUET_F32, n),
-                  duet_new(DUET_F32, BATCH, n), duet_new(DUET_F32, BATCH, n), duet_new(DUET_F32, TEST, n) };
-    return l->w && l->b && l->vw && l->vb && l->out && l->grad && l->tested && fill_noise(l->w, stream, sqrtf(6.0f / (float)k));
+    *l = (layer){ duet_new(DUET_F32, k, n),   duet_new(DUET_F32, n),        duet_new(DUET_F32, k, n),
+                  duet_new(DUET_F32, n),      duet_new(DUET_F32, BATCH, n), duet_new(DUET_F32, BATCH, n),
+                  duet_new(DUET_F32, TEST, n) };
+    return l->w && l->b && l->vw && l->vb && l->out && l->grad && l->tested &&
+           fill_noise(l->w, stream, sqrtf(6.0f / (float)k));
 }
 
 static void layer_close(layer *l)
@@ -40,7 +42,8 @@ static void layer_close(layer *l)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) duet_free(all[i]);
 }
 
-static duet_status forward(const trainer *t, duet_matrix *in, duet_matrix *h1, duet_matrix *h2, duet_matrix *p)
+static duet_status forward(const trainer *t, duet_matrix *in, duet_matrix *h1, duet_matrix *h2,
+                           duet_matrix *p)
 {
     const layer *l = t->at;
     STEP(duet_set(h1, duet_relu(duet_bias_add(duet_matmul(in, l[0].w), l[0].b))));
@@ -54,14 +57,15 @@ static duet_status backward(const trainer *t, duet_matrix *target)
     const layer *l = t->at;
     STEP(duet_set(l[2].grad, duet_mul(1.0f / BATCH, duet_sub(l[2].out, target))));
     for (int i = 1; i >= 0; i--)
-        STEP(duet_set(l[i].grad,
-                      duet_where(duet_greater(l[i].out, 0), duet_matmul(l[i + 1].grad, duet_transpose(l[i + 1].w)), 0)));
+        STEP(duet_set(l[i].grad, duet_where(duet_greater(l[i].out, 0),
+                                            duet_matmul(l[i + 1].grad, duet_transpose(l[i + 1].w)), 0)));
     return DUET_OK;
 }
 
 static duet_status update(const layer *l, duet_matrix *in)
 {
-    STEP(duet_set(l->vw, duet_sub(duet_mul(momentum, l->vw), duet_mul(rate, duet_matmul(duet_transpose(in), l->grad)))));
+    STEP(duet_set(l->vw, duet_sub(duet_mul(momentum, l->vw),
+                                  duet_mul(rate, duet_matmul(duet_transpose(in), l->grad)))));
     STEP(duet_set(l->vb, duet_sub(duet_mul(momentum, l->vb), duet_mul(rate, duet_sum_axis(l->grad, 0)))));
     STEP(duet_iadd(l->w, l->vw));
     return duet_iadd(l->b, l->vb);
@@ -117,7 +121,9 @@ static duet_status train(const trainer *t, const digits *d, int passes)
         printf("pass %2d/%d  accuracy %.2f %%  %.0f images/s\n", pass, passes, 100 * share, LEARN / seconds);
         fflush(stdout);
     }
-    if (passes > 0) printf("dense: accuracy %.2f %%, %.0f images/s, %.2f s\n", 100 * share, LEARN * passes / total, total);
+    if (passes > 0)
+        printf("dense: accuracy %.2f %%, %.0f images/s, %.2f s\n", 100 * share, LEARN * passes / total,
+               total);
     return DUET_OK;
 }
 
@@ -127,7 +133,8 @@ static bool trainer_open(trainer *t, const digits *d)
     t->test = duet_wrap(d->image + LEARN * PIXELS, DUET_F32, TEST, PIXELS);
     bool ok = t->images && t->targets && t->test;
     for (int i = 0; i < BATCHES && ok; i++) {
-        t->batch[i] = duet_slice(t->images, i * BATCH, BATCH), t->target[i] = duet_slice(t->targets, i * BATCH, BATCH);
+        t->batch[i] = duet_slice(t->images, i * BATCH, BATCH),
+        t->target[i] = duet_slice(t->targets, i * BATCH, BATCH);
         ok = t->batch[i] && t->target[i];
     }
     return ok && layer_open(&t->at[0], PIXELS, HIDDEN, 1) && layer_open(&t->at[1], HIDDEN, HIDDEN, 2) &&

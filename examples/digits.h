@@ -10,10 +10,10 @@ enum { IMAGES = 10000, SIDE = 28, PIXELS = SIDE * SIDE, CLASSES = 10 };
 enum { LEARN = 8000, TEST = IMAGES - LEARN }; /* the first images are learnt, the others are the test */
 
 /* Hands on a failure. */
-#define STEP(call)                                                                                                               \
-    do {                                                                                                                         \
-        duet_status status_ = (call);                                                                                            \
-        if (status_ != DUET_OK) return status_;                                                                                  \
+#define STEP(call)                                                                                           \
+    do {                                                                                                     \
+        duet_status status_ = (call);                                                                        \
+        if (status_ != DUET_OK) return status_;                                                              \
     } while (0)
 
 /* The images, IMAGES x PIXELS in [0, 1], and what they show. */
@@ -50,7 +50,8 @@ static inline uint32_t noise_bits(uint32_t stream, int64_t i)
 static inline bool fill_noise(duet_matrix *m, uint32_t stream, float scale)
 {
     float *p = duet_overwrite(m);
-    for (int64_t i = 0; p && i < duet_count(m); i++) p[i] = ((float)(noise_bits(stream, i) >> 8) * 0x1p-23f - 1) * scale;
+    for (int64_t i = 0; p && i < duet_count(m); i++)
+        p[i] = ((float)(noise_bits(stream, i) >> 8) * 0x1p-23f - 1) * scale;
     return p;
 }
 

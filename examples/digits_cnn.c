@@ -47,18 +47,22 @@ static bool pass_open(pass *p, int n)
     p->h1 = duet_new(DUET_F32, n, FIRST, SIDE, SIDE), p->g1 = duet_new(DUET_F32, n, FIRST, SIDE, SIDE);
     p->p1 = duet_new(DUET_F32, n, FIRST, HALF, HALF), p->gp1 = duet_new(DUET_F32, n, FIRST, HALF, HALF);
     p->h2 = duet_new(DUET_F32, n, SECOND, HALF, HALF), p->g2 = duet_new(DUET_F32, n, SECOND, HALF, HALF);
-    p->p2 = duet_new(DUET_F32, n, SECOND, QUARTER, QUARTER), p->gp2 = duet_new(DUET_F32, n, SECOND, QUARTER, QUARTER);
-    p->flat = p->p2 ? duet_reshaped(p->p2, n, FLAT) : NULL, p->gflat = p->gp2 ? duet_reshaped(p->gp2, n, FLAT) : NULL;
-    return p->in && p->h1 && p->p1 && p->h2 && p->flat && p->out && p->g1 && p->gp1 && p->g2 && p->gflat && p->gout;
+    p->p2 = duet_new(DUET_F32, n, SECOND, QUARTER, QUARTER),
+    p->gp2 = duet_new(DUET_F32, n, SECOND, QUARTER, QUARTER);
+    p->flat = p->p2 ? duet_reshaped(p->p2, n, FLAT) : NULL,
+    p->gflat = p->gp2 ? duet_reshaped(p->gp2, n, FLAT) : NULL;
+    return p->in && p->h1 && p->p1 && p->h2 && p->flat && p->out && p->g1 && p->gp1 && p->g2 && p->gflat &&
+           p->gout;
 }
 
 static bool cnn_open(cnn *c)
 {
     const int64_t k1[] = { FIRST, 1, 3, 3 }, k2[] = { SECOND, FIRST, 3, 3 }, w3[] = { FLAT, CLASSES };
     return weight_open(&c->w[K1], 4, k1, 21, sqrtf(6.0f / 9)) && weight_open(&c->w[B1], 1, k1, 0, 0) &&
-           weight_open(&c->w[K2], 4, k2, 22, sqrtf(6.0f / (9 * FIRST))) && weight_open(&c->w[B2], 1, k2, 0, 0) &&
-           weight_open(&c->w[W3], 2, w3, 23, sqrtf(6.0f / FLAT)) && weight_open(&c->w[B3], 1, w3 + 1, 0, 0) &&
-           pass_open(&c->learn, BATCH) && pass_open(&c->test, TEST) && (c->target = duet_new(DUET_F32, BATCH, CLASSES));
+           weight_open(&c->w[K2], 4, k2, 22, sqrtf(6.0f / (9 * FIRST))) &&
+           weight_open(&c->w[B2], 1, k2, 0, 0) && weight_open(&c->w[W3], 2, w3, 23, sqrtf(6.0f / FLAT)) &&
+           weight_open(&c->w[B3], 1, w3 + 1, 0, 0) && pass_open(&c->learn, BATCH) &&
+           pass_open(&c->test, TEST) && (c->target = duet_new(DUET_F32, BATCH, CLASSES));
 }
 
 static void pass_close(pass *p)
@@ -89,7 +93,8 @@ static duet_status forward(const weight *w, const pass *p)
 /* What comes back through a pool, and through the relu before it. */
 static duet_status back_to(duet_matrix *g, duet_matrix *h, duet_matrix *pooled)
 {
-    return duet_set(g, duet_where(duet_greater(h, 0), duet_max_pool2d_grad(h, pooled, .window = { 2, 2 }), 0));
+    return duet_set(g,
+                    duet_where(duet_greater(h, 0), duet_max_pool2d_grad(h, pooled, .window = { 2, 2 }), 0));
 }
 
 /* The gradients of the mean cross-entropy, from the last layer down. */
@@ -113,9 +118,10 @@ static duet_status adam(const weight *w, int step, double left)
 {
     const double scale = rate * left * sqrt(1 - pow(keep_square, step)) / (1 - pow(keep_mean, step));
     return duet_set_all({ w->mean, duet_add(duet_mul(keep_mean, w->mean), duet_mul(1 - keep_mean, w->grad)) },
-                        { w->square,
-                          duet_add(duet_mul(keep_square, w->square), duet_mul(1 - keep_square, duet_mul(w->grad, w->grad))) },
-                        { w->at, duet_sub(w->at, duet_div(duet_mul(scale, w->mean), duet_add(duet_sqrt(w->square), 1e-8))) });
+                        { w->square, duet_add(duet_mul(keep_square, w->square),
+                                              duet_mul(1 - keep_square, duet_mul(w->grad, w->grad))) },
+                        { w->at, duet_sub(w->at, duet_div(duet_mul(scale, w->mean),
+                                                          duet_add(duet_sqrt(w->square), 1e-8))) });
 }
 
 static duet_status learn(cnn *c)
@@ -150,10 +156,12 @@ static duet_status train(cnn *c, const digits *d, int passes)
         STEP(duet_synchronize());
         total += now() - start;
         STEP(accuracy(c, d, &share));
-        printf("cnn pass %2d/%d  accuracy %.2f %%  %.0f images/s\n", turn, passes, 100 * share, LEARN * turn / total);
+        printf("cnn pass %2d/%d  accuracy %.2f %%  %.0f images/s\n", turn, passes, 100 * share,
+               LEARN * turn / total);
         fflush(stdout);
     }
-    if (passes > 0) printf("cnn: accuracy %.2f %%, %.0f images/s, %.2f s\n", 100 * share, LEARN * passes / total, total);
+    if (passes > 0)
+        printf("cnn: accuracy %.2f %%, %.0f images/s, %.2f s\n", 100 * share, LEARN * passes / total, total);
     return DUET_OK;
 }
 

@@ -17,7 +17,10 @@ static bool file_read(file f, void *p, size_t n) { return fread(p, 1, n, f) == n
 static void file_close(file f) { fclose(f); }
 #endif
 
-static bool complain(const char *path, const char *what) { return fprintf(stderr, "digits: %s: %s\n", path, what), false; }
+static bool complain(const char *path, const char *what)
+{
+    return fprintf(stderr, "digits: %s: %s\n", path, what), false;
+}
 
 /* The header: its type and number of dimensions, then each size. */
 static bool check_header(file f, const char *path, const uint32_t *want, int words)
@@ -27,7 +30,8 @@ static bool check_header(file f, const char *path, const uint32_t *want, int wor
     if (b[0] == 0x1f && b[1] == 0x8b)
         return complain(path, "compressed, and this program was built without zlib: gunzip it first");
     for (int i = 0; i < words; i++) {
-        uint32_t got = (uint32_t)b[4 * i] << 24 | (uint32_t)b[4 * i + 1] << 16 | (uint32_t)b[4 * i + 2] << 8 | b[4 * i + 3];
+        uint32_t got = (uint32_t)b[4 * i] << 24 | (uint32_t)b[4 * i + 1] << 16 | (uint32_t)b[4 * i + 2] << 8 |
+                       b[4 * i + 3];
         if (got != want[i]) return complain(path, "not the IDX file of 10000 digits, 28 x 28");
     }
     return true;
@@ -44,13 +48,15 @@ static file open_either(const char *folder, const char *name, char *path, size_t
     return f;
 }
 
-static uint8_t *read_bytes(const char *folder, const char *name, const uint32_t *header, int words, size_t bytes)
+static uint8_t *read_bytes(const char *folder, const char *name, const uint32_t *header, int words,
+                           size_t bytes)
 {
     char path[4096];
     file f = open_either(folder, name, path, sizeof path);
     uint8_t *b = f ? malloc(bytes) : NULL;
     if (!f) return complain(path, "not there, nor without .gz"), NULL;
-    bool ok = b && check_header(f, path, header, words) && (file_read(f, b, bytes) || complain(path, "too short"));
+    bool ok =
+        b && check_header(f, path, header, words) && (file_read(f, b, bytes) || complain(path, "too short"));
     file_close(f);
     if (ok) return b;
     free(b);

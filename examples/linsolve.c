@@ -19,12 +19,14 @@ static int failed(void) { return fprintf(stderr, "%s\n", duet_error()), 1; }
 /* |b - A x| / |b|; below 0: it failed. r is as large as b, n a number. */
 static double rest(duet_matrix *A, duet_matrix *x, duet_matrix *b, duet_matrix *r, duet_matrix *n)
 {
-    if (duet_set_all({ r, duet_sub(b, duet_matmul(A, x)) }, { n, duet_div(duet_norm(r), duet_norm(b)) })) return -1;
+    if (duet_set_all({ r, duet_sub(b, duet_matmul(A, x)) }, { n, duet_div(duet_norm(r), duet_norm(b)) }))
+        return -1;
     const double *p = duet_read(n);
     return p ? *p : -1;
 }
 
-static int solve(const char *how, int refine, duet_matrix *A, duet_matrix *x, duet_matrix *b, duet_matrix *r, duet_matrix *n)
+static int solve(const char *how, int refine, duet_matrix *A, duet_matrix *x, duet_matrix *b, duet_matrix *r,
+                 duet_matrix *n)
 {
     double seconds = 0;
     for (int turn = 0; turn < 2; turn++) { /* the first opens the libraries */
@@ -40,17 +42,20 @@ static int solve(const char *how, int refine, duet_matrix *A, duet_matrix *x, du
 int main(int argc, char **argv)
 {
     const int64_t n = argc > 1 ? atoi(argv[1]) : 300, tall = 2 * n;
-    duet_matrix *A = duet_new(DUET_F64, n, n), *b = duet_new(DUET_F64, n), *x = duet_new(DUET_F64, n), *r = duet_new(DUET_F64, n);
+    duet_matrix *A = duet_new(DUET_F64, n, n), *b = duet_new(DUET_F64, n), *x = duet_new(DUET_F64, n),
+                *r = duet_new(DUET_F64, n);
     duet_matrix *T = duet_new(DUET_F64, tall, n), *c = duet_new(DUET_F64, tall), *g = duet_new(DUET_F64, n),
                 *number = duet_new(DUET_F64);
-    int bad = duet_random_uniform(A, 1, -1, 1) || duet_random_uniform(b, 2, -1, 1) || duet_random_uniform(T, 3, -1, 1) ||
-              duet_random_uniform(c, 4, -1, 1);
+    int bad = duet_random_uniform(A, 1, -1, 1) || duet_random_uniform(b, 2, -1, 1) ||
+              duet_random_uniform(T, 3, -1, 1) || duet_random_uniform(c, 4, -1, 1);
     if (bad) return failed();
 
-    bad = solve("in f64", 0, A, x, b, r, number) || solve("refined from f32", DUET_REFINE_F32, A, x, b, r, number);
+    bad = solve("in f64", 0, A, x, b, r, number) ||
+          solve("refined from f32", DUET_REFINE_F32, A, x, b, r, number);
 
     /* The x that makes |c - T x| least leaves a rest to which T is orthogonal. */
-    if (!bad && (duet_set(x, duet_lstsq(T, c)) || duet_set(g, duet_matmul(duet_transpose(T), duet_sub(c, duet_matmul(T, x)))) ||
+    if (!bad && (duet_set(x, duet_lstsq(T, c)) ||
+                 duet_set(g, duet_matmul(duet_transpose(T), duet_sub(c, duet_matmul(T, x)))) ||
                  duet_set(number, duet_norm(g))))
         return failed();
     const double *left = bad ? NULL : duet_read(number);

@@ -43,7 +43,8 @@ static double now(void)
 }
 
 /* Says how many steps it takes, and the least time. The first run makes the plan and moves what is elsewhere. */
-static duet_status measure(const char *name, duet_status (*run)(const problem *), const problem *a, uint64_t *steps)
+static duet_status measure(const char *name, duet_status (*run)(const problem *), const problem *a,
+                           uint64_t *steps)
 {
     double least = INFINITY;
     duet_status s = DUET_OK;
@@ -54,37 +55,48 @@ static duet_status measure(const char *name, duet_status (*run)(const problem *)
         *steps = duet_stats().steps - before;
         if (k && now() - start < least) least = now() - start;
     }
-    if (!s) printf("%-12s %d steps, %.1f us, %.3g elements/s\n", name, (int)*steps, 1e6 * least, (double)a->n / least);
+    if (!s)
+        printf("%-12s %d steps, %.1f us, %.3g elements/s\n", name, (int)*steps, 1e6 * least,
+               (double)a->n / least);
     return s;
 }
 
-static bool near(double got, double want, double roundings) { return fabs(got - want) <= roundings * ROUNDING * fabs(want); }
+static bool near(double got, double want, double roundings)
+{
+    return fabs(got - want) <= roundings * ROUNDING * fabs(want);
+}
 
 /* Against plain C in double, and against bits that the statements gave one by one. */
 static bool is_right(const problem *a, const float *single)
 {
-    const float *x = duet_read(a->x), *y = duet_read(a->y), *p = duet_read(a->p), *q = duet_read(a->q), *s = duet_read(a->s);
+    const float *x = duet_read(a->x), *y = duet_read(a->y), *p = duet_read(a->p), *q = duet_read(a->q),
+                *s = duet_read(a->s);
     if (!x || !y || !p || !q || !s) return false;
     for (int64_t i = 0; i < a->n; i++) {
         const double sum = (double)x[i] + y[i], difference = (double)x[i] - y[i];
-        if (!near(p[i], sum, 1.01) || !near(q[i], difference, 1.01) || !near(s[i], sqrt(fabs(sum * difference)), 3))
+        if (!near(p[i], sum, 1.01) || !near(q[i], difference, 1.01) ||
+            !near(s[i], sqrt(fabs(sum * difference)), 3))
             return fprintf(stderr, "wrong at %lld: %g %g %g\n", (long long)i, p[i], q[i], s[i]), false;
     }
-    return !memcmp(s, single, (size_t)a->n * sizeof *s) || (fputs("one by one, the bits differ\n", stderr), false);
+    return !memcmp(s, single, (size_t)a->n * sizeof *s) ||
+           (fputs("one by one, the bits differ\n", stderr), false);
 }
 
 int main(int argc, char **argv)
 {
     const int64_t n = argc > 1 ? atoll(argv[1]) : 100000;
     if (n < 1) return fprintf(stderr, "tie [elements]\n"), 2;
-    problem a = {
-        n, duet_new(DUET_F32, n), duet_new(DUET_F32, n), duet_new(DUET_F32, n), duet_new(DUET_F32, n), duet_new(DUET_F32, n)
-    };
+    problem a = { n,
+                  duet_new(DUET_F32, n),
+                  duet_new(DUET_F32, n),
+                  duet_new(DUET_F32, n),
+                  duet_new(DUET_F32, n),
+                  duet_new(DUET_F32, n) };
     duet_matrix *single = duet_new(DUET_F32, n);
     uint64_t steps = 0, ignored;
     bool failed = duet_random_uniform(a.x, 1, -1, 1) || duet_random_uniform(a.y, 2, -1, 1) ||
-                  measure("one by one", one_by_one, &a, &ignored) || duet_set(single, a.s) || duet_set(a.s, 0) ||
-                  measure("in one pass", in_one_pass, &a, &steps);
+                  measure("one by one", one_by_one, &a, &ignored) || duet_set(single, a.s) ||
+                  duet_set(a.s, 0) || measure("in one pass", in_one_pass, &a, &steps);
     if (failed) fprintf(stderr, "%s\n", duet_error());
     const float *bits = failed ? NULL : duet_read(single);
     failed = !bits || !is_right(&a, bits);

@@ -2,10 +2,10 @@
 #include "backend.h"
 #include "cost.h"
 #include "cpu.h"
-#include "queue_sync.h"
-#include "gpu.h"
 #include "deferred.h"
+#include "gpu.h"
 #include "io.h"
+#include "queue_sync.h"
 #include "status.h"
 #include "thread.h"
 
@@ -29,7 +29,8 @@ void *duet_stream(void)
     if (why) return fail(DUET_NO_DEVICE, "duet_stream: the gpu cannot be used: %s", why), NULL;
     thread *t = thread_get();
     if (t->holding == HOLDS)
-        t->holding = HOLDS_NOT; /* work may come to the stream at any time, and none of ours be missing there */
+        t->holding =
+            HOLDS_NOT; /* work may come to the stream at any time, and none of ours be missing there */
     return held_cut() == DUET_OK ? gpu->stream(t->queue) : NULL;
 }
 

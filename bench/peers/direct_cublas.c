@@ -22,8 +22,8 @@ typedef struct driver {
 typedef struct cublas {
     int (*create)(void **handle);
     int (*set_stream)(void *handle, void *stream);
-    int (*sgemm)(void *handle, int ta, int tb, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b,
-                 int ldb, const float *beta, float *c, int ldc);
+    int (*sgemm)(void *handle, int ta, int tb, int m, int n, int k, const float *alpha, const float *a,
+                 int lda, const float *b, int ldb, const float *beta, float *c, int ldc);
     void *handle;
 } cublas;
 
@@ -44,9 +44,10 @@ static bool open_driver(void)
     void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     return find(lib, "cuInit", &cuda.init) && find(lib, "cuDriverGetVersion", &cuda.version) &&
            find(lib, "cuDeviceGet", &cuda.device) && find(lib, "cuDeviceGetName", &cuda.name) &&
-           find(lib, "cuDevicePrimaryCtxRetain", &cuda.context) && find(lib, "cuCtxSetCurrent", &cuda.set_context) &&
-           find(lib, "cuStreamCreate", &cuda.new_stream) && find(lib, "cuCtxGetDevice", &cuda.context_device) &&
-           find(lib, "cuMemcpyAsync", &cuda.copy) && find(lib, "cuStreamSynchronize", &cuda.wait) && cuda.init(0) == 0;
+           find(lib, "cuDevicePrimaryCtxRetain", &cuda.context) &&
+           find(lib, "cuCtxSetCurrent", &cuda.set_context) && find(lib, "cuStreamCreate", &cuda.new_stream) &&
+           find(lib, "cuCtxGetDevice", &cuda.context_device) && find(lib, "cuMemcpyAsync", &cuda.copy) &&
+           find(lib, "cuStreamSynchronize", &cuda.wait) && cuda.init(0) == 0;
 }
 
 static bool open_cublas(void)
@@ -54,7 +55,8 @@ static bool open_cublas(void)
     static const char *const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so",
                                          "/usr/local/cuda/lib64/libcublas.so" };
     void *lib = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !lib; i++) lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; i < sizeof names / sizeof *names && !lib; i++)
+        lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     return find(lib, "cublasCreate_v2", &blas.create) && find(lib, "cublasSetStream_v2", &blas.set_stream) &&
            find(lib, "cublasSgemm_v2", &blas.sgemm) && blas.create(&blas.handle) == 0 &&
            blas.set_stream(blas.handle, stream) == 0;
@@ -64,7 +66,8 @@ static bool open_cublas(void)
 static bool cublas_gemm(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c)
 {
     const float one = 1, zero = 0;
-    return blas.sgemm(blas.handle, 0, 0, (int)n, (int)m, (int)k, &one, b, (int)n, a, (int)k, &zero, c, (int)n) == 0;
+    return blas.sgemm(blas.handle, 0, 0, (int)n, (int)m, (int)k, &one, b, (int)n, a, (int)k, &zero, c,
+                      (int)n) == 0;
 }
 
 static bool device_copy(int64_t n, float s, const float *x, float *y)
@@ -80,14 +83,17 @@ static bool make_stream(void)
     const char *text = getenv("DUET_DEVICE");
     int device;
     void *context;
-    return open_driver() && cuda.device(&device, text ? atoi(text) : 0) == 0 && cuda.context(&context, device) == 0 &&
-           cuda.set_context(context) == 0 && cuda.new_stream(&stream, 1) == 0; /* 1: not blocked by the null stream */
+    return open_driver() && cuda.device(&device, text ? atoi(text) : 0) == 0 &&
+           cuda.context(&context, device) == 0 && cuda.set_context(context) == 0 &&
+           cuda.new_stream(&stream, 1) == 0; /* 1: not blocked by the null stream */
 }
 
 /* axpy moves three numbers an element, a copy two. */
 const engine *engine_gpu(void)
 {
-    static engine e = { .axpy_share = 2.0 / 3, .gemm = cublas_gemm, .axpy = device_copy, .sync = stream_wait };
+    static engine e = {
+        .axpy_share = 2.0 / 3, .gemm = cublas_gemm, .axpy = device_copy, .sync = stream_wait
+    };
     static bool tried;
     if (!tried) {
         const bool ready = make_stream();

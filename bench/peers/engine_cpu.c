@@ -29,7 +29,8 @@ static bool bare_gemm(int64_t m, int64_t n, int64_t k, const float *a, const flo
 static const char gemm_name[] = "bare OpenBLAS";
 static bool bare_gemm(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c)
 {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)n, (int)k, 1, a, (int)k, b, (int)n, 0, c, (int)n);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)n, (int)k, 1, a, (int)k, b, (int)n, 0,
+                c, (int)n);
     return true;
 }
 #endif

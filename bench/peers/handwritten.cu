@@ -3,10 +3,10 @@
 #include <cuda_runtime.h>
 #include <stdlib.h>
 
-#define CHECK(call)                                                                                                              \
-    do {                                                                                                                         \
-        cudaError_t error_ = (call);                                                                                             \
-        if (error_ != cudaSuccess) return cudaGetErrorString(error_);                                                            \
+#define CHECK(call)                                                                                          \
+    do {                                                                                                     \
+        cudaError_t error_ = (call);                                                                         \
+        if (error_ != cudaSuccess) return cudaGetErrorString(error_);                                        \
     } while (0)
 
 static cudaStream_t stream;
@@ -93,7 +93,8 @@ extern "C" const char *hand_link(size_t bytes, bool up, bool down, double *secon
         if (w[i].used) e = open_way(&w[i], bytes);
     if (e == cudaSuccess) e = copy_all(w, bytes);
     for (int i = 0; i < 2 && e == cudaSuccess; i++)
-        if (w[i].used && (e = cudaEventElapsedTime(&ms, w[i].begin, w[i].end)) == cudaSuccess && ms > most) most = ms;
+        if (w[i].used && (e = cudaEventElapsedTime(&ms, w[i].begin, w[i].end)) == cudaSuccess && ms > most)
+            most = ms;
     for (int i = 0; i < 2; i++) close_way(&w[i]);
     *seconds = most / 1e3 / COPIES;
     return e == cudaSuccess ? NULL : cudaGetErrorString(e);
@@ -130,7 +131,8 @@ template <int BYTES> static cudaError_t launch_nothing_early()
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t how = {};
-    how.gridDim = dim3(1), how.blockDim = dim3(128), how.stream = stream, how.attrs = &early, how.numAttrs = 1;
+    how.gridDim = dim3(1), how.blockDim = dim3(128), how.stream = stream, how.attrs = &early,
+    how.numAttrs = 1;
     return cudaLaunchKernelExC(&how, (const void *)nothing<BYTES>, arguments);
 }
 
@@ -158,7 +160,8 @@ template <int IN, int OUT, class F> static __device__ void at_one(const pointers
     for (int k = 0; k < OUT; k++) p.out[k][i] = y[k];
 }
 
-template <int IN, int OUT, int VECTORS, class F> static __global__ void __launch_bounds__(THREADS) map(pointers p, int64_t n, F f)
+template <int IN, int OUT, int VECTORS, class F>
+static __global__ void __launch_bounds__(THREADS) map(pointers p, int64_t n, F f)
 {
     const int64_t vectors = n / 4, base = (int64_t)blockIdx.x * THREADS * VECTORS + threadIdx.x;
     float4 in[IN][VECTORS], out[OUT][VECTORS];
@@ -264,18 +267,25 @@ extern "C" const char *hand_wiemann(float *d, const float *x, const float *y, in
 {
     return run<3, 1>({ { d, x, y }, { d } }, n, wiemann());
 }
-extern "C" const char *hand_sigmoid(float *d, const float *x, int64_t n) { return run<1, 1>({ { x }, { d } }, n, sigmoid()); }
-extern "C" const char *hand_black_scholes(float *call, float *put, const float *s, const float *k, const float *t, int64_t n)
+extern "C" const char *hand_sigmoid(float *d, const float *x, int64_t n)
 {
-    return put ? run<3, 2>({ { s, k, t }, { call, put } }, n, prices()) : run<3, 1>({ { s, k, t }, { call } }, n, call_price());
+    return run<1, 1>({ { x }, { d } }, n, sigmoid());
+}
+extern "C" const char *hand_black_scholes(float *call, float *put, const float *s, const float *k,
+                                          const float *t, int64_t n)
+{
+    return put ? run<3, 2>({ { s, k, t }, { call, put } }, n, prices())
+               : run<3, 1>({ { s, k, t }, { call } }, n, call_price());
 }
 
-extern "C" const char *hand_program(int length, float *d, const float *x, const float *y, const float *z, int64_t n)
+extern "C" const char *hand_program(int length, float *d, const float *x, const float *y, const float *z,
+                                    int64_t n)
 {
     switch (length) {
-#define LENGTH(l)                                                                                                                \
+#define LENGTH(l)                                                                                            \
     case l: return run<3, 1>({ { x, y, z }, { d } }, n, mix<l>());
-        LENGTH(2) LENGTH(8) LENGTH(16) LENGTH(20) LENGTH(24) LENGTH(28) LENGTH(32) LENGTH(40) LENGTH(48) LENGTH(64)
+        LENGTH(2)
+        LENGTH(8) LENGTH(16) LENGTH(20) LENGTH(24) LENGTH(28) LENGTH(32) LENGTH(40) LENGTH(48) LENGTH(64)
 #undef LENGTH
     }
     return "no program of this length by hand";
@@ -304,7 +314,8 @@ extern "C" double hand_peak(void)
     cudaEvent_t from, to;
     int device, processors;
     float ms = 0, best = 0;
-    if (cudaGetDevice(&device) || cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device)) return 0;
+    if (cudaGetDevice(&device) || cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device))
+        return 0;
     if (cudaEventCreate(&from) || cudaEventCreate(&to)) return 0;
     const unsigned blocks = (unsigned)processors * 64;
     for (int i = 0; i < 7; i++) {

@@ -29,10 +29,11 @@ const char *hand_launch(size_t bytes);
 const char *hand_launch_early(size_t bytes);
 
 /* Kernels over n elements, fused, four at a time. */
-const char *hand_add(float *d, const float *x, const float *y, int64_t n);                     /* d = x + y */
-const char *hand_axpby(float *d, float s, const float *x, float r, const float *y, int64_t n); /* d = s x + r y */
-const char *hand_wiemann(float *d, const float *x, const float *y, int64_t n);                 /* Wiemann's third test */
-const char *hand_sigmoid(float *d, const float *x, int64_t n);                                 /* by expf */
+const char *hand_add(float *d, const float *x, const float *y, int64_t n); /* d = x + y */
+const char *hand_axpby(float *d, float s, const float *x, float r, const float *y,
+                       int64_t n);                                             /* d = s x + r y */
+const char *hand_wiemann(float *d, const float *x, const float *y, int64_t n); /* Wiemann's third test */
+const char *hand_sigmoid(float *d, const float *x, int64_t n);                 /* by expf */
 const char *hand_black_scholes(float *call, float *put, const float *s, const float *k, const float *t,
                                int64_t n); /* put may be NULL */
 const char *hand_program(int length, float *d, const float *x, const float *y, const float *z,
@@ -40,7 +41,8 @@ const char *hand_program(int length, float *d, const float *x, const float *y, c
 
 /* C = A B, row-major, m x k by k x n, on the device: strict f32, the fastest of cuBLASLt's algorithms. */
 typedef struct hand_product hand_product;
-const char *hand_product_make(hand_product **made, int m, int n, int k, const float *a, const float *b, float *c);
+const char *hand_product_make(hand_product **made, int m, int n, int k, const float *a, const float *b,
+                              float *c);
 const char *hand_product_run(hand_product *p);
 void hand_product_free(hand_product **made);
 

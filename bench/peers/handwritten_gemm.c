@@ -13,16 +13,16 @@
 #define RUNS      8 /* of each algorithm, a turn */
 #define TURNS     3
 
-#define CALLS(X)                                                                                                                 \
-    X(cublasLtCreate)                                                                                                            \
-    X(cublasLtMatmulDescCreate)                                                                                                  \
-    X(cublasLtMatrixLayoutCreate)                                                                                                \
-    X(cublasLtMatmulPreferenceCreate)                                                                                            \
-    X(cublasLtMatmulPreferenceSetAttribute)                                                                                      \
-    X(cublasLtMatmulPreferenceDestroy)                                                                                           \
-    X(cublasLtMatmulAlgoGetHeuristic)                                                                                            \
-    X(cublasLtMatmul)                                                                                                            \
-    X(cublasLtMatmulDescDestroy)                                                                                                 \
+#define CALLS(X)                                                                                             \
+    X(cublasLtCreate)                                                                                        \
+    X(cublasLtMatmulDescCreate)                                                                              \
+    X(cublasLtMatrixLayoutCreate)                                                                            \
+    X(cublasLtMatmulPreferenceCreate)                                                                        \
+    X(cublasLtMatmulPreferenceSetAttribute)                                                                  \
+    X(cublasLtMatmulPreferenceDestroy)                                                                       \
+    X(cublasLtMatmulAlgoGetHeuristic)                                                                        \
+    X(cublasLtMatmul)                                                                                        \
+    X(cublasLtMatmulDescDestroy)                                                                             \
     X(cublasLtMatrixLayoutDestroy)
 
 static struct {
@@ -43,7 +43,7 @@ struct hand_product {
 
 static bool find_calls(void *lib)
 {
-#define FIND(f)                                                                                                                  \
+#define FIND(f)                                                                                              \
     if (!(*(void **)&lt.f = dlsym(lib, #f))) return false;
     CALLS(FIND)
     return true;
@@ -51,17 +51,19 @@ static bool find_calls(void *lib)
 
 static const char *open_library(void)
 {
-    static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12", "/usr/local/cuda/lib64/libcublasLt.so" };
+    static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12",
+                                         "/usr/local/cuda/lib64/libcublasLt.so" };
     const char *named = getenv("DUET_CUBLASLT");
     void *lib = named && *named ? dlopen(named, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (lt.handle) return NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !lib; i++) lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; i < sizeof names / sizeof *names && !lib; i++)
+        lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!lib || !find_calls(lib)) return "no cuBLASLt";
     if (cudaMalloc(&lt.room, WORKSPACE) != cudaSuccess) return "no memory for cuBLASLt to work in";
     return lt.cublasLtCreate(&lt.handle) == CUBLAS_STATUS_SUCCESS ? NULL : "cuBLASLt does not begin";
 }
 
-#define OK(call)                                                                                                                 \
+#define OK(call)                                                                                             \
     if ((call) != CUBLAS_STATUS_SUCCESS) return false
 
 /* Row-major: C^T = B^T A^T. */
@@ -79,8 +81,10 @@ static bool take_advice(hand_product *p)
     const uint64_t most = WORKSPACE;
     cublasLtMatmulPreference_t wish;
     OK(lt.cublasLtMatmulPreferenceCreate(&wish));
-    bool ok = !lt.cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most) &&
-              !lt.cublasLtMatmulAlgoGetHeuristic(lt.handle, p->what, p->a, p->b, p->c, p->c, wish, ADVICE, p->advice, &p->count);
+    bool ok = !lt.cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+                                                       sizeof most) &&
+              !lt.cublasLtMatmulAlgoGetHeuristic(lt.handle, p->what, p->a, p->b, p->c, p->c, wish, ADVICE,
+                                                 p->advice, &p->count);
     (void)lt.cublasLtMatmulPreferenceDestroy(wish);
     return ok && p->count;
 }
@@ -108,7 +112,8 @@ static bool choose(hand_product *p)
     return isfinite(least);
 }
 
-const char *hand_product_make(hand_product **made, int m, int n, int k, const float *a, const float *b, float *c)
+const char *hand_product_make(hand_product **made, int m, int n, int k, const float *a, const float *b,
+                              float *c)
 {
     const char *wrong = open_library();
     hand_product *p = wrong ? NULL : calloc(1, sizeof *p);
@@ -122,8 +127,8 @@ const char *hand_product_make(hand_product **made, int m, int n, int k, const fl
 const char *hand_product_run(hand_product *p)
 {
     const float one = 1, zero = 0;
-    return lt.cublasLtMatmul(lt.handle, p->what, &one, p->right, p->a, p->left, p->b, &zero, p->out, p->c, p->out, p->c,
-                             &p->advice[p->best].algo, lt.room, WORKSPACE, hand_stream())
+    return lt.cublasLtMatmul(lt.handle, p->what, &one, p->right, p->a, p->left, p->b, &zero, p->out, p->c,
+                             p->out, p->c, &p->advice[p->best].algo, lt.room, WORKSPACE, hand_stream())
                ? "cublasLtMatmul fails"
                : NULL;
 }

@@ -11,14 +11,16 @@ double result_rate(const result *r)
 
 void report_head(void)
 {
-    printf("%-8s %10s %-4s %12s %12s %10s %-8s %7s  %-22s %9s %9s\n", "bench", "size", "on", "us", "replayed", "rate", "",
-           "ratio", "of the time of", "error", "bound");
+    printf("%-8s %10s %-4s %12s %12s %10s %-8s %7s  %-22s %9s %9s\n", "bench", "size", "on", "us", "replayed",
+           "rate", "", "ratio", "of the time of", "error", "bound");
 }
 
 void report_line(const result *r)
 {
     printf("%-8s %10lld %-4s ", r->bench->name, (long long)r->n, place_name(r->place));
-    if (r->timing.us > 0) printf("%12.2f %12.2f %10.2f %-8s ", r->timing.us, r->timing.replay_us, result_rate(r), r->bench->unit);
+    if (r->timing.us > 0)
+        printf("%12.2f %12.2f %10.2f %-8s ", r->timing.us, r->timing.replay_us, result_rate(r),
+               r->bench->unit);
     else printf("%12s %12s %10s %-8s ", "-", "-", "-", r->bench->unit);
     if (r->timing.peer && r->timing.us > 0) printf("%7.3f  %-22s ", r->timing.ratio, r->timing.peer);
     else printf("%7s  %-22s ", "-", "-");
@@ -83,9 +85,10 @@ bool report_csv(const char *path, const result *r, int count)
     if (!out) return perror(path), false;
     fputs("bench,size,machine,us,replay_us,auto_us,rate,unit,peer,peer_us,ratio,error,bound,ok\n", out);
     for (int i = 0; i < count; i++)
-        fprintf(out, "%s,%lld,%s,%.4g,%.4g,%.4g,%.5g,%s,%s,%.4g,%.4g,%.3g,%.3g,%d\n", r[i].bench->name, (long long)r[i].n,
-                place_name(r[i].place), r[i].timing.us, r[i].timing.replay_us, r[i].timing.auto_us, result_rate(&r[i]),
-                r[i].bench->unit, r[i].timing.peer ? r[i].timing.peer : "", r[i].timing.peer_us, r[i].timing.ratio,
+        fprintf(out, "%s,%lld,%s,%.4g,%.4g,%.4g,%.5g,%s,%s,%.4g,%.4g,%.3g,%.3g,%d\n", r[i].bench->name,
+                (long long)r[i].n, place_name(r[i].place), r[i].timing.us, r[i].timing.replay_us,
+                r[i].timing.auto_us, result_rate(&r[i]), r[i].bench->unit,
+                r[i].timing.peer ? r[i].timing.peer : "", r[i].timing.peer_us, r[i].timing.ratio,
                 r[i].verdict.error, r[i].verdict.bound, r[i].verdict.ok);
     return finish(out, path);
 }

@@ -1,9 +1,9 @@
 /* expressions.c - duet-expressions: random element-wise expressions, Duet's machine against compiled loops, Eigen and Duet node by node,
  * on one thread of the CPU. expressions.py makes the expressions, compiles the loops and runs this. */
 #include "black_scholes.h"
+#include "data.h"
 #include "json.h"
 #include "measure.h"
-#include "data.h"
 #include "second_process.h"
 #include <dlfcn.h>
 #include <math.h>
@@ -17,19 +17,20 @@
 #define CASES  512
 #define LOOPS  4
 
-static const char usage[] = "duet-expressions FILE LIBRARY ... [--quick] [--seed N] [--json FILE]: run by expressions.py\n";
+static const char usage[] =
+    "duet-expressions FILE LIBRARY ... [--quick] [--seed N] [--json FILE]: run by expressions.py\n";
 
 /* ---- expressions: one row an operator ---- */
 
 /* name, in Duet, in double, and the error of the result, of the operands' errors e and f and the result r.
  * A product that a loop adds to without rounding it is off by less, not by more. */
-#define OPERATORS(ROW)                                                                                                           \
-    ROW(add, duet_add(x, y), a + b, e + f)                                                                                       \
-    ROW(sub, duet_sub(x, y), a - b, e + f)                                                                                       \
-    ROW(mul, duet_mul(x, y), (a) * (b), fabs(a) * f + fabs(b) * e + e * f)                                                       \
-    ROW(div, duet_div(x, y), a / b, (e + fabs(r) * f) / fmax(fabs(b) - f, 0))                                                    \
-    ROW(sqrt, duet_sqrt(x), sqrt(a), e / sqrt(fmax(a - e, 0)))                                                                   \
-    ROW(min, duet_minimum(x, y), fmin(a, b), fmax(e, f))                                                                         \
+#define OPERATORS(ROW)                                                                                       \
+    ROW(add, duet_add(x, y), a + b, e + f)                                                                   \
+    ROW(sub, duet_sub(x, y), a - b, e + f)                                                                   \
+    ROW(mul, duet_mul(x, y), (a) * (b), fabs(a) * f + fabs(b) * e + e * f)                                   \
+    ROW(div, duet_div(x, y), a / b, (e + fabs(r) * f) / fmax(fabs(b) - f, 0))                                \
+    ROW(sqrt, duet_sqrt(x), sqrt(a), e / sqrt(fmax(a - e, 0)))                                               \
+    ROW(min, duet_minimum(x, y), fmin(a, b), fmax(e, f))                                                     \
     ROW(max, duet_maximum(x, y), fmax(a, b), fmax(e, f))
 
 enum {
@@ -111,7 +112,10 @@ static float *input[INPUTS], *result;
 static int64_t room;
 static uint32_t seed = 1;
 
-static float value(int k, int64_t i) { return 1.25f + 0.75f * noise(seed * 64 + (uint32_t)k, i); } /* 0.5 to 2 */
+static float value(int k, int64_t i)
+{
+    return 1.25f + 0.75f * noise(seed * 64 + (uint32_t)k, i);
+} /* 0.5 to 2 */
 
 static void fill_input(int k, int64_t n)
 {
@@ -152,10 +156,10 @@ static exact step_exact(int op, exact x, exact y)
     const double a = x.value, b = y.value, e = x.error, f = y.error;
     double r = 0, error = 0;
     switch (op) {
-#define ROW(name, duet, formula, bound)                                                                                          \
-    case OP_##name:                                                                                                              \
-        r = formula;                                                                                                             \
-        error = bound;                                                                                                           \
+#define ROW(name, duet, formula, bound)                                                                      \
+    case OP_##name:                                                                                          \
+        r = formula;                                                                                         \
+        error = bound;                                                                                       \
         break;
         OPERATORS(ROW)
 #undef ROW
@@ -169,7 +173,9 @@ static exact reference(const expression *e, int64_t i)
     for (int k = 0; k < e->steps; k++) {
         for (int j = 0; j < 2; j++) {
             const operand *o = &e->step[k].arg[j];
-            arg[j] = o->kind == 'x' ? (exact){ value(o->index, i), 0 } : o->kind == 't' ? t[o->index] : (exact){ o->number, 0 };
+            arg[j] = o->kind == 'x'   ? (exact){ value(o->index, i), 0 }
+                     : o->kind == 't' ? t[o->index]
+                                      : (exact){ o->number, 0 };
         }
         t[k] = step_exact(e->step[k].op, arg[0], arg[1]);
     }
@@ -185,7 +191,8 @@ static bool is_right(const expression *e, int64_t n, const char *who)
     for (int64_t i = 0; i < n; i += i < 100 || i >= n - 100 ? 1 : stride < n - 100 - i ? stride : 1) {
         exact want = reference(e, i);
         if (fabs(d[i] - want.value) <= slack * want.error) continue;
-        fprintf(stderr, "duet-expressions: %s, expression %d: element %lld of %lld is %.9g, not %.9g +- %.2g\n", who,
+        fprintf(stderr,
+                "duet-expressions: %s, expression %d: element %lld of %lld is %.9g, not %.9g +- %.2g\n", who,
                 (int)(e - expressions), (long long)i, (long long)n, d[i], want.value, want.error);
         return false;
     }
@@ -196,7 +203,9 @@ static bool is_right(const expression *e, int64_t n, const char *who)
 
 static duet_expr operand_expr(const operand *o, duet_matrix *const m[], const duet_expr t[])
 {
-    return o->kind == 'x' ? duet_of_matrix(m[o->index]) : o->kind == 't' ? t[o->index] : duet_of_number(o->number);
+    return o->kind == 'x'   ? duet_of_matrix(m[o->index])
+           : o->kind == 't' ? t[o->index]
+                            : duet_of_number(o->number);
 }
 
 static duet_expr build(const expression *e, duet_matrix *const m[])
@@ -206,7 +215,7 @@ static duet_expr build(const expression *e, duet_matrix *const m[])
         x = operand_expr(&e->step[k].arg[0], m, t);
         if (e->step[k].op != OP_sqrt) y = operand_expr(&e->step[k].arg[1], m, t);
         switch (e->step[k].op) {
-#define ROW(name, duet, formula, bound)                                                                                          \
+#define ROW(name, duet, formula, bound)                                                                      \
     case OP_##name: t[k] = duet; break;
             OPERATORS(ROW)
 #undef ROW
@@ -258,14 +267,16 @@ static double duet_work(job j)
     DUET_ON(DUET_CPU)
     for (int64_t i = 0; i < j.calls && s == DUET_OK; i++) s = duet_set(hand.out, hand.formula);
     const double took = now() - start;
-    if (s != DUET_OK) return fprintf(stderr, "duet-expressions: expression %d: %s\n", (int)j.what, duet_error()), NAN;
+    if (s != DUET_OK)
+        return fprintf(stderr, "duet-expressions: expression %d: %s\n", (int)j.what, duet_error()), NAN;
     if (j.variant && (!duet_read(hand.out) || !is_right(e, j.size, "Duet"))) return NAN;
     return took;
 }
 
 /* ---- the compiled ones ---- */
 
-typedef void loop(long n, float *d, const float *, const float *, const float *, const float *, const float *);
+typedef void loop(long n, float *d, const float *, const float *, const float *, const float *,
+                  const float *);
 typedef struct library {
     const char *name;
     void *const *loops;
@@ -278,7 +289,8 @@ static double loop_work(const library *l, job j)
     memcpy(&f, &l->loops[j.what], sizeof f);
     if (j.variant) make_fresh(j.size);
     const double start = now();
-    for (int64_t i = 0; i < j.calls; i++) f(j.size, destination(e), input[0], input[1], input[2], input[3], input[4]);
+    for (int64_t i = 0; i < j.calls; i++)
+        f(j.size, destination(e), input[0], input[1], input[2], input[3], input[4]);
     const double took = now() - start;
     return j.variant && !is_right(e, j.size, l->name) ? NAN : took;
 }
@@ -292,16 +304,29 @@ static int loops;
 static void *vector_library;
 static job at; /* what is being measured */
 
-static double machine_block(void *state, int64_t calls) { return duet_work((job){ at.what, at.size, at.variant, calls }); }
-static double nodes_block(void *state, int64_t calls) { return twin_ask(&nodes, (job){ at.what, at.size, at.variant, calls }); }
-static double loop_block(void *state, int64_t calls) { return loop_work(state, (job){ at.what, at.size, at.variant, calls }); }
+static double machine_block(void *state, int64_t calls)
+{
+    return duet_work((job){ at.what, at.size, at.variant, calls });
+}
+static double nodes_block(void *state, int64_t calls)
+{
+    return twin_ask(&nodes, (job){ at.what, at.size, at.variant, calls });
+}
+static double loop_block(void *state, int64_t calls)
+{
+    return loop_work(state, (job){ at.what, at.size, at.variant, calls });
+}
 
-static contender contenders[FIRST_LOOP + LOOPS] = { { "Duet's machine", machine_block }, { "Duet node by node", nodes_block } };
+static contender contenders[FIRST_LOOP + LOOPS] = { { "Duet's machine", machine_block },
+                                                    { "Duet node by node", nodes_block } };
 
 /* What a library of loops is called: loops-256.so is "gcc, 256 bit". */
 static const char *loops_name(const char *path)
 {
-    return strstr(path, "256") ? "gcc, 256 bit" : strstr(path, "512") ? "gcc, 512 bit" : strstr(path, "eigen") ? "Eigen" : path;
+    return strstr(path, "256")     ? "gcc, 256 bit"
+           : strstr(path, "512")   ? "gcc, 512 bit"
+           : strstr(path, "eigen") ? "Eigen"
+                                   : path;
 }
 
 static bool open_library(const char *path)
@@ -362,7 +387,8 @@ static bool time_expression(table *t, int what, effort how)
     if (!measure(contenders, last, how)) return false;
     for (int i = 0; i < last; i++) t->ratio[i][k] = median_us(&contenders[i]) / best_loop();
     t->us[k] = median_us(&contenders[MACHINE]);
-    t->ratio[last][k] = t->us[k] > t->call_us[k] ? (t->us[k] - t->call_us[k]) / best_loop() : NAN; /* lost in the noise */
+    t->ratio[last][k] =
+        t->us[k] > t->call_us[k] ? (t->us[k] - t->call_us[k]) / best_loop() : NAN; /* lost in the noise */
     return true;
 }
 
@@ -372,8 +398,9 @@ static void report_table(json *j, const table *t)
     const int rows = FIRST_LOOP + loops + 1;
     for (int i = 0; i < rows; i++) {
         const char *name = i < rows - 1 ? contenders[i].name : "Duet's machine, less a call on 1";
-        printf("%8s %-9s %-34s %8.3f %8.3f\n", short_count(text, t->size), t->in_place ? "an input" : "its own", name,
-               geomean(t->ratio[i], t->count), greatest(t->ratio[i], t->count));
+        printf("%8s %-9s %-34s %8.3f %8.3f\n", short_count(text, t->size),
+               t->in_place ? "an input" : "its own", name, geomean(t->ratio[i], t->count),
+               greatest(t->ratio[i], t->count));
         json_begin(j, NULL, '{');
         json_text(j, "bench", "expressions");
         json_integer(j, "size", t->size);
@@ -473,15 +500,16 @@ static bool time_function(json *j, trial *t, effort how)
     double error[2];
     for (int i = 0; i < 2; i++) {
         memset(result, 0xFF, (size_t)t->n * sizeof(float));
-        if (!isfinite(c[i].block(t, 1))) return fprintf(stderr, "duet-expressions: %s: %s\n", t->f->name, duet_error()), false;
+        if (!isfinite(c[i].block(t, 1)))
+            return fprintf(stderr, "duet-expressions: %s: %s\n", t->f->name, duet_error()), false;
         error[i] = function_error(t);
     }
     if (!(error[0] <= t->f->bound))
         return fprintf(stderr, "duet-expressions: %s is wrong by %.2g\n", t->f->name, error[0]), false;
     if (!measure(c, 2, how)) return false;
     double us[2] = { median_us(&c[0]), median_us(&c[1]) }, ratio = median_ratio(&c[0], &c[1]);
-    printf("%8s %-14s %12.3f us, gcc -Ofast %12.3f us, ratio %.3f; errors %.1e, %.1e\n", short_count(text, t->n), t->f->name,
-           us[0], us[1], ratio, error[0], error[1]);
+    printf("%8s %-14s %12.3f us, gcc -Ofast %12.3f us, ratio %.3f; errors %.1e, %.1e\n",
+           short_count(text, t->n), t->f->name, us[0], us[1], ratio, error[0], error[1]);
     json_begin(j, NULL, '{');
     json_text(j, "bench", t->f->name);
     json_integer(j, "size", t->n);
@@ -494,8 +522,11 @@ static bool time_function(json *j, trial *t, effort how)
 
 static bool run_function(json *j, const function *f, int64_t n, effort how)
 {
-    trial t = { .f = f, .n = n, .loop = dlsym(vector_library, f->name), .out = duet_wrap(result, DUET_F32, n) };
-    for (int k = 0; k < f->inputs; k++) fill_scaled(k, n, f->scale[k], f->shift[k]), t.in[k] = duet_wrap(input[k], DUET_F32, n);
+    trial t = {
+        .f = f, .n = n, .loop = dlsym(vector_library, f->name), .out = duet_wrap(result, DUET_F32, n)
+    };
+    for (int k = 0; k < f->inputs; k++)
+        fill_scaled(k, n, f->scale[k], f->shift[k]), t.in[k] = duet_wrap(input[k], DUET_F32, n);
     t.formula = duet_hold(f->formula(t.in));
     bool ok = t.loop && time_function(j, &t, how);
     duet_drop(t.formula);
@@ -520,7 +551,10 @@ static const int64_t sizes_full[] = { 256, 1 << 10, 1 << 12, 1 << 16, 1 << 20, 1
 static const int64_t sizes_quick[] = { 256, 1 << 12, 1 << 20, 0 };
 static const int64_t odd_sizes[] = { 1, 17, 45, 100, 129, 1300, 4099, 0 };
 
-static bool is_large_machine(void) { return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE) > 32e9; }
+static bool is_large_machine(void)
+{
+    return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE) > 32e9;
+}
 
 /* Odd sizes, for their tails: looked at, not timed. */
 static bool check_odd_sizes(void)
@@ -534,7 +568,8 @@ static bool check_odd_sizes(void)
 
 static bool run_all(json *j, const int64_t *sizes, effort how)
 {
-    printf("ratios to the best compiled loop; the destination is its own matrix or an input\n%8s %-9s %-34s %8s %8s\n",
+    printf("ratios to the best compiled loop; the destination is its own matrix or an input\n%8s %-9s %-34s "
+           "%8s %8s\n",
            "elements", "into", "contender", "geomean", "greatest");
     for (int i = 0; sizes[i]; i++)
         for (int in_place = 0; in_place < 2; in_place++)

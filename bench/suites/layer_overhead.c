@@ -43,7 +43,8 @@ static double layer_block(void *state, int64_t calls)
 static const char *bare_layer(const layer *l)
 {
     const char *wrong = l->product ? hand_product_run(l->product) : NULL;
-    for (int i = l->product ? 1 : 0; i < l->launches && !wrong; i++) wrong = hand_launch_early(l->product ? 256 : 128);
+    for (int i = l->product ? 1 : 0; i < l->launches && !wrong; i++)
+        wrong = hand_launch_early(l->product ? 256 : 128);
     return wrong;
 }
 
@@ -76,13 +77,16 @@ static bool count_launches(layer *l)
 
 static bool open_layer(layer *l)
 {
-    l->x = duet_new(DUET_F32, l->batch, INPUTS), l->w = duet_new(DUET_F32, INPUTS, OUTPUTS), l->b = duet_new(DUET_F32, OUTPUTS);
+    l->x = duet_new(DUET_F32, l->batch, INPUTS), l->w = duet_new(DUET_F32, INPUTS, OUTPUTS),
+    l->b = duet_new(DUET_F32, OUTPUTS);
     l->o = duet_new(DUET_F32, l->batch, OUTPUTS);
-    if (!l->o || !l->b || !l->w || !l->x || !fill(l->x) || !fill(l->w) || !fill(l->b) || !count_launches(l)) return false;
+    if (!l->o || !l->b || !l->w || !l->x || !fill(l->x) || !fill(l->w) || !fill(l->b) || !count_launches(l))
+        return false;
     if (l->batch <= OWN_ROWS) return true;
     const float *x = duet_device_read(l->x), *w = duet_device_read(l->w);
     float *o = duet_device_overwrite(l->o);
-    const char *wrong = o && x && w ? hand_product_make(&l->product, (int)l->batch, OUTPUTS, INPUTS, x, w, o) : duet_error();
+    const char *wrong =
+        o && x && w ? hand_product_make(&l->product, (int)l->batch, OUTPUTS, INPUTS, x, w, o) : duet_error();
     return wrong ? fprintf(stderr, "duet-calls: %s\n", wrong), false : true;
 }
 
@@ -107,11 +111,12 @@ static bool run_layer(json *j, int64_t batch, effort how)
     contender c[] = { { name[0], layer_block, &l, QUEUED }, { name[1], bare_block, &l, QUEUED } };
     bool ok = open_layer(&l);
     snprintf(name[0], sizeof name[0], "dense layer of %d", (int)batch);
-    snprintf(name[1], sizeof name[1], "dense layer of %d, bare: %s%d launches", (int)batch, l.product ? "cublasLtMatmul, " : "",
-             l.launches - (l.product ? 1 : 0));
+    snprintf(name[1], sizeof name[1], "dense layer of %d, bare: %s%d launches", (int)batch,
+             l.product ? "cublasLtMatmul, " : "", l.launches - (l.product ? 1 : 0));
     snprintf(name[2], sizeof name[2], "dense layer of %d, above the bare", (int)batch);
     ok = ok && measure(c, 2, how);
-    if (ok) report_contenders(j, "gpu", c, 2), report_figure(j, "gpu", name[2], above(&c[0], &c[1]), ABOVE_NS);
+    if (ok)
+        report_contenders(j, "gpu", c, 2), report_figure(j, "gpu", name[2], above(&c[0], &c[1]), ABOVE_NS);
     close_layer(&l);
     return ok;
 }
@@ -140,7 +145,8 @@ static double run_network(void *state, int64_t calls)
 static double run_automatic(void *state, int64_t calls)
 {
     double took = NAN;
-    if (duet_auto_replay(1) == DUET_OK && isfinite(run_network(state, LEARNT))) took = run_network(state, calls);
+    if (duet_auto_replay(1) == DUET_OK && isfinite(run_network(state, LEARNT)))
+        took = run_network(state, calls);
     return duet_auto_replay(0) == DUET_OK ? took : NAN;
 }
 
@@ -162,9 +168,12 @@ static duet_recording *record(const problem *p)
 static bool time_network(json *j, problem *p, effort how)
 {
     char name[4][64];
-    static const char *const ways[] = { "as written", "automatically", "recorded", "automatic over recorded" };
+    static const char *const ways[] = { "as written", "automatically", "recorded",
+                                        "automatic over recorded" };
     duet_recording *r = record(p);
-    contender c[] = { { name[0], run_network, p }, { name[1], run_automatic, p }, { name[2], run_recorded, r } };
+    contender c[] = { { name[0], run_network, p },
+                      { name[1], run_automatic, p },
+                      { name[2], run_recorded, r } };
     for (int i = 0; i < 4; i++) snprintf(name[i], sizeof name[i], "%s, batch 1, %s", p->bench->name, ways[i]);
     const bool ok = r && duet_auto_replay(0) == DUET_OK && measure(c, 3, how);
     if (ok) {

@@ -17,7 +17,8 @@ static double arithmetic_block(void *state, int64_t calls)
     const floor_work *w = state;
     const double start = now();
     bool ok = true;
-    for (int64_t i = 0; i < calls && ok; i++) ok = engine_cpu()->gemm(SIDE, SIDE, SIDE, w->at[0], w->at[1], w->at[2]);
+    for (int64_t i = 0; i < calls && ok; i++)
+        ok = engine_cpu()->gemm(SIDE, SIDE, SIDE, w->at[0], w->at[1], w->at[2]);
     return ok ? (now() - start) * w->scale : NAN;
 }
 

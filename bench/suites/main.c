@@ -49,9 +49,11 @@ static bool set_valued(options *o, const char *name, const char *value)
     if (!strcmp(name, "--seed")) return o->seed = (uint32_t)strtoul(value, NULL, 0), true;
     const struct {
         const char *name, **text;
-    } texts[] = {
-        { "--bench", &o->benches }, { "--sizes", &o->sizes }, { "--json", &o->json }, { "--csv", &o->csv }, { "--math", &o->math }
-    };
+    } texts[] = { { "--bench", &o->benches },
+                  { "--sizes", &o->sizes },
+                  { "--json", &o->json },
+                  { "--csv", &o->csv },
+                  { "--math", &o->math } };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(name, texts[i].name)) return *texts[i].text = value, true;
     return false;
@@ -92,8 +94,10 @@ static bool known(const char *list)
     for (; list && *list; list += strcspn(list, ","), list += *list == ',') {
         bool found = false;
         for (int b = 0; b < bench_count; b++)
-            found |= strcspn(list, ",") == strlen(benches[b].name) && !strncmp(list, benches[b].name, strlen(benches[b].name));
-        if (!found) return fprintf(stderr, "duet-bench: no benchmark %.*s\n", (int)strcspn(list, ","), list), false;
+            found |= strcspn(list, ",") == strlen(benches[b].name) &&
+                     !strncmp(list, benches[b].name, strlen(benches[b].name));
+        if (!found)
+            return fprintf(stderr, "duet-bench: no benchmark %.*s\n", (int)strcspn(list, ","), list), false;
     }
     return true;
 }
@@ -116,8 +120,8 @@ static bool sizes_of(const options *o, const bench *b, int64_t sizes[SIZES + 1])
 
 static void complain(const result *r, const char *what)
 {
-    fprintf(stderr, "duet-bench: %s %lld on %s: %s: %s\n", r->bench->name, (long long)r->n, place_name(r->place), what,
-            duet_error());
+    fprintf(stderr, "duet-bench: %s %lld on %s: %s: %s\n", r->bench->name, (long long)r->n,
+            place_name(r->place), what, duet_error());
 }
 
 static result run_case(const options *o, const bench *b, int64_t n, duet_place place)
@@ -153,7 +157,8 @@ static bool keep(results *all, result r)
 static bool run_bench(const options *o, const bench *b, results *all)
 {
     int64_t sizes[SIZES + 1];
-    if (!sizes_of(o, b, sizes)) return fprintf(stderr, "duet-bench: --sizes %s: not a list of sizes\n", o->sizes), false;
+    if (!sizes_of(o, b, sizes))
+        return fprintf(stderr, "duet-bench: --sizes %s: not a list of sizes\n", o->sizes), false;
     for (int i = 0; sizes[i]; i++)
         for (duet_place place = DUET_CPU; place <= DUET_GPU; place++) {
             if (!(place == DUET_GPU ? o->gpu : o->cpu)) continue;
@@ -167,7 +172,9 @@ static bool run_bench(const options *o, const bench *b, results *all)
 
 static int run_peers(const options *o)
 {
-    const char *argv[16] = { "python3", BENCH_DIR "/peers/peers.py", "--merge", o->json, "--eigen", PEER_EIGEN };
+    const char *argv[16] = {
+        "python3", BENCH_DIR "/peers/peers.py", "--merge", o->json, "--eigen", PEER_EIGEN
+    };
     int n = 6, status = 0;
     if (o->quick) argv[n++] = "--quick";
     fflush(NULL);

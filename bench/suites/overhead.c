@@ -54,20 +54,20 @@ static duet_status three(void)
 
 static bool is_idle(void) { return place == DUET_CPU || duet_synchronize() == DUET_OK; }
 
-#define BLOCK(name, statement)                                                                                                   \
-    static double name(void *state, int64_t calls)                                                                               \
-    {                                                                                                                            \
-        duet_expr held = state ? *(duet_expr *)state : (duet_expr){ 0 };                                                         \
-        duet_status s = is_idle() ? DUET_OK : DUET_DEVICE_ERROR;                                                                 \
-        double took = 0;                                                                                                         \
-        (void)held;                                                                                                              \
-        DUET_ON(place)                                                                                                           \
-        {                                                                                                                        \
-            took = now();                                                                                                        \
-            for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = statement;                                                   \
-            took = now() - took;                                                                                                 \
-        }                                                                                                                        \
-        return s == DUET_OK && is_idle() ? took : NAN;                                                                           \
+#define BLOCK(name, statement)                                                                               \
+    static double name(void *state, int64_t calls)                                                           \
+    {                                                                                                        \
+        duet_expr held = state ? *(duet_expr *)state : (duet_expr){ 0 };                                     \
+        duet_status s = is_idle() ? DUET_OK : DUET_DEVICE_ERROR;                                             \
+        double took = 0;                                                                                     \
+        (void)held;                                                                                          \
+        DUET_ON(place)                                                                                       \
+        {                                                                                                    \
+            took = now();                                                                                    \
+            for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = statement;                               \
+            took = now() - took;                                                                             \
+        }                                                                                                    \
+        return s == DUET_OK && is_idle() ? took : NAN;                                                       \
     }
 BLOCK(set_axpy, duet_set(y, axpy(x, y)))
 BLOCK(set_twenty, duet_set(z, twenty(x, y, z)))
@@ -174,7 +174,8 @@ static bool is_near(duet_matrix *m, double (*want)(double a, double b, double c)
 {
     const float *v = duet_read(m);
     for (int i = 0; v && i < ELEMENTS; i++) {
-        double w = want((double)(0.2f + 0.05f * (float)i), (double)(0.3f + 0.05f * (float)i), (double)(0.4f + 0.05f * (float)i));
+        double w = want((double)(0.2f + 0.05f * (float)i), (double)(0.3f + 0.05f * (float)i),
+                        (double)(0.4f + 0.05f * (float)i));
         if (!(fabs(v[i] - w) <= 0x1p-20 * fabs(w)))
             return fprintf(stderr, "duet-calls: element %d is %g, not %g\n", i, v[i], w), false;
     }
@@ -224,7 +225,8 @@ static bool three_on_gpu(void *none)
 
 /* ---- the report ---- */
 
-static void put_figure(json *j, const char *machine, const char *what, double ns, double instructions, double limit)
+static void put_figure(json *j, const char *machine, const char *what, double ns, double instructions,
+                       double limit)
 {
     json_begin(j, NULL, '{');
     json_text(j, "bench", "calls"), json_text(j, "machine", machine), json_text(j, "what", what);

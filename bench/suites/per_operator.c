@@ -1,8 +1,8 @@
 /* per_operator.c - each family of operators at a small, a medium and a large size, for per_operator.py: Duet's calls, and on the CPU the same by a bare call of a
  * vendor. A module that Python loads, so that all peers run in one process, block by block in turn. */
 #include "per_operator.h"
-#include "json.h"
 #include "data.h"
+#include "json.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,7 +11,7 @@
 
 /* ---- the cases ---- */
 
-#define MAKE(name, ...)                                                                                                          \
+#define MAKE(name, ...)                                                                                      \
     static duet_expr make_##name(duet_matrix *const *x) { return __VA_ARGS__; }
 MAKE(add, duet_add(x[0], x[1]))
 MAKE(gelu, duet_gelu(x[0]))
@@ -42,9 +42,18 @@ MAKE(inv, duet_inv(x[0]))
 MAKE(cholesky, duet_cholesky(x[0]))
 MAKE(eigvalsh, duet_eigvalsh(x[0]))
 MAKE(svdvals, duet_svdvals(x[0]))
-static duet_status state_qr(duet_matrix *const *y, duet_matrix *const *x) { return duet_qr(y[1], y[0], x[0]); }
-static duet_status state_uniform(duet_matrix *const *y, duet_matrix *const *x) { return duet_random_uniform(y[0], 1, 0, 1); }
-static duet_status state_normal(duet_matrix *const *y, duet_matrix *const *x) { return duet_random_normal(y[0], 1, 0, 1); }
+static duet_status state_qr(duet_matrix *const *y, duet_matrix *const *x)
+{
+    return duet_qr(y[1], y[0], x[0]);
+}
+static duet_status state_uniform(duet_matrix *const *y, duet_matrix *const *x)
+{
+    return duet_random_uniform(y[0], 1, 0, 1);
+}
+static duet_status state_normal(duet_matrix *const *y, duet_matrix *const *x)
+{
+    return duet_random_normal(y[0], 1, 0, 1);
+}
 
 // clang-format off
 #define OF1(a)       { a }
@@ -131,8 +140,10 @@ __attribute__((visibility("default"))) const char *family_error(void) { return d
 /* The number of an element type that is called so. */
 __attribute__((visibility("default"))) int family_type(const char *name)
 {
-    static const char *const names[] = { [DUET_F32] = "f32", [DUET_F64] = "f64",   [DUET_I64] = "i64", [DUET_F16] = "f16",
-                                         [DUET_I32] = "i32", [DUET_BOOL] = "bool", [DUET_C64] = "c64" };
+    static const char *const names[] = {
+        [DUET_F32] = "f32", [DUET_F64] = "f64",   [DUET_I64] = "i64", [DUET_F16] = "f16",
+        [DUET_I32] = "i32", [DUET_BOOL] = "bool", [DUET_C64] = "c64"
+    };
     for (int i = 0; i < LENGTH(names); i++)
         if (names[i] && !strcmp(names[i], name)) return i;
     return -1;
@@ -187,7 +198,8 @@ static bool take_results(trial *t)
     const duet_expr e = t->row->make(t->x);
     int64_t size[DUET_RANK_MAX];
     for (int a = 0; a < duet_expr_rank(e); a++) size[a] = duet_expr_size(e, a);
-    t->y[0] = duet_expr_status(e) == DUET_OK ? duet_new_shape(duet_expr_type(e), duet_expr_rank(e), size) : NULL;
+    t->y[0] =
+        duet_expr_status(e) == DUET_OK ? duet_new_shape(duet_expr_type(e), duet_expr_rank(e), size) : NULL;
     return duet_drop(e) == DUET_OK && t->y[0];
 }
 
@@ -221,7 +233,8 @@ __attribute__((visibility("default"))) trial *trial_open(int row, int size, int 
 }
 
 /* Operands from 0 on, the result from FAMILY_OPERANDS on. NULL: there is none. */
-__attribute__((visibility("default"))) const void *trial_data(trial *t, int k, int *type, int *rank, int64_t *size)
+__attribute__((visibility("default"))) const void *trial_data(trial *t, int k, int *type, int *rank,
+                                                              int64_t *size)
 {
     const duet_matrix *m = k < FAMILY_OPERANDS ? t->x[k] : t->y[0];
     if (!m) return NULL;

@@ -50,7 +50,10 @@ static bool product(int m, int n, int k, const float *a, const float *b, float *
 #endif
 }
 
-bool bare_sgemm(bare *b) { return product((int)b->size[0][0], (int)b->size[1][1], (int)b->size[0][1], b->x[0], b->x[1], b->y); }
+bool bare_sgemm(bare *b)
+{
+    return product((int)b->size[0][0], (int)b->size[1][1], (int)b->size[0][1], b->x[0], b->x[1], b->y);
+}
 
 bool bare_dgemm(bare *b)
 {
@@ -90,8 +93,8 @@ static bool transform(bare *b, fftwf_plan made)
 bool bare_fft(bare *b)
 {
     const int count = (int)b->size[0][0], n = (int)b->size[0][1];
-    if (!b->plan && !transform(b, fftwf_plan_many_dft(1, &n, count, (void *)b->x[0], NULL, 1, n, b->y, NULL, 1, n, FFTW_FORWARD,
-                                                      FFTW_ESTIMATE)))
+    if (!b->plan && !transform(b, fftwf_plan_many_dft(1, &n, count, (void *)b->x[0], NULL, 1, n, b->y, NULL,
+                                                      1, n, FFTW_FORWARD, FFTW_ESTIMATE)))
         return false;
     return fftwf_execute(b->plan), true;
 }
@@ -99,7 +102,8 @@ bool bare_fft(bare *b)
 bool bare_rfft2(bare *b)
 {
     const int n[] = { (int)b->size[0][0], (int)b->size[0][1] };
-    if (!b->plan && !transform(b, fftwf_plan_dft_r2c(2, n, (void *)b->x[0], b->y, FFTW_ESTIMATE))) return false;
+    if (!b->plan && !transform(b, fftwf_plan_dft_r2c(2, n, (void *)b->x[0], b->y, FFTW_ESTIMATE)))
+        return false;
     return fftwf_execute(b->plan), true;
 }
 #else
@@ -125,7 +129,8 @@ bool bare_solve(bare *b)
     float *a = fresh(b, &n);
     lapack_int *pivot = malloc((size_t)n * sizeof *pivot);
     memcpy(b->y, b->x[1], b->bytes[1]);
-    const int info = LAPACKE_sgetrf(COL, n, n, a, n, pivot) || LAPACKE_sgetrs(COL, 'T', n, 1, a, n, pivot, b->y, n);
+    const int info =
+        LAPACKE_sgetrf(COL, n, n, a, n, pivot) || LAPACKE_sgetrs(COL, 'T', n, 1, a, n, pivot, b->y, n);
     free(pivot);
     return info == 0;
 }

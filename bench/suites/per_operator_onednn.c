@@ -47,7 +47,8 @@ static const dnnl_memory_desc_t *takes(primitive *p, int name, const int64_t *si
     dnnl_dims_t dims = { 0 };
     memcpy(dims, size, (size_t)rank * sizeof *size);
     p->ok &= dnnl_memory_desc_init_by_tag(&p->desc[i], rank, dims, dnnl_f32, rows[rank]) == 0;
-    p->ok = p->ok && dnnl_memory_create(&p->arg[i].memory, &p->desc[i], p->engine, (void *)(uintptr_t)data) == 0;
+    p->ok =
+        p->ok && dnnl_memory_create(&p->arg[i].memory, &p->desc[i], p->engine, (void *)(uintptr_t)data) == 0;
     p->arg[i].arg = name;
     return &p->desc[i];
 }
@@ -69,8 +70,10 @@ static bool make_primitive(bare *b, describe *what)
     p->ok = dnnl_engine_create(&p->engine, dnnl_cpu, 0) == 0 &&
             dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags) == 0;
     bool ok = p->ok && what(b, p, &desc, &forward) && p->ok;
-    if (ok && forward.c.primitive_kind) ok = dnnl_primitive_desc_create(&hint, &forward, NULL, p->engine, NULL) == 0;
-    ok = ok && dnnl_primitive_desc_create(&pd, &desc, NULL, p->engine, hint) == 0 && dnnl_primitive_create(&p->run, pd) == 0;
+    if (ok && forward.c.primitive_kind)
+        ok = dnnl_primitive_desc_create(&hint, &forward, NULL, p->engine, NULL) == 0;
+    ok = ok && dnnl_primitive_desc_create(&pd, &desc, NULL, p->engine, hint) == 0 &&
+         dnnl_primitive_create(&p->run, pd) == 0;
     dnnl_primitive_desc_destroy(pd), dnnl_primitive_desc_destroy(hint);
     return ok;
 }
@@ -79,7 +82,8 @@ static bool run(bare *b, describe *what)
 {
     if (!b->plan && !make_primitive(b, what)) return false;
     const primitive *p = b->plan;
-    return dnnl_primitive_execute(p->run, p->stream, p->args, p->arg) == 0 && dnnl_stream_wait(p->stream) == 0;
+    return dnnl_primitive_execute(p->run, p->stream, p->args, p->arg) == 0 &&
+           dnnl_stream_wait(p->stream) == 0;
 }
 
 /* ---- convolution of 3 x 3 windows, as large as the images ---- */
@@ -87,31 +91,36 @@ static bool run(bare *b, describe *what)
 static bool forward(bare *b, primitive *p, void *desc, void *hint)
 {
     const int64_t *x = b->size[0], *w = b->size[1], out[4] = { x[0], w[0], x[2], x[3] };
-    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, x, b->x[0]), *by = takes(p, DNNL_ARG_WEIGHTS, w, b->x[1]);
+    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, x, b->x[0]),
+                             *by = takes(p, DNNL_ARG_WEIGHTS, w, b->x[1]);
     const dnnl_memory_desc_t *to = takes(p, DNNL_ARG_DST, out, b->y);
     (void)hint;
-    return dnnl_convolution_forward_desc_init(desc, dnnl_forward_inference, dnnl_convolution_auto, in, by, NULL, to, once, once,
-                                              once) == 0;
+    return dnnl_convolution_forward_desc_init(desc, dnnl_forward_inference, dnnl_convolution_auto, in, by,
+                                              NULL, to, once, once, once) == 0;
 }
 
 static bool to_input(bare *b, primitive *p, void *desc, void *hint)
 {
     const int64_t *dy = b->size[0], *w = b->size[1], image[4] = { dy[0], w[1], dy[2], dy[3] };
-    const dnnl_memory_desc_t *grad = takes(p, DNNL_ARG_DIFF_DST, dy, b->x[0]), *by = takes(p, DNNL_ARG_WEIGHTS, w, b->x[1]);
+    const dnnl_memory_desc_t *grad = takes(p, DNNL_ARG_DIFF_DST, dy, b->x[0]),
+                             *by = takes(p, DNNL_ARG_WEIGHTS, w, b->x[1]);
     const dnnl_memory_desc_t *to = takes(p, DNNL_ARG_DIFF_SRC, image, b->y);
-    return dnnl_convolution_forward_desc_init(hint, dnnl_forward_training, dnnl_convolution_auto, to, by, NULL, grad, once, once,
-                                              once) == 0 &&
-           dnnl_convolution_backward_data_desc_init(desc, dnnl_convolution_auto, to, by, grad, once, once, once) == 0;
+    return dnnl_convolution_forward_desc_init(hint, dnnl_forward_training, dnnl_convolution_auto, to, by,
+                                              NULL, grad, once, once, once) == 0 &&
+           dnnl_convolution_backward_data_desc_init(desc, dnnl_convolution_auto, to, by, grad, once, once,
+                                                    once) == 0;
 }
 
 static bool to_filters(bare *b, primitive *p, void *desc, void *hint)
 {
     const int64_t *x = b->size[0], *dy = b->size[1], w[4] = { dy[1], x[1], 3, 3 };
-    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, x, b->x[0]), *grad = takes(p, DNNL_ARG_DIFF_DST, dy, b->x[1]);
+    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, x, b->x[0]),
+                             *grad = takes(p, DNNL_ARG_DIFF_DST, dy, b->x[1]);
     const dnnl_memory_desc_t *to = takes(p, DNNL_ARG_DIFF_WEIGHTS, w, b->y);
-    return dnnl_convolution_forward_desc_init(hint, dnnl_forward_training, dnnl_convolution_auto, in, to, NULL, grad, once, once,
-                                              once) == 0 &&
-           dnnl_convolution_backward_weights_desc_init(desc, dnnl_convolution_auto, in, to, NULL, grad, once, once, once) == 0;
+    return dnnl_convolution_forward_desc_init(hint, dnnl_forward_training, dnnl_convolution_auto, in, to,
+                                              NULL, grad, once, once, once) == 0 &&
+           dnnl_convolution_backward_weights_desc_init(desc, dnnl_convolution_auto, in, to, NULL, grad, once,
+                                                       once, once) == 0;
 }
 
 bool bare_conv2d(bare *b) { return run(b, forward); }
@@ -123,12 +132,20 @@ bool bare_conv2d_filter_grad(bare *b) { return run(b, to_filters); }
 static bool pool(bare *b, primitive *p, void *desc, dnnl_alg_kind_t how)
 {
     const int64_t *x = b->size[0], out[4] = { x[0], x[1], x[2] / 2, x[3] / 2 };
-    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, x, b->x[0]), *to = takes(p, DNNL_ARG_DST, out, b->y);
-    return dnnl_pooling_forward_desc_init(desc, dnnl_forward_inference, how, in, to, twice, twice, none, none) == 0;
+    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, x, b->x[0]),
+                             *to = takes(p, DNNL_ARG_DST, out, b->y);
+    return dnnl_pooling_forward_desc_init(desc, dnnl_forward_inference, how, in, to, twice, twice, none,
+                                          none) == 0;
 }
 
-static bool maxima(bare *b, primitive *p, void *desc, void *hint) { return (void)hint, pool(b, p, desc, dnnl_pooling_max); }
-static bool means(bare *b, primitive *p, void *desc, void *hint) { return (void)hint, pool(b, p, desc, dnnl_pooling_avg); }
+static bool maxima(bare *b, primitive *p, void *desc, void *hint)
+{
+    return (void)hint, pool(b, p, desc, dnnl_pooling_max);
+}
+static bool means(bare *b, primitive *p, void *desc, void *hint)
+{
+    return (void)hint, pool(b, p, desc, dnnl_pooling_avg);
+}
 
 bool bare_max_pool2d(bare *b) { return run(b, maxima); }
 bool bare_avg_pool2d(bare *b) { return run(b, means); }
@@ -177,12 +194,19 @@ static bool sum_along(bare *b, primitive *p, void *desc, int axis)
 {
     int64_t out[4] = { b->size[0][0], b->size[0][1] };
     out[axis] = 1;
-    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, b->size[0], b->x[0]), *to = takes(p, DNNL_ARG_DST, out, b->y);
+    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, b->size[0], b->x[0]),
+                             *to = takes(p, DNNL_ARG_DST, out, b->y);
     return dnnl_reduction_desc_init(desc, dnnl_reduction_sum, in, to, 0, 0) == 0;
 }
 
-static bool rows(bare *b, primitive *p, void *desc, void *hint) { return (void)hint, sum_along(b, p, desc, 1); }
-static bool columns(bare *b, primitive *p, void *desc, void *hint) { return (void)hint, sum_along(b, p, desc, 0); }
+static bool rows(bare *b, primitive *p, void *desc, void *hint)
+{
+    return (void)hint, sum_along(b, p, desc, 1);
+}
+static bool columns(bare *b, primitive *p, void *desc, void *hint)
+{
+    return (void)hint, sum_along(b, p, desc, 0);
+}
 
 bool bare_softmax(bare *b) { return run(b, soft); }
 bool bare_layer_norm(bare *b) { return run(b, norm); }
@@ -191,7 +215,7 @@ bool bare_add(bare *b) { return run(b, both); }
 bool bare_sum_rows(bare *b) { return run(b, rows); }
 bool bare_sum_columns(bare *b) { return run(b, columns); }
 #else
-#define ABSENT(name)                                                                                                             \
+#define ABSENT(name)                                                                                         \
     bool bare_##name(bare *b) { return (void)b, false; }
 ABSENT(conv2d)
 ABSENT(conv2d_input_grad)

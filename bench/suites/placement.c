@@ -16,7 +16,9 @@ static const char usage[] = "duet-place [--quick] [--bench NAME[,NAME]] [--seed 
 enum start { ON_HOST, ON_DEVICE, HALF, STARTS };
 enum mode { ONCE, LOOP, MODES };
 enum who { AUTO, CPU, GPU, WHO };
-static const char *const start_names[STARTS] = { "host", "device", "half" }, *const mode_names[MODES] = { "once", "loop" };
+static const char *const start_names[STARTS] = { "host", "device", "half" }, *const mode_names[MODES] = {
+    "once", "loop"
+};
 static const duet_place places[WHO] = { DUET_AUTO, DUET_CPU, DUET_GPU };
 
 typedef struct options {
@@ -95,15 +97,16 @@ static bool plan_rounds(trial *t)
     const double target = t->o->quick ? 0.05 : 0.08;
     double takes[WHO], fastest = INFINITY;
     for (enum who w = WHO; w-- > 0;) {
-        const bool known =
-            t->mode == LOOP && w != AUTO && t->us[w][0] > 1e6 * LONG; /* by one call, whose moves are little beside it */
+        const bool known = t->mode == LOOP && w != AUTO &&
+                           t->us[w][0] > 1e6 * LONG; /* by one call, whose moves are little beside it */
         takes[w] = !is_there(t, w) ? INFINITY : known ? 1e-6 * t->us[w][0] : seconds_of(t, w);
         if (isnan(takes[w])) return false;
         if (w != AUTO) fastest = fmin(fastest, takes[w]);
     }
     for (enum who w = 0; w < WHO; w++) {
         const bool behind = w != AUTO && takes[w] > FAR_BEHIND * fastest;
-        const double calls = fmin(50000, fmax(5, target / fastest)), few = fmin(calls / 20, fmax(5, target / takes[w]));
+        const double calls = fmin(50000, fmax(5, target / fastest)),
+                     few = fmin(calls / 20, fmax(5, target / takes[w]));
         t->calls[w] = behind ? (int)fmax(1, few) : (int)calls;
         t->rounds[w] = behind && takes[w] > LONG ? 0 : behind ? 1 : fastest > LONG ? 2 : 3;
         if (!t->rounds[w]) t->us[w][0] = 1e6 * takes[w];
@@ -127,11 +130,13 @@ static bool measure_trial(trial *t)
 /* "2 of 3 on the gpu, up 3.1 MB": steps of one call, and what moved for it. */
 static void name_turn(char *text, size_t size, const duet_counts *a, const duet_counts *b)
 {
-    const unsigned long long steps = b->steps - a->steps, launches = b->launches - a->launches, graphs = b->graphs - a->graphs;
+    const unsigned long long steps = b->steps - a->steps, launches = b->launches - a->launches,
+                             graphs = b->graphs - a->graphs;
     const double up = 1e-6 * (double)(b->upload_bytes - a->upload_bytes),
                  down = 1e-6 * (double)(b->download_bytes - a->download_bytes);
-    int n = graphs ? snprintf(text, size, "a graph, %llu steps", steps)
-                   : snprintf(text, size, "%llu of %llu on the gpu", launches < steps ? launches : steps, steps);
+    int n = graphs
+                ? snprintf(text, size, "a graph, %llu steps", steps)
+                : snprintf(text, size, "%llu of %llu on the gpu", launches < steps ? launches : steps, steps);
     if (up > 0) n += snprintf(text + n, size - (size_t)n, ", up %.3g MB", up);
     if (down > 0) snprintf(text + n, size - (size_t)n, ", down %.3g MB", down);
 }
@@ -174,10 +179,11 @@ typedef struct tally {
 static double report(json *j, trial *t)
 {
     double us[WHO];
-    for (enum who w = 0; w < WHO; w++) us[w] = is_there(t, w) ? median(t->us[w], t->rounds[w] ? t->rounds[w] : 1) : INFINITY;
+    for (enum who w = 0; w < WHO; w++)
+        us[w] = is_there(t, w) ? median(t->us[w], t->rounds[w] ? t->rounds[w] : 1) : INFINITY;
     const double ratio = us[AUTO] / fmin(us[CPU], us[GPU]);
-    printf("%-8s %9lld %-6s %-4s %12.2f %12.2f ", t->p.bench->name, (long long)t->p.n, start_names[t->start], mode_names[t->mode],
-           us[AUTO], us[CPU]);
+    printf("%-8s %9lld %-6s %-4s %12.2f %12.2f ", t->p.bench->name, (long long)t->p.n, start_names[t->start],
+           mode_names[t->mode], us[AUTO], us[CPU]);
     if (t->o->gpu) printf("%12.2f ", us[GPU]);
     else printf("%12s ", "-");
     printf("%7.3f\n", ratio);
@@ -188,7 +194,8 @@ static double report(json *j, trial *t)
     json_text(j, "start", start_names[t->start]), json_text(j, "mode", mode_names[t->mode]);
     json_number(j, "auto_us", us[AUTO]), json_number(j, "cpu_us", us[CPU]), json_number(j, "gpu_us", us[GPU]);
     json_number(j, "ratio", ratio), json_text(j, "turns", t->turns);
-    json_number(j, "work", t->p.bench->work * pow((double)t->p.n, t->p.bench->power)), json_text(j, "unit", t->p.bench->unit);
+    json_number(j, "work", t->p.bench->work * pow((double)t->p.n, t->p.bench->power)),
+        json_text(j, "unit", t->p.bench->unit);
     json_end(j, '}');
     return ratio;
 }
@@ -198,8 +205,8 @@ static void report_all(json *j, tally *of)
     json_begin(j, "summary", '{');
     for (enum mode m = 0; m < MODES; m++) {
         const double mean = geomean(of[m].ratio, of[m].count), most = greatest(of[m].ratio, of[m].count);
-        printf("%s: auto over the better machine: geometric mean %.3f, at most %.3f, of %d\n", mode_names[m], mean, most,
-               of[m].count);
+        printf("%s: auto over the better machine: geometric mean %.3f, at most %.3f, of %d\n", mode_names[m],
+               mean, most, of[m].count);
         json_begin(j, mode_names[m], '{');
         json_number(j, "geomean", mean), json_number(j, "most", most), json_integer(j, "count", of[m].count);
         json_end(j, '}');
@@ -236,7 +243,8 @@ static bool run_all(const options *o, json *j)
 {
     static tally of[MODES];
     bool ok = true;
-    printf("%-8s %9s %-6s %-4s %12s %12s %12s %7s\n", "bench", "size", "start", "", "auto, us", "cpu, us", "gpu, us", "ratio");
+    printf("%-8s %9s %-6s %-4s %12s %12s %12s %7s\n", "bench", "size", "start", "", "auto, us", "cpu, us",
+           "gpu, us", "ratio");
     json_integer(j, "seed", o->seed);
     json_begin(j, "results", '[');
     for (int b = 0; b < bench_count; b++)

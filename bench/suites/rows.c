@@ -1,9 +1,9 @@
 /* rows.c - duet-rows: every row of fused.def as its own kernel against the expression machine, and every row of ops.def as a share of
  * what memory or arithmetic allows, on both machines. */
+#include "data.h"
 #include "handwritten.h"
 #include "json.h"
 #include "measure.h"
-#include "data.h"
 #include "roofline.h"
 #include <duet/duet.h>
 #include <math.h>
@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] = "duet-rows [--backend cpu|gpu|both] [--rows fused|ops|both] [--quick] [--json FILE]\n";
+static const char usage[] =
+    "duet-rows [--backend cpu|gpu|both] [--rows fused|ops|both] [--quick] [--json FILE]\n";
 
 #define WIDTH 1024 /* of the matrices; 1003 would make every row of them begin elsewhere */
 
@@ -94,12 +95,12 @@ typedef struct holes {
 #define B (h->B)
 #define S (h->S)
 #define R (h->R)
-#define DUET_FUSED(name, pattern, formula, doc)                                                                                  \
+#define DUET_FUSED(name, pattern, formula, doc)                                                              \
     static duet_expr row_##name(const holes *h) { return pattern; }
 #include "fused.def"
 #undef duet_bias_add
 #define duet_bias_add(x, b) duet_add(x, b)
-#define DUET_FUSED(name, pattern, formula, doc)                                                                                  \
+#define DUET_FUSED(name, pattern, formula, doc)                                                              \
     static duet_expr machine_##name(const holes *h) { return pattern; }
 #include "fused.def"
 #undef X
@@ -125,12 +126,14 @@ static bool time_fused(json *j, const struct fused_row *f, statement s[2], int64
     for (int k = 0; k < 2; k++)
         if (!s[k].m || !isfinite(statement_block(&s[k], 1)))
             return fprintf(stderr, "duet-rows: %s: %s\n", f->name, duet_error()), false;
-    if (!same_results(s[0].m, s[1].m)) return fprintf(stderr, "duet-rows: %s: row and machine differ\n", f->name), false;
+    if (!same_results(s[0].m, s[1].m))
+        return fprintf(stderr, "duet-rows: %s: row and machine differ\n", f->name), false;
     const bool row = plan_names(&s[0], f->name), machine = !plan_names(&s[1], f->name);
     if (!measure(c, 2, how)) return false;
     const double us[2] = { median_us(&c[0]), median_us(&c[1]) }, ratio = median_ratio(&c[0], &c[1]);
-    printf("%-14s %8s %-4s %12.3f %12.3f %8.3f%s%s\n", f->name, short_count(text, n), place_name(s[0].place), us[0], us[1], ratio,
-           row ? "" : "  THE ROW WAS NOT CHOSEN", machine ? "" : "  THE MACHINE WAS NOT CHOSEN");
+    printf("%-14s %8s %-4s %12.3f %12.3f %8.3f%s%s\n", f->name, short_count(text, n), place_name(s[0].place),
+           us[0], us[1], ratio, row ? "" : "  THE ROW WAS NOT CHOSEN",
+           machine ? "" : "  THE MACHINE WAS NOT CHOSEN");
     json_begin(j, NULL, '{');
     json_text(j, "bench", "fused");
     json_text(j, "row", f->name), json_integer(j, "size", n), json_text(j, "machine", place_name(s[0].place));
@@ -143,7 +146,12 @@ static bool time_fused(json *j, const struct fused_row *f, statement s[2], int64
 static bool run_fused(json *j, duet_place place, int64_t n, effort how)
 {
     const int64_t rows = n / WIDTH, two[] = { rows, WIDTH };
-    holes h = { noisy(2, two, -5, 5), noisy(2, two, -5, 5), noisy(2, two, -5, 5), noisy(1, &two[1], -5, 5), 1.7f, 13.0f };
+    holes h = { noisy(2, two, -5, 5),
+                noisy(2, two, -5, 5),
+                noisy(2, two, -5, 5),
+                noisy(1, &two[1], -5, 5),
+                1.7f,
+                13.0f };
     holes v = h;
     v.X = duet_reshaped(h.X, 1, rows, WIDTH);
     bool ok = h.X && h.Y && h.Z && h.B && v.X;
@@ -180,11 +188,11 @@ static const duet_conv_grad conv_grad = { .pad = { 1, 1 } };
 static const duet_conv_transposed conv_transposed = { .pad = { 1, 1 } };
 
 #define OF(k) duet_of_matrix(in[k])
-#define LIST(...)                                                                                                                \
-    {                                                                                                                            \
-        __VA_ARGS__                                                                                                              \
+#define LIST(...)                                                                                            \
+    {                                                                                                        \
+        __VA_ARGS__                                                                                          \
     }
-#define MAKE(name, call)                                                                                                         \
+#define MAKE(name, call)                                                                                     \
     static duet_expr make_##name(duet_matrix *const in[]) { return call; }
 #define OPTIONS_plain
 #define OPTIONS_conv            , &conv
@@ -197,12 +205,13 @@ static const duet_conv_transposed conv_transposed = { .pad = { 1, 1 } };
 #define DUET_MAP1(name, ...) MAKE(name, (duet_##name)(OF(0)))
 #define DUET_MAP2(name, ...) MAKE(name, (duet_##name)(OF(0), OF(1)))
 #define DUET_MAP3(name, ...) MAKE(name, (duet_##name)(OF(0), OF(1), OF(2)))
-#define DUET_FOLD1(name, ...)                                                                                                    \
-    MAKE(name, (duet_##name)(OF(0)))                                                                                             \
+#define DUET_FOLD1(name, ...)                                                                                \
+    MAKE(name, (duet_##name)(OF(0)))                                                                         \
     MAKE(name##_rows, (duet_##name##_axis)(OF(0), 1)) MAKE(name##_columns, (duet_##name##_axis)(OF(0), 0))
-#define DUET_FOLD2(name, ...)                                                                                                    \
-    MAKE(name, (duet_##name)(OF(0), OF(1)))                                                                                      \
-    MAKE(name##_rows, (duet_##name##_axis)(OF(0), OF(1), 1)) MAKE(name##_columns, (duet_##name##_axis)(OF(0), OF(1), 0))
+#define DUET_FOLD2(name, ...)                                                                                \
+    MAKE(name, (duet_##name)(OF(0), OF(1)))                                                                  \
+    MAKE(name##_rows, (duet_##name##_axis)(OF(0), OF(1), 1))                                                 \
+    MAKE(name##_columns, (duet_##name##_axis)(OF(0), OF(1), 0))
 #define DUET_MOMENT1(...)             DUET_FOLD1(__VA_ARGS__)
 #define DUET_PLACE1(...)              DUET_FOLD1(__VA_ARGS__)
 #define DUET_DEF1(name, options, ...) MAKE(name, (duet_##name)(OF(0) OPTIONS_##options))
@@ -218,12 +227,14 @@ enum {
     KIND_conv_grad = CONV,
     KIND_conv_transposed = CONV
 };
-#define MAP_ROW(name, inputs, domain, ulp, known) { #name, MAP, inputs, LIST domain, LIST known, ulp, make_##name },
-#define FOLD_ROW(name, inputs)                                                                                                   \
-    { #name, FOLD, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name },                                                            \
-        { #name " of rows", FOLD_ROWS, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name##_rows },                                 \
+#define MAP_ROW(name, inputs, domain, ulp, known)                                                            \
+    { #name, MAP, inputs, LIST domain, LIST known, ulp, make_##name },
+#define FOLD_ROW(name, inputs)                                                                               \
+    { #name, FOLD, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name },                                        \
+        { #name " of rows", FOLD_ROWS, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name##_rows },             \
         { #name " of columns", FOLD_COLUMNS, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name##_columns },
-#define DEF_ROW(name, inputs, options) { #name, (enum kind)KIND_##options, inputs, { -1, 1, -1, 1 }, { 0 }, 0, make_##name },
+#define DEF_ROW(name, inputs, options)                                                                       \
+    { #name, (enum kind)KIND_##options, inputs, { -1, 1, -1, 1 }, { 0 }, 0, make_##name },
 
 static const operator_row operators[] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, flags, known, doc) MAP_ROW(name, 1, domain, ulp, known)
@@ -248,7 +259,8 @@ typedef struct shape {
 static shape shape_of(const operator_row *r, int k, int64_t n, double *arithmetic)
 {
     const int64_t side = n >= 1 << 24 ? 4096 : 1024, images = n / (64 * 32 * 32);
-    if (!strcmp(r->name, "matmul")) return *arithmetic = 2.0 * (double)(side * side * side), (shape){ 2, { side, side } };
+    if (!strcmp(r->name, "matmul"))
+        return *arithmetic = 2.0 * (double)(side * side * side), (shape){ 2, { side, side } };
     if (!strcmp(r->name, "bias_add") && k) return (shape){ 1, { WIDTH } };
     const bool filters = strcmp(r->name, "conv2d_filter_grad") != 0; /* the second operand */
     if (r->kind == CONV && k && filters)
@@ -326,11 +338,14 @@ static double share_of_peak(const contender c[2], double bytes, double arithmeti
     return bytes / (8.0 * (double)peak.n) / median_ratio(&c[0], &c[1]);
 }
 
-static bool time_operator(json *j, const operator_row *r, statement *s, double bytes, double arithmetic, effort how)
+static bool time_operator(json *j, const operator_row *r, statement *s, double bytes, double arithmetic,
+                          effort how)
 {
     contender c[2] = { { "Duet", statement_block, s }, { "copy", copy_block, NULL } };
-    if (!s->m || !isfinite(statement_block(s, 1))) return fprintf(stderr, "duet-rows: %s: %s\n", r->name, duet_error()), false;
-    if (!is_right(r, s->m)) return fprintf(stderr, "duet-rows: %s on %s is wrong\n", r->name, place_name(s->place)), false;
+    if (!s->m || !isfinite(statement_block(s, 1)))
+        return fprintf(stderr, "duet-rows: %s: %s\n", r->name, duet_error()), false;
+    if (!is_right(r, s->m))
+        return fprintf(stderr, "duet-rows: %s on %s is wrong\n", r->name, place_name(s->place)), false;
     if (!measure(c, 2, how)) return false;
     const double us = median_us(&c[0]), share = share_of_peak(c, bytes, arithmetic);
     printf("%-24s %-4s %12.2f us %7.1f %% of %s\n", r->name, place_name(s->place), us, 100 * share,
@@ -339,7 +354,8 @@ static bool time_operator(json *j, const operator_row *r, statement *s, double b
     json_begin(j, NULL, '{');
     json_text(j, "bench", "ops");
     json_text(j, "row", r->name), json_text(j, "machine", place_name(s->place));
-    json_number(j, "us", us), json_number(j, "share", share), json_text(j, "of", arithmetic > 0 ? "arithmetic" : "memory");
+    json_number(j, "us", us), json_number(j, "share", share),
+        json_text(j, "of", arithmetic > 0 ? "arithmetic" : "memory");
     json_end(j, '}');
     return true;
 }
@@ -379,8 +395,10 @@ static bool parse(options *o, char **argv)
         if (!strcmp(*argv, "--quick")) o->quick = true;
         else if (!argv[1]) return false;
         else if (!strcmp(*argv, "--json")) o->json = *++argv;
-        else if (!strcmp(*argv, "--backend")) argv++, o->cpu = strcmp(*argv, "gpu") != 0, o->gpu = strcmp(*argv, "cpu") != 0;
-        else if (!strcmp(*argv, "--rows")) argv++, o->fused = strcmp(*argv, "ops") != 0, o->ops = strcmp(*argv, "fused") != 0;
+        else if (!strcmp(*argv, "--backend"))
+            argv++, o->cpu = strcmp(*argv, "gpu") != 0, o->gpu = strcmp(*argv, "cpu") != 0;
+        else if (!strcmp(*argv, "--rows"))
+            argv++, o->fused = strcmp(*argv, "ops") != 0, o->ops = strcmp(*argv, "fused") != 0;
         else return false;
     return true;
 }
@@ -392,9 +410,13 @@ static bool run_place(json *j, const options *o, duet_place place)
 {
     const effort how = o->quick ? (effort){ 0.003, 0.002, 5 } : effort_full;
     const bool large = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE) > 32e9;
-    const int64_t *sizes = o->quick ? fused_quick : fused_sizes, n = o->quick ? 1 << 20 : large ? 1 << 26 : 1 << 24;
+    const int64_t *sizes = o->quick ? fused_quick : fused_sizes, n = o->quick ? 1 << 20
+                                                                     : large  ? 1 << 26
+                                                                              : 1 << 24;
     bool ok = true;
-    if (o->fused) printf("%-14s %8s %-4s %12s %12s %8s\n", "fused row", "elements", "on", "row us", "machine us", "ratio");
+    if (o->fused)
+        printf("%-14s %8s %-4s %12s %12s %8s\n", "fused row", "elements", "on", "row us", "machine us",
+               "ratio");
     for (int i = 0; sizes[i] && o->fused; i++) ok &= run_fused(j, place, sizes[i], how);
     if (o->ops && !find_peak(place, n)) return false;
     for (int i = 0; i < operator_count && o->ops; i++) ok &= run_operator(j, &operators[i], place, n, how);

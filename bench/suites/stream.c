@@ -5,11 +5,11 @@
  * The link is measured by copies of 64 MiB of pinned memory, one way and both at once, the arithmetic by the same formula on a batch that lies on the card. The
  * floor is the greater of both: what goes up and down at the rate of both at once as long as both go on, then at that of one way.
  * "first": the first call of the process, from memory that is not pinned; the third is the first that finds all of it pinned. */
+#include "data.h"
 #include "environment.h"
 #include "handwritten.h"
 #include "json.h"
 #include "measure.h"
-#include "data.h"
 #include <duet/duet.h>
 #include <math.h>
 #include <stdlib.h>
@@ -76,7 +76,9 @@ static bool saxpy_check(void *state)
 #pragma omp parallel for reduction(+ : wrong)
     for (int64_t i = 0; i < p->n; i++)
         if (y) wrong += y[i] != fmaf(S, noise(1, i), noise(2, i));
-    if (wrong) fprintf(stderr, "duet-stream: %lld elements of saxpy are wrong: %s\n", (long long)wrong, duet_error());
+    if (wrong)
+        fprintf(stderr, "duet-stream: %lld elements of saxpy are wrong: %s\n", (long long)wrong,
+                duet_error());
     return !wrong;
 }
 
@@ -117,7 +119,8 @@ static bool dense_fill(void *state)
 {
     const dense *p = state;
     bool ok = fill(p->in, 1, 1);
-    for (int l = 0; l < LAYERS; l++) ok &= fill(p->w[l], 10 + (uint32_t)l, scale_of(l)) && fill(p->b[l], 20 + (uint32_t)l, 0.1f);
+    for (int l = 0; l < LAYERS; l++)
+        ok &= fill(p->w[l], 10 + (uint32_t)l, scale_of(l)) && fill(p->b[l], 20 + (uint32_t)l, 0.1f);
     return ok;
 }
 
@@ -138,7 +141,8 @@ static void check_row(const float *got, int64_t row, double *off, double *size)
     double x[2][HIDDEN];
     for (int i = 0; i < IN; i++) x[0][i] = noise(1, row * IN + i);
     for (int l = 0; l < LAYERS; l++) reference_layer(l, x[l % 2], x[(l + 1) % 2]);
-    for (int j = 0; j < OUT; j++) *off += square(got[j] - x[LAYERS % 2][j]), *size += square(x[LAYERS % 2][j]);
+    for (int j = 0; j < OUT; j++)
+        *off += square(got[j] - x[LAYERS % 2][j]), *size += square(x[LAYERS % 2][j]);
 }
 
 /* Rows from the first to the last, against double: relative, Frobenius. */
@@ -153,7 +157,8 @@ static bool dense_check(void *state)
         if (got) check_row(got + row * OUT, row, &off, &size);
     }
     const double error = sqrt(off / size);
-    if (!(got && error <= 1e-6)) fprintf(stderr, "duet-stream: dense is off by %g: %s\n", error, duet_error());
+    if (!(got && error <= 1e-6))
+        fprintf(stderr, "duet-stream: dense is off by %g: %s\n", error, duet_error());
     return got && error <= 1e-6;
 }
 
@@ -188,10 +193,10 @@ static double link_seconds(const scene *c, const link_rates *l)
 static void report(json *j, const scene *c, const link_rates *l, double first, double seconds)
 {
     const double link = link_seconds(c, l), floor_seconds = fmax(link, c->compute);
-    printf(
-        "%-6s first %8.1f ms, then %8.2f ms; link %8.2f ms, compute %8.2f ms; %.3f of the floor's rate, %.1f GB/s up and down\n",
-        c->name, 1e3 * first, 1e3 * seconds, 1e3 * link, 1e3 * c->compute, floor_seconds / seconds,
-        (c->up + c->down) / seconds / 1e9);
+    printf("%-6s first %8.1f ms, then %8.2f ms; link %8.2f ms, compute %8.2f ms; %.3f of the floor's rate, "
+           "%.1f GB/s up and down\n",
+           c->name, 1e3 * first, 1e3 * seconds, 1e3 * link, 1e3 * c->compute, floor_seconds / seconds,
+           (c->up + c->down) / seconds / 1e9);
     json_begin(j, NULL, '{');
     json_text(j, "bench", "stream"), json_text(j, "case", c->name);
     json_number(j, "bytes_up", c->up), json_number(j, "bytes_down", c->down);
@@ -269,10 +274,11 @@ static bool run_dense(const options *o, json *j, const link_rates *l)
 {
     dense p = { .n = o->quick ? 32768 : 262144 };
     const double each = dense_compute(), rows = (double)p.n;
-    const scene c = {
-        "dense", 4 * IN * rows, 4 * OUT * rows, dense_run, dense_explain, dense_fill, dense_check, &p, each * rows
-    };
-    const bool ok = isfinite(each) && duet_memory_limit(DUET_GPU, o->cap) == DUET_OK && new_dense(&p) && run_case(o, j, &c, l);
+    const scene c = { "dense",       4 * IN * rows, 4 * OUT * rows, dense_run,
+                      dense_explain, dense_fill,    dense_check,    &p,
+                      each * rows };
+    const bool ok = isfinite(each) && duet_memory_limit(DUET_GPU, o->cap) == DUET_OK && new_dense(&p) &&
+                    run_case(o, j, &c, l);
     free_dense(&p);
     return ok;
 }
@@ -289,7 +295,8 @@ static const char *measure_link(json *j, link_rates *l)
     *l = (link_rates){ gb / up, gb / down, gb / both };
     printf("link: %.1f GB/s up, %.1f GB/s down, %.1f GB/s each way at once\n", l->up, l->down, l->both);
     json_begin(j, "link", '{');
-    json_number(j, "up_gb_s", l->up), json_number(j, "down_gb_s", l->down), json_number(j, "both_gb_s", l->both);
+    json_number(j, "up_gb_s", l->up), json_number(j, "down_gb_s", l->down),
+        json_number(j, "both_gb_s", l->both);
     json_end(j, '}');
     return NULL;
 }
@@ -301,7 +308,8 @@ static bool run_all(const options *o, json *j)
     if (wrong) return fprintf(stderr, "duet-stream: %s\n", wrong), false;
     json_number(j, "cap_mib", (double)o->cap / (1 << 20));
     json_begin(j, "results", '[');
-    const bool ok = run_dense(o, j, &l) && duet_memory_limit(DUET_GPU, o->cap) == DUET_OK && run_saxpy(o, j, &l);
+    const bool ok =
+        run_dense(o, j, &l) && duet_memory_limit(DUET_GPU, o->cap) == DUET_OK && run_saxpy(o, j, &l);
     json_end(j, ']');
     return ok;
 }
@@ -314,7 +322,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--quick")) o.quick = true;
         else if (!strcmp(argv[i], "--explain")) o.explain = true;
-        else if (!strcmp(argv[i], "--cap") && i + 1 < argc) o.cap = (size_t)strtoull(argv[++i], NULL, 0) << 20;
+        else if (!strcmp(argv[i], "--cap") && i + 1 < argc)
+            o.cap = (size_t)strtoull(argv[++i], NULL, 0) << 20;
         else if (!strcmp(argv[i], "--json") && i + 1 < argc) path = argv[++i];
         else return fputs(usage, stderr), 2;
     if (!has_gpu()) return fprintf(stderr, "duet-stream: nothing to measure: %s\n", duet_error()), 0;

@@ -171,7 +171,8 @@ static bool check_all(const crew *c)
     for (int i = 0; i < c->o->threads; i++) {
         const verdict v = check(&c->workers[i].p);
         if (!v.ok)
-            return fprintf(stderr, "duet-threads: thread %d is off by %g, bound %g: %s\n", i, v.error, v.bound, duet_error()),
+            return fprintf(stderr, "duet-threads: thread %d is off by %g, bound %g: %s\n", i, v.error,
+                           v.bound, duet_error()),
                    false;
     }
     return true;
@@ -194,11 +195,12 @@ static bool all_agree(const crew *c)
 
 static void report(json *j, const crew *c, int64_t batch, double one, double all)
 {
-    printf("dense %5lld %-9s 1 thread %9.2f us, %d threads %9.2f us a call: %.2f times the throughput\n", (long long)batch,
-           mode_names[c->mode], one, c->o->threads, all, one / all);
+    printf("dense %5lld %-9s 1 thread %9.2f us, %d threads %9.2f us a call: %.2f times the throughput\n",
+           (long long)batch, mode_names[c->mode], one, c->o->threads, all, one / all);
     fflush(stdout);
     json_begin(j, NULL, '{');
-    json_text(j, "bench", "threads"), json_text(j, "case", "dense"), json_text(j, "mode", mode_names[c->mode]);
+    json_text(j, "bench", "threads"), json_text(j, "case", "dense"),
+        json_text(j, "mode", mode_names[c->mode]);
     json_integer(j, "batch", batch), json_integer(j, "threads", c->o->threads);
     json_number(j, "one_us", one), json_number(j, "all_us", all), json_number(j, "ratio", one / all);
     json_end(j, '}');
@@ -233,12 +235,14 @@ int main(int argc, char **argv)
     c.o = &o;
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--quick")) o.quick = true;
-        else if (!strcmp(argv[i], "--backend") && i + 1 < argc) o.place = strcmp(argv[++i], "cpu") ? DUET_GPU : DUET_CPU;
+        else if (!strcmp(argv[i], "--backend") && i + 1 < argc)
+            o.place = strcmp(argv[++i], "cpu") ? DUET_GPU : DUET_CPU;
         else if (!strcmp(argv[i], "--threads") && i + 1 < argc) o.threads = atoi(argv[++i]);
         else if (!strcmp(argv[i], "--json") && i + 1 < argc) path = argv[++i];
         else return fputs(usage, stderr), 2;
     if (o.threads < 1 || o.threads > THREADS_MOST) return fputs(usage, stderr), 2;
-    if (o.place == DUET_GPU && !has_gpu()) return printf("duet-threads: nothing to measure: %s\n", duet_error()), 0;
+    if (o.place == DUET_GPU && !has_gpu())
+        return printf("duet-threads: nothing to measure: %s\n", duet_error()), 0;
     if (!json_open(&j, path)) return 1;
     json_begin(&j, "results", '[');
     const bool started = start(&c), ok = started && run_batch(&c, &j, 1) && run_batch(&c, &j, 1000);

@@ -20,7 +20,10 @@ static double calls_of(const problem *p, int64_t calls)
     return finish(p, s, start);
 }
 
-static double direct_block(void *state, int64_t calls) { return duet_auto_replay(0) == DUET_OK ? calls_of(state, calls) : NAN; }
+static double direct_block(void *state, int64_t calls)
+{
+    return duet_auto_replay(0) == DUET_OK ? calls_of(state, calls) : NAN;
+}
 
 #define LEARNT 40 /* calls, more than it takes until they are replayed */
 
@@ -63,7 +66,10 @@ static bool addresses(const problem *p, float *at[TENSORS])
     return true;
 }
 
-static const engine *engine_of(const problem *p) { return p->place == DUET_GPU ? engine_gpu() : engine_cpu(); }
+static const engine *engine_of(const problem *p)
+{
+    return p->place == DUET_GPU ? engine_gpu() : engine_cpu();
+}
 
 static double bare_block(void *state, int64_t calls)
 {

@@ -10,7 +10,8 @@ void sigmoid(long n, float *restrict d, const float *restrict x)
 }
 
 /* Price s, strike k, time t; interest 0.02, volatility 0.3, as in black_scholes.h. */
-void black_scholes(long n, float *restrict d, const float *restrict s, const float *restrict k, const float *restrict t)
+void black_scholes(long n, float *restrict d, const float *restrict s, const float *restrict k,
+                   const float *restrict t)
 {
     for (long i = 0; i < n; i++) {
         float deviation = 0.3f * sqrtf(t[i]);

@@ -1,13 +1,16 @@
 /* vector_tests.c - Wiemann's four tests, programs of 2 to 64 operators, functions and reductions: by Duet, in double, and by hand. */
 #include "vector_tests.h"
 #include "black_scholes.h"
-#include "handwritten.h"
 #include "data.h"
+#include "handwritten.h"
 #include <math.h>
 
 uint32_t data_seed;
 
-float data_value(const test *t, int k, int64_t i) { return t->shift[k] + t->scale[k] * noise(data_seed * 64 + (uint32_t)k, i); }
+float data_value(const test *t, int k, int64_t i)
+{
+    return t->shift[k] + t->scale[k] * noise(data_seed * 64 + (uint32_t)k, i);
+}
 
 /* ---- the tests in Duet, in double, and by hand ---- */
 
@@ -48,7 +51,10 @@ static const char *wiemann3_hand(const problem *p, float *const in[], float *con
     return hand_wiemann(in[0], in[1], in[2], p->n);
 }
 
-static duet_status normalise_run(const problem *p) { return duet_set(p->in[0], duet_div(p->in[0], duet_norm(p->in[0]))); }
+static duet_status normalise_run(const problem *p)
+{
+    return duet_set(p->in[0], duet_div(p->in[0], duet_norm(p->in[0])));
+}
 static double norm_of_all(const problem *p)
 {
     double sum = 0;
@@ -56,7 +62,10 @@ static double norm_of_all(const problem *p)
     for (int64_t i = 0; i < p->n; i++) sum += (double)data_value(p->test, 0, i) * data_value(p->test, 0, i);
     return sqrt(sum);
 }
-static void normalise_exact(const problem *p, const double *x, double known, double *want) { *want = x[0] / known; }
+static void normalise_exact(const problem *p, const double *x, double known, double *want)
+{
+    *want = x[0] / known;
+}
 
 /* The mix of operators that the GPU's prototype was measured on. */
 static duet_status program_run(const problem *p)
@@ -65,7 +74,10 @@ static duet_status program_run(const problem *p)
     duet_expr a = duet_of_matrix(p->in[0]);
     for (int i = 0; i < length; i++) {
         duet_matrix *x = p->in[i % 3];
-        a = i % 4 == 0 ? duet_mul(a, x) : i % 4 == 1 ? duet_add(a, x) : i % 4 == 2 ? duet_fma(0.5f, x, a) : duet_mul(a, 0.9f);
+        a = i % 4 == 0   ? duet_mul(a, x)
+            : i % 4 == 1 ? duet_add(a, x)
+            : i % 4 == 2 ? duet_fma(0.5f, x, a)
+                         : duet_mul(a, 0.9f);
     }
     return duet_set(p->out[0], a);
 }
@@ -84,7 +96,10 @@ static const char *program_hand(const problem *p, float *const in[], float *cons
 }
 
 static duet_status sigmoid_run(const problem *p) { return duet_set(p->out[0], duet_sigmoid(p->in[0])); }
-static void sigmoid_exact(const problem *p, const double *x, double known, double *want) { *want = 1 / (1 + exp(-x[0])); }
+static void sigmoid_exact(const problem *p, const double *x, double known, double *want)
+{
+    *want = 1 / (1 + exp(-x[0]));
+}
 static const char *sigmoid_hand(const problem *p, float *const in[], float *const out[])
 {
     return hand_sigmoid(out[0], in[0], p->n);

@@ -1,9 +1,9 @@
 /* vectors.c - duet-vectors: long vectors on the GPU and the CPU, as a share of the bandwidth of a copy in the same run; the tests of
  * vector_tests.c, beside kernels by hand, and inside a CUDA graph. */
+#include "data.h"
 #include "handwritten.h"
 #include "json.h"
 #include "measure.h"
-#include "data.h"
 #include "roofline.h"
 #include "vector_tests.h"
 #include <math.h>
@@ -11,18 +11,22 @@
 #include <string.h>
 #include <time.h>
 
-static const char usage[] = "duet-vectors [options]\n"
-                            "  --backend cpu|gpu|both  where (both: the GPU if there is one)\n"
-                            "  --test NAME[,NAME]      add, axpby, wiemann3, normalise, ops2 .. ops64, sigmoid, black_scholes, "
-                            "sum, norm, argmax, softmax (all)\n"
-                            "  --sizes N[,N]           instead of each test's own\n"
-                            "  --quick                 few sizes, short blocks\n"
-                            "  --seed N                of the data (the time of day)\n"
-                            "  --json FILE\n";
+static const char usage[] =
+    "duet-vectors [options]\n"
+    "  --backend cpu|gpu|both  where (both: the GPU if there is one)\n"
+    "  --test NAME[,NAME]      add, axpby, wiemann3, normalise, ops2 .. ops64, sigmoid, black_scholes, "
+    "sum, norm, argmax, softmax (all)\n"
+    "  --sizes N[,N]           instead of each test's own\n"
+    "  --quick                 few sizes, short blocks\n"
+    "  --seed N                of the data (the time of day)\n"
+    "  --json FILE\n";
 
 static duet_dtype result_type(const test *t) { return t->terms || !t->one_number ? DUET_F32 : DUET_I64; }
 static int64_t elements(const problem *p) { return p->n * (p->test->width ? p->test->width : 1); }
-static duet_matrix *written(const problem *p, int k) { return p->test->into == OUT_OF_PLACE ? p->out[k] : p->in[p->test->into]; }
+static duet_matrix *written(const problem *p, int k)
+{
+    return p->test->into == OUT_OF_PLACE ? p->out[k] : p->in[p->test->into];
+}
 
 /* ---- matrices ---- */
 
@@ -77,7 +81,8 @@ static void softmax_row(const problem *p, int64_t row, double *want)
 {
     const int width = p->test->width;
     double most = -INFINITY, sum = 0;
-    for (int j = 0; j < width; j++) want[j] = data_value(p->test, 0, row * width + j), most = fmax(most, want[j]);
+    for (int j = 0; j < width; j++)
+        want[j] = data_value(p->test, 0, row * width + j), most = fmax(most, want[j]);
     for (int j = 0; j < width; j++) sum += want[j] = exp(want[j] - most);
     for (int j = 0; j < width; j++) want[j] /= sum;
 }
@@ -91,7 +96,8 @@ static double softmax_error(const problem *p, const float *got)
         double want[1000] = { 0 };
         const int64_t row = (int64_t)((double)r / 63 * (double)(p->n - 1));
         softmax_row(p, row, want);
-        for (int j = 0; j < width; j++) wrong += pow(got[row * width + j] - want[j], 2), right += want[j] * want[j];
+        for (int j = 0; j < width; j++)
+            wrong += pow(got[row * width + j] - want[j], 2), right += want[j] * want[j];
     }
     return sqrt(wrong / right);
 }
@@ -125,7 +131,8 @@ static void summarise(const problem *p, const float *got, verdict *v)
 {
     double norm = 0, probe = 0;
 #pragma omp parallel for reduction(+ : norm, probe)
-    for (int64_t i = 0; i < elements(p); i++) norm += (double)got[i] * got[i], probe += (double)got[i] * noise(0, i);
+    for (int64_t i = 0; i < elements(p); i++)
+        norm += (double)got[i] * got[i], probe += (double)got[i] * noise(0, i);
     v->norm = sqrt(norm), v->probe = probe;
 }
 
@@ -135,7 +142,8 @@ static bool judge(const problem *p, verdict *v)
     const void *got[OUTPUTS] = { NULL };
     for (int k = 0; k < t->outputs; k++)
         if (!(got[k] = duet_read(written(p, k)))) return false;
-    if (t->one_number) v->norm = result_type(t) == DUET_F32 ? *(const float *)got[0] : (double)*(const int64_t *)got[0];
+    if (t->one_number)
+        v->norm = result_type(t) == DUET_F32 ? *(const float *)got[0] : (double)*(const int64_t *)got[0];
     else summarise(p, got[0], v);
     v->error = t->one_number ? number_error(p, got[0])
                : t->width    ? softmax_error(p, got[0])
@@ -175,7 +183,8 @@ static verdict check(const problem *p)
 typedef struct trial {
     const problem *p;
     duet_expr held;
-    float *in[INPUTS], *out[OUTPUTS], *from, *to; /* where they are, for the kernels by hand; and for the copy */
+    float *in[INPUTS], *out[OUTPUTS], *from,
+        *to; /* where they are, for the kernels by hand; and for the copy */
     int64_t copied;
     bool refused; /* by a kernel by hand */
     hand_graph *graph;
@@ -210,7 +219,8 @@ static double hand_block(void *state, int64_t calls)
     const char *wrong = NULL;
     for (int64_t i = 0; i < calls && !wrong; i++) wrong = t->p->test->by_hand(t->p, t->in, t->out);
     if (!wrong) wrong = hand_wait();
-    return wrong ? fprintf(stderr, "duet-vectors: %s by hand: %s\n", t->p->test->name, wrong), NAN : now() - start;
+    return wrong ? fprintf(stderr, "duet-vectors: %s by hand: %s\n", t->p->test->name, wrong),
+           NAN   : now() - start;
 }
 
 /* Good until the matrices are next named in a call that moves them: the statements run on the same machine, so they stay. */
@@ -251,8 +261,10 @@ static bool hand_is_right(trial *t)
         if (p->test->into == OUT_OF_PLACE && !poison(p->out[k])) return false;
     if (!find_addresses(t)) return false;
     const char *wrong = p->test->by_hand(p, t->in, t->out);
-    if (wrong || (wrong = hand_wait())) return fprintf(stderr, "duet-vectors: %s by hand: %s\n", p->test->name, wrong), false;
-    if (!judge(p, &v)) return fprintf(stderr, "duet-vectors: %s by hand is off by %.2g\n", p->test->name, v.error), false;
+    if (wrong || (wrong = hand_wait()))
+        return fprintf(stderr, "duet-vectors: %s by hand: %s\n", p->test->name, wrong), false;
+    if (!judge(p, &v))
+        return fprintf(stderr, "duet-vectors: %s by hand is off by %.2g\n", p->test->name, v.error), false;
     return find_addresses(t);
 }
 
@@ -265,7 +277,9 @@ static timing time_problem(const problem *p, effort how)
 {
     trial t = { .p = p };
     timing r = { .hand_us = NAN, .hand_ratio = NAN };
-    contender c[3] = { { "Duet", duet_block, &t }, { "copy", copy_block, &t }, { "by hand", hand_block, &t } };
+    contender c[3] = { { "Duet", duet_block, &t },
+                       { "copy", copy_block, &t },
+                       { "by hand", hand_block, &t } };
     const bool hand = p->place == DUET_GPU && p->test->by_hand && hand_is_right(&t);
     if (!find_addresses(&t) || !find_copy(&t) || !measure(c, hand ? 3 : 2, how)) return r;
     const double moved = (p->test->reads + p->test->writes) / 2; /* in copies */
@@ -279,8 +293,8 @@ static timing time_problem(const problem *p, effort how)
 
 static void report_head(void)
 {
-    printf("%-14s %11s %-4s %12s %10s %9s %9s %8s %9s %9s\n", "test", "elements", "on", "us", "GB/s", "% copy", "/ by hand",
-           "launches", "first us", "error");
+    printf("%-14s %11s %-4s %12s %10s %9s %9s %8s %9s %9s\n", "test", "elements", "on", "us", "GB/s",
+           "% copy", "/ by hand", "launches", "first us", "error");
 }
 
 static void report(json *j, const problem *p, const verdict *v, const timing *t)
@@ -293,7 +307,8 @@ static void report(json *j, const problem *p, const verdict *v, const timing *t)
     if (isfinite(t->hand_ratio)) printf("%9.3f ", t->hand_ratio);
     else printf("%9s ", "-");
     printf("%8lld %9.0f %9.1e%s%s\n", (long long)v->launches, v->first_us, v->error, v->ok ? "" : "  WRONG",
-           p->place == DUET_GPU && p->test->launches && v->launches > p->test->launches ? "  MORE LAUNCHES" : "");
+           p->place == DUET_GPU && p->test->launches && v->launches > p->test->launches ? "  MORE LAUNCHES"
+                                                                                        : "");
     fflush(stdout);
     json_begin(j, NULL, '{');
     json_text(j, "bench", p->test->name);
@@ -349,11 +364,14 @@ static bool time_graphs(json *j, trial t[2], effort how)
     contender c[2] = { { "Duet", graph_block, &t[0] }, { "by hand", graph_block, &t[1] } };
     for (int k = 0; k < 2; k++) {
         if (!poison(t->p->out[0]) || !find_addresses(&t[k]) || !isfinite(graph_block(&t[k], 1))) return false;
-        if (!judge(t->p, &v)) return fprintf(stderr, "duet-vectors: the graph %s is wrong by %.2g\n", c[k].name, v.error), false;
+        if (!judge(t->p, &v))
+            return fprintf(stderr, "duet-vectors: the graph %s is wrong by %.2g\n", c[k].name, v.error),
+                   false;
     }
     if (!find_addresses(&t[0]) || !measure(c, 2, how)) return false;
     const double us[2] = { median_us(&c[0]) / RECORDED, median_us(&c[1]) / RECORDED };
-    printf("in a graph: 8 operators on 1024 elements: %.3f us, by hand %.3f us, %.3f us more\n", us[0], us[1], us[0] - us[1]);
+    printf("in a graph: 8 operators on 1024 elements: %.3f us, by hand %.3f us, %.3f us more\n", us[0], us[1],
+           us[0] - us[1]);
     json_begin(j, NULL, '{');
     json_text(j, "bench", "graph8");
     json_integer(j, "size", 1024);
@@ -370,7 +388,8 @@ static bool run_graphs(json *j, effort how)
     while (strcmp(eight->name, "ops8")) eight++;
     problem p = { .test = eight, .n = 1024, .place = DUET_GPU };
     trial t[2] = { { .p = &p }, { .p = &p } };
-    bool ok = problem_open(&p) && check(&p).ok && find_addresses(&t[0]) && find_addresses(&t[1]) && run_once(&p) == DUET_OK;
+    bool ok = problem_open(&p) && check(&p).ok && find_addresses(&t[0]) && find_addresses(&t[1]) &&
+              run_once(&p) == DUET_OK;
     const char *wrong = ok ? hand_graph_make(&t[0].graph, RECORDED, record_duet, &t[0]) : duet_error();
     if (ok && wrong) printf("in a graph: cannot be recorded: %s %s\n", wrong, duet_error());
     if (ok && !wrong) wrong = hand_graph_make(&t[1].graph, RECORDED, record_hand, &t[1]);

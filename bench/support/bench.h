@@ -2,8 +2,8 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include "environment.h"
 #include "data.h"
+#include "environment.h"
 #include <duet/duet.h>
 #include <stdbool.h>
 
@@ -26,7 +26,8 @@ typedef struct problem problem;
 typedef struct engine {
     const char *gemm_name, *axpy_name; /* NULL: not there */
     double axpy_share;                 /* the bytes of axpy's stand-in over those of axpy */
-    bool (*gemm)(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c); /* C = A B, row-major */
+    bool (*gemm)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                 float *c); /* C = A B, row-major */
     bool (*axpy)(int64_t n, float s, const float *x, float *y);
     bool (*sync)(void);
 } engine;
@@ -95,7 +96,8 @@ double math_error(void); /* relative, that a result may have beside strict's; 0 
 typedef struct timing {
     bool ok;
     double us, replay_us, auto_us; /* as written; of duet_replay; as written, with automatic replay */
-    double peer_us, ratio;         /* ratio: us over the peer's time for as many bytes or operations; 0 without a peer */
+    double peer_us,
+        ratio; /* ratio: us over the peer's time for as many bytes or operations; 0 without a peer */
     double floor_us, floor_ratio;
     const char *peer, *floor; /* NULL: there is none */
 } timing;

@@ -10,7 +10,8 @@
 #define DRIFT      0.065f /* INTEREST + VOLATILITY^2 / 2 */
 
 /* Price s, strike k, time t, all vectors. The put, where it is asked for, shares what it can with the call. */
-static inline duet_expr black_scholes(const duet_matrix *s, const duet_matrix *k, const duet_matrix *t, duet_expr *put)
+static inline duet_expr black_scholes(const duet_matrix *s, const duet_matrix *k, const duet_matrix *t,
+                                      duet_expr *put)
 {
     duet_expr deviation = duet_mul(VOLATILITY, duet_sqrt(t));
     duet_expr d1 = duet_div(duet_add(duet_log(duet_div(s, k)), duet_mul(DRIFT, t)), deviation);

@@ -31,7 +31,8 @@ static void find_cpu(facts *f)
 
 static void find_commit(facts *f)
 {
-    FILE *in = popen("git -C '" BENCH_DIR "' describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null", "r");
+    FILE *in =
+        popen("git -C '" BENCH_DIR "' describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null", "r");
     first_line(in, "", f->commit, sizeof f->commit);
     if (in) pclose(in);
     const char *given = getenv("DUET_COMMIT"); /* where there are sources without their history */
@@ -46,7 +47,8 @@ void facts_find(facts *f)
     find_cpu(f);
     find_commit(f);
     gpu_facts(f->gpu, f->driver);
-    if (uname(&u) == 0) snprintf(f->system, sizeof f->system, "%.60s %.60s %.30s", u.sysname, u.release, u.machine);
+    if (uname(&u) == 0)
+        snprintf(f->system, sizeof f->system, "%.60s %.60s %.30s", u.sysname, u.release, u.machine);
     snprintf(f->blas, sizeof f->blas, "%s", openblas_get_config());
     strftime(f->date, sizeof f->date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&t));
     f->cores = (int)sysconf(_SC_NPROCESSORS_ONLN);

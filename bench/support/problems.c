@@ -2,10 +2,10 @@
 #include "bench.h"
 #include <math.h>
 
-#define STEP(call)                                                                                                               \
-    do {                                                                                                                         \
-        duet_status status_ = (call);                                                                                            \
-        if (status_ != DUET_OK) return status_;                                                                                  \
+#define STEP(call)                                                                                           \
+    do {                                                                                                     \
+        duet_status status_ = (call);                                                                        \
+        if (status_ != DUET_OK) return status_;                                                              \
     } while (0)
 
 /* ---- y = 3.3 x + y ---- */
@@ -18,11 +18,16 @@ static duet_status saxpy_run(const problem *p)
     return duet_set(y, duet_add(duet_mul(3.3f, x), y));
 }
 
-static bool saxpy_bare(const problem *p, const engine *e, float *const at[]) { return e->axpy(p->n, 3.3f, at[0], at[1]); }
+static bool saxpy_bare(const problem *p, const engine *e, float *const at[])
+{
+    return e->axpy(p->n, 3.3f, at[0], at[1]);
+}
 
 /* ---- C = A B ---- */
 
-static const tensor sgemm_tensors[] = { { IN, 0, { N, N } }, { IN, 0, { N, N } }, { OUT, 0, { N, N } }, { END } };
+static const tensor sgemm_tensors[] = {
+    { IN, 0, { N, N } }, { IN, 0, { N, N } }, { OUT, 0, { N, N } }, { END }
+};
 
 static duet_status sgemm_run(const problem *p)
 {
@@ -44,7 +49,8 @@ static const tensor complex_tensors[] = {
 static duet_status complex_run(const problem *p)
 {
     duet_matrix *X = p->m[0], *Y = p->m[1], *C = p->m[2];
-    return duet_set(C, duet_matmul(duet_matmul(X, duet_add(duet_mul(X, 1.2f), Y)), duet_sub(duet_mul(-1.2f, Y), X)));
+    return duet_set(C, duet_matmul(duet_matmul(X, duet_add(duet_mul(X, 1.2f), Y)),
+                                   duet_sub(duet_mul(-1.2f, Y), X)));
 }
 
 static bool complex_bare(const problem *p, const engine *e, float *const at[])
@@ -94,10 +100,13 @@ static const tensor cnn_tensors[] = {
 
 static duet_status cnn_run(const problem *p)
 {
-    duet_matrix *in = p->m[0], *k1 = p->m[1], *b1 = p->m[2], *p1 = p->m[3], *k2 = p->m[4], *b2 = p->m[5], *p2 = p->m[6];
+    duet_matrix *in = p->m[0], *k1 = p->m[1], *b1 = p->m[2], *p1 = p->m[3], *k2 = p->m[4], *b2 = p->m[5],
+                *p2 = p->m[6];
     duet_matrix *w3 = p->m[7], *b3 = p->m[8], *o3 = p->m[9], *w4 = p->m[10], *b4 = p->m[11], *o4 = p->m[12];
-    STEP(duet_set(p1, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(in, k1, .pad = { 1, 1 }), b1)), .window = { 2, 2 })));
-    STEP(duet_set(p2, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(p1, k2, .pad = { 1, 1 }), b2)), .window = { 2, 2 })));
+    STEP(duet_set(p1, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(in, k1, .pad = { 1, 1 }), b1)),
+                                      .window = { 2, 2 })));
+    STEP(duet_set(p2, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(p1, k2, .pad = { 1, 1 }), b2)),
+                                      .window = { 2, 2 })));
     STEP(duet_set(o3, duet_relu(duet_bias_add(duet_matmul(p->flat, w3), b3))));
     STEP(duet_set(o4, duet_softmax(duet_bias_add(duet_matmul(o3, w4), b4))));
     return DUET_OK;

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 
 /* Element i of an input. */
-static inline double at(const problem *p, int t, int64_t i) { return noise(stream_of(p, t), i) * tensor_scale(p, t); }
+static inline double at(const problem *p, int t, int64_t i)
+{
+    return noise(stream_of(p, t), i) * tensor_scale(p, t);
+}
 
 static void load(const problem *p, int t, int64_t from, int64_t count, double *x)
 {
@@ -60,7 +63,8 @@ static void conv_block(const problem *p, int t, const double *x, int c, int s, i
         for (int i = 0; i < s / 2; i++)
             for (int j = 0; j < s / 2; j++) {
                 double most = 0; /* relu */
-                for (int q = 0; q < 4; q++) most = fmax(most, conv_at(p, t, x, c, s, f, 2 * i + q / 2, 2 * j + q % 2));
+                for (int q = 0; q < 4; q++)
+                    most = fmax(most, conv_at(p, t, x, c, s, f, 2 * i + q / 2, 2 * j + q % 2));
                 *y++ = most;
             }
 }
@@ -92,7 +96,8 @@ int64_t complex_row(const problem *p, int64_t row, double *want, double *scratch
         for (int64_t j = 0, i = k * p->n; j < p->n; j++, i++)
             scratch[j] += noise(X, row * p->n + k) * (s * noise(X, i) + noise(Y, i));
     for (int64_t k = 0; k < p->n; k++)
-        for (int64_t j = 0, i = k * p->n; j < p->n; j++, i++) want[j] += scratch[k] * (-s * noise(Y, i) - noise(X, i));
+        for (int64_t j = 0, i = k * p->n; j < p->n; j++, i++)
+            want[j] += scratch[k] * (-s * noise(Y, i) - noise(X, i));
     return p->n;
 }
 

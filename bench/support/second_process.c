@@ -10,7 +10,8 @@
 
 #define ANSWERS "DUET_BENCH_TWIN"
 
-static void become_twin(char **argv, const char *variable, const char *value, const int to[2], const int from[2])
+static void become_twin(char **argv, const char *variable, const char *value, const int to[2],
+                        const int from[2])
 {
     char number[16];
     snprintf(number, sizeof number, "%d", from[1]);

@@ -10,15 +10,19 @@ namespace
 /* Places in there are counted in bytes. */
 extern __shared__ float4 shared[];
 enum { EACH = sizeof(float) };
-template <class A = float> static __device__ inline A &at_shared(int place) { return *(A *)((char *)shared + place); }
+template <class A = float> static __device__ inline A &at_shared(int place)
+{
+    return *(A *)((char *)shared + place);
+}
 
 /* Zeros where there is nothing. */
 template <int BYTES> static __device__ inline void copy_early(int to, const float *from, bool is)
 {
     const uint32_t at = (uint32_t)__cvta_generic_to_shared(shared) + (uint32_t)to;
-    asm volatile("{.reg .pred not; setp.eq.u32 not, %3, 0; cp.async.ca.shared.global [%0], [%1], %2, not;}" ::"r"(at), "l"(from),
-                 "n"(BYTES), "r"((uint32_t)is)
-                 : "memory");
+    asm volatile(
+        "{.reg .pred not; setp.eq.u32 not, %3, 0; cp.async.ca.shared.global [%0], [%1], %2, not;}" ::"r"(at),
+        "l"(from), "n"(BYTES), "r"((uint32_t)is)
+        : "memory");
 }
 
 static __device__ inline void copies_are_issued() { asm volatile("cp.async.commit_group;" ::: "memory"); }

@@ -67,12 +67,12 @@ __device__ __forceinline__ uint16_t bf16_at_once(float x)
 #endif
 
 /* An element type: how it is stored, read as a T and written from one. */
-#define STORED(NAME, name)                                                                                                       \
-    struct element_##NAME {                                                                                                      \
-        typedef stored_##name stored;                                                                                            \
-        enum { is_own = DUET_##NAME == OWN_TYPE };                                                                               \
-        static __device__ __forceinline__ T read(stored x) { return CONVERTED(read, name)(x); }                                  \
-        static __device__ __forceinline__ stored write(T x) { return CONVERTED(write, name)(x); }                                \
+#define STORED(NAME, name)                                                                                   \
+    struct element_##NAME {                                                                                  \
+        typedef stored_##name stored;                                                                        \
+        enum { is_own = DUET_##NAME == OWN_TYPE };                                                           \
+        static __device__ __forceinline__ T read(stored x) { return CONVERTED(read, name)(x); }              \
+        static __device__ __forceinline__ stored write(T x) { return CONVERTED(write, name)(x); }            \
     };
 #ifdef T_i32 /* which other numbers never meet */
 #define DUET_DTYPE(...)
@@ -88,9 +88,9 @@ __device__ __forceinline__ uint16_t bf16_at_once(float x)
 template <class F> __device__ __forceinline__ void with_type(int type, F f)
 {
     switch (type) {
-#define TYPE_CASE(NAME)                                                                                                          \
-    case DUET_##NAME:                                                                                                            \
-        f(element_##NAME());                                                                                                     \
+#define TYPE_CASE(NAME)                                                                                      \
+    case DUET_##NAME:                                                                                        \
+        f(element_##NAME());                                                                                 \
         break;
 #ifdef T_i32
 #define DUET_DTYPE(...)
@@ -167,9 +167,15 @@ __device__ __forceinline__ void put_element(void *out, int type, int64_t at, T x
 }
 
 /* What a fold makes: a T, or an index as it is. */
-__device__ __forceinline__ void put_result(void *out, int type, int64_t at, T x) { put_element(out, type, at, x); }
+__device__ __forceinline__ void put_result(void *out, int type, int64_t at, T x)
+{
+    put_element(out, type, at, x);
+}
 #ifndef T_i64
-__device__ __forceinline__ void put_result(void *out, int, int64_t at, int64_t x) { ((int64_t *)out)[at] = x; }
+__device__ __forceinline__ void put_result(void *out, int, int64_t at, int64_t x)
+{
+    ((int64_t *)out)[at] = x;
+}
 #endif
 
 } // namespace

@@ -69,8 +69,14 @@ static __device__ inline void take_turn()
 #endif
 }
 
-static __device__ inline uint32_t quotient(uint32_t n, const divider32 &d) { return (__umulhi(n, d.magic) + n) >> d.shift; }
+static __device__ inline uint32_t quotient(uint32_t n, const divider32 &d)
+{
+    return (__umulhi(n, d.magic) + n) >> d.shift;
+}
 
-static __device__ inline uint64_t quotient(uint64_t n, const divider64 &d) { return (__umul64hi(n, d.magic) + n) >> d.shift; }
+static __device__ inline uint64_t quotient(uint64_t n, const divider64 &d)
+{
+    return (__umul64hi(n, d.magic) + n) >> d.shift;
+}
 
 #endif

@@ -1,7 +1,7 @@
 /* dispatch.c - the way of each step to its family. */
 #include "dtype.h"
-#include "launch.h"
 #include "index_kernels.h"
+#include "launch.h"
 
 int kernels_oldest(void) { return OLDEST_CARD; }
 
@@ -76,7 +76,8 @@ static bool ask(card_facts *f)
 card_facts card(void)
 {
     static card_facts known;
-    card_facts f = { __atomic_load_n(&known.blocks, __ATOMIC_ACQUIRE), known.shared, known.clusters, known.pairs };
+    card_facts f = { __atomic_load_n(&known.blocks, __ATOMIC_ACQUIRE), known.shared, known.clusters,
+                     known.pairs };
     if (f.blocks) return f;
     if (!ask(&f)) return (card_facts){ 1, SHARED_LEAST, false, false };
     known.shared = f.shared, known.clusters = f.clusters, known.pairs = f.pairs;
@@ -90,8 +91,8 @@ cudaError_t with_shared(const void *kernel, size_t bytes, size_t most)
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
 }
 
-static cudaError_t launch_as(bool early, const void *kernel, int64_t blocks, int cluster, int threads, size_t shared, void *args,
-                             cudaStream_t q)
+static cudaError_t launch_as(bool early, const void *kernel, int64_t blocks, int cluster, int threads,
+                             size_t shared, void *args, cudaStream_t q)
 {
     if (!kernel) return cudaErrorInvalidDeviceFunction;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
@@ -102,7 +103,8 @@ static cudaError_t launch_as(bool early, const void *kernel, int64_t blocks, int
                                  { .id = cudaLaunchAttributeClusterDimension } };
     of[0].val.programmaticStreamSerializationAllowed = 1;
     of[1].val.clusterDim.x = (unsigned)cluster, of[1].val.clusterDim.y = of[1].val.clusterDim.z = 1;
-    return cudaLaunchKernelExC(&(cudaLaunchConfig_t){ grid, block, shared, q, of, cluster > 1 ? 2 : 1 }, kernel, &args);
+    return cudaLaunchKernelExC(&(cudaLaunchConfig_t){ grid, block, shared, q, of, cluster > 1 ? 2 : 1 },
+                               kernel, &args);
 }
 
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q)
@@ -110,13 +112,14 @@ cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t share
     return launch_as(false, kernel, blocks, 1, threads, shared, args, q);
 }
 
-cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q)
+cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t shared, void *args,
+                         cudaStream_t q)
 {
     return launch_as(true, kernel, blocks, 1, threads, shared, args, q);
 }
 
-cudaError_t launch_clusters(const void *kernel, int64_t blocks, int cluster, int threads, size_t shared, void *args,
-                            cudaStream_t q)
+cudaError_t launch_clusters(const void *kernel, int64_t blocks, int cluster, int threads, size_t shared,
+                            void *args, cudaStream_t q)
 {
     return launch_as(true, kernel, blocks, cluster, threads, shared, args, q);
 }

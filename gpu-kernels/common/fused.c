@@ -10,7 +10,8 @@ typedef struct fused {
 
 static fused fused_of(const step *s, const frame *f)
 {
-    const void *(*kernel)(int row, int form) = s->out[0].at.type == DUET_F64 ? fused_kernel_f64 : fused_kernel_f32;
+    const void *(*kernel)(int row, int form) =
+        s->out[0].at.type == DUET_F64 ? fused_kernel_f64 : fused_kernel_f32;
     fused r = { .flat = kernel(s->kernel, FORM_FLAT), .strided = kernel(s->kernel, FORM_STRIDED) };
     if (s->nums > 0) r.s = f->num[s->num[0]];
     if (s->nums > 1) r.r = f->num[s->num[1]];
@@ -49,7 +50,9 @@ static bool flat(const operands *o, const fused *row, cudaStream_t q, cudaError_
 
 static cudaError_t strided_part(const operands *o, const fused *row, cudaStream_t q)
 {
-    strided_args a = { .s = row->s, .r = row->r, .n = (uint32_t)layout_count(&o->of[0]), .rank = o->of[0].rank };
+    strided_args a = {
+        .s = row->s, .r = row->r, .n = (uint32_t)layout_count(&o->of[0]), .rank = o->of[0].rank
+    };
     for (int x = 0; x < a.rank; x++) a.size[x] = divide_by32(o->of[0].size[x]);
     for (int k = 0; k < o->count; k++) a.at[k] = o->at[k], operand_strides(&o->of[k], a.stride[k]);
     const int64_t each = POINT_THREADS * STRIDED_EACH;

@@ -49,7 +49,8 @@ static __device__ inline void fetch_plain(vectors &v, const flat_args &a, const 
     {
         vec all;
         EACH_IN_VECTOR all.e[j] = number;
-        if (o.how == HOW_VECTORS && u < a.rounds) all = *(const vec *)((const T *)o.at + e + u * ROUND_ELEMENTS);
+        if (o.how == HOW_VECTORS && u < a.rounds)
+            all = *(const vec *)((const T *)o.at + e + u * ROUND_ELEMENTS);
         EACH_IN_VECTOR v[u][j] = all.e[j];
     }
 }
@@ -92,7 +93,8 @@ static __device__ inline void store(T *out, const T (&v)[WIDTH], const flat_args
 
 template <class Row> KERNEL(POINT_THREADS) flat(const __grid_constant__ flat_args a)
 {
-    const int64_t first = (int64_t)blockIdx.x * a.rounds * ROUND_ELEMENTS - a.lead, e = first + threadIdx.x * WIDTH;
+    const int64_t first = (int64_t)blockIdx.x * a.rounds * ROUND_ELEMENTS - a.lead,
+                  e = first + threadIdx.x * WIDTH;
     const bool inside = first >= 0 && first + a.rounds * ROUND_ELEMENTS <= a.n;
     const T s = (T)a.s, r = (T)a.r;
     vectors x, y, z;
@@ -119,7 +121,8 @@ static __device__ inline void walk(const strided_args &a, uint32_t (&i)[STRIDED_
         for (int u = 0; u < STRIDED_EACH; u++) {
             const uint32_t q = quotient(i[u], a.size[axis]);
 #pragma unroll
-            for (int k = 0; k < 1 + POINT_INPUTS; k++) at[k][u] += (int32_t)(i[u] - q * a.size[axis].by) * a.stride[k][axis];
+            for (int k = 0; k < 1 + POINT_INPUTS; k++)
+                at[k][u] += (int32_t)(i[u] - q * a.size[axis].by) * a.stride[k][axis];
             i[u] = q;
         }
 #pragma unroll
@@ -128,8 +131,8 @@ static __device__ inline void walk(const strided_args &a, uint32_t (&i)[STRIDED_
         for (int k = 0; k < 1 + POINT_INPUTS; k++) at[k][u] += (int32_t)i[u] * a.stride[k][0];
 }
 
-static __device__ inline void gather(T (&v)[STRIDED_EACH], const strided_args &a, int k, const int32_t (&at)[STRIDED_EACH],
-                                     uint32_t first)
+static __device__ inline void gather(T (&v)[STRIDED_EACH], const strided_args &a, int k,
+                                     const int32_t (&at)[STRIDED_EACH], uint32_t first)
 {
     const T number = (T)a.number[k];
 #pragma unroll

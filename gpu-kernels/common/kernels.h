@@ -31,7 +31,8 @@ typedef struct workspace {
     void *scratch;
     uint32_t *counters;
     span written;
-    const void *packed; /* what kernels_pack made of in[1]. NULL: a step that needs it is to be computed strictly */
+    const void
+        *packed; /* what kernels_pack made of in[1]. NULL: a step that needs it is to be computed strictly */
 } workspace;
 
 /* Runs a step that kernels_refuse takes. Recorded into a graph it keeps the addresses of its workspace: what replays it comes before or

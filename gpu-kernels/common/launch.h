@@ -3,9 +3,9 @@
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
+#include "interpreter.h"
 #include "kernels.h"
 #include "random_step.h"
-#include "interpreter.h"
 #include "supported.h"
 
 #ifdef __cplusplus
@@ -29,8 +29,8 @@ enum form {
 };
 
 /* The kernel of a row, or NULL. One pair of functions a .cu file. */
-#define KERNEL_TABLE(family)                                                                                                     \
-    const void *family##_kernel_f32(int row, int form);                                                                          \
+#define KERNEL_TABLE(family)                                                                                 \
+    const void *family##_kernel_f32(int row, int form);                                                      \
     const void *family##_kernel_f64(int row, int form);
 KERNEL_TABLE(fused)
 KERNEL_TABLE(fold)
@@ -99,7 +99,7 @@ typedef struct strided_args {
 } strided_args;
 
 #define MACHINE_VECTORS 4 /* of a thread, at most */
-#define MACHINE_THREADS(vectors)                                                                                                 \
+#define MACHINE_THREADS(vectors)                                                                             \
     ((vectors) == 1 ? 64 : 256)  /* few, where an array is small: it then meets more multiprocessors */
 #define MACHINE_SMALL  (1 << 14) /* elements: of no more, each goes to a thread of its own, */
 #define MACHINE_MIDDLE (1 << 17) /* and of no more vectors than these, each of those; */
@@ -107,21 +107,26 @@ typedef struct strided_args {
 
 /* What the kernels of one type read, the hot part first. x, y: rows as offsets in vectors. Vectors are 16 bytes at
  * aligned addresses of the outputs, which themselves lie `lead` elements past one. */
-enum { MACHINE_CODE = 0xfff, MACHINE_X_NUMBER = 0x1000, MACHINE_Y_NUMBER = 0x2000, MACHINE_SAVES = 0x4000 }; /* of `what` */
-#define MACHINE_ARGS(type, number)                                                                                               \
-    typedef struct machine_code_##type {                                                                                         \
-        uint32_t what; /* code, numbers, to << 16; fold << 24, of a linear step its run's length */                              \
-        uint32_t rows; /* x, y << 16 */                                                                                          \
-        number s, r;                                                                                                             \
-    } machine_code_##type;                                                                                                       \
-    typedef struct machine_short_##type {                                                                                        \
-        machine_head head;                                                                                                       \
-        machine_code_##type code[MACHINE_SHORT];                                                                                 \
-    } machine_short_##type;                                                                                                      \
-    typedef struct machine_long_##type {                                                                                         \
-        machine_head head;                                                                                                       \
-        machine_code_##type code[MACHINE_LENGTH];                                                                                \
-        machine_paths paths;                                                                                                     \
+enum {
+    MACHINE_CODE = 0xfff,
+    MACHINE_X_NUMBER = 0x1000,
+    MACHINE_Y_NUMBER = 0x2000,
+    MACHINE_SAVES = 0x4000
+}; /* of `what` */
+#define MACHINE_ARGS(type, number)                                                                           \
+    typedef struct machine_code_##type {                                                                     \
+        uint32_t what; /* code, numbers, to << 16; fold << 24, of a linear step its run's length */          \
+        uint32_t rows; /* x, y << 16 */                                                                      \
+        number s, r;                                                                                         \
+    } machine_code_##type;                                                                                   \
+    typedef struct machine_short_##type {                                                                    \
+        machine_head head;                                                                                   \
+        machine_code_##type code[MACHINE_SHORT];                                                             \
+    } machine_short_##type;                                                                                  \
+    typedef struct machine_long_##type {                                                                     \
+        machine_head head;                                                                                   \
+        machine_code_##type code[MACHINE_LENGTH];                                                            \
+        machine_paths paths;                                                                                 \
     } machine_long_##type;
 
 typedef struct machine_head {
@@ -159,13 +164,15 @@ MACHINE_ARGS(f64, uint64_t)
 /* Of 1, 2 or 4 vectors a thread. plain: all operands lie alike, without gaps, and the program is short: it takes
  * machine_short. */
 typedef const void *machine_kernels(int vectors, bool plain);
-#define MACHINE_KERNELS(type)                                                                                                    \
-    machine_kernel_##type, machine_kernel_heavy_##type, machine_kernel_small_##type, machine_kernel_small_heavy_##type
+#define MACHINE_KERNELS(type)                                                                                \
+    machine_kernel_##type, machine_kernel_heavy_##type, machine_kernel_small_##type,                         \
+        machine_kernel_small_heavy_##type
 machine_kernels MACHINE_KERNELS(f32), MACHINE_KERNELS(f64);
 /* Programs whose operands are of other types than they compute in, and all of integers: never plain. i64 and u64 take machine_long_f64, i32,
  * of integers that are all within that, machine_long_f32. */
 machine_kernels machine_kernel_converts_f32, machine_kernel_converts_heavy_f32, machine_kernel_converts_f64,
-    machine_kernel_converts_heavy_f64, machine_kernel_converts_i64, machine_kernel_converts_u64, machine_kernel_converts_i32;
+    machine_kernel_converts_heavy_f64, machine_kernel_converts_i64, machine_kernel_converts_u64,
+    machine_kernel_converts_i32;
 /* Moves of elements of 1 and 2 bytes, which take machine_short_f64 and machine_long_f64. Those of 4 and 8 go as f32 and f64. */
 machine_kernels machine_kernel_u8, machine_kernel_u16;
 /* Writes p's instructions for rows of so many vectors, for kernels of f32, f64, i64, u64 or i32, and returns how many there are. apart: pairs as
@@ -206,8 +213,9 @@ typedef struct meeting {
 /* A fold of n elements for each of some outputs. An output is found by its index over the outer axes, an element of it by its
  * index over the inner ones. Blocks of FOLD_BLOCK are joined `warps` at a time; what is then left of an output are its parts. */
 typedef struct fold_args {
-    const void *x, *y, *with; /* with: a number for each output, dense, that the fold sees beside each element */
-    void *out, *part;         /* part[output * parts + i] */
+    const void *x, *y,
+        *with;        /* with: a number for each output, dense, that the fold sees beside each element */
+    void *out, *part; /* part[output * parts + i] */
     int64_t n, outputs, blocks, parts;
     divider64 by_parts;
     meeting meet;
@@ -299,12 +307,13 @@ typedef struct conv2d_args {
     int32_t pitch, stage, width;
     uint32_t along, images, positions, units, strips, walkers;
     divider32 rows, quads, lines, depth, down, across, groups;
-    bool vectors, wide;     /* in and out: by fours of columns of an image, aligned; as wide as a thread's row of results */
+    bool vectors,
+        wide; /* in and out: by fours of columns of an image, aligned; as wide as a thread's row of results */
     bool filters_are_there; /* and the bias: no kernel that may still run writes them */
 } conv2d_args;
 
 #define FILTER_THREADS 256
-#define FILTER_STAGE                                                                                                             \
+#define FILTER_STAGE                                                                                         \
     10240 /* elements in shared memory, of which there are two; together less than any card's 99 KiB, twice them H100's 227 */
 #define FILTER_SUMS         72 /* of a thread: eight outputs' windows */
 #define FILTER_CHANNEL_BITS 5  /* of a thread block's channels, at most, */
@@ -319,9 +328,10 @@ typedef struct filter_grad_args {
     int64_t n, image[2];  /* images; strides of an image, */
     int32_t stride[2][3]; /* of a channel, a row, a column */
     int32_t c, h, w, m, out_h, out_w, pad[2];
-    int32_t rows, columns;        /* of a strip */
-    int32_t pitch[2], plane[2];   /* in shared memory, elements: of a line, of a channel, */
-    int32_t second, apart, stage; /* of all that comes before the gradient; from one output of a thread to the next; of a stage */
+    int32_t rows, columns;      /* of a strip */
+    int32_t pitch[2], plane[2]; /* in shared memory, elements: of a line, of a channel, */
+    int32_t second, apart,
+        stage; /* of all that comes before the gradient; from one output of a thread to the next; of a stage */
     uint32_t channel_bits, eight_bits; /* of a tile: 2^ these channels, and eights of outputs */
     uint32_t channels[2];              /* of the operands' part of a tile */
     uint32_t tasks, splits;            /* a channel with eight outputs each; threads that share one */
@@ -357,7 +367,8 @@ typedef struct product_args {
     int64_t a_row, b_row, b_column, out_row, bias_stride;
     int32_t m, k, n;
     int32_t act;
-    int32_t parts;   /* thread blocks that share a tile of gemm_split_k.cu or emulated_gemm_small.cu: a cluster */
+    int32_t
+        parts; /* thread blocks that share a tile of gemm_split_k.cu or emulated_gemm_small.cu: a cluster */
     bool b_is_there; /* no kernel that may still run writes it */
     double alpha;
 } product_args;
@@ -407,7 +418,8 @@ size_t fold_scratch(const step *s);
 size_t fold_part_bytes(const fold_args *a, int row, bool wide); /* what a.part must hold */
 cudaError_t fold_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 meeting meet_at(uint32_t *counters, int64_t outputs, int64_t across);
-void fold_rows_of(fold_args *a, const layout *in, const layout *out); /* all but addresses, of a fold of one input's last axis */
+void fold_rows_of(fold_args *a, const layout *in,
+                  const layout *out); /* all but addresses, of a fold of one input's last axis */
 cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form), int row, cudaStream_t q);
 size_t softmax_scratch(const step *s);
 const void *softmax_warp_kernel_f32(int row, int held, bool vectors); /* held: rows of FOLD_LANES */
@@ -427,14 +439,17 @@ cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cu
 /* How a step goes by parts: by kernels that want operand 1 packed, or by those of few rows. */
 enum parts { PARTS_UNKNOWN, PARTS_NONE, PARTS_PACKED, PARTS_FEW };
 enum parts parts_of(const step *s);
-bool product_splits(const step *s);      /* of few rows, and fastest by emulated_gemm_small.cu */
-double pair_product_cost(const step *s); /* microseconds, about, by emulated_gemm.cu; INFINITY: it does not take this step */
-cudaError_t pair_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q); /* with w->packed */
-const void *conv2d_kernel_f32(int outputs, bool pooled);                                    /* outputs: a thread's, 2, 4 or 8 */
+bool product_splits(const step *s); /* of few rows, and fastest by emulated_gemm_small.cu */
+double pair_product_cost(
+    const step *s); /* microseconds, about, by emulated_gemm.cu; INFINITY: it does not take this step */
+cudaError_t pair_launch(const step *s, const frame *f, const workspace *w,
+                        cudaStream_t q);                       /* with w->packed */
+const void *conv2d_kernel_f32(int outputs, bool pooled);       /* outputs: a thread's, 2, 4 or 8 */
 const void *conv2d_square_kernel_f32(int eights, bool pooled); /* eights: of outputs of a warp, 2 or 4 */
 cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
-cudaError_t conv2d_back_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q); /* of conv2d_input_grad */
-const void *filter_grad_kernel_f32(int pad);                                                       /* pad: of columns */
+cudaError_t conv2d_back_launch(const step *s, const frame *f, const workspace *w,
+                               cudaStream_t q); /* of conv2d_input_grad */
+const void *filter_grad_kernel_f32(int pad);    /* pad: of columns */
 const void *filter_join_kernel_f32(void);
 filter_grad_args filter_grad_cut(const step *s, const void *x,
                                  const void *dy); /* all but out and part, of a step that is taken */
@@ -442,13 +457,15 @@ size_t filter_grad_scratch(const step *s);
 cudaError_t filter_grad_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
 /* One kernel with one argument. Of no blocks: nothing. */
-cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);
+cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args,
+                   cudaStream_t q);
 
 /* The same of a kernel that waits by itself (device.cuh, take_turn) for the one before it, which may run on meanwhile; its thread blocks in
  * clusters of so many. */
-cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t shared, void *args, cudaStream_t q);
-cudaError_t launch_clusters(const void *kernel, int64_t blocks, int cluster, int threads, size_t shared, void *args,
-                            cudaStream_t q);
+cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t shared, void *args,
+                         cudaStream_t q);
+cudaError_t launch_clusters(const void *kernel, int64_t blocks, int cluster, int threads, size_t shared,
+                            void *args, cudaStream_t q);
 
 /* Were kernels compiled, for the current device, for compute capability 9: with the instruction that waits, and clusters? */
 bool can_wait(const void *kernel);

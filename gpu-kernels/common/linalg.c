@@ -18,5 +18,6 @@ static int64_t blocks_of(const linear_args *a)
 cudaError_t linear_launch(const linear_args *a, cudaStream_t q)
 {
     linear_args args = *a;
-    return launch((a->wide ? linear_kernel_f64 : linear_kernel_f32)(a->what, a->pairs), blocks_of(a), THREADS, 0, &args, q);
+    return launch((a->wide ? linear_kernel_f64 : linear_kernel_f32)(a->what, a->pairs), blocks_of(a), THREADS,
+                  0, &args, q);
 }

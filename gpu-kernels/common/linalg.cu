@@ -20,8 +20,9 @@ static __device__ inline void make(T *to, T re, T) { *to = re; }
 static __device__ inline void make(pair *to, T re, T im) { to->re = re, to->im = im; }
 
 /* Elements of one column follow each other: so they lie, where a solver has them. */
-#define EACH_ELEMENT(a, e)                                                                                                       \
-    for (int64_t e = (int64_t)blockIdx.x * THREADS + threadIdx.x; e < a.rows * a.cols; e += (int64_t)gridDim.x * THREADS)
+#define EACH_ELEMENT(a, e)                                                                                   \
+    for (int64_t e = (int64_t)blockIdx.x * THREADS + threadIdx.x; e < a.rows * a.cols;                       \
+         e += (int64_t)gridDim.x * THREADS)
 
 template <typename E> KERNEL(THREADS) check(const linear_args a)
 {
@@ -61,13 +62,15 @@ static __device__ inline double column_size(const T *x, int64_t rows)
 KERNEL(THREADS) size(const linear_args a)
 {
     const double sum = column_size((const T *)a.in + blockIdx.x * a.in_col, a.rows);
-    if (threadIdx.x == 0) atomicMax((unsigned long long *)a.out, (unsigned long long)__double_as_longlong(sum));
+    if (threadIdx.x == 0)
+        atomicMax((unsigned long long *)a.out, (unsigned long long)__double_as_longlong(sum));
 }
 
 KERNEL(THREADS) rest(const linear_args a)
 {
     const double left = column_size((const T *)a.in + blockIdx.x * a.in_col, a.rows);
-    const double most = a.most * *(const double *)a.out * column_size((const T *)a.more + blockIdx.x * a.out_col, a.rows);
+    const double most =
+        a.most * *(const double *)a.out * column_size((const T *)a.more + blockIdx.x * a.out_col, a.rows);
     if (threadIdx.x == 0 && !(left <= most && most < INFINITY)) a.flag[0] = 1;
 }
 
@@ -119,7 +122,8 @@ struct product {
 template <typename E> static __device__ inline product joined(const product &x, const product &y)
 {
     const bool real = sizeof(E) == sizeof(T);
-    const double re = real ? x.re * y.re : x.re * y.re - x.im * y.im, im = real ? 0 : x.re * y.im + x.im * y.re;
+    const double re = real ? x.re * y.re : x.re * y.re - x.im * y.im,
+                 im = real ? 0 : x.re * y.im + x.im * y.re;
     int e;
     (void)frexp(fmax(fabs(re), fabs(im)), &e);
     return { ldexp(re, -e), ldexp(im, -e), x.log + y.log, x.exponent + y.exponent + e };
@@ -142,7 +146,8 @@ template <typename E> static __device__ inline double log_size(double re, double
 template <typename E> static __device__ inline product factor(const linear_args &a, int64_t i)
 {
     const E x = ((const E *)a.in)[i * (a.in_row + a.in_col)];
-    const double by = a.pivot[i] != i + 1 ? -1 : 1, re = by * (double)real_part(x), im = by * (double)imaginary_part(x);
+    const double by = a.pivot[i] != i + 1 ? -1 : 1, re = by * (double)real_part(x),
+                 im = by * (double)imaginary_part(x);
     return joined<E>({ 1, 0, 0, 0 }, { re, im, log_size<E>(re, im), 0 });
 }
 
@@ -161,7 +166,8 @@ template <typename E> KERNEL(THREADS) determinant(const linear_args a)
     part[threadIdx.x] = r;
     for (int half = THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
-        if ((int)threadIdx.x < half) part[threadIdx.x] = joined<E>(part[threadIdx.x], part[threadIdx.x + half]);
+        if ((int)threadIdx.x < half)
+            part[threadIdx.x] = joined<E>(part[threadIdx.x], part[threadIdx.x + half]);
     }
     if (threadIdx.x) return;
     r = part[0];

@@ -19,7 +19,7 @@ enum linear {
     LINEAR_ORDER,    /* out (int64_t) = the order of rows that `pivots` exchanges make */
     LINEAR_DET,      /* out = the determinant of what was factored in `in`, of its diagonal and pivots; */
     LINEAR_LOGDET,   /* the logarithm of its size; */
-    LINEAR_SLOGDET   /* its sign, of complex elements a number of size 1, and in `more` that logarithm; it is real */
+    LINEAR_SLOGDET /* its sign, of complex elements a number of size 1, and in `more` that logarithm; it is real */
 };
 
 /* PART_UNIT_LOWER: below the diagonal, which counts as ones. */

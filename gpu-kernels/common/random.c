@@ -22,7 +22,9 @@ size_t random_scratch(const step *s)
 static random_args args_of(const step *s, const frame *f)
 {
     const layout *out = &s->out[0].at;
-    random_args a = { .out = f->data[s->out[0].slot], .n = layout_count(out), .draw = lottery_of(s, f), .rank = out->rank };
+    random_args a = {
+        .out = f->data[s->out[0].slot], .n = layout_count(out), .draw = lottery_of(s, f), .rank = out->rank
+    };
     a.vectors = layout_is_dense(out) && (uintptr_t)a.out % 16 == 0;
     for (int d = 0; d < out->rank; d++) a.size[d] = divide_by64(out->size[d]), a.stride[d] = out->stride[d];
     return a;
@@ -31,7 +33,9 @@ static random_args args_of(const step *s, const frame *f)
 static const void *kernel_of(const step *s, int form)
 {
     const duet_dtype type = s->out[0].at.type;
-    return (type == DUET_I64 ? random_kernel_i64 : type == DUET_F64 ? random_kernel_f64 : random_kernel_f32)(s->attr[0], form);
+    return (type == DUET_I64   ? random_kernel_i64
+            : type == DUET_F64 ? random_kernel_f64
+                               : random_kernel_f32)(s->attr[0], form);
 }
 
 static int64_t blocks_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -39,12 +43,14 @@ static int64_t blocks_of(int64_t n, int64_t each) { return (n + each - 1) / each
 static cudaError_t permute(const step *s, random_args *a, char *scratch, cudaStream_t q)
 {
     const int64_t spread = blocks_of(blocks_of(a->n, 2), RANDOM_THREADS);
-    a->indices = (uint32_t *)scratch, a->ends = (uint32_t *)(scratch + indices_bytes(a->n)), a->bucket_bits = bucket_bits(a->n);
+    a->indices = (uint32_t *)scratch, a->ends = (uint32_t *)(scratch + indices_bytes(a->n)),
+    a->bucket_bits = bucket_bits(a->n);
     cudaError_t e = cudaMemsetAsync(a->ends, 0, ends_bytes(a->n), q);
     if (e == cudaSuccess) e = launch(kernel_of(s, FORM_COUNT), spread, RANDOM_THREADS, 0, a, q);
     if (e == cudaSuccess) e = launch(kernel_of(s, FORM_SCAN), 1, SCAN_THREADS, 0, a, q);
     if (e == cudaSuccess) e = launch(kernel_of(s, FORM_SPREAD), spread, RANDOM_THREADS, 0, a, q);
-    if (e == cudaSuccess) e = launch(kernel_of(s, FORM_RANK), (int64_t)1 << a->bucket_bits, BUCKET_THREADS, 0, a, q);
+    if (e == cudaSuccess)
+        e = launch(kernel_of(s, FORM_RANK), (int64_t)1 << a->bucket_bits, BUCKET_THREADS, 0, a, q);
     return e;
 }
 
@@ -56,5 +62,6 @@ cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStre
     if (a.n == 0) return cudaSuccess;
     if (s->attr[0] == LAW_PERMUTATION) return permute(s, &a, scratch, q);
     const int form = FORM_DRAW + (s->attr[0] == LAW_TRUNCATED_NORMAL ? s->attr[1] : 0);
-    return launch(kernel_of(s, form), blocks_of(blocks_of(a.n, each), RANDOM_THREADS), RANDOM_THREADS, 0, &a, q);
+    return launch(kernel_of(s, form), blocks_of(blocks_of(a.n, each), RANDOM_THREADS), RANDOM_THREADS, 0, &a,
+                  q);
 }

@@ -33,7 +33,8 @@ static __device__ inline int64_t place_of(const random_args &a, int64_t i)
     return at;
 }
 
-template <int N> static __device__ inline void write(const random_args &a, int64_t first, const elements<N> &x)
+template <int N>
+static __device__ inline void write(const random_args &a, int64_t first, const elements<N> &x)
 {
     element *out = (element *)a.out;
     if (a.vectors && first + N <= a.n) {
@@ -121,7 +122,8 @@ struct bernoulli {
         elements<EACH> x;
 #pragma unroll
         for (int j = 0; j < EACH; j++)
-            x.e[j] = (element)(b.w[j] == l.whole[0] ? philox_coin(&l, block * EACH + j) : b.w[j] < l.whole[0]);
+            x.e[j] =
+                (element)(b.w[j] == l.whole[0] ? philox_coin(&l, block * EACH + j) : b.w[j] < l.whole[0]);
         return x;
     }
 };
@@ -192,8 +194,10 @@ KERNEL(RANDOM_THREADS) spread(const __grid_constant__ random_args a)
 {
     const int64_t block = (int64_t)blockIdx.x * RANDOM_THREADS + threadIdx.x;
     const philox_block b = drawn(a.draw, LAW_PERMUTATION, block, 0);
-    if (2 * block < a.n) a.indices[atomicAdd(&a.ends[bucket_of(a, philox_half(b, 0))], 1u)] = (uint32_t)(2 * block);
-    if (2 * block + 1 < a.n) a.indices[atomicAdd(&a.ends[bucket_of(a, philox_half(b, 1))], 1u)] = (uint32_t)(2 * block + 1);
+    if (2 * block < a.n)
+        a.indices[atomicAdd(&a.ends[bucket_of(a, philox_half(b, 0))], 1u)] = (uint32_t)(2 * block);
+    if (2 * block + 1 < a.n)
+        a.indices[atomicAdd(&a.ends[bucket_of(a, philox_half(b, 1))], 1u)] = (uint32_t)(2 * block + 1);
 }
 
 struct bucket {
@@ -202,8 +206,8 @@ struct bucket {
 };
 
 /* How many of the bucket come before this one. What is not kept is drawn anew: keys come evenly, so that hardly ever is there any. */
-static __device__ inline uint32_t rank_of(const random_args &a, const bucket &s, const uint32_t *indices, uint32_t n,
-                                          uint64_t key, uint32_t index)
+static __device__ inline uint32_t rank_of(const random_args &a, const bucket &s, const uint32_t *indices,
+                                          uint32_t n, uint64_t key, uint32_t index)
 {
     uint32_t rank = 0;
     const uint32_t kept = n < BUCKET_KEPT ? n : BUCKET_KEPT;
@@ -228,7 +232,8 @@ KERNEL(BUCKET_THREADS) rank(const __grid_constant__ random_args a)
     for (uint32_t i = threadIdx.x; i < n; i += BUCKET_THREADS) {
         const uint32_t index = indices[i];
         const uint64_t key = i < BUCKET_KEPT ? s.key[i] : philox_sort_key(&a.draw, index);
-        ((element *)a.out)[(int64_t)(first + rank_of(a, s, indices, n, key, index)) * a.stride[0]] = (element)index;
+        ((element *)a.out)[(int64_t)(first + rank_of(a, s, indices, n, key, index)) * a.stride[0]] =
+            (element)index;
     }
 }
 

@@ -1,14 +1,14 @@
 /* supported.c - which steps the kernels take. Nothing here needs CUDA: the pretended kernels of the tests take the same steps. */
 #include "supported.h"
+#include "dgrad_as_conv.h"
 #include "dtype.h"
-#include "random_step.h"
+#include "index_ops.h"
 #include "interpreter.h"
 #include "layer_norm.h"
-#include "index_ops.h"
-#include "dgrad_as_conv.h"
+#include "random_step.h"
 #include <stdlib.h>
 
-#define REFUSE(condition, why)                                                                                                   \
+#define REFUSE(condition, why)                                                                               \
     if (condition) return why
 
 duet_dtype step_type(const step *s)
@@ -18,11 +18,17 @@ duet_dtype step_type(const step *s)
 
 /* ---- programs ---- */
 
-duet_dtype fold_type(int op, duet_dtype type) { return op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : type; }
+duet_dtype fold_type(int op, duet_dtype type)
+{
+    return op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : type;
+}
 
 static bool is_integer(duet_dtype type) { return type == DUET_I64 || type == DUET_U64; }
 
-static bool is_move(const instruction *c) { return c->op == OP_STORE || (c->op == OP_LOAD && c->arg[0].kind == FROM_INPUT); }
+static bool is_move(const instruction *c)
+{
+    return c->op == OP_STORE || (c->op == OP_LOAD && c->arg[0].kind == FROM_INPUT);
+}
 
 bool program_moves(const step *s)
 {
@@ -58,8 +64,10 @@ static const char *refuse_instruction(const step *s, const instruction *c, duet_
     REFUSE(c->type != type, "a program of several element types");
     REFUSE(c->op < OPS && !(op_infos[c->op].flags & (is_integer(type) ? OP_INTEGERS : OP_FLOATS)),
            "an operator that does not go with its elements");
-    REFUSE(wraps && !(is_integer(type) && op_wraps_to(c->arg[1].index)), "integers within a type of other numbers");
-    REFUSE(p->folds ? c->op == OP_STORE : op_infos[c->op].kind == KIND_FOLD, "a program that both stores and folds");
+    REFUSE(wraps && !(is_integer(type) && op_wraps_to(c->arg[1].index)),
+           "integers within a type of other numbers");
+    REFUSE(p->folds ? c->op == OP_STORE : op_infos[c->op].kind == KIND_FOLD,
+           "a program that both stores and folds");
     REFUSE(op_infos[c->op].flags & OP_GIVES_INDEX && s->out[c->arg[2].index].at.type != DUET_I64,
            "an index of another type than i64");
     return NULL;
@@ -70,9 +78,12 @@ static const char *refuse_types(const step *s)
 {
     const duet_dtype type = step_type(s);
     if (program_moves(s)) return NULL;
-    REFUSE(type >= FLOAT_TYPES && !is_integer(type), "a program that computes in other types than f32, f64, i64 and u64");
-    for (int k = 0; k < s->ins; k++) REFUSE(dtype_kind(s->in[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
-    for (int k = 0; k < s->outs; k++) REFUSE(dtype_kind(s->out[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
+    REFUSE(type >= FLOAT_TYPES && !is_integer(type),
+           "a program that computes in other types than f32, f64, i64 and u64");
+    for (int k = 0; k < s->ins; k++)
+        REFUSE(dtype_kind(s->in[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
+    for (int k = 0; k < s->outs; k++)
+        REFUSE(dtype_kind(s->out[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
     return NULL;
 }
 
@@ -85,7 +96,8 @@ static const char *refuse_program(const step *s)
     REFUSE(p->folds ? s->inner == 0 || s->inner > s->out[0].at.rank : s->inner > 0,
            "axes to reduce, and no fold, or the reverse");
     const char *why = refuse_types(s);
-    for (const instruction *c = p->code; c < p->code + p->length && !why; c++) why = refuse_instruction(s, c, type);
+    for (const instruction *c = p->code; c < p->code + p->length && !why; c++)
+        why = refuse_instruction(s, c, type);
     return why ? why : machine_encode(&m, p, NULL);
 }
 
@@ -107,7 +119,8 @@ bool pool2d_fits(const step *s)
     for (int a = 0; a < 2; a++) plane.size[a] = in->size[2 + a], plane.stride[a] = in->stride[2 + a];
     layout_span(&plane, &low, &high);
     for (int a = 2; a < 4; a++)
-        if (in->size[a] > INT32_MAX / 4 || llabs(in->stride[a]) > INT32_MAX || out->size[a] > INT32_MAX / 4) return false;
+        if (in->size[a] > INT32_MAX / 4 || llabs(in->stride[a]) > INT32_MAX || out->size[a] > INT32_MAX / 4)
+            return false;
     return low > -INT32_MAX && high < INT32_MAX && out->size[2] * out->size[3] <= INT32_MAX / 2;
 }
 
@@ -119,7 +132,8 @@ static bool conv2d_is_small(const layout *in, const layout *out)
         if (in->size[a] > plane || size[a] > plane / 2) return false;
     for (int a = 1; a < 3; a++)
         if (in->stride[a] > INT32_MAX || in->stride[a] < -INT32_MAX) return false;
-    return (size[2] + 1) * (size[3] + 1) <= plane && size[0] <= INT32_MAX && size[0] * (size[2] + 1) * (size[3] + 1) <= 2 * plane;
+    return (size[2] + 1) * (size[3] + 1) <= plane && size[0] <= INT32_MAX &&
+           size[0] * (size[2] + 1) * (size[3] + 1) <= 2 * plane;
 }
 
 /* Pooling is by 2, without padding. */
@@ -135,7 +149,9 @@ static bool conv2d_is_pooled(const step *s)
 static bool pool_back_fits(const step *s)
 {
     for (int a = 0; a < 2; a++)
-        if (s->out[0].at.size[2 + a] >= 1 << 29 || s->in[0].at.size[2 + a] >= 1 << 29 || s->attr[a] >= 1 << 29) return false;
+        if (s->out[0].at.size[2 + a] >= 1 << 29 || s->in[0].at.size[2 + a] >= 1 << 29 ||
+            s->attr[a] >= 1 << 29)
+            return false;
     return true;
 }
 
@@ -146,8 +162,10 @@ static const char *refuse_conv2d(const step *s)
     REFUSE(in->type != DUET_F32, "a convolution of other elements than f32");
     REFUSE(in->rank != 4, "a convolution of volumes");
     REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
-    REFUSE(s->attr[0] != 1 || s->attr[1] != 1 || !conv_is_plain(s), "a convolution with strides, dilation or groups, or turned");
-    for (int a = 2; a < 4; a++) REFUSE(s->attr[a] < 0 || s->attr[a] > 1, "a convolution with more padding than 1");
+    REFUSE(s->attr[0] != 1 || s->attr[1] != 1 || !conv_is_plain(s),
+           "a convolution with strides, dilation or groups, or turned");
+    for (int a = 2; a < 4; a++)
+        REFUSE(s->attr[a] < 0 || s->attr[a] > 1, "a convolution with more padding than 1");
     REFUSE(in->size[1] < 1 || in->size[1] > CONV_CHANNELS, "a convolution of no channels, or of many");
     REFUSE(in->size[3] > 1 && in->stride[3] != 1, "images whose rows have gaps");
     REFUSE(s->finish && finish->act != OP_relu && finish->act != OP_LOAD,
@@ -173,7 +191,8 @@ static bool filter_grad_is_small(const layout *x, const layout *dy)
     for (int k = 0; k < 2; k++)
         for (int a = 1; a < 4; a++)
             if (all[k]->size[a] > most / 4 || llabs(all[k]->stride[a]) > most) return false;
-    return x->size[1] + 32 < most / 9 / (dy->size[1] + 64) && x->size[0] <= most / ((dy->size[2] + 1) * (dy->size[3] + 1));
+    return x->size[1] + 32 < most / 9 / (dy->size[1] + 64) &&
+           x->size[0] <= most / ((dy->size[2] + 1) * (dy->size[3] + 1));
 }
 
 #define FILTER_STRICT 1e9 /* products: of no more, rounding them would not help */
@@ -182,7 +201,8 @@ static bool filter_grad_is_small(const layout *x, const layout *dy)
 static bool may_be_rounded(const step *s)
 {
     const bool is_permitted = s->math == DUET_MATH_TF32 || s->math == DUET_MATH_BF16;
-    return is_permitted && (double)layout_count(&s->in[1].at) * (double)s->in[0].at.size[1] * 9 > FILTER_STRICT;
+    return is_permitted &&
+           (double)layout_count(&s->in[1].at) * (double)s->in[0].at.size[1] * 9 > FILTER_STRICT;
 }
 
 static const char *refuse_filter_grad(const step *s)
@@ -191,8 +211,10 @@ static const char *refuse_filter_grad(const step *s)
     REFUSE(x->type != DUET_F32, "a convolution of other elements than f32");
     REFUSE(x->rank != 4, "a convolution of volumes");
     REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
-    REFUSE(s->attr[0] != 1 || s->attr[1] != 1 || !conv_is_plain(s), "a convolution with strides, dilation or groups");
-    for (int a = 2; a < 4; a++) REFUSE(s->attr[a] < 0 || s->attr[a] > 1, "a convolution with more padding than 1");
+    REFUSE(s->attr[0] != 1 || s->attr[1] != 1 || !conv_is_plain(s),
+           "a convolution with strides, dilation or groups");
+    for (int a = 2; a < 4; a++)
+        REFUSE(s->attr[a] < 0 || s->attr[a] > 1, "a convolution with more padding than 1");
     REFUSE(may_be_rounded(s), "a large convolution in a mode that lets cuDNN round");
     REFUSE(!filter_grad_is_small(x, &s->in[1].at), "images too large for indices of 32 bits");
     return NULL;
@@ -201,19 +223,24 @@ static const char *refuse_filter_grad(const step *s)
 /* Indices of a permutation are of 32 bits. */
 static const char *refuse_random(const step *s)
 {
-    REFUSE(s->attr[0] == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2, "a permutation of 2^31 elements or more");
+    REFUSE(s->attr[0] == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2,
+           "a permutation of 2^31 elements or more");
     return lottery_refuses(s);
 }
 
 /* Places and lines are counted in 32 bits. */
-static int64_t lines_along(const layout *l, int axis) { return l->size[axis] ? layout_count(l) / l->size[axis] : 0; }
+static int64_t lines_along(const layout *l, int axis)
+{
+    return l->size[axis] ? layout_count(l) / l->size[axis] : 0;
+}
 
 static const char *refuse_order(const step *s)
 {
     const int axis = order_family(s->kernel) == ORDER_COUNT || s->kernel == OP_one_hot ? -1 : s->attr[0];
     const int64_t most = INT32_MAX / 2;
     REFUSE(axis >= 0 && s->in[0].at.size[axis] > most, "an axis of 2^30 elements or more");
-    REFUSE(order_family(s->kernel) == ORDER_SORT && lines_along(&s->in[0].at, axis) > INT32_MAX, "2^31 lines or more");
+    REFUSE(order_family(s->kernel) == ORDER_SORT && lines_along(&s->in[0].at, axis) > INT32_MAX,
+           "2^31 lines or more");
     REFUSE(s->ins > 1 && layout_count(&s->in[1].at) > most && s->ins > 2, "2^30 indices or more");
     return order_refuses(s);
 }
@@ -246,7 +273,8 @@ const char *kernels_refuse(const step *s)
     case OP_avg_pool2d: return pool2d_fits(s) ? NULL : "an image of 2^31 elements or more a plane";
     case OP_max_pool2d_grad:
     case OP_avg_pool2d_grad:
-    case OP_upsample2d: return pool_back_fits(s) ? NULL : "an image or a window of 2^29 elements or more along an axis";
+    case OP_upsample2d:
+        return pool_back_fits(s) ? NULL : "an image or a window of 2^29 elements or more along an axis";
     case OP_matmul: return product_fits(s) ? NULL : "a product of many rows and columns, or with an addend";
     case OP_conv2d: return refuse_conv2d(s);
     case OP_conv2d_input_grad: return refuse_conv2d_back(s);

@@ -5,12 +5,14 @@
 static pool2d_args args_of(const step *s)
 {
     const layout *in = &s->in[0].at, *out = &s->out[0].at;
-    pool2d_args a = {
-        .image = in->stride[0], .plane = in->stride[1], .row = (int32_t)in->stride[2], .column = (int32_t)in->stride[3]
-    };
+    pool2d_args a = { .image = in->stride[0],
+                      .plane = in->stride[1],
+                      .row = (int32_t)in->stride[2],
+                      .column = (int32_t)in->stride[3] };
     a.height = divide_by32(out->size[2]), a.width = divide_by32(out->size[3]);
     a.in_height = (int32_t)in->size[2], a.in_width = (int32_t)in->size[3];
-    for (int i = 0; i < 2; i++) a.window[i] = s->attr[i], a.stride[i] = s->attr[2 + i], a.pad[i] = s->attr[4 + i];
+    for (int i = 0; i < 2; i++)
+        a.window[i] = s->attr[i], a.stride[i] = s->attr[2 + i], a.pad[i] = s->attr[4 + i];
     return a;
 }
 
@@ -21,7 +23,8 @@ static cudaError_t run(const step *s, pool2d_args *a, int64_t images, int64_t ch
     const int64_t each = form == FORM_WINDOW2 ? POOL_THREADS * POOL_EACH : POOL_THREADS;
     const bool wide = s->out[0].at.type == DUET_F64;
     const void *kernel = (wide ? pool2d_kernel_f64 : pool2d_kernel_f32)(s->kernel, (int)form);
-    a->count = (uint32_t)(images * channels) * a->height.by * a->width.by, a->channels = divide_by32(channels);
+    a->count = (uint32_t)(images * channels) * a->height.by * a->width.by,
+    a->channels = divide_by32(channels);
     return launch(kernel, (a->count + each - 1) / each, POOL_THREADS, 0, a, q);
 }
 
@@ -29,7 +32,8 @@ static cudaError_t run(const step *s, pool2d_args *a, int64_t images, int64_t ch
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q)
 {
     const layout *in = &s->in[0].at, *out = &s->out[0].at;
-    const int64_t n = out->size[0], c = out->size[1], size = dtypes[out->type].bytes, plane = out->size[2] * out->size[3];
+    const int64_t n = out->size[0], c = out->size[1], size = dtypes[out->type].bytes,
+                  plane = out->size[2] * out->size[3];
     const int64_t planes = plane ? INT32_MAX / 2 / plane : 0, images = c && c <= planes ? planes / c : 1;
     pool2d_args a = args_of(s);
     cudaError_t e = cudaSuccess;

@@ -23,7 +23,8 @@ struct window {
 
 static __device__ inline window window_of(const pool2d_args &a, uint32_t output)
 {
-    const uint32_t row = quotient(output, a.width), plane = quotient(row, a.height), image = quotient(plane, a.channels);
+    const uint32_t row = quotient(output, a.width), plane = quotient(row, a.height),
+                   image = quotient(plane, a.channels);
     const int32_t w = (int32_t)(output - row * a.width.by), h = (int32_t)(row - plane * a.height.by);
     const T *at = (const T *)a.in + image * a.image + (plane - image * a.channels.by) * a.plane;
     return { at, h * a.stride[0] - a.pad[0], w * a.stride[1] - a.pad[1] };
@@ -55,7 +56,8 @@ template <class Row> KERNEL(POOL_THREADS) window_2x2(const __grid_constant__ poo
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             const int i = w.i + k / 2, j = w.j + k % 2;
-            in[u][k] = output < a.count && (uint32_t)i < (uint32_t)a.in_height && (uint32_t)j < (uint32_t)a.in_width;
+            in[u][k] =
+                output < a.count && (uint32_t)i < (uint32_t)a.in_height && (uint32_t)j < (uint32_t)a.in_width;
             x[u][k] = in[u][k] ? w.plane[i * a.row + j * a.column] : K(0);
         }
     }
@@ -73,6 +75,7 @@ template <class Row> KERNEL(POOL_THREADS) window_2x2(const __grid_constant__ poo
 const void *TYPED(pool2d_kernel)(int row, int form)
 {
     const bool two = form == FORM_WINDOW2;
-    if (row == OP_max_pool2d) return two ? (const void *)window_2x2<row_max_pool2d> : (const void *)any_window<row_max_pool2d>;
+    if (row == OP_max_pool2d)
+        return two ? (const void *)window_2x2<row_max_pool2d> : (const void *)any_window<row_max_pool2d>;
     return two ? (const void *)window_2x2<row_avg_pool2d> : (const void *)any_window<row_avg_pool2d>;
 }

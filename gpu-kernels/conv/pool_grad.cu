@@ -17,7 +17,8 @@ static __device__ inline windows windows_of(const pool_back_args &a, int axis, i
 }
 
 /* Is element (i, j), which is x, the one that window (p, q) has its result from? */
-static __device__ inline bool wins(const pool_back_args &a, const T *plane, T x, int32_t i, int32_t j, int32_t p, int32_t q)
+static __device__ inline bool wins(const pool_back_args &a, const T *plane, T x, int32_t i, int32_t j,
+                                   int32_t p, int32_t q)
 {
     const int32_t top = p * a.step[0] - a.pad[0], left = q * a.step[1] - a.pad[1];
     const int32_t bottom = min(top + a.window[0], a.in_height), right = min(left + a.window[1], a.in_width);
@@ -31,29 +32,34 @@ static __device__ inline bool wins(const pool_back_args &a, const T *plane, T x,
 }
 
 struct row_max_pool2d_grad {
-    static __device__ inline T at(const pool_back_args &a, const T *plane, const T *grad, int32_t i, int32_t j)
+    static __device__ inline T at(const pool_back_args &a, const T *plane, const T *grad, int32_t i,
+                                  int32_t j)
     {
         const windows h = windows_of(a, 0, i, a.grad_height), w = windows_of(a, 1, j, a.grad_width);
         const T x = plane[i * a.stride[2] + j * a.stride[3]];
         T sum = K(0);
         for (int32_t p = h.from; p < h.to; p++)
             for (int32_t q = w.from; q < w.to; q++)
-                if (wins(a, plane, x, i, j, p, q)) sum = sum + grad[p * a.grad_stride[2] + q * a.grad_stride[3]];
+                if (wins(a, plane, x, i, j, p, q))
+                    sum = sum + grad[p * a.grad_stride[2] + q * a.grad_stride[3]];
         return sum;
     }
 };
 struct row_avg_pool2d_grad {
-    static __device__ inline T at(const pool_back_args &a, const T *plane, const T *grad, int32_t i, int32_t j)
+    static __device__ inline T at(const pool_back_args &a, const T *plane, const T *grad, int32_t i,
+                                  int32_t j)
     {
         const windows h = windows_of(a, 0, i, a.grad_height), w = windows_of(a, 1, j, a.grad_width);
         T sum = K(0);
         for (int32_t p = h.from; p < h.to; p++)
-            for (int32_t q = w.from; q < w.to; q++) sum = sum + grad[p * a.grad_stride[2] + q * a.grad_stride[3]];
+            for (int32_t q = w.from; q < w.to; q++)
+                sum = sum + grad[p * a.grad_stride[2] + q * a.grad_stride[3]];
         return sum / (T)((int64_t)a.window[0] * a.window[1]);
     }
 };
 struct row_upsample2d {
-    static __device__ inline T at(const pool_back_args &a, const T *plane, const T *grad, int32_t i, int32_t j)
+    static __device__ inline T at(const pool_back_args &a, const T *plane, const T *grad, int32_t i,
+                                  int32_t j)
     {
         return plane[i / a.window[0] * a.stride[2] + j / a.window[1] * a.stride[3]];
     }
@@ -63,7 +69,8 @@ template <class Row> KERNEL(POOL_THREADS) elements(const __grid_constant__ pool_
 {
     const int64_t all = (int64_t)gridDim.x * POOL_THREADS;
     for (int64_t e = (int64_t)blockIdx.x * POOL_THREADS + threadIdx.x; e < a.count; e += all) {
-        const uint64_t row = quotient((uint64_t)e, a.width), plane = quotient(row, a.height), image = quotient(plane, a.channels);
+        const uint64_t row = quotient((uint64_t)e, a.width), plane = quotient(row, a.height),
+                       image = quotient(plane, a.channels);
         const int32_t j = (int32_t)(e - row * a.width.by), i = (int32_t)(row - plane * a.height.by);
         const int64_t c = (int64_t)(plane - image * a.channels.by), n = (int64_t)image;
         ((T *)a.out)[e] = Row::at(a, (const T *)a.in + n * a.stride[0] + c * a.stride[1],

@@ -24,6 +24,6 @@ cudaError_t filter_grad_launch(const step *s, const frame *f, const workspace *w
     a.out = f->data[s->out[0].slot], a.part = w->scratch;
     const cudaError_t e = add_up(&a, q);
     if (e != cudaSuccess) return e;
-    return launch_early(filter_join_kernel_f32(), quotient_up((int64_t)a.filters * a.sums.by, FILTER_ACROSS), FILTER_THREADS, 0,
-                        &a, q);
+    return launch_early(filter_join_kernel_f32(), quotient_up((int64_t)a.filters * a.sums.by, FILTER_ACROSS),
+                        FILTER_THREADS, 0, &a, q);
 }

@@ -16,7 +16,8 @@ static_assert(sizeof(sums) == FILTER_SUMS * EACH && FILTER_THREADS % 32 == 0, ""
 /* ---- what is in shared memory ---- */
 
 template <int K, bool VECTORS>
-static __device__ inline void bring_operand(const filter_grad_args &a, const filter_errand &e, const filter_strip &s, int stage)
+static __device__ inline void bring_operand(const filter_grad_args &a, const filter_errand &e,
+                                            const filter_strip &s, int stage)
 {
     const float *image = (const float *)(K ? a.dy : a.x) + s.image * a.image[K];
     const int32_t width = K ? a.out_w : a.w;
@@ -24,7 +25,8 @@ static __device__ inline void bring_operand(const filter_grad_args &a, const fil
     for (uint32_t u = threadIdx.x; u < filter_units(&a, K); u += FILTER_THREADS) {
         const filter_unit unit = filter_unit_of(&a, K, &e, &s, u);
         const int to = (stage + unit.place) * EACH;
-        if (VECTORS) copy_early<16>(to, image + unit.from, unit.is && (uint32_t)unit.column < (uint32_t)width);
+        if (VECTORS)
+            copy_early<16>(to, image + unit.from, unit.is && (uint32_t)unit.column < (uint32_t)width);
         else
 #pragma unroll
             for (int i = 0; i < PIXELS; i++)
@@ -33,7 +35,8 @@ static __device__ inline void bring_operand(const filter_grad_args &a, const fil
     }
 }
 
-static __device__ inline void bring(const filter_grad_args &a, const filter_errand &e, uint32_t strip, int stage)
+static __device__ inline void bring(const filter_grad_args &a, const filter_errand &e, uint32_t strip,
+                                    int stage)
 {
     const filter_strip s = filter_strip_of(&a, strip);
     if (a.vectors[0]) bring_operand<0, true>(a, e, s, stage);
@@ -61,7 +64,9 @@ static __device__ inline float2 fetch_two(uint32_t at)
 static __device__ inline float4 fetch_four(uint32_t at)
 {
     float4 x;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "r"(at));
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                 : "r"(at));
     return x;
 }
 
@@ -78,7 +83,8 @@ template <int PAD> static __device__ inline void load_span(float x[SPAN], uint32
     }
 }
 
-template <int PAD> static __device__ inline void add_four(const filter_grad_args &a, uint32_t x, uint32_t dy, sums &sum)
+template <int PAD>
+static __device__ inline void add_four(const filter_grad_args &a, uint32_t x, uint32_t dy, sums &sum)
 {
     const int apart = a.apart * EACH, pitch = a.pitch[0] * EACH;
     float w[SIDE][SPAN];
@@ -97,7 +103,8 @@ template <int PAD> static __device__ inline void add_four(const filter_grad_args
 }
 
 /* One pixel: what there is behind the last one is nobody's, and may be infinite. */
-template <int PAD> static __device__ inline void add_one(const filter_grad_args &a, uint32_t x, uint32_t dy, sums &sum)
+template <int PAD>
+static __device__ inline void add_one(const filter_grad_args &a, uint32_t x, uint32_t dy, sums &sum)
 {
     const int apart = a.apart * EACH, pitch = a.pitch[0] * EACH;
     float w[SIDE * SIDE];
@@ -107,7 +114,8 @@ template <int PAD> static __device__ inline void add_one(const filter_grad_args 
     for (int o = 0; o < OUTPUTS; o++, dy += apart) {
         const float y = fetch(dy);
 #pragma unroll
-        for (int t = 0; t < SIDE * SIDE; t++) sum[o][t / SIDE][t % SIDE] = FMA(y, w[t], sum[o][t / SIDE][t % SIDE]);
+        for (int t = 0; t < SIDE * SIDE; t++)
+            sum[o][t / SIDE][t % SIDE] = FMA(y, w[t], sum[o][t / SIDE][t % SIDE]);
     }
 }
 
@@ -125,7 +133,8 @@ static __device__ inline addresses place_now(const filter_grad_args &a, int stag
     return at;
 }
 
-template <int PAD> static __device__ inline void add_strip(const filter_grad_args &a, uint32_t strip, int stage, sums &sum)
+template <int PAD>
+static __device__ inline void add_strip(const filter_grad_args &a, uint32_t strip, int stage, sums &sum)
 {
     const addresses from = place_now(a, stage);
     const filter_strip s = filter_strip_of(&a, strip);
@@ -153,7 +162,8 @@ static __device__ inline void give(const filter_grad_args &a, const sums &sum)
     }
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < FILTER_SUMS; i++) at_shared((i * FILTER_THREADS + (int)threadIdx.x) * EACH) = (&sum[0][0][0])[i];
+    for (int i = 0; i < FILTER_SUMS; i++)
+        at_shared((i * FILTER_THREADS + (int)threadIdx.x) * EACH) = (&sum[0][0][0])[i];
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < a.sums.by; i += FILTER_THREADS) {
         const uint32_t own = i >> (a.channel_bits + a.eight_bits), first = own * FILTER_THREADS + i % a.tasks;
@@ -185,10 +195,11 @@ KERNEL(FILTER_THREADS) join(const __grid_constant__ filter_grad_args a)
 {
     constexpr int WARPS = FILTER_THREADS / FILTER_ACROSS;
     __shared__ float of[WARPS][FILTER_ACROSS];
-    const uint32_t lane = threadIdx.x % FILTER_ACROSS, warp = threadIdx.x / FILTER_ACROSS, i = blockIdx.x * FILTER_ACROSS + lane,
-                   tile = quotient(i, a.sums);
+    const uint32_t lane = threadIdx.x % FILTER_ACROSS, warp = threadIdx.x / FILTER_ACROSS,
+                   i = blockIdx.x * FILTER_ACROSS + lane, tile = quotient(i, a.sums);
     const int64_t element = tile < a.filters ? filter_element(&a, tile, i - tile * a.sums.by) : -1;
-    const float *part = (const float *)a.part + tile * (int64_t)a.parts.by * a.sums.by + (i - tile * a.sums.by);
+    const float *part =
+        (const float *)a.part + tile * (int64_t)a.parts.by * a.sums.by + (i - tile * a.sums.by);
     float sum = 0;
     take_turn();
     let_next_begin();
@@ -205,6 +216,9 @@ KERNEL(FILTER_THREADS) join(const __grid_constant__ filter_grad_args a)
 
 } // namespace
 
-const void *filter_grad_kernel_f32(int pad) { return pad ? (const void *)add_products<1> : (const void *)add_products<0>; }
+const void *filter_grad_kernel_f32(int pad)
+{
+    return pad ? (const void *)add_products<1> : (const void *)add_products<0>;
+}
 
 const void *filter_join_kernel_f32(void) { return (const void *)join; }

@@ -27,7 +27,8 @@ FN_DECL filter_errand filter_errand_of(const filter_grad_args *a, uint32_t block
     const uint32_t tile = QUOTIENT32(block, a->parts), down = QUOTIENT32(tile, a->tiles),
                    first = (block - tile * a->parts.by) * a->each;
     const filter_errand e = { first, first + a->each < a->strips ? first + a->each : a->strips,
-                              (int32_t)((tile - down * a->tiles.by) << a->channel_bits), (int32_t)(down << (a->eight_bits + 3)) };
+                              (int32_t)((tile - down * a->tiles.by) << a->channel_bits),
+                              (int32_t)(down << (a->eight_bits + 3)) };
     return e;
 }
 
@@ -40,8 +41,10 @@ typedef struct filter_strip {
 FN_DECL filter_strip filter_strip_of(const filter_grad_args *a, uint32_t s)
 {
     const uint32_t line = QUOTIENT32(s, a->across), image = QUOTIENT32(line, a->down);
-    const int32_t row = (int32_t)(line - image * a->down.by) * a->rows, column = (int32_t)(s - line * a->across.by) * a->columns;
-    const filter_strip at = { (int64_t)image, row, column, a->out_h - row < a->rows ? a->out_h - row : a->rows,
+    const int32_t row = (int32_t)(line - image * a->down.by) * a->rows,
+                  column = (int32_t)(s - line * a->across.by) * a->columns;
+    const filter_strip at = { (int64_t)image, row, column,
+                              a->out_h - row < a->rows ? a->out_h - row : a->rows,
                               a->out_w - column < a->columns ? a->out_w - column : a->columns };
     return at;
 }
@@ -49,7 +52,10 @@ FN_DECL filter_strip filter_strip_of(const filter_grad_args *a, uint32_t s)
 /* ---- what is brought ---- */
 
 /* Fours of columns of an operand's part of a strip. */
-FN_DECL uint32_t filter_units(const filter_grad_args *a, int k) { return a->channels[k] * a->lines[k].by * a->fours[k].by; }
+FN_DECL uint32_t filter_units(const filter_grad_args *a, int k)
+{
+    return a->channels[k] * a->lines[k].by * a->fours[k].by;
+}
 
 /* One of them: where it goes, in elements from the stage's begin; its first element in the image; and whether its channel and row are. */
 typedef struct filter_unit {
@@ -58,16 +64,19 @@ typedef struct filter_unit {
     bool is;
 } filter_unit;
 
-FN_DECL filter_unit filter_unit_of(const filter_grad_args *a, int k, const filter_errand *e, const filter_strip *s, uint32_t u)
+FN_DECL filter_unit filter_unit_of(const filter_grad_args *a, int k, const filter_errand *e,
+                                   const filter_strip *s, uint32_t u)
 {
-    const uint32_t line = QUOTIENT32(u, a->fours[k]), channel = QUOTIENT32(line, a->lines[k]), four = u - line * a->fours[k].by,
-                   down = line - channel * a->lines[k].by;
-    const int32_t c = (k ? e->output : e->channel) + (int32_t)channel, row = s->row + (int32_t)down - (k ? 0 : a->pad[0]),
+    const uint32_t line = QUOTIENT32(u, a->fours[k]), channel = QUOTIENT32(line, a->lines[k]),
+                   four = u - line * a->fours[k].by, down = line - channel * a->lines[k].by;
+    const int32_t c = (k ? e->output : e->channel) + (int32_t)channel,
+                  row = s->row + (int32_t)down - (k ? 0 : a->pad[0]),
                   column = s->column + 4 * ((int32_t)four - (k ? 0 : a->pad[1]));
-    const filter_unit unit = { (k ? a->second : 0) + (int32_t)channel * a->plane[k] + (int32_t)down * a->pitch[k] +
-                                   4 * (int32_t)four,
+    const filter_unit unit = { (k ? a->second : 0) + (int32_t)channel * a->plane[k] +
+                                   (int32_t)down * a->pitch[k] + 4 * (int32_t)four,
                                column,
-                               c * (int64_t)a->stride[k][0] + row * (int64_t)a->stride[k][1] + column * (int64_t)a->stride[k][2],
+                               c * (int64_t)a->stride[k][0] + row * (int64_t)a->stride[k][1] +
+                                   column * (int64_t)a->stride[k][2],
                                c < (k ? a->m : a->c) && (uint32_t)row < (uint32_t)(k ? a->out_h : a->h) };
     return unit;
 }
@@ -80,7 +89,8 @@ typedef struct filter_share {
 
 FN_DECL filter_share filter_share_of(const filter_grad_args *a, uint32_t thread)
 {
-    const filter_share s = { thread & ((1u << a->channel_bits) - 1), thread >> a->channel_bits & ((1u << a->eight_bits) - 1),
+    const filter_share s = { thread & ((1u << a->channel_bits) - 1),
+                             thread >> a->channel_bits & ((1u << a->eight_bits) - 1),
                              thread >> (a->channel_bits + a->eight_bits) };
     return s;
 }
@@ -93,7 +103,8 @@ typedef struct filter_place {
 
 FN_DECL filter_place filter_place_of(const filter_grad_args *a, const filter_share *t)
 {
-    const filter_place p = { (int32_t)t->channel * a->plane[0] + 4 * a->pad[1], a->second + (int32_t)t->eight * a->plane[1] };
+    const filter_place p = { (int32_t)t->channel * a->plane[0] + 4 * a->pad[1],
+                             a->second + (int32_t)t->eight * a->plane[1] };
     return p;
 }
 
@@ -103,13 +114,18 @@ typedef struct filter_group {
     int32_t x, dy, pixels;
 } filter_group;
 
-FN_DECL uint32_t filter_groups(const filter_grad_args *a, const filter_strip *s) { return (uint32_t)s->rows * a->fours[1].by; }
+FN_DECL uint32_t filter_groups(const filter_grad_args *a, const filter_strip *s)
+{
+    return (uint32_t)s->rows * a->fours[1].by;
+}
 
 /* Lines of the gradient have no gaps, those of the images what is beside them. */
 FN_DECL filter_group filter_group_of(const filter_grad_args *a, const filter_strip *s, uint32_t g)
 {
-    const int32_t row = (int32_t)QUOTIENT32(g, a->fours[1]), rest = s->columns - 4 * ((int32_t)g - row * (int32_t)a->fours[1].by);
-    const filter_group group = { 4 * (int32_t)g + row * (a->pitch[0] - a->pitch[1]), 4 * (int32_t)g, rest < 4 ? rest : 4 };
+    const int32_t row = (int32_t)QUOTIENT32(g, a->fours[1]),
+                  rest = s->columns - 4 * ((int32_t)g - row * (int32_t)a->fours[1].by);
+    const filter_group group = { 4 * (int32_t)g + row * (a->pitch[0] - a->pitch[1]), 4 * (int32_t)g,
+                                 rest < 4 ? rest : 4 };
     return group;
 }
 

@@ -10,7 +10,8 @@
 #define STRIP           150  /* for a strip beside, */
 #define BEGIN           1500 /* and before its part, and after; */
 #define SUM             0.12 /* and of all for eight outputs' sums, which go by memory */
-#define ALONE           1.25 /* so much longer takes a thread block that has no other beside it, to compute while it waits */
+#define ALONE                                                                                                \
+    1.25 /* so much longer takes a thread block that has no other beside it, to compute while it waits */
 
 /* A power of two that `count` have room in, or several times: of the largest and half of it that which leaves less idle. */
 static uint32_t bits_of(int64_t count, uint32_t most)
@@ -23,7 +24,10 @@ static uint32_t bits_of(int64_t count, uint32_t most)
 
 /* Planes an odd number of fours apart: lanes that read theirs meet in few banks. */
 static int64_t plane_of(int64_t elements) { return elements / 4 % 2 ? elements : elements + 4; }
-static int64_t pitch_of(const filter_grad_args *a, int k, int64_t columns) { return columns + (k ? 0 : 4 + 4 * a->pad[1]); }
+static int64_t pitch_of(const filter_grad_args *a, int k, int64_t columns)
+{
+    return columns + (k ? 0 : 4 + 4 * a->pad[1]);
+}
 static int64_t plane(const filter_grad_args *a, int k, int64_t rows, int64_t columns)
 {
     return plane_of((rows + (k ? 0 : 2)) * pitch_of(a, k, columns));
@@ -31,7 +35,8 @@ static int64_t plane(const filter_grad_args *a, int k, int64_t rows, int64_t col
 
 static int64_t stage_of(const filter_grad_args *a, int64_t rows, int64_t columns)
 {
-    return (int64_t)a->channels[0] * plane(a, 0, rows, columns) + (int64_t)a->channels[1] * plane(a, 1, rows, columns);
+    return (int64_t)a->channels[0] * plane(a, 0, rows, columns) +
+           (int64_t)a->channels[1] * plane(a, 1, rows, columns);
 }
 
 /* As many columns as a strip of one row has room for, evenly. */
@@ -60,7 +65,8 @@ static double strip_cost(const filter_grad_args *a, int64_t rows, int64_t column
 }
 
 /* With so many thread blocks for each multiprocessor, if there are pixels enough. */
-static cutting cut_for(const filter_grad_args *a, int64_t tiles, int64_t rows, int64_t columns, int64_t blocks)
+static cutting cut_for(const filter_grad_args *a, int64_t tiles, int64_t rows, int64_t columns,
+                       int64_t blocks)
 {
     cutting c = { .rows = rows, .columns = columns };
     const int64_t wanted = MULTIPROCESSORS * blocks / tiles;
@@ -91,9 +97,11 @@ static void set_strips(filter_grad_args *a, const cutting *c)
 {
     a->rows = (int32_t)c->rows, a->columns = (int32_t)c->columns;
     a->strips = (uint32_t)c->strips, a->each = (uint32_t)c->each, a->parts = divide_by32(c->parts);
-    a->down = divide_by32(quotient_up(a->out_h, c->rows)), a->across = divide_by32(quotient_up(a->out_w, c->columns));
+    a->down = divide_by32(quotient_up(a->out_h, c->rows)),
+    a->across = divide_by32(quotient_up(a->out_w, c->columns));
     for (int k = 0; k < 2; k++) {
-        a->pitch[k] = (int32_t)pitch_of(a, k, c->columns), a->plane[k] = (int32_t)plane(a, k, c->rows, c->columns);
+        a->pitch[k] = (int32_t)pitch_of(a, k, c->columns),
+        a->plane[k] = (int32_t)plane(a, k, c->rows, c->columns);
         a->fours[k] = divide_by32(a->pitch[k] / 4), a->lines[k] = divide_by32(c->rows + (k ? 0 : 2));
     }
     a->second = (int32_t)a->channels[0] * a->plane[0], a->apart = a->plane[1] << a->eight_bits;
@@ -111,7 +119,9 @@ static bool in_vectors(const layout *l, const void *p)
 static filter_grad_args of_operands(const step *s, const void *x, const void *dy)
 {
     const layout *l[] = { &s->in[0].at, &s->in[1].at };
-    filter_grad_args a = { .x = x, .dy = dy, .n = l[0]->size[0], .c = (int32_t)l[0]->size[1], .m = (int32_t)l[1]->size[1] };
+    filter_grad_args a = {
+        .x = x, .dy = dy, .n = l[0]->size[0], .c = (int32_t)l[0]->size[1], .m = (int32_t)l[1]->size[1]
+    };
     a.h = (int32_t)l[0]->size[2], a.w = (int32_t)l[0]->size[3];
     a.out_h = (int32_t)l[1]->size[2], a.out_w = (int32_t)l[1]->size[3];
     for (int i = 0; i < 2; i++) a.pad[i] = s->attr[CONV_PAD + i];
@@ -124,7 +134,8 @@ static filter_grad_args of_operands(const step *s, const void *x, const void *dy
 
 static void set_tile(filter_grad_args *a)
 {
-    a->channel_bits = bits_of(a->c, FILTER_CHANNEL_BITS), a->eight_bits = bits_of(quotient_up(a->m, 8), FILTER_EIGHT_BITS);
+    a->channel_bits = bits_of(a->c, FILTER_CHANNEL_BITS),
+    a->eight_bits = bits_of(quotient_up(a->m, 8), FILTER_EIGHT_BITS);
     a->channels[0] = 1u << a->channel_bits, a->channels[1] = 8u << a->eight_bits;
     a->tasks = 1u << (a->channel_bits + a->eight_bits), a->splits = FILTER_THREADS / a->tasks;
     a->tiles = divide_by32(quotient_up(a->c, a->channels[0]));

@@ -1,7 +1,7 @@
 /* winograd_1d.c - launches convolutions by windows of 3 x 3, by columns or by squares: how their results are cut into strips, and shared out
  * among threads. */
-#include "launch.h"
 #include "dgrad_as_conv.h"
+#include "launch.h"
 #include <math.h>
 
 #define WARPS        (CONV_THREADS / 32)
@@ -9,11 +9,11 @@
 #define STAGE        16384 /* bytes of a stage, or one channel of one image */
 #define FILTERS      61440 /* bytes of filters; with two stages that is less than any card's 99 KiB */
 #define SHARED       (FILTERS + 2 * STAGE + 4096)
-#define BLOCKS       792                  /* so many that a card is evenly busy, and each loads its filters for several strips */
-#define BUSY         (132 * WARPS * 2)    /* warps that keep a card busy: below that threads have fewer outputs */
+#define BLOCKS       792 /* so many that a card is evenly busy, and each loads its filters for several strips */
+#define BUSY         (132 * WARPS * 2) /* warps that keep a card busy: below that threads have fewer outputs */
 #define FILTER_BYTES (12 * sizeof(float)) /* of one window, transformed */
 
-#define SQUARE_WARPS                                                                                                             \
+#define SQUARE_WARPS                                                                                         \
     8 /* by squares are convolutions that leave room for as many warps on a multiprocessor, and have strips for half */
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -41,7 +41,9 @@ static int outputs_of(const step *s, extent e)
 static void share_out(conv2d_args *a, int outputs)
 {
     int64_t apart = WARPS;
-    while (apart > 1 && (apart / 2 * outputs >= a->m || apart * outputs * a->c * (int64_t)FILTER_BYTES > FILTERS)) apart /= 2;
+    while (apart > 1 &&
+           (apart / 2 * outputs >= a->m || apart * outputs * a->c * (int64_t)FILTER_BYTES > FILTERS))
+        apart /= 2;
     a->along = (uint32_t)(WARPS / apart), a->width = (int32_t)apart * outputs;
     a->groups = divide_by32(quotient_up(a->m, a->width));
 }
@@ -57,17 +59,22 @@ static int32_t pitch_of(int64_t quads)
 /* The area of a strip, then how many images and channels of it go into a stage. */
 static void cut(conv2d_args *a, extent e)
 {
-    const int64_t lanes = 32 * (int64_t)a->along, across = quotient_up(e.quads, QUADS), quads = quotient_up(e.quads, across);
+    const int64_t lanes = 32 * (int64_t)a->along, across = quotient_up(e.quads, QUADS),
+                  quads = quotient_up(e.quads, across);
     const int64_t down = quotient_up(e.rows, least(e.rows, lanes / quads)), rows = quotient_up(e.rows, down),
                   lines = 2 * rows + 2;
     a->pitch = pitch_of(quads);
-    const int64_t plane = lines * a->pitch * (int64_t)sizeof(float), room = STAGE / plane > 1 ? STAGE / plane : 1;
+    const int64_t plane = lines * a->pitch * (int64_t)sizeof(float),
+                  room = STAGE / plane > 1 ? STAGE / plane : 1;
     a->images = across == 1 && down == 1 ? (uint32_t)least(least(lanes / (rows * quads), room), a->n) : 1;
-    const int64_t most = room / a->images > 1 ? room / a->images : 1, depth = quotient_up(a->c, quotient_up(a->c, most));
-    a->rows = divide_by32(rows), a->quads = divide_by32(quads), a->lines = divide_by32(lines), a->depth = divide_by32(depth);
+    const int64_t most = room / a->images > 1 ? room / a->images : 1,
+                  depth = quotient_up(a->c, quotient_up(a->c, most));
+    a->rows = divide_by32(rows), a->quads = divide_by32(quads), a->lines = divide_by32(lines),
+    a->depth = divide_by32(depth);
     a->across = divide_by32(across), a->down = divide_by32(down);
     a->positions = (uint32_t)(a->images * rows * quads);
-    a->units = (uint32_t)(a->images * depth * lines * quads), a->stage = (int32_t)(a->images * depth * lines * a->pitch);
+    a->units = (uint32_t)(a->images * depth * lines * quads),
+    a->stage = (int32_t)(a->images * depth * lines * a->pitch);
     a->strips = (uint32_t)(quotient_up(a->n, a->images) * down * across);
     a->walkers = (uint32_t)least(a->strips, BLOCKS / a->groups.by > 1 ? BLOCKS / a->groups.by : 1);
 }
@@ -75,15 +82,18 @@ static void cut(conv2d_args *a, extent e)
 /* May all rows of an image be read 16 bytes at a time, from the first column to the last? */
 static bool in_vectors(const conv2d_args *a)
 {
-    return a->pad[1] == 1 && a->w % 4 == 0 && (uintptr_t)a->in % 16 == 0 && (a->n == 1 || a->image % 4 == 0) &&
-           (a->c == 1 || a->channel % 4 == 0) && (a->h == 1 || a->row % 4 == 0);
+    return a->pad[1] == 1 && a->w % 4 == 0 && (uintptr_t)a->in % 16 == 0 &&
+           (a->n == 1 || a->image % 4 == 0) && (a->c == 1 || a->channel % 4 == 0) &&
+           (a->h == 1 || a->row % 4 == 0);
 }
 
 static conv2d_args args_of(const step *s, const frame *f, const workspace *w)
 {
     const layout *in = &s->in[0].at, *filters = &s->in[1].at, *out = &s->out[0].at;
     const finish_info *finish = &finish_infos[s->finish];
-    conv2d_args a = { .in = f->data[s->in[0].slot], .filters = f->data[s->in[1].slot], .out = f->data[s->out[0].slot] };
+    conv2d_args a = { .in = f->data[s->in[0].slot],
+                      .filters = f->data[s->in[1].slot],
+                      .out = f->data[s->out[0].slot] };
     a.n = in->size[0], a.c = (int32_t)in->size[1], a.h = (int32_t)in->size[2], a.w = (int32_t)in->size[3];
     a.image = in->stride[0], a.channel = (int32_t)in->stride[1], a.row = (int32_t)in->stride[2];
     a.m = (int32_t)out->size[1], a.out_h = (int32_t)out->size[2], a.out_w = (int32_t)out->size[3];
@@ -94,7 +104,8 @@ static conv2d_args args_of(const step *s, const frame *f, const workspace *w)
     const int width = finish->pooled ? 2 : 4;
     a.wide = a.out_w % width == 0 && (uintptr_t)a.out % (sizeof(float) * (size_t)width) == 0;
     a.vectors = in_vectors(&a);
-    a.filters_are_there = !may_be_written(w, a.filters, filters) && !(s->finish && may_be_written(w, a.bias, &s->in[2].at));
+    a.filters_are_there =
+        !may_be_written(w, a.filters, filters) && !(s->finish && may_be_written(w, a.bias, &s->in[2].at));
     return a;
 }
 
@@ -105,9 +116,12 @@ static cudaError_t launch_columns(const step *s, conv2d_args *a, cudaStream_t q)
     const void *kernel = conv2d_kernel_f32(outputs, finish_infos[s->finish].pooled);
     share_out(a, outputs);
     cut(a, e);
-    const size_t shared = (size_t)a->c * (size_t)a->width * FILTER_BYTES + (size_t)(CONV_WIDTH + 2 * a->stage) * sizeof(float);
+    const size_t shared =
+        (size_t)a->c * (size_t)a->width * FILTER_BYTES + (size_t)(CONV_WIDTH + 2 * a->stage) * sizeof(float);
     const cudaError_t error = with_shared(kernel, shared, SHARED);
-    return error == cudaSuccess ? launch_early(kernel, (int64_t)a->walkers * a->groups.by, CONV_THREADS, shared, a, q) : error;
+    return error == cudaSuccess
+               ? launch_early(kernel, (int64_t)a->walkers * a->groups.by, CONV_THREADS, shared, a, q)
+               : error;
 }
 
 /* ---- by squares ---- */
@@ -129,7 +143,8 @@ static int64_t square_strips(const step *s)
 
 static int64_t square_room(const step *s)
 {
-    const int64_t room = (card().shared - square_filters(s->in[0].at.size[1], eights_of(s))) / CONV_SQUARE_OWN;
+    const int64_t room =
+        (card().shared - square_filters(s->in[0].at.size[1], eights_of(s))) / CONV_SQUARE_OWN;
     return least(room, CONV_SQUARE_WARPS);
 }
 
@@ -137,8 +152,9 @@ static int64_t square_room(const step *s)
  * by one are too far apart. */
 static bool is_by_squares(const step *s, const conv2d_args *a)
 {
-    return a->c >= CONV_SQUARE_CHANNELS && a->m >= CONV_SQUARE_OUTPUTS && (finish_infos[s->finish].pooled || a->out_w % 4 == 0) &&
-           square_room(s) >= SQUARE_WARPS && square_strips(s) >= SQUARE_WARPS / 2 * card().blocks;
+    return a->c >= CONV_SQUARE_CHANNELS && a->m >= CONV_SQUARE_OUTPUTS &&
+           (finish_infos[s->finish].pooled || a->out_w % 4 == 0) && square_room(s) >= SQUARE_WARPS &&
+           square_strips(s) >= SQUARE_WARPS / 2 * card().blocks;
 }
 
 /* A thread block for each multiprocessor; where there are few strips they have as many warps as it takes. */
@@ -155,7 +171,9 @@ static cudaError_t launch_squares(const step *s, conv2d_args *a, cudaStream_t q)
     a->walkers = (uint32_t)least(blocks, quotient_up(a->strips, warps));
     const size_t shared = (size_t)(square_filters(a->c, eights) + warps * CONV_SQUARE_OWN);
     const cudaError_t error = with_shared(kernel, shared, (size_t)card().shared);
-    return error == cudaSuccess ? launch_early(kernel, (int64_t)a->walkers * a->groups.by, (int)warps * 32, shared, a, q) : error;
+    return error == cudaSuccess
+               ? launch_early(kernel, (int64_t)a->walkers * a->groups.by, (int)warps * 32, shared, a, q)
+               : error;
 }
 
 cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
@@ -170,7 +188,8 @@ cudaError_t conv2d_back_launch(const step *s, const frame *f, const workspace *w
 {
     int64_t last;
     step t = conv_turned(s, &last);
-    void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot], (float *)f->data[s->in[1].slot] + last };
+    void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot],
+                     (float *)f->data[s->in[1].slot] + last };
     t.out[0].slot = 0, t.in[0].slot = 1, t.in[1].slot = 2;
     return conv2d_launch(&t, &(frame){ .data = data, .queue = f->queue }, w, q);
 }

@@ -21,7 +21,10 @@ template <int O> static __device__ inline void results_of(const sums<O> &s, int 
 /* ---- what is in shared memory ---- */
 
 /* The filters, the bias, and two stages. A line of a stage is the columns in fours, then for each four the elements left and right of it. */
-static __device__ inline int bias_place(const conv2d_args &a) { return a.c * PATCH_ROWS * 3 * a.width * EACH; }
+static __device__ inline int bias_place(const conv2d_args &a)
+{
+    return a.c * PATCH_ROWS * 3 * a.width * EACH;
+}
 static __device__ inline int stage_place(const conv2d_args &a, int turn)
 {
     return bias_place(a) + (CONV_WIDTH + turn * a.stage) * EACH;
@@ -34,7 +37,8 @@ template <int O> static __device__ inline void load_filters(const conv2d_args &a
 #pragma unroll 4
     for (int t = threadIdx.x; t < columns; t += CONV_THREADS) {
         const int column = t / a.width, o = t - column * a.width, c = column / 3, k = column - 3 * c;
-        const float *at = (const float *)a.filters + (first + o) * a.filter[0] + c * a.filter[1] + k * a.filter[3];
+        const float *at =
+            (const float *)a.filters + (first + o) * a.filter[0] + c * a.filter[1] + k * a.filter[3];
         float g[3] = {}, u[PATCH_ROWS];
         if (first + o < a.m) g[0] = at[0], g[1] = at[a.filter[2]], g[2] = at[2 * a.filter[2]];
         transform_weights(g, u);
@@ -63,11 +67,14 @@ static __device__ inline void stage(const conv2d_args &a, const strip &s, int ch
 {
 #pragma unroll 1
     for (uint32_t u = threadIdx.x; u < a.units; u += CONV_THREADS) {
-        const uint32_t line = quotient(u, a.quads), plane = quotient(line, a.lines), image = quotient(plane, a.depth);
+        const uint32_t line = quotient(u, a.quads), plane = quotient(line, a.lines),
+                       image = quotient(plane, a.depth);
         const int q = (int)(u - line * a.quads.by), c = channel + (int)(plane - image * a.depth.by);
-        const int i = s.row - a.pad[0] + (int)(line - plane * a.lines.by), j = s.column - a.pad[1] + q * COLUMNS;
+        const int i = s.row - a.pad[0] + (int)(line - plane * a.lines.by),
+                  j = s.column - a.pad[1] + q * COLUMNS;
         const bool inside = s.image + image < a.n && c < a.c && (uint32_t)i < (uint32_t)a.h;
-        const float *from = (const float *)a.in + (s.image + image) * a.image + (int64_t)c * a.channel + (int64_t)i * a.row + j;
+        const float *from = (const float *)a.in + (s.image + image) * a.image + (int64_t)c * a.channel +
+                            (int64_t)i * a.row + j;
         const int at = to + (int)line * a.pitch * EACH;
         const int beside = at + ((int)a.quads.by * COLUMNS + 2 * q) * EACH;
         if (a.vectors) copy_row<true>(a, at + q * COLUMNS * EACH, beside, from, j, inside);
@@ -118,7 +125,8 @@ template <int O> static __device__ inline void add_channel(sums<O> &sum, patch p
 
 /* All channels of a place; bias: those of the channels from `first` on. */
 template <int O, bool POOLED>
-static __device__ inline void finish(const conv2d_args &a, const place &at, int first, int bias, const sums<O> &sum)
+static __device__ inline void finish(const conv2d_args &a, const place &at, int first, int bias,
+                                     const sums<O> &sum)
 {
     uint32_t wrong = 0;
     float b[O];
@@ -149,29 +157,35 @@ template <int O> static __device__ inline position position_of(const conv2d_args
 {
     uint32_t thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    const uint32_t warp = thread / 32, share = warp / a.along, p = (warp - share * a.along) * 32 + thread % 32;
+    const uint32_t warp = thread / 32, share = warp / a.along,
+                   p = (warp - share * a.along) * 32 + thread % 32;
     const bool is = p < a.positions;
     const uint32_t line = quotient(is ? p : 0, a.quads), image = quotient(line, a.rows);
     return { image, line - image * a.rows.by, (is ? p : 0) - line * a.quads.by, (int)share * O, is };
 }
 
-template <int O, bool POOLED> static __device__ inline void give(const conv2d_args &a, const strip &s, const sums<O> &sum)
+template <int O, bool POOLED>
+static __device__ inline void give(const conv2d_args &a, const strip &s, const sums<O> &sum)
 {
     constexpr int by = POOLED ? 2 : 1;
     const position p = position_of<O>(a);
-    const place at = { s.image + p.image, s.row + (int32_t)p.row * ROWS, s.column + (int32_t)p.quad * COLUMNS };
+    const place at = { s.image + p.image, s.row + (int32_t)p.row * ROWS,
+                       s.column + (int32_t)p.quad * COLUMNS };
     if (p.is && at.image < a.n && at.row / by < a.out_h && at.column / by < a.out_w)
-        finish<O, POOLED>(a, at, (int)errand_of(a).group * a.width + p.first, bias_place(a) + p.first * EACH, sum);
+        finish<O, POOLED>(a, at, (int)errand_of(a).group * a.width + p.first, bias_place(a) + p.first * EACH,
+                          sum);
 }
 
 /* Takes the channels of a stage, from which `first` of the filters on. */
-template <int O> static __device__ inline void add_stage(const conv2d_args &a, int turn, int channel, sums<O> &sum)
+template <int O>
+static __device__ inline void add_stage(const conv2d_args &a, int turn, int channel, sums<O> &sum)
 {
     constexpr int taps = PATCH_ROWS * 3 * O * EACH;
     const position p = position_of<O>(a);
-    const int pitch = a.pitch * EACH, plane = (int)a.lines.by * pitch, beside = (int)(a.quads.by * COLUMNS - 2 * p.quad) * EACH;
-    int from =
-        stage_place(a, turn) + (int)(p.image * a.depth.by) * plane + (int)(p.row * ROWS) * pitch + (int)(p.quad * COLUMNS) * EACH;
+    const int pitch = a.pitch * EACH, plane = (int)a.lines.by * pitch,
+              beside = (int)(a.quads.by * COLUMNS - 2 * p.quad) * EACH;
+    int from = stage_place(a, turn) + (int)(p.image * a.depth.by) * plane + (int)(p.row * ROWS) * pitch +
+               (int)(p.quad * COLUMNS) * EACH;
     int filters = (p.first / O * a.c + channel) * taps;
     const int last = filters + min((int)a.depth.by, a.c - channel) * taps;
 #pragma unroll 1
@@ -182,7 +196,9 @@ template <int O> static __device__ inline void add_stage(const conv2d_args &a, i
     }
 }
 
-template <int O, bool POOLED, int BLOCKS> KERNEL(CONV_THREADS, BLOCKS) convolution(const __grid_constant__ conv2d_args a)
+template <int O, bool POOLED, int BLOCKS>
+KERNEL(CONV_THREADS, BLOCKS)
+convolution(const __grid_constant__ conv2d_args a)
 {
     uint32_t s = errand_of(a).walker;
     int turn = 0;
@@ -198,7 +214,8 @@ template <int O, bool POOLED, int BLOCKS> KERNEL(CONV_THREADS, BLOCKS) convoluti
             __syncthreads();
             const bool more = c + (int)a.depth.by < a.c;
             if (more || s + a.walkers < a.strips)
-                stage(a, strip_of(a, more ? s : s + a.walkers), more ? c + a.depth.by : 0, stage_place(a, turn ^ 1));
+                stage(a, strip_of(a, more ? s : s + a.walkers), more ? c + a.depth.by : 0,
+                      stage_place(a, turn ^ 1));
             add_stage<O>(a, turn, c, sum);
         }
         if (s + a.walkers >= a.strips) let_next_begin();

@@ -27,7 +27,8 @@ static __device__ inline void transform_patch(patch p)
 {
 #pragma unroll
     for (int j = 0; j < PATCH_COLUMNS; j++) {
-        const float a = p[0][j] - p[2][j], b = p[1][j] + p[2][j], c = p[2][j] - p[1][j], d = p[1][j] - p[3][j];
+        const float a = p[0][j] - p[2][j], b = p[1][j] + p[2][j], c = p[2][j] - p[1][j],
+                    d = p[1][j] - p[3][j];
         p[0][j] = a, p[1][j] = b, p[2][j] = c, p[3][j] = d;
     }
 }
@@ -36,7 +37,8 @@ static __device__ inline void transform_patch(patch p)
 
 /* Columns j .. j + 5 of a row of an image: from is column j; to and beside where the middle four go, and the others. */
 template <bool VECTORS>
-static __device__ inline void copy_row(const conv2d_args &a, int to, int beside, const float *from, int j, bool inside)
+static __device__ inline void copy_row(const conv2d_args &a, int to, int beside, const float *from, int j,
+                                       bool inside)
 {
     copy_early<4>(beside, from, inside && (uint32_t)j < (uint32_t)a.w);
     copy_early<4>(beside + EACH, from + COLUMNS + 1, inside && j + COLUMNS + 1 < a.w);
@@ -60,7 +62,8 @@ static __device__ inline void load_row(float p[PATCH_COLUMNS], int at, int besid
 static __device__ inline void load_bias(const conv2d_args &a, int place, int first)
 {
     for (int o = threadIdx.x; o < a.width; o += blockDim.x) /* -0 changes no sum */
-        at_shared(place + o * EACH) = a.bias && first + o < a.m ? ((const float *)a.bias)[(first + o) * a.bias_stride] : -0.0f;
+        at_shared(place + o * EACH) =
+            a.bias && first + o < a.m ? ((const float *)a.bias)[(first + o) * a.bias_stride] : -0.0f;
 }
 
 /* ---- what is written ---- */
@@ -76,11 +79,13 @@ static __device__ inline float pooled(const float y[ROWS][COLUMNS], int j, float
 {
     const float most = MAXIMUM(MAXIMUM(y[0][j], y[0][j + 1]), MAXIMUM(y[1][j], y[1][j + 1]));
     float z = most + bias;
-    if (ABS(bias) == INF) z = MAXIMUM(z, MINIMUM(MINIMUM(y[0][j], y[0][j + 1]), MINIMUM(y[1][j], y[1][j + 1])) + bias);
+    if (ABS(bias) == INF)
+        z = MAXIMUM(z, MINIMUM(MINIMUM(y[0][j], y[0][j + 1]), MINIMUM(y[1][j], y[1][j + 1])) + bias);
     return MAXIMUM(z, least);
 }
 
-template <int N> static __device__ inline void write(const conv2d_args &a, int64_t at, int column, const float z[N])
+template <int N>
+static __device__ inline void write(const conv2d_args &a, int64_t at, int column, const float z[N])
 {
     struct alignas(N * sizeof(float)) some {
         float e[N];
@@ -100,7 +105,8 @@ template <int N> static __device__ inline void write(const conv2d_args &a, int64
 
 /* Results y of one channel, at a place that has some. */
 template <bool POOLED>
-static __device__ inline void deliver(const conv2d_args &a, const place &at, int o, const float y[ROWS][COLUMNS], float bias)
+static __device__ inline void deliver(const conv2d_args &a, const place &at, int o,
+                                      const float y[ROWS][COLUMNS], float bias)
 {
     constexpr int by = POOLED ? 2 : 1;
     const int row = at.row / by, column = at.column / by;
@@ -122,7 +128,8 @@ static __device__ inline void deliver(const conv2d_args &a, const place &at, int
 /* One result as it is defined: padding is zeros, which a filter multiplies too. */
 static __device__ float defined(const conv2d_args &a, int64_t image, int o, int row, int column)
 {
-    const float *in = (const float *)a.in + image * a.image, *filter = (const float *)a.filters + o * a.filter[0];
+    const float *in = (const float *)a.in + image * a.image,
+                *filter = (const float *)a.filters + o * a.filter[0];
     float sum = 0;
 #pragma unroll 1
     for (int c = 0; c < a.c; c++) {
@@ -149,7 +156,8 @@ static __device__ __noinline__ void mend(const conv2d_args &a, place at, int fir
         float y[ROWS][COLUMNS];
 #pragma unroll 1
         for (int t = 0; t < ROWS * COLUMNS; t++)
-            y[t / COLUMNS][t % COLUMNS] = defined(a, at.image, first + o, at.row + t / COLUMNS, at.column + t % COLUMNS);
+            y[t / COLUMNS][t % COLUMNS] =
+                defined(a, at.image, first + o, at.row + t / COLUMNS, at.column + t % COLUMNS);
         deliver<POOLED>(a, at, first + o, y, at_shared(bias + o * EACH));
     }
 }

@@ -17,10 +17,13 @@ enum { OUTPUTS = 8, TILES = 4, SIDE = 4 }; /* of a lane; of a tile's elements */
  * lanes which write meet in few banks; of filters, of the first four of all eights, of a column, of a channel. */
 template <int E> struct square {
     static constexpr int PAIRS = 16 / E, DEPTH = 32 / PAIRS; /* tiles by twos; channels at a time */
-    static constexpr int ROW = 2 * PAIRS * EACH, COLUMN = SIDE * ROW, CHANNEL = SIDE * COLUMN + 64 / DEPTH * EACH;
+    static constexpr int ROW = 2 * PAIRS * EACH, COLUMN = SIDE * ROW,
+                         CHANNEL = SIDE * COLUMN + 64 / DEPTH * EACH;
     static constexpr int HALF = SIDE * E * 4 * EACH, TAP = 2 * HALF, FILTER = SIDE * TAP;
-    static constexpr int ELEMENTS = DEPTH * CHANNEL, BESIDE = ELEMENTS + 32 * SIDE * 16, OWN = BESIDE + 32 * SIDE * 8;
-    static_assert(OWN == CONV_SQUARE_OWN && FILTER == E * CONV_SQUARE_FILTER && ELEMENTS >= OUTPUTS * 32 * 16, "");
+    static constexpr int ELEMENTS = DEPTH * CHANNEL, BESIDE = ELEMENTS + 32 * SIDE * 16,
+                         OWN = BESIDE + 32 * SIDE * 8;
+    static_assert(OWN == CONV_SQUARE_OWN && FILTER == E * CONV_SQUARE_FILTER && ELEMENTS >= OUTPUTS * 32 * 16,
+                  "");
 };
 
 typedef float sums[SIDE][TILES][OUTPUTS]; /* of a lane: by column of the elements */
@@ -60,7 +63,8 @@ struct position {
 static __device__ inline position position_of(const conv2d_args &a, uint32_t p)
 {
     const uint32_t line = quotient(p, a.quads), image = quotient(line, a.rows);
-    return { { image, (int32_t)((line - image * a.rows.by) * ROWS), (int32_t)((p - line * a.quads.by) * COLUMNS) },
+    return { { image, (int32_t)((line - image * a.rows.by) * ROWS),
+               (int32_t)((p - line * a.quads.by) * COLUMNS) },
              p < a.positions };
 }
 
@@ -108,7 +112,8 @@ static __device__ inline void copy_patch(const conv2d_args &a, const float *from
               beside = own + square<E>::BESIDE + lane * 8;
 #pragma unroll(VECTORS ? PATCH_ROWS : 1)
     for (int r = 0; r < PATCH_ROWS; r++, from += a.row)
-        copy_row<VECTORS>(a, to + r * 32 * 16, beside + r * 32 * 8, from, j, is && (uint32_t)(i + r) < (uint32_t)a.h);
+        copy_row<VECTORS>(a, to + r * 32 * 16, beside + r * 32 * 8, from, j,
+                          is && (uint32_t)(i + r) < (uint32_t)a.h);
 }
 
 /* From `channel` on, those of strip s. */
@@ -118,7 +123,8 @@ template <int E> static __device__ inline void bring(const conv2d_args &a, uint3
     const int lane = lane_now(), c = channel + lane / pairs;
     const position p = position_of(a, s * pairs + (uint32_t)(lane % pairs));
     const int i = p.at.row - a.pad[0], j = p.at.column - a.pad[1];
-    const float *from = (const float *)a.in + p.at.image * a.image + (int64_t)c * a.channel + (int64_t)i * a.row + j;
+    const float *from =
+        (const float *)a.in + p.at.image * a.image + (int64_t)c * a.channel + (int64_t)i * a.row + j;
     const bool is = p.is && c < a.c;
     if (a.vectors) copy_patch<E, true>(a, from, i, j, is);
     else copy_patch<E, false>(a, from, i, j, is);
@@ -129,7 +135,8 @@ template <int E> static __device__ inline void bring(const conv2d_args &a, uint3
 template <int E> static __device__ inline void transform_own(const conv2d_args &a)
 {
     using S = square<E>;
-    const int lane = lane_now(), own = own_place<E>(a), to = own + lane / S::PAIRS * S::CHANNEL + lane % S::PAIRS * 2 * EACH;
+    const int lane = lane_now(), own = own_place<E>(a),
+              to = own + lane / S::PAIRS * S::CHANNEL + lane % S::PAIRS * 2 * EACH;
     patch p;
 #pragma unroll
     for (int r = 0; r < PATCH_ROWS; r++)
@@ -138,9 +145,10 @@ template <int E> static __device__ inline void transform_own(const conv2d_args &
 #pragma unroll
     for (int i = 0; i < SIDE; i++) {
         const float *x = p[i];
-        const float2 of[SIDE] = {
-            { x[0] - x[2], x[2] - x[4] }, { x[1] + x[2], x[3] + x[4] }, { x[2] - x[1], x[4] - x[3] }, { x[1] - x[3], x[3] - x[5] }
-        };
+        const float2 of[SIDE] = { { x[0] - x[2], x[2] - x[4] },
+                                  { x[1] + x[2], x[3] + x[4] },
+                                  { x[2] - x[1], x[4] - x[3] },
+                                  { x[1] - x[3], x[3] - x[5] } };
 #pragma unroll
         for (int j = 0; j < SIDE; j++) at_shared<float2>(to + j * S::COLUMN + i * S::ROW) = of[j];
     }
@@ -153,13 +161,15 @@ struct factors {
 };
 template <int E> static __device__ inline factors load_factors(int elements, int filters)
 {
-    return { at_shared<float4>(elements), { at_shared<float4>(filters), at_shared<float4>(filters + square<E>::HALF) } };
+    return { at_shared<float4>(elements),
+             { at_shared<float4>(filters), at_shared<float4>(filters + square<E>::HALF) } };
 }
 
 static __device__ inline void add_products(float sum[TILES][OUTPUTS], const factors &f)
 {
-    const float x[TILES] = { f.x.x, f.x.y, f.x.z, f.x.w },
-                w[OUTPUTS] = { f.w[0].x, f.w[0].y, f.w[0].z, f.w[0].w, f.w[1].x, f.w[1].y, f.w[1].z, f.w[1].w };
+    const float x[TILES] = { f.x.x, f.x.y, f.x.z, f.x.w }, w[OUTPUTS] = { f.w[0].x, f.w[0].y, f.w[0].z,
+                                                                          f.w[0].w, f.w[1].x, f.w[1].y,
+                                                                          f.w[1].z, f.w[1].w };
 #pragma unroll
     for (int t = 0; t < TILES; t++)
 #pragma unroll
@@ -203,7 +213,8 @@ static __device__ inline void give_row(const sums s, int column, int own)
         float y[TILES];
 #pragma unroll
         for (int t = 0; t < TILES; t++)
-            y[t] = column ? second_of(s[1][t][o], s[2][t][o], s[3][t][o]) : first_of(s[0][t][o], s[1][t][o], s[2][t][o]);
+            y[t] = column ? second_of(s[1][t][o], s[2][t][o], s[3][t][o])
+                          : first_of(s[0][t][o], s[1][t][o], s[2][t][o]);
         at_shared<float4>(to + o * 32 * 16) = { y[0], y[1], y[2], y[3] };
     }
 }
@@ -241,7 +252,8 @@ static __device__ inline void exchange(const sums s, results r, int own)
 
 /* A pair of tiles, the first or second of a lane's. */
 template <bool POOLED>
-static __device__ inline void finish(const conv2d_args &a, const place &at, int first, int bias, const results r, int pair)
+static __device__ inline void finish(const conv2d_args &a, const place &at, int first, int bias,
+                                     const results r, int pair)
 {
     uint32_t wrong = 0;
 #pragma unroll
@@ -259,7 +271,8 @@ static __device__ inline void finish(const conv2d_args &a, const place &at, int 
     if (wrong) mend<POOLED>(a, at, first, wrong, bias);
 }
 
-template <int E, bool POOLED> static __device__ inline void give(const conv2d_args &a, uint32_t s, const results r)
+template <int E, bool POOLED>
+static __device__ inline void give(const conv2d_args &a, uint32_t s, const results r)
 {
     constexpr int by = POOLED ? 2 : 1;
     const share<E> of = share_now<E>();
@@ -279,10 +292,13 @@ static __device__ inline uint32_t strip_of(const conv2d_args &a, uint32_t round)
 {
     const uint32_t walker = errand_of(a).walker, warps = blockDim.x / 32, warp = thread_now() / 32,
                    first = round * a.walkers * warps;
-    return first + (first + a.walkers * warps <= a.strips ? walker * warps + warp : warp * a.walkers + walker);
+    return first +
+           (first + a.walkers * warps <= a.strips ? walker * warps + warp : warp * a.walkers + walker);
 }
 
-template <int E, bool POOLED> KERNEL(CONV_SQUARE_WARPS * 32, 1) convolution(const __grid_constant__ conv2d_args a)
+template <int E, bool POOLED>
+KERNEL(CONV_SQUARE_WARPS * 32, 1)
+convolution(const __grid_constant__ conv2d_args a)
 {
     using S = square<E>;
     const int first = (int)errand_of(a).group * a.width;

@@ -16,10 +16,11 @@ static bool is_product(const step *s)
     const int64_t m = a->size[0], k = a->size[1], n = out->size[1];
     if ((s->ins > 2 && !s->finish) || finish_infos[s->finish].act == OP_softmax) return false;
     const bool few = m <= SPLIT_ROWS && k < INNER_LEAST && (double)m * (double)k * (double)n <= SPLIT_WORK;
-    if (m < ROWS_LEAST || few || n <= SKINNY_COLUMNS || k < PAIR_UNIT || m > INT32_MAX / 2 || n > INT32_MAX / 2 ||
-        k > INT32_MAX / 2)
+    if (m < ROWS_LEAST || few || n <= SKINNY_COLUMNS || k < PAIR_UNIT || m > INT32_MAX / 2 ||
+        n > INT32_MAX / 2 || k > INT32_MAX / 2)
         return false;
-    return a->stride[1] == 1 && a->stride[0] > 0 && a->stride[0] % 4 == 0 && k % 4 == 0 && out->stride[1] == 1;
+    return a->stride[1] == 1 && a->stride[0] > 0 && a->stride[0] % 4 == 0 && k % 4 == 0 &&
+           out->stride[1] == 1;
 }
 
 static enum parts choose(const step *s)
@@ -44,13 +45,17 @@ bool kernels_packs(const step *s) { return parts_of(s) == PARTS_PACKED; }
 
 bool kernels_splits_here(const step *s, const frame *f)
 {
-    const bool a_fits = (uintptr_t)f->data[s->in[0].slot] % 16 == 0, b_fits = (uintptr_t)f->data[s->in[1].slot] % 16 == 0;
+    const bool a_fits = (uintptr_t)f->data[s->in[0].slot] % 16 == 0,
+               b_fits = (uintptr_t)f->data[s->in[1].slot] % 16 == 0;
     return s->kernel != OP_matmul || (a_fits && (b_fits || kernels_packs(s)));
 }
 
 /* ---- operands ---- */
 
-static int64_t units_of(const layout *b) { return quotient_up(b->size[0], PAIR_UNIT) * quotient_up(b->size[1], PAIR_UNIT); }
+static int64_t units_of(const layout *b)
+{
+    return quotient_up(b->size[0], PAIR_UNIT) * quotient_up(b->size[1], PAIR_UNIT);
+}
 
 /* Of a convolution nothing but the largest filter is kept: filters are few. */
 size_t kernels_packed_bytes(const step *s)
@@ -68,7 +73,9 @@ static cudaError_t measure(const step *s, const frame *f, float *most, cudaStrea
     for (int i = 0; i < l.rank; i++) a.size[i] = divide_by64(l.size[i]), a.stride[i] = l.stride[i];
     const cudaError_t e = cudaMemsetAsync(most, 0, sizeof *most, q);
     const int64_t blocks = quotient_up(a.n, MAGNITUDE_THREADS * 16), busy = 8 * card().blocks;
-    return e == cudaSuccess ? launch_early(magnitude_kernel(), blocks < busy ? blocks : busy, MAGNITUDE_THREADS, 0, &a, q) : e;
+    return e == cudaSuccess
+               ? launch_early(magnitude_kernel(), blocks < busy ? blocks : busy, MAGNITUDE_THREADS, 0, &a, q)
+               : e;
 }
 
 cudaError_t kernels_pack(const step *s, const frame *f, void *packed, const workspace *w, cudaStream_t q)
@@ -77,7 +84,8 @@ cudaError_t kernels_pack(const step *s, const frame *f, void *packed, const work
     const cudaError_t e = measure(s, f, packed, q);
     (void)w;
     if (e != cudaSuccess || s->kernel != OP_matmul) return e;
-    pack_args a = { f->data[s->in[1].slot], packed, b->stride[0], b->stride[1], (int32_t)b->size[0], (int32_t)b->size[1] };
+    pack_args a = { f->data[s->in[1].slot], packed, b->stride[0], b->stride[1], (int32_t)b->size[0],
+                    (int32_t)b->size[1] };
     return launch(pack_kernel(), units_of(b), PACK_THREADS, 0, &a, q);
 }
 
@@ -132,14 +140,15 @@ static PFN_cuTensorMapEncodeTiled_v12000 describer(void)
     PFN_cuTensorMapEncodeTiled_v12000 f = __atomic_load_n(&known, __ATOMIC_RELAXED);
     enum cudaDriverEntryPointQueryResult found;
     if (f) return f;
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", (void **)&f, 12000, cudaEnableDefault, &found) != cudaSuccess)
+    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", (void **)&f, 12000, cudaEnableDefault,
+                                         &found) != cudaSuccess)
         return (void)cudaGetLastError(), NULL;
     __atomic_store_n(&known, f, __ATOMIC_RELAXED);
     return f;
 }
 
-cudaError_t pair_describe_boxes(const void *at, int rank, const int64_t *size, const int64_t *stride, const int *box,
-                                CUtensorMapSwizzle swizzle, CUtensorMap *map)
+cudaError_t pair_describe_boxes(const void *at, int rank, const int64_t *size, const int64_t *stride,
+                                const int *box, CUtensorMapSwizzle swizzle, CUtensorMap *map)
 {
     const PFN_cuTensorMapEncodeTiled_v12000 encode = describer();
     cuuint64_t sizes[4], strides[4];
@@ -147,16 +156,18 @@ cudaError_t pair_describe_boxes(const void *at, int rank, const int64_t *size, c
     for (int i = 0; i < rank; i++) sizes[i] = (cuuint64_t)size[i], boxes[i] = (cuuint32_t)box[i];
     for (int i = 0; i + 1 < rank; i++) strides[i] = (cuuint64_t)stride[i] * sizeof(float);
     if (!encode) return cudaErrorNotSupported;
-    const CUresult r =
-        encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, (cuuint32_t)rank, (void *)(uintptr_t)at, sizes, strides, boxes, each,
-               CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    const CUresult r = encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, (cuuint32_t)rank, (void *)(uintptr_t)at,
+                              sizes, strides, boxes, each, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                              CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return r == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-cudaError_t pair_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows, CUtensorMap *map)
+cudaError_t pair_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows,
+                          CUtensorMap *map)
 {
     const int64_t size[] = { columns, rows };
-    return pair_describe_boxes(p, 2, size, &line, (const int[]){ PAIR_UNIT / 2, box_rows }, CU_TENSOR_MAP_SWIZZLE_128B, map);
+    return pair_describe_boxes(p, 2, size, &line, (const int[]){ PAIR_UNIT / 2, box_rows },
+                               CU_TENSOR_MAP_SWIZZLE_128B, map);
 }
 
 bool pair_is_packed(const step *s, const workspace *w)
@@ -175,8 +186,8 @@ static cudaError_t launch_product(const step *s, const frame *f, const workspace
     cudaError_t e = pair_describe(p.of.a, p.of.m, p.of.k, p.of.a_row, c.by->rows, &p.a);
     if (e == cudaSuccess) e = with_shared(c.by->kernel, (size_t)c.by->shared, (size_t)c.by->shared);
     if (e != cudaSuccess) return e;
-    return launch_clusters(c.by->kernel, quotient_up(tiles, c.rounds) * c.parts, c.parts, PAIR_THREADS, (size_t)c.by->shared, &p,
-                           q);
+    return launch_clusters(c.by->kernel, quotient_up(tiles, c.rounds) * c.parts, c.parts, PAIR_THREADS,
+                           (size_t)c.by->shared, &p, q);
 }
 
 cudaError_t pair_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)

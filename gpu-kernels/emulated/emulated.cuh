@@ -60,7 +60,10 @@ static __device__ inline uint32_t larger_halves(uint32_t x, uint32_t y)
     asm("{ .reg .b32 a; abs.f16x2 a, %2; max.f16x2 %0, %1, a; }" : "=r"(z) : "r"(x), "r"(y));
     return z;
 }
-static __device__ inline bool has_half_from(uint32_t x, uint32_t least) { return x >= least << 16 || (x & 0xffff) >= least; }
+static __device__ inline bool has_half_from(uint32_t x, uint32_t least)
+{
+    return x >= least << 16 || (x & 0xffff) >= least;
+}
 
 static __device__ inline float finite_magnitude(float x) { return fabsf(x) < INF ? fabsf(x) : 0; }
 
@@ -95,7 +98,10 @@ static __device__ inline void barrier_make(uint32_t at, int arrivals)
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory");
 }
 /* Copies find what was made, here and in the cluster. */
-static __device__ inline void barriers_made() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+static __device__ inline void barriers_made()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
 static __device__ inline void barrier_arrive(uint32_t at)
 {
     asm volatile("{ .reg .b64 t; mbarrier.arrive.shared::cta.b64 t, [%0]; }" ::"r"(at) : "memory");
@@ -103,24 +109,26 @@ static __device__ inline void barrier_arrive(uint32_t at)
 /* ... and so many bytes are still to come. */
 static __device__ inline void barrier_expect(uint32_t at, int bytes)
 {
-    asm volatile("{ .reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1; }" ::"r"(at), "r"(bytes) : "memory");
+    asm volatile("{ .reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1; }" ::"r"(at),
+                 "r"(bytes)
+                 : "memory");
 }
 static __device__ inline void barrier_wait(uint32_t at, uint32_t parity)
 {
-    asm volatile(
-        "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}" ::"r"(at),
-        "r"(parity)
-        : "memory");
+    asm volatile("{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], "
+                 "%1;\n@!done bra again;\n}" ::"r"(at),
+                 "r"(parity)
+                 : "memory");
 }
 
 /* For what other thread blocks have sent. */
 static __device__ inline void barrier_wait_for_cluster(uint32_t at, uint32_t parity)
 {
-    asm volatile(
-        "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n@!done bra "
-        "again;\n}" ::"r"(at),
-        "r"(parity)
-        : "memory");
+    asm volatile("{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 "
+                 "done, [%0], %1;\n@!done bra "
+                 "again;\n}" ::"r"(at),
+                 "r"(parity)
+                 : "memory");
 }
 
 /* The place in the thread block `rank` of the cluster that `at` is in this one. */
@@ -139,28 +147,28 @@ static __device__ inline void show_writes() { asm volatile("fence.proxy.async.sh
 /* Without gaps, from and to addresses of 16 bytes. */
 static __device__ inline void copy_bulk(uint32_t to, const void *from, int bytes, uint32_t barrier)
 {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
-                 "r"(bytes), "r"(barrier)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+        "l"(from), "r"(bytes), "r"(barrier)
+        : "memory");
 }
 
 /* A box of a described matrix, zeros where it has no elements. */
 static __device__ inline void copy_box(uint32_t to, const void *map, int column, int row, uint32_t barrier)
 {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
-                     to),
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
+                 "{%2, %3}], [%4];" ::"r"(to),
                  "l"(map), "r"(column), "r"(row), "r"(barrier)
                  : "memory");
 }
 
-static __device__ inline void copy_box_of_image(uint32_t to, const void *map, int column, int row, int64_t image,
-                                                uint32_t barrier)
+static __device__ inline void copy_box_of_image(uint32_t to, const void *map, int column, int row,
+                                                int64_t image, uint32_t barrier)
 {
-    asm volatile(
-        "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, 0, %4}], [%5];" ::"r"(
-            to),
-        "l"(map), "r"(column), "r"(row), "r"((int)image), "r"(barrier)
-        : "memory");
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
+                 "{%2, %3, 0, %4}], [%5];" ::"r"(to),
+                 "l"(map), "r"(column), "r"(row), "r"((int)image), "r"(barrier)
+                 : "memory");
 }
 
 /* ---- products ---- */

@@ -27,8 +27,9 @@ typedef struct pair_args {
 
 typedef struct pair_kernel {
     int rows, columns, shared;
-    bool persists;      /* may make several tiles, the next one's operands coming meanwhile */
-    double start, cost; /* by measurement, microseconds: of a thread block, and of each unit of the inner axis */
+    bool persists; /* may make several tiles, the next one's operands coming meanwhile */
+    double start,
+        cost; /* by measurement, microseconds: of a thread block, and of each unit of the inner axis */
     const void *kernel;
 } pair_kernel;
 const pair_kernel *pair_kernels(int *count);
@@ -41,10 +42,11 @@ typedef struct pair_few_args {
 } pair_few_args;
 
 /* Boxes of f32 for the tensor copy engine; sizes and strides from the last axis on, strides in elements and without that of the last axis. */
-cudaError_t pair_describe_boxes(const void *at, int rank, const int64_t *size, const int64_t *stride, const int *box,
-                                CUtensorMapSwizzle swizzle, CUtensorMap *map);
+cudaError_t pair_describe_boxes(const void *at, int rank, const int64_t *size, const int64_t *stride,
+                                const int *box, CUtensorMapSwizzle swizzle, CUtensorMap *map);
 /* Boxes of 32 columns and so many rows of a matrix, from 16 bytes on, of lines of a number of 16 bytes. */
-cudaError_t pair_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows, CUtensorMap *map);
+cudaError_t pair_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows,
+                          CUtensorMap *map);
 
 /* May nothing before this launch still write what was packed? */
 bool pair_is_packed(const step *s, const workspace *w);
@@ -82,7 +84,8 @@ typedef struct pair_conv_args {
     CUtensorMap boxes;                /* of in: a region's elements, all channels */
     int32_t stage;                    /* bytes of such a box; 0: boxes are not described */
     int32_t stage_pitch, stage_plane; /* elements of its lines, and of its channels */
-    int32_t lead; /* of those of a line, how many come before the region: boxes begin at addresses of 16 bytes */
+    int32_t
+        lead; /* of those of a line, how many come before the region: boxes begin at addresses of 16 bytes */
     const void *in, *filters, *bias; /* bias may be NULL */
     const float *largest;            /* of the filters */
     void *out;
@@ -94,13 +97,16 @@ typedef struct pair_conv_args {
     int32_t region_h, region_w, result_pitch; /* of results after pooling; of an output's, in shared memory */
     uint32_t regions, walkers, pixels;
     divider32 by_pitch, down, across, groups;
-    divider32 by_line, by_region; /* what is written at a time, of a region's line and of its results of an output */
-    bool filters_are_there;       /* no kernel that may still run writes them */
-    bool fours; /* lines of out are so many numbers, at addresses of 16 bytes: that is what is written at a time */
+    divider32 by_line,
+        by_region; /* what is written at a time, of a region's line and of its results of an output */
+    bool filters_are_there; /* no kernel that may still run writes them */
+    bool
+        fours; /* lines of out are so many numbers, at addresses of 16 bytes: that is what is written at a time */
 } pair_conv_args;
 bool pair_conv_takes(const step *s); /* of those that are conv2d in DUET_MATH_SPLIT */
 cudaError_t pair_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
-const void *pair_conv_kernel(int slots, int shifts, int lines, bool pooled); /* 2 shifts: of 4 slots, pooled */
+const void *pair_conv_kernel(int slots, int shifts, int lines,
+                             bool pooled); /* 2 shifts: of 4 slots, pooled */
 
 #ifdef __cplusplus
 }

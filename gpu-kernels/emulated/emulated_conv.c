@@ -11,8 +11,10 @@
 bool pair_conv_takes(const step *s)
 {
     const layout *in = &s->in[0].at;
-    const double reach = fabs((double)in->stride[1]) * CHANNELS_MOST + fabs((double)in->stride[2]) * (double)in->size[2];
-    return in->size[1] <= CHANNELS_MOST && reach < INT32_MAX / 2 && !kernels_refuse(s) && layout_count(&s->out[0].at) > 0;
+    const double reach =
+        fabs((double)in->stride[1]) * CHANNELS_MOST + fabs((double)in->stride[2]) * (double)in->size[2];
+    return in->size[1] <= CHANNELS_MOST && reach < INT32_MAX / 2 && !kernels_refuse(s) &&
+           layout_count(&s->out[0].at) > 0;
 }
 
 /* Which kernel: slots of a pixel, lines of results that a product has, groups of eight results that it has of each; and whether they are
@@ -42,7 +44,9 @@ static int slots_of(int64_t channels) { return channels <= 4 ? 4 : channels <= 8
 static tiling form_of(const step *s, const frame *f)
 {
     const int64_t channels = s->in[0].at.size[1], outputs = s->out[0].at.size[1];
-    tiling k = { .slots = slots_of(channels), .pooled = finish_infos[s->finish].pooled, .boxed = is_boxed(s, f) };
+    tiling k = { .slots = slots_of(channels),
+                 .pooled = finish_infos[s->finish].pooled,
+                 .boxed = is_boxed(s, f) };
     k.shifts = k.slots == 4 && k.pooled && outputs <= PAIR_CONV_ROWS / 2 ? 2 : 1;
     k.lines = s->out[0].at.size[2] * by_of(k) > 8 * k.shifts ? 16 : 8;
     return k;
@@ -50,8 +54,10 @@ static tiling form_of(const step *s, const frame *f)
 
 /* A region's size in blocks, and what that takes. */
 typedef struct region {
-    int down, across, lines, pitch, stage_pitch; /* lines of elements, and how long they are in shared memory, and in a box */
-    int results, result_pitch, stage;            /* results of an output, after pooling, and how they lie there; bytes of a box */
+    int down, across, lines, pitch,
+        stage_pitch; /* lines of elements, and how long they are in shared memory, and in a box */
+    int results, result_pitch,
+        stage; /* results of an output, after pooling, and how they lie there; bytes of a box */
     size_t shared;
     double cost; /* elements that are brought for all of an image */
 } region;
@@ -68,10 +74,14 @@ static region measured(const step *s, tiling k, int down, int across)
     r.stage_pitch = (lead_of(s) + r.pitch + 3) / 4 * 4;
     r.results = rows * columns / (int)(by * by), r.result_pitch = result_pitch(r.results, k.pooled);
     r.stage = (int)s->in[0].at.size[1] * r.lines * r.stage_pitch * 4;
-    r.shared = (size_t)(PAIR_CONV_HEAD + r.stage + planes * pixels * 16 + PAIR_CONV_ROWS * r.result_pitch * 4);
-    const bool fits = pixels * (k.slots == 16 ? 2 : 1) <= PAIR_CONV_HELD(k.slots) * PAIR_CONV_THREADS && r.shared <= CONV_SHARED;
-    if (fits) r.cost = (double)quotient_up(out[2] * by, rows) * (double)quotient_up(out[3] * by, columns) * pixels;
-    if (!k.boxed) r.shared -= (size_t)r.stage, r.stage = 0; /* the same region: bits do not hang on addresses */
+    r.shared =
+        (size_t)(PAIR_CONV_HEAD + r.stage + planes * pixels * 16 + PAIR_CONV_ROWS * r.result_pitch * 4);
+    const bool fits = pixels * (k.slots == 16 ? 2 : 1) <= PAIR_CONV_HELD(k.slots) * PAIR_CONV_THREADS &&
+                      r.shared <= CONV_SHARED;
+    if (fits)
+        r.cost = (double)quotient_up(out[2] * by, rows) * (double)quotient_up(out[3] * by, columns) * pixels;
+    if (!k.boxed)
+        r.shared -= (size_t)r.stage, r.stage = 0; /* the same region: bits do not hang on addresses */
     return r;
 }
 
@@ -90,7 +100,8 @@ static region best_region(const step *s, tiling k)
 static void set_operands(pair_conv_args *a, const step *s, const frame *f, const workspace *w)
 {
     const layout *in = &s->in[0].at, *filters = &s->in[1].at, *out = &s->out[0].at;
-    a->in = f->data[s->in[0].slot], a->filters = f->data[s->in[1].slot], a->out = f->data[s->out[0].slot], a->largest = w->packed;
+    a->in = f->data[s->in[0].slot], a->filters = f->data[s->in[1].slot], a->out = f->data[s->out[0].slot],
+    a->largest = w->packed;
     a->image = in->stride[0], a->channel = (int32_t)in->stride[1], a->row = (int32_t)in->stride[2];
     a->c = (int32_t)in->size[1], a->h = (int32_t)in->size[2], a->w = (int32_t)in->size[3];
     a->m = (int32_t)out->size[1], a->out_h = (int32_t)out->size[2], a->out_w = (int32_t)out->size[3];
@@ -105,14 +116,16 @@ static void set_region(pair_conv_args *a, const step *s, tiling k, const region 
 {
     const int by = by_of(k), rows = k.lines * k.shifts;
     a->blocks_down = r->down, a->blocks_across = r->across, a->pitch = r->pitch;
-    a->stage = r->stage, a->stage_pitch = r->stage_pitch, a->stage_plane = r->lines * r->stage_pitch, a->lead = lead_of(s);
+    a->stage = r->stage, a->stage_pitch = r->stage_pitch, a->stage_plane = r->lines * r->stage_pitch,
+    a->lead = lead_of(s);
     a->region_h = r->down * rows / by, a->region_w = r->across * 8 / by;
     a->result_pitch = r->result_pitch;
     a->pixels = (uint32_t)(r->lines * r->pitch), a->by_pitch = divide_by32(r->pitch);
     a->down = divide_by32(quotient_up((int64_t)a->out_h * by, r->down * rows)),
     a->across = divide_by32(quotient_up((int64_t)a->out_w * by, r->across * 8));
     a->fours = a->out_w % 4 == 0 && (uintptr_t)a->out % 16 == 0;
-    a->by_line = divide_by32(a->region_w / (a->fours ? 4 : 1)), a->by_region = divide_by32(r->results / (a->fours ? 4 : 1));
+    a->by_line = divide_by32(a->region_w / (a->fours ? 4 : 1)),
+    a->by_region = divide_by32(r->results / (a->fours ? 4 : 1));
     a->regions = (uint32_t)(s->in[0].at.size[0] * a->down.by * a->across.by);
 }
 
@@ -122,7 +135,9 @@ static cudaError_t describe_images(const step *s, const region *r, pair_conv_arg
     int64_t size[4], stride[3];
     for (int i = 0; i < 4; i++) size[i] = in->size[3 - i];
     for (int i = 0; i < 3; i++) /* each a multiple of 16 bytes, and no less than what it goes past */
-        stride[i] = in->size[2 - i] > 1 ? in->stride[2 - i] : i ? stride[i - 1] * size[i] : (size[0] + 3) / 4 * 4;
+        stride[i] = in->size[2 - i] > 1 ? in->stride[2 - i]
+                    : i                 ? stride[i - 1] * size[i]
+                                        : (size[0] + 3) / 4 * 4;
     return pair_describe_boxes(a->in, 4, size, stride, (const int[]){ r->stage_pitch, r->lines, a->c, 1 },
                                CU_TENSOR_MAP_SWIZZLE_NONE, &a->boxes);
 }
@@ -134,14 +149,17 @@ static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, 
     const region r = best_region(s, k);
     const void *kernel = pair_conv_kernel(k.slots, k.shifts, k.lines, k.pooled);
     set_operands(&a, s, f, w), set_region(&a, s, k, &r);
-    if (k.boxed && describe_images(s, &r, &a) != cudaSuccess) return k.boxed = false, launch_as(s, f, w, k, q);
+    if (k.boxed && describe_images(s, &r, &a) != cudaSuccess)
+        return k.boxed = false, launch_as(s, f, w, k, q);
     a.groups = divide_by32(quotient_up(a.m, outputs_of(k)));
     const int64_t each = (card().shared + CONV_OTHER) / (int64_t)(r.shared + CONV_OTHER),
                   busy = (int64_t)card().blocks * (each < CONV_MOST ? each : CONV_MOST);
     const int64_t walkers = busy / a.groups.by > 1 ? busy / a.groups.by : 1;
     a.walkers = (uint32_t)quotient_up(a.regions, quotient_up(a.regions, walkers));
     const cudaError_t e = with_shared(kernel, r.shared, CONV_SHARED);
-    return e == cudaSuccess ? launch_early(kernel, (int64_t)a.walkers * a.groups.by, PAIR_CONV_THREADS, r.shared, &a, q) : e;
+    return e == cudaSuccess
+               ? launch_early(kernel, (int64_t)a.walkers * a.groups.by, PAIR_CONV_THREADS, r.shared, &a, q)
+               : e;
 }
 
 cudaError_t pair_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)

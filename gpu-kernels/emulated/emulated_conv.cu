@@ -17,12 +17,14 @@ namespace
 enum { THREADS = PAIR_CONV_THREADS, PIXEL = 16, ACROSS = 8 };
 
 template <int SLOTS_, int LINES_, bool POOLED_, int SHIFTS_> struct form {
-    static constexpr int SLOTS = SLOTS_, LINES = LINES_, SHIFTS = SHIFTS_, SUMS = LINES * ACROSS; /* of a block, for each shift */
+    static constexpr int SLOTS = SLOTS_, LINES = LINES_, SHIFTS = SHIFTS_,
+                         SUMS = LINES * ACROSS; /* of a block, for each shift */
     static constexpr bool POOLED = POOLED_;
     static constexpr int OUTPUTS = PAIR_CONV_ROWS / SHIFTS, ROWS = LINES * SHIFTS, BY = POOLED ? 2 : 1;
     static constexpr int CHANNELS = SLOTS == 16 ? 8 : SLOTS; /* of a pixel that a thread brings */
     static constexpr int HELD = PAIR_CONV_HELD(SLOTS);
-    static constexpr int PLANES = SLOTS == 4 ? 1 : SLOTS / 4, TAPS = (2 + SHIFTS) * 3, STEPS = SLOTS == 4 ? (TAPS + 1) / 2 : TAPS;
+    static constexpr int PLANES = SLOTS == 4 ? 1 : SLOTS / 4, TAPS = (2 + SHIFTS) * 3,
+                         STEPS = SLOTS == 4 ? (TAPS + 1) / 2 : TAPS;
 };
 
 extern __shared__ __align__(128) float4 shared[];
@@ -48,10 +50,14 @@ template <class f> static __device__ inline int output_of_thread() { return row_
 
 template <class f> static __device__ inline float filter_at(const pair_conv_args &a, int o, int step, int k)
 {
-    const int c = f::SLOTS == 4 ? k % 4 : f::SLOTS == 8 ? k % 8 : k, tap = f::SLOTS == 4 ? 2 * step + k / 8 : step;
+    const int c = f::SLOTS == 4   ? k % 4
+                  : f::SLOTS == 8 ? k % 8
+                                  : k,
+              tap = f::SLOTS == 4 ? 2 * step + k / 8 : step;
     const int line = tap / 3 - shift_of_thread<f>();
     if (o >= a.m || c >= a.c || (uint32_t)line >= 3) return 0;
-    return ((const float *)a.filters)[o * a.filter[0] + c * a.filter[1] + line * a.filter[2] + tap % 3 * a.filter[3]];
+    return ((const float *)
+                a.filters)[o * a.filter[0] + c * a.filter[1] + line * a.filter[2] + tap % 3 * a.filter[3]];
 }
 
 template <class f> static __device__ inline void load_filters(const pair_conv_args &a, int o, fragments<f> &w)
@@ -62,8 +68,8 @@ template <class f> static __device__ inline void load_filters(const pair_conv_ar
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int k = threadIdx.x % 4 * 2 + i * 8;
-            split_pair(filter_at<f>(a, o, step, k) * scale, filter_at<f>(a, o, step, k + 1) * scale, w[step][2 * i],
-                       w[step][2 * i + 1]);
+            split_pair(filter_at<f>(a, o, step, k) * scale, filter_at<f>(a, o, step, k + 1) * scale,
+                       w[step][2 * i], w[step][2 * i + 1]);
         }
 }
 
@@ -86,7 +92,8 @@ template <class f> static __device__ inline region region_of(const pair_conv_arg
 static __device__ inline void bring(const pair_conv_args &a, const region &r, uint32_t arrival)
 {
     barrier_expect(arrival, a.stage);
-    copy_box_of_image(stage_place(), &a.boxes, r.column - a.pad[1] - a.lead, r.row - a.pad[0], r.image, arrival);
+    copy_box_of_image(stage_place(), &a.boxes, r.column - a.pad[1] - a.lead, r.row - a.pad[0], r.image,
+                      arrival);
 }
 
 /* What a thread has: CHANNELS of some pixels; of 16 channels the second eight are pixels of their own. */
@@ -107,7 +114,8 @@ template <class f> static __device__ inline void take(const pair_conv_args &a, h
     for (int j = 0; j < f::HELD; j++) {
         const pixel p = pixel_of<f>(a, j);
         const uint32_t line = quotient(p.at, a.by_pitch);
-        const float *from = stage + p.half * 8 * a.stage_plane + p.at + line * (a.stage_pitch - a.by_pitch.by);
+        const float *from =
+            stage + p.half * 8 * a.stage_plane + p.at + line * (a.stage_pitch - a.by_pitch.by);
         const int there = p.at < a.pixels ? a.c - (int)p.half * 8 : 0;
 #pragma unroll
         for (int c = 0; c < f::CHANNELS; c++) x[j][c] = c < there ? from[c * a.stage_plane] : 0;
@@ -122,7 +130,8 @@ template <class f> static __device__ inline void load(const pair_conv_args &a, c
     for (int j = 0; j < f::HELD; j++) {
         const pixel p = pixel_of<f>(a, j);
         const uint32_t line = quotient(p.at, a.by_pitch);
-        const int y = r.row - a.pad[0] + (int)line, z = r.column - a.pad[1] + (int)(p.at - line * a.by_pitch.by);
+        const int y = r.row - a.pad[0] + (int)line,
+                  z = r.column - a.pad[1] + (int)(p.at - line * a.by_pitch.by);
         const bool inside = p.at < a.pixels && (uint32_t)y < (uint32_t)a.h && (uint32_t)z < (uint32_t)a.w;
         const float *from = image + (y * a.row + z + (int)p.half * 8 * a.channel);
         const int there = inside ? a.c - (int)p.half * 8 : 0;
@@ -133,7 +142,8 @@ template <class f> static __device__ inline void load(const pair_conv_args &a, c
 
 static __device__ inline void store_slots(uint32_t at, uint32_t x, uint32_t y, uint32_t z, uint32_t w)
 {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(x), "r"(y), "r"(z), "r"(w)
+                 : "memory");
 }
 
 template <class f> static __device__ inline void store(const pair_conv_args &a, const held<f> &x, float scale)
@@ -145,7 +155,8 @@ template <class f> static __device__ inline void store(const pair_conv_args &a, 
         uint32_t high[4], low[4];
         if (p.at >= a.pixels) continue;
 #pragma unroll
-        for (int c = 0; c < f::CHANNELS; c += 2) split_pair(x[j][c] * scale, x[j][c + 1] * scale, high[c / 2], low[c / 2]);
+        for (int c = 0; c < f::CHANNELS; c += 2)
+            split_pair(x[j][c] * scale, x[j][c + 1] * scale, high[c / 2], low[c / 2]);
         const uint32_t at = planes_place(a) + p.half * plane + p.at * PIXEL;
         if (f::SLOTS == 4) {
             store_slots(at, high[0], high[1], low[0], low[1]);
@@ -168,7 +179,8 @@ template <class f> static __device__ inline float most_of(const held<f> &x)
 
 /* from: the first element of a block's first result; counted in pixels, as all places here. */
 template <class f>
-static __device__ inline void multiply(const pair_conv_args &a, uint32_t from, const fragments<f> &w, float (&d)[f::SUMS / 2])
+static __device__ inline void multiply(const pair_conv_args &a, uint32_t from, const fragments<f> &w,
+                                       float (&d)[f::SUMS / 2])
 {
     products_begin();
 #pragma unroll
@@ -178,7 +190,9 @@ static __device__ inline void multiply(const pair_conv_args &a, uint32_t from, c
                        along = f::SLOTS == 4 ? (next / 3 - tap / 3) * a.pitch + next % 3 - tap % 3 : a.pixels;
         products<f::SUMS>::add(d, w[step], described_plain(from + at, along, f::SHIFTS * a.pitch), step > 0);
         if (f::SLOTS == 16)
-            products<f::SUMS>::add(d, w[step], described_plain(from + at + 2 * a.pixels, along, f::SHIFTS * a.pitch), true);
+            products<f::SUMS>::add(d, w[step],
+                                   described_plain(from + at + 2 * a.pixels, along, f::SHIFTS * a.pitch),
+                                   true);
     }
     products_end();
     products_wait<0>();
@@ -190,7 +204,10 @@ static __device__ inline void multiply(const pair_conv_args &a, uint32_t from, c
 struct finishing {
     unscaling u;
     float bias, least;
-    __device__ inline float operator()(float sum) const { return MAXIMUM(FMA(sum * u.first, u.then, bias), least); }
+    __device__ inline float operator()(float sum) const
+    {
+        return MAXIMUM(FMA(sum * u.first, u.then, bias), least);
+    }
 };
 
 /* Where a thread keeps its results of a region in shared memory: those of two shifts apart. */
@@ -201,7 +218,8 @@ template <class f> static __device__ inline float *desk_of(const pair_conv_args 
 
 /* Those of a block: columns 2 t, 2 t + 1 of each line. */
 template <class f>
-static __device__ inline void keep(const pair_conv_args &a, float *to, const float (&d)[f::SUMS / 2], const finishing &finish)
+static __device__ inline void keep(const pair_conv_args &a, float *to, const float (&d)[f::SUMS / 2],
+                                   const finishing &finish)
 {
     constexpr int TOGETHER = f::POOLED ? 2 / f::SHIFTS : 1; /* lines that are pooled here */
 #pragma unroll
@@ -223,7 +241,8 @@ static __device__ inline void keep(const pair_conv_args &a, float *to, const flo
 template <int N> struct alignas(N * sizeof(float)) some {
     float e[N];
 };
-template <class f, int N> static __device__ inline some<N> results_from(const pair_conv_args &a, const float *from)
+template <class f, int N>
+static __device__ inline some<N> results_from(const pair_conv_args &a, const float *from)
 {
     some<N> x = *(const some<N> *)from;
     if (f::SHIFTS == 1) return x;
@@ -234,7 +253,8 @@ template <class f, int N> static __device__ inline some<N> results_from(const pa
 }
 
 /* A region's results, N at a time: by_region and by_line count these. */
-template <class f, int N> static __device__ inline void write(const pair_conv_args &a, const region &r, int first)
+template <class f, int N>
+static __device__ inline void write(const pair_conv_args &a, const region &r, int first)
 {
     const float *from = results_at<f>(a);
     const int row = r.row / f::BY, column = r.column / f::BY, outputs = min(f::OUTPUTS, a.m - first),
@@ -245,14 +265,16 @@ template <class f, int N> static __device__ inline void write(const pair_conv_ar
         const uint32_t o = quotient(i, a.by_region), p = i - o * a.by_region.by, y = quotient(p, a.by_line),
                        x = (p - y * a.by_line.by) * N;
         if ((int)y >= rows || (int)x >= columns) continue;
-        *(some<N> *)(out + (int64_t)o * plane + (y * a.out_w + x)) = results_from<f, N>(a, from + o * a.result_pitch + p * N);
+        *(some<N> *)(out + (int64_t)o * plane + (y * a.out_w + x)) =
+            results_from<f, N>(a, from + o * a.result_pitch + p * N);
     }
 }
 
 /* ---- the kernel ---- */
 
 template <class f>
-static __device__ inline void make_region(const pair_conv_args &a, const fragments<f> &w, const finishing &finish, bool is)
+static __device__ inline void make_region(const pair_conv_args &a, const fragments<f> &w,
+                                          const finishing &finish, bool is)
 {
     float *to = desk_of<f>(a);
 #pragma unroll 1
@@ -261,7 +283,8 @@ static __device__ inline void make_region(const pair_conv_args &a, const fragmen
         for (int across = 0; across < a.blocks_across; across++) {
             float d[f::SUMS / 2];
             multiply<f>(a, planes_place(a) / PIXEL + down * f::ROWS * a.pitch + across * ACROSS, w, d);
-            if (is) keep<f>(a, to + down * (f::ROWS / f::BY) * a.region_w + across * (ACROSS / f::BY), d, finish);
+            if (is)
+                keep<f>(a, to + down * (f::ROWS / f::BY) * a.region_w + across * (ACROSS / f::BY), d, finish);
         }
 }
 
@@ -269,8 +292,10 @@ template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_con
 {
     uint32_t *most = (uint32_t *)shared;
     const uint32_t walker = quotient(blockIdx.x, a.groups), arrival = place_of(most + 2);
-    const int first = (int)(blockIdx.x - walker * a.groups.by) * f::OUTPUTS, o = first + output_of_thread<f>();
-    const bool is = first + (int)(threadIdx.x / 32 * 8 % f::OUTPUTS) < a.m, brings = a.stage && threadIdx.x == 0;
+    const int first = (int)(blockIdx.x - walker * a.groups.by) * f::OUTPUTS,
+              o = first + output_of_thread<f>();
+    const bool is = first + (int)(threadIdx.x / 32 * 8 % f::OUTPUTS) < a.m,
+               brings = a.stage && threadIdx.x == 0;
     fragments<f> w;
     int turn = 0;
     if (threadIdx.x < 2) most[threadIdx.x] = 0;
@@ -305,13 +330,16 @@ template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_con
 template <int SLOTS> static const void *of_slots(int lines, bool pooled)
 {
     if (lines == 8)
-        return pooled ? (const void *)pair_conv<form<SLOTS, 8, true, 1>> : (const void *)pair_conv<form<SLOTS, 8, false, 1>>;
-    return pooled ? (const void *)pair_conv<form<SLOTS, 16, true, 1>> : (const void *)pair_conv<form<SLOTS, 16, false, 1>>;
+        return pooled ? (const void *)pair_conv<form<SLOTS, 8, true, 1>>
+                      : (const void *)pair_conv<form<SLOTS, 8, false, 1>>;
+    return pooled ? (const void *)pair_conv<form<SLOTS, 16, true, 1>>
+                  : (const void *)pair_conv<form<SLOTS, 16, false, 1>>;
 }
 
 static const void *of_two_shifts(int lines)
 {
-    return lines == 8 ? (const void *)pair_conv<form<4, 8, true, 2>> : (const void *)pair_conv<form<4, 16, true, 2>>;
+    return lines == 8 ? (const void *)pair_conv<form<4, 8, true, 2>>
+                      : (const void *)pair_conv<form<4, 16, true, 2>>;
 }
 
 } // namespace

@@ -7,8 +7,8 @@
  *
  * Of 128 rows each group takes 64; of 64 they take units in turn. Thread blocks go over tiles, or those of a cluster share the inner axis of
  * one. */
-#include "epilogue.cuh"
 #include "emulated.cuh"
+#include "epilogue.cuh"
 
 namespace
 {
@@ -18,8 +18,10 @@ enum { HEADROOM = 3 }; /* powers of two by which a row's elements may grow under
 
 template <int ROWS_, int COLUMNS_> struct tile {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_;
-    static constexpr int A_HALF = ROWS * A_LINE, A_BYTES = 2 * A_HALF, B_PART = COLUMNS / UNIT * PART, B_BYTES = 2 * B_PART;
-    static constexpr int STAGE = A_BYTES + B_BYTES, DESK_PITCH = 40, DESK = 16 * DESK_PITCH * 4; /* of a warp */
+    static constexpr int A_HALF = ROWS * A_LINE, A_BYTES = 2 * A_HALF, B_PART = COLUMNS / UNIT * PART,
+                         B_BYTES = 2 * B_PART;
+    static constexpr int STAGE = A_BYTES + B_BYTES, DESK_PITCH = 40,
+                         DESK = 16 * DESK_PITCH * 4; /* of a warp */
     static constexpr int ROOM = 227 * 1024 - 1024 - 8 * DESK - 256;
     static constexpr int STAGES = ROOM / STAGE < STAGES_MOST ? ROOM / STAGE : STAGES_MOST;
     static constexpr bool TAKES_TURNS = ROWS == 64; /* the groups */
@@ -65,15 +67,18 @@ template <class t> static __device__ inline bool corner_of(const pair_args &s, i
 
 /* ---- bringing ---- */
 
-template <class t> static __device__ inline void bring_a(const pair_args &s, const room &r, corner c, int unit, int stage)
+template <class t>
+static __device__ inline void bring_a(const pair_args &s, const room &r, corner c, int unit, int stage)
 {
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        copy_box(r.stages + stage * t::STAGE + t::B_BYTES + h * t::A_HALF, &s.a, unit * UNIT + h * 32, c.top, r.full + 8 * stage);
+        copy_box(r.stages + stage * t::STAGE + t::B_BYTES + h * t::A_HALF, &s.a, unit * UNIT + h * 32, c.top,
+                 r.full + 8 * stage);
 }
 
 /* Columns that there are not get those before, and are not written. */
-template <class t> static __device__ inline void bring_b(const pair_args &s, const room &r, corner c, int unit, int stage)
+template <class t>
+static __device__ inline void bring_b(const pair_args &s, const room &r, corner c, int unit, int stage)
 {
     const int units = units_of(s.of), last = (s.of.n - 1) / UNIT;
     barrier_expect(r.full + 8 * stage, t::STAGE);
@@ -82,8 +87,8 @@ template <class t> static __device__ inline void bring_b(const pair_args &s, con
 #pragma unroll
         for (int part = 0; part < 2; part++) {
             const int64_t from = ((int64_t)min(c.left / UNIT + u, last) * units + unit) * 2 + part;
-            copy_bulk(r.stages + stage * t::STAGE + part * t::B_PART + u * PART, (const char *)s.packed + PAIR_HEAD + from * PART,
-                      PART, r.full + 8 * stage);
+            copy_bulk(r.stages + stage * t::STAGE + part * t::B_PART + u * PART,
+                      (const char *)s.packed + PAIR_HEAD + from * PART, PART, r.full + 8 * stage);
         }
 }
 
@@ -111,7 +116,9 @@ template <class t> static __device__ inline void bring(const pair_args &s, const
 static __device__ inline float4 loaded(uint32_t at)
 {
     float4 x;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "r"(at));
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                 : "r"(at));
     return x;
 }
 
@@ -138,7 +145,8 @@ template <class t> static __device__ inline void fetch(elements &x, uint32_t a)
     for (int q = 0; q < 4; q++)
 #pragma unroll
         for (int h = 0; h < 2; h++)
-            x.of[h][q] = loaded(from + q / 2 * t::A_HALF + ((q % 2 * 4 + threadIdx.x % 4) ^ row) * 16 + h * 8 * A_LINE);
+            x.of[h][q] = loaded(from + q / 2 * t::A_HALF + ((q % 2 * 4 + threadIdx.x % 4) ^ row) * 16 +
+                                h * 8 * A_LINE);
 }
 
 static __device__ inline void split_rows(fragments &f, const elements &x)
@@ -176,7 +184,8 @@ static __device__ inline int scale_of_row(const float4 (&x)[4])
 
 /* A row's scale is that of the unit before, which leaves some room above the largest element so far: only when an element goes beyond
  * that, as those of the first unit do, another one is looked for. Elements are then brought again: it leaves registers to all else. */
-template <class t> static __device__ inline void split(fragments &f, elements &x, const int (&before)[2], uint32_t a)
+template <class t>
+static __device__ inline void split(fragments &f, elements &x, const int (&before)[2], uint32_t a)
 {
     f.scale[0] = before[0], f.scale[1] = before[1];
     split_rows(f, x);
@@ -187,7 +196,8 @@ template <class t> static __device__ inline void split(fragments &f, elements &x
     split_rows(f, x);
 }
 
-template <class t> static __device__ inline void begin(float (&d)[t::COLUMNS / 2], const fragments &f, uint32_t b)
+template <class t>
+static __device__ inline void begin(float (&d)[t::COLUMNS / 2], const fragments &f, uint32_t b)
 {
     products_begin();
 #pragma unroll
@@ -201,7 +211,8 @@ template <class t> static __device__ inline void begin(float (&d)[t::COLUMNS / 2
 }
 
 /* Sums of a unit, to those of all before: at the size of the operands again. That power of two is one number, nearly always. */
-template <int N> static __device__ inline void promote(float (&sum)[N], const float (&d)[N], const unscaling (&u)[2])
+template <int N>
+static __device__ inline void promote(float (&sum)[N], const float (&d)[N], const unscaling (&u)[2])
 {
     const float one[2] = { u[0].first * u[0].then, u[1].first * u[1].then };
     if (__all_sync(~0u, fminf(one[0], one[1]) > 0 && fmaxf(one[0], one[1]) < INF)) {
@@ -221,7 +232,10 @@ template <class t> struct conveyor {
     int group, at; /* unit, counted through all rounds */
 
     __device__ inline uint32_t stage(int i) const { return r.stages + (at + i) % t::STAGES * t::STAGE; }
-    __device__ inline uint32_t a_of(int i) const { return stage(i) + t::B_BYTES + (t::TAKES_TURNS ? 0 : group * 64 * A_LINE); }
+    __device__ inline uint32_t a_of(int i) const
+    {
+        return stage(i) + t::B_BYTES + (t::TAKES_TURNS ? 0 : group * 64 * A_LINE);
+    }
 
     /* When unit i is there. */
     __device__ inline void take(fragments &f, const int (&before)[2], int i) const
@@ -233,7 +247,8 @@ template <class t> struct conveyor {
     }
 
     /* Unit i, and meanwhile the fragments of the next one. */
-    __device__ inline void turn(float (&sum)[t::COLUMNS / 2], const fragments &now, fragments &next, int i, int count) const
+    __device__ inline void turn(float (&sum)[t::COLUMNS / 2], const fragments &now, fragments &next, int i,
+                                int count) const
     {
         const bool more = i + STEP < count;
         float d[t::COLUMNS / 2];
@@ -279,7 +294,8 @@ template <int N> static __device__ inline void finish_all(float (&x)[N], int act
 }
 
 /* Sums of four columns of EACH rows, `step` apart, to results. */
-template <int EACH> static __device__ inline void write(const pair_args &p, float (&x)[EACH * 4], int row, int step, int column)
+template <int EACH>
+static __device__ inline void write(const pair_args &p, float (&x)[EACH * 4], int row, int step, int column)
 {
     const product_args &s = p.of;
 #pragma unroll
@@ -310,7 +326,8 @@ template <int EACH> static __device__ inline void write(const pair_args &p, floa
 /* A warp's 16 rows: 32 columns at a time by way of its desk, so that it writes whole lines. The sums move up each time: what is done with
  * them is there once. */
 template <class t>
-static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLUMNS / 2], const room &r, corner c)
+static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLUMNS / 2], const room &r,
+                                        corner c)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row_of_lane();
     const uint32_t desk = r.desks + warp * t::DESK;
@@ -321,8 +338,8 @@ static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLU
         for (int j = 0; j < 4; j++)
 #pragma unroll
             for (int h = 0; h < 2; h++)
-                asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(desk +
-                                                                      ((row + 8 * h) * t::DESK_PITCH + j * 8 + lane % 4 * 2) * 4),
+                asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(
+                                 desk + ((row + 8 * h) * t::DESK_PITCH + j * 8 + lane % 4 * 2) * 4),
                              "f"(sum[4 * j + 2 * h]), "f"(sum[4 * j + 2 * h + 1])
                              : "memory");
         __syncwarp();
@@ -350,7 +367,9 @@ static __device__ inline float4 of_neighbour(uint32_t at, int rank)
 {
     float4 x;
     const uint32_t there = at_neighbour(at, rank);
-    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "r"(there));
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                 : "r"(there));
     return x;
 }
 
@@ -362,8 +381,8 @@ template <class t> static __device__ inline void keep(const float (&sum)[t::COLU
     for (int j = 0; j < t::COLUMNS / 8; j++)
 #pragma unroll
         for (int h = 0; h < 2; h++)
-            asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at +
-                                                                  ((row + 8 * h) * t::COLUMNS + j * 8 + threadIdx.x % 4 * 2) * 4),
+            asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(
+                             at + ((row + 8 * h) * t::COLUMNS + j * 8 + threadIdx.x % 4 * 2) * 4),
                          "f"(sum[4 * j + 2 * h]), "f"(sum[4 * j + 2 * h + 1])
                          : "memory");
 }
@@ -371,7 +390,8 @@ template <class t> static __device__ inline void keep(const float (&sum)[t::COLU
 /* Sums of groups and of the thread blocks that have parts, each of which writes its share: all are asked for before any is added. */
 template <class t> static __device__ inline void join(const pair_args &s, const room &r, corner c)
 {
-    const int parts = s.of.parts, part = blockIdx.x % parts, all = t::ROWS * t::COLUMNS / 4, share = (all + parts - 1) / parts;
+    const int parts = s.of.parts, part = blockIdx.x % parts, all = t::ROWS * t::COLUMNS / 4,
+              share = (all + parts - 1) / parts;
 #pragma unroll 1
     for (int i = part * share + threadIdx.x; i < min((part + 1) * share, all); i += 2 * GROUP) {
         const int row = i / (t::COLUMNS / 4), column = i % (t::COLUMNS / 4) * 4;
@@ -382,12 +402,14 @@ template <class t> static __device__ inline void join(const pair_args &s, const 
         for (int p = 0; p < PAIR_PARTS; p++)
 #pragma unroll
             for (int g = 0; g < 128 / t::ROWS; g++)
-                if (p < parts) x[p][g] = of_neighbour(r.stages + ((g * 64 + row) * t::COLUMNS + column) * 4, p);
+                if (p < parts)
+                    x[p][g] = of_neighbour(r.stages + ((g * 64 + row) * t::COLUMNS + column) * 4, p);
 #pragma unroll
         for (int p = 0; p < PAIR_PARTS; p++)
 #pragma unroll
             for (int g = 0; g < 128 / t::ROWS; g++)
-                if (p < parts) sum[0] += x[p][g].x, sum[1] += x[p][g].y, sum[2] += x[p][g].z, sum[3] += x[p][g].w;
+                if (p < parts)
+                    sum[0] += x[p][g].x, sum[1] += x[p][g].y, sum[2] += x[p][g].z, sum[3] += x[p][g].w;
         write<1>(s, sum, c.top + row, 1, c.left + column);
     }
 }
@@ -435,10 +457,10 @@ template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __gr
 
 } // namespace
 
-#define TILE_OF(rows, columns, start, cost)                                                                                      \
-    {                                                                                                                            \
-        rows, columns, tile<rows, columns>::SHARED, !tile<rows, columns>::TAKES_TURNS, start, cost,                              \
-            (const void *)pair_product<rows, columns>                                                                            \
+#define TILE_OF(rows, columns, start, cost)                                                                  \
+    {                                                                                                        \
+        rows, columns, tile<rows, columns>::SHARED, !tile<rows, columns>::TAKES_TURNS, start, cost,          \
+            (const void *)pair_product<rows, columns>                                                        \
     }
 static const pair_kernel kernels[] = {
     TILE_OF(128, 128, 4.5, 1.1),

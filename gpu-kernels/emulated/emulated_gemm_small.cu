@@ -5,8 +5,8 @@
  * shared memory into registers and is split there. a lies in shared memory as it is: of it the tensor cores read the upper 11 bits, and beside
  * it lies what these leave. The thread blocks of a cluster, and their groups of four warps, take units of 32 of the inner axis, which the tensor
  * copy engine brings; the sums of all of them go to the thread block that has their rows. */
-#include "epilogue.cuh"
 #include "emulated.cuh"
+#include "epilogue.cuh"
 
 namespace
 {
@@ -16,9 +16,12 @@ enum { UNIT = PAIR_UNIT / 2, COLUMNS = PAIR_FEW_COLUMNS, GROUP = 128, LINE = 128
 /* Sums are sent two rows at a time, of all columns: SENT bytes. */
 template <int ROWS_, int GROUPS_, int STAGES_> struct tile {
     static constexpr int ROWS = ROWS_, GROUPS = GROUPS_, STAGES = STAGES_, SUMS = ROWS / 2;
-    static constexpr int A_BYTES = ROWS * LINE, B_HALF = UNIT * LINE, B_BYTES = 2 * B_HALF, STAGE = 2 * A_BYTES + B_BYTES;
-    static constexpr int PAIRS = ROWS / 2, RECEIVED = GROUPS * ((PAIRS + PAIR_PARTS - 1) / PAIR_PARTS * PAIR_PARTS) * SENT;
-    static constexpr int PIECES = ROWS * LINE / 16, EACH = (PIECES + GROUP - 1) / GROUP; /* of a; a thread's */
+    static constexpr int A_BYTES = ROWS * LINE, B_HALF = UNIT * LINE, B_BYTES = 2 * B_HALF,
+                         STAGE = 2 * A_BYTES + B_BYTES;
+    static constexpr int PAIRS = ROWS / 2,
+                         RECEIVED = GROUPS * ((PAIRS + PAIR_PARTS - 1) / PAIR_PARTS * PAIR_PARTS) * SENT;
+    static constexpr int PIECES = ROWS * LINE / 16,
+                         EACH = (PIECES + GROUP - 1) / GROUP; /* of a; a thread's */
     static constexpr int BARRIERS = 2 * GROUPS * STAGES + 1;
     static constexpr int SHARED = GROUPS * STAGES * STAGE + RECEIVED + 8 * BARRIERS + 1024;
 };
@@ -33,21 +36,22 @@ template <int N> struct tf32_products;
 #define R4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define R8(i) R4(i), R4(i + 4)
 #ifdef HAS_WARPGROUPS
-#define PRODUCTS_OF(n, names, a0, a1, a2, a3, b, onto, ...)                                                                      \
-    template <> struct tf32_products<n> {                                                                                        \
-        static __device__ inline void add(float (&d)[n / 2], const uint32_t (&a)[4], uint64_t at, bool is_sum)                   \
-        {                                                                                                                        \
-            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #onto ", 0;\n"                                                     \
-                         "wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" names "}, "                                 \
-                         "{%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", p, 1, 1;\n}"                                        \
-                         : __VA_ARGS__                                                                                           \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(at), "r"((int)is_sum));                               \
-        }                                                                                                                        \
+#define PRODUCTS_OF(n, names, a0, a1, a2, a3, b, onto, ...)                                                  \
+    template <> struct tf32_products<n> {                                                                    \
+        static __device__ inline void add(float (&d)[n / 2], const uint32_t (&a)[4], uint64_t at,            \
+                                          bool is_sum)                                                       \
+        {                                                                                                    \
+            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #onto ", 0;\n"                                 \
+                         "wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" names "}, "             \
+                         "{%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", p, 1, 1;\n}"                    \
+                         : __VA_ARGS__                                                                       \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(at), "r"((int)is_sum));           \
+        }                                                                                                    \
     };
 #else
-#define PRODUCTS_OF(n, ...)                                                                                                      \
-    template <> struct tf32_products<n> {                                                                                        \
-        static __device__ inline void add(float (&)[n / 2], const uint32_t (&)[4], uint64_t, bool) {}                            \
+#define PRODUCTS_OF(n, ...)                                                                                  \
+    template <> struct tf32_products<n> {                                                                    \
+        static __device__ inline void add(float (&)[n / 2], const uint32_t (&)[4], uint64_t, bool) {}        \
     };
 #endif
 PRODUCTS_OF(8, D4, 4, 5, 6, 7, 8, 9, R4(0))
@@ -62,7 +66,10 @@ PRODUCTS_OF(32, D16, 16, 17, 18, 19, 20, 21, R8(0), R8(8))
 
 /* ---- bringing ---- */
 
-static __device__ inline void meet_group(int group) { asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); }
+static __device__ inline void meet_group(int group)
+{
+    asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+}
 
 /* What a group has of a tile: units first, first + step, ..., count of them, in stages whose a and whose b arrive at barriers of their own. */
 template <class t> struct supply {
@@ -86,7 +93,8 @@ template <class t> struct supply {
     {
         barrier_expect(b_there(i), t::B_BYTES);
 #pragma unroll
-        for (int h = 0; h < 2; h++) copy_box(b_at(i) + h * t::B_HALF, &s.b, left + h * 32, inner(i), b_there(i));
+        for (int h = 0; h < 2; h++)
+            copy_box(b_at(i) + h * t::B_HALF, &s.b, left + h * 32, inner(i), b_there(i));
     }
 
     /* Beside a what its upper 11 bits leave; the tensor cores cut that likewise, so it is rounded. */
@@ -102,7 +110,8 @@ template <class t> struct supply {
             for (int e = 0; e < 4; e++) {
                 float &y = (&x.x)[e];
                 const uint32_t rest = bits_of(y - __uint_as_float(bits_of(y) & 0xffffe000)) + 0x1000;
-                y = __uint_as_float(y == y ? rest : 0x7fffe000u); /* a NaN may have nothing above what is cut */
+                y = __uint_as_float(y == y ? rest
+                                           : 0x7fffe000u); /* a NaN may have nothing above what is cut */
             }
             to[j * GROUP] = x;
         }
@@ -127,8 +136,14 @@ static __device__ inline void split_tf32(float x, uint32_t &high, uint32_t &low)
 }
 
 /* Which two columns of b a lane has as rows of its products: those of half a warp lie in different banks. */
-static __device__ inline int piece_of(int thread) { return thread / 32 % 2 * 2 + thread % 32 / 16 + thread / 8 % 2 * 4; }
-static __device__ inline int two_of(int thread) { return thread / 64 * 16 + piece_of(thread) * 2 + thread / 4 % 2; }
+static __device__ inline int piece_of(int thread)
+{
+    return thread / 32 % 2 * 2 + thread % 32 / 16 + thread / 8 % 2 * 4;
+}
+static __device__ inline int two_of(int thread)
+{
+    return thread / 64 * 16 + piece_of(thread) * 2 + thread / 4 % 2;
+}
 
 template <class t> static __device__ inline void take(fragments &f, const supply<t> &in, int i)
 {
@@ -145,7 +160,8 @@ template <class t> static __device__ inline void take(fragments &f, const supply
                          : "=f"(x), "=f"(y)
                          : "r"(from + (q * 8 + line) * LINE + (piece_of(thread) ^ line) * 16 + place)
                          : "memory");
-            split_tf32(x, f.high[q][2 * h], f.low[q][2 * h]), split_tf32(y, f.high[q][2 * h + 1], f.low[q][2 * h + 1]);
+            split_tf32(x, f.high[q][2 * h], f.low[q][2 * h]),
+                split_tf32(y, f.high[q][2 * h + 1], f.low[q][2 * h + 1]);
         }
 }
 
@@ -165,7 +181,8 @@ template <class t> static __device__ inline void begin(float (&d)[t::SUMS], cons
 
 /* Unit i, and meanwhile the next one is made ready. Of the first two, b was taken before. */
 template <class t>
-static __device__ inline void turn(float (&sum)[t::SUMS], const supply<t> &in, const fragments &now, fragments &next, int i)
+static __device__ inline void turn(float (&sum)[t::SUMS], const supply<t> &in, const fragments &now,
+                                   fragments &next, int i)
 {
     float d[t::SUMS];
     begin<t>(d, now, in.a_at(i));
@@ -204,7 +221,8 @@ template <class t> static __device__ inline void start(const supply<t> &in, frag
 }
 
 template <class t>
-static __device__ inline void multiply(float (&sum)[t::SUMS], const supply<t> &in, fragments &even, fragments &odd)
+static __device__ inline void multiply(float (&sum)[t::SUMS], const supply<t> &in, fragments &even,
+                                       fragments &odd)
 {
     if (in.count == 0) return;
     in.split_a(0);
@@ -217,19 +235,29 @@ static __device__ inline void multiply(float (&sum)[t::SUMS], const supply<t> &i
 
 /* ---- results ---- */
 
-static __device__ inline void cluster_arrive() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
-static __device__ inline void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+static __device__ inline void cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+static __device__ inline void cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 
 /* Four sums to a thread block of the cluster, at whose barrier they arrive. */
 static __device__ inline void send(uint32_t to, const float *x, uint32_t barrier)
 {
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
-                 "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"(barrier)
-                 : "memory");
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+            to),
+        "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"(barrier)
+        : "memory");
 }
 static __device__ inline void keep(uint32_t at, const float *x)
 {
-    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]) : "memory");
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(x[0]), "f"(x[1]), "f"(x[2]),
+                 "f"(x[3])
+                 : "memory");
 }
 
 /* Pairs of rows go round the thread blocks of a cluster: where those of this one arrive, from each worker so many, and how many it has. */
@@ -238,7 +266,8 @@ struct desk {
     int parts, part, workers, each, own;
 };
 
-template <class t> static __device__ inline desk desk_of(const product_args &s, uint32_t received, uint32_t arrived)
+template <class t>
+static __device__ inline desk desk_of(const product_args &s, uint32_t received, uint32_t arrived)
 {
     const int part = blockIdx.x % s.parts;
     return { received,
@@ -250,7 +279,8 @@ template <class t> static __device__ inline desk desk_of(const product_args &s, 
              (t::PAIRS - part + s.parts - 1) / s.parts };
 }
 
-template <class t> static __device__ inline void send_all(const float (&sum)[t::SUMS], const desk &to, int worker, int thread)
+template <class t>
+static __device__ inline void send_all(const float (&sum)[t::SUMS], const desk &to, int worker, int thread)
 {
 #pragma unroll
     for (int j = 0; j < t::ROWS / 8; j++) {
@@ -264,7 +294,8 @@ template <class t> static __device__ inline void send_all(const float (&sum)[t::
 }
 
 /* Results of two columns. */
-static __device__ inline void write(const product_args &s, float x, float y, int row, int column, const float (&bias)[2])
+static __device__ inline void write(const product_args &s, float x, float y, int row, int column,
+                                    const float (&bias)[2])
 {
     float *out = (float *)s.out + row * s.out_row + column;
     x *= (T)s.alpha, y *= (T)s.alpha;
@@ -275,14 +306,16 @@ static __device__ inline void write(const product_args &s, float x, float y, int
 }
 
 template <class t>
-static __device__ inline void write_own(const product_args &s, const desk &from, int top, int column, const float (&bias)[2])
+static __device__ inline void write_own(const product_args &s, const desk &from, int top, int column,
+                                        const float (&bias)[2])
 {
     for (int e = threadIdx.x; e < from.own * 32; e += t::GROUPS * GROUP) {
         const int row = top + (e / 32 * from.parts + from.part) * 2;
         float x[4] = {};
 #pragma unroll 8
         for (int w = 0; w < from.workers; w++) {
-            const float4 y = *(const float4 *)__cvta_shared_to_generic(from.received + w * from.each * SENT + e * 16);
+            const float4 y =
+                *(const float4 *)__cvta_shared_to_generic(from.received + w * from.each * SENT + e * 16);
             x[0] += y.x, x[1] += y.y, x[2] += y.z, x[3] += y.w;
         }
         write(s, x[0], x[2], row, column, bias), write(s, x[1], x[3], row + 1, column, bias);
@@ -297,15 +330,18 @@ template <class t> static __device__ inline void make_barriers(uint32_t first, c
     barrier_expect(d.arrived, d.own * d.workers * SENT);
 }
 
-template <int ROWS, int GROUPS, int STAGES> KERNEL(GROUPS *GROUP) pair_few(const __grid_constant__ pair_few_args args)
+template <int ROWS, int GROUPS, int STAGES>
+KERNEL(GROUPS *GROUP)
+pair_few(const __grid_constant__ pair_few_args args)
 {
     typedef tile<ROWS, GROUPS, STAGES> t;
     extern __shared__ float4 shared[];
     const product_args &s = args.of;
-    const uint32_t room = (place_of(shared) + 1023) / 1024 * 1024, received = room + GROUPS * STAGES * t::STAGE,
-                   barriers = received + t::RECEIVED;
+    const uint32_t room = (place_of(shared) + 1023) / 1024 * 1024,
+                   received = room + GROUPS * STAGES * t::STAGE, barriers = received + t::RECEIVED;
     const int group = __shfl_sync(~0u, threadIdx.x / GROUP, 0), thread = threadIdx.x % GROUP;
-    const int across = (s.n + COLUMNS - 1) / COLUMNS, block = blockIdx.x / s.parts, units = (s.k + UNIT - 1) / UNIT;
+    const int across = (s.n + COLUMNS - 1) / COLUMNS, block = blockIdx.x / s.parts,
+              units = (s.k + UNIT - 1) / UNIT;
     const desk d = desk_of<t>(s, received, barriers + 8 * (t::BARRIERS - 1));
     const int worker = d.part * GROUPS + group;
     const supply<t> in = { args,
@@ -324,7 +360,8 @@ template <int ROWS, int GROUPS, int STAGES> KERNEL(GROUPS *GROUP) pair_few(const
     fragments even, odd;
     start(in, even, odd);
     const int column = in.left + threadIdx.x % 32 * 2;
-    const float bias[2] = { column < s.n ? bias_at(s, column) : 0, column + 1 < s.n ? bias_at(s, column + 1) : 0 };
+    const float bias[2] = { column < s.n ? bias_at(s, column) : 0,
+                            column + 1 < s.n ? bias_at(s, column + 1) : 0 };
     float sum[t::SUMS] = {};
     multiply(sum, in, even, odd);
     if (s.parts > 1) cluster_wait(); /* for barriers of others */
@@ -334,12 +371,12 @@ template <int ROWS, int GROUPS, int STAGES> KERNEL(GROUPS *GROUP) pair_few(const
 
 } // namespace
 
-#define FEW(rows, groups, stages, once, start, cost)                                                                             \
-    {                                                                                                                            \
-        rows, COLUMNS, groups *GROUP, tile<rows, groups, stages>::SHARED, once, start, cost,                                     \
-        {                                                                                                                        \
-            NULL, (const void *)pair_few<rows, groups, stages>                                                                   \
-        }                                                                                                                        \
+#define FEW(rows, groups, stages, once, start, cost)                                                         \
+    {                                                                                                        \
+        rows, COLUMNS, groups *GROUP, tile<rows, groups, stages>::SHARED, once, start, cost,                 \
+        {                                                                                                    \
+            NULL, (const void *)pair_few<rows, groups, stages>                                               \
+        }                                                                                                    \
     }
 static const split_kernel kernels[] = {
     FEW(8, 2, 2, 2.2, 0, 13.8),

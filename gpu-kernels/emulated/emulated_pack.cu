@@ -12,16 +12,20 @@ static __device__ inline int inner_at(int place) { return place % 8 / 2 * 4 + pl
 KERNEL(PACK_THREADS) pack(const __grid_constant__ pack_args s)
 {
     __shared__ float x[UNIT][UNIT + 1]; /* [inner][column] */
-    const int units = (s.k + UNIT - 1) / UNIT, left = blockIdx.x / units * UNIT, k0 = blockIdx.x % units * UNIT;
+    const int units = (s.k + UNIT - 1) / UNIT, left = blockIdx.x / units * UNIT,
+              k0 = blockIdx.x % units * UNIT;
     const float most = *(const float *)s.packed, scale = power_of_two(scale_exponent(most));
     char *to = (char *)s.packed + PAIR_HEAD + (int64_t)blockIdx.x * 2 * PAIR_PART;
     for (int i = threadIdx.x; i < UNIT * UNIT; i += PACK_THREADS) {
         const int a = i / UNIT, b = i % UNIT, k = s.column == 1 ? a : b, c = s.column == 1 ? b : a;
-        x[k][c] = k0 + k < s.k && left + c < s.n ? ((const float *)s.b)[(k0 + k) * s.row + (left + c) * s.column] * scale : 0;
+        x[k][c] = k0 + k < s.k && left + c < s.n
+                      ? ((const float *)s.b)[(k0 + k) * s.row + (left + c) * s.column] * scale
+                      : 0;
     }
     __syncthreads();
     for (int i = threadIdx.x; i < UNIT * UNIT / 2; i += PACK_THREADS) {
-        const int c = i / (UNIT / 2), k = i % (UNIT / 2) * 2, place = c * 128 + ((k / 8 ^ c % 8) * 16 + k % 8 * 2);
+        const int c = i / (UNIT / 2), k = i % (UNIT / 2) * 2,
+                  place = c * 128 + ((k / 8 ^ c % 8) * 16 + k % 8 * 2);
         uint32_t high, low;
         split_pair(x[k / 16 * 16 + inner_at(k % 16)][c], x[k / 16 * 16 + inner_at(k % 16 + 1)][c], high, low);
         *(uint32_t *)(to + place) = high, *(uint32_t *)(to + PAIR_PART + place) = low;
@@ -47,7 +51,8 @@ static __device__ inline float largest_flat(const magnitude_args &s, int64_t fir
         const float4 x = from[i];
         most = fmaxf(most, magnitude_of({ x.x, x.y, x.z, x.w }));
     }
-    for (int64_t i = s.n / 4 * 4 + first; i < s.n; i += step) most = fmaxf(most, finite_magnitude(((const float *)s.at)[i]));
+    for (int64_t i = s.n / 4 * 4 + first; i < s.n; i += step)
+        most = fmaxf(most, finite_magnitude(((const float *)s.at)[i]));
     return most;
 }
 
@@ -61,7 +66,8 @@ static __device__ inline float largest_walked(const magnitude_args &s, int64_t f
 
 KERNEL(MAGNITUDE_THREADS) magnitude(const __grid_constant__ magnitude_args s)
 {
-    const int64_t first = blockIdx.x * (int64_t)MAGNITUDE_THREADS + threadIdx.x, step = (int64_t)gridDim.x * MAGNITUDE_THREADS;
+    const int64_t first = blockIdx.x * (int64_t)MAGNITUDE_THREADS + threadIdx.x,
+                  step = (int64_t)gridDim.x * MAGNITUDE_THREADS;
     take_turn();
     const float most = s.flat ? largest_flat(s, first, step) : largest_walked(s, first, step);
     let_next_begin();

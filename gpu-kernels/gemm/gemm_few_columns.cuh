@@ -53,8 +53,8 @@ static __device__ inline T soft(const T *row, int n, int j)
 
 /* Finishes and writes rows of N sums, of which s.n are columns, by `threads` threads that meet in sync. The sums are spoiled. */
 template <int N, class SYNC>
-static __device__ inline void write_rows(const product_args &s, T *sums, int64_t top, int rows, int thread, int threads,
-                                         SYNC sync)
+static __device__ inline void write_rows(const product_args &s, T *sums, int64_t top, int rows, int thread,
+                                         int threads, SYNC sync)
 {
     for (int i = thread; i < rows * N; i += threads)
         if (i % N < s.n) sums[i] = result_of(s, sums[i], i % N);

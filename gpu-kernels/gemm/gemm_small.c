@@ -26,14 +26,16 @@ product_args product_args_of(const step *s, const frame *f, const workspace *w)
     };
     a.b_is_there = !may_be_written(w, a.b, bt);
     if (!s->finish) return a;
-    a.bias = f->data[s->in[2].slot], a.bias_stride = s->in[2].at.stride[0], a.act = finish_infos[s->finish].act;
+    a.bias = f->data[s->in[2].slot], a.bias_stride = s->in[2].at.stride[0],
+    a.act = finish_infos[s->finish].act;
     return a;
 }
 
 /* Are vectors of `width` elements at aligned addresses, in all lines of this length? */
 static bool in_vectors(const void *p, int64_t line, int64_t lines, int64_t length, size_t bytes, int width)
 {
-    return (uintptr_t)p % (bytes * (size_t)width) == 0 && length % width == 0 && (lines == 1 || line % width == 0);
+    return (uintptr_t)p % (bytes * (size_t)width) == 0 && length % width == 0 &&
+           (lines == 1 || line % width == 0);
 }
 
 /* ---- few columns ---- */
@@ -56,10 +58,14 @@ static cudaError_t run_tall(const product_args *a, duet_dtype type, size_t share
 {
     const size_t bytes = dtypes[type].bytes;
     const bool vectors = in_vectors(a->a, a->a_row, a->m, a->k, bytes, 16 / (int)bytes);
-    const void *kernel = (type == DUET_F64 ? tall_kernel_f64 : tall_kernel_f32)(a->n, vectors ? FORM_FLAT : FORM_STRIDED);
-    const int64_t each = TALL_THREADS / 32 * TALL_ROWS, blocks = quotient_up(a->m, each), most = 2 * card().blocks;
+    const void *kernel =
+        (type == DUET_F64 ? tall_kernel_f64 : tall_kernel_f32)(a->n, vectors ? FORM_FLAT : FORM_STRIDED);
+    const int64_t each = TALL_THREADS / 32 * TALL_ROWS, blocks = quotient_up(a->m, each),
+                  most = 2 * card().blocks;
     const cudaError_t e = with_shared(kernel, shared, shared_for_tall());
-    return e == cudaSuccess ? launch_early(kernel, blocks < most ? blocks : most, TALL_THREADS, shared, (void *)a, q) : e;
+    return e == cudaSuccess
+               ? launch_early(kernel, blocks < most ? blocks : most, TALL_THREADS, shared, (void *)a, q)
+               : e;
 }
 
 static cudaError_t run_skinny(const product_args *a, duet_dtype type, cudaStream_t q)
@@ -78,7 +84,8 @@ static cudaError_t run_matvec(const product_args *a, cudaStream_t q)
 {
     const bool by_rows = a->b_column == 1 || a->n == 1;
     const bool wide = by_rows ? in_vectors(a->b, a->b_row, a->k, a->n, 4, 4)
-                              : in_vectors(a->b, a->b_column, a->n, a->k, 4, 4) && in_vectors(a->a, a->a_row, a->m, a->k, 4, 4);
+                              : in_vectors(a->b, a->b_column, a->n, a->k, 4, 4) &&
+                                    in_vectors(a->a, a->a_row, a->m, a->k, 4, 4);
     const void *kernel = matvec_kernel(a->m, by_rows ? FORM_ROWS : FORM_COLUMNS, wide);
     return launch_early(kernel, quotient_up(a->n, MATVEC_COLUMNS), MATVEC_THREADS, 0, (void *)a, q);
 }
@@ -137,13 +144,17 @@ static splitting cheapest(const product_args *a, choice c)
 }
 
 /* Can the tensor copy engine bring an operand? Where its elements lie is seen when it runs. */
-static bool can_be_described(const layout *l) { return l->stride[1] == 1 && l->stride[0] > 0 && l->stride[0] % 4 == 0; }
+static bool can_be_described(const layout *l)
+{
+    return l->stride[1] == 1 && l->stride[0] > 0 && l->stride[0] % 4 == 0;
+}
 
 bool product_splits(const step *s)
 {
     const int64_t *b = s->in[1].at.size;
     const product_args a = { .m = (int32_t)s->out[0].at.size[0], .k = (int32_t)b[0], .n = (int32_t)b[1] };
-    if (s->math != DUET_MATH_SPLIT || !card().pairs || !product_has_few_rows(s) || product_is_thin(s) || product_is_skinny(s))
+    if (s->math != DUET_MATH_SPLIT || !card().pairs || !product_has_few_rows(s) || product_is_thin(s) ||
+        product_is_skinny(s))
         return false;
     if (!can_be_described(&s->in[0].at) || !can_be_described(&s->in[1].at)) return false;
     const double cost = cheapest(&a, those_by_parts()).cost;
@@ -152,13 +163,14 @@ bool product_splits(const step *s)
 
 static cudaError_t run_split_by(product_args *a, splitting s, cudaStream_t q)
 {
-    const bool wide = in_vectors(a->a, a->a_row, a->m, a->k, 4, 4) && in_vectors(a->b, a->b_row, a->k, a->n, 4, 4);
+    const bool wide =
+        in_vectors(a->a, a->a_row, a->m, a->k, 4, 4) && in_vectors(a->b, a->b_row, a->k, a->n, 4, 4);
     const void *kernel = s.t->kernel[wide];
     const cudaError_t e = with_shared(kernel, (size_t)s.t->shared, (size_t)s.t->shared);
     a->parts = s.parts;
-    return e == cudaSuccess
-               ? launch_clusters(kernel, tiles_of(a, s.t) * s.parts, s.parts, s.t->threads, (size_t)s.t->shared, a, q)
-               : e;
+    return e == cudaSuccess ? launch_clusters(kernel, tiles_of(a, s.t) * s.parts, s.parts, s.t->threads,
+                                              (size_t)s.t->shared, a, q)
+                            : e;
 }
 
 static cudaError_t run_few(const product_args *a, splitting s, cudaStream_t q)
@@ -169,7 +181,8 @@ static cudaError_t run_few(const product_args *a, splitting s, cudaStream_t q)
     if (e == cudaSuccess) e = pair_describe(a->b, a->k, a->n, a->b_row, PAIR_UNIT / 2, &p.b);
     if (e == cudaSuccess) e = with_shared(s.t->kernel[1], (size_t)s.t->shared, (size_t)s.t->shared);
     if (e != cudaSuccess) return e;
-    return launch_clusters(s.t->kernel[1], tiles_of(a, s.t) * s.parts, s.parts, s.t->threads, (size_t)s.t->shared, &p, q);
+    return launch_clusters(s.t->kernel[1], tiles_of(a, s.t) * s.parts, s.parts, s.t->threads,
+                           (size_t)s.t->shared, &p, q);
 }
 
 cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
@@ -178,6 +191,7 @@ cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cu
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
     if (product_is_thin(s)) return run_matvec(&a, q);
     if (product_is_skinny(s)) return run_skinny(&a, s->out[0].at.type, q);
-    if (parts_of(s) == PARTS_FEW && kernels_splits_here(s, f)) return run_few(&a, cheapest(&a, those_by_parts()), q);
+    if (parts_of(s) == PARTS_FEW && kernels_splits_here(s, f))
+        return run_few(&a, cheapest(&a, those_by_parts()), q);
     return run_split_by(&a, cheapest(&a, strict_ones()), q);
 }

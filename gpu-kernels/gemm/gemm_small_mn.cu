@@ -26,7 +26,8 @@ template <int N, bool EXACT> static __device__ inline void load(T b[N], const T 
 enum { EACH = 16 / sizeof(T) };
 
 /* Rows l, l + SKINNY_THREADS, ... of b, zeros beyond its end. */
-template <int N, bool EXACT> static __device__ inline void load_some(T x[EACH][N], const product_args &s, int l)
+template <int N, bool EXACT>
+static __device__ inline void load_some(T x[EACH][N], const product_args &s, int l)
 {
 #pragma unroll
     for (int i = 0; i < EACH; i++) {

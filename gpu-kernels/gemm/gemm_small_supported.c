@@ -1,7 +1,10 @@
 /* gemm_small_supported.c - which products the kernels take, for the pretended CUDA too. */
 #include "launch.h"
 
-bool product_is_skinny(const step *s) { return s->in[1].at.size[1] <= SKINNY_COLUMNS && s->in[0].at.size[1] <= SKINNY_INNER; }
+bool product_is_skinny(const step *s)
+{
+    return s->in[1].at.size[1] <= SKINNY_COLUMNS && s->in[0].at.size[1] <= SKINNY_INNER;
+}
 
 /* Does l have elements side by side along this axis? */
 static bool runs(const layout *l, int along) { return l->size[along] <= 1 || l->stride[along] == 1; }
@@ -29,7 +32,8 @@ static bool is_ordinary(const step *s)
 bool product_has_few_rows(const step *s)
 {
     const layout *b = &s->in[1].at;
-    return is_ordinary(s) && is_plain(s) && b->size[0] > 0 && s->out[0].at.size[0] <= SPLIT_ROWS && runs(b, 1);
+    return is_ordinary(s) && is_plain(s) && b->size[0] > 0 && s->out[0].at.size[0] <= SPLIT_ROWS &&
+           runs(b, 1);
 }
 
 /* So little to compute that fetching decides, or what a vendor's kernels would leave idle. */
@@ -41,5 +45,6 @@ static bool is_little(const step *s)
 
 bool product_fits(const step *s)
 {
-    return is_ordinary(s) && (product_is_skinny(s) || product_is_thin(s) || (product_has_few_rows(s) && is_little(s)));
+    return is_ordinary(s) &&
+           (product_is_skinny(s) || product_is_thin(s) || (product_has_few_rows(s) && is_little(s)));
 }

@@ -6,14 +6,21 @@
 namespace
 {
 
-enum { SLICE = 8, A_PITCH = SLICE + 4 }; /* of the inner axis; rows of a lie so that lanes meet no bank twice */
+enum {
+    SLICE = 8,
+    A_PITCH = SLICE + 4
+}; /* of the inner axis; rows of a lie so that lanes meet no bank twice */
 
 /* 16 bytes, or one element, on their way to shared memory; without a source zeros. */
 template <int BYTES> static __device__ inline void fetch(uint32_t to, const T *from, bool there)
 {
     const int bytes = there ? BYTES : 0;
-    if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-    else asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes)
+                     : "memory");
 }
 
 static __device__ inline void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
@@ -45,14 +52,17 @@ static __device__ inline T of_neighbour(const T *p, int rank)
     T x = *p;
 #if __CUDA_ARCH__ >= 900
     uint32_t at;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"((uint32_t)__cvta_generic_to_shared(p)), "r"(rank));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(at)
+                 : "r"((uint32_t)__cvta_generic_to_shared(p)), "r"(rank));
     asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(at) : "memory");
 #endif
     return x;
 }
 
 /* EACH_DOWN x EACH_ACROSS results a lane. */
-template <int EACH_DOWN, int EACH_ACROSS, int DOWN, int ACROSS, int WARPS, int STAGES, bool WIDE> struct tile {
+template <int EACH_DOWN, int EACH_ACROSS, int DOWN, int ACROSS, int WARPS, int STAGES, bool WIDE>
+struct tile {
     static constexpr int ROWS = EACH_DOWN * DOWN, COLUMNS = EACH_ACROSS * ACROSS, PIECE = WIDE ? 4 : 1;
     struct alignas(EACH_ACROSS * sizeof(T)) columns {
         T e[EACH_ACROSS];
@@ -65,13 +75,17 @@ template <int EACH_DOWN, int EACH_ACROSS, int DOWN, int ACROSS, int WARPS, int S
         static constexpr int PIECES = LENGTH / PIECE, STEP = PIECES > 32 ? 1 : 32 / PIECES,
                              PASSES = PIECES > 32 ? PIECES / 32 : 1;
         int first, along;
-        __device__ inline explicit lines(int lane) : first(PIECES > 32 ? 0 : lane / PIECES), along(lane % PIECES * PIECE) {}
+        __device__ inline explicit lines(int lane)
+            : first(PIECES > 32 ? 0 : lane / PIECES), along(lane % PIECES * PIECE)
+        {
+        }
     };
     typedef lines<COLUMNS> of_b;
     typedef lines<SLICE> of_a;
 
     /* from: what lane would fetch first of the slice at k0. */
-    static __device__ inline void fetch_b(const product_args &s, uint32_t to, const T *from, const of_b &mine, int k0, int left)
+    static __device__ inline void fetch_b(const product_args &s, uint32_t to, const T *from, const of_b &mine,
+                                          int k0, int left)
     {
 #pragma unroll
         for (int i = 0; i < SLICE; i += of_b::STEP)
@@ -84,7 +98,8 @@ template <int EACH_DOWN, int EACH_ACROSS, int DOWN, int ACROSS, int WARPS, int S
             }
     }
 
-    static __device__ inline void fetch_a(const product_args &s, uint32_t to, const T *from, const of_a &mine, int k0, int top)
+    static __device__ inline void fetch_a(const product_args &s, uint32_t to, const T *from, const of_a &mine,
+                                          int k0, int top)
     {
         static_assert(of_a::PASSES == 1, "a slice is short");
 #pragma unroll
@@ -97,13 +112,15 @@ template <int EACH_DOWN, int EACH_ACROSS, int DOWN, int ACROSS, int WARPS, int S
         }
     }
 
-    static __device__ inline void take(T acc[EACH_DOWN][EACH_ACROSS], const T *a, const T *b, int down, int across)
+    static __device__ inline void take(T acc[EACH_DOWN][EACH_ACROSS], const T *a, const T *b, int down,
+                                       int across)
     {
 #pragma unroll
         for (int half = 0; half < SLICE; half += 4) {
             float4 x[EACH_DOWN];
 #pragma unroll
-            for (int i = 0; i < EACH_DOWN; i++) x[i] = *(const float4 *)(a + (i * DOWN + down) * A_PITCH + half);
+            for (int i = 0; i < EACH_DOWN; i++)
+                x[i] = *(const float4 *)(a + (i * DOWN + down) * A_PITCH + half);
 #pragma unroll
             for (int k = 0; k < 4; k++) {
                 const columns y = *(const columns *)(b + (half + k) * COLUMNS + across * EACH_ACROSS);
@@ -115,10 +132,12 @@ template <int EACH_DOWN, int EACH_ACROSS, int DOWN, int ACROSS, int WARPS, int S
         }
     }
 
-    static __device__ inline void make(T acc[EACH_DOWN][EACH_ACROSS], const product_args &s, T *room, int top, int left)
+    static __device__ inline void make(T acc[EACH_DOWN][EACH_ACROSS], const product_args &s, T *room, int top,
+                                       int left)
     {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        const int slices = (s.k + SLICE - 1) / SLICE, step = WARPS * s.parts, first = blockIdx.x % s.parts * WARPS + warp;
+        const int slices = (s.k + SLICE - 1) / SLICE, step = WARPS * s.parts,
+                  first = blockIdx.x % s.parts * WARPS + warp;
         const int mine = first < slices ? (slices - first + step - 1) / step : 0;
         T *own = room + warp * (STAGES * STAGE);
         const uint32_t to = (uint32_t)__cvta_generic_to_shared(own);
@@ -130,11 +149,13 @@ template <int EACH_DOWN, int EACH_ACROSS, int DOWN, int ACROSS, int WARPS, int S
         int down, across;
         place_lane<DOWN, ACROSS>(lane, down, across);
         for (int i = 0; i < STAGES - 1 && s.b_is_there; i++, from_b += on_b)
-            if (i < mine) fetch_b(s, to + i * STAGE * (int)sizeof(T), from_b, b, (first + i * step) * SLICE, left);
+            if (i < mine)
+                fetch_b(s, to + i * STAGE * (int)sizeof(T), from_b, b, (first + i * step) * SLICE, left);
         take_turn();
         for (int i = 0; i < STAGES - 1; i++, from_a += step * SLICE) {
             const int k0 = (first + i * step) * SLICE;
-            if (i < mine && !s.b_is_there) fetch_b(s, to + i * STAGE * (int)sizeof(T), from_b + i * on_b, b, k0, left);
+            if (i < mine && !s.b_is_there)
+                fetch_b(s, to + i * STAGE * (int)sizeof(T), from_b + i * on_b, b, k0, left);
             if (i < mine) fetch_a(s, to + i * STAGE * (int)sizeof(T), from_a, a, k0, top);
             end_group();
         }
@@ -197,7 +218,8 @@ template <int EACH_DOWN, int EACH_ACROSS, int DOWN, int ACROSS, int WARPS, int S
     static __device__ inline void join(const product_args &s, T *room, int top, int left)
     {
         if (s.parts > 1) return join_cluster(s, room, top, left);
-        for (int i = threadIdx.x; i < ROWS * COLUMNS; i += WARPS * 32) write(s, sum_of_warps(room, i), i, top, left);
+        for (int i = threadIdx.x; i < ROWS * COLUMNS; i += WARPS * 32)
+            write(s, sum_of_warps(room, i), i, top, left);
     }
 };
 
@@ -209,7 +231,8 @@ split(const __grid_constant__ product_args s)
     static_assert(t::SHARED * sizeof(T) <= 227 << 10, "more than any card has");
     extern __shared__ float4 shared[];
     const int across = (s.n + t::COLUMNS - 1) / t::COLUMNS;
-    const int block = blockIdx.x / s.parts, top = block / across * t::ROWS, left = block % across * t::COLUMNS;
+    const int block = blockIdx.x / s.parts, top = block / across * t::ROWS,
+              left = block % across * t::COLUMNS;
     T acc[EACH_DOWN][EACH_ACROSS] = {};
     t::make(acc, s, (T *)shared, top, left);
     t::join(s, (T *)shared, top, left);
@@ -217,15 +240,15 @@ split(const __grid_constant__ product_args s)
 
 } // namespace
 
-#define SPLIT(each_down, each_across, down, across, warps, stages, start, cost)                                                  \
-    { each_down * down,                                                                                                          \
-      each_across * across,                                                                                                      \
-      warps * 32,                                                                                                                \
-      (int)sizeof(T) * tile<each_down, each_across, down, across, warps, stages, true>::SHARED,                                  \
-      0,                                                                                                                         \
-      start,                                                                                                                     \
-      cost,                                                                                                                      \
-      { (const void *)split<each_down, each_across, down, across, warps, stages, false>,                                         \
+#define SPLIT(each_down, each_across, down, across, warps, stages, start, cost)                              \
+    { each_down * down,                                                                                      \
+      each_across * across,                                                                                  \
+      warps * 32,                                                                                            \
+      (int)sizeof(T) * tile<each_down, each_across, down, across, warps, stages, true>::SHARED,              \
+      0,                                                                                                     \
+      start,                                                                                                 \
+      cost,                                                                                                  \
+      { (const void *)split<each_down, each_across, down, across, warps, stages, false>,                     \
         (const void *)split<each_down, each_across, down, across, warps, stages, true> } },
 static const split_kernel kernels[] = {
 #include "gemm_split_k.def"

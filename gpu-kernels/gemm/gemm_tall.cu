@@ -18,7 +18,8 @@ template <int N> static __device__ inline void keep(T *columns, const product_ar
 }
 
 /* One vector of each row, from element k on. VECTORS: rows begin at 16 bytes, and are a number of vectors. */
-template <bool VECTORS> static __device__ inline void load(vec x[TALL_ROWS], const product_args &s, int64_t top, int k)
+template <bool VECTORS>
+static __device__ inline void load(vec x[TALL_ROWS], const product_args &s, int64_t top, int k)
 {
 #pragma unroll
     for (int r = 0; r < TALL_ROWS; r++) {
@@ -32,7 +33,8 @@ template <bool VECTORS> static __device__ inline void load(vec x[TALL_ROWS], con
     }
 }
 
-template <int N> static __device__ inline void take(T acc[TALL_ROWS * N], const vec x[TALL_ROWS], const T *column, int pitch)
+template <int N>
+static __device__ inline void take(T acc[TALL_ROWS * N], const vec x[TALL_ROWS], const T *column, int pitch)
 {
 #pragma unroll
     for (int j = 0; j < N; j++) {
@@ -74,7 +76,10 @@ template <int N, bool VECTORS> KERNEL(TALL_THREADS, 2) tall(const __grid_constan
     let_next_begin();
 }
 
-template <int N> const void *of(bool vectors) { return vectors ? (const void *)tall<N, true> : (const void *)tall<N, false>; }
+template <int N> const void *of(bool vectors)
+{
+    return vectors ? (const void *)tall<N, true> : (const void *)tall<N, false>;
+}
 
 } // namespace
 

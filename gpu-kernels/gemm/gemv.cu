@@ -12,7 +12,8 @@ struct alignas(COLUMNS * sizeof(T)) quad {
 };
 
 /* Rows k0 + i * DOWN of four columns of b; beyond its edges zeros. WIDE: 16 bytes at aligned addresses. */
-template <bool WIDE> static __device__ inline void load(quad w[EACH], const product_args &s, int k0, int column)
+template <bool WIDE>
+static __device__ inline void load(quad w[EACH], const product_args &s, int k0, int column)
 {
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
@@ -27,7 +28,8 @@ template <bool WIDE> static __device__ inline void load(quad w[EACH], const prod
     }
 }
 
-template <int ROWS> static __device__ inline void take(quad sum[ROWS], const quad w[EACH], const product_args &s, int k0)
+template <int ROWS>
+static __device__ inline void take(quad sum[ROWS], const quad w[EACH], const product_args &s, int k0)
 {
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -54,7 +56,8 @@ static __device__ inline quad sum_over_lanes(quad x)
 template <int ROWS, bool WIDE> KERNEL(MATVEC_THREADS) matvec(const __grid_constant__ product_args s)
 {
     __shared__ T part[WARPS][ROWS][ACROSS * COLUMNS];
-    const int half = threadIdx.x % ACROSS, first = threadIdx.x / ACROSS, left = blockIdx.x * (ACROSS * COLUMNS);
+    const int half = threadIdx.x % ACROSS, first = threadIdx.x / ACROSS,
+              left = blockIdx.x * (ACROSS * COLUMNS);
     quad w[EACH], sum[ROWS] = {};
     if (s.b_is_there) load<WIDE>(w, s, first, left + half * COLUMNS);
     take_turn();

@@ -14,7 +14,8 @@ template <class E> KERNEL(ORDER_THREADS) take(const __grid_constant__ take_args 
     if (i >= a.count) return;
     const uint64_t row = quotient((uint64_t)i, a.by_inner), c = i - row * a.by_inner.by;
     const uint64_t o = quotient(row, a.by_indices), j = row - o * a.by_indices.by;
-    const int64_t k = index_among(index_at(a.index, (duet_dtype)a.type, place_of(a.at, a.each ? (uint64_t)i : j)), a.n);
+    const int64_t k =
+        index_among(index_at(a.index, (duet_dtype)a.type, place_of(a.at, a.each ? (uint64_t)i : j)), a.n);
     E e = {};
     if (k >= 0) e = ((const E *)a.x)[place_of(a.outer, o) + k * a.stride + place_of(a.inner, c)];
     ((E *)a.out)[i] = e;
@@ -23,7 +24,8 @@ template <class E> KERNEL(ORDER_THREADS) take(const __grid_constant__ take_args 
 /* Rows of units that lie one after the other: a group of lanes has ROWS_EACH units a lane to move, SIDE of a row beside each other, and reads a
  * row's index once. */
 struct group {
-    uint32_t lanes, groups, first, at; /* its first row; row r of it is first + r * groups. Its lane's first unit */
+    uint32_t lanes, groups, first,
+        at; /* its first row; row r of it is first + r * groups. Its lane's first unit */
 
     template <int SIDE> __device__ inline void find(const rows_args &a)
     {
@@ -37,13 +39,15 @@ struct group {
 /* Several indices at once, of which the last may be missing; where each is among the places, or -1. The usual types are asked for once, so
  * that no read waits for another. */
 enum { NO_INDEX = ~0u };
-template <class I, int N> static __device__ inline void read_indices(const rows_args &a, const uint32_t at[N], int64_t k[N])
+template <class I, int N>
+static __device__ inline void read_indices(const rows_args &a, const uint32_t at[N], int64_t k[N])
 {
 #pragma unroll
     for (int r = 0; r < N; r++) k[r] = at[r] == NO_INDEX ? a.n : ((const I *)a.index)[at[r] * a.index_stride];
 }
 
-template <int N> static __device__ inline void places_at(const rows_args &a, const uint32_t at[N], int64_t k[N])
+template <int N>
+static __device__ inline void places_at(const rows_args &a, const uint32_t at[N], int64_t k[N])
 {
     if (a.type == DUET_I64) read_indices<int64_t, N>(a, at, k);
     else if (a.type == DUET_I32) read_indices<int32_t, N>(a, at, k);
@@ -71,7 +75,8 @@ template <class E, int SIDE> KERNEL(ORDER_THREADS) take_rows(const __grid_consta
     }
     places_at<ROWS>(a, at, place);
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) from[r] = place[r] < 0 ? NULL : (const E *)a.x + o[r] * a.outer_stride + place[r] * a.stride;
+    for (int r = 0; r < ROWS; r++)
+        from[r] = place[r] < 0 ? NULL : (const E *)a.x + o[r] * a.outer_stride + place[r] * a.stride;
 #pragma unroll
     for (int i = 0; i < ROWS_EACH; i++) {
         const uint32_t u = g.at + i % SIDE * g.lanes;
@@ -92,12 +97,14 @@ template <class E> KERNEL(ORDER_THREADS) take_each(const __grid_constant__ rows_
     uint32_t at[ROWS_EACH];
     int64_t place[ROWS_EACH];
 #pragma unroll
-    for (int r = 0; r < ROWS_EACH; r++) at[r] = first + r * ORDER_THREADS < a.rows ? first + r * ORDER_THREADS : NO_INDEX;
+    for (int r = 0; r < ROWS_EACH; r++)
+        at[r] = first + r * ORDER_THREADS < a.rows ? first + r * ORDER_THREADS : NO_INDEX;
     places_at<ROWS_EACH>(a, at, place);
 #pragma unroll
     for (int r = 0; r < ROWS_EACH; r++) {
         if (place[r] < 0) continue;
-        const uint32_t row = quotient(at[r], a.by_width), c = at[r] - row * a.by_width.by, o = quotient(row, a.by_indices);
+        const uint32_t row = quotient(at[r], a.by_width), c = at[r] - row * a.by_width.by,
+                       o = quotient(row, a.by_indices);
         e[r] = ((const E *)a.x)[o * a.outer_stride + place[r] * a.stride + c * a.inner_stride];
     }
 #pragma unroll
@@ -112,7 +119,8 @@ template <class E> KERNEL(ORDER_THREADS) one_hot(const __grid_constant__ take_ar
     struct alignas(16) lot {
         E e[MANY];
     } all = {};
-    const int64_t first = thread_index() * MANY - a.lead, begin = max(first, (int64_t)0), end = min(first + MANY, a.count);
+    const int64_t first = thread_index() * MANY - a.lead, begin = max(first, (int64_t)0),
+                  end = min(first + MANY, a.count);
     if (begin >= end) return;
     uint64_t row = quotient((uint64_t)begin, a.by_inner);
     int64_t c = begin - (int64_t)(row * a.by_inner.by), k = -1;
@@ -120,7 +128,8 @@ template <class E> KERNEL(ORDER_THREADS) one_hot(const __grid_constant__ take_ar
 #pragma unroll
     for (int u = 0; u < MANY; u++) {
         if (first + u < begin || first + u >= end) continue;
-        if (!known) k = index_among(index_at(a.index, (duet_dtype)a.type, place_of(a.at, row)), a.n), known = true;
+        if (!known)
+            k = index_among(index_at(a.index, (duet_dtype)a.type, place_of(a.at, row)), a.n), known = true;
         if (c == k) all.e[u] = *(const E *)a.one;
         if (++c == a.n) c = 0, row++, known = false;
     }
@@ -181,7 +190,9 @@ template <class E, int MANY> struct alignas(sizeof(E) * MANY) unit {
 };
 
 /* A group of lanes a row of out, SIDE units a lane. */
-template <class Op, class E, int MANY, int SIDE> KERNEL(ORDER_THREADS) scatter_rows(const __grid_constant__ scatter_args a)
+template <class Op, class E, int MANY, int SIDE>
+KERNEL(ORDER_THREADS)
+scatter_rows(const __grid_constant__ scatter_args a)
 {
     typedef unit<E, MANY> unit;
     const rows_args &rows = a.rows;
@@ -190,7 +201,8 @@ template <class Op, class E, int MANY, int SIDE> KERNEL(ORDER_THREADS) scatter_r
     const uint32_t at = (blockIdx.x - block * rows.by_chunks.by) * SIDE * lanes + (threadIdx.x & (lanes - 1));
     if (row >= rows.rows || at >= rows.width) return;
     const uint32_t o = quotient(row, rows.by_indices), d = row - o * rows.by_indices.by;
-    const unit *x = (const unit *)a.x + o * rows.outer_stride + d * rows.stride, *z = (const unit *)a.z + o * a.z_outer_stride;
+    const unit *x = (const unit *)a.x + o * rows.outer_stride + d * rows.stride,
+               *z = (const unit *)a.z + o * a.z_outer_stride;
     unit e[SIDE];
 #pragma unroll
     for (int s = 0; s < SIDE; s++)
@@ -276,7 +288,8 @@ template <class N> struct edges {
     }
 };
 
-template <class N, bool VECTORS> static __device__ inline void count_all(const count_args &a, const edges<N> &e, uint32_t *counts)
+template <class N, bool VECTORS>
+static __device__ inline void count_all(const count_args &a, const edges<N> &e, uint32_t *counts)
 {
     enum { MANY = VECTORS ? 16 / sizeof(N) : 1, ROUNDS = 4 };
     typedef unit<N, MANY> unit;
@@ -296,7 +309,8 @@ template <class N, bool VECTORS> static __device__ inline void count_all(const c
             for (int u = 0; u < MANY; u++)
                 if (first + r * all < units) e.count_in(counts, v[r].e[u]);
     }
-    if (VECTORS && thread_index() < a.n - units * MANY) e.count_in(counts, ((const N *)a.x)[units * MANY + thread_index()]);
+    if (VECTORS && thread_index() < a.n - units * MANY)
+        e.count_in(counts, ((const N *)a.x)[units * MANY + thread_index()]);
 }
 
 template <class N, bool VECTORS> KERNEL(ORDER_THREADS) count_numbers(const __grid_constant__ count_args a)
@@ -324,11 +338,11 @@ template <class N> static const void *count_as(bool vectors)
 
 } // namespace
 
-#define BY_SIZE(kernel)                                                                                                          \
-    bytes == 1   ? (const void *)kernel(uint8_t)                                                                                 \
-    : bytes == 2 ? (const void *)kernel(uint16_t)                                                                                \
-    : bytes == 4 ? (const void *)kernel(uint32_t)                                                                                \
-    : bytes == 8 ? (const void *)kernel(uint64_t)                                                                                \
+#define BY_SIZE(kernel)                                                                                      \
+    bytes == 1   ? (const void *)kernel(uint8_t)                                                             \
+    : bytes == 2 ? (const void *)kernel(uint16_t)                                                            \
+    : bytes == 4 ? (const void *)kernel(uint32_t)                                                            \
+    : bytes == 8 ? (const void *)kernel(uint64_t)                                                            \
                  : (const void *)kernel(sixteen)
 #define TAKE(E)     take<E>
 #define HOT(E)      one_hot<E>
@@ -354,12 +368,15 @@ const void *take_kernel(size_t bytes, enum take_form form)
 const void *scatter_kernel(int kernel, duet_dtype type, size_t bytes, enum scatter_form form)
 {
     if (kernel == OP_put)
-        return form == SCATTER_ANY ? BY_SIZE(PUT) : form == SCATTER_ROWS ? BY_SIZE(PUT_ROWS) : scatter_as<put, sixteen>(form);
+        return form == SCATTER_ANY    ? BY_SIZE(PUT)
+               : form == SCATTER_ROWS ? BY_SIZE(PUT_ROWS)
+                                      : scatter_as<put, sixteen>(form);
     return kernel == OP_scatter_add ? scatter_of<add>(type, form) : scatter_of<greatest>(type, form);
 }
 
 const void *count_kernel(duet_dtype type, enum count_form form)
 {
     if (form == COUNT_ANY) return (const void *)count;
-    return counts_in_f32(type) ? count_as<float>(form == COUNT_VECTORS) : count_as<double>(form == COUNT_VECTORS);
+    return counts_in_f32(type) ? count_as<float>(form == COUNT_VECTORS)
+                               : count_as<double>(form == COUNT_VECTORS);
 }

@@ -17,7 +17,8 @@ axes axes_of(const layout *l)
 
 static bool by_tiles(const cut *at)
 {
-    const int64_t n = at->along.size[0], inner = layout_count(&at->inner), lines = layout_count(&at->outer) * inner;
+    const int64_t n = at->along.size[0], inner = layout_count(&at->inner),
+                  lines = layout_count(&at->outer) * inner;
     return n > SHORT_LINE && (inner == 1 || (n > 1024 && lines < MANY_LINES));
 }
 
@@ -54,7 +55,9 @@ static cudaError_t scan_by_sums(scan_args *a, duet_dtype type, bool product, cud
     cudaError_t e = launch(scan_kernel(type, product, SCAN_SUMS), tiles, ORDER_THREADS, 0, a, q);
     if (e == cudaSuccess && a->chained)
         e = launch_early(scan_kernel(type, product, SCAN_CHAINS), a->lines, SCAN_CHAIN_THREADS, 0, a, q);
-    return e != cudaSuccess ? e : launch_early(scan_kernel(type, product, SCAN_AFTER), tiles, ORDER_THREADS, 0, a, q);
+    return e != cudaSuccess
+               ? e
+               : launch_early(scan_kernel(type, product, SCAN_AFTER), tiles, ORDER_THREADS, 0, a, q);
 }
 
 static cudaError_t scan_by_looking_back(scan_args *a, const void *kernel, char *scratch, cudaStream_t q)
@@ -71,25 +74,28 @@ static cudaError_t scan_launch(const step *s, const frame *f, char *scratch, cud
     const int64_t inner = layout_count(&at.inner);
     const duet_dtype type = s->out[0].at.type;
     const bool product = s->kernel == OP_cumprod;
-    scan_args a = {
-        .x = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = at.along.size[0], .stride = at.along.stride[0]
-    };
+    scan_args a = { .x = f->data[s->in[0].slot],
+                    .out = f->data[s->out[0].slot],
+                    .n = at.along.size[0],
+                    .stride = at.along.stride[0] };
     a.lines = layout_count(&at.outer) * inner, a.tiles = quotient_up(a.n, SCAN_BLOCK), a.sums = scratch;
     a.by_inner = divide_by64(inner), a.by_tiles = divide_by64(a.tiles), a.outer = axes_of(&at.outer),
     a.inner = axes_of(&at.inner);
     if (!by_tiles(&at))
-        return launch(scan_kernel(type, product, SCAN_LINES), quotient_up(a.lines, ORDER_THREADS), ORDER_THREADS, 0, &a, q);
+        return launch(scan_kernel(type, product, SCAN_LINES), quotient_up(a.lines, ORDER_THREADS),
+                      ORDER_THREADS, 0, &a, q);
     if (sums_first(a.lines, a.tiles)) return scan_by_sums(&a, type, product, q);
     const void *kernel = scan_kernel(type, product, SCAN_TILES);
-    return a.tiles == 1 ? launch(kernel, a.lines, ORDER_THREADS, 0, &a, q) : scan_by_looking_back(&a, kernel, scratch, q);
+    return a.tiles == 1 ? launch(kernel, a.lines, ORDER_THREADS, 0, &a, q)
+                        : scan_by_looking_back(&a, kernel, scratch, q);
 }
 
 /* ---- takes ---- */
 
 static const uint64_t *one_of(duet_dtype type)
 {
-    static const uint64_t f32[2] = { 0x3f800000 }, f64[2] = { 0x3ff0000000000000 }, f16[2] = { 0x3c00 }, bf16[2] = { 0x3f80 },
-                          whole[2] = { 1 };
+    static const uint64_t f32[2] = { 0x3f800000 }, f64[2] = { 0x3ff0000000000000 }, f16[2] = { 0x3c00 },
+                          bf16[2] = { 0x3f80 }, whole[2] = { 1 };
     switch (type) {
     case DUET_F32:
     case DUET_C64: return f32;
@@ -105,7 +111,10 @@ static cudaError_t one_hot_launch(const step *s, const frame *f, cudaStream_t q)
 {
     const layout *by = &s->in[0].at;
     const size_t each = dtypes[s->out[0].at.type].bytes;
-    take_args a = { .index = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = s->attr[0], .type = (int32_t)by->type };
+    take_args a = { .index = f->data[s->in[0].slot],
+                    .out = f->data[s->out[0].slot],
+                    .n = s->attr[0],
+                    .type = (int32_t)by->type };
     a.count = layout_count(&s->out[0].at), a.by_inner = divide_by64(a.n), a.at = axes_of(by);
     a.lead = (int32_t)((uintptr_t)a.out % 16 / each);
     memcpy(a.one, one_of(s->out[0].at.type), sizeof a.one);
@@ -124,7 +133,8 @@ static bool may_join(const layout *l, bool inner, int64_t by)
 
 static bool cut_may_join(const cut *at, int64_t by)
 {
-    return may_join(&at->outer, false, by) && may_join(&at->along, false, by) && may_join(&at->inner, true, by);
+    return may_join(&at->outer, false, by) && may_join(&at->along, false, by) &&
+           may_join(&at->inner, true, by);
 }
 
 static void join(cut *at, int64_t by)
@@ -140,7 +150,8 @@ static void join(cut *at, int64_t by)
 static size_t widened(cut *at, size_t each, const void *x, const void *out)
 {
     int64_t by = 16 / (int64_t)each;
-    while (by > 1 && (((uintptr_t)x | (uintptr_t)out) % (each * (size_t)by) || !cut_may_join(at, by))) by /= 2;
+    while (by > 1 && (((uintptr_t)x | (uintptr_t)out) % (each * (size_t)by) || !cut_may_join(at, by)))
+        by /= 2;
     return join(at, by), each * (size_t)by;
 }
 
@@ -160,7 +171,8 @@ static int log_of(int64_t n, int most)
 static int64_t grouped(rows_args *a, int64_t rows, int64_t width, int64_t side, int64_t together)
 {
     a->lanes = log_of(quotient_up(width, side), 5);
-    const int64_t chunks = quotient_up(width, side << a->lanes), each = together * (ORDER_THREADS >> a->lanes);
+    const int64_t chunks = quotient_up(width, side << a->lanes),
+                  each = together * (ORDER_THREADS >> a->lanes);
     if (rows > INT32_MAX || width > INT32_MAX || quotient_up(rows, each) * chunks > INT32_MAX) return -1;
     a->rows = (uint32_t)rows, a->width = (uint32_t)width, a->by_chunks = divide_by32(chunks);
     return quotient_up(rows, each) * chunks;
@@ -173,7 +185,8 @@ static void rows_of(rows_args *a, const cut *at, const void *x, void *out)
 }
 
 /* Blocks of threads, or -1: not so regular. */
-static int64_t take_by_rows(rows_args *a, const cut *at, const layout *by, int64_t m, bool every, enum take_form *form)
+static int64_t take_by_rows(rows_args *a, const cut *at, const layout *by, int64_t m, bool every,
+                            enum take_form *form)
 {
     layout index = *by;
     layout_collapse((layout *[]){ &index }, 1);
@@ -192,7 +205,9 @@ static cudaError_t take_launch(const step *s, const frame *f, cudaStream_t q)
 {
     const layout *x = &s->in[0].at, *by = &s->in[1].at;
     cut at = cut_at(x, s->attr[0], 1);
-    take_args a = { .x = f->data[s->in[0].slot], .index = f->data[s->in[1].slot], .out = f->data[s->out[0].slot] };
+    take_args a = { .x = f->data[s->in[0].slot],
+                    .index = f->data[s->in[1].slot],
+                    .out = f->data[s->out[0].slot] };
     a.each = s->kernel == OP_take_along_axis, a.type = (int32_t)by->type, a.n = at.along.size[0];
     const size_t each = a.each ? dtypes[x->type].bytes : widened(&at, dtypes[x->type].bytes, a.x, a.out);
     const int64_t inner = layout_count(&at.inner), m = a.each ? by->size[s->attr[0]] : layout_count(by);
@@ -214,7 +229,9 @@ static int64_t scatter_by_rows(scatter_args *a, cut at, cut z, size_t each, enum
 {
     const int64_t many = 16 / (int64_t)each, rows = layout_count(&at.outer) * at.along.size[0];
     const uintptr_t addresses = (uintptr_t)a->x | (uintptr_t)a->z | (uintptr_t)a->out;
-    if (!is_line(&at.outer) || !is_run(&at.inner) || !is_line(&z.outer) || !is_line(&z.along) || !is_run(&z.inner)) return -1;
+    if (!is_line(&at.outer) || !is_run(&at.inner) || !is_line(&z.outer) || !is_line(&z.along) ||
+        !is_run(&z.inner))
+        return -1;
     const bool wide = addresses % 16 == 0 && cut_may_join(&at, many) && cut_may_join(&z, many);
     if (wide) join(&at, many), join(&z, many);
     const int64_t width = layout_count(&at.inner);
@@ -232,20 +249,25 @@ static cudaError_t scatter_launch(const step *s, const frame *f, void *scratch, 
     const cut at = cut_at(x, s->attr[0], 1), z = cut_at(&s->in[2].at, s->attr[0], by->rank);
     const int64_t inner = layout_count(&at.inner);
     const size_t each = dtypes[x->type].bytes;
-    scatter_args a = { .x = f->data[s->in[0].slot], .z = f->data[s->in[2].slot], .out = f->data[s->out[0].slot] };
+    scatter_args a = { .x = f->data[s->in[0].slot],
+                       .z = f->data[s->in[2].slot],
+                       .out = f->data[s->out[0].slot] };
     a.count = layout_count(x), a.n = at.along.size[0], a.m = layout_count(by), a.stride = at.along.stride[0];
     a.by_inner = divide_by64(inner), a.by_n = divide_by64(a.n);
     a.x_outer = axes_of(&at.outer), a.x_inner = axes_of(&at.inner);
     a.z_outer = axes_of(&z.outer), a.z_inner = axes_of(&z.inner), a.z_along = axes_of(&z.along);
     uint32_t *keys = NULL, *order = NULL;
-    const cudaError_t e = a.m && a.count ? sort_places(f->data[s->in[1].slot], by, a.n, scratch, &keys, &order, q) : cudaSuccess;
+    const cudaError_t e = a.m && a.count
+                              ? sort_places(f->data[s->in[1].slot], by, a.n, scratch, &keys, &order, q)
+                              : cudaSuccess;
     a.keys = keys, a.order = order;
     if (e != cudaSuccess) return e;
     enum scatter_form form = SCATTER_ANY;
     const int64_t blocks = scatter_by_rows(&a, at, z, each, &form);
-    if (blocks >= 0) return launch(scatter_kernel(s->kernel, x->type, each, form), blocks, ORDER_THREADS, 0, &a, q);
-    return launch(scatter_kernel(s->kernel, x->type, each, SCATTER_ANY), quotient_up(a.count, ORDER_THREADS), ORDER_THREADS, 0,
-                  &a, q);
+    if (blocks >= 0)
+        return launch(scatter_kernel(s->kernel, x->type, each, form), blocks, ORDER_THREADS, 0, &a, q);
+    return launch(scatter_kernel(s->kernel, x->type, each, SCATTER_ANY), quotient_up(a.count, ORDER_THREADS),
+                  ORDER_THREADS, 0, &a, q);
 }
 
 /* ---- histograms ---- */
@@ -266,12 +288,15 @@ static enum count_form count_form(const count_args *a)
 static cudaError_t count_launch(const step *s, const frame *f, cudaStream_t q)
 {
     layout at = s->in[0].at;
-    count_args a = { .x = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = layout_count(&at), .of = bins_of(s) };
+    count_args a = {
+        .x = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = layout_count(&at), .of = bins_of(s)
+    };
     layout_collapse((layout *[]){ &at }, 1);
     a.type = (int32_t)at.type, a.at = axes_of(&at), a.inverse = 1 / a.of.width;
     const enum count_form form = count_form(&a);
     a.copies = a.of.count <= KEPT_BINS;
-    while (form != COUNT_ANY && a.copies < ORDER_THREADS / 32 && 2 * a.copies * a.of.count <= KEPT_COUNTS) a.copies *= 2;
+    while (form != COUNT_ANY && a.copies < ORDER_THREADS / 32 && 2 * a.copies * a.of.count <= KEPT_COUNTS)
+        a.copies *= 2;
     const size_t edge = form == COUNT_ANY ? 0 : counts_in_f32(at.type) ? 4 : 8;
     const int64_t blocks = quotient_up(a.n, ORDER_THREADS * (form == COUNT_ANY ? 1 : COUNT_EACH)),
                   most = (int64_t)card().blocks * COUNT_WAVES;

@@ -2,8 +2,8 @@
 #ifndef GPU_ORDERS_H
 #define GPU_ORDERS_H
 
-#include "launch.h"
 #include "index_ops.h"
+#include "launch.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -61,7 +61,14 @@ typedef struct rows_args {
     int32_t type, lanes; /* a group of 2^lanes threads a row */
     divider32 by_chunks, by_indices, by_width;
 } rows_args;
-enum take_form { TAKE_ANY, TAKE_HOT, TAKE_EACH, TAKE_ROWS, TAKE_ROWS2, TAKE_ROWS4 }; /* units of a row a thread: 1, 2, 4 */
+enum take_form {
+    TAKE_ANY,
+    TAKE_HOT,
+    TAKE_EACH,
+    TAKE_ROWS,
+    TAKE_ROWS2,
+    TAKE_ROWS4
+}; /* units of a row a thread: 1, 2, 4 */
 const void *take_kernel(size_t bytes, enum take_form form);
 
 /* Each element of out by itself: x, then the updates whose sorted place is its own, in their order. keys, order: sorted. rows: of out, where
@@ -128,7 +135,8 @@ typedef struct sweep_args {
     uint32_t places; /* not 0: elements are indices among so many places */
     axes at;         /* then: where they are */
     void *keys[2];
-    uint32_t *order[2], *counts, *starts, *ticket, *before; /* counts: of all passes; starts, ticket, before: of this pass */
+    uint32_t *order[2], *counts, *starts, *ticket,
+        *before; /* counts: of all passes; starts, ticket, before: of this pass */
 } sweep_args;
 enum sweep_form { SWEEP_KEYS, SWEEP_STARTS, SWEEP_OUT };
 const void *sweep_kernel(size_t each, bool wide, enum sweep_form form);
@@ -169,8 +177,8 @@ typedef struct count_args {
 enum count_form { COUNT_ANY, COUNT_NUMBERS, COUNT_VECTORS };
 static inline bool counts_in_f32(duet_dtype type) /* does f32 hold all elements of the type? */
 {
-    return type == DUET_F32 || type == DUET_F16 || type == DUET_BF16 || type == DUET_BOOL || type == DUET_I8 || type == DUET_U8 ||
-           type == DUET_I16 || type == DUET_U16;
+    return type == DUET_F32 || type == DUET_F16 || type == DUET_BF16 || type == DUET_BOOL ||
+           type == DUET_I8 || type == DUET_U8 || type == DUET_I16 || type == DUET_U16;
 }
 const void *count_kernel(duet_dtype type, enum count_form form);
 
@@ -182,8 +190,8 @@ axes axes_of(const layout *l);
 size_t sort_scratch(const step *s);
 size_t places_scratch(int64_t m);
 cudaError_t sort_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
-cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *scratch, uint32_t **keys, uint32_t **order,
-                        cudaStream_t q);
+cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *scratch, uint32_t **keys,
+                        uint32_t **order, cudaStream_t q);
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,8 @@
 
 /* What CUB's kernel takes of block_load.cuh, which includes iostream and so has the C++ run time set up before main. */
 CUB_NAMESPACE_BEGIN
-template <class T, int N> static __device__ __forceinline__ void LoadDirectWarpStriped(int thread, const T *from, T (&to)[N])
+template <class T, int N>
+static __device__ __forceinline__ void LoadDirectWarpStriped(int thread, const T *from, T (&to)[N])
 {
     const int first = thread / 32 * (32 * N) + thread % 32;
 #pragma unroll
@@ -20,7 +21,8 @@ static __device__ __forceinline__ void LoadDirectWarpStriped(int thread, const T
         if (first + 32 * k < many) to[k] = from[first + 32 * k];
 }
 template <class T, int N, class U>
-static __device__ __forceinline__ void LoadDirectWarpStriped(int thread, const T *from, T (&to)[N], int many, U other)
+static __device__ __forceinline__ void LoadDirectWarpStriped(int thread, const T *from, T (&to)[N], int many,
+                                                             U other)
 {
 #pragma unroll
     for (int k = 0; k < N; k++) to[k] = other;
@@ -51,9 +53,12 @@ using namespace cub::detail::radix_sort;
 
 /* CUB's own choice for compute capability 9.0. */
 template <class Key>
-using policy = AgentRadixSortOnesweepPolicy<SWEEP_THREADS, sizeof(Key) == 4 ? 20 : 30, Key, 1, RADIX_RANK_MATCH_EARLY_COUNTS_ANY,
-                                            BLOCK_SCAN_RAKING_MEMOIZE, RADIX_SORT_STORE_DIRECT, SORT_DIGIT>;
-static_assert(policy<uint32_t>::BLOCK_THREADS == SWEEP_THREADS && policy<uint64_t>::BLOCK_THREADS == SWEEP_THREADS, "threads");
+using policy = AgentRadixSortOnesweepPolicy<SWEEP_THREADS, sizeof(Key) == 4 ? 20 : 30, Key, 1,
+                                            RADIX_RANK_MATCH_EARLY_COUNTS_ANY, BLOCK_SCAN_RAKING_MEMOIZE,
+                                            RADIX_SORT_STORE_DIRECT, SORT_DIGIT>;
+static_assert(policy<uint32_t>::BLOCK_THREADS == SWEEP_THREADS &&
+                  policy<uint64_t>::BLOCK_THREADS == SWEEP_THREADS,
+              "threads");
 static_assert(policy<uint32_t>::ITEMS_PER_THREAD * SWEEP_THREADS == SWEEP_TILE(false), "a tile of 4 bytes");
 static_assert(policy<uint64_t>::ITEMS_PER_THREAD * SWEEP_THREADS == SWEEP_TILE(true), "a tile of 8 bytes");
 
@@ -62,8 +67,9 @@ static __global__ void __launch_bounds__(SWEEP_THREADS) sweep(const __grid_const
 {
     typedef AgentRadixSortOnesweep<policy<Key>, false, Key, Value, uint32_t, int> agent;
     __shared__ typename agent::TempStorage room;
-    agent(room, (int *)a.before, (int *)a.ticket, (uint32_t *)nullptr, a.starts, (Key *)a.keys[1], (const Key *)a.keys[0],
-          (Value *)a.order[1], (const Value *)a.order[0], (int)a.n, a.shift, SORT_DIGIT)
+    agent(room, (int *)a.before, (int *)a.ticket, (uint32_t *)nullptr, a.starts, (Key *)a.keys[1],
+          (const Key *)a.keys[0], (Value *)a.order[1], (const Value *)a.order[0], (int)a.n, a.shift,
+          SORT_DIGIT)
         .Process();
 }
 

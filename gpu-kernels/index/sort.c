@@ -29,8 +29,10 @@ static void lay_out(sort_args *a, char *scratch, bool wide)
 {
     const size_t all = (size_t)(a->lines * a->n);
     a->tiles = tiles_of(a->n, wide), a->by_tiles = divide_by64(a->tiles), a->by_n = divide_by64(a->n);
-    for (int k = 0; k < 2; k++) a->keys[k] = carve(&scratch, all * (wide ? 8 : 4)), a->order[k] = carve(&scratch, all * 4);
-    a->counts = carve(&scratch, (size_t)(a->lines * a->tiles) * SORT_DIGITS * 4), a->totals = (uint32_t *)scratch;
+    for (int k = 0; k < 2; k++)
+        a->keys[k] = carve(&scratch, all * (wide ? 8 : 4)), a->order[k] = carve(&scratch, all * 4);
+    a->counts = carve(&scratch, (size_t)(a->lines * a->tiles) * SORT_DIGITS * 4),
+    a->totals = (uint32_t *)scratch;
 }
 
 /* A thread block a line. */
@@ -44,8 +46,10 @@ static cudaError_t keep(sort_args *a, bool wide, cudaStream_t q)
 static cudaError_t pass(sort_args *a, bool wide, cudaStream_t q)
 {
     cudaError_t e = launch(sort_kernel(wide, FORM_DIGITS), a->lines * a->tiles, ORDER_THREADS, 0, a, q);
-    if (e == cudaSuccess) e = launch(sort_kernel(wide, FORM_BEFORE), a->lines * SORT_DIGITS, ORDER_THREADS, 0, a, q);
-    if (e == cudaSuccess) e = launch(sort_kernel(wide, FORM_MOVE), a->lines * a->tiles, ORDER_THREADS, 0, a, q);
+    if (e == cudaSuccess)
+        e = launch(sort_kernel(wide, FORM_BEFORE), a->lines * SORT_DIGITS, ORDER_THREADS, 0, a, q);
+    if (e == cudaSuccess)
+        e = launch(sort_kernel(wide, FORM_MOVE), a->lines * a->tiles, ORDER_THREADS, 0, a, q);
     void *keys = a->keys[0];
     uint32_t *order = a->order[0];
     a->keys[0] = a->keys[1], a->order[0] = a->order[1];
@@ -56,7 +60,8 @@ static cudaError_t pass(sort_args *a, bool wide, cudaStream_t q)
 /* Into keys[0] and order[0]. */
 static cudaError_t by_digits(sort_args *a, bool wide, int bits, cudaStream_t q)
 {
-    cudaError_t e = launch(sort_kernel(wide, FORM_KEYS), quotient_up(a->lines * a->n, ORDER_THREADS), ORDER_THREADS, 0, a, q);
+    cudaError_t e = launch(sort_kernel(wide, FORM_KEYS), quotient_up(a->lines * a->n, ORDER_THREADS),
+                           ORDER_THREADS, 0, a, q);
     for (a->shift = 0; a->shift < bits && e == cudaSuccess; a->shift += SORT_DIGIT) e = pass(a, wide, q);
     return e;
 }
@@ -104,7 +109,9 @@ static key_rule rule_of(duet_dtype type)
 /* Counts of all passes, their tickets, and what comes before each tile: all are 0 at first. */
 static size_t cleared_bytes(const sweep_plan *p, int64_t n)
 {
-    return ((size_t)p->passes * SORT_DIGITS + 64 + (size_t)(p->passes * quotient_up(n, SWEEP_TILE(p->wide))) * SORT_DIGITS) * 4;
+    return ((size_t)p->passes * SORT_DIGITS + 64 +
+            (size_t)(p->passes * quotient_up(n, SWEEP_TILE(p->wide))) * SORT_DIGITS) *
+           4;
 }
 
 static size_t sweep_room(sweep_plan p, int64_t n)
@@ -144,17 +151,23 @@ static cudaError_t sweep(sweep_args *a, const sweep_plan *p, char *scratch, cuda
     for (int k = 0; k < 2; k++) a->order[k] = p->ordered ? carve(&scratch, (size_t)a->n * 4) : NULL;
     a->counts = (uint32_t *)scratch, a->up = p->up, a->passes = p->passes, a->below = (int32_t)p->below;
     cudaError_t e = cudaMemsetAsync(scratch, 0, cleared, q);
-    const int64_t blocks = quotient_up(a->n, SWEEP_EACH * ORDER_THREADS), most = (int64_t)card().blocks * SWEEP_WAVES;
+    const int64_t blocks = quotient_up(a->n, SWEEP_EACH * ORDER_THREADS),
+                  most = (int64_t)card().blocks * SWEEP_WAVES;
     const void *make = sweep_kernel((size_t)a->each, p->wide, SWEEP_KEYS);
     if (e == cudaSuccess) e = launch(make, blocks < most ? blocks : most, ORDER_THREADS, 0, a, q);
-    if (e == cudaSuccess) e = launch(sweep_kernel((size_t)a->each, p->wide, SWEEP_STARTS), a->passes, ORDER_THREADS, 0, a, q);
+    if (e == cudaSuccess)
+        e = launch(sweep_kernel((size_t)a->each, p->wide, SWEEP_STARTS), a->passes, ORDER_THREADS, 0, a, q);
     if (e == cudaSuccess) e = sweep_passes(a, p, q);
     if (e != cudaSuccess) return e;
-    return launch(sweep_kernel((size_t)a->each, p->wide, SWEEP_OUT), quotient_up(a->k, ORDER_THREADS), ORDER_THREADS, 0, a, q);
+    return launch(sweep_kernel((size_t)a->each, p->wide, SWEEP_OUT), quotient_up(a->k, ORDER_THREADS),
+                  ORDER_THREADS, 0, a, q);
 }
 
 #define LINE_ALONE (1 << 20) /* elements that keep the card busy */
-static bool by_sweeps(int64_t lines, int64_t n) { return n > SORT_KEPT && n < SWEEP_MOST && (lines == 1 || n >= LINE_ALONE); }
+static bool by_sweeps(int64_t lines, int64_t n)
+{
+    return n > SORT_KEPT && n < SWEEP_MOST && (lines == 1 || n >= LINE_ALONE);
+}
 
 static cudaError_t sweep_lines(const step *s, const frame *f, const cut *at, char *scratch, cudaStream_t q)
 {
@@ -164,9 +177,10 @@ static cudaError_t sweep_lines(const step *s, const frame *f, const cut *at, cha
     const size_t each = dtypes[type].bytes, to = sorts_indices(s) ? sizeof(int64_t) : each;
     cudaError_t e = cudaSuccess;
     for (int64_t l = 0; l < lines && e == cudaSuccess; l++) {
-        sweep_args a = {
-            .n = at->along.size[0], .k = s->out[0].at.size[s->attr[0]], .stride = at->along.stride[0], .step = inner
-        };
+        sweep_args a = { .n = at->along.size[0],
+                         .k = s->out[0].at.size[s->attr[0]],
+                         .stride = at->along.stride[0],
+                         .step = inner };
         const int64_t from = layout_place(&at->outer, l / inner) + layout_place(&at->inner, l % inner);
         a.x = (const char *)f->data[s->in[0].slot] + from * (int64_t)each;
         a.out = (char *)f->data[s->out[0].slot] + (l / inner * a.k * inner + l % inner) * (int64_t)to;
@@ -185,7 +199,10 @@ static bool is_choice(const step *s)
 }
 
 /* How many candidates a line has after the first launch, or, of so many, after the next; 0: those are the choice. */
-static int64_t candidates_of(int64_t n, int64_t k) { return n <= SELECT_PART ? 0 : quotient_up(n, SELECT_PART) * k; }
+static int64_t candidates_of(int64_t n, int64_t k)
+{
+    return n <= SELECT_PART ? 0 : quotient_up(n, SELECT_PART) * k;
+}
 
 static size_t choice_scratch(int64_t lines, int64_t n, int64_t k, size_t each)
 {
@@ -199,23 +216,26 @@ static cudaError_t choose(const step *s, const frame *f, const cut *at, char *sc
     const duet_dtype type = s->in[0].at.type;
     const int64_t inner = layout_count(&at->inner);
     const size_t each = dtypes[type].bytes, key = each == 8 ? 8 : 4;
-    select_args a = {
-        .x = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = at->along.size[0], .rule = rule_of(type)
-    };
+    select_args a = { .x = f->data[s->in[0].slot],
+                      .out = f->data[s->out[0].slot],
+                      .n = at->along.size[0],
+                      .rule = rule_of(type) };
     a.k = (int32_t)s->out[0].at.size[s->attr[0]], a.each = (int32_t)each, a.stride = at->along.stride[0];
     a.lines = layout_count(&at->outer) * inner, a.indices = sorts_indices(s);
     a.by_inner = divide_by64(inner), a.outer = axes_of(&at->outer), a.inner = axes_of(&at->inner);
     void *keys[2];
     uint32_t *order[2];
     for (int64_t r = 0, n = candidates_of(a.n, a.k); r < 2; r++, n = candidates_of(n, a.k))
-        keys[r] = carve(&scratch, (size_t)(a.lines * n) * key), order[r] = carve(&scratch, (size_t)(a.lines * n) * 4);
+        keys[r] = carve(&scratch, (size_t)(a.lines * n) * key),
+        order[r] = carve(&scratch, (size_t)(a.lines * n) * 4);
     cudaError_t e = cudaSuccess;
     for (int round = 0; e == cudaSuccess && (round == 0 || a.keys[1]); round++) {
         const int64_t left = candidates_of(a.n, a.k);
         a.keys[0] = round ? keys[(round - 1) % 2] : NULL, a.order[0] = round ? order[(round - 1) % 2] : NULL;
         a.keys[1] = left ? keys[round % 2] : NULL, a.order[1] = left ? order[round % 2] : NULL;
         a.parts = quotient_up(a.n, SELECT_PART), a.by_parts = divide_by64(a.parts);
-        e = launch(select_kernel(each, round > 0), quotient_up(a.lines * a.parts, SELECT_WARPS), 32 * SELECT_WARPS, 0, &a, q);
+        e = launch(select_kernel(each, round > 0), quotient_up(a.lines * a.parts, SELECT_WARPS),
+                   32 * SELECT_WARPS, 0, &a, q);
         a.n = left;
     }
     return e;
@@ -230,7 +250,8 @@ size_t sort_scratch(const step *s)
     const size_t each = dtypes[x->type].bytes;
     if (is_choice(s)) return choice_scratch(lines, n, s->out[0].at.size[s->attr[0]], each);
     if (n <= SORT_KEPT) return 0;
-    return by_sweeps(lines, n) ? sweep_room(plan_of(x->type, sorts_indices(s)), n) : sort_room(lines, n, each == 8);
+    return by_sweeps(lines, n) ? sweep_room(plan_of(x->type, sorts_indices(s)), n)
+                               : sort_room(lines, n, each == 8);
 }
 
 cudaError_t sort_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
@@ -239,41 +260,51 @@ cudaError_t sort_launch(const step *s, const frame *f, void *scratch, cudaStream
     const cut at = cut_at(x, s->attr[0], 1);
     const bool wide = dtypes[x->type].bytes == 8;
     const int64_t inner = layout_count(&at.inner);
-    sort_args a = {
-        .x = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = at.along.size[0], .type = (int32_t)x->type
-    };
-    a.k = s->out[0].at.size[s->attr[0]], a.stride = at.along.stride[0], a.lines = layout_count(&at.outer) * inner;
+    sort_args a = { .x = f->data[s->in[0].slot],
+                    .out = f->data[s->out[0].slot],
+                    .n = at.along.size[0],
+                    .type = (int32_t)x->type };
+    a.k = s->out[0].at.size[s->attr[0]], a.stride = at.along.stride[0],
+    a.lines = layout_count(&at.outer) * inner;
     a.each = (int32_t)dtypes[x->type].bytes, a.down = sorts_down(s), a.indices = sorts_indices(s);
-    a.by_inner = divide_by64(inner), a.by_k = divide_by64(a.k), a.outer = axes_of(&at.outer), a.inner = axes_of(&at.inner);
+    a.by_inner = divide_by64(inner), a.by_k = divide_by64(a.k), a.outer = axes_of(&at.outer),
+    a.inner = axes_of(&at.inner);
     if (is_choice(s)) return choose(s, f, &at, scratch, q);
     if (a.n <= SORT_KEPT) return keep(&a, wide, q);
     if (by_sweeps(a.lines, a.n)) return sweep_lines(s, f, &at, scratch, q);
     lay_out(&a, scratch, wide);
     const cudaError_t e = by_digits(&a, wide, 8 * a.each, q);
     if (e != cudaSuccess) return e;
-    return launch(sort_kernel(wide, FORM_SORTED), quotient_up(a.lines * a.k, ORDER_THREADS), ORDER_THREADS, 0, &a, q);
+    return launch(sort_kernel(wide, FORM_SORTED), quotient_up(a.lines * a.k, ORDER_THREADS), ORDER_THREADS, 0,
+                  &a, q);
 }
 
 /* ---- indices of places: those that are nowhere come last, as place n ---- */
 
 size_t places_scratch(int64_t m)
 {
-    const size_t sweeps = m < SWEEP_MOST ? sweep_room(places_plan(UINT32_MAX), m) : 0, digits = sort_room(1, m, false);
+    const size_t sweeps = m < SWEEP_MOST ? sweep_room(places_plan(UINT32_MAX), m) : 0,
+                 digits = sort_room(1, m, false);
     return sweeps > digits ? sweeps : digits;
 }
 
-static cudaError_t sweep_places(const sort_args *of, void *scratch, uint32_t **keys, uint32_t **order, cudaStream_t q)
+static cudaError_t sweep_places(const sort_args *of, void *scratch, uint32_t **keys, uint32_t **order,
+                                cudaStream_t q)
 {
     const sweep_plan p = places_plan(of->places);
-    sweep_args a = { .x = of->x, .n = of->n, .k = of->n, .each = 4, .type = of->type, .places = of->places, .at = of->inner };
+    sweep_args a = {
+        .x = of->x, .n = of->n, .k = of->n, .each = 4, .type = of->type, .places = of->places, .at = of->inner
+    };
     const cudaError_t e = sweep(&a, &p, scratch, q);
     return *keys = a.keys[1], *order = *keys + a.n, e;
 }
 
-cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *scratch, uint32_t **keys, uint32_t **order,
-                        cudaStream_t q)
+cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *scratch, uint32_t **keys,
+                        uint32_t **order, cudaStream_t q)
 {
-    sort_args a = { .x = index, .n = layout_count(at), .lines = 1, .type = (int32_t)at->type, .places = (uint32_t)n };
+    sort_args a = {
+        .x = index, .n = layout_count(at), .lines = 1, .type = (int32_t)at->type, .places = (uint32_t)n
+    };
     int bits = 1;
     while (n >> bits) bits++;
     a.k = a.n, a.by_inner = divide_by64(1), a.inner = axes_of(at), a.outer = (axes){ .rank = 0 };

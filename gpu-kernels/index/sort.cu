@@ -24,7 +24,8 @@ template <class Key> static __device__ inline Key key_of(const sort_args &a, int
 }
 
 /* Element `rank` of a sorted line is element `index` of it. */
-static __device__ inline void write_sorted(const sort_args &a, int64_t first, uint64_t line, int64_t rank, uint32_t index)
+static __device__ inline void write_sorted(const sort_args &a, int64_t first, uint64_t line, int64_t rank,
+                                           uint32_t index)
 {
     const uint64_t inner = a.by_inner.by, o = quotient(line, a.by_inner), c = line - o * inner;
     const int64_t to = (int64_t)((o * a.k + rank) * inner + c), from = first + index * a.stride;
@@ -221,7 +222,8 @@ static __device__ inline uint32_t place_key(const sweep_args &a, int64_t i)
     return k < 0 ? a.places : (uint32_t)k;
 }
 
-template <class Key> static __device__ inline void put_key(const sweep_args &a, int64_t i, Key key, Key bits, uint32_t *counts)
+template <class Key>
+static __device__ inline void put_key(const sweep_args &a, int64_t i, Key key, Key bits, uint32_t *counts)
 {
     const Key up = key << a.up;
     ((Key *)a.keys[0])[i] = a.below == BELOW_NOTHING ? up : up | (a.below == BELOW_INDEX ? (Key)i : bits);
@@ -231,7 +233,8 @@ template <class Key> static __device__ inline void put_key(const sweep_args &a, 
 }
 
 /* The SWEEP_EACH keys of a thread from element i on. E: the bits of an element; of indices of places, their places. */
-template <class E, class Key> static __device__ inline void keys_from(const sweep_args &a, int64_t i, uint32_t *counts)
+template <class E, class Key>
+static __device__ inline void keys_from(const sweep_args &a, int64_t i, uint32_t *counts)
 {
     E bits[SWEEP_EACH];
 #pragma unroll
@@ -272,10 +275,14 @@ template <class E, class Key> KERNEL(ORDER_THREADS) sweep_out(const __grid_const
     if (i >= a.k) return;
     const Key key = ((const Key *)a.keys[0])[i];
     const uint32_t index = a.order[0] ? a.order[0][i] : (uint32_t)key;
-    if (a.places) ((uint32_t *)a.keys[1])[i] = (uint32_t)((uint64_t)key >> 32), ((uint32_t *)a.keys[1])[a.n + i] = index;
+    if (a.places)
+        ((uint32_t *)a.keys[1])[i] = (uint32_t)((uint64_t)key >> 32),
+                   ((uint32_t *)a.keys[1])[a.n + i] = index;
     else if (a.indices) ((int64_t *)a.out)[i * a.step] = index;
     else if (a.order[0]) ((E *)a.out)[i * a.step] = ((const E *)a.x)[index * a.stride];
-    else ((E *)a.out)[i * a.step] = a.below == BELOW_BITS ? (E)key : (E)((a.down ? ~key : key) ^ (Key)a.rule.sign);
+    else
+        ((E *)a.out)[i * a.step] =
+            a.below == BELOW_BITS ? (E)key : (E)((a.down ? ~key : key) ^ (Key)a.rule.sign);
 }
 
 template <class Key> static const void *form_of(enum sort_form form)
@@ -298,7 +305,10 @@ template <class E, class Key> static const void *sweep_of(enum sweep_form form)
 
 } // namespace
 
-const void *sort_kernel(bool wide, enum sort_form form) { return wide ? form_of<uint64_t>(form) : form_of<uint32_t>(form); }
+const void *sort_kernel(bool wide, enum sort_form form)
+{
+    return wide ? form_of<uint64_t>(form) : form_of<uint32_t>(form);
+}
 
 const void *sweep_kernel(size_t each, bool wide, enum sweep_form form)
 {

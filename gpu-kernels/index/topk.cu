@@ -30,7 +30,8 @@ template <class Key> struct candidates {
         __syncwarp();
 #pragma unroll
         for (int j = 0; j < EACH; j++)
-            if (lane + 32 * j < many && rank[j] < (uint32_t)k) key[rank[j]] = own[j], index[rank[j]] = which[j];
+            if (lane + 32 * j < many && rank[j] < (uint32_t)k)
+                key[rank[j]] = own[j], index[rank[j]] = which[j];
         __syncwarp();
         return min(many, k);
     }
@@ -82,7 +83,8 @@ template <class E, bool CHOSEN> struct part {
             for (int j = 0; j < BATCH; j++) out[j] = i + 32 * j < many ? key[i + 32 * j] : 0;
         else {
 #pragma unroll
-            for (int j = 0; j < BATCH; j++) bits[j] = i + 32 * j < many ? x[(first + i + 32 * j) * a.stride] : 0;
+            for (int j = 0; j < BATCH; j++)
+                bits[j] = i + 32 * j < many ? x[(first + i + 32 * j) * a.stride] : 0;
 #pragma unroll
             for (int j = 0; j < BATCH; j++) out[j] = i + 32 * j < many ? key_by(a.rule, (Key)bits[j]) : 0;
         }
@@ -91,7 +93,8 @@ template <class E, bool CHOSEN> struct part {
 };
 
 template <class E, bool CHOSEN>
-static __device__ inline int choose(const select_args &a, const part<E, CHOSEN> &p, candidates<typename key_type<E>::type> &best)
+static __device__ inline int choose(const select_args &a, const part<E, CHOSEN> &p,
+                                    candidates<typename key_type<E>::type> &best)
 {
     typedef part<E, CHOSEN> part;
     typename part::Key key[part::BATCH], most = 0;
@@ -156,5 +159,7 @@ template <class E> static const void *best_of(bool chosen)
 const void *select_kernel(size_t each, bool chosen)
 {
     if (each == 8) return best_of<uint64_t>(chosen);
-    return each == 4 ? best_of<uint32_t>(chosen) : each == 2 ? best_of<uint16_t>(chosen) : best_of<uint8_t>(chosen);
+    return each == 4   ? best_of<uint32_t>(chosen)
+           : each == 2 ? best_of<uint16_t>(chosen)
+                       : best_of<uint8_t>(chosen);
 }

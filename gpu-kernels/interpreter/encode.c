@@ -11,9 +11,12 @@ typedef struct encoder {
     bool paired;     /* the latest instruction is a pair that lacks its second step */
     const char *why; /* of failure */
     machine_instruction nowhere;
-    uint8_t rows, spare, of_slot[PROGRAM_SLOTS]; /* how many rows; which is the spare one and which a slot's, or ROW_NONE yet */
-    int8_t last_read[PROGRAM_INPUTS]; /* of an input, by the instruction of this number; PROGRAM_LENGTH once a slot has its row */
-    int8_t at;                        /* the number of the instruction that is encoded */
+    uint8_t rows, spare,
+        of_slot
+            [PROGRAM_SLOTS]; /* how many rows; which is the spare one and which a slot's, or ROW_NONE yet */
+    int8_t last_read
+        [PROGRAM_INPUTS]; /* of an input, by the instruction of this number; PROGRAM_LENGTH once a slot has its row */
+    int8_t at;            /* the number of the instruction that is encoded */
 } encoder;
 
 /* An operand: a row, or a number's bits. */
@@ -34,7 +37,10 @@ static uint64_t bits_of(const encoder *e, double x)
     return b;
 }
 
-bool op_wraps_to(int type) { return type < DUET_DTYPE_COUNT && (type == DUET_BOOL || dtype_is_integer((duet_dtype)type)); }
+bool op_wraps_to(int type)
+{
+    return type < DUET_DTYPE_COUNT && (type == DUET_BOOL || dtype_is_integer((duet_dtype)type));
+}
 
 static uint64_t wrap_of(int type)
 {
@@ -77,7 +83,9 @@ static operand_code operand_of(encoder *e, source s)
     case FROM_INPUT: return (operand_code){ s.index, 0 };
     case FROM_SLOT: return (operand_code){ slot_row(e, s.index), 0 };
     case FROM_NUMBER: return (operand_code){ ROW_NUMBER, e->num ? bits_of(e, e->num[s.index]) : 0 };
-    default: return (operand_code){ spare_row(e), 0 }; /* the accumulator once more: encode_map has saved it there */
+    default:
+        return (operand_code){ spare_row(e),
+                               0 }; /* the accumulator once more: encode_map has saved it there */
     }
 }
 
@@ -170,8 +178,12 @@ static bool as_step(encoder *e, int op, int at, operand_code x, operand_code y)
     switch (op) {
     case OP_add: return emit_either(e, STEP_ADD, STEP_ADDS, x);
     case OP_mul: return emit_either(e, STEP_MUL, STEP_MULS, x);
-    case OP_sub: return at ? emit_either(e, STEP_RSUB, STEP_RSUBS, x) : emit_either(e, STEP_SUB, STEP_NONE, x);
-    case OP_neg: return emit_step(e, is_integer(e) ? STEP_RSUBS : STEP_MULS, ROW_NONE, is_integer(e) ? 0 : bits_of(e, -1)), true;
+    case OP_sub:
+        return at ? emit_either(e, STEP_RSUB, STEP_RSUBS, x) : emit_either(e, STEP_SUB, STEP_NONE, x);
+    case OP_neg:
+        return emit_step(e, is_integer(e) ? STEP_RSUBS : STEP_MULS, ROW_NONE,
+                         is_integer(e) ? 0 : bits_of(e, -1)),
+               true;
     case OP_fma: break;
     default: return false;
     }
@@ -260,7 +272,9 @@ static void encode_one(encoder *e, const instruction *i)
 
 const char *machine_encode(machine_program *m, const program *p, const double *num)
 {
-    encoder e = { .m = m, .p = p, .num = num, .type = (duet_dtype)p->code[0].type, .rows = p->inputs, .spare = ROW_NONE };
+    encoder e = {
+        .m = m, .p = p, .num = num, .type = (duet_dtype)p->code[0].type, .rows = p->inputs, .spare = ROW_NONE
+    };
     memset(e.of_slot, ROW_NONE, sizeof e.of_slot);
     find_last_reads(&e);
     m->length = m->steps = 0, m->first = ROW_NONE, m->last = 0, m->heavy = false;
@@ -268,7 +282,8 @@ const char *machine_encode(machine_program *m, const program *p, const double *n
     m->rows = e.rows ? e.rows : 1;
     if (!e.why && m->rows > MACHINE_ROWS) e.why = "a program of too many inputs and slots";
     if (e.why || p->folds) return e.why;
-    if (!m->length || m->code[m->length - 1].code != CODE_STORE) return "a program that does not end with a STORE";
+    if (!m->length || m->code[m->length - 1].code != CODE_STORE)
+        return "a program that does not end with a STORE";
     m->last = m->code[--m->length].to;
     return NULL;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARED_MOST                                                                                                              \
+#define SHARED_MOST                                                                                          \
     98304 /* bytes of the rows that vectors_for admits: the same for all threads, since it is a kernel's, not a launch's */
 
 /* ---- how an operand is reached ---- */
@@ -17,7 +17,8 @@ static enum how how_of(const operands *o, int k, const machine_head *h, machine_
     p->run = divide_by32(c.run), p->size = divide_by32(c.size), p->stride = (int32_t)c.stride;
     if (c.size == 1) return HOW_SINGLE;
     const int64_t width = operands_width(o);
-    if (c.run == 1 && c.stride == 1 && c.size % width == 0 && operand_lead(o, k) == h->lead && h->lead == 0) return HOW_ROUND;
+    if (c.run == 1 && c.stride == 1 && c.size % width == 0 && operand_lead(o, k) == h->lead && h->lead == 0)
+        return HOW_ROUND;
     return cycle_how(&c, width);
 }
 
@@ -55,7 +56,8 @@ static void set_paths(const operands *o, const machine_head *h, machine_paths *p
         p->in[k].how = (uint32_t)how_of(o, o->outs + k, h, &p->in[k]);
         if (p->in[k].how == HOW_WALK) operand_strides(&o->of[o->outs + k], p->in_stride[k]);
     }
-    for (int k = 0; k < o->count; k++) *(k < o->outs ? &p->types.out[k] : &p->types.in[k - o->outs]) = (uint8_t)o->of[k].type;
+    for (int k = 0; k < o->count; k++)
+        *(k < o->outs ? &p->types.out[k] : &p->types.in[k - o->outs]) = (uint8_t)o->of[k].type;
 }
 
 /* More vectors a thread pay the dispatch for more elements; but all multiprocessors should have several thread blocks, and rows of shared
@@ -76,7 +78,8 @@ typedef struct way {
 
 static bool within_i32(int type)
 {
-    return type == DUET_BOOL || (dtype_is_integer((duet_dtype)type) && dtypes[type].bytes <= 4 && type != DUET_U32);
+    return type == DUET_BOOL ||
+           (dtype_is_integer((duet_dtype)type) && dtypes[type].bytes <= 4 && type != DUET_U32);
 }
 
 static bool takes_accumulator(const instruction *c)
@@ -127,7 +130,8 @@ static way as_bits(size_t each) { return (way){ each == 4 ? DUET_F32 : DUET_F64,
 static way way_of(const step *s, const double *num)
 {
     const duet_dtype type = step_type(s);
-    return program_converts(s) ? (way){ fits_i32(s, num) ? DUET_I32 : type, true } : as_bits(dtypes[type].bytes);
+    return program_converts(s) ? (way){ fits_i32(s, num) ? DUET_I32 : type, true }
+                               : as_bits(dtypes[type].bytes);
 }
 
 static machine_kernels *converting(duet_dtype type, bool heavy)
@@ -138,7 +142,8 @@ static machine_kernels *converting(duet_dtype type, bool heavy)
     return type == DUET_I64 ? machine_kernel_converts_i64 : machine_kernel_converts_u64;
 }
 
-static const void *kernel_of(const operands *o, way w, const machine_program *p, bool small, int vectors, bool plain)
+static const void *kernel_of(const operands *o, way w, const machine_program *p, bool small, int vectors,
+                             bool plain)
 {
     machine_kernels *const kernels[2][4] = { { MACHINE_KERNELS(f32) }, { MACHINE_KERNELS(f64) } };
     if (w.converts) return converting(w.type, p->heavy)(vectors, plain);
@@ -154,7 +159,8 @@ typedef union machine_args {
     machine_long_f64 long_f64;
 } machine_args;
 
-static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, size_t shared, machine_args *a, cudaStream_t q)
+static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, size_t shared,
+                               machine_args *a, cudaStream_t q)
 {
     const cudaError_t e = with_shared(kernel, shared, SHARED_MOST);
     return e == cudaSuccess ? launch_early(kernel, blocks, threads, shared, a, q) : e;
@@ -163,14 +169,17 @@ static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, 
 static cudaError_t launch_once(const operands *o, way w, const machine_program *p, cudaStream_t q)
 {
     machine_args a;
-    const bool wide = w.type != DUET_F32 && w.type != DUET_I32, plain = !w.converts && is_plain(o) && p->steps <= MACHINE_SHORT;
+    const bool wide = w.type != DUET_F32 && w.type != DUET_I32,
+               plain = !w.converts && is_plain(o) && p->steps <= MACHINE_SHORT;
     set_head(o, p, &a.head);
     const bool small = a.head.n <= MACHINE_SMALL && !w.converts && o->each >= 4;
-    const int64_t width = small ? 1 : operands_width(o), vectors = (a.head.lead + a.head.n + width - 1) / width;
+    const int64_t width = small ? 1 : operands_width(o),
+                  vectors = (a.head.lead + a.head.n + width - 1) / width;
     const int each = small ? 1 : vectors_for(p, vectors);
     const uint32_t threads = (uint32_t)MACHINE_THREADS(each), row = (uint32_t)each * threads;
     a.head.begins = p->first != ROW_NONE, a.head.first = a.head.begins ? p->first * row : 0;
-    a.head.length = (uint8_t)machine_pack(wide ? (void *)a.short_f64.code : a.short_f32.code, p, w.type, (int)row, each == 1);
+    a.head.length = (uint8_t)machine_pack(wide ? (void *)a.short_f64.code : a.short_f32.code, p, w.type,
+                                          (int)row, each == 1);
     if (small) a.head.lead = 0;
     if (!plain) set_paths(o, &a.head, wide ? &a.long_f64.paths : &a.long_f32.paths);
     return launch_rows(kernel_of(o, w, p, small, each, plain), (vectors + row - 1) / row, (int)threads,
@@ -214,7 +223,8 @@ static bool launch_tile(const operands *o, cudaStream_t q, cudaError_t *e)
     int64_t outside = 1;
     for (int b = 0; b < out->rank; b++)
         if (b != fast && b != last) {
-            a.size[a.rank] = out->size[b], a.stride[0][a.rank] = out->stride[b], a.stride[1][a.rank] = in->stride[b];
+            a.size[a.rank] = out->size[b], a.stride[0][a.rank] = out->stride[b],
+            a.stride[1][a.rank] = in->stride[b];
             outside *= a.size[a.rank++];
         }
     if (down > INT32_MAX / across || down * across > INT32_MAX / outside) return false;
@@ -243,7 +253,8 @@ static cudaError_t launch_parts(const operands *o, way w, const machine_program 
     return e != cudaSuccess ? e : launch_parts(&high, w, p, q);
 }
 
-static cudaError_t launch_operands(const step *s, operands *o, way w, const machine_program *p, cudaStream_t q)
+static cudaError_t launch_operands(const step *s, operands *o, way w, const machine_program *p,
+                                   cudaStream_t q)
 {
     cudaError_t e;
     operands_order(o);

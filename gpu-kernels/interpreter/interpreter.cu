@@ -34,7 +34,10 @@ __device__ __forceinline__ int32_t walk(const machine_paths &p, const int32_t *s
     return at + (int32_t)e * stride[0];
 }
 
-__device__ __forceinline__ uint32_t rest(const divider32 &by, uint32_t e) { return e - quotient(e, by) * by.by; }
+__device__ __forceinline__ uint32_t rest(const divider32 &by, uint32_t e)
+{
+    return e - quotient(e, by) * by.by;
+}
 
 __device__ __forceinline__ int64_t place_of(const machine_paths &p, int k, int64_t e)
 {
@@ -71,7 +74,8 @@ template <int V> __device__ __forceinline__ spot spot_of(const machine_head &h)
 
 /* An operand of one element, or one that repeats along the domain, for the elements e and following, which meet no more than one end of a
  * cycle or of a run: one division for all of them. */
-template <class E> __device__ __forceinline__ void repeat(lot<E> &v, const E *from, const machine_path &o, int64_t e)
+template <class E>
+__device__ __forceinline__ void repeat(lot<E> &v, const E *from, const machine_path &o, int64_t e)
 {
     const uint32_t run = quotient((uint32_t)e, o.run), left = o.run.by - ((uint32_t)e - run * o.run.by);
     uint32_t i = rest(o.size, run);
@@ -82,24 +86,31 @@ template <class E> __device__ __forceinline__ void repeat(lot<E> &v, const E *fr
             i = i + 1 < o.size.by ? i + 1 : 0;
         }
     } else {
-        const E here = from[(int32_t)i * o.stride], there = from[(int32_t)(i + 1 < o.size.by ? i + 1 : 0) * o.stride];
+        const E here = from[(int32_t)i * o.stride],
+                there = from[(int32_t)(i + 1 < o.size.by ? i + 1 : 0) * o.stride];
         EACH(u, WIDTH) v.e[u] = u < (int)left ? here : there;
     }
 }
 
 /* Elements of E on their way into a row: a T is there then, others are bits that are converted later. */
 #ifdef CONVERTS
-template <class E, class Args> __device__ __forceinline__ void put(const Args &a, int k, vec *to, const lot<E> &v)
+template <class E, class Args>
+__device__ __forceinline__ void put(const Args &a, int k, vec *to, const lot<E> &v)
 {
     put_bits<E>(to, v, a.paths.types.in[k]);
 }
-template <class E, class Args> __device__ __forceinline__ void copy(const Args &a, int k, vec *to, const E *from)
+template <class E, class Args>
+__device__ __forceinline__ void copy(const Args &a, int k, vec *to, const E *from)
 {
     if constexpr (sizeof(E) <= sizeof(T)) copy_async(to, (const lot<E> *)from);
     else put<E>(a, k, to, *(const lot<E> *)from);
 }
 #else
-template <class E, class Args> __device__ __forceinline__ void put(const Args &, int, vec *to, const lot<E> &v) { *to = v; }
+template <class E, class Args>
+__device__ __forceinline__ void put(const Args &, int, vec *to, const lot<E> &v)
+{
+    *to = v;
+}
 template <class E, class Args> __device__ __forceinline__ void copy(const Args &, int, vec *to, const E *from)
 {
     copy_async(to, (const vec *)from);
@@ -107,7 +118,8 @@ template <class E, class Args> __device__ __forceinline__ void copy(const Args &
 #endif
 
 /* The vectors of one input, in the way that it lies. */
-template <class E, int V, class Args> __device__ __forceinline__ void stage_other(const Args &a, int k, vec *to, const spot &at)
+template <class E, int V, class Args>
+__device__ __forceinline__ void stage_other(const Args &a, int k, vec *to, const spot &at)
 {
     enum { THREADS = MACHINE_THREADS(V) };
     const machine_path &o = a.paths.in[k];
@@ -127,13 +139,15 @@ template <class E, int V, class Args> __device__ __forceinline__ void stage_othe
         const int64_t e = at.e + j * THREADS * WIDTH;
         lot<E> v;
         if (at.inside && (o.how == HOW_CYCLE || o.how == HOW_RUNS)) repeat(v, from, o, e);
-        else EACH(u, WIDTH) v.e[u] = e + u >= 0 && e + u < a.head.n ? from[place_of(a.paths, k, e + u)] : E(0);
+        else
+            EACH(u, WIDTH) v.e[u] = e + u >= 0 && e + u < a.head.n ? from[place_of(a.paths, k, e + u)] : E(0);
         put<E>(a, k, to + j * THREADS, v);
     }
 }
 
 /* Those of one that lies as the output does, at the ends of the domain. */
-template <class E, int V, class Args> __device__ __forceinline__ void stage_edge(const Args &a, int k, vec *to, const spot &at)
+template <class E, int V, class Args>
+__device__ __forceinline__ void stage_edge(const Args &a, int k, vec *to, const spot &at)
 {
     const E *from = (const E *)a.head.in[k];
     EACH(j, V)
@@ -161,7 +175,8 @@ __device__ __forceinline__ void stage_input(const Args &a, int k, vec *to, const
 }
 
 /* Inputs that lie as the output does are copied asynchronously, all of them at once; others element by element. */
-template <int V, bool PLAIN, class Args> __device__ __forceinline__ void stage(const Args &a, vec *own, const spot &at)
+template <int V, bool PLAIN, class Args>
+__device__ __forceinline__ void stage(const Args &a, vec *own, const spot &at)
 {
     enum { THREADS = MACHINE_THREADS(V) };
     const int inputs = a.head.inputs;
@@ -199,7 +214,8 @@ template <int V, bool PLAIN, class Args> struct stores {
 #pragma unroll 1
         for (int p = 0; p < V * WIDTH; p++) {
             const int64_t e = at.e + p / WIDTH * THREADS * WIDTH + p % WIDTH;
-            if (e >= 0 && e < a.head.n) store_one(output, out, place_out(a, output, e), kept.v[p / WIDTH].e[p % WIDTH]);
+            if (e >= 0 && e < a.head.n)
+                store_one(output, out, place_out(a, output, e), kept.v[p / WIDTH].e[p % WIDTH]);
         }
     }
 #ifdef MOVES
@@ -244,7 +260,9 @@ template <int V, bool PLAIN, class Args> struct stores {
             const int64_t e = at.e + j * THREADS * WIDTH;
             if (vectors) *(vec *)(out + e) = x.v[j];
             else
-                EACH(u, WIDTH) if (e + u >= 0 && e + u < a.head.n) out[PLAIN ? e + u : place_out(a, output, e + u)] = x.v[j].e[u];
+                EACH(u, WIDTH)
+                if (e + u >= 0 && e + u < a.head.n) out[PLAIN ? e + u : place_out(a, output, e + u)] =
+                    x.v[j].e[u];
         }
     }
     __device__ __forceinline__ void fold(const machine_code_T &, const values<V> &, const values<V> &) {}
@@ -253,7 +271,12 @@ template <int V, bool PLAIN, class Args> struct stores {
 
 /* Thread blocks that fit a multiprocessor at once: what registers a thread may have. */
 template <int V> struct resident {
-    enum { fewer = HAS_FUNCTIONS + (HAS_FUNCTIONS && sizeof(T) == 8), value = V == 4 ? 4 - fewer / 2 : V == 2 ? 6 - fewer : 16 };
+    enum {
+        fewer = HAS_FUNCTIONS + (HAS_FUNCTIONS && sizeof(T) == 8),
+        value = V == 4   ? 4 - fewer / 2
+                : V == 2 ? 6 - fewer
+                         : 16
+    };
 };
 
 template <int V, bool PLAIN, class Args>

@@ -65,7 +65,10 @@ template <int V, bool FUNCTIONS> static __device__ __forceinline__ uint32_t addr
     if (V == 1 || FUNCTIONS) asm volatile("" : "+r"(at));
     return at;
 }
-static __device__ __forceinline__ uint32_t row_at(uint32_t own, uint32_t row) { return own + row * (uint32_t)sizeof(vec); }
+static __device__ __forceinline__ uint32_t row_at(uint32_t own, uint32_t row)
+{
+    return own + row * (uint32_t)sizeof(vec);
+}
 static __device__ __forceinline__ vec &shared_at(uint32_t at) { return *(vec *)__cvta_shared_to_generic(at); }
 
 template <int V, int STRIDE> static __device__ __forceinline__ void load_row(values<V> &x, uint32_t row)
@@ -86,7 +89,9 @@ template <class Lot> static __device__ __forceinline__ void copy_async(vec *to, 
     if constexpr (sizeof *from < 4) *(Lot *)to = *from;
     else if constexpr (sizeof *from == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
-    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(sizeof *from) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(sizeof *from)
+                     : "memory");
 #else
     *(Lot *)to = *from;
 #endif
@@ -146,21 +151,25 @@ static __device__ __forceinline__ void pair(values<V> &a, uint32_t x, uint32_t y
 }
 
 /* A row's element, or else a number whose bits are 0 where that is meant: no load is put off until a choice is made. */
-static __device__ __forceinline__ T either(bool row, T x, T number) { return AS_T(AS_BITS(row ? x : K(0)) | AS_BITS(number)); }
+static __device__ __forceinline__ T either(bool row, T x, T number)
+{
+    return AS_T(AS_BITS(row ? x : K(0)) | AS_BITS(number));
+}
 
 /* Any linear step over a vector. What does not hang on a stands first. */
 static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &x, const vec &y, T s, T r)
 {
     EACH(k, WIDTH)
     {
-        const T p = either(form & LINEAR_P_IS_X, x.e[k], s), t = either(form & LINEAR_T_IS_Y, y.e[k], r), a_ = a.e[k];
+        const T p = either(form & LINEAR_P_IS_X, x.e[k], s), t = either(form & LINEAR_T_IS_Y, y.e[k], r),
+                a_ = a.e[k];
         a.e[k] = FMA(p, SEL(form & LINEAR_Q_IS_Y, y.e[k], a_), SEL(form & LINEAR_T_IS_A, a_, t));
     }
 }
 
 /* fn(x, y, z) is the row's formula. */
-#define FN_OF(name, FORMULA, oracle, domain, ulp, ...)                                                                           \
-    static __device__ __forceinline__ T fn_##name(T x, T y, T z) { return FORMULA; }                                             \
+#define FN_OF(name, FORMULA, oracle, domain, ulp, ...)                                                       \
+    static __device__ __forceinline__ T fn_##name(T x, T y, T z) { return FORMULA; }                         \
     enum { heavy_##name = (ulp) > 0.5 };
 #ifdef T_INTEGER
 #define DUET_ANY1(name, FORMULA, ...) FN_OF(name, FORMULA, , , 0)
@@ -175,53 +184,54 @@ static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &
 #endif
 #include <duet/ops.def>
 
-#define PAIR(A, B)                                                                                                               \
-    case CODE_PAIR(A, B):                                                                                                        \
-        pair<A, B, V, STRIDE>(a, row_at(own, row_x(i)), row_at(own, row_y(i)), s, r);                                            \
+#define PAIR(A, B)                                                                                           \
+    case CODE_PAIR(A, B):                                                                                    \
+        pair<A, B, V, STRIDE>(a, row_at(own, row_x(i)), row_at(own, row_y(i)), s, r);                        \
         break;
-#define PAIRS(A)                                                                                                                 \
-    PAIR(A, STEP_NONE)                                                                                                           \
-    PAIR(A, STEP_LOAD)                                                                                                           \
-    PAIR(A, STEP_ADD)                                                                                                            \
-    PAIR(A, STEP_SUB)                                                                                                            \
-    PAIR(A, STEP_RSUB)                                                                                                           \
-    PAIR(A, STEP_MUL)                                                                                                            \
-    PAIR(A, STEP_AXPY)                                                                                                           \
+#define PAIRS(A)                                                                                             \
+    PAIR(A, STEP_NONE)                                                                                       \
+    PAIR(A, STEP_LOAD)                                                                                       \
+    PAIR(A, STEP_ADD)                                                                                        \
+    PAIR(A, STEP_SUB)                                                                                        \
+    PAIR(A, STEP_RSUB)                                                                                       \
+    PAIR(A, STEP_MUL)                                                                                        \
+    PAIR(A, STEP_AXPY)                                                                                       \
     PAIR(A, STEP_SCALE) PAIR(A, STEP_HORNER) PAIR(A, STEP_ADDS) PAIR(A, STEP_MULS) PAIR(A, STEP_RSUBS)
 
 /* Functions are in kernels of their own: they need more registers. OTHERS: how many operands beside the accumulator. */
-#define ROW_CASE(name, p, OTHERS, X, Y, Z)                                                                                       \
-    case CODE_ROWS + 3 * OP_##name + p:                                                                                          \
-        if (FUNCTIONS || !heavy_##name) {                                                                                        \
-            if (OTHERS > 0) fetch<V, STRIDE>(x, own, row_x(i), i.what & MACHINE_X_NUMBER, s);                                    \
-            if (OTHERS > 1) fetch<V, STRIDE>(y, own, row_y(i), i.what & MACHINE_Y_NUMBER, r);                                    \
-            EACH(j, V) EACH(k, WIDTH)                                                                                            \
-            {                                                                                                                    \
-                const T a_ = a.v[j].e[k], x_ = x.v[j].e[k], y_ = y.v[j].e[k];                                                    \
-                (void)x_, (void)y_;                                                                                              \
-                a.v[j].e[k] = fn_##name(X, Y, Z);                                                                                \
-            }                                                                                                                    \
-        }                                                                                                                        \
+#define ROW_CASE(name, p, OTHERS, X, Y, Z)                                                                   \
+    case CODE_ROWS + 3 * OP_##name + p:                                                                      \
+        if (FUNCTIONS || !heavy_##name) {                                                                    \
+            if (OTHERS > 0) fetch<V, STRIDE>(x, own, row_x(i), i.what & MACHINE_X_NUMBER, s);                \
+            if (OTHERS > 1) fetch<V, STRIDE>(y, own, row_y(i), i.what & MACHINE_Y_NUMBER, r);                \
+            EACH(j, V) EACH(k, WIDTH)                                                                        \
+            {                                                                                                \
+                const T a_ = a.v[j].e[k], x_ = x.v[j].e[k], y_ = y.v[j].e[k];                                \
+                (void)x_, (void)y_;                                                                          \
+                a.v[j].e[k] = fn_##name(X, Y, Z);                                                            \
+            }                                                                                                \
+        }                                                                                                    \
         break;
 
 static __device__ __forceinline__ bool op_takes_two(int fold)
 {
-#define DUET_FOLD2(name, ...)                                                                                                    \
+#define DUET_FOLD2(name, ...)                                                                                \
     if (fold == OP_##name) return true;
 #include <duet/ops.def>
     return false;
 }
 
-#define ALL_PAIRS                                                                                                                \
-    PAIRS(STEP_LOAD)                                                                                                             \
-    PAIRS(STEP_ADD)                                                                                                              \
-    PAIRS(STEP_SUB)                                                                                                              \
-    PAIRS(STEP_RSUB)                                                                                                             \
-    PAIRS(STEP_MUL)                                                                                                              \
+#define ALL_PAIRS                                                                                            \
+    PAIRS(STEP_LOAD)                                                                                         \
+    PAIRS(STEP_ADD)                                                                                          \
+    PAIRS(STEP_SUB)                                                                                          \
+    PAIRS(STEP_RSUB)                                                                                         \
+    PAIRS(STEP_MUL)                                                                                          \
     PAIRS(STEP_AXPY) PAIRS(STEP_SCALE) PAIRS(STEP_HORNER) PAIRS(STEP_ADDS) PAIRS(STEP_MULS) PAIRS(STEP_RSUBS)
 
 template <int V, int STRIDE>
-static __device__ __forceinline__ void execute_pair(const machine_code_T &i, uint32_t own, values<V> &a, T s, T r)
+static __device__ __forceinline__ void execute_pair(const machine_code_T &i, uint32_t own, values<V> &a, T s,
+                                                    T r)
 {
     switch (code_of(i)) {
         ALL_PAIRS
@@ -230,7 +240,8 @@ static __device__ __forceinline__ void execute_pair(const machine_code_T &i, uin
 }
 
 template <int V, int STRIDE, class Sink>
-static __device__ __forceinline__ void execute_fold(const machine_code_T &i, uint32_t own, const values<V> &a, Sink &sink, T s)
+static __device__ __forceinline__ void execute_fold(const machine_code_T &i, uint32_t own, const values<V> &a,
+                                                    Sink &sink, T s)
 {
     values<V> x;
     if (op_takes_two(fold_of(i))) fetch<V, STRIDE>(x, own, row_x(i), i.what & MACHINE_X_NUMBER, s);
@@ -254,7 +265,8 @@ static __device__ __forceinline__ void multiply_add(values<V> &a, uint32_t x, ui
 
 /* What is neither a pair nor a row of ops.def. */
 template <int V, int STRIDE, class Sink>
-static __device__ __forceinline__ void execute_plain(const machine_code_T &i, uint32_t own, values<V> &a, Sink &sink, T s)
+static __device__ __forceinline__ void execute_plain(const machine_code_T &i, uint32_t own, values<V> &a,
+                                                     Sink &sink, T s)
 {
     switch (code_of(i)) {
     case CODE_LOADS: splat(a, s); break;
@@ -283,13 +295,15 @@ template <int V> static __device__ __forceinline__ void wrap(values<V> &a, uint3
 #endif
 
 template <int V, int STRIDE, bool FUNCTIONS>
-static __device__ __forceinline__ void execute_row(const machine_code_T &i, uint32_t own, values<V> &a, T s, T r)
+static __device__ __forceinline__ void execute_row(const machine_code_T &i, uint32_t own, values<V> &a, T s,
+                                                   T r)
 {
     values<V> x, y;
     switch (code_of(i)) {
 #define ROW_1(name, ...) ROW_CASE(name, 0, 0, a_, a_, a_)
 #define ROW_2(name, ...) ROW_CASE(name, 0, 1, a_, x_, x_) ROW_CASE(name, 1, 1, x_, a_, a_)
-#define ROW_3(name, ...) ROW_CASE(name, 0, 2, a_, x_, y_) ROW_CASE(name, 1, 2, x_, a_, y_) ROW_CASE(name, 2, 2, x_, y_, a_)
+#define ROW_3(name, ...)                                                                                     \
+    ROW_CASE(name, 0, 2, a_, x_, y_) ROW_CASE(name, 1, 2, x_, a_, y_) ROW_CASE(name, 2, 2, x_, y_, a_)
 #ifdef T_INTEGER
     case CODE_WRAP: wrap(a, (uint32_t)s); break;
 #define DUET_ANY1 ROW_1
@@ -308,7 +322,8 @@ static __device__ __forceinline__ void execute_row(const machine_code_T &i, uint
 }
 
 template <int V, int STRIDE, bool FUNCTIONS, class Sink>
-static __device__ __forceinline__ void execute_other(const machine_code_T &i, uint32_t own, values<V> &a, Sink &sink, T s, T r)
+static __device__ __forceinline__ void execute_other(const machine_code_T &i, uint32_t own, values<V> &a,
+                                                     Sink &sink, T s, T r)
 {
     if (code_of(i) < CODE_ROWS) execute_plain<V, STRIDE>(i, own, a, sink, s);
     else execute_row<V, STRIDE, FUNCTIONS>(i, own, a, s, r);
@@ -322,8 +337,8 @@ static __device__ __forceinline__ void save_after(const machine_code_T &i, uint3
 
 /* The program over this thread's elements; a is what it leaves in the accumulator. */
 template <int V, int STRIDE, bool FUNCTIONS, class Sink>
-static __device__ __forceinline__ void interpret_pairs(const machine_head &m, const machine_code_T *code, uint32_t own,
-                                                       values<V> &a, Sink &sink)
+static __device__ __forceinline__ void interpret_pairs(const machine_head &m, const machine_code_T *code,
+                                                       uint32_t own, values<V> &a, Sink &sink)
 {
     if (m.begins) load_row<V, STRIDE>(a, row_at(own, m.first));
 #pragma unroll 1
@@ -361,8 +376,8 @@ static __device__ __forceinline__ int run_some(const machine_code_T *code, int c
 
 /* With one vector a thread there is little to hide latency behind. */
 template <int STRIDE, bool FUNCTIONS, class Sink>
-static __device__ __forceinline__ void interpret_linear(const machine_head &m, const machine_code_T *code, uint32_t own,
-                                                        values<1> &a, Sink &sink)
+static __device__ __forceinline__ void interpret_linear(const machine_head &m, const machine_code_T *code,
+                                                        uint32_t own, values<1> &a, Sink &sink)
 {
     if (m.begins) a.v[0] = shared_at(row_at(own, m.first));
 #pragma unroll 1
@@ -375,18 +390,19 @@ static __device__ __forceinline__ void interpret_linear(const machine_head &m, c
 }
 
 template <int V, int STRIDE, bool FUNCTIONS, class Sink>
-static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own, values<V> &a,
-                                                 Sink &sink)
+static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own,
+                                                 values<V> &a, Sink &sink)
 {
-    if constexpr (V == 1) interpret_linear<STRIDE, FUNCTIONS>(m, code, address_of<V, FUNCTIONS>(own), a, sink);
+    if constexpr (V == 1)
+        interpret_linear<STRIDE, FUNCTIONS>(m, code, address_of<V, FUNCTIONS>(own), a, sink);
     else interpret_pairs<V, STRIDE, FUNCTIONS>(m, code, address_of<V, FUNCTIONS>(own), a, sink);
 }
 
 #else
 /* What only moves. */
 template <int V, int STRIDE, bool FUNCTIONS, class Sink>
-static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own, values<V> &a,
-                                                 Sink &sink)
+static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own,
+                                                 values<V> &a, Sink &sink)
 {
     const uint32_t at = address_of<V, FUNCTIONS>(own);
     if (m.begins) load_row<V, STRIDE>(a, row_at(at, m.first));

@@ -36,7 +36,9 @@ enum machine_code {
     CODE_ADDMUL,                /* fma(x, y, a) */
     CODE_LINEAR, /* fma(p, q, t): p is x or s, q is y or a, t is y, a or r; in the place of what is above, but for LOADS to
                                    FOLD, where threads have one vector: a form needs no jump. Its numbers may be 1, -1 and -0 */
-    CODE_ROWS = CODE_LINEAR + 16, /* CODE_ROWS + 3 * op + p: a row of ops.def, a its operand p, x and y the others in order */
+    CODE_ROWS =
+        CODE_LINEAR +
+        16, /* CODE_ROWS + 3 * op + p: a row of ops.def, a its operand p, x and y the others in order */
     CODE_WRAP = CODE_ROWS + 3 * OP_WRAP /* a within the integer type that s tells: wrap_of */
 };
 
@@ -47,7 +49,8 @@ enum { LINEAR_P_IS_X = 1, LINEAR_Q_IS_Y = 2, LINEAR_T_IS_A = 4, LINEAR_T_IS_Y = 
 
 #define MACHINE_LENGTH 96
 #define MACHINE_SHORT  48 /* most programs are no longer: their kernels have less to be sent */
-#define MACHINE_ROWS   24 /* inputs and slots: with more, not even small tiles would fit a multiprocessor twice */
+#define MACHINE_ROWS                                                                                         \
+    24 /* inputs and slots: with more, not even small tiles would fit a multiprocessor twice */
 enum { ROW_NONE = 254, ROW_NUMBER };
 
 typedef struct machine_instruction {
@@ -63,7 +66,7 @@ typedef struct machine_program {
     uint8_t length, rows; /* rows: of shared memory */
     uint8_t steps;        /* the length when pairs are taken apart: MACHINE_LENGTH at most */
     uint8_t first,
-        last;   /* the row that the accumulator begins with, or ROW_NONE; the output of a STORE at the end, not in `code` */
+        last; /* the row that the accumulator begins with, or ROW_NONE; the output of a STORE at the end, not in `code` */
     bool heavy; /* it has functions: exp and the like */
     machine_instruction code[MACHINE_LENGTH];
 } machine_program;

@@ -3,7 +3,10 @@
 #include "launch.h"
 #include <string.h>
 
-static uint16_t offset_of(uint8_t row, int vectors) { return (uint16_t)(row >= ROW_NONE ? 0 : row * vectors); }
+static uint16_t offset_of(uint8_t row, int vectors)
+{
+    return (uint16_t)(row >= ROW_NONE ? 0 : row * vectors);
+}
 
 /* How a step is fma(p, q, t), and its numbers: s in p and r in t, where they are not the step's own. A row is x where p is, else y. */
 enum own { OWN_NONE, OWN_S, OWN_R };
@@ -42,17 +45,20 @@ static machine_instruction linear_of(int which, uint8_t row, uint64_t number, du
     const linear *l = &linears[which];
     machine_instruction i = { .code = (uint16_t)(CODE_LINEAR + l->form), .x = ROW_NONE, .y = ROW_NONE };
     *(l->form & LINEAR_P_IS_X ? &i.x : &i.y) = row;
-    i.s = l->own == OWN_S ? number : bits_of(l->s, type), i.r = l->own == OWN_R ? number : bits_of(l->r, type);
+    i.s = l->own == OWN_S ? number : bits_of(l->s, type),
+    i.r = l->own == OWN_R ? number : bits_of(l->r, type);
     return i;
 }
 
 static void put(void *code, int at, const machine_instruction *c, duet_dtype type, int row)
 {
     const uint32_t rows = offset_of(c->x, row) | (uint32_t)offset_of(c->y, row) << 16;
-    const uint32_t numbers = (c->x == ROW_NUMBER ? MACHINE_X_NUMBER : 0) | (c->y == ROW_NUMBER ? MACHINE_Y_NUMBER : 0);
+    const uint32_t numbers =
+        (c->x == ROW_NUMBER ? MACHINE_X_NUMBER : 0) | (c->y == ROW_NUMBER ? MACHINE_Y_NUMBER : 0);
     const uint32_t saves = c->saves ? MACHINE_SAVES : 0;
     const uint32_t what = c->code | numbers | saves | (uint32_t)c->to << 16 | (uint32_t)c->fold << 24;
-    if (type != DUET_F32 && type != DUET_I32) ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, rows, c->s, c->r };
+    if (type != DUET_F32 && type != DUET_I32)
+        ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, rows, c->s, c->r };
     else ((machine_code_f32 *)code)[at] = (machine_code_f32){ what, rows, (uint32_t)c->s, (uint32_t)c->r };
 }
 

@@ -36,7 +36,8 @@ static int set_axes(run *r, int behind, int from, int to)
 {
     layout all[PROGRAM_INPUTS + PROGRAM_OUTPUTS], *given[PROGRAM_INPUTS + PROGRAM_OUTPUTS] = { NULL };
     int at[PROGRAM_INPUTS + PROGRAM_OUTPUTS], n = 0;
-    for (int k = 0; k < r->s->outs; k++, n++) at[n] = PROGRAM_INPUTS + k, all[n] = axes_of(&r->s->out[k].at, from, to);
+    for (int k = 0; k < r->s->outs; k++, n++)
+        at[n] = PROGRAM_INPUTS + k, all[n] = axes_of(&r->s->out[k].at, from, to);
     for (int k = 0; k < r->s->ins; k++, n++) at[n] = k, all[n] = axes_of(&r->s->in[k].at, from, to);
     for (int i = 0; i < n; i++) given[i] = &all[i];
     layout_collapse(given, n);
@@ -113,7 +114,8 @@ static void choose_form(run *r)
     r->form = FORM_ROWS;
     if (r->axes.n > 2 * FOLD_LANES) set_kept(r, most);
     if (warp_bytes(r) > RUN_BYTES / 2) set_kept(r, 2);
-    while (r->axes.warps < FOLD_WARPS && r->axes.warps < r->blocks && warp_bytes(r) * (size_t)r->axes.warps * 2 <= RUN_BYTES)
+    while (r->axes.warps < FOLD_WARPS && r->axes.warps < r->blocks &&
+           warp_bytes(r) * (size_t)r->axes.warps * 2 <= RUN_BYTES)
         r->axes.warps *= 2;
     r->parts = (r->blocks + r->axes.warps - 1) / r->axes.warps;
 }
@@ -133,7 +135,8 @@ static bool run_of(run *r, const step *s, const double *num)
 static size_t part_bytes(const run *r, int output)
 {
     if (r->parts <= 1) return 0;
-    return round_256((size_t)(r->axes.outputs * r->parts) * fold_acc_bytes(r->axes.row[output], r->each == 8));
+    return round_256((size_t)(r->axes.outputs * r->parts) *
+                     fold_acc_bytes(r->axes.row[output], r->each == 8));
 }
 
 size_t run_scratch(const step *s)
@@ -165,7 +168,9 @@ static const void *kernel_of(const run *r)
 
 static machine_head head_of(const run *r, const frame *f)
 {
-    machine_head h = { .length = r->program.length, .inputs = r->s->ins, .begins = r->program.first != ROW_NONE };
+    machine_head h = { .length = r->program.length,
+                       .inputs = r->s->ins,
+                       .begins = r->program.first != ROW_NONE };
     h.first = h.begins ? r->program.first * (uint32_t)r->vectors * 32 : 0;
     for (int k = 0; k < r->s->ins; k++) h.in[k] = f->data[r->s->in[k].slot];
     for (int k = 0; k < r->s->outs; k++) h.out[k] = f->data[r->s->out[k].slot];
@@ -209,6 +214,7 @@ cudaError_t run_launch(const step *s, const frame *f, const workspace *w, cudaSt
     r.axes.meet = meet_at(w->counters, r.axes.outputs, r.form == FORM_COLUMNS ? RUN_ACROSS : 1);
     args.f32.head = head_of(&r, f);
     *(r.each == 8 ? &args.f64.axes : &args.f32.axes) = r.axes;
-    machine_pack(r.each == 8 ? (void *)args.f64.code : args.f32.code, &r.program, r.type, r.vectors * 32, false);
+    machine_pack(r.each == 8 ? (void *)args.f64.code : args.f32.code, &r.program, r.type, r.vectors * 32,
+                 false);
     return launch_form(&r, &args, q);
 }

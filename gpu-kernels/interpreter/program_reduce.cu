@@ -2,8 +2,8 @@
  * take into lanes that are kept in shared memory. Compiled several times for each type, as interpreter.cu is: with HEAVY defined, the kernels of
  * programs that have functions; with CONVERTS, those of operands and results of other types than T, and all of integers. */
 #include "convert.cuh"
-#include "reduce_ops.cuh"
 #include "interpreter.cuh"
+#include "reduce_ops.cuh"
 extern "C" {
 #include "program_reduce.h"
 }
@@ -30,9 +30,9 @@ template <class Fold> struct kind {
 template <class F> __device__ __forceinline__ void with_fold(int op, F f)
 {
     switch (op) {
-#define FOLD_CASE(name, ...)                                                                                                     \
-    case OP_##name:                                                                                                              \
-        f(kind<folding<row_##name>>());                                                                                          \
+#define FOLD_CASE(name, ...)                                                                                 \
+    case OP_##name:                                                                                          \
+        f(kind<folding<row_##name>>());                                                                      \
         break;
 #ifdef T_INTEGER
 #define DUET_WHOLE1 FOLD_CASE
@@ -92,7 +92,8 @@ __device__ __forceinline__ void give_output(const run_args &args, int output, in
 #endif
 }
 template <class Fold>
-__device__ __forceinline__ void deliver_output(const run_args &args, int output, int64_t i, int64_t part, typename Fold::acc r)
+__device__ __forceinline__ void deliver_output(const run_args &args, int output, int64_t i, int64_t part,
+                                               typename Fold::acc r)
 {
     const run_axes &a = args.axes;
     if (a.by_parts.by > 1) ((typename Fold::acc *)a.part[output])[i * (int64_t)a.by_parts.by + part] = r;
@@ -100,7 +101,8 @@ __device__ __forceinline__ void deliver_output(const run_args &args, int output,
 }
 
 /* As meet of reduce.cuh. s: room for PROGRAM_OUTPUTS times `each` doubles. */
-template <int across> __device__ __forceinline__ void meet_outputs(const run_args &args, int64_t tile, double *s, int each)
+template <int across>
+__device__ __forceinline__ void meet_outputs(const run_args &args, int64_t tile, double *s, int each)
 {
     const run_axes &a = args.axes;
     const int outs = a.outs;
@@ -130,7 +132,8 @@ template <class E> __device__ __forceinline__ void put(const run_axes &a, int in
 {
     put_bits<E>(to, v, a.types.in[input]);
 }
-template <class E> __device__ __forceinline__ void copy(const run_axes &a, int input, vec *to, const lot<E> *from)
+template <class E>
+__device__ __forceinline__ void copy(const run_axes &a, int input, vec *to, const lot<E> *from)
 {
     if constexpr (sizeof(E) <= sizeof(T)) copy_async(to, from);
     else put<E>(a, input, to, *from);
@@ -142,8 +145,14 @@ template <int V> __device__ __forceinline__ void convert_rows(const run_axes &a,
 }
 #else
 template <class F> __device__ __forceinline__ void with_input(const run_axes &, int, F f) { f(T()); }
-template <class E> __device__ __forceinline__ void put(const run_axes &, int, vec *to, const vec &v) { *to = v; }
-template <class E> __device__ __forceinline__ void copy(const run_axes &, int, vec *to, const vec *from) { copy_async(to, from); }
+template <class E> __device__ __forceinline__ void put(const run_axes &, int, vec *to, const vec &v)
+{
+    *to = v;
+}
+template <class E> __device__ __forceinline__ void copy(const run_axes &, int, vec *to, const vec *from)
+{
+    copy_async(to, from);
+}
 template <int V> __device__ __forceinline__ void convert_rows(const run_axes &, vec *, int) {}
 #endif
 
@@ -171,7 +180,10 @@ template <int V, int W> struct batch {
     int64_t first; /* element of the block */
     int n, k;
 
-    __device__ __forceinline__ int index_of(int p) const { return (k + p / 4) * FOLD_LANES + lane_of<W>(p % 4, t); }
+    __device__ __forceinline__ int index_of(int p) const
+    {
+        return (k + p / 4) * FOLD_LANES + lane_of<W>(p % 4, t);
+    }
     __device__ __forceinline__ bool whole() const { return (k + ROWS) * FOLD_LANES <= n; }
 
     template <class E> __device__ __forceinline__ void stage_each(int input, const E *from)
@@ -187,12 +199,14 @@ template <int V, int W> struct batch {
     template <class E> __device__ __forceinline__ void stage(int input, const E *from)
     {
         const lot<E> *at = (const lot<E> *)(from + first + k * FOLD_LANES) + t;
-        const bool dense = W > 1 && a.inner == 1 && a.stride[input][a.outer] == 1 && (uintptr_t)at % alignof(lot<E>) == 0;
+        const bool dense =
+            W > 1 && a.inner == 1 && a.stride[input][a.outer] == 1 && (uintptr_t)at % alignof(lot<E>) == 0;
         if (dense && whole()) EACH(j, V) copy<E>(a, input, own + (input * V + j) * 32, at + j * 32);
         else stage_each(input, from);
     }
 
-    template <class Fold> __device__ __forceinline__ void take(int output, const values<V> &x, const values<V> &y)
+    template <class Fold>
+    __device__ __forceinline__ void take(int output, const values<V> &x, const values<V> &y)
     {
         kept<Fold> s;
         s.load(own + a.lanes[output] * 32);
@@ -201,7 +215,8 @@ template <int V, int W> struct batch {
         s.save(own + a.lanes[output] * 32);
     }
     template <class Fold>
-    __device__ __forceinline__ void take_one(typename Fold::lane &lane, const values<V> &x, const values<V> &y, int p)
+    __device__ __forceinline__ void take_one(typename Fold::lane &lane, const values<V> &x,
+                                             const values<V> &y, int p)
     {
         lane = Fold::take(lane, x.v[p / WIDTH].e[p % WIDTH], y.v[p / WIDTH].e[p % WIDTH], k + p / 4);
     }
@@ -217,7 +232,8 @@ template <int V, int W> struct batch {
     {
         kept<Fold> s;
         s.load(own + a.lanes[output] * 32);
-        EACH(l, 4) r[l] = lane_of<W>(l, t) < n ? Fold::close(s.lane[l], first + lane_of<W>(l, t)) : Fold::start();
+        EACH(l, 4)
+        r[l] = lane_of<W>(l, t) < n ? Fold::close(s.lane[l], first + lane_of<W>(l, t)) : Fold::start();
     }
     __device__ __forceinline__ void open()
     {
@@ -241,7 +257,9 @@ template <int V, int W> struct batch {
         for (k = 0; k * FOLD_LANES < n; k += ROWS) {
 #pragma unroll 1
             for (int input = 0; input < inputs; input++)
-                with_input(a, input, [&](auto e) { stage(input, (const decltype(e) *)args.head.in[input] + begin(input)); });
+                with_input(a, input, [&](auto e) {
+                    stage(input, (const decltype(e) *)args.head.in[input] + begin(input));
+                });
             wait_for_copies();
             convert_rows<V>(a, own, inputs);
             interpret<V, 32, HAS_FUNCTIONS>(args.head, args.code, own, x, *this);
@@ -291,7 +309,8 @@ template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args ar
     const run_axes &a = args.axes;
     __shared__ int64_t begin[PROGRAM_INPUTS][RUN_ACROSS];
     __shared__ double results[32 * RUN_ACROSS * 3]; /* room for any acc */
-    const int c = threadIdx.x % RUN_ACROSS, g = threadIdx.x / RUN_ACROSS, warp = threadIdx.x / 32, outs = a.outs;
+    const int c = threadIdx.x % RUN_ACROSS, g = threadIdx.x / RUN_ACROSS, warp = threadIdx.x / 32,
+              outs = a.outs;
     const uint32_t tiles = gridDim.x / (uint32_t)a.by_parts.by, at = block_from_end(), tile = at % tiles;
     const int64_t b = at / tiles, i = (int64_t)tile * RUN_ACROSS + c, first = b * FOLD_BLOCK;
     const int n = i < a.outputs ? (int)min((int64_t)FOLD_BLOCK, a.n - first) : 0;
@@ -338,7 +357,8 @@ template <int V> struct few {
         }
         EACH(j, V) put<E>(a, input, own + (input * V + j) * 32, v[j]);
     }
-    template <class Fold> __device__ __forceinline__ void take(int output, const values<V> &x, const values<V> &y)
+    template <class Fold>
+    __device__ __forceinline__ void take(int output, const values<V> &x, const values<V> &y)
     {
         const int n = (int)a.n;
         typename Fold::acc v[ELEMENTS];
@@ -346,12 +366,15 @@ template <int V> struct few {
         {
             v[p] = Fold::start();
             if (p < n)
-                v[p] = Fold::close(Fold::take(Fold::open(), x.v[p / WIDTH].e[p % WIDTH], y.v[p / WIDTH].e[p % WIDTH], 0), p);
+                v[p] = Fold::close(Fold::take(Fold::open(), x.v[p / WIDTH].e[p % WIDTH],
+                                              y.v[p / WIDTH].e[p % WIDTH], 0),
+                                   p);
         }
         join_own<Fold, ELEMENTS / 2, 1>(v);
         if (i < a.outputs) give_output<Fold>(args, output, i, v[0]);
     }
-    __device__ __forceinline__ void fold(const machine_code_T &instruction, const values<V> &x, const values<V> &y)
+    __device__ __forceinline__ void fold(const machine_code_T &instruction, const values<V> &x,
+                                         const values<V> &y)
     {
         const int output = output_of(instruction);
         with_fold(fold_of(instruction), [&](auto f) { take<FOLD_OF(f)>(output, x, y); });
@@ -366,7 +389,8 @@ template <int V> KERNEL(FOLD_WARPS * 32) thin(const __grid_constant__ run_args a
     const run_axes &a = args.axes;
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int inputs = args.head.inputs;
-    few<V> all = { args, a, shared + threadIdx.x / 32 * a.kept * 32 + threadIdx.x % 32, min(i, a.outputs - 1) };
+    few<V> all = { args, a, shared + threadIdx.x / 32 * a.kept * 32 + threadIdx.x % 32,
+                   min(i, a.outputs - 1) };
     values<V> x;
     splat(x, K(0));
 #pragma unroll 1

@@ -29,11 +29,11 @@ typedef struct run_axes {
     uint8_t outs, outer, inner;
     machine_types types;
 } run_axes;
-#define RUN_ARGS(type)                                                                                                           \
-    typedef struct run_args_##type {                                                                                             \
-        machine_head head;                                                                                                       \
-        machine_code_##type code[MACHINE_LENGTH];                                                                                \
-        run_axes axes;                                                                                                           \
+#define RUN_ARGS(type)                                                                                       \
+    typedef struct run_args_##type {                                                                         \
+        machine_head head;                                                                                   \
+        machine_code_##type code[MACHINE_LENGTH];                                                            \
+        run_axes axes;                                                                                       \
     } run_args_##type;
 RUN_ARGS(f32)
 RUN_ARGS(f64)
@@ -42,8 +42,8 @@ static_assert(sizeof(run_args_f64) <= 4096, "all that a kernel may be sent");
 typedef const void *run_kernels(int vectors, int form);
 run_kernels run_kernel_f32, run_kernel_f64, run_kernel_heavy_f32, run_kernel_heavy_f64;
 /* Of operands and results of any type; i64 and u64 take run_args_f64. */
-run_kernels run_kernel_converts_f32, run_kernel_converts_f64, run_kernel_converts_heavy_f32, run_kernel_converts_heavy_f64,
-    run_kernel_converts_i64, run_kernel_converts_u64;
+run_kernels run_kernel_converts_f32, run_kernel_converts_f64, run_kernel_converts_heavy_f32,
+    run_kernel_converts_heavy_f64, run_kernel_converts_i64, run_kernel_converts_u64;
 
 /* Of reduce.c: what an acc takes. */
 size_t fold_acc_bytes(int row, bool wide);

@@ -1,8 +1,8 @@
 /* layer_norm.c - launches layer_norm: rows that fit stay in registers or shared memory; longer ones, which have no gaps, are reduced first,
  * and read once more. */
 #include "layer_norm.h"
-#include "reduce_order.h"
 #include "launch.h"
+#include "reduce_order.h"
 
 #define ACC_NUMBERS 4 /* of layer_norm.cu's unit_fold; what it results in has two */
 
@@ -32,9 +32,10 @@ static norms norms_of(const step *s)
     r.in = with_rows(x, s->inner, norm_length(s), along.stride);
     const int outer = r.in.rank - 1;
     layout_dense(&r.each, x->type, outer, x->size);
-    r.args.row.n = r.in.size[outer], r.args.row.stride = along.stride, r.args.row.rows = layout_count(&r.each),
-    r.args.row.outer = outer;
-    for (int a = 0; a < outer; a++) r.args.row.outer_size[a] = divide_by64(x->size[a]), r.args.row.outer_stride[a] = x->stride[a];
+    r.args.row.n = r.in.size[outer], r.args.row.stride = along.stride,
+    r.args.row.rows = layout_count(&r.each), r.args.row.outer = outer;
+    for (int a = 0; a < outer; a++)
+        r.args.row.outer_size[a] = divide_by64(x->size[a]), r.args.row.outer_stride[a] = x->stride[a];
     return r;
 }
 
@@ -76,10 +77,12 @@ static cudaError_t run_long(norms *r, const workspace *w, cudaStream_t q)
     size_t each;
     fold_args a = fold_of(r, &each);
     r->args.known = w->scratch;
-    a.x = a.y = r->args.row.in, a.part = (char *)w->scratch + each, a.out = w->scratch, a.meet.counters = w->counters;
+    a.x = a.y = r->args.row.in, a.part = (char *)w->scratch + each, a.out = w->scratch,
+    a.meet.counters = w->counters;
     const cudaError_t e = fold_run(&a, kernel, 0, q);
     if (e != cudaSuccess) return e;
-    const int64_t each_block = LAST_THREADS * LAST_EACH, blocks = (r->args.row.n + each_block - 1) / each_block;
+    const int64_t each_block = LAST_THREADS * LAST_EACH,
+                  blocks = (r->args.row.n + each_block - 1) / each_block;
     return launch(kernel(0, FORM_LAST), blocks * r->args.row.rows, LAST_THREADS, 0, &r->args, q);
 }
 
@@ -112,12 +115,14 @@ static bool is_trimmed_in_vectors(const norms *r)
 /* So many rows, some threads each. */
 static cudaError_t run_threads(norms *r, const void *kernel, int threads, cudaStream_t q)
 {
-    return launch(kernel, (r->args.row.rows * threads + ROW_THREADS - 1) / ROW_THREADS, ROW_THREADS, 0, &r->args, q);
+    return launch(kernel, (r->args.row.rows * threads + ROW_THREADS - 1) / ROW_THREADS, ROW_THREADS, 0,
+                  &r->args, q);
 }
 
 static cudaError_t run_rows(norms *r, cudaStream_t q)
 {
-    const void *(*of)(int held, bool vectors, bool dense) = r->wide ? norm_row_kernel_f64 : norm_row_kernel_f32;
+    const void *(*of)(int held, bool vectors, bool dense) =
+        r->wide ? norm_row_kernel_f64 : norm_row_kernel_f32;
     const bool vectors = in_vectors(r), dense = is_trimmed_in_vectors(r);
     int held = 1;
     while (held * FOLD_LANES < r->args.row.n) held *= 2;
@@ -136,6 +141,7 @@ cudaError_t norm_launch(const step *s, const frame *f, const workspace *w, cudaS
     for (int k = NORM_GAIN; k <= NORM_BIAS; k++) r.args.with[k] = trim_of(s, f, k);
     if (r.args.row.n == 0 || r.args.row.rows == 0) return cudaSuccess;
     if (is_long(&r)) return run_long(&r, w, q);
-    if (r.args.row.n <= FOLD_FEW) return run_threads(&r, (r.wide ? norm_kernel_f64 : norm_kernel_f32)(0, FORM_SHORT), 4, q);
+    if (r.args.row.n <= FOLD_FEW)
+        return run_threads(&r, (r.wide ? norm_kernel_f64 : norm_kernel_f32)(0, FORM_SHORT), 4, q);
     return run_rows(&r, q);
 }

@@ -36,10 +36,22 @@ struct unit_fold {
         right = n.right, a.moments.n = { n.n }, a.sum = mean_fold::take(a.sum, x, x, k);
         return a;
     }
-    static __device__ inline acc close(lane a, int64_t first) { return { var_fold::close(a.moments, first), a.sum }; }
-    static __device__ inline acc join(acc a, acc b) { return { var_fold::join(a.m, b.m), mean_fold::join(a.sum, b.sum) }; }
-    static __device__ inline result finish(acc a, int64_t n) { return { mean_fold::finish(a.sum, n), var_fold::finish(a.m, n) }; }
-    template <class F> static __device__ inline acc each(acc a, F f) { return { var_fold::each(a.m, f), f(a.sum) }; }
+    static __device__ inline acc close(lane a, int64_t first)
+    {
+        return { var_fold::close(a.moments, first), a.sum };
+    }
+    static __device__ inline acc join(acc a, acc b)
+    {
+        return { var_fold::join(a.m, b.m), mean_fold::join(a.sum, b.sum) };
+    }
+    static __device__ inline result finish(acc a, int64_t n)
+    {
+        return { mean_fold::finish(a.sum, n), var_fold::finish(a.m, n) };
+    }
+    template <class F> static __device__ inline acc each(acc a, F f)
+    {
+        return { var_fold::each(a.m, f), f(a.sum) };
+    }
 };
 
 /* W elements that no kernel writes while this one runs. */
@@ -64,14 +76,19 @@ template <int W, bool DENSE> struct unit {
     {
         for (int k = 0; k < 2; k++) {
             const norm_trim &t = a.with[k];
-            row[k] = t.at ? (const T *)t.at + row_offset(a.row, t.outer_stride, at) : NULL, number[k] = (T)t.number;
+            row[k] = t.at ? (const T *)t.at + row_offset(a.row, t.outer_stride, at) : NULL,
+            number[k] = (T)t.number;
         }
     }
-    __device__ __forceinline__ void settle(unit_fold::result r) { mean = r.mean, scale = FN(rsqrt)(r.var + (T)a.r); }
+    __device__ __forceinline__ void settle(unit_fold::result r)
+    {
+        mean = r.mean, scale = FN(rsqrt)(r.var + (T)a.r);
+    }
     __device__ __forceinline__ T element(int k, int64_t i) const
     {
         const norm_trim &t = a.with[k];
-        return row[k] ? __ldg(row[k] + (t.run.by == 1 ? i : (int64_t)quotient((uint64_t)i, t.run)) * t.stride) : number[k];
+        return row[k] ? __ldg(row[k] + (t.run.by == 1 ? i : (int64_t)quotient((uint64_t)i, t.run)) * t.stride)
+                      : number[k];
     }
     __device__ __forceinline__ packed<W> trim(int k, int64_t i) const
     {
@@ -112,13 +129,15 @@ KERNEL(ROW_THREADS) short_norms(const __grid_constant__ norm_args a)
 #pragma unroll
     for (int j = 0; j < OWN; j++) {
         x[j] = g + G * j < mine ? in[(g + G * j) * a.row.stride] : K(0);
-        s[j] = g + G * j < mine ? unit_fold::close(unit_fold::take(unit_fold::open(), x[j], K(0), 0), 0) : unit_fold::start();
+        s[j] = g + G * j < mine ? unit_fold::close(unit_fold::take(unit_fold::open(), x[j], K(0), 0), 0)
+                                : unit_fold::start();
     }
     join_own<unit_fold, OWN / 2, 1>(s);
     u.settle(shared_result<G>(join_group<unit_fold, G>(s[0]), n));
 #pragma unroll
     for (int j = 0; j < OWN; j++)
-        if (g + G * j < mine) ((T *)a.row.out)[row * n + g + G * j] = u(packed<1>{ { x[j] } }, g + G * j).e[0];
+        if (g + G * j < mine)
+            ((T *)a.row.out)[row * n + g + G * j] = u(packed<1>{ { x[j] } }, g + G * j).e[0];
 }
 
 /* The lanes of a warp's row. false: a quotient was subnormal, and it is SURE that has to take them. */
@@ -132,7 +151,8 @@ static __device__ __forceinline__ bool take_row(const warp_row<R, W> &x, unit_fo
 #pragma unroll
         for (int r = 0; r < R; r++)
             if (r < R / 2 || x.has(r, l)) /* the row would else be held by half as many */
-                v = SURE ? unit_fold::take(v, x.x[r][l], K(0), r) : unit_fold::take_swiftly(v, x.x[r][l], r, right);
+                v = SURE ? unit_fold::take(v, x.x[r][l], K(0), r)
+                         : unit_fold::take_swiftly(v, x.x[r][l], r, right);
         s[l] = unit_fold::close(v, 0);
     }
     return right;
@@ -192,7 +212,8 @@ KERNEL(LAST_THREADS) last_norms(const __grid_constant__ norm_args a)
     u.settle(((const unit_fold::result *)a.known)[row]);
     T x[LAST_EACH];
 #pragma unroll
-    for (int j = 0; j < LAST_EACH; j++) x[j] = first + j * LAST_THREADS < n ? in[first + j * LAST_THREADS] : K(0);
+    for (int j = 0; j < LAST_EACH; j++)
+        x[j] = first + j * LAST_THREADS < n ? in[first + j * LAST_THREADS] : K(0);
 #pragma unroll
     for (int j = 0; j < LAST_EACH; j++) {
         const int64_t i = first + j * LAST_THREADS;

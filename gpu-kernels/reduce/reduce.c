@@ -1,6 +1,6 @@
 /* reduce.c - launches folds: which threads go where, by what is to be reduced. */
-#include "reduce_order.h"
 #include "program_reduce.h"
+#include "reduce_order.h"
 #include <stdlib.h>
 
 /* The axes of l but the last `inner`, or those. */
@@ -13,7 +13,8 @@ static layout outer_axes(const layout *l, int inner)
 static layout inner_axes(const layout *l, int inner)
 {
     layout r = { .type = l->type, .rank = inner };
-    for (int a = 0; a < inner; a++) r.size[a] = l->size[l->rank - inner + a], r.stride[a] = l->stride[l->rank - inner + a];
+    for (int a = 0; a < inner; a++)
+        r.size[a] = l->size[l->rank - inner + a], r.stride[a] = l->stride[l->rank - inner + a];
     return r;
 }
 
@@ -24,7 +25,8 @@ static void set_outer(fold_args *a, layout *x, layout *y, layout *out)
     a->outer = x->rank, a->outputs = layout_count(x);
     for (int i = 0; i < x->rank; i++) {
         a->outer_size[i] = divide_by64(x->size[i]);
-        a->outer_stride[0][i] = x->stride[i], a->outer_stride[1][i] = y->stride[i], a->outer_stride[2][i] = out->stride[i];
+        a->outer_stride[0][i] = x->stride[i], a->outer_stride[1][i] = y->stride[i],
+        a->outer_stride[2][i] = out->stride[i];
     }
 }
 
@@ -91,7 +93,8 @@ typedef struct plain_fold {
 static bool read_plain(const step *s, plain_fold *f)
 {
     const program *p = s->program;
-    const instruction *c = p->code + p->length - 1, *load = p->length == 2 && p->code[0].op == OP_LOAD ? p->code : NULL;
+    const instruction *c = p->code + p->length - 1,
+                      *load = p->length == 2 && p->code[0].op == OP_LOAD ? p->code : NULL;
     int input[2] = { 0, 0 };
     if (p->outputs != 1 || p->length != 1 + !!load || program_converts(s)) return false;
     for (int k = 0; k < op_infos[c->op].arity; k++) {
@@ -152,7 +155,8 @@ static int64_t thread_blocks(const fold_args *a, enum form form)
 
 static int threads_of(enum form form)
 {
-    if (form == FORM_COLUMNS || form == FORM_LOW) return FOLD_ACROSS * (form == FORM_LOW ? FOLD_FEW_DOWN : FOLD_DOWN);
+    if (form == FORM_COLUMNS || form == FORM_LOW)
+        return FOLD_ACROSS * (form == FORM_LOW ? FOLD_FEW_DOWN : FOLD_DOWN);
     return FOLD_WARPS * 32;
 }
 

@@ -5,8 +5,8 @@
 const void *TYPED(fold_kernel)(int row, int form)
 {
     switch (row) {
-#define DUET_FOLD1(name, ...)                                                                                                    \
-    case OP_##name:                                                                                                              \
+#define DUET_FOLD1(name, ...)                                                                                \
+    case OP_##name:                                                                                          \
         return fold_form<folding<row_##name>>(form);
 #define DUET_FOLD2   DUET_FOLD1
 #define DUET_MOMENT1 DUET_FOLD1

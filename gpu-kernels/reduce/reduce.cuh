@@ -17,7 +17,8 @@ static __device__ inline place locate(const fold_args &a, int64_t i)
     for (int axis = a.outer - 1; axis >= 0; axis--) {
         const uint64_t q = axis ? quotient(left, a.outer_size[axis]) : 0;
         const int64_t c = (int64_t)(left - q * a.outer_size[axis].by);
-        p.x += c * a.outer_stride[0][axis], p.y += c * a.outer_stride[1][axis], p.out += c * a.outer_stride[2][axis];
+        p.x += c * a.outer_stride[0][axis], p.y += c * a.outer_stride[1][axis],
+            p.out += c * a.outer_stride[2][axis];
         left = q;
     }
     return p;
@@ -35,11 +36,15 @@ template <class Fold> struct elements {
     T with;
 
     __device__ elements(const fold_args &a, int64_t i, const place &p)
-        : x((const T *)a.x + p.x), y(Fold::pairs ? (const T *)a.y + p.y : NULL), x_stride(a.inner_stride[0][0]),
-          y_stride(a.inner_stride[1][0]), with(a.with ? ((const T *)a.with)[i] : T(0))
+        : x((const T *)a.x + p.x), y(Fold::pairs ? (const T *)a.y + p.y : NULL),
+          x_stride(a.inner_stride[0][0]), y_stride(a.inner_stride[1][0]),
+          with(a.with ? ((const T *)a.with)[i] : T(0))
     {
     }
-    __device__ taken along(int64_t j) const { return { x[j * x_stride], Fold::pairs ? y[j * y_stride] : T(0) }; }
+    __device__ taken along(int64_t j) const
+    {
+        return { x[j * x_stride], Fold::pairs ? y[j * y_stride] : T(0) };
+    }
     __device__ taken through(const fold_args &a, int64_t j) const
     {
         int64_t at_x = 0, at_y = 0;
@@ -59,11 +64,13 @@ template <class Fold> struct elements {
 
 /* Lanes that have taken the n elements of a block from `first` on. */
 template <class Fold, int W>
-static __device__ inline typename Fold::acc close_warp(const typename Fold::lane (&v)[4], int64_t first, int n, int t)
+static __device__ inline typename Fold::acc close_warp(const typename Fold::lane (&v)[4], int64_t first,
+                                                       int n, int t)
 {
     typename Fold::acc a[4];
 #pragma unroll
-    for (int l = 0; l < 4; l++) a[l] = lane_of<W>(l, t) < n ? Fold::close(v[l], first + lane_of<W>(l, t)) : Fold::start();
+    for (int l = 0; l < 4; l++)
+        a[l] = lane_of<W>(l, t) < n ? Fold::close(v[l], first + lane_of<W>(l, t)) : Fold::start();
     return join_warp<Fold, W>(a);
 }
 
@@ -128,7 +135,8 @@ template <class Fold, int W> struct dense_rows {
     {
 #pragma unroll
         for (int l = 0; l < 4; l++)
-            if (k * FOLD_LANES + lane_of<W>(l, t) < n) v[l] = Fold::take(v[l], Fold::see(p[l].x, with), p[l].y, k);
+            if (k * FOLD_LANES + lane_of<W>(l, t) < n)
+                v[l] = Fold::take(v[l], Fold::see(p[l].x, with), p[l].y, k);
     }
 };
 
@@ -150,7 +158,8 @@ static __device__ inline typename Fold::acc fold_dense(const elements<Fold> &e, 
 
 /* The same, however they lie. */
 template <class Fold, bool THROUGH>
-static __device__ inline typename Fold::acc fold_strided(const fold_args &a, const elements<Fold> &e, int64_t first, int n, int t)
+static __device__ inline typename Fold::acc fold_strided(const fold_args &a, const elements<Fold> &e,
+                                                         int64_t first, int n, int t)
 {
     enum { BATCH = THROUGH ? 1 : 16 / sizeof(T) };
     typename Fold::lane v[4];
@@ -167,13 +176,15 @@ static __device__ inline typename Fold::acc fold_strided(const fold_args &a, con
         }
 #pragma unroll
         for (int l = 0; l < 4; l++)
-            if (k * FOLD_LANES + lane_of<1>(l, t) < n) v[l] = Fold::take(v[l], Fold::see(p[l].x, e.with), p[l].y, k);
+            if (k * FOLD_LANES + lane_of<1>(l, t) < n)
+                v[l] = Fold::take(v[l], Fold::see(p[l].x, e.with), p[l].y, k);
     }
     return close_warp<Fold, 1>(v, first, n, t);
 }
 
 /* Block b of output i. */
-template <class Fold> static __device__ inline typename Fold::acc fold_block(const fold_args &a, int64_t i, int64_t b, int t)
+template <class Fold>
+static __device__ inline typename Fold::acc fold_block(const fold_args &a, int64_t i, int64_t b, int t)
 {
     const elements<Fold> e(a, i, locate(a, i));
     const int64_t first = b * FOLD_BLOCK;
@@ -194,17 +205,20 @@ template <class Fold> static __device__ inline void give(const fold_args &a, int
 }
 
 /* An output is done when it has one part. */
-template <class Fold> static __device__ inline void deliver(const fold_args &a, int64_t i, int64_t part, typename Fold::acc r)
+template <class Fold>
+static __device__ inline void deliver(const fold_args &a, int64_t i, int64_t part, typename Fold::acc r)
 {
     if (a.parts > 1) ((typename Fold::acc *)a.part)[i * a.parts + part] = r;
     else give<Fold>(a, i, r);
 }
 
 /* Once its part is delivered, by all threads of a block. */
-template <class Fold, int across> static __device__ inline void meet(const fold_args &a, int64_t tile, typename Fold::acc *s)
+template <class Fold, int across>
+static __device__ inline void meet(const fold_args &a, int64_t tile, typename Fold::acc *s)
 {
     if (a.parts > 1)
-        join_parts<Fold>((typename Fold::acc *)a.part, a.parts, arrive<across>(a.meet, a.outputs, a.parts, (uint32_t)tile), s,
+        join_parts<Fold>((typename Fold::acc *)a.part, a.parts,
+                         arrive<across>(a.meet, a.outputs, a.parts, (uint32_t)tile), s,
                          [&](int64_t i, typename Fold::acc r) { give<Fold>(a, i, r); });
 }
 
@@ -214,7 +228,8 @@ template <class Fold> KERNEL(FOLD_WARPS * 32, Fold::resident) fold_rows(const __
     __shared__ typename Fold::acc s[FOLD_WARPS];
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps;
     const int64_t slot = (int64_t)block_from_end() * (FOLD_WARPS / a.warps) + warp / a.warps;
-    const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * a.parts, b = part * a.warps + own;
+    const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * a.parts,
+                  b = part * a.warps + own;
     typename Fold::acc r = Fold::start();
     if (i < a.outputs && b < a.blocks) r = fold_block<Fold>(a, i, b, t);
     let_next_begin();
@@ -229,7 +244,8 @@ template <class Fold> KERNEL(FOLD_WARPS * 32, Fold::resident) fold_rows(const __
 
 /* ---- lanes, some each, by threads whose outputs are neighbours; and few elements ---- */
 
-template <class Fold, int N> static __device__ inline void load_step(taken (&p)[N], const elements<Fold> &e, int64_t at, int step)
+template <class Fold, int N>
+static __device__ inline void load_step(taken (&p)[N], const elements<Fold> &e, int64_t at, int step)
 {
 #pragma unroll
     for (int j = 0; j < N; j++) p[j] = e.along(at + j * step);
@@ -266,7 +282,8 @@ template <class Fold, int N> struct lanes {
     {
         typename Fold::acc a[N];
 #pragma unroll
-        for (int j = 0; j < N; j++) a[j] = first + j * step < end ? Fold::close(v[j], first + j * step) : Fold::start();
+        for (int j = 0; j < N; j++)
+            a[j] = first + j * step < end ? Fold::close(v[j], first + j * step) : Fold::start();
         join_own<Fold, N / 2, 1>(a);
         return a[0];
     }
@@ -275,7 +292,8 @@ template <class Fold, int N> struct lanes {
 /* A thread block is FOLD_ACROSS outputs by FOLD_DOWN groups: thread g of an output holds the lanes g, g + 16, ..., g + 112. While it
  * takes some elements, the next ones are under way. */
 template <class Fold>
-static __device__ inline typename Fold::acc fold_column(const elements<Fold> &e, int64_t first, int64_t end, int g)
+static __device__ inline typename Fold::acc fold_column(const elements<Fold> &e, int64_t first, int64_t end,
+                                                        int g)
 {
     enum { N = FOLD_LANES / FOLD_DOWN };
     const int steps = (int)((end - first) / FOLD_LANES);
@@ -303,7 +321,8 @@ template <class Fold> constexpr int column_blocks()
 
 /* Thread g of output c has r, of G of them; the first one's result is the output's. */
 template <class Fold, int G>
-static __device__ inline typename Fold::acc join_down(typename Fold::acc (&s)[G][FOLD_ACROSS], int c, int g, typename Fold::acc r)
+static __device__ inline typename Fold::acc join_down(typename Fold::acc (&s)[G][FOLD_ACROSS], int c, int g,
+                                                      typename Fold::acc r)
 {
     s[g][c] = r;
 #pragma unroll
@@ -314,14 +333,17 @@ static __device__ inline typename Fold::acc join_down(typename Fold::acc (&s)[G]
     return s[g][c];
 }
 
-template <class Fold> KERNEL(FOLD_ACROSS *FOLD_DOWN, column_blocks<Fold>()) fold_columns(const __grid_constant__ fold_args a)
+template <class Fold>
+KERNEL(FOLD_ACROSS *FOLD_DOWN, column_blocks<Fold>())
+fold_columns(const __grid_constant__ fold_args a)
 {
     __shared__ typename Fold::acc s[FOLD_DOWN][FOLD_ACROSS];
     const int c = threadIdx.x % FOLD_ACROSS, g = threadIdx.x / FOLD_ACROSS;
     const uint32_t tiles = gridDim.x / (uint32_t)a.blocks, block = block_from_end(), tile = block % tiles;
     const int64_t b = block / tiles, i = (int64_t)tile * FOLD_ACROSS + c, first = b * FOLD_BLOCK;
     typename Fold::acc r = Fold::start();
-    if (i < a.outputs) r = fold_column<Fold>(elements<Fold>(a, i, locate(a, i)), first, min(first + FOLD_BLOCK, a.n), g);
+    if (i < a.outputs)
+        r = fold_column<Fold>(elements<Fold>(a, i, locate(a, i)), first, min(first + FOLD_BLOCK, a.n), g);
     r = join_down<Fold>(s, c, g, r);
     if (g == 0 && i < a.outputs) deliver<Fold>(a, i, b, r);
     meet<Fold, FOLD_ACROSS>(a, tile, s[0]);

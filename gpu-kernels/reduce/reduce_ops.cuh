@@ -14,14 +14,14 @@ namespace
 #define DUET_FOLD1(name, START, TAKE, JOIN, FINISH, ...) DUET_FOLD(name, START, TAKE, JOIN, FINISH, false)
 #define DUET_FOLD2(name, START, TAKE, JOIN, FINISH, ...) DUET_FOLD(name, START, TAKE, JOIN, FINISH, true)
 #endif
-#define DUET_FOLD(name, START, TAKE, JOIN, FINISH, PAIRS)                                                                        \
-    struct row_##name {                                                                                                          \
-        typedef T carried;                                                                                                       \
-        enum { is_pairs = PAIRS };                                                                                               \
-        static __device__ inline T first() { return START; }                                                                     \
-        static __device__ inline T with(T a, T x, T y) { return TAKE; }                                                          \
-        static __device__ inline T both(T a, T b) { return JOIN; }                                                               \
-        static __device__ inline T result(T a, int64_t n) { return FINISH; }                                                     \
+#define DUET_FOLD(name, START, TAKE, JOIN, FINISH, PAIRS)                                                    \
+    struct row_##name {                                                                                      \
+        typedef T carried;                                                                                   \
+        enum { is_pairs = PAIRS };                                                                           \
+        static __device__ inline T first() { return START; }                                                 \
+        static __device__ inline T with(T a, T x, T y) { return TAKE; }                                      \
+        static __device__ inline T both(T a, T b) { return JOIN; }                                           \
+        static __device__ inline T result(T a, int64_t n) { return FINISH; }                                 \
     };
 
 #ifndef T_INTEGER
@@ -42,7 +42,10 @@ static __device__ inline counted operator+(counted a, T more) { return { a.n + (
 
 /* d / n, rounded to nearest, as ever: the remainder is exact, and no quotient by so small an n lies nearer to the middle of two
  * numbers than the error of the correction, unless it is subnormal. Of -0 it is +0, which adds the same to a mean. */
-static __device__ inline bool is_swift(T d) { return ABS(d) >= (sizeof(T) == 4 ? K(0x1p-100) : K(0x1p-900)) || d == K(0); }
+static __device__ inline bool is_swift(T d)
+{
+    return ABS(d) >= (sizeof(T) == 4 ? K(0x1p-100) : K(0x1p-900)) || d == K(0);
+}
 static __device__ inline T swift_quotient(T d, int count)
 {
     const T n = T(count), inverse = inverse_of[count - 1], q = d * inverse;
@@ -61,7 +64,10 @@ struct swiftly_counted {
     bool right;
     __device__ inline operator T() const { return T(n); }
 };
-static __device__ inline swiftly_counted operator+(swiftly_counted a, T more) { return { a.n + (int)more, a.right }; }
+static __device__ inline swiftly_counted operator+(swiftly_counted a, T more)
+{
+    return { a.n + (int)more, a.right };
+}
 static __device__ inline T operator/(T d, swiftly_counted &a)
 {
     a.right &= is_swift(d);
@@ -74,24 +80,24 @@ struct share_of {
     __device__ inline operator T() const { return n; }
 };
 static __device__ inline T operator/(share_of b, T all) { return b.n + b.n == all ? K(0.5) : b.n / all; }
-#define DUET_MOMENT1(name, TAKE, JOIN, FINISH, ...)                                                                              \
-    struct row_##name {                                                                                                          \
-        typedef moments carried;                                                                                                 \
-        template <class Count> static __device__ inline void with(Count &a0, T &a1, T &a2, T x) { TAKE; }                        \
-        static __device__ inline moments both(moments a, moments b)                                                              \
-        {                                                                                                                        \
-            T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                                             \
-            const share_of b0 = { b.n };                                                                                         \
-            const T b1 = b.mean, b2 = b.squares;                                                                                 \
-            JOIN;                                                                                                                \
-            return { a0, a1, a2 };                                                                                               \
-        }                                                                                                                        \
-        static __device__ inline T result(moments a, int64_t n)                                                                  \
-        {                                                                                                                        \
-            const T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                                       \
-            (void)a0, (void)a1, (void)a2;                                                                                        \
-            return FINISH;                                                                                                       \
-        }                                                                                                                        \
+#define DUET_MOMENT1(name, TAKE, JOIN, FINISH, ...)                                                          \
+    struct row_##name {                                                                                      \
+        typedef moments carried;                                                                             \
+        template <class Count> static __device__ inline void with(Count &a0, T &a1, T &a2, T x) { TAKE; }    \
+        static __device__ inline moments both(moments a, moments b)                                          \
+        {                                                                                                    \
+            T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                         \
+            const share_of b0 = { b.n };                                                                     \
+            const T b1 = b.mean, b2 = b.squares;                                                             \
+            JOIN;                                                                                            \
+            return { a0, a1, a2 };                                                                           \
+        }                                                                                                    \
+        static __device__ inline T result(moments a, int64_t n)                                              \
+        {                                                                                                    \
+            const T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                   \
+            (void)a0, (void)a1, (void)a2;                                                                    \
+            return FINISH;                                                                                   \
+        }                                                                                                    \
     };
 #endif
 
@@ -99,10 +105,10 @@ struct found {
     T x;
     int64_t at;
 };
-#define DUET_PLACE1(name, BETTER, ...)                                                                                           \
-    struct row_##name {                                                                                                          \
-        typedef found carried;                                                                                                   \
-        static __device__ inline bool better(T x, T a) { return BETTER; }                                                        \
+#define DUET_PLACE1(name, BETTER, ...)                                                                       \
+    struct row_##name {                                                                                      \
+        typedef found carried;                                                                               \
+        static __device__ inline bool better(T x, T a) { return BETTER; }                                    \
     };
 #include <duet/ops.def>
 
@@ -132,7 +138,10 @@ template <class Row> struct folding<Row, moments> {
     static __device__ inline acc close(lane a, int64_t) { return { a.n, a.mean, a.squares }; }
     static __device__ inline acc join(acc a, acc b) { return Row::both(a, b); }
     static __device__ inline T finish(acc a, int64_t n) { return Row::result(a, n); }
-    template <class F> static __device__ inline acc each(acc a, F f) { return { f(a.n), f(a.mean), f(a.squares) }; }
+    template <class F> static __device__ inline acc each(acc a, F f)
+    {
+        return { f(a.n), f(a.mean), f(a.squares) };
+    }
 };
 
 #endif
@@ -156,7 +165,10 @@ template <class Row> struct folding<Row, found> {
         const bool next = beats(x, a.x);
         return { next ? x : a.x, next ? k : a.k };
     }
-    static __device__ inline acc close(lane a, int64_t first) { return { a.x, first + (int64_t)a.k * FOLD_LANES }; }
+    static __device__ inline acc close(lane a, int64_t first)
+    {
+        return { a.x, first + (int64_t)a.k * FOLD_LANES };
+    }
     static __device__ inline acc join(acc a, acc b)
     {
         const bool other = beats(b.x, a.x) | (!beats(a.x, b.x) & (b.at < a.at));
@@ -190,7 +202,10 @@ template <> struct folding<row_norm, T> {
     {
         return { one::join(a.as_is, b.as_is), one::join(a.down, b.down), one::join(a.up, b.up) };
     }
-    template <class F> static __device__ inline acc each(acc a, F f) { return { f(a.as_is), f(a.down), f(a.up) }; }
+    template <class F> static __device__ inline acc each(acc a, F f)
+    {
+        return { f(a.as_is), f(a.down), f(a.up) };
+    }
     static __device__ inline T finish(acc a, int64_t n)
     {
         if (a.as_is == INF) return one::finish(a.down, n) * (K(1) / TYPED(FOLD_NORM_DOWN));

@@ -33,7 +33,8 @@ template <class Row> struct plain {
 };
 
 /* Accs by halving: l with l + H, then with l + H / 2, ..., l + LAST. */
-template <class Fold, int H, int LAST, int N> static __device__ inline void join_own(typename Fold::acc (&v)[N])
+template <class Fold, int H, int LAST, int N>
+static __device__ inline void join_own(typename Fold::acc (&v)[N])
 {
     if constexpr (H >= LAST) {
 #pragma unroll
@@ -63,7 +64,10 @@ template <class Fold, int G> static __device__ inline typename Fold::acc join_gr
 /* ---- a block's lanes ---- */
 
 /* Of a block's 128 lanes thread t of a warp holds four, its l-th being lane_of<W>(l, t): W are side by side. */
-template <int W> static __device__ inline int lane_of(int l, int t) { return l / W * (32 * W) + t * W + l % W; }
+template <int W> static __device__ inline int lane_of(int l, int t)
+{
+    return l / W * (32 * W) + t * W + l % W;
+}
 
 /* N accs of each thread joined with those of the thread H apart, N / 2 by either, and so on until each thread has one: that of its lower
  * bits, and by its upper ones the first or a later one of the N. */
@@ -73,7 +77,8 @@ template <class Fold, int N, int H> static __device__ inline void join_halves(ty
         const bool upper = threadIdx.x & H;
 #pragma unroll
         for (int j = 0; j < N / 2; j++) {
-            const typename Fold::acc low = v[j], high = v[j + N / 2], other = trade<Fold>(upper ? low : high, H);
+            const typename Fold::acc low = v[j], high = v[j + N / 2],
+                                     other = trade<Fold>(upper ? low : high, H);
             v[j] = Fold::join(upper ? other : low, upper ? high : other);
         }
         join_halves<Fold, N / 2, H / 2>(v);
@@ -111,20 +116,23 @@ template <class Fold> static __device__ inline typename Fold::acc join_pairs(typ
 }
 
 /* N parts, or those that there are, by a thread. */
-template <class Fold, int N> static __device__ inline typename Fold::acc join_run(const typename Fold::acc *p, int64_t count)
+template <class Fold, int N>
+static __device__ inline typename Fold::acc join_run(const typename Fold::acc *p, int64_t count)
 {
     if constexpr (N == 1) return count > 0 ? *p : Fold::start();
     else return Fold::join(join_run<Fold, N / 2>(p, count), join_run<Fold, N / 2>(p + N / 2, count - N / 2));
 }
 
 /* Any number of parts by a warp; thread 0 has the result. Joined runs are whole sub-trees, and go where parts have been read already. */
-template <class Fold> static __device__ inline typename Fold::acc join_by_warp(typename Fold::acc *p, int64_t count, int t)
+template <class Fold>
+static __device__ inline typename Fold::acc join_by_warp(typename Fold::acc *p, int64_t count, int t)
 {
     enum { OWN = sizeof(typename Fold::acc) <= 8 ? 16 : 8, RUN = 32 * OWN };
     typename Fold::acc r = Fold::start();
     for (;; count = (count + RUN - 1) / RUN) {
         for (int64_t at = 0; at * RUN < count; at++) {
-            r = join_neighbours<Fold>(join_run<Fold, OWN>(p + at * RUN + t * OWN, count - at * RUN - t * OWN));
+            r = join_neighbours<Fold>(
+                join_run<Fold, OWN>(p + at * RUN + t * OWN, count - at * RUN - t * OWN));
             if (t == 0 && count > RUN) p[at] = r;
         }
         if (count <= RUN) return r;
@@ -134,7 +142,8 @@ template <class Fold> static __device__ inline typename Fold::acc join_by_warp(t
 
 /* By a thread block, some of whose warps have a run each; s: room for an acc a warp. */
 template <class Fold>
-static __device__ inline typename Fold::acc join_by_block(typename Fold::acc *p, int64_t count, typename Fold::acc *s)
+static __device__ inline typename Fold::acc join_by_block(typename Fold::acc *p, int64_t count,
+                                                          typename Fold::acc *s)
 {
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, warps = blockDim.x / 32;
     int64_t run = 1;
@@ -151,7 +160,8 @@ struct range {
 
 /* The parts of some outputs, and give(output, acc). */
 template <class Fold, class Give>
-static __device__ inline void join_parts(typename Fold::acc *part, int64_t parts, range outputs, typename Fold::acc *s, Give give)
+static __device__ inline void join_parts(typename Fold::acc *part, int64_t parts, range outputs,
+                                         typename Fold::acc *s, Give give)
 {
     const int t = threadIdx.x % 32;
     if (outputs.end - outputs.begin == 1) {
@@ -167,7 +177,8 @@ static __device__ inline void join_parts(typename Fold::acc *part, int64_t parts
 
 /* A thread block has written its parts, of a tile of `across` outputs. The outputs that it has to join: those of its counter if it is the
  * last one there, else none. */
-template <int across> static __device__ inline range arrive(const meeting &m, int64_t outputs, int64_t parts, uint32_t tile)
+template <int across>
+static __device__ inline range arrive(const meeting &m, int64_t outputs, int64_t parts, uint32_t tile)
 {
     __shared__ bool last;
     const uint32_t counter = tile / m.tiles, each = m.tiles * across;

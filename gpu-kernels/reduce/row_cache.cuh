@@ -4,8 +4,9 @@
 
 #include "reduce.cuh"
 
-#define EACH_LANE    _Pragma("unroll") for (int l = 0; l < 4; l++)
-#define EACH_PACK    _Pragma("unroll") for (int r = 0; r < R; r++) _Pragma("unroll") for (int h = 0; h < 4 / W; h++)
+#define EACH_LANE _Pragma("unroll") for (int l = 0; l < 4; l++)
+#define EACH_PACK                                                                                            \
+    _Pragma("unroll") for (int r = 0; r < R; r++) _Pragma("unroll") for (int h = 0; h < 4 / W; h++)
 #define EACH_OF_PACK _Pragma("unroll") for (int j = 0; j < W; j++)
 
 namespace
@@ -39,7 +40,10 @@ template <int R, int W> struct warp_row {
     T x[R][4];
     int n, t;
 
-    __device__ __forceinline__ int index_of(int r, int h) const { return r * FOLD_LANES + lane_of<W>(h * W, t); }
+    __device__ __forceinline__ int index_of(int r, int h) const
+    {
+        return r * FOLD_LANES + lane_of<W>(h * W, t);
+    }
     __device__ __forceinline__ bool has(int r, int l) const { return index_of(r, l / W) < n; }
     __device__ __forceinline__ void load(const T *in, int64_t stride, T absent)
     {
@@ -72,7 +76,8 @@ template <int R, int W> struct warp_row {
 /* What a row is reduced to, from the lanes of its blocks, in shared memory: a warp joins those of a block, every thread the
  * blocks. */
 template <class Fold, int BLOCKS>
-static __device__ inline typename Fold::acc join_blocks(const typename Fold::acc (&lane)[BLOCKS][ROW_THREADS], int blocks)
+static __device__ inline typename Fold::acc join_blocks(const typename Fold::acc (&lane)[BLOCKS][ROW_THREADS],
+                                                        int blocks)
 {
     __shared__ typename Fold::acc s[BLOCKS];
     const int t = threadIdx.x % 32;

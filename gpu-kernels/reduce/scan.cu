@@ -27,7 +27,8 @@ struct line {
 
 static __device__ inline line line_of(const scan_args &a, int64_t l)
 {
-    const int64_t inner = (int64_t)a.by_inner.by, o = (int64_t)quotient((uint64_t)l, a.by_inner), c = l - o * inner;
+    const int64_t inner = (int64_t)a.by_inner.by, o = (int64_t)quotient((uint64_t)l, a.by_inner),
+                  c = l - o * inner;
     return { place_of(a.outer, o) + place_of(a.inner, c), o * a.n * inner + c, inner };
 }
 
@@ -70,7 +71,8 @@ template <class E> static __device__ inline E published(const scan_args &a, int6
 }
 
 /* By a warp: all that comes before tile t, which is not the first of its line. */
-template <class Op> static __device__ inline typename Op::element before_tile(const scan_args &a, int64_t first, int64_t t)
+template <class Op>
+static __device__ inline typename Op::element before_tile(const scan_args &a, int64_t first, int64_t t)
 {
     typedef typename Op::element E;
     const int lane = threadIdx.x;
@@ -78,7 +80,8 @@ template <class Op> static __device__ inline typename Op::element before_tile(co
     uint32_t known = 0;
     while (!known) { /* tile `at` - 32 + lane; the first of the line knows from the beginning */
         at -= 32;
-        known = __ballot_sync(~0u, at + lane >= first && state_of(a, at + lane >= first ? at + lane : first) == 2);
+        known = __ballot_sync(~0u,
+                              at + lane >= first && state_of(a, at + lane >= first ? at + lane : first) == 2);
     }
     at += 31 - __clz(known);
     E sum = published<E>(a, at, 2);
@@ -121,7 +124,10 @@ template <class E> struct tile {
         return by == 1 && left == SCAN_BLOCK && (uintptr_t)p % 16 == 0;
     }
     /* Which element is number k of what a thread reads and writes. */
-    static __device__ inline int of_thread(int k) { return (k / MANY * ORDER_THREADS + (int)threadIdx.x) * MANY + k % MANY; }
+    static __device__ inline int of_thread(int k)
+    {
+        return (k / MANY * ORDER_THREADS + (int)threadIdx.x) * MANY + k % MANY;
+    }
 
     __device__ inline void read(E own[SCAN_RUN], E none) const
     {
@@ -268,7 +274,8 @@ template <class Op> KERNEL(ORDER_THREADS) sum_tiles(const __grid_constant__ scan
 /* By one thread: of `many` sums in shared memory, rounded up to BATCH, what comes before each, in its place; what comes after all. The next
  * BATCH are read while these are added up. */
 template <class Op, int BATCH>
-static __device__ inline typename Op::element chain(typename Op::element *sum, int many, typename Op::element all)
+static __device__ inline typename Op::element chain(typename Op::element *sum, int many,
+                                                    typename Op::element all)
 {
     typedef typename Op::element E;
     E now[BATCH], next[BATCH];
@@ -338,9 +345,11 @@ scan_after(const __grid_constant__ scan_args a)
     if (a.chained) {
         if (t == 0) s.before = of_line[here.at];
     } else
-        for (int i = t; i < SCAN_CHAIN_SHORT; i += ORDER_THREADS) sums[i] = i < here.at ? of_line[i] : Op::none();
+        for (int i = t; i < SCAN_CHAIN_SHORT; i += ORDER_THREADS)
+            sums[i] = i < here.at ? of_line[i] : Op::none();
     __syncthreads();
-    if (!a.chained && t == ORDER_THREADS - 32) s.before = chain<Op, 32 / sizeof(E)>(sums, (int)here.at, Op::none());
+    if (!a.chained && t == ORDER_THREADS - 32)
+        s.before = chain<Op, 32 / sizeof(E)>(sums, (int)here.at, Op::none());
     s.add_up(own, &runs, &groups);
     __syncthreads();
     s.finish(own, s.before, groups, runs);

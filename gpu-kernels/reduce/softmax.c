@@ -1,7 +1,7 @@
 /* softmax.c - launches softmax and log_softmax: rows that fit stay in registers or shared memory; of longer ones the maximum and the
  * sum are folds, and the row is read a third time. */
-#include "reduce_order.h"
 #include "launch.h"
+#include "reduce_order.h"
 
 #define LONG_SUM OP_softmax /* the fold of exp(x - with), in softmax's table */
 
@@ -78,8 +78,8 @@ static cudaError_t run_rows(const rows *r, const void *kernel, int threads, cuda
 static bool in_vectors(const rows *r)
 {
     const uint64_t width = 16 / element(r);
-    bool fits =
-        r->args.stride == 1 && (uint64_t)r->args.n % width == 0 && ((uintptr_t)r->args.in | (uintptr_t)r->args.out) % 16 == 0;
+    bool fits = r->args.stride == 1 && (uint64_t)r->args.n % width == 0 &&
+                ((uintptr_t)r->args.in | (uintptr_t)r->args.out) % 16 == 0;
     for (int a = 0; a < r->args.outer; a++) fits &= (uint64_t)r->args.outer_stride[a] % width == 0;
     return fits;
 }
@@ -88,7 +88,8 @@ static cudaError_t run_warps(const rows *r, int op, cudaStream_t q)
 {
     int held = 1;
     while (held * FOLD_LANES < r->args.n) held *= 2;
-    return run_rows(r, (r->wide ? softmax_warp_kernel_f64 : softmax_warp_kernel_f32)(op, held, in_vectors(r)), 32, q);
+    return run_rows(r, (r->wide ? softmax_warp_kernel_f64 : softmax_warp_kernel_f32)(op, held, in_vectors(r)),
+                    32, q);
 }
 
 static cudaError_t run_kept(const rows *r, const void *kernel, cudaStream_t q)
@@ -96,7 +97,8 @@ static cudaError_t run_kept(const rows *r, const void *kernel, cudaStream_t q)
     row_args a = r->args;
     const size_t bytes = (size_t)a.n * element(r);
     cudaError_t e = cudaSuccess;
-    if (bytes > ROW_BYTES / 3) e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ROW_BYTES);
+    if (bytes > ROW_BYTES / 3)
+        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ROW_BYTES);
     return e != cudaSuccess ? e : launch(kernel, a.rows, ROW_THREADS, bytes, &a, q);
 }
 

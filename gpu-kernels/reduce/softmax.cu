@@ -29,12 +29,12 @@ struct row_log_softmax {
 };
 
 /* Rows max and sum of ops.def. */
-#define DUET_FOLD1(name, START, TAKE, JOIN, FINISH, ...)                                                                         \
-    struct fold_##name {                                                                                                         \
-        static __device__ inline T first() { return START; }                                                                     \
-        static __device__ inline T with(T a, T x, T y) { return TAKE; }                                                          \
-        static __device__ inline T both(T a, T b) { return JOIN; }                                                               \
-        static __device__ inline T result(T a, int64_t n) { return FINISH; }                                                     \
+#define DUET_FOLD1(name, START, TAKE, JOIN, FINISH, ...)                                                     \
+    struct fold_##name {                                                                                     \
+        static __device__ inline T first() { return START; }                                                 \
+        static __device__ inline T with(T a, T x, T y) { return TAKE; }                                      \
+        static __device__ inline T both(T a, T b) { return JOIN; }                                           \
+        static __device__ inline T result(T a, int64_t n) { return FINISH; }                                 \
     };
 #include <duet/ops.def>
 typedef plain<fold_max> most;
@@ -164,11 +164,13 @@ template <class Row> KERNEL(LAST_THREADS) last_pass(const __grid_constant__ row_
     const T m = ((const T *)a.most)[row], scale = Row::scale(((const T *)a.sum)[row]);
     T x[LAST_EACH];
 #pragma unroll
-    for (int j = 0; j < LAST_EACH; j++) x[j] = first + j * LAST_THREADS < a.n ? in[(first + j * LAST_THREADS) * a.stride] : K(0);
+    for (int j = 0; j < LAST_EACH; j++)
+        x[j] = first + j * LAST_THREADS < a.n ? in[(first + j * LAST_THREADS) * a.stride] : K(0);
 #pragma unroll
     for (int j = 0; j < LAST_EACH; j++) {
         const T t = x[j] - m;
-        if (first + j * LAST_THREADS < a.n) out[first + j * LAST_THREADS] = Row::last(Row::keep(t, FN(exp)(t)), scale);
+        if (first + j * LAST_THREADS < a.n)
+            out[first + j * LAST_THREADS] = Row::last(Row::keep(t, FN(exp)(t)), scale);
     }
 }
 
@@ -206,6 +208,7 @@ const void *TYPED(softmax_kernel)(int row, int form)
 
 const void *TYPED(softmax_warp_kernel)(int row, int rows, bool vectors)
 {
-    if (row == OP_softmax) return vectors ? warp_form<row_softmax, WIDTH>(rows) : warp_form<row_softmax, 1>(rows);
+    if (row == OP_softmax)
+        return vectors ? warp_form<row_softmax, WIDTH>(rows) : warp_form<row_softmax, 1>(rows);
     return vectors ? warp_form<row_log_softmax, WIDTH>(rows) : warp_form<row_log_softmax, 1>(rows);
 }

@@ -24,22 +24,26 @@
  *           duet_set: `to` is unchanged; or, of statements that are several passes, when a machine or the memory fails half-way,
  *           unknown */
 typedef enum duet_pad_mode { DUET_PAD_CONSTANT, DUET_PAD_EDGE, DUET_PAD_REFLECT } duet_pad_mode;
-DUET_API DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const duet_matrix *const *part, int count);
-DUET_API DUET_MUST duet_status duet_concatenate_at(duet_matrix *to, int axis, const duet_matrix *const *part, int count,
-                                                   const char *site);
-DUET_API DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_matrix *const *part, int count);
-DUET_API DUET_MUST duet_status duet_stack_at(duet_matrix *to, int axis, const duet_matrix *const *part, int count,
-                                             const char *site);
+DUET_API DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const duet_matrix *const *part,
+                                                int count);
+DUET_API DUET_MUST duet_status duet_concatenate_at(duet_matrix *to, int axis, const duet_matrix *const *part,
+                                                   int count, const char *site);
+DUET_API DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_matrix *const *part,
+                                          int count);
+DUET_API DUET_MUST duet_status duet_stack_at(duet_matrix *to, int axis, const duet_matrix *const *part,
+                                             int count, const char *site);
 DUET_API DUET_MUST duet_status duet_tile(duet_matrix *to, const duet_matrix *from);
 DUET_API DUET_MUST duet_status duet_tile_at(duet_matrix *to, const duet_matrix *from, const char *site);
 DUET_API DUET_MUST duet_status duet_repeat(duet_matrix *to, const duet_matrix *from, int axis);
-DUET_API DUET_MUST duet_status duet_repeat_at(duet_matrix *to, const duet_matrix *from, int axis, const char *site);
-DUET_API DUET_MUST duet_status duet_pad(duet_matrix *to, const duet_matrix *from, const int64_t *before, duet_pad_mode mode,
-                                        double value);
-DUET_API DUET_MUST duet_status duet_pad_at(duet_matrix *to, const duet_matrix *from, const int64_t *before, duet_pad_mode mode,
-                                           double value, const char *site);
+DUET_API DUET_MUST duet_status duet_repeat_at(duet_matrix *to, const duet_matrix *from, int axis,
+                                              const char *site);
+DUET_API DUET_MUST duet_status duet_pad(duet_matrix *to, const duet_matrix *from, const int64_t *before,
+                                        duet_pad_mode mode, double value);
+DUET_API DUET_MUST duet_status duet_pad_at(duet_matrix *to, const duet_matrix *from, const int64_t *before,
+                                           duet_pad_mode mode, double value, const char *site);
 DUET_API DUET_MUST duet_status duet_roll(duet_matrix *to, const duet_matrix *from, int axis, int64_t by);
-DUET_API DUET_MUST duet_status duet_roll_at(duet_matrix *to, const duet_matrix *from, int axis, int64_t by, const char *site);
+DUET_API DUET_MUST duet_status duet_roll_at(duet_matrix *to, const duet_matrix *from, int axis, int64_t by,
+                                            const char *site);
 DUET_API DUET_MUST duet_status duet_magic(duet_matrix *m);
 
 /* The windows of images as columns: row (c h + i) w + j of matrix k of `to` has element (i, j) of all windows, h x w, of channel
@@ -52,9 +56,10 @@ DUET_API DUET_MUST duet_status duet_magic(duet_matrix *m);
 typedef struct duet_windows {
     int32_t window[2], stride[2], pad[2], dilation[2]; /* strides and dilations of 0 mean 1 */
 } duet_windows;
-DUET_API DUET_MUST duet_status duet_im2col(duet_matrix *to, const duet_matrix *images, const duet_windows *options);
-DUET_API DUET_MUST duet_status duet_im2col_at(duet_matrix *to, const duet_matrix *images, const duet_windows *options,
-                                              const char *site);
+DUET_API DUET_MUST duet_status duet_im2col(duet_matrix *to, const duet_matrix *images,
+                                           const duet_windows *options);
+DUET_API DUET_MUST duet_status duet_im2col_at(duet_matrix *to, const duet_matrix *images,
+                                              const duet_windows *options, const char *site);
 
 /* The matrix by which a convolution is a product: duet_matmul(to, x) is that part of the convolution of x and the kernel. Element
  * i, j of `to` is kernel[i + first - j], or 0 where there is none, first being 0, (m - 1) / 2 rounded down, or m - 1, of FULL,
@@ -65,9 +70,11 @@ DUET_API DUET_MUST duet_status duet_im2col_at(duet_matrix *to, const duet_matrix
  *           is x's size. convmtx2: these multiplied, of both axes
  * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, and as duet_set: `to` is unchanged */
 DUET_API DUET_MUST duet_status duet_convmtx(duet_matrix *to, const duet_matrix *kernel, duet_overlap part);
-DUET_API DUET_MUST duet_status duet_convmtx_at(duet_matrix *to, const duet_matrix *kernel, duet_overlap part, const char *site);
-DUET_API DUET_MUST duet_status duet_convmtx2(duet_matrix *to, const duet_matrix *kernel, int h, int w, duet_overlap part);
-DUET_API DUET_MUST duet_status duet_convmtx2_at(duet_matrix *to, const duet_matrix *kernel, int h, int w, duet_overlap part,
-                                                const char *site);
+DUET_API DUET_MUST duet_status duet_convmtx_at(duet_matrix *to, const duet_matrix *kernel, duet_overlap part,
+                                               const char *site);
+DUET_API DUET_MUST duet_status duet_convmtx2(duet_matrix *to, const duet_matrix *kernel, int h, int w,
+                                             duet_overlap part);
+DUET_API DUET_MUST duet_status duet_convmtx2_at(duet_matrix *to, const duet_matrix *kernel, int h, int w,
+                                                duet_overlap part, const char *site);
 
 #endif

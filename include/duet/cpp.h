@@ -64,23 +64,24 @@ inline DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const d
     const duet_matrix *const part[] = { first, more... };
     return duet_concatenate(to, axis, part, (int)sizeof...(more) + 1);
 }
-template <class... M> inline DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_matrix *first, M... more)
+template <class... M>
+inline DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_matrix *first, M... more)
 {
     const duet_matrix *const part[] = { first, more... };
     return duet_stack(to, axis, part, (int)sizeof...(more) + 1);
 }
 /* In C++: duet_sum_axes(x, 0, 2) */
-#define DUET_AXES_OF_1(name)                                                                                                     \
-    template <class... N> inline duet_expr name(duet_expr x, N... n)                                                             \
-    {                                                                                                                            \
-        const int axis[] = { 0, (int)n... };                                                                                     \
-        return name(x, (int)sizeof...(n), axis + 1);                                                                             \
+#define DUET_AXES_OF_1(name)                                                                                 \
+    template <class... N> inline duet_expr name(duet_expr x, N... n)                                         \
+    {                                                                                                        \
+        const int axis[] = { 0, (int)n... };                                                                 \
+        return name(x, (int)sizeof...(n), axis + 1);                                                         \
     }
-#define DUET_AXES_OF_2(name)                                                                                                     \
-    template <class... N> inline duet_expr name(duet_expr x, duet_expr y, N... n)                                                \
-    {                                                                                                                            \
-        const int axis[] = { 0, (int)n... };                                                                                     \
-        return name(x, y, (int)sizeof...(n), axis + 1);                                                                          \
+#define DUET_AXES_OF_2(name)                                                                                 \
+    template <class... N> inline duet_expr name(duet_expr x, duet_expr y, N... n)                            \
+    {                                                                                                        \
+        const int axis[] = { 0, (int)n... };                                                                 \
+        return name(x, y, (int)sizeof...(n), axis + 1);                                                      \
     }
 #define DUET_FOLD1(name, ...) DUET_AXES_OF_1(duet_##name##_axes) DUET_AXES_OF_1(duet_##name##_axes_keep)
 #define DUET_FOLD2(name, ...) DUET_AXES_OF_2(duet_##name##_axes) DUET_AXES_OF_2(duet_##name##_axes_keep)
@@ -91,6 +92,9 @@ template <class... M> inline DUET_MUST duet_status duet_stack(duet_matrix *to, i
 #undef DUET_AXES_OF_1
 #undef DUET_AXES_OF_2
 /* In C++: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
-template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N]) { return duet_set_all(a, N); }
+template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N])
+{
+    return duet_set_all(a, N);
+}
 
 #endif

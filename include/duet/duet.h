@@ -66,7 +66,12 @@ typedef enum duet_place { DUET_AUTO, DUET_CPU, DUET_GPU } duet_place;
  *              cores
  *     TF32     operands rounded to 11 bits
  *     BF16     operands rounded to 8 bits; or to 11 */
-typedef enum duet_math_mode { DUET_MATH_STRICT, DUET_MATH_SPLIT, DUET_MATH_TF32, DUET_MATH_BF16 } duet_math_mode;
+typedef enum duet_math_mode {
+    DUET_MATH_STRICT,
+    DUET_MATH_SPLIT,
+    DUET_MATH_TF32,
+    DUET_MATH_BF16
+} duet_math_mode;
 
 typedef struct duet_matrix duet_matrix;
 
@@ -110,7 +115,8 @@ DUET_API duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, con
  *           stride of 0 repeats: such a matrix is to be read, not to be written
  * Owner     as duet_wrap_shape
  * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT when a stride, but for 0, is within what axes of smaller ones reach */
-DUET_API duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size, const int64_t *stride);
+DUET_API duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size,
+                                        const int64_t *stride);
 DUET_API duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, const int64_t *size);
 
 /* Frees a matrix and sets the pointer to NULL; NULL is accepted. Views of it live on. Formulas that name it fail. */
@@ -124,7 +130,12 @@ DUET_API void duet_free(duet_matrix **m);
  *     DUET_NEW                       None, an axis of one element more
  *     DUET_REST                      ..., all axes that the others leave; it stands at the end if nowhere
  * Negative places count from the end, ranges are cut to what is there, and a start or stop of DUET_OPEN is one left out. */
-typedef enum duet_index_kind { DUET_INDEX_RANGE, DUET_INDEX_AT, DUET_INDEX_NEW, DUET_INDEX_REST } duet_index_kind;
+typedef enum duet_index_kind {
+    DUET_INDEX_RANGE,
+    DUET_INDEX_AT,
+    DUET_INDEX_NEW,
+    DUET_INDEX_REST
+} duet_index_kind;
 typedef struct duet_index {
     duet_index_kind kind;
     int64_t start, stop, step;
@@ -239,12 +250,14 @@ DUET_API DUET_MUST duet_status duet_set_at(duet_matrix *m, duet_expr e, const ch
 /* The same on one machine, whatever block or environment say; there it either runs or fails.
  * Errors    as duet_set, and BAD_ARGUMENT when there is no such place */
 DUET_API DUET_MUST duet_status duet_set_on(duet_place place, duet_matrix *m, duet_expr e);
-DUET_API DUET_MUST duet_status duet_set_on_at(duet_place place, duet_matrix *m, duet_expr e, const char *site);
+DUET_API DUET_MUST duet_status duet_set_on_at(duet_place place, duet_matrix *m, duet_expr e,
+                                              const char *site);
 
 /* The same in one math mode, whatever block or environment say.
  * Errors    as duet_set, and BAD_ARGUMENT when there is no such mode */
 DUET_API DUET_MUST duet_status duet_set_math(duet_math_mode math, duet_matrix *m, duet_expr e);
-DUET_API DUET_MUST duet_status duet_set_math_at(duet_math_mode math, duet_matrix *m, duet_expr e, const char *site);
+DUET_API DUET_MUST duet_status duet_set_math_at(duet_math_mode math, duet_matrix *m, duet_expr e,
+                                                const char *site);
 
 /* In place: m = m + e, and so on. Shapes and errors as duet_set. */
 DUET_API DUET_MUST duet_status duet_iadd(duet_matrix *m, duet_expr e);
@@ -362,7 +375,8 @@ DUET_API duet_matrix *duet_masked_at(duet_expr x, duet_expr mask, const char *si
 DUET_API duet_matrix *duet_nonzero(duet_expr x);
 DUET_API duet_matrix *duet_nonzero_at(duet_expr x, const char *site);
 DUET_API duet_matrix *duet_unique(duet_expr x, duet_matrix **counts, duet_matrix **inverse);
-DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_matrix **inverse, const char *site);
+DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_matrix **inverse,
+                                     const char *site);
 
 /* ---- factorisations ------------------------------------------------------------------------------------------ */
 
@@ -373,15 +387,17 @@ DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_mat
  *           any case (s, w, logdet), which is f32 or f64
  * Errors    BAD_ARGUMENT: no matrix, or results that overlap; BAD_TYPE, BAD_SHAPE, UNKNOWN, NO_MEMORY, UNSUPPORTED, NO_DEVICE,
  *           NOT_FINITE, NO_CONVERGENCE: results are unchanged; DEVICE_ERROR: they may be unknown */
-#define DUET_FACTOR2(name, first, second, ...)                                                                                   \
-    DUET_API DUET_MUST duet_status duet_##name(duet_matrix *first, duet_matrix *second, const duet_matrix *a);                   \
-    DUET_API DUET_MUST duet_status duet_##name##_at(duet_matrix *first, duet_matrix *second, const duet_matrix *a,               \
-                                                    const char *site);
-#define DUET_FACTOR3(name, first, second, third, ...)                                                                            \
-    DUET_API DUET_MUST duet_status duet_##name(duet_matrix *first, duet_matrix *second, duet_matrix *third,                      \
-                                               const duet_matrix *a);                                                            \
-    DUET_API DUET_MUST duet_status duet_##name##_at(duet_matrix *first, duet_matrix *second, duet_matrix *third,                 \
+#define DUET_FACTOR2(name, first, second, ...)                                                               \
+    DUET_API DUET_MUST duet_status duet_##name(duet_matrix *first, duet_matrix *second,                      \
+                                               const duet_matrix *a);                                        \
+    DUET_API DUET_MUST duet_status duet_##name##_at(duet_matrix *first, duet_matrix *second,                 \
                                                     const duet_matrix *a, const char *site);
+#define DUET_FACTOR3(name, first, second, third, ...)                                                        \
+    DUET_API DUET_MUST duet_status duet_##name(duet_matrix *first, duet_matrix *second, duet_matrix *third,  \
+                                               const duet_matrix *a);                                        \
+    DUET_API DUET_MUST duet_status duet_##name##_at(duet_matrix *first, duet_matrix *second,                 \
+                                                    duet_matrix *third, const duet_matrix *a,                \
+                                                    const char *site);
 #include <duet/factor.def>
 
 /* ---- where, and at what cost --------------------------------------------------------------------------------- */
@@ -418,15 +434,15 @@ DUET_API void duet_explain_close(duet_explaining *e);
 typedef struct duet_counts {
     uint64_t uploads, downloads, upload_bytes, download_bytes; /* copies between the homes of matrices */
     uint64_t synchronisations;                                 /* times a host thread waited for the GPU */
-    uint64_t launches;                                         /* kernels of ours and vendor calls, on the GPU */
-    uint64_t steps;                                            /* steps run, on any machine */
-    uint64_t temporaries;                                      /* blocks lent to hold a part of a formula */
-    uint64_t pool_hits, pool_misses;                           /* blocks found in a pool; taken from the system */
-    uint64_t plan_hits, plan_misses;                           /* statements whose plan was there; was made */
-    uint64_t replays, graphs;                                  /* recordings replayed; launches of CUDA graphs */
-    uint64_t repeats;                                          /* statements that automatic replay ran as parts of graphs */
-    uint64_t streams;                                          /* statements that went through the GPU part by part */
-    uint64_t transforms;                                       /* plans of Fourier transforms that were made */
+    uint64_t launches;               /* kernels of ours and vendor calls, on the GPU */
+    uint64_t steps;                  /* steps run, on any machine */
+    uint64_t temporaries;            /* blocks lent to hold a part of a formula */
+    uint64_t pool_hits, pool_misses; /* blocks found in a pool; taken from the system */
+    uint64_t plan_hits, plan_misses; /* statements whose plan was there; was made */
+    uint64_t replays, graphs;        /* recordings replayed; launches of CUDA graphs */
+    uint64_t repeats;                /* statements that automatic replay ran as parts of graphs */
+    uint64_t streams;                /* statements that went through the GPU part by part */
+    uint64_t transforms;             /* plans of Fourier transforms that were made */
 } duet_counts;
 DUET_API duet_counts duet_stats(void);
 

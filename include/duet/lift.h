@@ -25,7 +25,7 @@ static inline duet_expr duet_of_complex(double _Complex z)
 // clang-format on
 
 /* Lifts x to a formula. x stands once in the expansion: written twice, it would double at each level of nesting. */
-#define DUET_LIFT(x)                                                                                                             \
+#define DUET_LIFT(x)                                                                                         \
     _Generic((x),                                                                                                                \
         duet_expr: duet_as_it_is,                                                                                                \
         duet_matrix *: duet_of_matrix,                                                                                           \
@@ -39,10 +39,10 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #ifdef __GNUC__
 #define DUET(x)      DUET_1(x, __COUNTER__)
 #define DUET_1(x, n) DUET_2(x, n)
-#define DUET_2(x, n)                                                                                                             \
-    __extension__({                                                                                                              \
-        __auto_type duet_##n = (x);                                                                                              \
-        DUET_LIFT(duet_##n);                                                                                                     \
+#define DUET_2(x, n)                                                                                         \
+    __extension__({                                                                                          \
+        __auto_type duet_##n = (x);                                                                          \
+        DUET_LIFT(duet_##n);                                                                                 \
     })
 #else
 #define DUET(x) DUET_LIFT(x)
@@ -52,42 +52,45 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define DUET_STR(x)  DUET_STR_(x)
 #define DUET_STR_(x) #x
 
-#define DUET_SIZES(...)                                                                                                          \
-    (int)(sizeof((int64_t[]){ 0, ##__VA_ARGS__ }) / sizeof(int64_t)) - 1, (const int64_t[]){ 0, ##__VA_ARGS__ } + 1
+#define DUET_SIZES(...)                                                                                      \
+    (int)(sizeof((int64_t[]){ 0, ##__VA_ARGS__ }) / sizeof(int64_t)) - 1,                                    \
+        (const int64_t[]){ 0, ##__VA_ARGS__ } + 1
 #define duet_new(type, ...)                duet_new_shape(type, DUET_SIZES(__VA_ARGS__))
 #define duet_wrap(host, type, ...)         duet_wrap_shape(host, type, DUET_SIZES(__VA_ARGS__))
 #define duet_wrap_columns(host, type, ...) duet_wrap_columns_shape(host, type, DUET_SIZES(__VA_ARGS__))
 #define duet_reshaped(m, ...)              duet_reshaped_shape(m, DUET_SIZES(__VA_ARGS__))
 #define duet_broadcast_to(m, ...)          duet_broadcast_to_shape(m, DUET_SIZES(__VA_ARGS__))
-#define DUET_AXES(...)                     (int)(sizeof((int[]){ 0, ##__VA_ARGS__ }) / sizeof(int)) - 1, (const int[]){ 0, ##__VA_ARGS__ } + 1
-#define duet_permuted(m, ...)              duet_permuted_axes(m, DUET_AXES(__VA_ARGS__))
-#define duet_indexed(m, ...)                                                                                                     \
-    duet_indexed_by(m, (int)(sizeof((duet_index[]){ DUET_REST, ##__VA_ARGS__ }) / sizeof(duet_index)) - 1,                       \
+#define DUET_AXES(...)                                                                                       \
+    (int)(sizeof((int[]){ 0, ##__VA_ARGS__ }) / sizeof(int)) - 1, (const int[]){ 0, ##__VA_ARGS__ } + 1
+#define duet_permuted(m, ...) duet_permuted_axes(m, DUET_AXES(__VA_ARGS__))
+#define duet_indexed(m, ...)                                                                                 \
+    duet_indexed_by(m, (int)(sizeof((duet_index[]){ DUET_REST, ##__VA_ARGS__ }) / sizeof(duet_index)) - 1,   \
                     (const duet_index[]){ DUET_REST, ##__VA_ARGS__ } + 1)
 
 #define DUET_ON(place)      DUET_ON_1(place, __COUNTER__)
 #define DUET_ON_1(place, n) DUET_ON_2(place, n)
-#define DUET_ON_2(place, n)                                                                                                      \
-    for (__attribute__((cleanup(duet_scope_close))) duet_scope duet_scope_##n = duet_scope_open(place); duet_scope_##n.on;       \
-         duet_scope_##n.on = 0)
+#define DUET_ON_2(place, n)                                                                                  \
+    for (__attribute__((cleanup(duet_scope_close))) duet_scope duet_scope_##n = duet_scope_open(place);      \
+         duet_scope_##n.on; duet_scope_##n.on = 0)
 
 #define DUET_MATH(mode)      DUET_MATH_1(mode, __COUNTER__)
 #define DUET_MATH_1(mode, n) DUET_MATH_2(mode, n)
-#define DUET_MATH_2(mode, n)                                                                                                     \
-    for (__attribute__((cleanup(duet_math_close))) duet_scope duet_math_##n = duet_math_open(mode); duet_math_##n.on;            \
-         duet_math_##n.on = 0)
+#define DUET_MATH_2(mode, n)                                                                                 \
+    for (__attribute__((cleanup(duet_math_close))) duet_scope duet_math_##n = duet_math_open(mode);          \
+         duet_math_##n.on; duet_math_##n.on = 0)
 
 #define DUET_EXPLAIN(out)      DUET_EXPLAIN_1(out, __COUNTER__)
 #define DUET_EXPLAIN_1(out, n) DUET_EXPLAIN_2(out, n)
-#define DUET_EXPLAIN_2(out, n)                                                                                                   \
-    for (__attribute__((cleanup(duet_explain_close))) duet_explaining duet_explain_##n = duet_explain_open(out);                 \
+#define DUET_EXPLAIN_2(out, n)                                                                               \
+    for (__attribute__((cleanup(duet_explain_close)))                                                        \
+         duet_explaining duet_explain_##n = duet_explain_open(out);                                          \
          duet_explain_##n.on; duet_explain_##n.on = 0)
 
 #define duet_set(m, e)            duet_set_at(m, DUET(e), DUET_HERE)
 #define duet_set_on(place, m, e)  duet_set_on_at(place, m, DUET(e), DUET_HERE)
 #define duet_set_math(math, m, e) duet_set_math_at(math, m, DUET(e), DUET_HERE)
-#define duet_set_all(...)                                                                                                        \
-    duet_set_all_at((const duet_assignment[]){ __VA_ARGS__ },                                                                    \
+#define duet_set_all(...)                                                                                    \
+    duet_set_all_at((const duet_assignment[]){ __VA_ARGS__ },                                                \
                     (int)(sizeof((duet_assignment[]){ __VA_ARGS__ }) / sizeof(duet_assignment)), DUET_HERE)
 #define duet_iadd(m, e) duet_iadd_at(m, DUET(e), DUET_HERE)
 #define duet_isub(m, e) duet_isub_at(m, DUET(e), DUET_HERE)
@@ -96,12 +99,13 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_hold(e)    duet_hold_at(DUET(e), DUET_HERE)
 #define duet_drop(e)    duet_drop_at(e, DUET_HERE)
 
-#define duet_random_uniform(m, seed, low, high)      duet_random_uniform_at(m, seed, low, high, DUET_HERE)
-#define duet_random_normal(m, seed, mean, deviation) duet_random_normal_at(m, seed, mean, deviation, DUET_HERE)
-#define duet_random_bernoulli(m, seed, p)            duet_random_bernoulli_at(m, seed, p, DUET_HERE)
-#define duet_random_integers(m, seed, low, high)     duet_random_integers_at(m, seed, low, high, DUET_HERE)
-#define duet_random_permutation(m, seed)             duet_random_permutation_at(m, seed, DUET_HERE)
-#define duet_random_truncated_normal(m, seed, mean, deviation, low, high)                                                        \
+#define duet_random_uniform(m, seed, low, high) duet_random_uniform_at(m, seed, low, high, DUET_HERE)
+#define duet_random_normal(m, seed, mean, deviation)                                                         \
+    duet_random_normal_at(m, seed, mean, deviation, DUET_HERE)
+#define duet_random_bernoulli(m, seed, p)        duet_random_bernoulli_at(m, seed, p, DUET_HERE)
+#define duet_random_integers(m, seed, low, high) duet_random_integers_at(m, seed, low, high, DUET_HERE)
+#define duet_random_permutation(m, seed)         duet_random_permutation_at(m, seed, DUET_HERE)
+#define duet_random_truncated_normal(m, seed, mean, deviation, low, high)                                    \
     duet_random_truncated_normal_at(m, seed, mean, deviation, low, high, DUET_HERE)
 
 #define duet_noise_uniform(to, x, seed)     duet_noise_uniform_at(to, DUET(x), seed, DUET_HERE)
@@ -112,15 +116,16 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_shuffle(to, from, axis, seed)  duet_shuffle_at(to, from, axis, seed, DUET_HERE)
 #define duet_sequence(m, start, by)         duet_sequence_at(m, start, by, DUET_HERE)
 
-#define DUET_PARTS(...)                                                                                                          \
-    (const duet_matrix *const[]){ __VA_ARGS__ },                                                                                 \
+#define DUET_PARTS(...)                                                                                      \
+    (const duet_matrix *const[]){ __VA_ARGS__ },                                                             \
         (int)(sizeof((const duet_matrix *const[]){ __VA_ARGS__ }) / sizeof(duet_matrix *))
 #define duet_concatenate(to, axis, ...) duet_concatenate_at(to, axis, DUET_PARTS(__VA_ARGS__), DUET_HERE)
 #define duet_stack(to, axis, ...)       duet_stack_at(to, axis, DUET_PARTS(__VA_ARGS__), DUET_HERE)
 #define duet_tile(to, from)             duet_tile_at(to, from, DUET_HERE)
 #define duet_repeat(to, from, axis)     duet_repeat_at(to, from, axis, DUET_HERE)
-#define duet_pad(to, from, ...)         duet_pad_at(to, from, __VA_ARGS__, DUET_HERE) /* the list in front may have commas */
-#define duet_roll(to, from, axis, by)   duet_roll_at(to, from, axis, by, DUET_HERE)
+#define duet_pad(to, from, ...)                                                                              \
+    duet_pad_at(to, from, __VA_ARGS__, DUET_HERE) /* the list in front may have commas */
+#define duet_roll(to, from, axis, by) duet_roll_at(to, from, axis, by, DUET_HERE)
 
 #define duet_masked(x, mask)            duet_masked_at(DUET(x), DUET(mask), DUET_HERE)
 #define duet_nonzero(x)                 duet_nonzero_at(DUET(x), DUET_HERE)
@@ -193,62 +198,63 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_remainder(x, y)    duet_remainder_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_fmod(x, y)         duet_fmod_at(DUET(x), DUET(y), DUET_HERE)
 
-#define duet_sum(x)                   duet_sum_at(DUET(x), DUET_HERE)
-#define duet_sum_axis(x, axis)        duet_sum_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_sum_keep(x, axis)        duet_sum_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_sum_axes(x, ...)         duet_sum_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_sum_axes_keep(x, ...)    duet_sum_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_mean(x)                  duet_mean_at(DUET(x), DUET_HERE)
-#define duet_mean_axis(x, axis)       duet_mean_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_mean_keep(x, axis)       duet_mean_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_mean_axes(x, ...)        duet_mean_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_mean_axes_keep(x, ...)   duet_mean_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_min(x)                   duet_min_at(DUET(x), DUET_HERE)
-#define duet_min_axis(x, axis)        duet_min_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_min_keep(x, axis)        duet_min_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_min_axes(x, ...)         duet_min_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_min_axes_keep(x, ...)    duet_min_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_max(x)                   duet_max_at(DUET(x), DUET_HERE)
-#define duet_max_axis(x, axis)        duet_max_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_max_keep(x, axis)        duet_max_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_max_axes(x, ...)         duet_max_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_max_axes_keep(x, ...)    duet_max_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_norm(x)                  duet_norm_at(DUET(x), DUET_HERE)
-#define duet_norm_axis(x, axis)       duet_norm_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_norm_keep(x, axis)       duet_norm_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_norm_axes(x, ...)        duet_norm_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_norm_axes_keep(x, ...)   duet_norm_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_dot(x, y)                duet_dot_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_dot_axis(x, y, axis)     duet_dot_axis_at(DUET(x), DUET(y), axis, DUET_HERE)
-#define duet_dot_keep(x, y, axis)     duet_dot_keep_at(DUET(x), DUET(y), axis, DUET_HERE)
-#define duet_dot_axes(x, y, ...)      duet_dot_axes_at(DUET(x), DUET(y), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_dot_axes_keep(x, y, ...) duet_dot_axes_keep_at(DUET(x), DUET(y), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_any(x)                   duet_any_at(DUET(x), DUET_HERE)
-#define duet_any_axis(x, axis)        duet_any_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_any_keep(x, axis)        duet_any_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_any_axes(x, ...)         duet_any_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_any_axes_keep(x, ...)    duet_any_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_all(x)                   duet_all_at(DUET(x), DUET_HERE)
-#define duet_all_axis(x, axis)        duet_all_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_all_keep(x, axis)        duet_all_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_all_axes(x, ...)         duet_all_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_all_axes_keep(x, ...)    duet_all_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_prod(x)                  duet_prod_at(DUET(x), DUET_HERE)
-#define duet_prod_axis(x, axis)       duet_prod_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_prod_keep(x, axis)       duet_prod_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_prod_axes(x, ...)        duet_prod_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_prod_axes_keep(x, ...)   duet_prod_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_var(x)                   duet_var_at(DUET(x), DUET_HERE)
-#define duet_var_axis(x, axis)        duet_var_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_var_keep(x, axis)        duet_var_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_var_axes(x, ...)         duet_var_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_var_axes_keep(x, ...)    duet_var_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_argmin(x)                duet_argmin_at(DUET(x), DUET_HERE)
-#define duet_argmin_axis(x, axis)     duet_argmin_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_argmin_keep(x, axis)     duet_argmin_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_argmax(x)                duet_argmax_at(DUET(x), DUET_HERE)
-#define duet_argmax_axis(x, axis)     duet_argmax_axis_at(DUET(x), axis, DUET_HERE)
-#define duet_argmax_keep(x, axis)     duet_argmax_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_sum(x)                 duet_sum_at(DUET(x), DUET_HERE)
+#define duet_sum_axis(x, axis)      duet_sum_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_sum_keep(x, axis)      duet_sum_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_sum_axes(x, ...)       duet_sum_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_sum_axes_keep(x, ...)  duet_sum_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_mean(x)                duet_mean_at(DUET(x), DUET_HERE)
+#define duet_mean_axis(x, axis)     duet_mean_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_mean_keep(x, axis)     duet_mean_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_mean_axes(x, ...)      duet_mean_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_mean_axes_keep(x, ...) duet_mean_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_min(x)                 duet_min_at(DUET(x), DUET_HERE)
+#define duet_min_axis(x, axis)      duet_min_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_min_keep(x, axis)      duet_min_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_min_axes(x, ...)       duet_min_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_min_axes_keep(x, ...)  duet_min_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_max(x)                 duet_max_at(DUET(x), DUET_HERE)
+#define duet_max_axis(x, axis)      duet_max_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_max_keep(x, axis)      duet_max_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_max_axes(x, ...)       duet_max_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_max_axes_keep(x, ...)  duet_max_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_norm(x)                duet_norm_at(DUET(x), DUET_HERE)
+#define duet_norm_axis(x, axis)     duet_norm_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_norm_keep(x, axis)     duet_norm_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_norm_axes(x, ...)      duet_norm_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_norm_axes_keep(x, ...) duet_norm_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_dot(x, y)              duet_dot_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_dot_axis(x, y, axis)   duet_dot_axis_at(DUET(x), DUET(y), axis, DUET_HERE)
+#define duet_dot_keep(x, y, axis)   duet_dot_keep_at(DUET(x), DUET(y), axis, DUET_HERE)
+#define duet_dot_axes(x, y, ...)    duet_dot_axes_at(DUET(x), DUET(y), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_dot_axes_keep(x, y, ...)                                                                        \
+    duet_dot_axes_keep_at(DUET(x), DUET(y), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_any(x)                 duet_any_at(DUET(x), DUET_HERE)
+#define duet_any_axis(x, axis)      duet_any_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_any_keep(x, axis)      duet_any_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_any_axes(x, ...)       duet_any_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_any_axes_keep(x, ...)  duet_any_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_all(x)                 duet_all_at(DUET(x), DUET_HERE)
+#define duet_all_axis(x, axis)      duet_all_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_all_keep(x, axis)      duet_all_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_all_axes(x, ...)       duet_all_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_all_axes_keep(x, ...)  duet_all_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_prod(x)                duet_prod_at(DUET(x), DUET_HERE)
+#define duet_prod_axis(x, axis)     duet_prod_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_prod_keep(x, axis)     duet_prod_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_prod_axes(x, ...)      duet_prod_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_prod_axes_keep(x, ...) duet_prod_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_var(x)                 duet_var_at(DUET(x), DUET_HERE)
+#define duet_var_axis(x, axis)      duet_var_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_var_keep(x, axis)      duet_var_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_var_axes(x, ...)       duet_var_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_var_axes_keep(x, ...)  duet_var_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_argmin(x)              duet_argmin_at(DUET(x), DUET_HERE)
+#define duet_argmin_axis(x, axis)   duet_argmin_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_argmin_keep(x, axis)   duet_argmin_keep_at(DUET(x), axis, DUET_HERE)
+#define duet_argmax(x)              duet_argmax_at(DUET(x), DUET_HERE)
+#define duet_argmax_axis(x, axis)   duet_argmax_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_argmax_keep(x, axis)   duet_argmax_keep_at(DUET(x), axis, DUET_HERE)
 
 #define duet_cast(x, type)  duet_cast_at(DUET(x), type, DUET_HERE)
 #define duet_real(x)        duet_real_at(DUET(x), DUET_HERE)
@@ -277,52 +283,64 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_histogram(x, low, high, n)  duet_histogram_at(DUET(x), low, high, n, DUET_HERE)
 
 /* Options follow by name: duet_conv2d(x, w, .pad = {1, 1}), duet_max_pool2d(x, .window = {2, 2}). */
-#define duet_conv2d(x, y, ...)     duet_conv2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
-#define duet_convolve2d(x, y, ...) duet_convolve2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv2d_input_grad(x, y, ...)                                                                                        \
+#define duet_conv2d(x, y, ...) duet_conv2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
+#define duet_convolve2d(x, y, ...)                                                                           \
+    duet_convolve2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv2d_input_grad(x, y, ...)                                                                    \
     duet_conv2d_input_grad_at(DUET(x), DUET(y), &(const duet_conv_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv2d_filter_grad(x, y, ...)                                                                                       \
+#define duet_conv2d_filter_grad(x, y, ...)                                                                   \
     duet_conv2d_filter_grad_at(DUET(x), DUET(y), &(const duet_conv_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv_transpose2d(x, y, ...)                                                                                         \
+#define duet_conv_transpose2d(x, y, ...)                                                                     \
     duet_conv_transpose2d_at(DUET(x), DUET(y), &(const duet_conv_transposed){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool2d(x, ...)         duet_max_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool2d_grad(x, y, ...) duet_max_pool2d_grad_at(DUET(x), DUET(y), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
-#define duet_avg_pool2d_grad(x, ...)    duet_avg_pool2d_grad_at(DUET(x), &(const duet_pool_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_upsample2d(x, ...)                                                                                                  \
-    duet_upsample2d_at(DUET(x), &(const duet_scale){ { __VA_ARGS__ } }, DUET_HERE) /* duet_upsample2d(x, 2, 2) */
+#define duet_max_pool2d(x, ...) duet_max_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool2d_grad(x, y, ...)                                                                      \
+    duet_max_pool2d_grad_at(DUET(x), DUET(y), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool2d_grad(x, ...)                                                                         \
+    duet_avg_pool2d_grad_at(DUET(x), &(const duet_pool_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_upsample2d(x, ...)                                                                              \
+    duet_upsample2d_at(DUET(x), &(const duet_scale){ { __VA_ARGS__ } },                                      \
+                       DUET_HERE) /* duet_upsample2d(x, 2, 2) */
 #define duet_avg_pool2d(x, ...) duet_avg_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
 
-#define duet_conv1d(x, y, ...)     duet_conv1d_at(DUET(x), DUET(y), &(const duet_conv1){ __VA_ARGS__ }, DUET_HERE)
-#define duet_convolve1d(x, y, ...) duet_convolve1d_at(DUET(x), DUET(y), &(const duet_conv1){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv1d_input_grad(x, y, ...)                                                                                        \
+#define duet_conv1d(x, y, ...) duet_conv1d_at(DUET(x), DUET(y), &(const duet_conv1){ __VA_ARGS__ }, DUET_HERE)
+#define duet_convolve1d(x, y, ...)                                                                           \
+    duet_convolve1d_at(DUET(x), DUET(y), &(const duet_conv1){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv1d_input_grad(x, y, ...)                                                                    \
     duet_conv1d_input_grad_at(DUET(x), DUET(y), &(const duet_conv1_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv1d_filter_grad(x, y, ...)                                                                                       \
+#define duet_conv1d_filter_grad(x, y, ...)                                                                   \
     duet_conv1d_filter_grad_at(DUET(x), DUET(y), &(const duet_conv1_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv_transpose1d(x, y, ...)                                                                                         \
+#define duet_conv_transpose1d(x, y, ...)                                                                     \
     duet_conv_transpose1d_at(DUET(x), DUET(y), &(const duet_conv1_transposed){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool1d(x, ...)         duet_max_pool1d_at(DUET(x), &(const duet_pool1){ __VA_ARGS__ }, DUET_HERE)
-#define duet_avg_pool1d(x, ...)         duet_avg_pool1d_at(DUET(x), &(const duet_pool1){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool1d_grad(x, y, ...) duet_max_pool1d_grad_at(DUET(x), DUET(y), &(const duet_pool1){ __VA_ARGS__ }, DUET_HERE)
-#define duet_avg_pool1d_grad(x, ...)    duet_avg_pool1d_grad_at(DUET(x), &(const duet_pool1_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_upsample1d(x, ...)         duet_upsample1d_at(DUET(x), &(const duet_scale1){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool1d(x, ...) duet_max_pool1d_at(DUET(x), &(const duet_pool1){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool1d(x, ...) duet_avg_pool1d_at(DUET(x), &(const duet_pool1){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool1d_grad(x, y, ...)                                                                      \
+    duet_max_pool1d_grad_at(DUET(x), DUET(y), &(const duet_pool1){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool1d_grad(x, ...)                                                                         \
+    duet_avg_pool1d_grad_at(DUET(x), &(const duet_pool1_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_upsample1d(x, ...) duet_upsample1d_at(DUET(x), &(const duet_scale1){ __VA_ARGS__ }, DUET_HERE)
 
-#define duet_conv3d(x, y, ...)     duet_conv3d_at(DUET(x), DUET(y), &(const duet_conv3){ __VA_ARGS__ }, DUET_HERE)
-#define duet_convolve3d(x, y, ...) duet_convolve3d_at(DUET(x), DUET(y), &(const duet_conv3){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv3d_input_grad(x, y, ...)                                                                                        \
+#define duet_conv3d(x, y, ...) duet_conv3d_at(DUET(x), DUET(y), &(const duet_conv3){ __VA_ARGS__ }, DUET_HERE)
+#define duet_convolve3d(x, y, ...)                                                                           \
+    duet_convolve3d_at(DUET(x), DUET(y), &(const duet_conv3){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv3d_input_grad(x, y, ...)                                                                    \
     duet_conv3d_input_grad_at(DUET(x), DUET(y), &(const duet_conv3_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv3d_filter_grad(x, y, ...)                                                                                       \
+#define duet_conv3d_filter_grad(x, y, ...)                                                                   \
     duet_conv3d_filter_grad_at(DUET(x), DUET(y), &(const duet_conv3_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv_transpose3d(x, y, ...)                                                                                         \
+#define duet_conv_transpose3d(x, y, ...)                                                                     \
     duet_conv_transpose3d_at(DUET(x), DUET(y), &(const duet_conv3_transposed){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool3d(x, ...)         duet_max_pool3d_at(DUET(x), &(const duet_pool3){ __VA_ARGS__ }, DUET_HERE)
-#define duet_avg_pool3d(x, ...)         duet_avg_pool3d_at(DUET(x), &(const duet_pool3){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool3d_grad(x, y, ...) duet_max_pool3d_grad_at(DUET(x), DUET(y), &(const duet_pool3){ __VA_ARGS__ }, DUET_HERE)
-#define duet_avg_pool3d_grad(x, ...)    duet_avg_pool3d_grad_at(DUET(x), &(const duet_pool3_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_upsample3d(x, ...)         duet_upsample3d_at(DUET(x), &(const duet_scale3){ { __VA_ARGS__ } }, DUET_HERE)
+#define duet_max_pool3d(x, ...) duet_max_pool3d_at(DUET(x), &(const duet_pool3){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool3d(x, ...) duet_avg_pool3d_at(DUET(x), &(const duet_pool3){ __VA_ARGS__ }, DUET_HERE)
+#define duet_max_pool3d_grad(x, y, ...)                                                                      \
+    duet_max_pool3d_grad_at(DUET(x), DUET(y), &(const duet_pool3){ __VA_ARGS__ }, DUET_HERE)
+#define duet_avg_pool3d_grad(x, ...)                                                                         \
+    duet_avg_pool3d_grad_at(DUET(x), &(const duet_pool3_grad){ __VA_ARGS__ }, DUET_HERE)
+#define duet_upsample3d(x, ...)                                                                              \
+    duet_upsample3d_at(DUET(x), &(const duet_scale3){ { __VA_ARGS__ } }, DUET_HERE)
 
-#define duet_p_max_pool_h(x, h, w)            duet_p_max_pool_h_at(DUET(x), h, w, DUET_HERE)
-#define duet_p_max_pool_p(x, h, w)            duet_p_max_pool_p_at(DUET(x), h, w, DUET_HERE)
-#define duet_im2col(to, images, ...)          duet_im2col_at(to, images, &(const duet_windows){ __VA_ARGS__ }, DUET_HERE)
+#define duet_p_max_pool_h(x, h, w) duet_p_max_pool_h_at(DUET(x), h, w, DUET_HERE)
+#define duet_p_max_pool_p(x, h, w) duet_p_max_pool_p_at(DUET(x), h, w, DUET_HERE)
+#define duet_im2col(to, images, ...)                                                                         \
+    duet_im2col_at(to, images, &(const duet_windows){ __VA_ARGS__ }, DUET_HERE)
 #define duet_convmtx(to, kernel, part)        duet_convmtx_at(to, kernel, part, DUET_HERE)
 #define duet_convmtx2(to, kernel, h, w, part) duet_convmtx2_at(to, kernel, h, w, part, DUET_HERE)
 
@@ -411,48 +429,53 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_logsumexp_axis(x, axis)     duet_logsumexp_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_logsumexp_keep(x, axis)     duet_logsumexp_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_logsumexp_axes(x, ...)      duet_logsumexp_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_logsumexp_axes_keep(x, ...) duet_logsumexp_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_logsumexp_axes_keep(x, ...)                                                                     \
+    duet_logsumexp_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 
-#define duet_trace(x)                           duet_trace_at(DUET(x), DUET_HERE)
-#define duet_is_symmetric(x)                    duet_is_symmetric_at(DUET(x), DUET_HERE)
-#define duet_is_diagonal(x)                     duet_is_diagonal_at(DUET(x), DUET_HERE)
-#define duet_is_lower_triangular(x)             duet_is_lower_triangular_at(DUET(x), DUET_HERE)
-#define duet_is_upper_triangular(x)             duet_is_upper_triangular_at(DUET(x), DUET_HERE)
-#define duet_is_permutation(x)                  duet_is_permutation_at(DUET(x), DUET_HERE)
-#define duet_array_equal(x, y)                  duet_array_equal_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_allclose(x, y, relative, absolute) duet_allclose_at(DUET(x), DUET(y), relative, absolute, DUET_HERE)
-#define duet_pow_int(x, n)                      duet_pow_int_at(DUET(x), n, DUET_HERE)
+#define duet_trace(x)               duet_trace_at(DUET(x), DUET_HERE)
+#define duet_is_symmetric(x)        duet_is_symmetric_at(DUET(x), DUET_HERE)
+#define duet_is_diagonal(x)         duet_is_diagonal_at(DUET(x), DUET_HERE)
+#define duet_is_lower_triangular(x) duet_is_lower_triangular_at(DUET(x), DUET_HERE)
+#define duet_is_upper_triangular(x) duet_is_upper_triangular_at(DUET(x), DUET_HERE)
+#define duet_is_permutation(x)      duet_is_permutation_at(DUET(x), DUET_HERE)
+#define duet_array_equal(x, y)      duet_array_equal_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_allclose(x, y, relative, absolute)                                                              \
+    duet_allclose_at(DUET(x), DUET(y), relative, absolute, DUET_HERE)
+#define duet_pow_int(x, n) duet_pow_int_at(DUET(x), n, DUET_HERE)
 
-#define duet_softmax_grad(x, y)                     duet_softmax_grad_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_log_softmax_grad(x, y)                 duet_log_softmax_grad_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_mse(x, y)                              duet_mse_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_mse_grad(x, y)                         duet_mse_grad_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_binary_cross_entropy(x, y)             duet_binary_cross_entropy_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_binary_cross_entropy_grad(x, y)        duet_binary_cross_entropy_grad_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_binary_cross_entropy_logits(x, y)      duet_binary_cross_entropy_logits_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_binary_cross_entropy_logits_grad(x, y) duet_binary_cross_entropy_logits_grad_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_cross_entropy(x, y)                    duet_cross_entropy_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_cross_entropy_grad(x, y)               duet_cross_entropy_grad_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_cross_entropy_logits(x, y)             duet_cross_entropy_logits_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_cross_entropy_logits_grad(x, y)        duet_cross_entropy_logits_grad_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_bias_batch_sum(x)                      duet_bias_batch_sum_at(DUET(x), DUET_HERE)
-#define duet_bias_batch_mean(x)                     duet_bias_batch_mean_at(DUET(x), DUET_HERE)
-#define duet_bias_batch_var(x)                      duet_bias_batch_var_at(DUET(x), DUET_HERE)
-#define duet_batch_norm(x, y, z, r)                 duet_batch_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
-#define duet_batch_norm_grad(x, y, z, r)            duet_batch_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
-#define duet_layer_norm(x, y, z, r)                 duet_layer_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
-#define duet_layer_norm_grad(x, y, z, r)            duet_layer_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
-#define duet_instance_norm(x, y, z, r)              duet_instance_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
-#define duet_instance_norm_grad(x, y, z, r)         duet_instance_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
-#define duet_batch_norm_scale_grad(x, y, r)         duet_batch_norm_scale_grad_at(DUET(x), DUET(y), r, DUET_HERE)
-#define duet_layer_norm_scale_grad(x, y, r)         duet_layer_norm_scale_grad_at(DUET(x), DUET(y), r, DUET_HERE)
-#define duet_normalize_flat(x)                      duet_normalize_flat_at(DUET(x), DUET_HERE)
-#define duet_normalize_sub(x)                       duet_normalize_sub_at(DUET(x), DUET_HERE)
-#define duet_one_if_max(x)                          duet_one_if_max_at(DUET(x), DUET_HERE)
-#define duet_one_if_max_sub(x)                      duet_one_if_max_sub_at(DUET(x), DUET_HERE)
-#define duet_ranged_noise(x, y, r)                  duet_ranged_noise_at(DUET(x), DUET(y), r, DUET_HERE)
-#define duet_dropout(x, y)                          duet_dropout_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_dropout_inverted(x, y, r)              duet_dropout_inverted_at(DUET(x), DUET(y), r, DUET_HERE)
+#define duet_softmax_grad(x, y)              duet_softmax_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_log_softmax_grad(x, y)          duet_log_softmax_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_mse(x, y)                       duet_mse_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_mse_grad(x, y)                  duet_mse_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_binary_cross_entropy(x, y)      duet_binary_cross_entropy_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_binary_cross_entropy_grad(x, y) duet_binary_cross_entropy_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_binary_cross_entropy_logits(x, y)                                                               \
+    duet_binary_cross_entropy_logits_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_binary_cross_entropy_logits_grad(x, y)                                                          \
+    duet_binary_cross_entropy_logits_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_cross_entropy(x, y)             duet_cross_entropy_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_cross_entropy_grad(x, y)        duet_cross_entropy_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_cross_entropy_logits(x, y)      duet_cross_entropy_logits_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_cross_entropy_logits_grad(x, y) duet_cross_entropy_logits_grad_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_bias_batch_sum(x)               duet_bias_batch_sum_at(DUET(x), DUET_HERE)
+#define duet_bias_batch_mean(x)              duet_bias_batch_mean_at(DUET(x), DUET_HERE)
+#define duet_bias_batch_var(x)               duet_bias_batch_var_at(DUET(x), DUET_HERE)
+#define duet_batch_norm(x, y, z, r)          duet_batch_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_batch_norm_grad(x, y, z, r)     duet_batch_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_layer_norm(x, y, z, r)          duet_layer_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_layer_norm_grad(x, y, z, r)     duet_layer_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_instance_norm(x, y, z, r)       duet_instance_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_instance_norm_grad(x, y, z, r)                                                                  \
+    duet_instance_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_batch_norm_scale_grad(x, y, r) duet_batch_norm_scale_grad_at(DUET(x), DUET(y), r, DUET_HERE)
+#define duet_layer_norm_scale_grad(x, y, r) duet_layer_norm_scale_grad_at(DUET(x), DUET(y), r, DUET_HERE)
+#define duet_normalize_flat(x)              duet_normalize_flat_at(DUET(x), DUET_HERE)
+#define duet_normalize_sub(x)               duet_normalize_sub_at(DUET(x), DUET_HERE)
+#define duet_one_if_max(x)                  duet_one_if_max_at(DUET(x), DUET_HERE)
+#define duet_one_if_max_sub(x)              duet_one_if_max_sub_at(DUET(x), DUET_HERE)
+#define duet_ranged_noise(x, y, r)          duet_ranged_noise_at(DUET(x), DUET(y), r, DUET_HERE)
+#define duet_dropout(x, y)                  duet_dropout_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_dropout_inverted(x, y, r)      duet_dropout_inverted_at(DUET(x), DUET(y), r, DUET_HERE)
 
 #define duet_einsum(x, y, indices) duet_einsum_at(DUET(x), DUET(y), indices, DUET_HERE)
 #define duet_outer(x, y)           duet_outer_at(DUET(x), DUET(y), DUET_HERE)
@@ -468,7 +491,7 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_lstsq(x, y) duet_lstsq_at(DUET(x), DUET(y), DUET_HERE)
 /* duet_solve(a, b), duet_solve(a, b, .refine = DUET_REFINE_F32), duet_solve_triangular(l, b, .lower = 1, .unit = 1) */
 #define duet_solve(x, y, ...) duet_solve_at(DUET(x), DUET(y), &(const duet_solver){ __VA_ARGS__ }, DUET_HERE)
-#define duet_solve_triangular(x, y, ...)                                                                                         \
+#define duet_solve_triangular(x, y, ...)                                                                     \
     duet_solve_triangular_at(DUET(x), DUET(y), &(const duet_triangle){ __VA_ARGS__ }, DUET_HERE)
 
 #define duet_lu(l, u, p, a)           duet_lu_at(l, u, p, a, DUET_HERE)

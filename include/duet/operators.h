@@ -37,17 +37,17 @@
 #define DUET_OPTIONS_indices          , const char *options
 
 /* Every operator is two functions: by its name, and by that and _at, which is also told where it stands. */
-#define DUET_OPERATOR(function, ...)                                                                                             \
-    DUET_API duet_expr function(__VA_ARGS__);                                                                                    \
+#define DUET_OPERATOR(function, ...)                                                                         \
+    DUET_API duet_expr function(__VA_ARGS__);                                                                \
     DUET_API duet_expr function##_at(__VA_ARGS__, const char *site);
 
 /* Of reductions: along one axis, and with it kept; along several. */
-#define DUET_ALONG(function, ...)                                                                                                \
-    DUET_OPERATOR(function##_axis, __VA_ARGS__, int axis)                                                                        \
+#define DUET_ALONG(function, ...)                                                                            \
+    DUET_OPERATOR(function##_axis, __VA_ARGS__, int axis)                                                    \
     DUET_OPERATOR(function##_keep, __VA_ARGS__, int axis)
-#define DUET_ALONG_ALL(function, ...)                                                                                            \
-    DUET_ALONG(function, __VA_ARGS__)                                                                                            \
-    DUET_OPERATOR(function##_axes, __VA_ARGS__, int count, const int *axis)                                                      \
+#define DUET_ALONG_ALL(function, ...)                                                                        \
+    DUET_ALONG(function, __VA_ARGS__)                                                                        \
+    DUET_OPERATOR(function##_axes, __VA_ARGS__, int count, const int *axis)                                  \
     DUET_OPERATOR(function##_axes_keep, __VA_ARGS__, int count, const int *axis)
 
 /* The operators: ops.def has a row for each, with its formula. Each is a function of this name, and in C a macro over it that
@@ -62,15 +62,17 @@
 #define DUET_INT2              DUET_MAP2
 #define DUET_PLACE1(name, ...) DUET_OPERATOR(duet_##name, duet_expr x) DUET_ALONG(duet_##name, duet_expr x)
 #define DUET_FOLD1(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x) DUET_ALONG_ALL(duet_##name, duet_expr x)
-#define DUET_FOLD2(name, ...)                                                                                                    \
-    DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)                                                                         \
+#define DUET_FOLD2(name, ...)                                                                                \
+    DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)                                                     \
     DUET_ALONG_ALL(duet_##name, duet_expr x, duet_expr y)
-#define DUET_MOMENT1                   DUET_FOLD1
-#define DUET_DEF1(name, options, ...)  DUET_OPERATOR(duet_##name, duet_expr x DUET_OPTIONS_##options)
-#define DUET_DEF2(name, options, ...)  DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y DUET_OPTIONS_##options)
-#define DUET_CALL1                     DUET_DEF1
-#define DUET_CALL2                     DUET_DEF2
-#define DUET_CALL3(name, options, ...) DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options)
+#define DUET_MOMENT1                  DUET_FOLD1
+#define DUET_DEF1(name, options, ...) DUET_OPERATOR(duet_##name, duet_expr x DUET_OPTIONS_##options)
+#define DUET_DEF2(name, options, ...)                                                                        \
+    DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y DUET_OPTIONS_##options)
+#define DUET_CALL1 DUET_DEF1
+#define DUET_CALL2 DUET_DEF2
+#define DUET_CALL3(name, options, ...)                                                                       \
+    DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options)
 #include <duet/ops.def>
 
 /* duet_einsum(x, y, "i,j->ij"): every element of x times every element of y.
@@ -91,12 +93,13 @@ DUET_API duet_expr duet_cross(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
 
 /* Operators made of these: composed.def has a row for each, with its formula. Shapes and errors are those of their parts. */
-#define DUET_COMPOSED1(name, ...)      DUET_OPERATOR(duet_##name, duet_expr x)
-#define DUET_COMPOSED2(name, ...)      DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)
-#define DUET_COMPOSED3(name, ...)      DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z)
-#define DUET_COMPOSED1N(name, ...)     DUET_OPERATOR(duet_##name, duet_expr x, double s)
-#define DUET_COMPOSED_FOLD1(name, ...) DUET_OPERATOR(duet_##name, duet_expr x) DUET_ALONG_ALL(duet_##name, duet_expr x)
-#define DUET_COMPOSED_MATRIX1          DUET_COMPOSED1
+#define DUET_COMPOSED1(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x)
+#define DUET_COMPOSED2(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)
+#define DUET_COMPOSED3(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z)
+#define DUET_COMPOSED1N(name, ...) DUET_OPERATOR(duet_##name, duet_expr x, double s)
+#define DUET_COMPOSED_FOLD1(name, ...)                                                                       \
+    DUET_OPERATOR(duet_##name, duet_expr x) DUET_ALONG_ALL(duet_##name, duet_expr x)
+#define DUET_COMPOSED_MATRIX1 DUET_COMPOSED1
 #include <duet/composed.def>
 
 /* Are x and y alike? As one bool:
@@ -110,7 +113,8 @@ DUET_API duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
 DUET_API duet_expr duet_array_equal(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_array_equal_at(duet_expr x, duet_expr y, const char *site);
 DUET_API duet_expr duet_allclose(duet_expr x, duet_expr y, double relative, double absolute);
-DUET_API duet_expr duet_allclose_at(duet_expr x, duet_expr y, double relative, double absolute, const char *site);
+DUET_API duet_expr duet_allclose_at(duet_expr x, duet_expr y, double relative, double absolute,
+                                    const char *site);
 DUET_API duet_expr duet_pow_int(duet_expr x, int n);
 DUET_API duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
 
@@ -157,8 +161,8 @@ static inline int32_t duet_same_padding(int64_t size, int32_t window, int32_t st
 
 /* Fourier transforms in NumPy's terms, by duet_fftn and its sisters: along one axis, of length n (0: as long as x is there), or
  * along the last two. Shapes, errors: theirs */
-#define DUET_FOURIER(name)                                                                                                       \
-    DUET_OPERATOR(duet_##name, duet_expr x, int n, int axis)                                                                     \
+#define DUET_FOURIER(name)                                                                                   \
+    DUET_OPERATOR(duet_##name, duet_expr x, int n, int axis)                                                 \
     DUET_OPERATOR(duet_##name##2, duet_expr x)
 DUET_FOURIER(fft)
 DUET_FOURIER(ifft)

@@ -19,19 +19,23 @@
  *           of [0, 1]; low >= high. BAD_TYPE: another type; integers that m's does not hold exactly. BAD_SHAPE, NO_MEMORY,
  *           UNSUPPORTED, NO_DEVICE: m is unchanged; DEVICE_ERROR: m may be unknown */
 DUET_API DUET_MUST duet_status duet_random_uniform(duet_matrix *m, uint64_t seed, double low, double high);
-DUET_API DUET_MUST duet_status duet_random_uniform_at(duet_matrix *m, uint64_t seed, double low, double high, const char *site);
-DUET_API DUET_MUST duet_status duet_random_normal(duet_matrix *m, uint64_t seed, double mean, double deviation);
-DUET_API DUET_MUST duet_status duet_random_normal_at(duet_matrix *m, uint64_t seed, double mean, double deviation,
-                                                     const char *site);
-DUET_API DUET_MUST duet_status duet_random_truncated_normal(duet_matrix *m, uint64_t seed, double mean, double deviation,
-                                                            double low, double high);
-DUET_API DUET_MUST duet_status duet_random_truncated_normal_at(duet_matrix *m, uint64_t seed, double mean, double deviation,
-                                                               double low, double high, const char *site);
+DUET_API DUET_MUST duet_status duet_random_uniform_at(duet_matrix *m, uint64_t seed, double low, double high,
+                                                      const char *site);
+DUET_API DUET_MUST duet_status duet_random_normal(duet_matrix *m, uint64_t seed, double mean,
+                                                  double deviation);
+DUET_API DUET_MUST duet_status duet_random_normal_at(duet_matrix *m, uint64_t seed, double mean,
+                                                     double deviation, const char *site);
+DUET_API DUET_MUST duet_status duet_random_truncated_normal(duet_matrix *m, uint64_t seed, double mean,
+                                                            double deviation, double low, double high);
+DUET_API DUET_MUST duet_status duet_random_truncated_normal_at(duet_matrix *m, uint64_t seed, double mean,
+                                                               double deviation, double low, double high,
+                                                               const char *site);
 DUET_API DUET_MUST duet_status duet_random_bernoulli(duet_matrix *m, uint64_t seed, double p);
-DUET_API DUET_MUST duet_status duet_random_bernoulli_at(duet_matrix *m, uint64_t seed, double p, const char *site);
+DUET_API DUET_MUST duet_status duet_random_bernoulli_at(duet_matrix *m, uint64_t seed, double p,
+                                                        const char *site);
 DUET_API DUET_MUST duet_status duet_random_integers(duet_matrix *m, uint64_t seed, int64_t low, int64_t high);
-DUET_API DUET_MUST duet_status duet_random_integers_at(duet_matrix *m, uint64_t seed, int64_t low, int64_t high,
-                                                       const char *site);
+DUET_API DUET_MUST duet_status duet_random_integers_at(duet_matrix *m, uint64_t seed, int64_t low,
+                                                       int64_t high, const char *site);
 DUET_API DUET_MUST duet_status duet_random_permutation(duet_matrix *m, uint64_t seed);
 DUET_API DUET_MUST duet_status duet_random_permutation_at(duet_matrix *m, uint64_t seed, const char *site);
 
@@ -47,15 +51,20 @@ DUET_API DUET_MUST duet_status duet_random_permutation_at(duet_matrix *m, uint64
  * Shapes    that of x broadcasts to that of `to`
  * Errors    as duet_set; BAD_TYPE: `to`, of duet_noise_bernoulli x, is not of floating point. `to` is as it was, as there */
 DUET_API DUET_MUST duet_status duet_noise_uniform(duet_matrix *to, duet_expr x, uint64_t seed);
-DUET_API DUET_MUST duet_status duet_noise_uniform_at(duet_matrix *to, duet_expr x, uint64_t seed, const char *site);
+DUET_API DUET_MUST duet_status duet_noise_uniform_at(duet_matrix *to, duet_expr x, uint64_t seed,
+                                                     const char *site);
 DUET_API DUET_MUST duet_status duet_noise_normal(duet_matrix *to, duet_expr x, uint64_t seed);
-DUET_API DUET_MUST duet_status duet_noise_normal_at(duet_matrix *to, duet_expr x, uint64_t seed, const char *site);
+DUET_API DUET_MUST duet_status duet_noise_normal_at(duet_matrix *to, duet_expr x, uint64_t seed,
+                                                    const char *site);
 DUET_API DUET_MUST duet_status duet_noise_logistic(duet_matrix *to, duet_expr x, uint64_t seed);
-DUET_API DUET_MUST duet_status duet_noise_logistic_at(duet_matrix *to, duet_expr x, uint64_t seed, const char *site);
+DUET_API DUET_MUST duet_status duet_noise_logistic_at(duet_matrix *to, duet_expr x, uint64_t seed,
+                                                      const char *site);
 DUET_API DUET_MUST duet_status duet_noise_ranged(duet_matrix *to, duet_expr x, uint64_t seed, double top);
-DUET_API DUET_MUST duet_status duet_noise_ranged_at(duet_matrix *to, duet_expr x, uint64_t seed, double top, const char *site);
+DUET_API DUET_MUST duet_status duet_noise_ranged_at(duet_matrix *to, duet_expr x, uint64_t seed, double top,
+                                                    const char *site);
 DUET_API DUET_MUST duet_status duet_noise_bernoulli(duet_matrix *to, duet_expr x, uint64_t seed);
-DUET_API DUET_MUST duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_expr x, uint64_t seed, const char *site);
+DUET_API DUET_MUST duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_expr x, uint64_t seed,
+                                                       const char *site);
 
 /* duet_shuffle: `to` becomes the parts of from along an axis in random order, duet_take(from, p, axis) with p of
  * duet_random_permutation(p, seed): every order is equally likely, and matrices that are shuffled by one seed are shuffled alike.
@@ -65,9 +74,10 @@ DUET_API DUET_MUST duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_exp
  * Shapes    shuffle: equal; sequence: any
  * Errors    BAD_ARGUMENT: no matrix, or, of a sequence of integers, a number out of their range; BAD_TYPE: types differ; m is
  *           bool or complex, or a fraction among integers; BAD_SHAPE; and as duet_set: `to`, or m, is as it was, as there */
-DUET_API DUET_MUST duet_status duet_shuffle(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed);
-DUET_API DUET_MUST duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed,
-                                               const char *site);
+DUET_API DUET_MUST duet_status duet_shuffle(duet_matrix *to, const duet_matrix *from, int axis,
+                                            uint64_t seed);
+DUET_API DUET_MUST duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis,
+                                               uint64_t seed, const char *site);
 DUET_API DUET_MUST duet_status duet_sequence(duet_matrix *m, double start, double by);
 DUET_API DUET_MUST duet_status duet_sequence_at(duet_matrix *m, double start, double by, const char *site);
 

@@ -6,7 +6,8 @@ static bool same_walk(const duet_matrix *a, const duet_matrix *b)
 {
     if (a->offset != b->offset || a->at.rank != b->at.rank) return false;
     for (int i = 0; i < a->at.rank; i++)
-        if (a->at.size[i] != b->at.size[i] || (a->at.size[i] != 1 && a->at.stride[i] != b->at.stride[i])) return false;
+        if (a->at.size[i] != b->at.size[i] || (a->at.size[i] != 1 && a->at.stride[i] != b->at.stride[i]))
+            return false;
     return true;
 }
 

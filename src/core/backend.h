@@ -26,7 +26,10 @@ enum kernel {
 };
 
 /* May a step of this kernel find that there is no result? Whoever runs it waits for the answer. */
-static inline bool kernel_asks(int kernel) { return kernel < OPS ? op_infos[kernel].flags & OP_ASKS : kernel > KERNEL_BATCHED; }
+static inline bool kernel_asks(int kernel)
+{
+    return kernel < OPS ? op_infos[kernel].flags & OP_ASKS : kernel > KERNEL_BATCHED;
+}
 
 /* What the results of matmul and conv2d go through before they are written: the rows DUET_FINISHED of fused.def. */
 enum finish {
@@ -135,8 +138,10 @@ typedef struct step {
     int kernel;
     enum finish finish;
     uint8_t outs, ins, nums, inner;
-    uint8_t math;   /* duet_math_mode: what is permitted here; of matmul and convolutions of f32 alone, else STRICT */
-    uint8_t choice; /* of the machine, among its kernels, which depends on nothing but the step; 0: not made yet */
+    uint8_t
+        math; /* duet_math_mode: what is permitted here; of matmul and convolutions of f32 alone, else STRICT */
+    uint8_t
+        choice; /* of the machine, among its kernels, which depends on nothing but the step; 0: not made yet */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint32_t num[STEP_NUMBERS]; /* indices into frame.num */
     int32_t attr[STEP_ATTRS];
@@ -172,8 +177,14 @@ static inline conv_operands conv_operands_of(const step *s)
     return (conv_operands){ a, b, out };
 }
 
-static inline bool is_conv_grad(int kernel) { return kernel == OP_conv2d_input_grad || kernel == OP_conv2d_filter_grad; }
-static inline bool is_conv(int kernel) { return kernel == OP_conv2d || kernel == OP_convolve2d || is_conv_grad(kernel); }
+static inline bool is_conv_grad(int kernel)
+{
+    return kernel == OP_conv2d_input_grad || kernel == OP_conv2d_filter_grad;
+}
+static inline bool is_conv(int kernel)
+{
+    return kernel == OP_conv2d || kernel == OP_convolve2d || is_conv_grad(kernel);
+}
 
 /* A product of integers: sums modulo 2^64, without numbers, addend or finish. */
 static inline bool is_whole_product(const step *s)
@@ -181,7 +192,10 @@ static inline bool is_whole_product(const step *s)
     return (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED) && s->out[0].at.type == DUET_I64;
 }
 
-static inline bool is_pool_grad(int kernel) { return kernel == OP_max_pool2d_grad || kernel == OP_avg_pool2d_grad; }
+static inline bool is_pool_grad(int kernel)
+{
+    return kernel == OP_max_pool2d_grad || kernel == OP_avg_pool2d_grad;
+}
 
 /* Has it more padding at the end of an axis than in front? */
 static inline bool conv_is_unequal(const step *s)
@@ -192,11 +206,14 @@ static inline bool conv_is_unequal(const step *s)
 /* Is a convolution one of images, with equal padding, and neither gaps in its windows, nor groups, nor turned filters? */
 static inline bool conv_is_plain(const step *s)
 {
-    return s->in[0].at.rank == 4 && s->attr[CONV_DILATION] == 1 && s->attr[CONV_DILATION + 1] == 1 && s->attr[CONV_GROUPS] == 1 &&
-           !s->attr[CONV_FLIP] && !conv_is_unequal(s);
+    return s->in[0].at.rank == 4 && s->attr[CONV_DILATION] == 1 && s->attr[CONV_DILATION + 1] == 1 &&
+           s->attr[CONV_GROUPS] == 1 && !s->attr[CONV_FLIP] && !conv_is_unequal(s);
 }
 
-static inline struct storage *owned_by(const frame *f, int slot) { return f->owner ? f->owner->of(f->owner, slot) : NULL; }
+static inline struct storage *owned_by(const frame *f, int slot)
+{
+    return f->owner ? f->owner->of(f->owner, slot) : NULL;
+}
 
 /* A machine. Every function is required; run, upload, fetch are asynchronous, in order within a queue. All may be called from any
  * thread. */
@@ -208,8 +225,9 @@ typedef struct machine {
     /* NULL: it is there; else why not, a text that stays. Called often: cheap after the first time. */
     const char *(*absent)(void);
     void (*info)(FILE *out);
-    void (*identify)(char *text, size_t size); /* what its costs depend on: its name and versions, in one line */
-    const struct costs *costs;                 /* expected of it as long as none are measured: core/cost.h */
+    void (*identify)(char *text,
+                     size_t size); /* what its costs depend on: its name and versions, in one line */
+    const struct costs *costs;     /* expected of it as long as none are measured: core/cost.h */
 
     /* Memory of its side, aligned to 64 bytes at least. Only core/pool.c calls these. */
     duet_status (*alloc)(size_t bytes, void **p);
@@ -229,14 +247,15 @@ typedef struct machine {
     void (*unpin)(void *host);
 
     const char *(*refuses)(const step *s); /* NULL: will run it; else why not, a text that stays */
-    const char *(*way)(const step *s);     /* how it runs products and convolutions, in words that stay; of others NULL */
-    double (*cost)(const step *s);         /* seconds expected: core/cost.h */
+    const char *(*way)(
+        const step *s); /* how it runs products and convolutions, in words that stay; of others NULL */
+    double (*cost)(const step *s); /* seconds expected: core/cost.h */
     duet_status (*run)(const step *s, const frame *f);
     void (*forget)(step *s); /* frees s->kept */
 
     duet_status (*sync)(int queue);            /* waits on the host until the queue is empty */
     duet_status (*wait)(int queue, int other); /* queue goes on when other has done what it holds now */
-    void *(*stream)(int queue);                /* the queue in the terms of the machine's own interface, or NULL */
+    void *(*stream)(int queue); /* the queue in the terms of the machine's own interface, or NULL */
 
     /* What it keeps beside the homes of matrices, for speed alone. Of one storage, which ends; and so many bytes, the least
      * recently used first, which it gives back to the pool: how many it gave. */

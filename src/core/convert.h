@@ -59,7 +59,8 @@ FN_DECL double convert_double(uint64_t b)
 /* The bits at f32's places are of a number 2^112 times too small, subnormals too. */
 FN_DECL float f32_of_f16(uint16_t h)
 {
-    const uint32_t most = 0x7f800000, size = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
+    const uint32_t most = 0x7f800000, size = (uint32_t)(h & 0x7fff) << 13,
+                   sign = (uint32_t)(h & 0x8000) << 16;
     const uint32_t finite = convert_bits32(convert_float(size) * 0x1p112f), other = size | most;
     return convert_float((size >= (uint32_t)0x7c00 << 13 ? other : finite) | sign);
 }
@@ -131,7 +132,8 @@ FN_DECL uint64_t f64_to_u64(double x)
 /* To a type of up to 32 bits, whose limits are numbers of the type of x. */
 #define CONVERT_SIGNED(type) ((type)-1 < (type)1)
 #define CONVERT_LEAST(type)  (CONVERT_SIGNED(type) ? -(double)((uint64_t)1 << (8 * sizeof(type) - 1)) : 0)
-#define CONVERT_MOST(type)   ((double)((uint64_t)1 << (8 * sizeof(type) - CONVERT_SIGNED(type) - (sizeof(type) == 8))) - 1)
+#define CONVERT_MOST(type)                                                                                   \
+    ((double)((uint64_t)1 << (8 * sizeof(type) - CONVERT_SIGNED(type) - (sizeof(type) == 8))) - 1)
 
 FN_DECL float convert_within32(float x, float least, float most)
 {
@@ -151,10 +153,10 @@ FN_DECL float f64_to_f32(double x) { return (float)x; }
 FN_DECL double f64_to_f64(double x) { return x; }
 
 /* Of a float x, an element of an integer type that is no bool. */
-#define CONVERT_INTEGER(type, x)                                                                                                 \
-    (sizeof(type) == 8 ? CONVERT_SIGNED(type) ? (type)f64_to_i64(x) : (type)f64_to_u64(x)                                        \
-     : sizeof(type) == 4 || sizeof(x) == sizeof(double)                                                                          \
-         ? (type)convert_within64(x, CONVERT_LEAST(type), CONVERT_MOST(type))                                                    \
+#define CONVERT_INTEGER(type, x)                                                                             \
+    (sizeof(type) == 8 ? CONVERT_SIGNED(type) ? (type)f64_to_i64(x) : (type)f64_to_u64(x)                    \
+     : sizeof(type) == 4 || sizeof(x) == sizeof(double)                                                      \
+         ? (type)convert_within64(x, CONVERT_LEAST(type), CONVERT_MOST(type))                                \
          : (type)convert_within32((float)(x), CONVERT_LEAST(type), CONVERT_MOST(type)))
 #define CONVERT_FROM_f32(type, x) CONVERT_INTEGER(type, x)
 #define CONVERT_FROM_f64(type, x) CONVERT_INTEGER(type, x)
@@ -163,31 +165,34 @@ FN_DECL double f64_to_f64(double x) { return x; }
 #define CONVERT_FROM_i32(type, x) ((type)(x))
 
 /* name: _f32 and so on, since bool may be a macro. */
-#define CONVERT_PAIR(C, T, name, in, out)                                                                                        \
-    FN_DECL T read_##C##name(stored##name x) { return in; }                                                                      \
+#define CONVERT_PAIR(C, T, name, in, out)                                                                    \
+    FN_DECL T read_##C##name(stored##name x) { return in; }                                                  \
     FN_DECL stored##name write_##C##name(T x) { return out; }
-#define CONVERT_WRAP(C, T, name)                                                                                                 \
+#define CONVERT_WRAP(C, T, name)                                                                             \
     FN_DECL T wrap_##C##name(T x) { return read_##C##name(write_##C##name(x)); }
 
 #define CONVERT_FLOATS(C, T, name) CONVERT_PAIR(C, T, name, f64_to_##C(x), (stored##name)x)
 #define CONVERT_HALVES(C, T, name) CONVERT_PAIR(C, T, name, f64_to_##C(f32_of##name(x)), C##_to##name(x))
-#define CONVERT_INTEGERS(C, T, NAME, name, type)                                                                                 \
-    CONVERT_PAIR(C, T, name, DUET_##NAME == DUET_BOOL ? (T)(x != 0) : (T)x,                                                      \
+#define CONVERT_INTEGERS(C, T, NAME, name, type)                                                             \
+    CONVERT_PAIR(C, T, name, DUET_##NAME == DUET_BOOL ? (T)(x != 0) : (T)x,                                  \
                  DUET_##NAME == DUET_BOOL ? (type)(x != 0) : CONVERT_FROM_##C(type, x))
 
 #define DUET_DTYPE(NAME, name, ...) CONVERT_FLOATS(f32, float, _##name) CONVERT_FLOATS(f64, double, _##name)
-#define DUET_INTEGER(NAME, name, type)                                                                                           \
+#define DUET_INTEGER(NAME, name, type)                                                                       \
     CONVERT_INTEGERS(f32, float, NAME, _##name, type) CONVERT_INTEGERS(f64, double, NAME, _##name, type)
 #define DUET_NARROW                DUET_INTEGER
 #define DUET_HALF(NAME, name, ...) CONVERT_HALVES(f32, float, _##name) CONVERT_HALVES(f64, double, _##name)
 #include <duet/dtype.def>
 
-#define DUET_DTYPE(NAME, name, ...) CONVERT_FLOATS(i64, int64_t, _##name) CONVERT_FLOATS(u64, uint64_t, _##name)
-#define DUET_INTEGER(NAME, name, type)                                                                                           \
-    CONVERT_INTEGERS(i64, int64_t, NAME, _##name, type)                                                                          \
-    CONVERT_INTEGERS(u64, uint64_t, NAME, _##name, type) CONVERT_WRAP(i64, int64_t, _##name) CONVERT_WRAP(u64, uint64_t, _##name)
-#define DUET_NARROW                DUET_INTEGER
-#define DUET_HALF(NAME, name, ...) CONVERT_HALVES(i64, int64_t, _##name) CONVERT_HALVES(u64, uint64_t, _##name)
+#define DUET_DTYPE(NAME, name, ...)                                                                          \
+    CONVERT_FLOATS(i64, int64_t, _##name) CONVERT_FLOATS(u64, uint64_t, _##name)
+#define DUET_INTEGER(NAME, name, type)                                                                       \
+    CONVERT_INTEGERS(i64, int64_t, NAME, _##name, type)                                                      \
+    CONVERT_INTEGERS(u64, uint64_t, NAME, _##name, type)                                                     \
+    CONVERT_WRAP(i64, int64_t, _##name) CONVERT_WRAP(u64, uint64_t, _##name)
+#define DUET_NARROW DUET_INTEGER
+#define DUET_HALF(NAME, name, ...)                                                                           \
+    CONVERT_HALVES(i64, int64_t, _##name) CONVERT_HALVES(u64, uint64_t, _##name)
 #include <duet/dtype.def>
 
 /* Of integers alone: what the GPU computes in, where all of a program is within that (gpu-kernels/interpreter/interpreter.c). */

@@ -118,14 +118,16 @@ static bool is_f64(const step *s)
 
 static double cost_of_pass(const step *s, const costs *c)
 {
-    return fmax(cost_at(c, COST_pass, s->bytes), cost_at(c, is_f64(s) ? COST_function_f64 : COST_function, functions_of(s)));
+    return fmax(cost_at(c, COST_pass, s->bytes),
+                cost_at(c, is_f64(s) ? COST_function_f64 : COST_function, functions_of(s)));
 }
 
 /* The shortest side of a product, of which square ones have much, is what it gains from: how much an operation takes more where that is
  * short, is known from few rows by a large square matrix. */
 static double thin_cost(const step *s, const costs *c)
 {
-    const double m = (double)s->in[0].at.size[0], k = (double)s->in[0].at.size[1], n = (double)s->in[1].at.size[1];
+    const double m = (double)s->in[0].at.size[0], k = (double)s->in[0].at.size[1],
+                 n = (double)s->in[1].at.size[1];
     const double rows = fmax(1, fmin(m, fmin(k, n))), start = c->seconds[COST_product][0];
     return start + fmax(0, cost_at(c, COST_thin, rows) - start) * (m / rows) * (n / 1000) * (k / 1000);
 }
@@ -144,7 +146,8 @@ static double cost_of_conv(const step *s, const costs *c)
 /* Of linear algebra nothing is measured: its operations are taken to be three times as slow as a product's. */
 static double cost_of_solver(const step *s, const costs *c)
 {
-    return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, 3 * s->flops), cost_at(c, COST_pass, s->bytes));
+    return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, 3 * s->flops),
+                cost_at(c, COST_pass, s->bytes));
 }
 
 double cost_of_step(const step *s, const costs *c)
@@ -154,7 +157,8 @@ double cost_of_step(const step *s, const costs *c)
     switch (s->kernel) {
     case OP_matmul: return cost_of_product(s, c);
     case KERNEL_BATCHED:
-        return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, s->flops), cost_at(c, COST_pass, s->bytes));
+        return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, s->flops),
+                    cost_at(c, COST_pass, s->bytes));
     case OP_conv2d:
     case OP_convolve2d:
     case OP_conv2d_input_grad:
@@ -165,6 +169,8 @@ double cost_of_step(const step *s, const costs *c)
 
 double cost_of_move(size_t bytes, enum side to, bool pinned)
 {
-    static const enum cost kind[SIDES][2] = { [HOST] = { COST_down, COST_down_pinned }, [DEVICE] = { COST_up, COST_up_pinned } };
+    static const enum cost kind[SIDES][2] = {
+        [HOST] = { COST_down, COST_down_pinned }, [DEVICE] = { COST_up, COST_up_pinned }
+    };
     return bytes ? cost_at(costs_now(DEVICE), kind[to][pinned], (double)bytes) : 0;
 }

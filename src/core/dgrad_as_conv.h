@@ -16,7 +16,8 @@ static inline turned_axis turned_axis_of(const step *s, int axis)
     const layout *w = &conv_operands_of(s).w->at;
     const int plane = axis - (w->rank - 4), deep = plane < 0;
     const int32_t *a = s->attr, dilation = deep ? a[CONV_DEPTH + 2] : a[CONV_DILATION + plane];
-    return (turned_axis){ deep ? a[CONV_DEPTH] : a[CONV_STRIDE + plane], (int32_t)(w->size[2 + axis] - 1) * dilation,
+    return (turned_axis){ deep ? a[CONV_DEPTH] : a[CONV_STRIDE + plane],
+                          (int32_t)(w->size[2 + axis] - 1) * dilation,
                           deep ? a[CONV_DEPTH + 1] : a[CONV_PAD + plane] };
 }
 
@@ -37,7 +38,8 @@ static inline step conv_turned(const step *s, int64_t *last)
     step t = *s;
     layout *w = &t.in[1].at;
     t.kernel = OP_conv2d, t.choice = 0, t.kept = NULL, *last = 0;
-    for (int i = 0; i < 2; i++) w->size[i] = s->in[1].at.size[1 - i], w->stride[i] = s->in[1].at.stride[1 - i];
+    for (int i = 0; i < 2; i++)
+        w->size[i] = s->in[1].at.size[1 - i], w->stride[i] = s->in[1].at.stride[1 - i];
     for (int axis = 0; axis < w->rank - 2; axis++) {
         const int plane = axis - (w->rank - 4);
         const turned_axis a = turned_axis_of(s, axis);

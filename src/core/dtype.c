@@ -2,16 +2,17 @@
 #include "dtype.h"
 
 #define KIND_OF(type) ((type)-1 < (type)1 ? TYPE_SIGNED : TYPE_UNSIGNED)
-#define WITHIN(NAME, type)                                                                                                       \
-    (DUET_##NAME == DUET_BOOL                                            ? DUET_F32                                              \
-     : KIND_OF(type) == TYPE_UNSIGNED && sizeof(type) == sizeof(int64_t) ? DUET_U64                                              \
+#define WITHIN(NAME, type)                                                                                   \
+    (DUET_##NAME == DUET_BOOL                                            ? DUET_F32                          \
+     : KIND_OF(type) == TYPE_UNSIGNED && sizeof(type) == sizeof(int64_t) ? DUET_U64                          \
                                                                          : DUET_I64)
 
 const dtype_info dtypes[DUET_DTYPE_COUNT] = {
-#define DUET_DTYPE(NAME, name, type, bits, roundoff, tiny) { #name, sizeof(type), roundoff, tiny, TYPE_FLOAT, DUET_##NAME },
-#define DUET_INTEGER(NAME, name, type)                     { #name, sizeof(type), 0, 0, TYPE_SIGNED, DUET_##NAME },
-#define DUET_HALF(NAME, name, roundoff, tiny)              { #name, 2, roundoff, tiny, TYPE_FLOAT, DUET_F32 },
-#define DUET_NARROW(NAME, name, type)                                                                                            \
+#define DUET_DTYPE(NAME, name, type, bits, roundoff, tiny)                                                   \
+    { #name, sizeof(type), roundoff, tiny, TYPE_FLOAT, DUET_##NAME },
+#define DUET_INTEGER(NAME, name, type)        { #name, sizeof(type), 0, 0, TYPE_SIGNED, DUET_##NAME },
+#define DUET_HALF(NAME, name, roundoff, tiny) { #name, 2, roundoff, tiny, TYPE_FLOAT, DUET_F32 },
+#define DUET_NARROW(NAME, name, type)                                                                        \
     { #name, sizeof(type), 0, 0, DUET_##NAME == DUET_BOOL ? TYPE_BOOL : KIND_OF(type), WITHIN(NAME, type) },
 #define DUET_COMPLEX(NAME, name, part) { #name, 2 * sizeof(PART_##part), 0, 0, TYPE_COMPLEX, DUET_##part },
 #define PART_F32                       float

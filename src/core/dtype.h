@@ -22,7 +22,10 @@ typedef struct dtype_info {
 extern const dtype_info dtypes[DUET_DTYPE_COUNT];
 
 static inline enum type_kind dtype_kind(duet_dtype t) { return dtypes[t].kind; }
-static inline int dtype_is_integer(duet_dtype t) { return dtypes[t].kind == TYPE_SIGNED || dtypes[t].kind == TYPE_UNSIGNED; }
+static inline int dtype_is_integer(duet_dtype t)
+{
+    return dtypes[t].kind == TYPE_SIGNED || dtypes[t].kind == TYPE_UNSIGNED;
+}
 static inline int dtype_is_half(duet_dtype t) { return dtypes[t].kind == TYPE_FLOAT && dtypes[t].bytes == 2; }
 
 static inline int dtype_is_complex(duet_dtype t) { return dtypes[t].kind == TYPE_COMPLEX; }

@@ -39,7 +39,8 @@ static inline int einsum_axis(const int32_t *attr, int part, int letter)
 /* A product has matrices on the left and on the right: of the operands, the right one has the last index of the result. */
 static inline int einsum_right(const int32_t *attr)
 {
-    const int rank = einsum_rank(attr, EINSUM_OUT), last = rank ? einsum_letter(attr, EINSUM_OUT, rank - 1) : 0;
+    const int rank = einsum_rank(attr, EINSUM_OUT),
+              last = rank ? einsum_letter(attr, EINSUM_OUT, rank - 1) : 0;
     return last && einsum_axis(attr, EINSUM_B, last) < 0 ? EINSUM_A : EINSUM_B;
 }
 

@@ -19,7 +19,8 @@ transform transform_of(const step *s)
     for (int a = 0; a < x->rank; a++) {
         const int64_t n = t.axes >> a & 1 ? s->attr[FOURIER_LENGTH + a] : x->size[a];
         t.in[a] = n, t.out[a] = y->size[a];
-        if (t.axes >> a & 1 && (t.kind == FOURIER_INVERSE || t.kind == FOURIER_REAL_INVERSE)) t.scale /= (double)n;
+        if (t.axes >> a & 1 && (t.kind == FOURIER_INVERSE || t.kind == FOURIER_REAL_INVERSE))
+            t.scale /= (double)n;
     }
     if (t.kind == FOURIER_REAL_INVERSE) t.in[t.last] = t.in[t.last] / 2 + 1;
     return t;
@@ -81,8 +82,8 @@ static duet_status run(const toolbox *b, step *s, void *const data[], const doub
 }
 
 /* to = from, or from * factor. */
-static duet_status apply(const toolbox *b, int op, void *to, const layout *to_at, const void *from, const layout *from_at,
-                         double factor)
+static duet_status apply(const toolbox *b, int op, void *to, const layout *to_at, const void *from,
+                         const layout *from_at, double factor)
 {
     const uint8_t type = (uint8_t)to_at->type;
     const program p = { .length = 2,
@@ -102,7 +103,8 @@ duet_status fourier_zero(const toolbox *b, void *p, const layout *at)
     const program zero = { .length = 2,
                            .numbers = 1,
                            .outputs = 1,
-                           .code = { { OP_LOAD, type, { { FROM_NUMBER, 0 } } }, { OP_STORE, type, { { 0 } } } } };
+                           .code = { { OP_LOAD, type, { { FROM_NUMBER, 0 } } },
+                                     { OP_STORE, type, { { 0 } } } } };
     step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .nums = 1, .program = &zero, .out = { { 0, *at } } };
     return run(b, &s, &p, &(double){ 0 });
 }
@@ -149,7 +151,8 @@ static duet_dtype carrier(duet_dtype t)
     return dtypes[t].bytes == 8 ? DUET_F64 : dtypes[t].bytes == 4 ? DUET_F32 : t;
 }
 
-duet_status fourier_move(const toolbox *b, void *to, const layout *to_at, const void *from, const layout *from_at)
+duet_status fourier_move(const toolbox *b, void *to, const layout *to_at, const void *from,
+                         const layout *from_at)
 {
     layout t = *to_at, f = *from_at;
     if (is_complex(t.type) && is_complex(f.type)) return move_pairs(b, to, t, from, f);
@@ -205,7 +208,8 @@ duet_status fourier_shift(const toolbox *b, const step *s, const frame *f)
             const int64_t n = x->size[a], k = axes >> a & 1 ? (s->attr[FOURIER_KIND] ? n - n / 2 : n / 2) : 0;
             const bool last = which >> a & 1;
             from.size[a] = to.size[a] = last ? k : n - k;
-            p += (last ? n - k : 0) * x->stride[a] * (int64_t)each, q += (last ? 0 : k) * y->stride[a] * (int64_t)each;
+            p += (last ? n - k : 0) * x->stride[a] * (int64_t)each,
+                q += (last ? 0 : k) * y->stride[a] * (int64_t)each;
         }
         TRY(fourier_move(b, q, &to, p, &from));
     }
@@ -237,7 +241,8 @@ void fourier_convolve_ways(const step *s, transform way[2])
                     .last = x->rank - 1,
                     .axes = (1u << x->rank) - 1,
                     .scale = 1 };
-    for (int a = 0; a < t.rank; a++) t.in[a] = t.out[a] = smooth_from(x->size[a] + y->size[a] - 1), t.scale /= (double)t.in[a];
+    for (int a = 0; a < t.rank; a++)
+        t.in[a] = t.out[a] = smooth_from(x->size[a] + y->size[a] - 1), t.scale /= (double)t.in[a];
     t.out[t.last] = t.in[t.last] / 2 + 1;
     way[0] = way[1] = t;
     way[1].kind = FOURIER_REAL_INVERSE;
@@ -250,9 +255,9 @@ static duet_status multiply(const toolbox *b, bool f64, int64_t n, void *x, cons
 {
     const uint8_t type = f64 ? DUET_F64 : DUET_F32;
     enum { AR, AI, BR, BI };
-#define IN(k)                                                                                                                    \
-    {                                                                                                                            \
-        FROM_INPUT, k                                                                                                            \
+#define IN(k)                                                                                                \
+    {                                                                                                        \
+        FROM_INPUT, k                                                                                        \
     }
     const program p = { .length = 9,
                         .inputs = 4,
@@ -296,7 +301,9 @@ static duet_status cut_out(const toolbox *b, const step *s, const transform *bac
     layout_dense(&from, transform_writes(back), back->rank, back->out);
     for (int a = 0; a < from.rank; a++) {
         const int64_t y = s->in[1].at.size[a] - 1;
-        const int64_t first = s->attr[0] == DUET_OVERLAP_FULL ? 0 : s->attr[0] == DUET_OVERLAP_SAME ? y / 2 : y;
+        const int64_t first = s->attr[0] == DUET_OVERLAP_FULL   ? 0
+                              : s->attr[0] == DUET_OVERLAP_SAME ? y / 2
+                                                                : y;
         all += first * from.stride[a] * (int64_t)dtypes[from.type].bytes;
         from.size[a] = s->out[0].at.size[a];
     }
@@ -304,8 +311,8 @@ static duet_status cut_out(const toolbox *b, const step *s, const transform *bac
 }
 
 /* At real[], spectra[0] and spectra[1]. */
-static duet_status convolve(const toolbox *b, const step *s, const frame *f, const transform way[2], void *real,
-                            void *const spectrum[2])
+static duet_status convolve(const toolbox *b, const step *s, const frame *f, const transform way[2],
+                            void *real, void *const spectrum[2])
 {
     layout y = s->in[1].at;
     const void *at = f->data[s->in[1].slot];
@@ -324,8 +331,8 @@ duet_status fourier_convolve(const toolbox *b, const step *s, const frame *f)
 {
     transform way[2];
     fourier_convolve_ways(s, way);
-    const size_t line = 511,
-                 bytes[2] = { (transform_bytes(way, false) + line) & ~line, (transform_bytes(way, true) + line) & ~line };
+    const size_t line = 511, bytes[2] = { (transform_bytes(way, false) + line) & ~line,
+                                          (transform_bytes(way, true) + line) & ~line };
     char *p;
     TRY(b->take(bytes[0] + 2 * bytes[1], b->with, (void **)&p));
     void *const spectrum[2] = { p + bytes[0], p + bytes[0] + bytes[1] };
@@ -340,7 +347,8 @@ const char *fourier_refuses(const step *s)
 {
     if (s->kernel == OP_fftshift) return NULL;
     const duet_dtype x = s->in[0].at.type, y = s->out[0].at.type;
-    if (!(is_complex(y) || y == DUET_F32 || y == DUET_F64)) return "elements that are neither floating point nor complex";
+    if (!(is_complex(y) || y == DUET_F32 || y == DUET_F64))
+        return "elements that are neither floating point nor complex";
     if (is_wide(x) != is_wide(y)) return "operands of different widths";
     return NULL;
 }

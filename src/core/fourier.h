@@ -34,7 +34,8 @@ typedef struct toolbox {
 } toolbox;
 
 /* Moves elements between layouts of equal sizes and one type, or the real parts of one that is complex. */
-duet_status fourier_move(const toolbox *b, void *to, const layout *to_at, const void *from, const layout *from_at);
+duet_status fourier_move(const toolbox *b, void *to, const layout *to_at, const void *from,
+                         const layout *from_at);
 
 /* An operand as the transform reads it, without gaps: cut, or with zeros behind it, and complex if it was real. */
 duet_status fourier_bring(const toolbox *b, const transform *t, void *to, const void *x, const layout *at);
@@ -48,7 +49,10 @@ duet_status fourier_shift(const toolbox *b, const step *s, const frame *f);
 duet_status fourier_convolve(const toolbox *b, const step *s, const frame *f);
 void fourier_convolve_ways(const step *s, transform way[2]);
 
-static inline bool is_fourier(int kernel) { return kernel == OP_fftn || kernel == OP_fftconvolve || kernel == OP_fftshift; }
+static inline bool is_fourier(int kernel)
+{
+    return kernel == OP_fftn || kernel == OP_fftconvolve || kernel == OP_fftshift;
+}
 const char *fourier_refuses(const step *s); /* of what no machine takes; NULL: it is well */
 
 #endif

@@ -5,14 +5,16 @@
 static layout axes_between(const layout *l, int from, int to)
 {
     layout part = { .type = l->type };
-    for (int a = from; a < to; a++) part.size[part.rank] = l->size[a], part.stride[part.rank++] = l->stride[a];
+    for (int a = from; a < to; a++)
+        part.size[part.rank] = l->size[a], part.stride[part.rank++] = l->stride[a];
     layout_collapse((layout *[]){ &part }, 1);
     return part;
 }
 
 cut cut_at(const layout *l, int axis, int width)
 {
-    return (cut){ axes_between(l, 0, axis), axes_between(l, axis, axis + width), axes_between(l, axis + width, l->rank) };
+    return (cut){ axes_between(l, 0, axis), axes_between(l, axis, axis + width),
+                  axes_between(l, axis + width, l->rank) };
 }
 
 static bool is_computed(duet_dtype t) { return t <= DUET_I64; }

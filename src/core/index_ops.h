@@ -114,7 +114,8 @@ ORDER_FN uint64_t order_key(const void *p, duet_dtype type, int64_t i)
 
 ORDER_FN double half_number(uint16_t bits, int exponents)
 {
-    const int fraction = 15 - exponents, bias = (1 << (exponents - 1)) - 1, e = bits >> fraction & ((1 << exponents) - 1);
+    const int fraction = 15 - exponents, bias = (1 << (exponents - 1)) - 1,
+              e = bits >> fraction & ((1 << exponents) - 1);
     const double f = bits & ((1 << fraction) - 1), sign = bits >> 15 ? -1 : 1;
     if (e == (1 << exponents) - 1) return f != 0 ? (double)NAN : sign * (double)INFINITY;
     return sign * ldexp(e ? f + (1 << fraction) : f, (e ? e : 1) - bias - fraction);
@@ -134,8 +135,14 @@ ORDER_FN double order_number(const void *p, duet_dtype type, int64_t i)
 }
 
 /* What sorts and top_k are of. */
-static inline bool sorts_down(const step *s) { return s->kernel == OP_top_k || s->kernel == OP_top_k_indices; }
-static inline bool sorts_indices(const step *s) { return s->kernel == OP_argsort || s->kernel == OP_top_k_indices; }
+static inline bool sorts_down(const step *s)
+{
+    return s->kernel == OP_top_k || s->kernel == OP_top_k_indices;
+}
+static inline bool sorts_indices(const step *s)
+{
+    return s->kernel == OP_argsort || s->kernel == OP_top_k_indices;
+}
 
 /* Of a histogram. Edge k is low + k * width, the last one high. */
 typedef struct bins {
@@ -145,7 +152,10 @@ typedef struct bins {
 bins bins_of(const step *s);
 
 /* The bin of x, or -1. Edges decide, to the bit: the quotient is but where to look first. */
-ORDER_FN double bin_edge(const bins *b, int64_t k) { return k == b->count ? b->high : b->low + (double)k * b->width; }
+ORDER_FN double bin_edge(const bins *b, int64_t k)
+{
+    return k == b->count ? b->high : b->low + (double)k * b->width;
+}
 ORDER_FN int64_t bin_of(const bins *b, double x)
 {
     if (!(x >= b->low && x <= b->high)) return -1;

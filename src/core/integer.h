@@ -5,7 +5,10 @@
  * comes out. Shifts and divisors are whatever the operand holds. */
 FN_DECL T FN(shift_left)(T x, T y) { return (BITS)y < 8 * sizeof(T) ? (T)((BITS)x << (BITS)y) : 0; }
 
-FN_DECL T FN(shift_right)(T x, T y) { return (BITS)y < 8 * sizeof(T) ? x >> (BITS)y : (T)(x < 1 && x != 0 ? -1 : 0); }
+FN_DECL T FN(shift_right)(T x, T y)
+{
+    return (BITS)y < 8 * sizeof(T) ? x >> (BITS)y : (T)(x < 1 && x != 0 ? -1 : 0);
+}
 
 /* Is y -1? Dividing the least number by that would overflow. */
 FN_DECL int FN(divides_badly)(T y) { return y == 0 || ((T)-1 < 1 && y == (T)-1); }

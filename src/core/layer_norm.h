@@ -47,7 +47,8 @@ static inline const char *norm_refuses(const step *s)
 {
     row_path p;
     if (!layout_is_dense(&s->out[0].at)) return "a result with gaps";
-    if (!norm_path(&s->in[0].at, s->inner, &p) || p.run != 1) return "rows whose elements are not one distance apart";
+    if (!norm_path(&s->in[0].at, s->inner, &p) || p.run != 1)
+        return "rows whose elements are not one distance apart";
     for (int k = 1; k < s->ins; k++)
         if (!norm_path(&s->in[k].at, s->inner, &p)) return "a gain or a bias that is not by runs along a row";
     return NULL;

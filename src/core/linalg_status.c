@@ -6,11 +6,13 @@ static const struct {
     const char *text; /* with at */
 } verdicts[] = {
     [VERDICT_PIVOT] = { DUET_SINGULAR, "pivot %lld is 0: the matrix is singular" },
-    [VERDICT_MINOR] = { DUET_SINGULAR, "the leading minor of order %lld is not positive: the matrix is not positive definite" },
-    [VERDICT_RANK] = { DUET_SINGULAR, "pivot %lld, of the triangular factor, is 0: the rank of the matrix is too low" },
+    [VERDICT_MINOR] = { DUET_SINGULAR, "the leading minor of order %lld is not positive: the matrix is not "
+                                       "positive definite" },
+    [VERDICT_RANK] = { DUET_SINGULAR,
+                       "pivot %lld, of the triangular factor, is 0: the rank of the matrix is too low" },
     [VERDICT_OPERAND] = { DUET_NOT_FINITE, "an element of operand %lld is infinite or NaN" },
-    [VERDICT_RESULT] = { DUET_NOT_FINITE,
-                         "the result is beyond what the element type holds: the matrix may be as good as singular" },
+    [VERDICT_RESULT] = { DUET_NOT_FINITE, "the result is beyond what the element type holds: the matrix may "
+                                          "be as good as singular" },
     [VERDICT_ITERATION] = { DUET_NO_CONVERGENCE, "%lld values did not converge" },
 };
 
@@ -19,6 +21,7 @@ duet_status verdict(const step *s, enum verdict v, int64_t at)
     char of[SHAPE_TEXT];
     const layout *a = &s->in[0].at;
     (void)fail(verdicts[v].status, verdicts[v].text, (long long)at);
-    return fail_within(verdicts[v].status, "%s of %s", s->kernel < OPS ? op_infos[s->kernel].name : "a factorisation",
+    return fail_within(verdicts[v].status, "%s of %s",
+                       s->kernel < OPS ? op_infos[s->kernel].name : "a factorisation",
                        shape_text(of, a->type, a->rank, a->size));
 }

@@ -6,20 +6,29 @@
  * read the host home behind the caller's back, and who writes there waits for `uploader`. */
 #include "matrix.h"
 #include "cost.h"
-#include "queue_sync.h"
-#include "dtype.h"
 #include "deferred.h"
+#include "dtype.h"
 #include "pool.h"
+#include "queue_sync.h"
 #include "trace.h"
 #include <math.h>
 
 static uint64_t bit(int queue) { return (uint64_t)1 << queue; }
 
-static void set_current(storage *b, int sides) { __atomic_store_n(&b->current, (uint8_t)sides, __ATOMIC_RELEASE); }
+static void set_current(storage *b, int sides)
+{
+    __atomic_store_n(&b->current, (uint8_t)sides, __ATOMIC_RELEASE);
+}
 static void set_users(storage *b, uint64_t queues) { __atomic_store_n(&b->users, queues, __ATOMIC_RELAXED); }
-static void set_writer(storage *b, int queue) { __atomic_store_n(&b->writer, (int8_t)queue, __ATOMIC_RELAXED); }
+static void set_writer(storage *b, int queue)
+{
+    __atomic_store_n(&b->writer, (int8_t)queue, __ATOMIC_RELAXED);
+}
 
-bool matrix_fills(const duet_matrix *m) { return (size_t)m->count * dtypes[m->at.type].bytes == m->bits->bytes && !m->repeats; }
+bool matrix_fills(const duet_matrix *m)
+{
+    return (size_t)m->count * dtypes[m->at.type].bytes == m->bits->bytes && !m->repeats;
+}
 
 /* ---- the queues; under the lock ---- */
 
@@ -51,7 +60,9 @@ static duet_status quiet(storage *b)
     int queue = b->uploader;
     if (queue < 0) return DUET_OK;
     b->uploader = -1;
-    return drain_passed(queue, b->upload) ? DUET_OK : drain_queue(queue, "an upload still reads what the host will write");
+    return drain_passed(queue, b->upload)
+               ? DUET_OK
+               : drain_queue(queue, "an upload still reads what the host will write");
 }
 
 /* ---- bits move; under the lock ---- */
@@ -59,8 +70,8 @@ static duet_status quiet(storage *b)
 static void trace_move(const char *what, const duet_matrix *m, int queue, const char *why)
 {
     char text[SHAPE_TEXT];
-    trace_line("%s %s, %zu bytes, queue %d: %s", what, shape_text(text, m->at.type, m->at.rank, m->at.size), m->bits->bytes,
-               queue, why);
+    trace_line("%s %s, %zu bytes, queue %d: %s", what, shape_text(text, m->at.type, m->at.rank, m->at.size),
+               m->bits->bytes, queue, why);
 }
 
 /* Copies of pinned memory run at the speed of the link, and beside the host's work. To pin takes about as long as a copy, so it waits for the
@@ -136,7 +147,8 @@ static duet_status bring(const duet_matrix *m, enum side s, int queue)
 {
     storage *b = m->bits;
     if (b->bytes == 0) return DUET_OK;
-    if (s == HOST) return b->current ? download(m, queue) : machines[HOST]->clear(b->home[HOST], b->bytes, queue);
+    if (s == HOST)
+        return b->current ? download(m, queue) : machines[HOST]->clear(b->home[HOST], b->bytes, queue);
     TRY(claim(b, queue));
     return b->current ? upload(m, queue) : clear_device(b, queue);
 }
@@ -147,7 +159,8 @@ static duet_status open_locked(const duet_matrix *m, enum side s, enum use use, 
     char text[SHAPE_TEXT];
     if (use == OVERWRITE && !matrix_fills(m)) use = UPDATE;
     if (b->lost && use != OVERWRITE)
-        return fail(DUET_UNKNOWN, "the elements of %s were lost to an earlier failure: write all of the matrix first",
+        return fail(DUET_UNKNOWN,
+                    "the elements of %s were lost to an earlier failure: write all of the matrix first",
                     shape_text(text, m->at.type, m->at.rank, m->at.size));
     TRY(home(b, s, queue));
     if (use != OVERWRITE && !(b->current & 1 << s)) {
@@ -234,7 +247,10 @@ void matrix_miss(const duet_matrix *m, double seconds)
     if (missed != before) __atomic_store(&m->bits->missed, &missed, __ATOMIC_RELAXED);
 }
 
-bool matrix_returns(const duet_matrix *m, enum side s) { return __atomic_load_n(&m->bits->came, __ATOMIC_RELAXED) & 1 << s; }
+bool matrix_returns(const duet_matrix *m, enum side s)
+{
+    return __atomic_load_n(&m->bits->came, __ATOMIC_RELAXED) & 1 << s;
+}
 
 double matrix_read_back(const duet_matrix *m)
 {
@@ -254,7 +270,8 @@ static void *pointer(const char *who, const duet_matrix *m, enum side s, enum us
     void *p;
     int queue = thread_get()->queue;
     const char *why = s == DEVICE ? machines[DEVICE]->absent() : NULL;
-    if (matrix_check(who, m) != DUET_OK || (use != READ && matrix_check_writable(who, m) != DUET_OK)) return NULL;
+    if (matrix_check(who, m) != DUET_OK || (use != READ && matrix_check_writable(who, m) != DUET_OK))
+        return NULL;
     if (why) return fail(DUET_NO_DEVICE, "%s: %s", who, why), NULL;
     duet_status st = s == DEVICE ? held_cut() : DUET_OK; /* what the caller queues goes behind */
     if (st == DUET_OK) st = matrix_open(m, s, use, queue, &p);

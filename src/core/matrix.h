@@ -18,18 +18,20 @@ typedef struct storage {
     void *home[SIDES];
     uint8_t current;    /* 1 << HOST | 1 << DEVICE */
     bool lost, wrapped; /* wrapped: the host home is the caller's */
-    int8_t writer;      /* the queue that last wrote on the device, or -1. This and users are read without the lock, too */
-    uint64_t users;     /* bit q: queue q may still be reading or writing the device home */
-    int8_t uploader;    /* the queue that may still be reading the host home, or -1 */
-    uint64_t upload;    /* its drain_mark */
-    bool pinned;        /* the host home is */
-    uint8_t travels;    /* moves between the homes, up to the one at which it is pinned */
-    bool seen;          /* the user has had a pointer to the host home since matrix_unseen */
-    uint8_t came;       /* 1 << side: elements have been brought there */
-    bool asked;         /* the host has asked for the elements since a statement made them: see matrix_read_back */
+    int8_t
+        writer; /* the queue that last wrote on the device, or -1. This and users are read without the lock, too */
+    uint64_t users;  /* bit q: queue q may still be reading or writing the device home */
+    int8_t uploader; /* the queue that may still be reading the host home, or -1 */
+    uint64_t upload; /* its drain_mark */
+    bool pinned;     /* the host home is */
+    uint8_t travels; /* moves between the homes, up to the one at which it is pinned */
+    bool seen;       /* the user has had a pointer to the host home since matrix_unseen */
+    uint8_t came;    /* 1 << side: elements have been brought there */
+    bool asked; /* the host has asked for the elements since a statement made them: see matrix_read_back */
     uint64_t
-        stamp;   /* of the elements in the device home: new whenever anything writes there, or may; in the order of the queues */
-    void *known; /* what the device keeps of the elements, under their stamp; NULL: nothing. Its own: machine.drop */
+        stamp; /* of the elements in the device home: new whenever anything writes there, or may; in the order of the queues */
+    void *
+        known; /* what the device keeps of the elements, under their stamp; NULL: nothing. Its own: machine.drop */
     double missed; /* seconds that statements would have saved on the side where it is not: see matrix_miss */
 } storage;
 
@@ -37,10 +39,19 @@ typedef struct storage {
 static inline int storage_current(const storage *b) { return __atomic_load_n(&b->current, __ATOMIC_ACQUIRE); }
 
 /* Whoever writes there comes alone, or under the lock; who reads comes after. */
-static inline uint64_t storage_stamp(const storage *b) { return __atomic_load_n(&b->stamp, __ATOMIC_RELAXED); }
-static inline void storage_stamp_anew(storage *b) { __atomic_store_n(&b->stamp, b->stamp + 1, __ATOMIC_RELAXED); }
+static inline uint64_t storage_stamp(const storage *b)
+{
+    return __atomic_load_n(&b->stamp, __ATOMIC_RELAXED);
+}
+static inline void storage_stamp_anew(storage *b)
+{
+    __atomic_store_n(&b->stamp, b->stamp + 1, __ATOMIC_RELAXED);
+}
 
-static inline bool storage_has_home(const storage *b, enum side s) { return __atomic_load_n(&b->home[s], __ATOMIC_RELAXED); }
+static inline bool storage_has_home(const storage *b, enum side s)
+{
+    return __atomic_load_n(&b->home[s], __ATOMIC_RELAXED);
+}
 
 /* Is there nothing to do? Without the lock: only others' reads may go on now, and these change nothing here that would make it wrong. */
 static inline bool storage_at_hand(const storage *b, enum side s, enum use use, int queue)
@@ -54,7 +65,8 @@ static inline bool storage_at_hand(const storage *b, enum side s, enum use use, 
 /* Has this queue been the last to write on the device, and is that known? */
 static inline bool storage_written(const storage *b, int queue)
 {
-    return storage_current(b) == 1 << DEVICE && __atomic_load_n(&b->users, __ATOMIC_RELAXED) == 1ull << queue &&
+    return storage_current(b) == 1 << DEVICE &&
+           __atomic_load_n(&b->users, __ATOMIC_RELAXED) == 1ull << queue &&
            __atomic_load_n(&b->writer, __ATOMIC_RELAXED) == queue;
 }
 
@@ -85,22 +97,31 @@ static inline duet_status matrix_open(const duet_matrix *m, enum side s, enum us
 }
 
 void matrix_has_written(const duet_matrix *m, enum side s, int queue);
-static inline void matrix_wrote(const duet_matrix *m, enum side s, int queue) /* side s alone is current now */
+static inline void matrix_wrote(const duet_matrix *m, enum side s,
+                                int queue) /* side s alone is current now */
 {
-    const bool known = s == HOST ? storage_current(m->bits) == 1 << HOST : storage_written(m->bits, queue); /* and not lost */
+    const bool known = s == HOST ? storage_current(m->bits) == 1 << HOST
+                                 : storage_written(m->bits, queue); /* and not lost */
     if (s == DEVICE) storage_stamp_anew(m->bits);
     if (!known) matrix_has_written(m, s, queue);
 }
 
 void matrix_lost(const duet_matrix *m);
-void storage_unwritten(storage *b); /* what the device was to write there never was: lost, unless the host has written since */
+void storage_unwritten(
+    storage *b); /* what the device was to write there never was: lost, unless the host has written since */
 
 /* Parts of the host home are copied to the device or back by somebody else: that counts as a journey of all of it, at the second of which it is
  * pinned. */
 void matrix_travels(const duet_matrix *m);
 
-static inline bool matrix_seen(const duet_matrix *m) { return __atomic_load_n(&m->bits->seen, __ATOMIC_RELAXED); }
-static inline void matrix_unseen(const duet_matrix *m) { __atomic_store_n(&m->bits->seen, false, __ATOMIC_RELAXED); }
+static inline bool matrix_seen(const duet_matrix *m)
+{
+    return __atomic_load_n(&m->bits->seen, __ATOMIC_RELAXED);
+}
+static inline void matrix_unseen(const duet_matrix *m)
+{
+    __atomic_store_n(&m->bits->seen, false, __ATOMIC_RELAXED);
+}
 
 /* Is m all of its storage? */
 bool matrix_fills(const duet_matrix *m);
@@ -130,7 +151,10 @@ void matrix_makes_anew(const duet_matrix *m); /* who reads it from here on reads
 void matrix_miss_nothing(const duet_matrix *m);
 
 /* Is this a matrix that lives? Headers are never returned to the system, so that asking is always safe for what was once one. */
-static inline bool matrix_alive(const duet_matrix *m, uint64_t serial) { return m->serial == serial && serial != 0; }
+static inline bool matrix_alive(const duet_matrix *m, uint64_t serial)
+{
+    return m->serial == serial && serial != 0;
+}
 
 /* BAD_ARGUMENT of what is no matrix: NULL, or freed. */
 duet_status matrix_check(const char *who, const duet_matrix *m);

@@ -1,9 +1,9 @@
 /* matrix_alloc.c - matrices come and go: their headers, the storage that these share, and what a matrix says of itself. */
-#include "queue_sync.h"
-#include "dtype.h"
 #include "deferred.h"
+#include "dtype.h"
 #include "matrix.h"
 #include "pool.h"
+#include "queue_sync.h"
 #include <stdlib.h>
 
 /* Headers live in slabs that are never returned. The one freed first is used again first: a stale pointer is found out for as
@@ -66,7 +66,9 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
 {
     uint64_t serial;
     duet_matrix *m = header_take(&serial);
-    if (!m) return fail(DUET_NO_MEMORY, "the system refuses %zu bytes for headers of matrices", sizeof(slab)), NULL;
+    if (!m)
+        return fail(DUET_NO_MEMORY, "the system refuses %zu bytes for headers of matrices", sizeof(slab)),
+               NULL;
     __atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
     m->at = *at, m->offset = offset, m->bits = b;
     m->count = layout_count(at), m->dense = layout_is_dense(at), m->repeats = layout_repeats(at);
@@ -85,7 +87,8 @@ static void storage_end(storage *b)
 {
     launch_users(b);
     if (b->known) machines[DEVICE]->drop(b);
-    if (b->uploader >= 0 && !drain_passed(b->uploader, b->upload)) (void)drain_queue(b->uploader, "a matrix is freed");
+    if (b->uploader >= 0 && !drain_passed(b->uploader, b->upload))
+        (void)drain_queue(b->uploader, "a matrix is freed");
     if (!b->wrapped) pool_give(HOST, b->home[HOST], 0);
     pool_give(DEVICE, b->home[DEVICE], b->users);
     pthread_mutex_destroy(&b->lock);
@@ -154,21 +157,25 @@ static duet_status check_strides(const char *who, const layout *l)
     int64_t reach = 0, along;
     const int64_t most = PTRDIFF_MAX / 2 / (int64_t)dtypes[l->type].bytes;
     for (int a = 0; a < l->rank; a++)
-        if (l->stride[a] > most || l->stride[a] < -most) return fail(DUET_BAD_SHAPE, "%s: a stride overflows", who);
+        if (l->stride[a] > most || l->stride[a] < -most)
+            return fail(DUET_BAD_SHAPE, "%s: a stride overflows", who);
     const int n = layout_count(l) ? axes_by_stride(l, axis) : 0;
     for (int i = 0; i < n; i++) {
         const int64_t stride = llabs(l->stride[axis[i]]);
         if (stride <= reach)
-            return fail(DUET_BAD_ARGUMENT, "%s(%s): by stride %lld of axis %d elements could lie in each other's place", who,
+            return fail(DUET_BAD_ARGUMENT,
+                        "%s(%s): by stride %lld of axis %d elements could lie in each other's place", who,
                         shape_text(text, l->type, l->rank, l->size), (long long)l->stride[axis[i]], axis[i]);
         if (__builtin_mul_overflow(l->size[axis[i]] - 1, stride, &along) || along > most - 1 - reach)
-            return fail(DUET_BAD_SHAPE, "%s(%s): its bytes overflow", who, shape_text(text, l->type, l->rank, l->size));
+            return fail(DUET_BAD_SHAPE, "%s(%s): its bytes overflow", who,
+                        shape_text(text, l->type, l->rank, l->size));
         reach += along;
     }
     return DUET_OK;
 }
 
-duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size, const int64_t *stride)
+duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size,
+                               const int64_t *stride)
 {
     const char *who = "duet_wrap_strided";
     layout at = { .type = type, .rank = rank };
@@ -206,22 +213,27 @@ static bool lives(const duet_matrix *m) { return m && matrix_alive(m, m->serial)
 
 duet_status matrix_check(const char *who, const duet_matrix *m)
 {
-    return lives(m) ? DUET_OK : fail(DUET_BAD_ARGUMENT, "%s: the matrix %s", who, m ? "was freed" : "is null");
+    return lives(m) ? DUET_OK
+                    : fail(DUET_BAD_ARGUMENT, "%s: the matrix %s", who, m ? "was freed" : "is null");
 }
 
 duet_status matrix_repeats(const char *who, const duet_matrix *m)
 {
     char text[SHAPE_TEXT];
-    return fail(DUET_BAD_ARGUMENT,
-                "%s(%s): the same elements stand there several times: a broadcast view is to be read, not written", who,
-                shape_text(text, m->at.type, m->at.rank, m->at.size));
+    return fail(
+        DUET_BAD_ARGUMENT,
+        "%s(%s): the same elements stand there several times: a broadcast view is to be read, not written",
+        who, shape_text(text, m->at.type, m->at.rank, m->at.size));
 }
 
 duet_dtype duet_type(const duet_matrix *m) { return lives(m) ? m->at.type : (duet_dtype)0; }
 
 int duet_rank(const duet_matrix *m) { return lives(m) ? m->at.rank : 0; }
 
-int64_t duet_size(const duet_matrix *m, int axis) { return lives(m) && axis >= 0 && axis < m->at.rank ? m->at.size[axis] : 0; }
+int64_t duet_size(const duet_matrix *m, int axis)
+{
+    return lives(m) && axis >= 0 && axis < m->at.rank ? m->at.size[axis] : 0;
+}
 
 int64_t duet_stride(const duet_matrix *m, int axis)
 {

@@ -2,39 +2,54 @@
 #include "backend.h"
 
 const op_info op_infos[OPS_ALL] = {
-#define MAP_ROW(name, arity, flags, doc)                                        { #name, doc, KIND_MAP, arity, flags },
-#define FOLD_ROW(name, arity, flags, doc)                                       { #name, doc, KIND_FOLD, arity, flags },
-#define DUET_MAP1(name, formula, oracle, domain, ulp, flags, known, doc)        MAP_ROW(name, 1, (flags) | OP_FLOATS, doc)
-#define DUET_MAP2(name, formula, oracle, domain, ulp, flags, known, doc)        MAP_ROW(name, 2, (flags) | OP_FLOATS, doc)
-#define DUET_MAP3(name, formula, oracle, domain, ulp, flags, known, doc)        MAP_ROW(name, 3, (flags) | OP_FLOATS, doc)
-#define DUET_ANY1(name, formula, oracle, domain, ulp, flags, known, doc)        MAP_ROW(name, 1, (flags) | NUMERIC, doc)
-#define DUET_ANY2(name, formula, oracle, domain, ulp, flags, known, doc)        MAP_ROW(name, 2, (flags) | NUMERIC, doc)
-#define DUET_ANY3(name, formula, oracle, domain, ulp, flags, known, doc)        MAP_ROW(name, 3, (flags) | NUMERIC, doc)
-#define DUET_INT1(name, formula, oracle, domain, flags, known, doc)             MAP_ROW(name, 1, (flags) | OP_INTEGERS, doc)
-#define DUET_INT2(name, formula, oracle, domain, flags, known, doc)             MAP_ROW(name, 2, (flags) | OP_INTEGERS, doc)
-#define DUET_FOLD1(name, start, take, join, finish, needs, oracle, terms, doc)  FOLD_ROW(name, 1, OP_FLOATS, doc)
-#define DUET_FOLD2(name, start, take, join, finish, needs, oracle, terms, doc)  FOLD_ROW(name, 2, OP_FLOATS, doc)
-#define DUET_WHOLE1(name, start, take, join, finish, needs, oracle, terms, doc) FOLD_ROW(name, 1, NUMERIC | DUET_BOOLS, doc)
-#define DUET_WHOLE2(name, start, take, join, finish, needs, oracle, terms, doc) FOLD_ROW(name, 2, NUMERIC | DUET_BOOLS, doc)
-#define DUET_TRUTH1(name, start, take, join, finish, needs, oracle, terms, doc)                                                  \
+#define MAP_ROW(name, arity, flags, doc)  { #name, doc, KIND_MAP, arity, flags },
+#define FOLD_ROW(name, arity, flags, doc) { #name, doc, KIND_FOLD, arity, flags },
+#define DUET_MAP1(name, formula, oracle, domain, ulp, flags, known, doc)                                     \
+    MAP_ROW(name, 1, (flags) | OP_FLOATS, doc)
+#define DUET_MAP2(name, formula, oracle, domain, ulp, flags, known, doc)                                     \
+    MAP_ROW(name, 2, (flags) | OP_FLOATS, doc)
+#define DUET_MAP3(name, formula, oracle, domain, ulp, flags, known, doc)                                     \
+    MAP_ROW(name, 3, (flags) | OP_FLOATS, doc)
+#define DUET_ANY1(name, formula, oracle, domain, ulp, flags, known, doc)                                     \
+    MAP_ROW(name, 1, (flags) | NUMERIC, doc)
+#define DUET_ANY2(name, formula, oracle, domain, ulp, flags, known, doc)                                     \
+    MAP_ROW(name, 2, (flags) | NUMERIC, doc)
+#define DUET_ANY3(name, formula, oracle, domain, ulp, flags, known, doc)                                     \
+    MAP_ROW(name, 3, (flags) | NUMERIC, doc)
+#define DUET_INT1(name, formula, oracle, domain, flags, known, doc)                                          \
+    MAP_ROW(name, 1, (flags) | OP_INTEGERS, doc)
+#define DUET_INT2(name, formula, oracle, domain, flags, known, doc)                                          \
+    MAP_ROW(name, 2, (flags) | OP_INTEGERS, doc)
+#define DUET_FOLD1(name, start, take, join, finish, needs, oracle, terms, doc)                               \
+    FOLD_ROW(name, 1, OP_FLOATS, doc)
+#define DUET_FOLD2(name, start, take, join, finish, needs, oracle, terms, doc)                               \
+    FOLD_ROW(name, 2, OP_FLOATS, doc)
+#define DUET_WHOLE1(name, start, take, join, finish, needs, oracle, terms, doc)                              \
+    FOLD_ROW(name, 1, NUMERIC | DUET_BOOLS, doc)
+#define DUET_WHOLE2(name, start, take, join, finish, needs, oracle, terms, doc)                              \
+    FOLD_ROW(name, 2, NUMERIC | DUET_BOOLS, doc)
+#define DUET_TRUTH1(name, start, take, join, finish, needs, oracle, terms, doc)                              \
     FOLD_ROW(name, 1, NUMERIC | DUET_BOOLS | DUET_TRUTH, doc)
 #define DUET_MOMENT1(name, take, join, finish, needs, oracle, terms, doc) FOLD_ROW(name, 1, OP_FLOATS, doc)
-#define DUET_PLACE1(name, better, needs, oracle, doc)                     FOLD_ROW(name, 1, NUMERIC | DUET_BOOLS | OP_GIVES_INDEX, doc)
-#define NUMERIC                                                           (OP_FLOATS | OP_INTEGERS)
-#define DUET_DEF1(name, options, needs, shape, value, terms, doc)         { #name, doc, KIND_DEF, 1, OP_FLOATS },
-#define DUET_DEF2(name, options, needs, shape, value, terms, doc)         { #name, doc, KIND_DEF, 2, OP_FLOATS },
-#define DUET_NUMBERS1(name, options, needs, shape, value, terms, doc)     { #name, doc, KIND_DEF, 1, NUMERIC },
-#define DUET_NUMBERS2(name, options, needs, shape, value, terms, doc)     { #name, doc, KIND_DEF, 2, NUMERIC },
-#define DUET_EVERY1(name, options, needs, shape, value, terms, doc)       { #name, doc, KIND_DEF, 1, NUMERIC | DUET_BOOLS },
-#define DUET_EVERY2(name, options, needs, shape, value, terms, doc)       { #name, doc, KIND_DEF, 2, NUMERIC | DUET_BOOLS },
-#define DUET_CALL(name, arity, types, doc)                                { #name, doc, KIND_DEF, arity, types },
-#define DUET_CALL1(name, options, types, needs, shape, doc)               DUET_CALL(name, 1, TYPES_##types, doc)
-#define DUET_CALL2(name, options, types, needs, shape, doc)               DUET_CALL(name, 2, TYPES_##types, doc)
-#define DUET_CALL3(name, options, types, needs, shape, doc)               DUET_CALL(name, 3, TYPES_##types, doc)
-#define TYPES_SAME                                                        OP_FLOATS
-#define TYPES_EVERY                                                       (NUMERIC | DUET_BOOLS)
-#define TYPES_FREE                                                        OP_ANY_TYPES
-#define TYPES_SOLVES                                                      (OP_FLOATS | OP_ASKS)
+#define DUET_PLACE1(name, better, needs, oracle, doc)                                                        \
+    FOLD_ROW(name, 1, NUMERIC | DUET_BOOLS | OP_GIVES_INDEX, doc)
+#define NUMERIC                                                       (OP_FLOATS | OP_INTEGERS)
+#define DUET_DEF1(name, options, needs, shape, value, terms, doc)     { #name, doc, KIND_DEF, 1, OP_FLOATS },
+#define DUET_DEF2(name, options, needs, shape, value, terms, doc)     { #name, doc, KIND_DEF, 2, OP_FLOATS },
+#define DUET_NUMBERS1(name, options, needs, shape, value, terms, doc) { #name, doc, KIND_DEF, 1, NUMERIC },
+#define DUET_NUMBERS2(name, options, needs, shape, value, terms, doc) { #name, doc, KIND_DEF, 2, NUMERIC },
+#define DUET_EVERY1(name, options, needs, shape, value, terms, doc)                                          \
+    { #name, doc, KIND_DEF, 1, NUMERIC | DUET_BOOLS },
+#define DUET_EVERY2(name, options, needs, shape, value, terms, doc)                                          \
+    { #name, doc, KIND_DEF, 2, NUMERIC | DUET_BOOLS },
+#define DUET_CALL(name, arity, types, doc)                  { #name, doc, KIND_DEF, arity, types },
+#define DUET_CALL1(name, options, types, needs, shape, doc) DUET_CALL(name, 1, TYPES_##types, doc)
+#define DUET_CALL2(name, options, types, needs, shape, doc) DUET_CALL(name, 2, TYPES_##types, doc)
+#define DUET_CALL3(name, options, types, needs, shape, doc) DUET_CALL(name, 3, TYPES_##types, doc)
+#define TYPES_SAME                                          OP_FLOATS
+#define TYPES_EVERY                                         (NUMERIC | DUET_BOOLS)
+#define TYPES_FREE                                          OP_ANY_TYPES
+#define TYPES_SOLVES                                        (OP_FLOATS | OP_ASKS)
 #include <duet/ops.def>
     [OP_LEAF] = { "leaf", "a matrix", KIND_LEAF, 0, 0 },
     [OP_NUMBER] = { "number", "a number", KIND_LEAF, 0, 0 },
@@ -54,6 +69,7 @@ const uint8_t op_complex[OPS] = {
 };
 
 const finish_info finish_infos[FINISHES] = {
-#define DUET_FINISHED(name, pattern, vendor, act, pooled, doc) [FINISH_##name] = { #name, doc, OP_##vendor, OP_##act, pooled },
+#define DUET_FINISHED(name, pattern, vendor, act, pooled, doc)                                               \
+    [FINISH_##name] = { #name, doc, OP_##vendor, OP_##act, pooled },
 #include "fused.def"
 };

@@ -5,16 +5,17 @@
 #ifndef PHILOX_H
 #define PHILOX_H
 
-#include "scalar_ops.h"
 #include "random_step.h"
+#include "scalar_ops.h"
 
 /* What a word is held in: its upper bits, if any, are without meaning until it is cast. Wider ones suit AVX-512. */
 #ifndef PHILOX_WORD
 #define PHILOX_WORD uint32_t
 #endif
 
-#define PHILOX      FN_DECL __attribute__((always_inline)) /* a loop that calls them must see them to be vectorised */
-#define PHILOX_EACH (16 / (int)sizeof(T))                  /* elements of type T that a block serves */
+#define PHILOX                                                                                               \
+    FN_DECL __attribute__((always_inline)) /* a loop that calls them must see them to be vectorised */
+#define PHILOX_EACH (16 / (int)sizeof(T))  /* elements of type T that a block serves */
 
 typedef struct philox_block {
     PHILOX_WORD w[4];
@@ -40,7 +41,8 @@ PHILOX philox_block philox(philox_block c, uint32_t k0, uint32_t k1)
 }
 
 /* Block `low` + 2^32 `high` of a law's stream. */
-PHILOX philox_block philox_drawn(const lottery *l, uint32_t law, PHILOX_WORD low, uint32_t high, uint32_t stream)
+PHILOX philox_block philox_drawn(const lottery *l, uint32_t law, PHILOX_WORD low, uint32_t high,
+                                 uint32_t stream)
 {
     philox_block c;
     c.w[0] = low, c.w[1] = high, c.w[2] = stream, c.w[3] = law;
@@ -48,11 +50,17 @@ PHILOX philox_block philox_drawn(const lottery *l, uint32_t law, PHILOX_WORD low
 }
 
 /* Half j of a block; and a part of it as large as T, for j known when compiling, and for others. */
-PHILOX uint64_t philox_half(philox_block b, int j) { return (uint32_t)b.w[2 * j] | (uint64_t)(uint32_t)b.w[2 * j + 1] << 32; }
+PHILOX uint64_t philox_half(philox_block b, int j)
+{
+    return (uint32_t)b.w[2 * j] | (uint64_t)(uint32_t)b.w[2 * j + 1] << 32;
+}
 
 #ifdef T_f32
 PHILOX BITS FN(part)(philox_block b, int j) { return (uint32_t)b.w[j]; }
-PHILOX BITS FN(part_at)(philox_block b, int j) { return (uint32_t)(j & 2 ? j & 1 ? b.w[3] : b.w[2] : j & 1 ? b.w[1] : b.w[0]); }
+PHILOX BITS FN(part_at)(philox_block b, int j)
+{
+    return (uint32_t)(j & 2 ? j & 1 ? b.w[3] : b.w[2] : j & 1 ? b.w[1] : b.w[0]);
+}
 #else
 PHILOX BITS FN(part)(philox_block b, int j) { return philox_half(b, j); }
 PHILOX BITS FN(part_at)(philox_block b, int j) { return j & 1 ? philox_half(b, 1) : philox_half(b, 0); }
@@ -74,7 +82,10 @@ PHILOX T FN(from_halves)(uint64_t w, uint64_t v, T less)
 
 /* [0, 1), 53 bits; the middles of 2^64 equal parts of [0, 1], rounded: never 0; [-1/2, 1/2] likewise. */
 PHILOX T FN(unit)(BITS w) { return FN(from_halves)(w >> 11 & 0xffffffff, w >> 43, K(0x1p52)) * K(0x1p-53); }
-PHILOX T FN(middle)(BITS w) { return FMA(FN(from_halves)(w & 0xffffffff, w >> 32, K(0x1p52)), K(0x1p-64), K(0x1p-65)); }
+PHILOX T FN(middle)(BITS w)
+{
+    return FMA(FN(from_halves)(w & 0xffffffff, w >> 32, K(0x1p52)), K(0x1p-64), K(0x1p-65));
+}
 PHILOX T FN(turn)(BITS w)
 {
     const uint64_t v = (w >> 32) ^ 0x80000000;
@@ -172,7 +183,8 @@ FN_DECL int64_t philox_integer(const lottery *l, uint64_t i)
     int64_t x = 0;
     uint64_t lower = 0;
     for (uint32_t attempt = 0; attempt < LOTTERY_ATTEMPTS; attempt++) {
-        const philox_block b = philox_drawn(l, LAW_INTEGERS, (uint32_t)(i >> 1), (uint32_t)(i >> 33), attempt);
+        const philox_block b =
+            philox_drawn(l, LAW_INTEGERS, (uint32_t)(i >> 1), (uint32_t)(i >> 33), attempt);
         x = philox_scaled(l, i & 1 ? philox_half(b, 1) : philox_half(b, 0), &lower);
         if (lower >= l->whole[2]) break;
     }

@@ -37,10 +37,10 @@ typedef struct pool {
     duet_memory memory;
 } pool;
 
-#define POOL(s)                                                                                                                  \
-    {                                                                                                                            \
-        .lock = PTHREAD_MUTEX_INITIALIZER, .dropping = PTHREAD_MUTEX_INITIALIZER, .buckets = BUCKETS,                            \
-        .bucket = pools[s].first_bucket                                                                                          \
+#define POOL(s)                                                                                              \
+    {                                                                                                        \
+        .lock = PTHREAD_MUTEX_INITIALIZER, .dropping = PTHREAD_MUTEX_INITIALIZER, .buckets = BUCKETS,        \
+        .bucket = pools[s].first_bucket                                                                      \
     }
 static pool pools[SIDES] = { [HOST] = POOL(HOST), [DEVICE] = POOL(DEVICE) };
 
@@ -175,7 +175,8 @@ static size_t drop(enum side s, size_t bytes)
 
     for (const block *b = list; b; b = b->next) queues |= b->queues;
     for (int q = 0; q < QUEUES && s == DEVICE; q++)
-        if (queues >> q & 1) (void)drain_queue(q, "memory is given back"); /* of a lost device nothing is waited for */
+        if (queues >> q & 1)
+            (void)drain_queue(q, "memory is given back"); /* of a lost device nothing is waited for */
     for (block *b = list, *next; b; b = next) {
         next = b->next, freed += b->bytes;
         if (b->pinned) machines[DEVICE]->unpin(b->p), unpinned += b->bytes;
@@ -200,8 +201,8 @@ static duet_status no_memory(enum side s, size_t asked, const char *who)
     pthread_mutex_lock(&pools[s].lock);
     duet_memory m = pools[s].memory;
     pthread_mutex_unlock(&pools[s].lock);
-    return fail(DUET_NO_MEMORY, "%s refuses %zu bytes on the %s: used %zu, cached %zu, limit %zu%s", who, asked,
-                machines[s]->name, m.used, m.cached, m.limit, m.limit ? "" : " (none)");
+    return fail(DUET_NO_MEMORY, "%s refuses %zu bytes on the %s: used %zu, cached %zu, limit %zu%s", who,
+                asked, machines[s]->name, m.used, m.cached, m.limit, m.limit ? "" : " (none)");
 }
 
 /* ---- new blocks ---- */
@@ -392,7 +393,8 @@ duet_memory duet_memory_of(duet_place place)
 duet_status duet_memory_limit(duet_place place, size_t bytes)
 {
     enum side s;
-    if (!side_of(place, &s)) return fail(DUET_BAD_ARGUMENT, "duet_memory_limit needs DUET_CPU or DUET_GPU, not %d", (int)place);
+    if (!side_of(place, &s))
+        return fail(DUET_BAD_ARGUMENT, "duet_memory_limit needs DUET_CPU or DUET_GPU, not %d", (int)place);
     pthread_mutex_lock(&pools[s].lock);
     duet_memory *m = &pools[s].memory;
     m->limit = bytes;

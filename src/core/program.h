@@ -32,9 +32,10 @@ typedef struct source {
 } source;
 
 typedef struct instruction {
-    uint8_t op;    /* OP_ of a map or fold row, OP_LOAD, OP_SAVE or OP_STORE */
-    uint8_t type;  /* duet_dtype that the program computes in */
-    source arg[3]; /* as many as op has operands; of SAVE and STORE, arg[0].index is the slot or output; of folds, arg[2].index */
+    uint8_t op;   /* OP_ of a map or fold row, OP_LOAD, OP_SAVE or OP_STORE */
+    uint8_t type; /* duet_dtype that the program computes in */
+    source arg
+        [3]; /* as many as op has operands; of SAVE and STORE, arg[0].index is the slot or output; of folds, arg[2].index */
 } instruction;
 
 typedef struct program {

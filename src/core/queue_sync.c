@@ -10,15 +10,18 @@ static struct {
 
 uint64_t drain_mark(int queue) { return __atomic_load_n(&queues[queue].begun, __ATOMIC_SEQ_CST); }
 
-bool drain_passed(int queue, uint64_t mark) { return __atomic_load_n(&queues[queue].ended, __ATOMIC_ACQUIRE) > mark; }
+bool drain_passed(int queue, uint64_t mark)
+{
+    return __atomic_load_n(&queues[queue].ended, __ATOMIC_ACQUIRE) > mark;
+}
 
 uint64_t drain_begin(int queue) { return __atomic_add_fetch(&queues[queue].begun, 1, __ATOMIC_SEQ_CST); }
 
 void drain_end(int queue, uint64_t ticket)
 {
     uint64_t last = __atomic_load_n(&queues[queue].ended, __ATOMIC_RELAXED);
-    while (last < ticket &&
-           !__atomic_compare_exchange_n(&queues[queue].ended, &last, ticket, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    while (last < ticket && !__atomic_compare_exchange_n(&queues[queue].ended, &last, ticket, true,
+                                                         __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         continue;
 }
 

@@ -12,7 +12,15 @@
 #include "backend.h"
 
 /* In this order they are part of a counter: new ones come last. */
-enum law { LAW_UNIFORM, LAW_NORMAL, LAW_TRUNCATED_NORMAL, LAW_BERNOULLI, LAW_INTEGERS, LAW_PERMUTATION, LAWS };
+enum law {
+    LAW_UNIFORM,
+    LAW_NORMAL,
+    LAW_TRUNCATED_NORMAL,
+    LAW_BERNOULLI,
+    LAW_INTEGERS,
+    LAW_PERMUTATION,
+    LAWS
+};
 
 /* What a truncated normal is chosen from. */
 enum proposal { PROPOSE_NORMAL, PROPOSE_EXPONENTIAL, PROPOSE_UNIFORM };
@@ -22,8 +30,9 @@ enum proposal { PROPOSE_NORMAL, PROPOSE_EXPONENTIAL, PROPOSE_UNIFORM };
 
 #define LOTTERY_NUMBERS 7
 #define LOTTERY_WHOLES  3
-#define LOTTERY_COUNT                                                                                                            \
-    (2 + LOTTERY_NUMBERS + 2 * LOTTERY_WHOLES) /* numbers of a step: integers are two of 32 bits, low ones first */
+#define LOTTERY_COUNT                                                                                        \
+    (2 + LOTTERY_NUMBERS +                                                                                   \
+     2 * LOTTERY_WHOLES) /* numbers of a step: integers are two of 32 bits, low ones first */
 
 typedef struct lottery {
     uint32_t key[2]; /* the seed */
@@ -68,7 +77,8 @@ static inline void lottery_split(uint64_t whole, double num[2])
 /* A step of law l, but for its output, and the numbers that it is to be run with. */
 static inline void lottery_step(const lottery *l, step *s, double num[LOTTERY_COUNT])
 {
-    s->kernel = KERNEL_RANDOM, s->outs = 1, s->nums = LOTTERY_COUNT, s->attr[0] = l->law, s->attr[1] = l->proposal;
+    s->kernel = KERNEL_RANDOM, s->outs = 1, s->nums = LOTTERY_COUNT, s->attr[0] = l->law,
+    s->attr[1] = l->proposal;
     for (int k = 0; k < LOTTERY_COUNT; k++) s->num[k] = (uint16_t)k;
     num[0] = l->key[0], num[1] = l->key[1];
     for (int k = 0; k < LOTTERY_NUMBERS; k++) num[2 + k] = l->number[k];

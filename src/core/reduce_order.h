@@ -36,7 +36,8 @@
 #define FOLD_BLOCK 4096
 #define FOLD_LANES 128
 
-#define FOLD_ALL_AXES (-1) /* attr[0] of a fold: the reduced axes as bits; all bits: all axes, which are not kept */
+#define FOLD_ALL_AXES                                                                                        \
+    (-1) /* attr[0] of a fold: the reduced axes as bits; all bits: all axes, which are not kept */
 
 /* Powers of two, by element type: once scaled, squares neither over- nor underflow. */
 #define FOLD_NORM_LEAST_f32 0x1p-100f

@@ -10,7 +10,8 @@ duet_status view_check_rank(const char *who, const duet_matrix *m, int least, in
     char text[SHAPE_TEXT];
     TRY(matrix_check(who, m));
     if (m->at.rank >= least && m->at.rank <= most) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "%s(%s) needs a rank of %d%s", who, view_text(m, text), least, most > least ? " or more" : "");
+    return fail(DUET_BAD_SHAPE, "%s(%s) needs a rank of %d%s", who, view_text(m, text), least,
+                most > least ? " or more" : "");
 }
 
 duet_status view_check_axis(const char *who, const duet_matrix *m, int rank, int *axis)
@@ -19,7 +20,8 @@ duet_status view_check_axis(const char *who, const duet_matrix *m, int rank, int
     const int given = *axis;
     if (given < 0) *axis += rank;
     if (*axis >= 0 && *axis < rank) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "%s(%s) along axis %d: there is no such axis", who, view_text(m, text), given);
+    return fail(DUET_BAD_SHAPE, "%s(%s) along axis %d: there is no such axis", who, view_text(m, text),
+                given);
 }
 
 /* ---- axes in another order ---- */
@@ -43,11 +45,13 @@ duet_matrix *duet_permuted_axes(duet_matrix *m, int rank, const int *axis)
     if (matrix_check(who, m)) return NULL;
     layout at = m->at;
     if (rank != at.rank || (rank > 0 && !axis))
-        return fail(DUET_BAD_SHAPE, "%s(%s) needs %d axes, not %d", who, view_text(m, text), at.rank, rank), NULL;
+        return fail(DUET_BAD_SHAPE, "%s(%s) needs %d axes, not %d", who, view_text(m, text), at.rank, rank),
+               NULL;
     for (int i = 0; i < rank; i++) {
         int a = axis[i];
         if (view_check_axis(who, m, rank, &a)) return NULL;
-        if (seen >> a & 1) return fail(DUET_BAD_ARGUMENT, "%s(%s) names axis %d twice", who, view_text(m, text), a), NULL;
+        if (seen >> a & 1)
+            return fail(DUET_BAD_ARGUMENT, "%s(%s) names axis %d twice", who, view_text(m, text), a), NULL;
         seen |= 1u << a, at.size[i] = m->at.size[a], at.stride[i] = m->at.stride[a];
     }
     return view_of(m, &at, 0);
@@ -61,7 +65,8 @@ duet_matrix *duet_expanded(duet_matrix *m, int axis)
     if (view_check_rank(who, m, 0, DUET_RANK_MAX)) return NULL;
     layout at = m->at;
     if (view_check_axis(who, m, at.rank + 1, &axis)) return NULL;
-    if (at.rank == DUET_RANK_MAX) return fail(DUET_BAD_SHAPE, "%s: the rank is %d, the most there is", who, at.rank), NULL;
+    if (at.rank == DUET_RANK_MAX)
+        return fail(DUET_BAD_SHAPE, "%s: the rank is %d, the most there is", who, at.rank), NULL;
     layout_insert(&at, axis, 1, 1);
     return view_of(m, &at, 0);
 }
@@ -73,7 +78,8 @@ duet_matrix *duet_squeezed(duet_matrix *m, int axis)
     if (matrix_check(who, m) || view_check_axis(who, m, m->at.rank, &axis)) return NULL;
     layout at = m->at;
     if (at.size[axis] != 1)
-        return fail(DUET_BAD_SHAPE, "%s(%s) needs one element along axis %d", who, view_text(m, text), axis), NULL;
+        return fail(DUET_BAD_SHAPE, "%s(%s) needs one element along axis %d", who, view_text(m, text), axis),
+               NULL;
     layout_drop(&at, axis);
     return view_of(m, &at, 0);
 }
@@ -83,7 +89,8 @@ duet_matrix *duet_diagonal(duet_matrix *m, int64_t offset)
     const char *who = "duet_diagonal";
     if (view_check_rank(who, m, 2, DUET_RANK_MAX)) return NULL;
     layout at = m->at;
-    const int64_t rows = at.size[0] + (offset < 0 ? offset : 0), cols = at.size[1] - (offset > 0 ? offset : 0);
+    const int64_t rows = at.size[0] + (offset < 0 ? offset : 0),
+                  cols = at.size[1] - (offset > 0 ? offset : 0);
     const int64_t n = rows < cols ? rows : cols, stride = at.stride[0] + at.stride[1];
     layout_drop(&at, 0), layout_drop(&at, 0);
     layout_insert(&at, at.rank, n > 0 ? n : 0, stride);
@@ -118,7 +125,8 @@ static bool infer(int64_t count, int rank, const int64_t *size, int64_t *out)
         out[a] = size[a];
         if (size[a] == -1 && open >= 0) return false;
         if (size[a] == -1) open = a;
-        else if (__builtin_mul_overflow(others, size[a], &others)) others = 0; /* without -1 that is told when all are checked */
+        else if (__builtin_mul_overflow(others, size[a], &others))
+            others = 0; /* without -1 that is told when all are checked */
     }
     if (open < 0) return true;
     if (others <= 0 || count % others) return false;
@@ -142,7 +150,8 @@ static bool find_strides(const layout *from, layout *to)
 static duet_matrix *needs(const duet_matrix *m, int rank, const int64_t *size, const char *what)
 {
     char from[SHAPE_TEXT], to[SHAPE_TEXT];
-    fail(DUET_BAD_SHAPE, "duet_reshaped(%s) to %s needs %s", view_text(m, from), shape_text(to, m->at.type, rank, size), what);
+    fail(DUET_BAD_SHAPE, "duet_reshaped(%s) to %s needs %s", view_text(m, from),
+         shape_text(to, m->at.type, rank, size), what);
     return NULL;
 }
 
@@ -162,7 +171,8 @@ duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, const int64_t *size)
     if (matrix_check(who, m)) return NULL;
     const bool sized = rank >= 0 && rank <= DUET_RANK_MAX && (size || !rank),
                inferred = sized && infer(m->count, rank, size, whole);
-    if (sized && !inferred) return needs(m, rank, size, "one size of -1 at most, which the others divide the elements by");
+    if (sized && !inferred)
+        return needs(m, rank, size, "one size of -1 at most, which the others divide the elements by");
     if (shape_check(who, m->at.type, rank, sized ? whole : size)) return NULL;
     layout_dense(&at, m->at.type, rank, whole);
     if (layout_count(&at) != m->count) return needs(m, rank, whole, "as many elements");

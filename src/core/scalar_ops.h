@@ -235,7 +235,7 @@ FN_DECL T FN(abs)(T x) { return ABS(x); }
 
 #include "vmath.h"
 
-#define DUET_MAP1(name, formula, ...)                                                                                            \
+#define DUET_MAP1(name, formula, ...)                                                                        \
     FN_DECL T FN(map_##name)(T x) { return formula; }
 #include <duet/ops.def>
 #endif

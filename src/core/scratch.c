@@ -29,7 +29,8 @@ static bool make_room(lender *l)
 static duet_status lend_new(lender *l, size_t bytes, int queue, void **p)
 {
     if (l->closed)
-        return fail(DUET_UNSUPPORTED, "a recording has no block of %zu bytes, and may not allocate while it records", bytes);
+        return fail(DUET_UNSUPPORTED,
+                    "a recording has no block of %zu bytes, and may not allocate while it records", bytes);
     if (!make_room(l)) return fail(DUET_NO_MEMORY, "no memory to note what a recording keeps");
     TRY(pool_take(DEVICE, bytes, queue, p));
     l->block[l->count++] = (lent){ *p, bytes, true };

@@ -18,6 +18,7 @@ typedef struct lender {
 } lender;
 
 size_t lender_bytes(const lender *l);
-void lender_free(lender *l, uint64_t queues); /* queues: bit q is set when queue q may still have work on it */
+void lender_free(lender *l,
+                 uint64_t queues); /* queues: bit q is set when queue q may still have work on it */
 
 #endif

@@ -35,12 +35,14 @@ static bool overflows(duet_dtype type, int rank, const int64_t *size)
 duet_status shape_check(const char *who, duet_dtype type, int rank, const int64_t *size)
 {
     char text[SHAPE_TEXT];
-    if ((unsigned)type >= DUET_DTYPE_COUNT) return fail(DUET_BAD_TYPE, "%s: %d is not an element type", who, (int)type);
+    if ((unsigned)type >= DUET_DTYPE_COUNT)
+        return fail(DUET_BAD_TYPE, "%s: %d is not an element type", who, (int)type);
     if (rank < 0 || rank > DUET_RANK_MAX)
         return fail(DUET_BAD_SHAPE, "%s needs 0 <= rank <= %d, not %d", who, DUET_RANK_MAX, rank);
     if (rank > 0 && !size) return fail(DUET_BAD_ARGUMENT, "%s: the sizes are null", who);
     for (int a = 0; a < rank; a++)
-        if (size[a] < 0) return fail(DUET_BAD_SHAPE, "%s(%s) needs sizes >= 0", who, shape_text(text, type, rank, size));
+        if (size[a] < 0)
+            return fail(DUET_BAD_SHAPE, "%s(%s) needs sizes >= 0", who, shape_text(text, type, rank, size));
     if (overflows(type, rank, size))
         return fail(DUET_BAD_SHAPE, "%s(%s): its bytes overflow", who, shape_text(text, type, rank, size));
     return DUET_OK;

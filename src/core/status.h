@@ -20,10 +20,10 @@ typedef struct error_text {
 void error_keep(error_text *e);
 void error_put_back(const error_text *e);
 
-#define TRY(call)                                                                                                                \
-    do {                                                                                                                         \
-        duet_status tried_ = (call);                                                                                             \
-        if (__builtin_expect(tried_ != DUET_OK, 0)) return tried_;                                                               \
+#define TRY(call)                                                                                            \
+    do {                                                                                                     \
+        duet_status tried_ = (call);                                                                         \
+        if (__builtin_expect(tried_ != DUET_OK, 0)) return tried_;                                           \
     } while (0)
 
 #endif

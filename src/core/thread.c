@@ -25,7 +25,8 @@ static void add_counts(duet_counts *sum, const duet_counts *c)
 {
     uint64_t *to = (uint64_t *)sum; /* the struct is an array of them */
     const uint64_t *from = (const uint64_t *)c;
-    for (size_t i = 0; i < sizeof *c / sizeof *from; i++) to[i] += __atomic_load_n(from + i, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < sizeof *c / sizeof *from; i++)
+        to[i] += __atomic_load_n(from + i, __ATOMIC_RELAXED);
 }
 
 static void thread_end(void *mine)

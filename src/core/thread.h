@@ -26,17 +26,18 @@ typedef struct thread {
     struct lender *lender;            /* of the recording that runs now, or NULL: core/lend.h */
     struct duet_recording *recording; /* what is being recorded, or NULL: plan/record.h */
     enum holding holding;             /* does it hold work back: core/held.h */
-    bool cut;                         /* since the last statement the host has waited, or worked on the queue otherwise */
-    bool held_failed;                 /* held work, of whomever, that this thread launched: true until a statement begins */
-    int failed_goal;                  /* which destination of the plan that failed last it was about; -1 where nobody knows */
-    bool shared;                      /* by all threads that found no memory: it has no rooms */
+    bool cut;         /* since the last statement the host has waited, or worked on the queue otherwise */
+    bool held_failed; /* held work, of whomever, that this thread launched: true until a statement begins */
+    int failed_goal;  /* which destination of the plan that failed last it was about; -1 where nobody knows */
+    bool shared;      /* by all threads that found no memory: it has no rooms */
     void *room[ROOMS];
     void (*leave[ROOMS])(void *);
     struct thread *next; /* all threads, for duet_stats */
 } thread;
 
 extern _Thread_local thread *thread_mine __attribute__((tls_model(DUET_TLS)));
-thread *thread_new(void) __attribute__((cold)); /* never NULL: without memory, one that all such threads share */
+thread *thread_new(void)
+    __attribute__((cold)); /* never NULL: without memory, one that all such threads share */
 
 static inline thread *thread_get(void)
 {

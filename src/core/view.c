@@ -9,13 +9,14 @@ static duet_status check_range(const char *who, const duet_matrix *m, int axis, 
     char text[SHAPE_TEXT];
     int64_t size = m->at.size[axis];
     if (first >= 0 && count >= 0 && first <= size && count <= size - first) return DUET_OK;
-    return fail(DUET_BAD_ARGUMENT, "%s(%s): %lld elements from %lld are not within the %lld of axis %d", who, view_text(m, text),
-                (long long)count, (long long)first, (long long)size, axis);
+    return fail(DUET_BAD_ARGUMENT, "%s(%s): %lld elements from %lld are not within the %lld of axis %d", who,
+                view_text(m, text), (long long)count, (long long)first, (long long)size, axis);
 }
 
 duet_matrix *duet_slice(duet_matrix *m, int64_t first, int64_t count)
 {
-    if (view_check_rank("duet_slice", m, 1, DUET_RANK_MAX) || check_range("duet_slice", m, 0, first, count)) return NULL;
+    if (view_check_rank("duet_slice", m, 1, DUET_RANK_MAX) || check_range("duet_slice", m, 0, first, count))
+        return NULL;
     layout at = m->at;
     at.size[0] = count;
     return view_of(m, &at, first * at.stride[0]);
@@ -40,7 +41,8 @@ duet_matrix *duet_column(duet_matrix *m, int64_t j)
 duet_matrix *duet_submatrix(duet_matrix *m, int64_t i, int64_t j, int64_t rows, int64_t cols)
 {
     const char *who = "duet_submatrix";
-    if (view_check_rank(who, m, 2, 2) || check_range(who, m, 0, i, rows) || check_range(who, m, 1, j, cols)) return NULL;
+    if (view_check_rank(who, m, 2, 2) || check_range(who, m, 0, i, rows) || check_range(who, m, 1, j, cols))
+        return NULL;
     layout at = m->at;
     at.size[0] = rows, at.size[1] = cols;
     return view_of(m, &at, i * at.stride[0] + j * at.stride[1]);
@@ -62,8 +64,8 @@ static duet_status take_element(indexing *x, int64_t i)
     char text[SHAPE_TEXT];
     const int64_t size = x->m->at.size[x->axis], from_start = i < 0 ? i + size : i;
     if (from_start < 0 || from_start >= size)
-        return fail(DUET_BAD_ARGUMENT, "%s(%s): there is no element %lld along axis %d", x->who, view_text(x->m, text),
-                    (long long)i, x->axis);
+        return fail(DUET_BAD_ARGUMENT, "%s(%s): there is no element %lld along axis %d", x->who,
+                    view_text(x->m, text), (long long)i, x->axis);
     x->ahead += from_start * x->m->at.stride[x->axis++];
     return DUET_OK;
 }
@@ -81,8 +83,11 @@ static duet_status take_range(indexing *x, const duet_index *r)
 {
     char text[SHAPE_TEXT];
     const int64_t size = x->m->at.size[x->axis], by = r->step == INT64_MIN ? -INT64_MAX : r->step;
-    if (by == 0) return fail(DUET_BAD_ARGUMENT, "%s(%s): the step along axis %d is 0", x->who, view_text(x->m, text), x->axis);
-    const int64_t start = bound_of(r->start, size, by < 0, true), stop = bound_of(r->stop, size, by < 0, false);
+    if (by == 0)
+        return fail(DUET_BAD_ARGUMENT, "%s(%s): the step along axis %d is 0", x->who, view_text(x->m, text),
+                    x->axis);
+    const int64_t start = bound_of(r->start, size, by < 0, true),
+                  stop = bound_of(r->stop, size, by < 0, false);
     const int64_t way = by < 0 ? start - stop : stop - start, each = by < 0 ? -by : by;
     const int64_t count = way > 0 ? (way - 1) / each + 1 : 0, stride = x->m->at.stride[x->axis++];
     layout_insert(&x->at, x->at.rank, count, count > 1 ? stride * by : stride);
@@ -98,7 +103,10 @@ static duet_status take_all(indexing *x, int until)
     return s;
 }
 
-static bool takes_axis(const duet_index *i) { return i->kind == DUET_INDEX_RANGE || i->kind == DUET_INDEX_AT; }
+static bool takes_axis(const duet_index *i)
+{
+    return i->kind == DUET_INDEX_RANGE || i->kind == DUET_INDEX_AT;
+}
 
 /* How many axes of m the entries name, and how many axes the view has; BAD_ARGUMENT of what is no index. */
 static duet_status check_index(const char *who, const duet_matrix *m, int count, const duet_index *index)
@@ -109,15 +117,17 @@ static duet_status check_index(const char *who, const duet_matrix *m, int count,
         return fail(DUET_BAD_ARGUMENT, "%s needs an index, not NULL or %d entries", who, count);
     rank = m->at.rank;
     for (int i = 0; i < count; i++) {
-        if ((unsigned)index[i].kind > DUET_INDEX_REST) return fail(DUET_BAD_ARGUMENT, "%s: entry %d is no index", who, i);
+        if ((unsigned)index[i].kind > DUET_INDEX_REST)
+            return fail(DUET_BAD_ARGUMENT, "%s: entry %d is no index", who, i);
         named += takes_axis(&index[i]), rests += index[i].kind == DUET_INDEX_REST;
         rank += (index[i].kind == DUET_INDEX_NEW) - (index[i].kind == DUET_INDEX_AT);
     }
     if (rests > 1) return fail(DUET_BAD_ARGUMENT, "%s takes one DUET_REST, not %d", who, rests);
-    if (named > m->at.rank) return fail(DUET_BAD_SHAPE, "%s(%s): the index names %d axes", who, view_text(m, text), named);
+    if (named > m->at.rank)
+        return fail(DUET_BAD_SHAPE, "%s(%s): the index names %d axes", who, view_text(m, text), named);
     if (rank > DUET_RANK_MAX)
-        return fail(DUET_BAD_SHAPE, "%s(%s): the view would have rank %d, more than %d", who, view_text(m, text), rank,
-                    DUET_RANK_MAX);
+        return fail(DUET_BAD_SHAPE, "%s(%s): the view would have rank %d, more than %d", who,
+                    view_text(m, text), rank, DUET_RANK_MAX);
     return DUET_OK;
 }
 
@@ -163,7 +173,10 @@ duet_matrix *duet_stepped(duet_matrix *m, int axis, int64_t start, int64_t stop,
     return index_axis("duet_stepped", m, axis, DUET_STEP(start, stop, by));
 }
 
-duet_matrix *duet_picked(duet_matrix *m, int axis, int64_t i) { return index_axis("duet_picked", m, axis, DUET_AT(i)); }
+duet_matrix *duet_picked(duet_matrix *m, int axis, int64_t i)
+{
+    return index_axis("duet_picked", m, axis, DUET_AT(i));
+}
 
 duet_matrix *duet_flipped(duet_matrix *m, int axis)
 {
@@ -182,7 +195,8 @@ duet_status duet_split(duet_matrix *m, int axis, int count, duet_matrix **part)
     const char *who = "duet_split";
     TRY(matrix_check(who, m));
     TRY(view_check_axis(who, m, m->at.rank, &axis));
-    if (count < 1 || !part) return fail(DUET_BAD_ARGUMENT, "%s into %d parts needs 1 or more, and room for them", who, count);
+    if (count < 1 || !part)
+        return fail(DUET_BAD_ARGUMENT, "%s into %d parts needs 1 or more, and room for them", who, count);
     const int64_t each = m->at.size[axis] / count, more = m->at.size[axis] % count;
     int64_t from = 0;
     for (int k = 0; k < count; k++) {

@@ -42,9 +42,10 @@
 #define VM_LOG2_E   0x1.71547652b82fep0
 #define VM_LN2_HI   0x1.62e42fefa4p-1
 #define VM_LN2_LO   -0x1.8432a1b0e2634p-43
-#define VM_EXP(r)                                                                                                                \
-    VM_P10(r, 0x1.0000000000005p-1, 0x1.555555555553bp-3, 0x1.5555555552101p-5, 0x1.1111111118834p-7, 0x1.6c16c17f336cp-10,      \
-           0x1.a01a0177f3ca6p-13, 0x1.a019a6914c09ap-16, 0x1.71de80fa36f19p-19, 0x1.28a2a1b3c047fp-22, 0x1.ae77aa5a5b9e6p-26)
+#define VM_EXP(r)                                                                                            \
+    VM_P10(r, 0x1.0000000000005p-1, 0x1.555555555553bp-3, 0x1.5555555552101p-5, 0x1.1111111118834p-7,        \
+           0x1.6c16c17f336cp-10, 0x1.a01a0177f3ca6p-13, 0x1.a019a6914c09ap-16, 0x1.71de80fa36f19p-19,        \
+           0x1.28a2a1b3c047fp-22, 0x1.ae77aa5a5b9e6p-26)
 #endif
 
 /* Polynomials by Horner's rule, the constant first. */

@@ -12,9 +12,9 @@
 #define VM_MILLS_C        0.1875
 #define VM_MILLS_0        0x1.7b8222p-5
 #define VM_MILLS_SLOPE(y) VM_P2(y, 1.02, 1.4)
-#define VM_MILLS(d)                                                                                                              \
-    VM_P11(d, 0x1.5f8eb8p0, -0x1.d7ec16p-3, -0x1.4d9ab2p1, 0x1.a30f5p0, 0x1.c77e48p2, -0x1.cb2e1ep3, -0x1.03fb98p3,              \
-           0x1.3a8804p6, -0x1.2df24ap7, 0x1.15e716p7, -0x1.a5f0fcp5)
+#define VM_MILLS(d)                                                                                          \
+    VM_P11(d, 0x1.5f8eb8p0, -0x1.d7ec16p-3, -0x1.4d9ab2p1, 0x1.a30f5p0, 0x1.c77e48p2, -0x1.cb2e1ep3,         \
+           -0x1.03fb98p3, 0x1.3a8804p6, -0x1.2df24ap7, 0x1.15e716p7, -0x1.a5f0fcp5)
 /* erf(x) / x - 1 for z = x^2 <= 1/4 */
 #define VM_ERF(z) VM_P5(z, 0x1.06eba8p-3, -0x1.812734p-2, 0x1.ce255p-4, -0x1.b66a9ap-6, 0x1.35616p-8)
 
@@ -26,19 +26,22 @@
 #define VM_MILLS_C        0.21875
 #define VM_MILLS_0        0x1.6c4ae973ff3ebp-4
 #define VM_MILLS_SLOPE(y) VM_P2(y, 0.85, 1.55)
-#define VM_MILLS(d)                                                                                                              \
-    FMA(VM_P16((d) * (d), -0x1.da5614a03422ap-2, 0x1.449ef6d619d6ap1, -0x1.cf7ce9ae22404p3, 0x1.8432810fcf9fp5,                  \
-               0x1.f70746b5f9615p5, -0x1.9e8782096e497p10, 0x1.1576a4c3f1228p12, 0x1.7716eff6f1f83p15, -0x1.23eed93bfa482p18,    \
-               -0x1.ad2255a10aeadp20, 0x1.26c8ffd9cd569p24, 0x1.0c8f9e05ab742p25, -0x1.770d91b41d79fp29, 0x1.a67c1e5154a9p28,    \
-               0x1.bfc24bdc98c08p32, 0x1.cf9620ecf8eeap31),                                                                      \
-        d,                                                                                                                       \
-        VM_P17((d) * (d), 0x1.59f9a44cd8265p0, -0x1.2bacf83909a8p1, 0x1.190405cc0af41p2, 0x1.a0d905a59d3dap2,                    \
-               -0x1.045bf93fab72dp7, 0x1.fa735993a5a2fp8, 0x1.b994dcd45f9a1p10, -0x1.76366b25a85e7p14, -0x1.30be513407db9p12,    \
-               0x1.0897b25160958p20, -0x1.a433b4d4471c8p20, -0x1.912c744c3baefp25, 0x1.9e528b5fc4cefp27, 0x1.f054fcb5f34afp29,   \
-               -0x1.eab938e992f46p31, -0x1.b331a084da511p32, -0x1.aceea8e153a5bp29))
-#define VM_ERF(z)                                                                                                                \
-    VM_P10(z, 0x1.06eba8214db69p-3, -0x1.812746b037a1cp-2, 0x1.ce2f21a0465d6p-4, -0x1.b82ce31452d89p-6, 0x1.565bcd88c08ccp-8,    \
-           -0x1.c02dda3a69e03p-11, 0x1.f9aa513f85a49p-14, -0x1.f59b5ccf63ef7p-17, 0x1.c569c4caa49b3p-20, -0x1.97c5e5767b22fp-23)
+#define VM_MILLS(d)                                                                                          \
+    FMA(VM_P16((d) * (d), -0x1.da5614a03422ap-2, 0x1.449ef6d619d6ap1, -0x1.cf7ce9ae22404p3,                  \
+               0x1.8432810fcf9fp5, 0x1.f70746b5f9615p5, -0x1.9e8782096e497p10, 0x1.1576a4c3f1228p12,         \
+               0x1.7716eff6f1f83p15, -0x1.23eed93bfa482p18, -0x1.ad2255a10aeadp20, 0x1.26c8ffd9cd569p24,     \
+               0x1.0c8f9e05ab742p25, -0x1.770d91b41d79fp29, 0x1.a67c1e5154a9p28, 0x1.bfc24bdc98c08p32,       \
+               0x1.cf9620ecf8eeap31),                                                                        \
+        d,                                                                                                   \
+        VM_P17((d) * (d), 0x1.59f9a44cd8265p0, -0x1.2bacf83909a8p1, 0x1.190405cc0af41p2,                     \
+               0x1.a0d905a59d3dap2, -0x1.045bf93fab72dp7, 0x1.fa735993a5a2fp8, 0x1.b994dcd45f9a1p10,         \
+               -0x1.76366b25a85e7p14, -0x1.30be513407db9p12, 0x1.0897b25160958p20, -0x1.a433b4d4471c8p20,    \
+               -0x1.912c744c3baefp25, 0x1.9e528b5fc4cefp27, 0x1.f054fcb5f34afp29, -0x1.eab938e992f46p31,     \
+               -0x1.b331a084da511p32, -0x1.aceea8e153a5bp29))
+#define VM_ERF(z)                                                                                            \
+    VM_P10(z, 0x1.06eba8214db69p-3, -0x1.812746b037a1cp-2, 0x1.ce2f21a0465d6p-4, -0x1.b82ce31452d89p-6,      \
+           0x1.565bcd88c08ccp-8, -0x1.c02dda3a69e03p-11, 0x1.f9aa513f85a49p-14, -0x1.f59b5ccf63ef7p-17,      \
+           0x1.c569c4caa49b3p-20, -0x1.97c5e5767b22fp-23)
 #endif
 
 typedef struct TYPED(tail) {

@@ -7,7 +7,8 @@
 #define VM_SIGMOID  42.0    /* sigmoid of this is 1, and 2^-LIFT exp(-this) normal */
 #define VM_HALVES   0x1p-65 /* 2^-(BIAS / 2 + 2) */
 /* (2^r - 1) / r for |r| <= 1/2 */
-#define VM_EXP2(r) VM_P6(r, 0x1.62e43p-1, 0x1.ebfbdep-3, 0x1.c6af9ep-5, 0x1.3b2c58p-7, 0x1.5ef4a2p-10, 0x1.427918p-13)
+#define VM_EXP2(r)                                                                                           \
+    VM_P6(r, 0x1.62e43p-1, 0x1.ebfbdep-3, 0x1.c6af9ep-5, 0x1.3b2c58p-7, 0x1.5ef4a2p-10, 0x1.427918p-13)
 /* (sinh(r) / r - 1) / r^2 and (cosh(r) - 1) / r^2, of v = r^2, for |r| <= 0.3467 */
 #define VM_SINH(v) VM_P3(v, 0x1.555556p-3, 0x1.110fe2p-7, 0x1.a28f2ep-13)
 #define VM_COSH(v) VM_P3(v, 0x1p-1, 0x1.555502p-5, 0x1.6d2e22p-10)
@@ -18,16 +19,16 @@
 #define VM_EXP_SAFE 708.0
 #define VM_SIGMOID  350.0
 #define VM_HALVES   0x1p-513
-#define VM_EXP2(r)                                                                                                               \
-    VM_P12(r, 0x1.62e42fefa39efp-1, 0x1.ebfbdff82c58ep-3, 0x1.c6b08d704a1d1p-5, 0x1.3b2ab6fba51a1p-7, 0x1.5d87fe7875275p-10,     \
-           0x1.430912f75554ep-13, 0x1.ffcbfd443c0fcp-17, 0x1.62c0272e79a4ep-20, 0x1.b5233dce623c5p-24, 0x1.e4bb7f1f6d3dp-28,     \
-           0x1.ec5e95af810cbp-32, 0x1.e0fcb9afcf823p-36)
-#define VM_SINH(v)                                                                                                               \
-    VM_P6(v, 0x1.5555555555555p-3, 0x1.111111111130ap-7, 0x1.a01a019f13dacp-13, 0x1.71de3e35be3fbp-19, 0x1.ae569f90d5057p-26,    \
-          0x1.73c36ba4c2434p-33)
-#define VM_COSH(v)                                                                                                               \
-    VM_P6(v, 0x1p-1, 0x1.5555555555556p-5, 0x1.6c16c16c15ff4p-10, 0x1.a01a01a81d0fep-16, 0x1.27e4d8083691p-22,                   \
-          0x1.1f79043126aebp-29)
+#define VM_EXP2(r)                                                                                           \
+    VM_P12(r, 0x1.62e42fefa39efp-1, 0x1.ebfbdff82c58ep-3, 0x1.c6b08d704a1d1p-5, 0x1.3b2ab6fba51a1p-7,        \
+           0x1.5d87fe7875275p-10, 0x1.430912f75554ep-13, 0x1.ffcbfd443c0fcp-17, 0x1.62c0272e79a4ep-20,       \
+           0x1.b5233dce623c5p-24, 0x1.e4bb7f1f6d3dp-28, 0x1.ec5e95af810cbp-32, 0x1.e0fcb9afcf823p-36)
+#define VM_SINH(v)                                                                                           \
+    VM_P6(v, 0x1.5555555555555p-3, 0x1.111111111130ap-7, 0x1.a01a019f13dacp-13, 0x1.71de3e35be3fbp-19,       \
+          0x1.ae569f90d5057p-26, 0x1.73c36ba4c2434p-33)
+#define VM_COSH(v)                                                                                           \
+    VM_P6(v, 0x1p-1, 0x1.5555555555556p-5, 0x1.6c16c16c15ff4p-10, 0x1.a01a01a81d0fep-16,                     \
+          0x1.27e4d8083691p-22, 0x1.1f79043126aebp-29)
 #endif
 
 typedef struct TYPED(power) {
@@ -99,7 +100,8 @@ VM T FN(exp2)(T x)
 /* 2^n (1 + p) - 1 = (2^n - 1) + 2^n p, a quarter of it on the way so that 2^n is finite. */
 VM T FN(expm1)(T x)
 {
-    TYPED(power) p = FN(exp_parts)(SEL(x < K(-VM_FAR), K(-VM_FAR), SEL(x > K(VM_SINH_MAX), K(VM_SINH_MAX), x)), K(0));
+    TYPED(power)
+    p = FN(exp_parts)(SEL(x < K(-VM_FAR), K(-VM_FAR), SEL(x > K(VM_SINH_MAX), K(VM_SINH_MAX), x)), K(0));
     T s = AS_T((p.n - VM_BIAS - 2) << VM_DIGITS), less = s - K(0.25);
     TYPED(pair) e = FN(two_sum)(less, s * p.hi);
     e.lo = FMA(s, p.lo, e.lo) + ((s - less) - K(0.25)); /* what a large s lost */
@@ -115,11 +117,16 @@ typedef struct TYPED(hyperbola) {
 /* What sinh and cosh of |x| = n log 2 + r are made of. */
 VM TYPED(hyperbola) FN(hyperbolic_parts)(T x)
 {
-    T a = SEL(ABS(x) > K(VM_SINH_MAX), K(VM_SINH_MAX), ABS(x)), t = FMA(a, K(VM_LOG2_E), K(VM_ROUND)), n = t - K(VM_ROUND);
+    T a = SEL(ABS(x) > K(VM_SINH_MAX), K(VM_SINH_MAX), ABS(x)), t = FMA(a, K(VM_LOG2_E), K(VM_ROUND)),
+      n = t - K(VM_ROUND);
     TYPED(pair) r = FN(two_sum)(FMA(n, K(-VM_LN2_HI), a), n * K(-VM_LN2_LO));
     T big = AS_T((AS_BITS(t) + VM_BIAS - 2) << VM_DIGITS), v = r.hi * r.hi;
-    T small = AS_T((VM_BIAS + VM_BIAS / 2 - AS_BITS(t)) << VM_DIGITS) * K(VM_HALVES); /* its exponent may be below a normal one */
-    TYPED(hyperbola) h = { FN(two_sum)(big, -small), FN(two_sum)(big, small), { r.hi, FMA(v * r.hi, VM_SINH(v), r.lo) }, K(0) };
+    T small = AS_T((VM_BIAS + VM_BIAS / 2 - AS_BITS(t)) << VM_DIGITS) *
+              K(VM_HALVES); /* its exponent may be below a normal one */
+    TYPED(hyperbola)
+    h = {
+        FN(two_sum)(big, -small), FN(two_sum)(big, small), { r.hi, FMA(v * r.hi, VM_SINH(v), r.lo) }, K(0)
+    };
     h.even = FMA(r.hi, r.lo, v * VM_COSH(v));
     return h;
 }

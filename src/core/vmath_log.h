@@ -12,13 +12,14 @@
 #define VM_CBRT_2   0x1.428a3p0
 #define VM_CBRT1_2  0x1.965feap-1
 /* (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2). In f64 the odd terms, then the even: two sums side by side. */
-#define VM_LOG(f)                                                                                                                \
-    VM_P8(f, 0x1.55557p-2, -0x1.000234p-2, 0x1.99944ep-3, -0x1.5466fep-3, 0x1.239ce2p-3, -0x1.0e96ccp-3, 0x1.015974p-3,          \
-          -0x1.2a6f78p-4)
+#define VM_LOG(f)                                                                                            \
+    VM_P8(f, 0x1.55557p-2, -0x1.000234p-2, 0x1.99944ep-3, -0x1.5466fep-3, 0x1.239ce2p-3, -0x1.0e96ccp-3,     \
+          0x1.015974p-3, -0x1.2a6f78p-4)
 /* (log((1 + s) / (1 - s)) / s - 2 - 2/3 u) / u^2 for u = s^2 <= 0.02945 */
 #define VM_ATANH(u) VM_P3(u, 0x1.999ap-2, 0x1.24528p-2, 0x1.dfa126p-3)
 /* m^(-1/3) for sqrt(1/2) <= m <= sqrt(2), with half of the digits */
-#define VM_CBRT(m) VM_P6(m, 0x1.ffc956p0, -0x1.3e31e2p1, 0x1.6565ccp1, -0x1.e5e98ap0, 0x1.66c51p-1, -0x1.ba9e78p-4)
+#define VM_CBRT(m)                                                                                           \
+    VM_P6(m, 0x1.ffc956p0, -0x1.3e31e2p1, 0x1.6565ccp1, -0x1.e5e98ap0, 0x1.66c51p-1, -0x1.ba9e78p-4)
 
 #else
 #define VM_LOG2_LO  0x1.777d0ffda0d24p-56
@@ -31,20 +32,20 @@
 #define VM_SQRT1_2  0x3fe6a09e667f3bcd
 #define VM_CBRT_2   0x1.428a2f98d728bp0
 #define VM_CBRT1_2  0x1.965fea53d6e3dp-1
-#define VM_LOG(f)                                                                                                                \
-    FMA(VM_P9((f) * (f), -0x1.fffffffffef15p-3, -0x1.555555566b2e2p-3, -0x1.ffffff2bf976ap-4, -0x1.9999c26b565e5p-4,             \
-              -0x1.5550ee61b2842p-4, -0x1.24d750fa8bca6p-4, -0x1.fba17fc1da7abp-5, -0x1.d1219b4a61733p-5,                        \
-              -0x1.ea005837a3a61p-5),                                                                                            \
-        f,                                                                                                                       \
-        VM_P10((f) * (f), 0x1.5555555555533p-2, 0x1.999999999f7b1p-3, 0x1.24924922a1c3fp-3, 0x1.c71c71e0e737cp-4,                \
-               0x1.745d3f0553411p-4, 0x1.3b0b8aab73afdp-4, 0x1.11ccf093c379p-4, 0x1.d05b0719d012ep-5, 0x1.0a61e2b9106d3p-4,      \
-               0x1.ac6cc533fa5c5p-6))
-#define VM_ATANH(u)                                                                                                              \
-    VM_P8(u, 0x1.9999999999996p-2, 0x1.2492492492f4dp-2, 0x1.c71c71c59734p-3, 0x1.745d18290323ep-3, 0x1.3b1364decde8ep-3,        \
-          0x1.11206c2edb9b4p-3, 0x1.de3dde5658c67p-4, 0x1.eac295e93e378p-4)
-#define VM_CBRT(m)                                                                                                               \
-    VM_P11(m, 0x1.3ae5c2p1, -0x1.858924p2, 0x1.eca3p3, -0x1.c18f4cp4, 0x1.26191p5, -0x1.151108p5, 0x1.75918ep4, -0x1.6032c8p3,   \
-           0x1.b9976ap1, -0x1.4b11d6p-1, 0x1.c1886p-5)
+#define VM_LOG(f)                                                                                            \
+    FMA(VM_P9((f) * (f), -0x1.fffffffffef15p-3, -0x1.555555566b2e2p-3, -0x1.ffffff2bf976ap-4,                \
+              -0x1.9999c26b565e5p-4, -0x1.5550ee61b2842p-4, -0x1.24d750fa8bca6p-4, -0x1.fba17fc1da7abp-5,    \
+              -0x1.d1219b4a61733p-5, -0x1.ea005837a3a61p-5),                                                 \
+        f,                                                                                                   \
+        VM_P10((f) * (f), 0x1.5555555555533p-2, 0x1.999999999f7b1p-3, 0x1.24924922a1c3fp-3,                  \
+               0x1.c71c71e0e737cp-4, 0x1.745d3f0553411p-4, 0x1.3b0b8aab73afdp-4, 0x1.11ccf093c379p-4,        \
+               0x1.d05b0719d012ep-5, 0x1.0a61e2b9106d3p-4, 0x1.ac6cc533fa5c5p-6))
+#define VM_ATANH(u)                                                                                          \
+    VM_P8(u, 0x1.9999999999996p-2, 0x1.2492492492f4dp-2, 0x1.c71c71c59734p-3, 0x1.745d18290323ep-3,          \
+          0x1.3b1364decde8ep-3, 0x1.11206c2edb9b4p-3, 0x1.de3dde5658c67p-4, 0x1.eac295e93e378p-4)
+#define VM_CBRT(m)                                                                                           \
+    VM_P11(m, 0x1.3ae5c2p1, -0x1.858924p2, 0x1.eca3p3, -0x1.c18f4cp4, 0x1.26191p5, -0x1.151108p5,            \
+           0x1.75918ep4, -0x1.6032c8p3, 0x1.b9976ap1, -0x1.4b11d6p-1, 0x1.c1886p-5)
 #endif
 
 /* x = 2^k * fraction, the fraction from sqrt(1/2) to sqrt(2), for x positive, normal and finite; n is k + bias. */
@@ -110,7 +111,8 @@ VM TYPED(pair) FN(log_of_pair)(TYPED(pair) u)
 {
     BITS n;
     T f = FN(normal_fraction)(u.hi, &n) - K(1), k = FN(exponent)(n);
-    T less = K(0.5) * (u.lo * AS_T((2 * VM_BIAS + 1 - n) << VM_DIGITS)); /* 2^-k u.lo: 2^(1 - k) is a normal number, or 0 */
+    T less = K(0.5) * (u.lo * AS_T((2 * VM_BIAS + 1 - n)
+                                   << VM_DIGITS)); /* 2^-k u.lo: 2^(1 - k) is a normal number, or 0 */
     TYPED(pair) g = FN(two_sum)(f, less), s = FN(two_sum)(k * K(VM_LN2_HI), g.hi);
     s.lo = s.lo + (FMA(k, K(VM_LN2_LO), FN(log_rest)(g.hi)) + FMA(-g.lo, g.hi, g.lo));
     return s;
@@ -119,7 +121,8 @@ VM TYPED(pair) FN(log_of_pair)(TYPED(pair) u)
 VM T FN(log1p)(T x)
 {
     TYPED(pair) u = FN(any_sum)(K(1), x), y = FN(log_of_pair)(u);
-    return SEL((ABS(x) < K(VM_TINY)) | (x == INF), x, SEL(u.hi > K(0), y.hi + y.lo, SEL(u.hi == K(0), -INF, K(NAN))));
+    return SEL((ABS(x) < K(VM_TINY)) | (x == INF), x,
+               SEL(u.hi > K(0), y.hi + y.lo, SEL(u.hi == K(0), -INF, K(NAN))));
 }
 
 /* max(x, 0) + log(1 + exp(-|x|)) */
@@ -141,8 +144,9 @@ VM T FN(cbrt)(T x)
     T k, m = FN(fraction)(ABS(x), &k), t = FMA(k, K(1.0 / 3), K(VM_ROUND + VM_BIAS)),
          odd = FMA(t - K(VM_ROUND + VM_BIAS), K(-3), k);
     T z = m * SEL(odd > K(0), K(2), SEL(odd < K(0), K(0.5), K(1)));
-    T w = VM_CBRT(m) * SEL(odd > K(0), K(VM_CBRT1_2), SEL(odd < K(0), K(VM_CBRT_2), K(1))), w2 = w * w; /* z^(-1/3) */
-    T y = z * w2, y2 = y * y, rest = FMA(-FMA(y, y, -y2), y, FMA(-y2, y, z));                           /* z - y^3 */
+    T w = VM_CBRT(m) * SEL(odd > K(0), K(VM_CBRT1_2), SEL(odd < K(0), K(VM_CBRT_2), K(1))),
+      w2 = w * w;                                                             /* z^(-1/3) */
+    T y = z * w2, y2 = y * y, rest = FMA(-FMA(y, y, -y2), y, FMA(-y2, y, z)); /* z - y^3 */
     y = FMA(rest, w2 * K(1.0 / 3), y) * AS_T(AS_BITS(t) << VM_DIGITS);
     return SEL((ABS(x) > K(0)) & (ABS(x) < INF), FN(with_sign)(y, x), x);
 }

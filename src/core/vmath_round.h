@@ -1,7 +1,8 @@
 /* vmath_round.h - whole numbers, remainders, and lengths: a part of vmath.h, in the same words and under the same rules. */
 
 #ifdef T_f32
-#define VM_LARGE 0x1p60 /* squares of lengths beyond this, and below its inverse, may be lost: they are shifted by */
+#define VM_LARGE                                                                                             \
+    0x1p60 /* squares of lengths beyond this, and below its inverse, may be lost: they are shifted by */
 #define VM_SHIFT 0x1p90
 #else
 #define VM_LARGE 0x1p500
@@ -30,7 +31,8 @@ VM T FN(fmod)(T x, T y)
     T r = SEL(bad == K(1), K(0), ABS(x)), b = SEL(bad == K(1), INF, ABS(y)), high = b * K(VM_ULP_1);
     AGAIN(r >= b)
     {
-        T top = AS_T((AS_BITS(high) & ~VM_EXPONENT) | (AS_BITS(r) & VM_EXPONENT)); /* high is normal, and so is an r above it */
+        T top = AS_T((AS_BITS(high) & ~VM_EXPONENT) |
+                     (AS_BITS(r) & VM_EXPONENT)); /* high is normal, and so is an r above it */
         T s = SEL(r < high, b, top * K(2 / VM_ULP_1)), left = FMA(-FLOOR(r / s), s, r);
         r = SEL(r >= b, SEL(left < K(0), left + s, left), r);
     }
@@ -48,7 +50,8 @@ VM T FN(fmod_moderates)(T most, T least) { return SEL(most < least * K(VM_ULP_1)
 /* What fmod leaves, of y's sign, which may round. */
 VM T FN(rest)(T r, T y)
 {
-    return SEL(r == K(0), FN(with_sign)(K(0), y), SEL(((r < K(0)) & (y > K(0))) | ((r > K(0)) & (y < K(0))), r + y, r));
+    return SEL(r == K(0), FN(with_sign)(K(0), y),
+               SEL(((r < K(0)) & (y > K(0))) | ((r > K(0)) & (y < K(0))), r + y, r));
 }
 VM T FN(remainder)(T x, T y) { return FN(rest)(FN(fmod)(x, y), y); }
 VM T FN(remainder_moderate)(T x, T y) { return FN(rest)(FN(fmod_moderate)(x, y), y); }

@@ -13,7 +13,8 @@
 #define VM_PI_4_LO  -0x1.5dde98p-24
 #define VM_2_PI     0x1.45f306p-1
 #define VM_TAN_PI_8 0x1.a8279ap-2
-#define VM_ATAN_TOP 0x1p60 /* atan is pi / 2 from here on; a quotient of numbers up to here is safe, and of their inverses */
+#define VM_ATAN_TOP                                                                                          \
+    0x1p60 /* atan is pi / 2 from here on; a quotient of numbers up to here is safe, and of their inverses */
 /* (sin(r) / r - 1) / z and (cos(r) - 1 + z / 2) / z^2 for z = r^2, |r| <= 0.79 */
 #define VM_SIN(z) VM_P3(z, -0x1.555544p-3, 0x1.1106c8p-7, -0x1.991dp-13)
 #define VM_COS(z) VM_P3(z, 0x1.55554ap-5, -0x1.6c0c14p-10, 0x1.99de58p-16)
@@ -22,12 +23,15 @@
 /* (asin(s) / s - 1) / z for z = s^2 <= 1/4 */
 #define VM_ASIN(z) VM_P5(z, 0x1.5555c8p-3, 0x1.330206p-4, 0x1.747b72p-5, 0x1.8c415ap-6, 0x1.5959aap-5)
 /* 2 / pi: a word of zeros, then its bits after the point, DIGITS to a word; and the five from a given word on */
-#define VM_2_PI_WORDS                                                                                                            \
-    w1 = none + 0x517cc1, w2 = none + 0x5b9391, w3 = none + 0x2a53f, w4 = none + 0x42757d, w5 = none + 0xfa9a6,                  \
-    w6 = none + 0x77036d, w7 = none + 0x452b32, w8 = none + 0x3c4390, w9 = none + 0x20ff28
-#define VM_FIVE_FROM(k)                                                                                                          \
-    VM_SHIFT(k, 2, VM_STEP(0, 4), VM_STEP(1, 5), VM_STEP(2, 6), VM_STEP(3, 7), VM_STEP(4, 8), VM_STEP(5, 9));                    \
-    VM_SHIFT(k, 1, VM_STEP(0, 2), VM_STEP(1, 3), VM_STEP(2, 4), VM_STEP(3, 5), VM_STEP(4, 6), VM_STEP(5, 7));                    \
+#define VM_2_PI_WORDS                                                                                        \
+    w1 = none + 0x517cc1, w2 = none + 0x5b9391, w3 = none + 0x2a53f, w4 = none + 0x42757d,                   \
+    w5 = none + 0xfa9a6, w6 = none + 0x77036d, w7 = none + 0x452b32, w8 = none + 0x3c4390,                   \
+    w9 = none + 0x20ff28
+#define VM_FIVE_FROM(k)                                                                                      \
+    VM_SHIFT(k, 2, VM_STEP(0, 4), VM_STEP(1, 5), VM_STEP(2, 6), VM_STEP(3, 7), VM_STEP(4, 8),                \
+             VM_STEP(5, 9));                                                                                 \
+    VM_SHIFT(k, 1, VM_STEP(0, 2), VM_STEP(1, 3), VM_STEP(2, 4), VM_STEP(3, 5), VM_STEP(4, 6),                \
+             VM_STEP(5, 7));                                                                                 \
     VM_SHIFT(k, 0, VM_STEP(0, 1), VM_STEP(1, 2), VM_STEP(2, 3), VM_STEP(3, 4), VM_STEP(4, 5))
 #define VM_WORD_OF(bit) (((bit)*2850) >> 16) /* bit / DIGITS */
 
@@ -41,35 +45,39 @@
 #define VM_2_PI     0x1.45f306dc9c883p-1
 #define VM_TAN_PI_8 0x1.a827999fcef32p-2
 #define VM_ATAN_TOP 0x1p500
-#define VM_SIN(z)                                                                                                                \
-    VM_P6(z, -0x1.5555555555547p-3, 0x1.111111110f568p-7, -0x1.a01a019bab697p-13, 0x1.71de351cab7fap-19, -0x1.ae5e1d75eb47dp-26, \
-          0x1.5d7d8e0d5ab72p-33)
-#define VM_COS(z)                                                                                                                \
-    VM_P6(z, 0x1.5555555555549p-5, -0x1.6c16c16c14beap-10, 0x1.a01a019c29598p-16, -0x1.27e4f7a90d484p-22, 0x1.1ee9aaefe0c2dp-29, \
-          -0x1.8f8d577940eb1p-37)
-#define VM_ATAN(z)                                                                                                               \
-    VM_P11(z, -0x1.555555555553dp-2, 0x1.9999999995867p-3, -0x1.24924922ad31dp-3, 0x1.c71c70e5f505cp-4, -0x1.745cf8d8babfep-4,   \
-           0x1.3b1118d1648c1p-4, -0x1.10ebb4a818403p-4, 0x1.df0f1366ba199p-5, -0x1.9cd1b6c21f61bp-5, 0x1.37d2f50b78986p-5,       \
-           -0x1.2564511819cc7p-6)
-#define VM_ASIN(z)                                                                                                               \
-    VM_P12(z, 0x1.555555555539p-3, 0x1.333333336e80fp-4, 0x1.6db6db427a4f8p-5, 0x1.f1c72c38fb342p-6, 0x1.6e89f440197a7p-6,       \
-           0x1.1c6be1a687738p-6, 0x1.c6fdc1aaa5333p-7, 0x1.8ec2fca604435p-7, 0x1.abcf5cd7c44fp-8, 0x1.3ff4a990b2876p-6,          \
-           -0x1.09d32833a0d88p-6, 0x1.056d6c8139f23p-5)
-#define VM_2_PI_WORDS                                                                                                            \
-    w1 = none + 0xa2f9836e4e441, w2 = none + 0x529fc2757d1f5, w3 = none + 0x34ddc0db62959, w4 = none + 0x93c439041fe51,          \
-    w5 = none + 0x63abdebbc561b, w6 = none + 0x7246e3a424dd2, w7 = none + 0xe006492eea09d, w8 = none + 0x1921cfe1deb1c,          \
-    w9 = none + 0xb129a73ee8823, w10 = none + 0x5f52ebb4484e9, w11 = none + 0x9c7026b45f7e4, w12 = none + 0x13991d6398353,       \
-    w13 = none + 0x39f49c845f8bb, w14 = none + 0xdf9283b1ff897, w15 = none + 0xffde05980fef2, w16 = none + 0xf118b5a0a6d1f,      \
-    w17 = none + 0x6d367ecf27cb0, w18 = none + 0x9b74f463f669e, w19 = none + 0x5fea2d7527bac, w20 = none + 0x7ebe5f17b3d07,      \
-    w21 = none + 0x39f78a5292ea6, w22 = none + 0xbfb5fb11f8d5d, w23 = none + 0x856033046fc7
-#define VM_FIVE_FROM(k)                                                                                                          \
-    VM_SHIFT(k, 4, VM_STEP(0, 16), VM_STEP(1, 17), VM_STEP(2, 18), VM_STEP(3, 19), VM_STEP(4, 20), VM_STEP(5, 21),               \
-             VM_STEP(6, 22), VM_STEP(7, 23));                                                                                    \
-    VM_SHIFT(k, 3, VM_STEP(0, 8), VM_STEP(1, 9), VM_STEP(2, 10), VM_STEP(3, 11), VM_STEP(4, 12), VM_STEP(5, 13), VM_STEP(6, 14), \
-             VM_STEP(7, 15), VM_STEP(8, 16), VM_STEP(9, 17), VM_STEP(10, 18), VM_STEP(11, 19));                                  \
-    VM_SHIFT(k, 2, VM_STEP(0, 4), VM_STEP(1, 5), VM_STEP(2, 6), VM_STEP(3, 7), VM_STEP(4, 8), VM_STEP(5, 9), VM_STEP(6, 10),     \
-             VM_STEP(7, 11));                                                                                                    \
-    VM_SHIFT(k, 1, VM_STEP(0, 2), VM_STEP(1, 3), VM_STEP(2, 4), VM_STEP(3, 5), VM_STEP(4, 6), VM_STEP(5, 7));                    \
+#define VM_SIN(z)                                                                                            \
+    VM_P6(z, -0x1.5555555555547p-3, 0x1.111111110f568p-7, -0x1.a01a019bab697p-13, 0x1.71de351cab7fap-19,     \
+          -0x1.ae5e1d75eb47dp-26, 0x1.5d7d8e0d5ab72p-33)
+#define VM_COS(z)                                                                                            \
+    VM_P6(z, 0x1.5555555555549p-5, -0x1.6c16c16c14beap-10, 0x1.a01a019c29598p-16, -0x1.27e4f7a90d484p-22,    \
+          0x1.1ee9aaefe0c2dp-29, -0x1.8f8d577940eb1p-37)
+#define VM_ATAN(z)                                                                                           \
+    VM_P11(z, -0x1.555555555553dp-2, 0x1.9999999995867p-3, -0x1.24924922ad31dp-3, 0x1.c71c70e5f505cp-4,      \
+           -0x1.745cf8d8babfep-4, 0x1.3b1118d1648c1p-4, -0x1.10ebb4a818403p-4, 0x1.df0f1366ba199p-5,         \
+           -0x1.9cd1b6c21f61bp-5, 0x1.37d2f50b78986p-5, -0x1.2564511819cc7p-6)
+#define VM_ASIN(z)                                                                                           \
+    VM_P12(z, 0x1.555555555539p-3, 0x1.333333336e80fp-4, 0x1.6db6db427a4f8p-5, 0x1.f1c72c38fb342p-6,         \
+           0x1.6e89f440197a7p-6, 0x1.1c6be1a687738p-6, 0x1.c6fdc1aaa5333p-7, 0x1.8ec2fca604435p-7,           \
+           0x1.abcf5cd7c44fp-8, 0x1.3ff4a990b2876p-6, -0x1.09d32833a0d88p-6, 0x1.056d6c8139f23p-5)
+#define VM_2_PI_WORDS                                                                                        \
+    w1 = none + 0xa2f9836e4e441, w2 = none + 0x529fc2757d1f5, w3 = none + 0x34ddc0db62959,                   \
+    w4 = none + 0x93c439041fe51, w5 = none + 0x63abdebbc561b, w6 = none + 0x7246e3a424dd2,                   \
+    w7 = none + 0xe006492eea09d, w8 = none + 0x1921cfe1deb1c, w9 = none + 0xb129a73ee8823,                   \
+    w10 = none + 0x5f52ebb4484e9, w11 = none + 0x9c7026b45f7e4, w12 = none + 0x13991d6398353,                \
+    w13 = none + 0x39f49c845f8bb, w14 = none + 0xdf9283b1ff897, w15 = none + 0xffde05980fef2,                \
+    w16 = none + 0xf118b5a0a6d1f, w17 = none + 0x6d367ecf27cb0, w18 = none + 0x9b74f463f669e,                \
+    w19 = none + 0x5fea2d7527bac, w20 = none + 0x7ebe5f17b3d07, w21 = none + 0x39f78a5292ea6,                \
+    w22 = none + 0xbfb5fb11f8d5d, w23 = none + 0x856033046fc7
+#define VM_FIVE_FROM(k)                                                                                      \
+    VM_SHIFT(k, 4, VM_STEP(0, 16), VM_STEP(1, 17), VM_STEP(2, 18), VM_STEP(3, 19), VM_STEP(4, 20),           \
+             VM_STEP(5, 21), VM_STEP(6, 22), VM_STEP(7, 23));                                                \
+    VM_SHIFT(k, 3, VM_STEP(0, 8), VM_STEP(1, 9), VM_STEP(2, 10), VM_STEP(3, 11), VM_STEP(4, 12),             \
+             VM_STEP(5, 13), VM_STEP(6, 14), VM_STEP(7, 15), VM_STEP(8, 16), VM_STEP(9, 17),                 \
+             VM_STEP(10, 18), VM_STEP(11, 19));                                                              \
+    VM_SHIFT(k, 2, VM_STEP(0, 4), VM_STEP(1, 5), VM_STEP(2, 6), VM_STEP(3, 7), VM_STEP(4, 8), VM_STEP(5, 9), \
+             VM_STEP(6, 10), VM_STEP(7, 11));                                                                \
+    VM_SHIFT(k, 1, VM_STEP(0, 2), VM_STEP(1, 3), VM_STEP(2, 4), VM_STEP(3, 5), VM_STEP(4, 6),                \
+             VM_STEP(5, 7));                                                                                 \
     VM_SHIFT(k, 0, VM_STEP(0, 1), VM_STEP(1, 2), VM_STEP(2, 3), VM_STEP(3, 4), VM_STEP(4, 5))
 #define VM_WORD_OF(bit) (((bit)*1261) >> 16)
 #endif
@@ -182,7 +190,8 @@ VM TYPED(bits) FN(two_over_pi)(BITS bit)
  * x is hard, is added up without loss. */
 VM TYPED(angle) FN(angle_huge)(T x)
 {
-    BITS fraction = AS_BITS(K(2)) - AS_BITS(K(1)) - 1, exponent = ((AS_BITS(x) << 1) >> (VM_DIGITS + 1)) - VM_BIAS;
+    BITS fraction = AS_BITS(K(2)) - AS_BITS(K(1)) - 1,
+         exponent = ((AS_BITS(x) << 1) >> (VM_DIGITS + 1)) - VM_BIAS;
     TYPED(bits) b = FN(two_over_pi)(exponent - 2);
     T m0 = AS_T((AS_BITS(x) & (fraction + VM_SIGN)) | AS_BITS(K(4 * VM_ULP_1))), m1 = m0 * K(1 / VM_ULP_1),
       m2 = m1 * K(1 / VM_ULP_1);
@@ -190,7 +199,9 @@ VM TYPED(angle) FN(angle_huge)(T x)
     T p1 = m1 * b.c1, t1 = p1 + K(VM_ROUND), rest1 = p1 - (t1 - K(VM_ROUND));
     T p2 = m2 * b.c2, t0 = (p0 + rest1) + K(VM_ROUND), rest0 = p0 - (t0 - K(VM_ROUND));
     T tiny = FMA(m2, b.c2, -p2) + m2 * (K(1 / VM_ULP_1) * b.c3);
-    TYPED(pair) f = FN(any_sum)(rest0, rest1), g = FN(any_sum)(FMA(m1, b.c1, -p1), p2), q = FN(any_sum)(f.hi, g.hi);
+    TYPED(pair)
+    f = FN(any_sum)(rest0, rest1),
+    g = FN(any_sum)(FMA(m1, b.c1, -p1), p2), q = FN(any_sum)(f.hi, g.hi);
     return FN(quarters)(AS_BITS(t0) + AS_BITS(t1), FN(two_sum)(q.hi, q.lo + (f.lo + (g.lo + tiny))));
 }
 

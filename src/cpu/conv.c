@@ -16,7 +16,8 @@ conv conv_of(const step *s)
 {
     const int32_t *a = s->attr, *depth = a + CONV_DEPTH;
     const conv_operands o = conv_operands_of(s);
-    const layout image = conv_volume(&o.x->at), filters = conv_volume(&o.w->at), results = conv_volume(&o.y->at);
+    const layout image = conv_volume(&o.x->at), filters = conv_volume(&o.w->at),
+                 results = conv_volume(&o.y->at);
     const int64_t *x = image.size, *w = filters.size, *y = results.size;
     conv g = { .n = x[0],
                .c = x[1],
@@ -38,7 +39,8 @@ conv conv_of(const step *s)
                .groups = a[CONV_GROUPS],
                .axes = o.x->at.rank - 2,
                .flip = a[CONV_FLIP] != 0 };
-    if (g.axes == 3) g.stride[2] = depth[0], g.pad[2] = depth[1], g.dilation[2] = depth[2], g.more[2] = depth[3];
+    if (g.axes == 3)
+        g.stride[2] = depth[0], g.pad[2] = depth[1], g.dilation[2] = depth[2], g.more[2] = depth[3];
     if (finish_infos[s->finish].pooled) { /* what is there before */
         const int64_t reach[] = { (g.kh - 1) * g.dilation[0] + 1, (g.kw - 1) * g.dilation[1] + 1 };
         g.oh = (g.h + 2 * g.pad[0] + g.more[0] - reach[0]) / g.stride[0] + 1;
@@ -72,7 +74,8 @@ duet_status conv_filters(const step *s, const frame *f, const void **p, void **c
 
 int64_t conv_images_at_once(const conv *g, size_t element, int threads)
 {
-    const double each = (double)g->m * (double)g->oh * (double)g->ow * (double)element, fit = CACHED_BYTES * threads / each;
+    const double each = (double)g->m * (double)g->oh * (double)g->ow * (double)element,
+                 fit = CACHED_BYTES * threads / each;
     const int64_t images = fit < (double)g->n ? (int64_t)fit : g->n;
     return images > 1 ? images : 1;
 }
@@ -97,7 +100,9 @@ duet_status run_conv(const step *s, const frame *f)
     bool done = false;
     const layout *out = &s->out[0].at;
     if (layout_count(out) == 0) return DUET_OK;
-    if (is_nothing(s)) return memset(address(f, &s->out[0]), 0, (size_t)layout_count(out) * dtypes[out->type].bytes), DUET_OK;
+    if (is_nothing(s))
+        return memset(address(f, &s->out[0]), 0, (size_t)layout_count(out) * dtypes[out->type].bytes),
+               DUET_OK;
     TRY(s->finish ? onednn_finished(s, f, &done) : onednn_conv(s, f, &done));
     return done ? DUET_OK : im2col(s, f);
 }

@@ -30,7 +30,7 @@ duet_status onednn_finished(const step *s, const frame *f, bool *done); /* of st
 void onednn_finished_forget(step *s);
 const char *onednn_version(void); /* or why there is none */
 
-run_function run_conv, run_im2col_f32, run_im2col_f64, run_input_grad_f32, run_input_grad_f64, run_filter_grad_f32,
-    run_filter_grad_f64;
+run_function run_conv, run_im2col_f32, run_im2col_f64, run_input_grad_f32, run_input_grad_f64,
+    run_filter_grad_f32, run_filter_grad_f64;
 
 #endif

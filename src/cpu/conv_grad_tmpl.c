@@ -55,8 +55,9 @@ static void image_back(const backward *b, int64_t n, T *columns, int threads)
     for (int64_t k = 0; k < g->groups; k++) {
         T *image = b->out + (n * g->c + k * g->depth) * plane;
         BLAS(gemm)
-        (CblasRowMajor, CblasTrans, CblasNoTrans, (int)b->rows, (int)b->columns, (int)m, 1, b->filters + k * m * b->rows,
-         (int)b->rows, b->y + (n * g->m + k * m) * b->columns, (int)b->columns, 0, columns, (int)b->columns);
+        (CblasRowMajor, CblasTrans, CblasNoTrans, (int)b->rows, (int)b->columns, (int)m, 1,
+         b->filters + k * m * b->rows, (int)b->rows, b->y + (n * g->m + k * m) * b->columns, (int)b->columns,
+         0, columns, (int)b->columns);
         by_threads(threads, add_some, &(adding){ g, image, columns });
     }
 }
@@ -107,8 +108,8 @@ static void filters_back(const backward *b, int64_t n, T *columns, int threads)
         by_threads(threads, unroll_some, &(unrolling){ g, b->image.stride, image, columns });
         BLAS(gemm)
         (CblasRowMajor, CblasNoTrans, CblasTrans, (int)m, (int)b->rows, (int)b->columns, 1,
-         b->y + (n * g->m + k * m) * b->columns, (int)b->columns, columns, (int)b->columns, n > 0, b->out + k * m * b->rows,
-         (int)b->rows);
+         b->y + (n * g->m + k * m) * b->columns, (int)b->columns, columns, (int)b->columns, n > 0,
+         b->out + k * m * b->rows, (int)b->rows);
     }
 }
 

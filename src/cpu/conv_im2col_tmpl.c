@@ -18,8 +18,9 @@ static void convolve_image(const unrolled *x, int64_t n, int64_t first, T *colum
         const T *image = x->in + n * x->image.stride[0] + k * x->g.depth * x->image.stride[1];
         by_threads(threads, unroll_some, &(unrolling){ &x->g, x->image.stride, image, columns });
         BLAS(gemm)
-        (CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)x->columns, (int)x->rows, 1, x->filters + k * m * x->rows,
-         (int)x->rows, columns, (int)x->columns, 0, x->out + ((n - first) * x->g.m + k * m) * x->columns, (int)x->columns);
+        (CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)x->columns, (int)x->rows, 1,
+         x->filters + k * m * x->rows, (int)x->rows, columns, (int)x->columns, 0,
+         x->out + ((n - first) * x->g.m + k * m) * x->columns, (int)x->columns);
     }
 }
 
@@ -41,7 +42,8 @@ static void convolve_each(const void *work, int t, int threads)
 static void convolve(const unrolled *x, const sharing *h, int64_t first, int64_t last)
 {
     if (x->rows == 0) memset(x->out, 0, (size_t)((last - first) * x->g.m * x->columns) * sizeof(T));
-    else if (h->by_image) by_threads(h->threads, convolve_each, &(image_work){ x, h->columns, first, last - first });
+    else if (h->by_image)
+        by_threads(h->threads, convolve_each, &(image_work){ x, h->columns, first, last - first });
     else
         for (int64_t n = first; n < last; n++) convolve_image(x, n, first, h->columns, h->threads);
     cpu_blas_used();
@@ -58,7 +60,8 @@ static finishing finishing_of(const step *s, const conv *g, int64_t images)
     return p;
 }
 
-static duet_status convolve_some(unrolled *x, const sharing *h, const step *s, const frame *f, int64_t images, void *room)
+static duet_status convolve_some(unrolled *x, const sharing *h, const step *s, const frame *f, int64_t images,
+                                 void *room)
 {
     const int64_t each = layout_count(&s->out[0].at) / x->g.n;
     finishing whole = finishing_of(s, &x->g, images), rest = finishing_of(s, &x->g, x->g.n % images);
@@ -80,7 +83,8 @@ static duet_status convolve_finished(unrolled *x, const sharing *h, const step *
     int64_t images = conv_images_at_once(&x->g, sizeof(T), omp_get_max_threads());
     if (h->by_image) images = images < h->threads ? h->threads : images - images % h->threads;
     void *room = NULL;
-    if (finish_infos[s->finish].pooled) TRY(scratch_take((size_t)(images * x->g.m * x->columns) * sizeof(T), f, &room));
+    if (finish_infos[s->finish].pooled)
+        TRY(scratch_take((size_t)(images * x->g.m * x->columns) * sizeof(T), f, &room));
     const duet_status r = convolve_some(x, h, s, f, images, room);
     scratch_give(room);
     return r;

@@ -15,7 +15,8 @@ static const struct names {
     int argument[OPERANDS];
     dnnl_query_t query[OPERANDS];
 } names[OPERANDS] = {
-    [DST] = { { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST }, { dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md } },
+    [DST] = { { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST },
+              { dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md } },
     [SRC] = { { DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST },
               { dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md } },
     [FILTERS] = { { DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST },
@@ -85,7 +86,8 @@ static dnnl_status_t make_operand(kept *k, int i, const description *mine, descr
 static dnnl_status_t make_from(kept *k, dnnl_primitive_desc_t pd, const description mine[OPERANDS])
 {
     const dnnl_query_t *query = names[k->result].query;
-    for (int i = 0; i < OPERANDS; i++) DNN(make_operand(k, i, &mine[i], dnnl_primitive_desc_query_md(pd, query[i], 0)));
+    for (int i = 0; i < OPERANDS; i++)
+        DNN(make_operand(k, i, &mine[i], dnnl_primitive_desc_query_md(pd, query[i], 0)));
     described scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     k->scratch_bytes = dnnl_memory_desc_get_size(scratch);
     DNN(dnnl_memory_create(&k->scratch, scratch, engine, DNNL_MEMORY_NONE));
@@ -93,18 +95,20 @@ static dnnl_status_t make_from(kept *k, dnnl_primitive_desc_t pd, const descript
     return dnnl_primitive_create(&k->convolution, pd);
 }
 
-static dnnl_status_t choose_way(dnnl_primitive_desc_t *pd, int result, const description any[OPERANDS], const conv *g,
-                                const_dnnl_primitive_attr_t attr)
+static dnnl_status_t choose_way(dnnl_primitive_desc_t *pd, int result, const description any[OPERANDS],
+                                const conv *g, const_dnnl_primitive_attr_t attr)
 {
     dnnl_primitive_desc_t forward;
     DNN(choose(&forward, engine, &any[SRC], &any[FILTERS], NULL, &any[DST], g, attr));
     if (result == DST) return *pd = forward, dnnl_success;
-    const dnnl_status_t r = choose_back(pd, engine, result == SRC, &any[SRC], &any[FILTERS], &any[DST], g, attr, forward);
+    const dnnl_status_t r =
+        choose_back(pd, engine, result == SRC, &any[SRC], &any[FILTERS], &any[DST], g, attr, forward);
     dnnl_primitive_desc_destroy(forward);
     return r;
 }
 
-static dnnl_status_t make_chosen(kept *k, const conv *g, const description mine[OPERANDS], const description any[OPERANDS])
+static dnnl_status_t make_chosen(kept *k, const conv *g, const description mine[OPERANDS],
+                                 const description any[OPERANDS])
 {
     dnnl_primitive_attr_t attr;
     dnnl_primitive_desc_t pd;
@@ -138,7 +142,8 @@ static dnnl_status_t make(kept *k, const step *s)
     description mine[OPERANDS], any[OPERANDS];
     dnnl_status_t r = engine ? dnnl_success : dnnl_runtime_error;
     int n = 0;
-    for (; r == dnnl_success && n < OPERANDS; n += r == dnnl_success) r = describe_both(&at[n], &mine[n], &any[n]);
+    for (; r == dnnl_success && n < OPERANDS; n += r == dnnl_success)
+        r = describe_both(&at[n], &mine[n], &any[n]);
     if (r == dnnl_success) r = make_chosen(k, &g, mine, any);
     for (int i = 0; i < n; i++) description_free(&mine[i]), description_free(&any[i]);
     return r;
@@ -192,7 +197,8 @@ static dnnl_status_t reorder(const kept *k, int i)
 static dnnl_status_t execute(const kept *k)
 {
     dnnl_exec_arg_t args[OPERANDS + 1] = { [OPERANDS] = { DNNL_ARG_SCRATCHPAD, k->scratch } };
-    for (int i = 0; i < OPERANDS; i++) args[i] = (dnnl_exec_arg_t){ names[k->result].argument[i], k->inner[i] };
+    for (int i = 0; i < OPERANDS; i++)
+        args[i] = (dnnl_exec_arg_t){ names[k->result].argument[i], k->inner[i] };
     for (int i = 0; i < OPERANDS; i++)
         if (i != k->result) DNN(reorder(k, i));
     DNN(dnnl_primitive_execute(k->convolution, k->stream, OPERANDS + 1, args));
@@ -220,8 +226,8 @@ static duet_status run_kept(const kept *k, const frame *f, void *const data[OPER
     if (r == dnnl_success) r = execute(k);
     scratch_give(room);
     if (r == dnnl_success) return DUET_OK;
-    return fail(r == dnnl_out_of_memory ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "oneDNN: a convolution ended with status %d",
-                (int)r);
+    return fail(r == dnnl_out_of_memory ? DUET_NO_MEMORY : DUET_DEVICE_ERROR,
+                "oneDNN: a convolution ended with status %d", (int)r);
 }
 
 duet_status onednn_conv(const step *s, const frame *f, bool *done)

@@ -55,7 +55,8 @@ static void primitive_free(dnnl_primitive_t p)
 
 static void seat_free(seat *t)
 {
-    memory_free(t->outer), memory_free(t->src), memory_free(t->bias), memory_free(t->dst), memory_free(t->scratch);
+    memory_free(t->outer), memory_free(t->src), memory_free(t->bias), memory_free(t->dst),
+        memory_free(t->scratch);
     finishing_free(&t->after);
 }
 
@@ -68,7 +69,8 @@ void onednn_finished_forget(step *s)
         seat_free(&l->seat[GROUP]), seat_free(&l->seat[SINGLE]);
         if (l->stream) dnnl_stream_destroy(l->stream);
     }
-    for (int w = 0; w < SHAPES; w++) primitive_free(k->shape[w].convolution), primitive_free(k->shape[w].arrange);
+    for (int w = 0; w < SHAPES; w++)
+        primitive_free(k->shape[w].convolution), primitive_free(k->shape[w].arrange);
     primitive_free(k->arrange_filters);
     memory_free(k->outer_filters), memory_free(k->filters);
     free(k);
@@ -79,14 +81,18 @@ void onednn_finished_forget(step *s)
 /* The operands of a convolution of so many images: these as they lie, then all as oneDNN may have them. */
 enum { OUTER = ARGUMENTS, DESCRIPTIONS };
 
-static dnnl_status_t describe_one(description *d, int which, const step *s, const conv *g, int64_t images, described filters)
+static dnnl_status_t describe_one(description *d, int which, const step *s, const conv *g, int64_t images,
+                                  described filters)
 {
-    const dnnl_dims_t src = { images, g->c, g->h, g->w }, dst = { images, g->m, g->oh, g->ow }, bias = { g->m };
+    const dnnl_dims_t src = { images, g->c, g->h, g->w }, dst = { images, g->m, g->oh, g->ow },
+                      bias = { g->m };
     const layout at = filters_of(g);
     const dims weights = dims_of(&at), images_at = dims_of(&s->in[0].at);
     switch (which) {
     case SRC: return describe_as(d, 4, src, dnnl_format_tag_any);
-    case FILTERS: return filters ? description_copy(d, filters) : describe_as(d, at.rank, weights.size, dnnl_format_tag_any);
+    case FILTERS:
+        return filters ? description_copy(d, filters)
+                       : describe_as(d, at.rank, weights.size, dnnl_format_tag_any);
     case BIAS: return describe_as(d, 1, bias, dnnl_a);
     case DST: return describe_as(d, 4, dst, dnnl_nhwc);
     default: return describe(d, 4, src, images_at.stride);
@@ -116,8 +122,8 @@ static void make_after(finishing *p, const step *s, const conv *g, int64_t image
     finishing_make(p, s, &(results){ .at = at, .biased = true, .apart = true });
 }
 
-static dnnl_status_t make_seat(seat *t, const step *s, const kept *k, int64_t images, dnnl_primitive_desc_t pd,
-                               const description d[DESCRIPTIONS])
+static dnnl_status_t make_seat(seat *t, const step *s, const kept *k, int64_t images,
+                               dnnl_primitive_desc_t pd, const description d[DESCRIPTIONS])
 {
     DNN(make_memory(&t->outer, look(&d[OUTER])));
     DNN(make_memory(&t->src, dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0)));
@@ -142,14 +148,16 @@ static dnnl_status_t make_filters(kept *k, described wanted)
     return r;
 }
 
-static dnnl_status_t make_from(kept *k, int w, const step *s, dnnl_primitive_desc_t pd, const description d[DESCRIPTIONS])
+static dnnl_status_t make_from(kept *k, int w, const step *s, dnnl_primitive_desc_t pd,
+                               const description d[DESCRIPTIONS])
 {
     convolver *c = &k->shape[w];
     described src = dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0);
     DNN(make_reorder(&c->arrange, onednn_engine(), look(&d[OUTER]), src));
     c->src_bytes = c->arrange ? whole_lines(dnnl_memory_desc_get_size(src)) : 0;
     c->dst_bytes = whole_lines(dnnl_memory_desc_get_size(look(&d[DST])));
-    c->scratch_bytes = whole_lines(dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0)));
+    c->scratch_bytes =
+        whole_lines(dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0)));
     const size_t bytes = c->src_bytes + c->dst_bytes + c->scratch_bytes;
     if (bytes > k->lane_bytes) k->lane_bytes = bytes;
     for (lane *l = k->lane; l < k->lane + k->lanes; l++) DNN(make_seat(&l->seat[w], s, k, c->images, pd, d));
@@ -161,7 +169,8 @@ static dnnl_status_t make_described(kept *k, int w, const step *s, const descrip
     dnnl_primitive_desc_t pd;
     DNN(choose_alone(&pd, d, &k->g));
     dnnl_status_t r = is_slow(pd) ? dnnl_unimplemented : dnnl_success;
-    if (r == dnnl_success && !k->filters) r = make_filters(k, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0));
+    if (r == dnnl_success && !k->filters)
+        r = make_filters(k, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0));
     if (r == dnnl_success) r = make_from(k, w, s, pd, d);
     dnnl_primitive_desc_destroy(pd);
     return r;
@@ -258,7 +267,8 @@ static dnnl_status_t run_images(const work *o, lane *l, char *room, int64_t firs
         DNN(bind(c, t, (float *)address(o->f, &o->s->in[0]) + n * o->s->in[0].at.stride[0], o->bias, room));
         DNN(convolve(k, c, t, l->stream));
         float *out = (float *)address(o->f, &o->s->out[0]) + n * each;
-        if (finishing_run(&t->after, o->s, o->f, room + c->src_bytes, out) != DUET_OK) return dnnl_runtime_error;
+        if (finishing_run(&t->after, o->s, o->f, room + c->src_bytes, out) != DUET_OK)
+            return dnnl_runtime_error;
         n += c->images;
     }
     return dnnl_success;
@@ -271,8 +281,8 @@ static dnnl_status_t run_shared(const work *o, int threads)
     {
         const int t = omp_get_thread_num(), team = omp_get_num_threads();
         const int64_t n = o->k->g.n;
-        const int r =
-            run_images(o, &o->k->lane[t], o->room + (size_t)t * o->k->lane_bytes, part_of(n, t, team), part_of(n, t + 1, team));
+        const int r = run_images(o, &o->k->lane[t], o->room + (size_t)t * o->k->lane_bytes,
+                                 part_of(n, t, team), part_of(n, t + 1, team));
         if (r != dnnl_success) __atomic_store_n(&failed, r, __ATOMIC_RELAXED);
     }
     return (dnnl_status_t)failed;

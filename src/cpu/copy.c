@@ -1,16 +1,18 @@
 /* copy.c - copies between layouts, as programs of one instruction; scratch memory. */
+#include "cpu_kernels.h"
 #include "dtype.h"
 #include "pool.h"
-#include "cpu_kernels.h"
 #include <string.h>
 
 #define SHORT ((size_t)16 << 10) /* bytes, that one thread copies before a program has begun */
 
 duet_status copy_elements(void *to, const layout *to_at, const void *from, const layout *from_at)
 {
-    static const program copying = {
-        .length = 2, .inputs = 1, .outputs = 1, .code = { { .op = OP_LOAD, .arg = { { FROM_INPUT, 0 } } }, { .op = OP_STORE } }
-    };
+    static const program copying = { .length = 2,
+                                     .inputs = 1,
+                                     .outputs = 1,
+                                     .code = { { .op = OP_LOAD, .arg = { { FROM_INPUT, 0 } } },
+                                               { .op = OP_STORE } } };
     step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .program = &copying };
     void *const data[2] = { to, (void *)from };
     const frame f = { .data = data };
@@ -19,14 +21,18 @@ duet_status copy_elements(void *to, const layout *to_at, const void *from, const
     layout_order(both, 2);
     layout_collapse(both, 2);
     const size_t bytes = (size_t)layout_count(both[0]) * dtypes[to_at->type].bytes;
-    if (bytes <= SHORT && layout_is_dense(both[0]) && layout_is_dense(both[1])) return memcpy(to, from, bytes), DUET_OK;
+    if (bytes <= SHORT && layout_is_dense(both[0]) && layout_is_dense(both[1]))
+        return memcpy(to, from, bytes), DUET_OK;
     duet_status r = kernels_of(to_at->type)->program(&s, &f);
     program_forget(&s);
     return r;
 }
 
 /* On the host all is done when a call returns: no queue need wait for a block. */
-duet_status scratch_take(size_t bytes, const frame *f, void **p) { return pool_take(HOST, bytes, f->queue, p); }
+duet_status scratch_take(size_t bytes, const frame *f, void **p)
+{
+    return pool_take(HOST, bytes, f->queue, p);
+}
 
 void scratch_give(void *p)
 {

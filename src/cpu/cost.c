@@ -37,6 +37,6 @@ void cpu_identify(char *text, size_t size)
 {
     char model[128];
     find_model(model, sizeof model);
-    snprintf(text, size, "%s; %s; %d threads; %s; oneDNN %s", model, cpu_isa(), threads_here(), openblas_get_config(),
-             onednn_version());
+    snprintf(text, size, "%s; %s; %d threads; %s; oneDNN %s", model, cpu_isa(), threads_here(),
+             openblas_get_config(), onednn_version());
 }

@@ -3,13 +3,13 @@
 #include "clock.h"
 #include "conv.h"
 #include "dtype.h"
-#include "fft.h"
 #include "epilogue.h"
-#include "lapack.h"
-#include "random_step.h"
-#include "move_program.h"
-#include "layer_norm.h"
+#include "fft.h"
 #include "gather.h"
+#include "lapack.h"
+#include "layer_norm.h"
+#include "move_program.h"
+#include "random_step.h"
 #include "threads.h"
 #include <cblas.h>
 #ifdef __x86_64__
@@ -35,7 +35,10 @@ static __attribute__((constructor)) void know_cache(void)
 {
 #ifdef _SC_LEVEL2_CACHE_SIZE
     const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    if (bytes > 0) cpu_own_bytes = bytes < OWN_LEAST ? OWN_LEAST : bytes > OWN_MOST ? OWN_MOST : bytes; /* it may be shared */
+    if (bytes > 0)
+        cpu_own_bytes = bytes < OWN_LEAST  ? OWN_LEAST
+                        : bytes > OWN_MOST ? OWN_MOST
+                                           : bytes; /* it may be shared */
 #endif
 }
 
@@ -77,14 +80,14 @@ void cpu_blas_used(void)
 enum isa { ISA_portable, ISA_avx2, ISA_avx512, ISAS };
 static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 
-#define DECLARE(type, isa)                                                                                                       \
-    run_function run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa, run_norm_##type##_##isa,       \
-        run_pool2d_##type##_##isa;
+#define DECLARE(type, isa)                                                                                   \
+    run_function run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa,            \
+        run_norm_##type##_##isa, run_pool2d_##type##_##isa;
 #define DECLARE_INTEGER(type, isa) run_function run_program_##type##_##isa, run_fold_##type##_##isa;
 #define DECLARE_RANDOM(type, isa)  run_function run_random_##type##_##isa;
-#define DUET_DTYPE(NAME, name, ...)                                                                                              \
-    EACH_ISA(DECLARE, name)                                                                                                      \
-    EACH_ISA(DECLARE_RANDOM, name)                                                                                               \
+#define DUET_DTYPE(NAME, name, ...)                                                                          \
+    EACH_ISA(DECLARE, name)                                                                                  \
+    EACH_ISA(DECLARE_RANDOM, name)                                                                           \
     run_function run_matmul_##name, run_batched_##name, run_linear_##name, run_pool_back_##name;
 #define DUET_INTEGER(NAME, name, ...) EACH_ISA(DECLARE_RANDOM, name)
 #define DUET_COMPLEX(NAME, name, ...) run_function run_linear_##name;
@@ -93,23 +96,23 @@ run_function run_whole_product;
 EACH_ISA(DECLARE_INTEGER, i64)
 EACH_ISA(DECLARE_INTEGER, u64)
 
-#define KERNELS(type, isa)                                                                                                       \
-    [ISA_##isa] = { run_program_##type##_##isa,                                                                                  \
-                    run_fold_##type##_##isa,                                                                                     \
-                    run_softmax_##type##_##isa,                                                                                  \
-                    run_norm_##type##_##isa,                                                                                     \
-                    run_pool2d_##type##_##isa,                                                                                   \
-                    run_matmul_##type,                                                                                           \
-                    run_conv,                                                                                                    \
-                    run_pool_back_##type,                                                                                        \
-                    run_random_##type##_##isa,                                                                                   \
-                    run_linear_##type,                                                                                           \
+#define KERNELS(type, isa)                                                                                   \
+    [ISA_##isa] = { run_program_##type##_##isa,                                                              \
+                    run_fold_##type##_##isa,                                                                 \
+                    run_softmax_##type##_##isa,                                                              \
+                    run_norm_##type##_##isa,                                                                 \
+                    run_pool2d_##type##_##isa,                                                               \
+                    run_matmul_##type,                                                                       \
+                    run_conv,                                                                                \
+                    run_pool_back_##type,                                                                    \
+                    run_random_##type##_##isa,                                                               \
+                    run_linear_##type,                                                                       \
                     run_batched_##type },
-#define KERNELS_i64(type, isa)                                                                                                   \
-    [ISA_##isa] = { .program = run_program_i64_##isa,                                                                            \
-                    .fold = run_fold_i64_##isa,                                                                                  \
-                    .random = run_random_i64_##isa,                                                                              \
-                    .matmul = run_whole_product,                                                                                 \
+#define KERNELS_i64(type, isa)                                                                               \
+    [ISA_##isa] = { .program = run_program_i64_##isa,                                                        \
+                    .fold = run_fold_i64_##isa,                                                              \
+                    .random = run_random_i64_##isa,                                                          \
+                    .matmul = run_whole_product,                                                             \
                     .batched = run_whole_product },
 #define KERNELS_u64(type, isa)     [ISA_##isa] = { .program = run_program_u64_##isa, .fold = run_fold_u64_##isa },
 #define KERNELS_moves(type, isa)   [ISA_##isa] = { .program = run_move },
@@ -142,8 +145,8 @@ static enum isa isa_best(void)
 #ifdef __x86_64__
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return ISA_portable;
-    bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                __builtin_cpu_supports("avx512bw");
+    bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
     return wide ? ISA_avx512 : ISA_avx2;
 #else
     return ISA_portable;
@@ -233,7 +236,8 @@ static bool has_instruction(const instruction *i, duet_dtype type)
     const bool integers = dtype_is_integer(type);
     if (op_infos[i->op].kind == KIND_MAP || op_infos[i->op].kind == KIND_FOLD)
         return (op_infos[i->op].flags & (integers ? OP_INTEGERS : OP_FLOATS)) != 0;
-    if (i->op == OP_WRAP) return integers && (dtype_is_integer(i->arg[1].index) || i->arg[1].index == DUET_BOOL);
+    if (i->op == OP_WRAP)
+        return integers && (dtype_is_integer(i->arg[1].index) || i->arg[1].index == DUET_BOOL);
     return i->op == OP_LOAD || i->op == OP_SAVE || i->op == OP_STORE;
 }
 
@@ -249,12 +253,14 @@ static const char *refuses_program(const step *s)
 {
     const duet_dtype type = type_of(s);
     const bool computes = type == DUET_F32 || type == DUET_F64 || type == DUET_I64 || type == DUET_U64;
-    if (!computes) return only_moves(s) && s->out[0].at.type == type ? NULL : "arithmetic on elements of this type";
+    if (!computes)
+        return only_moves(s) && s->out[0].at.type == type ? NULL : "arithmetic on elements of this type";
     if (!has_real_operands(s)) return "complex elements in a program";
     for (const instruction *i = s->program->code; i < s->program->code + s->program->length; i++) {
         if (i->type != type) return "instructions of different element types";
         if (!has_instruction(i, type))
-            return dtype_is_integer(type) ? "an operator that integers have not" : "an operator that is of integers alone";
+            return dtype_is_integer(type) ? "an operator that integers have not"
+                                          : "an operator that is of integers alone";
     }
     for (int k = 0; k < s->outs; k++)
         if (gives_index(s, k) && s->out[k].at.type != DUET_I64) return "an index of another type than i64";
@@ -267,7 +273,8 @@ static bool is_product(const step *s) { return s->kernel == OP_matmul || s->kern
 static bool fits_blas(const step *s)
 {
     const int64_t *out = s->out[0].at.size + s->out[0].at.rank - 2;
-    if (is_product(s)) return out[0] <= INT_MAX && out[1] <= INT_MAX && s->in[0].at.size[s->in[0].at.rank - 1] <= INT_MAX;
+    if (is_product(s))
+        return out[0] <= INT_MAX && out[1] <= INT_MAX && s->in[0].at.size[s->in[0].at.rank - 1] <= INT_MAX;
     if (!is_conv(s->kernel)) return true;
     const conv g = conv_of(s);
     return g.m <= INT_MAX && (double)g.depth * (double)g.kd * (double)g.kh * (double)g.kw <= INT_MAX &&
@@ -296,7 +303,8 @@ static const char *refuses(const step *s)
     if (s->kernel == KERNEL_PROGRAM) return refuses_program(s);
     if (!one_type(s)) return "operands of different element types";
     if (is_whole_product(s))
-        return s->finish || s->nums || s->ins != 2 ? "a product of integers with more than two operands" : NULL;
+        return s->finish || s->nums || s->ins != 2 ? "a product of integers with more than two operands"
+                                                   : NULL;
     if (type_of(s) >= FLOAT_TYPES) return "elements of this type";
     if (s->kernel == KERNEL_LAYER_NORM) return refuses_norm(s);
     if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
@@ -339,7 +347,8 @@ static duet_status run(const step *s, const frame *f)
 static duet_status allocate(size_t bytes, void **p)
 {
     const size_t align = bytes >= LARGE ? PAGE : bytes >= MIDDLING ? SMALL_PAGE : 64;
-    if (posix_memalign(p, align, bytes ? bytes : 1)) return fail(DUET_NO_MEMORY, "the system has no %zu bytes", bytes);
+    if (posix_memalign(p, align, bytes ? bytes : 1))
+        return fail(DUET_NO_MEMORY, "the system has no %zu bytes", bytes);
 #ifdef MADV_HUGEPAGE
     if (bytes >= LARGE) (void)madvise(*p, bytes / PAGE * PAGE, MADV_HUGEPAGE);
 #endif
@@ -376,7 +385,8 @@ static const char *way(const step *s)
 {
     const bool product = is_product(s) || is_conv(s->kernel);
     if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by FFTW";
-    if (kernel_asks(s->kernel)) return s->kernel == OP_solve && s->attr[0] ? "by LAPACK, from f32" : "by LAPACK";
+    if (kernel_asks(s->kernel))
+        return s->kernel == OP_solve && s->attr[0] ? "by LAPACK, from f32" : "by LAPACK";
     if (!product) return NULL;
     if (is_whole_product(s)) return "by our kernels, modulo 2^64";
     return s->math ? "strict: the CPU knows no other mode" : "strict";
@@ -387,7 +397,10 @@ static void drop(struct storage *b) { (void)b; }
 static size_t spare(size_t bytes) { return (void)bytes, 0; }
 static duet_status prepare(const step *s, const frame *f) { return (void)s, (void)f, DUET_OK; }
 
-static duet_status record(int queue) { return (void)queue, fail(DUET_UNSUPPORTED, "the cpu has nothing to record into"); }
+static duet_status record(int queue)
+{
+    return (void)queue, fail(DUET_UNSUPPORTED, "the cpu has nothing to record into");
+}
 static duet_status recorded(int queue, void **graph) { return *graph = NULL, record(queue); }
 static duet_status replay(void *graph, int queue) { return (void)graph, record(queue); }
 static void discard(void *graph) { (void)graph; }

@@ -7,7 +7,8 @@
 typedef duet_status run_function(const step *s, const frame *f);
 
 typedef struct kernels {
-    run_function *program, *fold, *softmax, *norm, *pool2d, *matmul, *conv, *pool_back, *random, *linear, *batched;
+    run_function *program, *fold, *softmax, *norm, *pool2d, *matmul, *conv, *pool_back, *random, *linear,
+        *batched;
 } kernels;
 
 /* Of the instruction set in use, by the type that a step computes in. Of types that none does programs only load and store. */

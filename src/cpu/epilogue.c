@@ -71,7 +71,8 @@ void finishing_make(finishing *p, const step *s, const results *r)
     if (finish_infos[s->finish].pooled) make_pooled(p, s, r, from, to);
     else add_each(p, s, r, from, r->apart ? to : from);
     if (finish_infos[s->finish].act != OP_softmax) return;
-    p->step[p->steps++] = (step){ .kernel = OP_softmax, .outs = 1, .ins = 1, .out = { from }, .in = { from } };
+    p->step[p->steps++] =
+        (step){ .kernel = OP_softmax, .outs = 1, .ins = 1, .out = { from }, .in = { from } };
 }
 
 /* ---- running ---- */
@@ -79,7 +80,9 @@ void finishing_make(finishing *p, const step *s, const results *r)
 static duet_status run_one(const step *s, const frame *f)
 {
     const kernels *k = kernels_of(s->out[0].at.type);
-    return (s->kernel == KERNEL_PROGRAM ? k->program : s->kernel == OP_softmax ? k->softmax : k->pool2d)(s, f);
+    return (s->kernel == KERNEL_PROGRAM ? k->program
+            : s->kernel == OP_softmax   ? k->softmax
+                                        : k->pool2d)(s, f);
 }
 
 duet_status finishing_run(finishing *p, const step *s, const frame *f, void *from, void *out)

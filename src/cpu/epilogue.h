@@ -18,7 +18,8 @@ typedef struct finishing {
 typedef struct results {
     layout at;
     bool biased; /* the bias is in them */
-    bool apart;  /* they lie elsewhere than the step's output, which is dense; else they are changed in place */
+    bool
+        apart; /* they lie elsewhere than the step's output, which is dense; else they are changed in place */
 } results;
 
 void finishing_make(finishing *p, const step *s, const results *r);

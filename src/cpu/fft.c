@@ -2,9 +2,9 @@
 #include "fft.h"
 #include "dtype.h"
 #include "fftw.h"
+#include "fourier_ops.h"
 #include "lru_cache.h"
 #include "threads.h"
-#include "fourier_ops.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,15 +31,16 @@ typedef struct fft_plan {
 static void *plan_with(const fftw *l, const plan_key *k, int first_loop)
 {
     static _Alignas(64) char nowhere[2][64]; /* planning by estimate looks at addresses alone */
-    const unsigned flags =
-        FFTW_ESTIMATE | (k->aligned ? 0 : FFTW_UNALIGNED) | (k->spoils ? FFTW_DESTROY_INPUT : FFTW_PRESERVE_INPUT);
+    const unsigned flags = FFTW_ESTIMATE | (k->aligned ? 0 : FFTW_UNALIGNED) |
+                           (k->spoils ? FFTW_DESTROY_INPUT : FFTW_PRESERVE_INPUT);
     const int loops = k->loops - first_loop;
     const fftw_iodim64 *loop = k->loop + first_loop;
     char *in = nowhere[0], *out = nowhere[!k->in_place];
     if (k->kind == FOURIER_REAL) return l->plan_guru64_dft_r2c(k->dims, k->dim, loops, loop, in, out, flags);
-    if (k->kind == FOURIER_REAL_INVERSE) return l->plan_guru64_dft_c2r(k->dims, k->dim, loops, loop, in, out, flags);
-    return l->plan_guru64_dft(k->dims, k->dim, loops, loop, in, out, k->kind == FOURIER_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD,
-                              flags);
+    if (k->kind == FOURIER_REAL_INVERSE)
+        return l->plan_guru64_dft_c2r(k->dims, k->dim, loops, loop, in, out, flags);
+    return l->plan_guru64_dft(k->dims, k->dim, loops, loop, in, out,
+                              k->kind == FOURIER_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD, flags);
 }
 
 /* The number of threads is the whole process's: it is put back. */
@@ -66,8 +67,8 @@ static duet_status make_plan(const void *key, void **thing, size_t *bytes)
     fft_plan *p = calloc(1, sizeof *p);
     if (!p) return fail(DUET_NO_MEMORY, "no memory for a transform's plan");
     p->by = fftw_open(k->f64), p->kind = k->kind;
-    p->each_in = (k->f64 ? 8 : 4) << (k->kind != FOURIER_REAL), p->each_out = (k->f64 ? 8 : 4)
-                                                                              << (k->kind != FOURIER_REAL_INVERSE);
+    p->each_in = (k->f64 ? 8 : 4) << (k->kind != FOURIER_REAL),
+    p->each_out = (k->f64 ? 8 : 4) << (k->kind != FOURIER_REAL_INVERSE);
     while (!(p->plan = plan_threaded(p->by, k, p->loops)) && p->loops < k->loops) {
         p->loop[p->loops] = k->loop[p->loops];
         p->loops++;
@@ -85,7 +86,9 @@ static void end_plan(void *thing)
     free(p);
 }
 
-static shelf plans = { .make = make_plan, .end = end_plan, .limit = PLAN_BYTES, .lock = PTHREAD_MUTEX_INITIALIZER };
+static shelf plans = {
+    .make = make_plan, .end = end_plan, .limit = PLAN_BYTES, .lock = PTHREAD_MUTEX_INITIALIZER
+};
 
 void fft_limit(size_t bytes) { plans.limit = bytes; }
 
@@ -99,7 +102,8 @@ static void execute(const fft_plan *p, int loop, char *in, char *out)
     }
     const fftw_iodim64 *d = &p->loop[loop];
     for (ptrdiff_t i = 0; i < d->n; i++)
-        execute(p, loop + 1, in + i * d->is * (ptrdiff_t)p->each_in, out + i * d->os * (ptrdiff_t)p->each_out);
+        execute(p, loop + 1, in + i * d->is * (ptrdiff_t)p->each_in,
+                out + i * d->os * (ptrdiff_t)p->each_out);
 }
 
 /* ---- a step's plans: those of its last run ---- */
@@ -121,7 +125,9 @@ void fourier_forget(step *s)
 
 static duet_status kept_of(const step *s, kept **k)
 {
-    if (!s->kept) ((step *)s)->kept = calloc(1, sizeof **k); /* steps are the plan's, which lets their machine keep things */
+    if (!s->kept)
+        ((step *)s)->kept =
+            calloc(1, sizeof **k); /* steps are the plan's, which lets their machine keep things */
     *k = s->kept;
     return *k ? DUET_OK : fail(DUET_NO_MEMORY, "no memory for a transform's plans");
 }
@@ -155,7 +161,8 @@ static plan_key key_of(const transform *t, const layout *x, const void *in, cons
     layout y;
     memset(&k, 0, sizeof k);
     layout_dense(&y, transform_writes(t), t->rank, t->out);
-    k.kind = (int32_t)t->kind, k.f64 = t->f64, k.aligned = is_aligned(in) && is_aligned(out), k.spoils = spoils;
+    k.kind = (int32_t)t->kind, k.f64 = t->f64, k.aligned = is_aligned(in) && is_aligned(out),
+    k.spoils = spoils;
     k.in_place = in == out, k.spoils |= k.in_place;
     k.threads = threads_for(transform_flops(t) * SECONDS_PER_TERM);
     for (int a = 0; a < t->rank; a++) {
@@ -174,8 +181,8 @@ typedef struct running {
     const frame *f;
 } running;
 
-static duet_status transform_from(const running *r, const transform *t, int which, const layout *x, void *in, void *out,
-                                  bool spoils)
+static duet_status transform_from(const running *r, const transform *t, int which, const layout *x, void *in,
+                                  void *out, bool spoils)
 {
     const plan_key k = key_of(t, x, in, out, spoils);
     const fft_plan *p;
@@ -191,7 +198,10 @@ static duet_status transform_here(const transform *t, int which, void *in, void 
     return transform_from(with, t, which, &x, in, out, true);
 }
 
-static duet_status take(size_t bytes, void *with, void **p) { return scratch_take(bytes, ((running *)with)->f, p); }
+static duet_status take(size_t bytes, void *with, void **p)
+{
+    return scratch_take(bytes, ((running *)with)->f, p);
+}
 
 /* FFTW reads operands as they lie, unless it has to walk backwards, or would spoil them: it does so going back to real numbers along several
  * axes. */
@@ -252,7 +262,7 @@ void fft_info(FILE *out)
         if (l->missing) fprintf(out, "         FFT of %s missing: %s\n", f64 ? "f64" : "f32", l->missing);
         else
             fprintf(out, "         FFT of %s by %s (%s)%s; FFTW is under the GPL\n", f64 ? "f64" : "f32",
-                    l->version ? l->version : "a library with FFTW's interface", l->place ? l->place : "unknown",
-                    l->plan_with_nthreads ? "" : ", without threads");
+                    l->version ? l->version : "a library with FFTW's interface",
+                    l->place ? l->place : "unknown", l->plan_with_nthreads ? "" : ", without threads");
     }
 }

@@ -2,8 +2,8 @@
 #ifndef FFT_H
 #define FFT_H
 
-#include "fourier.h"
 #include "cpu_kernels.h"
+#include "fourier.h"
 
 const char *fft_absent(void); /* NULL, or why this build has none */
 const char *fft_refuses(const step *s);

@@ -1,7 +1,7 @@
 /* fft_none.c - the library built without FFTW. */
 #include "fft.h"
-#include "status.h"
 #include "fourier_ops.h"
+#include "status.h"
 
 #define WHY "built without FFTW (-Dfft=none, or the build did not find it)"
 

@@ -19,9 +19,9 @@ static const struct function {
     size_t at;
     bool needed;
 } functions[] = {
-#define FUNCTION(f, needed)                                                                                                      \
-    {                                                                                                                            \
-#f, offsetof(fftw, f), needed                                                                                            \
+#define FUNCTION(f, needed)                                                                                  \
+    {                                                                                                        \
+#f, offsetof(fftw, f), needed                                                                        \
     }
     FUNCTION(plan_guru64_dft, true),
     FUNCTION(plan_guru64_dft_r2c, true),
@@ -64,8 +64,8 @@ static bool find_functions(fftw *l, void *h, bool f64)
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *f = *(void **)((char *)l + functions[i].at) = symbol(h, f64, functions[i].name);
         if (f || !functions[i].needed) continue;
-        snprintf(text[f64], sizeof text[f64], "%s lacks fftw%s_%s", l->place ? l->place : "the file found", f64 ? "" : "f",
-                 functions[i].name);
+        snprintf(text[f64], sizeof text[f64], "%s lacks fftw%s_%s", l->place ? l->place : "the file found",
+                 f64 ? "" : "f", functions[i].name);
         return false;
     }
     return true;

@@ -9,9 +9,12 @@
 typedef struct fftw {
     const char *missing; /* NULL when it is there, else why not */
     const char *place, *version;
-    void *(*plan_guru64_dft)(int, const fftw_iodim64 *, int, const fftw_iodim64 *, void *, void *, int sign, unsigned flags);
-    void *(*plan_guru64_dft_r2c)(int, const fftw_iodim64 *, int, const fftw_iodim64 *, void *, void *, unsigned flags);
-    void *(*plan_guru64_dft_c2r)(int, const fftw_iodim64 *, int, const fftw_iodim64 *, void *, void *, unsigned flags);
+    void *(*plan_guru64_dft)(int, const fftw_iodim64 *, int, const fftw_iodim64 *, void *, void *, int sign,
+                             unsigned flags);
+    void *(*plan_guru64_dft_r2c)(int, const fftw_iodim64 *, int, const fftw_iodim64 *, void *, void *,
+                                 unsigned flags);
+    void *(*plan_guru64_dft_c2r)(int, const fftw_iodim64 *, int, const fftw_iodim64 *, void *, void *,
+                                 unsigned flags);
     void (*execute_dft)(void *plan, void *, void *);
     void (*execute_dft_r2c)(void *plan, void *, void *);
     void (*execute_dft_c2r)(void *plan, void *, void *);

@@ -15,4 +15,7 @@ duet_status cpu_clear(void *p, size_t bytes, void *with) { return (void)with, me
 
 void cpu_give(void *p, void *with) { (void)with, scratch_give(p); }
 
-duet_status run_shift(const step *s, const frame *f) { return fourier_shift(&(const toolbox){ .run = cpu_program }, s, f); }
+duet_status run_shift(const step *s, const frame *f)
+{
+    return fourier_shift(&(const toolbox){ .run = cpu_program }, s, f);
+}

@@ -2,8 +2,8 @@
 #ifndef TOOLBOX_H
 #define TOOLBOX_H
 
-#include "fourier.h"
 #include "cpu_kernels.h"
+#include "fourier.h"
 
 duet_status cpu_program(const step *s, const frame *f, void *with);
 duet_status cpu_clear(void *p, size_t bytes, void *with);

@@ -18,7 +18,7 @@ run_function *order_function(const step *s)
 
 /* ---- elements ---- */
 
-#define RUN(type)                                                                                                                \
+#define RUN(type)                                                                                            \
     for (int64_t i = 0; i < n; i++) ((type *)to)[i] = ((const type *)from)[i * stride]
 typedef struct pair {
     uint64_t half[2];
@@ -44,15 +44,18 @@ static void layout_in(char *to, const char *from, const layout *l, size_t each)
 {
     const int64_t n = layout_count(l), last = l->size[l->rank - 1];
     for (int64_t i = 0; i < n; i += last)
-        elements_in(to + i * (int64_t)each, from + layout_place(l, i) * (int64_t)each, l->stride[l->rank - 1], last, each);
+        elements_in(to + i * (int64_t)each, from + layout_place(l, i) * (int64_t)each, l->stride[l->rank - 1],
+                    last, each);
 }
 
 /* ---- indices ---- */
 
-static __attribute__((cold)) duet_status no_such_place(const step *s, const operand *o, const frame *f, int64_t i, int64_t n)
+static __attribute__((cold)) duet_status no_such_place(const step *s, const operand *o, const frame *f,
+                                                       int64_t i, int64_t n)
 {
     const int64_t index = index_at(address(f, o), o->at.type, layout_place(&o->at, i));
-    return fail(DUET_BAD_ARGUMENT, "duet_%s: index %lld, element %lld of the indices, is not among %lld places",
+    return fail(DUET_BAD_ARGUMENT,
+                "duet_%s: index %lld, element %lld of the indices, is not among %lld places",
                 op_infos[s->kernel].name, (long long)index, (long long)i, (long long)n);
 }
 
@@ -83,7 +86,9 @@ duet_status indices_open(const step *s, const operand *o, int64_t n, const frame
     void *p;
     *places = NULL;
     TRY(scratch_take((size_t)count * sizeof **places, f, &p));
-    const placing work = { .from = address(f, o), .at = &o->at, .count = count, .n = n, .to = p, .bad = &bad };
+    const placing work = {
+        .from = address(f, o), .at = &o->at, .count = count, .n = n, .to = p, .bad = &bad
+    };
     by_threads(threads_for((double)count * 10 * SECONDS_PER_ROUNDED), place_some, &work);
     if (bad != none) return scratch_give(p), no_such_place(s, o, f, bad, n);
     return *places = p, DUET_OK;
@@ -113,16 +118,18 @@ static void take_row(const taking *t, int64_t row)
         return;
     }
     for (int64_t c = 0; c < t->in; c++)
-        memcpy(to + c * each, x + (t->place[row * t->in + c] * stride + layout_place(&t->at.inner, c)) * each, t->each);
+        memcpy(to + c * each, x + (t->place[row * t->in + c] * stride + layout_place(&t->at.inner, c)) * each,
+               t->each);
 }
 
 /* Of lines without inner axes, whose places are one after the other: by size, without a call for each. */
 static void take_places(const taking *t, int64_t row, int64_t n)
 {
-    const int64_t *place = t->place + (t->along ? row : row % t->m), stride = t->at.along.stride[0], each = (int64_t)t->each;
+    const int64_t *place = t->place + (t->along ? row : row % t->m), stride = t->at.along.stride[0],
+                  each = (int64_t)t->each;
     const char *from = t->x + layout_place(&t->at.outer, row / t->m) * each;
     char *to = t->out + row * each;
-#define PLACES(type)                                                                                                             \
+#define PLACES(type)                                                                                         \
     for (int64_t j = 0; j < n; j++) ((type *)to)[j] = ((const type *)from)[place[j] * stride]
     switch (t->each) {
     case 1: PLACES(uint8_t); break;
@@ -187,7 +194,9 @@ duet_status run_take(const step *s, const frame *f)
     const bool hot = s->kernel == OP_one_hot;
     const layout *x = &s->in[0].at;
     const operand *by = &s->in[hot ? 0 : 1];
-    taking t = { .x = address(f, &s->in[0]), .out = address(f, &s->out[0]), .each = dtypes[s->out[0].at.type].bytes };
+    taking t = { .x = address(f, &s->in[0]),
+                 .out = address(f, &s->out[0]),
+                 .each = dtypes[s->out[0].at.type].bytes };
     t.along = s->kernel == OP_take_along_axis;
     TRY(indices_open(s, by, hot ? s->attr[0] : x->size[s->attr[0]], f, &t.place));
     if (hot) one_hot_all(s, &t);

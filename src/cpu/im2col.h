@@ -6,9 +6,9 @@
 
 #include "blas.h"
 #include "conv.h"
-#include "threads.h"
-#include "row_iterator.h"
 #include "pool_window.h"
+#include "row_iterator.h"
+#include "threads.h"
 
 static inline int64_t unrolled_rows(const conv *g) { return g->depth * g->kd * g->kh * g->kw; }
 static inline int64_t unrolled_columns(const conv *g) { return g->od * g->oh * g->ow; }
@@ -28,7 +28,8 @@ static inline place_in_window place_of_row(const conv *g, int64_t row)
 }
 
 /* The lines of one plane: of all windows that begin in it. */
-static inline void lines_of_windows(const conv *g, const int64_t *stride, const T *plane, place_in_window p, T *to)
+static inline void lines_of_windows(const conv *g, const int64_t *stride, const T *plane, place_in_window p,
+                                    T *to)
 {
     int64_t first, last;
     windows_inside(g->w, g->ow, g->stride[1], g->pad[1], p.v, &first, &last);
@@ -105,11 +106,13 @@ typedef struct sharing {
 static inline duet_status share(const conv *g, const frame *f, bool may_split, sharing *h)
 {
     const int64_t each = unrolled_rows(g) * unrolled_columns(g);
-    h->threads = cpu_blas_apart ? 1 : threads_for((double)(g->n * g->m) * (double)each * 2 * SECONDS_PER_FLOP);
+    h->threads =
+        cpu_blas_apart ? 1 : threads_for((double)(g->n * g->m) * (double)each * 2 * SECONDS_PER_FLOP);
     h->by_image = may_split && g->n >= h->threads;
     size_t bytes;
     if (__builtin_mul_overflow((size_t)each, sizeof(T) * (size_t)(h->by_image ? h->threads : 1), &bytes))
-        return fail(DUET_NO_MEMORY, "a convolution: no memory for windows of %lld numbers an image", (long long)each);
+        return fail(DUET_NO_MEMORY, "a convolution: no memory for windows of %lld numbers an image",
+                    (long long)each);
     return scratch_take(bytes, f, &h->columns);
 }
 

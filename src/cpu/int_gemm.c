@@ -24,7 +24,8 @@ static void add_row(uint64_t *restrict out, const uint64_t *restrict b, uint64_t
 
 static void multiply_block(const product *p, int64_t i0, int64_t k0, int64_t j0)
 {
-    const int64_t rows = lesser(ROWS, p->m - i0), inner = lesser(INNER, p->k - k0), columns = lesser(COLUMNS, p->n - j0);
+    const int64_t rows = lesser(ROWS, p->m - i0), inner = lesser(INNER, p->k - k0),
+                  columns = lesser(COLUMNS, p->n - j0);
     for (int64_t i = i0; i < i0 + rows; i++)
         for (int64_t k = k0; k < k0 + inner; k++)
             add_row(p->out + i * p->n + j0, p->b + k * p->n + j0, p->a[i * p->k + k], columns);
@@ -39,7 +40,8 @@ static void multiply_rows(const product *p, int64_t i0)
 }
 
 /* A dense copy of an operand, in which matrices that repeat stand once; how far they are then apart is in batch. */
-static duet_status factor_open(const operand *o, const frame *f, layout *batch, const uint64_t **p, void **copy)
+static duet_status factor_open(const operand *o, const frame *f, layout *batch, const uint64_t **p,
+                               void **copy)
 {
     operand once = *o;
     layout dense;
@@ -48,7 +50,8 @@ static duet_status factor_open(const operand *o, const frame *f, layout *batch, 
         if (!o->at.stride[i]) once.at.size[i] = 1;
     layout_dense(&dense, o->at.type, once.at.rank, once.at.size);
     *batch = (layout){ .rank = leading };
-    for (int i = 0; i < leading; i++) batch->size[i] = o->at.size[i], batch->stride[i] = o->at.stride[i] ? dense.stride[i] : 0;
+    for (int i = 0; i < leading; i++)
+        batch->size[i] = o->at.size[i], batch->stride[i] = o->at.stride[i] ? dense.stride[i] : 0;
     *p = address(f, o);
     if (layout_is_dense(&once.at)) return DUET_OK;
     TRY(scratch_copy(&once, f, copy));
@@ -92,7 +95,10 @@ duet_status run_whole_product(const step *s, const frame *f)
 {
     const operand *out = &s->out[0];
     const int last = out->at.rank - 1;
-    product p = { .out = address(f, out), .m = out->at.size[last - 1], .n = out->at.size[last], .k = s->in[0].at.size[last] };
+    product p = { .out = address(f, out),
+                  .m = out->at.size[last - 1],
+                  .n = out->at.size[last],
+                  .k = s->in[0].at.size[last] };
     layout a, b = { 0 };
     void *copy[2] = { NULL, NULL };
     if (!layout_count(&out->at)) return DUET_OK;

@@ -2,9 +2,9 @@
  *
  * A value that is needed again is kept in a bank of registers while one is free, else in memory; an input that several instructions read
  * is put into a bank by the first. An instruction that stores what it made is one handler. */
-#include "threads.h"
 #include "interp_functions.h"
 #include "interp_table.h"
+#include "threads.h"
 
 #define table NAME(tile_table)
 
@@ -12,7 +12,8 @@ typedef struct writer {
     code *c;
     const program *p;
     uint32_t singles, streams;
-    const handlers *ends;  /* of the last one written, if it leaves the accumulator and stores it nowhere yet */
+    const handlers
+        *ends; /* of the last one written, if it leaves the accumulator and stores it nowhere yet */
     const handlers *saved; /* of the last one written, if it stores the accumulator */
     /* Banks are classes; 0 is none. */
     uint8_t slot[PROGRAM_SLOTS];        /* the bank that it is in now */
@@ -30,7 +31,8 @@ typedef struct place {
 static place place_of(const writer *w, source s)
 {
     switch (s.kind) {
-    case FROM_INPUT: return (place){ w->singles >> s.index & 1 ? CLASS_S : CLASS_M, (uint8_t)(INPUTS + s.index) };
+    case FROM_INPUT:
+        return (place){ w->singles >> s.index & 1 ? CLASS_S : CLASS_M, (uint8_t)(INPUTS + s.index) };
     case FROM_NUMBER: return (place){ CLASS_S, (uint8_t)(NUMBERS + s.index) };
     case FROM_SLOT:
         if (w->slot[s.index]) return (place){ w->slot[s.index], 0 };
@@ -68,7 +70,10 @@ static void load(writer *w, place from)
 }
 
 /* Puts an operand into a bank. */
-static void keep(writer *w, int bank, place from) { write(w, &table.keep[bank - CLASS_B][from.class])->from[0] = from.value; }
+static void keep(writer *w, int bank, place from)
+{
+    write(w, &table.keep[bank - CLASS_B][from.class])->from[0] = from.value;
+}
 
 /* The accumulator within a type. */
 static void wrap(writer *w, int type)
@@ -81,7 +86,8 @@ static void wrap(writer *w, int type)
 static const handlers *ends_of(int op, const place p[3])
 {
     const int form = FORM(p[0].class, p[1].class, p[2].class);
-    return form < table.row[op].forms && table.row[op].form[form][NEXT_END].tile ? table.row[op].form[form] : NULL;
+    return form < table.row[op].forms && table.row[op].form[form][NEXT_END].tile ? table.row[op].form[form]
+                                                                                 : NULL;
 }
 
 static bool needs_acc(int op, const place p[3])
@@ -130,7 +136,8 @@ static const handlers *handlers_for(writer *w, int op, place p[3])
 
 static void put_in_order(int op, place p[3])
 {
-    if (!(op_infos[op].flags & DUET_COMMUTES) || op_infos[op].kind != KIND_MAP || p[0].class <= p[1].class) return;
+    if (!(op_infos[op].flags & DUET_COMMUTES) || op_infos[op].kind != KIND_MAP || p[0].class <= p[1].class)
+        return;
     const place first = p[0];
     p[0] = p[1], p[1] = first;
 }
@@ -149,7 +156,8 @@ static place operand_of(writer *w, int at, int k)
 static void share(writer *w, int op, place p[3])
 {
     const int arity = op_infos[op].kind == KIND_MAP ? op_infos[op].arity : 0;
-    const bool twice = arity > 1 && p[0].class == CLASS_M && p[1].class == CLASS_M && p[0].value == p[1].value;
+    const bool twice =
+        arity > 1 && p[0].class == CLASS_M && p[1].class == CLASS_M && p[0].value == p[1].value;
     if (!twice || (arity > 2 && p[2].class == CLASS_A)) return;
     load(w, p[0]);
     p[0].class = p[1].class = CLASS_A;
@@ -214,7 +222,8 @@ static bool reads_as(const program *p, int at, int k, int kind, int index)
 
 static bool reads(const program *p, int at, int kind, int index)
 {
-    return reads_as(p, at, 0, kind, index) || reads_as(p, at, 1, kind, index) || reads_as(p, at, 2, kind, index);
+    return reads_as(p, at, 0, kind, index) || reads_as(p, at, 1, kind, index) ||
+           reads_as(p, at, 2, kind, index);
 }
 
 /* Takes a bank that is free from `from` to `to`, or 0. */
@@ -278,8 +287,8 @@ static void fill_banks(writer *w)
 void tile_make(code *c, const program *p, uint32_t singles, uint32_t streams)
 {
     writer w = { .c = c, .p = p, .singles = singles, .streams = streams };
-    c->length = 0, c->slots = p->slots, c->folds = p->folds, c->places = false, c->singles = singles, c->streams = streams != 0,
-    c->seconds = 0;
+    c->length = 0, c->slots = p->slots, c->folds = p->folds, c->places = false, c->singles = singles,
+    c->streams = streams != 0, c->seconds = 0;
     c->inputs = p->inputs, c->numbers = p->numbers, c->outputs = p->outputs;
     if (table.banked) fill_banks(&w);
     for (int i = 0; i < p->length; i++) {
@@ -297,10 +306,15 @@ void tile_make(code *c, const program *p, uint32_t singles, uint32_t streams)
 void tile_make_fused(code *c, int kernel, int inputs, uint32_t singles)
 {
     const uint8_t y = inputs > 1, z = inputs > 2 ? 2 : 0;
-    const handlers *h = &table.fused[kernel - KERNEL_PROGRAM]
-                                    [FORM(CLASS_M + (singles & 1), CLASS_M + (singles >> y & 1), CLASS_M + (singles >> z & 1))];
-    *c = (code){
-        .length = 1, .inputs = (uint8_t)inputs, .numbers = 2, .outputs = 1, .singles = singles, .seconds = SECONDS_PER_FUNCTION
-    };
-    c->run[0] = (ins){ .tile = h->tile, .tail = h->tail, .from = { INPUTS, INPUTS + y, INPUTS + z }, .to = OUTPUTS };
+    const handlers *h =
+        &table.fused[kernel - KERNEL_PROGRAM][FORM(CLASS_M + (singles & 1), CLASS_M + (singles >> y & 1),
+                                                   CLASS_M + (singles >> z & 1))];
+    *c = (code){ .length = 1,
+                 .inputs = (uint8_t)inputs,
+                 .numbers = 2,
+                 .outputs = 1,
+                 .singles = singles,
+                 .seconds = SECONDS_PER_FUNCTION };
+    c->run[0] =
+        (ins){ .tile = h->tile, .tail = h->tail, .from = { INPUTS, INPUTS + y, INPUTS + z }, .to = OUTPUTS };
 }

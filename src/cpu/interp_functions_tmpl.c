@@ -1,7 +1,7 @@
 /* interp_functions_tmpl.c - functions over a tile, and over a register. */
+#include "interp_functions.h"
 #include "ops.h"
 #include "simd_registers.h"
-#include "interp_functions.h"
 
 enum { LANES = VECTOR_BYTES / sizeof(T), TILE = 8 * LANES };
 
@@ -10,17 +10,17 @@ enum { LANES = VECTOR_BYTES / sizeof(T), TILE = 8 * LANES };
 #else
 #define SIMD /* a tail has two or four elements */
 #endif
-#define LOOP(name, formula, count, simd)                                                                                         \
-    __attribute__((unused)) static void name(T *at)                                                                              \
-    {                                                                                                                            \
-        simd for (int i = 0; i < count; i++)                                                                                     \
-        {                                                                                                                        \
-            const T x = at[i], y = at[TILE + i], z = at[2 * TILE + i];                                                           \
-            (void)x, (void)y, (void)z;                                                                                           \
-            at[i] = formula;                                                                                                     \
-        }                                                                                                                        \
+#define LOOP(name, formula, count, simd)                                                                     \
+    __attribute__((unused)) static void name(T *at)                                                          \
+    {                                                                                                        \
+        simd for (int i = 0; i < count; i++)                                                                 \
+        {                                                                                                    \
+            const T x = at[i], y = at[TILE + i], z = at[2 * TILE + i];                                       \
+            (void)x, (void)y, (void)z;                                                                       \
+            at[i] = formula;                                                                                 \
+        }                                                                                                    \
     }
-#define ROW1(name, formula, ulp, flags)                                                                                          \
+#define ROW1(name, formula, ulp, flags)                                                                      \
     LOOP(tile_##name, formula, TILE, _Pragma("omp simd")) LOOP(tail_##name, formula, LANES, SIMD)
 #define ROW2 ROW1
 #define ROW3 ROW1
@@ -42,15 +42,17 @@ static inline __attribute__((always_inline)) BITS greatest(const T *x, int count
 }
 
 /* Operands are moderate, but for a few: a loop over moderate ones alone is shorter, and gives the same bits. reach: how far it goes. */
-#define CHOOSE(part, name, reach, count, simd)                                                                                   \
-    LOOP(moderate_##part##_##name, FN(name##_moderate)(x), count, simd)                                                          \
-    static void choose_##part##_##name(T *at)                                                                                    \
-    {                                                                                                                            \
-        (greatest(at, count) <= AS_BITS(FN(reach)()) ? moderate_##part##_##name : part##_##name)(at);                            \
+#define CHOOSE(part, name, reach, count, simd)                                                               \
+    LOOP(moderate_##part##_##name, FN(name##_moderate)(x), count, simd)                                      \
+    static void choose_##part##_##name(T *at)                                                                \
+    {                                                                                                        \
+        (greatest(at, count) <= AS_BITS(FN(reach)()) ? moderate_##part##_##name : part##_##name)(at);        \
     }
-#define MODERATE(name, reach) CHOOSE(tile, name, reach, TILE, _Pragma("omp simd")) CHOOSE(tail, name, reach, LANES, SIMD)
-#define MODERATES(ROW)                                                                                                           \
-    ROW(exp, exp_reach) ROW(sigmoid, sigmoid_reach) ROW(sin, angle_reach) ROW(cos, angle_reach) ROW(tan, angle_reach)
+#define MODERATE(name, reach)                                                                                \
+    CHOOSE(tile, name, reach, TILE, _Pragma("omp simd")) CHOOSE(tail, name, reach, LANES, SIMD)
+#define MODERATES(ROW)                                                                                       \
+    ROW(exp, exp_reach)                                                                                      \
+    ROW(sigmoid, sigmoid_reach) ROW(sin, angle_reach) ROW(cos, angle_reach) ROW(tan, angle_reach)
 MODERATES(MODERATE)
 
 /* Quotients are moderate, too: a loop without a loop within it. */
@@ -63,22 +65,24 @@ static inline __attribute__((always_inline)) BITS least(const T *x, int count)
     }
     return least;
 }
-#define CHOOSE_QUOTIENT(part, name, count, simd)                                                                                 \
-    LOOP(moderate_##part##_##name, FN(name##_moderate)(x, y), count, simd)                                                       \
-    static void choose_##part##_##name(T *at)                                                                                    \
-    {                                                                                                                            \
-        const T x = AS_T(greatest(at, count)), y = AS_T(least(at + TILE, count));                                                \
-        (FN(fmod_moderates)(x, y) == K(1) ? moderate_##part##_##name : part##_##name)(at);                                       \
+#define CHOOSE_QUOTIENT(part, name, count, simd)                                                             \
+    LOOP(moderate_##part##_##name, FN(name##_moderate)(x, y), count, simd)                                   \
+    static void choose_##part##_##name(T *at)                                                                \
+    {                                                                                                        \
+        const T x = AS_T(greatest(at, count)), y = AS_T(least(at + TILE, count));                            \
+        (FN(fmod_moderates)(x, y) == K(1) ? moderate_##part##_##name : part##_##name)(at);                   \
     }
-#define QUOTIENT(name) CHOOSE_QUOTIENT(tile, name, TILE, _Pragma("omp simd")) CHOOSE_QUOTIENT(tail, name, LANES, SIMD)
+#define QUOTIENT(name)                                                                                       \
+    CHOOSE_QUOTIENT(tile, name, TILE, _Pragma("omp simd")) CHOOSE_QUOTIENT(tail, name, LANES, SIMD)
 #define QUOTIENTS(ROW) ROW(fmod) ROW(remainder)
 QUOTIENTS(QUOTIENT)
 #endif
 
 const loops tile_loops[OPS] = {
-#define ROW1(name, formula, ulp, flags) [OP_##name] = { BY_LOOP(ulp) ? tile_##name : NULL, BY_LOOP(ulp) ? tail_##name : NULL },
-#define ROW2                            ROW1
-#define ROW3                            ROW1
+#define ROW1(name, formula, ulp, flags)                                                                      \
+    [OP_##name] = { BY_LOOP(ulp) ? tile_##name : NULL, BY_LOOP(ulp) ? tail_##name : NULL },
+#define ROW2 ROW1
+#define ROW3 ROW1
 #include "typed_ops.def"
 #define CHOSEN(name, reach) [OP_##name] = { choose_tile_##name, choose_tail_##name },
     MODERATES(CHOSEN)

@@ -21,10 +21,10 @@
 #define GET_S(k, r) s##k
 
 #define SAVE_ONE(r, ...) PUT(to, r, a##r);
-#define SAVE_ALL                                                                                                                 \
-    {                                                                                                                            \
-        T *const to = at[pc->to] + off;                                                                                          \
-        EACH(SAVE_ONE)                                                                                                           \
+#define SAVE_ALL                                                                                             \
+    {                                                                                                        \
+        T *const to = at[pc->to] + off;                                                                      \
+        EACH(SAVE_ONE)                                                                                       \
     }
 #define END_next NEXT
 #define END_save SAVE_ALL NEXT
@@ -43,17 +43,17 @@
 #define LEND_M        EACH
 #define LEND_S        EACH
 #define FETCH(r, ...) a##r = *(const V *)(scratch + r * LANES);
-#define CALL(name, X, Y, Z)                                                                                                      \
-    T *const scratch = at[SCRATCH];                                                                                              \
-    LEND_##X(LEND, 0, X) LEND_##Y(LEND, 1, Y) LEND_##Z(LEND, 2, Z) tile_loops[OP_##name].SIZE(scratch);                          \
+#define CALL(name, X, Y, Z)                                                                                  \
+    T *const scratch = at[SCRATCH];                                                                          \
+    LEND_##X(LEND, 0, X) LEND_##Y(LEND, 1, Y) LEND_##Z(LEND, 2, Z) tile_loops[OP_##name].SIZE(scratch);      \
     EACH(FETCH)
 
-#define HANDLE(name, ulp, X, Y, Z, end)                                                                                          \
-    __attribute__((unused)) static void SET(name##_##X##Y##Z##_##end)(ARGS)                                                      \
-    {                                                                                                                            \
-        OPEN_##X(0) OPEN_##Y(1) OPEN_##Z(2) if (BY_LOOP(ulp)) { CALL(name, X, Y, Z) }                                            \
+#define HANDLE(name, ulp, X, Y, Z, end)                                                                      \
+    __attribute__((unused)) static void SET(name##_##X##Y##Z##_##end)(ARGS)                                  \
+    {                                                                                                        \
+        OPEN_##X(0) OPEN_##Y(1) OPEN_##Z(2) if (BY_LOOP(ulp)) { CALL(name, X, Y, Z) }                        \
         else { EACH(APPLY, name, X, Y, Z) } END_##end }
-#define HANDLE_ALL(name, ulp, X, Y, Z)                                                                                           \
+#define HANDLE_ALL(name, ulp, X, Y, Z)                                                                       \
     HANDLE(name, ulp, X, Y, Z, next) HANDLE(name, ulp, X, Y, Z, save) HANDLE(name, ulp, X, Y, Z, last)
 
 #define ROW1(name, formula, ulp, flags) FORMS1(HANDLE_ALL, name, ulp)
@@ -74,7 +74,7 @@ FORMS1(HANDLE_ALL, move, 0.0)
 #ifdef TILE_BANKS
 #define KEEP_B(r, X) bank_b##r = GET_##X(0, r);
 #define KEEP_C(r, X) bank_c##r = GET_##X(0, r);
-#define KEEP(bank, X)                                                                                                            \
+#define KEEP(bank, X)                                                                                        \
     static void SET(keep_##bank##X)(ARGS) { OPEN_##X(0) EACH(KEEP_##bank, X) NEXT }
 KEEP(B, A)
 KEEP(B, M)
@@ -86,38 +86,40 @@ KEEP(C, S)
 
 /* ---- rows of kind fold: the accumulator stays ---- */
 
-#define TAKE(r, name, X, Y)                                                                                                      \
-    {                                                                                                                            \
-        V p0 = GET(lane, r), p1 = row, p2 = row;                                                                                 \
-        if (parts > 1) p1 = GET(lane + TILE_PART, r);                                                                            \
-        if (parts > 2) p2 = GET(lane + 2 * TILE_PART, r);                                                                        \
-        vec_##name(&p0, &p1, &p2, row, GET_##X(0, r), GET_##Y(1, r));                                                            \
-        PUT(lane, r, p0);                                                                                                        \
-        if (parts > 1) PUT(lane + TILE_PART, r, p1);                                                                             \
-        if (parts > 2) PUT(lane + 2 * TILE_PART, r, p2);                                                                         \
+#define TAKE(r, name, X, Y)                                                                                  \
+    {                                                                                                        \
+        V p0 = GET(lane, r), p1 = row, p2 = row;                                                             \
+        if (parts > 1) p1 = GET(lane + TILE_PART, r);                                                        \
+        if (parts > 2) p2 = GET(lane + 2 * TILE_PART, r);                                                    \
+        vec_##name(&p0, &p1, &p2, row, GET_##X(0, r), GET_##Y(1, r));                                        \
+        PUT(lane, r, p0);                                                                                    \
+        if (parts > 1) PUT(lane + TILE_PART, r, p1);                                                         \
+        if (parts > 2) PUT(lane + 2 * TILE_PART, r, p2);                                                     \
     }
-#define FOLD(name, parts_, places, X, Y)                                                                                         \
-    static void SET(name##_##X##Y)(ARGS)                                                                                         \
-    {                                                                                                                            \
-        enum { parts = parts_ };                                                                                                 \
-        T *const lane = at[pc->to] + off;                                                                                        \
-        const V row = spread(places ? *at[ROW] : 0);                                                                             \
-        OPEN_##X(0) OPEN_##Y(1) EACH(TAKE, name, X, Y) NEXT                                                                      \
+#define FOLD(name, parts_, places, X, Y)                                                                     \
+    static void SET(name##_##X##Y)(ARGS)                                                                     \
+    {                                                                                                        \
+        enum { parts = parts_ };                                                                             \
+        T *const lane = at[pc->to] + off;                                                                    \
+        const V row = spread(places ? *at[ROW] : 0);                                                         \
+        OPEN_##X(0) OPEN_##Y(1) EACH(TAKE, name, X, Y) NEXT                                                  \
     }
-#define FOLD_ROW1(name, ...)   FOLD(name, 1, 0, A, N) FOLD(name, 1, 0, M, N)
-#define FOLD_ROW2(name, ...)   FOLD(name, 1, 0, A, A) FOLD(name, 1, 0, A, M) FOLD(name, 1, 0, M, A) FOLD(name, 1, 0, M, M)
+#define FOLD_ROW1(name, ...) FOLD(name, 1, 0, A, N) FOLD(name, 1, 0, M, N)
+#define FOLD_ROW2(name, ...)                                                                                 \
+    FOLD(name, 1, 0, A, A) FOLD(name, 1, 0, A, M) FOLD(name, 1, 0, M, A) FOLD(name, 1, 0, M, M)
 #define MOMENT_ROW1(name, ...) FOLD(name, 3, 0, A, N) FOLD(name, 3, 0, M, N)
 #define PLACE_ROW1(name, ...)  FOLD(name, 2, 1, A, N) FOLD(name, 2, 1, M, N)
 #include "typed_ops.def"
 
 /* ---- fused rows ---- */
 
-#define APPLY_FUSED(r, name, X, Y, Z) a##r = vec_fused_##name(GET_##X(0, r), GET_##Y(1, r), GET_##Z(2, r), s, t);
-#define HANDLE_FUSED(name, X, Y, Z)                                                                                              \
-    static void SET(fused_##name##_##X##Y##Z)(ARGS)                                                                              \
-    {                                                                                                                            \
-        const V s = spread(*at[NUMBERS]), t = spread(*at[NUMBERS + 1]);                                                          \
-        OPEN_##X(0) OPEN_##Y(1) OPEN_##Z(2) EACH(APPLY_FUSED, name, X, Y, Z) SAVE_ALL                                            \
+#define APPLY_FUSED(r, name, X, Y, Z)                                                                        \
+    a##r = vec_fused_##name(GET_##X(0, r), GET_##Y(1, r), GET_##Z(2, r), s, t);
+#define HANDLE_FUSED(name, X, Y, Z)                                                                          \
+    static void SET(fused_##name##_##X##Y##Z)(ARGS)                                                          \
+    {                                                                                                        \
+        const V s = spread(*at[NUMBERS]), t = spread(*at[NUMBERS + 1]);                                      \
+        OPEN_##X(0) OPEN_##Y(1) OPEN_##Z(2) EACH(APPLY_FUSED, name, X, Y, Z) SAVE_ALL                        \
     }
 #ifndef FORMULA_INTEGERS
 #define DUET_FUSED(name, ...) FORMS_FUSED(HANDLE_FUSED, name)
@@ -127,12 +129,12 @@ KEEP(C, S)
 /* ---- stores past the caches, and the end ---- */
 
 #define STREAM_ONE(r, ...) STREAM(to, r, a##r);
-#define STREAM_ALL                                                                                                               \
-    T *const to = at[pc->to] + off;                                                                                              \
-    if (STREAMABLE(to)) {                                                                                                        \
-        EACH(STREAM_ONE)                                                                                                         \
-    } else {                                                                                                                     \
-        EACH(SAVE_ONE)                                                                                                           \
+#define STREAM_ALL                                                                                           \
+    T *const to = at[pc->to] + off;                                                                          \
+    if (STREAMABLE(to)) {                                                                                    \
+        EACH(STREAM_ONE)                                                                                     \
+    } else {                                                                                                 \
+        EACH(SAVE_ONE)                                                                                       \
     }
 static void SET(stream_next)(ARGS) { STREAM_ALL NEXT }
 static void SET(stream_last)(ARGS) { STREAM_ALL }

@@ -1,9 +1,9 @@
 /* interp_tmpl.c - the handlers of the expression machine, their table, and running them. */
 #include "simd_registers.h"
 /* first */
-#include "threads.h"
 #include "interp_functions.h"
 #include "interp_table.h"
+#include "threads.h"
 #include "vector.h"
 
 #define TILE (8 * LANES)
@@ -11,84 +11,86 @@
 #if defined __clang__
 #define TAIL_CALL __attribute__((musttail)) return
 #else
-#define TAIL_CALL return /* where the compiler makes it a call, it goes no deeper than one tile's instructions */
+#define TAIL_CALL                                                                                            \
+    return /* where the compiler makes it a call, it goes no deeper than one tile's instructions */
 #endif
 
 /* The forms that there are of rows with one, two and three operands. Others are made of these: interp_compile_tmpl.c. */
-#define FORMS1(DO, ...) DO(__VA_ARGS__, A, N, N) DO(__VA_ARGS__, M, N, N) DO(__VA_ARGS__, S, N, N) BANKS1(DO, __VA_ARGS__)
-#define FORMS2(DO, ...)                                                                                                          \
-    DO(__VA_ARGS__, A, A, N)                                                                                                     \
-    DO(__VA_ARGS__, A, M, N)                                                                                                     \
-    DO(__VA_ARGS__, A, S, N)                                                                                                     \
-    DO(__VA_ARGS__, M, A, N)                                                                                                     \
-    DO(__VA_ARGS__, S, A, N)                                                                                                     \
-    DO(__VA_ARGS__, M, M, N)                                                                                                     \
-    DO(__VA_ARGS__, M, S, N)                                                                                                     \
-    DO(__VA_ARGS__, S, M, N)                                                                                                     \
+#define FORMS1(DO, ...)                                                                                      \
+    DO(__VA_ARGS__, A, N, N) DO(__VA_ARGS__, M, N, N) DO(__VA_ARGS__, S, N, N) BANKS1(DO, __VA_ARGS__)
+#define FORMS2(DO, ...)                                                                                      \
+    DO(__VA_ARGS__, A, A, N)                                                                                 \
+    DO(__VA_ARGS__, A, M, N)                                                                                 \
+    DO(__VA_ARGS__, A, S, N)                                                                                 \
+    DO(__VA_ARGS__, M, A, N)                                                                                 \
+    DO(__VA_ARGS__, S, A, N)                                                                                 \
+    DO(__VA_ARGS__, M, M, N)                                                                                 \
+    DO(__VA_ARGS__, M, S, N)                                                                                 \
+    DO(__VA_ARGS__, S, M, N)                                                                                 \
     BANKS2(DO, __VA_ARGS__)
-#define FORMS3(DO, ...)                                                                                                          \
-    DO(__VA_ARGS__, A, A, A)                                                                                                     \
-    DO(__VA_ARGS__, A, M, A)                                                                                                     \
-    DO(__VA_ARGS__, A, S, A)                                                                                                     \
-    DO(__VA_ARGS__, A, A, M)                                                                                                     \
-    DO(__VA_ARGS__, A, A, S)                                                                                                     \
-    DO(__VA_ARGS__, A, M, M)                                                                                                     \
-    DO(__VA_ARGS__, A, M, S)                                                                                                     \
-    DO(__VA_ARGS__, A, S, M)                                                                                                     \
-    DO(__VA_ARGS__, A, S, S)                                                                                                     \
-    DO(__VA_ARGS__, M, A, M)                                                                                                     \
-    DO(__VA_ARGS__, M, A, S)                                                                                                     \
-    DO(__VA_ARGS__, M, M, A)                                                                                                     \
-    DO(__VA_ARGS__, M, S, A)                                                                                                     \
-    DO(__VA_ARGS__, M, M, M)                                                                                                     \
-    DO(__VA_ARGS__, M, M, S)                                                                                                     \
-    DO(__VA_ARGS__, M, S, M)                                                                                                     \
-    DO(__VA_ARGS__, M, S, S)                                                                                                     \
+#define FORMS3(DO, ...)                                                                                      \
+    DO(__VA_ARGS__, A, A, A)                                                                                 \
+    DO(__VA_ARGS__, A, M, A)                                                                                 \
+    DO(__VA_ARGS__, A, S, A)                                                                                 \
+    DO(__VA_ARGS__, A, A, M)                                                                                 \
+    DO(__VA_ARGS__, A, A, S)                                                                                 \
+    DO(__VA_ARGS__, A, M, M)                                                                                 \
+    DO(__VA_ARGS__, A, M, S)                                                                                 \
+    DO(__VA_ARGS__, A, S, M)                                                                                 \
+    DO(__VA_ARGS__, A, S, S)                                                                                 \
+    DO(__VA_ARGS__, M, A, M)                                                                                 \
+    DO(__VA_ARGS__, M, A, S)                                                                                 \
+    DO(__VA_ARGS__, M, M, A)                                                                                 \
+    DO(__VA_ARGS__, M, S, A)                                                                                 \
+    DO(__VA_ARGS__, M, M, M)                                                                                 \
+    DO(__VA_ARGS__, M, M, S)                                                                                 \
+    DO(__VA_ARGS__, M, S, M)                                                                                 \
+    DO(__VA_ARGS__, M, S, S)                                                                                 \
     BANKS3(DO, __VA_ARGS__)
 #ifdef TILE_BANKS
 #define BANKS1(DO, ...) DO(__VA_ARGS__, B, N, N) DO(__VA_ARGS__, C, N, N)
-#define BANKS2(DO, ...)                                                                                                          \
-    DO(__VA_ARGS__, A, B, N)                                                                                                     \
-    DO(__VA_ARGS__, A, C, N)                                                                                                     \
-    DO(__VA_ARGS__, B, A, N)                                                                                                     \
+#define BANKS2(DO, ...)                                                                                      \
+    DO(__VA_ARGS__, A, B, N)                                                                                 \
+    DO(__VA_ARGS__, A, C, N)                                                                                 \
+    DO(__VA_ARGS__, B, A, N)                                                                                 \
     DO(__VA_ARGS__, C, A, N)
-#define BANKS3(DO, ...)                                                                                                          \
-    DO(__VA_ARGS__, A, B, A)                                                                                                     \
-    DO(__VA_ARGS__, A, C, A)                                                                                                     \
-    DO(__VA_ARGS__, A, A, B)                                                                                                     \
-    DO(__VA_ARGS__, A, A, C)                                                                                                     \
-    DO(__VA_ARGS__, A, B, B)                                                                                                     \
-    DO(__VA_ARGS__, A, B, C)                                                                                                     \
-    DO(__VA_ARGS__, A, B, M)                                                                                                     \
-    DO(__VA_ARGS__, A, B, S)                                                                                                     \
-    DO(__VA_ARGS__, A, C, B)                                                                                                     \
-    DO(__VA_ARGS__, A, C, C)                                                                                                     \
-    DO(__VA_ARGS__, A, C, M)                                                                                                     \
-    DO(__VA_ARGS__, A, C, S)                                                                                                     \
-    DO(__VA_ARGS__, A, M, B)                                                                                                     \
-    DO(__VA_ARGS__, A, M, C)                                                                                                     \
-    DO(__VA_ARGS__, A, S, B)                                                                                                     \
-    DO(__VA_ARGS__, A, S, C)                                                                                                     \
-    DO(__VA_ARGS__, B, B, A)                                                                                                     \
-    DO(__VA_ARGS__, B, C, A)                                                                                                     \
-    DO(__VA_ARGS__, B, M, A)                                                                                                     \
-    DO(__VA_ARGS__, B, S, A)                                                                                                     \
-    DO(__VA_ARGS__, C, C, A)                                                                                                     \
-    DO(__VA_ARGS__, C, M, A)                                                                                                     \
+#define BANKS3(DO, ...)                                                                                      \
+    DO(__VA_ARGS__, A, B, A)                                                                                 \
+    DO(__VA_ARGS__, A, C, A)                                                                                 \
+    DO(__VA_ARGS__, A, A, B)                                                                                 \
+    DO(__VA_ARGS__, A, A, C)                                                                                 \
+    DO(__VA_ARGS__, A, B, B)                                                                                 \
+    DO(__VA_ARGS__, A, B, C)                                                                                 \
+    DO(__VA_ARGS__, A, B, M)                                                                                 \
+    DO(__VA_ARGS__, A, B, S)                                                                                 \
+    DO(__VA_ARGS__, A, C, B)                                                                                 \
+    DO(__VA_ARGS__, A, C, C)                                                                                 \
+    DO(__VA_ARGS__, A, C, M)                                                                                 \
+    DO(__VA_ARGS__, A, C, S)                                                                                 \
+    DO(__VA_ARGS__, A, M, B)                                                                                 \
+    DO(__VA_ARGS__, A, M, C)                                                                                 \
+    DO(__VA_ARGS__, A, S, B)                                                                                 \
+    DO(__VA_ARGS__, A, S, C)                                                                                 \
+    DO(__VA_ARGS__, B, B, A)                                                                                 \
+    DO(__VA_ARGS__, B, C, A)                                                                                 \
+    DO(__VA_ARGS__, B, M, A)                                                                                 \
+    DO(__VA_ARGS__, B, S, A)                                                                                 \
+    DO(__VA_ARGS__, C, C, A)                                                                                 \
+    DO(__VA_ARGS__, C, M, A)                                                                                 \
     DO(__VA_ARGS__, C, S, A)
 #else
 #define BANKS1(...)
 #define BANKS2(...)
 #define BANKS3(...)
 #endif
-#define FORMS_FUSED(DO, ...)                                                                                                     \
-    DO(__VA_ARGS__, M, M, M)                                                                                                     \
-    DO(__VA_ARGS__, S, M, M)                                                                                                     \
-    DO(__VA_ARGS__, M, S, M)                                                                                                     \
-    DO(__VA_ARGS__, S, S, M)                                                                                                     \
-    DO(__VA_ARGS__, M, M, S)                                                                                                     \
-    DO(__VA_ARGS__, S, M, S)                                                                                                     \
-    DO(__VA_ARGS__, M, S, S)                                                                                                     \
+#define FORMS_FUSED(DO, ...)                                                                                 \
+    DO(__VA_ARGS__, M, M, M)                                                                                 \
+    DO(__VA_ARGS__, S, M, M)                                                                                 \
+    DO(__VA_ARGS__, M, S, M)                                                                                 \
+    DO(__VA_ARGS__, S, S, M)                                                                                 \
+    DO(__VA_ARGS__, M, M, S)                                                                                 \
+    DO(__VA_ARGS__, S, M, S)                                                                                 \
+    DO(__VA_ARGS__, M, S, S)                                                                                 \
     DO(__VA_ARGS__, S, S, S)
 
 /* LOAD and STORE, and WRAP to a type: rows like others here, if no functions. */
@@ -108,10 +110,11 @@ enum {
 typedef void tile_handler(ARGS);
 #define NEXT          TAIL_CALL((tile_handler *)pc[1].tile)(pc + 1, at, off, a0, a1, a2, a3, a4, a5, a6, a7);
 #define EACH(DO, ...) EACH_(DO, __VA_ARGS__)
-#define EACH_(DO, ...)                                                                                                           \
-    DO(0, __VA_ARGS__)                                                                                                           \
-    DO(1, __VA_ARGS__)                                                                                                           \
-    DO(2, __VA_ARGS__) DO(3, __VA_ARGS__) DO(4, __VA_ARGS__) DO(5, __VA_ARGS__) DO(6, __VA_ARGS__) DO(7, __VA_ARGS__)
+#define EACH_(DO, ...)                                                                                       \
+    DO(0, __VA_ARGS__)                                                                                       \
+    DO(1, __VA_ARGS__)                                                                                       \
+    DO(2, __VA_ARGS__)                                                                                       \
+    DO(3, __VA_ARGS__) DO(4, __VA_ARGS__) DO(5, __VA_ARGS__) DO(6, __VA_ARGS__) DO(7, __VA_ARGS__)
 #define GET(p, r)    (*(const V_anywhere *)((p) + (r)*LANES))
 #define PUT(p, r, v) (*(V_anywhere *)((p) + (r)*LANES) = (v))
 #ifdef __SSE2__
@@ -149,34 +152,37 @@ typedef void tail_handler(ARGS);
 /* ---- their table ---- */
 
 /* Rows that commute have their first two operands in the order of the classes; functions neither read banks nor store what they made. */
-#define IN_LOOP              (1 << 8) /* beside the row's flags */
-#define BANK(X)              (CLASS_##X == CLASS_B || CLASS_##X == CLASS_C)
-#define DROPPED(flags, X, Y) (((flags)&DUET_COMMUTES && CLASS_##X > CLASS_##Y) || ((flags)&IN_LOOP && (BANK(X) || BANK(Y))))
-#define BOTH(handler)                                                                                                            \
-    {                                                                                                                            \
-        (void (*)(void)) tile_##handler, (void (*)(void))tail_##handler                                                          \
+#define IN_LOOP (1 << 8) /* beside the row's flags */
+#define BANK(X) (CLASS_##X == CLASS_B || CLASS_##X == CLASS_C)
+#define DROPPED(flags, X, Y)                                                                                 \
+    (((flags)&DUET_COMMUTES && CLASS_##X > CLASS_##Y) || ((flags)&IN_LOOP && (BANK(X) || BANK(Y))))
+#define BOTH(handler)                                                                                        \
+    {                                                                                                        \
+        (void (*)(void)) tile_##handler, (void (*)(void))tail_##handler                                      \
     }
-#define PICK(drop, handler)                                                                                                      \
-    {                                                                                                                            \
-        (drop) ? NULL : (void (*)(void))tile_##handler, (drop) ? NULL : (void (*)(void))tail_##handler                           \
+#define PICK(drop, handler)                                                                                  \
+    {                                                                                                        \
+        (drop) ? NULL : (void (*)(void))tile_##handler, (drop) ? NULL : (void (*)(void))tail_##handler       \
     }
 #define NOT_STORED(flags, X, Y) (DROPPED(flags, X, Y) || (flags)&IN_LOOP)
-#define ENTRY(name, flags, X, Y, Z)                                                                                              \
-    [FORM(CLASS_##X, CLASS_##Y, CLASS_##Z)] = { PICK(DROPPED(flags, X, Y), name##_##X##Y##Z##_next),                             \
-                                                PICK(NOT_STORED(flags, X, Y), name##_##X##Y##Z##_save),                          \
+#define ENTRY(name, flags, X, Y, Z)                                                                          \
+    [FORM(CLASS_##X, CLASS_##Y, CLASS_##Z)] = { PICK(DROPPED(flags, X, Y), name##_##X##Y##Z##_next),         \
+                                                PICK(NOT_STORED(flags, X, Y), name##_##X##Y##Z##_save),      \
                                                 PICK(NOT_STORED(flags, X, Y), name##_##X##Y##Z##_last) },
 
-#define ROW1(name, formula, ulp, flags) static ends name##_ends[] = { FORMS1(ENTRY, name, BY_LOOP(ulp) ? IN_LOOP : 0) };
-#define ROW2(name, formula, ulp, flags)                                                                                          \
+#define ROW1(name, formula, ulp, flags)                                                                      \
+    static ends name##_ends[] = { FORMS1(ENTRY, name, BY_LOOP(ulp) ? IN_LOOP : 0) };
+#define ROW2(name, formula, ulp, flags)                                                                      \
     static ends name##_ends[] = { FORMS2(ENTRY, name, (flags) | (BY_LOOP(ulp) ? IN_LOOP : 0)) };
-#define ROW3(name, formula, ulp, flags)                                                                                          \
+#define ROW3(name, formula, ulp, flags)                                                                      \
     static ends name##_ends[] = { FORMS3(ENTRY, name, (flags) | (BY_LOOP(ulp) ? IN_LOOP : 0)) };
-#define FOLD_ROW1(name, ...)                                                                                                     \
-    static ends name##_ends[] = { [FORM(CLASS_A, 0, 0)] = { BOTH(name##_AN) }, [FORM(CLASS_M, 0, 0)] = { BOTH(name##_MN) } };
-#define FOLD_ROW2(name, ...)                                                                                                     \
-    static ends name##_ends[] = { [FORM(CLASS_A, CLASS_A, 0)] = { BOTH(name##_AA) },                                             \
-                                  [FORM(CLASS_A, CLASS_M, 0)] = { BOTH(name##_AM) },                                             \
-                                  [FORM(CLASS_M, CLASS_A, 0)] = { BOTH(name##_MA) },                                             \
+#define FOLD_ROW1(name, ...)                                                                                 \
+    static ends name##_ends[] = { [FORM(CLASS_A, 0, 0)] = { BOTH(name##_AN) },                               \
+                                  [FORM(CLASS_M, 0, 0)] = { BOTH(name##_MN) } };
+#define FOLD_ROW2(name, ...)                                                                                 \
+    static ends name##_ends[] = { [FORM(CLASS_A, CLASS_A, 0)] = { BOTH(name##_AA) },                         \
+                                  [FORM(CLASS_A, CLASS_M, 0)] = { BOTH(name##_AM) },                         \
+                                  [FORM(CLASS_M, CLASS_A, 0)] = { BOTH(name##_MA) },                         \
                                   [FORM(CLASS_M, CLASS_M, 0)] = { BOTH(name##_MM) } };
 #define MOMENT_ROW1 FOLD_ROW1
 #define PLACE_ROW1  FOLD_ROW1
@@ -184,24 +190,25 @@ typedef void tail_handler(ARGS);
 static ends move_ends[] = { FORMS1(ENTRY, move, 0) };
 
 #ifdef TILE_BANKS
-#define KEEP_ENDS(bank)                                                                                                          \
-    {                                                                                                                            \
-        [CLASS_A] = BOTH(keep_##bank##A), [CLASS_M] = BOTH(keep_##bank##M), [CLASS_S] = BOTH(keep_##bank##S)                     \
+#define KEEP_ENDS(bank)                                                                                      \
+    {                                                                                                        \
+        [CLASS_A] = BOTH(keep_##bank##A), [CLASS_M] = BOTH(keep_##bank##M), [CLASS_S] = BOTH(keep_##bank##S) \
     }
 #define IS_BANKED true
 #else
-#define KEEP_ENDS(bank)                                                                                                          \
-    {                                                                                                                            \
-        {                                                                                                                        \
-            NULL                                                                                                                 \
-        }                                                                                                                        \
+#define KEEP_ENDS(bank)                                                                                      \
+    {                                                                                                        \
+        {                                                                                                    \
+            NULL                                                                                             \
+        }                                                                                                    \
     }
 #define IS_BANKED false
 #endif
 #define FUSED_ENTRY(name, X, Y, Z) [FORM(CLASS_##X, CLASS_##Y, CLASS_##Z)] = BOTH(fused_##name##_##X##Y##Z),
 
 const tile_table NAME(tile_table) = {
-#define ROW_OF(name, seconds)           .row[OP_##name] = { name##_ends, sizeof name##_ends / sizeof *name##_ends, seconds },
+#define ROW_OF(name, seconds)                                                                                \
+    .row[OP_##name] = { name##_ends, sizeof name##_ends / sizeof *name##_ends, seconds },
 #define SECONDS(ulp)                    (BY_LOOP(ulp) ? SECONDS_PER_FUNCTION : SECONDS_PER_ROUNDED)
 #define ROW1(name, formula, ulp, flags) ROW_OF(name, SECONDS(ulp))
 #define ROW2                            ROW1
@@ -212,8 +219,9 @@ const tile_table NAME(tile_table) = {
 #define PLACE_ROW1                      MOMENT_ROW1
 #include "typed_ops.def"
 #ifdef FORMULA_INTEGERS
-#define DUET_INTEGER(NAME, name, type)                                                                                           \
-    .wrap[DUET_##NAME] = { BOTH(wrap_##name##_ANN_next), BOTH(wrap_##name##_ANN_save), BOTH(wrap_##name##_ANN_last) },
+#define DUET_INTEGER(NAME, name, type)                                                                       \
+    .wrap[DUET_##NAME] = { BOTH(wrap_##name##_ANN_next), BOTH(wrap_##name##_ANN_save),                       \
+                           BOTH(wrap_##name##_ANN_last) },
 #define DUET_NARROW DUET_INTEGER
 #define DUET_DTYPE(...)
 #include <duet/dtype.def>
@@ -281,7 +289,8 @@ static void run_padded(const code *c, T *value[VALUES], int64_t from, int64_t n,
         pad(room, in[k] + from, n - from);
         value[INPUTS + k] = room - from, room += TILE;
     }
-    for (int k = 0; k < c->outputs; k++) out[k] = value[OUTPUTS + k], value[OUTPUTS + k] = room + k * TILE - from;
+    for (int k = 0; k < c->outputs; k++)
+        out[k] = value[OUTPUTS + k], value[OUTPUTS + k] = room + k * TILE - from;
     run_tile(c, value, from);
     for (int k = 0; k < c->inputs; k++) value[INPUTS + k] = in[k];
     for (int k = 0; k < c->outputs; k++) {
@@ -293,7 +302,10 @@ static void run_padded(const code *c, T *value[VALUES], int64_t from, int64_t n,
 #define PADDING 100 /* what the copies cost, in handlers of one register */
 
 /* Is a tail of n elements slower register by register than as a tile with its copies? */
-static bool worth_padding(const code *c, int64_t n) { return !c->folds && (n + LANES - 1) / LANES * (c->length + 2) > PADDING; }
+static bool worth_padding(const code *c, int64_t n)
+{
+    return !c->folds && (n + LANES - 1) / LANES * (c->length + 2) > PADDING;
+}
 
 /* May elements be computed twice? No output is an input. */
 static bool may_repeat(const code *c, T *const value[VALUES])
@@ -306,7 +318,10 @@ static bool may_repeat(const code *c, T *const value[VALUES])
 
 #define FAR_BYTES 32e6 /* so much does not come from the caches */
 
-static bool is_far(const code *c, int64_t n) { return (double)n * sizeof(T) * (c->inputs + c->outputs) >= FAR_BYTES; }
+static bool is_far(const code *c, int64_t n)
+{
+    return (double)n * sizeof(T) * (c->inputs + c->outputs) >= FAR_BYTES;
+}
 
 /* Asks for the lines of a tile in turn, as a loop over all operands would: memory gives them sooner than one operand after the other. */
 static void fetch_tile(const code *c, T *const value[VALUES], int64_t at)
@@ -348,7 +363,8 @@ static void run_short(const code *c, T *value[VALUES], int64_t n)
     if (c->places) *value[ROW] += 1;
 }
 
-static __attribute__((noinline)) void run_rows(const code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t down[ROW])
+static __attribute__((noinline)) void run_rows(const code *c, T *value[VALUES], int64_t rows, int64_t n,
+                                               const int64_t down[ROW])
 {
     T room[(VALUES - SLOTS + 2 + PROGRAM_INPUTS + PROGRAM_OUTPUTS) * TILE] __attribute__((aligned(64)));
     for (int64_t r = 0; r < rows; r++) {

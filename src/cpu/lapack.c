@@ -19,14 +19,16 @@ static const char *refuse_sizes(const step *s)
             if (s->in[k].at.size[i] > INT_MAX) return "a size above 2^31 - 1, more than LAPACK can count";
     if ((s->kernel == OP_eigvalsh || s->kernel == KERNEL_eigh) && a->size[0] > MOST_EIGH)
         return "LAPACK cannot count the workspace";
-    if ((s->kernel == OP_svdvals || s->kernel == KERNEL_svd) && lesser(a) > most_svd) return "LAPACK cannot count the workspace";
+    if ((s->kernel == OP_svdvals || s->kernel == KERNEL_svd) && lesser(a) > most_svd)
+        return "LAPACK cannot count the workspace";
     return NULL;
 }
 
 const char *linear_refuses(const step *s)
 {
     const duet_dtype type = s->in[0].at.type;
-    if (type >= FLOAT_TYPES && !dtype_is_complex(type)) return "elements that are neither f32, f64, c64 nor c128";
+    if (type >= FLOAT_TYPES && !dtype_is_complex(type))
+        return "elements that are neither f32, f64, c64 nor c128";
     if (s->ins > 1 && s->in[1].at.type != type) return "operands of different element types";
     if (s->kernel == OP_solve && s->attr[0] && type != DUET_F64) return "refinement is for f64";
     return refuse_sizes(s);

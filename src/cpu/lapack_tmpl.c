@@ -68,7 +68,8 @@ static bool rest_small(const columns *a, const columns *x, const columns *b)
     double size = 0;
     bool all = true;
     BLAS(gemm)
-    (CblasColMajor, CblasNoTrans, CblasNoTrans, b->rows, b->cols, a->cols, -1, a->p, a->ld, x->p, x->ld, 1, b->p, b->ld);
+    (CblasColMajor, CblasNoTrans, CblasNoTrans, b->rows, b->cols, a->cols, -1, a->p, a->ld, x->p, x->ld, 1,
+     b->p, b->ld);
     for (int j = 0; j < a->cols; j++) size = fmax(size, column_size(a, j));
     for (int j = 0; j < b->cols; j++) all &= column_size(b, j) <= REST_MOST * size * column_size(x, j);
     return all;
@@ -96,8 +97,8 @@ static duet_status solve_refined(desk *d)
     TRY(desk_take(d, a.rows, sizeof *pivot, &pivot));
     TRY(desk_take(d, (int64_t)b.rows * b.cols, sizeof *work, &work));
     TRY(desk_take(d, (int64_t)a.rows * (a.rows + b.cols), sizeof *narrow, &narrow));
-    const lapack_int info =
-        LAPACKE_dsgesv_work(COL, a.rows, b.cols, a.p, a.ld, pivot, b.p, b.ld, x.p, x.ld, work, narrow, &turns);
+    const lapack_int info = LAPACKE_dsgesv_work(COL, a.rows, b.cols, a.p, a.ld, pivot, b.p, b.ld, x.p, x.ld,
+                                                work, narrow, &turns);
     if (info > 0) return verdict(d->s, VERDICT_PIVOT, info);
     if (!columns_finite(&x) || (turns >= 0 && !rest_small(&a, &x, &b))) return solve_anew(d);
     return columns_write(d, &x, false, 0);
@@ -163,7 +164,8 @@ static duet_status triangle_open(desk *d, const triangle *t, columns *a)
 static bool diagonal_large(const columns *a)
 {
     bool any = false;
-    for (int64_t i = 0; i < a->cols; i++) any |= values_reach((const T *)(a->p + i * (a->ld + 1)), PARTS, LARGE);
+    for (int64_t i = 0; i < a->cols; i++)
+        any |= values_reach((const T *)(a->p + i * (a->ld + 1)), PARTS, LARGE);
     return any;
 }
 
@@ -221,7 +223,9 @@ static duet_status back_substitute(const desk *d, const columns *r, char how, co
 static duet_status times_q(desk *d, const columns *q, const element *tau, char how, const columns *b)
 {
     int info;
-    WITH_WORK(d, info, LAPACK(TIMES_Q)(COL, 'L', how, b->rows, b->cols, q->cols, q->p, q->ld, tau, b->p, b->ld, work, length));
+    WITH_WORK(d, info,
+              LAPACK(TIMES_Q)(COL, 'L', how, b->rows, b->cols, q->cols, q->p, q->ld, tau, b->p, b->ld, work,
+                              length));
     return info ? fail(DUET_DEVICE_ERROR, "LAPACK: " NAMED(TIMES_Q) " ended with %d", info) : DUET_OK;
 }
 

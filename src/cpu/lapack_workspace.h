@@ -8,8 +8,8 @@
 #include "blas.h"
 #include "cpu.h"
 #include "cpu_kernels.h"
-#include "threads.h"
 #include "linalg_status.h"
+#include "threads.h"
 
 /* By their names LAPACK's functions are of real elements, or of complex ones; TURN_BACK is with Q^T, or Q^H. */
 #define LAPACK_NAME_(letter, name) LAPACKE_##letter##name##_work
@@ -87,13 +87,13 @@ static inline duet_status desk_work(desk *d, element **work, lapack_int *length)
     return desk_take(d, *length, sizeof(element), work);
 }
 /* info = call, which takes `work` and `length`; first asked how much it wants. */
-#define WITH_WORK(d, info, ...)                                                                                                  \
-    do {                                                                                                                         \
-        element asked_ = 0, *work = &asked_;                                                                                     \
-        lapack_int length = -1;                                                                                                  \
-        (void)(__VA_ARGS__);                                                                                                     \
-        TRY(desk_work(d, &work, &length));                                                                                       \
-        (info) = (int)(__VA_ARGS__);                                                                                             \
+#define WITH_WORK(d, info, ...)                                                                              \
+    do {                                                                                                     \
+        element asked_ = 0, *work = &asked_;                                                                 \
+        lapack_int length = -1;                                                                              \
+        (void)(__VA_ARGS__);                                                                                 \
+        TRY(desk_work(d, &work, &length));                                                                   \
+        (info) = (int)(__VA_ARGS__);                                                                         \
     } while (0)
 
 /* ---- layouts ---- */
@@ -102,9 +102,10 @@ static inline duet_status desk_work(desk *d, element **work, lapack_int *length)
 static inline layout as_columns(const layout *l)
 {
     if (l->rank == 2) return *l;
-    return (layout){
-        .type = l->type, .rank = 2, .size = { l->rank ? l->size[0] : 1, 1 }, .stride = { l->rank ? l->stride[0] : 1, 1 }
-    };
+    return (layout){ .type = l->type,
+                     .rank = 2,
+                     .size = { l->rank ? l->size[0] : 1, 1 },
+                     .stride = { l->rank ? l->stride[0] : 1, 1 } };
 }
 
 static inline layout turned(layout l)
@@ -297,7 +298,8 @@ static inline void columns_times_power(const columns *c, int exponent, bool uppe
 {
     for (int64_t j = 0; j < c->cols && exponent; j++) {
         T *column = (T *)(c->p + j * c->ld);
-        for (int64_t i = 0; i < PARTS * SMALLER(upper ? j + 1 : c->rows, c->rows); i++) column[i] = (T)ldexp(column[i], exponent);
+        for (int64_t i = 0; i < PARTS * SMALLER(upper ? j + 1 : c->rows, c->rows); i++)
+            column[i] = (T)ldexp(column[i], exponent);
     }
 }
 
@@ -361,8 +363,8 @@ static inline duet_status eigen_of(desk *d, const columns *c, bool vectors, T *w
     TRY(desk_take(d, whole_length, sizeof *whole, &whole));
     TRY(values_take(d, real_length, &real));
     WITH_WORK(d, info,
-              LAPACK(heevd)(COL, vectors ? 'V' : 'N', 'U', c->rows, c->p, c->ld, w, work, length, real, (lapack_int)real_length,
-                            whole, whole_length));
+              LAPACK(heevd)(COL, vectors ? 'V' : 'N', 'U', c->rows, c->p, c->ld, w, work, length, real,
+                            (lapack_int)real_length, whole, whole_length));
     return info ? verdict(d->s, VERDICT_ITERATION, info) : DUET_OK;
 }
 #else
@@ -371,7 +373,9 @@ static inline duet_status eigen_of(desk *d, const columns *c, bool vectors, T *w
     int info;
     lapack_int whole_length = vectors ? 3 + 5 * c->rows : 1, *whole;
     TRY(desk_take(d, whole_length, sizeof *whole, &whole));
-    WITH_WORK(d, info, LAPACK(syevd)(COL, vectors ? 'V' : 'N', 'U', c->rows, c->p, c->ld, w, work, length, whole, whole_length));
+    WITH_WORK(d, info,
+              LAPACK(syevd)(COL, vectors ? 'V' : 'N', 'U', c->rows, c->p, c->ld, w, work, length, whole,
+                            whole_length));
     return info ? verdict(d->s, VERDICT_ITERATION, info) : DUET_OK;
 }
 #endif
@@ -396,8 +400,8 @@ static inline duet_status svd_of(desk *d, const columns *c, T *w, const columns 
     if (!u) u = vt = &none;
     TRY(desk_take(d, 8 * (int64_t)SMALLER(c->rows, c->cols), sizeof *whole, &whole));
     WITH_WORK(d, info,
-              LAPACK(gesdd)(COL, wanted, c->rows, c->cols, c->p, c->ld, w, u->p, u->ld, vt->p, vt->ld, work, length,
-                            REAL_ROOM whole));
+              LAPACK(gesdd)(COL, wanted, c->rows, c->cols, c->p, c->ld, w, u->p, u->ld, vt->p, vt->ld, work,
+                            length, REAL_ROOM whole));
     (void)real;
     return info ? verdict(d->s, VERDICT_ITERATION, info > 0 ? info : 0) : DUET_OK;
 }
@@ -419,7 +423,8 @@ static inline double log_size(double re, double im)
 /* Times the number at x, or that with the other sign; parts are brought below 1, before and after. */
 static inline void determinant_times(determinant *d, const T *x, bool negated)
 {
-    const double sign = negated ? -1 : 1, whole = sign * (double)x[0], more = PARTS < 2 ? 0 : sign * (double)x[PARTS - 1];
+    const double sign = negated ? -1 : 1, whole = sign * (double)x[0],
+                 more = PARTS < 2 ? 0 : sign * (double)x[PARTS - 1];
     int of_x, e;
     (void)frexp(fmax(fabs(whole), fabs(more)), &of_x);
     const double a = ldexp(whole, -of_x), b = ldexp(more, -of_x);

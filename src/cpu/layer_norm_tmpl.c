@@ -1,12 +1,13 @@
 /* layer_norm_tmpl.c - layer_norm: rows less their mean, over their deviation, in the order of core/fold.h. A row is reduced by blocks
  * that stay in cache, and read once more when its mean and its deviation are known. */
-#include "reduce_rows.h"
-#include "layer_norm.h"
 #include "cpu_kernels.h"
-#include "threads.h"
+#include "layer_norm.h"
+#include "reduce_rows.h"
 #include "row_iterator.h"
+#include "threads.h"
 
-#define SHORT  64  /* elements of a row, at most, of which so few lanes are used that several rows are reduced side by side: */
+#define SHORT                                                                                                \
+    64 /* elements of a row, at most, of which so few lanes are used that several rows are reduced side by side: */
 #define BESIDE 64  /* so many */
 #define RUN    256 /* elements whose gain and bias are brought together at a time */
 
@@ -43,9 +44,11 @@ enum { PARTS = 4 };
 /* Is a quotient by n, of so few elements that a lane takes, perhaps subnormal? */
 INLINE bool is_tiny(V d)
 {
-    const V size = (V)((lanes)d & ~((lanes){ 0 } + SIGN_BIT)), least = spread(sizeof(T) == 4 ? (T)0x1p-100 : (T)0x1p-900);
+    const V size = (V)((lanes)d & ~((lanes){ 0 } + SIGN_BIT)),
+            least = spread(sizeof(T) == 4 ? (T)0x1p-100 : (T)0x1p-900);
 #if VECTOR_BYTES == 64
-    return PASTE(MM(mask_cmp), mask)(PASTE(MM(cmp), mask)((F)size, (F)least, _CMP_LT_OQ), (F)d, (F)spread(0), _CMP_NEQ_UQ);
+    return PASTE(MM(mask_cmp), mask)(PASTE(MM(cmp), mask)((F)size, (F)least, _CMP_LT_OQ), (F)d, (F)spread(0),
+                                     _CMP_NEQ_UQ);
 #else
     return MM(movemask)((F)((size < least) & (d != spread(0))));
 #endif
@@ -166,7 +169,8 @@ static void trimmed(const job *j, int64_t row, const T *x, T *out, unit u)
     const T *gains = trim_row(&j->with[0], row), *biases = trim_row(&j->with[1], row);
     for (int64_t i = 0; i < j->n; i += RUN) {
         const int64_t some = SMALLER(RUN, j->n - i);
-        const T *gain = trim_at(&j->with[0], gains, room[0], i, some), *bias = trim_at(&j->with[1], biases, room[1], i, some);
+        const T *gain = trim_at(&j->with[0], gains, room[0], i, some),
+                *bias = trim_at(&j->with[1], biases, room[1], i, some);
 #pragma omp simd
         for (int64_t k = 0; k < some; k++) out[i + k] = FMA((x[i + k] - u.mean) * u.scale, gain[k], bias[k]);
     }
@@ -243,11 +247,15 @@ static trim trim_of(const step *s, const frame *f, int which)
 duet_status NAME(run_norm)(const step *s, const frame *f)
 {
     row_path along = { 1, 1 };
-    job j = { .x = address(f, &s->in[0]), .out = address(f, &s->out[0]), .n = norm_length(s), .trims = s->attr[NORM_GAIN] };
+    job j = { .x = address(f, &s->in[0]),
+              .out = address(f, &s->out[0]),
+              .n = norm_length(s),
+              .trims = s->attr[NORM_GAIN] };
     const int64_t count = layout_count(&s->out[0].at);
     if (count == 0) return DUET_OK;
     norm_path(&s->in[0].at, s->inner, &along);
-    j.rows = rows_of(&s->in[0].at, s->inner, j.n, &along), j.count = count / j.n, j.r = number_of(f->num[s->num[0]]);
+    j.rows = rows_of(&s->in[0].at, s->inner, j.n, &along), j.count = count / j.n,
+    j.r = number_of(f->num[s->num[0]]);
     for (int k = NORM_GAIN; k <= NORM_BIAS && j.trims; k++) j.with[k] = trim_of(s, f, k);
     const double seconds = (double)count * 8 * SECONDS_PER_ROUNDED;
     by_threads(j.count > 1 ? threads_for(seconds) : 1, norm_rows, &j);

@@ -26,7 +26,8 @@ static bool lines_walk(int64_t lines, int64_t length, int64_t apart, int64_t uni
 {
     int64_t d = lines <= 1 ? length : apart;
     if (d < 1) d = 1;
-    if ((length > 1 && unit != 1) || (lines > 1 && apart < (length > 1 ? length : 1)) || d > INT_MAX) return false;
+    if ((length > 1 && unit != 1) || (lines > 1 && apart < (length > 1 ? length : 1)) || d > INT_MAX)
+        return false;
     *ld = (int)d;
     return true;
 }
@@ -52,7 +53,9 @@ static void matrix_vector(const factor *a, bool transposed, T alpha, const T *x,
     int rows = a->turned ? a->cols : a->rows, cols = a->turned ? a->rows : a->cols;
     bool trans = transposed != a->turned;
     if (beta == 0) memset(y, 0, (size_t)(trans ? cols : rows) * sizeof(T));
-    BLAS(gemv)(CblasRowMajor, trans ? CblasTrans : CblasNoTrans, rows, cols, alpha, a->p, a->ld, x, x_apart, beta, y, 1);
+    BLAS(gemv)
+    (CblasRowMajor, trans ? CblasTrans : CblasNoTrans, rows, cols, alpha, a->p, a->ld, x, x_apart, beta, y,
+     1);
 }
 
 /* A matrix of one row or column is a vector: how far its elements stand apart. */
@@ -67,7 +70,8 @@ enum { LEAST_SQUARE = 48, MIRRORED = 32 };
 
 static bool is_square(const product *p)
 {
-    return p->m >= LEAST_SQUARE && p->m == p->n && p->a.p == p->b.p && p->a.ld == p->b.ld && p->a.turned != p->b.turned;
+    return p->m >= LEAST_SQUARE && p->m == p->n && p->a.p == p->b.p && p->a.ld == p->b.ld &&
+           p->a.turned != p->b.turned;
 }
 
 static void mirror(T *out, int64_t n)
@@ -82,7 +86,8 @@ static void multiply_by_itself(const product *p, T alpha, T *out)
 {
     memset(out, 0, (size_t)p->m * (size_t)p->m * sizeof(T));
     BLAS(syrk)
-    (CblasRowMajor, CblasLower, p->a.turned ? CblasTrans : CblasNoTrans, p->m, p->k, alpha, p->a.p, p->a.ld, 0, out, p->m);
+    (CblasRowMajor, CblasLower, p->a.turned ? CblasTrans : CblasNoTrans, p->m, p->k, alpha, p->a.p, p->a.ld,
+     0, out, p->m);
     mirror(out, p->m);
 }
 
@@ -92,13 +97,16 @@ static void multiply_by_blas(const product *p, T alpha, T beta, T *out)
     else if (p->n == 1) matrix_vector(&p->a, false, alpha, p->b.p, apart(&p->b), beta, out);
     else if (p->m == 1) matrix_vector(&p->b, true, alpha, p->a.p, apart(&p->a), beta, out);
     else BLAS(gemm)
-    (CblasRowMajor, p->a.turned ? CblasTrans : CblasNoTrans, p->b.turned ? CblasTrans : CblasNoTrans, p->m, p->n, p->k, alpha,
-     p->a.p, p->a.ld, p->b.p, p->b.ld, beta, out, p->n);
+    (CblasRowMajor, p->a.turned ? CblasTrans : CblasNoTrans, p->b.turned ? CblasTrans : CblasNoTrans, p->m,
+     p->n, p->k, alpha, p->a.p, p->a.ld, p->b.p, p->b.ld, beta, out, p->n);
     cpu_blas_used();
 }
 
 #ifdef T_f32
-static gemm gemm_of(const product *p) { return (gemm){ p->a.turned, p->b.turned, p->m, p->n, p->k, p->a.ld, p->b.ld, p->n }; }
+static gemm gemm_of(const product *p)
+{
+    return (gemm){ p->a.turned, p->b.turned, p->m, p->n, p->k, p->a.ld, p->b.ld, p->n };
+}
 
 static bool by_onednn(const product *p)
 {
@@ -115,7 +123,10 @@ static duet_status multiply(const product *p, T alpha, T beta, T *out)
 #else
 static bool by_onednn(const product *p) { return (void)p, false; }
 
-static duet_status multiply(const product *p, T alpha, T beta, T *out) { return multiply_by_blas(p, alpha, beta, out), DUET_OK; }
+static duet_status multiply(const product *p, T alpha, T beta, T *out)
+{
+    return multiply_by_blas(p, alpha, beta, out), DUET_OK;
+}
 #endif
 
 /* BLAS skips what is multiplied by 0; here NaN and infinity show. */
@@ -254,8 +265,8 @@ static product one_of(const product *p, const pile *a, const pile *b, int64_t i)
 }
 
 /* Matrices in which BLAS would not see a NaN, one by one. */
-static duet_status multiply_pile_plainly(const product *p, const pile *a, const pile *b, int64_t count, const step *s,
-                                         const frame *f)
+static duet_status multiply_pile_plainly(const product *p, const pile *a, const pile *b, int64_t count,
+                                         const step *s, const frame *f)
 {
     operand addend = s->in[2];
     const int axes = p->addend ? addend.at.rank - 2 : 0;
@@ -296,10 +307,12 @@ static duet_status multiply_pile(const product *p, const pile *a, const pile *b,
     const int threads = seconds > 50 * cpu_serial_seconds ? 1 : threads_for(seconds * (double)count);
     int failed = DUET_OK;
     by_threads(threads, multiply_some, &(piles){ p, a, b, count, &failed });
-    return failed == DUET_OK ? DUET_OK : fail((duet_status)failed, "a product among %lld failed", (long long)count);
+    return failed == DUET_OK ? DUET_OK
+                             : fail((duet_status)failed, "a product among %lld failed", (long long)count);
 }
 
-static duet_status multiply_all(const product *p, const pile *a, const pile *b, int64_t count, const step *s, const frame *f)
+static duet_status multiply_all(const product *p, const pile *a, const pile *b, int64_t count, const step *s,
+                                const frame *f)
 {
     if (is_plain(p)) return multiply_pile_plainly(p, a, b, count, s, f);
     if (p->addend && !(address(f, p->addend) == p->out && layout_is_dense(&p->addend->at)))

@@ -13,7 +13,8 @@ bool only_moves(const step *s)
     for (int k = 0; k < s->ins; k++)
         if (s->in[k].at.type != type) return false;
     for (const instruction *i = s->program->code; i < s->program->code + s->program->length; i++)
-        if (i->op != OP_STORE && i->op != OP_SAVE && (i->op != OP_LOAD || i->arg[0].kind == FROM_NUMBER)) return false;
+        if (i->op != OP_STORE && i->op != OP_SAVE && (i->op != OP_LOAD || i->arg[0].kind == FROM_NUMBER))
+            return false;
     return true;
 }
 
@@ -25,14 +26,14 @@ typedef struct pair16 {
 
 typedef void row_function(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n);
 
-#define ROW(type)                                                                                                                \
-    static void row_##type(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n)                        \
-    {                                                                                                                            \
-        type *y = (type *)to;                                                                                                    \
-        const type *x = (const type *)from;                                                                                      \
-        if (to_stride == 1 && from_stride == 1) memmove(y, x, (size_t)n * sizeof *y);                                            \
-        else                                                                                                                     \
-            for (int64_t i = 0; i < n; i++) y[i * to_stride] = x[i * from_stride];                                               \
+#define ROW(type)                                                                                            \
+    static void row_##type(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n)    \
+    {                                                                                                        \
+        type *y = (type *)to;                                                                                \
+        const type *x = (const type *)from;                                                                  \
+        if (to_stride == 1 && from_stride == 1) memmove(y, x, (size_t)n * sizeof *y);                        \
+        else                                                                                                 \
+            for (int64_t i = 0; i < n; i++) y[i * to_stride] = x[i * from_stride];                           \
     }
 ROW(uint8_t)
 ROW(uint16_t)
@@ -65,10 +66,12 @@ typedef struct plane {
 } plane;
 
 /* Rows first .. last - 1 of `length` elements, all of one axis `down` apart. */
-static void move_rows(const plane *p, char *to, const char *from, int64_t rows, int64_t y_down, int64_t x_down)
+static void move_rows(const plane *p, char *to, const char *from, int64_t rows, int64_t y_down,
+                      int64_t x_down)
 {
     const int last = p->y->rank - 1;
-    const int64_t length = p->y->size[last], y = p->y->stride[last], x = p->x->stride[last], each = (int64_t)p->bytes;
+    const int64_t length = p->y->size[last], y = p->y->stride[last], x = p->x->stride[last],
+                  each = (int64_t)p->bytes;
     const bool along = y == 1 && (x == 1 || x == 0);
     const int64_t height = along ? 1 : SIDE, width = along ? length : SIDE;
     for (int64_t r = 0; r < rows; r += height)
@@ -89,9 +92,10 @@ static void move_part(const plane *p, int64_t first, int64_t last)
         some = height - at < last - row ? height - at : last - row;
         for (int a = below - 1; a >= 0; rest /= p->y->size[a--])
             y += rest % p->y->size[a] * p->y->stride[a], x += rest % p->y->size[a] * p->x->stride[a];
-        const int64_t y_down = below < 0 ? 0 : p->y->stride[below], x_down = below < 0 ? 0 : p->x->stride[below];
-        move_rows(p, p->to + (y + at * y_down) * (int64_t)p->bytes, p->from + (x + at * x_down) * (int64_t)p->bytes, some, y_down,
-                  x_down);
+        const int64_t y_down = below < 0 ? 0 : p->y->stride[below],
+                      x_down = below < 0 ? 0 : p->x->stride[below];
+        move_rows(p, p->to + (y + at * y_down) * (int64_t)p->bytes,
+                  p->from + (x + at * x_down) * (int64_t)p->bytes, some, y_down, x_down);
     }
 }
 
@@ -105,7 +109,9 @@ static void move(const step *s, const frame *f, int output, int input)
 {
     const layout *y = &s->out[output].at;
     const size_t bytes = dtypes[y->type].bytes;
-    plane p = { address(f, &s->out[output]), address(f, &s->in[input]), y, &s->in[input].at, bytes, row_of(bytes), 0 };
+    plane p = {
+        address(f, &s->out[output]), address(f, &s->in[input]), y, &s->in[input].at, bytes, row_of(bytes), 0
+    };
     const int64_t count = layout_count(y);
     if (count == 0 || p.to == p.from) return; /* an input that is an output lies as it does */
     const int threads = threads_for((double)count * (double)bytes * 2 * SECONDS_PER_BYTE);

@@ -8,10 +8,10 @@
 
 #define SECONDS_PER_ONEDNN_FLOP 5e-12 /* rough, as if nothing came from memory */
 
-#define DNN(call)                                                                                                                \
-    do {                                                                                                                         \
-        dnnl_status_t dnn_ = (call);                                                                                             \
-        if (dnn_ != dnnl_success) return dnn_;                                                                                   \
+#define DNN(call)                                                                                            \
+    do {                                                                                                     \
+        dnnl_status_t dnn_ = (call);                                                                         \
+        if (dnn_ != dnnl_success) return dnn_;                                                               \
     } while (0)
 
 dnnl_engine_t onednn_engine(void);      /* NULL: there is none */
@@ -28,7 +28,8 @@ static inline paces paces_of(const conv *g)
     paces p = { { 0 }, { 0 }, { 0 }, { 0 } };
     for (int i = 0; i < g->axes; i++) {
         const int a = g->axes == 2 ? i : (i + 2) % 3; /* depth comes first */
-        p.stride[i] = g->stride[a], p.pad[i] = g->pad[a], p.end[i] = g->pad[a] + g->more[a], p.dilates[i] = g->dilation[a] - 1;
+        p.stride[i] = g->stride[a], p.pad[i] = g->pad[a], p.end[i] = g->pad[a] + g->more[a],
+        p.dilates[i] = g->dilation[a] - 1;
     }
     return p;
 }
@@ -41,36 +42,45 @@ typedef const_dnnl_memory_desc_t described;
 
 static inline described look(const description *d) { return *d; }
 static inline void description_free(description *d) { dnnl_memory_desc_destroy(*d); }
-static inline dnnl_status_t description_copy(description *d, described from) { return dnnl_memory_desc_clone(d, from); }
-static inline dnnl_status_t describe_as(description *d, int rank, const dnnl_dims_t size, dnnl_format_tag_t tag)
+static inline dnnl_status_t description_copy(description *d, described from)
+{
+    return dnnl_memory_desc_clone(d, from);
+}
+static inline dnnl_status_t describe_as(description *d, int rank, const dnnl_dims_t size,
+                                        dnnl_format_tag_t tag)
 {
     return dnnl_memory_desc_create_with_tag(d, rank, size, dnnl_f32, tag);
 }
-static inline dnnl_status_t describe(description *d, int rank, const dnnl_dims_t size, const dnnl_dims_t stride)
+static inline dnnl_status_t describe(description *d, int rank, const dnnl_dims_t size,
+                                     const dnnl_dims_t stride)
 {
     return dnnl_memory_desc_create_with_strides(d, rank, size, dnnl_f32, stride);
 }
 /* bias may be NULL. */
 static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const description *src,
-                                   const description *filters, const description *bias, const description *dst, const conv *g,
-                                   const_dnnl_primitive_attr_t attr)
+                                   const description *filters, const description *bias,
+                                   const description *dst, const conv *g, const_dnnl_primitive_attr_t attr)
 {
     const paces p = paces_of(g);
-    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_convolution_direct, *src,
-                                                          *filters, bias ? *bias : NULL, *dst, p.stride, p.dilates, p.pad, p.end,
-                                                          attr);
+    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference,
+                                                          dnnl_convolution_direct, *src, *filters,
+                                                          bias ? *bias : NULL, *dst, p.stride, p.dilates,
+                                                          p.pad, p.end, attr);
 }
 /* Back to the images, or to the filters. hint: the same forward. */
-static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool images, const description *src,
-                                        const description *filters, const description *dst, const conv *g,
+static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool images,
+                                        const description *src, const description *filters,
+                                        const description *dst, const conv *g,
                                         const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
 {
     const paces p = paces_of(g);
     if (images)
-        return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, dnnl_convolution_direct, *src, *filters, *dst,
-                                                                    p.stride, p.dilates, p.pad, p.end, hint, attr);
-    return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, dnnl_convolution_direct, *src, *filters, NULL,
-                                                                   *dst, p.stride, p.dilates, p.pad, p.end, hint, attr);
+        return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, dnnl_convolution_direct, *src,
+                                                                    *filters, *dst, p.stride, p.dilates,
+                                                                    p.pad, p.end, hint, attr);
+    return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, dnnl_convolution_direct, *src,
+                                                                   *filters, NULL, *dst, p.stride, p.dilates,
+                                                                   p.pad, p.end, hint, attr);
 }
 #else
 typedef dnnl_memory_desc_t description;
@@ -78,37 +88,46 @@ typedef const dnnl_memory_desc_t *described;
 
 static inline described look(const description *d) { return d; }
 static inline void description_free(description *d) { (void)d; }
-static inline dnnl_status_t description_copy(description *d, described from) { return *d = *from, dnnl_success; }
-static inline dnnl_status_t describe_as(description *d, int rank, const dnnl_dims_t size, dnnl_format_tag_t tag)
+static inline dnnl_status_t description_copy(description *d, described from)
+{
+    return *d = *from, dnnl_success;
+}
+static inline dnnl_status_t describe_as(description *d, int rank, const dnnl_dims_t size,
+                                        dnnl_format_tag_t tag)
 {
     return dnnl_memory_desc_init_by_tag(d, rank, size, dnnl_f32, tag);
 }
-static inline dnnl_status_t describe(description *d, int rank, const dnnl_dims_t size, const dnnl_dims_t stride)
+static inline dnnl_status_t describe(description *d, int rank, const dnnl_dims_t size,
+                                     const dnnl_dims_t stride)
 {
     return dnnl_memory_desc_init_by_strides(d, rank, size, dnnl_f32, stride);
 }
 /* bias may be NULL. */
 static inline dnnl_status_t choose(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const description *src,
-                                   const description *filters, const description *bias, const description *dst, const conv *g,
-                                   const_dnnl_primitive_attr_t attr)
+                                   const description *filters, const description *bias,
+                                   const description *dst, const conv *g, const_dnnl_primitive_attr_t attr)
 {
     dnnl_convolution_desc_t d;
     const paces p = paces_of(g);
-    dnnl_status_t r = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src,
-                                                                 filters, bias, dst, p.stride, p.dilates, p.pad, p.end);
+    dnnl_status_t r =
+        dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src,
+                                                   filters, bias, dst, p.stride, p.dilates, p.pad, p.end);
     return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : r;
 }
 /* Back to the images, or to the filters. hint: the same forward. */
-static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool images, const description *src,
-                                        const description *filters, const description *dst, const conv *g,
+static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool images,
+                                        const description *src, const description *filters,
+                                        const description *dst, const conv *g,
                                         const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
 {
     dnnl_convolution_desc_t d;
     const paces p = paces_of(g);
-    dnnl_status_t r = images ? dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, src, filters, dst,
-                                                                                p.stride, p.dilates, p.pad, p.end)
-                             : dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, src, filters,
-                                                                                   NULL, dst, p.stride, p.dilates, p.pad, p.end);
+    dnnl_status_t r =
+        images ? dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, src, filters,
+                                                                  dst, p.stride, p.dilates, p.pad, p.end)
+               : dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, src,
+                                                                     filters, NULL, dst, p.stride, p.dilates,
+                                                                     p.pad, p.end);
     return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : r;
 }
 #endif
@@ -119,7 +138,8 @@ static inline dnnl_status_t choose_back(dnnl_primitive_desc_t *pd, dnnl_engine_t
 static inline bool is_slow(dnnl_primitive_desc_t pd)
 {
     const char *name = "";
-    return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !strncmp(name, "ref", 3);
+    return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success ||
+           !strncmp(name, "ref", 3);
 }
 
 typedef struct dims {
@@ -144,7 +164,8 @@ static inline layout filters_of(const conv *g)
 }
 
 /* NULL where both are one. */
-static inline dnnl_status_t make_reorder(dnnl_primitive_t *r, dnnl_engine_t engine, described from, described to)
+static inline dnnl_status_t make_reorder(dnnl_primitive_t *r, dnnl_engine_t engine, described from,
+                                         described to)
 {
     dnnl_primitive_desc_t pd;
     if (dnnl_memory_desc_equal(from, to)) return dnnl_success;

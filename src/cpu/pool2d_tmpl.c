@@ -1,9 +1,9 @@
 /* pool2d_tmpl.c - max and average pooling of n c h w images, in the order of core/fold.h: some rows of outputs at a
  * time, through their windows element by element. */
 #include "cpu_kernels.h"
-#include "threads.h"
-#include "row_iterator.h"
 #include "pool_window.h"
+#include "row_iterator.h"
+#include "threads.h"
 
 enum { BAND = 1024, SHORT = 48 }; /* outputs of a band, unless a row has more; of a short row */
 
@@ -22,7 +22,8 @@ typedef struct pooling {
 
 static axis axis_of(const step *s, int a)
 {
-    return (axis){ s->in[0].at.size[2 + a], s->out[0].at.size[2 + a], s->attr[a], s->attr[2 + a], s->attr[4 + a] };
+    return (axis){ s->in[0].at.size[2 + a], s->out[0].at.size[2 + a], s->attr[a], s->attr[2 + a],
+                   s->attr[4 + a] };
 }
 
 INLINE T take(T a, T x, bool mean) { return mean ? a + x : MAXIMUM(a, x); }
@@ -70,10 +71,12 @@ static int take_element(const pooling *p, const band *b, range rows, int64_t u, 
 {
     const int64_t *stride = p->image.stride, apart = p->w.stride * stride[3];
     const range r = inside(&p->w, v), next = inside(&p->w, v + 1);
-    const bool pair = apart == 2 && stride[3] == 1 && v + 1 < p->w.window && r.from == next.from && r.to == next.to;
+    const bool pair =
+        apart == 2 && stride[3] == 1 && v + 1 < p->w.window && r.from == next.from && r.to == next.to;
     for (int64_t i = rows.from; i < rows.to; i++) {
         T *out = b->out + (i - b->first) * p->w.out + r.from;
-        const T *x = b->in + (i * p->h.stride - p->h.pad + u) * stride[2] + (r.from * p->w.stride - p->w.pad + v) * stride[3];
+        const T *x = b->in + (i * p->h.stride - p->h.pad + u) * stride[2] +
+                     (r.from * p->w.stride - p->w.pad + v) * stride[3];
         if (p->mean) take_apart(out, x, apart, r.to - r.from, true, pair);
         else take_apart(out, x, apart, r.to - r.from, false, pair);
     }
@@ -95,7 +98,8 @@ static void take_greater(const pooling *p, const band *b, range rows, int64_t u,
     const range r = inside(&p->w, v);
     for (int64_t i = rows.from; i < rows.to; i++) {
         T *to = piece + (i - rows.from) * n;
-        const T *x = b->in + (i * p->h.stride - p->h.pad + u) * stride[2] + (r.from * p->w.stride - p->w.pad + v) * stride[3];
+        const T *x = b->in + (i * p->h.stride - p->h.pad + u) * stride[2] +
+                     (r.from * p->w.stride - p->w.pad + v) * stride[3];
         for (int64_t j = 0; j < r.from; j++) to[j] = -INF;
         row_in(to + r.from, x, p->w.stride * stride[3], r.to - r.from);
         for (int64_t j = r.to; j < n; j++) to[j] = -INF;
@@ -122,7 +126,10 @@ static void pool_band(const pooling *p, const band *b)
 
 /* ---- windows of two by two, side by side: loops over all of a band, where its rows are short ---- */
 
-static bool is_halved(const axis *a) { return a->window == 2 && a->stride == 2 && !a->pad && 2 * a->out <= a->in; }
+static bool is_halved(const axis *a)
+{
+    return a->window == 2 && a->stride == 2 && !a->pad && 2 * a->out <= a->in;
+}
 
 static bool is_quartered(const pooling *p)
 {
@@ -149,7 +156,8 @@ static void quarter_means(const pooling *p, const band *b)
     const int64_t n = 2 * p->w.out, down = p->image.stride[2], count = b->rows * p->w.out;
     for (int64_t i = 0; i < b->rows; i++) {
         const T *x = b->in + 2 * (b->first + i) * down;
-        memcpy(upper + i * n, x, (size_t)n * sizeof(T)), memcpy(lower + i * n, x + down, (size_t)n * sizeof(T));
+        memcpy(upper + i * n, x, (size_t)n * sizeof(T)),
+            memcpy(lower + i * n, x + down, (size_t)n * sizeof(T));
     }
 #pragma omp simd
     for (int64_t j = 0; j < count; j++)
@@ -174,8 +182,10 @@ INLINE void take_abreast(const pooling *p, const pixels *b, T *best, int64_t u, 
 {
     const int64_t *stride = p->image.stride;
     const range r = inside(&p->w, v);
-    const int64_t from = r.from > b->from ? r.from : b->from, to = SMALLER(r.to, b->to), apart = p->w.stride * stride[3];
-    const T *x = b->in + (b->row * p->h.stride - p->h.pad + u) * stride[2] + (from * p->w.stride - p->w.pad + v) * stride[3];
+    const int64_t from = r.from > b->from ? r.from : b->from, to = SMALLER(r.to, b->to),
+                  apart = p->w.stride * stride[3];
+    const T *x = b->in + (b->row * p->h.stride - p->h.pad + u) * stride[2] +
+                 (from * p->w.stride - p->w.pad + v) * stride[3];
     T *out = best + (from - b->from) * channels;
     for (int64_t j = from; j < to; j++, x += apart, out += channels) {
 #pragma omp simd
@@ -242,7 +252,8 @@ static void pool_row(const pooling *p, int64_t index)
 static band band_at(const pooling *p, int64_t index, int64_t bands, int64_t rows)
 {
     const int64_t plane = index / bands, first = index % bands * rows;
-    return (band){ .in = p->in + plane / p->channels * p->image.stride[0] + plane % p->channels * p->image.stride[1],
+    return (band){ .in = p->in + plane / p->channels * p->image.stride[0] +
+                         plane % p->channels * p->image.stride[1],
                    .out = p->out + (plane * p->h.out + first) * p->w.out,
                    .first = first,
                    .rows = SMALLER(rows, p->h.out - first) };
@@ -285,6 +296,8 @@ duet_status NAME(run_pool2d)(const step *s, const frame *f)
     banding c = { &p, rows, bands, count / (p.h.out * p.w.out) * bands, is_abreast(&p), is_quartered(&p) };
     if (c.abreast) c.all = s->out[0].at.size[0] * p.h.out;
     const double taken = (double)count * (double)(p.h.window * p.w.window);
-    by_threads(c.all > 1 ? threads_for(taken * (SECONDS_PER_ROUNDED + (double)sizeof(T) * SECONDS_PER_BYTE)) : 1, pool_some, &c);
+    by_threads(c.all > 1 ? threads_for(taken * (SECONDS_PER_ROUNDED + (double)sizeof(T) * SECONDS_PER_BYTE))
+                         : 1,
+               pool_some, &c);
     return DUET_OK;
 }

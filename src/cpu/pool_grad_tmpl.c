@@ -1,7 +1,7 @@
 /* pool_grad_tmpl.c - back from pooling, and upsampling, of n c h w images, in the order of core/fold.h: threads take planes. */
 #include "cpu_kernels.h"
-#include "threads.h"
 #include "template_prelude.h"
+#include "threads.h"
 #include <string.h>
 
 typedef struct pools {
@@ -21,7 +21,8 @@ typedef struct span {
 /* The elements of a window that are inside of an image. */
 static span inside(const pools *p, int axis, int64_t window)
 {
-    const int64_t first = window * p->stride[axis] - p->pad[axis], last = first + p->window[axis], size = axis ? p->w : p->h;
+    const int64_t first = window * p->stride[axis] - p->pad[axis], last = first + p->window[axis],
+                  size = axis ? p->w : p->h;
     return (span){ first > 0 ? first : 0, last < size ? last : size };
 }
 
@@ -46,7 +47,8 @@ static void max_back(const pools *p, const T *plane, const T *grad, T *out)
 {
     for (int64_t i = 0; i < p->grad.size[2]; i++)
         for (int64_t j = 0; j < p->grad.size[3]; j++)
-            out[winner(p, plane, inside(p, 0, i), inside(p, 1, j))] += grad[i * p->grad.stride[2] + j * p->grad.stride[3]];
+            out[winner(p, plane, inside(p, 0, i), inside(p, 1, j))] +=
+                grad[i * p->grad.stride[2] + j * p->grad.stride[3]];
 }
 
 static void mean_back(const pools *p, const T *grad, T *out)
@@ -66,13 +68,16 @@ static void repeat(const pools *p, const T *plane, T *out)
 {
     const int64_t *stride = p->in.stride;
     for (int64_t i = 0; i < p->h; i++)
-        for (int64_t j = 0; j < p->w; j++) *out++ = plane[i / p->window[0] * stride[2] + j / p->window[1] * stride[3]];
+        for (int64_t j = 0; j < p->w; j++)
+            *out++ = plane[i / p->window[0] * stride[2] + j / p->window[1] * stride[3]];
 }
 
 static void plane_back(const pools *p, int64_t n)
 {
-    const int64_t image = n / p->channels, channel = n % p->channels, *in = p->in.stride, *grad = p->grad.stride;
-    const T *plane = p->images + image * in[0] + channel * in[1], *results = p->results + image * grad[0] + channel * grad[1];
+    const int64_t image = n / p->channels, channel = n % p->channels, *in = p->in.stride,
+                  *grad = p->grad.stride;
+    const T *plane = p->images + image * in[0] + channel * in[1],
+            *results = p->results + image * grad[0] + channel * grad[1];
     T *out = p->out + n * p->h * p->w;
     if (p->op == OP_upsample2d) return repeat(p, plane, out);
     memset(out, 0, (size_t)(p->h * p->w) * sizeof(T));
@@ -83,7 +88,8 @@ static void plane_back(const pools *p, int64_t n)
 static void planes_back(const void *work, int t, int threads)
 {
     const pools *p = work;
-    for (int64_t n = part_of(p->planes, t, threads); n < part_of(p->planes, t + 1, threads); n++) plane_back(p, n);
+    for (int64_t n = part_of(p->planes, t, threads); n < part_of(p->planes, t + 1, threads); n++)
+        plane_back(p, n);
 }
 
 duet_status TYPED(run_pool_back)(const step *s, const frame *f)
@@ -103,7 +109,8 @@ duet_status TYPED(run_pool_back)(const step *s, const frame *f)
                 { 0 },
                 { 0 },
                 { 0 } };
-    for (int k = 0; k < 2; k++) p.window[k] = s->attr[k], p.stride[k] = s->attr[2 + k], p.pad[k] = s->attr[4 + k];
+    for (int k = 0; k < 2; k++)
+        p.window[k] = s->attr[k], p.stride[k] = s->attr[2 + k], p.pad[k] = s->attr[4 + k];
     const double work = s->flops + (double)layout_count(&s->out[0].at);
     by_threads(threads_for(work * SECONDS_PER_ROUNDED * 4), planes_back, &p);
     return DUET_OK;

@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 /* Element v of window j is element j * stride - pad + v of an image of `in`: windows from .. to - 1 of `out` have it inside. */
-static inline void windows_inside(int64_t in, int64_t out, int64_t stride, int64_t pad, int64_t v, int64_t *from, int64_t *to)
+static inline void windows_inside(int64_t in, int64_t out, int64_t stride, int64_t pad, int64_t v,
+                                  int64_t *from, int64_t *to)
 {
     const int64_t low = pad - v, high = in + pad - v; /* low <= j * stride < high */
     *from = low <= 0 ? 0 : (low + stride - 1) / stride;

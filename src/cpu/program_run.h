@@ -8,8 +8,8 @@
 #define PASS_H
 
 #include "cpu_kernels.h"
-#include "threads.h"
 #include "interp.h"
+#include "threads.h"
 
 #define BLOCK ((int64_t)(4096 / sizeof(T)))
 

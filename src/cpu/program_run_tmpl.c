@@ -31,7 +31,8 @@ static void rows_in(T *to, const T *from, const layout *l, const block *b)
 {
     walk w = b->walk;
     w.offset = offset_of(b, l);
-    for (int64_t r = 0; r < b->height; r++, to += b->width, walk_on(&w, l)) row_in(to, from + w.offset, row_stride(l), b->width);
+    for (int64_t r = 0; r < b->height; r++, to += b->width, walk_on(&w, l))
+        row_in(to, from + w.offset, row_stride(l), b->width);
 }
 
 static void rows_out(T *to, const layout *l, const T *from, const block *b)
@@ -56,7 +57,10 @@ static void tile_in(T *to, const T *from, const layout *l, const block *b)
         for (int64_t r = 0; r < b->height; r++) to[r * b->width + c] = first[c * row_stride(l) + r];
 }
 
-static bool in_one_axis(const layout *l, const block *b) { return b->walk.at[l->rank - 2] + b->height <= l->size[l->rank - 2]; }
+static bool in_one_axis(const layout *l, const block *b)
+{
+    return b->walk.at[l->rank - 2] + b->height <= l->size[l->rank - 2];
+}
 
 static void copy_in(T *to, const T *from, const layout *l, const block *b)
 {
@@ -114,8 +118,9 @@ static bool any_stands(const step *s)
     return false;
 }
 
-#define TILE_HEIGHT 64 /* of a line of memory each: larger tiles are faster, as long as there is room for their buffers */
-#define TILE_WIDTH  ((int64_t)(64 / sizeof(T)))
+#define TILE_HEIGHT                                                                                          \
+    64 /* of a line of memory each: larger tiles are faster, as long as there is room for their buffers */
+#define TILE_WIDTH ((int64_t)(64 / sizeof(T)))
 _Static_assert(64 * 64 <= 4096, "a tile has room in the buffer of a block");
 
 static cut cut_of(const step *s)
@@ -134,7 +139,8 @@ static cut cut_of(const step *s)
 static block block_at(const pass *p, const layout *l, int64_t index)
 {
     const cut *c = &p->cut;
-    const int64_t down = c->tiles ? index % c->down : index / c->across, across = c->tiles ? index / c->down : index % c->across;
+    const int64_t down = c->tiles ? index % c->down : index / c->across,
+                  across = c->tiles ? index / c->down : index % c->across;
     block b = { .row = down * c->height, .column = across * c->width };
     b.height = SMALLER(c->height, c->rows - b.row), b.width = SMALLER(c->width, c->columns - b.column);
     b.walk = walk_to(l, b.row);
@@ -173,7 +179,8 @@ static bool runs_along(const layout *l, bool single)
 static bool is_straight(const pass *p, const step *s)
 {
     const layout *l = &s->out[0].at;
-    bool straight = (l->rank == 1 || row_length(l) >= (int64_t)(256 / sizeof(T))) && !p->converts_in && !p->converts_out;
+    bool straight =
+        (l->rank == 1 || row_length(l) >= (int64_t)(256 / sizeof(T))) && !p->converts_in && !p->converts_out;
     for (int k = 0; k < s->outs; k++) straight &= runs_along(&s->out[k].at, false);
     for (int k = 0; k < s->ins; k++) straight &= runs_along(&s->in[k].at, true);
     return straight;
@@ -183,7 +190,9 @@ static uint32_t choose_manners(pass *p, const step *s)
 {
     uint32_t singles = 0;
     for (int k = 0; k < PROGRAM_OUTPUTS && k < s->outs; k++)
-        p->out[k] = p->straight || (!(p->converts_out >> k & 1) && in_place(&s->out[k].at, &p->cut)) ? IN_PLACE : COPIED;
+        p->out[k] = p->straight || (!(p->converts_out >> k & 1) && in_place(&s->out[k].at, &p->cut))
+                        ? IN_PLACE
+                        : COPIED;
     for (int k = 0; k < PROGRAM_INPUTS && k < s->ins; k++) {
         const layout *l = &s->in[k].at;
         p->in[k] = !p->straight                              ? manner_of(l, &p->cut, p->converts_in >> k & 1)
@@ -226,7 +235,8 @@ static void plan(pass *p, const step *s, const frame *f, run_function *owner)
     else tile_make_fused(&p->code, s->kernel, s->ins, singles);
     const double bytes = (double)sizeof(T) * (s->ins + s->outs);
     const int converted = __builtin_popcount(p->converts_in) + __builtin_popcount(p->converts_out);
-    p->seconds = (double)p->count * (p->code.seconds + bytes * SECONDS_PER_BYTE + converted * SECONDS_PER_ROUNDED);
+    p->seconds =
+        (double)p->count * (p->code.seconds + bytes * SECONDS_PER_BYTE + converted * SECONDS_PER_ROUNDED);
 }
 
 /* Steps are the plan's, which lets their machine keep things. Without memory the next run plans again. */
@@ -258,7 +268,8 @@ static void run_rows(const work *w, const block *b, int64_t some, T *value[VALUE
     tile_run(&w->p->code, value, some, b->width, down);
 }
 
-static void run_straight(const work *w, int64_t row, int64_t rows, int64_t column, int64_t columns, T *value[VALUES])
+static void run_straight(const work *w, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                         T *value[VALUES])
 {
     const layout *l = &w->s->out[0].at;
     block b = { .column = column, .width = columns };
@@ -296,18 +307,22 @@ static void prepare(const work *w, const block *b, T *value[VALUES], bool first)
             const block one = { .height = 1, .column = b->column, .width = 1, .walk = b->walk };
             if (manner != STILL || first) convert_in(*v, from, l, manner == SINGLE ? &one : b);
         } else if (manner == IN_PLACE || manner == SINGLE) *v = from + offset_of(b, l);
-        else if (manner == COPIED || first) copy_in(*v, from, l, b); /* the first block of a thread has the most rows */
+        else if (manner == COPIED || first)
+            copy_in(*v, from, l, b); /* the first block of a thread has the most rows */
     }
     for (int k = 0; k < s->outs; k++)
-        if (w->p->out[k] == IN_PLACE) value[OUTPUTS + k] = (T *)address(w->f, &s->out[k]) + offset_of(b, &s->out[k].at);
+        if (w->p->out[k] == IN_PLACE)
+            value[OUTPUTS + k] = (T *)address(w->f, &s->out[k]) + offset_of(b, &s->out[k].at);
 }
 
 static void finish(const work *w, const block *b, T *value[VALUES])
 {
     const step *s = w->s;
     for (int k = 0; k < s->outs; k++)
-        if (w->p->converts_out >> k & 1) convert_out(address(w->f, &s->out[k]), &s->out[k].at, value[OUTPUTS + k], b);
-        else if (w->p->out[k] != IN_PLACE) rows_out(address(w->f, &s->out[k]), &s->out[k].at, value[OUTPUTS + k], b);
+        if (w->p->converts_out >> k & 1)
+            convert_out(address(w->f, &s->out[k]), &s->out[k].at, value[OUTPUTS + k], b);
+        else if (w->p->out[k] != IN_PLACE)
+            rows_out(address(w->f, &s->out[k]), &s->out[k].at, value[OUTPUTS + k], b);
 }
 
 /* Addresses of all values that need a buffer, one after the other. */

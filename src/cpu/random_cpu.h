@@ -2,8 +2,8 @@
 #ifndef RANDOM_CPU_H
 #define RANDOM_CPU_H
 
-#include "random_step.h"
 #include "cpu_kernels.h"
+#include "random_step.h"
 #include "threads.h"
 
 /* A permutation into out, of rank 1. Errors: NO_MEMORY. */

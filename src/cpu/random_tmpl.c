@@ -40,7 +40,8 @@ static void fill_uniform(OUT *d, int64_t first, int64_t n, const lottery *l)
 #pragma omp simd
     for (int64_t i = 0; i < (n + PHILOX_EACH - 1) / PHILOX_EACH; i++) {
         const philox_block c = block_at(&b, LAW_UNIFORM, i, 0);
-        for (int j = 0; j < PHILOX_EACH; j++) d[PHILOX_EACH * i + j] = (OUT)FN(uniform)(FN(part)(c, j), low, range, last);
+        for (int j = 0; j < PHILOX_EACH; j++)
+            d[PHILOX_EACH * i + j] = (OUT)FN(uniform)(FN(part)(c, j), low, range, last);
     }
 }
 
@@ -89,7 +90,8 @@ INLINE void propose_all(int how, T *x, const tries *t, int64_t n, const lottery 
 {
     const truncation k = FN(truncation_of)(l);
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) x[i] = FN(propose)(how, k, how == PROPOSE_NORMAL ? t->z[i] : K(0), t->w[i], t->v[i]);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = FN(propose)(how, k, how == PROPOSE_NORMAL ? t->z[i] : K(0), t->w[i], t->v[i]);
 }
 
 /* The first attempt, for all of a chunk. */
@@ -102,7 +104,8 @@ INLINE void propose_first(int how, T *x, tries *t, int64_t first, int64_t n, con
 }
 
 /* The words of elements first + (at[0] ^ flip), first + (at[1] ^ flip), ... */
-static void draw_words_at(BITS *w, const int32_t *at, int flip, uint32_t stream, int64_t first, int64_t n, const lottery *l)
+static void draw_words_at(BITS *w, const int32_t *at, int flip, uint32_t stream, int64_t first, int64_t n,
+                          const lottery *l)
 {
     const blocks b = blocks_of(l, first, PHILOX_EACH);
 #pragma omp simd
@@ -125,11 +128,12 @@ static void make_normal_at(T *z, const int32_t *at, const BITS *own, const BITS 
 }
 
 /* Another attempt for the elements first + at[0], first + at[1], ... */
-INLINE void propose_again(int how, T *x, tries *t, const int32_t *at, uint32_t attempt, int64_t first, int64_t n,
-                          const lottery *l)
+INLINE void propose_again(int how, T *x, tries *t, const int32_t *at, uint32_t attempt, int64_t first,
+                          int64_t n, const lottery *l)
 {
     draw_words_at(t->w, at, 0, 2 * attempt, first, n, l);
-    draw_words_at(t->v, at, how == PROPOSE_NORMAL, how == PROPOSE_NORMAL ? 2 * attempt : 2 * attempt + 1, first, n, l);
+    draw_words_at(t->v, at, how == PROPOSE_NORMAL, how == PROPOSE_NORMAL ? 2 * attempt : 2 * attempt + 1,
+                  first, n, l);
     if (how == PROPOSE_NORMAL) make_normal_at(t->z, at, t->w, t->v, n);
     propose_all(how, x, t, n, l);
 }
@@ -146,7 +150,8 @@ INLINE void fill_truncated(int how, T *d, int64_t first, int64_t n, const lotter
         const int64_t tried = left;
         propose_again(how, again, &t, at, attempt, first, tried, l);
         left = 0;
-        for (int64_t i = 0; i < tried; i++) d[at[i]] = again[i], at[left] = at[i], left += again[i] != again[i];
+        for (int64_t i = 0; i < tried; i++)
+            d[at[i]] = again[i], at[left] = at[i], left += again[i] != again[i];
     }
     for (int64_t i = 0; i < left; i++) d[at[i]] = FN(truncation_last)(FN(truncation_of)(l));
 }

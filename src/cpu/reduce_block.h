@@ -10,8 +10,8 @@
 
 #include "converters.h"
 #include "dtype.h"
-#include "reduce_rows.h"
 #include "interp.h"
+#include "reduce_rows.h"
 #include "row_iterator.h"
 
 #define COPIED_ROWS 32 /* of a panel of many, at a time */
@@ -61,7 +61,8 @@ static bool converts(const job *j, int k) { return j->along[k].type != OWN_TYPE;
 
 static void start_set(const job *j, T *set, int64_t width)
 {
-    for (int k = 0; k < j->s->outs; k++) start_states(set + j->at[k], j->row[k]->start, j->row[k]->parts, width);
+    for (int k = 0; k < j->s->outs; k++)
+        start_states(set + j->at[k], j->row[k]->start, j->row[k]->parts, width);
 }
 
 static void join_sets(const job *j, T *a, const T *b, int64_t width)
@@ -77,7 +78,8 @@ static void scale_rows(T *x, const T *factor, int64_t rows, int64_t n)
         for (int64_t i = 0; i < n; i++) x[i] *= factor[i];
 }
 
-static __attribute__((noinline)) void take_again(const again *a, T *value[VALUES], int64_t rows, int64_t n, int64_t down[VALUES])
+static __attribute__((noinline)) void take_again(const again *a, T *value[VALUES], int64_t rows, int64_t n,
+                                                 int64_t down[VALUES])
 {
     T squared[FOLD_BLOCK] __attribute__((aligned(64)));
     T *into[VALUES] = { [INPUTS] = squared, [OUTPUTS] = value[OUTPUTS] };
@@ -197,15 +199,17 @@ static void rows_beside(T *to, const T *from, int64_t down, int64_t side, int64_
 static void copy_beside(const job *j, const room *r, int k, const char *from, int64_t rows, int64_t width)
 {
     const layout *l = &j->along[k];
-    const int64_t down = row_stride(l), side = row_stride(&j->over[k]), bytes = (int64_t)dtypes[l->type].bytes;
+    const int64_t down = row_stride(l), side = row_stride(&j->over[k]),
+                  bytes = (int64_t)dtypes[l->type].bytes;
     if (l->type == OWN_TYPE) rows_beside(r->copy[k], (const T *)from, down, side, rows, width);
     else
-        for (int64_t i = 0; i < rows; i++) converters[l->type].in(r->copy[k] + i * width, from + i * down * bytes, side, width);
+        for (int64_t i = 0; i < rows; i++)
+            converters[l->type].in(r->copy[k] + i * width, from + i * down * bytes, side, width);
 }
 
 /* The rows from element `first` on, as they stand in memory or in a copy, that have lanes of their own and one stride. */
-static int64_t place_rows(const job *j, const panel *p, const room *r, int64_t first, int64_t n, T *value[VALUES],
-                          int64_t down[VALUES])
+static int64_t place_rows(const job *j, const panel *p, const room *r, int64_t first, int64_t n,
+                          T *value[VALUES], int64_t down[VALUES])
 {
     const int64_t length = row_length(&j->along[0]), column = first % length, lane = first % FOLD_LANES;
     int64_t rows = SMALLER(SMALLER(n, length - column), FOLD_LANES - lane);
@@ -220,7 +224,8 @@ static int64_t place_rows(const job *j, const panel *p, const room *r, int64_t f
         copy_beside(j, r, k, from, rows, p->width);
         value[INPUTS + k] = r->copy[k], down[INPUTS + k] = p->width;
     }
-    for (int k = 0; k < j->s->outs; k++) value[OUTPUTS + k] = r->lanes + lane * j->set + j->at[k], down[OUTPUTS + k] = j->set;
+    for (int k = 0; k < j->s->outs; k++)
+        value[OUTPUTS + k] = r->lanes + lane * j->set + j->at[k], down[OUTPUTS + k] = j->set;
     return rows;
 }
 

@@ -10,7 +10,10 @@ static void finish_norms(const job *j, const panel *p, const room *r, int thread
 
 static bool is_norm(const job *j, int k) { return j->row[k] == &fold_rows[OP_norm]; }
 
-static T factor_of(T s) { return s == INF ? TYPED(FOLD_NORM_DOWN) : s < TYPED(FOLD_NORM_LEAST) ? TYPED(FOLD_NORM_UP) : K(1); }
+static T factor_of(T s)
+{
+    return s == INF ? TYPED(FOLD_NORM_DOWN) : s < TYPED(FOLD_NORM_LEAST) ? TYPED(FOLD_NORM_UP) : K(1);
+}
 
 /* Where the value of a slot, at instruction `to`, was in the accumulator last. */
 static int saved_at(const program *p, int to, int slot)
@@ -42,17 +45,19 @@ static int fold_to(const program *p, int output)
 
 static void make_again(const job *j, int output, again *a)
 {
-    static const program squares = {
-        .length = 1, .inputs = 1, .outputs = 1, .folds = true, .code = { { .op = OP_norm, .arg = { { FROM_INPUT, 0 } } } }
-    };
+    static const program squares = { .length = 1,
+                                     .inputs = 1,
+                                     .outputs = 1,
+                                     .folds = true,
+                                     .code = { { .op = OP_norm, .arg = { { FROM_INPUT, 0 } } } } };
     const program front = front_of(j->s->program, fold_to(j->s->program, output));
     tile_make(&a->front, &front, singles_of(j), 0);
     tile_make(&a->norm, &squares, 0, 0);
 }
 
 /* The sums of squares of norm k, taken again over elements times a factor. */
-static __attribute__((noinline)) void fold_again(const job *j, const panel *p, const room *r, int threads, int k, const T *factor,
-                                                 T *root)
+static __attribute__((noinline)) void fold_again(const job *j, const panel *p, const room *r, int threads,
+                                                 int k, const T *factor, T *root)
 {
     again a;
     job one = *j;
@@ -80,7 +85,8 @@ static void finish_norms(const job *j, const panel *p, const room *r, int thread
     for (int64_t w = 0; w < p->width; w++) factor[w] = factor_of(s[w]);
     for (int64_t w = 0; w < p->width; w++) safe &= factor[w] == 1;
     if (!safe) fold_again(j, p, r, threads, k, factor, scaled);
-    for (int64_t w = 0; w < p->width; w++) s[w] = factor[w] == 1 ? SQRT(s[w]) : SQRT(scaled[w]) * (1 / factor[w]);
+    for (int64_t w = 0; w < p->width; w++)
+        s[w] = factor[w] == 1 ? SQRT(s[w]) : SQRT(scaled[w]) * (1 / factor[w]);
 }
 
 #endif

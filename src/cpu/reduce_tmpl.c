@@ -1,11 +1,11 @@
 /* reduce_tmpl.c - programs that fold, over the canonical tree of core/fold.h. */
+#include "cpu_kernels.h"
 #include "reduce_block.h"
 #include "status.h"
-#include "cpu_kernels.h"
 #include "threads.h"
 
-#define SHORT 64   /* elements, at most, of which so few lanes are used that a panel of many is faster anyway */
-#define RUNS  64   /* sub-trees of one panel, at most, that threads share */
+#define SHORT 64 /* elements, at most, of which so few lanes are used that a panel of many is faster anyway */
+#define RUNS  64 /* sub-trees of one panel, at most, that threads share */
 #define SMALL 4096 /* elements of room that the stack has */
 
 /* ---- the tree ---- */
@@ -88,7 +88,8 @@ static void fold_elements(const job *j, const panel *p, const room *r, int threa
 static uint32_t singles_of(const job *j)
 {
     uint32_t singles = 0;
-    for (int k = 0; k < PROGRAM_INPUTS && k < j->s->ins; k++) singles |= (uint32_t)(j->manner[k] == SINGLE) << k;
+    for (int k = 0; k < PROGRAM_INPUTS && k < j->s->ins; k++)
+        singles |= (uint32_t)(j->manner[k] == SINGLE) << k;
     return singles;
 }
 
@@ -131,7 +132,8 @@ static void fold_panel(const job *j, const panel *p, const room *r, int threads)
 static char *address_over(const job *j, int k, const char *base, int64_t row, int64_t column)
 {
     const layout *l = &j->over[k];
-    return (char *)(uintptr_t)base + (walk_to(l, row).offset + column * row_stride(l)) * (int64_t)dtypes[l->type].bytes;
+    return (char *)(uintptr_t)base +
+           (walk_to(l, row).offset + column * row_stride(l)) * (int64_t)dtypes[l->type].bytes;
 }
 
 /* Outputs from `column` of a row on. */
@@ -216,7 +218,8 @@ static int panel_axis(const job *j)
     const layout *l = &j->over[STEP_INPUTS];
     int best = l->rank - 1;
     for (int a = 0; a < l->rank; a++) {
-        const bool beside = l->size[a] >= LANES && inputs_beside(j, a), was = l->size[best] >= LANES && inputs_beside(j, best);
+        const bool beside = l->size[a] >= LANES && inputs_beside(j, a),
+                   was = l->size[best] >= LANES && inputs_beside(j, best);
         if (beside > was || (beside == was && l->size[a] > l->size[best])) best = a;
     }
     return best;
@@ -268,7 +271,8 @@ static bool folds_inputs(const program *p)
 {
     bool plain = p->length == p->outputs;
     for (int i = 0; i < p->length && plain; i++)
-        for (int k = 0; k < op_infos[p->code[i].op].arity && k < 2; k++) plain &= p->code[i].arg[k].kind == FROM_INPUT;
+        for (int k = 0; k < op_infos[p->code[i].op].arity && k < 2; k++)
+            plain &= p->code[i].arg[k].kind == FROM_INPUT;
     return plain;
 }
 

@@ -45,8 +45,14 @@ INLINE void fill(T *to, T value, int64_t n)
     for (int64_t i = 0; i < n; i += LANES) set(to + i, spread(value));
 }
 
-INLINE void get_state(V v[3], const T *state, int parts) { EACH_PART(k, parts) v[k] = get(state + k * FOLD_LANES); }
-INLINE void set_state(T *state, const V v[3], int parts) { EACH_PART(k, parts) set(state + k * FOLD_LANES, v[k]); }
+INLINE void get_state(V v[3], const T *state, int parts)
+{
+    EACH_PART(k, parts) v[k] = get(state + k * FOLD_LANES);
+}
+INLINE void set_state(T *state, const V v[3], int parts)
+{
+    EACH_PART(k, parts) set(state + k * FOLD_LANES, v[k]);
+}
 
 INLINE void start_states(T *state, const T start[3], int parts, int64_t n)
 {
@@ -73,7 +79,7 @@ INLINE void join_states(const fold_kind kind, T *a, const T *b, int64_t n)
 #define COUNTED_(n) COUNT_##n
 #define COUNTED(n)  COUNTED_(n)
 #define FROM(v, h)  __builtin_shufflevector(v, v, COUNTED(VECTOR_LANES)(h)) /* lane h comes first */
-#define HALVE(p, h)                                                                                                              \
+#define HALVE(p, h)                                                                                          \
     if (h < LANES) kind.join(&p[0], &p[1], &p[2], FROM(p[0], h), FROM(p[1], h), FROM(p[2], h))
 
 /* The lanes of one register join by halving: lane 0 has all. */
@@ -96,7 +102,8 @@ INLINE void halve_lanes(const fold_kind kind, T *lane, T *root)
 #pragma GCC unroll 3
     for (int h = LAST / 2; h > 0; h /= 2)
 #pragma GCC unroll 4
-        for (int i = 0; i < h; i++) kind.join(&v[i][0], &v[i][1], &v[i][2], v[i + h][0], v[i + h][1], v[i + h][2]);
+        for (int i = 0; i < h; i++)
+            kind.join(&v[i][0], &v[i][1], &v[i][2], v[i + h][0], v[i + h][1], v[i + h][2]);
     halve_register(kind, v[0]);
     set_state(root, v[0], kind.parts);
 }
@@ -168,7 +175,8 @@ typedef struct strip {
 /* The lanes in the order in which their joins follow each other: 0, 64, 32, 96, ... of 128. */
 INLINE int64_t lane_after(int64_t c, int bits)
 {
-    const int64_t all = (c & 1) << 6 | (c & 2) << 4 | (c & 4) << 2 | (c & 8) | (c & 16) >> 2 | (c & 32) >> 4 | (c & 64) >> 6;
+    const int64_t all =
+        (c & 1) << 6 | (c & 2) << 4 | (c & 4) << 2 | (c & 8) | (c & 16) >> 2 | (c & 32) >> 4 | (c & 64) >> 6;
     return all >> (7 - bits);
 }
 
@@ -182,8 +190,8 @@ INLINE V get_beside(const strip *b, int64_t row, int64_t at, int64_t width, bool
 
 /* `some` registers of outputs, under masks unless they are whole. The joins of lanes are those of a tree that is gone through depth
  * first: level k holds one of 2^k lanes, or nothing. */
-INLINE void fold_registers(const fold_kind kind, T *root, const strip in[2], int64_t n, int64_t at, int64_t width, const int some,
-                           bool whole)
+INLINE void fold_registers(const fold_kind kind, T *root, const strip in[2], int64_t n, int64_t at,
+                           int64_t width, const int some, bool whole)
 {
     V p[8][3] = { { { 0 } } }, level[8][8][3];
     bool there[8];
@@ -200,8 +208,10 @@ INLINE void fold_registers(const fold_kind kind, T *root, const strip in[2], int
         for (int64_t r = lane; r < n; r += FOLD_LANES)
 #pragma GCC unroll 8
             for (int i = 0; i < some; i++) {
-                if (n > FOLD_LANES / 2) __builtin_prefetch(in[0].x + (r + ahead) * in[0].down + at + i * LANES);
-                kind.take(&p[i][0], &p[i][1], &p[i][2], spread((T)r), get_beside(&in[0], r, at + i * LANES, width, whole),
+                if (n > FOLD_LANES / 2)
+                    __builtin_prefetch(in[0].x + (r + ahead) * in[0].down + at + i * LANES);
+                kind.take(&p[i][0], &p[i][1], &p[i][2], spread((T)r),
+                          get_beside(&in[0], r, at + i * LANES, width, whole),
                           get_beside(&in[1], r, at + i * LANES, width, whole));
             }
         for (; c >> k & 1; k++) {
@@ -227,12 +237,14 @@ INLINE void fold_outputs(const fold_kind kind, T *root, const strip in[2], int64
     enum { SOME = 2 };
     const int most = kind.parts > 1 ? 4 : 8;
     int64_t w = 0;
-    for (; w + most * LANES <= width; w += most * LANES) fold_registers(kind, root, in, n, w, width, most, true);
+    for (; w + most * LANES <= width; w += most * LANES)
+        fold_registers(kind, root, in, n, w, width, most, true);
     if (width - w > most / 2 * LANES) {
         fold_registers(kind, root, in, n, w, width, most, false);
         return;
     }
-    for (; w + SOME * LANES <= width; w += SOME * LANES) fold_registers(kind, root, in, n, w, width, SOME, true);
+    for (; w + SOME * LANES <= width; w += SOME * LANES)
+        fold_registers(kind, root, in, n, w, width, SOME, true);
     for (; w < width; w += LANES) fold_registers(kind, root, in, n, w, width, 1, false);
 }
 

@@ -53,8 +53,8 @@ static inline void open_parts(before *b, int width, bool product)
 }
 
 /* Elements i .. end - 1, all of a run or its first ones. */
-static inline __attribute__((always_inline)) void scan_run(const bundle *u, before *b, int64_t i, int64_t end, int width,
-                                                           bool product, bool writes)
+static inline __attribute__((always_inline)) void scan_run(const bundle *u, before *b, int64_t i, int64_t end,
+                                                           int width, bool product, bool writes)
 {
     for (; i < end; i++)
         for (int c = 0; c < width; c++) {
@@ -64,8 +64,8 @@ static inline __attribute__((always_inline)) void scan_run(const bundle *u, befo
         }
 }
 
-static inline __attribute__((always_inline)) void scan_as(const bundle *u, before *b, int64_t from, int64_t to, int width,
-                                                          bool product, bool writes)
+static inline __attribute__((always_inline)) void scan_as(const bundle *u, before *b, int64_t from,
+                                                          int64_t to, int width, bool product, bool writes)
 {
     for (int64_t i = from; i < to; i += SCAN_RUN) {
         scan_run(u, b, i, to - i < SCAN_RUN ? to : i + SCAN_RUN, width, product, writes);
@@ -77,7 +77,8 @@ static inline __attribute__((always_inline)) void scan_as(const bundle *u, befor
 static void scan(const bundle *u, before *b, int64_t from, int64_t to, bool writes)
 {
     if (u->width > 1)
-        u->product ? scan_as(u, b, from, to, u->width, true, writes) : scan_as(u, b, from, to, u->width, false, writes);
+        u->product ? scan_as(u, b, from, to, u->width, true, writes)
+                   : scan_as(u, b, from, to, u->width, false, writes);
     else u->product ? scan_as(u, b, from, to, 1, true, writes) : scan_as(u, b, from, to, 1, false, writes);
 }
 
@@ -166,14 +167,17 @@ static void scan_apart(const void *work, int t, int threads)
 
 duet_status NAMED(run_scan)(const step *given, const frame *f)
 {
-    scanning s = { .x = address(f, &given->in[0]), .out = address(f, &given->out[0]), .product = given->kernel == OP_cumprod };
+    scanning s = { .x = address(f, &given->in[0]),
+                   .out = address(f, &given->out[0]),
+                   .product = given->kernel == OP_cumprod };
     const int64_t count = layout_count(&given->out[0].at);
     if (!count) return DUET_OK;
     s.at = cut_at(&given->in[0].at, given->attr[0], 1);
     s.n = s.at.along.size[0], s.inner = layout_count(&s.at.inner);
     s.bundles = (s.inner + WIDTH - 1) / WIDTH * layout_count(&s.at.outer);
     const int threads = threads_for((double)count * 10 * SECONDS_PER_ROUNDED);
-    if (threads == 1 || s.bundles >= threads || s.n < 2 * SCAN_BLOCK) return by_threads(threads, scan_apart, &s), DUET_OK;
+    if (threads == 1 || s.bundles >= threads || s.n < 2 * SCAN_BLOCK)
+        return by_threads(threads, scan_apart, &s), DUET_OK;
     void *total;
     TRY(scratch_take((size_t)(s.n / SCAN_BLOCK + 1) * WIDTH * sizeof(number), f, &total));
     scan_together(&s, total, threads);
@@ -183,12 +187,12 @@ duet_status NAMED(run_scan)(const step *given, const frame *f)
 
 /* ---- of scatter.c ---- */
 
-#define COLUMNS(name, formula)                                                                                                   \
-    void NAMED(name)(void *to, const void *from, int64_t stride, int64_t n)                                                      \
-    {                                                                                                                            \
-        number *a = to;                                                                                                          \
-        const number *b = from;                                                                                                  \
-        for (int64_t i = 0; i < n; i++) a[i] = formula(a[i], b[i * stride]);                                                     \
+#define COLUMNS(name, formula)                                                                               \
+    void NAMED(name)(void *to, const void *from, int64_t stride, int64_t n)                                  \
+    {                                                                                                        \
+        number *a = to;                                                                                      \
+        const number *b = from;                                                                              \
+        for (int64_t i = 0; i < n; i++) a[i] = formula(a[i], b[i * stride]);                                 \
     }
 #define SUM(a, b) (a) + (b)
 COLUMNS(scatter_add, SUM)

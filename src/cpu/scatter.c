@@ -22,14 +22,16 @@ static void copy_rows(const scattering *s, int64_t o, int64_t from, int64_t to)
         const char *x = s->from + (layout_place(&s->x.outer, o) + d * s->x.along.stride[0]) * each;
         char *out = s->out + (o * s->n + d) * s->inner * each;
         for (int64_t c = 0; c < s->inner; c += last)
-            elements_in(out + c * each, x + layout_place(inner, c) * each, inner->stride[inner->rank - 1], last, s->each);
+            elements_in(out + c * each, x + layout_place(inner, c) * each, inner->stride[inner->rank - 1],
+                        last, s->each);
     }
 }
 
 static void update(const scattering *s, int64_t o, int64_t j)
 {
     const layout *inner = &s->at.inner;
-    const int64_t last = inner->size[inner->rank - 1], stride = inner->stride[inner->rank - 1], each = (int64_t)s->each;
+    const int64_t last = inner->size[inner->rank - 1], stride = inner->stride[inner->rank - 1],
+                  each = (int64_t)s->each;
     const char *by = s->updates + (layout_place(&s->at.outer, o) + layout_place(&s->at.along, j)) * each;
     char *out = s->out + (o * s->n + s->place[j]) * s->inner * each;
     for (int64_t c = 0; c < s->inner; c += last) {
@@ -69,7 +71,9 @@ duet_status run_scatter(const step *given, const frame *f)
     const layout *x = &given->in[0].at, *by = &given->in[1].at;
     int64_t *place;
     TRY(indices_open(given, &given->in[1], x->size[axis], f, &place));
-    scattering s = { .updates = address(f, &given->in[2]), .out = address(f, &given->out[0]), .from = address(f, &given->in[0]) };
+    scattering s = { .updates = address(f, &given->in[2]),
+                     .out = address(f, &given->out[0]),
+                     .from = address(f, &given->in[0]) };
     s.x = cut_at(x, axis, 1), s.at = cut_at(&given->in[2].at, axis, by->rank);
     s.place = place, s.m = layout_count(by), s.n = x->size[axis], s.inner = layout_count(&s.x.inner);
     s.each = dtypes[x->type].bytes, s.onto = columns_of(given);

@@ -1,9 +1,9 @@
 /* shuffle.c - the indices 0 .. n-1 in the order of their random keys, equal keys in that of the indices: a radix sort from the upper
  * bits down, the first digit by all threads together, each of its buckets by one. */
 #define T_f64
-#include "sort_entry.h"
 #include "philox.h"
 #include "random_cpu.h"
+#include "sort_entry.h"
 #include <string.h>
 
 #define FIRST_BITS   10
@@ -51,7 +51,8 @@ static void sort(const sorting *s, entry *x, entry *y, int64_t n, int bits, int6
     for (int64_t i = 0; i < n; i++) end[x[i].key >> below & mask]++;
     for (int d = 0; d < many; d++) first += end[d], end[d] = first - end[d];
     for (int64_t i = 0; i < n; i++) y[end[x[i].key >> below & mask]++] = x[i];
-    for (int64_t d = 0, from = 0; d < many; from = end[d], d++) sort(s, y + from, x + from, end[d] - from, below, at + from);
+    for (int64_t d = 0, from = 0; d < many; from = end[d], d++)
+        sort(s, y + from, x + from, end[d] - from, below, at + from);
 }
 
 static uint64_t key_of(const sorting *s, int64_t i) { return philox_sort_key(s->l, (uint64_t)i); }
@@ -112,7 +113,9 @@ static void sort_few(const sorting *s)
 duet_status run_permutation(const step *given, const frame *f, const lottery *l)
 {
     const layout *at = &given->out[0].at;
-    sorting s = { .l = l, .n = at->size[0], .out = address(f, &given->out[0]), .type = at->type, .stride = at->stride[0] };
+    sorting s = {
+        .l = l, .n = at->size[0], .out = address(f, &given->out[0]), .type = at->type, .stride = at->stride[0]
+    };
     const int threads = threads_for((double)s.n * SECONDS_EACH);
     const size_t bytes = (size_t)s.n * sizeof(entry);
     void *p;

@@ -1,8 +1,8 @@
 /* softmax_tmpl.c - softmax and log_softmax along the last axis, in the order of core/fold.h. */
 #include "cpu_kernels.h"
-#include "threads.h"
 #include "reduce_tree.h"
 #include "row_iterator.h"
+#include "threads.h"
 
 #define FEW 32
 
@@ -101,7 +101,9 @@ static void short_rows(const rows *r)
     T room[FOLD_BLOCK];
     T *e = r->log ? room : r->at;
     exp_of(e, r->at, r->count * r->n);
-    for (int64_t i = 0; i < r->count; i++, e += r->n) { finish_row(r->at + i * r->n, r->n, sum_of(e, r->n), r->log); }
+    for (int64_t i = 0; i < r->count; i++, e += r->n) {
+        finish_row(r->at + i * r->n, r->n, sum_of(e, r->n), r->log);
+    }
 }
 
 static void some_rows(const rows *r)
@@ -127,7 +129,8 @@ static void softmax_rows(const step *s, const frame *f, int64_t from, int64_t to
     const bool dense = layout_is_dense(in);
     for (int64_t row = from; row < to; row += few) {
         T *at = out + row * n;
-        const rows r = { dense ? x + row * n : at, at, SMALLER(few, to - row), n, s->kernel == OP_log_softmax };
+        const rows r = { dense ? x + row * n : at, at, SMALLER(few, to - row), n,
+                         s->kernel == OP_log_softmax };
         if (!dense) run_in(at, x, in, row * n, r.count * n);
         some_rows(&r);
     }

@@ -1,8 +1,8 @@
 /* sort.c - sort, argsort, top_k and top_k_indices: elements become keys whose order is that of whole numbers, sorted stably with their
  * indices; from the lower bits up where there are many, by merging where there are few. Of a small part of a line only the candidates are. */
 #include "dtype.h"
-#include "sort_entry.h"
 #include "gather.h"
+#include "sort_entry.h"
 #include <string.h>
 
 #define DIGIT_BITS   11
@@ -91,7 +91,8 @@ static int digit_of(uint64_t key, int shift) { return (int)(key >> shift & (BUCK
 static void count_part(const digits *d, const entry *x, int shift, int t, int team)
 {
     memset(d->end[t], 0, sizeof d->end[t]);
-    for (int64_t i = part_of(d->n, t, team); i < part_of(d->n, t + 1, team); i++) d->end[t][digit_of(x[i].key, shift)]++;
+    for (int64_t i = part_of(d->n, t, team); i < part_of(d->n, t + 1, team); i++)
+        d->end[t][digit_of(x[i].key, shift)]++;
 }
 
 static void place_parts(const digits *d, int team)
@@ -131,7 +132,9 @@ static void write_sorted(const sorting *s, int64_t line, const entry *e, int64_t
     char *out = s->out + (line / s->inner * s->k * s->inner + line % s->inner) * each;
     for (int64_t i = from; i < to; i++)
         if (s->indices) memcpy(out + i * s->inner * each, &e[i].index, sizeof e[i].index);
-        else memcpy(out + i * s->inner * each, s->x + (first + e[i].index * s->at.along.stride[0]) * each, s->each);
+        else
+            memcpy(out + i * s->inner * each, s->x + (first + e[i].index * s->at.along.stride[0]) * each,
+                   s->each);
 }
 
 static void sort_line(const sorting *s, int64_t line, const digits *d)
@@ -153,7 +156,8 @@ static void select_together(const sorting *s, int64_t line, const digits *d, int
     select_part(s, first, from, part_of(s->n, t + 1, team), d->x + from, d->y + from);
 #pragma omp barrier
     if (t == 0) {
-        for (int i = 1; i < team; i++) memmove(d->x + i * s->k, d->x + part_of(s->n, i, team), (size_t)s->k * sizeof *d->x);
+        for (int i = 1; i < team; i++)
+            memmove(d->x + i * s->k, d->x + part_of(s->n, i, team), (size_t)s->k * sizeof *d->x);
         keep_first(d->x, d->y, team * s->k, s->k);
         write_sorted(s, line, d->x, 0, s->k);
     }
@@ -168,7 +172,8 @@ static void sort_line_together(const sorting *s, int64_t line, const digits *d, 
     }
     const int64_t first = first_of(s, line);
     entry *x = d->x, *y = d->y;
-    for (int64_t i = part_of(s->n, t, team); i < part_of(s->n, t + 1, team); i++) x[i] = entry_at(s, first, i);
+    for (int64_t i = part_of(s->n, t, team); i < part_of(s->n, t + 1, team); i++)
+        x[i] = entry_at(s, first, i);
     for (int shift = 0; shift < s->bits; shift += DIGIT_BITS) {
         count_part(d, x, shift, t, team); /* of what this thread has made, or, */
 #pragma omp barrier
@@ -216,11 +221,13 @@ typedef struct sort_work {
 static void sort_some(const void *work, int t, int threads)
 {
     const sort_work *l = work;
-    const digits d = l->together ? room_of(l->s, l->room, 1, 0, l->threads) : room_of(l->s, l->room, l->threads, t, 1);
+    const digits d =
+        l->together ? room_of(l->s, l->room, 1, 0, l->threads) : room_of(l->s, l->room, l->threads, t, 1);
     if (l->together)
         for (int64_t i = 0; i < l->count; i++) sort_line_together(l->s, i, &d, t, threads);
     else
-        for (int64_t i = part_of(l->count, t, threads); i < part_of(l->count, t + 1, threads); i++) sort_line(l->s, i, &d);
+        for (int64_t i = part_of(l->count, t, threads); i < part_of(l->count, t + 1, threads); i++)
+            sort_line(l->s, i, &d);
 }
 
 duet_status run_sort(const step *given, const frame *f)
@@ -232,7 +239,8 @@ duet_status run_sort(const step *given, const frame *f)
     const int64_t rooms = together ? 1 : threads;
     void *p;
     if (!lines || !s.n || !s.k) return DUET_OK;
-    TRY(scratch_take((size_t)(2 * rooms * s.n) * sizeof(entry) + (size_t)threads * sizeof(int64_t[BUCKETS]), f, &p));
+    TRY(scratch_take((size_t)(2 * rooms * s.n) * sizeof(entry) + (size_t)threads * sizeof(int64_t[BUCKETS]),
+                     f, &p));
     by_threads(threads, sort_some, &(sort_work){ &s, p, lines, threads, together });
     scratch_give(p);
     return DUET_OK;

@@ -52,6 +52,9 @@ static inline void by_threads(int threads, share_function *share, const void *wo
 }
 
 /* The first item of part t when n items are cut into `parts` parts. */
-static inline int64_t part_of(int64_t n, int t, int parts) { return n / parts * t + (n % parts < t ? n % parts : t); }
+static inline int64_t part_of(int64_t n, int t, int parts)
+{
+    return n / parts * t + (n % parts < t ? n % parts : t);
+}
 
 #endif

@@ -6,9 +6,9 @@
 #ifndef VECTOR_H
 #define VECTOR_H
 
+#include "interp_functions.h"
 #include "ops.h"
 #include "simd_registers.h"
-#include "interp_functions.h"
 #include <stdbool.h>
 #ifdef __SSE2__
 #include <immintrin.h>
@@ -68,9 +68,15 @@ INLINE V vec_root(V x) { return (V)MM(sqrt)(x); }
 INLINE V vec_least(V a, V b) { return (V)((lanes)MM(min)(a, b) | (lanes)MM(min)(b, a)); }
 #if VECTOR_BYTES == 64
 /* vrange has +0 above -0, but loses a NaN. */
-INLINE V vec_most(V a, V b) { return (V)MM(mask_add)(MM(range)(a, b, 5), PASTE(MM(cmp), mask)(a, b, _CMP_UNORD_Q), a, b); }
+INLINE V vec_most(V a, V b)
+{
+    return (V)MM(mask_add)(MM(range)(a, b, 5), PASTE(MM(cmp), mask)(a, b, _CMP_UNORD_Q), a, b);
+}
 #else
-INLINE V vec_most(V a, V b) { return (V)(((lanes)MM(max)(a, b) & (lanes)MM(max)(b, a)) | (lanes)((a != a) | (b != b))); }
+INLINE V vec_most(V a, V b)
+{
+    return (V)(((lanes)MM(max)(a, b) & (lanes)MM(max)(b, a)) | (lanes)((a != a) | (b != b)));
+}
 #endif
 #else
 INLINE V vec_root(V x)
@@ -78,16 +84,22 @@ INLINE V vec_root(V x)
     for (int i = 0; i < LANES; i++) x[i] = SQRT(x[i]);
     return x;
 }
-INLINE V vec_least(V a, V b) { return choose(a == b, (V)((lanes)a | (lanes)b), choose(a != a, a, choose(a < b, a, b))); }
-INLINE V vec_most(V a, V b) { return choose(a == b, (V)((lanes)a & (lanes)b), choose(a != a, a, choose(a > b, a, b))); }
+INLINE V vec_least(V a, V b)
+{
+    return choose(a == b, (V)((lanes)a | (lanes)b), choose(a != a, a, choose(a < b, a, b)));
+}
+INLINE V vec_most(V a, V b)
+{
+    return choose(a == b, (V)((lanes)a & (lanes)b), choose(a != a, a, choose(a > b, a, b)));
+}
 #endif
 
 #ifndef FORMULA_INTEGERS
 /* From 2^23, or 2^52, on every number is whole. */
 INLINE V vec_rint(V x)
 {
-    const V whole = spread(sizeof(T) == 4 ? (T)0x1p23 : (T)0x1p52), a = (V)((lanes)x & ~((lanes){ 0 } + SIGN_BIT)),
-            n = (a + whole) - whole;
+    const V whole = spread(sizeof(T) == 4 ? (T)0x1p23 : (T)0x1p52),
+            a = (V)((lanes)x & ~((lanes){ 0 } + SIGN_BIT)), n = (a + whole) - whole;
     return choose(a < whole, (V)((lanes)n | ((lanes)x & ((lanes){ 0 } + SIGN_BIT))), x);
 }
 INLINE V vec_below(V x)
@@ -152,16 +164,16 @@ INLINE void store_some(T *p, mask m, V v)
 /* ---- one-operand rows by their scalar formulas, for MAP ---- */
 
 #ifndef FORMULA_INTEGERS
-#define ROW1(name, formula, ulp, ...)                                                                                            \
-    __attribute__((noinline, unused)) static V each_##name(V x)                                                                  \
-    {                                                                                                                            \
-        T in[24 * LANES];                                                                                                        \
-        memcpy(in, &x, sizeof x);                                                                                                \
-        if (BY_LOOP(ulp)) tile_loops[OP_##name].tail(in);                                                                        \
-        else                                                                                                                     \
-            for (int i = 0; i < LANES; i++) in[i] = MAP(name, in[i]);                                                            \
-        memcpy(&x, in, sizeof x);                                                                                                \
-        return x;                                                                                                                \
+#define ROW1(name, formula, ulp, ...)                                                                        \
+    __attribute__((noinline, unused)) static V each_##name(V x)                                              \
+    {                                                                                                        \
+        T in[24 * LANES];                                                                                    \
+        memcpy(in, &x, sizeof x);                                                                            \
+        if (BY_LOOP(ulp)) tile_loops[OP_##name].tail(in);                                                    \
+        else                                                                                                 \
+            for (int i = 0; i < LANES; i++) in[i] = MAP(name, in[i]);                                        \
+        memcpy(&x, in, sizeof x);                                                                            \
+        return x;                                                                                            \
     }
 #include "typed_ops.def"
 #endif
@@ -176,10 +188,12 @@ INLINE V vec_within(V x, int bits, bool sign)
 }
 INLINE V vec_truth(V x) { return choose(x != spread(0), spread(1), spread(0)); }
 
-#define DUET_INTEGER(NAME, name, type)                                                                                           \
-    INLINE V vec_wrap_##name(V x, V y, V z)                                                                                      \
-    {                                                                                                                            \
-        return (void)y, (void)z, DUET_##NAME == DUET_BOOL ? vec_truth(x) : vec_within(x, 8 * sizeof(type), (type)-1 < (type)1);  \
+#define DUET_INTEGER(NAME, name, type)                                                                       \
+    INLINE V vec_wrap_##name(V x, V y, V z)                                                                  \
+    {                                                                                                        \
+        return (void)y, (void)z,                                                                             \
+               DUET_##NAME == DUET_BOOL ? vec_truth(x)                                                       \
+                                        : vec_within(x, 8 * sizeof(type), (type)-1 < (type)1);               \
     }
 #define DUET_NARROW DUET_INTEGER
 #define DUET_DTYPE(...)
@@ -228,59 +242,62 @@ INLINE V number_spread(T x) { return spread(x); }
 #define AS_BITS(x)    ((lanes)(x))
 #define AS_T(b)       ((V)(b))
 
-#define ROW1(name, formula, ...)                                                                                                 \
+#define ROW1(name, formula, ...)                                                                             \
     INLINE V vec_##name(V x, V y, V z) { return (void)x, (void)y, (void)z, formula; }
 #define ROW2 ROW1
 #define ROW3 ROW1
-#define FOLD_ROW1(name, start, take, join, ...)                                                                                  \
-    INLINE void vec_##name(V *p, V *p1, V *p2, V row, V x, V y)                                                                  \
-    {                                                                                                                            \
-        const V a = *p;                                                                                                          \
-        (void)a, (void)p1, (void)p2, (void)row, (void)x, (void)y;                                                                \
-        *p = take;                                                                                                               \
-    }                                                                                                                            \
-    INLINE void vec_join_##name(V *p, V *p1, V *p2, V b, V b1, V b2)                                                             \
-    {                                                                                                                            \
-        const V a = *p;                                                                                                          \
-        (void)p1, (void)p2, (void)b1, (void)b2;                                                                                  \
-        *p = join;                                                                                                               \
+#define FOLD_ROW1(name, start, take, join, ...)                                                              \
+    INLINE void vec_##name(V *p, V *p1, V *p2, V row, V x, V y)                                              \
+    {                                                                                                        \
+        const V a = *p;                                                                                      \
+        (void)a, (void)p1, (void)p2, (void)row, (void)x, (void)y;                                            \
+        *p = take;                                                                                           \
+    }                                                                                                        \
+    INLINE void vec_join_##name(V *p, V *p1, V *p2, V b, V b1, V b2)                                         \
+    {                                                                                                        \
+        const V a = *p;                                                                                      \
+        (void)p1, (void)p2, (void)b1, (void)b2;                                                              \
+        *p = join;                                                                                           \
     }
 #define FOLD_ROW2 FOLD_ROW1
-#define MOMENT_ROW1(name, take, join, ...)                                                                                       \
-    INLINE void vec_##name(V *p0, V *p1, V *p2, V row, V x, V y)                                                                 \
-    {                                                                                                                            \
-        V a0 = *p0, a1 = *p1, a2 = *p2;                                                                                          \
-        (void)row, (void)y;                                                                                                      \
-        take;                                                                                                                    \
-        *p0 = a0, *p1 = a1, *p2 = a2;                                                                                            \
-    }                                                                                                                            \
-    INLINE void vec_join_##name(V *p0, V *p1, V *p2, V b0, V b1, V b2)                                                           \
-    {                                                                                                                            \
-        V a0 = *p0, a1 = *p1, a2 = *p2;                                                                                          \
-        join;                                                                                                                    \
-        *p0 = a0, *p1 = a1, *p2 = a2;                                                                                            \
+#define MOMENT_ROW1(name, take, join, ...)                                                                   \
+    INLINE void vec_##name(V *p0, V *p1, V *p2, V row, V x, V y)                                             \
+    {                                                                                                        \
+        V a0 = *p0, a1 = *p1, a2 = *p2;                                                                      \
+        (void)row, (void)y;                                                                                  \
+        take;                                                                                                \
+        *p0 = a0, *p1 = a1, *p2 = a2;                                                                        \
+    }                                                                                                        \
+    INLINE void vec_join_##name(V *p0, V *p1, V *p2, V b0, V b1, V b2)                                       \
+    {                                                                                                        \
+        V a0 = *p0, a1 = *p1, a2 = *p2;                                                                      \
+        join;                                                                                                \
+        *p0 = a0, *p1 = a1, *p2 = a2;                                                                        \
     }
 /* Places are joined as (element, low, high part of its index); low < 0: none yet. */
-#define PLACE_ROW1(name, better, ...)                                                                                            \
-    INLINE void vec_##name(V *p, V *place, V *p2, V row, V x, V y)                                                               \
-    {                                                                                                                            \
-        const V a = *p;                                                                                                          \
-        (void)p2, (void)y;                                                                                                       \
-        const lanes c = is_absent(*place) | ((a == a) & ((x != x) | (better)));                                                  \
-        *p = SEL(c, x, a), *place = SEL(c, row, *place);                                                                         \
-    }                                                                                                                            \
-    INLINE void vec_join_##name(V *p, V *low, V *high, V x, V x_low, V x_high)                                                   \
-    {                                                                                                                            \
-        const V a = *p;                                                                                                          \
-        const lanes before = (x_high < *high) | ((x_high == *high) & (x_low < *low)), nan = x != x;                              \
-        const lanes wins = (a == a) & (nan | (better)), ties = (nan & (a != a)) | (x == a);                                      \
-        const lanes c = ~is_absent(x_low) & (is_absent(*low) | wins | (ties & before));                                          \
-        *p = SEL(c, x, a), *low = SEL(c, x_low, *low), *high = SEL(c, x_high, *high);                                            \
+#define PLACE_ROW1(name, better, ...)                                                                        \
+    INLINE void vec_##name(V *p, V *place, V *p2, V row, V x, V y)                                           \
+    {                                                                                                        \
+        const V a = *p;                                                                                      \
+        (void)p2, (void)y;                                                                                   \
+        const lanes c = is_absent(*place) | ((a == a) & ((x != x) | (better)));                              \
+        *p = SEL(c, x, a), *place = SEL(c, row, *place);                                                     \
+    }                                                                                                        \
+    INLINE void vec_join_##name(V *p, V *low, V *high, V x, V x_low, V x_high)                               \
+    {                                                                                                        \
+        const V a = *p;                                                                                      \
+        const lanes before = (x_high < *high) | ((x_high == *high) & (x_low < *low)), nan = x != x;          \
+        const lanes wins = (a == a) & (nan | (better)), ties = (nan & (a != a)) | (x == a);                  \
+        const lanes c = ~is_absent(x_low) & (is_absent(*low) | wins | (ties & before));                      \
+        *p = SEL(c, x, a), *low = SEL(c, x_low, *low), *high = SEL(c, x_high, *high);                        \
     }
 #include "typed_ops.def"
 #ifndef FORMULA_INTEGERS
-#define DUET_FUSED(name, pattern, formula, doc)                                                                                  \
-    INLINE V vec_fused_##name(V x, V y, V z, V s, V r) { return (void)x, (void)y, (void)z, (void)s, (void)r, formula; }
+#define DUET_FUSED(name, pattern, formula, doc)                                                              \
+    INLINE V vec_fused_##name(V x, V y, V z, V s, V r)                                                       \
+    {                                                                                                        \
+        return (void)x, (void)y, (void)z, (void)s, (void)r, formula;                                         \
+    }
 #include "fused.def"
 #endif
 INLINE V vec_move(V x, V y, V z) { return (void)y, (void)z, x; }

@@ -8,9 +8,11 @@
 #include <sys/mman.h>
 
 #define LIMIT_DEFAULT ((size_t)64 << 20)
-#define WORDS_MOST    ((uint32_t)sizeof(((thread *)0)->text) / 4 + 2 + 4 * DUET_RANK_MAX) /* of a node: more than any has */
+#define WORDS_MOST                                                                                           \
+    ((uint32_t)sizeof(((thread *)0)->text) / 4 + 2 + 4 * DUET_RANK_MAX) /* of a node: more than any has */
 
-static atomic_uint_fast64_t ranges = 1; /* 0 is for handles without a node; the top half for held ones is far away */
+static atomic_uint_fast64_t ranges =
+    1; /* 0 is for handles without a node; the top half for held ones is far away */
 
 static void arena_unmap(arena *a)
 {
@@ -33,7 +35,8 @@ static uint32_t at_most(size_t n) { return n < UINT32_MAX ? (uint32_t)n : UINT32
 static bool arena_map(arena *a)
 {
     size_t half = a->limit / 2;
-    void *p = mmap(NULL, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p =
+        mmap(NULL, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return false;
     a->mapped = 2 * half;
     a->nodes = p, a->count_max = at_most(half / sizeof(node));
@@ -89,7 +92,10 @@ void formulas_back(void *own)
     move_to(own);
 }
 
-static void arena_clear(arena *a) { a->count = a->length = a->roots = a->last_leaf = a->last_number = 0, a->mixed = false; }
+static void arena_clear(arena *a)
+{
+    a->count = a->length = a->roots = a->last_leaf = a->last_number = 0, a->mixed = false;
+}
 
 arena *arena_scratch(arena *a)
 {
@@ -105,7 +111,8 @@ duet_status duet_arena_limit(size_t bytes)
     if (bytes < 4096) return fail(DUET_BAD_ARGUMENT, "duet_arena_limit(%zu) needs bytes >= 4096", bytes);
     arena *a = arena_mine();
     if (!a) return DUET_NO_MEMORY;
-    if (a->count) return fail(DUET_BAD_ARGUMENT, "duet_arena_limit: this thread has %u formulas unevaluated", a->roots);
+    if (a->count)
+        return fail(DUET_BAD_ARGUMENT, "duet_arena_limit: this thread has %u formulas unevaluated", a->roots);
     size_t before = a->limit;
     arena_unmap(a);
     a->limit = bytes / 4096 * 4096;
@@ -165,7 +172,8 @@ duet_status arena_missing(const arena *a, duet_expr e, const char *what)
     const spending *spent = find_spending(a, e.serial);
     if (spent && spent->why != DUET_OK) return say_again(a, spent->why, what);
     const char *site = spent ? spent->site : NULL;
-    return fail(DUET_SPENT, "%s was already evaluated or dropped%s%s", what, site ? " at " : "", site ? site : "");
+    return fail(DUET_SPENT, "%s was already evaluated or dropped%s%s", what, site ? " at " : "",
+                site ? site : "");
 }
 
 static const char *oldest_site(const arena *a)
@@ -178,7 +186,8 @@ static const char *oldest_site(const arena *a)
 bool arena_refill(arena *a)
 {
     if (a->count == a->count_max || a->length > a->length_max) {
-        fail(DUET_ARENA_FULL, "%u formulas wait unevaluated, the oldest from %s; they fill the limit of %zu bytes", a->roots,
+        fail(DUET_ARENA_FULL,
+             "%u formulas wait unevaluated, the oldest from %s; they fill the limit of %zu bytes", a->roots,
              oldest_site(a), a->limit);
         return arena_refuses(a, DUET_ARENA_FULL), false;
     }
@@ -200,7 +209,10 @@ static void note_spending(arena *a, const node *n, const char *site)
     a->spent[a->spendings++ % SPENDINGS] = (spending){ a->nodes[n->first].serial, n->serial, site, DUET_OK };
 }
 
-static void set_spent(node *n) { n->kind = (n->kind & ~KIND(0, 0, 0, NODE_PLAIN)) | KIND(0, 0, 0, NODE_SPENT); }
+static void set_spent(node *n)
+{
+    n->kind = (n->kind & ~KIND(0, 0, 0, NODE_PLAIN)) | KIND(0, 0, 0, NODE_SPENT);
+}
 
 /* Marks all that n is made of. Operands stand before their operator, so one pass downwards meets every mark. */
 static void mark_spent(arena *a, uint32_t root)
@@ -264,7 +276,9 @@ static void mark_moved(const node *src, uint32_t first, uint32_t root, uint32_t 
 /* moved: where the operands went, one past; that of node i is moved[0]. */
 static node *copy_node(arena *to, const node *n, const uint32_t *words, const uint32_t *moved)
 {
-    node *c = arena_push(to, n->kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_FAILED | NODE_DENSE | NODE_PLAIN), n->site);
+    node *c =
+        arena_push(to, n->kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_FAILED | NODE_DENSE | NODE_PLAIN),
+                   n->site);
     if (!c) return NULL;
     uint32_t at = (uint32_t)(c - to->nodes);
     memcpy(c->attr, n->attr, sizeof c->attr);
@@ -280,7 +294,8 @@ static node *copy_node(arena *to, const node *n, const uint32_t *words, const ui
     return c;
 }
 
-static node *copy_marked(arena *to, const node *src, const uint32_t *words, uint32_t first, uint32_t root, uint32_t *moved)
+static node *copy_marked(arena *to, const node *src, const uint32_t *words, uint32_t first, uint32_t root,
+                         uint32_t *moved)
 {
     node *c = NULL;
     for (uint32_t i = first; i <= root; i++) {

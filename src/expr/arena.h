@@ -7,8 +7,9 @@
 
 /* A handle is the serial number of its node. Serials rise through an arena and are never used again in the process: a thread draws
  * them from ranges of 2^32 that it has to itself. So one comparison tells a live handle from all others. */
-#define SERIAL_HELD  (1ull << 63) /* a held formula: slot and generation follow */
-#define SERIAL_FIRST (1ull << 32) /* below: no formula (0), or a failure that found no room for a node (its status) */
+#define SERIAL_HELD (1ull << 63) /* a held formula: slot and generation follow */
+#define SERIAL_FIRST                                                                                         \
+    (1ull << 32) /* below: no formula (0), or a failure that found no room for a node (its status) */
 
 /* Flags: FAILED: attr[0] is the status, attr[1] the length of its text in words. DENSE: a matrix without gaps. PLAIN: it lives, is of
  * floating point and has at most PLAIN_RANK axes; nodes without may be so too. */
@@ -31,7 +32,8 @@ typedef struct arena {
     uint32_t last_leaf, last_number; /* one past the latest, 0 when there is none */
     bool mixed;                      /* a spent or failed part may lie between live ones */
     uint64_t next, last;             /* serials: the next one, and the end of the range */
-    uint64_t stop;                   /* the serial before which there is room and no end of the range: what a push must look at */
+    uint64_t
+        stop; /* the serial before which there is room and no end of the range: what a push must look at */
     size_t limit, mapped;
     spending spent[SPENDINGS]; /* the latest, in a ring */
     uint32_t spendings;
@@ -55,7 +57,8 @@ node *arena_search(const arena *a, uint64_t serial);
 static inline node *arena_look(const arena *a, uint64_t serial)
 {
     const uint64_t i = serial - (a->next - a->count); /* as long as nothing was spent below */
-    return __builtin_expect(i < a->count && a->nodes[i].serial == serial, 1) ? &a->nodes[i] : arena_search(a, serial);
+    return __builtin_expect(i < a->count && a->nodes[i].serial == serial, 1) ? &a->nodes[i]
+                                                                             : arena_search(a, serial);
 }
 
 /* Why there is none that lives. what: how to call it in the thread's text, as "duet_add: the first operand". */
@@ -66,7 +69,8 @@ duet_status arena_refuses(arena *a, duet_status s) __attribute__((cold));
 
 /* A new node on top: a root, with its serial, kind and site; its word is where the next words go. NULL: no room, text is set. */
 bool arena_refill(arena *a) __attribute__((cold));
-static inline node *arena_push_ready(arena *a, uint32_t kind, const char *site) /* where there is room: next is not stop */
+static inline node *arena_push_ready(arena *a, uint32_t kind,
+                                     const char *site) /* where there is room: next is not stop */
 {
     node *n = &a->nodes[a->count];
     n->serial = a->next++;
@@ -93,7 +97,8 @@ static inline void consume(arena *a, node *n)
 
 /* Ends the formula at n: no node below it can be named again; its room is used again as soon as nothing lies above. */
 void arena_spend(arena *a, node *n, const char *site);
-void arena_give_up(arena *a, node *n, duet_status why, const char *site); /* the same; who names one is told why */
+void arena_give_up(arena *a, node *n, duet_status why,
+                   const char *site); /* the same; who names one is told why */
 
 /* The formula below src[root], in post-order without strangers, on top of `to`. Errors: ARENA_FULL, NO_MEMORY */
 duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root, node **copy);

@@ -9,41 +9,48 @@
 /* The sigmoid of 2 h in pieces: Theano's ultra_fast_sigmoid. */
 static duet_expr fast_sigmoid_of(duet_expr h, const char *site)
 {
-    const duet_expr a = duet_abs(h), far = duet_add(0.935409070603099, duet_mul(0.0458812946797165, duet_sub(a, 1.7)));
+    const duet_expr a = duet_abs(h),
+                    far = duet_add(0.935409070603099, duet_mul(0.0458812946797165, duet_sub(a, 1.7)));
     const duet_expr near = duet_div(duet_mul(1.5, a), duet_add(1, a));
     const duet_expr z =
-        duet_where(duet_less(a, 1.7), near, duet_where(duet_less(a, 3), far, duet_where(duet_equal(a, a), 0.99505475368673, a)));
+        duet_where(duet_less(a, 1.7), near,
+                   duet_where(duet_less(a, 3), far, duet_where(duet_equal(a, a), 0.99505475368673, a)));
     return duet_mul(0.5, duet_add(1, duet_where(duet_less(h, 0), duet_neg(z), z)));
 }
 #define FAST_SIGMOID(h) fast_sigmoid_of(h, site)
 
 static bool is_complex(duet_expr x) { return dtype_is_complex(duet_expr_type(x)); }
-#define A_PART(name, e)    (is_complex(x) ? duet_logical_or(duet_##name(duet_real(x)), duet_##name(duet_imag(x))) : (e))
-#define EACH_PART(name, e) (is_complex(x) ? duet_logical_and(duet_##name(duet_real(x)), duet_##name(duet_imag(x))) : (e))
+#define A_PART(name, e)                                                                                      \
+    (is_complex(x) ? duet_logical_or(duet_##name(duet_real(x)), duet_##name(duet_imag(x))) : (e))
+#define EACH_PART(name, e)                                                                                   \
+    (is_complex(x) ? duet_logical_and(duet_##name(duet_real(x)), duet_##name(duet_imag(x))) : (e))
 
-#define DUET_COMPOSED1(name, formula, ...)                                                                                       \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                                               \
+#define DUET_COMPOSED1(name, formula, ...)                                                                   \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                           \
     duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
-#define DUET_COMPOSED2(name, formula, ...)                                                                                       \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return formula; }                                  \
+#define DUET_COMPOSED2(name, formula, ...)                                                                   \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return formula; }              \
     duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }
-#define DUET_COMPOSED3(name, formula, ...)                                                                                       \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, const char *site) { return formula; }                     \
+#define DUET_COMPOSED3(name, formula, ...)                                                                   \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, const char *site) { return formula; } \
     duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z) { return duet_##name##_at(x, y, z, NULL); }
-#define DUET_COMPOSED1N(name, formula, ...)                                                                                      \
-    duet_expr(duet_##name##_at)(duet_expr x, double s, const char *site) { return formula; }                                     \
+#define DUET_COMPOSED1N(name, formula, ...)                                                                  \
+    duet_expr(duet_##name##_at)(duet_expr x, double s, const char *site) { return formula; }                 \
     duet_expr(duet_##name)(duet_expr x, double s) { return duet_##name##_at(x, s, NULL); }
 #include <duet/composed.def>
 
 /* ---- reductions, in all their forms ---- */
 
 #define FINITE(m) duet_finite(m, site)
-static duet_expr duet_finite(duet_expr m, const char *site) { return duet_where(duet_less(duet_abs(m), INFINITY), m, 0); }
+static duet_expr duet_finite(duet_expr m, const char *site)
+{
+    return duet_where(duet_less(duet_abs(m), INFINITY), m, 0);
+}
 
 #define R(fold, e)    duet_##fold(e)
 #define KEEP(fold, e) duet_##fold(e)
-#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                                                  \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                                               \
+#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                           \
     duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
 #include <duet/composed.def>
 
@@ -51,15 +58,15 @@ static duet_expr duet_finite(duet_expr m, const char *site) { return duet_where(
 #undef KEEP
 #define R(fold, e)    duet_##fold##_axis(e, axis)
 #define KEEP(fold, e) duet_##fold##_keep(e, axis)
-#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                                                  \
-    duet_expr(duet_##name##_axis_at)(duet_expr x, int axis, const char *site) { return formula; }                                \
+#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
+    duet_expr(duet_##name##_axis_at)(duet_expr x, int axis, const char *site) { return formula; }            \
     duet_expr(duet_##name##_axis)(duet_expr x, int axis) { return duet_##name##_axis_at(x, axis, NULL); }
 #include <duet/composed.def>
 
 #undef R
 #define R(fold, e) duet_##fold##_keep(e, axis)
-#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                                                  \
-    duet_expr(duet_##name##_keep_at)(duet_expr x, int axis, const char *site) { return formula; }                                \
+#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
+    duet_expr(duet_##name##_keep_at)(duet_expr x, int axis, const char *site) { return formula; }            \
     duet_expr(duet_##name##_keep)(duet_expr x, int axis) { return duet_##name##_keep_at(x, axis, NULL); }
 #include <duet/composed.def>
 
@@ -67,17 +74,26 @@ static duet_expr duet_finite(duet_expr m, const char *site) { return duet_where(
 #undef KEEP
 #define R(fold, e)    duet_##fold##_axes_at(DUET(e), count, axis, site)
 #define KEEP(fold, e) duet_##fold##_axes_keep_at(DUET(e), count, axis, site)
-#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                                                  \
-    duet_expr(duet_##name##_axes_at)(duet_expr x, int count, const int *axis, const char *site) { return formula; }              \
-    duet_expr(duet_##name##_axes)(duet_expr x, int count, const int *axis) { return duet_##name##_axes_at(x, count, axis, NULL); }
+#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
+    duet_expr(duet_##name##_axes_at)(duet_expr x, int count, const int *axis, const char *site)              \
+    {                                                                                                        \
+        return formula;                                                                                      \
+    }                                                                                                        \
+    duet_expr(duet_##name##_axes)(duet_expr x, int count, const int *axis)                                   \
+    {                                                                                                        \
+        return duet_##name##_axes_at(x, count, axis, NULL);                                                  \
+    }
 #include <duet/composed.def>
 
 #undef R
 #define R(fold, e) duet_##fold##_axes_keep_at(DUET(e), count, axis, site)
-#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                                                  \
-    duet_expr(duet_##name##_axes_keep_at)(duet_expr x, int count, const int *axis, const char *site) { return formula; }         \
-    duet_expr(duet_##name##_axes_keep)(duet_expr x, int count, const int *axis)                                                  \
-    {                                                                                                                            \
-        return duet_##name##_axes_keep_at(x, count, axis, NULL);                                                                 \
+#define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
+    duet_expr(duet_##name##_axes_keep_at)(duet_expr x, int count, const int *axis, const char *site)         \
+    {                                                                                                        \
+        return formula;                                                                                      \
+    }                                                                                                        \
+    duet_expr(duet_##name##_axes_keep)(duet_expr x, int count, const int *axis)                              \
+    {                                                                                                        \
+        return duet_##name##_axes_keep_at(x, count, axis, NULL);                                             \
     }
 #include <duet/composed.def>

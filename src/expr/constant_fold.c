@@ -8,8 +8,8 @@ double fold_numbers(enum op op, double x, double y, double z)
 {
     (void)y, (void)z;
     switch (op) {
-#define DUET_MAP1(name, formula, ...)                                                                                            \
-    case OP_##name:                                                                                                              \
+#define DUET_MAP1(name, formula, ...)                                                                        \
+    case OP_##name:                                                                                          \
         return formula;
 #define DUET_MAP2 DUET_MAP1
 #define DUET_MAP3 DUET_MAP1

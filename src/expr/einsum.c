@@ -48,5 +48,8 @@ const int32_t *einsum_read(const char *text, int32_t attr[EINSUM_WORDS])
     return attr;
 }
 
-duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site) { return duet_einsum_at(x, y, "i,j->ij", site); }
+duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site)
+{
+    return duet_einsum_at(x, y, "i,j->ij", site);
+}
 duet_expr(duet_outer)(duet_expr x, duet_expr y) { return duet_outer_at(x, y, NULL); }

@@ -9,8 +9,10 @@ static __attribute__((noinline, cold)) duet_status no_broadcast(enum op op, int 
     char text[3][SHAPE_TEXT];
     for (int k = 0; k < arity; k++) shape_text(text[k], x[k]->type, x[k]->rank, x[k]->size);
     if (arity == 2)
-        return fail(DUET_BAD_SHAPE, "duet_%s(%s, %s): the shapes do not broadcast", op_infos[op].name, text[0], text[1]);
-    return fail(DUET_BAD_SHAPE, "duet_%s(%s, %s, %s): the shapes do not broadcast", op_infos[op].name, text[0], text[1], text[2]);
+        return fail(DUET_BAD_SHAPE, "duet_%s(%s, %s): the shapes do not broadcast", op_infos[op].name,
+                    text[0], text[1]);
+    return fail(DUET_BAD_SHAPE, "duet_%s(%s, %s, %s): the shapes do not broadcast", op_infos[op].name,
+                text[0], text[1], text[2]);
 }
 
 static inline bool same_sizes(const node *x, const node *y)
@@ -29,7 +31,8 @@ static void take_shape(const node *x, shape *s)
 }
 
 /* NumPy's rule over all operands, of which none is NULL. */
-static __attribute__((noinline)) duet_status broadcast(enum op op, int arity, node *const x[], duet_dtype type, shape *out)
+static __attribute__((noinline)) duet_status broadcast(enum op op, int arity, node *const x[],
+                                                       duet_dtype type, shape *out)
 {
     take_shape(x[0], out);
     for (int k = 1; k < arity; k++) {
@@ -76,7 +79,8 @@ static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
     if (strong) copy_sizes(n->size, out.size, out.rank);
     else if (!holes)
-        n->number = fold_numbers(op, operand_number(arity, x, 0), operand_number(arity, x, 1), operand_number(arity, x, 2));
+        n->number = fold_numbers(op, operand_number(arity, x, 0), operand_number(arity, x, 1),
+                                 operand_number(arity, x, 2));
     words_put(a, n, NULL);
     return handle_of(n);
 }
@@ -94,7 +98,8 @@ static inline node *at_hand(const arena *a, duet_expr e)
 static inline bool alike(const node *x, const node *y)
 {
     if ((x->kind ^ y->kind) & KIND(0, 0xff, 0xff, 0)) return false;
-    return (!x->rank || x->size[0] == y->size[0]) && (!(x->kind & KIND(0, 0, PLAIN_RANK, 0)) || x->size[1] == y->size[1]);
+    return (!x->rank || x->size[0] == y->size[0]) &&
+           (!(x->kind & KIND(0, 0, PLAIN_RANK, 0)) || x->size[1] == y->size[1]);
 }
 
 /* The operand that has the result's type and shape, where all are plain, and alike or numbers; else NULL. */
@@ -103,10 +108,12 @@ static inline __attribute__((always_inline)) const node *plain(int arity, node *
     const node *like = x[0];
     uint32_t all = x[0]->kind;
     for (int k = 1; k < arity; k++) all &= x[k]->kind;
-    if (__builtin_expect(!(all & KIND(0, 0, 0, NODE_PLAIN)) || all & KIND(0, 0, 0, NODE_WEAK), 0)) return NULL;
+    if (__builtin_expect(!(all & KIND(0, 0, 0, NODE_PLAIN)) || all & KIND(0, 0, 0, NODE_WEAK), 0))
+        return NULL;
     for (int k = 1; k < arity; k++)
         if (like->kind & KIND(0, 0, 0, NODE_WEAK)) like = x[k];
-        else if (__builtin_expect(!(x[k]->kind & KIND(0, 0, 0, NODE_WEAK)) && !alike(like, x[k]), 0)) return NULL;
+        else if (__builtin_expect(!(x[k]->kind & KIND(0, 0, 0, NODE_WEAK)) && !alike(like, x[k]), 0))
+            return NULL;
     return like;
 }
 
@@ -120,7 +127,8 @@ static inline uint32_t take_root(node *x)
 
 /* The operator above such operands, as most are, which stand where their serials say. false: they are not such: map() knows. arity is a
  * constant where this is inlined. Each field of the arena is read and written once: they wait for their last writing. */
-static inline __attribute__((always_inline)) bool map_plain(arena *a, enum op op, int arity, const duet_expr e[], node *const x[],
+static inline __attribute__((always_inline)) bool map_plain(arena *a, enum op op, int arity,
+                                                            const duet_expr e[], node *const x[],
                                                             const char *site, duet_expr *made)
 {
     const node *like = plain(arity, x);
@@ -135,8 +143,8 @@ static inline __attribute__((always_inline)) bool map_plain(arena *a, enum op op
         w[1 + k] = n->back[k] = (uint32_t)(serial - e[k].serial);
     }
     if (arity < 3) n->back[arity] = 0;
-    n->serial = serial, n->kind = word | KIND(0, 0, 0, NODE_ROOT | NODE_PLAIN), n->word = length, n->first = first,
-    n->site = site;
+    n->serial = serial, n->kind = word | KIND(0, 0, 0, NODE_ROOT | NODE_PLAIN), n->word = length,
+    n->first = first, n->site = site;
     memcpy(n->size, like->size, PLAIN_RANK * sizeof *n->size);
     w[0] = word;
     a->next = serial + 1, a->count++, a->length = length + 1 + (uint32_t)arity, a->roots = roots;
@@ -154,7 +162,8 @@ static __attribute__((noinline)) duet_expr map2_any(duet_expr x, duet_expr y, co
     return map(op, 2, (duet_expr[]){ x, y }, site);
 }
 
-static __attribute__((noinline)) duet_expr map3_any(duet_expr x, duet_expr y, duet_expr z, const char *site, enum op op)
+static __attribute__((noinline)) duet_expr map3_any(duet_expr x, duet_expr y, duet_expr z, const char *site,
+                                                    enum op op)
 {
     return map(op, 3, (duet_expr[]){ x, y, z }, site);
 }
@@ -173,34 +182,44 @@ static __attribute__((noinline)) duet_expr map2(duet_expr x, duet_expr y, const 
     arena *a = arena_ready();
     duet_expr made;
     node *p = a ? at_hand(a, x) : NULL, *q = p ? at_hand(a, y) : NULL;
-    if (__builtin_expect(q && map_plain(a, op, 2, (duet_expr[]){ x, y }, (node *[]){ p, q }, site, &made), 1)) return made;
+    if (__builtin_expect(q && map_plain(a, op, 2, (duet_expr[]){ x, y }, (node *[]){ p, q }, site, &made), 1))
+        return made;
     return map2_any(x, y, site, op);
 }
 
-static __attribute__((noinline)) duet_expr map3(duet_expr x, duet_expr y, duet_expr z, const char *site, enum op op)
+static __attribute__((noinline)) duet_expr map3(duet_expr x, duet_expr y, duet_expr z, const char *site,
+                                                enum op op)
 {
     arena *a = arena_ready();
     duet_expr made;
     node *p = a ? at_hand(a, x) : NULL, *q = p ? at_hand(a, y) : NULL, *r = q ? at_hand(a, z) : NULL;
-    if (__builtin_expect(r && map_plain(a, op, 3, (duet_expr[]){ x, y, z }, (node *[]){ p, q, r }, site, &made), 1)) return made;
+    if (__builtin_expect(r && map_plain(a, op, 3, (duet_expr[]){ x, y, z }, (node *[]){ p, q, r }, site,
+                                        &made),
+                         1))
+        return made;
     return map3_any(x, y, z, site, op);
 }
 
 /* Operators whose result is of another type than its operands, and those of integers, go the long way. */
-#define MAP1(name, way)                                                                                                          \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return way(x, site, OP_##name); }                               \
+#define MAP1(name, way)                                                                                      \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return way(x, site, OP_##name); }           \
     duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
-#define MAP2(name, way)                                                                                                          \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return way(x, y, site, OP_##name); }               \
+#define MAP2(name, way)                                                                                      \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site)                                  \
+    {                                                                                                        \
+        return way(x, y, site, OP_##name);                                                                   \
+    }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }
-#define DUET_MAP1(name, formula, oracle, domain, ulp, flags, ...) MAP1(name, ((flags)&DUET_TRUTH ? map1_any : map1))
-#define DUET_MAP2(name, formula, oracle, domain, ulp, flags, ...) MAP2(name, ((flags)&DUET_TRUTH ? map2_any : map2))
-#define DUET_INT1(name, ...)                                      MAP1(name, map1_any)
-#define DUET_INT2(name, ...)                                      MAP2(name, map2_any)
-#define DUET_MAP3(name, ...)                                                                                                     \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, const char *site)                                         \
-    {                                                                                                                            \
-        return map3(x, y, z, site, OP_##name);                                                                                   \
-    }                                                                                                                            \
+#define DUET_MAP1(name, formula, oracle, domain, ulp, flags, ...)                                            \
+    MAP1(name, ((flags)&DUET_TRUTH ? map1_any : map1))
+#define DUET_MAP2(name, formula, oracle, domain, ulp, flags, ...)                                            \
+    MAP2(name, ((flags)&DUET_TRUTH ? map2_any : map2))
+#define DUET_INT1(name, ...) MAP1(name, map1_any)
+#define DUET_INT2(name, ...) MAP2(name, map2_any)
+#define DUET_MAP3(name, ...)                                                                                 \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, const char *site)                     \
+    {                                                                                                        \
+        return map3(x, y, z, site, OP_##name);                                                               \
+    }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z) { return duet_##name##_at(x, y, z, NULL); }
 #include <duet/ops.def>

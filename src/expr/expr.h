@@ -5,12 +5,17 @@
 #include "matrix.h"
 #include "ops.h"
 
-enum { NODE_SPENT = 2, NODE_WEAK = 4, NODE_ROOT = 128 }; /* WEAK: of numbers alone; it takes the type of what it meets */
+enum {
+    NODE_SPENT = 2,
+    NODE_WEAK = 4,
+    NODE_ROOT = 128
+}; /* WEAK: of numbers alone; it takes the type of what it meets */
 
 #define NODE_ATTRS 16
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define KIND(op, type, rank, flags) ((uint32_t)(op) | (uint32_t)(type) << 8 | (uint32_t)(rank) << 16 | (uint32_t)(flags) << 24)
+#define KIND(op, type, rank, flags)                                                                          \
+    ((uint32_t)(op) | (uint32_t)(type) << 8 | (uint32_t)(rank) << 16 | (uint32_t)(flags) << 24)
 #else
 #define KIND(op, type, rank, flags) KIND_(flags, rank, type, op)
 #define KIND_(a, b, c, d)           ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
@@ -76,7 +81,8 @@ duet_status formula_of(duet_expr e, const char *who, formula *f);
 
 /* The formulas of several handles as one run, one after the other; root[i]: the last node of the i-th. *failed: the one that has the
  * error. Errors: as formula_of */
-duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[], int *failed);
+duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[],
+                        int *failed);
 
 /* A number as a double, perhaps rounded; and, of one that is whole and within i64, or u64, as the bits of that. */
 static inline double node_number(const node *n)
@@ -95,7 +101,8 @@ duet_status number_fits(const char *who, const node *n, duet_dtype t);
 
 /* Classes of numbers that a rewrite may look at. */
 enum number_class { NUMBER_OTHER, NUMBER_ZERO, NUMBER_ONE, NUMBER_MINUS_ONE, NUMBER_POWER, NUMBER_EXTREME };
-enum number_class number_class(double x); /* POWER: of two; EXTREME: NaN, or it or its reciprocal is not normal in f32 */
+enum number_class
+number_class(double x); /* POWER: of two; EXTREME: NaN, or it or its reciprocal is not normal in f32 */
 
 /* Writes the formula that ends at a node of f as a line of C, its matrices as A, B, ... in order of appearance; n, zeros at first,
  * has their names. */

@@ -9,8 +9,8 @@ static __attribute__((cold)) duet_status missing(duet_expr e, const char *who, c
     return e.serial & SERIAL_HELD ? held_missing(e, what) : arena_missing(a, e, what);
 }
 
-static duet_status found(duet_expr e, const char *who, arena *a, const node **n, uint32_t *root, const node **nodes,
-                         const uint32_t **words, uint32_t *length)
+static duet_status found(duet_expr e, const char *who, arena *a, const node **n, uint32_t *root,
+                         const node **nodes, const uint32_t **words, uint32_t *length)
 {
     const bool held = e.serial & SERIAL_HELD;
     if (held) {
@@ -95,7 +95,8 @@ static duet_status append(arena *a, arena *b, duet_expr e, const char *who, uint
     return DUET_OK;
 }
 
-duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[], int *failed)
+duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[],
+                        int *failed)
 {
     arena *a = arena_mine(), *b = a;
     if (!a) return DUET_NO_MEMORY;
@@ -124,7 +125,8 @@ duet_status duet_drop_at(duet_expr e, const char *site)
     arena *a = arena_mine();
     if (!a) return DUET_NO_MEMORY;
     node *n = arena_look(a, e.serial);
-    if (__builtin_expect(!n || n->flags & NODE_SPENT, 0)) return arena_missing(a, e, "duet_drop: the formula");
+    if (__builtin_expect(!n || n->flags & NODE_SPENT, 0))
+        return arena_missing(a, e, "duet_drop: the formula");
     arena_spend(a, n, site);
     return DUET_OK;
 }

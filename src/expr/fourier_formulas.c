@@ -6,7 +6,8 @@ static bool is_complex(int type) { return type == DUET_C64 || type == DUET_C128;
 static bool is_real(int type) { return type == DUET_F32 || type == DUET_F64; }
 static bool is_shift(enum op op) { return op == OP_fftshift || op == OP_ifftshift; }
 
-static __attribute__((cold)) duet_status wrong(duet_status s, enum op op, const node *x, const char *what, int number)
+static __attribute__((cold)) duet_status wrong(duet_status s, enum op op, const node *x, const char *what,
+                                               int number)
 {
     char text[SHAPE_TEXT];
     shape_text(text, (duet_dtype)x->type, x->rank, x->size);
@@ -16,7 +17,8 @@ static __attribute__((cold)) duet_status wrong(duet_status s, enum op op, const 
 static duet_status check_type(enum op op, const node *x)
 {
     char text[SHAPE_TEXT];
-    if (is_shift(op) || (op != OP_irfftn && is_real(x->type)) || (op != OP_rfftn && is_complex(x->type))) return DUET_OK;
+    if (is_shift(op) || (op != OP_irfftn && is_real(x->type)) || (op != OP_rfftn && is_complex(x->type)))
+        return DUET_OK;
     return fail(DUET_BAD_TYPE, "duet_%s(%s) needs elements of %s", op_infos[op].name,
                 shape_text(text, (duet_dtype)x->type, x->rank, x->size),
                 op == OP_rfftn    ? "f32 or f64"
@@ -37,7 +39,8 @@ static duet_status one_axis(enum op op, const node *x, int given, int n, fourier
 static duet_status find_axes(enum op op, const node *x, const duet_fourier *o, fourier_rule *r)
 {
     const int count = o->axes ? o->axes : x->rank;
-    if (count < 1 || count > x->rank) return wrong(DUET_BAD_SHAPE, op, x, "it has not so many axes:", o->axes);
+    if (count < 1 || count > x->rank)
+        return wrong(DUET_BAD_SHAPE, op, x, "it has not so many axes:", o->axes);
     for (int k = 0; k < count; k++) TRY(one_axis(op, x, o->axes ? o->axis[k] : k, o->n[k], r));
     return DUET_OK;
 }
@@ -50,10 +53,12 @@ static duet_status find_lengths(enum op op, const node *x, fourier_rule *r)
         const bool mirrored = op == OP_irfftn && a == r->attr[FOURIER_LAST];
         int64_t n = r->attr[FOURIER_LENGTH + a];
         if (!n) n = mirrored ? 2 * (x->size[a] - 1) : x->size[a];
-        if (n < 1 || n > INT32_MAX) return wrong(DUET_BAD_SHAPE, op, x, "no transform is of such a length along axis", a);
+        if (n < 1 || n > INT32_MAX)
+            return wrong(DUET_BAD_SHAPE, op, x, "no transform is of such a length along axis", a);
         r->attr[FOURIER_LENGTH + a] = (int32_t)n, r->size[a] = n;
     }
-    if (op == OP_rfftn) r->size[r->attr[FOURIER_LAST]] = r->attr[FOURIER_LENGTH + r->attr[FOURIER_LAST]] / 2 + 1;
+    if (op == OP_rfftn)
+        r->size[r->attr[FOURIER_LAST]] = r->attr[FOURIER_LENGTH + r->attr[FOURIER_LAST]] / 2 + 1;
     return DUET_OK;
 }
 
@@ -69,16 +74,16 @@ duet_status rule_fourier(enum op op, const node *x, const duet_fourier *options,
     return is_shift(op) ? DUET_OK : find_lengths(op, x, r);
 }
 
-#define DUET_FOURIER(name)                                                                                                       \
-    duet_expr(duet_##name##_at)(duet_expr x, int n, int axis, const char *site)                                                  \
-    {                                                                                                                            \
-        return duet_##name##n_at(x, &(const duet_fourier){ 1, { axis }, { n } }, site);                                          \
-    }                                                                                                                            \
-    duet_expr(duet_##name##2_at)(duet_expr x, const char *site)                                                                  \
-    {                                                                                                                            \
-        return duet_##name##n_at(x, &(const duet_fourier){ 2, { -2, -1 }, { 0 } }, site);                                        \
-    }                                                                                                                            \
-    duet_expr(duet_##name)(duet_expr x, int n, int axis) { return duet_##name##_at(x, n, axis, NULL); }                          \
+#define DUET_FOURIER(name)                                                                                   \
+    duet_expr(duet_##name##_at)(duet_expr x, int n, int axis, const char *site)                              \
+    {                                                                                                        \
+        return duet_##name##n_at(x, &(const duet_fourier){ 1, { axis }, { n } }, site);                      \
+    }                                                                                                        \
+    duet_expr(duet_##name##2_at)(duet_expr x, const char *site)                                              \
+    {                                                                                                        \
+        return duet_##name##n_at(x, &(const duet_fourier){ 2, { -2, -1 }, { 0 } }, site);                    \
+    }                                                                                                        \
+    duet_expr(duet_##name)(duet_expr x, int n, int axis) { return duet_##name##_at(x, n, axis, NULL); }      \
     duet_expr(duet_##name##2)(duet_expr x) { return duet_##name##2_at(x, NULL); }
 DUET_FOURIER(fft)
 DUET_FOURIER(ifft)

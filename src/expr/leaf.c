@@ -25,8 +25,8 @@ static int attrs_of(enum op op)
 #define DUET_PLACE1           DUET_FOLD1
 #include <duet/ops.def>
         return 2;
-#define DUET_DEF1(name, options, ...)                                                                                            \
-    case OP_##name:                                                                                                              \
+#define DUET_DEF1(name, options, ...)                                                                        \
+    case OP_##name:                                                                                          \
         return OPTIONS_##options;
 #define DUET_DEF2  DUET_DEF1
 #define DUET_CALL1 DUET_DEF1
@@ -71,7 +71,10 @@ static uint32_t same_number(const node *n)
     return 0;
 }
 
-static inline uint32_t *put_sizes(uint32_t *w, const int64_t *size, int rank) { return copy_sizes(w, size, rank), w + 2 * rank; }
+static inline uint32_t *put_sizes(uint32_t *w, const int64_t *size, int rank)
+{
+    return copy_sizes(w, size, rank), w + 2 * rank;
+}
 
 /* n is the latest leaf now; the distance back to the same matrix. */
 static inline uint32_t link_leaf(arena *a, node *n)
@@ -101,12 +104,18 @@ static uint32_t *operator_words(const node *n, const uint32_t *like, const uint3
     return w;
 }
 
-static inline uint32_t first_word(uint32_t kind) { return kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_DENSE); }
+static inline uint32_t first_word(uint32_t kind)
+{
+    return kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_DENSE);
+}
 
 #define NUMBER_KIND KIND(OP_NUMBER, DUET_F64, 0, NODE_WEAK | NODE_PLAIN)
 
 /* Numbers have no rank: their class stands in its place. */
-static inline uint32_t number_word(const node *n) { return KIND(OP_NUMBER, n->type, number_class(node_number(n)), NODE_WEAK); }
+static inline uint32_t number_word(const node *n)
+{
+    return KIND(OP_NUMBER, n->type, number_class(node_number(n)), NODE_WEAK);
+}
 
 static inline uint32_t *number_words(arena *a, node *n, uint32_t *w)
 {
@@ -192,7 +201,9 @@ static __attribute__((noinline)) duet_expr matrix_slow(const duet_matrix *m)
     arena *a = arena_mine();
     if (!a) return no_room(DUET_NO_MEMORY);
     if (!m || !m->serial) return bad_matrix(a, m);
-    node *n = arena_push(a, kind_of(OP_LEAF, m->at.type, m->at.rank) | KIND(0, 0, 0, m->dense ? NODE_DENSE : 0), NULL);
+    node *n =
+        arena_push(a, kind_of(OP_LEAF, m->at.type, m->at.rank) | KIND(0, 0, 0, m->dense ? NODE_DENSE : 0),
+                   NULL);
     if (!n) return full();
     n->matrix = m, n->matrix_serial = m->serial;
     copy_sizes(n->size, m->at.size, m->at.rank);

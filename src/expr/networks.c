@@ -55,11 +55,11 @@ static axis_list listed(unsigned bits)
     return l;
 }
 
-#define FOLD_OVER(fold, form)                                                                                                    \
-    static duet_expr fold##_over_##form(duet_expr x, unsigned bits, const char *site)                                            \
-    {                                                                                                                            \
-        const axis_list l = listed(bits);                                                                                        \
-        return duet_##fold##_##form##_at(x, l.count, l.axis, site);                                                              \
+#define FOLD_OVER(fold, form)                                                                                \
+    static duet_expr fold##_over_##form(duet_expr x, unsigned bits, const char *site)                        \
+    {                                                                                                        \
+        const axis_list l = listed(bits);                                                                    \
+        return duet_##fold##_##form##_at(x, l.count, l.axis, site);                                          \
     }
 FOLD_OVER(sum, axes)
 FOLD_OVER(mean, axes)
@@ -89,7 +89,8 @@ static duet_expr unit_back(duet_expr x, unsigned axes, duet_expr dy, double r, c
 {
     const unit u = unit_of(x, axes, r, site);
     const duet_expr along = mean_over_axes_keep(duet_mul(dy, u.x), axes, site);
-    return duet_mul(u.scale, duet_sub(duet_sub(dy, mean_over_axes_keep(dy, axes, site)), duet_mul(u.x, along)));
+    return duet_mul(u.scale,
+                    duet_sub(duet_sub(dy, mean_over_axes_keep(dy, axes, site)), duet_mul(u.x, along)));
 }
 #define BACK(x, axes, dy, r) unit_back(x, axes, dy, r, site)
 
@@ -104,18 +105,24 @@ static duet_expr units(duet_expr x, unsigned axes, const char *site)
 
 #define LOG(e) duet_maximum(duet_log(e), -100)
 
-#define DUET_NETWORK1(name, formula, doc)                                                                                        \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                                               \
+#define DUET_NETWORK1(name, formula, doc)                                                                    \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                           \
     duet_expr(duet_##name)(duet_expr x) { return (duet_##name##_at)(x, NULL); }
-#define DUET_NETWORK2(name, formula, doc)                                                                                        \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return formula; }                                  \
+#define DUET_NETWORK2(name, formula, doc)                                                                    \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return formula; }              \
     duet_expr(duet_##name)(duet_expr x, duet_expr y) { return (duet_##name##_at)(x, y, NULL); }
-#define DUET_NETWORK2R(name, formula, doc)                                                                                       \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, double r, const char *site) { return formula; }                        \
+#define DUET_NETWORK2R(name, formula, doc)                                                                   \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, double r, const char *site) { return formula; }    \
     duet_expr(duet_##name)(duet_expr x, duet_expr y, double r) { return (duet_##name##_at)(x, y, r, NULL); }
-#define DUET_NETWORK3R(name, formula, doc)                                                                                       \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, double r, const char *site) { return formula; }           \
-    duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z, double r) { return (duet_##name##_at)(x, y, z, r, NULL); }
+#define DUET_NETWORK3R(name, formula, doc)                                                                   \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, double r, const char *site)           \
+    {                                                                                                        \
+        return formula;                                                                                      \
+    }                                                                                                        \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z, double r)                                  \
+    {                                                                                                        \
+        return (duet_##name##_at)(x, y, z, r, NULL);                                                         \
+    }
 #include <duet/networks.def>
 
 /* ---- probabilistic max pooling ---- */

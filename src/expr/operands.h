@@ -11,7 +11,8 @@ static inline void copy_sizes(void *to, const int64_t *from, int rank)
 {
     memcpy(to, from, PLAIN_RANK * sizeof *from);
     if (__builtin_expect(rank > PLAIN_RANK, 0))
-        memcpy((char *)to + PLAIN_RANK * sizeof *from, from + PLAIN_RANK, (size_t)(rank - PLAIN_RANK) * sizeof *from);
+        memcpy((char *)to + PLAIN_RANK * sizeof *from, from + PLAIN_RANK,
+               (size_t)(rank - PLAIN_RANK) * sizeof *from);
 }
 
 static inline duet_expr no_room(duet_status s) { return (duet_expr){ (uint64_t)s }; }

@@ -8,13 +8,19 @@ static duet_dtype result_type(enum op op, duet_dtype settled, const node *rule)
 {
     if (op_infos[op].flags & OP_ANY_TYPES) return (duet_dtype)rule->type;
     if (settled != DUET_DTYPE_COUNT) return settled;
-    return op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : op_infos[op].flags & DUET_TRUTH ? DUET_BOOL : DUET_F64;
+    return op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64
+           : op_infos[op].flags & DUET_TRUTH   ? DUET_BOOL
+                                               : DUET_F64;
 }
 
 /* Two numbers are a complex one. */
-static bool is_number(enum op op, node *const x[]) { return op == OP_complex && x[0]->flags & x[1]->flags & NODE_WEAK; }
+static bool is_number(enum op op, node *const x[])
+{
+    return op == OP_complex && x[0]->flags & x[1]->flags & NODE_WEAK;
+}
 
-static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const int32_t *attr, const char *site)
+static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const int32_t *attr,
+                             const char *site)
 {
     arena *a = arena_mine();
     if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
@@ -36,8 +42,8 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     return handle_of(n);
 }
 
-static duet_expr fold_along(enum op op, int arity, const duet_expr e[], enum fold_how how, int count, const int *axis,
-                            const char *site)
+static duet_expr fold_along(enum op op, int arity, const duet_expr e[], enum fold_how how, int count,
+                            const int *axis, const char *site)
 {
     const int most = FOLD_GIVEN - FOLD_AXES;
     int32_t given[FOLD_GIVEN] = { how, count > 0 && !axis ? -1 : count < most ? count : most };
@@ -55,27 +61,27 @@ static duet_expr fold_along(enum op op, int arity, const duet_expr e[], enum fol
 #define LIST_ALL  0, NULL
 #define LIST_AXIS 1, &axis
 #define LIST_AXES count, axis
-#define FORM1(row, name, how, axes)                                                                                              \
-    duet_expr(name##_at)(duet_expr x OPTIONS_##axes, const char *site)                                                           \
-    {                                                                                                                            \
-        return fold_along(OP_##row, 1, &x, how, LIST_##axes, site);                                                              \
-    }                                                                                                                            \
+#define FORM1(row, name, how, axes)                                                                          \
+    duet_expr(name##_at)(duet_expr x OPTIONS_##axes, const char *site)                                       \
+    {                                                                                                        \
+        return fold_along(OP_##row, 1, &x, how, LIST_##axes, site);                                          \
+    }                                                                                                        \
     duet_expr(name)(duet_expr x OPTIONS_##axes) { return name##_at(x PASS_##axes, NULL); }
-#define FORM2(row, name, how, axes)                                                                                              \
-    duet_expr(name##_at)(duet_expr x, duet_expr y OPTIONS_##axes, const char *site)                                              \
-    {                                                                                                                            \
-        return fold_along(OP_##row, 2, (duet_expr[]){ x, y }, how, LIST_##axes, site);                                           \
-    }                                                                                                                            \
+#define FORM2(row, name, how, axes)                                                                          \
+    duet_expr(name##_at)(duet_expr x, duet_expr y OPTIONS_##axes, const char *site)                          \
+    {                                                                                                        \
+        return fold_along(OP_##row, 2, (duet_expr[]){ x, y }, how, LIST_##axes, site);                       \
+    }                                                                                                        \
     duet_expr(name)(duet_expr x, duet_expr y OPTIONS_##axes) { return name##_at(x, y PASS_##axes, NULL); }
-#define FORMS(form, name)                                                                                                        \
-    form(name, duet_##name, FOLD_ALL, ALL) form(name, duet_##name##_axis, FOLD_AXIS, AXIS)                                       \
+#define FORMS(form, name)                                                                                    \
+    form(name, duet_##name, FOLD_ALL, ALL) form(name, duet_##name##_axis, FOLD_AXIS, AXIS)                   \
         form(name, duet_##name##_keep, FOLD_KEEP, AXIS)
 
-#define DUET_FOLD1(name, ...)                                                                                                    \
-    FORMS(FORM1, name)                                                                                                           \
+#define DUET_FOLD1(name, ...)                                                                                \
+    FORMS(FORM1, name)                                                                                       \
     FORM1(name, duet_##name##_axes, FOLD_AXIS, AXES) FORM1(name, duet_##name##_axes_keep, FOLD_KEEP, AXES)
-#define DUET_FOLD2(name, ...)                                                                                                    \
-    FORMS(FORM2, name)                                                                                                           \
+#define DUET_FOLD2(name, ...)                                                                                \
+    FORMS(FORM2, name)                                                                                       \
     FORM2(name, duet_##name##_axes, FOLD_AXIS, AXES) FORM2(name, duet_##name##_axes_keep, FOLD_KEEP, AXES)
 #define DUET_MOMENT1           DUET_FOLD1
 #define DUET_PLACE1(name, ...) FORMS(FORM1, name)
@@ -109,7 +115,7 @@ static duet_expr fold_along(enum op op, int arity, const duet_expr e[], enum fol
 #define GIVE_triangle         , options
 #define GIVE_solver           , options
 #define GIVE_indices          , options
-#define ATTRS_GIVEN(kind)                                                                                                        \
+#define ATTRS_GIVEN(kind)                                                                                    \
     options ? (const int32_t *)options : (int32_t[OPTIONS_##kind]) { 0 }
 #define ATTRS_conv             ATTRS_GIVEN(conv)
 #define ATTRS_conv_grad        ATTRS_GIVEN(conv_grad)
@@ -130,19 +136,19 @@ static duet_expr fold_along(enum op op, int arity, const duet_expr e[], enum fol
 #define ATTRS_conv3_grad       ATTRS_GIVEN(conv3_grad)
 #define ATTRS_conv3_transposed ATTRS_GIVEN(conv3_transposed)
 #define ATTRS_plain            NULL
-#define ATTRS_axis                                                                                                               \
+#define ATTRS_axis                                                                                           \
     (int32_t[1]) { axis }
-#define ATTRS_type                                                                                                               \
+#define ATTRS_type                                                                                           \
     (int32_t[1]) { (int32_t) type }
-#define ATTRS_classes                                                                                                            \
+#define ATTRS_classes                                                                                        \
     (int32_t[2]) { n, (int32_t)type }
-#define ATTRS_top                                                                                                                \
+#define ATTRS_top                                                                                            \
     (int32_t[2]) { axis, k }
-#define ATTRS_bins                                                                                                               \
+#define ATTRS_bins                                                                                           \
     (const int32_t *)&(const struct bins) { low, high, n }
-#define ATTRS_fourier                                                                                                            \
+#define ATTRS_fourier                                                                                        \
     options ? (const int32_t *)options : (int32_t[sizeof(duet_fourier) / sizeof(int32_t)]) { 0 }
-#define ATTRS_overlap                                                                                                            \
+#define ATTRS_overlap                                                                                        \
     (int32_t[1]) { (int32_t) overlap }
 #define ATTRS_triangle ATTRS_GIVEN(triangle)
 #define ATTRS_solver   ATTRS_GIVEN(solver)
@@ -151,7 +157,9 @@ struct bins {
     double low, high;
     int32_t n;
 };
-#define IN_ORDER(kind) _Static_assert(sizeof(duet_##kind) == OPTIONS_##kind * sizeof(int32_t), "options are attributes in order")
+#define IN_ORDER(kind)                                                                                       \
+    _Static_assert(sizeof(duet_##kind) == OPTIONS_##kind * sizeof(int32_t), "options are attributes in "     \
+                                                                            "order")
 IN_ORDER(conv);
 IN_ORDER(conv_grad);
 IN_ORDER(conv_transposed);
@@ -171,30 +179,34 @@ IN_ORDER(scale3);
 IN_ORDER(conv3_grad);
 IN_ORDER(conv3_transposed);
 
-#define DUET_DEF1(name, options_, ...)                                                                                           \
-    duet_expr(duet_##name##_at)(duet_expr x DUET_OPTIONS_##options_, const char *site)                                           \
-    {                                                                                                                            \
-        return fold_or_def(OP_##name, 1, (duet_expr[]){ x }, ATTRS_##options_, site);                                            \
-    }                                                                                                                            \
-    duet_expr(duet_##name)(duet_expr x DUET_OPTIONS_##options_) { return duet_##name##_at(x GIVE_##options_, NULL); }
-#define DUET_DEF2(name, options_, ...)                                                                                           \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y DUET_OPTIONS_##options_, const char *site)                              \
-    {                                                                                                                            \
-        return fold_or_def(OP_##name, 2, (duet_expr[]){ x, y }, ATTRS_##options_, site);                                         \
-    }                                                                                                                            \
-    duet_expr(duet_##name)(duet_expr x, duet_expr y DUET_OPTIONS_##options_)                                                     \
-    {                                                                                                                            \
-        return duet_##name##_at(x, y GIVE_##options_, NULL);                                                                     \
+#define DUET_DEF1(name, options_, ...)                                                                       \
+    duet_expr(duet_##name##_at)(duet_expr x DUET_OPTIONS_##options_, const char *site)                       \
+    {                                                                                                        \
+        return fold_or_def(OP_##name, 1, (duet_expr[]){ x }, ATTRS_##options_, site);                        \
+    }                                                                                                        \
+    duet_expr(duet_##name)(duet_expr x DUET_OPTIONS_##options_)                                              \
+    {                                                                                                        \
+        return duet_##name##_at(x GIVE_##options_, NULL);                                                    \
+    }
+#define DUET_DEF2(name, options_, ...)                                                                       \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y DUET_OPTIONS_##options_, const char *site)          \
+    {                                                                                                        \
+        return fold_or_def(OP_##name, 2, (duet_expr[]){ x, y }, ATTRS_##options_, site);                     \
+    }                                                                                                        \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y DUET_OPTIONS_##options_)                                 \
+    {                                                                                                        \
+        return duet_##name##_at(x, y GIVE_##options_, NULL);                                                 \
     }
 #define DUET_CALL1 DUET_DEF1
 #define DUET_CALL2 DUET_DEF2
-#define DUET_CALL3(name, options_, ...)                                                                                          \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_, const char *site)                 \
-    {                                                                                                                            \
-        return fold_or_def(OP_##name, 3, (duet_expr[]){ x, y, z }, ATTRS_##options_, site);                                      \
-    }                                                                                                                            \
-    duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_)                                        \
-    {                                                                                                                            \
-        return duet_##name##_at(x, y, z GIVE_##options_, NULL);                                                                  \
+#define DUET_CALL3(name, options_, ...)                                                                      \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_,               \
+                                const char *site)                                                            \
+    {                                                                                                        \
+        return fold_or_def(OP_##name, 3, (duet_expr[]){ x, y, z }, ATTRS_##options_, site);                  \
+    }                                                                                                        \
+    duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_)                    \
+    {                                                                                                        \
+        return duet_##name##_at(x, y, z GIVE_##options_, NULL);                                              \
     }
 #include <duet/ops.def>

@@ -17,7 +17,8 @@ static duet_status read_conv(enum op op, const int32_t *attr, int axes, steps *o
     char stride[64], pad[64], dilation[64];
     for (int k = 0; k <= 3 * axes; k++)
         if (attr[k] < 0)
-            return fail(DUET_BAD_ARGUMENT, "duet_%s: stride %s, pad %s, dilation %s, groups %d must not be negative",
+            return fail(DUET_BAD_ARGUMENT,
+                        "duet_%s: stride %s, pad %s, dilation %s, groups %d must not be negative",
                         op_infos[op].name, axes_text(stride, attr, axes), axes_text(pad, attr + axes, axes),
                         axes_text(dilation, attr + 2 * axes, axes), attr[3 * axes]);
     for (int k = 0; k < axes; k++) {
@@ -45,9 +46,10 @@ static duet_status read_pool(enum op op, const int32_t *attr, int axes, steps *o
         o->dilation[k] = 1, o->window[k] = attr[k], o->pad[k] = attr[2 * axes + k];
         o->stride[k] = attr[axes + k] ? attr[axes + k] : attr[k];
         if (o->window[k] < 1 || o->stride[k] < 1 || o->pad[k] < 0 || o->pad[k] >= o->window[k])
-            return fail(DUET_BAD_ARGUMENT, "duet_%s: window %s, stride %s, pad %s needs 0 <= pad < window, stride >= 0",
-                        op_infos[op].name, axes_text(window, attr, axes), axes_text(stride, attr + axes, axes),
-                        axes_text(pad, attr + 2 * axes, axes));
+            return fail(DUET_BAD_ARGUMENT,
+                        "duet_%s: window %s, stride %s, pad %s needs 0 <= pad < window, stride >= 0",
+                        op_infos[op].name, axes_text(window, attr, axes),
+                        axes_text(stride, attr + axes, axes), axes_text(pad, attr + 2 * axes, axes));
     }
     return DUET_OK;
 }
@@ -69,7 +71,8 @@ static void write_axes(node *out, int from, const int64_t *x, int axes)
 
 static void write_conv(const steps *o, int axes, bool sized, node *out)
 {
-    write_axes(out, 0, o->stride, axes), write_axes(out, axes, o->pad, axes), write_axes(out, 2 * axes, o->dilation, axes);
+    write_axes(out, 0, o->stride, axes), write_axes(out, axes, o->pad, axes),
+        write_axes(out, 2 * axes, o->dilation, axes);
     write_axes(out, 3 * axes, &o->groups, 1);
     if (sized) write_axes(out, 3 * axes + 1, o->size, axes);
     write_axes(out, (sized ? 4 : 3) * axes + 1, o->more, axes);
@@ -77,34 +80,36 @@ static void write_conv(const steps *o, int axes, bool sized, node *out)
 
 static void write_pool(const steps *o, int axes, bool sized, node *out)
 {
-    write_axes(out, 0, o->window, axes), write_axes(out, axes, o->stride, axes), write_axes(out, 2 * axes, o->pad, axes);
+    write_axes(out, 0, o->window, axes), write_axes(out, axes, o->stride, axes),
+        write_axes(out, 2 * axes, o->pad, axes);
     if (sized) write_axes(out, 3 * axes, o->size, axes);
 }
 
 /* `behind` options stand behind the size. */
-#define OPTIONS_OF(kind, read, axes, sized, behind)                                                                              \
-    duet_status options_##kind(enum op op, const node *x, const int32_t *attr, steps *o)                                         \
-    {                                                                                                                            \
-        (void)x;                                                                                                                 \
-        TRY(read(op, attr, axes, o));                                                                                            \
-        if (behind) TRY(read_each(op, "more", attr + OPTIONS_##kind - (behind), axes, o->more));                                 \
-        return (sized) ? read_each(op, "size", attr + OPTIONS_##kind - (behind) - (axes), axes, o->size) : DUET_OK;              \
+#define OPTIONS_OF(kind, read, axes, sized, behind)                                                          \
+    duet_status options_##kind(enum op op, const node *x, const int32_t *attr, steps *o)                     \
+    {                                                                                                        \
+        (void)x;                                                                                             \
+        TRY(read(op, attr, axes, o));                                                                        \
+        if (behind) TRY(read_each(op, "more", attr + OPTIONS_##kind - (behind), axes, o->more));             \
+        return (sized) ? read_each(op, "size", attr + OPTIONS_##kind - (behind) - (axes), axes, o->size)     \
+                       : DUET_OK;                                                                            \
     }
-#define CONV_OF(kind, axes, sized)                                                                                               \
-    OPTIONS_OF(kind, read_conv, axes, sized, axes)                                                                               \
+#define CONV_OF(kind, axes, sized)                                                                           \
+    OPTIONS_OF(kind, read_conv, axes, sized, axes)                                                           \
     void attrs_##kind(const steps *o, node *out) { write_conv(o, axes, sized, out); }
-#define POOL_OF(kind, axes, sized)                                                                                               \
-    OPTIONS_OF(kind, read_pool, axes, sized, 0)                                                                                  \
+#define POOL_OF(kind, axes, sized)                                                                           \
+    OPTIONS_OF(kind, read_pool, axes, sized, 0)                                                              \
     void attrs_##kind(const steps *o, node *out) { write_pool(o, axes, sized, out); }
-#define SCALE_OF(kind, axes)                                                                                                     \
-    OPTIONS_OF(kind, read_scale, axes, false, 0)                                                                                 \
+#define SCALE_OF(kind, axes)                                                                                 \
+    OPTIONS_OF(kind, read_scale, axes, false, 0)                                                             \
     void attrs_##kind(const steps *o, node *out) { write_axes(out, 0, o->window, axes); }
-#define OF_AXES(n, axes)                                                                                                         \
-    CONV_OF(conv##n, axes, false)                                                                                                \
-    CONV_OF(conv##n##_grad, axes, true)                                                                                          \
-    CONV_OF(conv##n##_transposed, axes, true)                                                                                    \
-    POOL_OF(pool##n, axes, false)                                                                                                \
-    POOL_OF(pool##n##_grad, axes, true)                                                                                          \
+#define OF_AXES(n, axes)                                                                                     \
+    CONV_OF(conv##n, axes, false)                                                                            \
+    CONV_OF(conv##n##_grad, axes, true)                                                                      \
+    CONV_OF(conv##n##_transposed, axes, true)                                                                \
+    POOL_OF(pool##n, axes, false)                                                                            \
+    POOL_OF(pool##n##_grad, axes, true)                                                                      \
     SCALE_OF(scale##n, axes)
 OF_AXES(1, 1)
 OF_AXES(, 2)

@@ -28,7 +28,10 @@ static slot *slot_at(uint32_t i)
     return c ? &c[i % CHUNK] : NULL;
 }
 
-static duet_expr handle(uint32_t i, uint64_t generation) { return (duet_expr){ SERIAL_HELD | generation << SLOT_BITS | i }; }
+static duet_expr handle(uint32_t i, uint64_t generation)
+{
+    return (duet_expr){ SERIAL_HELD | generation << SLOT_BITS | i };
+}
 
 static slot *slot_of(duet_expr e) { return slot_at((uint32_t)(e.serial & ((1u << SLOT_BITS) - 1))); }
 
@@ -44,7 +47,8 @@ duet_status held_missing(duet_expr e, const char *what)
 {
     const slot *s = slot_of(e);
     const char *site = s && s->dropped ? s->dropped : NULL;
-    return fail(DUET_SPENT, "%s is a held formula that was dropped%s%s", what, site ? " at " : "", site ? site : "");
+    return fail(DUET_SPENT, "%s is a held formula that was dropped%s%s", what, site ? " at " : "",
+                site ? site : "");
 }
 
 const node *held_look(duet_expr e, uint32_t *root, const uint32_t **words, uint32_t *length)
@@ -80,8 +84,10 @@ static void slot_give(uint32_t i)
 static bool slot_fill(slot *s, const formula *f)
 {
     s->nodes = malloc(f->count * sizeof *s->nodes), s->words = malloc((f->length + 1) * sizeof *s->words);
-    if (!s->nodes || !s->words) return free(s->nodes), free(s->words), s->nodes = NULL, s->words = NULL, false;
-    memcpy(s->nodes, f->nodes, f->count * sizeof *s->nodes), memcpy(s->words, f->words, f->length * sizeof *s->words);
+    if (!s->nodes || !s->words)
+        return free(s->nodes), free(s->words), s->nodes = NULL, s->words = NULL, false;
+    memcpy(s->nodes, f->nodes, f->count * sizeof *s->nodes),
+        memcpy(s->words, f->words, f->length * sizeof *s->words);
     uint32_t word = f->nodes[0].word;
     for (uint32_t i = 0; i < f->count; i++) s->nodes[i].word -= word, s->nodes[i].first = 0;
     s->count = f->count, s->length = f->length;
@@ -101,7 +107,8 @@ duet_expr duet_hold_at(duet_expr e, const char *site)
     uint32_t i = s == DUET_OK ? slot_take() : 0;
     if (s == DUET_OK && !i) s = fail(DUET_NO_MEMORY, "duet_hold: no memory for another held formula");
     slot *h = i ? slot_at(i) : NULL;
-    if (h && !slot_fill(h, &f)) slot_give(i), s = fail(DUET_NO_MEMORY, "duet_hold: no memory for a formula of %u parts", f.count);
+    if (h && !slot_fill(h, &f))
+        slot_give(i), s = fail(DUET_NO_MEMORY, "duet_hold: no memory for a formula of %u parts", f.count);
     if (!(e.serial & SERIAL_HELD)) formula_spend(e, site);
     if (s != DUET_OK) return failure(s, site);
     uint64_t generation = h->generation + 1;

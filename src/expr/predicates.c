@@ -29,14 +29,18 @@ static duet_expr no_tolerance(duet_expr e, duet_expr f, double relative, double 
     node *x[3] = { 0 };
     duet_status s = operands(a, OP_equal, 2, (duet_expr[]){ e, f }, x);
     if (s == DUET_OK)
-        s = fail(DUET_BAD_ARGUMENT, "duet_allclose: tolerances %g and %g must not be negative, nor NaN", relative, absolute);
+        s = fail(DUET_BAD_ARGUMENT, "duet_allclose: tolerances %g and %g must not be negative, nor NaN",
+                 relative, absolute);
     return failed(a, 2, x, s, site);
 }
 
 /* ---- words of the rows ---- */
 
 /* 1 for each element of x, and for NaN. */
-static duet_expr ones(duet_expr x, const char *site) { return duet_logical_or(duet_equal(x, x), duet_not_equal(x, x)); }
+static duet_expr ones(duet_expr x, const char *site)
+{
+    return duet_logical_or(duet_equal(x, x), duet_not_equal(x, x));
+}
 
 /* 1, 2, ... along an axis, the other one being of one element. */
 static duet_expr places(duet_expr x, int axis, const char *site)
@@ -54,11 +58,11 @@ static bool is_square(duet_expr x) { return duet_expr_size(x, 0) == duet_expr_si
 #define SQUARE(e)      (is_square(x) ? (e) : no(x, site))
 #define ONE_EACH(axis) duet_equal(duet_sum_axis(duet_equal(x, 1), axis), 1)
 
-#define DUET_COMPOSED_MATRIX1(name, formula, ...)                                                                                \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site)                                                                   \
-    {                                                                                                                            \
-        return duet_expr_rank(x) == 2 ? formula : no_matrix(x, #name, site);                                                     \
-    }                                                                                                                            \
+#define DUET_COMPOSED_MATRIX1(name, formula, ...)                                                            \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site)                                               \
+    {                                                                                                        \
+        return duet_expr_rank(x) == 2 ? formula : no_matrix(x, #name, site);                                 \
+    }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
 #include <duet/composed.def>
 
@@ -71,7 +75,10 @@ static bool same_shape(duet_expr x, duet_expr y)
     return same;
 }
 
-static bool both_stand(duet_expr x, duet_expr y) { return duet_expr_status(x) == DUET_OK && duet_expr_status(y) == DUET_OK; }
+static bool both_stand(duet_expr x, duet_expr y)
+{
+    return duet_expr_status(x) == DUET_OK && duet_expr_status(y) == DUET_OK;
+}
 
 duet_expr(duet_array_equal_at)(duet_expr x, duet_expr y, const char *site)
 {

@@ -1,9 +1,9 @@
 /* print_formula.c - a formula as a line of C. */
 #include "arena.h"
 #include "backend.h"
+#include "c_locale.h"
 #include "einsum.h"
 #include "reduce_order.h"
-#include "c_locale.h"
 #include "status.h"
 #include <math.h>
 #include <stdlib.h>
@@ -40,19 +40,26 @@ static void print_convolution(FILE *out, const int32_t *a, int axes, const char 
 
 static void print_pooling(FILE *out, const int32_t *a, int axes, bool sized)
 {
-    print_axes(out, "window", a, axes), print_axes(out, "stride", a + axes, axes), print_axes(out, "pad", a + 2 * axes, axes);
+    print_axes(out, "window", a, axes), print_axes(out, "stride", a + axes, axes),
+        print_axes(out, "pad", a + 2 * axes, axes);
     if (sized && !are_all(a + 3 * axes, axes, 0)) print_axes(out, "size", a + 3 * axes, axes);
 }
 
-#define PRINT_AXES(n, axes)                                                                                                      \
-    static void print_conv##n(FILE *out, const int32_t *a) { print_convolution(out, a, axes, NULL); }                            \
-    static void print_conv##n##_grad(FILE *out, const int32_t *a) { print_convolution(out, a, axes, "size"); }                   \
-    static void print_conv##n##_transposed(FILE *out, const int32_t *a) { print_convolution(out, a, axes, "output_pad"); }       \
-    static void print_pool##n(FILE *out, const int32_t *a) { print_pooling(out, a, axes, false); }                               \
-    static void print_pool##n##_grad(FILE *out, const int32_t *a) { print_pooling(out, a, axes, true); }                         \
-    static void print_scale##n(FILE *out, const int32_t *a)                                                                      \
-    {                                                                                                                            \
-        for (int k = 0; k < (axes); k++) fprintf(out, ", %d", a[k]);                                                             \
+#define PRINT_AXES(n, axes)                                                                                  \
+    static void print_conv##n(FILE *out, const int32_t *a) { print_convolution(out, a, axes, NULL); }        \
+    static void print_conv##n##_grad(FILE *out, const int32_t *a)                                            \
+    {                                                                                                        \
+        print_convolution(out, a, axes, "size");                                                             \
+    }                                                                                                        \
+    static void print_conv##n##_transposed(FILE *out, const int32_t *a)                                      \
+    {                                                                                                        \
+        print_convolution(out, a, axes, "output_pad");                                                       \
+    }                                                                                                        \
+    static void print_pool##n(FILE *out, const int32_t *a) { print_pooling(out, a, axes, false); }           \
+    static void print_pool##n##_grad(FILE *out, const int32_t *a) { print_pooling(out, a, axes, true); }     \
+    static void print_scale##n(FILE *out, const int32_t *a)                                                  \
+    {                                                                                                        \
+        for (int k = 0; k < (axes); k++) fprintf(out, ", %d", a[k]);                                         \
     }
 PRINT_AXES(1, 1)
 PRINT_AXES(, 2)
@@ -85,7 +92,10 @@ static void print_fourier(FILE *out, const int32_t *attr)
 
 static void print_overlap(FILE *out, const int32_t *attr) { fprintf(out, ", (duet_overlap)%d", attr[0]); }
 
-static void print_classes(FILE *out, const int32_t *a) { fprintf(out, ", %d, DUET_%s", a[0], dtype_names[a[1]]); }
+static void print_classes(FILE *out, const int32_t *a)
+{
+    fprintf(out, ", %d, DUET_%s", a[0], dtype_names[a[1]]);
+}
 static void print_top(FILE *out, const int32_t *a) { fprintf(out, ", %d, %d", a[1], a[0]); }
 
 static void print_bins(FILE *out, const int32_t *a)
@@ -118,9 +128,9 @@ static void print_indices(FILE *out, const int32_t *attr)
 static void print_options(FILE *out, const node *n)
 {
     switch (n->op) {
-#define DUET_DEF1(name, options, ...)                                                                                            \
-    case OP_##name:                                                                                                              \
-        print_##options(out, n->attr);                                                                                           \
+#define DUET_DEF1(name, options, ...)                                                                        \
+    case OP_##name:                                                                                          \
+        print_##options(out, n->attr);                                                                       \
         break;
 #define DUET_DEF2  DUET_DEF1
 #define DUET_CALL1 DUET_DEF1
@@ -131,7 +141,8 @@ static void print_options(FILE *out, const node *n)
     }
 }
 
-#define DEEPEST 200  /* below, and beyond so many parts, "..." stands for the rest: shared parts are printed at each use, */
+#define DEEPEST                                                                                              \
+    200 /* below, and beyond so many parts, "..." stands for the rest: shared parts are printed at each use, */
 #define LONGEST 4000 /* so that a small formula may have an endless text */
 
 typedef struct printer {
@@ -183,7 +194,10 @@ static void print_number(FILE *out, const node *n)
     else fprintf(out, "%lldL", (long long)n->integer);
 }
 
-static bool is_fold_of_axes(const node *n) { return op_infos[n->op].kind == KIND_FOLD && n->attr[0] != FOLD_ALL_AXES; }
+static bool is_fold_of_axes(const node *n)
+{
+    return op_infos[n->op].kind == KIND_FOLD && n->attr[0] != FOLD_ALL_AXES;
+}
 static bool is_one_axis(const node *n) { return n->attr[0] && !(n->attr[0] & (n->attr[0] - 1)); }
 
 static const char *form_of(const node *n)

@@ -38,13 +38,14 @@ static form form_of(const node *x, bool right)
     return f;
 }
 
-static __attribute__((cold)) duet_status broken(enum op op, const node *x, const node *y, const node *z, const char *needs)
+static __attribute__((cold)) duet_status broken(enum op op, const node *x, const node *y, const node *z,
+                                                const char *needs)
 {
     const node *const all[3] = { x, y, z };
     char text[3][SHAPE_TEXT] = { "" };
     for (int k = 0; k < 3 && all[k]; k++) shape_text(text[k], all[k]->type, all[k]->rank, all[k]->size);
-    return fail(DUET_BAD_SHAPE, "duet_%s(%s%s%s%s%s) needs %s", op_infos[op].name, text[0], y ? ", " : "", text[1], z ? ", " : "",
-                text[2], needs);
+    return fail(DUET_BAD_SHAPE, "duet_%s(%s%s%s%s%s) needs %s", op_infos[op].name, text[0], y ? ", " : "",
+                text[1], z ? ", " : "", text[2], needs);
 }
 
 static __attribute__((cold)) duet_status badly_typed(enum op op, node *const x[], const char *needs)
@@ -65,8 +66,8 @@ duet_status check_size(enum op op, duet_dtype type, int rank, const int64_t *siz
 static duet_status check_count(enum op op, const node *x, int64_t n)
 {
     switch (op) {
-#define DUET_FOLD1(name, start, take, join, finish, needs, ...)                                                                  \
-    case OP_##name:                                                                                                              \
+#define DUET_FOLD1(name, start, take, join, finish, needs, ...)                                              \
+    case OP_##name:                                                                                          \
         return (needs) ? DUET_OK : broken(op, x, NULL, NULL, #needs " elements");
 #define DUET_FOLD2                                         DUET_FOLD1
 #define DUET_MOMENT1(name, take, join, finish, needs, ...) DUET_FOLD1(name, 0, 0, 0, 0, needs, 0)
@@ -82,8 +83,8 @@ static duet_status check_axis(enum op op, const node *x, int *axis)
     if (given < 0) *axis += x->rank;
     if (0 <= *axis && *axis < x->rank) return DUET_OK;
     char text[SHAPE_TEXT];
-    return fail(DUET_BAD_SHAPE, "duet_%s along axis %d of %s: there is no such axis", op_infos[op].name, given,
-                shape_text(text, x->type, x->rank, x->size));
+    return fail(DUET_BAD_SHAPE, "duet_%s along axis %d of %s: there is no such axis", op_infos[op].name,
+                given, shape_text(text, x->type, x->rank, x->size));
 }
 
 /* The axes of a list as bits. */
@@ -97,8 +98,8 @@ static duet_status mask_of(enum op op, const node *x, const int32_t *list, int32
         int axis = list[FOLD_AXES + k];
         TRY(check_axis(op, x, &axis));
         if (*mask >> axis & 1)
-            return fail(DUET_BAD_ARGUMENT, "duet_%s along axes of %s: axis %d is named twice", op_infos[op].name,
-                        shape_text(text, x->type, x->rank, x->size), axis);
+            return fail(DUET_BAD_ARGUMENT, "duet_%s along axes of %s: axis %d is named twice",
+                        op_infos[op].name, shape_text(text, x->type, x->rank, x->size), axis);
         *mask |= 1 << axis;
     }
     return DUET_OK;
@@ -146,8 +147,10 @@ static duet_status options_type(enum op op, const node *x, const int32_t *attr, 
     if ((unsigned)attr[0] >= DUET_DTYPE_COUNT)
         return fail(DUET_BAD_TYPE, "duet_%s: there is no element type %d", op_infos[op].name, attr[0]);
     if (dtype_is_complex((duet_dtype)x->type) && !dtype_is_complex(o->type))
-        return fail(DUET_BAD_TYPE, "duet_%s(%s, %s): complex numbers are cast to no real type: duet_real takes a part",
-                    op_infos[op].name, shape_text(text, (duet_dtype)x->type, x->rank, x->size), dtypes[o->type].name);
+        return fail(DUET_BAD_TYPE,
+                    "duet_%s(%s, %s): complex numbers are cast to no real type: duet_real takes a part",
+                    op_infos[op].name, shape_text(text, (duet_dtype)x->type, x->rank, x->size),
+                    dtypes[o->type].name);
     return x->flags & NODE_WEAK ? number_fits("duet_cast", x, o->type) : DUET_OK;
 }
 
@@ -161,23 +164,28 @@ static duet_status options_overlap(enum op op, const node *x, const int32_t *att
     (void)x;
     o->axis = attr[0];
     if (attr[0] >= DUET_OVERLAP_FULL && attr[0] <= DUET_OVERLAP_VALID) return DUET_OK;
-    return fail(DUET_BAD_ARGUMENT, "duet_%s: there is no part %d of a convolution", op_infos[op].name, attr[0]);
+    return fail(DUET_BAD_ARGUMENT, "duet_%s: there is no part %d of a convolution", op_infos[op].name,
+                attr[0]);
 }
 
 static duet_status options_classes(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     (void)x;
     o->n = attr[0], o->type = (duet_dtype)attr[1];
-    if (o->n < 0) return fail(DUET_BAD_ARGUMENT, "duet_%s: n is %d, and must not be negative", op_infos[op].name, o->n);
+    if (o->n < 0)
+        return fail(DUET_BAD_ARGUMENT, "duet_%s: n is %d, and must not be negative", op_infos[op].name, o->n);
     if ((unsigned)o->type >= DUET_DTYPE_COUNT)
-        return fail(DUET_BAD_ARGUMENT, "duet_%s: there is no element type %d", op_infos[op].name, (int)o->type);
+        return fail(DUET_BAD_ARGUMENT, "duet_%s: there is no element type %d", op_infos[op].name,
+                    (int)o->type);
     return DUET_OK;
 }
 
 static duet_status options_top(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     o->axis = attr[0], o->k = attr[1];
-    if (o->k < 0) return fail(DUET_BAD_ARGUMENT, "duet_%s: k is %d, and must not be negative", op_infos[op].name, attr[1]);
+    if (o->k < 0)
+        return fail(DUET_BAD_ARGUMENT, "duet_%s: k is %d, and must not be negative", op_infos[op].name,
+                    attr[1]);
     return check_axis(op, x, &o->axis);
 }
 
@@ -186,10 +194,12 @@ static duet_status options_bins(enum op op, const node *x, const int32_t *attr, 
     (void)x;
     memcpy(&o->low, attr, sizeof o->low), memcpy(&o->high, attr + 2, sizeof o->high), o->n = attr[4];
     const double width = (o->high - o->low) / o->n;
-    if (o->n > 0 && o->low < o->high && width > 0 && width < INFINITY && o->low + width > o->low && o->high - width < o->high)
+    if (o->n > 0 && o->low < o->high && width > 0 && width < INFINITY && o->low + width > o->low &&
+        o->high - width < o->high)
         return DUET_OK;
     return fail(DUET_BAD_ARGUMENT,
-                "duet_%s needs n > 0 and low < high, both finite and bins that are not empty: low is %.17g, high %.17g, n %d",
+                "duet_%s needs n > 0 and low < high, both finite and bins that are not empty: low is %.17g, "
+                "high %.17g, n %d",
                 op_infos[op].name, o->low, o->high, o->n);
 }
 
@@ -217,14 +227,19 @@ static duet_status options_indices(enum op op, const node *x, const int32_t *att
 {
     (void)x, memcpy(o->flag, attr, sizeof o->flag);
     if (attr[0] != -1) return DUET_OK;
-    return fail(DUET_BAD_ARGUMENT, "duet_%s needs letters as in \"ij,jk->ik\": none twice in one place, each in two of the three",
-                op_infos[op].name);
+    return fail(
+        DUET_BAD_ARGUMENT,
+        "duet_%s needs letters as in \"ij,jk->ik\": none twice in one place, each in two of the three",
+        op_infos[op].name);
 }
 
 static void attrs_plain(const steps *o, node *out) { (void)o, (void)out; }
 static void attrs_type(const steps *o, node *out) { out->attr[0] = (int32_t)o->type; }
 static inline void attrs_axis(const steps *o, node *out) { out->attr[0] = o->axis; }
-static void attrs_fourier(const steps *o, node *out) { memcpy(out->attr, o->fourier.attr, sizeof o->fourier.attr); }
+static void attrs_fourier(const steps *o, node *out)
+{
+    memcpy(out->attr, o->fourier.attr, sizeof o->fourier.attr);
+}
 static void attrs_overlap(const steps *o, node *out) { attrs_axis(o, out); }
 
 static void attrs_classes(const steps *o, node *out) { out->attr[0] = o->n, out->attr[1] = (int32_t)o->type; }
@@ -233,7 +248,8 @@ static void attrs_top(const steps *o, node *out) { out->attr[0] = o->axis, out->
 
 static void attrs_bins(const steps *o, node *out)
 {
-    memcpy(out->attr, &o->low, sizeof o->low), memcpy(out->attr + 2, &o->high, sizeof o->high), out->attr[4] = o->n;
+    memcpy(out->attr, &o->low, sizeof o->low), memcpy(out->attr + 2, &o->high, sizeof o->high),
+        out->attr[4] = o->n;
 }
 
 /* Of the integers, bool not being one. */
@@ -294,7 +310,8 @@ static bool broadcast(const form *A, const form *B, shape *s)
 {
     shape b = { .rank = B->rank };
     s->rank = A->rank;
-    memcpy(s->size, A->size, sizeof s->size[0] * (size_t)A->rank), memcpy(b.size, B->size, sizeof b.size[0] * (size_t)B->rank);
+    memcpy(s->size, A->size, sizeof s->size[0] * (size_t)A->rank),
+        memcpy(b.size, B->size, sizeof b.size[0] * (size_t)B->rank);
     return shape_broadcast(s, &b, s);
 }
 
@@ -347,11 +364,15 @@ static void plane_shape(const steps *o, const form *A, const form *B, const form
     for (int i = 0; i < 2; i++) out->size[out->rank++] = plane.size[i];
 }
 
-static int64_t plane_count(const form *A) { return A->rank < 2 ? 0 : A->size[A->rank - 2] * A->size[A->rank - 1]; }
+static int64_t plane_count(const form *A)
+{
+    return A->rank < 2 ? 0 : A->size[A->rank - 2] * A->size[A->rank - 1];
+}
 
 static bool leading_equal(const form *A, const form *B)
 {
-    return A->rank >= 2 && A->rank == B->rank && !memcmp(A->size, B->size, sizeof A->size[0] * (size_t)(A->rank - 2));
+    return A->rank >= 2 && A->rank == B->rank &&
+           !memcmp(A->size, B->size, sizeof A->size[0] * (size_t)(A->rank - 2));
 }
 
 /* ---- shapes around an axis ---- */
@@ -386,15 +407,18 @@ static bool like_but_axis(const form *A, const form *B, int axis)
 static int64_t windows(int64_t room, int64_t stride) { return room < 0 ? 0 : room / stride + 1; }
 static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
 
-#define NEEDS(condition)                                                                                                         \
+#define NEEDS(condition)                                                                                     \
     if (!(condition)) return broken(op, x[0], x[1], x[2], #condition);
-#define OUT(in, window, k)            windows((in) + 2 * o.pad[k] + o.more[k] - (window), o.stride[k])
-#define REACH(size, k)                (((size)-1) * o.dilation[k] + 1)
-#define LEAST_IMAGE(results, size, k) (((results)-1) * o.stride[k] + REACH(size, k) - 2 * o.pad[k] - o.more[k])
-#define IMAGE(results, size_, k)      (o.size[k] ? o.size[k] : or_nothing(LEAST_IMAGE(results, size_, k)))
-#define FILTER(in, results, k)                                                                                                   \
-    (o.size[k] ? o.size[k] : ((in) + 2 * o.pad[k] + o.more[k] - 1 - ((results)-1) * o.stride[k]) / o.dilation[k] + 1)
-#define SHAPE(rank_, ...)        (memcpy(out->size, (int64_t[]){ __VA_ARGS__ }, sizeof(int64_t) * (rank_)), (void)(out->rank = (rank_)))
+#define OUT(in, window, k) windows((in) + 2 * o.pad[k] + o.more[k] - (window), o.stride[k])
+#define REACH(size, k)     (((size)-1) * o.dilation[k] + 1)
+#define LEAST_IMAGE(results, size, k)                                                                        \
+    (((results)-1) * o.stride[k] + REACH(size, k) - 2 * o.pad[k] - o.more[k])
+#define IMAGE(results, size_, k) (o.size[k] ? o.size[k] : or_nothing(LEAST_IMAGE(results, size_, k)))
+#define FILTER(in, results, k)                                                                               \
+    (o.size[k] ? o.size[k]                                                                                   \
+               : ((in) + 2 * o.pad[k] + o.more[k] - 1 - ((results)-1) * o.stride[k]) / o.dilation[k] + 1)
+#define SHAPE(rank_, ...)                                                                                    \
+    (memcpy(out->size, (int64_t[]){ __VA_ARGS__ }, sizeof(int64_t) * (rank_)), (void)(out->rank = (rank_)))
 #define LIKE(A)                  like(&A, out)
 #define REVERSED(A)              reversed(&A, out)
 #define PRODUCT(A, B)            product_shape(&A, &B, out)
@@ -407,7 +431,7 @@ static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
 #define TYPE(A)                  A.type
 #define IS_INDEX(A)              (is_index(A.type) && !A.weak)
 #define GIVES(type_)             out->type = (uint8_t)(type_)
-#define NEEDS_TYPE(condition)                                                                                                    \
+#define NEEDS_TYPE(condition)                                                                                \
     if (!(condition)) return badly_typed(op, x, #condition);
 #define ALONG(A)                     A.size[o.axis]
 #define TAKEN(A, B)                  taken(&A, &B, o.axis, out)
@@ -429,16 +453,17 @@ static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
 #define INDEXED(A, B)                indexed_shape(&A, &B, o.flag, out)
 #define LEADING_AXES_BROADCAST(A, B) leading_broadcast(&A, &B)
 
-#define DUET_DEF1(name, options, needs, shape, ...)                                                                              \
-    static duet_status rule_##name(enum op op, node *const x[], const int32_t *attr, node *out)                                  \
-    {                                                                                                                            \
-        form A = form_of(x[0], false), B = form_of(x[1] ? x[1] : x[0], true), C = form_of(x[2] ? x[2] : x[0], true);             \
-        steps o = { 0 };                                                                                                         \
-        (void)B, (void)C;                                                                                                        \
-        TRY(options_##options(op, x[0], attr, &o));                                                                              \
-        needs shape;                                                                                                             \
-        attrs_##options(&o, out);                                                                                                \
-        return DUET_OK;                                                                                                          \
+#define DUET_DEF1(name, options, needs, shape, ...)                                                          \
+    static duet_status rule_##name(enum op op, node *const x[], const int32_t *attr, node *out)              \
+    {                                                                                                        \
+        form A = form_of(x[0], false), B = form_of(x[1] ? x[1] : x[0], true),                                \
+             C = form_of(x[2] ? x[2] : x[0], true);                                                          \
+        steps o = { 0 };                                                                                     \
+        (void)B, (void)C;                                                                                    \
+        TRY(options_##options(op, x[0], attr, &o));                                                          \
+        needs shape;                                                                                         \
+        attrs_##options(&o, out);                                                                            \
+        return DUET_OK;                                                                                      \
     }
 #define DUET_DEF2                                           DUET_DEF1
 #define DUET_CALL1(name, options, types, needs, shape, doc) DUET_DEF1(name, options, needs, shape, doc)
@@ -451,9 +476,9 @@ duet_status rule_def(enum op op, node *const x[], const int32_t *attr, node *out
     duet_status s = DUET_OK;
     out->type = x[0]->type;
     switch (op) {
-#define DUET_DEF1(name, ...)                                                                                                     \
-    case OP_##name:                                                                                                              \
-        s = rule_##name(op, x, attr, out);                                                                                       \
+#define DUET_DEF1(name, ...)                                                                                 \
+    case OP_##name:                                                                                          \
+        s = rule_##name(op, x, attr, out);                                                                   \
         break;
 #define DUET_DEF2  DUET_DEF1
 #define DUET_CALL1 DUET_DEF1

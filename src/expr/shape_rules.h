@@ -16,15 +16,15 @@ typedef struct steps {
 } steps;
 
 /* options.c: convolutions, pooling and scaling of n axes: options as given are checked, and written as they count. Errors: BAD_ARGUMENT */
-#define IMAGE_OPTIONS(kind)                                                                                                      \
-    duet_status options_##kind(enum op op, const node *x, const int32_t *attr, steps *o);                                        \
+#define IMAGE_OPTIONS(kind)                                                                                  \
+    duet_status options_##kind(enum op op, const node *x, const int32_t *attr, steps *o);                    \
     void attrs_##kind(const steps *o, node *out);
-#define IMAGE_OPTIONS_OF(n)                                                                                                      \
-    IMAGE_OPTIONS(conv##n)                                                                                                       \
-    IMAGE_OPTIONS(conv##n##_grad)                                                                                                \
-    IMAGE_OPTIONS(conv##n##_transposed)                                                                                          \
-    IMAGE_OPTIONS(pool##n)                                                                                                       \
-    IMAGE_OPTIONS(pool##n##_grad)                                                                                                \
+#define IMAGE_OPTIONS_OF(n)                                                                                  \
+    IMAGE_OPTIONS(conv##n)                                                                                   \
+    IMAGE_OPTIONS(conv##n##_grad)                                                                            \
+    IMAGE_OPTIONS(conv##n##_transposed)                                                                      \
+    IMAGE_OPTIONS(pool##n)                                                                                   \
+    IMAGE_OPTIONS(pool##n##_grad)                                                                            \
     IMAGE_OPTIONS(scale##n)
 IMAGE_OPTIONS_OF(1)
 IMAGE_OPTIONS_OF()

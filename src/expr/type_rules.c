@@ -33,7 +33,8 @@ static bool in_range(const node *n, duet_dtype t)
     if (dtype_kind(t) == TYPE_BOOL) return x == 0 || x == 1;
     if (n->type == DUET_U64) return t == DUET_U64;
     if (n->type == DUET_I64) return t == DUET_I64 || (t == DUET_U64 && n->integer > 0);
-    return dtype_kind(t) == TYPE_SIGNED ? x >= -ldexp(1, bits - 1) && x < ldexp(1, bits - 1) : x >= 0 && x < ldexp(1, bits);
+    return dtype_kind(t) == TYPE_SIGNED ? x >= -ldexp(1, bits - 1) && x < ldexp(1, bits - 1)
+                                        : x >= 0 && x < ldexp(1, bits);
 }
 
 static bool is_whole(double x) { return x == floor(x) && fabs(x) < INFINITY; }
@@ -51,9 +52,11 @@ static __attribute__((noinline)) duet_status integer_fits(const char *who, const
     char text[40];
     const double x = node_number(n);
     if (n->type == DUET_F64 && !is_whole(x))
-        return fail(DUET_BAD_TYPE, "%s: %g is no number of %s: duet_cast makes elements that take it", who, x, dtypes[t].name);
+        return fail(DUET_BAD_TYPE, "%s: %g is no number of %s: duet_cast makes elements that take it", who, x,
+                    dtypes[t].name);
     if (in_range(n, t)) return DUET_OK;
-    return fail(DUET_BAD_ARGUMENT, "%s: %s is out of the range of %s", who, digits_of(n, text), dtypes[t].name);
+    return fail(DUET_BAD_ARGUMENT, "%s: %s is out of the range of %s", who, digits_of(n, text),
+                dtypes[t].name);
 }
 
 duet_status number_fits(const char *who, const node *n, duet_dtype t)
@@ -84,7 +87,10 @@ static duet_dtype type_of_choice(const node *const x[])
     return DUET_I64;
 }
 
-static bool is_complex_number(const node *x) { return x->flags & NODE_WEAK && dtype_is_complex((duet_dtype)x->type); }
+static bool is_complex_number(const node *x)
+{
+    return x->flags & NODE_WEAK && dtype_is_complex((duet_dtype)x->type);
+}
 
 static duet_status no_complex_numbers(enum op op, int arity, const node *const x[])
 {
@@ -107,7 +113,8 @@ static duet_status meet_complex_numbers(enum op op, int arity, const node *const
     if (!any) return DUET_OK;
     if (op_infos[op].kind != KIND_MAP || *t == DUET_DTYPE_COUNT) return no_complex_numbers(op, arity, x);
     if (dtype_kind(*t) < TYPE_FLOAT)
-        return refuse(op, arity, x, "needs elements that are floating point or complex: duet_cast makes them so");
+        return refuse(op, arity, x,
+                      "needs elements that are floating point or complex: duet_cast makes them so");
     *t = dtype_promote(*t, DUET_C64);
     return DUET_OK;
 }
@@ -120,10 +127,12 @@ static duet_status in_common(enum op op, int arity, const node *const x[], duet_
         if (x[k]->flags & NODE_WEAK) continue;
         *t = *t == DUET_DTYPE_COUNT ? (duet_dtype)x[k]->type : dtype_promote(*t, (duet_dtype)x[k]->type);
         if (*t == DUET_DTYPE_COUNT)
-            return refuse(op, arity, x, "needs operands that have a type in common: duet_cast gives them one");
+            return refuse(op, arity, x,
+                          "needs operands that have a type in common: duet_cast gives them one");
     }
     TRY(meet_complex_numbers(op, arity, x, t));
-    if (op == OP_where && dtype_is_complex((duet_dtype)x[0]->type)) return refuse(op, arity, x, "needs a condition that is real");
+    if (op == OP_where && dtype_is_complex((duet_dtype)x[0]->type))
+        return refuse(op, arity, x, "needs a condition that is real");
     if (op == OP_where && *t == DUET_DTYPE_COUNT) *t = type_of_choice(x);
     return DUET_OK;
 }
@@ -135,14 +144,16 @@ static const char *definition_refuses(enum op op, duet_dtype t)
     const int flags = op_infos[op].flags;
     if (op == OP_transpose) return NULL;
     if (dtype_is_complex(t)) return op_complex[op] ? NULL : "is not for complex numbers";
-    if (flags & OP_ASKS && t >= FLOAT_TYPES) return "needs elements of f32, f64, c64 or c128: duet_cast makes them so";
+    if (flags & OP_ASKS && t >= FLOAT_TYPES)
+        return "needs elements of f32, f64, c64 or c128: duet_cast makes them so";
     if (dtype_kind(t) == TYPE_FLOAT) return NULL;
     if (dtype_kind(t) == TYPE_BOOL && flags & OP_INTEGERS && !(flags & DUET_BOOLS))
         return "needs elements that are numbers: duet_cast makes them so";
     if (!(flags & OP_INTEGERS)) return "needs elements that are floating point: duet_cast makes them so";
     if (op == OP_max_pool2d && dtypes[t].bytes > 4)
         return "needs integers of up to 32 bits, or floating point: duet_cast makes them so";
-    if (is_conv(op) && dtypes[t].bytes > 2) return "needs integers of up to 16 bits, or floating point: duet_cast makes them so";
+    if (is_conv(op) && dtypes[t].bytes > 2)
+        return "needs integers of up to 16 bits, or floating point: duet_cast makes them so";
     return NULL;
 }
 
@@ -151,15 +162,17 @@ static duet_status check_definition(enum op op, int arity, const node *const x[]
     const char *why = definition_refuses(op, t);
     const bool one_type = op_infos[op].flags & OP_ASKS || (dtype_is_complex(t) && op != OP_transpose);
     for (int k = 0; k < arity && one_type && !why; k++)
-        if (!(x[k]->flags & NODE_WEAK) && x[k]->type != t) why = "needs operands of one type: duet_cast gives them one";
+        if (!(x[k]->flags & NODE_WEAK) && x[k]->type != t)
+            why = "needs operands of one type: duet_cast gives them one";
     return why ? refuse(op, arity, x, why) : DUET_OK;
 }
 
 static duet_status check_kind(enum op op, int arity, const node *const x[], duet_dtype t)
 {
-    static const int wanted[] = {
-        [TYPE_BOOL] = DUET_BOOLS, [TYPE_SIGNED] = OP_INTEGERS, [TYPE_UNSIGNED] = OP_INTEGERS, [TYPE_FLOAT] = OP_FLOATS
-    };
+    static const int wanted[] = { [TYPE_BOOL] = DUET_BOOLS,
+                                  [TYPE_SIGNED] = OP_INTEGERS,
+                                  [TYPE_UNSIGNED] = OP_INTEGERS,
+                                  [TYPE_FLOAT] = OP_FLOATS };
     const int flags = op_infos[op].flags;
     if (op_infos[op].kind == KIND_DEF) return check_definition(op, arity, x, t);
     if (dtype_is_complex(t) && op_complex[op]) return DUET_OK;
@@ -167,7 +180,8 @@ static duet_status check_kind(enum op op, int arity, const node *const x[], duet
     if (flags & wanted[dtype_kind(t)]) return DUET_OK;
     if (flags & OP_INTEGERS && flags & OP_FLOATS)
         return refuse(op, arity, x, "needs elements that are numbers: duet_cast makes them so");
-    if (flags & OP_INTEGERS) return refuse(op, arity, x, "needs elements that are integers: duet_cast makes them so");
+    if (flags & OP_INTEGERS)
+        return refuse(op, arity, x, "needs elements that are integers: duet_cast makes them so");
     return refuse(op, arity, x, "needs elements that are floating point: duet_cast makes them so");
 }
 

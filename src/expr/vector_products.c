@@ -7,12 +7,18 @@
 
 static bool is_complex(duet_expr x) { return dtype_is_complex(duet_expr_type(x)); }
 
-duet_expr(duet_vdot_at)(duet_expr x, duet_expr y, const char *site) { return duet_dot(is_complex(x) ? duet_conj(x) : x, y); }
+duet_expr(duet_vdot_at)(duet_expr x, duet_expr y, const char *site)
+{
+    return duet_dot(is_complex(x) ? duet_conj(x) : x, y);
+}
 duet_expr(duet_vdot)(duet_expr x, duet_expr y) { return duet_vdot_at(x, y, NULL); }
 
 /* ---- cross ---- */
 
-static bool is_of_three(duet_expr x) { return duet_expr_rank(x) > 0 && duet_expr_size(x, duet_expr_rank(x) - 1) == 3; }
+static bool is_of_three(duet_expr x)
+{
+    return duet_expr_rank(x) > 0 && duet_expr_size(x, duet_expr_rank(x) - 1) == 3;
+}
 
 static duet_expr no_cross(duet_expr e, duet_expr f, const char *site)
 {
@@ -21,9 +27,11 @@ static duet_expr no_cross(duet_expr e, duet_expr f, const char *site)
     if (!a) return no_room(DUET_NO_MEMORY);
     node *x[3] = { 0 };
     duet_status s = operands(a, OP_mul, 2, (duet_expr[]){ e, f }, x);
-    for (int k = 0; k < 2 && s == DUET_OK; k++) shape_text(text[k], (duet_dtype)x[k]->type, x[k]->rank, x[k]->size);
+    for (int k = 0; k < 2 && s == DUET_OK; k++)
+        shape_text(text[k], (duet_dtype)x[k]->type, x[k]->rank, x[k]->size);
     if (s == DUET_OK)
-        s = fail(DUET_BAD_SHAPE, "duet_cross(%s, %s) needs vectors of 3 elements along the last axes", text[0], text[1]);
+        s = fail(DUET_BAD_SHAPE, "duet_cross(%s, %s) needs vectors of 3 elements along the last axes",
+                 text[0], text[1]);
     return failed(a, 2, x, s, site);
 }
 
@@ -37,7 +45,8 @@ static duet_expr turned(int by, const char *site)
 /* x times y rounded by itself: so what is parallel gives exactly 0. */
 static duet_expr product(duet_expr x, duet_expr y, const char *site)
 {
-    const bool fuses = dtype_kind(duet_expr_type(x)) == TYPE_FLOAT && dtype_kind(duet_expr_type(y)) == TYPE_FLOAT;
+    const bool fuses =
+        dtype_kind(duet_expr_type(x)) == TYPE_FLOAT && dtype_kind(duet_expr_type(y)) == TYPE_FLOAT;
     return fuses ? duet_fma(x, y, 0) : duet_mul(x, y);
 }
 

@@ -1,6 +1,6 @@
 /* batched.c - many products at once, by cuBLASLt: along one leading axis as one call, along others one after the other. As in matmul.c, out' = b' a'. */
-#include "dtype.h"
 #include "cublaslt.h"
+#include "dtype.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <limits.h>
@@ -35,7 +35,8 @@ const char *gpu_batched_refuses(const step *s)
     const int r = s->out[0].at.rank;
     const int64_t *out = s->out[0].at.size;
     if (s->finish) return "many products have no finish";
-    if (out[r - 2] > INT_MAX || out[r - 1] > INT_MAX || s->in[0].at.size[r - 1] > INT_MAX || out[r - 3] > INT_MAX)
+    if (out[r - 2] > INT_MAX || out[r - 1] > INT_MAX || s->in[0].at.size[r - 1] > INT_MAX ||
+        out[r - 3] > INT_MAX)
         return "cuBLASLt takes sizes below 2^31";
     return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
 }
@@ -71,7 +72,10 @@ typedef struct scale {
 
 static bool adds(const step *s) { return s->ins > 2; }
 
-static part addend_of(const step *s, const frame *f) { return (part){ .p = f->data[s->in[2].slot], .at = &s->in[2].at }; }
+static part addend_of(const step *s, const frame *f)
+{
+    return (part){ .p = f->data[s->in[2].slot], .at = &s->in[2].at };
+}
 
 /* Bytes, that all addresses are aligned to, however far matrices are apart. */
 static int alignment_of(const void *a, const void *b, const void *c, const gemm_shape *s)
@@ -88,15 +92,19 @@ static const void *moved(const void *p, int64_t elements, const step *s)
 }
 
 /* Those along the last leading axis, from such elements of each operand on. */
-static duet_status one_call(const step *s, const pile *a, const pile *b, const int64_t from[2], void *c, scale by, queue *q)
+static duet_status one_call(const step *s, const pile *a, const pile *b, const int64_t from[2], void *c,
+                            scale by, queue *q)
 {
     const int r = s->out[0].at.rank;
     const int64_t *out = s->out[0].at.size;
-    gemm_shape what = { .type = (int32_t)s->out[0].at.type, .math = s->math == DUET_MATH_SPLIT ? DUET_MATH_STRICT : s->math };
+    gemm_shape what = { .type = (int32_t)s->out[0].at.type,
+                        .math = s->math == DUET_MATH_SPLIT ? DUET_MATH_STRICT : s->math };
     what.m = (int)out[r - 1], what.n = (int)out[r - 2], what.k = (int)s->in[0].at.size[r - 1];
-    what.lda = b->ld, what.ldb = a->ld, what.ldc = what.m, what.turned_a = b->turned, what.turned_b = a->turned;
+    what.lda = b->ld, what.ldb = a->ld, what.ldc = what.m, what.turned_a = b->turned,
+    what.turned_b = a->turned;
     what.adds = by.beta != 0, what.batch = (int)out[r - 3];
-    what.apart_a = b->batch.stride[r - 3], what.apart_b = a->batch.stride[r - 3], what.apart_c = out[r - 1] * out[r - 2];
+    what.apart_a = b->batch.stride[r - 3], what.apart_b = a->batch.stride[r - 3],
+    what.apart_c = out[r - 1] * out[r - 2];
     const gemm_data at = { moved(b->p, from[1], s), moved(a->p, from[0], s), NULL, c, by.alpha, by.beta };
     what.alignment = alignment_of(at.a, at.b, at.c, &what);
     pthread_mutex_lock(&q->lock);
@@ -106,16 +114,19 @@ static duet_status one_call(const step *s, const pile *a, const pile *b, const i
 }
 
 /* c: where the dense results go. *begun: has any been written, or may have been? */
-static duet_status all_calls(const step *s, const pile *a, const pile *b, void *c, scale by, queue *q, bool *begun)
+static duet_status all_calls(const step *s, const pile *a, const pile *b, void *c, scale by, queue *q,
+                             bool *begun)
 {
     const layout *out = &s->out[0].at;
     const int outer = out->rank - 3;
-    const int64_t call = out->size[outer] * out->size[outer + 1] * out->size[outer + 2], calls = layout_count(out) / call;
+    const int64_t call = out->size[outer] * out->size[outer + 1] * out->size[outer + 2],
+                  calls = layout_count(out) / call;
     duet_status r = DUET_OK;
     for (int64_t i = 0; i < calls && r == DUET_OK; i++) {
         int64_t from[2] = { 0 }, rest = i;
         for (int d = outer; d-- > 0; rest /= out->size[d])
-            from[0] += rest % out->size[d] * a->batch.stride[d], from[1] += rest % out->size[d] * b->batch.stride[d];
+            from[0] += rest % out->size[d] * a->batch.stride[d],
+                from[1] += rest % out->size[d] * b->batch.stride[d];
         r = one_call(s, a, b, from, (void *)moved(c, i * call, s), by, q);
         *begun |= r == DUET_OK;
     }
@@ -128,7 +139,8 @@ static duet_status empty_products(const step *s, const frame *f, queue *q, scale
     const part zero = { .number = by.alpha * 0 }, beta = { .number = by.beta };
     const operand *out = &s->out[0];
     if (!adds(s)) return gpu_apply(OP_LOAD, f->data[out->slot], &out->at, &zero, 1, q);
-    return gpu_apply(OP_fma, f->data[out->slot], &out->at, (const part[]){ beta, addend_of(s, f), zero }, 3, q);
+    return gpu_apply(OP_fma, f->data[out->slot], &out->at, (const part[]){ beta, addend_of(s, f), zero }, 3,
+                     q);
 }
 
 /* By 0: the products are made apart, so that NaN and infinity show; alpha and beta are applied by kernels. */
@@ -141,8 +153,10 @@ static duet_status by_zero(const step *s, const pile *a, const pile *b, const fr
     TRY(lend(DEVICE, (size_t)layout_count(&out->at) * dtypes[out->at.type].bytes, q->index, &block));
     const part products = { .p = block, .at = &out->at };
     duet_status r = all_calls(s, a, b, block, (scale){ 1, 0 }, q, &begun);
-    if (r == DUET_OK && adds(s)) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ beta, addend_of(s, f) }, 2, q);
-    if (r == DUET_OK && adds(s)) r = half_written(gpu_apply(OP_fma, to, &out->at, (const part[]){ alpha, products, it }, 3, q));
+    if (r == DUET_OK && adds(s))
+        r = gpu_apply(OP_mul, to, &out->at, (const part[]){ beta, addend_of(s, f) }, 2, q);
+    if (r == DUET_OK && adds(s))
+        r = half_written(gpu_apply(OP_fma, to, &out->at, (const part[]){ alpha, products, it }, 3, q));
     else if (r == DUET_OK) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ alpha, products }, 2, q);
     gpu_give(block, q);
     return r;
@@ -179,7 +193,8 @@ duet_status gpu_batched(const step *s, const frame *f, queue *q)
 {
     scale by = { s->nums > 0 ? f->num[s->num[0]] : 1, !adds(s) ? 0 : s->nums > 1 ? f->num[s->num[1]] : 1 };
     pile a, b = { 0 };
-    if (s->out[0].at.type == DUET_F32) by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* 0 there is 0 */
+    if (s->out[0].at.type == DUET_F32)
+        by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* 0 there is 0 */
     if (s->in[0].at.size[s->in[0].at.rank - 1] == 0) return empty_products(s, f, q, by);
     duet_status r = pile_of(&s->in[0], f, q, &a);
     if (r == DUET_OK) r = pile_of(&s->in[1], f, q, &b);

@@ -1,11 +1,11 @@
 /* conv.c - convolution, and back from its results to images and filters, by cuDNN. */
-#include "cudnn_algo.h"
 #include "clock.h"
+#include "cudnn_algo.h"
+#include "dgrad_as_conv.h"
 #include "dtype.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include "trace.h"
-#include "dgrad_as_conv.h"
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -48,7 +48,8 @@ const char *gpu_conv_refuses(const step *s)
         if (layout_count(all[i]) > INT_MAX) return "cuDNN takes tensors of less than 2^31 elements";
     }
     const layout whole = padded(s);
-    if (layout_count(&whole) > INT_MAX) return "cuDNN takes tensors of less than 2^31 elements, padding of one side among them";
+    if (layout_count(&whole) > INT_MAX)
+        return "cuDNN takes tensors of less than 2^31 elements, padding of one side among them";
     return vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn];
 }
 
@@ -92,26 +93,30 @@ static duet_status create(const vendor *v, conv_descriptors *d)
     return DNN(v, cudnnCreateConvolutionDescriptor, &d->conv);
 }
 
-static duet_status describe_images(const vendor *v, conv_descriptors *d, const conv_shape *s, cudnnDataType_t type,
-                                   cudnnConvolutionMode_t mode, const int64_t *out)
+static duet_status describe_images(const vendor *v, conv_descriptors *d, const conv_shape *s,
+                                   cudnnDataType_t type, cudnnConvolutionMode_t mode, const int64_t *out)
 {
-    TRY(DNN(v, cudnnSetTensor4dDescriptor, d->x, CUDNN_TENSOR_NCHW, type, s->n, s->c, s->image[0], s->image[1]));
-    TRY(DNN(v, cudnnSetTensor4dDescriptor, d->y, CUDNN_TENSOR_NCHW, type, s->n, s->m, (int)out[2], (int)out[3]));
-    TRY(DNN(v, cudnnSetFilter4dDescriptor, d->w, type, CUDNN_TENSOR_NCHW, s->m, s->c / s->groups, s->window[0], s->window[1]));
-    return DNN(v, cudnnSetConvolution2dDescriptor, d->conv, s->pad[0], s->pad[1], s->stride[0], s->stride[1], s->dilation[0],
-               s->dilation[1], mode, type);
+    TRY(DNN(v, cudnnSetTensor4dDescriptor, d->x, CUDNN_TENSOR_NCHW, type, s->n, s->c, s->image[0],
+            s->image[1]));
+    TRY(DNN(v, cudnnSetTensor4dDescriptor, d->y, CUDNN_TENSOR_NCHW, type, s->n, s->m, (int)out[2],
+            (int)out[3]));
+    TRY(DNN(v, cudnnSetFilter4dDescriptor, d->w, type, CUDNN_TENSOR_NCHW, s->m, s->c / s->groups,
+            s->window[0], s->window[1]));
+    return DNN(v, cudnnSetConvolution2dDescriptor, d->conv, s->pad[0], s->pad[1], s->stride[0], s->stride[1],
+               s->dilation[0], s->dilation[1], mode, type);
 }
 
 /* Without gaps. */
-static duet_status describe_volume(const vendor *v, cudnnTensorDescriptor_t d, cudnnDataType_t type, const int size[5])
+static duet_status describe_volume(const vendor *v, cudnnTensorDescriptor_t d, cudnnDataType_t type,
+                                   const int size[5])
 {
     int stride[5] = { 0, 0, 0, 0, 1 };
     for (int i = 4; i-- > 0;) stride[i] = stride[i + 1] * size[i + 1];
     return DNN(v, cudnnSetTensorNdDescriptor, d, type, 5, size, stride);
 }
 
-static duet_status describe_volumes(const vendor *v, conv_descriptors *d, const conv_shape *s, cudnnDataType_t type,
-                                    cudnnConvolutionMode_t mode, const int64_t *out)
+static duet_status describe_volumes(const vendor *v, conv_descriptors *d, const conv_shape *s,
+                                    cudnnDataType_t type, cudnnConvolutionMode_t mode, const int64_t *out)
 {
     const int x[] = { s->n, s->c, s->image[0], s->image[1], s->image[2] };
     const int y[] = { s->n, s->m, (int)out[2], (int)out[3], (int)out[4] };
@@ -205,8 +210,8 @@ static duet_status call(const kept *k, int algo, void *room, size_t bytes, const
         return DNN(v, cudnnConvolutionBackwardFilter, q->dnn, a, d->x, at->x, d->y, at->y, d->conv,
                    (cudnnConvolutionBwdFilterAlgo_t)algo, room, bytes, b, d->w, at->w);
     default:
-        return DNN(v, cudnnConvolutionForward, q->dnn, a, d->x, at->x, d->w, at->w, d->conv, (cudnnConvolutionFwdAlgo_t)algo,
-                   room, bytes, b, d->y, at->y);
+        return DNN(v, cudnnConvolutionForward, q->dnn, a, d->x, at->x, d->w, at->w, d->conv,
+                   (cudnnConvolutionFwdAlgo_t)algo, room, bytes, b, d->y, at->y);
     }
 }
 
@@ -296,7 +301,8 @@ static duet_status without_padding(const step *s, const frame *f, queue *q, cons
 {
     const operand *x = conv_operands_of(s).x;
     const layout at = padded(s), there = like_x(&at, &x->at);
-    return half_written(gpu_apply(OP_LOAD, f->data[x->slot], &x->at, &(part){ .p = from, .at = &there }, 1, q));
+    return half_written(
+        gpu_apply(OP_LOAD, f->data[x->slot], &x->at, &(part){ .p = from, .at = &there }, 1, q));
 }
 
 /* ---- steps ---- */
@@ -331,9 +337,10 @@ static duet_status one_way(const step *s, const frame *f, queue *q)
     const void *a_at, *b_at = NULL;
     gpu_queue_wrote_anything(q);
     if (!layout_count(&a->at) || !layout_count(&b->at)) /* sums of nothing, or of padding alone */
-        return CUDA(cudaMemsetAsync, out, 0, (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes,
-                    gpu_queue_way(q));
-    TRY(conv_is_unequal(s) && !back ? with_padding(s, f, q, &a_at, &a_block) : gpu_densely(a, f, q, &a_at, &a_block));
+        return CUDA(cudaMemsetAsync, out, 0,
+                    (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes, gpu_queue_way(q));
+    TRY(conv_is_unequal(s) && !back ? with_padding(s, f, q, &a_at, &a_block)
+                                    : gpu_densely(a, f, q, &a_at, &a_block));
     duet_status r = gpu_densely(b, f, q, &b_at, &b_block);
     void *const x = (void *)(uintptr_t)a_at, *const y = (void *)(uintptr_t)b_at;
     const conv_data at = data_of(s, x, y, out);
@@ -352,7 +359,8 @@ static duet_status forward(const step *s, const kept *k, const frame *f, queue *
     int64_t last;
     step t = conv_turned(s, &last);
     const int64_t each = (int64_t)dtypes[s->in[1].at.type].bytes;
-    void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot], (char *)f->data[s->in[1].slot] + last * each };
+    void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot],
+                     (char *)f->data[s->in[1].slot] + last * each };
     t.out[0].slot = 0, t.in[0].slot = 1, t.in[1].slot = 2, t.kept = k->turned;
     return one_way(&t, &(frame){ .data = data, .queue = f->queue }, q);
 }

@@ -1,8 +1,8 @@
 /* cublaslt.c - which of cuBLASLt's algorithms makes a product, and the call. */
 #include "cublaslt.h"
+#include "algo_key.h"
 #include "clock.h"
 #include "dtype.h"
-#include "algo_key.h"
 #include "trace.h"
 #include <math.h>
 #include <stdlib.h>
@@ -51,26 +51,32 @@ static cublasComputeType_t compute_of(const gemm_shape *s)
 }
 
 /* A new one: the address of a bias is part of it, so that a product with a bias has its own. */
-static duet_status describe(const vendor *v, const gemm_shape *s, const void *bias, cublasLtMatmulDesc_t *what)
+static duet_status describe(const vendor *v, const gemm_shape *s, const void *bias,
+                            cublasLtMatmulDesc_t *what)
 {
-    const cublasOperation_t a = s->turned_a ? CUBLAS_OP_T : CUBLAS_OP_N, b = s->turned_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t a = s->turned_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+                            b = s->turned_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     TRY(BLAS(v, cublasLtMatmulDescCreate, what, compute_of(s), type_of(s)));
     TRY(BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
     TRY(BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
     if (!s->biased) return DUET_OK;
-    TRY(BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
-    return BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    TRY(BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+             sizeof epilogue));
+    return BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+                sizeof bias);
 }
 
-static duet_status lay_out(const vendor *v, const gemm_shape *s, bool turned, int rows, int columns, int ld, int64_t apart,
-                           cublasLtMatrixLayout_t *l)
+static duet_status lay_out(const vendor *v, const gemm_shape *s, bool turned, int rows, int columns, int ld,
+                           int64_t apart, cublasLtMatrixLayout_t *l)
 {
     const uint64_t r = (uint64_t)(turned ? columns : rows), c = (uint64_t)(turned ? rows : columns);
     TRY(BLAS(v, cublasLtMatrixLayoutCreate, l, type_of(s), r, c, ld));
     if (!s->batch) return DUET_OK;
-    TRY(BLAS(v, cublasLtMatrixLayoutSetAttribute, *l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &s->batch, sizeof s->batch));
-    return BLAS(v, cublasLtMatrixLayoutSetAttribute, *l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart);
+    TRY(BLAS(v, cublasLtMatrixLayoutSetAttribute, *l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &s->batch,
+             sizeof s->batch));
+    return BLAS(v, cublasLtMatrixLayoutSetAttribute, *l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart,
+                sizeof apart);
 }
 
 static duet_status describe_all(const vendor *v, const gemm_data *at, choice *x)
@@ -92,8 +98,10 @@ static duet_status prefer(const vendor *v, const gemm_shape *s, size_t room, cub
                                                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES };
     const uint32_t bytes = (uint32_t)s->alignment;
     const uint64_t most = room;
-    for (int i = 0; i < 4; i++) TRY(BLAS(v, cublasLtMatmulPreferenceSetAttribute, p, of[i], &bytes, sizeof bytes));
-    return BLAS(v, cublasLtMatmulPreferenceSetAttribute, p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
+    for (int i = 0; i < 4; i++)
+        TRY(BLAS(v, cublasLtMatmulPreferenceSetAttribute, p, of[i], &bytes, sizeof bytes));
+    return BLAS(v, cublasLtMatmulPreferenceSetAttribute, p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+                sizeof most);
 }
 
 static duet_status ask(const vendor *v, const queue *q, choice *x)
@@ -102,21 +110,24 @@ static duet_status ask(const vendor *v, const queue *q, choice *x)
     TRY(BLAS(v, cublasLtMatmulPreferenceCreate, &p));
     duet_status s = prefer(v, &x->key, q->blas_bytes, p);
     if (s == DUET_OK)
-        s = BLAS(v, cublasLtMatmulAlgoGetHeuristic, handle, x->what, x->a, x->b, x->c, x->c, p, ADVICE, x->advice, &x->count);
+        s = BLAS(v, cublasLtMatmulAlgoGetHeuristic, handle, x->what, x->a, x->b, x->c, x->c, p, ADVICE,
+                 x->advice, &x->count);
     (void)v->cublasLtMatmulPreferenceDestroy(p);
-    if (s == DUET_OK && !x->count) return fail(DUET_DEVICE_ERROR, "cuBLASLt has no algorithm for this product");
+    if (s == DUET_OK && !x->count)
+        return fail(DUET_DEVICE_ERROR, "cuBLASLt has no algorithm for this product");
     return s;
 }
 
 /* ---- the call ---- */
 
-static duet_status multiply(const vendor *v, const choice *x, int which, cublasLtMatmulDesc_t what, const gemm_data *at, queue *q)
+static duet_status multiply(const vendor *v, const choice *x, int which, cublasLtMatmulDesc_t what,
+                            const gemm_data *at, queue *q)
 {
     const float alpha = (float)at->alpha, beta = (float)at->beta;
     const bool f64 = x->key.type == DUET_F64;
-    return BLAS(v, cublasLtMatmul, handle, what, f64 ? (const void *)&at->alpha : &alpha, at->a, x->a, at->b, x->b,
-                f64 ? (const void *)&at->beta : &beta, at->c, x->c, at->c, x->c, &x->advice[which].algo, q->blas_room,
-                q->blas_bytes, gpu_queue_way(q));
+    return BLAS(v, cublasLtMatmul, handle, what, f64 ? (const void *)&at->alpha : &alpha, at->a, x->a, at->b,
+                x->b, f64 ? (const void *)&at->beta : &beta, at->c, x->c, at->c, x->c, &x->advice[which].algo,
+                q->blas_room, q->blas_bytes, gpu_queue_way(q));
 }
 
 /* ---- trials ---- */
@@ -160,8 +171,10 @@ static void try_on_scratch(const vendor *v, choice *x, const gemm_data *at, queu
     if (2.0 * s->m * s->n * s->k * (double)batch < TRIAL_FLOPS) return;
     error_text before;
     error_keep(&before); /* an algorithm that fails is not chosen, and that is all */
-    const size_t last = (size_t)s->ldc * (size_t)s->n, all = s->batch ? (batch - 1) * (size_t)s->apart_c + last : last;
-    if (pool_take(DEVICE, all * dtypes[s->type].bytes, q->index, &trial.c) != DUET_OK) return error_put_back(&before);
+    const size_t last = (size_t)s->ldc * (size_t)s->n,
+                 all = s->batch ? (batch - 1) * (size_t)s->apart_c + last : last;
+    if (pool_take(DEVICE, all * dtypes[s->type].bytes, q->index, &trial.c) != DUET_OK)
+        return error_put_back(&before);
     try_all(v, x, &trial, q);
     error_put_back(&before);
     pool_give(DEVICE, trial.c, 1ull << q->index);
@@ -189,8 +202,8 @@ static const choice *look(choice *const *place, const gemm_shape *s)
     return x;
 }
 
-static duet_status look_or_choose(const vendor *v, choice **place, const gemm_shape *s, const gemm_data *at, queue *q,
-                                  const choice **found)
+static duet_status look_or_choose(const vendor *v, choice **place, const gemm_shape *s, const gemm_data *at,
+                                  queue *q, const choice **found)
 {
     choice *made;
     if ((*found = look(place, s))) return DUET_OK;
@@ -200,7 +213,8 @@ static duet_status look_or_choose(const vendor *v, choice **place, const gemm_sh
     return *found = made, DUET_OK;
 }
 
-static duet_status find(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q, const choice **found)
+static duet_status find(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q,
+                        const choice **found)
 {
     choice **place = &bucket[key_bucket(s, sizeof *s)];
     if (__builtin_expect((*found = look(place, s)) != NULL, 1)) return DUET_OK;
@@ -233,7 +247,8 @@ static duet_status open_handle(const vendor *v)
 /* What NVIDIA advises, where there is room for it; 64 KiB does for every routine. */
 static duet_status lend_workspace(queue *q)
 {
-    size_t bytes = gpu_device_major() >= 9 ? 32 << 20 : 4 << 20, least = 64 << 10, limit = duet_memory_of(DUET_GPU).limit;
+    size_t bytes = gpu_device_major() >= 9 ? 32 << 20 : 4 << 20, least = 64 << 10,
+           limit = duet_memory_of(DUET_GPU).limit;
     duet_status s;
     while (limit && bytes > least && bytes > limit / 16) bytes /= 2;
     while ((s = gpu_take_quietly(pool_take, bytes, q, &q->blas_room)) == DUET_NO_MEMORY && bytes > least)
@@ -270,7 +285,8 @@ static int fitting(const choice *x, const queue *q)
 }
 
 /* Where none does, the queue has a choice of its own. */
-static duet_status find_fitting(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q, const choice **x, int *which)
+static duet_status find_fitting(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q,
+                                const choice **x, int *which)
 {
     gemm_shape own = *s;
     TRY(find(v, s, at, q, x));
@@ -278,7 +294,9 @@ static duet_status find_fitting(const vendor *v, const gemm_shape *s, const gemm
     own.room = (int32_t)(q->blas_bytes >> 10);
     TRY(find(v, &own, at, q, x));
     *which = fitting(*x, q);
-    return *which >= 0 ? DUET_OK : fail(DUET_DEVICE_ERROR, "cuBLASLt has no algorithm for %zu bytes of workspace", q->blas_bytes);
+    return *which >= 0 ? DUET_OK
+                       : fail(DUET_DEVICE_ERROR, "cuBLASLt has no algorithm for %zu bytes of workspace",
+                              q->blas_bytes);
 }
 
 duet_status gpu_gemm(const gemm_shape *s, const gemm_data *at, queue *q)
@@ -289,7 +307,8 @@ duet_status gpu_gemm(const gemm_shape *s, const gemm_data *at, queue *q)
     TRY(gpu_gemm_open(q));
     TRY(find_fitting(v, s, at, q, &x, &which));
     gpu_queue_wrote_anything(q);
-    const duet_status r = s->biased ? multiply_biased(v, x, which, at, q) : multiply(v, x, which, x->what, at, q);
+    const duet_status r =
+        s->biased ? multiply_biased(v, x, which, at, q) : multiply(v, x, which, x->what, at, q);
     if (r == DUET_OK) COUNT(launches);
     return r;
 }

@@ -11,8 +11,8 @@ typedef struct gemm_shape {
     int32_t adds;               /* beta is not 0 */
     int32_t biased;             /* a number for each row of c is added */
     int32_t alignment;          /* bytes, of all addresses */
-    int32_t room;               /* 0, or KiB of a queue's workspace that was too small for what others chose: gpu_gemm's */
-    int32_t batch, unused;      /* so many products, 0 for one, their operands so far apart: */
+    int32_t room; /* 0, or KiB of a queue's workspace that was too small for what others chose: gpu_gemm's */
+    int32_t batch, unused; /* so many products, 0 for one, their operands so far apart: */
     int64_t apart_a, apart_b, apart_c;
 } gemm_shape;
 _Static_assert(sizeof(gemm_shape) == 16 * sizeof(int32_t) + 3 * sizeof(int64_t), "no bytes that nobody sets");

@@ -1,7 +1,7 @@
 /* cudnn_algo.c - which of cuDNN's algorithms convolves a shape. */
 #include "cudnn_algo.h"
-#include "clock.h"
 #include "algo_key.h"
+#include "clock.h"
 #include "trace.h"
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,8 @@ static size_t largest_workspace(const vendor *v, const conv_descriptors *d, cudn
     size_t largest = 0, bytes;
     for (int a = 0; a < ALGOS; a++) {
         if (!is_welcome((cudnnConvolutionFwdAlgo_t)a)) continue;
-        if (v->cudnnGetConvolutionForwardWorkspaceSize(dnn, d->x, d->w, d->conv, d->y, (cudnnConvolutionFwdAlgo_t)a, &bytes))
+        if (v->cudnnGetConvolutionForwardWorkspaceSize(dnn, d->x, d->w, d->conv, d->y,
+                                                       (cudnnConvolutionFwdAlgo_t)a, &bytes))
             continue;
         if (bytes <= most && bytes > largest) largest = bytes;
     }
@@ -41,7 +42,8 @@ static size_t largest_workspace(const vendor *v, const conv_descriptors *d, cudn
 }
 
 /* The workspace to try them with: as large as useful and as there is room for. */
-static duet_status take_workspace(const vendor *v, const conv_descriptors *d, queue *q, size_t *bytes, void **p)
+static duet_status take_workspace(const vendor *v, const conv_descriptors *d, queue *q, size_t *bytes,
+                                  void **p)
 {
     duet_status s = DUET_OK;
     *p = NULL;
@@ -57,8 +59,8 @@ static duet_status measure(const vendor *v, const conv_descriptors *d, const con
     size_t bytes;
     void *p;
     TRY(take_workspace(v, d, q, &bytes, &p));
-    duet_status s = DNN(v, cudnnFindConvolutionForwardAlgorithmEx, q->dnn, d->x, at->x, d->w, at->w, d->conv, d->y, at->y, TRIED,
-                        n, perf, p, bytes);
+    duet_status s = DNN(v, cudnnFindConvolutionForwardAlgorithmEx, q->dnn, d->x, at->x, d->w, at->w, d->conv,
+                        d->y, at->y, TRIED, n, perf, p, bytes);
     if (p) pool_give(DEVICE, p, (uint64_t)1 << q->index);
     COUNT(synchronisations);
     TRACE("conv2d: waited while cuDNN tried %d algorithms with %zu bytes of workspace", *n, bytes);
@@ -94,7 +96,8 @@ static duet_status choose_back(algos *a, const conv_descriptors *d, queue *q)
     const vendor *v = vendor_open(LIBRARY_cudnn);
     const bool images = a->key.kernel == OP_conv2d_input_grad;
     a->count = 1;
-    a->of[0].algo = images ? (int)CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 : (int)CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
+    a->of[0].algo =
+        images ? (int)CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 : (int)CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
     size_t *bytes = &a->of[0].workspace;
     return images ? DNN(v, cudnnGetConvolutionBackwardDataWorkspaceSize, q->dnn, d->w, d->y, d->conv, d->x,
                         CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, bytes)
@@ -102,20 +105,25 @@ static duet_status choose_back(algos *a, const conv_descriptors *d, queue *q)
                         CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, bytes);
 }
 
-static duet_status choose(algos *a, cudnnMathType_t permitted, const conv_descriptors *d, const conv_data *at, queue *q)
+static duet_status choose(algos *a, cudnnMathType_t permitted, const conv_descriptors *d, const conv_data *at,
+                          queue *q)
 {
     const vendor *v = vendor_open(LIBRARY_cudnn);
     cudnnConvolutionFwdAlgoPerf_t perf[TRIED];
     bool repeats = reproducible();
     int n = 0;
-    if (repeats) TRY(DNN(v, cudnnGetConvolutionForwardAlgorithm_v7, q->dnn, d->x, d->w, d->conv, d->y, TRIED, &n, perf));
+    if (repeats)
+        TRY(DNN(v, cudnnGetConvolutionForwardAlgorithm_v7, q->dnn, d->x, d->w, d->conv, d->y, TRIED, &n,
+                perf));
     else TRY(measure(v, d, at, q, &n, perf));
     for (int i = 0; i < n; i++) {
         if (!fits(&perf[i], permitted, repeats) || has(a, &perf[i])) continue;
         a->of[a->count].algo = (int)perf[i].algo;
         a->of[a->count++].workspace = perf[i].memory;
     }
-    return a->count ? DUET_OK : fail(DUET_DEVICE_ERROR, "cuDNN has no algorithm of this precision for this convolution");
+    return a->count
+               ? DUET_OK
+               : fail(DUET_DEVICE_ERROR, "cuDNN has no algorithm of this precision for this convolution");
 }
 
 static algos *look(algos *const *place, const conv_shape *key)
@@ -125,21 +133,23 @@ static algos *look(algos *const *place, const conv_shape *key)
     return a;
 }
 
-static duet_status look_or_choose(algos **place, const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
-                                  algos **found)
+static duet_status look_or_choose(algos **place, const conv_shape *key, const conv_descriptors *d,
+                                  const conv_data *at, queue *q, algos **found)
 {
     if ((*found = look(place, key))) return DUET_OK;
     algos *a = calloc(1, sizeof *a);
     if (!a) return fail(DUET_NO_MEMORY, "no memory for the choice of a convolution's algorithm");
     a->key = *key;
-    duet_status s = is_conv_grad(key->kernel) ? choose_back(a, d, q) : choose(a, (cudnnMathType_t)key->math, d, at, q);
+    duet_status s =
+        is_conv_grad(key->kernel) ? choose_back(a, d, q) : choose(a, (cudnnMathType_t)key->math, d, at, q);
     if (s != DUET_OK) return free(a), s;
     a->next = *place;
     __atomic_store_n(place, a, __ATOMIC_RELEASE);
     return *found = a, DUET_OK;
 }
 
-duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q, algos **found)
+duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
+                      algos **found)
 {
     algos **place = &bucket[key_bucket(key, sizeof *key)];
     if (__builtin_expect((*found = look(place, key)) != NULL, 1)) return DUET_OK;

@@ -39,6 +39,7 @@ typedef struct algos {
 
 /* The choice for a shape, made now if it never was: by trying each on the data, which overwrites y and waits for the card; under
  * DUET_REPRODUCIBLE=1 by cuDNN's own advice among those that repeat. Back there is one that repeats and sums products as they are. The caller holds q->lock and has opened q->dnn. */
-duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q, algos **found);
+duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
+                      algos **found);
 
 #endif

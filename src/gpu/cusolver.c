@@ -10,7 +10,8 @@ static __attribute__((cold)) duet_status solver_failed(const char *call, cusolve
 {
     const cudaError_t why = cudaPeekAtLastError();
     if (why != cudaSuccess) (void)cuda_failed(call, why);
-    return fail(e == CUSOLVER_STATUS_ALLOC_FAILED ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "%s: cuSOLVER's status %d", call, (int)e);
+    return fail(e == CUSOLVER_STATUS_ALLOC_FAILED ? DUET_NO_MEMORY : DUET_DEVICE_ERROR,
+                "%s: cuSOLVER's status %d", call, (int)e);
 }
 
 static duet_status status_of(const char *call, cusolverStatus_t e)
@@ -19,18 +20,18 @@ static duet_status status_of(const char *call, cusolverStatus_t e)
 }
 
 /* Other threads of the queue may use its handles between two calls. */
-#define CALL(b, f, ...)                                                                                                          \
-    ({                                                                                                                           \
-        pthread_mutex_lock(&(b)->q->lock);                                                                                       \
-        const duet_status s_ = status_of(#f, (b)->v->f((b)->q->solver, __VA_ARGS__));                                            \
-        pthread_mutex_unlock(&(b)->q->lock);                                                                                     \
-        s_;                                                                                                                      \
+#define CALL(b, f, ...)                                                                                      \
+    ({                                                                                                       \
+        pthread_mutex_lock(&(b)->q->lock);                                                                   \
+        const duet_status s_ = status_of(#f, (b)->v->f((b)->q->solver, __VA_ARGS__));                        \
+        pthread_mutex_unlock(&(b)->q->lock);                                                                 \
+        s_;                                                                                                  \
     })
 /* Where the functions are one for each type, those of complex elements have a name of their own. */
-#define CALL_TYPED(b, f, of_complex, ...)                                                                                        \
-    (bench_type(b) == DUET_F32   ? CALL(b, cusolverDnS##f, __VA_ARGS__)                                                          \
-     : bench_type(b) == DUET_F64 ? CALL(b, cusolverDnD##f, __VA_ARGS__)                                                          \
-     : bench_type(b) == DUET_C64 ? CALL(b, cusolverDnC##of_complex, __VA_ARGS__)                                                 \
+#define CALL_TYPED(b, f, of_complex, ...)                                                                    \
+    (bench_type(b) == DUET_F32   ? CALL(b, cusolverDnS##f, __VA_ARGS__)                                      \
+     : bench_type(b) == DUET_F64 ? CALL(b, cusolverDnD##f, __VA_ARGS__)                                      \
+     : bench_type(b) == DUET_C64 ? CALL(b, cusolverDnC##of_complex, __VA_ARGS__)                             \
                                  : CALL(b, cusolverDnZ##of_complex, __VA_ARGS__))
 
 /* ---- handles ---- */
@@ -73,7 +74,10 @@ duet_status bench_take(bench *b, enum side side, size_t bytes, void *p)
     return DUET_OK;
 }
 
-duet_status bench_forget(bench *b) { return CUDA(cudaMemsetAsync, b->says, 0, sizeof *b->says, b->q->stream); }
+duet_status bench_forget(bench *b)
+{
+    return CUDA(cudaMemsetAsync, b->says, 0, sizeof *b->says, b->q->stream);
+}
 
 duet_status bench_open(bench *b, const step *s, const frame *f, queue *q)
 {
@@ -89,7 +93,8 @@ void bench_close(bench *b)
     gpu_queue_wrote_anything(b->q);
     if (b->blocks[HOST]) (void)cudaStreamSynchronize(b->q->stream);
     for (int side = 0; side < SIDES; side++)
-        while (b->blocks[side] > 0) lend_back((enum side)side, b->block[side][--b->blocks[side]], b->q->index);
+        while (b->blocks[side] > 0)
+            lend_back((enum side)side, b->block[side][--b->blocks[side]], b->q->index);
 }
 
 duet_status bench_ask(bench *b, answers *a)
@@ -97,7 +102,9 @@ duet_status bench_ask(bench *b, answers *a)
     TRY(CUDA(cudaMemcpyAsync, a, b->says, sizeof *a, cudaMemcpyDeviceToHost, b->q->stream));
     TRY(CUDA(cudaStreamSynchronize, b->q->stream));
     COUNT(synchronisations);
-    return a->pivot >= 0 && a->other == 0 ? DUET_OK : fail(DUET_DEVICE_ERROR, "cuSOLVER refused argument %d", -a->pivot);
+    return a->pivot >= 0 && a->other == 0
+               ? DUET_OK
+               : fail(DUET_DEVICE_ERROR, "cuSOLVER refused argument %d", -a->pivot);
 }
 
 static cudaDataType_t cuda_type(duet_dtype t)
@@ -133,19 +140,21 @@ duet_status solver_lu(bench *b, const columns *a, int64_t *pivot)
     workspaces r = { 0 };
     const cudaDataType_t t = type_of(b);
     if (!a->rows || !a->cols) return DUET_OK;
-    TRY(CALL(b, cusolverDnXgetrf_bufferSize, PARAMS(b), a->rows, a->cols, t, a->p, a->ld, t, &r.bytes, &r.host_bytes));
+    TRY(CALL(b, cusolverDnXgetrf_bufferSize, PARAMS(b), a->rows, a->cols, t, a->p, a->ld, t, &r.bytes,
+             &r.host_bytes));
     TRY(take_room(b, &r));
-    return CALL(b, cusolverDnXgetrf, PARAMS(b), a->rows, a->cols, t, a->p, a->ld, pivot, t, r.own, r.bytes, r.host, r.host_bytes,
-                &b->says->pivot);
+    return CALL(b, cusolverDnXgetrf, PARAMS(b), a->rows, a->cols, t, a->p, a->ld, pivot, t, r.own, r.bytes,
+                r.host, r.host_bytes, &b->says->pivot);
 }
 
-duet_status solver_lu_solve(bench *b, const columns *a, const int64_t *pivot, bool transposed, const columns *x)
+duet_status solver_lu_solve(bench *b, const columns *a, const int64_t *pivot, bool transposed,
+                            const columns *x)
 {
     const cudaDataType_t t = type_of(b);
     if (!x->rows || !x->cols) return DUET_OK;
     COUNT(launches);
-    return CALL(b, cusolverDnXgetrs, PARAMS(b), transposed ? CUBLAS_OP_T : CUBLAS_OP_N, a->rows, x->cols, t, a->p, a->ld, pivot,
-                t, x->p, x->ld, &b->says->other);
+    return CALL(b, cusolverDnXgetrs, PARAMS(b), transposed ? CUBLAS_OP_T : CUBLAS_OP_N, a->rows, x->cols, t,
+                a->p, a->ld, pivot, t, x->p, x->ld, &b->says->other);
 }
 
 duet_status solver_cholesky(bench *b, const columns *a)
@@ -153,11 +162,11 @@ duet_status solver_cholesky(bench *b, const columns *a)
     workspaces r = { 0 };
     const cudaDataType_t t = type_of(b);
     if (!a->rows) return DUET_OK;
-    TRY(CALL(b, cusolverDnXpotrf_bufferSize, PARAMS(b), CUBLAS_FILL_MODE_LOWER, a->rows, t, a->p, a->ld, t, &r.bytes,
-             &r.host_bytes));
+    TRY(CALL(b, cusolverDnXpotrf_bufferSize, PARAMS(b), CUBLAS_FILL_MODE_LOWER, a->rows, t, a->p, a->ld, t,
+             &r.bytes, &r.host_bytes));
     TRY(take_room(b, &r));
-    return CALL(b, cusolverDnXpotrf, PARAMS(b), CUBLAS_FILL_MODE_LOWER, a->rows, t, a->p, a->ld, t, r.own, r.bytes, r.host,
-                r.host_bytes, &b->says->pivot);
+    return CALL(b, cusolverDnXpotrf, PARAMS(b), CUBLAS_FILL_MODE_LOWER, a->rows, t, a->p, a->ld, t, r.own,
+                r.bytes, r.host, r.host_bytes, &b->says->pivot);
 }
 
 duet_status solver_qr(bench *b, const columns *a, void *tau)
@@ -165,10 +174,11 @@ duet_status solver_qr(bench *b, const columns *a, void *tau)
     workspaces r = { 0 };
     const cudaDataType_t t = type_of(b);
     if (!a->rows || !a->cols) return DUET_OK;
-    TRY(CALL(b, cusolverDnXgeqrf_bufferSize, PARAMS(b), a->rows, a->cols, t, a->p, a->ld, t, tau, t, &r.bytes, &r.host_bytes));
+    TRY(CALL(b, cusolverDnXgeqrf_bufferSize, PARAMS(b), a->rows, a->cols, t, a->p, a->ld, t, tau, t, &r.bytes,
+             &r.host_bytes));
     TRY(take_room(b, &r));
-    return CALL(b, cusolverDnXgeqrf, PARAMS(b), a->rows, a->cols, t, a->p, a->ld, t, tau, t, r.own, r.bytes, r.host, r.host_bytes,
-                &b->says->other);
+    return CALL(b, cusolverDnXgeqrf, PARAMS(b), a->rows, a->cols, t, a->p, a->ld, t, tau, t, r.own, r.bytes,
+                r.host, r.host_bytes, &b->says->other);
 }
 
 duet_status solver_q(bench *b, const columns *a, const void *tau)
@@ -191,21 +201,23 @@ duet_status solver_times_q(bench *b, const columns *a, const void *tau, bool bac
     const cublasOperation_t turned = dtype_is_complex(bench_type(b)) ? CUBLAS_OP_C : CUBLAS_OP_T,
                             how = back ? turned : CUBLAS_OP_N;
     if (!m || !n || !k) return DUET_OK;
-    TRY(CALL_TYPED(b, ormqr_bufferSize, unmqr_bufferSize, CUBLAS_SIDE_LEFT, how, m, n, k, a->p, ld, tau, x->p, ldx, &length));
+    TRY(CALL_TYPED(b, ormqr_bufferSize, unmqr_bufferSize, CUBLAS_SIDE_LEFT, how, m, n, k, a->p, ld, tau, x->p,
+                   ldx, &length));
     r.bytes = (size_t)length * element_bytes(b);
     TRY(take_room(b, &r));
-    return CALL_TYPED(b, ormqr, unmqr, CUBLAS_SIDE_LEFT, how, m, n, k, a->p, ld, tau, x->p, ldx, r.own, length, &b->says->other);
+    return CALL_TYPED(b, ormqr, unmqr, CUBLAS_SIDE_LEFT, how, m, n, k, a->p, ld, tau, x->p, ldx, r.own,
+                      length, &b->says->other);
 }
 
-static duet_status trsm(bench *b, cublasFillMode_t half, cublasOperation_t how, cublasDiagType_t diagonal, const columns *a,
-                        const columns *x)
+static duet_status trsm(bench *b, cublasFillMode_t half, cublasOperation_t how, cublasDiagType_t diagonal,
+                        const columns *a, const columns *x)
 {
     static const double one[2] = { 1 };
     static const float one_f32[2] = { 1 };
     const int n = (int)a->cols, sides = (int)x->cols, ld = (int)a->ld, ldx = (int)x->ld;
-#define TRSM(letter, one)                                                                                                        \
-    BLAS(b->v, cublas##letter##trsm, b->q->blas, CUBLAS_SIDE_LEFT, half, how, diagonal, n, sides, (const void *)(one), a->p, ld, \
-         x->p, ldx)
+#define TRSM(letter, one)                                                                                    \
+    BLAS(b->v, cublas##letter##trsm, b->q->blas, CUBLAS_SIDE_LEFT, half, how, diagonal, n, sides,            \
+         (const void *)(one), a->p, ld, x->p, ldx)
     switch (bench_type(b)) {
     case DUET_F32: return TRSM(S, one_f32);
     case DUET_F64: return TRSM(D, one);
@@ -215,7 +227,8 @@ static duet_status trsm(bench *b, cublasFillMode_t half, cublasOperation_t how, 
 #undef TRSM
 }
 
-duet_status solver_triangular(bench *b, const columns *a, bool lower, bool unit, bool transposed, const columns *x)
+duet_status solver_triangular(bench *b, const columns *a, bool lower, bool unit, bool transposed,
+                              const columns *x)
 {
     const cublasFillMode_t half = lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
     const cublasOperation_t how = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -235,11 +248,11 @@ duet_status solver_eigen(bench *b, const columns *a, bool vectors, const columns
     const cusolverEigMode_t mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
     const cublasFillMode_t half = CUBLAS_FILL_MODE_UPPER;
     if (!a->rows) return DUET_OK;
-    TRY(CALL(b, cusolverDnXsyevd_bufferSize, PARAMS(b), mode, half, a->rows, t, a->p, a->ld, real, w->p, t, &r.bytes,
-             &r.host_bytes));
+    TRY(CALL(b, cusolverDnXsyevd_bufferSize, PARAMS(b), mode, half, a->rows, t, a->p, a->ld, real, w->p, t,
+             &r.bytes, &r.host_bytes));
     TRY(take_room(b, &r));
-    return CALL(b, cusolverDnXsyevd, PARAMS(b), mode, half, a->rows, t, a->p, a->ld, real, w->p, t, r.own, r.bytes, r.host,
-                r.host_bytes, &b->says->pivot);
+    return CALL(b, cusolverDnXsyevd, PARAMS(b), mode, half, a->rows, t, a->p, a->ld, real, w->p, t, r.own,
+                r.bytes, r.host, r.host_bytes, &b->says->pivot);
 }
 
 duet_status solver_svd(bench *b, const columns *a, const columns *w, const columns *u, const columns *vt)
@@ -251,29 +264,32 @@ duet_status solver_svd(bench *b, const columns *a, const columns *w, const colum
     if (!u) u = vt = &none;
     if (!a->rows || !a->cols) return DUET_OK;
     const int64_t ldu = u->p ? u->ld : a->rows, ldvt = vt->p ? vt->ld : a->cols;
-    TRY(CALL(b, cusolverDnXgesvd_bufferSize, PARAMS(b), how, how, a->rows, a->cols, t, a->p, a->ld, real, w->p, t, u->p, ldu, t,
-             vt->p, ldvt, t, &r.bytes, &r.host_bytes));
+    TRY(CALL(b, cusolverDnXgesvd_bufferSize, PARAMS(b), how, how, a->rows, a->cols, t, a->p, a->ld, real,
+             w->p, t, u->p, ldu, t, vt->p, ldvt, t, &r.bytes, &r.host_bytes));
     TRY(take_room(b, &r));
-    return CALL(b, cusolverDnXgesvd, PARAMS(b), how, how, a->rows, a->cols, t, a->p, a->ld, real, w->p, t, u->p, ldu, t, vt->p,
-                ldvt, t, r.own, r.bytes, r.host, r.host_bytes, &b->says->pivot);
+    return CALL(b, cusolverDnXgesvd, PARAMS(b), how, how, a->rows, a->cols, t, a->p, a->ld, real, w->p, t,
+                u->p, ldu, t, vt->p, ldvt, t, r.own, r.bytes, r.host, r.host_bytes, &b->says->pivot);
 }
 
 /* It waits for the card itself, to see when the solution is good enough. */
-duet_status solver_refined(bench *b, bool half, const columns *a, const columns *y, const columns *x, int *turns)
+duet_status solver_refined(bench *b, bool half, const columns *a, const columns *y, const columns *x,
+                           int *turns)
 {
     workspaces r = { 0 };
     int *pivot;
     const int n = (int)a->rows, sides = (int)y->cols, ld = (int)a->ld, ldy = (int)y->ld, ldx = (int)x->ld;
     if (!n || !sides) return DUET_OK;
     TRY(bench_take(b, DEVICE, (size_t)n * sizeof *pivot, &pivot));
-    TRY(half ? CALL(b, cusolverDnDHgesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL, &r.bytes)
-             : CALL(b, cusolverDnDSgesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL, &r.bytes));
+    TRY(half ? CALL(b, cusolverDnDHgesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL,
+                    &r.bytes)
+             : CALL(b, cusolverDnDSgesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL,
+                    &r.bytes));
     TRY(take_room(b, &r));
     COUNT(synchronisations);
-    return half ? CALL(b, cusolverDnDHgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes, turns,
-                       &b->says->pivot)
-                : CALL(b, cusolverDnDSgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes, turns,
-                       &b->says->pivot);
+    return half ? CALL(b, cusolverDnDHgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes,
+                       turns, &b->says->pivot)
+                : CALL(b, cusolverDnDSgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes,
+                       turns, &b->says->pivot);
 }
 
 duet_status solver_rest(bench *b, const columns *a, const columns *x, const columns *y)
@@ -281,8 +297,9 @@ duet_status solver_rest(bench *b, const columns *a, const columns *x, const colu
     const double one = 1, less = -1;
     queue *q = b->q;
     pthread_mutex_lock(&q->lock);
-    const duet_status r = BLAS(b->v, cublasDgemm, q->blas, CUBLAS_OP_N, CUBLAS_OP_N, (int)y->rows, (int)y->cols, (int)a->cols,
-                               &less, a->p, (int)a->ld, x->p, (int)x->ld, &one, y->p, (int)y->ld);
+    const duet_status r =
+        BLAS(b->v, cublasDgemm, q->blas, CUBLAS_OP_N, CUBLAS_OP_N, (int)y->rows, (int)y->cols, (int)a->cols,
+             &less, a->p, (int)a->ld, x->p, (int)x->ld, &one, y->p, (int)y->ld);
     pthread_mutex_unlock(&q->lock);
     COUNT(launches);
     return r;

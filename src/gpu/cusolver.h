@@ -3,8 +3,8 @@
 #define SOLVER_H
 
 #include "dtype.h"
-#include "step_kinds.h"
 #include "linalg_status.h"
+#include "step_kinds.h"
 
 typedef struct columns {
     void *p;
@@ -47,18 +47,22 @@ static inline duet_dtype bench_type(const bench *b) { return b->s->in[0].at.type
 static inline size_t element_bytes(const bench *b) { return dtypes[bench_type(b)].bytes; }
 
 duet_status solver_lu(bench *b, const columns *a, int64_t *pivot); /* a = P L U */
-duet_status solver_lu_solve(bench *b, const columns *a, const int64_t *pivot, bool transposed, const columns *x);
+duet_status solver_lu_solve(bench *b, const columns *a, const int64_t *pivot, bool transposed,
+                            const columns *x);
 duet_status solver_cholesky(bench *b, const columns *a); /* lower */
 duet_status solver_qr(bench *b, const columns *a, void *tau);
 duet_status solver_q(bench *b, const columns *a, const void *tau); /* its columns, in their place */
 duet_status solver_times_q(bench *b, const columns *a, const void *tau, bool back,
                            const columns *x); /* x = Q x; back: Q^T or Q^H */
-duet_status solver_triangular(bench *b, const columns *a, bool lower, bool unit, bool transposed, const columns *x);
+duet_status solver_triangular(bench *b, const columns *a, bool lower, bool unit, bool transposed,
+                              const columns *x);
 duet_status solver_eigen(bench *b, const columns *a, bool vectors, const columns *w); /* upper */
 duet_status solver_svd(bench *b, const columns *a, const columns *w, const columns *u,
                        const columns *vt); /* rows >= cols; u NULL: values alone */
 /* turns: below 0, it did not converge. A pivot of 0 in fewer bits, or a solution that is not finite, says nothing of the matrix. */
-duet_status solver_refined(bench *b, bool half, const columns *a, const columns *y, const columns *x, int *turns);
-duet_status solver_rest(bench *b, const columns *a, const columns *x, const columns *y); /* y = y - a x, f64 */
+duet_status solver_refined(bench *b, bool half, const columns *a, const columns *y, const columns *x,
+                           int *turns);
+duet_status solver_rest(bench *b, const columns *a, const columns *x,
+                        const columns *y); /* y = y - a x, f64 */
 
 #endif

@@ -35,8 +35,8 @@ static void check_card(void)
     }
     capability = 10 * major + minor;
     if (capability < kernels_oldest())
-        absent("device %d is of compute capability %d.%d; kernels were compiled for %d.%d and later", card, major, minor,
-               kernels_oldest() / 10, kernels_oldest() % 10);
+        absent("device %d is of compute capability %d.%d; kernels were compiled for %d.%d and later", card,
+               major, minor, kernels_oldest() / 10, kernels_oldest() % 10);
 }
 
 static void choose(int count)
@@ -44,7 +44,8 @@ static void choose(int count)
     const char *text = getenv("DUET_DEVICE");
     char *end;
     long n = text && *text ? strtol(text, &end, 10) : 0;
-    if (text && *text && (*end || n < 0 || n >= count)) absent("DUET_DEVICE=%s names none of the %d devices", text, count);
+    if (text && *text && (*end || n < 0 || n >= count))
+        absent("DUET_DEVICE=%s names none of the %d devices", text, count);
     else card = (int)n, check_card();
 }
 
@@ -57,8 +58,8 @@ static void find(void)
     if (e == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
         absent("no NVIDIA driver");
     else if (e == cudaErrorInsufficientDriver)
-        absent("the NVIDIA driver is for CUDA %d.%d, too old for %d.%d", driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
-               CUDART_VERSION % 1000 / 10);
+        absent("the NVIDIA driver is for CUDA %d.%d, too old for %d.%d", driver / 1000, driver % 1000 / 10,
+               CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     else if (e == cudaSuccess || e == cudaErrorNoDevice) absent("no device");
     else absent("cudaGetDeviceCount: %s", cudaGetErrorString(e));
 }
@@ -110,7 +111,9 @@ duet_status cuda_failed(const char *call, cudaError_t e)
 {
     (void)cudaGetLastError();
     if (is_lost(e)) lose(call, e);
-    duet_status s = e == cudaErrorMemoryAllocation ? DUET_NO_MEMORY : e == cudaErrorNoDevice ? DUET_NO_DEVICE : DUET_DEVICE_ERROR;
+    duet_status s = e == cudaErrorMemoryAllocation ? DUET_NO_MEMORY
+                    : e == cudaErrorNoDevice       ? DUET_NO_DEVICE
+                                                   : DUET_DEVICE_ERROR;
     return fail(s, "%s: %s (%s)", call, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
@@ -204,7 +207,8 @@ void gpu_device_name(char *text, size_t size)
     *text = '\0';
     if (cudaGetDeviceProperties(&p, card) == cudaSuccess && cudaDriverGetVersion(&driver) == cudaSuccess &&
         cudaRuntimeGetVersion(&runtime) == cudaSuccess)
-        snprintf(text, size, "%s, %d multiprocessors, driver %d, runtime %d", p.name, p.multiProcessorCount, driver, runtime);
+        snprintf(text, size, "%s, %d multiprocessors, driver %d, runtime %d", p.name, p.multiProcessorCount,
+                 driver, runtime);
     else (void)cudaGetLastError();
 }
 
@@ -213,12 +217,14 @@ void gpu_device_info(FILE *out)
     int driver = 0, runtime = 0;
     struct cudaDeviceProp p;
     cudaError_t e = cudaGetDeviceProperties(&p, card);
-    if (e != cudaSuccess || cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess) {
-        fprintf(out, "gpu      device %d does not answer: %s\n", card, cudaGetErrorString(e ? e : cudaGetLastError()));
+    if (e != cudaSuccess || cudaDriverGetVersion(&driver) != cudaSuccess ||
+        cudaRuntimeGetVersion(&runtime) != cudaSuccess) {
+        fprintf(out, "gpu      device %d does not answer: %s\n", card,
+                cudaGetErrorString(e ? e : cudaGetLastError()));
         return;
     }
-    fprintf(out, "gpu      device %d: %s, %.1f GiB, compute capability %d.%d, %d multiprocessors\n", card, p.name,
-            (double)p.totalGlobalMem / (1 << 30), p.major, p.minor, p.multiProcessorCount);
-    fprintf(out, "         driver for CUDA %d.%d, runtime %d.%d\n", driver / 1000, driver % 1000 / 10, runtime / 1000,
-            runtime % 1000 / 10);
+    fprintf(out, "gpu      device %d: %s, %.1f GiB, compute capability %d.%d, %d multiprocessors\n", card,
+            p.name, (double)p.totalGlobalMem / (1 << 30), p.major, p.minor, p.multiProcessorCount);
+    fprintf(out, "         driver for CUDA %d.%d, runtime %d.%d\n", driver / 1000, driver % 1000 / 10,
+            runtime / 1000, runtime % 1000 / 10);
 }

@@ -11,7 +11,8 @@ const char *gpu_device_absent(void);
 int gpu_device_major(void);    /* of its compute capability; the card must be there */
 size_t gpu_device_bytes(void); /* of its memory; as many as can be where it does not say */
 void gpu_device_info(FILE *out);
-void gpu_device_name(char *text, size_t size); /* with the driver's and the runtime's versions; "" when it does not answer */
+void gpu_device_name(
+    char *text, size_t size); /* with the driver's and the runtime's versions; "" when it does not answer */
 
 /* CUDA(cudaMalloc, &p, bytes): the call, its error turned into a status with a text. */
 #define CUDA(f, ...) cuda_status(#f, f(__VA_ARGS__))
@@ -22,8 +23,8 @@ static inline duet_status cuda_status(const char *call, cudaError_t e)
 }
 
 /* ON_DEVICE(); makes the card current until the end of the block, where the caller's own is again. It returns when there is none. */
-#define ON_DEVICE()                                                                                                              \
-    __attribute__((cleanup(gpu_device_leave))) int device_before = -1;                                                           \
+#define ON_DEVICE()                                                                                          \
+    __attribute__((cleanup(gpu_device_leave))) int device_before = -1;                                       \
     TRY(gpu_device_enter(&device_before))
 duet_status gpu_device_enter(int *before);
 void gpu_device_leave(const int *before);

@@ -21,7 +21,8 @@ duet_status fft_failed(const vendor *v, const char *call, cufftResult e)
 {
     (void)v;
     ask_cuda(call);
-    return fail(e == CUFFT_ALLOC_FAILED ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "%s: cufftResult %d", call, (int)e);
+    return fail(e == CUFFT_ALLOC_FAILED ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "%s: cufftResult %d", call,
+                (int)e);
 }
 
 duet_status dnn_failed(const vendor *v, const char *call, cudnnStatus_t e)

@@ -2,15 +2,15 @@
  * other. Its scratch is lent by us at each run, and a plan works for one thread at a time. */
 #include "dtype.h"
 #include "fourier.h"
-#include "scratch.h"
 #include "lru_cache.h"
+#include "scratch.h"
 #include "step_kinds.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define PLAN_BYTES ((size_t)32 << 20) /* of plans that no step keeps, about */
-#define LOOPS      16                 /* more calls for one pass than these take longer than copies there and back */
-#define ALONG      3                  /* axes of one plan */
+#define LOOPS      16 /* more calls for one pass than these take longer than copies there and back */
+#define ALONG      3  /* axes of one plan */
 
 /* All that a plan hangs on; compared by its bytes. */
 typedef struct plan_key {
@@ -25,14 +25,16 @@ typedef struct fft_plan {
 
 /* ---- plans ---- */
 
-static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER; /* of plans: a stream, scratch and a call belong together */
+static pthread_mutex_t calling =
+    PTHREAD_MUTEX_INITIALIZER; /* of plans: a stream, scratch and a call belong together */
 
 static duet_status describe(const vendor *v, const plan_key *k, fft_plan *p)
 {
     plan_key own = *k; /* it takes arrays that are not const */
     TRY(FFT(v, cufftSetAutoAllocation, p->handle, 0));
-    return FFT(v, cufftMakePlanMany64, p->handle, (int)k->rank, own.n, own.in_sizes, k->in_stride, k->in_distance, own.out_sizes,
-               k->out_stride, k->out_distance, (cufftType)k->type, k->batch, &p->room);
+    return FFT(v, cufftMakePlanMany64, p->handle, (int)k->rank, own.n, own.in_sizes, k->in_stride,
+               k->in_distance, own.out_sizes, k->out_stride, k->out_distance, (cufftType)k->type, k->batch,
+               &p->room);
 }
 
 static duet_status make_plan(const void *key, void **thing, size_t *bytes)
@@ -57,7 +59,9 @@ static void end_plan(void *thing)
     free(p);
 }
 
-static shelf plans = { .make = make_plan, .end = end_plan, .limit = PLAN_BYTES, .lock = PTHREAD_MUTEX_INITIALIZER };
+static shelf plans = {
+    .make = make_plan, .end = end_plan, .limit = PLAN_BYTES, .lock = PTHREAD_MUTEX_INITIALIZER
+};
 
 void gpu_fourier_trim(void) { shelf_clear(&plans); }
 
@@ -82,7 +86,8 @@ typedef struct pass {
 
 typedef struct chain {
     transform t;
-    bool single; /* the axis that a real one halves has one element: there is nothing to do along it but to copy */
+    bool
+        single; /* the axis that a real one halves has one element: there is nothing to do along it but to copy */
     int count;
     pass pass[DUET_RANK_MAX];
 } chain;
@@ -132,14 +137,16 @@ static void lay_out(pass *p)
     plan_key *k = &p->key;
     const bool strided = p->inner > 1 && p->outer <= LOOPS && loops_are_aligned(p);
     p->apart = p->inner > 1 && !strided;
-    p->loops = strided ? p->outer : 1, p->in_step = p->in_group * p->inner, p->out_step = p->out_group * p->inner;
+    p->loops = strided ? p->outer : 1, p->in_step = p->in_group * p->inner,
+    p->out_step = p->out_group * p->inner;
     k->batch = strided ? p->inner : p->outer * p->inner;
     k->in_stride = k->out_stride = strided ? p->inner : 1;
     k->in_distance = strided ? 1 : p->in_group, k->out_distance = strided ? 1 : p->out_group;
 }
 
 /* Along axes first .. end - 1 of an array of sizes in[] that becomes one of sizes out[]. */
-static void add_pass(chain *c, enum fourier_kind kind, int rank, const int64_t *in, const int64_t *out, int first, int end)
+static void add_pass(chain *c, enum fourier_kind kind, int rank, const int64_t *in, const int64_t *out,
+                     int first, int end)
 {
     pass *p = &c->pass[c->count++];
     memset(p, 0, sizeof *p);
@@ -159,7 +166,8 @@ static void add_complex(chain *c, const grid *g, const int64_t *size, uint32_t w
     const enum fourier_kind kind = c->t.kind == FOURIER_REAL_INVERSE ? FOURIER_INVERSE : FOURIER_FORWARD;
     for (int end = g->rank; end > 0;) {
         int first = end;
-        while (first > 0 && end - first < ALONG && g->along[first - 1] && !(without >> (first - 1) & 1)) first--;
+        while (first > 0 && end - first < ALONG && g->along[first - 1] && !(without >> (first - 1) & 1))
+            first--;
         if (first < end) add_pass(c, kind, g->rank, size, size, first, end), end = first;
         else end--;
     }
@@ -170,7 +178,8 @@ static void chain_make(chain *c, const transform *t)
 {
     const grid g = grid_of(t);
     *c = (chain){ .t = *t, .single = halves(t) && g.last < 0 };
-    const bool real = t->kind == FOURIER_REAL && g.last >= 0, back = t->kind == FOURIER_REAL_INVERSE && g.last >= 0;
+    const bool real = t->kind == FOURIER_REAL && g.last >= 0,
+               back = t->kind == FOURIER_REAL_INVERSE && g.last >= 0;
     uint32_t done = back ? 1u << g.last : 0;
     int first = g.last;
     while (real && first > 0 && g.last + 1 - first < ALONG && g.along[first - 1]) first--;
@@ -202,7 +211,8 @@ void gpu_fourier_forget(step *s)
 
 static duet_status find_plans(chain *c)
 {
-    for (int i = 0; i < c->count; i++) TRY(shelf_take(&plans, &c->pass[i].key, sizeof c->pass[i].key, &c->pass[i].plan));
+    for (int i = 0; i < c->count; i++)
+        TRY(shelf_take(&plans, &c->pass[i].key, sizeof c->pass[i].key, &c->pass[i].plan));
     return DUET_OK;
 }
 
@@ -215,7 +225,8 @@ static duet_status make_kept(const step *s, void **made)
     if (ways == 2) fourier_convolve_ways(s, way);
     else way[0] = transform_of(s);
     duet_status r = DUET_OK;
-    for (int w = 0; w < ways && r == DUET_OK; w++) chain_make(&k->way[w], &way[w]), r = find_plans(&k->way[w]);
+    for (int w = 0; w < ways && r == DUET_OK; w++)
+        chain_make(&k->way[w], &way[w]), r = find_plans(&k->way[w]);
     if (r != DUET_OK) discard(k);
     return r;
 }
@@ -229,7 +240,10 @@ typedef struct running {
     bool wrote;            /* which may have been touched */
 } running;
 
-static bool is_result(const running *r, const void *p) { return (const char *)p >= r->out && (const char *)p < r->end; }
+static bool is_result(const running *r, const void *p)
+{
+    return (const char *)p >= r->out && (const char *)p < r->end;
+}
 
 static duet_status run_program(const step *s, const frame *f, void *with)
 {
@@ -247,7 +261,10 @@ static duet_status clear(void *p, size_t bytes, void *with)
     return CUDA(cudaMemsetAsync, p, 0, bytes, gpu_queue_way(r->q));
 }
 
-static duet_status take(size_t bytes, void *with, void **p) { return lend(DEVICE, bytes, ((running *)with)->q->index, p); }
+static duet_status take(size_t bytes, void *with, void **p)
+{
+    return lend(DEVICE, bytes, ((running *)with)->q->index, p);
+}
 static void give(void *p, void *with) { gpu_give(p, ((running *)with)->q); }
 
 static duet_status call(const vendor *v, const pass *p, bool inverse, char *in, char *out)
@@ -314,8 +331,8 @@ static void group_layouts(const pass *p, bool out, layout *array, layout *apart)
     array->stride[0] = group * p->inner, array->stride[1] = 1, array->stride[2] = p->inner;
 }
 
-static duet_status run_there(const toolbox *b, const pass *p, bool inverse, void *in, void *out, char *there, char *result,
-                             running *r)
+static duet_status run_there(const toolbox *b, const pass *p, bool inverse, void *in, void *out, char *there,
+                             char *result, running *r)
 {
     layout array, apart;
     group_layouts(p, false, &array, &apart);
@@ -333,7 +350,8 @@ static duet_status run_apart(const toolbox *b, const pass *p, bool inverse, void
     const size_t after = in_place ? 0 : groups * (size_t)p->out_group * element(p, true);
     void *there;
     TRY(lend(DEVICE, before + after, r->q->index, &there));
-    const duet_status s = run_there(b, p, inverse, in, out, there, in_place ? there : (char *)there + before, r);
+    const duet_status s =
+        run_there(b, p, inverse, in, out, there, in_place ? there : (char *)there + before, r);
     gpu_give(there, r->q);
     return s;
 }
@@ -348,7 +366,8 @@ static duet_status run_pass(const toolbox *b, const chain *c, int i, void *in, v
 static duet_status copy(const toolbox *b, const transform *t, void *to, const void *from)
 {
     layout to_at, from_at;
-    layout_dense(&to_at, transform_writes(t), t->rank, t->out), layout_dense(&from_at, transform_reads(t), t->rank, t->in);
+    layout_dense(&to_at, transform_writes(t), t->rank, t->out),
+        layout_dense(&from_at, transform_reads(t), t->rank, t->in);
     return fourier_move(b, to, &to_at, from, &from_at);
 }
 
@@ -387,7 +406,10 @@ static duet_status run_chain(const toolbox *b, const chain *c, void *in, void *o
 
 static duet_status transform_here(const transform *t, int which, void *in, void *out, void *with);
 
-static toolbox toolbox_of(running *r) { return (toolbox){ run_program, clear, take, give, transform_here, r }; }
+static toolbox toolbox_of(running *r)
+{
+    return (toolbox){ run_program, clear, take, give, transform_here, r };
+}
 
 static duet_status transform_here(const transform *t, int which, void *in, void *out, void *with)
 {
@@ -405,7 +427,8 @@ static duet_status bring_and_run(const toolbox *b, const chain *c, const step *s
     const operand *x = &s->in[0];
     void *in = f->data[x->slot], *block = NULL;
     const bool in_place = c->t.kind == FOURIER_FORWARD || c->t.kind == FOURIER_INVERSE;
-    if (c->t.kind != FOURIER_REAL_INVERSE && fourier_is_brought(&c->t, &x->at) && is_aligned(in)) return run_chain(b, c, in, out);
+    if (c->t.kind != FOURIER_REAL_INVERSE && fourier_is_brought(&c->t, &x->at) && is_aligned(in))
+        return run_chain(b, c, in, out);
     if (!in_place) TRY(b->take(transform_bytes(&c->t, false), b->with, &block));
     in = in_place ? out : block;
     duet_status r = fourier_bring(b, &c->t, in, f->data[x->slot], &x->at);
@@ -434,7 +457,9 @@ static duet_status run_transform(const toolbox *b, const chain *c, const step *s
 duet_status gpu_fourier(const step *s, const frame *f, queue *q)
 {
     const char *out = f->data[s->out[0].slot];
-    running r = { .q = q, .out = out, .end = out + (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes };
+    running r = { .q = q,
+                  .out = out,
+                  .end = out + (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes };
     const toolbox b = toolbox_of(&r);
     duet_status status;
     void *made = NULL;

@@ -1,9 +1,9 @@
 /* gpu.c - the GPU machine: which of its parts runs a step. */
 #include "gpu.h"
 #include "clock.h"
+#include "cuda_graph.h"
 #include "dtype.h"
 #include "fourier.h"
-#include "cuda_graph.h"
 #include "kernels.h"
 #include "packed_cache.h"
 #include "scratch.h"
@@ -28,7 +28,10 @@ static const char *whole_refuses(const step *s)
     }
 }
 
-static bool is_split(const step *s) { return __builtin_expect(s->math == DUET_MATH_SPLIT, 0) && kernels_splits(s); }
+static bool is_split(const step *s)
+{
+    return __builtin_expect(s->math == DUET_MATH_SPLIT, 0) && kernels_splits(s);
+}
 
 static const char *gpu_refuses(const step *s)
 {
@@ -41,9 +44,10 @@ static const char *gpu_refuses(const step *s)
 static const char *gpu_way(const step *s)
 {
     static const char *const ways[][DUET_MATH_BF16 + 1] = {
-        { "strict by our kernels", "strict by our kernels: none splits it", "strict by our kernels, which are as fast",
-          "strict by our kernels, which are as fast" },
-        { "strict by cuBLASLt", "strict by cuBLASLt: no kernel splits it", "tf32 by cuBLASLt", "bf16 by cuBLASLt" },
+        { "strict by our kernels", "strict by our kernels: none splits it",
+          "strict by our kernels, which are as fast", "strict by our kernels, which are as fast" },
+        { "strict by cuBLASLt", "strict by cuBLASLt: no kernel splits it", "tf32 by cuBLASLt",
+          "bf16 by cuBLASLt" },
         { "strict by cuDNN", "strict by cuDNN: no kernel splits it", "tf32 by cuDNN", "tf32 by cuDNN" },
         { "strict by cuDNN, of a padded copy", "strict by cuDNN, of a padded copy: no kernel splits it",
           "tf32 by cuDNN, of a padded copy", "tf32 by cuDNN, of a padded copy" },
@@ -97,7 +101,9 @@ void gpu_give(void *block, const queue *q)
 duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, int n, queue *q)
 {
     uint8_t type = (uint8_t)out_at->type;
-    program p = { .length = 2, .outputs = 1, .code = { { .op = (uint8_t)op, .type = type }, { .op = OP_STORE, .type = type } } };
+    program p = { .length = 2,
+                  .outputs = 1,
+                  .code = { { .op = (uint8_t)op, .type = type }, { .op = OP_STORE, .type = type } } };
     step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .out = { { 0, *out_at } }, .program = &p };
     void *data[4] = { out };
     double number[3];
@@ -106,8 +112,8 @@ duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, in
         p.code[0].arg[k] = x[k].p ? (source){ FROM_INPUT, s.ins } : (source){ FROM_NUMBER, s.nums };
         if (!x[k].p) number[s.nums] = x[k].number, s.num[s.nums] = s.nums, s.nums++;
         else
-            s.in[s.ins] = (operand){ 1 + s.ins, *x[k].at }, walked[1 + s.ins] = &s.in[s.ins].at, data[1 + s.ins] = (void *)x[k].p,
-            s.ins++;
+            s.in[s.ins] = (operand){ 1 + s.ins, *x[k].at }, walked[1 + s.ins] = &s.in[s.ins].at,
+            data[1 + s.ins] = (void *)x[k].p, s.ins++;
     }
     p.inputs = s.ins, p.numbers = s.nums;
     layout_collapse(walked, 1 + s.ins);
@@ -229,7 +235,8 @@ static void gpu_info(FILE *out)
     if (why) fprintf(out, "gpu      none: %s\n", why);
     else gpu_device_info(out);
     const vendor *v = vendor_open(LIBRARY_cublasLt);
-    for (int i = 0; !v->missing[LIBRARY_cublasLt] && i < 3; i++) v->cublasLtGetProperty((libraryPropertyType)i, &version[i]);
+    for (int i = 0; !v->missing[LIBRARY_cublasLt] && i < 3; i++)
+        v->cublasLtGetProperty((libraryPropertyType)i, &version[i]);
     library_info(out, "cuBLASLt", LIBRARY_cublasLt, version[0], version[1], version[2]);
     int dnn = vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn] ? 0 : (int)v->cudnnGetVersion();
     library_info(out, "cuSOLVER", LIBRARY_cusolver, CUSOLVER_VER_MAJOR, 0, 0);

@@ -7,7 +7,8 @@ static const program dot = { .length = 1,
                              .inputs = 2,
                              .outputs = 1,
                              .folds = true,
-                             .code = { { OP_dot, DUET_I64, { { FROM_INPUT, 0 }, { FROM_INPUT, 1 }, { 0, 0 } } } } };
+                             .code = {
+                                 { OP_dot, DUET_I64, { { FROM_INPUT, 0 }, { FROM_INPUT, 1 }, { 0, 0 } } } } };
 
 /* The leading axes of an operand, then rows, columns and the inner axis; a stride of 0: it has it not. */
 static layout spread(const layout *l, const step *s, int64_t down, int64_t across, int64_t inner)

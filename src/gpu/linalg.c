@@ -2,15 +2,16 @@
  * result, and only then is any written. What iterates is asked before whether its operand is finite. */
 #include "linalg.h"
 #include "cublaslt.h"
-#include "scratch.h"
 #include "cusolver.h"
+#include "scratch.h"
 #include "triangle.h"
 #include <limits.h>
 
 const char *gpu_linear_refuses(const step *s)
 {
     const duet_dtype type = s->in[0].at.type;
-    if (type >= FLOAT_TYPES && !dtype_is_complex(type)) return "elements that are neither f32, f64, c64 nor c128";
+    if (type >= FLOAT_TYPES && !dtype_is_complex(type))
+        return "elements that are neither f32, f64, c64 nor c128";
     if (s->ins > 1 && s->in[1].at.type != type) return "operands of different element types";
     if (s->kernel == OP_solve && s->attr[0] && type != DUET_F64) return "refinement is for f64";
     for (int k = 0; k < s->ins; k++)
@@ -18,8 +19,9 @@ const char *gpu_linear_refuses(const step *s)
             if (s->in[k].at.size[i] > INT_MAX) return "cuSOLVER takes sizes below 2^31";
     const vendor *v = vendor_open(LIBRARY_cusolver);
     if (v->missing[LIBRARY_cusolver]) return v->missing[LIBRARY_cusolver];
-    return vendor_open(LIBRARY_cublas)->missing[LIBRARY_cublas] ? v->missing[LIBRARY_cublas]
-                                                                : vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
+    return vendor_open(LIBRARY_cublas)->missing[LIBRARY_cublas]
+               ? v->missing[LIBRARY_cublas]
+               : vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
 }
 
 /* ---- matrices by columns ---- */
@@ -27,9 +29,10 @@ const char *gpu_linear_refuses(const step *s)
 static layout as_columns(const layout *l)
 {
     if (l->rank == 2) return *l;
-    return (layout){
-        .type = l->type, .rank = 2, .size = { l->rank ? l->size[0] : 1, 1 }, .stride = { l->rank ? l->stride[0] : 1, 1 }
-    };
+    return (layout){ .type = l->type,
+                     .rank = 2,
+                     .size = { l->rank ? l->size[0] : 1, 1 },
+                     .stride = { l->rank ? l->stride[0] : 1, 1 } };
 }
 
 static layout turned(layout l)
@@ -56,9 +59,13 @@ static duet_status columns_take(bench *b, int64_t rows, int64_t cols, columns *c
 }
 
 /* n real numbers, also where elements are complex. */
-static duet_status values_take(bench *b, int64_t n, columns *c) { return columns_of(b, dtype_part(bench_type(b)), n, 1, c); }
+static duet_status values_take(bench *b, int64_t n, columns *c)
+{
+    return columns_of(b, dtype_part(bench_type(b)), n, 1, c);
+}
 
-static duet_status copy(const bench *b, void *to, const layout *to_at, const void *from, const layout *from_at)
+static duet_status copy(const bench *b, void *to, const layout *to_at, const void *from,
+                        const layout *from_at)
 {
     if (!layout_count(to_at)) return DUET_OK;
     return gpu_apply(OP_LOAD, to, to_at, &(part){ .p = from, .at = from_at }, 1, b->q);
@@ -96,7 +103,10 @@ static duet_status columns_write(const bench *b, const columns *c, bool transpos
 
 static layout imaginary(const columns *c, int rank, int64_t size, int64_t stride)
 {
-    return (layout){ .type = dtype_part(c->type), .rank = rank, .size = { size, c->cols }, .stride = { 2 * stride, 2 * c->ld } };
+    return (layout){ .type = dtype_part(c->type),
+                     .rank = rank,
+                     .size = { size, c->cols },
+                     .stride = { 2 * stride, 2 * c->ld } };
 }
 
 static void *first_imaginary(const columns *c) { return (char *)c->p + dtypes[c->type].bytes / 2; }
@@ -147,7 +157,10 @@ static duet_status operand_read(bench *b, int k, bool transposed, columns *c)
     return check(b, c, PART_ALL, &b->says->operand[2 * k]);
 }
 
-static duet_status result_check(const bench *b, const columns *c) { return check(b, c, PART_ALL, b->says->result); }
+static duet_status result_check(const bench *b, const columns *c)
+{
+    return check(b, c, PART_ALL, b->says->result);
+}
 
 /* The lower triangle of a symmetric or Hermitian operand, as the upper one of its transpose, which is its conjugate. */
 static duet_status symmetric_read(bench *b, columns *c)
@@ -220,9 +233,13 @@ static duet_status judge_lu(bench *b, const columns *lu)
 static duet_status unit_take(bench *b, int64_t n, columns *c)
 {
     TRY(columns_take(b, n, n, c));
-    const linear_args a = {
-        .what = LINEAR_TRIANGLE, .part = PART_UNIT_LOWER, .out = c->p, .rows = n, .cols = n, .out_row = 1, .out_col = c->ld
-    };
+    const linear_args a = { .what = LINEAR_TRIANGLE,
+                            .part = PART_UNIT_LOWER,
+                            .out = c->p,
+                            .rows = n,
+                            .cols = n,
+                            .out_row = 1,
+                            .out_col = c->ld };
     return n ? work(b, &a) : DUET_OK;
 }
 
@@ -253,9 +270,13 @@ static duet_status solve(bench *b)
 /* says->rest: is that of a column more? */
 static duet_status rest_check(bench *b, const columns *a, const columns *x, const columns *rest)
 {
-    linear_args size = {
-        .what = LINEAR_SIZE, .in = a->p, .out = &b->says->size, .rows = a->rows, .cols = a->cols, .in_row = 1, .in_col = a->ld
-    };
+    linear_args size = { .what = LINEAR_SIZE,
+                         .in = a->p,
+                         .out = &b->says->size,
+                         .rows = a->rows,
+                         .cols = a->cols,
+                         .in_row = 1,
+                         .in_col = a->ld };
     linear_args of = { .what = LINEAR_REST,
                        .in = rest->p,
                        .more = x->p,
@@ -362,7 +383,8 @@ static duet_status triangle_open(bench *b, const triangle *t, columns *a)
 
 static duet_status triangle_check(const bench *b, const triangle *t, const columns *a)
 {
-    static const enum linear_part parts[2][2] = { { PART_UPPER, PART_UNIT_UPPER }, { PART_LOWER, PART_UNIT_LOWER } };
+    static const enum linear_part parts[2][2] = { { PART_UPPER, PART_UNIT_UPPER },
+                                                  { PART_LOWER, PART_UNIT_LOWER } };
     return check(b, a, parts[t->lower][t->unit], b->says->triangle);
 }
 

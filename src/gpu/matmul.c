@@ -1,6 +1,6 @@
 /* matmul.c - products, by cuBLASLt. It stores by columns and we by rows: its transposes are our matrices, so out' = b' a' is asked for. */
-#include "dtype.h"
 #include "cublaslt.h"
+#include "dtype.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <limits.h>
@@ -52,7 +52,10 @@ typedef struct scale {
 /* Is there an addend? */
 static bool adds(const step *s) { return s->ins > 2 && !s->finish; }
 
-static part addend_of(const step *s, const frame *f) { return (part){ .p = f->data[s->in[2].slot], .at = &s->in[2].at }; }
+static part addend_of(const step *s, const frame *f)
+{
+    return (part){ .p = f->data[s->in[2].slot], .at = &s->in[2].at };
+}
 
 /* Products of nothing are 0: out = beta * addend + alpha * 0, by one kernel. */
 static duet_status empty_product(const step *s, const frame *f, queue *q, scale by)
@@ -60,7 +63,8 @@ static duet_status empty_product(const step *s, const frame *f, queue *q, scale 
     const part zero = { .number = by.alpha * 0 }, beta = { .number = by.beta };
     const operand *out = &s->out[0];
     if (!adds(s)) return gpu_apply(OP_LOAD, f->data[out->slot], &out->at, &zero, 1, q);
-    return gpu_apply(OP_fma, f->data[out->slot], &out->at, (const part[]){ beta, addend_of(s, f), zero }, 3, q);
+    return gpu_apply(OP_fma, f->data[out->slot], &out->at, (const part[]){ beta, addend_of(s, f), zero }, 3,
+                     q);
 }
 
 /* out = addend, where it is not that already. */
@@ -68,7 +72,8 @@ static duet_status place_addend(const step *s, const frame *f, queue *q)
 {
     const operand *to = &s->out[0], *from = &s->in[2];
     const part addend = addend_of(s, f);
-    bool same = f->data[to->slot] == addend.p && !memcmp(to->at.stride, from->at.stride, 2 * sizeof *to->at.stride);
+    bool same =
+        f->data[to->slot] == addend.p && !memcmp(to->at.stride, from->at.stride, 2 * sizeof *to->at.stride);
     return same ? DUET_OK : gpu_apply(OP_LOAD, f->data[to->slot], &to->at, &addend, 1, q);
 }
 
@@ -79,7 +84,8 @@ static int alignment_of(const void *a, const void *b, const void *c)
     return (int)(all & -all);
 }
 
-static duet_status gemm(const step *s, const factor *a, const factor *b, void *out, int ld, scale by, queue *q)
+static duet_status gemm(const step *s, const factor *a, const factor *b, void *out, int ld, scale by,
+                        queue *q)
 {
     const int m = (int)s->in[0].at.size[0], k = (int)s->in[0].at.size[1], n = (int)s->in[1].at.size[1];
     const gemm_shape what = { .type = (int32_t)s->out[0].at.type,
@@ -116,7 +122,9 @@ static duet_status open_blas(queue *q)
 static const void *vendors_bias(const step *s, const frame *f)
 {
     const void *bias = s->finish ? f->data[s->in[2].slot] : NULL;
-    return finish_infos[s->finish].act == OP_LOAD && s->in[2].at.stride[0] == 1 && (uintptr_t)bias % 16 == 0 ? bias : NULL;
+    return finish_infos[s->finish].act == OP_LOAD && s->in[2].at.stride[0] == 1 && (uintptr_t)bias % 16 == 0
+               ? bias
+               : NULL;
 }
 
 /* out = act(out + bias), by a row of fused.def. */
@@ -126,7 +134,9 @@ static duet_status finish(const step *s, const frame *f, queue *q)
         [OP_relu] = KERNEL_bias_relu, [OP_sigmoid] = KERNEL_bias_sigmoid, [OP_tanh] = KERNEL_bias_tanh
     };
     const int act = finish_infos[s->finish].act;
-    step pass = { .kernel = row[act], .outs = 1, .ins = 2, .out = { s->out[0] }, .in = { s->out[0], s->in[2] } };
+    step pass = {
+        .kernel = row[act], .outs = 1, .ins = 2, .out = { s->out[0] }, .in = { s->out[0], s->in[2] }
+    };
     pass.in[1].at = s->out[0].at;
     pass.in[1].at.stride[0] = 0, pass.in[1].at.stride[1] = s->in[2].at.stride[0];
     const part sum[] = { { .p = f->data[s->out[0].slot], .at = &s->out[0].at },
@@ -139,7 +149,8 @@ static duet_status finish(const step *s, const frame *f, queue *q)
 
 /* What cuBLASLt multiplies by 0 it does not look at, and 0 times NaN or infinity must show: the product is made apart, and
  * alpha and beta are applied by kernels. */
-static duet_status product_by_zero(const step *s, const factor *a, const factor *b, const frame *f, scale by, queue *q)
+static duet_status product_by_zero(const step *s, const factor *a, const factor *b, const frame *f, scale by,
+                                   queue *q)
 {
     const operand *out = &s->out[0];
     void *to = f->data[out->slot], *block;
@@ -149,14 +160,17 @@ static duet_status product_by_zero(const step *s, const factor *a, const factor 
     TRY(lend(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, &block));
     const part product = { .p = block, .at = &dense };
     duet_status r = gemm(s, a, b, block, (int)dense.size[1], (scale){ .alpha = 1 }, q);
-    if (r == DUET_OK && adds(s)) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ beta, addend_of(s, f) }, 2, q);
-    if (r == DUET_OK && adds(s)) r = half_written(gpu_apply(OP_fma, to, &out->at, (const part[]){ alpha, product, it }, 3, q));
+    if (r == DUET_OK && adds(s))
+        r = gpu_apply(OP_mul, to, &out->at, (const part[]){ beta, addend_of(s, f) }, 2, q);
+    if (r == DUET_OK && adds(s))
+        r = half_written(gpu_apply(OP_fma, to, &out->at, (const part[]){ alpha, product, it }, 3, q));
     else if (r == DUET_OK) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ alpha, product }, 2, q);
     gpu_give(block, q);
     return r;
 }
 
-static duet_status product(const step *s, const factor *a, const factor *b, const frame *f, scale by, queue *q)
+static duet_status product(const step *s, const factor *a, const factor *b, const frame *f, scale by,
+                           queue *q)
 {
     int ld;
     void *out = f->data[s->out[0].slot];
@@ -181,8 +195,13 @@ static duet_status product_or_nothing(const step *s, const frame *f, scale by, q
 
 duet_status gpu_matmul(const step *s, const frame *f, queue *q)
 {
-    scale by = { s->nums > 0 ? f->num[s->num[0]] : 1, !adds(s) ? 0 : s->nums > 1 ? f->num[s->num[1]] : 1, NULL };
-    if (s->out[0].at.type == DUET_F32) by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* 0 there is 0 */
+    scale by = { s->nums > 0 ? f->num[s->num[0]] : 1,
+                 !adds(s)      ? 0
+                 : s->nums > 1 ? f->num[s->num[1]]
+                               : 1,
+                 NULL };
+    if (s->out[0].at.type == DUET_F32)
+        by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* 0 there is 0 */
     if (by.alpha != 0 && s->in[0].at.size[1] > 0) by.bias = vendors_bias(s, f);
     TRY(product_or_nothing(s, f, by, q));
     return s->finish && !by.bias ? half_written(finish(s, f, q)) : DUET_OK;

@@ -94,7 +94,8 @@ static void discard(known *k)
 static bool same_layout(const layout *a, const layout *b)
 {
     const size_t axes = (size_t)a->rank * sizeof *a->size;
-    return a->type == b->type && a->rank == b->rank && !memcmp(a->size, b->size, axes) && !memcmp(a->stride, b->stride, axes);
+    return a->type == b->type && a->rank == b->rank && !memcmp(a->size, b->size, axes) &&
+           !memcmp(a->stride, b->stride, axes);
 }
 
 static bool is_it(const known *k, const step *s, int64_t offset)

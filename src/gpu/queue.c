@@ -4,7 +4,8 @@
 #include "pinned_ring.h"
 #include <string.h>
 
-static queue queues[QUEUES_ALL] = { [0 ... QUEUES_ALL - 1] = { .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP } };
+static queue queues[QUEUES_ALL] = { [0 ... QUEUES_ALL - 1] = { .lock =
+                                                                   PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP } };
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* taken last of all locks */
 
 #define COUNTER_BYTES (KERNELS_COUNTERS * sizeof(uint32_t))
@@ -35,7 +36,8 @@ static bool is_mine(queue *q)
 {
     const thread *none = NULL, *t = thread_get();
     if (__atomic_load_n(&q->user, __ATOMIC_RELAXED) == t) return true;
-    if (__atomic_compare_exchange_n(&q->user, &none, t, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return true;
+    if (__atomic_compare_exchange_n(&q->user, &none, t, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return true;
     __atomic_store_n(&q->user, SEVERAL_USERS, __ATOMIC_RELAXED);
     return false;
 }

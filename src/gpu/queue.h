@@ -13,17 +13,18 @@
 typedef struct queue {
     _Alignas(128) int index;
     cudaStream_t stream;
-    cudaEvent_t event;    /* recorded when another queue waits for this one */
-    cudaStream_t noted;   /* nobody else's: what is recorded into a graph is put here instead, and nothing of it is done */
+    cudaEvent_t event; /* recorded when another queue waits for this one */
+    cudaStream_t
+        noted; /* nobody else's: what is recorded into a graph is put here instead, and nothing of it is done */
     const thread *noting; /* who records, or NULL */
     struct graph *graph;  /* then: what is being recorded */
     uint32_t *counters;   /* of kernels.h */
     bool counts;          /* they are known to be 0 between launches */
-    const thread
-        *user;    /* the only thread that launched here; or, once there were two, or somebody has the stream, SEVERAL_USERS */
+    const thread *
+        user; /* the only thread that launched here; or, once there were two, or somebody has the stream, SEVERAL_USERS */
     span written; /* by what was last put on the stream */
     pthread_mutex_t
-        lock;        /* of the handle and of blas_room: threads may share a queue. Recursive: who records holds it meanwhile */
+        lock; /* of the handle and of blas_room: threads may share a queue. Recursive: who records holds it meanwhile */
     void *blas_room; /* products work in it; NULL until the first */
     size_t blas_bytes;
     cudnnHandle_t dnn;

@@ -52,7 +52,8 @@ static void *open_library(enum library l, const char *soname, const char *dir, c
 
 static void lacks(enum library l, const char *function)
 {
-    snprintf(text[l], sizeof text[l], "%s lacks %s", table.place[l] ? table.place[l] : "the file found", function);
+    snprintf(text[l], sizeof text[l], "%s lacks %s", table.place[l] ? table.place[l] : "the file found",
+             function);
     table.missing[l] = text[l];
 }
 
@@ -67,8 +68,8 @@ static void check_cudnn(void)
 {
     int major = (int)(table.cudnnGetCudartVersion() / 1000);
     if (major == CUDART_VERSION / 1000) return;
-    snprintf(text[LIBRARY_cudnn], sizeof text[0], "%s is built for CUDA %d, this library for CUDA %d", table.place[LIBRARY_cudnn],
-             major, CUDART_VERSION / 1000);
+    snprintf(text[LIBRARY_cudnn], sizeof text[0], "%s is built for CUDA %d, this library for CUDA %d",
+             table.place[LIBRARY_cudnn], major, CUDART_VERSION / 1000);
     table.missing[LIBRARY_cudnn] = text[LIBRARY_cudnn];
 }
 
@@ -101,12 +102,12 @@ static bool find_functions(enum library l, void *h)
     return true;
 }
 
-#define LIBRARY(lib, soname, variable)                                                                                           \
-    static void open_##lib(void)                                                                                                 \
-    {                                                                                                                            \
-        void *h = open_library(LIBRARY_##lib, soname, DIR_##lib, variable);                                                      \
-        if (!h) table.missing[LIBRARY_##lib] = text[LIBRARY_##lib];                                                              \
-        else if (find_functions(LIBRARY_##lib, h)) check_##lib();                                                                \
+#define LIBRARY(lib, soname, variable)                                                                       \
+    static void open_##lib(void)                                                                             \
+    {                                                                                                        \
+        void *h = open_library(LIBRARY_##lib, soname, DIR_##lib, variable);                                  \
+        if (!h) table.missing[LIBRARY_##lib] = text[LIBRARY_##lib];                                          \
+        else if (find_functions(LIBRARY_##lib, h)) check_##lib();                                            \
     }
 #include "vendor.def"
 

@@ -15,7 +15,8 @@ static bool same_value(const value *a, const value *b)
 {
     if (a->op != b->op || a->type != b->type || a->rank != b->rank || a->args != b->args) return false;
     if (a->comp != b->comp || a->mem != b->mem || a->join != b->join) return false;
-    if (a->leaf != b->leaf || a->number != b->number || a->alpha != b->alpha || a->beta != b->beta) return false;
+    if (a->leaf != b->leaf || a->number != b->number || a->alpha != b->alpha || a->beta != b->beta)
+        return false;
     if (memcmp(a->size, b->size, sizeof a->size[0] * a->rank)) return false;
     return !memcmp(a->arg, b->arg, sizeof a->arg) && !memcmp(a->attr, b->attr, sizeof a->attr);
 }
@@ -46,7 +47,9 @@ value blank(enum op op, const value *like)
 {
     value v = { .op = (uint8_t)op, .arg = { -1, -1, -1 }, .leaf = -1, .number = -1, .alpha = -1, .beta = -1 };
     v.comp = v.mem = COMP_UNSET;
-    if (like) v.type = like->type, v.rank = like->rank, v.weak = like->weak, memcpy(v.size, like->size, sizeof v.size);
+    if (like)
+        v.type = like->type, v.rank = like->rank, v.weak = like->weak,
+        memcpy(v.size, like->size, sizeof v.size);
     return v;
 }
 
@@ -92,7 +95,10 @@ bool value_is_map(const graph *g, int v)
 
 /* ---- numbers ---- */
 
-static bool is_number(const graph *g, int v) { return g->values[v].op == OP_NUMBER || g->values[v].op == OP_HOLE_NUMBER; }
+static bool is_number(const graph *g, int v)
+{
+    return g->values[v].op == OP_NUMBER || g->values[v].op == OP_HOLE_NUMBER;
+}
 static bool is_class(const graph *g, int v, enum number_class c)
 {
     return g->values[v].op == OP_NUMBER && g->values[v].class == c;
@@ -106,8 +112,8 @@ static void number_first(const graph *g, int *x, int *y)
 
 static bool same_bound(const bound *a, const bound *b)
 {
-    return a->node == b->node && a->negated == b->negated && a->inverted == b->inverted && a->integer == b->integer &&
-           a->constant == b->constant;
+    return a->node == b->node && a->negated == b->negated && a->inverted == b->inverted &&
+           a->integer == b->integer && a->constant == b->constant;
 }
 
 static int number_value(graph *g, bound b, enum number_class class)
@@ -138,7 +144,10 @@ static int negate_number(graph *g, int v)
     return number_value(g, b, negated_class[g->values[v].class]);
 }
 
-int constant_number(graph *g, double x) { return number_value(g, (bound){ .node = -1, .constant = x }, number_class(x)); }
+int constant_number(graph *g, double x)
+{
+    return number_value(g, (bound){ .node = -1, .constant = x }, number_class(x));
+}
 
 int minus_one(graph *g) { return number_value(g, (bound){ .node = -1, .constant = -1 }, NUMBER_MINUS_ONE); }
 
@@ -214,7 +223,8 @@ static int make_sub(graph *g, const value *like, int x, int y)
 
 static int make_div(graph *g, const value *like, int x, int y)
 {
-    bool power = is_class(g, y, NUMBER_POWER) || is_class(g, y, NUMBER_ONE) || is_class(g, y, NUMBER_MINUS_ONE);
+    bool power =
+        is_class(g, y, NUMBER_POWER) || is_class(g, y, NUMBER_ONE) || is_class(g, y, NUMBER_MINUS_ONE);
     if (!power) return make(g, OP_div, like, 2, x, y, -1);
     return make_mul(g, like, is_class(g, y, NUMBER_POWER) ? invert_number(g, y) : y, x);
 }
@@ -223,7 +233,8 @@ int make_truth(graph *g, int v)
 {
     value like = copy_of(g, v);
     const bool whole = dtype_is_integer((duet_dtype)like.type);
-    const int zero = number_value(g, (bound){ .node = -1, .integer = whole ? dtypes[like.type].computed : 0 }, NUMBER_ZERO);
+    const int zero = number_value(g, (bound){ .node = -1, .integer = whole ? dtypes[like.type].computed : 0 },
+                                  NUMBER_ZERO);
     like.type = DUET_BOOL;
     return make(g, OP_not_equal, &like, 2, zero, v, -1);
 }
@@ -244,8 +255,9 @@ static uint8_t logical(const value *v)
 static int condition(graph *g, const value *v)
 {
     const value *c = &g->values[v->arg[0]];
-    return c->weak || c->type == DUET_BOOL || dtypes[c->type].computed == computed_in(g, v) ? v->arg[0]
-                                                                                            : make_truth(g, v->arg[0]);
+    return c->weak || c->type == DUET_BOOL || dtypes[c->type].computed == computed_in(g, v)
+               ? v->arg[0]
+               : make_truth(g, v->arg[0]);
 }
 
 static int make_plain(graph *g, const value *v)
@@ -256,7 +268,8 @@ static int make_plain(graph *g, const value *v)
     if (op_infos[own.op].flags & DUET_COMMUTES) number_first(g, &own.arg[0], &own.arg[1]);
     const uint8_t comp = computed_in(g, &own);
     for (int k = 0; k < own.args; k++)
-        if (is_op(g, own.arg[k], OP_NUMBER) && dtype_is_integer((duet_dtype)comp)) own.arg[k] = whole_number(g, own.arg[k], comp);
+        if (is_op(g, own.arg[k], OP_NUMBER) && dtype_is_integer((duet_dtype)comp))
+            own.arg[k] = whole_number(g, own.arg[k], comp);
     return intern(g, &own);
 }
 
@@ -326,7 +339,8 @@ static int read_number(graph *g, const formula *f, uint32_t i, const int *of)
     const node *n = &f->nodes[i];
     const uint32_t same = f->words[n->word - f->nodes[0].word + 1];
     if (same && same <= i) return of[i - same];
-    return number_value(g, (bound){ .node = (int)i, .wide = n->type != DUET_F64 }, number_class(node_number(n)));
+    return number_value(g, (bound){ .node = (int)i, .wide = n->type != DUET_F64 },
+                        number_class(node_number(n)));
 }
 
 /* A number where a matrix is due: a value of the type that its user has. */
@@ -348,7 +362,8 @@ static uint8_t type_of_numbers(const graph *g, const value *v)
 /* Of a convolution that goes back the size is the value's; then all have the rest in the same places. */
 static void drop_size(value *v)
 {
-    for (int k = 0; k < 2; k++) v->attr[CONV_MORE + k] = v->attr[CONV_MORE + 2 + k], v->attr[CONV_MORE + 2 + k] = 0;
+    for (int k = 0; k < 2; k++)
+        v->attr[CONV_MORE + k] = v->attr[CONV_MORE + 2 + k], v->attr[CONV_MORE + 2 + k] = 0;
 }
 
 static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int earlier)
@@ -397,8 +412,8 @@ static bool may_be_root(const graph *g, int v)
 {
     for (int i = 0; i < g->roots; i++)
         if (g->root[i] == v) return false;
-    return !is_op(g, v, OP_NUMBER) && !is_op(g, v, OP_LEAF) && !is_view(g->values[v].op) && !value_is_plane(g, v) &&
-           !value_is_half(g, v);
+    return !is_op(g, v, OP_NUMBER) && !is_op(g, v, OP_LEAF) && !is_view(g->values[v].op) &&
+           !value_is_plane(g, v) && !value_is_half(g, v);
 }
 
 /* The value of a goal. A matrix, a number, a transpose, or what broadcasts to the destination, is loaded there. */
@@ -460,7 +475,8 @@ duet_status graph_pattern(graph *g, const formula *f)
     int *of = malloc(f->count * sizeof *of);
     g->failed = !of;
     for (uint32_t i = 0; i < f->count && !g->failed; i++) of[i] = read_node(g, f, i, of, -1);
-    if (!g->failed) g->root[0] = of[f->count - 1], g->roots = 1, fold_products(g), count_uses(g), settle_computed(g);
+    if (!g->failed)
+        g->root[0] = of[f->count - 1], g->roots = 1, fold_products(g), count_uses(g), settle_computed(g);
     free(of);
     return finish(g, f);
 }

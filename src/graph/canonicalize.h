@@ -14,7 +14,7 @@ int whole_number(graph *g, int v, uint8_t comp); /* a number as an integer of i6
 int make_truth(graph *g, int v);                 /* v != 0 */
 int minus_one(graph *g);                         /* the number, as a value */
 void count_uses(graph *g);
-int make_real(graph *g, const value *v);    /* an operator of real values, rewritten, of the shape that it has */
+int make_real(graph *g, const value *v); /* an operator of real values, rewritten, of the shape that it has */
 int make_unfused(graph *g, const value *v); /* the same as it stands */
 int constant_number(graph *g, double x);
 int settle_shape(graph *g, const value *v, int made); /* made, in the shape of v */

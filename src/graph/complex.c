@@ -23,10 +23,16 @@ int plane_of(graph *g, int v, enum op op)
     return intern(g, &p);
 }
 
-pair transposed(const maker *m, pair p) { return (pair){ make1(m, OP_transpose, p.re), make1(m, OP_transpose, p.im) }; }
+pair transposed(const maker *m, pair p)
+{
+    return (pair){ make1(m, OP_transpose, p.re), make1(m, OP_transpose, p.im) };
+}
 
 /* Is it what an earlier statement of this plan sets? It is in no memory yet from which it could be moved. */
-static bool is_earlier(const graph *g, int v) { return g->values[v].op == OP_LOAD && g->values[v].attr[0] == LOAD_BARRIER; }
+static bool is_earlier(const graph *g, int v)
+{
+    return g->values[v].op == OP_LOAD && g->values[v].attr[0] == LOAD_BARRIER;
+}
 
 /* Of an earlier statement's value what was written is read. */
 pair pair_of(graph *g, int v)
@@ -35,7 +41,8 @@ pair pair_of(graph *g, int v)
     if (!is_complex(g, v)) return (pair){ v, -1 };
     if (is_pair(g, v)) return (pair){ x.arg[0], x.arg[1] };
     if (x.op == OP_transpose) return transposed(&(maker){ g, part_like(&x) }, pair_of(g, x.arg[0]));
-    if (is_earlier(g, v) && value_is_join(g, x.arg[0])) return (pair){ g->values[x.arg[0]].arg[0], g->values[x.arg[0]].arg[1] };
+    if (is_earlier(g, v) && value_is_join(g, x.arg[0]))
+        return (pair){ g->values[x.arg[0]].arg[0], g->values[x.arg[0]].arg[1] };
     return (pair){ plane_of(g, v, OP_real), plane_of(g, v, OP_imag) };
 }
 
@@ -80,7 +87,8 @@ int complex_whole(graph *g, int v)
 
 int complex_root(graph *g, int v, const value *like)
 {
-    const bool moves = is_complex(g, v) && !is_pair(g, v) && !is_earlier(g, v) && g->values[v].type == like->type;
+    const bool moves =
+        is_complex(g, v) && !is_pair(g, v) && !is_earlier(g, v) && g->values[v].type == like->type;
     if (moves) return v;
     const maker m = { g, part_like(like) };
     const pair p = pair_of(g, v);
@@ -109,7 +117,8 @@ bool is_complex_operator(const graph *g, const value *v)
 {
     bool any = dtype_is_complex((duet_dtype)v->type) || (v->op >= OP_real && v->op <= OP_complex);
     for (int k = 0; k < v->args; k++) any |= is_complex(g, v->arg[k]);
-    if (v->op == OP_transpose && any) return is_pair(g, v->arg[0]); /* others are seen turned where they lie */
+    if (v->op == OP_transpose && any)
+        return is_pair(g, v->arg[0]); /* others are seen turned where they lie */
     return any && v->op < OPS && complex_formulas[v->op];
 }
 

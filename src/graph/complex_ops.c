@@ -26,7 +26,8 @@ static pair sub_pair(const maker *m, const value *v, const pair x[3])
 {
     const int re = make2(m, OP_sub, x[0].re, x[1].re);
     if (x[1].im < 0) return (pair){ re, x[0].im };
-    return (void)v, (pair){ re, x[0].im < 0 ? make1(m, OP_neg, x[1].im) : make2(m, OP_sub, x[0].im, x[1].im) };
+    return (void)v,
+           (pair){ re, x[0].im < 0 ? make1(m, OP_neg, x[1].im) : make2(m, OP_sub, x[0].im, x[1].im) };
 }
 
 static pair scaled(const maker *m, enum op op, pair x, int by)
@@ -35,7 +36,8 @@ static pair scaled(const maker *m, enum op op, pair x, int by)
 }
 
 /* The four products of parts by op, and what they add up to. */
-static pair product(const maker *m, const value *v, const pair x[3], int (*times)(const maker *m, const value *v, int x, int y))
+static pair product(const maker *m, const value *v, const pair x[3],
+                    int (*times)(const maker *m, const value *v, int x, int y))
 {
     if (x[1].im < 0) return (pair){ times(m, v, x[0].re, x[1].re), times(m, v, x[0].im, x[1].re) };
     if (x[0].im < 0) return (pair){ times(m, v, x[0].re, x[1].re), times(m, v, x[0].re, x[1].im) };
@@ -43,7 +45,10 @@ static pair product(const maker *m, const value *v, const pair x[3], int (*times
     return (pair){ re, unfused(m, OP_add, times(m, v, x[0].re, x[1].im), times(m, v, x[0].im, x[1].re)) };
 }
 
-static int times_element(const maker *m, const value *v, int x, int y) { return (void)v, make2(m, OP_mul, x, y); }
+static int times_element(const maker *m, const value *v, int x, int y)
+{
+    return (void)v, make2(m, OP_mul, x, y);
+}
 
 /* dot, matmul, einsum: of parts as of the whole. */
 static int times_matrix(const maker *m, const value *v, int x, int y)
@@ -53,8 +58,14 @@ static int times_matrix(const maker *m, const value *v, int x, int y)
     return make_real(m->g, &own);
 }
 
-static pair mul_pair(const maker *m, const value *v, const pair x[3]) { return product(m, v, x, times_element); }
-static pair dot_pair(const maker *m, const value *v, const pair x[3]) { return product(m, v, x, times_matrix); }
+static pair mul_pair(const maker *m, const value *v, const pair x[3])
+{
+    return product(m, v, x, times_element);
+}
+static pair dot_pair(const maker *m, const value *v, const pair x[3])
+{
+    return product(m, v, x, times_matrix);
+}
 #define matmul_pair dot_pair
 #define einsum_pair dot_pair
 
@@ -66,7 +77,8 @@ typedef struct range {
 static range range_of(const maker *m)
 {
     const bool wide = m->like.type == DUET_F64;
-    return wide ? (range){ 0x1p-968, 0x1p1022, 0x1p106, 0x1p-2 } : (range){ 0x1p-101, 0x1p126, 0x1p48, 0x1p-2 };
+    return wide ? (range){ 0x1p-968, 0x1p1022, 0x1p106, 0x1p-2 }
+                : (range){ 0x1p-101, 0x1p126, 0x1p48, 0x1p-2 };
 }
 
 /* By what to multiply both parts, whose larger size is that. */
@@ -74,10 +86,14 @@ static int scale_of(const maker *m, int size)
 {
     const range r = range_of(m);
     const int large = make2(m, OP_greater, size, number(m, r.high));
-    return choose(m, large, number(m, r.down), choose(m, is_below(m, size, r.low), number(m, r.up), loaded(m, number(m, 1))));
+    return choose(m, large, number(m, r.down),
+                  choose(m, is_below(m, size, r.low), number(m, r.up), loaded(m, number(m, 1))));
 }
 
-static int larger_size(const maker *m, pair x) { return make2(m, OP_maximum, make1(m, OP_abs, x.re), make1(m, OP_abs, x.im)); }
+static int larger_size(const maker *m, pair x)
+{
+    return make2(m, OP_maximum, make1(m, OP_abs, x.re), make1(m, OP_abs, x.im));
+}
 
 /* Smith's division, of operands that are scaled first: with the larger part of the divisor as hi, the other as lo, and r = lo / hi. */
 static pair divided(const maker *m, pair x, pair y)
@@ -86,8 +102,10 @@ static pair divided(const maker *m, pair x, pair y)
     const pair a = scaled(m, OP_mul, x, by_x), b = scaled(m, OP_mul, y, by_y);
     const int first = make2(m, OP_greater_equal, make1(m, OP_abs, b.re), make1(m, OP_abs, b.im));
     const int hi = choose(m, first, b.re, b.im), lo = choose(m, first, b.im, b.re);
-    const int r = choose(m, is_zero(m, size), number(m, 0), make2(m, OP_div, lo, hi)); /* over 0 as of real numbers */
-    const int below = make3(m, OP_fma, lo, r, hi), p = choose(m, first, a.re, a.im), q = choose(m, first, a.im, a.re);
+    const int r =
+        choose(m, is_zero(m, size), number(m, 0), make2(m, OP_div, lo, hi)); /* over 0 as of real numbers */
+    const int below = make3(m, OP_fma, lo, r, hi), p = choose(m, first, a.re, a.im),
+              q = choose(m, first, a.im, a.re);
     const int across = make2(m, OP_sub, q, make2(m, OP_mul, p, r)), back = make2(m, OP_div, by_y, by_x);
     const pair z = { make3(m, OP_fma, q, r, p), choose(m, first, across, make1(m, OP_neg, across)) };
     return scaled(m, OP_mul, scaled(m, OP_div, z, below), back);
@@ -115,7 +133,10 @@ static pair where_pair(const maker *m, const value *v, const pair x[3])
 
 /* ---- size and angle ---- */
 
-static pair real_pair(const maker *m, const value *v, const pair x[3]) { return (void)m, (void)v, (pair){ x[0].re, -1 }; }
+static pair real_pair(const maker *m, const value *v, const pair x[3])
+{
+    return (void)m, (void)v, (pair){ x[0].re, -1 };
+}
 
 static pair imag_pair(const maker *m, const value *v, const pair x[3])
 {
@@ -132,10 +153,19 @@ static pair arg_pair(const maker *m, const value *v, const pair x[3])
     return (void)v, (pair){ make2(m, OP_atan2, imaginary(m, x[0]), x[0].re), -1 };
 }
 
-static pair complex_pair(const maker *m, const value *v, const pair x[3]) { return (void)m, (void)v, (pair){ x[0].re, x[1].re }; }
-static pair cast_pair(const maker *m, const value *v, const pair x[3]) { return (void)v, (pair){ x[0].re, imaginary(m, x[0]) }; }
+static pair complex_pair(const maker *m, const value *v, const pair x[3])
+{
+    return (void)m, (void)v, (pair){ x[0].re, x[1].re };
+}
+static pair cast_pair(const maker *m, const value *v, const pair x[3])
+{
+    return (void)v, (pair){ x[0].re, imaginary(m, x[0]) };
+}
 
-static pair transpose_pair(const maker *m, const value *v, const pair x[3]) { return (void)v, transposed(m, x[0]); }
+static pair transpose_pair(const maker *m, const value *v, const pair x[3])
+{
+    return (void)v, transposed(m, x[0]);
+}
 
 /* ---- functions ---- */
 
@@ -157,10 +187,12 @@ static pair exp_pair(const maker *m, const value *v, const pair x[3])
 static int log_of_size(const maker *m, pair x)
 {
     const int p = make1(m, OP_abs, x.re), q = make1(m, OP_abs, x.im);
-    const int a = make2(m, OP_maximum, p, q), b = make2(m, OP_minimum, p, q), one = number(m, 1), by = scale_of(m, a);
+    const int a = make2(m, OP_maximum, p, q), b = make2(m, OP_minimum, p, q), one = number(m, 1),
+              by = scale_of(m, a);
     const int h = make2(m, OP_hypot, make2(m, OP_mul, p, by), make2(m, OP_mul, q, by));
     const int far = make2(m, OP_sub, make1(m, OP_log, h), make1(m, OP_log, by));
-    const int excess = make3(m, OP_fma, make2(m, OP_sub, a, one), make2(m, OP_add, a, one), make2(m, OP_mul, b, b));
+    const int excess =
+        make3(m, OP_fma, make2(m, OP_sub, a, one), make2(m, OP_add, a, one), make2(m, OP_mul, b, b));
     const int near = make2(m, OP_mul, make1(m, OP_log1p, excess), number(m, 0.5));
     const int is_near = make2(m, OP_logical_and, make2(m, OP_greater, h, number(m, 0.5)), is_below(m, h, 2));
     return choose(m, is_near, near, far);
@@ -189,13 +221,15 @@ static pair expm1_pair(const maker *m, const value *v, const pair x[3])
     const int a = x[0].re, b = x[0].im, s = make1(m, OP_sin, make2(m, OP_mul, number(m, 0.5), b));
     const int less = make2(m, OP_mul, make2(m, OP_mul, number(m, -2), s), s);
     const int im = make2(m, OP_mul, make1(m, OP_exp, a), make1(m, OP_sin, b));
-    return (void)v, (pair){ make3(m, OP_fma, make1(m, OP_cos, b), make1(m, OP_expm1, a), less), unless_zero(m, b, im) };
+    return (void)v, (pair){ make3(m, OP_fma, make1(m, OP_cos, b), make1(m, OP_expm1, a), less),
+                            unless_zero(m, b, im) };
 }
 
 /* Also below 0 where x is -0. */
 static int is_negative(const maker *m, int x)
 {
-    return make2(m, OP_logical_or, is_below(m, x, 0), is_below(m, make2(m, OP_div, loaded(m, number(m, 1)), x), 0));
+    return make2(m, OP_logical_or, is_below(m, x, 0),
+                 is_below(m, make2(m, OP_div, loaded(m, number(m, 1)), x), 0));
 }
 
 /* The root of the larger of (|z| + a) / 2 and (|z| - a) / 2, and |b| over twice that; scaled by a power of four, back by that of two. */
@@ -215,45 +249,56 @@ static pair sin_pair(const maker *m, const value *v, const pair x[3])
 {
     const int a = x[0].re, b = x[0].im;
     const int re = make2(m, OP_mul, make1(m, OP_sin, a), make1(m, OP_cosh, b));
-    return (void)v, (pair){ unless_zero(m, a, re), make2(m, OP_mul, make1(m, OP_cos, a), make1(m, OP_sinh, b)) };
+    return (void)v,
+           (pair){ unless_zero(m, a, re), make2(m, OP_mul, make1(m, OP_cos, a), make1(m, OP_sinh, b)) };
 }
 
 static pair cos_pair(const maker *m, const value *v, const pair x[3])
 {
     const int a = x[0].re, b = x[0].im;
     const int im = make2(m, OP_mul, make1(m, OP_neg, make1(m, OP_sin, a)), make1(m, OP_sinh, b));
-    return (void)v, (pair){ make2(m, OP_mul, make1(m, OP_cos, a), make1(m, OP_cosh, b)), unless_zero(m, a, im) };
+    return (void)v,
+           (pair){ make2(m, OP_mul, make1(m, OP_cos, a), make1(m, OP_cosh, b)), unless_zero(m, a, im) };
 }
 
 static pair sinh_pair(const maker *m, const value *v, const pair x[3])
 {
     const int a = x[0].re, b = x[0].im;
     const int im = make2(m, OP_mul, make1(m, OP_cosh, a), make1(m, OP_sin, b));
-    return (void)v, (pair){ make2(m, OP_mul, make1(m, OP_sinh, a), make1(m, OP_cos, b)), unless_zero(m, b, im) };
+    return (void)v,
+           (pair){ make2(m, OP_mul, make1(m, OP_sinh, a), make1(m, OP_cos, b)), unless_zero(m, b, im) };
 }
 
 static pair cosh_pair(const maker *m, const value *v, const pair x[3])
 {
     const int a = x[0].re, b = x[0].im;
     const int im = make2(m, OP_mul, make1(m, OP_sinh, a), make1(m, OP_sin, b));
-    return (void)v, (pair){ make2(m, OP_mul, make1(m, OP_cosh, a), make1(m, OP_cos, b)), unless_zero(m, b, im) };
+    return (void)v,
+           (pair){ make2(m, OP_mul, make1(m, OP_cosh, a), make1(m, OP_cos, b)), unless_zero(m, b, im) };
 }
 
 /* By sin(b) cos(b) and sinh(a) cosh(a) over sinh(a)^2 + cos(b)^2; from where on the real part is 1 to half a unit, the limit, without what
  * overflows. At infinity b may be anything. */
 static pair tanh_of(const maker *m, int a, int b)
 {
-    const int size = make1(m, OP_abs, a), far = make2(m, OP_greater, size, number(m, m->like.type == DUET_F64 ? 20 : 10));
-    const int s = make1(m, OP_sinh, a), c = make1(m, OP_cos, b), turn = make2(m, OP_mul, make1(m, OP_sin, b), c);
-    const int below = make3(m, OP_fma, s, s, make2(m, OP_mul, c, c)), across = make2(m, OP_mul, s, make1(m, OP_cosh, a));
+    const int size = make1(m, OP_abs, a),
+              far = make2(m, OP_greater, size, number(m, m->like.type == DUET_F64 ? 20 : 10));
+    const int s = make1(m, OP_sinh, a), c = make1(m, OP_cos, b),
+              turn = make2(m, OP_mul, make1(m, OP_sin, b), c);
+    const int below = make3(m, OP_fma, s, s, make2(m, OP_mul, c, c)),
+              across = make2(m, OP_mul, s, make1(m, OP_cosh, a));
     const int e = make1(m, OP_exp, make2(m, OP_mul, number(m, -2), size));
     const int lost = make2(m, OP_logical_and, is_zero(m, e), make2(m, OP_not_equal, turn, turn));
     const int rest = make2(m, OP_mul, make2(m, OP_mul, number(m, 4), e), choose(m, lost, number(m, 0), turn));
     const int one = choose(m, is_below(m, a, 0), number(m, -1), loaded(m, number(m, 1)));
-    return (pair){ choose(m, far, one, make2(m, OP_div, across, below)), choose(m, far, rest, make2(m, OP_div, turn, below)) };
+    return (pair){ choose(m, far, one, make2(m, OP_div, across, below)),
+                   choose(m, far, rest, make2(m, OP_div, turn, below)) };
 }
 
-static pair tanh_pair(const maker *m, const value *v, const pair x[3]) { return (void)v, tanh_of(m, x[0].re, x[0].im); }
+static pair tanh_pair(const maker *m, const value *v, const pair x[3])
+{
+    return (void)v, tanh_of(m, x[0].re, x[0].im);
+}
 
 /* -i tanh(iz). */
 static pair tan_pair(const maker *m, const value *v, const pair x[3])
@@ -279,10 +324,12 @@ static int asinh_of(const maker *m, int x, int is_halved)
 {
     const int s = make1(m, OP_abs, x), one = number(m, 1),
               large = make2(m, OP_greater, s, number(m, m->like.type == DUET_F64 ? 0x1p500 : 0x1p60));
-    const int twice = choose(m, is_halved, number(m, 1.3862943611198906), loaded(m, number(m, 0.69314718055994531)));
+    const int twice =
+        choose(m, is_halved, number(m, 1.3862943611198906), loaded(m, number(m, 0.69314718055994531)));
     const int far = make2(m, OP_add, make1(m, OP_log, s), twice);
     const int below = make2(m, OP_add, make1(m, OP_sqrt, make3(m, OP_fma, s, s, one)), one);
-    const int near = make1(m, OP_log1p, make3(m, OP_fma, s, make2(m, OP_div, s, below), s)), y = choose(m, large, far, near);
+    const int near = make1(m, OP_log1p, make3(m, OP_fma, s, make2(m, OP_div, s, below), s)),
+              y = choose(m, large, far, near);
     return unless_zero(m, x, choose(m, is_below(m, x, 0), make1(m, OP_neg, y), y));
 }
 
@@ -295,9 +342,15 @@ static void roots_around(const maker *m, pair z, pair *p, pair *q)
 }
 
 /* Sums of their products are as large as |z|, which may be beyond the largest number: where it is near that, of half of p. */
-static int is_far_out(const maker *m, pair z) { return make2(m, OP_greater, larger_size(m, z), number(m, range_of(m).high)); }
+static int is_far_out(const maker *m, pair z)
+{
+    return make2(m, OP_greater, larger_size(m, z), number(m, range_of(m).high));
+}
 
-static int half_where(const maker *m, int condition) { return choose(m, condition, number(m, 0.5), loaded(m, number(m, 1))); }
+static int half_where(const maker *m, int condition)
+{
+    return choose(m, condition, number(m, 0.5), loaded(m, number(m, 1)));
+}
 
 /* x y - z w. */
 static int across(const maker *m, int x, int y, int z, int w)
@@ -329,23 +382,31 @@ static pair acos_pair(const maker *m, const value *v, const pair x[3])
 static pair atan_pair(const maker *m, const value *v, const pair x[3])
 {
     const bool wide = m->like.type == DUET_F64;
-    const int a = x[0].re, b = make1(m, OP_abs, x[0].im), one = number(m, 1), size = make2(m, OP_hypot, a, x[0].im);
+    const int a = x[0].re, b = make1(m, OP_abs, x[0].im), one = number(m, 1),
+              size = make2(m, OP_hypot, a, x[0].im);
     const int to_1 = make2(m, OP_sub, one, b), h = make2(m, OP_hypot, a, to_1), half = number(m, 0.5);
-    const int d = make3(m, OP_fma, to_1, make2(m, OP_add, one, b), make1(m, OP_neg, make3(m, OP_fma, a, a, number(m, 0))));
+    const int d = make3(m, OP_fma, to_1, make2(m, OP_add, one, b),
+                        make1(m, OP_neg, make3(m, OP_fma, a, a, number(m, 0))));
     const int re = make2(m, OP_mul, half, make2(m, OP_atan2, make2(m, OP_mul, number(m, 2), a), d));
     const int ratio = make2(m, OP_div, make2(m, OP_div, make2(m, OP_mul, number(m, 4), b), h), h);
-    const int at_pole = make2(m, OP_mul, half, make2(m, OP_sub, number(m, 0.69314718055994531), make1(m, OP_log, h)));
+    const int at_pole =
+        make2(m, OP_mul, half, make2(m, OP_sub, number(m, 0.69314718055994531), make1(m, OP_log, h)));
     const int by_ratio = make2(m, OP_mul, number(m, 0.25), make1(m, OP_log1p, ratio));
     const int im = choose(m, is_below(m, h, wide ? 0x1p-500 : 0x1p-50), at_pole, by_ratio);
     const int far = make2(m, OP_greater, size, number(m, wide ? 0x1p56 : 0x1p27));
-    const int angle = choose(m, is_negative(m, a), number(m, -1.5707963267948966), loaded(m, number(m, 1.5707963267948966)));
+    const int angle = choose(m, is_negative(m, a), number(m, -1.5707963267948966),
+                             loaded(m, number(m, 1.5707963267948966)));
     const int y = choose(m, far, make2(m, OP_div, make2(m, OP_div, b, size), size), im);
-    return (void)v, (pair){ choose(m, far, angle, re), choose(m, is_negative(m, x[0].im), make1(m, OP_neg, y), y) };
+    return (void)v,
+           (pair){ choose(m, far, angle, re), choose(m, is_negative(m, x[0].im), make1(m, OP_neg, y), y) };
 }
 
 /* ---- sign ---- */
 
-static int is_infinite(const maker *m, int x) { return make2(m, OP_equal, make1(m, OP_abs, x), number(m, INFINITY)); }
+static int is_infinite(const maker *m, int x)
+{
+    return make2(m, OP_equal, make1(m, OP_abs, x), number(m, INFINITY));
+}
 
 /* z / |z|. An infinite part is beyond every other: two are no number. */
 static pair sign_pair(const maker *m, const value *v, const pair x[3])
@@ -367,7 +428,8 @@ static pair real_power(const maker *m, pair z, int c)
     const pair s = scaled(m, OP_mul, z, by);
     const int h = make2(m, OP_hypot, s.re, s.im), angle = make2(m, OP_mul, c, make2(m, OP_atan2, z.im, z.re));
     const int size = make2(m, OP_mul, make2(m, OP_pow, h, c), make2(m, OP_pow, back, c));
-    const pair turned = { make1(m, OP_cos, angle), make1(m, OP_sin, angle) }, p = scaled(m, OP_mul, turned, size);
+    const pair turned = { make1(m, OP_cos, angle), make1(m, OP_sin, angle) },
+               p = scaled(m, OP_mul, turned, size);
     return (pair){ p.re, unless_zero(m, angle, p.im) };
 }
 
@@ -392,7 +454,8 @@ static pair pow_pair(const maker *m, const value *v, const pair x[3])
     const bool is_real = x[1].im < 0;
     const pair z = widened(m, x[0]), w = widened(m, x[1]);
     const pair p = is_real ? real_power(m, z, w.re) : complex_power(m, v, z, w);
-    const int none = is_real ? is_zero(m, w.re) : make2(m, OP_logical_and, is_zero(m, w.re), is_zero(m, w.im));
+    const int none =
+        is_real ? is_zero(m, w.re) : make2(m, OP_logical_and, is_zero(m, w.re), is_zero(m, w.im));
     const int origin = make2(m, OP_logical_and, is_zero(m, z.re), is_zero(m, z.im)), zero = number(m, 0);
     const int limit = choose(m, make2(m, OP_greater, w.re, zero), zero, loaded(m, number(m, NAN)));
     return (pair){ choose(m, none, number(m, 1), choose(m, origin, limit, p.re)),
@@ -424,7 +487,10 @@ static pair folded(const maker *m, const value *v, const pair x[3], enum op by)
 
 static pair norm_pair(const maker *m, const value *v, const pair x[3]) { return folded(m, v, x, OP_hypot); }
 static pair var_pair(const maker *m, const value *v, const pair x[3]) { return folded(m, v, x, OP_add); }
-static pair any_pair(const maker *m, const value *v, const pair x[3]) { return folded(m, v, x, OP_logical_or); }
+static pair any_pair(const maker *m, const value *v, const pair x[3])
+{
+    return folded(m, v, x, OP_logical_or);
+}
 
 static pair all_pair(const maker *m, const value *v, const pair x[3])
 {
@@ -440,7 +506,8 @@ static int shifted(graph *g, int v, int axis, bool ahead)
 {
     const value x = copy_of(g, v);
     value s = blank(OP_fftshift, &x);
-    s.args = 1, s.arg[0] = v, s.attr[FOURIER_AXES] = 1 << axis, s.attr[FOURIER_LAST] = axis, s.attr[FOURIER_KIND] = ahead;
+    s.args = 1, s.arg[0] = v, s.attr[FOURIER_AXES] = 1 << axis, s.attr[FOURIER_LAST] = axis,
+    s.attr[FOURIER_KIND] = ahead;
     return intern(g, &s);
 }
 

@@ -51,7 +51,10 @@ static inline int unfused(const maker *m, enum op op, int x, int y)
 
 static inline int number(const maker *m, double x) { return constant_number(m->g, x); }
 static inline int choose(const maker *m, int c, int x, int y) { return make3(m, OP_where, c, x, y); }
-static inline int is_below(const maker *m, int x, double limit) { return make2(m, OP_less, x, number(m, limit)); }
+static inline int is_below(const maker *m, int x, double limit)
+{
+    return make2(m, OP_less, x, number(m, limit));
+}
 static inline int is_zero(const maker *m, int x) { return make2(m, OP_equal, x, number(m, 0)); }
 
 /* What is no number alone: not every operator has one for all its operands. */

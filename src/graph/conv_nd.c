@@ -8,17 +8,19 @@
 static const struct form {
     uint8_t op, as, axes, flips, form;
 } forms[] = {
-#define CONVOLUTIONS(n, axes)                                                                                                    \
-    { OP_conv##n, OP_conv2d, axes, 0, 0 }, { OP_convolve##n, OP_conv2d, axes, 1, 0 },                                            \
-        { OP_conv##n##_input_grad, OP_conv2d_input_grad, axes, 0, 0 },                                                           \
-        { OP_conv_transpose##n, OP_conv2d_input_grad, axes, 0, 0 },                                                              \
+#define CONVOLUTIONS(n, axes)                                                                                \
+    { OP_conv##n, OP_conv2d, axes, 0, 0 }, { OP_convolve##n, OP_conv2d, axes, 1, 0 },                        \
+        { OP_conv##n##_input_grad, OP_conv2d_input_grad, axes, 0, 0 },                                       \
+        { OP_conv_transpose##n, OP_conv2d_input_grad, axes, 0, 0 },                                          \
         { OP_conv##n##_filter_grad, OP_conv2d_filter_grad, axes, 0, 0 },
-#define POOLINGS(n, axes)                                                                                                        \
-    { OP_max_pool##n, OP_max_pool2d, axes, 0, 0 }, { OP_avg_pool##n, OP_avg_pool2d, axes, 0, 0 },                                \
-        { OP_max_pool##n##_grad, OP_max_pool2d_grad, axes, 0, 0 }, { OP_avg_pool##n##_grad, OP_avg_pool2d_grad, axes, 0, 0 },    \
+#define POOLINGS(n, axes)                                                                                    \
+    { OP_max_pool##n, OP_max_pool2d, axes, 0, 0 }, { OP_avg_pool##n, OP_avg_pool2d, axes, 0, 0 },            \
+        { OP_max_pool##n##_grad, OP_max_pool2d_grad, axes, 0, 0 },                                           \
+        { OP_avg_pool##n##_grad, OP_avg_pool2d_grad, axes, 0, 0 },                                           \
         { OP_upsample##n, OP_upsample2d, axes, 0, 0 },
     CONVOLUTIONS(1d, 1) CONVOLUTIONS(3d, 3) POOLINGS(1d, 1) POOLINGS(3d, 3)
-#define PLAIN(name, form) { OP_convolve##name, OP_conv2d, 0, 1, form }, { OP_correlate##name, OP_conv2d, 0, 0, form },
+#define PLAIN(name, form)                                                                                    \
+    { OP_convolve##name, OP_conv2d, 0, 1, form }, { OP_correlate##name, OP_conv2d, 0, 0, form },
         PLAIN(, CONV_PLAIN) PLAIN(_multi, CONV_MULTI) PLAIN(_deep, CONV_DEEP)
 };
 
@@ -62,7 +64,8 @@ void settle_padding(const graph *g, value *v)
     for (int k = 0; k < v->rank - 2; k++) {
         const int axis = v->rank - 1 - k;
         int32_t *const at = v->attr, *more = &at[places[k][3]];
-        const int64_t reach = (w->size[axis] - 1) * at[places[k][2]] + 1, read = (y->size[axis] - 1) * at[places[k][0]] + reach;
+        const int64_t reach = (w->size[axis] - 1) * at[places[k][2]] + 1,
+                      read = (y->size[axis] - 1) * at[places[k][0]] + reach;
         const int64_t behind = read - x->size[axis] - 2 * at[places[k][1]];
         if (*more) *more = (int32_t)(behind > 0 ? behind : 0);
     }
@@ -103,7 +106,9 @@ static void place_part(value *v, const value *filters, int32_t part)
 {
     for (int k = 0; k < (v->attr[CONV_FORM] == CONV_PLAIN ? v->rank : 2); k++) {
         const int64_t m = filters->size[filters->rank - 1 - k];
-        v->attr[places[k][1]] = (int32_t)(part == DUET_OVERLAP_FULL ? m - 1 : part == DUET_OVERLAP_SAME ? m / 2 : 0);
+        v->attr[places[k][1]] = (int32_t)(part == DUET_OVERLAP_FULL   ? m - 1
+                                          : part == DUET_OVERLAP_SAME ? m / 2
+                                                                      : 0);
         if (part == DUET_OVERLAP_SAME) v->size[v->rank - 1 - k] += m % 2 == 0;
     }
 }
@@ -123,10 +128,12 @@ static int plain_convolution(graph *g, const struct form *f, const value *of)
     const value filters = copy_of(g, v.arg[1]);
     const int64_t channels = f->form == CONV_DEEP ? leading_count(&filters) : 1;
     v.op = f->as;
-    place_options(&v, (const int32_t[]){ 1, 0, 1, (int32_t)(channels > 1 ? channels : 1) }, (const int32_t[]){ 0 }, 1);
+    place_options(&v, (const int32_t[]){ 1, 0, 1, (int32_t)(channels > 1 ? channels : 1) },
+                  (const int32_t[]){ 0 }, 1);
     v.attr[CONV_FLIP] = f->flips, v.attr[CONV_FORM] = f->form;
     place_part(&v, &filters, of->attr[0]);
-    for (int k = 0; k < 2 && f->form != CONV_PLAIN; k++) v.arg[k] = in_one(g, v.arg[k], 0, copy_of(g, v.arg[k]).rank - 2);
+    for (int k = 0; k < 2 && f->form != CONV_PLAIN; k++)
+        v.arg[k] = in_one(g, v.arg[k], 0, copy_of(g, v.arg[k]).rank - 2);
     return part_of(g, kernel(g, &v), of);
 }
 
@@ -172,11 +179,13 @@ static int pool_volumes(graph *g, const struct form *f, const value *of)
         value forward = *of;
         forward.args = 1, forward.arg[1] = -1;
         const int planes = pooled(g, &forward, OP_max_pool2d, POOL_PLANES, m.size, x, -1);
-        return pooled(g, of, f->as, POOL_PLANES, of->size, x, pooled(g, of, f->as, POOL_DEPTH, m.size, planes, y));
+        return pooled(g, of, f->as, POOL_PLANES, of->size, x,
+                      pooled(g, of, f->as, POOL_DEPTH, m.size, planes, y));
     }
     if (f->as == OP_avg_pool2d_grad) {
         const mixed m = mix(&image, of);
-        return pooled(g, of, f->as, POOL_PLANES, of->size, pooled(g, of, f->as, POOL_DEPTH, m.size, x, -1), -1);
+        return pooled(g, of, f->as, POOL_PLANES, of->size, pooled(g, of, f->as, POOL_DEPTH, m.size, x, -1),
+                      -1);
     }
     const mixed m = mix(of, &image);
     return pooled(g, of, f->as, POOL_DEPTH, of->size, pooled(g, of, f->as, POOL_PLANES, m.size, x, -1), -1);
@@ -187,7 +196,8 @@ static int pool_signals(graph *g, const struct form *f, const value *of)
     value v = *of;
     v.op = f->as;
     memset(v.attr, 0, sizeof v.attr);
-    for (int k = 0; k < (f->as == OP_upsample2d ? 1 : 3); k++) v.attr[2 * k] = k < 2, v.attr[2 * k + 1] = of->attr[k];
+    for (int k = 0; k < (f->as == OP_upsample2d ? 1 : 3); k++)
+        v.attr[2 * k] = k < 2, v.attr[2 * k + 1] = of->attr[k];
     return kernel(g, &v);
 }
 

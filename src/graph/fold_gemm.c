@@ -13,8 +13,8 @@ static bool foldable(const graph *g, int number)
 static bool plain_product(const graph *g, int v, int p)
 {
     const value *m = &g->values[p];
-    return m->op == OP_matmul && m->mem < FLOAT_TYPES && m->type == g->values[v].type && m->uses == 1 && m->args == 2 &&
-           m->beta < 0;
+    return m->op == OP_matmul && m->mem < FLOAT_TYPES && m->type == g->values[v].type && m->uses == 1 &&
+           m->args == 2 && m->beta < 0;
 }
 
 /* v becomes the product p, times alpha, plus beta times the addend. Numbers and addend may be -1: not there. */
@@ -50,7 +50,8 @@ static bool addable(const graph *g, int v, int z)
 static void fold_sum(graph *g, int v, int p, int alpha, int z)
 {
     int beta, addend = addend_of(g, z, &beta);
-    if (plain_product(g, v, p) && (alpha < 0 || g->values[p].alpha < 0) && addable(g, v, addend) && same_shape(g, v, p))
+    if (plain_product(g, v, p) && (alpha < 0 || g->values[p].alpha < 0) && addable(g, v, addend) &&
+        same_shape(g, v, p))
         become_product(g, v, p, alpha, addend, beta);
 }
 
@@ -78,7 +79,8 @@ static void fold_sub(graph *g, int v)
     value o = copy_of(g, v);
     if (!same_shape(g, v, o.arg[0]) || !same_shape(g, v, o.arg[1])) return;
     int minus = minus_one(g);
-    if (plain_product(g, v, o.arg[0]) && addable(g, v, o.arg[1])) become_product(g, v, o.arg[0], -1, o.arg[1], minus);
+    if (plain_product(g, v, o.arg[0]) && addable(g, v, o.arg[1]))
+        become_product(g, v, o.arg[0], -1, o.arg[1], minus);
     else if (plain_product(g, v, o.arg[1]) && g->values[o.arg[1]].alpha < 0 && addable(g, v, o.arg[0]))
         become_product(g, v, o.arg[1], minus, o.arg[0], -1);
 }
@@ -86,7 +88,8 @@ static void fold_sub(graph *g, int v)
 static void fold_neg(graph *g, int v)
 {
     value o = copy_of(g, v);
-    if (plain_product(g, v, o.arg[0]) && g->values[o.arg[0]].alpha < 0) become_product(g, v, o.arg[0], minus_one(g), -1, -1);
+    if (plain_product(g, v, o.arg[0]) && g->values[o.arg[0]].alpha < 0)
+        become_product(g, v, o.arg[0], minus_one(g), -1, -1);
 }
 
 static void fold_mul(graph *g, int v)

@@ -26,7 +26,7 @@ typedef struct value {
     int uses;         /* by other values; a root has one more */
     int leaf, number; /* of a leaf or number: its index in the graph; else -1 */
     int alpha, beta;  /* of a product: values that are numbers, or -1 */
-    int join;         /* of a half of each complex element: the value that it is a half of, which has itself here; else 0 */
+    int join; /* of a half of each complex element: the value that it is a half of, which has itself here; else 0 */
     int32_t attr[NODE_ATTRS];
     int64_t size[DUET_RANK_MAX];
 } value;
@@ -52,7 +52,8 @@ typedef struct graph {
     int n_leaves;
     bound *numbers;
     int n_numbers;
-    int root[STATEMENTS]; /* the value of each goal, of the shape of its destination, in no other goal; -1: overwritten */
+    int root
+        [STATEMENTS]; /* the value of each goal, of the shape of its destination, in no other goal; -1: overwritten */
     int roots;
     bool failed; /* out of memory while it was built */
 } graph;
@@ -76,7 +77,8 @@ enum { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_REAL, LOAD_IMAG, LOAD_ROOT };
 
 /* types.c: computed types that depend on nothing but bools are chosen by who reads them. */
 enum { COMP_ANY = DUET_DTYPE_COUNT, COMP_UNSET };
-bool value_passes(const graph *g, int v); /* may a program that reads v have computed it on its way? Else it reads memory */
+bool value_passes(const graph *g,
+                  int v); /* may a program that reads v have computed it on its way? Else it reads memory */
 uint8_t computed_in(const graph *g, const value *v);
 bool value_moves(const value *v); /* of what OP_ANY_TYPES says: elements are of its type in memory */
 uint8_t memory_type(const graph *g, const value *v);
@@ -85,8 +87,14 @@ bool value_wraps(const graph *g, int v); /* may it leave its integer type, when 
 
 /* Complex values. A join's elements are what its operands, two halves, have written; a plane is one half of the elements of its operand, read
  * where they lie. value_half: which half of value_base(v)'s elements v is, 1 being the imaginary one; -1: it is all of them. */
-static inline bool value_is_join(const graph *g, int v) { return value_at(g, v)->op == OP_complex && value_at(g, v)->join > 0; }
-static inline bool value_is_half(const graph *g, int v) { return value_at(g, v)->join > 0 && !value_is_join(g, v); }
+static inline bool value_is_join(const graph *g, int v)
+{
+    return value_at(g, v)->op == OP_complex && value_at(g, v)->join > 0;
+}
+static inline bool value_is_half(const graph *g, int v)
+{
+    return value_at(g, v)->join > 0 && !value_is_join(g, v);
+}
 static inline bool value_is_plane(const graph *g, int v)
 {
     return value_at(g, v)->op == OP_real || value_at(g, v)->op == OP_imag;

@@ -1,6 +1,6 @@
 /* layout.c - the size, strides and element type of each value of a formula. */
-#include "graph.h"
 #include "dtype.h"
+#include "graph.h"
 #include <string.h>
 
 layout plane_layout(layout l)
@@ -21,6 +21,7 @@ layout value_layout(const graph *g, int v)
     layout x = value_layout(g, u->arg[0]);
     l = x;
     if (u->op == OP_PART) return memcpy(l.size, u->size, sizeof l.size), l;
-    for (int i = 0; i < x.rank; i++) l.size[i] = x.size[x.rank - 1 - i], l.stride[i] = x.stride[x.rank - 1 - i];
+    for (int i = 0; i < x.rank; i++)
+        l.size[i] = x.size[x.rank - 1 - i], l.stride[i] = x.stride[x.rank - 1 - i];
     return l;
 }

@@ -127,7 +127,8 @@ int make_wide(graph *g, const value *v)
         wide.arg[k] = operand_in(g, v->arg[k], in);
         if (is_flipped(v)) wide.arg[k] = flipped(g, wide.arg[k]);
     }
-    if (dtype_kind((duet_dtype)v->type) >= TYPE_FLOAT) return intern(g, &wide); /* of halves it is f32 in memory */
+    if (dtype_kind((duet_dtype)v->type) >= TYPE_FLOAT)
+        return intern(g, &wide); /* of halves it is f32 in memory */
     wide.type = (uint8_t)in, wide.comp = wide.mem = COMP_UNSET;
     const int made = intern(g, &wide);
     return in == (duet_dtype)v->type ? made : result_of(g, made, v, in);

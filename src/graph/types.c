@@ -43,13 +43,15 @@ uint8_t computed_in(const graph *g, const value *v)
     const duet_dtype t = v->op == OP_where ? (duet_dtype)v->type : operands_type(g, v);
     if (t == DUET_DTYPE_COUNT) return (uint8_t)computing(v->type);
     if (dtype_kind(t) != TYPE_BOOL) return (uint8_t)dtypes[t].computed;
-    return v->type == DUET_BOOL || v->op == OP_argmin || v->op == OP_argmax ? computed_of_bools(g, v) : DUET_I64; /* sums */
+    return v->type == DUET_BOOL || v->op == OP_argmin || v->op == OP_argmax ? computed_of_bools(g, v)
+                                                                            : DUET_I64; /* sums */
 }
 
 /* What moves elements by data moves them as they are in memory, unless it adds them up on the way. */
 bool value_moves(const value *v)
 {
-    return v->op < OPS && op_infos[v->op].kind == KIND_DEF && op_infos[v->op].flags & OP_ANY_TYPES && !order_computes(v->op);
+    return v->op < OPS && op_infos[v->op].kind == KIND_DEF && op_infos[v->op].flags & OP_ANY_TYPES &&
+           !order_computes(v->op);
 }
 
 uint8_t memory_type(const graph *g, const value *v)
@@ -89,13 +91,15 @@ bool value_wraps(const graph *g, int v)
 /* What a program of the one type converts as it stores may be read as the other alone from there. */
 static bool is_lossy(uint8_t comp, uint8_t mem)
 {
-    return dtype_is_half((duet_dtype)mem) || (dtype_kind((duet_dtype)mem) != TYPE_BOOL && comp != mem && comp != computing(mem));
+    return dtype_is_half((duet_dtype)mem) ||
+           (dtype_kind((duet_dtype)mem) != TYPE_BOOL && comp != mem && comp != computing(mem));
 }
 
 int load_as(graph *g, int x, const value *like, int what, uint8_t comp)
 {
     value load = blank(OP_LOAD, like);
-    load.weak = false, load.args = 1, load.arg[0] = x, load.attr[0] = what, load.comp = comp, load.join = like->join;
+    load.weak = false, load.args = 1, load.arg[0] = x, load.attr[0] = what, load.comp = comp,
+    load.join = like->join;
     return intern(g, &load);
 }
 
@@ -127,7 +131,8 @@ int load_number(graph *g, int v, const value *like, int what)
 /* Is x, whose elements a program computes, better converted as it is stored? */
 static bool converts_early(const value *x, const value *to)
 {
-    return x->comp != COMP_ANY && x->comp != computing(to->type) && dtypes[to->type].bytes <= dtypes[x->mem].bytes;
+    return x->comp != COMP_ANY && x->comp != computing(to->type) &&
+           dtypes[to->type].bytes <= dtypes[x->mem].bytes;
 }
 
 /* Must x be converted as it is stored: to halves, which are rounded then, or by the limits of a narrow type? */
@@ -145,7 +150,8 @@ int make_cast(graph *g, const value *to, int v)
     if (x.op == OP_NUMBER) return load_number(g, v, to, LOAD_CAST);
     if (x.type == to->type) return v;
     if (to->type == DUET_BOOL) return make_truth(g, v);
-    if (converts_late(&x, to)) return store_as(g, v, to, LOAD_CAST, computed ? x.comp : (uint8_t)computing(x.type));
+    if (converts_late(&x, to))
+        return store_as(g, v, to, LOAD_CAST, computed ? x.comp : (uint8_t)computing(x.type));
     if (computed && converts_early(&x, to)) return store_as(g, v, to, LOAD_CAST, x.comp);
     return load_as(g, v, to, LOAD_CAST, (uint8_t)computing(to->type));
 }
@@ -165,7 +171,8 @@ int load_root(graph *g, int v, const value *like, int what)
     const int from = before_cast(g, v, like);
     const value x = copy_of(g, from);
     if (x.op == OP_NUMBER) return load_number(g, from, like, what);
-    if (!value_passes(g, from) && x.mem == like->type) return store_as(g, from, like, what, like->type); /* moved */
+    if (!value_passes(g, from) && x.mem == like->type)
+        return store_as(g, from, like, what, like->type); /* moved */
     const bool own = value_passes(g, from) && (x.comp != COMP_ANY || like->type == DUET_BOOL);
     return store_as(g, from, like, what, own ? x.comp : (uint8_t)computing(like->type));
 }

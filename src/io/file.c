@@ -25,7 +25,10 @@ duet_status bad_file(const input *in, const char *format, ...)
     return fail(DUET_BAD_FILE, "%s(\"%s\"): %s", in->who, in->path, why);
 }
 
-duet_status no_memory(const input *in) { return fail_within(DUET_NO_MEMORY, "%s(\"%s\")", in->who, in->path); }
+duet_status no_memory(const input *in)
+{
+    return fail_within(DUET_NO_MEMORY, "%s(\"%s\")", in->who, in->path);
+}
 
 /* ---- CRC-32 ---- */
 
@@ -60,7 +63,8 @@ duet_status input_open(input *in, const char *who, const char *path)
     in->f = f < 0 ? NULL : fdopen(f, "rb");
     if (!in->f && f >= 0) close(f);
     if (!in->f || fstat(f, &st)) return input_close(in), system_says(who, path);
-    if (!S_ISREG(st.st_mode)) return input_close(in), fail(DUET_IO_ERROR, "%s(\"%s\"): not a file of known length", who, path);
+    if (!S_ISREG(st.st_mode))
+        return input_close(in), fail(DUET_IO_ERROR, "%s(\"%s\"): not a file of known length", who, path);
     in->size = in->left = (uint64_t)st.st_size;
     return DUET_OK;
 }

@@ -5,7 +5,10 @@
 
 const char inflate_none[] = "";
 
-void inflate_info(char *text, size_t size) { snprintf(text, size, "zlib %s reads deflated .npz", zlibVersion()); }
+void inflate_info(char *text, size_t size)
+{
+    snprintf(text, size, "zlib %s reads deflated .npz", zlibVersion());
+}
 
 struct inflater {
     z_stream z;
@@ -19,8 +22,8 @@ duet_status inflate_begin(input *in, uint64_t compressed)
     const int begun = i ? inflateInit2(&i->z, -MAX_WBITS) : Z_MEM_ERROR;
     if (begun != Z_OK) {
         free(i);
-        return fail(begun == Z_MEM_ERROR ? DUET_NO_MEMORY : DUET_UNSUPPORTED, "%s(\"%s\"): zlib %s does not begin", in->who,
-                    in->path, zlibVersion());
+        return fail(begun == Z_MEM_ERROR ? DUET_NO_MEMORY : DUET_UNSUPPORTED,
+                    "%s(\"%s\"): zlib %s does not begin", in->who, in->path, zlibVersion());
     }
     i->compressed = compressed, in->inflater = i;
     return DUET_OK;
@@ -48,8 +51,10 @@ duet_status inflate_read(input *in, void *to, size_t bytes)
             TRY(refill(in));
             continue;
         }
-        if (r == Z_MEM_ERROR) return fail(DUET_NO_MEMORY, "%s(\"%s\"): no memory to inflate", in->who, in->path);
-        if (r != Z_OK && !(r == Z_STREAM_END && !bytes)) return bad_file(in, "what is deflated is not as it should be");
+        if (r == Z_MEM_ERROR)
+            return fail(DUET_NO_MEMORY, "%s(\"%s\"): no memory to inflate", in->who, in->path);
+        if (r != Z_OK && !(r == Z_STREAM_END && !bytes))
+            return bad_file(in, "what is deflated is not as it should be");
     }
     return DUET_OK;
 }

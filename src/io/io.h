@@ -41,7 +41,9 @@ typedef struct output {
 duet_status output_open(output *out, const char *who, const char *path);
 duet_status output_write(output *out, const void *from, size_t bytes);
 duet_status output_failed(const output *out);
-duet_status output_close(output *out, duet_status s); /* puts it in place if s is OK, else it never was; returns s, or IO_ERROR */
+duet_status
+output_close(output *out,
+             duet_status s); /* puts it in place if s is OK, else it never was; returns s, or IO_ERROR */
 
 /* ---- inflate_zlib.c, inflate_none.c ---- */
 
@@ -69,10 +71,13 @@ duet_status npy_write(output *out, const duet_matrix *m);
 
 static inline bool type_is_complex(duet_dtype t) { return t == DUET_C64 || t == DUET_C128; }
 static inline bool type_is_float(duet_dtype t) { return dtypes[t].roundoff > 0; }
-static inline duet_dtype type_of_part(duet_dtype t) { return t == DUET_C64 ? DUET_F32 : t == DUET_C128 ? DUET_F64 : t; }
+static inline duet_dtype type_of_part(duet_dtype t)
+{
+    return t == DUET_C64 ? DUET_F32 : t == DUET_C128 ? DUET_F64 : t;
+}
 
 double number_of(duet_dtype type, const void *p);                  /* floating point of any size */
 char *integer_text(duet_dtype type, const void *p, char text[32]); /* of any size, and bool as 0 or 1 */
-int shortest_digits(duet_dtype type, double x);                    /* so many tell x, which is finite, from others of its type */
+int shortest_digits(duet_dtype type, double x); /* so many tell x, which is finite, from others of its type */
 
 #endif

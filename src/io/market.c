@@ -1,7 +1,7 @@
 /* market.c - Matrix Market's dense format: a banner, comments, the sizes, then the elements as text, column by column.
  * https://math.nist.gov/MatrixMarket/formats.html */
-#include "io.h"
 #include "c_locale.h"
+#include "io.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -97,7 +97,8 @@ static duet_status take_sizes(reading *r)
     TRY(next_integer(r->in, &r->rows));
     TRY(next_integer(r->in, &r->cols));
     if (r->rows < 0 || r->cols < 0) return bad_file(r->in, "its sizes are negative");
-    if (r->symmetry && r->rows != r->cols) return bad_file(r->in, "it is %s, but not square", symmetries[r->symmetry]);
+    if (r->symmetry && r->rows != r->cols)
+        return bad_file(r->in, "it is %s, but not square", symmetries[r->symmetry]);
     const bool overflows = __builtin_mul_overflow(r->rows, r->cols, &n);
     const uint64_t most = r->symmetry ? 2 * r->in->size + 2 : r->in->size / 2 + 1; /* elements */
     if (overflows || (uint64_t)n > most) return bad_file(r->in, "it is shorter than its sizes say");
@@ -138,7 +139,8 @@ static duet_status take_elements(const reading *r, char *p)
             TRY(take_element(r, p + (size_t)(i * r->cols + j) * each,
                              r->symmetry && i > j ? p + (size_t)(j * r->cols + i) * each : NULL));
     skip_comments(r->in->f);
-    if (ferror(r->in->f)) return fail(DUET_IO_ERROR, "%s(\"%s\"): it cannot be read", r->in->who, r->in->path);
+    if (ferror(r->in->f))
+        return fail(DUET_IO_ERROR, "%s(\"%s\"): it cannot be read", r->in->who, r->in->path);
     return getc(r->in->f) == EOF ? DUET_OK : bad_file(r->in, "it goes on behind its last element");
 }
 
@@ -204,7 +206,9 @@ static duet_status put_matrix(output *out, const duet_matrix *m)
     TRY(say(out, front));
     for (int64_t j = 0; m->count && j < m->at.size[1]; j++)
         for (int64_t i = 0; i < m->at.size[0]; i++)
-            TRY(put_element(out, t, (const char *)p + (i * m->at.stride[0] + j * m->at.stride[1]) * (int64_t)dtypes[t].bytes));
+            TRY(put_element(out, t,
+                            (const char *)p +
+                                (i * m->at.stride[0] + j * m->at.stride[1]) * (int64_t)dtypes[t].bytes));
     return DUET_OK;
 }
 
@@ -215,7 +219,8 @@ duet_status duet_save_market(const char *path, const duet_matrix *m)
     output out;
     TRY(matrix_check(who, m));
     if (m->at.rank != 2)
-        return fail(DUET_BAD_SHAPE, "%s(%s) needs a rank of 2", who, shape_text(text, m->at.type, m->at.rank, m->at.size));
+        return fail(DUET_BAD_SHAPE, "%s(%s) needs a rank of 2", who,
+                    shape_text(text, m->at.type, m->at.rank, m->at.size));
     TRY(output_open(&out, who, path));
     const plain_numbers plain = plain_numbers_begin();
     duet_status s = put_matrix(&out, m);

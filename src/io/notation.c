@@ -84,7 +84,8 @@ static double beyond_digits(duet_dtype type) { return pow(10, floor(-log10(2 * d
 static bool wants_powers(const column *c)
 {
     const bool small = c->type == DUET_F32 ? (float)c->least < 0.0001f : c->least < 0.0001;
-    const bool wide = c->type == DUET_F32 ? (float)c->most / (float)c->least > 1000 : c->most / c->least > 1000;
+    const bool wide =
+        c->type == DUET_F32 ? (float)c->most / (float)c->least > 1000 : c->most / c->least > 1000;
     return c->most > 0 && (c->most >= fmin(beyond_digits(c->type), 1e8) || small || wide);
 }
 
@@ -133,9 +134,11 @@ void notation_sees(notation *n, const void *element)
     char text[32];
     const bool complex = type_is_complex(n->type);
     if (n->type == DUET_BOOL) n->width = 5;
-    else if (!complex && !type_is_float(n->type)) grow(&n->width, strlen(integer_text(n->type, element, text)));
+    else if (!complex && !type_is_float(n->type))
+        grow(&n->width, strlen(integer_text(n->type, element, text)));
     else
-        for (int k = 0; k <= complex; k++) column_sees(&n->part[k], number_of(n->part[k].type, part_of(n->type, element, k)));
+        for (int k = 0; k <= complex; k++)
+            column_sees(&n->part[k], number_of(n->part[k].type, part_of(n->type, element, k)));
 }
 
 void notation_settle(notation *n)
@@ -160,7 +163,9 @@ char *notation_text(const notation *n, const void *element, char text[WORD])
     char digits[32];
     if (type_is_complex(n->type)) return complex_text(n, element, text);
     if (type_is_float(n->type)) return column_text(&n->part[0], number_of(n->type, element), text), text;
-    const char *word = n->type != DUET_BOOL ? integer_text(n->type, element, digits) : *(const char *)element ? "True" : "False";
+    const char *word = n->type != DUET_BOOL     ? integer_text(n->type, element, digits)
+                       : *(const char *)element ? "True"
+                                                : "False";
     snprintf(text, WORD, "%*s", n->width, word);
     return text;
 }
@@ -184,11 +189,13 @@ static void number_alone(duet_dtype type, double x, bool point, bool signs, char
 char *alone_text(duet_dtype type, const void *element, char text[WORD])
 {
     char digits[32], real[WORD] = "", imag[WORD];
-    const double x = type_is_complex(type) || type_is_float(type) ? number_of(type_of_part(type), element) : 0;
+    const double x =
+        type_is_complex(type) || type_is_float(type) ? number_of(type_of_part(type), element) : 0;
     if (type_is_complex(type)) {
         const bool whole = x != 0 || signbit(x);
         if (whole) number_alone(type_of_part(type), x, false, false, real);
-        number_alone(type_of_part(type), number_of(type_of_part(type), part_of(type, element, 1)), false, whole, imag);
+        number_alone(type_of_part(type), number_of(type_of_part(type), part_of(type, element, 1)), false,
+                     whole, imag);
         snprintf(text, WORD, whole ? "(%.150s%.150sj)" : "%s%.150sj", real, imag);
     } else if (type_is_float(type)) {
         number_alone(type, x, true, false, text);

@@ -23,7 +23,8 @@ static bool type_named(const char *descr, duet_dtype *type, bool *swapped)
     if (bytes <= 0 || *end) return false;
     *swapped = *descr == (here_is_big ? '<' : '>');
     for (int t = 0; t < DUET_DTYPE_COUNT; t++)
-        if (kind_of((duet_dtype)t) == descr[1] && dtypes[t].bytes == (size_t)bytes) return *type = (duet_dtype)t, true;
+        if (kind_of((duet_dtype)t) == descr[1] && dtypes[t].bytes == (size_t)bytes)
+            return *type = (duet_dtype)t, true;
     return false;
 }
 
@@ -77,7 +78,8 @@ static duet_status take_string(scan *s, char *to, size_t room)
 {
     skip_space(s);
     const char quote = s->at < s->end ? *s->at : 0;
-    if (quote != '\'' && quote != '"') return bad_file(s->in, "its header has something else where a string should stand");
+    if (quote != '\'' && quote != '"')
+        return bad_file(s->in, "its header has something else where a string should stand");
     size_t n = 0;
     for (s->at++; s->at < s->end && *s->at != quote; s->at++, n++)
         if (n + 1 < room) to[n] = *s->at;
@@ -102,10 +104,12 @@ static duet_status take_shape(scan *s, header *h)
     if (!take(s, '(')) return bad_file(s->in, "its shape is no tuple");
     while (!take(s, ')')) {
         if (h->rank == DUET_RANK_MAX)
-            return fail(DUET_UNSUPPORTED, "%s(\"%s\"): an array of more than %d axes", s->in->who, s->in->path, DUET_RANK_MAX);
+            return fail(DUET_UNSUPPORTED, "%s(\"%s\"): an array of more than %d axes", s->in->who,
+                        s->in->path, DUET_RANK_MAX);
         TRY(take_size(s, &h->size[h->rank++]));
         take(s, 'L'); /* as Python 2 wrote them */
-        if (!take(s, ',') && (s->at == s->end || *s->at != ')')) return bad_file(s->in, "its shape does not end");
+        if (!take(s, ',') && (s->at == s->end || *s->at != ')'))
+            return bad_file(s->in, "its shape does not end");
     }
     return DUET_OK;
 }
@@ -113,7 +117,8 @@ static duet_status take_shape(scan *s, header *h)
 static duet_status take_bool(scan *s, bool *to)
 {
     *to = take_word(s, "True");
-    return *to || take_word(s, "False") ? DUET_OK : bad_file(s->in, "its header has something else than True or False");
+    return *to || take_word(s, "False") ? DUET_OK
+                                        : bad_file(s->in, "its header has something else than True or False");
 }
 
 static duet_status take_descr(scan *s, header *h)
@@ -157,9 +162,11 @@ static duet_status read_header(input *in, header *h)
     TRY(input_read(in, front, sizeof front));
     if (memcmp(front, magic, sizeof magic)) return bad_file(in, "it is no .npy");
     if (front[6] < 1 || front[6] > 3 || front[7])
-        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): version %d.%d of .npy", in->who, in->path, front[6], front[7]);
+        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): version %d.%d of .npy", in->who, in->path, front[6],
+                    front[7]);
     TRY(input_read(in, length, front[6] == 1 ? 2 : 4));
-    const uint32_t bytes = length[0] | (uint32_t)length[1] << 8 | (uint32_t)length[2] << 16 | (uint32_t)length[3] << 24;
+    const uint32_t bytes =
+        length[0] | (uint32_t)length[1] << 8 | (uint32_t)length[2] << 16 | (uint32_t)length[3] << 24;
     if (bytes > sizeof text) return bad_file(in, "its header has %lu bytes", (unsigned long)bytes);
     TRY(input_read(in, text, bytes));
     return parse(in, text, bytes, h);
@@ -191,9 +198,13 @@ static duet_status check_size(const input *in, duet_dtype type, const header *h)
 {
     int64_t bytes = (int64_t)dtypes[type].bytes;
     bool empty = false, overflows = false;
-    for (int a = 0; a < h->rank; a++) empty |= !h->size[a], overflows |= __builtin_mul_overflow(bytes, h->size[a], &bytes);
-    if (!empty && (overflows || (uint64_t)bytes > in->left)) return bad_file(in, "it is shorter than its shape says");
-    return shape_check(in->who, type, h->rank, h->size) == DUET_OK ? DUET_OK : bad_file(in, "its shape is beyond all memory");
+    for (int a = 0; a < h->rank; a++)
+        empty |= !h->size[a], overflows |= __builtin_mul_overflow(bytes, h->size[a], &bytes);
+    if (!empty && (overflows || (uint64_t)bytes > in->left))
+        return bad_file(in, "it is shorter than its shape says");
+    return shape_check(in->who, type, h->rank, h->size) == DUET_OK
+               ? DUET_OK
+               : bad_file(in, "its shape is beyond all memory");
 }
 
 /* Fortran's order is that of the axes reversed. */
@@ -218,7 +229,8 @@ duet_matrix *npy_read(input *in)
     bool swapped;
     if (read_header(in, &h)) return NULL;
     if (!type_named(h.descr, &type, &swapped))
-        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): elements of type \"%s\"", in->who, in->path, h.descr), NULL;
+        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): elements of type \"%s\"", in->who, in->path, h.descr),
+               NULL;
     if (check_size(in, type, &h)) return NULL;
     duet_matrix *m = new_for(&h, type);
     if (!m) return no_memory(in), NULL;
@@ -241,7 +253,8 @@ duet_matrix *duet_load_npy(const char *path)
 static bool is_fortran(const duet_matrix *m)
 {
     layout l = m->at;
-    for (int a = 0; a < l.rank; a++) l.size[a] = m->at.size[l.rank - 1 - a], l.stride[a] = m->at.stride[l.rank - 1 - a];
+    for (int a = 0; a < l.rank; a++)
+        l.size[a] = m->at.size[l.rank - 1 - a], l.stride[a] = m->at.stride[l.rank - 1 - a];
     return !m->dense && layout_is_dense(&l);
 }
 
@@ -256,8 +269,8 @@ static size_t make_front(const duet_matrix *m, unsigned char front[4 * ALIGNED +
                                          : '<',
                     kind_of(t), (int)dtypes[t].bytes, is_fortran(m) ? "True" : "False");
     for (int a = 0; a < m->at.rank; a++)
-        n += sprintf(text + n, a || m->at.rank == 1 ? "%s%lld%s" : "%s%lld%s", a ? ", " : "", (long long)m->at.size[a],
-                     m->at.rank == 1 ? "," : "");
+        n += sprintf(text + n, a || m->at.rank == 1 ? "%s%lld%s" : "%s%lld%s", a ? ", " : "",
+                     (long long)m->at.size[a], m->at.rank == 1 ? "," : "");
     n += sprintf(text + n, "), }");
     while ((FRONT + n + 1) % ALIGNED) text[n++] = ' ';
     text[n++] = '\n';

@@ -59,13 +59,16 @@ static duet_status locate(input *in, const unsigned char *end, uint64_t end_at, 
     return DUET_OK;
 }
 
-static duet_status find_directory(input *in, const unsigned char *tail, size_t bytes, uint64_t *at, uint64_t *size)
+static duet_status find_directory(input *in, const unsigned char *tail, size_t bytes, uint64_t *at,
+                                  uint64_t *size)
 {
     const unsigned char *end = find_end(tail, bytes);
     if (!end) return bad_file(in, "it is no zip file");
     const uint64_t end_at = in->size - bytes + (uint64_t)(end - tail);
     TRY(locate(in, end, end_at, at, size));
-    return *at <= end_at && *size <= end_at - *at ? DUET_OK : bad_file(in, "the directory of the zip file is not where it says");
+    return *at <= end_at && *size <= end_at - *at
+               ? DUET_OK
+               : bad_file(in, "the directory of the zip file is not where it says");
 }
 
 static duet_status read_directory(input *in, directory *d)
@@ -81,7 +84,8 @@ static duet_status read_directory(input *in, directory *d)
     free(tail);
     TRY(s);
     d->bytes = malloc(d->size + 1);
-    if (!d->bytes) return fail(DUET_NO_MEMORY, "%s: no memory for %llu bytes", in->who, (unsigned long long)d->size);
+    if (!d->bytes)
+        return fail(DUET_NO_MEMORY, "%s: no memory for %llu bytes", in->who, (unsigned long long)d->size);
     TRY(input_seek(in, at));
     return input_read(in, d->bytes, (size_t)d->size);
 }
@@ -143,9 +147,11 @@ static duet_status find_member(const input *in, const directory *d, const char *
 
 static duet_status check_member(const input *in, const member *m)
 {
-    if (m->flags & ENCRYPTED) return fail(DUET_UNSUPPORTED, "%s(\"%s\"): the array is encrypted", in->who, in->path);
+    if (m->flags & ENCRYPTED)
+        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): the array is encrypted", in->who, in->path);
     if (m->method != STORED && m->method != DEFLATED)
-        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): compression %u of a zip file", in->who, in->path, (unsigned)m->method);
+        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): compression %u of a zip file", in->who, in->path,
+                    (unsigned)m->method);
     if (m->method == STORED ? m->size != m->packed : m->size / DENSEST > m->packed)
         return bad_file(in, "an array cannot have come to the size that the zip file says");
     return DUET_OK;

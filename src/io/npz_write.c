@@ -32,7 +32,8 @@ static size_t name_bytes(const duet_named *a) { return strlen(a->name) + 4; }
 static void put_common(record *r, const duet_named *a, uint32_t sum, int extra)
 {
     put(r, VERSION, 2), put(r, UTF8, 2), put(r, 0, 2), put(r, 0, 2), put(r, DAY_ONE, 2);
-    put(r, sum, 4), put(r, IN_ZIP64, 4), put(r, IN_ZIP64, 4), put(r, name_bytes(a), 2), put(r, (uint64_t)extra, 2);
+    put(r, sum, 4), put(r, IN_ZIP64, 4), put(r, IN_ZIP64, 4), put(r, name_bytes(a), 2),
+        put(r, (uint64_t)extra, 2);
 }
 
 static duet_status put_named(output *out, const record *r, const duet_named *a)
@@ -72,7 +73,8 @@ static duet_status put_entry(output *out, const duet_named *a, const entry *e)
     record r = { .n = 0 }, extra = { .n = 0 };
     put(&r, 0x02014b50, 4), put(&r, VERSION, 2), put_common(&r, a, e->sum, 28);
     put(&r, 0, 2), put(&r, 0, 2), put(&r, 0, 2), put(&r, 0, 4), put(&r, IN_ZIP64, 4);
-    put(&extra, 1, 2), put(&extra, 24, 2), put(&extra, e->size, 8), put(&extra, e->size, 8), put(&extra, e->at, 8);
+    put(&extra, 1, 2), put(&extra, 24, 2), put(&extra, e->size, 8), put(&extra, e->size, 8),
+        put(&extra, e->at, 8);
     TRY(put_named(out, &r, a));
     return output_write(out, extra.bytes, extra.n);
 }
@@ -84,7 +86,8 @@ static duet_status put_end(output *out, uint64_t count, uint64_t at)
     put(&r, 0x06064b50, 4), put(&r, 44, 8), put(&r, VERSION, 2), put(&r, VERSION, 2), put(&r, 0, 8);
     put(&r, count, 8), put(&r, count, 8), put(&r, here - at, 8), put(&r, at, 8);
     put(&r, 0x07064b50, 4), put(&r, 0, 4), put(&r, here, 8), put(&r, 1, 4);
-    put(&r, 0x06054b50, 4), put(&r, 0, 4), put(&r, 0xffff, 2), put(&r, 0xffff, 2), put(&r, IN_ZIP64, 4), put(&r, IN_ZIP64, 4);
+    put(&r, 0x06054b50, 4), put(&r, 0, 4), put(&r, 0xffff, 2), put(&r, 0xffff, 2), put(&r, IN_ZIP64, 4),
+        put(&r, IN_ZIP64, 4);
     put(&r, 0, 2);
     return output_write(out, r.bytes, r.n);
 }
@@ -101,7 +104,8 @@ static duet_status check_list(const char *who, const duet_named *list, int count
 {
     if (count < 0 || (count && !list)) return fail(DUET_BAD_ARGUMENT, "%s needs a list of arrays", who);
     for (int k = 0; k < count; k++) {
-        if (!list[k].name || strlen(list[k].name) > 60000) return fail(DUET_BAD_ARGUMENT, "%s: array %d has no name", who, k);
+        if (!list[k].name || strlen(list[k].name) > 60000)
+            return fail(DUET_BAD_ARGUMENT, "%s: array %d has no name", who, k);
         TRY(matrix_check(who, list[k].m));
         for (int i = 0; i < k; i++)
             if (!strcmp(list[i].name, list[k].name))

@@ -32,10 +32,10 @@ char *integer_text(duet_dtype type, const void *p, char text[32])
 {
     switch (type) {
 #define DUET_DTYPE(...)
-#define INTEGER(NAME, ctype)                                                                                                     \
-    case DUET_##NAME:                                                                                                            \
-        if ((ctype)-1 < (ctype)1) snprintf(text, 32, "%" PRId64, (int64_t) * (const ctype *)p);                                  \
-        else snprintf(text, 32, "%" PRIu64, (uint64_t) * (const ctype *)p);                                                      \
+#define INTEGER(NAME, ctype)                                                                                 \
+    case DUET_##NAME:                                                                                        \
+        if ((ctype)-1 < (ctype)1) snprintf(text, 32, "%" PRId64, (int64_t) * (const ctype *)p);              \
+        else snprintf(text, 32, "%" PRIu64, (uint64_t) * (const ctype *)p);                                  \
         break;
 #define DUET_INTEGER(NAME, name, ctype) INTEGER(NAME, ctype)
 #define DUET_NARROW(NAME, name, ctype)  INTEGER(NAME, ctype)

@@ -71,7 +71,8 @@ static void indent(printing *x, int by)
 /* A word, on a new line where this one would be too long with it and what must follow. */
 static void say_word(printing *x, const char *word, int width)
 {
-    if (x->length + strlen(word) > (size_t)width && x->length > (size_t)x->m->at.rank) end_line(x), indent(x, x->m->at.rank);
+    if (x->length + strlen(word) > (size_t)width && x->length > (size_t)x->m->at.rank)
+        end_line(x), indent(x, x->m->at.rank);
     say(x, word);
 }
 
@@ -140,7 +141,9 @@ duet_status duet_print(FILE *out, const duet_matrix *m)
     if (!out) return fail(DUET_BAD_ARGUMENT, "%s: no file", who);
     TRY(matrix_check(who, m));
     TRY(elements_of(m, &p));
-    printing x = { .out = out, .m = m, .p = p, .cut = m->count > THRESHOLD, .form = notation_new(m->at.type) };
+    printing x = {
+        .out = out, .m = m, .p = p, .cut = m->count > THRESHOLD, .form = notation_new(m->at.type)
+    };
     const plain_numbers plain = plain_numbers_begin();
     print(&x);
     plain_numbers_end(plain);

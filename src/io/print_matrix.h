@@ -14,7 +14,9 @@ typedef struct column {
     bool powers;
     int left, right, power;       /* characters; power: of the exponent's digits */
     bool infinite, below, finite; /* has it elements that are not finite, -infinity, or others? */
-    int plain[2], scientific[3];  /* what it would take: of plain ones left and right; of powers left, right and digits */
+    int plain[2],
+        scientific
+            [3]; /* what it would take: of plain ones left and right; of powers left, right and digits */
 } column;
 
 /* Shown elements are seen first; then the notation is settled; then each is a text. */

@@ -10,7 +10,7 @@
 typedef struct assigner {
     const lowering *l;
     memory *m;
-    int *last;      /* the last job that reads a value; of what a goal is copied from, one past the last job */
+    int *last; /* the last job that reads a value; of what a goal is copied from, one past the last job */
     int *free_from; /* of each block (below goals: a destination): the first job that may write there anew */
     int may_fail;   /* the last job that may run out of memory, or -1: element by element none takes any */
     int goals, blocks;
@@ -54,7 +54,9 @@ static bool writes_safely(const assigner *a, const job *j, int goal)
     for (int k = 0; k < j->ins; k++) {
         const value *u = value_at(a->l->g, value_base(a->l->g, j->in[k]));
         if (u->op != OP_LEAF || a->l->overlap[u->leaf * a->goals + goal] == APART) continue;
-        if (spoils(a->l, goal, j->in[k], j->bias[k]) || !(is_map_kernel(j->kernel) || job_in_place(a->l, j, k))) return false;
+        if (spoils(a->l, goal, j->in[k], j->bias[k]) ||
+            !(is_map_kernel(j->kernel) || job_in_place(a->l, j, k)))
+            return false;
     }
     return true;
 }
@@ -75,7 +77,10 @@ static bool is_read(const assigner *a, int v)
     return false;
 }
 
-static bool may_fail(const job *j) { return j->kernel != JOB_JOIN && (!is_map_kernel(j->kernel) || job_folds(j)); }
+static bool may_fail(const job *j)
+{
+    return j->kernel != JOB_JOIN && (!is_map_kernel(j->kernel) || job_folds(j));
+}
 
 static void find_failing(assigner *a)
 {
@@ -134,11 +139,13 @@ static bool lives_in_destination(const assigner *a, int j)
 {
     const bool copy = !a->m->direct[0];
     if (a->goals > 1) return false;
-    if (value_is_join(a->l->g, a->l->g->root[0]) && !copy) return false; /* its halves are written one after the other */
+    if (value_is_join(a->l->g, a->l->g->root[0]) && !copy)
+        return false; /* its halves are written one after the other */
     int v = a->l->jobs[j].out[0], end = copy ? a->l->count : a->l->count - 1;
     if (dtypes[value_at(a->l->g, v)->mem].bytes > dtypes[a->l->goal[0].to.type].bytes)
         return false; /* it may not be aligned to that */
-    if (a->l->jobs[j].outs > 1 || bytes_of(a->l->g, v) > block_bytes(a, 0) || !cannot_fail(a, j)) return false;
+    if (a->l->jobs[j].outs > 1 || bytes_of(a->l->g, v) > block_bytes(a, 0) || !cannot_fail(a, j))
+        return false;
     if (a->last[v] < end || copy) return a->last[v] < end;
     const job *x = &a->l->jobs[end];
     for (int k = 0; k < x->ins; k++)
@@ -152,7 +159,8 @@ static int dying_block(const assigner *a, int j)
     const job *x = &a->l->jobs[j];
     for (int k = 0; k < x->ins && x->outs == 1; k++) {
         int v = x->in[k];
-        if (value_at(a->l->g, v)->op == OP_LEAF || value_base(a->l->g, v) != v || a->last[v] != j || !over_operand(a, x, k))
+        if (value_at(a->l->g, v)->op == OP_LEAF || value_base(a->l->g, v) != v || a->last[v] != j ||
+            !over_operand(a, x, k))
             continue;
         int b = block_of_slot(a, a->m->slot[v]);
         if (b >= a->goals || lives_in_destination(a, j)) return b;
@@ -164,7 +172,8 @@ static int smallest_fit(const assigner *a, int j, size_t bytes)
 {
     int best = -1;
     for (int b = a->goals; b < a->blocks; b++)
-        if (a->free_from[b] <= j && block_bytes(a, b) >= bytes && (best < 0 || block_bytes(a, b) < block_bytes(a, best)))
+        if (a->free_from[b] <= j && block_bytes(a, b) >= bytes &&
+            (best < 0 || block_bytes(a, b) < block_bytes(a, best)))
             best = b;
     return best;
 }
@@ -207,14 +216,16 @@ static void assign(assigner *a, int j)
         const int until = (a->last[v] < j ? j : a->last[v]) + 1;
         a->m->slot[v] = slot_of_block(a, b);
         if (value_is_half(a->l->g, v)) a->m->slot[value_at(a->l->g, v)->join] = a->m->slot[v];
-        if (!value_is_join(a->l->g, v) || until > a->free_from[b]) a->free_from[b] = until; /* its halves may be read longer */
+        if (!value_is_join(a->l->g, v) || until > a->free_from[b])
+            a->free_from[b] = until; /* its halves may be read longer */
     }
 }
 
 static void assign_blocks(assigner *a)
 {
     const graph *g = a->l->g;
-    memset(a->last, -1, (size_t)g->count * sizeof *a->last), memset(a->m->slot, -1, (size_t)g->count * sizeof *a->m->slot);
+    memset(a->last, -1, (size_t)g->count * sizeof *a->last),
+        memset(a->m->slot, -1, (size_t)g->count * sizeof *a->m->slot);
     find_last_reads(a), find_failing(a);
     for (int i = 0; i < a->goals; i++) {
         a->free_from[i] = a->goals > 1 ? INT_MAX : last_hazard(a, i) + 1;
@@ -230,7 +241,8 @@ bool memory_assign(const lowering *l, memory *m)
     const int goals = l->g->roots;
     size_t n = (size_t)l->g->count, blocks = 1;
     for (int j = 0; j < l->count; j++) blocks += (size_t)l->jobs[j].outs;
-    assigner a = { l, m, malloc(n * sizeof(int)), calloc(blocks + (size_t)goals, sizeof(int)), -1, goals, goals };
+    assigner a = { l,     m,    malloc(n * sizeof(int)), calloc(blocks + (size_t)goals, sizeof(int)), -1,
+                   goals, goals };
     *m = (memory){ .slot = malloc(n * sizeof(int)), .temp = calloc(blocks, sizeof(size_t)) };
     bool ok = a.last && a.free_from && m->slot && m->temp;
     if (ok) assign_blocks(&a);

@@ -143,7 +143,8 @@ static bool source_of(builder *b, int at, int v, bool bias, source *s)
 static void release(builder *b, int at)
 {
     for (int i = 0; i < at; i++)
-        if (b->at[i].saved && b->at[i].last == at) b->slots_taken &= ~(1u << b->at[i].slot), b->at[i].saved = false;
+        if (b->at[i].saved && b->at[i].last == at)
+            b->slots_taken &= ~(1u << b->at[i].slot), b->at[i].saved = false;
 }
 
 static bool emit(builder *b, int op, int type, const source arg[3])
@@ -157,7 +158,8 @@ static bool emit(builder *b, int op, int type, const source arg[3])
 
 static bool move(builder *b, int op, int at, int kind, int index)
 {
-    return emit(b, op, value_at(b->l->g, b->order[at])->comp, (source[3]){ { (uint8_t)kind, (uint8_t)index } });
+    return emit(b, op, value_at(b->l->g, b->order[at])->comp,
+                (source[3]){ { (uint8_t)kind, (uint8_t)index } });
 }
 
 static bool save(builder *b, int at)
@@ -216,7 +218,8 @@ static bool fill(builder *b)
     if (!arrange(b)) return false;
     for (int i = 0; i < b->count; i++)
         if (!compute(b, i)) return false;
-    b->p->inputs = (uint8_t)b->job->ins, b->p->numbers = (uint8_t)b->job->nums, b->p->outputs = (uint8_t)b->job->outs;
+    b->p->inputs = (uint8_t)b->job->ins, b->p->numbers = (uint8_t)b->job->nums,
+    b->p->outputs = (uint8_t)b->job->outs;
     b->p->folds = folds_at(b, b->count - 1);
     return store_late(b);
 }
@@ -236,9 +239,12 @@ bool program_copy(lowering *l, int goal, job *j)
 {
     const uint8_t type = (uint8_t)l->goal[goal].to.type;
     program *p = calloc(1, sizeof *p);
-    *j = (job){
-        .kernel = KERNEL_PROGRAM, .outs = 1, .out = { copy_to(goal) }, .ins = 1, .in = { l->g->root[goal] }, .program = p
-    };
+    *j = (job){ .kernel = KERNEL_PROGRAM,
+                .outs = 1,
+                .out = { copy_to(goal) },
+                .ins = 1,
+                .in = { l->g->root[goal] },
+                .program = p };
     if (!p) return l->failed = true, false;
     *p = (program){ .length = 2, .inputs = 1, .outputs = 1 };
     p->code[0] = (instruction){ OP_LOAD, type, { { FROM_INPUT, 0 } } },

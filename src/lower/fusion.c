@@ -12,7 +12,10 @@ enum { UNSEEN = -1, ALONE = -2 };
 #define CANDIDATES 8    /* passes that a reduction is tried with */
 #define MERGED_MAX 4096 /* values of a graph: beyond, nothing is tried */
 
-shape domain_of(const graph *g, int v) { return value_shape(g, value_is_fold(g, v) ? value_at(g, v)->arg[0] : v); }
+shape domain_of(const graph *g, int v)
+{
+    return value_shape(g, value_is_fold(g, v) ? value_at(g, v)->arg[0] : v);
+}
 
 uint32_t reduced_axes(const graph *g, int v)
 {
@@ -147,7 +150,8 @@ static demand demand_of(const lowering *l, const list *a)
 
 static bool fits(const demand *r)
 {
-    return r->values <= SURE_VALUES && r->inputs <= PROGRAM_INPUTS && r->numbers <= PROGRAM_NUMBERS && r->outs <= PROGRAM_OUTPUTS;
+    return r->values <= SURE_VALUES && r->inputs <= PROGRAM_INPUTS && r->numbers <= PROGRAM_NUMBERS &&
+           r->outs <= PROGRAM_OUTPUTS;
 }
 
 /* ---- first: what each value's users allow ---- */
@@ -155,7 +159,8 @@ static bool fits(const demand *r)
 /* The pass that a use of v by user would put v into. */
 static int wanted(const lowering *l, int user, int v)
 {
-    bool together = in_program(l->g, user) && value_is_map(l->g, v) && in_domain(l->g, user, v) && in_type(l->g, user, v);
+    bool together =
+        in_program(l->g, user) && value_is_map(l->g, v) && in_domain(l->g, user, v) && in_type(l->g, user, v);
     return together && counts_axes_alike(l, l->pass[user], v) ? l->pass[user] : ALONE;
 }
 
@@ -256,7 +261,8 @@ static bool reads_stored(const lowering *l, const list *a)
     bool found = false;
     for (int i = 0; i < a->count; i++) l->inner[a->v[i]] = value_at(l->g, a->v[i])->stored;
     for (int i = 0; i < a->count; i++)
-        for (int k = 0; k < value_at(l->g, a->v[i])->args; k++) found |= l->inner[value_at(l->g, a->v[i])->arg[k]] != 0;
+        for (int k = 0; k < value_at(l->g, a->v[i])->args; k++)
+            found |= l->inner[value_at(l->g, a->v[i])->arg[k]] != 0;
     clear_marks(l, a);
     return found;
 }
@@ -289,7 +295,8 @@ static bool unite(lowering *l, int p, int q)
 static bool unite_apart(lowering *l, int p, int q)
 {
     bool folds = value_is_fold(l->g, p);
-    if (p == q || folds != value_is_fold(l->g, q) || !in_program(l->g, p) || !in_program(l->g, q) || !alike(l->g, p, q))
+    if (p == q || folds != value_is_fold(l->g, q) || !in_program(l->g, p) || !in_program(l->g, q) ||
+        !alike(l->g, p, q))
         return false;
     if (reduced_axes(l->g, p) != reduced_axes(l->g, q)) return false;
     return !needs(l, p, q, folds) && !needs(l, q, p, folds) && unite(l, p, q);
@@ -301,7 +308,8 @@ static bool unite_halves(lowering *l)
     bool any = false;
     for (int v = l->g->count; v-- > 0;) {
         const int *half = value_at(l->g, v)->arg;
-        if (value_is_join(l->g, v) && value_at(l->g, v)->uses) any |= unite_apart(l, l->pass[half[0]], l->pass[half[1]]);
+        if (value_is_join(l->g, v) && value_at(l->g, v)->uses)
+            any |= unite_apart(l, l->pass[half[0]], l->pass[half[1]]);
     }
     return any;
 }
@@ -318,7 +326,8 @@ static void unite_goals(lowering *l)
     for (int i = l->g->roots - 1, later = -1; i >= 0; i--) {
         const int r = l->g->root[i];
         if (r < 0 || !value_is_join(l->g, r)) unite_neighbours(l, r, &later);
-        for (int k = 1; k >= 0 && r >= 0 && value_is_join(l->g, r); k--) unite_neighbours(l, value_at(l->g, r)->arg[k], &later);
+        for (int k = 1; k >= 0 && r >= 0 && value_is_join(l->g, r); k--)
+            unite_neighbours(l, value_at(l->g, r)->arg[k], &later);
     }
 }
 
@@ -419,7 +428,8 @@ static void cone(const lowering *l, const list *a, int i, list *lower, list *res
     l->inner[a->v[i]] = 1;
     for (int k = i; k >= 0; k--)
         if (l->inner[a->v[k]])
-            for (int m = 0; m < value_at(l->g, a->v[k])->args; m++) l->inner[value_at(l->g, a->v[k])->arg[m]] = 1;
+            for (int m = 0; m < value_at(l->g, a->v[k])->args; m++)
+                l->inner[value_at(l->g, a->v[k])->arg[m]] = 1;
     for (int k = 0; k < a->count; k++) {
         list *to = k <= i && l->inner[a->v[k]] ? lower : rest;
         to->v[to->count++] = a->v[k];
@@ -448,7 +458,10 @@ static bool cut_at(const lowering *l, const list *a, int i, const demand *all, c
     return fits(&lower);
 }
 
-static bool better(const cut *a, const cut *b) { return a->is_last != b->is_last ? a->is_last : a->cost < b->cost; }
+static bool better(const cut *a, const cut *b)
+{
+    return a->is_last != b->is_last ? a->is_last : a->cost < b->cost;
+}
 
 static void split(lowering *l, int leader)
 {

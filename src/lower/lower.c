@@ -60,8 +60,8 @@ static void note_refusal(lowering *l, const job *j, const char *why)
     char text[SHAPE_TEXT];
     const layout out = j->out[0] >= 0 ? value_layout(l->g, j->out[0]) : l->goal[copied_goal(j->out[0])].to;
     if (strstr(l->refused, why)) return;
-    note(l, "%s%s refuses %s to %s: %s", *l->refused ? "; " : "", l->machine->name, kernel_name(j->kernel, j->finish),
-         shape_text(text, out.type, out.rank, out.size), why);
+    note(l, "%s%s refuses %s to %s: %s", *l->refused ? "; " : "", l->machine->name,
+         kernel_name(j->kernel, j->finish), shape_text(text, out.type, out.rank, out.size), why);
 }
 
 /* A job that nothing can replace: a refusal makes the plan impossible. */
@@ -78,7 +78,8 @@ static bool try_row(lowering *l, int v, bool whole, job *j)
     match m;
     if (l->fusion == FUSION_NONE || !match_row(l, v, whole, &m)) return false;
     *j = (job){ .kernel = KERNEL_PROGRAM + 1 + m.row, .outs = 1, .out = { v }, .ins = m.ins, .nums = m.nums };
-    for (int k = 0; k < m.ins; k++) j->in[k] = m.in[k], j->bias[k] = value_at(l->g, m.in[k])->rank != value_at(l->g, v)->rank;
+    for (int k = 0; k < m.ins; k++)
+        j->in[k] = m.in[k], j->bias[k] = value_at(l->g, m.in[k])->rank != value_at(l->g, v)->rank;
     for (int k = 0; k < m.nums; k++) j->num[k] = m.num[k];
     const char *why = why_not(l, j);
     if (why) note_refusal(l, j, why);
@@ -153,9 +154,12 @@ static bool try_finish(lowering *l, int v, enum finish row, job *j)
     match m;
     if (!match_finish(l, v, row, &m)) return false;
     const value u = *value_at(l->g, m.vendor);
-    *j = (job){ .kernel = u.op, .finish = row, .outs = 1, .out = { v }, .ins = 3, .in = { m.in[0], m.in[2], m.in[1] } };
+    *j = (job){
+        .kernel = u.op, .finish = row, .outs = 1, .out = { v }, .ins = 3, .in = { m.in[0], m.in[2], m.in[1] }
+    };
     memcpy(j->attr, u.attr, sizeof u.attr);
-    if (m.pool >= 0) memcpy(j->attr + STEP_POOL, value_at(l->g, m.pool)->attr, (STEP_ATTRS - STEP_POOL) * sizeof *u.attr);
+    if (m.pool >= 0)
+        memcpy(j->attr + STEP_POOL, value_at(l->g, m.pool)->attr, (STEP_ATTRS - STEP_POOL) * sizeof *u.attr);
     if (u.op == OP_matmul) product_numbers(l, &u, j);
     const char *why = why_not(l, j);
     if (why) note_refusal(l, j, why);
@@ -184,9 +188,13 @@ static bool try_rows(lowering *l, int v, job *j)
 {
     match m;
     if (l->fusion == FUSION_NONE || !match_rows(l, v, &m)) return false;
-    *j = (job){
-        .kernel = KERNEL_LAYER_NORM, .outs = 1, .out = { v }, .ins = 1, .in = { m.in[0] }, .nums = 1, .num = { m.num[0] }
-    };
+    *j = (job){ .kernel = KERNEL_LAYER_NORM,
+                .outs = 1,
+                .out = { v },
+                .ins = 1,
+                .in = { m.in[0] },
+                .nums = 1,
+                .num = { m.num[0] } };
     j->attr[NORM_GAIN] = gain_or_bias(l, m.in[1], j), j->attr[NORM_BIAS] = gain_or_bias(l, m.in[2], j);
     j->attr[NORM_AXES] = __builtin_popcount(m.axes);
     const char *why = why_not(l, j);
@@ -272,7 +280,8 @@ static void find_needs(lowering *l)
 static bool reserve(lowering *l)
 {
     const size_t n = (size_t)l->g->count;
-    int **table[TABLES] = { &l->job_of, &l->goal_of, &l->pass, &l->first, &l->next, &l->members, &l->inner, &l->stack, &l->need };
+    int **table[TABLES] = { &l->job_of,  &l->goal_of, &l->pass,  &l->first, &l->next,
+                            &l->members, &l->inner,   &l->stack, &l->need };
     int *room = calloc(TABLES * n, sizeof *room);
     for (int k = 0; k < TABLES && room; k++) *table[k] = room + (size_t)k * n;
     if (room) memset(l->job_of, -1, 2 * n * sizeof *room); /* and goal_of */
@@ -291,7 +300,8 @@ duet_status lower(lowering *l)
     if (!l->failed) find_needs(l), passes_assign(l);
     for (int i = 0; i < l->g->roots && !l->failed; i++)
         if (l->g->root[i] >= 0 && l->job_of[l->g->root[i]] < 0) materialise(l, l->g->root[i]);
-    return l->failed ? fail(DUET_NO_MEMORY, "no memory to plan a formula of %d values", l->g->count) : DUET_OK;
+    return l->failed ? fail(DUET_NO_MEMORY, "no memory to plan a formula of %d values", l->g->count)
+                     : DUET_OK;
 }
 
 duet_status lower_copy(lowering *l, int goal)
@@ -301,7 +311,8 @@ duet_status lower_copy(lowering *l, int goal)
         insist(l, &j);
         if (!push(l, &j)) free(j.program);
     }
-    return l->failed ? fail(DUET_NO_MEMORY, "no memory to plan a formula of %d values", l->g->count) : DUET_OK;
+    return l->failed ? fail(DUET_NO_MEMORY, "no memory to plan a formula of %d values", l->g->count)
+                     : DUET_OK;
 }
 
 void lower_free(lowering *l)

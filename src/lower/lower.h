@@ -39,11 +39,14 @@ typedef struct lowering {
     int count, room;
     int *job_of;  /* the job that computes a value, or -1 */
     int *goal_of; /* the goal whose value, or half of it, it is, or -1 */
-    int *pass;    /* the value that leads the pass to which a value belongs; a value that is in no program leads itself */
-    int *first, *next, *members; /* of a leader: its pass's lowest value, how many; of a value: the next higher one, or -1 */
-    int *inner;                  /* zeros; while a pass is looked at, marks on values */
-    int *stack;                  /* room for as many values as there are */
-    int *need;              /* how many values wait at once while a value is computed: the operand that needs most goes first */
+    int *
+        pass; /* the value that leads the pass to which a value belongs; a value that is in no program leads itself */
+    int *first, *next,
+        *members; /* of a leader: its pass's lowest value, how many; of a value: the next higher one, or -1 */
+    int *inner;   /* zeros; while a pass is looked at, marks on values */
+    int *stack;   /* room for as many values as there are */
+    int *
+        need; /* how many values wait at once while a value is computed: the operand that needs most goes first */
     bool failed;            /* out of memory */
     char refused[REFUSALS]; /* who refused what and why, for explain and errors */
     bool impossible;        /* a step that nothing else can replace was refused */
@@ -51,12 +54,16 @@ typedef struct lowering {
 
 /* fusion.c: which values are computed together. */
 void passes_assign(lowering *l);
-bool pass_refine(lowering *l, int leader); /* makes more passes of one that no machine runs; false: it is one operator */
+bool pass_refine(lowering *l,
+                 int leader); /* makes more passes of one that no machine runs; false: it is one operator */
 
 /* What must stand in memory of a pass, in ascending order: its goals, and what others read. */
 int pass_outputs(const lowering *l, int leader, int out[PASS_VALUES]);
 
-static inline bool value_is_fold(const graph *g, int v) { return op_infos[value_at(g, v)->op].kind == KIND_FOLD; }
+static inline bool value_is_fold(const graph *g, int v)
+{
+    return op_infos[value_at(g, v)->op].kind == KIND_FOLD;
+}
 static inline bool in_program(const graph *g, int v) { return value_is_map(g, v) || value_is_fold(g, v); }
 
 /* Over what a pass with v goes, and which axes v reduces, by bits. */
@@ -69,8 +76,9 @@ bool spoils(const lowering *l, int goal, int x, bool bias);
 /* patterns.c: the row of fused.def that computes value v; false: none. whole: one that covers the pass, its holes finished values. */
 typedef struct match {
     int row, in[3], num[2], ins, nums;
-    int vendor, pool; /* of a finished step: the values whose options it takes. pool: -1 where there is none */
-    uint32_t axes;    /* of a step by rows: those of a row, by bits */
+    int vendor,
+        pool;      /* of a finished step: the values whose options it takes. pool: -1 where there is none */
+    uint32_t axes; /* of a step by rows: those of a row, by bits */
 } match;
 bool match_row(const lowering *l, int v, bool whole, match *m);
 bool match_finish(const lowering *l, int v, enum finish row,
@@ -97,7 +105,10 @@ const char *kernel_name(int kernel, enum finish finish);
 
 /* The other half, which begins a few bytes behind a slot's first one, has a slot of its own, by the type of the whole: see plan_slots. `all`
  * are destinations, leaves and temporaries. */
-static inline int plane_slot(int slot, int all, duet_dtype whole) { return slot + (whole == DUET_C64 ? 1 : 2) * all; }
+static inline int plane_slot(int slot, int all, duet_dtype whole)
+{
+    return slot + (whole == DUET_C64 ? 1 : 2) * all;
+}
 
 /* buffers.c: where each job writes. Slots: the destinations, the leaves, the temporaries. */
 typedef struct memory {

@@ -82,7 +82,9 @@ int row_flops(int row)
 {
     int n = 0;
     for (int v = 0; v < pattern[row].count; v++)
-        n += value_at(&pattern[row], v)->op == OP_fma ? 2 : value_at(&pattern[row], v)->uses && value_is_map(&pattern[row], v);
+        n += value_at(&pattern[row], v)->op == OP_fma
+                 ? 2
+                 : value_at(&pattern[row], v)->uses && value_is_map(&pattern[row], v);
     return n;
 }
 
@@ -91,9 +93,10 @@ typedef struct trial {
     const graph *p;
     int root, covered;
     bool whole;
-    bool finishes; /* p is of a finished step: its values are those of a vendor's operator and of what follows */
-    bool by_rows;  /* p is of a step by rows: its values are of several passes, */
-    int seen[16];  /* these */
+    bool
+        finishes; /* p is of a finished step: its values are those of a vendor's operator and of what follows */
+    bool by_rows; /* p is of a step by rows: its values are of several passes, */
+    int seen[16]; /* these */
     match m;
 } trial;
 
@@ -119,7 +122,8 @@ static bool bind_operand(trial *t, int hole, int v)
     if (x->weak || (t->whole && value_is_map(t->l->g, v) && t->l->pass[v] == t->root)) return false;
     const value *root = value_at(t->l->g, t->root);
     if (x->mem != root->mem || root->mem != root->comp) return false;
-    if (t->by_rows) return (h->attr[0] > 0 || same_shape(t->l->g, v, t->root)) && bind(&t->m.in[h->attr[0]], v);
+    if (t->by_rows)
+        return (h->attr[0] > 0 || same_shape(t->l->g, v, t->root)) && bind(&t->m.in[h->attr[0]], v);
     if (t->finishes) return h->rank == x->rank && bind(&t->m.in[h->attr[0]], v);
     if (h->rank == 1 ? x->rank != 1 : !same_as_root(t, v)) return false;
     return bind(&t->m.in[h->attr[0]], v);
@@ -138,7 +142,8 @@ static bool args_fit(trial *t, const value *q, const value *x, bool crossed)
 static bool of_use_here_alone(const trial *t, int v)
 {
     const bool anywhere = t->finishes || t->by_rows;
-    return v == t->root || (value_at(t->l->g, v)->uses == 1 && (anywhere || t->l->pass[v] == t->l->pass[t->root]));
+    return v == t->root ||
+           (value_at(t->l->g, v)->uses == 1 && (anywhere || t->l->pass[v] == t->l->pass[t->root]));
 }
 
 /* A finished step's operators with options are noted: the pattern's own count for nothing. */
@@ -165,7 +170,9 @@ static bool fits(trial *t, int p, int v)
     if (q->op == OP_HOLE) return bind_operand(t, p, v);
     if (q->op == OP_HOLE_NUMBER) return x->op == OP_NUMBER && bind(&t->m.num[q->attr[0]], v);
     if (q->op != x->op || q->args != x->args || !of_use_here_alone(t, v)) return false;
-    if (x->comp != value_at(t->l->g, t->root)->comp || (x->op == OP_conv2d && x->attr[CONV_FORM] != CONV_IMAGES)) return false;
+    if (x->comp != value_at(t->l->g, t->root)->comp ||
+        (x->op == OP_conv2d && x->attr[CONV_FORM] != CONV_IMAGES))
+        return false;
     match before = t->m;
     if (t->finishes) note_options(t, v);
     if (t->by_rows && value_is_fold(t->l->g, v) && !is_of_rows(t, v)) return false;
@@ -179,10 +186,14 @@ static bool fits(trial *t, int p, int v)
 static void finish(const lowering *l, match *m)
 {
     while (m->ins < 3 && m->in[m->ins] >= 0) m->ins++;
-    while (m->nums < 2 && m->num[m->nums] >= 0) m->num[m->nums] = value_at(l->g, m->num[m->nums])->number, m->nums++;
+    while (m->nums < 2 && m->num[m->nums] >= 0)
+        m->num[m->nums] = value_at(l->g, m->num[m->nums])->number, m->nums++;
 }
 
-static match match_of(int row) { return (match){ .row = row, .in = { -1, -1, -1 }, .num = { -1, -1 }, .pool = -1 }; }
+static match match_of(int row)
+{
+    return (match){ .row = row, .in = { -1, -1, -1 }, .num = { -1, -1 }, .pool = -1 };
+}
 
 bool match_row(const lowering *l, int v, bool whole, match *m)
 {

@@ -1,8 +1,8 @@
 /* step.c - a job as the step that a machine receives: slots, and how operands lie that are gone through element by element. */
 #include "step.h"
 #include "fourier.h"
-#include "matrix.h"
 #include "layer_norm.h"
+#include "matrix.h"
 #include <string.h>
 
 /* A destination that is read is the same memory as the one that is written. */
@@ -18,7 +18,8 @@ static int all_slots(const lowering *l, const memory *m) { return l->g->roots + 
 
 static int slot_of(const lowering *l, const memory *m, int v)
 {
-    const int base = value_base(l->g, v), whole = value_is_half(l->g, base) ? value_at(l->g, base)->join : base;
+    const int base = value_base(l->g, v),
+              whole = value_is_half(l->g, base) ? value_at(l->g, base)->join : base;
     const value *u = value_at(l->g, whole);
     const int slot = u->op == OP_LEAF ? leaf_slot(l, u->leaf) : m->slot[whole];
     return value_half(l->g, v) == 1 ? plane_slot(slot, all_slots(l, m), (duet_dtype)u->mem) : slot;
@@ -46,7 +47,8 @@ static operand output_of(const lowering *l, const job *j, int k, const memory *m
 static layout bias_layout(const layout *b, const shape *domain)
 {
     layout l = { .type = b->type, .rank = domain->rank };
-    for (int i = 0; i < domain->rank; i++) l.size[i] = domain->size[i], l.stride[i] = i == 1 ? b->stride[0] : 0;
+    for (int i = 0; i < domain->rank; i++)
+        l.size[i] = domain->size[i], l.stride[i] = i == 1 ? b->stride[0] : 0;
     return l;
 }
 
@@ -99,7 +101,8 @@ layout layout_of_axes(const layout *l, uint32_t which)
 
 void axes_append(layout *l, const layout *more)
 {
-    for (int a = 0; a < more->rank; a++) l->size[l->rank] = more->size[a], l->stride[l->rank++] = more->stride[a];
+    for (int a = 0; a < more->rank; a++)
+        l->size[l->rank] = more->size[a], l->stride[l->rank++] = more->stride[a];
 }
 
 static void collapse_apart(step *s, uint32_t reduced)
@@ -166,7 +169,8 @@ static void value_layouts(const lowering *l, const job *j, step *s)
     for (int k = 0; k < j->ins; k++) s->in[k].at = value_layout(l->g, j->in[k]);
     if (j->kernel == OP_upsample2d) move_by_size(s);
     if (j->kernel == OP_matmul) product_layouts(l, j, s);
-    else if (j->kernel == KERNEL_BATCHED && value_at(l->g, j->out[0])->op == OP_einsum) lettered_layouts(l, j, s);
+    else if (j->kernel == KERNEL_BATCHED && value_at(l->g, j->out[0])->op == OP_einsum)
+        lettered_layouts(l, j, s);
     else if (j->kernel == KERNEL_BATCHED) batched_layouts(l, j, s);
     else if (is_of_image_kernels(j->kernel) && !j->finish) image_layouts(j, s);
 }
@@ -200,8 +204,9 @@ bool job_in_place(const lowering *l, const job *j, int k)
     layout at = value_layout(l->g, j->in[k]);
     int out = j->out[0] < 0 ? l->g->root[copied_goal(j->out[0])] : j->out[0];
     if (at.type != (duet_dtype)value_at(l->g, out)->mem) return false;
-    if (j->finish || j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) || job_folds(j)) return false;
+    if (j->finish || j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) || job_folds(j))
+        return false;
     return is_map_kernel(j->kernel) || ((j->kernel == OP_matmul || j->kernel == KERNEL_BATCHED) && k == 2) ||
-           (j->kernel == KERNEL_LAYER_NORM && k == 0) || j->kernel == OP_softmax || j->kernel == OP_log_softmax ||
-           transforms_in_place(l, j, out);
+           (j->kernel == KERNEL_LAYER_NORM && k == 0) || j->kernel == OP_softmax ||
+           j->kernel == OP_log_softmax || transforms_in_place(l, j, out);
 }

@@ -38,7 +38,8 @@ static void conv_layouts(const job *j, step *s)
     for (int k = 0; k < n && form == CONV_PLAIN; k++) plain_axes(all[k]);
     for (int k = 0; k < n && form == CONV_DEEP; k++) deep_axes(all[k], k == 2);
     if (form != CONV_MULTI) return;
-    multi_axes(&s->out[0].at, own), multi_axes(&s->in[0].at, own), multi_axes(&s->in[1].at, s->in[1].at.rank - 2);
+    multi_axes(&s->out[0].at, own), multi_axes(&s->in[0].at, own),
+        multi_axes(&s->in[1].at, s->in[1].at.rank - 2);
 }
 
 void image_layouts(const job *j, step *s)
@@ -50,5 +51,6 @@ void image_layouts(const job *j, step *s)
         conv_layouts(j, s);
         return;
     }
-    for (int k = 0; k < n; k++) image_axes(all[k], convolves ? POOL_IMAGES : (enum pool_form)j->attr[POOL_FORM]);
+    for (int k = 0; k < n; k++)
+        image_axes(all[k], convolves ? POOL_IMAGES : (enum pool_form)j->attr[POOL_FORM]);
 }

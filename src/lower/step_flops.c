@@ -33,7 +33,10 @@ static double real_solver_flops(const step *s)
     }
 }
 
-static double solver_flops(const step *s) { return real_solver_flops(s) * (dtype_is_complex(s->in[0].at.type) ? 4 : 1); }
+static double solver_flops(const step *s)
+{
+    return real_solver_flops(s) * (dtype_is_complex(s->in[0].at.type) ? 4 : 1);
+}
 
 /* Elements of one filter. */
 static double filter_count(const operand *w)
@@ -47,19 +50,22 @@ static double step_flops(const step *s)
 {
     if (kernel_asks(s->kernel)) return solver_flops(s);
     double out = (double)layout_count(&s->out[0].at), in = s->ins ? (double)layout_count(&s->in[0].at) : 0;
-    if (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED) return 2 * out * (double)s->in[0].at.size[s->in[0].at.rank - 1];
+    if (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED)
+        return 2 * out * (double)s->in[0].at.size[s->in[0].at.rank - 1];
     if (is_conv_grad(s->kernel)) {
         const conv_operands o = conv_operands_of(s);
         return 2 * (double)layout_count(&o.y->at) * filter_count(o.w);
     }
     if (s->kernel == OP_conv2d) {
-        const double each = finish_infos[s->finish].pooled ? (double)s->attr[STEP_POOL + 2] * s->attr[STEP_POOL + 3] : 1;
+        const double each =
+            finish_infos[s->finish].pooled ? (double)s->attr[STEP_POOL + 2] * s->attr[STEP_POOL + 3] : 1;
         return 2 * out * each * filter_count(&s->in[1]);
     }
     if (is_fourier(s->kernel)) return fourier_flops(s);
     if (s->kernel == KERNEL_LAYER_NORM) return 10 * out;
     if (s->kernel == OP_max_pool2d || s->kernel == OP_avg_pool2d) return out * s->attr[0] * s->attr[1];
-    if (is_pool_grad(s->kernel)) return out + (double)layout_count(&s->in[s->ins - 1].at) * s->attr[0] * s->attr[1];
+    if (is_pool_grad(s->kernel))
+        return out + (double)layout_count(&s->in[s->ins - 1].at) * s->attr[0] * s->attr[1];
     if (s->kernel == KERNEL_PROGRAM) return out * program_flops(s->program);
     return is_map_kernel(s->kernel) ? out * row_flops(s->kernel - KERNEL_PROGRAM - 1) : 2 * in;
 }

@@ -47,7 +47,8 @@ static void merge_batch(layout *const all[], int n)
     layout batch[STEP_OPERANDS], last[STEP_OPERANDS], *batches[STEP_OPERANDS] = { 0 };
     for (int k = 0; k < n; k++) {
         const uint32_t matrix = 3u << (all[k]->rank - 2);
-        batch[k] = layout_of_axes(all[k], ~matrix), last[k] = layout_of_axes(all[k], matrix), batches[k] = &batch[k];
+        batch[k] = layout_of_axes(all[k], ~matrix), last[k] = layout_of_axes(all[k], matrix),
+        batches[k] = &batch[k];
     }
     layout_collapse(batches, n);
     for (int k = 0; k < n; k++) *all[k] = batch[k], axes_append(all[k], &last[k]);
@@ -71,7 +72,8 @@ static void drop_batch(layout *l, bool rows)
 {
     if (rows) l->stride[1] = l->size[1] > 1 ? l->stride[1] : l->stride[0], l->size[1] *= l->size[0];
     l->rank = 2;
-    memmove(l->size, l->size + 1, 2 * sizeof *l->size), memmove(l->stride, l->stride + 1, 2 * sizeof *l->stride);
+    memmove(l->size, l->size + 1, 2 * sizeof *l->size),
+        memmove(l->stride, l->stride + 1, 2 * sizeof *l->stride);
 }
 
 /* As few leading axes as serve all, and none where what they lead is one product. */

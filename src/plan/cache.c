@@ -60,7 +60,8 @@ static inline enum overlap overlap_of(const duet_matrix *to, const duet_matrix *
 static inline void note_overlap(uint64_t pattern[2], enum overlap o)
 {
     pattern[0] = pattern[0] << 2 | (o + 1u);
-    if (__builtin_expect(pattern[0] >> 62 != 0, 0)) pattern[1] = mix(pattern[1] + 1, pattern[0]), pattern[0] = 0;
+    if (__builtin_expect(pattern[0] >> 62 != 0, 0))
+        pattern[1] = mix(pattern[1] + 1, pattern[0]), pattern[0] = 0;
 }
 
 /* Of every leaf and destination with every destination. */
@@ -69,7 +70,8 @@ static inline uint64_t overlaps(const statement *s, int count)
     uint64_t pattern[2] = { 0 };
     for (int k = 0; k < count; k++) {
         const duet_matrix *to = s->to[k].m;
-        for (const node *n = leaf_last(s->f); n; n = leaf_before(s->f, n)) note_overlap(pattern, overlap_of(to, n->matrix));
+        for (const node *n = leaf_last(s->f); n; n = leaf_before(s->f, n))
+            note_overlap(pattern, overlap_of(to, n->matrix));
         for (int later = k + 1; later < count; later++) note_overlap(pattern, overlap_of(to, s->to[later].m));
     }
     return pattern[0] ^ pattern[1];
@@ -123,7 +125,8 @@ static inline bool is_plain_key(const plan *p, const statement *s, const machine
     const duet_matrix *to = s->to[0].m;
     const uint32_t rank = (uint32_t)to->at.rank, *w = p->key;
     const uint64_t pattern = overlaps(s, 1);
-    bool same = to->dense && w[0] == first_word(s, 1, on) && !memcmp(w + 1, &pattern, 8) && w[3] == target_word(to);
+    bool same =
+        to->dense && w[0] == first_word(s, 1, on) && !memcmp(w + 1, &pattern, 8) && w[3] == target_word(to);
     for (uint32_t i = 0; i < rank && same; i++) same = !memcmp(w + HEAD_SIZES + 2 * i, &to->at.size[i], 8);
     return same && is_formula(p, HEAD_SIZES + 2 * rank, s->f);
 }
@@ -150,10 +153,14 @@ static plans *mine(void)
 void plans_make_room(int statements)
 {
     plans *c = thread_get()->room[ROOM_PLANS];
-    if (__builtin_expect(c && (c->count + (unsigned)(SIDES * statements) > PLANS_MAX || c->bytes > PLANS_BYTES), 0)) drop(c);
+    if (__builtin_expect(c && (c->count + (unsigned)(SIDES * statements) > PLANS_MAX ||
+                               c->bytes > PLANS_BYTES),
+                         0))
+        drop(c);
 }
 
-static __attribute__((noinline)) plan *add(plans *c, const statement *s, const machine *on, const head *h, uint64_t key_hash)
+static __attribute__((noinline)) plan *add(plans *c, const statement *s, const machine *on, const head *h,
+                                           uint64_t key_hash)
 {
     COUNT(plan_misses);
     plan *p = plan_make(s, on);
@@ -168,7 +175,8 @@ static __attribute__((noinline)) plan *add(plans *c, const statement *s, const m
     return p;
 }
 
-static __attribute__((noinline)) const plan *search(plans *c, const statement *s, const machine *on, const head *h)
+static __attribute__((noinline)) const plan *search(plans *c, const statement *s, const machine *on,
+                                                    const head *h)
 {
     const uint64_t key_hash = hash(hash(h->length, h->word, h->length), s->f->words, s->f->length);
     for (plan *p = c->bucket[key_hash % BUCKETS]; p; p = p->next)
@@ -182,11 +190,13 @@ static __attribute__((noinline)) const plan *search(plans *c, const statement *s
 /* The statement at one place in a program mostly has the plan that it had there before: then no hash is needed. */
 static const plan **latest_at(plans *c, const char *site, const machine *on)
 {
-    const uint64_t spread = (uint64_t)(uintptr_t)site * 0x9e3779b97f4a7c15u; /* its upper bits depend on all of the address */
+    const uint64_t spread =
+        (uint64_t)(uintptr_t)site * 0x9e3779b97f4a7c15u; /* its upper bits depend on all of the address */
     return &c->latest[on->side][spread >> (64 - SITE_BITS)];
 }
 
-static __attribute__((noinline)) const plan *find_by_head(plans *c, const statement *s, const machine *on, const plan **latest)
+static __attribute__((noinline)) const plan *find_by_head(plans *c, const statement *s, const machine *on,
+                                                          const plan **latest)
 {
     head h;
     make_head(s, s->count, on, &h);

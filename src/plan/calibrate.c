@@ -45,8 +45,9 @@ static void pass_step(double bytes, step *s, program *p)
                     .inputs = 2,
                     .numbers = 1,
                     .outputs = 1,
-                    .code = { { OP_fma, DUET_F32, { { FROM_NUMBER, 0 }, { FROM_INPUT, 0 }, { FROM_INPUT, 1 } } },
-                              { OP_STORE, DUET_F32, { { FROM_ACC, 0 } } } } };
+                    .code = {
+                        { OP_fma, DUET_F32, { { FROM_NUMBER, 0 }, { FROM_INPUT, 0 }, { FROM_INPUT, 1 } } },
+                        { OP_STORE, DUET_F32, { { FROM_ACC, 0 } } } } };
     *s = (step){ .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 2, .nums = 1, .program = p, .bytes = bytes };
     dense(&s->out[0], OUT, DUET_F32, 1, &n), dense(&s->in[0], X, DUET_F32, 1, &n), s->in[1] = s->out[0];
 }
@@ -55,7 +56,8 @@ static void function_step(duet_dtype t, double functions, step *s, program *p)
 {
     const int64_t n = (int64_t)(functions / CHAIN);
     *p = (program){ .length = CHAIN + 1, .inputs = 1, .outputs = 1 };
-    for (int i = 0; i < CHAIN; i++) p->code[i] = (instruction){ OP_sigmoid, (uint8_t)t, { { i ? FROM_ACC : FROM_INPUT, 0 } } };
+    for (int i = 0; i < CHAIN; i++)
+        p->code[i] = (instruction){ OP_sigmoid, (uint8_t)t, { { i ? FROM_ACC : FROM_INPUT, 0 } } };
     p->code[CHAIN] = (instruction){ OP_STORE, (uint8_t)t, { { FROM_ACC, 0 } } };
     *s = (step){ .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .program = p };
     dense(&s->out[0], OUT, t, 1, &n), dense(&s->in[0], X, t, 1, &n);
@@ -108,7 +110,8 @@ static duet_status do_once(const task *t)
     const machine *gpu = machines[DEVICE];
     void *host = t->r->block[HOST][X], *own = t->r->block[DEVICE][X];
     if (t->s) return machines[t->side]->run(t->s, &(frame){ t->r->block[t->side], number, t->r->queue });
-    return t->to == DEVICE ? gpu->upload(own, host, t->bytes, t->r->queue) : gpu->download(host, own, t->bytes, t->r->queue);
+    return t->to == DEVICE ? gpu->upload(own, host, t->bytes, t->r->queue)
+                           : gpu->download(host, own, t->bytes, t->r->queue);
 }
 
 static duet_status do_often(const task *t, int calls, double *seconds)
@@ -142,7 +145,8 @@ static duet_status measure_point(const rig *r, enum side side, enum cost kind, i
     const bool copies = kind >= COST_up;
     program p;
     step s = { 0 };
-    task t = { r, side, copies ? NULL : &s, kind == COST_up || kind == COST_up_pinned ? DEVICE : HOST, (size_t)work };
+    task t = { r, side, copies ? NULL : &s, kind == COST_up || kind == COST_up_pinned ? DEVICE : HOST,
+               (size_t)work };
     if (!copies) make_step(kind, work, &s, &p);
     const duet_status st = seconds_of(&t, seconds);
     if (!copies) machines[side]->forget(&s);
@@ -235,8 +239,9 @@ static duet_status open_rig(rig *r)
 static duet_status room_for(size_t bytes)
 {
     const duet_memory m = duet_memory_of(DUET_GPU);
-    return !m.limit || m.used + m.cached + bytes <= m.limit ? DUET_OK
-                                                            : fail(DUET_NO_MEMORY, "the limit of memory leaves no room");
+    return !m.limit || m.used + m.cached + bytes <= m.limit
+               ? DUET_OK
+               : fail(DUET_NO_MEMORY, "the limit of memory leaves no room");
 }
 
 duet_status costs_measure(costs measured[SIDES], double seconds, bool *busy)
@@ -281,9 +286,11 @@ static void measure_and_keep(const char *path)
         costs_use(NULL, origin);
         return;
     }
-    const char *lost = busy ? "the machine was busy" : path ? kept_write(path, measured) : "there is no folder for it";
-    snprintf(origin, sizeof origin, "measured in this process%s%s", lost ? ", and not kept: " : ", and kept in ",
-             lost ? lost : path);
+    const char *lost = busy   ? "the machine was busy"
+                       : path ? kept_write(path, measured)
+                              : "there is no folder for it";
+    snprintf(origin, sizeof origin, "measured in this process%s%s",
+             lost ? ", and not kept: " : ", and kept in ", lost ? lost : path);
     costs_use(measured, origin);
     TRACE("costs measured in %.2f s", clock_now() - start);
 }
@@ -301,7 +308,8 @@ static void prepare(void)
     const bool has_path = kept_path(path), repeats = reproducible();
     if (repeats || is_set("DUET_CALIBRATE", "0"))
         return costs_use(NULL, repeats ? "as shipped: DUET_REPRODUCIBLE=1" : "as shipped: DUET_CALIBRATE=0");
-    if (is_set("DUET_CALIBRATE", "1") || !has_path || !kept_read(path, kept)) return measure_and_keep(has_path ? path : NULL);
+    if (is_set("DUET_CALIBRATE", "1") || !has_path || !kept_read(path, kept))
+        return measure_and_keep(has_path ? path : NULL);
     snprintf(origin, sizeof origin, "measured on this machine, kept in %s", path);
     costs_use(kept, origin);
 }

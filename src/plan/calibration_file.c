@@ -126,7 +126,8 @@ static void curve_line(const costs *c, enum side s, enum cost k, char line[LINE]
 {
     int at = snprintf(line, LINE, "%s %s", machines[s]->name, cost_infos[k].name);
     for (int i = 0; i < cost_infos[k].points; i++)
-        at += snprintf(line + at, (size_t)(LINE - at), " %" PRIu64, (uint64_t)(c->seconds[k][i] * PICO + 0.5));
+        at +=
+            snprintf(line + at, (size_t)(LINE - at), " %" PRIu64, (uint64_t)(c->seconds[k][i] * PICO + 0.5));
 }
 
 static void write_line(FILE *out, const char *line, uint64_t *sum)

@@ -1,8 +1,8 @@
 /* explain.c - a plan in words: why that choice. */
 #include "dtype.h"
 #include "matrix.h"
-#include "status.h"
 #include "partition.h"
+#include "status.h"
 
 typedef struct account {
     FILE *out;
@@ -11,7 +11,10 @@ typedef struct account {
     names names;
 } account;
 
-static const duet_matrix *leaf_matrix(const account *a, int i) { return a->s->f->nodes[a->p->leaves[i].node].matrix; }
+static const duet_matrix *leaf_matrix(const account *a, int i)
+{
+    return a->s->f->nodes[a->p->leaves[i].node].matrix;
+}
 
 static void print_slot(account *a, int slot)
 {
@@ -91,7 +94,8 @@ static void print_step(account *a, int i)
     const char *way = a->p->machine->way(s);
     if (way) fprintf(out, "; %s", way);
     if (s->nums && s->kernel != KERNEL_PROGRAM) print_count(out, s->nums, "number");
-    fprintf(out, "; %.3g bytes, %.3g flops, %.3g us expected\n", s->bytes, s->flops, a->p->machine->cost(s) * 1e6);
+    fprintf(out, "; %.3g bytes, %.3g flops, %.3g us expected\n", s->bytes, s->flops,
+            a->p->machine->cost(s) * 1e6);
 }
 
 static void print_moves(account *a)
@@ -148,7 +152,9 @@ static void print_others(FILE *out, const statement *s, const plan *p)
     }
 }
 
-static const char *const fusion_texts[] = { [FUSION_MACHINE] = "machine", [FUSION_ROWS] = "rows", [FUSION_NONE] = "nothing" };
+static const char *const fusion_texts[] = {
+    [FUSION_MACHINE] = "machine", [FUSION_ROWS] = "rows", [FUSION_NONE] = "nothing"
+};
 
 void plan_print(FILE *out, const plan *p, const statement *s)
 {
@@ -157,8 +163,8 @@ void plan_print(FILE *out, const plan *p, const statement *s)
         formula_print(out, s->f, s->to[k].node, &a.names);
         fputc('\n', out);
     }
-    fprintf(out, "  on the %s: %d step%s, %d temporar%s, fusion by %s; ", p->machine->name, p->count, plural(p->count), p->temps,
-            p->temps == 1 ? "y" : "ies", fusion_texts[s->fusion]);
+    fprintf(out, "  on the %s: %d step%s, %d temporar%s, fusion by %s; ", p->machine->name, p->count,
+            plural(p->count), p->temps, p->temps == 1 ? "y" : "ies", fusion_texts[s->fusion]);
     print_time(out, s, p);
     fputc('\n', out);
     if (p->stream) print_stream(out, p->stream);

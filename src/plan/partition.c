@@ -1,8 +1,8 @@
 /* partition.c - how a statement is cut along the leading axis of its destinations, and the plan of a part. */
+#include "partition.h"
 #include "dtype.h"
 #include "matrix.h"
 #include "status.h"
-#include "partition.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,7 +115,8 @@ static bool find_parts(cutter *c)
     bool can = true;
     for (int k = 0; k < c->s->count && can; k++) {
         const node *n = &nodes[c->s->to[k].node];
-        can = want(c, c->s->to[k].node, n->rank == c->s->to[k].m->at.rank && n->size[0] == c->length ? PART_CUT : PART_WHOLE);
+        can = want(c, c->s->to[k].node,
+                   n->rank == c->s->to[k].m->at.rank && n->size[0] == c->length ? PART_CUT : PART_WHOLE);
     }
     for (uint32_t i = c->s->f->count; i-- > 0 && can;) can = c->part[i] && want_operands(c, i);
     for (uint32_t i = 0; i < c->s->f->count && can; i++) can = nodes[i].op != OP_LEAF || can_read(c, i);
@@ -214,7 +215,8 @@ static plan *plan_rows(const statement *s, const machine *on, int64_t rows, cons
     return p;
 }
 
-static streaming *new_streaming(const statement *s, const machine *on, int64_t length, int64_t rows, const uint8_t *part)
+static streaming *new_streaming(const statement *s, const machine *on, int64_t length, int64_t rows,
+                                const uint8_t *part)
 {
     streaming *w = calloc(1, sizeof *w);
     if (!w) return NULL;

@@ -1,7 +1,7 @@
 /* placement.c - where a statement runs: forced by the call, the block or the environment, else where it should end first, by what its steps cost there
  * and what must move. */
-#include "plan_operands.h"
 #include "calibrate.h"
+#include "plan_operands.h"
 #include "status.h"
 #include "stream_policy.h"
 #include "thread.h"
@@ -27,7 +27,10 @@ void plan_fusion(int mode) { fusion_set = mode; }
 
 duet_place place_now(duet_place call) { return call != DUET_AUTO ? call : thread_get()->place; }
 
-static duet_status can(const plan *p) { return p->status == DUET_OK ? DUET_OK : fail(p->status, "%s", p->why); }
+static duet_status can(const plan *p)
+{
+    return p->status == DUET_OK ? DUET_OK : fail(p->status, "%s", p->why);
+}
 
 static duet_status on_machine(const statement *s, const machine *on, const plan **p)
 {
@@ -50,7 +53,9 @@ static double move_of(const statement *s, const plan *p, int i)
 {
     const duet_matrix *m = wanted(s, p, i);
     const double seconds = m ? matrix_move_cost(m, p->machine->side) : 0;
-    return seconds > 0 && !matrices_came_before(s, p, i, true) ? seconds : 0; /* views share what moves: the first counts */
+    return seconds > 0 && !matrices_came_before(s, p, i, true)
+               ? seconds
+               : 0; /* views share what moves: the first counts */
 }
 
 /* ---- what was missed by not moving. A matrix that is used again and again is to be moved once, but nobody knows how often it will be used:
@@ -90,7 +95,9 @@ static void learn(const statement *s, const plan *other, double missed, double m
 {
     for (int i = 0; i < matrices_count(s, other) && moves > 0; i++) {
         const double own = move_of(s, other, i);
-        if (own > 0) matrix_miss(wanted(s, other, i), fmin(missed * own / moves, own - matrix_missed(wanted(s, other, i))));
+        if (own > 0)
+            matrix_miss(wanted(s, other, i),
+                        fmin(missed * own / moves, own - matrix_missed(wanted(s, other, i))));
     }
     for (int k = 0; k < s->count; k++) {
         if (matrix_missed(s->to[k].m) > 0 && !is_read(s, other, s->to[k].m)) matrix_miss_nothing(s->to[k].m);
@@ -156,8 +163,11 @@ static duet_status cheapest(const statement *s, const plan **p, regret *r)
     double seconds = expected(&there) - there.back; /* the way back is thought of there, too */
     TRY(stream_weigh(s, &gpu, &seconds));
     const bool streams = gpu != whole;
-    if (seconds == INFINITY || (streams && seconds <= expected(&here))) return *p = streams ? gpu : cpu, DUET_OK;
-    if (streams) return *p = cpu, *r = regret_of(whole, &here, &there), DUET_OK; /* which moving once may be better than */
+    if (seconds == INFINITY || (streams && seconds <= expected(&here)))
+        return *p = streams ? gpu : cpu, DUET_OK;
+    if (streams)
+        return *p = cpu, *r = regret_of(whole, &here, &there),
+               DUET_OK; /* which moving once may be better than */
     const bool on_gpu = expected(&there) <= expected(&here);
     *p = on_gpu ? gpu : cpu;
     *r = on_gpu ? regret_of(cpu, &there, &here) : regret_of(gpu, &here, &there);
@@ -167,7 +177,8 @@ static duet_status cheapest(const statement *s, const plan **p, regret *r)
 static duet_status what_is_required(void)
 {
     const char *why = __builtin_expect(gpu_required, 0) ? machines[DEVICE]->absent() : NULL;
-    return why ? fail(DUET_NO_DEVICE, "DUET_REQUIRE_GPU is set, and the GPU cannot be used: %s", why) : DUET_OK;
+    return why ? fail(DUET_NO_DEVICE, "DUET_REQUIRE_GPU is set, and the GPU cannot be used: %s", why)
+               : DUET_OK;
 }
 
 static duet_status choose(const statement *s, duet_place place, const plan **p, regret *r)

@@ -2,8 +2,8 @@
 #include "cost.h"
 #include "dtype.h"
 #include "matrix.h"
-#include "status.h"
 #include "partition.h"
+#include "status.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,7 +94,8 @@ static void note_planes(plan *p, const step *s)
 
 static bool take_steps(plan *p, lowering *l, const memory *m)
 {
-    p->steps = calloc((size_t)l->count + 1, sizeof *p->steps), p->programs = calloc((size_t)l->count + 1, sizeof *p->programs);
+    p->steps = calloc((size_t)l->count + 1, sizeof *p->steps),
+    p->programs = calloc((size_t)l->count + 1, sizeof *p->programs);
     if (!p->steps || !p->programs) return false;
     p->n_leaves = l->g->n_leaves, p->temps = m->temps;
     for (int k = 0; k < p->goals; k++) p->first_write[k] = l->g->root[k] < 0 ? -1 : l->count;
@@ -144,7 +145,9 @@ static bool plan_fill(plan *p, const statement *s, graph *g, const goal_info *go
 {
     memory m = { 0 };
     uint8_t *overlap = find_overlaps(s, g);
-    lowering l = { .g = g, .machine = p->machine, .fusion = s->fusion, .math = s->math, .goal = goals, .overlap = overlap };
+    lowering l = {
+        .g = g, .machine = p->machine, .fusion = s->fusion, .math = s->math, .goal = goals, .overlap = overlap
+    };
     bool ok = overlap && lower(&l) == DUET_OK && memory_assign(&l, &m) && copy_goals(&l, &m);
     if (ok) p->goals = s->count, p->status = refused(p, &l);
     if (ok) ok = take_steps(p, &l, &m);

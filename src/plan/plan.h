@@ -9,8 +9,9 @@ typedef struct plan {
     uint64_t hash;
     uint32_t *key;
     uint32_t key_length;
-    struct plan *next;       /* in its bucket */
-    const struct plan *twin; /* of the CPU's: the GPU's for the same statement, where both can and it is known; both go at once */
+    struct plan *next; /* in its bucket */
+    const struct plan *
+        twin; /* of the CPU's: the GPU's for the same statement, where both can and it is known; both go at once */
     const machine *machine;
     duet_status status; /* not OK: this machine cannot, because of `why` */
     char why[REFUSALS];
@@ -26,20 +27,24 @@ typedef struct plan {
     int n_numbers;
     size_t *temp;
     int temps;
-    size_t bytes;             /* of all operands and temporaries, about */
-    double seconds;           /* expected, without moves, */
-    unsigned edition;         /* by the costs of this edition; 0: not yet. See plan_seconds */
-    struct cut *cut;          /* how its statement is streamed, once somebody has asked */
-    struct streaming *stream; /* of the plan of a part of the rows: how all of them go through it; else NULL. See stream.h */
-    bool asks;                /* a step may find that there is no result: kernel_asks */
-    bool planes;              /* steps take complex elements by halves */
+    size_t bytes;     /* of all operands and temporaries, about */
+    double seconds;   /* expected, without moves, */
+    unsigned edition; /* by the costs of this edition; 0: not yet. See plan_seconds */
+    struct cut *cut;  /* how its statement is streamed, once somebody has asked */
+    struct streaming *
+        stream; /* of the plan of a part of the rows: how all of them go through it; else NULL. See stream.h */
+    bool asks;  /* a step may find that there is no result: kernel_asks */
+    bool planes; /* steps take complex elements by halves */
 } plan;
 
 /* Slots: destinations, leaves, temporaries. Where steps take complex elements by halves, those once more from where the imaginary half of a
  * c64 begins, and of a c128. */
 static inline int plan_operands(const plan *p) { return p->goals + p->n_leaves + p->temps; }
 static inline int plan_slots(const plan *p) { return plan_operands(p) * (p->planes ? 3 : 1); }
-static inline int plan_base_slot(const plan *p, int slot) { return slot < p->goals ? slot : slot % plan_operands(p); }
+static inline int plan_base_slot(const plan *p, int slot)
+{
+    return slot < p->goals ? slot : slot % plan_operands(p);
+}
 
 /* Does it run at once and by itself, not held back and no part of a graph? */
 static inline bool plan_is_apart(const plan *p) { return p->stream || p->asks; }
@@ -71,11 +76,13 @@ double plan_seconds(const plan *p);
 
 /* cache.c: this thread's plan for a statement, made when it is not there; NULL: no memory. */
 const plan *plan_find(const statement *s, const machine *on);
-void plans_make_room(int statements); /* before them: each may find a plan for each machine, and none may be dropped meanwhile */
+void plans_make_room(
+    int statements); /* before them: each may find a plan for each machine, and none may be dropped meanwhile */
 
 /* placement.c: the plan to follow, and so where. place: forced, or AUTO. Errors: NO_DEVICE, UNSUPPORTED, NO_MEMORY */
 duet_status plan_place(const statement *s, duet_place place, const plan **p);
-duet_status plan_look(const statement *s, duet_place place, const plan **p); /* the same of a statement that will not run now */
+duet_status plan_look(const statement *s, duet_place place,
+                      const plan **p); /* the same of a statement that will not run now */
 
 /* What a statement is expected to take by a plan, in seconds. */
 typedef struct outlook {

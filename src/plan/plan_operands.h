@@ -13,7 +13,10 @@ static inline const duet_matrix *matrices_at(const statement *s, const plan *p, 
 }
 
 /* Is i a destination of which nothing stays? */
-static inline bool matrices_overwrites(const statement *s, int i) { return i < s->count && matrix_fills(s->to[i].m); }
+static inline bool matrices_overwrites(const statement *s, int i)
+{
+    return i < s->count && matrix_fills(s->to[i].m);
+}
 
 /* Has one before i the same storage? Where only what is read counts, not one of which nothing stays. Long formulas are not looked through
  * for each of their matrices. */

@@ -1,20 +1,23 @@
 /* stream_policy.c - whether a statement is streamed, and in parts of how many rows: by what fits on the device, and by what copies and steps
  * are expected to take. */
+#include "stream_policy.h"
 #include "clock.h"
 #include "cost.h"
-#include "dtype.h"
 #include "deferred.h"
+#include "dtype.h"
 #include "plan_operands.h"
 #include "pool.h"
 #include "status.h"
-#include "stream_policy.h"
 #include "thread.h"
 #include "trace.h"
 #include <math.h>
 
-#define SETS      3                  /* parts that are on the device at once */
-#define FREE_ROOM ((size_t)64 << 20) /* who needs less beside what the pool keeps does not ask the machine how much it has */
-#define TURN      20e-6 /* seconds that a turn takes beside its copies and steps: three waits, and what is idle meanwhile */
+#define SETS 3 /* parts that are on the device at once */
+#define FREE_ROOM                                                                                            \
+    ((size_t)64                                                                                              \
+     << 20) /* who needs less beside what the pool keeps does not ask the machine how much it has */
+#define TURN                                                                                                 \
+    20e-6 /* seconds that a turn takes beside its copies and steps: three waits, and what is idle meanwhile */
 static size_t least = (size_t)1 << 20;
 
 void stream_from(size_t bytes) { least = bytes; }
@@ -78,7 +81,10 @@ static size_t bytes_of(const load *l, int64_t parts)
 }
 
 /* Beside them steps need workspaces, and blocks are rounded up. */
-static bool has_room(const load *l, int64_t parts, size_t room) { return bytes_of(l, parts) <= room - room / 4; }
+static bool has_room(const load *l, int64_t parts, size_t room)
+{
+    return bytes_of(l, parts) <= room - room / 4;
+}
 
 static double seconds_of(const load *l, int64_t parts)
 {
@@ -121,7 +127,8 @@ static plan *plan_quietly(const statement *s, const plan *whole, int64_t rows)
 static void choose_rows(const statement *s, const plan **p, const load *l, size_t room, double *seconds)
 {
     cut *c = (*p)->cut;
-    const int64_t parts = best_parts(l, c->length, room), last = c->chosen ? stream_parts(c->chosen->stream) : 0;
+    const int64_t parts = best_parts(l, c->length, room),
+                  last = c->chosen ? stream_parts(c->chosen->stream) : 0;
     if (!parts) return;
     if (!last || !has_room(l, last, room) || seconds_of(l, last) > 1.1 * seconds_of(l, parts)) {
         plan_free(c->chosen);
@@ -173,7 +180,8 @@ duet_status stream_weigh(const statement *s, const plan **p, double *seconds)
 static void miss_rows(const duet_matrix *m)
 {
     const double move = matrix_move_cost(m, DEVICE), left = move - matrix_missed(m);
-    const double share = (double)layout_count(&m->at) * (double)dtypes[m->at.type].bytes / ((double)m->bits->bytes + 1);
+    const double share =
+        (double)layout_count(&m->at) * (double)dtypes[m->at.type].bytes / ((double)m->bits->bytes + 1);
     if (left > 0 && m->bits->bytes <= pool_room(DEVICE)) matrix_miss(m, fmin(left, move * fmin(share, 1)));
 }
 
@@ -183,7 +191,6 @@ void stream_learn(const statement *s, const plan *p)
     for (int i = s->count; i < matrices_count(s, p) && p->stream; i++)
         if (p->stream->part[p->leaves[i - s->count].node] == PART_CUT) miss_rows(matrices_at(s, p, i));
 }
-
 
 const plan *stream_alternative(const statement *s, const plan *p)
 {

@@ -15,6 +15,6 @@ void stream_learn(const statement *s, const plan *p);
 /* A plan in parts for a statement for whose plan p there was no memory; NULL: it cannot be cut. */
 const plan *stream_alternative(const statement *s, const plan *p);
 
-void stream_from(size_t bytes);        /* for tests: smaller statements are not looked at */
+void stream_from(size_t bytes); /* for tests: smaller statements are not looked at */
 
 #endif

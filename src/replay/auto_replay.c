@@ -9,9 +9,9 @@
  * another statement, or whoever wants to see what they do, launches those that are there. A refrain that breaks off too often, or takes
  * longer to say than it spares, is forgotten, and its period not learnt again. */
 #include "auto_replay.h"
+#include "captured_sequence.h"
 #include "clock.h"
 #include "period_detector.h"
-#include "captured_sequence.h"
 #include "status.h"
 #include "thread.h"
 #include "trace.h"
@@ -42,7 +42,8 @@ typedef struct repeats {
     refrain *next; /* what was followed last: likely the next again */
 } repeats;
 
-static double patience = 5e-6; /* how long the statements of a refrain may take to be said, for each launch that it has */
+static double patience =
+    5e-6; /* how long the statements of a refrain may take to be said, for each launch that it has */
 
 void repeat_patience(double seconds) { patience = seconds; }
 
@@ -92,7 +93,8 @@ static void forget(repeats *a, refrain *r)
 static bool forget_all(repeats *a)
 {
     bool any = a->learnt != NULL;
-    for (int i = 0; i < REFRAINS; i++) any |= a->refrains[i] != NULL, refrain_free(a->refrains[i]), a->refrains[i] = NULL;
+    for (int i = 0; i < REFRAINS; i++)
+        any |= a->refrains[i] != NULL, refrain_free(a->refrains[i]), a->refrains[i] = NULL;
     refrain_free(a->learnt);
     a->learnt = a->next = a->now = NULL, a->at = a->left = 0;
     return any;

@@ -192,8 +192,10 @@ static bool is_worth(const refrain *r)
 {
     double seconds = 0;
     int steps = 0;
-    for (int i = 0; i < r->of.count; i++) seconds += plan_seconds(r->of.of[i].plan), steps += r->of.of[i].plan->count;
-    return steps >= WORTH_LAUNCHES && seconds <= WORTH_SECONDS * steps && lender_bytes(&r->of.lent) <= WORTH_BYTES;
+    for (int i = 0; i < r->of.count; i++)
+        seconds += plan_seconds(r->of.of[i].plan), steps += r->of.of[i].plan->count;
+    return steps >= WORTH_LAUNCHES && seconds <= WORTH_SECONDS * steps &&
+           lender_bytes(&r->of.lent) <= WORTH_BYTES;
 }
 
 /* All have just run on this queue: their matrices lie there. */
@@ -201,7 +203,8 @@ static void bind_as_they_lie(recorded *e)
 {
     const plan *p = e->plan;
     for (int k = 0; k < p->goals; k++) e->data[k] = matrix_address(e->to[k].m, DEVICE);
-    for (int i = 0; i < p->n_leaves; i++) e->data[p->goals + i] = matrix_address(e->nodes[p->leaves[i].node].matrix, DEVICE);
+    for (int i = 0; i < p->n_leaves; i++)
+        e->data[p->goals + i] = matrix_address(e->nodes[p->leaves[i].node].matrix, DEVICE);
 }
 
 static bool all_live(const refrain *r)

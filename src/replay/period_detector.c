@@ -6,7 +6,10 @@ static uint64_t *latest(history *h, uint64_t token) { return &h->latest[(token >
 
 uint64_t history_last(const history *h) { return h->count ? at(h, h->count - 1) : 0; }
 
-bool history_expects(const history *h, uint64_t token) { return h->period && at(h, h->count - (uint64_t)h->period) == token; }
+bool history_expects(const history *h, uint64_t token)
+{
+    return h->period && at(h, h->count - (uint64_t)h->period) == token;
+}
 
 /* How far back it stood last; 0: too far, or nowhere. */
 static int distance(history *h, uint64_t token)

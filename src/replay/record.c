@@ -2,8 +2,8 @@
 #include "record.h"
 #include "deferred.h"
 #include "matrix.h"
-#include "status.h"
 #include "partition.h"
+#include "status.h"
 #include "thread.h"
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 void record_free_one(recorded *e)
 {
     plan_free(e->plan);
-    free(e->site), free(e->nodes), free(e->to), free(e->serial), free(e->bits), free(e->data), free(e->num), free(e->there);
+    free(e->site), free(e->nodes), free(e->to), free(e->serial), free(e->bits), free(e->data), free(e->num),
+        free(e->there);
 }
 
 static bool allocate(recorded *e, const statement *s, const char *site)
@@ -24,9 +25,11 @@ static bool allocate(recorded *e, const statement *s, const char *site)
     if (site) memcpy(e->site, site, length);
     const size_t operands = (size_t)(p->goals + p->n_leaves);
     e->nodes = malloc((s->f->count + 1) * sizeof *e->nodes);
-    e->to = malloc((size_t)s->count * sizeof *e->to), e->serial = malloc((size_t)s->count * sizeof *e->serial);
+    e->to = malloc((size_t)s->count * sizeof *e->to),
+    e->serial = malloc((size_t)s->count * sizeof *e->serial);
     e->data = calloc((size_t)plan_slots(p) + 1, sizeof *e->data);
-    e->num = calloc((size_t)p->n_numbers + 1, sizeof *e->num), e->there = calloc(operands + 1, sizeof *e->there);
+    e->num = calloc((size_t)p->n_numbers + 1, sizeof *e->num),
+    e->there = calloc(operands + 1, sizeof *e->there);
     e->bits = calloc(operands + 1, sizeof *e->bits);
     return e->nodes && e->to && e->serial && e->bits && e->data && e->num && e->there;
 }
@@ -113,7 +116,8 @@ static plan *copy_of_single(const plan *of)
 duet_status record_single(const plan *p, const statement *s)
 {
     plan *own = copy_of_single(p);
-    return own ? keep(thread_get()->recording, own, s) : fail(DUET_NO_MEMORY, "no memory to record a statement");
+    return own ? keep(thread_get()->recording, own, s)
+               : fail(DUET_NO_MEMORY, "no memory to record a statement");
 }
 
 /* ---- what users call ---- */

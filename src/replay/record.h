@@ -22,7 +22,8 @@ typedef struct recorded {
     int number;       /* of the statement among those that the user made: several passes may be of one */
     void **data;      /* as the plan binds them */
     double *num;
-    bool *there; /* of each destination, then leaf: an earlier statement of the stretch has it on the machine */
+    bool *
+        there; /* of each destination, then leaf: an earlier statement of the stretch has it on the machine */
 } recorded;
 
 typedef struct stretch {

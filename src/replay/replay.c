@@ -7,7 +7,10 @@
 #include "trace.h"
 #include <stdlib.h>
 
-static const machine *machine_of(const duet_recording *r, const stretch *g) { return r->of[g->first].plan->machine; }
+static const machine *machine_of(const duet_recording *r, const stretch *g)
+{
+    return r->of[g->first].plan->machine;
+}
 
 /* ---- statement by statement ---- */
 
@@ -58,7 +61,8 @@ static duet_status bind_one(recorded *e, int queue, bool *moved)
 {
     const plan *p = e->plan;
     for (int i = 0; i < p->n_leaves && p->count; i++)
-        TRY(bind(e->nodes[p->leaves[i].node].matrix, e->there[p->goals + i], READ, queue, &e->data[p->goals + i], moved));
+        TRY(bind(e->nodes[p->leaves[i].node].matrix, e->there[p->goals + i], READ, queue,
+                 &e->data[p->goals + i], moved));
     for (int k = 0; k < p->goals && p->count; k++)
         if (p->first_write[k] >= 0) TRY(bind(e->to[k].m, e->there[k], OVERWRITE, queue, &e->data[k], moved));
     return DUET_OK;
@@ -168,13 +172,15 @@ static void capture(duet_recording *r, stretch *g)
     const int queue = thread_get()->queue;
     bool moved;
     forget(r, g);
-    if (machine_of(r, g)->side != DEVICE || plan_is_apart(r->of[g->first].plan) || g->failures == ATTEMPTS) return;
+    if (machine_of(r, g)->side != DEVICE || plan_is_apart(r->of[g->first].plan) || g->failures == ATTEMPTS)
+        return;
     error_text before;
     error_keep(&before);
     duet_status s = bind_all(r, g, queue, &moved);
     if (s == DUET_OK) s = replay_record(r, g, queue);
     if (s == DUET_OK) return;
-    TRACE("no graph for statements %d to %d: %s", r->of[g->first].number + 1, r->of[g->end - 1].number + 1, thread_get()->text);
+    TRACE("no graph for statements %d to %d: %s", r->of[g->first].number + 1, r->of[g->end - 1].number + 1,
+          thread_get()->text);
     forget(r, g), g->failures++;
     error_put_back(&before);
 }
@@ -250,7 +256,8 @@ duet_status replay_lives(const recorded *e)
 {
     TRY(formula_lives("duet_replay", &e->f));
     for (int k = 0; k < e->s.count; k++)
-        if (!matrix_alive(e->to[k].m, e->serial[k])) return fail(DUET_FREED, "duet_replay: a destination was freed");
+        if (!matrix_alive(e->to[k].m, e->serial[k]))
+            return fail(DUET_FREED, "duet_replay: a destination was freed");
     return DUET_OK;
 }
 
@@ -288,7 +295,8 @@ static duet_status check(const duet_recording *r)
     const thread *t = thread_get();
     if (!r) return fail(DUET_BAD_ARGUMENT, "duet_replay: the recording is null");
     if (t->recording) return fail(DUET_BAD_ARGUMENT, "duet_replay: this thread is recording");
-    if (t->explaining) return fail(DUET_UNSUPPORTED, "duet_replay: this thread explains, and a recording can only run");
+    if (t->explaining)
+        return fail(DUET_UNSUPPORTED, "duet_replay: this thread explains, and a recording can only run");
     if (t->shared) return fail(DUET_NO_MEMORY, "duet_replay: no memory for this thread's own state");
     return all_live(r);
 }

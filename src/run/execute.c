@@ -1,10 +1,10 @@
 /* execute.c - a plan runs: bind matrices and numbers, lend temporaries, hand the steps to the machine. */
-#include "dtype.h"
-#include "deferred.h"
-#include "scratch.h"
-#include "matrix.h"
-#include "status.h"
 #include "execute.h"
+#include "deferred.h"
+#include "dtype.h"
+#include "matrix.h"
+#include "scratch.h"
+#include "status.h"
 #include "stream.h"
 #include "thread.h"
 #include "trace.h"
@@ -36,7 +36,9 @@ static __attribute__((noinline)) double whole_number(const bound *b, const formu
 static double bound_number(const bound *b, const formula *f)
 {
     const bool whole = b->integer | b->wide;
-    double x = __builtin_expect(whole, 0) ? whole_number(b, f) : b->node < 0 ? b->constant : f->nodes[b->node].number;
+    double x = __builtin_expect(whole, 0) ? whole_number(b, f)
+               : b->node < 0              ? b->constant
+                                          : f->nodes[b->node].number;
     if (!(b->inverted | b->negated)) return x;
     if (b->inverted) x = 1 / x;
     return b->negated ? -x : x;
@@ -128,7 +130,8 @@ static duet_status open_destinations(run *r)
 
 duet_status plan_lend(const plan *p, void **data, int queue, int *lent)
 {
-    for (*lent = 0; *lent < p->temps; ++*lent) TRY(lend(p->machine->side, p->temp[*lent], queue, &temporaries(p, data)[*lent]));
+    for (*lent = 0; *lent < p->temps; ++*lent)
+        TRY(lend(p->machine->side, p->temp[*lent], queue, &temporaries(p, data)[*lent]));
     return DUET_OK;
 }
 
@@ -166,7 +169,8 @@ static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
     (void)goal_failed(goal_of(r->p, failed), s);
     for (int k = 0; k < r->p->goals; k++) {
         const int first = r->p->first_write[k];
-        if (first >= 0 && (failed > first || (failed == first && s == DUET_DEVICE_ERROR))) matrix_lost(r->s->to[k].m);
+        if (first >= 0 && (failed > first || (failed == first && s == DUET_DEVICE_ERROR)))
+            matrix_lost(r->s->to[k].m);
     }
 }
 
@@ -181,7 +185,8 @@ duet_status plan_steps(const plan *p, const frame *f, int *done)
 {
     for (*done = 0; *done < p->count; ++*done) {
         const step *s = &p->steps[*done];
-        TRACE("step %d of %d on the %s: %s", *done + 1, p->count, p->machine->name, kernel_name(s->kernel, s->finish));
+        TRACE("step %d of %d on the %s: %s", *done + 1, p->count, p->machine->name,
+              kernel_name(s->kernel, s->finish));
         TRY(p->machine->run(s, f));
     }
     return DUET_OK;
@@ -210,7 +215,8 @@ static duet_status run_bound(run *r)
 static duet_status run_in(const plan *p, const statement *s, void **data, double *num)
 {
     run r = { p, s, data, num, 0, thread_get()->queue };
-    TRACE("run %s: %d steps, %d temporaries, expected %.1f us", p->machine->name, p->count, p->temps, plan_seconds(p) * 1e6);
+    TRACE("run %s: %d steps, %d temporaries, expected %.1f us", p->machine->name, p->count, p->temps,
+          plan_seconds(p) * 1e6);
     const duet_status status = run_bound(&r);
     if (!p->temps) return status;
     COUNT_N(temporaries, r.lent);
@@ -243,5 +249,6 @@ duet_status plan_run(const plan *p, const statement *s)
     const uint64_t held = p->machine->side == DEVICE ? held_now() & 1ull << thread_get()->queue : 0;
     if (__builtin_expect(held != 0, 0)) TRY(held_launch(held));
     if (__builtin_expect(p->stream != NULL, 0)) return stream_run(p, s);
-    return __builtin_expect(slots <= FEW && p->n_numbers <= FEW, 1) ? run_few(p, s) : run_many(p, s, (size_t)slots);
+    return __builtin_expect(slots <= FEW && p->n_numbers <= FEW, 1) ? run_few(p, s)
+                                                                    : run_many(p, s, (size_t)slots);
 }

@@ -29,9 +29,15 @@ duet_status staging_copy(void *to, const void *from, size_t bytes)
                                   { .op = OP_STORE, .type = DUET_F32 } } };
     const int64_t count = (int64_t)(bytes / sizeof(float));
     const layout all = { .type = DUET_F32, .rank = 1, .size = { count }, .stride = { 1 } };
-    step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .out = { { 0, all } }, .in = { { 1, all } }, .program = &p };
+    step s = { .kernel = KERNEL_PROGRAM,
+               .outs = 1,
+               .ins = 1,
+               .out = { { 0, all } },
+               .in = { { 1, all } },
+               .program = &p };
     s.bytes = 2 * (double)bytes;
-    const duet_status st = machines[HOST]->run(&s, &(frame){ (void *[]){ to, (void *)(uintptr_t)from }, NULL, 0 });
+    const duet_status st =
+        machines[HOST]->run(&s, &(frame){ (void *[]){ to, (void *)(uintptr_t)from }, NULL, 0 });
     machines[HOST]->forget(&s);
     return st;
 }

@@ -14,7 +14,10 @@ typedef struct staging {
 void staging_open(staging *g); /* of g->set bytes; no error where there is no such memory */
 void staging_close(staging *g);
 
-static inline char *staging_at(const staging *g, int64_t part, size_t at) { return g->block + (size_t)(part % 2) * g->set + at; }
+static inline char *staging_at(const staging *g, int64_t part, size_t at)
+{
+    return g->block + (size_t)(part % 2) * g->set + at;
+}
 
 /* Within the host's memory, by all threads that the CPU has. bytes: whole elements */
 duet_status staging_copy(void *to, const void *from, size_t bytes);

@@ -9,14 +9,14 @@
  * of this one go on it brings part t + 1 to where it goes up from, and part t - 3 home. */
 #include "stream.h"
 #include "deferred.h"
-#include "execute.h"
-#include "stream_policy.h"
-#include "queue_sync.h"
 #include "dtype.h"
+#include "execute.h"
 #include "matrix.h"
 #include "pool.h"
+#include "queue_sync.h"
 #include "staging.h"
 #include "status.h"
+#include "stream_policy.h"
 #include "thread.h"
 #include "trace.h"
 #include <pthread.h>
@@ -27,7 +27,8 @@
 #define ALIGN 256
 
 static size_t staged_least = (size_t)64 << 10;
-static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER; /* one at a time: there is one way to the device */
+static pthread_mutex_t one_at_a_time =
+    PTHREAD_MUTEX_INITIALIZER; /* one at a time: there is one way to the device */
 
 void stream_staged_from(size_t bytes) { staged_least = bytes; }
 
@@ -115,7 +116,8 @@ static duet_status open_leaf(flow *f, int i)
     const bool is_cut = f->p->stream->part[n] == PART_CUT;
     c->m = f->s->f->nodes[n].matrix;
     const int goal = goal_of_leaf(f, c->m);
-    if (goal < 0 && (!is_cut || storage_current(c->m->bits) & 1 << DEVICE)) return open_device(c, is_cut, f->queue);
+    if (goal < 0 && (!is_cut || storage_current(c->m->bits) & 1 << DEVICE))
+        return open_device(c, is_cut, f->queue);
     TRY(open_home(c, READ, f->queue));
     if (goal < 0) c->up = true;
     else f->of[goal].up = true, c->host = NULL;
@@ -164,14 +166,20 @@ static duet_status take_sets(flow *f)
 
 /* ---- a part goes up, is computed, comes down ---- */
 
-static char *in_set(const flow *f, const carried *c, int64_t part) { return f->block + (size_t)(part % SETS) * f->set + c->at; }
+static char *in_set(const flow *f, const carried *c, int64_t part)
+{
+    return f->block + (size_t)(part % SETS) * f->set + c->at;
+}
 
 static char *at_home(const flow *f, const carried *c, int64_t part)
 {
     return c->host + (size_t)first_row(f->p->stream, part) * c->step;
 }
 
-static size_t part_bytes(const flow *f, const carried *c, int64_t part) { return rows_bytes(c->m, rows_of(f->p->stream, part)); }
+static size_t part_bytes(const flow *f, const carried *c, int64_t part)
+{
+    return rows_bytes(c->m, rows_of(f->p->stream, part));
+}
 
 static bool is_staged(const flow *f, const carried *c) { return c->staged && f->staging.block; }
 
@@ -179,7 +187,8 @@ static duet_status to_staging(const flow *f, int64_t part)
 {
     for (const carried *c = f->of; c < f->of + operands(f); c++)
         if (c->up && is_staged(f, c))
-            TRY(staging_copy(staging_at(&f->staging, part, c->from_at), at_home(f, c, part), part_bytes(f, c, part)));
+            TRY(staging_copy(staging_at(&f->staging, part, c->from_at), at_home(f, c, part),
+                             part_bytes(f, c, part)));
     return DUET_OK;
 }
 
@@ -188,7 +197,8 @@ static duet_status from_staging(flow *f, int64_t part)
     for (const carried *c = f->of; c < f->of + f->p->goals; c++) {
         if (!c->down || !is_staged(f, c)) continue;
         f->has_written = true;
-        TRY(staging_copy(at_home(f, c, part), staging_at(&f->staging, part, c->home_at), part_bytes(f, c, part)));
+        TRY(staging_copy(at_home(f, c, part), staging_at(&f->staging, part, c->home_at),
+                         part_bytes(f, c, part)));
     }
     return DUET_OK;
 }
@@ -325,8 +335,8 @@ static duet_status run_in_turns(flow *f)
     TRY(open_all(f));
     const duet_status taken = take_sets(f);
     if (taken != DUET_OK) return staging_close(&f->staging), taken;
-    TRACE("stream through the %s in %lld parts of %lld rows, %zu bytes each", machines[DEVICE]->name, (long long)stream_parts(w),
-          (long long)w->rows, f->set);
+    TRACE("stream through the %s in %lld parts of %lld rows, %zu bytes each", machines[DEVICE]->name,
+          (long long)stream_parts(w), (long long)w->rows, f->set);
     duet_status s = run_turns(f);
     if (s != DUET_OK) stop(f);
     if (s != DUET_OK && f->has_written) s = DUET_DEVICE_ERROR; /* any other says that nothing was written */
@@ -363,7 +373,8 @@ static duet_status run_once(const plan *p, const statement *s, bool *has_written
 static duet_status run_smaller(const plan *p, const statement *s, duet_status st)
 {
     bool has_written = false;
-    for (int64_t rows = p->stream->rows / 2; rows && st == DUET_NO_MEMORY && !has_written && s->f->words; rows /= 2) {
+    for (int64_t rows = p->stream->rows / 2; rows && st == DUET_NO_MEMORY && !has_written && s->f->words;
+         rows /= 2) {
         plan *own = stream_plan(s, p->machine, p->stream->length, rows, p->stream->part);
         if (!own) return fail(st, "no memory to plan a part of %lld rows", (long long)rows);
         st = run_once(own, s, &has_written);

@@ -14,6 +14,7 @@ duet_status stream_run(const plan *p, const statement *s);
 /* There was no memory for p, whatever was expected: others have taken it. NO_MEMORY, with the text as it was: it cannot be cut. */
 duet_status stream_instead(const statement *s, const plan *p);
 
-void stream_staged_from(size_t bytes); /* for tests: smaller parts are copied from where they are, pinned or not */
+void stream_staged_from(
+    size_t bytes); /* for tests: smaller parts are copied from where they are, pinned or not */
 
 #endif

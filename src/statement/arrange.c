@@ -49,10 +49,12 @@ static duet_status check(const char *who, const duet_matrix *to, const duet_matr
     TRY(matrix_check(who, to));
     TRY(matrix_check(who, from));
     if (to->at.type == from->at.type) return matrix_check_writable(who, to);
-    return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", who, view_text(to, a), view_text(from, b));
+    return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", who, view_text(to, a),
+                view_text(from, b));
 }
 
-static duet_status does_not_fit(const char *who, const duet_matrix *to, const duet_matrix *from, const char *needs)
+static duet_status does_not_fit(const char *who, const duet_matrix *to, const duet_matrix *from,
+                                const char *needs)
 {
     char a[SHAPE_TEXT], b[SHAPE_TEXT];
     return fail(DUET_BAD_SHAPE, "%s(%s, %s) needs %s", who, view_text(to, a), view_text(from, b), needs);
@@ -128,9 +130,11 @@ static duet_status check_parts(const char *who, const duet_matrix *to, parts *p)
         const duet_matrix *m = p->of[k];
         layout slot = to->at;
         if (p->stacked) layout_drop(&slot, p->axis);
-        if (slot.rank != m->at.rank) return does_not_fit(who, to, m, p->stacked ? "one axis less" : "as many axes");
+        if (slot.rank != m->at.rank)
+            return does_not_fit(who, to, m, p->stacked ? "one axis less" : "as many axes");
         for (int a = 0; a < slot.rank; a++)
-            if ((p->stacked || a != p->axis) && slot.size[a] != m->at.size[a]) return does_not_fit(who, to, m, "equal sizes");
+            if ((p->stacked || a != p->axis) && slot.size[a] != m->at.size[a])
+                return does_not_fit(who, to, m, "equal sizes");
         const int64_t own = p->stacked ? 1 : m->at.size[p->axis];
         if (own > to->at.size[p->axis] - along) return does_not_fit(who, to, p->of[0], room);
         along += own;
@@ -176,19 +180,21 @@ static duet_status put_parts(arranging *x, parts *p)
     return s;
 }
 
-static duet_status join(const char *who, duet_matrix *to, int axis, bool stacked, const duet_matrix *const *part, int count,
-                        const char *site)
+static duet_status join(const char *who, duet_matrix *to, int axis, bool stacked,
+                        const duet_matrix *const *part, int count, const char *site)
 {
     arranging x = begin(who, to, site);
     return end(&x, put_parts(&x, &(parts){ part, count, axis, stacked }), site);
 }
 
-duet_status duet_concatenate_at(duet_matrix *to, int axis, const duet_matrix *const *part, int count, const char *site)
+duet_status duet_concatenate_at(duet_matrix *to, int axis, const duet_matrix *const *part, int count,
+                                const char *site)
 {
     return join("duet_concatenate", to, axis, false, part, count, site);
 }
 
-duet_status duet_stack_at(duet_matrix *to, int axis, const duet_matrix *const *part, int count, const char *site)
+duet_status duet_stack_at(duet_matrix *to, int axis, const duet_matrix *const *part, int count,
+                          const char *site)
 {
     return join("duet_stack", to, axis, true, part, count, site);
 }
@@ -222,7 +228,8 @@ static duet_status tile_at_once(arranging *x, const duet_matrix *to, const duet_
 static duet_status tile(arranging *x, const duet_matrix *to, const duet_matrix *from)
 {
     int axis = 0;
-    if (to->at.rank + axes_to_split(&to->at, &from->at, &axis) <= DUET_RANK_MAX) return tile_at_once(x, to, from);
+    if (to->at.rank + axes_to_split(&to->at, &from->at, &axis) <= DUET_RANK_MAX)
+        return tile_at_once(x, to, from);
     const int64_t each = from->at.size[axis - (to->at.rank - from->at.rank)];
     duet_status s = DUET_OK;
     for (int64_t at = 0; at < to->at.size[axis] && s == DUET_OK; at += each) {
@@ -233,7 +240,10 @@ static duet_status tile(arranging *x, const duet_matrix *to, const duet_matrix *
     return s;
 }
 
-static duet_status tile_source(arranging *x, const duet_matrix *from, const void *with) { return tile(x, x->to, from); }
+static duet_status tile_source(arranging *x, const duet_matrix *from, const void *with)
+{
+    return tile(x, x->to, from);
+}
 
 static duet_status check_tile(const char *who, const duet_matrix *to, const duet_matrix *from)
 {
@@ -265,7 +275,8 @@ static duet_status repeat_source(arranging *x, const duet_matrix *from, const vo
         layout_insert(&wide, axis + 1, times, x->to->at.stride[axis]), layout_insert(&own, axis + 1, 1, 1);
         return put_matrix(x, view_of(x->to, &wide, 0), view_of(from, &own, 0));
     }
-    for (int64_t k = 0; k < times; k++) TRY(put_matrix(x, view_of(x->to, &wide, k * x->to->at.stride[axis]), whole(from)));
+    for (int64_t k = 0; k < times; k++)
+        TRY(put_matrix(x, view_of(x->to, &wide, k * x->to->at.stride[axis]), whole(from)));
     return DUET_OK;
 }
 
@@ -328,7 +339,8 @@ typedef struct band {
 static band band_of(const duet_matrix *to, const duet_matrix *from, const padding *p, int axis)
 {
     band b = { .at = to->at, .axis = axis };
-    for (int a = axis; a < to->at.rank; a++) b.at.size[a] = from->at.size[a], b.ahead += p->before[a] * to->at.stride[a];
+    for (int a = axis; a < to->at.rank; a++)
+        b.at.size[a] = from->at.size[a], b.ahead += p->before[a] * to->at.stride[a];
     if (axis < to->at.rank) b.high = b.own = from->at.size[axis];
     return b;
 }
@@ -347,9 +359,11 @@ static duet_matrix *stretch_of(const arranging *x, const band *b, int64_t at, in
  * period, as it was that far away. */
 static duet_status reflect(arranging *x, band *b, int64_t room, bool front)
 {
-    const int64_t have = b->high - b->low, period = 2 * (b->own - 1), far = period ? have / period * period : have;
+    const int64_t have = b->high - b->low, period = 2 * (b->own - 1),
+                  far = period ? have / period * period : have;
     const bool mirrors = have <= period;
-    const int64_t most = mirrors ? b->own - 1 : far, n = room < most ? room : most, at = front ? b->low - n : b->high;
+    const int64_t most = mirrors ? b->own - 1 : far, n = room < most ? room : most,
+                  at = front ? b->low - n : b->high;
     const int64_t from = mirrors ? (front ? b->low + 1 : b->high - 1 - n) : front ? at + far : at - far;
     TRY(put_matrix(x, stretch_of(x, b, at, n, false), stretch_of(x, b, from, n, mirrors)));
     if (front) b->low -= n;
@@ -361,9 +375,11 @@ static duet_status pad_side(arranging *x, const padding *p, band *b, int64_t roo
 {
     const int64_t at = front ? b->low - room : b->high, length = b->high - b->low + room;
     if (!room) return DUET_OK;
-    if (p->mode == DUET_PAD_CONSTANT) return put(x, stretch_of(x, b, at, room, false), duet_of_number(p->value));
+    if (p->mode == DUET_PAD_CONSTANT)
+        return put(x, stretch_of(x, b, at, room, false), duet_of_number(p->value));
     if (p->mode == DUET_PAD_EDGE)
-        return put_matrix(x, stretch_of(x, b, at, room, false), stretch_of(x, b, front ? b->low : b->high - 1, 1, false));
+        return put_matrix(x, stretch_of(x, b, at, room, false),
+                          stretch_of(x, b, front ? b->low : b->high - 1, 1, false));
     while (b->high - b->low < length) TRY(reflect(x, b, length - (b->high - b->low), front));
     return DUET_OK;
 }
@@ -392,23 +408,26 @@ static duet_status pad_source(arranging *x, const duet_matrix *from, const void 
     return last ? pad_center(x, from, p) : DUET_OK;
 }
 
-static duet_status check_pad(const char *who, const duet_matrix *to, const duet_matrix *from, const padding *p)
+static duet_status check_pad(const char *who, const duet_matrix *to, const duet_matrix *from,
+                             const padding *p)
 {
     TRY(check(who, to, from));
     if (to->at.rank != from->at.rank) return does_not_fit(who, to, from, "as many axes");
     if (to->at.rank && !p->before) return fail(DUET_BAD_ARGUMENT, "%s: how much goes before is null", who);
-    if ((unsigned)p->mode > DUET_PAD_REFLECT) return fail(DUET_BAD_ARGUMENT, "%s: there is no mode %d", who, (int)p->mode);
+    if ((unsigned)p->mode > DUET_PAD_REFLECT)
+        return fail(DUET_BAD_ARGUMENT, "%s: there is no mode %d", who, (int)p->mode);
     for (int a = 0; a < to->at.rank; a++) {
         const int64_t room = to->at.size[a] - from->at.size[a];
-        if (p->before[a] < 0 || p->before[a] > room) return does_not_fit(who, to, from, "room for it, and for what goes before");
+        if (p->before[a] < 0 || p->before[a] > room)
+            return does_not_fit(who, to, from, "room for it, and for what goes before");
         if (room && !from->at.size[a] && p->mode != DUET_PAD_CONSTANT)
             return does_not_fit(who, to, from, "something that can be repeated");
     }
     return DUET_OK;
 }
 
-duet_status duet_pad_at(duet_matrix *to, const duet_matrix *from, const int64_t *before, duet_pad_mode mode, double number,
-                        const char *site)
+duet_status duet_pad_at(duet_matrix *to, const duet_matrix *from, const int64_t *before, duet_pad_mode mode,
+                        double number, const char *site)
 {
     arranging x = begin("duet_pad", to, site);
     const padding p = { before, mode, number };
@@ -427,12 +446,16 @@ duet_status(duet_stack)(duet_matrix *to, int axis, const duet_matrix *const *par
     return duet_stack_at(to, axis, part, count, NULL);
 }
 duet_status(duet_tile)(duet_matrix *to, const duet_matrix *from) { return duet_tile_at(to, from, NULL); }
-duet_status(duet_repeat)(duet_matrix *to, const duet_matrix *from, int axis) { return duet_repeat_at(to, from, axis, NULL); }
+duet_status(duet_repeat)(duet_matrix *to, const duet_matrix *from, int axis)
+{
+    return duet_repeat_at(to, from, axis, NULL);
+}
 duet_status(duet_roll)(duet_matrix *to, const duet_matrix *from, int axis, int64_t by)
 {
     return duet_roll_at(to, from, axis, by, NULL);
 }
-duet_status(duet_pad)(duet_matrix *to, const duet_matrix *from, const int64_t *before, duet_pad_mode mode, double number)
+duet_status(duet_pad)(duet_matrix *to, const duet_matrix *from, const int64_t *before, duet_pad_mode mode,
+                      double number)
 {
     return duet_pad_at(to, from, before, mode, number, NULL);
 }

@@ -38,7 +38,8 @@ static duet_status check_types(const band *b, const duet_matrix *to, const duet_
     if ((int)part < DUET_OVERLAP_FULL || part > DUET_OVERLAP_VALID)
         return fail(DUET_BAD_ARGUMENT, "%s: there is no part %d of a convolution", b->who, (int)part);
     if (to->at.type != k->at.type)
-        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", b->who, view_text(to, x), view_text(k, y));
+        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", b->who, view_text(to, x),
+                    view_text(k, y));
     return matrix_check_writable(b->who, to);
 }
 
@@ -54,8 +55,10 @@ static duet_status check_sizes(band *b, const duet_matrix *to, const duet_matrix
     find_results(b, part);
     zeros_around(b, size);
     TRY(shape_check(b->who, k->at.type, 2, size));
-    if (to->at.size[1] != b->n[0] * b->n[1]) return does_not_fit(b, to, k, "a column for each element of what is convolved");
-    return to->at.size[0] == b->results[0] * b->results[1] ? DUET_OK : does_not_fit(b, to, k, "a row for each result");
+    if (to->at.size[1] != b->n[0] * b->n[1])
+        return does_not_fit(b, to, k, "a column for each element of what is convolved");
+    return to->at.size[0] == b->results[0] * b->results[1] ? DUET_OK
+                                                           : does_not_fit(b, to, k, "a row for each result");
 }
 
 /* ---- */
@@ -78,7 +81,8 @@ static duet_matrix *destination(const band *b, const duet_matrix *to)
     layout l = { .type = to->at.type, .rank = 4 };
     for (int a = 0; a < 2; a++) {
         l.size[a] = b->results[a], l.size[2 + a] = b->n[a];
-        l.stride[a] = to->at.stride[0] * (a ? 1 : b->results[1]), l.stride[2 + a] = to->at.stride[1] * (a ? 1 : b->n[1]);
+        l.stride[a] = to->at.stride[0] * (a ? 1 : b->results[1]),
+        l.stride[2 + a] = to->at.stride[1] * (a ? 1 : b->n[1]);
     }
     return view_of(to, &l, 0);
 }
@@ -141,13 +145,17 @@ duet_status duet_convmtx_at(duet_matrix *to, const duet_matrix *k, duet_overlap 
     return statement_ends(of_vector(to, k, part), site);
 }
 
-duet_status duet_convmtx2_at(duet_matrix *to, const duet_matrix *k, int h, int w, duet_overlap part, const char *site)
+duet_status duet_convmtx2_at(duet_matrix *to, const duet_matrix *k, int h, int w, duet_overlap part,
+                             const char *site)
 {
     thread_get()->site = site;
     return statement_ends(of_plane(to, k, h, w, part), site);
 }
 
-duet_status(duet_convmtx)(duet_matrix *to, const duet_matrix *k, duet_overlap part) { return duet_convmtx_at(to, k, part, NULL); }
+duet_status(duet_convmtx)(duet_matrix *to, const duet_matrix *k, duet_overlap part)
+{
+    return duet_convmtx_at(to, k, part, NULL);
+}
 
 duet_status(duet_convmtx2)(duet_matrix *to, const duet_matrix *k, int h, int w, duet_overlap part)
 {

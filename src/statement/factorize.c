@@ -1,6 +1,6 @@
 /* factorize.c - factorisations: statements whose results are several matrices. */
-#include "single_step.h"
 #include "matrix.h"
+#include "single_step.h"
 #include "status.h"
 #include "thread.h"
 #include <string.h>
@@ -38,9 +38,11 @@ static duet_status check_result(const direct *d, int k, duet_dtype type, int ran
     const layout *at = &d->out[k]->at;
     snprintf(what, sizeof what, "%s as result %d", shape_text(text, type, rank, size), k + 1);
     if (at->type != type) return needs(d, DUET_BAD_TYPE, what);
-    if (at->rank != rank || memcmp(at->size, size, (size_t)rank * sizeof *size)) return needs(d, DUET_BAD_SHAPE, what);
+    if (at->rank != rank || memcmp(at->size, size, (size_t)rank * sizeof *size))
+        return needs(d, DUET_BAD_SHAPE, what);
     for (int e = 0; e < k; e++)
-        if (matrix_overlap(d->out[e], d->out[k]) != APART) return needs(d, DUET_BAD_ARGUMENT, "results that do not overlap");
+        if (matrix_overlap(d->out[e], d->out[k]) != APART)
+            return needs(d, DUET_BAD_ARGUMENT, "results that do not overlap");
     return DUET_OK;
 }
 
@@ -58,7 +60,8 @@ static double flops_of(const direct *d)
 static duet_status run(direct *d)
 {
     direct_step(d);
-    for (int k = 0; k < d->s.outs; k++) d->s.bytes += (double)d->out[k]->count * (double)dtypes[d->out[k]->at.type].bytes;
+    for (int k = 0; k < d->s.outs; k++)
+        d->s.bytes += (double)d->out[k]->count * (double)dtypes[d->out[k]->at.type].bytes;
     d->s.bytes += (double)d->in[0]->count * (double)dtypes[d->in[0]->at.type].bytes;
     d->s.flops = flops_of(d);
     return direct_run(d);
@@ -66,42 +69,48 @@ static duet_status run(direct *d)
 
 /* ---- the rows ---- */
 
-#define SIZES(...)                                                                                                               \
+#define SIZES(...)                                                                                           \
     (const int64_t[]) { __VA_ARGS__ }
 #define LIKE_IT(rank, ...) TRY(check_result(&d, at++, type, rank, SIZES(__VA_ARGS__)));
 #define OF_PART(rank, ...) TRY(check_result(&d, at++, dtype_part(type), rank, SIZES(__VA_ARGS__)));
 #define INDICES(rank, ...) TRY(check_result(&d, at++, DUET_I64, rank, SIZES(__VA_ARGS__)));
 
-#define FACTOR(name, outs_, needs, shapes, ...)                                                                                  \
-    static duet_status factor_##name(duet_matrix *const out[], const duet_matrix *a)                                             \
-    {                                                                                                                            \
-        direct d = { .who = "duet_" #name, .in = { a }, .s = { .kernel = KERNEL_##name, .outs = (outs_), .ins = 1 } };           \
-        for (int k = 0; k < (outs_); k++) d.out[k] = out[k];                                                                     \
-        TRY(check_matrices(&d));                                                                                                 \
-        const duet_dtype type = a->at.type;                                                                                      \
-        const int64_t m = a->at.size[0], n = a->at.rank > 1 ? a->at.size[1] : 0, k = m < n ? m : n;                              \
-        int at = 0;                                                                                                              \
-        (void)k;                                                                                                                 \
-        TRY(check_operand(&d, needs, #needs));                                                                                   \
-        shapes return run(&d);                                                                                                   \
+#define FACTOR(name, outs_, needs, shapes, ...)                                                              \
+    static duet_status factor_##name(duet_matrix *const out[], const duet_matrix *a)                         \
+    {                                                                                                        \
+        direct d = { .who = "duet_" #name,                                                                   \
+                     .in = { a },                                                                            \
+                     .s = { .kernel = KERNEL_##name, .outs = (outs_), .ins = 1 } };                          \
+        for (int k = 0; k < (outs_); k++) d.out[k] = out[k];                                                 \
+        TRY(check_matrices(&d));                                                                             \
+        const duet_dtype type = a->at.type;                                                                  \
+        const int64_t m = a->at.size[0], n = a->at.rank > 1 ? a->at.size[1] : 0, k = m < n ? m : n;          \
+        int at = 0;                                                                                          \
+        (void)k;                                                                                             \
+        TRY(check_operand(&d, needs, #needs));                                                               \
+        shapes return run(&d);                                                                               \
     }
-#define DUET_FACTOR2(name, x, y, needs, shapes, doc)                                                                             \
-    FACTOR(name, 2, needs, shapes)                                                                                               \
-    duet_status duet_##name##_at(duet_matrix *x, duet_matrix *y, const duet_matrix *a, const char *site)                         \
-    {                                                                                                                            \
-        thread_get()->site = site;                                                                                               \
-        return statement_ends(factor_##name((duet_matrix *const[]){ x, y }, a), site);                                           \
-    }                                                                                                                            \
-    duet_status(duet_##name)(duet_matrix * x, duet_matrix * y, const duet_matrix *a) { return duet_##name##_at(x, y, a, NULL); }
-#define DUET_FACTOR3(name, x, y, z, needs, shapes, doc)                                                                          \
-    FACTOR(name, 3, needs, shapes)                                                                                               \
-    duet_status duet_##name##_at(duet_matrix *x, duet_matrix *y, duet_matrix *z, const duet_matrix *a, const char *site)         \
-    {                                                                                                                            \
-        thread_get()->site = site;                                                                                               \
-        return statement_ends(factor_##name((duet_matrix *const[]){ x, y, z }, a), site);                                        \
-    }                                                                                                                            \
-    duet_status(duet_##name)(duet_matrix * x, duet_matrix * y, duet_matrix * z, const duet_matrix *a)                            \
-    {                                                                                                                            \
-        return duet_##name##_at(x, y, z, a, NULL);                                                                               \
+#define DUET_FACTOR2(name, x, y, needs, shapes, doc)                                                         \
+    FACTOR(name, 2, needs, shapes)                                                                           \
+    duet_status duet_##name##_at(duet_matrix *x, duet_matrix *y, const duet_matrix *a, const char *site)     \
+    {                                                                                                        \
+        thread_get()->site = site;                                                                           \
+        return statement_ends(factor_##name((duet_matrix *const[]){ x, y }, a), site);                       \
+    }                                                                                                        \
+    duet_status(duet_##name)(duet_matrix * x, duet_matrix * y, const duet_matrix *a)                         \
+    {                                                                                                        \
+        return duet_##name##_at(x, y, a, NULL);                                                              \
+    }
+#define DUET_FACTOR3(name, x, y, z, needs, shapes, doc)                                                      \
+    FACTOR(name, 3, needs, shapes)                                                                           \
+    duet_status duet_##name##_at(duet_matrix *x, duet_matrix *y, duet_matrix *z, const duet_matrix *a,       \
+                                 const char *site)                                                           \
+    {                                                                                                        \
+        thread_get()->site = site;                                                                           \
+        return statement_ends(factor_##name((duet_matrix *const[]){ x, y, z }, a), site);                    \
+    }                                                                                                        \
+    duet_status(duet_##name)(duet_matrix * x, duet_matrix * y, duet_matrix * z, const duet_matrix *a)        \
+    {                                                                                                        \
+        return duet_##name##_at(x, y, z, a, NULL);                                                           \
     }
 #include <duet/factor.def>

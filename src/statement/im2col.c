@@ -23,9 +23,10 @@ static duet_status read_options(const duet_windows *o, windows *w)
         w->stride[a] = o->stride[a] ? o->stride[a] : 1, w->dilation[a] = o->dilation[a] ? o->dilation[a] : 1;
         if (w->size[a] < 1 || w->stride[a] < 1 || w->pad[a] < 0 || w->dilation[a] < 1)
             return fail(DUET_BAD_ARGUMENT,
-                        "%s: window {%d, %d} must be positive, stride {%d, %d}, pad {%d, %d}, dilation {%d, %d} not negative",
-                        who, o->window[0], o->window[1], o->stride[0], o->stride[1], o->pad[0], o->pad[1], o->dilation[0],
-                        o->dilation[1]);
+                        "%s: window {%d, %d} must be positive, stride {%d, %d}, pad {%d, %d}, dilation {%d, "
+                        "%d} not negative",
+                        who, o->window[0], o->window[1], o->stride[0], o->stride[1], o->pad[0], o->pad[1],
+                        o->dilation[0], o->dilation[1]);
     }
     return DUET_OK;
 }
@@ -42,15 +43,18 @@ static bool is_product(int64_t n, int64_t a, int64_t b) { return n % b == 0 && n
 static duet_status check_sizes(const duet_matrix *to, const duet_matrix *from, windows *w)
 {
     const int64_t *x = from->at.size, *y = to->at.size, area = w->size[0] * w->size[1];
-    if (from->at.rank != 4 || to->at.rank != 3) return does_not_fit(to, from, "n x rows x columns, n x c x h x w");
+    if (from->at.rank != 4 || to->at.rank != 3)
+        return does_not_fit(to, from, "n x rows x columns, n x c x h x w");
     for (int a = 0; a < 2; a++) {
         const int64_t room = x[2 + a] + 2 * w->pad[a] - (w->size[a] - 1) * w->dilation[a] - 1;
         if (room < 0) return does_not_fit(to, from, "windows that are no larger than the padded images");
         w->count[a] = room / w->stride[a] + 1;
     }
     if (y[0] != x[0]) return does_not_fit(to, from, "a matrix for each image");
-    if (!is_product(y[1], x[1], area)) return does_not_fit(to, from, "a row for each channel and element of a window");
-    return is_product(y[2], w->count[0], w->count[1]) ? DUET_OK : does_not_fit(to, from, "a column for each window");
+    if (!is_product(y[1], x[1], area))
+        return does_not_fit(to, from, "a row for each channel and element of a window");
+    return is_product(y[2], w->count[0], w->count[1]) ? DUET_OK
+                                                      : does_not_fit(to, from, "a column for each window");
 }
 
 static duet_status check(const duet_matrix *to, const duet_matrix *from, const duet_windows *o, windows *w)
@@ -59,7 +63,8 @@ static duet_status check(const duet_matrix *to, const duet_matrix *from, const d
     TRY(matrix_check(who, to));
     TRY(matrix_check(who, from));
     if (to->at.type != from->at.type)
-        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", who, view_text(to, a), view_text(from, b));
+        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", who, view_text(to, a),
+                    view_text(from, b));
     TRY(matrix_check_writable(who, to));
     TRY(read_options(o, w));
     return check_sizes(to, from, w);
@@ -122,7 +127,8 @@ static duet_status unroll(duet_matrix *to, const duet_matrix *from, const duet_w
     return record_keep(with, s);
 }
 
-duet_status duet_im2col_at(duet_matrix *to, const duet_matrix *images, const duet_windows *options, const char *site)
+duet_status duet_im2col_at(duet_matrix *to, const duet_matrix *images, const duet_windows *options,
+                           const char *site)
 {
     thread_get()->site = site;
     return statement_ends(unroll(to, images, options), site);

@@ -45,7 +45,7 @@ static double most_of(duet_dtype type)
 #define DUET_DTYPE(NAME, name, ctype, bits, roundoff, tiny) [DUET_##NAME] = 1 / (roundoff),
 #define DUET_INTEGER(NAME, name, ctype)                     [DUET_##NAME] = 0x1p62,
 #define DUET_HALF(NAME, name, roundoff, tiny)               [DUET_##NAME] = 1 / (roundoff),
-#define DUET_NARROW(NAME, name, ctype)                                                                                           \
+#define DUET_NARROW(NAME, name, ctype)                                                                       \
     [DUET_##NAME] = (double)((uint64_t)-1 >> (64 - 8 * sizeof(ctype) + ((ctype)-1 < (ctype)1))),
 #define DUET_COMPLEX(NAME, name, part) [DUET_##NAME] = MOST_##part,
 #define MOST_F32                       0x1p24
@@ -60,7 +60,8 @@ static uint16_t half_of(int64_t v, int fraction, int bias)
 {
     const int e = 63 - __builtin_clzll((uint64_t)v);
     const uint64_t behind = (uint64_t)v ^ (uint64_t)1 << e;
-    return (uint16_t)((uint64_t)(e + bias) << fraction | (e > fraction ? behind >> (e - fraction) : behind << (fraction - e)));
+    return (uint16_t)((uint64_t)(e + bias) << fraction |
+                      (e > fraction ? behind >> (e - fraction) : behind << (fraction - e)));
 }
 
 static void store(duet_dtype type, void *at, int64_t v)
@@ -70,9 +71,9 @@ static void store(duet_dtype type, void *at, int64_t v)
     case DUET_BF16: *(uint16_t *)at = half_of(v, 7, 127); break;
     case DUET_C64: ((float *)at)[0] = (float)v, ((float *)at)[1] = 0; break;
     case DUET_C128: ((double *)at)[0] = (double)v, ((double *)at)[1] = 0; break;
-#define STORE(NAME, ctype)                                                                                                       \
-    case DUET_##NAME:                                                                                                            \
-        *(ctype *)at = (ctype)v;                                                                                                 \
+#define STORE(NAME, ctype)                                                                                   \
+    case DUET_##NAME:                                                                                        \
+        *(ctype *)at = (ctype)v;                                                                             \
         break;
 #define DUET_DTYPE(NAME, name, ctype, bits, roundoff, tiny) STORE(NAME, ctype)
 #define DUET_INTEGER(NAME, name, ctype)                     STORE(NAME, ctype)
@@ -87,9 +88,11 @@ static duet_status check(const char *who, const duet_matrix *m)
     char text[SHAPE_TEXT];
     TRY(view_check_rank(who, m, 2, 2));
     const int64_t n = m->at.size[0];
-    if (m->at.size[1] != n || n == 2) return fail(DUET_BAD_SHAPE, "%s(%s) needs n x n, n not being 2", who, view_text(m, text));
+    if (m->at.size[1] != n || n == 2)
+        return fail(DUET_BAD_SHAPE, "%s(%s) needs n x n, n not being 2", who, view_text(m, text));
     if ((double)n * (double)n <= most_of(m->at.type)) return DUET_OK;
-    return fail(DUET_BAD_TYPE, "%s(%s): the type does not hold all integers up to n * n", who, view_text(m, text));
+    return fail(DUET_BAD_TYPE, "%s(%s): the type does not hold all integers up to n * n", who,
+                view_text(m, text));
 }
 
 static duet_status write_square(const char *who, duet_matrix *m)
@@ -102,7 +105,8 @@ static duet_status write_square(const char *who, duet_matrix *m)
     if (s != DUET_OK) return fail_within(s, "%s(%s)", who, view_text(m, text));
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++)
-            store(m->at.type, (char *)p + (i * m->at.stride[0] + j * m->at.stride[1]) * (int64_t)dtypes[m->at.type].bytes,
+            store(m->at.type,
+                  (char *)p + (i * m->at.stride[0] + j * m->at.stride[1]) * (int64_t)dtypes[m->at.type].bytes,
                   magic(n, i, j));
     matrix_wrote(m, HOST, queue), matrix_miss_nothing(m);
     return DUET_OK;
@@ -124,7 +128,8 @@ static duet_status set_magic(const char *who, duet_matrix *m)
     char text[SHAPE_TEXT];
     TRY(check(who, m));
     TRY(matrix_check_writable(who, m));
-    if (t->explaining) return fprintf(t->explaining, "%s(%s): written by the host\n", who, view_text(m, text)), DUET_OK;
+    if (t->explaining)
+        return fprintf(t->explaining, "%s(%s): written by the host\n", who, view_text(m, text)), DUET_OK;
     return (t->recording ? write_and_note : write_square)(who, m);
 }
 

@@ -43,8 +43,10 @@ static duet_status check_now(const char *who)
 {
     const thread *t = thread_get();
     if (!t->recording && !t->explaining) return DUET_OK;
-    return fail(DUET_UNSUPPORTED,
-                "%s: how large the result is depends on what is computed: it can be neither recorded nor explained", who);
+    return fail(
+        DUET_UNSUPPORTED,
+        "%s: how large the result is depends on what is computed: it can be neither recorded nor explained",
+        who);
 }
 
 /* A formula as a matrix without gaps; what is one already is taken as it is. Spends e. */
@@ -184,7 +186,8 @@ static duet_status nonzero(selecting *c, duet_expr x, duet_matrix **result)
 /* ---- unique ---- */
 
 /* The elements of line, in order; `order`, if there is one, is where they stood. */
-static duet_status sort_into(const selecting *c, duet_matrix *sorted, duet_matrix *order, const duet_matrix *line)
+static duet_status sort_into(const selecting *c, duet_matrix *sorted, duet_matrix *order,
+                             const duet_matrix *line)
 {
     if (!order) return put(c, sorted, (duet_sort)(of(line), 0));
     TRY(put(c, order, (duet_argsort)(of(line), 0)));
@@ -206,7 +209,8 @@ static duet_status mark_repeats(selecting *c, const duet_matrix *sorted, duet_ma
 static duet_status count_each(selecting *c, duet_matrix *first, int64_t all, duet_matrix *counts)
 {
     const int64_t n = first->count;
-    duet_matrix *here = part(c, first, 0, n - 1), *next = part(c, first, 1, n - 1), *last = part(c, first, n - 1, 1);
+    duet_matrix *here = part(c, first, 0, n - 1), *next = part(c, first, 1, n - 1),
+                *last = part(c, first, n - 1, 1);
     duet_matrix *to = part(c, counts, 0, n - 1), *end = part(c, counts, n - 1, 1);
     if (!here || !next || !last) return DUET_NO_MEMORY;
     TRY(put(c, to, (duet_sub)(of(next), of(here))));
@@ -214,7 +218,8 @@ static duet_status count_each(selecting *c, duet_matrix *first, int64_t all, due
 }
 
 /* Where element i of the sorted ones stood goes the number of values before its own. */
-static duet_status number_each(selecting *c, const duet_matrix *repeats, const duet_matrix *order, duet_matrix *inverse)
+static duet_status number_each(selecting *c, const duet_matrix *repeats, const duet_matrix *order,
+                               duet_matrix *inverse)
 {
     duet_matrix *to = flat(c, inverse), *groups = vector(c, DUET_I64, repeats->count);
     if (!to || !groups) return DUET_NO_MEMORY;
@@ -230,7 +235,8 @@ static duet_status unique(selecting *c, duet_expr x, const bool want[3], duet_ma
     TRY(duet_expr_status(x));
     TRY(evaluated(c, x, &from));
     const int64_t n = from->count;
-    duet_matrix *line = flat(c, from), *sorted = vector(c, from->at.type, n), *repeats = vector(c, DUET_BOOL, n), *first;
+    duet_matrix *line = flat(c, from), *sorted = vector(c, from->at.type, n),
+                *repeats = vector(c, DUET_BOOL, n), *first;
     duet_matrix *order = want[2] ? vector(c, DUET_I64, n) : NULL;
     if (!line || !sorted || !repeats || (want[2] && !order)) return DUET_NO_MEMORY;
     TRY(sort_into(c, sorted, order, line));

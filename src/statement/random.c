@@ -1,10 +1,10 @@
 /* random.c - statements that fill a matrix with random numbers: their checks, the law's numbers, and one step. Machines draw f32, f64 and i64:
  * for other types it fills a matrix of one of these, which is then cast. */
 #include "convert.h"
-#include "single_step.h"
-#include "dtype.h"
 #include "distributions.h"
+#include "dtype.h"
 #include "random_step.h"
+#include "single_step.h"
 #include "status.h"
 #include "thread.h"
 #include <math.h>
@@ -105,7 +105,8 @@ static duet_status plan_uniform(draw *d, double low, double high)
 {
     TRY(needs_floats(d));
     const double from = rounded(d, low), to = rounded(d, high), range = less(d, to, from);
-    if (!(from < to && isfinite(range))) return needs(d, "low < high, and their difference finite", "low", low, "high", high);
+    if (!(from < to && isfinite(range)))
+        return needs(d, "low < high, and their difference finite", "low", low, "high", high);
     d->l.law = LAW_UNIFORM;
     d->l.number[0] = from, d->l.number[1] = range, d->l.number[2] = below(d, to);
     return DUET_OK;
@@ -142,7 +143,8 @@ static void propose_tail(lottery *l, double a, double width, double origin, doub
 static duet_status plan_truncated_normal(draw *d, double mean, double deviation, double low, double high)
 {
     TRY(needs_floats(d));
-    const double from = rounded(d, low), to = rounded(d, high), by = rounded(d, deviation), at = rounded(d, mean);
+    const double from = rounded(d, low), to = rounded(d, high), by = rounded(d, deviation),
+                 at = rounded(d, mean);
     if (!(isfinite(at) && isfinite(by) && by > 0))
         return needs(d, "a finite mean and a finite deviation > 0", "mean", mean, "deviation", deviation);
     if (!(from < to)) return needs(d, "low < high", "low", low, "high", high);
@@ -174,10 +176,11 @@ static duet_status plan_integers(draw *d, int64_t low, int64_t high)
     TRY(needs_reals(d));
     name_matrix(d, text);
     if (low >= high)
-        return fail(DUET_BAD_ARGUMENT, "%s(%s) needs low < high: low is %lld, high %lld", d->who, text, (long long)low,
-                    (long long)high);
+        return fail(DUET_BAD_ARGUMENT, "%s(%s) needs low < high: low is %lld, high %lld", d->who, text,
+                    (long long)low, (long long)high);
     if (low < least(d) || high - 1 > most(d))
-        return fail(DUET_BAD_TYPE, "%s(%s) needs integers that are exact in it, from %lld to %lld: low is %lld, high %lld",
+        return fail(DUET_BAD_TYPE,
+                    "%s(%s) needs integers that are exact in it, from %lld to %lld: low is %lld, high %lld",
                     d->who, text, (long long)least(d), (long long)most(d), (long long)low, (long long)high);
     const uint64_t range = (uint64_t)high - (uint64_t)low;
     d->l.law = LAW_INTEGERS;
@@ -189,10 +192,11 @@ static duet_status plan_permutation(draw *d)
 {
     char text[SHAPE_TEXT];
     TRY(needs_reals(d));
-    if (d->m->at.rank != 1) return fail(DUET_BAD_SHAPE, "%s(%s) needs a matrix of rank 1", d->who, name_matrix(d, text));
+    if (d->m->at.rank != 1)
+        return fail(DUET_BAD_SHAPE, "%s(%s) needs a matrix of rank 1", d->who, name_matrix(d, text));
     if (d->m->count - 1 > most(d))
-        return fail(DUET_BAD_TYPE, "%s(%s) needs indices that are exact in it, at most %lld", d->who, name_matrix(d, text),
-                    (long long)most(d));
+        return fail(DUET_BAD_TYPE, "%s(%s) needs indices that are exact in it, at most %lld", d->who,
+                    name_matrix(d, text), (long long)most(d));
     d->l.law = LAW_PERMUTATION;
     return DUET_OK;
 }
@@ -245,26 +249,27 @@ static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed
 /* ---- statements ---- */
 
 #define UNPACK(...) __VA_ARGS__
-#define LAW(name, types, values)                                                                                                 \
-    duet_status random_##name(duet_matrix *m, uint64_t seed UNPACK types)                                                        \
-    {                                                                                                                            \
-        draw d;                                                                                                                  \
-        TRY(begin(&d, "duet_random_" #name, m, seed));                                                                           \
-        TRY(plan_##name(&d UNPACK values));                                                                                      \
-        return fill(&d);                                                                                                         \
-    }                                                                                                                            \
-    duet_status duet_random_##name##_at(duet_matrix *m, uint64_t seed UNPACK types, const char *site)                            \
-    {                                                                                                                            \
-        thread_get()->site = site;                                                                                               \
-        return statement_ends(random_##name(m, seed UNPACK values), site);                                                       \
-    }                                                                                                                            \
-    duet_status(duet_random_##name)(duet_matrix * m, uint64_t seed UNPACK types)                                                 \
-    {                                                                                                                            \
-        return duet_random_##name##_at(m, seed UNPACK values, NULL);                                                             \
+#define LAW(name, types, values)                                                                             \
+    duet_status random_##name(duet_matrix *m, uint64_t seed UNPACK types)                                    \
+    {                                                                                                        \
+        draw d;                                                                                              \
+        TRY(begin(&d, "duet_random_" #name, m, seed));                                                       \
+        TRY(plan_##name(&d UNPACK values));                                                                  \
+        return fill(&d);                                                                                     \
+    }                                                                                                        \
+    duet_status duet_random_##name##_at(duet_matrix *m, uint64_t seed UNPACK types, const char *site)        \
+    {                                                                                                        \
+        thread_get()->site = site;                                                                           \
+        return statement_ends(random_##name(m, seed UNPACK values), site);                                   \
+    }                                                                                                        \
+    duet_status(duet_random_##name)(duet_matrix * m, uint64_t seed UNPACK types)                             \
+    {                                                                                                        \
+        return duet_random_##name##_at(m, seed UNPACK values, NULL);                                         \
     }
 LAW(uniform, (, double low, double high), (, low, high))
 LAW(normal, (, double mean, double deviation), (, mean, deviation))
-LAW(truncated_normal, (, double mean, double deviation, double low, double high), (, mean, deviation, low, high))
+LAW(truncated_normal, (, double mean, double deviation, double low, double high),
+    (, mean, deviation, low, high))
 LAW(bernoulli, (, double p), (, p))
 LAW(integers, (, int64_t low, int64_t high), (, low, high))
 LAW(permutation, (), ())

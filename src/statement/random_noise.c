@@ -1,8 +1,8 @@
 /* random_noise.c - statements that draw a matrix of their own and set another to a formula of it: noise, coins of their own chances, shuffles; and
  * sequences, which count instead of drawing. */
-#include "single_step.h"
-#include "dtype.h"
 #include "distributions.h"
+#include "dtype.h"
+#include "single_step.h"
 #include "status.h"
 #include "thread.h"
 
@@ -58,7 +58,8 @@ static duet_status check_noise(const noisy *n)
     TRY(check_to(n));
     const layout *to = &n->to->at;
     if (dtype_kind(to->type) == TYPE_FLOAT) return DUET_OK;
-    return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of floating point", n->who, shape_text(text, to->type, to->rank, to->size));
+    return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of floating point", n->who,
+                shape_text(text, to->type, to->rank, to->size));
 }
 
 static duet_status check_chances(const noisy *n)
@@ -70,7 +71,8 @@ static duet_status check_chances(const noisy *n)
 }
 
 /* to = the formula of x and of w, a matrix like `to` of type `as`, drawn by the law. */
-static duet_status noise_as(const noisy *n, duet_dtype as, law *draw, formula_of_noise *made, const char *site)
+static duet_status noise_as(const noisy *n, duet_dtype as, law *draw, formula_of_noise *made,
+                            const char *site)
 {
     duet_matrix *w = duet_new_shape(as, n->to->at.rank, n->to->at.size);
     if (!w) return spent(n->x, DUET_NO_MEMORY);
@@ -89,14 +91,16 @@ static duet_status noise(const noisy *n, law *draw, formula_of_noise *made, cons
 }
 
 #define UNPACK(...) __VA_ARGS__
-#define NOISE(name, draw, made, types, values, ...)                                                                              \
-    duet_status duet_noise_##name##_at(duet_matrix *to, duet_expr x, uint64_t seed UNPACK types, const char *site)               \
-    {                                                                                                                            \
-        return noise(&(noisy){ .who = "duet_noise_" #name, .to = to, .x = x, .seed = seed, __VA_ARGS__ }, draw, made, site);     \
-    }                                                                                                                            \
-    duet_status(duet_noise_##name)(duet_matrix * to, duet_expr x, uint64_t seed UNPACK types)                                    \
-    {                                                                                                                            \
-        return duet_noise_##name##_at(to, x, seed UNPACK values, NULL);                                                          \
+#define NOISE(name, draw, made, types, values, ...)                                                          \
+    duet_status duet_noise_##name##_at(duet_matrix *to, duet_expr x, uint64_t seed UNPACK types,             \
+                                       const char *site)                                                     \
+    {                                                                                                        \
+        return noise(&(noisy){ .who = "duet_noise_" #name, .to = to, .x = x, .seed = seed, __VA_ARGS__ },    \
+                     draw, made, site);                                                                      \
+    }                                                                                                        \
+    duet_status(duet_noise_##name)(duet_matrix * to, duet_expr x, uint64_t seed UNPACK types)                \
+    {                                                                                                        \
+        return duet_noise_##name##_at(to, x, seed UNPACK values, NULL);                                      \
     }
 NOISE(uniform, evenly, added, (), ())
 NOISE(normal, normally, added, (), ())
@@ -110,7 +114,8 @@ duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_expr x, uint64_t seed,
     thread_get()->site = site;
     duet_status s = check_chances(&n);
     const duet_dtype type = s == DUET_OK ? duet_expr_type(x) : DUET_F32;
-    s = s == DUET_OK ? noise_as(&n, dtype_kind(type) == TYPE_FLOAT ? dtypes[type].computed : DUET_F32, evenly, coins, site)
+    s = s == DUET_OK ? noise_as(&n, dtype_kind(type) == TYPE_FLOAT ? dtypes[type].computed : DUET_F32, evenly,
+                                coins, site)
                      : spent(x, s);
     return statement_ends(s, site);
 }
@@ -139,7 +144,8 @@ static duet_status check_shuffle(const char *who, const duet_matrix *to, const d
     return fail(DUET_BAD_SHAPE, "%s(%s, %s): there is no such axis", who, a, b);
 }
 
-static duet_status shuffle(const char *who, duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed, const char *site)
+static duet_status shuffle(const char *who, duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed,
+                           const char *site)
 {
     TRY(check_shuffle(who, to, from, &axis));
     duet_matrix *order = duet_new(DUET_I64, to->at.size[axis]);
@@ -149,7 +155,8 @@ static duet_status shuffle(const char *who, duet_matrix *to, const duet_matrix *
     return record_keep(order, s);
 }
 
-duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed, const char *site)
+duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed,
+                            const char *site)
 {
     thread_get()->site = site;
     return statement_ends(shuffle("duet_shuffle", to, from, axis, seed, site), site);
@@ -172,13 +179,15 @@ static duet_status count(const char *who, duet_matrix *flat, const char *site)
 /* x as a number of i64, modulo 2^64 if t has it and i64 has not. */
 static duet_expr counted(double x, duet_dtype t)
 {
-    return t == DUET_U64 && x >= 0x1p63 && x < 0x1p64 ? duet_of_integer((int64_t)(uint64_t)x) : duet_of_number(x);
+    return t == DUET_U64 && x >= 0x1p63 && x < 0x1p64 ? duet_of_integer((int64_t)(uint64_t)x)
+                                                      : duet_of_number(x);
 }
 
 /* Numbers of integers are whole, so that the formula is one of integers. */
 static duet_expr step_to(duet_matrix *index, duet_dtype t, double start, double by, const char *site)
 {
-    if (dtype_kind(t) != TYPE_FLOAT) return duet_cast(duet_add(duet_mul(index, counted(by, t)), counted(start, t)), t);
+    if (dtype_kind(t) != TYPE_FLOAT)
+        return duet_cast(duet_add(duet_mul(index, counted(by, t)), counted(start, t)), t);
     const duet_expr i = duet_cast(index, dtypes[t].computed);
     return duet_cast(duet_fma(i, by, start), t);
 }
@@ -190,8 +199,10 @@ static duet_status sequence(const char *who, duet_matrix *m, double start, doubl
     TRY(matrix_check_writable(who, m));
     const enum type_kind kind = dtype_kind(m->at.type);
     if (kind == TYPE_COMPLEX || kind == TYPE_BOOL)
-        return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of numbers", who, shape_text(text, m->at.type, m->at.rank, m->at.size));
-    duet_matrix *flat = duet_new(DUET_I64, m->count), *index = flat ? duet_reshaped_shape(flat, m->at.rank, m->at.size) : NULL;
+        return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of numbers", who,
+                    shape_text(text, m->at.type, m->at.rank, m->at.size));
+    duet_matrix *flat = duet_new(DUET_I64, m->count),
+                *index = flat ? duet_reshaped_shape(flat, m->at.rank, m->at.size) : NULL;
     duet_status s = index ? count(who, flat, site) : DUET_NO_MEMORY;
     if (s == DUET_OK) s = statement_part(who, m, step_to(index, m->at.type, start, by, site));
     return record_keep(index, record_keep(flat, s));
@@ -203,4 +214,7 @@ duet_status duet_sequence_at(duet_matrix *m, double start, double by, const char
     return statement_ends(sequence("duet_sequence", m, start, by, site), site);
 }
 
-duet_status(duet_sequence)(duet_matrix *m, double start, double by) { return duet_sequence_at(m, start, by, NULL); }
+duet_status(duet_sequence)(duet_matrix *m, double start, double by)
+{
+    return duet_sequence_at(m, start, by, NULL);
+}

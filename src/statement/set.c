@@ -1,11 +1,11 @@
 /* set.c - statements: duet_set and its sisters. */
-#include "clock.h"
-#include "dtype.h"
-#include "deferred.h"
-#include "matrix.h"
-#include "status.h"
 #include "auto_replay.h"
+#include "clock.h"
+#include "deferred.h"
+#include "dtype.h"
+#include "matrix.h"
 #include "statement.h"
+#include "status.h"
 #include "stream.h"
 #include "thread.h"
 #include "trace.h"
@@ -20,10 +20,13 @@ static bool takes_type(const duet_matrix *m, const node *e)
 static __attribute__((cold)) duet_status does_not_fit(const char *who, const duet_matrix *m, const node *e)
 {
     char to[SHAPE_TEXT], from[SHAPE_TEXT];
-    shape_text(to, m->at.type, m->at.rank, m->at.size), shape_text(from, (duet_dtype)e->type, e->rank, e->size);
+    shape_text(to, m->at.type, m->at.rank, m->at.size),
+        shape_text(from, (duet_dtype)e->type, e->rank, e->size);
     if (!takes_type(m, e))
-        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs a matrix of a type that has all of these: or duet_cast", who, to, from);
-    return fail(DUET_BAD_SHAPE, "%s(%s, %s): the formula's shape does not broadcast to the matrix's", who, to, from);
+        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs a matrix of a type that has all of these: or duet_cast",
+                    who, to, from);
+    return fail(DUET_BAD_SHAPE, "%s(%s, %s): the formula's shape does not broadcast to the matrix's", who, to,
+                from);
 }
 
 static bool broadcasts_to(const node *e, const layout *to)
@@ -37,7 +40,8 @@ static bool broadcasts_to(const node *e, const layout *to)
 
 static duet_status bad_matrix(const char *who, const duet_matrix *m)
 {
-    return m ? fail(DUET_FREED, "%s: the matrix was freed", who) : fail(DUET_BAD_ARGUMENT, "%s: the matrix is null", who);
+    return m ? fail(DUET_FREED, "%s: the matrix was freed", who)
+             : fail(DUET_BAD_ARGUMENT, "%s: the matrix is null", who);
 }
 
 /* Everything that is asked before a plan is looked for. e: the node that m takes. */
@@ -45,7 +49,8 @@ static duet_status check(const char *who, const duet_matrix *m, const node *e)
 {
     if (__builtin_expect(!m || !m->serial, 0)) return bad_matrix(who, m);
     const bool same = e->type == m->at.type && !(e->flags & NODE_WEAK);
-    if (__builtin_expect(!broadcasts_to(e, &m->at) || !(same || takes_type(m, e)), 0)) return does_not_fit(who, m, e);
+    if (__builtin_expect(!broadcasts_to(e, &m->at) || !(same || takes_type(m, e)), 0))
+        return does_not_fit(who, m, e);
     TRY(matrix_check_writable(who, m));
     return same ? DUET_OK : number_fits(who, e, m->at.type);
 }
@@ -59,7 +64,8 @@ static duet_status prepare(const char *who)
 }
 
 /* Puts the statement in front of what a machine, the pool or a matrix said. */
-static __attribute__((noinline, cold)) duet_status name_statement(duet_status s, const char *who, const duet_matrix *m)
+static __attribute__((noinline, cold)) duet_status name_statement(duet_status s, const char *who,
+                                                                  const duet_matrix *m)
 {
     char to[SHAPE_TEXT];
     return fail_within(s, "%s(%s)", who, shape_text(to, m->at.type, m->at.rank, m->at.size));
@@ -81,7 +87,9 @@ static duet_status run_there(const plan *p, const statement *s, bool *own)
     if (p->machine->side != DEVICE) return plan_run(p, s);
     if (__builtin_expect(plan_is_apart(p), 0)) return run_apart(p, s, own);
     const duet_status st = repeat_run(p, s, own);
-    return __builtin_expect(st == DUET_NO_MEMORY, 0) && *own && !thread_get()->held_failed ? stream_instead(s, p) : st;
+    return __builtin_expect(st == DUET_NO_MEMORY, 0) && *own && !thread_get()->held_failed
+               ? stream_instead(s, p)
+               : st;
 }
 
 /* The CPU may refuse, or have no memory either, and what the GPU had written may stand in its way: then the GPU's failure is told. */
@@ -133,7 +141,8 @@ static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, d
     formula f;
     const plan *p;
     TRY(read_one(who, m, e, &f));
-    if (__builtin_expect(place > DUET_GPU, 0)) return fail(DUET_BAD_ARGUMENT, "%s: there is no place %d", who, (int)place);
+    if (__builtin_expect(place > DUET_GPU, 0))
+        return fail(DUET_BAD_ARGUMENT, "%s: there is no place %d", who, (int)place);
     const target to = { m, f.count - 1 };
     statement s = { &to, 1, &f, fusion_now(), math_now() };
     plans_make_room(1);
@@ -159,14 +168,20 @@ static duet_status set(const char *who, duet_place place, duet_matrix *m, duet_e
     return statement_ends(s, site);
 }
 
-duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site) { return set("duet_set", DUET_AUTO, m, e, site); }
+duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site)
+{
+    return set("duet_set", DUET_AUTO, m, e, site);
+}
 duet_status(duet_set)(duet_matrix *m, duet_expr e) { return set("duet_set", DUET_AUTO, m, e, NULL); }
 
 duet_status duet_set_on_at(duet_place place, duet_matrix *m, duet_expr e, const char *site)
 {
     return set("duet_set_on", place, m, e, site);
 }
-duet_status(duet_set_on)(duet_place place, duet_matrix *m, duet_expr e) { return set("duet_set_on", place, m, e, NULL); }
+duet_status(duet_set_on)(duet_place place, duet_matrix *m, duet_expr e)
+{
+    return set("duet_set_on", place, m, e, NULL);
+}
 
 /* Still a statement: e is spent, and what is recorded has failed. */
 static __attribute__((cold)) duet_status no_such_mode(duet_math_mode math, duet_expr e, const char *site)
@@ -184,13 +199,16 @@ duet_status duet_set_math_at(duet_math_mode math, duet_matrix *m, duet_expr e, c
     duet_math_close(&block);
     return s;
 }
-duet_status(duet_set_math)(duet_math_mode math, duet_matrix *m, duet_expr e) { return duet_set_math_at(math, m, e, NULL); }
+duet_status(duet_set_math)(duet_math_mode math, duet_matrix *m, duet_expr e)
+{
+    return duet_set_math_at(math, m, e, NULL);
+}
 
-#define IN_PLACE(name, op)                                                                                                       \
-    duet_status duet_##name##_at(duet_matrix *m, duet_expr e, const char *site)                                                  \
-    {                                                                                                                            \
-        return set("duet_" #name, DUET_AUTO, m, duet_##op##_at(duet_of_matrix(m), e, site), site);                               \
-    }                                                                                                                            \
+#define IN_PLACE(name, op)                                                                                   \
+    duet_status duet_##name##_at(duet_matrix *m, duet_expr e, const char *site)                              \
+    {                                                                                                        \
+        return set("duet_" #name, DUET_AUTO, m, duet_##op##_at(duet_of_matrix(m), e, site), site);           \
+    }                                                                                                        \
     duet_status(duet_##name)(duet_matrix * m, duet_expr e) { return duet_##name##_at(m, e, NULL); }
 IN_PLACE(iadd, add)
 IN_PLACE(isub, sub)
@@ -245,7 +263,8 @@ static duet_status read_all(statements *all)
     int failed;
     if (!all->a) return fail(DUET_BAD_ARGUMENT, "%s needs a list of statements, not NULL", all->who);
     if (all->count < 1 || all->count > STATEMENTS)
-        return fail(DUET_BAD_ARGUMENT, "%s needs 1 to %d statements, not %d", all->who, STATEMENTS, all->count);
+        return fail(DUET_BAD_ARGUMENT, "%s needs 1 to %d statements, not %d", all->who, STATEMENTS,
+                    all->count);
     for (int k = 0; k < all->count; k++) e[k] = all->a[k].value;
     TRY(prepare(all->who));
     duet_status s = formulas_of(e, all->count, all->who, &all->f, root, &failed);
@@ -261,7 +280,8 @@ static bool goes_with(const statements *all, int first, int k)
         const duet_matrix *to = all->to[e].m;
         if (matrix_overlap(to, all->to[k].m) == TANGLED) return false;
         for (uint32_t i = all->to[k - 1].node + 1; i <= all->to[k].node; i++)
-            if (all->f.nodes[i].op == OP_LEAF && matrix_overlap(to, all->f.nodes[i].matrix) == TANGLED) return false;
+            if (all->f.nodes[i].op == OP_LEAF && matrix_overlap(to, all->f.nodes[i].matrix) == TANGLED)
+                return false;
     }
     return true;
 }
@@ -279,14 +299,17 @@ static void take_group(const statements *all, int first, group *g)
     const node *nodes = all->f.nodes;
     for (g->count = 1; first + g->count < all->count && goes_with(all, first, first + g->count);) g->count++;
     const uint32_t upto = all->to[first + g->count - 1].node + 1, base = nodes[0].word;
-    const uint32_t end = upto < all->f.count ? nodes[upto].word - base : all->f.length, begin = nodes[from].word - base;
+    const uint32_t end = upto < all->f.count ? nodes[upto].word - base : all->f.length,
+                   begin = nodes[from].word - base;
     g->f = (formula){ nodes + from, upto - from, all->f.words + begin, end - begin };
-    for (int k = 0; k < g->count; k++) g->to[k] = (target){ all->to[first + k].m, all->to[first + k].node - from };
+    for (int k = 0; k < g->count; k++)
+        g->to[k] = (target){ all->to[first + k].m, all->to[first + k].node - from };
 }
 
 typedef duet_status on_group(const statement *s, const plan *p, void *context);
 
-static __attribute__((cold)) duet_status name_failed(duet_status s, const char *who, int first, const group *g)
+static __attribute__((cold)) duet_status name_failed(duet_status s, const char *who, int first,
+                                                     const group *g)
 {
     const int goal = g->count == 1 ? 0 : thread_get()->failed_goal;
     if (goal >= 0) return name_number(s, who, first + goal);
@@ -333,7 +356,8 @@ static duet_status evaluate_all(statements *all)
     TRY(read_all(all));
     if (thread_get()->explaining) return each_group(all, false, print_group, thread_get()->explaining);
     duet_status s = each_group(all, true, run_group, &done);
-    for (int k = 0; k < done && s != DUET_OK; k++) matrix_lost(all->to[k].m); /* half of the statements is none of them */
+    for (int k = 0; k < done && s != DUET_OK; k++)
+        matrix_lost(all->to[k].m); /* half of the statements is none of them */
     return s;
 }
 

@@ -34,7 +34,8 @@ char *direct_text(const direct *d, char text[DIRECT_TEXT])
     for (int k = 0; k < d->s.outs + d->s.ins; k++) {
         char one[SHAPE_TEXT];
         const layout *at = k < d->s.outs ? &d->out[k]->at : &d->in[k - d->s.outs]->at;
-        n += snprintf(text + n, DIRECT_TEXT - (size_t)n, "%s%s", k ? ", " : "", shape_text(one, at->type, at->rank, at->size));
+        n += snprintf(text + n, DIRECT_TEXT - (size_t)n, "%s%s", k ? ", " : "",
+                      shape_text(one, at->type, at->rank, at->size));
     }
     return text;
 }
@@ -43,7 +44,9 @@ static void make(single *x, const direct *d)
 {
     const int outs = d->s.outs, ins = d->s.ins;
     *x = (single){ .s = d->s };
-    x->p = (plan){ .status = DUET_OK, .steps = &x->s, .count = 1, .goals = outs, .leaves = x->leaves, .n_leaves = ins };
+    x->p = (plan){
+        .status = DUET_OK, .steps = &x->s, .count = 1, .goals = outs, .leaves = x->leaves, .n_leaves = ins
+    };
     x->p.numbers = x->numbers, x->p.n_numbers = d->s.nums, x->p.asks = kernel_asks(d->s.kernel);
     for (int k = 0; k < d->s.nums; k++)
         x->numbers[k] = (bound){ .node = -1, .constant = d->num[x->s.num[k]] }, x->s.num[k] = (uint32_t)k;
@@ -99,7 +102,8 @@ static __attribute__((cold)) duet_status explain(const direct *d, const machine 
     char text[DIRECT_TEXT];
     const char *way = on->way(&d->s);
     FILE *out = thread_get()->explaining;
-    fprintf(out, "%s(%s) on the %s: 1 step%s%s\n", d->who, direct_text(d, text), on->name, way ? "; " : "", way ? way : "");
+    fprintf(out, "%s(%s) on the %s: 1 step%s%s\n", d->who, direct_text(d, text), on->name, way ? "; " : "",
+            way ? way : "");
     for (int k = 0; k < d->s.ins; k++) {
         const size_t bytes = matrix_to_move(d->in[k], on->side);
         if (bytes) fprintf(out, "  move operand %d to the %s: %zu bytes\n", k + 1, on->name, bytes);

@@ -19,18 +19,22 @@ static int places;
 /* ---- numbers that are hard --------------------------------------------------------------------------------------- */
 
 static const uint32_t special_f32[] = {
-    0x00000000, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001, /* zeros, infinities, NaNs: one signals */
-    0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00800000, 0x80800000, 0x00800001, /* the least, subnormal and normal */
-    0x7f7fffff, 0xff7fffff, 0x7f000000, 0x5f800000, 0xdf800000, 0x1f800000,             /* the greatest; 2^64, 2^-64 */
-    0x3f800000, 0xbf800000, 0x3f7fffff, 0x3f800001, 0x3f000000, 0xbf000000, 0x40000000, 0xc0400000, /* about 1 */
+    0x00000000, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345,
+    0x7f800001, /* zeros, infinities, NaNs: one signals */
+    0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00800000, 0x80800000,
+    0x00800001, /* the least, subnormal and normal */
+    0x7f7fffff, 0xff7fffff, 0x7f000000, 0x5f800000, 0xdf800000, 0x1f800000, /* the greatest; 2^64, 2^-64 */
+    0x3f800000, 0xbf800000, 0x3f7fffff, 0x3f800001, 0x3f000000, 0xbf000000,
+    0x40000000, 0xc0400000,                                                /* about 1 */
     0x4b000001, 0xcb800000, 0x3fc90fdb, 0x40490fdb, 0x42b17218, 0xc2cff1b5 /* whole; pi; where exp ends */
 };
 static const uint64_t special_f64[] = {
-    0x0000000000000000, 0x8000000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0xfff8123456789abc,
-    0x7ff0000000000001, 0x0000000000000001, 0x8000000000000001, 0x000fffffffffffff, 0x800fffffffffffff, 0x0010000000000000,
-    0x8010000000000000, 0x0010000000000001, 0x7fefffffffffffff, 0xffefffffffffffff, 0x7fe0000000000000, 0x5ff0000000000000,
-    0xdff0000000000000, 0x1ff0000000000000, 0x3ff0000000000000, 0xbff0000000000000, 0x3fefffffffffffff, 0x3ff0000000000001,
-    0x3fe0000000000000, 0xbfe0000000000000, 0x4000000000000000, 0xc008000000000000, 0x4330000000000001, 0xc340000000000000,
+    0x0000000000000000, 0x8000000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000,
+    0xfff8123456789abc, 0x7ff0000000000001, 0x0000000000000001, 0x8000000000000001, 0x000fffffffffffff,
+    0x800fffffffffffff, 0x0010000000000000, 0x8010000000000000, 0x0010000000000001, 0x7fefffffffffffff,
+    0xffefffffffffffff, 0x7fe0000000000000, 0x5ff0000000000000, 0xdff0000000000000, 0x1ff0000000000000,
+    0x3ff0000000000000, 0xbff0000000000000, 0x3fefffffffffffff, 0x3ff0000000000001, 0x3fe0000000000000,
+    0xbfe0000000000000, 0x4000000000000000, 0xc008000000000000, 0x4330000000000001, 0xc340000000000000,
     0x3ff921fb54442d18, 0x400921fb54442d18, 0x40862e42fefa39ef, 0xc0874385446d71c3
 };
 enum { SPECIALS = LENGTH(special_f32) };
@@ -86,7 +90,10 @@ static void draw_many(int regime, duet_dtype t, void *p, int64_t count)
 
 /* ---- one formula, everywhere -------------------------------------------------------------------------------------- */
 
-static bool is_nan(duet_dtype t, const void *p, int64_t i) { return t < FLOAT_TYPES && isnan(element(t, p, i)); }
+static bool is_nan(duet_dtype t, const void *p, int64_t i)
+{
+    return t < FLOAT_TYPES && isnan(element(t, p, i));
+}
 
 static bool same_at(duet_dtype t, const void *a, const void *b, int64_t i)
 {
@@ -117,7 +124,8 @@ static duet_expr build(const question *q)
 }
 
 /* The first element that differs, with what it was made of where that is one element of each operand. */
-static void compare(const question *q, duet_matrix *m, const void *want, const void *got, const char *one, const char *other)
+static void compare(const question *q, duet_matrix *m, const void *want, const void *got, const char *one,
+                    const char *other)
 {
     const duet_dtype t = duet_type(m);
     int64_t i = 0, count = duet_count(m);
@@ -126,9 +134,9 @@ static void compare(const question *q, duet_matrix *m, const void *want, const v
     while (same_at(t, want, got, i)) i++;
     for (int k = 0, n = 0; k < q->row->arity && op_infos[q->row->op].kind == KIND_MAP; k++)
         n += snprintf(from + n, sizeof from - (size_t)n, " %#llx", bits_at(q->type, duet_read(q->x[k]), i));
-    CHECK(false, "%s %s, %s, element %lld, made of%s: %#llx (%.17g) by %s, %#llx (%.17g) by %s", q->row->name, type_name(q->type),
-          q->about, (long long)i, from, bits_at(t, want, i), element(t, want, i), one, bits_at(t, got, i), element(t, got, i),
-          other);
+    CHECK(false, "%s %s, %s, element %lld, made of%s: %#llx (%.17g) by %s, %#llx (%.17g) by %s", q->row->name,
+          type_name(q->type), q->about, (long long)i, from, bits_at(t, want, i), element(t, want, i), one,
+          bits_at(t, got, i), element(t, got, i), other);
 }
 
 static bool run(const question *q, duet_matrix *m, duet_place where, int64_t bytes)
@@ -136,8 +144,8 @@ static bool run(const question *q, duet_matrix *m, duet_place where, int64_t byt
     void *p = duet_overwrite(m);
     if (p) memset(p, 0xa5, (size_t)bytes); /* what is left out is seen */
     const duet_status s = (duet_set_on)(where, m, build(q));
-    return CHECK(s == DUET_OK, "%s %s, %s on %s: %s", q->row->name, type_name(q->type), q->about, place_name(where),
-                 duet_error());
+    return CHECK(s == DUET_OK, "%s %s, %s on %s: %s", q->row->name, type_name(q->type), q->about,
+                 place_name(where), duet_error());
 }
 
 static void everywhere(const question *q)
@@ -206,14 +214,16 @@ static void fold_row(const row *r)
                            SIZES(60, inputs / 60 + 1) };
     const bool whole = !strncmp(r->name, "make ", 5);
     for (int i = 0; i < LENGTH(form); i++)
-        for (int axis = 0; axis < (whole ? 1 : form[i].rank); axis++) many_row(r, &form[i], &form[i], axis, NULL);
+        for (int axis = 0; axis < (whole ? 1 : form[i].rank); axis++)
+            many_row(r, &form[i], &form[i], axis, NULL);
     tap_point(r->name);
 }
 
 static void plain_row(const row *r)
 {
     const int64_t side = (int64_t)sqrt((double)inputs);
-    const sizes form[] = { SIZES(3, inputs / 3), SIZES(inputs / 7, 7), SIZES(side, side + 1), SIZES(inputs / 1000 + 1, 1000) };
+    const sizes form[] = { SIZES(3, inputs / 3), SIZES(inputs / 7, 7), SIZES(side, side + 1),
+                           SIZES(inputs / 1000 + 1, 1000) };
     for (int i = 0; i < LENGTH(form); i++) many_row(r, &form[i], &(sizes)SIZES(form[i].size[1]), 0, NULL);
     tap_point(r->name);
 }
@@ -274,7 +284,10 @@ typedef struct sweep {
     uint32_t first; /* input that differs */
 } sweep;
 
-static inline uint32_t canonical(uint32_t bits) { return (bits & 0x7fffffff) > 0x7f800000 ? 0x7fc00000 : bits; }
+static inline uint32_t canonical(uint32_t bits)
+{
+    return (bits & 0x7fffffff) > 0x7f800000 ? 0x7fc00000 : bits;
+}
 
 static inline uint64_t mixed(uint64_t z)
 {
@@ -328,7 +341,8 @@ static void all_inputs(int names, char **name)
 {
     sweep w[LENGTH(maps)];
     int count = 0;
-    duet_matrix *x = duet_new(DUET_F32, CHUNK), *host = duet_new(DUET_F32, CHUNK), *device = duet_new(DUET_F32, CHUNK);
+    duet_matrix *x = duet_new(DUET_F32, CHUNK), *host = duet_new(DUET_F32, CHUNK),
+                *device = duet_new(DUET_F32, CHUNK);
     for (int i = 0; i < LENGTH(maps); i++)
         if (is_wanted(&maps[i], names, name)) w[count++] = (sweep){ .row = &maps[i] };
     CHECK(count > 0, "there is no such row of one operand");
@@ -340,8 +354,8 @@ static void all_inputs(int names, char **name)
     }
     for (int i = 0; i < count; i++) {
         printf("# %-9s %016llx\n", w[i].row->name, (unsigned long long)w[i].hash);
-        CHECK(!w[i].different, "%s: %lld results differ, the first of input %#x", w[i].row->name, (long long)w[i].different,
-              w[i].first);
+        CHECK(!w[i].different, "%s: %lld results differ, the first of input %#x", w[i].row->name,
+              (long long)w[i].different, w[i].first);
         tap_point(w[i].row->name);
     }
     duet_free(&x), duet_free(&host), duet_free(&device);
@@ -353,7 +367,10 @@ int main(int argc, char **argv)
     const uint64_t seed = argc > 2 && !all ? strtoull(argv[2], NULL, 0) : 1;
     places = list_places(place), dice = rng_new(seed);
     inputs = argc > 1 && atoll(argv[1]) > 0 ? atoll(argv[1]) : is_quick(argc, argv) ? 2500 : 20011;
-    if (all) printf("# the CPU: %s, all 2^32 inputs of f32\n", cpu_choose_isa()), all_inputs(argc - 2, argv + 2);
-    else printf("# %lld inputs of each row, seed %llu\n", (long long)inputs, (unsigned long long)seed), all_rows();
+    if (all)
+        printf("# the CPU: %s, all 2^32 inputs of f32\n", cpu_choose_isa()), all_inputs(argc - 2, argv + 2);
+    else
+        printf("# %lld inputs of each row, seed %llu\n", (long long)inputs, (unsigned long long)seed),
+            all_rows();
     return tap_end();
 }

@@ -55,13 +55,17 @@ static part one_column(const scene *s, const int64_t *o, int c, int v)
     for (int u = 0; u < 3; u++) {
         const double w = weight_at(s, o[1], c, u, v);
         const double x = element_at(s, o[0], c, o[2] - s->t->pad[0] + u, o[3] - s->t->pad[1] + v);
-        p.value += w * x, p.finite += isfinite(w * x) ? fabs(w * x) : 0, p.weights += fabs(w), p.elements += fabs(x);
+        p.value += w * x, p.finite += isfinite(w * x) ? fabs(w * x) : 0, p.weights += fabs(w),
+            p.elements += fabs(x);
     }
     return p;
 }
 
 /* What a shape may go by depends on the card, too. */
-static bool may_go_by_squares(const trial *t) { return t->c >= CONV_SQUARE_CHANNELS && t->m >= CONV_SQUARE_OUTPUTS; }
+static bool may_go_by_squares(const trial *t)
+{
+    return t->c >= CONV_SQUARE_CHANNELS && t->m >= CONV_SQUARE_OUTPUTS;
+}
 
 static meant one_sum(const scene *s, const int64_t *o)
 {
@@ -114,8 +118,8 @@ static void compare(const scene *s)
                       o[] = { plane / size[1], plane % size[1], row % size[2], e % size[3] };
         const meant want = one_result(s, o);
         const double got = *tensor_at(&s->y, o[0], o[1], o[2], o[3]);
-        if (!CHECK(agrees(got, &want), "%s [%d,%d,%d,%d]: got %.9g, want %.9g +- %g", s->name, (int)o[0], (int)o[1], (int)o[2],
-                   (int)o[3], got, want.value, want.error))
+        if (!CHECK(agrees(got, &want), "%s [%d,%d,%d,%d]: got %.9g, want %.9g +- %g", s->name, (int)o[0],
+                   (int)o[1], (int)o[2], (int)o[3], got, want.value, want.error))
             return;
     }
 }
@@ -144,13 +148,15 @@ static duet_status open_scene(const trial *t, scene *s)
     const bool pooled = finish_infos[t->finish].pooled;
     const int64_t oh = t->h + 2 * t->pad[0] - 2, ow = t->w + 2 * t->pad[1] - 2;
     *s = (scene){ .t = t };
-    snprintf(s->name, sizeof s->name, "%dx%dx%dx%d, %d filters, pad %d %d, finish %d, layouts %d %d%s%s%s", t->n, t->c, t->h,
-             t->w, t->m, t->pad[0], t->pad[1], t->finish, t->image, t->filter, t->unaligned ? ", unaligned" : "",
-             t->special ? ", special" : "", t->back ? ", back" : "");
+    snprintf(s->name, sizeof s->name, "%dx%dx%dx%d, %d filters, pad %d %d, finish %d, layouts %d %d%s%s%s",
+             t->n, t->c, t->h, t->w, t->m, t->pad[0], t->pad[1], t->finish, t->image, t->filter,
+             t->unaligned ? ", unaligned" : "", t->special ? ", special" : "", t->back ? ", back" : "");
     TRY(tensor_new(&s->x, DUET_F32, 4, (int64_t[]){ t->n, t->c, t->h, t->w + t->unaligned }, t->image, 0));
-    TRY(tensor_new(&s->w, DUET_F32, 4, (int64_t[]){ t->back ? t->c : t->m, t->back ? t->m : t->c, 3, 3 }, t->filter, 0));
+    TRY(tensor_new(&s->w, DUET_F32, 4, (int64_t[]){ t->back ? t->c : t->m, t->back ? t->m : t->c, 3, 3 },
+                   t->filter, 0));
     TRY(tensor_new(&s->bias, DUET_F32, 1, (int64_t[]){ t->m }, t->filter, 0));
-    TRY(tensor_new(&s->y, DUET_F32, 4, (int64_t[]){ t->n, t->m, pooled ? oh / 2 : oh, pooled ? ow / 2 : ow }, ROWS, 0));
+    TRY(tensor_new(&s->y, DUET_F32, 4, (int64_t[]){ t->n, t->m, pooled ? oh / 2 : oh, pooled ? ow / 2 : ow },
+                   ROWS, 0));
     s->x.at.size[3] = t->w, s->x.first += t->unaligned;
     if (!t->special) return DUET_OK;
     TRY(spoil(&s->x, 2 + t->n / 2));
@@ -158,7 +164,10 @@ static duet_status open_scene(const trial *t, scene *s)
     return pick(2) ? spoil(&s->bias, 1) : DUET_OK;
 }
 
-static void close_scene(scene *s) { tensor_free(&s->x), tensor_free(&s->w), tensor_free(&s->bias), tensor_free(&s->y); }
+static void close_scene(scene *s)
+{
+    tensor_free(&s->x), tensor_free(&s->w), tensor_free(&s->bias), tensor_free(&s->y);
+}
 
 static step step_of(const scene *s)
 {
@@ -185,11 +194,14 @@ static void run_trial(const trial *t)
     scene s;
     if (ran(open_scene(t, &s), "a scene")) {
         step conv = step_of(&s);
-        void *const data[] = { tensor_data(&s.y), tensor_data(&s.x), tensor_data(&s.w), tensor_data(&s.bias) };
+        void *const data[] = { tensor_data(&s.y), tensor_data(&s.x), tensor_data(&s.w),
+                               tensor_data(&s.bias) };
         const char *why = gpu_machine.refuses(&conv);
         CHECK(!why, "%s: refused: %s", s.name, why);
         for (int again = 0; again < 2 && !why; again++)
-            if (ran(gpu_machine.run(&conv, &(frame){ data, NULL, 0 }), s.name) && ran(tensor_fetch(&s.y, 0), s.name)) compare(&s);
+            if (ran(gpu_machine.run(&conv, &(frame){ data, NULL, 0 }), s.name) &&
+                ran(tensor_fetch(&s.y, 0), s.name))
+                compare(&s);
         gpu_machine.forget(&conv);
     }
     close_scene(&s);
@@ -197,14 +209,18 @@ static void run_trial(const trial *t)
 
 /* ---- trials ---- */
 
-static const enum finish finishes[] = { FINISH_NONE, FINISH_conv2d_bias, FINISH_conv2d_bias_relu, FINISH_conv2d_bias_relu_pool };
+static const enum finish finishes[] = { FINISH_NONE, FINISH_conv2d_bias, FINISH_conv2d_bias_relu,
+                                        FINISH_conv2d_bias_relu_pool };
 #define FINISHED (int)(sizeof finishes / sizeof *finishes)
 
 /* Fits in every finish: two rows and columns of results at least. */
 static trial random_trial(int most)
 {
     static const enum lie images[] = { ROWS, PADDED, REPEATED };
-    trial t = { .n = 1 + (int)pick(4), .c = 1 + (int)pick(9), .m = 1 + (int)pick(20), .pad = { (int)pick(2), (int)pick(2) } };
+    trial t = { .n = 1 + (int)pick(4),
+                .c = 1 + (int)pick(9),
+                .m = 1 + (int)pick(20),
+                .pad = { (int)pick(2), (int)pick(2) } };
     t.h = 4 + (int)pick((uint32_t)most), t.w = 4 + (int)pick((uint32_t)most);
     t.finish = finishes[pick(FINISHED)], t.image = images[pick(3)], t.filter = (enum lie)pick(LIES);
     t.unaligned = pick(2);
@@ -224,14 +240,18 @@ static trial random_square(void)
 
 static void test_sizes(void)
 {
-    static const int sizes[][5] = { { 1, 3, 32, 32, 16 },  { 1, 16, 16, 16, 32 }, { 5, 17, 9, 7, 33 }, { 40, 1, 2, 3, 1 },
-                                    { 2, 2, 3, 70, 5 },    { 2, 2, 70, 3, 2 },    { 1, 128, 6, 6, 9 }, { 300, 4, 8, 8, 16 },
-                                    { 530, 14, 4, 6, 20 }, { 710, 9, 5, 4, 33 },  { 1100, 8, 5, 7, 9 } };
+    static const int sizes[][5] = { { 1, 3, 32, 32, 16 }, { 1, 16, 16, 16, 32 }, { 5, 17, 9, 7, 33 },
+                                    { 40, 1, 2, 3, 1 },   { 2, 2, 3, 70, 5 },    { 2, 2, 70, 3, 2 },
+                                    { 1, 128, 6, 6, 9 },  { 300, 4, 8, 8, 16 },  { 530, 14, 4, 6, 20 },
+                                    { 710, 9, 5, 4, 33 }, { 1100, 8, 5, 7, 9 } };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int f = 0; f < FINISHED; f++) {
             const int *n = sizes[i];
-            run_trial(&(trial){ n[0], n[1], n[2], n[3], n[4], { 1, 1 }, finishes[f], ROWS, ROWS, false, false, false });
-            if (!f) run_trial(&(trial){ n[0], n[1], n[2], n[3], n[4], { 1, 1 }, finishes[f], ROWS, ROWS, false, false, true });
+            run_trial(&(trial){
+                n[0], n[1], n[2], n[3], n[4], { 1, 1 }, finishes[f], ROWS, ROWS, false, false, false });
+            if (!f)
+                run_trial(&(trial){
+                    n[0], n[1], n[2], n[3], n[4], { 1, 1 }, finishes[f], ROWS, ROWS, false, false, true });
         }
     tap_point("sizes");
 }
@@ -266,8 +286,9 @@ static duet_status open_filters(const trial *t, scene *s)
 {
     const int64_t oh = t->h + 2 * t->pad[0] - 2, ow = t->w + 2 * t->pad[1] - 2;
     *s = (scene){ .t = t };
-    snprintf(s->name, sizeof s->name, "gradient of filters, %dx%dx%dx%d, %d filters, pad %d %d, layouts %d %d%s%s", t->n, t->c,
-             t->h, t->w, t->m, t->pad[0], t->pad[1], t->image, t->filter, t->unaligned ? ", unaligned" : "",
+    snprintf(s->name, sizeof s->name,
+             "gradient of filters, %dx%dx%dx%d, %d filters, pad %d %d, layouts %d %d%s%s", t->n, t->c, t->h,
+             t->w, t->m, t->pad[0], t->pad[1], t->image, t->filter, t->unaligned ? ", unaligned" : "",
              t->special ? ", special" : "");
     TRY(tensor_new(&s->x, DUET_F32, 4, (int64_t[]){ t->n, t->c, t->h, t->w + t->unaligned }, t->image, 0));
     TRY(tensor_new(&s->y, DUET_F32, 4, (int64_t[]){ t->n, t->m, oh, ow }, t->filter, 0));
@@ -287,7 +308,8 @@ static meant one_filter_sum(const scene *s, int64_t m, int64_t c, int u, int v)
     for (int64_t n = 0; n < dy[0]; n++)
         for (int64_t i = 0; i < dy[2]; i++)
             for (int64_t j = 0; j < dy[3]; j++) {
-                const double p = *tensor_at(&s->y, n, m, i, j) * element_at(s, n, c, i + u - s->t->pad[0], j + v - s->t->pad[1]);
+                const double p = *tensor_at(&s->y, n, m, i, j) *
+                                 element_at(s, n, c, i + u - s->t->pad[0], j + v - s->t->pad[1]);
                 r.value += p, size += isfinite(p) ? fabs(p) : 0;
             }
     r.known = size <= 1e38, r.error = size * (double)(dy[0] * dy[2] * dy[3] + 1) * 0x1p-24;
@@ -301,8 +323,8 @@ static void compare_filters(const scene *s)
         const int u = (int)(e % 9 / 3), v = (int)(e % 3);
         const meant want = one_filter_sum(s, m, c, u, v);
         const double got = *tensor_at(&s->w, m, c, u, v);
-        if (!CHECK(agrees(got, &want), "%s [%d,%d,%d,%d]: got %.9g, want %.9g +- %g", s->name, (int)m, (int)c, u, v, got,
-                   want.value, want.error))
+        if (!CHECK(agrees(got, &want), "%s [%d,%d,%d,%d]: got %.9g, want %.9g +- %g", s->name, (int)m, (int)c,
+                   u, v, got, want.value, want.error))
             return;
     }
 }
@@ -323,8 +345,12 @@ static void run_filters(const trial *t)
         const char *why = kernels_refuse(&back);
         CHECK(!why, "%s: refused: %s", s.name, why);
         for (int again = 0; again < 2 && !why; again++) {
-            if (!ran(gpu_machine.run(&back, &(frame){ data, NULL, 0 }), s.name) || !ran(tensor_fetch(&s.w, 0), s.name)) break;
-            if (again) CHECK(!memcmp(before, s.w.value, sizeof *before * (size_t)s.w.room), "%s: other bits", s.name);
+            if (!ran(gpu_machine.run(&back, &(frame){ data, NULL, 0 }), s.name) ||
+                !ran(tensor_fetch(&s.w, 0), s.name))
+                break;
+            if (again)
+                CHECK(!memcmp(before, s.w.value, sizeof *before * (size_t)s.w.room), "%s: other bits",
+                      s.name);
             else compare_filters(&s), memcpy(before, s.w.value, sizeof *before * (size_t)s.w.room);
         }
         gpu_machine.forget(&back);
@@ -334,13 +360,16 @@ static void run_filters(const trial *t)
 
 static void test_filters(void)
 {
-    static const int sizes[][7] = { { 1, 3, 32, 32, 16, 1, 1 }, { 2, 16, 32, 32, 20, 1, 1 }, { 12, 33, 14, 14, 20, 1, 1 },
-                                    { 1, 1, 28, 28, 8, 0, 0 },  { 7, 1, 3, 3, 1, 0, 0 },     { 1, 1, 1, 1, 1, 1, 1 },
-                                    { 900, 2, 6, 5, 3, 0, 1 },  { 3, 48, 7, 9, 20, 1, 0 },   { 5, 33, 8, 8, 70, 1, 1 },
-                                    { 1, 5, 3, 1200, 9, 1, 1 }, { 2, 40, 5, 60, 66, 0, 0 },  { 1, 2, 300, 3, 130, 1, 0 } };
+    static const int sizes[][7] = { { 1, 3, 32, 32, 16, 1, 1 },   { 2, 16, 32, 32, 20, 1, 1 },
+                                    { 12, 33, 14, 14, 20, 1, 1 }, { 1, 1, 28, 28, 8, 0, 0 },
+                                    { 7, 1, 3, 3, 1, 0, 0 },      { 1, 1, 1, 1, 1, 1, 1 },
+                                    { 900, 2, 6, 5, 3, 0, 1 },    { 3, 48, 7, 9, 20, 1, 0 },
+                                    { 5, 33, 8, 8, 70, 1, 1 },    { 1, 5, 3, 1200, 9, 1, 1 },
+                                    { 2, 40, 5, 60, 66, 0, 0 },   { 1, 2, 300, 3, 130, 1, 0 } };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const int *n = sizes[i];
-        run_filters(&(trial){ n[0], n[1], n[2], n[3], n[4], { n[5], n[6] }, FINISH_NONE, ROWS, ROWS, false, false, false });
+        run_filters(&(trial){
+            n[0], n[1], n[2], n[3], n[4], { n[5], n[6] }, FINISH_NONE, ROWS, ROWS, false, false, false });
     }
     for (int i = 0; i < 60; i++) {
         trial t = random_trial(24);
@@ -354,7 +383,9 @@ static void test_filters(void)
 /* What no kernel takes is refused when it is finished: cuDNN does not finish. */
 static void test_refusals(void)
 {
-    const trial t = { 2, 3, 8, 8, 4, { 1, 1 }, FINISH_conv2d_bias_relu_pool, ROWS, ROWS, false, false, false };
+    const trial t = {
+        2, 3, 8, 8, 4, { 1, 1 }, FINISH_conv2d_bias_relu_pool, ROWS, ROWS, false, false, false
+    };
     scene s;
     ran(open_scene(&t, &s), "a scene");
     static const struct {
@@ -381,19 +412,25 @@ static void test_refused_gradients(void)
     static const struct {
         int attr, value;
         bool images, filters; /* refused */
-    } others[] = { { CONV_PAD, 1, false, false },        { CONV_PAD, 2, false, true },   { CONV_PAD, 0, true, false },
-                   { CONV_PAD, 3, true, true },          { CONV_STRIDE, 2, true, true }, { CONV_STRIDE + 1, 2, true, true },
-                   { CONV_DILATION + 1, 2, true, true }, { CONV_GROUPS, 3, true, true }, { CONV_MORE, 1, true, true } };
+    } others[] = { { CONV_PAD, 1, false, false },        { CONV_PAD, 2, false, true },
+                   { CONV_PAD, 0, true, false },         { CONV_PAD, 3, true, true },
+                   { CONV_STRIDE, 2, true, true },       { CONV_STRIDE + 1, 2, true, true },
+                   { CONV_DILATION + 1, 2, true, true }, { CONV_GROUPS, 3, true, true },
+                   { CONV_MORE, 1, true, true } };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        step images = { .kernel = OP_conv2d_input_grad, .outs = 1, .ins = 2, .attr = { 1, 1, 1, 1, 1, 1, 1 } }, filters = images;
+        step images = { .kernel = OP_conv2d_input_grad,
+                        .outs = 1,
+                        .ins = 2,
+                        .attr = { 1, 1, 1, 1, 1, 1, 1 } },
+             filters = images;
         filters.kernel = OP_conv2d_filter_grad;
         layout_dense(&images.out[0].at, DUET_F32, 4, x), layout_dense(&images.in[0].at, DUET_F32, 4, dy);
         layout_dense(&images.in[1].at, DUET_F32, 4, w), layout_dense(&filters.out[0].at, DUET_F32, 4, w);
         layout_dense(&filters.in[0].at, DUET_F32, 4, x), layout_dense(&filters.in[1].at, DUET_F32, 4, dy);
         images.attr[others[i].attr] = filters.attr[others[i].attr] = others[i].value;
         const char *a = kernels_refuse(&images), *b = kernels_refuse(&filters);
-        CHECK(!a == !others[i].images && !b == !others[i].filters, "attr[%d] = %d: %s; %s", others[i].attr, others[i].value,
-              a ? a : "taken", b ? b : "taken");
+        CHECK(!a == !others[i].images && !b == !others[i].filters, "attr[%d] = %d: %s; %s", others[i].attr,
+              others[i].value, a ? a : "taken", b ? b : "taken");
         filters.math = DUET_MATH_TF32, filters.in[1].at.size[0] = filters.in[0].at.size[0] = i ? 2 : 1 << 20;
         CHECK(i || kernels_refuse(&filters), "much to do, where tensor cores may do it");
     }

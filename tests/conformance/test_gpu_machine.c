@@ -39,14 +39,19 @@ static duet_status copy_step(const tensor *to, const tensor *from, int queue)
     const program p = { .length = 2,
                         .inputs = 1,
                         .outputs = 1,
-                        .code = { { OP_LOAD, type, { { FROM_INPUT, 0 } } }, { OP_STORE, type, { { FROM_ACC, 0 } } } } };
-    step s = {
-        .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .out = { { 0, to->at } }, .in = { { 1, from->at } }, .program = &p
-    };
+                        .code = { { OP_LOAD, type, { { FROM_INPUT, 0 } } },
+                                  { OP_STORE, type, { { FROM_ACC, 0 } } } } };
+    step s = { .kernel = KERNEL_PROGRAM,
+               .outs = 1,
+               .ins = 1,
+               .out = { { 0, to->at } },
+               .in = { { 1, from->at } },
+               .program = &p };
     layout_collapse((layout *const[]){ &s.out[0].at, &s.in[0].at }, 2);
     const char *why = gpu_machine.refuses(&s);
     if (why) return fail(DUET_UNSUPPORTED, "a copy is refused: %s", why);
-    return gpu_machine.run(&s, &(frame){ (void *const[]){ tensor_data(to), tensor_data(from) }, NULL, queue });
+    return gpu_machine.run(&s,
+                           &(frame){ (void *const[]){ tensor_data(to), tensor_data(from) }, NULL, queue });
 }
 
 /* Queue 1 writes, queue 2 copies, queue 3 reads: each waits for the one before. */
@@ -65,7 +70,8 @@ static void test_order(void)
     for (int64_t i = 0; i < size[0]; i++)
         for (int64_t j = 0; j < size[1]; j++)
             CHECK(*tensor_at(&b, i, j, 0, 0) == *tensor_at(&a, i, j, 0, 0), "copy at %d", (int)i);
-    CHECK(gpu_machine.stream(2) && gpu_machine.stream(2) == gpu_machine.stream(2), "a queue keeps its stream");
+    CHECK(gpu_machine.stream(2) && gpu_machine.stream(2) == gpu_machine.stream(2),
+          "a queue keeps its stream");
     CHECK(gpu_machine.stream(2) != gpu_machine.stream(3), "queues have streams of their own");
     ran(gpu_machine.sync(2), "sync");
     ran(gpu_machine.sync(41), "sync of a queue never used");
@@ -102,17 +108,22 @@ static duet_status run_product(const product *p, int queue)
 static void compare_product(product *p, const double *before, const char *name)
 {
     int64_t m = p->out.at.size[0], n = p->out.at.size[1], k = p->a.at.size[1];
-    double alpha = p->nums > 0 ? p->alpha : 1, beta = p->nums > 1 ? p->beta : 1, eps = dtypes[p->out.at.type].roundoff;
+    double alpha = p->nums > 0 ? p->alpha : 1, beta = p->nums > 1 ? p->beta : 1,
+           eps = dtypes[p->out.at.type].roundoff;
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
-            double sum = 0, size = 0, c = p->addend == ITSELF ? before[i * n + j] : p->addend ? *tensor_at(&p->c, i, j, 0, 0) : 0;
+            double sum = 0, size = 0,
+                   c = p->addend == ITSELF ? before[i * n + j]
+                       : p->addend         ? *tensor_at(&p->c, i, j, 0, 0)
+                                           : 0;
             for (int64_t l = 0; l < k; l++) {
                 double t = *tensor_at(&p->a, i, l, 0, 0) * *tensor_at(&p->b, l, j, 0, 0);
                 sum += t, size += fabs(t);
             }
             double want = alpha * sum + beta * c, got = *tensor_at(&p->out, i, j, 0, 0);
             double most = ((double)k + 4) * eps * (fabs(alpha) * size + fabs(beta * c));
-            CHECK(fabs(got - want) <= most, "%s [%d,%d]: got %.17g, want %.17g +- %g", name, (int)i, (int)j, got, want, most);
+            CHECK(fabs(got - want) <= most, "%s [%d,%d]: got %.17g, want %.17g +- %g", name, (int)i, (int)j,
+                  got, want, most);
         }
 }
 
@@ -120,29 +131,33 @@ static void one_product(duet_dtype type, const int64_t *mnk, enum lie la, enum l
 {
     product p = { .alpha = -1.5, .beta = 0.75, .nums = nums, .addend = addend };
     char name[120];
-    snprintf(name, sizeof name, "%s %d x %d x %d, layouts %d %d, addend %d, numbers %d", dtypes[type].name, (int)mnk[0],
-             (int)mnk[1], (int)mnk[2], la, lb, addend, nums);
+    snprintf(name, sizeof name, "%s %d x %d x %d, layouts %d %d, addend %d, numbers %d", dtypes[type].name,
+             (int)mnk[0], (int)mnk[1], (int)mnk[2], la, lb, addend, nums);
     ran(tensor_new(&p.a, type, 2, (int64_t[]){ mnk[0], mnk[2] }, la, 0), name);
     ran(tensor_new(&p.b, type, 2, (int64_t[]){ mnk[2], mnk[1] }, lb, 0), name);
     ran(tensor_new(&p.c, type, 2, (int64_t[]){ mnk[0], mnk[1] }, lb, 0), name);
     ran(tensor_new(&p.out, type, 2, (int64_t[]){ mnk[0], mnk[1] }, ROWS, 0), name);
     double *before = malloc(sizeof *before * (size_t)p.out.room);
     memcpy(before, p.out.value, sizeof *before * (size_t)p.out.room);
-    if (ran(run_product(&p, 0), name) && ran(tensor_fetch(&p.out, 0), name)) compare_product(&p, before, name);
+    if (ran(run_product(&p, 0), name) && ran(tensor_fetch(&p.out, 0), name))
+        compare_product(&p, before, name);
     free(before);
     tensor_free(&p.a), tensor_free(&p.b), tensor_free(&p.c), tensor_free(&p.out);
 }
 
 static void test_products(void)
 {
-    static const int64_t sizes[][3] = { { 3, 5, 4 }, { 1, 7, 6 }, { 6, 1, 3 }, { 1, 1, 9 }, { 4, 3, 1 },    { 1, 1, 1 },
-                                        { 0, 3, 4 }, { 3, 0, 4 }, { 3, 4, 0 }, { 0, 0, 0 }, { 65, 33, 100 } };
+    static const int64_t sizes[][3] = { { 3, 5, 4 }, { 1, 7, 6 }, { 6, 1, 3 },    { 1, 1, 9 },
+                                        { 4, 3, 1 }, { 1, 1, 1 }, { 0, 3, 4 },    { 3, 0, 4 },
+                                        { 3, 4, 0 }, { 0, 0, 0 }, { 65, 33, 100 } };
     for (size_t z = 0; z < sizeof sizes / sizeof *sizes; z++) {
         for (enum lie la = 0; la < LIES; la++)
             for (enum lie lb = 0; lb < LIES; lb++)
-                for (int t = 0; t < 2; t++) one_product(types[t], sizes[z], la, lb, (int)(la + lb) % 3, 1 + (int)(la + lb) % 2);
+                for (int t = 0; t < 2; t++)
+                    one_product(types[t], sizes[z], la, lb, (int)(la + lb) % 3, 1 + (int)(la + lb) % 2);
         for (int addend = NO_ADDEND; addend <= ANOTHER; addend++)
-            for (int nums = 0; nums <= 2; nums++) one_product(DUET_F32, sizes[z], ROWS, COLUMNS, addend, nums);
+            for (int nums = 0; nums <= 2; nums++)
+                one_product(DUET_F32, sizes[z], ROWS, COLUMNS, addend, nums);
     }
     tap_point("products");
 }
@@ -158,7 +173,8 @@ static void test_refusals(void)
     CHECK(gpu_machine.cost(&s) > 0, "a cost");
     s.kernel = OP_conv2d;
     for (int i = 0; i < 3; i++)
-        layout_dense(i == 2 ? &s.out[0].at : &s.in[i].at, DUET_F32, 4, (int64_t[]){ 1 << 10, 1 << 10, 1 << 10, 2 });
+        layout_dense(i == 2 ? &s.out[0].at : &s.in[i].at, DUET_F32, 4,
+                     (int64_t[]){ 1 << 10, 1 << 10, 1 << 10, 2 });
     CHECK(gpu_machine.refuses(&s), "2^31 elements");
     s.kernel = OP_transpose;
     CHECK(gpu_machine.refuses(&s), "an operator that is not a step");
@@ -171,7 +187,8 @@ typedef struct image {
     int n, c, h, w, m, kh, kw, stride, pad;
 } image;
 
-static double one_sum(const tensor *x, const tensor *w, const image *g, bool flip, const int64_t *o, double *size)
+static double one_sum(const tensor *x, const tensor *w, const image *g, bool flip, const int64_t *o,
+                      double *size)
 {
     double sum = 0;
     for (int k = 0; k < g->c; k++)
@@ -179,14 +196,15 @@ static double one_sum(const tensor *x, const tensor *w, const image *g, bool fli
             for (int v = 0; v < g->kw; v++) {
                 int64_t i = o[2] * g->stride - g->pad + u, j = o[3] * (g->stride + 1) - (g->pad + 1) + v;
                 if (i < 0 || i >= g->h || j < 0 || j >= g->w) continue;
-                double t =
-                    *tensor_at(x, o[0], k, i, j) * *tensor_at(w, o[1], k, flip ? g->kh - 1 - u : u, flip ? g->kw - 1 - v : v);
+                double t = *tensor_at(x, o[0], k, i, j) *
+                           *tensor_at(w, o[1], k, flip ? g->kh - 1 - u : u, flip ? g->kw - 1 - v : v);
                 sum += t, *size += fabs(t);
             }
     return sum;
 }
 
-static void compare_image(const tensor *x, const tensor *w, const tensor *y, const image *g, bool flip, const char *name)
+static void compare_image(const tensor *x, const tensor *w, const tensor *y, const image *g, bool flip,
+                          const char *name)
 {
     const int64_t *s = y->at.size;
     int64_t o[4];
@@ -194,20 +212,23 @@ static void compare_image(const tensor *x, const tensor *w, const tensor *y, con
         for (o[1] = 0; o[1] < s[1]; o[1]++)
             for (o[2] = 0; o[2] < s[2]; o[2]++)
                 for (o[3] = 0; o[3] < s[3]; o[3]++) {
-                    double size = 0, want = one_sum(x, w, g, flip, o, &size), got = *tensor_at(y, o[0], o[1], o[2], o[3]);
+                    double size = 0, want = one_sum(x, w, g, flip, o, &size),
+                           got = *tensor_at(y, o[0], o[1], o[2], o[3]);
                     double most = 4 * ((double)g->c * g->kh * g->kw + 4) * dtypes[y->at.type].roundoff * size;
-                    CHECK(fabs(got - want) <= most, "%s [%d,%d,%d,%d]: got %.17g, want %.17g +- %g", name, (int)o[0], (int)o[1],
-                          (int)o[2], (int)o[3], got, want, most);
+                    CHECK(fabs(got - want) <= most, "%s [%d,%d,%d,%d]: got %.17g, want %.17g +- %g", name,
+                          (int)o[0], (int)o[1], (int)o[2], (int)o[3], got, want, most);
                 }
 }
 
 /* The second axis steps and is padded by one more than the first: a mix-up of the two shows. */
 static void one_image(duet_dtype type, const image *g, bool flip, enum lie lx, enum lie lw)
 {
-    int64_t oh = (g->h + 2 * g->pad - g->kh) / g->stride + 1, ow = (g->w + 2 * (g->pad + 1) - g->kw) / (g->stride + 1) + 1;
+    int64_t oh = (g->h + 2 * g->pad - g->kh) / g->stride + 1,
+            ow = (g->w + 2 * (g->pad + 1) - g->kw) / (g->stride + 1) + 1;
     tensor x, w, y;
     char name[120];
-    snprintf(name, sizeof name, "%s image %dx%dx%dx%d, %d filters %dx%d, stride %d, pad %d, flip %d, layouts %d %d",
+    snprintf(name, sizeof name,
+             "%s image %dx%dx%dx%d, %d filters %dx%d, stride %d, pad %d, flip %d, layouts %d %d",
              dtypes[type].name, g->n, g->c, g->h, g->w, g->m, g->kh, g->kw, g->stride, g->pad, flip, lx, lw);
     ran(tensor_new(&x, type, 4, (int64_t[]){ g->n, g->c, g->h, g->w }, lx, 0), name);
     ran(tensor_new(&w, type, 4, (int64_t[]){ g->m, g->c, g->kh, g->kw }, lw, 0), name);
@@ -232,11 +253,11 @@ static void one_image(duet_dtype type, const image *g, bool flip, enum lie lx, e
 
 static void test_convolutions(void)
 {
-    static const image images[] = {
-        { 2, 3, 8, 9, 4, 3, 3, 1, 1 }, { 1, 1, 5, 5, 1, 5, 5, 1, 0 }, { 2, 2, 7, 6, 3, 2, 3, 2, 2 },
-        { 3, 4, 4, 4, 2, 1, 1, 1, 0 }, { 0, 3, 8, 9, 4, 3, 3, 1, 1 }, { 2, 0, 8, 9, 4, 3, 3, 1, 1 },
-        { 2, 3, 8, 9, 0, 3, 3, 1, 1 }, { 2, 3, 0, 4, 2, 2, 2, 1, 1 }, { 1, 3, 20, 20, 16, 5, 3, 1, 2 }
-    };
+    static const image images[] = { { 2, 3, 8, 9, 4, 3, 3, 1, 1 },   { 1, 1, 5, 5, 1, 5, 5, 1, 0 },
+                                    { 2, 2, 7, 6, 3, 2, 3, 2, 2 },   { 3, 4, 4, 4, 2, 1, 1, 1, 0 },
+                                    { 0, 3, 8, 9, 4, 3, 3, 1, 1 },   { 2, 0, 8, 9, 4, 3, 3, 1, 1 },
+                                    { 2, 3, 8, 9, 0, 3, 3, 1, 1 },   { 2, 3, 0, 4, 2, 2, 2, 1, 1 },
+                                    { 1, 3, 20, 20, 16, 5, 3, 1, 2 } };
     for (size_t g = 0; g < sizeof images / sizeof *images; g++)
         for (int t = 0; t < 2; t++)
             for (int flip = 0; flip < 2; flip++) {
@@ -256,8 +277,8 @@ int main(void)
     test_products();
     test_refusals();
     test_convolutions();
-    CHECK(duet_memory_of(DUET_GPU).used - before <= 64 << 20, "blocks are given back; only workspaces stay: %zu",
-          duet_memory_of(DUET_GPU).used - before);
+    CHECK(duet_memory_of(DUET_GPU).used - before <= 64 << 20,
+          "blocks are given back; only workspaces stay: %zu", duet_memory_of(DUET_GPU).used - before);
     tap_point("nothing is kept");
     return tap_end();
 }

@@ -11,21 +11,24 @@ const char *__asan_default_options(void) { return "allocator_may_return_null=1";
 static const struct {
     int rank;
     int64_t size[4];
-} map_sizes[] = { { 1, { 0 } },       { 1, { 1 } },      { 1, { 7 } },       { 1, { 1031 } },      { 2, { 3, 600 } },
-                  { 2, { 130, 10 } }, { 2, { 37, 41 } }, { 3, { 5, 9, 3 } }, { 3, { 3, 20, 64 } }, { 4, { 2, 3, 4, 5 } },
-                  { 2, { 700, 1 } },  { 2, { 0, 5 } },   { 1, { 9000 } },    { 2, { 40, 513 } },   { 3, { 3, 33, 17 } } };
+} map_sizes[] = { { 1, { 0 } },         { 1, { 1 } },          { 1, { 7 } },        { 1, { 1031 } },
+                  { 2, { 3, 600 } },    { 2, { 130, 10 } },    { 2, { 37, 41 } },   { 3, { 5, 9, 3 } },
+                  { 3, { 3, 20, 64 } }, { 4, { 2, 3, 4, 5 } }, { 2, { 700, 1 } },   { 2, { 0, 5 } },
+                  { 1, { 9000 } },      { 2, { 40, 513 } },    { 3, { 3, 33, 17 } } };
 #define MAP_SIZES ((int)(sizeof map_sizes / sizeof *map_sizes))
 
 static void map_operands(trial *t, duet_dtype type, int size, int outs, int ins, int strange)
 {
-    for (int k = 0; k < outs; k++) add_output(t, any_layout(type, map_sizes[size].rank, map_sizes[size].size, false));
+    for (int k = 0; k < outs; k++)
+        add_output(t, any_layout(type, map_sizes[size].rank, map_sizes[size].size, false));
     for (int k = 0; k < ins; k++) {
         if (chance(25)) t->s.in[t->s.ins++] = t->s.out[draw(outs)]; /* the output itself */
         else add_input(t, any_layout(type, map_sizes[size].rank, map_sizes[size].size, true), strange);
     }
     for (int k = 0; k < ins; k++) {
         const int slot = t->s.in[k].slot;
-        for (int i = 0; i < t->buffer[slot].count && slot < outs; i++) put(&t->buffer[slot], i, number(type, strange));
+        for (int i = 0; i < t->buffer[slot].count && slot < outs; i++)
+            put(&t->buffer[slot], i, number(type, strange));
     }
     collapse(t);
 }
@@ -40,7 +43,8 @@ static void test_row(int op, double lowest)
         map_operands(&t, type, n % MAP_SIZES, 1, arity, 10);
         if (lowest >= 0)
             for (int64_t i = 0; i < t.buffer[t.s.in[0].slot].count; i++)
-                put(&t.buffer[t.s.in[0].slot], i, fabsl(get(&t.buffer[t.s.in[0].slot], t.buffer[t.s.in[0].slot].before, i)));
+                put(&t.buffer[t.s.in[0].slot], i,
+                    fabsl(get(&t.buffer[t.s.in[0].slot], t.buffer[t.s.in[0].slot].before, i)));
         add_number(&t, number(type, 30));
         t.code = (program){ .length = 2, .inputs = (uint8_t)arity, .numbers = 1, .outputs = 1 };
         t.code.code[0] = (instruction){ .op = (uint8_t)op, .type = (uint8_t)type };
@@ -52,8 +56,9 @@ static void test_row(int op, double lowest)
     tap_point(op_infos[op].name);
 }
 
-static const int exact_ops[] = { OP_neg,     OP_abs,   OP_sqrt, OP_relu,          OP_add, OP_sub,   OP_mul, OP_div, OP_minimum,
-                                 OP_maximum, OP_equal, OP_less, OP_greater_equal, OP_fma, OP_where, OP_add, OP_mul, OP_sub };
+static const int exact_ops[] = { OP_neg,           OP_abs, OP_sqrt,    OP_relu,    OP_add,   OP_sub,
+                                 OP_mul,           OP_div, OP_minimum, OP_maximum, OP_equal, OP_less,
+                                 OP_greater_equal, OP_fma, OP_where,   OP_add,     OP_mul,   OP_sub };
 
 /* Up to `longest` instructions. */
 static void random_program(trial *t, duet_dtype type, int longest)
@@ -76,7 +81,8 @@ static void test_programs(int trials)
     for (int n = 0; n < trials; n++) {
         trial t = { .s.kernel = KERNEL_PROGRAM };
         const duet_dtype type = n % 2 ? DUET_F64 : DUET_F32;
-        const int outs = chance(70) ? 1 : 1 + draw(PROGRAM_OUTPUTS), ins = 1 + draw(chance(90) ? 4 : PROGRAM_INPUTS);
+        const int outs = chance(70) ? 1 : 1 + draw(PROGRAM_OUTPUTS),
+                  ins = 1 + draw(chance(90) ? 4 : PROGRAM_INPUTS);
         map_operands(&t, type, draw(MAP_SIZES), outs, ins, draw(3) * 5);
         for (int k = 1 + draw(4); k-- > 0;) add_number(&t, number(type, 20));
         random_program(&t, type, chance(10) ? PROGRAM_LENGTH : 13 * outs);
@@ -160,9 +166,11 @@ static void test_integers(void)
         add_input(&t, any_layout(DUET_I64, map_sizes[size].rank, map_sizes[size].size, true), 0);
         collapse(&t);
         add_number(&t, integer_number(draw(2000001) - 1000000));
-        t.code = (program){
-            .length = 2, .inputs = 1, .numbers = 1, .outputs = 1, .code = { load, { OP_STORE, DUET_I64, { { 0 } } } }
-        };
+        t.code = (program){ .length = 2,
+                            .inputs = 1,
+                            .numbers = 1,
+                            .outputs = 1,
+                            .code = { load, { OP_STORE, DUET_I64, { { 0 } } } } };
         run_trial(&t);
     }
     tap_point("integers");
@@ -182,7 +190,10 @@ static void test_fused(void)
 
 /* ---- images ---- */
 
-static int64_t out_size(int64_t in, int64_t window, int stride, int pad) { return (in + 2 * pad - window) / stride + 1; }
+static int64_t out_size(int64_t in, int64_t window, int stride, int pad)
+{
+    return (in + 2 * pad - window) / stride + 1;
+}
 
 /* Many by two, side by side, and some of these of rows that are long. */
 static void test_pools(int trials)
@@ -210,16 +221,19 @@ static void test_conv(int trials)
 {
     for (int n = 0; n < trials; n++) {
         const int type = n % 3 == 2, stride[2] = { 1 + draw(2), 1 + draw(2) }, pad[2] = { draw(3), draw(3) };
-        int64_t filters[4] = { 1 + draw(chance(20) ? 40 : 5), chance(5) ? 0 : 1 + draw(chance(20) ? 20 : 4), 1 + draw(3),
-                               1 + draw(3) };
+        int64_t filters[4] = { 1 + draw(chance(20) ? 40 : 5), chance(5) ? 0 : 1 + draw(chance(20) ? 20 : 4),
+                               1 + draw(3), 1 + draw(3) };
         const int dilation[2] = { 1 + draw(2), 1 + chance(30) }, groups = chance(30) ? 1 + draw(3) : 1;
         const int64_t in[4] = { draw(5), filters[1] * groups, 5 + draw(9), 5 + draw(12) };
         filters[0] *= groups;
-        const int64_t out[4] = { in[0], filters[0], out_size(in[2], reach(filters[2], dilation[0]), stride[0], pad[0]),
+        const int64_t out[4] = { in[0], filters[0],
+                                 out_size(in[2], reach(filters[2], dilation[0]), stride[0], pad[0]),
                                  out_size(in[3], reach(filters[3], dilation[1]), stride[1], pad[1]) };
         static const int kernels[] = { OP_conv2d, OP_conv2d_input_grad, OP_conv2d_filter_grad };
         const int way = draw(3);
-        const int64_t *const operands[][3] = { { in, filters, out }, { out, filters, in }, { in, out, filters } },
+        const int64_t *const operands[][3] = { { in, filters, out },
+                                               { out, filters, in },
+                                               { in, out, filters } },
                              *const *size = operands[way];
         trial t = { .s = { .kernel = kernels[way],
                            .attr = { stride[0], stride[1], pad[0], pad[1], dilation[0], dilation[1],
@@ -283,11 +297,12 @@ static void test_memory(const machine *m)
     char from[N], to[N];
     void *p, *large;
     for (int i = 0; i < N; i++) from[i] = (char)draw(256);
-    if (!CHECK(m->alloc(N, &p) == DUET_OK && m->alloc((size_t)9 << 20, &large) == DUET_OK, "%s: alloc: %s", m->name,
-               duet_error()))
+    if (!CHECK(m->alloc(N, &p) == DUET_OK && m->alloc((size_t)9 << 20, &large) == DUET_OK, "%s: alloc: %s",
+               m->name, duet_error()))
         return;
     CHECK((uintptr_t)p % 64 == 0 && (uintptr_t)large % 64 == 0, "%s: alignment", m->name);
-    CHECK(m->upload(p, from, N, 0) == DUET_OK && m->clear((char *)p + 10, 100, 0) == DUET_OK, "%s: %s", m->name, duet_error());
+    CHECK(m->upload(p, from, N, 0) == DUET_OK && m->clear((char *)p + 10, 100, 0) == DUET_OK, "%s: %s",
+          m->name, duet_error());
     CHECK(m->wait(1, 0) == DUET_OK && m->download(to, p, N, 1) == DUET_OK, "%s: %s", m->name, duet_error());
     memset(from + 10, 0, 100);
     CHECK(!memcmp(from, to, N), "%s: bytes came back other than they went", m->name);
@@ -319,7 +334,8 @@ int main(int argc, char **argv)
 {
     const bool quick = is_quick(argc, argv);
     for (int side = 0; side < SIDES; side++)
-        if (machines[side] && !machines[side]->absent()) test_memory(machines[side]), test_refusals(machines[side]);
+        if (machines[side] && !machines[side]->absent())
+            test_memory(machines[side]), test_refusals(machines[side]);
 #define DUET_MAP1(name, ...) test_row(OP_##name, OP_##name == OP_pow ? 0 : -1);
 #define DUET_MAP2            DUET_MAP1
 #define DUET_MAP3            DUET_MAP1

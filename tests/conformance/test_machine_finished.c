@@ -2,7 +2,10 @@
 #include "machine_trial.h"
 #include "quick.h"
 
-static int64_t out_size(int64_t in, int64_t window, int stride, int pad) { return (in + 2 * pad - window) / stride + 1; }
+static int64_t out_size(int64_t in, int64_t window, int stride, int pad)
+{
+    return (in + 2 * pad - window) / stride + 1;
+}
 
 /* A few elements of an operand that no sum forgets. */
 static void scatter(trial *t, const operand *o, int percent)
@@ -60,19 +63,30 @@ static void conv_trial(enum finish finish, duet_dtype type, bool large)
     const int window[2] = { halves ? 2 : 1 + draw(3), halves ? 2 : 1 + draw(3) },
               hop[2] = { halves ? 2 : 1 + draw(3), halves ? 2 : 1 + draw(3) },
               edge[2] = { halves ? 0 : draw(3), halves ? 0 : draw(3) };
-    int64_t filters[4] = { large ? 16 << draw(3) : 1 + draw(chance(30) ? 80 : 5), chance(5) ? 0 : 1 + draw(chance(20) ? 20 : 4),
-                           1 + draw(3), 1 + draw(3) };
+    int64_t filters[4] = { large ? 16 << draw(3) : 1 + draw(chance(30) ? 80 : 5),
+                           chance(5) ? 0 : 1 + draw(chance(20) ? 20 : 4), 1 + draw(3), 1 + draw(3) };
     const int apart = 1 + chance(20), groups = chance(20) ? 1 + draw(3) : 1;
     filters[0] *= groups;
     const int64_t in[4] = { large ? 20 + draw(9) : draw(6), filters[1] * groups, (large ? 20 : 5) + draw(9),
                             (large ? 20 : 5) + draw(30) };
     int64_t out[4] = { in[0], filters[0], out_size(in[2], (filters[2] - 1) * apart + 1, stride[0], pad[0]),
                        out_size(in[3], (filters[3] - 1) * apart + 1, stride[1], pad[1]) };
-    const int32_t attr[STEP_ATTRS] = {
-        stride[0], stride[1], pad[0], pad[1],  apart,  apart, groups, [CONV_FLIP] = draw(2), [STEP_POOL] = window[0],
-        window[1], hop[0],    hop[1], edge[0], edge[1]
-    };
-    for (int a = 0; a < 2 && finish_infos[finish].pooled; a++) out[2 + a] = out_size(out[2 + a], window[a], hop[a], edge[a]);
+    const int32_t attr[STEP_ATTRS] = { stride[0],
+                                       stride[1],
+                                       pad[0],
+                                       pad[1],
+                                       apart,
+                                       apart,
+                                       groups,
+                                       [CONV_FLIP] = draw(2),
+                                       [STEP_POOL] = window[0],
+                                       window[1],
+                                       hop[0],
+                                       hop[1],
+                                       edge[0],
+                                       edge[1] };
+    for (int a = 0; a < 2 && finish_infos[finish].pooled; a++)
+        out[2 + a] = out_size(out[2 + a], window[a], hop[a], edge[a]);
     if (out[2] < 1 || out[3] < 1) return;
     trial t = { .s = { .kernel = OP_conv2d, .finish = finish }, .vendor = true };
     memcpy(t.s.attr, attr, sizeof attr);
@@ -108,7 +122,8 @@ static void test_threads(void)
                .ins = 3,
                .attr = { 1, 1, 1, 1, 1, 1, 1, [STEP_POOL] = 2, 2, 2, 2 } };
     const int64_t sizes[4][4] = { { N, C, S, S }, { M, C, 3, 3 }, { M }, { N, M, S / 2, S / 2 } };
-    for (int k = 0; k < 3; k++) s.in[k].slot = k, layout_dense(&s.in[k].at, DUET_F32, k == 2 ? 1 : 4, sizes[k]);
+    for (int k = 0; k < 3; k++)
+        s.in[k].slot = k, layout_dense(&s.in[k].at, DUET_F32, k == 2 ? 1 : 4, sizes[k]);
     s.out[0].slot = 3, layout_dense(&s.out[0].at, DUET_F32, 4, sizes[3]);
     cpu_serial_seconds = 0;
     void *data[] = { x, w, b, y };
@@ -120,8 +135,8 @@ static void test_threads(void)
         CHECK(omp_get_max_threads() == threads[i], "%d threads became %d", threads[i], omp_get_max_threads());
         if (i == 0) memcpy(first, y, OUT * sizeof *y);
         for (int j = 0; j < OUT; j++)
-            if (!CHECK(fabsf(y[j] - first[j]) <= 1e-4f * fmaxf(1, fabsf(first[j])), "%d threads: element %d is %g, not %g",
-                       threads[i], j, (double)y[j], (double)first[j]))
+            if (!CHECK(fabsf(y[j] - first[j]) <= 1e-4f * fmaxf(1, fabsf(first[j])),
+                       "%d threads: element %d is %g, not %g", threads[i], j, (double)y[j], (double)first[j]))
                 break;
     }
     m->forget(&s);

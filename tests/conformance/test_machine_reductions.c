@@ -1,6 +1,6 @@
 /* test_machine_reductions.c - conformance of machines: reductions, alone and several in one pass, of formulas in any layout. */
-#include "machine_trial.h"
 #include "layer_norm.h"
+#include "machine_trial.h"
 #include "quick.h"
 
 static const int folds[] = {
@@ -40,12 +40,13 @@ static double telling(int op, duet_dtype type, double x)
     return type == DUET_F32 ? (double)(float)x : x;
 }
 
-static void fold_operands(trial *t, duet_dtype type, const domain *d, const int *ops, int outs, int ins, enum arrangement how,
-                          int strange)
+static void fold_operands(trial *t, duet_dtype type, const domain *d, const int *ops, int outs, int ins,
+                          enum arrangement how, int strange)
 {
     const layout still = { .rank = d->inner };
     for (int k = 0; k < outs; k++) {
-        add_output(t, any_layout(op_infos[ops[k]].flags & OP_GIVES_INDEX ? DUET_I64 : type, d->kept, d->size, false));
+        add_output(t, any_layout(op_infos[ops[k]].flags & OP_GIVES_INDEX ? DUET_I64 : type, d->kept, d->size,
+                                 false));
         add_axes(&t->s.out[k].at, &still);
         memcpy(t->s.out[k].at.size + d->kept, d->size + d->kept, (size_t)d->inner * sizeof *d->size);
     }
@@ -58,7 +59,8 @@ static void fold_operands(trial *t, duet_dtype type, const domain *d, const int 
 }
 
 /* Operators that keep numbers from becoming NaN or too large at once. */
-static const int tame_ops[] = { OP_neg, OP_abs, OP_relu, OP_add, OP_sub, OP_minimum, OP_maximum, OP_less, OP_where, OP_fma };
+static const int tame_ops[] = { OP_neg,     OP_abs,     OP_relu, OP_add,   OP_sub,
+                                OP_minimum, OP_maximum, OP_less, OP_where, OP_fma };
 
 static void write_front(writer *w, int length)
 {
@@ -81,7 +83,9 @@ static void fold_program(trial *t, duet_dtype type, const int *ops, int front)
 {
     const step *s = &t->s;
     writer w = { .s = s, .p = &t->code, .type = type };
-    t->code = (program){ .inputs = s->ins, .numbers = s->nums, .slots = PROGRAM_SLOTS, .outputs = s->outs, .folds = true };
+    t->code = (program){
+        .inputs = s->ins, .numbers = s->nums, .slots = PROGRAM_SLOTS, .outputs = s->outs, .folds = true
+    };
     for (int o = 0; o < s->outs; o++) {
         write_front(&w, front ? draw(front) : 0);
         write_fold(&w, ops[o], o);
@@ -123,17 +127,17 @@ static void front_fold(const int *ops, int outs, duet_dtype type, const domain *
     run_trial(&t);
 }
 
-static const int64_t fold_lengths[] = {
-    0, 1, 2, 17, 127, 128, 129, 300, 4095, 4096, 4097, 3 * 4096 + 5, 9 * 4096, 70 * 4096 + 17
-};
+static const int64_t fold_lengths[] = { 0,   1,    2,    17,   127,          128,      129,
+                                        300, 4095, 4096, 4097, 3 * 4096 + 5, 9 * 4096, 70 * 4096 + 17 };
 #define FOLD_LENGTHS ((int)(sizeof fold_lengths / sizeof *fold_lengths))
 
 static const domain fold_domains[] = {
-    { 1, 1, { 5, 21 } },        { 1, 1, { 40, 4097 } },   { 2, 1, { 7, 3, 200 } },     { 1, 1, { 1000, 10 } },
-    { 1, 1, { 130, 129 } },     { 1, 2, { 6, 9, 33 } },   { 2, 2, { 3, 5, 7, 40 } },   { 1, 1, { 3, 0 } },
-    { 2, 1, { 3, 0, 4 } },      { 1, 2, { 2, 130, 70 } }, { 0, 2, { 65, 70 } },        { 0, 3, { 20, 30, 17 } },
-    { 1, 1, { 300, 1 } },       { 1, 1, { 37, 128 } },    { 3, 1, { 2, 3, 300, 20 } }, { 1, 1, { 2, 3 * 4096 + 5 } },
-    { 2, 2, { 2, 20, 3, 50 } }, { 1, 1, { 77, 17 } },
+    { 1, 1, { 5, 21 } },           { 1, 1, { 40, 4097 } },     { 2, 1, { 7, 3, 200 } },
+    { 1, 1, { 1000, 10 } },        { 1, 1, { 130, 129 } },     { 1, 2, { 6, 9, 33 } },
+    { 2, 2, { 3, 5, 7, 40 } },     { 1, 1, { 3, 0 } },         { 2, 1, { 3, 0, 4 } },
+    { 1, 2, { 2, 130, 70 } },      { 0, 2, { 65, 70 } },       { 0, 3, { 20, 30, 17 } },
+    { 1, 1, { 300, 1 } },          { 1, 1, { 37, 128 } },      { 3, 1, { 2, 3, 300, 20 } },
+    { 1, 1, { 2, 3 * 4096 + 5 } }, { 2, 2, { 2, 20, 3, 50 } }, { 1, 1, { 77, 17 } },
 };
 #define FOLD_DOMAINS ((int)(sizeof fold_domains / sizeof *fold_domains))
 
@@ -146,7 +150,8 @@ static void test_fold_row(int op, bool quick)
         }
     for (int n = 0; n < FOLD_DOMAINS; n++)
         for (int how = 0; how < ARRANGEMENTS; how++)
-            plain_fold(op, (n + how) % 2, &fold_domains[n], how), front_fold(&op, 1, (n + how + 1) % 2, &fold_domains[n], how);
+            plain_fold(op, (n + how) % 2, &fold_domains[n], how),
+                front_fold(&op, 1, (n + how + 1) % 2, &fold_domains[n], how);
     tap_point(op_infos[op].name);
 }
 
@@ -199,7 +204,8 @@ static void norm_trial(duet_dtype type, const domain *d, enum arrangement how)
 static void test_scaled_norms(void)
 {
     for (int type = 0; type < 2; type++) {
-        for (int n = 0; n < FOLD_LENGTHS - 2; n++) norm_trial(type, &(domain){ 1, 1, { 6, fold_lengths[n] } }, IN_ORDER + n % 2);
+        for (int n = 0; n < FOLD_LENGTHS - 2; n++)
+            norm_trial(type, &(domain){ 1, 1, { 6, fold_lengths[n] } }, IN_ORDER + n % 2);
         for (int n = 0; n < FOLD_DOMAINS; n++) norm_trial(type, &fold_domains[n], IN_ORDER + n % 2);
     }
     tap_point("norms whose squares over- or underflow");
@@ -240,9 +246,10 @@ static void norm_trial_of(int type, int rank, const int64_t *size, int gain, int
 
 static void test_norm(bool quick)
 {
-    static const int64_t sizes[][3] = { { 1, 1, 1 },    { 2, 3, 10 },   { 1, 5, 700 },  { 3, 0, 4 },     { 40, 2, 7 },
-                                        { 1, 130, 64 }, { 1, 3, 1025 }, { 2, 2, 65 },   { 1, 2, 4097 },  { 1, 1, 9000 },
-                                        { 2, 1, 5 },    { 1, 7, 128 },  { 1, 2, 1024 }, { 1, 2, 16400 }, { 1, 1, 20001 } };
+    static const int64_t sizes[][3] = { { 1, 1, 1 },    { 2, 3, 10 },    { 1, 5, 700 },  { 3, 0, 4 },
+                                        { 40, 2, 7 },   { 1, 130, 64 },  { 1, 3, 1025 }, { 2, 2, 65 },
+                                        { 1, 2, 4097 }, { 1, 1, 9000 },  { 2, 1, 5 },    { 1, 7, 128 },
+                                        { 1, 2, 1024 }, { 1, 2, 16400 }, { 1, 1, 20001 } };
     for (int type = 0; type < 2; type++)
         for (int n = 0; n < 15 - 5 * quick; n++)
             for (int trims = 0; trims < 5; trims++) {

@@ -19,7 +19,8 @@ static bool is_whole(duet_dtype t) { return !is_floating(t); }
 static duet_dtype any_type(duet_dtype usual) { return chance(25) ? usual : (duet_dtype)draw(DUET_C64); }
 static double any_number(duet_dtype t)
 {
-    return is_whole(t) ? integer_number(chance(50) ? draw(100) - 50 : (int64_t)whole_number(DUET_I64)) : number(t, 20);
+    return is_whole(t) ? integer_number(chance(50) ? draw(100) - 50 : (int64_t)whole_number(DUET_I64))
+                       : number(t, 20);
 }
 
 /* ---- programs ---- */
@@ -30,7 +31,8 @@ static int any_op(duet_dtype t, enum op_kind kind)
     static const int inexact[] = { OP_div, OP_sqrt };
     for (;;) {
         const int op = draw(OPS);
-        if (op_infos[op].kind != kind || !(op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS))) continue;
+        if (op_infos[op].kind != kind || !(op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS)))
+            continue;
         if (is_whole(t) || kind == KIND_FOLD || op_infos[op].flags & OP_INTEGERS || op == OP_fma) return op;
         if (op == inexact[0] || op == inexact[1]) return op; /* exactly rounded */
     }
@@ -38,7 +40,8 @@ static int any_op(duet_dtype t, enum op_kind kind)
 
 static void operands(trial *t, duet_dtype type, int size, int outs, int ins)
 {
-    for (int k = 0; k < outs; k++) add_output(t, any_layout(any_type(type), rank_of(size), sizes[size], false));
+    for (int k = 0; k < outs; k++)
+        add_output(t, any_layout(any_type(type), rank_of(size), sizes[size], false));
     for (int k = 0; k < ins; k++) {
         if (chance(20)) t->s.in[t->s.ins++] = t->s.out[draw(outs)]; /* the output itself */
         else add_input(t, any_layout(any_type(type), rank_of(size), sizes[size], true), 10);
@@ -52,7 +55,8 @@ static void operands(trial *t, duet_dtype type, int size, int outs, int ins)
 
 static void write_wrap(writer *w)
 {
-    static const duet_dtype types[] = { DUET_I8, DUET_I16, DUET_I32, DUET_I64, DUET_U8, DUET_U16, DUET_U32, DUET_U64, DUET_BOOL };
+    static const duet_dtype types[] = { DUET_I8,  DUET_I16, DUET_I32, DUET_I64, DUET_U8,
+                                        DUET_U16, DUET_U32, DUET_U64, DUET_BOOL };
     instruction *i = &w->p->code[w->p->length++];
     *i = (instruction){ OP_WRAP, (uint8_t)w->type, { any_value(w), { 0, (uint8_t)types[draw(9)] } } };
     if (w->acc && chance(60)) i->arg[0] = (source){ FROM_ACC, 0 };
@@ -131,8 +135,9 @@ static void fold_trial(int op, duet_dtype type, const int64_t *size, int rank, i
     t.code = (program){ .length = 1, .inputs = 2, .numbers = 1, .outputs = 1, .folds = true };
     t.code.code[0] = (instruction){ OP_minimum, (uint8_t)type, { { FROM_INPUT, 0 }, { FROM_NUMBER, 0 } } };
     if (front) t.code.length++;
-    t.code.code[t.code.length - 1] =
-        (instruction){ (uint8_t)op, (uint8_t)type, { { front ? FROM_ACC : FROM_INPUT, 0 }, { FROM_INPUT, 1 } } };
+    t.code.code[t.code.length - 1] = (instruction){
+        (uint8_t)op, (uint8_t)type, { { front ? FROM_ACC : FROM_INPUT, 0 }, { FROM_INPUT, 1 } }
+    };
     if (op_infos[op].arity == 1) t.code.code[t.code.length - 1].arg[1] = (source){ 0 };
     collapse(&t);
     run_trial(&t);
@@ -143,12 +148,14 @@ static void test_folds(duet_dtype type, int trials)
     static const struct {
         int rank, inner;
         int64_t size[3];
-    } domains[] = { { 1, 1, { 1 } },       { 1, 1, { 5 } },      { 1, 1, { 9001 } },     { 2, 1, { 70, 40 } },
-                    { 2, 1, { 3, 5000 } }, { 2, 1, { 300, 7 } }, { 3, 2, { 4, 30, 9 } }, { 3, 1, { 2, 40, 130 } } };
+    } domains[] = { { 1, 1, { 1 } },        { 1, 1, { 5 } },         { 1, 1, { 9001 } },
+                    { 2, 1, { 70, 40 } },   { 2, 1, { 3, 5000 } },   { 2, 1, { 300, 7 } },
+                    { 3, 2, { 4, 30, 9 } }, { 3, 1, { 2, 40, 130 } } };
     char name[40];
     for (int n = 0; n < trials; n++) {
         const int d = draw((int)(sizeof domains / sizeof *domains));
-        fold_trial(any_op(type, KIND_FOLD), type, domains[d].size, domains[d].rank, domains[d].inner, chance(50));
+        fold_trial(any_op(type, KIND_FOLD), type, domains[d].size, domains[d].rank, domains[d].inner,
+                   chance(50));
     }
     if (is_whole(type)) { /* of nothing */
         const int64_t none[] = { 3, 0 };
@@ -167,7 +174,8 @@ static void test_moves(void)
         for (int n = 0; n < 3 * SIZES; n++) {
             trial t = { .s.kernel = KERNEL_PROGRAM };
             const uint8_t of = (uint8_t)type;
-            for (int k = 0; k < 2; k++) add_output(&t, any_layout((duet_dtype)type, rank_of(n % SIZES), sizes[n % SIZES], false));
+            for (int k = 0; k < 2; k++)
+                add_output(&t, any_layout((duet_dtype)type, rank_of(n % SIZES), sizes[n % SIZES], false));
             for (int k = 0; k < 2; k++)
                 add_input(&t, any_layout((duet_dtype)type, rank_of(n % SIZES), sizes[n % SIZES], true), 0);
             collapse(&t);
@@ -183,7 +191,8 @@ static void test_moves(void)
 
 /* ---- refusals ---- */
 
-static const char *refusal(const machine *m, int op, duet_dtype program_type, duet_dtype in, duet_dtype out, int narrow)
+static const char *refusal(const machine *m, int op, duet_dtype program_type, duet_dtype in, duet_dtype out,
+                           int narrow)
 {
     static program p;
     step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .program = &p };
@@ -206,7 +215,8 @@ static void test_refusals(const machine *m)
     CHECK(refusal(m, OP_bitwise_not, DUET_F32, DUET_F32, DUET_F32, 0), "%s has the bits of f32", m->name);
     CHECK(refusal(m, OP_WRAP, DUET_F32, DUET_F32, DUET_F32, DUET_I8), "%s wraps f32", m->name);
     CHECK(refusal(m, OP_WRAP, DUET_I64, DUET_I64, DUET_I64, DUET_F16), "%s wraps to f16", m->name);
-    CHECK(!refusal(m, OP_WRAP, DUET_I64, DUET_I8, DUET_I8, DUET_I8) || m->side != HOST, "%s does not wrap", m->name);
+    CHECK(!refusal(m, OP_WRAP, DUET_I64, DUET_I8, DUET_I8, DUET_I8) || m->side != HOST, "%s does not wrap",
+          m->name);
     tap_point("refusals");
 }
 

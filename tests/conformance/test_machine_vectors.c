@@ -9,7 +9,10 @@ static const duet_dtype computing[] = { DUET_F32, DUET_F64, DUET_I64, DUET_U64 }
 static bool is_whole(duet_dtype t) { return t == DUET_I64 || t == DUET_U64; }
 
 /* Half of them are of the computing type itself. */
-static duet_dtype any_type(duet_dtype computed) { return chance(50) ? computed : (duet_dtype)draw(REAL_TYPES); }
+static duet_dtype any_type(duet_dtype computed)
+{
+    return chance(50) ? computed : (duet_dtype)draw(REAL_TYPES);
+}
 
 static double any_number(duet_dtype computed)
 {
@@ -21,9 +24,10 @@ static double any_number(duet_dtype computed)
 static const struct {
     int rank;
     int64_t size[4];
-} plain[] = { { 1, { 0 } },       { 1, { 1 } },      { 1, { 7 } },       { 1, { 1031 } },      { 2, { 3, 600 } },
-              { 2, { 130, 10 } }, { 2, { 37, 41 } }, { 3, { 5, 9, 3 } }, { 3, { 3, 20, 64 } }, { 4, { 2, 3, 4, 5 } },
-              { 2, { 700, 1 } },  { 2, { 0, 5 } },   { 1, { 4096 } },    { 2, { 40, 256 } },   { 2, { 90, 70 } } };
+} plain[] = { { 1, { 0 } },         { 1, { 1 } },          { 1, { 7 } },      { 1, { 1031 } },
+              { 2, { 3, 600 } },    { 2, { 130, 10 } },    { 2, { 37, 41 } }, { 3, { 5, 9, 3 } },
+              { 3, { 3, 20, 64 } }, { 4, { 2, 3, 4, 5 } }, { 2, { 700, 1 } }, { 2, { 0, 5 } },
+              { 1, { 4096 } },      { 2, { 40, 256 } },    { 2, { 90, 70 } } };
 #define PLAINS ((int)(sizeof plain / sizeof *plain))
 
 /* Of floating point, operators that keep numbers from becoming large. */
@@ -44,7 +48,9 @@ static void write_map(writer *w, int op)
     instruction *i = &w->p->code[w->p->length++];
     duet_dtype t = DUET_I64;
     while (is_floating(t = (duet_dtype)draw(REAL_TYPES))) {}
-    *i = (instruction){ OP_WRAP, (uint8_t)w->type, { chance(70) ? (source){ FROM_ACC, 0 } : any_value(w), { 0, (uint8_t)t } } };
+    *i = (instruction){ OP_WRAP,
+                        (uint8_t)w->type,
+                        { chance(70) ? (source){ FROM_ACC, 0 } : any_value(w), { 0, (uint8_t)t } } };
 }
 
 /* The elements at a row's end, at any alignment: nothing beyond them may be touched. */
@@ -88,12 +94,16 @@ static void large_trial(duet_dtype computed, duet_dtype type, int64_t rows, int6
 
 static void test_large(bool quick)
 {
-    static const duet_dtype pairs[][2] = { { DUET_F32, DUET_F16 }, { DUET_F32, DUET_BF16 }, { DUET_F32, DUET_I64 },
-                                           { DUET_F64, DUET_F16 }, { DUET_F64, DUET_F32 },  { DUET_I64, DUET_I8 },
-                                           { DUET_I64, DUET_I32 }, { DUET_I64, DUET_I64 },  { DUET_U64, DUET_U64 } };
+    static const duet_dtype pairs[][2] = { { DUET_F32, DUET_F16 }, { DUET_F32, DUET_BF16 },
+                                           { DUET_F32, DUET_I64 }, { DUET_F64, DUET_F16 },
+                                           { DUET_F64, DUET_F32 }, { DUET_I64, DUET_I8 },
+                                           { DUET_I64, DUET_I32 }, { DUET_I64, DUET_I64 },
+                                           { DUET_U64, DUET_U64 } };
     for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
         large_trial(pairs[n][0], pairs[n][1], 61, 800);
-        if (!quick) large_trial(pairs[n][0], pairs[n][1], 811, 800), large_trial(pairs[n][0], pairs[n][1], 1300, 1700);
+        if (!quick)
+            large_trial(pairs[n][0], pairs[n][1], 811, 800),
+                large_trial(pairs[n][0], pairs[n][1], 1300, 1700);
     }
     tap_point("large operands");
 }
@@ -103,12 +113,15 @@ static void test_large(bool quick)
 static void move_trial(duet_dtype type, int which, int outs)
 {
     trial t = { .s.kernel = KERNEL_PROGRAM };
-    for (int k = 0; k < outs; k++) add_output(&t, any_layout(type, plain[which].rank, plain[which].size, false));
-    for (int k = 0; k < outs; k++) add_input(&t, any_layout(type, plain[which].rank, plain[which].size, true), 20);
+    for (int k = 0; k < outs; k++)
+        add_output(&t, any_layout(type, plain[which].rank, plain[which].size, false));
+    for (int k = 0; k < outs; k++)
+        add_input(&t, any_layout(type, plain[which].rank, plain[which].size, true), 20);
     collapse(&t);
     t.code = (program){ .inputs = (uint8_t)outs, .outputs = (uint8_t)outs };
     for (int k = 0; k < outs; k++) {
-        t.code.code[t.code.length++] = (instruction){ OP_LOAD, (uint8_t)type, { { FROM_INPUT, (uint8_t)draw(outs) } } };
+        t.code.code[t.code.length++] =
+            (instruction){ OP_LOAD, (uint8_t)type, { { FROM_INPUT, (uint8_t)draw(outs) } } };
         t.code.code[t.code.length++] = (instruction){ OP_STORE, (uint8_t)type, { { 0, (uint8_t)k } } };
     }
     run_trial(&t);
@@ -154,17 +167,21 @@ static void test_moves(bool quick)
 static const struct {
     int kept, inner;
     int64_t size[4];
-} domains[] = { { 1, 1, { 5, 21 } },    { 1, 1, { 40, 300 } },  { 1, 1, { 1, 4097 } },     { 1, 1, { 2, 3 * 4096 + 5 } },
-                { 1, 1, { 1000, 10 } }, { 1, 2, { 6, 9, 33 } }, { 2, 2, { 3, 5, 7, 40 } }, { 1, 1, { 130, 129 } },
-                { 1, 1, { 300, 1 } },   { 0, 2, { 65, 70 } },   { 2, 1, { 3, 0, 4 } },     { 0, 1, { 9 * 4096 } },
-                { 1, 1, { 3, 0 } } };
+} domains[] = {
+    { 1, 1, { 5, 21 } },    { 1, 1, { 40, 300 } },  { 1, 1, { 1, 4097 } },     { 1, 1, { 2, 3 * 4096 + 5 } },
+    { 1, 1, { 1000, 10 } }, { 1, 2, { 6, 9, 33 } }, { 2, 2, { 3, 5, 7, 40 } }, { 1, 1, { 130, 129 } },
+    { 1, 1, { 300, 1 } },   { 0, 2, { 65, 70 } },   { 2, 1, { 3, 0, 4 } },     { 0, 1, { 9 * 4096 } },
+    { 1, 1, { 3, 0 } }
+};
 #define DOMAINS ((int)(sizeof domains / sizeof *domains))
 
 static int any_fold(duet_dtype computed, bool empty)
 {
     for (;;) {
         const int op = draw(OPS), flags = op_infos[op].flags;
-        if (op_infos[op].kind != KIND_FOLD || (empty && (flags & OP_GIVES_INDEX || op == OP_min || op == OP_max))) continue;
+        if (op_infos[op].kind != KIND_FOLD ||
+            (empty && (flags & OP_GIVES_INDEX || op == OP_min || op == OP_max)))
+            continue;
         if (is_whole(computed) ? flags & OP_INTEGERS : flags & OP_FLOATS) return op;
     }
 }
@@ -190,18 +207,22 @@ static void fold_trial(duet_dtype computed, int d, int outs)
     const layout still = { .rank = domains[d].inner };
     int ops[STEP_OUTPUTS], ins = 1 + draw(3);
     bool empty = false;
-    for (int a = domains[d].kept; a < domains[d].kept + domains[d].inner; a++) empty |= domains[d].size[a] == 0;
+    for (int a = domains[d].kept; a < domains[d].kept + domains[d].inner; a++)
+        empty |= domains[d].size[a] == 0;
     for (int k = 0; k < outs; k++) {
         ops[k] = any_fold(computed, empty);
         const bool index = op_infos[ops[k]].flags & OP_GIVES_INDEX;
-        add_output(&t, any_layout(index ? DUET_I64 : any_type(computed), domains[d].kept, domains[d].size, false));
+        add_output(&t, any_layout(index ? DUET_I64 : any_type(computed), domains[d].kept, domains[d].size,
+                                  false));
         add_axes(&t.s.out[k].at, &still);
         memcpy(t.s.out[k].at.size + domains[d].kept, domains[d].size + domains[d].kept,
                (size_t)domains[d].inner * sizeof *domains[d].size);
     }
     for (int k = 0; k < ins; k++) add_input(&t, input_layout(any_type(computed), d), chance(20) ? 2 : 0);
     add_number(&t, any_number(computed));
-    t.code = (program){ .inputs = t.s.ins, .numbers = 1, .slots = PROGRAM_SLOTS, .outputs = (uint8_t)outs, .folds = true };
+    t.code = (program){
+        .inputs = t.s.ins, .numbers = 1, .slots = PROGRAM_SLOTS, .outputs = (uint8_t)outs, .folds = true
+    };
     for (int k = 0; k < outs; k++) {
         for (int n = chance(40) ? 0 : draw(3); n-- > 0;) write_map(&w, any_op(computed));
         const bool acc = w.acc;
@@ -217,7 +238,8 @@ static void test_folds(int rounds)
 {
     for (int n = 0; n < rounds; n++)
         for (int c = 0; c < 4; c++)
-            for (int d = 0; d < DOMAINS; d++) fold_trial(computing[c], d, chance(70) ? 1 : 1 + draw(STEP_OUTPUTS));
+            for (int d = 0; d < DOMAINS; d++)
+                fold_trial(computing[c], d, chance(70) ? 1 : 1 + draw(STEP_OUTPUTS));
     tap_point("folds");
 }
 

@@ -21,10 +21,16 @@ static duet_matrix *filled(duet_dtype type, int rank, const int64_t *size, const
     return m;
 }
 
-static duet_matrix *vector(duet_dtype type, int64_t n, const double *x, int of) { return filled(type, 1, &n, x, of); }
+static duet_matrix *vector(duet_dtype type, int64_t n, const double *x, int of)
+{
+    return filled(type, 1, &n, x, of);
+}
 
 /* Equal, the sign of zero included; NaN is NaN. */
-static bool same(double got, double want) { return isnan(want) ? isnan(got) : got == want && signbit(got) == signbit(want); }
+static bool same(double got, double want)
+{
+    return isnan(want) ? isnan(got) : got == want && signbit(got) == signbit(want);
+}
 
 /* e everywhere gives want in every element. Spends e. */
 static void gives(const char *what, duet_dtype type, duet_expr e, double want)
@@ -38,8 +44,8 @@ static void gives(const char *what, duet_dtype type, duet_expr e, double want)
         CHECK(s == DUET_OK, "%s: %s", what, duet_error());
         const void *got = s == DUET_OK ? duet_read(m) : NULL;
         for (int64_t i = 0; got && i < count; i++)
-            if (!CHECK(same(element(type, got, i), want), "%s %s on %s [%lld]: got %.17g, want %.17g", what, type_name(type),
-                       place_name(place[p]), (long long)i, element(type, got, i), want))
+            if (!CHECK(same(element(type, got, i), want), "%s %s on %s [%lld]: got %.17g, want %.17g", what,
+                       type_name(type), place_name(place[p]), (long long)i, element(type, got, i), want))
                 break;
         duet_free(&m);
     }
@@ -99,22 +105,22 @@ static void element_by_element(duet_dtype type)
 {
     double x[3];
     duet_matrix *m[3];
-#define OPEN(a, b, c)                                                                                                            \
-    x[0] = a, x[1] = b, x[2] = c;                                                                                                \
+#define OPEN(a, b, c)                                                                                        \
+    x[0] = a, x[1] = b, x[2] = c;                                                                            \
     for (int k = 0; k < 3; k++) m[k] = vector(type, WIDTH, &x[k], 1);
-#define CLOSE                                                                                                                    \
+#define CLOSE                                                                                                \
     for (int k = 0; k < 3; k++) duet_free(&m[k]);
-#define CASE1(f, a, want)                                                                                                        \
-    OPEN(a, 0, 0) gives(#f "(" #a ")", type, duet_##f(m[0]), want);                                                              \
+#define CASE1(f, a, want)                                                                                    \
+    OPEN(a, 0, 0) gives(#f "(" #a ")", type, duet_##f(m[0]), want);                                          \
     CLOSE
-#define CASE2(f, a, b, want)                                                                                                     \
-    OPEN(a, b, 0)                                                                                                                \
-    gives(#f "(" #a ", " #b ")", type, duet_##f(m[0], m[1]), want);                                                              \
-    gives(#f "(" #a ", number " #b ")", type, duet_##f(m[0], (double)(b)), want);                                                \
-    gives(#f "(number " #a ", " #b ")", type, duet_##f((double)(a), m[1]), want);                                                \
+#define CASE2(f, a, b, want)                                                                                 \
+    OPEN(a, b, 0)                                                                                            \
+    gives(#f "(" #a ", " #b ")", type, duet_##f(m[0], m[1]), want);                                          \
+    gives(#f "(" #a ", number " #b ")", type, duet_##f(m[0], (double)(b)), want);                            \
+    gives(#f "(number " #a ", " #b ")", type, duet_##f((double)(a), m[1]), want);                            \
     CLOSE
-#define CASE3(f, a, b, c, want)                                                                                                  \
-    OPEN(a, b, c) gives(#f "(" #a ", " #b ", " #c ")", type, duet_##f(m[0], m[1], m[2]), want);                                  \
+#define CASE3(f, a, b, c, want)                                                                              \
+    OPEN(a, b, c) gives(#f "(" #a ", " #b ", " #c ")", type, duet_##f(m[0], m[1], m[2]), want);              \
     CLOSE
     ONE_OPERAND(CASE1)
     TWO_OPERANDS(CASE2)
@@ -199,7 +205,8 @@ static void places_among_infinities(duet_dtype type)
 
 static void sums(duet_dtype type)
 {
-    const double zero = -0., large = type == DUET_F32 ? 1e30 : 1e250, small = type == DUET_F32 ? 0x1p-120 : 0x1p-1000;
+    const double zero = -0., large = type == DUET_F32 ? 1e30 : 1e250,
+                 small = type == DUET_F32 ? 0x1p-120 : 0x1p-1000;
     duet_matrix *m = vector(type, WIDTH, &zero, 1);
     gives("sum of -0", type, duet_sum(m), -0.);
     gives("max of -0", type, duet_max(m), -0.);
@@ -269,7 +276,8 @@ static void pools(duet_dtype type)
     const int64_t size[] = { 1, 2, 3, 3 };
     const double low = -5, nan = NAN;
     duet_matrix *m = filled(type, 4, size, &low, 1);
-    gives("max_pool2d of padding", type, duet_max_pool2d(m, .window = { 2, 2 }, .pad = { 1, 1 }, .stride = { 1, 1 }), -5);
+    gives("max_pool2d of padding", type,
+          duet_max_pool2d(m, .window = { 2, 2 }, .pad = { 1, 1 }, .stride = { 1, 1 }), -5);
     duet_free(&m);
     m = filled(type, 4, size, &nan, 1);
     gives("max_pool2d of NaN", type, duet_max_pool2d(m, .window = { 2, 2 }, .stride = { 1, 1 }), NAN);
@@ -298,7 +306,8 @@ static void products(duet_dtype type)
     /* into N itself, whose elements are not asked for */
     for (int p = 0; p < places; p++) {
         CHECK(duet_set_on(place[p], n, duet_matmul(a, a)) == DUET_OK, "%s", duet_error());
-        CHECK(same(element(type, duet_read(n), 7), 5), "a product reads its destination on %s", place_name(place[p]));
+        CHECK(same(element(type, duet_read(n), 7), 5), "a product reads its destination on %s",
+              place_name(place[p]));
         random_fill(&(rng){ { 1, 2, 3, 4 } }, n, NAN, NAN);
     }
     duet_free(&a), duet_free(&n);

@@ -8,9 +8,9 @@
  * Both also print a hash of the bits of all results: two states of the library agree if their hashes do.
  *
  * A tree that fails prints its seed: `test_trees 1 SEED`, with the same options, repeats it. */
-#include "random_formula.h"
 #include "isas.h"
 #include "modes.h"
+#include "random_formula.h"
 #include <math.h>
 #include <omp.h>
 
@@ -23,8 +23,10 @@ static duet_matrix *destination(const garden *g, duet_expr e)
 {
     rng dice = rng_new(g->seed + 77);
     const sizes s = sizes_of_expr(e);
-    const duet_dtype type = duet_expr_type(e) == DUET_I64 ? DUET_I64 : g->type; /* of numbers alone the type is another */
-    duet_matrix *m = random_view(&dice, (enum view)rng_below(&dice, VIEWS), type, s.rank, s.size, -5, 5, NULL);
+    const duet_dtype type =
+        duet_expr_type(e) == DUET_I64 ? DUET_I64 : g->type; /* of numbers alone the type is another */
+    duet_matrix *m =
+        random_view(&dice, (enum view)rng_below(&dice, VIEWS), type, s.rank, s.size, -5, 5, NULL);
     return m ? m : random_matrix(&dice, type, s.rank, s.size, -5, 5);
 }
 
@@ -48,16 +50,16 @@ static void *evaluate(garden *g, duet_place where, int mode, int64_t *count)
         }
         clear(g);
     }
-    CHECK(!why, "seed %llu, %s on %s, fusion %s: %s", (unsigned long long)g->seed, type_name(g->type), place_name(where),
-          mode_names[mode], why);
+    CHECK(!why, "seed %llu, %s on %s, fusion %s: %s", (unsigned long long)g->seed, type_name(g->type),
+          place_name(where), mode_names[mode], why);
     return got;
 }
 
 static void differ(garden *g, duet_place where, int mode)
 {
     const duet_expr e = grow(g);
-    CHECK(false, "seed %llu, %s: %s, fusion %s has other bits than the first: %s", (unsigned long long)g->seed,
-          type_name(g->type), place_name(where), mode_names[mode], text_of(e));
+    CHECK(false, "seed %llu, %s: %s, fusion %s has other bits than the first: %s",
+          (unsigned long long)g->seed, type_name(g->type), place_name(where), mode_names[mode], text_of(e));
     clear(g);
 }
 
@@ -70,7 +72,8 @@ static void one_tree(uint64_t seed)
     for (int p = 0; p < places; p++)
         for (int mode = 0; mode < MODES; mode++) {
             void *got = evaluate(&g, place[p], mode, &count);
-            if (first && got && !g.vendor && !same_bits(g.result, first, got, count)) differ(&g, place[p], mode);
+            if (first && got && !g.vendor && !same_bits(g.result, first, got, count))
+                differ(&g, place[p], mode);
             if (first) free(got);
             else first = got;
         }
@@ -103,7 +106,10 @@ typedef struct manner {
 static int64_t compared, nans, statements, operators;
 static uint64_t results_hash = 0xcbf29ce484222325;
 
-static void hash_byte(unsigned char byte) { results_hash = (results_hash ^ byte) * 0x100000001b3; /* FNV-1a */ }
+static void hash_byte(unsigned char byte)
+{
+    results_hash = (results_hash ^ byte) * 0x100000001b3; /* FNV-1a */
+}
 
 /* Adds the results to the hash. All NaNs count as one value. */
 static void hash_results(duet_dtype type, const void *p, int64_t count)
@@ -139,7 +145,8 @@ static output new_output(garden *g, rng *dice, duet_expr e)
     const sizes s = !index && rng_chance(dice, 15) ? g->base : sizes_of_expr(e);
     const int l = (int)rng_below(dice, 4);
     output o = { .leaf = own, .m = g->leaf[l], .whole = g->whole[l] };
-    if (!own) o.m = some_view(dice, (enum view)rng_below(dice, VIEWS), index ? DUET_I64 : g->type, &s, 5, &o.whole);
+    if (!own)
+        o.m = some_view(dice, (enum view)rng_below(dice, VIEWS), index ? DUET_I64 : g->type, &s, 5, &o.whole);
     o.count = duet_count(o.whole);
     const size_t bytes = (size_t)o.count * dtypes[duet_type(o.m)].bytes;
     o.before = malloc(2 * bytes + 2), o.first = (char *)o.before + bytes;
@@ -202,7 +209,8 @@ static void print_tree(bed *b)
 {
     duet_expr e[OUTPUTS];
     grow_all(&b->g, e);
-    for (int k = 0; k < b->outs; k++) printf("#     %s%s\n", b->out[k].leaf ? "in place: " : "", text_of(e[k]));
+    for (int k = 0; k < b->outs; k++)
+        printf("#     %s%s\n", b->out[k].leaf ? "in place: " : "", text_of(e[k]));
     clear(&b->g);
 }
 
@@ -211,8 +219,8 @@ static const char *manner_text(const manner *by)
     static char text[2][100];
     static int turn;
     char *t = text[turn++ % 2];
-    snprintf(t, sizeof text[0], "%s (fusion %s, %s, %d threads%s)", place_name(by->where), mode_names[by->mode],
-             isa_names[by->isa], by->threads, by->one_by_one ? ", one by one" : "");
+    snprintf(t, sizeof text[0], "%s (fusion %s, %s, %d threads%s)", place_name(by->where),
+             mode_names[by->mode], isa_names[by->isa], by->threads, by->one_by_one ? ", one by one" : "");
     return t;
 }
 
@@ -229,8 +237,8 @@ static void compare(bed *b, const manner *by, const manner *first)
         else if (o->count) memcpy(o->first, p, (size_t)o->count * dtypes[type].bytes);
         if (by == first && p) hash_results(type, p, o->count);
     }
-    if (!CHECK(same, "seed %llu, %s: other bits by %s than by %s", (unsigned long long)b->g.seed, type_name(b->g.type),
-               manner_text(by), manner_text(first)))
+    if (!CHECK(same, "seed %llu, %s: other bits by %s than by %s", (unsigned long long)b->g.seed,
+               type_name(b->g.type), manner_text(by), manner_text(first)))
         print_tree(b);
 }
 
@@ -242,8 +250,8 @@ static void evaluate_by(bed *b, const manner *by, const manner *first)
     plan_fusion(by->mode), use_isa(by->isa), omp_set_num_threads(by->threads);
     cpu_serial_seconds = by->threads > 1 ? 0 : 1;
     if (ready) DUET_ON(by->where) s = by->one_by_one ? one_by_one(b) : together(b);
-    if (CHECK(s == DUET_OK, "seed %llu, %s: by %s: %s", (unsigned long long)b->g.seed, type_name(b->g.type), manner_text(by),
-              duet_error()))
+    if (CHECK(s == DUET_OK, "seed %llu, %s: by %s: %s", (unsigned long long)b->g.seed, type_name(b->g.type),
+              manner_text(by), duet_error()))
         compare(b, by, first);
     else print_tree(b);
 }
@@ -253,7 +261,8 @@ static void tally(const bed *b)
     statements += b->outs;
     for (int k = 0; k < b->outs; k++) {
         const duet_dtype type = duet_type(b->out[k].m);
-        for (int64_t i = 0; i < b->out[k].count && type < FLOAT_TYPES; i++) nans += isnan(element(type, b->out[k].first, i));
+        for (int64_t i = 0; i < b->out[k].count && type < FLOAT_TYPES; i++)
+            nans += isnan(element(type, b->out[k].first, i));
         compared += b->out[k].count;
     }
 }
@@ -282,9 +291,10 @@ static void by_bits(int count, uint64_t seed, int threads)
         bits_of_tree(seed + (uint64_t)i, threads);
         if ((i + 1) % (count / 10 + 1) == 0 || i == count - 1) tap_point("random formulas by bits");
     }
-    printf("# %d formulas of %lld operators, %lld statements, the first of seed %llu, %d threads; %lld elements, %lld NaN\n",
-           count, (long long)operators, (long long)statements, (unsigned long long)seed, threads, (long long)compared,
-           (long long)nans);
+    printf("# %d formulas of %lld operators, %lld statements, the first of seed %llu, %d threads; %lld "
+           "elements, %lld NaN\n",
+           count, (long long)operators, (long long)statements, (unsigned long long)seed, threads,
+           (long long)compared, (long long)nans);
     printf("# hash of all results: %016llx\n", (unsigned long long)results_hash);
     CHECK(nans < compared / 2, "most of it is NaN");
     tap_point("there is something to compare");

@@ -22,18 +22,21 @@ static duet_status dropped(duet_expr e, duet_dtype *t)
     return s;
 }
 
-#define GIVES(e, want) CHECK(dropped(e, &got) == DUET_OK && got == (want), "%s of %s: %s", #e, dtypes[t].name, dtypes[want].name)
-#define REFUSES(e, words)                                                                                                        \
-    CHECK(dropped(e, &got) == DUET_BAD_TYPE && strstr(duet_error(), words), "%s of %s: %s", #e, dtypes[t].name, duet_error())
-#define GIVES_IF(can, e, words)                                                                                                  \
-    if (can) GIVES(e, t);                                                                                                        \
+#define GIVES(e, want)                                                                                       \
+    CHECK(dropped(e, &got) == DUET_OK && got == (want), "%s of %s: %s", #e, dtypes[t].name, dtypes[want].name)
+#define REFUSES(e, words)                                                                                    \
+    CHECK(dropped(e, &got) == DUET_BAD_TYPE && strstr(duet_error(), words), "%s of %s: %s", #e,              \
+          dtypes[t].name, duet_error())
+#define GIVES_IF(can, e, words)                                                                              \
+    if (can) GIVES(e, t);                                                                                    \
     else REFUSES(e, words)
 
 static void results_of(duet_dtype t)
 {
     const bool real = is_floating(t), number = t != DUET_BOOL;
     const size_t bytes = dtypes[t].bytes;
-    duet_matrix *x = duet_new(t, 3, 3), *v = duet_new(t, 3), *im = duet_new(t, 1, 1, 3, 3), *deep = duet_new(t, 2, 3, 3);
+    duet_matrix *x = duet_new(t, 3, 3), *v = duet_new(t, 3), *im = duet_new(t, 1, 1, 3, 3),
+                *deep = duet_new(t, 2, 3, 3);
     duet_dtype got;
     GIVES(duet_matmul(x, x), t);
     GIVES(duet_matmul(deep, v), t);
@@ -65,7 +68,8 @@ static void results(void)
     REFUSES(duet_solve(x, d), "one type");
     GIVES(duet_matmul(h, b), DUET_F32);
     GIVES(duet_matmul(h, d), DUET_F64);
-    CHECK(duet_set(h, duet_matmul(x, x)) == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"), "f32 into f16: %s", duet_error());
+    CHECK(duet_set(h, duet_matmul(x, x)) == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"),
+          "f32 into f16: %s", duet_error());
     duet_free(&x), duet_free(&i), duet_free(&u), duet_free(&c), duet_free(&h), duet_free(&b), duet_free(&d);
     tap_point("types of results, and what is refused");
 }
@@ -79,11 +83,11 @@ static duet_matrix *some(duet_dtype t, enum view view, const sizes *s)
 }
 #define SOME(t, ...) some(t, (enum view)rng_below(&dice, VIEWS), &(sizes)SIZES(__VA_ARGS__))
 
-#define RIGHT(m, e)                                                                                                              \
-    do {                                                                                                                         \
-        const char *why_ = NULL;                                                                                                 \
-        DUET_ON(where) why_ = oracle_refutes(m, e);                                                                              \
-        CHECK(!why_, "%s, %s, fusion %s: %s", dtypes[t].name, place_name(where), mode_names[mode], why_);                        \
+#define RIGHT(m, e)                                                                                          \
+    do {                                                                                                     \
+        const char *why_ = NULL;                                                                             \
+        DUET_ON(where) why_ = oracle_refutes(m, e);                                                          \
+        CHECK(!why_, "%s, %s, fusion %s: %s", dtypes[t].name, place_name(where), mode_names[mode], why_);    \
     } while (0)
 
 /* e is what the oracle says of `as`: of einsum it has no definition. */
@@ -99,10 +103,10 @@ static void same(duet_matrix *out, duet_expr e, duet_expr as, duet_place where)
 
 static void formulas(duet_dtype t, duet_place where, int mode)
 {
-    duet_matrix *x = SOME(t, 5, 7), *y = SOME(t, 7, 9), *z = SOME(t, 5, 9), *b = SOME(t, 9), *out = duet_new(t, 5, 9),
-                *f = duet_new(DUET_F32, 5, 9), *im = SOME(t, 2, 3, 6, 6), *w = SOME(t, 4, 3, 3, 3), *c = SOME(t, 4),
-                *conv = duet_new(t, 2, 4, 6, 6), *pooled = duet_new(t, 2, 4, 3, 3), *deep = SOME(t, 2, 5, 7),
-                *more = duet_new(t, 2, 5, 9);
+    duet_matrix *x = SOME(t, 5, 7), *y = SOME(t, 7, 9), *z = SOME(t, 5, 9), *b = SOME(t, 9),
+                *out = duet_new(t, 5, 9), *f = duet_new(DUET_F32, 5, 9), *im = SOME(t, 2, 3, 6, 6),
+                *w = SOME(t, 4, 3, 3, 3), *c = SOME(t, 4), *conv = duet_new(t, 2, 4, 6, 6),
+                *pooled = duet_new(t, 2, 4, 3, 3), *deep = SOME(t, 2, 5, 7), *more = duet_new(t, 2, 5, 9);
     RIGHT(out, duet_add(duet_mul(0.3, duet_matmul(x, y)), duet_mul(-1.7, z)));
     RIGHT(out, duet_sub(z, duet_matmul(duet_mul(2.5, x), y)));
     RIGHT(out, duet_matmul(duet_exp(duet_mul(0.1, x)), duet_sub(y, 1)));
@@ -114,23 +118,26 @@ static void formulas(duet_dtype t, duet_place where, int mode)
     RIGHT(more, duet_matmul(deep, y));
     RIGHT(more, duet_mul(duet_matmul(deep, y), z));
     RIGHT(conv, duet_relu(duet_bias_add(duet_conv2d(im, w, .pad = { 1, 1 }), c)));
-    RIGHT(pooled, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(im, w, .pad = { 1, 1 }), c)), .window = { 2, 2 }));
+    RIGHT(pooled, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(im, w, .pad = { 1, 1 }), c)),
+                                  .window = { 2, 2 }));
     RIGHT(pooled, duet_avg_pool2d(conv, .window = { 2, 2 }));
-    duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&b), duet_free(&out), duet_free(&f), duet_free(&im), duet_free(&w);
+    duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&b), duet_free(&out), duet_free(&f),
+        duet_free(&im), duet_free(&w);
     duet_free(&c), duet_free(&conv), duet_free(&pooled), duet_free(&deep), duet_free(&more);
 }
 
 static void mixed(duet_dtype t, duet_dtype u, duet_place where, int mode)
 {
-    duet_matrix *x = SOME(t, 5, 7), *y = SOME(u, 7, 4), *im = SOME(t, 1, 2, 5, 5), *w = SOME(u, 3, 2, 2, 2), *b = SOME(u, 7);
+    duet_matrix *x = SOME(t, 5, 7), *y = SOME(u, 7, 4), *im = SOME(t, 1, 2, 5, 5), *w = SOME(u, 3, 2, 2, 2),
+                *b = SOME(u, 7);
     const duet_dtype in = dtype_promote(t, u);
     duet_matrix *out = duet_new(in, 5, 4), *images = duet_new(in, 1, 3, 4, 4), *added = duet_new(in, 5, 7);
     RIGHT(out, duet_matmul(x, y));
     same(out, duet_einsum(y, x, "kj,ik->ij"), duet_matmul(x, y), where);
     if (is_floating(in) || (dtypes[in].bytes <= 2 && in != DUET_BOOL)) RIGHT(images, duet_conv2d(im, w));
     if (in != DUET_BOOL) RIGHT(added, duet_bias_add(x, b));
-    duet_free(&x), duet_free(&y), duet_free(&im), duet_free(&w), duet_free(&b), duet_free(&out), duet_free(&images),
-        duet_free(&added);
+    duet_free(&x), duet_free(&y), duet_free(&im), duet_free(&w), duet_free(&b), duet_free(&out),
+        duet_free(&images), duet_free(&added);
 }
 
 static void all_formulas(void)
@@ -141,7 +148,8 @@ static void all_formulas(void)
             formulas(DUET_F16, place[p], mode), formulas(DUET_BF16, place[p], mode);
             for (duet_dtype t = 0; t < DUET_C64; t++)
                 for (duet_dtype u = 0; u < DUET_C64; u++)
-                    if (dtype_promote(t, u) != DUET_DTYPE_COUNT && mode == MODE_MACHINE) mixed(t, u, place[p], mode);
+                    if (dtype_promote(t, u) != DUET_DTYPE_COUNT && mode == MODE_MACHINE)
+                        mixed(t, u, place[p], mode);
         }
     plan_fusion(-1);
     tap_point("formulas of halves, and of operands that differ");
@@ -156,10 +164,14 @@ static void rounded_once(void)
         element_put(DUET_F16, q, 1, 1);
     for (int k = 0; k < places; k++) {
         CHECK(duet_set_on(place[k], out, duet_sub(duet_matmul(x, y), 2048)) == DUET_OK, "%s", duet_error());
-        CHECK(element_value(DUET_F16, duet_read(out), 0) == 1, "2049 - 2048 of f16 on %s", place_name(place[k]));
-        CHECK(duet_set_on(place[k], out, duet_sub(duet_cast(duet_cast(duet_matmul(x, y), DUET_F32), DUET_F16), 2048)) == DUET_OK,
+        CHECK(element_value(DUET_F16, duet_read(out), 0) == 1, "2049 - 2048 of f16 on %s",
+              place_name(place[k]));
+        CHECK(duet_set_on(place[k], out,
+                          duet_sub(duet_cast(duet_cast(duet_matmul(x, y), DUET_F32), DUET_F16), 2048)) ==
+                  DUET_OK,
               "%s", duet_error());
-        CHECK(element_value(DUET_F16, duet_read(out), 0) == 0, "2049 is rounded where it is cast, on %s", place_name(place[k]));
+        CHECK(element_value(DUET_F16, duet_read(out), 0) == 0, "2049 is rounded where it is cast, on %s",
+              place_name(place[k]));
     }
     duet_free(&x), duet_free(&y), duet_free(&out);
     tap_point("halves are rounded once");
@@ -231,21 +243,24 @@ static uint64_t product_at(const product *p, const uint64_t *x, const uint64_t *
     const int64_t column = i % p->n, row = i / p->n % p->m, one = i / p->n / p->m;
     uint64_t sum = 0;
     for (int64_t k = 0; k < p->k; k++)
-        sum += x[((one % p->batch_x) * p->m + row) * p->k + k] * y[((one % p->batch_y) * p->k + k) * p->n + column];
+        sum += x[((one % p->batch_x) * p->m + row) * p->k + k] *
+               y[((one % p->batch_y) * p->k + k) * p->n + column];
     return sum;
 }
 
-static void product_is(duet_dtype t, duet_matrix *out, duet_expr e, const product *p, duet_matrix *x, duet_matrix *y,
-                       duet_place where)
+static void product_is(duet_dtype t, duet_matrix *out, duet_expr e, const product *p, duet_matrix *x,
+                       duet_matrix *y, duet_place where)
 {
     duet_status s = DUET_OK;
     DUET_ON(where) s = (duet_set)(out, e);
     CHECK(s == DUET_OK, "%s on %s: %s", dtypes[t].name, place_name(where), duet_error());
     uint64_t *a = all_bits(x), *b = all_bits(y), *got = all_bits(out);
     int64_t wrong = 0;
-    for (int64_t i = 0; i < duet_count(out) && s == DUET_OK; i++) wrong += !same_whole(t, got[i], product_at(p, a, b, i));
-    CHECK(!wrong, "%s on %s, %lld x %lld by %lld, %lld times: %lld elements are wrong", dtypes[t].name, place_name(where),
-          (long long)p->m, (long long)p->k, (long long)p->n, (long long)p->batch, (long long)wrong);
+    for (int64_t i = 0; i < duet_count(out) && s == DUET_OK; i++)
+        wrong += !same_whole(t, got[i], product_at(p, a, b, i));
+    CHECK(!wrong, "%s on %s, %lld x %lld by %lld, %lld times: %lld elements are wrong", dtypes[t].name,
+          place_name(where), (long long)p->m, (long long)p->k, (long long)p->n, (long long)p->batch,
+          (long long)wrong);
     free(a), free(b), free(got);
 }
 
@@ -265,12 +280,14 @@ static void products_of(duet_dtype t, const product *p, duet_place where)
 
 static void products(void)
 {
-    static const product of[] = { { 1, 1, 1, 1, 1, 1 },  { 1, 1, 1, 0, 3, 4 },      { 1, 1, 1, 3, 0, 4 }, { 1, 1, 1, 5, 7, 1 },
-                                  { 1, 1, 1, 1, 70, 9 }, { 1, 1, 1, 33, 150, 600 }, { 3, 3, 3, 5, 7, 4 }, { 3, 1, 3, 5, 7, 4 },
-                                  { 3, 3, 1, 5, 7, 4 },  { 2, 2, 2, 3, 0, 4 } };
+    static const product of[] = { { 1, 1, 1, 1, 1, 1 }, { 1, 1, 1, 0, 3, 4 },  { 1, 1, 1, 3, 0, 4 },
+                                  { 1, 1, 1, 5, 7, 1 }, { 1, 1, 1, 1, 70, 9 }, { 1, 1, 1, 33, 150, 600 },
+                                  { 3, 3, 3, 5, 7, 4 }, { 3, 1, 3, 5, 7, 4 },  { 3, 3, 1, 5, 7, 4 },
+                                  { 2, 2, 2, 3, 0, 4 } };
     for (int p = 0; p < places; p++)
         for (duet_dtype t = 0; t < DUET_C64; t++)
-            for (int i = 0; i < (int)(sizeof of / sizeof *of) && is_whole(t); i++) products_of(t, &of[i], place[p]);
+            for (int i = 0; i < (int)(sizeof of / sizeof *of) && is_whole(t); i++)
+                products_of(t, &of[i], place[p]);
     tap_point("products of integers, modulo 2^n");
 }
 
@@ -297,8 +314,8 @@ static void convolution_of(duet_dtype t, int64_t c, duet_place where)
         const int64_t at[] = { i / 256, i / 64 % 4, i / 8 % 8, i % 8 };
         wrong += !same_whole(t, bits_of(t, got, i), conv_at(t, a, b, c, at));
     }
-    CHECK(!wrong, "a convolution of %s with %lld channels on %s: %lld elements are wrong", dtypes[t].name, (long long)c,
-          place_name(where), (long long)wrong);
+    CHECK(!wrong, "a convolution of %s with %lld channels on %s: %lld elements are wrong", dtypes[t].name,
+          (long long)c, place_name(where), (long long)wrong);
     free(a), free(b), free(got), duet_free(&x), duet_free(&w), duet_free(&out);
 }
 
@@ -317,8 +334,10 @@ static void empty_windows(void)
         for (duet_dtype t = DUET_I8; t <= DUET_U32; t++) {
             duet_matrix *x = duet_new(t, 1, 2, 0, 3), *out = duet_new(t, 1, 2, 1, 2);
             duet_status s =
-                duet_set_on(place[p], out, duet_max_pool2d(x, .window = { 2, 2 }, .stride = { 1, 1 }, .pad = { 1, 0 }));
-            const long double least = dtype_kind(t) == TYPE_SIGNED ? -ldexpl(1, 8 * (int)dtypes[t].bytes - 1) : 0;
+                duet_set_on(place[p], out,
+                            duet_max_pool2d(x, .window = { 2, 2 }, .stride = { 1, 1 }, .pad = { 1, 0 }));
+            const long double least =
+                dtype_kind(t) == TYPE_SIGNED ? -ldexpl(1, 8 * (int)dtypes[t].bytes - 1) : 0;
             CHECK(s == DUET_OK, "%s", duet_error());
             CHECK(element_value(t, duet_read(out), 3) == least, "nothing pooled in %s on %s", dtypes[t].name,
                   place_name(place[p]));
@@ -339,8 +358,8 @@ static void moved(void)
             int64_t wrong = 0;
             for (int64_t i = 0; i < duet_count(out); i++)
                 wrong += bits_of(t, got, i) != bits_of(t, a, (i / 120 * 4 + i / 15 % 8 / 2) * 5 + i % 15 / 3);
-            CHECK(!wrong, "upsampling of %s on %s: %lld elements are wrong", dtypes[t].name, place_name(place[p]),
-                  (long long)wrong);
+            CHECK(!wrong, "upsampling of %s on %s: %lld elements are wrong", dtypes[t].name,
+                  place_name(place[p]), (long long)wrong);
             free(a), free(got), duet_free(&x), duet_free(&out);
         }
     tap_point("upsampling moves all bits");
@@ -354,34 +373,36 @@ static void moves_alike(duet_dtype t, duet_expr e, duet_expr as, duet_place wher
     duet_matrix *got = duet_new_shape(t, s.rank, s.size), *want = duet_new_shape(DUET_F32, s.rank, s.size);
     duet_status a = DUET_OK, b = DUET_OK;
     DUET_ON(where) a = (duet_set)(got, e), b = (duet_set)(want, as);
-    CHECK(a == b && (a == DUET_OK || a == DUET_UNSUPPORTED), "%s of %s: %s", what, dtypes[t].name, duet_error()); /* no FFTW */
+    CHECK(a == b && (a == DUET_OK || a == DUET_UNSUPPORTED), "%s of %s: %s", what, dtypes[t].name,
+          duet_error()); /* no FFTW */
     void *p = elements(got), *q = elements(want);
     int64_t wrong = 0;
     for (int64_t i = 0; i < duet_count(got) && a == DUET_OK; i++)
         wrong += element_value(t, p, i) != element_value(DUET_F32, q, i);
-    CHECK(!wrong && duet_count(got), "%s of %s on %s: %lld elements are wrong", what, dtypes[t].name, place_name(where),
-          (long long)wrong);
+    CHECK(!wrong && duet_count(got), "%s of %s on %s: %lld elements are wrong", what, dtypes[t].name,
+          place_name(where), (long long)wrong);
     free(p), free(q), duet_free(&got), duet_free(&want);
 }
 
 static void by_data_of(duet_dtype t, duet_place where)
 {
-    duet_matrix *x = SOME(t, 7, 9), *z = SOME(t, 2, 9), *f = duet_new(DUET_F32, 7, 9), *g = duet_new(DUET_F32, 2, 9),
-                *i = duet_new(DUET_I32, 2);
+    duet_matrix *x = SOME(t, 7, 9), *z = SOME(t, 2, 9), *f = duet_new(DUET_F32, 7, 9),
+                *g = duet_new(DUET_F32, 2, 9), *i = duet_new(DUET_I32, 2);
     int32_t *p = duet_overwrite(i);
     p[0] = 5, p[1] = 2;
     CHECK(duet_set(f, x) == DUET_OK && duet_set(g, z) == DUET_OK, "%s", duet_error());
 #define ROUNDED(e) duet_cast(duet_cast(e, t), DUET_F32)
-#define MOVES(call, what)                                                                                                        \
-    do {                                                                                                                         \
-        duet_matrix *m = x, *n = z;                                                                                              \
-        duet_expr e = call(DUET(m), DUET(n));                                                                                    \
-        m = f, n = g;                                                                                                            \
-        moves_alike(t, e, call(DUET(m), DUET(n)), where, what);                                                                  \
-        m = x;                                                                                                                   \
-        e = call(duet_mul(m, 0.3), duet_mul(z, 0.7));                                                                            \
-        m = f;                                                                                                                   \
-        moves_alike(t, e, call(ROUNDED(duet_mul(m, 0.3)), ROUNDED(duet_mul(g, 0.7))), where, what " of formulas");               \
+#define MOVES(call, what)                                                                                    \
+    do {                                                                                                     \
+        duet_matrix *m = x, *n = z;                                                                          \
+        duet_expr e = call(DUET(m), DUET(n));                                                                \
+        m = f, n = g;                                                                                        \
+        moves_alike(t, e, call(DUET(m), DUET(n)), where, what);                                              \
+        m = x;                                                                                               \
+        e = call(duet_mul(m, 0.3), duet_mul(z, 0.7));                                                        \
+        m = f;                                                                                               \
+        moves_alike(t, e, call(ROUNDED(duet_mul(m, 0.3)), ROUNDED(duet_mul(g, 0.7))), where,                 \
+                    what " of formulas");                                                                    \
     } while (0)
 #define TAKE(a, b) (forget(b), duet_take(a, i, 0))
 #define SORT(a, b) (forget(b), duet_sort(a, 1))
@@ -395,7 +416,8 @@ static void by_data_of(duet_dtype t, duet_place where)
     MOVES(PUT, "put");
     moves_alike(t, duet_one_hot(i, 7, t), duet_one_hot(i, 7, DUET_F32), where, "one_hot");
     moves_alike(t, duet_matmul(duet_take(x, i, 0), duet_transpose(x)),
-                ROUNDED(duet_matmul(duet_take(f, i, 0), duet_transpose(f))), where, "a product of what is taken");
+                ROUNDED(duet_matmul(duet_take(f, i, 0), duet_transpose(f))), where,
+                "a product of what is taken");
     duet_free(&x), duet_free(&z), duet_free(&f), duet_free(&g), duet_free(&i);
 }
 
@@ -405,12 +427,12 @@ static void called_of(duet_dtype t, duet_place where)
     duet_matrix *x = SOME(t, 2, 3, 6, 6), *g = SOME(t, 2, 3, 3, 3), *f = duet_new(DUET_F32, 2, 3, 6, 6),
                 *h = duet_new(DUET_F32, 2, 3, 3, 3);
     CHECK(duet_set(f, x) == DUET_OK && duet_set(h, g) == DUET_OK, "%s", duet_error());
-    moves_alike(t, duet_max_pool2d_grad(x, g, .window = { 2, 2 }), ROUNDED(duet_max_pool2d_grad(f, h, .window = { 2, 2 })), where,
-                "max_pool2d_grad");
-    moves_alike(t, duet_fftconvolve(x, g, DUET_OVERLAP_FULL), ROUNDED(duet_fftconvolve(f, h, DUET_OVERLAP_FULL)), where,
-                "fftconvolve");
-    moves_alike(DUET_F32, duet_fftcorrelate(x, h, DUET_OVERLAP_SAME), duet_fftcorrelate(f, h, DUET_OVERLAP_SAME), where,
-                "fftcorrelate");
+    moves_alike(t, duet_max_pool2d_grad(x, g, .window = { 2, 2 }),
+                ROUNDED(duet_max_pool2d_grad(f, h, .window = { 2, 2 })), where, "max_pool2d_grad");
+    moves_alike(t, duet_fftconvolve(x, g, DUET_OVERLAP_FULL),
+                ROUNDED(duet_fftconvolve(f, h, DUET_OVERLAP_FULL)), where, "fftconvolve");
+    moves_alike(DUET_F32, duet_fftcorrelate(x, h, DUET_OVERLAP_SAME),
+                duet_fftcorrelate(f, h, DUET_OVERLAP_SAME), where, "fftcorrelate");
     duet_free(&x), duet_free(&g), duet_free(&f), duet_free(&h);
 }
 
@@ -435,14 +457,14 @@ static void rounds(duet_place where, duet_dtype t, duet_expr e, duet_expr as, co
     else forget(as);
     const uint16_t *x = duet_read(is), *y = duet_read(should);
     for (int64_t i = 0; s == DUET_OK && i < duet_count(is); i++) wrong += x[i] != y[i];
-    CHECK(s == DUET_OK && !wrong, "%s of %s on %s: %d wrong, %s", what, dtypes[t].name, place_name(where), (int)wrong,
-          duet_error());
+    CHECK(s == DUET_OK && !wrong, "%s of %s on %s: %d wrong, %s", what, dtypes[t].name, place_name(where),
+          (int)wrong, duet_error());
     duet_free(&is), duet_free(&should);
 }
-#define ROUNDS(formula, x, w)                                                                                                    \
-    do {                                                                                                                         \
-        const duet_expr wide_[] = { duet_cast(x, DUET_F32), duet_cast(w, DUET_F32) };                                            \
-        rounds(where, t, formula(DUET(x), DUET(w)), formula(wide_[0], wide_[1]), #formula);                                      \
+#define ROUNDS(formula, x, w)                                                                                \
+    do {                                                                                                     \
+        const duet_expr wide_[] = { duet_cast(x, DUET_F32), duet_cast(w, DUET_F32) };                        \
+        rounds(where, t, formula(DUET(x), DUET(w)), formula(wide_[0], wide_[1]), #formula);                  \
     } while (0)
 #define CONV1D(a, b)     duet_conv1d(a, b, .pad = 1)
 #define CONV3D(a, b)     duet_conv3d(a, b, .pad = { 1, 0, 1 })
@@ -457,8 +479,8 @@ static void images_of_halves(void)
         for (int h = 0; h < 2; h++) {
             const duet_dtype t = halves[h];
             const duet_place where = place[p];
-            duet_matrix *x = SOME(t, 2, 3, 9), *w = SOME(t, 4, 3, 3), *v = SOME(t, 1, 2, 4, 5, 6), *f = SOME(t, 3, 2, 2, 2, 3),
-                        *plain = SOME(t, 7, 8);
+            duet_matrix *x = SOME(t, 2, 3, 9), *w = SOME(t, 4, 3, 3), *v = SOME(t, 1, 2, 4, 5, 6),
+                        *f = SOME(t, 3, 2, 2, 2, 3), *plain = SOME(t, 7, 8);
             ROUNDS(CONV1D, x, w);
             ROUNDS(CONV3D, v, f);
             ROUNDS(CONVOLVE, plain, plain);
@@ -474,7 +496,7 @@ int main(int argc, char **argv)
     (void)argc, (void)argv;
     dice = rng_new(77);
     places = list_places(place);
-    results(), all_formulas(), rounded_once(), math_modes(), products(), convolutions(), empty_windows(), moved(), by_data(),
-        images_of_halves();
+    results(), all_formulas(), rounded_once(), math_modes(), products(), convolutions(), empty_windows(),
+        moved(), by_data(), images_of_halves();
     return tap_end();
 }

@@ -20,7 +20,8 @@ typedef struct garden {
 
 static duet_dtype real_type(void)
 {
-    static const duet_dtype usual[] = { DUET_F32, DUET_F32, DUET_F64, DUET_I64, DUET_I32, DUET_U8, DUET_BOOL, DUET_F16 };
+    static const duet_dtype usual[] = { DUET_F32, DUET_F32, DUET_F64,  DUET_I64,
+                                        DUET_I32, DUET_U8,  DUET_BOOL, DUET_F16 };
     return rng_chance(&dice, 60) ? usual[rng_below(&dice, 8)] : (duet_dtype)rng_below(&dice, DUET_C64);
 }
 
@@ -46,7 +47,8 @@ static const row *any_row(duet_dtype t)
 
 static duet_expr pick(garden *g, const duet_expr *grown, int count)
 {
-    if (count && rng_chance(&dice, 70)) return grown[rng_chance(&dice, 60) ? count - 1 : rng_below(&dice, count)];
+    if (count && rng_chance(&dice, 70))
+        return grown[rng_chance(&dice, 60) ? count - 1 : rng_below(&dice, count)];
     return kept(g, duet_of_matrix(g->leaf[rng_below(&dice, LEAVES)]));
 }
 
@@ -55,8 +57,8 @@ static duet_expr grow_one(garden *g, const duet_expr *grown, int count)
     const duet_dtype t = real_type();
     const row *r = any_row(t);
     duet_expr x[3];
-    const int strong = r->arity - 1,
-              number = rng_chance(&dice, 20) ? (int)rng_below(&dice, 2) : -1; /* the strong one has the type */
+    const int strong = r->arity - 1, number = rng_chance(&dice, 20) ? (int)rng_below(&dice, 2)
+                                                                    : -1; /* the strong one has the type */
     for (int k = 0; k < r->arity; k++)
         x[k] = k == number && k != strong ? duet_of_integer(rng_below(&dice, 2))
                                           : operand_of_type(pick(g, grown, count), t, k != strong);
@@ -108,14 +110,16 @@ static void *evaluate(garden *g, int p, int mode, duet_dtype *type, int64_t *cou
     const bool good = duet_expr_status(e) == DUET_OK;
     CHECK(good, "seed %llu: %s", (unsigned long long)g->seed, duet_error());
     *type = duet_expr_type(e);
-    if (rng_chance(&dice, 30)) *type = promoted(*type, DUET_F32) < DUET_C64 ? promoted(*type, DUET_F32) : *type;
+    if (rng_chance(&dice, 30))
+        *type = promoted(*type, DUET_F32) < DUET_C64 ? promoted(*type, DUET_F32) : *type;
     duet_matrix *m = duet_new_shape(*type, s.rank, s.size);
     const char *why = NULL;
     plan_fusion(mode);
     if (good) DUET_ON(place[p]) why = oracle_refutes(m, e);
     operators += g->makes;
     clear(g);
-    CHECK(!why, "seed %llu on %s, fusion %s: %s", (unsigned long long)g->seed, place_name(place[p]), mode_names[mode], why);
+    CHECK(!why, "seed %llu on %s, fusion %s: %s", (unsigned long long)g->seed, place_name(place[p]),
+          mode_names[mode], why);
     void *got = elements(m);
     *count = duet_count(m);
     duet_free(&m);
@@ -133,8 +137,8 @@ static void one_tree(uint64_t seed)
         for (int mode = 0; mode < MODES; mode++) {
             void *got = evaluate(&g, p, mode, &type, &count);
             CHECK(!first || !got || same_bits(type, first, got, count),
-                  "seed %llu on %s, fusion %s has other bits than the first", (unsigned long long)seed, place_name(place[p]),
-                  mode_names[mode]);
+                  "seed %llu on %s, fusion %s has other bits than the first", (unsigned long long)seed,
+                  place_name(place[p]), mode_names[mode]);
             if (first) free(got);
             else first = got;
         }
@@ -169,7 +173,8 @@ static void drop_state(state *s)
 static bool same_state(const garden *g, const state *a, const state *b)
 {
     bool same = true;
-    for (int k = 0; k < GOALS; k++) same &= same_bits(duet_type(g->leaf[k]), a->bytes[k], b->bytes[k], duet_count(g->leaf[k]));
+    for (int k = 0; k < GOALS; k++)
+        same &= same_bits(duet_type(g->leaf[k]), a->bytes[k], b->bytes[k], duet_count(g->leaf[k]));
     return same;
 }
 
@@ -181,7 +186,8 @@ static duet_status all_statements(garden *g, bool together)
     for (int k = 0; k < GOALS; k++) {
         const duet_expr e = grow_more(g);
         const duet_dtype t = duet_type(g->leaf[k]);
-        a[k] = (duet_assignment){ g->leaf[k], kept(g, promoted(duet_expr_type(e), t) == t ? e : (duet_cast)(e, t)) };
+        a[k] = (duet_assignment){ g->leaf[k],
+                                  kept(g, promoted(duet_expr_type(e), t) == t ? e : (duet_cast)(e, t)) };
         if (!together && s == DUET_OK) s = (duet_set)(a[k].to, a[k].value);
     }
     if (together) s = (duet_set_all)(a, GOALS);
@@ -196,15 +202,19 @@ static void several(uint64_t seed)
     plant(&g);
     state before = taken(&g);
     plan_fusion(MODE_NONE);
-    DUET_ON(DUET_CPU) CHECK(all_statements(&g, false) == DUET_OK, "seed %llu: %s", (unsigned long long)seed, duet_error());
+    DUET_ON(DUET_CPU)
+    CHECK(all_statements(&g, false) == DUET_OK, "seed %llu: %s", (unsigned long long)seed, duet_error());
     state want = taken(&g);
     for (int p = 0; p < places; p++)
         for (int mode = 0; mode < MODES; mode++) {
             put_back(&g, &before), plan_fusion(mode);
-            DUET_ON(place[p]) CHECK(all_statements(&g, true) == DUET_OK, "seed %llu: %s", (unsigned long long)seed, duet_error());
+            DUET_ON(place[p])
+            CHECK(all_statements(&g, true) == DUET_OK, "seed %llu: %s", (unsigned long long)seed,
+                  duet_error());
             state got = taken(&g);
-            CHECK(same_state(&g, &want, &got), "seed %llu on %s, fusion %s: other bits together than one by one",
-                  (unsigned long long)seed, place_name(place[p]), mode_names[mode]);
+            CHECK(same_state(&g, &want, &got),
+                  "seed %llu on %s, fusion %s: other bits together than one by one", (unsigned long long)seed,
+                  place_name(place[p]), mode_names[mode]);
             drop_state(&got);
         }
     drop_state(&before), drop_state(&want);
@@ -218,8 +228,8 @@ static void trees(int count, uint64_t seed)
         one_tree(seed + (uint64_t)i), several(seed + (uint64_t)i);
         if (i % 100 == 99 || i == count - 1) tap_point("random formulas of mixed types");
     }
-    printf("# %d formulas of %lld operators; %lld elements bounded, %lld admitted anything\n", count, (long long)operators,
-           (long long)oracle_bounded, (long long)oracle_wild);
+    printf("# %d formulas of %lld operators; %lld elements bounded, %lld admitted anything\n", count,
+           (long long)operators, (long long)oracle_bounded, (long long)oracle_wild);
     CHECK(oracle_wild < oracle_bounded / 4, "the oracle admits too much");
     tap_point("the oracle bounds what it sees");
 }

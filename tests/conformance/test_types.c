@@ -17,15 +17,16 @@ static void pair(duet_dtype a, duet_dtype b)
     duet_matrix *x = duet_new(a, 3), *y = duet_new(b, 3);
     const duet_dtype want = promoted(a, b);
     duet_dtype got;
-    CHECK(dtype_promote(a, b) == want, "%s with %s: %d", dtypes[a].name, dtypes[b].name, (int)dtype_promote(a, b));
+    CHECK(dtype_promote(a, b) == want, "%s with %s: %d", dtypes[a].name, dtypes[b].name,
+          (int)dtype_promote(a, b));
     const bool real = is_real(a) && is_real(b);
     const duet_status common = dropped(real ? duet_maximum(x, y) : duet_add(x, y), &got);
     CHECK(want == DUET_DTYPE_COUNT ? common == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast")
                                    : common == DUET_OK && got == want,
           "%s of %s and %s: %s", real ? "maximum" : "sum", dtypes[a].name, dtypes[b].name, duet_error());
     const duet_status s = duet_set(x, y);
-    CHECK(want == a ? s == DUET_OK : s == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"), "%s into %s: %s", dtypes[b].name,
-          dtypes[a].name, duet_error());
+    CHECK(want == a ? s == DUET_OK : s == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"),
+          "%s into %s: %s", dtypes[b].name, dtypes[a].name, duet_error());
     duet_free(&x), duet_free(&y);
 }
 
@@ -38,10 +39,11 @@ static void promotion(void)
 
 /* ---- what operators make of a type ---- */
 
-#define GIVES(e, want) CHECK(dropped(e, &got) == DUET_OK && got == (want), "%s of %s: %s", #e, dtypes[t].name, duet_error())
-#define REFUSES(e)                                                                                                               \
-    CHECK(dropped(e, &got) == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"), "%s of %s: %s", #e, dtypes[t].name,            \
-          duet_error())
+#define GIVES(e, want)                                                                                       \
+    CHECK(dropped(e, &got) == DUET_OK && got == (want), "%s of %s: %s", #e, dtypes[t].name, duet_error())
+#define REFUSES(e)                                                                                           \
+    CHECK(dropped(e, &got) == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"), "%s of %s: %s", #e,        \
+          dtypes[t].name, duet_error())
 
 static void results_of(duet_dtype t)
 {
@@ -86,12 +88,13 @@ static void lifts(void)
 {
     duet_matrix *m = duet_new(DUET_I32, 2), *v = duet_new(DUET_I32, 3), *null = NULL;
     duet_dtype got;
-#define DUET_INT1(name, ...)                                                                                                     \
-    CHECK(dropped(duet_##name(m), &got) == DUET_OK, "%s", duet_error());                                                         \
+#define DUET_INT1(name, ...)                                                                                 \
+    CHECK(dropped(duet_##name(m), &got) == DUET_OK, "%s", duet_error());                                     \
     CHECK(dropped(duet_##name(null), &got) == DUET_BAD_ARGUMENT, "%s", duet_error());
-#define DUET_INT2(name, ...)                                                                                                     \
-    CHECK(dropped(duet_##name(m, 3), &got) == DUET_OK, "%s", duet_error());                                                      \
-    CHECK(dropped(duet_##name(m, v), &got) == DUET_BAD_SHAPE && strstr(duet_error(), "duet_" #name), "%s", duet_error());
+#define DUET_INT2(name, ...)                                                                                 \
+    CHECK(dropped(duet_##name(m, 3), &got) == DUET_OK, "%s", duet_error());                                  \
+    CHECK(dropped(duet_##name(m, v), &got) == DUET_BAD_SHAPE && strstr(duet_error(), "duet_" #name), "%s",   \
+          duet_error());
 #include <duet/ops.def>
     CHECK(dropped(duet_cast(3, DUET_U8), &got) == DUET_OK && got == DUET_U8, "%s", duet_error());
     CHECK(dropped(duet_cast(m, (duet_dtype)99), &got) == DUET_BAD_TYPE, "%s", duet_error());
@@ -114,10 +117,10 @@ static bool holds(duet_dtype t, duet_matrix *m, long double want)
     return p && element_value(t, p, 0) == want;
 }
 
-#define FAILS(s, status, words)                                                                                                  \
-    do {                                                                                                                         \
-        const duet_status s_ = (s);                                                                                              \
-        CHECK(s_ == (status) && strstr(duet_error(), words), "%s: %d, %s", #s, (int)s_, duet_error());                           \
+#define FAILS(s, status, words)                                                                              \
+    do {                                                                                                     \
+        const duet_status s_ = (s);                                                                          \
+        CHECK(s_ == (status) && strstr(duet_error(), words), "%s: %d, %s", #s, (int)s_, duet_error());       \
     } while (0)
 #define GOES(s) CHECK((s) == DUET_OK, "%s: %s", #s, duet_error())
 
@@ -131,13 +134,15 @@ static void numbers_of(duet_dtype t)
     GOES((duet_set)(m, duet_of_integer((int64_t)least)));
     CHECK(holds(t, m, least), "the least %s", dtypes[t].name);
     GOES(duet_set(m, duet_bitwise_or(m, 5)));
-    GOES((duet_set)(m, (duet_maximum)(duet_of_matrix(m),
-                                      t == DUET_U64 ? duet_of_unsigned(UINT64_MAX) : duet_of_integer((int64_t)most))));
+    GOES((duet_set)(m, (duet_maximum)(duet_of_matrix(m), t == DUET_U64 ? duet_of_unsigned(UINT64_MAX)
+                                                                       : duet_of_integer((int64_t)most))));
     CHECK(holds(t, m, most), "a maximum with the greatest %s", dtypes[t].name);
     FAILS(duet_set(m, 1.5), DUET_BAD_TYPE, "duet_cast");
     FAILS(duet_set(m, duet_add(m, NAN)), DUET_BAD_TYPE, "duet_cast");
     FAILS(duet_set(m, duet_add(m, 1e20)), DUET_BAD_ARGUMENT, "range");
-    if (t != DUET_U64) FAILS(duet_set(m, duet_add(m, UINT64_MAX)), DUET_BAD_ARGUMENT, "18446744073709551615 is out of the range");
+    if (t != DUET_U64)
+        FAILS(duet_set(m, duet_add(m, UINT64_MAX)), DUET_BAD_ARGUMENT,
+              "18446744073709551615 is out of the range");
     if (t != DUET_U64 && t != DUET_I64) FAILS(duet_set(m, (double)most + 1), DUET_BAD_ARGUMENT, "range");
     if (dtype_kind(t) == TYPE_UNSIGNED) FAILS(duet_set(m, duet_mul(-1, m)), DUET_BAD_ARGUMENT, "range");
     else if (t != DUET_I64) FAILS(duet_set(m, (double)least - 1), DUET_BAD_ARGUMENT, "range");
@@ -175,12 +180,13 @@ static void all_floats(duet_matrix *m)
                                      : extreme(t, (int)i));
 }
 
-static void right(duet_matrix *m, duet_expr e, const char *what, duet_dtype from, duet_dtype to, int p, int mode)
+static void right(duet_matrix *m, duet_expr e, const char *what, duet_dtype from, duet_dtype to, int p,
+                  int mode)
 {
     const char *why = NULL;
     DUET_ON(place[p]) why = oracle_refutes(m, e);
-    CHECK(!why, "%s, %s to %s on %s, fusion %s: %s", what, dtypes[from].name, dtypes[to].name, place_name(place[p]),
-          mode_names[mode], why);
+    CHECK(!why, "%s, %s to %s on %s, fusion %s: %s", what, dtypes[from].name, dtypes[to].name,
+          place_name(place[p]), mode_names[mode], why);
 }
 
 static void cast_pair(duet_dtype from, duet_dtype to, int p, int mode)
@@ -190,7 +196,8 @@ static void cast_pair(duet_dtype from, duet_dtype to, int p, int mode)
     all_floats(x);
     right(y, duet_cast(x, to), "of a matrix", from, to, p, mode);
     right(wide, duet_cast(duet_minimum(x, x), to), "of a formula", from, to, p, mode);
-    right(y, duet_maximum(duet_cast(duet_maximum(x, x), to), duet_cast(x, to)), "within a formula", from, to, p, mode);
+    right(y, duet_maximum(duet_cast(duet_maximum(x, x), to), duet_cast(x, to)), "within a formula", from, to,
+          p, mode);
     duet_matrix *back = duet_new(from, 1, LENGTH(floats));
     right(back, duet_transpose(duet_cast(duet_cast(x, to), from)), "there and back", from, to, p, mode);
     duet_free(&x), duet_free(&y), duet_free(&wide), duet_free(&back);
@@ -231,7 +238,8 @@ static void row_of(const row *r, duet_dtype t, const sizes *s, int percent)
         DUET_ON(place[p]) why = oracle_refutes(m, built(r, x, 0));
         CHECK(!why, "%s of %s on %s: %s", r->name, dtypes[t].name, place_name(place[p]), why);
     }
-    CHECK(good || !op_infos[r->op].kind || s->size[0] == 0, "%s of %s: %s", r->name, dtypes[t].name, duet_error());
+    CHECK(good || !op_infos[r->op].kind || s->size[0] == 0, "%s of %s: %s", r->name, dtypes[t].name,
+          duet_error());
     duet_free(&m);
     for (int k = 0; k < 3; k++) duet_free(&x[k]);
 }
@@ -241,7 +249,8 @@ static void rows_of(const row *r, int count, const char *what)
     static const sizes shapes[] = { SIZES(0, 3), SIZES(1, 1), SIZES(300, 1), SIZES(7, 5), SIZES(4100, 2) };
     for (int i = 0; i < count; i++)
         for (duet_dtype t = DUET_I64; is_real(t); t++)
-            for (int s = 0; s < LENGTH(shapes) && admits(&r[i], t); s++) row_of(&r[i], t, &shapes[s], is_floating(t) ? 0 : 40);
+            for (int s = 0; s < LENGTH(shapes) && admits(&r[i], t); s++)
+                row_of(&r[i], t, &shapes[s], is_floating(t) ? 0 : 40);
     tap_point(what);
 }
 
@@ -250,17 +259,18 @@ static void rows_of(const row *r, int count, const char *what)
 /* A later statement sees what an earlier one stored: rounded, and of the type that it was stored in. */
 static void one_after_the_other(int p)
 {
-    duet_matrix *x = duet_new(DUET_F32, 3), *h = duet_new(DUET_F16, 3), *y = duet_new(DUET_F32, 3), *d = duet_new(DUET_F64, 3),
-                *z = duet_new(DUET_F64, 3);
+    duet_matrix *x = duet_new(DUET_F32, 3), *h = duet_new(DUET_F16, 3), *y = duet_new(DUET_F32, 3),
+                *d = duet_new(DUET_F64, 3), *z = duet_new(DUET_F64, 3);
     GOES(duet_set(x, 0.1));
     DUET_ON(place[p])
-    GOES(duet_set_all({ h, duet_cast(duet_mul(x, 3), DUET_F16) }, { y, duet_add(h, x) }, { d, duet_mul(x, x) },
-                      { z, duet_add(d, 0x1p-40) }));
-    const long double x0 = 0.1f, h0 = converted(DUET_F32, DUET_F16, (float)(x0 * 3)), square = (float)(x0 * x0);
-    CHECK(holds(DUET_F16, h, h0) && holds(DUET_F32, y, (float)(h0 + x0)), "f16 is rounded before it is read, on %s",
-          place_name(place[p]));
-    CHECK(holds(DUET_F64, d, square) && holds(DUET_F64, z, square + 0x1p-40L), "f64 of f32 is read as f64, on %s",
-          place_name(place[p]));
+    GOES(duet_set_all({ h, duet_cast(duet_mul(x, 3), DUET_F16) }, { y, duet_add(h, x) },
+                      { d, duet_mul(x, x) }, { z, duet_add(d, 0x1p-40) }));
+    const long double x0 = 0.1f, h0 = converted(DUET_F32, DUET_F16, (float)(x0 * 3)),
+                      square = (float)(x0 * x0);
+    CHECK(holds(DUET_F16, h, h0) && holds(DUET_F32, y, (float)(h0 + x0)),
+          "f16 is rounded before it is read, on %s", place_name(place[p]));
+    CHECK(holds(DUET_F64, d, square) && holds(DUET_F64, z, square + 0x1p-40L),
+          "f64 of f32 is read as f64, on %s", place_name(place[p]));
     duet_free(&x), duet_free(&h), duet_free(&y), duet_free(&d), duet_free(&z);
 }
 
@@ -272,17 +282,18 @@ static int steps_of(duet_matrix *m, duet_expr e)
     forget(e);
     return steps;
 }
-#define STEPS(n, m, e)                                                                                                           \
-    do {                                                                                                                         \
-        const int n_ = steps_of(m, e);                                                                                           \
-        CHECK(n_ == (n), "%s takes %d steps, not %d", #e, n_, n);                                                                \
+#define STEPS(n, m, e)                                                                                       \
+    do {                                                                                                     \
+        const int n_ = steps_of(m, e);                                                                       \
+        CHECK(n_ == (n), "%s takes %d steps, not %d", #e, n_, n);                                            \
     } while (0)
 
 static void plans(void)
 {
     plan_fusion(MODE_MACHINE);
-    duet_matrix *x = duet_new(DUET_F32, 9), *d = duet_new(DUET_F64, 9), *i = duet_new(DUET_I32, 9), *b = duet_new(DUET_BOOL, 9),
-                *h = duet_new(DUET_F16, 9), *n = duet_new(DUET_I64), *k = duet_new(DUET_I8, 9), *s = duet_new(DUET_F16);
+    duet_matrix *x = duet_new(DUET_F32, 9), *d = duet_new(DUET_F64, 9), *i = duet_new(DUET_I32, 9),
+                *b = duet_new(DUET_BOOL, 9), *h = duet_new(DUET_F16, 9), *n = duet_new(DUET_I64),
+                *k = duet_new(DUET_I8, 9), *s = duet_new(DUET_F16);
     DUET_ON(DUET_CPU)
     {
         STEPS(1, x, duet_add(duet_mul(h, 2), x));                            /* halves are read as f32 */
@@ -301,7 +312,8 @@ static void plans(void)
         STEPS(1, b, duet_equal(i, duet_mul(k, 2)));
         STEPS(1, k, duet_transpose(k));
     }
-    duet_free(&x), duet_free(&d), duet_free(&i), duet_free(&b), duet_free(&h), duet_free(&n), duet_free(&k), duet_free(&s);
+    duet_free(&x), duet_free(&d), duet_free(&i), duet_free(&b), duet_free(&h), duet_free(&n), duet_free(&k),
+        duet_free(&s);
     plan_fusion(-1);
     tap_point("plans");
 }
@@ -312,16 +324,23 @@ static void plans(void)
 static void between(duet_dtype from, duet_dtype to, int p)
 {
     const int n = 997; /* several vectors, and an end */
-    duet_matrix *x = duet_new(from, n), *y = duet_new(from, n), *m = duet_new(to, n), *b = duet_new(DUET_BOOL, n);
+    duet_matrix *x = duet_new(from, n), *y = duet_new(from, n), *m = duet_new(to, n),
+                *b = duet_new(DUET_BOOL, n);
     all_floats(x);
     DUET_ON(DUET_CPU) GOES((duet_roll)(y, x, 0, 3));
-    right(b, duet_less(duet_mul(WIDE(x), WIDE(y)), WIDE(y)), "a product of 64 bits is compared", from, DUET_BOOL, p, 0);
-    right(m, duet_cast(duet_shift_right(duet_mul(WIDE(x), WIDE(y)), 16), to), "and its upper bits are taken", from, to, p, 0);
-    right(m, duet_cast(duet_floor_divide(duet_add(WIDE(x), WIDE(y)), 2), to), "the middle of two", from, to, p, 0);
-    right(m, duet_cast(duet_add(duet_mul(WIDE(x), WIDE(y)), 5), to), "lower bits of a sum of 64", from, to, p, 0);
-    right(m, duet_cast(duet_remainder(duet_cast(x, DUET_U32), 7), to), "a remainder without a sign", from, to, p, 0);
+    right(b, duet_less(duet_mul(WIDE(x), WIDE(y)), WIDE(y)), "a product of 64 bits is compared", from,
+          DUET_BOOL, p, 0);
+    right(m, duet_cast(duet_shift_right(duet_mul(WIDE(x), WIDE(y)), 16), to), "and its upper bits are taken",
+          from, to, p, 0);
+    right(m, duet_cast(duet_floor_divide(duet_add(WIDE(x), WIDE(y)), 2), to), "the middle of two", from, to,
+          p, 0);
+    right(m, duet_cast(duet_add(duet_mul(WIDE(x), WIDE(y)), 5), to), "lower bits of a sum of 64", from, to, p,
+          0);
+    right(m, duet_cast(duet_remainder(duet_cast(x, DUET_U32), 7), to), "a remainder without a sign", from, to,
+          p, 0);
     right(m, duet_cast(duet_minimum(WIDE(x), 3000000000), to), "beside a number of 33 bits", from, to, p, 0);
-    right(m, duet_cast(duet_maximum(duet_sub(duet_mul(x, y), x), duet_neg(y)), to), "what wraps", from, to, p, 0);
+    right(m, duet_cast(duet_maximum(duet_sub(duet_mul(x, y), x), duet_neg(y)), to), "what wraps", from, to, p,
+          0);
     right(b, duet_equal(duet_abs(x), x), "the least number's size", from, DUET_BOOL, p, 0);
     duet_free(&x), duet_free(&y), duet_free(&m), duet_free(&b);
 }

@@ -1,8 +1,8 @@
 /* test_wgrad.c - how the gradient with respect to filters of 3 x 3 is cut, and where its kernels find things (gpu-kernels/conv/wgrad_tiling.c,
  * wgrad.h): the kernels' steps one thread after the other on the host, over whole numbers, so that sums are exact. Every element of
  * shared memory that is read was brought for that strip, none is brought twice, and every sum is one element's. No card is needed. */
-#include "wgrad.h"
 #include "tap.h"
+#include "wgrad.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,8 @@ static void lay(layout *l, const int64_t *size, bool apart)
     layout_dense(l, DUET_F32, 4, size);
     if (!apart) return;
     int64_t pitch = 1 + (int)pick(2);
-    for (int axis = 4; axis-- > 0;) l->stride[axis] = pick(3) ? pitch : -pitch, pitch = pitch * l->size[axis] + (int)pick(5);
+    for (int axis = 4; axis-- > 0;)
+        l->stride[axis] = pick(3) ? pitch : -pitch, pitch = pitch * l->size[axis] + (int)pick(5);
 }
 
 static void make_operand(scene *s, int k)
@@ -53,16 +54,18 @@ static void open_scene(const trial *t, scene *s)
 {
     const int64_t x[] = { t->n, t->c, t->h, t->w }, w[] = { t->m, t->c, 3, 3 },
                   dy[] = { t->n, t->m, t->h + 2 * t->pad[0] - 2, t->w + 2 * t->pad[1] - 2 };
-    *s =
-        (scene){ .s = { .kernel = OP_conv2d_filter_grad, .outs = 1, .ins = 2, .attr = { 1, 1, t->pad[0], t->pad[1], 1, 1, 1 } } };
-    snprintf(s->name, sizeof s->name, "%d x %d x %d x %d, %d outputs, pad %d %d%s", t->n, t->c, t->h, t->w, t->m, t->pad[0],
-             t->pad[1], t->apart ? ", apart" : "");
+    *s = (scene){ .s = { .kernel = OP_conv2d_filter_grad,
+                         .outs = 1,
+                         .ins = 2,
+                         .attr = { 1, 1, t->pad[0], t->pad[1], 1, 1, 1 } } };
+    snprintf(s->name, sizeof s->name, "%d x %d x %d x %d, %d outputs, pad %d %d%s", t->n, t->c, t->h, t->w,
+             t->m, t->pad[0], t->pad[1], t->apart ? ", apart" : "");
     lay(&s->s.in[0].at, x, t->apart), lay(&s->s.in[1].at, dy, t->apart), lay(&s->s.out[0].at, w, false);
     for (int k = 0; k < 2; k++) make_operand(s, k);
     s->a = filter_grad_cut(&s->s, s->first[0], s->first[1]);
     const size_t bytes = filter_grad_scratch(&s->s);
-    CHECK(bytes == (size_t)s->a.filters * s->a.parts.by * s->a.sums.by * sizeof(float), "%s: %zu bytes of scratch", s->name,
-          bytes);
+    CHECK(bytes == (size_t)s->a.filters * s->a.parts.by * s->a.sums.by * sizeof(float),
+          "%s: %zu bytes of scratch", s->name, bytes);
     s->part = malloc(bytes + 1), s->out = calloc((size_t)layout_count(&s->s.out[0].at) + 1, sizeof(float));
 }
 
@@ -96,7 +99,8 @@ static void bring(block *b, uint32_t strip, int stage)
     for (int k = 0; k < 2; k++)
         for (uint32_t u = 0; u < filter_units(&b->s->a, k); u++) {
             const filter_unit unit = filter_unit_of(&b->s->a, k, &b->e, &s, u);
-            b->wrong |= unit.place % 4 != 0 || unit.place < 0 || unit.place + 4 > b->s->a.stage || (stage + unit.place) % 4 != 0;
+            b->wrong |= unit.place % 4 != 0 || unit.place < 0 || unit.place + 4 > b->s->a.stage ||
+                        (stage + unit.place) % 4 != 0;
             for (int i = 0; i < 4 && !b->wrong; i++) {
                 const int at = stage + unit.place + i;
                 b->wrong |= b->brought[at] == b->now;
@@ -116,7 +120,8 @@ static void add_pixel(block *b, float *sum, int x, int dy)
     const filter_grad_args *a = &b->s->a;
     for (int o = 0; o < 8; o++)
         for (int t = 0; t < 9; t++)
-            sum[o * 9 + t] += read(b, dy + o * a->apart) * read(b, x + t / 3 * a->pitch[0] + t % 3 - a->pad[1]);
+            sum[o * 9 + t] +=
+                read(b, dy + o * a->apart) * read(b, x + t / 3 * a->pitch[0] + t % 3 - a->pad[1]);
 }
 
 static void add_strip(block *b, uint32_t strip, int stage, uint32_t thread)
@@ -128,7 +133,8 @@ static void add_strip(block *b, uint32_t strip, int stage, uint32_t thread)
     for (uint32_t g = t.split; g < filter_groups(a, &s) && !b->wrong; g += a->splits) {
         const filter_group of = filter_group_of(a, &s, g);
         b->wrong |= of.pixels > 0 && ((stage + from.x + of.x) % 4 != 0 || (stage + from.dy + of.dy) % 4 != 0);
-        for (int p = 0; p < of.pixels; p++) add_pixel(b, b->sum[thread], stage + from.x + of.x + p, stage + from.dy + of.dy + p);
+        for (int p = 0; p < of.pixels; p++)
+            add_pixel(b, b->sum[thread], stage + from.x + of.x + p, stage + from.dy + of.dy + p);
     }
 }
 
@@ -146,7 +152,8 @@ static bool run_block(const scene *s, uint32_t number)
 {
     block *b = calloc(1, sizeof *b);
     b->s = s, b->e = filter_errand_of(&s->a, number);
-    CHECK(b->e.first < b->e.end && s->a.stage <= FILTER_STAGE && s->a.stage % 4 == 0, "%s: block %u", s->name, number);
+    CHECK(b->e.first < b->e.end && s->a.stage <= FILTER_STAGE && s->a.stage % 4 == 0, "%s: block %u", s->name,
+          number);
     int stage = 0;
     for (uint32_t strip = b->e.first; strip < b->e.end; strip++, stage = s->a.stage - stage) {
         bring(b, strip, stage);
@@ -170,7 +177,8 @@ static void join(scene *s)
         const int64_t e = filter_element(a, tile, own);
         if (e < 0) continue;
         if (!CHECK(e < count && !times[e]++, "%s: element %d again, or none", s->name, (int)e)) break;
-        for (uint32_t p = 0; p < a->parts.by; p++) s->out[e] += s->part[(tile * (int64_t)a->parts.by + p) * a->sums.by + own];
+        for (uint32_t p = 0; p < a->parts.by; p++)
+            s->out[e] += s->part[(tile * (int64_t)a->parts.by + p) * a->sums.by + own];
     }
     for (int64_t e = 0; e < count; e++)
         if (!CHECK(times[e] == 1, "%s: element %d is nobody's", s->name, (int)e)) break;
@@ -200,7 +208,9 @@ static void compare(const scene *s)
     const int64_t *w = s->s.out[0].at.size;
     for (int64_t e = 0; e < layout_count(&s->s.out[0].at); e++) {
         const float want = meant(s, e / 9 / w[1], e / 9 % w[1], (int)(e % 9 / 3), (int)(e % 3));
-        if (!CHECK(s->out[e] == want, "%s: element %d is %g, not %g", s->name, (int)e, (double)s->out[e], (double)want)) return;
+        if (!CHECK(s->out[e] == want, "%s: element %d is %g, not %g", s->name, (int)e, (double)s->out[e],
+                   (double)want))
+            return;
     }
 }
 
@@ -219,11 +229,14 @@ static void run_trial(const trial *t)
 static void test_sizes(void)
 {
     static const trial trials[] = {
-        { 1, 3, 32, 32, 16, { 1, 1 }, 0 },  { 2, 16, 32, 32, 32, { 1, 1 }, 0 }, { 1, 64, 56, 56, 64, { 1, 1 }, 0 },
-        { 1, 1, 28, 28, 8, { 1, 1 }, 0 },   { 3, 1, 3, 3, 1, { 0, 0 }, 0 },     { 1, 1, 1, 1, 1, { 1, 1 }, 0 },
-        { 0, 4, 8, 8, 9, { 1, 1 }, 0 },     { 300, 2, 6, 5, 3, { 0, 1 }, 0 },   { 2, 48, 7, 9, 20, { 1, 0 }, 0 },
-        { 5, 33, 8, 8, 70, { 1, 1 }, 0 },   { 1, 5, 3, 1200, 9, { 1, 1 }, 0 },  { 1, 40, 5, 130, 66, { 0, 0 }, 0 },
-        { 1, 2, 700, 3, 130, { 1, 0 }, 0 }, { 700, 1, 4, 4, 2, { 1, 1 }, 1 },   { 1, 200, 4, 4, 300, { 1, 1 }, 0 },
+        { 1, 3, 32, 32, 16, { 1, 1 }, 0 },  { 2, 16, 32, 32, 32, { 1, 1 }, 0 },
+        { 1, 64, 56, 56, 64, { 1, 1 }, 0 }, { 1, 1, 28, 28, 8, { 1, 1 }, 0 },
+        { 3, 1, 3, 3, 1, { 0, 0 }, 0 },     { 1, 1, 1, 1, 1, { 1, 1 }, 0 },
+        { 0, 4, 8, 8, 9, { 1, 1 }, 0 },     { 300, 2, 6, 5, 3, { 0, 1 }, 0 },
+        { 2, 48, 7, 9, 20, { 1, 0 }, 0 },   { 5, 33, 8, 8, 70, { 1, 1 }, 0 },
+        { 1, 5, 3, 1200, 9, { 1, 1 }, 0 },  { 1, 40, 5, 130, 66, { 0, 0 }, 0 },
+        { 1, 2, 700, 3, 130, { 1, 0 }, 0 }, { 700, 1, 4, 4, 2, { 1, 1 }, 1 },
+        { 1, 200, 4, 4, 300, { 1, 1 }, 0 },
     };
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) run_trial(&trials[i]);
     tap_point("sizes");
@@ -259,8 +272,8 @@ static void test_evenness(void)
         const uint32_t blocks = a.filters * a.parts.by, turns = (blocks + 131) / 132;
         CHECK(blocks >= 120 && a.strips * a.filters * 10 >= turns * 132 * a.each * 8,
               "shape %d: %u blocks of %u strips of %d rows", (int)i, blocks, a.each, a.rows);
-        printf("# %d x %d x %d x %d, %d outputs: %u tiles, %u parts of %u strips of %d x %d, stage %d\n", z[0], z[1], z[2], z[3],
-               z[4], a.filters, a.parts.by, a.each, a.rows, a.columns, a.stage);
+        printf("# %d x %d x %d x %d, %d outputs: %u tiles, %u parts of %u strips of %d x %d, stage %d\n",
+               z[0], z[1], z[2], z[3], z[4], a.filters, a.parts.by, a.each, a.rows, a.columns, a.stage);
     }
     tap_point("parts are even");
 }

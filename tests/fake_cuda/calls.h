@@ -15,7 +15,10 @@ typedef struct handle {
     void *room;
 } handle;
 
-static inline cusolverStatus_t said(bool ok) { return ok ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_EXECUTION_FAILED; }
+static inline cusolverStatus_t said(bool ok)
+{
+    return ok ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_EXECUTION_FAILED;
+}
 
 typedef struct call {
     bool wide, pairs, flag[3];
@@ -58,7 +61,10 @@ static inline void put(const call *c, void *p, int64_t i, number x)
 }
 
 /* By a real number exactly. */
-static inline number over(number x, number y) { return cimag(y) == 0 ? pair(creal(x) / creal(y), cimag(x) / creal(y)) : x / y; }
+static inline number over(number x, number y)
+{
+    return cimag(y) == 0 ? pair(creal(x) / creal(y), cimag(x) / creal(y)) : x / y;
+}
 #define A(i, j)        get(c, c->a, (i) + (j)*c->lda)
 #define SET_A(i, j, x) put(c, c->a, (i) + (j)*c->lda, x)
 #define B(i, j)        get(c, c->b, (i) + (j)*c->ldb)
@@ -68,7 +74,8 @@ static inline number over(number x, number y) { return cimag(y) == 0 ? pair(crea
 static inline bool owns(const call *c, const void *p, int64_t rows, int64_t cols, int64_t ld)
 {
     const size_t each = (c->wide ? 8 : 4) * (c->pairs ? 2 : 1);
-    return ld >= (rows > 1 ? rows : 1) && (!rows || !cols || fake_owns(p, (size_t)(ld * (cols - 1) + rows) * each));
+    return ld >= (rows > 1 ? rows : 1) &&
+           (!rows || !cols || fake_owns(p, (size_t)(ld * (cols - 1) + rows) * each));
 }
 
 static inline bool owns_values(const call *c, const void *p, int64_t n)

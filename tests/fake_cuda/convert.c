@@ -11,12 +11,16 @@ _Static_assert(LDBL_MANT_DIG >= 64, "a long double holds integers of 64 bits");
 /* Binary floating point: digits with the first, the exponent of the least number, that of what is too large. */
 static const struct format {
     int digits, least, beyond;
-} formats[DUET_DTYPE_COUNT] = {
-    [DUET_F16] = { 11, -24, 16 }, [DUET_BF16] = { 8, -133, 128 }, [DUET_F32] = { 24, -149, 128 }, [DUET_F64] = { 53, -1074, 1024 }
-};
+} formats[DUET_DTYPE_COUNT] = { [DUET_F16] = { 11, -24, 16 },
+                                [DUET_BF16] = { 8, -133, 128 },
+                                [DUET_F32] = { 24, -149, 128 },
+                                [DUET_F64] = { 53, -1074, 1024 } };
 
 static int bits_of(duet_dtype t) { return t == DUET_BOOL ? 1 : 8 * (int)dtypes[t].bytes; }
-static bool is_signed(duet_dtype t) { return t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64; }
+static bool is_signed(duet_dtype t)
+{
+    return t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64;
+}
 
 /* ---- what bits are worth ---- */
 
@@ -28,9 +32,11 @@ static long double float_value(duet_dtype t, uint64_t b)
     const uint64_t digits = b & (((uint64_t)1 << (s->digits - 1)) - 1),
                    exponent = b >> (s->digits - 1) & (((uint64_t)1 << exponents) - 1);
     const long double sign = b >> (bits_of(t) - 1) ? -1 : 1;
-    if (exponent == ((uint64_t)1 << exponents) - 1) return digits ? (long double)NAN : sign * (long double)INFINITY;
+    if (exponent == ((uint64_t)1 << exponents) - 1)
+        return digits ? (long double)NAN : sign * (long double)INFINITY;
     if (exponent == 0) return sign * ldexpl((long double)digits, s->least);
-    return sign * ldexpl((long double)(digits | (uint64_t)1 << (s->digits - 1)), s->least + (int)exponent - 1);
+    return sign *
+           ldexpl((long double)(digits | (uint64_t)1 << (s->digits - 1)), s->least + (int)exponent - 1);
 }
 
 long double fake_value(duet_dtype t, const void *p)
@@ -39,7 +45,8 @@ long double fake_value(duet_dtype t, const void *p)
     memcpy(&b, p, dtypes[t].bytes);
     if (formats[t].digits) return float_value(t, b);
     if (t == DUET_BOOL) return b != 0;
-    return is_signed(t) ? (long double)((int64_t)(b << (64 - bits_of(t))) >> (64 - bits_of(t))) : (long double)b;
+    return is_signed(t) ? (long double)((int64_t)(b << (64 - bits_of(t))) >> (64 - bits_of(t)))
+                        : (long double)b;
 }
 
 /* ---- and back ---- */
@@ -80,7 +87,8 @@ static long double to_float(duet_dtype t, long double x)
 
 static long double float_to_integer(duet_dtype t, long double x)
 {
-    const long double least = is_signed(t) ? -ldexpl(1, bits_of(t) - 1) : 0, beyond = ldexpl(1, bits_of(t) - is_signed(t));
+    const long double least = is_signed(t) ? -ldexpl(1, bits_of(t) - 1) : 0,
+                      beyond = ldexpl(1, bits_of(t) - is_signed(t));
     if (x != x) return 0;
     return x < least ? least : x >= beyond ? beyond - 1 : truncl(x) + 0;
 }

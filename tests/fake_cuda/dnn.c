@@ -39,7 +39,7 @@ static void dawdle(bool slowly)
     if (slowly) usleep(30000); /* longer than another process has a core for */
 }
 
-#define DNN_ENTER()                                                                                                              \
+#define DNN_ENTER()                                                                                          \
     if (fake_vendor_fails()) return CUDNN_STATUS_EXECUTION_FAILED
 
 size_t cudnnGetVersion(void) { return 90100; }
@@ -70,9 +70,18 @@ static cudnnStatus_t destroy(void *p)
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *h) { return create((void **)h, sizeof **h); }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t h) { return destroy(h); }
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *d) { return create((void **)d, sizeof **d); }
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *d) { return create((void **)d, sizeof **d); }
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *d) { return create((void **)d, sizeof **d); }
+cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *d)
+{
+    return create((void **)d, sizeof **d);
+}
+cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *d)
+{
+    return create((void **)d, sizeof **d);
+}
+cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *d)
+{
+    return create((void **)d, sizeof **d);
+}
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t d) { return destroy(d); }
 cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t d) { return destroy(d); }
 cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t d) { return destroy(d); }
@@ -94,8 +103,8 @@ static cudnnStatus_t set_sizes(struct cudnnTensorStruct *t, cudnnDataType_t type
 }
 
 /* Volumes without gaps alone. */
-cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t d, cudnnDataType_t type, int axes, const int *size,
-                                         const int *stride)
+cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t d, cudnnDataType_t type, int axes,
+                                         const int *size, const int *stride)
 {
     if (axes != 5 || stride[4] != 1) return CUDNN_STATUS_BAD_PARAM;
     for (int i = 0; i < 4; i++)
@@ -103,14 +112,16 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t d, cudnnDataTyp
     return set_sizes(d, type, 3, size);
 }
 
-cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type, cudnnTensorFormat_t format, int axes,
-                                         const int *size)
+cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type,
+                                         cudnnTensorFormat_t format, int axes, const int *size)
 {
-    return format == CUDNN_TENSOR_NCHW && axes == 5 ? set_sizes(&d->t, type, 3, size) : CUDNN_STATUS_BAD_PARAM;
+    return format == CUDNN_TENSOR_NCHW && axes == 5 ? set_sizes(&d->t, type, 3, size)
+                                                    : CUDNN_STATUS_BAD_PARAM;
 }
 
-cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t d, int axes, const int *pad, const int *stride,
-                                              const int *dilation, cudnnConvolutionMode_t mode, cudnnDataType_t type)
+cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t d, int axes, const int *pad,
+                                              const int *stride, const int *dilation,
+                                              cudnnConvolutionMode_t mode, cudnnDataType_t type)
 {
     DNN_ENTER();
     if (axes != 3) return CUDNN_STATUS_BAD_PARAM;
@@ -124,23 +135,27 @@ cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t d, in
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format, cudnnDataType_t type, int n,
-                                         int c, int h, int w)
+cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format,
+                                         cudnnDataType_t type, int n, int c, int h, int w)
 {
-    return format == CUDNN_TENSOR_NCHW ? set_sizes(d, type, 2, (int[]){ n, c, 1, h, w }) : CUDNN_STATUS_BAD_PARAM;
+    return format == CUDNN_TENSOR_NCHW ? set_sizes(d, type, 2, (int[]){ n, c, 1, h, w })
+                                       : CUDNN_STATUS_BAD_PARAM;
 }
 
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type, cudnnTensorFormat_t format, int k,
-                                         int c, int h, int w)
+cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type,
+                                         cudnnTensorFormat_t format, int k, int c, int h, int w)
 {
-    return format == CUDNN_TENSOR_NCHW ? set_sizes(&d->t, type, 2, (int[]){ k, c, 1, h, w }) : CUDNN_STATUS_BAD_PARAM;
+    return format == CUDNN_TENSOR_NCHW ? set_sizes(&d->t, type, 2, (int[]){ k, c, 1, h, w })
+                                       : CUDNN_STATUS_BAD_PARAM;
 }
 
-cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d, int pad_h, int pad_w, int u, int v, int dilation_h,
-                                              int dilation_w, cudnnConvolutionMode_t mode, cudnnDataType_t type)
+cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d, int pad_h, int pad_w, int u,
+                                              int v, int dilation_h, int dilation_w,
+                                              cudnnConvolutionMode_t mode, cudnnDataType_t type)
 {
     DNN_ENTER();
-    if (u < 1 || v < 1 || pad_h < 0 || pad_w < 0 || dilation_h < 1 || dilation_w < 1) return CUDNN_STATUS_BAD_PARAM;
+    if (u < 1 || v < 1 || pad_h < 0 || pad_w < 0 || dilation_h < 1 || dilation_w < 1)
+        return CUDNN_STATUS_BAD_PARAM;
     *d = (struct cudnnConvolutionStruct){ .axes = 2,
                                           .pad = { 0, pad_h, pad_w },
                                           .stride = { 1, u, v },
@@ -175,7 +190,8 @@ static const struct known {
     cudnnMathType_t math;
 } known[] = {
     { CUDNN_CONVOLUTION_FWD_ALGO_FFT, 16, CUDNN_DETERMINISTIC, CUDNN_DEFAULT_MATH },
-    { CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, 1, CUDNN_DETERMINISTIC, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION },
+    { CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, 1, CUDNN_DETERMINISTIC,
+      CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION },
     { CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, 2, CUDNN_DETERMINISTIC, CUDNN_TENSOR_OP_MATH },
     { CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, 2, CUDNN_DETERMINISTIC, CUDNN_FMA_MATH },
     { CUDNN_CONVOLUTION_FWD_ALGO_GEMM, 4, CUDNN_NON_DETERMINISTIC, CUDNN_FMA_MATH },
@@ -204,16 +220,18 @@ static bool workspace_of(cudnnConvolutionFwdAlgo_t algo, cudnnMathType_t math, s
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-                                                      const cudnnFilterDescriptor_t w, const cudnnConvolutionDescriptor_t conv,
-                                                      const cudnnTensorDescriptor_t y, cudnnConvolutionFwdAlgo_t algo,
-                                                      size_t *bytes)
+                                                      const cudnnFilterDescriptor_t w,
+                                                      const cudnnConvolutionDescriptor_t conv,
+                                                      const cudnnTensorDescriptor_t y,
+                                                      cudnnConvolutionFwdAlgo_t algo, size_t *bytes)
 {
     DNN_ENTER();
     return workspace_of(algo, conv->math, bytes) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 /* Those that fit first, then the others with their reason. */
-static void list(cudnnMathType_t math, int requested, int *returned, cudnnConvolutionFwdAlgoPerf_t *perf, size_t room)
+static void list(cudnnMathType_t math, int requested, int *returned, cudnnConvolutionFwdAlgoPerf_t *perf,
+                 size_t room)
 {
     *returned = 0;
     for (int fit = 1; fit >= 0; fit--)
@@ -223,7 +241,8 @@ static void list(cudnnMathType_t math, int requested, int *returned, cudnnConvol
             perf[(*returned)++] =
                 (cudnnConvolutionFwdAlgoPerf_t){ .algo = known[i].algo,
                                                  .memory = bytes,
-                                                 .status = fit ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED,
+                                                 .status = fit ? CUDNN_STATUS_SUCCESS
+                                                               : CUDNN_STATUS_EXECUTION_FAILED,
                                                  .time = fit ? (float)(i + 1) : -1,
                                                  .determinism = known[i].determinism,
                                                  .mathType = known[i].math };
@@ -231,9 +250,10 @@ static void list(cudnnMathType_t math, int requested, int *returned, cudnnConvol
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-                                                     const cudnnFilterDescriptor_t w, const cudnnConvolutionDescriptor_t conv,
-                                                     const cudnnTensorDescriptor_t y, const int requested, int *returned,
-                                                     cudnnConvolutionFwdAlgoPerf_t *perf)
+                                                     const cudnnFilterDescriptor_t w,
+                                                     const cudnnConvolutionDescriptor_t conv,
+                                                     const cudnnTensorDescriptor_t y, const int requested,
+                                                     int *returned, cudnnConvolutionFwdAlgoPerf_t *perf)
 {
     DNN_ENTER();
     list(conv->math, requested, returned, perf, SIZE_MAX);
@@ -273,7 +293,8 @@ static double factor(const call *c, const void *p, int64_t i)
 static bool inside(const call *c, const int *out, const int *at, int64_t *place)
 {
     for (int a = 0; a < 3; a++) {
-        place[a] = (int64_t)out[a] * c->conv.stride[a] - c->conv.pad[a] + (int64_t)at[a] * c->conv.dilation[a];
+        place[a] =
+            (int64_t)out[a] * c->conv.stride[a] - c->conv.pad[a] + (int64_t)at[a] * c->conv.dilation[a];
         if (place[a] < 0 || place[a] >= c->x_at.size[2 + a]) return false;
     }
     return true;
@@ -319,7 +340,8 @@ static void one_product_back(const back_call *b, const int *out, int64_t k)
     const call *c = &b->c;
     const int *x = c->x_at.size, *w = c->w_at.size, *y = c->y_at.size, window = w[2] * w[3] * w[4];
     const int at[] = { (int)(k / (w[3] * w[4]) % w[2]), (int)(k / w[4] % w[3]), (int)(k % w[4]) };
-    const int64_t channel = out[1] / (w[0] / c->conv.groups) * w[1] + k / window, result[] = { out[2], out[3], out[4] };
+    const int64_t channel = out[1] / (w[0] / c->conv.groups) * w[1] + k / window,
+                  result[] = { out[2], out[3], out[4] };
     int64_t place[3];
     if (!inside(c, out + 2, at, place)) return;
     const int64_t at_x = place_in(x, out[0], channel, place), at_w = (int64_t)out[1] * w[1] * window + k;
@@ -334,14 +356,18 @@ static void unravel(const int *size, int64_t i, int index[5])
     for (int a = 5; a-- > 0; i /= size[a]) index[a] = (int)(i % size[a]);
 }
 
-static int64_t elements_of(const int *size) { return (int64_t)size[0] * size[1] * size[2] * size[3] * size[4]; }
+static int64_t elements_of(const int *size)
+{
+    return (int64_t)size[0] * size[1] * size[2] * size[3] * size[4];
+}
 
 static void run_back(void *args)
 {
     const back_call *b = args;
     const int *w = b->c.w_at.size, *y = b->c.y_at.size;
     if (b->c.bytes) memset(b->c.workspace, 0xff, b->c.bytes);
-    memset((void *)(uintptr_t)(b->to_images ? b->c.x : b->c.w), 0, bytes_of(b->to_images ? &b->c.x_at : &b->c.w_at));
+    memset((void *)(uintptr_t)(b->to_images ? b->c.x : b->c.w), 0,
+           bytes_of(b->to_images ? &b->c.x_at : &b->c.w_at));
     for (int64_t at = 0; at < elements_of(y); at++) {
         int out[5];
         unravel(y, at, out);
@@ -376,17 +402,19 @@ static bool is_call(const call *c)
         fits &= y[2 + i] == (x[2 + i] + 2 * c->conv.pad[i] - reach) / c->conv.stride[i] + 1;
     }
     return fits && (c->conv.math == CUDNN_FMA_MATH || tensor_cores) && c->x_at.type == c->w_at.type &&
-           c->x_at.type == c->y_at.type && c->x_at.type == c->conv.type && fake_owns(c->x, bytes_of(&c->x_at)) &&
-           fake_owns(c->w, bytes_of(&c->w_at)) && fake_owns(c->y, bytes_of(&c->y_at)) &&
-           (!c->bytes || fake_owns(c->workspace, c->bytes));
+           c->x_at.type == c->y_at.type && c->x_at.type == c->conv.type &&
+           fake_owns(c->x, bytes_of(&c->x_at)) && fake_owns(c->w, bytes_of(&c->w_at)) &&
+           fake_owns(c->y, bytes_of(&c->y_at)) && (!c->bytes || fake_owns(c->workspace, c->bytes));
 }
 
 /* It tries them on the data, which spoils y, and waits for the device. */
-cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const cudnnTensorDescriptor_t x_at, const void *x,
-                                                     const cudnnFilterDescriptor_t w_at, const void *w,
-                                                     const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t y_at,
-                                                     void *y, const int requested, int *returned,
-                                                     cudnnConvolutionFwdAlgoPerf_t *perf, void *workspace, size_t bytes)
+cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const cudnnTensorDescriptor_t x_at,
+                                                     const void *x, const cudnnFilterDescriptor_t w_at,
+                                                     const void *w, const cudnnConvolutionDescriptor_t conv,
+                                                     const cudnnTensorDescriptor_t y_at, void *y,
+                                                     const int requested, int *returned,
+                                                     cudnnConvolutionFwdAlgoPerf_t *perf, void *workspace,
+                                                     size_t bytes)
 {
     call c = { *x_at, w_at->t, *y_at, *conv, x, w, y, workspace, bytes, 1, 0 };
     DNN_ENTER();
@@ -402,9 +430,11 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const
 
 static double number(const call *c, const void *p) { return get(c, p, 0); }
 
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x_at, const void *x,
-                                      const cudnnFilterDescriptor_t w_at, const void *w, const cudnnConvolutionDescriptor_t conv,
-                                      cudnnConvolutionFwdAlgo_t algo, void *workspace, size_t bytes, const void *beta,
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
+                                      const cudnnTensorDescriptor_t x_at, const void *x,
+                                      const cudnnFilterDescriptor_t w_at, const void *w,
+                                      const cudnnConvolutionDescriptor_t conv, cudnnConvolutionFwdAlgo_t algo,
+                                      void *workspace, size_t bytes, const void *beta,
                                       const cudnnTensorDescriptor_t y_at, void *y)
 {
     call c = { *x_at, w_at->t, *y_at, *conv, x, w, y, workspace, bytes, 0, 0 };
@@ -420,50 +450,56 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
     fake_counted.convolutions++, fake_counted.rounded += conv->math == CUDNN_TENSOR_OP_MATH;
     fake_counted.algorithm = (int)algo;
     pthread_mutex_unlock(&fake_lock);
-    return fake_queue(handle->stream, run_call, &c, sizeof c) ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
+    return fake_queue(handle->stream, run_call, &c, sizeof c) ? CUDNN_STATUS_EXECUTION_FAILED
+                                                              : CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t queue_back(cudnnHandle_t handle, back_call *b, int algo, const void *alpha, const void *beta)
+static cudnnStatus_t queue_back(cudnnHandle_t handle, back_call *b, int algo, const void *alpha,
+                                const void *beta)
 {
     call *c = &b->c;
-    if (!is_call(c) || number(c, alpha) != 1 || number(c, beta) != 0 || c->conv.flip) return CUDNN_STATUS_BAD_PARAM;
+    if (!is_call(c) || number(c, alpha) != 1 || number(c, beta) != 0 || c->conv.flip)
+        return CUDNN_STATUS_BAD_PARAM;
     if (algo != 1) return CUDNN_STATUS_NOT_SUPPORTED;
     if (c->bytes < unit) return CUDNN_STATUS_BAD_PARAM;
     pthread_mutex_lock(&fake_lock);
     fake_counted.convolutions++, fake_counted.rounded += c->conv.math == CUDNN_TENSOR_OP_MATH;
     pthread_mutex_unlock(&fake_lock);
-    return fake_queue(handle->stream, run_back, b, sizeof *b) ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
+    return fake_queue(handle->stream, run_back, b, sizeof *b) ? CUDNN_STATUS_EXECUTION_FAILED
+                                                              : CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle, const cudnnFilterDescriptor_t w,
+cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle,
+                                                           const cudnnFilterDescriptor_t w,
                                                            const cudnnTensorDescriptor_t dy,
                                                            const cudnnConvolutionDescriptor_t conv,
-                                                           const cudnnTensorDescriptor_t dx, cudnnConvolutionBwdDataAlgo_t algo,
-                                                           size_t *bytes)
+                                                           const cudnnTensorDescriptor_t dx,
+                                                           cudnnConvolutionBwdDataAlgo_t algo, size_t *bytes)
 {
     DNN_ENTER();
     *bytes = unit;
     return algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-                                                             const cudnnTensorDescriptor_t dy,
-                                                             const cudnnConvolutionDescriptor_t conv,
-                                                             const cudnnFilterDescriptor_t dw,
-                                                             cudnnConvolutionBwdFilterAlgo_t algo, size_t *bytes)
+cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t dy,
+    const cudnnConvolutionDescriptor_t conv, const cudnnFilterDescriptor_t dw,
+    cudnnConvolutionBwdFilterAlgo_t algo, size_t *bytes)
 {
     DNN_ENTER();
     *bytes = unit;
     return algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha, const cudnnFilterDescriptor_t w_at,
-                                           const void *w, const cudnnTensorDescriptor_t dy_at, const void *dy,
-                                           const cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdDataAlgo_t algo,
-                                           void *workspace, size_t bytes, const void *beta, const cudnnTensorDescriptor_t dx_at,
-                                           void *dx)
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha,
+                                           const cudnnFilterDescriptor_t w_at, const void *w,
+                                           const cudnnTensorDescriptor_t dy_at, const void *dy,
+                                           const cudnnConvolutionDescriptor_t conv,
+                                           cudnnConvolutionBwdDataAlgo_t algo, void *workspace, size_t bytes,
+                                           const void *beta, const cudnnTensorDescriptor_t dx_at, void *dx)
 {
-    back_call b = { { *dx_at, w_at->t, *dy_at, *conv, dx, w, (void *)(uintptr_t)dy, workspace, bytes, 1, 0 }, true };
+    back_call b = { { *dx_at, w_at->t, *dy_at, *conv, dx, w, (void *)(uintptr_t)dy, workspace, bytes, 1, 0 },
+                    true };
     DNN_ENTER();
     dawdle(slow_back);
     pthread_mutex_lock(&fake_lock);
@@ -472,13 +508,16 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
     return queue_back(handle, &b, (int)algo, alpha, beta);
 }
 
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x_at,
-                                             const void *x, const cudnnTensorDescriptor_t dy_at, const void *dy,
-                                             const cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdFilterAlgo_t algo,
-                                             void *workspace, size_t bytes, const void *beta, const cudnnFilterDescriptor_t dw_at,
-                                             void *dw)
+cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha,
+                                             const cudnnTensorDescriptor_t x_at, const void *x,
+                                             const cudnnTensorDescriptor_t dy_at, const void *dy,
+                                             const cudnnConvolutionDescriptor_t conv,
+                                             cudnnConvolutionBwdFilterAlgo_t algo, void *workspace,
+                                             size_t bytes, const void *beta,
+                                             const cudnnFilterDescriptor_t dw_at, void *dw)
 {
-    back_call b = { { *x_at, dw_at->t, *dy_at, *conv, x, dw, (void *)(uintptr_t)dy, workspace, bytes, 1, 0 }, false };
+    back_call b = { { *x_at, dw_at->t, *dy_at, *conv, x, dw, (void *)(uintptr_t)dy, workspace, bytes, 1, 0 },
+                    false };
     DNN_ENTER();
     return queue_back(handle, &b, (int)algo, alpha, beta);
 }

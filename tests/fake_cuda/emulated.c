@@ -56,7 +56,8 @@ static double largest(const void *p, const layout *l, int64_t first, int64_t end
 }
 
 /* Parts of what is scaled, `back` times as large. */
-static void split(const void *p, const layout *l, int64_t first, int64_t end, double scale, double back, float *high, float *low)
+static void split(const void *p, const layout *l, int64_t first, int64_t end, double scale, double back,
+                  float *high, float *low)
 {
     for (int64_t i = first; i < end; i++) {
         const double x = element(p, l, i) * scale, h = half(x);
@@ -80,29 +81,35 @@ static void split_first(const job *j, double size, float *high, float *low)
 static bool is_product(const step *s)
 {
     const int act = finish_infos[s->finish].act;
-    return s->kernel == OP_matmul && (s->ins == 2 || s->finish) && act != OP_softmax && s->out[0].at.size[0] >= 2 &&
-           s->in[1].at.size[0] > 0 && s->in[1].at.size[1] > FEW_COLUMNS;
+    return s->kernel == OP_matmul && (s->ins == 2 || s->finish) && act != OP_softmax &&
+           s->out[0].at.size[0] >= 2 && s->in[1].at.size[0] > 0 && s->in[1].at.size[1] > FEW_COLUMNS;
 }
 
 static bool is_convolution(const step *s)
 {
-    return s->kernel == OP_conv2d && conv_is_plain(s) && layout_count(&s->in[0].at) && layout_count(&s->in[1].at);
+    return s->kernel == OP_conv2d && conv_is_plain(s) && layout_count(&s->in[0].at) &&
+           layout_count(&s->in[1].at);
 }
 
 bool kernels_splits(const step *s)
 {
-    return s->math == DUET_MATH_SPLIT && s->out[0].at.type == DUET_F32 && (is_product(s) || is_convolution(s));
+    return s->math == DUET_MATH_SPLIT && s->out[0].at.type == DUET_F32 &&
+           (is_product(s) || is_convolution(s));
 }
 
 bool kernels_splits_here(const step *s, const frame *f) { return (void)s, (void)f, true; }
 bool kernels_packs(const step *s) { return s->kernel != OP_matmul || s->out[0].at.size[0] >= FEW_ROWS; }
 
-size_t kernels_packed_bytes(const step *s) { return sizeof(packed) + 2 * sizeof(float) * (size_t)layout_count(&s->in[1].at); }
+size_t kernels_packed_bytes(const step *s)
+{
+    return sizeof(packed) + 2 * sizeof(float) * (size_t)layout_count(&s->in[1].at);
+}
 
 bool fake_split_fits(const step *s, const workspace *w)
 {
     if (!kernels_packs(s)) return kernels_splits(s) && !w->packed;
-    return kernels_splits(s) && (uintptr_t)w->packed % 256 == 0 && fake_owns(w->packed, kernels_packed_bytes(s));
+    return kernels_splits(s) && (uintptr_t)w->packed % 256 == 0 &&
+           fake_owns(w->packed, kernels_packed_bytes(s));
 }
 
 /* ---- what they need ---- */
@@ -160,7 +167,8 @@ static void make_parts(job *j, job part[3], float *a, const packed *p)
     const void *in[3][2] = { { a, p->part }, { a, p->part + m }, { a + n, p->part } };
     for (int k = 0; k < 3; k++) {
         part[k] = *j, part[k].in[0] = (void *)in[k][0], part[k].in[1] = (void *)in[k][1];
-        for (int i = 0; i < 2; i++) layout_dense(&part[k].s.in[i].at, DUET_F32, j->s.in[i].at.rank, j->s.in[i].at.size);
+        for (int i = 0; i < 2; i++)
+            layout_dense(&part[k].s.in[i].at, DUET_F32, j->s.in[i].at.rank, j->s.in[i].at.size);
     }
     for (int k = 0; k < 3; k++) j->part[k] = &part[k];
 }
@@ -171,8 +179,9 @@ static void run_parts(job *j, const packed *p)
     float *a = fake_alloc(2 * (size_t)n * sizeof *a);
     job part[3];
     check(j, p);
-    const double size =
-        largest(j->in[0], &j->s.in[0].at, 0, n) > 0x1p80 ? 0x1p-60 : 1; /* sums of large numbers are summed smaller */
+    const double size = largest(j->in[0], &j->s.in[0].at, 0, n) > 0x1p80
+                            ? 0x1p-60
+                            : 1; /* sums of large numbers are summed smaller */
     split_first(j, size, a, a + n);
     make_parts(j, part, a, p);
     j->unscale = 1 / size / p->scale;

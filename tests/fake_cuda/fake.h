@@ -12,16 +12,16 @@ extern fake_counts fake_counted;
 
 /* Each call that can fail passes here: scripted is what it answers when its turn has come. */
 cudaError_t fake_enter(cudaError_t scripted);
-#define ENTER(scripted)                                                                                                          \
-    do {                                                                                                                         \
-        cudaError_t entered_ = fake_enter(scripted);                                                                             \
-        if (entered_ != cudaSuccess) return entered_;                                                                            \
+#define ENTER(scripted)                                                                                      \
+    do {                                                                                                     \
+        cudaError_t entered_ = fake_enter(scripted);                                                         \
+        if (entered_ != cudaSuccess) return entered_;                                                        \
     } while (0)
 cudaError_t fake_outside_graphs(void); /* an error, and the graph is spoilt, while this thread records one */
-#define OUTSIDE_GRAPHS()                                                                                                         \
-    do {                                                                                                                         \
-        const cudaError_t outside_ = fake_outside_graphs();                                                                      \
-        if (outside_ != cudaSuccess) return outside_;                                                                            \
+#define OUTSIDE_GRAPHS()                                                                                     \
+    do {                                                                                                     \
+        const cudaError_t outside_ = fake_outside_graphs();                                                  \
+        if (outside_ != cudaSuccess) return outside_;                                                        \
     } while (0)
 bool fake_vendor_fails(void);          /* the same for a vendor's call, which leaves no CUDA error behind */
 void fake_handles(int n);              /* so many more of them live */
@@ -52,8 +52,9 @@ typedef struct job {
     size_t scratch_bytes;
     uint32_t *counters;
     bool by_parts;
-    const void *packed;  /* then: operand 1, of a step that needs it so */
-    struct job *part[3]; /* while it runs by parts: its products of high by high, high by low, low by high parts, or NULL */
+    const void *packed; /* then: operand 1, of a step that needs it so */
+    struct job *part
+        [3]; /* while it runs by parts: its products of high by high, high by low, low by high parts, or NULL */
     double unscale;
 } job;
 void fake_run_f32(const job *j);

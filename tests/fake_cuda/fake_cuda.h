@@ -36,9 +36,13 @@ void fake_memory(size_t bytes);      /* what the device has */
 void fake_devices(int count);        /* ask before the GPU machine does */
 void fake_capability(int times_ten); /* the same */
 void fake_pinned(
-    bool pinned); /* uploads read host memory when they run, as from pinned memory; else from registered memory alone */
-void fake_workspace(size_t bytes);         /* what cuDNN's second best algorithm asks for; the best one four times that */
-void fake_slowly(bool forward, bool back); /* convolutions forward, and back to images, take a while to be called */
-void fake_without(const char *library, const char *why); /* "cublasLt", "cudnn" or "cufft" is missing; NULL: there again */
+    bool
+        pinned); /* uploads read host memory when they run, as from pinned memory; else from registered memory alone */
+void fake_workspace(
+    size_t bytes); /* what cuDNN's second best algorithm asks for; the best one four times that */
+void fake_slowly(bool forward,
+                 bool back); /* convolutions forward, and back to images, take a while to be called */
+void fake_without(const char *library,
+                  const char *why); /* "cublasLt", "cudnn" or "cufft" is missing; NULL: there again */
 
 #endif

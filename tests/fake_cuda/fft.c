@@ -20,7 +20,7 @@ typedef struct fft_plan {
 
 static fft_plan plans[PLANS];
 
-#define FFT_ENTER(status)                                                                                                        \
+#define FFT_ENTER(status)                                                                                    \
     if (fake_vendor_fails()) return status
 
 static fft_plan *plan_at(cufftHandle h) { return h > 0 && h < PLANS && plans[h].lives ? &plans[h] : NULL; }
@@ -72,9 +72,10 @@ cufftResult cufftSetWorkArea(cufftHandle h, void *area)
     return CUFFT_SUCCESS;
 }
 
-cufftResult cufftMakePlanMany64(cufftHandle h, int rank, long long int *n, long long int *inembed, long long int istride,
-                                long long int idist, long long int *onembed, long long int ostride, long long int odist,
-                                cufftType type, long long int batch, size_t *bytes)
+cufftResult cufftMakePlanMany64(cufftHandle h, int rank, long long int *n, long long int *inembed,
+                                long long int istride, long long int idist, long long int *onembed,
+                                long long int ostride, long long int odist, cufftType type,
+                                long long int batch, size_t *bytes)
 {
     FFT_ENTER(CUFFT_ALLOC_FAILED);
     fft_plan *p = plan_at(h);
@@ -132,7 +133,8 @@ static void line(double complex *x, int64_t n, int64_t stride, double sign, doub
 {
     for (int64_t k = 0; k < n; k++) {
         room[k] = 0;
-        for (int64_t j = 0; j < n; j++) room[k] += x[j * stride] * cexp(sign * 2 * M_PI * I * (double)(j * k % n) / (double)n);
+        for (int64_t j = 0; j < n; j++)
+            room[k] += x[j * stride] * cexp(sign * 2 * M_PI * I * (double)(j * k % n) / (double)n);
     }
     for (int64_t k = 0; k < n; k++) x[k * stride] = room[k];
 }
@@ -177,7 +179,8 @@ static void run_batch(const fft_call *c, int64_t b, int64_t count, double comple
 {
     long long at[3] = { 0 };
     double ends = 0;
-    for (int64_t i = 0; i < count; i++) where(&c->p, i, at), x[i] = element(c, b * c->p.in_distance, at, &ends);
+    for (int64_t i = 0; i < count; i++)
+        where(&c->p, i, at), x[i] = element(c, b * c->p.in_distance, at, &ends);
     all_lines(c, x, count, x + count);
     for (int64_t i = 0; i < count; i++) where(&c->p, i, at), put(c, b * c->p.out_distance, at, x[i] + ends);
 }
@@ -187,7 +190,8 @@ static int64_t reach(const fft_plan *p, bool out)
     const long long *sizes = out ? p->out_sizes : p->in_sizes;
     int64_t last = 1;
     for (int a = 0; a < p->rank; a++) last *= sizes[a];
-    return (last - 1) * (out ? p->out_stride : p->in_stride) + (p->batch - 1) * (out ? p->out_distance : p->in_distance) + 1;
+    return (last - 1) * (out ? p->out_stride : p->in_stride) +
+           (p->batch - 1) * (out ? p->out_distance : p->in_distance) + 1;
 }
 
 static size_t bytes_of(const fft_call *c, bool out)
@@ -215,9 +219,11 @@ static cufftResult exec(cufftHandle h, cufftType type, const void *in, void *out
     if (!p || !p->made || p->type != type) return CUFFT_INVALID_PLAN;
     fft_call c = { *p, in, out, direction == CUFFT_INVERSE ? 1 : -1, f64 };
     const bool complex_both = type == CUFFT_C2C || type == CUFFT_Z2Z;
-    if (!fake_owns(in, bytes_of(&c, false)) || !fake_owns(out, bytes_of(&c, true)) || !fake_owns(p->area, ROOM))
+    if (!fake_owns(in, bytes_of(&c, false)) || !fake_owns(out, bytes_of(&c, true)) ||
+        !fake_owns(p->area, ROOM))
         return CUFFT_INVALID_VALUE;
-    if (((uintptr_t)in | (uintptr_t)out) % (f64 ? 16 : 8) || (in == out && !complex_both)) return CUFFT_INVALID_VALUE;
+    if (((uintptr_t)in | (uintptr_t)out) % (f64 ? 16 : 8) || (in == out && !complex_both))
+        return CUFFT_INVALID_VALUE;
     pthread_mutex_lock(&fake_lock);
     fake_counted.transforms++;
     pthread_mutex_unlock(&fake_lock);

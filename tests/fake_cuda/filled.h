@@ -28,6 +28,9 @@ static inline void holds(const duet_matrix *m, float want, const char *what)
     CHECK(p && !wrong, "%s: %d elements are not %g: %s", what, (int)wrong, (double)want, duet_error());
 }
 
-static inline void free_all(duet_matrix **a, duet_matrix **b, duet_matrix **c) { duet_free(a), duet_free(b), duet_free(c); }
+static inline void free_all(duet_matrix **a, duet_matrix **b, duet_matrix **c)
+{
+    duet_free(a), duet_free(b), duet_free(c);
+}
 
 #endif

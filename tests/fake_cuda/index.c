@@ -97,13 +97,13 @@ static void one_hot(const job *j)
     }
 }
 
-#define ONTO(T, U)                                                                                                               \
-    do {                                                                                                                         \
-        T a, b;                                                                                                                  \
-        memcpy(&a, to, sizeof a), memcpy(&b, by, sizeof b);                                                                      \
-        if (kernel == OP_scatter_add) a = (T)((U)a + (U)b);                                                                      \
-        else if (a == a && (b != b || b > a || (b == a && signbit((double)a)))) a = b;                                           \
-        memcpy(to, &a, sizeof a);                                                                                                \
+#define ONTO(T, U)                                                                                           \
+    do {                                                                                                     \
+        T a, b;                                                                                              \
+        memcpy(&a, to, sizeof a), memcpy(&b, by, sizeof b);                                                  \
+        if (kernel == OP_scatter_add) a = (T)((U)a + (U)b);                                                  \
+        else if (a == a && (b != b || b > a || (b == a && signbit((double)a)))) a = b;                       \
+        memcpy(to, &a, sizeof a);                                                                            \
     } while (0)
 
 static void onto(int kernel, duet_dtype type, char *to, const char *by)
@@ -124,7 +124,8 @@ static void scatter(const job *j)
     for (int64_t i = 0; i < layout_count(z); i++) {
         const spot s = spot_of(z, i);
         spot x;
-        if (source_of(j, &s, &x)) onto(j->s.kernel, out->type, at_spot(j->out[0], out, &x), at_spot(j->in[2], z, &s));
+        if (source_of(j, &s, &x))
+            onto(j->s.kernel, out->type, at_spot(j->out[0], out, &x), at_spot(j->in[2], z, &s));
     }
 }
 
@@ -137,21 +138,22 @@ static char *on_line(const void *p, const layout *l, spot s, int axis, int64_t i
 }
 
 /* The sum of what the kernel may add in any order, from its parts: elements of each part stand in for it. */
-#define SCAN(T, none)                                                                                                            \
-    static T join_##T(T a, T b, bool times) { return times ? a * b : a + b; }                                                    \
-    static void scan_##T(const job *j, const spot *s, int axis)                                                                  \
-    {                                                                                                                            \
-        const bool times = j->s.kernel == OP_cumprod;                                                                            \
-        const T nil = times ? 1 : none;                                                                                          \
-        T part[4] = { nil, nil, nil, nil };                                                                                      \
-        for (int64_t i = 0; i < j->s.out[0].at.size[axis]; i++) {                                                                \
-            for (int k = 0; k < 3; k++)                                                                                          \
-                if (i % (16 << 4 * k) == 0) part[k + 1] = join_##T(part[k + 1], part[k], times), part[k] = nil;                  \
-            part[0] = join_##T(part[0], *(T *)on_line(j->in[0], &j->s.in[0].at, *s, axis, i), times);                            \
-            T sum = part[0];                                                                                                     \
-            for (int k = 1; k < 4; k++) sum = join_##T(part[k], sum, times);                                                     \
-            *(T *)on_line(j->out[0], &j->s.out[0].at, *s, axis, i) = sum;                                                        \
-        }                                                                                                                        \
+#define SCAN(T, none)                                                                                        \
+    static T join_##T(T a, T b, bool times) { return times ? a * b : a + b; }                                \
+    static void scan_##T(const job *j, const spot *s, int axis)                                              \
+    {                                                                                                        \
+        const bool times = j->s.kernel == OP_cumprod;                                                        \
+        const T nil = times ? 1 : none;                                                                      \
+        T part[4] = { nil, nil, nil, nil };                                                                  \
+        for (int64_t i = 0; i < j->s.out[0].at.size[axis]; i++) {                                            \
+            for (int k = 0; k < 3; k++)                                                                      \
+                if (i % (16 << 4 * k) == 0)                                                                  \
+                    part[k + 1] = join_##T(part[k + 1], part[k], times), part[k] = nil;                      \
+            part[0] = join_##T(part[0], *(T *)on_line(j->in[0], &j->s.in[0].at, *s, axis, i), times);        \
+            T sum = part[0];                                                                                 \
+            for (int k = 1; k < 4; k++) sum = join_##T(part[k], sum, times);                                 \
+            *(T *)on_line(j->out[0], &j->s.out[0].at, *s, axis, i) = sum;                                    \
+        }                                                                                                    \
     }
 SCAN(float, -0.0f)
 SCAN(double, -0.0)
@@ -160,12 +162,15 @@ SCAN(uint64_t, 0)
 static void scan(const job *j, const spot *s, int axis)
 {
     const duet_dtype t = j->s.out[0].at.type;
-    t == DUET_F32 ? scan_float(j, s, axis) : t == DUET_F64 ? scan_double(j, s, axis) : scan_uint64_t(j, s, axis);
+    t == DUET_F32   ? scan_float(j, s, axis)
+    : t == DUET_F64 ? scan_double(j, s, axis)
+                    : scan_uint64_t(j, s, axis);
 }
 
 static double half(uint16_t b, duet_dtype type)
 {
-    uint32_t bits = type == DUET_BF16 ? (uint32_t)b << 16 : (uint32_t)(b & 0x7fff) << 13 | (uint32_t)(b & 0x8000) << 16;
+    uint32_t bits =
+        type == DUET_BF16 ? (uint32_t)b << 16 : (uint32_t)(b & 0x7fff) << 13 | (uint32_t)(b & 0x8000) << 16;
     float f;
     memcpy(&f, &bits, sizeof f);
     if (type == DUET_BF16) return f;

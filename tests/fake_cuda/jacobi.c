@@ -29,8 +29,9 @@ static bool rotate(number *a, number *v, int64_t m, int64_t n, int64_t p, int64_
     for (int64_t i = 0; i < m; i++) xx += norm2(x[i]), yy += norm2(y[i]), common += conj(x[i]) * y[i];
     if (cabs(common) <= 1e-16 * sqrt(xx) * sqrt(yy) || common == 0) return true;
     const number back = conj(phase(common));
-    const double xy = creal(common * back), zeta = (yy - xx) / (2 * xy), t = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta)),
-                 cosine = 1 / hypot(1, t), sine = cosine * t;
+    const double xy = creal(common * back), zeta = (yy - xx) / (2 * xy),
+                 t = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta)), cosine = 1 / hypot(1, t),
+                 sine = cosine * t;
     turn_columns(x, y, m, cosine, sine, back), turn_columns(v + p * n, v + q * n, n, cosine, sine, back);
     return false;
 }
@@ -117,19 +118,23 @@ static void gesvd(void *args)
     fake_free(u);
 }
 
-cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params, signed char jobu, signed char jobvt,
-                                             int64_t m, int64_t n, cudaDataType_t type, const void *a, int64_t lda,
-                                             cudaDataType_t type_s, const void *w, cudaDataType_t type_u, const void *u,
-                                             int64_t ldu, cudaDataType_t type_vt, const void *vt, int64_t ldvt,
-                                             cudaDataType_t compute, size_t *bytes, size_t *host_bytes)
+cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params,
+                                             signed char jobu, signed char jobvt, int64_t m, int64_t n,
+                                             cudaDataType_t type, const void *a, int64_t lda,
+                                             cudaDataType_t type_s, const void *w, cudaDataType_t type_u,
+                                             const void *u, int64_t ldu, cudaDataType_t type_vt,
+                                             const void *vt, int64_t ldvt, cudaDataType_t compute,
+                                             size_t *bytes, size_t *host_bytes)
 {
     return *bytes = ROOM, *host_bytes = HOST_ROOM, said(!fake_vendor_fails() && m >= n);
 }
 
-cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t h, cusolverDnParams_t params, signed char jobu, signed char jobvt, int64_t m,
-                                  int64_t n, cudaDataType_t type, void *a, int64_t lda, cudaDataType_t type_s, void *w,
-                                  cudaDataType_t type_u, void *u, int64_t ldu, cudaDataType_t type_vt, void *vt, int64_t ldvt,
-                                  cudaDataType_t compute, void *room, size_t bytes, void *host, size_t host_bytes, int *info)
+cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t h, cusolverDnParams_t params, signed char jobu,
+                                  signed char jobvt, int64_t m, int64_t n, cudaDataType_t type, void *a,
+                                  int64_t lda, cudaDataType_t type_s, void *w, cudaDataType_t type_u, void *u,
+                                  int64_t ldu, cudaDataType_t type_vt, void *vt, int64_t ldvt,
+                                  cudaDataType_t compute, void *room, size_t bytes, void *host,
+                                  size_t host_bytes, int *info)
 {
     call c = { .wide = is_wide(type),
                .pairs = is_pairs(type),
@@ -147,8 +152,9 @@ cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t h, cusolverDnParams_t param
                .host = host,
                .host_bytes = host_bytes,
                .info = info };
-    bool fits = owns(&c, a, m, n, lda) && owns_values(&c, w, n) && type_s == part_of_type(type) && type_u == type &&
-                type_vt == type && compute == type && m >= n && bytes == ROOM && (u != NULL) == (jobu == 'S') && ldu >= m;
+    bool fits = owns(&c, a, m, n, lda) && owns_values(&c, w, n) && type_s == part_of_type(type) &&
+                type_u == type && type_vt == type && compute == type && m >= n && bytes == ROOM &&
+                (u != NULL) == (jobu == 'S') && ldu >= m;
     if (u) fits &= owns(&c, u, m, n, ldu) && owns(&c, vt, n, n, ldvt);
     return said(queue_call(h, gesvd, &c, fits && host_bytes == HOST_ROOM));
 }
@@ -172,8 +178,8 @@ static void two_sided(number *a, number *v, int64_t n)
                 const number common = a[p + q * n], back = conj(phase(common));
                 if (common == 0) continue;
                 const double theta = creal(a[q + q * n] - a[p + p * n]) / (2 * creal(common * back));
-                const double t = copysign(1, theta) / (fabs(theta) + hypot(1, theta)), cosine = 1 / hypot(1, t),
-                             sine = t * cosine;
+                const double t = copysign(1, theta) / (fabs(theta) + hypot(1, theta)),
+                             cosine = 1 / hypot(1, t), sine = t * cosine;
                 turn_columns(a + p * n, a + q * n, n, cosine, sine, back),
                     turn_columns(v + p * n, v + q * n, n, cosine, sine, back);
                 turn_rows(a, n, p, q, cosine, sine, back);
@@ -204,17 +210,20 @@ static void syevd(void *args)
     fake_free(a);
 }
 
-cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params, cusolverEigMode_t mode,
-                                             cublasFillMode_t part, int64_t n, cudaDataType_t type, const void *a, int64_t lda,
-                                             cudaDataType_t type_w, const void *w, cudaDataType_t compute, size_t *bytes,
-                                             size_t *host_bytes)
+cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params,
+                                             cusolverEigMode_t mode, cublasFillMode_t part, int64_t n,
+                                             cudaDataType_t type, const void *a, int64_t lda,
+                                             cudaDataType_t type_w, const void *w, cudaDataType_t compute,
+                                             size_t *bytes, size_t *host_bytes)
 {
-    return *bytes = ROOM, *host_bytes = HOST_ROOM, said(!fake_vendor_fails() && part == CUBLAS_FILL_MODE_UPPER);
+    return *bytes = ROOM, *host_bytes = HOST_ROOM,
+           said(!fake_vendor_fails() && part == CUBLAS_FILL_MODE_UPPER);
 }
 
-cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t h, cusolverDnParams_t params, cusolverEigMode_t mode, cublasFillMode_t part,
-                                  int64_t n, cudaDataType_t type, void *a, int64_t lda, cudaDataType_t type_w, void *w,
-                                  cudaDataType_t compute, void *room, size_t bytes, void *host, size_t host_bytes, int *info)
+cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t h, cusolverDnParams_t params, cusolverEigMode_t mode,
+                                  cublasFillMode_t part, int64_t n, cudaDataType_t type, void *a, int64_t lda,
+                                  cudaDataType_t type_w, void *w, cudaDataType_t compute, void *room,
+                                  size_t bytes, void *host, size_t host_bytes, int *info)
 {
     call c = { .wide = is_wide(type),
                .pairs = is_pairs(type),
@@ -229,6 +238,6 @@ cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t h, cusolverDnParams_t param
                .host_bytes = host_bytes,
                .info = info };
     return said(queue_call(h, syevd, &c,
-                           owns(&c, a, n, n, lda) && owns_values(&c, w, n) && type_w == part_of_type(type) && compute == type &&
-                               bytes == ROOM && host_bytes == HOST_ROOM));
+                           owns(&c, a, n, n, lda) && owns_values(&c, w, n) && type_w == part_of_type(type) &&
+                               compute == type && bytes == ROOM && host_bytes == HOST_ROOM));
 }

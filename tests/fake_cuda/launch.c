@@ -2,10 +2,10 @@
 #include "launch.h"
 #include "dtype.h"
 #include "fake.h"
-#include "reduce_order.h"
-#include "random_step.h"
-#include "layer_norm.h"
 #include "index_ops.h"
+#include "layer_norm.h"
+#include "random_step.h"
+#include "reduce_order.h"
 #include "supported.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +16,15 @@ int kernels_oldest(void) { return 80; }
 size_t kernels_scratch(const step *s)
 {
     if (kernels_splits(s)) return 1024;
-    if (s->kernel == KERNEL_RANDOM) return s->attr[0] == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
+    if (s->kernel == KERNEL_RANDOM)
+        return s->attr[0] == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
     if (order_family(s->kernel) >= ORDER_SCATTER) return (size_t)layout_count(&s->in[0].at) * 16;
     if (s->kernel == KERNEL_LAYER_NORM) return norm_length(s) > FOLD_BLOCK ? 1024 : 0;
     if (s->kernel == OP_conv2d_filter_grad) return filter_grad_scratch(s);
     int64_t n = 1;
     if (s->kernel != KERNEL_PROGRAM || !s->program->folds) return 0;
-    for (int axis = s->out[0].at.rank - s->inner; axis < s->out[0].at.rank; axis++) n *= s->out[0].at.size[axis];
+    for (int axis = s->out[0].at.rank - s->inner; axis < s->out[0].at.rank; axis++)
+        n *= s->out[0].at.size[axis];
     return n > FOLD_BLOCK ? (size_t)(n / FOLD_BLOCK + 1) * s->outs * sizeof(double) : 0;
 }
 
@@ -46,7 +48,8 @@ static void run_job(void *args)
     switch (step_type(&j->s)) {
     case DUET_F32: return fake_run_f32(j);
     case DUET_F64: return fake_run_f64(j);
-    case DUET_I64: return j->s.kernel == KERNEL_PROGRAM ? fake_program_i64(j) : fake_run_f64(j); /* random integers */
+    case DUET_I64:
+        return j->s.kernel == KERNEL_PROGRAM ? fake_program_i64(j) : fake_run_f64(j); /* random integers */
     case DUET_U64: return fake_program_u64(j);
     default: return fake_move(j);
     }
@@ -67,10 +70,12 @@ static bool resolve(const operand *x, int inner, const frame *f, void **p)
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     const cudaError_t failed = fake_enter(cudaErrorUnknown);
-    if (failed != cudaSuccess) return (void)fake_queue(q, spoil_counters, &w->counters, sizeof w->counters), failed;
+    if (failed != cudaSuccess)
+        return (void)fake_queue(q, spoil_counters, &w->counters, sizeof w->counters), failed;
     job j = { .s = *s, .scratch = w->scratch, .scratch_bytes = kernels_scratch(s), .counters = w->counters };
     j.by_parts = w->packed || (kernels_splits(s) && !kernels_packs(s)), j.packed = w->packed;
-    if (j.by_parts ? !fake_split_fits(s, w) : kernels_refuse(s) != NULL) return fake_error(cudaErrorInvalidValue);
+    if (j.by_parts ? !fake_split_fits(s, w) : kernels_refuse(s) != NULL)
+        return fake_error(cudaErrorInvalidValue);
     if (s->kept) return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->outs; i++)
         if (!resolve(&s->out[i], s->kernel == KERNEL_PROGRAM ? s->inner : 0, f, &j.out[i]))
@@ -79,7 +84,8 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
         if (!resolve(&s->in[i], 0, f, &j.in[i])) return fake_error(cudaErrorInvalidValue);
     if (j.scratch_bytes && ((uintptr_t)w->scratch % 256 || !fake_owns(w->scratch, j.scratch_bytes)))
         return fake_error(cudaErrorInvalidValue);
-    if (!fake_owns(w->counters, KERNELS_COUNTERS * sizeof *w->counters)) return fake_error(cudaErrorInvalidValue);
+    if (!fake_owns(w->counters, KERNELS_COUNTERS * sizeof *w->counters))
+        return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->nums; i++) j.num[i] = f->num[s->num[i]];
     if (s->program) j.p = *s->program;
     pthread_mutex_lock(&fake_lock);

@@ -1,10 +1,10 @@
 /* launch_tmpl.c - the pretended kernels for one element type but programs, from the rows and from reduce_order.h, one element after the other. */
 #include "dtype.h"
 #include "fake.h"
-#include "reduce_order.h"
-#include "scalar_ops.h"
 #include "layer_norm.h"
 #include "philox.h"
+#include "reduce_order.h"
+#include "scalar_ops.h"
 #include <stdlib.h>
 
 void FN(fake_fold)(void *out, int op, const T (*pair)[2], int64_t n); /* program_tmpl.c */
@@ -105,10 +105,12 @@ static T trim(const job *j, int which, int64_t i)
 static void norm_row(const job *j, T *x, int64_t first, int64_t n)
 {
     T(*pair)[2] = fake_alloc(sizeof *pair * (size_t)n);
-    const T mean = fold_row(OP_mean, x, n, pair), scale = FN(rsqrt)(fold_row(OP_var, x, n, pair) + (T)j->num[0]);
+    const T mean = fold_row(OP_mean, x, n, pair),
+            scale = FN(rsqrt)(fold_row(OP_var, x, n, pair) + (T)j->num[0]);
     for (int64_t i = 0; i < n; i++) {
         x[i] = (x[i] - mean) * scale;
-        if (j->s.attr[NORM_GAIN]) x[i] = FMA(x[i], trim(j, NORM_GAIN, first + i), trim(j, NORM_BIAS, first + i));
+        if (j->s.attr[NORM_GAIN])
+            x[i] = FMA(x[i], trim(j, NORM_GAIN, first + i), trim(j, NORM_BIAS, first + i));
     }
     fake_free(pair);
 }
@@ -189,7 +191,8 @@ static T pool_window(const job *j, const int64_t *out)
     T a = most ? -INF : K(0);
     for (int64_t u = 0; u < window[0]; u++)
         for (int64_t v = 0; v < window[1]; v++) {
-            int64_t at[4] = { out[0], out[1], out[2] * stride[0] - pad[0] + u, out[3] * stride[1] - pad[1] + v };
+            int64_t at[4] = { out[0], out[1], out[2] * stride[0] - pad[0] + u,
+                              out[3] * stride[1] - pad[1] + v };
             if (at[2] < 0 || at[2] >= in->size[2] || at[3] < 0 || at[3] >= in->size[3]) continue;
             T x = ((const T *)j->in[0])[place(in, at)];
             a = most ? MAXIMUM(a, x) : a + x;
@@ -237,9 +240,11 @@ static T back_at(const job *j, const int64_t *out)
     for (int64_t p = 0; p < grad->at.size[2]; p++)
         for (int64_t q = 0; q < grad->at.size[3]; q++) {
             const int64_t top = p * stride[0] - pad[0], left = q * stride[1] - pad[1];
-            const bool has = out[2] >= top && out[2] < top + window[0] && out[3] >= left && out[3] < left + window[1];
+            const bool has =
+                out[2] >= top && out[2] < top + window[0] && out[3] >= left && out[3] < left + window[1];
             if (!has || (j->s.ins == 2 && !is_first(j, out, top, left))) continue;
-            sum = sum + ((const T *)j->in[j->s.ins - 1])[place(&grad->at, (int64_t[]){ out[0], out[1], p, q })];
+            sum =
+                sum + ((const T *)j->in[j->s.ins - 1])[place(&grad->at, (int64_t[]){ out[0], out[1], p, q })];
         }
     return j->s.ins == 2 ? sum : sum / (T)((int64_t)window[0] * window[1]);
 }
@@ -251,7 +256,8 @@ static void run_pool_back(const job *j)
     for (int64_t i = 0; i < n; i++) {
         unravel(out, i, at);
         const bool up = j->s.kernel == OP_upsample2d;
-        ((T *)j->out[0])[place(out, at)] = up ? *image_at(j, at, at[2] / j->s.attr[0], at[3] / j->s.attr[1]) : back_at(j, at);
+        ((T *)j->out[0])[place(out, at)] =
+            up ? *image_at(j, at, at[2] / j->s.attr[0], at[3] / j->s.attr[1]) : back_at(j, at);
     }
 }
 
@@ -265,7 +271,8 @@ static T conv_sum(const job *j, const int64_t *out)
     for (int64_t k = 0; k < in->size[1] * filters->size[2] * filters->size[3]; k++) {
         int64_t from[4];
         unravel(filters, k, from), from[0] = out[1];
-        const int64_t at[4] = { out[0], from[1], out[2] * stride[0] - pad[0] + from[2], out[3] * stride[1] - pad[1] + from[3] };
+        const int64_t at[4] = { out[0], from[1], out[2] * stride[0] - pad[0] + from[2],
+                                out[3] * stride[1] - pad[1] + from[3] };
         const bool inside = at[2] >= 0 && at[2] < in->size[2] && at[3] >= 0 && at[3] < in->size[3];
         const T x = inside ? ((const T *)j->in[0])[place(in, at)] : K(0);
         sum = FMA(((const T *)j->in[1])[place(filters, from)], x, sum);
@@ -286,7 +293,8 @@ static T conv_pooled(const job *j, const int64_t *out)
     T most = -INF;
     for (int64_t u = 0; u < window[0]; u++)
         for (int64_t v = 0; v < window[1]; v++)
-            most = MAXIMUM(most, conv_finished(j, (int64_t[]){ out[0], out[1], out[2] * stride[0] + u, out[3] * stride[1] + v }));
+            most = MAXIMUM(most, conv_finished(j, (int64_t[]){ out[0], out[1], out[2] * stride[0] + u,
+                                                               out[3] * stride[1] + v }));
     return most;
 }
 
@@ -317,7 +325,8 @@ static T images_sum(const job *j, const int64_t *out)
     for (int64_t k = 0; k < filters->size[0] * filters->size[2] * filters->size[3]; k++) {
         const int64_t v = k % filters->size[3], u = k / filters->size[3] % filters->size[2],
                       m = k / filters->size[3] / filters->size[2];
-        const T x = at_or_zero(j->in[0], dy, (int64_t[]){ out[0], m, out[2] + pad[0] - u, out[3] + pad[1] - v });
+        const T x =
+            at_or_zero(j->in[0], dy, (int64_t[]){ out[0], m, out[2] + pad[0] - u, out[3] + pad[1] - v });
         sum = FMA(((const T *)j->in[1])[place(filters, (int64_t[]){ m, out[1], u, v })], x, sum);
     }
     return sum;
@@ -329,8 +338,10 @@ static T filters_sum(const job *j, const int64_t *out)
     const int32_t *pad = j->s.attr + CONV_PAD;
     T sum = K(0);
     for (int64_t k = 0; k < dy->size[0] * dy->size[2] * dy->size[3]; k++) {
-        const int64_t v = k % dy->size[3], u = k / dy->size[3] % dy->size[2], n = k / dy->size[3] / dy->size[2];
-        const T e = at_or_zero(j->in[0], x, (int64_t[]){ n, out[1], u + out[2] - pad[0], v + out[3] - pad[1] });
+        const int64_t v = k % dy->size[3], u = k / dy->size[3] % dy->size[2],
+                      n = k / dy->size[3] / dy->size[2];
+        const T e =
+            at_or_zero(j->in[0], x, (int64_t[]){ n, out[1], u + out[2] - pad[0], v + out[3] - pad[1] });
         sum = FMA(((const T *)j->in[1])[place(dy, (int64_t[]){ n, out[0], u, v })], e, sum);
     }
     return sum;
@@ -342,7 +353,8 @@ static void run_conv_back(const job *j)
     int64_t index[DUET_RANK_MAX], n = layout_count(out);
     for (int64_t i = 0; i < n; i++) {
         unravel(out, i, index);
-        ((T *)j->out[0])[place(out, index)] = (j->s.kernel == OP_conv2d_input_grad ? images_sum : filters_sum)(j, index);
+        ((T *)j->out[0])[place(out, index)] =
+            (j->s.kernel == OP_conv2d_input_grad ? images_sum : filters_sum)(j, index);
     }
 }
 
@@ -358,7 +370,8 @@ static T random_truncated(const lottery *l, int64_t i)
     const truncation k = FN(truncation_of)(l);
     const int lane = (int)(i % PHILOX_EACH);
     for (uint32_t attempt = 0; attempt < LOTTERY_ATTEMPTS; attempt++) {
-        const philox_block b = drawn(l, i / PHILOX_EACH, 2 * attempt), c = drawn(l, i / PHILOX_EACH, 2 * attempt + 1);
+        const philox_block b = drawn(l, i / PHILOX_EACH, 2 * attempt),
+                           c = drawn(l, i / PHILOX_EACH, 2 * attempt + 1);
         const T x = FN(propose_part)(l->proposal, k, b, c, lane);
         if (x == x) return x;
     }
@@ -369,7 +382,8 @@ static T random_number(const lottery *l, int64_t i)
 {
     const philox_block b = drawn(l, i / PHILOX_EACH, 0);
     const int lane = (int)(i % PHILOX_EACH);
-    if (l->law == LAW_UNIFORM) return FN(uniform)(FN(part)(b, lane), (T)l->number[0], (T)l->number[1], (T)l->number[2]);
+    if (l->law == LAW_UNIFORM)
+        return FN(uniform)(FN(part)(b, lane), (T)l->number[0], (T)l->number[1], (T)l->number[2]);
     if (l->law == LAW_TRUNCATED_NORMAL) return random_truncated(l, i);
     const TYPED(pair) z = FN(box_muller)(FN(part)(b, lane & ~1), FN(part)(b, lane | 1));
     return FMA(lane & 1 ? z.lo : z.hi, (T)l->number[1], (T)l->number[0]);

@@ -1,6 +1,6 @@
 /* linear.c - the pretended kernels of linalg.h. */
-#include "linalg.h"
 #include "fake.h"
+#include "linalg.h"
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
@@ -55,14 +55,16 @@ static double column_size(const double *x, int64_t rows)
 static void size(const linear_args *a)
 {
     double *out = a->out;
-    for (int64_t j = 0; j < a->cols; j++) *out = fmax(*out, column_size((const double *)a->in + j * a->in_col, a->rows));
+    for (int64_t j = 0; j < a->cols; j++)
+        *out = fmax(*out, column_size((const double *)a->in + j * a->in_col, a->rows));
 }
 
 static void rest(const linear_args *a)
 {
     for (int64_t j = 0; j < a->cols; j++) {
         const double left = column_size((const double *)a->in + j * a->in_col, a->rows);
-        const double most = a->most * *(const double *)a->out * column_size((const double *)a->more + j * a->out_col, a->rows);
+        const double most = a->most * *(const double *)a->out *
+                            column_size((const double *)a->more + j * a->out_col, a->rows);
         if (!(left <= most && most < INFINITY)) a->flag[0] = 1;
     }
 }
@@ -108,7 +110,8 @@ static bool is_there(const linear_args *a, const void *p, int64_t row, int64_t c
 {
     if (!a->rows || !a->cols) return true;
     const int64_t last = (a->rows - 1) * row + (a->cols - 1) * col;
-    return fake_owns((const char *)p + (last < 0 ? last * (int64_t)each : 0), ((size_t)llabs(last) + 1) * each);
+    return fake_owns((const char *)p + (last < 0 ? last * (int64_t)each : 0),
+                     ((size_t)llabs(last) + 1) * each);
 }
 
 cudaError_t linear_launch(const linear_args *a, cudaStream_t q)
@@ -116,7 +119,8 @@ cudaError_t linear_launch(const linear_args *a, cudaStream_t q)
     const size_t each = (a->wide ? 8 : 4) * (a->pairs ? 2 : 1);
     ENTER(cudaErrorUnknown);
     bool fits = true;
-    if (a->what == LINEAR_CHECK) fits = is_there(a, a->in, a->in_row, a->in_col, each) && fake_owns(a->flag, 2 * sizeof *a->flag);
+    if (a->what == LINEAR_CHECK)
+        fits = is_there(a, a->in, a->in_row, a->in_col, each) && fake_owns(a->flag, 2 * sizeof *a->flag);
     if (a->what == LINEAR_TRIANGLE) fits = is_there(a, a->out, a->out_row, a->out_col, each);
     if (a->pivots) fits &= fake_owns(a->pivot, (size_t)a->pivots * sizeof *a->pivot);
     if (!fits) return fake_error(cudaErrorInvalidValue);

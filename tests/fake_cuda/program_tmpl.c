@@ -35,7 +35,10 @@ static char *element(const void *p, const layout *l, int64_t i)
     return (char *)p + place(l, index) * (int64_t)dtypes[l->type].bytes;
 }
 
-static T get(duet_dtype t, const char *p) { return t == OWN ? *(const T *)p : (T)fake_converted(t, OWN, fake_value(t, p)); }
+static T get(duet_dtype t, const char *p)
+{
+    return t == OWN ? *(const T *)p : (T)fake_converted(t, OWN, fake_value(t, p));
+}
 
 static void put(duet_dtype t, char *p, T x)
 {
@@ -54,7 +57,10 @@ static T number(double x)
 #endif
 }
 
-static T wrapped(duet_dtype t, T x) { return (T)fake_converted(t, OWN, fake_converted(OWN, t, (long double)x)); }
+static T wrapped(duet_dtype t, T x)
+{
+    return (T)fake_converted(t, OWN, fake_converted(OWN, t, (long double)x));
+}
 
 /* ---- element by element ---- */
 
@@ -62,8 +68,8 @@ static T apply(int op, const T *v)
 {
     const T x = v[0], y = v[1], z = v[2];
     switch (op) {
-#define FORMULA(name, formula, ...)                                                                                              \
-    case OP_##name:                                                                                                              \
+#define FORMULA(name, formula, ...)                                                                          \
+    case OP_##name:                                                                                          \
         return formula;
 #ifdef WHOLE
 #define DUET_ANY1 FORMULA
@@ -88,7 +94,10 @@ typedef struct state {
     T acc, slot[PROGRAM_SLOTS], taken[PROGRAM_OUTPUTS][2]; /* taken: into each fold */
 } state;
 
-static T input_at(const job *j, int k, int64_t i) { return get(j->s.in[k].at.type, element(j->in[k], &j->s.in[k].at, i)); }
+static T input_at(const job *j, int k, int64_t i)
+{
+    return get(j->s.in[k].at.type, element(j->in[k], &j->s.in[k].at, i));
+}
 
 static T fetch(const state *m, source from)
 {
@@ -155,12 +164,15 @@ static partial preferred(partial p, partial q, bool (*better)(T x, T a))
     return better(x, y) ? p : better(y, x) ? q : first;
 }
 
-#define FOLD_OF(name, start, take, join, finish, ...)                                                                            \
-    static T take_one_##name(T a, T x, T y) { return (void)y, take; }                                                            \
-    static T join_one_##name(T a, T b) { return join; }                                                                          \
-    static T finish_one_##name(T a, int64_t n) { return (void)n, finish; }                                                       \
-    static partial take_##name(partial p, T x, T y, int64_t at) { return p.v[0] = take_one_##name(p.v[0], x, y), p; }            \
-    static partial join_##name(partial p, partial q) { return p.v[0] = join_one_##name(p.v[0], q.v[0]), p; }                     \
+#define FOLD_OF(name, start, take, join, finish, ...)                                                        \
+    static T take_one_##name(T a, T x, T y) { return (void)y, take; }                                        \
+    static T join_one_##name(T a, T b) { return join; }                                                      \
+    static T finish_one_##name(T a, int64_t n) { return (void)n, finish; }                                   \
+    static partial take_##name(partial p, T x, T y, int64_t at)                                              \
+    {                                                                                                        \
+        return p.v[0] = take_one_##name(p.v[0], x, y), p;                                                    \
+    }                                                                                                        \
+    static partial join_##name(partial p, partial q) { return p.v[0] = join_one_##name(p.v[0], q.v[0]), p; } \
     static T finish_##name(partial p, int64_t n) { return finish_one_##name(n ? p.v[0] : p.v[0] + K(0), n); }
 #ifdef WHOLE
 #define DUET_WHOLE1 FOLD_OF
@@ -168,38 +180,41 @@ static partial preferred(partial p, partial q, bool (*better)(T x, T a))
 #else
 #define DUET_FOLD1 FOLD_OF
 #define DUET_FOLD2 FOLD_OF
-#define DUET_MOMENT1(name, take, join, finish, ...)                                                                              \
-    static partial take_##name(partial p, T x, T y, int64_t at)                                                                  \
-    {                                                                                                                            \
-        T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                                                 \
-        take;                                                                                                                    \
-        return (partial){ { a0, a1, a2 }, 0 };                                                                                   \
-    }                                                                                                                            \
-    static partial join_##name(partial p, partial q)                                                                             \
-    {                                                                                                                            \
-        T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                                                 \
-        const T b0 = q.v[0], b1 = q.v[1], b2 = q.v[2];                                                                           \
-        join;                                                                                                                    \
-        return (partial){ { a0, a1, a2 }, 0 };                                                                                   \
-    }                                                                                                                            \
-    static T finish_##name(partial p, int64_t n)                                                                                 \
-    {                                                                                                                            \
-        const T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                                           \
-        return (void)a0, (void)a1, (void)a2, (void)n, finish;                                                                    \
+#define DUET_MOMENT1(name, take, join, finish, ...)                                                          \
+    static partial take_##name(partial p, T x, T y, int64_t at)                                              \
+    {                                                                                                        \
+        T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                             \
+        take;                                                                                                \
+        return (partial){ { a0, a1, a2 }, 0 };                                                               \
+    }                                                                                                        \
+    static partial join_##name(partial p, partial q)                                                         \
+    {                                                                                                        \
+        T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                             \
+        const T b0 = q.v[0], b1 = q.v[1], b2 = q.v[2];                                                       \
+        join;                                                                                                \
+        return (partial){ { a0, a1, a2 }, 0 };                                                               \
+    }                                                                                                        \
+    static T finish_##name(partial p, int64_t n)                                                             \
+    {                                                                                                        \
+        const T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                       \
+        return (void)a0, (void)a1, (void)a2, (void)n, finish;                                                \
     }
 #endif
-#define DUET_PLACE1(name, better, ...)                                                                                           \
-    static bool better_##name(T x, T a) { return better; }                                                                       \
-    static partial join_##name(partial p, partial q) { return preferred(p, q, better_##name); }                                  \
-    static partial take_##name(partial p, T x, T y, int64_t at) { return join_##name(p, (partial){ { x }, at }); }               \
+#define DUET_PLACE1(name, better, ...)                                                                       \
+    static bool better_##name(T x, T a) { return better; }                                                   \
+    static partial join_##name(partial p, partial q) { return preferred(p, q, better_##name); }              \
+    static partial take_##name(partial p, T x, T y, int64_t at)                                              \
+    {                                                                                                        \
+        return join_##name(p, (partial){ { x }, at });                                                       \
+    }                                                                                                        \
     static T finish_##name(partial p, int64_t n) { return p.v[0]; }
 #include <duet/ops.def>
 
 static fold fold_of(int op)
 {
     switch (op) {
-#define FOLD_CASE(name, first, at)                                                                                               \
-    case OP_##name:                                                                                                              \
+#define FOLD_CASE(name, first, at)                                                                           \
+    case OP_##name:                                                                                          \
         return (fold){ { { first }, at }, take_##name, join_##name, finish_##name };
 #define FROM_START(name, start, ...) FOLD_CASE(name, START(start), 0)
 #ifdef WHOLE
@@ -310,7 +325,8 @@ static void run_folds(const job *j)
 {
     const layout *l = &j->s.out[0].at;
     int64_t n = 1, outputs = 1;
-    for (int axis = 0; axis < l->rank; axis++) *(axis < l->rank - j->s.inner ? &outputs : &n) *= l->size[axis];
+    for (int axis = 0; axis < l->rank; axis++)
+        *(axis < l->rank - j->s.inner ? &outputs : &n) *= l->size[axis];
     T(*pair)[2] = fake_alloc(sizeof *pair * (size_t)(n * j->s.outs + 1));
     if (j->scratch_bytes) memset(j->scratch, 0xff, j->scratch_bytes);
     for (int64_t i = 0; i < outputs; i++) fold_outputs(j, i, n, pair);

@@ -64,9 +64,9 @@ static _Thread_local cudaError_t last_error;
 
 /* ---- what tests ask ---- */
 
-#define LOCKED(statement)                                                                                                        \
-    pthread_mutex_lock(&fake_lock);                                                                                              \
-    statement;                                                                                                                   \
+#define LOCKED(statement)                                                                                    \
+    pthread_mutex_lock(&fake_lock);                                                                          \
+    statement;                                                                                               \
     pthread_mutex_unlock(&fake_lock)
 
 fake_counts fake_count(void)
@@ -168,7 +168,7 @@ cudaError_t cudaPeekAtLastError(void) { return lost ? cudaErrorIllegalAddress : 
 const char *cudaGetErrorName(cudaError_t e)
 {
     switch ((int)e) {
-#define NAMED(name)                                                                                                              \
+#define NAMED(name)                                                                                          \
     case name: return #name;
         NAMED(cudaSuccess)
         NAMED(cudaErrorInvalidValue)
@@ -431,7 +431,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flag
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode)
 {
     ENTER(cudaErrorUnknown);
-    if (!s || s->noting || noting || mode != cudaStreamCaptureModeThreadLocal) return fake_error(cudaErrorInvalidValue);
+    if (!s || s->noting || noting || mode != cudaStreamCaptureModeThreadLocal)
+        return fake_error(cudaErrorInvalidValue);
     cudaGraph_t g = fake_alloc(sizeof *g);
     if (!g) return fake_error(cudaErrorMemoryAllocation);
     g->noted.last = &g->noted.first;
@@ -540,14 +541,16 @@ static cudaError_t upload(void *to, const void *from, size_t bytes, cudaStream_t
     return e;
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s)
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t s)
 {
     ENTER(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
     if (kind == cudaMemcpyHostToDevice) return upload(to, from, bytes, s);
     bool to_host = kind == cudaMemcpyDeviceToHost;
     bool is_pinned;
-    if (!fake_owns(from, bytes) || (to_host ? is_device(to) || !fake_is_whole(to, bytes, &is_pinned) : !fake_owns(to, bytes)))
+    if (!fake_owns(from, bytes) ||
+        (to_host ? is_device(to) || !fake_is_whole(to, bytes, &is_pinned) : !fake_owns(to, bytes)))
         return fake_error(cudaErrorInvalidValue);
     LOCKED((fake_counted.downloads += to_host));
     return fake_queue(s, run_copy, &(copying){ to, from, bytes }, sizeof(copying));

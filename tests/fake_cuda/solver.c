@@ -29,7 +29,10 @@ cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t h, cudaStream_t stream)
     return ((handle *)(void *)h)->stream = stream, CUSOLVER_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasCreate(cublasHandle_t *h) { return make(h) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED; }
+cublasStatus_t cublasCreate(cublasHandle_t *h)
+{
+    return make(h) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+}
 cublasStatus_t cublasDestroy(cublasHandle_t h) { return end(h), CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t stream)
 {
@@ -74,16 +77,17 @@ static void getrf(void *args)
     }
 }
 
-cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m, int64_t n,
-                                             cudaDataType_t type, const void *a, int64_t lda, cudaDataType_t compute,
-                                             size_t *bytes, size_t *host_bytes)
+cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m,
+                                             int64_t n, cudaDataType_t type, const void *a, int64_t lda,
+                                             cudaDataType_t compute, size_t *bytes, size_t *host_bytes)
 {
     return *bytes = ROOM, *host_bytes = HOST_ROOM, said(!fake_vendor_fails());
 }
 
-cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType_t type,
-                                  void *a, int64_t lda, int64_t *pivot, cudaDataType_t compute, void *room, size_t bytes,
-                                  void *host, size_t host_bytes, int *info)
+cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m, int64_t n,
+                                  cudaDataType_t type, void *a, int64_t lda, int64_t *pivot,
+                                  cudaDataType_t compute, void *room, size_t bytes, void *host,
+                                  size_t host_bytes, int *info)
 {
     call c = { .wide = is_wide(type),
                .pairs = is_pairs(type),
@@ -98,9 +102,9 @@ cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t h, cusolverDnParams_t param
                .host_bytes = host_bytes,
                .info = info };
     const int64_t least = m < n ? m : n;
-    return said(
-        queue_call(h, getrf, &c,
-                   owns(&c, a, m, n, lda) && fake_owns(pivot, (size_t)least * 8) && bytes == ROOM && host_bytes == HOST_ROOM));
+    return said(queue_call(h, getrf, &c,
+                           owns(&c, a, m, n, lda) && fake_owns(pivot, (size_t)least * 8) && bytes == ROOM &&
+                               host_bytes == HOST_ROOM));
 }
 
 /* x = T^-1 x, or T^-T x, column by column, of a triangle of a. */
@@ -111,7 +115,8 @@ static void substitute(const call *c, bool lower, bool unit, bool transposed)
         for (int64_t t = 0; t < c->n; t++) {
             const int64_t i = down ? t : c->n - 1 - t;
             number x = B(i, j);
-            for (int64_t l = down ? 0 : i + 1; l < (down ? i : c->n); l++) x -= (transposed ? A(l, i) : A(i, l)) * B(l, j);
+            for (int64_t l = down ? 0 : i + 1; l < (down ? i : c->n); l++)
+                x -= (transposed ? A(l, i) : A(i, l)) * B(l, j);
             SET_B(i, j, unit ? x : over(x, A(i, i)));
         }
 }
@@ -127,9 +132,10 @@ static void getrs(void *args)
     for (int64_t i = c->n; i-- > 0 && transposed;) exchange(c, c->b, c->ldb, c->k, i, c->pivot[i] - 1);
 }
 
-cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t h, cusolverDnParams_t params, cublasOperation_t how, int64_t n,
-                                  int64_t sides, cudaDataType_t type, const void *a, int64_t lda, const int64_t *pivot,
-                                  cudaDataType_t type_b, void *b, int64_t ldb, int *info)
+cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t h, cusolverDnParams_t params, cublasOperation_t how,
+                                  int64_t n, int64_t sides, cudaDataType_t type, const void *a, int64_t lda,
+                                  const int64_t *pivot, cudaDataType_t type_b, void *b, int64_t ldb,
+                                  int *info)
 {
     call c = { .wide = is_wide(type),
                .pairs = is_pairs(type),
@@ -142,8 +148,9 @@ cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t h, cusolverDnParams_t param
                .ldb = ldb,
                .pivot = (int64_t *)pivot,
                .info = info };
-    return said(
-        queue_call(h, getrs, &c, type == type_b && how != CUBLAS_OP_C && owns(&c, a, n, n, lda) && owns(&c, b, n, sides, ldb)));
+    return said(queue_call(h, getrs, &c,
+                           type == type_b && how != CUBLAS_OP_C && owns(&c, a, n, n, lda) &&
+                               owns(&c, b, n, sides, ldb)));
 }
 
 static void trsm(void *args)
@@ -152,29 +159,33 @@ static void trsm(void *args)
     substitute(c, c->flag[0], c->flag[1], c->flag[2]);
 }
 
-static cublasStatus_t queue_trsm(cublasHandle_t h, call *c, cublasSideMode_t side, cublasOperation_t how, number alpha)
+static cublasStatus_t queue_trsm(cublasHandle_t h, call *c, cublasSideMode_t side, cublasOperation_t how,
+                                 number alpha)
 {
-    const bool fits = owns(c, c->a, c->n, c->n, c->lda) && owns(c, c->b, c->n, c->k, c->ldb) && side == CUBLAS_SIDE_LEFT &&
-                      how != CUBLAS_OP_C && alpha == 1 && (uintptr_t)c->a % (c->pairs ? c->wide ? 16 : 8 : 4) == 0;
+    const bool fits = owns(c, c->a, c->n, c->n, c->lda) && owns(c, c->b, c->n, c->k, c->ldb) &&
+                      side == CUBLAS_SIDE_LEFT && how != CUBLAS_OP_C && alpha == 1 &&
+                      (uintptr_t)c->a % (c->pairs ? c->wide ? 16 : 8 : 4) == 0;
     if (fake_vendor_fails() || !fits) return CUBLAS_STATUS_EXECUTION_FAILED;
-    return fake_queue(((handle *)(void *)h)->stream, trsm, c, sizeof *c) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+    return fake_queue(((handle *)(void *)h)->stream, trsm, c, sizeof *c) ? CUBLAS_STATUS_EXECUTION_FAILED
+                                                                         : CUBLAS_STATUS_SUCCESS;
 }
 
-#define TRSM(letter, type, wide_, pairs_)                                                                                        \
-    cublasStatus_t cublas##letter##trsm_v2(cublasHandle_t h, cublasSideMode_t side, cublasFillMode_t part,                       \
-                                           cublasOperation_t how, cublasDiagType_t diagonal, int m, int n, const type *alpha,    \
-                                           const type *a, int lda, type *b, int ldb)                                             \
-    {                                                                                                                            \
-        call c = { .wide = wide_,                                                                                                \
-                   .pairs = pairs_,                                                                                              \
-                   .flag = { part == CUBLAS_FILL_MODE_LOWER, diagonal == CUBLAS_DIAG_UNIT, how != CUBLAS_OP_N },                 \
-                   .n = m,                                                                                                       \
-                   .k = n,                                                                                                       \
-                   .a = (void *)a,                                                                                               \
-                   .lda = lda,                                                                                                   \
-                   .b = b,                                                                                                       \
-                   .ldb = ldb };                                                                                                 \
-        return queue_trsm(h, &c, side, how, get(&c, alpha, 0));                                                                  \
+#define TRSM(letter, type, wide_, pairs_)                                                                    \
+    cublasStatus_t cublas##letter##trsm_v2(cublasHandle_t h, cublasSideMode_t side, cublasFillMode_t part,   \
+                                           cublasOperation_t how, cublasDiagType_t diagonal, int m, int n,   \
+                                           const type *alpha, const type *a, int lda, type *b, int ldb)      \
+    {                                                                                                        \
+        call c = { .wide = wide_,                                                                            \
+                   .pairs = pairs_,                                                                          \
+                   .flag = { part == CUBLAS_FILL_MODE_LOWER, diagonal == CUBLAS_DIAG_UNIT,                   \
+                             how != CUBLAS_OP_N },                                                           \
+                   .n = m,                                                                                   \
+                   .k = n,                                                                                   \
+                   .a = (void *)a,                                                                           \
+                   .lda = lda,                                                                               \
+                   .b = b,                                                                                   \
+                   .ldb = ldb };                                                                             \
+        return queue_trsm(h, &c, side, how, get(&c, alpha, 0));                                              \
     }
 TRSM(S, float, false, false)
 TRSM(D, double, true, false)
@@ -193,13 +204,22 @@ static void dgemm(void *args)
         }
 }
 
-cublasStatus_t cublasDgemm(cublasHandle_t h, cublasOperation_t how_a, cublasOperation_t how_b, int m, int n, int k,
-                           const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta, double *y,
-                           int ldy)
+cublasStatus_t cublasDgemm(cublasHandle_t h, cublasOperation_t how_a, cublasOperation_t how_b, int m, int n,
+                           int k, const double *alpha, const double *a, int lda, const double *b, int ldb,
+                           const double *beta, double *y, int ldy)
 {
-    call c = { .wide = true, .m = m, .n = n, .k = k, .a = (void *)a, .lda = lda, .b = (void *)b, .ldb = ldb, .c = y, .ldc = ldy };
-    const bool fits = owns(&c, a, m, k, lda) && owns(&c, b, k, n, ldb) && owns(&c, y, m, n, ldy) && how_a == CUBLAS_OP_N &&
-                      how_b == CUBLAS_OP_N && *alpha == -1 && *beta == 1;
+    call c = { .wide = true,
+               .m = m,
+               .n = n,
+               .k = k,
+               .a = (void *)a,
+               .lda = lda,
+               .b = (void *)b,
+               .ldb = ldb,
+               .c = y,
+               .ldc = ldy };
+    const bool fits = owns(&c, a, m, k, lda) && owns(&c, b, k, n, ldb) && owns(&c, y, m, n, ldy) &&
+                      how_a == CUBLAS_OP_N && how_b == CUBLAS_OP_N && *alpha == -1 && *beta == 1;
     if (fake_vendor_fails() || !fits) return CUBLAS_STATUS_EXECUTION_FAILED;
     return fake_queue(((handle *)(void *)h)->stream, dgemm, &c, sizeof c) ? CUBLAS_STATUS_EXECUTION_FAILED
                                                                           : CUBLAS_STATUS_SUCCESS;
@@ -222,21 +242,29 @@ static void potrf(void *args)
     if (!sound) *c->info = -4;
 }
 
-cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params, cublasFillMode_t part, int64_t n,
-                                             cudaDataType_t type, const void *a, int64_t lda, cudaDataType_t compute,
+cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params,
+                                             cublasFillMode_t part, int64_t n, cudaDataType_t type,
+                                             const void *a, int64_t lda, cudaDataType_t compute,
                                              size_t *bytes, size_t *host_bytes)
 {
     return *bytes = ROOM, *host_bytes = 0, said(!fake_vendor_fails() && part == CUBLAS_FILL_MODE_LOWER);
 }
 
-cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t h, cusolverDnParams_t params, cublasFillMode_t part, int64_t n,
-                                  cudaDataType_t type, void *a, int64_t lda, cudaDataType_t compute, void *room, size_t bytes,
-                                  void *host, size_t host_bytes, int *info)
+cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t h, cusolverDnParams_t params, cublasFillMode_t part,
+                                  int64_t n, cudaDataType_t type, void *a, int64_t lda,
+                                  cudaDataType_t compute, void *room, size_t bytes, void *host,
+                                  size_t host_bytes, int *info)
 {
-    call c = {
-        .wide = is_wide(type), .pairs = is_pairs(type), .n = n, .a = a, .lda = lda, .room = room, .bytes = bytes, .info = info
-    };
-    return said(queue_call(h, potrf, &c, owns(&c, a, n, n, lda) && part == CUBLAS_FILL_MODE_LOWER && bytes == ROOM));
+    call c = { .wide = is_wide(type),
+               .pairs = is_pairs(type),
+               .n = n,
+               .a = a,
+               .lda = lda,
+               .room = room,
+               .bytes = bytes,
+               .info = info };
+    return said(
+        queue_call(h, potrf, &c, owns(&c, a, n, n, lda) && part == CUBLAS_FILL_MODE_LOWER && bytes == ROOM));
 }
 
 /* ---- QR: reflectors I - tau v v^H, v with a 1 on top and the rest below the diagonal ---- */
@@ -248,7 +276,8 @@ static void reflect_column(const call *c, void *p, int64_t ld, int64_t j, int64_
 {
     number dot = 0;
     for (int64_t i = k; i < c->m; i++) dot += conj(below(c, i, k)) * get(c, p, i + j * ld);
-    for (int64_t i = k; i < c->m; i++) put(c, p, i + j * ld, get(c, p, i + j * ld) - tau * dot * below(c, i, k));
+    for (int64_t i = k; i < c->m; i++)
+        put(c, p, i + j * ld, get(c, p, i + j * ld) - tau * dot * below(c, i, k));
 }
 
 static void geqrf(void *args)
@@ -260,7 +289,8 @@ static void geqrf(void *args)
         const number alpha = A(k, k);
         double rest = 0, most = 0;
         for (int64_t i = k + 1; i < c->m; i++) most = fmax(most, cabs(A(i, k)));
-        for (int64_t i = k + 1; i < c->m && most > 0; i++) rest += cabs(A(i, k)) / most * (cabs(A(i, k)) / most);
+        for (int64_t i = k + 1; i < c->m && most > 0; i++)
+            rest += cabs(A(i, k)) / most * (cabs(A(i, k)) / most);
         put(c, c->w, k, 0);
         if (rest == 0 && cimag(alpha) == 0) continue;
         const double beta = -copysign(hypot(cabs(alpha), most * sqrt(rest)), creal(alpha));
@@ -271,16 +301,18 @@ static void geqrf(void *args)
     }
 }
 
-cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m, int64_t n,
-                                             cudaDataType_t type, const void *a, int64_t lda, cudaDataType_t type_tau,
-                                             const void *tau, cudaDataType_t compute, size_t *bytes, size_t *host_bytes)
+cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m,
+                                             int64_t n, cudaDataType_t type, const void *a, int64_t lda,
+                                             cudaDataType_t type_tau, const void *tau, cudaDataType_t compute,
+                                             size_t *bytes, size_t *host_bytes)
 {
     return *bytes = ROOM, *host_bytes = 0, said(!fake_vendor_fails());
 }
 
-cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType_t type,
-                                  void *a, int64_t lda, cudaDataType_t type_tau, void *tau, cudaDataType_t compute, void *room,
-                                  size_t bytes, void *host, size_t host_bytes, int *info)
+cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m, int64_t n,
+                                  cudaDataType_t type, void *a, int64_t lda, cudaDataType_t type_tau,
+                                  void *tau, cudaDataType_t compute, void *room, size_t bytes, void *host,
+                                  size_t host_bytes, int *info)
 {
     call c = { .wide = is_wide(type),
                .pairs = is_pairs(type),
@@ -292,7 +324,8 @@ cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t h, cusolverDnParams_t param
                .room = room,
                .bytes = bytes,
                .info = info };
-    return said(queue_call(h, geqrf, &c, owns(&c, a, m, n, lda) && owns(&c, tau, m < n ? m : n, 1, m) && bytes == ROOM));
+    return said(queue_call(h, geqrf, &c,
+                           owns(&c, a, m, n, lda) && owns(&c, tau, m < n ? m : n, 1, m) && bytes == ROOM));
 }
 
 /* b = Q b, or Q^H b; Q of k reflectors in a. */
@@ -326,56 +359,60 @@ static void orgqr(void *args)
     fake_free(q);
 }
 
-#define QR(letter, type, wide_, pairs_, q)                                                                                       \
-    cusolverStatus_t cusolverDn##letter##q##gqr_bufferSize(cusolverDnHandle_t h, int m, int n, int k, const type *a, int lda,    \
-                                                           const type *tau, int *length)                                         \
-    {                                                                                                                            \
-        return *length = 32, said(!fake_vendor_fails());                                                                         \
-    }                                                                                                                            \
-    cusolverStatus_t cusolverDn##letter##q##gqr(cusolverDnHandle_t h, int m, int n, int k, type *a, int lda, const type *tau,    \
-                                                type *room, int length, int *info)                                               \
-    {                                                                                                                            \
-        call c = { .wide = wide_,                                                                                                \
-                   .pairs = pairs_,                                                                                              \
-                   .m = m,                                                                                                       \
-                   .n = n,                                                                                                       \
-                   .k = k,                                                                                                       \
-                   .a = a,                                                                                                       \
-                   .lda = lda,                                                                                                   \
-                   .w = (void *)tau,                                                                                             \
-                   .room = room,                                                                                                 \
-                   .bytes = (size_t)length * sizeof *room,                                                                       \
-                   .info = info };                                                                                               \
-        return said(                                                                                                             \
-            queue_call(h, orgqr, &c, owns(&c, a, m, n, lda) && owns(&c, tau, k, 1, k) && m >= n && n >= k && length == 32));     \
-    }                                                                                                                            \
-    cusolverStatus_t cusolverDn##letter##q##mqr_bufferSize(cusolverDnHandle_t h, cublasSideMode_t side, cublasOperation_t how,   \
-                                                           int m, int n, int k, const type *a, int lda, const type *tau,         \
-                                                           const type *b, int ldb, int *length)                                  \
-    {                                                                                                                            \
-        return *length = 32, said(!fake_vendor_fails() && side == CUBLAS_SIDE_LEFT);                                             \
-    }                                                                                                                            \
-    cusolverStatus_t cusolverDn##letter##q##mqr(cusolverDnHandle_t h, cublasSideMode_t side, cublasOperation_t how, int m,       \
-                                                int n, int k, const type *a, int lda, const type *tau, type *b, int ldb,         \
-                                                type *room, int length, int *info)                                               \
-    {                                                                                                                            \
-        call c = { .wide = wide_,                                                                                                \
-                   .pairs = pairs_,                                                                                              \
-                   .flag = { how != CUBLAS_OP_N },                                                                               \
-                   .m = m,                                                                                                       \
-                   .n = n,                                                                                                       \
-                   .k = k,                                                                                                       \
-                   .a = (void *)a,                                                                                               \
-                   .lda = lda,                                                                                                   \
-                   .b = b,                                                                                                       \
-                   .ldb = ldb,                                                                                                   \
-                   .w = (void *)tau,                                                                                             \
-                   .room = room,                                                                                                 \
-                   .bytes = (size_t)length * sizeof *room,                                                                       \
-                   .info = info };                                                                                               \
-        return said(queue_call(h, ormqr, &c,                                                                                     \
-                               owns(&c, a, m, k, lda) && owns(&c, b, m, n, ldb) && m >= k && length == 32 &&                     \
-                                   (how == CUBLAS_OP_N || how == (pairs_ ? CUBLAS_OP_C : CUBLAS_OP_T))));                        \
+#define QR(letter, type, wide_, pairs_, q)                                                                   \
+    cusolverStatus_t cusolverDn##letter##q##gqr_bufferSize(cusolverDnHandle_t h, int m, int n, int k,        \
+                                                           const type *a, int lda, const type *tau,          \
+                                                           int *length)                                      \
+    {                                                                                                        \
+        return *length = 32, said(!fake_vendor_fails());                                                     \
+    }                                                                                                        \
+    cusolverStatus_t cusolverDn##letter##q##gqr(cusolverDnHandle_t h, int m, int n, int k, type *a, int lda, \
+                                                const type *tau, type *room, int length, int *info)          \
+    {                                                                                                        \
+        call c = { .wide = wide_,                                                                            \
+                   .pairs = pairs_,                                                                          \
+                   .m = m,                                                                                   \
+                   .n = n,                                                                                   \
+                   .k = k,                                                                                   \
+                   .a = a,                                                                                   \
+                   .lda = lda,                                                                               \
+                   .w = (void *)tau,                                                                         \
+                   .room = room,                                                                             \
+                   .bytes = (size_t)length * sizeof *room,                                                   \
+                   .info = info };                                                                           \
+        return said(queue_call(h, orgqr, &c,                                                                 \
+                               owns(&c, a, m, n, lda) && owns(&c, tau, k, 1, k) && m >= n && n >= k &&       \
+                                   length == 32));                                                           \
+    }                                                                                                        \
+    cusolverStatus_t cusolverDn##letter##q##mqr_bufferSize(cusolverDnHandle_t h, cublasSideMode_t side,      \
+                                                           cublasOperation_t how, int m, int n, int k,       \
+                                                           const type *a, int lda, const type *tau,          \
+                                                           const type *b, int ldb, int *length)              \
+    {                                                                                                        \
+        return *length = 32, said(!fake_vendor_fails() && side == CUBLAS_SIDE_LEFT);                         \
+    }                                                                                                        \
+    cusolverStatus_t cusolverDn##letter##q##mqr(cusolverDnHandle_t h, cublasSideMode_t side,                 \
+                                                cublasOperation_t how, int m, int n, int k, const type *a,   \
+                                                int lda, const type *tau, type *b, int ldb, type *room,      \
+                                                int length, int *info)                                       \
+    {                                                                                                        \
+        call c = { .wide = wide_,                                                                            \
+                   .pairs = pairs_,                                                                          \
+                   .flag = { how != CUBLAS_OP_N },                                                           \
+                   .m = m,                                                                                   \
+                   .n = n,                                                                                   \
+                   .k = k,                                                                                   \
+                   .a = (void *)a,                                                                           \
+                   .lda = lda,                                                                               \
+                   .b = b,                                                                                   \
+                   .ldb = ldb,                                                                               \
+                   .w = (void *)tau,                                                                         \
+                   .room = room,                                                                             \
+                   .bytes = (size_t)length * sizeof *room,                                                   \
+                   .info = info };                                                                           \
+        return said(queue_call(h, ormqr, &c,                                                                 \
+                               owns(&c, a, m, k, lda) && owns(&c, b, m, n, ldb) && m >= k && length == 32 && \
+                                   (how == CUBLAS_OP_N || how == (pairs_ ? CUBLAS_OP_C : CUBLAS_OP_T))));    \
     }
 QR(S, float, false, false, or)
 QR(D, double, true, false, or)
@@ -405,7 +442,8 @@ static void spread(const call *c, double x)
 static void cut_short(const call *c)
 {
     for (int64_t j = 0; j < c->k && c->flag[1] && c->n % 2; j++)
-        for (int64_t i = 0; i < c->n; i++) put(c, c->c, i + j * c->ldc, (float)creal(get(c, c->c, i + j * c->ldc)));
+        for (int64_t i = 0; i < c->n; i++)
+            put(c, c->c, i + j * c->ldc, (float)creal(get(c, c->c, i + j * c->ldc)));
 }
 
 static void gesv(void *args)
@@ -430,37 +468,38 @@ static void gesv(void *args)
 static cusolverStatus_t refined(void *h, call *c, int *turns)
 {
     *turns = 1, c->w = turns;
-    const bool fits = owns(c, c->a, c->n, c->n, c->lda) && owns(c, c->b, c->n, c->k, c->ldb) && owns(c, c->c, c->n, c->k, c->ldc);
+    const bool fits = owns(c, c->a, c->n, c->n, c->lda) && owns(c, c->b, c->n, c->k, c->ldb) &&
+                      owns(c, c->c, c->n, c->k, c->ldc);
     if (!queue_call(h, gesv, c, fits && c->bytes == ROOM)) return CUSOLVER_STATUS_EXECUTION_FAILED;
     fake_drain(((handle *)h)->stream);
     return CUSOLVER_STATUS_SUCCESS;
 }
 
-#define REFINED(letter)                                                                                                          \
-    cusolverStatus_t cusolverDnD##letter##gesv_bufferSize(cusolverDnHandle_t h, int n, int sides, double *a, int lda,            \
-                                                          int *pivot, double *b, int ldb, double *x, int ldx, void *room,        \
-                                                          size_t *bytes)                                                         \
-    {                                                                                                                            \
-        return *bytes = ROOM, said(!fake_vendor_fails());                                                                        \
-    }                                                                                                                            \
-    cusolverStatus_t cusolverDnD##letter##gesv(cusolverDnHandle_t h, int n, int sides, double *a, int lda, int *pivot,           \
-                                               double *b, int ldb, double *x, int ldx, void *room, size_t bytes, int *turns,     \
-                                               int *info)                                                                        \
-    {                                                                                                                            \
-        call c = { .wide = true,                                                                                                 \
-                   .flag = { false, #letter[0] == 'H' },                                                                         \
-                   .n = n,                                                                                                       \
-                   .k = sides,                                                                                                   \
-                   .a = a,                                                                                                       \
-                   .lda = lda,                                                                                                   \
-                   .b = b,                                                                                                       \
-                   .ldb = ldb,                                                                                                   \
-                   .c = x,                                                                                                       \
-                   .ldc = ldx,                                                                                                   \
-                   .room = room,                                                                                                 \
-                   .bytes = bytes,                                                                                               \
-                   .info = info };                                                                                               \
-        return refined(h, &c, turns);                                                                                            \
+#define REFINED(letter)                                                                                      \
+    cusolverStatus_t cusolverDnD##letter##gesv_bufferSize(cusolverDnHandle_t h, int n, int sides, double *a, \
+                                                          int lda, int *pivot, double *b, int ldb,           \
+                                                          double *x, int ldx, void *room, size_t *bytes)     \
+    {                                                                                                        \
+        return *bytes = ROOM, said(!fake_vendor_fails());                                                    \
+    }                                                                                                        \
+    cusolverStatus_t cusolverDnD##letter##gesv(cusolverDnHandle_t h, int n, int sides, double *a, int lda,   \
+                                               int *pivot, double *b, int ldb, double *x, int ldx,           \
+                                               void *room, size_t bytes, int *turns, int *info)              \
+    {                                                                                                        \
+        call c = { .wide = true,                                                                             \
+                   .flag = { false, #letter[0] == 'H' },                                                     \
+                   .n = n,                                                                                   \
+                   .k = sides,                                                                               \
+                   .a = a,                                                                                   \
+                   .lda = lda,                                                                               \
+                   .b = b,                                                                                   \
+                   .ldb = ldb,                                                                               \
+                   .c = x,                                                                                   \
+                   .ldc = ldx,                                                                               \
+                   .room = room,                                                                             \
+                   .bytes = bytes,                                                                           \
+                   .info = info };                                                                           \
+        return refined(h, &c, turns);                                                                        \
     }
 REFINED(S)
 REFINED(H)

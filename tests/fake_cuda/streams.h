@@ -93,8 +93,8 @@ static bool compare(const world *a, const world *b, const char *what)
     bool same = true;
     for (int i = 0; i < MATRICES; i++) {
         const void *p = duet_read(a->m[i]), *q = duet_read(b->m[i]);
-        same &= CHECK(p && q && same_bits(duet_type(a->m[i]), p, q, duet_count(a->m[i])), "matrix %d differs after %s: %s", i,
-                      what, duet_error());
+        same &= CHECK(p && q && same_bits(duet_type(a->m[i]), p, q, duet_count(a->m[i])),
+                      "matrix %d differs after %s: %s", i, what, duet_error());
     }
     return same;
 }
@@ -110,7 +110,10 @@ static duet_status chain(const world *w)
     return duet_set(M(Z), duet_tanh(duet_sub(duet_mul(M(X), M(Y)), duet_mul(M(ROW), M(COLUMN)))));
 }
 static duet_status spread(const world *w) { return duet_set(M(Z), duet_exp(M(ROW))); }
-static duet_status layer(const world *w) { return duet_set(M(T), duet_sigmoid(duet_bias_add(duet_matmul(M(X), M(W)), M(BIAS)))); }
+static duet_status layer(const world *w)
+{
+    return duet_set(M(T), duet_sigmoid(duet_bias_add(duet_matmul(M(X), M(W)), M(BIAS))));
+}
 static duet_status dense(const world *w)
 {
     const duet_expr h = duet_relu(duet_bias_add(duet_matmul(M(X), M(W)), M(BIAS)));
@@ -123,7 +126,10 @@ static duet_status onto(const world *w)
 static duet_status times_vector(const world *w) { return duet_set(M(LINE), duet_matmul(M(X), M(ROW))); }
 static duet_status softmax(const world *w) { return duet_set(M(Z), duet_softmax(M(X))); }
 static duet_status rows(const world *w) { return duet_set(M(LINE), duet_sum_axis(duet_mul(M(X), M(Y)), 1)); }
-static duet_status rows_kept(const world *w) { return duet_set(M(Z), duet_sub(M(X), duet_mean_keep(M(X), 1))); }
+static duet_status rows_kept(const world *w)
+{
+    return duet_set(M(Z), duet_sub(M(X), duet_mean_keep(M(X), 1)));
+}
 static duet_status first_greatest(const world *w) { return duet_set(M(INDEX), duet_argmax_axis(M(X), 1)); }
 static duet_status pooled(const world *w)
 {
@@ -132,10 +138,17 @@ static duet_status pooled(const world *w)
 }
 static duet_status together(const world *w)
 {
-    return duet_set_all({ M(Y), duet_add(M(X), M(Y)) }, { M(LINE), duet_sum_axis(M(Y), 1) }, { M(Z), duet_mul(M(Y), M(ROW)) });
+    return duet_set_all({ M(Y), duet_add(M(X), M(Y)) }, { M(LINE), duet_sum_axis(M(Y), 1) },
+                        { M(Z), duet_mul(M(Y), M(ROW)) });
 }
-static duet_status twice(const world *w) { return duet_set_all({ M(Y), duet_mul(2, M(X)) }, { M(Y), duet_add(M(Y), M(Z)) }); }
-static duet_status halves(const world *w) { return duet_set(w->upper, duet_add(w->upper, duet_mul(2, w->lower))); }
+static duet_status twice(const world *w)
+{
+    return duet_set_all({ M(Y), duet_mul(2, M(X)) }, { M(Y), duet_add(M(Y), M(Z)) });
+}
+static duet_status halves(const world *w)
+{
+    return duet_set(w->upper, duet_add(w->upper, duet_mul(2, w->lower)));
+}
 static duet_status narrow(const world *w) { return duet_set(M(Z), duet_sub(w->part, M(Y))); }
 static duet_status copied(const world *w) { return duet_set(M(Z), M(X)); }
 
@@ -143,14 +156,15 @@ typedef struct kind {
     const char *name;
     statement_of *run;
 } kind;
-#define CASE(f)                                                                                                                  \
-    {                                                                                                                            \
-#f, f                                                                                                                    \
+#define CASE(f)                                                                                              \
+    {                                                                                                        \
+#f, f                                                                                                \
     }
-static const kind kinds[] = { CASE(axpy),      CASE(vectors),        CASE(chain),        CASE(spread),   CASE(layer),
-                              CASE(dense),     CASE(onto),           CASE(times_vector), CASE(softmax),  CASE(rows),
-                              CASE(rows_kept), CASE(first_greatest), CASE(pooled),       CASE(together), CASE(twice),
-                              CASE(halves),    CASE(narrow),         CASE(copied) };
+static const kind kinds[] = { CASE(axpy),    CASE(vectors),  CASE(chain),     CASE(spread),
+                              CASE(layer),   CASE(dense),    CASE(onto),      CASE(times_vector),
+                              CASE(softmax), CASE(rows),     CASE(rows_kept), CASE(first_greatest),
+                              CASE(pooled),  CASE(together), CASE(twice),     CASE(halves),
+                              CASE(narrow),  CASE(copied) };
 #define KINDS (int)(sizeof kinds / sizeof *kinds)
 
 /* ---- little room ------------------------------------------------------------------------------------------------ */

@@ -52,7 +52,8 @@ static void tensor_lay(tensor *t, enum lie lie)
 }
 
 /* A tensor of random numbers, on the device when what queue was given is done. */
-static duet_status tensor_new(tensor *t, duet_dtype type, int rank, const int64_t *size, enum lie lie, int queue)
+static duet_status tensor_new(tensor *t, duet_dtype type, int rank, const int64_t *size, enum lie lie,
+                              int queue)
 {
     *t = (tensor){ .at = { .type = type, .rank = rank } };
     memcpy(t->at.size, size, sizeof *size * (size_t)rank);
@@ -91,6 +92,9 @@ static double *tensor_at(const tensor *t, int64_t i, int64_t j, int64_t k, int64
     return &t->value[at];
 }
 
-static void *tensor_data(const tensor *t) { return (char *)t->device + t->first * (int64_t)dtypes[t->at.type].bytes; }
+static void *tensor_data(const tensor *t)
+{
+    return (char *)t->device + t->first * (int64_t)dtypes[t->at.type].bytes;
+}
 
 #endif

@@ -1,8 +1,8 @@
 /* test_calibrate.c - the machines are measured, on the pretended CUDA: before the first choice, once, and without a trace in what users see. */
+#include "calibrate.h"
 #include "cost.h"
 #include "fake_cuda.h"
 #include "filled.h"
-#include "calibrate.h"
 #include "status.h"
 #include <omp.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@ static void open_all(void)
     duet_matrix *a = duet_new(DUET_F32, 20, 20), *image = duet_new(DUET_F32, 1, 1, 20, 20),
                 *seen = duet_new(DUET_F32, 1, 1, 20, 20), *filter = duet_new(DUET_F32, 1, 1, 3, 3);
     CHECK(duet_set_on(DUET_GPU, a, duet_matmul(a, a)) == DUET_OK, "%s", duet_error());
-    CHECK(duet_set_on(DUET_GPU, seen, duet_conv2d(image, filter, .pad = { 1, 1 })) == DUET_OK, "%s", duet_error());
+    CHECK(duet_set_on(DUET_GPU, seen, duet_conv2d(image, filter, .pad = { 1, 1 })) == DUET_OK, "%s",
+          duet_error());
     free_all(&a, &image, &filter), duet_free(&seen);
     duet_memory_trim();
 }
@@ -36,7 +37,8 @@ static void test_measure(void)
     const bool late = time(NULL) - start >= SECONDS; /* on a machine that is busy with all else */
     CHECK(s == DUET_OK && costs_sound(&c[HOST], HOST) && costs_sound(&c[DEVICE], DEVICE), "%s", duet_error());
     CHECK(busy || late ||
-              memcmp(c[HOST].seconds[COST_pass], machines[HOST]->costs->seconds[COST_pass], sizeof c[HOST].seconds[0]),
+              memcmp(c[HOST].seconds[COST_pass], machines[HOST]->costs->seconds[COST_pass],
+                     sizeof c[HOST].seconds[0]),
           "nothing was measured");
     duet_memory_trim(); /* what steps were lent */
     CHECK(fake_count().memory == before.memory && fake_count().pinned == before.pinned, "memory stays");
@@ -46,12 +48,14 @@ static void test_measure(void)
         fake_fail(n);
         const duet_status failed = costs_measure(c, 0.02, &busy);
         CHECK(failed == DUET_OK || (fake_failed() && *duet_error()), "call %d: %s", (int)n, duet_error());
-        CHECK(costs_sound(&c[HOST], HOST) && costs_sound(&c[DEVICE], DEVICE), "call %d: costs that cannot be", (int)n);
-        fake_fail(0), duet_memory_trim();
-        CHECK(fake_count().memory <= open.memory + (40 << 20) && fake_count().pinned == open.pinned, "call %d: memory stays",
+        CHECK(costs_sound(&c[HOST], HOST) && costs_sound(&c[DEVICE], DEVICE), "call %d: costs that cannot be",
               (int)n);
+        fake_fail(0), duet_memory_trim();
+        CHECK(fake_count().memory <= open.memory + (40 << 20) && fake_count().pinned == open.pinned,
+              "call %d: memory stays", (int)n);
     }
-    CHECK(duet_memory_limit(DUET_GPU, 64 << 20) == DUET_OK && costs_measure(c, 0.02, &busy) == DUET_NO_MEMORY, "past the limit");
+    CHECK(duet_memory_limit(DUET_GPU, 64 << 20) == DUET_OK && costs_measure(c, 0.02, &busy) == DUET_NO_MEMORY,
+          "past the limit");
     CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "limit");
     tap_point("machines are measured, and a call that fails leaves nothing behind");
 }
@@ -66,11 +70,13 @@ static void choose_first(const char *want)
     FILE *out = fmemopen(text, sizeof text, "w");
     fail(DUET_OK, "before");
     const duet_counts before = duet_stats();
-    CHECK(duet_set_on(DUET_CPU, y, duet_mul(2, x)) == DUET_OK && duet_stats().uploads == 0, "%s", duet_error());
+    CHECK(duet_set_on(DUET_CPU, y, duet_mul(2, x)) == DUET_OK && duet_stats().uploads == 0, "%s",
+          duet_error());
     CHECK(!strcmp(costs_origin(), "as shipped"), "a forced place needs no costs: %s", costs_origin());
     CHECK(duet_set(y, duet_mul(2, x)) == DUET_OK, "%s", duet_error());
     holds(y, 2, "y");
-    CHECK(duet_stats().uploads - before.uploads <= 1 && !strcmp(duet_error(), "before"), "it shows: %s", duet_error());
+    CHECK(duet_stats().uploads - before.uploads <= 1 && !strcmp(duet_error(), "before"), "it shows: %s",
+          duet_error());
     duet_info(out), fclose(out);
     CHECK(strstr(text, want) && strstr(text, "costs    "), "'%s' is not in: %s", want, text);
     CHECK(kept_path(path), "no path");

@@ -60,7 +60,12 @@ static step fold_step(const scene *w)
                                  .folds = true,
                                  .code = { { OP_LOAD, DUET_F32, { { FROM_INPUT, 0 } } },
                                            { OP_sum, DUET_F32, { { FROM_ACC, 0 } } } } };
-    step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .inner = 1, .in = { { 1, w->line.at } }, .program = &sum };
+    step s = { .kernel = KERNEL_PROGRAM,
+               .outs = 1,
+               .ins = 1,
+               .inner = 1,
+               .in = { { 1, w->line.at } },
+               .program = &sum };
     s.out[0].at = w->line.at, s.out[0].at.stride[0] = 0;
     return s;
 }
@@ -68,7 +73,8 @@ static step fold_step(const scene *w)
 static duet_status play(scene *w, int queue)
 {
     step s = product_step(w), fold = fold_step(w);
-    void *const data[] = { tensor_data(&w->out), tensor_data(&w->a), tensor_data(&w->b), tensor_data(&w->sum) };
+    void *const data[] = { tensor_data(&w->out), tensor_data(&w->a), tensor_data(&w->b),
+                           tensor_data(&w->sum) };
     TRY(gpu_machine.run(&s, &(frame){ data, NULL, queue }));
     void *const images[] = { tensor_data(&w->seen), tensor_data(&w->image), tensor_data(&w->filter) };
     TRY(gpu_machine.run(&w->conv, &(frame){ images, NULL, queue }));
@@ -82,8 +88,8 @@ static duet_status play(scene *w, int queue)
 
 static duet_status set_scene(scene *w, int queue)
 {
-    static const int64_t square[] = { SIDE, SIDE }, line[] = { LONG }, image[] = { 1, 2, SIDE, SIDE }, filter[] = { 3, 2, 3, 3 },
-                         seen[] = { 1, 3, SIDE, SIDE };
+    static const int64_t square[] = { SIDE, SIDE }, line[] = { LONG }, image[] = { 1, 2, SIDE, SIDE },
+                         filter[] = { 3, 2, 3, 3 }, seen[] = { 1, 3, SIDE, SIDE };
     *w = (scene){ 0 };
     TRY(tensor_new(&w->a, DUET_F32, 2, square, GAPS, queue));
     TRY(tensor_new(&w->b, DUET_F32, 2, square, COLUMNS, queue));
@@ -148,11 +154,11 @@ static void compare(const scene *w, const before *b, const char *name)
 {
     for (int64_t i = 0; i < SIDE; i++)
         for (int64_t j = 0; j < SIDE; j++) {
-            CHECK(near(*tensor_at(&w->out, i, j, 0, 0), product_at(w, b->addend, i, j)), "%s: product [%d,%d]", name, (int)i,
-                  (int)j);
+            CHECK(near(*tensor_at(&w->out, i, j, 0, 0), product_at(w, b->addend, i, j)),
+                  "%s: product [%d,%d]", name, (int)i, (int)j);
             for (int64_t m = 0; m < 3; m++)
-                CHECK(near(*tensor_at(&w->seen, 0, m, i, j), seen_at(w, m, i, j)), "%s: image [%d,%d,%d]", name, (int)m, (int)i,
-                      (int)j);
+                CHECK(near(*tensor_at(&w->seen, 0, m, i, j), seen_at(w, m, i, j)), "%s: image [%d,%d,%d]",
+                      name, (int)m, (int)i, (int)j);
         }
     CHECK(near(w->sum.value[0], b->total), "%s: sum %g, want %g", name, w->sum.value[0], b->total);
 }
@@ -176,22 +182,25 @@ static void fail_cold(void)
     ran(duet_memory_limit(DUET_GPU, 16 << 20), "limit"); /* a small workspace: there are many children */
     fake_fail(failing);
     if (gpu_machine.absent()) { /* looked for once a process: this failure lasts */
-        CHECK(fake_failed() && gpu_machine.run(&w.conv, &(frame){ 0 }) != DUET_OK, "an absent machine runs nothing");
+        CHECK(fake_failed() && gpu_machine.run(&w.conv, &(frame){ 0 }) != DUET_OK,
+              "an absent machine runs nothing");
         return;
     }
     duet_status s = set_scene(&w, 0);
     if (s == DUET_OK) s = play_and_compare(&w, 0, "one failure");
-    CHECK(s == DUET_OK || (fake_failed() && *duet_error()), "status %d without a failure or a text: %s", s, duet_error());
+    CHECK(s == DUET_OK || (fake_failed() && *duet_error()), "status %d without a failure or a text: %s", s,
+          duet_error());
     CHECK(fake_failed() || s == DUET_OK, "no failure, but: %s", duet_error());
     bool was_last = !fake_failed();
     fake_fail(0);
     clear_scene(&w);
     for (int queue = 0; queue <= 2; queue += 2) {
-        if (ran(set_scene(&w, queue), "afterwards")) ran(play_and_compare(&w, queue, "afterwards"), "afterwards");
+        if (ran(set_scene(&w, queue), "afterwards"))
+            ran(play_and_compare(&w, queue, "afterwards"), "afterwards");
         clear_scene(&w);
     }
-    CHECK(fake_count().handles == 7, "two queues with cuDNN's, cuBLASLt's, and the four of a product: %d live",
-          fake_count().handles);
+    CHECK(fake_count().handles == 7,
+          "two queues with cuDNN's, cuBLASLt's, and the four of a product: %d live", fake_count().handles);
     size_t used = duet_memory_of(DUET_GPU).used;
     CHECK(used == 2 << 20, "two workspaces of a sixteenth of the limit, and %zu bytes in use", used);
     duet_memory_trim();
@@ -211,8 +220,8 @@ static void test_cold_failures(void)
             _exit(tap_failures > 0);
         }
         waitpid(child, &status, 0);
-        CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77), "call %d: status %x", (int)failing,
-              status);
+        CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77),
+              "call %d: status %x", (int)failing, status);
     }
     printf("# %d calls from nothing\n", (int)failing - 2);
     CHECK(failing < 1000, "it never ends");
@@ -236,12 +245,14 @@ static void test_warm_failures(void)
         duet_status s = play_and_compare(&w, 0, "one failure");
         bool hit = fake_failed();
         fake_fail(0);
-        CHECK(hit ? s == DUET_OK || *duet_error() : s == DUET_OK, "call %d: status %d, %s", (int)n, s, duet_error());
+        CHECK(hit ? s == DUET_OK || *duet_error() : s == DUET_OK, "call %d: status %d, %s", (int)n, s,
+              duet_error());
         ran(gpu_machine.sync(0), "sync"), ran(gpu_machine.sync(1), "sync");
         clear_scene(&w);
         duet_memory_trim();
         fake_counts now = fake_count();
-        CHECK(now.memory == start.memory, "call %d leaks %zd bytes", (int)n, (ssize_t)(now.memory - start.memory));
+        CHECK(now.memory == start.memory, "call %d leaks %zd bytes", (int)n,
+              (ssize_t)(now.memory - start.memory));
         CHECK(now.handles == start.handles, "call %d leaks %d handles", (int)n, now.handles - start.handles);
         CHECK(duet_memory_of(DUET_GPU).used == used, "call %d leaves %zu bytes in use, not %zu", (int)n,
               duet_memory_of(DUET_GPU).used, used);
@@ -260,8 +271,10 @@ static void lost(void)
     ran(set_scene(&w, 0), "scene");
     ran(play(&w, 0), "play");
     fake_lost();
-    CHECK(play(&w, 0) == DUET_DEVICE_ERROR && strstr(duet_error(), "cudaErrorIllegalAddress"), "%s", duet_error());
-    CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "lost"), "absent says: %s", gpu_machine.absent());
+    CHECK(play(&w, 0) == DUET_DEVICE_ERROR && strstr(duet_error(), "cudaErrorIllegalAddress"), "%s",
+          duet_error());
+    CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "lost"), "absent says: %s",
+          gpu_machine.absent());
     CHECK(play(&w, 0) == DUET_NO_DEVICE && strstr(duet_error(), "lost"), "%s", duet_error());
     CHECK(gpu_machine.sync(0) == DUET_NO_DEVICE, "sync");
     CHECK(!gpu_machine.stream(5), "no new stream");
@@ -329,11 +342,12 @@ static void short_of_memory(void)
         (void)fail(DUET_OK, "before");
         ran(play_and_compare(&w, 0, "short"), "play");
         CHECK(!strcmp(duet_error(), "before"), "a way round is no error: %s", duet_error());
-        CHECK(fake_count().algorithm == cases[i].algorithm, "limit %zu: algorithm %d", cases[i].limit, fake_count().algorithm);
+        CHECK(fake_count().algorithm == cases[i].algorithm, "limit %zu: algorithm %d", cases[i].limit,
+              fake_count().algorithm);
         clear_scene(&w);
         duet_memory m = duet_memory_of(DUET_GPU);
-        CHECK(m.used + m.cached <= cases[i].limit && m.peak <= 8 << 20, "limit %zu: used %zu, peak %zu", cases[i].limit, m.used,
-              m.peak);
+        CHECK(m.used + m.cached <= cases[i].limit && m.peak <= 8 << 20, "limit %zu: used %zu, peak %zu",
+              cases[i].limit, m.used, m.peak);
     }
     CHECK(fake_count().searches == 1, "%d searches for one shape", (int)fake_count().searches);
 }
@@ -347,7 +361,8 @@ static void full_device(void)
     ran(set_scene(&w, 0), "scene");
     ran(play_and_compare(&w, 0, "full"), "play");
     clear_scene(&w);
-    CHECK(gpu_machine.alloc(2 << 20, &p) == DUET_NO_MEMORY && strstr(duet_error(), "cudaMalloc"), "%s", duet_error());
+    CHECK(gpu_machine.alloc(2 << 20, &p) == DUET_NO_MEMORY && strstr(duet_error(), "cudaMalloc"), "%s",
+          duet_error());
     CHECK(cudaPeekAtLastError() == cudaSuccess, "the error stays behind");
     ran(gpu_machine.alloc(16, &p), "a smaller block");
     gpu_machine.free(p);
@@ -362,8 +377,8 @@ static void reproducible(void)
     ran(play_and_compare(&w, 0, "reproducible"), "play");
     clear_scene(&w);
     CHECK(fake_count().searches == 0, "no choice by timing");
-    CHECK(fake_count().algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, "the first that repeats: %d",
-          fake_count().algorithm);
+    CHECK(fake_count().algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+          "the first that repeats: %d", fake_count().algorithm);
 }
 
 static void without_vendors(void)
@@ -383,7 +398,8 @@ static void without_vendors(void)
     FILE *out = fmemopen(text, sizeof text, "w");
     gpu_machine.info(out);
     fclose(out);
-    CHECK(strstr(text, "Pretended GPU") && strstr(text, "cuBLASLt 13") && strstr(text, "cuDNN missing: libcudnn.so.9: not today"),
+    CHECK(strstr(text, "Pretended GPU") && strstr(text, "cuBLASLt 13") &&
+              strstr(text, "cuDNN missing: libcudnn.so.9: not today"),
           "%s", text);
 }
 
@@ -437,10 +453,13 @@ static void test_pretence(void)
     ran(tensor_new(&a, DUET_F32, 1, (int64_t[]){ 64 }, ROWS, 10), "new");
     ran(tensor_new(&b, DUET_F32, 1, (int64_t[]){ 64 }, ROWS, 11), "new");
     CHECK(gpu_machine.upload(host, back, sizeof host, 10) == DUET_DEVICE_ERROR, "an upload to the host");
-    CHECK(gpu_machine.upload(a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR, "an upload from the device");
-    CHECK(gpu_machine.download(a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR, "a download to the device");
+    CHECK(gpu_machine.upload(a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR,
+          "an upload from the device");
+    CHECK(gpu_machine.download(a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR,
+          "a download to the device");
     behind_a_block(&a);
-    CHECK(gpu_machine.upload(a.device, host, sizeof host + 4, 10) == DUET_DEVICE_ERROR, "an upload past the end");
+    CHECK(gpu_machine.upload(a.device, host, sizeof host + 4, 10) == DUET_DEVICE_ERROR,
+          "an upload past the end");
     step s = { .kernel = OP_sum, .outs = 1, .ins = 1, .in = { { 1, a.at } }, .attr = { -1 } };
     layout_dense(&s.out[0].at, DUET_F32, 0, NULL);
     CHECK(gpu_machine.run(&s, &(frame){ (void *const[]){ b.device, host }, NULL, 10 }) == DUET_DEVICE_ERROR,

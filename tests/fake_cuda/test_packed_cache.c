@@ -1,10 +1,10 @@
 /* test_packed_cache.c - what the card keeps of operands in DUET_MATH_SPLIT, on the pretended CUDA: it is never old, whatever road a matrix is
  * written by and whoever reads it then.
  * Small whole numbers: every result is exact. */
-#include "in_thread.h"
 #include "auto_replay.h"
-#include "fake_cuda.h"
 #include "deferred.h"
+#include "fake_cuda.h"
+#include "in_thread.h"
 #include "packed_cache_scene.h"
 #include "plan.h"
 #include <cuda_runtime_api.h>
@@ -52,7 +52,10 @@ static void by_transposed(scene *s, duet_matrix *m, float v)
 {
     ok(duet_set_on(DUET_GPU, s->turned, duet_mul(v, duet_cast(duet_equal(s->turned, s->turned), DUET_F32))));
 }
-static void by_adding(scene *s, duet_matrix *m, float v) { DUET_ON(DUET_GPU) ok(duet_iadd(m, duet_sub(v, m))); }
+static void by_adding(scene *s, duet_matrix *m, float v)
+{
+    DUET_ON(DUET_GPU) ok(duet_iadd(m, duet_sub(v, m)));
+}
 static void by_two(scene *s, duet_matrix *m, float v)
 {
     DUET_ON(DUET_GPU) ok(duet_set_all({ m, DUET(v + 1) }, { m, duet_sub(m, 1) }));
@@ -63,7 +66,8 @@ static void by_device(scene *s, duet_matrix *m, float v)
     static float from[N * N];
     void *p = duet_device_update(m), *q = duet_stream();
     for (int i = 0; i < N * N; i++) from[i] = v;
-    CHECK(p && q && cudaMemcpyAsync(p, from, sizeof from, cudaMemcpyHostToDevice, q) == cudaSuccess, "%s", duet_error());
+    CHECK(p && q && cudaMemcpyAsync(p, from, sizeof from, cudaMemcpyHostToDevice, q) == cudaSuccess, "%s",
+          duet_error());
     ok(duet_synchronize());
     ok(duet_auto_replay(1));
 }
@@ -184,11 +188,13 @@ static void say_between(scene *s)
 static void mean_between(numbers *n) { n->y = N * (n->w + 1), n->w += 3, n->z = N * n->w * n->w; }
 static void say_half(scene *s)
 {
-    ok(multiply(s)), ok(duet_set(s->half[0], duet_add(s->half[0], 1))), ok(duet_set(s->half[1], duet_add(s->half[1], 1)));
+    ok(multiply(s)), ok(duet_set(s->half[0], duet_add(s->half[0], 1))),
+        ok(duet_set(s->half[1], duet_add(s->half[1], 1)));
 }
 static void say_all(scene *s)
 {
-    DUET_MATH(DUET_MATH_SPLIT) ok(duet_set_all({ s->w, duet_add(s->w, 1) }, { s->y, duet_matmul(s->x, s->w) }));
+    DUET_MATH(DUET_MATH_SPLIT)
+    ok(duet_set_all({ s->w, duet_add(s->w, 1) }, { s->y, duet_matmul(s->x, s->w) }));
 }
 
 static const struct story {
@@ -230,7 +236,8 @@ static void tell(const struct story *t, bool recorded)
 
 static void test_stories(void)
 {
-    for (size_t i = 0; i < sizeof stories / sizeof *stories; i++) tell(&stories[i], true), tell(&stories[i], false);
+    for (size_t i = 0; i < sizeof stories / sizeof *stories; i++)
+        tell(&stories[i], true), tell(&stories[i], false);
     tap_point("recordings and loops that write their weights");
 }
 

@@ -1,10 +1,10 @@
 /* test_packed_cache_memory.c - what the card keeps of operands in DUET_MATH_SPLIT, on the pretended CUDA: it is made once for as long as it serves,
  * threads share it, it goes with its matrix and when others want the memory; and when any call or allocation fails, nothing of it is old
  * or left. Small whole numbers: every result is exact. */
-#include "in_thread.h"
-#include "fake_cuda.h"
-#include "packed_cache_scene.h"
 #include "failing_alloc.h"
+#include "fake_cuda.h"
+#include "in_thread.h"
+#include "packed_cache_scene.h"
 
 /* ---- what is kept ----------------------------------------------------------------------------------------------- */
 
@@ -157,8 +157,8 @@ static void test_memory(void)
         for (int i = 0; i < 4; i++) {
             ok(duet_memory_limit(DUET_GPU, limits[i]));
             multiply_all(x, w, y, true);
-            CHECK(used() <= matrices + limits[i] / 4, "%zu bytes are used, %zu of matrices, the limit is %zu", used(), matrices,
-                  limits[i]);
+            CHECK(used() <= matrices + limits[i] / 4, "%zu bytes are used, %zu of matrices, the limit is %zu",
+                  used(), matrices, limits[i]);
         }
         ok(duet_memory_limit(DUET_GPU, 0));
     }
@@ -182,7 +182,8 @@ static void test_pressed_recording(void)
         for (int turn = 0; turn < 6; turn++) {
             multiply_all(x, rivals, y, true);
             duet_memory_trim();
-            refill(s.w, (float)turn), ok(duet_replay(r)), holds(s.y, N * (float)turn, "replayed among rivals");
+            refill(s.w, (float)turn), ok(duet_replay(r)),
+                holds(s.y, N * (float)turn, "replayed among rivals");
         }
         CHECK(fake_count().graphs >= graphs + 6, "no graphs were launched");
         const size_t before = used();
@@ -231,7 +232,8 @@ static void pass(hope *h, scene *s, duet_recording **r, int turn)
     if (!(turn % 2 ? fill(h, s->w, v) : went(h, duet_set(s->w, v)))) return;
     if (went(h, multiply(s))) is(h, s->y, N * v);
     if (!*r && went(h, duet_record_begin())) {
-        const bool good = went(h, multiply(s)) && went(h, duet_set(s->w, duet_add(s->w, 1))) && went(h, multiply(s));
+        const bool good =
+            went(h, multiply(s)) && went(h, duet_set(s->w, duet_add(s->w, 1))) && went(h, multiply(s));
         *r = duet_record_end();
         h->failures += !*r;
         if (good) is(h, s->y, N * (v + 1));
@@ -274,7 +276,8 @@ static bool one_failure(bool allocation, int n, const char *what)
     duet_memory_trim();
     if (n < 0) return false;
     CHECK(!h.wrong, "%s %d: a result is wrong, or nothing goes any more: %s", what, n, duet_error());
-    CHECK(hit || !h.failures, "%s %d: nothing failed, and %d were refused: %s", what, n, h.failures, duet_error());
+    CHECK(hit || !h.failures, "%s %d: nothing failed, and %d were refused: %s", what, n, h.failures,
+          duet_error());
     CHECK(homeless || live == living, "%s %d: %d blocks leaked", what, n, (int)(live - living));
     CHECK(duet_memory_of(DUET_GPU).used == memory, "%s %d: %zu bytes of the device stay, not %zu", what, n,
           duet_memory_of(DUET_GPU).used, memory);
@@ -284,15 +287,17 @@ static bool one_failure(bool allocation, int n, const char *what)
 static void each_once(bool allocation, const char *what, int least)
 {
     int n = 0;
-    for (int i = 0; i < 2; i++) one_failure(allocation, -1, what); /* what is made once in a process is there */
+    for (int i = 0; i < 2; i++)
+        one_failure(allocation, -1, what); /* what is made once in a process is there */
     const fake_counts start = fake_count();
     while (n < 3000 && one_failure(allocation, n, what)) n++;
     const fake_counts now = fake_count();
     CHECK(n >= least && n < 3000, "%d failures", n);
-    CHECK(now.graphs_alive == start.graphs_alive && now.handles == start.handles, "%d graphs, %d handles stay",
-          now.graphs_alive - start.graphs_alive, now.handles - start.handles);
+    CHECK(now.graphs_alive == start.graphs_alive && now.handles == start.handles,
+          "%d graphs, %d handles stay", now.graphs_alive - start.graphs_alive, now.handles - start.handles);
     /* A block that CUDA failed to take back is CUDA's. */
-    CHECK(!allocation || now.memory == start.memory, "%zu bytes of the device, not %zu", now.memory, start.memory);
+    CHECK(!allocation || now.memory == start.memory, "%zu bytes of the device, not %zu", now.memory,
+          start.memory);
     tap_point(what);
 }
 

@@ -26,7 +26,8 @@ static void test_pins(void)
     travel(x, y, 1);
     CHECK(fake_count().pinned == 0 && pinned() == 0, "pinned at once");
     travel(x, y, 5);
-    CHECK(fake_count().pinned == 2 && pinned() >= 2 * 4 * LARGE, "%d blocks, %zu bytes", fake_count().pinned, pinned());
+    CHECK(fake_count().pinned == 2 && pinned() >= 2 * 4 * LARGE, "%d blocks, %zu bytes", fake_count().pinned,
+          pinned());
     duet_free(&x);
     x = duet_new(DUET_F32, LARGE); /* the same block again */
     travel(x, y, 5);
@@ -35,7 +36,8 @@ static void test_pins(void)
     CHECK(fake_count().pinned == 2, "a small one is pinned");
     free_all(&x, &y, &small);
     duet_memory_trim();
-    CHECK(fake_count().pinned == 0 && pinned() == 0, "%d blocks, %zu bytes stay pinned", fake_count().pinned, pinned());
+    CHECK(fake_count().pinned == 0 && pinned() == 0, "%d blocks, %zu bytes stay pinned", fake_count().pinned,
+          pinned());
     tap_point("what travels twice is pinned until its memory goes back");
 }
 
@@ -64,16 +66,16 @@ static void fail_at_call(uint64_t n, bool *hit)
         for (int k = 0; p && k < LARGE; k++) p[k] = (float)i;
         const duet_status s = p ? duet_set_on(DUET_GPU, y, duet_add(x, 1)) : DUET_OK;
         const float *q = p && s == DUET_OK ? duet_read(y) : NULL;
-        CHECK(q ? q[0] == (float)i + 1 && q[LARGE - 1] == (float)i + 1 : fake_failed() && *duet_error(), "call %d: round %d: %s",
-              (int)n, i, duet_error());
+        CHECK(q ? q[0] == (float)i + 1 && q[LARGE - 1] == (float)i + 1 : fake_failed() && *duet_error(),
+              "call %d: round %d: %s", (int)n, i, duet_error());
     }
     *hit = fake_failed();
     fake_fail(0);
     travel(x, y, 3);
     duet_free(&x), duet_free(&y);
     duet_memory_trim();
-    CHECK(fake_count().pinned == 0 && pinned() == 0, "call %d: %d blocks, %zu bytes stay pinned", (int)n, fake_count().pinned,
-          pinned());
+    CHECK(fake_count().pinned == 0 && pinned() == 0, "call %d: %d blocks, %zu bytes stay pinned", (int)n,
+          fake_count().pinned, pinned());
 }
 
 static void test_pin_faults(void)

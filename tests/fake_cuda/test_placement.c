@@ -1,9 +1,9 @@
 /* test_placement.c - where statements run, on the pretended CUDA and with costs made up: what moves is weighed, and what was missed is learnt. */
+#include "calibrate.h"
 #include "cost.h"
+#include "deferred.h"
 #include "fake_cuda.h"
 #include "filled.h"
-#include "deferred.h"
-#include "calibrate.h"
 #include "status.h"
 #include "thread.h"
 #include <pthread.h>
@@ -28,7 +28,8 @@ static void line(costs *c, enum cost kind, double start, double each)
 static void script(void)
 {
     costs c[SIDES] = { 0 };
-    for (int k = 0; k < COST_up; k++) line(&c[HOST], (enum cost)k, 1e-9, 1e-15), line(&c[DEVICE], (enum cost)k, 1e-9, 1e-15);
+    for (int k = 0; k < COST_up; k++)
+        line(&c[HOST], (enum cost)k, 1e-9, 1e-15), line(&c[DEVICE], (enum cost)k, 1e-9, 1e-15);
     line(&c[HOST], COST_pass, CPU_START, CPU_BYTE), line(&c[DEVICE], COST_pass, GPU_START, GPU_BYTE);
     for (int k = COST_up; k < COSTS; k++) line(&c[DEVICE], (enum cost)k, MOVE, MOVE_BYTE);
     costs_use(c, "made up");
@@ -73,9 +74,11 @@ static void test_first(void)
     for (int device = 0; device < 2; device++)
         for (int64_t n = 1000, last = -1; n < 200000; n += n / 7) {
             const double bytes = 8.0 * (double)n, move = move_takes(4.0 * (double)n);
-            const double gpu = gpu_takes(bytes) + (device ? 0 : move), cpu = cpu_takes(bytes) + (device ? move : 0);
+            const double gpu = gpu_takes(bytes) + (device ? 0 : move),
+                         cpu = cpu_takes(bytes) + (device ? move : 0);
             const bool want = gpu <= cpu, got = first_on_gpu(n, device);
-            CHECK(got == want, "%d elements on the %s: on the %s", (int)n, device ? "device" : "host", got ? "gpu" : "cpu");
+            CHECK(got == want, "%d elements on the %s: on the %s", (int)n, device ? "device" : "host",
+                  got ? "gpu" : "cpu");
             changes[device] += last >= 0 && last != want, last = want;
         }
     CHECK(changes[0] == 1 && changes[1] == 0, "the sizes do not show it: %d, %d", changes[0], changes[1]);
@@ -85,7 +88,8 @@ static void test_first(void)
 /* x stays, and is used again and again. */
 static void repeat(int64_t n)
 {
-    const double bytes = 8.0 * (double)n, saved = cpu_takes(bytes) - gpu_takes(bytes), move = move_takes(4.0 * (double)n);
+    const double bytes = 8.0 * (double)n, saved = cpu_takes(bytes) - gpu_takes(bytes),
+                 move = move_takes(4.0 * (double)n);
     duet_matrix *x = new_filled(n, 3), *y = duet_new(DUET_F32, n);
     int want = 0, got = 0;
     for (double missed = 0; move - missed > saved; want++) missed += saved;
@@ -112,7 +116,8 @@ static void test_fresh(void)
         refill(x, (float)i);
         CHECK(!on_gpu(y, duet_mul(2, x)), "call %d went to the gpu", i);
     }
-    for (int i = 0; i < 100; i++) CHECK(duet_update(w) && !on_gpu(w, duet_mul(2, w)), "updated: call %d went to the gpu", i);
+    for (int i = 0; i < 100; i++)
+        CHECK(duet_update(w) && !on_gpu(w, duet_mul(2, w)), "updated: call %d went to the gpu", i);
     free_all(&x, &w, &y);
     tap_point("what the user writes anew is not moved for earlier statements' sake");
 }
@@ -122,8 +127,8 @@ static void test_fresh(void)
 static void test_follows(void)
 {
     enum { LARGE = 10000, FEW = 300 };
-    duet_matrix *x = new_filled(LARGE, 3), *y = duet_new(DUET_F32, LARGE), *part = duet_slice(y, 0, FEW), *v = new_filled(FEW, 1),
-                *z = duet_new(DUET_F32, FEW);
+    duet_matrix *x = new_filled(LARGE, 3), *y = duet_new(DUET_F32, LARGE), *part = duet_slice(y, 0, FEW),
+                *v = new_filled(FEW, 1), *z = duet_new(DUET_F32, FEW);
     CHECK(part && cpu_takes(12 * FEW) + move_takes(4 * LARGE) < gpu_takes(12 * FEW) + move_takes(4 * FEW),
           "the sizes do not show it");
     int last = -1;
@@ -155,7 +160,8 @@ static void test_read_back(void)
     enum { SIZE = 2000 };
     char text[2000] = "";
     duet_matrix *x = new_filled(SIZE, 3), *y = duet_new(DUET_F32, SIZE);
-    CHECK(gpu_takes(8 * SIZE) < cpu_takes(8 * SIZE) && cpu_takes(8 * SIZE) < gpu_takes(8 * SIZE) + move_takes(4 * SIZE),
+    CHECK(gpu_takes(8 * SIZE) < cpu_takes(8 * SIZE) &&
+              cpu_takes(8 * SIZE) < gpu_takes(8 * SIZE) + move_takes(4 * SIZE),
           "the sizes do not show it");
     CHECK(duet_device_update(x) != NULL, "%s", duet_error());
     for (int i = 0; i < 20; i++) CHECK(on_gpu(y, duet_mul(2, x)), "nobody reads it: call %d", i);
@@ -166,7 +172,8 @@ static void test_read_back(void)
     }
     CHECK(last < 5, "read each time, and last on the gpu at call %d", last);
     holds(y, 6, "y");
-    CHECK(strstr(explained(y, x, text, sizeof text), "and 20.8 us until the host reads it again\n"), "%s", text);
+    CHECK(strstr(explained(y, x, text, sizeof text), "and 20.8 us until the host reads it again\n"), "%s",
+          text);
     (void)on_gpu(y, duet_mul(2, x)); /* what was made before this was read */
     for (int i = 0; i < 20; i++) CHECK(on_gpu(y, duet_mul(2, x)), "nobody reads it any more: call %d", i);
     holds(y, 6, "y");
@@ -196,7 +203,8 @@ static void test_chain(void)
     CHECK(part != NULL, "%s", duet_error());
     CHECK(on_gpu(big, duet_mul(1, duet_abs(big))), "the large one");
     const uint64_t before = moves();
-    for (int i = 0; i < 100; i++) CHECK(on_gpu(s, duet_neg(part)) && on_gpu(big, duet_abs(big)), "statement %d went away", i);
+    for (int i = 0; i < 100; i++)
+        CHECK(on_gpu(s, duet_neg(part)) && on_gpu(big, duet_abs(big)), "statement %d went away", i);
     CHECK(moves() == before, "%d moves", (int)(moves() - before));
     holds(s, -1, "s");
     free_all(&part, &big, &s);
@@ -224,10 +232,12 @@ static void test_explain(void)
     duet_matrix *x = new_filled(2000, 1), *y = duet_new(DUET_F32, 2000);
     for (int i = 0; i < 100; i++) explained(y, x, text, sizeof text);
     CHECK(strstr(text, "on the cpu: 1 step") && strstr(text, "; 17 us expected\n"), "%s", text);
-    CHECK(strstr(text, "gpu: would take 1 step, 10.2 us expected, and 20.8 us to move what it reads\n"), "%s", text);
-    CHECK(!on_gpu(y, duet_mul(2, x)), "looking at a statement has moved it");
-    CHECK(strstr(explained(y, x, text, sizeof text), "to move what it reads, of which 6.84 us have been missed before"), "%s",
+    CHECK(strstr(text, "gpu: would take 1 step, 10.2 us expected, and 20.8 us to move what it reads\n"), "%s",
           text);
+    CHECK(!on_gpu(y, duet_mul(2, x)), "looking at a statement has moved it");
+    CHECK(strstr(explained(y, x, text, sizeof text),
+                 "to move what it reads, of which 6.84 us have been missed before"),
+          "%s", text);
     duet_free(&x), duet_free(&y);
     tap_point("explain shows both machines, and learns nothing");
 }
@@ -248,8 +258,10 @@ static void test_random(void)
 {
     duet_matrix *small = duet_new(DUET_F32, 1000), *large = duet_new(DUET_F32, 100000);
     const uint64_t before = duet_stats().launches;
-    CHECK(duet_random_uniform(small, 1, 0, 1) == DUET_OK && duet_stats().launches == before, "few numbers: %s", duet_error());
-    CHECK(duet_random_uniform(large, 1, 0, 1) == DUET_OK && duet_stats().launches > before, "many: %s", duet_error());
+    CHECK(duet_random_uniform(small, 1, 0, 1) == DUET_OK && duet_stats().launches == before,
+          "few numbers: %s", duet_error());
+    CHECK(duet_random_uniform(large, 1, 0, 1) == DUET_OK && duet_stats().launches > before, "many: %s",
+          duet_error());
     duet_free(&small), duet_free(&large);
     tap_point("random numbers are drawn where that is least");
 }
@@ -303,7 +315,10 @@ static duet_matrix *room_x, *room_y, *room_z;
 static duet_status doubled(void) { return duet_set(room_y, duet_mul(2, room_x)); }
 static duet_status in_place(void) { return duet_iadd(room_y, duet_sub(room_x, 4)); }
 static duet_status drawn(void) { return duet_random_integers(room_y, 1, 6, 7); }
-static duet_status together(void) { return duet_set_all({ room_z, duet_mul(3, room_x) }, { room_y, duet_sub(room_z, room_x) }); }
+static duet_status together(void)
+{
+    return duet_set_all({ room_z, duet_mul(3, room_x) }, { room_y, duet_sub(room_z, room_x) });
+}
 static duet_status recorded(void)
 {
     duet_status s = duet_record_begin(), noted = doubled();
@@ -317,9 +332,11 @@ static duet_status recorded(void)
 static const struct {
     const char *name;
     duet_status (*run)(void);
-} crowded[] = {
-    { "y = 2 x", doubled }, { "y += x - 4", in_place }, { "drawn", drawn }, { "at once", together }, { "recorded", recorded }
-};
+} crowded[] = { { "y = 2 x", doubled },
+                { "y += x - 4", in_place },
+                { "drawn", drawn },
+                { "at once", together },
+                { "recorded", recorded } };
 
 static void new_room(void)
 {
@@ -351,8 +368,10 @@ static void test_no_room(void)
         free_room();
         new_room(), no_more(DUET_GPU), no_more(DUET_CPU);
         const duet_status st = crowded[i].run();
-        CHECK(st == (crowded[i].run == drawn ? DUET_OK : DUET_NO_MEMORY), "%s, nowhere: status %d", name, (int)st);
-        if (st != DUET_OK && crowded[i].run != recorded) CHECK(strstr(duet_error(), "on the gpu"), "%s: %s", name, duet_error());
+        CHECK(st == (crowded[i].run == drawn ? DUET_OK : DUET_NO_MEMORY), "%s, nowhere: status %d", name,
+              (int)st);
+        if (st != DUET_OK && crowded[i].run != recorded)
+            CHECK(strstr(duet_error(), "on the gpu"), "%s: %s", name, duet_error());
         holds(room_y, st == DUET_OK ? 6 : 7, name);
         free_room();
     }
@@ -376,7 +395,8 @@ static void test_full(void)
     CHECK(run_full(0, &hit) == DUET_OK, "%s", duet_error());
     for (uint64_t n = 1; n == 1 || hit; n++) {
         const duet_status st = run_full(n, &hit);
-        CHECK(st == DUET_OK || (hit && st == DUET_DEVICE_ERROR), "call %d: status %d: %s", (int)n, (int)st, duet_error());
+        CHECK(st == DUET_OK || (hit && st == DUET_DEVICE_ERROR), "call %d: status %d: %s", (int)n, (int)st,
+              duet_error());
     }
     tap_point("a device that is full is a case for the cpu, too");
 }
@@ -394,7 +414,10 @@ static void *use_room(void *unused)
     return unused;
 }
 
-static duet_status launch_nothing(holder *h) { return (void)h, fail(DUET_NO_MEMORY, "what was held back finds no memory"); }
+static duet_status launch_nothing(holder *h)
+{
+    return (void)h, fail(DUET_NO_MEMORY, "what was held back finds no memory");
+}
 static bool uses_all(const holder *h, const struct storage *b) { return (void)h, (void)b, true; }
 
 static void hold(holder *h)
@@ -415,7 +438,8 @@ static void test_held(void)
         CHECK(!pthread_create(&t, NULL, use_room, NULL) && !pthread_join(t, NULL), "no thread");
         hold(&h);
         const duet_status st = run[i]();
-        CHECK(st == DUET_NO_MEMORY && strstr(duet_error(), "held back"), "%d: status %d: %s", i, (int)st, duet_error());
+        CHECK(st == DUET_NO_MEMORY && strstr(duet_error(), "held back"), "%d: status %d: %s", i, (int)st,
+              duet_error());
         CHECK(held_now() == 0, "it is held still");
         CHECK(run[i]() == DUET_OK, "%s", duet_error());
         free_room();
@@ -442,6 +466,7 @@ int main(void)
     test_random();
     test_new_costs();
     test_threads();
-    for (int replayed = 0; replayed < 2; replayed++) duet_auto_replay(replayed), test_no_room(), test_full(), test_held();
+    for (int replayed = 0; replayed < 2; replayed++)
+        duet_auto_replay(replayed), test_no_room(), test_full(), test_held();
     return tap_end();
 }

@@ -25,7 +25,8 @@ static void fill(duet_matrix *m)
 static uint64_t bytes_moved(const char *plan)
 {
     uint64_t all = 0;
-    for (const char *p = plan; (p = strstr(p, "  move ")); p++) all += strtoull(strstr(p, ": ") + 2, NULL, 10);
+    for (const char *p = plan; (p = strstr(p, "  move ")); p++)
+        all += strtoull(strstr(p, ": ") + 2, NULL, 10);
     return all;
 }
 
@@ -50,7 +51,8 @@ static uint64_t moved(const duet_counts *a) { return a->upload_bytes + a->downlo
 
 static void same(const call *c, const char *what, uint64_t before, uint64_t after)
 {
-    CHECK(before == after, "%s: %s: %llu, then %llu", c->name, what, (unsigned long long)before, (unsigned long long)after);
+    CHECK(before == after, "%s: %s: %llu, then %llu", c->name, what, (unsigned long long)before,
+          (unsigned long long)after);
 }
 
 static void compare(const call *c, const duet_counts *before, const duet_counts *after)
@@ -64,15 +66,16 @@ static void compare(const call *c, const duet_counts *before, const duet_counts 
 /* Of a statement of several passes each is explained as if it were alone. */
 static void check_moved(const call *c, uint64_t says, uint64_t moves)
 {
-    CHECK(c->state ? moves <= says : moves == says, "%s: announced %llu bytes, moved %llu", c->name, (unsigned long long)says,
-          (unsigned long long)moves);
+    CHECK(c->state ? moves <= says : moves == says, "%s: announced %llu bytes, moved %llu", c->name,
+          (unsigned long long)says, (unsigned long long)moves);
 }
 
 /* Its operands are on the host. */
 static void again(const call *c, duet_place p, duet_matrix *to, duet_matrix *const *m)
 {
     const uint64_t says = announced(c, to, m);
-    CHECK((says > 0) == (p == DUET_GPU && c->operands), "%s: %llu bytes to move", c->name, (unsigned long long)says);
+    CHECK((says > 0) == (p == DUET_GPU && c->operands), "%s: %llu bytes to move", c->name,
+          (unsigned long long)says);
     const duet_counts start = duet_stats();
     CHECK(run(c, to, m) == DUET_OK, "%s: %s", c->name, duet_error());
     const duet_counts first = duet_stats();

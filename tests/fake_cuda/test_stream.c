@@ -4,8 +4,8 @@
  *
  *     test_stream [rounds] [seed] */
 #include "random_formula.h"
-#include "stream_policy.h"
 #include "stream.h"
+#include "stream_policy.h"
 #include "streams.h"
 
 static sizes_of_world some_sizes(void)
@@ -23,18 +23,19 @@ static void one_round(int round)
     fill_all(&a, &b);
     for (int i = 0; i < 12; i++) {
         const int k = below(KINDS);
-        const bool staged = below(2); /* else copies read and write homes when they run, as if these were pinned */
+        const bool staged =
+            below(2); /* else copies read and write homes when they run, as if these were pinned */
         stream_staged_from(staged ? 0 : SIZE_MAX), fake_pinned(!staged);
         const uint64_t before = streams();
         const duet_status want = on(below(2) ? DUET_GPU : DUET_CPU, kinds[k].run, &a);
         leave((size_t)(9000 + below(6 * (int)(s.n * s.c))));
         const duet_status got = on(DUET_GPU, kinds[k].run, &b);
         leave_all();
-        CHECK(want == DUET_OK && (got == DUET_OK || got == DUET_NO_MEMORY), "round %d, %s: %s", round, kinds[k].name,
-              duet_error());
+        CHECK(want == DUET_OK && (got == DUET_OK || got == DUET_NO_MEMORY), "round %d, %s: %s", round,
+              kinds[k].name, duet_error());
         if (got != DUET_OK)
-            CHECK(on(DUET_GPU, kinds[k].run, &b) == DUET_OK, "round %d, %s: it was changed: %s", round, kinds[k].name,
-                  duet_error());
+            CHECK(on(DUET_GPU, kinds[k].run, &b) == DUET_OK, "round %d, %s: it was changed: %s", round,
+                  kinds[k].name, duet_error());
         done[k] += streams() > before, refused[k] += got != DUET_OK;
         if (!compare(&a, &b, kinds[k].name)) break;
         for (int m = X; m <= T; m++) fill(&a, &b, m); /* what products are made of is whole again */
@@ -46,7 +47,8 @@ static void test_rounds(int count)
 {
     for (int i = 0; i < count; i++) one_round(i);
     for (int k = 0; k < KINDS; k++)
-        CHECK(done[k] > refused[k], "%s was streamed %d times, and refused %d times", kinds[k].name, done[k], refused[k]);
+        CHECK(done[k] > refused[k], "%s was streamed %d times, and refused %d times", kinds[k].name, done[k],
+              refused[k]);
     tap_point("what does not fit goes through part by part, with the bits that it has when it fits");
 }
 
@@ -72,7 +74,8 @@ static void test_others(void)
         leave_all();
         CHECK(got == DUET_NO_MEMORY && streams() == before, "%s: status %d", others[k].name, (int)got);
         compare(&a, &b, others[k].name);
-        CHECK(on(DUET_GPU, others[k].run, &a) == DUET_OK && on(DUET_GPU, others[k].run, &b) == DUET_OK, "%s", duet_error());
+        CHECK(on(DUET_GPU, others[k].run, &a) == DUET_OK && on(DUET_GPU, others[k].run, &b) == DUET_OK, "%s",
+              duet_error());
         compare(&a, &b, others[k].name);
         leave(3000);
         CHECK(on(DUET_AUTO, others[k].run, &b) == DUET_OK, "%s: %s", others[k].name, duet_error());
@@ -97,10 +100,11 @@ static void *value_of(garden *g, duet_place place, int64_t *count)
         const duet_expr e = grow(g);
         const sizes s = sizes_of_expr(e);
         if (duet_expr_status(e) == DUET_OK) {
-            duet_matrix *m = duet_new_shape(duet_expr_type(e) == DUET_I64 ? DUET_I64 : g->type, s.rank, s.size);
+            duet_matrix *m =
+                duet_new_shape(duet_expr_type(e) == DUET_I64 ? DUET_I64 : g->type, s.rank, s.size);
             const duet_status st = duet_set(m, e);
-            CHECK(st == DUET_OK || (st == DUET_NO_MEMORY && place == DUET_GPU), "seed %llu: %s", (unsigned long long)g->seed,
-                  duet_error());
+            CHECK(st == DUET_OK || (st == DUET_NO_MEMORY && place == DUET_GPU), "seed %llu: %s",
+                  (unsigned long long)g->seed, duet_error());
             if (st == DUET_OK) got = elements(m), *count = duet_count(m), g->result = duet_type(m);
             duet_free(&m);
         }
@@ -120,7 +124,8 @@ static void one_tree(uint64_t seed)
     void *got = value_of(&g, DUET_GPU, &count);
     leave_all();
     cut_trees += streams() - before;
-    CHECK(!got || (want && same_bits(g.result, want, got, count)), "seed %llu: other bits in parts", (unsigned long long)seed);
+    CHECK(!got || (want && same_bits(g.result, want, got, count)), "seed %llu: other bits in parts",
+          (unsigned long long)seed);
     free(want), free(got);
     uproot(&g);
 }
@@ -129,7 +134,8 @@ static void one_tree(uint64_t seed)
 static void test_trees(int count, uint64_t seed)
 {
     int i = 0;
-    for (; i < count || (cut_trees <= (uint64_t)count / 20 && i < 20 * count); i++) one_tree(seed * 100000 + (uint64_t)i);
+    for (; i < count || (cut_trees <= (uint64_t)count / 20 && i < 20 * count); i++)
+        one_tree(seed * 100000 + (uint64_t)i);
     CHECK(cut_trees > (uint64_t)count / 20, "%d were streamed", (int)cut_trees);
     printf("# of %d random formulas %d were streamed\n", i, (int)cut_trees);
     tap_point("random formulas have the same bits in parts");
@@ -146,7 +152,8 @@ static void test_words(void)
     {
         const duet_expr e = duet_add(duet_mul(0.5, a.m[X]), a.m[Y]);
         const char *text = plan_of(a.m[Y], e);
-        CHECK(strstr(text, "streamed in ") && strstr(text, " chunks of ") && strstr(text, " rows"), "%s", text);
+        CHECK(strstr(text, "streamed in ") && strstr(text, " chunks of ") && strstr(text, " rows"), "%s",
+              text);
         CHECK(duet_drop(e) == DUET_OK, "%s", duet_error());
     }
     leave_all();

@@ -1,11 +1,11 @@
 /* test_stream_policy.c - on the pretended CUDA, when statements are streamed, and what goes on beside it: recordings, automatic replay, other
  * threads. */
 #define _GNU_SOURCE
-#include "cost.h"
 #include "auto_replay.h"
-#include "stream_policy.h"
-#include "stream.h"
 #include "calibrate.h"
+#include "cost.h"
+#include "stream.h"
+#include "stream_policy.h"
 #include "streams.h"
 #include <pthread.h>
 
@@ -43,8 +43,9 @@ static void test_record(void)
         const duet_counts before = duet_stats();
         fill(&a, &b, X), fill(&a, &b, i % 2 ? Y : BIAS);
         CHECK(duet_replay(r) == DUET_OK && on(DUET_GPU, three, &a) == DUET_OK, "%s", duet_error());
-        CHECK(duet_stats().streams == before.streams + 2 && duet_stats().graphs > before.graphs, "%d streams, %d graphs",
-              (int)(duet_stats().streams - before.streams), (int)(duet_stats().graphs - before.graphs));
+        CHECK(duet_stats().streams == before.streams + 2 && duet_stats().graphs > before.graphs,
+              "%d streams, %d graphs", (int)(duet_stats().streams - before.streams),
+              (int)(duet_stats().graphs - before.graphs));
         compare(&a, &b, "a replay");
     }
     duet_recording_free(&r);
@@ -120,7 +121,8 @@ static void test_threads(void)
     for (int i = 0; i < THREADS; i++) pthread_join(k[i].thread, NULL);
     CHECK(streams() > before, "nothing was streamed");
     leave_all();
-    for (int i = 0; i < THREADS; i++) compare(&k[i].own, &k[i].same, "all turns"), free_world(&k[i].own), free_world(&k[i].same);
+    for (int i = 0; i < THREADS; i++)
+        compare(&k[i].own, &k[i].same, "all turns"), free_world(&k[i].own), free_world(&k[i].same);
     free_world(&shared), free_world(&unused);
     tap_point("several threads stream at once, and share what they read");
 }
@@ -138,7 +140,8 @@ static void script_both(double cpu_byte, double gpu_byte)
 {
     costs c[SIDES] = { 0 };
     costs_prepare();
-    for (int k = 0; k < COST_up; k++) line(&c[HOST], (enum cost)k, 1e-9, 1e-15), line(&c[DEVICE], (enum cost)k, 1e-9, 1e-15);
+    for (int k = 0; k < COST_up; k++)
+        line(&c[HOST], (enum cost)k, 1e-9, 1e-15), line(&c[DEVICE], (enum cost)k, 1e-9, 1e-15);
     line(&c[HOST], COST_pass, 1e-9, cpu_byte), line(&c[DEVICE], COST_pass, 1e-9, gpu_byte);
     for (int k = COST_up; k < COSTS; k++) line(&c[DEVICE], (enum cost)k, 1e-9, MOVE_BYTE);
     costs_use(c, "made up");
@@ -193,8 +196,10 @@ static void test_when(void)
         fill(&a, &b, X);
     }
     CHECK(w == STREAMED, "what goes to and fro each time is not streamed: %d", (int)w);
-    CHECK(twice_x(&b) == STREAMED && twice_x(&b) == ON_GPU && twice_x(&b) == ON_GPU, "what nobody looks at does not stay");
-    CHECK(on(DUET_CPU, copied, &a) == DUET_OK && duet_set(a.m[Z], duet_mul(2, a.m[Z])) == DUET_OK, "%s", duet_error());
+    CHECK(twice_x(&b) == STREAMED && twice_x(&b) == ON_GPU && twice_x(&b) == ON_GPU,
+          "what nobody looks at does not stay");
+    CHECK(on(DUET_CPU, copied, &a) == DUET_OK && duet_set(a.m[Z], duet_mul(2, a.m[Z])) == DUET_OK, "%s",
+          duet_error());
     compare(&a, &b, "all that");
     free_world(&a), free_world(&b);
     costs_use(NULL, "as shipped");
@@ -226,7 +231,8 @@ static void test_once_moved(void)
 /* Its parts round as it may. */
 static void test_mode(void)
 {
-    duet_matrix *x = duet_new(DUET_F32, 20000, 64), *w = duet_new(DUET_F32, 64, 32), *y = duet_new(DUET_F32, 20000, 32);
+    duet_matrix *x = duet_new(DUET_F32, 20000, 64), *w = duet_new(DUET_F32, 64, 32),
+                *y = duet_new(DUET_F32, 20000, 32);
     CHECK(duet_overwrite(x) && duet_overwrite(w), "%s", duet_error());
     char *text = NULL;
     size_t size;

@@ -22,7 +22,7 @@ void fake_without(const char *library, const char *why)
         if (!strcmp(library, names[l])) table.missing[l] = why;
 }
 
-#define BLAS_ENTER(status)                                                                                                       \
+#define BLAS_ENTER(status)                                                                                   \
     if (fake_vendor_fails()) return status
 
 void fake_handles(int n)
@@ -83,7 +83,8 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
     return status == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED" : "a pretended status";
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *what, cublasComputeType_t compute, cudaDataType_t scale)
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *what, cublasComputeType_t compute,
+                                        cudaDataType_t scale)
 {
     description d = { .f64 = scale == CUDA_R_64F };
     if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) d.bits = 11;
@@ -95,13 +96,15 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *what, cublasComput
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t what) { return end(what); }
 
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t what, cublasLtMatmulDescAttributes_t attribute,
-                                              const void *value, size_t bytes)
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t what,
+                                              cublasLtMatmulDescAttributes_t attribute, const void *value,
+                                              size_t bytes)
 {
     BLAS_ENTER(CUBLAS_STATUS_INVALID_VALUE);
     description *d = (void *)what;
     int32_t number = 0;
-    if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) return memcpy(&d->bias, value, bytes), CUBLAS_STATUS_SUCCESS;
+    if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER)
+        return memcpy(&d->bias, value, bytes), CUBLAS_STATUS_SUCCESS;
     memcpy(&number, value, bytes);
     if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) d->ta = number != CUBLAS_OP_N;
     else if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) d->tb = number != CUBLAS_OP_N;
@@ -117,7 +120,8 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p)
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) { return end(p); }
 
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t attribute,
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void *value, size_t bytes)
 {
     BLAS_ENTER(CUBLAS_STATUS_INVALID_VALUE);
@@ -127,8 +131,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType_t type, uint64_t rows, uint64_t columns,
-                                          int64_t ld)
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType_t type, uint64_t rows,
+                                          uint64_t columns, int64_t ld)
 {
     const stored l = { type == CUDA_R_64F, rows, columns, ld, 0, 0 };
     return make(made, &l, sizeof l);
@@ -136,8 +140,9 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaData
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) { return end(l); }
 
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t made, cublasLtMatrixLayoutAttribute_t attribute,
-                                                const void *value, size_t bytes)
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t made,
+                                                cublasLtMatrixLayoutAttribute_t attribute, const void *value,
+                                                size_t bytes)
 {
     BLAS_ENTER(CUBLAS_STATUS_INVALID_VALUE);
     stored *l = (void *)made;
@@ -148,8 +153,9 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t made, cub
 }
 
 /* Three algorithms, each wanting more room: 0, 16 and 32 KiB. */
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t what, cublasLtMatrixLayout_t a,
-                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t what,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t prefers, int asked,
                                               cublasLtMatmulHeuristicResult_t *results, int *count)
 {
@@ -158,8 +164,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     *count = 0;
     for (uint64_t i = 3; i-- > 0 && *count < asked;)
         if (i << 22 <= p->room)
-            results[(*count)++] =
-                (cublasLtMatmulHeuristicResult_t){ .algo = { { 1 + i, p->alignment } }, .workspaceSize = i << 22 };
+            results[(*count)++] = (cublasLtMatmulHeuristicResult_t){ .algo = { { 1 + i, p->alignment } },
+                                                                     .workspaceSize = i << 22 };
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -209,7 +215,10 @@ static void run_one(const gemm *g)
         }
 }
 
-static void *along(const gemm *g, const void *p, int64_t elements) { return (char *)p + elements * (g->f64 ? 8 : 4); }
+static void *along(const gemm *g, const void *p, int64_t elements)
+{
+    return (char *)p + elements * (g->f64 ? 8 : 4);
+}
 
 static void run_gemm(void *args)
 {
@@ -226,7 +235,8 @@ static void run_gemm(void *args)
 static bool is_matrix(const gemm *g, const void *p, int64_t rows, int64_t cols, int ld)
 {
     size_t each = g->f64 ? 8 : 4;
-    return ld >= (rows > 1 ? rows : 1) && (rows * cols == 0 || fake_owns(p, (size_t)(ld * (cols - 1) + rows) * each));
+    return ld >= (rows > 1 ? rows : 1) &&
+           (rows * cols == 0 || fake_owns(p, (size_t)(ld * (cols - 1) + rows) * each));
 }
 
 /* What the algorithm was chosen for, and what it works in. */
@@ -240,26 +250,32 @@ static bool is_chosen(const cublasLtMatmulAlgo_t *algo, const gemm *g, const voi
 static cublasStatus_t queue_gemm(cudaStream_t stream, gemm *g)
 {
     bool fits = is_matrix(g, g->a, g->ta ? g->k : g->m, g->ta ? g->m : g->k, g->lda) &&
-                is_matrix(g, g->b, g->tb ? g->n : g->k, g->tb ? g->k : g->n, g->ldb) && is_matrix(g, g->c, g->m, g->n, g->ldc);
+                is_matrix(g, g->b, g->tb ? g->n : g->k, g->tb ? g->k : g->n, g->ldb) &&
+                is_matrix(g, g->c, g->m, g->n, g->ldc);
     gemm last = *g;
-    last.a = along(g, g->a, g->apart[0] * (g->batch - 1)), last.b = along(g, g->b, g->apart[1] * (g->batch - 1));
+    last.a = along(g, g->a, g->apart[0] * (g->batch - 1)),
+    last.b = along(g, g->b, g->apart[1] * (g->batch - 1));
     last.c = along(g, g->c, g->apart[2] * (g->batch - 1));
     fits &= is_matrix(g, last.a, g->ta ? g->k : g->m, g->ta ? g->m : g->k, g->lda) &&
-            is_matrix(g, last.b, g->tb ? g->n : g->k, g->tb ? g->k : g->n, g->ldb) && is_matrix(g, last.c, g->m, g->n, g->ldc);
+            is_matrix(g, last.b, g->tb ? g->n : g->k, g->tb ? g->k : g->n, g->ldb) &&
+            is_matrix(g, last.c, g->m, g->n, g->ldc);
     if (g->bias) fits &= fake_owns(g->bias, (size_t)g->m * (g->f64 ? 8 : 4));
     if (!fits || g->m < 0 || g->n < 0 || g->k < 0) return CUBLAS_STATUS_INVALID_VALUE;
     pthread_mutex_lock(&fake_lock);
     fake_counted.products++, fake_counted.rounded += g->bits > 0;
     pthread_mutex_unlock(&fake_lock);
-    return fake_queue(stream, run_gemm, g, sizeof *g) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+    return fake_queue(stream, run_gemm, g, sizeof *g) ? CUBLAS_STATUS_EXECUTION_FAILED
+                                                      : CUBLAS_STATUS_SUCCESS;
 }
 
 static double number(const void *p, bool f64) { return f64 ? *(const double *)p : (double)*(const float *)p; }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t what, const void *alpha, const void *A,
-                              cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b, const void *beta, const void *C,
-                              cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
-                              void *workspace, size_t bytes, cudaStream_t stream)
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t what, const void *alpha,
+                              const void *A, cublasLtMatrixLayout_t a, const void *B,
+                              cublasLtMatrixLayout_t b, const void *beta, const void *C,
+                              cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d,
+                              const cublasLtMatmulAlgo_t *algo, void *workspace, size_t bytes,
+                              cudaStream_t stream)
 {
     BLAS_ENTER(CUBLAS_STATUS_EXECUTION_FAILED);
     const description *w = (void *)what;

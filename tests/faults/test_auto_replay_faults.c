@@ -1,7 +1,7 @@
 /* test_auto_replay_faults.c - automatic replay on the pretended CUDA, when things go wrong: in a loop that is learnt, replayed and broken off,
  * every allocation fails once, and every call of CUDA and of the vendors. Small whole numbers: every result is exact. */
-#include "deferred.h"
 #include "auto_replay.h"
+#include "deferred.h"
 #include "fault_scenario.h"
 #include "plan.h"
 #include <string.h>
@@ -65,7 +65,10 @@ static void *play(void *arg)
 
 static uint64_t replayed(void) { return duet_stats().repeats; }
 
-static void test(bool allocation, const char *what) { each_once(play, allocation, what, replayed, 3 * (TURNS - 10)); }
+static void test(bool allocation, const char *what)
+{
+    each_once(play, allocation, what, replayed, 3 * (TURNS - 10));
+}
 
 /* ---- what the error says ---- */
 

@@ -22,12 +22,14 @@ static void sums_to(const scene *s, duet_expr e, float after)
 
 static bool make(scene *s)
 {
-    const bool there = (s->volume = duet_new(DUET_F32, 1, 2, 2, 2, 2)) && (s->filters = duet_new(DUET_F32, 2, 2, 2, 2, 2)) &&
-                       (s->plane = duet_new(DUET_F32, 2, 2)) && (s->turned = duet_permuted(s->filters, 1, 0, 2, 4, 3)) &&
-                       (s->image = duet_new(DUET_F32, 1, 1, 2, 2)) && (s->rows = duet_new(DUET_F32, 1, 4, 9)) &&
-                       (s->sum = duet_new(DUET_F32));
+    const bool there =
+        (s->volume = duet_new(DUET_F32, 1, 2, 2, 2, 2)) && (s->filters = duet_new(DUET_F32, 2, 2, 2, 2, 2)) &&
+        (s->plane = duet_new(DUET_F32, 2, 2)) && (s->turned = duet_permuted(s->filters, 1, 0, 2, 4, 3)) &&
+        (s->image = duet_new(DUET_F32, 1, 1, 2, 2)) && (s->rows = duet_new(DUET_F32, 1, 4, 9)) &&
+        (s->sum = duet_new(DUET_F32));
     if (!there) return met.refused++, false;
-    return fill(s->volume, 1) && fill(s->filters, 1) && fill(s->plane, 1) && fill(s->image, 1) && fill(s->rows, 9);
+    return fill(s->volume, 1) && fill(s->filters, 1) && fill(s->plane, 1) && fill(s->image, 1) &&
+           fill(s->rows, 9);
 }
 
 static void turn(const scene *s)
@@ -37,14 +39,21 @@ static void turn(const scene *s)
     sums_to(s, duet_conv3d_input_grad(duet_conv3d(s->volume, s->filters), s->filters), 16 * 2 * 16);
     sums_to(s, duet_conv3d_filter_grad(s->volume, duet_conv3d(s->volume, s->turned)), 2 * 16 * 16);
     sums_to(s, duet_conv3d(s->volume, s->filters, .more = { 0, 1, 0 }), 2 * (16 + 8));
-    sums_to(s, duet_conv3d_input_grad(duet_conv3d(s->volume, s->filters), s->filters, .size = { 2, 1, 2 }, .more = { 0, 1, 0 }),
+    sums_to(s,
+            duet_conv3d_input_grad(duet_conv3d(s->volume, s->filters), s->filters, .size = { 2, 1, 2 },
+                                   .more = { 0, 1, 0 }),
             16 * 2 * 8);
     sums_to(s, duet_convolve(s->plane, s->plane, same), 9);
     sums_to(s, duet_correlate_multi(s->plane, s->turned, same), 8 * 9);
-    sums_to(s, duet_max_pool3d_grad(s->turned, duet_max_pool3d(s->turned, .window = { 2, 2, 2 }), .window = { 2, 2, 2 }), 4);
+    sums_to(s,
+            duet_max_pool3d_grad(s->turned, duet_max_pool3d(s->turned, .window = { 2, 2, 2 }),
+                                 .window = { 2, 2, 2 }),
+            4);
     sums_to(s, duet_upsample3d(duet_avg_pool3d(s->volume, .window = { 2, 1, 2 }), 1, 2, 1), 8);
     sums_to(s, duet_p_max_pool_p(duet_sub(s->image, 1001), 2, 2), 0);
-    if (becomes(s->image, duet_set(s->image, duet_upsample2d(duet_max_pool2d(s->image, .window = { 2, 2 }), 2, 2)), 1, 1) &&
+    if (becomes(s->image,
+                duet_set(s->image, duet_upsample2d(duet_max_pool2d(s->image, .window = { 2, 2 }), 2, 2)), 1,
+                1) &&
         went(duet_im2col(s->rows, s->image, .window = { 2, 2 }, .pad = { 1, 1 })))
         sums_to(s, duet_mul(s->rows, 1), 16);
 }

@@ -1,7 +1,7 @@
 /* test_fft_faults.c - Fourier transforms on the pretended CUDA, when things go wrong: every allocation fails once, and every call of CUDA and of
  * cuFFT. No plan outlives its step, so that each is made at every turn. Results are rounded to whole numbers. */
-#include "fft.h"
 #include "fault_scenario.h"
+#include "fft.h"
 #include "step_kinds.h"
 
 typedef struct scene {

@@ -1,14 +1,15 @@
 /* test_files_nomem.c - each allocation of reading, writing and printing fails once: a status and a text, nothing leaks, and no file is half
  * written. Also of views and of copies of shapes. */
-#include "in_thread.h"
 #include "failing_alloc.h"
+#include "in_thread.h"
 #include <duet/duet.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char npy[] = "/tmp/duet-nomem.npy", npz[] = "/tmp/duet-nomem.npz", market[] = "/tmp/duet-nomem.mtx",
-                  packed[] = "/tmp/duet-nomem-deflated.npz", fortran[] = "/tmp/duet-nomem-columns.npy";
+static const char npy[] = "/tmp/duet-nomem.npy", npz[] = "/tmp/duet-nomem.npz",
+                  market[] = "/tmp/duet-nomem.mtx", packed[] = "/tmp/duet-nomem-deflated.npz",
+                  fortran[] = "/tmp/duet-nomem-columns.npy";
 static int refused;
 static bool wrong;
 
@@ -27,7 +28,8 @@ static void try_file(duet_matrix *m)
     went(duet_save_npy(npy, m) == DUET_OK);
     went(duet_save_npz(npz, list, 1) == DUET_OK);
     went(duet_save_market(market, m) == DUET_OK);
-    duet_matrix *back[] = { duet_load_npy(npy), duet_load_npz(npz, "a"), duet_load_market(market), duet_load_npz(packed, "x") };
+    duet_matrix *back[] = { duet_load_npy(npy), duet_load_npz(npz, "a"), duet_load_market(market),
+                            duet_load_npz(packed, "x") };
     for (int k = 0; k < 4; k++) went(back[k]), duet_free(&back[k]);
     duet_matrix *turned = duet_load_npy(fortran);
     went(turned);
@@ -104,6 +106,7 @@ int main(void)
     }
     CHECK(n > 40 && n < 2000, "%d failures", n);
     tap_point("each allocation fails once");
-    CHECK(!unlink(npy) && !unlink(npz) && !unlink(market) && !unlink(packed) && !unlink(fortran), "a file was not there");
+    CHECK(!unlink(npy) && !unlink(npz) && !unlink(market) && !unlink(packed) && !unlink(fortran),
+          "a file was not there");
     return tap_end();
 }

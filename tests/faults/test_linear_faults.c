@@ -13,8 +13,8 @@ typedef struct scene {
 static bool make_complex(scene *s)
 {
     duet_matrix **squares[] = { &s->complex_a, &s->complex_l, &s->complex_u };
-    bool there =
-        (s->complex_sign = duet_new(DUET_C64)) && (s->row = duet_new(DUET_C64, 1, N)) && (s->one = duet_new(DUET_C64, 1));
+    bool there = (s->complex_sign = duet_new(DUET_C64)) && (s->row = duet_new(DUET_C64, 1, N)) &&
+                 (s->one = duet_new(DUET_C64, 1));
     for (int i = 0; i < 3; i++) there &= (*squares[i] = duet_new(DUET_C64, N, N)) != NULL;
     float *a = there ? duet_update(s->complex_a) : NULL, *row = a ? duet_update(s->row) : NULL,
           *one = row ? duet_update(s->one) : NULL;
@@ -27,11 +27,13 @@ static bool make(scene *s)
     duet_matrix **squares[] = { &s->a, &s->x, &s->l, &s->u };
     bool there = true;
     for (int i = 0; i < 4; i++) there &= (*squares[i] = duet_new(DUET_F32, N, N)) != NULL;
-    there &= (s->b = duet_new(DUET_F32, N)) && (s->y = duet_new(DUET_F32, N)) && (s->p = duet_new(DUET_I64, N)) &&
-             (s->sign = duet_new(DUET_F32)) && (s->log = duet_new(DUET_F32));
+    there &= (s->b = duet_new(DUET_F32, N)) && (s->y = duet_new(DUET_F32, N)) &&
+             (s->p = duet_new(DUET_I64, N)) && (s->sign = duet_new(DUET_F32)) &&
+             (s->log = duet_new(DUET_F32));
     if (!there) return met.refused++, false;
     if (!make_complex(s)) return false;
-    if (!fill(s->a, 0) || !fill(s->b, 3) || !fill(s->x, 9) || !fill(s->y, 9) || !fill(s->sign, 9) || !fill(s->log, 9))
+    if (!fill(s->a, 0) || !fill(s->b, 3) || !fill(s->x, 9) || !fill(s->y, 9) || !fill(s->sign, 9) ||
+        !fill(s->log, 9))
         return false;
     float *a = duet_update(s->a);
     for (int i = 0; a && i < N; i++) a[i * N + i] = 1;
@@ -43,7 +45,9 @@ static void turn(const scene *s)
 {
     const double beyond_f16 = 0x1p20; /* so all is done again in f64 */
     duet_expr large = duet_mul(duet_cast(s->a, DUET_F64), beyond_f16), b = duet_cast(s->b, DUET_F64);
-    bool well = went(duet_set(s->y, duet_cast(duet_mul(duet_solve(large, b, .refine = DUET_REFINE_F16), beyond_f16), DUET_F32)));
+    bool well =
+        went(duet_set(s->y, duet_cast(duet_mul(duet_solve(large, b, .refine = DUET_REFINE_F16), beyond_f16),
+                                      DUET_F32)));
     holds(s->y, well, 9, 3);
     if (!well && !fill(s->y, 3)) return;
     well = went(duet_set(s->y, duet_solve(s->a, duet_mul(s->b, 2))));
@@ -56,7 +60,8 @@ static void turn(const scene *s)
     if (!well && !fill(s->x, 0)) return;
     well = went(duet_slogdet(s->sign, s->log, s->a));
     holds(s->sign, well, 9, 1), holds(s->log, well, 9, 0);
-    if (went(duet_lu(s->l, s->u, s->p, s->a)) && went(duet_svd(s->l, s->y, s->u, s->a))) holds(s->y, true, 1, 1);
+    if (went(duet_lu(s->l, s->u, s->p, s->a)) && went(duet_svd(s->l, s->y, s->u, s->a)))
+        holds(s->y, true, 1, 1);
     if (went(duet_qr(s->l, s->u, s->a)) && went(duet_eigh(s->y, s->l, s->a))) holds(s->y, true, 1, 1);
 }
 
@@ -71,12 +76,14 @@ static void turn_complex(const scene *s)
     holds(s->y, well, 6, 7);
     well = went(duet_set(s->sign, duet_imag(duet_sum(duet_lstsq(s->row, s->one)))));
     holds(s->sign, well, 9, -1);
-    well = went(duet_set(s->x, duet_real(duet_sub(duet_matmul(duet_inv(s->complex_a), duet_cholesky(s->complex_a)), s->a))));
+    well = went(duet_set(
+        s->x, duet_real(duet_sub(duet_matmul(duet_inv(s->complex_a), duet_cholesky(s->complex_a)), s->a))));
     holds(s->x, well, 9, 0);
     well = went(duet_slogdet(s->complex_sign, s->log, s->complex_a));
     holds(s->log, well, 9, 0);
     if (went(duet_svd(s->complex_l, s->y, s->complex_u, s->complex_a))) holds(s->y, true, 1, 1);
-    if (went(duet_qr(s->complex_l, s->complex_u, s->complex_a)) && went(duet_eigh(s->y, s->complex_l, s->complex_a)))
+    if (went(duet_qr(s->complex_l, s->complex_u, s->complex_a)) &&
+        went(duet_eigh(s->y, s->complex_l, s->complex_a)))
         holds(s->y, true, 1, 1);
 }
 
@@ -86,10 +93,21 @@ static void *play(void *arg)
     scene s = { 0 };
     if (make(&s)) DUET_ON(place) turn(&s), turn_complex(&s);
     mishap_over();
-    duet_matrix **all[] = {
-        &s.a,   &s.b,  &s.x, &s.y, &s.l, &s.u, &s.p, &s.sign, &s.log, &s.complex_a, &s.complex_l, &s.complex_u, &s.complex_sign,
-        &s.row, &s.one
-    };
+    duet_matrix **all[] = { &s.a,
+                            &s.b,
+                            &s.x,
+                            &s.y,
+                            &s.l,
+                            &s.u,
+                            &s.p,
+                            &s.sign,
+                            &s.log,
+                            &s.complex_a,
+                            &s.complex_l,
+                            &s.complex_u,
+                            &s.complex_sign,
+                            &s.row,
+                            &s.one };
     for (int i = 0; i < 15; i++) duet_free(all[i]);
     return NULL;
 }

@@ -37,7 +37,9 @@ static void turn(const scene *s)
     if (!ends(y, duet_shuffle(y, s->x, 0, 3), 9, 1)) return;
     if (!ends(y, duet_shuffle(y, y, 1, 3), 1, 1)) return;
     if (!ends(y, duet_sequence(y, 5, 0), 1, 5)) return;
-    if (!went(duet_random_uniform(s->h, 3, 1, 1 + 0x1p-10)) || !ends(y, duet_set(y, duet_matmul(s->h, s->h)), 5, N)) return;
+    if (!went(duet_random_uniform(s->h, 3, 1, 1 + 0x1p-10)) ||
+        !ends(y, duet_set(y, duet_matmul(s->h, s->h)), 5, N))
+        return;
     if (!went(duet_random_integers(s->i, 3, 2, 3)) || !went(duet_set(s->i, duet_matmul(s->i, s->i)))) return;
     if (!ends(y, duet_set(y, duet_cast(s->i, DUET_F32)), N, 4 * N)) return;
     if (!went(duet_set(s->l, duet_matmul(s->i, duet_cast(s->i, DUET_I64))))) return;

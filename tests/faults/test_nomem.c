@@ -1,9 +1,9 @@
 /* test_nomem.c - every allocation fails once, and on the pretended CUDA every call of CUDA and of the vendors' libraries: the right
  * status, nothing written, nothing leaked, and the next call right. Each failure in a process of its own, where all is still cold.
  * With -DPRETEND_CUDA: with the fake. */
+#include "failing_alloc.h"
 #include "in_thread.h"
 #include "modes.h"
-#include "failing_alloc.h"
 #include "tap.h"
 #include <string.h>
 #include <sys/wait.h>
@@ -28,7 +28,8 @@ typedef struct scene {
 static bool is_promised(duet_status s)
 {
 #ifdef PRETEND_CUDA
-    if (s == DUET_DEVICE_ERROR || s == DUET_NO_DEVICE || s == DUET_UNSUPPORTED || s == DUET_UNKNOWN) return true;
+    if (s == DUET_DEVICE_ERROR || s == DUET_NO_DEVICE || s == DUET_UNSUPPORTED || s == DUET_UNKNOWN)
+        return true;
 #endif
     return s == DUET_NO_MEMORY;
 }
@@ -36,7 +37,8 @@ static bool is_promised(duet_status s)
 static bool failed(scene *w, duet_status s, const char *what)
 {
     if (s == DUET_OK) return false;
-    if (!is_promised(s) || !*duet_error()) printf("# %s: status %d: %s\n", what, (int)s, duet_error()), w->wrong = true;
+    if (!is_promised(s) || !*duet_error())
+        printf("# %s: status %d: %s\n", what, (int)s, duet_error()), w->wrong = true;
     w->failed = s;
     return true;
 }
@@ -53,7 +55,9 @@ static bool holds(scene *w, const duet_matrix *m, float v, const char *what)
     const float *p = duet_read(m);
     if (!p) return failed(w, DUET_NO_MEMORY, what), false;
     for (int64_t i = 0; i < duet_count(m); i++)
-        if (p[i] != v) return printf("# %s [%d] is %g, not %g\n", what, (int)i, (double)p[i], (double)v), w->wrong = true, false;
+        if (p[i] != v)
+            return printf("# %s [%d] is %g, not %g\n", what, (int)i, (double)p[i], (double)v),
+                   w->wrong = true, false;
     return true;
 }
 
@@ -64,11 +68,12 @@ static bool step_to(scene *w, duet_matrix *m, duet_expr e, float before, float w
     if (!failed(w, s, what)) return holds(w, m, want, what);
     scene then = *w;
     if (duet_read(m)) holds(&then, m, before, what);
-    else if (s == DUET_NO_MEMORY) printf("# %s: unknown after NO_MEMORY: %s\n", what, duet_error()), then.wrong = true;
+    else if (s == DUET_NO_MEMORY)
+        printf("# %s: unknown after NO_MEMORY: %s\n", what, duet_error()), then.wrong = true;
     w->wrong |= then.wrong;
     return false;
 }
-#define STEP(m, e, before, want)                                                                                                 \
+#define STEP(m, e, before, want)                                                                             \
     if (!step_to(w, m, e, before, want, #e)) return
 
 /* As it was, or refused. */
@@ -84,7 +89,8 @@ static void group(scene *w)
 {
     duet_status s = DUET_OK;
     DUET_ON(w->place)
-    s = duet_set_all({ w->s, duet_sum(duet_mul(w->x, 8)) }, { w->y, duet_mul(w->y, 2) }, { w->z, duet_add(w->y, w->s) });
+    s = duet_set_all({ w->s, duet_sum(duet_mul(w->x, 8)) }, { w->y, duet_mul(w->y, 2) },
+                     { w->z, duet_add(w->y, w->s) });
     if (failed(w, s, "a group")) kept(w, w->s, 4, "s"), kept(w, w->y, 2, "y"), kept(w, w->z, 10, "z");
     else (void)(holds(w, w->s, 32, "s") && holds(w, w->y, 4, "y") && holds(w, w->z, 36, "z"));
 }
@@ -92,14 +98,16 @@ static void group(scene *w)
 /* A replay that fails has done the statements before, or, as a graph, has lost all destinations. */
 static bool replay(scene *w, duet_recording *r, float y, float z)
 {
-    return !failed(w, duet_replay(r), "a replay") && holds(w, w->y, y, "y, replayed") && holds(w, w->z, z, "z, replayed");
+    return !failed(w, duet_replay(r), "a replay") && holds(w, w->y, y, "y, replayed") &&
+           holds(w, w->z, z, "z, replayed");
 }
 
 static void recording(scene *w)
 {
     if (failed(w, duet_record_begin(), "the beginning of a recording")) return;
-    const bool good = !failed(w, duet_set_on(w->place, w->y, duet_add(w->y, 1)), "y, recorded") &&
-                      !failed(w, duet_set_on(w->place, w->z, duet_matmul(w->y, duet_mul(w->y, 2))), "z, recorded");
+    const bool good =
+        !failed(w, duet_set_on(w->place, w->y, duet_add(w->y, 1)), "y, recorded") &&
+        !failed(w, duet_set_on(w->place, w->z, duet_matmul(w->y, duet_mul(w->y, 2))), "z, recorded");
     duet_recording *r = duet_record_end();
     if (good && !r) failed(w, DUET_NO_MEMORY, "the end of a recording");
     if (r && !good) puts("# a recording in which a statement failed"), w->wrong = true;
@@ -111,9 +119,10 @@ static void build(scene *w)
 {
     w->x = duet_new(DUET_F32, N, N), w->y = duet_new(DUET_F32, N, N), w->z = duet_new(DUET_F32, N, N),
     w->b = duet_new(DUET_F32, N);
-    w->s = duet_new(DUET_F32), w->image = duet_new(DUET_F32, 1, 1, N, N), w->filter = duet_new(DUET_F32, 1, 1, 3, 3);
-    w->seen = duet_new(DUET_F32, 1, 1, N - 2, N - 2), w->one = duet_new(DUET_F32, 1), w->c = duet_new(DUET_C64, N, N),
-    w->view = w->z ? duet_transposed(w->z) : NULL;
+    w->s = duet_new(DUET_F32), w->image = duet_new(DUET_F32, 1, 1, N, N),
+    w->filter = duet_new(DUET_F32, 1, 1, 3, 3);
+    w->seen = duet_new(DUET_F32, 1, 1, N - 2, N - 2), w->one = duet_new(DUET_F32, 1),
+    w->c = duet_new(DUET_C64, N, N), w->view = w->z ? duet_transposed(w->z) : NULL;
 }
 
 static void statements(scene *w)
@@ -137,7 +146,8 @@ static void statements(scene *w)
     STEP(z, duet_matmul(z, duet_matmul(y, z)), 18, 18 * 18 * 2 * N * N);
     STEP(w->seen, duet_conv2d(w->image, w->filter), 1, 9);
     STEP(w->seen,
-         duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(w->image, w->filter, .pad = { 1, 1 }), w->one)), .window = { 2, 2 }),
+         duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(w->image, w->filter, .pad = { 1, 1 }), w->one)),
+                         .window = { 2, 2 }),
          9, 10);
     STEP(z, duet_softmax(duet_bias_add(duet_matmul(x, y), w->b)), 18 * 18 * 2 * N * N, 0.25);
     STEP(z, duet_add(duet_take_along_axis(z, duet_argsort(z, 0), 0), 1), 0.25, 1.25);
@@ -148,9 +158,13 @@ static void statements(scene *w)
     STEP(w->c, duet_mul(w->c, duet_prod_axis(duet_div(w->c, duet_complex(2, y)), 0)), 2, 2);
     STEP(w->c, duet_matmul(w->c, duet_cast(y, DUET_C64)), 2, 16);
     STEP(w->c, duet_div(w->c, duet_complex(2, duet_sub(y, y))), 16, 8);
-    STEP(w->c, duet_complex(duet_add(duet_real(duet_matmul(w->c, w->c)), 32), duet_sum(duet_abs(duet_complex(y, 0)))), 8, 32);
+    STEP(w->c,
+         duet_complex(duet_add(duet_real(duet_matmul(w->c, w->c)), 32),
+                      duet_sum(duet_abs(duet_complex(y, 0)))),
+         8, 32);
     STEP(z, duet_imag(duet_add(w->c, duet_sum(w->c))), 18 * 18 * 2 * N * N, 32 * (N * N + 1));
-    STEP(z, duet_mul(duet_sub(z, 32 * (N * N + 1) - 1), 18 * 18 * 2 * N * N), 32 * (N * N + 1), 18 * 18 * 2 * N * N);
+    STEP(z, duet_mul(duet_sub(z, 32 * (N * N + 1) - 1), 18 * 18 * 2 * N * N), 32 * (N * N + 1),
+         18 * 18 * 2 * N * N);
     STEP(w->image, duet_max_pool2d_grad(w->image, w->image, .window = { 1, 1 }), 1, 1);
     STEP(w->image, duet_avg_pool2d_grad(w->image, .window = { 1, 1 }), 1, 1);
     STEP(w->s, duet_sum(duet_conv2d_filter_grad(w->image, w->image)), 4, N * N);
@@ -158,7 +172,8 @@ static void statements(scene *w)
     STEP(w->s, duet_div(w->s, N * 9), N * N * 9, 4);
     STEP(w->image, duet_max_pool2d(w->image, .window = { 3, 3 }, .stride = { 1, 1 }, .pad = { 1, 1 }), 1, 1);
 
-    const duet_expr shared = duet_add(y, 1), p = duet_mul(shared, 2), q = duet_sub(shared, 2); /* p is no run of its own */
+    const duet_expr shared = duet_add(y, 1), p = duet_mul(shared, 2),
+                    q = duet_sub(shared, 2); /* p is no run of its own */
     const bool good = step_to(w, z, p, 18 * 18 * 2 * N * N, 6, "p");
     (void)(duet_drop(p), duet_drop(q), duet_drop(shared));
     if (!good) return;
@@ -176,7 +191,8 @@ static void *play(void *arg)
     scene *w = arg;
     build(w);
     statements(w);
-    duet_matrix **all[] = { &w->x, &w->y, &w->z, &w->b, &w->s, &w->view, &w->image, &w->filter, &w->seen, &w->one, &w->c };
+    duet_matrix **all[] = { &w->x,     &w->y,      &w->z,    &w->b,   &w->s, &w->view,
+                            &w->image, &w->filter, &w->seen, &w->one, &w->c };
     for (int i = 0; i < MATRICES; i++) duet_free(all[i]);
     return NULL;
 }
@@ -192,9 +208,10 @@ static scene run(duet_place place)
 /* ---- one failure a process ----------------------------------------------------------------------------------- */
 
 typedef struct outcome {
-    bool hit, wrong, clean; /* the failure came; something was not as promised; the runs after it were right */
-    int64_t leaked;         /* what lives at the end */
-    size_t used;            /* bytes that the pools still count as used */
+    bool hit, wrong,
+        clean;      /* the failure came; something was not as promised; the runs after it were right */
+    int64_t leaked; /* what lives at the end */
+    size_t used;    /* bytes that the pools still count as used */
 } outcome;
 
 enum what { NOTHING, ALLOCATION, CUDA_CALL };
@@ -210,7 +227,8 @@ static outcome fail_once(enum what what, int64_t n, duet_place place)
     o.wrong = first.wrong || (first.failed && !o.hit);
 
     scene then = run(place);
-    if (then.failed == DUET_NO_DEVICE) then = run(DUET_CPU); /* the failure was met when the GPU was looked for: there is none */
+    if (then.failed == DUET_NO_DEVICE)
+        then = run(DUET_CPU); /* the failure was met when the GPU was looked for: there is none */
     o.clean = !then.failed && !then.wrong;
     o.leaked = homeless ? 0 : live;
     o.used = duet_memory_of(DUET_CPU).used + duet_memory_of(DUET_GPU).used;
@@ -246,7 +264,8 @@ static void each_once(enum what what, duet_place place, int mode, const char *na
         const outcome o = in_child(what, n, place);
         CHECK(!o.wrong, "failure %lld: not as promised", (long long)n);
         CHECK(o.clean, "failure %lld: the next run is wrong", (long long)n);
-        CHECK(o.leaked <= calm.leaked, "failure %lld: %lld blocks leaked", (long long)n, (long long)(o.leaked - calm.leaked));
+        CHECK(o.leaked <= calm.leaked, "failure %lld: %lld blocks leaked", (long long)n,
+              (long long)(o.leaked - calm.leaked));
         CHECK(o.used <= calm.used, "failure %lld: %zu bytes stay in use", (long long)n, o.used - calm.used);
         if (!o.hit || n > 3000) break;
     }
@@ -275,7 +294,8 @@ static void *new_statement(void *arg)
     u->status = duet_set_on(DUET_CPU, y, duet_mul(x, duet_sub(y, duet_abs(x))));
     u->hit = fail_in < 0, fail_in = -1;
     u->right &= holds(&w, y, u->status ? 7 : 10, "y");
-    u->right &= !duet_set_on(DUET_CPU, y, duet_mul(x, duet_sub(y, duet_abs(x)))) && holds(&w, y, u->status ? 10 : 16, "y again");
+    u->right &= !duet_set_on(DUET_CPU, y, duet_mul(x, duet_sub(y, duet_abs(x)))) &&
+                holds(&w, y, u->status ? 10 : 16, "y again");
     duet_free(&x), duet_free(&y);
     return NULL;
 }
@@ -299,7 +319,8 @@ static void passes_unkept(int mode)
         last = u, u = new_statement_failing(n++);
         CHECK(u.right, "failure %d: not as promised", (int)n - 1);
     } while (u.hit);
-    CHECK(n > 1 && last.hit && !last.status, "failure %d of a pass that cannot be kept: status %d", (int)n - 2, (int)last.status);
+    CHECK(n > 1 && last.hit && !last.status, "failure %d of a pass that cannot be kept: status %d",
+          (int)n - 2, (int)last.status);
     snprintf(text, sizeof text, "a pass that cannot be kept, fusion %s", mode_names[mode]);
     tap_point(text);
 }

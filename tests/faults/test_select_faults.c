@@ -18,7 +18,8 @@ static void result_is(duet_matrix *m, int64_t count, double value)
     const void *p = duet_read(m);
     if (!p) met.refused++;
     else if (duet_count(m) != count) wrong("a size");
-    else if ((duet_type(m) == DUET_F32 ? *(const float *)p : (double)*(const int64_t *)p) != value) wrong("a value");
+    else if ((duet_type(m) == DUET_F32 ? *(const float *)p : (double)*(const int64_t *)p) != value)
+        wrong("a value");
     duet_free(&m);
 }
 

@@ -1,8 +1,8 @@
 /* test_stream_faults.c - streamed statements on the pretended CUDA, when things go wrong: every allocation fails once, and every call of CUDA
  * and of the vendors. Small whole numbers: every result is exact. */
 #include "fault_scenario.h"
-#include "stream_policy.h"
 #include "stream.h"
+#include "stream_policy.h"
 
 enum { ROWS = 700, COLUMNS = 4, WIDE = 5, ROOM = 14000 };
 

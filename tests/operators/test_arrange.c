@@ -16,7 +16,10 @@ typedef struct block {
     int64_t size[DUET_RANK_MAX];
 } block;
 
-static int64_t between(int64_t low, int64_t high) { return low + (int64_t)(rng_next(&dice) % (uint64_t)(high - low + 1)); }
+static int64_t between(int64_t low, int64_t high)
+{
+    return low + (int64_t)(rng_next(&dice) % (uint64_t)(high - low + 1));
+}
 
 static double number_at(duet_dtype type, const void *p, int64_t i)
 {
@@ -48,7 +51,8 @@ static duet_matrix *view_of(duet_dtype type, int rank, const int64_t *size)
     const int64_t by = between(1, 2), off = between(0, 1);
     for (int a = 0; a < rank; a++) wide[turned ? rank - 1 - a : a] = size[a] * by + off;
     duet_matrix *all = duet_new_shape(type, rank, wide),
-                *m = turned ? duet_transposed(all) : duet_permuted_axes(all, rank, (int[]){ 0, 1, 2, 3, 4, 5, 6, 7 });
+                *m = turned ? duet_transposed(all)
+                            : duet_permuted_axes(all, rank, (int[]){ 0, 1, 2, 3, 4, 5, 6, 7 });
     void *p = duet_overwrite(all);
     for (int64_t i = 0; i < duet_count(all); i++) set_number(type, p, i, (double)between(-99, 99));
     for (int a = 0; a < rank; a++) {
@@ -80,8 +84,8 @@ static void check(const duet_matrix *to, double *want, duet_status s, const char
     CHECK(s == DUET_OK, "%s: %s", what, duet_error());
     for (int a = 0; a < duet_rank(to); a++) size[a] = duet_size(to, a);
     for (int64_t k = 0; k < duet_count(to) && s == DUET_OK; k++, step_on(duet_rank(to), size, i))
-        if (!CHECK(element_of(to, i) == want[k], "%s, rank %d: element %d is %g, not %g", what, duet_rank(to), (int)k,
-                   element_of(to, i), want[k]))
+        if (!CHECK(element_of(to, i) == want[k], "%s, rank %d: element %d is %g, not %g", what, duet_rank(to),
+                   (int)k, element_of(to, i), want[k]))
             break;
     free(want);
 }
@@ -175,12 +179,14 @@ static void try_join(duet_dtype type, bool stacked)
         if (!stacked) size[g.axis] = between(0, 3);
         g.from[k] = view_of(type, g.rank, size), sum += stacked ? 0 : size[g.axis];
     }
-    for (int a = 0, b = 0; a < g.rank + stacked; a++) all[a] = a == g.axis ? (stacked ? b--, g.count : sum) : size[b], b++;
+    for (int a = 0, b = 0; a < g.rank + stacked; a++)
+        all[a] = a == g.axis ? (stacked ? b--, g.count : sum) : size[b], b++;
     duet_matrix *to = view_of(type, g.rank + stacked, all);
     const duet_matrix *const *parts = (const duet_matrix *const *)g.from;
     double *want = expect(g.rank + stacked, all, stacked ? meant_stacked : meant_concatenated, &g);
     const int axis = g.axis - (int)between(0, 1) * (g.rank + stacked);
-    check(to, want, stacked ? (duet_stack)(to, axis, parts, g.count) : (duet_concatenate)(to, axis, parts, g.count),
+    check(to, want,
+          stacked ? (duet_stack)(to, axis, parts, g.count) : (duet_concatenate)(to, axis, parts, g.count),
           stacked ? "stack" : "concatenate");
     duet_free(&to), free_given(&g);
 }
@@ -191,7 +197,8 @@ static void try_tile(duet_dtype type)
     int64_t size[DUET_RANK_MAX], all[DUET_RANK_MAX];
     random_sizes(g.rank, size, between(0, 4) > 0);
     g.axis = (int)between(0, g.rank > 4 ? 8 - g.rank : 2);
-    for (int a = 0; a < g.rank + g.axis; a++) all[a] = between(1, g.rank > 4 ? 2 : 3) * (a < g.axis ? 1 : size[a - g.axis]);
+    for (int a = 0; a < g.rank + g.axis; a++)
+        all[a] = between(1, g.rank > 4 ? 2 : 3) * (a < g.axis ? 1 : size[a - g.axis]);
     g.from[0] = view_of(type, g.rank, size);
     duet_matrix *to = view_of(type, g.rank + g.axis, all);
     double *want = expect(g.rank + g.axis, all, meant_tiled, &g);
@@ -216,7 +223,10 @@ static void try_repeat(duet_dtype type)
 /* Also in place. */
 static void try_roll(duet_dtype type)
 {
-    given g = { .rank = (int)between(1, 4), .by = between(0, 5) ? between(-7, 7) : between(0, 1) ? INT64_MIN : INT64_MAX };
+    given g = { .rank = (int)between(1, 4),
+                .by = between(0, 5)   ? between(-7, 7)
+                      : between(0, 1) ? INT64_MIN
+                                      : INT64_MAX };
     int64_t size[DUET_RANK_MAX];
     random_sizes(g.rank, size, between(0, 4) > 0);
     g.axis = (int)between(0, g.rank - 1);
@@ -259,7 +269,8 @@ static void test_each(int n)
             for (int k = 0; k < n; k++) {
                 const duet_dtype type = types[k % 3];
                 dice = rng_new((uint64_t)k + 1);
-                try_join(type, false), try_join(type, true), try_tile(type), try_repeat(type), try_roll(type), try_pad(type);
+                try_join(type, false), try_join(type, true), try_tile(type), try_repeat(type), try_roll(type),
+                    try_pad(type);
             }
         }
         tap_point(place[p] == DUET_GPU ? "against loops, on the GPU" : "against loops, on the CPU");
@@ -276,7 +287,8 @@ static void test_within(void)
             float *x = duet_overwrite(m);
             for (int i = 0; i < 6; i++) x[i] = (float)i;
             CHECK(duet_split(m, 0, 2, half) == DUET_OK, "%s", duet_error());
-            CHECK(duet_concatenate(m, 0, half[1], half[0]) == DUET_OK, "%s", duet_error()); /* the halves change places */
+            CHECK(duet_concatenate(m, 0, half[1], half[0]) == DUET_OK, "%s",
+                  duet_error()); /* the halves change places */
             const float *r = duet_read(m);
             for (int i = 0; i < 6; i++) CHECK((int)r[i] == (i + 3) % 6, "%d: %g", i, (double)r[i]);
             CHECK(duet_tile(m, half[1]) == DUET_OK, "%s", duet_error());
@@ -286,7 +298,8 @@ static void test_within(void)
             CHECK(duet_repeat(m, tail, 0) == DUET_OK, "%s", duet_error());
             r = duet_read(m);
             for (int i = 0; i < 6; i++) CHECK((int)r[i] == (1 + i / 2) % 3, "%d: %g", i, (double)r[i]);
-            CHECK(duet_pad(m, tail, (const int64_t[]){ 2 }, DUET_PAD_REFLECT, 0) == DUET_OK, "%s", duet_error());
+            CHECK(duet_pad(m, tail, (const int64_t[]){ 2 }, DUET_PAD_REFLECT, 0) == DUET_OK, "%s",
+                  duet_error());
             r = duet_read(m);
             const int mirrored[] = { 2, 2, 1, 2, 2, 2 };
             for (int i = 0; i < 6; i++) CHECK((int)r[i] == mirrored[i], "%d: %g", i, (double)r[i]);
@@ -328,32 +341,39 @@ static void test_magic(void)
             for (int64_t j = 0; j < n; j++) {
                 const int64_t v = p[i * n + j];
                 row += v, column += p[j * n + i];
-                if (CHECK(v >= 1 && v <= n * n && !seen[v - 1], "%d: element %d is %d", (int)n, (int)(i * n + j), (int)v))
+                if (CHECK(v >= 1 && v <= n * n && !seen[v - 1], "%d: element %d is %d", (int)n,
+                          (int)(i * n + j), (int)v))
                     seen[v - 1] = 1;
             }
-            CHECK(row == sum && column == sum, "%d: row and column %d are %d and %d, not %d", (int)n, (int)i, (int)row,
-                  (int)column, (int)sum);
+            CHECK(row == sum && column == sum, "%d: row and column %d are %d and %d, not %d", (int)n, (int)i,
+                  (int)row, (int)column, (int)sum);
             down += p[i * n + i], up += p[i * n + n - 1 - i];
         }
-        CHECK(down == sum && up == sum, "%d: the diagonals are %d and %d, not %d", (int)n, (int)down, (int)up, (int)sum);
+        CHECK(down == sum && up == sum, "%d: the diagonals are %d and %d, not %d", (int)n, (int)down, (int)up,
+              (int)sum);
         duet_free(&m), duet_free(&t);
     }
     static const struct {
         duet_dtype type;
         int64_t holds, not ;
-    } rows[] = { { DUET_U8, 15, 16 }, { DUET_I8, 11, 12 },      { DUET_F16, 45, 46 },   { DUET_BF16, 16, 17 },
-                 { DUET_BOOL, 1, 3 }, { DUET_F32, 4096, 4097 }, { DUET_I16, 181, 182 }, { DUET_C64, 5, 4097 } };
+    } rows[] = {
+        { DUET_U8, 15, 16 }, { DUET_I8, 11, 12 },      { DUET_F16, 45, 46 },   { DUET_BF16, 16, 17 },
+        { DUET_BOOL, 1, 3 }, { DUET_F32, 4096, 4097 }, { DUET_I16, 181, 182 }, { DUET_C64, 5, 4097 }
+    };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         duet_matrix *m = duet_new(rows[k].type, rows[k].holds, rows[k].holds),
                     *wide = duet_new(rows[k].type, rows[k].not, rows[k].not );
-        CHECK(duet_magic(m) == DUET_OK && duet_magic(wide) == DUET_BAD_TYPE, "type %d: %s", (int)rows[k].type, duet_error());
+        CHECK(duet_magic(m) == DUET_OK && duet_magic(wide) == DUET_BAD_TYPE, "type %d: %s", (int)rows[k].type,
+              duet_error());
         duet_free(&m), duet_free(&wide);
     }
     duet_matrix *half = duet_new(DUET_F16, 3, 3), *brain = duet_new(DUET_BF16, 3, 3);
     CHECK(duet_magic(half) == DUET_OK && duet_magic(brain) == DUET_OK, "%s", duet_error());
     const uint16_t *h = duet_read(half), *b = duet_read(brain);
-    static const uint16_t halves[] = { 0x4800, 0x3c00, 0x4600 }, brains[] = { 0x4100, 0x3f80, 0x40c0 }; /* 8, 1, 6 */
-    for (int i = 0; i < 3; i++) CHECK(h[i] == halves[i] && b[i] == brains[i], "element %d is %x and %x", i, h[i], b[i]);
+    static const uint16_t halves[] = { 0x4800, 0x3c00, 0x4600 },
+                          brains[] = { 0x4100, 0x3f80, 0x40c0 }; /* 8, 1, 6 */
+    for (int i = 0; i < 3; i++)
+        CHECK(h[i] == halves[i] && b[i] == brains[i], "element %d is %x and %x", i, h[i], b[i]);
     duet_free(&half), duet_free(&brain);
     tap_point("magic squares");
 }
@@ -362,13 +382,15 @@ static void test_magic(void)
 
 static void refused(duet_status s, duet_status want, const char *text)
 {
-    CHECK(s == want && strstr(duet_error(), text), "status %d, not %d with \"%s\": %s", (int)s, (int)want, text, duet_error());
+    CHECK(s == want && strstr(duet_error(), text), "status %d, not %d with \"%s\": %s", (int)s, (int)want,
+          text, duet_error());
 }
 
 /* Parts that make up 2^64 elements are not none. */
 static void test_too_long(void)
 {
-    duet_matrix *one = duet_new(DUET_U8, 1), *none = duet_new(DUET_U8, 0), *wide = duet_broadcast_to(one, (int64_t)1 << 61);
+    duet_matrix *one = duet_new(DUET_U8, 1), *none = duet_new(DUET_U8, 0),
+                *wide = duet_broadcast_to(one, (int64_t)1 << 61);
     const duet_matrix *const part[] = { wide, wide, wide, wide, wide, wide, wide, wide };
     refused((duet_concatenate)(none, 0, part, 8), DUET_BAD_SHAPE, "as much room");
     duet_free(&one), duet_free(&none), duet_free(&wide);
@@ -377,7 +399,8 @@ static void test_too_long(void)
 static void test_refusals(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 2, 3), *n = duet_new(DUET_F32, 4, 3), *v = duet_new(DUET_F32, 3),
-                *d = duet_new(DUET_F64, 2, 3), *wide = duet_broadcast_to(v, 4, 3), *none = duet_new(DUET_F32, 0, 3);
+                *d = duet_new(DUET_F64, 2, 3), *wide = duet_broadcast_to(v, 4, 3),
+                *none = duet_new(DUET_F32, 0, 3);
     const int64_t before[] = { 1, 0 }, far[] = { 3, 0 };
     CHECK(duet_set(n, 5) == DUET_OK, "%s", duet_error());
     refused(duet_concatenate(n, 0, m, d), DUET_BAD_TYPE, "one element type");
@@ -411,7 +434,8 @@ static void test_refusals(void)
     duet_matrix *whole = duet_new(DUET_I64, 5), *part = duet_new(DUET_I64, 2);
     const duet_status s = duet_pad(whole, part, (const int64_t[]){ 1 }, DUET_PAD_CONSTANT, 3);
     const int64_t *q = duet_read(whole);
-    CHECK(q && q[0] == (s ? 0 : 3) && (!s || s == DUET_BAD_TYPE), "a number among whole ones: %s", duet_error());
+    CHECK(q && q[0] == (s ? 0 : 3) && (!s || s == DUET_BAD_TYPE), "a number among whole ones: %s",
+          duet_error());
     duet_free(&whole), duet_free(&part);
     duet_free(&m), duet_free(&n), duet_free(&v), duet_free(&d), duet_free(&wide), duet_free(&none);
     tap_point("what is refused leaves all as it was");
@@ -423,7 +447,8 @@ static void test_recorded(void)
         {
             duet_matrix *a = duet_new(DUET_F32, 3), *b = duet_new(DUET_F32, 7), *c = duet_new(DUET_F32, 14);
             duet_recording *r = NULL;
-            CHECK(duet_record_begin() == DUET_OK && duet_pad(b, a, (const int64_t[]){ 2 }, DUET_PAD_EDGE, 0) == DUET_OK &&
+            CHECK(duet_record_begin() == DUET_OK &&
+                      duet_pad(b, a, (const int64_t[]){ 2 }, DUET_PAD_EDGE, 0) == DUET_OK &&
                       duet_roll(b, b, 0, 1) == DUET_OK && duet_concatenate(c, 0, b, b) == DUET_OK,
                   "%s", duet_error());
             CHECK((r = duet_record_end()), "%s", duet_error());
@@ -451,8 +476,9 @@ static void test_explained(void)
     const duet_counts before = duet_stats();
     DUET_EXPLAIN(f)
     {
-        CHECK(duet_pad(b, a, (const int64_t[]){ 2 }, DUET_PAD_EDGE, 0) == DUET_OK && duet_iadd(b, 1) == DUET_OK, "%s",
-              duet_error());
+        CHECK(duet_pad(b, a, (const int64_t[]){ 2 }, DUET_PAD_EDGE, 0) == DUET_OK &&
+                  duet_iadd(b, 1) == DUET_OK,
+              "%s", duet_error());
         CHECK(duet_set_all({ b, DUET(1) }, { a, DUET(2) }) == DUET_OK, "%s", duet_error());
         CHECK(duet_random_uniform(b, 1, 0, 1) == DUET_OK, "%s", duet_error());
         CHECK(duet_roll(b, a, 0, 1) == DUET_BAD_SHAPE, "a refusal is one here too");
@@ -464,7 +490,8 @@ static void test_explained(void)
     CHECK(strstr(text, "strided") && strstr(text, "duet_random_uniform(f32[7])"), "the plans are: %s", text);
     const float *p = duet_read(b);
     for (int i = 0; i < 7; i++) CHECK((int)p[i] == 4, "what was to be explained has run");
-    CHECK(duet_pad(b, a, (const int64_t[]){ 2 }, DUET_PAD_EDGE, 0) == DUET_OK && duet_stats().steps == before.steps + 3,
+    CHECK(duet_pad(b, a, (const int64_t[]){ 2 }, DUET_PAD_EDGE, 0) == DUET_OK &&
+              duet_stats().steps == before.steps + 3,
           "three steps: %d", (int)(duet_stats().steps - before.steps));
     duet_free(&a), duet_free(&b);
     tap_point("explained and counted");

@@ -20,15 +20,19 @@ static enum view some_view(void)
     return of[rng_below(&dice, 4)];
 }
 
-static int64_t some_size(void) { return rng_chance(&dice, 8) ? 0 : 1 + rng_below(&dice, rng_chance(&dice, 15) ? 40 : 6); }
+static int64_t some_size(void)
+{
+    return rng_chance(&dice, 8) ? 0 : 1 + rng_below(&dice, rng_chance(&dice, 15) ? 40 : 6);
+}
 
 /* Some of the last of the leading axes, some of those with one index. */
-static duet_matrix *new_operand(const trial *t, int leading, const int64_t *batch, bool broadcasts, int64_t rows, int64_t cols,
-                                duet_matrix **whole)
+static duet_matrix *new_operand(const trial *t, int leading, const int64_t *batch, bool broadcasts,
+                                int64_t rows, int64_t cols, duet_matrix **whole)
 {
     int64_t size[DUET_RANK_MAX];
     const int drop = broadcasts ? (int)rng_below(&dice, leading + 1) : 0, rank = leading - drop + 2;
-    for (int d = 0; d < leading - drop; d++) size[d] = broadcasts && rng_chance(&dice, 30) ? 1 : batch[drop + d];
+    for (int d = 0; d < leading - drop; d++)
+        size[d] = broadcasts && rng_chance(&dice, 30) ? 1 : batch[drop + d];
     size[rank - 2] = rows, size[rank - 1] = cols;
     duet_matrix *m = random_view(&dice, some_view(), t->type, rank, size, -1, 1, whole);
     return m ? m : (*whole = random_matrix(&dice, t->type, rank, size, -1, 1));
@@ -63,8 +67,8 @@ static void compare(trial *t, int form, duet_place where)
     const duet_status s = duet_set_on(where, t->c, e);
     CHECK(s == DUET_OK, "%s on the %s: %s", text, place_name(where), duet_error());
     const char *differs = s == DUET_OK ? oracle_differs(&want, t->c) : NULL;
-    CHECK(!differs, "%s, %lld x %lld x %lld on the %s: %s", text, (long long)t->m, (long long)t->k, (long long)t->n,
-          place_name(where), differs);
+    CHECK(!differs, "%s, %lld x %lld x %lld on the %s: %s", text, (long long)t->m, (long long)t->k,
+          (long long)t->n, place_name(where), differs);
     table_free(&want);
 }
 
@@ -73,7 +77,8 @@ static void random_trial(duet_dtype type)
     trial t = { .type = type, .m = some_size(), .k = some_size(), .n = some_size() };
     const int leading = 1 + (int)rng_below(&dice, 3);
     int64_t batch[3];
-    for (int d = 0; d < leading; d++) batch[d] = rng_chance(&dice, 10) ? rng_below(&dice, 2) : 1 + rng_below(&dice, 4);
+    for (int d = 0; d < leading; d++)
+        batch[d] = rng_chance(&dice, 10) ? rng_below(&dice, 2) : 1 + rng_below(&dice, 4);
     const bool first = rng_chance(&dice, 50);
     t.a = new_operand(&t, leading, batch, !first, t.m, t.k, &t.whole[0]);
     t.b = new_operand(&t, leading, batch, first, t.k, t.n, &t.whole[1]);
@@ -94,9 +99,11 @@ static void test_not_copied(void)
 {
     enum { BATCH = 400, N = 16 };
     duet_matrix *a = random_matrix(&dice, DUET_F32, 2, (int64_t[]){ N, N }, -1, 1);
-    duet_matrix *b = random_matrix(&dice, DUET_F32, 3, (int64_t[]){ BATCH, N, N }, -1, 1), *c = duet_new(DUET_F32, BATCH, N, N);
+    duet_matrix *b = random_matrix(&dice, DUET_F32, 3, (int64_t[]){ BATCH, N, N }, -1, 1),
+                *c = duet_new(DUET_F32, BATCH, N, N);
     for (int p = 0; p < places; p++) {
-        for (int turn = 0; turn < 2; turn++) CHECK(duet_set_on(place[p], c, duet_matmul(a, b)) == DUET_OK, "%s", duet_error());
+        for (int turn = 0; turn < 2; turn++)
+            CHECK(duet_set_on(place[p], c, duet_matmul(a, b)) == DUET_OK, "%s", duet_error());
         const duet_counts before = duet_stats();
         const size_t used = duet_memory_of(place[p]).used;
         CHECK(duet_set_on(place[p], c, duet_matmul(a, b)) == DUET_OK, "%s", duet_error());
@@ -112,8 +119,8 @@ static void test_not_copied(void)
 static void test_one_product(void)
 {
     char text[2000] = "";
-    duet_matrix *a = duet_new(DUET_F32, 6, 5, 4), *b = duet_new(DUET_F32, 4, 3), *c = duet_new(DUET_F32, 6, 5, 3),
-                *d = duet_new(DUET_F32, 6, 4, 3);
+    duet_matrix *a = duet_new(DUET_F32, 6, 5, 4), *b = duet_new(DUET_F32, 4, 3),
+                *c = duet_new(DUET_F32, 6, 5, 3), *d = duet_new(DUET_F32, 6, 4, 3);
     FILE *out = fmemopen(text, sizeof text - 1, "w");
     duet_expr e = duet_matmul(a, b);
     CHECK(duet_explain(out, c, e) == DUET_OK, "%s", duet_error());
@@ -156,8 +163,8 @@ static int64_t place_of(const sum *s, int part, const int64_t *at)
 }
 
 /* The sums, and what they may be off by, of all values of the letters from `letter` on. */
-static void add_all(const sum *s, int letter, int64_t *at, duet_dtype t, const void *a, const void *b, long double *sums,
-                    long double *size)
+static void add_all(const sum *s, int letter, int64_t *at, duet_dtype t, const void *a, const void *b,
+                    long double *sums, long double *size)
 {
     if (letter == 26) {
         const double x = element(t, a, place_of(s, 0, at)) * element(t, b, place_of(s, 1, at));
@@ -165,7 +172,8 @@ static void add_all(const sum *s, int letter, int64_t *at, duet_dtype t, const v
         return;
     }
     const bool used = strchr(s->part[0], 'a' + letter) || strchr(s->part[1], 'a' + letter);
-    for (at[letter] = 0; at[letter] < (used ? s->size[letter] : 1); at[letter]++) add_all(s, letter + 1, at, t, a, b, sums, size);
+    for (at[letter] = 0; at[letter] < (used ? s->size[letter] : 1); at[letter]++)
+        add_all(s, letter + 1, at, t, a, b, sums, size);
 }
 
 static duet_matrix *lettered(const sum *s, int part, duet_dtype t, bool views, duet_matrix **whole)
@@ -181,19 +189,22 @@ static void try_sum(const char *text, duet_dtype t, bool views, duet_place where
 {
     char room[64];
     const sum s = read_sum(text, room);
-    duet_matrix *whole[3], *a = lettered(&s, 0, t, views, &whole[0]), *b = lettered(&s, 1, t, views, &whole[1]),
+    duet_matrix *whole[3], *a = lettered(&s, 0, t, views, &whole[0]),
+                           *b = lettered(&s, 1, t, views, &whole[1]),
                            *c = lettered(&s, 2, t, false, &whole[2]);
     const int64_t n = duet_count(c);
     long double *sums = calloc((size_t)n + 1, sizeof *sums), *size = calloc((size_t)n + 1, sizeof *size);
     int64_t at[26];
     void *x = elements(a), *y = elements(b), *got;
     add_all(&s, 0, at, t, x, y, sums, size);
-    CHECK(duet_set_on(where, c, duet_einsum(a, b, text)) == DUET_OK, "%s on the %s: %s", text, place_name(where), duet_error());
+    CHECK(duet_set_on(where, c, duet_einsum(a, b, text)) == DUET_OK, "%s on the %s: %s", text,
+          place_name(where), duet_error());
     got = elements(c);
     for (int64_t i = 0; i < n; i++) {
         const long double off = fabsl(element(t, got, i) - sums[i]);
-        CHECK(off <= 300 * size[i] * (t == DUET_F32 ? 0x1p-24L : 0x1p-53L), "%s on the %s: [%d] is %g, not %Lg", text,
-              place_name(where), (int)i, element(t, got, i), sums[i]);
+        CHECK(off <= 300 * size[i] * (t == DUET_F32 ? 0x1p-24L : 0x1p-53L),
+              "%s on the %s: [%d] is %g, not %Lg", text, place_name(where), (int)i, element(t, got, i),
+              sums[i]);
     }
     free(x), free(y), free(got), free(sums), free(size);
     duet_matrix **all[] = { &a, &b, &c };
@@ -205,11 +216,12 @@ static void try_sum(const char *text, duet_dtype t, bool views, duet_place where
 
 static void test_einsum(void)
 {
-    static const char *const texts[] = {
-        "ij,jk->ik",    "ij,jk->ki",        "ij,kj->ik",     "ji,jk->ki", "i,j->ij",  "i,j->ji",     "bi,bj->bij",
-        "bij,bjk->bik", "bij,bjk->ikb",     "ijb,bjk->bik",  "i,i->",     "ib,ib->b", "ij,ij->ij",   "ijk,j->ik",
-        "ij,k->jik",    "abij,acjk->abcik", "aij,bjk->abik", "ij,->ij",   ",->",      "abc,cd->abd", "b,bj->bj"
-    };
+    static const char *const texts[] = { "ij,jk->ik",     "ij,jk->ki",    "ij,kj->ik",  "ji,jk->ki",
+                                         "i,j->ij",       "i,j->ji",      "bi,bj->bij", "bij,bjk->bik",
+                                         "bij,bjk->ikb",  "ijb,bjk->bik", "i,i->",      "ib,ib->b",
+                                         "ij,ij->ij",     "ijk,j->ik",    "ij,k->jik",  "abij,acjk->abcik",
+                                         "aij,bjk->abik", "ij,->ij",      ",->",        "abc,cd->abd",
+                                         "b,bj->bj" };
     for (int p = 0; p < places; p++)
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
             for (int n = 0; n < 6; n++) try_sum(texts[i], n % 2 ? DUET_F64 : DUET_F32, n > 2, place[p]);
@@ -232,7 +244,8 @@ static void test_einsum(void)
     CHECK(!strcmp(text, "duet_einsum(A, A, \"ij,kj->ik\")"), "%s", text);
     forget(e);
     duet_matrix *x = random_matrix(&dice, DUET_F64, 1, (int64_t[]){ 5 }, -1, 1),
-                *y = random_matrix(&dice, DUET_F64, 1, (int64_t[]){ 4 }, -1, 1), *o = duet_new(DUET_F64, 5, 4);
+                *y = random_matrix(&dice, DUET_F64, 1, (int64_t[]){ 4 }, -1, 1),
+                *o = duet_new(DUET_F64, 5, 4);
     CHECK(duet_set(o, duet_outer(x, y)) == DUET_OK, "%s", duet_error());
     const double *p = duet_read(o), *u = duet_read(x), *v = duet_read(y);
     for (int i = 0; p && u && v && i < 20; i++) CHECK(p[i] == u[i / 4] * v[i % 4], "outer");
@@ -246,14 +259,17 @@ static void test_squares(void)
     for (int i = 0; i < 24; i++) {
         const duet_dtype t = i % 2 ? DUET_F64 : DUET_F32;
         const int64_t n = (int64_t[]){ 3, 47, 48, 65, 100, 131 }[i / 4], k = 1 + rng_below(&dice, 90);
-        duet_matrix *a = random_matrix(&dice, t, 2, (int64_t[]){ i & 2 ? k : n, i & 2 ? n : k }, -1, 1), *c = duet_new(t, n, n);
+        duet_matrix *a = random_matrix(&dice, t, 2, (int64_t[]){ i & 2 ? k : n, i & 2 ? n : k }, -1, 1),
+                    *c = duet_new(t, n, n);
         if (i % 5 == 4) spoil(a);
         for (int p = 0; p < places; p++) {
-            const duet_expr e = i & 2 ? duet_matmul(duet_transpose(a), a) : duet_mul(0.5, duet_matmul(a, duet_transpose(a)));
+            const duet_expr e =
+                i & 2 ? duet_matmul(duet_transpose(a), a) : duet_mul(0.5, duet_matmul(a, duet_transpose(a)));
             table want = oracle(e, t);
             CHECK(duet_set_on(place[p], c, e) == DUET_OK, "%s", duet_error());
             const char *differs = oracle_differs(&want, c);
-            CHECK(!differs, "a square of %d x %d on the %s: %s", (int)n, (int)k, place_name(place[p]), differs);
+            CHECK(!differs, "a square of %d x %d on the %s: %s", (int)n, (int)k, place_name(place[p]),
+                  differs);
             table_free(&want);
         }
         duet_free(&a), duet_free(&c);

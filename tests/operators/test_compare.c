@@ -18,17 +18,17 @@ typedef struct square {
 
 #define X(i, j) (s->x[i][j])
 #define OVER(i) for (int i = 0; i < s->n; i++)
-#define TOTAL(term)                                                                                                              \
-    __extension__({                                                                                                              \
-        long double sum_ = 0;                                                                                                    \
-        OVER(i) OVER(j) sum_ += term;                                                                                            \
-        sum_;                                                                                                                    \
+#define TOTAL(term)                                                                                          \
+    __extension__({                                                                                          \
+        long double sum_ = 0;                                                                                \
+        OVER(i) OVER(j) sum_ += term;                                                                        \
+        sum_;                                                                                                \
     })
-#define EVERY(term)                                                                                                              \
-    __extension__({                                                                                                              \
-        bool all_ = true;                                                                                                        \
-        OVER(i) OVER(j) all_ &= term;                                                                                            \
-        all_;                                                                                                                    \
+#define EVERY(term)                                                                                          \
+    __extension__({                                                                                          \
+        bool all_ = true;                                                                                    \
+        OVER(i) OVER(j) all_ &= term;                                                                        \
+        all_;                                                                                                \
     })
 static double row_sum(const square *s, int i)
 {
@@ -47,7 +47,7 @@ static double column_sum(const square *s, int j)
 
 typedef long double meaning(const square *s);
 typedef duet_expr maker(duet_expr x);
-#define DUET_COMPOSED_MATRIX1(name, formula, known, doc)                                                                         \
+#define DUET_COMPOSED_MATRIX1(name, formula, known, doc)                                                     \
     static long double known_##name(const square *s) { return known; }
 #include <duet/composed.def>
 
@@ -67,7 +67,9 @@ static void fill(square *s, int kind, bool almost)
 {
     OVER(i) OVER(j)
     {
-        const double v = kind == PERMUTATION ? (i + 1) % s->n == j : kind == ZEROS ? 0 : rng_below(&dice, 9) - 4.0;
+        const double v = kind == PERMUTATION ? (i + 1) % s->n == j
+                         : kind == ZEROS     ? 0
+                                             : rng_below(&dice, 9) - 4.0;
         const bool there = kind == DIAGONAL ? i == j : kind == LOWER ? i >= j : kind == UPPER ? i <= j : true;
         X(i, j) = there ? v : 0;
         if (kind == SYMMETRIC && j < i) X(i, j) = X(j, i);
@@ -128,8 +130,9 @@ static void squares(duet_dtype type)
                     for (int j = 0; j < s.n; j++) back.x[i][j] = s.x[j][i];
                 const double got = value_of(rows[r].make(duet_of_matrix(k % 2 ? turned : m)), place[k / 2]);
                 const long double want = rows[r].known(&back);
-                CHECK(isnan(want) ? isnan(got) : got == want, "%s of kind %d, %d x %d, %s on the %s: %g, not %Lg", rows[r].name,
-                      kind, s.n, s.n, dtypes[type].name, place_name(place[k / 2]), got, want);
+                CHECK(isnan(want) ? isnan(got) : got == want,
+                      "%s of kind %d, %d x %d, %s on the %s: %g, not %Lg", rows[r].name, kind, s.n, s.n,
+                      dtypes[type].name, place_name(place[k / 2]), got, want);
             }
         duet_free(&m), duet_free(&turned);
     }
@@ -148,10 +151,11 @@ static void others(void)
     for (int r = 0; r < ROWS; r++) {
         char name[50];
         snprintf(name, sizeof name, "duet_%s(f32[3]) needs a matrix", rows[r].name);
-        CHECK((duet_set)(to, rows[r].make(duet_of_matrix(v))) == DUET_BAD_SHAPE && strstr(duet_error(), name), "%s",
-              duet_error());
+        CHECK((duet_set)(to, rows[r].make(duet_of_matrix(v))) == DUET_BAD_SHAPE && strstr(duet_error(), name),
+              "%s", duet_error());
     }
-    CHECK(duet_set(to, duet_trace(v)) == DUET_BAD_SHAPE && strstr(duet_error(), "test_compare.c:"), "%s", duet_error());
+    CHECK(duet_set(to, duet_trace(v)) == DUET_BAD_SHAPE && strstr(duet_error(), "test_compare.c:"), "%s",
+          duet_error());
     duet_free(&m), duet_free(&v), duet_free(&to);
     tap_point("what is not square");
 }
@@ -181,26 +185,30 @@ static void pairs(void)
                 duet_matrix *x = vector(2, (float[]){ 3, hard[i] }), *y = vector(2, (float[]){ 3, hard[j] });
                 const double relative = tolerances[t / 3], absolute = tolerances[t % 3];
                 for (int k = 0; k < places; k++) {
-                    CHECK(value_of(duet_array_equal(x, y), place[k]) == (hard[i] == hard[j]), "%g == %g", hard[i], hard[j]);
+                    CHECK(value_of(duet_array_equal(x, y), place[k]) == (hard[i] == hard[j]), "%g == %g",
+                          hard[i], hard[j]);
                     CHECK(value_of(duet_allclose(x, y, relative, absolute), place[k]) ==
                               close_to(hard[i], hard[j], relative, absolute),
                           "%g close to %g by %g, %g", hard[i], hard[j], relative, absolute);
                 }
                 duet_free(&x), duet_free(&y);
             }
-    duet_matrix *x = vector(2, (float[]){ 3, 3 }), *y = vector(1, (float[]){ 3 }), *n = duet_new(DUET_I32, 2), *none = NULL;
+    duet_matrix *x = vector(2, (float[]){ 3, 3 }), *y = vector(1, (float[]){ 3 }), *n = duet_new(DUET_I32, 2),
+                *none = NULL;
     for (int k = 0; k < places; k++) {
         CHECK(value_of(duet_array_equal(x, y), place[k]) == 0, "2 elements equal 1");
         CHECK(value_of(duet_allclose(x, y, 0, 0), place[k]) == 1, "close elements do not broadcast");
         CHECK(value_of(duet_allclose(n, 1e-9, 1e-5, 1e-8), place[k]) == 1, "integers and a number");
     }
-    CHECK(duet_set(to, duet_allclose(x, y, -1, 0)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "tolerances -1"), "%s",
-          duet_error());
-    CHECK(duet_set(to, duet_allclose(x, y, 0, NAN)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "test_compare.c"), "%s",
-          duet_error());
+    CHECK(duet_set(to, duet_allclose(x, y, -1, 0)) == DUET_BAD_ARGUMENT &&
+              strstr(duet_error(), "tolerances -1"),
+          "%s", duet_error());
+    CHECK(duet_set(to, duet_allclose(x, y, 0, NAN)) == DUET_BAD_ARGUMENT &&
+              strstr(duet_error(), "test_compare.c"),
+          "%s", duet_error());
     CHECK(duet_set(to, duet_array_equal(x, none)) == DUET_BAD_ARGUMENT, "%s", duet_error());
-    CHECK(duet_set(to, duet_allclose(none, y, -1, 0)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "operand"), "%s",
-          duet_error());
+    CHECK(duet_set(to, duet_allclose(none, y, -1, 0)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "operand"),
+          "%s", duet_error());
     duet_free(&x), duet_free(&y), duet_free(&n), duet_free(&to);
     tap_point("array_equal and allclose");
 }
@@ -213,9 +221,11 @@ static void complex_pairs(void)
     for (int i = 0; i < 6 * 6 * 6 * 6; i++) {
         const float a = hard[i % 6], b = hard[i / 6 % 6], c = hard[i / 36 % 6], d = hard[i / 216];
         memcpy(duet_overwrite(x), (float[]){ a, b }, 8), memcpy(duet_overwrite(y), (float[]){ c, d }, 8);
-        const bool same = a == c && b == d, is = isfinite(hypot(c, d)) && hypot(a - c, b - d) <= 0.25 + 0.5 * hypot(c, d);
+        const bool same = a == c && b == d,
+                   is = isfinite(hypot(c, d)) && hypot(a - c, b - d) <= 0.25 + 0.5 * hypot(c, d);
         for (int k = 0; k < places; k++)
-            CHECK(value_of(duet_allclose(x, y, 0.5, 0.25), place[k]) == (same || is), "%g%+gi close to %g%+gi", a, b, c, d);
+            CHECK(value_of(duet_allclose(x, y, 0.5, 0.25), place[k]) == (same || is),
+                  "%g%+gi close to %g%+gi", a, b, c, d);
     }
     duet_free(&x), duet_free(&y);
     tap_point("allclose of complex numbers");
@@ -225,17 +235,21 @@ static void complex_pairs(void)
 
 static void powers(void)
 {
-    duet_matrix *x = vector(4, (float[]){ 2, -3, 0.5f, 1 }), *i = duet_new(DUET_I32, 1), *to = duet_new(DUET_F32, 4),
-                *whole = duet_new(DUET_I32, 1);
+    duet_matrix *x = vector(4, (float[]){ 2, -3, 0.5f, 1 }), *i = duet_new(DUET_I32, 1),
+                *to = duet_new(DUET_F32, 4), *whole = duet_new(DUET_I32, 1);
     *(int32_t *)duet_overwrite(i) = -3;
     for (int k = 0; k < places; k++)
         for (int n = -9; n < 20; n++) {
             CHECK(duet_set_on(place[k], to, duet_pow_int(x, n)) == DUET_OK, "%s", duet_error());
             const float *p = duet_read(to), v[] = { 2, -3, 0.5f, 1 };
             for (int e = 0; e < 4; e++) {
-                const double want = pow(v[e], n),
-                             d = fabs(p[e] - want); /* a rounding each for up to 2 log2(n) products, which later ones double */
-                CHECK(d <= (abs(n) + 1) * 0x1p-24 * fabs(want), "%g to the power %d is %.9g, not %.17g", v[e], n, p[e], want);
+                const double
+                    want = pow(v[e], n),
+                    d = fabs(
+                        p[e] -
+                        want); /* a rounding each for up to 2 log2(n) products, which later ones double */
+                CHECK(d <= (abs(n) + 1) * 0x1p-24 * fabs(want), "%g to the power %d is %.9g, not %.17g", v[e],
+                      n, p[e], want);
             }
             if (n < 0) continue;
             CHECK(duet_set_on(place[k], whole, duet_pow_int(i, n)) == DUET_OK, "%s", duet_error());
@@ -253,7 +267,8 @@ int main(void)
     pairs();
     complex_pairs();
     powers();
-    CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK, "a formula is left: %s", duet_error());
+    CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK,
+          "a formula is left: %s", duet_error());
     tap_point("no formula is left");
     return tap_end();
 }

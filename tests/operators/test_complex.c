@@ -71,9 +71,11 @@ static array map(const array *x, number (*of)(number))
     return t;
 }
 
-static void one_unary(duet_place p, const struct kind *k, const struct unary *f, const sizes *s, int sight, int range)
+static void one_unary(duet_place p, const struct kind *k, const struct unary *f, const sizes *s, int sight,
+                      int range)
 {
-    duet_matrix *all, *x = view(&all, k->whole, s, sight), *y = duet_new_shape(f->is_real ? k->part : k->whole, s->rank, s->size);
+    duet_matrix *all, *x = view(&all, k->whole, s, sight),
+                      *y = duet_new_shape(f->is_real ? k->part : k->whole, s->rank, s->size);
     fill_range(all, k, range);
     evaluate(p, y, f->make(DUET(x)), f->name);
     array a = array_of(x), want = map(&a, f->of);
@@ -91,9 +93,11 @@ static void unaries(duet_place p)
     for (size_t k = 0; k < 2; k++)
         for (size_t f = 0; f < sizeof unary / sizeof *unary; f++) {
             for (int s = 0; s < SHAPES; s++)
-                for (int sight = 0; sight < SIGHTS; sight++) one_unary(p, &kinds[k], &unary[f], &shapes[s], sight, MILD);
+                for (int sight = 0; sight < SIGHTS; sight++)
+                    one_unary(p, &kinds[k], &unary[f], &shapes[s], sight, MILD);
             for (int range = MILD; range <= UNIT; range++)
-                if (range != WIDE || unary[f].everywhere) one_unary(p, &kinds[k], &unary[f], &many, PLAIN, range);
+                if (range != WIDE || unary[f].everywhere)
+                    one_unary(p, &kinds[k], &unary[f], &many, PLAIN, range);
         }
     tap_point("operators of one operand, and their errors");
 }
@@ -101,12 +105,14 @@ static void unaries(duet_place p)
 /* Around zeros, poles, branch points, and where a formula gives way to another. */
 static void corners(duet_place p)
 {
-    static const real near_[] = { 0,  0.5L, 1,        PI / 4,   PI / 2,    PI,        2,       1.41421356237L, 10,
-                                  20, 88,   0x1p-20L, 0x1p-60L, 0x1p-100L, 0x1p-600L, 0x1p27L, 0x1p56L };
+    static const real near_[] = { 0,        0.5L,           1,         PI / 4,  PI / 2, PI,
+                                  2,        1.41421356237L, 10,        20,      88,     0x1p-20L,
+                                  0x1p-60L, 0x1p-100L,      0x1p-600L, 0x1p27L, 0x1p56L };
     enum { POINTS = sizeof near_ / sizeof *near_, EACH = 3, N = 2 * POINTS * EACH };
     for (size_t k = 0; k < 2; k++) {
         real part[N];
-        for (int i = 0; i < N; i++) part[i] = near_[i / 2 / EACH] * (1 + (i / 2 % EACH - 1) * 2 * kinds[k].u) * (i % 2 ? -1 : 1);
+        for (int i = 0; i < N; i++)
+            part[i] = near_[i / 2 / EACH] * (1 + (i / 2 % EACH - 1) * 2 * kinds[k].u) * (i % 2 ? -1 : 1);
         for (int i = 0; i < N; i++) part[i] = fabsl(part[i]) < kinds[k].tiny ? 0 : part[i]; /* not -0 */
         duet_matrix *x = duet_new(kinds[k].whole, N, N);
         void *q = duet_overwrite(x);
@@ -141,9 +147,12 @@ static const struct binary {
     real bound;
     bool compares, everywhere;
 } binary[] = {
-    { "add", duet_add, of_add, 1, false, true },        { "sub", duet_sub, of_sub, 1, false, true },
-    { "mul", duet_mul, of_mul, 2.2361L, false, false }, { "div", duet_div, of_div, 5, false, true },
-    { "equal", duet_equal, of_equal, 0, true, true },   { "not_equal", duet_not_equal, of_not_equal, 0, true, true },
+    { "add", duet_add, of_add, 1, false, true },
+    { "sub", duet_sub, of_sub, 1, false, true },
+    { "mul", duet_mul, of_mul, 2.2361L, false, false },
+    { "div", duet_div, of_div, 5, false, true },
+    { "equal", duet_equal, of_equal, 0, true, true },
+    { "not_equal", duet_not_equal, of_not_equal, 0, true, true },
 };
 enum { BINARIES = sizeof binary / sizeof *binary };
 
@@ -173,15 +182,16 @@ static void take_some(duet_matrix *to, duet_matrix *from)
     array_free(&t);
 }
 
-static void one_binary(duet_place p, const struct kind *k, const struct binary *f, duet_dtype tx, duet_dtype ty, const sizes *sx,
-                       const sizes *sy, int sight, int range)
+static void one_binary(duet_place p, const struct kind *k, const struct binary *f, duet_dtype tx,
+                       duet_dtype ty, const sizes *sx, const sizes *sy, int sight, int range)
 {
     duet_matrix *all_x, *x = view(&all_x, tx, sx, sight), *all_y, *y = view(&all_y, ty, sy, PLAIN);
     fill_range(all_x, k, range), fill_range(all_y, k, range);
     if (f->compares && tx == ty) take_some(all_y, x);
     const duet_expr e = f->make(DUET(x), DUET(y));
     const sizes s = sizes_of_expr(e);
-    CHECK(duet_expr_type(e) == (f->compares ? DUET_BOOL : k->whole), "%s: type %s", f->name, dtypes[duet_expr_type(e)].name);
+    CHECK(duet_expr_type(e) == (f->compares ? DUET_BOOL : k->whole), "%s: type %s", f->name,
+          dtypes[duet_expr_type(e)].name);
     duet_matrix *z = duet_new_shape(f->compares ? k->part : k->whole, s.rank, s.size);
     evaluate(p, z, e, f->name);
     array a = array_of(x), b = array_of(y), want = map2(&a, &b, &s, f->of);
@@ -202,33 +212,38 @@ static void binaries(duet_place p)
             for (size_t s = 0; s < sizeof pairs / sizeof *pairs; s++)
                 for (int sight = 0; sight < SIGHTS; sight++)
                     for (int range = MILD; range <= (binary[f].everywhere ? WIDE : MILD); range++)
-                        one_binary(p, &kinds[k], &binary[f], kinds[k].whole, kinds[k].whole, &pairs[s][0], &pairs[s][1], sight,
-                                   range);
+                        one_binary(p, &kinds[k], &binary[f], kinds[k].whole, kinds[k].whole, &pairs[s][0],
+                                   &pairs[s][1], sight, range);
     tap_point("operators of two operands, and their errors");
 }
 
 /* Those of two types: what they have in common is a c64, or else a c128. */
 static void promotions(duet_place p)
 {
-    static const duet_dtype types[][3] = { { DUET_C64, DUET_F32, 0 },  { DUET_F32, DUET_C64, 0 },  { DUET_C64, DUET_F64, 1 },
-                                           { DUET_F64, DUET_C64, 1 },  { DUET_C128, DUET_F32, 1 }, { DUET_F32, DUET_C128, 1 },
-                                           { DUET_C64, DUET_C128, 1 }, { DUET_C128, DUET_C64, 1 }, { DUET_F64, DUET_C128, 1 } };
+    static const duet_dtype types[][3] = { { DUET_C64, DUET_F32, 0 },  { DUET_F32, DUET_C64, 0 },
+                                           { DUET_C64, DUET_F64, 1 },  { DUET_F64, DUET_C64, 1 },
+                                           { DUET_C128, DUET_F32, 1 }, { DUET_F32, DUET_C128, 1 },
+                                           { DUET_C64, DUET_C128, 1 }, { DUET_C128, DUET_C64, 1 },
+                                           { DUET_F64, DUET_C128, 1 } };
     const sizes s[] = { SIZES(9), SIZES(4, 3), SIZES(1) };
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (int f = 0; f < BINARIES; f++)
             for (int i = 0; i < 3; i++)
-                one_binary(p, &kinds[types[t][2]], &binary[f], types[t][0], types[t][1], &s[i], &s[i], i, MILD);
+                one_binary(p, &kinds[types[t][2]], &binary[f], types[t][0], types[t][1], &s[i], &s[i], i,
+                           MILD);
     tap_point("promotion");
 }
 
 /* ---- numbers ---- */
 
-static void with_number(duet_place p, const struct kind *k, const struct binary *f, number c, duet_expr by, bool first)
+static void with_number(duet_place p, const struct kind *k, const struct binary *f, number c, duet_expr by,
+                        bool first)
 {
     duet_matrix *x = duet_new(k->whole, 3, 4), *z = duet_new(f->compares ? k->part : k->whole, 3, 4);
     fill_range(x, k, MILD);
     const duet_expr e = first ? f->make(by, DUET(x)) : f->make(DUET(x), by);
-    CHECK(duet_expr_type(e) == (f->compares ? DUET_BOOL : k->whole), "%s: type %s", f->name, dtypes[duet_expr_type(e)].name);
+    CHECK(duet_expr_type(e) == (f->compares ? DUET_BOOL : k->whole), "%s: type %s", f->name,
+          dtypes[duet_expr_type(e)].name);
     evaluate(p, z, e, f->name);
     array a = array_of(x), want = array_new(2, (int64_t[]){ 3, 4 });
     for (int64_t i = 0; i < 12; i++) want.v[i] = first ? f->of(c, a.v[i]) : f->of(a.v[i], c);
@@ -243,9 +258,11 @@ static void numbers(duet_place p)
         for (int f = 0; f < BINARIES; f++)
             for (int i = 0; i < 7; i++)
                 for (int first = 0; first < 2; first++) {
-                    if (i < 5 && i != 4) with_number(p, &kinds[k], &binary[f], whole[i], DUET(creal(whole[i])), first);
+                    if (i < 5 && i != 4)
+                        with_number(p, &kinds[k], &binary[f], whole[i], DUET(creal(whole[i])), first);
                     with_number(p, &kinds[k], &binary[f], whole[i], DUET(whole[i]), first);
-                    with_number(p, &kinds[k], &binary[f], whole[i], duet_complex(creal(whole[i]), cimag(whole[i])), first);
+                    with_number(p, &kinds[k], &binary[f], whole[i],
+                                duet_complex(creal(whole[i]), cimag(whole[i])), first);
                 }
     tap_point("numbers of C, real and complex");
 }
@@ -255,10 +272,12 @@ static void real_with_number(duet_place p)
 {
     for (size_t k = 0; k < 2; k++)
         for (int f = 0; f < BINARIES; f++) {
-            duet_matrix *x = duet_new(kinds[k].part, 5), *z = duet_new(binary[f].compares ? kinds[k].part : kinds[k].whole, 5);
+            duet_matrix *x = duet_new(kinds[k].part, 5),
+                        *z = duet_new(binary[f].compares ? kinds[k].part : kinds[k].whole, 5);
             fill_range(x, &kinds[k], MILD);
             const duet_expr e = binary[f].make(DUET(x), DUET(2.0 - I * 0.5));
-            CHECK(duet_expr_type(e) == (binary[f].compares ? DUET_BOOL : kinds[k].whole), "%s", binary[f].name);
+            CHECK(duet_expr_type(e) == (binary[f].compares ? DUET_BOOL : kinds[k].whole), "%s",
+                  binary[f].name);
             evaluate(p, z, e, binary[f].name);
             array a = array_of(x), want = array_new(1, (int64_t[]){ 5 });
             for (int i = 0; i < 5; i++) want.v[i] = binary[f].of(a.v[i], 2 - I * 0.5L);
@@ -274,9 +293,11 @@ static number of_first(number x, number y) { return (void)y, x; }
 
 static void made(duet_place p)
 {
-    static const sizes pairs[][2] = {
-        { SIZES(4), SIZES(4) }, { SIZES(3, 1), SIZES(5) }, { SIZES(), SIZES(2) }, { SIZES(0), SIZES(1) }, { SIZES(), SIZES() }
-    };
+    static const sizes pairs[][2] = { { SIZES(4), SIZES(4) },
+                                      { SIZES(3, 1), SIZES(5) },
+                                      { SIZES(), SIZES(2) },
+                                      { SIZES(0), SIZES(1) },
+                                      { SIZES(), SIZES() } };
     for (size_t k = 0; k < 2; k++)
         for (size_t s = 0; s < 5; s++) {
             duet_matrix *x = duet_new_shape(kinds[k].part, pairs[s][0].rank, pairs[s][0].size);
@@ -290,7 +311,8 @@ static void made(duet_place p)
             array a = array_of(x), b = array_of(y), got = array_of(z), other = array_of(w);
             for (int64_t i = 0; i < got.count; i++) {
                 CHECK(got.v[i] == at_of(&a, &got, i) + I * at_of(&b, &got, i), "complex: element %d", (int)i);
-                CHECK(other.v[i] == 2 * at_of(&b, &got, i) + 3 * I, "complex with a number: element %d", (int)i);
+                CHECK(other.v[i] == 2 * at_of(&b, &got, i) + 3 * I, "complex with a number: element %d",
+                      (int)i);
             }
             array_free(&a), array_free(&b), array_free(&got), array_free(&other);
             duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&w);
@@ -301,7 +323,9 @@ static void made(duet_place p)
 /* A destination takes what promotes to it. */
 static void sets(duet_place p)
 {
-    static const duet_dtype from[] = { DUET_C64, DUET_C128, DUET_F32, DUET_F64, DUET_BOOL, DUET_I32, DUET_F16 };
+    static const duet_dtype from[] = {
+        DUET_C64, DUET_C128, DUET_F32, DUET_F64, DUET_BOOL, DUET_I32, DUET_F16
+    };
     const sizes s = SIZES(3, 4), one = SIZES(4);
     for (int t = 0; t < 7; t++)
         for (size_t k = 0; k < 2; k++)
@@ -309,7 +333,8 @@ static void sets(duet_place p)
                 const struct kind *of = &kinds[k];
                 duet_matrix *x = duet_new_shape(DUET_C64, wide ? one.rank : 2, wide ? one.size : s.size), *y,
                             *z = duet_new(of->whole, 3, 4);
-                if (from[t] == DUET_C128 && of->whole == DUET_C64 && (duet_free(&x), duet_free(&z), true)) continue;
+                if (from[t] == DUET_C128 && of->whole == DUET_C64 && (duet_free(&x), duet_free(&z), true))
+                    continue;
                 fill_range(x, &kinds[0], UNIT);
                 y = duet_new_shape(from[t], duet_rank(x), wide ? one.size : s.size);
                 if (dtype_is_complex(from[t])) evaluate(p, y, duet_cast(x, from[t]), "cast");
@@ -318,7 +343,8 @@ static void sets(duet_place p)
                 evaluate(p, z, casts ? duet_cast(y, of->whole) : DUET(y), "set");
                 duet_matrix *f = duet_new_shape(DUET_F64, duet_rank(x), wide ? one.size : s.size);
                 if (!dtype_is_complex(from[t])) evaluate(p, f, duet_cast(y, DUET_F64), "cast");
-                array a = array_of(dtype_is_complex(from[t]) ? y : f), got = array_of(z), want = map2(&a, &a, &s, of_first);
+                array a = array_of(dtype_is_complex(from[t]) ? y : f), got = array_of(z),
+                      want = map2(&a, &a, &s, of_first);
                 near("set", of, z, &want, casts ? 1 : 0);
                 array_free(&a), array_free(&got), array_free(&want);
                 duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&f);
@@ -336,14 +362,18 @@ static void sets(duet_place p)
 static void chosen(duet_place p)
 {
     for (size_t k = 0; k < 2; k++) {
-        duet_matrix *x = duet_new(kinds[k].whole, 3, 5), *y = duet_new(kinds[k].whole, 5), *z = duet_new(kinds[k].whole, 3, 5);
+        duet_matrix *x = duet_new(kinds[k].whole, 3, 5), *y = duet_new(kinds[k].whole, 5),
+                    *z = duet_new(kinds[k].whole, 3, 5);
         fill_range(x, &kinds[k], MILD), fill_range(y, &kinds[k], MILD);
         evaluate(p, z, duet_where(duet_greater(duet_real(x), 0), x, y), "where");
         array a = array_of(x), b = array_of(y), got = array_of(z);
-        for (int i = 0; i < 15; i++) CHECK(got.v[i] == (creall(a.v[i]) > 0 ? a.v[i] : b.v[i % 5]), "where: element %d", i);
-        array_free(&got), evaluate(p, z, duet_where(duet_greater(duet_real(x), 0), duet_complex(0, 1), x), "where"),
+        for (int i = 0; i < 15; i++)
+            CHECK(got.v[i] == (creall(a.v[i]) > 0 ? a.v[i] : b.v[i % 5]), "where: element %d", i);
+        array_free(&got),
+            evaluate(p, z, duet_where(duet_greater(duet_real(x), 0), duet_complex(0, 1), x), "where"),
             got = array_of(z);
-        for (int i = 0; i < 15; i++) CHECK(got.v[i] == (creall(a.v[i]) > 0 ? I : a.v[i]), "where with a number: element %d", i);
+        for (int i = 0; i < 15; i++)
+            CHECK(got.v[i] == (creall(a.v[i]) > 0 ? I : a.v[i]), "where with a number: element %d", i);
         array_free(&a), array_free(&b), array_free(&got), duet_free(&x), duet_free(&y), duet_free(&z);
     }
     tap_point("where");
@@ -365,12 +395,15 @@ static void laws(duet_place p)
         array_free(&s), evaluate(p, a, duet_mul(x, duet_conj(x)), "x conj(x)"), s = array_of(a);
         for (int i = 0; i < N; i++) CHECK(cimagl(s.v[i]) == 0, "x conj(x) is real: element %d", i);
         array_free(&s), array_free(&t);
-        const real large[] = { 0x1p126L, of->huge_part, of->huge_part / 2, 1e30L, 0x1p-120L, 3 * of->tiny, 1 };
+        const real large[] = {
+            0x1p126L, of->huge_part, of->huge_part / 2, 1e30L, 0x1p-120L, 3 * of->tiny, 1
+        };
         void *q = duet_overwrite(x);
         for (int i = 0; i < N; i++) put(q, of->whole, i, large[i % 7] + I * large[i / 7 % 7]);
         evaluate(p, a, duet_div(x, x), "x / x"), s = array_of(a);
         for (int i = 0; i < N; i++)
-            CHECK(cabsl(s.v[i] - 1) <= 6 * of->u, "x / x is 1: element %d is %Lg%+Lgi", i, creall(s.v[i]), cimagl(s.v[i]));
+            CHECK(cabsl(s.v[i] - 1) <= 6 * of->u, "x / x is 1: element %d is %Lg%+Lgi", i, creall(s.v[i]),
+                  cimagl(s.v[i]));
         array_free(&s), duet_free(&x), duet_free(&y), duet_free(&a), duet_free(&b);
     }
     tap_point("laws that hold exactly");
@@ -380,21 +413,26 @@ static void laws(duet_place p)
 static void specials(duet_place p)
 {
     const double in[] = { -4, 0, -4, -0.0, 0, 0, 1, 0 };
-    duet_matrix *x = duet_wrap((double *)(uintptr_t)in, DUET_C128, 4), *y = duet_new(DUET_C128, 4), *r = duet_new(DUET_F64, 4);
+    duet_matrix *x = duet_wrap((double *)(uintptr_t)in, DUET_C128, 4), *y = duet_new(DUET_C128, 4),
+                *r = duet_new(DUET_F64, 4);
     duet_matrix *zero = duet_new(DUET_C128, 4);
     const double *s, *t;
-    evaluate(p, y, duet_sqrt(x), "sqrt"), evaluate(p, r, duet_arg(x), "arg"), s = duet_read(y), t = duet_read(r);
-    CHECK(s[0] == 0 && s[1] == 2 && s[2] == 0 && s[3] == -2 && s[4] == 0 && s[5] == 0 && s[6] == 1 && s[7] == 0,
+    evaluate(p, y, duet_sqrt(x), "sqrt"), evaluate(p, r, duet_arg(x), "arg"), s = duet_read(y),
+                                                                              t = duet_read(r);
+    CHECK(s[0] == 0 && s[1] == 2 && s[2] == 0 && s[3] == -2 && s[4] == 0 && s[5] == 0 && s[6] == 1 &&
+              s[7] == 0,
           "sqrt at its cut");
     CHECK(t[0] > 3 && t[1] < -3 && t[2] == 0 && t[3] == 0, "arg at its cut");
     evaluate(p, y, duet_div(x, zero), "x / 0"), s = duet_read(y);
-    CHECK(s[6] == INFINITY && isnan(s[7]) && isnan(s[4]) && isnan(s[5]), "1 / 0 as of real parts: %g%+gi", s[6], s[7]);
+    CHECK(s[6] == INFINITY && isnan(s[7]) && isnan(s[4]) && isnan(s[5]), "1 / 0 as of real parts: %g%+gi",
+          s[6], s[7]);
     evaluate(p, y, duet_exp(duet_complex(800, duet_mul(0, duet_real(x)))), "exp"), s = duet_read(y);
     CHECK(s[6] == INFINITY && s[7] == 0, "exp(800 + 0i) is %g%+gi", s[6], s[7]);
-    evaluate(p, y, duet_exp(duet_complex(710, duet_add(1.5, duet_mul(0, duet_real(x))))), "exp"), s = duet_read(y);
+    evaluate(p, y, duet_exp(duet_complex(710, duet_add(1.5, duet_mul(0, duet_real(x))))), "exp"),
+        s = duet_read(y);
     const number large = cexpl(710 + 1.5L * I);
-    CHECK(fabsl(s[6] - creall(large)) <= 20 * kinds[1].u * cabsl(large) && s[7] == INFINITY, "exp(710 + 1.5i) is %g%+gi", s[6],
-          s[7]);
+    CHECK(fabsl(s[6] - creall(large)) <= 20 * kinds[1].u * cabsl(large) && s[7] == INFINITY,
+          "exp(710 + 1.5i) is %g%+gi", s[6], s[7]);
     evaluate(p, y, duet_log(zero), "log"), s = duet_read(y);
     CHECK(s[0] == -INFINITY && s[1] == 0, "log(0) is %g%+gi", s[0], s[1]);
     evaluate(p, r, duet_isnan(duet_div(zero, zero)), "isnan"), t = duet_read(r);

@@ -24,8 +24,9 @@ static void check_power(const char *name, const struct kind *k, number got, numb
     const bool is_number = !isnan(creall(want));
     CHECK(is_number || (isnan(creall(got)) && isnan(cimagl(got))), "%s: of 0 it is %Lg", name, creall(got));
     if (!is_number || !fits(k, cabsl(want) * (1 + in_u * k->u)) || in_u * k->u > 0.1L) return;
-    CHECK(cabsl(got - want) <= most, "%s: (%.9Lg%+.9Lgi) to (%Lg%+Lgi) is %.9Lg%+.9Lgi, not %.9Lg%+.9Lgi: %.3Lg u, at most %.3Lg",
-          name, creall(z), cimagl(z), creall(w), cimagl(w), creall(got), cimagl(got), creall(want), cimagl(want),
+    CHECK(cabsl(got - want) <= most,
+          "%s: (%.9Lg%+.9Lgi) to (%Lg%+Lgi) is %.9Lg%+.9Lgi, not %.9Lg%+.9Lgi: %.3Lg u, at most %.3Lg", name,
+          creall(z), cimagl(z), creall(w), cimagl(w), creall(got), cimagl(got), creall(want), cimagl(want),
           cabsl(got - want) / (k->u * cabsl(want)), in_u);
 }
 
@@ -41,7 +42,8 @@ static void power_of_types(duet_place p, const struct kind *k, duet_dtype tz, du
     array_free(&a), array_free(&b), array_free(&got), duet_free(&z), duet_free(&w), duet_free(&y);
 }
 
-static void power_of_number(duet_place p, const struct kind *k, number c, duet_expr number_, bool first, int range)
+static void power_of_number(duet_place p, const struct kind *k, number c, duet_expr number_, bool first,
+                            int range)
 {
     enum { N = 200 };
     duet_matrix *x = duet_new(k->whole, N), *y = duet_new(k->whole, N);
@@ -49,7 +51,8 @@ static void power_of_number(duet_place p, const struct kind *k, number c, duet_e
     fill_range(x, k, range);
     evaluate(p, y, first ? duet_pow(number_, x) : duet_pow(x, number_), "pow with a number");
     array a = array_of(x), got = array_of(y);
-    for (int i = 0; i < N; i++) check_power("a number", k, got.v[i], first ? c : a.v[i], first ? a.v[i] : c, is_real);
+    for (int i = 0; i < N; i++)
+        check_power("a number", k, got.v[i], first ? c : a.v[i], first ? a.v[i] : c, is_real);
     array_free(&a), array_free(&got), duet_free(&x), duet_free(&y);
 }
 
@@ -59,7 +62,8 @@ static void powers(duet_place p)
     for (size_t k = 0; k < 2; k++) {
         const struct kind *of = &kinds[k];
         for (int range = MILD; range <= UNIT; range++) {
-            power_of_types(p, of, of->whole, of->whole, range), power_of_types(p, of, of->whole, of->part, range);
+            power_of_types(p, of, of->whole, of->whole, range),
+                power_of_types(p, of, of->whole, of->part, range);
             power_of_types(p, of, of->part, of->whole, range);
             for (int i = 0; i < 7; i++) power_of_number(p, of, numbers[i], DUET(numbers[i]), false, range);
         }
@@ -67,16 +71,19 @@ static void powers(duet_place p)
         power_of_number(p, of, 1 - 2 * I, DUET(1 - 2 * I), false, MILD),
             power_of_number(p, of, 1 - 2 * I, DUET(1 - 2 * I), true, MILD);
     }
-    power_of_types(p, &kinds[1], DUET_C64, DUET_F64, MILD), power_of_types(p, &kinds[1], DUET_C64, DUET_C128, MILD);
-    power_of_types(p, &kinds[1], DUET_C128, DUET_C64, MILD), power_of_types(p, &kinds[1], DUET_F64, DUET_C64, MILD);
+    power_of_types(p, &kinds[1], DUET_C64, DUET_F64, MILD),
+        power_of_types(p, &kinds[1], DUET_C64, DUET_C128, MILD);
+    power_of_types(p, &kinds[1], DUET_C128, DUET_C64, MILD),
+        power_of_types(p, &kinds[1], DUET_F64, DUET_C64, MILD);
     tap_point("powers, and their errors");
 }
 
 /* At 0, as NumPy has it; rows: z, w, the power. */
 static void zeros_to_powers(duet_place p)
 {
-    static const double row[][6] = { { 0, 0, 0, 0, 1, 0 },       { 3, -4, 0, 0, 1, 0 },     { 0, 0, 2, 0, 0, 0 },
-                                     { 0, 0, 0.5, 3, 0, 0 },     { 0, 0, -1, 0, NAN, NAN }, { 0, 0, 0, 1, NAN, NAN },
+    static const double row[][6] = { { 0, 0, 0, 0, 1, 0 },       { 3, -4, 0, 0, 1, 0 },
+                                     { 0, 0, 2, 0, 0, 0 },       { 0, 0, 0.5, 3, 0, 0 },
+                                     { 0, 0, -1, 0, NAN, NAN },  { 0, 0, 0, 1, NAN, NAN },
                                      { -0.0, -0.0, 1, 0, 0, 0 }, { NAN, 0, 0, 0, 1, 0 } };
     enum { N = sizeof row / sizeof *row };
     duet_matrix *z = duet_new(DUET_C128, N), *w = duet_new(DUET_C128, N), *y = duet_new(DUET_C128, N);
@@ -88,7 +95,8 @@ static void zeros_to_powers(duet_place p)
         for (int i = 0; i < 2 * N; i++) {
             const double want = row[i / 2][4 + i % 2];
             if (is_real && row[i / 2][3] != 0) continue;
-            CHECK(got[i] == want || (isnan(want) && isnan(got[i])), "row %d: part %d is %g, not %g", i / 2, i % 2, got[i], want);
+            CHECK(got[i] == want || (isnan(want) && isnan(got[i])), "row %d: part %d is %g, not %g", i / 2,
+                  i % 2, got[i], want);
         }
     }
     duet_free(&z), duet_free(&w), duet_free(&y);
@@ -120,8 +128,8 @@ static void whole_powers(duet_place p)
 
 typedef duet_expr maker(duet_expr);
 
-static void one_limit(duet_place p, const struct kind *k, const char *name, maker *make, double re, double im, double want_re,
-                      double want_im)
+static void one_limit(duet_place p, const struct kind *k, const char *name, maker *make, double re, double im,
+                      double want_re, double want_im)
 {
     duet_matrix *x = duet_new(k->whole, 1), *y = duet_new(k->whole, 1), *r = duet_new(k->part, 1);
     void *q = duet_overwrite(x);
@@ -133,8 +141,8 @@ static void one_limit(duet_place p, const struct kind *k, const char *name, make
         const double want = part ? want_im : want_re;
         const number got = element_of(duet_read(r), k->part, 0);
         const bool same = creall(got) == want && !signbit(creall(got)) == !signbit(want);
-        CHECK(isnan(want) ? isnan(creall(got)) : same, "%s of %s, %g%+gi: part %d is %Lg, not %g", name, dtypes[k->whole].name,
-              re, im, part, creall(got), want);
+        CHECK(isnan(want) ? isnan(creall(got)) : same, "%s of %s, %g%+gi: part %d is %Lg, not %g", name,
+              dtypes[k->whole].name, re, im, part, creall(got), want);
     }
     duet_free(&x), duet_free(&y), duet_free(&r);
 }
@@ -145,16 +153,24 @@ static void limits(duet_place p)
     for (size_t k = 0; k < 2; k++) {
         const struct kind *of = &kinds[k];
         const double huge = (double)of->huge_part;
-        one_limit(p, of, "tan", duet_tan, 1, 1e4, 0, 1), one_limit(p, of, "tan", duet_tan, -1, -1e4, -0.0, -1);
-        one_limit(p, of, "tan", duet_tan, 2, huge, -0.0, 1), one_limit(p, of, "tan", duet_tan, inf, inf, 0, 1);
+        one_limit(p, of, "tan", duet_tan, 1, 1e4, 0, 1),
+            one_limit(p, of, "tan", duet_tan, -1, -1e4, -0.0, -1);
+        one_limit(p, of, "tan", duet_tan, 2, huge, -0.0, 1),
+            one_limit(p, of, "tan", duet_tan, inf, inf, 0, 1);
         one_limit(p, of, "tan", duet_tan, NAN, -inf, 0, -1), one_limit(p, of, "tan", duet_tan, 0, 0, 0, 0);
-        one_limit(p, of, "tanh", duet_tanh, inf, 1, 1, 0), one_limit(p, of, "tanh", duet_tanh, -inf, 2, -1, -0.0);
-        one_limit(p, of, "tanh", duet_tanh, -inf, NAN, -1, 0), one_limit(p, of, "tanh", duet_tanh, -0.0, -0.0, -0.0, -0.0);
+        one_limit(p, of, "tanh", duet_tanh, inf, 1, 1, 0),
+            one_limit(p, of, "tanh", duet_tanh, -inf, 2, -1, -0.0);
+        one_limit(p, of, "tanh", duet_tanh, -inf, NAN, -1, 0),
+            one_limit(p, of, "tanh", duet_tanh, -0.0, -0.0, -0.0, -0.0);
         one_limit(p, of, "tanh", duet_tanh, NAN, 1, NAN, NAN);
-        one_limit(p, of, "sign", duet_sign, 0, -0.0, 0, -0.0), one_limit(p, of, "sign", duet_sign, -huge, 0, -1, 0);
-        one_limit(p, of, "sign", duet_sign, inf, -3, 1, -0.0), one_limit(p, of, "sign", duet_sign, 3, -inf, 0, -1);
-        one_limit(p, of, "sign", duet_sign, inf, inf, NAN, NAN), one_limit(p, of, "sign", duet_sign, NAN, 1, NAN, NAN);
-        one_limit(p, of, "log2", duet_log2, 0, 0, -inf, 0), one_limit(p, of, "log10", duet_log10, 0, 0, -inf, 0);
+        one_limit(p, of, "sign", duet_sign, 0, -0.0, 0, -0.0),
+            one_limit(p, of, "sign", duet_sign, -huge, 0, -1, 0);
+        one_limit(p, of, "sign", duet_sign, inf, -3, 1, -0.0),
+            one_limit(p, of, "sign", duet_sign, 3, -inf, 0, -1);
+        one_limit(p, of, "sign", duet_sign, inf, inf, NAN, NAN),
+            one_limit(p, of, "sign", duet_sign, NAN, 1, NAN, NAN);
+        one_limit(p, of, "log2", duet_log2, 0, 0, -inf, 0),
+            one_limit(p, of, "log10", duet_log10, 0, 0, -inf, 0);
     }
     tap_point("limits");
 }
@@ -166,7 +182,8 @@ static void far_out(duet_place p, const struct kind *k, const char *name, maker 
     enum { SHARES = sizeof share / sizeof *share, N = SHARES * SHARES };
     duet_matrix *x = duet_new(k->whole, N), *y = duet_new(k->whole, N);
     void *q = duet_overwrite(x);
-    for (int i = 0; q && i < N; i++) put(q, k->whole, i, k->huge_part * (share[i / SHARES] + I * share[i % SHARES]));
+    for (int i = 0; q && i < N; i++)
+        put(q, k->whole, i, k->huge_part * (share[i / SHARES] + I * share[i % SHARES]));
     evaluate(p, y, make(DUET(x)), name);
     array a = array_of(x), want = array_new(1, (int64_t[]){ N });
     for (int i = 0; i < N; i++) want.v[i] = of(a.v[i]);
@@ -196,8 +213,9 @@ static number number_of(double re, double im)
 /* On branch cuts the sign of a zero says which side it is. */
 static void cuts(duet_place p)
 {
-    static const double at[][2] = { { 2, 0 },  { 2, -0.0 },  { -2, 0 },     { -2, -0.0 },  { 0, 2 }, { -0.0, 2 },
-                                    { 0, -2 }, { -0.0, -2 }, { 0.5, -0.0 }, { -0.0, 0.5 }, { 1, 0 }, { -0.0, 0 } };
+    static const double at[][2] = { { 2, 0 },      { 2, -0.0 },   { -2, 0 }, { -2, -0.0 },
+                                    { 0, 2 },      { -0.0, 2 },   { 0, -2 }, { -0.0, -2 },
+                                    { 0.5, -0.0 }, { -0.0, 0.5 }, { 1, 0 },  { -0.0, 0 } };
     static const struct {
         const char *name;
         maker *make;
@@ -213,8 +231,9 @@ static void cuts(duet_place p)
             const number whole = of[f].of(number_of(at[i / 2][0], at[i / 2][1]));
             const real want = i % 2 ? cimagl(whole) : creall(whole);
             const bool side = fabsl(want) < 1e-15L || !signbit(got[i]) == !signbit(want);
-            CHECK(side && fabsl(got[i] - want) <= 24 * kinds[1].u * cabsl(whole), "%s of %g%+gi: part %d is %.17g, not %.17Lg",
-                  of[f].name, at[i / 2][0], at[i / 2][1], i % 2, got[i], want);
+            CHECK(side && fabsl(got[i] - want) <= 24 * kinds[1].u * cabsl(whole),
+                  "%s of %g%+gi: part %d is %.17g, not %.17Lg", of[f].name, at[i / 2][0], at[i / 2][1], i % 2,
+                  got[i], want);
         }
     }
     duet_free(&x), duet_free(&y);
@@ -227,8 +246,10 @@ static void tests_of_parts(duet_place p)
     const double part[] = { 0, 1, NAN, INFINITY, -INFINITY, 1 };
     enum { N = 6 };
     for (size_t k = 0; k < 2; k++) {
-        duet_matrix *x = duet_new(kinds[k].part, N, 1), *y = duet_new(kinds[k].part, N), *z = duet_new(kinds[k].whole, N, N);
-        duet_matrix *is[] = { duet_new(DUET_BOOL, N, N), duet_new(DUET_BOOL, N, N), duet_new(DUET_BOOL, N, N) };
+        duet_matrix *x = duet_new(kinds[k].part, N, 1), *y = duet_new(kinds[k].part, N),
+                    *z = duet_new(kinds[k].whole, N, N);
+        duet_matrix *is[] = { duet_new(DUET_BOOL, N, N), duet_new(DUET_BOOL, N, N),
+                              duet_new(DUET_BOOL, N, N) };
         double v[N];
         for (int i = 0; i < N; i++) {
             v[i] = i == 5 ? (double)kinds[k].huge_part : part[i];
@@ -253,14 +274,17 @@ static void tests_of_parts(duet_place p)
 /* ---- products and sums of many ---- */
 
 /* All along the axis of s = before x n x after elements. */
-static void check_line(const char *name, const struct kind *k, const array *a, const array *got, int64_t n, int64_t after)
+static void check_line(const char *name, const struct kind *k, const array *a, const array *got, int64_t n,
+                       int64_t after)
 {
     for (int64_t i = 0; i < got->count; i++) {
         number all = 1;
         for (int64_t j = 0; j < n; j++) all *= a->v[(i / after * n + j) * after + i % after];
-        const real most = 2.2361L * (real)(n ? n - 1 : 0) * k->u * cabsl(all) * 1.001L + (real)n * 8 * k->tiny;
-        CHECK(cabsl(got->v[i] - all) <= most, "%s of %s, %d elements: %d is %.9Lg%+.9Lgi, not %.9Lg%+.9Lgi", name,
-              dtypes[k->whole].name, (int)n, (int)i, creall(got->v[i]), cimagl(got->v[i]), creall(all), cimagl(all));
+        const real most =
+            2.2361L * (real)(n ? n - 1 : 0) * k->u * cabsl(all) * 1.001L + (real)n * 8 * k->tiny;
+        CHECK(cabsl(got->v[i] - all) <= most, "%s of %s, %d elements: %d is %.9Lg%+.9Lgi, not %.9Lg%+.9Lgi",
+              name, dtypes[k->whole].name, (int)n, (int)i, creall(got->v[i]), cimagl(got->v[i]), creall(all),
+              cimagl(all));
     }
 }
 
@@ -295,18 +319,22 @@ static void products_of(duet_place p, const struct kind *k, const sizes *s, int 
 
 static void products(duet_place p)
 {
-    static const sizes shapes[] = { SIZES(),  SIZES(0),    SIZES(1),       SIZES(2),       SIZES(3),    SIZES(7),
-                                    SIZES(8), SIZES(3, 5), SIZES(2, 0, 3), SIZES(4, 1, 6), SIZES(1000), SIZES(33, 17) };
+    static const sizes shapes[] = { SIZES(),        SIZES(0),       SIZES(1),    SIZES(2),
+                                    SIZES(3),       SIZES(7),       SIZES(8),    SIZES(3, 5),
+                                    SIZES(2, 0, 3), SIZES(4, 1, 6), SIZES(1000), SIZES(33, 17) };
     for (size_t k = 0; k < 2; k++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (int sight = 0; sight < SIGHTS; sight++) products_of(p, &kinds[k], &shapes[s], sight);
-    duet_matrix *x = duet_new(DUET_C128, 3, 4, 5), *y = duet_new(DUET_C128, 3, 1, 1), *z = duet_new(DUET_C128, 3);
+    duet_matrix *x = duet_new(DUET_C128, 3, 4, 5), *y = duet_new(DUET_C128, 3, 1, 1),
+                *z = duet_new(DUET_C128, 3);
     fill_near_one(x);
     evaluate(p, y, duet_prod_axes_keep(duet_neg(x), 1, 2), "prod_axes_keep");
-    evaluate(p, z, duet_mul(2, duet_prod_axes(duet_mul(x, duet_complex(0, 1)), 1, 2)), "prod_axes of a formula");
+    evaluate(p, z, duet_mul(2, duet_prod_axes(duet_mul(x, duet_complex(0, 1)), 1, 2)),
+             "prod_axes of a formula");
     array a = array_of(x), b = array_of(y), c = array_of(z);
     check_line("prod_axes_keep", &kinds[1], &a, &b, 20, 1);
-    for (int i = 0; i < 3; i++) CHECK(c.v[i] == 2 * b.v[i], "i to the power 20 is 1: element %d", i); /* as is -1 */
+    for (int i = 0; i < 3; i++)
+        CHECK(c.v[i] == 2 * b.v[i], "i to the power 20 is 1: element %d", i); /* as is -1 */
     array_free(&a), array_free(&b), array_free(&c), duet_free(&x), duet_free(&y), duet_free(&z);
     tap_point("products of all elements");
 }
@@ -325,14 +353,17 @@ static void products_there(duet_place p)
     const double *z = duet_read(x);
     /* (12 - 24i)(1 - i)(2i)(3)(i)(-1 + 2i) of which x[0] is over */
     const number all = (12 - 24 * I) * (1 - I) * (2 * I) * 3 * I * (-1 + 2 * I), want = (12 - 24 * I) / all;
-    CHECK(cabsl(z[0] + I * (real)z[1] - want) <= 8 * kinds[1].u * cabsl(want), "x /= prod(x): %g%+gi", z[0], z[1]);
+    CHECK(cabsl(z[0] + I * (real)z[1] - want) <= 8 * kinds[1].u * cabsl(want), "x /= prod(x): %g%+gi", z[0],
+          z[1]);
     duet_free(&x), duet_free(&y), duet_free(&first);
     tap_point("products into what they are of");
 }
 
 static void sums_up_to(duet_place p)
 {
-    static const sizes shapes[] = { SIZES(1), SIZES(0), SIZES(9), SIZES(3, 5), SIZES(4, 1, 6), SIZES(700, 3) };
+    static const sizes shapes[] = {
+        SIZES(1), SIZES(0), SIZES(9), SIZES(3, 5), SIZES(4, 1, 6), SIZES(700, 3)
+    };
     for (size_t k = 0; k < 2; k++)
         for (int s = 0; s < 6; s++)
             for (int sight = 0; sight < SIGHTS; sight++)
@@ -349,8 +380,8 @@ static void sums_up_to(duet_place p)
                         real most = 0;
                         for (int64_t j = i; j >= 0 && j / (n * after) == i / (n * after); j -= after)
                             sum += conjl(a.v[j]), most += cabsl(a.v[j]);
-                        CHECK(cabsl(got.v[i] - sum) <= (real)n * kinds[k].u * most * 1.001L, "cumsum of %d along %d: element %d",
-                              (int)n, axis, (int)i);
+                        CHECK(cabsl(got.v[i] - sum) <= (real)n * kinds[k].u * most * 1.001L,
+                              "cumsum of %d along %d: element %d", (int)n, axis, (int)i);
                     }
                     array_free(&a), array_free(&got), duet_free(&x), duet_free(&all), duet_free(&y);
                 }
@@ -361,20 +392,23 @@ static void sums_up_to(duet_place p)
 
 static void one_vdot(duet_place p, duet_dtype t, const struct kind *k, const sizes *s)
 {
-    duet_matrix *x = duet_new_shape(t, s->rank, s->size), *y = duet_new_shape(t, s->rank, s->size), *z = duet_new(t);
+    duet_matrix *x = duet_new_shape(t, s->rank, s->size), *y = duet_new_shape(t, s->rank, s->size),
+                *z = duet_new(t);
     fill(x), fill(y);
     evaluate(p, z, duet_vdot(x, y), "vdot");
     array a = array_of(x), b = array_of(y), got = array_of(z);
     number sum = 0;
     real most = 0;
-    for (int64_t i = 0; i < a.count; i++) sum += conjl(a.v[i]) * b.v[i], most += cabsl(a.v[i]) * cabsl(b.v[i]);
-    CHECK(cabsl(got.v[0] - sum) <= 2 * (real)(a.count + 4) * k->u * most, "vdot of %s, %d elements: %Lg%+Lgi, not %Lg%+Lgi",
-          dtypes[t].name, (int)a.count, creall(got.v[0]), cimagl(got.v[0]), creall(sum), cimagl(sum));
+    for (int64_t i = 0; i < a.count; i++)
+        sum += conjl(a.v[i]) * b.v[i], most += cabsl(a.v[i]) * cabsl(b.v[i]);
+    CHECK(cabsl(got.v[0] - sum) <= 2 * (real)(a.count + 4) * k->u * most,
+          "vdot of %s, %d elements: %Lg%+Lgi, not %Lg%+Lgi", dtypes[t].name, (int)a.count, creall(got.v[0]),
+          cimagl(got.v[0]), creall(sum), cimagl(sum));
     array_free(&a), array_free(&b), array_free(&got), duet_free(&x), duet_free(&y), duet_free(&z);
 }
 
-static void one_cross(duet_place p, duet_dtype tx, duet_dtype ty, const struct kind *k, const sizes *sx, const sizes *sy,
-                      int sight)
+static void one_cross(duet_place p, duet_dtype tx, duet_dtype ty, const struct kind *k, const sizes *sx,
+                      const sizes *sy, int sight)
 {
     duet_matrix *all, *x = view(&all, tx, sx, sight), *y = duet_new_shape(ty, sy->rank, sy->size);
     fill(all), fill(y);
@@ -386,18 +420,21 @@ static void one_cross(duet_place p, duet_dtype tx, duet_dtype ty, const struct k
     array a = array_of(x), b = array_of(y), got = array_of(z);
     for (int64_t i = 0; i < got.count; i++) {
         const int64_t v = i / 3, j = (i + 1 - v * 3) % 3, l = (i + 2 - v * 3) % 3;
-        const number *q = a.v + v % (a.count / 3) * 3, *w = b.v + v % (b.count / 3) * 3; /* leading axes alone are missing */
+        const number *q = a.v + v % (a.count / 3) * 3,
+                     *w = b.v + v % (b.count / 3) * 3; /* leading axes alone are missing */
         const real most = cabsl(q[j]) * cabsl(w[l]) + cabsl(q[l]) * cabsl(w[j]);
-        CHECK(cabsl(got.v[i] - (q[j] * w[l] - q[l] * w[j])) <= 4 * k->u * most, "cross of %s and %s: element %d", dtypes[tx].name,
-              dtypes[ty].name, (int)i);
+        CHECK(cabsl(got.v[i] - (q[j] * w[l] - q[l] * w[j])) <= 4 * k->u * most,
+              "cross of %s and %s: element %d", dtypes[tx].name, dtypes[ty].name, (int)i);
     }
-    array_free(&a), array_free(&b), array_free(&got), duet_free(&x), duet_free(&all), duet_free(&y), duet_free(&z);
+    array_free(&a), array_free(&b), array_free(&got), duet_free(&x), duet_free(&all), duet_free(&y),
+        duet_free(&z);
 }
 
 static void vectors(duet_place p)
 {
-    static const duet_dtype types[][3] = { { DUET_F32, DUET_F32, 0 },   { DUET_F64, DUET_F64, 1 }, { DUET_C64, DUET_C64, 0 },
-                                           { DUET_C128, DUET_C128, 1 }, { DUET_I64, DUET_I64, 1 }, { DUET_F64, DUET_C128, 1 },
+    static const duet_dtype types[][3] = { { DUET_F32, DUET_F32, 0 }, { DUET_F64, DUET_F64, 1 },
+                                           { DUET_C64, DUET_C64, 0 }, { DUET_C128, DUET_C128, 1 },
+                                           { DUET_I64, DUET_I64, 1 }, { DUET_F64, DUET_C128, 1 },
                                            { DUET_C64, DUET_F32, 0 } };
     static const sizes dots[] = { SIZES(), SIZES(0), SIZES(1), SIZES(100), SIZES(7, 9) };
     static const sizes pairs[][2] = { { SIZES(3), SIZES(3) },
@@ -406,10 +443,12 @@ static void vectors(duet_place p)
                                       { SIZES(3), SIZES(4, 2, 3) },
                                       { SIZES(0, 3), SIZES(3) } };
     for (int t = 0; t < 7; t++) {
-        for (int s = 0; s < 5 && types[t][0] == types[t][1]; s++) one_vdot(p, types[t][0], &kinds[types[t][2]], &dots[s]);
+        for (int s = 0; s < 5 && types[t][0] == types[t][1]; s++)
+            one_vdot(p, types[t][0], &kinds[types[t][2]], &dots[s]);
         for (int s = 0; s < 5; s++)
             for (int sight = 0; sight < SIGHTS; sight++)
-                one_cross(p, types[t][0], types[t][1], &kinds[types[t][2]], &pairs[s][0], &pairs[s][1], sight);
+                one_cross(p, types[t][0], types[t][1], &kinds[types[t][2]], &pairs[s][0], &pairs[s][1],
+                          sight);
     }
     tap_point("vdot and cross");
 }
@@ -433,7 +472,8 @@ static void bad(void)
 {
     duet_matrix *x = duet_new(DUET_C64, 4, 3), *y = duet_new(DUET_C64, 2), *b = duet_new(DUET_BOOL, 3),
                 *f = duet_new(DUET_F32, 2, 3);
-    REFUSED(duet_cross(x, y), DUET_BAD_SHAPE, "duet_cross(c64[4,3], c64[2])", "3 elements along the last axes");
+    REFUSED(duet_cross(x, y), DUET_BAD_SHAPE, "duet_cross(c64[4,3], c64[2])",
+            "3 elements along the last axes");
     REFUSED(duet_cross(x, 2), DUET_BAD_SHAPE, "duet_cross(c64[4,3]", "3 elements");
     REFUSED(duet_cross(x, f), DUET_BAD_SHAPE, "broadcast");
     REFUSED(duet_cross(b, b), DUET_BAD_TYPE, "duet_mul(bool[3], bool[3])");
@@ -457,9 +497,10 @@ int main(int count, char **argument)
         for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
             printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
             plan_fusion(mode);
-            powers(place[i]), zeros_to_powers(place[i]), whole_powers(place[i]), limits(place[i]), beyond_the_largest(place[i]),
-                cuts(place[i]), tests_of_parts(place[i]);
-            products(place[i]), products_there(place[i]), sums_up_to(place[i]), vectors(place[i]), parallel(place[i]);
+            powers(place[i]), zeros_to_powers(place[i]), whole_powers(place[i]), limits(place[i]),
+                beyond_the_largest(place[i]), cuts(place[i]), tests_of_parts(place[i]);
+            products(place[i]), products_there(place[i]), sums_up_to(place[i]), vectors(place[i]),
+                parallel(place[i]);
         }
     return tap_end();
 }

@@ -8,7 +8,8 @@
 
 /* ---- destinations that are read ---- */
 
-static void same(const char *name, const struct kind *k, const duet_matrix *m, const number *want, int64_t count, real in_u)
+static void same(const char *name, const struct kind *k, const duet_matrix *m, const number *want,
+                 int64_t count, real in_u)
 {
     array t = { .rank = 1, .size = { count }, .count = count, .v = (number *)(uintptr_t)want };
     near(name, k, m, &t, in_u);
@@ -19,8 +20,10 @@ static void aliases(duet_place p)
     enum { N = 12 };
     number want[N];
     for (size_t k = 0; k < 2; k++) {
-        duet_matrix *x = duet_new(kinds[k].whole, N), *y = duet_new(kinds[k].whole, N), *back = duet_flipped(x, 0);
-        duet_matrix *head = duet_slice(x, 0, N - 1), *tail = duet_slice(x, 1, N - 1), *even = duet_stepped(x, 0, 0, DUET_OPEN, 2);
+        duet_matrix *x = duet_new(kinds[k].whole, N), *y = duet_new(kinds[k].whole, N),
+                    *back = duet_flipped(x, 0);
+        duet_matrix *head = duet_slice(x, 0, N - 1), *tail = duet_slice(x, 1, N - 1),
+                    *even = duet_stepped(x, 0, 0, DUET_OPEN, 2);
         duet_matrix *odd = duet_stepped(x, 0, 1, DUET_OPEN, 2);
         fill_range(y, &kinds[k], MILD);
         array b = array_of(y), a;
@@ -52,9 +55,11 @@ static void aliases(duet_place p)
         real sizes_ = 0;
         for (int i = 0; i < N; i++) mean += a.v[i] / N, sizes_ += cabsl(a.v[i]);
         array got = array_of(x);
-        for (int i = 0; i < N; i++) CHECK(cabsl(got.v[i] - (a.v[i] - mean)) <= kinds[k].u * 2 * (N + 2) * sizes_, "x -= mean(x)");
+        for (int i = 0; i < N; i++)
+            CHECK(cabsl(got.v[i] - (a.v[i] - mean)) <= kinds[k].u * 2 * (N + 2) * sizes_, "x -= mean(x)");
         array_free(&got), END, array_free(&b);
-        duet_free(&x), duet_free(&y), duet_free(&back), duet_free(&head), duet_free(&tail), duet_free(&even), duet_free(&odd);
+        duet_free(&x), duet_free(&y), duet_free(&back), duet_free(&head), duet_free(&tail), duet_free(&even),
+            duet_free(&odd);
     }
     tap_point("destinations that are read");
 }
@@ -90,17 +95,20 @@ static void together(duet_place p)
     enum { N = 9 };
     for (size_t k = 0; k < 2; k++) DUET_ON(p)
         {
-            duet_matrix *x = duet_new(kinds[k].whole, N), *y = duet_new(kinds[k].whole, N), *r = duet_new(kinds[k].part, N);
+            duet_matrix *x = duet_new(kinds[k].whole, N), *y = duet_new(kinds[k].whole, N),
+                        *r = duet_new(kinds[k].part, N);
             number want[N];
             fill_range(x, &kinds[k], MILD), fill_range(y, &kinds[k], MILD);
             array a = array_of(x), b = array_of(y);
-            CHECK(duet_set_all({ x, duet_mul(x, y) }, { y, duet_sub(x, y) }, { r, duet_imag(y) }, { x, duet_conj(x) }) == DUET_OK,
+            CHECK(duet_set_all({ x, duet_mul(x, y) }, { y, duet_sub(x, y) }, { r, duet_imag(y) },
+                               { x, duet_conj(x) }) == DUET_OK,
                   "%s", duet_error());
             for (int i = 0; i < N; i++) want[i] = conjl(a.v[i] * b.v[i]);
             same("first of several", &kinds[k], x, want, N, 3);
             array z = array_of(y), im = array_of(r);
             for (int i = 0; i < N; i++) {
-                const real most = kinds[k].u * (4 * cabsl(a.v[i] * b.v[i]) + cabsl(b.v[i])) + 4 * kinds[k].tiny;
+                const real most =
+                    kinds[k].u * (4 * cabsl(a.v[i] * b.v[i]) + cabsl(b.v[i])) + 4 * kinds[k].tiny;
                 CHECK(cabsl(z.v[i] - (a.v[i] * b.v[i] - b.v[i])) <= most, "second of several: element %d", i);
                 CHECK(creall(im.v[i]) == cimagl(z.v[i]), "third of several: element %d", i);
             }
@@ -116,18 +124,26 @@ static void handed_on(duet_place p)
     enum { N = 9 };
     for (size_t k = 0; k < 2; k++) DUET_ON(p)
         {
-            duet_matrix *x = duet_new(kinds[k].whole, N), *y = duet_new(kinds[k].whole, N), *back = duet_flipped(x, 0);
-            duet_matrix *to[3] = { duet_new(kinds[k].whole, N), duet_new(kinds[k].whole, N), duet_new(DUET_C128, N) };
+            duet_matrix *x = duet_new(kinds[k].whole, N), *y = duet_new(kinds[k].whole, N),
+                        *back = duet_flipped(x, 0);
+            duet_matrix *to[3] = { duet_new(kinds[k].whole, N), duet_new(kinds[k].whole, N),
+                                   duet_new(DUET_C128, N) };
             fill_range(x, &kinds[k], MILD);
             for (int i = 0; i < 4; i++) {
-                duet_expr e = i == 0 ? duet_add(x, 1) : i == 1 ? DUET(x) : i == 2 ? DUET(back) : duet_fft(x, 0, 0);
-                CHECK(duet_set_all({ y, e }, { to[0], DUET(y) }, { to[1], DUET(to[0]) }, { to[2], DUET(y) }) == DUET_OK, "%s",
-                      duet_error());
+                duet_expr e = i == 0   ? duet_add(x, 1)
+                              : i == 1 ? DUET(x)
+                              : i == 2 ? DUET(back)
+                                       : duet_fft(x, 0, 0);
+                CHECK(duet_set_all({ y, e }, { to[0], DUET(y) }, { to[1], DUET(to[0]) },
+                                   { to[2], DUET(y) }) == DUET_OK,
+                      "%s", duet_error());
                 array a = array_of(y);
-                for (int j = 0; j < 3; j++) same("as an earlier statement set it", &kinds[j < 2 ? k : 1], to[j], a.v, N, 0);
+                for (int j = 0; j < 3; j++)
+                    same("as an earlier statement set it", &kinds[j < 2 ? k : 1], to[j], a.v, N, 0);
                 array_free(&a);
             }
-            duet_free(&x), duet_free(&y), duet_free(&back), duet_free(&to[0]), duet_free(&to[1]), duet_free(&to[2]);
+            duet_free(&x), duet_free(&y), duet_free(&back), duet_free(&to[0]), duet_free(&to[1]),
+                duet_free(&to[2]);
         }
     tap_point("what an earlier statement sets, handed on");
 }
@@ -143,23 +159,25 @@ static real size_of(const number *v, int64_t n)
 
 static void fold_whole(duet_place p, const struct kind *k, int64_t n)
 {
-    duet_matrix *x = duet_new(k->whole, n), *y = duet_new(k->whole, n), *z = duet_new(k->whole), *r = duet_new(k->part);
+    duet_matrix *x = duet_new(k->whole, n), *y = duet_new(k->whole, n), *z = duet_new(k->whole),
+                *r = duet_new(k->part);
     fill_range(x, k, MILD), fill_range(y, k, MILD);
     array a = array_of(x), b = array_of(y);
     number sum = 0, dot = 0;
     real squares_ = 0, dots = 0, var = 0;
     for (int64_t i = 0; i < n; i++)
-        sum += a.v[i], dot += a.v[i] * b.v[i], dots += cabsl(a.v[i] * b.v[i]), squares_ += creall(a.v[i] * conjl(a.v[i]));
+        sum += a.v[i], dot += a.v[i] * b.v[i], dots += cabsl(a.v[i] * b.v[i]),
+            squares_ += creall(a.v[i] * conjl(a.v[i]));
     for (int64_t i = 0; i < n; i++) var += creall((a.v[i] - sum / n) * conjl(a.v[i] - sum / n)) / n;
     const real u = k->u * 2 * (real)(n + 4);
 #define RESULT(m) (array_of(m).v[0])
-#define REDUCES(to, e, want, most)                                                                                               \
-    do {                                                                                                                         \
-        evaluate(p, to, e, #e);                                                                                                  \
-        array got = array_of(to);                                                                                                \
-        CHECK(cabsl(got.v[0] - (want)) <= (most) + 4 * k->tiny, #e " of %d: %Lg%+Lgi", (int)n, creall(got.v[0]),                 \
-              cimagl(got.v[0]));                                                                                                 \
-        array_free(&got);                                                                                                        \
+#define REDUCES(to, e, want, most)                                                                           \
+    do {                                                                                                     \
+        evaluate(p, to, e, #e);                                                                              \
+        array got = array_of(to);                                                                            \
+        CHECK(cabsl(got.v[0] - (want)) <= (most) + 4 * k->tiny, #e " of %d: %Lg%+Lgi", (int)n,               \
+              creall(got.v[0]), cimagl(got.v[0]));                                                           \
+        array_free(&got);                                                                                    \
     } while (0)
     REDUCES(z, duet_sum(x), sum, u * size_of(a.v, n));
     REDUCES(z, duet_dot(x, y), dot, u * dots);
@@ -169,7 +187,9 @@ static void fold_whole(duet_place p, const struct kind *k, int64_t n)
     REDUCES(r, duet_all(duet_add(x, 1000)), 1, 0);
     if (n) REDUCES(z, duet_mean(x), sum / n, u * size_of(a.v, n) / n);
     if (n) REDUCES(r, duet_var(x), var, u * squares_);
-    if (n) REDUCES(r, duet_all(duet_sub(x, duet_mean(duet_sub(x, x)))), 1 - (a.v[0] == 0 && n == 1), n == 1 ? 0 : 1);
+    if (n)
+        REDUCES(r, duet_all(duet_sub(x, duet_mean(duet_sub(x, x)))), 1 - (a.v[0] == 0 && n == 1),
+                n == 1 ? 0 : 1);
     array_free(&a), array_free(&b), duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&r);
 }
 
@@ -178,26 +198,29 @@ static void folds(duet_place p)
     static const int64_t counts[] = { 0, 1, 2, 7, 100, 5000 };
     for (size_t k = 0; k < 2; k++) {
         for (int i = 0; i < 6; i++) fold_whole(p, &kinds[k], counts[i]);
-        duet_matrix *x = duet_new(kinds[k].whole, 6, 4, 5), *t = duet_transposed(x), *y = duet_new(kinds[k].whole, 5, 6),
-                    *z = duet_new(kinds[k].whole, 5, 1, 6);
+        duet_matrix *x = duet_new(kinds[k].whole, 6, 4, 5), *t = duet_transposed(x),
+                    *y = duet_new(kinds[k].whole, 5, 6), *z = duet_new(kinds[k].whole, 5, 1, 6);
         fill_range(x, &kinds[k], MILD);
         evaluate(p, y, duet_sum_axis(t, 1), "sum_axis"), evaluate(p, z, duet_mean_keep(t, 1), "mean_keep");
         array a = array_of(t), b = array_of(y), c = array_of(z);
         for (int i = 0; i < 30; i++) {
             number sum = 0;
             real most = 0;
-            for (int j = 0; j < 4; j++) sum += a.v[i / 6 * 24 + j * 6 + i % 6], most += cabsl(a.v[i / 6 * 24 + j * 6 + i % 6]);
+            for (int j = 0; j < 4; j++)
+                sum += a.v[i / 6 * 24 + j * 6 + i % 6], most += cabsl(a.v[i / 6 * 24 + j * 6 + i % 6]);
             CHECK(cabsl(b.v[i] - sum) <= 8 * kinds[k].u * most, "sum_axis: element %d", i);
             CHECK(cabsl(c.v[i] - sum / 4) <= 8 * kinds[k].u * most, "mean_keep: element %d", i);
         }
-        array_free(&a), array_free(&b), array_free(&c), duet_free(&x), duet_free(&t), duet_free(&y), duet_free(&z);
+        array_free(&a), array_free(&b), array_free(&c), duet_free(&x), duet_free(&t), duet_free(&y),
+            duet_free(&z);
     }
     tap_point("reductions");
 }
 
 /* ---- products ---- */
 
-static void one_product(duet_place p, const struct kind *k, int64_t m, int64_t n, int64_t l, bool turned, bool conjugate)
+static void one_product(duet_place p, const struct kind *k, int64_t m, int64_t n, int64_t l, bool turned,
+                        bool conjugate)
 {
     duet_matrix *x = duet_new(k->whole, turned ? l : m, turned ? m : l),
                 *a = turned ? duet_transposed(x) : duet_reshaped(x, m, l);
@@ -212,10 +235,11 @@ static void one_product(duet_place p, const struct kind *k, int64_t m, int64_t n
             const number q = conjugate ? conjl(A.v[i / n * l + j]) : A.v[i / n * l + j];
             sum += q * B.v[j * n + i % n], most += cabsl(q) * cabsl(B.v[j * n + i % n]);
         }
-        CHECK(cabsl(C.v[i] - sum) <= 3 * (real)(l + 2) * k->u * most, "matmul of %d x %d x %d: element %d", (int)m, (int)l,
-              (int)n, (int)i);
+        CHECK(cabsl(C.v[i] - sum) <= 3 * (real)(l + 2) * k->u * most, "matmul of %d x %d x %d: element %d",
+              (int)m, (int)l, (int)n, (int)i);
     }
-    array_free(&A), array_free(&B), array_free(&C), duet_free(&x), duet_free(&a), duet_free(&b), duet_free(&c);
+    array_free(&A), array_free(&B), array_free(&C), duet_free(&x), duet_free(&a), duet_free(&b),
+        duet_free(&c);
 }
 
 static void products(duet_place p)
@@ -224,12 +248,14 @@ static void products(duet_place p)
                                        { 0, 3, 2 }, { 3, 2, 0 }, { 33, 40, 70 } };
     for (size_t k = 0; k < 2; k++)
         for (int i = 0; i < 7; i++)
-            for (int how = 0; how < 4; how++) one_product(p, &kinds[k], size[i][0], size[i][1], size[i][2], how & 1, how > 1);
-    duet_matrix *a = duet_new(DUET_C128, 3, 4, 5), *b = duet_new(DUET_C128, 5, 2), *c = duet_new(DUET_C128, 3, 4, 2),
-                *v = duet_new(DUET_C128, 5);
+            for (int how = 0; how < 4; how++)
+                one_product(p, &kinds[k], size[i][0], size[i][1], size[i][2], how & 1, how > 1);
+    duet_matrix *a = duet_new(DUET_C128, 3, 4, 5), *b = duet_new(DUET_C128, 5, 2),
+                *c = duet_new(DUET_C128, 3, 4, 2), *v = duet_new(DUET_C128, 5);
     duet_matrix *d = duet_new(DUET_C128, 3, 4, 2), *w = duet_new(DUET_C128, 5, 2);
     fill_range(a, &kinds[1], UNIT), fill_range(b, &kinds[1], UNIT), fill_range(v, &kinds[1], UNIT);
-    evaluate(p, c, duet_matmul(a, b), "batched matmul"), evaluate(p, d, duet_einsum(a, b, "ijk,kl->ijl"), "einsum");
+    evaluate(p, c, duet_matmul(a, b), "batched matmul"),
+        evaluate(p, d, duet_einsum(a, b, "ijk,kl->ijl"), "einsum");
     array A = array_of(a), B = array_of(b), C = array_of(c), D = array_of(d), V = array_of(v);
     for (int i = 0; i < 24; i++) {
         number sum = 0;
@@ -255,18 +281,21 @@ static void spectra(duet_place p)
 {
     enum { N = 24 };
     if (p == DUET_CPU && fft_absent()) return;
-    duet_matrix *x = duet_new(DUET_F64, N), *y = duet_new(DUET_F64, N), *z = duet_new(DUET_F64, N), *c = duet_new(DUET_C128, N),
-                *d = duet_new(DUET_C128, N);
+    duet_matrix *x = duet_new(DUET_F64, N), *y = duet_new(DUET_F64, N), *z = duet_new(DUET_F64, N),
+                *c = duet_new(DUET_C128, N), *d = duet_new(DUET_C128, N);
     fill_range(x, &kinds[1], UNIT), fill_range(y, &kinds[1], UNIT), fill_range(c, &kinds[1], UNIT);
-    evaluate(p, z, duet_irfft(duet_mul(duet_rfft(x, 0, 0), duet_rfft(y, 0, 0)), N, 0), "convolution by spectra");
+    evaluate(p, z, duet_irfft(duet_mul(duet_rfft(x, 0, 0), duet_rfft(y, 0, 0)), N, 0),
+             "convolution by spectra");
     array a = array_of(x), b = array_of(y), got = array_of(z);
     for (int i = 0; i < N; i++) {
         number sum = 0;
         for (int j = 0; j < N; j++) sum += a.v[j] * b.v[(i - j + N) % N];
         CHECK(cabsl(got.v[i] - sum) <= 64 * N * kinds[1].u, "convolution by spectra: element %d", i);
     }
-    array_free(&got), evaluate(p, z, duet_real(duet_ifft(duet_fft(x, 0, 0), 0, 0)), "real(ifft(fft))"), got = array_of(z);
-    for (int i = 0; i < N; i++) CHECK(cabsl(got.v[i] - a.v[i]) <= 64 * kinds[1].u, "real(ifft(fft(x))): element %d", i);
+    array_free(&got), evaluate(p, z, duet_real(duet_ifft(duet_fft(x, 0, 0), 0, 0)), "real(ifft(fft))"),
+        got = array_of(z);
+    for (int i = 0; i < N; i++)
+        CHECK(cabsl(got.v[i] - a.v[i]) <= 64 * kinds[1].u, "real(ifft(fft(x))): element %d", i);
     array_free(&got), evaluate(p, z, duet_abs(duet_fft(c, 0, 0)), "|fft|");
     evaluate(p, d, duet_conj(duet_ifft(duet_conj(duet_fft(c, 0, 0)), 0, 0)), "conj(ifft(conj(fft)))");
     array e = array_of(c), f = array_of(d), g = array_of(z);
@@ -274,7 +303,8 @@ static void spectra(duet_place p)
         number sum = 0;
         for (int j = 0; j < N; j++) sum += e.v[j] * cexpl(-2 * PI * I * i * j / N);
         CHECK(fabsl(creall(g.v[i]) - cabsl(sum)) <= 64 * N * kinds[1].u, "|fft|: element %d", i);
-        CHECK(cabsl(f.v[i] - e.v[(N - i) % N]) <= 64 * N * kinds[1].u, "conj(ifft(conj(fft))): element %d", i);
+        CHECK(cabsl(f.v[i] - e.v[(N - i) % N]) <= 64 * N * kinds[1].u, "conj(ifft(conj(fft))): element %d",
+              i);
     }
     array_free(&a), array_free(&b), array_free(&e), array_free(&f), array_free(&g);
     duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&c), duet_free(&d);
@@ -298,7 +328,8 @@ static int steps_of(duet_matrix *to, duet_expr e)
 
 static void passes(duet_place p)
 {
-    duet_matrix *x = duet_new(DUET_C64, 50), *y = duet_new(DUET_C64, 50), *z = duet_new(DUET_C64), *r = duet_new(DUET_F32, 50);
+    duet_matrix *x = duet_new(DUET_C64, 50), *y = duet_new(DUET_C64, 50), *z = duet_new(DUET_C64),
+                *r = duet_new(DUET_F32, 50);
     DUET_ON(p)
     {
         CHECK(steps_of(x, duet_mul(duet_conj(x), y)) == 1, "x = conj(x) y is a pass");
@@ -307,7 +338,8 @@ static void passes(duet_place p)
         CHECK(steps_of(r, duet_abs(duet_sub(x, y))) == 1, "|x - y| is a pass");
         CHECK(steps_of(z, duet_sum(x)) == 1, "sum(x) is a pass");
         const duet_counts before = duet_stats();
-        for (int i = 0; i < 3; i++) CHECK(duet_set(x, duet_mul(x, duet_complex(0, 3 + 2 * i))) == DUET_OK, "%s", duet_error());
+        for (int i = 0; i < 3; i++)
+            CHECK(duet_set(x, duet_mul(x, duet_complex(0, 3 + 2 * i))) == DUET_OK, "%s", duet_error());
         CHECK(duet_stats().plan_misses <= before.plan_misses + 1, "one plan for all numbers");
     }
     duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&r);
@@ -319,7 +351,8 @@ static void replays(duet_place p)
     enum { N = 40 };
     DUET_ON(p)
     {
-        duet_matrix *x = duet_new(DUET_C64, N), *y = duet_new(DUET_C64, N), *z = duet_new(DUET_C64), *w = duet_new(DUET_C64, N);
+        duet_matrix *x = duet_new(DUET_C64, N), *y = duet_new(DUET_C64, N), *z = duet_new(DUET_C64),
+                    *w = duet_new(DUET_C64, N);
         fill_range(x, &kinds[0], UNIT), fill_range(y, &kinds[0], UNIT);
         array a = array_of(x), b = array_of(y);
         CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
@@ -335,10 +368,11 @@ static void replays(duet_place p)
             number sum = 0;
             real most = 0;
             for (int i = 0; i < N; i++)
-                sum += a.v[i] * conjl(b.v[i]) * (1 << turn) / (2 + I), most += cabsl(a.v[i] * b.v[i]) * (1 << turn);
+                sum += a.v[i] * conjl(b.v[i]) * (1 << turn) / (2 + I),
+                    most += cabsl(a.v[i] * b.v[i]) * (1 << turn);
             array got = array_of(z);
-            CHECK(cabsl(got.v[0] - sum) <= 2 * (N + 12) * kinds[0].u * most, "turn %d: %Lg%+Lgi", turn, creall(got.v[0]),
-                  cimagl(got.v[0]));
+            CHECK(cabsl(got.v[0] - sum) <= 2 * (N + 12) * kinds[0].u * most, "turn %d: %Lg%+Lgi", turn,
+                  creall(got.v[0]), cimagl(got.v[0]));
             array_free(&got);
         }
         duet_recording_free(&r), array_free(&a), array_free(&b);
@@ -354,7 +388,8 @@ static void bad(void)
     duet_matrix *z = duet_new(DUET_C64, 2, 3), *w = duet_new(DUET_C64, 4), *f = duet_new(DUET_F32, 2, 3),
                 *i = duet_new(DUET_I32, 3);
     REFUSED(duet_less(z, z), DUET_BAD_TYPE, "duet_less(c64[2,3], c64[2,3])", "is not for complex numbers");
-    REFUSED(duet_maximum(z, 1), DUET_BAD_TYPE, "duet_maximum(c64[2,3], a number)", "is not for complex numbers");
+    REFUSED(duet_maximum(z, 1), DUET_BAD_TYPE, "duet_maximum(c64[2,3], a number)",
+            "is not for complex numbers");
     REFUSED(duet_floor(z), DUET_BAD_TYPE, "duet_floor(c64[2,3])", "is not for complex numbers");
     REFUSED(duet_max(z), DUET_BAD_TYPE, "duet_max(c64[2,3])", "is not for complex numbers");
     REFUSED(duet_cumprod(z, 0), DUET_BAD_TYPE, "duet_cumprod(c64[2,3])", "IS_ORDERED(A)");
@@ -370,11 +405,14 @@ static void bad(void)
     REFUSED(duet_where(z, z, z), DUET_BAD_TYPE, "duet_where(c64[2,3]", "a condition that is real");
     REFUSED(duet_matmul(z, duet_transpose(f)), DUET_BAD_TYPE, "duet_matmul(c64[2,3], f32[3,2])", "one type");
     REFUSED(duet_matmul(z, z), DUET_BAD_SHAPE, "duet_matmul(c64[2,3], c64[2,3])", "A.cols == B.rows");
-    REFUSED(duet_add(duet_complex(1, 2), 3), DUET_BAD_TYPE, "duet_add(a number, a number)", "a complex number");
+    REFUSED(duet_add(duet_complex(1, 2), 3), DUET_BAD_TYPE, "duet_add(a number, a number)",
+            "a complex number");
     REFUSED(duet_sum(duet_complex(1, 2)), DUET_BAD_TYPE, "duet_sum(a number)", "a complex number");
-    REFUSED(duet_add(duet_complex(1, 2), i), DUET_BAD_TYPE, "duet_add(a number, i32[3])", "floating point or complex");
+    REFUSED(duet_add(duet_complex(1, 2), i), DUET_BAD_TYPE, "duet_add(a number, i32[3])",
+            "floating point or complex");
     REFUSED(duet_conj(duet_complex(1, 2)), DUET_BAD_TYPE, "duet_conj(a number)", "a complex number");
-    CHECK(duet_set(f, z) == DUET_BAD_TYPE && strstr(duet_error(), "duet_set(f32[2,3], c64[2,3])"), "%s", duet_error());
+    CHECK(duet_set(f, z) == DUET_BAD_TYPE && strstr(duet_error(), "duet_set(f32[2,3], c64[2,3])"), "%s",
+          duet_error());
     CHECK(duet_set(f, duet_complex(1, 2)) == DUET_BAD_TYPE, "%s", duet_error());
     CHECK(duet_set(w, z) == DUET_BAD_SHAPE, "%s", duet_error());
     CHECK(duet_set(z, duet_cast(z, DUET_C128)) == DUET_BAD_TYPE, "%s", duet_error());
@@ -418,8 +456,8 @@ int main(int count, char **argument)
         for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
             printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
             plan_fusion(mode);
-            aliases(place[i]), squares(place[i]), together(place[i]), handed_on(place[i]), folds(place[i]), products(place[i]),
-                spectra(place[i]);
+            aliases(place[i]), squares(place[i]), together(place[i]), handed_on(place[i]), folds(place[i]),
+                products(place[i]), spectra(place[i]);
             replays(place[i]);
             if (mode == MODE_MACHINE) passes(place[i]);
         }

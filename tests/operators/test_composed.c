@@ -18,11 +18,11 @@ static long double fast_sigmoid_of(long double x)
     return (1 + copysignl(z, x)) / 2;
 }
 
-#define MEANING(name, known)                                                                                                     \
-    static long double known_##name(long double x, long double y, long double z, long double s)                                  \
-    {                                                                                                                            \
-        (void)x, (void)y, (void)z, (void)s;                                                                                      \
-        return known;                                                                                                            \
+#define MEANING(name, known)                                                                                 \
+    static long double known_##name(long double x, long double y, long double z, long double s)              \
+    {                                                                                                        \
+        (void)x, (void)y, (void)z, (void)s;                                                                  \
+        return known;                                                                                        \
     }
 #define DUET_COMPOSED1(name, formula, known, doc)  MEANING(name, known)
 #define DUET_COMPOSED2(name, formula, known, doc)  MEANING(name, known)
@@ -30,19 +30,19 @@ static long double fast_sigmoid_of(long double x)
 #define DUET_COMPOSED1N(name, formula, known, doc) MEANING(name, known)
 #include <duet/composed.def>
 
-#define SUM(term)                                                                                                                \
-    __extension__({                                                                                                              \
-        long double sum_ = 0;                                                                                                    \
-        for (int k = 0; k < n; k++) sum_ += term;                                                                                \
-        sum_;                                                                                                                    \
+#define SUM(term)                                                                                            \
+    __extension__({                                                                                          \
+        long double sum_ = 0;                                                                                \
+        for (int k = 0; k < n; k++) sum_ += term;                                                            \
+        sum_;                                                                                                \
     })
-#define MOST(term)                                                                                                               \
-    __extension__({                                                                                                              \
-        long double most_ = -INFINITY;                                                                                           \
-        for (int k = 0; k < n; k++) most_ = fmaxl(most_, term);                                                                  \
-        most_;                                                                                                                   \
+#define MOST(term)                                                                                           \
+    __extension__({                                                                                          \
+        long double most_ = -INFINITY;                                                                       \
+        for (int k = 0; k < n; k++) most_ = fmaxl(most_, term);                                              \
+        most_;                                                                                               \
     })
-#define DUET_COMPOSED_FOLD1(name, formula, known, doc)                                                                           \
+#define DUET_COMPOSED_FOLD1(name, formula, known, doc)                                                       \
     static long double known_##name(const double *x, int n) { return known; }
 #include <duet/composed.def>
 
@@ -73,8 +73,9 @@ static void means(const char *name, const table *want, int64_t i, long double kn
 {
     const bounds *w = &want->at[i];
     const long double own = fabsl(known) * 0x1p-58L + 0x1p-1070L;
-    CHECK(w->wild || (known >= w->lo - own && known <= w->hi + own), "%s [%d]: the row says %.17Lg, the formula %.17g to %.17g",
-          name, (int)i, known, (double)w->lo, (double)w->hi);
+    CHECK(w->wild || (known >= w->lo - own && known <= w->hi + own),
+          "%s [%d]: the row says %.17Lg, the formula %.17g to %.17g", name, (int)i, known, (double)w->lo,
+          (double)w->hi);
 }
 
 /* Spends e. */
@@ -110,10 +111,14 @@ static void element_wise(const char *name, maker *make, meaning *known, duet_dty
     for (int k = 0; k < 3; k++) duet_free(&m[k]);
 }
 
-static void one_way(const char *name, duet_expr e, fold_meaning *known, const double *x, int axis, duet_dtype type)
+static void one_way(const char *name, duet_expr e, fold_meaning *known, const double *x, int axis,
+                    duet_dtype type)
 {
     static const int64_t none[1] = { 0 };
-    const int outs = axis < 0 ? 1 : axis ? ROWS : COLUMNS, n = ROWS * COLUMNS / outs, rank = duet_expr_rank(e);
+    const int outs = axis < 0 ? 1
+                     : axis   ? ROWS
+                              : COLUMNS,
+              n = ROWS * COLUMNS / outs, rank = duet_expr_rank(e);
     int64_t size[2] = { duet_expr_size(e, 0), duet_expr_size(e, 1) };
     table want = oracle(e, type);
     CHECK(want.at && want.count == outs, "%s: %s", name, duet_error());
@@ -152,38 +157,42 @@ static void fold(const char *name, const forms *in, fold_meaning *known, duet_dt
     duet_free(&m);
 }
 
-#define DUET_COMPOSED1(name, ...)                                                                                                \
-    static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z, double s)                                                \
-    {                                                                                                                            \
-        return (void)y, (void)z, (void)s, (duet_##name)(x);                                                                      \
+#define DUET_COMPOSED1(name, ...)                                                                            \
+    static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z, double s)                            \
+    {                                                                                                        \
+        return (void)y, (void)z, (void)s, (duet_##name)(x);                                                  \
     }
-#define DUET_COMPOSED2(name, ...)                                                                                                \
-    static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z, double s)                                                \
-    {                                                                                                                            \
-        return (void)z, (void)s, (duet_##name)(x, y);                                                                            \
+#define DUET_COMPOSED2(name, ...)                                                                            \
+    static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z, double s)                            \
+    {                                                                                                        \
+        return (void)z, (void)s, (duet_##name)(x, y);                                                        \
     }
-#define DUET_COMPOSED3(name, ...)                                                                                                \
-    static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z, double s) { return (void)s, (duet_##name)(x, y, z); }
-#define DUET_COMPOSED1N(name, ...)                                                                                               \
-    static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z, double s)                                                \
-    {                                                                                                                            \
-        return (void)y, (void)z, (duet_##name)(x, s);                                                                            \
+#define DUET_COMPOSED3(name, ...)                                                                            \
+    static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z, double s)                            \
+    {                                                                                                        \
+        return (void)s, (duet_##name)(x, y, z);                                                              \
+    }
+#define DUET_COMPOSED1N(name, ...)                                                                           \
+    static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z, double s)                            \
+    {                                                                                                        \
+        return (void)y, (void)z, (duet_##name)(x, s);                                                        \
     }
 #include <duet/composed.def>
 
 static void all_rows(duet_dtype type)
 {
-#define ROW(name)                                                                                                                \
-    element_wise(#name, make_##name, known_##name, type);                                                                        \
+#define ROW(name)                                                                                            \
+    element_wise(#name, make_##name, known_##name, type);                                                    \
     tap_point(#name);
 #define DUET_COMPOSED1(name, ...)  ROW(name)
 #define DUET_COMPOSED2(name, ...)  ROW(name)
 #define DUET_COMPOSED3(name, ...)  ROW(name)
 #define DUET_COMPOSED1N(name, ...) ROW(name)
-#define DUET_COMPOSED_FOLD1(name, ...)                                                                                           \
-    fold(#name,                                                                                                                  \
-         &(const forms){ duet_##name, duet_##name##_axis, duet_##name##_keep, duet_##name##_axes, duet_##name##_axes_keep },     \
-         known_##name, type);                                                                                                    \
+#define DUET_COMPOSED_FOLD1(name, ...)                                                                       \
+    fold(#name,                                                                                              \
+         &(const forms){ duet_##name, duet_##name##_axis, duet_##name##_keep, duet_##name##_axes,            \
+                         duet_##name##_axes_keep },                                                          \
+         known_##name, type);                                                                                \
     tap_point(#name);
 #include <duet/composed.def>
 }
@@ -217,17 +226,21 @@ static void is(const char *text, float got, float want)
 static void special(void)
 {
     duet_matrix *nan = of(NAN), *inf = of(INFINITY), *low = of(-INFINITY), *big = of(200), *small = of(-200);
-    IS(duet_clip(nan, 0, 1), NAN), IS(duet_clip(inf, 0, 1), 1), IS(duet_clip(low, 0, 1), 0), IS(duet_clip(big, 3, 2), 2);
-    IS(duet_relu6(nan), NAN), IS(duet_leaky_relu(nan, 0.1), NAN), IS(duet_elu(nan, 1), NAN), IS(duet_heaviside(nan, 1), NAN);
+    IS(duet_clip(nan, 0, 1), NAN), IS(duet_clip(inf, 0, 1), 1), IS(duet_clip(low, 0, 1), 0),
+        IS(duet_clip(big, 3, 2), 2);
+    IS(duet_relu6(nan), NAN), IS(duet_leaky_relu(nan, 0.1), NAN), IS(duet_elu(nan, 1), NAN),
+        IS(duet_heaviside(nan, 1), NAN);
     IS(duet_elu(low, 2), -2), IS(duet_leaky_relu(low, 0.5), -INFINITY), IS(duet_relu_derivative(inf), 1);
     IS(duet_logaddexp(big, big), 200.693147f), IS(duet_logaddexp(small, small), -199.306853f),
         IS(duet_logaddexp(low, low), -INFINITY);
-    IS(duet_logaddexp(inf, low), INFINITY), IS(duet_logaddexp(nan, low), NAN), IS(duet_logaddexp(inf, inf), INFINITY);
+    IS(duet_logaddexp(inf, low), INFINITY), IS(duet_logaddexp(nan, low), NAN),
+        IS(duet_logaddexp(inf, inf), INFINITY);
     IS(duet_logsumexp(big), 200), IS(duet_logsumexp(small), -200), IS(duet_logsumexp(low), -INFINITY),
         IS(duet_logsumexp(inf), INFINITY);
-    IS(duet_fast_sigmoid(low), (1 - 0.99505475368673f) / 2), IS(duet_fast_sigmoid(nan), NAN), IS(duet_binarize(nan, 0), 0),
-        IS(duet_one_if(inf, INFINITY), 1);
-    IS(duet_logsumexp_axes(big, 0), 200), IS(duet_norm1_axes_keep(low, 0), INFINITY), IS(duet_std_axes(big), 0);
+    IS(duet_fast_sigmoid(low), (1 - 0.99505475368673f) / 2), IS(duet_fast_sigmoid(nan), NAN),
+        IS(duet_binarize(nan, 0), 0), IS(duet_one_if(inf, INFINITY), 1);
+    IS(duet_logsumexp_axes(big, 0), 200), IS(duet_norm1_axes_keep(low, 0), INFINITY),
+        IS(duet_std_axes(big), 0);
     IS(duet_logsumexp(nan), NAN), IS(duet_log_sigmoid(small), -200), IS(duet_silu(big), 200),
         IS(duet_hard_tanh_derivative(inf), 0);
     duet_free(&nan), duet_free(&inf), duet_free(&low), duet_free(&big), duet_free(&small);
@@ -239,21 +252,24 @@ static void is_each(const char *text, duet_expr e, duet_matrix *to, const float 
     const duet_status st = (duet_set)(to, e);
     const float *p = st == DUET_OK ? duet_read(to) : NULL;
     for (int64_t i = 0; i < duet_count(to); i++)
-        CHECK(p && p[i] == want[i], "%s [%d]: %g, not %g: %s", text, (int)i, p ? (double)p[i] : 0, (double)want[i], duet_error());
+        CHECK(p && p[i] == want[i], "%s [%d]: %g, not %g: %s", text, (int)i, p ? (double)p[i] : 0,
+              (double)want[i], duet_error());
 }
 #define ARE(e, ...) is_each(#e, e, to, (const float[]){ __VA_ARGS__ })
 
 /* Rows of networks.def that ETL has: the oracle has their formulas, here are values. */
 static void normal(void)
 {
-    duet_matrix *m = duet_new(DUET_F32, 2, 2), *to = duet_new(DUET_F32, 2, 2), *noise = duet_new(DUET_F32, 2, 2);
+    duet_matrix *m = duet_new(DUET_F32, 2, 2), *to = duet_new(DUET_F32, 2, 2),
+                *noise = duet_new(DUET_F32, 2, 2);
     memcpy(duet_overwrite(m), (float[]){ 1, 3, 5, 5 }, 4 * sizeof(float));
     for (int i = 0; i < 4; i++) ((float *)duet_update(noise))[i] = 10;
     for (int k = 0; k < places; k++) DUET_ON(place[k])
         {
             ARE(duet_normalize_sub(m), -1, 1, 0, 0);
             ARE(duet_normalize_flat(duet_sub(m, m)), 0, 0, 0, 0);
-            ARE(duet_normalize_flat(duet_where(duet_equal(m, 3), 1, duet_where(duet_equal(m, 1), 1, m))), -1, -1, 1, 1);
+            ARE(duet_normalize_flat(duet_where(duet_equal(m, 3), 1, duet_where(duet_equal(m, 1), 1, m))), -1,
+                -1, 1, 1);
             ARE(duet_one_if_max(m), 0, 0, 1, 1);
             ARE(duet_one_if_max_sub(m), 0, 1, 1, 1);
             ARE(duet_ranged_noise(duet_sub(m, 1), noise, 4), 0, 12, 4, 4);
@@ -265,8 +281,10 @@ static void normal(void)
 static void errors(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 2), *out = duet_new(DUET_F32, 2), *none = NULL;
-    CHECK(duet_set(out, duet_silu(none)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "test_composed.c:"), "%s", duet_error());
-    CHECK(duet_set(out, duet_logsumexp_axis(m, 3)) == DUET_BAD_SHAPE && strstr(duet_error(), "axis 3"), "%s", duet_error());
+    CHECK(duet_set(out, duet_silu(none)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "test_composed.c:"),
+          "%s", duet_error());
+    CHECK(duet_set(out, duet_logsumexp_axis(m, 3)) == DUET_BAD_SHAPE && strstr(duet_error(), "axis 3"), "%s",
+          duet_error());
     duet_free(&m), duet_free(&out);
     tap_point("errors know their line");
 }

@@ -9,7 +9,10 @@ static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&dice, 
 /* Along one axis: which element of the kernel stands in row i and column j; -1: none. */
 static int64_t tap_of(int64_t m, duet_overlap part, int64_t i, int64_t j)
 {
-    const int64_t first = part == DUET_OVERLAP_FULL ? 0 : part == DUET_OVERLAP_SAME ? (m - 1) / 2 : m - 1, k = i + first - j;
+    const int64_t first = part == DUET_OVERLAP_FULL   ? 0
+                          : part == DUET_OVERLAP_SAME ? (m - 1) / 2
+                                                      : m - 1,
+                  k = i + first - j;
     return k >= 0 && k < m ? k : -1;
 }
 
@@ -20,8 +23,8 @@ static int64_t results_along(int64_t n, int64_t m, duet_overlap part)
 }
 
 /* Of one axis where n[0] and m[0] are 1. By bits, of any type. */
-static void check_matrix(duet_place p, duet_dtype type, const int64_t n[2], const int64_t m[2], bool planes, duet_overlap part,
-                         bool turned)
+static void check_matrix(duet_place p, duet_dtype type, const int64_t n[2], const int64_t m[2], bool planes,
+                         duet_overlap part, bool turned)
 {
     const size_t each = dtypes[type].bytes;
     const int64_t rows[] = { results_along(n[0], m[0], part), results_along(n[1], m[1], part) };
@@ -42,35 +45,42 @@ static void check_matrix(duet_place p, duet_dtype type, const int64_t n[2], cons
     int64_t wrong = 0;
     for (int64_t i = 0; got && i < down; i++)
         for (int64_t j = 0; j < across; j++) {
-            const int64_t a = tap_of(m[0], part, i / rows[1], j / n[1]), b = tap_of(m[1], part, i % rows[1], j % n[1]);
-            const unsigned char *want = a < 0 || b < 0 ? none : was + (size_t)(a * m[1] + m[1] - 1 - b) * each;
-            wrong += memcmp(got + (i * duet_stride(to, 0) + j * duet_stride(to, 1)) * (int64_t)each, want, each) != 0;
+            const int64_t a = tap_of(m[0], part, i / rows[1], j / n[1]),
+                          b = tap_of(m[1], part, i % rows[1], j % n[1]);
+            const unsigned char *want =
+                a < 0 || b < 0 ? none : was + (size_t)(a * m[1] + m[1] - 1 - b) * each;
+            wrong += memcmp(got + (i * duet_stride(to, 0) + j * duet_stride(to, 1)) * (int64_t)each, want,
+                            each) != 0;
         }
-    CHECK(!wrong, "convmtx of %s on the %s: %lld elements are wrong", dtypes[type].name, place_name(p), (long long)wrong);
+    CHECK(!wrong, "convmtx of %s on the %s: %lld elements are wrong", dtypes[type].name, place_name(p),
+          (long long)wrong);
     free(was), duet_free(&back), duet_free(&k), duet_free(&to), duet_free(&whole);
 }
 
 /* SciPy's example; and of whole numbers, which are exact, the convolution itself, of two axes. */
 static void known_matrices(duet_place p)
 {
-    static const float k[] = { -1, 4, -2 },
-                       same[] = { 4, -1, 0, 0, 0, -2, 4, -1, 0, 0, 0, -2, 4, -1, 0, 0, 0, -2, 4, -1, 0, 0, 0, -2, 4 };
-    duet_matrix *K = duet_wrap((void *)(uintptr_t)k, DUET_F32, 3), *t = duet_new(DUET_F32, 5, 5), *x = duet_new(DUET_F32, 3, 4),
-                *w = duet_new(DUET_F32, 2, 3), *all = duet_new(DUET_F32, 24, 12), *y = duet_new(DUET_F32, 24),
-                *z = duet_new(DUET_F32, 4, 6), *line = duet_reshaped(x, 12), *corner = duet_submatrix(all, 1, 1, 2, 3);
+    static const float k[] = { -1, 4, -2 }, same[] = { 4,  -1, 0, 0, 0,  -2, 4,  -1, 0, 0, 0,  -2, 4,
+                                                       -1, 0,  0, 0, -2, 4,  -1, 0,  0, 0, -2, 4 };
+    duet_matrix *K = duet_wrap((void *)(uintptr_t)k, DUET_F32, 3), *t = duet_new(DUET_F32, 5, 5),
+                *x = duet_new(DUET_F32, 3, 4), *w = duet_new(DUET_F32, 2, 3),
+                *all = duet_new(DUET_F32, 24, 12), *y = duet_new(DUET_F32, 24), *z = duet_new(DUET_F32, 4, 6),
+                *line = duet_reshaped(x, 12), *corner = duet_submatrix(all, 1, 1, 2, 3);
     float *a = duet_overwrite(x), *b = duet_overwrite(w);
     for (int i = 0; i < 12; i++) a[i] = (float)drawn(-9, 9);
     for (int i = 0; i < 6; i++) b[i] = (float)drawn(-9, 9);
     DUET_ON(p)
     {
-        CHECK(duet_convmtx(t, K, DUET_OVERLAP_SAME) == DUET_OK && !memcmp(duet_read(t), same, sizeof same), "SciPy's: %s",
-              duet_error());
-        CHECK(duet_set(corner, w) == DUET_OK && duet_convmtx2(all, corner, 3, 4, DUET_OVERLAP_FULL) == DUET_OK &&
+        CHECK(duet_convmtx(t, K, DUET_OVERLAP_SAME) == DUET_OK && !memcmp(duet_read(t), same, sizeof same),
+              "SciPy's: %s", duet_error());
+        CHECK(duet_set(corner, w) == DUET_OK &&
+                  duet_convmtx2(all, corner, 3, 4, DUET_OVERLAP_FULL) == DUET_OK &&
                   duet_set(y, duet_matmul(all, line)) == DUET_OK &&
                   duet_set(z, duet_convolve(x, w, DUET_OVERLAP_FULL)) == DUET_OK,
               "%s", duet_error());
     }
-    CHECK(!memcmp(duet_read(y), duet_read(z), 24 * sizeof(float)), "a convolution as a product, the kernel over itself");
+    CHECK(!memcmp(duet_read(y), duet_read(z), 24 * sizeof(float)),
+          "a convolution as a product, the kernel over itself");
     duet_matrix *made[] = { K, t, corner, line, x, w, all, y, z };
     for (int i = 0; i < 9; i++) duet_free(&made[i]);
 }
@@ -80,7 +90,8 @@ static void refused_matrices(void)
     duet_matrix *t = duet_new(DUET_F32, 4, 4), *k = duet_new(DUET_F32, 2), *d = duet_new(DUET_F64, 2),
                 *none = duet_new(DUET_F32, 0), *plane = duet_new(DUET_F32, 2, 2);
 #define NO(call, status, words) CHECK(call == (status) && strstr(duet_error(), words), "%s", duet_error())
-    NO(duet_convmtx(t, k, DUET_OVERLAP_FULL), DUET_BAD_SHAPE, "duet_convmtx(f32[4,4], f32[2]) needs a row for each result");
+    NO(duet_convmtx(t, k, DUET_OVERLAP_FULL), DUET_BAD_SHAPE,
+       "duet_convmtx(f32[4,4], f32[2]) needs a row for each result");
     NO(duet_convmtx(t, plane, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "a matrix and a vector");
     NO(duet_convmtx(t, none, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "one element or more");
     NO(duet_convmtx(t, d, DUET_OVERLAP_SAME), DUET_BAD_TYPE, "one element type");

@@ -17,7 +17,8 @@ static bool draw_geometry(geometry *g, int axes, bool unequal)
     *g = (geometry){ .axes = axes, .n = drawn(0, 3), .groups = drawn(1, 2), .flips = rng_chance(&dice, 30) };
     g->c = g->groups * drawn(1, 3), g->m = g->groups * drawn(1, 3);
     for (int a = 0; a < axes; a++) {
-        g->window[a] = drawn(1, 3), g->stride[a] = drawn(1, 3), g->pad[a] = drawn(0, 2), g->dilation[a] = drawn(1, 2);
+        g->window[a] = drawn(1, 3), g->stride[a] = drawn(1, 3), g->pad[a] = drawn(0, 2),
+        g->dilation[a] = drawn(1, 2);
         const int64_t reach = (g->window[a] - 1) * g->dilation[a] + 1;
         g->image[a] = drawn(1, axes == 1 ? 40 : 7), g->more[a] = unequal ? drawn(0, 3) : 0;
         const int64_t room = g->image[a] + 2 * g->pad[a] + g->more[a] - reach;
@@ -28,13 +29,13 @@ static bool draw_geometry(geometry *g, int axes, bool unequal)
 }
 
 static int32_t at(const int64_t *x, int a) { return (int32_t)x[a]; }
-#define ALL2(x)                                                                                                                  \
-    {                                                                                                                            \
-        at(g->x, 0), at(g->x, 1)                                                                                                 \
+#define ALL2(x)                                                                                              \
+    {                                                                                                        \
+        at(g->x, 0), at(g->x, 1)                                                                             \
     }
-#define ALL3(x)                                                                                                                  \
-    {                                                                                                                            \
-        at(g->x, 0), at(g->x, 1), at(g->x, 2)                                                                                    \
+#define ALL3(x)                                                                                              \
+    {                                                                                                        \
+        at(g->x, 0), at(g->x, 1), at(g->x, 2)                                                                \
     }
 
 /* Of so many axes: what all options begin with. */
@@ -111,7 +112,8 @@ static void check_slope(const geometry *g, const making *k)
         memcpy(step.of[other].v, k->of[other].v, (size_t)step.of[other].count * sizeof(real));
         step.of[k->result].v[i] = 1;
         each_product(g, add_product, &step);
-        for (int64_t j = 0; j < step.of[RESULTS].count; j++) up += step.of[RESULTS].v[j] * k->of[RESULTS].v[j];
+        for (int64_t j = 0; j < step.of[RESULTS].count; j++)
+            up += step.of[RESULTS].v[j] * k->of[RESULTS].v[j];
         CHECK(fabsl(up - k->of[k->result].v[i]) <= 0x1p-50L * (1 + k->of[k->result].size[i]),
               "the oracle's gradient, element %lld", (long long)i);
         for (int o = 0; o < 3; o++) array_free(&step.of[o]);
@@ -149,7 +151,8 @@ static void convolutions(int axes, bool unequal, int count)
 {
 #define NAMES(n, how) "conv" n ", convolve" n ", its gradients, conv_transpose" n how
     static const char *const names[][3] = { { NAMES("1d", ""), NAMES("2d", ""), NAMES("3d", "") },
-                                            { NAMES("1d", " of unequal padding"), NAMES("2d", " of unequal padding"),
+                                            { NAMES("1d", " of unequal padding"),
+                                              NAMES("2d", " of unequal padding"),
                                               NAMES("3d", " of unequal padding") } };
     for (int i = 0; i < count; i++) {
         geometry g;
@@ -178,7 +181,8 @@ static void far_apart(void)
                          .stride = { 1, 1 },
                          .pad = { 1 << 30, 0 },
                          .dilation = { INT32_MAX, 1 } };
-    for (int result = IMAGES; result <= RESULTS; result++) check_way(DUET_CPU, DUET_F32, &g, (enum operand)result, false);
+    for (int result = IMAGES; result <= RESULTS; result++)
+        check_way(DUET_CPU, DUET_F32, &g, (enum operand)result, false);
     tap_point("windows that reach as far as options can say, on the CPU");
 }
 
@@ -244,11 +248,11 @@ static void faster_way(void)
 
 /* ---- more padding at the end: what follows, other types, known by hand ---- */
 
-#define RIGHT(m, e)                                                                                                              \
-    do {                                                                                                                         \
-        const char *why_ = NULL;                                                                                                 \
-        DUET_ON(p) why_ = oracle_refutes(m, e);                                                                                  \
-        CHECK(!why_, "on the %s: %s", place_name(p), why_);                                                                      \
+#define RIGHT(m, e)                                                                                          \
+    do {                                                                                                     \
+        const char *why_ = NULL;                                                                             \
+        DUET_ON(p) why_ = oracle_refutes(m, e);                                                              \
+        CHECK(!why_, "on the %s: %s", place_name(p), why_);                                                  \
     } while (0)
 
 static void unequal_layers(duet_place p)
@@ -258,11 +262,13 @@ static void unequal_layers(duet_place p)
         const duet_dtype type = types[t];
         duet_matrix *x = random_matrix(&dice, type, 4, (int64_t[]){ 2, 3, 9, 8 }, -2, 2),
                     *w = random_matrix(&dice, type, 4, (int64_t[]){ 4, 3, 3, 3 }, -2, 2),
-                    *b = random_matrix(&dice, type, 1, (int64_t[]){ 4 }, -2, 2), *y = duet_new(type, 2, 4, 9, 8),
-                    *pooled = duet_new(type, 2, 4, 4, 4), *half = duet_new(type, 2, 4, 5, 4);
+                    *b = random_matrix(&dice, type, 1, (int64_t[]){ 4 }, -2, 2),
+                    *y = duet_new(type, 2, 4, 9, 8), *pooled = duet_new(type, 2, 4, 4, 4),
+                    *half = duet_new(type, 2, 4, 5, 4);
         RIGHT(y, duet_conv2d(x, w, .pad = { 0, 1 }, .more = { 2, 0 }));
         RIGHT(y, duet_relu(duet_bias_add(duet_conv2d(x, w, .pad = { 0, 1 }, .more = { 2, 0 }), b)));
-        RIGHT(pooled, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(x, w, .more = { 2, 2 }), b)), .window = { 2, 2 }));
+        RIGHT(pooled, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(x, w, .more = { 2, 2 }), b)),
+                                      .window = { 2, 2 }));
         RIGHT(half, duet_convolve2d(x, w, .stride = { 2, 2 }, .pad = { 1, 0 }, .more = { 0, 1 }));
         duet_matrix *all[] = { x, w, b, y, pooled, half };
         for (int i = 0; i < 6; i++) duet_free(&all[i]);
@@ -282,17 +288,20 @@ static bool copies(duet_matrix *y, duet_expr e)
 static void known_unequal(duet_place p)
 {
     const float x[] = { 1, 2, 3, 4, 5, 6 }, w[] = { 1, 10, 100 }, same[] = { 321, 543, 65 };
-    duet_matrix *X = duet_wrap((void *)(uintptr_t)x, DUET_F32, 1, 1, 6), *W = duet_wrap((void *)(uintptr_t)w, DUET_F32, 1, 1, 3),
-                *y = duet_new(DUET_F32, 1, 1, 3), *sum = duet_new(DUET_F32), *row = duet_new(DUET_F32, 1, 1, 6);
+    duet_matrix *X = duet_wrap((void *)(uintptr_t)x, DUET_F32, 1, 1, 6),
+                *W = duet_wrap((void *)(uintptr_t)w, DUET_F32, 1, 1, 3), *y = duet_new(DUET_F32, 1, 1, 3),
+                *sum = duet_new(DUET_F32), *row = duet_new(DUET_F32, 1, 1, 6);
     const int32_t n = duet_same_padding(6, 3, 2, 0);
     CHECK(n == 1 && duet_same_padding(6, 4, 0, 0) == 3 && duet_same_padding(7, 3, 2, 2) == 4 &&
               duet_same_padding(0, 3, 1, 1) == 0 && duet_same_padding(8, 1, 2, 1) == 0,
           "how much TensorFlow's SAME takes");
-    CHECK(duet_set_on(p, y, duet_conv1d(X, W, .stride = 2, .pad = n / 2, .more = n % 2)) == DUET_OK, "%s", duet_error());
+    CHECK(duet_set_on(p, y, duet_conv1d(X, W, .stride = 2, .pad = n / 2, .more = n % 2)) == DUET_OK, "%s",
+          duet_error());
     CHECK(!memcmp(duet_read(y), same, sizeof same), "[1 .. 6] with [1 10 100], every other one");
     DUET_ON(p)
     {
-        CHECK(copies(y, duet_conv1d(X, W, .stride = 2, .more = 1)) == (p == DUET_GPU), "a copy on the %s", place_name(p));
+        CHECK(copies(y, duet_conv1d(X, W, .stride = 2, .more = 1)) == (p == DUET_GPU), "a copy on the %s",
+              place_name(p));
         CHECK(!copies(row, duet_conv1d(X, W, .pad = 1)), "a copy of what is padded alike");
         duet_matrix *two = duet_new(DUET_F32, 1, 1, 2);
         CHECK(!copies(two, duet_conv1d(X, W, .stride = 3, .more = 2)), "a copy for what no window reads");
@@ -301,7 +310,8 @@ static void known_unequal(duet_place p)
     CHECK(duet_set_on(p, sum, duet_sum(duet_conv1d(X, W))) == DUET_OK, "%s", duet_error());
     CHECK(*(const float *)duet_read(sum) == 1950, "the sum: %g", (double)*(const float *)duet_read(sum));
     CHECK(duet_set_on(p, sum, duet_sum(duet_conv1d(X, W, .more = 1))) == DUET_OK, "%s", duet_error());
-    CHECK(*(const float *)duet_read(sum) == 2015, "and with one more: %g", (double)*(const float *)duet_read(sum));
+    CHECK(*(const float *)duet_read(sum) == 2015, "and with one more: %g",
+          (double)*(const float *)duet_read(sum));
     duet_expr e = duet_conv1d(X, W, .stride = 2, .more = 1);
     CHECK(strstr(text_of(e), ".more = 1"), "printed: %s", text_of(e));
     forget(e);
@@ -324,8 +334,8 @@ static duet_expr plain(enum form f, bool flips, duet_expr x, duet_expr y, duet_o
 }
 
 /* One element of all of the convolution of x and y along the axes: sum of x(j) y(k - j), from the definition; y reversed first to correlate. */
-static void sum_at(const array *x, const int64_t *nx, const array *y, const int64_t *ny, int axes, const int64_t *k, bool flips,
-                   real *sum, real *size)
+static void sum_at(const array *x, const int64_t *nx, const array *y, const int64_t *ny, int axes,
+                   const int64_t *k, bool flips, real *sum, real *size)
 {
     for (int64_t i = 0; i < x->count; i++) {
         int64_t j[3], other = 0;
@@ -340,10 +350,13 @@ static void sum_at(const array *x, const int64_t *nx, const array *y, const int6
     }
 }
 
-static array part_of(const array *x, int64_t i, int64_t count) { return (array){ count, x->v + i * count, x->size }; }
+static array part_of(const array *x, int64_t i, int64_t count)
+{
+    return (array){ count, x->v + i * count, x->size };
+}
 
-static void plain_image(const array *x, const int64_t *nx, const array *y, const int64_t *ny, int axes, duet_overlap part,
-                        bool flips, array *want, int64_t at, const int64_t *out)
+static void plain_image(const array *x, const int64_t *nx, const array *y, const int64_t *ny, int axes,
+                        duet_overlap part, bool flips, array *want, int64_t at, const int64_t *out)
 {
     for (int64_t o = 0; o < volume(out, axes); o++) {
         int64_t k[3];
@@ -354,8 +367,8 @@ static void plain_image(const array *x, const int64_t *nx, const array *y, const
     }
 }
 
-static void check_plain(duet_place p, duet_dtype type, enum form f, const sizes *sx, const sizes *sy, duet_overlap part,
-                        bool flips)
+static void check_plain(duet_place p, duet_dtype type, enum form f, const sizes *sx, const sizes *sy,
+                        duet_overlap part, bool flips)
 {
     const int axes = f == PLAIN ? sx->rank : 2, leads = sx->rank - axes, more = sy->rank - axes;
     const int64_t *nx = sx->size + leads, *ny = sy->size + more, images = volume(sx->size, leads),
@@ -364,7 +377,9 @@ static void check_plain(duet_place p, duet_dtype type, enum form f, const sizes 
     memcpy(s.size, sx->size, sizeof s.size);
     for (int a = 0; a < more && f == MULTI; a++) s.size[s.rank++] = sy->size[a];
     for (int a = 0; a < axes; a++) {
-        const int64_t n = part == DUET_OVERLAP_FULL ? nx[a] + ny[a] - 1 : part == DUET_OVERLAP_SAME ? nx[a] : nx[a] - ny[a] + 1;
+        const int64_t n = part == DUET_OVERLAP_FULL   ? nx[a] + ny[a] - 1
+                          : part == DUET_OVERLAP_SAME ? nx[a]
+                                                      : nx[a] - ny[a] + 1;
         s.size[s.rank++] = n > 0 ? n : 0;
     }
     const int64_t *out = s.size + s.rank - axes, each = volume(out, axes);
@@ -372,8 +387,10 @@ static void check_plain(duet_place p, duet_dtype type, enum form f, const sizes 
     array a = array_of(x.m), b = array_of(y.m), want = array_new(volume(s.size, s.rank));
     for (int64_t i = 0; i < images; i++)
         for (int64_t j = 0; j < (f == MULTI ? kernels : 1); j++) {
-            const array image = part_of(&a, i, volume(nx, axes)), kernel = part_of(&b, f == DEEP ? i : j, volume(ny, axes));
-            plain_image(&image, nx, &kernel, ny, axes, part, flips, &want, (f == MULTI ? i * kernels + j : i) * each, out);
+            const array image = part_of(&a, i, volume(nx, axes)),
+                        kernel = part_of(&b, f == DEEP ? i : j, volume(ny, axes));
+            plain_image(&image, nx, &kernel, ny, axes, part, flips, &want,
+                        (f == MULTI ? i * kernels + j : i) * each, out);
         }
     duet_matrix *got = evaluated(p, type, plain(f, flips, DUET(x.m), DUET(y.m), part), &s);
     compare(form_names[f], got, &want, (real)volume(ny, axes) + 1);
@@ -395,7 +412,8 @@ static void plain_arrays(enum form f, int count)
         for (int a = 0; a < x.rank - 2 && f != PLAIN; a++) x.size[a] = drawn(0, 3);
         for (int a = 0; a < y.rank - 2 && f != PLAIN; a++) y.size[a] = f == DEEP ? x.size[a] : drawn(0, 3);
         const bool flips = rng_chance(&dice, 50);
-        if (!flips && y.rank >= 2) y.size[y.rank - 1] = y.size[y.rank - 1] % 2 ? y.size[y.rank - 1] + 1 : y.size[y.rank - 1];
+        if (!flips && y.rank >= 2)
+            y.size[y.rank - 1] = y.size[y.rank - 1] % 2 ? y.size[y.rank - 1] + 1 : y.size[y.rank - 1];
         const duet_dtype type = rng_chance(&dice, 50) ? DUET_F32 : DUET_F64;
         for (int k = 0; k < places; k++)
             for (int part = DUET_OVERLAP_FULL; part <= DUET_OVERLAP_VALID; part++)
@@ -408,7 +426,8 @@ static void plain_arrays(enum form f, int count)
 
 static void check_im2col(duet_place p, duet_dtype type, const geometry *g, int view)
 {
-    const int64_t c = g->c, window = volume(g->window, 2), outs = volume(g->out, 2), size[] = { g->n, c * window, outs };
+    const int64_t c = g->c, window = volume(g->window, 2), outs = volume(g->out, 2),
+                  size[] = { g->n, c * window, outs };
     const sizes s = sizes_with(2, g->n, c, g->image, 2);
     held x = held_new(type, &s);
     duet_matrix *whole = duet_new(type, size[2], size[1], size[0]),
@@ -421,8 +440,10 @@ static void check_im2col(duet_place p, duet_dtype type, const geometry *g, int v
         want.v[i] = at < 0 ? 0 : a.v[(k[0] * c + k[1] / window) * volume(g->image, 2) + at];
     }
     DUET_ON(p)
-    CHECK(duet_im2col(to, x.m, .window = { at(g->window, 0), at(g->window, 1) }, .stride = { at(g->stride, 0), at(g->stride, 1) },
-                      .pad = { at(g->pad, 0), at(g->pad, 1) }, .dilation = { at(g->dilation, 0), at(g->dilation, 1) }) == DUET_OK,
+    CHECK(duet_im2col(to, x.m, .window = { at(g->window, 0), at(g->window, 1) },
+                      .stride = { at(g->stride, 0), at(g->stride, 1) },
+                      .pad = { at(g->pad, 0), at(g->pad, 1) },
+                      .dilation = { at(g->dilation, 0), at(g->dilation, 1) }) == DUET_OK,
           "%s", duet_error());
     compare("im2col", to, &want, 0);
     duet_free(&to), duet_free(&whole), held_free(&x), array_free(&a), array_free(&want);
@@ -433,13 +454,15 @@ static void im2col(int count)
     for (int i = 0; i < count; i++) {
         geometry g;
         if (draw_geometry(&g, 2, false))
-            for (int k = 0; k < places; k++) check_im2col(place[k], i % 2 ? DUET_F32 : DUET_F64, &g, i % 3 == 0);
+            for (int k = 0; k < places; k++)
+                check_im2col(place[k], i % 2 ? DUET_F32 : DUET_F64, &g, i % 3 == 0);
     }
     duet_matrix *m = duet_new(DUET_F32, 1, 1, 4, 4), *rows = duet_reshaped(m, 1, 4, 4);
     array a = array_of(m);
     float *p = duet_overwrite(m);
     for (int i = 0; i < 16; i++) p[i] = (float)i;
-    for (int i = 0; i < 16; i++) a.v[i] = (real)(i / 4 % 2 + i / 8 * 4 + (i % 4 / 2) * 8 + i % 2 * 2); /* over itself */
+    for (int i = 0; i < 16; i++)
+        a.v[i] = (real)(i / 4 % 2 + i / 8 * 4 + (i % 4 / 2) * 8 + i % 2 * 2); /* over itself */
     CHECK(duet_im2col(rows, m, .window = { 2, 2 }, .stride = { 2, 2 }) == DUET_OK, "%s", duet_error());
     compare("im2col in place", rows, &a, 0);
     array_free(&a), duet_free(&rows), duet_free(&m);
@@ -451,22 +474,26 @@ static void im2col(int count)
 static void among_others(duet_place p)
 {
     const float x[] = { 1, 2, 3, 4 }, w[] = { 1, 10 }, full[] = { 1, 12, 23, 34, 40 };
-    duet_matrix *X = duet_wrap((void *)(uintptr_t)x, DUET_F32, 4), *W = duet_wrap((void *)(uintptr_t)w, DUET_F32, 2),
-                *y = duet_new(DUET_F32, 5), *same = duet_new(DUET_F32, 4), *three = duet_expanded(X, 0),
+    duet_matrix *X = duet_wrap((void *)(uintptr_t)x, DUET_F32, 4),
+                *W = duet_wrap((void *)(uintptr_t)w, DUET_F32, 2), *y = duet_new(DUET_F32, 5),
+                *same = duet_new(DUET_F32, 4), *three = duet_expanded(X, 0),
                 *signal = duet_expanded(three, 0), *f = duet_expanded(W, 0), *filter = duet_expanded(f, 0),
                 *bias = duet_new(DUET_F32, 1), *z = duet_new(DUET_F32, 1, 1, 2);
     CHECK(duet_set_on(p, y, duet_convolve(X, W, DUET_OVERLAP_FULL)) == DUET_OK, "%s", duet_error());
     CHECK(!memcmp(duet_read(y), full, sizeof full), "all of [1 2 3 4] and [1 10]");
-    CHECK(duet_set_on(p, same, duet_add(duet_mul(2, duet_convolve(duet_neg(X), W, DUET_OVERLAP_SAME)), 1)) == DUET_OK, "%s",
-          duet_error());
-    for (int i = 0; i < 4; i++) CHECK(((const float *)duet_read(same))[i] == 1 - 2 * full[i], "the first four, times -2, and 1");
-    CHECK(duet_set_on(p, bias, 0.5f) == DUET_OK, "%s", duet_error());
-    CHECK(duet_set_on(p, z,
-                      duet_max_pool1d(duet_relu(duet_bias_add(duet_conv1d(signal, filter, .pad = 1), bias)), .window = 2)) ==
+    CHECK(duet_set_on(p, same, duet_add(duet_mul(2, duet_convolve(duet_neg(X), W, DUET_OVERLAP_SAME)), 1)) ==
               DUET_OK,
           "%s", duet_error());
-    CHECK(((const float *)duet_read(z))[0] == 21.5f && ((const float *)duet_read(z))[1] == 43.5f, "a layer of signals: %g %g",
-          (double)((const float *)duet_read(z))[0], (double)((const float *)duet_read(z))[1]);
+    for (int i = 0; i < 4; i++)
+        CHECK(((const float *)duet_read(same))[i] == 1 - 2 * full[i], "the first four, times -2, and 1");
+    CHECK(duet_set_on(p, bias, 0.5f) == DUET_OK, "%s", duet_error());
+    CHECK(duet_set_on(p, z,
+                      duet_max_pool1d(duet_relu(duet_bias_add(duet_conv1d(signal, filter, .pad = 1), bias)),
+                                      .window = 2)) == DUET_OK,
+          "%s", duet_error());
+    CHECK(((const float *)duet_read(z))[0] == 21.5f && ((const float *)duet_read(z))[1] == 43.5f,
+          "a layer of signals: %g %g", (double)((const float *)duet_read(z))[0],
+          (double)((const float *)duet_read(z))[1]);
     duet_matrix *all[] = { y, same, three, signal, f, filter, bias, z, X, W };
     for (int i = 0; i < 10; i++) duet_free(&all[i]);
 }
@@ -474,15 +501,16 @@ static void among_others(duet_place p)
 /* What is refused, and in which words. */
 static void fails(duet_expr e, duet_status s, const char *a, const char *b)
 {
-    CHECK(duet_expr_status(e) == s && strstr(duet_error(), a) && strstr(duet_error(), b), "%d: %s", (int)duet_expr_status(e),
-          duet_error());
+    CHECK(duet_expr_status(e) == s && strstr(duet_error(), a) && strstr(duet_error(), b), "%d: %s",
+          (int)duet_expr_status(e), duet_error());
     forget(e);
 }
 
 static void refused(void)
 {
-    duet_matrix *s = duet_new(DUET_F32, 1, 2, 4), *v = duet_new(DUET_F32, 1, 2, 4, 4, 4), *m = duet_new(DUET_F32, 4, 4),
-                *whole = duet_new(DUET_I32, 4, 4), *large = duet_new(DUET_F32, 1, 2, 5), *none = duet_new(DUET_F32, 0, 4),
+    duet_matrix *s = duet_new(DUET_F32, 1, 2, 4), *v = duet_new(DUET_F32, 1, 2, 4, 4, 4),
+                *m = duet_new(DUET_F32, 4, 4), *whole = duet_new(DUET_I32, 4, 4),
+                *large = duet_new(DUET_F32, 1, 2, 5), *none = duet_new(DUET_F32, 0, 4),
                 *to = duet_new(DUET_F32, 1, 4, 9), *im = duet_new(DUET_F32, 1, 1, 4, 4);
     fails(duet_conv1d(m, s), DUET_BAD_SHAPE, "duet_conv1d(f32[4,4], f32[1,2,4])", "A.rank == 3");
     fails(duet_conv1d(s, large), DUET_BAD_SHAPE, "duet_conv1d", "REACH(B.w, 0)");
@@ -491,33 +519,43 @@ static void refused(void)
     fails(duet_conv3d(v, v, .dilation = { 1, 2, 1 }), DUET_BAD_SHAPE, "duet_conv3d", "REACH(B.h, 1)");
     fails(duet_conv3d(v, v, .pad = { 0, 0, -2 }), DUET_BAD_ARGUMENT, "duet_conv3d", "pad {0, 0, -2}");
     fails(duet_conv1d(s, s, .more = -1), DUET_BAD_ARGUMENT, "duet_conv1d", "more -1");
-    fails(duet_conv3d_filter_grad(v, v, .more = { 0, -1, 0 }), DUET_BAD_ARGUMENT, "duet_conv3d_filter_grad", "more {0, -1, 0}");
-    fails(duet_conv3d_input_grad(v, v, .size = { 1, 1, -1 }), DUET_BAD_ARGUMENT, "duet_conv3d_input_grad", "size {1, 1, -1}");
+    fails(duet_conv3d_filter_grad(v, v, .more = { 0, -1, 0 }), DUET_BAD_ARGUMENT, "duet_conv3d_filter_grad",
+          "more {0, -1, 0}");
+    fails(duet_conv3d_input_grad(v, v, .size = { 1, 1, -1 }), DUET_BAD_ARGUMENT, "duet_conv3d_input_grad",
+          "size {1, 1, -1}");
     fails(duet_max_pool1d(s, .window = 5), DUET_BAD_SHAPE, "duet_max_pool1d(f32[1,2,4])", "o.window[0]");
-    fails(duet_avg_pool3d(v, .window = { 1, 1, 1 }, .pad = { 0, 1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool3d", "pad {0, 1, 0}");
+    fails(duet_avg_pool3d(v, .window = { 1, 1, 1 }, .pad = { 0, 1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool3d",
+          "pad {0, 1, 0}");
     fails(duet_upsample1d(s, -2), DUET_BAD_ARGUMENT, "duet_upsample1d", "scale -2");
-    fails(duet_convolve(m, s, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve(f32[4,4], f32[1,2,4])", "A.rank == B.rank");
+    fails(duet_convolve(m, s, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve(f32[4,4], f32[1,2,4])",
+          "A.rank == B.rank");
     fails(duet_convolve(v, v, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve", "A.rank <= 3");
     fails(duet_convolve(m, none, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve", "B.count > 0");
     fails(duet_convolve(m, m, (duet_overlap)3), DUET_BAD_ARGUMENT, "duet_convolve", "part 3");
-    fails(duet_convolve(m, whole, DUET_OVERLAP_SAME), DUET_BAD_TYPE, "duet_convolve(f32[4,4], i32[4,4])", "in common");
+    fails(duet_convolve(m, whole, DUET_OVERLAP_SAME), DUET_BAD_TYPE, "duet_convolve(f32[4,4], i32[4,4])",
+          "in common");
     fails(duet_correlate_deep(s, large, DUET_OVERLAP_SAME), DUET_OK, "", "");
-    fails(duet_correlate_deep(s, m, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_correlate_deep", "A.rank == B.rank");
-    fails(duet_convolve_multi(none, m, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve_multi", "PLANE(A) > 0");
+    fails(duet_correlate_deep(s, m, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_correlate_deep",
+          "A.rank == B.rank");
+    fails(duet_convolve_multi(none, m, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve_multi",
+          "PLANE(A) > 0");
     fails(duet_p_max_pool_h(im, 3, 2), DUET_BAD_SHAPE, "duet_sub(f32[1,1,4,4], f32[1,1,3,4])", "broadcast");
     CHECK(duet_im2col(to, im, .window = { 2, 2 }) == DUET_OK, "%s", duet_error());
-    CHECK(duet_im2col(to, im, .window = { 5, 2 }) == DUET_BAD_SHAPE && strstr(duet_error(), "no larger than"), "%s",
+    CHECK(duet_im2col(to, im, .window = { 5, 2 }) == DUET_BAD_SHAPE && strstr(duet_error(), "no larger than"),
+          "%s", duet_error());
+    CHECK(duet_im2col(to, im) == DUET_BAD_ARGUMENT && strstr(duet_error(), "window {0, 0}"), "%s",
           duet_error());
-    CHECK(duet_im2col(to, im) == DUET_BAD_ARGUMENT && strstr(duet_error(), "window {0, 0}"), "%s", duet_error());
-    CHECK(duet_im2col(to, im, .window = { 1, 3 }) == DUET_BAD_SHAPE && strstr(duet_error(), "a row for each"), "%s",
-          duet_error());
-    CHECK(duet_im2col(to, im, .window = { 2, 2 }, .pad = { 1, 0 }) == DUET_BAD_SHAPE && strstr(duet_error(), "a column for each"),
+    CHECK(duet_im2col(to, im, .window = { 1, 3 }) == DUET_BAD_SHAPE && strstr(duet_error(), "a row for each"),
+          "%s", duet_error());
+    CHECK(duet_im2col(to, im, .window = { 2, 2 }, .pad = { 1, 0 }) == DUET_BAD_SHAPE &&
+              strstr(duet_error(), "a column for each"),
           "%s", duet_error());
     CHECK(duet_im2col(to, m, .window = { 2, 2 }) == DUET_BAD_SHAPE, "%s", duet_error());
     /* 16 times 2^60 rows are not none. */
     duet_matrix *many = duet_new(DUET_U8, 1, 16, 1, 1), *rowless = duet_new(DUET_U8, 1, 0, 4);
-    CHECK(duet_im2col(rowless, many, .window = { 1 << 30, 1 << 30 }, .pad = { 1 << 29, 1 << 29 }) == DUET_BAD_SHAPE, "%s",
-          duet_error());
+    CHECK(duet_im2col(rowless, many, .window = { 1 << 30, 1 << 30 }, .pad = { 1 << 29, 1 << 29 }) ==
+              DUET_BAD_SHAPE,
+          "%s", duet_error());
     duet_free(&many), duet_free(&rowless);
     CHECK(duet_pad_for(DUET_OVERLAP_SAME, 3, 2) == 2 && duet_pad_for(DUET_OVERLAP_FULL, 3, 0) == 2 &&
               duet_pad_for(DUET_OVERLAP_VALID, 3, 0) == 0,

@@ -106,12 +106,15 @@ static void compare(const product *t)
                 const double x = t->a.p[i * t->a.line + k], y = t->b.p[k * t->b.line + j];
                 sum += x * y, size += fabs(x * y);
             }
-            const double z = t->act ? sum + bias[j] : sum, got = t->out.p[i * t->out.line + j], want = through(t->act, z);
-            const double bound =
-                ((double)t->k / 64 + 96) * 0x1p-24 * (size + fabs(z)) + (double)t->k * 0x1p-35 * largest_b + 0x1p-21;
+            const double z = t->act ? sum + bias[j] : sum, got = t->out.p[i * t->out.line + j],
+                         want = through(t->act, z);
+            const double bound = ((double)t->k / 64 + 96) * 0x1p-24 * (size + fabs(z)) +
+                                 (double)t->k * 0x1p-35 * largest_b + 0x1p-21;
             worst = fmax(worst, fabs(got - want) / bound);
-            if (!CHECK(fabs(got - want) <= bound, "%lld x %lld x %lld, act %d: [%lld][%lld] is %.9g, not %.9g, bound %.3g",
-                       (long long)t->m, (long long)t->k, (long long)t->n, t->act, (long long)i, (long long)j, got, want, bound))
+            if (!CHECK(fabs(got - want) <= bound,
+                       "%lld x %lld x %lld, act %d: [%lld][%lld] is %.9g, not %.9g, bound %.3g",
+                       (long long)t->m, (long long)t->k, (long long)t->n, t->act, (long long)i, (long long)j,
+                       got, want, bound))
                 return;
         }
     }
@@ -124,8 +127,10 @@ static void run_product(product *t, int by_parts, duet_place where)
     DUET_ON(where) DUET_MATH(DUET_MATH_SPLIT)
     {
         if (where == DUET_GPU && by_parts == SURELY)
-            CHECK(goes_by_parts(t), "%lld x %lld x %lld goes strictly", (long long)t->m, (long long)t->k, (long long)t->n);
-        CHECK(duet_set(t->out.m, formula(t->act, duet_matmul(t->a.m, t->b.m), t->bias)) == DUET_OK, "%s", duet_error());
+            CHECK(goes_by_parts(t), "%lld x %lld x %lld goes strictly", (long long)t->m, (long long)t->k,
+                  (long long)t->n);
+        CHECK(duet_set(t->out.m, formula(t->act, duet_matmul(t->a.m, t->b.m), t->bias)) == DUET_OK, "%s",
+              duet_error());
     }
     read_field(&t->a), read_field(&t->b), read_field(&t->out);
     compare(t);
@@ -138,13 +143,17 @@ static product new_product(int64_t m, int64_t k, int64_t n)
 {
     const int64_t beside = n % 4 == 0 ? within(0, 1) * 4 : within(0, 2);
     product t = { .m = m, .k = k, .n = n, .act = (int)within(0, ACTS - 1), .low = within(0, 1) ? -1 : 0 };
-    t.a = new_field(m, k, within(0, 1) * 4), t.b = new_field(k, n, beside), t.out = new_field(m, n, within(0, 2));
+    t.a = new_field(m, k, within(0, 1) * 4), t.b = new_field(k, n, beside),
+    t.out = new_field(m, n, within(0, 2));
     t.bias = duet_new(DUET_F32, n);
     fill(&t.a, t.low, 1), fill(&t.b, t.low, 1), random_fill(&dice, t.bias, -1, 1);
     return t;
 }
 
-static void free_product(product *t) { free_field(&t->a), free_field(&t->b), free_field(&t->out), duet_free(&t->bias); }
+static void free_product(product *t)
+{
+    free_field(&t->a), free_field(&t->b), free_field(&t->out), duet_free(&t->bias);
+}
 
 static void one_product(int64_t m, int64_t k, int64_t n, int by_parts, duet_place where)
 {
@@ -176,12 +185,16 @@ static void few_rows(int cases, duet_place where)
     const int64_t least = 1024, deep = 2300, large = 1024;
 #endif
     for (int i = 0; i < cases; i++) {
-        one_product(within(3, FEW_ROWS), within(least / 4, deep / 4) * 4, within(5, large / 4) * 4, SURELY, where);
+        one_product(within(3, FEW_ROWS), within(least / 4, deep / 4) * 4, within(5, large / 4) * 4, SURELY,
+                    where);
         one_product(within(2, 128), within(1, 300), within(5, 140), MAYBE, where);
     }
     one_product(100, least, 1000, SURELY, where);
 #ifndef PRETEND_CUDA
-    static const int64_t one_part[][3] = { { 17, 4, 5340 }, { 41, 4, 11080 }, { 100, 64, 4000 }, { 128, 512, 2100 } },
+    static const int64_t one_part[][3] = { { 17, 4, 5340 },
+                                           { 41, 4, 11080 },
+                                           { 100, 64, 4000 },
+                                           { 128, 512, 2100 } },
                          two_parts[][3] = { { 3, 4, 11640 },
                                             { 57, 4, 9260 },
                                             { 128, 300, 3000 } }; /* of a card of 132 multiprocessors */
@@ -189,7 +202,8 @@ static void few_rows(int cases, duet_place where)
     for (int i = 0; i < 3; i++) one_product(two_parts[i][0], two_parts[i][1], two_parts[i][2], MAYBE, where);
 #endif
     product t = new_product(100, least, 200);
-    for (int i = 0; i < 2; i++) run_product(&t, SURELY, where); /* the second time nothing writes its weights */
+    for (int i = 0; i < 2; i++)
+        run_product(&t, SURELY, where); /* the second time nothing writes its weights */
     free_product(&t);
     tap_point("products of few rows");
 }
@@ -217,12 +231,13 @@ static void one_not_numbers(int64_t m, int64_t k, duet_place where)
     float *p = duet_update(t.a.all);
     if (CHECK(p, "%s", duet_error())) {
         p += (t.a.line - t.k) / 2;
-        p[3 * t.a.line + 200] = INFINITY, p[(m - 1) * t.a.line] = NAN, p[m / 2 * t.a.line + k - 1] = -INFINITY;
+        p[3 * t.a.line + 200] = INFINITY, p[(m - 1) * t.a.line] = NAN,
+                         p[m / 2 * t.a.line + k - 1] = -INFINITY;
     }
     run_product(&t, SURELY, where);
     for (int64_t j = 0; j < t.n && t.out.p && !t.act; j++)
-        CHECK(!isfinite(t.out.p[3 * t.out.line + j]) && isnan(t.out.p[(m - 1) * t.out.line + j]), "[%lld] is finite",
-              (long long)j);
+        CHECK(!isfinite(t.out.p[3 * t.out.line + j]) && isnan(t.out.p[(m - 1) * t.out.line + j]),
+              "[%lld] is finite", (long long)j);
     free_product(&t);
 }
 
@@ -243,14 +258,17 @@ static void numbers_of_sizes(int64_t m, int64_t k, int64_t n, duet_place where)
         const double lost = m <= FEW_ROWS ? 0x1p-136 * (size[s][0] + size[s][1]) : 0;
         fill(&t.a, -size[s][0], size[s][0]), fill(&t.b, -size[s][1], size[s][1]);
         DUET_ON(where)
-        DUET_MATH(DUET_MATH_SPLIT) CHECK(duet_set(t.out.m, duet_matmul(t.a.m, t.b.m)) == DUET_OK, "%s", duet_error());
+        DUET_MATH(DUET_MATH_SPLIT)
+        CHECK(duet_set(t.out.m, duet_matmul(t.a.m, t.b.m)) == DUET_OK, "%s", duet_error());
         read_field(&t.a), read_field(&t.b), read_field(&t.out);
         for (int64_t e = 0; e < t.m * t.n && t.out.p; e++) {
             double sum = 0;
-            for (int64_t l = 0; l < k; l++) sum += (double)t.a.p[e / t.n * t.a.line + l] * (double)t.b.p[l * t.b.line + e % t.n];
+            for (int64_t l = 0; l < k; l++)
+                sum += (double)t.a.p[e / t.n * t.a.line + l] * (double)t.b.p[l * t.b.line + e % t.n];
             const double bound = (double)k * (0x1p-20 * size[s][0] * size[s][1] + lost) + 0x1p-149;
-            CHECK(fabs(t.out.p[e / t.n * t.out.line + e % t.n] - sum) <= bound, "of %g and %g: [%lld] is %g, not %g", size[s][0],
-                  size[s][1], (long long)e, (double)t.out.p[e / t.n * t.out.line + e % t.n], sum);
+            CHECK(fabs(t.out.p[e / t.n * t.out.line + e % t.n] - sum) <= bound,
+                  "of %g and %g: [%lld] is %g, not %g", size[s][0], size[s][1], (long long)e,
+                  (double)t.out.p[e / t.n * t.out.line + e % t.n], sum);
         }
         free_product(&t);
     }
@@ -277,7 +295,8 @@ static void rows_of_all_sizes(duet_place where)
         }
     }
     DUET_ON(where)
-    DUET_MATH(DUET_MATH_SPLIT) CHECK(duet_set(t.out.m, duet_matmul(t.a.m, t.b.m)) == DUET_OK, "%s", duet_error());
+    DUET_MATH(DUET_MATH_SPLIT)
+    CHECK(duet_set(t.out.m, duet_matmul(t.a.m, t.b.m)) == DUET_OK, "%s", duet_error());
     read_field(&t.a), read_field(&t.b), read_field(&t.out);
     for (int64_t e = 0; e < t.m * t.n && t.out.p; e++) {
         const int64_t i = e / t.n, j = e % t.n;
@@ -288,7 +307,8 @@ static void rows_of_all_sizes(duet_place where)
         }
         const double got = t.out.p[i * t.out.line + j];
         const double bound = ((double)t.k / 64 + 96) * 0x1p-24 * size + (double)t.k * 0x1p-35 * largest[i];
-        CHECK(fabs(got - sum) <= bound, "[%lld][%lld] is %g, not %g, bound %g", (long long)i, (long long)j, got, sum, bound);
+        CHECK(fabs(got - sum) <= bound, "[%lld][%lld] is %g, not %g, bound %g", (long long)i, (long long)j,
+              got, sum, bound);
     }
     free_product(&t);
     tap_point("rows of all sizes");
@@ -308,12 +328,14 @@ static double at_image(const images *t, const float *x, int64_t n, int64_t c, in
 }
 
 /* One sum, and the sizes of what it is of. */
-static double convolved(const images *t, const float *x, const float *w, int64_t n, int64_t m, int64_t i, int64_t j, double *size)
+static double convolved(const images *t, const float *x, const float *w, int64_t n, int64_t m, int64_t i,
+                        int64_t j, double *size)
 {
     double sum = 0;
     for (int64_t c = 0; c < t->c; c++)
         for (int k = 0; k < 9; k++) {
-            const double p = at_image(t, x, n, c, i - t->pad + k / 3, j - t->pad + k % 3) * (double)w[(m * t->c + c) * 9 + k];
+            const double p = at_image(t, x, n, c, i - t->pad + k / 3, j - t->pad + k % 3) *
+                             (double)w[(m * t->c + c) * 9 + k];
             sum += p, *size += fabs(p);
         }
     return sum;
@@ -328,11 +350,13 @@ static void compare_images(const images *t, duet_matrix *x, duet_matrix *w, duet
     for (int64_t e = 0; e < t->n * t->m * h * v; e++) {
         const int64_t j = e % v, i = e / v % h, m = e / v / h % t->m, n = e / v / h / t->m;
         double most = -INFINITY, size = 1;
-        for (int k = 0; k < by * by; k++) most = fmax(most, convolved(t, px, pw, n, m, by * i + k / 2, by * j + k % 2, &size));
+        for (int k = 0; k < by * by; k++)
+            most = fmax(most, convolved(t, px, pw, n, m, by * i + k / 2, by * j + k % 2, &size));
         const double want = fmax(most + (double)pb[m], 0), bound = (double)(9 * t->c + 64) * 0x1p-24 * size;
-        if (!CHECK(fabs(py[e] - want) <= bound, "%lld images of %lld x %lld x %lld to %lld, pad %d%s: [%lld] is %.9g, not %.9g",
-                   (long long)t->n, (long long)t->c, (long long)t->h, (long long)t->w, (long long)t->m, t->pad,
-                   t->pooled ? ", pooled" : "", (long long)e, (double)py[e], want))
+        if (!CHECK(fabs(py[e] - want) <= bound,
+                   "%lld images of %lld x %lld x %lld to %lld, pad %d%s: [%lld] is %.9g, not %.9g",
+                   (long long)t->n, (long long)t->c, (long long)t->h, (long long)t->w, (long long)t->m,
+                   t->pad, t->pooled ? ", pooled" : "", (long long)e, (double)py[e], want))
             return;
     }
 }
@@ -379,9 +403,12 @@ static void convolutions(int cases, duet_place where)
 int main(int argc, char **argv)
 {
     duet_place place[2];
-    const int places = list_places(place), cases = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : is_quick(argc, argv) ? 4 : 24;
+    const int places = list_places(place), cases = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1])
+                                                   : is_quick(argc, argv)        ? 4
+                                                                                 : 24;
     dice = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
-    if (places < 2) return printf("ok %d - split on the GPU # SKIP there is no GPU\n", ++tap_points), tap_end();
+    if (places < 2)
+        return printf("ok %d - split on the GPU # SKIP there is no GPU\n", ++tap_points), tap_end();
     products(cases, DUET_GPU);
     few_rows(cases, DUET_GPU);
     many_tiles(DUET_GPU);

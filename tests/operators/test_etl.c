@@ -53,7 +53,8 @@ static void test_coherence(duet_place p)
     set(p, u, duet_add(row, 0));
     CHECK(value_at(u, 3) == 7 && value_at(part, 0) == 7, "the host wrote last");
     set(p, a, duet_add(b, 4));
-    CHECK(duet_set_all({ a, DUET(b) }, { b, duet_add(b, 4) }) == DUET_OK && value_at(a, 0) == 1 && value_at(b, 0) == 5,
+    CHECK(duet_set_all({ a, DUET(b) }, { b, duet_add(b, 4) }) == DUET_OK && value_at(a, 0) == 1 &&
+              value_at(b, 0) == 5,
           "exchanged");
     duet_matrix *all[] = { row, part, column, a, b, u };
     for (int i = 0; i < 6; i++) duet_free(&all[i]);
@@ -108,17 +109,22 @@ static duet_expr weak(float v)
 
 static void test_specials(duet_place p)
 {
-    CHECK(number(p, duet_exp(weak(INFINITY))) == INFINITY && isnan(number(p, duet_exp(weak(NAN)))), "exp of infinity and NaN");
+    CHECK(number(p, duet_exp(weak(INFINITY))) == INFINITY && isnan(number(p, duet_exp(weak(NAN)))),
+          "exp of infinity and NaN");
     CHECK(number(p, duet_exp(weak(89.5f))) == INFINITY, "exp overflows to infinity");
     CHECK(fabs(number(p, duet_exp(weak(-90))) - exp(-90)) <= 0x1p-149, "exp of -90 is subnormal");
-    CHECK(number(p, duet_log(weak(0))) == -INFINITY && number(p, duet_log(weak(INFINITY))) == INFINITY, "log of 0 and infinity");
-    CHECK(isnan(number(p, duet_log(weak(NAN)))) && isnan(number(p, duet_relu(weak(NAN)))), "log and relu of NaN");
-    CHECK(isnan(number(p, duet_maximum(weak(NAN), 0))) && isnan(number(p, duet_maximum(0, weak(NAN)))), "maximum of NaN and 0");
+    CHECK(number(p, duet_log(weak(0))) == -INFINITY && number(p, duet_log(weak(INFINITY))) == INFINITY,
+          "log of 0 and infinity");
+    CHECK(isnan(number(p, duet_log(weak(NAN)))) && isnan(number(p, duet_relu(weak(NAN)))),
+          "log and relu of NaN");
+    CHECK(isnan(number(p, duet_maximum(weak(NAN), 0))) && isnan(number(p, duet_maximum(0, weak(NAN)))),
+          "maximum of NaN and 0");
     CHECK(number(p, duet_div(weak(5), 3)) == (double)(5.0f / 3.0f), "division is no product");
     for (int i = 0; i < 3; i++) {
         duet_matrix *x = filled(2, 3);
         ((float *)duet_update(x))[i] = NAN;
-        CHECK(isnan(number(p, duet_max(x))) && isnan(number(p, duet_min(x))), "the extremes of what holds a NaN at %d", i);
+        CHECK(isnan(number(p, duet_max(x))) && isnan(number(p, duet_min(x))),
+              "the extremes of what holds a NaN at %d", i);
         duet_free(&x);
     }
 }
@@ -146,11 +152,14 @@ static void test_sums(duet_place p)
     const int64_t n = 10000000;
     const double tenth = (double)0.1f;
     duet_matrix *x = filled(0.1, n), *big = filled(1e30, 4);
-    CHECK(fabs(number(p, duet_sum(x)) - tenth * (double)n) <= 1e-6 * 1e6, "the sum of 10^7 tenths: %.9g", number(p, duet_sum(x)));
+    CHECK(fabs(number(p, duet_sum(x)) - tenth * (double)n) <= 1e-6 * 1e6, "the sum of 10^7 tenths: %.9g",
+          number(p, duet_sum(x)));
     CHECK(fabs(number(p, duet_mean(x)) - tenth) <= 1e-6 * 0.1, "their mean: %.9g", number(p, duet_mean(x)));
     CHECK(number(p, duet_std(x)) <= 1e-7, "their standard deviation: %.9g", number(p, duet_std(x)));
-    CHECK(fabs(number(p, duet_norm(x)) - tenth * sqrt((double)n)) <= 1e-6 * 316, "their norm: %.9g", number(p, duet_norm(x)));
-    CHECK(fabs(number(p, duet_norm(big)) - 2e30) <= 1e24, "the norm of large elements: %g", number(p, duet_norm(big)));
+    CHECK(fabs(number(p, duet_norm(x)) - tenth * sqrt((double)n)) <= 1e-6 * 316, "their norm: %.9g",
+          number(p, duet_norm(x)));
+    CHECK(fabs(number(p, duet_norm(big)) - 2e30) <= 1e24, "the norm of large elements: %g",
+          number(p, duet_norm(big)));
     duet_free(&x), duet_free(&big);
 }
 
@@ -161,7 +170,8 @@ static void test_softmax(duet_place p)
     v[1] = 1001, v[2] = 1002;
     set(p, y, duet_softmax(x));
     const double whole = 1 + exp(-1) + exp(-2);
-    for (int i = 0; i < 3; i++) CHECK(fabs(value_at(y, i) - exp(i - 2) / whole) <= 1e-6, "softmax %d: %g", i, value_at(y, i));
+    for (int i = 0; i < 3; i++)
+        CHECK(fabs(value_at(y, i) - exp(i - 2) / whole) <= 1e-6, "softmax %d: %g", i, value_at(y, i));
     duet_free(&x), duet_free(&y);
 }
 
@@ -169,9 +179,11 @@ static void test_softmax(duet_place p)
 
 static void test_refusals(duet_place p)
 {
-    duet_matrix *four = filled(1, 4), *eight = filled(1, 8), *a = duet_new(DUET_F32, 4, 3), *b = duet_new(DUET_F32, 5, 4);
+    duet_matrix *four = filled(1, 4), *eight = filled(1, 8), *a = duet_new(DUET_F32, 4, 3),
+                *b = duet_new(DUET_F32, 5, 4);
     duet_matrix *c = duet_new(DUET_F32, 4, 4);
-    CHECK(duet_set_on(p, four, duet_add(four, eight)) == DUET_BAD_SHAPE && value_at(four, 3) == 1, "a sum of 4 and 8 elements");
+    CHECK(duet_set_on(p, four, duet_add(four, eight)) == DUET_BAD_SHAPE && value_at(four, 3) == 1,
+          "a sum of 4 and 8 elements");
     CHECK(duet_set_on(p, c, duet_matmul(a, b)) == DUET_BAD_SHAPE, "a product of 4 x 3 and 5 x 4");
     CHECK(!duet_slice(four, 0, 10), "a view of 10 of 4 elements");
     CHECK(!duet_new(DUET_F32, (int64_t)1 << 61, 8), "more elements than can be counted");

@@ -69,7 +69,10 @@ typedef struct trial {
 
 enum { FLIPPED = VIEWS, REPEATED };
 
-static const char *name_of_view(int v) { return v == FLIPPED ? "flipped" : v == REPEATED ? "repeated" : view_names[v]; }
+static const char *name_of_view(int v)
+{
+    return v == FLIPPED ? "flipped" : v == REPEATED ? "repeated" : view_names[v];
+}
 
 static int axis_of(const trial *t, int k) { return t->o.axes ? (t->o.axis[k] + t->x.rank) % t->x.rank : k; }
 
@@ -120,7 +123,8 @@ static real allowed(const array *y, real terms, duet_dtype type)
 
 static duet_expr formula_for(const trial *t, const duet_matrix *x)
 {
-    duet_expr (*const of[])(duet_expr, const duet_fourier *) = { (duet_fftn), (duet_ifftn), (duet_rfftn), (duet_irfftn) };
+    duet_expr (*const of[])(duet_expr, const duet_fourier *) = { (duet_fftn), (duet_ifftn), (duet_rfftn),
+                                                                 (duet_irfftn) };
     return of[t->kind](DUET(x), &t->o);
 }
 
@@ -181,9 +185,8 @@ static void one(const trial *t)
 
 /* ---- all of them ---- */
 
-static const int64_t lengths[] = {
-    1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 17, 19, 24, 30, 31, 32, 37, 60, 64, 97, 101, 128
-};
+static const int64_t lengths[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 12, 13,  15,
+                                   16, 17, 19, 24, 30, 31, 32, 37, 60, 64, 97, 101, 128 };
 #define LENGTHS (int64_t)(sizeof lengths / sizeof *lengths)
 
 static duet_dtype type_for(enum kind k, bool wide, bool real_too)
@@ -212,7 +215,8 @@ static void choose_axes(trial *t)
 
 static trial random_trial(enum kind kind, bool wide)
 {
-    static const int views[] = { VIEW_NONE, VIEW_NONE, VIEW_SLICE, VIEW_TRANSPOSED, FLIPPED, REPEATED, VIEW_SUBMATRIX };
+    static const int views[] = { VIEW_NONE, VIEW_NONE, VIEW_SLICE,    VIEW_TRANSPOSED,
+                                 FLIPPED,   REPEATED,  VIEW_SUBMATRIX };
     trial t = { .kind = kind, .type = type_for(kind, wide, rng_chance(&dice, 30)) };
     t.x.rank = 1 + (int)rng_below(&dice, 5);
     int64_t most = 4000, count = 1;
@@ -242,13 +246,24 @@ static void chosen(bool quick)
     for (enum kind k = FFT; k <= IRFFT; k++)
         for (int wide = 0; wide < 2; wide++) {
             for (int i = 0; i < (quick ? 1 : 6); i++)
-                one(&(trial){ .kind = k, .type = type_for(k, wide, false), .x = SIZES(2, more[i]), .o = { 1, { 1 }, { 0 } } });
+                one(&(trial){ .kind = k,
+                              .type = type_for(k, wide, false),
+                              .x = SIZES(2, more[i]),
+                              .o = { 1, { 1 }, { 0 } } });
             for (int32_t n = 1; n <= 12; n++)
-                one(&(trial){ .kind = k, .type = type_for(k, wide, false), .x = SIZES(n), .o = { 1, { 0 }, { n } } });
-            one(&(trial){ .kind = k, .type = type_for(k, wide, false), .x = SIZES(20, 6, 4), .o = { 1, { 1 }, { 0 } } });
-            one(&(trial){ .kind = k, .type = type_for(k, wide, false), .x = SIZES(20, 6, 2, 3), .o = { 2, { 1, 2 }, { 0 } } });
+                one(&(trial){
+                    .kind = k, .type = type_for(k, wide, false), .x = SIZES(n), .o = { 1, { 0 }, { n } } });
+            one(&(trial){ .kind = k,
+                          .type = type_for(k, wide, false),
+                          .x = SIZES(20, 6, 4),
+                          .o = { 1, { 1 }, { 0 } } });
+            one(&(trial){ .kind = k,
+                          .type = type_for(k, wide, false),
+                          .x = SIZES(20, 6, 2, 3),
+                          .o = { 2, { 1, 2 }, { 0 } } });
             one(&(trial){ .kind = k, .type = type_for(k, wide, false), .x = SIZES(2, 3, 2, 2, 3, 2, 2, 3) });
-            one(&(trial){ .kind = k, .type = type_for(k, wide, false), .x = SIZES(0, 6), .o = { 1, { 1 }, { 0 } } });
+            one(&(trial){
+                .kind = k, .type = type_for(k, wide, false), .x = SIZES(0, 6), .o = { 1, { 1 }, { 0 } } });
         }
     tap_point("lengths and shapes by hand");
 }
@@ -258,7 +273,8 @@ static void chosen(bool quick)
 static void names_of_their_own(duet_place p)
 {
     duet_matrix *x = duet_new(DUET_F64, 6, 8), *y = duet_new(DUET_C128, 6, 8), *z = duet_new(DUET_C128, 6, 8),
-                *h = duet_new(DUET_C128, 6, 5), *g = duet_new(DUET_C128, 6, 5), *back = duet_new(DUET_F64, 6, 8);
+                *h = duet_new(DUET_C128, 6, 5), *g = duet_new(DUET_C128, 6, 5),
+                *back = duet_new(DUET_F64, 6, 8);
     fill(x);
     array a, want = array_of(x);
     const real error = norm(&want) * 100 * 0x1p-53L;
@@ -285,14 +301,16 @@ static void ends(duet_place p)
         fill(x), set_on(p, y, duet_rfft(x, 0, 0));
         array a = array_of(x), b = array_of(y);
         real sum = 0, alternating = 0;
-        for (int64_t i = 0; i < n; i++) sum += creall(a.v[i]), alternating += (i % 2 ? -1 : 1) * creall(a.v[i]);
-        const real error = 8 * 0x1p-24L * log2l(2 * (real)n) * norm(&a) * sqrtl((real)n) * (is_smooth(&a) ? 1 : 4);
+        for (int64_t i = 0; i < n; i++)
+            sum += creall(a.v[i]), alternating += (i % 2 ? -1 : 1) * creall(a.v[i]);
+        const real error =
+            8 * 0x1p-24L * log2l(2 * (real)n) * norm(&a) * sqrtl((real)n) * (is_smooth(&a) ? 1 : 4);
         const real imaginary = p == DUET_CPU ? 0 : error;
-        CHECK(fabsl(creall(b.v[0]) - sum) <= error && fabsl(cimagl(b.v[0])) <= imaginary, "sum of %d: %Lg, not %Lg", (int)n,
-              creall(b.v[0]), sum);
+        CHECK(fabsl(creall(b.v[0]) - sum) <= error && fabsl(cimagl(b.v[0])) <= imaginary,
+              "sum of %d: %Lg, not %Lg", (int)n, creall(b.v[0]), sum);
         if (n % 2 == 0)
-            CHECK(fabsl(creall(b.v[n / 2]) - alternating) <= error && fabsl(cimagl(b.v[n / 2])) <= imaginary, "Nyquist of %d",
-                  (int)n);
+            CHECK(fabsl(creall(b.v[n / 2]) - alternating) <= error && fabsl(cimagl(b.v[n / 2])) <= imaginary,
+                  "Nyquist of %d", (int)n);
         array_free(&a), array_free(&b);
         duet_free(&x), duet_free(&y);
     }
@@ -308,14 +326,16 @@ static void large(duet_place p, int64_t n)
     set_on(p, y, duet_fft(x, 0, 0));
     array t = array_of(y);
     real worst = 0;
-    for (int64_t k = 0; k < n; k++) worst = fmaxl(worst, cabsl(t.v[k] - cexpl(-2 * PI * I * (real)(5 * k % n) / (real)n)));
+    for (int64_t k = 0; k < n; k++)
+        worst = fmaxl(worst, cabsl(t.v[k] - cexpl(-2 * PI * I * (real)(5 * k % n) / (real)n)));
     CHECK(worst <= 8 * 0x1p-24L * log2l(2 * (real)n), "%d: an impulse errs by %Lg", (int)n, worst);
     array_free(&t);
     fill(x), set_on(p, y, duet_fft(x, 0, 0));
     array a = array_of(x), b = array_of(y);
     const real before = norm(&a) * sqrtl((real)n);
     CHECK(fabsl(norm(&b) - before) <= 8 * 0x1p-24L * log2l(2 * (real)n) * before, "Parseval of %d", (int)n);
-    set_on(p, x, duet_ifft(y, 0, 0)), compare("there and back", x, &a, 16 * 0x1p-24L * log2l(2 * (real)n) * norm(&a));
+    set_on(p, x, duet_ifft(y, 0, 0)),
+        compare("there and back", x, &a, 16 * 0x1p-24L * log2l(2 * (real)n) * norm(&a));
     array_free(&a), array_free(&b);
     duet_free(&x), duet_free(&y);
     tap_point("a large one");

@@ -17,7 +17,8 @@ static void fill_bits(duet_matrix *m)
 {
     unsigned char *p = duet_overwrite(m);
     const int64_t bytes = duet_count(m) * (int64_t)dtypes[duet_type(m)].bytes;
-    for (int64_t i = 0; p && i < bytes; i++) p[i] = (unsigned char)(rng_next(&dice) & (duet_type(m) == DUET_BOOL ? 1 : 255));
+    for (int64_t i = 0; p && i < bytes; i++)
+        p[i] = (unsigned char)(rng_next(&dice) & (duet_type(m) == DUET_BOOL ? 1 : 255));
 }
 
 /* Where element i goes to, in row-major order. */
@@ -43,13 +44,15 @@ static void shift_one(duet_place p, duet_dtype type, const sizes *s, duet_fourie
     const char *from = duet_read(x), *to = duet_read(y);
     for (int64_t i = 0; i < duet_count(x); i++)
         wrong += memcmp(from + i * (int64_t)each, to + shifted(s, &o, inverse, i) * (int64_t)each, each) != 0;
-    CHECK(!wrong, "a shift of %s on the %s: %lld elements are wrong", dtypes[type].name, place_name(p), (long long)wrong);
+    CHECK(!wrong, "a shift of %s on the %s: %lld elements are wrong", dtypes[type].name, place_name(p),
+          (long long)wrong);
     duet_free(&x), duet_free(&y);
 }
 
 static void shifts(duet_place p)
 {
-    static const sizes shapes[] = { SIZES(1),   SIZES(6), SIZES(7), SIZES(5, 4), SIZES(3, 4, 5), SIZES(2, 2, 3, 1, 2, 2, 3, 2),
+    static const sizes shapes[] = { SIZES(1),    SIZES(6),       SIZES(7),
+                                    SIZES(5, 4), SIZES(3, 4, 5), SIZES(2, 2, 3, 1, 2, 2, 3, 2),
                                     SIZES(0, 3) };
     for (duet_dtype t = 0; t < DUET_DTYPE_COUNT; t++)
         for (int s = 0; s < 7; s++)
@@ -77,7 +80,8 @@ static real sum_at(const array *x, const array *y, const int64_t *k, bool correl
     return sum;
 }
 
-static void convolve_one(duet_place p, duet_dtype type, const sizes *sx, const sizes *sy, duet_overlap part, bool correlates)
+static void convolve_one(duet_place p, duet_dtype type, const sizes *sx, const sizes *sy, duet_overlap part,
+                         bool correlates)
 {
     duet_matrix *x = duet_new_shape(type, sx->rank, sx->size), *y = duet_new_shape(type, sy->rank, sy->size);
     fill(x), fill(y);
@@ -131,15 +135,16 @@ static void play(duet_place p, duet_matrix *x, duet_matrix *y, duet_matrix *z, d
 
 static void plans(duet_place p)
 {
-    duet_matrix *x = duet_new(DUET_F32, 12, 15), *y = duet_new(DUET_C64, 12, 8), *z = duet_new(DUET_F32, 12, 15),
-                *c = duet_new(DUET_F32, 12, 15);
+    duet_matrix *x = duet_new(DUET_F32, 12, 15), *y = duet_new(DUET_C64, 12, 8),
+                *z = duet_new(DUET_F32, 12, 15), *c = duet_new(DUET_F32, 12, 15);
     fill(x);
     array want = array_of(x);
     play(p, x, y, z, c), play(p, x, y, z, c);
     const uint64_t made = duet_stats().transforms, taken = duet_stats().pool_misses;
     for (int i = 0; i < 20; i++) play(p, x, y, z, c);
     CHECK(duet_stats().transforms == made, "%d plans were made anew", (int)(duet_stats().transforms - made));
-    CHECK(duet_stats().pool_misses == taken, "%d blocks were taken anew", (int)(duet_stats().pool_misses - taken));
+    CHECK(duet_stats().pool_misses == taken, "%d blocks were taken anew",
+          (int)(duet_stats().pool_misses - taken));
     CHECK(made > 0, "no plan was counted");
     compare("there and back", z, &want, norm(&want) * 100 * 0x1p-24L);
     array_free(&want);
@@ -149,8 +154,8 @@ static void plans(duet_place p)
 
 static void recorded(duet_place p)
 {
-    duet_matrix *x = duet_new(DUET_F32, 12, 15), *y = duet_new(DUET_C64, 12, 8), *z = duet_new(DUET_F32, 12, 15),
-                *c = duet_new(DUET_F32, 12, 15);
+    duet_matrix *x = duet_new(DUET_F32, 12, 15), *y = duet_new(DUET_C64, 12, 8),
+                *z = duet_new(DUET_F32, 12, 15), *c = duet_new(DUET_F32, 12, 15);
     fill(x);
     CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
     play(p, x, y, z, c);
@@ -191,12 +196,14 @@ static duet_place there;
 static void *one_thread(void *arg)
 {
     const int64_t n = 16 + 16 * ((intptr_t)arg % 2);
-    duet_matrix *x = duet_new(DUET_F64, 8, n), *y = duet_new(DUET_C128, 8, n / 2 + 1), *z = duet_new(DUET_F64, 8, n);
+    duet_matrix *x = duet_new(DUET_F64, 8, n), *y = duet_new(DUET_C128, 8, n / 2 + 1),
+                *z = duet_new(DUET_F64, 8, n);
     double *p = duet_overwrite(x);
     for (int64_t i = 0; i < 8 * n; i++) p[i] = (double)(i * i % 97) + (double)(intptr_t)arg;
     bool ok = true;
     for (int i = 0; i < 50 && ok; i++) {
-        ok = duet_set_on(there, y, duet_rfftn(x)) == DUET_OK && duet_set_on(there, z, duet_irfftn(y)) == DUET_OK;
+        ok = duet_set_on(there, y, duet_rfftn(x)) == DUET_OK &&
+             duet_set_on(there, z, duet_irfftn(y)) == DUET_OK;
         const double *q = duet_read(z), *r = duet_read(x);
         for (int64_t k = 0; k < 8 * n && ok; k++) ok = fabs(q[k] - r[k]) <= 1e-11;
     }
@@ -230,7 +237,8 @@ static void refused(duet_matrix *y, duet_expr e, duet_status want, const char *s
 static void bad(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 4, 6), *c = duet_new(DUET_C64, 4, 6), *i = duet_new(DUET_I64, 4),
-                *none = duet_new(DUET_C64, 4, 0), *y = duet_new(DUET_C64, 4, 6), *w = duet_new(DUET_F64, 4, 6);
+                *none = duet_new(DUET_C64, 4, 0), *y = duet_new(DUET_C64, 4, 6),
+                *w = duet_new(DUET_F64, 4, 6);
     fill(y);
     refused(y, duet_fft(x, 0, 2), DUET_BAD_SHAPE, "there is no axis 2");
     refused(y, duet_fft(x, 0, -3), DUET_BAD_SHAPE, "there is no axis -3");
@@ -247,7 +255,8 @@ static void bad(void)
     refused(y, duet_rfftn(x), DUET_BAD_SHAPE, "");
     refused(y, duet_fftn(w), DUET_BAD_TYPE, "");
     refused(y, duet_fftconvolve(x, c, DUET_OVERLAP_FULL), DUET_BAD_TYPE, "");
-    refused(y, duet_fftconvolve(x, duet_sum_axis(x, 0), DUET_OVERLAP_FULL), DUET_BAD_SHAPE, "needs A.rank == B.rank");
+    refused(y, duet_fftconvolve(x, duet_sum_axis(x, 0), DUET_OVERLAP_FULL), DUET_BAD_SHAPE,
+            "needs A.rank == B.rank");
     refused(y, duet_fftconvolve(x, x, (duet_overlap)3), DUET_BAD_ARGUMENT, "no part 3");
     duet_free(&x), duet_free(&c), duet_free(&i), duet_free(&none), duet_free(&y), duet_free(&w);
     tap_point("bad input");
@@ -269,7 +278,8 @@ static void explained(void)
     CHECK(duet_print_expr(out, e) == DUET_OK && duet_expr_size(e, 1) == 5, "%s", duet_error());
     forget(e);
     fclose(out);
-    CHECK(strstr(text, "by FFTW") && strstr(text, "duet_fftn(A, .axes = 1, .axis = {1}, .n = {5})"), "%s", text);
+    CHECK(strstr(text, "by FFTW") && strstr(text, "duet_fftn(A, .axes = 1, .axis = {1}, .n = {5})"), "%s",
+          text);
     free(text);
     duet_free(&x), duet_free(&y), duet_free(&z);
     tap_point("explained and printed");
@@ -296,7 +306,8 @@ static void missing(const char *library, const char *says)
 
 static void without_fftw(void)
 {
-    missing("/nowhere/libfftw3.so", "/nowhere/libfftw3.so"), missing("libm.so.6", "lacks fftwf_plan_guru64_dft");
+    missing("/nowhere/libfftw3.so", "/nowhere/libfftw3.so"),
+        missing("libm.so.6", "lacks fftwf_plan_guru64_dft");
     tap_point("without FFTW");
 }
 
@@ -305,8 +316,9 @@ static void without_cufft(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 4), *y = duet_new(DUET_C64, 4);
     fake_without("cufft", "no such file");
-    CHECK(duet_set_on(DUET_GPU, y, duet_fft(x, 0, 0)) == DUET_UNSUPPORTED && strstr(duet_error(), "no such file"), "%s",
-          duet_error());
+    CHECK(duet_set_on(DUET_GPU, y, duet_fft(x, 0, 0)) == DUET_UNSUPPORTED &&
+              strstr(duet_error(), "no such file"),
+          "%s", duet_error());
     CHECK(duet_set(y, duet_fft(x, 0, 0)) == DUET_OK, "without it the CPU works: %s", duet_error());
     fake_without("cufft", NULL);
     duet_free(&x), duet_free(&y);
@@ -316,7 +328,8 @@ static void without_cufft(void)
 /* A batch that the device has no room for goes through it in parts; and one that goes along the first axis does not. */
 static void streamed(void)
 {
-    duet_matrix *x = duet_new(DUET_F32, 3000, 15), *y = duet_new(DUET_F32, 3000, 15), *c = duet_new(DUET_C64, 3000, 8);
+    duet_matrix *x = duet_new(DUET_F32, 3000, 15), *y = duet_new(DUET_F32, 3000, 15),
+                *c = duet_new(DUET_C64, 3000, 8);
     fill(x);
     array want = array_of(x);
     stream_from(0), stream_staged_from(0);
@@ -326,7 +339,8 @@ static void streamed(void)
     set_on(DUET_GPU, y, duet_irfft(duet_rfft(x, 0, 1), 15, 1));
     CHECK(duet_stats().streams == before + 1, "it was not streamed");
     compare("streamed", y, &want, 100 * 0x1p-24L * norm(&want));
-    CHECK(duet_set_on(DUET_GPU, y, duet_irfft(duet_rfft(x, 0, 0), 3000, 0)) == DUET_NO_MEMORY, "%s", duet_error());
+    CHECK(duet_set_on(DUET_GPU, y, duet_irfft(duet_rfft(x, 0, 0), 3000, 0)) == DUET_NO_MEMORY, "%s",
+          duet_error());
     CHECK(duet_set(c, duet_rfft(x, 0, 1)) == DUET_OK, "%s", duet_error());
     CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "%s", duet_error());
     array_free(&want);

@@ -14,20 +14,20 @@ static duet_place place[2];
 static int places;
 static rng dice;
 
-#define DUET_FUSED(name, pattern, ...)                                                                                           \
-    static duet_expr pattern_##name(const holes *h)                                                                              \
-    {                                                                                                                            \
-        const double S = h->S, R = h->R;                                                                                         \
-        duet_matrix *X = h->X, *Y = h->Y, *B = h->B;                                                                             \
-        return (void)S, (void)R, (void)X, (void)Y, (void)B, pattern;                                                             \
+#define DUET_FUSED(name, pattern, ...)                                                                       \
+    static duet_expr pattern_##name(const holes *h)                                                          \
+    {                                                                                                        \
+        const double S = h->S, R = h->R;                                                                     \
+        duet_matrix *X = h->X, *Y = h->Y, *B = h->B;                                                         \
+        return (void)S, (void)R, (void)X, (void)Y, (void)B, pattern;                                         \
     }
 #define IMAGES  X
 #define FILTERS W
-#define DUET_FINISHED(name, pattern, ...)                                                                                        \
-    static duet_expr pattern_##name(const holes *h)                                                                              \
-    {                                                                                                                            \
-        duet_matrix *X = h->X, *W = h->W, *B = h->B;                                                                             \
-        return pattern;                                                                                                          \
+#define DUET_FINISHED(name, pattern, ...)                                                                    \
+    static duet_expr pattern_##name(const holes *h)                                                          \
+    {                                                                                                        \
+        duet_matrix *X = h->X, *W = h->W, *B = h->B;                                                         \
+        return pattern;                                                                                      \
     }
 #include "fused.def"
 
@@ -44,12 +44,14 @@ static const struct finished_row {
     int vendor, act;
     bool pooled;
 } finished_rows[] = {
-#define DUET_FINISHED(name, pattern, vendor, act, pooled, doc) { { #name, doc, pattern_##name }, OP_##vendor, OP_##act, pooled },
+#define DUET_FINISHED(name, pattern, vendor, act, pooled, doc)                                               \
+    { { #name, doc, pattern_##name }, OP_##vendor, OP_##act, pooled },
 #include "fused.def"
 };
 
 /* The pattern by one machine in all modes: right in each, and with the same bits. */
-static void three_ways(const struct row *row, const holes *h, duet_place where, duet_dtype type, const sizes *s)
+static void three_ways(const struct row *row, const holes *h, duet_place where, duet_dtype type,
+                       const sizes *s)
 {
     void *got[MODES] = { 0 };
     duet_matrix *m = random_matrix(&dice, type, s->rank, s->size, -5, 5);
@@ -62,15 +64,15 @@ static void three_ways(const struct row *row, const holes *h, duet_place where, 
             const char *steps = plan_of(m, e);
             const bool chosen = strstr(steps, row->name) != NULL;
             if (mode != MODE_MACHINE && duet_count(m))
-                CHECK(chosen == (mode == MODE_ROWS), "%s (%s), fusion %s: the plan is\n%s", row->name, row->doc, mode_names[mode],
-                      steps);
+                CHECK(chosen == (mode == MODE_ROWS), "%s (%s), fusion %s: the plan is\n%s", row->name,
+                      row->doc, mode_names[mode], steps);
             why = oracle_refutes(m, e);
         }
         CHECK(!why, "%s on %s, fusion %s: %s", row->name, place_name(where), mode_names[mode], why);
         got[mode] = elements(m);
         if (mode && got[0] && got[mode])
-            CHECK(same_bits(type, got[0], got[mode], duet_count(m)), "%s on %s: fusion %s and %s differ", row->name,
-                  place_name(where), mode_names[0], mode_names[mode]);
+            CHECK(same_bits(type, got[0], got[mode], duet_count(m)), "%s on %s: fusion %s and %s differ",
+                  row->name, place_name(where), mode_names[0], mode_names[mode]);
     }
     for (int mode = 0; mode < MODES; mode++) free(got[mode]);
     plan_fusion(MODE_MACHINE);
@@ -128,7 +130,8 @@ static void finished_on(const struct finished_row *f, duet_dtype type, const int
 {
     const bool conv = f->vendor == OP_conv2d;
     const int rank = conv ? 4 : 2;
-    holes h = { .X = random_matrix(&dice, type, rank, x, -1, 1), .W = random_matrix(&dice, type, rank, w, -1, 1) };
+    holes h = { .X = random_matrix(&dice, type, rank, x, -1, 1),
+                .W = random_matrix(&dice, type, rank, w, -1, 1) };
     h.B = random_matrix(&dice, type, 1, conv ? &w[0] : &w[1], -1, 1);
     duet_expr e = f->row.make(&h);
     const duet_status fits = duet_expr_status(e);
@@ -139,16 +142,20 @@ static void finished_on(const struct finished_row *f, duet_dtype type, const int
 }
 
 /* m, k, n on both sides of what kernels are chosen by. */
-static const int64_t products[][3] = { { 1, 1, 1 },     { 1, 300, 70 },  { 2, 100, 64 }, { 3, 5, 7 },     { 10, 129, 90 },
-                                       { 17, 64, 10 },  { 100, 33, 12 }, { 50, 64, 40 }, { 128, 49, 33 }, { 600, 40, 10 },
-                                       { 130, 24, 36 }, { 0, 5, 7 },     { 4, 0, 9 },    { 33, 201, 16 } };
+static const int64_t products[][3] = { { 1, 1, 1 },     { 1, 300, 70 },  { 2, 100, 64 },  { 3, 5, 7 },
+                                       { 10, 129, 90 }, { 17, 64, 10 },  { 100, 33, 12 }, { 50, 64, 40 },
+                                       { 128, 49, 33 }, { 600, 40, 10 }, { 130, 24, 36 }, { 0, 5, 7 },
+                                       { 4, 0, 9 },     { 33, 201, 16 } };
 /* n c h w and m: windows of 3 x 3. */
 static const int64_t images[][5] = { { 1, 1, 5, 5, 1 }, { 2, 3, 12, 12, 16 }, { 2, 16, 8, 8, 32 },
                                      { 2, 2, 7, 9, 5 }, { 1, 17, 8, 6, 33 },  { 3, 1, 16, 16, 8 },
                                      { 0, 3, 8, 8, 4 }, { 2, 20, 4, 4, 20 },  { 1, 4, 2, 2, 4 } };
 
 /* The oracle takes a softmax over n columns by its definition: n^3 steps a row. */
-static bool too_many(const struct finished_row *f, int64_t columns) { return f->act == OP_softmax && columns > 100; }
+static bool too_many(const struct finished_row *f, int64_t columns)
+{
+    return f->act == OP_softmax && columns > 100;
+}
 
 static void finished(const struct finished_row *f)
 {
@@ -177,7 +184,8 @@ static void convolutions_apart(void)
             const char *why = NULL;
             DUET_ON(place[p])
             why = oracle_refutes(y, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(x, w, .pad = { 1, 2 },
-                                                                                        .dilation = { 1, 2 }, .groups = 2),
+                                                                                        .dilation = { 1, 2 },
+                                                                                        .groups = 2),
                                                                             b)),
                                                     .window = { 2, 2 }));
             CHECK(!why, "on %s: %s", place_name(place[p]), why);
@@ -220,12 +228,12 @@ static void spellings(void)
     duet_matrix *x = random_matrix(&dice, DUET_F32, 1, (int64_t[]){ 100 }, -5, 5),
                 *y = random_matrix(&dice, DUET_F32, 1, (int64_t[]){ 100 }, -5, 5);
     plan_fusion(MODE_ROWS);
-#define SPELT(name, formula)                                                                                                     \
-    do {                                                                                                                         \
-        duet_expr e = formula;                                                                                                   \
-        const char *steps = plan_of(y, e);                                                                                       \
-        CHECK(strstr(steps, #name) != NULL, #formula " is not " #name ":\n%s", steps);                                           \
-        forget(e);                                                                                                               \
+#define SPELT(name, formula)                                                                                 \
+    do {                                                                                                     \
+        duet_expr e = formula;                                                                               \
+        const char *steps = plan_of(y, e);                                                                   \
+        CHECK(strstr(steps, #name) != NULL, #formula " is not " #name ":\n%s", steps);                       \
+        forget(e);                                                                                           \
     } while (0)
     SPELT(axdbpy, duet_div(duet_mul(3, x), duet_add(7, y)));
     SPELT(axdbpy, duet_div(duet_mul(x, 3), duet_sub(y, 7)));

@@ -35,7 +35,8 @@ static int64_t source_of(const list *x, const list *by, int axis, int64_t i)
 static list taken(const list *x, const list *by, int axis)
 {
     list out = like_taken(x, by, axis);
-    for (int64_t i = 0; i < out.count; i++) memcpy(list_place(&out, i), list_place(x, source_of(x, by, axis, i)), list_each(x));
+    for (int64_t i = 0; i < out.count; i++)
+        memcpy(list_place(&out, i), list_place(x, source_of(x, by, axis, i)), list_each(x));
     return out;
 }
 
@@ -72,13 +73,13 @@ static void along(const sight *s, int axis, int64_t m, duet_dtype index, int vie
 
 enum { PUT, ADD, MAX };
 
-#define MEET(T, a, b, how)                                                                                                       \
-    do {                                                                                                                         \
-        T *x_ = (a);                                                                                                             \
-        const T y_ = *(const T *)(b);                                                                                            \
-        if ((how) == ADD) *x_ += y_;                                                                                             \
-        else if (x_[0] != x_[0] || y_ != y_) *x_ = *x_ != *x_ ? *x_ : y_;                                                        \
-        else if (y_ > *x_ || (y_ == *x_ && signbit((double)*x_))) *x_ = y_;                                                      \
+#define MEET(T, a, b, how)                                                                                   \
+    do {                                                                                                     \
+        T *x_ = (a);                                                                                         \
+        const T y_ = *(const T *)(b);                                                                        \
+        if ((how) == ADD) *x_ += y_;                                                                         \
+        else if (x_[0] != x_[0] || y_ != y_) *x_ = *x_ != *x_ ? *x_ : y_;                                    \
+        else if (y_ > *x_ || (y_ == *x_ && signbit((double)*x_))) *x_ = y_;                                  \
     } while (0)
 
 static void meet(duet_dtype type, void *a, const void *b, int how)
@@ -109,16 +110,17 @@ static list scattered_wide(const list *x, const list *by, const list *z, int axi
 static list scattered(const list *x, const list *by, const list *z, int axis, int how)
 {
     const duet_dtype type = how == PUT ? x->type : list_sums_in(x->type);
-    list wide = list_cast(x, type), with = list_cast(z, type), met = scattered_wide(&wide, by, &with, axis, how);
+    list wide = list_cast(x, type), with = list_cast(z, type),
+         met = scattered_wide(&wide, by, &with, axis, how);
     list out = list_cast(&met, x->type);
     return list_free(&wide), list_free(&with), list_free(&met), out;
 }
 
-#define ASK(name)                                                                                                                \
-    static duet_expr ask_##name(const void *of)                                                                                  \
-    {                                                                                                                            \
-        const question *q = of;                                                                                                  \
-        return duet_##name(q->x, q->by, q->z, q->axis);                                                                          \
+#define ASK(name)                                                                                            \
+    static duet_expr ask_##name(const void *of)                                                              \
+    {                                                                                                        \
+        const question *q = of;                                                                              \
+        return duet_##name(q->x, q->by, q->z, q->axis);                                                      \
     }
 ASK(put)
 ASK(scatter_add)
@@ -132,18 +134,22 @@ static void scatters(const sight *s, const sight *by, int axis, int view)
     list updates = list_of(z.m);
     const question q = { .x = s->m, .by = by->m, .z = z.m, .axis = axis };
     everywhere(ask_put, &q, scattered(&x, &places_of, &updates, axis, PUT), "put");
-    if (x.type != DUET_BOOL) everywhere(ask_scatter_add, &q, scattered(&x, &places_of, &updates, axis, ADD), "scatter_add");
+    if (x.type != DUET_BOOL)
+        everywhere(ask_scatter_add, &q, scattered(&x, &places_of, &updates, axis, ADD), "scatter_add");
     everywhere(ask_scatter_max, &q, scattered(&x, &places_of, &updates, axis, MAX), "scatter_max");
     sight_free(&z), list_free(&x), list_free(&places_of), list_free(&like), list_free(&updates);
 }
 
 /* ---- shapes ---- */
 
-static const sizes shapes[] = { SIZES(1),       SIZES(7),        SIZES(300),      SIZES(1, 1),     SIZES(5, 33),
-                                SIZES(33, 4),   SIZES(0, 3),     SIZES(3, 0),     SIZES(3, 5, 7),  SIZES(2, 9, 8),
-                                SIZES(50, 128), SIZES(70000, 1), SIZES(1, 70000), SIZES(9000),     SIZES(20, 129),
-                                SIZES(9, 260),  SIZES(7, 516),   SIZES(5, 2100),  SIZES(2, 6, 132) };
-static const sizes indices[] = { SIZES(), SIZES(0), SIZES(1), SIZES(5), SIZES(3, 4), SIZES(700), SIZES(5000) };
+static const sizes shapes[] = { SIZES(1),        SIZES(7),       SIZES(300),      SIZES(1, 1),
+                                SIZES(5, 33),    SIZES(33, 4),   SIZES(0, 3),     SIZES(3, 0),
+                                SIZES(3, 5, 7),  SIZES(2, 9, 8), SIZES(50, 128),  SIZES(70000, 1),
+                                SIZES(1, 70000), SIZES(9000),    SIZES(20, 129),  SIZES(9, 260),
+                                SIZES(7, 516),   SIZES(5, 2100), SIZES(2, 6, 132) };
+static const sizes indices[] = {
+    SIZES(), SIZES(0), SIZES(1), SIZES(5), SIZES(3, 4), SIZES(700), SIZES(5000)
+};
 
 static void tried(duet_dtype type, const sizes *z, const sizes *m, duet_dtype index, int view)
 {
@@ -153,16 +159,19 @@ static void tried(duet_dtype type, const sizes *z, const sizes *m, duet_dtype in
         for (int a = 0; a < z->rank; a++) taken_count *= a == axis ? 1 : z->size[a];
         for (int a = 0; a < m->rank; a++) taken_count *= m->size[a];
         if (taken_count > 4000000) continue; /* gigabytes, and no other case */
-        sight s = sight_new(type, z->rank, z->size, view), by = sight_new(index, m->rank, m->size, (view + 1) % SIGHTS);
+        sight s = sight_new(type, z->rank, z->size, view),
+              by = sight_new(index, m->rank, m->size, (view + 1) % SIGHTS);
         sight_fill(&s, view);
         list x = list_of(s.m);
         if (n) sight_fill_places(&by, n < 120 || index != DUET_U8 ? n : 120);
         list places_of = list_of(by.m);
         if (n || !places_of.count) {
-            everywhere(ask_take, &(question){ .x = s.m, .by = by.m, .axis = axis }, taken(&x, &places_of, axis), "take");
+            everywhere(ask_take, &(question){ .x = s.m, .by = by.m, .axis = axis },
+                       taken(&x, &places_of, axis), "take");
             scatters(&s, &by, axis, view);
         }
-        if (m->rank == 1 && m->size[0] < 50) along(&s, axis, m->size[0], index == DUET_U8 && n > 255 ? DUET_I32 : index, view);
+        if (m->rank == 1 && m->size[0] < 50)
+            along(&s, axis, m->size[0], index == DUET_U8 && n > 255 ? DUET_I32 : index, view);
         sight_free(&s), sight_free(&by), list_free(&x), list_free(&places_of);
     }
 }
@@ -223,7 +232,8 @@ static void one_hots(void)
 static void out_of_range(void)
 {
     static const int64_t bad[] = { 3, -4, INT64_MAX, INT64_MIN, 1ll << 32 };
-    duet_matrix *x = duet_new(DUET_F32, 3), *by = duet_new(DUET_I64, 2), *y = duet_new(DUET_F32, 2), *z = duet_new(DUET_F32, 3);
+    duet_matrix *x = duet_new(DUET_F32, 3), *by = duet_new(DUET_I64, 2), *y = duet_new(DUET_F32, 2),
+                *z = duet_new(DUET_F32, 3);
     for (int k = 0; k < 5; k++) {
         int64_t *p = duet_overwrite(by);
         p[0] = 1, p[1] = bad[k];
@@ -233,8 +243,10 @@ static void out_of_range(void)
         q = duet_overwrite(z), q[0] = q[1] = q[2] = 9;
         FAILS(duet_set_on(DUET_CPU, y, duet_take(x, by, 0)), DUET_BAD_ARGUMENT,
               "element 1 of the indices, is not among 3 places");
-        FAILS(duet_set_on(DUET_CPU, z, duet_scatter_add(x, by, y, 0)), DUET_BAD_ARGUMENT, "is not among 3 places");
-        CHECK(((const float *)duet_read(y))[0] == 8 && ((const float *)duet_read(z))[2] == 9, "written in spite of it");
+        FAILS(duet_set_on(DUET_CPU, z, duet_scatter_add(x, by, y, 0)), DUET_BAD_ARGUMENT,
+              "is not among 3 places");
+        CHECK(((const float *)duet_read(y))[0] == 8 && ((const float *)duet_read(z))[2] == 9,
+              "written in spite of it");
         if (n_places < 2) continue;
         CHECK(duet_set_on(DUET_GPU, z, duet_scatter_add(x, by, y, 0)) == DUET_OK, "%s", duet_error());
         CHECK(duet_set_on(DUET_GPU, y, duet_take(x, by, 0)) == DUET_OK, "%s", duet_error());
@@ -257,10 +269,11 @@ static void unaligned(void)
             for (int lead = 0; lead < 3; lead++) {
                 const int64_t rows = 11, m = w % 4 ? 37 : 4999, n = widths[w];
                 const size_t each = dtypes[types[t]].bytes;
-                duet_matrix *from = duet_new(types[t], rows * n + lead), *line = duet_slice(from, lead, rows * n),
-                            *x = duet_reshaped(line, rows, n), *by = duet_new(DUET_I64, m),
-                            *to = duet_new(types[t], m * n + lead), *end = duet_slice(to, lead, m * n),
-                            *y = duet_reshaped(end, m, n), *back = duet_new(types[t], rows, n);
+                duet_matrix *from = duet_new(types[t], rows * n + lead),
+                            *line = duet_slice(from, lead, rows * n), *x = duet_reshaped(line, rows, n),
+                            *by = duet_new(DUET_I64, m), *to = duet_new(types[t], m * n + lead),
+                            *end = duet_slice(to, lead, m * n), *y = duet_reshaped(end, m, n),
+                            *back = duet_new(types[t], rows, n);
                 char *p = duet_overwrite(from);
                 for (size_t i = 0; p && i < (size_t)(rows * n + lead) * each; i++) p[i] = (char)draw(100);
                 int64_t *at = duet_overwrite(by);
@@ -273,12 +286,14 @@ static void unaligned(void)
                     list got = list_of(y);
                     list_same(&got, &want, "take, not aligned"), list_free(&got);
                     memset(duet_overwrite(back), 0, (size_t)(rows * n) * each);
-                    CHECK(duet_set_on(places[k], back, duet_put(back, by, y, 0)) == DUET_OK, "%s", duet_error());
+                    CHECK(duet_set_on(places[k], back, duet_put(back, by, y, 0)) == DUET_OK, "%s",
+                          duet_error());
                     got = list_of(back);
                     list_same(&got, &put, "put of what is not aligned"), list_free(&got);
                 }
                 list_free(&have), list_free(&places_of), list_free(&want), list_free(&zero), list_free(&put);
-                duet_free(&y), duet_free(&end), duet_free(&to), duet_free(&by), duet_free(&x), duet_free(&line), duet_free(&from);
+                duet_free(&y), duet_free(&end), duet_free(&to), duet_free(&by), duet_free(&x),
+                    duet_free(&line), duet_free(&from);
                 duet_free(&back);
             }
     tap_point("memory that is not aligned");
@@ -297,14 +312,17 @@ static void hot_parts(void)
                             *whole = duet_new(types[t], m, n);
                 int32_t *at = duet_overwrite(by);
                 for (int64_t i = 0; at && i < m; i++) at[i] = draw(2 * n) - n;
-                CHECK(duet_set_on(DUET_CPU, whole, duet_one_hot(by, n, types[t])) == DUET_OK, "%s", duet_error());
+                CHECK(duet_set_on(DUET_CPU, whole, duet_one_hot(by, n, types[t])) == DUET_OK, "%s",
+                      duet_error());
                 list want = list_of(whole);
                 for (int k = 0; k < n_places; k++) {
-                    CHECK(duet_set_on(places[k], y, duet_one_hot(by, n, types[t])) == DUET_OK, "%s", duet_error());
+                    CHECK(duet_set_on(places[k], y, duet_one_hot(by, n, types[t])) == DUET_OK, "%s",
+                          duet_error());
                     list got = list_of(y);
                     list_same(&got, &want, "one_hot, not aligned"), list_free(&got);
                 }
-                list_free(&want), duet_free(&y), duet_free(&part), duet_free(&all), duet_free(&by), duet_free(&whole);
+                list_free(&want), duet_free(&y), duet_free(&part), duet_free(&all), duet_free(&by),
+                    duet_free(&whole);
             }
     tap_point("one_hot into what is not aligned");
 }
@@ -322,7 +340,8 @@ static void rows_of_nowhere(void)
         float *p = duet_overwrite(x);
         for (int i = 0; p && i < 5 * n; i++) p[i] = (float)(i + 1);
         memcpy(duet_overwrite(by), at, sizeof at);
-        CHECK(duet_set(z, 0) == DUET_OK && duet_set_on(DUET_GPU, y, duet_take(x, by, 0)) == DUET_OK, "%s", duet_error());
+        CHECK(duet_set(z, 0) == DUET_OK && duet_set_on(DUET_GPU, y, duet_take(x, by, 0)) == DUET_OK, "%s",
+              duet_error());
         CHECK(duet_set_on(DUET_GPU, z, duet_scatter_add(z, by, y, 0)) == DUET_OK, "%s", duet_error());
         const float *got = duet_read(y), *sum = duet_read(z);
         static const int times[] = { 2, 0, 2, 0, 2 };
@@ -359,7 +378,8 @@ static void refusals(void)
     FAILS(duet_set(y, duet_one_hot(by, 4, (duet_dtype)99)), DUET_BAD_ARGUMENT, "element type");
     FAILS(duet_set(y, duet_one_hot(deep, 4, DUET_F32)), DUET_BAD_SHAPE, "DUET_RANK_MAX");
     CHECK(duet_set(y, duet_one_hot(by, 4, DUET_F32)) == DUET_OK, "%s", duet_error());
-    duet_free(&x), duet_free(&by), duet_free(&f), duet_free(&y), duet_free(&d), duet_free(&deep), duet_free(&b), duet_free(&c);
+    duet_free(&x), duet_free(&by), duet_free(&f), duet_free(&y), duet_free(&d), duet_free(&deep),
+        duet_free(&b), duet_free(&c);
     tap_point("refusals");
 }
 

@@ -11,52 +11,64 @@ static int places;
 /* ---- finite differences -------------------------------------------------------------------------------------- */
 
 /* A function of x, y, z and its gradient with respect to one of them, from that of its result, d. */
-#define PAIRS                                                                                                                    \
-    PAIR(conv2d_images, 0, SIZES(2, 4, 5, 6), SIZES(6, 2, 3, 2), SIZES(), duet_conv2d(x, y, CONV),                               \
-         duet_conv2d_input_grad(d, y, CONV, .size = { 5, 6 }))                                                                   \
-    PAIR(conv2d_filters, 1, SIZES(2, 4, 5, 6), SIZES(6, 2, 3, 2), SIZES(), duet_conv2d(x, y, CONV),                              \
-         duet_conv2d_filter_grad(x, d, CONV, .size = { 3, 2 }))                                                                  \
-    PAIR(conv2d_depthwise, 1, SIZES(2, 3, 6, 5), SIZES(3, 1, 3, 3), SIZES(), duet_conv2d(x, y, .groups = 3),                     \
-         duet_conv2d_filter_grad(x, d, .groups = 3))                                                                             \
-    PAIR(conv_transpose2d, 0, SIZES(2, 4, 3, 4), SIZES(4, 2, 3, 3), SIZES(),                                                     \
-         duet_conv_transpose2d(x, y, .stride = { 2, 2 }, .output_pad = { 1, 0 }), duet_conv2d(d, y, .stride = { 2, 2 }))         \
-    PAIR(avg_pool2d, 0, SIZES(2, 2, 6, 7), SIZES(), SIZES(), duet_avg_pool2d(x, POOL),                                           \
-         duet_avg_pool2d_grad(d, POOL, .size = { 6, 7 }))                                                                        \
-    PAIR(upsample2d, 0, SIZES(2, 2, 2, 3), SIZES(), SIZES(), duet_upsample2d(x, 2, 3),                                           \
-         duet_mul(6, duet_avg_pool2d(d, .window = { 2, 3 })))                                                                    \
-    PAIR(softmax, 0, SIZES(3, 5), SIZES(), SIZES(), duet_softmax(x), duet_softmax_grad(duet_softmax(x), d))                      \
-    PAIR(log_softmax, 0, SIZES(3, 5), SIZES(), SIZES(), duet_log_softmax(x), duet_log_softmax_grad(duet_log_softmax(x), d))      \
-    PAIR(mse, 0, SIZES(3, 5), SIZES(3, 5), SIZES(), duet_mse(x, y), duet_mul(d, duet_mse_grad(x, y)))                            \
-    PAIR(binary_cross_entropy, 0, SIZES(3, 5), SIZES(3, 5), SIZES(), duet_binary_cross_entropy(x, y),                            \
-         duet_mul(d, duet_binary_cross_entropy_grad(x, y)))                                                                      \
-    PAIR(binary_cross_entropy_logits, 0, SIZES(3, 5), SIZES(3, 5), SIZES(), duet_binary_cross_entropy_logits(x, y),              \
-         duet_mul(d, duet_binary_cross_entropy_logits_grad(x, y)))                                                               \
-    PAIR(cross_entropy, 0, SIZES(3, 5), SIZES(3, 5), SIZES(), duet_cross_entropy(x, y),                                          \
-         duet_mul(d, duet_cross_entropy_grad(x, y)))                                                                             \
-    PAIR(cross_entropy_logits, 0, SIZES(2, 3, 5), SIZES(2, 3, 5), SIZES(), duet_cross_entropy_logits(x, y),                      \
-         duet_mul(d, duet_cross_entropy_logits_grad(x, y)))                                                                      \
-    PAIR(bias_batch_sum, 1, SIZES(2, 3, 4, 2), SIZES(3), SIZES(), duet_bias_add(x, y), duet_bias_batch_sum(d))                   \
-    PAIR(batch_norm, 0, SIZES(3, 2, 4, 5), SIZES(2, 1, 1), SIZES(2, 1, 1), duet_batch_norm(x, y, z, 1e-3),                       \
-         duet_batch_norm_grad(x, y, d, 1e-3))                                                                                    \
-    PAIR(batch_norm_2d, 0, SIZES(7, 3), SIZES(3), SIZES(3), duet_batch_norm(x, y, z, 1e-3), duet_batch_norm_grad(x, y, d, 1e-3)) \
-    PAIR(batch_norm_scale, 1, SIZES(3, 2, 4, 5), SIZES(2, 1, 1), SIZES(2, 1, 1), duet_batch_norm(x, y, z, 1e-3),                 \
-         duet_batch_norm_scale_grad(x, d, 1e-3))                                                                                 \
-    PAIR(layer_norm, 0, SIZES(4, 6), SIZES(6), SIZES(6), duet_layer_norm(x, y, z, 1e-3), duet_layer_norm_grad(x, y, d, 1e-3))    \
-    PAIR(layer_norm_scale, 1, SIZES(2, 3, 6), SIZES(6), SIZES(6), duet_layer_norm(x, y, z, 1e-3),                                \
-         duet_layer_norm_scale_grad(x, d, 1e-3))                                                                                 \
-    PAIR(instance_norm, 0, SIZES(2, 3, 4, 3), SIZES(3, 1, 1), SIZES(3, 1, 1), duet_instance_norm(x, y, z, 1e-3),                 \
-         duet_instance_norm_grad(x, y, d, 1e-3))                                                                                 \
-    PAIR(group_norm, 0, SIZES(2, 2, 3, 2, 3), SIZES(2, 3, 1, 1), SIZES(2, 3, 1, 1), duet_instance_norm(x, y, z, 1e-3),           \
-         duet_instance_norm_grad(x, y, d, 1e-3))                                                                                 \
-    PAIR(dropout, 0, SIZES(3, 5), SIZES(3, 5), SIZES(), duet_dropout_inverted(x, duet_greater(y, 0.5), 0.25),                    \
+#define PAIRS                                                                                                \
+    PAIR(conv2d_images, 0, SIZES(2, 4, 5, 6), SIZES(6, 2, 3, 2), SIZES(), duet_conv2d(x, y, CONV),           \
+         duet_conv2d_input_grad(d, y, CONV, .size = { 5, 6 }))                                               \
+    PAIR(conv2d_filters, 1, SIZES(2, 4, 5, 6), SIZES(6, 2, 3, 2), SIZES(), duet_conv2d(x, y, CONV),          \
+         duet_conv2d_filter_grad(x, d, CONV, .size = { 3, 2 }))                                              \
+    PAIR(conv2d_depthwise, 1, SIZES(2, 3, 6, 5), SIZES(3, 1, 3, 3), SIZES(), duet_conv2d(x, y, .groups = 3), \
+         duet_conv2d_filter_grad(x, d, .groups = 3))                                                         \
+    PAIR(conv_transpose2d, 0, SIZES(2, 4, 3, 4), SIZES(4, 2, 3, 3), SIZES(),                                 \
+         duet_conv_transpose2d(x, y, .stride = { 2, 2 }, .output_pad = { 1, 0 }),                            \
+         duet_conv2d(d, y, .stride = { 2, 2 }))                                                              \
+    PAIR(avg_pool2d, 0, SIZES(2, 2, 6, 7), SIZES(), SIZES(), duet_avg_pool2d(x, POOL),                       \
+         duet_avg_pool2d_grad(d, POOL, .size = { 6, 7 }))                                                    \
+    PAIR(upsample2d, 0, SIZES(2, 2, 2, 3), SIZES(), SIZES(), duet_upsample2d(x, 2, 3),                       \
+         duet_mul(6, duet_avg_pool2d(d, .window = { 2, 3 })))                                                \
+    PAIR(softmax, 0, SIZES(3, 5), SIZES(), SIZES(), duet_softmax(x), duet_softmax_grad(duet_softmax(x), d))  \
+    PAIR(log_softmax, 0, SIZES(3, 5), SIZES(), SIZES(), duet_log_softmax(x),                                 \
+         duet_log_softmax_grad(duet_log_softmax(x), d))                                                      \
+    PAIR(mse, 0, SIZES(3, 5), SIZES(3, 5), SIZES(), duet_mse(x, y), duet_mul(d, duet_mse_grad(x, y)))        \
+    PAIR(binary_cross_entropy, 0, SIZES(3, 5), SIZES(3, 5), SIZES(), duet_binary_cross_entropy(x, y),        \
+         duet_mul(d, duet_binary_cross_entropy_grad(x, y)))                                                  \
+    PAIR(binary_cross_entropy_logits, 0, SIZES(3, 5), SIZES(3, 5), SIZES(),                                  \
+         duet_binary_cross_entropy_logits(x, y), duet_mul(d, duet_binary_cross_entropy_logits_grad(x, y)))   \
+    PAIR(cross_entropy, 0, SIZES(3, 5), SIZES(3, 5), SIZES(), duet_cross_entropy(x, y),                      \
+         duet_mul(d, duet_cross_entropy_grad(x, y)))                                                         \
+    PAIR(cross_entropy_logits, 0, SIZES(2, 3, 5), SIZES(2, 3, 5), SIZES(), duet_cross_entropy_logits(x, y),  \
+         duet_mul(d, duet_cross_entropy_logits_grad(x, y)))                                                  \
+    PAIR(bias_batch_sum, 1, SIZES(2, 3, 4, 2), SIZES(3), SIZES(), duet_bias_add(x, y),                       \
+         duet_bias_batch_sum(d))                                                                             \
+    PAIR(batch_norm, 0, SIZES(3, 2, 4, 5), SIZES(2, 1, 1), SIZES(2, 1, 1), duet_batch_norm(x, y, z, 1e-3),   \
+         duet_batch_norm_grad(x, y, d, 1e-3))                                                                \
+    PAIR(batch_norm_2d, 0, SIZES(7, 3), SIZES(3), SIZES(3), duet_batch_norm(x, y, z, 1e-3),                  \
+         duet_batch_norm_grad(x, y, d, 1e-3))                                                                \
+    PAIR(batch_norm_scale, 1, SIZES(3, 2, 4, 5), SIZES(2, 1, 1), SIZES(2, 1, 1),                             \
+         duet_batch_norm(x, y, z, 1e-3), duet_batch_norm_scale_grad(x, d, 1e-3))                             \
+    PAIR(layer_norm, 0, SIZES(4, 6), SIZES(6), SIZES(6), duet_layer_norm(x, y, z, 1e-3),                     \
+         duet_layer_norm_grad(x, y, d, 1e-3))                                                                \
+    PAIR(layer_norm_scale, 1, SIZES(2, 3, 6), SIZES(6), SIZES(6), duet_layer_norm(x, y, z, 1e-3),            \
+         duet_layer_norm_scale_grad(x, d, 1e-3))                                                             \
+    PAIR(instance_norm, 0, SIZES(2, 3, 4, 3), SIZES(3, 1, 1), SIZES(3, 1, 1),                                \
+         duet_instance_norm(x, y, z, 1e-3), duet_instance_norm_grad(x, y, d, 1e-3))                          \
+    PAIR(group_norm, 0, SIZES(2, 2, 3, 2, 3), SIZES(2, 3, 1, 1), SIZES(2, 3, 1, 1),                          \
+         duet_instance_norm(x, y, z, 1e-3), duet_instance_norm_grad(x, y, d, 1e-3))                          \
+    PAIR(dropout, 0, SIZES(3, 5), SIZES(3, 5), SIZES(),                                                      \
+         duet_dropout_inverted(x, duet_greater(y, 0.5), 0.25),                                               \
          duet_dropout_inverted(d, duet_greater(y, 0.5), 0.25))
 #define CONV .stride = { 2, 1 }, .pad = { 1, 2 }, .dilation = { 1, 2 }, .groups = 2
 #define POOL .window = { 3, 2 }, .stride = { 2, 1 }, .pad = { 1, 1 }
 
 typedef duet_expr function(duet_matrix *x, duet_matrix *y, duet_matrix *z, duet_matrix *d);
-#define PAIR(name, by, x_size, y_size, z_size, value, gradient)                                                                  \
-    static duet_expr value_##name(duet_matrix *x, duet_matrix *y, duet_matrix *z, duet_matrix *d) { return value; }              \
-    static duet_expr gradient_##name(duet_matrix *x, duet_matrix *y, duet_matrix *z, duet_matrix *d) { return gradient; }
+#define PAIR(name, by, x_size, y_size, z_size, value, gradient)                                              \
+    static duet_expr value_##name(duet_matrix *x, duet_matrix *y, duet_matrix *z, duet_matrix *d)            \
+    {                                                                                                        \
+        return value;                                                                                        \
+    }                                                                                                        \
+    static duet_expr gradient_##name(duet_matrix *x, duet_matrix *y, duet_matrix *z, duet_matrix *d)         \
+    {                                                                                                        \
+        return gradient;                                                                                     \
+    }
 PAIRS
 #undef PAIR
 
@@ -66,7 +78,7 @@ static const struct pair {
     sizes size[3];
     function *value, *gradient;
 } pairs[] = {
-#define PAIR(name, by, x_size, y_size, z_size, value, gradient)                                                                  \
+#define PAIR(name, by, x_size, y_size, z_size, value, gradient)                                              \
     { #name, by, { x_size, y_size, z_size }, value_##name, gradient_##name },
     PAIRS
 };
@@ -98,7 +110,8 @@ static quad total(const struct pair *p, duet_matrix *const m[3], duet_matrix *d,
 }
 
 /* How fast it grows with element i of the operand, by steps of h each way. */
-static quad slope(const struct pair *p, duet_matrix *const m[3], duet_matrix *d, int64_t i, double h, quad *size)
+static quad slope(const struct pair *p, duet_matrix *const m[3], duet_matrix *d, int64_t i, double h,
+                  quad *size)
 {
     double *v = duet_update(m[p->by]), was = v[i];
     v[i] = was + h;
@@ -149,7 +162,8 @@ static int64_t results(int64_t in, const duet_pool *o, int axis)
 }
 
 /* Where the result of a window of a dense plane comes from. */
-static int64_t first_greatest(const double *x, int64_t h, int64_t w, const duet_pool *o, int64_t top, int64_t left)
+static int64_t first_greatest(const double *x, int64_t h, int64_t w, const duet_pool *o, int64_t top,
+                              int64_t left)
 {
     int64_t best = -1;
     for (int64_t i = top; i < top + o->window[0]; i++)
@@ -160,14 +174,17 @@ static int64_t first_greatest(const double *x, int64_t h, int64_t w, const duet_
     return best;
 }
 
-static void plane_back(const double *x, int64_t h, int64_t w, const double *d, const duet_pool *o, double *out)
+static void plane_back(const double *x, int64_t h, int64_t w, const double *d, const duet_pool *o,
+                       double *out)
 {
     const int64_t rows = results(h, o, 0), columns = results(w, o, 1);
-    const int32_t stride[2] = { o->stride[0] ? o->stride[0] : o->window[0], o->stride[1] ? o->stride[1] : o->window[1] };
+    const int32_t stride[2] = { o->stride[0] ? o->stride[0] : o->window[0],
+                                o->stride[1] ? o->stride[1] : o->window[1] };
     for (int64_t i = 0; i < h * w; i++) out[i] = 0;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
-            out[first_greatest(x, h, w, o, i * stride[0] - o->pad[0], j * stride[1] - o->pad[1])] += d[i * columns + j];
+            out[first_greatest(x, h, w, o, i * stride[0] - o->pad[0], j * stride[1] - o->pad[1])] +=
+                d[i * columns + j];
 }
 
 static void put(duet_matrix *m, const double *from)
@@ -187,22 +204,28 @@ static duet_matrix *any_view(duet_dtype type, int rank, const int64_t *size)
 /* Small whole numbers: sums are exact, many elements are equal, and some are NaN. */
 static void test_max_pool(duet_dtype type, const sizes *s, const duet_pool *o)
 {
-    const int64_t *n = s->size, h = n[2], w = n[3], oh = results(h, o, 0), ow = results(w, o, 1), planes = n[0] * n[1];
-    double *x = malloc((size_t)(planes * h * w + 1) * sizeof *x), *d = malloc((size_t)(planes * oh * ow + 1) * sizeof *d),
+    const int64_t *n = s->size, h = n[2], w = n[3], oh = results(h, o, 0), ow = results(w, o, 1),
+                  planes = n[0] * n[1];
+    double *x = malloc((size_t)(planes * h * w + 1) * sizeof *x),
+           *d = malloc((size_t)(planes * oh * ow + 1) * sizeof *d),
            *want = malloc((size_t)(planes * h * w + 1) * sizeof *want);
-    for (int64_t i = 0; i < planes * h * w; i++) x[i] = rng_chance(&dice, 3) ? NAN : (double)rng_below(&dice, 4) - 2;
+    for (int64_t i = 0; i < planes * h * w; i++)
+        x[i] = rng_chance(&dice, 3) ? NAN : (double)rng_below(&dice, 4) - 2;
     for (int64_t i = 0; i < planes * oh * ow; i++) d[i] = (double)rng_below(&dice, 9) - 4;
-    for (int64_t p = 0; p < planes; p++) plane_back(x + p * h * w, h, w, d + p * oh * ow, o, want + p * h * w);
+    for (int64_t p = 0; p < planes; p++)
+        plane_back(x + p * h * w, h, w, d + p * oh * ow, o, want + p * h * w);
     duet_matrix *X = any_view(type, 4, n), *D = any_view(type, 4, (int64_t[]){ n[0], n[1], oh, ow });
     put(X, x), put(D, d);
     for (int k = 0; k < places; k++) {
         duet_matrix *G = any_view(type, 4, n);
-        const duet_status status = duet_set_on(place[k], G, (duet_max_pool2d_grad)(duet_of_matrix(X), duet_of_matrix(D), o));
+        const duet_status status =
+            duet_set_on(place[k], G, (duet_max_pool2d_grad)(duet_of_matrix(X), duet_of_matrix(D), o));
         CHECK(status == DUET_OK, "%s", duet_error());
         void *got = elements(G);
         for (int64_t i = 0; i < planes * h * w; i++)
-            CHECK(element(type, got, i) == want[i], "max_pool2d_grad on %s, window %d x %d, element %lld: %g, want %g",
-                  place_name(place[k]), o->window[0], o->window[1], (long long)i, element(type, got, i), want[i]);
+            CHECK(element(type, got, i) == want[i],
+                  "max_pool2d_grad on %s, window %d x %d, element %lld: %g, want %g", place_name(place[k]),
+                  o->window[0], o->window[1], (long long)i, element(type, got, i), want[i]);
         free(got), duet_free(&G);
     }
     free(x), free(d), free(want), duet_free(&X), duet_free(&D);
@@ -214,8 +237,8 @@ static void test_max_pools(void)
                                        { { 3, 3 }, { 2, 2 }, { 1, 1 } },
                                        { { 3, 2 }, { 1, 1 }, { 2, 1 } },
                                        { { 1, 4 }, { 2, 5 }, { 0, 3 } } };
-    static const sizes shapes[] = { SIZES(2, 3, 8, 9), SIZES(1, 1, 4, 4), SIZES(0, 2, 5, 5), SIZES(2, 0, 5, 5),
-                                    SIZES(3, 2, 17, 70) };
+    static const sizes shapes[] = { SIZES(2, 3, 8, 9), SIZES(1, 1, 4, 4), SIZES(0, 2, 5, 5),
+                                    SIZES(2, 0, 5, 5), SIZES(3, 2, 17, 70) };
     for (int n = 0; n < 4; n++)
         for (int i = 0; i < 4; i++)
             for (int k = 0; k < 5; k++) test_max_pool(n % 2 ? DUET_F64 : DUET_F32, &shapes[k], &pools[i]);
@@ -225,7 +248,7 @@ static void test_max_pools(void)
 /* ---- every row of networks.def against the oracle ------------------------------------------------------------ */
 
 typedef duet_expr maker(duet_expr x, duet_expr y, duet_expr z);
-#define MAKE(name, call)                                                                                                         \
+#define MAKE(name, call)                                                                                     \
     static duet_expr make_##name(duet_expr x, duet_expr y, duet_expr z) { return (void)y, (void)z, call; }
 #define DUET_NETWORK1(name, ...)  MAKE(name, (duet_##name)(x))
 #define DUET_NETWORK2(name, ...)  MAKE(name, (duet_##name)(x, y))
@@ -250,7 +273,8 @@ static int test_on(const struct row *r, duet_dtype type, const sizes *s, duet_pl
 {
     duet_matrix *m[3], *out = NULL;
     for (int k = 0; k < 3; k++) {
-        m[k] = random_view(&dice, (enum view)rng_below(&dice, VIEWS), type, s->rank, s->size, 0.05, 0.95, NULL);
+        m[k] =
+            random_view(&dice, (enum view)rng_below(&dice, VIEWS), type, s->rank, s->size, 0.05, 0.95, NULL);
         if (!m[k]) m[k] = random_matrix(&dice, type, s->rank, s->size, 0.05, 0.95);
     }
     duet_expr x[3] = { duet_of_matrix(m[0]), { 0 }, { 0 } };
@@ -274,8 +298,9 @@ static int test_on(const struct row *r, duet_dtype type, const sizes *s, duet_pl
 
 static void test_composed(void)
 {
-    static const sizes shapes[] = { SIZES(),        SIZES(5),          SIZES(3, 4),       SIZES(1, 1),         SIZES(0, 3),
-                                    SIZES(2, 3, 4), SIZES(2, 3, 4, 5), SIZES(1, 2, 1, 3), SIZES(2, 2, 3, 2, 2) };
+    static const sizes shapes[] = { SIZES(),           SIZES(5),          SIZES(3, 4),
+                                    SIZES(1, 1),       SIZES(0, 3),       SIZES(2, 3, 4),
+                                    SIZES(2, 3, 4, 5), SIZES(1, 2, 1, 3), SIZES(2, 2, 3, 2, 2) };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int ran = 0;
         for (int n = 0; n < 9 * places; n++)
@@ -296,8 +321,8 @@ static void gives(const char *name, duet_expr e, double want)
     duet_matrix *m = duet_new(DUET_F64);
     const duet_status s = duet_set(m, e);
     const double *v = duet_read(m);
-    CHECK(s == DUET_OK && v && fabs(*v - want) <= 0x1p-49 * fabs(want), "%s: %s%.17g, want %.17g", name, s ? duet_error() : "",
-          v ? *v : 0, want);
+    CHECK(s == DUET_OK && v && fabs(*v - want) <= 0x1p-49 * fabs(want), "%s: %s%.17g, want %.17g", name,
+          s ? duet_error() : "", v ? *v : 0, want);
     duet_free(&m);
 }
 
@@ -310,7 +335,8 @@ static void test_known(void)
         fill_from(p, (double[]){ 0.5, 0.5, 0.25, 0.75 });
     fill_from(edge, (double[]){ 0, 1 });
     gives("mse", duet_mse(x, t), (0 + 9 + 25 + 100) / 4.0);
-    gives("binary_cross_entropy", duet_binary_cross_entropy(p, t), (2 * 0.69314718055994531 - 2 * -0.28768207245178093) / 4);
+    gives("binary_cross_entropy", duet_binary_cross_entropy(p, t),
+          (2 * 0.69314718055994531 - 2 * -0.28768207245178093) / 4);
     gives("binary_cross_entropy at the edge", duet_binary_cross_entropy(edge, edge), 0);
     gives("binary_cross_entropy, all wrong", duet_binary_cross_entropy(edge, duet_sub(1, edge)), 100);
     gives("cross_entropy", duet_cross_entropy(p, t), (0.69314718055994531 + 0.28768207245178093) / 2);

@@ -12,7 +12,8 @@ static rng dice;
 /* Into m, in each mode by each machine: the same bits. oracle: held against it too. */
 typedef duet_expr maker(duet_matrix *x, duet_matrix *y, duet_matrix *z);
 
-static void each_way(const char *name, maker *make, duet_matrix *const in[3], duet_matrix *m, bool chosen, bool oracle)
+static void each_way(const char *name, maker *make, duet_matrix *const in[3], duet_matrix *m, bool chosen,
+                     bool oracle)
 {
     void *first = NULL;
     for (int p = 0; p < places; p++)
@@ -23,15 +24,16 @@ static void each_way(const char *name, maker *make, duet_matrix *const in[3], du
                 const duet_expr e = make(in[0], in[1], in[2]);
                 const char *steps = plan_of(m, e), *why = NULL;
                 const bool is = strstr(steps, ". layer_norm;") != NULL, want = chosen && mode != MODE_NONE;
-                CHECK(is == want, "%s, fusion %s: %s\n%s", name, mode_names[mode], want ? "not chosen" : "chosen", steps);
+                CHECK(is == want, "%s, fusion %s: %s\n%s", name, mode_names[mode],
+                      want ? "not chosen" : "chosen", steps);
                 if (oracle) why = oracle_refutes(m, e);
                 else CHECK(duet_set(m, e) == DUET_OK, "%s: %s", name, duet_error());
                 CHECK(!why, "%s on %s, fusion %s: %s", name, place_name(place[p]), mode_names[mode], why);
             }
             void *got = elements(m);
             if (first)
-                CHECK(same_bits(duet_type(m), first, got, duet_count(m)), "%s on %s, fusion %s: other bits", name,
-                      place_name(place[p]), mode_names[mode]);
+                CHECK(same_bits(duet_type(m), first, got, duet_count(m)), "%s on %s, fusion %s: other bits",
+                      name, place_name(place[p]), mode_names[mode]);
             else first = got, got = NULL;
             free(got);
         }
@@ -40,24 +42,38 @@ static void each_way(const char *name, maker *make, duet_matrix *const in[3], du
 }
 
 #define EPS 1e-3
-static duet_expr trimmed(duet_matrix *x, duet_matrix *y, duet_matrix *z) { return duet_layer_norm(x, y, z, EPS); }
+static duet_expr trimmed(duet_matrix *x, duet_matrix *y, duet_matrix *z)
+{
+    return duet_layer_norm(x, y, z, EPS);
+}
 static duet_expr numbers(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 {
     return (void)y, (void)z, duet_layer_norm(x, 1.25, -2, EPS);
 }
-static duet_expr gained(duet_matrix *x, duet_matrix *y, duet_matrix *z) { return (void)z, duet_layer_norm(x, y, 0.75, EPS); }
-static duet_expr biased(duet_matrix *x, duet_matrix *y, duet_matrix *z) { return (void)y, duet_layer_norm(x, 2, z, EPS); }
+static duet_expr gained(duet_matrix *x, duet_matrix *y, duet_matrix *z)
+{
+    return (void)z, duet_layer_norm(x, y, 0.75, EPS);
+}
+static duet_expr biased(duet_matrix *x, duet_matrix *y, duet_matrix *z)
+{
+    return (void)y, duet_layer_norm(x, 2, z, EPS);
+}
 static duet_expr plain(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 {
-    return (void)y, (void)z, duet_mul(duet_sub(x, duet_mean_keep(x, -1)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS)));
+    return (void)y, (void)z,
+           duet_mul(duet_sub(x, duet_mean_keep(x, -1)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS)));
 }
-static duet_expr instance(duet_matrix *x, duet_matrix *y, duet_matrix *z) { return duet_instance_norm(x, y, z, EPS); }
+static duet_expr instance(duet_matrix *x, duet_matrix *y, duet_matrix *z)
+{
+    return duet_instance_norm(x, y, z, EPS);
+}
 
 /* ---- lengths: on both sides of what kernels are chosen by ---- */
 
 static void one_length(duet_dtype type, int64_t rows, int64_t n, bool oracle)
 {
-    duet_matrix *in[] = { random_matrix(&dice, type, 2, (int64_t[]){ rows, n }, -5, 5), random_matrix(&dice, type, 1, &n, -2, 2),
+    duet_matrix *in[] = { random_matrix(&dice, type, 2, (int64_t[]){ rows, n }, -5, 5),
+                          random_matrix(&dice, type, 1, &n, -2, 2),
                           random_matrix(&dice, type, 1, &n, -2, 2) };
     duet_matrix *m = duet_new(type, rows, n);
     const bool chosen = rows * n > 0;
@@ -72,11 +88,14 @@ static void one_length(duet_dtype type, int64_t rows, int64_t n, bool oracle)
 
 static void lengths(bool quick)
 {
-    static const int64_t few[] = { 1, 2, 15, 16, 17, 64, 65, 100, 128, 129, 200, 256, 500, 512, 768, 1000, 1024, 1025 };
+    static const int64_t few[] = { 1,   2,   15,  16,  17,  64,  65,   100,  128,
+                                   129, 200, 256, 500, 512, 768, 1000, 1024, 1025 };
     static const int64_t many[] = { 2048, 4095, 4097, 8192, 8193, 12289, 16384, 16385, 16388, 40000 };
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
-        for (size_t i = 0; i < sizeof few / sizeof *few; i++) one_length(type, few[i] < 100 ? 67 : 3, few[i], few[i] <= 129);
-        for (size_t i = 0; i < sizeof many / sizeof *many; i += 1 + quick) one_length(type, 2, many[i], false);
+        for (size_t i = 0; i < sizeof few / sizeof *few; i++)
+            one_length(type, few[i] < 100 ? 67 : 3, few[i], few[i] <= 129);
+        for (size_t i = 0; i < sizeof many / sizeof *many; i += 1 + quick)
+            one_length(type, 2, many[i], false);
     }
     one_length(DUET_F32, 1, 5, true), one_length(DUET_F32, 1, 5000, false);
     tap_point("lengths");
@@ -101,7 +120,8 @@ static void as_view(const sizes *s, const sizes *trim, maker *make, enum view ki
 {
     duet_matrix *in[3] = { random_view(&dice, kind, DUET_F32, s->rank, s->size, -5, 5, NULL) };
     for (int k = 1; k < 3; k++) {
-        in[k] = random_view(&dice, (enum view)rng_below(&dice, VIEWS), DUET_F32, trim->rank, trim->size, -2, 2, NULL);
+        in[k] = random_view(&dice, (enum view)rng_below(&dice, VIEWS), DUET_F32, trim->rank, trim->size, -2,
+                            2, NULL);
         if (!in[k]) in[k] = random_matrix(&dice, DUET_F32, trim->rank, trim->size, -2, 2);
     }
     duet_matrix *m = duet_new_shape(DUET_F32, s->rank, s->size);
@@ -116,7 +136,8 @@ static void as_view(const sizes *s, const sizes *trim, maker *make, enum view ki
             }
             got[mode] = elements(m);
         }
-        CHECK(same_bits(DUET_F32, got[0], got[1], duet_count(m)), "a view, on %s: other bits", place_name(place[p]));
+        CHECK(same_bits(DUET_F32, got[0], got[1], duet_count(m)), "a view, on %s: other bits",
+              place_name(place[p]));
         free(got[0]), free(got[1]);
     }
     plan_fusion(MODE_MACHINE);
@@ -128,7 +149,8 @@ static void views(void)
 {
     static const sizes x[] = { SIZES(3, 40),         SIZES(2, 3, 8),    SIZES(2, 3, 4, 6),
                                SIZES(2, 2, 3, 2, 4), SIZES(2, 3, 4, 6), SIZES(2, 3, 4, 6) };
-    static const sizes trim[] = { SIZES(40), SIZES(3, 1), SIZES(3, 1, 1), SIZES(2, 3, 1, 1), SIZES(4, 1), SIZES(6) };
+    static const sizes trim[] = { SIZES(40),         SIZES(3, 1), SIZES(3, 1, 1),
+                                  SIZES(2, 3, 1, 1), SIZES(4, 1), SIZES(6) };
     for (int kind = 0; kind < VIEWS; kind++)
         for (size_t i = 0; i < sizeof x / sizeof *x; i++) {
             as_view(&x[i], &trim[i], trimmed, (enum view)kind);
@@ -140,7 +162,8 @@ static void views(void)
 /* Rows of several axes; by groups, whose gain goes by runs along a row. */
 static void channels(void)
 {
-    static const sizes x[] = { SIZES(2, 3, 4, 8), SIZES(4, 3, 5, 7), SIZES(2, 2, 3, 4, 4), SIZES(3, 2, 5, 3, 31) };
+    static const sizes x[] = { SIZES(2, 3, 4, 8), SIZES(4, 3, 5, 7), SIZES(2, 2, 3, 4, 4),
+                               SIZES(3, 2, 5, 3, 31) };
     static const sizes trim[] = { SIZES(3, 1, 1), SIZES(3, 1, 1), SIZES(2, 3, 1, 1), SIZES(2, 5, 1, 1) };
     for (size_t i = 0; i < sizeof x / sizeof *x; i++)
         for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
@@ -158,8 +181,8 @@ static void channels(void)
 static void into_itself(void)
 {
     const int64_t square[] = { 37, 37 };
-    duet_matrix *x = random_matrix(&dice, DUET_F32, 2, square, -5, 5), *y = random_matrix(&dice, DUET_F32, 2, square, -5, 5),
-                *row = duet_row(x, 3);
+    duet_matrix *x = random_matrix(&dice, DUET_F32, 2, square, -5, 5),
+                *y = random_matrix(&dice, DUET_F32, 2, square, -5, 5), *row = duet_row(x, 3);
     for (int p = 0; p < places; p++)
         for (int k = 0; k < 4; k++) DUET_ON(place[p])
             {
@@ -184,7 +207,8 @@ static void special(void)
         for (int k = 0; k < 10; k++) {
             const int64_t n = lengths[i];
             duet_matrix *in[] = { random_matrix(&dice, DUET_F32, 2, (int64_t[]){ 4, n }, -5, 5),
-                                  random_matrix(&dice, DUET_F32, 1, &n, -2, 2), random_matrix(&dice, DUET_F32, 1, &n, -2, 2) };
+                                  random_matrix(&dice, DUET_F32, 1, &n, -2, 2),
+                                  random_matrix(&dice, DUET_F32, 1, &n, -2, 2) };
             duet_matrix *m = duet_new(DUET_F32, (int64_t)4, n);
             float *v = duet_update(in[0]);
             for (int64_t j = 0; j < n; j++) v[n + j] = (float)odd[k], v[2 * n + j] *= 1e-38f;
@@ -198,34 +222,37 @@ static void special(void)
 
 /* ---- what stays as it is written ---- */
 
-#define STAYS(name, formula)                                                                                                     \
-    do {                                                                                                                         \
-        const duet_expr e = formula;                                                                                             \
-        const char *steps = plan_of(m, e);                                                                                       \
-        CHECK(!strstr(steps, ". layer_norm;"), name ":\n%s", steps);                                                             \
-        forget(e);                                                                                                               \
+#define STAYS(name, formula)                                                                                 \
+    do {                                                                                                     \
+        const duet_expr e = formula;                                                                         \
+        const char *steps = plan_of(m, e);                                                                   \
+        CHECK(!strstr(steps, ". layer_norm;"), name ":\n%s", steps);                                         \
+        forget(e);                                                                                           \
     } while (0)
 
 static void left_alone(void)
 {
-    duet_matrix *x = random_matrix(&dice, DUET_F32, 2, (int64_t[]){ 7, 7 }, -5, 5), *m = duet_new(DUET_F32, 7, 7),
-                *half = duet_new(DUET_F16, 7, 7);
+    duet_matrix *x = random_matrix(&dice, DUET_F32, 2, (int64_t[]){ 7, 7 }, -5, 5),
+                *m = duet_new(DUET_F32, 7, 7), *half = duet_new(DUET_F16, 7, 7);
     STAYS("what follows is in the same pass", duet_relu(trimmed(x, x, x)));
     STAYS("columns", duet_batch_norm(x, x, x, EPS));
     STAYS("halves", trimmed(half, x, x));
     STAYS("reductions that are not kept",
           duet_mul(duet_sub(x, duet_mean_axis(x, -1)), duet_rsqrt(duet_add(duet_var_axis(x, -1), EPS))));
-    STAYS("along different axes", duet_mul(duet_sub(x, duet_mean_keep(x, 0)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS))));
-    STAYS("of different operands", duet_mul(duet_sub(x, duet_mean_keep(m, -1)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS))));
+    STAYS("along different axes",
+          duet_mul(duet_sub(x, duet_mean_keep(x, 0)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS))));
+    STAYS("of different operands",
+          duet_mul(duet_sub(x, duet_mean_keep(m, -1)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS))));
     STAYS("the mean of use elsewhere", duet_layer_norm(x, duet_mean_keep(x, -1), 0, EPS));
-    duet_matrix *line = duet_new(DUET_F32, 2, 70000), *images = duet_new(DUET_F32, 2, 3, 4, 6), *column = duet_new(DUET_F32, 6);
+    duet_matrix *line = duet_new(DUET_F32, 2, 70000), *images = duet_new(DUET_F32, 2, 3, 4, 6),
+                *column = duet_new(DUET_F32, 6);
     DUET_ON(DUET_CPU) STAYS("few long rows", duet_layer_norm(line, 1, 0, EPS));
     for (int p = 0; p < places; p++) DUET_ON(place[p])
         {
             const duet_expr e = duet_instance_norm(images, column, 0, EPS);
             const char *steps = plan_of(images, e);
-            CHECK(strstr(steps, "refuses layer_norm to f32[2,3,4,6]: a gain or a bias"), "a gain that is not by runs:\n%s",
-                  steps);
+            CHECK(strstr(steps, "refuses layer_norm to f32[2,3,4,6]: a gain or a bias"),
+                  "a gain that is not by runs:\n%s", steps);
             forget(e);
         }
     duet_free(&x), duet_free(&m), duet_free(&half), duet_free(&line), duet_free(&images), duet_free(&column);
@@ -237,8 +264,9 @@ static void among_others(void)
 {
     const int64_t size[] = { 20, 33 }, square[] = { 33, 33 };
     for (int p = 0; p < places; p++) {
-        duet_matrix *x = random_matrix(&dice, DUET_F32, 2, size, -5, 5), *w = random_matrix(&dice, DUET_F32, 2, square, -1, 1),
-                    *gain = duet_row(w, 1), *m = duet_new(DUET_F32, 20, 33);
+        duet_matrix *x = random_matrix(&dice, DUET_F32, 2, size, -5, 5),
+                    *w = random_matrix(&dice, DUET_F32, 2, square, -1, 1), *gain = duet_row(w, 1),
+                    *m = duet_new(DUET_F32, 20, 33);
         const char *why = NULL;
         DUET_ON(place[p]) why = oracle_refutes(m, duet_matmul(trimmed(x, gain, gain), w));
         CHECK(!why, "before a product: %s", why);

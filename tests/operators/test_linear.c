@@ -10,8 +10,8 @@ static void check_rests(const duet_matrix *a, const duet_matrix *b, const duet_m
     for (int64_t j = 0; j < X.n; j++) {
         wides one = wides_new(X.m, 1), right = wides_new(X.m, 1);
         for (int64_t i = 0; i < X.m; i++) one.v[i] = *at(&X, i, j), right.v[i] = *at(&B, i, j);
-        small(ratio(norm_rest(&right, &A, &one), norm1(&A) * norm1(&one), 1, eps_of(duet_type(x))), what, duet_type(x), X.m, X.n,
-              here);
+        small(ratio(norm_rest(&right, &A, &one), norm1(&A) * norm1(&one), 1, eps_of(duet_type(x))), what,
+              duet_type(x), X.m, X.n, here);
         wides_free(&one), wides_free(&right);
     }
     wides_free(&A), wides_free(&B), wides_free(&X);
@@ -20,7 +20,8 @@ static void check_rests(const duet_matrix *a, const duet_matrix *b, const duet_m
 static void check_solution(duet_dtype t, const duet_matrix *a, int64_t n, int64_t sides, int refine)
 {
     made b = new_made(t, sides < 0 ? 1 : 2, n, sides), x = new_made(t, sides < 0 ? 1 : 2, n, sides);
-    if (set(x.m, duet_solve(a, b.m, .refine = refine), "solve")) check_rests(a, b.m, x.m, refine ? "solve, refined" : "solve");
+    if (set(x.m, duet_solve(a, b.m, .refine = refine), "solve"))
+        check_rests(a, b.m, x.m, refine ? "solve, refined" : "solve");
     end(&b), end(&x);
 }
 
@@ -31,8 +32,13 @@ static void check_bordered(int64_t n, wide border, int refine)
                 *middle = duet_column(a, n / 2);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++)
-            put(a, i, j, i == 0 ? border * cosl((wide)j) : i == j ? 2.001L : i - j == 1 || j - i == 1 ? -1 : 0);
-    if (set(b, duet_mul(2.75, middle), "a column") && set(x, duet_solve(a, b, .refine = refine), "a bordered system"))
+            put(a, i, j,
+                i == 0                     ? border * cosl((wide)j)
+                : i == j                   ? 2.001L
+                : i - j == 1 || j - i == 1 ? -1
+                                           : 0);
+    if (set(b, duet_mul(2.75, middle), "a column") &&
+        set(x, duet_solve(a, b, .refine = refine), "a bordered system"))
         check_rests(a, b, x, "a bordered system");
     duet_free(&a), duet_free(&b), duet_free(&x), duet_free(&middle);
 }
@@ -50,21 +56,24 @@ static void check_narrow(int refine)
 static void check_determinant(duet_dtype t, const duet_matrix *a, int64_t n)
 {
     const duet_dtype part = dtype_part(t);
-    made d = new_made(t, 0, 0, 0), l = new_made(part, 0, 0, 0), s = new_made(t, 0, 0, 0), e = new_made(part, 0, 0, 0);
+    made d = new_made(t, 0, 0, 0), l = new_made(part, 0, 0, 0), s = new_made(t, 0, 0, 0),
+         e = new_made(part, 0, 0, 0);
     wides A = wides_of(a), unit = wides_unit(n), inverse;
     number det;
     const bool regular = eliminate(&A, &unit, &inverse, &det);
-    const wide off = THRESHOLD * (wide)(n > 1 ? n : 1) * eps_of(t) * (regular ? norm1(&A) * norm1(&inverse) : 0),
+    const wide off = THRESHOLD * (wide)(n > 1 ? n : 1) * eps_of(t) *
+                     (regular ? norm1(&A) * norm1(&inverse) : 0),
                size = logl(size_of(det)), large = size_of(det);
-    if (set(d.m, duet_det(a), "det") && set(l.m, duet_logdet(a), "logdet") && FACTOR(duet_slogdet(s.m, e.m, a))) {
+    if (set(d.m, duet_det(a), "det") && set(l.m, duet_logdet(a), "logdet") &&
+        FACTOR(duet_slogdet(s.m, e.m, a))) {
         wides D = wides_of(d.m), L = wides_of(l.m), S = wides_of(s.m), E = wides_of(e.m);
         if (large < 1e37L && large > 1e-30L)
-            CHECK(size_of(*D.v - det) <= off * large, "det of %d: %Lg + %Lg i, not %Lg + %Lg i", (int)n, real_of(*D.v),
-                  imaginary_of(*D.v), real_of(det), imaginary_of(det));
-        CHECK(size_of(*L.v - size) <= off + 4 * eps_of(t) * fabsl(size), "logdet of %d: %Lg, not %Lg", (int)n, real_of(*L.v),
-              size);
-        CHECK(off > 1 || size_of(*S.v - (large > 0 ? det / large : 0)) <= (part == t ? 0 : off), "the sign of %Lg is not %Lg",
-              real_of(det), real_of(*S.v));
+            CHECK(size_of(*D.v - det) <= off * large, "det of %d: %Lg + %Lg i, not %Lg + %Lg i", (int)n,
+                  real_of(*D.v), imaginary_of(*D.v), real_of(det), imaginary_of(det));
+        CHECK(size_of(*L.v - size) <= off + 4 * eps_of(t) * fabsl(size), "logdet of %d: %Lg, not %Lg", (int)n,
+              real_of(*L.v), size);
+        CHECK(off > 1 || size_of(*S.v - (large > 0 ? det / large : 0)) <= (part == t ? 0 : off),
+              "the sign of %Lg is not %Lg", real_of(det), real_of(*S.v));
         CHECK(*E.v == *L.v, "slogdet says %Lg, logdet %Lg", real_of(*E.v), real_of(*L.v));
         wides_free(&D), wides_free(&L), wides_free(&S), wides_free(&E);
     }
@@ -77,7 +86,8 @@ static void systems(duet_dtype t, enum kind kind, int64_t n)
     made a = new_kind(t, kind, n, n);
     check_solution(t, a.m, n, -1, 0), check_solution(t, a.m, n, rng_below(&dice, 9), 0);
     if (t == DUET_F64)
-        check_solution(t, a.m, n, rng_below(&dice, 4), DUET_REFINE_F32), check_solution(t, a.m, n, -1, DUET_REFINE_F16);
+        check_solution(t, a.m, n, rng_below(&dice, 4), DUET_REFINE_F32),
+            check_solution(t, a.m, n, -1, DUET_REFINE_F16);
     check_inverse(t, a.m, n);
     if (kind != LOW && kind != HIGH) check_determinant(t, a.m, n);
     end(&a);
@@ -100,19 +110,24 @@ static number rounded(duet_dtype t, number x)
 static void triangular(duet_dtype t, int64_t n, int64_t sides, int how)
 {
     const bool lower = how & 1, unit = how & 2, transposed = how & 4;
-    made a = new_made(t, 2, n, n), b = new_made(t, sides < 0 ? 1 : 2, n, sides), x = new_made(t, sides < 0 ? 1 : 2, n, sides);
+    made a = new_made(t, 2, n, n), b = new_made(t, sides < 0 ? 1 : 2, n, sides),
+         x = new_made(t, sides < 0 ? 1 : 2, n, sides);
     wides A = wides_of(a.m);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++) {
             const bool read = i == j ? !unit : lower ? i > j : i < j;
-            *at(&A, i, j) = i == j ? (unit ? 1 : diagonal(*at(&A, i, i))) : read ? *at(&A, i, j) / (wide)n : 0;
+            *at(&A, i, j) = i == j ? (unit ? 1 : diagonal(*at(&A, i, i)))
+                            : read ? *at(&A, i, j) / (wide)n
+                                   : 0;
             put(a.m, i, j, read ? *at(&A, i, j) : NAN);
             *at(&A, i, j) = rounded(t, *at(&A, i, j));
         }
-    if (set(x.m, duet_solve_triangular(a.m, b.m, .lower = lower, .unit = unit, .transposed = transposed), "solve_triangular")) {
+    if (set(x.m, duet_solve_triangular(a.m, b.m, .lower = lower, .unit = unit, .transposed = transposed),
+            "solve_triangular")) {
         wides B = wides_of(b.m), X = wides_of(x.m), turned = wides_transposed(&A);
         const wides *of = transposed ? &turned : &A;
-        small(ratio(norm_rest(&B, of, &X), norm1(of) * norm1(&X), n, eps_of(t)), "solve_triangular", t, n, sides, here);
+        small(ratio(norm_rest(&B, of, &X), norm1(of) * norm1(&X), n, eps_of(t)), "solve_triangular", t, n,
+              sides, here);
         wides_free(&B), wides_free(&X), wides_free(&turned);
     }
     wides_free(&A), end(&a), end(&b), end(&x);
@@ -139,7 +154,8 @@ static void cholesky(duet_dtype t, int64_t n)
         small(ratio(norm_rest(&A, &L, &turned), norm1(&A), n, eps_of(t)), "cholesky", t, n, n, here);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = i + 1; j < n; j++) CHECK(*at(&L, i, j) == 0, "above the diagonal of L");
-        for (int64_t i = 0; i < n; i++) CHECK(imaginary_of(*at(&L, i, i)) == 0, "a diagonal that is not real");
+        for (int64_t i = 0; i < n; i++)
+            CHECK(imaginary_of(*at(&L, i, i)) == 0, "a diagonal that is not real");
         wides_free(&A), wides_free(&L), wides_free(&turned);
     }
     end(&a), end(&half), end(&l);
@@ -148,24 +164,25 @@ static void cholesky(duet_dtype t, int64_t n)
 static void ordered(const wides *w, int sign, const char *what)
 {
     for (int64_t i = 1; i < w->m; i++)
-        CHECK(sign * (real_of(w->v[i]) - real_of(w->v[i - 1])) >= 0, "%s %d: %Lg behind %Lg", what, (int)i, real_of(w->v[i]),
-              real_of(w->v[i - 1]));
+        CHECK(sign * (real_of(w->v[i]) - real_of(w->v[i - 1])) >= 0, "%s %d: %Lg behind %Lg", what, (int)i,
+              real_of(w->v[i]), real_of(w->v[i - 1]));
 }
 
 static void eigen(duet_dtype t, enum kind kind, int64_t n)
 {
-    made a = new_kind(t, kind, n, n), half = lower_only(&a, t, n), w = new_made(dtype_part(t), 1, n, 0), v = new_made(t, 2, n, n),
-         alone = new_made(dtype_part(t), 1, n, 0);
+    made a = new_kind(t, kind, n, n), half = lower_only(&a, t, n), w = new_made(dtype_part(t), 1, n, 0),
+         v = new_made(t, 2, n, n), alone = new_made(dtype_part(t), 1, n, 0);
     if (FACTOR(duet_eigh(w.m, v.m, half.m)) && set(alone.m, duet_eigvalsh(half.m), "eigvalsh")) {
-        wides A = wides_of(a.m), W = wides_of(w.m), V = wides_of(v.m), turned = wides_turned(&V), X = wides_of(alone.m),
-              scaled = wides_of(v.m);
+        wides A = wides_of(a.m), W = wides_of(w.m), V = wides_of(v.m), turned = wides_turned(&V),
+              X = wides_of(alone.m), scaled = wides_of(v.m);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) *at(&scaled, i, j) *= W.v[j];
         small(ratio(norm_rest(&A, &scaled, &turned), norm1(&A), n, eps_of(t)), "eigh", t, n, n, here);
         small(ratio(norm_rest(NULL, &turned, &V), 1, n, eps_of(t)), "the vectors of eigh", t, n, n, here);
         small(ratio(norm_difference(&W, &X), norm1(&A), n, eps_of(t)), "eigvalsh", t, n, n, here);
         ordered(&W, 1, "eigenvalue");
-        wides_free(&A), wides_free(&W), wides_free(&V), wides_free(&turned), wides_free(&X), wides_free(&scaled);
+        wides_free(&A), wides_free(&W), wides_free(&V), wides_free(&turned), wides_free(&X),
+            wides_free(&scaled);
     }
     end(&a), end(&half), end(&w), end(&v), end(&alone);
 }
@@ -178,7 +195,8 @@ static void lu(duet_dtype t, enum kind kind, int64_t m, int64_t n)
     made a = new_kind(t, kind, m, n), l = new_made(t, 2, m, k), u = new_made(t, 2, k, n);
     duet_matrix *p = duet_new(DUET_I64, m);
     if (FACTOR(duet_lu(l.m, u.m, p, a.m))) {
-        wides A = wides_of(a.m), L = wides_of(l.m), U = wides_of(u.m), P = wides_of(p), in_order = wides_new(m, n);
+        wides A = wides_of(a.m), L = wides_of(l.m), U = wides_of(u.m), P = wides_of(p),
+              in_order = wides_new(m, n);
         bool *seen = calloc((size_t)m + 1, sizeof *seen);
         const wide most = dtype_is_complex(t) ? sqrtl(2) * (1 + eps_of(t)) : 1;
         for (int64_t i = 0; i < m; i++) {
@@ -187,7 +205,9 @@ static void lu(duet_dtype t, enum kind kind, int64_t m, int64_t n)
             seen[from] = true;
             for (int64_t j = 0; j < n; j++) *at(&in_order, i, j) = *at(&A, from, j);
             for (int64_t j = 0; j < k; j++)
-                CHECK(size_of(*at(&L, i, j)) <= most && (i != j || *at(&L, i, j) == 1) && (i >= j || *at(&L, i, j) == 0), "L");
+                CHECK(size_of(*at(&L, i, j)) <= most && (i != j || *at(&L, i, j) == 1) &&
+                          (i >= j || *at(&L, i, j) == 0),
+                      "L");
         }
         for (int64_t i = 0; i < k; i++)
             for (int64_t j = 0; j < i; j++) CHECK(*at(&U, i, j) == 0, "below the diagonal of U");
@@ -215,20 +235,23 @@ static void qr(duet_dtype t, enum kind kind, int64_t m, int64_t n)
 static void svd(duet_dtype t, enum kind kind, int64_t m, int64_t n)
 {
     const int64_t k = m < n ? m : n, most = m > n ? m : n;
-    made a = new_kind(t, kind, m, n), u = new_made(t, 2, m, k), s = new_made(dtype_part(t), 1, k, 0), vt = new_made(t, 2, k, n),
-         alone = new_made(dtype_part(t), 1, k, 0);
+    made a = new_kind(t, kind, m, n), u = new_made(t, 2, m, k), s = new_made(dtype_part(t), 1, k, 0),
+         vt = new_made(t, 2, k, n), alone = new_made(dtype_part(t), 1, k, 0);
     if (FACTOR(duet_svd(u.m, s.m, vt.m, a.m)) && set(alone.m, duet_svdvals(a.m), "svdvals")) {
-        wides A = wides_of(a.m), U = wides_of(u.m), S = wides_of(s.m), V = wides_of(vt.m), X = wides_of(alone.m);
+        wides A = wides_of(a.m), U = wides_of(u.m), S = wides_of(s.m), V = wides_of(vt.m),
+              X = wides_of(alone.m);
         wides ut = wides_turned(&U), v = wides_turned(&V);
         small(ratio(norm_rest(NULL, &ut, &U), 1, most, eps_of(t)), "the columns of U", t, m, n, here);
         small(ratio(norm_rest(NULL, &V, &v), 1, most, eps_of(t)), "the rows of Vt", t, m, n, here);
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < k; j++) *at(&U, i, j) *= S.v[j];
         small(ratio(norm_rest(&A, &U, &V), norm1(&A), most, eps_of(t)), "svd", t, m, n, here);
-        small(ratio(norm_difference(&S, &X), k ? real_of(S.v[0]) : 0, most, eps_of(t)), "svdvals", t, m, n, here);
+        small(ratio(norm_difference(&S, &X), k ? real_of(S.v[0]) : 0, most, eps_of(t)), "svdvals", t, m, n,
+              here);
         ordered(&S, -1, "singular value");
         CHECK(!k || real_of(S.v[k - 1]) >= 0, "a singular value below 0");
-        wides_free(&A), wides_free(&U), wides_free(&S), wides_free(&V), wides_free(&X), wides_free(&ut), wides_free(&v);
+        wides_free(&A), wides_free(&U), wides_free(&S), wides_free(&V), wides_free(&X), wides_free(&ut),
+            wides_free(&v);
     }
     end(&a), end(&u), end(&s), end(&vt), end(&alone);
 }
@@ -250,20 +273,24 @@ static wide outside_of_rows(const wides *a, const wides *x)
 
 static void lstsq(duet_dtype t, enum kind kind, int64_t m, int64_t n, int64_t sides)
 {
-    made a = new_kind(t, kind, m, n), b = new_made(t, sides < 0 ? 1 : 2, m, sides), x = new_made(t, sides < 0 ? 1 : 2, n, sides);
+    made a = new_kind(t, kind, m, n), b = new_made(t, sides < 0 ? 1 : 2, m, sides),
+         x = new_made(t, sides < 0 ? 1 : 2, n, sides);
     if (set(x.m, duet_lstsq(a.m, b.m), "lstsq")) {
         const int64_t most = m > n ? m : n;
-        wides A = wides_of(a.m), B = wides_of(b.m), X = wides_of(x.m), at_ = wides_turned(&A), rest = wides_product(&A, &X);
+        wides A = wides_of(a.m), B = wides_of(b.m), X = wides_of(x.m), at_ = wides_turned(&A),
+              rest = wides_product(&A, &X);
         for (int64_t i = 0; i < rest.m * rest.n; i++) rest.v[i] = B.v[i] - rest.v[i];
         if (m >= n) {
             wides left = wides_product(&at_, &rest);
-            small(ratio(norm1(&left), norm1(&A) * norm1(&at_) * norm1(&X) + norm1(&at_) * norm1(&B), most, eps_of(t)), "lstsq", t,
-                  m, n, here);
+            small(ratio(norm1(&left), norm1(&A) * norm1(&at_) * norm1(&X) + norm1(&at_) * norm1(&B), most,
+                        eps_of(t)),
+                  "lstsq", t, m, n, here);
             wides_free(&left);
         } else {
             small(ratio(norm1(&rest), norm1(&A) * norm1(&X), most, eps_of(t)), "lstsq", t, m, n, here);
             if (kind == UNIFORM && m < 20)
-                small(ratio(outside_of_rows(&A, &X), norm1(&X), most, eps_of(t)), "the least of lstsq", t, m, n, here);
+                small(ratio(outside_of_rows(&A, &X), norm1(&X), most, eps_of(t)), "the least of lstsq", t, m,
+                      n, here);
         }
         wides_free(&A), wides_free(&B), wides_free(&X), wides_free(&at_), wides_free(&rest);
     }
@@ -280,7 +307,8 @@ static int64_t some_size(void)
 
 static void refined(int refine)
 {
-    for (int64_t n = 100; n <= (quick ? 100 : 300); n += 100) check_bordered(n, 1, refine), check_bordered(n, 10, refine);
+    for (int64_t n = 100; n <= (quick ? 100 : 300); n += 100)
+        check_bordered(n, 1, refine), check_bordered(n, 10, refine);
     check_narrow(refine);
 }
 
@@ -290,13 +318,15 @@ static void test_systems(duet_dtype t)
     for (int i = 0; i < trials(40); i++) systems(t, kinds[rng_below(&dice, 7)], some_size());
     for (int64_t n = 1; n <= (dtype_part(t) == DUET_F32 ? 5 : 10); n++) systems(t, HILBERT, n);
     systems(t, UNIFORM, quick ? 50 : 130);
-    for (int i = 0; i < trials(60); i++) triangular(t, some_size(), rng_below(&dice, 7) - 1, (int)rng_below(&dice, 8));
+    for (int i = 0; i < trials(60); i++)
+        triangular(t, some_size(), rng_below(&dice, 7) - 1, (int)rng_below(&dice, 8));
     if (t == DUET_F64) refined(DUET_REFINE_F32), refined(DUET_REFINE_F16);
 }
 
 static void test_symmetric(duet_dtype t)
 {
-    for (int i = 0; i < trials(30); i++) cholesky(t, some_size()), eigen(t, i % 2 ? SYMMETRIC : POSITIVE, some_size());
+    for (int i = 0; i < trials(30); i++)
+        cholesky(t, some_size()), eigen(t, i % 2 ? SYMMETRIC : POSITIVE, some_size());
     for (int64_t n = 1; n < 12; n++) eigen(t, HILBERT, n);
     cholesky(t, quick ? 40 : 120), eigen(t, SYMMETRIC, quick ? 40 : 90);
 }
@@ -306,7 +336,8 @@ static void test_rectangles(duet_dtype t)
     static const enum kind kinds[] = { UNIFORM, UNIFORM, GRADED, HILBERT, LOW, HIGH };
     for (int i = 0; i < trials(50); i++) {
         const enum kind kind = kinds[rng_below(&dice, 6)];
-        lu(t, kind, some_size(), some_size()), qr(t, kind, some_size(), some_size()), svd(t, kind, some_size(), some_size());
+        lu(t, kind, some_size(), some_size()), qr(t, kind, some_size(), some_size()),
+            svd(t, kind, some_size(), some_size());
         lstsq(t, UNIFORM, some_size(), some_size(), rng_below(&dice, 6) - 1);
     }
     for (int64_t n = 2; n < 9; n++) lstsq(t, HILBERT, n + 5, dtype_part(t) == DUET_F32 ? n / 2 : n, 2);
@@ -316,7 +347,8 @@ static void test_rectangles(duet_dtype t)
 int main(int argc, char **argv)
 {
     if (!begin(argc, argv)) return 0;
-    each_type(test_systems, "inverses, solutions, determinants"), each_type(test_symmetric, "symmetric matrices");
+    each_type(test_systems, "inverses, solutions, determinants"),
+        each_type(test_symmetric, "symmetric matrices");
     each_type(test_rectangles, "LU, QR, SVD, least squares");
     return tap_end();
 }

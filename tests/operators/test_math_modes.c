@@ -25,7 +25,8 @@ static duet_math_mode inner_return(void)
     return DUET_MATH_STRICT;
 }
 
-static duet_math_mode mode_in_call; /* where a call evaluates, math_now() is that of the call: seen by what it explains */
+static duet_math_mode
+    mode_in_call; /* where a call evaluates, math_now() is that of the call: seen by what it explains */
 
 static void test_precedence(void)
 {
@@ -37,7 +38,8 @@ static void test_precedence(void)
         DUET_MATH(DUET_MATH_STRICT) CHECK(math_now() == DUET_MATH_STRICT, "the innermost block comes first");
         for (int i = 0; i < 2; i++) DUET_MATH(DUET_MATH_TF32) break;
         CHECK(math_now() == DUET_MATH_SPLIT, "break ends a block, too");
-        DUET_MATH((duet_math_mode)17) CHECK(math_now() == DUET_MATH_SPLIT && strstr(duet_error(), "17"), "%s", duet_error());
+        DUET_MATH((duet_math_mode)17)
+        CHECK(math_now() == DUET_MATH_SPLIT && strstr(duet_error(), "17"), "%s", duet_error());
     }
     CHECK(math_now() == DUET_MATH_TF32, "after its block the mode is %d", (int)math_now());
     tap_point("call, innermost block, environment");
@@ -81,7 +83,8 @@ static void says(duet_place where, duet_math_mode mode, duet_matrix *y, duet_exp
     DUET_ON(where)
     {
         char *text = explained(mode, y, e);
-        CHECK(text && strstr(text, want), "%s in %s: no \"%s\" in\n%s", place_name(where), mode_name[mode], want, text);
+        CHECK(text && strstr(text, want), "%s in %s: no \"%s\" in\n%s", place_name(where), mode_name[mode],
+              want, text);
         free(text);
     }
 }
@@ -103,15 +106,18 @@ static void test_explain(void)
     duet_matrix *top = duet_slice(x, 0, 3), *few = duet_slice(y, 0, 3);
     for (int m = 0; m < MODES; m++) {
         const duet_math_mode mode = (duet_math_mode)m;
-        says(DUET_CPU, mode, y, duet_matmul(x, w), mode ? "; strict: the CPU knows no other mode" : "; strict;");
+        says(DUET_CPU, mode, y, duet_matmul(x, w),
+             mode ? "; strict: the CPU knows no other mode" : "; strict;");
         says_nothing(DUET_CPU, mode, y, duet_add(y, 1));
         if (places == 1) continue;
         says_nothing(DUET_GPU, mode, y, duet_add(y, 1));
         says(DUET_GPU, mode, c, duet_matmul(a, b), "; strict by ");
 #ifdef PRETEND_CUDA
-        static const char *const way[] = { "strict by cuBLASLt", "split by our kernels", "tf32 by cuBLASLt", "bf16 by cuBLASLt" };
+        static const char *const way[] = { "strict by cuBLASLt", "split by our kernels", "tf32 by cuBLASLt",
+                                           "bf16 by cuBLASLt" };
         says(DUET_GPU, mode, y, duet_matmul(x, w), way[m]);
-        says(DUET_GPU, mode, few, duet_matmul(top, w), m == DUET_MATH_SPLIT ? way[m] : "strict by our kernels");
+        says(DUET_GPU, mode, few, duet_matmul(top, w),
+             m == DUET_MATH_SPLIT ? way[m] : "strict by our kernels");
         says(DUET_GPU, mode, y, duet_add(duet_matmul(x, w), y),
              m == DUET_MATH_SPLIT ? "strict by cuBLASLt: no kernel splits it" : way[m]);
 #endif
@@ -140,12 +146,15 @@ static void test_keys(duet_place where)
         for (int m = 0; m < MODES; m++) {
             const uint64_t before = misses();
             CHECK(duet_set_math((duet_math_mode)m, y, duet_matmul(x, w)) == DUET_OK, "%s", duet_error());
-            CHECK(misses() - before == (turn ? 0 : 1), "%s: %d plans made", mode_name[m], (int)(misses() - before));
-            if (turn) CHECK(same(DUET_F32, first[m], y), "%s is not what it was", mode_name[m]), free(first[m]);
+            CHECK(misses() - before == (turn ? 0 : 1), "%s: %d plans made", mode_name[m],
+                  (int)(misses() - before));
+            if (turn)
+                CHECK(same(DUET_F32, first[m], y), "%s is not what it was", mode_name[m]), free(first[m]);
             else first[m] = elements(y);
         }
-    CHECK(duet_set_math((duet_math_mode)9, y, duet_matmul(x, w)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "9"), "%s",
-          duet_error());
+    CHECK(duet_set_math((duet_math_mode)9, y, duet_matmul(x, w)) == DUET_BAD_ARGUMENT &&
+              strstr(duet_error(), "9"),
+          "%s", duet_error());
     duet_free(&x), duet_free(&w), duet_free(&y);
     tap_point(where == DUET_GPU ? "plans of the GPU are of a mode" : "plans of the CPU are of a mode");
 }
@@ -204,10 +213,12 @@ static void compare_product(trial *t, const duet_matrix *x, const duet_matrix *w
             const double p = (double)a[i / n * k + l] * (double)b[l * n + i % n];
             sum += p, weight += fabs(p);
         }
-        const double error = fabs((double)c[i] - sum), most = permitted(t->mode, t->where == DUET_GPU, (double)k, weight, top);
+        const double error = fabs((double)c[i] - sum),
+                     most = permitted(t->mode, t->where == DUET_GPU, (double)k, weight, top);
         t->worst = fmax(t->worst, error / weight);
-        if (!CHECK(error <= most, "%s of %s on the %s, %d x %d by %d [%d]: %g is wrong by %g, not at most %g", mode_name[t->mode],
-                   kind_name[t->kind], place_name(t->where), (int)m, (int)k, (int)n, (int)i, (double)c[i], error, most))
+        if (!CHECK(error <= most, "%s of %s on the %s, %d x %d by %d [%d]: %g is wrong by %g, not at most %g",
+                   mode_name[t->mode], kind_name[t->kind], place_name(t->where), (int)m, (int)k, (int)n,
+                   (int)i, (double)c[i], error, most))
             return;
     }
 }
@@ -224,14 +235,17 @@ static void one_product(trial *t, int64_t m, int64_t k, int64_t n)
 
 static void test_products(duet_place where)
 {
-    static const int64_t of[][3] = { { 40, 60, 50 }, { 9, 1, 7 }, { 5, 300, 33 }, { 1, 50, 70 }, { 30, 40, 3 }, { 3, 70, 20 } };
+    static const int64_t of[][3] = { { 40, 60, 50 }, { 9, 1, 7 },   { 5, 300, 33 },
+                                     { 1, 50, 70 },  { 30, 40, 3 }, { 3, 70, 20 } };
     for (int m = 0; m < MODES; m++) {
         trial t = { where, (duet_math_mode)m, SIGNED, 0 };
         for (int kind = 0; kind < KINDS; kind++)
-            for (int i = 0; i < 6; i++) t.kind = (enum kind)kind, one_product(&t, of[i][0], of[i][1], of[i][2]);
+            for (int i = 0; i < 6; i++)
+                t.kind = (enum kind)kind, one_product(&t, of[i][0], of[i][1], of[i][2]);
         printf("# %s on the %s: at most %.3g of sum |a| |b|\n", mode_name[m], place_name(where), t.worst);
         const double least = m == DUET_MATH_TF32 ? 0x1p-13 : m == DUET_MATH_BF16 ? 0x1p-10 : 0;
-        if (PRETENDED && where == DUET_GPU) CHECK(t.worst >= least, "%s rounds to that few bits?", mode_name[m]);
+        if (PRETENDED && where == DUET_GPU)
+            CHECK(t.worst >= least, "%s rounds to that few bits?", mode_name[m]);
     }
     tap_point(where == DUET_GPU ? "products on the GPU keep to the bound of their mode"
                                 : "products on the CPU are strict in every mode");
@@ -240,7 +254,8 @@ static void test_products(duet_place where)
 /* A convolution is a product of windows: the same bounds. */
 static void compare_conv(trial *t, const duet_matrix *x, const duet_matrix *w, const duet_matrix *y)
 {
-    const int64_t c = duet_size(x, 1), h = duet_size(x, 2), m = duet_size(y, 1), size = duet_size(w, 2), r = duet_size(y, 2);
+    const int64_t c = duet_size(x, 1), h = duet_size(x, 2), m = duet_size(y, 1), size = duet_size(w, 2),
+                  r = duet_size(y, 2);
     const float *a = duet_read(x), *b = duet_read(w), *got = duet_read(y);
     if (!CHECK(a && b && got, "%s", duet_error())) return;
     const double top = largest(a, duet_count(x)) * largest(b, duet_count(w));
@@ -249,21 +264,23 @@ static void compare_conv(trial *t, const duet_matrix *x, const duet_matrix *w, c
         double sum = 0, weight = 0;
         for (int64_t e = 0; e < c * size * size; e++) {
             const int64_t v = e % size, u = e / size % size, k = e / size / size;
-            const double p = (double)a[((image * c + k) * h + row + u) * h + col + v] * (double)b[f * c * size * size + e];
+            const double p =
+                (double)a[((image * c + k) * h + row + u) * h + col + v] * (double)b[f * c * size * size + e];
             sum += p, weight += fabs(p);
         }
         t->worst = fmax(t->worst, fabs((double)got[i] - sum) / weight);
         const double error = fabs((double)got[i] - sum),
                      most = permitted(t->mode, t->where == DUET_GPU, (double)(c * size * size), weight, top);
-        if (!CHECK(error <= most, "%s of %s, convolution [%d]: wrong by %g, not at most %g", mode_name[t->mode],
-                   kind_name[t->kind], (int)i, error, most))
+        if (!CHECK(error <= most, "%s of %s, convolution [%d]: wrong by %g, not at most %g",
+                   mode_name[t->mode], kind_name[t->kind], (int)i, error, most))
             return;
     }
 }
 
 static void test_convolutions(duet_place where)
 {
-    duet_matrix *x = duet_new(DUET_F32, 3, 5, 9, 9), *w = duet_new(DUET_F32, 6, 5, 5, 5), *y = duet_new(DUET_F32, 3, 6, 5, 5);
+    duet_matrix *x = duet_new(DUET_F32, 3, 5, 9, 9), *w = duet_new(DUET_F32, 6, 5, 5, 5),
+                *y = duet_new(DUET_F32, 3, 6, 5, 5);
     for (int m = 0; m < MODES; m++)
         for (int kind = 0; kind < KINDS; kind++) {
             trial t = { where, (duet_math_mode)m, (enum kind)kind, 0 };
@@ -310,7 +327,8 @@ static void test_recorded(duet_place where)
         duet_recording *r = NULL;
         DUET_MATH((duet_math_mode)m)
         {
-            CHECK(duet_record_begin() == DUET_OK && duet_set(y, duet_matmul(x, w)) == DUET_OK, "%s", duet_error());
+            CHECK(duet_record_begin() == DUET_OK && duet_set(y, duet_matmul(x, w)) == DUET_OK, "%s",
+                  duet_error());
             r = duet_record_end();
         }
         void *want = elements(y);

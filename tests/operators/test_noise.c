@@ -10,13 +10,14 @@ static duet_place place[2];
 static int places;
 
 #define GOES(s) CHECK((s) == DUET_OK, "%s: %s", #s, duet_error())
-#define FAILS(s, status, words)                                                                                                  \
-    do {                                                                                                                         \
-        const duet_status s_ = (s);                                                                                              \
-        CHECK(s_ == (status) && strstr(duet_error(), words), "%s: %d, %s", #s, (int)s_, duet_error());                           \
+#define FAILS(s, status, words)                                                                              \
+    do {                                                                                                     \
+        const duet_status s_ = (s);                                                                          \
+        CHECK(s_ == (status) && strstr(duet_error(), words), "%s: %d, %s", #s, (int)s_, duet_error());       \
     } while (0)
 
-static const sizes shapes[] = { SIZES(), SIZES(0), SIZES(1), SIZES(5), SIZES(1027), SIZES(3, 0), SIZES(37, 41), SIZES(2, 3, 50) };
+static const sizes shapes[] = { SIZES(),     SIZES(0),    SIZES(1),      SIZES(5),
+                                SIZES(1027), SIZES(3, 0), SIZES(37, 41), SIZES(2, 3, 50) };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static duet_matrix *view_like(enum view view, duet_dtype t, const sizes *s)
@@ -28,7 +29,8 @@ static duet_matrix *view_like(enum view view, duet_dtype t, const sizes *s)
 /* ---- random numbers of every type ---- */
 
 enum law { UNIFORM, NORMAL, TRUNCATED, BERNOULLI, INTEGERS, PERMUTATION, LAWS };
-static const char *const law_names[] = { "uniform", "normal", "truncated normal", "bernoulli", "integers", "permutation" };
+static const char *const law_names[] = { "uniform",   "normal",   "truncated normal",
+                                         "bernoulli", "integers", "permutation" };
 
 /* Parameters that no half is; of integers, what every type but bool holds. */
 typedef struct numbers {
@@ -39,7 +41,8 @@ typedef struct numbers {
 static numbers numbers_of(duet_dtype t)
 {
     const bool is_signed = is_floating(t) || dtype_kind(t) == TYPE_SIGNED;
-    return (numbers){ -0.3, 1.7, -1.1, 2.9, is_signed ? -100 : t == DUET_BOOL ? 0 : 3, t == DUET_BOOL ? 2 : 101 };
+    return (
+        numbers){ -0.3, 1.7, -1.1, 2.9, is_signed ? -100 : t == DUET_BOOL ? 0 : 3, t == DUET_BOOL ? 2 : 101 };
 }
 
 static duet_status fill(duet_matrix *m, enum law law, const numbers *n)
@@ -70,7 +73,8 @@ static duet_matrix *drawn(duet_dtype t, enum law law, const sizes *s)
 /* A uniform number that rounds up to the upper bound is the one below that. */
 static long double wanted(duet_dtype t, enum law law, long double x)
 {
-    const long double high = half(t, numbers_of(t).b), near = converted(law >= INTEGERS ? DUET_I64 : DUET_F32, t, x);
+    const long double high = half(t, numbers_of(t).b),
+                      near = converted(law >= INTEGERS ? DUET_I64 : DUET_F32, t, x);
     return law == UNIFORM && near >= high ? high - ldexpl(dtypes[t].roundoff, 1) : near;
 }
 
@@ -85,8 +89,8 @@ static void law_of(duet_dtype t, enum law law, const sizes *s, enum view view)
         int64_t wrong = 0;
         for (int64_t i = 0; i < duet_count(m); i++)
             wrong += element_value(t, got, i) != wanted(t, law, element_value(duet_type(want), a, i));
-        CHECK(!wrong, "%s of %s, %s, on %s: %lld of %lld elements differ", law_names[law], dtypes[t].name, view_names[view],
-              place_name(place[p]), (long long)wrong, (long long)duet_count(m));
+        CHECK(!wrong, "%s of %s, %s, on %s: %lld of %lld elements differ", law_names[law], dtypes[t].name,
+              view_names[view], place_name(place[p]), (long long)wrong, (long long)duet_count(m));
         free(a), free(got), duet_free(&want), duet_free(&m);
     }
 }
@@ -103,7 +107,8 @@ static void laws(void)
 static long double extreme(duet_dtype t, bool least)
 {
     const int bits = 8 * (int)dtypes[t].bytes - (dtype_kind(t) == TYPE_SIGNED);
-    if (is_floating(t)) return least ? -1 / (long double)dtypes[t].roundoff : 1 / (long double)dtypes[t].roundoff;
+    if (is_floating(t))
+        return least ? -1 / (long double)dtypes[t].roundoff : 1 / (long double)dtypes[t].roundoff;
     if (t == DUET_BOOL) return !least;
     return least ? dtype_kind(t) == TYPE_SIGNED ? -ldexpl(1, bits) : 0 : ldexpl(1, bits) - 1;
 }
@@ -111,7 +116,8 @@ static long double extreme(duet_dtype t, bool least)
 static void refused_laws(duet_dtype t)
 {
     duet_matrix *m = duet_new(t, 300), *two = duet_new(t, 2, 2);
-    const int64_t most = t == DUET_U64 ? INT64_MAX : (int64_t)extreme(t, false), least = (int64_t)extreme(t, true);
+    const int64_t most = t == DUET_U64 ? INT64_MAX : (int64_t)extreme(t, false),
+                  least = (int64_t)extreme(t, true);
     const bool complex = dtype_kind(t) == TYPE_COMPLEX;
     if (!is_floating(t)) {
         FAILS(duet_random_uniform(m, 1, 0, 1), DUET_BAD_TYPE, "floating point");
@@ -123,8 +129,10 @@ static void refused_laws(duet_dtype t)
         FAILS(duet_random_integers(m, 1, 0, 2), DUET_BAD_TYPE, "real");
         FAILS(duet_random_permutation(m, 1), DUET_BAD_TYPE, "real");
     } else {
-        if (most < INT64_MAX - 1) FAILS(duet_random_integers(m, 1, most - 1, most + 2), DUET_BAD_TYPE, "exact");
-        if (least > INT64_MIN) FAILS(duet_random_integers(m, 1, least - 1, least + 1), DUET_BAD_TYPE, "exact");
+        if (most < INT64_MAX - 1)
+            FAILS(duet_random_integers(m, 1, most - 1, most + 2), DUET_BAD_TYPE, "exact");
+        if (least > INT64_MIN)
+            FAILS(duet_random_integers(m, 1, least - 1, least + 1), DUET_BAD_TYPE, "exact");
         GOES(duet_random_integers(m, 1, least, least + 1));
         CHECK(element_value(t, duet_read(m), 0) == least, "the least %s", dtypes[t].name);
         FAILS(duet_random_bernoulli(m, 1, 1.5), DUET_BAD_ARGUMENT, "0 <= p <= 1");
@@ -162,7 +170,8 @@ static duet_expr meant(duet_expr x, duet_matrix *w, enum noise kind)
     case NOISE_UNIFORM:
     case NOISE_NORMAL: return duet_add(x, w);
     case NOISE_LOGISTIC: return duet_add(x, duet_mul(w, duet_sigmoid(x)));
-    case NOISE_RANGED: return duet_where(duet_logical_or(duet_equal(x, 0), duet_equal(x, 1)), x, duet_add(x, w));
+    case NOISE_RANGED:
+        return duet_where(duet_logical_or(duet_equal(x, 0), duet_equal(x, 1)), x, duet_add(x, w));
     default: return duet_less(w, x);
     }
 }
@@ -195,7 +204,8 @@ static void noise_is(duet_matrix *to, duet_matrix *x, enum noise kind, duet_plac
     duet_status s = DUET_OK;
     DUET_ON(where) s = add_noise(to, duet_of_matrix(x), kind);
     const char *why = s == DUET_OK ? oracle_differs(&want, to) : duet_error();
-    CHECK(!why, "%s noise of %s, %s, on %s: %s", noise_names[kind], dtypes[duet_type(to)].name, what, place_name(where), why);
+    CHECK(!why, "%s noise of %s, %s, on %s: %s", noise_names[kind], dtypes[duet_type(to)].name, what,
+          place_name(where), why);
     table_free(&want), duet_free(&w);
 }
 
@@ -203,7 +213,8 @@ static void noise_of(duet_dtype t, duet_dtype from, enum noise kind, const sizes
 {
     const sizes scalar = SIZES();
     for (int p = 0; p < places; p++) {
-        duet_matrix *x = grades(from, (enum view)rng_below(&dice, VIEWS), s), *one = grades(from, VIEW_NONE, &scalar);
+        duet_matrix *x = grades(from, (enum view)rng_below(&dice, VIEWS), s),
+                    *one = grades(from, VIEW_NONE, &scalar);
         duet_matrix *to = view_like(view, t, s);
         noise_is(to, x, kind, place[p], view_names[view]);
         noise_is(to, one, kind, place[p], "of one number");
@@ -217,7 +228,8 @@ static void noises(void)
     for (enum noise kind = 0; kind < NOISES; kind++)
         for (duet_dtype t = 0; t < DUET_C64; t++)
             for (int s = 0; s < SHAPES && (is_floating(t) || kind == NOISE_BERNOULLI); s++) {
-                noise_of(t, is_floating(t) ? t : DUET_F64, kind, &shapes[s], (enum view)rng_below(&dice, VIEWS));
+                noise_of(t, is_floating(t) ? t : DUET_F64, kind, &shapes[s],
+                         (enum view)rng_below(&dice, VIEWS));
                 if (t == DUET_F64) noise_of(t, DUET_F32, kind, &shapes[s], VIEW_NONE);
                 if (t == DUET_F32) noise_of(t, DUET_F16, kind, &shapes[s], VIEW_NONE);
             }
@@ -248,8 +260,8 @@ static void coins(void)
 
 static void refusals_of_noise(void)
 {
-    duet_matrix *x = duet_new(DUET_F32, 4), *d = duet_new(DUET_F64, 4), *i = duet_new(DUET_I32, 4), *w = duet_new(DUET_F32, 3),
-                *null = NULL;
+    duet_matrix *x = duet_new(DUET_F32, 4), *d = duet_new(DUET_F64, 4), *i = duet_new(DUET_I32, 4),
+                *w = duet_new(DUET_F32, 3), *null = NULL;
     GOES(duet_set(x, 3));
     FAILS(duet_noise_uniform(x, d, 1), DUET_BAD_TYPE, "duet_cast");
     FAILS(duet_noise_normal(x, i, 1), DUET_BAD_TYPE, "in common");
@@ -286,8 +298,9 @@ static void shuffled(duet_dtype t, const sizes *s, int axis, enum view view, boo
             const int64_t at = i / inner % s->size[axis], source = i + (o[at] - at) * inner;
             wrong += memcmp(got + i * (int64_t)bytes, was + source * (int64_t)bytes, bytes) != 0;
         }
-        CHECK(!wrong, "a shuffle of %s along axis %d on %s%s: %lld elements are wrong", dtypes[duet_type(to)].name, axis,
-              place_name(place[p]), in_place ? ", in place" : "", (long long)wrong);
+        CHECK(!wrong, "a shuffle of %s along axis %d on %s%s: %lld elements are wrong",
+              dtypes[duet_type(to)].name, axis, place_name(place[p]), in_place ? ", in place" : "",
+              (long long)wrong);
         if (to != from) duet_free(&to);
         free(was), free(got), duet_free(&from), duet_free(&order);
     }
@@ -295,11 +308,13 @@ static void shuffled(duet_dtype t, const sizes *s, int axis, enum view view, boo
 
 static void shuffles(void)
 {
-    duet_matrix *x = duet_new(DUET_F32, 3), *y = duet_new(DUET_F32, 4), *i = duet_new(DUET_I32, 3), *none = duet_new(DUET_F32);
+    duet_matrix *x = duet_new(DUET_F32, 3), *y = duet_new(DUET_F32, 4), *i = duet_new(DUET_I32, 3),
+                *none = duet_new(DUET_F32);
     for (duet_dtype t = 0; t < DUET_C64; t++)
         for (int s = 0; s < SHAPES; s++)
             for (int axis = 0; axis < shapes[s].rank; axis++)
-                for (int n = 0; n < 3; n++) shuffled(t, &shapes[s], axis, (enum view)rng_below(&dice, VIEWS), n == 2);
+                for (int n = 0; n < 3; n++)
+                    shuffled(t, &shapes[s], axis, (enum view)rng_below(&dice, VIEWS), n == 2);
     FAILS(duet_shuffle(x, y, 0, 1), DUET_BAD_SHAPE, "equal shapes");
     FAILS(duet_shuffle(x, i, 0, 1), DUET_BAD_TYPE, "one element type");
     FAILS(duet_shuffle(x, x, 1, 1), DUET_BAD_SHAPE, "no such axis");
@@ -314,7 +329,8 @@ static void shuffles(void)
         orders[(int)(9 * q[0] + 3 * q[1] + q[2])]++;
     }
     static const int all[] = { 5, 7, 11, 15, 19, 21 };
-    for (int k = 0; k < 6; k++) CHECK(abs(orders[all[k]] - 1000) < 6 * 29, "order %d comes %d times of 6000", k, orders[all[k]]);
+    for (int k = 0; k < 6; k++)
+        CHECK(abs(orders[all[k]] - 1000) < 6 * 29, "order %d comes %d times of 6000", k, orders[all[k]]);
     duet_free(&x), duet_free(&y), duet_free(&i), duet_free(&none);
     tap_point("shuffles");
 }
@@ -324,8 +340,10 @@ static void shuffles(void)
 static bool is_counted(duet_dtype t, const void *p, int64_t i, double start, double by)
 {
     if (t == DUET_F64) return element_value(t, p, i) == fma((double)i, by, start);
-    if (is_floating(t)) return element_value(t, p, i) == converted(DUET_F32, t, fmaf((float)i, (float)by, (float)start));
-    const uint64_t want = (start < 0 ? (uint64_t)(int64_t)start : (uint64_t)start) + (uint64_t)i * (uint64_t)(int64_t)by;
+    if (is_floating(t))
+        return element_value(t, p, i) == converted(DUET_F32, t, fmaf((float)i, (float)by, (float)start));
+    const uint64_t want =
+        (start < 0 ? (uint64_t)(int64_t)start : (uint64_t)start) + (uint64_t)i * (uint64_t)(int64_t)by;
     const long double is = element_value(t, p, i);
     return (want ^ (is < 0 ? (uint64_t)(int64_t)is : (uint64_t)is)) << (64 - 8 * dtypes[t].bytes) == 0;
 }
@@ -338,8 +356,8 @@ static void sequence_of(duet_dtype t, const sizes *s, enum view view, double sta
         void *got = elements(m);
         int64_t wrong = 0;
         for (int64_t i = 0; i < duet_count(m); i++) wrong += !is_counted(t, got, i, start, by);
-        CHECK(!wrong, "a sequence of %s, %s, on %s: %lld elements are wrong", dtypes[t].name, view_names[view],
-              place_name(place[p]), (long long)wrong);
+        CHECK(!wrong, "a sequence of %s, %s, on %s: %lld elements are wrong", dtypes[t].name,
+              view_names[view], place_name(place[p]), (long long)wrong);
         free(got), duet_free(&m);
     }
 }

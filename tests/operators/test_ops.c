@@ -16,10 +16,13 @@ typedef struct trial {
     enum view view; /* of the destination */
 } trial;
 
-static const sizes shapes[] = {
-    SIZES(),     SIZES(1),    SIZES(0),       SIZES(7),       SIZES(1000),    SIZES(3, 4),       SIZES(0, 4),
-    SIZES(4, 0), SIZES(1, 5), SIZES(33, 129), SIZES(2, 3, 5), SIZES(5, 1, 7), SIZES(2, 3, 4, 5), SIZES(2, 1, 2, 1, 2, 1, 2, 3)
-};
+static const sizes shapes[] = { SIZES(),           SIZES(1),
+                                SIZES(0),          SIZES(7),
+                                SIZES(1000),       SIZES(3, 4),
+                                SIZES(0, 4),       SIZES(4, 0),
+                                SIZES(1, 5),       SIZES(33, 129),
+                                SIZES(2, 3, 5),    SIZES(5, 1, 7),
+                                SIZES(2, 3, 4, 5), SIZES(2, 1, 2, 1, 2, 1, 2, 3) };
 
 static rng dice;
 static bool quick;
@@ -29,7 +32,8 @@ static int places, ran;
 static duet_expr build(const trial *t)
 {
     duet_expr x[3];
-    for (int k = 0; k < t->row->arity; k++) x[k] = t->x[k] ? duet_of_matrix(t->x[k]) : duet_of_number(t->number[k]);
+    for (int k = 0; k < t->row->arity; k++)
+        x[k] = t->x[k] ? duet_of_matrix(t->x[k]) : duet_of_number(t->number[k]);
     return t->row->make(x, t->axis, t->options);
 }
 
@@ -63,8 +67,8 @@ static void *evaluate(const trial *t, duet_place where, const sizes *s)
     char *got = elements(m), *after = elements(whole);
     const ptrdiff_t at = (const char *)duet_read(m) - (const char *)duet_read(whole);
     if (got && before && duet_count(m)) paste(m, 0, before + at, got);
-    CHECK(same_bits(type, before, after, duet_count(whole)), "%s on %s wrote outside of its %s destination", t->row->name,
-          place_name(where), view_names[t->view]);
+    CHECK(same_bits(type, before, after, duet_count(whole)), "%s on %s wrote outside of its %s destination",
+          t->row->name, place_name(where), view_names[t->view]);
     free(before), free(after);
     if (m != whole) duet_free(&whole);
     duet_free(&m);
@@ -87,7 +91,8 @@ static void holds(const trial *t)
     for (int d = 0; d < s.rank; d++) count *= s.size[d];
     for (int p = 0; p < places; p++) got[p] = evaluate(t, place[p], &s);
     if (places == 2 && got[0] && got[1] && !is_vendor(t->row->op))
-        CHECK(same_bits(result_type(t), got[0], got[1], count), "%s %s: CPU and GPU differ", t->row->name, type_name(t->type));
+        CHECK(same_bits(result_type(t), got[0], got[1], count), "%s %s: CPU and GPU differ", t->row->name,
+              type_name(t->type));
     free(got[0]), free(got[1]);
     ran++;
 }
@@ -113,7 +118,8 @@ static duet_matrix *broadcast_operand(const row *r, int k, duet_dtype type, cons
 
 static duet_matrix *operand(const row *r, int k, enum view view, duet_dtype type, const sizes *s)
 {
-    duet_matrix *m = random_view(&dice, view, type, s->rank, s->size, r->domain[2 * k], r->domain[2 * k + 1], NULL);
+    duet_matrix *m =
+        random_view(&dice, view, type, s->rank, s->size, r->domain[2 * k], r->domain[2 * k + 1], NULL);
     return m ? m : random_matrix(&dice, type, s->rank, s->size, r->domain[2 * k], r->domain[2 * k + 1]);
 }
 
@@ -121,7 +127,8 @@ static void map_on(const row *r, duet_dtype type, const sizes *s)
 {
     for (enum view view = 0; view < VIEWS; view++) {
         trial t = { .row = r, .type = type, .view = (enum view)rng_below(&dice, VIEWS) };
-        for (int k = 0; k < r->arity; k++) t.x[k] = operand(r, k, k ? (enum view)rng_below(&dice, VIEWS) : view, type, s);
+        for (int k = 0; k < r->arity; k++)
+            t.x[k] = operand(r, k, k ? (enum view)rng_below(&dice, VIEWS) : view, type, s);
         holds(&t);
         free_operands(&t);
     }
@@ -129,7 +136,8 @@ static void map_on(const row *r, duet_dtype type, const sizes *s)
         trial t = { .row = r, .type = type };
         const int whole = (int)rng_below(&dice, r->arity);
         for (int k = 0; k < r->arity; k++)
-            t.x[k] = k == whole ? operand(r, k, VIEW_NONE, type, s) : broadcast_operand(r, k, type, s, &t.number[k]);
+            t.x[k] = k == whole ? operand(r, k, VIEW_NONE, type, s)
+                                : broadcast_operand(r, k, type, s, &t.number[k]);
         holds(&t);
         free_operands(&t);
     }
@@ -143,14 +151,16 @@ static void map_known(const row *r, duet_dtype type)
         trial t = { .row = r, .type = type };
         for (int k = 0; k < r->arity; k++) {
             t.x[k] = duet_new(type, 1);
-            fill_from(t.x[k], type == DUET_F32 ? (void *)&(float){ (float)r->known[k] } : (void *)&(double){ r->known[k] });
+            fill_from(t.x[k], type == DUET_F32 ? (void *)&(float){ (float)r->known[k] }
+                                               : (void *)&(double){ r->known[k] });
         }
         const duet_status s = (duet_set_on)(place[p], m, build(&t));
         const double u = type == DUET_F32 ? 0x1p-23 : 0x1p-52, want = r->known[r->arity];
         const double got = s == DUET_OK ? element(type, duet_read(m), 0) : 0;
         const double d = got > want ? got - want : want - got;
         CHECK(s == DUET_OK && d <= (r->ulp > 0.5 ? r->ulp : 0) * u * (want < 0 ? -want : want),
-              "%s %s on %s: got %.17g, known is %.17g", r->name, type_name(type), place_name(place[p]), got, want);
+              "%s %s on %s: got %.17g, known is %.17g", r->name, type_name(type), place_name(place[p]), got,
+              want);
         free_operands(&t);
         duet_free(&m);
     }
@@ -168,10 +178,11 @@ static void fold_on(const row *r, duet_dtype type, const sizes *s)
         }
 }
 
-static const sizes pairs[] = { SIZES(2, 1, 5, 3), SIZES(3, 3, 4),    SIZES(7, 3, 2),   SIZES(),     SIZES(3),
-                               SIZES(4),          SIZES(0),          SIZES(3, 4),      SIZES(4, 3), SIZES(4, 5),
-                               SIZES(0, 4),       SIZES(4, 0),       SIZES(0, 5),      SIZES(1, 4), SIZES(4, 1),
-                               SIZES(65, 70),     SIZES(70, 33),     SIZES(70),        SIZES(33),   SIZES(2, 3, 5),
+static const sizes pairs[] = { SIZES(2, 1, 5, 3), SIZES(3, 3, 4),    SIZES(7, 3, 2),   SIZES(),
+                               SIZES(3),          SIZES(4),          SIZES(0),         SIZES(3, 4),
+                               SIZES(4, 3),       SIZES(4, 5),       SIZES(0, 4),      SIZES(4, 0),
+                               SIZES(0, 5),       SIZES(1, 4),       SIZES(4, 1),      SIZES(65, 70),
+                               SIZES(70, 33),     SIZES(70),         SIZES(33),        SIZES(2, 3, 5),
                                SIZES(2, 3, 4, 5), SIZES(1, 4, 0, 2), SIZES(2, 4, 5, 5) };
 
 static void plain_on(const struct def *d, duet_dtype type)
@@ -181,9 +192,13 @@ static void plain_on(const struct def *d, duet_dtype type)
         for (int b = 0; b < (r->arity == 2 ? LENGTH(pairs) : 1); b++)
             for (int n = 0; n < (quick ? 1 : 3); n++) {
                 if (r->arity == 1 && pairs[a].size[0] == 65) continue; /* the oracle of softmax is cubic */
-                trial t = { .row = r, .type = type, .view = n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
+                trial t = { .row = r,
+                            .type = type,
+                            .view = n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
                 t.x[0] = operand(r, 0, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &pairs[a]);
-                if (r->arity == 2) t.x[1] = operand(r, 1, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &pairs[b]);
+                if (r->arity == 2)
+                    t.x[1] =
+                        operand(r, 1, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &pairs[b]);
                 holds(&t);
                 free_operands(&t);
             }
@@ -202,16 +217,26 @@ static const struct image {
     { SIZES(0, 3, 4, 4), SIZES(2, 3, 3, 3), { { 1, 1 }, { 1, 1 } }, { { 2, 2 }, { 2, 2 }, { 0, 0 } } },
     { SIZES(2, 3, 4, 4), SIZES(0, 3, 3, 3), { { 1, 1 }, { 0, 0 } }, { { 4, 4 }, { 1, 1 }, { 0, 0 } } },
     { SIZES(2, 0, 4, 4), SIZES(2, 0, 2, 2), { { 1, 1 }, { 0, 0 } }, { { 2, 2 }, { 1, 1 }, { 1, 1 } } },
-    { SIZES(2, 4, 9, 8), SIZES(6, 2, 3, 2), { { 1, 2 }, { 1, 0 }, { 2, 3 }, 2 }, { { 3, 2 }, { 1, 1 }, { 1, 1 } } },
-    { SIZES(2, 5, 6, 6), SIZES(5, 1, 3, 3), { { 0, 0 }, { 2, 1 }, { 1, 2 }, 5 }, { { 1, 4 }, { 0, 0 }, { 0, 2 } } },
-    { SIZES(1, 3, 4, 1), SIZES(6, 1, 1, 1), { { 2, 1 }, { 0, 0 }, { 4, 4 }, 3 }, { { 4, 1 }, { 0, 0 }, { 0, 0 } } },
+    { SIZES(2, 4, 9, 8),
+      SIZES(6, 2, 3, 2),
+      { { 1, 2 }, { 1, 0 }, { 2, 3 }, 2 },
+      { { 3, 2 }, { 1, 1 }, { 1, 1 } } },
+    { SIZES(2, 5, 6, 6),
+      SIZES(5, 1, 3, 3),
+      { { 0, 0 }, { 2, 1 }, { 1, 2 }, 5 },
+      { { 1, 4 }, { 0, 0 }, { 0, 2 } } },
+    { SIZES(1, 3, 4, 1),
+      SIZES(6, 1, 1, 1),
+      { { 2, 1 }, { 0, 0 }, { 4, 4 }, 3 },
+      { { 4, 1 }, { 0, 0 }, { 0, 0 } } },
     { SIZES(4, 3, 16, 16), SIZES(8, 3, 3, 3), { { 1, 1 }, { 1, 1 } }, { { 2, 2 }, { 2, 2 }, { 0, 0 } } },
 };
 
 /* Of conv2d of each image above: its sizes are those that a gradient has. The results' shape is found by asking. */
 static sizes results_of(const struct image *im)
 {
-    duet_matrix *x = duet_new_shape(DUET_F32, 4, im->images.size), *w = duet_new_shape(DUET_F32, 4, im->filters.size);
+    duet_matrix *x = duet_new_shape(DUET_F32, 4, im->images.size),
+                *w = duet_new_shape(DUET_F32, 4, im->filters.size);
     duet_expr e = (duet_conv2d)(duet_of_matrix(x), duet_of_matrix(w), &im->conv);
     const sizes s = sizes_of_expr(e);
     forget(e);
@@ -227,12 +252,18 @@ static void gradient_on(const struct def *d, duet_dtype type, const struct image
     const sizes *of[2] = { &results, &im->filters };
     if (r->op == OP_conv2d_filter_grad) of[0] = &im->images, of[1] = &results;
     const duet_conv *c = &im->conv;
-    duet_conv_grad grad = {
-        { c->stride[0], c->stride[1] }, { c->pad[0], c->pad[1] }, { c->dilation[0], c->dilation[1] }, c->groups, { 0 }
-    };
-    trial t = { .row = r, .type = type, .options = &grad, .view = views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
+    duet_conv_grad grad = { { c->stride[0], c->stride[1] },
+                            { c->pad[0], c->pad[1] },
+                            { c->dilation[0], c->dilation[1] },
+                            c->groups,
+                            { 0 } };
+    trial t = { .row = r,
+                .type = type,
+                .options = &grad,
+                .view = views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
     for (int k = 0; k < 2; k++) {
-        if (d->kind == KIND_conv_transposed) grad.size[k] = c->stride[k] > 1 && rng_chance(&dice, 50); /* output_pad */
+        if (d->kind == KIND_conv_transposed)
+            grad.size[k] = c->stride[k] > 1 && rng_chance(&dice, 50); /* output_pad */
         else if (views) grad.size[k] = (int32_t)size->size[2 + k];
         t.x[k] = operand(r, k, views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, of[k]);
     }
@@ -251,7 +282,10 @@ static void pool_back_on(const struct def *d, duet_dtype type, const struct imag
     duet_pool_grad grad = { { 0 }, { 0 }, { 0 }, { 0 } };
     memcpy(&grad, &im->pool, sizeof im->pool);
     for (int k = 0; k < 2 && views; k++) grad.size[k] = (int32_t)im->images.size[2 + k];
-    trial t = { .row = &d->row, .type = type, .options = &grad, .view = views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
+    trial t = { .row = &d->row,
+                .type = type,
+                .options = &grad,
+                .view = views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
     t.x[0] = operand(&d->row, 0, views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &results);
     holds(&t);
     free_operands(&t);
@@ -273,9 +307,13 @@ static void images_on(const struct def *d, duet_dtype type)
             }
             const duet_scale scale = { { n, 3 - n } };
             trial t = { .row = r, .type = type, .view = n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
-            t.options = d->kind == KIND_conv ? (const void *)&im->conv : d->kind == KIND_scale ? (const void *)&scale : &im->pool;
+            t.options = d->kind == KIND_conv    ? (const void *)&im->conv
+                        : d->kind == KIND_scale ? (const void *)&scale
+                                                : &im->pool;
             t.x[0] = operand(r, 0, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &im->images);
-            if (r->arity == 2) t.x[1] = operand(r, 1, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &im->filters);
+            if (r->arity == 2)
+                t.x[1] =
+                    operand(r, 1, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &im->filters);
             holds(&t);
             free_operands(&t);
         }
@@ -285,15 +323,18 @@ static void images_on(const struct def *d, duet_dtype type)
 static void lifts(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 1, 1, 2, 2), *v = duet_new(DUET_F32, 2);
-#define DUET_MAP1(name, ...)   forget(duet_##name(m)), forget(duet_##name(2.5)), forget(duet_##name(duet_neg(m)));
-#define DUET_MAP2(name, ...)   forget(duet_##name(m, 3)), forget(duet_##name(2.5f, m));
-#define DUET_MAP3(name, ...)   forget(duet_##name(m, 3L, 2.5));
-#define DUET_PLACE1(name, ...) forget(duet_##name(m)), forget(duet_##name##_axis(m, 0)), forget(duet_##name##_keep(m, 1));
-#define DUET_FOLD1(name, ...)                                                                                                    \
-    DUET_PLACE1(name, )                                                                                                          \
-    forget(duet_##name##_axes(m, 0, -1)), forget(duet_##name##_axes_keep(m)), forget(duet_##name##_axes(m, 2));
-#define DUET_FOLD2(name, ...)                                                                                                    \
-    forget(duet_##name(m, m)), forget(duet_##name##_axis(m, m, 0)), forget(duet_##name##_keep(m, m, 1)),                         \
+#define DUET_MAP1(name, ...)                                                                                 \
+    forget(duet_##name(m)), forget(duet_##name(2.5)), forget(duet_##name(duet_neg(m)));
+#define DUET_MAP2(name, ...) forget(duet_##name(m, 3)), forget(duet_##name(2.5f, m));
+#define DUET_MAP3(name, ...) forget(duet_##name(m, 3L, 2.5));
+#define DUET_PLACE1(name, ...)                                                                               \
+    forget(duet_##name(m)), forget(duet_##name##_axis(m, 0)), forget(duet_##name##_keep(m, 1));
+#define DUET_FOLD1(name, ...)                                                                                \
+    DUET_PLACE1(name, )                                                                                      \
+    forget(duet_##name##_axes(m, 0, -1)), forget(duet_##name##_axes_keep(m)),                                \
+        forget(duet_##name##_axes(m, 2));
+#define DUET_FOLD2(name, ...)                                                                                \
+    forget(duet_##name(m, m)), forget(duet_##name##_axis(m, m, 0)), forget(duet_##name##_keep(m, m, 1)),     \
         forget(duet_##name##_axes(m, m, 0, -1)), forget(duet_##name##_axes_keep(m, m));
 #define DUET_MOMENT1                 DUET_FOLD1
 #define LIFT_plain(f, ...)           forget(f(__VA_ARGS__));
@@ -315,7 +356,9 @@ static void lifts(void)
 /* Has an operator with a definition this type? Of convolutions integers are up to 16 bits, of max_pool2d up to 32. */
 static bool admits(int op, duet_dtype type)
 {
-    const int flags = op_infos[op].flags, needed = type == DUET_BOOL ? DUET_BOOLS : is_floating(type) ? OP_FLOATS : OP_INTEGERS;
+    const int flags = op_infos[op].flags, needed = type == DUET_BOOL   ? DUET_BOOLS
+                                                   : is_floating(type) ? OP_FLOATS
+                                                                       : OP_INTEGERS;
     const bool convolves = op == OP_conv2d || op == OP_convolve2d;
     const size_t most = is_floating(type) ? 8 : convolves ? 2 : op == OP_max_pool2d ? 4 : 8;
     return op == OP_transpose || (flags & needed && dtypes[type].bytes <= most);
@@ -356,7 +399,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < LENGTH(folds); i++) {
         for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
             for (int s = 0; s < LENGTH(shapes); s++) fold_on(&folds[i], type, &shapes[s]);
-        if (!quick) fold_on(&folds[i], DUET_F32, &(sizes)SIZES(3, 9001)), fold_on(&folds[i], DUET_F32, &(sizes)SIZES(4099, 2));
+        if (!quick)
+            fold_on(&folds[i], DUET_F32, &(sizes)SIZES(3, 9001)),
+                fold_on(&folds[i], DUET_F32, &(sizes)SIZES(4099, 2));
         point(folds[i].name);
     }
     for (int i = 0; i < LENGTH(defs); i++) {
@@ -364,8 +409,9 @@ int main(int argc, char **argv)
             if (admits(defs[i].row.op, type)) def_on(&defs[i], type);
         point(defs[i].row.name);
     }
-    CHECK(oracle_wild * 1000 <= oracle_bounded, "the oracle admitted anything for %lld elements, bounded %lld",
-          (long long)oracle_wild, (long long)oracle_bounded);
+    CHECK(oracle_wild * 1000 <= oracle_bounded,
+          "the oracle admitted anything for %lld elements, bounded %lld", (long long)oracle_wild,
+          (long long)oracle_bounded);
     tap_point("the oracle bounds what it sees");
     return tap_end();
 }

@@ -7,9 +7,9 @@ static int places;
 
 static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&dice, high - low + 1); }
 static int32_t at(const int64_t *x, int a) { return (int32_t)x[a]; }
-#define ALL3(x)                                                                                                                  \
-    {                                                                                                                            \
-        at(g->x, 0), at(g->x, 1), at(g->x, 2)                                                                                    \
+#define ALL3(x)                                                                                              \
+    {                                                                                                        \
+        at(g->x, 0), at(g->x, 1), at(g->x, 2)                                                                \
     }
 
 /* Every channel by itself: m and groups are not looked at. */
@@ -17,7 +17,8 @@ static bool draw_geometry(geometry *g, int axes)
 {
     *g = (geometry){ .axes = axes, .n = drawn(0, 3), .c = drawn(1, 3) };
     for (int a = 0; a < axes; a++) {
-        g->window[a] = drawn(1, 3), g->stride[a] = drawn(1, 3), g->pad[a] = drawn(0, g->window[a] - 1), g->dilation[a] = 1;
+        g->window[a] = drawn(1, 3), g->stride[a] = drawn(1, 3), g->pad[a] = drawn(0, g->window[a] - 1),
+        g->dilation[a] = 1;
         g->image[a] = drawn(1, axes == 1 ? 40 : 7);
         if (g->image[a] + 2 * g->pad[a] < g->window[a]) return false;
         g->out[a] = (g->image[a] + 2 * g->pad[a] - g->window[a]) / g->stride[a] + 1;
@@ -55,8 +56,8 @@ static duet_expr formula_of_volumes(const geometry *g, enum what k, duet_expr x,
 }
 
 /* One window of one channel: what is in it, and who gets its gradient: the first NaN, else the first greatest element. */
-static void pool_window(const geometry *g, enum what k, const real *x, int64_t o, real dy, real *y, real *y_size, real *dx,
-                        real *dx_size)
+static void pool_window(const geometry *g, enum what k, const real *x, int64_t o, real dy, real *y,
+                        real *y_size, real *dx, real *dx_size)
 {
     const int64_t window = volume(g->window, g->axes);
     int64_t best = -1;
@@ -83,15 +84,18 @@ static void repeat(const geometry *g, const real *x, real *y, const int64_t *siz
     }
 }
 
-static void meant(const geometry *g, enum what k, const array *x, const array *dy, array *want, const int64_t *size)
+static void meant(const geometry *g, enum what k, const array *x, const array *dy, array *want,
+                  const int64_t *size)
 {
-    const int64_t image = volume(g->image, g->axes), outs = volume(g->out, g->axes), each = volume(size, g->axes);
+    const int64_t image = volume(g->image, g->axes), outs = volume(g->out, g->axes),
+                  each = volume(size, g->axes);
     const bool back = k == MOST_BACK || k == MEAN_BACK;
     for (int64_t p = 0; p < g->n * g->c; p++) {
         real *to = want->v + p * each, *to_size = want->size + p * each;
         if (k == UPSAMPLED) repeat(g, x->v + p * image, to, size);
         for (int64_t o = 0; o < outs && k != UPSAMPLED; o++)
-            pool_window(g, k, x->v + p * image, o, back ? dy->v[p * outs + o] : 0, to + o, to_size + o, to, to_size);
+            pool_window(g, k, x->v + p * image, o, back ? dy->v[p * outs + o] : 0, to + o, to_size + o, to,
+                        to_size);
     }
 }
 
@@ -118,8 +122,8 @@ static void check_slope(const geometry *g, enum what back, array *x, const array
         x->v[i] = was - h;
         const real slope = (up - weighted(g, k, x, dy)) / (2 * h);
         x->v[i] = was;
-        CHECK(fabsl(slope - want->v[i]) <= 0x1p-24L * (1 + want->size[i]), "%s, element %lld: %Lg, by differences %Lg",
-              names[back], (long long)i, want->v[i], slope);
+        CHECK(fabsl(slope - want->v[i]) <= 0x1p-24L * (1 + want->size[i]),
+              "%s, element %lld: %Lg, by differences %Lg", names[back], (long long)i, want->v[i], slope);
     }
 }
 
@@ -134,7 +138,8 @@ static void make_hard(duet_matrix *m)
 
 static void check_one(duet_place p, duet_dtype type, const geometry *g, enum what k, bool hard)
 {
-    const sizes sx = sizes_with(2, g->n, g->c, g->image, g->axes), sy = sizes_with(2, g->n, g->c, g->out, g->axes);
+    const sizes sx = sizes_with(2, g->n, g->c, g->image, g->axes),
+                sy = sizes_with(2, g->n, g->c, g->out, g->axes);
     sizes s = k == MOST || k == MEAN ? sy : sx;
     for (int a = 0; a < g->axes && k == UPSAMPLED; a++) s.size[2 + a] *= g->window[a];
     held x = held_new(type, &sx), dy = held_new(type, &sy);
@@ -143,7 +148,8 @@ static void check_one(duet_place p, duet_dtype type, const geometry *g, enum wha
     meant(g, k, &a, &b, &want, s.size + 2);
     if (!hard && (k == MOST_BACK || k == MEAN_BACK)) check_slope(g, k, &a, &b, &want);
     duet_matrix *got =
-        evaluated(p, type, (g->axes == 1 ? formula_of_signals : formula_of_volumes)(g, k, DUET(x.m), DUET(dy.m)), &s);
+        evaluated(p, type,
+                  (g->axes == 1 ? formula_of_signals : formula_of_volumes)(g, k, DUET(x.m), DUET(dy.m)), &s);
     compare(names[k], got, &want, k == MOST || k == UPSAMPLED ? 0 : (real)volume(g->window, g->axes) + 3);
     duet_free(&got), held_free(&x), held_free(&dy), array_free(&a), array_free(&b), array_free(&want);
 }
@@ -154,7 +160,8 @@ static void pooling(int axes, int count)
         geometry g;
         if (!draw_geometry(&g, axes)) continue;
         for (int p = 0; p < places; p++)
-            for (int k = MOST; k < WHATS; k++) check_one(place[p], i % 2 ? DUET_F32 : DUET_F64, &g, (enum what)k, i % 3 == 0);
+            for (int k = MOST; k < WHATS; k++)
+                check_one(place[p], i % 2 ? DUET_F32 : DUET_F64, &g, (enum what)k, i % 3 == 0);
     }
     tap_point(axes == 1 ? "signals" : "volumes");
 }
@@ -171,7 +178,8 @@ static void same_bits_everywhere(int count)
             duet_expr e[2];
             for (int p = 0; p < 2; p++) e[p] = formula_of_volumes(&g, (enum what)k, DUET(x.m), DUET(dy.m));
             const sizes s = sizes_of_expr(e[0]);
-            duet_matrix *a = evaluated(place[0], DUET_F32, e[0], &s), *b = evaluated(place[1], DUET_F32, e[1], &s);
+            duet_matrix *a = evaluated(place[0], DUET_F32, e[0], &s),
+                        *b = evaluated(place[1], DUET_F32, e[1], &s);
             CHECK(same_bits(DUET_F32, duet_read(a), duet_read(b), duet_count(a)), "%s: other bits", names[k]);
             duet_free(&a), duet_free(&b);
         }
@@ -183,11 +191,11 @@ static void same_bits_everywhere(int count)
 
 /* ---- probabilistic max pooling: of what is subtracted from x its size counts, and a few roundings for each element ---- */
 
-static void check_probable(duet_place p, duet_dtype type, int64_t n, int64_t c, int64_t h, int64_t w, const int32_t *by,
-                           double reach)
+static void check_probable(duet_place p, duet_dtype type, int64_t n, int64_t c, int64_t h, int64_t w,
+                           const int32_t *by, double reach)
 {
-    duet_matrix *x = duet_new(type, n, c, h * by[0], w * by[1]), *on = duet_new(type, n, c, h * by[0], w * by[1]),
-                *any = duet_new(type, n, c, h, w);
+    duet_matrix *x = duet_new(type, n, c, h * by[0], w * by[1]),
+                *on = duet_new(type, n, c, h * by[0], w * by[1]), *any = duet_new(type, n, c, h, w);
     random_fill(&dice, x, -reach, reach);
     array a = array_of(x), each = array_new(a.count), all = array_new(duet_count(any));
     const int64_t cols = w * by[1], rows = h * by[0];
@@ -218,10 +226,12 @@ static void probable(void)
     for (int p = 0; p < places; p++)
         for (int i = 0; i < 4; i++)
             for (duet_dtype t = DUET_F32; t <= DUET_F64; t++) {
-                check_probable(place[p], t, 2, 3, 3, 2, by[i], 3), check_probable(place[p], t, 1, 1, 1, 1, by[i], 30);
+                check_probable(place[p], t, 2, 3, 3, 2, by[i], 3),
+                    check_probable(place[p], t, 1, 1, 1, 1, by[i], 30);
                 check_probable(place[p], t, 0, 1, 2, 2, by[i], 1);
             }
-    duet_matrix *x = duet_new(DUET_F32, 1, 1, 1, 2), *y = duet_new(DUET_F32, 1, 1, 1, 2), *z = duet_new(DUET_F32, 1, 1, 1, 1);
+    duet_matrix *x = duet_new(DUET_F32, 1, 1, 1, 2), *y = duet_new(DUET_F32, 1, 1, 1, 2),
+                *z = duet_new(DUET_F32, 1, 1, 1, 1);
     float *v = duet_overwrite(x);
     v[0] = 1000, v[1] = -1000;
     for (int p = 0; p < places; p++) {
@@ -229,8 +239,8 @@ static void probable(void)
                   duet_set_on(place[p], z, duet_p_max_pool_p(x, 1, 2)) == DUET_OK,
               "%s", duet_error());
         const float *r = duet_read(y);
-        CHECK(r[0] == 1 && r[1] == 0 && *(const float *)duet_read(z) == 1, "neither overflows: %g %g", (double)r[0],
-              (double)r[1]);
+        CHECK(r[0] == 1 && r[1] == 0 && *(const float *)duet_read(z) == 1, "neither overflows: %g %g",
+              (double)r[0], (double)r[1]);
     }
     duet_free(&x), duet_free(&y), duet_free(&z);
     tap_point("probabilistic max pooling");

@@ -74,16 +74,18 @@ static duet_expr random_formula(const factors *f)
 static void one(duet_dtype type, int64_t m, int64_t k, int64_t n)
 {
     factors f = random_factors(type, m, k, n);
-    duet_matrix *whole,
-        *to = random_view(&dice, rng_chance(&dice, 70) ? VIEW_NONE : VIEW_SUBMATRIX, type, 2, (int64_t[]){ m, n }, -5, 5, &whole);
+    duet_matrix *whole, *to = random_view(&dice, rng_chance(&dice, 70) ? VIEW_NONE : VIEW_SUBMATRIX, type, 2,
+                                          (int64_t[]){ m, n }, -5, 5, &whole);
     const rng before = dice;
     for (int p = 0; p < places && f.a && f.b && to; p++) {
         dice = before;
         plan_fusion((int)rng_below(&dice, 3));
         const char *why = NULL;
         DUET_ON(place[p])
-        why = oracle_refutes(rng_chance(&dice, 10) && n == k && type == DUET_F32 ? f.a : to, random_formula(&f));
-        CHECK(!why, "%lld x %lld by %lld on %s: %s", (long long)m, (long long)k, (long long)n, place_name(place[p]), why);
+        why = oracle_refutes(rng_chance(&dice, 10) && n == k && type == DUET_F32 ? f.a : to,
+                             random_formula(&f));
+        CHECK(!why, "%lld x %lld by %lld on %s: %s", (long long)m, (long long)k, (long long)n,
+              place_name(place[p]), why);
     }
     plan_fusion(-1);
     if (whole != to) duet_free(&whole);
@@ -94,7 +96,8 @@ static void one(duet_dtype type, int64_t m, int64_t k, int64_t n)
 static void many(duet_dtype type, int times)
 {
     for (int i = 0; i < times; i++) {
-        const int64_t m = random_size(few, FEW, 150), k = random_size(few, FEW, 300), n = random_size(few, FEW, 70);
+        const int64_t m = random_size(few, FEW, 150), k = random_size(few, FEW, 300),
+                      n = random_size(few, FEW, 70);
         one(type, m, k, m * k * n > 400000 ? 5 + n % 12 : n);
     }
     tap_point(type == DUET_F32 ? "random products, f32" : "random products, f64");

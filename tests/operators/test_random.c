@@ -20,8 +20,8 @@ static void philox_plainly(uint32_t c[4], uint64_t seed)
     uint32_t k[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
     for (int round = 0; round < 10; round++) {
         const uint64_t a = 0xD2511F53ull * c[0], b = 0xCD9E8D57ull * c[2];
-        const uint32_t next[4] = { (uint32_t)(b >> 32) ^ c[1] ^ k[0], (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k[1],
-                                   (uint32_t)a };
+        const uint32_t next[4] = { (uint32_t)(b >> 32) ^ c[1] ^ k[0], (uint32_t)b,
+                                   (uint32_t)(a >> 32) ^ c[3] ^ k[1], (uint32_t)a };
         memcpy(c, next, sizeof next);
         k[0] += 0x9E3779B9, k[1] += 0xBB67AE85;
     }
@@ -31,7 +31,8 @@ static void philox_plainly(uint32_t c[4], uint64_t seed)
 static const uint32_t known[][10] = {
     { 0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 },
     { ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd },
-    { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 },
+    { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb,
+      0x5001e420, 0x24126ea1 },
 };
 
 static void known_answers(void)
@@ -41,7 +42,8 @@ static void known_answers(void)
         uint32_t plain[4] = { k[0], k[1], k[2], k[3] };
         const philox_block b = philox((philox_block){ { k[0], k[1], k[2], k[3] } }, k[4], k[5]);
         philox_plainly(plain, k[4] | (uint64_t)k[5] << 32);
-        for (int j = 0; j < 4; j++) CHECK(b.w[j] == k[6 + j] && plain[j] == k[6 + j], "vector %d, word %d: %08x", n, j, b.w[j]);
+        for (int j = 0; j < 4; j++)
+            CHECK(b.w[j] == k[6 + j] && plain[j] == k[6 + j], "vector %d, word %d: %08x", n, j, b.w[j]);
     }
     tap_point("known answers of Philox4x32-10");
 }
@@ -111,7 +113,8 @@ static long double plain_normal(const trial *t, duet_dtype type, uint64_t i, lon
         v = (float)(int32_t)plain_word(t, SEED, i / 4, 0, (int)((i & 2) | 1)) * 0x1p-32f;
     }
     const long double turn = 2 * PI * v, z = sqrtl(-2 * logl(u)) * (i & 1 ? sinl(turn) : cosl(turn));
-    const long double x = (long double)t->a + (long double)t->b * z, ulp = type == DUET_F64 ? 0x1p-52L : 0x1p-23L;
+    const long double x = (long double)t->a + (long double)t->b * z,
+                      ulp = type == DUET_F64 ? 0x1p-52L : 0x1p-23L;
     *allowed = 6 * ulp * fabsl((long double)t->b * z) + ulp * fabsl(x) + 1e-9L * ulp;
     return x;
 }
@@ -127,7 +130,8 @@ static int64_t plain_integer(const trial *t, uint64_t i)
 
 static int64_t plain_coin(const trial *t, uint64_t i)
 {
-    const uint64_t w = (uint64_t)plain_word(t, SEED, i / 4, 0, i % 4) << 32 | plain_word(t, SEED, i / 4, 1, i % 4);
+    const uint64_t w =
+        (uint64_t)plain_word(t, SEED, i / 4, 0, i % 4) << 32 | plain_word(t, SEED, i / 4, 1, i % 4);
     return t->a == 1 || w < (uint64_t)(t->a * 0x1p64);
 }
 
@@ -143,7 +147,8 @@ static void maps(const trial *t, duet_dtype type)
         long double allowed, normal;
         bool right = true;
         if (t->law == LAW_UNIFORM) right = x == plain_uniform(t, type, (uint64_t)i);
-        if (t->law == LAW_NORMAL) normal = plain_normal(t, type, (uint64_t)i, &allowed), right = fabsl(x - normal) <= allowed;
+        if (t->law == LAW_NORMAL)
+            normal = plain_normal(t, type, (uint64_t)i, &allowed), right = fabsl(x - normal) <= allowed;
         if (t->law == LAW_INTEGERS) right = whole == plain_integer(t, (uint64_t)i);
         if (t->law == LAW_BERNOULLI) right = whole == plain_coin(t, (uint64_t)i);
         if (!CHECK(right, "law %d, element %d is %.17g or %lld", t->law, i, x, (long long)whole)) break;
@@ -172,9 +177,11 @@ static void maps_permutation(void)
 /* Beyond what memory holds: the formulas by themselves. */
 static void maps_far(void)
 {
-    const trial t = { LAW_INTEGERS, 0, 0, 0, 0, -(3ll << 61), 3ll << 61 }, coin = { LAW_BERNOULLI, 0.7, 0, 0, 0, 0, 0 };
+    const trial t = { LAW_INTEGERS, 0, 0, 0, 0, -(3ll << 61), 3ll << 61 },
+                coin = { LAW_BERNOULLI, 0.7, 0, 0, 0, 0, 0 };
     const uint64_t range = 3ull << 62;
-    lottery l = { .key = { (uint32_t)SEED, (uint32_t)(SEED >> 32) }, .whole = { (uint64_t)t.low, range, -range % range } };
+    lottery l = { .key = { (uint32_t)SEED, (uint32_t)(SEED >> 32) },
+                  .whole = { (uint64_t)t.low, range, -range % range } };
     for (uint64_t i = (1ull << 36) - 50; i < (1ull << 36) + 50; i++)
         CHECK(philox_integer(&l, i) == plain_integer(&t, i), "integer %llu", (unsigned long long)i);
     const uint64_t p = (uint64_t)(0.7 * 0x1p64);
@@ -217,7 +224,8 @@ static char *gather(const duet_matrix *m, bool *touched, const char *whole)
     char *dense = malloc((size_t)duet_count(m) * bytes + 1);
     for (int64_t i = 0; i < duet_count(m); i++) {
         int64_t at = 0, rest = i;
-        for (int a = duet_rank(m); a-- > 0; rest /= duet_size(m, a)) at += rest % duet_size(m, a) * duet_stride(m, a);
+        for (int a = duet_rank(m); a-- > 0; rest /= duet_size(m, a))
+            at += rest % duet_size(m, a) * duet_stride(m, a);
         memcpy(dense + (size_t)i * bytes, p + at * (int64_t)bytes, bytes);
         if (touched) touched[(size_t)(p - whole) / bytes + (size_t)at] = true;
     }
@@ -225,8 +233,8 @@ static char *gather(const duet_matrix *m, bool *touched, const char *whole)
 }
 
 /* Fills a view: its elements are those of `want`, and all others of its storage stay. */
-static void fills(const trial *t, enum view view, duet_dtype type, const sizes *s, duet_place place, const char *want,
-                  const char *how)
+static void fills(const trial *t, enum view view, duet_dtype type, const sizes *s, duet_place place,
+                  const char *want, const char *how)
 {
     rng r = rng_new(7);
     duet_matrix *whole, *m = random_view(&r, view, type, s->rank, s->size, -1, 1, &whole);
@@ -236,8 +244,9 @@ static void fills(const trial *t, enum view view, duet_dtype type, const sizes *
     bool *touched = calloc(all + 1, 1);
     DUET_ON(place) CHECK(fill(m, SEED, t) == DUET_OK, "%s", duet_error());
     char *after = gather(whole, NULL, NULL), *got = gather(m, touched, duet_read(whole));
-    CHECK(!memcmp(got, want, (size_t)duet_count(m) * bytes), "law %d, %d numbers of type %d, %s, on the %s (%s) differ", t->law,
-          (int)duet_count(m), type, view_names[view], place_name(place), how);
+    CHECK(!memcmp(got, want, (size_t)duet_count(m) * bytes),
+          "law %d, %d numbers of type %d, %s, on the %s (%s) differ", t->law, (int)duet_count(m), type,
+          view_names[view], place_name(place), how);
     for (size_t i = 0; i < all; i++)
         if (!touched[i] && memcmp(before + i * bytes, after + i * bytes, bytes)) {
             CHECK(false, "law %d, %s: element %zu of the storage was written", t->law, view_names[view], i);
@@ -306,8 +315,8 @@ static duet_matrix *kept; /* of what fails */
 static void refused(duet_status got, duet_status want, const char *who, const char *of, const char *word)
 {
     CHECK(got == want, "%s: %s, not %s", who, duet_status_text(got), duet_status_text(want));
-    CHECK(strstr(duet_error(), "duet_random_") && strstr(duet_error(), of) && strstr(duet_error(), word), "%s, %s, %s: '%s'", who,
-          of, word, duet_error());
+    CHECK(strstr(duet_error(), "duet_random_") && strstr(duet_error(), of) && strstr(duet_error(), word),
+          "%s, %s, %s: '%s'", who, of, word, duet_error());
     CHECK(strstr(duet_error(), "test_random.c:") != NULL, "no place in '%s'", duet_error());
     const float *p = duet_read(kept);
     for (int i = 0; i < 6; i++) CHECK(p[i] == (float)i, "element %d was written", i);
@@ -316,7 +325,8 @@ static void refused(duet_status got, duet_status want, const char *who, const ch
 
 static void refusals(void)
 {
-    duet_matrix *m = kept = duet_new(DUET_F32, 2, 3), *d = duet_new(DUET_F64, 4), *i = duet_new(DUET_I64, 4), *gone = NULL;
+    duet_matrix *m = kept = duet_new(DUET_F32, 2, 3), *d = duet_new(DUET_F64, 4), *i = duet_new(DUET_I64, 4),
+                *gone = NULL;
     float *p = duet_overwrite(m);
     for (int k = 0; k < 6; k++) p[k] = (float)k;
     REFUSED(uniform(m, 1, 1, 1), DUET_BAD_ARGUMENT, "f32[2,3]", "low < high");
@@ -348,7 +358,8 @@ static void refusals(void)
     duet_matrix *was = gone;
     duet_free(&gone);
     CHECK(duet_random_uniform(was, 1, 0, 1) == DUET_BAD_ARGUMENT, "a freed matrix");
-    CHECK((duet_random_uniform)(m, 1, 1, 0) == DUET_BAD_ARGUMENT && !strstr(duet_error(), "test_random.c"), "'%s'", duet_error());
+    CHECK((duet_random_uniform)(m, 1, 1, 0) == DUET_BAD_ARGUMENT && !strstr(duet_error(), "test_random.c"),
+          "'%s'", duet_error());
     duet_free(&m), duet_free(&d), duet_free(&i);
     tap_point("refusals");
 }
@@ -360,7 +371,8 @@ static void residence(void)
     for (int k = 0; k < n_places; k++) DUET_ON(places[k])
         {
             const duet_counts before = duet_stats();
-            CHECK(duet_random_uniform(m, 3, 0, 2) == DUET_OK && duet_set(s, duet_mean(m)) == DUET_OK, "%s", duet_error());
+            CHECK(duet_random_uniform(m, 3, 0, 2) == DUET_OK && duet_set(s, duet_mean(m)) == DUET_OK, "%s",
+                  duet_error());
             const duet_counts after = duet_stats();
             CHECK(after.uploads == before.uploads && after.downloads == before.downloads, "bits moved");
             CHECK(after.steps >= before.steps + 2, "steps are not counted");

@@ -10,7 +10,10 @@
 static bool quick;
 
 /* Not inline: where two of them stand side by side, gcc 12 vectorises and forgets to round. */
-static __attribute__((noinline)) double rounded(duet_dtype type, double x) { return type == DUET_F32 ? (double)(float)x : x; }
+static __attribute__((noinline)) double rounded(duet_dtype type, double x)
+{
+    return type == DUET_F32 ? (double)(float)x : x;
+}
 
 /* ---- statistics ---- */
 
@@ -21,16 +24,19 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Kolmogorov and Smirnov: P(sqrt(n) D > t) is about 2 exp(-2 t^2). */
-static void follows(const char *what, double *x, int64_t n, double cdf(double x, const trial *t), const trial *t)
+static void follows(const char *what, double *x, int64_t n, double cdf(double x, const trial *t),
+                    const trial *t)
 {
     double most = 0;
     qsort(x, (size_t)n, sizeof *x, ascending);
     for (int64_t i = 0; i < n; i++) {
-        const double f = cdf(x[i], t), below = f - (double)i / (double)n, above = (double)(i + 1) / (double)n - f;
+        const double f = cdf(x[i], t), below = f - (double)i / (double)n,
+                     above = (double)(i + 1) / (double)n - f;
         most = fmax(most, fmax(below, above));
         if (isnan(f)) most = INFINITY;
     }
-    CHECK(most * sqrt((double)n) <= sqrt(-log(1e-6 / 2) / 2), "%s: Kolmogorov's statistic is %.3f", what, most * sqrt((double)n));
+    CHECK(most * sqrt((double)n) <= sqrt(-log(1e-6 / 2) / 2), "%s: Kolmogorov's statistic is %.3f", what,
+          most * sqrt((double)n));
 }
 
 /* Pearson: chi-square with `bins` - 1 degrees of freedom, by Wilson and Hilferty's approximation. */
@@ -39,7 +45,8 @@ static void even(const char *what, const int64_t *count, int bins)
     double n = 0, sum = 0;
     const double k = bins - 1;
     for (int b = 0; b < bins; b++) n += (double)count[b];
-    for (int b = 0; b < bins; b++) sum += ((double)count[b] - n / bins) * ((double)count[b] - n / bins) / (n / bins);
+    for (int b = 0; b < bins; b++)
+        sum += ((double)count[b] - n / bins) * ((double)count[b] - n / bins) / (n / bins);
     const double most = k * pow(1 - 2 / (9 * k) + SIGMAS * sqrt(2 / (9 * k)), 3);
     CHECK(sum <= most, "%s: chi-square of %d bins is %.1f, above %.1f", what, bins, sum, most);
 }
@@ -85,7 +92,8 @@ static int64_t many(void) { return quick ? 20000 : 1000000; }
 static void unrelated(const char *what, const double *x, duet_dtype type, int64_t n, const trial *t)
 {
     static const int64_t apart[] = { 1, 2, 3, 4, 8, 1024 };
-    for (int k = 0; k < 6; k++) near(what, mean_of_products(x, x + apart[k], n - apart[k]), 0, 1, n - apart[k]);
+    for (int k = 0; k < 6; k++)
+        near(what, mean_of_products(x, x + apart[k], n - apart[k]), 0, 1, n - apart[k]);
     for (uint64_t bit = 1; bit; bit <<= 13) {
         double *y = draw(type, n, SEED ^ bit, t);
         near(what, mean_of_products(x, y, n), 0, 1, n);
@@ -127,7 +135,8 @@ static void uniform_bounds(void)
             const trial t = { LAW_UNIFORM, range[k][0], range[k][1], 0, 0, 0, 0 };
             double *x = draw(type, 5000, SEED, &t);
             for (int i = 0; i < 5000; i++)
-                if (!CHECK(x[i] >= t.a && x[i] < t.b, "%.17g is not in [%.17g, %.17g)", x[i], t.a, t.b)) break;
+                if (!CHECK(x[i] >= t.a && x[i] < t.b, "%.17g is not in [%.17g, %.17g)", x[i], t.a, t.b))
+                    break;
             free(x);
         }
     tap_point("uniform never reaches its upper bound");
@@ -143,14 +152,16 @@ static void normal_law(void)
     for (duet_dtype type = DUET_F32; type <= DUET_F64; type++) {
         double *x = draw(type, n, SEED, &t), *y = draw(type, n, SEED, &other);
         for (int k = 1; k <= 6; k++)
-            near("moment", mean_of_powers(x, k, n), moment[k], sqrt(moment[2 * k] - moment[k] * moment[k]), n);
+            near("moment", mean_of_powers(x, k, n), moment[k], sqrt(moment[2 * k] - moment[k] * moment[k]),
+                 n);
         unrelated("normal", x, type, n, &t);
         follows("normal", y, n, normal_cdf, &other);
-        for (int64_t i = 0; i < n; i++) y[i] = (x[i] * x[i] - 1) / sqrt(2); /* the numbers of a pair share a radius */
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (x[i] * x[i] - 1) / sqrt(2); /* the numbers of a pair share a radius */
         near("squares of a pair", mean_of_products(y, y + 1, n - 1), 0, 1, n - 1);
         follows("normal", x, n, normal_cdf, &t);
-        CHECK(x[0] < -sqrt(2 * log((double)n)) + 1.5 && x[n - 1] > sqrt(2 * log((double)n)) - 1.5, "tails end at %g, %g", x[0],
-              x[n - 1]);
+        CHECK(x[0] < -sqrt(2 * log((double)n)) + 1.5 && x[n - 1] > sqrt(2 * log((double)n)) - 1.5,
+              "tails end at %g, %g", x[0], x[n - 1]);
         free(x), free(y);
     }
     tap_point("normal: moments, Kolmogorov, independence, tails");
@@ -199,7 +210,8 @@ static const trial windows[] = {
     { LAW_TRUNCATED_NORMAL, 3, 2, 4, 60, 0, 0 },
     { LAW_TRUNCATED_NORMAL, 3, 2, -6, -4, 0, 0 },
     { LAW_TRUNCATED_NORMAL, 3, 2, -INFINITY, -4, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, -10, 1, 0, INFINITY, 0, 0 }, /* far out; the nearer bound is 0 where numbers are dense */
+    { LAW_TRUNCATED_NORMAL, -10, 1, 0, INFINITY, 0,
+      0 }, /* far out; the nearer bound is 0 where numbers are dense */
     { LAW_TRUNCATED_NORMAL, -10, 1, 0, 0.12, 0, 0 },
     { LAW_TRUNCATED_NORMAL, -10, 1, 0, 0.14, 0, 0 },
     { LAW_TRUNCATED_NORMAL, 1000, 1, -5, 0, 0, 0 },
@@ -219,7 +231,8 @@ static void truncated_law(void)
             trial t = windows[k];
             double *x = draw(type, n, SEED + (uint64_t)k, &t);
             snprintf(name, sizeof name, "N(%g, %g) in [%g, %g], %s", t.a, t.b, t.c, t.d, type_name(type));
-            t.a = rounded(type, t.a), t.b = rounded(type, t.b), t.c = rounded(type, t.c), t.d = rounded(type, t.d);
+            t.a = rounded(type, t.a), t.b = rounded(type, t.b), t.c = rounded(type, t.c),
+            t.d = rounded(type, t.d);
             follows(name, x, n, truncated_cdf, &t);
             free(x);
         }
@@ -238,7 +251,8 @@ static void truncated_corners(void)
             double *x = draw(type, 5000, SEED, &corner[k]), least = INFINITY, most = -INFINITY;
             const double low = rounded(type, corner[k].c), high = rounded(type, corner[k].d);
             for (int i = 0; i < 5000; i++) {
-                if (!CHECK(x[i] >= low && x[i] <= high, "%.17g is not in [%.17g, %.17g]", x[i], low, high)) break;
+                if (!CHECK(x[i] >= low && x[i] <= high, "%.17g is not in [%.17g, %.17g]", x[i], low, high))
+                    break;
                 least = fmin(least, x[i]), most = fmax(most, x[i]);
             }
             CHECK(k == 1 ? most == low : most > least, "window %d: from %.17g to %.17g", k, least, most);
@@ -309,7 +323,8 @@ static void integers_law(void)
             double *x = draw(type, n, SEED + 5, &t);
             for (int64_t i = 0; i < n; i++) {
                 const int64_t v = (int64_t)x[i] - t.low;
-                if (CHECK(v >= 0 && v < bins && x[i] == floor(x[i]), "%g is not in %d .. %d", x[i], (int)t.low, (int)t.high - 1))
+                if (CHECK(v >= 0 && v < bins && x[i] == floor(x[i]), "%g is not in %d .. %d", x[i],
+                          (int)t.low, (int)t.high - 1))
                     count[v]++;
             }
             if (bins > 1) even("integers", count, bins);
@@ -322,7 +337,8 @@ static void integers_law(void)
 static bool is_permutation(const int64_t *p, int64_t n)
 {
     bool *seen = calloc((size_t)n + 1, 1), yes = true;
-    for (int64_t i = 0; i < n && yes; i++) yes = p[i] >= 0 && p[i] < n && !seen[p[i]], yes ? seen[p[i]] = true : false;
+    for (int64_t i = 0; i < n && yes; i++)
+        yes = p[i] >= 0 && p[i] < n && !seen[p[i]], yes ? seen[p[i]] = true : false;
     free(seen);
     return yes;
 }
@@ -346,7 +362,8 @@ static void permutation_law(void)
         for (int seed = 0; seed < 3; seed++) {
             duet_matrix *m = duet_new(DUET_I64, length[k]);
             CHECK(duet_random_permutation(m, (uint64_t)seed) == DUET_OK, "%s", duet_error());
-            CHECK(is_permutation(duet_read(m), length[k]), "%lld elements are not a permutation", (long long)length[k]);
+            CHECK(is_permutation(duet_read(m), length[k]), "%lld elements are not a permutation",
+                  (long long)length[k]);
             duet_free(&m);
         }
     int64_t orders[120] = { 0 }, first[100] = { 0 }, where[100] = { 0 };
@@ -361,7 +378,8 @@ static void permutation_law(void)
         first[p[0]]++;
         for (int i = 0; i < 100; i++) where[i] += p[i] == 99;
     }
-    even("orders of five", orders, 120), even("first of a hundred", first, 100), even("place of the last", where, 100);
+    even("orders of five", orders, 120), even("first of a hundred", first, 100),
+        even("place of the last", where, 100);
     duet_free(&five), duet_free(&hundred);
     tap_point("permutation: each order as often as the others");
 }

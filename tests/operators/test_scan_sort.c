@@ -25,27 +25,29 @@ static int64_t lines_of(const list *l, int axis) { return list_outer(l, axis) * 
 
 /* ---- cumsum and cumprod: docs/semantics.md, each sum by itself ---- */
 
-#define SUMS(type, T, none_sum)                                                                                                  \
-    static T join_##type(T a, T b, bool product) { return product ? a * b : a + b; }                                             \
-    /* Of `parts` parts before i, each of `each` elements made of smaller ones: in order. */                                     \
-    static T before_##type(const T *x, int64_t from, int64_t to, int64_t each, bool product)                                     \
-    {                                                                                                                            \
-        T sum = product ? (T)1 : none_sum;                                                                                       \
-        for (int64_t i = from; i + each <= to; i += each)                                                                        \
-            sum = join_##type(sum, each == 1 ? x[i] : before_##type(x, i, i + each, each / 16, product), product);               \
-        return sum;                                                                                                              \
-    }                                                                                                                            \
-    static void scan_##type(const T *x, T *out, int64_t n, bool product)                                                         \
-    {                                                                                                                            \
-        T blocks = product ? (T)1 : none_sum;                                                                                    \
-        for (int64_t i = 0; i < n; i++) {                                                                                        \
-            const int64_t block = i / 4096 * 4096, group = i / 256 * 256, run = i / 16 * 16;                                     \
-            if (i == block && i) blocks = join_##type(blocks, before_##type(x, i - 4096, i, 256, product), product);             \
-            const T in_run = before_##type(x, run, i + 1, 1, product);                                                           \
-            const T in_group = join_##type(before_##type(x, group, run, 16, product), in_run, product);                          \
-            const T in_block = join_##type(before_##type(x, block, group, 256, product), in_group, product);                     \
-            out[i] = join_##type(blocks, in_block, product);                                                                     \
-        }                                                                                                                        \
+#define SUMS(type, T, none_sum)                                                                              \
+    static T join_##type(T a, T b, bool product) { return product ? a * b : a + b; }                         \
+    /* Of `parts` parts before i, each of `each` elements made of smaller ones: in order. */                 \
+    static T before_##type(const T *x, int64_t from, int64_t to, int64_t each, bool product)                 \
+    {                                                                                                        \
+        T sum = product ? (T)1 : none_sum;                                                                   \
+        for (int64_t i = from; i + each <= to; i += each)                                                    \
+            sum = join_##type(sum, each == 1 ? x[i] : before_##type(x, i, i + each, each / 16, product),     \
+                              product);                                                                      \
+        return sum;                                                                                          \
+    }                                                                                                        \
+    static void scan_##type(const T *x, T *out, int64_t n, bool product)                                     \
+    {                                                                                                        \
+        T blocks = product ? (T)1 : none_sum;                                                                \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            const int64_t block = i / 4096 * 4096, group = i / 256 * 256, run = i / 16 * 16;                 \
+            if (i == block && i)                                                                             \
+                blocks = join_##type(blocks, before_##type(x, i - 4096, i, 256, product), product);          \
+            const T in_run = before_##type(x, run, i + 1, 1, product);                                       \
+            const T in_group = join_##type(before_##type(x, group, run, 16, product), in_run, product);      \
+            const T in_block = join_##type(before_##type(x, block, group, 256, product), in_group, product); \
+            out[i] = join_##type(blocks, in_block, product);                                                 \
+        }                                                                                                    \
     }
 SUMS(f32, float, -0.0f)
 SUMS(f64, double, -0.0)
@@ -63,7 +65,8 @@ static list summed_up(const list *x, int axis, bool product)
         else if (x->type == DUET_F64) scan_f64((double *)line, (double *)sums, n, product);
         else scan_i64((uint64_t *)line, (uint64_t *)sums, n, product);
         for (int64_t i = 0; i < n; i++)
-            memcpy(list_place(&out, line_place(x, axis, l, i)), sums + i * (int64_t)list_each(x), list_each(x));
+            memcpy(list_place(&out, line_place(x, axis, l, i)), sums + i * (int64_t)list_each(x),
+                   list_each(x));
     }
     return free(line), out;
 }
@@ -88,13 +91,20 @@ static void near(const list *x, const list *sums, int axis)
             sum += list_number(x, at), size += fabsl(list_number(x, at));
             const long double error = fabsl(list_number(sums, at) - sum),
                               bound = depth * u / (1 - depth * u) * size + 1e-17L * size;
-            CHECK(error <= bound || isnan(sum), "sum %lld: error %.3Lg, bound %.3Lg", (long long)i, error, bound);
+            CHECK(error <= bound || isnan(sum), "sum %lld: error %.3Lg, bound %.3Lg", (long long)i, error,
+                  bound);
         }
     }
 }
 
-static duet_expr ask_cumsum(const void *of) { return duet_cumsum(((const question *)of)->x, ((const question *)of)->axis); }
-static duet_expr ask_cumprod(const void *of) { return duet_cumprod(((const question *)of)->x, ((const question *)of)->axis); }
+static duet_expr ask_cumsum(const void *of)
+{
+    return duet_cumsum(((const question *)of)->x, ((const question *)of)->axis);
+}
+static duet_expr ask_cumprod(const void *of)
+{
+    return duet_cumprod(((const question *)of)->x, ((const question *)of)->axis);
+}
 
 static void scans(const sight *s, int axis, int kind)
 {
@@ -142,15 +152,22 @@ static void ranked(const list *x, int axis, int64_t k, bool falls, list *values,
         qsort(line, (size_t)n, sizeof *line, falls ? down : up);
         for (int64_t i = 0; i < k; i++) {
             const int64_t to = line_place(values, axis, l, i);
-            memcpy(list_place(values, to), list_place(x, line_place(x, axis, l, line[i].index)), list_each(x));
+            memcpy(list_place(values, to), list_place(x, line_place(x, axis, l, line[i].index)),
+                   list_each(x));
             ((int64_t *)indices->at)[to] = line[i].index;
         }
     }
     free(line);
 }
 
-static duet_expr ask_sort(const void *of) { return duet_sort(((const question *)of)->x, ((const question *)of)->axis); }
-static duet_expr ask_argsort(const void *of) { return duet_argsort(((const question *)of)->x, ((const question *)of)->axis); }
+static duet_expr ask_sort(const void *of)
+{
+    return duet_sort(((const question *)of)->x, ((const question *)of)->axis);
+}
+static duet_expr ask_argsort(const void *of)
+{
+    return duet_argsort(((const question *)of)->x, ((const question *)of)->axis);
+}
 static duet_expr ask_top_k(const void *of)
 {
     const question *q = of;
@@ -172,7 +189,8 @@ static void sorts(const sight *s, int axis)
     for (int i = 0; i < LENGTH_OF(wanted); i++) {
         q.k = (int)wanted[i];
         ranked(&x, axis, q.k, true, &values, &indices);
-        everywhere(ask_top_k, &q, values, "top_k"), everywhere(ask_top_k_indices, &q, indices, "top_k_indices");
+        everywhere(ask_top_k, &q, values, "top_k"),
+            everywhere(ask_top_k_indices, &q, indices, "top_k_indices");
     }
     list_free(&x);
 }
@@ -256,17 +274,18 @@ static void everywhere_once(asked *make, const void *of, list want, const char *
     list_free(&want);
 }
 
-#define IN_ORDER(type, T, none_sum)                                                                                              \
-    static void in_order_##type(const T *x, T *out, int64_t n, bool product)                                                     \
-    {                                                                                                                            \
-        const T nil = product ? (T)1 : none_sum;                                                                                 \
-        T sum[4] = { nil, nil, nil, nil }; /* of a run, of runs, of groups, of blocks */                                         \
-        for (int64_t i = 0; i < n; i++) {                                                                                        \
-            for (int k = 0; k < 3; k++)                                                                                          \
-                if (i % (16 << 4 * k) == 0) sum[k + 1] = join_##type(sum[k + 1], sum[k], product), sum[k] = nil;                 \
-            out[i] = sum[0] = join_##type(sum[0], x[i], product);                                                                \
-            for (int k = 1; k < 4; k++) out[i] = join_##type(sum[k], out[i], product);                                           \
-        }                                                                                                                        \
+#define IN_ORDER(type, T, none_sum)                                                                          \
+    static void in_order_##type(const T *x, T *out, int64_t n, bool product)                                 \
+    {                                                                                                        \
+        const T nil = product ? (T)1 : none_sum;                                                             \
+        T sum[4] = { nil, nil, nil, nil }; /* of a run, of runs, of groups, of blocks */                     \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            for (int k = 0; k < 3; k++)                                                                      \
+                if (i % (16 << 4 * k) == 0)                                                                  \
+                    sum[k + 1] = join_##type(sum[k + 1], sum[k], product), sum[k] = nil;                     \
+            out[i] = sum[0] = join_##type(sum[0], x[i], product);                                            \
+            for (int k = 1; k < 4; k++) out[i] = join_##type(sum[k], out[i], product);                       \
+        }                                                                                                    \
     }
 IN_ORDER(f32, float, -0.0f)
 IN_ORDER(f64, double, -0.0)
@@ -331,12 +350,14 @@ static void long_sort(duet_dtype type, int64_t n, int lead, int kind)
     list x = list_of(s.m), values, indices;
     question q = { .x = s.m };
     ranked(&x, 0, n, false, &values, &indices);
-    everywhere_once(ask_sort, &q, values, "a long sort"), everywhere_once(ask_argsort, &q, indices, "a long argsort");
+    everywhere_once(ask_sort, &q, values, "a long sort"),
+        everywhere_once(ask_argsort, &q, indices, "a long argsort");
     ranked(&x, 0, 200, true, &values, &indices);
     for (int i = 0; i < LENGTH_OF(most); i++) {
         q.k = most[i];
         list some = list_new(type, 1, (int64_t[]){ q.k }), which = list_new(DUET_I64, 1, (int64_t[]){ q.k });
-        memcpy(some.at, values.at, (size_t)q.k * list_each(&x)), memcpy(which.at, indices.at, (size_t)q.k * 8);
+        memcpy(some.at, values.at, (size_t)q.k * list_each(&x)),
+            memcpy(which.at, indices.at, (size_t)q.k * 8);
         everywhere_once(ask_top_k, &q, some, "a long top_k"),
             everywhere_once(ask_top_k_indices, &q, which, "a long top_k_indices");
     }
@@ -374,11 +395,15 @@ static void chosen(void)
             const int k = most[j];
             list a = list_of(x), b = list_of(turned), values, indices;
             ranked(&a, 1, k, true, &values, &indices);
-            everywhere_once(ask_top_k, &(question){ .x = x, .axis = 1, .k = k }, values, "the greatest of rows");
-            everywhere_once(ask_top_k_indices, &(question){ .x = x, .axis = 1, .k = k }, indices, "where they are");
+            everywhere_once(ask_top_k, &(question){ .x = x, .axis = 1, .k = k }, values,
+                            "the greatest of rows");
+            everywhere_once(ask_top_k_indices, &(question){ .x = x, .axis = 1, .k = k }, indices,
+                            "where they are");
             ranked(&b, 0, k, true, &values, &indices);
-            everywhere_once(ask_top_k, &(question){ .x = turned, .axis = 0, .k = k }, values, "the greatest of columns");
-            everywhere_once(ask_top_k_indices, &(question){ .x = turned, .axis = 0, .k = k }, indices, "where those are");
+            everywhere_once(ask_top_k, &(question){ .x = turned, .axis = 0, .k = k }, values,
+                            "the greatest of columns");
+            everywhere_once(ask_top_k_indices, &(question){ .x = turned, .axis = 0, .k = k }, indices,
+                            "where those are");
             list_free(&a), list_free(&b);
         }
     }
@@ -424,7 +449,8 @@ static void long_counts(void)
                 while (k > 0 && v < of[i].low + k * width) k--;
                 ((int64_t *)out.at)[k]++;
             }
-            everywhere_once(ask_histogram, &(question){ .x = s.m, .low = of[i].low, .high = of[i].high, .n = of[i].n }, out,
+            everywhere_once(ask_histogram,
+                            &(question){ .x = s.m, .low = of[i].low, .high = of[i].high, .n = of[i].n }, out,
                             "histogram");
             list_free(&x), sight_free(&s);
         }
@@ -433,7 +459,8 @@ static void long_counts(void)
 
 static void refusals(void)
 {
-    duet_matrix *x = duet_new(DUET_F32, 3, 4), *c = duet_new(DUET_C64, 3), *b = duet_new(DUET_BOOL, 3), *s = duet_new(DUET_F32);
+    duet_matrix *x = duet_new(DUET_F32, 3, 4), *c = duet_new(DUET_C64, 3), *b = duet_new(DUET_BOOL, 3),
+                *s = duet_new(DUET_F32);
     duet_matrix *n = duet_new(DUET_I64, 4), *y = duet_new(DUET_F32, 3, 4);
     FAILS(duet_set(y, duet_cumsum(x, 2)), DUET_BAD_SHAPE, "there is no such axis");
     FAILS(duet_set(y, duet_cumsum(s, 0)), DUET_BAD_SHAPE, "there is no such axis");
@@ -458,12 +485,14 @@ static void in_formulas(void)
     duet_matrix *part = duet_submatrix(wide, 0, 1, 300, 3);
     for (int k = 0; k < n_places; k++) {
         sight_fill(&(sight){ .m = x }, ANY);
-        list was = list_of(x), turned = list_of(t), want = summed(&was, 1, false), down_the_rows = summed(&turned, 0, false);
+        list was = list_of(x), turned = list_of(t), want = summed(&was, 1, false),
+             down_the_rows = summed(&turned, 0, false);
         CHECK(duet_set_on(places[k], x, duet_cumsum(x, -1)) == DUET_OK, "%s", duet_error());
         list got = list_of(x);
         list_same(&got, &want, "in place"), list_free(&got);
         memcpy(duet_overwrite(x), was.at, (size_t)was.count * 4);
-        CHECK(duet_set_on(places[k], part, duet_neg(duet_cumsum(duet_neg(t), 0))) == DUET_OK, "%s", duet_error());
+        CHECK(duet_set_on(places[k], part, duet_neg(duet_cumsum(duet_neg(t), 0))) == DUET_OK, "%s",
+              duet_error());
         got = list_of(part), list_same(&got, &down_the_rows, "within a formula"), list_free(&got);
         CHECK(duet_set_on(places[k], t, duet_cumsum(t, 0)) == DUET_OK, "%s", duet_error());
         got = list_of(t), list_same(&got, &down_the_rows, "over itself"), list_free(&got);
@@ -475,7 +504,9 @@ static void in_formulas(void)
 
 int main(int argc, char **argv)
 {
-    static const duet_dtype sorted[] = { DUET_F32, DUET_F64, DUET_I64, DUET_I32, DUET_I16, DUET_U8, DUET_U64 };
+    static const duet_dtype sorted[] = {
+        DUET_F32, DUET_F64, DUET_I64, DUET_I32, DUET_I16, DUET_U8, DUET_U64
+    };
     quick = is_quick(argc, argv);
     n_places = list_places(places);
     for (duet_dtype t = 0; t < DUET_C64; t++) all_shapes(t, SCAN);

@@ -5,9 +5,11 @@ static duet_place place[2];
 static int places;
 
 static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64, DUET_I32, DUET_I16, DUET_U64, DUET_U8 };
-static const sizes shapes[] = { SIZES(),       SIZES(0),       SIZES(1),       SIZES(2),          SIZES(17),     SIZES(4099),
-                                SIZES(3, 0),   SIZES(0, 3),    SIZES(1, 1),    SIZES(5, 33),      SIZES(37, 41), SIZES(1, 300),
-                                SIZES(300, 1), SIZES(3, 5, 7), SIZES(2, 1, 9), SIZES(2, 3, 4, 5), SIZES(70, 300) };
+static const sizes shapes[] = { SIZES(),       SIZES(0),       SIZES(1),       SIZES(2),
+                                SIZES(17),     SIZES(4099),    SIZES(3, 0),    SIZES(0, 3),
+                                SIZES(1, 1),   SIZES(5, 33),   SIZES(37, 41),  SIZES(1, 300),
+                                SIZES(300, 1), SIZES(3, 5, 7), SIZES(2, 1, 9), SIZES(2, 3, 4, 5),
+                                SIZES(70, 300) };
 #define LENGTH_OF(a) (int)(sizeof(a) / sizeof *(a))
 
 /* Frees both. */
@@ -19,7 +21,8 @@ static void are(duet_matrix *m, list want, const char *what, duet_place at)
         list got = list_of(m);
         bool same = got.rank == want.rank;
         for (int a = 0; a < want.rank && same; a++) same = got.size[a] == want.size[a];
-        if (CHECK(same, "%s: another shape: %lld of %lld", text, (long long)got.size[0], (long long)want.size[0]))
+        if (CHECK(same, "%s: another shape: %lld of %lld", text, (long long)got.size[0],
+                  (long long)want.size[0]))
             list_same(&got, &want, text);
         list_free(&got);
     }
@@ -37,7 +40,8 @@ static list known_masked(const list *x, const list *mask)
     for (int64_t i = 0; i < mask->count; i++) size[0] += chosen(mask, i);
     list out = list_new(x->type, x->rank - mask->rank + 1, size);
     for (int64_t i = 0; i < mask->count; i++)
-        if (chosen(mask, i)) memcpy(list_place(&out, n++ * inner), list_place(x, i * inner), (size_t)inner * list_each(x));
+        if (chosen(mask, i))
+            memcpy(list_place(&out, n++ * inner), list_place(x, i * inner), (size_t)inner * list_each(x));
     return out;
 }
 
@@ -101,7 +105,8 @@ static void masked(duet_place at, duet_dtype type, const sizes *s, int view)
         const duet_dtype as = types[draw(LENGTH_OF(types))];
         sight mask = sight_new(as, rank, s->size, draw(SIGHTS));
         sight_fill(&mask, draw(4) ? TIES : SPECIAL);
-        snprintf(what, sizeof what, "masked %s, rank %d by %s, rank %d", dtypes[type].name, s->rank, dtypes[as].name, rank);
+        snprintf(what, sizeof what, "masked %s, rank %d by %s, rank %d", dtypes[type].name, s->rank,
+                 dtypes[as].name, rank);
         masked_on(at, &x, &mask, what);
         sight_free(&mask);
     }
@@ -125,7 +130,8 @@ static void unique(duet_place at, duet_dtype type, const sizes *s, int view)
         list of = list_of(x.m), known[3];
         duet_matrix *counts = x.m, *inverse = x.m;
         known_unique(&of, known);
-        DUET_ON(at) are(duet_unique(x.m, want & 1 ? &counts : NULL, want & 2 ? &inverse : NULL), known[0], "unique", at);
+        DUET_ON(at)
+        are(duet_unique(x.m, want & 1 ? &counts : NULL, want & 2 ? &inverse : NULL), known[0], "unique", at);
         if (want & 1) are(counts, known[1], "counts", at);
         else list_free(&known[1]);
         if (want & 2) are(inverse, known[2], "inverse", at);
@@ -155,20 +161,24 @@ static void formulas(void)
         {
             const duet_expr e = duet_mul(x, 2);
             duet_matrix *m = duet_masked(e, duet_less(e, 0)), *n = duet_nonzero(duet_greater(x, 2)),
-                        *u = duet_unique(duet_abs(duet_sign(x)), NULL, NULL), *z = duet_masked(c, duet_not_equal(x, 0)), *y;
+                        *u = duet_unique(duet_abs(duet_sign(x)), NULL, NULL),
+                        *z = duet_masked(c, duet_not_equal(x, 0)), *y;
             const float *p = m ? duet_read(m) : NULL, *v = u ? duet_read(u) : NULL;
             const int64_t *i = n ? duet_read(n) : NULL;
-            CHECK(p && duet_count(m) == 3 && p[0] == -4 && p[1] == -8 && p[2] == -12, "masked: %s", duet_error());
+            CHECK(p && duet_count(m) == 3 && p[0] == -4 && p[1] == -8 && p[2] == -12, "masked: %s",
+                  duet_error());
             CHECK(i && duet_count(n) == 2 && i[0] == 2 && i[1] == 4, "nonzero: %s", duet_error());
             CHECK(v && duet_count(u) == 1 && v[0] == 1, "unique: %s", duet_error());
             CHECK(!z && strstr(duet_error(), "needs a mask"), "%s", duet_error());
             duet_matrix *three = duet_slice(x, 0, 3);
             y = duet_masked(c, duet_greater(three, 0));
             const float *q = y ? duet_read(y) : NULL;
-            CHECK(q && duet_count(y) == 2 && q[0] == 1 && q[1] == 2 && q[2] == 5 && q[3] == 6, "complex: %s", duet_error());
+            CHECK(q && duet_count(y) == 2 && q[0] == 1 && q[1] == 2 && q[2] == 5 && q[3] == 6, "complex: %s",
+                  duet_error());
             duet_free(&m), duet_free(&n), duet_free(&u), duet_free(&y), duet_free(&three);
         }
-    CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK, "a formula is left: %s", duet_error());
+    CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK,
+          "a formula is left: %s", duet_error());
     duet_free(&x), duet_free(&c);
     tap_point("formulas, also of one another, and complex elements");
 }
@@ -184,8 +194,10 @@ static void complex_zeros(void)
             duet_matrix *n = duet_nonzero(z), *m = duet_masked(z, z);
             const int64_t *i = n ? duet_read(n) : NULL;
             const double *p = m ? duet_read(m) : NULL;
-            CHECK(i && duet_count(n) == 3 && i[0] == 1 && i[1] == 2 && i[2] == 4, "nonzero: %s", duet_error());
-            CHECK(p && duet_count(m) == 3 && p[0] == 1 && p[3] == -2 && isnan(p[5]), "masked: %s", duet_error());
+            CHECK(i && duet_count(n) == 3 && i[0] == 1 && i[1] == 2 && i[2] == 4, "nonzero: %s",
+                  duet_error());
+            CHECK(p && duet_count(m) == 3 && p[0] == 1 && p[3] == -2 && isnan(p[5]), "masked: %s",
+                  duet_error());
             duet_free(&n), duet_free(&m);
         }
     duet_free(&z);
@@ -199,27 +211,30 @@ static void stays(void)
         {
             CHECK(duet_set(x, 1) == DUET_OK, "%s", duet_error());
             const duet_counts was = duet_stats();
-            duet_matrix *m = duet_masked(x, duet_greater(x, 0)), *n = duet_nonzero(x), *u = duet_unique(x, &counts, &inverse);
+            duet_matrix *m = duet_masked(x, duet_greater(x, 0)), *n = duet_nonzero(x),
+                        *u = duet_unique(x, &counts, &inverse);
             const duet_counts is = duet_stats();
             CHECK(m && n && u && counts && inverse, "%s", duet_error());
-            CHECK(is.download_bytes - was.download_bytes <= 3 * sizeof(int64_t), "%s: %d bytes came down", place_name(place[k]),
-                  (int)(is.download_bytes - was.download_bytes));
+            CHECK(is.download_bytes - was.download_bytes <= 3 * sizeof(int64_t), "%s: %d bytes came down",
+                  place_name(place[k]), (int)(is.download_bytes - was.download_bytes));
             duet_free(&m), duet_free(&n), duet_free(&u), duet_free(&counts), duet_free(&inverse);
         }
     duet_free(&x);
     tap_point("how many there are is all that the host reads");
 }
 
-#define REFUSED(call, words)                                                                                                     \
-    do {                                                                                                                         \
-        duet_matrix *got_ = call;                                                                                                \
-        CHECK(!got_ && strstr(duet_error(), words) && strstr(duet_error(), "test_select.c:"), #call ": %s", duet_error());       \
-        duet_free(&got_);                                                                                                        \
+#define REFUSED(call, words)                                                                                 \
+    do {                                                                                                     \
+        duet_matrix *got_ = call;                                                                            \
+        CHECK(!got_ && strstr(duet_error(), words) && strstr(duet_error(), "test_select.c:"), #call ": %s",  \
+              duet_error());                                                                                 \
+        duet_free(&got_);                                                                                    \
     } while (0)
 
 static void errors(void)
 {
-    duet_matrix *x = duet_new(DUET_F32, 2, 3), *v = duet_new(DUET_F32, 3), *none = NULL, *counts = x, *inverse = x;
+    duet_matrix *x = duet_new(DUET_F32, 2, 3), *v = duet_new(DUET_F32, 3), *none = NULL, *counts = x,
+                *inverse = x;
     REFUSED(duet_masked(x, v), "duet_masked(f32[2,3], f32[3]) needs a mask");
     REFUSED(duet_masked(v, x), "needs a mask");
     REFUSED(duet_masked(v, duet_add(v, x)), "needs a mask");
@@ -235,7 +250,8 @@ static void errors(void)
     CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
     REFUSED(duet_unique(x, NULL, NULL), "neither recorded");
     CHECK(!duet_record_end(), "a recording of a statement that failed");
-    CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK, "a formula is left: %s", duet_error());
+    CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK,
+          "a formula is left: %s", duet_error());
     duet_free(&x), duet_free(&v);
     tap_point("bad input");
 }

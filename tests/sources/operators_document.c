@@ -107,7 +107,8 @@ static void find(const call *c, found *most)
 {
     const int matrices = c->operands + c->results;
     *most = (found){ 0 };
-    for (guess g = { 0 }; g.indices < 1u << matrices; g.indices += 2) { /* the first matrix is of the type in question */
+    for (guess g = { 0 }; g.indices < 1u << matrices;
+         g.indices += 2) { /* the first matrix is of the type in question */
         found f = { 0 };
         duet_dtype of;
         if (!guess_sizes(&g, c, &of)) continue;
@@ -145,18 +146,17 @@ static const char *tested(const char *name)
 {
     static const struct {
         const char *bound, *names;
-    } of[] = {
-        { "norm", " fftn ifftn rfftn irfftn fftconvolve fftcorrelate " },
-        { "gamma(n)", " cumsum cumprod scatter_add " },
-        { "gamma(n + 1)", " einsum " },
-        { "gamma(windows)", " max_pool2d_grad " },
-        { "gamma(windows + 3)", " max_pool1d_grad max_pool3d_grad avg_pool1d_grad avg_pool3d_grad " },
-        { "gamma(window + 3)", " avg_pool1d avg_pool3d " },
-        { "gamma(products + 1)",
-          " conv1d convolve1d conv1d_input_grad conv1d_filter_grad conv_transpose1d conv3d convolve3d conv3d_input_grad "
-          "conv3d_filter_grad conv_transpose3d convolve correlate convolve_multi correlate_multi convolve_deep correlate_deep " },
-        { "residual", " inv det logdet cholesky eigvalsh svdvals solve solve_triangular lstsq " }
-    };
+    } of[] = { { "norm", " fftn ifftn rfftn irfftn fftconvolve fftcorrelate " },
+               { "gamma(n)", " cumsum cumprod scatter_add " },
+               { "gamma(n + 1)", " einsum " },
+               { "gamma(windows)", " max_pool2d_grad " },
+               { "gamma(windows + 3)", " max_pool1d_grad max_pool3d_grad avg_pool1d_grad avg_pool3d_grad " },
+               { "gamma(window + 3)", " avg_pool1d avg_pool3d " },
+               { "gamma(products + 1)", " conv1d convolve1d conv1d_input_grad conv1d_filter_grad "
+                                        "conv_transpose1d conv3d convolve3d conv3d_input_grad "
+                                        "conv3d_filter_grad conv_transpose3d convolve correlate "
+                                        "convolve_multi correlate_multi convolve_deep correlate_deep " },
+               { "residual", " inv det logdet cholesky eigvalsh svdvals solve solve_triangular lstsq " } };
     char word[80];
     snprintf(word, sizeof word, " %s ", name);
     for (int i = 0; i < LENGTH(of); i++)
@@ -166,7 +166,8 @@ static const char *tested(const char *name)
 
 static void print_bound(FILE *out, const call *c)
 {
-    const bool counted = c->terms && (strchr(c->terms, '.') || !strcmp(c->terms, "n") || (*c->terms >= '0' && *c->terms <= '9'));
+    const bool counted = c->terms && (strchr(c->terms, '.') || !strcmp(c->terms, "n") ||
+                                      (*c->terms >= '0' && *c->terms <= '9'));
     if (c->ulp == 0 || (c->terms && (!strcmp(c->terms, "0") || !strcmp(c->terms, "1")))) fputs("exact", out);
     else if (c->ulp > 0) fprintf(out, "%g ulp", c->ulp);
     else if (counted) fprintf(out, "gamma(%s)", c->terms);
@@ -190,25 +191,28 @@ static void print_row(FILE *out, const call *c)
 
 static void print_table(FILE *out, const char *title, const call *rows, int count)
 {
-    fprintf(out, "\n## %s\n\n| duet_ | what | types | CPU | GPU | error |\n|---|---|---|---|---|---|\n", title);
+    fprintf(out, "\n## %s\n\n| duet_ | what | types | CPU | GPU | error |\n|---|---|---|---|---|---|\n",
+            title);
     for (int i = 0; i < count; i++) print_row(out, &rows[i]);
 }
 
-static const char head[] = "# The operators\n\n"
-                           "Written by `tests/sources/operators_document.c`, which asks the library for its plans; a test compares. Do not edit: "
-                           "`build/tests/operators > docs/operators.md`.\n\n"
-                           "**Types**: that all operands can be of (indices and conditions apart); floats are f16, bf16, f32, "
-                           "f64; integers i8 to i64 and u8 to u64; real is all but the complex\n"
-                           "ones. What operands of several types make is in `semantics.md`. **CPU, GPU**: by what, of small and "
-                           "of large operands: `machine` is the expression machine, in which "
-                           "operators beside\neach other are one pass; `own kernel` is one of Duet's for this operator; else a "
-                           "vendor's library. What is of types that a machine does not compute in is "
-                           "converted by\nits program, before or after. **Error**: what the tests of both machines allow. `ulp`: "
-                           "units in the last place; 0.5 is rounded correctly. `gamma(n)`: n u / (1 - n u) "
-                           "times the sum\nof the sizes of what is summed, u being the unit roundoff. `as its formula`: what its "
-                           "operators are allowed. `norm`: 8 u log2(2 N) of the result's 2-norm, 32 where N has prime\n"
-                           "factors above 13. `residual`: LAPACK's test ratios below 30. `its law`: by statistics. Between the "
-                           "machines results are the same bits, but for those of vendors.\n";
+static const char head[] =
+    "# The operators\n\n"
+    "Written by `tests/sources/operators_document.c`, which asks the library for its plans; a test compares. "
+    "Do not edit: "
+    "`build/tests/operators > docs/operators.md`.\n\n"
+    "**Types**: that all operands can be of (indices and conditions apart); floats are f16, bf16, f32, "
+    "f64; integers i8 to i64 and u8 to u64; real is all but the complex\n"
+    "ones. What operands of several types make is in `semantics.md`. **CPU, GPU**: by what, of small and "
+    "of large operands: `machine` is the expression machine, in which "
+    "operators beside\neach other are one pass; `own kernel` is one of Duet's for this operator; else a "
+    "vendor's library. What is of types that a machine does not compute in is "
+    "converted by\nits program, before or after. **Error**: what the tests of both machines allow. `ulp`: "
+    "units in the last place; 0.5 is rounded correctly. `gamma(n)`: n u / (1 - n u) "
+    "times the sum\nof the sizes of what is summed, u being the unit roundoff. `as its formula`: what its "
+    "operators are allowed. `norm`: 8 u log2(2 N) of the result's 2-norm, 32 where N has prime\n"
+    "factors above 13. `residual`: LAPACK's test ratios below 30. `its law`: by statistics. Between the "
+    "machines results are the same bits, but for those of vendors.\n";
 
 static void write_all(FILE *out)
 {
@@ -228,8 +232,10 @@ static void compare(char *is, char *should)
     char *rest_is, *rest;
     int line = 1;
     char *a = strtok_r(is, "\n", &rest_is), *b = strtok_r(should, "\n", &rest);
-    for (; a && b && !strcmp(a, b); line++) a = strtok_r(NULL, "\n", &rest_is), b = strtok_r(NULL, "\n", &rest);
-    CHECK(!a && !b, "line %d, empty ones apart, is \"%s\" and should be \"%s\"", line, a ? a : "", b ? b : "");
+    for (; a && b && !strcmp(a, b); line++)
+        a = strtok_r(NULL, "\n", &rest_is), b = strtok_r(NULL, "\n", &rest);
+    CHECK(!a && !b, "line %d, empty ones apart, is \"%s\" and should be \"%s\"", line, a ? a : "",
+          b ? b : "");
 }
 
 static char *read_whole(const char *path)

@@ -14,13 +14,24 @@ static int N; /* small ones may be read whole before they are written: large one
 static const int side[] = { 12, 75 };
 
 /* Ways for a and b to lie over x in one matrix of 3N x 3N. */
-enum how { SAME_VIEW, TWINS, SHIFTED_DOWN, SHIFTED_UP, SHIFTED_RIGHT, TRANSPOSED, APART_ROWS, TOUCHING, HOWS };
+enum how {
+    SAME_VIEW,
+    TWINS,
+    SHIFTED_DOWN,
+    SHIFTED_UP,
+    SHIFTED_RIGHT,
+    TRANSPOSED,
+    APART_ROWS,
+    TOUCHING,
+    HOWS
+};
 static const char *how_text[HOWS] = { "the same",      "twins",      "shifted down", "shifted up",
                                       "shifted right", "transposed", "apart",        "touching" };
 
 static cast cast_new(rng *dice, duet_dtype type, enum how how)
 {
-    const int64_t at[HOWS][2] = { { 0, 0 }, { 0, 0 }, { 1, 0 }, { -1, 0 }, { 0, 1 }, { 0, 0 }, { N, 1 }, { 0, N } };
+    const int64_t at[HOWS][2] = { { 0, 0 }, { 0, 0 }, { 1, 0 }, { -1, 0 },
+                                  { 0, 1 }, { 0, 0 }, { N, 1 }, { 0, N } };
     cast k = { .whole = random_matrix(dice, type, 2, (int64_t[]){ 3 * N, 3 * N }, 0.5, 2) };
     k.y = random_matrix(dice, type, 2, (int64_t[]){ N, N }, 0.5, 2);
     k.x = duet_submatrix(k.whole, 3, 3, N, N);
@@ -33,41 +44,42 @@ static cast cast_new(rng *dice, duet_dtype type, enum how how)
 
 static void cast_free(cast *k)
 {
-    duet_free(&k->x), duet_free(&k->a), duet_free(&k->b), duet_free(&k->c), duet_free(&k->y), duet_free(&k->whole);
+    duet_free(&k->x), duet_free(&k->a), duet_free(&k->b), duet_free(&k->c), duet_free(&k->y),
+        duet_free(&k->whole);
 }
 
 /* Vendor: answers within a bound, so that a temporary more or less may change bits: such are only held against the oracle. */
-#define FORMULAS(F)                                                                                                              \
-    F(0, x)                                                                                                                      \
-    F(0, a)                                                                                                                      \
-    F(0, duet_neg(x))                                                                                                            \
-    F(0, duet_add(x, a))                                                                                                         \
-    F(0, duet_add(duet_mul(3.3, a), x))                                                                                          \
-    F(0, duet_add(duet_mul(3.3, x), duet_mul(0.7, b)))                                                                           \
-    F(0, duet_add(duet_add(a, x), duet_mul(b, x)))                                                                               \
-    F(0, duet_sub(duet_transpose(x), x))                                                                                         \
-    F(0, duet_transpose(a))                                                                                                      \
-    F(0, duet_add(x, c))                                                                                                         \
-    F(0, duet_div(x, duet_norm(x)))                                                                                              \
-    F(0, duet_sub(a, duet_mean_keep(x, 1)))                                                                                      \
-    F(0, duet_mul(x, duet_sum_axis(x, 0)))                                                                                       \
-    F(0, duet_sum_axis(a, 0))                                                                                                    \
-    F(0, duet_softmax(x))                                                                                                        \
-    F(0, duet_softmax(a))                                                                                                        \
-    F(0, duet_add(duet_exp(duet_neg(a)), duet_softmax(x)))                                                                       \
-    F(0, duet_where(duet_less(x, a), b, x))                                                                                      \
-    F(0, duet_relu(duet_bias_add(x, c)))                                                                                         \
-    F(1, duet_matmul(x, x))                                                                                                      \
-    F(1, duet_matmul(x, a))                                                                                                      \
-    F(1, duet_matmul(duet_transpose(a), x))                                                                                      \
-    F(1, duet_matmul(y, x))                                                                                                      \
-    F(1, duet_add(duet_matmul(y, y), x))                                                                                         \
-    F(1, duet_add(duet_mul(2, duet_matmul(duet_transpose(y), y)), duet_mul(0.5, x)))                                             \
-    F(1, duet_add(duet_matmul(x, y), x))                                                                                         \
-    F(1, duet_add(duet_matmul(y, y), a))                                                                                         \
-    F(1, duet_add(duet_matmul(y, y), duet_transpose(x)))                                                                         \
-    F(1, duet_sigmoid(duet_bias_add(duet_matmul(x, y), c)))                                                                      \
-    F(1, duet_matmul(x, c))                                                                                                      \
+#define FORMULAS(F)                                                                                          \
+    F(0, x)                                                                                                  \
+    F(0, a)                                                                                                  \
+    F(0, duet_neg(x))                                                                                        \
+    F(0, duet_add(x, a))                                                                                     \
+    F(0, duet_add(duet_mul(3.3, a), x))                                                                      \
+    F(0, duet_add(duet_mul(3.3, x), duet_mul(0.7, b)))                                                       \
+    F(0, duet_add(duet_add(a, x), duet_mul(b, x)))                                                           \
+    F(0, duet_sub(duet_transpose(x), x))                                                                     \
+    F(0, duet_transpose(a))                                                                                  \
+    F(0, duet_add(x, c))                                                                                     \
+    F(0, duet_div(x, duet_norm(x)))                                                                          \
+    F(0, duet_sub(a, duet_mean_keep(x, 1)))                                                                  \
+    F(0, duet_mul(x, duet_sum_axis(x, 0)))                                                                   \
+    F(0, duet_sum_axis(a, 0))                                                                                \
+    F(0, duet_softmax(x))                                                                                    \
+    F(0, duet_softmax(a))                                                                                    \
+    F(0, duet_add(duet_exp(duet_neg(a)), duet_softmax(x)))                                                   \
+    F(0, duet_where(duet_less(x, a), b, x))                                                                  \
+    F(0, duet_relu(duet_bias_add(x, c)))                                                                     \
+    F(1, duet_matmul(x, x))                                                                                  \
+    F(1, duet_matmul(x, a))                                                                                  \
+    F(1, duet_matmul(duet_transpose(a), x))                                                                  \
+    F(1, duet_matmul(y, x))                                                                                  \
+    F(1, duet_add(duet_matmul(y, y), x))                                                                     \
+    F(1, duet_add(duet_mul(2, duet_matmul(duet_transpose(y), y)), duet_mul(0.5, x)))                         \
+    F(1, duet_add(duet_matmul(x, y), x))                                                                     \
+    F(1, duet_add(duet_matmul(y, y), a))                                                                     \
+    F(1, duet_add(duet_matmul(y, y), duet_transpose(x)))                                                     \
+    F(1, duet_sigmoid(duet_bias_add(duet_matmul(x, y), c)))                                                  \
+    F(1, duet_matmul(x, c))                                                                                  \
     F(1, duet_add(duet_matmul(x, duet_matmul(a, x)), duet_mul(x, x)))
 
 typedef duet_expr maker(const cast *);
@@ -83,7 +95,7 @@ static duet_expr make(const cast *k, int which)
     duet_matrix *x = k->x, *a = k->a, *b = k->b, *c = k->c, *y = k->y;
     int n = 0;
     (void)x, (void)a, (void)b, (void)c, (void)y;
-#define F(vendor, formula)                                                                                                       \
+#define F(vendor, formula)                                                                                   \
     if (n++ == which) return (duet_of_expr)(DUET(formula));
     FORMULAS(F)
 #undef F
@@ -117,7 +129,8 @@ static void check(duet_place where, duet_dtype type, enum how how, int which, in
         judge(k.x, &k, which, how_text[how], mode);
         void *got = elements(k.x);
         if (!texts[which].vendor)
-            CHECK(same_bits(type, want, got, N * N), "%s (%s, %s on %s, %d, fusion %s) has other bits than into a fresh matrix",
+            CHECK(same_bits(type, want, got, N * N),
+                  "%s (%s, %s on %s, %d, fusion %s) has other bits than into a fresh matrix",
                   texts[which].text, how_text[how], type_name(type), place_name(where), N, mode_names[mode]);
         free(want), free(got), free(same);
         duet_free(&fresh);

@@ -2,9 +2,9 @@
  * twice from the same dice, without automatic replay and with it. All that the host reads must agree bit for bit, and so must every status.
  *
  *     test_repeat [programs] [seed] */
-#include "in_thread.h"
 #include "auto_replay.h"
 #include "common.h"
+#include "in_thread.h"
 #include "modes.h"
 #include "random_program.h"
 
@@ -153,7 +153,8 @@ static duet_place some_place(void) { return below(5) ? DUET_GPU : below(2) ? DUE
 static loop new_loop(void)
 {
     loop p = { .count = 1 + below(LENGTH), .of = 1 + below(12) };
-    for (int i = 0; i < p.count; i++) p.line[i] = new_line(below(STATEMENTS_), below(6) ? DUET_GPU : some_place());
+    for (int i = 0; i < p.count; i++)
+        p.line[i] = new_line(below(STATEMENTS_), below(6) ? DUET_GPU : some_place());
     for (int more = below(4); more > 0; more--) {
         line other = new_line(below(2) ? READ_ : (STATEMENTS_ + below(KINDS - STATEMENTS_)), DUET_GPU);
         if (other.kind == RENEW_ && below(4)) other.kind = OVERWRITE_;
@@ -208,7 +209,8 @@ static void play_turns(world *w, const loop *p, bool automatic, int threads)
     pthread_t t[3];
     player who[3];
     players all = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, w, p, automatic, threads, 0 };
-    for (int i = 0; i < threads; i++) who[i] = (player){ &all, i }, pthread_create(&t[i], NULL, take_turns, &who[i]);
+    for (int i = 0; i < threads; i++)
+        who[i] = (player){ &all, i }, pthread_create(&t[i], NULL, take_turns, &who[i]);
     for (int i = 0; i < threads; i++) pthread_join(t[i], NULL);
 }
 
@@ -235,8 +237,8 @@ static void print_program(const loop *p)
 {
     printf("#");
     for (int i = 0; i < p->count; i++)
-        printf(" %d(%d<-%d,%d,%d@%d)", (int)p->line[i].kind, p->line[i].to, p->line[i].x, p->line[i].y, p->line[i].row,
-               (int)p->line[i].where);
+        printf(" %d(%d<-%d,%d,%d@%d)", (int)p->line[i].kind, p->line[i].to, p->line[i].x, p->line[i].y,
+               p->line[i].row, (int)p->line[i].where);
     printf("; one in %d: %d\n", p->of, (int)p->seldom.kind);
 }
 
@@ -268,7 +270,8 @@ int main(int argc, char **argv)
     setenv("DUET_REPRODUCIBLE", "1", 1);
     repeat_patience(1);
     dice = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
-    if (list_places(place) < 2) return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();
+    if (list_places(place) < 2)
+        return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();
     const int count = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : is_quick(argc, argv) ? 60 : 400;
     programs(count, 1, "random programs see the same with automatic replay");
     programs(count / 4, 2, "so do two threads in turn");

@@ -2,8 +2,8 @@
  * in the middle of what they hold back. Small whole numbers: every result is exact.
  *
  *     test_repeat_threads [rounds] */
-#include "common.h"
 #include "auto_replay.h"
+#include "common.h"
 #include "deferred.h"
 #include "plan.h"
 #include <pthread.h>
@@ -129,7 +129,8 @@ static void hand_on(int rounds)
 {
     for (int r = 0; r < rounds; r++) {
         pthread_t first, last;
-        for (int i = 0; i <= THREADS; i++) link[i] = filled(0), sem_init(&made[i], 0, 0), sem_init(&taken[i], 0, 0);
+        for (int i = 0; i <= THREADS; i++)
+            link[i] = filled(0), sem_init(&made[i], 0, 0), sem_init(&taken[i], 0, 0);
         pthread_create(&first, NULL, spring, NULL), pthread_create(&last, NULL, sink, NULL);
         in_threads(stage, THREADS);
         pthread_join(first, NULL), pthread_join(last, NULL);
@@ -217,7 +218,8 @@ int main(int argc, char **argv)
     duet_place place[2];
     repeat_patience(1e3);
     setenv("DUET_REPRODUCIBLE", "1", 1);
-    if (list_places(place) < 2) return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();
+    if (list_places(place) < 2)
+        return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();
     const int rounds = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : is_quick(argc, argv) ? 3 : 20;
     share(rounds);
     hand_on(rounds);

@@ -1,8 +1,8 @@
 /* test_auto_replay_when.c - which loops are replayed and which are not, by the counters of duet_stats; and who may turn that off. */
-#include "in_thread.h"
 #include "auto_replay.h"
 #include "common.h"
 #include "deferred.h"
+#include "in_thread.h"
 #include "modes.h"
 
 enum { N = 24, TURNS = 60, STATEMENTS_A_TURN = 3 };
@@ -21,12 +21,14 @@ static duet_matrix *filled(int64_t rows, float v)
 
 static scene new_scene(void)
 {
-    return (scene){ filled(N, 0.5f), filled(N, -0.1f), filled(0, 0.2f), filled(N, 0), filled(N, 0), filled(N, 0) };
+    return (scene){ filled(N, 0.5f), filled(N, -0.1f), filled(0, 0.2f),
+                    filled(N, 0),    filled(N, 0),     filled(N, 0) };
 }
 
 static void free_scene(scene *s)
 {
-    duet_free(&s->in), duet_free(&s->w), duet_free(&s->b), duet_free(&s->h), duet_free(&s->y), duet_free(&s->z);
+    duet_free(&s->in), duet_free(&s->w), duet_free(&s->b), duet_free(&s->h), duet_free(&s->y),
+        duet_free(&s->z);
 }
 
 static void ok(duet_status s) { CHECK(s == DUET_OK, "status %d: %s", (int)s, duet_error()); }
@@ -34,13 +36,24 @@ static void ok(duet_status s) { CHECK(s == DUET_OK, "status %d: %s", (int)s, due
 static duet_counts since(duet_counts before)
 {
     duet_counts now = duet_stats();
-    for (size_t i = 0; i < sizeof now / sizeof(uint64_t); i++) ((uint64_t *)&now)[i] -= ((uint64_t *)&before)[i];
+    for (size_t i = 0; i < sizeof now / sizeof(uint64_t); i++)
+        ((uint64_t *)&now)[i] -= ((uint64_t *)&before)[i];
     return now;
 }
 
 /* ---- loops; each turn the statements of a small network, and what else happens there ---- */
 
-enum extra { NOTHING, FEED, FEED_AND_READ, READ_MIDDLE, NEW_NUMBER, NEW_MATRIX, WAIT_MIDDLE, HOST_MIDDLE, POINTER_MIDDLE };
+enum extra {
+    NOTHING,
+    FEED,
+    FEED_AND_READ,
+    READ_MIDDLE,
+    NEW_NUMBER,
+    NEW_MATRIX,
+    WAIT_MIDDLE,
+    HOST_MIDDLE,
+    POINTER_MIDDLE
+};
 
 static void new_z(scene *s) { duet_free(&s->z), s->z = duet_new(DUET_F32, N, N); }
 
@@ -84,9 +97,10 @@ static void *one_loop(void *arg)
     const wanted *w = arg;
     const duet_counts c = loop(w->extra, DUET_GPU, TURNS);
     const uint64_t least = (uint64_t)(w->a_turn * (TURNS - LEARNT)), most = (uint64_t)(w->a_turn * TURNS);
-    CHECK(c.repeats >= least && c.repeats <= most, "%s: %d statements replayed, not %d to %d", w->name, (int)c.repeats,
-          (int)least, (int)most);
-    CHECK(c.graphs * (uint64_t)w->a_turn == c.repeats * (uint64_t)w->graphs, "%s: %d graphs", w->name, (int)c.graphs);
+    CHECK(c.repeats >= least && c.repeats <= most, "%s: %d statements replayed, not %d to %d", w->name,
+          (int)c.repeats, (int)least, (int)most);
+    CHECK(c.graphs * (uint64_t)w->a_turn == c.repeats * (uint64_t)w->graphs, "%s: %d graphs", w->name,
+          (int)c.graphs);
     return NULL;
 }
 
@@ -124,11 +138,12 @@ static void same_moves(void)
 {
     for (int on = 0; on < 2; on++) alone(count_loop, &on);
     const duet_counts a = counted[0], b = counted[1];
-    CHECK(a.uploads == b.uploads && a.upload_bytes == b.upload_bytes, "%d uploads, not %d", (int)b.uploads, (int)a.uploads);
-    CHECK(a.downloads == b.downloads && a.synchronisations == b.synchronisations, "%d downloads, not %d", (int)b.downloads,
-          (int)a.downloads);
-    CHECK(a.launches == b.launches && a.steps == b.steps, "%d launches and %d steps, not %d and %d", (int)b.launches,
-          (int)b.steps, (int)a.launches, (int)a.steps);
+    CHECK(a.uploads == b.uploads && a.upload_bytes == b.upload_bytes, "%d uploads, not %d", (int)b.uploads,
+          (int)a.uploads);
+    CHECK(a.downloads == b.downloads && a.synchronisations == b.synchronisations, "%d downloads, not %d",
+          (int)b.downloads, (int)a.downloads);
+    CHECK(a.launches == b.launches && a.steps == b.steps, "%d launches and %d steps, not %d and %d",
+          (int)b.launches, (int)b.steps, (int)a.launches, (int)a.steps);
     CHECK(a.repeats == 0 && b.repeats > 0, "replayed where it is off, or not where it is on");
     tap_point("what moves, runs and is waited for");
 }
@@ -144,7 +159,8 @@ static void *costly(void *none)
 {
     duet_matrix *x = duet_new(DUET_F32, 8000000), *y = duet_new(DUET_F32, 8000000);
     const duet_counts before = duet_stats();
-    for (int i = 0; i < 10; i++) ok(duet_set_on(DUET_GPU, y, duet_add(x, 1))), ok(duet_set_on(DUET_GPU, x, duet_mul(y, 0.5)));
+    for (int i = 0; i < 10; i++)
+        ok(duet_set_on(DUET_GPU, y, duet_add(x, 1))), ok(duet_set_on(DUET_GPU, x, duet_mul(y, 0.5)));
     CHECK(since(before).repeats == 0, "statements of millions of elements are held back");
     duet_free(&x), duet_free(&y);
     return none;
@@ -181,8 +197,8 @@ static void *comes_back(void *none)
         const duet_counts before = duet_stats();
         for (int turn = 0; turn < 4; turn++) one_turn(&s, NOTHING, turn);
         ok(duet_synchronize());
-        CHECK(since(before).repeats >= 3 * STATEMENTS_A_TURN, "%d statements replayed of a loop that comes back",
-              (int)since(before).repeats);
+        CHECK(since(before).repeats >= 3 * STATEMENTS_A_TURN,
+              "%d statements replayed of a loop that comes back", (int)since(before).repeats);
     }
     free_scene(&s);
     return none;
@@ -198,8 +214,8 @@ static void *hangs_back(void *none)
     DUET_ON(DUET_GPU)
     for (int turn = 0; turn < TURNS; turn++) one_turn(&s, FEED_AND_READ, turn);
     repeat_patience(1);
-    CHECK(since(before).repeats <= 12 * STATEMENTS_A_TURN, "%d statements are held back longer than that spares",
-          (int)since(before).repeats);
+    CHECK(since(before).repeats <= 12 * STATEMENTS_A_TURN,
+          "%d statements are held back longer than that spares", (int)since(before).repeats);
     free_scene(&s);
     return none;
 }
@@ -213,7 +229,10 @@ static void holds(const duet_matrix *m, float v, const char *what)
 }
 
 /* h = w + w, or w * w; y = h + 1. Without a place, statements differ in their formulas alone. */
-static void one_half(scene *s, bool product) { ok((duet_set)(s->h, product ? duet_mul(s->w, s->w) : duet_add(s->w, s->w))); }
+static void one_half(scene *s, bool product)
+{
+    ok((duet_set)(s->h, product ? duet_mul(s->w, s->w) : duet_add(s->w, s->w)));
+}
 
 static void *other_things(void *none)
 {
@@ -251,8 +270,9 @@ static void *streams(void *none)
     CHECK(loop(NOTHING, DUET_GPU, TURNS).repeats > 0, "not on when told");
     ok(duet_auto_replay(0));
     CHECK(loop(NOTHING, DUET_GPU, TURNS).repeats == 0, "not off when told");
-    CHECK(duet_auto_replay(2) == DUET_BAD_ARGUMENT && strstr(duet_error(), "duet_auto_replay(2) needs 0 or 1"), "%s",
-          duet_error());
+    CHECK(duet_auto_replay(2) == DUET_BAD_ARGUMENT &&
+              strstr(duet_error(), "duet_auto_replay(2) needs 0 or 1"),
+          "%s", duet_error());
     return none;
 }
 
@@ -271,7 +291,8 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "--off")) return repeat_patience(1), by_environment();
     char self[4096];
     snprintf(self, sizeof self, "'%s' --off", argv[0]);
-    if (list_places(place) < 2) return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();
+    if (list_places(place) < 2)
+        return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();
     repeat_patience(1);
     loops();
     same_moves();

@@ -25,10 +25,13 @@ static void fails(duet_expr e, duet_status want, const char *name, const char *c
 {
     reset();
     const duet_status got = duet_set(out, e);
-    CHECK(got == want, "%s: %s, not %s (%s)", name, duet_status_text(got), duet_status_text(want), duet_error());
+    CHECK(got == want, "%s: %s, not %s (%s)", name, duet_status_text(got), duet_status_text(want),
+          duet_error());
     for (int i = 0; i < 3 && words[i]; i++)
-        CHECK(strstr(duet_error(), words[i]) != NULL, "%s: '%s' is not in '%s'", name, words[i], duet_error());
-    const bool placed = strstr(duet_error(), "test_bad.c:") || strstr(duet_error(), "ops.def:"); /* a row's macro stands there */
+        CHECK(strstr(duet_error(), words[i]) != NULL, "%s: '%s' is not in '%s'", name, words[i],
+              duet_error());
+    const bool placed = strstr(duet_error(), "test_bad.c:") ||
+                        strstr(duet_error(), "ops.def:"); /* a row's macro stands there */
     CHECK(placed || got == DUET_OK, "%s: no place in '%s'", name, duet_error());
     CHECK(untouched(), "%s changed the destination", name);
 }
@@ -54,24 +57,28 @@ static void shapes(void)
     char name[50];
 #define NAMED(row) (snprintf(name, sizeof name, "duet_%s", #row), name)
 #define DUET_MAP1(row, ...)
-#define DUET_MAP2(row, ...) FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4]", "broadcast");
-#define DUET_MAP3(row, ...)                                                                                                      \
-    FAILS(duet_##row(p.x, p.y, p.z), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4], f32[5]", "broadcast");                       \
+#define DUET_MAP2(row, ...)                                                                                  \
+    FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4]", "broadcast");
+#define DUET_MAP3(row, ...)                                                                                  \
+    FAILS(duet_##row(p.x, p.y, p.z), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4], f32[5]", "broadcast");   \
     FAILS(duet_##row(p.x, 1, p.z), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "broadcast");
-#define DUET_PLACE1(row, ...)                                                                                                    \
-    FAILS(duet_##row##_axis(p.x, 2), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis 2");                                          \
+#define DUET_PLACE1(row, ...)                                                                                \
+    FAILS(duet_##row##_axis(p.x, 2), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis 2");                      \
     FAILS(duet_##row##_keep(p.x, -3), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis -3");
-#define DUET_FOLD1(row, ...)                                                                                                     \
-    DUET_PLACE1(row, )                                                                                                           \
-    FAILS(duet_##row##_axes(p.x, 0, 2), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis 2");                                       \
-    FAILS(duet_##row##_axes(p.x, 1, 0, -1), DUET_BAD_ARGUMENT, NAMED(row), "f32[2,3]", "axis 1 is named twice");                 \
-    FAILS(duet_##row##_axes_keep(p.x, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1), DUET_BAD_ARGUMENT, NAMED(row),                        \
-          "axis 0 is named twice");                                                                                              \
-    FAILS((duet_##row##_axes)(duet_of_matrix(p.x), 1, NULL), DUET_BAD_ARGUMENT, NAMED(row), "no list of axes");                  \
-    FAILS((duet_##row##_axes_keep)(duet_of_matrix(p.x), -1, (int[1]){ 0 }), DUET_BAD_ARGUMENT, NAMED(row), "no list of axes");
+#define DUET_FOLD1(row, ...)                                                                                 \
+    DUET_PLACE1(row, )                                                                                       \
+    FAILS(duet_##row##_axes(p.x, 0, 2), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis 2");                   \
+    FAILS(duet_##row##_axes(p.x, 1, 0, -1), DUET_BAD_ARGUMENT, NAMED(row), "f32[2,3]",                       \
+          "axis 1 is named twice");                                                                          \
+    FAILS(duet_##row##_axes_keep(p.x, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1), DUET_BAD_ARGUMENT, NAMED(row),    \
+          "axis 0 is named twice");                                                                          \
+    FAILS((duet_##row##_axes)(duet_of_matrix(p.x), 1, NULL), DUET_BAD_ARGUMENT, NAMED(row),                  \
+          "no list of axes");                                                                                \
+    FAILS((duet_##row##_axes_keep)(duet_of_matrix(p.x), -1, (int[1]){ 0 }), DUET_BAD_ARGUMENT, NAMED(row),   \
+          "no list of axes");
 #define DUET_MOMENT1 DUET_FOLD1
-#define DUET_FOLD2(row, ...)                                                                                                     \
-    FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4]", "one shape");                                    \
+#define DUET_FOLD2(row, ...)                                                                                 \
+    FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4]", "one shape");                \
     FAILS(duet_##row##_axis(p.x, p.x, 2), DUET_BAD_SHAPE, NAMED(row), "axis 2");
 #include <duet/ops.def>
     duet_free(&p.x), duet_free(&p.y), duet_free(&p.z);
@@ -81,56 +88,74 @@ static void shapes(void)
 /* 2^64 columns are not none. */
 static void too_wide(void)
 {
-    duet_matrix *one = duet_new(DUET_U8, 1, 1, 1, 1), *wide = duet_broadcast_to(one, 1, 1, 1, (int64_t)1 << 61);
-    FAILS(duet_upsample2d(wide, 1, 8), DUET_BAD_SHAPE, "duet_upsample2d(u8[1,1,1,2305843009213693952])", "A.w <= INT64_MAX");
+    duet_matrix *one = duet_new(DUET_U8, 1, 1, 1, 1),
+                *wide = duet_broadcast_to(one, 1, 1, 1, (int64_t)1 << 61);
+    FAILS(duet_upsample2d(wide, 1, 8), DUET_BAD_SHAPE, "duet_upsample2d(u8[1,1,1,2305843009213693952])",
+          "A.w <= INT64_MAX");
     duet_free(&one), duet_free(&wide);
 }
 
 /* The conditions of each row with a definition, as their text stands in the error. */
 static void definitions(void)
 {
-    duet_matrix *scalar = NEW(), *v = NEW(3), *m = NEW(2, 3), *w = NEW(4, 5), *im = NEW(1, 2, 4, 4), *few = NEW(3, 1, 2, 2),
-                *large = NEW(3, 2, 9, 2), *two = NEW(2, 1, 2, 2), *none = NEW(3, 2, 0, 2), *nothing = NEW(0, 3);
+    duet_matrix *scalar = NEW(), *v = NEW(3), *m = NEW(2, 3), *w = NEW(4, 5), *im = NEW(1, 2, 4, 4),
+                *few = NEW(3, 1, 2, 2), *large = NEW(3, 2, 9, 2), *two = NEW(2, 1, 2, 2),
+                *none = NEW(3, 2, 0, 2), *nothing = NEW(0, 3);
     FAILS(duet_softmax(scalar), DUET_BAD_SHAPE, "duet_softmax(f32[])", "A.rank >= 1");
     FAILS(duet_log_softmax(scalar), DUET_BAD_SHAPE, "duet_log_softmax(f32[])", "A.rank >= 1");
     FAILS(duet_max_pool2d(m, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d(f32[2,3])", "A.rank == 4");
-    FAILS(duet_max_pool2d(im, .window = { 5, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d(f32[1,2,4,4])", "o.window[0]");
-    FAILS(duet_avg_pool2d(im, .window = { 2, 5 }), DUET_BAD_SHAPE, "duet_avg_pool2d(f32[1,2,4,4])", "o.window[1]");
+    FAILS(duet_max_pool2d(im, .window = { 5, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d(f32[1,2,4,4])",
+          "o.window[0]");
+    FAILS(duet_avg_pool2d(im, .window = { 2, 5 }), DUET_BAD_SHAPE, "duet_avg_pool2d(f32[1,2,4,4])",
+          "o.window[1]");
     FAILS(duet_max_pool2d(im), DUET_BAD_ARGUMENT, "duet_max_pool2d", "window");
-    FAILS(duet_max_pool2d(im, .window = { 2, 2 }, .stride = { -1, 1 }), DUET_BAD_ARGUMENT, "duet_max_pool2d", "stride");
-    FAILS(duet_avg_pool2d(im, .window = { 2, 2 }, .pad = { -1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool2d", "pad");
+    FAILS(duet_max_pool2d(im, .window = { 2, 2 }, .stride = { -1, 1 }), DUET_BAD_ARGUMENT, "duet_max_pool2d",
+          "stride");
+    FAILS(duet_avg_pool2d(im, .window = { 2, 2 }, .pad = { -1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool2d",
+          "pad");
     FAILS(duet_matmul(m, w), DUET_BAD_SHAPE, "duet_matmul(f32[2,3], f32[4,5])", "A.cols == B.rows");
     FAILS(duet_matmul(v, w), DUET_BAD_SHAPE, "duet_matmul(f32[3], f32[4,5])", "A.cols == B.rows");
     FAILS(duet_matmul(scalar, w), DUET_BAD_SHAPE, "duet_matmul(f32[], f32[4,5])", "A.rank");
     FAILS(duet_matmul(m, scalar), DUET_BAD_SHAPE, "duet_matmul(f32[2,3], f32[])", "B.rank");
     FAILS(duet_matmul(m, 2), DUET_BAD_SHAPE, "duet_matmul(f32[2,3]", "B.rank");
     FAILS(duet_bias_add(w, v), DUET_BAD_SHAPE, "duet_bias_add(f32[4,5], f32[3])", "B.count == A.channels");
-    FAILS(duet_bias_add(im, v), DUET_BAD_SHAPE, "duet_bias_add(f32[1,2,4,4], f32[3])", "B.count == A.channels");
+    FAILS(duet_bias_add(im, v), DUET_BAD_SHAPE, "duet_bias_add(f32[1,2,4,4], f32[3])",
+          "B.count == A.channels");
     FAILS(duet_bias_add(v, v), DUET_BAD_SHAPE, "duet_bias_add(f32[3], f32[3])", "A.rank");
     FAILS(duet_conv2d(im, few), DUET_BAD_SHAPE, "duet_conv2d(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.c");
-    FAILS(duet_conv2d(im, large), DUET_BAD_SHAPE, "duet_conv2d", "A.h + 2 * o.pad[0] + o.more[0] >= REACH(B.h, 0)");
+    FAILS(duet_conv2d(im, large), DUET_BAD_SHAPE, "duet_conv2d",
+          "A.h + 2 * o.pad[0] + o.more[0] >= REACH(B.h, 0)");
     FAILS(duet_convolve2d(im, none), DUET_BAD_SHAPE, "duet_convolve2d", "B.h > 0");
     FAILS(duet_convolve2d(im, w), DUET_BAD_SHAPE, "duet_convolve2d(f32[1,2,4,4], f32[4,5])", "B.rank == 4");
     FAILS(duet_conv2d(im, few, .stride = { -2, 1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "stride");
     FAILS(duet_conv2d(im, few, .dilation = { 1, -1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "dilation {1, -1}");
-    FAILS(duet_max_pool2d_grad(im, few, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d_grad", "A.n == B.n");
-    FAILS(duet_max_pool2d_grad(im, im, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d_grad", "B.h == OUT(");
+    FAILS(duet_max_pool2d_grad(im, few, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d_grad",
+          "A.n == B.n");
+    FAILS(duet_max_pool2d_grad(im, im, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d_grad",
+          "B.h == OUT(");
     FAILS(duet_max_pool2d_grad(im, im), DUET_BAD_ARGUMENT, "duet_max_pool2d_grad", "window");
-    FAILS(duet_avg_pool2d_grad(im, .window = { 2, 2 }, .size = { 3, 8 }), DUET_BAD_SHAPE, "duet_avg_pool2d_grad", "A.h == OUT(");
-    FAILS(duet_avg_pool2d_grad(im, .window = { 2, 2 }, .size = { 8, -8 }), DUET_BAD_ARGUMENT, "duet_avg_pool2d_grad",
-          "size {8, -8}");
+    FAILS(duet_avg_pool2d_grad(im, .window = { 2, 2 }, .size = { 3, 8 }), DUET_BAD_SHAPE,
+          "duet_avg_pool2d_grad", "A.h == OUT(");
+    FAILS(duet_avg_pool2d_grad(im, .window = { 2, 2 }, .size = { 8, -8 }), DUET_BAD_ARGUMENT,
+          "duet_avg_pool2d_grad", "size {8, -8}");
     FAILS(duet_upsample2d(m, 2, 2), DUET_BAD_SHAPE, "duet_upsample2d(f32[2,3])", "A.rank == 4");
     FAILS(duet_upsample2d(im, -1, 2), DUET_BAD_ARGUMENT, "duet_upsample2d", "scale {-1, 2}");
     too_wide();
     FAILS(duet_instance_norm(m, 1, 0, 0.1), DUET_BAD_SHAPE, "f32[2,3]", "no such axis");
     FAILS(duet_softmax_grad(scalar, scalar), DUET_BAD_SHAPE, "f32[]", "no such axis");
-    FAILS(duet_conv2d_input_grad(im, few), DUET_BAD_SHAPE, "duet_conv2d_input_grad(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.n");
-    FAILS(duet_conv2d_input_grad(im, large, .size = { 4, 9 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad", "A.c == B.n");
-    FAILS(duet_conv2d_input_grad(im, two, .size = { 4, 5 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad", "A.h == OUT(");
-    FAILS(duet_conv2d_input_grad(im, two, .size = { -4, 5 }), DUET_BAD_ARGUMENT, "duet_conv2d_input_grad", "size {-4, 5}");
+    FAILS(duet_conv2d_input_grad(im, few), DUET_BAD_SHAPE,
+          "duet_conv2d_input_grad(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.n");
+    FAILS(duet_conv2d_input_grad(im, large, .size = { 4, 9 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad",
+          "A.c == B.n");
+    FAILS(duet_conv2d_input_grad(im, two, .size = { 4, 5 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad",
+          "A.h == OUT(");
+    FAILS(duet_conv2d_input_grad(im, two, .size = { -4, 5 }), DUET_BAD_ARGUMENT, "duet_conv2d_input_grad",
+          "size {-4, 5}");
     FAILS(duet_conv2d_filter_grad(im, few), DUET_BAD_SHAPE, "duet_conv2d_filter_grad", "A.n == B.n");
-    FAILS(duet_conv2d_filter_grad(im, im, .groups = 4), DUET_BAD_SHAPE, "duet_conv2d_filter_grad", "A.c % o.groups == 0");
-    FAILS(duet_conv2d_filter_grad(im, im, .size = { 2, 1 }), DUET_BAD_SHAPE, "duet_conv2d_filter_grad", "B.h == OUT(");
+    FAILS(duet_conv2d_filter_grad(im, im, .groups = 4), DUET_BAD_SHAPE, "duet_conv2d_filter_grad",
+          "A.c % o.groups == 0");
+    FAILS(duet_conv2d_filter_grad(im, im, .size = { 2, 1 }), DUET_BAD_SHAPE, "duet_conv2d_filter_grad",
+          "B.h == OUT(");
     FAILS(duet_conv_transpose2d(im, two, .output_pad = { 1, 0 }), DUET_BAD_SHAPE, "duet_conv_transpose2d",
           "o.size[0] < o.stride[0]");
     FAILS(duet_conv_transpose2d(im, two, .pad = { 0, 4 }), DUET_BAD_SHAPE, "duet_conv_transpose2d",
@@ -143,8 +168,8 @@ static void definitions(void)
     FAILS(duet_max_axis(nothing, 0), DUET_BAD_SHAPE, "duet_max(f32[0,3])", "n > 0");
     FAILS(duet_argmin(nothing), DUET_BAD_SHAPE, "duet_argmin(f32[0,3])", "n > 0");
     FAILS(duet_argmax_keep(nothing, 0), DUET_BAD_SHAPE, "duet_argmax(f32[0,3])", "n > 0");
-    duet_free(&scalar), duet_free(&v), duet_free(&m), duet_free(&w), duet_free(&im), duet_free(&few), duet_free(&two),
-        duet_free(&large), duet_free(&none), duet_free(&nothing);
+    duet_free(&scalar), duet_free(&v), duet_free(&m), duet_free(&w), duet_free(&im), duet_free(&few),
+        duet_free(&two), duet_free(&large), duet_free(&none), duet_free(&nothing);
     tap_point("broken conditions of the rows");
 }
 
@@ -153,23 +178,25 @@ static void types_and_nulls(void)
 {
     duet_matrix *a = NEW(3, 4), *b = duet_new(DUET_I64, 3, 4), *d = duet_new(DUET_F64, 3, 4), *null = NULL;
     char name[50];
-#define TYPES(row, f, ...)                                                                                                       \
-    FAILS(f(a, b __VA_ARGS__), DUET_BAD_TYPE, NAMED(row), "f32[3,4], i64[3,4]", "in common");                                    \
+#define TYPES(row, f, ...)                                                                                   \
+    FAILS(f(a, b __VA_ARGS__), DUET_BAD_TYPE, NAMED(row), "f32[3,4], i64[3,4]", "in common");                \
     FAILS(f(b, a __VA_ARGS__), DUET_BAD_TYPE, NAMED(row), "i64[3,4], f32[3,4]", "in common");
 #define DUET_MAP1(row, ...) FAILS((duet_##row)(duet_of_matrix(null)), DUET_BAD_ARGUMENT, "null matrix");
-#define DUET_MAP2(row, ...)                                                                                                      \
-    TYPES(row, duet_##row)                                                                                                       \
-    FAILS(duet_##row(null, a), DUET_BAD_ARGUMENT, "null matrix");                                                                \
+#define DUET_MAP2(row, ...)                                                                                  \
+    TYPES(row, duet_##row)                                                                                   \
+    FAILS(duet_##row(null, a), DUET_BAD_ARGUMENT, "null matrix");                                            \
     FAILS(duet_##row(duet_add(a, null), 3), DUET_BAD_ARGUMENT, "null matrix");
-#define DUET_MAP3(row, ...)       FAILS(duet_##row(1, a, b), DUET_BAD_TYPE, NAMED(row));
-#define DUET_FOLD1(row, ...)      FAILS(duet_##row(null), DUET_BAD_ARGUMENT, "null matrix");
-#define DUET_MOMENT1              DUET_FOLD1
-#define DUET_PLACE1               DUET_FOLD1
-#define DUET_FOLD2(row, ...)      TYPES(row, duet_##row) FAILS(duet_##row##_axis(a, b, 0), DUET_BAD_TYPE, NAMED(row));
-#define DUET_DEF1(row, kind, ...) FAILS((duet_##row)(duet_of_matrix(null) GOOD_##kind), DUET_BAD_ARGUMENT, "null matrix");
-#define DUET_DEF2(row, kind, ...)                                                                                                \
-    FAILS((duet_##row)(duet_of_matrix(a), duet_of_matrix(b) GOOD_##kind), DUET_BAD_TYPE, NAMED(row), "f32[3,4], i64[3,4]",       \
-          "in common");
+#define DUET_MAP3(row, ...)  FAILS(duet_##row(1, a, b), DUET_BAD_TYPE, NAMED(row));
+#define DUET_FOLD1(row, ...) FAILS(duet_##row(null), DUET_BAD_ARGUMENT, "null matrix");
+#define DUET_MOMENT1         DUET_FOLD1
+#define DUET_PLACE1          DUET_FOLD1
+#define DUET_FOLD2(row, ...)                                                                                 \
+    TYPES(row, duet_##row) FAILS(duet_##row##_axis(a, b, 0), DUET_BAD_TYPE, NAMED(row));
+#define DUET_DEF1(row, kind, ...)                                                                            \
+    FAILS((duet_##row)(duet_of_matrix(null) GOOD_##kind), DUET_BAD_ARGUMENT, "null matrix");
+#define DUET_DEF2(row, kind, ...)                                                                            \
+    FAILS((duet_##row)(duet_of_matrix(a), duet_of_matrix(b) GOOD_##kind), DUET_BAD_TYPE, NAMED(row),         \
+          "f32[3,4], i64[3,4]", "in common");
 #define GOOD_plain
 #define GOOD_conv            , &conv_good
 #define GOOD_conv_grad       , NULL
@@ -187,8 +214,8 @@ static void types_and_nulls(void)
 
 static void statements(void)
 {
-    duet_matrix *a = NEW(3, 4), *b = NEW(4, 3), *d = duet_new(DUET_F64, 3, 4), *gone = NEW(3, 4), *deep = NEW(2, 3, 4),
-                *null = NULL;
+    duet_matrix *a = NEW(3, 4), *b = NEW(4, 3), *d = duet_new(DUET_F64, 3, 4), *gone = NEW(3, 4),
+                *deep = NEW(2, 3, 4), *null = NULL;
     FAILS(duet_add(b, 1), DUET_BAD_SHAPE, "duet_set(f32[3,4], f32[4,3])", "broadcast");
     FAILS(duet_add(deep, 1), DUET_BAD_SHAPE, "duet_set(f32[3,4], f32[2,3,4])");
     FAILS(duet_of_matrix(d), DUET_BAD_TYPE, "f64[3,4]");
@@ -201,7 +228,8 @@ static void statements(void)
     forget(e);
     FAILS(e, DUET_SPENT, "dropped");
 
-    CHECK(duet_set(null, duet_add(a, 1)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "null"), "%s", duet_error());
+    CHECK(duet_set(null, duet_add(a, 1)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "null"), "%s",
+          duet_error());
     CHECK(duet_set_on((duet_place)9, out, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
     CHECK((duet_explain)(NULL, out, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
     CHECK((duet_print_expr)(NULL, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
@@ -265,11 +293,14 @@ static void memory(void)
 {
     duet_matrix *a = duet_new(DUET_F32, 1000, 1000), *small = NEW(3, 4);
     CHECK(duet_overwrite(a) != NULL, "%s", duet_error());
-    CHECK(duet_memory_limit(DUET_CPU, duet_memory_of(DUET_CPU).used + (1 << 20)) == DUET_OK, "%s", duet_error());
+    CHECK(duet_memory_limit(DUET_CPU, duet_memory_of(DUET_CPU).used + (1 << 20)) == DUET_OK, "%s",
+          duet_error());
     reset();
-    const duet_status s = duet_set_on(DUET_CPU, out, duet_sum(duet_matmul(a, duet_transpose(duet_matmul(a, a)))));
+    const duet_status s =
+        duet_set_on(DUET_CPU, out, duet_sum(duet_matmul(a, duet_transpose(duet_matmul(a, a)))));
     CHECK(s == DUET_NO_MEMORY, "under the cap: %s (%s)", duet_status_text(s), duet_error());
-    CHECK(strstr(duet_error(), "limit") && strstr(duet_error(), "bytes"), "the text is not itemised: %s", duet_error());
+    CHECK(strstr(duet_error(), "limit") && strstr(duet_error(), "bytes"), "the text is not itemised: %s",
+          duet_error());
     CHECK(untouched(), "the destination changed");
 
     duet_matrix *b = duet_new(DUET_F32, 1000, 1000);
@@ -290,7 +321,8 @@ static void no_gpu(void)
     CHECK(strstr(duet_error(), "gpu") && strstr(duet_error(), "test_bad.c:"), "%s", duet_error());
     CHECK(untouched(), "the destination changed");
     DUET_ON(DUET_GPU) FAILS(duet_add(a, 1), DUET_NO_DEVICE, "gpu");
-    CHECK(!duet_device_read(a) && !duet_device_update(a) && !duet_device_overwrite(a) && !duet_stream(), "a pointer to no GPU");
+    CHECK(!duet_device_read(a) && !duet_device_update(a) && !duet_device_overwrite(a) && !duet_stream(),
+          "a pointer to no GPU");
     CHECK(duet_memory_limit(DUET_GPU, 1 << 20) == DUET_OK || *duet_error(), "a limit");
     duet_free(&a);
     tap_point("a forced GPU that is not there");
@@ -307,8 +339,8 @@ static void environment(const char *name, const char *value, const char *self, d
     }
     int code = 0;
     waitpid(child, &code, 0);
-    CHECK(WIFEXITED(code) && WEXITSTATUS(code) == (int)want, "%s=%s: status %d, not %d", name, value, WEXITSTATUS(code),
-          (int)want);
+    CHECK(WIFEXITED(code) && WEXITSTATUS(code) == (int)want, "%s=%s: status %d, not %d", name, value,
+          WEXITSTATUS(code), (int)want);
 }
 
 static int child(void)

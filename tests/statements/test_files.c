@@ -56,8 +56,9 @@ static uint64_t draw(uint64_t n)
 
 /* ---- round trips ---- */
 
-static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64, DUET_F16, DUET_BF16, DUET_I8,  DUET_I16, DUET_I32,
-                                    DUET_U8,  DUET_U16, DUET_U32, DUET_U64, DUET_BOOL, DUET_C64, DUET_C128 };
+static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64,  DUET_F16, DUET_BF16,
+                                    DUET_I8,  DUET_I16, DUET_I32,  DUET_U8,  DUET_U16,
+                                    DUET_U32, DUET_U64, DUET_BOOL, DUET_C64, DUET_C128 };
 enum { TYPES = sizeof types / sizeof *types };
 static const size_t bytes_of[] = { 4, 8, 8, 2, 2, 1, 2, 4, 1, 2, 4, 8, 1, 8, 16 };
 
@@ -113,16 +114,19 @@ static void test_round_trips(void)
     static const struct {
         int rank;
         int64_t size[4];
-    } shapes[] = { { 0, { 0 } },    { 1, { 0 } },       { 1, { 1 } },          { 1, { 5 } },      { 2, { 3, 4 } },
-                   { 2, { 1, 7 } }, { 3, { 2, 0, 3 } }, { 4, { 2, 3, 4, 5 } }, { 2, { 130, 70 } } };
+    } shapes[] = { { 0, { 0 } },       { 1, { 0 } },          { 1, { 1 } },
+                   { 1, { 5 } },       { 2, { 3, 4 } },       { 2, { 1, 7 } },
+                   { 3, { 2, 0, 3 } }, { 4, { 2, 3, 4, 5 } }, { 2, { 130, 70 } } };
     for (int t = 0; t < TYPES; t++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (int how = 0; how < 4; how++) {
                 duet_matrix *m = turned(some_matrix(t, shapes[s].rank, shapes[s].size), how), *n;
                 CHECK(duet_save_npy(path("a.npy"), m) == DUET_OK, "%s", duet_error());
                 n = duet_load_npy(path("a.npy"));
-                CHECK(n && equal(m, n, bytes_of[t]), "type %d, shape %d, turned %d: %s", t, (int)s, how, duet_error());
-                CHECK(!n || how != 1 || (s != 4 && s < 7) || duet_stride(n, duet_rank(n) - 1) == duet_stride(m, duet_rank(m) - 1),
+                CHECK(n && equal(m, n, bytes_of[t]), "type %d, shape %d, turned %d: %s", t, (int)s, how,
+                      duet_error());
+                CHECK(!n || how != 1 || (s != 4 && s < 7) ||
+                          duet_stride(n, duet_rank(n) - 1) == duet_stride(m, duet_rank(m) - 1),
                       "its order");
                 duet_free(&n);
                 const duet_named list[] = { { "first", m }, { "a/b c", m }, { "", m } };
@@ -131,7 +135,8 @@ static void test_round_trips(void)
                 for (int k = 0; k < 3 && names; k++) {
                     CHECK(names[k] && !strcmp(names[k], list[k].name), "name %d", k);
                     n = duet_load_npz(path("a.npz"), list[k].name);
-                    CHECK(n && equal(m, n, bytes_of[t]), "type %d, shape %d of npz: %s", t, (int)s, duet_error());
+                    CHECK(n && equal(m, n, bytes_of[t]), "type %d, shape %d of npz: %s", t, (int)s,
+                          duet_error());
                     duet_free(&n);
                 }
                 CHECK(names && !names[3], "%s", duet_error());
@@ -169,17 +174,21 @@ static void test_known(void)
         }
     const double fortran[] = { 1, 2, 3, 4, 5, 6 };
     duet_matrix *m = duet_load_npy(
-        file_of(file, npy_of(file, 1, "{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3)}", fortran, sizeof fortran)));
+        file_of(file, npy_of(file, 1, "{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3)}", fortran,
+                             sizeof fortran)));
     const double *p = m ? duet_read(m) : NULL;
-    CHECK(p && duet_stride(m, 0) == 1 && duet_stride(m, 1) == 2 && duet_size(m, 1) == 3, "Fortran's order is a view: %s",
-          duet_error());
+    CHECK(p && duet_stride(m, 0) == 1 && duet_stride(m, 1) == 2 && duet_size(m, 1) == 3,
+          "Fortran's order is a view: %s", duet_error());
     duet_free(&m);
     static const unsigned char c64[] = { 0x3f, 0x80, 0, 0, 0x40, 0, 0, 0 };
-    m = duet_load_npy(file_of(file, npy_of(file, 2, "{'descr': '>c8', 'fortran_order': False, 'shape': ()}", c64, sizeof c64)));
+    m = duet_load_npy(file_of(file, npy_of(file, 2, "{'descr': '>c8', 'fortran_order': False, 'shape': ()}",
+                                           c64, sizeof c64)));
     const float *c = m ? duet_read(m) : NULL;
-    CHECK(c && (int)c[0] == 1 && (int)c[1] == 2 && duet_type(m) == DUET_C64 && duet_rank(m) == 0, "complex: %s", duet_error());
+    CHECK(c && (int)c[0] == 1 && (int)c[1] == 2 && duet_type(m) == DUET_C64 && duet_rank(m) == 0,
+          "complex: %s", duet_error());
     duet_free(&m);
-    m = duet_load_npy(file_of(file, npy_of(file, 1, "{'descr': '<V2', 'fortran_order': False, 'shape': (1,)}", c64, 2)));
+    m = duet_load_npy(
+        file_of(file, npy_of(file, 1, "{'descr': '<V2', 'fortran_order': False, 'shape': (1,)}", c64, 2)));
     CHECK(m && duet_type(m) == DUET_BF16, "bf16: %s", duet_error());
     duet_free(&m);
     tap_point("known bytes of .npy");
@@ -194,7 +203,8 @@ static void test_deflated(void)
     duet_info(f), rewind(f), text[fread(text, 1, sizeof text - 1, f)] = 0, fclose(f);
     const bool has = strstr(text, "files    zlib") != NULL;
     const float *p = m ? duet_read(m) : NULL;
-    CHECK(has ? m && duet_count(m) == 20 && (int)p[19] == 19 : !m && strstr(duet_error(), "without zlib"), "%s", duet_error());
+    CHECK(has ? m && duet_count(m) == 20 && (int)p[19] == 19 : !m && strstr(duet_error(), "without zlib"),
+          "%s", duet_error());
     CHECK(strstr(text, "files    "), "duet_info says nothing of files");
     duet_free(&m);
     tap_point(has ? "deflated arrays" : "deflated arrays are refused without zlib");
@@ -218,8 +228,10 @@ static void test_refusals(void)
         { "{'descr': '<f4'", "does not end" },
         { "{'descr': '<f4', }", "lacks something" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} x", "lacks something, or goes on" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}", "\"more\" where it should not" },
-        { "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", "\"descr\" where it should not" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}",
+          "\"more\" where it should not" },
+        { "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,)}",
+          "\"descr\" where it should not" },
         { "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,)}", "else than True or False" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': 2}", "no tuple" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (2", "shape does not end" },
@@ -258,15 +270,17 @@ static void test_refusals(void)
     refuses(duet_load_npz(memory_path, NULL), "name is null");
     CHECK(!duet_names_npz(NULL) && !duet_names_npz(file_of(file, 20)), "names of nothing");
     duet_matrix *m = duet_new(DUET_F32, 2, 2), *gone = duet_new(DUET_F32, 1), *vector = duet_new(DUET_F32, 2);
-    const duet_named twice[] = { { "a", m }, { "a", m } }, nameless[] = { { NULL, m } }, empty[] = { { "a", NULL } };
+    const duet_named twice[] = { { "a", m }, { "a", m } }, nameless[] = { { NULL, m } },
+                     empty[] = { { "a", NULL } };
     CHECK(duet_save_npz(path("b.npz"), twice, 2) == DUET_BAD_ARGUMENT &&
               duet_save_npz(path("b.npz"), nameless, 1) == DUET_BAD_ARGUMENT &&
               duet_save_npz(path("b.npz"), empty, 1) == DUET_BAD_ARGUMENT &&
               duet_save_npz(path("b.npz"), NULL, 1) == DUET_BAD_ARGUMENT &&
-              duet_save_npy(path("b.npz"), NULL) == DUET_BAD_ARGUMENT && duet_save_npy(NULL, m) == DUET_BAD_ARGUMENT &&
-              access(path("b.npz"), F_OK),
+              duet_save_npy(path("b.npz"), NULL) == DUET_BAD_ARGUMENT &&
+              duet_save_npy(NULL, m) == DUET_BAD_ARGUMENT && access(path("b.npz"), F_OK),
           "bad lists are saved: %s", duet_error());
-    CHECK(duet_save_npy("/nowhere/at/all", m) == DUET_IO_ERROR && duet_save_npy("/dev/full", m) == DUET_IO_ERROR &&
+    CHECK(duet_save_npy("/nowhere/at/all", m) == DUET_IO_ERROR &&
+              duet_save_npy("/dev/full", m) == DUET_IO_ERROR &&
               duet_save_npz("/dev/full", twice, 1) == DUET_IO_ERROR,
           "files that cannot be written: %s", duet_error());
     CHECK(duet_save_npz(path("c.npz"), NULL, 0) == DUET_OK, "%s", duet_error());
@@ -280,7 +294,8 @@ static void test_refusals(void)
 static void test_replaced(void)
 {
     char target[100], link[100];
-    snprintf(target, sizeof target, "%s", path("real.npy")), snprintf(link, sizeof link, "%s", path("link.npy"));
+    snprintf(target, sizeof target, "%s", path("real.npy")),
+        snprintf(link, sizeof link, "%s", path("link.npy"));
     duet_matrix *m = duet_new(DUET_F32, 2), *n;
     CHECK(duet_save_npy(target, m) == DUET_OK && !symlink(target, link) && duet_set(m, 3) == DUET_OK &&
               duet_save_npy(link, m) == DUET_OK,
@@ -320,7 +335,8 @@ static void test_market(void)
 {
     market("%%MatrixMarket matrix array real general\n% x\n%\n2 3\n1\n2\n3.5\n-4e2\n5\n6\n", DUET_F64, 6,
            (const double[]){ 1, 3.5, 5, 2, -400, 6 });
-    market("%%matrixmarket MATRIX array integer symmetric\n2 2\n1\n2\n3", DUET_I64, 4, (const double[]){ 1, 2, 2, 3 });
+    market("%%matrixmarket MATRIX array integer symmetric\n2 2\n1\n2\n3", DUET_I64, 4,
+           (const double[]){ 1, 2, 2, 3 });
     market("%%MatrixMarket matrix array real skew-symmetric\n3 3\n1\n2\n3\n", DUET_F64, 9,
            (const double[]){ 0, -1, -2, 1, 0, -3, 2, 3, 0 });
     market("%%MatrixMarket matrix array complex hermitian\n2 2\n1 0\n2 3\n4 0\n%\n", DUET_C128, 8,
@@ -335,7 +351,8 @@ static void test_market(void)
                  { "%%MatrixMarket matrix array real symmetric\n1 2\n1\n", "not square" },
                  { "%%MatrixMarket matrix array real general\n-1 2\n1\n", "negative" },
                  { "%%MatrixMarket matrix array real general\n1000000 1000000\n1\n", "shorter than" },
-                 { "%%MatrixMarket matrix array real general\n9223372036854775807 9223372036854775807\n1\n", "shorter than" },
+                 { "%%MatrixMarket matrix array real general\n9223372036854775807 9223372036854775807\n1\n",
+                   "shorter than" },
                  { "%%MatrixMarket matrix array real general\n0 9223372036854775807\n", "beyond all memory" },
                  { "%%MatrixMarket matrix array real general\n1 1\nx\n", "\"x\" is no number" },
                  { "%%MatrixMarket matrix array integer general\n1 1\n1.5\n", "no integer" },
@@ -369,13 +386,15 @@ static void prints(duet_matrix *m, const char *want)
     duet_free(&m);
 }
 
-#define MATRIX(type, ctype, sizes, ...) matrix_of(type, (const ctype[]){ __VA_ARGS__ }, sizeof(ctype), UNPACK sizes)
-#define UNPACK(...)                                                                                                              \
+#define MATRIX(type, ctype, sizes, ...)                                                                      \
+    matrix_of(type, (const ctype[]){ __VA_ARGS__ }, sizeof(ctype), UNPACK sizes)
+#define UNPACK(...)                                                                                          \
     RANK_OF(__VA_ARGS__), (const int64_t[]) { __VA_ARGS__, 0 }
 static duet_matrix *matrix_of(duet_dtype type, const void *x, size_t each, int rank, const int64_t *size)
 {
     duet_matrix *m = duet_new_shape(type, rank, size);
-    memcpy(duet_overwrite(m), x, (size_t)duet_count(m) * each * (type == DUET_C64 || type == DUET_C128 ? 2 : 1));
+    memcpy(duet_overwrite(m), x,
+           (size_t)duet_count(m) * each * (type == DUET_C64 || type == DUET_C128 ? 2 : 1));
     return m;
 }
 
@@ -400,8 +419,10 @@ static void test_print(void)
     prints(duet_new(DUET_F32, 2, 1, 2), "[[[0. 0.]]\n\n [[0. 0.]]]\n");
     prints(duet_new(DUET_I64, 1001), "[0 0 0 ... 0 0 0]\n");
     prints(duet_new(DUET_I64, 500, 3), "[[0 0 0]\n [0 0 0]\n [0 0 0]\n ...\n [0 0 0]\n [0 0 0]\n [0 0 0]]\n");
-    prints(duet_new(DUET_I64, 40), "[0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n 0 0 0]\n");
-    CHECK(duet_print(NULL, NULL) == DUET_BAD_ARGUMENT && duet_print(stdout, NULL) == DUET_BAD_ARGUMENT, "nothing is printed");
+    prints(duet_new(DUET_I64, 40),
+           "[0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n 0 0 0]\n");
+    CHECK(duet_print(NULL, NULL) == DUET_BAD_ARGUMENT && duet_print(stdout, NULL) == DUET_BAD_ARGUMENT,
+          "nothing is printed");
     market("%%MatrixMarket matrix array real general\n1 1\n0.5\n", DUET_F64, 1, (const double[]){ 0.5 });
     printf("# locale: %s\n", locale ? locale : "C");
     setlocale(LC_NUMERIC, "C");
@@ -441,14 +462,18 @@ static void test_mutations(int turns)
 {
 #include "deflated.h"
     static unsigned char whole[6][4000], changed[4200];
-    static const char text[] = "%%MatrixMarket matrix array real symmetric\n% a comment\n3 3\n1\n2\n3\n4\n5\n6\n";
+    static const char text[] =
+        "%%MatrixMarket matrix array real symmetric\n% a comment\n3 3\n1\n2\n3\n4\n5\n6\n";
     size_t n[6];
-    duet_matrix *a = some_matrix(0, 2, (const int64_t[]){ 3, 5 }), *b = some_matrix(14, 1, (const int64_t[]){ 7 });
+    duet_matrix *a = some_matrix(0, 2, (const int64_t[]){ 3, 5 }),
+                *b = some_matrix(14, 1, (const int64_t[]){ 7 });
     const duet_named list[] = { { "a", a }, { "b", b } };
-    CHECK(duet_save_npy(path("a.npy"), a) == DUET_OK && duet_save_npz(path("a.npz"), list, 2) == DUET_OK, "%s", duet_error());
+    CHECK(duet_save_npy(path("a.npy"), a) == DUET_OK && duet_save_npz(path("a.npz"), list, 2) == DUET_OK,
+          "%s", duet_error());
     n[0] = read_whole(path("a.npy"), whole[0], 4000), n[1] = read_whole(path("a.npz"), whole[1], 4000);
     memcpy(whole[2], deflated, n[2] = sizeof deflated), memcpy(whole[3], text, n[3] = strlen(text));
-    n[4] = npy_of((char *)whole[4], 3, "{'descr': '>u2', 'fortran_order': True, 'shape': (2, 3, 4), }\n", whole[1], 48);
+    n[4] = npy_of((char *)whole[4], 3, "{'descr': '>u2', 'fortran_order': True, 'shape': (2, 3, 4), }\n",
+                  whole[1], 48);
     memcpy(whole[5], whole[1], n[5] = n[1]);
     const size_t before = duet_memory_of(DUET_CPU).peak;
     for (int k = 0; k < turns; k++) {

@@ -1,14 +1,15 @@
 /* test_forward_threads.c - several threads run a network forward at once, each on a batch of its own, all with the same weights: statement by
  * statement, by automatic replay and from recordings, on each machine. Each has the results that one thread alone has, bit for bit, of small
  * whole numbers. Meant for the thread sanitizer, too. */
-#include "common.h"
 #include "auto_replay.h"
+#include "common.h"
 #include "plan.h"
 #include <pthread.h>
 
 enum { THREADS = 6, TURNS = 24, BATCH = 5, IN = 12, HIDDEN = 9, OUT = 4, LAYERS = 3 };
 enum mode { DIRECT, AUTOMATIC, REPLAYED, MODES };
-static const char *const mode_names[MODES] = { "statement by statement", "by automatic replay", "from recordings" };
+static const char *const mode_names[MODES] = { "statement by statement", "by automatic replay",
+                                               "from recordings" };
 static const int64_t widths[LAYERS + 1] = { IN, HIDDEN, HIDDEN, OUT };
 
 typedef struct network {
@@ -73,7 +74,8 @@ static void *work(void *arg)
             set_all(k->x[0], turn + 100 * k->number);
             const duet_status s = r ? duet_replay(r) : forward(k);
             const float *out = duet_read(k->x[LAYERS]);
-            if (CHECK(s == DUET_OK && out, "%s", duet_error())) memcpy(k->out[turn], out, sizeof k->out[turn]);
+            if (CHECK(s == DUET_OK && out, "%s", duet_error()))
+                memcpy(k->out[turn], out, sizeof k->out[turn]);
         }
         duet_recording_free(&r);
     }
@@ -93,7 +95,8 @@ static void all_at_once(const network *n, duet_place place, enum mode mode)
         one = (worker){ .net = n, .place = place, .mode = DIRECT, .number = i };
         CHECK(!pthread_create(&one.thread, NULL, work, &one), "no thread");
         pthread_join(one.thread, NULL);
-        CHECK(same_bits(DUET_F32, one.out, all[i].out, TURNS * BATCH * OUT), "thread %d has other results", i);
+        CHECK(same_bits(DUET_F32, one.out, all[i].out, TURNS * BATCH * OUT), "thread %d has other results",
+              i);
     }
 }
 
@@ -110,7 +113,8 @@ int main(void)
             const uint64_t repeats = duet_stats().repeats;
             open_network(&n);
             all_at_once(&n, place[i], m);
-            CHECK(m != AUTOMATIC || place[i] != DUET_GPU || duet_stats().repeats > repeats, "nothing was repeated");
+            CHECK(m != AUTOMATIC || place[i] != DUET_GPU || duet_stats().repeats > repeats,
+                  "nothing was repeated");
             close_network(&n);
             snprintf(text, sizeof text, "%d threads, %s, %s", THREADS, place_name(place[i]), mode_names[m]);
             tap_point(text);

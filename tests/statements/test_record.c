@@ -2,8 +2,8 @@
  * statements is written out each time, in the other replayed; between rounds both are changed alike. All bits must agree.
  *
  *     test_record [sequences] [seed] */
-#include "in_thread.h"
 #include "common.h"
+#include "in_thread.h"
 #include "matrix.h"
 #include "plan.h"
 #include "pool.h"
@@ -54,7 +54,8 @@ enum { LOTS = LINES, KINDS };
 
 static line new_line(duet_place where)
 {
-    return (line){ below(KINDS), below(SQUARES), below(SQUARES), below(SQUARES), SQUARES + below(ROWS), where };
+    return (
+        line){ below(KINDS), below(SQUARES), below(SQUARES), below(SQUARES), SQUARES + below(ROWS), where };
 }
 
 static duet_status perform(const world *w, const line *l)
@@ -136,7 +137,8 @@ static void sequences(int count)
         const uint64_t before = duet_stats().graphs;
         for (int i = 0; i < count; i++) one_sequence(mix);
         CHECK(mix == 0 || duet_stats().graphs > before, "no graph was launched");
-        snprintf(text, sizeof text, "replay is as if written out, on %s", mix < places ? place_name(place[mix]) : "both in turn");
+        snprintf(text, sizeof text, "replay is as if written out, on %s",
+                 mix < places ? place_name(place[mix]) : "both in turn");
         tap_point(text);
     }
 }
@@ -164,7 +166,8 @@ static world filled_world(void)
 static duet_counts since(duet_counts before)
 {
     duet_counts now = duet_stats();
-    for (size_t i = 0; i < sizeof now / sizeof(uint64_t); i++) ((uint64_t *)&now)[i] -= ((uint64_t *)&before)[i];
+    for (size_t i = 0; i < sizeof now / sizeof(uint64_t); i++)
+        ((uint64_t *)&now)[i] -= ((uint64_t *)&before)[i];
     return now;
 }
 
@@ -174,18 +177,21 @@ static void one_cost(duet_place where)
     world w = filled_world();
     duet_recording *r = record_dense(&w, where);
     for (int i = 0; i < 3 && r; i++) {
-        random_fill(&dice, w.m[0], -1, 1), random_fill(&dice, w.m[2], -1, 1); /* the second is written before it is read */
-        if (i == 2) matrix_lost(w.m[3]);                                      /* and so is this one */
+        random_fill(&dice, w.m[0], -1, 1),
+            random_fill(&dice, w.m[2], -1, 1); /* the second is written before it is read */
+        if (i == 2) matrix_lost(w.m[3]);       /* and so is this one */
         const duet_counts before = duet_stats();
         CHECK(duet_replay(r) == DUET_OK, "%s", duet_error());
         const duet_counts c = since(before);
         CHECK(c.replays == 1 && c.graphs == gpu, "%d replays, %d graphs", (int)c.replays, (int)c.graphs);
         CHECK(c.plan_hits + c.plan_misses == 0, "plans were looked for");
         /* By parts the card looks at what the host wrote, for which it needs room. */
-        CHECK(!gpu || math_now() == DUET_MATH_SPLIT || c.pool_hits + c.pool_misses == 0, "blocks were looked for");
-        CHECK(c.uploads == gpu && c.downloads == 0 && c.synchronisations == 0, "%d uploads, %d downloads", (int)c.uploads,
-              (int)c.downloads);
-        CHECK(c.launches >= (gpu ? DENSE : 0) && c.steps >= DENSE, "%d launches, %d steps", (int)c.launches, (int)c.steps);
+        CHECK(!gpu || math_now() == DUET_MATH_SPLIT || c.pool_hits + c.pool_misses == 0,
+              "blocks were looked for");
+        CHECK(c.uploads == gpu && c.downloads == 0 && c.synchronisations == 0, "%d uploads, %d downloads",
+              (int)c.uploads, (int)c.downloads);
+        CHECK(c.launches >= (gpu ? DENSE : 0) && c.steps >= DENSE, "%d launches, %d steps", (int)c.launches,
+              (int)c.steps);
     }
     duet_recording_free(&r);
     CHECK(!r, "free leaves the pointer");
@@ -273,13 +279,15 @@ static void *forgotten(void *none)
 
 static void refused(duet_status got, duet_status want, const char *text)
 {
-    CHECK(got == want && strstr(duet_error(), text), "status %d, not %d: %s", (int)got, (int)want, duet_error());
+    CHECK(got == want && strstr(duet_error(), text), "status %d, not %d: %s", (int)got, (int)want,
+          duet_error());
 }
 
 static void order_of_calls(void)
 {
     refused(duet_replay(NULL), DUET_BAD_ARGUMENT, "duet_replay: the recording is null");
-    CHECK(!duet_record_end() && strstr(duet_error(), "duet_record_end: nothing is recorded"), "%s", duet_error());
+    CHECK(!duet_record_end() && strstr(duet_error(), "duet_record_end: nothing is recorded"), "%s",
+          duet_error());
     world w = filled_world();
     duet_recording *r = record_dense(&w, DUET_AUTO), *none = NULL;
     CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
@@ -290,7 +298,8 @@ static void order_of_calls(void)
     DUET_EXPLAIN(plans) refused(duet_replay(r), DUET_UNSUPPORTED, "duet_replay: this thread explains");
     fclose(plans);
     CHECK(empty && duet_replay(empty) == DUET_OK, "%s", duet_error());
-    duet_recording_free(&r), duet_recording_free(&empty), duet_recording_free(&none), duet_recording_free(NULL);
+    duet_recording_free(&r), duet_recording_free(&empty), duet_recording_free(&none),
+        duet_recording_free(NULL);
     free_matrices(w.m);
     alone(forgotten, NULL);
     tap_point("calls out of order");
@@ -315,7 +324,8 @@ static void freed_matrices(void)
             duet_free(&w.m[which ? 4 : 1]); /* a destination, or a leaf */
             void *before = elements(w.m[2]);
             random_fill(&dice, w.m[0], -1, 1);
-            refused(duet_replay(r), DUET_FREED, which ? "statement 3 of a recording" : "statement 1 of a recording");
+            refused(duet_replay(r), DUET_FREED,
+                    which ? "statement 3 of a recording" : "statement 1 of a recording");
             CHECK(strstr(duet_error(), "random_program.h:"), "no place: %s", duet_error());
             void *after = elements(w.m[2]);
             CHECK(same_bits(DUET_F32, before, after, N * N), "a statement before it was run");

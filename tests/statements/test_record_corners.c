@@ -1,8 +1,8 @@
 /* test_record_review.c - recordings where they may break; each case by its number, as one may end the process.
  *
  *     test_record_review [CASE]      1 to 6; 1, 2, 3, 4 and 6 fail where there is a GPU */
-#include "in_thread.h"
 #include "common.h"
+#include "in_thread.h"
 #include "matrix.h"
 #include <semaphore.h>
 
@@ -95,8 +95,8 @@ static void others_work_meanwhile(bool write)
 
 static void empty_view_of_lost(duet_place where)
 {
-    duet_matrix *m = filled(1, N), *x = filled(1, N), *y = filled(0, N), *none = duet_submatrix(m, 0, 0, 0, N),
-                *of = duet_submatrix(x, 0, 0, 0, N);
+    duet_matrix *m = filled(1, N), *x = filled(1, N), *y = filled(0, N),
+                *none = duet_submatrix(m, 0, 0, 0, N), *of = duet_submatrix(x, 0, 0, 0, N);
     ok(duet_record_begin());
     ok(duet_set_on(where, none, duet_add(of, 1)));
     ok(duet_set_on(where, y, duet_add(x, 1)));
@@ -114,8 +114,9 @@ static void empty_view_of_lost(duet_place where)
 
 static void half_of_several(duet_place where)
 {
-    duet_matrix *a = filled(1, N), *b = filled(2, N), *c = filled(3, N), *part = duet_submatrix(a, 1, 0, N - 1, N),
-                *upper = duet_submatrix(a, 0, 0, N - 1, N), *to = duet_submatrix(c, 0, 0, N - 1, N);
+    duet_matrix *a = filled(1, N), *b = filled(2, N), *c = filled(3, N),
+                *part = duet_submatrix(a, 1, 0, N - 1, N), *upper = duet_submatrix(a, 0, 0, N - 1, N),
+                *to = duet_submatrix(c, 0, 0, N - 1, N);
     duet_status s = DUET_OK;
     for (int turn = 0; turn < 2; turn++) {
         duet_recording *r = NULL;
@@ -127,7 +128,8 @@ static void half_of_several(duet_place where)
         if (turn) r = duet_record_end(), CHECK(r, "%s", duet_error());
         matrix_lost(c); /* which `to` is a part of: the second group is refused */
         ok(duet_set_on(where, a, duet_add(b, 0)));
-        DUET_ON(where) s = turn ? duet_replay(r) : duet_set_all({ part, duet_mul(upper, 2) }, { to, duet_add(upper, 1) });
+        DUET_ON(where)
+        s = turn ? duet_replay(r) : duet_set_all({ part, duet_mul(upper, 2) }, { to, duet_add(upper, 1) });
         const float *p = duet_read(a);
         CHECK(s != DUET_OK && (!p || p[N] == 2), "after a %s that failed half of the statements are done",
               turn ? "replay" : "set_all");
@@ -168,7 +170,8 @@ static void onto_itself(duet_place where)
 
 static void magic_square(duet_place where)
 {
-    duet_matrix *m = filled(0, N), *corner = duet_submatrix(m, 1, 1, 3, 3), *two = duet_submatrix(m, 0, 0, 2, 2);
+    duet_matrix *m = filled(0, N), *corner = duet_submatrix(m, 1, 1, 3, 3),
+                *two = duet_submatrix(m, 0, 0, 2, 2);
     ok(duet_record_begin());
     DUET_ON(where) ok(duet_magic(corner));
     duet_recording *r = duet_record_end();
@@ -177,8 +180,8 @@ static void magic_square(duet_place where)
         ok(duet_set(m, 0));
         if (r) ok(duet_replay(r));
         const float *p = duet_read(m);
-        CHECK(p[0] == 0 && p[N + 1] == 8 && p[N + 2] == 1 && p[N + 3] == 6, "%g %g %g", (double)p[N + 1], (double)p[N + 2],
-              (double)p[N + 3]);
+        CHECK(p[0] == 0 && p[N + 1] == 8 && p[N + 2] == 1 && p[N + 3] == 6, "%g %g %g", (double)p[N + 1],
+              (double)p[N + 2], (double)p[N + 3]);
     }
     duet_recording_free(&r);
     ok(duet_record_begin());

@@ -1,6 +1,6 @@
 /* test_regressions.c - one point for each bug that was found by reading or by chance, not by a test of its own kind. */
-#include "in_thread.h"
 #include "common.h"
+#include "in_thread.h"
 #include <math.h>
 #include <omp.h>
 #include <sys/wait.h>
@@ -49,7 +49,8 @@ static void *drop_below(void *unused)
     OK(duet_set(c, live));
     const float *p = duet_read(c);
     for (int i = 0; p && i < 2; i++)
-        for (int j = 0; j < 3; j++) CHECK(p[3 * i + j] == (float)(6 * j + i), "[%d][%d] is %g", i, j, p[3 * i + j]);
+        for (int j = 0; j < 3; j++)
+            CHECK(p[3 * i + j] == (float)(6 * j + i), "[%d][%d] is %g", i, j, p[3 * i + j]);
     OK(duet_drop(d));
     OK(duet_drop(e));
     duet_free(&a), duet_free(&t), duet_free(&v), duet_free(&w), duet_free(&c);
@@ -82,7 +83,8 @@ static void many_plans(void)
 {
     static float buffer[1 << 16];
     for (int i = 1; i < 3000; i++) {
-        duet_matrix *a = duet_wrap(buffer, DUET_F32, 1 + i % 97, 1 + i / 97), *c = duet_new(DUET_F32, 1 + i % 97, 1 + i / 97);
+        duet_matrix *a = duet_wrap(buffer, DUET_F32, 1 + i % 97, 1 + i / 97),
+                    *c = duet_new(DUET_F32, 1 + i % 97, 1 + i / 97);
         OK(duet_set(c, duet_exp(a)));
         if (i == 1) OK(duet_set_on(DUET_CPU, c, duet_abs(a))); /* an odd number of them */
         duet_free(&a), duet_free(&c);
@@ -94,8 +96,10 @@ static void many_plans(void)
 static void destination_survives(void)
 {
     const int n = 96;
-    duet_matrix *x = filled(n, n, 1, 0), *y = filled(n, n, 2, 0), *c = filled(n, n, 7, 0), *block = filled(2 * n, n, 1e-3f, 0);
-    duet_matrix *p = duet_reshaped(block, 2, n, n), *t = duet_transposed(p), *w = duet_row(t, 0), *z = filled(2, n, 1, 0);
+    duet_matrix *x = filled(n, n, 1, 0), *y = filled(n, n, 2, 0), *c = filled(n, n, 7, 0),
+                *block = filled(2 * n, n, 1e-3f, 0);
+    duet_matrix *p = duet_reshaped(block, 2, n, n), *t = duet_transposed(p), *w = duet_row(t, 0),
+                *z = filled(2, n, 1, 0);
     duet_status s = DUET_NO_MEMORY;
     for (size_t extra = 0; s != DUET_OK && extra < 1 << 21; extra += 512) {
         duet_memory_trim();
@@ -107,7 +111,8 @@ static void destination_survives(void)
         CHECK(r && (s == DUET_OK || r[5] == 7), "the destination is %g after status %d", r ? r[5] : -1, s);
     }
     CHECK(s == DUET_OK, "never enough memory");
-    duet_free(&x), duet_free(&y), duet_free(&c), duet_free(&block), duet_free(&p), duet_free(&t), duet_free(&w), duet_free(&z);
+    duet_free(&x), duet_free(&y), duet_free(&c), duet_free(&block), duet_free(&p), duet_free(&t),
+        duet_free(&w), duet_free(&z);
     tap_point("NO_MEMORY leaves the destination");
 }
 
@@ -132,7 +137,8 @@ static void lifting(void)
     OK(duet_set(a, duet_add(eighth, a)));
     CHECK(*(const float *)duet_read(a) == 0.875f, "a half is lifted as another number");
 #endif
-    CHECK(duet_iadd(a, (duet_expr){ 0 }) == DUET_BAD_ARGUMENT && strstr(duet_error(), "test_regressions.c:"), "%s", duet_error());
+    CHECK(duet_iadd(a, (duet_expr){ 0 }) == DUET_BAD_ARGUMENT && strstr(duet_error(), "test_regressions.c:"),
+          "%s", duet_error());
     duet_free(&a), duet_free(&list[0]), duet_free(&list[1]);
     tap_point("numbers of other types, and in-place forms");
 }
@@ -160,7 +166,8 @@ static void transposed_onto_itself(void)
         duet_matrix *a = filled(75, 75, 0, 1);
         OK(duet_set_on(place[k], a, duet_transpose(a)));
         const float *p = duet_read(a);
-        for (int i = 0; p && i < 75 * 75; i++) CHECK(p[i] == (float)(i % 75 * 75 + i / 75), "[%d] is %g", i, p[i]);
+        for (int i = 0; p && i < 75 * 75; i++)
+            CHECK(p[i] == (float)(i % 75 * 75 + i / 75), "[%d] is %g", i, p[i]);
         duet_free(&a);
     }
     tap_point("a transpose onto itself");
@@ -172,7 +179,8 @@ static void poisoned_images(void)
     enum { N = 16, C = 32, H = 32, M = 64 };
     duet_place place[2];
     duet_matrix *rows = filled(N * C, H * H, 0.5f, 1e-7f), *x = duet_reshaped(rows, N, C, H, H);
-    duet_matrix *taps = filled(M, C * 9, 0.25f, 1e-6f), *w = duet_reshaped(taps, M, C, 3, 3), *y = duet_new(DUET_F32, N, M, H, H);
+    duet_matrix *taps = filled(M, C * 9, 0.25f, 1e-6f), *w = duet_reshaped(taps, M, C, 3, 3),
+                *y = duet_new(DUET_F32, N, M, H, H);
     float *p = duet_update(rows);
     if (p) p[(3 * C + 5) * H * H + 9 * H + 9] = NAN, p[(7 * C + 2) * H * H + 20 * H + 4] = INFINITY;
     for (int k = list_places(place); k-- > 0;) {
@@ -194,7 +202,8 @@ static void equal_numbers(void)
     for (int i = 0; i < 5; i++) {
         const double x = pairs[i][0], y = pairs[i][1];
         duet_expr below = duet_mul(y, a),
-                  before = duet_mul(y, a); /* a number that goes, and one that stands while it is looked for */
+                  before =
+                      duet_mul(y, a); /* a number that goes, and one that stands while it is looked for */
         OK(duet_drop(before));
         OK(duet_set_on(DUET_CPU, c, duet_div(duet_add(x, a), duet_add(y, a))));
         const float *p = duet_read(c), *q = duet_read(a);
@@ -206,7 +215,8 @@ static void equal_numbers(void)
     }
     const uint64_t misses = duet_stats().plan_misses;
     for (int i = 0; i < 3; i++)
-        OK(duet_set_on(DUET_CPU, c, duet_mul(duet_add(0.1 * i + 0.1, a), duet_exp(duet_add(0.1 * i + 0.1, a)))));
+        OK(duet_set_on(DUET_CPU, c,
+                       duet_mul(duet_add(0.1 * i + 0.1, a), duet_exp(duet_add(0.1 * i + 0.1, a)))));
     CHECK(duet_stats().plan_misses - misses == 1, "%d plans", (int)(duet_stats().plan_misses - misses));
     duet_free(&a), duet_free(&c);
     tap_point("equal numbers");
@@ -230,7 +240,8 @@ static void many_numbers(void)
 static void extreme_factors(void)
 {
     static const double factors[] = { INFINITY, 1e300, -1e300, NAN, 0, 1e-50 };
-    duet_matrix *a = filled(2, 2, 0, 1), *b = filled(2, 2, 1, 0), *c = duet_new(DUET_F32, 2, 2), *t = duet_new(DUET_F32, 2, 2);
+    duet_matrix *a = filled(2, 2, 0, 1), *b = filled(2, 2, 1, 0), *c = duet_new(DUET_F32, 2, 2),
+                *t = duet_new(DUET_F32, 2, 2);
     float *p = duet_update(b);
     if (p) p[3] = INFINITY;
     for (int i = 0; i < 6; i++) {
@@ -239,8 +250,8 @@ static void extreme_factors(void)
         OK(duet_set(c, duet_matmul(duet_mul(factors[i], a), b)));
         const float *got = duet_read(c), *want = duet_read(t);
         for (int k = 0; got && want && k < 4; k++)
-            CHECK(got[k] == want[k] || (isnan(got[k]) && isnan(want[k])), "%g: [%d] is %g, not %g", factors[i], k, got[k],
-                  want[k]);
+            CHECK(got[k] == want[k] || (isnan(got[k]) && isnan(want[k])), "%g: [%d] is %g, not %g",
+                  factors[i], k, got[k], want[k]);
     }
     duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&t);
     tap_point("extreme factors of a product");
@@ -254,7 +265,8 @@ static void *import_and_fail(void *unused)
     duet_expr h = duet_hold(duet_neg(a)), e = duet_of_matrix(a);
     for (int n = 0; n < 40; n++) {
         duet_expr f = duet_add(h, (duet_expr){ 0 });
-        CHECK(duet_expr_status(f) == DUET_BAD_ARGUMENT || duet_expr_status(f) == DUET_ARENA_FULL, "%s", duet_error());
+        CHECK(duet_expr_status(f) == DUET_BAD_ARGUMENT || duet_expr_status(f) == DUET_ARENA_FULL, "%s",
+              duet_error());
         duet_drop(f), e = duet_neg(e);
     }
     duet_drop(e), duet_drop(h);
@@ -273,7 +285,8 @@ static void imports_end(void)
 static void one_more_axis(void)
 {
     duet_place place[2];
-    duet_matrix *a = duet_new(DUET_F32, 6), *c = duet_new(DUET_F32, 3, 6), *row = duet_submatrix(c, 1, 0, 1, 6);
+    duet_matrix *a = duet_new(DUET_F32, 6), *c = duet_new(DUET_F32, 3, 6),
+                *row = duet_submatrix(c, 1, 0, 1, 6);
     float *p = duet_overwrite(a);
     for (int i = 0; p && i < 6; i++) p[i] = (float)i;
     for (int k = list_places(place); k-- > 0;) {
@@ -299,9 +312,11 @@ static void leading_ones(void)
     for (int k = list_places(place); k-- > 0;) {
         uint64_t steps = duet_stats().steps;
         OK(duet_set_on(place[k], c, duet_add(duet_mul(2, b), duet_mul(3, duet_abs(a)))));
-        CHECK(duet_stats().steps - steps == 1 || getenv("DUET_FUSION"), "%d steps", (int)(duet_stats().steps - steps));
+        CHECK(duet_stats().steps - steps == 1 || getenv("DUET_FUSION"), "%d steps",
+              (int)(duet_stats().steps - steps));
         const float *x = duet_read(a), *r = duet_read(c);
-        for (int i = 0; x && r && i < 24; i++) CHECK(r[i] == 2 * x[i] + 3 * fabsf(x[i]), "[%d] is %g", i, r[i]);
+        for (int i = 0; x && r && i < 24; i++)
+            CHECK(r[i] == 2 * x[i] + 3 * fabsf(x[i]), "[%d] is %g", i, r[i]);
         OK(duet_set_on(place[k], c, duet_mul(b, duet_abs(duet_bias_add(a, bias)))));
         r = duet_read(c);
         for (int i = 0; x && r && i < 24; i++)
@@ -310,7 +325,8 @@ static void leading_ones(void)
         const float *s = duet_read(sums);
         for (int j = 0; r && s && j < 6; j++) {
             const float want = (r[j] + r[12 + j]) + (r[6 + j] + r[18 + j]);
-            CHECK(fabsf(s[j] - want) <= 1e-5f * (1 + fabsf(want)), "the sum of column %d is %g, not %g", j, s[j], want);
+            CHECK(fabsf(s[j] - want) <= 1e-5f * (1 + fabsf(want)), "the sum of column %d is %g, not %g", j,
+                  s[j], want);
         }
     }
     duet_free(&sums), duet_free(&c), duet_free(&bias), duet_free(&b), duet_free(&a);
@@ -321,7 +337,8 @@ static void leading_ones(void)
 static void eight_axes(void)
 {
     duet_place place[2];
-    duet_matrix *a = duet_new(DUET_F32, 2, 3, 2, 3, 2, 3, 2, 3), *s = duet_new(DUET_F32), *whole = duet_new(DUET_F32, 1296);
+    duet_matrix *a = duet_new(DUET_F32, 2, 3, 2, 3, 2, 3, 2, 3), *s = duet_new(DUET_F32),
+                *whole = duet_new(DUET_F32, 1296);
     float *p = duet_overwrite(a), *q = duet_overwrite(whole);
     for (int i = 0; p && q && i < 1296; i++) p[i] = q[i] = (float)(i % 7);
     for (int k = list_places(place); k-- > 0;) {
@@ -340,7 +357,8 @@ static void integers_stay(void)
 {
     enum { N = 100 };
     duet_place place[2];
-    duet_matrix *a = duet_new(DUET_I64, N), *b = duet_new(DUET_I64, N), *c = duet_new(DUET_I64, N), *d = duet_new(DUET_I64, N);
+    duet_matrix *a = duet_new(DUET_I64, N), *b = duet_new(DUET_I64, N), *c = duet_new(DUET_I64, N),
+                *d = duet_new(DUET_I64, N);
     int64_t *p = duet_overwrite(a), *q = duet_overwrite(b);
     for (int i = 0; p && q && i < N; i++) p[i] = -4503599627370491 - i, q[i] = -1 - i;
     for (int k = list_places(place); k-- > 0;) {
@@ -349,7 +367,8 @@ static void integers_stay(void)
         OK(both);
         const int64_t *x = duet_read(c), *y = duet_read(d);
         for (int i = 0; x && y && i < N; i++)
-            CHECK(x[i] == -4503599627370491 - i && y[i] == -1 - i, "[%d] is %lld and %lld", i, (long long)x[i], (long long)y[i]);
+            CHECK(x[i] == -4503599627370491 - i && y[i] == -1 - i, "[%d] is %lld and %lld", i,
+                  (long long)x[i], (long long)y[i]);
     }
     duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&d);
     tap_point("integers of two statements");
@@ -369,7 +388,8 @@ static void *multiply(void *unused)
 static void workspaces(void)
 {
     duet_place place[2];
-    if (list_places(place) < 2) return (void)printf("ok %d - workspaces # SKIP there is no GPU\n", ++tap_points);
+    if (list_places(place) < 2)
+        return (void)printf("ok %d - workspaces # SKIP there is no GPU\n", ++tap_points);
     setenv("DUET_REPRODUCIBLE", "1", 1); /* the first advice, not the fastest */
     multiply(NULL);
     OK(duet_memory_limit(DUET_GPU, 48 << 20));

@@ -7,7 +7,10 @@ enum { BATCH = 16, PIXELS = 30, HIDDEN = 40, CLASSES = 10, SIDE = 8, CALLS = 6 }
 
 static rng dice;
 
-static duet_matrix *drawn(int rank, const int64_t *size) { return random_matrix(&dice, DUET_F32, rank, size, -1, 1); }
+static duet_matrix *drawn(int rank, const int64_t *size)
+{
+    return random_matrix(&dice, DUET_F32, rank, size, -1, 1);
+}
 #define DRAWN(...) drawn(RANK_OF(__VA_ARGS__), (const int64_t[]){ __VA_ARGS__ })
 
 static bool judging; /* statements are held against the oracle, too */
@@ -61,7 +64,8 @@ static network cnn(void)
     n.w[3] = DRAWN(HIDDEN, CLASSES);
     n.b[0] = DRAWN(4), n.b[1] = DRAWN(6), n.b[2] = DRAWN(HIDDEN), n.b[3] = DRAWN(CLASSES);
     n.o[0] = duet_new(DUET_F32, BATCH, 4, SIDE, SIDE), n.o[1] = duet_new(DUET_F32, BATCH, 4, half, half);
-    n.o[2] = duet_new(DUET_F32, BATCH, 6, half, half), n.o[3] = duet_new(DUET_F32, BATCH, 6, quarter, quarter);
+    n.o[2] = duet_new(DUET_F32, BATCH, 6, half, half),
+    n.o[3] = duet_new(DUET_F32, BATCH, 6, quarter, quarter);
     n.o[4] = duet_reshaped(n.o[3], BATCH, 6 * quarter * quarter); /* the same elements, flat */
     n.o[5] = duet_new(DUET_F32, BATCH, HIDDEN), n.out = duet_new(DUET_F32, BATCH, CLASSES);
     return n;
@@ -95,7 +99,8 @@ static void answers_hold(network *n)
     void *got = elements(n->out);
     judging = true, n->step(n), judging = false;
     void *again = elements(n->out);
-    CHECK(got && again && same_bits(DUET_F32, got, again, BATCH * CLASSES), "the same batch has another answer");
+    CHECK(got && again && same_bits(DUET_F32, got, again, BATCH * CLASSES),
+          "the same batch has another answer");
     free(got), free(again);
 }
 
@@ -106,10 +111,11 @@ static void forward(network n, const char *name)
         call(&n);
         for (int i = 0; i < CALLS; i++) {
             const duet_counts c = call(&n);
-            CHECK(c.uploads == 1 && c.upload_bytes == (uint64_t)duet_count(n.in) * 4, "%s: %d uploads of %d bytes, not the batch",
-                  name, (int)c.uploads, (int)c.upload_bytes);
-            CHECK(c.downloads == 1 && c.download_bytes == BATCH * CLASSES * 4, "%s: %d downloads of %d bytes, not the answer",
-                  name, (int)c.downloads, (int)c.download_bytes);
+            CHECK(c.uploads == 1 && c.upload_bytes == (uint64_t)duet_count(n.in) * 4,
+                  "%s: %d uploads of %d bytes, not the batch", name, (int)c.uploads, (int)c.upload_bytes);
+            CHECK(c.downloads == 1 && c.download_bytes == BATCH * CLASSES * 4,
+                  "%s: %d downloads of %d bytes, not the answer", name, (int)c.downloads,
+                  (int)c.download_bytes);
             CHECK(c.synchronisations <= 1, "%s: the host waited %d times", name, (int)c.synchronisations);
             CHECK(c.pool_misses == 0, "%s: %d blocks from the system", name, (int)c.pool_misses);
             CHECK(c.plan_misses == 0, "%s: %d plans made anew", name, (int)c.plan_misses);
@@ -146,7 +152,8 @@ static void chain(void)
 
 static duet_expr wiemann(duet_matrix *a, duet_matrix *b, duet_matrix *c)
 {
-    const duet_expr inner = duet_sub(duet_add(duet_sub(b, duet_add(a, duet_mul(3.75, c))), c), duet_mul(0.24, b));
+    const duet_expr inner =
+        duet_sub(duet_add(duet_sub(b, duet_add(a, duet_mul(3.75, c))), c), duet_mul(0.24, b));
     return duet_sub(duet_add(duet_div(inner, 27.51), a), duet_mul(0.25, b));
 }
 
@@ -159,7 +166,8 @@ static void passes(duet_place where, int mode, int most)
         const duet_counts before = duet_stats();
         SET(a, wiemann(a, b, c));
         const int steps = (int)(duet_stats().steps - before.steps);
-        CHECK(steps >= 1 && steps <= most, "%d steps on the %s, fusion %s", steps, place_name(where), mode_names[mode]);
+        CHECK(steps >= 1 && steps <= most, "%d steps on the %s, fusion %s", steps, place_name(where),
+              mode_names[mode]);
         const char *why = oracle_refutes(a, wiemann(a, b, c));
         CHECK(!why, "%s", why);
     }

@@ -17,7 +17,8 @@ enum { FIRST_SQUARE = LEFT, LAST_SQUARE = D, FIRST_VECTOR = V, LAST_VECTOR = COL
 
 typedef struct stage {
     duet_dtype type;
-    duet_matrix *m[CAST]; /* LEFT to SHIFTED lie over each other in WHOLE, BESIDE next to them; FLAT is all of D */
+    duet_matrix
+        *m[CAST]; /* LEFT to SHIFTED lie over each other in WHOLE, BESIDE next to them; FLAT is all of D */
 } stage;
 
 static stage stage_new(duet_dtype type, uint64_t seed)
@@ -30,7 +31,8 @@ static stage stage_new(duet_dtype type, uint64_t seed)
     s.m[BESIDE] = duet_submatrix(s.m[WHOLE], 1, 2 * N, N, N);
     s.m[C] = random_matrix(&dice, type, 2, (int64_t[]){ N, N }, -2, 2);
     s.m[D] = random_matrix(&dice, type, 2, (int64_t[]){ N, N }, -2, 2);
-    s.m[FLAT] = duet_reshaped(s.m[D], N, N), s.m[WIDE] = random_matrix(&dice, type, 2, (int64_t[]){ N, 1 }, -2, 2);
+    s.m[FLAT] = duet_reshaped(s.m[D], N, N),
+    s.m[WIDE] = random_matrix(&dice, type, 2, (int64_t[]){ N, 1 }, -2, 2);
     s.m[V] = random_matrix(&dice, type, 1, (int64_t[]){ N }, -2, 2);
     s.m[ROW] = duet_row(s.m[C], 2), s.m[COLUMN] = duet_column(s.m[LEFT], 3);
     s.m[SCALAR] = random_matrix(&dice, type, 0, NULL, -2, 2);
@@ -58,7 +60,8 @@ static bool same_stage(const stage *a, const stage *b)
 static duet_expr pick(rng *dice, const stage *s)
 {
     if (rng_chance(dice, 12)) return duet_of_number(rng_chance(dice, 50) ? 2 : rng_real(dice, -3, 3));
-    if (rng_chance(dice, 15)) return duet_of_matrix(s->m[FIRST_VECTOR + rng_below(dice, SCALAR - FIRST_VECTOR + 1)]);
+    if (rng_chance(dice, 15))
+        return duet_of_matrix(s->m[FIRST_VECTOR + rng_below(dice, SCALAR - FIRST_VECTOR + 1)]);
     if (rng_chance(dice, 5)) return duet_of_matrix(s->m[WIDE]);
     return duet_of_matrix(s->m[FIRST_SQUARE + rng_below(dice, LAST_SQUARE - FIRST_SQUARE + 1)]);
 }
@@ -163,7 +166,8 @@ static void compare(uint64_t seed, duet_dtype type, int count, duet_place where,
         for (int i = 0; i < count; i++) a[i] = drawn(&dice, &all);
         OK((duet_set_all)(a, count));
         plan_fusion(MODE_MACHINE);
-        if (!CHECK(same_stage(&one, &all), "seed %llu, %d statements, %s on %s, fusion %s: other bits than one by one",
+        if (!CHECK(same_stage(&one, &all),
+                   "seed %llu, %d statements, %s on %s, fusion %s: other bits than one by one",
                    (unsigned long long)seed, count, type_name(type), place_name(where), mode_names[mode]))
             group_text(seed + 1, &all, count);
     }
@@ -197,7 +201,8 @@ static void holds(duet_matrix *m, double first, double by, const char *what)
 {
     const float *p = duet_read(m);
     for (int64_t i = 0; p && i < duet_count(m); i++)
-        CHECK(p[i] == (float)(first + by * (double)i), "%s[%d] is %g, not %g", what, (int)i, p[i], first + by * (double)i);
+        CHECK(p[i] == (float)(first + by * (double)i), "%s[%d] is %g, not %g", what, (int)i, p[i],
+              first + by * (double)i);
 }
 #define HOLDS(m, first, by) holds(m, first, by, #m)
 
@@ -243,10 +248,11 @@ static void reads_first(void)
 /* What a statement sets may lack leading axes that its matrix has; what reads it counts them. */
 static void axes_of_earlier(void)
 {
-    duet_matrix *x = filled(1, 1), *a = duet_new(DUET_F32, 1, 5, 1), *b = duet_new(DUET_F32, 5, 1), *c = duet_new(DUET_F32, 5, 1);
+    duet_matrix *x = filled(1, 1), *a = duet_new(DUET_F32, 1, 5, 1), *b = duet_new(DUET_F32, 5, 1),
+                *c = duet_new(DUET_F32, 5, 1);
     duet_matrix *column = duet_reshaped(x, 5, 1);
-    const duet_status s =
-        duet_set_all({ a, duet_mul(2, column) }, { b, duet_sum_axis(a, 0) }, { c, duet_sum_axis(duet_add(a, 1), 0) });
+    const duet_status s = duet_set_all({ a, duet_mul(2, column) }, { b, duet_sum_axis(a, 0) },
+                                       { c, duet_sum_axis(duet_add(a, 1), 0) });
     CHECK(s == DUET_OK, "%s", duet_error());
     holds(b, 2, 2, "b");
     holds(c, 3, 2, "c");
@@ -260,29 +266,32 @@ static void passes(void)
                 *s = duet_new(DUET_F32), *t = duet_new(DUET_F32);
     float *p;
     duet_counts before = duet_stats();
-#define STEPS(n, ...)                                                                                                            \
-    before = duet_stats();                                                                                                       \
-    OK(__VA_ARGS__);                                                                                                             \
+#define STEPS(n, ...)                                                                                        \
+    before = duet_stats();                                                                                   \
+    OK(__VA_ARGS__);                                                                                         \
     CHECK(steps_of(before) == n, "%s: %d steps, not %d", #__VA_ARGS__, (int)steps_of(before), n)
     STEPS(1, duet_set_all({ c, duet_add(a, b) }, { d, duet_sub(a, b) }));
     STEPS(1, duet_set_all({ c, duet_add(a, b) }, { d, duet_mul(c, c) }, { e, duet_sub(d, c) }));
     STEPS(1, duet_set_all({ c, duet_add(c, b) }, { d, duet_mul(c, b) }, { b, duet_sub(b, c) }));
-    STEPS(2, duet_set_all({ a, duet_exp(a) }, { b, duet_exp(b) }, { c, duet_exp(c) }, { d, duet_exp(d) }, { e, duet_exp(e) }));
+    STEPS(2, duet_set_all({ a, duet_exp(a) }, { b, duet_exp(b) }, { c, duet_exp(c) }, { d, duet_exp(d) },
+                          { e, duet_exp(e) }));
     STEPS(1, duet_set_all({ c, duet_add(a, b) }, { c, duet_mul(c, b) })); /* the first one is never seen */
     STEPS(1, duet_set_all({ s, duet_mean(a) }, { t, duet_var(a) }));
     STEPS(1, duet_set_all({ s, duet_max(duet_exp(a)) }, { t, duet_sum(duet_exp(a)) }));
     STEPS(1, duet_set(s, duet_norm(duet_sub(a, b))));
     STEPS(1, duet_set(s, duet_mean(duet_exp(a))));
     STEPS(1, duet_set(s, duet_dot(duet_exp(a), duet_sub(a, b))));
-    STEPS(3, duet_set(c, duet_div(duet_sub(a, duet_mean(a)), duet_sqrt(duet_var(a))))); /* the root of one element, too */
+    STEPS(3, duet_set(c, duet_div(duet_sub(a, duet_mean(a)),
+                                  duet_sqrt(duet_var(a))))); /* the root of one element, too */
     STEPS(2, duet_set_all({ s, duet_sum(a) }, { c, duet_div(a, s) }));
     STEPS(3, duet_set_all({ s, duet_sum(a) }, { t, duet_norm(duet_div(a, s)) },
                           { c, duet_div(a, t) })); /* each needs the one before */
     p = duet_overwrite(a);
     for (int i = 0; i < 5; i++) p[i] = (float)i;
-    STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, a)), a) }, { d, duet_neg(a) }, { a, duet_mul(a, a) },
-                          { a, duet_sqrt(a) }));
-    STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, a)), a) }, { a, duet_mul(a, a) })); /* read after what it becomes */
+    STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, a)), a) }, { d, duet_neg(a) },
+                          { a, duet_mul(a, a) }, { a, duet_sqrt(a) }));
+    STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, a)), a) },
+                          { a, duet_mul(a, a) })); /* read after what it becomes */
     const float *q = duet_read(c);
     CHECK(q && q[4] == 20 && q[3] == 12, "16 + 4 is %g", q ? q[4] : -1);
     OK(duet_set(a, duet_sqrt(a)));
@@ -336,14 +345,16 @@ static void large(void)
         for (int mode = MODES; mode-- > 0;) {
             plan_fusion(mode);
             const duet_counts before = duet_stats();
-            OK(duet_set(mode == MODE_NONE ? want : got, trial[t].kind == 0   ? long_one(m[3], size)
-                                                        : trial[t].kind == 3 ? ladder(m[1], m[2], size)
-                                                                             : wide_one(m, size, trial[t].kind == 2)));
+            OK(duet_set(mode == MODE_NONE ? want : got, trial[t].kind == 0 ? long_one(m[3], size)
+                                                        : trial[t].kind == 3
+                                                            ? ladder(m[1], m[2], size)
+                                                            : wide_one(m, size, trial[t].kind == 2)));
             if (mode == MODE_MACHINE)
-                CHECK(steps_of(before) <= (uint64_t)trial[t].steps, "kind %d of %d: %d steps, not %d", trial[t].kind, size,
-                      (int)steps_of(before), trial[t].steps);
+                CHECK(steps_of(before) <= (uint64_t)trial[t].steps, "kind %d of %d: %d steps, not %d",
+                      trial[t].kind, size, (int)steps_of(before), trial[t].steps);
             const void *p = duet_read(want), *q = duet_read(got);
-            CHECK(mode == MODE_NONE || same_bits(DUET_F32, p, q, 5), "kind %d of %d: other bits", trial[t].kind, size);
+            CHECK(mode == MODE_NONE || same_bits(DUET_F32, p, q, 5), "kind %d of %d: other bits",
+                  trial[t].kind, size);
         }
     }
     for (int i = 0; i < MATRICES; i++) duet_free(&m[i]);
@@ -353,13 +364,16 @@ static void large(void)
 
 static void tangles(void)
 {
-    duet_matrix *w = duet_new(DUET_F32, 6), *low = duet_slice(w, 0, 5), *high = duet_slice(w, 1, 5), *c = filled(0, 0);
+    duet_matrix *w = duet_new(DUET_F32, 6), *low = duet_slice(w, 0, 5), *high = duet_slice(w, 1, 5),
+                *c = filled(0, 0);
     float *p = duet_overwrite(w);
     for (int i = 0; i < 6; i++) p[i] = (float)(i + 1);
-    OK(duet_set_all({ low, duet_mul(10, high) }, { high, duet_add(low, 0) })); /* 20 30 40 50 60 6, then shifted */
+    OK(duet_set_all({ low, duet_mul(10, high) },
+                    { high, duet_add(low, 0) })); /* 20 30 40 50 60 6, then shifted */
     const float want[] = { 20, 20, 30, 40, 50, 60 }, *r = duet_read(w);
     for (int i = 0; r && i < 6; i++) CHECK(r[i] == want[i], "[%d] is %g, not %g", i, r[i], want[i]);
-    const duet_counts before = duet_stats(); /* what is read lies over what is written later: two steps, nothing kept meanwhile */
+    const duet_counts before =
+        duet_stats(); /* what is read lies over what is written later: two steps, nothing kept meanwhile */
     OK(duet_set_all({ c, duet_neg(high) }, { low, duet_mul(c, 2) }));
     CHECK(steps_of(before) == 2 && duet_stats().temporaries == before.temporaries, "%d steps, %d temporaries",
           (int)steps_of(before), (int)(duet_stats().temporaries - before.temporaries));
@@ -379,7 +393,8 @@ static void mixed(void)
     const int64_t *i = duet_read(copy);
     const float *m = duet_read(s);
     CHECK(i && *i == 4 && m && *m == 26, "%d %g", i ? (int)*i : -1, m ? *m : -1);
-    duet_free(&a), duet_free(&c), duet_free(&x), duet_free(&y), duet_free(&where), duet_free(&copy), duet_free(&s);
+    duet_free(&a), duet_free(&c), duet_free(&x), duet_free(&y), duet_free(&where), duet_free(&copy),
+        duet_free(&s);
     tap_point("several element types");
 }
 
@@ -388,7 +403,8 @@ static void mixed(void)
 static void fails(duet_status got, duet_status want, const char *number, const char *words)
 {
     CHECK(got == want, "%s, not %s: %s", duet_status_text(got), duet_status_text(want), duet_error());
-    CHECK(strstr(duet_error(), number) && strstr(duet_error(), words) && strstr(duet_error(), "test_set_all.c:"),
+    CHECK(strstr(duet_error(), number) && strstr(duet_error(), words) &&
+              strstr(duet_error(), "test_set_all.c:"),
           "'%s' or '%s' or the place is not in '%s'", number, words, duet_error());
 }
 
@@ -400,14 +416,16 @@ static void bad_when_they_run(void)
     DUET_ON(DUET_CPU)
     {
         OK(duet_set(nowhere, 9));
-        fails(duet_set_all({ lost, duet_add(a, 1) }, { b, duet_take(a, nowhere, 0) }), DUET_BAD_ARGUMENT, "statement 2",
-              "index 9");
-        fails(duet_set_all({ b, duet_take(a, nowhere, 0) }, { c, duet_add(a, 1) }), DUET_BAD_ARGUMENT, "statement 1", "index 9");
+        fails(duet_set_all({ lost, duet_add(a, 1) }, { b, duet_take(a, nowhere, 0) }), DUET_BAD_ARGUMENT,
+              "statement 2", "index 9");
+        fails(duet_set_all({ b, duet_take(a, nowhere, 0) }, { c, duet_add(a, 1) }), DUET_BAD_ARGUMENT,
+              "statement 1", "index 9");
         fails(duet_set_all({ c, duet_sort(a, 0) }, { b, duet_add(a, 1) },
                            { b, duet_add(duet_take(duet_sort(b, 0), nowhere, 0), c) }),
               DUET_BAD_ARGUMENT, "statement 3", "index 9");
         OK(duet_set(b, 2)), OK(duet_set(c, 3));
-        fails(duet_set_all({ b, duet_add(a, 1) }, { c, duet_add(lost, 1) }), DUET_UNKNOWN, "statement 2", "lost");
+        fails(duet_set_all({ b, duet_add(a, 1) }, { c, duet_add(lost, 1) }), DUET_UNKNOWN, "statement 2",
+              "lost");
     }
     duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&lost), duet_free(&nowhere);
     tap_point("what fails as it runs is named");
@@ -415,21 +433,27 @@ static void bad_when_they_run(void)
 
 static void bad(void)
 {
-    duet_matrix *a = filled(1, 1), *b = filled(2, 2), *wide = duet_new(DUET_F32, 7), *d = duet_new(DUET_F64, 5),
-                *gone = filled(0, 0), *null = NULL, *index = duet_new(DUET_I64, 5);
+    duet_matrix *a = filled(1, 1), *b = filled(2, 2), *wide = duet_new(DUET_F32, 7),
+                *d = duet_new(DUET_F64, 5), *gone = filled(0, 0), *null = NULL,
+                *index = duet_new(DUET_I64, 5);
     duet_expr good = duet_mul(a, 2), freed = duet_add(gone, 1);
-    fails(duet_set_all({ a, good }, { b, duet_add(a, 1) }, { b, duet_add(a, wide) }), DUET_BAD_SHAPE, "statement 3", "f32[7]");
+    fails(duet_set_all({ a, good }, { b, duet_add(a, 1) }, { b, duet_add(a, wide) }), DUET_BAD_SHAPE,
+          "statement 3", "f32[7]");
     CHECK(duet_set(b, good) == DUET_SPENT, "the first formula is not spent: %s", duet_error());
-    fails(duet_set_all({ a, duet_mul(a, 2) }, { wide, duet_add(a, 1) }), DUET_BAD_SHAPE, "statement 2", "f32[7]");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { wide, duet_add(a, 1) }), DUET_BAD_SHAPE, "statement 2",
+          "f32[7]");
     fails(duet_set_all({ a, duet_mul(a, 2) }, { a, duet_add(d, 1) }), DUET_BAD_TYPE, "statement 2", "f64[5]");
-    fails(duet_set_all({ a, duet_mul(a, 2) }, { null, duet_add(a, 1) }), DUET_BAD_ARGUMENT, "statement 2", "null");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { null, duet_add(a, 1) }), DUET_BAD_ARGUMENT, "statement 2",
+          "null");
     fails(duet_set_all({ a, duet_mul(a, 2) }, { index, DUET(1.5) }), DUET_BAD_TYPE, "statement 2", "number");
-    fails(duet_set_all({ a, duet_mul(a, 2) }, { b, (duet_expr){ 0 } }), DUET_BAD_ARGUMENT, "statement 2", "no formula");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { b, (duet_expr){ 0 } }), DUET_BAD_ARGUMENT, "statement 2",
+          "no formula");
     fails(duet_set_all({ a, duet_mul(a, 2) }, { b, good }), DUET_SPENT, "statement 2", "already");
     duet_free(&gone);
     fails(duet_set_all({ a, duet_mul(a, 2) }, { b, freed }), DUET_FREED, "statement 2", "freed");
     CHECK((duet_set_all)(NULL, 2) == DUET_BAD_ARGUMENT, "%s", duet_error());
-    CHECK((duet_set_all)(&(duet_assignment){ a, (duet_expr){ 0 } }, 0) == DUET_BAD_ARGUMENT, "%s", duet_error());
+    CHECK((duet_set_all)(&(duet_assignment){ a, (duet_expr){ 0 } }, 0) == DUET_BAD_ARGUMENT, "%s",
+          duet_error());
     HOLDS(a, 1, 1), HOLDS(b, 2, 2);
 
     duet_assignment many[65];
@@ -452,8 +476,9 @@ static void explained(void)
     const duet_assignment both[] = { { s, duet_sum(duet_exp(a)) }, { t, duet_max(duet_exp(a)) } };
     OK(duet_explain_all(out, both, 2));
     fclose(out);
-    CHECK(strstr(text, "1 operator [exp], 1 input, 2 outputs [") && strstr(text, "sum") && strstr(text, "max"), "explained as %s",
-          text);
+    CHECK(strstr(text, "1 operator [exp], 1 input, 2 outputs [") && strstr(text, "sum") &&
+              strstr(text, "max"),
+          "explained as %s", text);
     OK((duet_set_all)(both, 2));
     duet_free(&a), duet_free(&s), duet_free(&t);
     tap_point("explained");

@@ -47,14 +47,16 @@ static base base_new(duet_dtype type, shown *v)
     for (b.n = 0; b.n < v->n; b.n++) b.of[b.n] = (double)between(-8, 8), v->at[b.n] = b.n;
     b.m = matrix_of(type, v->rank, v->size, b.of);
     v->m = duet_reshaped_shape(b.m, v->rank, v->size);
-    for (int a = 0; a < v->rank; a++) snprintf(v->made + strlen(v->made), 20, a ? ",%d" : "[%d", (int)v->size[a]);
+    for (int a = 0; a < v->rank; a++)
+        snprintf(v->made + strlen(v->made), 20, a ? ",%d" : "[%d", (int)v->size[a]);
     strcat(v->made, "]");
     return b;
 }
 
 static void derive(shown *v, int most)
 {
-    for (int64_t left = between(0, most); left > 0; left--) operations[below(sizeof operations / sizeof *operations)](v);
+    for (int64_t left = between(0, most); left > 0; left--)
+        operations[below(sizeof operations / sizeof *operations)](v);
 }
 
 static shown copy_of(const shown *v)
@@ -89,12 +91,13 @@ static void check_pointer(const base *b, const shown *v)
     }
 }
 
-static void check_matrix(duet_dtype type, duet_matrix *m, const double *want, const char *what, const shown *v, duet_place on)
+static void check_matrix(duet_dtype type, duet_matrix *m, const double *want, const char *what,
+                         const shown *v, duet_place on)
 {
     const void *p = duet_read(m);
     for (int64_t k = 0; k < duet_count(m); k++)
-        if (!CHECK(number_at(type, p, k) == want[k], "%s on place %d, %s: element %d is %g, not %g", v->made, (int)on, what,
-                   (int)k, number_at(type, p, k), want[k]))
+        if (!CHECK(number_at(type, p, k) == want[k], "%s on place %d, %s: element %d is %g, not %g", v->made,
+                   (int)on, what, (int)k, number_at(type, p, k), want[k]))
             return;
 }
 
@@ -107,7 +110,8 @@ static void check_read(const base *b, const shown *v, duet_place on)
     check_matrix(b->type, m, want, "read", v, on);
     for (int64_t k = 0; k < v->n; k++) want[k] = 2 * want[k] * want[k] - want[k];
     if (b->type != DUET_I64) {
-        CHECK(duet_set_on(on, m, duet_sub(duet_mul(duet_mul(2, v->m), v->m), v->m)) == DUET_OK, "%s: %s", v->made, duet_error());
+        CHECK(duet_set_on(on, m, duet_sub(duet_mul(duet_mul(2, v->m), v->m), v->m)) == DUET_OK, "%s: %s",
+              v->made, duet_error());
         check_matrix(b->type, m, want, "a formula", v, on);
     }
     duet_free(&m);
@@ -115,8 +119,8 @@ static void check_read(const base *b, const shown *v, duet_place on)
 
 static void check_refused(const shown *v, duet_place on)
 {
-    CHECK(duet_set_on(on, v->m, v->m) == DUET_BAD_ARGUMENT && strstr(duet_error(), "several times"), "%s: %s", v->made,
-          duet_error());
+    CHECK(duet_set_on(on, v->m, v->m) == DUET_BAD_ARGUMENT && strstr(duet_error(), "several times"), "%s: %s",
+          v->made, duet_error());
     CHECK(!duet_update(v->m) && !duet_overwrite(v->m), "%s can be written by pointer", v->made);
     CHECK(duet_random_bernoulli(v->m, 1, 0.5) == DUET_BAD_ARGUMENT, "%s can be filled", v->made);
 }
@@ -155,7 +159,8 @@ static void check_overlap(base *b, const shown *to, const shown *from, duet_plac
     if (sums) CHECK(duet_set_on(on, v.m, duet_add(w.m, v.m)) == DUET_OK, "%s: %s", v.made, duet_error());
     else CHECK(duet_set_on(on, v.m, w.m) == DUET_OK, "%s: %s", v.made, duet_error());
     for (int64_t k = 0; k < v.n; k++) b->of[v.at[k]] = x[k];
-    strncat(v.made, " from ", sizeof v.made - strlen(v.made) - 1), strncat(v.made, w.made, sizeof v.made - strlen(v.made) - 1);
+    strncat(v.made, " from ", sizeof v.made - strlen(v.made) - 1),
+        strncat(v.made, w.made, sizeof v.made - strlen(v.made) - 1);
     check_matrix(b->type, b->m, b->of, "overlapping", &v, on);
     duet_free(&v.m), duet_free(&w.m);
 }
@@ -191,13 +196,15 @@ static void check_product(const base *b, const shown *v, duet_place on)
     if (rows * rows > MOST) return;
     for (int64_t i = 0; i < rows * rows; i++) {
         want[i] = 0;
-        for (int64_t k = 0; k < inner; k++) want[i] += b->of[v->at[i / rows * inner + k]] * b->of[v->at[i % rows * inner + k]];
+        for (int64_t k = 0; k < inner; k++)
+            want[i] += b->of[v->at[i / rows * inner + k]] * b->of[v->at[i % rows * inner + k]];
     }
-    duet_matrix *m = duet_new(b->type, rows, rows), *t = duet_transposed(v->m), *f = duet_new(b->type, rows, rows),
-                *back = duet_flipped(f, 1);
+    duet_matrix *m = duet_new(b->type, rows, rows), *t = duet_transposed(v->m),
+                *f = duet_new(b->type, rows, rows), *back = duet_flipped(f, 1);
     CHECK(duet_set_on(on, m, duet_matmul(v->m, t)) == DUET_OK, "%s: %s", v->made, duet_error());
     check_matrix(b->type, m, want, "a product", v, on);
-    CHECK(duet_set_on(on, back, duet_matmul(v->m, duet_transpose(v->m))) == DUET_OK, "%s: %s", v->made, duet_error());
+    CHECK(duet_set_on(on, back, duet_matmul(v->m, duet_transpose(v->m))) == DUET_OK, "%s: %s", v->made,
+          duet_error());
     CHECK(duet_set_on(on, m, back) == DUET_OK, "%s: %s", v->made, duet_error());
     check_matrix(b->type, m, want, "a product into a flipped view", v, on);
     duet_free(&m), duet_free(&t), duet_free(&back), duet_free(&f);
@@ -227,8 +234,8 @@ static void check_images(const base *b, const shown *v, duet_place on)
             CHECK(duet_set_on(on, m[k], e[k]) == DUET_OK, "%s, %d: %s", v->made, what, duet_error());
         }
         const size_t bytes = (size_t)duet_count(m[0]) * (b->type == DUET_F32 ? 4 : 8);
-        CHECK(!memcmp(duet_read(m[0]), duet_read(m[1]), bytes), "%s, %d on place %d: not as of a dense copy", v->made, what,
-              (int)on);
+        CHECK(!memcmp(duet_read(m[0]), duet_read(m[1]), bytes), "%s, %d on place %d: not as of a dense copy",
+              v->made, what, (int)on);
         duet_free(&m[0]), duet_free(&m[1]), duet_free(&filters);
     }
     duet_free(&copy);
@@ -316,7 +323,8 @@ static void test_refusals(void)
     refuses(duet_reshaped(m, INT64_MAX, INT64_MAX, -1), "needs");
     refuses(duet_reshaped(m, 5), "as many elements");
     CHECK(duet_split(m, 0, 0, part) == DUET_BAD_ARGUMENT && duet_split(m, 0, 2, NULL) == DUET_BAD_ARGUMENT &&
-              duet_split(m, 2, 2, part) == DUET_BAD_SHAPE && duet_split(NULL, 0, 2, part) == DUET_BAD_ARGUMENT,
+              duet_split(m, 2, 2, part) == DUET_BAD_SHAPE &&
+              duet_split(NULL, 0, 2, part) == DUET_BAD_ARGUMENT,
           "bad splits: %s", duet_error());
     duet_free(&m), duet_free(&wide);
     tap_point("what is no view");
@@ -334,7 +342,8 @@ static void test_split(void)
             for (int k = 0; k < count; k++) {
                 const double *q = duet_read(part[k]);
                 const int64_t size = duet_size(part[k], 1);
-                CHECK(size == n / count + (k < n % count), "part %d of %d has %d of %d", k, count, (int)size, (int)n);
+                CHECK(size == n / count + (k < n % count), "part %d of %d has %d of %d", k, count, (int)size,
+                      (int)n);
                 for (int64_t j = 0; j < size; j++)
                     CHECK(q[j] == (double)(at + j) && q[n + j] == (double)(n + at + j), "part %d", k);
                 at += size;
@@ -354,27 +363,38 @@ static void test_wrapped(void)
     for (int p = 0; p < places; p++) { /* a product of a column-major matrix with gaps, as LAPACK has it */
         gaps = duet_wrap_strided(lead, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 1, 6 });
         b = duet_new(DUET_F32, 4, 2), c = duet_new(DUET_F32, 3, 2);
-        CHECK(duet_set(b, 1) == DUET_OK && duet_set_on(place[p], c, duet_matmul(gaps, b)) == DUET_OK, "%s", duet_error());
+        CHECK(duet_set(b, 1) == DUET_OK && duet_set_on(place[p], c, duet_matmul(gaps, b)) == DUET_OK, "%s",
+              duet_error());
         const float *r = duet_read(c);
-        for (int i = 0; i < 3; i++) CHECK((double)r[2 * i] == 4 * i + 36, "row %d is %g", i, (double)r[2 * i]);
-        CHECK(duet_set_on(place[p], gaps, duet_add(gaps, 0)) == DUET_OK && duet_read(gaps) == lead, "%s", duet_error());
+        for (int i = 0; i < 3; i++)
+            CHECK((double)r[2 * i] == 4 * i + 36, "row %d is %g", i, (double)r[2 * i]);
+        CHECK(duet_set_on(place[p], gaps, duet_add(gaps, 0)) == DUET_OK && duet_read(gaps) == lead, "%s",
+              duet_error());
         for (int i = 0; i < 24; i++) CHECK((double)lead[i] == i, "what lies between has changed");
         duet_free(&gaps), duet_free(&b), duet_free(&c);
     }
     duet_free(&m);
     m = duet_wrap_strided(host + 23, DUET_F32, 1, (const int64_t[]){ 12 }, (const int64_t[]){ -2 });
-    CHECK(duet_read(m) == host + 23 && duet_set(m, 7) == DUET_OK && duet_read(m) && (double)host[1] == 7 && (double)host[0] == 0,
+    CHECK(duet_read(m) == host + 23 && duet_set(m, 7) == DUET_OK && duet_read(m) && (double)host[1] == 7 &&
+              (double)host[0] == 0,
           "backwards: %s", duet_error());
     duet_free(&m);
     m = duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 0, 1 });
     CHECK(m && duet_set(m, 1) == DUET_BAD_ARGUMENT, "one that repeats");
     duet_free(&m);
-    refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 2, 1 }), "each other's place");
-    refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 1, -1 }), "each other's place");
-    refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ INT64_MAX, 1 }), "overflows");
-    refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ INT64_MAX / 16, 1 }), "overflow");
+    refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 2, 1 }),
+            "each other's place");
+    refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 1, -1 }),
+            "each other's place");
+    refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 },
+                              (const int64_t[]){ INT64_MAX, 1 }),
+            "overflows");
+    refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 },
+                              (const int64_t[]){ INT64_MAX / 16, 1 }),
+            "overflow");
     refuses(duet_wrap_strided(host, DUET_F32, 1, (const int64_t[]){ 3 }, NULL), "strides are null");
-    refuses(duet_wrap_strided(NULL, DUET_F32, 1, (const int64_t[]){ 3 }, (const int64_t[]){ 1 }), "memory is null");
+    refuses(duet_wrap_strided(NULL, DUET_F32, 1, (const int64_t[]){ 3 }, (const int64_t[]){ 1 }),
+            "memory is null");
     refuses(duet_wrap_columns((char *)host + 1, DUET_F32, 3), "not aligned");
     tap_point("wrapped memory with strides");
 }

@@ -20,7 +20,10 @@ static inline int list_places(duet_place place[2])
     return gpu ? 2 : 1;
 }
 
-static inline const char *place_name(duet_place p) { return p == DUET_GPU ? "gpu" : p == DUET_CPU ? "cpu" : "auto"; }
+static inline const char *place_name(duet_place p)
+{
+    return p == DUET_GPU ? "gpu" : p == DUET_CPU ? "cpu" : "auto";
+}
 static inline const char *type_name(duet_dtype t) { return t == DUET_F32 ? "f32" : "f64"; }
 
 /* Drops a formula that was only looked at. */
@@ -36,9 +39,9 @@ typedef struct sizes {
     int64_t size[DUET_RANK_MAX];
 } sizes;
 #define RANK_OF(...) ((int)(sizeof((int64_t[]){ 0, ##__VA_ARGS__ }) / sizeof(int64_t)) - 1)
-#define SIZES(...)                                                                                                               \
-    {                                                                                                                            \
-        RANK_OF(__VA_ARGS__), { __VA_ARGS__ }                                                                                    \
+#define SIZES(...)                                                                                           \
+    {                                                                                                        \
+        RANK_OF(__VA_ARGS__), { __VA_ARGS__ }                                                                \
     }
 
 static inline sizes sizes_of_expr(duet_expr e)

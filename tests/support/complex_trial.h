@@ -46,7 +46,8 @@ static inline real draw_part(const struct kind *k, int range)
 static inline void fill_range(duet_matrix *m, const struct kind *k, int range)
 {
     void *p = duet_overwrite(m);
-    for (int64_t i = 0; p && i < duet_count(m); i++) put(p, duet_type(m), i, draw_part(k, range) + I * draw_part(k, range));
+    for (int64_t i = 0; p && i < duet_count(m); i++)
+        put(p, duet_type(m), i, draw_part(k, range) + I * draw_part(k, range));
 }
 
 /* ---- one result ---- */
@@ -57,7 +58,8 @@ static inline bool fits(const struct kind *k, number z)
 }
 
 /* got[i] against want[i], of which those that no element holds are left out. */
-static inline void near(const char *name, const struct kind *k, const duet_matrix *m, const array *want, real in_u)
+static inline void near(const char *name, const struct kind *k, const duet_matrix *m, const array *want,
+                        real in_u)
 {
     array got = array_of(m);
     CHECK(got.count == want->count, "%s: %d elements", name, (int)got.count);
@@ -65,8 +67,9 @@ static inline void near(const char *name, const struct kind *k, const duet_matri
         const number z = got.v[i], w = want->v[i];
         const real error = cabsl(z - w), most = in_u * k->u * cabsl(w) + 4 * k->tiny;
         if (isnan(creall(w)) || isnan(cimagl(w)) || !fits(k, w * (1 + in_u * k->u))) continue;
-        CHECK(error <= most, "%s of %s: element %d is %.9Lg%+.9Lgi, not %.9Lg%+.9Lgi: %.3Lg u, at most %.3Lg", name,
-              dtypes[k->whole].name, (int)i, creall(z), cimagl(z), creall(w), cimagl(w), error / (k->u * cabsl(w)), in_u);
+        CHECK(error <= most, "%s of %s: element %d is %.9Lg%+.9Lgi, not %.9Lg%+.9Lgi: %.3Lg u, at most %.3Lg",
+              name, dtypes[k->whole].name, (int)i, creall(z), cimagl(z), creall(w), cimagl(w),
+              error / (k->u * cabsl(w)), in_u);
     }
     array_free(&got);
 }
@@ -81,7 +84,8 @@ static inline void evaluate(duet_place p, duet_matrix *to, duet_expr e, const ch
 static inline void refused(duet_expr e, duet_status want, const char *name, const char *const *words)
 {
     CHECK(duet_expr_status(e) == want, "%s: %s", name, duet_status_text(duet_expr_status(e)));
-    for (; *words; words++) CHECK(strstr(duet_error(), *words), "%s: no '%s' in '%s'", name, *words, duet_error());
+    for (; *words; words++)
+        CHECK(strstr(duet_error(), *words), "%s: no '%s' in '%s'", name, *words, duet_error());
     forget(e);
 }
 

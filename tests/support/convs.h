@@ -29,7 +29,8 @@ static inline array array_of(const duet_matrix *m)
     array a = array_new(duet_count(m));
     void *all = elements(m);
     CHECK(all != NULL, "not readable: %s", duet_error());
-    for (int64_t i = 0; i < a.count && all; i++) a.v[i] = element_value(duet_type(m), all, i), a.size[i] = fabsl(a.v[i]);
+    for (int64_t i = 0; i < a.count && all; i++)
+        a.v[i] = element_value(duet_type(m), all, i), a.size[i] = fabsl(a.v[i]);
     free(all);
     return a;
 }
@@ -38,7 +39,8 @@ static inline array array_of(const duet_matrix *m)
 typedef struct geometry {
     int axes;
     int64_t n, c, m, groups;
-    int64_t image[3], window[3], out[3], stride[3], pad[3], dilation[3], more[3]; /* more: of padding, at the end */
+    int64_t image[3], window[3], out[3], stride[3], pad[3], dilation[3],
+        more[3]; /* more: of padding, at the end */
     bool flips;
 } geometry;
 
@@ -71,7 +73,8 @@ typedef void product(void *with, int64_t x, int64_t w, int64_t y);
 
 static inline void each_product(const geometry *g, product *f, void *with)
 {
-    const int64_t outs = volume(g->out, g->axes), window = volume(g->window, g->axes), image = volume(g->image, g->axes);
+    const int64_t outs = volume(g->out, g->axes), window = volume(g->window, g->axes),
+                  image = volume(g->image, g->axes);
     const int64_t depth = g->c / g->groups, each = g->m / g->groups;
     for (int64_t n = 0; n < g->n; n++)
         for (int64_t m = 0; m < g->m; m++)
@@ -123,10 +126,11 @@ static inline void compare(const char *name, const duet_matrix *m, const array *
     if (CHECK(got.count == want->count, "%s: %lld elements", name, (long long)got.count))
         for (int64_t i = 0; i < got.count; i++) {
             const bool nan = isnan(want->v[i]) && isnan(got.v[i]);
-            const real off = fabsl(got.v[i] - want->v[i]), most = roundings * u * want->size[i] / (1 - roundings * u);
+            const real off = fabsl(got.v[i] - want->v[i]),
+                       most = roundings * u * want->size[i] / (1 - roundings * u);
             CHECK(nan || got.v[i] == want->v[i] || off <= most,
-                  "%s, element %lld: %.17Lg, not %.17Lg, off by %.3Lg, at most %.3Lg", name, (long long)i, got.v[i], want->v[i],
-                  off, most);
+                  "%s, element %lld: %.17Lg, not %.17Lg, off by %.3Lg, at most %.3Lg", name, (long long)i,
+                  got.v[i], want->v[i], off, most);
         }
     array_free(&got);
 }
@@ -171,8 +175,8 @@ static inline duet_matrix *evaluated(duet_place p, duet_dtype type, duet_expr e,
 {
     const sizes s = sizes_of_expr(e);
     CHECK(duet_expr_status(e) == DUET_OK, "%s", duet_error());
-    CHECK(s.rank == shape->rank && !memcmp(s.size, shape->size, sizeof s.size[0] * (size_t)s.rank), "%s: another shape",
-          text_of(e));
+    CHECK(s.rank == shape->rank && !memcmp(s.size, shape->size, sizeof s.size[0] * (size_t)s.rank),
+          "%s: another shape", text_of(e));
     duet_matrix *m = duet_new_shape(type, shape->rank, shape->size);
     CHECK(duet_set_on(p, m, e) == DUET_OK, "%s", duet_error());
     return m;

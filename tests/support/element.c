@@ -13,7 +13,10 @@ static const format formats[DUET_DTYPE_COUNT] = {
 };
 
 bool is_floating(duet_dtype t) { return formats[t].fraction != 0; }
-static bool is_signed(duet_dtype t) { return t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64; }
+static bool is_signed(duet_dtype t)
+{
+    return t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64;
+}
 static int bits_of(duet_dtype t) { return t == DUET_BOOL ? 1 : 8 * (int)dtypes[t].bytes; }
 
 static uint64_t bits_at(duet_dtype t, const void *p, int64_t i)
@@ -28,32 +31,37 @@ static duet_dtype part_of(duet_dtype t) { return t == DUET_C64 ? DUET_F32 : t ==
 long double element_value(duet_dtype t, const void *p, int64_t i)
 {
     if (part_of(t) != t) {
-        const long double re = element_value(part_of(t), p, 2 * i), im = element_value(part_of(t), p, 2 * i + 1);
+        const long double re = element_value(part_of(t), p, 2 * i),
+                          im = element_value(part_of(t), p, 2 * i + 1);
         return same_value(re, im) ? re : NAN;
     }
     const uint64_t b = bits_at(t, p, i);
     const int bits = 8 * (int)dtypes[t].bytes;
     if (t == DUET_BOOL) return b != 0;
-    if (!is_floating(t)) return is_signed(t) && b >> (bits - 1) ? (long double)b - ldexpl(1, bits) : (long double)b;
+    if (!is_floating(t))
+        return is_signed(t) && b >> (bits - 1) ? (long double)b - ldexpl(1, bits) : (long double)b;
     const format f = formats[t];
-    const uint64_t fraction = b & ((UINT64_C(1) << f.fraction) - 1), top = (UINT64_C(1) << (bits - 1 - f.fraction)) - 1,
-                   exponent = b >> f.fraction & top;
+    const uint64_t fraction = b & ((UINT64_C(1) << f.fraction) - 1),
+                   top = (UINT64_C(1) << (bits - 1 - f.fraction)) - 1, exponent = b >> f.fraction & top;
     const long double sign = b >> (bits - 1) ? -1 : 1;
     if (exponent == top) return fraction ? NAN : sign * INFINITY;
     if (exponent == 0) return sign * ldexpl((long double)fraction, f.least - f.fraction);
-    return sign * ldexpl((long double)fraction + ldexpl(1, f.fraction), f.least + (int)exponent - 1 - f.fraction);
+    return sign *
+           ldexpl((long double)fraction + ldexpl(1, f.fraction), f.least + (int)exponent - 1 - f.fraction);
 }
 
 static uint64_t float_bits(duet_dtype t, long double x)
 {
     const format f = formats[t];
     const int bits = 8 * (int)dtypes[t].bytes;
-    const uint64_t sign = signbit(x) ? UINT64_C(1) << (bits - 1) : 0, top = (UINT64_C(1) << (bits - 1 - f.fraction)) - 1;
+    const uint64_t sign = signbit(x) ? UINT64_C(1) << (bits - 1) : 0,
+                   top = (UINT64_C(1) << (bits - 1 - f.fraction)) - 1;
     if (isnan(x)) return top << f.fraction | UINT64_C(1) << (f.fraction - 1);
     if (isinf(x)) return sign | top << f.fraction;
     const int exponent = x == 0 || ilogbl(x) < f.least ? f.least - 1 : ilogbl(x);
     const uint64_t last = (uint64_t)ldexpl(fabsl(x), f.fraction - (exponent < f.least ? f.least : exponent));
-    return sign | (uint64_t)(exponent - f.least + 1) << f.fraction | (last & ((UINT64_C(1) << f.fraction) - 1));
+    return sign | (uint64_t)(exponent - f.least + 1) << f.fraction |
+           (last & ((UINT64_C(1) << f.fraction) - 1));
 }
 
 void element_put(duet_dtype t, void *p, int64_t i, long double x)
@@ -73,18 +81,21 @@ static long double rounded_to(duet_dtype t, long double x)
     if (x == 0 || !isfinite(x)) return x;
     const int exponent = ilogbl(x) < f.least ? f.least : ilogbl(x), place = exponent - f.fraction;
     const long double r = ldexpl(rintl(ldexpl(x, -place)), place);
-    return fabsl(r) >= ldexpl(1, 2 - f.least) ? copysignl(INFINITY, x) : copysignl(r, x); /* the largest exponent is 1 - least */
+    return fabsl(r) >= ldexpl(1, 2 - f.least) ? copysignl(INFINITY, x)
+                                              : copysignl(r, x); /* the largest exponent is 1 - least */
 }
 
 static long double limited(duet_dtype t, long double x)
 {
-    const long double least = is_signed(t) ? -ldexpl(1, bits_of(t) - 1) : 0, most = ldexpl(1, bits_of(t) - is_signed(t)) - 1;
+    const long double least = is_signed(t) ? -ldexpl(1, bits_of(t) - 1) : 0,
+                      most = ldexpl(1, bits_of(t) - is_signed(t)) - 1;
     return isnan(x) ? 0 : x <= least ? least : x >= most ? most : truncl(x) + 0.0L;
 }
 
 static long double wrapped(duet_dtype t, long double x)
 {
-    const long double all = ldexpl(1, bits_of(t)), rest = fmodl(x, all) + 0.0L, up = rest < 0 ? rest + all : rest;
+    const long double all = ldexpl(1, bits_of(t)), rest = fmodl(x, all) + 0.0L,
+                      up = rest < 0 ? rest + all : rest;
     return is_signed(t) && up >= all / 2 ? up - all : up;
 }
 
@@ -95,4 +106,7 @@ long double converted(duet_dtype from, duet_dtype to, long double x)
     return is_floating(from) ? limited(to, x) : wrapped(to, x);
 }
 
-bool same_value(long double a, long double b) { return isnan(a) ? isnan(b) : a == b && !signbit(a) == !signbit(b); }
+bool same_value(long double a, long double b)
+{
+    return isnan(a) ? isnan(b) : a == b && !signbit(a) == !signbit(b);
+}

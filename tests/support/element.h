@@ -13,7 +13,8 @@ bool is_floating(duet_dtype t); /* real ones alone */
 
 /* A complex element is worth x here where both of its parts are. */
 long double element_value(duet_dtype t, const void *p, int64_t i);
-void element_put(duet_dtype t, void *p, int64_t i, long double x); /* x: a value of the type; all NaNs are one */
+void element_put(duet_dtype t, void *p, int64_t i,
+                 long double x); /* x: a value of the type; all NaNs are one */
 
 /* x, a value of type `from`, in type `to`. */
 long double converted(duet_dtype from, duet_dtype to, long double x);

@@ -3,9 +3,9 @@
 #define LISTS_H
 
 #include "common.h"
-#include "test_rng.h"
 #include "dtype.h"
 #include "element.h"
+#include "test_rng.h"
 #include <math.h>
 
 typedef struct list {
@@ -69,7 +69,8 @@ static inline void list_put(list *l, int64_t i, long double x)
 static inline list list_cast(const list *from, duet_dtype type)
 {
     list l = list_new(type, from->rank, from->size);
-    for (int64_t i = 0; i < l.count; i++) element_put(type, l.at, i, converted(from->type, type, list_number(from, i)));
+    for (int64_t i = 0; i < l.count; i++)
+        element_put(type, l.at, i, converted(from->type, type, list_number(from, i)));
     return l;
 }
 
@@ -85,9 +86,10 @@ static inline bool list_same(const list *a, const list *b, const char *what)
 {
     bool same = a->type == b->type && a->count == b->count;
     for (int64_t i = 0; i < a->count && same; i++)
-        if (memcmp(list_place(a, i), list_place(b, i), list_each(a)) && !(isnan(list_number(a, i)) && isnan(list_number(b, i))))
-            same =
-                CHECK(false, "%s: element %lld is %.17Lg, not %.17Lg", what, (long long)i, list_number(a, i), list_number(b, i));
+        if (memcmp(list_place(a, i), list_place(b, i), list_each(a)) &&
+            !(isnan(list_number(a, i)) && isnan(list_number(b, i))))
+            same = CHECK(false, "%s: element %lld is %.17Lg, not %.17Lg", what, (long long)i,
+                         list_number(a, i), list_number(b, i));
     return CHECK(same, "%s: not the same", what);
 }
 
@@ -114,7 +116,8 @@ static inline sight sight_new(duet_dtype type, int rank, const int64_t *size, in
         s.whole = duet_new_shape(type, rank, other);
         s.m = view == TURNED ? duet_transposed(s.whole) : NULL;
     }
-    CHECK(s.whole && (s.m || view == PLAIN || (view == PART && (rank < 1 || rank > 2))), "no matrix: %s", duet_error());
+    CHECK(s.whole && (s.m || view == PLAIN || (view == PART && (rank < 1 || rank > 2))), "no matrix: %s",
+          duet_error());
     if (!s.m) s.m = s.whole, s.whole = NULL;
     return s;
 }
@@ -125,11 +128,14 @@ static inline void sight_free(sight *s) { duet_free(&s->m), duet_free(&s->whole)
 enum { TIES, ANY, SPECIAL, FILLINGS };
 static inline long double filling(duet_dtype type, int kind)
 {
-    static const double special[] = { NAN, INFINITY, -INFINITY, 0.0, -0.0, 1, -1, 5e-324, -1e-45, 3e38, -3e38 };
+    static const double special[] = {
+        NAN, INFINITY, -INFINITY, 0.0, -0.0, 1, -1, 5e-324, -1e-45, 3e38, -3e38
+    };
     const bool whole = !is_floating(type), below = dtype_kind(type) == TYPE_SIGNED;
     if (type == DUET_BOOL) return draw(2);
     if (type == DUET_U64 && kind != TIES && draw(2)) return 0x1p63L + draw(200);
-    if (kind == TIES || whole) return whole && kind != TIES ? draw(200) - (below ? 100 : 0) : draw(7) - (below || !whole ? 3 : 0);
+    if (kind == TIES || whole)
+        return whole && kind != TIES ? draw(200) - (below ? 100 : 0) : draw(7) - (below || !whole ? 3 : 0);
     if (kind == SPECIAL && draw(2)) return special[draw(11)];
     return (draw(2000001) - 1000000) / 997.0;
 }
@@ -149,7 +155,8 @@ static inline void sight_fill_places(const sight *s, int64_t n)
     const bool below = dtype_kind(duet_type(all)) == TYPE_SIGNED;
     list l = { .type = duet_type(all), .count = duet_count(all), .at = duet_overwrite(all) };
     CHECK(l.at != NULL, "not writable: %s", duet_error());
-    for (int64_t i = 0; l.at && i < l.count; i++) list_put(&l, i, (long double)(draw((int)n) - (below && draw(2) ? n : 0)));
+    for (int64_t i = 0; l.at && i < l.count; i++)
+        list_put(&l, i, (long double)(draw((int)n) - (below && draw(2) ? n : 0)));
 }
 
 #endif

@@ -18,7 +18,7 @@ typedef struct call {
 
 /* ---- the rows of ops.def ---- */
 
-#define MAKE(name, ...)                                                                                                          \
+#define MAKE(name, ...)                                                                                      \
     static duet_expr make_##name(const duet_expr *x) { return (duet_##name)(__VA_ARGS__); }
 #define DUET_MAP1(name, ...) MAKE(name, x[0])
 #define DUET_MAP2(name, ...) MAKE(name, x[0], x[1])
@@ -33,51 +33,51 @@ typedef struct call {
 #define OPTIONS_type , DUET_F32
 #define OPTIONS_axis , 0
 #define OPTIONS_conv , NULL
-#define OPTIONS_pool                                                                                                             \
-    , &(const duet_pool)                                                                                                         \
-    {                                                                                                                            \
-        .window = { 2, 2 }                                                                                                       \
+#define OPTIONS_pool                                                                                         \
+    , &(const duet_pool)                                                                                     \
+    {                                                                                                        \
+        .window = { 2, 2 }                                                                                   \
     }
-#define OPTIONS_pool_grad                                                                                                        \
-    , &(const duet_pool_grad)                                                                                                    \
-    {                                                                                                                            \
-        .window = { 2, 2 }                                                                                                       \
+#define OPTIONS_pool_grad                                                                                    \
+    , &(const duet_pool_grad)                                                                                \
+    {                                                                                                        \
+        .window = { 2, 2 }                                                                                   \
     }
-#define OPTIONS_scale                                                                                                            \
-    , &(const duet_scale)                                                                                                        \
-    {                                                                                                                            \
-        {                                                                                                                        \
-            2, 2                                                                                                                 \
-        }                                                                                                                        \
+#define OPTIONS_scale                                                                                        \
+    , &(const duet_scale)                                                                                    \
+    {                                                                                                        \
+        {                                                                                                    \
+            2, 2                                                                                             \
+        }                                                                                                    \
     }
 #define OPTIONS_conv1            , NULL
 #define OPTIONS_conv1_grad       , NULL
 #define OPTIONS_conv1_transposed , NULL
-#define OPTIONS_pool1                                                                                                            \
+#define OPTIONS_pool1                                                                                        \
     , &(const duet_pool1) { .window = 2 }
-#define OPTIONS_pool1_grad                                                                                                       \
+#define OPTIONS_pool1_grad                                                                                   \
     , &(const duet_pool1_grad) { .window = 2 }
-#define OPTIONS_scale1                                                                                                           \
+#define OPTIONS_scale1                                                                                       \
     , &(const duet_scale1) { 2 }
 #define OPTIONS_conv3            , NULL
 #define OPTIONS_conv3_grad       , NULL
 #define OPTIONS_conv3_transposed , NULL
-#define OPTIONS_pool3                                                                                                            \
-    , &(const duet_pool3)                                                                                                        \
-    {                                                                                                                            \
-        .window = { 2, 2, 2 }                                                                                                    \
+#define OPTIONS_pool3                                                                                        \
+    , &(const duet_pool3)                                                                                    \
+    {                                                                                                        \
+        .window = { 2, 2, 2 }                                                                                \
     }
-#define OPTIONS_pool3_grad                                                                                                       \
-    , &(const duet_pool3_grad)                                                                                                   \
-    {                                                                                                                            \
-        .window = { 2, 2, 2 }                                                                                                    \
+#define OPTIONS_pool3_grad                                                                                   \
+    , &(const duet_pool3_grad)                                                                               \
+    {                                                                                                        \
+        .window = { 2, 2, 2 }                                                                                \
     }
-#define OPTIONS_scale3                                                                                                           \
-    , &(const duet_scale3)                                                                                                       \
-    {                                                                                                                            \
-        {                                                                                                                        \
-            2, 2, 2                                                                                                              \
-        }                                                                                                                        \
+#define OPTIONS_scale3                                                                                       \
+    , &(const duet_scale3)                                                                                   \
+    {                                                                                                        \
+        {                                                                                                    \
+            2, 2, 2                                                                                          \
+        }                                                                                                    \
     }
 #define OPTIONS_conv_grad              , NULL
 #define OPTIONS_conv_transposed        , NULL
@@ -171,8 +171,11 @@ static const call networks[] = {
 
 /* ---- statements: their destinations are results of 4 x 4, or as said ---- */
 
-#define STATE(name, ...)                                                                                                         \
-    static duet_status state_##name(duet_matrix *const *to, duet_matrix *const *x) { return duet_##name(__VA_ARGS__); }
+#define STATE(name, ...)                                                                                     \
+    static duet_status state_##name(duet_matrix *const *to, duet_matrix *const *x)                           \
+    {                                                                                                        \
+        return duet_##name(__VA_ARGS__);                                                                     \
+    }
 #define DUET_FACTOR2(name, ...) STATE(name, to[0], to[1], x[0])
 #define DUET_FACTOR3(name, ...) STATE(name, to[0], to[1], to[2], x[0])
 #include <duet/factor.def>

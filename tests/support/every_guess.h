@@ -48,7 +48,8 @@ static inline bool guess_take(duet_matrix **m, const call *c, const guess *g, du
 {
     bool all = true;
     for (int k = 0; k < c->operands + c->results; k++)
-        all &= (m[k] = duet_new_shape(guess_type(g, c, k, t), shapes[g->shape[k]].rank, shapes[g->shape[k]].size)) != NULL;
+        all &= (m[k] = duet_new_shape(guess_type(g, c, k, t), shapes[g->shape[k]].rank,
+                                      shapes[g->shape[k]].size)) != NULL;
     return all;
 }
 

@@ -12,15 +12,16 @@
 static int64_t fail_in = -1; /* allocations until the one that fails; below 0: none */
 static int64_t live;
 
-static bool homeless; /* what failed was a thread's own room: what it then shares with all such threads stays */
+static bool
+    homeless; /* what failed was a thread's own room: what it then shares with all such threads stays */
 
 static bool fails_now(void) { return __atomic_fetch_sub(&fail_in, 1, __ATOMIC_RELAXED) == 0; }
 static void *born(void *p) { return __atomic_fetch_add(&live, p != NULL, __ATOMIC_RELAXED), p; }
 
 void *__real_malloc(size_t), *__real_calloc(size_t, size_t), *__real_realloc(void *, size_t),
-    *__real_aligned_alloc(size_t, size_t), *__real_mmap(void *, size_t, int, int, int, off_t), *__wrap_malloc(size_t),
-    *__wrap_calloc(size_t, size_t), *__wrap_realloc(void *, size_t), *__wrap_aligned_alloc(size_t, size_t),
-    *__wrap_mmap(void *, size_t, int, int, int, off_t);
+    *__real_aligned_alloc(size_t, size_t), *__real_mmap(void *, size_t, int, int, int, off_t),
+    *__wrap_malloc(size_t), *__wrap_calloc(size_t, size_t), *__wrap_realloc(void *, size_t),
+    *__wrap_aligned_alloc(size_t, size_t), *__wrap_mmap(void *, size_t, int, int, int, off_t);
 int __real_posix_memalign(void **, size_t, size_t), __wrap_posix_memalign(void **, size_t, size_t);
 void __real_free(void *), __wrap_free(void *);
 
@@ -30,8 +31,14 @@ void *__wrap_calloc(size_t n, size_t m)
     if (!fails_now()) return born(__real_calloc(n, m));
     return homeless = n * m == sizeof(thread), NULL;
 }
-void *__wrap_aligned_alloc(size_t a, size_t n) { return fails_now() ? NULL : born(__real_aligned_alloc(a, n)); }
-void *__wrap_realloc(void *p, size_t n) { return fails_now() ? NULL : p ? __real_realloc(p, n) : born(__real_malloc(n)); }
+void *__wrap_aligned_alloc(size_t a, size_t n)
+{
+    return fails_now() ? NULL : born(__real_aligned_alloc(a, n));
+}
+void *__wrap_realloc(void *p, size_t n)
+{
+    return fails_now() ? NULL : p ? __real_realloc(p, n) : born(__real_malloc(n));
+}
 int __wrap_posix_memalign(void **p, size_t a, size_t n)
 {
     const int e = fails_now() ? ENOMEM : __real_posix_memalign(p, a, n);

@@ -77,8 +77,10 @@ static void line_spares(const char *p, size_t bytes)
             const work *w = &line[q].item[i];
             const char *to = w->to, *from = w->from;
             if (w->call == WAIT) continue;
-            if (to < p + bytes && p < to + w->bytes) pretend.wrong = "memory was freed while a queue wrote there";
-            if (from && from < p + bytes && p < from + w->bytes) pretend.wrong = "memory was freed while a queue read there";
+            if (to < p + bytes && p < to + w->bytes)
+                pretend.wrong = "memory was freed while a queue wrote there";
+            if (from && from < p + bytes && p < from + w->bytes)
+                pretend.wrong = "memory was freed while a queue read there";
         }
 }
 
@@ -93,7 +95,8 @@ static duet_status pretend_begin(enum call c, size_t bytes)
     pretend.failed |= fails;
     pretend.made[c] += !fails, pretend.bytes[c] += fails ? 0 : bytes;
     if (!fails) return DUET_OK;
-    return fail(c <= ALLOC ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "the pretend machine fails at call %d", (int)c);
+    return fail(c <= ALLOC ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "the pretend machine fails at call %d",
+                (int)c);
 }
 
 static duet_status pretend_end(duet_status s)
@@ -115,7 +118,8 @@ static const void **find_pinned(const void *p)
 static duet_status block_new(enum side s, size_t bytes, void **p)
 {
     duet_status st = pretend_begin(s == HOST ? HOST_ALLOC : ALLOC, bytes);
-    char *b = st == DUET_OK && bytes < (size_t)1 << 40 ? aligned_alloc(64, (bytes + FRONT + 63) / 64 * 64) : NULL;
+    char *b =
+        st == DUET_OK && bytes < (size_t)1 << 40 ? aligned_alloc(64, (bytes + FRONT + 63) / 64 * 64) : NULL;
     if (!b) return pretend_end(st != DUET_OK ? st : DUET_NO_MEMORY);
     memcpy(b, &bytes, sizeof bytes);
     *p = memset(b + FRONT, 0xff, bytes);
@@ -165,7 +169,10 @@ static duet_status device_upload(void *own, const void *host, size_t bytes, int 
 {
     return queue_work(queue, (work){ .call = UPLOAD, .to = own, .from = host, .bytes = bytes });
 }
-static duet_status device_wait(int queue, int other) { return queue_work(queue, (work){ .call = WAIT, .other = other }); }
+static duet_status device_wait(int queue, int other)
+{
+    return queue_work(queue, (work){ .call = WAIT, .other = other });
+}
 
 static duet_status device_download(void *host, const void *own, size_t bytes, int queue)
 {

@@ -3,11 +3,11 @@
 #ifndef MISHAP_H
 #define MISHAP_H
 
-#include "in_thread.h"
-#include "cost.h"
-#include "fake_cuda.h"
 #include "calibrate.h"
+#include "cost.h"
 #include "failing_alloc.h"
+#include "fake_cuda.h"
+#include "in_thread.h"
 #include <duet/duet.h>
 
 typedef struct mishap {
@@ -31,13 +31,16 @@ static void leave_the_choice(void)
     place = DUET_AUTO;
 }
 
-static bool wrong(const char *what) { return printf("# %s: %s\n", what, duet_error()), met.wrong = true, false; }
+static bool wrong(const char *what)
+{
+    return printf("# %s: %s\n", what, duet_error()), met.wrong = true, false;
+}
 
 static bool went(duet_status st)
 {
     if (st == DUET_OK) return true;
-    const bool promised =
-        st == DUET_NO_MEMORY || st == DUET_DEVICE_ERROR || st == DUET_NO_DEVICE || st == DUET_UNSUPPORTED || st == DUET_UNKNOWN;
+    const bool promised = st == DUET_NO_MEMORY || st == DUET_DEVICE_ERROR || st == DUET_NO_DEVICE ||
+                          st == DUET_UNSUPPORTED || st == DUET_UNKNOWN;
     if (!promised || !*duet_error()) wrong("a refusal");
     return met.refused++, false;
 }
@@ -53,7 +56,8 @@ static bool fill(duet_matrix *m, float v)
 static bool all_are(const float *p, const duet_matrix *m, float v)
 {
     for (int64_t i = 0; i < duet_count(m); i++)
-        if (p[i] != v) return printf("# %d is %g, not %g\n", (int)i, (double)p[i], (double)v), wrong("a value");
+        if (p[i] != v)
+            return printf("# %d is %g, not %g\n", (int)i, (double)p[i], (double)v), wrong("a value");
     return true;
 }
 
@@ -85,8 +89,10 @@ static void check_left(const char *what, int n, int64_t living, fake_counts star
 {
     const fake_counts now = fake_count();
     CHECK(now.graphs_alive == start.graphs_alive, "%s %d: %d graphs live", what, n, now.graphs_alive);
-    CHECK(now.handles == start.handles, "%s %d: %d handles live, not %d", what, n, now.handles, start.handles);
-    CHECK(now.memory == start.memory, "%s %d: %zu bytes of the device, not %zu", what, n, now.memory, start.memory);
+    CHECK(now.handles == start.handles, "%s %d: %d handles live, not %d", what, n, now.handles,
+          start.handles);
+    CHECK(now.memory == start.memory, "%s %d: %zu bytes of the device, not %zu", what, n, now.memory,
+          start.memory);
     CHECK(homeless || live == living, "%s %d: %d blocks leaked", what, n, (int)(live - living));
 }
 
@@ -101,7 +107,8 @@ static void goes_well(void *play(void *), bool allocation, happened *count, int 
     const uint64_t before = count();
     const mishap m = mishap_run(play, allocation);
     const int times = (int)(count() - before);
-    CHECK(!m.refused && !m.wrong && times >= least, "without a failure: %d refused, %d times", m.refused, times);
+    CHECK(!m.refused && !m.wrong && times >= least, "without a failure: %d refused, %d times", m.refused,
+          times);
 }
 
 static void each_once(void *play(void *), bool allocation, const char *what, happened *count, int least)

@@ -105,8 +105,10 @@ static inline void compare(const char *name, const duet_matrix *m, const array *
     array got = array_of(m);
     real sum = 0;
     if (!CHECK(got.count == want->count, "%s: %d elements", name, (int)got.count)) return array_free(&got);
-    for (int64_t i = 0; i < got.count; i++) sum += creall((got.v[i] - want->v[i]) * conjl(got.v[i] - want->v[i]));
-    CHECK(sqrtl(sum) <= error, "%s: the error is %Lg, at most %Lg, of %Lg", name, sqrtl(sum), error, norm(want));
+    for (int64_t i = 0; i < got.count; i++)
+        sum += creall((got.v[i] - want->v[i]) * conjl(got.v[i] - want->v[i]));
+    CHECK(sqrtl(sum) <= error, "%s: the error is %Lg, at most %Lg, of %Lg", name, sqrtl(sum), error,
+          norm(want));
     array_free(&got);
 }
 

@@ -19,7 +19,8 @@ typedef struct outcome {
 } outcome;
 
 /* Packs m for rows of `row` vectors, and runs that over each element: in[input][element]. o: CODES_ELEMENTS of them. */
-typedef void codes_runner(const machine_program *m, int row, bool apart, int inputs, double (*in)[CODES_ELEMENTS], outcome *o);
+typedef void codes_runner(const machine_program *m, int row, bool apart, int inputs,
+                          double (*in)[CODES_ELEMENTS], outcome *o);
 codes_runner codes_f32, codes_f64, codes_i64, codes_u64;
 
 extern bool codes_seen[2][MACHINE_CODE + 1]; /* [apart][code]: it has been run */

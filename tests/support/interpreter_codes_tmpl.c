@@ -120,7 +120,8 @@ static uint32_t run_linears(walk *w, const code *c, uint32_t left)
         codes_seen[w->apart][code_of(&c[k])] = true;
         x[k] = *row_x(w, &c[k]), y[k] = *row_y(w, &c[k]);
     }
-    if (count < left && is_linear(&c[count]) && !(c[count - 1].what & MACHINE_SAVES)) w->o->why = "a run that ends early";
+    if (count < left && is_linear(&c[count]) && !(c[count - 1].what & MACHINE_SAVES))
+        w->o->why = "a run that ends early";
     for (uint32_t k = 0; k < count; k++)
         w->a = linear(code_of(&c[k]) - CODE_LINEAR, w->a, x[k], y[k], AS_T(c[k].s), AS_T(c[k].r));
     return count;
@@ -128,7 +129,7 @@ static uint32_t run_linears(walk *w, const code *c, uint32_t left)
 
 /* ---- rows of ops.def ---- */
 
-#define FN_OF(name, FORMULA, ...)                                                                                                \
+#define FN_OF(name, FORMULA, ...)                                                                            \
     static T fn_##name(T x, T y, T z) { return FORMULA; }
 #ifdef FORMULA_INTEGERS
 #define DUET_ANY1 FN_OF
@@ -190,7 +191,9 @@ static void run_plain(walk *w, const code *c)
     case CODE_LOAD: w->a = *row_x(w, c); break;
     case CODE_SAVE: *row_x(w, c) = w->a; break;
     case CODE_STORE: give(w, to_of(c), w->a, 0, 0); break;
-    case CODE_FOLD: give(w, to_of(c), w->a, c->what & MACHINE_X_NUMBER ? AS_T(c->s) : *row_x(w, c), (int)(c->what >> 24)); break;
+    case CODE_FOLD:
+        give(w, to_of(c), w->a, c->what & MACHINE_X_NUMBER ? AS_T(c->s) : *row_x(w, c), (int)(c->what >> 24));
+        break;
     case CODE_MULADD: w->a = FMA(w->a, *row_x(w, c), *row_y(w, c)); break;
     case CODE_ADDMUL: w->a = FMA(*row_x(w, c), *row_y(w, c), w->a); break;
     default: w->o->why = "a code that its kernels do not have"; break;
@@ -229,7 +232,8 @@ static void stage(walk *w, int inputs, double (*in)[CODES_ELEMENTS], int element
     if (w->m->first != ROW_NONE) w->a = *row_at(w, w->m->first * (uint32_t)w->row);
 }
 
-void FN(codes)(const machine_program *m, int row, bool apart, int inputs, double (*in)[CODES_ELEMENTS], outcome *o)
+void FN(codes)(const machine_program *m, int row, bool apart, int inputs, double (*in)[CODES_ELEMENTS],
+               outcome *o)
 {
     static walk w;
     static code packed[MACHINE_LENGTH];

@@ -25,7 +25,8 @@ static __attribute__((unused)) number hilbert(int64_t i, int64_t j)
     return number_of(own_types[0] == DUET_F32 ? x : x * cosl(turned), x * sinl(turned));
 }
 
-static __attribute__((unused)) number element_of(enum kind kind, int64_t i, int64_t j, int64_t n, number drawn, number mirrored)
+static __attribute__((unused)) number element_of(enum kind kind, int64_t i, int64_t j, int64_t n,
+                                                 number drawn, number mirrored)
 {
     switch (kind) {
     case SYMMETRIC: return symmetric(i, j, drawn, mirrored);
@@ -62,7 +63,9 @@ static __attribute__((unused)) enum view some_view(void)
 static __attribute__((unused)) made new_made(duet_dtype t, int rank, int64_t m, int64_t n)
 {
     made x;
-    const enum view view = rank == 2 ? some_view() : rank ? (rng_chance(&dice, 50) ? VIEW_COLUMN : VIEW_NONE) : VIEW_NONE;
+    const enum view view = rank == 2 ? some_view()
+                           : rank    ? (rng_chance(&dice, 50) ? VIEW_COLUMN : VIEW_NONE)
+                                     : VIEW_NONE;
     x.m = random_view(&dice, view, t, rank, (int64_t[]){ m, n }, -1, 1, &x.whole);
     CHECK(x.m != NULL, "%s", duet_error());
     for (int64_t i = 0; dtype_is_complex(t) && i < m; i++) /* parts that differ */
@@ -100,11 +103,11 @@ static __attribute__((unused)) bool set(duet_matrix *m, duet_expr e, const char 
     return went(duet_set_on(here, m, e), what);
 }
 
-#define FACTOR(call)                                                                                                             \
-    ({                                                                                                                           \
-        duet_status st_ = DUET_OK;                                                                                               \
-        DUET_ON(here) st_ = call;                                                                                                \
-        went(st_, #call);                                                                                                        \
+#define FACTOR(call)                                                                                         \
+    ({                                                                                                       \
+        duet_status st_ = DUET_OK;                                                                           \
+        DUET_ON(here) st_ = call;                                                                            \
+        went(st_, #call);                                                                                    \
     })
 
 static __attribute__((unused)) void check_inverse(duet_dtype t, const duet_matrix *a, int64_t n)

@@ -21,7 +21,10 @@ static step vendor_of(const step *s)
 }
 
 /* An exact answer where it is not finite. */
-static expected within(long double value, long double allowed) { return (expected){ value, isfinite(value) ? allowed : 0 }; }
+static expected within(long double value, long double allowed)
+{
+    return (expected){ value, isfinite(value) ? allowed : 0 };
+}
 
 static expected biased(duet_dtype t, expected e, double bias)
 {
@@ -51,12 +54,13 @@ static void soften(duet_dtype t, expected *x, int64_t n)
     }
     for (int64_t j = 0; j < n; j++) {
         const long double value = expl(x[j].value - most) / sum;
-        x[j] =
-            isnan(value) ? (expected){ NAN, 0 } : (expected){ value, value * error + (t == DUET_F32 ? 0x1p-147L : 0x1p-1072L) };
+        x[j] = isnan(value) ? (expected){ NAN, 0 }
+                            : (expected){ value, value * error + (t == DUET_F32 ? 0x1p-147L : 0x1p-1072L) };
     }
 }
 
-static expected greatest(const expected *plane, const int64_t *in, const int32_t *pool, int64_t row, int64_t column)
+static expected greatest(const expected *plane, const int64_t *in, const int32_t *pool, int64_t row,
+                         int64_t column)
 {
     expected e = { -INFINITY, 0 };
     long double allowed = 0;
@@ -75,7 +79,8 @@ static void pool(const step *s, const layout *at, const expected *from, expected
 {
     const int64_t *size = s->out[0].at.size, plane = size[2] * size[3], in = at->size[2] * at->size[3];
     for (int64_t n = 0; n < layout_count(&s->out[0].at); n++)
-        out[n] = greatest(from + n / plane * in, at->size + 2, s->attr + STEP_POOL, n % plane / size[3], n % size[3]);
+        out[n] = greatest(from + n / plane * in, at->size + 2, s->attr + STEP_POOL, n % plane / size[3],
+                          n % size[3]);
 }
 
 bool finished_reference(const step *s, const frame *f, expected *out)
@@ -91,7 +96,8 @@ bool finished_reference(const step *s, const frame *f, expected *out)
         unravel(at, i, index);
         e[i] = acted(info->act, at->type, biased(at->type, e[i], element(f, &s->in[2], &index[1])));
     }
-    for (int64_t i = 0; i < count && known && info->act == OP_softmax; i += at->size[1]) soften(at->type, e + i, at->size[1]);
+    for (int64_t i = 0; i < count && known && info->act == OP_softmax; i += at->size[1])
+        soften(at->type, e + i, at->size[1]);
     if (known && info->pooled) pool(s, at, e, out);
     else if (known) memcpy(out, e, sizeof *e * (size_t)count);
     free(e);

@@ -1,8 +1,8 @@
 /* machine_integers.c - programs of i64 and u64, and such as only move, naively: in integers of 128 bits, wrapped after each instruction. The
  * operators are the oracles of their rows. */
 #include "element.h"
-#include "machine_reference.h"
 #include "int128_reference.h"
+#include "machine_reference.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,15 +11,16 @@ static whole within(duet_dtype t, whole x)
     const int bits = 8 * (int)dtypes[t].bytes;
     const whole all = (whole)1 << bits, rest = x & (all - 1);
     if (t == DUET_BOOL) return x != 0;
-    return (t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64) && rest >= all / 2 ? rest - all : rest;
+    return (t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64) && rest >= all / 2 ? rest - all
+                                                                                                : rest;
 }
 
 /* Products of 64 bits may leave 128: their low bits count. */
 __attribute__((optimize("wrapv"))) static whole mapped(int op, whole x, whole y, whole z)
 {
     switch (op) {
-#define DUET_ANY1(name, formula, oracle, ...)                                                                                    \
-    case OP_##name:                                                                                                              \
+#define DUET_ANY1(name, formula, oracle, ...)                                                                \
+    case OP_##name:                                                                                          \
         return oracle;
 #define DUET_ANY2 DUET_ANY1
 #define DUET_ANY3 DUET_ANY1
@@ -43,7 +44,8 @@ static whole number_of(duet_dtype t, double number)
     return within(t, bits);
 }
 
-static whole value_of(const step *s, const frame *f, const state *st, source from, duet_dtype t, const int64_t *index)
+static whole value_of(const step *s, const frame *f, const state *st, source from, duet_dtype t,
+                      const int64_t *index)
 {
     const operand *o = &s->in[from.index];
     switch (from.kind) {
@@ -61,7 +63,8 @@ static void execute(const step *s, const frame *f, const instruction *i, state *
     if (i->op == OP_SAVE) st->slot[i->arg[0].index] = st->acc;
     else if (i->op == OP_STORE) st->out[i->arg[0].index] = st->acc;
     else {
-        for (int k = 0; k < op_infos[i->op].arity; k++) arg[k] = value_of(s, f, st, i->arg[k], i->type, index);
+        for (int k = 0; k < op_infos[i->op].arity; k++)
+            arg[k] = value_of(s, f, st, i->arg[k], i->type, index);
         if (i->op == OP_LOAD) st->acc = arg[0];
         else if (i->op == OP_WRAP) st->acc = within(i->type, within(i->arg[1].index, arg[0]));
         else st->acc = within(i->type, mapped(i->op, arg[0], arg[1], arg[2]));
@@ -134,7 +137,8 @@ static whole fold_of(const instruction *fold, const whole *x, const whole *y, in
     return place ? best : a;
 }
 
-static void operands_of(const step *s, const frame *f, const instruction *fold, const int64_t *index, whole *x, whole *y)
+static void operands_of(const step *s, const frame *f, const instruction *fold, const int64_t *index,
+                        whole *x, whole *y)
 {
     state st = { 0 };
     for (const instruction *i = s->program->code; i < fold; i++) execute(s, f, i, &st, index);
@@ -162,7 +166,8 @@ static bool folds_reference(const step *s, const frame *f, int which, expected *
     for (int64_t o = 0; x && y && o < layout_count(&outer); o++) {
         int64_t index[DUET_RANK_MAX];
         unravel(&outer, o, index);
-        for (int64_t i = 0; i < n; i++) unravel(&inner, i, index + kept), operands_of(s, f, fold, index, &x[i], &y[i]);
+        for (int64_t i = 0; i < n; i++)
+            unravel(&inner, i, index + kept), operands_of(s, f, fold, index, &x[i], &y[i]);
         out[o] = (expected){ converted(made, l->type, (long double)fold_of(fold, x, y, n)), 0 };
     }
     free(x), free(y);

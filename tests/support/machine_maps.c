@@ -18,7 +18,8 @@ static long double floor_of(long double x, long double y)
 {
     if (isinf(y) && isfinite(x) && x != 0) return !signbit(x) != !signbit(y) ? -1 : 0;
     const long double n = floorl(x / y), left = fmal(-n, y, x);
-    return (left < 0 && y > 0) || (left > 0 && y < 0) ? n - 1 : n; /* NaN is neither: of infinities n is right */
+    return (left < 0 && y > 0) || (left > 0 && y < 0) ? n - 1
+                                                      : n; /* NaN is neither: of infinities n is right */
 }
 
 static const double ulps[OPS_ALL] = {

@@ -2,9 +2,9 @@
  * Operators element by element are machine_maps.c's, programs of integers machine_integers.c's. */
 #include "machine_reference.h"
 #include "element.h"
-#include "reduce_order.h"
-#include "machine_rounding.h"
 #include "layer_norm.h"
+#include "machine_rounding.h"
+#include "reduce_order.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,10 @@ long double exact_element(const frame *f, const operand *o, const int64_t *index
     return element_value(o->at.type, f->data[o->slot], place(&o->at, index));
 }
 
-double element(const frame *f, const operand *o, const int64_t *index) { return (double)exact_element(f, o, index); }
+double element(const frame *f, const operand *o, const int64_t *index)
+{
+    return (double)exact_element(f, o, index);
+}
 
 bool agrees(duet_dtype t, long double got, expected e)
 {
@@ -53,13 +56,16 @@ static expected stored(duet_dtype t, duet_dtype out, expected e)
 
 typedef struct state {
     double acc, slot[PROGRAM_SLOTS], out[PROGRAM_OUTPUTS];
-    long double allowed; /* by the last instruction; exact ones keep it only when nothing inexact came before */
+    long double
+        allowed; /* by the last instruction; exact ones keep it only when nothing inexact came before */
 } state;
 
-static double source_value(const step *s, const frame *f, const state *st, source from, duet_dtype t, const int64_t *index)
+static double source_value(const step *s, const frame *f, const state *st, source from, duet_dtype t,
+                           const int64_t *index)
 {
     switch (from.kind) {
-    case FROM_INPUT: return (double)converted(s->in[from.index].at.type, t, exact_element(f, &s->in[from.index], index));
+    case FROM_INPUT:
+        return (double)converted(s->in[from.index].at.type, t, exact_element(f, &s->in[from.index], index));
     case FROM_NUMBER: return rounded(t, f->num[s->num[from.index]]);
     case FROM_SLOT: return st->slot[from.index];
     default: return st->acc;
@@ -69,7 +75,8 @@ static double source_value(const step *s, const frame *f, const state *st, sourc
 static void execute(const step *s, const frame *f, const instruction *i, state *st, const int64_t *index)
 {
     double arg[3] = { 0 };
-    for (int k = 0; k < 3 && k < op_infos[i->op].arity; k++) arg[k] = source_value(s, f, st, i->arg[k], i->type, index);
+    for (int k = 0; k < 3 && k < op_infos[i->op].arity; k++)
+        arg[k] = source_value(s, f, st, i->arg[k], i->type, index);
     if (i->op == OP_LOAD) st->acc = source_value(s, f, st, i->arg[0], i->type, index);
     else if (i->op == OP_SAVE) st->slot[i->arg[0].index] = st->acc;
     else if (i->op == OP_STORE) st->out[i->arg[0].index] = st->acc;
@@ -123,7 +130,10 @@ static bool fused_reference(const step *s, const frame *f, expected *out)
 
 /* ---- folds: the canonical tree with every absent element written out ---- */
 
-static double start_of(int op) { return op == OP_min ? INFINITY : op == OP_max ? -INFINITY : op == OP_prod ? 1 : -0.0; }
+static double start_of(int op)
+{
+    return op == OP_min ? INFINITY : op == OP_max ? -INFINITY : op == OP_prod ? 1 : -0.0;
+}
 
 static double take(int op, duet_dtype t, double a, double x, double y)
 {
@@ -152,12 +162,16 @@ static double block_tree(int op, duet_dtype t, const double *x, const double *y,
 }
 
 /* Blocks first .. first + count - 1, count being a power of two. */
-static double tree(int op, duet_dtype t, const double *x, const double *y, int64_t n, int64_t first, int64_t count)
+static double tree(int op, duet_dtype t, const double *x, const double *y, int64_t n, int64_t first,
+                   int64_t count)
 {
     const int64_t from = first * FOLD_BLOCK;
     if (count == 1)
-        return from >= n ? start_of(op) : block_tree(op, t, x + from, y + from, n - from < FOLD_BLOCK ? n - from : FOLD_BLOCK);
-    return join(op, t, tree(op, t, x, y, n, first, count / 2), tree(op, t, x, y, n, first + count / 2, count / 2));
+        return from >= n
+                   ? start_of(op)
+                   : block_tree(op, t, x + from, y + from, n - from < FOLD_BLOCK ? n - from : FOLD_BLOCK);
+    return join(op, t, tree(op, t, x, y, n, first, count / 2),
+                tree(op, t, x, y, n, first + count / 2, count / 2));
 }
 
 static int64_t tree_blocks(int64_t n)
@@ -191,7 +205,8 @@ typedef struct moments {
 
 static moments take_moments(duet_dtype t, moments a, double x)
 {
-    const double n = rounded(t, a.n + 1), d = rounded(t, x - a.mean), mean = rounded(t, a.mean + rounded(t, d / n));
+    const double n = rounded(t, a.n + 1), d = rounded(t, x - a.mean),
+                 mean = rounded(t, a.mean + rounded(t, d / n));
     return (moments){ n, mean, fma_in(t, d, rounded(t, x - mean), a.squares) };
 }
 
@@ -200,7 +215,8 @@ static moments join_moments(duet_dtype t, moments a, moments b)
     if (b.n == 0) return a;
     const double n = rounded(t, a.n + b.n), d = rounded(t, b.mean - a.mean), share = rounded(t, b.n / n);
     const double between = rounded(t, d * rounded(t, a.n * share));
-    return (moments){ n, fma_in(t, d, share, a.mean), fma_in(t, between, d, rounded(t, a.squares + b.squares)) };
+    return (moments){ n, fma_in(t, d, share, a.mean),
+                      fma_in(t, between, d, rounded(t, a.squares + b.squares)) };
 }
 
 static moments block_moments(duet_dtype t, const double *x, int64_t n)
@@ -217,7 +233,8 @@ static moments tree_moments(duet_dtype t, const double *x, int64_t n, int64_t fi
     const int64_t from = first * FOLD_BLOCK;
     if (from >= n) return (moments){ 0 };
     if (count == 1) return block_moments(t, x + from, n - from < FOLD_BLOCK ? n - from : FOLD_BLOCK);
-    return join_moments(t, tree_moments(t, x, n, first, count / 2), tree_moments(t, x, n, first + count / 2, count / 2));
+    return join_moments(t, tree_moments(t, x, n, first, count / 2),
+                        tree_moments(t, x, n, first + count / 2, count / 2));
 }
 
 static double variance(duet_dtype t, const double *x, int64_t n)
@@ -265,7 +282,8 @@ static const instruction *fold_of(const program *p, int which)
 }
 
 /* What the fold takes of one element of the domain: the program as far as that instruction, then its operands. */
-static void taken(const step *s, const frame *f, const instruction *fold, const int64_t *index, double *x, double *y)
+static void taken(const step *s, const frame *f, const instruction *fold, const int64_t *index, double *x,
+                  double *y)
 {
     state st = { .allowed = 0 };
     for (const instruction *i = s->program->code; i < fold; i++)
@@ -293,7 +311,8 @@ static bool fold_reference(const step *s, const frame *f, int which, expected *o
     for (int64_t o = 0; x && y && o < layout_count(&outer); o++) {
         int64_t index[DUET_RANK_MAX];
         unravel(&outer, o, index);
-        for (int64_t i = 0; i < n; i++) unravel(&inner, i, index + kept), taken(s, f, fold, index, &x[i], &y[i]);
+        for (int64_t i = 0; i < n; i++)
+            unravel(&inner, i, index + kept), taken(s, f, fold, index, &x[i], &y[i]);
         out[o] = (expected){ fold_value(fold->op, fold->type, x, y, n), 0 };
         if (!(op_infos[fold->op].flags & OP_GIVES_INDEX)) out[o] = stored(fold->type, l->type, out[o]);
     }
@@ -312,7 +331,8 @@ static void softmax_row(const step *s, duet_dtype t, const double *x, int64_t n,
     for (int64_t j = 0; j < n; j++) {
         const long double d = (long double)x[j] - most, reach = isfinite(d) ? fabsl(d) : 0;
         const long double error = eps * (reach + (long double)n + 12);
-        if (s->kernel == OP_softmax) out[j] = (expected){ expl(d) / sum, expl(d) / sum * error + 4 * least(t) };
+        if (s->kernel == OP_softmax)
+            out[j] = (expected){ expl(d) / sum, expl(d) / sum * error + 4 * least(t) };
         else out[j] = (expected){ d - logl(sum), error + 4 * eps * fabsl(logl(sum)) };
         if (isnan(out[j].value)) out[j].allowed = 0;
     }
@@ -365,8 +385,10 @@ static void norm_row(const step *s, const frame *f, const double *x, int64_t fir
         const bool trims = s->attr[NORM_GAIN];
         const long double u = (x[j] - mean) * scale, gain = trims ? trim(s, f, NORM_GAIN, index) : 1;
         const long double bias = trims ? trim(s, f, NORM_BIAS, index) : 0, value = u * gain + bias;
-        const long double error = (mean_error + eps * fabsl(x[j] - mean)) * scale + fabsl(u) * (var_error / var + 8 * eps);
-        out[j] = (expected){ value, error * fabsl(gain) + eps * (fabsl(value) + fabsl(u * gain)) + least(l->type) };
+        const long double error =
+            (mean_error + eps * fabsl(x[j] - mean)) * scale + fabsl(u) * (var_error / var + 8 * eps);
+        out[j] = (expected){ value,
+                             error * fabsl(gain) + eps * (fabsl(value) + fabsl(u * gain)) + least(l->type) };
         if (isnan(out[j].value)) out[j].allowed = 0;
     }
 }
@@ -417,18 +439,23 @@ static void add_product(sum *a, double x, double y)
     a->value += (long double)x * y, a->size += fabsl((long double)x * y), a->n++;
 }
 
-static expected bounded(duet_dtype t, sum a) { return (expected){ a.value, (2 * a.n + 6) * roundoff(t) * a.size + least(t) }; }
+static expected bounded(duet_dtype t, sum a)
+{
+    return (expected){ a.value, (2 * a.n + 6) * roundoff(t) * a.size + least(t) };
+}
 
 static bool matmul_reference(const step *s, const frame *f, expected *out)
 {
     const duet_dtype t = s->out[0].at.type;
-    const double alpha = s->nums > 0 ? rounded(t, f->num[s->num[0]]) : 1, beta = s->nums > 1 ? rounded(t, f->num[s->num[1]]) : 1;
+    const double alpha = s->nums > 0 ? rounded(t, f->num[s->num[0]]) : 1,
+                 beta = s->nums > 1 ? rounded(t, f->num[s->num[1]]) : 1;
     for (int64_t i = 0; i < layout_count(&s->out[0].at); i++) {
         int64_t at[2];
         sum a = { 0 };
         unravel(&s->out[0].at, i, at);
         for (int64_t k = 0; k < s->in[0].at.size[1]; k++)
-            add_product(&a, element(f, &s->in[0], (int64_t[]){ at[0], k }), element(f, &s->in[1], (int64_t[]){ k, at[1] }));
+            add_product(&a, element(f, &s->in[0], (int64_t[]){ at[0], k }),
+                        element(f, &s->in[1], (int64_t[]){ k, at[1] }));
         a.value *= alpha, a.size *= fabs(alpha);
         if (s->ins > 2) add_product(&a, beta, element(f, &s->in[2], at));
         out[i] = bounded(t, a);
@@ -448,10 +475,13 @@ static bool conv_reference(const step *s, const frame *f, expected *out)
         const int64_t first = o[1] / (w[0] / s->attr[CONV_GROUPS]) * w[1]; /* channel of the group */
         for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++) {
             const int64_t c = k / (w[2] * w[3]), u = k / w[3] % w[2], v = k % w[3];
-            const int64_t p = o[2] * s->attr[0] - s->attr[2] + u * apart[0], q = o[3] * s->attr[1] - s->attr[3] + v * apart[1];
+            const int64_t p = o[2] * s->attr[0] - s->attr[2] + u * apart[0],
+                          q = o[3] * s->attr[1] - s->attr[3] + v * apart[1];
             if (p < 0 || p >= x[2] || q < 0 || q >= x[3]) continue;
-            const int64_t at[4] = { o[1], c, s->attr[CONV_FLIP] ? w[2] - 1 - u : u, s->attr[CONV_FLIP] ? w[3] - 1 - v : v };
-            add_product(&a, element(f, &s->in[0], (int64_t[]){ o[0], first + c, p, q }), element(f, &s->in[1], at));
+            const int64_t at[4] = { o[1], c, s->attr[CONV_FLIP] ? w[2] - 1 - u : u,
+                                    s->attr[CONV_FLIP] ? w[3] - 1 - v : v };
+            add_product(&a, element(f, &s->in[0], (int64_t[]){ o[0], first + c, p, q }),
+                        element(f, &s->in[1], at));
         }
         out[i] = bounded(s->out[0].at.type, a);
     }
@@ -472,12 +502,13 @@ static bool conv_back_reference(const step *s, const frame *f, expected *out)
             unravel(&o.y->at, i, y);
             const int64_t c = k / (w[2] * w[3]), u = k / w[3] % w[2], v = k % w[3];
             const int64_t at_w[4] = { y[1], c, u, v };
-            const int64_t at_x[4] = { y[0], y[1] / (w[0] / a[CONV_GROUPS]) * w[1] + c, y[2] * a[0] - a[2] + u * apart[0],
-                                      y[3] * a[1] - a[3] + v * apart[1] };
+            const int64_t at_x[4] = { y[0], y[1] / (w[0] / a[CONV_GROUPS]) * w[1] + c,
+                                      y[2] * a[0] - a[2] + u * apart[0], y[3] * a[1] - a[3] + v * apart[1] };
             if (at_x[2] < 0 || at_x[2] >= x[2] || at_x[3] < 0 || at_x[3] >= x[3]) continue;
-            const int64_t to =
-                images ? ((at_x[0] * x[1] + at_x[1]) * x[2] + at_x[2]) * x[3] + at_x[3] : y[1] * w[1] * w[2] * w[3] + k;
-            add_product(&sums[to], element(f, o.y, y), images ? element(f, o.w, at_w) : element(f, o.x, at_x));
+            const int64_t to = images ? ((at_x[0] * x[1] + at_x[1]) * x[2] + at_x[2]) * x[3] + at_x[3]
+                                      : y[1] * w[1] * w[2] * w[3] + k;
+            add_product(&sums[to], element(f, o.y, y),
+                        images ? element(f, o.w, at_w) : element(f, o.x, at_x));
         }
     for (int64_t i = 0; i < count; i++) out[i] = bounded(s->out[0].at.type, sums[i]);
     return free(sums), true;
@@ -486,7 +517,8 @@ static bool conv_back_reference(const step *s, const frame *f, expected *out)
 bool reference(const step *s, const frame *f, int which, expected *out)
 {
     if (s->finish) return finished_reference(s, f, out);
-    if (s->kernel == KERNEL_PROGRAM && !is_floating(s->program->code[0].type)) return integers_reference(s, f, which, out);
+    if (s->kernel == KERNEL_PROGRAM && !is_floating(s->program->code[0].type))
+        return integers_reference(s, f, which, out);
     if (s->kernel == KERNEL_PROGRAM)
         return s->program->folds ? fold_reference(s, f, which, out) : program_reference(s, f, which, out);
     if (s->kernel == KERNEL_LAYER_NORM) return norm_reference(s, f, out);

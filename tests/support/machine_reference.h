@@ -18,8 +18,9 @@ bool agrees(duet_dtype t, long double got, expected e);
 bool reference(const step *s, const frame *f, int which, expected *out);
 
 bool integers_reference(const step *s, const frame *f, int which,
-                        expected *out);                                /* of programs of other types than f32 and f64 */
-bool finished_reference(const step *s, const frame *f, expected *out); /* of steps with a finish: machine_finished.c */
+                        expected *out); /* of programs of other types than f32 and f64 */
+bool finished_reference(const step *s, const frame *f,
+                        expected *out); /* of steps with a finish: machine_finished.c */
 
 /* The same for one operator of kind map. */
 expected reference_map(int op, duet_dtype type, double x, double y, double z);

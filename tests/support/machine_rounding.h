@@ -6,7 +6,10 @@
 #include <math.h>
 
 /* Not inlined: of two such roundings side by side in a structure, gcc 12 at -O2 makes vector code that forgets one. */
-static __attribute__((noinline, unused)) double rounded(duet_dtype t, double x) { return t == DUET_F32 ? (double)(float)x : x; }
+static __attribute__((noinline, unused)) double rounded(duet_dtype t, double x)
+{
+    return t == DUET_F32 ? (double)(float)x : x;
+}
 static inline long double roundoff(duet_dtype t) { return t == DUET_F32 ? 0x1p-24L : 0x1p-53L; }
 static inline long double least(duet_dtype t) { return t == DUET_F32 ? 0x1p-149L : 0x1p-1074L; }
 

@@ -7,11 +7,11 @@
 #define MACHINE_TRIAL_H
 
 #include "cpu.h"
-#include "test_rng.h"
 #include "dtype.h"
 #include "element.h"
 #include "machine_reference.h"
 #include "tap.h"
+#include "test_rng.h"
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -43,7 +43,8 @@ typedef struct trial {
 static void put(buffer *b, int64_t i, long double x)
 {
     const bool whole = !is_floating(b->type) && b->type < DUET_C64;
-    element_put(b->type, b->before, i, b->type >= DUET_C64 ? x : converted(whole ? DUET_F64 : b->type, b->type, x));
+    element_put(b->type, b->before, i,
+                b->type >= DUET_C64 ? x : converted(whole ? DUET_F64 : b->type, b->type, x));
 }
 static long double get(const buffer *b, const char *p, int64_t i) { return element_value(b->type, p, i); }
 
@@ -100,7 +101,10 @@ static inline double integer_number(int64_t x)
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
-static void add_number(trial *t, double x) { t->num[t->s.nums] = x, t->s.num[t->s.nums] = t->s.nums, t->s.nums++; }
+static void add_number(trial *t, double x)
+{
+    t->num[t->s.nums] = x, t->s.num[t->s.nums] = t->s.nums, t->s.nums++;
+}
 
 /* Axes from .. to - 1 of a layout. */
 static layout axes_of(const layout *l, int from, int to)
@@ -132,7 +136,8 @@ static inline void collapse(trial *t)
     for (int k = 0; k < t->s.outs; k++) all[n++] = &t->s.out[k].at;
     for (int k = 0; k < t->s.ins; k++) all[n++] = &t->s.in[k].at;
     const int rank = t->s.out[0].at.rank, kept = rank - t->s.inner;
-    for (int k = 0; k < n; k++) inner[k] = axes_of(all[k], kept, rank), inners[k] = &inner[k], all[k]->rank = kept;
+    for (int k = 0; k < n; k++)
+        inner[k] = axes_of(all[k], kept, rank), inners[k] = &inner[k], all[k]->rank = kept;
     if (kept > 0 || !t->s.inner) layout_collapse(all, n);
     if (t->s.inner) layout_collapse(inners, n), t->s.inner = (uint8_t)inner[0].rank;
     for (int k = 0; k < n && t->s.inner; k++) add_axes(all[k], &inner[k]);
@@ -140,7 +145,8 @@ static inline void collapse(trial *t)
 
 static void trial_free(trial *t)
 {
-    for (buffer *b = t->buffer; b < t->buffer + t->buffers; b++) free(b->before), free(b->now), free(b->first), free(b->written);
+    for (buffer *b = t->buffer; b < t->buffer + t->buffers; b++)
+        free(b->before), free(b->now), free(b->first), free(b->written);
 }
 
 /* ---- random instructions ---- */
@@ -161,7 +167,9 @@ static source any_value(const writer *w)
 {
     for (;;) {
         const int kind = draw(4);
-        source s = any_source(kind, kind == FROM_INPUT ? w->p->inputs : kind == FROM_NUMBER ? w->p->numbers : PROGRAM_SLOTS);
+        source s = any_source(kind, kind == FROM_INPUT    ? w->p->inputs
+                                    : kind == FROM_NUMBER ? w->p->numbers
+                                                          : PROGRAM_SLOTS);
         if (kind == FROM_ACC && w->acc) return (source){ FROM_ACC, 0 };
         if (kind == FROM_SLOT && !(w->set >> s.index & 1)) continue;
         if (kind == FROM_INPUT && w->written >> s.index & 1) continue;
@@ -175,8 +183,10 @@ static inline void write_one(writer *w, int op, int output)
     *i = (instruction){ .op = (uint8_t)op, .type = (uint8_t)w->type };
     if (op == OP_STORE) {
         i->arg[0].index = (uint8_t)output;
-        for (int k = 0; k < w->s->ins; k++) w->written |= (uint32_t)(w->s->in[k].slot == w->s->out[output].slot) << k;
-    } else if (op == OP_SAVE) i->arg[0] = any_source(FROM_SLOT, PROGRAM_SLOTS), w->set |= 1u << i->arg[0].index;
+        for (int k = 0; k < w->s->ins; k++)
+            w->written |= (uint32_t)(w->s->in[k].slot == w->s->out[output].slot) << k;
+    } else if (op == OP_SAVE)
+        i->arg[0] = any_source(FROM_SLOT, PROGRAM_SLOTS), w->set |= 1u << i->arg[0].index;
     else
         for (int k = 0; k < (op == OP_LOAD ? 1 : op_infos[op].arity); k++) i->arg[k] = any_value(w);
     w->acc = true;
@@ -227,8 +237,10 @@ static char *sizes_text(const trial *t)
     if (t->s.inner) n += snprintf(text + n, sizeof text - (size_t)n, ", %d reduced,", t->s.inner);
     for (int k = 0; k < t->s.ins && k < 3; k++) {
         o = &t->s.in[k];
-        n += snprintf(text + n, sizeof text - (size_t)n, " %s*", shape_text(one, o->at.type, o->at.rank, o->at.size));
-        n += snprintf(text + n, sizeof text - (size_t)n, "%s", shape_text(one, o->at.type, o->at.rank, o->at.stride) + 3);
+        n += snprintf(text + n, sizeof text - (size_t)n, " %s*",
+                      shape_text(one, o->at.type, o->at.rank, o->at.size));
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s",
+                      shape_text(one, o->at.type, o->at.rank, o->at.stride) + 3);
     }
     return text;
 }
@@ -245,8 +257,8 @@ static void check_output(trial *t, int k, const expected *want, const char *how)
         const long double got = get(b, b->now, at);
         b->written[at] = true;
         if (agrees(b->type, got, want[n])) continue;
-        CHECK(false, "%s (%s): output %d, element %lld is %.20Lg, not %.20Lg +- %.3Lg", sizes_text(t), how, k, (long long)n, got,
-              want[n].value, want[n].allowed);
+        CHECK(false, "%s (%s): output %d, element %lld is %.20Lg, not %.20Lg +- %.3Lg", sizes_text(t), how, k,
+              (long long)n, got, want[n].value, want[n].allowed);
         return;
     }
 }
@@ -261,10 +273,11 @@ static void check_rest(trial *t, const char *how, bool first)
             const char *now = b->now + (size_t)i * bytes;
             if (b->written[i] && (first || t->vendor)) continue;
             const char *was = (b->written[i] ? b->first : b->before) + (size_t)i * bytes;
-            bool same = !memcmp(now, was, bytes) || (b->written[i] && isnan(get(b, b->now, i)) && isnan(get(b, b->first, i)));
+            bool same = !memcmp(now, was, bytes) ||
+                        (b->written[i] && isnan(get(b, b->now, i)) && isnan(get(b, b->first, i)));
             if (same) continue;
-            CHECK(false, "%s (%s): element %lld of buffer %d %s", sizes_text(t), how, (long long)(i - b->start), k,
-                  b->written[i] ? "differs from the first run" : "was written");
+            CHECK(false, "%s (%s): element %lld of buffer %d %s", sizes_text(t), how,
+                  (long long)(i - b->start), k, b->written[i] ? "differs from the first run" : "was written");
             return;
         }
         if (first) memcpy(b->first, b->now, (size_t)b->count * bytes);
@@ -286,7 +299,8 @@ static duet_status run_once(trial *t, const machine *m)
     const frame f = { .data = data, .num = t->num };
     if (r == DUET_OK) r = m->run(&t->s, &f);
     for (int k = 0; k < t->buffers && r == DUET_OK; k++)
-        r = m->download(t->buffer[k].now, own[k], (size_t)t->buffer[k].count * dtypes[t->buffer[k].type].bytes, 0);
+        r = m->download(t->buffer[k].now, own[k],
+                        (size_t)t->buffer[k].count * dtypes[t->buffer[k].type].bytes, 0);
     for (int k = 0; k < t->buffers; k++)
         if (own[k]) m->free(own[k]);
     return r;

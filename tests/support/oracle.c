@@ -43,7 +43,8 @@ bool same_bits(duet_dtype type, const void *a, const void *b, int64_t count)
     if (count > 0 && !memcmp(a, b, (size_t)count * bytes)) return true;
     for (int64_t i = 0; i < count; i++) {
         if (is_floating(type) && isnan(element(type, a, i)) && isnan(element(type, b, i))) continue;
-        if (memcmp((const char *)a + i * (int64_t)bytes, (const char *)b + i * (int64_t)bytes, bytes)) return false;
+        if (memcmp((const char *)a + i * (int64_t)bytes, (const char *)b + i * (int64_t)bytes, bytes))
+            return false;
     }
     return true;
 }
@@ -79,7 +80,9 @@ static table number(const node *n, duet_dtype type)
 {
     table t = table_new(0, NULL);
     const double near = type == DUET_F32 ? (double)(float)node_number(n) : node_number(n);
-    const quad v = n->type == DUET_I64 ? (quad)n->integer : n->type == DUET_U64 ? (quad)(uint64_t)n->integer : (quad)n->number;
+    const quad v = n->type == DUET_I64   ? (quad)n->integer
+                   : n->type == DUET_U64 ? (quad)(uint64_t)n->integer
+                                         : (quad)n->number;
     const bool whole = !is_floating(type);
     t.at[0] = (bounds){ v, whole || v < near ? v : near, whole || v > near ? v : near, false };
     if (v != v) t.at[0].lo = t.at[0].hi = v;
@@ -99,7 +102,10 @@ static duet_dtype operands_type(const formula *f, uint32_t i, duet_dtype type)
     return common != DUET_DTYPE_COUNT ? common : n->op == OP_where ? (duet_dtype)n->type : type;
 }
 
-static const precision *precision_of(duet_dtype computed) { return &types[computed == DUET_F32 ? DUET_F32 : DUET_F64]; }
+static const precision *precision_of(duet_dtype computed)
+{
+    return &types[computed == DUET_F32 ? DUET_F32 : DUET_F64];
+}
 
 static table cast(const table *x, duet_dtype from, duet_dtype to)
 {
@@ -125,7 +131,8 @@ static table operator(const node *n, const table *in, duet_dtype of)
     const bool sums = n->op == OP_sum || n->op == OP_prod || n->op == OP_dot;
     const bool whole = of == DUET_BOOL ? sums : computed == DUET_I64 || computed == DUET_U64;
     if (whole && whole_meaning(n, in, &t)) return t;
-    if (!meaning_of(of == DUET_BOOL ? op_of_bools(n->op) : n->op, n->attr, in, &t, precision_of(computed))) abort();
+    if (!meaning_of(of == DUET_BOOL ? op_of_bools(n->op) : n->op, n->attr, in, &t, precision_of(computed)))
+        abort();
     if (op_infos[n->op].kind == KIND_DEF && !is_floating(of)) settle(&t, of);
     return t;
 }
@@ -154,10 +161,12 @@ table oracle(duet_expr e, duet_dtype type)
     if (formula_of(e, NULL, &f) != DUET_OK) return (table){ 0 };
     table *of = calloc(f.count, sizeof *of), result;
     const node *root = &f.nodes[f.count - 1];
-    for (uint32_t i = 0; i < f.count; i++) of[i] = result_of(&f, i, of, computed_type(is_floating(type) ? type : DUET_F64));
+    for (uint32_t i = 0; i < f.count; i++)
+        of[i] = result_of(&f, i, of, computed_type(is_floating(type) ? type : DUET_F64));
     result = of[f.count - 1];
     if (!result.admits && (root->type != type || type == DUET_F16 || type == DUET_BF16))
-        of[f.count - 1] = result, result = cast(&result, (duet_dtype)root->type, type), table_free(&of[f.count - 1]);
+        of[f.count - 1] = result, result = cast(&result, (duet_dtype)root->type, type),
+                     table_free(&of[f.count - 1]);
     for (uint32_t i = 0; i + 1 < f.count; i++) table_free(&of[i]);
     free(of);
     return result;
@@ -179,7 +188,9 @@ static double excess(const bounds *w, long double got, duet_dtype type)
 /* Element e of a table of indices: 0 when admitted. */
 static double misplaced(const table *want, int64_t e, double got)
 {
-    return got >= 0 && got < (double)want->choices && want->admits[e * want->choices + (int64_t)got] ? 0 : INFINITY;
+    return got >= 0 && got < (double)want->choices && want->admits[e * want->choices + (int64_t)got]
+               ? 0
+               : INFINITY;
 }
 
 static void place_text(const duet_matrix *m, int64_t i, char *text, size_t room)
@@ -218,9 +229,10 @@ const char *oracle_differs(const table *want, const duet_matrix *m)
         const bounds *w = &want->at[table_source(want, &to, worst)];
         place_text(m, worst, at, sizeof at);
         snprintf(text, sizeof text,
-                 "%lld of %lld elements wrong, worst at %s: got %.17g, want %.17g, from %.17g to %.17g (off by %.3g u)",
-                 (long long)wrong, (long long)duet_count(m), at, element(duet_type(m), got, worst), (double)w->v, (double)w->lo,
-                 (double)w->hi, most);
+                 "%lld of %lld elements wrong, worst at %s: got %.17g, want %.17g, from %.17g to %.17g (off "
+                 "by %.3g u)",
+                 (long long)wrong, (long long)duet_count(m), at, element(duet_type(m), got, worst),
+                 (double)w->v, (double)w->lo, (double)w->hi, most);
     }
     free(got);
     return wrong ? text : NULL;

@@ -91,7 +91,8 @@ static whole within(duet_dtype t, whole x)
 {
     const int bits = 8 * (int)dtypes[t].bytes;
     const whole all = (whole)1 << bits, rest = x & (all - 1);
-    return (t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64) && rest >= all / 2 ? rest - all : rest;
+    return (t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64) && rest >= all / 2 ? rest - all
+                                                                                                : rest;
 }
 
 static bounds bounds_of(duet_dtype t, whole x)
@@ -115,8 +116,8 @@ __attribute__((optimize("wrapv"))) static bool mapped(int op, whole x, whole y, 
     case OP_add: return *r = x + y, true;
     case OP_sub: return *r = x - y, true;
     case OP_mul: return *r = x * y, true;
-#define DUET_INT1(name, formula, oracle, ...)                                                                                    \
-    case OP_##name:                                                                                                              \
+#define DUET_INT1(name, formula, oracle, ...)                                                                \
+    case OP_##name:                                                                                          \
         return *r = oracle, true;
 #define DUET_INT2 DUET_INT1
 #include <duet/ops.def>
@@ -135,7 +136,8 @@ static bool whole_map(const node *n, const table *in, table *out)
     for (int64_t e = 0; e < out->count; e++) {
         const bounds a = in[0].at[table_source(&in[0], out, e)], b = y->at[table_source(y, out, e)];
         out->at[e] = anything;
-        if (exact(a) && exact(b) && mapped(n->op, (whole)a.v, (whole)b.v, &r)) out->at[e] = bounds_of((duet_dtype)n->type, r);
+        if (exact(a) && exact(b) && mapped(n->op, (whole)a.v, (whole)b.v, &r))
+            out->at[e] = bounds_of((duet_dtype)n->type, r);
     }
     return true;
 }
@@ -170,7 +172,10 @@ static bool whole_fold(const node *n, const table *in, table *out)
     return true;
 }
 
-bool whole_meaning(const node *n, const table *in, table *out) { return whole_map(n, in, out) || whole_fold(n, in, out); }
+bool whole_meaning(const node *n, const table *in, table *out)
+{
+    return whole_map(n, in, out) || whole_fold(n, in, out);
+}
 
 int op_of_bools(int op)
 {

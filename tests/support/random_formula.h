@@ -19,34 +19,36 @@ typedef struct row {
 } row;
 
 #define UNPACK(...) __VA_ARGS__
-#define DUET_MAP1(name, ...)                                                                                                     \
+#define DUET_MAP1(name, ...)                                                                                 \
     static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0]); }
-#define DUET_MAP2(name, ...)                                                                                                     \
+#define DUET_MAP2(name, ...)                                                                                 \
     static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0], x[1]); }
-#define DUET_MAP3(name, ...)                                                                                                     \
+#define DUET_MAP3(name, ...)                                                                                 \
     static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0], x[1], x[2]); }
 /* a[0]: 0 all, 1 along the first axis, 2 along axis a[1], kept, 3 along none, the last, or the first and the last of its axes, as a[1] says, kept */
-#define DUET_PLACE1(name, ...)                                                                                                   \
-    static duet_expr make_##name(const duet_expr *x, const int *a)                                                               \
-    {                                                                                                                            \
-        return a[0] == 2 ? (duet_##name##_keep)(x[0], a[1]) : a[0] ? (duet_##name##_axis)(x[0], 0) : (duet_##name)(x[0]);        \
+#define DUET_PLACE1(name, ...)                                                                               \
+    static duet_expr make_##name(const duet_expr *x, const int *a)                                           \
+    {                                                                                                        \
+        return a[0] == 2 ? (duet_##name##_keep)(x[0], a[1])                                                  \
+               : a[0]    ? (duet_##name##_axis)(x[0], 0)                                                     \
+                         : (duet_##name)(x[0]);                                                                 \
     }
 static const int few_axes[][2] = { { 0 }, { -1 }, { 0, -1 } };
-#define DUET_FOLD1(name, ...)                                                                                                    \
-    static duet_expr make_##name(const duet_expr *x, const int *a)                                                               \
-    {                                                                                                                            \
-        return a[0] == 3   ? (duet_##name##_axes_keep)(x[0], a[1], few_axes[a[1]])                                               \
-               : a[0] == 2 ? (duet_##name##_keep)(x[0], a[1])                                                                    \
-               : a[0]      ? (duet_##name##_axis)(x[0], 0)                                                                       \
-                           : (duet_##name)(x[0]);                                                                                     \
+#define DUET_FOLD1(name, ...)                                                                                \
+    static duet_expr make_##name(const duet_expr *x, const int *a)                                           \
+    {                                                                                                        \
+        return a[0] == 3   ? (duet_##name##_axes_keep)(x[0], a[1], few_axes[a[1]])                           \
+               : a[0] == 2 ? (duet_##name##_keep)(x[0], a[1])                                                \
+               : a[0]      ? (duet_##name##_axis)(x[0], 0)                                                   \
+                           : (duet_##name)(x[0]);                                                                 \
     }
-#define DUET_FOLD2(name, ...)                                                                                                    \
-    static duet_expr make_##name(const duet_expr *x, const int *a)                                                               \
-    {                                                                                                                            \
-        return a[0] == 3   ? (duet_##name##_axes_keep)(x[0], x[1], a[1], few_axes[a[1]])                                         \
-               : a[0] == 2 ? (duet_##name##_keep)(x[0], x[1], a[1])                                                              \
-               : a[0]      ? (duet_##name##_axis)(x[0], x[1], 0)                                                                 \
-                           : (duet_##name)(x[0], x[1]);                                                                               \
+#define DUET_FOLD2(name, ...)                                                                                \
+    static duet_expr make_##name(const duet_expr *x, const int *a)                                           \
+    {                                                                                                        \
+        return a[0] == 3   ? (duet_##name##_axes_keep)(x[0], x[1], a[1], few_axes[a[1]])                     \
+               : a[0] == 2 ? (duet_##name##_keep)(x[0], x[1], a[1])                                          \
+               : a[0]      ? (duet_##name##_axis)(x[0], x[1], 0)                                             \
+                           : (duet_##name)(x[0], x[1]);                                                           \
     }
 #define DUET_MOMENT1 DUET_FOLD1
 #include <duet/ops.def>
@@ -97,7 +99,8 @@ static bool same_sizes(const sizes *a, const sizes *b)
 }
 
 /* A view, or where there is none of this kind a matrix, of numbers as far as `most` from 0. */
-static duet_matrix *some_view(rng *dice, enum view view, duet_dtype type, const sizes *s, double most, duet_matrix **whole)
+static duet_matrix *some_view(rng *dice, enum view view, duet_dtype type, const sizes *s, double most,
+                              duet_matrix **whole)
 {
     duet_matrix *m = random_view(dice, view, type, s->rank, s->size, -most, most, whole);
     return m ? m : (*whole = random_matrix(dice, type, s->rank, s->size, -most, most));
@@ -108,15 +111,18 @@ static void enlarge(rng *dice, sizes *s)
 {
     int64_t count = 1;
     if (s->rank && rng_chance(dice, 80)) s->size[rng_below(dice, s->rank)] *= 1 + rng_below(dice, 20000);
-    for (int d = 0; d < s->rank; d++) s->size[d] *= 1 + rng_below(dice, 4), count *= s->size[d] ? s->size[d] : 1;
     for (int d = 0; d < s->rank; d++)
-        if (count > 40000 && s->size[d] > 40) count /= s->size[d], s->size[d] = 1 + 40000 / count, count *= s->size[d];
+        s->size[d] *= 1 + rng_below(dice, 4), count *= s->size[d] ? s->size[d] : 1;
+    for (int d = 0; d < s->rank; d++)
+        if (count > 40000 && s->size[d] > 40)
+            count /= s->size[d], s->size[d] = 1 + 40000 / count, count *= s->size[d];
 }
 
 static void sprinkle(rng *dice, duet_dtype type, void *p, int64_t count)
 {
     const double tiny = dtypes[type].tiny;
-    const double special[] = { 0, -0.0, INFINITY, -INFINITY, NAN, tiny, -tiny / 8, 0.9 / tiny, -0.9 / tiny, 1, 0.5, -1 };
+    const double special[] = { 0,         -0.0,       INFINITY,    -INFINITY, NAN, tiny,
+                               -tiny / 8, 0.9 / tiny, -0.9 / tiny, 1,         0.5, -1 };
     for (int64_t i = rng_below(dice, 60); i < count; i += 1 + rng_below(dice, 60)) {
         const double x = special[rng_below(dice, LENGTH(special))];
         if (type == DUET_F32) ((float *)p)[i] = (float)x;
@@ -131,7 +137,8 @@ static void plant(garden *g)
     g->type = rng_chance(&dice, 30) ? DUET_F64 : DUET_F32;
     g->target = 2 + (int)rng_below(&dice, g->bits ? NODES - 2 : 19);
     g->base.rank = (int)rng_below(&dice, 4);
-    for (int d = 0; d < g->base.rank; d++) g->base.size[d] = 1 + rng_below(&dice, rng_chance(&dice, 20) ? 40 : 6);
+    for (int d = 0; d < g->base.rank; d++)
+        g->base.size[d] = 1 + rng_below(&dice, rng_chance(&dice, 20) ? 40 : 6);
     if (g->base.rank == 2 && rng_chance(&dice, 50)) g->base.size[1] = g->base.size[0];
     if (g->base.rank && rng_chance(&dice, 2)) g->base.size[0] = 0;
     if (g->large) enlarge(&dice, &g->base);
@@ -179,7 +186,9 @@ static part pick(garden *g, rng *dice, const part *grown, int count, bool number
 {
     if (number && rng_chance(dice, 20)) {
         static const double special[] = { 0, 1, -1, 2, 0.5, -4, 0.1, 3 };
-        return seal(g, rng_chance(dice, 40) ? duet_of_number(special[rng_below(dice, 8)]) : duet_of_number(rng_real(dice, -3, 3)),
+        return seal(g,
+                    rng_chance(dice, 40) ? duet_of_number(special[rng_below(dice, 8)])
+                                         : duet_of_number(rng_real(dice, -3, 3)),
                     false);
     }
     const bool chain = g->bits && !number; /* so that little of what is grown is left over */
@@ -217,7 +226,8 @@ static part map_part(garden *g, rng *dice, const part *grown, int count)
     for (int k = 0; k < r->arity; k++) {
         part p = pick(g, dice, grown, count, k != strong);
         made_of |= p.made_of, wild |= p.wild && r->op != OP_tanh && r->op != OP_sigmoid;
-        const bool narrow = r->op == OP_exp || r->op == OP_pow || r->op == OP_log || r->op == OP_sqrt || r->op == OP_div;
+        const bool narrow =
+            r->op == OP_exp || r->op == OP_pow || r->op == OP_log || r->op == OP_sqrt || r->op == OP_div;
         x[k] = narrow ? tame(p, r->domain[2 * k], r->domain[2 * k + 1] > 9 ? 9 : r->domain[2 * k + 1]) : p.e;
     }
     return with(counted(g, r->make(x, NULL), wild), made_of);

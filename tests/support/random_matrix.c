@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const view_names[VIEWS] = { "whole", "slice", "row", "column", "submatrix", "transposed", "reshaped" };
+const char *const view_names[VIEWS] = { "whole",     "slice",      "row",     "column",
+                                        "submatrix", "transposed", "reshaped" };
 
 rng rng_new(uint64_t seed)
 {
@@ -30,7 +31,10 @@ uint64_t rng_next(rng *r)
 }
 
 int64_t rng_below(rng *r, int64_t n) { return n > 0 ? (int64_t)(rng_next(r) % (uint64_t)n) : 0; }
-double rng_real(rng *r, double low, double high) { return low + (high - low) * (double)(rng_next(r) >> 11) * 0x1p-53; }
+double rng_real(rng *r, double low, double high)
+{
+    return low + (high - low) * (double)(rng_next(r) >> 11) * 0x1p-53;
+}
 bool rng_chance(rng *r, int percent) { return rng_below(r, 100) < percent; }
 
 /* Gives every element under axis the next number: of `from` if there is one, else drawn. */
@@ -39,7 +43,8 @@ static const char *scatter(duet_matrix *m, int axis, char *to, const char *from,
     const duet_dtype type = duet_type(m);
     const size_t bytes = dtypes[type].bytes;
     if (axis == duet_rank(m)) {
-        if (!from) return element_put(type, to, 0, converted(DUET_F64, type, rng_real(r, range[0], range[1]))), from;
+        if (!from)
+            return element_put(type, to, 0, converted(DUET_F64, type, rng_real(r, range[0], range[1]))), from;
         return memcpy(to, from, bytes), from + bytes;
     }
     for (int64_t i = 0; i < duet_size(m, axis); i++)
@@ -92,25 +97,28 @@ static int larger(rng *r, enum view view, int rank, const int64_t *size, int64_t
 
 static duet_matrix *view_of(rng *r, enum view view, duet_matrix *m, int rank, const int64_t *size)
 {
-    const int64_t spare0 = duet_size(m, 0) - (rank ? size[0] : 0), spare1 = duet_size(m, 1) - (rank > 1 ? size[1] : 0);
+    const int64_t spare0 = duet_size(m, 0) - (rank ? size[0] : 0),
+                  spare1 = duet_size(m, 1) - (rank > 1 ? size[1] : 0);
     switch (view) {
     case VIEW_SLICE: return duet_slice(m, rng_below(r, spare0 + 1), size[0]);
     case VIEW_ROW: return duet_row(m, rng_below(r, duet_size(m, 0)));
     case VIEW_COLUMN: return duet_column(m, rng_below(r, duet_size(m, 1)));
-    case VIEW_SUBMATRIX: return duet_submatrix(m, rng_below(r, spare0 + 1), rng_below(r, spare1 + 1), size[0], size[1]);
+    case VIEW_SUBMATRIX:
+        return duet_submatrix(m, rng_below(r, spare0 + 1), rng_below(r, spare1 + 1), size[0], size[1]);
     case VIEW_TRANSPOSED: return duet_transposed(m);
     case VIEW_RESHAPED: return duet_reshaped_shape(m, rank, size);
     default: return m;
     }
 }
 
-duet_matrix *random_view(rng *r, enum view view, duet_dtype type, int rank, const int64_t *size, double low, double high,
-                         duet_matrix **whole)
+duet_matrix *random_view(rng *r, enum view view, duet_dtype type, int rank, const int64_t *size, double low,
+                         double high, duet_matrix **whole)
 {
     int64_t of[DUET_RANK_MAX + 1];
     const int base_rank = larger(r, view, rank, size, of);
     if (base_rank < 0) return NULL;
-    duet_matrix *base = random_matrix(r, type, base_rank, of, low, high), *m = view_of(r, view, base, rank, size);
+    duet_matrix *base = random_matrix(r, type, base_rank, of, low, high),
+                *m = view_of(r, view, base, rank, size);
     if (whole) *whole = base;
     else if (m != base) duet_free(&base); /* its storage lives as long as the view */
     return m;

@@ -16,13 +16,22 @@ double rng_real(rng *r, double low, double high); /* evenly between them */
 bool rng_chance(rng *r, int percent);
 
 /* How a matrix lies in its storage. Not every one goes with every rank: random_view then answers NULL. */
-enum view { VIEW_NONE, VIEW_SLICE, VIEW_ROW, VIEW_COLUMN, VIEW_SUBMATRIX, VIEW_TRANSPOSED, VIEW_RESHAPED, VIEWS };
+enum view {
+    VIEW_NONE,
+    VIEW_SLICE,
+    VIEW_ROW,
+    VIEW_COLUMN,
+    VIEW_SUBMATRIX,
+    VIEW_TRANSPOSED,
+    VIEW_RESHAPED,
+    VIEWS
+};
 extern const char *const view_names[VIEWS];
 
 /* A matrix of these sizes, a view of a larger one unless VIEW_NONE; every element of both drawn from low to high.
  * *whole: the matrix that it is a view of, or itself again; both are the caller's when they differ. whole may be NULL. */
-duet_matrix *random_view(rng *r, enum view view, duet_dtype type, int rank, const int64_t *size, double low, double high,
-                         duet_matrix **whole);
+duet_matrix *random_view(rng *r, enum view view, duet_dtype type, int rank, const int64_t *size, double low,
+                         double high, duet_matrix **whole);
 duet_matrix *random_matrix(rng *r, duet_dtype type, int rank, const int64_t *size, double low, double high);
 
 /* Draws every element of m anew, on the host. */

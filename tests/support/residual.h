@@ -40,7 +40,10 @@ typedef struct wides {
 } wides;
 
 static inline number *at(const wides *t, int64_t i, int64_t j) { return &t->v[i * t->n + j]; }
-static inline wides wides_new(int64_t m, int64_t n) { return (wides){ m, n, calloc((size_t)(m * n + 1), sizeof(number)) }; }
+static inline wides wides_new(int64_t m, int64_t n)
+{
+    return (wides){ m, n, calloc((size_t)(m * n + 1), sizeof(number)) };
+}
 static inline void wides_free(wides *t) { free(t->v), t->v = NULL; }
 
 static inline number element_at(duet_dtype t, const void *p, int64_t k)
@@ -174,8 +177,8 @@ static inline wide ratio(wide rest, wide size, int64_t n, wide eps)
 
 static inline void small(wide r, const char *what, duet_dtype type, int64_t m, int64_t n, duet_place place)
 {
-    CHECK(r <= THRESHOLD, "%s of %s %lld x %lld on the %s: ratio %Lg", what, dtypes[type].name, (long long)m, (long long)n,
-          place_name(place), r);
+    CHECK(r <= THRESHOLD, "%s of %s %lld x %lld on the %s: ratio %Lg", what, dtypes[type].name, (long long)m,
+          (long long)n, place_name(place), r);
 }
 
 #endif

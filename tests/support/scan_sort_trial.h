@@ -47,10 +47,11 @@ static void everywhere(asked *make, const void *of, list want, const char *what)
     list_free(&want);
 }
 
-#define FAILS(call, code, words)                                                                                                 \
-    do {                                                                                                                         \
-        const duet_status got_ = (call);                                                                                         \
-        CHECK(got_ == (code) && strstr(duet_error(), words), #call ": status %d: %s", (int)got_, duet_error());                  \
+#define FAILS(call, code, words)                                                                             \
+    do {                                                                                                     \
+        const duet_status got_ = (call);                                                                     \
+        CHECK(got_ == (code) && strstr(duet_error(), words), #call ": status %d: %s", (int)got_,             \
+              duet_error());                                                                                 \
     } while (0)
 
 #endif

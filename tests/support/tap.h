@@ -10,7 +10,8 @@ static int tap_checks, tap_failures, tap_points; /* the first two by several thr
 
 /* One condition of many inside a test point: prints only when it fails. */
 #define CHECK(ok, ...) tap_check((ok), __FILE__, __LINE__, __VA_ARGS__)
-__attribute__((format(printf, 4, 5), unused)) static bool tap_check(bool ok, const char *file, int line, const char *format, ...)
+__attribute__((format(printf, 4, 5), unused)) static bool tap_check(bool ok, const char *file, int line,
+                                                                    const char *format, ...)
 {
     __atomic_fetch_add(&tap_checks, 1, __ATOMIC_RELAXED);
     if (ok) return true;
@@ -27,7 +28,8 @@ __attribute__((format(printf, 4, 5), unused)) static bool tap_check(bool ok, con
 /* Ends a test point: ok when no CHECK failed since the last one. */
 __attribute__((unused)) static void tap_point(const char *name)
 {
-    printf("%sok %d - %s (%d checks)\n", tap_failures || !tap_checks ? "not " : "", tap_points + 1, name, tap_checks);
+    printf("%sok %d - %s (%d checks)\n", tap_failures || !tap_checks ? "not " : "", tap_points + 1, name,
+           tap_checks);
     fflush(stdout);
     tap_points++, tap_failures = tap_checks = 0;
 }

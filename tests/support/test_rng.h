@@ -26,7 +26,8 @@ static inline double whole_number(duet_dtype t)
 static inline double number(duet_dtype t, int strange)
 {
     const double tiny = dtypes[t].tiny;
-    const double odd[] = { 0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, tiny, -tiny / 8, 5 * tiny / 16, 1 / tiny, 2, 0.5 };
+    const double odd[] = { 0,         -0.0,          1,        -1, INFINITY, -INFINITY, NAN, tiny,
+                           -tiny / 8, 5 * tiny / 16, 1 / tiny, 2,  0.5 };
     if (tiny == 0) return chance(strange) ? odd[draw(6)] : whole_number(t);
     const double x = chance(strange) ? odd[draw(13)] : (draw(2000001) - 1000000) * 9e-6;
     return t == DUET_F32 ? (double)(float)x : x;

@@ -31,43 +31,61 @@ static inline axes axes_but(duet_expr x, int one)
 }
 
 #define UNPACK(...) __VA_ARGS__
-#define DUET_MAP1(name, ...)                                                                                                     \
+#define DUET_MAP1(name, ...)                                                                                 \
     static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0]); }
-#define DUET_MAP2(name, ...)                                                                                                     \
-    static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0], x[1]); }
-#define DUET_MAP3(name, ...)                                                                                                     \
-    static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0], x[1], x[2]); }
+#define DUET_MAP2(name, ...)                                                                                 \
+    static duet_expr make_##name(const duet_expr *x, int a, const void *o)                                   \
+    {                                                                                                        \
+        return (duet_##name)(x[0], x[1]);                                                                    \
+    }
+#define DUET_MAP3(name, ...)                                                                                 \
+    static duet_expr make_##name(const duet_expr *x, int a, const void *o)                                   \
+    {                                                                                                        \
+        return (duet_##name)(x[0], x[1], x[2]);                                                              \
+    }
 #define DUET_INT1 DUET_MAP1
 #define DUET_INT2 DUET_MAP2
-#define DUET_PLACE1(name, ...)                                                                                                   \
-    DUET_MAP1(name, )                                                                                                            \
-    static duet_expr axis_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_axis)(x[0], a); }             \
-    static duet_expr keep_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_keep)(x[0], a); }
-#define DUET_FOLD1(name, ...)                                                                                                    \
-    DUET_PLACE1(name, )                                                                                                          \
-    static duet_expr axes_##name(const duet_expr *x, int a, const void *o)                                                       \
-    {                                                                                                                            \
-        const axes l = axes_but(x[0], a);                                                                                        \
-        return (duet_##name##_axes)(x[0], l.count, l.axis);                                                                      \
-    }                                                                                                                            \
-    static duet_expr axes_keep_##name(const duet_expr *x, int a, const void *o)                                                  \
-    {                                                                                                                            \
-        const axes l = axes_but(x[0], a);                                                                                        \
-        return (duet_##name##_axes_keep)(x[0], l.count, l.axis);                                                                 \
+#define DUET_PLACE1(name, ...)                                                                               \
+    DUET_MAP1(name, )                                                                                        \
+    static duet_expr axis_##name(const duet_expr *x, int a, const void *o)                                   \
+    {                                                                                                        \
+        return (duet_##name##_axis)(x[0], a);                                                                \
+    }                                                                                                        \
+    static duet_expr keep_##name(const duet_expr *x, int a, const void *o)                                   \
+    {                                                                                                        \
+        return (duet_##name##_keep)(x[0], a);                                                                \
     }
-#define DUET_FOLD2(name, ...)                                                                                                    \
-    DUET_MAP2(name, )                                                                                                            \
-    static duet_expr axis_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_axis)(x[0], x[1], a); }       \
-    static duet_expr keep_##name(const duet_expr *x, int a, const void *o) { return (duet_##name##_keep)(x[0], x[1], a); }       \
-    static duet_expr axes_##name(const duet_expr *x, int a, const void *o)                                                       \
-    {                                                                                                                            \
-        const axes l = axes_but(x[0], a);                                                                                        \
-        return (duet_##name##_axes)(x[0], x[1], l.count, l.axis);                                                                \
-    }                                                                                                                            \
-    static duet_expr axes_keep_##name(const duet_expr *x, int a, const void *o)                                                  \
-    {                                                                                                                            \
-        const axes l = axes_but(x[0], a);                                                                                        \
-        return (duet_##name##_axes_keep)(x[0], x[1], l.count, l.axis);                                                           \
+#define DUET_FOLD1(name, ...)                                                                                \
+    DUET_PLACE1(name, )                                                                                      \
+    static duet_expr axes_##name(const duet_expr *x, int a, const void *o)                                   \
+    {                                                                                                        \
+        const axes l = axes_but(x[0], a);                                                                    \
+        return (duet_##name##_axes)(x[0], l.count, l.axis);                                                  \
+    }                                                                                                        \
+    static duet_expr axes_keep_##name(const duet_expr *x, int a, const void *o)                              \
+    {                                                                                                        \
+        const axes l = axes_but(x[0], a);                                                                    \
+        return (duet_##name##_axes_keep)(x[0], l.count, l.axis);                                             \
+    }
+#define DUET_FOLD2(name, ...)                                                                                \
+    DUET_MAP2(name, )                                                                                        \
+    static duet_expr axis_##name(const duet_expr *x, int a, const void *o)                                   \
+    {                                                                                                        \
+        return (duet_##name##_axis)(x[0], x[1], a);                                                          \
+    }                                                                                                        \
+    static duet_expr keep_##name(const duet_expr *x, int a, const void *o)                                   \
+    {                                                                                                        \
+        return (duet_##name##_keep)(x[0], x[1], a);                                                          \
+    }                                                                                                        \
+    static duet_expr axes_##name(const duet_expr *x, int a, const void *o)                                   \
+    {                                                                                                        \
+        const axes l = axes_but(x[0], a);                                                                    \
+        return (duet_##name##_axes)(x[0], x[1], l.count, l.axis);                                            \
+    }                                                                                                        \
+    static duet_expr axes_keep_##name(const duet_expr *x, int a, const void *o)                              \
+    {                                                                                                        \
+        const axes l = axes_but(x[0], a);                                                                    \
+        return (duet_##name##_axes_keep)(x[0], x[1], l.count, l.axis);                                       \
     }
 #define DUET_MOMENT1 DUET_FOLD1
 #define OPTIONS_plain
@@ -77,14 +95,20 @@ static inline axes axes_but(duet_expr x, int one)
 #define OPTIONS_scale           , o
 #define OPTIONS_conv_grad       , o
 #define OPTIONS_conv_transposed , o
-#define DUET_DEF1(name, kind, ...)                                                                                               \
-    static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0] OPTIONS_##kind); }
-#define DUET_DEF2(name, kind, ...)                                                                                               \
-    static duet_expr make_##name(const duet_expr *x, int a, const void *o) { return (duet_##name)(x[0], x[1] OPTIONS_##kind); }
+#define DUET_DEF1(name, kind, ...)                                                                           \
+    static duet_expr make_##name(const duet_expr *x, int a, const void *o)                                   \
+    {                                                                                                        \
+        return (duet_##name)(x[0] OPTIONS_##kind);                                                           \
+    }
+#define DUET_DEF2(name, kind, ...)                                                                           \
+    static duet_expr make_##name(const duet_expr *x, int a, const void *o)                                   \
+    {                                                                                                        \
+        return (duet_##name)(x[0], x[1] OPTIONS_##kind);                                                     \
+    }
 #include <duet/ops.def>
 
 static const row maps[] = {
-#define MAP_ROW(name, arity, domain, known, ulp)                                                                                 \
+#define MAP_ROW(name, arity, domain, known, ulp)                                                             \
     { #name, OP_##name, arity, make_##name, { UNPACK domain }, { UNPACK known }, ulp },
 #define DUET_MAP1(name, f, o, domain, ulp, flags, known, doc) MAP_ROW(name, 1, domain, known, ulp)
 #define DUET_MAP2(name, f, o, domain, ulp, flags, known, doc) MAP_ROW(name, 2, domain, known, ulp)
@@ -98,20 +122,30 @@ static const row integer_maps[] = {
 };
 static const row folds[] = {
 #define FOLD_ROW(name, arity, how) { #how " " #name, OP_##name, arity, how##_##name, { -3, 3, -3, 3 } },
-#define ONE_AXIS(name, arity)      FOLD_ROW(name, arity, make) FOLD_ROW(name, arity, axis) FOLD_ROW(name, arity, keep)
-#define FORMS(name, arity)         ONE_AXIS(name, arity) FOLD_ROW(name, arity, axes) FOLD_ROW(name, arity, axes_keep)
-#define DUET_FOLD1(name, ...)      FORMS(name, 1)
-#define DUET_FOLD2(name, ...)      FORMS(name, 2)
-#define DUET_MOMENT1               DUET_FOLD1
-#define DUET_PLACE1(name, ...)     ONE_AXIS(name, 1)
+#define ONE_AXIS(name, arity)                                                                                \
+    FOLD_ROW(name, arity, make) FOLD_ROW(name, arity, axis) FOLD_ROW(name, arity, keep)
+#define FORMS(name, arity)     ONE_AXIS(name, arity) FOLD_ROW(name, arity, axes) FOLD_ROW(name, arity, axes_keep)
+#define DUET_FOLD1(name, ...)  FORMS(name, 1)
+#define DUET_FOLD2(name, ...)  FORMS(name, 2)
+#define DUET_MOMENT1           DUET_FOLD1
+#define DUET_PLACE1(name, ...) ONE_AXIS(name, 1)
 #include <duet/ops.def>
 };
-enum kind { KIND_plain, KIND_conv, KIND_pool, KIND_conv_grad, KIND_conv_transposed, KIND_pool_grad, KIND_scale };
+enum kind {
+    KIND_plain,
+    KIND_conv,
+    KIND_pool,
+    KIND_conv_grad,
+    KIND_conv_transposed,
+    KIND_pool_grad,
+    KIND_scale
+};
 static const struct def {
     row row;
     enum kind kind;
 } defs[] = {
-#define DEF_ROW(name, arity, kind) { { #name, OP_##name, arity, make_##name, { -3, 3, -3, 3 } }, KIND_##kind },
+#define DEF_ROW(name, arity, kind)                                                                           \
+    { { #name, OP_##name, arity, make_##name, { -3, 3, -3, 3 } }, KIND_##kind },
 #define DUET_DEF1(name, kind, ...) DEF_ROW(name, 1, kind)
 #define DUET_DEF2(name, kind, ...) DEF_ROW(name, 2, kind)
 #include <duet/ops.def>

@@ -103,8 +103,8 @@ static void step_axis(shown *v)
 {
     if (!v->rank) return;
     const int axis = (int)below(v->rank);
-    const int64_t start = some_bound(v->size[axis]), stop = some_bound(v->size[axis]), sign = below(2) ? 1 : -1,
-                  by = sign * between(1, 3);
+    const int64_t start = some_bound(v->size[axis]), stop = some_bound(v->size[axis]),
+                  sign = below(2) ? 1 : -1, by = sign * between(1, 3);
     int64_t size[DUET_RANK_MAX], first;
     memcpy(size, v->size, sizeof size);
     size[axis] = range_of(v->size[axis], start, stop, by, &first);
@@ -309,7 +309,8 @@ static void index_all(shown *v)
             change(&w, w.rank + 1, extent, old_without_axis, (int64_t[]){ k });
             k++;
         } else {
-            const int64_t start = some_bound(size), stop = some_bound(size), by = (below(2) ? 1 : -1) * between(1, 3);
+            const int64_t start = some_bound(size), stop = some_bound(size),
+                          by = (below(2) ? 1 : -1) * between(1, 3);
             entry[n++] = DUET_STEP(start, stop, by);
             extent[k] = range_of(size, start, stop, by, &first);
             change(&w, w.rank, extent, old_stepped, (int64_t[]){ k, first, by });
@@ -323,7 +324,8 @@ static void index_all(shown *v)
 }
 
 typedef void operation(shown *v);
-static operation *const operations[] = { step_axis, step_axis, pick,     flip,    flip,    permute,   transpose,
-                                         expand,    squeeze,   diagonal, reshape, reshape, index_all, broadcast };
+static operation *const operations[] = { step_axis, step_axis, pick,      flip,     flip,
+                                         permute,   transpose, expand,    squeeze,  diagonal,
+                                         reshape,   reshape,   index_all, broadcast };
 
 #endif

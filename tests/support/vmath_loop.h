@@ -4,7 +4,8 @@
 
 #include "ops.h"
 
-typedef void vmath_loop(void *out, const void *x, const void *y, const void *z, size_t n); /* n a multiple of 4 */
+typedef void vmath_loop(void *out, const void *x, const void *y, const void *z,
+                        size_t n); /* n a multiple of 4 */
 
 /* By operator; NULL where there is none. portable: no flags; vector: vmath.h over a vector type, for the rows that it serves. */
 extern vmath_loop *const loops_f32_portable[OPS], *const loops_f64_portable[OPS];

@@ -10,17 +10,17 @@
 #define FN_DECL static __host__ __device__ inline
 #define T_f32
 #include "scalar_ops.h"
-#define DUET_MAP1(name, formula, ...)                                                                                            \
+#define DUET_MAP1(name, formula, ...)                                                                        \
     FN_DECL T FN(formula_##name)(T x, T) { return formula; }
-#define DUET_MAP2(name, formula, ...)                                                                                            \
+#define DUET_MAP2(name, formula, ...)                                                                        \
     FN_DECL T FN(formula_##name)(T x, T y) { return formula; }
 #include <duet/ops.def>
 #undef T_f32
 #define T_f64
 #include "scalar_ops.h"
-#define DUET_MAP1(name, formula, ...)                                                                                            \
+#define DUET_MAP1(name, formula, ...)                                                                        \
     FN_DECL T FN(formula_##name)(T x, T) { return formula; }
-#define DUET_MAP2(name, formula, ...)                                                                                            \
+#define DUET_MAP2(name, formula, ...)                                                                        \
     FN_DECL T FN(formula_##name)(T x, T y) { return formula; }
 #include <duet/ops.def>
 #undef T
@@ -41,9 +41,9 @@
 namespace card
 {
 #define Q(f) ::f
-#define DUET_MAP1(name, formula, oracle, ...)                                                                                    \
+#define DUET_MAP1(name, formula, oracle, ...)                                                                \
     static __device__ double name([[maybe_unused]] double x, double) { return oracle; }
-#define DUET_MAP2(name, formula, oracle, ...)                                                                                    \
+#define DUET_MAP2(name, formula, oracle, ...)                                                                \
     static __device__ double name(double x, double y) { return oracle; }
 #include <duet/ops.def>
 #undef Q
@@ -52,9 +52,9 @@ namespace card
 namespace host
 {
 #define Q(f) ::f##l
-#define DUET_MAP1(name, formula, oracle, ...)                                                                                    \
+#define DUET_MAP1(name, formula, oracle, ...)                                                                \
     static long double name([[maybe_unused]] long double x, long double) { return oracle; }
-#define DUET_MAP2(name, formula, oracle, ...)                                                                                    \
+#define DUET_MAP2(name, formula, oracle, ...)                                                                \
     static long double name(long double x, long double y) { return oracle; }
 #include <duet/ops.def>
 #undef Q
@@ -65,24 +65,24 @@ namespace
 
 #define BOTH __host__ __device__ inline
 
-#define PARENTHESES(...)                                                                                                         \
-    {                                                                                                                            \
-        __VA_ARGS__                                                                                                              \
+#define PARENTHESES(...)                                                                                     \
+    {                                                                                                        \
+        __VA_ARGS__                                                                                          \
     }
-#define ROW(row, operands_, domain_, ulp)                                                                                        \
-    struct row##_row {                                                                                                           \
-        static constexpr int operands = operands_;                                                                               \
-        static constexpr bool function = (ulp) > 0.5;                                                                            \
-        static constexpr const char *name = #row;                                                                                \
-        static void domain(double (&d)[4])                                                                                       \
-        {                                                                                                                        \
-            const double of[4] = PARENTHESES domain_;                                                                            \
-            std::copy(of, of + 4, d);                                                                                            \
-        }                                                                                                                        \
-        BOTH static float got(float x, float y) { return formula_##row##_f32(x, y); }                                            \
-        BOTH static double got(double x, double y) { return formula_##row##_f64(x, y); }                                         \
-        __device__ static double want_here(double x, double y) { return card::row(x, y); }                                       \
-        static long double want(long double x, long double y) { return host::row(x, y); }                                        \
+#define ROW(row, operands_, domain_, ulp)                                                                    \
+    struct row##_row {                                                                                       \
+        static constexpr int operands = operands_;                                                           \
+        static constexpr bool function = (ulp) > 0.5;                                                        \
+        static constexpr const char *name = #row;                                                            \
+        static void domain(double (&d)[4])                                                                   \
+        {                                                                                                    \
+            const double of[4] = PARENTHESES domain_;                                                        \
+            std::copy(of, of + 4, d);                                                                        \
+        }                                                                                                    \
+        BOTH static float got(float x, float y) { return formula_##row##_f32(x, y); }                        \
+        BOTH static double got(double x, double y) { return formula_##row##_f64(x, y); }                     \
+        __device__ static double want_here(double x, double y) { return card::row(x, y); }                   \
+        static long double want(long double x, long double y) { return host::row(x, y); }                    \
     };
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...) ROW(name, 1, domain, ulp)
 #define DUET_MAP2(name, formula, oracle, domain, ulp, ...) ROW(name, 2, domain, ulp)
@@ -135,7 +135,10 @@ BOTH uint64_t mixed(uint64_t z)
     return z ^ z >> 31;
 }
 
-BOTH double between(double low, double high, uint64_t r) { return low + (high - low) * (double)(r >> 11) * 0x1p-53; }
+BOTH double between(double low, double high, uint64_t r)
+{
+    return low + (high - low) * (double)(r >> 11) * 0x1p-53;
+}
 
 template <class T> struct operands {
     T x, y;
@@ -193,7 +196,8 @@ struct worst {
 template <class Row> __global__ void look_at_all(unsigned long long *most)
 {
     unsigned long long mine = 0;
-    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i >> 32 == 0; i += (uint64_t)gridDim.x * blockDim.x) {
+    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i >> 32 == 0;
+         i += (uint64_t)gridDim.x * blockDim.x) {
         const operands<float> o = f32_operands<Row>(i);
         const float u = (float)ulps(Row::got(o.x, o.y), Row::want_here(o.x, o.y));
         const unsigned long long key = (unsigned long long)__float_as_uint(u) << 32 | i;
@@ -244,7 +248,8 @@ template <class Row> double doubt()
         const operands<float> o = f32_operands<Row>(i * APART);
         const long double w = Row::want(o.x, o.y), top = ldexpl(1, type<float>::high);
         if (fabsl(w) >= top && fabs(want[i]) >= top) continue; /* infinite in f32 */
-        const long double u = w == want[i] || (w != w && want[i] != want[i]) ? 0 : fabsl(w - want[i]) / unit_at<float>(w);
+        const long double u =
+            w == want[i] || (w != w && want[i] != want[i]) ? 0 : fabsl(w - want[i]) / unit_at<float>(w);
         if (!(u <= most)) most = (double)u;
     }
     return most;
@@ -270,7 +275,8 @@ template <class Row> worst worst_f64(uint64_t samples)
         if (!(mine.ulp <= most.ulp)) most = mine;
     };
     std::vector<std::thread> threads;
-    for (unsigned k = 0; k < std::max(1u, std::thread::hardware_concurrency()); k++) threads.emplace_back(work);
+    for (unsigned k = 0; k < std::max(1u, std::thread::hardware_concurrency()); k++)
+        threads.emplace_back(work);
     for (std::thread &t : threads) t.join();
     return most;
 }
@@ -290,7 +296,9 @@ template <class Row> void measure(uint64_t samples, bool card)
     if constexpr (Row::function) {
         char random[32];
         snprintf(random, sizeof random, "%.2g, random", (double)samples);
-        if (card) print_line(Row::name, "f32", Row::operands, worst_f32<Row>(), Row::operands == 2 ? "2^32, random" : "all");
+        if (card)
+            print_line(Row::name, "f32", Row::operands, worst_f32<Row>(),
+                       Row::operands == 2 ? "2^32, random" : "all");
         print_line(Row::name, "f64", Row::operands, worst_f64<Row>(samples), random);
         if (card) doubts.emplace_back(Row::name, doubt<Row>());
     }
@@ -308,6 +316,7 @@ int main(int argc, char **argv)
 #define DUET_MAP2            DUET_MAP1
 #include <duet/ops.def>
     for (const auto &d : doubts)
-        if (!(d.second <= 0.01)) printf("%s f32: CUDA's double is itself off by up to %.3g ulp of f32\n", d.first, d.second);
+        if (!(d.second <= 0.01))
+            printf("%s f32: CUDA's double is itself off by up to %.3g ulp of f32\n", d.first, d.second);
     return 0;
 }

@@ -59,16 +59,16 @@ static inline int any_of(vector_bits c)
 
 #include "vmath.h"
 
-#define LOOP(name, value)                                                                                                        \
-    static void loop_##name(void *out, const void *x_, const void *y_, const void *z, size_t n)                                  \
-    {                                                                                                                            \
-        for (size_t i = 0; i < n * sizeof(E); i += sizeof(vector)) {                                                             \
-            vector x, y, r;                                                                                                      \
-            memcpy(&x, (const char *)x_ + i, sizeof x);                                                                          \
-            memcpy(&y, (const char *)y_ + i, sizeof y);                                                                          \
-            r = value;                                                                                                           \
-            memcpy((char *)out + i, &r, sizeof r);                                                                               \
-        }                                                                                                                        \
+#define LOOP(name, value)                                                                                    \
+    static void loop_##name(void *out, const void *x_, const void *y_, const void *z, size_t n)              \
+    {                                                                                                        \
+        for (size_t i = 0; i < n * sizeof(E); i += sizeof(vector)) {                                         \
+            vector x, y, r;                                                                                  \
+            memcpy(&x, (const char *)x_ + i, sizeof x);                                                      \
+            memcpy(&y, (const char *)y_ + i, sizeof y);                                                      \
+            r = value;                                                                                       \
+            memcpy((char *)out + i, &r, sizeof r);                                                           \
+        }                                                                                                    \
     }
 #define DUET_MAP1(name, formula, ...) LOOP(name, formula)
 #include <duet/ops.def>

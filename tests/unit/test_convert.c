@@ -12,12 +12,22 @@ static uint64_t any_bits(void) { return seed ^= seed << 13, seed ^= seed >> 7, s
 
 typedef void function(void *to, const void *from);
 
-#define PAIR(C, T, name)                                                                                                         \
-    static void read_one_##C##name(void *to, const void *from) { *(T *)to = read_##C##name(*(const stored##name *)from); }       \
-    static void write_one_##C##name(void *to, const void *from) { *(stored##name *)to = write_##C##name(*(const T *)from); }
-#define WRAP(C, T, name)                                                                                                         \
-    static void wrap_one_##C##name(void *to, const void *from) { *(T *)to = wrap_##C##name(*(const T *)from); }
-#define ALL(name)                     PAIR(f32, float, name) PAIR(f64, double, name) PAIR(i64, int64_t, name) PAIR(u64, uint64_t, name)
+#define PAIR(C, T, name)                                                                                     \
+    static void read_one_##C##name(void *to, const void *from)                                               \
+    {                                                                                                        \
+        *(T *)to = read_##C##name(*(const stored##name *)from);                                              \
+    }                                                                                                        \
+    static void write_one_##C##name(void *to, const void *from)                                              \
+    {                                                                                                        \
+        *(stored##name *)to = write_##C##name(*(const T *)from);                                             \
+    }
+#define WRAP(C, T, name)                                                                                     \
+    static void wrap_one_##C##name(void *to, const void *from)                                               \
+    {                                                                                                        \
+        *(T *)to = wrap_##C##name(*(const T *)from);                                                         \
+    }
+#define ALL(name)                                                                                            \
+    PAIR(f32, float, name) PAIR(f64, double, name) PAIR(i64, int64_t, name) PAIR(u64, uint64_t, name)
 #define DUET_DTYPE(NAME, name, ...)   ALL(_##name)
 #define DUET_HALF                     DUET_DTYPE
 #define DUET_INTEGER(NAME, name, ...) ALL(_##name) WRAP(i64, int64_t, _##name) WRAP(u64, uint64_t, _##name)
@@ -28,13 +38,15 @@ static const struct pair {
     duet_dtype computed, stored;
     function *read, *write, *wrap;
 } pairs[] = {
-#define ENTRY(C, c, NAME, name, wrap) { DUET_##C, DUET_##NAME, read_one_##c##name, write_one_##c##name, wrap },
-#define FLOATS(NAME, name)            ENTRY(F32, f32, NAME, name, NULL) ENTRY(F64, f64, NAME, name, NULL)
-#define DUET_DTYPE(NAME, name, ...)                                                                                              \
+#define ENTRY(C, c, NAME, name, wrap)                                                                        \
+    { DUET_##C, DUET_##NAME, read_one_##c##name, write_one_##c##name, wrap },
+#define FLOATS(NAME, name) ENTRY(F32, f32, NAME, name, NULL) ENTRY(F64, f64, NAME, name, NULL)
+#define DUET_DTYPE(NAME, name, ...)                                                                          \
     FLOATS(NAME, _##name) ENTRY(I64, i64, NAME, _##name, NULL) ENTRY(U64, u64, NAME, _##name, NULL)
 #define DUET_HALF DUET_DTYPE
-#define DUET_INTEGER(NAME, name, ...)                                                                                            \
-    FLOATS(NAME, _##name) ENTRY(I64, i64, NAME, _##name, wrap_one_i64_##name) ENTRY(U64, u64, NAME, _##name, wrap_one_u64_##name)
+#define DUET_INTEGER(NAME, name, ...)                                                                        \
+    FLOATS(NAME, _##name)                                                                                    \
+    ENTRY(I64, i64, NAME, _##name, wrap_one_i64_##name) ENTRY(U64, u64, NAME, _##name, wrap_one_u64_##name)
 #define DUET_NARROW DUET_INTEGER
 #include <duet/dtype.def>
 };
@@ -47,8 +59,8 @@ static void check(duet_dtype from, duet_dtype to, function *f, const uint64_t *b
     uint64_t made = 0;
     const long double x = element_value(from, bits, 0), want = converted(from, to, x);
     f(&made, bits);
-    CHECK(same_value(element_value(to, &made, 0), want), "%s %.21Lg is %.21Lg in %s, not %.21Lg", dtypes[from].name, x,
-          element_value(to, &made, 0), dtypes[to].name, want);
+    CHECK(same_value(element_value(to, &made, 0), want), "%s %.21Lg is %.21Lg in %s, not %.21Lg",
+          dtypes[from].name, x, element_value(to, &made, 0), dtypes[to].name, want);
 }
 
 static void check_wrap(const struct pair *p, const uint64_t *bits)
@@ -56,23 +68,30 @@ static void check_wrap(const struct pair *p, const uint64_t *bits)
     uint64_t made = 0;
     const long double x = element_value(p->computed, bits, 0), narrow = converted(p->computed, p->stored, x);
     p->wrap(&made, bits);
-    CHECK(same_value(element_value(p->computed, &made, 0), converted(p->stored, p->computed, narrow)), "%s %.21Lg wrapped to %s",
-          dtypes[p->computed].name, x, dtypes[p->stored].name);
+    CHECK(same_value(element_value(p->computed, &made, 0), converted(p->stored, p->computed, narrow)),
+          "%s %.21Lg wrapped to %s", dtypes[p->computed].name, x, dtypes[p->stored].name);
 }
 
 /* All of 8 or 16 bits; else any bits, of any length. A bool is a byte. */
-static void all_values(duet_dtype t, int trials, void (*each)(const struct pair *p, const uint64_t *bits), const struct pair *p)
+static void all_values(duet_dtype t, int trials, void (*each)(const struct pair *p, const uint64_t *bits),
+                       const struct pair *p)
 {
     const int bits = 8 * (int)dtypes[t].bytes;
     if (bits <= 16) trials = 1 << bits;
     for (int n = 0; n < trials; n++) {
         const uint64_t any = any_bits() >> (n % 64) << (n / 64 % 8);
-        const uint64_t b = bits <= 16 ? (uint64_t)n : is_floating(t) && n % 3 ? any_bits() : n % 2 ? any : -any;
+        const uint64_t b = bits <= 16                ? (uint64_t)n
+                           : is_floating(t) && n % 3 ? any_bits()
+                           : n % 2                   ? any
+                                                     : -any;
         each(p, &(uint64_t){ b & (UINT64_MAX >> (64 - bits)) });
     }
 }
 
-static void read_one(const struct pair *p, const uint64_t *bits) { check(p->stored, p->computed, p->read, bits); }
+static void read_one(const struct pair *p, const uint64_t *bits)
+{
+    check(p->stored, p->computed, p->read, bits);
+}
 static void write_one(const struct pair *p, const uint64_t *bits)
 {
     check(p->computed, p->stored, p->write, bits);
@@ -98,7 +117,8 @@ static void write_ties(const struct pair *p)
         const long double a = element_value(p->stored, two, 0), b = element_value(p->stored, two, 1);
         if (!isnan(a) && isfinite(b)) write_near(p, (a + b) / 2), write_near(p, a);
     }
-    write_near(p, 65520), write_near(p, 0x1.ffp127), write_near(p, -0x1.ffp127), write_near(p, 0x1.ffffffp127);
+    write_near(p, 65520), write_near(p, 0x1.ffp127), write_near(p, -0x1.ffp127),
+        write_near(p, 0x1.ffffffp127);
     for (int power = -150; power < 130; power++)
         for (int half = -4; half <= 4; half++) {
             write_near(p, ldexpl(1, power) + half / 2.0L), write_near(p, -ldexpl(1, power) + half / 2.0L);
@@ -130,7 +150,8 @@ static void test_hardware(int trials)
         const _Float16 want[2] = { (_Float16)s, (_Float16)d };
         const stored_f16 got[2] = { write_f32_f16(s), write_f64_f16(d) };
         for (int k = 0; k < 2; k++)
-            CHECK(same_value(element_value(DUET_F16, got, k), (long double)want[k]), "f16 of %a: %a", d, (double)want[k]);
+            CHECK(same_value(element_value(DUET_F16, got, k), (long double)want[k]), "f16 of %a: %a", d,
+                  (double)want[k]);
     }
     for (int h = 0; h < 65536; h++) {
         const uint16_t bits = (uint16_t)h;

@@ -1,9 +1,9 @@
 /* test_core.c - single cases of floor 1: matrices, the pool, threads, the texts of failures. On the machines of fake_machines.h. */
+#include "fake_machines.h"
 #include "in_thread.h"
-#include "queue_sync.h"
 #include "matrix.h"
 #include "pool.h"
-#include "fake_machines.h"
+#include "queue_sync.h"
 #include "trace.h"
 
 /* ---- matrices ---- */
@@ -23,14 +23,17 @@ static void test_few_waits(void)
     matrix_wrote(m, DEVICE, 5);
     CHECK(!matrix_open(m, DEVICE, UPDATE, 6, &p), "another queue goes on");
     matrix_wrote(m, DEVICE, 6);
-    CHECK(!matrix_open(m, HOST, READ, 7, &p) && ADDED(downloads) == 1 && ADDED(synchronisations) == 1, "a third one reads");
+    CHECK(!matrix_open(m, HOST, READ, 7, &p) && ADDED(downloads) == 1 && ADDED(synchronisations) == 1,
+          "a third one reads");
     CHECK(duet_read(m) && ADDED(synchronisations) == 1, "it is there");
-    CHECK(duet_update(m) && ADDED(synchronisations) == 1, "an upload that was followed by a download is not waited for");
+    CHECK(duet_update(m) && ADDED(synchronisations) == 1,
+          "an upload that was followed by a download is not waited for");
     CHECK(!matrix_open(m, DEVICE, READ, 6, &p) && ADDED(uploads) == 2, "the second upload");
     CHECK(duet_read(m) && ADDED(downloads) == 1 && ADDED(synchronisations) == 1, "both homes are current");
     CHECK(duet_overwrite(m) && ADDED(synchronisations) == 2, "the second upload is waited for, once");
     CHECK(duet_overwrite(m) && ADDED(synchronisations) == 2, "and no more");
-    CHECK(!matrix_open(m, DEVICE, UPDATE, 6, &p) && ADDED(uploads) == 3, "opened to be written, but never written");
+    CHECK(!matrix_open(m, DEVICE, UPDATE, 6, &p) && ADDED(uploads) == 3,
+          "opened to be written, but never written");
     CHECK(duet_overwrite(m) && ADDED(synchronisations) == 3, "its upload is waited for too");
     duet_free(&m);
 
@@ -49,7 +52,8 @@ static void test_empty(void)
     duet_counts before = duet_stats();
     duet_matrix *m = duet_new_shape(DUET_F32, 2, size), *t = duet_transposed(m), *r = duet_slice(m, 3, 0);
     CHECK(m && t && r && duet_count(m) == 0, "%s", duet_error());
-    CHECK(duet_read(m) && duet_device_update(t) && duet_read(t) && duet_overwrite(r) && duet_device_read(m), "%s", duet_error());
+    CHECK(duet_read(m) && duet_device_update(t) && duet_read(t) && duet_overwrite(r) && duet_device_read(m),
+          "%s", duet_error());
     CHECK(!ADDED(upload_bytes) && !ADDED(download_bytes), "no bytes move");
     CHECK(matrix_overlap(m, t) == APART, "nothing overlaps");
     CHECK(!duet_row(t, 0) && !duet_column(m, 0), "there is no row");
@@ -57,17 +61,18 @@ static void test_empty(void)
     tap_point("matrices of no elements");
 }
 
-#define REFUSED(call, part)                                                                                                      \
-    do {                                                                                                                         \
-        bool null_ = !(call);                                                                                                    \
-        CHECK(null_ &&strstr(duet_error(), part), "%s: \"%s\" has no \"%s\"", #call, duet_error(), part);                        \
+#define REFUSED(call, part)                                                                                  \
+    do {                                                                                                     \
+        bool null_ = !(call);                                                                                \
+        CHECK(null_ &&strstr(duet_error(), part), "%s: \"%s\" has no \"%s\"", #call, duet_error(), part);    \
     } while (0)
 
 static void test_bad_arguments(void)
 {
     const int64_t size[] = { 2, 3 }, bad[] = { 2, -3 }, five[] = { 5 }, six[] = { 6 };
     double memory[2];
-    duet_matrix *m = duet_new_shape(DUET_F32, 2, size), *freed, *v = duet_new_shape(DUET_F32, 1, four), *t = duet_transposed(m);
+    duet_matrix *m = duet_new_shape(DUET_F32, 2, size), *freed, *v = duet_new_shape(DUET_F32, 1, four),
+                *t = duet_transposed(m);
     freed = duet_new_shape(DUET_F32, 2, size);
     duet_matrix *gone = freed;
     duet_free(&freed);
@@ -100,11 +105,13 @@ static void test_bad_arguments(void)
         REFUSED(duet_submatrix(x, 0, 0, 1, 1), why);
         REFUSED(duet_transposed(x), why);
         REFUSED(duet_reshaped_shape(x, 1, six), why);
-        CHECK(duet_rank(x) == 0 && duet_count(x) == 0 && duet_size(x, 0) == 0 && duet_stride(x, 0) == 0 && duet_type(x) == 0,
+        CHECK(duet_rank(x) == 0 && duet_count(x) == 0 && duet_size(x, 0) == 0 && duet_stride(x, 0) == 0 &&
+                  duet_type(x) == 0,
               "queries");
         CHECK(matrix_check("who", x) == DUET_BAD_ARGUMENT, "matrix_check");
     }
-    CHECK(duet_size(m, 2) == 0 && duet_size(m, -1) == 0 && duet_size(m, 1) == 3 && duet_stride(m, 0) == 3, "axes");
+    CHECK(duet_size(m, 2) == 0 && duet_size(m, -1) == 0 && duet_size(m, 1) == 3 && duet_stride(m, 0) == 3,
+          "axes");
     duet_free(NULL), duet_free(&freed);
     duet_matrix *again = gone;
     duet_free(&again);
@@ -137,12 +144,14 @@ static void test_pool_sizes(void)
         CHECK(duet_memory_of(DUET_CPU).used == used, "%zu bytes are given back", n);
     }
     void *a = NULL, *b = NULL;
-    CHECK(!pool_take(HOST, 0, 0, &a) && !pool_take(HOST, 0, 0, &b) && a != b && a && b, "two blocks of nothing");
+    CHECK(!pool_take(HOST, 0, 0, &a) && !pool_take(HOST, 0, 0, &b) && a != b && a && b,
+          "two blocks of nothing");
     pool_give(HOST, a, 0), pool_give(HOST, b, 0), pool_give(HOST, NULL, 0);
     size_t cached = duet_memory_of(DUET_CPU).cached;
     pool_give(HOST, a, 0), pool_give(HOST, &a, 0);
     CHECK(duet_memory_of(DUET_CPU).cached == cached, "what is not lent is not taken back");
-    CHECK(pool_take(HOST, SIZE_MAX, 0, &a) == DUET_NO_MEMORY && pool_take(HOST, SIZE_MAX / 2, 0, &a) == DUET_NO_MEMORY,
+    CHECK(pool_take(HOST, SIZE_MAX, 0, &a) == DUET_NO_MEMORY &&
+              pool_take(HOST, SIZE_MAX / 2, 0, &a) == DUET_NO_MEMORY,
           "too much");
     duet_memory_trim();
     tap_point("sizes of blocks");
@@ -156,7 +165,8 @@ static void test_pool_queues(void)
     pool_give(DEVICE, a, 1u << 1), pool_give(DEVICE, b, 1u << 2);
     CHECK(!pool_take(DEVICE, 1000, 1, &p) && p == a && pretend.made[WAIT] == waits, "its own block first");
     pool_give(DEVICE, p, 1u << 1);
-    CHECK(!pool_take(DEVICE, 1000, 3, &p) && p == b && pretend.made[WAIT] == waits + 1, "the oldest, behind its queue");
+    CHECK(!pool_take(DEVICE, 1000, 3, &p) && p == b && pretend.made[WAIT] == waits + 1,
+          "the oldest, behind its queue");
     pool_give(DEVICE, p, 0);
     CHECK(!pool_take(DEVICE, 1000, 4, &b) && b == a && pretend.made[WAIT] == waits + 2, "the other");
     CHECK(!pool_take(DEVICE, 1000, 5, &b) && b == p && pretend.made[WAIT] == waits + 3,
@@ -164,8 +174,10 @@ static void test_pool_queues(void)
     pool_give(DEVICE, b, 1u << 5 | 1u << 6 | 1u << 7);
     pretend.fail_in[WAIT] = 2;
     size_t cached = of_gpu().cached;
-    CHECK(pool_take(DEVICE, 1000, 5, &p) == DUET_DEVICE_ERROR && of_gpu().cached == cached, "a wait that fails leaves the block");
-    CHECK(!pool_take(DEVICE, 1000, 5, &p) && p == b && pretend.made[WAIT] == waits + 6, "all are waited for again");
+    CHECK(pool_take(DEVICE, 1000, 5, &p) == DUET_DEVICE_ERROR && of_gpu().cached == cached,
+          "a wait that fails leaves the block");
+    CHECK(!pool_take(DEVICE, 1000, 5, &p) && p == b && pretend.made[WAIT] == waits + 6,
+          "all are waited for again");
     pool_give(DEVICE, p, 0), pool_give(DEVICE, a, 1u << 4);
     duet_counts before = duet_stats();
     duet_memory_trim();
@@ -182,7 +194,9 @@ static void test_pool_limit(void)
     for (int i = 0; i < 2; i++) CHECK(!pool_take(DEVICE, 1024, 0, &p[i]), "%s", duet_error());
     CHECK(of_gpu().used == 2048 && of_gpu().cached == 0, "used");
     CHECK(pool_take(DEVICE, 1024, 0, &p[2]) == DUET_NO_MEMORY, "the limit");
-    for (const char *const *part = (const char *[]){ "1024", "used 2048", "cached 0", "limit 3000", "gpu", NULL }; *part; part++)
+    for (const char *const *part =
+             (const char *[]){ "1024", "used 2048", "cached 0", "limit 3000", "gpu", NULL };
+         *part; part++)
         CHECK(strstr(duet_error(), *part), "\"%s\" has no \"%s\"", duet_error(), *part);
     pool_give(DEVICE, p[0], 1);
     CHECK(of_gpu().used == 1024 && of_gpu().cached == 1024, "cached");
@@ -192,15 +206,18 @@ static void test_pool_limit(void)
     CHECK(!duet_memory_limit(DUET_GPU, 1500) && of_gpu().cached <= 1500, "a lower limit drops at once");
     CHECK(!duet_memory_limit(DUET_GPU, 0) && of_gpu().limit == 0, "none");
     CHECK(of_gpu().peak >= 2560, "peak %zu", of_gpu().peak);
-    CHECK(duet_memory_limit(DUET_AUTO, 1) == DUET_BAD_ARGUMENT && duet_memory_of(DUET_AUTO).peak == 0, "auto is no machine");
+    CHECK(duet_memory_limit(DUET_AUTO, 1) == DUET_BAD_ARGUMENT && duet_memory_of(DUET_AUTO).peak == 0,
+          "auto is no machine");
     CHECK(duet_memory_limit((duet_place)7, 1) == DUET_BAD_ARGUMENT, "nor is 7");
 
     CHECK(!pool_take(DEVICE, 100, 0, &p[0]), "%s", duet_error());
     pool_give(DEVICE, p[0], 0);
     pretend.fail_in[ALLOC] = 1;
-    CHECK(!pool_take(DEVICE, 5000, 0, &p[0]) && of_gpu().cached == 0, "the system refused once, until the cache was dropped");
+    CHECK(!pool_take(DEVICE, 5000, 0, &p[0]) && of_gpu().cached == 0,
+          "the system refused once, until the cache was dropped");
     pretend.fail_in[ALLOC] = 1, pretend.stubborn = true;
-    CHECK(pool_take(DEVICE, 9000, 0, &p[1]) == DUET_NO_MEMORY && strstr(duet_error(), "the system refuses"), "%s", duet_error());
+    CHECK(pool_take(DEVICE, 9000, 0, &p[1]) == DUET_NO_MEMORY && strstr(duet_error(), "the system refuses"),
+          "%s", duet_error());
     pool_give(DEVICE, p[0], 0);
     duet_memory_trim();
     CHECK(of_gpu().used == 0 && of_gpu().cached == 0 && pretend.live[DEVICE] == 0, "nothing is left");
@@ -284,7 +301,8 @@ static void crowd(void *(*what)(void *))
     pthread_t who[CROWD];
     int number[CROWD];
     pthread_barrier_init(&gate, NULL, CROWD);
-    for (int i = 0; i < CROWD; i++) number[i] = i, well[i] = false, pthread_create(&who[i], NULL, what, &number[i]);
+    for (int i = 0; i < CROWD; i++)
+        number[i] = i, well[i] = false, pthread_create(&who[i], NULL, what, &number[i]);
     for (int i = 0; i < CROWD; i++) pthread_join(who[i], NULL);
     for (int i = 0; i < CROWD; i++) CHECK(well[i], "thread %d", i);
     pthread_barrier_destroy(&gate);
@@ -303,11 +321,12 @@ static void test_readers(void)
         crowd(reader);
         for (int i = 0; i < CROWD; i++)
             for (int j = 0; j <= i; j++)
-                CHECK(queue_of[i] != (j == i ? thread_get()->queue : queue_of[j]), "threads %d and %d have one queue", i, j);
+                CHECK(queue_of[i] != (j == i ? thread_get()->queue : queue_of[j]),
+                      "threads %d and %d have one queue", i, j);
         duet_free(&shared[0]), duet_free(&shared[1]);
     }
-    CHECK(ADDED(uploads) == 40 && ADDED(downloads) == 20, "%d uploads, %d downloads: each once", (int)ADDED(uploads),
-          (int)ADDED(downloads));
+    CHECK(ADDED(uploads) == 40 && ADDED(downloads) == 20, "%d uploads, %d downloads: each once",
+          (int)ADDED(uploads), (int)ADDED(downloads));
     tap_point("many threads read");
 }
 
@@ -350,7 +369,8 @@ static void test_thread_ends(void)
     for (int i = 0; i < 2; i++) alone(visitor, &queue[i]);
     CHECK(left == 14, "rooms are left: %d", left);
     CHECK(ADDED(launches) == 84, "what it counted stays: %d", (int)ADDED(launches));
-    CHECK(queue[0] == queue[1] && queue[0] != thread_get()->queue, "queues %d, %d are used again", queue[0], queue[1]);
+    CHECK(queue[0] == queue[1] && queue[0] != thread_get()->queue, "queues %d, %d are used again", queue[0],
+          queue[1]);
     CHECK(!strcmp(duet_error(), "of this thread"), "%s", duet_error());
     tap_point("threads end");
 }
@@ -398,19 +418,23 @@ static void test_scopes(void)
 
 static void test_texts(void)
 {
-    CHECK(fail(DUET_SPENT, "%s and %d", "a", 1) == DUET_SPENT && !strcmp(duet_error(), "a and 1"), "%s", duet_error());
-    CHECK(fail_at(DUET_SPENT, "main.c:12") == DUET_SPENT && !strcmp(duet_error(), "main.c:12: a and 1"), "%s", duet_error());
+    CHECK(fail(DUET_SPENT, "%s and %d", "a", 1) == DUET_SPENT && !strcmp(duet_error(), "a and 1"), "%s",
+          duet_error());
+    CHECK(fail_at(DUET_SPENT, "main.c:12") == DUET_SPENT && !strcmp(duet_error(), "main.c:12: a and 1"), "%s",
+          duet_error());
     fail_at(DUET_SPENT, "other.c:3");
     CHECK(!strcmp(duet_error(), "main.c:12: a and 1"), "%s", duet_error());
     fail(DUET_SPENT, "%s", "C:/x/y.c:7: b"), fail_at(DUET_SPENT, "other.c:3");
     CHECK(!strcmp(duet_error(), "C:/x/y.c:7: b"), "%s", duet_error());
-    fail(DUET_SPENT, "duet_add(f32[2], f32[3]): c"), fail_at(DUET_SPENT, "my file.c:3"), fail_at(DUET_SPENT, "my file.c:3");
+    fail(DUET_SPENT, "duet_add(f32[2], f32[3]): c"), fail_at(DUET_SPENT, "my file.c:3"),
+        fail_at(DUET_SPENT, "my file.c:3");
     CHECK(!strcmp(duet_error(), "my file.c:3: duet_add(f32[2], f32[3]): c"), "%s", duet_error());
     fail(DUET_SPENT, "%s!", duet_error()), fail_at(DUET_SPENT, NULL);
     CHECK(!strcmp(duet_error(), "my file.c:3: duet_add(f32[2], f32[3]): c!"), "%s", duet_error());
     fail(DUET_SPENT, "%02000d", 1), fail_at(DUET_SPENT, "main.c:1");
     CHECK(strlen(duet_error()) == sizeof thread_get()->text - 1, "cut off");
-    CHECK(!strcmp(duet_status_text(DUET_OK), "success") && strstr(duet_status_text(DUET_NO_MEMORY), "memory"), "texts");
+    CHECK(!strcmp(duet_status_text(DUET_OK), "success") && strstr(duet_status_text(DUET_NO_MEMORY), "memory"),
+          "texts");
     CHECK(duet_status_text((duet_status)-1) && duet_status_text(DUET_STATUS_COUNT), "of what is no status");
     for (int s = 0; s < DUET_STATUS_COUNT; s++) CHECK(*duet_status_text((duet_status)s), "text %d", s);
     tap_point("texts");
@@ -418,11 +442,15 @@ static void test_texts(void)
 
 static void test_rows(void)
 {
-    for (int i = 0; i < OPS_ALL; i++) CHECK(op_infos[i].name && op_infos[i].doc && op_infos[i].arity <= 3, "row %d", i);
-    CHECK(op_infos[OP_fma].arity == 3 && op_infos[OP_fma].kind == KIND_MAP && op_infos[OP_fma].flags & DUET_COMMUTES, "fma");
+    for (int i = 0; i < OPS_ALL; i++)
+        CHECK(op_infos[i].name && op_infos[i].doc && op_infos[i].arity <= 3, "row %d", i);
+    CHECK(op_infos[OP_fma].arity == 3 && op_infos[OP_fma].kind == KIND_MAP &&
+              op_infos[OP_fma].flags & DUET_COMMUTES,
+          "fma");
     CHECK(op_infos[OP_dot].arity == 2 && op_infos[OP_dot].kind == KIND_FOLD, "dot");
     CHECK(op_infos[OP_conv2d].arity == 2 && op_infos[OP_conv2d].kind == KIND_DEF, "conv2d");
-    CHECK(!strcmp(op_infos[OP_LEAF].name, "leaf") && !strcmp(op_infos[OP_STORE].name, "store") && op_infos[OP_HOLE].arity == 0,
+    CHECK(!strcmp(op_infos[OP_LEAF].name, "leaf") && !strcmp(op_infos[OP_STORE].name, "store") &&
+              op_infos[OP_HOLE].arity == 0,
           "others");
     tap_point("rows");
 }

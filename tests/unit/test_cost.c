@@ -1,6 +1,6 @@
 /* test_cost.c - what work is expected to take, with costs made up; and the file that keeps measured ones, whole, damaged, foreign. */
-#include "cost.h"
 #include "calibrate.h"
+#include "cost.h"
 #include "random_matrix.h"
 #include "tap.h"
 #include <math.h>
@@ -30,8 +30,10 @@ static void test_curves(void)
         const double *x = info->work, *y = c.seconds[k], end = x[info->points - 1];
         for (int i = 0; i < info->points; i++)
             CHECK(fabs(cost_at(&c, k, x[i]) - y[i]) <= 1e-12 * y[i], "%s: point %d", info->name, i);
-        CHECK(cost_at(&c, k, 0) == y[0] && cost_at(&c, k, x[0] / 2) == y[0], "%s: below the first point", info->name);
-        CHECK(fabs(cost_at(&c, k, (x[0] + x[1]) / 2) - (y[0] + y[1]) / 2) <= 1e-12 * y[1], "%s: half-way", info->name);
+        CHECK(cost_at(&c, k, 0) == y[0] && cost_at(&c, k, x[0] / 2) == y[0], "%s: below the first point",
+              info->name);
+        CHECK(fabs(cost_at(&c, k, (x[0] + x[1]) / 2) - (y[0] + y[1]) / 2) <= 1e-12 * y[1], "%s: half-way",
+              info->name);
         double before = 0;
         for (double w = x[0] / 10; w < end * 100; w *= 1 + rng_real(&dice, 0, 1)) {
             const double now = cost_at(&c, k, w);
@@ -71,8 +73,10 @@ static void test_products(void)
         more[rng_below(&dice, 3)] += rng_below(&dice, 3000);
         const step a = product(size[0], size[1], size[2]), b = product(more[0], more[1], more[2]);
         const double x = cost_of_step(&a, &c), y = cost_of_step(&b, &c);
-        CHECK(x > 0 && y >= x * (1 - 1e-12), "%d x %d x %d: %g, larger: %g", (int)size[0], (int)size[1], (int)size[2], x, y);
-        CHECK(x >= cost_at(&c, COST_pass, a.bytes) && x >= cost_at(&c, COST_product, a.flops), "less than its parts");
+        CHECK(x > 0 && y >= x * (1 - 1e-12), "%d x %d x %d: %g, larger: %g", (int)size[0], (int)size[1],
+              (int)size[2], x, y);
+        CHECK(x >= cost_at(&c, COST_pass, a.bytes) && x >= cost_at(&c, COST_product, a.flops),
+              "less than its parts");
     }
     const costs c = drawn_costs();
     const step thin = product(10, 1000, 1000), empty = product(0, 10, 10);
@@ -129,15 +133,19 @@ static void test_use(void)
 {
     const unsigned first = costs_edition();
     costs both[SIDES] = { drawn_costs(), drawn_costs() };
-    CHECK(costs_now(HOST) == machines[HOST]->costs && !strcmp(costs_origin(), "as shipped"), "at first: %s", costs_origin());
+    CHECK(costs_now(HOST) == machines[HOST]->costs && !strcmp(costs_origin(), "as shipped"), "at first: %s",
+          costs_origin());
     costs_use(both, "made up");
     CHECK(!memcmp(costs_now(HOST), &both[HOST], sizeof both[HOST]) &&
               !memcmp(costs_now(DEVICE), &both[DEVICE], sizeof both[DEVICE]),
           "others");
-    CHECK(costs_edition() != first && !strcmp(costs_origin(), "made up"), "edition %u, %s", costs_edition(), costs_origin());
+    CHECK(costs_edition() != first && !strcmp(costs_origin(), "made up"), "edition %u, %s", costs_edition(),
+          costs_origin());
     const double up = cost_of_move(1 << 20, DEVICE, false), pinned = cost_of_move(1 << 20, DEVICE, true);
-    CHECK(up == both[DEVICE].seconds[COST_up][2] && pinned == both[DEVICE].seconds[COST_up_pinned][2], "copies up");
-    CHECK(cost_of_move(4096, HOST, false) == both[DEVICE].seconds[COST_down][0] && cost_of_move(0, HOST, true) == 0,
+    CHECK(up == both[DEVICE].seconds[COST_up][2] && pinned == both[DEVICE].seconds[COST_up_pinned][2],
+          "copies up");
+    CHECK(cost_of_move(4096, HOST, false) == both[DEVICE].seconds[COST_down][0] &&
+              cost_of_move(0, HOST, true) == 0,
           "copies down");
     costs_use(NULL, "as shipped");
     CHECK(costs_now(DEVICE) == machines[DEVICE]->costs, "as shipped again");
@@ -185,7 +193,8 @@ static void test_kept(void)
     CHECK(is_refused(path), "there is none yet");
     const char *why = kept_write(path, from);
     CHECK(!why, "%s", why);
-    CHECK(kept_read(path, to) && near(&from[HOST], &to[HOST]) && near(&from[DEVICE], &to[DEVICE]), "what was kept comes back");
+    CHECK(kept_read(path, to) && near(&from[HOST], &to[HOST]) && near(&from[DEVICE], &to[DEVICE]),
+          "what was kept comes back");
     struct stat st;
     CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0600, "for this user alone");
     fetch(path, text, sizeof text, &all);

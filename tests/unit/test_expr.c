@@ -1,6 +1,6 @@
 /* test_expr.c - handles: roots, spent, dropped, foreign, held, shared; errors that stick; the arena at its limit. */
-#include "in_thread.h"
 #include "common.h"
+#include "in_thread.h"
 #include <locale.h>
 #include <math.h>
 
@@ -21,7 +21,8 @@ static void set_to(duet_matrix *m, float v)
 /* The call fails with this status, and the thread's text has these words. */
 static void refused(duet_status got, duet_status want, const char *words, const char *what)
 {
-    CHECK(got == want, "%s: status %d (%s), not %d: %s", what, got, duet_status_text(got), want, duet_error());
+    CHECK(got == want, "%s: status %d (%s), not %d: %s", what, got, duet_status_text(got), want,
+          duet_error());
     CHECK(strstr(duet_error(), words) != NULL, "%s: '%s' is not in '%s'", what, words, duet_error());
 }
 #define REFUSED(call, status, words) refused(call, status, words, #call)
@@ -132,8 +133,8 @@ static void queries(void)
     }
     duet_matrix *out = duet_new(DUET_F64, 3);
     duet_expr both = duet_var_axes_keep(duet_sum_axes(e), 0);
-    CHECK(!strcmp(text_of(both), "duet_var_keep(duet_sum_axes(duet_sum_axis(duet_mul(A, 2), 0)), 0)"), "printed as %s",
-          text_of(both));
+    CHECK(!strcmp(text_of(both), "duet_var_keep(duet_sum_axes(duet_sum_axis(duet_mul(A, 2), 0)), 0)"),
+          "printed as %s", text_of(both));
     forget(both), e = duet_sum_axes_keep(m, -1, 0);
     CHECK(!strcmp(text_of(e), "duet_sum_axes_keep(A, 0, 1)"), "printed as %s", text_of(e));
     forget(e), e = duet_sum_axis(m, 0);
@@ -262,11 +263,13 @@ static void full(void)
         good += duet_expr_status(made[i]) == DUET_OK;
     }
     CHECK(good > 10 && good < ABANDONED, "%d formulas fitted into 64 KiB", good);
-    CHECK(duet_expr_status(made[ABANDONED - 1]) == DUET_ARENA_FULL, "status %d", duet_expr_status(made[ABANDONED - 1]));
+    CHECK(duet_expr_status(made[ABANDONED - 1]) == DUET_ARENA_FULL, "status %d",
+          duet_expr_status(made[ABANDONED - 1]));
     set_to(z, 7);
     duet_expr last = duet_add(duet_mul(x, 3), y);
     CHECK(strstr(duet_error(), here) != NULL, "the oldest, %s, is not named: %s", here, duet_error());
-    duet_expr grad = duet_softmax_grad(made[0], made[0]); /* several operators, of which the first ends made[0] */
+    duet_expr grad =
+        duet_softmax_grad(made[0], made[0]); /* several operators, of which the first ends made[0] */
     REFUSED(duet_expr_status(grad), DUET_ARENA_FULL, here);
     duet_matrix *other = duet_new(DUET_F32, -1);
     CHECK(!other && !strstr(duet_error(), here), "%s", duet_error());
@@ -333,7 +336,8 @@ static void deep(void)
     OK(duet_set(z, e));
     CHECK(first(z) == 3, "3000 deep: %g", first(z));
     e = DUET(x);
-    for (int i = 0; i < 40000; i++) e = duet_cast(duet_cast(e, DUET_F64), DUET_F32); /* a step each: no square of them to plan */
+    for (int i = 0; i < 40000; i++)
+        e = duet_cast(duet_cast(e, DUET_F64), DUET_F32); /* a step each: no square of them to plan */
     OK(duet_set(z, duet_add(e, 1)));
     CHECK(first(z) == 2, "80000 casts deep: %g", first(z));
     tap_point("a formula 3000 deep, and one of 80000 steps");
@@ -372,7 +376,8 @@ int main(void)
 {
     duet_place place[2];
     const bool gpu = list_places(place) == 2;
-    x = duet_new(DUET_F32, 4), y = duet_new(DUET_F32, 4), z = duet_new(DUET_F32, 4), wide = duet_new(DUET_F32, 5);
+    x = duet_new(DUET_F32, 4), y = duet_new(DUET_F32, 4), z = duet_new(DUET_F32, 4),
+    wide = duet_new(DUET_F32, 5);
     set_to(x, 1), set_to(y, 2), set_to(wide, 3);
     roots_and_spent();
     shared();

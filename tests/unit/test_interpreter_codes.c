@@ -1,10 +1,10 @@
 /* test_interpreter_codes.c - programs in the codes of the GPU's expression machine, run on the host element by element: they must give what the programs
  * mean. No card is needed. */
-#include "interpreter_codes.h"
-#include "test_rng.h"
 #include "dtype.h"
+#include "interpreter_codes.h"
 #include "machine_reference.h"
 #include "tap.h"
+#include "test_rng.h"
 #include <math.h>
 #include <string.h>
 
@@ -50,9 +50,12 @@ static void meaning(const trial *t, const program *p, int which, expected *want)
         float f32[CODES_ELEMENTS];
         double f64[CODES_ELEMENTS];
     } memory[PROGRAM_INPUTS];
-    step s = { .kernel = KERNEL_PROGRAM, .outs = p->outputs, .ins = p->inputs, .nums = p->numbers, .program = p };
+    step s = {
+        .kernel = KERNEL_PROGRAM, .outs = p->outputs, .ins = p->inputs, .nums = p->numbers, .program = p
+    };
     void *data[PROGRAM_INPUTS];
-    for (int k = 0; k < PROGRAM_OUTPUTS; k++) layout_dense(&s.out[k].at, t->type, 1, (const int64_t[]){ CODES_ELEMENTS });
+    for (int k = 0; k < PROGRAM_OUTPUTS; k++)
+        layout_dense(&s.out[k].at, t->type, 1, (const int64_t[]){ CODES_ELEMENTS });
     for (int k = 0; k < p->numbers; k++) s.num[k] = (uint32_t)k;
     for (int k = 0; k < p->inputs; k++) {
         s.in[k] = (operand){ k, s.out[0].at }, data[k] = &memory[k];
@@ -60,7 +63,8 @@ static void meaning(const trial *t, const program *p, int which, expected *want)
             if (t->type == DUET_F32) memory[k].f32[e] = (float)t->in[k][e];
             else memory[k].f64[e] = t->in[k][e];
     }
-    CHECK(reference(&s, &(frame){ .data = data, .num = t->num }, which, want), "machine_reference.c does not know programs");
+    CHECK(reference(&s, &(frame){ .data = data, .num = t->num }, which, want),
+          "machine_reference.c does not know programs");
 }
 
 static bool is_fold(const instruction *i) { return op_infos[i->op].kind == KIND_FOLD; }
@@ -143,9 +147,10 @@ static bool check_element(const trial *t, const wanted *w, const outcome *o, int
     if (o->why) return CHECK(false, "%s (%s): %s", how, program_text(&t->p), o->why);
     for (int k = 0; k < t->p.outputs; k++)
         if (!output_agrees(t->type, &w[k], o, k, e))
-            return CHECK(false, "%s (%s): output %d, %d times, element %d is %.17g and %.17g, not %.17Lg and %.17Lg", how,
-                         program_text(&t->p), k, o->times[k], e, o->out[k], o->other[k], w[k].value[0][e].value,
-                         w[k].value[1][e].value);
+            return CHECK(false,
+                         "%s (%s): output %d, %d times, element %d is %.17g and %.17g, not %.17Lg and %.17Lg",
+                         how, program_text(&t->p), k, o->times[k], e, o->out[k], o->other[k],
+                         w[k].value[0][e].value, w[k].value[1][e].value);
     return CHECK(true, " ");
 }
 
@@ -179,7 +184,8 @@ static bool is_exact(int op)
 static bool is_function(const instruction *i)
 {
     const bool loops = i->op == OP_fmod || i->op == OP_remainder;
-    return op_infos[i->op].kind == KIND_MAP && dtype_kind((duet_dtype)i->type) == TYPE_FLOAT && (loops || !is_exact(i->op));
+    return op_infos[i->op].kind == KIND_MAP && dtype_kind((duet_dtype)i->type) == TYPE_FLOAT &&
+           (loops || !is_exact(i->op));
 }
 
 static bool has_functions(const program *p)
@@ -197,9 +203,12 @@ static bool run_trial(const trial *t)
     wanted w[PROGRAM_OUTPUTS];
     const int row = rows[chance(5) ? 4 : draw(4)];
     const char *why = machine_encode(&m, &t->p, t->num);
-    CHECK(!why == !machine_encode(&asked, &t->p, NULL), "%s: refused with numbers or without", program_text(&t->p));
+    CHECK(!why == !machine_encode(&asked, &t->p, NULL), "%s: refused with numbers or without",
+          program_text(&t->p));
     if (why) return CHECK(may_be_refused(&t->p), "%s: %s", program_text(&t->p), why), false;
-    if (!CHECK(m.rows <= MACHINE_ROWS && m.steps <= MACHINE_LENGTH, "%s: too much is taken", program_text(&t->p))) return true;
+    if (!CHECK(m.rows <= MACHINE_ROWS && m.steps <= MACHINE_LENGTH, "%s: too much is taken",
+               program_text(&t->p)))
+        return true;
     CHECK(m.heavy == has_functions(&t->p), "%s: functions, or none", program_text(&t->p));
     for (int k = 0; k < t->p.outputs; k++) want_output(t, k, &w[k]);
     for (int apart = 0; apart < 2; apart++) check_codes(t, &m, w, row, apart);
@@ -231,7 +240,8 @@ static void form_trial(int op, duet_dtype type, int form, double low, double hig
     const bool exact = is_exact(op);
     trial t = { .type = type, .p = { .inputs = 2, .numbers = 2, .slots = 2, .outputs = 1 } };
     const source none = { 0, 0 }, acc = { FROM_ACC, 0 }, slot = { FROM_SLOT, 1 },
-                 of[3] = { anywhere[form % ANYWHERE], anywhere[form / ANYWHERE % ANYWHERE], anywhere[form / 36] };
+                 of[3] = { anywhere[form % ANYWHERE], anywhere[form / ANYWHERE % ANYWHERE],
+                           anywhere[form / 36] };
     if (exact) fill(&t);
     else fill_domain(&t, low, high);
     add(&t.p, OP_minimum, (source){ FROM_INPUT, 1 }, (source){ FROM_NUMBER, 1 }, none);
@@ -274,7 +284,8 @@ static int any_map(duet_dtype t)
     if (is_whole(t) && chance(20)) return OP_WRAP;
     for (;;) {
         const int op = draw(OPS);
-        if (op_infos[op].kind == KIND_MAP && op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS) && is_exact(op))
+        if (op_infos[op].kind == KIND_MAP && op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS) &&
+            is_exact(op))
             return op;
     }
 }
@@ -303,7 +314,8 @@ static instruction *write_one(writer *w, int op)
     instruction *i = &w->t->p.code[w->t->p.length++];
     *i = (instruction){ .op = (uint8_t)op, .type = (uint8_t)w->t->type };
     for (int k = 0; k < operands_of(op); k++) i->arg[k] = any_value(w);
-    if (op == OP_WRAP) i->arg[1].index = (uint8_t)(chance(20) ? DUET_BOOL : DUET_I8 + draw(DUET_U64 - DUET_I8 + 1));
+    if (op == OP_WRAP)
+        i->arg[1].index = (uint8_t)(chance(20) ? DUET_BOOL : DUET_I8 + draw(DUET_U64 - DUET_I8 + 1));
     return i;
 }
 
@@ -324,7 +336,8 @@ static int any_fold(duet_dtype t)
 {
     for (;;) {
         const int op = draw(OPS);
-        if (op_infos[op].kind == KIND_FOLD && op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS)) return op;
+        if (op_infos[op].kind == KIND_FOLD && op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS))
+            return op;
     }
 }
 
@@ -364,7 +377,8 @@ static void test_programs(bool folds, int trials)
         if (taken && t.p.length > longest) longest = t.p.length;
         refused += !taken;
     }
-    CHECK(longest > 80 && refused < trials / 10, "%d of %d refused, the longest taken has %d", refused, trials, longest);
+    CHECK(longest > 80 && refused < trials / 10, "%d of %d refused, the longest taken has %d", refused,
+          trials, longest);
     tap_point(folds ? "random programs that fold" : "random programs");
 }
 
@@ -389,8 +403,8 @@ static void check_bits(const trial *t, const machine_program *m, const int *of, 
         o[e].out[m->last] = o[e].left;
         CHECK(!o[e].why, "%s: %s", program_text(&t->p), o[e].why);
         for (int k = 0; k < t->p.outputs; k++)
-            CHECK(!memcmp(&o[e].out[k], &t->in[of[k]][e], sizeof(double)), "%s (%d): output %d has other bits",
-                  program_text(&t->p), apart, k);
+            CHECK(!memcmp(&o[e].out[k], &t->in[of[k]][e], sizeof(double)),
+                  "%s (%d): output %d has other bits", program_text(&t->p), apart, k);
     }
 }
 
@@ -428,12 +442,13 @@ static void test_seen(void)
         CHECK(codes_seen[0][code], "no code %d", code);
         CHECK(codes_seen[1][code] || code >= CODE_MULADD, "no code %d apart", code);
     }
-    for (int apart = 0; apart < 2; apart++) CHECK(codes_seen[apart][CODE_WRAP], "no integers within another type");
+    for (int apart = 0; apart < 2; apart++)
+        CHECK(codes_seen[apart][CODE_WRAP], "no integers within another type");
     for (int op = 0; op < OPS; op++)
         for (int place = 0; op_infos[op].kind == KIND_MAP && place < op_infos[op].arity; place++)
             if (op != OP_add && op != OP_sub && op != OP_mul && op != OP_neg && op != OP_fma)
-                CHECK(codes_seen[0][CODE_ROWS + 3 * op + place], "no %s with the accumulator as operand %d", op_infos[op].name,
-                      place);
+                CHECK(codes_seen[0][CODE_ROWS + 3 * op + place], "no %s with the accumulator as operand %d",
+                      op_infos[op].name, place);
     tap_point("all codes were met");
 }
 

@@ -1,9 +1,9 @@
 /* test_matrix.c - matrices and their two homes, by a random walk against a model, on the machines of fake_machines.h.
  * Linked with -Wl,--wrap=malloc,--wrap=calloc it also lets every allocation of the library fail once. */
 #include "dtype.h"
+#include "fake_machines.h"
 #include "matrix.h"
 #include "pool.h"
-#include "fake_machines.h"
 
 static uint64_t seed = 1;
 static int draw(int n)
@@ -39,7 +39,10 @@ typedef struct thing {
 static thing things[THINGS];
 static int turn; /* of the walk, for messages */
 
-static double get(duet_dtype t, const void *p) { return t == DUET_F32 ? *(const float *)p : *(const double *)p; }
+static double get(duet_dtype t, const void *p)
+{
+    return t == DUET_F32 ? *(const float *)p : *(const double *)p;
+}
 static void put(duet_dtype t, void *p, double x)
 {
     if (t == DUET_F32) *(float *)p = (float)x;
@@ -70,7 +73,8 @@ static void job_run(void *arg)
     for (int i = 0; i < k->count; i++) {
         double x = get(k->type, k->at[i]);
         if (k->deed == EXPECT)
-            CHECK(x == k->value[i], "turn %d: element %d is %g, not %g, on the device", k->turn, i, x, k->value[i]);
+            CHECK(x == k->value[i], "turn %d: element %d is %g, not %g, on the device", k->turn, i, x,
+                  k->value[i]);
         else put(k->type, k->at[i], k->value[i] + (k->deed == ADD ? x : 0));
     }
     free(k);
@@ -82,7 +86,8 @@ static void launch(const thing *t, enum deed deed, const double *value, void *p,
     *k = (job){ .deed = deed, .type = t->c->type, .count = t->count, .turn = turn };
     for (int i = 0; i < t->count; i++) k->at[i] = element(t, p, i), k->value[i] = value[i];
     storage *b = t->m->bits;
-    line_add(queue, (work){ .call = CALLS, .to = b->home[DEVICE], .bytes = b->bytes, .run = job_run, .arg = k });
+    line_add(queue,
+             (work){ .call = CALLS, .to = b->home[DEVICE], .bytes = b->bytes, .run = job_run, .arg = k });
 }
 
 static double number(void) { return draw(1000) - 500; }
@@ -136,13 +141,15 @@ static void *open_it(thing *t, enum side s, enum use use, int queue)
 {
     typedef void *opener(duet_matrix *);
     static opener *const names[SIDES][3] = { { (opener *)duet_read, duet_update, duet_overwrite },
-                                             { (opener *)duet_device_read, duet_device_update, duet_device_overwrite } };
+                                             { (opener *)duet_device_read, duet_device_update,
+                                               duet_device_overwrite } };
     duet_counts before = duet_stats();
     size_t to_move = matrix_to_move(t->m, s);
     forecast read = foresee(t, s, READ);
     void *p = NULL;
     bool known = queue == thread_get()->queue && draw(2);
-    CHECK(to_move == (read.uploads || read.downloads ? t->m->bits->bytes : 0), "turn %d: matrix_to_move", turn);
+    CHECK(to_move == (read.uploads || read.downloads ? t->m->bits->bytes : 0), "turn %d: matrix_to_move",
+          turn);
 
     if (known) p = names[s][use](t->m);
     else if (matrix_open(t->m, s, use, queue, &p) != DUET_OK) p = NULL;
@@ -162,7 +169,8 @@ static void on_host(thing *t, enum use use)
         void *e = element(t, p, i);
         double *want = &t->c->value[t->where[i]];
         if (use != OVERWRITE)
-            CHECK(get(t->c->type, e) == *want, "turn %d: element %d is %g, not %g", turn, i, get(t->c->type, e), *want);
+            CHECK(get(t->c->type, e) == *want, "turn %d: element %d is %g, not %g", turn, i,
+                  get(t->c->type, e), *want);
         if (use != READ) put(t->c->type, e, *want = number());
     }
 }
@@ -209,7 +217,8 @@ static void be_born(thing *t, bool wrap)
         for (int i = 0; i < count; i++)
             put(c->type, (char *)c->wrapped + (size_t)i * dtypes[c->type].bytes, c->value[i] = number());
     }
-    duet_matrix *m = wrap ? duet_wrap_shape(c->wrapped, c->type, rank, wide) : duet_new_shape(c->type, rank, wide);
+    duet_matrix *m =
+        wrap ? duet_wrap_shape(c->wrapped, c->type, rank, wide) : duet_new_shape(c->type, rank, wide);
     if (CHECK(m, "%s", duet_error())) become(t, m, c, rank, size);
     for (int i = 0; i < t->count; i++) t->where[i] = i;
 }
@@ -217,27 +226,34 @@ static void be_born(thing *t, bool wrap)
 /* The views, and which elements they must name. */
 static void view_it(thing *v, thing *t)
 {
-    int n = t->rank ? t->size[0] : 0, rest = n ? t->count / n : 0, first = draw(n + 1), count = draw(n - first + 1);
+    int n = t->rank ? t->size[0] : 0, rest = n ? t->count / n : 0, first = draw(n + 1),
+        count = draw(n - first + 1);
     int size[DUET_RANK_MAX], rank = t->rank, kind = draw(6), cols = rank == 2 ? t->size[1] : 0;
     int j = draw(cols + 1), wide = draw(cols - j + 1);
     int64_t flat = t->count;
     for (int a = 0; a < rank; a++) size[a] = t->size[a];
     duet_matrix *m = NULL;
     int from = 0, down = cols, across = 1, turned = 0;
-    if (kind == 0 && rank > 0) m = duet_slice(t->m, first, count), size[0] = count, from = first * rest, across = 1, cols = 0;
+    if (kind == 0 && rank > 0)
+        m = duet_slice(t->m, first, count), size[0] = count, from = first * rest, across = 1, cols = 0;
     else if (kind == 1 && first < n)
-        m = duet_row(t->m, first), memmove(size, size + 1, sizeof size - sizeof *size), rank--, from = first * rest, cols = 0;
+        m = duet_row(t->m, first), memmove(size, size + 1, sizeof size - sizeof *size), rank--,
+        from = first * rest, cols = 0;
     else if (kind == 2 && j < cols) m = duet_column(t->m, j), rank = 1, from = j, across = cols, cols = 0;
     else if (kind == 3 && rank == 2)
-        m = duet_submatrix(t->m, first, j, count, wide), size[0] = count, size[1] = wide, from = first * cols + j;
+        m = duet_submatrix(t->m, first, j, count, wide), size[0] = count, size[1] = wide,
+        from = first * cols + j;
     else if (kind == 4 && rank == 2)
-        m = duet_transposed(t->m), size[0] = t->size[1], size[1] = t->size[0], down = 1, across = cols, turned = 1;
-    else if (kind == 5 && t->m->dense) m = duet_reshaped_shape(t->m, 1, &flat), size[0] = t->count, rank = 1, cols = 0;
+        m = duet_transposed(t->m), size[0] = t->size[1], size[1] = t->size[0], down = 1, across = cols,
+        turned = 1;
+    else if (kind == 5 && t->m->dense)
+        m = duet_reshaped_shape(t->m, 1, &flat), size[0] = t->count, rank = 1, cols = 0;
     else return;
     if (!CHECK(m, "view %d: %s", kind, duet_error())) return;
     become(v, m, t->c, rank, size);
     for (int i = 0; i < v->count; i++) {
-        int place = cols || turned ? from + i / v->size[1] * down + i % v->size[1] * across : from + i * across;
+        int place =
+            cols || turned ? from + i / v->size[1] * down + i % v->size[1] * across : from + i * across;
         v->where[i] = t->where[place];
     }
     CHECK(duet_count(m) == v->count && duet_rank(m) == rank && duet_type(m) == t->c->type, "view %d", kind);
@@ -259,8 +275,8 @@ static void accounted(void)
 {
     for (enum side s = HOST; s < SIDES; s++) {
         duet_memory m = duet_memory_of(s == HOST ? DUET_CPU : DUET_GPU);
-        CHECK(m.used + m.cached == pretend.live[s], "turn %d: %zu + %zu bytes are accounted, %zu live", turn, m.used, m.cached,
-              pretend.live[s]);
+        CHECK(m.used + m.cached == pretend.live[s], "turn %d: %zu + %zu bytes are accounted, %zu live", turn,
+              m.used, m.cached, pretend.live[s]);
         CHECK(m.peak >= m.used + m.cached, "turn %d: peak", turn);
     }
     CHECK(!pretend.wrong, "turn %d: %s", turn, pretend.wrong);
@@ -289,11 +305,13 @@ static void take_turn(void)
     else if (what < 35) on_device(t, (enum use)draw(3));
     else if (what == 35 && !draw(4)) matrix_lost(t->m), t->c->lost = true, t->c->sides = 0;
     else if (what == 36)
-        pretend.fail_in[draw(CALLS)] = 1 + draw(3), pretend.fail_any = draw(3) ? 0 : 1 + draw(4), pretend.stubborn = draw(2);
+        pretend.fail_in[draw(CALLS)] = 1 + draw(3), pretend.fail_any = draw(3) ? 0 : 1 + draw(4),
+        pretend.stubborn = draw(2);
     else if (what > 39) not_after_all(t);
     else if (what == 37) device_sync(draw(WALK_QUEUES));
     else if (what == 38 && !draw(10)) duet_memory_trim();
-    else if (what == 39 && !draw(10)) set_limit(draw(2) ? DUET_CPU : DUET_GPU, draw(2) ? 0 : (size_t)(4000 + draw(9000)));
+    else if (what == 39 && !draw(10))
+        set_limit(draw(2) ? DUET_CPU : DUET_GPU, draw(2) ? 0 : (size_t)(4000 + draw(9000)));
     accounted();
 }
 
@@ -322,11 +340,14 @@ static void test_walk(void)
         if (!CHECK(tap_failures == 0, "walk %d", (int)from)) break;
     }
     duet_counts c = duet_stats();
-    CHECK(c.uploads == pretend.made[UPLOAD] && c.upload_bytes == pretend.bytes[UPLOAD], "uploads are counted");
-    CHECK(c.downloads == pretend.made[DOWNLOAD] && c.download_bytes == pretend.bytes[DOWNLOAD], "downloads are counted");
+    CHECK(c.uploads == pretend.made[UPLOAD] && c.upload_bytes == pretend.bytes[UPLOAD],
+          "uploads are counted");
+    CHECK(c.downloads == pretend.made[DOWNLOAD] && c.download_bytes == pretend.bytes[DOWNLOAD],
+          "downloads are counted");
     printf("# %llu uploads, %llu downloads, %llu waits on the host, %llu among queues, pool %llu + %llu\n",
-           (unsigned long long)c.uploads, (unsigned long long)c.downloads, (unsigned long long)c.synchronisations,
-           (unsigned long long)pretend.made[WAIT], (unsigned long long)c.pool_hits, (unsigned long long)c.pool_misses);
+           (unsigned long long)c.uploads, (unsigned long long)c.downloads,
+           (unsigned long long)c.synchronisations, (unsigned long long)pretend.made[WAIT],
+           (unsigned long long)c.pool_hits, (unsigned long long)c.pool_misses);
     tap_point("residency: a random walk");
 }
 
@@ -348,19 +369,23 @@ static void test_overlap(void)
     seed = 4711;
     for (int n = 0; n < 3000; n++) {
         be_born(&things[0], false);
-        for (int i = 1; i < 8; i++) things[i].m ? (void)0 : view_it(&things[i], &things[draw(i) && things[i - 1].m ? i - 1 : 0]);
+        for (int i = 1; i < 8; i++)
+            things[i].m ? (void)0 : view_it(&things[i], &things[draw(i) && things[i - 1].m ? i - 1 : 0]);
         for (int i = 0; i < 8; i++)
             for (int j = 0; j < 8; j++) {
                 if (!things[i].m || !things[j].m) continue;
-                enum overlap got = matrix_overlap(things[i].m, things[j].m), want = slow_overlap(&things[i], &things[j]);
+                enum overlap got = matrix_overlap(things[i].m, things[j].m),
+                             want = slow_overlap(&things[i], &things[j]);
                 told[got]++, missed += got == TANGLED && want == APART;
-                CHECK(got == want || (got == TANGLED && want != TANGLED), "pair %d: %d, not %d", n, got, want);
+                CHECK(got == want || (got == TANGLED && want != TANGLED), "pair %d: %d, not %d", n, got,
+                      want);
                 CHECK(want != SAME || got == SAME, "the same, pair %d", n);
             }
         for (int i = 0; i < 8; i++)
             if (things[i].m) die(&things[i]);
     }
-    printf("# %d apart, %d the same, %d tangled of which %d needlessly\n", told[APART], told[SAME], told[TANGLED], missed);
+    printf("# %d apart, %d the same, %d tangled of which %d needlessly\n", told[APART], told[SAME],
+           told[TANGLED], missed);
     CHECK(missed * 20 < told[APART], "too often taken for tangled");
     tap_point("overlap");
 }
@@ -371,7 +396,8 @@ static void test_overlap(void)
 static bool scenario(duet_matrix *m[3], float *mine)
 {
     const int64_t size[] = { 8, 8 };
-    if (!(m[0] = duet_new_shape(DUET_F32, 2, size)) || !(m[1] = duet_wrap_shape(mine, DUET_F32, 2, size))) return false;
+    if (!(m[0] = duet_new_shape(DUET_F32, 2, size)) || !(m[1] = duet_wrap_shape(mine, DUET_F32, 2, size)))
+        return false;
     if (!(m[2] = duet_row(m[0], 3))) return false;
     float *p = duet_update(m[2]), *q;
     if (!p) return false;
@@ -402,7 +428,8 @@ static bool scenario_fails_at(int n, bool allocation)
     duet_memory_trim();
     CHECK(duet_memory_of(DUET_CPU).used == before[0].used && duet_memory_of(DUET_GPU).used == before[1].used,
           "a leak, failure %d", n);
-    CHECK(pretend.live[HOST] == before[0].used && pretend.live[DEVICE] == before[1].used, "live blocks, failure %d", n);
+    CHECK(pretend.live[HOST] == before[0].used && pretend.live[DEVICE] == before[1].used,
+          "live blocks, failure %d", n);
     return failed;
 }
 

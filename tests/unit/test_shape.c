@@ -29,8 +29,8 @@ static int64_t place(const layout *l, const int64_t *at)
     return n;
 }
 
-#define EVERY(l, at)                                                                                                             \
-    for (int64_t at[DUET_RANK_MAX] = { 0 }, go_ = slow_count((l)->rank, (l)->size) > 0; go_;                                     \
+#define EVERY(l, at)                                                                                         \
+    for (int64_t at[DUET_RANK_MAX] = { 0 }, go_ = slow_count((l)->rank, (l)->size) > 0; go_;                 \
          go_ = step_on((l)->rank, (l)->size, at))
 
 static int64_t slow_count(int rank, const int64_t *size)
@@ -77,8 +77,8 @@ static void test_check(void)
 static void test_text(void)
 {
     char text[SHAPE_TEXT];
-    const int64_t size[] = { 2, 3 },
-                  large[] = { INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN };
+    const int64_t size[] = { 2, 3 }, large[] = { INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN,
+                                                 INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN };
     CHECK(!strcmp(shape_text(text, DUET_F32, 2, size), "f32[2,3]"), "%s", text);
     CHECK(!strcmp(shape_text(text, DUET_F64, 0, NULL), "f64[]"), "%s", text);
     CHECK(!strcmp(shape_text(text, (duet_dtype)-1, 1, size), "?[2]"), "%s", text);
@@ -96,13 +96,15 @@ static void test_broadcast(void)
     for (int n = 0; n < 20000; n++) {
         shape a = random_shape(4, 6), b = random_shape(4, 6), out, again = a;
         bool want = true, got = shape_broadcast(&a, &b, &out);
-        for (int k = 0; k < 4; k++) want &= sized(&a, k) == sized(&b, k) || sized(&a, k) == 1 || sized(&b, k) == 1;
+        for (int k = 0; k < 4; k++)
+            want &= sized(&a, k) == sized(&b, k) || sized(&a, k) == 1 || sized(&b, k) == 1;
         CHECK(got == want, "pair %d", n);
         if (!got) continue;
         fit++;
         CHECK(out.rank == (a.rank > b.rank ? a.rank : b.rank), "rank of pair %d", n);
         for (int k = 0; k < out.rank; k++)
-            CHECK(sized(&out, k) == (sized(&a, k) == 1 ? sized(&b, k) : sized(&a, k)), "axis %d of pair %d", k, n);
+            CHECK(sized(&out, k) == (sized(&a, k) == 1 ? sized(&b, k) : sized(&a, k)), "axis %d of pair %d",
+                  k, n);
         CHECK(shape_broadcast(&again, &b, &again) && shape_equal(&again, &out), "in place, pair %d", n);
 
         layout l, to;
@@ -171,7 +173,8 @@ static void test_layouts(void)
             dense &= p == next++;
         }
         layout_span(&l, &low, &high);
-        CHECK(low == least && high == most, "span %d: %d .. %d, not %d .. %d", n, (int)low, (int)high, (int)least, (int)most);
+        CHECK(low == least && high == most, "span %d: %d .. %d, not %d .. %d", n, (int)low, (int)high,
+              (int)least, (int)most);
         CHECK(layout_is_dense(&l) == dense, "dense %d", n);
     }
     tap_point("layouts");
@@ -205,7 +208,8 @@ static void test_collapse(void)
                 step_on(after[k].rank, after[k].size, index);
             }
         }
-        for (int a = 0; a < after[0].rank && after[0].rank > 1; a++) CHECK(after[0].size[a] != 1, "a size of 1 is left, %d", n);
+        for (int a = 0; a < after[0].rank && after[0].rank > 1; a++)
+            CHECK(after[0].size[a] != 1, "a size of 1 is left, %d", n);
         for (int a = 0; a + 1 < after[0].rank; a++) {
             bool all = true;
             for (int k = 0; k < many; k++) all &= joins(&after[k], a);

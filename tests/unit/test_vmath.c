@@ -14,29 +14,29 @@
 enum { BLOCK = 4096, BUILDS = 4 };
 
 /* What rows need that C has not. A quotient of long doubles may have been rounded up to a whole number. */
-#define REMAINDERS(real, suffix)                                                                                                 \
-    static real modulo##suffix(real x, real y)                                                                                   \
-    {                                                                                                                            \
-        const real r = fmod##suffix(x, y);                                                                                       \
-        return r == 0 ? copysign##suffix(0, y) : !signbit(r) != !signbit(y) ? r + y : r;                                         \
-    }                                                                                                                            \
-    static real floor_div##suffix(real x, real y)                                                                                \
-    {                                                                                                                            \
-        if (isinf(y) && isfinite(x) && x != 0) return !signbit(x) != !signbit(y) ? -1 : 0;                                       \
-        const real n = floor##suffix(x / y), left = fma##suffix(-n, y, x);                                                       \
-        return (left < 0 && y > 0) || (left > 0 && y < 0) ? n - 1 : n;                                                           \
+#define REMAINDERS(real, suffix)                                                                             \
+    static real modulo##suffix(real x, real y)                                                               \
+    {                                                                                                        \
+        const real r = fmod##suffix(x, y);                                                                   \
+        return r == 0 ? copysign##suffix(0, y) : !signbit(r) != !signbit(y) ? r + y : r;                     \
+    }                                                                                                        \
+    static real floor_div##suffix(real x, real y)                                                            \
+    {                                                                                                        \
+        if (isinf(y) && isfinite(x) && x != 0) return !signbit(x) != !signbit(y) ? -1 : 0;                   \
+        const real n = floor##suffix(x / y), left = fma##suffix(-n, y, x);                                   \
+        return (left < 0 && y > 0) || (left > 0 && y < 0) ? n - 1 : n;                                       \
     }
 REMAINDERS(double, )
 REMAINDERS(long double, l)
 
 /* The oracles of the rows, in double for f32 and in long double for f64. */
 typedef long double oracle(long double x, long double y, long double z);
-#define ORACLE(type, real, name, formula)                                                                                        \
-    static long double type##_##name(long double x_, long double y_, long double z_)                                             \
-    {                                                                                                                            \
-        const real x = (real)x_, y = (real)y_, z = (real)z_;                                                                     \
-        (void)x, (void)y, (void)z;                                                                                               \
-        return (formula);                                                                                                        \
+#define ORACLE(type, real, name, formula)                                                                    \
+    static long double type##_##name(long double x_, long double y_, long double z_)                         \
+    {                                                                                                        \
+        const real x = (real)x_, y = (real)y_, z = (real)z_;                                                 \
+        (void)x, (void)y, (void)z;                                                                           \
+        return (formula);                                                                                    \
     }
 #define DUET_MAP2                             DUET_MAP1
 #define DUET_MAP3                             DUET_MAP1
@@ -56,9 +56,10 @@ static const struct row {
     double ulp;
     oracle *of[FLOAT_TYPES];
 } rows[OPS] = {
-#define DUET_MAP2                                          DUET_MAP1
-#define DUET_MAP3                                          DUET_MAP1
-#define DUET_MAP1(name, formula, oracle, domain, ulp, ...) [OP_##name] = { #name, ulp, { f32_##name, f64_##name } },
+#define DUET_MAP2 DUET_MAP1
+#define DUET_MAP3 DUET_MAP1
+#define DUET_MAP1(name, formula, oracle, domain, ulp, ...)                                                   \
+    [OP_##name] = { #name, ulp, { f32_##name, f64_##name } },
 #include <duet/ops.def>
 };
 
@@ -66,7 +67,8 @@ static const struct row {
 static const struct element {
     const char *name;
     size_t bytes;
-    int digits, low, high; /* of the fraction, with the leading one; exponents: of the least subnormal, of infinity */
+    int digits, low,
+        high; /* of the fraction, with the leading one; exponents: of the least subnormal, of infinity */
     vmath_loop *const *build[BUILDS];
 } elements[] = {
 #ifdef __x86_64__
@@ -86,8 +88,8 @@ static bool runs(int build)
 #ifdef __x86_64__
     if (build == 2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (build == 3)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx512bw");
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
 #endif
     return build < 2;
 }
@@ -137,7 +139,10 @@ static uint64_t random_bits(void)
     return z ^ z >> 31;
 }
 
-static double random_between(double low, double high) { return low + (high - low) * (double)(random_bits() >> 11) * 0x1p-53; }
+static double random_between(double low, double high)
+{
+    return low + (high - low) * (double)(random_bits() >> 11) * 0x1p-53;
+}
 
 /* Operands that need not be met by chance: around each of these, and around its negative. */
 static double landmark(const element *t, unsigned k)
@@ -158,9 +163,12 @@ static void draw_one(const element *t, double reach, size_t i, void *x)
     switch (r % 16) {
     case 0:
         put(t, x, i, landmark(t, (unsigned)(r >> 8) & 1023));
-        put_bits(t, x, i, bits_at(t, x, i) + (r >> 18) % 9 - 4 + (r >> 40) % 2 * ((uint64_t)1 << (8 * t->bytes - 1)));
+        put_bits(t, x, i,
+                 bits_at(t, x, i) + (r >> 18) % 9 - 4 + (r >> 40) % 2 * ((uint64_t)1 << (8 * t->bytes - 1)));
         break;
-    case 1: put_bits(t, x, i, r >> (8 * sizeof r - t->digits + 1) | (r >> 8) % 2 << (8 * t->bytes - 1)); break;
+    case 1:
+        put_bits(t, x, i, r >> (8 * sizeof r - t->digits + 1) | (r >> 8) % 2 << (8 * t->bytes - 1));
+        break;
     case 2:
     case 3: put(t, x, i, ldexp(random_between(-2, 2), -(int)((r >> 8) % 30))); break;
     case 4:
@@ -193,8 +201,9 @@ static void draw_point(const element *t, size_t i, void *y, void *x)
     draw_one(t, 9, i, y), draw_one(t, 9, i, x);
     const uint64_t kind = random_bits() % 4;
     if (kind == 0) return;
-    const double slope = kind == 1 ? 1 + ldexp(random_between(-1, 1), -(int)(random_bits() % (unsigned)t->digits))
-                                   : ldexp(random_between(-1, 1), (int)(random_bits() % 64) - 32);
+    const double slope = kind == 1
+                             ? 1 + ldexp(random_between(-1, 1), -(int)(random_bits() % (unsigned)t->digits))
+                             : ldexp(random_between(-1, 1), (int)(random_bits() % 64) - 32);
     put(t, y, i, at(t, x, i) * slope);
 }
 
@@ -234,7 +243,8 @@ typedef union block {
 static size_t different(const element *t, const void *a, const void *b)
 {
     size_t n = 0;
-    for (size_t i = 0; i < BLOCK; i++) n += bits_at(t, a, i) != bits_at(t, b, i) && !(isnan(at(t, a, i)) && isnan(at(t, b, i)));
+    for (size_t i = 0; i < BLOCK; i++)
+        n += bits_at(t, a, i) != bits_at(t, b, i) && !(isnan(at(t, a, i)) && isnan(at(t, b, i)));
     return n;
 }
 
@@ -245,7 +255,9 @@ static void agree(const element *t, int op, const block *x, const block *y, cons
     for (int b = 0; b < BUILDS; b++) {
         if (!t->build[b] || !t->build[b][op] || !runs(b)) continue;
         t->build[b][op](b ? &other : out, x, y, z, BLOCK);
-        if (b) CHECK(!different(t, out, &other), "%s %s: %s and portable differ", rows[op].name, t->name, build_names[b]);
+        if (b)
+            CHECK(!different(t, out, &other), "%s %s: %s and portable differ", rows[op].name, t->name,
+                  build_names[b]);
     }
 }
 
@@ -254,15 +266,18 @@ static const struct function {
     int op;
     double reach[FLOAT_TYPES];
 } functions[] = {
-    { OP_exp, { 105, 750 } },     { OP_exp2, { 151, 1080 } },      { OP_expm1, { 105, 750 } }, { OP_log, { 100, 100 } },
-    { OP_log2, { 100, 100 } },    { OP_log10, { 100, 100 } },      { OP_log1p, { 9, 9 } },     { OP_cbrt, { 100, 100 } },
-    { OP_rsqrt, { 100, 100 } },   { OP_sinh, { 90, 711 } },        { OP_cosh, { 90, 711 } },   { OP_tanh, { 10, 20 } },
-    { OP_sigmoid, { 105, 750 } }, { OP_softplus, { 50, 80 } },     { OP_sin, { 2e5, 2e9 } },   { OP_cos, { 2e5, 2e9 } },
-    { OP_tan, { 2e5, 2e9 } },     { OP_asin, { 1, 1 } },           { OP_acos, { 1, 1 } },      { OP_atan, { 9, 9 } },
-    { OP_erf, { 5, 7 } },         { OP_erfc, { 11, 28 } },         { OP_ncdf, { 15, 40 } },    { OP_gelu, { 15, 40 } },
-    { OP_floor, { 99, 99 } },     { OP_ceil, { 99, 99 } },         { OP_trunc, { 99, 99 } },   { OP_round, { 99, 99 } },
-    { OP_pow, { 9, 9 } },         { OP_atan2, { 9, 9 } },          { OP_hypot, { 9, 9 } },     { OP_fmod, { 99, 99 } },
-    { OP_remainder, { 99, 99 } }, { OP_floor_divide, { 99, 99 } },
+    { OP_exp, { 105, 750 } },        { OP_exp2, { 151, 1080 } },  { OP_expm1, { 105, 750 } },
+    { OP_log, { 100, 100 } },        { OP_log2, { 100, 100 } },   { OP_log10, { 100, 100 } },
+    { OP_log1p, { 9, 9 } },          { OP_cbrt, { 100, 100 } },   { OP_rsqrt, { 100, 100 } },
+    { OP_sinh, { 90, 711 } },        { OP_cosh, { 90, 711 } },    { OP_tanh, { 10, 20 } },
+    { OP_sigmoid, { 105, 750 } },    { OP_softplus, { 50, 80 } }, { OP_sin, { 2e5, 2e9 } },
+    { OP_cos, { 2e5, 2e9 } },        { OP_tan, { 2e5, 2e9 } },    { OP_asin, { 1, 1 } },
+    { OP_acos, { 1, 1 } },           { OP_atan, { 9, 9 } },       { OP_erf, { 5, 7 } },
+    { OP_erfc, { 11, 28 } },         { OP_ncdf, { 15, 40 } },     { OP_gelu, { 15, 40 } },
+    { OP_floor, { 99, 99 } },        { OP_ceil, { 99, 99 } },     { OP_trunc, { 99, 99 } },
+    { OP_round, { 99, 99 } },        { OP_pow, { 9, 9 } },        { OP_atan2, { 9, 9 } },
+    { OP_hypot, { 9, 9 } },          { OP_fmod, { 99, 99 } },     { OP_remainder, { 99, 99 } },
+    { OP_floor_divide, { 99, 99 } },
 };
 #define FUNCTIONS (sizeof functions / sizeof functions[0])
 
@@ -306,8 +321,11 @@ static void test_accuracy(const struct function *f, int type, uint64_t inputs)
 {
     char title[64];
     const worst w = sample(f, type, inputs);
-    const double most = f->op == OP_fmod ? 0 : divides(f->op) ? 0.5 : rows[f->op].ulp; /* of what any bits divide by any */
-    CHECK(w.ulp <= most, "%s %s(%a, %a) = %a: %g ulp", rows[f->op].name, elements[type].name, w.x, w.y, w.got, w.ulp);
+    const double most = f->op == OP_fmod ? 0
+                        : divides(f->op) ? 0.5
+                                         : rows[f->op].ulp; /* of what any bits divide by any */
+    CHECK(w.ulp <= most, "%s %s(%a, %a) = %a: %g ulp", rows[f->op].name, elements[type].name, w.x, w.y, w.got,
+          w.ulp);
     snprintf(title, sizeof title, "%s %s: %.3f ulp at most", rows[f->op].name, elements[type].name, w.ulp);
     tap_point(title);
 }
@@ -319,7 +337,8 @@ static void test_builds(const element *t)
     char title[64];
     for (int op = 0; op < OPS; op++)
         for (int n = 0; t->build[0][op] && n < 64; n++) {
-            for (size_t i = 0; i < BLOCK; i++) draw_one(t, 20, i, &x), draw_one(t, 20, i, &y), draw_one(t, 20, i, &z);
+            for (size_t i = 0; i < BLOCK; i++)
+                draw_one(t, 20, i, &x), draw_one(t, 20, i, &y), draw_one(t, 20, i, &z);
             agree(t, op, &x, &y, &z, &out);
         }
     snprintf(title, sizeof title, "%s: every build of every row gives the same bits", t->name);
@@ -339,8 +358,9 @@ static void check_each(int op, double x, double y, double value, bool round)
             t->build[b][op](pr, px, py, py, 4);
             for (size_t i = 0; i < 4; i++) {
                 const double got = at(t, pr, i);
-                CHECK(isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want), "%s %s %s(%g, %g) = %g, not %g",
-                      build_names[b], t->name, rows[op].name, x, y, got, want);
+                CHECK(isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want),
+                      "%s %s %s(%g, %g) = %g, not %g", build_names[b], t->name, rows[op].name, x, y, got,
+                      want);
             }
         }
 }
@@ -358,7 +378,8 @@ static void test_exact_values(void)
     for (double n = 0, power = 1; n <= 10; n++, power *= 10) check_value(OP_log10, power, 0, n);
     for (double n = -255; n < 256; n++) check_value(OP_cbrt, n * n * n, 0, n);
     for (double n = 1; n < 4096; n *= 2) check_value(OP_rsqrt, n * n, 0, 1 / n);
-    tap_point("exp2 and log2 of whole numbers and powers of two, log10 of powers of ten, cbrt of cubes, rsqrt of squares");
+    tap_point("exp2 and log2 of whole numbers and powers of two, log10 of powers of ten, cbrt of cubes, "
+              "rsqrt of squares");
 }
 
 /* The rounded multiples of pi / 4 in each type. */
@@ -366,7 +387,8 @@ static void test_special_angles(void)
 {
     const double quarter = 0.78539816339744830962;
     for (size_t i = 0; i < sizeof special_points / sizeof special_points[0]; i++)
-        check_rounded(OP_atan2, special_points[i].y, special_points[i].x, special_points[i].eighths * quarter);
+        check_rounded(OP_atan2, special_points[i].y, special_points[i].x,
+                      special_points[i].eighths * quarter);
     for (int side = -1; side < 2; side += 2) {
         check_rounded(OP_atan, side * INF, 0, side * 2 * quarter);
         check_rounded(OP_atan, side * 3e38f, 0, side * 2 * quarter);
@@ -387,7 +409,8 @@ static void test_hard_angles(int type)
     static block x, out;
     for (int n = 0; n < 3; n++) {
         worst w = { 0 };
-        for (size_t i = 0; i < BLOCK; i++) put(t, &x, i, hard_angles[i % (sizeof hard_angles / sizeof hard_angles[0])]);
+        for (size_t i = 0; i < BLOCK; i++)
+            put(t, &x, i, hard_angles[i % (sizeof hard_angles / sizeof hard_angles[0])]);
         agree(t, ops[n], &x, &x, &x, &out);
         judge(t, rows[ops[n]].of[type], &x, &x, &out, &w);
         CHECK(w.ulp <= 1, "%s %s(%a) = %a: %g ulp", rows[ops[n]].name, t->name, w.x, w.got, w.ulp);
@@ -429,11 +452,13 @@ static int print_table(void)
 
 int main(int argc, char **argv)
 {
-    const int types = LDBL_MANT_DIG > DBL_MANT_DIG ? FLOAT_TYPES : 1; /* f64 needs an oracle with more digits */
+    const int types =
+        LDBL_MANT_DIG > DBL_MANT_DIG ? FLOAT_TYPES : 1; /* f64 needs an oracle with more digits */
     if (argc > 1 && !strcmp(argv[1], "--table")) return print_table();
     const bool quick = is_quick(argc, argv);
     for (size_t i = 0; i < FUNCTIONS; i++)
-        for (int type = 0; type < types; type++) test_accuracy(&functions[i], type, quick ? 1 << 16 : 1 << 22);
+        for (int type = 0; type < types; type++)
+            test_accuracy(&functions[i], type, quick ? 1 << 16 : 1 << 22);
     for (int type = 0; type < types; type++) test_hard_angles(type);
     for (int type = 0; type < FLOAT_TYPES; type++) test_builds(&elements[type]);
     test_special_values();

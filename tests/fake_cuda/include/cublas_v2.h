@@ -30,20 +30,21 @@ cublasStatus_t cublasCreate(cublasHandle_t *handle);
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *room, size_t bytes);
-cublasStatus_t cublasStrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part, cublasOperation_t how,
-                           cublasDiagType_t diagonal, int m, int n, const float *alpha, const float *A, int lda, float *B,
-                           int ldb);
-cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t how_a, cublasOperation_t how_b, int m, int n, int k,
-                           const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta, double *c,
-                           int ldc);
-cublasStatus_t cublasDtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part, cublasOperation_t how,
-                           cublasDiagType_t diagonal, int m, int n, const double *alpha, const double *A, int lda, double *B,
-                           int ldb);
-cublasStatus_t cublasCtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part, cublasOperation_t how,
-                           cublasDiagType_t diagonal, int m, int n, const cuComplex *alpha, const cuComplex *A, int lda,
-                           cuComplex *B, int ldb);
-cublasStatus_t cublasZtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part, cublasOperation_t how,
-                           cublasDiagType_t diagonal, int m, int n, const cuDoubleComplex *alpha, const cuDoubleComplex *A,
-                           int lda, cuDoubleComplex *B, int ldb);
+cublasStatus_t cublasStrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part,
+                           cublasOperation_t how, cublasDiagType_t diagonal, int m, int n, const float *alpha,
+                           const float *A, int lda, float *B, int ldb);
+cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t how_a, cublasOperation_t how_b, int m,
+                           int n, int k, const double *alpha, const double *a, int lda, const double *b,
+                           int ldb, const double *beta, double *c, int ldc);
+cublasStatus_t cublasDtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part,
+                           cublasOperation_t how, cublasDiagType_t diagonal, int m, int n,
+                           const double *alpha, const double *A, int lda, double *B, int ldb);
+cublasStatus_t cublasCtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part,
+                           cublasOperation_t how, cublasDiagType_t diagonal, int m, int n,
+                           const cuComplex *alpha, const cuComplex *A, int lda, cuComplex *B, int ldb);
+cublasStatus_t cublasZtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part,
+                           cublasOperation_t how, cublasDiagType_t diagonal, int m, int n,
+                           const cuDoubleComplex *alpha, const cuDoubleComplex *A, int lda,
+                           cuDoubleComplex *B, int ldb);
 
 #endif

@@ -44,8 +44,14 @@ typedef struct cudnnConvolutionFwdAlgoPerfStruct {
     cudnnMathType_t mathType;
     int reserved[3];
 } cudnnConvolutionFwdAlgoPerf_t;
-typedef enum { CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 = 0, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 = 1 } cudnnConvolutionBwdDataAlgo_t;
-typedef enum { CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 = 0, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 = 1 } cudnnConvolutionBwdFilterAlgo_t;
+typedef enum {
+    CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 = 0,
+    CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 = 1
+} cudnnConvolutionBwdDataAlgo_t;
+typedef enum {
+    CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 = 0,
+    CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 = 1
+} cudnnConvolutionBwdFilterAlgo_t;
 typedef struct cudnnContext *cudnnHandle_t;
 typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
 typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
@@ -64,58 +70,69 @@ cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *d);
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t d);
 cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t d);
 cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t d);
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format, cudnnDataType_t type, int n,
-                                         int c, int h, int w);
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type, cudnnTensorFormat_t format, int k,
-                                         int c, int h, int w);
-cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d, int pad_h, int pad_w, int u, int v, int dilation_h,
-                                              int dilation_w, cudnnConvolutionMode_t mode, cudnnDataType_t computeType);
-cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t d, cudnnDataType_t type, int axes, const int size[],
-                                         const int stride[]);
-cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type, cudnnTensorFormat_t format, int axes,
-                                         const int size[]);
-cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t d, int axes, const int pad[], const int stride[],
-                                              const int dilation[], cudnnConvolutionMode_t mode, cudnnDataType_t computeType);
+cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t d, cudnnTensorFormat_t format,
+                                         cudnnDataType_t type, int n, int c, int h, int w);
+cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type,
+                                         cudnnTensorFormat_t format, int k, int c, int h, int w);
+cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t d, int pad_h, int pad_w, int u,
+                                              int v, int dilation_h, int dilation_w,
+                                              cudnnConvolutionMode_t mode, cudnnDataType_t computeType);
+cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t d, cudnnDataType_t type, int axes,
+                                         const int size[], const int stride[]);
+cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t d, cudnnDataType_t type,
+                                         cudnnTensorFormat_t format, int axes, const int size[]);
+cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t d, int axes, const int pad[],
+                                              const int stride[], const int dilation[],
+                                              cudnnConvolutionMode_t mode, cudnnDataType_t computeType);
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t d, int groups);
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t d, cudnnMathType_t type);
 
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-                                                      const cudnnFilterDescriptor_t w, const cudnnConvolutionDescriptor_t conv,
-                                                      const cudnnTensorDescriptor_t y, cudnnConvolutionFwdAlgo_t algo,
-                                                      size_t *bytes);
+                                                      const cudnnFilterDescriptor_t w,
+                                                      const cudnnConvolutionDescriptor_t conv,
+                                                      const cudnnTensorDescriptor_t y,
+                                                      cudnnConvolutionFwdAlgo_t algo, size_t *bytes);
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-                                                     const cudnnFilterDescriptor_t w, const cudnnConvolutionDescriptor_t conv,
-                                                     const cudnnTensorDescriptor_t y, const int requested, int *returned,
-                                                     cudnnConvolutionFwdAlgoPerf_t *perf);
-cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const cudnnTensorDescriptor_t x_at, const void *x,
-                                                     const cudnnFilterDescriptor_t w_at, const void *w,
-                                                     const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t y_at,
-                                                     void *y, const int requested, int *returned,
-                                                     cudnnConvolutionFwdAlgoPerf_t *perf, void *workspace, size_t bytes);
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x_at, const void *x,
-                                      const cudnnFilterDescriptor_t w_at, const void *w, const cudnnConvolutionDescriptor_t conv,
-                                      cudnnConvolutionFwdAlgo_t algo, void *workspace, size_t bytes, const void *beta,
+                                                     const cudnnFilterDescriptor_t w,
+                                                     const cudnnConvolutionDescriptor_t conv,
+                                                     const cudnnTensorDescriptor_t y, const int requested,
+                                                     int *returned, cudnnConvolutionFwdAlgoPerf_t *perf);
+cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const cudnnTensorDescriptor_t x_at,
+                                                     const void *x, const cudnnFilterDescriptor_t w_at,
+                                                     const void *w, const cudnnConvolutionDescriptor_t conv,
+                                                     const cudnnTensorDescriptor_t y_at, void *y,
+                                                     const int requested, int *returned,
+                                                     cudnnConvolutionFwdAlgoPerf_t *perf, void *workspace,
+                                                     size_t bytes);
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
+                                      const cudnnTensorDescriptor_t x_at, const void *x,
+                                      const cudnnFilterDescriptor_t w_at, const void *w,
+                                      const cudnnConvolutionDescriptor_t conv, cudnnConvolutionFwdAlgo_t algo,
+                                      void *workspace, size_t bytes, const void *beta,
                                       const cudnnTensorDescriptor_t y_at, void *y);
 
-cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle, const cudnnFilterDescriptor_t w,
+cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle,
+                                                           const cudnnFilterDescriptor_t w,
                                                            const cudnnTensorDescriptor_t dy,
                                                            const cudnnConvolutionDescriptor_t conv,
-                                                           const cudnnTensorDescriptor_t dx, cudnnConvolutionBwdDataAlgo_t algo,
-                                                           size_t *bytes);
-cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-                                                             const cudnnTensorDescriptor_t dy,
-                                                             const cudnnConvolutionDescriptor_t conv,
-                                                             const cudnnFilterDescriptor_t dw,
-                                                             cudnnConvolutionBwdFilterAlgo_t algo, size_t *bytes);
-cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha, const cudnnFilterDescriptor_t w_at,
-                                           const void *w, const cudnnTensorDescriptor_t dy_at, const void *dy,
-                                           const cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdDataAlgo_t algo,
-                                           void *workspace, size_t bytes, const void *beta, const cudnnTensorDescriptor_t dx_at,
-                                           void *dx);
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x_at,
-                                             const void *x, const cudnnTensorDescriptor_t dy_at, const void *dy,
-                                             const cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdFilterAlgo_t algo,
-                                             void *workspace, size_t bytes, const void *beta, const cudnnFilterDescriptor_t dw_at,
-                                             void *dw);
+                                                           const cudnnTensorDescriptor_t dx,
+                                                           cudnnConvolutionBwdDataAlgo_t algo, size_t *bytes);
+cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t dy,
+    const cudnnConvolutionDescriptor_t conv, const cudnnFilterDescriptor_t dw,
+    cudnnConvolutionBwdFilterAlgo_t algo, size_t *bytes);
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha,
+                                           const cudnnFilterDescriptor_t w_at, const void *w,
+                                           const cudnnTensorDescriptor_t dy_at, const void *dy,
+                                           const cudnnConvolutionDescriptor_t conv,
+                                           cudnnConvolutionBwdDataAlgo_t algo, void *workspace, size_t bytes,
+                                           const void *beta, const cudnnTensorDescriptor_t dx_at, void *dx);
+cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha,
+                                             const cudnnTensorDescriptor_t x_at, const void *x,
+                                             const cudnnTensorDescriptor_t dy_at, const void *dy,
+                                             const cudnnConvolutionDescriptor_t conv,
+                                             cudnnConvolutionBwdFilterAlgo_t algo, void *workspace,
+                                             size_t bytes, const void *beta,
+                                             const cudnnFilterDescriptor_t dw_at, void *dw);
 
 #endif

@@ -41,9 +41,10 @@ cufftResult cufftGetVersion(int *version);
 cufftResult cufftSetAutoAllocation(cufftHandle plan, int automatic);
 cufftResult cufftSetStream(cufftHandle plan, cudaStream_t stream);
 cufftResult cufftSetWorkArea(cufftHandle plan, void *area);
-cufftResult cufftMakePlanMany64(cufftHandle plan, int rank, long long int *n, long long int *inembed, long long int istride,
-                                long long int idist, long long int *onembed, long long int ostride, long long int odist,
-                                cufftType type, long long int batch, size_t *bytes);
+cufftResult cufftMakePlanMany64(cufftHandle plan, int rank, long long int *n, long long int *inembed,
+                                long long int istride, long long int idist, long long int *onembed,
+                                long long int ostride, long long int odist, cufftType type,
+                                long long int batch, size_t *bytes);
 cufftResult cufftExecC2C(cufftHandle plan, cufftComplex *in, cufftComplex *out, int direction);
 cufftResult cufftExecZ2Z(cufftHandle plan, cufftDoubleComplex *in, cufftDoubleComplex *out, int direction);
 cufftResult cufftExecR2C(cufftHandle plan, cufftReal *in, cufftComplex *out);

@@ -24,71 +24,89 @@ cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t handle, cudaStream_t str
 cusolverStatus_t cusolverDnCreateParams(cusolverDnParams_t *params);
 cusolverStatus_t cusolverDnDestroyParams(cusolverDnParams_t params);
 
-cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params, int64_t m, int64_t n,
-                                             cudaDataType_t type, const void *A, int64_t lda, cudaDataType_t compute,
-                                             size_t *bytes, size_t *host_bytes);
-cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t handle, cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType_t type,
-                                  void *A, int64_t lda, int64_t *ipiv, cudaDataType_t compute, void *room, size_t bytes,
-                                  void *host, size_t host_bytes, int *info);
-cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle, cusolverDnParams_t params, cublasOperation_t how, int64_t n,
-                                  int64_t sides, cudaDataType_t type, const void *A, int64_t lda, const int64_t *ipiv,
-                                  cudaDataType_t type_b, void *B, int64_t ldb, int *info);
-cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params, cublasFillMode_t part,
-                                             int64_t n, cudaDataType_t type, const void *A, int64_t lda, cudaDataType_t compute,
-                                             size_t *bytes, size_t *host_bytes);
-cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle, cusolverDnParams_t params, cublasFillMode_t part, int64_t n,
-                                  cudaDataType_t type, void *A, int64_t lda, cudaDataType_t compute, void *room, size_t bytes,
-                                  void *host, size_t host_bytes, int *info);
-cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params, int64_t m, int64_t n,
-                                             cudaDataType_t type, const void *A, int64_t lda, cudaDataType_t type_tau,
-                                             const void *tau, cudaDataType_t compute, size_t *bytes, size_t *host_bytes);
-cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t handle, cusolverDnParams_t params, int64_t m, int64_t n, cudaDataType_t type,
-                                  void *A, int64_t lda, cudaDataType_t type_tau, void *tau, cudaDataType_t compute, void *room,
-                                  size_t bytes, void *host, size_t host_bytes, int *info);
-cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params, cusolverEigMode_t mode,
-                                             cublasFillMode_t part, int64_t n, cudaDataType_t type, const void *A, int64_t lda,
-                                             cudaDataType_t type_w, const void *W, cudaDataType_t compute, size_t *bytes,
-                                             size_t *host_bytes);
-cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle, cusolverDnParams_t params, cusolverEigMode_t mode,
-                                  cublasFillMode_t part, int64_t n, cudaDataType_t type, void *A, int64_t lda,
-                                  cudaDataType_t type_w, void *W, cudaDataType_t compute, void *room, size_t bytes, void *host,
-                                  size_t host_bytes, int *info);
-cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params, signed char jobu,
-                                             signed char jobvt, int64_t m, int64_t n, cudaDataType_t type, const void *A,
-                                             int64_t lda, cudaDataType_t type_s, const void *S, cudaDataType_t type_u,
-                                             const void *U, int64_t ldu, cudaDataType_t type_vt, const void *VT, int64_t ldvt,
+cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params, int64_t m,
+                                             int64_t n, cudaDataType_t type, const void *A, int64_t lda,
                                              cudaDataType_t compute, size_t *bytes, size_t *host_bytes);
-cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle, cusolverDnParams_t params, signed char jobu, signed char jobvt,
-                                  int64_t m, int64_t n, cudaDataType_t type, void *A, int64_t lda, cudaDataType_t type_s, void *S,
-                                  cudaDataType_t type_u, void *U, int64_t ldu, cudaDataType_t type_vt, void *VT, int64_t ldvt,
-                                  cudaDataType_t compute, void *room, size_t bytes, void *host, size_t host_bytes, int *info);
+cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t handle, cusolverDnParams_t params, int64_t m, int64_t n,
+                                  cudaDataType_t type, void *A, int64_t lda, int64_t *ipiv,
+                                  cudaDataType_t compute, void *room, size_t bytes, void *host,
+                                  size_t host_bytes, int *info);
+cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle, cusolverDnParams_t params, cublasOperation_t how,
+                                  int64_t n, int64_t sides, cudaDataType_t type, const void *A, int64_t lda,
+                                  const int64_t *ipiv, cudaDataType_t type_b, void *B, int64_t ldb,
+                                  int *info);
+cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
+                                             cublasFillMode_t part, int64_t n, cudaDataType_t type,
+                                             const void *A, int64_t lda, cudaDataType_t compute,
+                                             size_t *bytes, size_t *host_bytes);
+cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle, cusolverDnParams_t params, cublasFillMode_t part,
+                                  int64_t n, cudaDataType_t type, void *A, int64_t lda,
+                                  cudaDataType_t compute, void *room, size_t bytes, void *host,
+                                  size_t host_bytes, int *info);
+cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params, int64_t m,
+                                             int64_t n, cudaDataType_t type, const void *A, int64_t lda,
+                                             cudaDataType_t type_tau, const void *tau, cudaDataType_t compute,
+                                             size_t *bytes, size_t *host_bytes);
+cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t handle, cusolverDnParams_t params, int64_t m, int64_t n,
+                                  cudaDataType_t type, void *A, int64_t lda, cudaDataType_t type_tau,
+                                  void *tau, cudaDataType_t compute, void *room, size_t bytes, void *host,
+                                  size_t host_bytes, int *info);
+cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
+                                             cusolverEigMode_t mode, cublasFillMode_t part, int64_t n,
+                                             cudaDataType_t type, const void *A, int64_t lda,
+                                             cudaDataType_t type_w, const void *W, cudaDataType_t compute,
+                                             size_t *bytes, size_t *host_bytes);
+cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle, cusolverDnParams_t params,
+                                  cusolverEigMode_t mode, cublasFillMode_t part, int64_t n,
+                                  cudaDataType_t type, void *A, int64_t lda, cudaDataType_t type_w, void *W,
+                                  cudaDataType_t compute, void *room, size_t bytes, void *host,
+                                  size_t host_bytes, int *info);
+cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
+                                             signed char jobu, signed char jobvt, int64_t m, int64_t n,
+                                             cudaDataType_t type, const void *A, int64_t lda,
+                                             cudaDataType_t type_s, const void *S, cudaDataType_t type_u,
+                                             const void *U, int64_t ldu, cudaDataType_t type_vt,
+                                             const void *VT, int64_t ldvt, cudaDataType_t compute,
+                                             size_t *bytes, size_t *host_bytes);
+cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle, cusolverDnParams_t params, signed char jobu,
+                                  signed char jobvt, int64_t m, int64_t n, cudaDataType_t type, void *A,
+                                  int64_t lda, cudaDataType_t type_s, void *S, cudaDataType_t type_u, void *U,
+                                  int64_t ldu, cudaDataType_t type_vt, void *VT, int64_t ldvt,
+                                  cudaDataType_t compute, void *room, size_t bytes, void *host,
+                                  size_t host_bytes, int *info);
 
-#define FAKE_QR(letter, type, q)                                                                                                 \
-    cusolverStatus_t cusolverDn##letter##q##gqr_bufferSize(cusolverDnHandle_t handle, int m, int n, int k, const type *A,        \
-                                                           int lda, const type *tau, int *length);                               \
-    cusolverStatus_t cusolverDn##letter##q##gqr(cusolverDnHandle_t handle, int m, int n, int k, type *A, int lda,                \
-                                                const type *tau, type *room, int length, int *info);                             \
-    cusolverStatus_t cusolverDn##letter##q##mqr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side,                     \
-                                                           cublasOperation_t how, int m, int n, int k, const type *A, int lda,   \
-                                                           const type *tau, const type *C, int ldc, int *length);                \
-    cusolverStatus_t cusolverDn##letter##q##mqr(cusolverDnHandle_t handle, cublasSideMode_t side, cublasOperation_t how, int m,  \
-                                                int n, int k, const type *A, int lda, const type *tau, type *C, int ldc,         \
-                                                type *room, int length, int *info);
+#define FAKE_QR(letter, type, q)                                                                             \
+    cusolverStatus_t cusolverDn##letter##q##gqr_bufferSize(cusolverDnHandle_t handle, int m, int n, int k,   \
+                                                           const type *A, int lda, const type *tau,          \
+                                                           int *length);                                     \
+    cusolverStatus_t cusolverDn##letter##q##gqr(cusolverDnHandle_t handle, int m, int n, int k, type *A,     \
+                                                int lda, const type *tau, type *room, int length,            \
+                                                int *info);                                                  \
+    cusolverStatus_t cusolverDn##letter##q##mqr_bufferSize(cusolverDnHandle_t handle, cublasSideMode_t side, \
+                                                           cublasOperation_t how, int m, int n, int k,       \
+                                                           const type *A, int lda, const type *tau,          \
+                                                           const type *C, int ldc, int *length);             \
+    cusolverStatus_t cusolverDn##letter##q##mqr(cusolverDnHandle_t handle, cublasSideMode_t side,            \
+                                                cublasOperation_t how, int m, int n, int k, const type *A,   \
+                                                int lda, const type *tau, type *C, int ldc, type *room,      \
+                                                int length, int *info);
 FAKE_QR(S, float, or)
 FAKE_QR(D, double, or)
 FAKE_QR(C, cuComplex, un)
 FAKE_QR(Z, cuDoubleComplex, un)
 #undef FAKE_QR
 
-#define FAKE_REFINED(letter)                                                                                                     \
-    cusolverStatus_t cusolverDnD##letter##gesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n, cusolver_int_t sides,     \
-                                                          double *A, cusolver_int_t lda, cusolver_int_t *pivot, double *B,       \
-                                                          cusolver_int_t ldb, double *X, cusolver_int_t ldx, void *room,         \
-                                                          size_t *bytes);                                                        \
-    cusolverStatus_t cusolverDnD##letter##gesv(cusolverDnHandle_t handle, cusolver_int_t n, cusolver_int_t sides, double *A,     \
-                                               cusolver_int_t lda, cusolver_int_t *pivot, double *B, cusolver_int_t ldb,         \
-                                               double *X, cusolver_int_t ldx, void *room, size_t bytes, cusolver_int_t *turns,   \
-                                               cusolver_int_t *info);
+#define FAKE_REFINED(letter)                                                                                 \
+    cusolverStatus_t cusolverDnD##letter##gesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,       \
+                                                          cusolver_int_t sides, double *A,                   \
+                                                          cusolver_int_t lda, cusolver_int_t *pivot,         \
+                                                          double *B, cusolver_int_t ldb, double *X,          \
+                                                          cusolver_int_t ldx, void *room, size_t *bytes);    \
+    cusolverStatus_t cusolverDnD##letter##gesv(cusolverDnHandle_t handle, cusolver_int_t n,                  \
+                                               cusolver_int_t sides, double *A, cusolver_int_t lda,          \
+                                               cusolver_int_t *pivot, double *B, cusolver_int_t ldb,         \
+                                               double *X, cusolver_int_t ldx, void *room, size_t bytes,      \
+                                               cusolver_int_t *turns, cusolver_int_t *info);
 FAKE_REFINED(S)
 FAKE_REFINED(H)
 #undef FAKE_REFINED
