@@ -31,13 +31,13 @@ void *duet_stream(void)
     if (t->holding == HOLDS)
         t->holding =
             HOLDS_NOT; /* work may come to the stream at any time, and none of ours be missing there */
-    return held_cut() == DUET_OK ? gpu->stream(t->queue) : NULL;
+    return deferred_flush() == DUET_OK ? gpu->stream(t->queue) : NULL;
 }
 
 duet_status duet_synchronize(void)
 {
     const machine *gpu = machines[DEVICE];
     if (gpu->absent()) return DUET_OK;
-    TRY(held_cut());
-    return drain_queue(thread_get()->queue, "duet_synchronize");
+    TRY(deferred_flush());
+    return queue_wait(thread_get()->queue, "duet_synchronize");
 }

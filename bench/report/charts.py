@@ -70,7 +70,7 @@ def style(axes, machine, label, ours, points, peers):
               linewidth=2.4 if ours else 0.9, marker="o" if ours else None, markersize=4)
 
 
-def finish(figure, axes, documents, path, title, xlabel, ylabel, scale=("log", "log")):
+def epilogue(figure, axes, documents, path, title, xlabel, ylabel, scale=("log", "log")):
     axes.set(xscale=scale[0], yscale=scale[1], xlabel=xlabel, ylabel=ylabel)
     axes.set_title(title, fontsize=11)
     axes.grid(True, which="major", linewidth=0.4, alpha=0.6)
@@ -89,7 +89,7 @@ def chart(documents, bench, path):
     for (machine, label, ours), points in found.items():
         style(axes, machine, label, ours, points, peers)
     title, unit = CHARTS[bench]
-    finish(figure, axes, documents, path, title, unit, "time of a call, microseconds")
+    epilogue(figure, axes, documents, path, title, unit, "time of a call, microseconds")
     return True
 
 
@@ -219,7 +219,7 @@ def bandwidth_chart(documents, bench, path):
     for (machine, label, ours), points in found.items():
         rate = {n: moved[machine, n] / us / 1e3 for n, us in points.items() if (machine, n) in moved}
         style(axes, machine, label, ours, rate, peers)
-    finish(figure, axes, documents, path, BANDWIDTH[bench], "rows" if bench == "softmax" else "elements", "GB/s, of the bytes that must move")
+    epilogue(figure, axes, documents, path, BANDWIDTH[bench], "rows" if bench == "softmax" else "elements", "GB/s, of the bytes that must move")
     return True
 
 
@@ -240,7 +240,7 @@ def operators_chart(documents, path):
                 found.setdefault(k, {})[n] = points[size]
     for (machine, label, ours), points in found.items():
         style(axes, machine, label, ours, points, peers)
-    finish(figure, axes, documents, path, f"programs of operators over 3 inputs of {size:.3g} elements", "operators", "time of a call, microseconds",
+    epilogue(figure, axes, documents, path, f"programs of operators over 3 inputs of {size:.3g} elements", "operators", "time of a call, microseconds",
            ("linear", "log"))
     return True
 
@@ -259,7 +259,7 @@ def expressions_chart(documents, path):
         sizes, ours = sorted(points), label.startswith("Duet's")
         axes.plot(sizes, [points[n] for n in sizes], linestyle="-" if label == "Duet's machine" else DASHES[k % len(DASHES)],
                   color=COLOURS["cpu"] if ours else "#777777", linewidth=2.4 if label == "Duet's machine" else 1.0, label=label)
-    finish(figure, axes, documents, path, "random expressions on one thread", "elements", "time over the best compiled loop's, geometric mean")
+    epilogue(figure, axes, documents, path, "random expressions on one thread", "elements", "time over the best compiled loop's, geometric mean")
     return True
 
 

@@ -24,7 +24,8 @@ void report_line(const result *r)
     else printf("%12s %12s %10s %-8s ", "-", "-", "-", r->bench->unit);
     if (r->timing.peer && r->timing.us > 0) printf("%7.3f  %-22s ", r->timing.ratio, r->timing.peer);
     else printf("%7s  %-22s ", "-", "-");
-    printf("%9.1e %9.1e%s\n", r->verdict.error, r->verdict.bound, r->verdict.ok ? "" : "  WRONG");
+    printf("%9.1e %9.1e%s\n", r->linalg_failed.error, r->linalg_failed.bound,
+           r->linalg_failed.ok ? "" : "  WRONG");
     if (r->timing.floor_us > 0)
         printf("%24s %12.2f %37.3f  %s\n", "", r->timing.floor_us, r->timing.floor_ratio, r->timing.floor);
     fflush(stdout);
@@ -38,7 +39,7 @@ static void put_result(json *j, const result *r)
     json_integer(j, "size", r->n);
     json_text(j, "machine", place_name(r->place));
     json_text(j, "unit", r->bench->unit);
-    json_truth(j, "ok", r->verdict.ok);
+    json_truth(j, "ok", r->linalg_failed.ok);
     json_number(j, "us", timed ? r->timing.us : NAN);
     json_number(j, "replay_us", timed ? r->timing.replay_us : NAN);
     json_number(j, "auto_us", timed ? r->timing.auto_us : NAN);
@@ -53,10 +54,10 @@ static void put_result(json *j, const result *r)
         json_number(j, "floor_us", r->timing.floor_us);
         json_number(j, "floor_ratio", r->timing.floor_ratio);
     }
-    json_number(j, "error", r->verdict.error);
-    json_number(j, "bound", r->verdict.bound);
-    json_number(j, "norm", r->verdict.norm);
-    json_number(j, "probe", r->verdict.probe);
+    json_number(j, "error", r->linalg_failed.error);
+    json_number(j, "bound", r->linalg_failed.bound);
+    json_number(j, "norm", r->linalg_failed.norm);
+    json_number(j, "probe", r->linalg_failed.probe);
     json_end(j, '}');
 }
 
@@ -71,7 +72,7 @@ bool report_json(const char *path, const result *r, int count, uint32_t seed)
     return json_close(&j);
 }
 
-static bool finish(FILE *out, const char *path)
+static bool epilogue(FILE *out, const char *path)
 {
     bool ok = !ferror(out);
     ok = fclose(out) == 0 && ok;
@@ -89,6 +90,6 @@ bool report_csv(const char *path, const result *r, int count)
                 (long long)r[i].n, place_name(r[i].place), r[i].timing.us, r[i].timing.replay_us,
                 r[i].timing.auto_us, result_rate(&r[i]), r[i].bench->unit,
                 r[i].timing.peer ? r[i].timing.peer : "", r[i].timing.peer_us, r[i].timing.ratio,
-                r[i].verdict.error, r[i].verdict.bound, r[i].verdict.ok);
-    return finish(out, path);
+                r[i].linalg_failed.error, r[i].linalg_failed.bound, r[i].linalg_failed.ok);
+    return epilogue(out, path);
 }

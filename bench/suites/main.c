@@ -126,15 +126,15 @@ static void complain(const result *r, const char *what)
 
 static result run_case(const options *o, const bench *b, int64_t n, duet_place place)
 {
-    result r = { .bench = b, .n = n, .place = place, .verdict.error = NAN };
+    result r = { .bench = b, .n = n, .place = place, .linalg_failed.error = NAN };
     problem p = { .bench = b, .n = n, .seed = o->seed, .place = place };
     bool open = problem_open(&p);
     if (!open) complain(&r, "cannot make the matrices");
-    if (open) r.verdict = check(&p);
-    if (open && !r.verdict.ran) complain(&r, "no result");
-    if (r.verdict.ok && !o->check_only) {
+    if (open) r.linalg_failed = check(&p);
+    if (open && !r.linalg_failed.ran) complain(&r, "no result");
+    if (r.linalg_failed.ok && !o->check_only) {
         r.timing = time_problem(&p, o->quick);
-        r.verdict.ok = r.timing.ok;
+        r.linalg_failed.ok = r.timing.ok;
         if (!r.timing.ok) complain(&r, "cannot be timed");
     }
     problem_close(&p);
@@ -150,7 +150,7 @@ static bool keep(results *all, result r)
         all->at = at, all->room = room;
     }
     all->at[all->count++] = r;
-    all->failed |= !r.verdict.ok;
+    all->failed |= !r.linalg_failed.ok;
     return true;
 }
 

@@ -169,7 +169,7 @@ static bool run_fused(json *j, duet_place place, int64_t n, effort how)
 
 /* ---- operators. in: as many matrices as make names; shapes by kind, except where a row's name says otherwise ---- */
 
-enum kind { MAP, FOLD, FOLD_ROWS, FOLD_COLUMNS, PLAIN, POOL, CONV };
+enum kind { MAP, REDUCE, REDUCE_ROWS, REDUCE_COLUMNS, PLAIN, POOL, CONV };
 
 typedef struct operator_row {
     const char *name;
@@ -229,10 +229,10 @@ enum {
 };
 #define MAP_ROW(name, inputs, domain, ulp, known)                                                            \
     { #name, MAP, inputs, LIST domain, LIST known, ulp, make_##name },
-#define FOLD_ROW(name, inputs)                                                                               \
-    { #name, FOLD, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name },                                        \
-        { #name " of rows", FOLD_ROWS, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name##_rows },             \
-        { #name " of columns", FOLD_COLUMNS, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name##_columns },
+#define REDUCE_ROW(name, inputs)                                                                             \
+    { #name, REDUCE, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name },                                      \
+        { #name " of rows", REDUCE_ROWS, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name##_rows },           \
+        { #name " of columns", REDUCE_COLUMNS, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name##_columns },
 #define DEF_ROW(name, inputs, options)                                                                       \
     { #name, (enum kind)KIND_##options, inputs, { -1, 1, -1, 1 }, { 0 }, 0, make_##name },
 
@@ -240,10 +240,10 @@ static const operator_row operators[] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, flags, known, doc) MAP_ROW(name, 1, domain, ulp, known)
 #define DUET_MAP2(name, formula, oracle, domain, ulp, flags, known, doc) MAP_ROW(name, 2, domain, ulp, known)
 #define DUET_MAP3(name, formula, oracle, domain, ulp, flags, known, doc) MAP_ROW(name, 3, domain, ulp, known)
-#define DUET_FOLD1(name, ...)                                            FOLD_ROW(name, 1)
-#define DUET_FOLD2(name, ...)                                            FOLD_ROW(name, 2)
-#define DUET_MOMENT1(name, ...)                                          FOLD_ROW(name, 1)
-#define DUET_PLACE1(name, ...)                                           FOLD_ROW(name, 1)
+#define DUET_FOLD1(name, ...)                                            REDUCE_ROW(name, 1)
+#define DUET_FOLD2(name, ...)                                            REDUCE_ROW(name, 2)
+#define DUET_MOMENT1(name, ...)                                          REDUCE_ROW(name, 1)
+#define DUET_PLACE1(name, ...)                                           REDUCE_ROW(name, 1)
 #define DUET_DEF1(name, options, ...)                                    DEF_ROW(name, 1, options)
 #define DUET_DEF2(name, options, ...)                                    DEF_ROW(name, 2, options)
 #include <duet/ops.def>
@@ -285,7 +285,7 @@ static bool is_known(const operator_row *r, duet_matrix *m)
     return v && fabs(*v - want) <= (r->ulp + 0.5) * 0x1p-23 * fmax(fabs(want), 0x1p-126);
 }
 
-/* The first element as it is known; and folds, over noise, numbers. The tests look at every bit: here only that it runs what it says. */
+/* The first element as it is known; and reductions, over noise, numbers. The tests look at every bit: here only that it runs what it says. */
 static bool is_right(const operator_row *r, duet_matrix *m)
 {
     if (r->kind == MAP) return is_known(r, m);

@@ -157,7 +157,7 @@ static bool start(crew *c)
     return true;
 }
 
-static void finish(crew *c)
+static void epilogue(crew *c)
 {
     c->over = true;
     pthread_barrier_wait(&c->gate);
@@ -169,7 +169,7 @@ static void finish(crew *c)
 static bool check_all(const crew *c)
 {
     for (int i = 0; i < c->o->threads; i++) {
-        const verdict v = check(&c->workers[i].p);
+        const linalg_failed v = check(&c->workers[i].p);
         if (!v.ok)
             return fprintf(stderr, "duet-threads: thread %d is off by %g, bound %g: %s\n", i, v.error,
                            v.bound, duet_error()),
@@ -246,7 +246,7 @@ int main(int argc, char **argv)
     if (!json_open(&j, path)) return 1;
     json_begin(&j, "results", '[');
     const bool started = start(&c), ok = started && run_batch(&c, &j, 1) && run_batch(&c, &j, 1000);
-    if (started) finish(&c);
+    if (started) epilogue(&c);
     json_end(&j, ']');
     if (!ok) fprintf(stderr, "duet-threads: %s\n", duet_error());
     return json_close(&j) && ok ? 0 : 1;

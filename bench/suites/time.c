@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* Seconds since then, the last call done; NAN when one failed. */
-static double finish(const problem *p, duet_status s, double start)
+static double epilogue(const problem *p, duet_status s, double start)
 {
     if (s == DUET_OK && p->place == DUET_GPU) s = duet_synchronize();
     return s == DUET_OK ? now() - start : NAN;
@@ -17,7 +17,7 @@ static double calls_of(const problem *p, int64_t calls)
     duet_status s = DUET_OK;
     DUET_ON(p->place)
     for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = p->bench->run(p);
-    return finish(p, s, start);
+    return epilogue(p, s, start);
 }
 
 static double direct_block(void *state, int64_t calls)
@@ -43,7 +43,7 @@ static double replay_block(void *state, int64_t calls)
     const double start = now();
     duet_status s = DUET_OK;
     for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = duet_replay(x->r);
-    return finish(x->p, s, start);
+    return epilogue(x->p, s, start);
 }
 
 static duet_recording *record(const problem *p)

@@ -70,11 +70,11 @@ static bool problem_open(problem *p)
 
 /* ---- results against the reference: a relative error, and what peers must find too ---- */
 
-typedef struct verdict {
+typedef struct linalg_failed {
     bool ok;
     double error, bound, norm, probe, first_us;
     int64_t launches;
-} verdict;
+} linalg_failed;
 
 /* A row of softmax in double. */
 static void softmax_row(const problem *p, int64_t row, double *want)
@@ -127,7 +127,7 @@ static double vector_error(const problem *p, const float *const got[])
 }
 
 /* Norm, and the product with noise of stream 0, of all elements of the first output. */
-static void summarise(const problem *p, const float *got, verdict *v)
+static void summarise(const problem *p, const float *got, linalg_failed *v)
 {
     double norm = 0, probe = 0;
 #pragma omp parallel for reduction(+ : norm, probe)
@@ -136,7 +136,7 @@ static void summarise(const problem *p, const float *got, verdict *v)
     v->norm = sqrt(norm), v->probe = probe;
 }
 
-static bool judge(const problem *p, verdict *v)
+static bool judge(const problem *p, linalg_failed *v)
 {
     const test *t = p->test;
     const void *got[OUTPUTS] = { NULL };
@@ -160,9 +160,9 @@ static duet_status run_once(const problem *p)
 }
 
 /* The first call, on fresh data that are where they are needed; then a second one, on fresh data, whose launches are counted. */
-static verdict check(const problem *p)
+static linalg_failed check(const problem *p)
 {
-    verdict v = { .error = NAN, .norm = NAN };
+    linalg_failed v = { .error = NAN, .norm = NAN };
     if (p->place == DUET_GPU)
         for (int k = 0; k < p->test->inputs; k++)
             if (!duet_device_read(p->in[k])) return v;
@@ -254,7 +254,7 @@ static bool find_copy(trial *t)
 /* The kernel by hand finds the same: its errors are judged as Duet's are. */
 static bool hand_is_right(trial *t)
 {
-    verdict v = { .error = NAN, .norm = NAN };
+    linalg_failed v = { .error = NAN, .norm = NAN };
     const problem *p = t->p;
     if (p->test->into != OUT_OF_PLACE && !fill(p, p->test->into)) return false;
     for (int k = 0; k < p->test->outputs; k++)
@@ -297,7 +297,7 @@ static void report_head(void)
            "% copy", "/ by hand", "launches", "first us", "error");
 }
 
-static void report(json *j, const problem *p, const verdict *v, const timing *t)
+static void report(json *j, const problem *p, const linalg_failed *v, const timing *t)
 {
     const double bytes = 4 * (p->test->reads + p->test->writes) * (double)elements(p);
     const char *place = p->place == DUET_GPU ? "gpu" : "cpu";
@@ -327,7 +327,7 @@ static void report(json *j, const problem *p, const verdict *v, const timing *t)
 static bool run_case(json *j, const test *which, int64_t n, duet_place place, effort how)
 {
     problem p = { .test = which, .n = n, .place = place };
-    verdict v = { .error = NAN, .norm = NAN };
+    linalg_failed v = { .error = NAN, .norm = NAN };
     timing t = { 0 };
     if (problem_open(&p)) v = check(&p);
     if (v.ok) t = time_problem(&p, how);
@@ -360,7 +360,7 @@ static double graph_block(void *state, int64_t calls)
 
 static bool time_graphs(json *j, trial t[2], effort how)
 {
-    verdict v = { .error = NAN, .norm = NAN };
+    linalg_failed v = { .error = NAN, .norm = NAN };
     contender c[2] = { { "Duet", graph_block, &t[0] }, { "by hand", graph_block, &t[1] } };
     for (int k = 0; k < 2; k++) {
         if (!poison(t->p->out[0]) || !find_addresses(&t[k]) || !isfinite(graph_block(&t[k], 1))) return false;

@@ -80,11 +80,11 @@ static inline uint32_t stream_of(const problem *p, int t) { return p->seed * 64 
 
 /* The result of one call from fresh data, against the reference. norm and probe (the product with noise of stream 0) are over
  * all elements; peers must find the same. */
-typedef struct verdict {
+typedef struct linalg_failed {
     bool ran, ok;
     double error, bound, norm, probe; /* error: relative, Frobenius, over the rows that were looked at */
-} verdict;
-verdict check(const problem *p);
+} linalg_failed;
+linalg_failed check(const problem *p);
 
 /* math_modes.c: how products may round, by their names: strict, split, tf32, bf16. The mode is given to the library by its environment, before it is
  * loaded: math_use begins this program anew where that needs another. false: there is no such mode, or the library has it not. */
@@ -122,7 +122,7 @@ typedef struct result {
     const bench *bench;
     int64_t n;
     duet_place place;
-    verdict verdict;
+    linalg_failed linalg_failed;
     timing timing;
 } result;
 void report_head(void);

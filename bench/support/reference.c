@@ -161,20 +161,20 @@ static double relative_error(const problem *p, const float *got)
     return sqrt(wrong / right);
 }
 
-verdict check(const problem *p)
+linalg_failed check(const problem *p)
 {
     const bench *b = p->bench;
     duet_status status = DUET_OK;
     DUET_ON(p->place) status = b->run(p);
     const float *got = status ? NULL : duet_read(p->m[b->output]);
-    if (!got) return (verdict){ .error = NAN };
+    if (!got) return (linalg_failed){ .error = NAN };
 
     double norm = 0, probe = 0;
 #pragma omp parallel for reduction(+ : norm, probe)
     for (int64_t i = 0; i < duet_count(p->m[b->output]); i++)
         norm += (double)got[i] * got[i], probe += (double)got[i] * noise(0, i);
 
-    verdict v = { .ran = true, .error = relative_error(p, got), .norm = sqrt(norm), .probe = probe };
+    linalg_failed v = { .ran = true, .error = relative_error(p, got), .norm = sqrt(norm), .probe = probe };
     v.bound = fmax(0x1p-24 * (8 + 4 * sqrt(b->terms[0] + b->terms[1] * (double)p->n)), math_error());
     v.ok = v.error <= v.bound && isfinite(v.norm); /* a row that no one looked at was at least written */
     return v;

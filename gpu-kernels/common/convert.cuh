@@ -166,7 +166,7 @@ __device__ __forceinline__ void put_element(void *out, int type, int64_t at, T x
     with_type(type, [&](auto e) { ((typename decltype(e)::stored *)out)[at] = decltype(e)::write(x); });
 }
 
-/* What a fold makes: a T, or an index as it is. */
+/* What a reduction makes: a T, or an index as it is. */
 __device__ __forceinline__ void put_result(void *out, int type, int64_t at, T x)
 {
     put_element(out, type, at, x);

@@ -7,7 +7,7 @@ int kernels_oldest(void) { return OLDEST_CARD; }
 
 static bool is_fused(int kernel) { return kernel > KERNEL_PROGRAM && kernel < KERNELS; }
 
-static bool is_fold(const step *s) { return s->kernel == KERNEL_PROGRAM && s->program->folds; }
+static bool is_reduce(const step *s) { return s->kernel == KERNEL_PROGRAM && s->program->reductions; }
 
 size_t kernels_scratch(const step *s)
 {
@@ -16,7 +16,7 @@ size_t kernels_scratch(const step *s)
     if (s->kernel == KERNEL_LAYER_NORM) return norm_scratch(s);
     if (order_family(s->kernel)) return order_scratch(s);
     if (s->kernel == OP_conv2d_filter_grad) return filter_grad_scratch(s);
-    return is_fold(s) ? fold_scratch(s) : 0;
+    return is_reduce(s) ? reduce_scratch(s) : 0;
 }
 
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q)
@@ -24,7 +24,7 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     if (w->packed) return pair_launch(s, f, w, q);
     if (s->kernel == KERNEL_RANDOM) return random_launch(s, f, w->scratch, q);
     if (order_family(s->kernel)) return order_launch(s, f, w->scratch, q);
-    if (is_fold(s)) return fold_launch(s, f, w, q);
+    if (is_reduce(s)) return reduce_launch(s, f, w, q);
     if (s->kernel == KERNEL_PROGRAM) return machine_launch(s, f, q);
     if (is_fused(s->kernel)) return fused_launch(s, f, q);
     switch (s->kernel) {

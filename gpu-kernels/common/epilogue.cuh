@@ -1,6 +1,6 @@
 /* epilogue.cuh - what the results of a product or convolution go through before they are written: the rows DUET_FINISHED of fused.def. */
-#ifndef FINISH_CUH
-#define FINISH_CUH
+#ifndef EPILOGUE_CUH
+#define EPILOGUE_CUH
 
 #include "device.cuh"
 

@@ -13,7 +13,7 @@ extern "C" {
 /* The least compute capability that kernels were compiled for, times ten. */
 int kernels_oldest(void);
 
-/* NULL, or why no kernel here runs this step (a program of more than one operator, ...). Of programs, fused rows, folds, softmax, pooling
+/* NULL, or why no kernel here runs this step (a program of more than one operator, ...). Of programs, fused rows, reductions, softmax, pooling
  * products of few columns or few rows, and convolutions by windows of 3 x 3 with their gradients. */
 const char *kernels_refuse(const step *s);
 

@@ -16,7 +16,7 @@ extern "C" {
 enum form {
     FORM_FLAT,    /* element by element, out without gaps */
     FORM_STRIDED, /* the same, any strides */
-    FORM_ROWS,    /* folds: the threads of a warp along the reduced axis */
+    FORM_ROWS,    /* reductions: the threads of a warp along the reduced axis */
     FORM_COLUMNS, /* ... along the outputs */
     FORM_SHORT,   /* ... 16 elements or fewer, four threads an output */
     FORM_NARROW,  /* ... 128 or fewer, eight threads, in a row */
@@ -33,7 +33,7 @@ enum form {
     const void *family##_kernel_f32(int row, int form);                                                      \
     const void *family##_kernel_f64(int row, int form);
 KERNEL_TABLE(fused)
-KERNEL_TABLE(fold)
+KERNEL_TABLE(reduction)
 KERNEL_TABLE(softmax)
 KERNEL_TABLE(norm)
 KERNEL_TABLE(pool2d)
@@ -115,7 +115,7 @@ enum {
 }; /* of `what` */
 #define MACHINE_ARGS(type, number)                                                                           \
     typedef struct machine_code_##type {                                                                     \
-        uint32_t what; /* code, numbers, to << 16; fold << 24, of a linear step its run's length */          \
+        uint32_t what; /* code, numbers, to << 16; reduction << 24, of a linear step its run's length */     \
         uint32_t rows; /* x, y << 16 */                                                                      \
         number s, r;                                                                                         \
     } machine_code_##type;                                                                                   \
@@ -197,11 +197,11 @@ typedef struct tile_args {
     int64_t size[DUET_RANK_MAX], stride[2][DUET_RANK_MAX]; /* of the axes outside: out, in */
 } tile_args;
 
-#define FOLD_WARPS    8  /* of a thread block, in rows */
-#define FOLD_ACROSS   32 /* columns: a thread block is so many outputs by so many lane groups */
-#define FOLD_DOWN     16
-#define FOLD_FEW_DOWN 8  /* ... of no more elements than lanes */
-#define FOLD_FEW      16 /* no more elements than this: the short kernels */
+#define REDUCE_WARPS    8  /* of a thread block, in rows */
+#define REDUCE_ACROSS   32 /* columns: a thread block is so many outputs by so many lane groups */
+#define REDUCE_DOWN     16
+#define REDUCE_FEW_DOWN 8  /* ... of no more elements than lanes */
+#define REDUCE_FEW      16 /* no more elements than this: the short kernels */
 
 /* Outputs of several parts: each part is the work of a thread block, which has one output, or in columns a tile of `across` outputs. The
  * blocks of `tiles` tiles share a counter, and the last of them to arrive there joins the parts. Counters are 0 before and after. */
@@ -210,23 +210,23 @@ typedef struct meeting {
     uint32_t tiles;
 } meeting;
 
-/* A fold of n elements for each of some outputs. An output is found by its index over the outer axes, an element of it by its
- * index over the inner ones. Blocks of FOLD_BLOCK are joined `warps` at a time; what is then left of an output are its parts. */
-typedef struct fold_args {
+/* A reduction of n elements for each of some outputs. An output is found by its index over the outer axes, an element of it by its
+ * index over the inner ones. Blocks of REDUCE_BLOCK are joined `warps` at a time; what is then left of an output are its parts. */
+typedef struct reduce_args {
     const void *x, *y,
-        *with;        /* with: a number for each output, dense, that the fold sees beside each element */
+        *with;        /* with: a number for each output, dense, that the reduction sees beside each element */
     void *out, *part; /* part[output * parts + i] */
     int64_t n, outputs, blocks, parts;
     divider64 by_parts;
     meeting meet;
-    int32_t warps; /* a power of two, at most FOLD_WARPS */
+    int32_t warps; /* a power of two, at most REDUCE_WARPS */
     int32_t outer, inner;
     divider64 outer_size[DUET_RANK_MAX], inner_size[DUET_RANK_MAX];
     int64_t outer_stride[3][DUET_RANK_MAX]; /* x, y, out */
     int64_t inner_stride[2][DUET_RANK_MAX]; /* x, y */
-} fold_args;
+} reduce_args;
 
-#define ROW_THREADS  128   /* FOLD_LANES: a thread is a lane */
+#define ROW_THREADS  128   /* REDUCE_LANES: a thread is a lane */
 #define ROW_BYTES    90112 /* the longest row kept; with the rest it is less than any card's 99 KiB */
 #define ROW_BLOCKS   8
 #define ROW_HELD     1024 /* no more elements than this: a warp holds a row in registers */
@@ -403,7 +403,7 @@ enum random_form {
 typedef struct random_args {
     void *out;
     int64_t n;
-    lottery draw;
+    random_params draw;
     int32_t rank;
     bool vectors; /* out has no gaps, and begins at 16 bytes */
     divider64 size[DUET_RANK_MAX];
@@ -414,15 +414,16 @@ typedef struct random_args {
 
 /* The launchers of launch_step, by family. */
 cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q);
-size_t fold_scratch(const step *s);
-size_t fold_part_bytes(const fold_args *a, int row, bool wide); /* what a.part must hold */
-cudaError_t fold_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+size_t reduce_scratch(const step *s);
+size_t reduce_part_bytes(const reduce_args *a, int row, bool wide); /* what a.part must hold */
+cudaError_t reduce_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 meeting meet_at(uint32_t *counters, int64_t outputs, int64_t across);
-void fold_rows_of(fold_args *a, const layout *in,
-                  const layout *out); /* all but addresses, of a fold of one input's last axis */
-cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form), int row, cudaStream_t q);
+void reduce_rows_of(reduce_args *a, const layout *in,
+                    const layout *out); /* all but addresses, of a reduction of one input's last axis */
+cudaError_t reduce_run(const reduce_args *a, const void *(*kernel)(int row, int form), int row,
+                       cudaStream_t q);
 size_t softmax_scratch(const step *s);
-const void *softmax_warp_kernel_f32(int row, int held, bool vectors); /* held: rows of FOLD_LANES */
+const void *softmax_warp_kernel_f32(int row, int held, bool vectors); /* held: rows of REDUCE_LANES */
 const void *softmax_warp_kernel_f64(int row, int held, bool vectors);
 /* The same; a thread block keeps a row where `held` is 0. vectors: 16 bytes at a time; dense: gain and bias too. */
 const void *norm_row_kernel_f32(int held, bool vectors, bool dense);

@@ -22,9 +22,10 @@ size_t random_scratch(const step *s)
 static random_args args_of(const step *s, const frame *f)
 {
     const layout *out = &s->out[0].at;
-    random_args a = {
-        .out = f->data[s->out[0].slot], .n = layout_count(out), .draw = lottery_of(s, f), .rank = out->rank
-    };
+    random_args a = { .out = f->data[s->out[0].slot],
+                      .n = layout_count(out),
+                      .draw = random_params_of(s, f),
+                      .rank = out->rank };
     a.vectors = layout_is_dense(out) && (uintptr_t)a.out % 16 == 0;
     for (int d = 0; d < out->rank; d++) a.size[d] = divide_by64(out->size[d]), a.stride[d] = out->stride[d];
     return a;

@@ -51,7 +51,8 @@ static __device__ inline void write(const random_args &a, int64_t first, const e
 
 /* ---- the laws: what a block's index comes to ---- */
 
-static __device__ inline philox_block drawn(const lottery &l, uint32_t law, uint64_t block, uint32_t stream)
+static __device__ inline philox_block drawn(const random_params &l, uint32_t law, uint64_t block,
+                                            uint32_t stream)
 {
     return philox_drawn(&l, law, (uint32_t)block, (uint32_t)(block >> 32), stream);
 }
@@ -59,7 +60,7 @@ static __device__ inline philox_block drawn(const lottery &l, uint32_t law, uint
 #ifndef OUT_i64
 struct uniform {
     enum { EACH = PHILOX_EACH };
-    static __device__ inline elements<EACH> draw(const lottery &l, uint64_t block)
+    static __device__ inline elements<EACH> draw(const random_params &l, uint64_t block)
     {
         const philox_block b = drawn(l, LAW_UNIFORM, block, 0);
         elements<EACH> x;
@@ -72,7 +73,7 @@ struct uniform {
 
 struct normal {
     enum { EACH = PHILOX_EACH };
-    static __device__ inline elements<EACH> draw(const lottery &l, uint64_t block)
+    static __device__ inline elements<EACH> draw(const random_params &l, uint64_t block)
     {
         const philox_block b = drawn(l, LAW_NORMAL, block, 0);
         elements<EACH> x;
@@ -88,7 +89,7 @@ struct normal {
 
 template <int How> struct truncated_normal {
     enum { EACH = PHILOX_EACH };
-    static __device__ inline elements<EACH> draw(const lottery &l, uint64_t block)
+    static __device__ inline elements<EACH> draw(const random_params &l, uint64_t block)
     {
         const truncation k = FN(truncation_of)(&l);
         T t[EACH];
@@ -96,7 +97,7 @@ template <int How> struct truncated_normal {
         bool left = true;
 #pragma unroll
         for (int j = 0; j < EACH; j++) t[j] = K(NAN);
-        for (uint32_t attempt = 0; left && attempt < LOTTERY_ATTEMPTS; attempt++) {
+        for (uint32_t attempt = 0; left && attempt < RANDOM_ATTEMPTS; attempt++) {
             const philox_block b = drawn(l, LAW_TRUNCATED_NORMAL, block, 2 * attempt);
             const philox_block c = drawn(l, LAW_TRUNCATED_NORMAL, block, 2 * attempt + 1);
             left = false;
@@ -116,7 +117,7 @@ template <int How> struct truncated_normal {
 
 struct bernoulli {
     enum { EACH = 4 };
-    static __device__ inline elements<EACH> draw(const lottery &l, uint64_t block)
+    static __device__ inline elements<EACH> draw(const random_params &l, uint64_t block)
     {
         const philox_block b = drawn(l, LAW_BERNOULLI, block, 0);
         elements<EACH> x;
@@ -130,7 +131,7 @@ struct bernoulli {
 
 struct integers {
     enum { EACH = 2 };
-    static __device__ inline elements<EACH> draw(const lottery &l, uint64_t block)
+    static __device__ inline elements<EACH> draw(const random_params &l, uint64_t block)
     {
         const philox_block b = drawn(l, LAW_INTEGERS, block, 0);
         elements<EACH> x;

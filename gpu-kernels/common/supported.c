@@ -18,7 +18,7 @@ duet_dtype step_type(const step *s)
 
 /* ---- programs ---- */
 
-duet_dtype fold_type(int op, duet_dtype type)
+duet_dtype reduce_type(int op, duet_dtype type)
 {
     return op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : type;
 }
@@ -44,7 +44,7 @@ bool program_moves(const step *s)
 static duet_dtype given_type(const program *p, int i, duet_dtype type)
 {
     for (const instruction *c = p->code; c < p->code + p->length; c++)
-        if (op_infos[c->op].kind == KIND_FOLD && c->arg[2].index == i) return fold_type(c->op, type);
+        if (op_infos[c->op].kind == KIND_REDUCE && c->arg[2].index == i) return reduce_type(c->op, type);
     return type;
 }
 
@@ -66,8 +66,8 @@ static const char *refuse_instruction(const step *s, const instruction *c, duet_
            "an operator that does not go with its elements");
     REFUSE(wraps && !(is_integer(type) && op_wraps_to(c->arg[1].index)),
            "integers within a type of other numbers");
-    REFUSE(p->folds ? c->op == OP_STORE : op_infos[c->op].kind == KIND_FOLD,
-           "a program that both stores and folds");
+    REFUSE(p->reductions ? c->op == OP_STORE : op_infos[c->op].kind == KIND_REDUCE,
+           "a program that both stores and reductions");
     REFUSE(op_infos[c->op].flags & OP_GIVES_INDEX && s->out[c->arg[2].index].at.type != DUET_I64,
            "an index of another type than i64");
     return NULL;
@@ -93,8 +93,8 @@ static const char *refuse_program(const step *s)
     machine_program m;
     REFUSE(!p || p->length == 0, "a step without its program");
     const duet_dtype type = step_type(s);
-    REFUSE(p->folds ? s->inner == 0 || s->inner > s->out[0].at.rank : s->inner > 0,
-           "axes to reduce, and no fold, or the reverse");
+    REFUSE(p->reductions ? s->inner == 0 || s->inner > s->out[0].at.rank : s->inner > 0,
+           "axes to reduce, and no reduction, or the reverse");
     const char *why = refuse_types(s);
     for (const instruction *c = p->code; c < p->code + p->length && !why; c++)
         why = refuse_instruction(s, c, type);
@@ -158,7 +158,7 @@ static bool pool_back_fits(const step *s)
 static const char *refuse_conv2d(const step *s)
 {
     const layout *in = &s->in[0].at, *filters = &s->in[1].at;
-    const finish_info *finish = &finish_infos[s->finish];
+    const epilogue_info *epilogue = &epilogue_infos[s->epilogue];
     REFUSE(in->type != DUET_F32, "a convolution of other elements than f32");
     REFUSE(in->rank != 4, "a convolution of volumes");
     REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
@@ -168,9 +168,9 @@ static const char *refuse_conv2d(const step *s)
         REFUSE(s->attr[a] < 0 || s->attr[a] > 1, "a convolution with more padding than 1");
     REFUSE(in->size[1] < 1 || in->size[1] > CONV_CHANNELS, "a convolution of no channels, or of many");
     REFUSE(in->size[3] > 1 && in->stride[3] != 1, "images whose rows have gaps");
-    REFUSE(s->finish && finish->act != OP_relu && finish->act != OP_LOAD,
+    REFUSE(s->epilogue && epilogue->act != OP_relu && epilogue->act != OP_LOAD,
            "a convolution that goes through other functions than relu");
-    REFUSE(finish->pooled && !conv2d_is_pooled(s), "pooling other than by 2");
+    REFUSE(epilogue->pooled && !conv2d_is_pooled(s), "pooling other than by 2");
     REFUSE(!conv2d_is_small(in, &s->out[0].at), "images too large for indices of 32 bits");
     return NULL;
 }
@@ -225,7 +225,7 @@ static const char *refuse_random(const step *s)
 {
     REFUSE(s->attr[0] == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2,
            "a permutation of 2^31 elements or more");
-    return lottery_refuses(s);
+    return random_step_refuses(s);
 }
 
 /* Places and lines are counted in 32 bits. */

@@ -23,9 +23,9 @@ duet_dtype step_type(const step *s); /* the element type that it computes in, or
 bool program_moves(const step *s);   /* its program only loads and stores, between operands of one type */
 bool program_converts(
     const step *s); /* ... or reads or writes elements of another type than it computes in */
-duet_dtype
-fold_type(int op,
-          duet_dtype type); /* of what a fold makes in a program of this type, before that is converted */
+duet_dtype reduce_type(
+    int op,
+    duet_dtype type); /* of what a reduction makes in a program of this type, before that is converted */
 
 #ifdef __cplusplus
 }

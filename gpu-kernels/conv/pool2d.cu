@@ -7,12 +7,12 @@ namespace
 struct row_max_pool2d {
     static __device__ inline T start() { return -INF; }
     static __device__ inline T take(T a, T x) { return MAXIMUM(a, x); }
-    static __device__ inline T finish(T a, int count) { return a; }
+    static __device__ inline T epilogue(T a, int count) { return a; }
 };
 struct row_avg_pool2d {
     static __device__ inline T start() { return K(0); }
     static __device__ inline T take(T a, T x) { return a + x; }
-    static __device__ inline T finish(T a, int count) { return a / (T)count; }
+    static __device__ inline T epilogue(T a, int count) { return a / (T)count; }
 };
 
 /* A window: its plane, and its first row and column there, which may lie outside. */
@@ -40,7 +40,7 @@ template <class Row> KERNEL(POOL_THREADS) any_window(const __grid_constant__ poo
 #pragma unroll 4
         for (int j = max(w.j, 0); j < min(w.j + a.window[1], a.in_width); j++)
             s = Row::take(s, w.plane[i * a.row + j * a.column]);
-    ((T *)a.out)[output] = Row::finish(s, a.window[0] * a.window[1]);
+    ((T *)a.out)[output] = Row::epilogue(s, a.window[0] * a.window[1]);
 }
 
 /* All loads of a thread's outputs are on their way before one is used. */
@@ -66,7 +66,7 @@ template <class Row> KERNEL(POOL_THREADS) window_2x2(const __grid_constant__ poo
         T s = Row::start();
 #pragma unroll
         for (int k = 0; k < 4; k++) s = in[u][k] ? Row::take(s, x[u][k]) : s;
-        if (first + u * POOL_THREADS < a.count) ((T *)a.out)[first + u * POOL_THREADS] = Row::finish(s, 4);
+        if (first + u * POOL_THREADS < a.count) ((T *)a.out)[first + u * POOL_THREADS] = Row::epilogue(s, 4);
     }
 }
 

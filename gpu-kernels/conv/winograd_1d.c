@@ -25,7 +25,7 @@ typedef struct extent {
 
 static extent extent_of(const step *s)
 {
-    const int64_t *out = s->out[0].at.size, by = finish_infos[s->finish].pooled ? 2 : 1;
+    const int64_t *out = s->out[0].at.size, by = epilogue_infos[s->epilogue].pooled ? 2 : 1;
     return (extent){ quotient_up(out[2] * by, 2), quotient_up(out[3] * by, 4) };
 }
 
@@ -90,7 +90,7 @@ static bool in_vectors(const conv2d_args *a)
 static conv2d_args args_of(const step *s, const frame *f, const workspace *w)
 {
     const layout *in = &s->in[0].at, *filters = &s->in[1].at, *out = &s->out[0].at;
-    const finish_info *finish = &finish_infos[s->finish];
+    const epilogue_info *epilogue = &epilogue_infos[s->epilogue];
     conv2d_args a = { .in = f->data[s->in[0].slot],
                       .filters = f->data[s->in[1].slot],
                       .out = f->data[s->out[0].slot] };
@@ -99,13 +99,13 @@ static conv2d_args args_of(const step *s, const frame *f, const workspace *w)
     a.m = (int32_t)out->size[1], a.out_h = (int32_t)out->size[2], a.out_w = (int32_t)out->size[3];
     for (int i = 0; i < 4; i++) a.filter[i] = filters->stride[i];
     for (int i = 0; i < 2; i++) a.pad[i] = s->attr[2 + i];
-    if (s->finish) a.bias = f->data[s->in[2].slot], a.bias_stride = s->in[2].at.stride[0];
-    a.least = s->finish && finish->act == OP_relu ? 0 : -INFINITY;
-    const int width = finish->pooled ? 2 : 4;
+    if (s->epilogue) a.bias = f->data[s->in[2].slot], a.bias_stride = s->in[2].at.stride[0];
+    a.least = s->epilogue && epilogue->act == OP_relu ? 0 : -INFINITY;
+    const int width = epilogue->pooled ? 2 : 4;
     a.wide = a.out_w % width == 0 && (uintptr_t)a.out % (sizeof(float) * (size_t)width) == 0;
     a.vectors = in_vectors(&a);
     a.filters_are_there =
-        !may_be_written(w, a.filters, filters) && !(s->finish && may_be_written(w, a.bias, &s->in[2].at));
+        !may_be_written(w, a.filters, filters) && !(s->epilogue && may_be_written(w, a.bias, &s->in[2].at));
     return a;
 }
 
@@ -113,7 +113,7 @@ static cudaError_t launch_columns(const step *s, conv2d_args *a, cudaStream_t q)
 {
     const extent e = extent_of(s);
     const int outputs = outputs_of(s, e);
-    const void *kernel = conv2d_kernel_f32(outputs, finish_infos[s->finish].pooled);
+    const void *kernel = conv2d_kernel_f32(outputs, epilogue_infos[s->epilogue].pooled);
     share_out(a, outputs);
     cut(a, e);
     const size_t shared =
@@ -153,7 +153,7 @@ static int64_t square_room(const step *s)
 static bool is_by_squares(const step *s, const conv2d_args *a)
 {
     return a->c >= CONV_SQUARE_CHANNELS && a->m >= CONV_SQUARE_OUTPUTS &&
-           (finish_infos[s->finish].pooled || a->out_w % 4 == 0) && square_room(s) >= SQUARE_WARPS &&
+           (epilogue_infos[s->epilogue].pooled || a->out_w % 4 == 0) && square_room(s) >= SQUARE_WARPS &&
            square_strips(s) >= SQUARE_WARPS / 2 * card().blocks;
 }
 
@@ -162,7 +162,7 @@ static cudaError_t launch_squares(const step *s, conv2d_args *a, cudaStream_t q)
 {
     const extent e = extent_of(s);
     const int eights = eights_of(s);
-    const void *kernel = conv2d_square_kernel_f32(eights, finish_infos[s->finish].pooled);
+    const void *kernel = conv2d_square_kernel_f32(eights, epilogue_infos[s->epilogue].pooled);
     a->width = 8 * eights, a->groups = divide_by32(quotient_up(a->m, a->width));
     a->quads = divide_by32(e.quads), a->rows = divide_by32(e.rows);
     a->positions = (uint32_t)(a->n * e.rows * e.quads), a->strips = (uint32_t)square_strips(s);

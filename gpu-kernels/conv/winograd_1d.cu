@@ -125,8 +125,8 @@ template <int O> static __device__ inline void add_channel(sums<O> &sum, patch p
 
 /* All channels of a place; bias: those of the channels from `first` on. */
 template <int O, bool POOLED>
-static __device__ inline void finish(const conv2d_args &a, const place &at, int first, int bias,
-                                     const sums<O> &sum)
+static __device__ inline void epilogue(const conv2d_args &a, const place &at, int first, int bias,
+                                       const sums<O> &sum)
 {
     uint32_t wrong = 0;
     float b[O];
@@ -172,8 +172,8 @@ static __device__ inline void give(const conv2d_args &a, const strip &s, const s
     const place at = { s.image + p.image, s.row + (int32_t)p.row * ROWS,
                        s.column + (int32_t)p.quad * COLUMNS };
     if (p.is && at.image < a.n && at.row / by < a.out_h && at.column / by < a.out_w)
-        finish<O, POOLED>(a, at, (int)errand_of(a).group * a.width + p.first, bias_place(a) + p.first * EACH,
-                          sum);
+        epilogue<O, POOLED>(a, at, (int)errand_of(a).group * a.width + p.first,
+                            bias_place(a) + p.first * EACH, sum);
 }
 
 /* Takes the channels of a stage, from which `first` of the filters on. */

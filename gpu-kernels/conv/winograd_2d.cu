@@ -252,8 +252,8 @@ static __device__ inline void exchange(const sums s, results r, int own)
 
 /* A pair of tiles, the first or second of a lane's. */
 template <bool POOLED>
-static __device__ inline void finish(const conv2d_args &a, const place &at, int first, int bias,
-                                     const results r, int pair)
+static __device__ inline void epilogue(const conv2d_args &a, const place &at, int first, int bias,
+                                       const results r, int pair)
 {
     uint32_t wrong = 0;
 #pragma unroll
@@ -281,7 +281,8 @@ static __device__ inline void give(const conv2d_args &a, uint32_t s, const resul
     for (int pair = 0; pair < 2; pair++) {
         const position p = position_of(a, s * square<E>::PAIRS + (uint32_t)(of.tile / 2 + pair));
         if (p.is && p.at.row / by < a.out_h && p.at.column / by < a.out_w)
-            finish<POOLED>(a, p.at, (int)errand_of(a).group * a.width + o, bias_place(a) + o * EACH, r, pair);
+            epilogue<POOLED>(a, p.at, (int)errand_of(a).group * a.width + o, bias_place(a) + o * EACH, r,
+                             pair);
     }
 }
 

@@ -14,7 +14,7 @@ static bool is_product(const step *s)
 {
     const layout *a = &s->in[0].at, *out = &s->out[0].at;
     const int64_t m = a->size[0], k = a->size[1], n = out->size[1];
-    if ((s->ins > 2 && !s->finish) || finish_infos[s->finish].act == OP_softmax) return false;
+    if ((s->ins > 2 && !s->epilogue) || epilogue_infos[s->epilogue].act == OP_softmax) return false;
     const bool few = m <= SPLIT_ROWS && k < INNER_LEAST && (double)m * (double)k * (double)n <= SPLIT_WORK;
     if (m < ROWS_LEAST || few || n <= SKINNY_COLUMNS || k < PAIR_UNIT || m > INT32_MAX / 2 ||
         n > INT32_MAX / 2 || k > INT32_MAX / 2)

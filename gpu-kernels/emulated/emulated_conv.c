@@ -45,7 +45,7 @@ static tiling form_of(const step *s, const frame *f)
 {
     const int64_t channels = s->in[0].at.size[1], outputs = s->out[0].at.size[1];
     tiling k = { .slots = slots_of(channels),
-                 .pooled = finish_infos[s->finish].pooled,
+                 .pooled = epilogue_infos[s->epilogue].pooled,
                  .boxed = is_boxed(s, f) };
     k.shifts = k.slots == 4 && k.pooled && outputs <= PAIR_CONV_ROWS / 2 ? 2 : 1;
     k.lines = s->out[0].at.size[2] * by_of(k) > 8 * k.shifts ? 16 : 8;
@@ -107,8 +107,8 @@ static void set_operands(pair_conv_args *a, const step *s, const frame *f, const
     a->m = (int32_t)out->size[1], a->out_h = (int32_t)out->size[2], a->out_w = (int32_t)out->size[3];
     for (int i = 0; i < 4; i++) a->filter[i] = filters->stride[i];
     for (int i = 0; i < 2; i++) a->pad[i] = s->attr[2 + i];
-    if (s->finish) a->bias = f->data[s->in[2].slot], a->bias_stride = s->in[2].at.stride[0];
-    a->least = s->finish && finish_infos[s->finish].act == OP_relu ? 0 : -INFINITY;
+    if (s->epilogue) a->bias = f->data[s->in[2].slot], a->bias_stride = s->in[2].at.stride[0];
+    a->least = s->epilogue && epilogue_infos[s->epilogue].act == OP_relu ? 0 : -INFINITY;
     a->filters_are_there = !may_be_written(w, a->filters, filters) && pair_is_packed(s, w);
 }
 

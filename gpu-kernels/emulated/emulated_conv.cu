@@ -219,19 +219,19 @@ template <class f> static __device__ inline float *desk_of(const pair_conv_args 
 /* Those of a block: columns 2 t, 2 t + 1 of each line. */
 template <class f>
 static __device__ inline void keep(const pair_conv_args &a, float *to, const float (&d)[f::SUMS / 2],
-                                   const finishing &finish)
+                                   const finishing &epilogue)
 {
     constexpr int TOGETHER = f::POOLED ? 2 / f::SHIFTS : 1; /* lines that are pooled here */
 #pragma unroll
     for (int y = 0; y < f::LINES; y += TOGETHER) {
         const float left = d[4 * y] + d[4 * y + 2], right = d[4 * y + 1] + d[4 * y + 3];
         if (!f::POOLED) {
-            to[0] = finish(left), to[1] = finish(right);
+            to[0] = epilogue(left), to[1] = epilogue(right);
         } else if (TOGETHER == 1) {
-            *to = finish(MAXIMUM(left, right));
+            *to = epilogue(MAXIMUM(left, right));
         } else {
             const float below = MAXIMUM(d[4 * y + 4] + d[4 * y + 6], d[4 * y + 5] + d[4 * y + 7]);
-            *to = finish(MAXIMUM(MAXIMUM(left, right), below));
+            *to = epilogue(MAXIMUM(MAXIMUM(left, right), below));
         }
         to += a.region_w;
     }
@@ -274,7 +274,7 @@ static __device__ inline void write(const pair_conv_args &a, const region &r, in
 
 template <class f>
 static __device__ inline void make_region(const pair_conv_args &a, const fragments<f> &w,
-                                          const finishing &finish, bool is)
+                                          const finishing &epilogue, bool is)
 {
     float *to = desk_of<f>(a);
 #pragma unroll 1
@@ -284,7 +284,8 @@ static __device__ inline void make_region(const pair_conv_args &a, const fragmen
             float d[f::SUMS / 2];
             multiply<f>(a, planes_place(a) / PIXEL + down * f::ROWS * a.pitch + across * ACROSS, w, d);
             if (is)
-                keep<f>(a, to + down * (f::ROWS / f::BY) * a.region_w + across * (ACROSS / f::BY), d, finish);
+                keep<f>(a, to + down * (f::ROWS / f::BY) * a.region_w + across * (ACROSS / f::BY), d,
+                        epilogue);
         }
 }
 

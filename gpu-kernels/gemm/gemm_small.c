@@ -25,9 +25,9 @@ product_args product_args_of(const step *s, const frame *f, const workspace *w)
         .alpha = s->nums ? f->num[s->num[0]] : 1,
     };
     a.b_is_there = !may_be_written(w, a.b, bt);
-    if (!s->finish) return a;
+    if (!s->epilogue) return a;
     a.bias = f->data[s->in[2].slot], a.bias_stride = s->in[2].at.stride[0],
-    a.act = finish_infos[s->finish].act;
+    a.act = epilogue_infos[s->epilogue].act;
     return a;
 }
 

@@ -13,7 +13,7 @@ static bool is_plain(const step *s)
 {
     const int64_t *b = s->in[1].at.size;
     return s->out[0].at.type == DUET_F32 && b[0] <= INT32_MAX / 2 && b[1] <= INT32_MAX / 2 &&
-           finish_infos[s->finish].act != OP_softmax;
+           epilogue_infos[s->epilogue].act != OP_softmax;
 }
 
 bool product_is_thin(const step *s)
@@ -26,7 +26,7 @@ bool product_is_thin(const step *s)
 static bool is_ordinary(const step *s)
 {
     const layout *a = &s->in[0].at, *out = &s->out[0].at;
-    return (s->ins == 2 || s->finish) && a->size[0] <= INT32_MAX && runs(a, 1) && runs(out, 1);
+    return (s->ins == 2 || s->epilogue) && a->size[0] <= INT32_MAX && runs(a, 1) && runs(out, 1);
 }
 
 bool product_has_few_rows(const step *s)

@@ -60,7 +60,7 @@ static void find_last_reads(encoder *e)
 /* A row for values to come: that of an input that nothing reads any more, where its elements are not to be folded, or a new one. */
 static uint8_t free_row(encoder *e)
 {
-    for (uint8_t k = 0; k < e->p->inputs && !e->p->folds; k++)
+    for (uint8_t k = 0; k < e->p->inputs && !e->p->reductions; k++)
         if (e->last_read[k] < e->at) return e->last_read[k] = PROGRAM_LENGTH, k;
     return e->rows++;
 }
@@ -134,7 +134,7 @@ static bool emit_either(encoder *e, enum machine_step with_row, enum machine_ste
 /* Where the instruction before may save, it does: that takes no dispatch. */
 static bool may_save(const machine_instruction *i)
 {
-    return !i->saves && i->code != CODE_SAVE && i->code != CODE_STORE && i->code != CODE_FOLD;
+    return !i->saves && i->code != CODE_SAVE && i->code != CODE_STORE && i->code != CODE_REDUCE;
 }
 
 static void emit_save(encoder *e, uint8_t row)
@@ -226,7 +226,7 @@ static bool accumulator_lives(const encoder *e, const instruction *i)
         if (i->op == OP_SAVE || i->op == OP_STORE) return true;
         for (int k = 0; k < op_infos[i->op].arity; k++)
             if (i->arg[k].kind == FROM_ACC) return true;
-        if (op_infos[i->op].kind != KIND_FOLD) return false;
+        if (op_infos[i->op].kind != KIND_REDUCE) return false;
     }
     return false;
 }
@@ -236,15 +236,15 @@ static bool reads_accumulator(const instruction *i)
     return i->arg[0].kind == FROM_ACC || (op_infos[i->op].arity > 1 && i->arg[1].kind == FROM_ACC);
 }
 
-static void encode_fold(encoder *e, const instruction *i)
+static void encode_reduce(encoder *e, const instruction *i)
 {
     const bool set_aside = !reads_accumulator(i) && i > e->p->code && accumulator_lives(e, i + 1);
     if (set_aside) emit_save(e, spare_row(e));
     const int at = settle_accumulator(e, i);
     operand_code other = { ROW_NONE, 0 };
     if (op_infos[i->op].arity > 1) other = operand_of(e, i->arg[1 - at]);
-    machine_instruction *c = emit(e, CODE_FOLD);
-    c->x = other.row, c->s = other.bits, c->to = i->arg[2].index, c->fold = i->op;
+    machine_instruction *c = emit(e, CODE_REDUCE);
+    c->x = other.row, c->s = other.bits, c->to = i->arg[2].index, c->reduction = i->op;
     if (set_aside) emit_step(e, STEP_LOAD, spare_row(e), 0);
 }
 
@@ -266,7 +266,7 @@ static void encode_one(encoder *e, const instruction *i)
     default: break;
     }
     if (i->op < OPS && op_infos[i->op].kind == KIND_MAP) encode_map(e, i);
-    else if (i->op < OPS && op_infos[i->op].kind == KIND_FOLD) encode_fold(e, i);
+    else if (i->op < OPS && op_infos[i->op].kind == KIND_REDUCE) encode_reduce(e, i);
     else e->why = "an operator that is not element by element";
 }
 
@@ -281,7 +281,7 @@ const char *machine_encode(machine_program *m, const program *p, const double *n
     for (; e.at < p->length && !e.why; e.at++) encode_one(&e, &p->code[e.at]);
     m->rows = e.rows ? e.rows : 1;
     if (!e.why && m->rows > MACHINE_ROWS) e.why = "a program of too many inputs and slots";
-    if (e.why || p->folds) return e.why;
+    if (e.why || p->reductions) return e.why;
     if (!m->length || m->code[m->length - 1].code != CODE_STORE)
         return "a program that does not end with a STORE";
     m->last = m->code[--m->length].to;

@@ -243,7 +243,7 @@ template <int V, bool PLAIN, class Args> struct stores {
         });
     }
 #endif
-    __device__ __forceinline__ void fold(const machine_code_T &, const values<V> &, const values<V> &) {}
+    __device__ __forceinline__ void reduction(const machine_code_T &, const values<V> &, const values<V> &) {}
 };
 #else
 template <int V, bool PLAIN, class Args> struct stores {
@@ -259,13 +259,12 @@ template <int V, bool PLAIN, class Args> struct stores {
         {
             const int64_t e = at.e + j * THREADS * WIDTH;
             if (vectors) *(vec *)(out + e) = x.v[j];
-            else
-                EACH(u, WIDTH)
-                if (e + u >= 0 && e + u < a.head.n) out[PLAIN ? e + u : place_out(a, output, e + u)] =
-                    x.v[j].e[u];
+            else EACH(u, WIDTH)
+            if (e + u >= 0 && e + u < a.head.n)
+                out[PLAIN ? e + u : place_out(a, output, e + u)] = x.v[j].e[u];
         }
     }
-    __device__ __forceinline__ void fold(const machine_code_T &, const values<V> &, const values<V> &) {}
+    __device__ __forceinline__ void reduction(const machine_code_T &, const values<V> &, const values<V> &) {}
 };
 #endif
 

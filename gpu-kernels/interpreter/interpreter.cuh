@@ -2,7 +2,7 @@
  *
  * A thread has V vectors of an accumulator. Its vector j of row r of shared memory is own[(r * V + j) * STRIDE]: no other thread
  * touches it, so that no barrier is needed. Rows are staged by the caller. All threads of a warp dispatch alike: nothing jumps on data.
- * A Sink is told what the program gives: store(output, values) and fold(instruction, values, others). */
+ * A Sink is told what the program gives: store(output, values) and reduction(instruction, values, others). */
 #ifndef MACHINE_CUH
 #define MACHINE_CUH
 
@@ -27,7 +27,7 @@ static __device__ __forceinline__ bool is_linear(const machine_code_T &i)
     return code_of(i) - CODE_LINEAR < CODE_ROWS - CODE_LINEAR; /* unsigned */
 }
 static __device__ __forceinline__ int run_of(const machine_code_T &i) { return i.what >> 24; }
-static __device__ __forceinline__ int fold_of(const machine_code_T &i) { return i.what >> 24; }
+static __device__ __forceinline__ int reduce_of(const machine_code_T &i) { return i.what >> 24; }
 
 #define EACH(j, n) _Pragma("unroll") for (int j = 0; j < (n); j++)
 
@@ -213,10 +213,10 @@ static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &
         }                                                                                                    \
         break;
 
-static __device__ __forceinline__ bool op_takes_two(int fold)
+static __device__ __forceinline__ bool op_takes_two(int reduction)
 {
 #define DUET_FOLD2(name, ...)                                                                                \
-    if (fold == OP_##name) return true;
+    if (reduction == OP_##name) return true;
 #include <duet/ops.def>
     return false;
 }
@@ -240,12 +240,12 @@ static __device__ __forceinline__ void execute_pair(const machine_code_T &i, uin
 }
 
 template <int V, int STRIDE, class Sink>
-static __device__ __forceinline__ void execute_fold(const machine_code_T &i, uint32_t own, const values<V> &a,
-                                                    Sink &sink, T s)
+static __device__ __forceinline__ void execute_reduce(const machine_code_T &i, uint32_t own,
+                                                      const values<V> &a, Sink &sink, T s)
 {
     values<V> x;
-    if (op_takes_two(fold_of(i))) fetch<V, STRIDE>(x, own, row_x(i), i.what & MACHINE_X_NUMBER, s);
-    sink.fold(i, a, x);
+    if (op_takes_two(reduce_of(i))) fetch<V, STRIDE>(x, own, row_x(i), i.what & MACHINE_X_NUMBER, s);
+    sink.reduction(i, a, x);
 }
 
 /* p q + t; one of them is a. */
@@ -273,7 +273,7 @@ static __device__ __forceinline__ void execute_plain(const machine_code_T &i, ui
     case CODE_LOAD: load_row<V, STRIDE>(a, row_at(own, row_x(i))); break;
     case CODE_SAVE: save_row<V, STRIDE>(row_at(own, row_x(i)), a); break;
     case CODE_STORE: sink.store(output_of(i), a); break;
-    case CODE_FOLD: execute_fold<V, STRIDE>(i, own, a, sink, s); break;
+    case CODE_REDUCE: execute_reduce<V, STRIDE>(i, own, a, sink, s); break;
     case CODE_MULADD: multiply_add<V, STRIDE>(a, row_at(own, row_x(i)), row_at(own, row_y(i)), false); break;
     case CODE_ADDMUL: multiply_add<V, STRIDE>(a, row_at(own, row_x(i)), row_at(own, row_y(i)), true); break;
     default: break;

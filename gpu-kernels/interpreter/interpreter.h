@@ -31,11 +31,11 @@ enum machine_code {
     CODE_LOAD,                  /* a = x: bits that are no floating-point number */
     CODE_SAVE,                  /* row x = a */
     CODE_STORE,                 /* output `to` = a */
-    CODE_FOLD,                  /* a, and x of a fold of two operands, into the reduction of output `to` */
-    CODE_MULADD,                /* fma(a, x, y), both rows */
-    CODE_ADDMUL,                /* fma(x, y, a) */
+    CODE_REDUCE, /* a, and x of a reduction of two operands, into the reduction of output `to` */
+    CODE_MULADD, /* fma(a, x, y), both rows */
+    CODE_ADDMUL, /* fma(x, y, a) */
     CODE_LINEAR, /* fma(p, q, t): p is x or s, q is y or a, t is y, a or r; in the place of what is above, but for LOADS to
-                                   FOLD, where threads have one vector: a form needs no jump. Its numbers may be 1, -1 and -0 */
+                                   REDUCE, where threads have one vector: a form needs no jump. Its numbers may be 1, -1 and -0 */
     CODE_ROWS =
         CODE_LINEAR +
         16, /* CODE_ROWS + 3 * op + p: a row of ops.def, a its operand p, x and y the others in order */
@@ -57,8 +57,8 @@ typedef struct machine_instruction {
     uint16_t code;
     uint8_t x,
         y; /* of a pair, x and s belong to the first step, y and r to the second; of others, x and y may be the numbers s and r */
-    uint8_t to, fold; /* an output, or a row; the op of CODE_FOLD */
-    bool saves;       /* the accumulator goes into row `to` afterwards */
+    uint8_t to, reduction; /* an output, or a row; the op of CODE_REDUCE */
+    bool saves;            /* the accumulator goes into row `to` afterwards */
     uint64_t s, r;
 } machine_instruction;
 

@@ -56,7 +56,7 @@ static void put(void *code, int at, const machine_instruction *c, duet_dtype typ
     const uint32_t numbers =
         (c->x == ROW_NUMBER ? MACHINE_X_NUMBER : 0) | (c->y == ROW_NUMBER ? MACHINE_Y_NUMBER : 0);
     const uint32_t saves = c->saves ? MACHINE_SAVES : 0;
-    const uint32_t what = c->code | numbers | saves | (uint32_t)c->to << 16 | (uint32_t)c->fold << 24;
+    const uint32_t what = c->code | numbers | saves | (uint32_t)c->to << 16 | (uint32_t)c->reduction << 24;
     if (type != DUET_F32 && type != DUET_I32)
         ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, rows, c->s, c->r };
     else ((machine_code_f32 *)code)[at] = (machine_code_f32){ what, rows, (uint32_t)c->s, (uint32_t)c->r };
@@ -83,7 +83,7 @@ static void count_runs(machine_instruction *code, int n)
 {
     for (int k = n, run = 0; k-- > 0;) {
         run = !is_linear(&code[k]) ? 0 : code[k].saves ? 1 : run + 1;
-        if (run) code[k].fold = (uint8_t)run;
+        if (run) code[k].reduction = (uint8_t)run;
     }
 }
 

@@ -1,4 +1,4 @@
-/* program_reduce.c - launches folds of what a program computes: in rows a warp takes a block of an output, in columns threads take neighbouring
+/* program_reduce.c - launches reductions of what a program computes: in rows a warp takes a block of an output, in columns threads take neighbouring
  * outputs, and of few elements a thread takes all. */
 #include "program_reduce.h"
 #include "dtype.h"
@@ -61,9 +61,9 @@ static void set_domain(run *r)
     a->outer = outer ? (uint8_t)set_axes(r, 0, 0, outer) : 0; /* no axes would become one */
     a->inner = (uint8_t)set_axes(r, a->outer, outer, rank);
     a->outputs = count(a, 0, a->outer), a->n = count(a, a->outer, a->outer + a->inner);
-    r->blocks = a->n ? (a->n + FOLD_BLOCK - 1) / FOLD_BLOCK : 1, a->outs = r->s->outs;
+    r->blocks = a->n ? (a->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK : 1, a->outs = r->s->outs;
     for (const instruction *c = r->s->program->code; c < r->s->program->code + r->s->program->length; c++)
-        if (op_infos[c->op].kind == KIND_FOLD) a->row[c->arg[2].index] = c->op;
+        if (op_infos[c->op].kind == KIND_REDUCE) a->row[c->arg[2].index] = c->op;
     for (int k = 0; k < r->s->outs; k++) a->types.out[k] = (uint8_t)r->s->out[k].at.type;
     for (int k = 0; k < r->s->ins; k++) a->types.in[k] = (uint8_t)r->s->in[k].at.type;
 }
@@ -73,7 +73,7 @@ static void set_domain(run *r)
 /* Of a lane of reduce_ops.cuh. */
 static size_t lane_bytes(int row, size_t each)
 {
-    return op_infos[row].flags & OP_GIVES_INDEX ? 2 * each : fold_acc_bytes(row, each == 8);
+    return op_infos[row].flags & OP_GIVES_INDEX ? 2 * each : reduce_acc_bytes(row, each == 8);
 }
 
 /* Where lanes are kept, behind rows of so many vectors. */
@@ -112,9 +112,9 @@ static void choose_form(run *r)
     set_kept(r, 2);
     if (is_columns(r) && warp_bytes(r) * RUN_THREADS / 32 <= RUN_MOST) return;
     r->form = FORM_ROWS;
-    if (r->axes.n > 2 * FOLD_LANES) set_kept(r, most);
+    if (r->axes.n > 2 * REDUCE_LANES) set_kept(r, most);
     if (warp_bytes(r) > RUN_BYTES / 2) set_kept(r, 2);
-    while (r->axes.warps < FOLD_WARPS && r->axes.warps < r->blocks &&
+    while (r->axes.warps < REDUCE_WARPS && r->axes.warps < r->blocks &&
            warp_bytes(r) * (size_t)r->axes.warps * 2 <= RUN_BYTES)
         r->axes.warps *= 2;
     r->parts = (r->blocks + r->axes.warps - 1) / r->axes.warps;
@@ -136,7 +136,7 @@ static size_t part_bytes(const run *r, int output)
 {
     if (r->parts <= 1) return 0;
     return round_256((size_t)(r->axes.outputs * r->parts) *
-                     fold_acc_bytes(r->axes.row[output], r->each == 8));
+                     reduce_acc_bytes(r->axes.row[output], r->each == 8));
 }
 
 size_t run_scratch(const step *s)
@@ -180,7 +180,7 @@ static machine_head head_of(const run *r, const frame *f)
 /* As many warps in a thread block as find room, no more than there are outputs and blocks for. */
 static int warps_of(const run *r)
 {
-    int warps = FOLD_WARPS;
+    int warps = REDUCE_WARPS;
     while (warps > r->axes.warps && warp_bytes(r) * (size_t)warps > RUN_BYTES) warps /= 2;
     return warps;
 }

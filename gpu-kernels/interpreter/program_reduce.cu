@@ -1,4 +1,4 @@
-/* program_reduce.cu - reductions of what programs compute: the interpreter of interpreter.cuh over a batch of elements, which the folds of the program
+/* program_reduce.cu - reductions of what programs compute: the interpreter of interpreter.cuh over a batch of elements, which the reductions of the program
  * take into lanes that are kept in shared memory. Compiled several times for each type, as interpreter.cu is: with HEAVY defined, the kernels of
  * programs that have functions; with CONVERTS, those of operands and results of other types than T, and all of integers. */
 #include "convert.cuh"
@@ -25,29 +25,29 @@ typedef FOR_TYPE(run_args) run_args;
 
 /* f(kind<Fold>()) for the row of ops.def that `op` is. */
 template <class Fold> struct kind {
-    typedef Fold fold;
+    typedef Fold reduction;
 };
-template <class F> __device__ __forceinline__ void with_fold(int op, F f)
+template <class F> __device__ __forceinline__ void with_reduce(int op, F f)
 {
     switch (op) {
-#define FOLD_CASE(name, ...)                                                                                 \
+#define REDUCE_CASE(name, ...)                                                                               \
     case OP_##name:                                                                                          \
         f(kind<folding<row_##name>>());                                                                      \
         break;
 #ifdef T_INTEGER
-#define DUET_WHOLE1 FOLD_CASE
-#define DUET_WHOLE2 FOLD_CASE
+#define DUET_WHOLE1 REDUCE_CASE
+#define DUET_WHOLE2 REDUCE_CASE
 #else
-#define DUET_FOLD1   FOLD_CASE
-#define DUET_FOLD2   FOLD_CASE
-#define DUET_MOMENT1 FOLD_CASE
+#define DUET_FOLD1   REDUCE_CASE
+#define DUET_FOLD2   REDUCE_CASE
+#define DUET_MOMENT1 REDUCE_CASE
 #endif
-#define DUET_PLACE1 FOLD_CASE
+#define DUET_PLACE1 REDUCE_CASE
 #include <duet/ops.def>
     default: break;
     }
 }
-#define FOLD_OF(k) typename decltype(k)::fold
+#define REDUCE_OF(k) typename decltype(k)::reduction
 
 /* ---- where things are ---- */
 
@@ -86,9 +86,9 @@ __device__ __forceinline__ void give_output(const run_args &args, int output, in
     const run_axes &a = args.axes;
     const int64_t at = begin_of(a, PROGRAM_INPUTS + output, i);
 #ifdef CONVERTS
-    put_result(args.head.out[output], a.types.out[output], at, Fold::finish(r, a.n));
+    put_result(args.head.out[output], a.types.out[output], at, Fold::epilogue(r, a.n));
 #else
-    ((typename Fold::result *)args.head.out[output])[at] = Fold::finish(r, a.n);
+    ((typename Fold::result *)args.head.out[output])[at] = Fold::epilogue(r, a.n);
 #endif
 }
 template <class Fold>
@@ -112,8 +112,8 @@ __device__ __forceinline__ void meet_outputs(const run_args &args, int64_t tile,
     if (due.begin == due.end) return;
 #pragma unroll 1
     for (int o = 0; o < outs; o++)
-        with_fold(a.row[o], [&](auto f) {
-            typedef FOLD_OF(f) Fold;
+        with_reduce(a.row[o], [&](auto f) {
+            typedef REDUCE_OF(f) Fold;
             typedef typename Fold::acc acc;
             join_parts<Fold>((acc *)a.part[o], parts, due, (acc *)(s + o * each),
                              [&](int64_t i, acc r) { give_output<Fold>(args, o, i, r); });
@@ -182,9 +182,9 @@ template <int V, int W> struct batch {
 
     __device__ __forceinline__ int index_of(int p) const
     {
-        return (k + p / 4) * FOLD_LANES + lane_of<W>(p % 4, t);
+        return (k + p / 4) * REDUCE_LANES + lane_of<W>(p % 4, t);
     }
-    __device__ __forceinline__ bool whole() const { return (k + ROWS) * FOLD_LANES <= n; }
+    __device__ __forceinline__ bool whole() const { return (k + ROWS) * REDUCE_LANES <= n; }
 
     template <class E> __device__ __forceinline__ void stage_each(int input, const E *from)
     {
@@ -198,7 +198,7 @@ template <int V, int W> struct batch {
     }
     template <class E> __device__ __forceinline__ void stage(int input, const E *from)
     {
-        const lot<E> *at = (const lot<E> *)(from + first + k * FOLD_LANES) + t;
+        const lot<E> *at = (const lot<E> *)(from + first + k * REDUCE_LANES) + t;
         const bool dense =
             W > 1 && a.inner == 1 && a.stride[input][a.outer] == 1 && (uintptr_t)at % alignof(lot<E>) == 0;
         if (dense && whole()) EACH(j, V) copy<E>(a, input, own + (input * V + j) * 32, at + j * 32);
@@ -220,10 +220,10 @@ template <int V, int W> struct batch {
     {
         lane = Fold::take(lane, x.v[p / WIDTH].e[p % WIDTH], y.v[p / WIDTH].e[p % WIDTH], k + p / 4);
     }
-    __device__ __forceinline__ void fold(const machine_code_T &i, const values<V> &x, const values<V> &y)
+    __device__ __forceinline__ void reduction(const machine_code_T &i, const values<V> &x, const values<V> &y)
     {
         const int output = output_of(i);
-        with_fold(fold_of(i), [&](auto f) { take<FOLD_OF(f)>(output, x, y); });
+        with_reduce(reduce_of(i), [&](auto f) { take<REDUCE_OF(f)>(output, x, y); });
     }
     __device__ __forceinline__ void store(int, const values<V> &) {}
 
@@ -240,9 +240,9 @@ template <int V, int W> struct batch {
         const int outs = a.outs;
 #pragma unroll 1
         for (int o = 0; o < outs; o++)
-            with_fold(a.row[o], [&](auto f) {
-                kept<FOLD_OF(f)> s;
-                EACH(l, 4) s.lane[l] = decltype(f)::fold::open();
+            with_reduce(a.row[o], [&](auto f) {
+                kept<REDUCE_OF(f)> s;
+                EACH(l, 4) s.lane[l] = decltype(f)::reduction::open();
                 s.save(own + a.lanes[o] * 32);
             });
     }
@@ -254,7 +254,7 @@ template <int V, int W> struct batch {
         open();
         splat(x, K(0));
 #pragma unroll 1
-        for (k = 0; k * FOLD_LANES < n; k += ROWS) {
+        for (k = 0; k * REDUCE_LANES < n; k += ROWS) {
 #pragma unroll 1
             for (int input = 0; input < inputs; input++)
                 with_input(a, input, [&](auto e) {
@@ -267,28 +267,28 @@ template <int V, int W> struct batch {
     }
 };
 
-/* As fold_rows: a warp for each block. */
-template <int V> KERNEL(FOLD_WARPS * 32, 2) rows(const __grid_constant__ run_args args)
+/* As reduce_rows: a warp for each block. */
+template <int V> KERNEL(REDUCE_WARPS * 32, 2) rows(const __grid_constant__ run_args args)
 {
     extern __shared__ vec shared[];
     const run_axes &a = args.axes;
-    __shared__ int64_t begin[FOLD_WARPS][PROGRAM_INPUTS];
-    __shared__ double results[PROGRAM_OUTPUTS][FOLD_WARPS][3]; /* room for any acc */
+    __shared__ int64_t begin[REDUCE_WARPS][PROGRAM_INPUTS];
+    __shared__ double results[PROGRAM_OUTPUTS][REDUCE_WARPS][3]; /* room for any acc */
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps, outs = a.outs;
     const int64_t slot = (int64_t)block_from_end() * (blockDim.x / 32 / a.warps) + warp / a.warps;
     const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * (int64_t)a.by_parts.by,
                   b = part * a.warps + own;
-    const bool works = i < a.outputs && b * FOLD_BLOCK < a.n;
-    const int64_t first = works ? b * FOLD_BLOCK : 0;
-    const int n = works ? (int)min((int64_t)FOLD_BLOCK, a.n - first) : 0;
+    const bool works = i < a.outputs && b * REDUCE_BLOCK < a.n;
+    const int64_t first = works ? b * REDUCE_BLOCK : 0;
+    const int n = works ? (int)min((int64_t)REDUCE_BLOCK, a.n - first) : 0;
     batch<V, WIDTH> block = { args, a, shared + warp * a.kept * 32 + t, t, first, n, 0 };
     if (t < args.head.inputs) begin[warp][t] = works ? begin_of(a, t, i) : 0;
     __syncwarp();
     block.run([&](int k) { return begin[warp][k]; });
 #pragma unroll 1
     for (int o = 0; o < outs; o++)
-        with_fold(a.row[o], [&](auto f) {
-            typedef FOLD_OF(f) Fold;
+        with_reduce(a.row[o], [&](auto f) {
+            typedef REDUCE_OF(f) Fold;
             typename Fold::acc v[4], *s = (typename Fold::acc *)results[o];
             block.template close<Fold>(o, v);
             v[0] = join_warp<Fold, WIDTH>(v);
@@ -299,10 +299,10 @@ template <int V> KERNEL(FOLD_WARPS * 32, 2) rows(const __grid_constant__ run_arg
             }
             if (own == 0 && t == 0 && i < a.outputs) deliver_output<Fold>(args, o, i, part, v[0]);
         });
-    meet_outputs<1>(args, i, results[0][0], FOLD_WARPS * 3);
+    meet_outputs<1>(args, i, results[0][0], REDUCE_WARPS * 3);
 }
 
-/* As fold_columns: RUN_ACROSS outputs by 32 threads, of which thread g holds the lanes g, g + 32, g + 64 and g + 96. */
+/* As reduce_columns: RUN_ACROSS outputs by 32 threads, of which thread g holds the lanes g, g + 32, g + 64 and g + 96. */
 template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args args)
 {
     extern __shared__ vec shared[];
@@ -312,16 +312,16 @@ template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args ar
     const int c = threadIdx.x % RUN_ACROSS, g = threadIdx.x / RUN_ACROSS, warp = threadIdx.x / 32,
               outs = a.outs;
     const uint32_t tiles = gridDim.x / (uint32_t)a.by_parts.by, at = block_from_end(), tile = at % tiles;
-    const int64_t b = at / tiles, i = (int64_t)tile * RUN_ACROSS + c, first = b * FOLD_BLOCK;
-    const int n = i < a.outputs ? (int)min((int64_t)FOLD_BLOCK, a.n - first) : 0;
+    const int64_t b = at / tiles, i = (int64_t)tile * RUN_ACROSS + c, first = b * REDUCE_BLOCK;
+    const int n = i < a.outputs ? (int)min((int64_t)REDUCE_BLOCK, a.n - first) : 0;
     batch<V, 1> block = { args, a, shared + warp * a.kept * 32 + threadIdx.x % 32, g, first, n, 0 };
     if (g < args.head.inputs) begin[g][c] = i < a.outputs ? begin_of(a, g, i) : 0;
     __syncthreads();
     block.run([&](int k) { return begin[k][c]; });
 #pragma unroll 1
     for (int o = 0; o < outs; o++)
-        with_fold(a.row[o], [&](auto f) {
-            typedef FOLD_OF(f) Fold;
+        with_reduce(a.row[o], [&](auto f) {
+            typedef REDUCE_OF(f) Fold;
             typename Fold::acc v[4], *s = (typename Fold::acc *)results;
             block.template close<Fold>(o, v);
             join_own<Fold, 2, 1>(v);
@@ -373,17 +373,17 @@ template <int V> struct few {
         join_own<Fold, ELEMENTS / 2, 1>(v);
         if (i < a.outputs) give_output<Fold>(args, output, i, v[0]);
     }
-    __device__ __forceinline__ void fold(const machine_code_T &instruction, const values<V> &x,
-                                         const values<V> &y)
+    __device__ __forceinline__ void reduction(const machine_code_T &instruction, const values<V> &x,
+                                              const values<V> &y)
     {
         const int output = output_of(instruction);
-        with_fold(fold_of(instruction), [&](auto f) { take<FOLD_OF(f)>(output, x, y); });
+        with_reduce(reduce_of(instruction), [&](auto f) { take<REDUCE_OF(f)>(output, x, y); });
     }
     __device__ __forceinline__ void store(int, const values<V> &) {}
 };
 
 /* A thread an output. */
-template <int V> KERNEL(FOLD_WARPS * 32) thin(const __grid_constant__ run_args args)
+template <int V> KERNEL(REDUCE_WARPS * 32) thin(const __grid_constant__ run_args args)
 {
     extern __shared__ vec shared[];
     const run_axes &a = args.axes;

@@ -1,4 +1,4 @@
-/* program_reduce.h - between reduce.c, program_reduce.c and program_reduce.cu: folds of what a program computes. */
+/* program_reduce.h - between reduce.c, program_reduce.c and program_reduce.cu: reductions of what a program computes. */
 #ifndef RUN_H
 #define RUN_H
 
@@ -16,7 +16,7 @@ extern "C" {
 #define RUN_MOST    81920 /* ... in columns: with the rest, what any card has */
 
 /* Operands are inputs, then outputs from PROGRAM_INPUTS on; axes are outer ones, then inner ones. An output is found and its parts lie
- * as in fold_args. A thread has four lanes of each fold, in shared memory behind the program's rows: `kept` vectors in all. */
+ * as in reduce_args. A thread has four lanes of each reduction, in shared memory behind the program's rows: `kept` vectors in all. */
 typedef struct run_axes {
     int64_t n, outputs;
     divider64 by_parts, size[DUET_RANK_MAX];
@@ -25,7 +25,7 @@ typedef struct run_axes {
     void *part[PROGRAM_OUTPUTS];
     int32_t warps, kept;
     uint16_t lanes[PROGRAM_OUTPUTS]; /* the first vector of an output's */
-    uint8_t row[PROGRAM_OUTPUTS];    /* the fold of an output */
+    uint8_t row[PROGRAM_OUTPUTS];    /* the reduction of an output */
     uint8_t outs, outer, inner;
     machine_types types;
 } run_axes;
@@ -46,7 +46,7 @@ run_kernels run_kernel_converts_f32, run_kernel_converts_f64, run_kernel_convert
     run_kernel_converts_heavy_f64, run_kernel_converts_i64, run_kernel_converts_u64;
 
 /* Of reduce.c: what an acc takes. */
-size_t fold_acc_bytes(int row, bool wide);
+size_t reduce_acc_bytes(int row, bool wide);
 
 size_t run_scratch(const step *s);
 cudaError_t run_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);

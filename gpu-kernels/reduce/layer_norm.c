@@ -4,7 +4,7 @@
 #include "launch.h"
 #include "reduce_order.h"
 
-#define ACC_NUMBERS 4 /* of layer_norm.cu's unit_fold; what it results in has two */
+#define ACC_NUMBERS 4 /* of layer_norm.cu's unit_reduce; what it results in has two */
 
 typedef struct norms {
     norm_args args;
@@ -54,10 +54,10 @@ static norm_trim trim_of(const step *s, const frame *f, int which)
 static bool is_long(const norms *r) { return r->args.row.n * (int64_t)element(r) > NORM_BYTES; }
 
 /* Scratch of long rows: mean and variance of each, then parts. */
-static fold_args fold_of(const norms *r, size_t *each)
+static reduce_args reduce_of(const norms *r, size_t *each)
 {
-    fold_args a = { .n = 0 };
-    fold_rows_of(&a, &r->in, &r->each);
+    reduce_args a = { .n = 0 };
+    reduce_rows_of(&a, &r->in, &r->each);
     *each = round_256((size_t)r->args.row.rows * 2 * element(r));
     return a;
 }
@@ -67,7 +67,7 @@ size_t norm_scratch(const step *s)
     const norms r = norms_of(s);
     size_t each;
     if (!is_long(&r)) return 0;
-    const fold_args a = fold_of(&r, &each);
+    const reduce_args a = reduce_of(&r, &each);
     return each + (a.parts > 1 ? (size_t)(a.outputs * a.parts) * ACC_NUMBERS * element(&r) : 0);
 }
 
@@ -75,11 +75,11 @@ static cudaError_t run_long(norms *r, const workspace *w, cudaStream_t q)
 {
     const void *(*kernel)(int row, int form) = r->wide ? norm_kernel_f64 : norm_kernel_f32;
     size_t each;
-    fold_args a = fold_of(r, &each);
+    reduce_args a = reduce_of(r, &each);
     r->args.known = w->scratch;
     a.x = a.y = r->args.row.in, a.part = (char *)w->scratch + each, a.out = w->scratch,
     a.meet.counters = w->counters;
-    const cudaError_t e = fold_run(&a, kernel, 0, q);
+    const cudaError_t e = reduce_run(&a, kernel, 0, q);
     if (e != cudaSuccess) return e;
     const int64_t each_block = LAST_THREADS * LAST_EACH,
                   blocks = (r->args.row.n + each_block - 1) / each_block;
@@ -125,7 +125,7 @@ static cudaError_t run_rows(norms *r, cudaStream_t q)
         r->wide ? norm_row_kernel_f64 : norm_row_kernel_f32;
     const bool vectors = in_vectors(r), dense = is_trimmed_in_vectors(r);
     int held = 1;
-    while (held * FOLD_LANES < r->args.row.n) held *= 2;
+    while (held * REDUCE_LANES < r->args.row.n) held *= 2;
     if (r->args.row.n <= ROW_HELD) return run_threads(r, of(held, vectors, dense), 32, q);
     const void *kernel = of(0, vectors, dense);
     const size_t bytes = (size_t)r->args.row.n * element(r);
@@ -141,7 +141,7 @@ cudaError_t norm_launch(const step *s, const frame *f, const workspace *w, cudaS
     for (int k = NORM_GAIN; k <= NORM_BIAS; k++) r.args.with[k] = trim_of(s, f, k);
     if (r.args.row.n == 0 || r.args.row.rows == 0) return cudaSuccess;
     if (is_long(&r)) return run_long(&r, w, q);
-    if (r.args.row.n <= FOLD_FEW)
+    if (r.args.row.n <= REDUCE_FEW)
         return run_threads(&r, (r.wide ? norm_kernel_f64 : norm_kernel_f32)(0, FORM_SHORT), 4, q);
     return run_rows(&r, q);
 }

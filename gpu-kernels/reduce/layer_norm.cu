@@ -6,12 +6,12 @@
 namespace
 {
 
-typedef folding<row_mean> mean_fold;
-typedef folding<row_var> var_fold;
+typedef folding<row_mean> mean_reduce;
+typedef folding<row_var> var_reduce;
 
-struct unit_fold {
+struct unit_reduce {
     struct lane {
-        var_fold::lane moments;
+        var_reduce::lane moments;
         T sum;
     };
     struct acc {
@@ -22,35 +22,35 @@ struct unit_fold {
         T mean, var;
     };
     enum { pairs = 0, resident = 2 };
-    static __device__ inline acc start() { return { var_fold::start(), mean_fold::start() }; }
-    static __device__ inline lane open() { return { var_fold::open(), mean_fold::open() }; }
+    static __device__ inline acc start() { return { var_reduce::start(), mean_reduce::start() }; }
+    static __device__ inline lane open() { return { var_reduce::open(), mean_reduce::open() }; }
     static __device__ inline T see(T x, T) { return x; }
     static __device__ inline lane take(lane a, T x, T y, int k)
     {
-        return { var_fold::take(a.moments, x, y, k), mean_fold::take(a.sum, x, y, k) };
+        return { var_reduce::take(a.moments, x, y, k), mean_reduce::take(a.sum, x, y, k) };
     }
     static __device__ inline lane take_swiftly(lane a, T x, int k, bool &right)
     {
         swiftly_counted n = { k, right };
         row_var::with(n, a.moments.mean, a.moments.squares, x);
-        right = n.right, a.moments.n = { n.n }, a.sum = mean_fold::take(a.sum, x, x, k);
+        right = n.right, a.moments.n = { n.n }, a.sum = mean_reduce::take(a.sum, x, x, k);
         return a;
     }
     static __device__ inline acc close(lane a, int64_t first)
     {
-        return { var_fold::close(a.moments, first), a.sum };
+        return { var_reduce::close(a.moments, first), a.sum };
     }
     static __device__ inline acc join(acc a, acc b)
     {
-        return { var_fold::join(a.m, b.m), mean_fold::join(a.sum, b.sum) };
+        return { var_reduce::join(a.m, b.m), mean_reduce::join(a.sum, b.sum) };
     }
-    static __device__ inline result finish(acc a, int64_t n)
+    static __device__ inline result epilogue(acc a, int64_t n)
     {
-        return { mean_fold::finish(a.sum, n), var_fold::finish(a.m, n) };
+        return { mean_reduce::epilogue(a.sum, n), var_reduce::epilogue(a.m, n) };
     }
     template <class F> static __device__ inline acc each(acc a, F f)
     {
-        return { var_fold::each(a.m, f), f(a.sum) };
+        return { var_reduce::each(a.m, f), f(a.sum) };
     }
 };
 
@@ -80,7 +80,7 @@ template <int W, bool DENSE> struct unit {
             number[k] = (T)t.number;
         }
     }
-    __device__ __forceinline__ void settle(unit_fold::result r)
+    __device__ __forceinline__ void settle(unit_reduce::result r)
     {
         mean = r.mean, scale = FN(rsqrt)(r.var + (T)a.r);
     }
@@ -110,30 +110,30 @@ template <int W, bool DENSE> struct unit {
 };
 
 /* The first thread's result, for its group. */
-template <int G> static __device__ inline unit_fold::result shared_result(unit_fold::acc s, int64_t n)
+template <int G> static __device__ inline unit_reduce::result shared_result(unit_reduce::acc s, int64_t n)
 {
-    const unit_fold::result r = unit_fold::finish(s, n);
+    const unit_reduce::result r = unit_reduce::epilogue(s, n);
     return { from_first<G>(r.mean), from_first<G>(r.var) };
 }
 
 /* Rows of no more than 16 elements, a group of four threads each, one element a lane. */
 KERNEL(ROW_THREADS) short_norms(const __grid_constant__ norm_args a)
 {
-    enum { G = 4, OWN = FOLD_FEW / G };
+    enum { G = 4, OWN = REDUCE_FEW / G };
     const int64_t at = ((int64_t)blockIdx.x * ROW_THREADS + threadIdx.x) / G, row = at < a.row.rows ? at : 0;
     const int g = threadIdx.x % G, n = (int)a.row.n, mine = at < a.row.rows ? n : 0;
     const T *in = row_of(a.row, row);
     unit<1, false> u(a, row);
     T x[OWN];
-    unit_fold::acc s[OWN];
+    unit_reduce::acc s[OWN];
 #pragma unroll
     for (int j = 0; j < OWN; j++) {
         x[j] = g + G * j < mine ? in[(g + G * j) * a.row.stride] : K(0);
-        s[j] = g + G * j < mine ? unit_fold::close(unit_fold::take(unit_fold::open(), x[j], K(0), 0), 0)
-                                : unit_fold::start();
+        s[j] = g + G * j < mine ? unit_reduce::close(unit_reduce::take(unit_reduce::open(), x[j], K(0), 0), 0)
+                                : unit_reduce::start();
     }
-    join_own<unit_fold, OWN / 2, 1>(s);
-    u.settle(shared_result<G>(join_group<unit_fold, G>(s[0]), n));
+    join_own<unit_reduce, OWN / 2, 1>(s);
+    u.settle(shared_result<G>(join_group<unit_reduce, G>(s[0]), n));
 #pragma unroll
     for (int j = 0; j < OWN; j++)
         if (g + G * j < mine)
@@ -142,18 +142,18 @@ KERNEL(ROW_THREADS) short_norms(const __grid_constant__ norm_args a)
 
 /* The lanes of a warp's row. false: a quotient was subnormal, and it is SURE that has to take them. */
 template <bool SURE, int R, int W>
-static __device__ __forceinline__ bool take_row(const warp_row<R, W> &x, unit_fold::acc (&s)[4])
+static __device__ __forceinline__ bool take_row(const warp_row<R, W> &x, unit_reduce::acc (&s)[4])
 {
     bool right = true;
     EACH_LANE
     {
-        unit_fold::lane v = unit_fold::open();
+        unit_reduce::lane v = unit_reduce::open();
 #pragma unroll
         for (int r = 0; r < R; r++)
             if (r < R / 2 || x.has(r, l)) /* the row would else be held by half as many */
-                v = SURE ? unit_fold::take(v, x.x[r][l], K(0), r)
-                         : unit_fold::take_swiftly(v, x.x[r][l], r, right);
-        s[l] = unit_fold::close(v, 0);
+                v = SURE ? unit_reduce::take(v, x.x[r][l], K(0), r)
+                         : unit_reduce::take_swiftly(v, x.x[r][l], r, right);
+        s[l] = unit_reduce::close(v, 0);
     }
     return right;
 }
@@ -166,18 +166,18 @@ template <int R, int W, bool DENSE> KERNEL(ROW_THREADS) warp_norms(const __grid_
     x.n = (int)a.row.n, x.t = threadIdx.x % 32;
     x.load(row_of(a.row, row), a.row.stride, K(0));
     unit<W, DENSE> u(a, row);
-    unit_fold::acc s[4];
+    unit_reduce::acc s[4];
     if (!__all_sync(~0u, take_row<false>(x, s))) take_row<true>(x, s);
-    u.settle(shared_result<32>(join_warp<unit_fold, W>(s), a.row.n));
+    u.settle(shared_result<32>(join_warp<unit_reduce, W>(s), a.row.n));
     x.store_packs((T *)a.row.out + row * a.row.n, u);
 }
 
 /* A thread block a row, which lies in shared memory; a thread a lane. */
 template <int W, bool DENSE> KERNEL(ROW_THREADS) kept_norm(const __grid_constant__ norm_args a)
 {
-    enum { BLOCKS = NORM_BYTES / sizeof(T) / FOLD_BLOCK };
+    enum { BLOCKS = NORM_BYTES / sizeof(T) / REDUCE_BLOCK };
     extern __shared__ double2 shared[]; /* aligned as vectors are */
-    __shared__ unit_fold::acc lane[BLOCKS][ROW_THREADS];
+    __shared__ unit_reduce::acc lane[BLOCKS][ROW_THREADS];
     T *kept = (T *)shared, *out = (T *)a.row.out + blockIdx.x * a.row.n;
     const T *in = row_of(a.row, blockIdx.x);
     const int n = (int)a.row.n, t = threadIdx.x;
@@ -187,16 +187,16 @@ template <int W, bool DENSE> KERNEL(ROW_THREADS) kept_norm(const __grid_constant
     __syncthreads();
     unit<W, DENSE> u(a, blockIdx.x);
     int b = 0;
-    for (int first = 0; first < n; first += FOLD_BLOCK, b++) {
-        const int end = min(first + FOLD_BLOCK, n);
-        unit_fold::lane v = unit_fold::open();
+    for (int first = 0; first < n; first += REDUCE_BLOCK, b++) {
+        const int end = min(first + REDUCE_BLOCK, n);
+        unit_reduce::lane v = unit_reduce::open();
         int k = 0;
 #pragma unroll 4
-        for (int i = first + t; i < end; i += FOLD_LANES, k++) v = unit_fold::take(v, kept[i], K(0), k);
-        lane[b][t] = unit_fold::close(v, 0);
+        for (int i = first + t; i < end; i += REDUCE_LANES, k++) v = unit_reduce::take(v, kept[i], K(0), k);
+        lane[b][t] = unit_reduce::close(v, 0);
     }
     __syncthreads();
-    u.settle(unit_fold::finish(join_blocks<unit_fold>(lane, b), n));
+    u.settle(unit_reduce::epilogue(join_blocks<unit_reduce>(lane, b), n));
 #pragma unroll 4
     for (int i = t * W; i < n; i += ROW_THREADS * W) *(packed<W> *)(out + i) = u(*(packed<W> *)(kept + i), i);
 }
@@ -209,7 +209,7 @@ KERNEL(LAST_THREADS) last_norms(const __grid_constant__ norm_args a)
     const T *in = row_of(a.row, row);
     T *out = (T *)a.row.out + row * n;
     unit<1, false> u(a, row);
-    u.settle(((const unit_fold::result *)a.known)[row]);
+    u.settle(((const unit_reduce::result *)a.known)[row]);
     T x[LAST_EACH];
 #pragma unroll
     for (int j = 0; j < LAST_EACH; j++)
@@ -221,7 +221,7 @@ KERNEL(LAST_THREADS) last_norms(const __grid_constant__ norm_args a)
     }
 }
 
-/* held: rows of FOLD_LANES elements, that a warp has */
+/* held: rows of REDUCE_LANES elements, that a warp has */
 template <int W, bool DENSE> static const void *row_form(int held)
 {
     switch (held) {
@@ -247,7 +247,7 @@ const void *TYPED(norm_kernel)(int, int form)
     switch (form) {
     case FORM_SHORT: return (const void *)short_norms;
     case FORM_LAST: return (const void *)last_norms;
-    case FORM_ROWS: return (const void *)fold_rows<unit_fold>;
+    case FORM_ROWS: return (const void *)reduce_rows<unit_reduce>;
     default: return NULL;
     }
 }

@@ -1,4 +1,4 @@
-/* reduce.c - launches folds: which threads go where, by what is to be reduced. */
+/* reduce.c - launches reductions: which threads go where, by what is to be reduced. */
 #include "program_reduce.h"
 #include "reduce_order.h"
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static layout inner_axes(const layout *l, int inner)
     return r;
 }
 
-static void set_outer(fold_args *a, layout *x, layout *y, layout *out)
+static void set_outer(reduce_args *a, layout *x, layout *y, layout *out)
 {
     layout *all[] = { out, x, y };
     layout_collapse(all, 3);
@@ -30,7 +30,7 @@ static void set_outer(fold_args *a, layout *x, layout *y, layout *out)
     }
 }
 
-static void set_inner(fold_args *a, layout *x, layout *y)
+static void set_inner(reduce_args *a, layout *x, layout *y)
 {
     layout *all[] = { x, y };
     layout_collapse(all, 2);
@@ -42,7 +42,7 @@ static void set_inner(fold_args *a, layout *x, layout *y)
 }
 
 /* The last `inner` axes of x and y are reduced; the others, which are out's, say which output. */
-static void set_axes(fold_args *a, const layout *x, const layout *y, int inner, const layout *out)
+static void set_axes(reduce_args *a, const layout *x, const layout *y, int inner, const layout *out)
 {
     layout inner_x = inner_axes(x, inner), inner_y = inner_axes(y, inner), to = *out;
     layout outer_x = outer_axes(x, inner), outer_y = outer_axes(y, inner);
@@ -51,46 +51,46 @@ static void set_axes(fold_args *a, const layout *x, const layout *y, int inner, 
 }
 
 /* Do neighbouring outputs, enough of them to share what memory gives at once, lie closer than neighbouring elements of one? */
-static bool is_columns(const fold_args *a)
+static bool is_columns(const reduce_args *a)
 {
     const int64_t apart = a->outer_stride[0][a->outer - 1];
-    const bool wide = a->outer_size[a->outer - 1].by >= FOLD_ACROSS / 4;
+    const bool wide = a->outer_size[a->outer - 1].by >= REDUCE_ACROSS / 4;
     return a->inner == 1 && wide && apart != 0 && llabs(apart) < llabs(a->inner_stride[0][0]);
 }
 
-static enum form form_of(const fold_args *a)
+static enum form form_of(const reduce_args *a)
 {
     const bool columns = is_columns(a);
-    if (a->n <= FOLD_FEW && a->inner == 1) return columns ? FORM_THIN : FORM_SHORT;
-    if (a->n <= FOLD_LANES && a->inner == 1) return columns ? FORM_LOW : FORM_NARROW;
+    if (a->n <= REDUCE_FEW && a->inner == 1) return columns ? FORM_THIN : FORM_SHORT;
+    if (a->n <= REDUCE_LANES && a->inner == 1) return columns ? FORM_LOW : FORM_NARROW;
     return columns ? FORM_COLUMNS : FORM_ROWS;
 }
 
-/* In rows, up to FOLD_WARPS blocks are joined at once; those of a column each stay a part. */
-static void set_parts(fold_args *a)
+/* In rows, up to REDUCE_WARPS blocks are joined at once; those of a column each stay a part. */
+static void set_parts(reduce_args *a)
 {
     const enum form form = form_of(a);
-    a->blocks = (a->n + FOLD_BLOCK - 1) / FOLD_BLOCK, a->warps = 1;
+    a->blocks = (a->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK, a->warps = 1;
     if (form == FORM_ROWS)
-        while (a->warps < FOLD_WARPS && a->warps < a->blocks) a->warps *= 2;
+        while (a->warps < REDUCE_WARPS && a->warps < a->blocks) a->warps *= 2;
     a->parts = a->blocks <= a->warps ? 1 : (a->blocks + a->warps - 1) / a->warps;
     a->by_parts = divide_by64(a->parts);
     if (a->blocks == 0) a->blocks = 1;
 }
 
-void fold_rows_of(fold_args *a, const layout *in, const layout *out)
+void reduce_rows_of(reduce_args *a, const layout *in, const layout *out)
 {
     set_axes(a, in, in, 1, out);
     set_parts(a);
 }
 
-/* A fold of what lies in memory: its row, and the inputs that it takes. */
-typedef struct plain_fold {
+/* A reduction of what lies in memory: its row, and the inputs that it takes. */
+typedef struct plain_reduce {
     int row, x, y;
-} plain_fold;
+} plain_reduce;
 
-/* [LOAD x] fold, of inputs alone that are of one type; else the program has to be run. */
-static bool read_plain(const step *s, plain_fold *f)
+/* [LOAD x] reduction, of inputs alone that are of one type; else the program has to be run. */
+static bool read_plain(const step *s, plain_reduce *f)
 {
     const program *p = s->program;
     const instruction *c = p->code + p->length - 1,
@@ -102,13 +102,13 @@ static bool read_plain(const step *s, plain_fold *f)
         if (from.kind != FROM_INPUT) return false;
         input[k] = from.index;
     }
-    *f = (plain_fold){ c->op, input[0], op_infos[c->op].arity > 1 ? input[1] : input[0] };
+    *f = (plain_reduce){ c->op, input[0], op_infos[c->op].arity > 1 ? input[1] : input[0] };
     return true;
 }
 
-static fold_args args_of(const step *s, const plain_fold *f)
+static reduce_args args_of(const step *s, const plain_reduce *f)
 {
-    fold_args a = { .n = 0 };
+    reduce_args a = { .n = 0 };
     const layout out = outer_axes(&s->out[0].at, s->inner);
     set_axes(&a, &s->in[f->x].at, &s->in[f->y].at, s->inner, &out);
     set_parts(&a);
@@ -116,7 +116,7 @@ static fold_args args_of(const step *s, const plain_fold *f)
 }
 
 /* What an acc of reduce_ops.cuh takes. */
-size_t fold_acc_bytes(int row, bool wide)
+size_t reduce_acc_bytes(int row, bool wide)
 {
     static const uint8_t numbers[OPS] = {
         [OP_norm] = 3,
@@ -127,37 +127,37 @@ size_t fold_acc_bytes(int row, bool wide)
     return (wide ? sizeof(double) : sizeof(float)) * (numbers[row] ? numbers[row] : 1);
 }
 
-size_t fold_part_bytes(const fold_args *a, int row, bool wide)
+size_t reduce_part_bytes(const reduce_args *a, int row, bool wide)
 {
-    return a->parts > 1 ? (size_t)(a->outputs * a->parts) * fold_acc_bytes(row, wide) : 0;
+    return a->parts > 1 ? (size_t)(a->outputs * a->parts) * reduce_acc_bytes(row, wide) : 0;
 }
 
-size_t fold_scratch(const step *s)
+size_t reduce_scratch(const step *s)
 {
-    plain_fold f;
+    plain_reduce f;
     if (!read_plain(s, &f)) return run_scratch(s);
-    const fold_args a = args_of(s, &f);
-    return fold_part_bytes(&a, f.row, step_type(s) == DUET_F64);
+    const reduce_args a = args_of(s, &f);
+    return reduce_part_bytes(&a, f.row, step_type(s) == DUET_F64);
 }
 
-static int64_t thread_blocks(const fold_args *a, enum form form)
+static int64_t thread_blocks(const reduce_args *a, enum form form)
 {
-    const int64_t threads = FOLD_WARPS * 32, m = a->outputs;
+    const int64_t threads = REDUCE_WARPS * 32, m = a->outputs;
     switch (form) {
     case FORM_SHORT: return (4 * m + threads - 1) / threads;
-    case FORM_NARROW: return (FOLD_FEW_DOWN * m + threads - 1) / threads;
+    case FORM_NARROW: return (REDUCE_FEW_DOWN * m + threads - 1) / threads;
     case FORM_THIN: return (m + threads - 1) / threads;
-    case FORM_LOW: return (m + FOLD_ACROSS - 1) / FOLD_ACROSS;
-    case FORM_COLUMNS: return (m + FOLD_ACROSS - 1) / FOLD_ACROSS * a->blocks;
-    default: return (m * a->parts * a->warps + FOLD_WARPS - 1) / FOLD_WARPS;
+    case FORM_LOW: return (m + REDUCE_ACROSS - 1) / REDUCE_ACROSS;
+    case FORM_COLUMNS: return (m + REDUCE_ACROSS - 1) / REDUCE_ACROSS * a->blocks;
+    default: return (m * a->parts * a->warps + REDUCE_WARPS - 1) / REDUCE_WARPS;
     }
 }
 
 static int threads_of(enum form form)
 {
     if (form == FORM_COLUMNS || form == FORM_LOW)
-        return FOLD_ACROSS * (form == FORM_LOW ? FOLD_FEW_DOWN : FOLD_DOWN);
-    return FOLD_WARPS * 32;
+        return REDUCE_ACROSS * (form == FORM_LOW ? REDUCE_FEW_DOWN : REDUCE_DOWN);
+    return REDUCE_WARPS * 32;
 }
 
 /* As few tiles a counter as there are counters for. */
@@ -167,21 +167,22 @@ meeting meet_at(uint32_t *counters, int64_t outputs, int64_t across)
     return (meeting){ counters, (uint32_t)((tiles + KERNELS_COUNTERS - 1) / KERNELS_COUNTERS) };
 }
 
-cudaError_t fold_run(const fold_args *a, const void *(*kernel)(int row, int form), int row, cudaStream_t q)
+cudaError_t reduce_run(const reduce_args *a, const void *(*kernel)(int row, int form), int row,
+                       cudaStream_t q)
 {
-    fold_args args = *a;
+    reduce_args args = *a;
     const enum form form = form_of(a);
-    args.meet = meet_at(a->meet.counters, a->outputs, form == FORM_COLUMNS ? FOLD_ACROSS : 1);
+    args.meet = meet_at(a->meet.counters, a->outputs, form == FORM_COLUMNS ? REDUCE_ACROSS : 1);
     return launch(kernel(row, (int)form), thread_blocks(a, form), threads_of(form), 0, &args, q);
 }
 
-cudaError_t fold_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+cudaError_t reduce_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    plain_fold p;
+    plain_reduce p;
     if (!read_plain(s, &p)) return run_launch(s, f, w, q);
-    fold_args a = args_of(s, &p);
+    reduce_args a = args_of(s, &p);
     if (a.outputs == 0) return cudaSuccess;
     a.x = f->data[s->in[p.x].slot], a.y = f->data[s->in[p.y].slot];
     a.out = f->data[s->out[0].slot], a.part = w->scratch, a.meet.counters = w->counters;
-    return fold_run(&a, step_type(s) == DUET_F64 ? fold_kernel_f64 : fold_kernel_f32, p.row, q);
+    return reduce_run(&a, step_type(s) == DUET_F64 ? reduce_kernel_f64 : reduce_kernel_f32, p.row, q);
 }

@@ -1,6 +1,6 @@
 /* reduce.cuh - reductions of what lies in memory, over any Fold of reduce_tree.cuh. */
-#ifndef FOLD_CUH
-#define FOLD_CUH
+#ifndef REDUCE_CUH
+#define REDUCE_CUH
 
 #include "reduce_tree.cuh"
 
@@ -9,7 +9,7 @@ struct place {
     int64_t x, y, out;
 };
 
-static __device__ inline place locate(const fold_args &a, int64_t i)
+static __device__ inline place locate(const reduce_args &a, int64_t i)
 {
     place p = {};
     uint64_t left = (uint64_t)i;
@@ -24,7 +24,7 @@ static __device__ inline place locate(const fold_args &a, int64_t i)
     return p;
 }
 
-/* What a fold takes in one step; y of dot alone. */
+/* What a reduction takes in one step; y of dot alone. */
 struct taken {
     T x, y;
 };
@@ -35,7 +35,7 @@ template <class Fold> struct elements {
     int64_t x_stride, y_stride;
     T with;
 
-    __device__ elements(const fold_args &a, int64_t i, const place &p)
+    __device__ elements(const reduce_args &a, int64_t i, const place &p)
         : x((const T *)a.x + p.x), y(Fold::pairs ? (const T *)a.y + p.y : NULL),
           x_stride(a.inner_stride[0][0]), y_stride(a.inner_stride[1][0]),
           with(a.with ? ((const T *)a.with)[i] : T(0))
@@ -45,7 +45,7 @@ template <class Fold> struct elements {
     {
         return { x[j * x_stride], Fold::pairs ? y[j * y_stride] : T(0) };
     }
-    __device__ taken through(const fold_args &a, int64_t j) const
+    __device__ taken through(const reduce_args &a, int64_t j) const
     {
         int64_t at_x = 0, at_y = 0;
         uint64_t left = (uint64_t)j;
@@ -88,7 +88,7 @@ template <int W> static __device__ inline void load_lanes(T (&v)[4], const T *ro
     }
 }
 
-/* Elements that lie side by side, W of them aligned, taken by rows of FOLD_LANES; the loads of BATCH rows are under way at once. */
+/* Elements that lie side by side, W of them aligned, taken by rows of REDUCE_LANES; the loads of BATCH rows are under way at once. */
 template <class Fold, int W> struct dense_rows {
     enum { BATCH = 32 / sizeof(T) / (Fold::pairs ? 2 : 1) }; /* 128 bytes a thread */
     const T *x, *y;
@@ -114,8 +114,8 @@ template <class Fold, int W> struct dense_rows {
 #pragma unroll
         for (int u = 0; u < BATCH; u++)
             if (!SOME || k + u < rows) {
-                load_lanes<W>(p[u], x + (k + u) * FOLD_LANES, t);
-                if (Fold::pairs) load_lanes<W>(q[u], y + (k + u) * FOLD_LANES, t);
+                load_lanes<W>(p[u], x + (k + u) * REDUCE_LANES, t);
+                if (Fold::pairs) load_lanes<W>(q[u], y + (k + u) * REDUCE_LANES, t);
             }
 #pragma unroll
         for (int u = 0; u < BATCH; u++)
@@ -126,7 +126,7 @@ template <class Fold, int W> struct dense_rows {
     {
 #pragma unroll
         for (int l = 0; l < 4; l++) {
-            const int i = k * FOLD_LANES + lane_of<W>(l, t);
+            const int i = k * REDUCE_LANES + lane_of<W>(l, t);
             p[l] = taken{};
             if (i < n) p[l] = { x[i], Fold::pairs ? y[i] : K(0) };
         }
@@ -135,17 +135,17 @@ template <class Fold, int W> struct dense_rows {
     {
 #pragma unroll
         for (int l = 0; l < 4; l++)
-            if (k * FOLD_LANES + lane_of<W>(l, t) < n)
+            if (k * REDUCE_LANES + lane_of<W>(l, t) < n)
                 v[l] = Fold::take(v[l], Fold::see(p[l].x, with), p[l].y, k);
     }
 };
 
 /* The n elements of a block from `first` on. */
 template <class Fold, int W>
-static __device__ inline typename Fold::acc fold_dense(const elements<Fold> &e, int64_t first, int n, int t)
+static __device__ inline typename Fold::acc reduce_dense(const elements<Fold> &e, int64_t first, int n, int t)
 {
     dense_rows<Fold, W> r(e, first, t);
-    const int rows = n / FOLD_LANES;
+    const int rows = n / REDUCE_LANES;
     taken end[4];
     int k = 0;
 #pragma unroll 1
@@ -158,25 +158,25 @@ static __device__ inline typename Fold::acc fold_dense(const elements<Fold> &e, 
 
 /* The same, however they lie. */
 template <class Fold, bool THROUGH>
-static __device__ inline typename Fold::acc fold_strided(const fold_args &a, const elements<Fold> &e,
-                                                         int64_t first, int n, int t)
+static __device__ inline typename Fold::acc reduce_strided(const reduce_args &a, const elements<Fold> &e,
+                                                           int64_t first, int n, int t)
 {
     enum { BATCH = THROUGH ? 1 : 16 / sizeof(T) };
     typename Fold::lane v[4];
 #pragma unroll
     for (int l = 0; l < 4; l++) v[l] = Fold::open();
 #pragma unroll(BATCH)
-    for (int k = 0; k * FOLD_LANES < n; k++) {
+    for (int k = 0; k * REDUCE_LANES < n; k++) {
         taken p[4];
 #pragma unroll
         for (int l = 0; l < 4; l++) {
-            const int i = k * FOLD_LANES + lane_of<1>(l, t);
+            const int i = k * REDUCE_LANES + lane_of<1>(l, t);
             p[l] = taken{};
             if (i < n) p[l] = THROUGH ? e.through(a, first + i) : e.along(first + i);
         }
 #pragma unroll
         for (int l = 0; l < 4; l++)
-            if (k * FOLD_LANES + lane_of<1>(l, t) < n)
+            if (k * REDUCE_LANES + lane_of<1>(l, t) < n)
                 v[l] = Fold::take(v[l], Fold::see(p[l].x, e.with), p[l].y, k);
     }
     return close_warp<Fold, 1>(v, first, n, t);
@@ -184,29 +184,30 @@ static __device__ inline typename Fold::acc fold_strided(const fold_args &a, con
 
 /* Block b of output i. */
 template <class Fold>
-static __device__ inline typename Fold::acc fold_block(const fold_args &a, int64_t i, int64_t b, int t)
+static __device__ inline typename Fold::acc reduce_block(const reduce_args &a, int64_t i, int64_t b, int t)
 {
     const elements<Fold> e(a, i, locate(a, i));
-    const int64_t first = b * FOLD_BLOCK;
-    const int n = (int)min((int64_t)FOLD_BLOCK, a.n - first);
+    const int64_t first = b * REDUCE_BLOCK;
+    const int n = (int)min((int64_t)REDUCE_BLOCK, a.n - first);
     const bool dense = a.inner == 1 && e.x_stride == 1 && (!Fold::pairs || e.y_stride == 1);
     const uintptr_t bits = (uintptr_t)e.x | (Fold::pairs ? (uintptr_t)e.y : 0);
-    if (dense && bits % 16 == 0) return fold_dense<Fold, WIDTH>(e, first, n, t);
-    if (dense) return fold_dense<Fold, 1>(e, first, n, t);
-    if (a.inner == 1) return fold_strided<Fold, false>(a, e, first, n, t);
-    return fold_strided<Fold, true>(a, e, first, n, t);
+    if (dense && bits % 16 == 0) return reduce_dense<Fold, WIDTH>(e, first, n, t);
+    if (dense) return reduce_dense<Fold, 1>(e, first, n, t);
+    if (a.inner == 1) return reduce_strided<Fold, false>(a, e, first, n, t);
+    return reduce_strided<Fold, true>(a, e, first, n, t);
 }
 
 /* ---- parts ---- */
 
-template <class Fold> static __device__ inline void give(const fold_args &a, int64_t i, typename Fold::acc r)
+template <class Fold>
+static __device__ inline void give(const reduce_args &a, int64_t i, typename Fold::acc r)
 {
-    ((typename Fold::result *)a.out)[locate(a, i).out] = Fold::finish(r, a.n);
+    ((typename Fold::result *)a.out)[locate(a, i).out] = Fold::epilogue(r, a.n);
 }
 
 /* An output is done when it has one part. */
 template <class Fold>
-static __device__ inline void deliver(const fold_args &a, int64_t i, int64_t part, typename Fold::acc r)
+static __device__ inline void deliver(const reduce_args &a, int64_t i, int64_t part, typename Fold::acc r)
 {
     if (a.parts > 1) ((typename Fold::acc *)a.part)[i * a.parts + part] = r;
     else give<Fold>(a, i, r);
@@ -214,7 +215,7 @@ static __device__ inline void deliver(const fold_args &a, int64_t i, int64_t par
 
 /* Once its part is delivered, by all threads of a block. */
 template <class Fold, int across>
-static __device__ inline void meet(const fold_args &a, int64_t tile, typename Fold::acc *s)
+static __device__ inline void meet(const reduce_args &a, int64_t tile, typename Fold::acc *s)
 {
     if (a.parts > 1)
         join_parts<Fold>((typename Fold::acc *)a.part, a.parts,
@@ -223,15 +224,17 @@ static __device__ inline void meet(const fold_args &a, int64_t tile, typename Fo
 }
 
 /* A warp for each block; those of a part are joined here. */
-template <class Fold> KERNEL(FOLD_WARPS * 32, Fold::resident) fold_rows(const __grid_constant__ fold_args a)
+template <class Fold>
+KERNEL(REDUCE_WARPS * 32, Fold::resident)
+reduce_rows(const __grid_constant__ reduce_args a)
 {
-    __shared__ typename Fold::acc s[FOLD_WARPS];
+    __shared__ typename Fold::acc s[REDUCE_WARPS];
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps;
-    const int64_t slot = (int64_t)block_from_end() * (FOLD_WARPS / a.warps) + warp / a.warps;
+    const int64_t slot = (int64_t)block_from_end() * (REDUCE_WARPS / a.warps) + warp / a.warps;
     const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * a.parts,
                   b = part * a.warps + own;
     typename Fold::acc r = Fold::start();
-    if (i < a.outputs && b < a.blocks) r = fold_block<Fold>(a, i, b, t);
+    if (i < a.outputs && b < a.blocks) r = reduce_block<Fold>(a, i, b, t);
     let_next_begin();
     if (a.warps > 1) {
         if (t == 0) s[warp] = r;
@@ -251,7 +254,7 @@ static __device__ inline void load_step(taken (&p)[N], const elements<Fold> &e, 
     for (int j = 0; j < N; j++) p[j] = e.along(at + j * step);
 }
 
-/* N lanes of one thread, the j-th holding the elements at + j * step and those FOLD_LANES further on, of those below end. The
+/* N lanes of one thread, the j-th holding the elements at + j * step and those REDUCE_LANES further on, of those below end. The
  * loads go before the first take. */
 template <class Fold, int N> struct lanes {
     typename Fold::lane v[N];
@@ -289,28 +292,28 @@ template <class Fold, int N> struct lanes {
     }
 };
 
-/* A thread block is FOLD_ACROSS outputs by FOLD_DOWN groups: thread g of an output holds the lanes g, g + 16, ..., g + 112. While it
+/* A thread block is REDUCE_ACROSS outputs by REDUCE_DOWN groups: thread g of an output holds the lanes g, g + 16, ..., g + 112. While it
  * takes some elements, the next ones are under way. */
 template <class Fold>
-static __device__ inline typename Fold::acc fold_column(const elements<Fold> &e, int64_t first, int64_t end,
-                                                        int g)
+static __device__ inline typename Fold::acc reduce_column(const elements<Fold> &e, int64_t first, int64_t end,
+                                                          int g)
 {
-    enum { N = FOLD_LANES / FOLD_DOWN };
-    const int steps = (int)((end - first) / FOLD_LANES);
+    enum { N = REDUCE_LANES / REDUCE_DOWN };
+    const int steps = (int)((end - first) / REDUCE_LANES);
     lanes<Fold, N> v;
     taken now[N], next[N];
     int64_t at = first + g;
-    if (steps) load_step<Fold>(now, e, at, FOLD_DOWN);
+    if (steps) load_step<Fold>(now, e, at, REDUCE_DOWN);
 #pragma unroll 2
     for (int k = 0; k < steps; k++) {
-        at += FOLD_LANES;
-        if (k + 1 < steps) load_step<Fold>(next, e, at, FOLD_DOWN);
+        at += REDUCE_LANES;
+        if (k + 1 < steps) load_step<Fold>(next, e, at, REDUCE_DOWN);
         v.take(now, e.with, k);
 #pragma unroll
         for (int j = 0; j < N; j++) now[j] = next[j];
     }
-    if (at < end) v.take_some(e, at, FOLD_DOWN, steps, end);
-    return v.close(first + g, FOLD_DOWN, end);
+    if (at < end) v.take_some(e, at, REDUCE_DOWN, steps, end);
+    return v.close(first + g, REDUCE_DOWN, end);
 }
 
 /* Thread blocks to a multiprocessor: as many as have room in its registers. */
@@ -321,7 +324,7 @@ template <class Fold> constexpr int column_blocks()
 
 /* Thread g of output c has r, of G of them; the first one's result is the output's. */
 template <class Fold, int G>
-static __device__ inline typename Fold::acc join_down(typename Fold::acc (&s)[G][FOLD_ACROSS], int c, int g,
+static __device__ inline typename Fold::acc join_down(typename Fold::acc (&s)[G][REDUCE_ACROSS], int c, int g,
                                                       typename Fold::acc r)
 {
     s[g][c] = r;
@@ -334,37 +337,39 @@ static __device__ inline typename Fold::acc join_down(typename Fold::acc (&s)[G]
 }
 
 template <class Fold>
-KERNEL(FOLD_ACROSS *FOLD_DOWN, column_blocks<Fold>())
-fold_columns(const __grid_constant__ fold_args a)
+KERNEL(REDUCE_ACROSS *REDUCE_DOWN, column_blocks<Fold>())
+reduce_columns(const __grid_constant__ reduce_args a)
 {
-    __shared__ typename Fold::acc s[FOLD_DOWN][FOLD_ACROSS];
-    const int c = threadIdx.x % FOLD_ACROSS, g = threadIdx.x / FOLD_ACROSS;
+    __shared__ typename Fold::acc s[REDUCE_DOWN][REDUCE_ACROSS];
+    const int c = threadIdx.x % REDUCE_ACROSS, g = threadIdx.x / REDUCE_ACROSS;
     const uint32_t tiles = gridDim.x / (uint32_t)a.blocks, block = block_from_end(), tile = block % tiles;
-    const int64_t b = block / tiles, i = (int64_t)tile * FOLD_ACROSS + c, first = b * FOLD_BLOCK;
+    const int64_t b = block / tiles, i = (int64_t)tile * REDUCE_ACROSS + c, first = b * REDUCE_BLOCK;
     typename Fold::acc r = Fold::start();
     if (i < a.outputs)
-        r = fold_column<Fold>(elements<Fold>(a, i, locate(a, i)), first, min(first + FOLD_BLOCK, a.n), g);
+        r = reduce_column<Fold>(elements<Fold>(a, i, locate(a, i)), first, min(first + REDUCE_BLOCK, a.n), g);
     r = join_down<Fold>(s, c, g, r);
     if (g == 0 && i < a.outputs) deliver<Fold>(a, i, b, r);
-    meet<Fold, FOLD_ACROSS>(a, tile, s[0]);
+    meet<Fold, REDUCE_ACROSS>(a, tile, s[0]);
 }
 
-/* No more than FOLD_LANES elements, so one a lane. */
-template <class Fold, int G> KERNEL(FOLD_ACROSS *G) fold_low(const __grid_constant__ fold_args a)
+/* No more than REDUCE_LANES elements, so one a lane. */
+template <class Fold, int G> KERNEL(REDUCE_ACROSS *G) reduce_low(const __grid_constant__ reduce_args a)
 {
-    __shared__ typename Fold::acc s[G][FOLD_ACROSS];
-    const int c = threadIdx.x % FOLD_ACROSS, g = threadIdx.x / FOLD_ACROSS;
-    const int64_t i = (int64_t)blockIdx.x * FOLD_ACROSS + c, end = i < a.outputs ? a.n : 0;
-    lanes<Fold, FOLD_LANES / G> v;
+    __shared__ typename Fold::acc s[G][REDUCE_ACROSS];
+    const int c = threadIdx.x % REDUCE_ACROSS, g = threadIdx.x / REDUCE_ACROSS;
+    const int64_t i = (int64_t)blockIdx.x * REDUCE_ACROSS + c, end = i < a.outputs ? a.n : 0;
+    lanes<Fold, REDUCE_LANES / G> v;
     if (i < a.outputs) v.take_some(elements<Fold>(a, i, locate(a, i)), g, G, 0, end);
     const typename Fold::acc r = join_down<Fold>(s, c, g, v.close(g, G, end));
     if (g == 0 && i < a.outputs) give<Fold>(a, i, r);
 }
 
 /* No more than G * P elements, so one a lane: G threads an output. */
-template <class Fold, int G, int P> KERNEL(FOLD_WARPS * 32) fold_short(const __grid_constant__ fold_args a)
+template <class Fold, int G, int P>
+KERNEL(REDUCE_WARPS * 32)
+reduce_short(const __grid_constant__ reduce_args a)
 {
-    const int64_t i = ((int64_t)blockIdx.x * (FOLD_WARPS * 32) + threadIdx.x) / G;
+    const int64_t i = ((int64_t)blockIdx.x * (REDUCE_WARPS * 32) + threadIdx.x) / G;
     const int g = threadIdx.x % G;
     const int64_t end = i < a.outputs ? a.n : 0;
     lanes<Fold, P> v;
@@ -373,15 +378,16 @@ template <class Fold, int G, int P> KERNEL(FOLD_WARPS * 32) fold_short(const __g
     if (g == 0 && i < a.outputs) deliver<Fold>(a, i, 0, r);
 }
 
-template <class Fold> static const void *fold_form(int form)
+template <class Fold> static const void *reduce_form(int form)
 {
     switch (form) {
-    case FORM_ROWS: return (const void *)fold_rows<Fold>;
-    case FORM_COLUMNS: return (const void *)fold_columns<Fold>;
-    case FORM_SHORT: return (const void *)fold_short<Fold, 4, FOLD_FEW / 4>;
-    case FORM_NARROW: return (const void *)fold_short<Fold, FOLD_FEW_DOWN, FOLD_LANES / FOLD_FEW_DOWN>;
-    case FORM_LOW: return (const void *)fold_low<Fold, FOLD_FEW_DOWN>;
-    case FORM_THIN: return (const void *)fold_short<Fold, 1, FOLD_FEW>;
+    case FORM_ROWS: return (const void *)reduce_rows<Fold>;
+    case FORM_COLUMNS: return (const void *)reduce_columns<Fold>;
+    case FORM_SHORT: return (const void *)reduce_short<Fold, 4, REDUCE_FEW / 4>;
+    case FORM_NARROW:
+        return (const void *)reduce_short<Fold, REDUCE_FEW_DOWN, REDUCE_LANES / REDUCE_FEW_DOWN>;
+    case FORM_LOW: return (const void *)reduce_low<Fold, REDUCE_FEW_DOWN>;
+    case FORM_THIN: return (const void *)reduce_short<Fold, 1, REDUCE_FEW>;
     default: return NULL;
     }
 }

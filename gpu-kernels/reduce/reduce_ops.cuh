@@ -8,20 +8,24 @@ namespace
 {
 
 #ifdef T_INTEGER
-#define DUET_WHOLE1(name, START, TAKE, JOIN, FINISH, ...) DUET_FOLD(name, START, TAKE, JOIN, FINISH, false)
-#define DUET_WHOLE2(name, START, TAKE, JOIN, FINISH, ...) DUET_FOLD(name, START, TAKE, JOIN, FINISH, true)
+#define DUET_WHOLE1(name, START, TAKE, JOIN, EPILOGUE, ...)                                                  \
+    DUET_REDUCE(name, START, TAKE, JOIN, EPILOGUE, false)
+#define DUET_WHOLE2(name, START, TAKE, JOIN, EPILOGUE, ...)                                                  \
+    DUET_REDUCE(name, START, TAKE, JOIN, EPILOGUE, true)
 #else
-#define DUET_FOLD1(name, START, TAKE, JOIN, FINISH, ...) DUET_FOLD(name, START, TAKE, JOIN, FINISH, false)
-#define DUET_FOLD2(name, START, TAKE, JOIN, FINISH, ...) DUET_FOLD(name, START, TAKE, JOIN, FINISH, true)
+#define DUET_FOLD1(name, START, TAKE, JOIN, EPILOGUE, ...)                                                   \
+    DUET_REDUCE(name, START, TAKE, JOIN, EPILOGUE, false)
+#define DUET_FOLD2(name, START, TAKE, JOIN, EPILOGUE, ...)                                                   \
+    DUET_REDUCE(name, START, TAKE, JOIN, EPILOGUE, true)
 #endif
-#define DUET_FOLD(name, START, TAKE, JOIN, FINISH, PAIRS)                                                    \
+#define DUET_REDUCE(name, START, TAKE, JOIN, EPILOGUE, PAIRS)                                                \
     struct row_##name {                                                                                      \
         typedef T carried;                                                                                   \
         enum { is_pairs = PAIRS };                                                                           \
         static __device__ inline T first() { return START; }                                                 \
         static __device__ inline T with(T a, T x, T y) { return TAKE; }                                      \
         static __device__ inline T both(T a, T b) { return JOIN; }                                           \
-        static __device__ inline T result(T a, int64_t n) { return FINISH; }                                 \
+        static __device__ inline T result(T a, int64_t n) { return EPILOGUE; }                               \
     };
 
 #ifndef T_INTEGER
@@ -33,7 +37,8 @@ struct moments {
 #define INVERSES(n) T(1) / T(n), T(1) / T((n) + 1), T(1) / T((n) + 2), T(1) / T((n) + 3)
 __constant__ T inverse_of[] = { INVERSES(1),  INVERSES(5),  INVERSES(9),  INVERSES(13),
                                 INVERSES(17), INVERSES(21), INVERSES(25), INVERSES(29) };
-static_assert(sizeof inverse_of / sizeof *inverse_of == FOLD_BLOCK / FOLD_LANES, "as many as a lane takes");
+static_assert(sizeof inverse_of / sizeof *inverse_of == REDUCE_BLOCK / REDUCE_LANES,
+              "as many as a lane takes");
 struct counted {
     int n;
     __device__ inline operator T() const { return T(n); }
@@ -80,7 +85,7 @@ struct share_of {
     __device__ inline operator T() const { return n; }
 };
 static __device__ inline T operator/(share_of b, T all) { return b.n + b.n == all ? K(0.5) : b.n / all; }
-#define DUET_MOMENT1(name, TAKE, JOIN, FINISH, ...)                                                          \
+#define DUET_MOMENT1(name, TAKE, JOIN, EPILOGUE, ...)                                                        \
     struct row_##name {                                                                                      \
         typedef moments carried;                                                                             \
         template <class Count> static __device__ inline void with(Count &a0, T &a1, T &a2, T x) { TAKE; }    \
@@ -96,7 +101,7 @@ static __device__ inline T operator/(share_of b, T all) { return b.n + b.n == al
         {                                                                                                    \
             const T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                   \
             (void)a0, (void)a1, (void)a2;                                                                    \
-            return FINISH;                                                                                   \
+            return EPILOGUE;                                                                                 \
         }                                                                                                    \
     };
 #endif
@@ -137,7 +142,7 @@ template <class Row> struct folding<Row, moments> {
     }
     static __device__ inline acc close(lane a, int64_t) { return { a.n, a.mean, a.squares }; }
     static __device__ inline acc join(acc a, acc b) { return Row::both(a, b); }
-    static __device__ inline T finish(acc a, int64_t n) { return Row::result(a, n); }
+    static __device__ inline T epilogue(acc a, int64_t n) { return Row::result(a, n); }
     template <class F> static __device__ inline acc each(acc a, F f)
     {
         return { f(a.n), f(a.mean), f(a.squares) };
@@ -167,14 +172,14 @@ template <class Row> struct folding<Row, found> {
     }
     static __device__ inline acc close(lane a, int64_t first)
     {
-        return { a.x, first + (int64_t)a.k * FOLD_LANES };
+        return { a.x, first + (int64_t)a.k * REDUCE_LANES };
     }
     static __device__ inline acc join(acc a, acc b)
     {
         const bool other = beats(b.x, a.x) | (!beats(a.x, b.x) & (b.at < a.at));
         return { other ? b.x : a.x, other ? b.at : a.at };
     }
-    static __device__ inline int64_t finish(acc a, int64_t n) { return n == 0 ? -1 : a.at; }
+    static __device__ inline int64_t epilogue(acc a, int64_t n) { return n == 0 ? -1 : a.at; }
     template <class F> static __device__ inline acc each(acc a, F f) { return { f(a.x), f(a.at) }; }
 };
 
@@ -194,7 +199,7 @@ template <> struct folding<row_norm, T> {
     static __device__ inline T see(T x, T) { return x; }
     static __device__ inline lane take(lane a, T x, T y, int k)
     {
-        const T down = x * TYPED(FOLD_NORM_DOWN), up = x * TYPED(FOLD_NORM_UP);
+        const T down = x * TYPED(REDUCE_NORM_DOWN), up = x * TYPED(REDUCE_NORM_UP);
         return { one::take(a.as_is, x, y, k), one::take(a.down, down, y, k), one::take(a.up, up, y, k) };
     }
     static __device__ inline acc close(lane a, int64_t) { return a; }
@@ -206,11 +211,12 @@ template <> struct folding<row_norm, T> {
     {
         return { f(a.as_is), f(a.down), f(a.up) };
     }
-    static __device__ inline T finish(acc a, int64_t n)
+    static __device__ inline T epilogue(acc a, int64_t n)
     {
-        if (a.as_is == INF) return one::finish(a.down, n) * (K(1) / TYPED(FOLD_NORM_DOWN));
-        if (a.as_is < TYPED(FOLD_NORM_LEAST)) return one::finish(a.up, n) * (K(1) / TYPED(FOLD_NORM_UP));
-        return one::finish(a.as_is, n);
+        if (a.as_is == INF) return one::epilogue(a.down, n) * (K(1) / TYPED(REDUCE_NORM_DOWN));
+        if (a.as_is < TYPED(REDUCE_NORM_LEAST))
+            return one::epilogue(a.up, n) * (K(1) / TYPED(REDUCE_NORM_UP));
+        return one::epilogue(a.as_is, n);
     }
 };
 #endif

@@ -1,14 +1,14 @@
-/* reduce_tree.cuh - a Fold, and how its partial results are joined in the order of core/fold.h:
+/* reduce_tree.cuh - a Fold, and how its partial results are joined in the order of core/reduction.h:
  *     lane               what has been taken of one lane of a block; open() is that of nothing
  *     take(a, x, y, k)   a with the lane's k-th element x, and y
  *     acc                a partial result; start() is that of nothing, close(lane, first) that of a lane that has taken something,
  *                        the first of it being element `first`
- *     join, finish       as in ops.def
+ *     join, epilogue       as in ops.def
  *     each(a, f)         the acc of f(each number of a)
- *     result             what finish makes: a T, or an int64_t
+ *     result             what epilogue makes: a T, or an int64_t
  *     see(x, with)       what is taken of an element, with the number that goes with the output
  *     pairs              whether there is a y
- *     resident           thread blocks of fold_rows that should fit a multiprocessor at once: what registers it may use
+ *     resident           thread blocks of reduce_rows that should fit a multiprocessor at once: what registers it may use
  * The lanes of a block are held by a group of threads, some each: joining by halving is joining threads by halving, and the lanes of
  * each thread by halving, in the order of the lanes' numbers. */
 #ifndef JOIN_CUH
@@ -28,7 +28,7 @@ template <class Row> struct plain {
     static __device__ inline T take(T a, T x, T y, int) { return Row::with(a, x, y); }
     static __device__ inline T close(T a, int64_t) { return a; }
     static __device__ inline T join(T a, T b) { return Row::both(a, b); }
-    static __device__ inline T finish(T a, int64_t n) { return Row::result(n == 0 ? a + K(0) : a, n); }
+    static __device__ inline T epilogue(T a, int64_t n) { return Row::result(n == 0 ? a + K(0) : a, n); }
     template <class F> static __device__ inline T each(T a, F f) { return f(a); }
 };
 

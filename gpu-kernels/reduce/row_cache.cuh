@@ -34,7 +34,7 @@ static __device__ inline const T *row_of(const row_args &a, int64_t row)
 /* What thread 0 of each group has, for all of it. */
 template <int G> static __device__ inline T from_first(T x) { return __shfl_sync(~0u, x, 0, G); }
 
-/* Rows of no more than R * FOLD_LANES elements, a warp each, in registers: x[r][l] is element r * FOLD_LANES + lane_of<W>(l, t).
+/* Rows of no more than R * REDUCE_LANES elements, a warp each, in registers: x[r][l] is element r * REDUCE_LANES + lane_of<W>(l, t).
  * W elements are there or not together; if W is not 1 they are aligned. */
 template <int R, int W> struct warp_row {
     T x[R][4];
@@ -42,7 +42,7 @@ template <int R, int W> struct warp_row {
 
     __device__ __forceinline__ int index_of(int r, int h) const
     {
-        return r * FOLD_LANES + lane_of<W>(h * W, t);
+        return r * REDUCE_LANES + lane_of<W>(h * W, t);
     }
     __device__ __forceinline__ bool has(int r, int l) const { return index_of(r, l / W) < n; }
     __device__ __forceinline__ void load(const T *in, int64_t stride, T absent)

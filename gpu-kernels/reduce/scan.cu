@@ -219,7 +219,7 @@ template <class Op> struct shared_tile {
         for (int k = 0; k < g; k++) *groups = Op::both(*groups, group[k]);
         if (t == ORDER_THREADS - 1) whole = Op::both(*groups, group[g]);
     }
-    __device__ inline void finish(E own[SCAN_RUN], E all, E groups, E runs)
+    __device__ inline void epilogue(E own[SCAN_RUN], E all, E groups, E runs)
     {
 #pragma unroll
         for (int k = 0; k < SCAN_RUN; k++) own[k] = Op::both(all, Op::both(groups, Op::both(runs, own[k])));
@@ -251,7 +251,7 @@ template <class Op> KERNEL(ORDER_THREADS) scan_tiles(const __grid_constant__ sca
         if (t == 0) s.before = all;
     }
     __syncthreads();
-    s.finish(own, s.before, groups, runs);
+    s.epilogue(own, s.before, groups, runs);
     here.write(own);
 }
 
@@ -352,7 +352,7 @@ scan_after(const __grid_constant__ scan_args a)
         s.before = chain<Op, 32 / sizeof(E)>(sums, (int)here.at, Op::none());
     s.add_up(own, &runs, &groups);
     __syncthreads();
-    s.finish(own, s.before, groups, runs);
+    s.epilogue(own, s.before, groups, runs);
     here.write(own);
 }
 

@@ -1,9 +1,9 @@
 /* softmax.c - launches softmax and log_softmax: rows that fit stay in registers or shared memory; of longer ones the maximum and the
- * sum are folds, and the row is read a third time. */
+ * sum are reductions, and the row is read a third time. */
 #include "launch.h"
 #include "reduce_order.h"
 
-#define LONG_SUM OP_softmax /* the fold of exp(x - with), in softmax's table */
+#define LONG_SUM OP_softmax /* the reduction of exp(x - with), in softmax's table */
 
 typedef struct rows {
     row_args args;
@@ -33,10 +33,10 @@ static rows rows_of(const step *s)
 static bool is_long(const rows *r) { return r->args.n * (int64_t)element(r) > ROW_BYTES; }
 
 /* Scratch of long rows: maxima, sums, then parts of either. */
-static fold_args fold_of(const rows *r, size_t *each)
+static reduce_args reduce_of(const rows *r, size_t *each)
 {
-    fold_args a = { .n = 0 };
-    fold_rows_of(&a, &r->in, &r->each);
+    reduce_args a = { .n = 0 };
+    reduce_rows_of(&a, &r->in, &r->each);
     *each = round_256((size_t)r->args.rows * element(r));
     return a;
 }
@@ -46,22 +46,22 @@ size_t softmax_scratch(const step *s)
     const rows r = rows_of(s);
     size_t each;
     if (!is_long(&r)) return 0;
-    const fold_args a = fold_of(&r, &each);
-    return 2 * each + fold_part_bytes(&a, OP_max, r.wide);
+    const reduce_args a = reduce_of(&r, &each);
+    return 2 * each + reduce_part_bytes(&a, OP_max, r.wide);
 }
 
 static cudaError_t run_long(rows *r, int op, const workspace *w, cudaStream_t q)
 {
     const void *(*kernel)(int row, int form) = r->wide ? softmax_kernel_f64 : softmax_kernel_f32;
     size_t each;
-    fold_args a = fold_of(r, &each);
+    reduce_args a = reduce_of(r, &each);
     char *scratch = w->scratch;
     r->args.most = scratch, r->args.sum = scratch + each;
     a.x = a.y = r->args.in, a.part = scratch + 2 * each, a.out = scratch, a.meet.counters = w->counters;
-    cudaError_t e = fold_run(&a, r->wide ? fold_kernel_f64 : fold_kernel_f32, OP_max, q);
+    cudaError_t e = reduce_run(&a, r->wide ? reduce_kernel_f64 : reduce_kernel_f32, OP_max, q);
     if (e != cudaSuccess) return e;
     a.with = scratch, a.out = scratch + each;
-    e = fold_run(&a, kernel, LONG_SUM, q);
+    e = reduce_run(&a, kernel, LONG_SUM, q);
     if (e != cudaSuccess) return e;
     const int64_t each_block = LAST_THREADS * LAST_EACH, blocks = (r->args.n + each_block - 1) / each_block;
     return launch(kernel(op, FORM_LAST), blocks * r->args.rows, LAST_THREADS, 0, &r->args, q);
@@ -87,7 +87,7 @@ static bool in_vectors(const rows *r)
 static cudaError_t run_warps(const rows *r, int op, cudaStream_t q)
 {
     int held = 1;
-    while (held * FOLD_LANES < r->args.n) held *= 2;
+    while (held * REDUCE_LANES < r->args.n) held *= 2;
     return run_rows(r, (r->wide ? softmax_warp_kernel_f64 : softmax_warp_kernel_f32)(op, held, in_vectors(r)),
                     32, q);
 }
@@ -110,7 +110,7 @@ cudaError_t softmax_launch(const step *s, const frame *f, const workspace *w, cu
     kernel = r.wide ? softmax_kernel_f64 : softmax_kernel_f32;
     if (r.args.n == 0 || r.args.rows == 0) return cudaSuccess;
     if (is_long(&r)) return run_long(&r, s->kernel, w, q);
-    if (r.args.n <= FOLD_FEW) return run_rows(&r, kernel(s->kernel, FORM_SHORT), 4, q);
+    if (r.args.n <= REDUCE_FEW) return run_rows(&r, kernel(s->kernel, FORM_SHORT), 4, q);
     if (r.args.n <= ROW_HELD) return run_warps(&r, s->kernel, q);
     return run_kept(&r, kernel(s->kernel, FORM_ROW), q);
 }

@@ -29,16 +29,16 @@ struct row_log_softmax {
 };
 
 /* Rows max and sum of ops.def. */
-#define DUET_FOLD1(name, START, TAKE, JOIN, FINISH, ...)                                                     \
-    struct fold_##name {                                                                                     \
+#define DUET_FOLD1(name, START, TAKE, JOIN, EPILOGUE, ...)                                                   \
+    struct reduce_##name {                                                                                   \
         static __device__ inline T first() { return START; }                                                 \
         static __device__ inline T with(T a, T x, T y) { return TAKE; }                                      \
         static __device__ inline T both(T a, T b) { return JOIN; }                                           \
-        static __device__ inline T result(T a, int64_t n) { return FINISH; }                                 \
+        static __device__ inline T result(T a, int64_t n) { return EPILOGUE; }                               \
     };
 #include <duet/ops.def>
-typedef plain<fold_max> most;
-struct sum_exp : plain<fold_sum> {
+typedef plain<reduce_max> most;
+struct sum_exp : plain<reduce_sum> {
     enum { resident = 2 };
     static __device__ inline T see(T x, T m) { return FN(exp)(x - m); }
 };
@@ -46,7 +46,7 @@ struct sum_exp : plain<fold_sum> {
 /* Rows of no more than 16 elements, a group of four threads each, one element a lane. */
 template <class Row> KERNEL(ROW_THREADS) short_rows(const __grid_constant__ row_args a)
 {
-    enum { G = 4, OWN = FOLD_FEW / G };
+    enum { G = 4, OWN = REDUCE_FEW / G };
     const int64_t row = ((int64_t)blockIdx.x * ROW_THREADS + threadIdx.x) / G;
     const int g = threadIdx.x % G, mine = row < a.rows ? (int)a.n : 0;
     const T *in = row_of(a, row < a.rows ? row : 0);
@@ -137,11 +137,11 @@ template <class Row> KERNEL(ROW_THREADS) kept_row(const __grid_constant__ row_ar
     for (int i = l; i < n; i += ROW_THREADS) m = most::join(m, kept[i]);
     m = block_max(m);
     int b = 0;
-    for (int first = 0; first < n; first += FOLD_BLOCK, b++) {
-        const int end = min(first + FOLD_BLOCK, n);
+    for (int first = 0; first < n; first += REDUCE_BLOCK, b++) {
+        const int end = min(first + REDUCE_BLOCK, n);
         T sum = sum_exp::start();
 #pragma unroll 4
-        for (int i = first + l; i < end; i += FOLD_LANES) {
+        for (int i = first + l; i < end; i += REDUCE_LANES) {
             const T t = kept[i] - m, e = FN(exp)(t);
             kept[i] = Row::keep(t, e);
             sum = sum_exp::join(sum, e);
@@ -174,7 +174,7 @@ template <class Row> KERNEL(LAST_THREADS) last_pass(const __grid_constant__ row_
     }
 }
 
-/* rows: of FOLD_LANES elements, that a warp holds */
+/* rows: of REDUCE_LANES elements, that a warp holds */
 template <class Row, int W> static const void *warp_form(int rows)
 {
     switch (rows) {
@@ -198,11 +198,11 @@ template <class Row> static const void *softmax_form(int form)
 
 } // namespace
 
-/* Row softmax has the folds of long rows too. */
+/* Row softmax has the reductions of long rows too. */
 const void *TYPED(softmax_kernel)(int row, int form)
 {
-    if (form == FORM_ROWS) return (const void *)fold_rows<sum_exp>;
-    if (form == FORM_COLUMNS) return (const void *)fold_columns<sum_exp>;
+    if (form == FORM_ROWS) return (const void *)reduce_rows<sum_exp>;
+    if (form == FORM_COLUMNS) return (const void *)reduce_columns<sum_exp>;
     return row == OP_softmax ? softmax_form<row_softmax>(form) : softmax_form<row_log_softmax>(form);
 }
 

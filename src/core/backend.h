@@ -12,7 +12,7 @@ enum side { HOST, DEVICE, SIDES }; /* where a machine has its memory */
 /* What a step does. Rows of ops.def of kind def keep their number. */
 enum kernel {
     KERNEL_OPS = OPS,                        /* below: that operator */
-    KERNEL_PROGRAM = OPS_ALL,                /* element by element, and folds: step.program */
+    KERNEL_PROGRAM = OPS_ALL,                /* element by element, and reductions: step.program */
 #define DUET_FUSED(name, ...) KERNEL_##name, /* the rows of fused.def */
 #include "fused.def"
     KERNELS,
@@ -26,25 +26,25 @@ enum kernel {
 };
 
 /* May a step of this kernel find that there is no result? Whoever runs it waits for the answer. */
-static inline bool kernel_asks(int kernel)
+static inline bool kernel_may_fail(int kernel)
 {
     return kernel < OPS ? op_infos[kernel].flags & OP_ASKS : kernel > KERNEL_BATCHED;
 }
 
 /* What the results of matmul and conv2d go through before they are written: the rows DUET_FINISHED of fused.def. */
-enum finish {
-    FINISH_NONE,
-#define DUET_FINISHED(name, ...) FINISH_##name,
+enum epilogue {
+    EPILOGUE_NONE,
+#define DUET_FINISHED(name, ...) EPILOGUE_##name,
 #include "fused.def"
     FINISHES
 };
 
-typedef struct finish_info {
+typedef struct epilogue_info {
     const char *name, *doc;
     int kernel, act; /* OP_ */
     bool pooled;
-} finish_info;
-extern const finish_info finish_infos[FINISHES];
+} epilogue_info;
+extern const epilogue_info epilogue_infos[FINISHES];
 
 #define STEP_INPUTS  PROGRAM_INPUTS
 #define STEP_OUTPUTS PROGRAM_OUTPUTS
@@ -85,21 +85,21 @@ typedef struct operand {
  *
  *   PROGRAM, fused rows   all operands have the sizes of the domain, collapsed; a stride of 0 repeats. An input may be an output
  *                         itself, element by element (same slot, same layout); no other input overlaps an output, and outputs do
- *                         not overlap each other. num: the program's numbers; of a fused row S, R. A program that folds reduces
+ *                         not overlap each other. num: the program's numbers; of a fused row S, R. A program that reductions reduces
  *                         the last `inner` axes, one at least, which are collapsed by themselves: there the outputs have strides
- *                         of 0. Those axes may be empty: each output is then what its fold makes of nothing. Its inputs overlap
- *                         no output. An output is of any real type, but i64 where its fold gives an index. Without folds, inner
+ *                         of 0. Those axes may be empty: each output is then what its reduction makes of nothing. Its inputs overlap
+ *                         no output. An output is of any real type, but i64 where its reduction gives an index. Without reductions, inner
  *                         is 0. What only moves, by LOAD and STORE alone, may be of any type.
  *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]. in[0] is m x k, in[1] k x n, out m x n, all rank 2,
  *                         any strides (a vector is a matrix with one row or column). ins is 2, or 3 with a number 1: then
  *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1. Also of i64,
- *                         modulo 2^64: then ins is 2, nums 0, and there is no finish
+ *                         modulo 2^64: then ins is 2, nums 0, and there is no epilogue
  *   conv2d                in[0] n c h w, in[1] m c / groups h w, out n m h w. attr, from CONV_ on: stride h, w, pad h, w,
  *                         dilation h, w, groups, more h, w, flip (1: convolve2d). Or n c d h w, m c / groups d h w, n m d h w,
  *                         with attributes of d, too
- *   batched               the same as matmul without a finish, for each index of the leading axes: all operands have one rank, 3
+ *   batched               the same as matmul without a epilogue, for each index of the leading axes: all operands have one rank, 3
  *                         or more, the last two axes being those of matmul; before them an input's stride of 0 repeats
- *   a finish              matmul and conv2d with one have in[2], a bias of rank 1 over the columns or channels, any stride, and
+ *   a epilogue              matmul and conv2d with one have in[2], a bias of rank 1 over the columns or channels, any stride, and
  *                         no addend; then act; then, of a conv2d that is pooled, max_pool2d: out is what that gives
  *   conv2d_input_grad     in[0] the gradient of a conv2d's out, in[1] its in[1], out that of its in[0]. attr: as of conv2d,
  *                         without flip
@@ -108,14 +108,14 @@ typedef struct operand {
  *   max_pool2d_grad       in[0] of max_pool2d, in[1] the gradient of its out. attr: as of that
  *   avg_pool2d_grad       in[0] the gradient of avg_pool2d's out. attr: as of that
  *   upsample2d            attr: scale h, w
- *   random                out = numbers of law attr[0], by attr[1] and num: core/lottery.h. No inputs. out: collapsed, any
+ *   random                out = numbers of law attr[0], by attr[1] and num: core/random_params.h. No inputs. out: collapsed, any
  *                         strides, f32, f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in
  *                         row-major order, depends on law, num and i alone
  *   softmax, log_softmax  along the last axis; rank is 1 or more
  *   layer_norm            u = (x - mean) * rsqrt(num[0] + var) along the last `inner` axes of x, in[0], then fma(u, gain, bias),
  *                         or u where they are absent. attr: NORM_. Gain and bias are the other operands, or the other numbers, in
  *                         this order. All operands have the sizes of x, whose axes are collapsed as those of a program that
- *                         folds; core/norm.h says how they lie
+ *                         reductions; core/norm.h says how they lie
  *   families of index_ops.h   as their rows of ops.def say, attr as their options are; out is dense, inputs of any strides. An index
  *                         that is nowhere is BAD_ARGUMENT on the CPU, and nothing is written; on the GPU take gives 0 there,
  *                         one_hot zeros, and what is to be scattered there is left out
@@ -136,7 +136,7 @@ typedef struct operand {
  * being touched. */
 typedef struct step {
     int kernel;
-    enum finish finish;
+    enum epilogue epilogue;
     uint8_t outs, ins, nums, inner;
     uint8_t
         math; /* duet_math_mode: what is permitted here; of matmul and convolutions of f32 alone, else STRICT */
@@ -186,7 +186,7 @@ static inline bool is_conv(int kernel)
     return kernel == OP_conv2d || kernel == OP_convolve2d || is_conv_grad(kernel);
 }
 
-/* A product of integers: sums modulo 2^64, without numbers, addend or finish. */
+/* A product of integers: sums modulo 2^64, without numbers, addend or epilogue. */
 static inline bool is_whole_product(const step *s)
 {
     return (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED) && s->out[0].at.type == DUET_I64;

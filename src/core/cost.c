@@ -152,7 +152,7 @@ static double cost_of_solver(const step *s, const costs *c)
 
 double cost_of_step(const step *s, const costs *c)
 {
-    if (kernel_asks(s->kernel)) return cost_of_solver(s, c);
+    if (kernel_may_fail(s->kernel)) return cost_of_solver(s, c);
     if (is_whole_product(s)) return cost_of_pass(s, c);
     switch (s->kernel) {
     case OP_matmul: return cost_of_product(s, c);

@@ -2,51 +2,51 @@
 #include "deferred.h"
 #include <pthread.h>
 
-uint64_t held_queues;
+uint64_t deferred_queues;
 
 static struct {
     _Alignas(128) pthread_mutex_t lock;
-    holder *by;
+    deferred_work *by;
 } queues[QUEUES] = { [0 ... QUEUES - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER } };
 
-void held_lock(int queue) { pthread_mutex_lock(&queues[queue].lock); }
-void held_unlock(int queue) { pthread_mutex_unlock(&queues[queue].lock); }
-holder *held_by(int queue) { return queues[queue].by; }
+void deferred_lock(int queue) { pthread_mutex_lock(&queues[queue].lock); }
+void deferred_unlock(int queue) { pthread_mutex_unlock(&queues[queue].lock); }
+deferred_work *deferred_owner(int queue) { return queues[queue].by; }
 
-void held_set(int queue, holder *h)
+void deferred_set(int queue, deferred_work *h)
 {
     const uint64_t own = 1ull << queue;
     queues[queue].by = h;
-    if (h) __atomic_or_fetch(&held_queues, own, __ATOMIC_RELEASE);
-    else __atomic_and_fetch(&held_queues, ~own, __ATOMIC_RELEASE);
+    if (h) __atomic_or_fetch(&deferred_queues, own, __ATOMIC_RELEASE);
+    else __atomic_and_fetch(&deferred_queues, ~own, __ATOMIC_RELEASE);
 }
 
 static duet_status launch(int queue)
 {
     duet_status s = DUET_OK;
-    held_lock(queue);
-    holder *h = held_by(queue);
-    if (h) s = h->launch(h), held_set(queue, NULL);
-    held_unlock(queue);
-    if (s != DUET_OK) thread_get()->held_failed = true;
+    deferred_lock(queue);
+    deferred_work *h = deferred_owner(queue);
+    if (h) s = h->launch(h), deferred_set(queue, NULL);
+    deferred_unlock(queue);
+    if (s != DUET_OK) thread_get()->deferred_failed = true;
     return s;
 }
 
-duet_status held_launch(uint64_t which)
+duet_status deferred_launch(uint64_t which)
 {
     duet_status first = DUET_OK;
-    for (which &= held_now(); which; which &= which - 1) {
+    for (which &= deferred_queues_now(); which; which &= which - 1) {
         const duet_status s = launch(__builtin_ctzll(which));
         if (first == DUET_OK) first = s;
     }
     return first;
 }
 
-bool held_uses(int queue, const struct storage *b)
+bool deferred_uses(int queue, const struct storage *b)
 {
-    held_lock(queue);
-    const holder *h = held_by(queue);
+    deferred_lock(queue);
+    const deferred_work *h = deferred_owner(queue);
     const bool uses = h && h->uses(h, b);
-    held_unlock(queue);
+    deferred_unlock(queue);
     return uses;
 }

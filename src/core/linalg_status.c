@@ -5,18 +5,18 @@ static const struct {
     duet_status status;
     const char *text; /* with at */
 } verdicts[] = {
-    [VERDICT_PIVOT] = { DUET_SINGULAR, "pivot %lld is 0: the matrix is singular" },
-    [VERDICT_MINOR] = { DUET_SINGULAR, "the leading minor of order %lld is not positive: the matrix is not "
-                                       "positive definite" },
-    [VERDICT_RANK] = { DUET_SINGULAR,
-                       "pivot %lld, of the triangular factor, is 0: the rank of the matrix is too low" },
-    [VERDICT_OPERAND] = { DUET_NOT_FINITE, "an element of operand %lld is infinite or NaN" },
-    [VERDICT_RESULT] = { DUET_NOT_FINITE, "the result is beyond what the element type holds: the matrix may "
-                                          "be as good as singular" },
-    [VERDICT_ITERATION] = { DUET_NO_CONVERGENCE, "%lld values did not converge" },
+    [LINALG_PIVOT] = { DUET_SINGULAR, "pivot %lld is 0: the matrix is singular" },
+    [LINALG_MINOR] = { DUET_SINGULAR, "the leading minor of order %lld is not positive: the matrix is not "
+                                      "positive definite" },
+    [LINALG_RANK] = { DUET_SINGULAR,
+                      "pivot %lld, of the triangular factor, is 0: the rank of the matrix is too low" },
+    [LINALG_OPERAND] = { DUET_NOT_FINITE, "an element of operand %lld is infinite or NaN" },
+    [LINALG_RESULT] = { DUET_NOT_FINITE, "the result is beyond what the element type holds: the matrix may "
+                                         "be as good as singular" },
+    [LINALG_ITERATION] = { DUET_NO_CONVERGENCE, "%lld values did not converge" },
 };
 
-duet_status verdict(const step *s, enum verdict v, int64_t at)
+duet_status linalg_failed(const step *s, enum linalg_failed v, int64_t at)
 {
     char of[SHAPE_TEXT];
     const layout *a = &s->in[0].at;

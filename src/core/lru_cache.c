@@ -4,39 +4,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-static shelf_item *find(const shelf *s, const void *key, size_t length)
+static lru_item *find(const lru_cache *s, const void *key, size_t length)
 {
-    shelf_item *i = s->items;
+    lru_item *i = s->items;
     while (i && (i->length != length || memcmp(i->key, key, length))) i = i->next;
     return i;
 }
 
-static void drop(shelf *s, shelf_item **at)
+static void drop(lru_cache *s, lru_item **at)
 {
-    shelf_item *i = *at;
+    lru_item *i = *at;
     *at = i->next, s->bytes -= i->bytes;
     s->end(i->thing);
     free(i);
 }
 
 /* Of those that nobody has, the one that was asked for longest ago; NULL: there is none. */
-static shelf_item **oldest(shelf *s)
+static lru_item **oldest(lru_cache *s)
 {
-    shelf_item **found = NULL;
-    for (shelf_item **i = &s->items; *i; i = &(*i)->next)
+    lru_item **found = NULL;
+    for (lru_item **i = &s->items; *i; i = &(*i)->next)
         if (!(*i)->users && (!found || (*i)->asked < (*found)->asked)) found = i;
     return found;
 }
 
-static void make_room(shelf *s, size_t limit)
+static void make_room(lru_cache *s, size_t limit)
 {
-    shelf_item **i;
+    lru_item **i;
     while (s->bytes > limit && (i = oldest(s))) drop(s, i);
 }
 
-static duet_status add(shelf *s, const void *key, size_t length, shelf_item **item)
+static duet_status add(lru_cache *s, const void *key, size_t length, lru_item **item)
 {
-    shelf_item *i = *item = calloc(1, sizeof *i + length);
+    lru_item *i = *item = calloc(1, sizeof *i + length);
     if (!i) return fail(DUET_NO_MEMORY, "no memory for a plan");
     memcpy(i->key, key, i->length = length);
     const duet_status r = s->make(key, &i->thing, &i->bytes);
@@ -46,7 +46,7 @@ static duet_status add(shelf *s, const void *key, size_t length, shelf_item **it
     return DUET_OK;
 }
 
-duet_status shelf_take(shelf *s, const void *key, size_t length, shelf_item **item)
+duet_status lru_acquire(lru_cache *s, const void *key, size_t length, lru_item **item)
 {
     pthread_mutex_lock(&s->lock);
     *item = find(s, key, length);
@@ -57,7 +57,7 @@ duet_status shelf_take(shelf *s, const void *key, size_t length, shelf_item **it
     return r;
 }
 
-void shelf_give(shelf *s, shelf_item *item)
+void lru_release(lru_cache *s, lru_item *item)
 {
     if (!item) return;
     pthread_mutex_lock(&s->lock);
@@ -66,7 +66,7 @@ void shelf_give(shelf *s, shelf_item *item)
     pthread_mutex_unlock(&s->lock);
 }
 
-void shelf_clear(shelf *s)
+void lru_clear(lru_cache *s)
 {
     pthread_mutex_lock(&s->lock);
     make_room(s, 0);

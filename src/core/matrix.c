@@ -60,9 +60,9 @@ static duet_status quiet(storage *b)
     int queue = b->uploader;
     if (queue < 0) return DUET_OK;
     b->uploader = -1;
-    return drain_passed(queue, b->upload)
+    return queue_sync_passed(queue, b->upload)
                ? DUET_OK
-               : drain_queue(queue, "an upload still reads what the host will write");
+               : queue_wait(queue, "an upload still reads what the host will write");
 }
 
 /* ---- bits move; under the lock ---- */
@@ -101,7 +101,7 @@ static duet_status upload(const duet_matrix *m, int queue)
     travel(b);
     duet_status st = machines[DEVICE]->upload(b->home[DEVICE], b->home[HOST], b->bytes, queue);
     filled_device(b, queue);
-    b->uploader = (int8_t)queue, b->upload = drain_mark(queue);
+    b->uploader = (int8_t)queue, b->upload = queue_sync_mark(queue);
     if (st != DUET_OK) return st;
     COUNT(uploads);
     COUNT_N(upload_bytes, b->bytes);
@@ -114,10 +114,10 @@ static duet_status download(const duet_matrix *m, int queue)
     if (trace_on) trace_move("download", m, queue, "the device wrote it last");
     TRY(follow(b, queue));
     travel(b);
-    uint64_t ticket = drain_begin(queue);
+    uint64_t ticket = queue_sync_begin(queue);
     COUNT(synchronisations);
     TRY(machines[DEVICE]->download(b->home[HOST], b->home[DEVICE], b->bytes, queue));
-    drain_end(queue, ticket);
+    queue_sync_end(queue, ticket);
     set_writer(b, -1), b->uploader = -1; /* the writer came after the upload, and is done */
     COUNT(downloads);
     COUNT_N(download_bytes, b->bytes);
@@ -184,7 +184,7 @@ static uint64_t before(const storage *b, enum side s, enum use use, int queue, b
     const int writer = __atomic_load_n(&b->writer, __ATOMIC_RELAXED);
     const uint64_t written = writer < 0 ? 0 : bit(writer);
     if (s == HOST) return moves ? written : 0;
-    if (moves) return held_uses(queue, b) ? users | own : users & ~own;
+    if (moves) return deferred_uses(queue, b) ? users | own : users & ~own;
     return use == READ ? (users & own ? 0 : written) : users & ~own;
 }
 
@@ -194,8 +194,9 @@ static duet_status launch_before(const duet_matrix *m, enum side s, enum use use
     storage *b = m->bits;
     const int sides = storage_current(b);
     const bool moves = !(use == OVERWRITE && matrix_fills(m)) && !(sides & 1 << s);
-    if (s == HOST && moves && sides) TRY(held_cut());
-    return __builtin_expect(held_now() != 0, 0) ? held_launch(before(b, s, use, queue, moves)) : DUET_OK;
+    if (s == HOST && moves && sides) TRY(deferred_flush());
+    return __builtin_expect(deferred_queues_now() != 0, 0) ? deferred_launch(before(b, s, use, queue, moves))
+                                                           : DUET_OK;
 }
 
 duet_status matrix_bring(const duet_matrix *m, enum side s, enum use use, int queue)
@@ -273,7 +274,7 @@ static void *pointer(const char *who, const duet_matrix *m, enum side s, enum us
     if (matrix_check(who, m) != DUET_OK || (use != READ && matrix_check_writable(who, m) != DUET_OK))
         return NULL;
     if (why) return fail(DUET_NO_DEVICE, "%s: %s", who, why), NULL;
-    duet_status st = s == DEVICE ? held_cut() : DUET_OK; /* what the caller queues goes behind */
+    duet_status st = s == DEVICE ? deferred_flush() : DUET_OK; /* what the caller queues goes behind */
     if (st == DUET_OK) st = matrix_open(m, s, use, queue, &p);
     if (st != DUET_OK) return fail_at(st, who), NULL;
     if (s == HOST && !matrix_seen(m)) __atomic_store_n(&m->bits->seen, true, __ATOMIC_RELAXED);

@@ -22,7 +22,7 @@ typedef struct storage {
         writer; /* the queue that last wrote on the device, or -1. This and users are read without the lock, too */
     uint64_t users;  /* bit q: queue q may still be reading or writing the device home */
     int8_t uploader; /* the queue that may still be reading the host home, or -1 */
-    uint64_t upload; /* its drain_mark */
+    uint64_t upload; /* its queue_sync_mark */
     bool pinned;     /* the host home is */
     uint8_t travels; /* moves between the homes, up to the one at which it is pinned */
     bool seen;       /* the user has had a pointer to the host home since matrix_unseen */

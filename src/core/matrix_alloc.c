@@ -78,8 +78,8 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
 
 static void launch_users(const storage *b)
 {
-    for (uint64_t held = held_now() & b->users; held; held &= held - 1)
-        if (held_uses(__builtin_ctzll(held), b)) (void)held_launch(held & -held);
+    for (uint64_t held = deferred_queues_now() & b->users; held; held &= held - 1)
+        if (deferred_uses(__builtin_ctzll(held), b)) (void)deferred_launch(held & -held);
 }
 
 /* An upload may still be reading the host home: that one is waited for. */
@@ -87,8 +87,8 @@ static void storage_end(storage *b)
 {
     launch_users(b);
     if (b->known) machines[DEVICE]->drop(b);
-    if (b->uploader >= 0 && !drain_passed(b->uploader, b->upload))
-        (void)drain_queue(b->uploader, "a matrix is freed");
+    if (b->uploader >= 0 && !queue_sync_passed(b->uploader, b->upload))
+        (void)queue_wait(b->uploader, "a matrix is freed");
     if (!b->wrapped) pool_give(HOST, b->home[HOST], 0);
     pool_give(DEVICE, b->home[DEVICE], b->users);
     pthread_mutex_destroy(&b->lock);

@@ -2,8 +2,8 @@
 #include "backend.h"
 
 const op_info op_infos[OPS_ALL] = {
-#define MAP_ROW(name, arity, flags, doc)  { #name, doc, KIND_MAP, arity, flags },
-#define FOLD_ROW(name, arity, flags, doc) { #name, doc, KIND_FOLD, arity, flags },
+#define MAP_ROW(name, arity, flags, doc)    { #name, doc, KIND_MAP, arity, flags },
+#define REDUCE_ROW(name, arity, flags, doc) { #name, doc, KIND_REDUCE, arity, flags },
 #define DUET_MAP1(name, formula, oracle, domain, ulp, flags, known, doc)                                     \
     MAP_ROW(name, 1, (flags) | OP_FLOATS, doc)
 #define DUET_MAP2(name, formula, oracle, domain, ulp, flags, known, doc)                                     \
@@ -20,19 +20,20 @@ const op_info op_infos[OPS_ALL] = {
     MAP_ROW(name, 1, (flags) | OP_INTEGERS, doc)
 #define DUET_INT2(name, formula, oracle, domain, flags, known, doc)                                          \
     MAP_ROW(name, 2, (flags) | OP_INTEGERS, doc)
-#define DUET_FOLD1(name, start, take, join, finish, needs, oracle, terms, doc)                               \
-    FOLD_ROW(name, 1, OP_FLOATS, doc)
-#define DUET_FOLD2(name, start, take, join, finish, needs, oracle, terms, doc)                               \
-    FOLD_ROW(name, 2, OP_FLOATS, doc)
-#define DUET_WHOLE1(name, start, take, join, finish, needs, oracle, terms, doc)                              \
-    FOLD_ROW(name, 1, NUMERIC | DUET_BOOLS, doc)
-#define DUET_WHOLE2(name, start, take, join, finish, needs, oracle, terms, doc)                              \
-    FOLD_ROW(name, 2, NUMERIC | DUET_BOOLS, doc)
-#define DUET_TRUTH1(name, start, take, join, finish, needs, oracle, terms, doc)                              \
-    FOLD_ROW(name, 1, NUMERIC | DUET_BOOLS | DUET_TRUTH, doc)
-#define DUET_MOMENT1(name, take, join, finish, needs, oracle, terms, doc) FOLD_ROW(name, 1, OP_FLOATS, doc)
+#define DUET_FOLD1(name, start, take, join, epilogue, needs, oracle, terms, doc)                             \
+    REDUCE_ROW(name, 1, OP_FLOATS, doc)
+#define DUET_FOLD2(name, start, take, join, epilogue, needs, oracle, terms, doc)                             \
+    REDUCE_ROW(name, 2, OP_FLOATS, doc)
+#define DUET_WHOLE1(name, start, take, join, epilogue, needs, oracle, terms, doc)                            \
+    REDUCE_ROW(name, 1, NUMERIC | DUET_BOOLS, doc)
+#define DUET_WHOLE2(name, start, take, join, epilogue, needs, oracle, terms, doc)                            \
+    REDUCE_ROW(name, 2, NUMERIC | DUET_BOOLS, doc)
+#define DUET_TRUTH1(name, start, take, join, epilogue, needs, oracle, terms, doc)                            \
+    REDUCE_ROW(name, 1, NUMERIC | DUET_BOOLS | DUET_TRUTH, doc)
+#define DUET_MOMENT1(name, take, join, epilogue, needs, oracle, terms, doc)                                  \
+    REDUCE_ROW(name, 1, OP_FLOATS, doc)
 #define DUET_PLACE1(name, better, needs, oracle, doc)                                                        \
-    FOLD_ROW(name, 1, NUMERIC | DUET_BOOLS | OP_GIVES_INDEX, doc)
+    REDUCE_ROW(name, 1, NUMERIC | DUET_BOOLS | OP_GIVES_INDEX, doc)
 #define NUMERIC                                                       (OP_FLOATS | OP_INTEGERS)
 #define DUET_DEF1(name, options, needs, shape, value, terms, doc)     { #name, doc, KIND_DEF, 1, OP_FLOATS },
 #define DUET_DEF2(name, options, needs, shape, value, terms, doc)     { #name, doc, KIND_DEF, 2, OP_FLOATS },
@@ -68,8 +69,8 @@ const uint8_t op_complex[OPS] = {
 #include "complex.def"
 };
 
-const finish_info finish_infos[FINISHES] = {
+const epilogue_info epilogue_infos[FINISHES] = {
 #define DUET_FINISHED(name, pattern, vendor, act, pooled, doc)                                               \
-    [FINISH_##name] = { #name, doc, OP_##vendor, OP_##act, pooled },
+    [EPILOGUE_##name] = { #name, doc, OP_##vendor, OP_##act, pooled },
 #include "fused.def"
 };

@@ -35,7 +35,7 @@ enum op {
     OPS_ALL
 };
 
-enum op_kind { KIND_LEAF, KIND_MAP, KIND_FOLD, KIND_DEF };
+enum op_kind { KIND_LEAF, KIND_MAP, KIND_REDUCE, KIND_DEF };
 /* Flags. Of rows: see ops.def. GIVES_INDEX: of DUET_PLACE1 rows, whose result is i64; ANY_TYPES: of rows that say themselves of what types
  * their operands are; FLOATS, INTEGERS: operands may be of floating point, of integers;
  * ASKS: of rows that may have no result. */

@@ -41,7 +41,7 @@ PHILOX philox_block philox(philox_block c, uint32_t k0, uint32_t k1)
 }
 
 /* Block `low` + 2^32 `high` of a law's stream. */
-PHILOX philox_block philox_drawn(const lottery *l, uint32_t law, PHILOX_WORD low, uint32_t high,
+PHILOX philox_block philox_drawn(const random_params *l, uint32_t law, PHILOX_WORD low, uint32_t high,
                                  uint32_t stream)
 {
     philox_block c;
@@ -113,12 +113,12 @@ PHILOX TYPED(pair) FN(box_muller)(BITS a, BITS b)
 
 /* ---- truncated normal: C. Robert, Simulation of truncated normal variables, Statistics and Computing 5, 1995 ---- */
 
-/* The numbers of a lottery, as T. */
+/* The numbers of a random_params, as T. */
 typedef struct truncation {
     T low, high, origin, scale, c0, c1, c2;
 } truncation;
 
-PHILOX truncation FN(truncation_of)(const lottery *l)
+PHILOX truncation FN(truncation_of)(const random_params *l)
 {
     truncation t;
     t.low = (T)l->number[0], t.high = (T)l->number[1], t.origin = (T)l->number[2], t.scale = (T)l->number[3];
@@ -173,16 +173,16 @@ PHILOX uint64_t philox_multiply(uint64_t x, uint64_t y, uint64_t *lower)
 }
 
 /* D. Lemire, Fast random integer generation in an interval, ACM TOMACS 29, 2019. Accepted unless *lower is below whole[2]. */
-PHILOX int64_t philox_scaled(const lottery *l, uint64_t x, uint64_t *lower)
+PHILOX int64_t philox_scaled(const random_params *l, uint64_t x, uint64_t *lower)
 {
     return (int64_t)(l->whole[0] + philox_multiply(x, l->whole[1], lower));
 }
 
-FN_DECL int64_t philox_integer(const lottery *l, uint64_t i)
+FN_DECL int64_t philox_integer(const random_params *l, uint64_t i)
 {
     int64_t x = 0;
     uint64_t lower = 0;
-    for (uint32_t attempt = 0; attempt < LOTTERY_ATTEMPTS; attempt++) {
+    for (uint32_t attempt = 0; attempt < RANDOM_ATTEMPTS; attempt++) {
         const philox_block b =
             philox_drawn(l, LAW_INTEGERS, (uint32_t)(i >> 1), (uint32_t)(i >> 33), attempt);
         x = philox_scaled(l, i & 1 ? philox_half(b, 1) : philox_half(b, 0), &lower);
@@ -192,7 +192,7 @@ FN_DECL int64_t philox_integer(const lottery *l, uint64_t i)
 }
 
 /* A word decides, unless it is that of p, when the next one does. */
-FN_DECL int64_t philox_coin(const lottery *l, uint64_t i)
+FN_DECL int64_t philox_coin(const random_params *l, uint64_t i)
 {
     uint32_t w[2];
     for (uint32_t k = 0; k < 2; k++) {
@@ -203,7 +203,7 @@ FN_DECL int64_t philox_coin(const lottery *l, uint64_t i)
 }
 
 /* What element i of a permutation is sorted by. */
-FN_DECL uint64_t philox_sort_key(const lottery *l, uint64_t i)
+FN_DECL uint64_t philox_sort_key(const random_params *l, uint64_t i)
 {
     const philox_block b = philox_drawn(l, LAW_PERMUTATION, (uint32_t)(i >> 1), (uint32_t)(i >> 33), 0);
     return i & 1 ? philox_half(b, 1) : philox_half(b, 0);

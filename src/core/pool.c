@@ -176,7 +176,7 @@ static size_t drop(enum side s, size_t bytes)
     for (const block *b = list; b; b = b->next) queues |= b->queues;
     for (int q = 0; q < QUEUES && s == DEVICE; q++)
         if (queues >> q & 1)
-            (void)drain_queue(q, "memory is given back"); /* of a lost device nothing is waited for */
+            (void)queue_wait(q, "memory is given back"); /* of a lost device nothing is waited for */
     for (block *b = list, *next; b; b = next) {
         next = b->next, freed += b->bytes;
         if (b->pinned) machines[DEVICE]->unpin(b->p), unpinned += b->bytes;

@@ -13,7 +13,7 @@ duet_status pool_take(enum side s, size_t bytes, int queue, void **p);
 /* Gives a block back. queues: bit q is set when queue q may still have work on it. */
 void pool_give(enum side s, void *p, uint64_t queues);
 
-/* How many bytes a side can still lend, under its limit or, where there is none, of what the machine has. */
+/* How many bytes a side can still scratch_acquire, under its limit or, where there is none, of what the machine has. */
 size_t pool_room(enum side s);
 
 /* Pins a block of the host's side that is lent, for good: it stays so in the pool. false: it could not be, and no error is set. */

@@ -5,13 +5,13 @@
  * slot is written before it is read. A STORE to an output that is an input too comes after the last read of that input.
  *
  * All instructions of a program are of one type, which it computes in: f32, f64, i64 or u64. Its inputs and outputs may be of any type but the
- * complex ones: what an instruction reads of an input is converted to the type of the program, and a STORE, or the result of a fold,
+ * complex ones: what an instruction reads of an input is converted to the type of the program, and a STORE, or the result of a reduction,
  * converts to the output's type, by the rules of docs/semantics.md. Numbers of a program of integers are integers: their bits lie in frame.num.
  * Arithmetic of i64 and u64 wraps; of narrower integers WRAP makes it so, after each operator whose result may not be of the type.
  * A program that only moves (LOAD and STORE between operands of one type) may be of any type.
  *
- * An operator of kind fold takes its operands into a reduction: the next element of output arg[2].index, over the domain's last
- * step.inner axes, in the order of core/fold.h. It leaves the accumulator as it is. A program stores all its outputs or folds all
+ * An operator of kind reduction takes its operands into a reduction: the next element of output arg[2].index, over the domain's last
+ * step.inner axes, in the order of core/reduction.h. It leaves the accumulator as it is. A program stores all its outputs or reductions all
  * of them, each once. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
@@ -32,15 +32,15 @@ typedef struct source {
 } source;
 
 typedef struct instruction {
-    uint8_t op;   /* OP_ of a map or fold row, OP_LOAD, OP_SAVE or OP_STORE */
+    uint8_t op;   /* OP_ of a map or reduction row, OP_LOAD, OP_SAVE or OP_STORE */
     uint8_t type; /* duet_dtype that the program computes in */
     source arg
-        [3]; /* as many as op has operands; of SAVE and STORE, arg[0].index is the slot or output; of folds, arg[2].index */
+        [3]; /* as many as op has operands; of SAVE and STORE, arg[0].index is the slot or output; of reductions, arg[2].index */
 } instruction;
 
 typedef struct program {
     uint8_t length, inputs, numbers, slots, outputs;
-    bool folds; /* its outputs are reductions */
+    bool reductions; /* its outputs are reductions */
     instruction code[PROGRAM_LENGTH];
 } program;
 

@@ -8,16 +8,16 @@ static struct {
     uint64_t begun, ended;
 } queues[QUEUES_ALL];
 
-uint64_t drain_mark(int queue) { return __atomic_load_n(&queues[queue].begun, __ATOMIC_SEQ_CST); }
+uint64_t queue_sync_mark(int queue) { return __atomic_load_n(&queues[queue].begun, __ATOMIC_SEQ_CST); }
 
-bool drain_passed(int queue, uint64_t mark)
+bool queue_sync_passed(int queue, uint64_t mark)
 {
     return __atomic_load_n(&queues[queue].ended, __ATOMIC_ACQUIRE) > mark;
 }
 
-uint64_t drain_begin(int queue) { return __atomic_add_fetch(&queues[queue].begun, 1, __ATOMIC_SEQ_CST); }
+uint64_t queue_sync_begin(int queue) { return __atomic_add_fetch(&queues[queue].begun, 1, __ATOMIC_SEQ_CST); }
 
-void drain_end(int queue, uint64_t ticket)
+void queue_sync_end(int queue, uint64_t ticket)
 {
     uint64_t last = __atomic_load_n(&queues[queue].ended, __ATOMIC_RELAXED);
     while (last < ticket && !__atomic_compare_exchange_n(&queues[queue].ended, &last, ticket, true,
@@ -25,12 +25,12 @@ void drain_end(int queue, uint64_t ticket)
         continue;
 }
 
-duet_status drain_queue(int queue, const char *why)
+duet_status queue_wait(int queue, const char *why)
 {
-    uint64_t ticket = drain_begin(queue);
+    uint64_t ticket = queue_sync_begin(queue);
     COUNT(synchronisations);
     TRACE("wait for queue %d of the %s: %s", queue, machines[DEVICE]->name, why);
     TRY(machines[DEVICE]->sync(queue));
-    drain_end(queue, ticket);
+    queue_sync_end(queue, ticket);
     return DUET_OK;
 }

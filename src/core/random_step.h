@@ -6,8 +6,8 @@
  *   bernoulli          whole: floor(p 2^64) by its upper and lower 32 bits. p = 1 is 2^32 - 1 and 2^32: above all that can be drawn
  *   integers           whole: low, range = high - low, and 2^64 mod range
  *   permutation        none */
-#ifndef LOTTERY_H
-#define LOTTERY_H
+#ifndef RANDOM_STEP_H
+#define RANDOM_STEP_H
 
 #include "backend.h"
 
@@ -26,63 +26,64 @@ enum law {
 enum proposal { PROPOSE_NORMAL, PROPOSE_EXPONENTIAL, PROPOSE_UNIFORM };
 
 /* After so many attempts the last one stands, or what the law says. */
-#define LOTTERY_ATTEMPTS 128
+#define RANDOM_ATTEMPTS 128
 
-#define LOTTERY_NUMBERS 7
-#define LOTTERY_WHOLES  3
-#define LOTTERY_COUNT                                                                                        \
-    (2 + LOTTERY_NUMBERS +                                                                                   \
-     2 * LOTTERY_WHOLES) /* numbers of a step: integers are two of 32 bits, low ones first */
+#define RANDOM_NUMBERS 7
+#define RANDOM_WHOLES  3
+#define RANDOM_COUNT                                                                                         \
+    (2 + RANDOM_NUMBERS +                                                                                    \
+     2 * RANDOM_WHOLES) /* numbers of a step: integers are two of 32 bits, low ones first */
 
-typedef struct lottery {
+typedef struct random_params {
     uint32_t key[2]; /* the seed */
     int32_t law, proposal;
-    double number[LOTTERY_NUMBERS];
-    uint64_t whole[LOTTERY_WHOLES];
-} lottery;
+    double number[RANDOM_NUMBERS];
+    uint64_t whole[RANDOM_WHOLES];
+} random_params;
 
-static inline uint64_t lottery_whole(const step *s, const frame *f, int k)
+static inline uint64_t random_integer_of(const step *s, const frame *f, int k)
 {
     return (uint64_t)f->num[s->num[k]] + ((uint64_t)f->num[s->num[k + 1]] << 32);
 }
 
-static inline lottery lottery_of(const step *s, const frame *f)
+static inline random_params random_params_of(const step *s, const frame *f)
 {
-    lottery l;
-    const uint64_t seed = lottery_whole(s, f, 0);
+    random_params l;
+    const uint64_t seed = random_integer_of(s, f, 0);
     l.law = s->attr[0], l.proposal = s->attr[1];
     l.key[0] = (uint32_t)seed, l.key[1] = (uint32_t)(seed >> 32);
-    for (int k = 0; k < LOTTERY_NUMBERS; k++) l.number[k] = f->num[s->num[2 + k]];
-    for (int k = 0; k < LOTTERY_WHOLES; k++) l.whole[k] = lottery_whole(s, f, 2 + LOTTERY_NUMBERS + 2 * k);
+    for (int k = 0; k < RANDOM_NUMBERS; k++) l.number[k] = f->num[s->num[2 + k]];
+    for (int k = 0; k < RANDOM_WHOLES; k++) l.whole[k] = random_integer_of(s, f, 2 + RANDOM_NUMBERS + 2 * k);
     return l;
 }
 
 /* Why no machine runs such a step; NULL: there is no reason. */
-static inline const char *lottery_refuses(const step *s)
+static inline const char *random_step_refuses(const step *s)
 {
     const layout *out = &s->out[0].at;
-    if (s->outs != 1 || s->ins || s->nums != LOTTERY_COUNT || s->attr[0] < 0 || s->attr[0] >= LAWS)
-        return "not a law of lottery.h";
+    if (s->outs != 1 || s->ins || s->nums != RANDOM_COUNT || s->attr[0] < 0 || s->attr[0] >= LAWS)
+        return "not a law of random_params.h";
     if (out->type > DUET_I64) return "elements of this type";
     if (out->type == DUET_I64 && s->attr[0] < LAW_BERNOULLI) return "integers of a law that gives none";
     if (s->attr[0] == LAW_PERMUTATION && out->rank != 1) return "a permutation of more than one axis";
     return NULL;
 }
 
-static inline void lottery_split(uint64_t whole, double num[2])
+static inline void random_integer_split(uint64_t whole, double num[2])
 {
     num[0] = (double)(uint32_t)whole, num[1] = (double)(uint32_t)(whole >> 32);
 }
 
 /* A step of law l, but for its output, and the numbers that it is to be run with. */
-static inline void lottery_step(const lottery *l, step *s, double num[LOTTERY_COUNT])
+static inline void random_step_make(const random_params *l, step *s, double num[RANDOM_COUNT])
 {
-    s->kernel = KERNEL_RANDOM, s->outs = 1, s->nums = LOTTERY_COUNT, s->attr[0] = l->law,
+    s->kernel = KERNEL_RANDOM, s->outs = 1, s->nums = RANDOM_COUNT, s->attr[0] = l->law,
     s->attr[1] = l->proposal;
-    for (int k = 0; k < LOTTERY_COUNT; k++) s->num[k] = (uint16_t)k;
+    for (int k = 0; k < RANDOM_COUNT; k++) s->num[k] = (uint16_t)k;
     num[0] = l->key[0], num[1] = l->key[1];
-    for (int k = 0; k < LOTTERY_NUMBERS; k++) num[2 + k] = l->number[k];
-    for (int k = 0; k < LOTTERY_WHOLES; k++) lottery_split(l->whole[k], &num[2 + LOTTERY_NUMBERS + 2 * k]);
+    for (int k = 0; k < RANDOM_NUMBERS; k++) num[2 + k] = l->number[k];
+    for (int k = 0; k < RANDOM_WHOLES; k++)
+        random_integer_split(l->whole[k], &num[2 + RANDOM_NUMBERS + 2 * k]);
 }
 
 #endif

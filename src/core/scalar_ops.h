@@ -5,7 +5,7 @@
  * core/vmath.h, SELDOM(condition) before a block that changes nothing where the condition is false, so that a machine with jumps may
  * pass it by, AGAIN(condition) before one that may be run once more than it need be, as long as the condition holds anywhere, MAP(name, x) for the formula of a one-operand row; AS_BITS and AS_T (the bits of a T, and back), TYPED(name) (a name of
  * this type's).
- * START(s) is the start of a fold. Of integers, for rows that hold for them: no functions of vmath.h but those of integer.h, no SQRT and MAP;
+ * START(s) is the start of a reduction. Of integers, for rows that hold for them: no functions of vmath.h but those of integer.h, no SQRT and MAP;
  * START(INF) is the largest number, START(-INF) the least; arithmetic is to wrap: compile with -fwrapv.
  * Everything is exactly rounded and free of jumps: compile without contraction. Conditions combine by & and |.
  *

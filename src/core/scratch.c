@@ -10,14 +10,14 @@ typedef struct lent {
     bool out;
 } lent;
 
-static lent *find_free(const lender *l, size_t bytes)
+static lent *find_free(const scratch_reserve *l, size_t bytes)
 {
     for (lent *b = l->block; b < l->block + l->count; b++)
         if (!b->out && b->bytes == bytes) return b;
     return NULL;
 }
 
-static bool make_room(lender *l)
+static bool make_room(scratch_reserve *l)
 {
     if (l->count < l->room) return true;
     const int room = l->room ? 2 * l->room : 16;
@@ -26,7 +26,7 @@ static bool make_room(lender *l)
     return block != NULL;
 }
 
-static duet_status lend_new(lender *l, size_t bytes, int queue, void **p)
+static duet_status lend_new(scratch_reserve *l, size_t bytes, int queue, void **p)
 {
     if (l->closed)
         return fail(DUET_UNSUPPORTED,
@@ -37,9 +37,9 @@ static duet_status lend_new(lender *l, size_t bytes, int queue, void **p)
     return DUET_OK;
 }
 
-duet_status lend(enum side s, size_t bytes, int queue, void **p)
+duet_status scratch_acquire(enum side s, size_t bytes, int queue, void **p)
 {
-    lender *l = s == DEVICE ? thread_get()->lender : NULL;
+    scratch_reserve *l = s == DEVICE ? thread_get()->scratch_reserve : NULL;
     if (__builtin_expect(!l, 1)) return pool_take(s, bytes, queue, p);
     lent *b = find_free(l, bytes);
     if (!b) return lend_new(l, bytes, queue, p);
@@ -47,24 +47,24 @@ duet_status lend(enum side s, size_t bytes, int queue, void **p)
     return DUET_OK;
 }
 
-void lend_back(enum side s, void *p, int queue)
+void scratch_release(enum side s, void *p, int queue)
 {
-    const lender *l = s == DEVICE ? thread_get()->lender : NULL;
+    const scratch_reserve *l = s == DEVICE ? thread_get()->scratch_reserve : NULL;
     if (__builtin_expect(!l, 1)) return pool_give(s, p, 1ull << queue);
     for (lent *b = l->block; b < l->block + l->count; b++)
         if (b->p == p) b->out = false;
 }
 
-size_t lender_bytes(const lender *l)
+size_t scratch_reserve_bytes(const scratch_reserve *l)
 {
     size_t sum = 0;
     for (int i = 0; i < l->count; i++) sum += l->block[i].bytes;
     return sum;
 }
 
-void lender_free(lender *l, uint64_t queues)
+void scratch_reserve_free(scratch_reserve *l, uint64_t queues)
 {
     for (int i = 0; i < l->count; i++) pool_give(DEVICE, l->block[i].p, queues);
     free(l->block);
-    *l = (lender){ 0 };
+    *l = (scratch_reserve){ 0 };
 }

@@ -16,20 +16,22 @@ enum room { ROOM_ARENA, ROOM_PLANS, ROOM_RECORDING, ROOM_REPEATS, ROOMS };
 enum holding { HOLDS_NOT, HOLDS, HOLDS_AS_TOLD }; /* until it asks for its stream; also then */
 
 typedef struct thread {
-    char text[1024];                  /* of the last error */
-    duet_place place;                 /* the innermost DUET_ON, or that of the environment */
-    duet_math_mode math;              /* of the innermost DUET_MATH, or of the environment */
-    int queue;                        /* its queue on every machine: 0 .. QUEUES - 1 */
-    duet_counts counted;              /* read by other threads, written by this one alone */
-    const char *site;                 /* the statement under way, for the trace; or NULL */
-    FILE *explaining;                 /* where statements write their plans in place of running, or NULL */
-    struct lender *lender;            /* of the recording that runs now, or NULL: core/lend.h */
+    char text[1024];     /* of the last error */
+    duet_place place;    /* the innermost DUET_ON, or that of the environment */
+    duet_math_mode math; /* of the innermost DUET_MATH, or of the environment */
+    int queue;           /* its queue on every machine: 0 .. QUEUES - 1 */
+    duet_counts counted; /* read by other threads, written by this one alone */
+    const char *site;    /* the statement under way, for the trace; or NULL */
+    FILE *explaining;    /* where statements write their plans in place of running, or NULL */
+    struct scratch_reserve
+        *scratch_reserve;             /* of the recording that runs now, or NULL: core/scratch_acquire.h */
     struct duet_recording *recording; /* what is being recorded, or NULL: plan/record.h */
     enum holding holding;             /* does it hold work back: core/held.h */
-    bool cut;         /* since the last statement the host has waited, or worked on the queue otherwise */
-    bool held_failed; /* held work, of whomever, that this thread launched: true until a statement begins */
-    int failed_goal;  /* which destination of the plan that failed last it was about; -1 where nobody knows */
-    bool shared;      /* by all threads that found no memory: it has no rooms */
+    bool cut; /* since the last statement the host has waited, or worked on the queue otherwise */
+    bool
+        deferred_failed; /* held work, of whomever, that this thread launched: true until a statement begins */
+    int failed_dest; /* which destination of the plan that failed last it was about; -1 where nobody knows */
+    bool shared;     /* by all threads that found no memory: it has no rooms */
     void *room[ROOMS];
     void (*leave[ROOMS])(void *);
     struct thread *next; /* all threads, for duet_stats */

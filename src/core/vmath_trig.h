@@ -200,8 +200,7 @@ VM TYPED(angle) FN(angle_huge)(T x)
     T p2 = m2 * b.c2, t0 = (p0 + rest1) + K(VM_ROUND), rest0 = p0 - (t0 - K(VM_ROUND));
     T tiny = FMA(m2, b.c2, -p2) + m2 * (K(1 / VM_ULP_1) * b.c3);
     TYPED(pair)
-    f = FN(any_sum)(rest0, rest1),
-    g = FN(any_sum)(FMA(m1, b.c1, -p1), p2), q = FN(any_sum)(f.hi, g.hi);
+    f = FN(any_sum)(rest0, rest1), g = FN(any_sum)(FMA(m1, b.c1, -p1), p2), q = FN(any_sum)(f.hi, g.hi);
     return FN(quarters)(AS_BITS(t0) + AS_BITS(t1), FN(two_sum)(q.hi, q.lo + (f.lo + (g.lo + tiny))));
 }
 

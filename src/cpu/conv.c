@@ -41,7 +41,7 @@ conv conv_of(const step *s)
                .flip = a[CONV_FLIP] != 0 };
     if (g.axes == 3)
         g.stride[2] = depth[0], g.pad[2] = depth[1], g.dilation[2] = depth[2], g.more[2] = depth[3];
-    if (finish_infos[s->finish].pooled) { /* what is there before */
+    if (epilogue_infos[s->epilogue].pooled) { /* what is there before */
         const int64_t reach[] = { (g.kh - 1) * g.dilation[0] + 1, (g.kw - 1) * g.dilation[1] + 1 };
         g.oh = (g.h + 2 * g.pad[0] + g.more[0] - reach[0]) / g.stride[0] + 1;
         g.ow = (g.w + 2 * g.pad[1] + g.more[1] - reach[1]) / g.stride[1] + 1;
@@ -103,6 +103,6 @@ duet_status run_conv(const step *s, const frame *f)
     if (is_nothing(s))
         return memset(address(f, &s->out[0]), 0, (size_t)layout_count(out) * dtypes[out->type].bytes),
                DUET_OK;
-    TRY(s->finish ? onednn_finished(s, f, &done) : onednn_conv(s, f, &done));
+    TRY(s->epilogue ? onednn_finished(s, f, &done) : onednn_conv(s, f, &done));
     return done ? DUET_OK : im2col(s, f);
 }

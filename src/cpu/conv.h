@@ -26,7 +26,7 @@ int64_t conv_images_at_once(const conv *g, size_t element, int threads);
 /* oneDNN, where the build found it. done: false when it declines this step, which is then untouched. */
 duet_status onednn_conv(const step *s, const frame *f, bool *done);
 void onednn_forget(step *s);
-duet_status onednn_finished(const step *s, const frame *f, bool *done); /* of steps with a finish */
+duet_status onednn_finished(const step *s, const frame *f, bool *done); /* of steps with a epilogue */
 void onednn_finished_forget(step *s);
 const char *onednn_version(void); /* or why there is none */
 

@@ -83,7 +83,7 @@ static duet_status convolve_finished(unrolled *x, const sharing *h, const step *
     int64_t images = conv_images_at_once(&x->g, sizeof(T), omp_get_max_threads());
     if (h->by_image) images = images < h->threads ? h->threads : images - images % h->threads;
     void *room = NULL;
-    if (finish_infos[s->finish].pooled)
+    if (epilogue_infos[s->epilogue].pooled)
         TRY(scratch_take((size_t)(images * x->g.m * x->columns) * sizeof(T), f, &room));
     const duet_status r = convolve_some(x, h, s, f, images, room);
     scratch_give(room);
@@ -97,7 +97,7 @@ static duet_status run_unrolled(unrolled *x, const step *s, const frame *f)
     sharing h;
     TRY(share(&x->g, f, true, &h));
     duet_status r = DUET_OK;
-    if (s->finish) r = convolve_finished(x, &h, s, f);
+    if (s->epilogue) r = convolve_finished(x, &h, s, f);
     else convolve(x, &h, 0, x->g.n);
     scratch_give(h.columns);
     return r;

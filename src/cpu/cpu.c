@@ -81,9 +81,9 @@ enum isa { ISA_portable, ISA_avx2, ISA_avx512, ISAS };
 static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 
 #define DECLARE(type, isa)                                                                                   \
-    run_function run_program_##type##_##isa, run_fold_##type##_##isa, run_softmax_##type##_##isa,            \
+    run_function run_program_##type##_##isa, run_reduce_##type##_##isa, run_softmax_##type##_##isa,          \
         run_norm_##type##_##isa, run_pool2d_##type##_##isa;
-#define DECLARE_INTEGER(type, isa) run_function run_program_##type##_##isa, run_fold_##type##_##isa;
+#define DECLARE_INTEGER(type, isa) run_function run_program_##type##_##isa, run_reduce_##type##_##isa;
 #define DECLARE_RANDOM(type, isa)  run_function run_random_##type##_##isa;
 #define DUET_DTYPE(NAME, name, ...)                                                                          \
     EACH_ISA(DECLARE, name)                                                                                  \
@@ -98,7 +98,7 @@ EACH_ISA(DECLARE_INTEGER, u64)
 
 #define KERNELS(type, isa)                                                                                   \
     [ISA_##isa] = { run_program_##type##_##isa,                                                              \
-                    run_fold_##type##_##isa,                                                                 \
+                    run_reduce_##type##_##isa,                                                               \
                     run_softmax_##type##_##isa,                                                              \
                     run_norm_##type##_##isa,                                                                 \
                     run_pool2d_##type##_##isa,                                                               \
@@ -110,11 +110,12 @@ EACH_ISA(DECLARE_INTEGER, u64)
                     run_batched_##type },
 #define KERNELS_i64(type, isa)                                                                               \
     [ISA_##isa] = { .program = run_program_i64_##isa,                                                        \
-                    .fold = run_fold_i64_##isa,                                                              \
+                    .reduction = run_reduce_i64_##isa,                                                       \
                     .random = run_random_i64_##isa,                                                          \
                     .matmul = run_whole_product,                                                             \
                     .batched = run_whole_product },
-#define KERNELS_u64(type, isa)     [ISA_##isa] = { .program = run_program_u64_##isa, .fold = run_fold_u64_##isa },
+#define KERNELS_u64(type, isa)                                                                               \
+    [ISA_##isa] = { .program = run_program_u64_##isa, .reduction = run_reduce_u64_##isa },
 #define KERNELS_moves(type, isa)   [ISA_##isa] = { .program = run_move },
 #define KERNELS_complex(type, isa) [ISA_##isa] = { .program = run_move, .linear = run_linear_##type },
 static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
@@ -183,9 +184,9 @@ const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }
 /* Where in a table of kernels the function for this step is; -1: nowhere. */
 static ptrdiff_t place_of(const step *s)
 {
-    if (s->kernel == KERNEL_PROGRAM && s->program->folds) return offsetof(kernels, fold);
+    if (s->kernel == KERNEL_PROGRAM && s->program->reductions) return offsetof(kernels, reduction);
     if (s->kernel >= KERNEL_PROGRAM && s->kernel < KERNELS) return offsetof(kernels, program);
-    if (kernel_asks(s->kernel)) return offsetof(kernels, linear);
+    if (kernel_may_fail(s->kernel)) return offsetof(kernels, linear);
     switch (s->kernel) {
     case KERNEL_RANDOM: return offsetof(kernels, random);
     case OP_softmax:
@@ -208,7 +209,7 @@ static ptrdiff_t place_of(const step *s)
 /* The type that a step computes in. */
 static duet_dtype type_of(const step *s)
 {
-    if (kernel_asks(s->kernel)) return s->in[0].at.type;
+    if (kernel_may_fail(s->kernel)) return s->in[0].at.type;
     return s->kernel == KERNEL_PROGRAM ? s->program->code[0].type : s->out[0].at.type;
 }
 
@@ -234,7 +235,7 @@ static bool one_type(const step *s)
 static bool has_instruction(const instruction *i, duet_dtype type)
 {
     const bool integers = dtype_is_integer(type);
-    if (op_infos[i->op].kind == KIND_MAP || op_infos[i->op].kind == KIND_FOLD)
+    if (op_infos[i->op].kind == KIND_MAP || op_infos[i->op].kind == KIND_REDUCE)
         return (op_infos[i->op].flags & (integers ? OP_INTEGERS : OP_FLOATS)) != 0;
     if (i->op == OP_WRAP)
         return integers && (dtype_is_integer(i->arg[1].index) || i->arg[1].index == DUET_BOOL);
@@ -298,13 +299,13 @@ static const char *refuses(const step *s)
     if (is_fourier(s->kernel)) return fft_refuses(s);
     if (order_family(s->kernel)) return order_refuses(s);
     if (place_of(s) < 0) return "the CPU has no kernel of this name";
-    if (s->kernel == KERNEL_RANDOM) return lottery_refuses(s);
-    if (kernel_asks(s->kernel)) return linear_refuses(s);
+    if (s->kernel == KERNEL_RANDOM) return random_step_refuses(s);
+    if (kernel_may_fail(s->kernel)) return linear_refuses(s);
     if (s->kernel == KERNEL_PROGRAM) return refuses_program(s);
     if (!one_type(s)) return "operands of different element types";
     if (is_whole_product(s))
-        return s->finish || s->nums || s->ins != 2 ? "a product of integers with more than two operands"
-                                                   : NULL;
+        return s->epilogue || s->nums || s->ins != 2 ? "a product of integers with more than two operands"
+                                                     : NULL;
     if (type_of(s) >= FLOAT_TYPES) return "elements of this type";
     if (s->kernel == KERNEL_LAYER_NORM) return refuses_norm(s);
     if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
@@ -320,8 +321,8 @@ void program_forget(step *s)
 static void forget(step *s)
 {
     if (is_fourier(s->kernel)) return fourier_forget(s);
-    if (is_conv(s->kernel)) (s->finish ? onednn_finished_forget : onednn_forget)(s);
-    else if (s->finish) finished_forget(s);
+    if (is_conv(s->kernel)) (s->epilogue ? onednn_finished_forget : onednn_forget)(s);
+    else if (s->epilogue) finished_forget(s);
     else program_forget(s);
 }
 
@@ -385,7 +386,7 @@ static const char *way(const step *s)
 {
     const bool product = is_product(s) || is_conv(s->kernel);
     if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by FFTW";
-    if (kernel_asks(s->kernel))
+    if (kernel_may_fail(s->kernel))
         return s->kernel == OP_solve && s->attr[0] ? "by LAPACK, from f32" : "by LAPACK";
     if (!product) return NULL;
     if (is_whole_product(s)) return "by our kernels, modulo 2^64";

@@ -10,7 +10,7 @@ enum { RESULTS, OUT, BIAS, SLOTS };
 /* x, or x + bias, and the activation of that unless it takes rows. */
 static program each_of(const step *s, bool biased)
 {
-    const uint8_t type = (uint8_t)s->out[0].at.type, act = (uint8_t)finish_infos[s->finish].act;
+    const uint8_t type = (uint8_t)s->out[0].at.type, act = (uint8_t)epilogue_infos[s->epilogue].act;
     const bool acts = act != OP_LOAD && act != OP_softmax;
     program p = { .inputs = biased ? 1 : 2, .outputs = 1 };
     if (biased) p.code[p.length++] = (instruction){ OP_LOAD, type, { { FROM_INPUT, 0 } } };
@@ -49,7 +49,7 @@ static void add_pool(finishing *p, const step *s, operand from, operand to)
 static bool relu_may_wait(const step *s, const results *r)
 {
     const int32_t *pad = s->attr + STEP_POOL + 4;
-    return r->biased && finish_infos[s->finish].act == OP_relu && !pad[0] && !pad[1];
+    return r->biased && epilogue_infos[s->epilogue].act == OP_relu && !pad[0] && !pad[1];
 }
 
 static void make_pooled(finishing *p, const step *s, const results *r, operand from, operand to)
@@ -68,9 +68,9 @@ void finishing_make(finishing *p, const step *s, const results *r)
     size[0] = r->at.size[0];
     layout_dense(&to.at, r->at.type, r->at.rank, size);
     *p = (finishing){ .items = size[0] };
-    if (finish_infos[s->finish].pooled) make_pooled(p, s, r, from, to);
+    if (epilogue_infos[s->epilogue].pooled) make_pooled(p, s, r, from, to);
     else add_each(p, s, r, from, r->apart ? to : from);
-    if (finish_infos[s->finish].act != OP_softmax) return;
+    if (epilogue_infos[s->epilogue].act != OP_softmax) return;
     p->step[p->steps++] =
         (step){ .kernel = OP_softmax, .outs = 1, .ins = 1, .out = { from }, .in = { from } };
 }

@@ -1,7 +1,7 @@
 /* epilogue.h - what the results of a product or a convolution go through before the step ends, a part of them at a time, while it is in
  * a cache. */
-#ifndef FINISH_H
-#define FINISH_H
+#ifndef EPILOGUE_H
+#define EPILOGUE_H
 
 #include "cpu_kernels.h"
 

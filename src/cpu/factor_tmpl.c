@@ -17,7 +17,7 @@ static void write_triangle(const desk *d, const columns *c, bool lower, int k)
 static duet_status write_order(desk *d, const columns *c, const lapack_int *pivot, int k)
 {
     int64_t *row, *to = address(d->f, &d->s->out[k]);
-    TRY(desk_take(d, c->rows, sizeof *row, &row));
+    TRY(workspace_take(d, c->rows, sizeof *row, &row));
     for (int64_t i = 0; i < c->rows; i++) row[i] = i;
     for (int64_t i = 0; i < SMALLER(c->rows, c->cols); i++) {
         const int64_t other = pivot[i] - 1, at = row[i];

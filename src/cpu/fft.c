@@ -86,7 +86,7 @@ static void end_plan(void *thing)
     free(p);
 }
 
-static shelf plans = {
+static lru_cache plans = {
     .make = make_plan, .end = end_plan, .limit = PLAN_BYTES, .lock = PTHREAD_MUTEX_INITIALIZER
 };
 
@@ -111,14 +111,14 @@ static void execute(const fft_plan *p, int loop, char *in, char *out)
 enum { WAYS = 2 };
 typedef struct kept {
     plan_key key[WAYS];
-    shelf_item *item[WAYS];
+    lru_item *item[WAYS];
 } kept;
 
 void fourier_forget(step *s)
 {
     kept *k = s->kept;
     if (!k) return;
-    for (int i = 0; i < WAYS; i++) shelf_give(&plans, k->item[i]);
+    for (int i = 0; i < WAYS; i++) lru_release(&plans, k->item[i]);
     free(k);
     s->kept = NULL;
 }
@@ -137,9 +137,9 @@ static duet_status plan_of(const step *s, int which, const plan_key *key, const 
     kept *k;
     TRY(kept_of(s, &k));
     if (!k->item[which] || memcmp(&k->key[which], key, sizeof *key)) {
-        shelf_give(&plans, k->item[which]);
+        lru_release(&plans, k->item[which]);
         k->key[which] = *key;
-        TRY(shelf_take(&plans, key, sizeof *key, &k->item[which]));
+        TRY(lru_acquire(&plans, key, sizeof *key, &k->item[which]));
     }
     *p = k->item[which]->thing;
     return DUET_OK;

@@ -35,7 +35,7 @@ typedef struct code {
     uint16_t length;
     uint8_t slots;                    /* SLOTS .. SLOTS + slots - 1 are used */
     uint8_t inputs, numbers, outputs; /* so are these */
-    bool folds, places;               /* it has folds; of kind PLACE1 */
+    bool reductions, places;          /* it has reductions; of kind PLACE1 */
     bool streams;                     /* it stores past the caches */
     uint32_t singles;                 /* inputs of one element for all */
     double seconds;                   /* rough, of one element */
@@ -58,7 +58,7 @@ void NAME(tile_make_fused)(code *c, int kernel, int ins, uint32_t singles);
  * how many elements further each row is than the last; down may be NULL where there is but one row. The table comes back as it was,
  * but for the machine's own values.
  *
- * A fold updates lanes: element i of each row goes into lane i at value[OUTPUTS + k], so down[OUTPUTS + k] is 0 where rows fold into
+ * A reduction updates lanes: element i of each row goes into lane i at value[OUTPUTS + k], so down[OUTPUTS + k] is 0 where rows reduction into
  * the same lanes. Nobody starts or joins them here. A lane of a row of kind
  *   FOLD1, FOLD2   is one T, started as the row's start;
  *   MOMENT1        is a0, a1 and a2 at l, l + TILE_PART and l + 2 * TILE_PART, started as 0;

@@ -92,7 +92,7 @@ static const handlers *ends_of(int op, const place p[3])
 
 static bool needs_acc(int op, const place p[3])
 {
-    bool needs = op_infos[op].kind == KIND_FOLD; /* which leaves it as it is */
+    bool needs = op_infos[op].kind == KIND_REDUCE; /* which leaves it as it is */
     for (int k = 0; k < op_infos[op].arity; k++) needs |= p[k].class == CLASS_A;
     return needs;
 }
@@ -122,7 +122,7 @@ static const handlers *spill(writer *w, int op, place p[3])
         load(w, p[k]), save(w, table.move[CLASS_A], SPARES + 1 + k);
         p[k] = (place){ CLASS_M, (uint8_t)(SPARES + 1 + k) };
     }
-    if (op_infos[op].kind == KIND_FOLD) load(w, kept);
+    if (op_infos[op].kind == KIND_REDUCE) load(w, kept);
     return ends_of(op, p);
 }
 
@@ -152,7 +152,7 @@ static place operand_of(writer *w, int at, int k)
     return (place){ bank, 0 };
 }
 
-/* One element of memory twice is loaded once; not by folds, which leave the accumulator as it is. */
+/* One element of memory twice is loaded once; not by reductions, which leave the accumulator as it is. */
 static void share(writer *w, int op, place p[3])
 {
     const int arity = op_infos[op].kind == KIND_MAP ? op_infos[op].arity : 0;
@@ -173,7 +173,7 @@ static void compute(writer *w, int at)
     const handlers *h = handlers_for(w, i->op, p);
     ins *made = write(w, &h[NEXT_END]);
     for (int k = 0; k < 3; k++) made->from[k] = p[k].value;
-    if (op_infos[i->op].kind == KIND_FOLD) made->to = (uint8_t)(OUTPUTS + i->arg[2].index);
+    if (op_infos[i->op].kind == KIND_REDUCE) made->to = (uint8_t)(OUTPUTS + i->arg[2].index);
     else if (h[SAVE_END].tile) w->ends = h;
     w->c->seconds += table.row[i->op].seconds;
     w->c->places |= (op_infos[i->op].flags & OP_GIVES_INDEX) != 0;
@@ -287,8 +287,8 @@ static void fill_banks(writer *w)
 void tile_make(code *c, const program *p, uint32_t singles, uint32_t streams)
 {
     writer w = { .c = c, .p = p, .singles = singles, .streams = streams };
-    c->length = 0, c->slots = p->slots, c->folds = p->folds, c->places = false, c->singles = singles,
-    c->streams = streams != 0, c->seconds = 0;
+    c->length = 0, c->slots = p->slots, c->reductions = p->reductions, c->places = false,
+    c->singles = singles, c->streams = streams != 0, c->seconds = 0;
     c->inputs = p->inputs, c->numbers = p->numbers, c->outputs = p->outputs;
     if (table.banked) fill_banks(&w);
     for (int i = 0; i < p->length; i++) {

@@ -84,7 +84,7 @@ KEEP(C, M)
 KEEP(C, S)
 #endif
 
-/* ---- rows of kind fold: the accumulator stays ---- */
+/* ---- rows of kind reduction: the accumulator stays ---- */
 
 #define TAKE(r, name, X, Y)                                                                                  \
     {                                                                                                        \
@@ -96,7 +96,7 @@ KEEP(C, S)
         if (parts > 1) PUT(lane + TILE_PART, r, p1);                                                         \
         if (parts > 2) PUT(lane + 2 * TILE_PART, r, p2);                                                     \
     }
-#define FOLD(name, parts_, places, X, Y)                                                                     \
+#define REDUCE(name, parts_, places, X, Y)                                                                   \
     static void SET(name##_##X##Y)(ARGS)                                                                     \
     {                                                                                                        \
         enum { parts = parts_ };                                                                             \
@@ -104,11 +104,11 @@ KEEP(C, S)
         const V row = spread(places ? *at[ROW] : 0);                                                         \
         OPEN_##X(0) OPEN_##Y(1) EACH(TAKE, name, X, Y) NEXT                                                  \
     }
-#define FOLD_ROW1(name, ...) FOLD(name, 1, 0, A, N) FOLD(name, 1, 0, M, N)
-#define FOLD_ROW2(name, ...)                                                                                 \
-    FOLD(name, 1, 0, A, A) FOLD(name, 1, 0, A, M) FOLD(name, 1, 0, M, A) FOLD(name, 1, 0, M, M)
-#define MOMENT_ROW1(name, ...) FOLD(name, 3, 0, A, N) FOLD(name, 3, 0, M, N)
-#define PLACE_ROW1(name, ...)  FOLD(name, 2, 1, A, N) FOLD(name, 2, 1, M, N)
+#define REDUCE_ROW1(name, ...) REDUCE(name, 1, 0, A, N) REDUCE(name, 1, 0, M, N)
+#define REDUCE_ROW2(name, ...)                                                                               \
+    REDUCE(name, 1, 0, A, A) REDUCE(name, 1, 0, A, M) REDUCE(name, 1, 0, M, A) REDUCE(name, 1, 0, M, M)
+#define MOMENT_ROW1(name, ...) REDUCE(name, 3, 0, A, N) REDUCE(name, 3, 0, M, N)
+#define PLACE_ROW1(name, ...)  REDUCE(name, 2, 1, A, N) REDUCE(name, 2, 1, M, N)
 #include "typed_ops.def"
 
 /* ---- fused rows ---- */

@@ -17,7 +17,7 @@ enum { CLASS_A, CLASS_B, CLASS_C, CLASS_M, CLASS_S, CLASS_N = 0, CLASSES = 5, BA
 #define FORM(x, y, z) ((x) + CLASSES * (y) + CLASSES * CLASSES * (z))
 #define FUSED_FORMS   (FORM(CLASS_S, CLASS_S, CLASS_S) + 1)
 
-/* A row: its forms, of which some have no handlers. Those of folds and functions have one end, and of rows that commute the first two operands are in
+/* A row: its forms, of which some have no handlers. Those of reductions and functions have one end, and of rows that commute the first two operands are in
  * the order of the classes. */
 typedef struct tile_row {
     ends *form;

@@ -176,16 +176,16 @@ typedef void tail_handler(ARGS);
     static ends name##_ends[] = { FORMS2(ENTRY, name, (flags) | (BY_LOOP(ulp) ? IN_LOOP : 0)) };
 #define ROW3(name, formula, ulp, flags)                                                                      \
     static ends name##_ends[] = { FORMS3(ENTRY, name, (flags) | (BY_LOOP(ulp) ? IN_LOOP : 0)) };
-#define FOLD_ROW1(name, ...)                                                                                 \
+#define REDUCE_ROW1(name, ...)                                                                               \
     static ends name##_ends[] = { [FORM(CLASS_A, 0, 0)] = { BOTH(name##_AN) },                               \
                                   [FORM(CLASS_M, 0, 0)] = { BOTH(name##_MN) } };
-#define FOLD_ROW2(name, ...)                                                                                 \
+#define REDUCE_ROW2(name, ...)                                                                               \
     static ends name##_ends[] = { [FORM(CLASS_A, CLASS_A, 0)] = { BOTH(name##_AA) },                         \
                                   [FORM(CLASS_A, CLASS_M, 0)] = { BOTH(name##_AM) },                         \
                                   [FORM(CLASS_M, CLASS_A, 0)] = { BOTH(name##_MA) },                         \
                                   [FORM(CLASS_M, CLASS_M, 0)] = { BOTH(name##_MM) } };
-#define MOMENT_ROW1 FOLD_ROW1
-#define PLACE_ROW1  FOLD_ROW1
+#define MOMENT_ROW1 REDUCE_ROW1
+#define PLACE_ROW1  REDUCE_ROW1
 #include "typed_ops.def"
 static ends move_ends[] = { FORMS1(ENTRY, move, 0) };
 
@@ -213,8 +213,8 @@ const tile_table NAME(tile_table) = {
 #define ROW1(name, formula, ulp, flags) ROW_OF(name, SECONDS(ulp))
 #define ROW2                            ROW1
 #define ROW3                            ROW1
-#define FOLD_ROW1(name, ...)            ROW_OF(name, SECONDS_PER_ROUNDED)
-#define FOLD_ROW2                       FOLD_ROW1
+#define REDUCE_ROW1(name, ...)          ROW_OF(name, SECONDS_PER_ROUNDED)
+#define REDUCE_ROW2                     REDUCE_ROW1
 #define MOMENT_ROW1(name, ...)          ROW_OF(name, 4 * SECONDS_PER_ROUNDED)
 #define PLACE_ROW1                      MOMENT_ROW1
 #include "typed_ops.def"
@@ -304,13 +304,13 @@ static void run_padded(const code *c, T *value[VALUES], int64_t from, int64_t n,
 /* Is a tail of n elements slower register by register than as a tile with its copies? */
 static bool worth_padding(const code *c, int64_t n)
 {
-    return !c->folds && (n + LANES - 1) / LANES * (c->length + 2) > PADDING;
+    return !c->reductions && (n + LANES - 1) / LANES * (c->length + 2) > PADDING;
 }
 
 /* May elements be computed twice? No output is an input. */
 static bool may_repeat(const code *c, T *const value[VALUES])
 {
-    bool may = !c->folds;
+    bool may = !c->reductions;
     for (int o = 0; o < c->outputs; o++)
         for (int i = 0; i < c->inputs; i++) may &= value[OUTPUTS + o] != value[INPUTS + i];
     return may;

@@ -5,6 +5,6 @@
 #include "backend.h"
 
 const char *linear_version(void);          /* for duet_info */
-const char *linear_refuses(const step *s); /* of steps that kernel_asks knows */
+const char *linear_refuses(const step *s); /* of steps that kernel_may_fail knows */
 
 #endif

@@ -11,7 +11,7 @@ static duet_status lu_regular(desk *d, factors *f)
     TRY(operand_read(d, 0, true, &a));
     TRY(lu_of(d, &a, f));
     if (f->large) TRY(finite_result(d, &a));
-    return f->zero > 0 ? verdict(d->s, VERDICT_PIVOT, f->zero) : DUET_OK;
+    return f->zero > 0 ? linalg_failed(d->s, LINALG_PIVOT, f->zero) : DUET_OK;
 }
 
 static duet_status inverse(desk *d)
@@ -20,7 +20,7 @@ static duet_status inverse(desk *d)
     int info;
     TRY(lu_regular(d, &f));
     WITH_WORK(d, info, LAPACK(getri)(COL, f.lu.rows, f.lu.p, f.lu.ld, f.pivot, work, length));
-    if (info > 0) return verdict(d->s, VERDICT_PIVOT, info);
+    if (info > 0) return linalg_failed(d->s, LINALG_PIVOT, info);
     columns_times_power(&f.lu, -f.exponent, false);
     TRY(finite_result(d, &f.lu));
     return columns_write(d, &f.lu, true, 0);
@@ -78,7 +78,7 @@ static bool rest_small(const columns *a, const columns *x, const columns *b)
 /* In f64, without what refinement has taken. */
 static duet_status solve_anew(desk *d)
 {
-    desk_clear(d);
+    workspace_clear(d);
     return solve_plain(d);
 }
 
@@ -94,12 +94,12 @@ static duet_status solve_refined(desk *d)
     TRY(operand_read(d, 1, false, &b));
     if (columns_reach(&a, LARGE) || !columns_reach(&a, SMALL)) return solve_anew(d);
     TRY(columns_take(d, b.rows, b.cols, &x));
-    TRY(desk_take(d, a.rows, sizeof *pivot, &pivot));
-    TRY(desk_take(d, (int64_t)b.rows * b.cols, sizeof *work, &work));
-    TRY(desk_take(d, (int64_t)a.rows * (a.rows + b.cols), sizeof *narrow, &narrow));
+    TRY(workspace_take(d, a.rows, sizeof *pivot, &pivot));
+    TRY(workspace_take(d, (int64_t)b.rows * b.cols, sizeof *work, &work));
+    TRY(workspace_take(d, (int64_t)a.rows * (a.rows + b.cols), sizeof *narrow, &narrow));
     const lapack_int info = LAPACKE_dsgesv_work(COL, a.rows, b.cols, a.p, a.ld, pivot, b.p, b.ld, x.p, x.ld,
                                                 work, narrow, &turns);
-    if (info > 0) return verdict(d->s, VERDICT_PIVOT, info);
+    if (info > 0) return linalg_failed(d->s, LINALG_PIVOT, info);
     if (!columns_finite(&x) || (turns >= 0 && !rest_small(&a, &x, &b))) return solve_anew(d);
     return columns_write(d, &x, false, 0);
 }
@@ -124,8 +124,8 @@ static duet_status cholesky(desk *d)
     columns a;
     TRY(symmetric_read(d, &a));
     const int info = (int)LAPACK(potrf)(COL, 'U', a.rows, a.p, a.ld);
-    if (info > 0) return verdict(d->s, VERDICT_MINOR, info);
-    if (!diagonal_finite(&a)) return verdict(d->s, VERDICT_RESULT, 0);
+    if (info > 0) return linalg_failed(d->s, LINALG_MINOR, info);
+    if (!diagonal_finite(&a)) return linalg_failed(d->s, LINALG_RESULT, 0);
     return columns_write(d, &a, true, 0);
 }
 
@@ -193,8 +193,8 @@ static duet_status triangle_check(const desk *d, const triangle *t, const column
         all &= finite_run(column + from, upto - from);
         if (!zero && !t->unit && column[j] == 0) zero = (int)j + 1;
     }
-    if (!all) return verdict(d->s, VERDICT_OPERAND, 1);
-    return zero ? verdict(d->s, VERDICT_PIVOT, zero) : DUET_OK;
+    if (!all) return linalg_failed(d->s, LINALG_OPERAND, 1);
+    return zero ? linalg_failed(d->s, LINALG_PIVOT, zero) : DUET_OK;
 }
 
 static duet_status solve_triangular(desk *d)
@@ -217,7 +217,7 @@ static duet_status solve_triangular(desk *d)
 static duet_status back_substitute(const desk *d, const columns *r, char how, const columns *b, int n)
 {
     const int info = (int)LAPACK(trtrs)(COL, 'U', how, 'N', n, b->cols, r->p, r->ld, b->p, b->ld);
-    return info > 0 ? verdict(d->s, VERDICT_RANK, info) : DUET_OK;
+    return info > 0 ? linalg_failed(d->s, LINALG_RANK, info) : DUET_OK;
 }
 
 static duet_status times_q(desk *d, const columns *q, const element *tau, char how, const columns *b)
@@ -282,7 +282,7 @@ duet_status LINEAR(run_linear)(const step *s, const frame *f)
 {
     desk d = { .s = s, .f = f };
     const duet_status r = run(&d);
-    desk_clear(&d);
+    workspace_clear(&d);
     cpu_blas_used();
     return r;
 }

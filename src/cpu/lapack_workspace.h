@@ -67,7 +67,7 @@ typedef struct desk {
 } desk;
 
 /* Room for n things of so many bytes, until the step ends. */
-static inline duet_status desk_take(desk *d, int64_t n, size_t bytes, void *p)
+static inline duet_status workspace_take(desk *d, int64_t n, size_t bytes, void *p)
 {
     void **to = p;
     TRY(scratch_take((size_t)(n > 0 ? n : 1) * bytes, d->f, to));
@@ -75,7 +75,7 @@ static inline duet_status desk_take(desk *d, int64_t n, size_t bytes, void *p)
     return DUET_OK;
 }
 
-static inline void desk_clear(desk *d)
+static inline void workspace_clear(desk *d)
 {
     while (d->blocks > 0) scratch_give(d->block[--d->blocks]);
 }
@@ -84,7 +84,7 @@ static inline void desk_clear(desk *d)
 static inline duet_status desk_work(desk *d, element **work, lapack_int *length)
 {
     *length = (lapack_int)(real_part(**work) * (1 + K(4e-7))) + 1;
-    return desk_take(d, *length, sizeof(element), work);
+    return workspace_take(d, *length, sizeof(element), work);
 }
 /* info = call, which takes `work` and `length`; first asked how much it wants. */
 #define WITH_WORK(d, info, ...)                                                                              \
@@ -131,7 +131,7 @@ static inline layout columns_layout(const columns *c, duet_dtype type)
 static inline duet_status columns_take(desk *d, int64_t rows, int64_t cols, columns *c)
 {
     *c = (columns){ .rows = (int)rows, .cols = (int)cols, .ld = rows > 1 ? (int)rows : 1 };
-    return desk_take(d, (int64_t)c->ld * (cols + (PARTS > 1)), sizeof(element), &c->p);
+    return workspace_take(d, (int64_t)c->ld * (cols + (PARTS > 1)), sizeof(element), &c->p);
 }
 
 /* The first rows of c are what lies at `from`. */
@@ -164,7 +164,10 @@ static inline duet_status columns_write(const desk *d, const columns *c, bool tr
 }
 
 /* Room for n real numbers; they are output k. */
-static inline duet_status values_take(desk *d, int64_t n, T **w) { return desk_take(d, n, sizeof(T), w); }
+static inline duet_status values_take(desk *d, int64_t n, T **w)
+{
+    return workspace_take(d, n, sizeof(T), w);
+}
 
 static inline duet_status values_write(const desk *d, const T *w, int64_t n, int k)
 {
@@ -220,17 +223,17 @@ static inline bool columns_finite(const columns *c) { return !columns_reach(c, E
 
 static inline duet_status finite_operand(const desk *d, int k, const columns *c)
 {
-    return columns_finite(c) ? DUET_OK : verdict(d->s, VERDICT_OPERAND, k + 1);
+    return columns_finite(c) ? DUET_OK : linalg_failed(d->s, LINALG_OPERAND, k + 1);
 }
 
 static inline duet_status finite_result(const desk *d, const columns *c)
 {
-    return columns_finite(c) ? DUET_OK : verdict(d->s, VERDICT_RESULT, 0);
+    return columns_finite(c) ? DUET_OK : linalg_failed(d->s, LINALG_RESULT, 0);
 }
 
 static inline duet_status finite_result_values(const desk *d, const T *w, int64_t n)
 {
-    return finite_values(w, n) ? DUET_OK : verdict(d->s, VERDICT_RESULT, 0);
+    return finite_values(w, n) ? DUET_OK : linalg_failed(d->s, LINALG_RESULT, 0);
 }
 
 /* Operand 0, or its transpose, all of it finite. */
@@ -330,7 +333,7 @@ static inline duet_status lu_of(desk *d, const columns *c, factors *f)
 {
     const bool large = columns_reach(c, LARGE);
     *f = (factors){ .lu = *c, .large = large, .exponent = columns_tame(c, large) };
-    TRY(desk_take(d, SMALLER(c->rows, c->cols), sizeof *f->pivot, &f->pivot));
+    TRY(workspace_take(d, SMALLER(c->rows, c->cols), sizeof *f->pivot, &f->pivot));
     f->zero = (int)LAPACK(getrf)(COL, c->rows, c->cols, c->p, c->ld, f->pivot);
     return DUET_OK;
 }
@@ -347,7 +350,7 @@ static inline duet_status lu_whole(desk *d, const columns *c, factors *f)
 static inline duet_status qr_of(desk *d, const columns *c, element **tau)
 {
     int info;
-    TRY(desk_take(d, SMALLER(c->rows, c->cols), sizeof **tau, tau));
+    TRY(workspace_take(d, SMALLER(c->rows, c->cols), sizeof **tau, tau));
     WITH_WORK(d, info, LAPACK(geqrf)(COL, c->rows, c->cols, c->p, c->ld, *tau, work, length));
     return info ? fail(DUET_DEVICE_ERROR, "LAPACK: geqrf ended with %d", info) : DUET_OK;
 }
@@ -360,23 +363,23 @@ static inline duet_status eigen_of(desk *d, const columns *c, bool vectors, T *w
     const int64_t n = c->rows, real_length = vectors ? 1 + 5 * n + 2 * n * n : n > 1 ? n : 1;
     lapack_int whole_length = vectors ? 3 + 5 * c->rows : 1, *whole;
     T *real;
-    TRY(desk_take(d, whole_length, sizeof *whole, &whole));
+    TRY(workspace_take(d, whole_length, sizeof *whole, &whole));
     TRY(values_take(d, real_length, &real));
     WITH_WORK(d, info,
               LAPACK(heevd)(COL, vectors ? 'V' : 'N', 'U', c->rows, c->p, c->ld, w, work, length, real,
                             (lapack_int)real_length, whole, whole_length));
-    return info ? verdict(d->s, VERDICT_ITERATION, info) : DUET_OK;
+    return info ? linalg_failed(d->s, LINALG_ITERATION, info) : DUET_OK;
 }
 #else
 static inline duet_status eigen_of(desk *d, const columns *c, bool vectors, T *w)
 {
     int info;
     lapack_int whole_length = vectors ? 3 + 5 * c->rows : 1, *whole;
-    TRY(desk_take(d, whole_length, sizeof *whole, &whole));
+    TRY(workspace_take(d, whole_length, sizeof *whole, &whole));
     WITH_WORK(d, info,
               LAPACK(syevd)(COL, vectors ? 'V' : 'N', 'U', c->rows, c->p, c->ld, w, work, length, whole,
                             whole_length));
-    return info ? verdict(d->s, VERDICT_ITERATION, info) : DUET_OK;
+    return info ? linalg_failed(d->s, LINALG_ITERATION, info) : DUET_OK;
 }
 #endif
 
@@ -398,12 +401,12 @@ static inline duet_status svd_of(desk *d, const columns *c, T *w, const columns 
     T *real = NULL;
     if (PARTS > 1) TRY(values_take(d, svd_room(c, u), &real));
     if (!u) u = vt = &none;
-    TRY(desk_take(d, 8 * (int64_t)SMALLER(c->rows, c->cols), sizeof *whole, &whole));
+    TRY(workspace_take(d, 8 * (int64_t)SMALLER(c->rows, c->cols), sizeof *whole, &whole));
     WITH_WORK(d, info,
               LAPACK(gesdd)(COL, wanted, c->rows, c->cols, c->p, c->ld, w, u->p, u->ld, vt->p, vt->ld, work,
                             length, REAL_ROOM whole));
     (void)real;
-    return info ? verdict(d->s, VERDICT_ITERATION, info > 0 ? info : 0) : DUET_OK;
+    return info ? linalg_failed(d->s, LINALG_ITERATION, info > 0 ? info : 0) : DUET_OK;
 }
 
 /* The determinant of the n x n matrix P L U, as (re, im) 2^exponent, and the logarithm of its size: also where it is beyond every type. */

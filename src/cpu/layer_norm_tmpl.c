@@ -1,4 +1,4 @@
-/* layer_norm_tmpl.c - layer_norm: rows less their mean, over their deviation, in the order of core/fold.h. A row is reduced by blocks
+/* layer_norm_tmpl.c - layer_norm: rows less their mean, over their deviation, in the order of core/reduction.h. A row is reduced by blocks
  * that stay in cache, and read once more when its mean and its deviation are known. */
 #include "cpu_kernels.h"
 #include "layer_norm.h"
@@ -11,7 +11,7 @@
 #define BESIDE 64  /* so many */
 #define RUN    256 /* elements whose gain and bias are brought together at a time */
 
-_Static_assert(BESIDE <= FOLD_LANES, "states of so many outputs stand side by side");
+_Static_assert(BESIDE <= REDUCE_LANES, "states of so many outputs stand side by side");
 
 /* What all elements of a row are multiplied by, or moved by: a number, or elements along the row. */
 typedef struct trim {
@@ -76,40 +76,40 @@ INLINE void take_unit(V *sum, V *mean, V *squares, V row, V x, V y)
     *squares = multiply_add(d, x - *mean, *squares);
 }
 
-static void reduce_block(T state[PARTS], const T *x, int64_t n)
+static void moments_of_block(T state[PARTS], const T *x, int64_t n)
 {
-    const fold_kind both = { take_unit, vec_join_var, { -K(0), 0, 0 }, 3, false };
-    const int64_t rows = n / FOLD_LANES, done = rows * FOLD_LANES;
-    T lane[3 * FOLD_LANES] __attribute__((aligned(64))), sum[FOLD_LANES] __attribute__((aligned(64)));
-    T root[3 * FOLD_LANES];
-    start_states(lane, both.start, 3, FOLD_LANES);
+    const reduce_kind both = { take_unit, vec_join_var, { -K(0), 0, 0 }, 3, false };
+    const int64_t rows = n / REDUCE_LANES, done = rows * REDUCE_LANES;
+    T lane[3 * REDUCE_LANES] __attribute__((aligned(64))), sum[REDUCE_LANES] __attribute__((aligned(64)));
+    T root[3 * REDUCE_LANES];
+    start_states(lane, both.start, 3, REDUCE_LANES);
     take_rows(both, lane, x, x, rows);
     if (done < n) take_some(both, lane, x + done, x + done, n - done, rows);
     memcpy(sum, lane, sizeof sum);
-    for (int64_t l = 0; l < FOLD_LANES; l++) lane[l] = (T)(rows + (l < n - done));
-    halve_lanes(FOLD_KIND(mean, -K(0)), sum, root);
+    for (int64_t l = 0; l < REDUCE_LANES; l++) lane[l] = (T)(rows + (l < n - done));
+    halve_lanes(REDUCE_KIND(mean, -K(0)), sum, root);
     state[0] = root[0];
     halve_lanes(MOMENT_KIND(var), lane, root);
-    for (int k = 0; k < 3; k++) state[1 + k] = root[k * FOLD_LANES];
+    for (int k = 0; k < 3; k++) state[1 + k] = root[k * REDUCE_LANES];
 }
 
 static void join_state(T a[PARTS], const T b[PARTS])
 {
-    T p[3 * FOLD_LANES] = { 0 }, q[3 * FOLD_LANES] = { 0 };
-    for (int k = 0; k < 3; k++) p[k * FOLD_LANES] = a[1 + k], q[k * FOLD_LANES] = b[1 + k];
-    fold_rows[OP_var].join(p, q, 1);
-    for (int k = 0; k < 3; k++) a[1 + k] = p[k * FOLD_LANES];
+    T p[3 * REDUCE_LANES] = { 0 }, q[3 * REDUCE_LANES] = { 0 };
+    for (int k = 0; k < 3; k++) p[k * REDUCE_LANES] = a[1 + k], q[k * REDUCE_LANES] = b[1 + k];
+    reduce_rows[OP_var].join(p, q, 1);
+    for (int k = 0; k < 3; k++) a[1 + k] = p[k * REDUCE_LANES];
     a[0] = a[0] + b[0];
 }
 
 /* Blocks join in pairs as they come: bit k of the count says that level k holds 2^k. */
-static void reduce_row(T state[PARTS], const T *x, int64_t n)
+static void moments_of_row(T state[PARTS], const T *x, int64_t n)
 {
     T level[64][PARTS];
     uint64_t count = 0;
-    for (int64_t i = 0; i < n; i += FOLD_BLOCK, count++) {
+    for (int64_t i = 0; i < n; i += REDUCE_BLOCK, count++) {
         int k = 0;
-        reduce_block(state, x + i, SMALLER(FOLD_BLOCK, n - i));
+        moments_of_block(state, x + i, SMALLER(REDUCE_BLOCK, n - i));
         for (; count >> k & 1; k++) {
             join_state(level[k], state);
             memcpy(state, level[k], sizeof level[k]);
@@ -130,16 +130,16 @@ static unit unit_of(const job *j, const T *sum, const T *moments)
 {
     unit u;
     T var;
-    fold_rows[OP_mean].finish(&u.mean, sum, j->n), fold_rows[OP_var].finish(&var, moments, j->n);
+    reduce_rows[OP_mean].epilogue(&u.mean, sum, j->n), reduce_rows[OP_var].epilogue(&var, moments, j->n);
     u.scale = FN(rsqrt)(var + j->r);
     return u;
 }
 
 static unit unit_of_row(const job *j, const T *x)
 {
-    T state[PARTS], moments[3 * FOLD_LANES];
-    reduce_row(state, x, j->n);
-    for (int k = 0; k < 3; k++) moments[k * FOLD_LANES] = state[1 + k];
+    T state[PARTS], moments[3 * REDUCE_LANES];
+    moments_of_row(state, x, j->n);
+    for (int k = 0; k < 3; k++) moments[k * REDUCE_LANES] = state[1 + k];
     return unit_of(j, state, moments);
 }
 
@@ -176,7 +176,7 @@ static void trimmed(const job *j, int64_t row, const T *x, T *out, unit u)
     }
 }
 
-static void finish_row(const job *j, int64_t row, const T *x, unit u)
+static void epilogue_row(const job *j, int64_t row, const T *x, unit u)
 {
     T *out = j->out + row * j->n;
     if (j->trims) trimmed(j, row, x, out, u);
@@ -198,15 +198,15 @@ static const T *next_row(const job *j, int64_t row, walk *w)
 
 static void some_beside(const job *j, int64_t from, int64_t count, walk *at)
 {
-    T beside[SHORT * BESIDE], sum[FOLD_LANES], moments[3 * FOLD_LANES];
+    T beside[SHORT * BESIDE], sum[REDUCE_LANES], moments[3 * REDUCE_LANES];
     const T *x[BESIDE];
     const strip in[2] = { { beside, BESIDE }, { beside, BESIDE } };
     for (int64_t w = 0; w < count; w++) {
         x[w] = next_row(j, from + w, at);
         for (int64_t i = 0; i < j->n; i++) beside[i * BESIDE + w] = x[w][i];
     }
-    fold_rows[OP_mean].outputs(sum, in, j->n, count), fold_rows[OP_var].outputs(moments, in, j->n, count);
-    for (int64_t w = 0; w < count; w++) finish_row(j, from + w, x[w], unit_of(j, sum + w, moments + w));
+    reduce_rows[OP_mean].outputs(sum, in, j->n, count), reduce_rows[OP_var].outputs(moments, in, j->n, count);
+    for (int64_t w = 0; w < count; w++) epilogue_row(j, from + w, x[w], unit_of(j, sum + w, moments + w));
 }
 
 static void norm_rows(const void *work, int t, int threads)
@@ -219,7 +219,7 @@ static void norm_rows(const void *work, int t, int threads)
     else
         for (int64_t row = from; row < to; row++) {
             const T *x = next_row(j, row, &w);
-            finish_row(j, row, x, unit_of_row(j, x));
+            epilogue_row(j, row, x, unit_of_row(j, x));
         }
 }
 

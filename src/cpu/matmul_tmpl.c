@@ -202,11 +202,11 @@ duet_status TYPED(run_matmul)(const step *s, const frame *f)
                   .alpha = s->nums > 0 ? (T)f->num[s->num[0]] : 1,
                   .beta = s->nums > 1 ? (T)f->num[s->num[1]] : 1,
                   .out = address(f, &s->out[0]),
-                  .addend = s->ins > 2 && !s->finish ? &s->in[2] : NULL };
+                  .addend = s->ins > 2 && !s->epilogue ? &s->in[2] : NULL };
     if (p.m == 0 || p.n == 0) return DUET_OK;
     duet_status r = factor_open(&p.a, &s->in[0], f);
     if (r == DUET_OK) r = factor_open(&p.b, &s->in[1], f);
-    if (r == DUET_OK) r = s->finish ? multiply_finished(&p, s, f) : multiply_onto(&p, s, f);
+    if (r == DUET_OK) r = s->epilogue ? multiply_finished(&p, s, f) : multiply_onto(&p, s, f);
     scratch_give(p.a.copy), scratch_give(p.b.copy);
     return r;
 }

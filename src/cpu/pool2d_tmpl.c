@@ -1,4 +1,4 @@
-/* pool2d_tmpl.c - max and average pooling of n c h w images, in the order of core/fold.h: some rows of outputs at a
+/* pool2d_tmpl.c - max and average pooling of n c h w images, in the order of core/reduction.h: some rows of outputs at a
  * time, through their windows element by element. */
 #include "cpu_kernels.h"
 #include "pool_window.h"

@@ -1,4 +1,4 @@
-/* pool_grad_tmpl.c - back from pooling, and upsampling, of n c h w images, in the order of core/fold.h: threads take planes. */
+/* pool_grad_tmpl.c - back from pooling, and upsampling, of n c h w images, in the order of core/reduction.h: threads take planes. */
 #include "cpu_kernels.h"
 #include "template_prelude.h"
 #include "threads.h"

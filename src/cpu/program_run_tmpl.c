@@ -315,7 +315,7 @@ static void prepare(const work *w, const block *b, T *value[VALUES], bool first)
             value[OUTPUTS + k] = (T *)address(w->f, &s->out[k]) + offset_of(b, &s->out[k].at);
 }
 
-static void finish(const work *w, const block *b, T *value[VALUES])
+static void epilogue(const work *w, const block *b, T *value[VALUES])
 {
     const step *s = w->s;
     for (int k = 0; k < s->outs; k++)
@@ -342,7 +342,7 @@ __attribute__((noinline)) static void run_blocks(const work *w, int64_t from, in
         const block b = block_at(w->p, &w->s->out[0].at, i);
         prepare(w, &b, value, i == from);
         tile_run(&w->p->code, value, 1, b.height * b.width, NULL);
-        finish(w, &b, value);
+        epilogue(w, &b, value);
     }
 }
 

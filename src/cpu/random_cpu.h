@@ -7,6 +7,6 @@
 #include "threads.h"
 
 /* A permutation into out, of rank 1. Errors: NO_MEMORY. */
-duet_status run_permutation(const step *given, const frame *f, const lottery *l);
+duet_status run_permutation(const step *given, const frame *f, const random_params *l);
 
 #endif

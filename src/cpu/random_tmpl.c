@@ -15,11 +15,11 @@
 
 /* The first of some blocks of a law's streams, which differ in the lower word of their index alone. */
 typedef struct blocks {
-    const lottery *l;
+    const random_params *l;
     uint32_t low, high;
 } blocks;
 
-INLINE blocks blocks_of(const lottery *l, int64_t element, int each)
+INLINE blocks blocks_of(const random_params *l, int64_t element, int each)
 {
     const uint64_t first = (uint64_t)element / (uint64_t)each;
     return (blocks){ l, (uint32_t)first, (uint32_t)(first >> 32) };
@@ -31,9 +31,9 @@ INLINE philox_block block_at(const blocks *b, uint32_t law, int64_t i, uint32_t 
 }
 
 /* Fills d with elements first .. first + n - 1, and up to three more. */
-typedef void fill_function(OUT *d, int64_t first, int64_t n, const lottery *l);
+typedef void fill_function(OUT *d, int64_t first, int64_t n, const random_params *l);
 
-static void fill_uniform(OUT *d, int64_t first, int64_t n, const lottery *l)
+static void fill_uniform(OUT *d, int64_t first, int64_t n, const random_params *l)
 {
     const T low = (T)l->number[0], range = (T)l->number[1], last = (T)l->number[2];
     const blocks b = blocks_of(l, first, PHILOX_EACH);
@@ -47,7 +47,8 @@ static void fill_uniform(OUT *d, int64_t first, int64_t n, const lottery *l)
 
 /* ---- words of a chunk: what they come to is easier to vectorise in loops of its own ---- */
 
-static void draw_words(BITS *w, uint32_t law, uint32_t stream, int64_t first, int64_t n, const lottery *l)
+static void draw_words(BITS *w, uint32_t law, uint32_t stream, int64_t first, int64_t n,
+                       const random_params *l)
 {
     const blocks b = blocks_of(l, first, PHILOX_EACH);
 #pragma omp simd
@@ -67,7 +68,7 @@ static void make_normal(T *z, const BITS *w, int64_t n)
     }
 }
 
-static void fill_normal(OUT *d, int64_t first, int64_t n, const lottery *l)
+static void fill_normal(OUT *d, int64_t first, int64_t n, const random_params *l)
 {
     BITS w[CHUNK];
     T z[CHUNK];
@@ -86,7 +87,7 @@ typedef struct tries {
     T z[CHUNK];
 } tries;
 
-INLINE void propose_all(int how, T *x, const tries *t, int64_t n, const lottery *l)
+INLINE void propose_all(int how, T *x, const tries *t, int64_t n, const random_params *l)
 {
     const truncation k = FN(truncation_of)(l);
 #pragma omp simd
@@ -95,7 +96,7 @@ INLINE void propose_all(int how, T *x, const tries *t, int64_t n, const lottery 
 }
 
 /* The first attempt, for all of a chunk. */
-INLINE void propose_first(int how, T *x, tries *t, int64_t first, int64_t n, const lottery *l)
+INLINE void propose_first(int how, T *x, tries *t, int64_t first, int64_t n, const random_params *l)
 {
     draw_words(t->w, LAW_TRUNCATED_NORMAL, 0, first, n, l);
     if (how == PROPOSE_NORMAL) make_normal(t->z, t->w, n);
@@ -105,7 +106,7 @@ INLINE void propose_first(int how, T *x, tries *t, int64_t first, int64_t n, con
 
 /* The words of elements first + (at[0] ^ flip), first + (at[1] ^ flip), ... */
 static void draw_words_at(BITS *w, const int32_t *at, int flip, uint32_t stream, int64_t first, int64_t n,
-                          const lottery *l)
+                          const random_params *l)
 {
     const blocks b = blocks_of(l, first, PHILOX_EACH);
 #pragma omp simd
@@ -129,7 +130,7 @@ static void make_normal_at(T *z, const int32_t *at, const BITS *own, const BITS 
 
 /* Another attempt for the elements first + at[0], first + at[1], ... */
 INLINE void propose_again(int how, T *x, tries *t, const int32_t *at, uint32_t attempt, int64_t first,
-                          int64_t n, const lottery *l)
+                          int64_t n, const random_params *l)
 {
     draw_words_at(t->w, at, 0, 2 * attempt, first, n, l);
     draw_words_at(t->v, at, how == PROPOSE_NORMAL, how == PROPOSE_NORMAL ? 2 * attempt : 2 * attempt + 1,
@@ -138,7 +139,7 @@ INLINE void propose_again(int how, T *x, tries *t, const int32_t *at, uint32_t a
     propose_all(how, x, t, n, l);
 }
 
-INLINE void fill_truncated(int how, T *d, int64_t first, int64_t n, const lottery *l)
+INLINE void fill_truncated(int how, T *d, int64_t first, int64_t n, const random_params *l)
 {
     tries t;
     int32_t at[CHUNK];
@@ -146,7 +147,7 @@ INLINE void fill_truncated(int how, T *d, int64_t first, int64_t n, const lotter
     int64_t left = 0;
     propose_first(how, d, &t, first, n, l);
     for (int64_t i = 0; i < n; i++) at[left] = (int32_t)i, left += d[i] != d[i];
-    for (uint32_t attempt = 1; left && attempt < LOTTERY_ATTEMPTS; attempt++) {
+    for (uint32_t attempt = 1; left && attempt < RANDOM_ATTEMPTS; attempt++) {
         const int64_t tried = left;
         propose_again(how, again, &t, at, attempt, first, tried, l);
         left = 0;
@@ -156,7 +157,7 @@ INLINE void fill_truncated(int how, T *d, int64_t first, int64_t n, const lotter
     for (int64_t i = 0; i < left; i++) d[at[i]] = FN(truncation_last)(FN(truncation_of)(l));
 }
 
-static void fill_truncated_normal(OUT *d, int64_t first, int64_t n, const lottery *l)
+static void fill_truncated_normal(OUT *d, int64_t first, int64_t n, const random_params *l)
 {
     T *x = (T *)d;
     if (l->proposal == PROPOSE_NORMAL) fill_truncated(PROPOSE_NORMAL, x, first, n, l);
@@ -166,7 +167,7 @@ static void fill_truncated_normal(OUT *d, int64_t first, int64_t n, const lotter
 
 /* ---- whole numbers: by the first attempt, and where that does not do, once more element by element ---- */
 
-static void fill_bernoulli(OUT *d, int64_t first, int64_t n, const lottery *l)
+static void fill_bernoulli(OUT *d, int64_t first, int64_t n, const random_params *l)
 {
     const uint32_t p = (uint32_t)l->whole[0];
     const blocks b = blocks_of(l, first, 4);
@@ -183,7 +184,7 @@ static void fill_bernoulli(OUT *d, int64_t first, int64_t n, const lottery *l)
     for (int64_t i = 0; undecided && i < n; i++) d[i] = (OUT)philox_coin(l, (uint64_t)(first + i));
 }
 
-static void fill_integers(OUT *d, int64_t first, int64_t n, const lottery *l)
+static void fill_integers(OUT *d, int64_t first, int64_t n, const random_params *l)
 {
     const blocks b = blocks_of(l, first, 2);
     uint64_t rejected = 0;
@@ -228,7 +229,7 @@ static void scatter(OUT *to, const layout *at, const OUT *from, int64_t first, i
 }
 
 typedef struct drawing {
-    const lottery *l;
+    const random_params *l;
     const struct row *row;
     const layout *at;
     OUT *out;
@@ -251,7 +252,7 @@ static void draw_some(const void *work, int t, int threads)
 
 duet_status NAME(run_random)(const step *s, const frame *f)
 {
-    const lottery l = lottery_of(s, f);
+    const random_params l = random_params_of(s, f);
     const layout *at = &s->out[0].at;
     const drawing d = { &l, &rows[l.law], at, address(f, &s->out[0]), layout_count(at) };
     if (d.n == 0) return DUET_OK;

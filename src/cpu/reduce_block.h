@@ -1,12 +1,12 @@
-/* reduce_block.h - programs that fold: one block of the canonical tree. A template, of reduce_tmpl.c alone.
+/* reduce_block.h - programs that reduction: one block of the canonical tree. A template, of reduce_tmpl.c alone.
  *
- * A panel is some outputs that are reduced together; a set is the states (reduce_tree.h) of all folds for a panel. Where the elements of an
- * output stand one after the other, a panel is that output, and the tile machine fills its lanes, a row of FOLD_LANES at a time; a
- * program that folds its inputs as they are needs no machine. Where neighbouring outputs stand one after the other instead, or there
- * is little to reduce, a panel is up to FOLD_LANES outputs side by side, and a row one element of each: lane l of all of them is a
+ * A panel is some outputs that are reduced together; a set is the states (reduce_tree.h) of all reductions for a panel. Where the elements of an
+ * output stand one after the other, a panel is that output, and the tile machine fills its lanes, a row of REDUCE_LANES at a time; a
+ * program that reductions its inputs as they are needs no machine. Where neighbouring outputs stand one after the other instead, or there
+ * is little to reduce, a panel is up to REDUCE_LANES outputs side by side, and a row one element of each: lane l of all of them is a
  * set. Inputs that stand otherwise, or are of another type, are copied first, a block at a time. */
-#ifndef FOLD_BLOCK_H
-#define FOLD_BLOCK_H
+#ifndef REDUCE_BLOCK_H
+#define REDUCE_BLOCK_H
 
 #include "converters.h"
 #include "dtype.h"
@@ -16,23 +16,24 @@
 
 #define COPIED_ROWS 32 /* of a panel of many, at a time */
 
-_Static_assert(FOLD_LANES == TILE_PART, "a state of many parts is the same to the tile machine");
-_Static_assert(COPIED_ROWS *FOLD_LANES == FOLD_BLOCK, "a copy has one size");
+_Static_assert(REDUCE_LANES == TILE_PART, "a state of many parts is the same to the tile machine");
+_Static_assert(COPIED_ROWS *REDUCE_LANES == REDUCE_BLOCK, "a copy has one size");
 
 enum manner { IN_PLACE, SINGLE, COPIED };
 
-/* norm, once more: `front` leaves what is squared, which is multiplied by a factor for each output, and `norm` folds that. */
+/* norm, once more: `front` leaves what is squared, which is multiplied by a factor for each output, and `norm` reductions that. */
 typedef struct again {
     code front, norm;
-    T factor[FOLD_LANES];
+    T factor[REDUCE_LANES];
 } again;
 
-/* A fold, its layouts parted: along the reduced elements, and over the outputs, the panel's axis last. */
+/* A reduction, its layouts parted: along the reduced elements, and over the outputs, the panel's axis last. */
 typedef struct job {
     const step *s;
-    const fold_row *row[STEP_OUTPUTS];
-    int at[STEP_OUTPUTS], set; /* elements: where in a set each fold's states are, and how many there are */
-    bool side, plain;          /* many outputs side by side; no machine */
+    const reduce_row *row[STEP_OUTPUTS];
+    int at[STEP_OUTPUTS],
+        set;          /* elements: where in a set each reduction's states are, and how many there are */
+    bool side, plain; /* many outputs side by side; no machine */
     enum manner manner[STEP_INPUTS];
     const char *in[STEP_INPUTS];
     char *out[STEP_OUTPUTS];
@@ -81,7 +82,7 @@ static void scale_rows(T *x, const T *factor, int64_t rows, int64_t n)
 static __attribute__((noinline)) void take_again(const again *a, T *value[VALUES], int64_t rows, int64_t n,
                                                  int64_t down[VALUES])
 {
-    T squared[FOLD_BLOCK] __attribute__((aligned(64)));
+    T squared[REDUCE_BLOCK] __attribute__((aligned(64)));
     T *into[VALUES] = { [INPUTS] = squared, [OUTPUTS] = value[OUTPUTS] };
     const int64_t by[VALUES] = { [INPUTS] = n, [OUTPUTS] = down[OUTPUTS] };
     value[OUTPUTS] = squared, down[OUTPUTS] = n;
@@ -131,7 +132,7 @@ static const T *elements(const job *j, const panel *p, const room *r, int k, int
 /* Fold k of inputs as they are. */
 static void block_plain(const job *j, const T *const at[], int k, int64_t n, T *root)
 {
-    T scaled[FOLD_BLOCK];
+    T scaled[REDUCE_BLOCK];
     const instruction *i = &j->s->program->code[k];
     const int output = i->arg[2].index;
     const T *x = at[i->arg[0].index], *y = op_infos[i->op].arity > 1 ? at[i->arg[1].index] : x;
@@ -145,17 +146,17 @@ static void block_plain(const job *j, const T *const at[], int k, int64_t n, T *
 static void block_rows(const job *j, const T *const at[], int64_t n, const room *r)
 {
     T *value[VALUES], row = 0;
-    int64_t down[VALUES] = { 0 }, rows = n / FOLD_LANES;
-    start_set(j, r->lanes, FOLD_LANES);
+    int64_t down[VALUES] = { 0 }, rows = n / REDUCE_LANES;
+    start_set(j, r->lanes, REDUCE_LANES);
     give_numbers(j, value);
     value[ROW] = &row;
     for (int k = 0; k < j->s->ins; k++)
-        value[INPUTS + k] = (T *)at[k], down[INPUTS + k] = j->manner[k] == SINGLE ? 0 : FOLD_LANES;
+        value[INPUTS + k] = (T *)at[k], down[INPUTS + k] = j->manner[k] == SINGLE ? 0 : REDUCE_LANES;
     for (int k = 0; k < j->s->outs; k++) value[OUTPUTS + k] = r->lanes + j->at[k];
-    take_elements(j, value, rows, FOLD_LANES, down);
+    take_elements(j, value, rows, REDUCE_LANES, down);
     for (int k = 0; k < j->s->ins; k++) value[INPUTS + k] += rows * down[INPUTS + k];
     row = (T)rows;
-    if (n % FOLD_LANES) take_elements(j, value, 1, n % FOLD_LANES, down);
+    if (n % REDUCE_LANES) take_elements(j, value, 1, n % REDUCE_LANES, down);
 }
 
 static void block_along(const job *j, const panel *p, const room *r, int64_t first, int64_t n, T *root)
@@ -211,8 +212,8 @@ static void copy_beside(const job *j, const room *r, int k, const char *from, in
 static int64_t place_rows(const job *j, const panel *p, const room *r, int64_t first, int64_t n,
                           T *value[VALUES], int64_t down[VALUES])
 {
-    const int64_t length = row_length(&j->along[0]), column = first % length, lane = first % FOLD_LANES;
-    int64_t rows = SMALLER(SMALLER(n, length - column), FOLD_LANES - lane);
+    const int64_t length = row_length(&j->along[0]), column = first % length, lane = first % REDUCE_LANES;
+    int64_t rows = SMALLER(SMALLER(n, length - column), REDUCE_LANES - lane);
     for (int k = 0; k < j->s->ins; k++)
         if (j->manner[k] == COPIED || j->again) rows = SMALLER(rows, COPIED_ROWS);
     for (int k = 0; k < j->s->ins; k++) {
@@ -253,7 +254,7 @@ static void plain_beside(const job *j, const panel *p, const room *r, int64_t fi
 static void block_beside(const job *j, const panel *p, const room *r, int64_t first, int64_t n, T *root)
 {
     T *value[VALUES], row;
-    int64_t down[VALUES] = { 0 }, seen = SMALLER(n, FOLD_LANES);
+    int64_t down[VALUES] = { 0 }, seen = SMALLER(n, REDUCE_LANES);
     for (int64_t l = 0; l < seen; l++) start_set(j, r->lanes + l * j->set, p->width);
     give_numbers(j, value);
     value[ROW] = &row;
@@ -262,7 +263,7 @@ static void block_beside(const job *j, const panel *p, const room *r, int64_t fi
         row = (T)i;
         take_elements(j, value, rows, p->width, down);
     }
-    for (int64_t h = FOLD_LANES / 2; h > 0; h /= 2) {
+    for (int64_t h = REDUCE_LANES / 2; h > 0; h /= 2) {
         for (int64_t l = 0; l < h && l + h < seen; l++)
             join_sets(j, r->lanes + l * j->set, r->lanes + (l + h) * j->set, p->width);
         seen = SMALLER(seen, h);
@@ -276,7 +277,7 @@ static void block_beside(const job *j, const panel *p, const room *r, int64_t fi
 static void index_states(const job *j, T *root, int64_t first, int64_t width)
 {
     for (int k = 0; k < j->s->outs; k++) {
-        T *low = root + j->at[k] + FOLD_LANES, *high = low + FOLD_LANES;
+        T *low = root + j->at[k] + REDUCE_LANES, *high = low + REDUCE_LANES;
         for (int64_t w = 0; w < width && j->row[k]->place; w++)
             low[w] += (T)(first % INDEX_HIGH), high[w] = (T)(first / INDEX_HIGH);
     }
@@ -284,7 +285,7 @@ static void index_states(const job *j, T *root, int64_t first, int64_t width)
 
 static void block_set(const job *j, const panel *p, const room *r, int64_t block, T *root)
 {
-    const int64_t first = block * FOLD_BLOCK, n = SMALLER(FOLD_BLOCK, j->n - first);
+    const int64_t first = block * REDUCE_BLOCK, n = SMALLER(REDUCE_BLOCK, j->n - first);
     if (j->side && j->plain) plain_beside(j, p, r, first, n, root);
     else if (j->side) block_beside(j, p, r, first, n, root);
     else block_along(j, p, r, first, n, root);

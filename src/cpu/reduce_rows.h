@@ -1,13 +1,13 @@
-/* reduce_rows.h - the rows of ops.def that fold, over the canonical tree of core/fold.h. A template. */
-#ifndef FOLD_ROWS_H
-#define FOLD_ROWS_H
+/* reduce_rows.h - the rows of ops.def that reduction, over the canonical tree of core/reduction.h. A template. */
+#ifndef REDUCE_ROWS_H
+#define REDUCE_ROWS_H
 
 #include "reduce_tree.h"
 
 #define INDEX_HIGH ((int64_t)1 << 24) /* of which an index has a high part: a T counts as far */
 
 /* The functions of reduce_tree.h for one row, and what the output is of a state. */
-typedef struct fold_row {
+typedef struct reduce_row {
     T start[3];
     uint8_t parts;
     bool place;
@@ -15,9 +15,9 @@ typedef struct fold_row {
     void (*outputs)(T *root, const strip in[2], int64_t n, int64_t width);
     void (*halve)(T *lane, T *root);
     void (*join)(T *a, const T *b, int64_t n);
-    void (*finish)(void *to, const T *state, int64_t n);
-} fold_row;
-extern const fold_row NAME(fold_rows)[];
-#define fold_rows NAME(fold_rows)
+    void (*epilogue)(void *to, const T *state, int64_t n);
+} reduce_row;
+extern const reduce_row NAME(reduce_rows)[];
+#define reduce_rows NAME(reduce_rows)
 
 #endif

@@ -1,14 +1,14 @@
-/* reduce_rows_tmpl.c - the table of the rows that fold, by operator. */
+/* reduce_rows_tmpl.c - the table of the rows that reduction, by operator. */
 #include "reduce_rows.h"
 
 #define ROW_OF(name, kind)                                                                                   \
     static void name##_block(T *root, const T *x, const T *y, int64_t n)                                     \
     {                                                                                                        \
-        fold_block(kind, root, x, y, n);                                                                     \
+        reduce_block(kind, root, x, y, n);                                                                   \
     }                                                                                                        \
     static void name##_outputs(T *root, const strip in[2], int64_t n, int64_t width)                         \
     {                                                                                                        \
-        fold_outputs(kind, root, in, n, width);                                                              \
+        reduce_outputs(kind, root, in, n, width);                                                            \
     }                                                                                                        \
     static void name##_join(T *a, const T *b, int64_t n) { join_states(kind, a, b, n); }                     \
     static void name##_halve(T *lane, T *root)                                                               \
@@ -16,39 +16,39 @@
         if ((kind).place) index_lanes(lane);                                                                 \
         halve_lanes(kind, lane, root);                                                                       \
     }
-#define FOLD_ROW1(name, start, take, join, finish)                                                           \
-    ROW_OF(name, FOLD_KIND(name, start))                                                                     \
+#define REDUCE_ROW1(name, start, take, join, epilogue)                                                       \
+    ROW_OF(name, REDUCE_KIND(name, start))                                                                   \
     static void name##_finish(void *to, const T *state, int64_t n)                                           \
     {                                                                                                        \
         const T a = *state;                                                                                  \
         (void)n;                                                                                             \
-        *(T *)to = finish;                                                                                   \
+        *(T *)to = epilogue;                                                                                 \
     }
-#define FOLD_ROW2 FOLD_ROW1
-#define MOMENT_ROW1(name, take, join, finish)                                                                \
+#define REDUCE_ROW2 REDUCE_ROW1
+#define MOMENT_ROW1(name, take, join, epilogue)                                                              \
     ROW_OF(name, MOMENT_KIND(name))                                                                          \
     static void name##_finish(void *to, const T *state, int64_t n)                                           \
     {                                                                                                        \
-        const T a0 = state[0], a1 = state[FOLD_LANES], a2 = state[2 * FOLD_LANES];                           \
+        const T a0 = state[0], a1 = state[REDUCE_LANES], a2 = state[2 * REDUCE_LANES];                       \
         (void)a0, (void)a1, (void)a2;                                                                        \
-        *(T *)to = finish;                                                                                   \
+        *(T *)to = epilogue;                                                                                 \
     }
 #define PLACE_ROW1(name, better)                                                                             \
     ROW_OF(name, PLACE_KIND(name))                                                                           \
     static void name##_finish(void *to, const T *state, int64_t n)                                           \
     {                                                                                                        \
         (void)n;                                                                                             \
-        *(int64_t *)to = (int64_t)state[2 * FOLD_LANES] * INDEX_HIGH + (int64_t)state[FOLD_LANES];           \
+        *(int64_t *)to = (int64_t)state[2 * REDUCE_LANES] * INDEX_HIGH + (int64_t)state[REDUCE_LANES];       \
     }
 #include "typed_ops.def"
 
-const fold_row fold_rows[OPS] = {
+const reduce_row reduce_rows[OPS] = {
 #define ENTRY(name, parts, place, ...)                                                                       \
     [OP_##name] = { { __VA_ARGS__ }, parts,        place,       name##_block,                                \
                     name##_outputs,  name##_halve, name##_join, name##_finish },
-#define FOLD_ROW1(name, start, ...) ENTRY(name, 1, false, start)
-#define FOLD_ROW2                   FOLD_ROW1
-#define MOMENT_ROW1(name, ...)      ENTRY(name, 3, false, 0)
-#define PLACE_ROW1(name, ...)       ENTRY(name, 3, true, 0, K(-1))
+#define REDUCE_ROW1(name, start, ...) ENTRY(name, 1, false, start)
+#define REDUCE_ROW2                   REDUCE_ROW1
+#define MOMENT_ROW1(name, ...)        ENTRY(name, 3, false, 0)
+#define PLACE_ROW1(name, ...)         ENTRY(name, 3, true, 0, K(-1))
 #include "typed_ops.def"
 };

@@ -1,4 +1,4 @@
-/* reduce_tmpl.c - programs that fold, over the canonical tree of core/fold.h. */
+/* reduce_tmpl.c - programs that reduction, over the canonical tree of core/reduction.h. */
 #include "cpu_kernels.h"
 #include "reduce_block.h"
 #include "status.h"
@@ -61,9 +61,9 @@ static room room_of(const room *r, int thread)
 }
 
 /* Threads take aligned runs of 2^k blocks, whole sub-trees, and their roots make the rest of the tree. */
-static void fold_shared(const job *j, const panel *p, const room *r, int threads, T *root)
+static void reduce_shared(const job *j, const panel *p, const room *r, int threads, T *root)
 {
-    const int64_t blocks = (j->n + FOLD_BLOCK - 1) / FOLD_BLOCK;
+    const int64_t blocks = (j->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK;
     int64_t run = 1;
     while ((blocks + run - 1) / run > RUNS) run *= 2;
     const int64_t runs = (blocks + run - 1) / run;
@@ -77,11 +77,11 @@ static void fold_shared(const job *j, const panel *p, const room *r, int threads
     tree_root(&t, root);
 }
 
-static void fold_elements(const job *j, const panel *p, const room *r, int threads, T *root)
+static void reduce_elements(const job *j, const panel *p, const room *r, int threads, T *root)
 {
-    const int64_t blocks = (j->n + FOLD_BLOCK - 1) / FOLD_BLOCK;
+    const int64_t blocks = (j->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK;
     if (blocks == 1) block_set(j, p, r, 0, root);
-    else if (threads > 1) fold_shared(j, p, r, threads, root);
+    else if (threads > 1) reduce_shared(j, p, r, threads, root);
     else tree_of_blocks(j, p, r, 0, blocks, root);
 }
 
@@ -102,15 +102,15 @@ static void finish_one(const job *j, int k, char *to, const T *state, bool norm)
 {
     const duet_dtype type = j->over[STEP_INPUTS + k].type;
     T value = *state;
-    if (j->row[k]->place) j->row[k]->finish(to, state, j->n);
+    if (j->row[k]->place) j->row[k]->epilogue(to, state, j->n);
     else {
-        if (!norm) j->row[k]->finish(&value, state, j->n);
+        if (!norm) j->row[k]->epilogue(&value, state, j->n);
         if (type == OWN_TYPE) *(T *)to = value;
         else converters[type].out(to, &value, 1, 1);
     }
 }
 
-static void finish_fold(const job *j, const panel *p, const room *r, int threads, int k, T *state)
+static void finish_reduce(const job *j, const panel *p, const room *r, int threads, int k, T *state)
 {
     const layout *l = &j->over[STEP_INPUTS + k];
     const int64_t bytes = row_stride(l) * (int64_t)dtypes[l->type].bytes;
@@ -119,13 +119,13 @@ static void finish_fold(const job *j, const panel *p, const room *r, int threads
     for (int64_t w = 0; w < p->width; w++) finish_one(j, k, p->out[k] + w * bytes, state + w, norm);
 }
 
-static void fold_panel(const job *j, const panel *p, const room *r, int threads)
+static void reduce_panel(const job *j, const panel *p, const room *r, int threads)
 {
-    if (j->n > 0) fold_elements(j, p, r, threads, r->root);
+    if (j->n > 0) reduce_elements(j, p, r, threads, r->root);
     else start_set(j, r->root, p->width);
     for (int k = 0; k < j->s->outs; k++) {
         for (int64_t w = 0; w < p->width && j->n == 0; w++) r->root[j->at[k] + w] += K(0);
-        finish_fold(j, p, r, threads, k, r->root + j->at[k]);
+        finish_reduce(j, p, r, threads, k, r->root + j->at[k]);
     }
 }
 
@@ -157,14 +157,14 @@ static void panel_on(const job *j, panel *p, int64_t columns)
     for (int k = 0; k < j->s->outs; k++) p->out[k] += bytes_between(&j->over[STEP_INPUTS + k], columns);
 }
 
-static void fold_panels(const job *j, const room *r, int64_t from, int64_t to, int64_t width, int threads)
+static void reduce_panels(const job *j, const room *r, int64_t from, int64_t to, int64_t width, int threads)
 {
     const int64_t length = row_length(&j->over[STEP_INPUTS]), across = (length + width - 1) / width;
     int64_t row = from / across, column = from % across * width;
     panel p = panel_at(j, row, column);
     for (int64_t i = from; i < to; i++) {
         p.width = SMALLER(width, length - column);
-        fold_panel(j, &p, r, threads);
+        reduce_panel(j, &p, r, threads);
         column += width;
         if (column < length) panel_on(j, &p, width);
         else column = 0, p = panel_at(j, ++row, 0);
@@ -180,7 +180,7 @@ static int64_t count_panels(const job *j, int64_t width)
 /* Narrower panels, where there would be too few for the threads. */
 static int64_t width_for(const job *j, int threads)
 {
-    int64_t width = !j->side ? 1 : j->n > COPIED_ROWS && j->n <= SHORT ? FOLD_LANES / 2 : FOLD_LANES;
+    int64_t width = !j->side ? 1 : j->n > COPIED_ROWS && j->n <= SHORT ? REDUCE_LANES / 2 : REDUCE_LANES;
     while (width > 16 && count_panels(j, width) < 2 * threads) width /= 2;
     return width;
 }
@@ -266,8 +266,8 @@ static enum manner manner_of(const job *j, int k)
     return goes_on(&j->along[k]) ? IN_PLACE : stands_still(&j->along[k]) && !j->plain ? SINGLE : COPIED;
 }
 
-/* Does the program fold its inputs as they are, and nothing else? */
-static bool folds_inputs(const program *p)
+/* Does the program reduction its inputs as they are, and nothing else? */
+static bool reduces_inputs(const program *p)
 {
     bool plain = p->length == p->outputs;
     for (int i = 0; i < p->length && plain; i++)
@@ -282,7 +282,7 @@ static bool is_plain(const job *j)
     bool copied = false;
     for (int k = 0; k < j->s->ins; k++) copied |= row_stride(&j->over[k]) != 1 || converts(j, k);
     if (j->side && (j->along[0].rank > 1 || (copied && j->n > SHORT))) return false;
-    return folds_inputs(j->s->program);
+    return reduces_inputs(j->s->program);
 }
 
 /* A norm that is taken again needs the machine. */
@@ -297,15 +297,15 @@ static void open_job(job *j, const step *s, const frame *f, code *c)
 {
     j->s = s, j->again = NULL, j->code = c, j->set = 0;
     for (int i = 0; i < s->program->length; i++)
-        if (op_infos[s->program->code[i].op].kind == KIND_FOLD)
-            j->row[s->program->code[i].arg[2].index] = &fold_rows[s->program->code[i].op];
-    for (int k = 0; k < s->outs; k++) j->at[k] = j->set, j->set += j->row[k]->parts * FOLD_LANES;
+        if (op_infos[s->program->code[i].op].kind == KIND_REDUCE)
+            j->row[s->program->code[i].arg[2].index] = &reduce_rows[s->program->code[i].op];
+    for (int k = 0; k < s->outs; k++) j->at[k] = j->set, j->set += j->row[k]->parts * REDUCE_LANES;
     for (int k = 0; k < s->ins; k++) j->in[k] = address(f, &s->in[k]);
     for (int k = 0; k < s->outs; k++) j->out[k] = address(f, &s->out[k]);
     for (int k = 0; k < s->nums; k++) j->num[k] = number_of(f->num[s->num[k]]);
     part_layouts(j);
     j->side = side_by_side(j), j->plain = is_plain(j);
-    j->lanes = j->side && needs_lanes(j) ? SMALLER(j->n, FOLD_LANES) : 1;
+    j->lanes = j->side && needs_lanes(j) ? SMALLER(j->n, REDUCE_LANES) : 1;
     for (int k = 0; k < s->ins; k++) j->manner[k] = manner_of(j, k);
     if (!j->plain) tile_make(c, s->program, singles_of(j), 0);
 }
@@ -315,7 +315,7 @@ static void open_job(job *j, const step *s, const frame *f, code *c)
 /* Parts `memory` among what a thread needs, or counts that only. */
 static int64_t open_room(const job *j, room *r, T *memory)
 {
-    const int64_t blocks = (j->n + FOLD_BLOCK - 1) / FOLD_BLOCK;
+    const int64_t blocks = (j->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK;
     int64_t levels = 1, used = 0;
     while (blocks >> levels) levels++;
     *r = (room){ .lanes = memory };
@@ -323,7 +323,7 @@ static int64_t open_room(const job *j, room *r, T *memory)
     used += j->set, r->level = memory + used;
     used += levels * j->set;
     for (int k = 0; k < j->s->ins; k++)
-        if (j->manner[k] == COPIED) r->copy[k] = memory + used, used += FOLD_BLOCK;
+        if (j->manner[k] == COPIED) r->copy[k] = memory + used, used += REDUCE_BLOCK;
     return r->each = used;
 }
 
@@ -337,14 +337,14 @@ static void run_job(const job *j, const room *r, int threads)
 {
     const int64_t width = width_for(j, threads), panels = count_panels(j, width);
     if (threads == 1 || panels < 2 * threads) {
-        fold_panels(j, r, 0, panels, width, threads);
+        reduce_panels(j, r, 0, panels, width, threads);
         return;
     }
 #pragma omp parallel num_threads(threads)
     {
         const int t = omp_get_thread_num(), team = omp_get_num_threads();
         const room mine = room_of(r, t);
-        fold_panels(j, &mine, part_of(panels, t, team), part_of(panels, t + 1, team), width, 1);
+        reduce_panels(j, &mine, part_of(panels, t, team), part_of(panels, t + 1, team), width, 1);
     }
 }
 
@@ -361,7 +361,7 @@ static duet_status run_in_pool(const job *j, const frame *f, int threads)
     return DUET_OK;
 }
 
-duet_status NAME(run_fold)(const step *s, const frame *f)
+duet_status NAME(run_reduce)(const step *s, const frame *f)
 {
     T memory[SMALL] __attribute__((aligned(64)));
     code c;

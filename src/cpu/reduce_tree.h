@@ -1,7 +1,7 @@
-/* reduce_tree.h - the canonical tree of core/fold.h, for any row that reduces. A template.
+/* reduce_tree.h - the canonical tree of core/reduction.h, for any row that reduces. A template.
  *
  * What a reduction has gathered is its state: `parts` numbers (one; of MOMENT rows three; of PLACE rows the element and its index, low
- * and high part). States stand side by side, of FOLD_LANES lanes or outputs: part k of each FOLD_LANES after part k - 1. */
+ * and high part). States stand side by side, of REDUCE_LANES lanes or outputs: part k of each REDUCE_LANES after part k - 1. */
 #ifndef TREE_H
 #define TREE_H
 
@@ -13,19 +13,19 @@ typedef void take_function(V *p, V *p1, V *p2, V row, V x, V y);
 typedef void join_function(V *p, V *p1, V *p2, V b, V b1, V b2);
 
 /* A row of ops.def, as the functions below see it. */
-typedef struct fold_kind {
+typedef struct reduce_kind {
     take_function *take;
     join_function *join;
     T start[3];
     int parts;
     bool place;
-} fold_kind;
+} reduce_kind;
 
-#define FOLD_KIND(name, start) ((fold_kind){ vec_##name, vec_join_##name, { start }, 1, false })
-#define MOMENT_KIND(name)      ((fold_kind){ vec_##name, vec_join_##name, { 0 }, 3, false })
-#define PLACE_KIND(name)       ((fold_kind){ vec_##name, vec_join_##name, { 0, K(-1) }, 3, true })
-#define EACH_PART(k, parts)    for (int k = 0; k < (parts); k++)
-#define SMALLEST_PARTS(kind)   ((kind).place ? 2 : (kind).parts) /* that change while elements are taken */
+#define REDUCE_KIND(name, start) ((reduce_kind){ vec_##name, vec_join_##name, { start }, 1, false })
+#define MOMENT_KIND(name)        ((reduce_kind){ vec_##name, vec_join_##name, { 0 }, 3, false })
+#define PLACE_KIND(name)         ((reduce_kind){ vec_##name, vec_join_##name, { 0, K(-1) }, 3, true })
+#define EACH_PART(k, parts)      for (int k = 0; k < (parts); k++)
+#define SMALLEST_PARTS(kind)     ((kind).place ? 2 : (kind).parts) /* that change while elements are taken */
 
 INLINE V get(const T *p) { return *(const V_anywhere *)p; }
 INLINE void set(T *p, V v) { *(V_anywhere *)p = v; }
@@ -47,20 +47,20 @@ INLINE void fill(T *to, T value, int64_t n)
 
 INLINE void get_state(V v[3], const T *state, int parts)
 {
-    EACH_PART(k, parts) v[k] = get(state + k * FOLD_LANES);
+    EACH_PART(k, parts) v[k] = get(state + k * REDUCE_LANES);
 }
 INLINE void set_state(T *state, const V v[3], int parts)
 {
-    EACH_PART(k, parts) set(state + k * FOLD_LANES, v[k]);
+    EACH_PART(k, parts) set(state + k * REDUCE_LANES, v[k]);
 }
 
 INLINE void start_states(T *state, const T start[3], int parts, int64_t n)
 {
-    EACH_PART(k, parts) fill(state + k * FOLD_LANES, start[k], n);
+    EACH_PART(k, parts) fill(state + k * REDUCE_LANES, start[k], n);
 }
 
 /* a[i] joined with b[i], for n states side by side, and up to a whole register. */
-INLINE void join_states(const fold_kind kind, T *a, const T *b, int64_t n)
+INLINE void join_states(const reduce_kind kind, T *a, const T *b, int64_t n)
 {
     for (int64_t i = 0; i < n; i += LANES) {
         V p[3] = { { 0 } }, q[3] = { { 0 } };
@@ -83,7 +83,7 @@ INLINE void join_states(const fold_kind kind, T *a, const T *b, int64_t n)
     if (h < LANES) kind.join(&p[0], &p[1], &p[2], FROM(p[0], h), FROM(p[1], h), FROM(p[2], h))
 
 /* The lanes of one register join by halving: lane 0 has all. */
-INLINE void halve_register(const fold_kind kind, V p[3])
+INLINE void halve_register(const reduce_kind kind, V p[3])
 {
     HALVE(p, 8);
     HALVE(p, 4);
@@ -92,11 +92,11 @@ INLINE void halve_register(const fold_kind kind, V p[3])
 }
 
 /* The lanes join by halving, the last of them in registers. Lane 0 of root is the block's; others hold what does no harm. */
-INLINE void halve_lanes(const fold_kind kind, T *lane, T *root)
+INLINE void halve_lanes(const reduce_kind kind, T *lane, T *root)
 {
-    enum { LAST = FOLD_LANES / LANES < 8 ? FOLD_LANES / LANES : 8 };
+    enum { LAST = REDUCE_LANES / LANES < 8 ? REDUCE_LANES / LANES : 8 };
     V v[LAST][3] = { { { 0 } } };
-    for (int64_t h = FOLD_LANES / 2; h >= LAST * LANES; h /= 2) join_states(kind, lane, lane + h, h);
+    for (int64_t h = REDUCE_LANES / 2; h >= LAST * LANES; h /= 2) join_states(kind, lane, lane + h, h);
 #pragma GCC unroll 8
     for (int i = 0; i < LAST; i++) get_state(v[i], lane + i * LANES, kind.parts);
 #pragma GCC unroll 3
@@ -111,25 +111,25 @@ INLINE void halve_lanes(const fold_kind kind, T *lane, T *root)
 /* The number of a row of lanes, made the index of an element in its block. */
 INLINE void index_lanes(T *lane)
 {
-    for (int64_t l = 0; l < FOLD_LANES; l += LANES) {
-        const V row = get(lane + FOLD_LANES + l), at = row * spread(FOLD_LANES) + (iota() + spread((T)l));
-        set(lane + FOLD_LANES + l, choose(is_absent(row), row, at));
+    for (int64_t l = 0; l < REDUCE_LANES; l += LANES) {
+        const V row = get(lane + REDUCE_LANES + l), at = row * spread(REDUCE_LANES) + (iota() + spread((T)l));
+        set(lane + REDUCE_LANES + l, choose(is_absent(row), row, at));
     }
 }
 
 /* Some registers of lanes take all of their elements, then the next ones. */
-INLINE void take_rows(const fold_kind kind, T *lane, const T *x, const T *y, int64_t rows)
+INLINE void take_rows(const reduce_kind kind, T *lane, const T *x, const T *y, int64_t rows)
 {
-    enum { VECTORS = FOLD_LANES / LANES };
+    enum { VECTORS = REDUCE_LANES / LANES };
     const int parts = SMALLEST_PARTS(kind), some = parts > 1 || VECTORS < 8 ? 4 : 8;
-    for (int64_t l = 0; l < FOLD_LANES; l += some * LANES) {
+    for (int64_t l = 0; l < REDUCE_LANES; l += some * LANES) {
         V p[8][3] = { { { 0 } } };
 #pragma GCC unroll 8
         for (int i = 0; i < some; i++) get_state(p[i], lane + l + i * LANES, parts);
         for (int64_t r = 0; r < rows; r++)
 #pragma GCC unroll 8
             for (int i = 0; i < some; i++) {
-                const int64_t at = r * FOLD_LANES + l + i * LANES;
+                const int64_t at = r * REDUCE_LANES + l + i * LANES;
                 kind.take(&p[i][0], &p[i][1], &p[i][2], spread((T)r), get(x + at), get(y + at));
             }
 #pragma GCC unroll 8
@@ -138,7 +138,7 @@ INLINE void take_rows(const fold_kind kind, T *lane, const T *x, const T *y, int
 }
 
 /* Row r, of which there are but n elements. */
-INLINE void take_some(const fold_kind kind, T *lane, const T *x, const T *y, int64_t n, int64_t r)
+INLINE void take_some(const reduce_kind kind, T *lane, const T *x, const T *y, int64_t n, int64_t r)
 {
     for (int64_t l = 0; l < n; l += LANES) {
         const int64_t some = SMALLER(LANES, n - l);
@@ -153,11 +153,11 @@ INLINE void take_some(const fold_kind kind, T *lane, const T *x, const T *y, int
 }
 
 /* One block of n elements, one after the other, into a state. Lanes that see nothing stay as they start, the identity of join. */
-INLINE void fold_block(const fold_kind kind, T *root, const T *x, const T *y, int64_t n)
+INLINE void reduce_block(const reduce_kind kind, T *root, const T *x, const T *y, int64_t n)
 {
-    T lane[3 * FOLD_LANES] __attribute__((aligned(64)));
-    const int64_t rows = n / FOLD_LANES, done = rows * FOLD_LANES;
-    start_states(lane, kind.start, kind.parts, FOLD_LANES);
+    T lane[3 * REDUCE_LANES] __attribute__((aligned(64)));
+    const int64_t rows = n / REDUCE_LANES, done = rows * REDUCE_LANES;
+    start_states(lane, kind.start, kind.parts, REDUCE_LANES);
     take_rows(kind, lane, x, y, rows);
     if (done < n) take_some(kind, lane, x + done, y + done, n - done, rows);
     if (kind.place) index_lanes(lane);
@@ -190,8 +190,8 @@ INLINE V get_beside(const strip *b, int64_t row, int64_t at, int64_t width, bool
 
 /* `some` registers of outputs, under masks unless they are whole. The joins of lanes are those of a tree that is gone through depth
  * first: level k holds one of 2^k lanes, or nothing. */
-INLINE void fold_registers(const fold_kind kind, T *root, const strip in[2], int64_t n, int64_t at,
-                           int64_t width, const int some, bool whole)
+INLINE void reduce_registers(const reduce_kind kind, T *root, const strip in[2], int64_t n, int64_t at,
+                             int64_t width, const int some, bool whole)
 {
     V p[8][3] = { { { 0 } } }, level[8][8][3];
     bool there[8];
@@ -205,10 +205,10 @@ INLINE void fold_registers(const fold_kind kind, T *root, const strip in[2], int
         for (int i = 0; i < some; i++)
             for (int q = 0; q < 3; q++) p[i][q] = spread(kind.start[q]);
         const int64_t ahead = lane_after(c + 1, bits) - lane; /* where the next lane's elements are */
-        for (int64_t r = lane; r < n; r += FOLD_LANES)
+        for (int64_t r = lane; r < n; r += REDUCE_LANES)
 #pragma GCC unroll 8
             for (int i = 0; i < some; i++) {
-                if (n > FOLD_LANES / 2)
+                if (n > REDUCE_LANES / 2)
                     __builtin_prefetch(in[0].x + (r + ahead) * in[0].down + at + i * LANES);
                 kind.take(&p[i][0], &p[i][1], &p[i][2], spread((T)r),
                           get_beside(&in[0], r, at + i * LANES, width, whole),
@@ -232,20 +232,20 @@ INLINE void fold_registers(const fold_kind kind, T *root, const strip in[2], int
 }
 
 /* One block of n rows of elements, for `width` outputs. An index is a row's number. */
-INLINE void fold_outputs(const fold_kind kind, T *root, const strip in[2], int64_t n, int64_t width)
+INLINE void reduce_outputs(const reduce_kind kind, T *root, const strip in[2], int64_t n, int64_t width)
 {
     enum { SOME = 2 };
     const int most = kind.parts > 1 ? 4 : 8;
     int64_t w = 0;
     for (; w + most * LANES <= width; w += most * LANES)
-        fold_registers(kind, root, in, n, w, width, most, true);
+        reduce_registers(kind, root, in, n, w, width, most, true);
     if (width - w > most / 2 * LANES) {
-        fold_registers(kind, root, in, n, w, width, most, false);
+        reduce_registers(kind, root, in, n, w, width, most, false);
         return;
     }
     for (; w + SOME * LANES <= width; w += SOME * LANES)
-        fold_registers(kind, root, in, n, w, width, SOME, true);
-    for (; w < width; w += LANES) fold_registers(kind, root, in, n, w, width, 1, false);
+        reduce_registers(kind, root, in, n, w, width, SOME, true);
+    for (; w < width; w += LANES) reduce_registers(kind, root, in, n, w, width, 1, false);
 }
 
 #endif

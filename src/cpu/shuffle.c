@@ -13,7 +13,7 @@
 #define SECONDS_EACH 4e-8 /* an element */
 
 typedef struct sorting {
-    const lottery *l;
+    const random_params *l;
     int64_t n, (*end)[BUCKETS]; /* of each thread's part of each bucket */
     entry *from, *to;
     void *out;
@@ -110,7 +110,7 @@ static void sort_few(const sorting *s)
     sort(s, s->from, s->to, s->n, 64, 0);
 }
 
-duet_status run_permutation(const step *given, const frame *f, const lottery *l)
+duet_status run_permutation(const step *given, const frame *f, const random_params *l)
 {
     const layout *at = &given->out[0].at;
     sorting s = {

@@ -1,4 +1,4 @@
-/* softmax_tmpl.c - softmax and log_softmax along the last axis, in the order of core/fold.h. */
+/* softmax_tmpl.c - softmax and log_softmax along the last axis, in the order of core/reduction.h. */
 #include "cpu_kernels.h"
 #include "reduce_tree.h"
 #include "row_iterator.h"
@@ -27,7 +27,7 @@ static T max_of(const T *x, int64_t n)
         m[0] = vec_maximum(m[0], choose(iota() < spread((T)some), get_some(x + i, some), least), least);
     }
     most[0] = vec_maximum(vec_maximum(m[0], m[1], least), vec_maximum(m[2], m[3], least), least);
-    halve_register(FOLD_KIND(max, -INFINITY), most);
+    halve_register(REDUCE_KIND(max, -INFINITY), most);
     return most[0][0];
 }
 
@@ -43,7 +43,7 @@ static void exp_of(T *e, const T *t, int64_t n)
     for (int64_t i = 0; i < n; i++) e[i] = FN(exp)(t[i]);
 }
 
-static void finish_row(T *t, int64_t n, T s, bool log)
+static void epilogue_row(T *t, int64_t n, T s, bool log)
 {
     const T by = log ? FN(log)(s) : s;
     if (log)
@@ -69,17 +69,17 @@ static T sum_of(const T *x, int64_t n)
 {
     T root[LANES];
     if (n <= FEW) return short_sum(x, n);
-    fold_block(FOLD_KIND(sum, -K(0)), root, x, x, n);
+    reduce_block(REDUCE_KIND(sum, -K(0)), root, x, x, n);
     return *root;
 }
 
 /* The sum of exp(t), which softmax leaves in t. Blocks join in pairs as they come: bit k of the count says that level k holds 2^k. */
 static T sum_of_row(T *t, int64_t n, bool log)
 {
-    T room[FOLD_BLOCK], level[64], s = 0;
+    T room[REDUCE_BLOCK], level[64], s = 0;
     uint64_t count = 0;
-    for (int64_t i = 0; i < n; i += FOLD_BLOCK, count++) {
-        const int64_t some = SMALLER(FOLD_BLOCK, n - i);
+    for (int64_t i = 0; i < n; i += REDUCE_BLOCK, count++) {
+        const int64_t some = SMALLER(REDUCE_BLOCK, n - i);
         T *e = log ? room : t + i;
         int k = 0;
         exp_of(e, t + i, some);
@@ -98,24 +98,24 @@ static T sum_of_row(T *t, int64_t n, bool log)
 /* Rows that are short share a vector loop for their exponentials. */
 static void short_rows(const rows *r)
 {
-    T room[FOLD_BLOCK];
+    T room[REDUCE_BLOCK];
     T *e = r->log ? room : r->at;
     exp_of(e, r->at, r->count * r->n);
     for (int64_t i = 0; i < r->count; i++, e += r->n) {
-        finish_row(r->at + i * r->n, r->n, sum_of(e, r->n), r->log);
+        epilogue_row(r->at + i * r->n, r->n, sum_of(e, r->n), r->log);
     }
 }
 
 static void some_rows(const rows *r)
 {
     for (int64_t i = 0; i < r->count; i++) subtract_max(r->at + i * r->n, r->from + i * r->n, r->n);
-    if (r->n <= FOLD_BLOCK / 8) {
+    if (r->n <= REDUCE_BLOCK / 8) {
         short_rows(r);
         return;
     }
     for (int64_t i = 0; i < r->count; i++) {
         T *t = r->at + i * r->n;
-        finish_row(t, r->n, sum_of_row(t, r->n, r->log), r->log);
+        epilogue_row(t, r->n, sum_of_row(t, r->n, r->log), r->log);
     }
 }
 

@@ -1,6 +1,6 @@
 /* vector.h - a SIMD register, V, of one element type, and the formulas of the rows over it. A template.
  *
- * For a row `name` of ops.def this makes V vec_name(V x, V y, V z), or what folds take; of fused.def, vec_fused_name. The words of
+ * For a row `name` of ops.def this makes V vec_name(V x, V y, V z), or what reductions take; of fused.def, vec_fused_name. The words of
  * core/formula.h mean vectors while those are compiled, and scalars again at the end. Functions (FN) have no vector form: a row that
  * calls one compiles, but may not be run as a vector. */
 #ifndef VECTOR_H
@@ -246,7 +246,7 @@ INLINE V number_spread(T x) { return spread(x); }
     INLINE V vec_##name(V x, V y, V z) { return (void)x, (void)y, (void)z, formula; }
 #define ROW2 ROW1
 #define ROW3 ROW1
-#define FOLD_ROW1(name, start, take, join, ...)                                                              \
+#define REDUCE_ROW1(name, start, take, join, ...)                                                            \
     INLINE void vec_##name(V *p, V *p1, V *p2, V row, V x, V y)                                              \
     {                                                                                                        \
         const V a = *p;                                                                                      \
@@ -259,7 +259,7 @@ INLINE V number_spread(T x) { return spread(x); }
         (void)p1, (void)p2, (void)b1, (void)b2;                                                              \
         *p = join;                                                                                           \
     }
-#define FOLD_ROW2 FOLD_ROW1
+#define REDUCE_ROW2 REDUCE_ROW1
 #define MOMENT_ROW1(name, take, join, ...)                                                                   \
     INLINE void vec_##name(V *p0, V *p1, V *p2, V row, V x, V y)                                             \
     {                                                                                                        \

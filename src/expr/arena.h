@@ -155,10 +155,10 @@ duet_status held_drop(duet_expr e, const char *site);
 
 /* The result's rank, sizes and attributes (as in backend.h) of an operator other than element by element, from its row.
  * attr: the options as given. */
-enum fold_how { FOLD_ALL, FOLD_AXIS, FOLD_KEEP };
-/* Words of a fold's options. Of more axes than there can be one is wrong, so that the others are not looked at. */
-enum { FOLD_HOW, FOLD_COUNT, FOLD_AXES, FOLD_GIVEN = FOLD_AXES + DUET_RANK_MAX + 1 };
-duet_status rule_fold(enum op op, const node *x, const node *y, const int32_t *given, node *out);
+enum reduce_how { REDUCE_ALL, REDUCE_AXIS, REDUCE_KEEP };
+/* Words of a reduction's options. Of more axes than there can be one is wrong, so that the others are not looked at. */
+enum { REDUCE_HOW, REDUCE_COUNT, REDUCE_AXES, REDUCE_GIVEN = REDUCE_AXES + DUET_RANK_MAX + 1 };
+duet_status rule_reduce(enum op op, const node *x, const node *y, const int32_t *given, node *out);
 /* einsum.c: the letters of duet_einsum, in attr, which it returns; attr[0] is -1 where they are none. */
 const int32_t *einsum_read(const char *text, int32_t attr[4]);
 duet_status rule_def(enum op op, node *const x[], const int32_t *attr,
@@ -173,6 +173,6 @@ typedef struct fourier_rule {
 duet_status rule_fourier(enum op op, const node *x, const duet_fourier *options, fourier_rule *rule);
 
 /* A map row over numbers alone, in f64. */
-double fold_numbers(enum op op, double x, double y, double z);
+double reduce_numbers(enum op op, double x, double y, double z);
 
 #endif

@@ -47,8 +47,8 @@ static duet_expr duet_finite(duet_expr m, const char *site)
     return duet_where(duet_less(duet_abs(m), INFINITY), m, 0);
 }
 
-#define R(fold, e)    duet_##fold(e)
-#define KEEP(fold, e) duet_##fold(e)
+#define R(reduction, e)    duet_##reduction(e)
+#define KEEP(reduction, e) duet_##reduction(e)
 #define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
     duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                           \
     duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
@@ -56,15 +56,15 @@ static duet_expr duet_finite(duet_expr m, const char *site)
 
 #undef R
 #undef KEEP
-#define R(fold, e)    duet_##fold##_axis(e, axis)
-#define KEEP(fold, e) duet_##fold##_keep(e, axis)
+#define R(reduction, e)    duet_##reduction##_axis(e, axis)
+#define KEEP(reduction, e) duet_##reduction##_keep(e, axis)
 #define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
     duet_expr(duet_##name##_axis_at)(duet_expr x, int axis, const char *site) { return formula; }            \
     duet_expr(duet_##name##_axis)(duet_expr x, int axis) { return duet_##name##_axis_at(x, axis, NULL); }
 #include <duet/composed.def>
 
 #undef R
-#define R(fold, e) duet_##fold##_keep(e, axis)
+#define R(reduction, e) duet_##reduction##_keep(e, axis)
 #define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
     duet_expr(duet_##name##_keep_at)(duet_expr x, int axis, const char *site) { return formula; }            \
     duet_expr(duet_##name##_keep)(duet_expr x, int axis) { return duet_##name##_keep_at(x, axis, NULL); }
@@ -72,8 +72,8 @@ static duet_expr duet_finite(duet_expr m, const char *site)
 
 #undef R
 #undef KEEP
-#define R(fold, e)    duet_##fold##_axes_at(DUET(e), count, axis, site)
-#define KEEP(fold, e) duet_##fold##_axes_keep_at(DUET(e), count, axis, site)
+#define R(reduction, e)    duet_##reduction##_axes_at(DUET(e), count, axis, site)
+#define KEEP(reduction, e) duet_##reduction##_axes_keep_at(DUET(e), count, axis, site)
 #define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
     duet_expr(duet_##name##_axes_at)(duet_expr x, int count, const int *axis, const char *site)              \
     {                                                                                                        \
@@ -86,7 +86,7 @@ static duet_expr duet_finite(duet_expr m, const char *site)
 #include <duet/composed.def>
 
 #undef R
-#define R(fold, e) duet_##fold##_axes_keep_at(DUET(e), count, axis, site)
+#define R(reduction, e) duet_##reduction##_axes_keep_at(DUET(e), count, axis, site)
 #define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
     duet_expr(duet_##name##_axes_keep_at)(duet_expr x, int count, const int *axis, const char *site)         \
     {                                                                                                        \

@@ -4,7 +4,7 @@
 #include "arena.h"
 #include "scalar_ops.h"
 
-double fold_numbers(enum op op, double x, double y, double z)
+double reduce_numbers(enum op op, double x, double y, double z)
 {
     (void)y, (void)z;
     switch (op) {

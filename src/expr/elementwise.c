@@ -79,8 +79,8 @@ static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
     if (strong) copy_sizes(n->size, out.size, out.rank);
     else if (!holes)
-        n->number = fold_numbers(op, operand_number(arity, x, 0), operand_number(arity, x, 1),
-                                 operand_number(arity, x, 2));
+        n->number = reduce_numbers(op, operand_number(arity, x, 0), operand_number(arity, x, 1),
+                                   operand_number(arity, x, 2));
     words_put(a, n, NULL);
     return handle_of(n);
 }

@@ -34,7 +34,7 @@ typedef struct node {
     uint32_t first;   /* the first node of the formula below it */
     uint32_t back[3]; /* operands, as distances back */
     union {
-        int32_t attr[NODE_ATTRS]; /* of a fold: axes as bits, kept; of conv and pool: as in backend.h */
+        int32_t attr[NODE_ATTRS]; /* of a reduction: axes as bits, kept; of conv and pool: as in backend.h */
         struct {
             union {
                 double number;

@@ -55,21 +55,21 @@ static axis_list listed(unsigned bits)
     return l;
 }
 
-#define FOLD_OVER(fold, form)                                                                                \
-    static duet_expr fold##_over_##form(duet_expr x, unsigned bits, const char *site)                        \
+#define REDUCE_OVER(reduction, form)                                                                         \
+    static duet_expr reduction##_over_##form(duet_expr x, unsigned bits, const char *site)                   \
     {                                                                                                        \
         const axis_list l = listed(bits);                                                                    \
-        return duet_##fold##_##form##_at(x, l.count, l.axis, site);                                          \
+        return duet_##reduction##_##form##_at(x, l.count, l.axis, site);                                     \
     }
-FOLD_OVER(sum, axes)
-FOLD_OVER(mean, axes)
-FOLD_OVER(var, axes)
-FOLD_OVER(sum, axes_keep)
-FOLD_OVER(mean, axes_keep)
-FOLD_OVER(var, axes_keep)
-FOLD_OVER(max, axes_keep)
-#define OVER(fold, axes, x) fold##_over_axes_keep(x, axes, site)
-#define CHANNELS(fold, x)   fold##_over_axes(x, batch_axes(x), site)
+REDUCE_OVER(sum, axes)
+REDUCE_OVER(mean, axes)
+REDUCE_OVER(var, axes)
+REDUCE_OVER(sum, axes_keep)
+REDUCE_OVER(mean, axes_keep)
+REDUCE_OVER(var, axes_keep)
+REDUCE_OVER(max, axes_keep)
+#define OVER(reduction, axes, x) reduction##_over_axes_keep(x, axes, site)
+#define CHANNELS(reduction, x)   reduction##_over_axes(x, batch_axes(x), site)
 
 /* ---- normalisation ---- */
 

@@ -19,8 +19,8 @@ static bool is_number(enum op op, node *const x[])
     return op == OP_complex && x[0]->flags & x[1]->flags & NODE_WEAK;
 }
 
-static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const int32_t *attr,
-                             const char *site)
+static duet_expr reduce_or_def(enum op op, int arity, const duet_expr e[], const int32_t *attr,
+                               const char *site)
 {
     arena *a = arena_mine();
     if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
@@ -30,7 +30,7 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     duet_status s = operands(a, op, arity, e, x);
     if (s == DUET_OK && !(op_infos[op].flags & OP_ANY_TYPES)) s = settle_type(op, arity, x, &settled);
     else if (s == DUET_OK) s = check_free_types(op, arity, x);
-    if (s == DUET_OK && op_infos[op].kind == KIND_FOLD) s = rule_fold(op, x[0], x[1], attr, &rule);
+    if (s == DUET_OK && op_infos[op].kind == KIND_REDUCE) s = rule_reduce(op, x[0], x[1], attr, &rule);
     else if (s == DUET_OK) s = rule_def(op, x, attr, &rule);
     if (s != DUET_OK) return failed(a, arity, x, s, site);
     const duet_dtype type = result_type(op, settled, &rule);
@@ -42,13 +42,13 @@ static duet_expr fold_or_def(enum op op, int arity, const duet_expr e[], const i
     return handle_of(n);
 }
 
-static duet_expr fold_along(enum op op, int arity, const duet_expr e[], enum fold_how how, int count,
-                            const int *axis, const char *site)
+static duet_expr reduce_along(enum op op, int arity, const duet_expr e[], enum reduce_how how, int count,
+                              const int *axis, const char *site)
 {
-    const int most = FOLD_GIVEN - FOLD_AXES;
-    int32_t given[FOLD_GIVEN] = { how, count > 0 && !axis ? -1 : count < most ? count : most };
-    for (int k = 0; k < given[FOLD_COUNT]; k++) given[FOLD_AXES + k] = axis[k];
-    return fold_or_def(op, arity, e, given, site);
+    const int most = REDUCE_GIVEN - REDUCE_AXES;
+    int32_t given[REDUCE_GIVEN] = { how, count > 0 && !axis ? -1 : count < most ? count : most };
+    for (int k = 0; k < given[REDUCE_COUNT]; k++) given[REDUCE_AXES + k] = axis[k];
+    return reduce_or_def(op, arity, e, given, site);
 }
 
 /* One form of a reduction of x, and of x and y; OPTIONS says what follows them, PASS passes it on. */
@@ -64,25 +64,25 @@ static duet_expr fold_along(enum op op, int arity, const duet_expr e[], enum fol
 #define FORM1(row, name, how, axes)                                                                          \
     duet_expr(name##_at)(duet_expr x OPTIONS_##axes, const char *site)                                       \
     {                                                                                                        \
-        return fold_along(OP_##row, 1, &x, how, LIST_##axes, site);                                          \
+        return reduce_along(OP_##row, 1, &x, how, LIST_##axes, site);                                        \
     }                                                                                                        \
     duet_expr(name)(duet_expr x OPTIONS_##axes) { return name##_at(x PASS_##axes, NULL); }
 #define FORM2(row, name, how, axes)                                                                          \
     duet_expr(name##_at)(duet_expr x, duet_expr y OPTIONS_##axes, const char *site)                          \
     {                                                                                                        \
-        return fold_along(OP_##row, 2, (duet_expr[]){ x, y }, how, LIST_##axes, site);                       \
+        return reduce_along(OP_##row, 2, (duet_expr[]){ x, y }, how, LIST_##axes, site);                     \
     }                                                                                                        \
     duet_expr(name)(duet_expr x, duet_expr y OPTIONS_##axes) { return name##_at(x, y PASS_##axes, NULL); }
 #define FORMS(form, name)                                                                                    \
-    form(name, duet_##name, FOLD_ALL, ALL) form(name, duet_##name##_axis, FOLD_AXIS, AXIS)                   \
-        form(name, duet_##name##_keep, FOLD_KEEP, AXIS)
+    form(name, duet_##name, REDUCE_ALL, ALL) form(name, duet_##name##_axis, REDUCE_AXIS, AXIS)               \
+        form(name, duet_##name##_keep, REDUCE_KEEP, AXIS)
 
 #define DUET_FOLD1(name, ...)                                                                                \
     FORMS(FORM1, name)                                                                                       \
-    FORM1(name, duet_##name##_axes, FOLD_AXIS, AXES) FORM1(name, duet_##name##_axes_keep, FOLD_KEEP, AXES)
+    FORM1(name, duet_##name##_axes, REDUCE_AXIS, AXES) FORM1(name, duet_##name##_axes_keep, REDUCE_KEEP, AXES)
 #define DUET_FOLD2(name, ...)                                                                                \
     FORMS(FORM2, name)                                                                                       \
-    FORM2(name, duet_##name##_axes, FOLD_AXIS, AXES) FORM2(name, duet_##name##_axes_keep, FOLD_KEEP, AXES)
+    FORM2(name, duet_##name##_axes, REDUCE_AXIS, AXES) FORM2(name, duet_##name##_axes_keep, REDUCE_KEEP, AXES)
 #define DUET_MOMENT1           DUET_FOLD1
 #define DUET_PLACE1(name, ...) FORMS(FORM1, name)
 
@@ -182,7 +182,7 @@ IN_ORDER(conv3_transposed);
 #define DUET_DEF1(name, options_, ...)                                                                       \
     duet_expr(duet_##name##_at)(duet_expr x DUET_OPTIONS_##options_, const char *site)                       \
     {                                                                                                        \
-        return fold_or_def(OP_##name, 1, (duet_expr[]){ x }, ATTRS_##options_, site);                        \
+        return reduce_or_def(OP_##name, 1, (duet_expr[]){ x }, ATTRS_##options_, site);                      \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x DUET_OPTIONS_##options_)                                              \
     {                                                                                                        \
@@ -191,7 +191,7 @@ IN_ORDER(conv3_transposed);
 #define DUET_DEF2(name, options_, ...)                                                                       \
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y DUET_OPTIONS_##options_, const char *site)          \
     {                                                                                                        \
-        return fold_or_def(OP_##name, 2, (duet_expr[]){ x, y }, ATTRS_##options_, site);                     \
+        return reduce_or_def(OP_##name, 2, (duet_expr[]){ x, y }, ATTRS_##options_, site);                   \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y DUET_OPTIONS_##options_)                                 \
     {                                                                                                        \
@@ -203,7 +203,7 @@ IN_ORDER(conv3_transposed);
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_,               \
                                 const char *site)                                                            \
     {                                                                                                        \
-        return fold_or_def(OP_##name, 3, (duet_expr[]){ x, y, z }, ATTRS_##options_, site);                  \
+        return reduce_or_def(OP_##name, 3, (duet_expr[]){ x, y, z }, ATTRS_##options_, site);                \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_)                    \
     {                                                                                                        \

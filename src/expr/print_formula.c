@@ -194,22 +194,22 @@ static void print_number(FILE *out, const node *n)
     else fprintf(out, "%lldL", (long long)n->integer);
 }
 
-static bool is_fold_of_axes(const node *n)
+static bool is_reduce_of_axes(const node *n)
 {
-    return op_infos[n->op].kind == KIND_FOLD && n->attr[0] != FOLD_ALL_AXES;
+    return op_infos[n->op].kind == KIND_REDUCE && n->attr[0] != REDUCE_ALL_AXES;
 }
 static bool is_one_axis(const node *n) { return n->attr[0] && !(n->attr[0] & (n->attr[0] - 1)); }
 
 static const char *form_of(const node *n)
 {
-    if (!is_fold_of_axes(n)) return "";
+    if (!is_reduce_of_axes(n)) return "";
     if (is_one_axis(n)) return n->attr[1] ? "_keep" : "_axis";
     return n->attr[1] ? "_axes_keep" : "_axes";
 }
 
 static void print_tail(FILE *out, const node *n)
 {
-    for (int a = 0; is_fold_of_axes(n) && a < DUET_RANK_MAX; a++)
+    for (int a = 0; is_reduce_of_axes(n) && a < DUET_RANK_MAX; a++)
         if (n->attr[0] >> a & 1) fprintf(out, ", %d", a);
     print_options(out, n);
     fputc(')', out);

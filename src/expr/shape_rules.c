@@ -66,12 +66,12 @@ duet_status check_size(enum op op, duet_dtype type, int rank, const int64_t *siz
 static duet_status check_count(enum op op, const node *x, int64_t n)
 {
     switch (op) {
-#define DUET_FOLD1(name, start, take, join, finish, needs, ...)                                              \
+#define DUET_FOLD1(name, start, take, join, epilogue, needs, ...)                                            \
     case OP_##name:                                                                                          \
         return (needs) ? DUET_OK : broken(op, x, NULL, NULL, #needs " elements");
-#define DUET_FOLD2                                         DUET_FOLD1
-#define DUET_MOMENT1(name, take, join, finish, needs, ...) DUET_FOLD1(name, 0, 0, 0, 0, needs, 0)
-#define DUET_PLACE1(name, better, needs, ...)              DUET_FOLD1(name, 0, 0, 0, 0, needs, 0)
+#define DUET_FOLD2                                           DUET_FOLD1
+#define DUET_MOMENT1(name, take, join, epilogue, needs, ...) DUET_FOLD1(name, 0, 0, 0, 0, needs, 0)
+#define DUET_PLACE1(name, better, needs, ...)                DUET_FOLD1(name, 0, 0, 0, 0, needs, 0)
 #include <duet/ops.def>
     default: return DUET_OK;
     }
@@ -91,11 +91,11 @@ static duet_status check_axis(enum op op, const node *x, int *axis)
 static duet_status mask_of(enum op op, const node *x, const int32_t *list, int32_t *mask)
 {
     char text[SHAPE_TEXT];
-    const int count = list[FOLD_COUNT];
+    const int count = list[REDUCE_COUNT];
     *mask = 0;
     if (count < 0) return fail(DUET_BAD_ARGUMENT, "duet_%s_axes: no list of axes", op_infos[op].name);
     for (int k = 0; k < count; k++) {
-        int axis = list[FOLD_AXES + k];
+        int axis = list[REDUCE_AXES + k];
         TRY(check_axis(op, x, &axis));
         if (*mask >> axis & 1)
             return fail(DUET_BAD_ARGUMENT, "duet_%s along axes of %s: axis %d is named twice",
@@ -106,7 +106,7 @@ static duet_status mask_of(enum op op, const node *x, const int32_t *list, int32
 }
 
 /* How many elements are reduced to one. */
-static int64_t fold_shape(const node *x, int32_t mask, bool keep, node *out)
+static int64_t reduce_shape(const node *x, int32_t mask, bool keep, node *out)
 {
     int64_t n = 1;
     for (int i = 0; i < x->rank; i++) {
@@ -117,18 +117,18 @@ static int64_t fold_shape(const node *x, int32_t mask, bool keep, node *out)
     return n;
 }
 
-duet_status rule_fold(enum op op, const node *x, const node *y, const int32_t *given, node *out)
+duet_status rule_reduce(enum op op, const node *x, const node *y, const int32_t *given, node *out)
 {
-    const enum fold_how how = (enum fold_how)given[FOLD_HOW];
-    int32_t mask = FOLD_ALL_AXES;
+    const enum reduce_how how = (enum reduce_how)given[REDUCE_HOW];
+    int32_t mask = REDUCE_ALL_AXES;
     int64_t outs = 1;
     if (y && (x->rank != y->rank || memcmp(x->size, y->size, sizeof x->size[0] * x->rank)))
         return broken(op, x, y, NULL, "operands of one shape");
-    if (how != FOLD_ALL) TRY(mask_of(op, x, given, &mask));
-    const int64_t n = fold_shape(x, mask, how == FOLD_KEEP, out);
+    if (how != REDUCE_ALL) TRY(mask_of(op, x, given, &mask));
+    const int64_t n = reduce_shape(x, mask, how == REDUCE_KEEP, out);
     for (int i = 0; i < out->rank; i++) outs *= out->size[i];
     if (outs) TRY(check_count(op, x, n));
-    out->attr[0] = mask, out->attr[1] = how == FOLD_KEEP;
+    out->attr[0] = mask, out->attr[1] = how == REDUCE_KEEP;
     return DUET_OK;
 }
 

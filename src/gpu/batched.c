@@ -34,7 +34,7 @@ const char *gpu_batched_refuses(const step *s)
 {
     const int r = s->out[0].at.rank;
     const int64_t *out = s->out[0].at.size;
-    if (s->finish) return "many products have no finish";
+    if (s->epilogue) return "many products have no epilogue";
     if (out[r - 2] > INT_MAX || out[r - 1] > INT_MAX || s->in[0].at.size[r - 1] > INT_MAX ||
         out[r - 3] > INT_MAX)
         return "cuBLASLt takes sizes below 2^31";
@@ -150,7 +150,8 @@ static duet_status by_zero(const step *s, const pile *a, const pile *b, const fr
     bool begun = false;
     void *to = f->data[out->slot], *block;
     const part alpha = { .number = by.alpha }, beta = { .number = by.beta }, it = { .p = to, .at = &out->at };
-    TRY(lend(DEVICE, (size_t)layout_count(&out->at) * dtypes[out->at.type].bytes, q->index, &block));
+    TRY(scratch_acquire(DEVICE, (size_t)layout_count(&out->at) * dtypes[out->at.type].bytes, q->index,
+                        &block));
     const part products = { .p = block, .at = &out->at };
     duet_status r = all_calls(s, a, b, block, (scale){ 1, 0 }, q, &begun);
     if (r == DUET_OK && adds(s))

@@ -41,7 +41,7 @@ const char *gpu_conv_refuses(const step *s)
 {
     const layout *all[] = { &s->in[0].at, &s->in[1].at, &s->out[0].at };
     if (!is_conv(s->kernel)) return "cuDNN is not asked for this operator";
-    if (s->finish) return "cuDNN's results are finished apart";
+    if (s->epilogue) return "cuDNN's results are finished apart";
     for (int i = 0; i < 3; i++) {
         for (int axis = 0; axis < all[i]->rank; axis++)
             if (all[i]->size[axis] > INT_MAX) return "cuDNN takes sizes below 2^31";
@@ -189,9 +189,9 @@ static duet_status take_room(const algos *a, const queue *q, int *chosen, void *
     for (int i = 0; i < a->count && s == DUET_NO_MEMORY; i++) {
         if (i && a->of[i].workspace >= a->of[*chosen].workspace) continue;
         *chosen = i;
-        s = a->of[i].workspace ? gpu_take_quietly(lend, a->of[i].workspace, q, p) : DUET_OK;
+        s = a->of[i].workspace ? gpu_take_quietly(scratch_acquire, a->of[i].workspace, q, p) : DUET_OK;
     }
-    return s == DUET_NO_MEMORY ? lend(DEVICE, a->of[*chosen].workspace, q->index, p) : s;
+    return s == DUET_NO_MEMORY ? scratch_acquire(DEVICE, a->of[*chosen].workspace, q->index, p) : s;
 }
 
 static duet_status call(const kept *k, int algo, void *room, size_t bytes, const conv_data *at, queue *q)
@@ -280,7 +280,7 @@ static size_t bytes_of(const layout *l) { return (size_t)layout_count(l) * dtype
 static duet_status clear_and_copy(void *to, const layout *at, const void *from, const layout *x, queue *q)
 {
     const layout there = like_x(at, x);
-    TRY(CUDA(cudaMemsetAsync, to, 0, bytes_of(at), gpu_queue_way(q)));
+    TRY(CUDA(cudaMemsetAsync, to, 0, bytes_of(at), gpu_queue_cuda_stream(q)));
     return gpu_apply(OP_LOAD, to, &there, &(part){ .p = from, .at = x }, 1, q);
 }
 
@@ -289,7 +289,7 @@ static duet_status with_padding(const step *s, const frame *f, queue *q, const v
 {
     const operand *x = conv_operands_of(s).x;
     const layout at = padded(s);
-    TRY(lend(DEVICE, bytes_of(&at), q->index, block));
+    TRY(scratch_acquire(DEVICE, bytes_of(&at), q->index, block));
     *p = *block;
     gpu_queue_wrote_anything(q);
     const duet_status r = clear_and_copy(*block, &at, f->data[x->slot], &x->at, q);
@@ -322,7 +322,7 @@ static duet_status to_images(const step *s, const frame *f, queue *q, void *a, v
     const layout at = padded(s);
     void *out = f->data[s->out[0].slot], *block;
     if (!conv_is_unequal(s)) return on_operands(s, &(conv_data){ out, b, a }, q);
-    TRY(lend(DEVICE, bytes_of(&at), q->index, &block));
+    TRY(scratch_acquire(DEVICE, bytes_of(&at), q->index, &block));
     duet_status r = on_operands(s, &(conv_data){ block, b, a }, q);
     if (r == DUET_OK) r = without_padding(s, f, q, block);
     gpu_give(block, q);
@@ -338,7 +338,8 @@ static duet_status one_way(const step *s, const frame *f, queue *q)
     gpu_queue_wrote_anything(q);
     if (!layout_count(&a->at) || !layout_count(&b->at)) /* sums of nothing, or of padding alone */
         return CUDA(cudaMemsetAsync, out, 0,
-                    (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes, gpu_queue_way(q));
+                    (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes,
+                    gpu_queue_cuda_stream(q));
     TRY(conv_is_unequal(s) && !back ? with_padding(s, f, q, &a_at, &a_block)
                                     : gpu_densely(a, f, q, &a_at, &a_block));
     duet_status r = gpu_densely(b, f, q, &b_at, &b_block);
@@ -422,7 +423,7 @@ static duet_status either_way(const step *s, const frame *f, queue *q)
     if (!k->turned) return one_way(s, f, q);
     enum way way = __atomic_load_n(&k->algos->way, __ATOMIC_RELAXED);
     if (way != WAY_UNKNOWN) return go(s, k, f, q, way);
-    if (reproducible() || gpu_queue_way(q) != q->stream) return one_way(s, f, q);
+    if (reproducible() || gpu_queue_cuda_stream(q) != q->stream) return one_way(s, f, q);
     way = faster(s, k, f, q);
     __atomic_store_n(&k->algos->way, way, __ATOMIC_RELAXED);
     return half_written(go(s, k, f, q, way));

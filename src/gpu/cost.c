@@ -47,7 +47,7 @@ static double linear_cost(const step *s, const costs *c)
 double gpu_cost(const step *s)
 {
     const costs *c = costs_now(DEVICE);
-    if (kernel_asks(s->kernel)) return linear_cost(s, c);
+    if (kernel_may_fail(s->kernel)) return linear_cost(s, c);
     const bool few = s->kernel == OP_matmul && s->in[1].at.size[1] <= FEW_COLUMNS && !kernels_refuse(s);
     return few ? cost_at(c, COST_pass, s->bytes) : cost_of_step(s, c);
 }

@@ -127,7 +127,7 @@ static duet_status multiply(const vendor *v, const choice *x, int which, cublasL
     const bool f64 = x->key.type == DUET_F64;
     return BLAS(v, cublasLtMatmul, handle, what, f64 ? (const void *)&at->alpha : &alpha, at->a, x->a, at->b,
                 x->b, f64 ? (const void *)&at->beta : &beta, at->c, x->c, at->c, x->c, &x->advice[which].algo,
-                q->blas_room, q->blas_bytes, gpu_queue_way(q));
+                q->blas_room, q->blas_bytes, gpu_queue_cuda_stream(q));
 }
 
 /* ---- trials ---- */
@@ -167,7 +167,7 @@ static void try_on_scratch(const vendor *v, choice *x, const gemm_data *at, queu
     const gemm_shape *s = &x->key;
     gemm_data trial = *at;
     const size_t batch = s->batch ? (size_t)s->batch : 1;
-    if (reproducible() || x->count == 1 || gpu_queue_way(q) != q->stream) return;
+    if (reproducible() || x->count == 1 || gpu_queue_cuda_stream(q) != q->stream) return;
     if (2.0 * s->m * s->n * s->k * (double)batch < TRIAL_FLOPS) return;
     error_text before;
     error_keep(&before); /* an algorithm that fails is not chosen, and that is all */

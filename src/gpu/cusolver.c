@@ -66,38 +66,38 @@ static duet_status open_handles(const vendor *v, queue *q)
 
 /* ---- the bench ---- */
 
-duet_status bench_take(bench *b, enum side side, size_t bytes, void *p)
+duet_status gpu_workspace_take(bench *b, enum side side, size_t bytes, void *p)
 {
     void **to = p;
-    TRY(lend(side, bytes ? bytes : 1, b->q->index, to));
+    TRY(scratch_acquire(side, bytes ? bytes : 1, b->q->index, to));
     b->block[side][b->blocks[side]++] = *to;
     return DUET_OK;
 }
 
-duet_status bench_forget(bench *b)
+duet_status gpu_workspace_forget(bench *b)
 {
     return CUDA(cudaMemsetAsync, b->says, 0, sizeof *b->says, b->q->stream);
 }
 
-duet_status bench_open(bench *b, const step *s, const frame *f, queue *q)
+duet_status gpu_workspace_open(bench *b, const step *s, const frame *f, queue *q)
 {
     *b = (bench){ .s = s, .f = f, .q = q, .v = vendor_open(LIBRARY_cusolver) };
     TRY(open_handles(b->v, q));
-    TRY(bench_take(b, DEVICE, sizeof *b->says, &b->says));
-    return bench_forget(b);
+    TRY(gpu_workspace_take(b, DEVICE, sizeof *b->says, &b->says));
+    return gpu_workspace_forget(b);
 }
 
 /* Memory of the host may be worked in until the card is done. */
-void bench_close(bench *b)
+void gpu_workspace_close(bench *b)
 {
     gpu_queue_wrote_anything(b->q);
     if (b->blocks[HOST]) (void)cudaStreamSynchronize(b->q->stream);
     for (int side = 0; side < SIDES; side++)
         while (b->blocks[side] > 0)
-            lend_back((enum side)side, b->block[side][--b->blocks[side]], b->q->index);
+            scratch_release((enum side)side, b->block[side][--b->blocks[side]], b->q->index);
 }
 
-duet_status bench_ask(bench *b, answers *a)
+duet_status gpu_workspace_ask(bench *b, answers *a)
 {
     TRY(CUDA(cudaMemcpyAsync, a, b->says, sizeof *a, cudaMemcpyDeviceToHost, b->q->stream));
     TRY(CUDA(cudaStreamSynchronize, b->q->stream));
@@ -127,8 +127,8 @@ static duet_status take_room(bench *b, workspaces *r)
 {
     gpu_queue_wrote_anything(b->q);
     COUNT(launches);
-    if (r->bytes) TRY(bench_take(b, DEVICE, r->bytes, &r->own));
-    return r->host_bytes ? bench_take(b, HOST, r->host_bytes, &r->host) : DUET_OK;
+    if (r->bytes) TRY(gpu_workspace_take(b, DEVICE, r->bytes, &r->own));
+    return r->host_bytes ? gpu_workspace_take(b, HOST, r->host_bytes, &r->host) : DUET_OK;
 }
 
 /* ---- calls ---- */
@@ -279,7 +279,7 @@ duet_status solver_refined(bench *b, bool half, const columns *a, const columns 
     int *pivot;
     const int n = (int)a->rows, sides = (int)y->cols, ld = (int)a->ld, ldy = (int)y->ld, ldx = (int)x->ld;
     if (!n || !sides) return DUET_OK;
-    TRY(bench_take(b, DEVICE, (size_t)n * sizeof *pivot, &pivot));
+    TRY(gpu_workspace_take(b, DEVICE, (size_t)n * sizeof *pivot, &pivot));
     TRY(half ? CALL(b, cusolverDnDHgesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL,
                     &r.bytes)
              : CALL(b, cusolverDnDSgesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL,

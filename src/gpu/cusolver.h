@@ -36,11 +36,11 @@ typedef struct bench {
 } bench;
 
 /* The libraries' handles are there, and room for answers. */
-duet_status bench_open(bench *b, const step *s, const frame *f, queue *q);
-void bench_close(bench *b);
-duet_status bench_take(bench *b, enum side side, size_t bytes, void *p);
-duet_status bench_forget(bench *b);          /* what was said */
-duet_status bench_ask(bench *b, answers *a); /* waits until all is done, and said */
+duet_status gpu_workspace_open(bench *b, const step *s, const frame *f, queue *q);
+void gpu_workspace_close(bench *b);
+duet_status gpu_workspace_take(bench *b, enum side side, size_t bytes, void *p);
+duet_status gpu_workspace_forget(bench *b);          /* what was said */
+duet_status gpu_workspace_ask(bench *b, answers *a); /* waits until all is done, and said */
 
 /* Of the operands; its values (singular ones, eigenvalues) are of their parts' type. */
 static inline duet_dtype bench_type(const bench *b) { return b->s->in[0].at.type; }

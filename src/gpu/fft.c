@@ -59,11 +59,11 @@ static void end_plan(void *thing)
     free(p);
 }
 
-static shelf plans = {
+static lru_cache plans = {
     .make = make_plan, .end = end_plan, .limit = PLAN_BYTES, .lock = PTHREAD_MUTEX_INITIALIZER
 };
 
-void gpu_fourier_trim(void) { shelf_clear(&plans); }
+void gpu_fourier_trim(void) { lru_clear(&plans); }
 
 void gpu_fourier_limit(size_t bytes) { plans.limit = bytes; }
 
@@ -81,7 +81,7 @@ typedef struct pass {
     bool apart; /* what is not along the axes lies on both sides: they are brought together in between */
     int64_t outer, inner, in_group, out_group;
     int64_t loops, in_step, out_step;
-    shelf_item *plan;
+    lru_item *plan;
 } pass;
 
 typedef struct chain {
@@ -199,7 +199,7 @@ static void discard(void *made)
 {
     kept *k = made;
     for (int w = 0; w < 2; w++)
-        for (int i = 0; i < k->way[w].count; i++) shelf_give(&plans, k->way[w].pass[i].plan);
+        for (int i = 0; i < k->way[w].count; i++) lru_release(&plans, k->way[w].pass[i].plan);
     free(k);
 }
 
@@ -212,7 +212,7 @@ void gpu_fourier_forget(step *s)
 static duet_status find_plans(chain *c)
 {
     for (int i = 0; i < c->count; i++)
-        TRY(shelf_take(&plans, &c->pass[i].key, sizeof c->pass[i].key, &c->pass[i].plan));
+        TRY(lru_acquire(&plans, &c->pass[i].key, sizeof c->pass[i].key, &c->pass[i].plan));
     return DUET_OK;
 }
 
@@ -258,12 +258,12 @@ static duet_status clear(void *p, size_t bytes, void *with)
     running *r = with;
     r->wrote |= is_result(r, p);
     gpu_queue_wrote_anything(r->q);
-    return CUDA(cudaMemsetAsync, p, 0, bytes, gpu_queue_way(r->q));
+    return CUDA(cudaMemsetAsync, p, 0, bytes, gpu_queue_cuda_stream(r->q));
 }
 
 static duet_status take(size_t bytes, void *with, void **p)
 {
-    return lend(DEVICE, bytes, ((running *)with)->q->index, p);
+    return scratch_acquire(DEVICE, bytes, ((running *)with)->q->index, p);
 }
 static void give(void *p, void *with) { gpu_give(p, ((running *)with)->q); }
 
@@ -294,7 +294,7 @@ static duet_status call_all(const pass *p, bool inverse, char *in, char *out, vo
 {
     const vendor *v = vendor_open(LIBRARY_cufft);
     const fft_plan *plan = p->plan->thing;
-    TRY(FFT(v, cufftSetStream, plan->handle, gpu_queue_way(q)));
+    TRY(FFT(v, cufftSetStream, plan->handle, gpu_queue_cuda_stream(q)));
     if (plan->room) TRY(FFT(v, cufftSetWorkArea, plan->handle, room));
     for (int64_t i = 0; i < p->loops; i++) {
         TRY(call(v, p, inverse, in + (size_t)(i * p->in_step) * element(p, false),
@@ -308,7 +308,7 @@ static duet_status run_densely(const pass *p, bool inverse, void *in, void *out,
 {
     const size_t bytes = ((const fft_plan *)p->plan->thing)->room;
     void *room = NULL;
-    if (bytes) TRY(lend(DEVICE, bytes, r->q->index, &room));
+    if (bytes) TRY(scratch_acquire(DEVICE, bytes, r->q->index, &room));
     r->wrote |= is_result(r, out);
     pthread_mutex_lock(&calling);
     const duet_status s = call_all(p, inverse, in, out, room, r->q);
@@ -349,7 +349,7 @@ static duet_status run_apart(const toolbox *b, const pass *p, bool inverse, void
     const bool in_place = p->key.type == CUFFT_C2C || p->key.type == CUFFT_Z2Z;
     const size_t after = in_place ? 0 : groups * (size_t)p->out_group * element(p, true);
     void *there;
-    TRY(lend(DEVICE, before + after, r->q->index, &there));
+    TRY(scratch_acquire(DEVICE, before + after, r->q->index, &there));
     const duet_status s =
         run_there(b, p, inverse, in, out, there, in_place ? there : (char *)there + before, r);
     gpu_give(there, r->q);

@@ -12,7 +12,7 @@
 /* In every mode but SPLIT, and there where no kernel splits the step. */
 static const char *whole_refuses(const step *s)
 {
-    if (kernel_asks(s->kernel)) return gpu_linear_refuses(s);
+    if (kernel_may_fail(s->kernel)) return gpu_linear_refuses(s);
     if (is_whole_product(s)) return gpu_whole_refuses(s);
     switch (s->kernel) {
     case OP_matmul: return kernels_refuse(s) ? gpu_matmul_refuses(s) : NULL;
@@ -53,7 +53,7 @@ static const char *gpu_way(const step *s)
           "tf32 by cuDNN, of a padded copy", "tf32 by cuDNN, of a padded copy" },
     };
     const bool product = s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED;
-    if (kernel_asks(s->kernel)) return "by cuSOLVER, and the host waits for its answer";
+    if (kernel_may_fail(s->kernel)) return "by cuSOLVER, and the host waits for its answer";
     if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by cuFFT";
     if (!product && !is_conv(s->kernel)) return NULL;
     if (is_whole_product(s)) return "by our kernels, as a reduction modulo 2^64";
@@ -81,8 +81,8 @@ duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void 
     size_t bytes = kernels_scratch(s);
     workspace w = { NULL, q->counters, gpu_queue_written(q), packed };
     TRY(gpu_queue_count(q));
-    if (bytes) TRY(lend(DEVICE, bytes, q->index, &w.scratch));
-    duet_status r = CUDA(launch_step, s, f, &w, gpu_queue_way(q));
+    if (bytes) TRY(scratch_acquire(DEVICE, bytes, q->index, &w.scratch));
+    duet_status r = CUDA(launch_step, s, f, &w, gpu_queue_cuda_stream(q));
     gpu_queue_wrote(q, written_by(s, f, w.scratch, bytes));
     gpu_give(w.scratch, q);
     if (r == DUET_OK) COUNT(launches);
@@ -94,7 +94,7 @@ duet_status gpu_launch(const step *s, const frame *f, queue *q) { return gpu_lau
 
 void gpu_give(void *block, const queue *q)
 {
-    if (block) lend_back(DEVICE, block, q->index);
+    if (block) scratch_release(DEVICE, block, q->index);
 }
 
 /* The program is [operator, STORE]; the operands follow the output in `data`. */
@@ -126,7 +126,7 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
     if (layout_is_dense(&x->at)) return DUET_OK;
     layout dense;
     layout_dense(&dense, x->at.type, x->at.rank, x->at.size);
-    TRY(lend(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, block));
+    TRY(scratch_acquire(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, block));
     duet_status s = gpu_apply(OP_LOAD, *block, &dense, &(part){ .p = *p, .at = &x->at }, 1, q);
     *p = *block;
     if (s != DUET_OK) gpu_give(*block, q), *block = NULL;
@@ -135,7 +135,7 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
 
 static duet_status run_whole(const step *s, const frame *f, queue *q)
 {
-    if (kernel_asks(s->kernel)) return gpu_linear(s, f, q);
+    if (kernel_may_fail(s->kernel)) return gpu_linear(s, f, q);
     if (is_whole_product(s)) return gpu_whole(s, f, q);
     switch (s->kernel) {
     case OP_matmul: return kernels_refuse(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
@@ -185,10 +185,10 @@ static bool has_results(const step *s)
     return false;
 }
 
-/* Has it no results? Of a fold there are some even where there is nothing to reduce; of a factorisation one may be empty, and another not. */
+/* Has it no results? Of a reduction there are some even where there is nothing to reduce; of a factorisation one may be empty, and another not. */
 static bool is_empty(const step *s)
 {
-    if (__builtin_expect(kernel_asks(s->kernel), 0)) return !has_results(s);
+    if (__builtin_expect(kernel_may_fail(s->kernel), 0)) return !has_results(s);
     layout outer = s->out[0].at;
     outer.rank -= s->inner;
     return !layout_count(&outer);

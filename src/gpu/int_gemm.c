@@ -6,7 +6,7 @@
 static const program dot = { .length = 1,
                              .inputs = 2,
                              .outputs = 1,
-                             .folds = true,
+                             .reductions = true,
                              .code = {
                                  { OP_dot, DUET_I64, { { FROM_INPUT, 0 }, { FROM_INPUT, 1 }, { 0, 0 } } } } };
 
@@ -57,7 +57,7 @@ static bool reduction_of(const step *s, step *r)
 const char *gpu_whole_refuses(const step *s)
 {
     step r;
-    if (s->finish || s->nums || s->ins != 2) return "a product of integers with more than two operands";
+    if (s->epilogue || s->nums || s->ins != 2) return "a product of integers with more than two operands";
     return reduction_of(s, &r) ? kernels_refuse(&r) : "a product of integers over six leading axes";
 }
 

@@ -50,7 +50,7 @@ static layout columns_layout(const columns *c)
 static duet_status columns_of(bench *b, duet_dtype type, int64_t rows, int64_t cols, columns *c)
 {
     *c = (columns){ .rows = rows, .cols = cols, .ld = rows > 1 ? rows : 1, .type = type };
-    return bench_take(b, DEVICE, (size_t)(c->ld * cols) * dtypes[type].bytes, &c->p);
+    return gpu_workspace_take(b, DEVICE, (size_t)(c->ld * cols) * dtypes[type].bytes, &c->p);
 }
 
 static duet_status columns_take(bench *b, int64_t rows, int64_t cols, columns *c)
@@ -172,19 +172,19 @@ static duet_status symmetric_read(bench *b, columns *c)
 
 static duet_status ask_of_operands(bench *b, answers *a)
 {
-    TRY(bench_ask(b, a));
+    TRY(gpu_workspace_ask(b, a));
     for (int k = 0; k < b->s->ins; k++)
-        if (a->operand[2 * k]) return verdict(b->s, VERDICT_OPERAND, k + 1);
+        if (a->operand[2 * k]) return linalg_failed(b->s, LINALG_OPERAND, k + 1);
     return DUET_OK;
 }
 
 /* What the answers come to; pivot: what cuSOLVER's info means, where it is not 0. */
-static duet_status judge(bench *b, enum verdict pivot)
+static duet_status judge(bench *b, enum linalg_failed pivot)
 {
     answers a;
     TRY(ask_of_operands(b, &a));
-    if (a.pivot) return verdict(b->s, pivot, a.pivot);
-    return a.result[0] ? verdict(b->s, VERDICT_RESULT, 0) : DUET_OK;
+    if (a.pivot) return linalg_failed(b->s, pivot, a.pivot);
+    return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
 }
 
 /* The part of `in` is output k. */
@@ -214,7 +214,8 @@ static duet_status write_triangle(const bench *b, const columns *in, enum linear
 static duet_status lu_read(bench *b, bool transposed, columns *a, int64_t **pivot)
 {
     TRY(operand_read(b, 0, transposed, a));
-    TRY(bench_take(b, DEVICE, (size_t)(a->rows < a->cols ? a->rows : a->cols) * sizeof **pivot, pivot));
+    TRY(gpu_workspace_take(b, DEVICE, (size_t)(a->rows < a->cols ? a->rows : a->cols) * sizeof **pivot,
+                           pivot));
     return solver_lu(b, a, *pivot);
 }
 
@@ -223,11 +224,11 @@ static duet_status judge_lu(bench *b, const columns *lu)
 {
     answers a;
     TRY(ask_of_operands(b, &a));
-    if (!a.pivot) return a.result[0] ? verdict(b->s, VERDICT_RESULT, 0) : DUET_OK;
+    if (!a.pivot) return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
     TRY(check(b, lu, PART_UPPER, b->says->triangle));
-    TRY(bench_ask(b, &a));
+    TRY(gpu_workspace_ask(b, &a));
     const int64_t zero = a.triangle[1] ? lu->rows - a.triangle[1] + 1 : INT64_MAX;
-    return zero <= a.pivot ? verdict(b->s, VERDICT_PIVOT, zero) : verdict(b->s, VERDICT_RESULT, 0);
+    return zero <= a.pivot ? linalg_failed(b->s, LINALG_PIVOT, zero) : linalg_failed(b->s, LINALG_RESULT, 0);
 }
 
 static duet_status unit_take(bench *b, int64_t n, columns *c)
@@ -309,8 +310,8 @@ static duet_status look_at_rest(bench *b, const columns *a, const columns *x, co
 static duet_status solve_anew(bench *b)
 {
     const bench was = *b;
-    bench_close(b);
-    TRY(bench_open(b, was.s, was.f, was.q));
+    gpu_workspace_close(b);
+    TRY(gpu_workspace_open(b, was.s, was.f, was.q));
     return solve(b);
 }
 
@@ -323,11 +324,11 @@ static duet_status solve_refined(bench *b)
     TRY(operand_read(b, 0, false, &a));
     TRY(operand_read(b, 1, false, &y));
     TRY(columns_take(b, y.rows, y.cols, &x));
-    TRY(judge(b, VERDICT_PIVOT));
+    TRY(judge(b, LINALG_PIVOT));
     TRY(solver_refined(b, b->s->attr[0] == DUET_REFINE_F16, &a, &y, &x, &turns));
     TRY(result_check(b, &x));
     TRY(look_at_rest(b, &a, &x, &y));
-    TRY(bench_ask(b, &said));
+    TRY(gpu_workspace_ask(b, &said));
     if (turns >= 0 && !said.pivot && !said.result[0] && !said.rest[0]) return columns_write(b, &x, false, 0);
     return solve_anew(b);
 }
@@ -336,9 +337,9 @@ static duet_status solve_refined(bench *b)
 static duet_status judge_factored(bench *b)
 {
     answers a;
-    TRY(bench_ask(b, &a));
-    if (a.operand[0]) return verdict(b->s, VERDICT_OPERAND, 1);
-    return a.result[0] ? verdict(b->s, VERDICT_RESULT, 0) : DUET_OK;
+    TRY(gpu_workspace_ask(b, &a));
+    if (a.operand[0]) return linalg_failed(b->s, LINALG_OPERAND, 1);
+    return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
 }
 
 static duet_status determinant(bench *b, enum linear what)
@@ -389,14 +390,14 @@ static duet_status triangle_check(const bench *b, const triangle *t, const colum
 }
 
 /* of: what an n x n triangle is, where its elements are not finite; zero: what it means, where its diagonal has one. */
-static duet_status judge_triangle(bench *b, int64_t n, enum verdict of, enum verdict zero)
+static duet_status judge_triangle(bench *b, int64_t n, enum linalg_failed of, enum linalg_failed zero)
 {
     answers a;
-    TRY(bench_ask(b, &a));
-    if (a.operand[0] || a.operand[2]) return verdict(b->s, VERDICT_OPERAND, a.operand[0] ? 1 : 2);
-    if (a.triangle[0]) return verdict(b->s, of, 1);
-    if (a.triangle[1]) return verdict(b->s, zero, n - a.triangle[1] + 1);
-    return a.result[0] ? verdict(b->s, VERDICT_RESULT, 0) : DUET_OK;
+    TRY(gpu_workspace_ask(b, &a));
+    if (a.operand[0] || a.operand[2]) return linalg_failed(b->s, LINALG_OPERAND, a.operand[0] ? 1 : 2);
+    if (a.triangle[0]) return linalg_failed(b->s, of, 1);
+    if (a.triangle[1]) return linalg_failed(b->s, zero, n - a.triangle[1] + 1);
+    return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
 }
 
 static duet_status solve_triangular(bench *b)
@@ -408,7 +409,7 @@ static duet_status solve_triangular(bench *b)
     TRY(operand_read(b, 1, false, &x));
     TRY(solver_triangular(b, &a, t.lower, t.unit, t.transposed, &x));
     TRY(result_check(b, &x));
-    TRY(judge_triangle(b, a.rows, VERDICT_OPERAND, VERDICT_PIVOT));
+    TRY(judge_triangle(b, a.rows, LINALG_OPERAND, LINALG_PIVOT));
     return columns_write(b, &x, false, 0);
 }
 
@@ -417,7 +418,8 @@ static duet_status solve_triangular(bench *b)
 static duet_status qr_read(bench *b, bool transposed, columns *a, void **tau)
 {
     TRY(operand_read(b, 0, transposed, a));
-    TRY(bench_take(b, DEVICE, (size_t)(a->rows < a->cols ? a->rows : a->cols) * element_bytes(b), tau));
+    TRY(gpu_workspace_take(b, DEVICE, (size_t)(a->rows < a->cols ? a->rows : a->cols) * element_bytes(b),
+                           tau));
     return solver_qr(b, a, *tau);
 }
 
@@ -434,7 +436,7 @@ static duet_status qr(bench *b)
     TRY(columns_fill(b, &q, &from, a.p));
     TRY(solver_q(b, &q, tau));
     TRY(result_check(b, &q));
-    TRY(judge(b, VERDICT_ITERATION));
+    TRY(judge(b, LINALG_ITERATION));
     TRY(columns_write(b, &q, false, 0));
     return half_written(write_triangle(b, &a, PART_UPPER, 1));
 }
@@ -471,7 +473,7 @@ static duet_status least_squares(bench *b)
     columns first = x;
     first.rows = l->size[1];
     TRY(check(b, &first, PART_ALL, b->says->result));
-    TRY(judge_triangle(b, a.cols, VERDICT_RESULT, VERDICT_RANK));
+    TRY(judge_triangle(b, a.cols, LINALG_RESULT, LINALG_RANK));
     return columns_write(b, &x, false, 0);
 }
 
@@ -486,7 +488,7 @@ static duet_status cholesky(bench *b)
     TRY(check(b, &a, PART_LOWER, b->says->operand));
     TRY(solver_cholesky(b, &a));
     TRY(check(b, &a, PART_LOWER, b->says->result));
-    TRY(judge(b, VERDICT_MINOR));
+    TRY(judge(b, LINALG_MINOR));
     return write_triangle(b, &a, PART_LOWER, 0);
 }
 
@@ -495,11 +497,11 @@ static duet_status eigen(bench *b, bool vectors)
     columns a, w;
     TRY(symmetric_read(b, &a));
     TRY(values_take(b, a.rows, &w));
-    TRY(judge(b, VERDICT_ITERATION));
+    TRY(judge(b, LINALG_ITERATION));
     TRY(solver_eigen(b, &a, vectors, &w));
     TRY(result_check(b, &w));
     if (vectors) TRY(conjugate(b, &a));
-    TRY(judge(b, VERDICT_ITERATION));
+    TRY(judge(b, LINALG_ITERATION));
     TRY(columns_write(b, &w, false, 0));
     return vectors ? half_written(columns_write(b, &a, false, 1)) : DUET_OK;
 }
@@ -514,10 +516,10 @@ static duet_status svd(bench *b, bool vectors)
     TRY(values_take(b, a.cols, &w));
     if (vectors) TRY(columns_take(b, a.rows, a.cols, &u));
     if (vectors) TRY(columns_take(b, a.cols, a.cols, &vt));
-    TRY(judge(b, VERDICT_ITERATION));
+    TRY(judge(b, LINALG_ITERATION));
     TRY(solver_svd(b, &a, &w, vectors ? &u : NULL, &vt));
     TRY(result_check(b, &w));
-    TRY(judge(b, VERDICT_ITERATION));
+    TRY(judge(b, LINALG_ITERATION));
     if (!vectors) return columns_write(b, &w, false, 0);
     TRY(columns_write(b, wide ? &vt : &u, wide, 0));
     TRY(half_written(columns_write(b, &w, false, 1)));
@@ -550,8 +552,8 @@ static duet_status run(bench *b)
 duet_status gpu_linear(const step *s, const frame *f, queue *q)
 {
     bench b;
-    duet_status r = bench_open(&b, s, f, q);
+    duet_status r = gpu_workspace_open(&b, s, f, q);
     if (r == DUET_OK) r = run(&b);
-    bench_close(&b);
+    gpu_workspace_close(&b);
     return r;
 }

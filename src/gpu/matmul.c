@@ -29,7 +29,8 @@ const char *gpu_matmul_refuses(const step *s)
 {
     const int64_t *a = s->in[0].at.size, *b = s->in[1].at.size;
     int ld;
-    if (finish_infos[s->finish].act == OP_softmax) return "the softmax of many columns is a pass of its own";
+    if (epilogue_infos[s->epilogue].act == OP_softmax)
+        return "the softmax of many columns is a pass of its own";
     if (a[0] > INT_MAX || a[1] > INT_MAX || b[1] > INT_MAX) return "cuBLASLt takes sizes below 2^31";
     if (!runs(&s->out[0].at, 1, &ld)) return "cuBLASLt writes rows without gaps";
     return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
@@ -50,7 +51,7 @@ typedef struct scale {
 } scale;
 
 /* Is there an addend? */
-static bool adds(const step *s) { return s->ins > 2 && !s->finish; }
+static bool adds(const step *s) { return s->ins > 2 && !s->epilogue; }
 
 static part addend_of(const step *s, const frame *f)
 {
@@ -121,19 +122,20 @@ static duet_status open_blas(queue *q)
 /* The bias, where cuBLASLt may add it and nothing else is done to the results: that spares a pass over them. */
 static const void *vendors_bias(const step *s, const frame *f)
 {
-    const void *bias = s->finish ? f->data[s->in[2].slot] : NULL;
-    return finish_infos[s->finish].act == OP_LOAD && s->in[2].at.stride[0] == 1 && (uintptr_t)bias % 16 == 0
+    const void *bias = s->epilogue ? f->data[s->in[2].slot] : NULL;
+    return epilogue_infos[s->epilogue].act == OP_LOAD && s->in[2].at.stride[0] == 1 &&
+                   (uintptr_t)bias % 16 == 0
                ? bias
                : NULL;
 }
 
 /* out = act(out + bias), by a row of fused.def. */
-static duet_status finish(const step *s, const frame *f, queue *q)
+static duet_status epilogue(const step *s, const frame *f, queue *q)
 {
     static const int row[OPS_ALL] = {
         [OP_relu] = KERNEL_bias_relu, [OP_sigmoid] = KERNEL_bias_sigmoid, [OP_tanh] = KERNEL_bias_tanh
     };
-    const int act = finish_infos[s->finish].act;
+    const int act = epilogue_infos[s->epilogue].act;
     step pass = {
         .kernel = row[act], .outs = 1, .ins = 2, .out = { s->out[0] }, .in = { s->out[0], s->in[2] }
     };
@@ -157,7 +159,7 @@ static duet_status product_by_zero(const step *s, const factor *a, const factor 
     layout dense;
     layout_dense(&dense, out->at.type, 2, out->at.size);
     const part alpha = { .number = by.alpha }, beta = { .number = by.beta }, it = { .p = to, .at = &out->at };
-    TRY(lend(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, &block));
+    TRY(scratch_acquire(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, &block));
     const part product = { .p = block, .at = &dense };
     duet_status r = gemm(s, a, b, block, (int)dense.size[1], (scale){ .alpha = 1 }, q);
     if (r == DUET_OK && adds(s))
@@ -204,5 +206,5 @@ duet_status gpu_matmul(const step *s, const frame *f, queue *q)
         by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* 0 there is 0 */
     if (by.alpha != 0 && s->in[0].at.size[1] > 0) by.bias = vendors_bias(s, f);
     TRY(product_or_nothing(s, f, by, q));
-    return s->finish && !by.bias ? half_written(finish(s, f, q)) : DUET_OK;
+    return s->epilogue && !by.bias ? half_written(epilogue(s, f, q)) : DUET_OK;
 }

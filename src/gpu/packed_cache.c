@@ -33,7 +33,7 @@ static duet_status pack(const step *s, const frame *f, void *block, void *scratc
 {
     const workspace w = { .scratch = scratch, .counters = q->counters, .written = gpu_queue_written(q) };
     TRY(gpu_queue_count(q));
-    const duet_status r = CUDA(kernels_pack, s, f, block, &w, gpu_queue_way(q));
+    const duet_status r = CUDA(kernels_pack, s, f, block, &w, gpu_queue_cuda_stream(q));
     if (scratch) gpu_queue_wrote_anything(q);
     else gpu_queue_wrote(q, (span){ block, (const char *)block + kernels_packed_bytes(s) });
     if (r == DUET_OK) COUNT(launches);
@@ -45,7 +45,7 @@ duet_status gpu_pack(const step *s, const frame *f, void *block, queue *q)
 {
     const size_t bytes = kernels_scratch(s);
     void *scratch = NULL;
-    if (bytes) TRY(lend(DEVICE, bytes, q->index, &scratch));
+    if (bytes) TRY(scratch_acquire(DEVICE, bytes, q->index, &scratch));
     const duet_status r = pack(s, f, block, scratch, q);
     gpu_give(scratch, q);
     return r;
@@ -225,7 +225,7 @@ duet_status known_use(storage *b, const step *s, const frame *f, queue *q, known
 {
     const char *at = f->data[s->in[1].slot];
     const int64_t offset = at - (const char *)b->home[DEVICE];
-    const bool noted = gpu_queue_way(q) != q->stream;
+    const bool noted = gpu_queue_cuda_stream(q) != q->stream;
     duet_status r = DUET_OK;
     *k = find_pinned(b, s, offset);
     if (!*k && !noted) TRY(new_pinned(b, s, offset, q, k));

@@ -34,7 +34,7 @@ typedef struct queue {
 } queue;
 
 /* Where this thread's work goes. */
-static inline cudaStream_t gpu_queue_way(const queue *q)
+static inline cudaStream_t gpu_queue_cuda_stream(const queue *q)
 {
     const bool notes = __builtin_expect(__atomic_load_n(&q->noting, __ATOMIC_RELAXED) == thread_get(), 0);
     return notes ? q->noted : q->stream;
@@ -58,7 +58,8 @@ void gpu_queue_recount(queue *q);
 duet_status gpu_queue_dnn(queue *q, const vendor **v);
 
 /* Takes of the card's memory, but leaves the thread's error text alone when there is no room: the caller has another way. */
-typedef duet_status gpu_taking(enum side s, size_t bytes, int queue, void **p); /* pool_take, or lend */
+typedef duet_status gpu_taking(enum side s, size_t bytes, int queue,
+                               void **p); /* pool_take, or scratch_acquire */
 duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, void **p);
 
 duet_status gpu_queue_clear(void *p, size_t bytes, int index);

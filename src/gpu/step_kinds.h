@@ -63,7 +63,7 @@ void gpu_fourier_forget(step *s);
 void gpu_fourier_trim(void);          /* ends plans that no step has */
 void gpu_fourier_limit(size_t bytes); /* of the plans that no step has, for tests */
 
-/* Steps that kernel_asks knows. They wait for the card. */
+/* Steps that kernel_may_fail knows. They wait for the card. */
 const char *gpu_linear_refuses(const step *s);
 duet_status gpu_linear(const step *s, const frame *f, queue *q);
 

@@ -308,11 +308,11 @@ int settle_shape(graph *g, const value *v, int made)
 /* ---- reading a formula ---- */
 
 /* The value of an earlier statement as a later one sees it: no rewrite looks through. It may lack leading axes of one element. */
-static int read_earlier(graph *g, int goal, const node *n)
+static int read_earlier(graph *g, int dest, const node *n)
 {
-    value v = copy_of(g, g->root[goal]), barrier = blank(OP_LOAD, &v);
-    barrier.args = 1, barrier.arg[0] = g->root[goal], barrier.attr[0] = LOAD_BARRIER;
-    barrier.stored = !value_passes(g, g->root[goal]), barrier.mem = v.mem;
+    value v = copy_of(g, g->root[dest]), barrier = blank(OP_LOAD, &v);
+    barrier.args = 1, barrier.arg[0] = g->root[dest], barrier.attr[0] = LOAD_BARRIER;
+    barrier.stored = !value_passes(g, g->root[dest]), barrier.mem = v.mem;
     barrier.comp = barrier.stored ? (uint8_t)dtypes[v.mem].computed : v.comp;
     const int read = intern(g, &barrier);
     v.rank = n->rank;
@@ -407,7 +407,7 @@ void count_uses(graph *g)
             for (int k = 0; k < g->values[i].args; k++) g->values[g->values[i].arg[k]].uses++;
 }
 
-/* Does a job compute v, and not for an earlier goal? */
+/* Does a job compute v, and not for an earlier dest? */
 static bool may_be_root(const graph *g, int v)
 {
     for (int i = 0; i < g->roots; i++)
@@ -416,12 +416,12 @@ static bool may_be_root(const graph *g, int v)
            !value_is_plane(g, v) && !value_is_half(g, v);
 }
 
-/* The value of a goal. A matrix, a number, a transpose, or what broadcasts to the destination, is loaded there. */
-static int make_root(graph *g, int v, const goal_info *goal)
+/* The value of a dest. A matrix, a number, a transpose, or what broadcasts to the destination, is loaded there. */
+static int make_root(graph *g, int v, const dest_info *dest)
 {
-    value like = { .type = (uint8_t)goal->to.type, .rank = (uint8_t)goal->to.rank };
-    memcpy(like.size, goal->to.size, sizeof like.size[0] * like.rank);
-    if (dtype_is_complex(goal->to.type)) v = complex_root(g, v, &like);
+    value like = { .type = (uint8_t)dest->to.type, .rank = (uint8_t)dest->to.rank };
+    memcpy(like.size, dest->to.size, sizeof like.size[0] * like.rank);
+    if (dtype_is_complex(dest->to.type)) v = complex_root(g, v, &like);
     const value *u = &g->values[v];
     const bool same = same_sizes(u, &like) && u->mem == like.type;
     return same && may_be_root(g, v) ? v : load_root(g, v, &like, LOAD_ROOT + g->roots);
@@ -437,36 +437,36 @@ static void open_barriers(graph *g)
         }
 }
 
-static duet_status finish(graph *g, const formula *f)
+static duet_status epilogue(graph *g, const formula *f)
 {
     if (!g->failed) return DUET_OK;
     graph_free(g);
     return fail(DUET_NO_MEMORY, "no memory to plan a formula of %u parts", f->count);
 }
 
-static void settle(graph *g, const goal_info *goal)
+static void settle(graph *g, const dest_info *dest)
 {
-    fold_products(g);
+    reduce_products(g);
     open_barriers(g);
     for (int i = 0; i < g->roots; i++)
-        if (goal[i].overwritten) g->root[i] = -1;
-    count_uses(g), fold_roots(g);
+        if (dest[i].overwritten) g->root[i] = -1;
+    count_uses(g), reduce_roots(g);
     count_uses(g), settle_computed(g);
 }
 
-duet_status graph_make(graph *g, const formula *f, int goals, const goal_info *goal, const int *earlier)
+duet_status graph_make(graph *g, const formula *f, int dests, const dest_info *dest, const int *earlier)
 {
     memset(g, 0, sizeof *g);
     int *of = malloc(f->count * sizeof *of);
     g->failed = !of;
     for (uint32_t i = 0; i < f->count && !g->failed; i++) {
         of[i] = read_node(g, f, i, of, earlier ? earlier[i] : -1);
-        const bool is_root = !g->failed && g->roots < goals && goal[g->roots].node == i;
-        if (is_root) g->root[g->roots] = make_root(g, of[i], &goal[g->roots]), g->roots++;
+        const bool is_root = !g->failed && g->roots < dests && dest[g->roots].node == i;
+        if (is_root) g->root[g->roots] = make_root(g, of[i], &dest[g->roots]), g->roots++;
     }
-    if (!g->failed) settle(g, goal);
+    if (!g->failed) settle(g, dest);
     free(of);
-    return finish(g, f);
+    return epilogue(g, f);
 }
 
 duet_status graph_pattern(graph *g, const formula *f)
@@ -476,9 +476,9 @@ duet_status graph_pattern(graph *g, const formula *f)
     g->failed = !of;
     for (uint32_t i = 0; i < f->count && !g->failed; i++) of[i] = read_node(g, f, i, of, -1);
     if (!g->failed)
-        g->root[0] = of[f->count - 1], g->roots = 1, fold_products(g), count_uses(g), settle_computed(g);
+        g->root[0] = of[f->count - 1], g->roots = 1, reduce_products(g), count_uses(g), settle_computed(g);
     free(of);
-    return finish(g, f);
+    return epilogue(g, f);
 }
 
 void graph_free(graph *g)

@@ -20,20 +20,20 @@ int constant_number(graph *g, double x);
 int settle_shape(graph *g, const value *v, int made); /* made, in the shape of v */
 bool same_sizes(const value *a, const value *b);
 
-/* complex.c: is that made of real values; what that is, as a pair; a pair as it lies in memory; what a goal, and what a shape takes of v. */
+/* complex.c: is that made of real values; what that is, as a pair; a pair as it lies in memory; what a dest, and what a shape takes of v. */
 bool is_complex_operator(const graph *g, const value *v);
 int complex_operator(graph *g, const value *v);
 int complex_whole(graph *g, int v);
 int complex_root(graph *g, int v, const value *like);
 int complex_shaped(graph *g, int v, const value *like);
 
-/* types.c: LOADs of v that are like `like`, computed in a type; and the value of a goal. */
+/* types.c: LOADs of v that are like `like`, computed in a type; and the value of a dest. */
 int load_as(graph *g, int v, const value *like, int what, uint8_t comp);
 int load_number(graph *g, int v, const value *like, int what);
 int make_cast(graph *g, const value *to, int v);
 int make_stored(graph *g, int v); /* v, whose elements are of its own type in memory: halves rounded */
 int load_root(graph *g, int v, const value *like, int what);
-void fold_roots(graph *g);
+void reduce_roots(graph *g);
 
 /* legalize_types.c: has v, a definition, to be computed in another type than its own, or of operands that have another? And that. */
 bool value_widens(const graph *g, const value *v);
@@ -45,6 +45,6 @@ void settle_padding(const graph *g, value *v); /* of a convolution: no more at t
 int make_of_images(graph *g, const value *v);
 
 /* fold_gemm.c: factors and addends of products become their alpha, beta and third operand. Uses are counted first. */
-void fold_products(graph *g);
+void reduce_products(graph *g);
 
 #endif

@@ -464,7 +464,7 @@ static pair pow_pair(const maker *m, const value *v, const pair x[3])
 
 /* ---- reductions ---- */
 
-static int fold(const maker *m, enum op op, const value *v, int x)
+static int reduction(const maker *m, enum op op, const value *v, int x)
 {
     value own = operator_of(m, op, x, -1, -1);
     memcpy(own.attr, v->attr, sizeof own.attr);
@@ -473,7 +473,7 @@ static int fold(const maker *m, enum op op, const value *v, int x)
 
 static pair sum_pair(const maker *m, const value *v, const pair x[3])
 {
-    return (pair){ fold(m, (enum op)v->op, v, x[0].re), fold(m, (enum op)v->op, v, x[0].im) };
+    return (pair){ reduction(m, (enum op)v->op, v, x[0].re), reduction(m, (enum op)v->op, v, x[0].im) };
 }
 #define mean_pair sum_pair
 
@@ -496,7 +496,7 @@ static pair all_pair(const maker *m, const value *v, const pair x[3])
 {
     const value domain = copy_of(m->g, x[0].re);
     const maker each = { m->g, part_like(&domain) };
-    return (pair){ fold(m, OP_all, v, make2(&each, OP_logical_or, x[0].re, x[0].im)), -1 };
+    return (pair){ reduction(m, OP_all, v, make2(&each, OP_logical_or, x[0].re, x[0].im)), -1 };
 }
 
 /* ---- products of all elements: the first half times the second, again and again ---- */
@@ -550,7 +550,7 @@ static pair prod_pair(const maker *m, const value *v, const pair x[3])
     for (int axis = 0; axis < copy_of(m->g, all).rank; axis++)
         if (v->attr[0] >> axis & 1) all = product_along(m->g, all, axis);
     const pair p = pair_of(m->g, all); /* of one element along these axes, or none */
-    return (void)x, (pair){ fold(m, OP_prod, v, p.re), fold(m, OP_sum, v, p.im) };
+    return (void)x, (pair){ reduction(m, OP_prod, v, p.re), reduction(m, OP_sum, v, p.im) };
 }
 
 /* ---- all of them ---- */

@@ -47,7 +47,7 @@ static bool addable(const graph *g, int v, int z)
     return same_shape(g, v, z) && !a->weak && a->type == o->type && a->mem == o->mem;
 }
 
-static void fold_sum(graph *g, int v, int p, int alpha, int z)
+static void reduce_sum(graph *g, int v, int p, int alpha, int z)
 {
     int beta, addend = addend_of(g, z, &beta);
     if (plain_product(g, v, p) && (alpha < 0 || g->values[p].alpha < 0) && addable(g, v, addend) &&
@@ -55,26 +55,26 @@ static void fold_sum(graph *g, int v, int p, int alpha, int z)
         become_product(g, v, p, alpha, addend, beta);
 }
 
-static void fold_fma(graph *g, int v)
+static void reduce_fma(graph *g, int v)
 {
     value o = copy_of(g, v);
     if (!foldable(g, o.arg[0])) return;
     if (plain_product(g, v, o.arg[1]) && g->values[o.arg[1]].alpha < 0) {
-        fold_sum(g, v, o.arg[1], o.arg[0], o.arg[2]);
+        reduce_sum(g, v, o.arg[1], o.arg[0], o.arg[2]);
     } else if (plain_product(g, v, o.arg[2]) && addable(g, v, o.arg[1]) && same_shape(g, v, o.arg[2])) {
         become_product(g, v, o.arg[2], -1, o.arg[1], o.arg[0]);
     }
 }
 
-static void fold_add(graph *g, int v)
+static void reduce_add(graph *g, int v)
 {
     value o = copy_of(g, v);
-    fold_sum(g, v, o.arg[0], -1, o.arg[1]);
-    if (g->values[v].op == OP_add) fold_sum(g, v, o.arg[1], -1, o.arg[0]);
+    reduce_sum(g, v, o.arg[0], -1, o.arg[1]);
+    if (g->values[v].op == OP_add) reduce_sum(g, v, o.arg[1], -1, o.arg[0]);
 }
 
 /* P - z is P + (-1) z, and z - P is (-1) P + z. */
-static void fold_sub(graph *g, int v)
+static void reduce_sub(graph *g, int v)
 {
     value o = copy_of(g, v);
     if (!same_shape(g, v, o.arg[0]) || !same_shape(g, v, o.arg[1])) return;
@@ -85,14 +85,14 @@ static void fold_sub(graph *g, int v)
         become_product(g, v, o.arg[1], minus, o.arg[0], -1);
 }
 
-static void fold_neg(graph *g, int v)
+static void reduce_neg(graph *g, int v)
 {
     value o = copy_of(g, v);
     if (plain_product(g, v, o.arg[0]) && g->values[o.arg[0]].alpha < 0)
         become_product(g, v, o.arg[0], minus_one(g), -1, -1);
 }
 
-static void fold_mul(graph *g, int v)
+static void reduce_mul(graph *g, int v)
 {
     value o = copy_of(g, v);
     if (foldable(g, o.arg[0]) && plain_product(g, v, o.arg[1]) && g->values[o.arg[1]].alpha < 0)
@@ -100,7 +100,7 @@ static void fold_mul(graph *g, int v)
 }
 
 /* (a X) Y and X (a Y): the number becomes alpha. */
-static void fold_factor(graph *g, int v)
+static void reduce_factor(graph *g, int v)
 {
     value *m = &g->values[v];
     for (int k = 0; k < 2 && m->alpha < 0; k++) {
@@ -117,18 +117,18 @@ static void fold_factor(graph *g, int v)
     }
 }
 
-void fold_products(graph *g)
+void reduce_products(graph *g)
 {
     count_uses(g);
     for (int v = 0, count = g->count; v < count; v++) {
         if (!g->values[v].uses) continue;
         switch (g->values[v].op) {
-        case OP_matmul: fold_factor(g, v); break;
-        case OP_mul: fold_mul(g, v); break;
-        case OP_fma: fold_fma(g, v); break;
-        case OP_add: fold_add(g, v); break;
-        case OP_sub: fold_sub(g, v); break;
-        case OP_neg: fold_neg(g, v); break;
+        case OP_matmul: reduce_factor(g, v); break;
+        case OP_mul: reduce_mul(g, v); break;
+        case OP_fma: reduce_fma(g, v); break;
+        case OP_add: reduce_add(g, v); break;
+        case OP_sub: reduce_sub(g, v); break;
+        case OP_neg: reduce_neg(g, v); break;
         default: break;
         }
     }

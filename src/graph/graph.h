@@ -18,7 +18,7 @@ typedef struct value {
     uint8_t op, type, rank;
     bool weak; /* a number, or a hole for one */
     uint8_t
-        comp; /* the type that a program computes it in; of a fold, that of its operands. COMP_ANY: of bools, not settled yet */
+        comp; /* the type that a program computes it in; of a reduction, that of its operands. COMP_ANY: of bools, not settled yet */
     uint8_t mem;   /* the type of its elements in memory: of a formula of halves f32 */
     bool stored;   /* what is in memory may be another number than what was computed: others read it there */
     uint8_t class; /* of a number: enum number_class */
@@ -37,11 +37,11 @@ typedef struct leaf {
 } leaf;
 
 /* What a statement is for: the last node of its part of the formula, and where its value goes. */
-typedef struct goal_info {
+typedef struct dest_info {
     uint32_t node;
     layout to;
     bool overwritten; /* by a later statement: the value is for others alone */
-} goal_info;
+} dest_info;
 
 #define STATEMENTS 64 /* in one plan */
 
@@ -53,14 +53,14 @@ typedef struct graph {
     bound *numbers;
     int n_numbers;
     int root
-        [STATEMENTS]; /* the value of each goal, of the shape of its destination, in no other goal; -1: overwritten */
+        [STATEMENTS]; /* the value of each dest, of the shape of its destination, in no other dest; -1: overwritten */
     int roots;
     bool failed; /* out of memory while it was built */
 } graph;
 
 /* Canonical form of statements: exact rewrites only, and FMA placed by each formula alone; see docs/semantics.md. earlier[i], of a
- * node that is a matrix: the goal whose value it reads, an earlier one, or -1. NULL: there is none. */
-duet_status graph_make(graph *g, const formula *f, int goals, const goal_info *goal, const int *earlier);
+ * node that is a matrix: the dest whose value it reads, an earlier one, or -1. NULL: there is none. */
+duet_status graph_make(graph *g, const formula *f, int dests, const dest_info *dest, const int *earlier);
 
 /* That of a pattern: one root, which stays as it is. */
 duet_status graph_pattern(graph *g, const formula *f);
@@ -72,7 +72,7 @@ bool same_shape(const graph *g, int a, int b);
 bool value_is_map(const graph *g, int v); /* element by element: a map row, bias_add or LOAD */
 
 /* What LOADs are for, so that they are told apart (attr[0]): a shape, a barrier, a cast, a half of complex elements, or (ROOT and above) a
- * goal. */
+ * dest. */
 enum { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_REAL, LOAD_IMAG, LOAD_ROOT };
 
 /* types.c: computed types that depend on nothing but bools are chosen by who reads them. */

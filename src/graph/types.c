@@ -158,7 +158,7 @@ int make_cast(graph *g, const value *to, int v)
 
 /* ---- roots ---- */
 
-/* What a goal takes of v: of a cast that another program would make, its operand. */
+/* What a dest takes of v: of a cast that another program would make, its operand. */
 static int before_cast(const graph *g, int v, const value *to)
 {
     const value *u = value_at(g, v);
@@ -177,30 +177,30 @@ int load_root(graph *g, int v, const value *like, int what)
     return store_as(g, from, like, what, own ? x.comp : (uint8_t)computing(like->type));
 }
 
-static bool is_fold_of(const graph *g, int root, int v)
+static bool is_reduce_of(const graph *g, int root, int v)
 {
     const value *x = value_at(g, v);
-    return op_infos[x->op].kind == KIND_FOLD && x->uses == 1 && same_shape(g, v, root);
+    return op_infos[x->op].kind == KIND_REDUCE && x->uses == 1 && same_shape(g, v, root);
 }
 
 /* The LOAD at `root` becomes the reduction that it loads, if it does. */
-static void fold_there(graph *g, int root)
+static void reduce_there(graph *g, int root)
 {
     value *r = value_at(g, root), *x = value_at(g, r->arg[0]);
-    if (!is_fold_of(g, root, r->arg[0])) return;
+    if (!is_reduce_of(g, root, r->arg[0])) return;
     const uint8_t type = r->type, mem = r->mem;
     const int uses = r->uses, join = r->join;
     *r = *x, r->type = type, r->mem = mem, r->uses = uses, r->join = join, x->uses = 0;
 }
 
 /* Reductions are converted, and halves of complex numbers written, where they go. */
-void fold_roots(graph *g)
+void reduce_roots(graph *g)
 {
     for (int i = 0; i < g->roots; i++) {
         const value *r = g->root[i] < 0 ? NULL : value_at(g, g->root[i]);
         const bool loads = r && r->op == OP_LOAD && r->attr[0] >= LOAD_ROOT;
-        if (loads && value_at(g, r->arg[0])->mem != r->mem) fold_there(g, g->root[i]);
+        if (loads && value_at(g, r->arg[0])->mem != r->mem) reduce_there(g, g->root[i]);
     }
     for (int v = 0; v < g->count; v++)
-        if (value_is_half(g, v) && value_at(g, v)->uses && value_at(g, v)->op == OP_LOAD) fold_there(g, v);
+        if (value_is_half(g, v) && value_at(g, v)->uses && value_at(g, v)->op == OP_LOAD) reduce_there(g, v);
 }

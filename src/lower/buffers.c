@@ -10,10 +10,10 @@
 typedef struct assigner {
     const lowering *l;
     memory *m;
-    int *last; /* the last job that reads a value; of what a goal is copied from, one past the last job */
-    int *free_from; /* of each block (below goals: a destination): the first job that may write there anew */
+    int *last; /* the last job that reads a value; of what a dest is copied from, one past the last job */
+    int *free_from; /* of each block (below dests: a destination): the first job that may write there anew */
     int may_fail;   /* the last job that may run out of memory, or -1: element by element none takes any */
-    int goals, blocks;
+    int dests, blocks;
 } assigner;
 
 static size_t bytes_of(const graph *g, int v)
@@ -30,42 +30,42 @@ static void find_last_reads(assigner *a)
 }
 
 /* Does the job read elements that writing this destination would change? */
-static bool reads_over(const assigner *a, const job *j, int goal)
+static bool reads_over(const assigner *a, const job *j, int dest)
 {
     for (int k = 0; k < j->ins; k++) {
         const value *u = value_at(a->l->g, value_base(a->l->g, j->in[k]));
-        if (u->op == OP_LEAF && a->l->overlap[u->leaf * a->goals + goal] != APART) return true;
+        if (u->op == OP_LEAF && a->l->overlap[u->leaf * a->dests + dest] != APART) return true;
     }
     return false;
 }
 
-static int last_hazard(const assigner *a, int goal)
+static int last_hazard(const assigner *a, int dest)
 {
     int last = a->l->count - 1;
-    while (last >= 0 && !reads_over(a, &a->l->jobs[last], goal)) last--;
+    while (last >= 0 && !reads_over(a, &a->l->jobs[last], dest)) last--;
     return last;
 }
 
 /* A leaf that is the destination itself may be read element by element as it is written. */
-static bool writes_safely(const assigner *a, const job *j, int goal)
+static bool writes_safely(const assigner *a, const job *j, int dest)
 {
-    if (!reads_over(a, j, goal)) return true;
-    if (job_folds(j)) return false;
+    if (!reads_over(a, j, dest)) return true;
+    if (job_reduces(j)) return false;
     for (int k = 0; k < j->ins; k++) {
         const value *u = value_at(a->l->g, value_base(a->l->g, j->in[k]));
-        if (u->op != OP_LEAF || a->l->overlap[u->leaf * a->goals + goal] == APART) continue;
-        if (spoils(a->l, goal, j->in[k], j->bias[k]) ||
+        if (u->op != OP_LEAF || a->l->overlap[u->leaf * a->dests + dest] == APART) continue;
+        if (spoils(a->l, dest, j->in[k], j->bias[k]) ||
             !(is_map_kernel(j->kernel) || job_in_place(a->l, j, k)))
             return false;
     }
     return true;
 }
 
-/* Can value v, which a goal or half of it is, be written straight into the destination? */
-static bool writes_there(const assigner *a, int goal, int v)
+/* Can value v, which a dest or half of it is, be written straight into the destination? */
+static bool writes_there(const assigner *a, int dest, int v)
 {
     const int at = a->l->job_of[v];
-    return last_hazard(a, goal) <= at && writes_safely(a, &a->l->jobs[at], goal);
+    return last_hazard(a, dest) <= at && writes_safely(a, &a->l->jobs[at], dest);
 }
 
 /* Does a job read v, or, of a half, one beside that of the join? */
@@ -79,7 +79,7 @@ static bool is_read(const assigner *a, int v)
 
 static bool may_fail(const job *j)
 {
-    return j->kernel != JOB_JOIN && (!is_map_kernel(j->kernel) || job_folds(j));
+    return j->kernel != JOB_JOIN && (!is_map_kernel(j->kernel) || job_reduces(j));
 }
 
 static void find_failing(assigner *a)
@@ -91,32 +91,32 @@ static void find_failing(assigner *a)
 /* After job j no job may run out of memory, or the destination would be lost to that. */
 static bool cannot_fail(const assigner *a, int j) { return a->may_fail <= j; }
 
-/* The same of all of the goal. Other jobs read values without gaps. */
-static bool direct(const assigner *a, int goal)
+/* The same of all of the dest. Other jobs read values without gaps. */
+static bool direct(const assigner *a, int dest)
 {
-    const int v = a->l->g->root[goal], *half = value_at(a->l->g, v)->arg;
-    const bool dense = layout_is_dense(&a->l->goal[goal].to);
+    const int v = a->l->g->root[dest], *half = value_at(a->l->g, v)->arg;
+    const bool dense = layout_is_dense(&a->l->dest[dest].to);
     if (value_is_join(a->l->g, v)) {
         const bool strided = a->last[v] < 0 && !is_read(a, half[0]) && !is_read(a, half[1]);
         const int first = a->l->job_of[half[0]], second = a->l->job_of[half[1]];
         if (!cannot_fail(a, first < second ? first : second) && first != second) return false;
-        return (strided || dense) && writes_there(a, goal, half[0]) && writes_there(a, goal, half[1]);
+        return (strided || dense) && writes_there(a, dest, half[0]) && writes_there(a, dest, half[1]);
     }
     const bool strided = is_map_kernel(a->l->jobs[a->l->job_of[v]].kernel) && a->last[v] < 0;
-    return (strided || dense) && writes_there(a, goal, v);
+    return (strided || dense) && writes_there(a, dest, v);
 }
 
 /* ---- blocks: the destinations, then the temporaries ---- */
 
 static size_t block_bytes(const assigner *a, int b)
 {
-    if (b >= a->goals) return a->m->temp[b - a->goals];
-    const layout *to = &a->l->goal[b].to;
+    if (b >= a->dests) return a->m->temp[b - a->dests];
+    const layout *to = &a->l->dest[b].to;
     return layout_is_dense(to) ? (size_t)layout_count(to) * dtypes[to->type].bytes : 0;
 }
 
-static int slot_of_block(const assigner *a, int b) { return b < a->goals ? b : a->l->g->n_leaves + b; }
-static int block_of_slot(const assigner *a, int s) { return s < a->goals ? s : s - a->l->g->n_leaves; }
+static int slot_of_block(const assigner *a, int b) { return b < a->dests ? b : a->l->g->n_leaves + b; }
+static int block_of_slot(const assigner *a, int s) { return s < a->dests ? s : s - a->l->g->n_leaves; }
 
 static bool reads_twice(const assigner *a, const job *x, int v)
 {
@@ -138,11 +138,11 @@ static bool over_operand(const assigner *a, const job *x, int k)
 static bool lives_in_destination(const assigner *a, int j)
 {
     const bool copy = !a->m->direct[0];
-    if (a->goals > 1) return false;
+    if (a->dests > 1) return false;
     if (value_is_join(a->l->g, a->l->g->root[0]) && !copy)
         return false; /* its halves are written one after the other */
     int v = a->l->jobs[j].out[0], end = copy ? a->l->count : a->l->count - 1;
-    if (dtypes[value_at(a->l->g, v)->mem].bytes > dtypes[a->l->goal[0].to.type].bytes)
+    if (dtypes[value_at(a->l->g, v)->mem].bytes > dtypes[a->l->dest[0].to.type].bytes)
         return false; /* it may not be aligned to that */
     if (a->l->jobs[j].outs > 1 || bytes_of(a->l->g, v) > block_bytes(a, 0) || !cannot_fail(a, j))
         return false;
@@ -163,7 +163,7 @@ static int dying_block(const assigner *a, int j)
             !over_operand(a, x, k))
             continue;
         int b = block_of_slot(a, a->m->slot[v]);
-        if (b >= a->goals || lives_in_destination(a, j)) return b;
+        if (b >= a->dests || lives_in_destination(a, j)) return b;
     }
     return -1;
 }
@@ -171,7 +171,7 @@ static int dying_block(const assigner *a, int j)
 static int smallest_fit(const assigner *a, int j, size_t bytes)
 {
     int best = -1;
-    for (int b = a->goals; b < a->blocks; b++)
+    for (int b = a->dests; b < a->blocks; b++)
         if (a->free_from[b] <= j && block_bytes(a, b) >= bytes &&
             (best < 0 || block_bytes(a, b) < block_bytes(a, best)))
             best = b;
@@ -182,10 +182,10 @@ static int smallest_fit(const assigner *a, int j, size_t bytes)
 static int grown_block(assigner *a, int j, size_t bytes)
 {
     int best = -1;
-    for (int b = a->goals; b < a->blocks; b++)
+    for (int b = a->dests; b < a->blocks; b++)
         if (a->free_from[b] <= j && (best < 0 || block_bytes(a, b) > block_bytes(a, best))) best = b;
     if (best < 0) best = a->blocks++, a->m->temps++;
-    a->m->temp[best - a->goals] = bytes;
+    a->m->temp[best - a->dests] = bytes;
     return best;
 }
 
@@ -200,8 +200,8 @@ static int block_of_join(assigner *a, int j, int whole)
 
 static int choose_block(assigner *a, int j, int v)
 {
-    int goal = a->l->goal_of[v];
-    if (goal >= 0 && a->m->direct[goal]) return goal;
+    int dest = a->l->dest_of[v];
+    if (dest >= 0 && a->m->direct[dest]) return dest;
     if (value_at(a->l->g, v)->join) return block_of_join(a, j, value_at(a->l->g, v)->join);
     int b = dying_block(a, j);
     if (b < 0 && a->free_from[0] <= j && lives_in_destination(a, j)) b = 0;
@@ -227,8 +227,8 @@ static void assign_blocks(assigner *a)
     memset(a->last, -1, (size_t)g->count * sizeof *a->last),
         memset(a->m->slot, -1, (size_t)g->count * sizeof *a->m->slot);
     find_last_reads(a), find_failing(a);
-    for (int i = 0; i < a->goals; i++) {
-        a->free_from[i] = a->goals > 1 ? INT_MAX : last_hazard(a, i) + 1;
+    for (int i = 0; i < a->dests; i++) {
+        a->free_from[i] = a->dests > 1 ? INT_MAX : last_hazard(a, i) + 1;
         if (g->root[i] < 0) continue;
         a->m->direct[i] = direct(a, i);
         if (!a->m->direct[i]) a->last[g->root[i]] = a->l->count;
@@ -238,11 +238,11 @@ static void assign_blocks(assigner *a)
 
 bool memory_assign(const lowering *l, memory *m)
 {
-    const int goals = l->g->roots;
+    const int dests = l->g->roots;
     size_t n = (size_t)l->g->count, blocks = 1;
     for (int j = 0; j < l->count; j++) blocks += (size_t)l->jobs[j].outs;
-    assigner a = { l,     m,    malloc(n * sizeof(int)), calloc(blocks + (size_t)goals, sizeof(int)), -1,
-                   goals, goals };
+    assigner a = { l,     m,    malloc(n * sizeof(int)), calloc(blocks + (size_t)dests, sizeof(int)), -1,
+                   dests, dests };
     *m = (memory){ .slot = malloc(n * sizeof(int)), .temp = calloc(blocks, sizeof(size_t)) };
     bool ok = a.last && a.free_from && m->slot && m->temp;
     if (ok) assign_blocks(&a);

@@ -30,7 +30,7 @@ static int position(const builder *b, int v)
     return -1;
 }
 
-static bool folds_at(const builder *b, int at) { return value_is_fold(b->l->g, b->order[at]); }
+static bool reduces_at(const builder *b, int at) { return value_is_reduce(b->l->g, b->order[at]); }
 
 /* ---- the order ---- */
 
@@ -67,12 +67,12 @@ static int last_use(const builder *b, int at)
 static bool read_later(const builder *b, int at)
 {
     const graph *g = b->l->g;
-    int goal = b->l->goal_of[b->order[at]];
-    for (int i = at + 1; i < b->count && goal >= 0; i++) {
+    int dest = b->l->dest_of[b->order[at]];
+    for (int i = at + 1; i < b->count && dest >= 0; i++) {
         const value *u = value_at(g, b->order[i]);
         for (int k = 0; k < u->args; k++) {
             const value *x = value_at(g, value_base(g, u->arg[k]));
-            if (x->op == OP_LEAF && b->l->overlap[x->leaf * g->roots + goal] != APART) return true;
+            if (x->op == OP_LEAF && b->l->overlap[x->leaf * g->roots + dest] != APART) return true;
         }
     }
     return false;
@@ -87,7 +87,7 @@ static bool arrange(builder *b)
     for (int k = 0; k < outs; k++) {
         int i = position(b, out[k]);
         b->at[i].output = k;
-        if (!folds_at(b, i) && read_later(b, i)) b->at[i].last = b->count;
+        if (!reduces_at(b, i) && read_later(b, i)) b->at[i].last = b->count;
         b->job->out[b->job->outs++] = out[k];
     }
     return true;
@@ -118,7 +118,7 @@ static int number_index(builder *b, int v)
 static int held_until(const builder *b, int at)
 {
     int i = at + 1;
-    while (i < b->count && folds_at(b, i)) i++;
+    while (i < b->count && reduces_at(b, i)) i++;
     return i;
 }
 
@@ -164,7 +164,7 @@ static bool move(builder *b, int op, int at, int kind, int index)
 
 static bool save(builder *b, int at)
 {
-    if (folds_at(b, at) || b->at[at].last <= held_until(b, at)) return true;
+    if (reduces_at(b, at) || b->at[at].last <= held_until(b, at)) return true;
     int s = __builtin_ctz(~b->slots_taken);
     if (s >= PROGRAM_SLOTS) return false;
     b->slots_taken |= 1u << s, b->at[at].slot = (uint8_t)s, b->at[at].saved = true;
@@ -190,15 +190,15 @@ static bool operate(builder *b, int at, const source arg[3])
 static bool compute(builder *b, int at)
 {
     const value *u = value_at(b->l->g, b->order[at]);
-    bool folds = folds_at(b, at);
+    bool reductions = reduces_at(b, at);
     source arg[3] = { { 0, 0 } };
     for (int k = 0; k < u->args; k++)
         if (!source_of(b, at, u->arg[k], u->op == OP_bias_add && k == 1, &arg[k])) return false;
-    if (folds) arg[2].index = (uint8_t)b->at[at].output;
+    if (reductions) arg[2].index = (uint8_t)b->at[at].output;
     if (!operate(b, at, arg)) return false;
     release(b, at);
     if (!save(b, at)) return false;
-    return folds || b->at[at].output < 0 || b->at[at].last == b->count || store(b, at);
+    return reductions || b->at[at].output < 0 || b->at[at].last == b->count || store(b, at);
 }
 
 /* What had to wait: first what the accumulator holds. */
@@ -220,7 +220,7 @@ static bool fill(builder *b)
         if (!compute(b, i)) return false;
     b->p->inputs = (uint8_t)b->job->ins, b->p->numbers = (uint8_t)b->job->nums,
     b->p->outputs = (uint8_t)b->job->outs;
-    b->p->folds = folds_at(b, b->count - 1);
+    b->p->reductions = reduces_at(b, b->count - 1);
     return store_late(b);
 }
 
@@ -235,15 +235,15 @@ bool program_build(lowering *l, int v, bool alone, job *j)
     return false;
 }
 
-bool program_copy(lowering *l, int goal, job *j)
+bool program_copy(lowering *l, int dest, job *j)
 {
-    const uint8_t type = (uint8_t)l->goal[goal].to.type;
+    const uint8_t type = (uint8_t)l->dest[dest].to.type;
     program *p = calloc(1, sizeof *p);
     *j = (job){ .kernel = KERNEL_PROGRAM,
                 .outs = 1,
-                .out = { copy_to(goal) },
+                .out = { copy_to(dest) },
                 .ins = 1,
-                .in = { l->g->root[goal] },
+                .in = { l->g->root[dest] },
                 .program = p };
     if (!p) return l->failed = true, false;
     *p = (program){ .length = 2, .inputs = 1, .outputs = 1 };

@@ -14,13 +14,13 @@ enum { UNSEEN = -1, ALONE = -2 };
 
 shape domain_of(const graph *g, int v)
 {
-    return value_shape(g, value_is_fold(g, v) ? value_at(g, v)->arg[0] : v);
+    return value_shape(g, value_is_reduce(g, v) ? value_at(g, v)->arg[0] : v);
 }
 
 uint32_t reduced_axes(const graph *g, int v)
 {
     const value *u = value_at(g, v);
-    if (!value_is_fold(g, v)) return 0;
+    if (!value_is_reduce(g, v)) return 0;
     return (uint32_t)u->attr[0] & ((1u << value_at(g, u->arg[0])->rank) - 1);
 }
 
@@ -40,7 +40,7 @@ static shape without_leading_ones(shape s)
 static bool in_domain(const graph *g, int user, int v)
 {
     shape domain = domain_of(g, user), s = value_shape(g, v);
-    if (value_is_fold(g, user)) return shape_equal(&domain, &s);
+    if (value_is_reduce(g, user)) return shape_equal(&domain, &s);
     domain = without_leading_ones(domain), s = without_leading_ones(s);
     return shape_equal(&domain, &s);
 }
@@ -184,7 +184,7 @@ static void assign_first(lowering *l)
     for (int v = 0; v < l->g->count; v++) l->pass[v] = UNSEEN;
     for (int v = l->g->count; v-- > 0;) {
         const value *u = value_at(l->g, v);
-        place(l, v, l->goal_of[v] >= 0 || !u->uses);
+        place(l, v, l->dest_of[v] >= 0 || !u->uses);
         for (int k = 0; k < u->args && u->uses; k++) tell_operand(l, v, u->arg[k]);
     }
 }
@@ -233,24 +233,24 @@ static bool needs(const lowering *l, int p, int q, bool directly)
     return found;
 }
 
-/* Would writing the destination of a goal element by element spoil an operand before it is read? */
-bool spoils(const lowering *l, int goal, int x, bool bias)
+/* Would writing the destination of a dest element by element spoil an operand before it is read? */
+bool spoils(const lowering *l, int dest, int x, bool bias)
 {
     const graph *g = l->g;
     int base = value_base(g, x);
     if (value_at(g, base)->op != OP_LEAF) return false;
-    enum overlap o = (enum overlap)l->overlap[value_at(g, base)->leaf * g->roots + goal];
+    enum overlap o = (enum overlap)l->overlap[value_at(g, base)->leaf * g->roots + dest];
     const bool as_it_lies = base == x || (value_is_plane(g, x) && value_at(g, x)->arg[0] == base);
-    return o == TANGLED || (o == SAME && (bias || !as_it_lies || !same_shape(g, x, g->root[goal])));
+    return o == TANGLED || (o == SAME && (bias || !as_it_lies || !same_shape(g, x, g->root[dest])));
 }
 
 static bool spoils_none(const lowering *l, const list *a)
 {
     for (int i = 0; i < a->count; i++)
-        for (int j = 0; j < a->count && l->goal_of[a->v[i]] >= 0; j++) {
+        for (int j = 0; j < a->count && l->dest_of[a->v[i]] >= 0; j++) {
             const value *u = value_at(l->g, a->v[j]);
             for (int k = 0; k < u->args; k++)
-                if (spoils(l, l->goal_of[a->v[i]], u->arg[k], u->op == OP_bias_add && k == 1)) return false;
+                if (spoils(l, l->dest_of[a->v[i]], u->arg[k], u->op == OP_bias_add && k == 1)) return false;
         }
     return true;
 }
@@ -294,12 +294,12 @@ static bool unite(lowering *l, int p, int q)
 
 static bool unite_apart(lowering *l, int p, int q)
 {
-    bool folds = value_is_fold(l->g, p);
-    if (p == q || folds != value_is_fold(l->g, q) || !in_program(l->g, p) || !in_program(l->g, q) ||
+    bool reductions = value_is_reduce(l->g, p);
+    if (p == q || reductions != value_is_reduce(l->g, q) || !in_program(l->g, p) || !in_program(l->g, q) ||
         !alike(l->g, p, q))
         return false;
     if (reduced_axes(l->g, p) != reduced_axes(l->g, q)) return false;
-    return !needs(l, p, q, folds) && !needs(l, q, p, folds) && unite(l, p, q);
+    return !needs(l, p, q, reductions) && !needs(l, q, p, reductions) && unite(l, p, q);
 }
 
 /* The halves of complex values. */
@@ -316,12 +316,12 @@ static bool unite_halves(lowering *l)
 
 static void unite_neighbours(lowering *l, int v, int *later)
 {
-    if (v >= 0 && *later >= 0 && !value_is_fold(l->g, v)) unite_apart(l, l->pass[v], l->pass[*later]);
+    if (v >= 0 && *later >= 0 && !value_is_reduce(l->g, v)) unite_apart(l, l->pass[v], l->pass[*later]);
     if (v >= 0) *later = v;
 }
 
 /* Statements that are neighbours; of a complex one each half. */
-static void unite_goals(lowering *l)
+static void unite_dests(lowering *l)
 {
     for (int i = l->g->roots - 1, later = -1; i >= 0; i--) {
         const int r = l->g->root[i];
@@ -347,7 +347,7 @@ static bool share(const lowering *l, int p, int q)
     return found;
 }
 
-static bool unite_fold(lowering *l, int v, const int *other, int count)
+static bool unite_reduce(lowering *l, int v, const int *other, int count)
 {
     for (int i = count - 1; i >= 0 && i >= count - CANDIDATES; i--) {
         int p = l->pass[other[i]];
@@ -357,14 +357,14 @@ static bool unite_fold(lowering *l, int v, const int *other, int count)
 }
 
 /* Reductions of the same elements along the same axes. */
-static bool unite_folds(lowering *l)
+static bool unite_reduces(lowering *l)
 {
     int *other = malloc((size_t)l->g->count * sizeof *other), count = 0;
     bool any = false;
     if (!other) return l->failed = true, false;
     for (int v = l->g->count; v-- > 0;) {
-        if (!value_at(l->g, v)->uses || !value_is_fold(l->g, v)) continue;
-        if (unite_fold(l, v, other, count)) any = true;
+        if (!value_at(l->g, v)->uses || !value_is_reduce(l->g, v)) continue;
+        if (unite_reduce(l, v, other, count)) any = true;
         else other[count++] = v;
     }
     free(other);
@@ -386,10 +386,10 @@ static void find_users(const lowering *l, int *user)
     }
 }
 
-static bool has_goal(const lowering *l, int p)
+static bool has_dest(const lowering *l, int p)
 {
     for (int v = l->first[p]; v >= 0; v = l->next[v])
-        if (l->goal_of[v] >= 0) return true;
+        if (l->dest_of[v] >= 0) return true;
     return false;
 }
 
@@ -401,7 +401,7 @@ static bool absorb(lowering *l)
     if (!user) return l->failed = true, false;
     find_users(l, user);
     for (int p = l->g->count; p-- > 0;) {
-        if (user[p] < 0 || l->pass[p] != p || !value_is_map(l->g, p) || has_goal(l, p)) continue;
+        if (user[p] < 0 || l->pass[p] != p || !value_is_map(l->g, p) || has_dest(l, p)) continue;
         int q = l->pass[user[p]];
         if (q != p && in_program(l->g, q) && alike(l->g, p, q) && unite(l, p, q)) any = true;
     }
@@ -413,9 +413,9 @@ void passes_assign(lowering *l)
 {
     assign_first(l);
     if (l->fusion != FUSION_MACHINE || l->g->count > MERGED_MAX) return;
-    bool any = unite_folds(l);
+    bool any = unite_reduces(l);
     any |= unite_halves(l);
-    if (l->g->roots > 1) unite_goals(l), any = true;
+    if (l->g->roots > 1) unite_dests(l), any = true;
     for (int i = 0; i < SWEEPS && any; i++) any = absorb(l);
 }
 
@@ -448,7 +448,7 @@ typedef struct cut {
  * read twice, of equals less for the evener; where the rest must be cut again, for each value that is gone. */
 static bool cut_at(const lowering *l, const list *a, int i, const demand *all, cut *c)
 {
-    if (value_is_fold(l->g, a->v[i])) return false;
+    if (value_is_reduce(l->g, a->v[i])) return false;
     cone(l, a, i, &c->lower, &c->rest);
     const demand lower = demand_of(l, &c->lower), rest = demand_of(l, &c->rest);
     const double cost = 2 * lower.outs + (lower.large + rest.large - lower.outs - all->large);

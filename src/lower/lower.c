@@ -32,9 +32,9 @@ static bool push(lowering *l, const job *j)
     return true;
 }
 
-const char *kernel_name(int kernel, enum finish finish)
+const char *kernel_name(int kernel, enum epilogue epilogue)
 {
-    if (finish) return finish_infos[finish].name;
+    if (epilogue) return epilogue_infos[epilogue].name;
     static const char *const direct[] = {
         "random",
         "layer_norm",
@@ -58,10 +58,10 @@ static const char *why_not(const lowering *l, const job *j)
 static void note_refusal(lowering *l, const job *j, const char *why)
 {
     char text[SHAPE_TEXT];
-    const layout out = j->out[0] >= 0 ? value_layout(l->g, j->out[0]) : l->goal[copied_goal(j->out[0])].to;
+    const layout out = j->out[0] >= 0 ? value_layout(l->g, j->out[0]) : l->dest[copied_dest(j->out[0])].to;
     if (strstr(l->refused, why)) return;
     note(l, "%s%s refuses %s to %s: %s", *l->refused ? "; " : "", l->machine->name,
-         kernel_name(j->kernel, j->finish), shape_text(text, out.type, out.rank, out.size), why);
+         kernel_name(j->kernel, j->epilogue), shape_text(text, out.type, out.rank, out.size), why);
 }
 
 /* A job that nothing can replace: a refusal makes the plan impossible. */
@@ -149,14 +149,17 @@ static void def_job(lowering *l, int v, job *j)
 
 /* ---- operators with what follows them ---- */
 
-static bool try_finish(lowering *l, int v, enum finish row, job *j)
+static bool try_epilogue(lowering *l, int v, enum epilogue row, job *j)
 {
     match m;
-    if (!match_finish(l, v, row, &m)) return false;
+    if (!match_epilogue(l, v, row, &m)) return false;
     const value u = *value_at(l->g, m.vendor);
-    *j = (job){
-        .kernel = u.op, .finish = row, .outs = 1, .out = { v }, .ins = 3, .in = { m.in[0], m.in[2], m.in[1] }
-    };
+    *j = (job){ .kernel = u.op,
+                .epilogue = row,
+                .outs = 1,
+                .out = { v },
+                .ins = 3,
+                .in = { m.in[0], m.in[2], m.in[1] } };
     memcpy(j->attr, u.attr, sizeof u.attr);
     if (m.pool >= 0)
         memcpy(j->attr + STEP_POOL, value_at(l->g, m.pool)->attr, (STEP_ATTRS - STEP_POOL) * sizeof *u.attr);
@@ -169,7 +172,7 @@ static bool try_finish(lowering *l, int v, enum finish row, job *j)
 static bool finish_one(lowering *l, int v, job *j)
 {
     for (int row = 1; row < FINISHES && l->fusion != FUSION_NONE; row++)
-        if (try_finish(l, v, (enum finish)row, j)) return true;
+        if (try_epilogue(l, v, (enum epilogue)row, j)) return true;
     return false;
 }
 
@@ -280,16 +283,16 @@ static void find_needs(lowering *l)
 static bool reserve(lowering *l)
 {
     const size_t n = (size_t)l->g->count;
-    int **table[TABLES] = { &l->job_of,  &l->goal_of, &l->pass,  &l->first, &l->next,
+    int **table[TABLES] = { &l->job_of,  &l->dest_of, &l->pass,  &l->first, &l->next,
                             &l->members, &l->inner,   &l->stack, &l->need };
     int *room = calloc(TABLES * n, sizeof *room);
     for (int k = 0; k < TABLES && room; k++) *table[k] = room + (size_t)k * n;
-    if (room) memset(l->job_of, -1, 2 * n * sizeof *room); /* and goal_of */
+    if (room) memset(l->job_of, -1, 2 * n * sizeof *room); /* and dest_of */
     for (int i = 0; i < l->g->roots && room; i++) {
         const int v = l->g->root[i];
         if (v < 0) continue;
-        l->goal_of[v] = i;
-        for (int k = 0; k < 2 && value_is_join(l->g, v); k++) l->goal_of[value_at(l->g, v)->arg[k]] = i;
+        l->dest_of[v] = i;
+        for (int k = 0; k < 2 && value_is_join(l->g, v); k++) l->dest_of[value_at(l->g, v)->arg[k]] = i;
     }
     return room;
 }
@@ -304,10 +307,10 @@ duet_status lower(lowering *l)
                      : DUET_OK;
 }
 
-duet_status lower_copy(lowering *l, int goal)
+duet_status lower_copy(lowering *l, int dest)
 {
     job j;
-    if (program_copy(l, goal, &j)) {
+    if (program_copy(l, dest, &j)) {
         insist(l, &j);
         if (!push(l, &j)) free(j.program);
     }

@@ -47,7 +47,7 @@ static const int64_t any_size[] = { 7, 7, 7, 7 }, filter_size[] = { 7, 7, 3, 3 }
 static duet_status patterns_make(void)
 {
 #define DUET_FUSED(name, formula, ...)    TRY(pattern_make(&pattern[ROW_##name], formula));
-#define DUET_FINISHED(name, formula, ...) TRY(pattern_make(&finished[FINISH_##name], formula));
+#define DUET_FINISHED(name, formula, ...) TRY(pattern_make(&finished[EPILOGUE_##name], formula));
 #define DUET_ROWWISE(name, formula, ...)  TRY(pattern_make(&rowwise[ROWWISE_##name], formula));
 #include "fused.def"
     return DUET_OK;
@@ -94,7 +94,7 @@ typedef struct trial {
     int root, covered;
     bool whole;
     bool
-        finishes; /* p is of a finished step: its values are those of a vendor's operator and of what follows */
+        epilogues; /* p is of a finished step: its values are those of a vendor's operator and of what follows */
     bool by_rows; /* p is of a step by rows: its values are of several passes, */
     int seen[16]; /* these */
     match m;
@@ -124,7 +124,7 @@ static bool bind_operand(trial *t, int hole, int v)
     if (x->mem != root->mem || root->mem != root->comp) return false;
     if (t->by_rows)
         return (h->attr[0] > 0 || same_shape(t->l->g, v, t->root)) && bind(&t->m.in[h->attr[0]], v);
-    if (t->finishes) return h->rank == x->rank && bind(&t->m.in[h->attr[0]], v);
+    if (t->epilogues) return h->rank == x->rank && bind(&t->m.in[h->attr[0]], v);
     if (h->rank == 1 ? x->rank != 1 : !same_as_root(t, v)) return false;
     return bind(&t->m.in[h->attr[0]], v);
 }
@@ -141,7 +141,7 @@ static bool args_fit(trial *t, const value *q, const value *x, bool crossed)
 /* May the match compute v? Of a finished step also what no pass has. */
 static bool of_use_here_alone(const trial *t, int v)
 {
-    const bool anywhere = t->finishes || t->by_rows;
+    const bool anywhere = t->epilogues || t->by_rows;
     return v == t->root ||
            (value_at(t->l->g, v)->uses == 1 && (anywhere || t->l->pass[v] == t->l->pass[t->root]));
 }
@@ -174,8 +174,8 @@ static bool fits(trial *t, int p, int v)
         (x->op == OP_conv2d && x->attr[CONV_FORM] != CONV_IMAGES))
         return false;
     match before = t->m;
-    if (t->finishes) note_options(t, v);
-    if (t->by_rows && value_is_fold(t->l->g, v) && !is_of_rows(t, v)) return false;
+    if (t->epilogues) note_options(t, v);
+    if (t->by_rows && value_is_reduce(t->l->g, v) && !is_of_rows(t, v)) return false;
     int covered = t->covered++;
     if (t->by_rows) t->seen[covered] = v;
     if (args_fit(t, q, x, false)) return true;
@@ -183,7 +183,7 @@ static bool fits(trial *t, int p, int v)
     return op_infos[q->op].flags & DUET_COMMUTES && args_fit(t, q, x, true);
 }
 
-static void finish(const lowering *l, match *m)
+static void epilogue(const lowering *l, match *m)
 {
     while (m->ins < 3 && m->in[m->ins] >= 0) m->ins++;
     while (m->nums < 2 && m->num[m->nums] >= 0)
@@ -197,12 +197,12 @@ static match match_of(int row)
 
 bool match_row(const lowering *l, int v, bool whole, match *m)
 {
-    const int goal = l->goal_of[v], members = l->members[l->pass[v]];
-    if (!value_is_map(l->g, v) || (goal >= 0 && !layout_is_dense(&l->goal[goal].to))) return false;
+    const int dest = l->dest_of[v], members = l->members[l->pass[v]];
+    if (!value_is_map(l->g, v) || (dest >= 0 && !layout_is_dense(&l->dest[dest].to))) return false;
     for (int r = 0; r < ROWS; r++) {
         trial t = { .l = l, .p = &pattern[r], .root = v, .whole = whole, .m = match_of(r) };
         if (!fits(&t, pattern[r].root[0], v) || (whole && t.covered != members)) continue;
-        finish(l, &t.m);
+        epilogue(l, &t.m);
         *m = t.m;
         return true;
     }
@@ -219,9 +219,9 @@ static bool takes_whole_pass(const lowering *l, int v)
     return l->fusion != FUSION_MACHINE || l->members[l->pass[v]] == maps;
 }
 
-bool match_finish(const lowering *l, int v, enum finish row, match *m)
+bool match_epilogue(const lowering *l, int v, enum epilogue row, match *m)
 {
-    trial t = { .l = l, .p = &finished[row], .root = v, .finishes = true, .m = match_of(row) };
+    trial t = { .l = l, .p = &finished[row], .root = v, .epilogues = true, .m = match_of(row) };
     if (!fits(&t, finished[row].root[0], v) || !takes_whole_pass(l, v)) return false;
     *m = t.m;
     return true;
@@ -242,8 +242,8 @@ static bool has_whole_passes(const trial *t)
 
 bool match_rows(const lowering *l, int v, match *m)
 {
-    const int goal = l->goal_of[v];
-    if (!value_is_map(l->g, v) || (goal >= 0 && !layout_is_dense(&l->goal[goal].to))) return false;
+    const int dest = l->dest_of[v];
+    if (!value_is_map(l->g, v) || (dest >= 0 && !layout_is_dense(&l->dest[dest].to))) return false;
     for (int r = 0; r < ROWWISE; r++) {
         trial t = { .l = l, .p = &rowwise[r], .root = v, .by_rows = true, .m = match_of(r) };
         if (!fits(&t, rowwise[r].root[0], v) || !has_whole_passes(&t)) continue;

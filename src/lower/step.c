@@ -8,10 +8,10 @@
 /* A destination that is read is the same memory as the one that is written. */
 static int leaf_slot(const lowering *l, int i)
 {
-    const int goals = l->g->roots;
-    for (int k = 0; k < goals; k++)
-        if (l->g->root[k] >= 0 && l->overlap[i * goals + k] == SAME) return k;
-    return goals + i;
+    const int dests = l->g->roots;
+    for (int k = 0; k < dests; k++)
+        if (l->g->root[k] >= 0 && l->overlap[i * dests + k] == SAME) return k;
+    return dests + i;
 }
 
 static int all_slots(const lowering *l, const memory *m) { return l->g->roots + l->g->n_leaves + m->temps; }
@@ -36,10 +36,10 @@ static layout dense(const graph *g, int v)
 static operand output_of(const lowering *l, const job *j, int k, const memory *m)
 {
     int v = j->out[k];
-    if (v < 0) return (operand){ copied_goal(v), l->goal[copied_goal(v)].to };
-    const int goal = l->goal_of[v];
-    const bool half = value_is_half(l->g, v), there = m && goal >= 0 && m->direct[goal];
-    const layout at = there ? l->goal[goal].to : dense(l->g, half ? value_at(l->g, v)->join : v);
+    if (v < 0) return (operand){ copied_dest(v), l->dest[copied_dest(v)].to };
+    const int dest = l->dest_of[v];
+    const bool half = value_is_half(l->g, v), there = m && dest >= 0 && m->direct[dest];
+    const layout at = there ? l->dest[dest].to : dense(l->g, half ? value_at(l->g, v)->join : v);
     return (operand){ m ? slot_of(l, m, v) : 0, half ? plane_layout(at) : at };
 }
 
@@ -122,7 +122,7 @@ static void collapse_apart(step *s, uint32_t reduced)
     s->inner = (uint8_t)inner[0].rank;
 }
 
-static void fold_layouts(const lowering *l, const job *j, step *s)
+static void reduce_layouts(const lowering *l, const job *j, step *s)
 {
     const shape domain = domain_of(l->g, j->out[0]);
     const uint32_t reduced = reduced_axes(l->g, j->out[0]);
@@ -172,18 +172,18 @@ static void value_layouts(const lowering *l, const job *j, step *s)
     else if (j->kernel == KERNEL_BATCHED && value_at(l->g, j->out[0])->op == OP_einsum)
         lettered_layouts(l, j, s);
     else if (j->kernel == KERNEL_BATCHED) batched_layouts(l, j, s);
-    else if (is_of_image_kernels(j->kernel) && !j->finish) image_layouts(j, s);
+    else if (is_of_image_kernels(j->kernel) && !j->epilogue) image_layouts(j, s);
 }
 
 void step_make(const lowering *l, const job *j, const memory *m, step *s)
 {
     memset(s, 0, sizeof *s);
-    s->kernel = j->kernel, s->finish = j->finish, s->program = j->program;
+    s->kernel = j->kernel, s->epilogue = j->epilogue, s->program = j->program;
     s->outs = (uint8_t)j->outs, s->ins = (uint8_t)j->ins, s->nums = (uint8_t)j->nums;
     memcpy(s->attr, j->attr, sizeof s->attr);
     for (int k = 0; k < j->nums; k++) s->num[k] = (uint32_t)j->num[k];
     for (int k = 0; k < j->outs; k++) s->out[k] = output_of(l, j, k, m);
-    if (job_folds(j)) fold_layouts(l, j, s);
+    if (job_reduces(j)) reduce_layouts(l, j, s);
     else if (is_map_kernel(j->kernel)) map_layouts(l, j, s);
     else if (j->kernel == KERNEL_LAYER_NORM) norm_layouts(l, j, s);
     else value_layouts(l, j, s);
@@ -202,9 +202,10 @@ static bool transforms_in_place(const lowering *l, const job *j, int out)
 bool job_in_place(const lowering *l, const job *j, int k)
 {
     layout at = value_layout(l->g, j->in[k]);
-    int out = j->out[0] < 0 ? l->g->root[copied_goal(j->out[0])] : j->out[0];
+    int out = j->out[0] < 0 ? l->g->root[copied_dest(j->out[0])] : j->out[0];
     if (at.type != (duet_dtype)value_at(l->g, out)->mem) return false;
-    if (j->finish || j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) || job_folds(j))
+    if (j->epilogue || j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) ||
+        job_reduces(j))
         return false;
     return is_map_kernel(j->kernel) || ((j->kernel == OP_matmul || j->kernel == KERNEL_BATCHED) && k == 2) ||
            (j->kernel == KERNEL_LAYER_NORM && k == 0) || j->kernel == OP_softmax ||

@@ -48,7 +48,7 @@ static double filter_count(const operand *w)
 
 static double step_flops(const step *s)
 {
-    if (kernel_asks(s->kernel)) return solver_flops(s);
+    if (kernel_may_fail(s->kernel)) return solver_flops(s);
     double out = (double)layout_count(&s->out[0].at), in = s->ins ? (double)layout_count(&s->in[0].at) : 0;
     if (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED)
         return 2 * out * (double)s->in[0].at.size[s->in[0].at.rank - 1];
@@ -58,7 +58,7 @@ static double step_flops(const step *s)
     }
     if (s->kernel == OP_conv2d) {
         const double each =
-            finish_infos[s->finish].pooled ? (double)s->attr[STEP_POOL + 2] * s->attr[STEP_POOL + 3] : 1;
+            epilogue_infos[s->epilogue].pooled ? (double)s->attr[STEP_POOL + 2] * s->attr[STEP_POOL + 3] : 1;
         return 2 * out * each * filter_count(&s->in[1]);
     }
     if (is_fourier(s->kernel)) return fourier_flops(s);

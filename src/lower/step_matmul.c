@@ -19,7 +19,7 @@ void product_layouts(const lowering *l, const job *j, step *s)
     bool rows = A.rank == 2, cols = B.rank == 2;
     s->in[0].at = as_matrix(&A, rows, true), s->in[1].at = as_matrix(&B, true, cols);
     s->out[0].at = as_matrix(&s->out[0].at, rows, cols);
-    if (j->ins < 3 || j->finish) return;
+    if (j->ins < 3 || j->epilogue) return;
     layout C = value_layout(l->g, j->in[2]);
     s->in[2].at = as_matrix(&C, rows, cols);
 }

@@ -150,7 +150,7 @@ static plans *mine(void)
     return t->room[ROOM_PLANS] = calloc(1, sizeof(plans));
 }
 
-void plans_make_room(int statements)
+void plans_reserve(int statements)
 {
     plans *c = thread_get()->room[ROOM_PLANS];
     if (__builtin_expect(c && (c->count + (unsigned)(SIDES * statements) > PLANS_MAX ||

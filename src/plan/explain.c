@@ -18,21 +18,21 @@ static const duet_matrix *leaf_matrix(const account *a, int i)
 
 static void print_slot(account *a, int slot)
 {
-    const int goals = a->p->goals, leaves = a->p->n_leaves;
+    const int dests = a->p->dests, leaves = a->p->n_leaves;
     if (slot >= plan_operands(a->p)) fputs("imaginary half of ", a->out);
     slot = plan_base_slot(a->p, slot);
-    if (slot < goals && goals == 1) fputs("result", a->out);
-    else if (slot < goals) fprintf(a->out, "result %d", slot + 1);
-    else if (slot < goals + leaves) name_print(a->out, &a->names, leaf_matrix(a, slot - goals));
-    else fprintf(a->out, "temporary %d", slot - goals - leaves + 1);
+    if (slot < dests && dests == 1) fputs("result", a->out);
+    else if (slot < dests) fprintf(a->out, "result %d", slot + 1);
+    else if (slot < dests + leaves) name_print(a->out, &a->names, leaf_matrix(a, slot - dests));
+    else fprintf(a->out, "temporary %d", slot - dests - leaves + 1);
 }
 
 /* Of a matrix: of temporaries nobody knows. */
 static bool is_real_half(const account *a, const operand *o)
 {
-    const int goals = a->p->goals;
-    if (o->slot >= goals + a->p->n_leaves) return false;
-    const duet_matrix *m = o->slot < goals ? a->s->to[o->slot].m : leaf_matrix(a, o->slot - goals);
+    const int dests = a->p->dests;
+    if (o->slot >= dests + a->p->n_leaves) return false;
+    const duet_matrix *m = o->slot < dests ? a->s->to[o->slot].m : leaf_matrix(a, o->slot - dests);
     return dtype_is_complex(m->at.type) && !dtype_is_complex(o->at.type);
 }
 
@@ -50,7 +50,7 @@ static const char *plural(int n) { return n == 1 ? "" : "s"; }
 static void print_count(FILE *out, int n, const char *what) { fprintf(out, ", %d %s%s", n, what, plural(n)); }
 
 static bool is_operator(const instruction *c) { return c->op < OPS && op_infos[c->op].kind == KIND_MAP; }
-static bool is_reduction(const instruction *c) { return c->op < OPS && op_infos[c->op].kind == KIND_FOLD; }
+static bool is_reduction(const instruction *c) { return c->op < OPS && op_infos[c->op].kind == KIND_REDUCE; }
 
 /* The names of its instructions of one kind, each a word. */
 static void print_names(FILE *out, const program *p, bool (*wanted)(const instruction *))
@@ -80,7 +80,7 @@ static void print_step(account *a, int i)
 {
     FILE *out = a->out;
     const step *s = &a->p->steps[i];
-    fprintf(out, "  %d. %s", i + 1, kernel_name(s->kernel, s->finish));
+    fprintf(out, "  %d. %s", i + 1, kernel_name(s->kernel, s->epilogue));
     if (s->kernel == KERNEL_PROGRAM) print_program(out, s->program, &s->out[0].at);
     for (int k = 0; k < s->outs; k++) {
         fputs(k ? ", " : "; ", out);
@@ -104,7 +104,7 @@ static void print_moves(account *a)
         size_t bytes = matrix_to_move(leaf_matrix(a, i), a->p->machine->side);
         if (!bytes) continue;
         fputs("  move ", a->out);
-        print_slot(a, a->p->goals + i);
+        print_slot(a, a->p->dests + i);
         fprintf(a->out, " to the %s: %zu bytes\n", a->p->machine->name, bytes);
     }
 }

@@ -39,19 +39,19 @@ static layout of_rank(layout to, int rank)
     return to;
 }
 
-static goal_info goal_of(const statement *s, int k)
+static dest_info dest_of(const statement *s, int k)
 {
     const target *to = &s->to[k];
-    return (goal_info){ to->node, of_rank(to->m->at, s->f->nodes[to->node].rank), is_overwritten(s, k) };
+    return (dest_info){ to->node, of_rank(to->m->at, s->f->nodes[to->node].rank), is_overwritten(s, k) };
 }
 
-static duet_status make_graph(graph *g, const statement *s, goal_info *goals)
+static duet_status make_graph(graph *g, const statement *s, dest_info *dests)
 {
     int *earlier = s->count > 1 ? malloc(s->f->count * sizeof *earlier) : NULL;
     if (s->count > 1 && !earlier) return fail(DUET_NO_MEMORY, "no memory to plan %d statements", s->count);
     if (earlier) find_earlier(s, earlier);
-    for (int k = 0; k < s->count; k++) goals[k] = goal_of(s, k);
-    duet_status status = graph_make(g, s->f, s->count, goals, earlier);
+    for (int k = 0; k < s->count; k++) dests[k] = dest_of(s, k);
+    duet_status status = graph_make(g, s->f, s->count, dests, earlier);
     free(earlier);
     return status;
 }
@@ -81,7 +81,7 @@ static void note_writes(plan *p, const step *s)
 {
     for (int k = 0; k < s->outs; k++) {
         const int slot = plan_base_slot(p, s->out[k].slot);
-        if (slot < p->goals && p->first_write[slot] > p->count) p->first_write[slot] = p->count;
+        if (slot < p->dests && p->first_write[slot] > p->count) p->first_write[slot] = p->count;
     }
 }
 
@@ -98,14 +98,14 @@ static bool take_steps(plan *p, lowering *l, const memory *m)
     p->programs = calloc((size_t)l->count + 1, sizeof *p->programs);
     if (!p->steps || !p->programs) return false;
     p->n_leaves = l->g->n_leaves, p->temps = m->temps;
-    for (int k = 0; k < p->goals; k++) p->first_write[k] = l->g->root[k] < 0 ? -1 : l->count;
+    for (int k = 0; k < p->dests; k++) p->first_write[k] = l->g->root[k] < 0 ? -1 : l->count;
     for (int j = 0; j < l->count; j++) {
         step *s = &p->steps[p->count];
         if (l->jobs[j].kernel == JOB_JOIN) continue;
         step_make(l, &l->jobs[j], m, s);
         if (is_empty(s)) continue;
         p->programs[p->count] = l->jobs[j].program, l->jobs[j].program = NULL;
-        note_writes(p, s), note_planes(p, s), p->asks |= kernel_asks(s->kernel);
+        note_writes(p, s), note_planes(p, s), p->may_fail |= kernel_may_fail(s->kernel);
         p->count++;
     }
     return true;
@@ -122,7 +122,7 @@ static size_t bytes_at(const layout *l) { return (size_t)layout_count(l) * dtype
 
 static void add_bytes(plan *p, const statement *s)
 {
-    for (int k = 0; k < p->goals; k++) p->bytes += bytes_at(&s->to[k].m->at);
+    for (int k = 0; k < p->dests; k++) p->bytes += bytes_at(&s->to[k].m->at);
     for (int i = 0; i < p->n_leaves; i++) p->bytes += bytes_at(&p->leaves[i].at);
     for (int i = 0; i < p->temps; i++) p->bytes += p->temp[i];
 }
@@ -133,7 +133,7 @@ static duet_status refused(plan *p, const lowering *l)
     return l->impossible ? DUET_UNSUPPORTED : DUET_OK;
 }
 
-static bool copy_goals(lowering *l, const memory *m)
+static bool copy_dests(lowering *l, const memory *m)
 {
     bool ok = true;
     for (int k = 0; k < l->g->roots && ok; k++)
@@ -141,15 +141,15 @@ static bool copy_goals(lowering *l, const memory *m)
     return ok;
 }
 
-static bool plan_fill(plan *p, const statement *s, graph *g, const goal_info *goals)
+static bool plan_fill(plan *p, const statement *s, graph *g, const dest_info *dests)
 {
     memory m = { 0 };
     uint8_t *overlap = find_overlaps(s, g);
     lowering l = {
-        .g = g, .machine = p->machine, .fusion = s->fusion, .math = s->math, .goal = goals, .overlap = overlap
+        .g = g, .machine = p->machine, .fusion = s->fusion, .math = s->math, .dest = dests, .overlap = overlap
     };
-    bool ok = overlap && lower(&l) == DUET_OK && memory_assign(&l, &m) && copy_goals(&l, &m);
-    if (ok) p->goals = s->count, p->status = refused(p, &l);
+    bool ok = overlap && lower(&l) == DUET_OK && memory_assign(&l, &m) && copy_dests(&l, &m);
+    if (ok) p->dests = s->count, p->status = refused(p, &l);
     if (ok) ok = take_steps(p, &l, &m);
     if (ok) take_tables(p, g, &m), add_bytes(p, s);
     lower_free(&l), memory_free(&m), free(overlap);
@@ -159,12 +159,12 @@ static bool plan_fill(plan *p, const statement *s, graph *g, const goal_info *go
 plan *plan_make(const statement *s, const machine *on)
 {
     graph g;
-    goal_info goals[STATEMENTS];
+    dest_info dests[STATEMENTS];
     plan *p = calloc(1, sizeof *p);
     if (!p) return fail(DUET_NO_MEMORY, "no memory for a plan"), NULL;
     p->machine = on;
-    bool ok = make_graph(&g, s, goals) == DUET_OK;
-    if (ok) ok = plan_fill(p, s, &g, goals), graph_free(&g);
+    bool ok = make_graph(&g, s, dests) == DUET_OK;
+    if (ok) ok = plan_fill(p, s, &g, dests), graph_free(&g);
     if (ok) return p;
     plan_free(p);
     fail(DUET_NO_MEMORY, "no memory to plan a formula of %u parts", s->f->count);

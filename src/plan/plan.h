@@ -18,7 +18,7 @@ typedef struct plan {
     step *steps;
     program **programs;
     int count;
-    int goals;
+    int dests;
     /* Of each destination, the first step that writes into its memory; -1: none does, it is overwritten. */
     int first_write[STATEMENTS];
     leaf *leaves;
@@ -33,21 +33,21 @@ typedef struct plan {
     struct cut *cut;  /* how its statement is streamed, once somebody has asked */
     struct streaming *
         stream; /* of the plan of a part of the rows: how all of them go through it; else NULL. See stream.h */
-    bool asks;  /* a step may find that there is no result: kernel_asks */
-    bool planes; /* steps take complex elements by halves */
+    bool may_fail; /* a step may find that there is no result: kernel_may_fail */
+    bool planes;   /* steps take complex elements by halves */
 } plan;
 
 /* Slots: destinations, leaves, temporaries. Where steps take complex elements by halves, those once more from where the imaginary half of a
  * c64 begins, and of a c128. */
-static inline int plan_operands(const plan *p) { return p->goals + p->n_leaves + p->temps; }
+static inline int plan_operands(const plan *p) { return p->dests + p->n_leaves + p->temps; }
 static inline int plan_slots(const plan *p) { return plan_operands(p) * (p->planes ? 3 : 1); }
 static inline int plan_base_slot(const plan *p, int slot)
 {
-    return slot < p->goals ? slot : slot % plan_operands(p);
+    return slot < p->dests ? slot : slot % plan_operands(p);
 }
 
 /* Does it run at once and by itself, not held back and no part of a graph? */
-static inline bool plan_is_apart(const plan *p) { return p->stream || p->asks; }
+static inline bool plan_is_apart(const plan *p) { return p->stream || p->may_fail; }
 
 /* A destination, and the last node of the part of the formula that it takes. */
 typedef struct target {
@@ -76,7 +76,7 @@ double plan_seconds(const plan *p);
 
 /* cache.c: this thread's plan for a statement, made when it is not there; NULL: no memory. */
 const plan *plan_find(const statement *s, const machine *on);
-void plans_make_room(
+void plans_reserve(
     int statements); /* before them: each may find a plan for each machine, and none may be dropped meanwhile */
 
 /* placement.c: the plan to follow, and so where. place: forced, or AUTO. Errors: NO_DEVICE, UNSUPPORTED, NO_MEMORY */

@@ -1,6 +1,6 @@
 /* plan_operands.h - the matrices of a statement in the order of its plan: destinations, then leaves. */
-#ifndef MATRICES_H
-#define MATRICES_H
+#ifndef PLAN_OPERANDS_H
+#define PLAN_OPERANDS_H
 
 #include "matrix.h"
 #include "plan.h"

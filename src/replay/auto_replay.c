@@ -3,10 +3,10 @@
  * Watching. Of each statement that runs a token is kept, a hash of all that it is but its numbers, and those as its detail. Where the host waits, or gives the queue work
  * otherwise, stands a token of its own, CUT: nothing is held back across it. Tokens that were the same as those a period before, for two
  * periods on end, are taken to go on so.
- * Learning. The next period's statements are recorded as they run, each part between two CUTs as a refrain. A statement whose
+ * Learning. The next period's statements are recorded as they run, each part between two CUTs as a captured_sequence. A statement whose
  * numbers are others each time is no part of any.
- * Following. A statement that begins a refrain is held back, and so are those that follow as they should. The last one launches them all;
- * another statement, or whoever wants to see what they do, launches those that are there. A refrain that breaks off too often, or takes
+ * Following. A statement that begins a captured_sequence is held back, and so are those that follow as they should. The last one launches them all;
+ * another statement, or whoever wants to see what they do, launches those that are there. A captured_sequence that breaks off too often, or takes
  * longer to say than it spares, is forgotten, and its period not learnt again. */
 #include "auto_replay.h"
 #include "captured_sequence.h"
@@ -22,7 +22,7 @@
 #define LEAST      8  /* tokens that must have repeated, however short the period */
 #define REFRAINS   16 /* a thread's, at most */
 #define FRUITLESS  16 /* periods that are remembered as not worth learning */
-#define CREDIT     8  /* of a refrain at first; */
+#define CREDIT     8  /* of a captured_sequence at first; */
 #define CREDIT_MAX 32
 #define BREAK      4 /* what it loses when it is of no use; else it gains one */
 
@@ -30,24 +30,24 @@ typedef struct repeats {
     history said;
     uint64_t fruitless[FRUITLESS];
     unsigned n_fruitless;
-    int left;        /* tokens of the period still to be learnt; 0: nothing is learnt */
-    bool waits;      /* for a CUT, or a statement that varies, to begin behind it */
-    bool gained;     /* a refrain of this period */
-    refrain *learnt; /* what is being recorded, or NULL */
-    refrain *refrains[REFRAINS];
+    int left;                  /* tokens of the period still to be learnt; 0: nothing is learnt */
+    bool waits;                /* for a CUT, or a statement that varies, to begin behind it */
+    bool gained;               /* a captured_sequence of this period */
+    captured_sequence *learnt; /* what is being recorded, or NULL */
+    captured_sequence *refrains[REFRAINS];
     uint64_t uses;
-    refrain *now;  /* what is followed, or NULL */
-    int at;        /* its next statement */
-    double since;  /* when the first one was held back */
-    refrain *next; /* what was followed last: likely the next again */
+    captured_sequence *now;  /* what is followed, or NULL */
+    int at;                  /* its next statement */
+    double since;            /* when the first one was held back */
+    captured_sequence *next; /* what was followed last: likely the next again */
 } repeats;
 
 static double patience =
-    5e-6; /* how long the statements of a refrain may take to be said, for each launch that it has */
+    5e-6; /* how long the statements of a captured_sequence may take to be said, for each launch that it has */
 
-void repeat_patience(double seconds) { patience = seconds; }
+void auto_replay_patience(double seconds) { patience = seconds; }
 
-static duet_status launch_own(void) { return held_launch(1ull << thread_get()->queue); }
+static duet_status launch_own(void) { return deferred_launch(1ull << thread_get()->queue); }
 
 /* ---- tokens ---- */
 
@@ -81,12 +81,12 @@ static uint64_t detail_of(const plan *p, const statement *s)
 
 /* ---- refrains that there are ---- */
 
-static void forget(repeats *a, refrain *r)
+static void forget(repeats *a, captured_sequence *r)
 {
     for (int i = 0; i < REFRAINS; i++)
         if (a->refrains[i] == r) a->refrains[i] = NULL;
     if (a->next == r) a->next = NULL;
-    refrain_free(r);
+    sequence_free(r);
 }
 
 /* Were there any? */
@@ -94,8 +94,8 @@ static bool forget_all(repeats *a)
 {
     bool any = a->learnt != NULL;
     for (int i = 0; i < REFRAINS; i++)
-        any |= a->refrains[i] != NULL, refrain_free(a->refrains[i]), a->refrains[i] = NULL;
-    refrain_free(a->learnt);
+        any |= a->refrains[i] != NULL, sequence_free(a->refrains[i]), a->refrains[i] = NULL;
+    sequence_free(a->learnt);
     a->learnt = a->next = a->now = NULL, a->at = a->left = 0;
     return any;
 }
@@ -110,7 +110,7 @@ static int oldest(const repeats *a)
     return best;
 }
 
-static void enter(repeats *a, refrain *r)
+static void enter(repeats *a, captured_sequence *r)
 {
     const int i = oldest(a);
     if (a->refrains[i]) forget(a, a->refrains[i]);
@@ -140,28 +140,28 @@ static void consider(repeats *a)
 
 static void end_learning(repeats *a)
 {
-    refrain_free(a->learnt);
+    sequence_free(a->learnt);
     a->learnt = NULL, a->left = 0, a->said.run = 0;
 }
 
-static void end_refrain(repeats *a)
+static void end_sequence(repeats *a)
 {
-    refrain *r = a->learnt;
+    captured_sequence *r = a->learnt;
     a->learnt = NULL;
     if (!r) return;
     r->period = history_name(&a->said);
-    if (refrain_close(r)) {
+    if (sequence_close(r)) {
         TRACE("%d statements repeat: they are launched together from here on", r->of.count);
         enter(a, r), a->gained = true;
     } else {
-        refrain_free(r);
+        sequence_free(r);
     }
 }
 
 static void one_learnt(repeats *a)
 {
     if (--a->left > 0) return;
-    end_refrain(a);
+    end_sequence(a);
     if (!a->gained) shun(a, history_name(&a->said));
     end_learning(a);
 }
@@ -174,7 +174,7 @@ static void note_cut(repeats *a)
     if (!a->left) return;
     if (!expected) end_learning(a);
     else if (a->waits) a->waits = false;
-    else end_refrain(a), one_learnt(a);
+    else end_sequence(a), one_learnt(a);
 }
 
 /* Where what the first run had done stands in the way of another, its failure is told. */
@@ -191,20 +191,20 @@ static __attribute__((cold)) duet_status run_again(const plan *p, const statemen
 static duet_status run_at_once(repeats *a, const plan *p, const statement *s)
 {
     const duet_status st = plan_run(p, s);
-    if (__builtin_expect(st != DUET_NO_MEMORY, 1) || thread_get()->held_failed) return st;
+    if (__builtin_expect(st != DUET_NO_MEMORY, 1) || thread_get()->deferred_failed) return st;
     return forget_all(a) ? run_again(p, s) : st;
 }
 
 static duet_status learn(repeats *a, uint64_t token, const plan *p, const statement *s)
 {
     bool added = false;
-    if (!history_was_same(&a->said)) return end_refrain(a), one_learnt(a), run_at_once(a, p, s);
-    if (!a->learnt && (a->learnt = refrain_new())) a->learnt->first = token;
+    if (!history_was_same(&a->said)) return end_sequence(a), one_learnt(a), run_at_once(a, p, s);
+    if (!a->learnt && (a->learnt = sequence_new())) a->learnt->first = token;
     if (!a->learnt) return end_learning(a), plan_run(p, s);
-    const duet_status st = refrain_add(a->learnt, p, s, &added);
+    const duet_status st = sequence_add(a->learnt, p, s, &added);
     if (added) return one_learnt(a), st;
     end_learning(a);
-    if (st != DUET_NO_MEMORY || thread_get()->held_failed) return st;
+    if (st != DUET_NO_MEMORY || thread_get()->deferred_failed) return st;
     return forget_all(a), run_again(p, s);
 }
 
@@ -225,7 +225,7 @@ static duet_status watch(repeats *a, const plan *p, const statement *s)
 /* Ends what is followed. */
 static void stop(repeats *a, bool useful)
 {
-    refrain *r = a->now;
+    captured_sequence *r = a->now;
     a->next = r, a->now = NULL, a->at = 0;
     r->credit += useful ? r->credit < CREDIT_MAX : -BREAK;
     if (r->credit >= 0) return;
@@ -244,7 +244,7 @@ static duet_status break_off(repeats *a)
 /* A matrix of it lies elsewhere now: it can never run again. */
 static duet_status drop_moved(repeats *a)
 {
-    refrain *r = a->now;
+    captured_sequence *r = a->now;
     const duet_status s = launch_own();
     a->now = NULL, a->at = 0;
     forget(a, r);
@@ -253,21 +253,21 @@ static duet_status drop_moved(repeats *a)
 
 static duet_status complete(repeats *a)
 {
-    refrain *r = a->now;
+    captured_sequence *r = a->now;
     const duet_status s = launch_own();
     r->last_use = ++a->uses;
     stop(a, !r->broken && !(clock_now() - a->since > patience * (double)r->all.launches));
     return s;
 }
 
-/* The refrain that begins so: mostly that of the last time. */
-static refrain *find(const repeats *a, const plan *p, const statement *s)
+/* The captured_sequence that begins so: mostly that of the last time. */
+static captured_sequence *find(const repeats *a, const plan *p, const statement *s)
 {
-    if (a->next && refrain_has(a->next, 0, p, s)) return a->next;
+    if (a->next && sequence_has(a->next, 0, p, s)) return a->next;
     const uint64_t token = token_of(p, s);
     for (int i = 0; i < REFRAINS; i++) {
-        refrain *r = a->refrains[i];
-        if (r && r->first == token && refrain_has(r, 0, p, s)) return r;
+        captured_sequence *r = a->refrains[i];
+        if (r && r->first == token && sequence_has(r, 0, p, s)) return r;
     }
     return NULL;
 }
@@ -284,7 +284,7 @@ static bool begins(repeats *a, const plan *p, const statement *s)
 /* *held: it is; else it is still to be run. */
 static duet_status follow(repeats *a, const statement *s, bool *held)
 {
-    TRY(refrain_hold(a->now, a->at, s, held));
+    TRY(sequence_defer(a->now, a->at, s, held));
     if (!*held) return drop_moved(a);
     return ++a->at < a->now->of.count ? DUET_OK : complete(a);
 }
@@ -318,19 +318,19 @@ static duet_status repeat(repeats *a, const plan *p, const statement *s, bool *o
     bool held = false;
     *own = false;
     if (thread_get()->cut) take_cut(a);
-    if (a->now && !refrain_has(a->now, a->at, p, s)) TRY(break_off(a));
+    if (a->now && !sequence_has(a->now, a->at, p, s)) TRY(break_off(a));
     if (a->now || begins(a, p, s)) TRY(follow(a, s, &held));
     *own = true;
     return held ? DUET_OK : watch(a, p, s);
 }
 
-duet_status repeat_run(const plan *p, const statement *s, bool *own)
+duet_status auto_replay_run(const plan *p, const statement *s, bool *own)
 {
     repeats *a = of_thread();
     *own = false;
     if (!p->count) return DUET_OK;
     if (__builtin_expect(a != NULL, 1)) return repeat(a, p, s, own);
-    TRY(held_cut());
+    TRY(deferred_flush());
     *own = true;
     return plan_run(p, s);
 }
@@ -339,7 +339,7 @@ duet_status duet_auto_replay(int on)
 {
     thread *t = thread_get();
     if (on != 0 && on != 1) return fail(DUET_BAD_ARGUMENT, "duet_auto_replay(%d) needs 0 or 1", on);
-    const duet_status s = held_cut();
+    const duet_status s = deferred_flush();
     if (!on && t->room[ROOM_REPEATS]) forget_all(t->room[ROOM_REPEATS]);
     t->holding = on ? HOLDS_AS_TOLD : HOLDS_NOT;
     return s;

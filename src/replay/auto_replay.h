@@ -6,7 +6,7 @@
 
 /* auto_replay.c: plan_run on the GPU, at once or, where statements repeat, with those that follow. own: a failure is this statement's, not of what
  * was held back. */
-duet_status repeat_run(const plan *p, const statement *s, bool *own);
-void repeat_patience(double seconds); /* for tests, which may be slow: see there */
+duet_status auto_replay_run(const plan *p, const statement *s, bool *own);
+void auto_replay_patience(double seconds); /* for tests, which may be slow: see there */
 
 #endif

@@ -9,11 +9,11 @@
 
 /* ---- launching; under the lock of the queue, by any thread ---- */
 
-static void lose_all(const refrain *r)
+static void lose_all(const captured_sequence *r)
 {
     for (int i = r->from; i < r->to; i++) {
         const recorded *e = &r->of.of[i];
-        for (int k = 0; k < e->plan->goals; k++)
+        for (int k = 0; k < e->plan->dests; k++)
             if (e->plan->first_write[k] >= 0) storage_unwritten(e->bits[k]);
     }
 }
@@ -24,23 +24,23 @@ static __attribute__((cold)) duet_status name_one(duet_status s, const recorded 
     return e->site ? fail_at(s, e->site) : s;
 }
 
-static duet_status launch_each(refrain *r)
+static duet_status launch_each(captured_sequence *r)
 {
     thread *t = thread_get();
     const char *site = t->site;
-    struct lender *before = t->lender;
+    struct scratch_reserve *before = t->scratch_reserve;
     duet_status s = DUET_OK;
-    t->lender = &r->of.lent;
+    t->scratch_reserve = &r->of.lent;
     for (int i = r->from; i < r->to && s == DUET_OK; i++) {
         t->site = r->of.of[i].site;
         s = replay_steps(&r->of, &r->all, &r->of.of[i], r->all.queue);
         if (s != DUET_OK) name_one(s, &r->of.of[i]);
     }
-    t->site = site, t->lender = before;
+    t->site = site, t->scratch_reserve = before;
     return s;
 }
 
-static duet_status launch_graph(refrain *r)
+static duet_status launch_graph(captured_sequence *r)
 {
     const duet_status s = machines[DEVICE]->replay(r->all.graph, r->all.queue);
     if (s != DUET_OK) return name_one(s, &r->of.of[0]);
@@ -51,14 +51,14 @@ static duet_status launch_graph(refrain *r)
 }
 
 /* Where there is no room to launch the graph, there may be room for its steps: then the thread's text stays. */
-static __attribute__((cold)) duet_status launch_without_room(refrain *r, const error_text *before)
+static __attribute__((cold)) duet_status launch_without_room(captured_sequence *r, const error_text *before)
 {
     const duet_status s = launch_each(r);
     if (s == DUET_OK) error_put_back(before);
     return s;
 }
 
-static duet_status launch_whole(refrain *r)
+static duet_status launch_whole(captured_sequence *r)
 {
     error_text before;
     error_keep(&before);
@@ -66,9 +66,9 @@ static duet_status launch_whole(refrain *r)
     return __builtin_expect(s == DUET_NO_MEMORY, 0) ? launch_without_room(r, &before) : s;
 }
 
-static duet_status launch(holder *h)
+static duet_status launch(deferred_work *h)
 {
-    refrain *r = (refrain *)h;
+    captured_sequence *r = (captured_sequence *)h;
     const bool whole = r->from == 0 && r->to == r->of.count;
     TRACE("launch statements %d to %d of %d that repeat", r->from + 1, r->to, r->of.count);
     const duet_status s = whole ? launch_whole(r) : launch_each(r);
@@ -77,11 +77,11 @@ static duet_status launch(holder *h)
     return s;
 }
 
-static bool uses(const holder *h, const storage *b)
+static bool uses(const deferred_work *h, const storage *b)
 {
-    const refrain *r = (const refrain *)h;
+    const captured_sequence *r = (const captured_sequence *)h;
     for (const recorded *e = r->of.of + r->from, *end = r->of.of + r->to; e < end; e++)
-        for (int i = 0; i < e->plan->goals + e->plan->n_leaves; i++)
+        for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
             if (e->bits[i] == b) return true;
     return false;
 }
@@ -101,7 +101,7 @@ static bool same_matrices(const recorded *e, const statement *s)
 
 static bool same_site(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
 
-bool refrain_has(const refrain *r, int i, const plan *p, const statement *s)
+bool sequence_has(const captured_sequence *r, int i, const plan *p, const statement *s)
 {
     const recorded *e = &r->of.of[i];
     return p->number == e->plan->number && same_matrices(e, s) && plan_has_numbers(p, s->f, e->num) &&
@@ -116,9 +116,9 @@ static duet_status open_all(const recorded *e, const statement *s, int queue, bo
     *moved = false;
     for (int i = 0; i < p->n_leaves; i++) {
         TRY(matrix_open(s->f->nodes[p->leaves[i].node].matrix, DEVICE, READ, queue, &at));
-        *moved |= at != e->data[p->goals + i];
+        *moved |= at != e->data[p->dests + i];
     }
-    for (int k = 0; k < p->goals; k++) {
+    for (int k = 0; k < p->dests; k++) {
         if (p->first_write[k] < 0) continue;
         TRY(matrix_open(s->to[k].m, DEVICE, OVERWRITE, queue, &at));
         *moved |= at != e->data[k];
@@ -127,18 +127,18 @@ static duet_status open_all(const recorded *e, const statement *s, int queue, bo
 }
 
 /* Another thread may have launched those before it, and one that shares the queue may hold something there. */
-static void hold_one(refrain *r, int i)
+static void hold_one(captured_sequence *r, int i)
 {
     const int queue = r->all.queue;
-    held_lock(queue);
-    holder *by = held_by(queue);
-    if (by && by != &r->holder) (void)by->launch(by); /* what that cannot launch, it has lost */
-    if (by != &r->holder) r->from = i, held_set(queue, &r->holder);
+    deferred_lock(queue);
+    deferred_work *by = deferred_owner(queue);
+    if (by && by != &r->deferred_work) (void)by->launch(by); /* what that cannot launch, it has lost */
+    if (by != &r->deferred_work) r->from = i, deferred_set(queue, &r->deferred_work);
     r->to = i + 1, r->broken = r->from > 0;
-    held_unlock(queue);
+    deferred_unlock(queue);
 }
 
-duet_status refrain_hold(refrain *r, int i, const statement *s, bool *held)
+duet_status sequence_defer(captured_sequence *r, int i, const statement *s, bool *held)
 {
     const recorded *e = &r->of.of[i];
     bool moved;
@@ -153,14 +153,14 @@ duet_status refrain_hold(refrain *r, int i, const statement *s, bool *held)
 
 /* ---- made from statements that run ---- */
 
-refrain *refrain_new(void)
+captured_sequence *sequence_new(void)
 {
-    refrain *r = calloc(1, sizeof *r);
-    if (r) r->holder = (holder){ launch, uses };
+    captured_sequence *r = calloc(1, sizeof *r);
+    if (r) r->deferred_work = (deferred_work){ launch, uses };
     return r;
 }
 
-void refrain_free(refrain *r)
+void sequence_free(captured_sequence *r)
 {
     if (!r) return;
     machines[DEVICE]->discard(r->all.graph);
@@ -168,7 +168,7 @@ void refrain_free(refrain *r)
     free(r);
 }
 
-duet_status refrain_add(refrain *r, const plan *p, const statement *s, bool *added)
+duet_status sequence_add(captured_sequence *r, const plan *p, const statement *s, bool *added)
 {
     error_text before;
     error_keep(&before);
@@ -188,33 +188,33 @@ duet_status refrain_add(refrain *r, const plan *p, const statement *s, bool *add
 #define WORTH_SECONDS  8e-6 /* a step on average, at most */
 #define WORTH_BYTES    ((size_t)4 << 20)
 
-static bool is_worth(const refrain *r)
+static bool is_worth(const captured_sequence *r)
 {
     double seconds = 0;
     int steps = 0;
     for (int i = 0; i < r->of.count; i++)
         seconds += plan_seconds(r->of.of[i].plan), steps += r->of.of[i].plan->count;
     return steps >= WORTH_LAUNCHES && seconds <= WORTH_SECONDS * steps &&
-           lender_bytes(&r->of.lent) <= WORTH_BYTES;
+           scratch_reserve_bytes(&r->of.lent) <= WORTH_BYTES;
 }
 
 /* All have just run on this queue: their matrices lie there. */
 static void bind_as_they_lie(recorded *e)
 {
     const plan *p = e->plan;
-    for (int k = 0; k < p->goals; k++) e->data[k] = matrix_address(e->to[k].m, DEVICE);
+    for (int k = 0; k < p->dests; k++) e->data[k] = matrix_address(e->to[k].m, DEVICE);
     for (int i = 0; i < p->n_leaves; i++)
-        e->data[p->goals + i] = matrix_address(e->nodes[p->leaves[i].node].matrix, DEVICE);
+        e->data[p->dests + i] = matrix_address(e->nodes[p->leaves[i].node].matrix, DEVICE);
 }
 
-static bool all_live(const refrain *r)
+static bool all_live(const captured_sequence *r)
 {
     for (int i = 0; i < r->of.count; i++)
         if (replay_lives(&r->of.of[i]) != DUET_OK) return false;
     return true;
 }
 
-static bool make_graph(refrain *r)
+static bool make_graph(captured_sequence *r)
 {
     r->all.end = r->of.count;
     if (!is_worth(r) || !all_live(r)) return false;
@@ -224,7 +224,7 @@ static bool make_graph(refrain *r)
     return s == DUET_OK && r->all.launches >= WORTH_LAUNCHES;
 }
 
-bool refrain_close(refrain *r)
+bool sequence_close(captured_sequence *r)
 {
     error_text before;
     error_keep(&before);

@@ -23,7 +23,7 @@ static bool allocate(recorded *e, const statement *s, const char *site)
     const size_t length = site ? strlen(site) + 1 : 0;
     if (site && !(e->site = malloc(length))) return false;
     if (site) memcpy(e->site, site, length);
-    const size_t operands = (size_t)(p->goals + p->n_leaves);
+    const size_t operands = (size_t)(p->dests + p->n_leaves);
     e->nodes = malloc((s->f->count + 1) * sizeof *e->nodes);
     e->to = malloc((size_t)s->count * sizeof *e->to),
     e->serial = malloc((size_t)s->count * sizeof *e->serial);
@@ -37,8 +37,8 @@ static bool allocate(recorded *e, const statement *s, const char *site)
 static void note_storages(recorded *e)
 {
     const plan *p = e->plan;
-    for (int k = 0; k < p->goals; k++) e->bits[k] = e->to[k].m->bits;
-    for (int i = 0; i < p->n_leaves; i++) e->bits[p->goals + i] = e->nodes[p->leaves[i].node].matrix->bits;
+    for (int k = 0; k < p->dests; k++) e->bits[k] = e->to[k].m->bits;
+    for (int i = 0; i < p->n_leaves; i++) e->bits[p->dests + i] = e->nodes[p->leaves[i].node].matrix->bits;
 }
 
 /* e keeps own, the plan, also when it fails. */
@@ -148,7 +148,7 @@ void record_clear(duet_recording *r)
     for (int i = 0; i < r->n_stretches; i++) machines[DEVICE]->discard(r->stretches[i].graph);
     for (int i = 0; i < r->count; i++) record_free_one(&r->of[i]);
     free_kept(r);
-    lender_free(&r->lent, r->queues);
+    scratch_reserve_free(&r->lent, r->queues);
     free(r->of), free(r->stretches);
 }
 
@@ -169,7 +169,7 @@ duet_status duet_record_begin(void)
 {
     thread *t = thread_get();
     if (t->recording) return fail(DUET_BAD_ARGUMENT, "duet_record_begin: this thread records already");
-    TRY(held_cut());
+    TRY(deferred_flush());
     if (!t->shared) t->recording = calloc(1, sizeof *t->recording);
     if (!t->recording) return fail(DUET_NO_MEMORY, "duet_record_begin: no memory for a recording");
     t->room[ROOM_RECORDING] = t->recording, t->leave[ROOM_RECORDING] = leave;

@@ -39,7 +39,7 @@ struct duet_recording {
     int count, room, statements;
     stretch *stretches;
     int n_stretches;
-    lender lent;
+    scratch_reserve lent;
     uint64_t queues; /* bit q: queue q may still have work on what is lent */
     duet_status failed;
     duet_matrix *kept; /* matrices that the library has made for statements, the latest first */
@@ -57,7 +57,7 @@ duet_status replay_lives(const recorded *e); /* FREED, if a matrix of it was */
 duet_status replay_one(duet_recording *r, recorded *e);
 /* Records the steps of a stretch, bound as they are. */
 duet_status replay_record(duet_recording *r, stretch *g, int queue);
-/* Runs, or records, the steps of one, bound as they are, lending from this thread's lender. The matrices may count as what later ones make of
+/* Runs, or records, the steps of one, bound as they are, lending from this thread's scratch_reserve. The matrices may count as what later ones make of
  * them already. */
 duet_status replay_steps(const duet_recording *r, const stretch *g, const recorded *e, int queue);
 

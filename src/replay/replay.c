@@ -18,10 +18,10 @@ duet_status replay_one(duet_recording *r, recorded *e)
 {
     thread *t = thread_get();
     e->s.f = &e->f, e->s.to = e->to; /* recordings move while they grow */
-    t->lender = &r->lent;
+    t->scratch_reserve = &r->lent;
     r->queues |= 1ull << t->queue;
     duet_status s = plan_run(e->plan, &e->s);
-    t->lender = NULL;
+    t->scratch_reserve = NULL;
     return s;
 }
 
@@ -61,9 +61,9 @@ static duet_status bind_one(recorded *e, int queue, bool *moved)
 {
     const plan *p = e->plan;
     for (int i = 0; i < p->n_leaves && p->count; i++)
-        TRY(bind(e->nodes[p->leaves[i].node].matrix, e->there[p->goals + i], READ, queue,
-                 &e->data[p->goals + i], moved));
-    for (int k = 0; k < p->goals && p->count; k++)
+        TRY(bind(e->nodes[p->leaves[i].node].matrix, e->there[p->dests + i], READ, queue,
+                 &e->data[p->dests + i], moved));
+    for (int k = 0; k < p->dests && p->count; k++)
         if (p->first_write[k] >= 0) TRY(bind(e->to[k].m, e->there[k], OVERWRITE, queue, &e->data[k], moved));
     return DUET_OK;
 }
@@ -89,7 +89,7 @@ typedef struct stretch_owners {
 
 static bool writes_to(const recorded *e, const storage *b)
 {
-    for (int k = 0; k < e->plan->goals && e->plan->count; k++)
+    for (int k = 0; k < e->plan->dests && e->plan->count; k++)
         if (e->plan->first_write[k] >= 0 && e->bits[k] == b) return true;
     return false;
 }
@@ -105,7 +105,7 @@ static storage *stretch_owner(const owners *o, int slot)
 {
     const stretch_owners *w = (const stretch_owners *)o;
     const plan *p = w->e->plan;
-    if (slot < p->goals || slot >= p->goals + p->n_leaves) return NULL;
+    if (slot < p->dests || slot >= p->dests + p->n_leaves) return NULL;
     storage *b = w->e->bits[slot];
     return is_written(w, b) ? NULL : b;
 }
@@ -116,10 +116,10 @@ duet_status replay_steps(const duet_recording *r, const stretch *g, const record
     const stretch_owners whose = { { stretch_owner }, r, g, e };
     const frame f = { e->data, e->num, queue, &whose.of };
     int lent;
-    duet_status s = plan_lend(p, e->data, queue, &lent);
+    duet_status s = plan_take_temporaries(p, e->data, queue, &lent);
     plan_bind_planes(p, e->data);
     for (int i = 0; i < p->count && s == DUET_OK; i++) s = p->machine->run(&p->steps[i], &f);
-    plan_lend_back(p, e->data, queue, lent);
+    plan_release_temporaries(p, e->data, queue, lent);
     return s;
 }
 
@@ -135,9 +135,9 @@ static duet_status prepare_steps(const duet_recording *r, const stretch *g, cons
 static duet_status prepare(duet_recording *r, const stretch *g, int queue)
 {
     duet_status s = DUET_OK;
-    thread_get()->lender = &r->lent;
+    thread_get()->scratch_reserve = &r->lent;
     for (int i = g->first; i < g->end && s == DUET_OK; i++) s = prepare_steps(r, g, &r->of[i], queue);
-    thread_get()->lender = NULL;
+    thread_get()->scratch_reserve = NULL;
     return s;
 }
 
@@ -149,9 +149,9 @@ duet_status replay_record(duet_recording *r, stretch *g, int queue)
     TRY(prepare(r, g, queue));
     const uint64_t before = t->counted.launches;
     TRY(on->record(queue));
-    t->lender = &r->lent, r->lent.closed = true;
+    t->scratch_reserve = &r->lent, r->lent.closed = true;
     for (int i = g->first; i < g->end && s == DUET_OK; i++) s = replay_steps(r, g, &r->of[i], queue);
-    t->lender = NULL, r->lent.closed = false;
+    t->scratch_reserve = NULL, r->lent.closed = false;
     ended = on->recorded(queue, &g->graph);
     g->launches = t->counted.launches - before, g->queue = queue;
     COUNT_N(launches, -g->launches); /* they were noted, not made */
@@ -190,7 +190,7 @@ static void end_one(const recorded *e, int queue, duet_status s)
 {
     const plan *p = e->plan;
     if (s == DUET_OK && p->count) plan_wrote(p, &e->s, queue);
-    for (int k = 0; k < p->goals && s == DUET_DEVICE_ERROR; k++)
+    for (int k = 0; k < p->dests && s == DUET_DEVICE_ERROR; k++)
         if (p->first_write[k] >= 0 && p->count) matrix_lost(e->to[k].m);
 }
 
@@ -238,7 +238,7 @@ static duet_status run_stretch(duet_recording *r, stretch *g)
 static bool is_there(const duet_recording *r, const stretch *g, const recorded *e, const duet_matrix *m)
 {
     for (const recorded *b = r->of + g->first; b < e; b++)
-        for (int k = 0; k < b->plan->goals; k++)
+        for (int k = 0; k < b->plan->dests; k++)
             if (b->plan->count && b->plan->first_write[k] >= 0 && b->to[k].m->bits == m->bits) return true;
     return false;
 }
@@ -246,9 +246,9 @@ static bool is_there(const duet_recording *r, const stretch *g, const recorded *
 static void find_there(duet_recording *r, const stretch *g)
 {
     for (recorded *e = r->of + g->first; e < r->of + g->end; e++) {
-        for (int k = 0; k < e->plan->goals; k++) e->there[k] = is_there(r, g, e, e->to[k].m);
+        for (int k = 0; k < e->plan->dests; k++) e->there[k] = is_there(r, g, e, e->to[k].m);
         for (int i = 0; i < e->plan->n_leaves; i++)
-            e->there[e->plan->goals + i] = is_there(r, g, e, e->nodes[e->plan->leaves[i].node].matrix);
+            e->there[e->plan->dests + i] = is_there(r, g, e, e->nodes[e->plan->leaves[i].node].matrix);
     }
 }
 
@@ -305,7 +305,7 @@ static duet_status check(const duet_recording *r)
 duet_status duet_replay(duet_recording *r)
 {
     TRY(check(r));
-    TRY(held_cut());
+    TRY(deferred_flush());
     for (int i = 0; i < r->n_stretches; i++) TRY(run_stretch(r, &r->stretches[i]));
     COUNT(replays);
     return DUET_OK;

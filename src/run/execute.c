@@ -1,4 +1,4 @@
-/* execute.c - a plan runs: bind matrices and numbers, lend temporaries, hand the steps to the machine. */
+/* execute.c - a plan runs: bind matrices and numbers, scratch_acquire temporaries, hand the steps to the machine. */
 #include "execute.h"
 #include "deferred.h"
 #include "dtype.h"
@@ -22,7 +22,7 @@ typedef struct run {
     int queue;
 } run;
 
-static void **temporaries(const plan *p, void **data) { return data + p->goals + p->n_leaves; }
+static void **temporaries(const plan *p, void **data) { return data + p->dests + p->n_leaves; }
 
 /* The bits of an integer; or one that no double is, rounded. */
 static __attribute__((noinline)) double whole_number(const bound *b, const formula *f)
@@ -60,9 +60,9 @@ bool plan_has_numbers(const plan *p, const formula *f, const double *num)
 
 /* ---- of several statements, which one it was ---- */
 
-static __attribute__((cold)) duet_status goal_failed(int k, duet_status s)
+static __attribute__((cold)) duet_status dest_failed(int k, duet_status s)
 {
-    thread_get()->failed_goal = k;
+    thread_get()->failed_dest = k;
     return s;
 }
 
@@ -70,7 +70,7 @@ static __attribute__((cold)) duet_status leaf_failed(const statement *of, const 
 {
     int k = 0;
     while (k + 1 < of->count && of->to[k].node < (uint32_t)l->node) k++;
-    return goal_failed(k, s);
+    return dest_failed(k, s);
 }
 
 /* depends: of each slot, whether what is there now depends on a step that failed. One that holds complex elements may be written by halves. */
@@ -90,15 +90,15 @@ static void writes(const plan *p, const step *s, bool does, bool *depends)
 }
 
 /* The first destination that depends on a step. */
-static __attribute__((cold)) int goal_of(const plan *p, int failed)
+static __attribute__((cold)) int dest_of(const plan *p, int failed)
 {
     bool *depends = calloc((size_t)plan_operands(p), sizeof *depends);
     int k = 0;
     for (int i = failed; i < p->count && depends; i++)
         writes(p, &p->steps[i], i == failed || reads_any(p, &p->steps[i], depends), depends);
-    while (depends && k < p->goals && !depends[k]) k++;
+    while (depends && k < p->dests && !depends[k]) k++;
     free(depends);
-    return k < p->goals ? k : -1;
+    return k < p->dests ? k : -1;
 }
 
 /* ---- operands ---- */
@@ -108,7 +108,7 @@ static duet_status open_leaves(run *r)
     const plan *p = r->p;
     const node *nodes = r->s->f->nodes;
     const enum side side = p->machine->side;
-    void **to = r->data + p->goals;
+    void **to = r->data + p->dests;
     for (const leaf *l = p->leaves, *end = l + p->n_leaves; l < end; l++) {
         const duet_status s = matrix_open(nodes[l->node].matrix, side, READ, r->queue, to++);
         if (__builtin_expect(s != DUET_OK, 0)) return leaf_failed(r->s, l, s);
@@ -120,30 +120,30 @@ static duet_status open_destinations(run *r)
 {
     const plan *p = r->p;
     const enum side side = p->machine->side;
-    for (int k = 0, goals = p->goals; k < goals; k++) {
+    for (int k = 0, dests = p->dests; k < dests; k++) {
         if (p->first_write[k] < 0) continue;
         const duet_status s = matrix_open(r->s->to[k].m, side, OVERWRITE, r->queue, &r->data[k]);
-        if (__builtin_expect(s != DUET_OK, 0)) return goal_failed(k, s);
+        if (__builtin_expect(s != DUET_OK, 0)) return dest_failed(k, s);
     }
     return DUET_OK;
 }
 
-duet_status plan_lend(const plan *p, void **data, int queue, int *lent)
+duet_status plan_take_temporaries(const plan *p, void **data, int queue, int *lent)
 {
     for (*lent = 0; *lent < p->temps; ++*lent)
-        TRY(lend(p->machine->side, p->temp[*lent], queue, &temporaries(p, data)[*lent]));
+        TRY(scratch_acquire(p->machine->side, p->temp[*lent], queue, &temporaries(p, data)[*lent]));
     return DUET_OK;
 }
 
-void plan_lend_back(const plan *p, void **data, int queue, int lent)
+void plan_release_temporaries(const plan *p, void **data, int queue, int lent)
 {
-    for (int i = 0; i < lent; i++) lend_back(p->machine->side, temporaries(p, data)[i], queue);
+    for (int i = 0; i < lent; i++) scratch_release(p->machine->side, temporaries(p, data)[i], queue);
 }
 
 void plan_wrote(const plan *p, const statement *s, int queue)
 {
     COUNT_N(steps, p->count);
-    for (int k = 0; k < p->goals; k++)
+    for (int k = 0; k < p->dests; k++)
         if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->machine->side, queue);
 }
 
@@ -159,15 +159,15 @@ typedef struct plan_owners {
 static storage *plan_owner(const owners *o, int slot)
 {
     const plan_owners *w = (const plan_owners *)o;
-    const int i = slot - w->p->goals;
+    const int i = slot - w->p->dests;
     return i >= 0 && i < w->p->n_leaves ? w->s->f->nodes[w->p->leaves[i].node].matrix->bits : NULL;
 }
 
 /* A step that fails without a device error has written nothing; so a destination is lost only if an earlier one wrote there. */
 static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
 {
-    (void)goal_failed(goal_of(r->p, failed), s);
-    for (int k = 0; k < r->p->goals; k++) {
+    (void)dest_failed(dest_of(r->p, failed), s);
+    for (int k = 0; k < r->p->dests; k++) {
         const int first = r->p->first_write[k];
         if (first >= 0 && (failed > first || (failed == first && s == DUET_DEVICE_ERROR)))
             matrix_lost(r->s->to[k].m);
@@ -186,7 +186,7 @@ duet_status plan_steps(const plan *p, const frame *f, int *done)
     for (*done = 0; *done < p->count; ++*done) {
         const step *s = &p->steps[*done];
         TRACE("step %d of %d on the %s: %s", *done + 1, p->count, p->machine->name,
-              kernel_name(s->kernel, s->finish));
+              kernel_name(s->kernel, s->epilogue));
         TRY(p->machine->run(s, f));
     }
     return DUET_OK;
@@ -206,7 +206,7 @@ static duet_status run_bound(run *r)
 {
     const plan *p = r->p;
     TRY(open_leaves(r));
-    if (p->temps) TRY(plan_lend(p, r->data, r->queue, &r->lent));
+    if (p->temps) TRY(plan_take_temporaries(p, r->data, r->queue, &r->lent));
     TRY(open_destinations(r));
     plan_bind_planes(p, r->data), plan_numbers(p, r->s->f, r->num);
     return run_steps(r);
@@ -220,7 +220,7 @@ static duet_status run_in(const plan *p, const statement *s, void **data, double
     const duet_status status = run_bound(&r);
     if (!p->temps) return status;
     COUNT_N(temporaries, r.lent);
-    plan_lend_back(p, data, r.queue, r.lent);
+    plan_release_temporaries(p, data, r.queue, r.lent);
     return status;
 }
 
@@ -246,8 +246,9 @@ duet_status plan_run(const plan *p, const statement *s)
 {
     const int slots = plan_slots(p);
     if (p->count == 0) return DUET_OK;
-    const uint64_t held = p->machine->side == DEVICE ? held_now() & 1ull << thread_get()->queue : 0;
-    if (__builtin_expect(held != 0, 0)) TRY(held_launch(held));
+    const uint64_t held =
+        p->machine->side == DEVICE ? deferred_queues_now() & 1ull << thread_get()->queue : 0;
+    if (__builtin_expect(held != 0, 0)) TRY(deferred_launch(held));
     if (__builtin_expect(p->stream != NULL, 0)) return stream_run(p, s);
     return __builtin_expect(slots <= FEW && p->n_numbers <= FEW, 1) ? run_few(p, s)
                                                                     : run_many(p, s, (size_t)slots);

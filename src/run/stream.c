@@ -79,7 +79,7 @@ static const plan *plan_of(const flow *f, int64_t part)
     return w->rest && !part ? w->rest : f->p;
 }
 
-static int operands(const flow *f) { return f->p->goals + f->p->n_leaves; }
+static int operands(const flow *f) { return f->p->dests + f->p->n_leaves; }
 
 /* ---- what is where ---- */
 
@@ -101,9 +101,9 @@ static duet_status open_device(carried *c, bool is_cut, int queue)
 }
 
 /* The destination that is the same memory, and so the same blocks; or -1. */
-static int goal_of_leaf(const flow *f, const duet_matrix *m)
+static int dest_of_leaf(const flow *f, const duet_matrix *m)
 {
-    for (int k = 0; k < f->p->goals; k++)
+    for (int k = 0; k < f->p->dests; k++)
         if (f->p->first_write[k] >= 0 && matrix_overlap(f->s->to[k].m, m) == SAME) return k;
     return -1;
 }
@@ -111,23 +111,23 @@ static int goal_of_leaf(const flow *f, const duet_matrix *m)
 /* What the device has is read there. */
 static duet_status open_leaf(flow *f, int i)
 {
-    carried *c = &f->of[f->p->goals + i];
+    carried *c = &f->of[f->p->dests + i];
     const uint32_t n = f->p->leaves[i].node;
     const bool is_cut = f->p->stream->part[n] == PART_CUT;
     c->m = f->s->f->nodes[n].matrix;
-    const int goal = goal_of_leaf(f, c->m);
-    if (goal < 0 && (!is_cut || storage_current(c->m->bits) & 1 << DEVICE))
+    const int dest = dest_of_leaf(f, c->m);
+    if (dest < 0 && (!is_cut || storage_current(c->m->bits) & 1 << DEVICE))
         return open_device(c, is_cut, f->queue);
     TRY(open_home(c, READ, f->queue));
-    if (goal < 0) c->up = true;
-    else f->of[goal].up = true, c->host = NULL;
+    if (dest < 0) c->up = true;
+    else f->of[dest].up = true, c->host = NULL;
     return DUET_OK;
 }
 
 static duet_status open_all(flow *f)
 {
     for (int i = 0; i < f->p->n_leaves; i++) TRY(open_leaf(f, i));
-    for (int k = 0; k < f->p->goals; k++) {
+    for (int k = 0; k < f->p->dests; k++) {
         if (f->p->first_write[k] < 0) continue;
         f->of[k].m = f->s->to[k].m, f->of[k].down = true;
         TRY(open_home(&f->of[k], OVERWRITE, f->queue));
@@ -194,7 +194,7 @@ static duet_status to_staging(const flow *f, int64_t part)
 
 static duet_status from_staging(flow *f, int64_t part)
 {
-    for (const carried *c = f->of; c < f->of + f->p->goals; c++) {
+    for (const carried *c = f->of; c < f->of + f->p->dests; c++) {
         if (!c->down || !is_staged(f, c)) continue;
         f->has_written = true;
         TRY(staging_copy(at_home(f, c, part), staging_at(&f->staging, part, c->home_at),
@@ -218,7 +218,7 @@ static duet_status go_up(flow *f, int64_t part)
 
 static duet_status come_down(flow *f, int64_t part)
 {
-    for (const carried *c = f->of; c < f->of + f->p->goals; c++) {
+    for (const carried *c = f->of; c < f->of + f->p->dests; c++) {
         if (!c->down) continue;
         const size_t bytes = part_bytes(f, c, part);
         char *to = is_staged(f, c) ? staging_at(&f->staging, part, c->home_at) : at_home(f, c, part);
@@ -243,10 +243,10 @@ static void bind(const flow *f, int64_t part)
 static duet_status lend_temporaries(flow *f, const plan *p, int *lent)
 {
     *lent = 0;
-    if (p != f->p) return plan_lend(p, f->data, f->queue, lent);
+    if (p != f->p) return plan_take_temporaries(p, f->data, f->queue, lent);
     if (f->kept) return DUET_OK;
     f->kept = true;
-    return plan_lend(p, f->data, f->queue, &f->lent);
+    return plan_take_temporaries(p, f->data, f->queue, &f->lent);
 }
 
 static duet_status compute(flow *f, int64_t part)
@@ -258,7 +258,7 @@ static duet_status compute(flow *f, int64_t part)
     duet_status s = lend_temporaries(f, p, &lent);
     plan_bind_planes(p, f->data);
     if (s == DUET_OK) s = plan_steps(p, &(frame){ f->data, f->num, f->queue }, &done);
-    plan_lend_back(p, f->data, f->queue, lent);
+    plan_release_temporaries(p, f->data, f->queue, lent);
     if (s == DUET_OK) COUNT_N(steps, p->count);
     return s;
 }
@@ -282,8 +282,8 @@ static duet_status run_turn(flow *f, int64_t t)
 
 static duet_status wait_for_copies(void)
 {
-    TRY(drain_queue(QUEUE_UP, "what is staged for a streamed statement has gone up"));
-    return drain_queue(QUEUE_DOWN, "a part of the results of a streamed statement");
+    TRY(queue_wait(QUEUE_UP, "what is staged for a streamed statement has gone up"));
+    return queue_wait(QUEUE_DOWN, "a part of the results of a streamed statement");
 }
 
 /* Beside turn t. */
@@ -304,7 +304,7 @@ static duet_status run_turns(flow *f)
         TRY(run_turn(f, t));
         if (stages) TRY(copy_at_home(f, t));
     }
-    TRY(drain_queue(QUEUE_DOWN, "the results of a streamed statement"));
+    TRY(queue_wait(QUEUE_DOWN, "the results of a streamed statement"));
     return stages ? from_staging(f, parts - 1) : DUET_OK;
 }
 
@@ -316,13 +316,13 @@ static void stop(const flow *f)
     const int queues[] = { QUEUE_UP, f->queue, QUEUE_DOWN };
     error_text before;
     error_keep(&before);
-    for (int i = 0; i < 3; i++) (void)drain_queue(queues[i], "a streamed statement failed");
+    for (int i = 0; i < 3; i++) (void)queue_wait(queues[i], "a streamed statement failed");
     error_put_back(&before);
 }
 
 static void end(flow *f, duet_status s)
 {
-    for (int k = 0; k < f->p->goals; k++) {
+    for (int k = 0; k < f->p->dests; k++) {
         if (!f->of[k].down) continue;
         if (s == DUET_OK) matrix_wrote(f->s->to[k].m, HOST, f->queue);
         else if (f->has_written) matrix_lost(f->s->to[k].m);
@@ -340,7 +340,7 @@ static duet_status run_in_turns(flow *f)
     duet_status s = run_turns(f);
     if (s != DUET_OK) stop(f);
     if (s != DUET_OK && f->has_written) s = DUET_DEVICE_ERROR; /* any other says that nothing was written */
-    plan_lend_back(f->p, f->data, f->queue, f->lent);
+    plan_release_temporaries(f->p, f->data, f->queue, f->lent);
     pool_give(DEVICE, f->block, 1ull << f->queue);
     staging_close(&f->staging);
     end(f, s);
@@ -400,7 +400,7 @@ duet_status stream_instead(const statement *s, const plan *p)
     const plan *part = stream_alternative(s, p);
     if (!part) return error_put_back(&before), DUET_NO_MEMORY;
     TRACE("streamed after all: %s", before.text);
-    TRY(held_cut());
+    TRY(deferred_flush());
     const duet_status st = stream_run(part, s);
     if (st != DUET_UNKNOWN) return st;
     return error_put_back(&before), DUET_NO_MEMORY; /* what the first run had written stands in its way */

@@ -1,6 +1,6 @@
 /* distributions.h - the laws of random.c as parts of other statements, which call statement_ends at their end. Private to src/plan. */
-#ifndef LAWS_H
-#define LAWS_H
+#ifndef DISTRIBUTIONS_H
+#define DISTRIBUTIONS_H
 
 #include "statement.h"
 

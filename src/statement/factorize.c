@@ -18,8 +18,8 @@ static duet_status check_matrices(const direct *d)
 
 static duet_status needs(const direct *d, duet_status st, const char *what)
 {
-    char text[DIRECT_TEXT];
-    return fail(st, "%s(%s) needs %s", d->who, direct_text(d, text), what);
+    char text[SINGLE_STEP_TEXT];
+    return fail(st, "%s(%s) needs %s", d->who, single_step_text(d, text), what);
 }
 
 static duet_status check_operand(const direct *d, bool fits, const char *what)
@@ -59,12 +59,12 @@ static double flops_of(const direct *d)
 
 static duet_status run(direct *d)
 {
-    direct_step(d);
+    single_step_layouts(d);
     for (int k = 0; k < d->s.outs; k++)
         d->s.bytes += (double)d->out[k]->count * (double)dtypes[d->out[k]->at.type].bytes;
     d->s.bytes += (double)d->in[0]->count * (double)dtypes[d->in[0]->at.type].bytes;
     d->s.flops = flops_of(d);
-    return direct_run(d);
+    return single_step_run(d);
 }
 
 /* ---- the rows ---- */

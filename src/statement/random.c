@@ -14,7 +14,7 @@
 typedef struct draw {
     const char *who;
     duet_matrix *m;
-    lottery l;
+    random_params l;
 } draw;
 
 /* ---- refusals ---- */
@@ -123,7 +123,8 @@ static duet_status plan_normal(draw *d, double mean, double deviation)
     return DUET_OK;
 }
 
-static void propose(lottery *l, enum proposal p, double origin, double scale, double c0, double c1, double c2)
+static void propose(random_params *l, enum proposal p, double origin, double scale, double c0, double c1,
+                    double c2)
 {
     const double number[] = { origin, scale, c0, c1, c2 };
     l->proposal = p;
@@ -133,7 +134,7 @@ static void propose(lottery *l, enum proposal p, double origin, double scale, do
 /* Both bounds lie on one side of the mean: the nearer one is a >= 0 deviations away, and the window `width` deviations wide. All but
  * narrow ones are proposed from an exponential law of the rate that is best without an upper bound. Only operations that every machine
  * rounds alike: what is drawn depends on them. */
-static void propose_tail(lottery *l, double a, double width, double origin, double deviation)
+static void propose_tail(random_params *l, double a, double width, double origin, double deviation)
 {
     const double root = sqrt(a * a + 4), lambda = (a + root) / 2;
     if (width * lambda < 4.0 / 3) propose(l, PROPOSE_UNIFORM, origin, deviation, width, 2 * a, 0);
@@ -150,7 +151,7 @@ static duet_status plan_truncated_normal(draw *d, double mean, double deviation,
     if (!(from < to)) return needs(d, "low < high", "low", low, "high", high);
     const double a = (from - at) / by, b = (to - at) / by, width = (to - from) / by;
     if (!(fmax(a, -b) < 1e150)) return needs(d, "bounds not too far from the mean", "low", low, "high", high);
-    lottery *l = &d->l;
+    random_params *l = &d->l;
     l->law = LAW_TRUNCATED_NORMAL, l->number[0] = from, l->number[1] = to;
     if (a >= 0) propose_tail(l, a, width, from, by);
     else if (b <= 0) propose_tail(l, -b, width, to, -by);
@@ -209,14 +210,14 @@ static const double flops[LAWS] = { [LAW_UNIFORM] = 15,   [LAW_NORMAL] = 60,   [
 
 static duet_status fill_itself(const draw *d)
 {
-    double num[LOTTERY_COUNT];
+    double num[RANDOM_COUNT];
     direct by = { .who = d->who, .out = { d->m }, .num = num };
-    lottery_step(&d->l, &by.s, num);
-    direct_step(&by);
+    random_step_make(&d->l, &by.s, num);
+    single_step_layouts(&by);
     layout_collapse((layout *[]){ &by.s.out[0].at }, 1);
     by.s.bytes = (double)d->m->count * (double)dtypes[d->m->at.type].bytes;
     by.s.flops = (double)d->m->count * flops[d->l.law];
-    return direct_run(&by);
+    return single_step_run(&by);
 }
 
 /* What machines draw in the place of a type: halves as f32, coins too. */

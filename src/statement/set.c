@@ -74,7 +74,7 @@ static __attribute__((noinline, cold)) duet_status name_statement(duet_status s,
 static __attribute__((noinline, cold)) duet_status run_apart(const plan *p, const statement *s, bool *own)
 {
     *own = false;
-    TRY(held_cut());
+    TRY(deferred_flush());
     *own = true;
     return plan_run(p, s);
 }
@@ -86,8 +86,8 @@ static duet_status run_there(const plan *p, const statement *s, bool *own)
     if (__builtin_expect(thread_get()->recording != NULL, 0)) return record_run(p, s);
     if (p->machine->side != DEVICE) return plan_run(p, s);
     if (__builtin_expect(plan_is_apart(p), 0)) return run_apart(p, s, own);
-    const duet_status st = repeat_run(p, s, own);
-    return __builtin_expect(st == DUET_NO_MEMORY, 0) && *own && !thread_get()->held_failed
+    const duet_status st = auto_replay_run(p, s, own);
+    return __builtin_expect(st == DUET_NO_MEMORY, 0) && *own && !thread_get()->deferred_failed
                ? stream_instead(s, p)
                : st;
 }
@@ -111,9 +111,10 @@ static duet_status run(const plan *p, const statement *s, duet_place place)
 {
     bool own;
     thread *t = thread_get();
-    t->held_failed = false;
+    t->deferred_failed = false;
     const duet_status st = run_there(p, s, &own);
-    if (__builtin_expect(st != DUET_NO_MEMORY, 1) || !own || t->held_failed || place != DUET_AUTO) return st;
+    if (__builtin_expect(st != DUET_NO_MEMORY, 1) || !own || t->deferred_failed || place != DUET_AUTO)
+        return st;
     return p->machine->side == DEVICE && !reproducible() ? run_on_cpu(s) : st;
 }
 
@@ -145,7 +146,7 @@ static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, d
         return fail(DUET_BAD_ARGUMENT, "%s: there is no place %d", who, (int)place);
     const target to = { m, f.count - 1 };
     statement s = { &to, 1, &f, fusion_now(), math_now() };
-    plans_make_room(1);
+    plans_reserve(1);
     place = place_now(place);
     if (__builtin_expect(thread_get()->explaining != NULL, 0)) return explain(&s, place);
     duet_status done = plan_place(&s, place, &p);
@@ -223,7 +224,7 @@ duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e)
     TRY(read_one("duet_explain", m, e, &f));
     const target to = { m, f.count - 1 };
     statement s = { &to, 1, &f, fusion_now(), math_now() };
-    plans_make_room(1);
+    plans_reserve(1);
     TRY(plan_look(&s, place_now(DUET_AUTO), &p));
     plan_print(out, p, &s);
     return DUET_OK;
@@ -311,8 +312,8 @@ typedef duet_status on_group(const statement *s, const plan *p, void *context);
 static __attribute__((cold)) duet_status name_failed(duet_status s, const char *who, int first,
                                                      const group *g)
 {
-    const int goal = g->count == 1 ? 0 : thread_get()->failed_goal;
-    if (goal >= 0) return name_number(s, who, first + goal);
+    const int dest = g->count == 1 ? 0 : thread_get()->failed_dest;
+    if (dest >= 0) return name_number(s, who, first + dest);
     return fail_within(s, "statements %d to %d of %s", first + 1, first + g->count, who);
 }
 
@@ -322,13 +323,13 @@ static duet_status each_group(const statements *all, bool runs, on_group *act, v
     group g;
     const plan *p;
     duet_status s = DUET_OK;
-    plans_make_room(all->count);
+    plans_reserve(all->count);
     for (int turn = 0; turn < 2; turn++)
         for (int first = 0; first < all->count && s == DUET_OK; first += g.count) {
             take_group(all, first, &g);
             const statement one = { g.to, g.count, &g.f, fusion_now(), math_now() };
             if (!turn && g.count == all->count) break; /* the only one */
-            thread_get()->failed_goal = -1;
+            thread_get()->failed_dest = -1;
             s = (turn && runs ? plan_place : plan_look)(&one, place_now(DUET_AUTO), &p);
             if (s == DUET_OK && turn) s = act(&one, p, context);
             if (s != DUET_OK) name_failed(s, all->who, first, &g);

@@ -12,29 +12,29 @@
 typedef struct single {
     plan p;
     step s;
-    leaf leaves[DIRECT_INPUTS];
+    leaf leaves[SINGLE_STEP_INPUTS];
     bound numbers[STEP_NUMBERS];
-    node nodes[DIRECT_INPUTS];
+    node nodes[SINGLE_STEP_INPUTS];
     target to[STEP_OUTPUTS];
     formula f;
     statement said;
 } single;
 
-void direct_step(direct *d)
+void single_step_layouts(direct *d)
 {
     step *s = &d->s;
     for (int k = 0; k < s->outs; k++) s->out[k] = (operand){ k, d->out[k]->at };
     for (int k = 0; k < s->ins; k++) s->in[k] = (operand){ s->outs + k, d->in[k]->at };
 }
 
-char *direct_text(const direct *d, char text[DIRECT_TEXT])
+char *single_step_text(const direct *d, char text[SINGLE_STEP_TEXT])
 {
     int n = 0;
     *text = 0;
     for (int k = 0; k < d->s.outs + d->s.ins; k++) {
         char one[SHAPE_TEXT];
         const layout *at = k < d->s.outs ? &d->out[k]->at : &d->in[k - d->s.outs]->at;
-        n += snprintf(text + n, DIRECT_TEXT - (size_t)n, "%s%s", k ? ", " : "",
+        n += snprintf(text + n, SINGLE_STEP_TEXT - (size_t)n, "%s%s", k ? ", " : "",
                       shape_text(one, at->type, at->rank, at->size));
     }
     return text;
@@ -45,9 +45,9 @@ static void make(single *x, const direct *d)
     const int outs = d->s.outs, ins = d->s.ins;
     *x = (single){ .s = d->s };
     x->p = (plan){
-        .status = DUET_OK, .steps = &x->s, .count = 1, .goals = outs, .leaves = x->leaves, .n_leaves = ins
+        .status = DUET_OK, .steps = &x->s, .count = 1, .dests = outs, .leaves = x->leaves, .n_leaves = ins
     };
-    x->p.numbers = x->numbers, x->p.n_numbers = d->s.nums, x->p.asks = kernel_asks(d->s.kernel);
+    x->p.numbers = x->numbers, x->p.n_numbers = d->s.nums, x->p.may_fail = kernel_may_fail(d->s.kernel);
     for (int k = 0; k < d->s.nums; k++)
         x->numbers[k] = (bound){ .node = -1, .constant = d->num[x->s.num[k]] }, x->s.num[k] = (uint32_t)k;
     for (int k = 0; k < outs; k++) x->to[k] = (target){ d->out[k], 0 };
@@ -63,7 +63,7 @@ static void make(single *x, const direct *d)
 static duet_status run_on(single *x, const machine *on)
 {
     x->p.machine = on;
-    TRACE("run %s: %s", on->name, kernel_name(x->s.kernel, FINISH_NONE));
+    TRACE("run %s: %s", on->name, kernel_name(x->s.kernel, EPILOGUE_NONE));
     if (thread_get()->recording) return record_single(&x->p, &x->said);
     return plan_run(&x->p, &x->said);
 }
@@ -73,10 +73,10 @@ static duet_status run_placed(single *x, duet_place place, const machine *on)
 {
     thread *t = thread_get();
     error_text before;
-    if (on->side == DEVICE) TRY(held_cut());
-    t->held_failed = false;
+    if (on->side == DEVICE) TRY(deferred_flush());
+    t->deferred_failed = false;
     const duet_status st = run_on(x, on);
-    if (st != DUET_NO_MEMORY || t->held_failed || place != DUET_AUTO || on->side != DEVICE) return st;
+    if (st != DUET_NO_MEMORY || t->deferred_failed || place != DUET_AUTO || on->side != DEVICE) return st;
     error_keep(&before);
     TRACE("on the cpu after all: %s", t->text);
     const duet_status there = run_on(x, machines[HOST]);
@@ -85,8 +85,8 @@ static duet_status run_placed(single *x, duet_place place, const machine *on)
 
 static __attribute__((cold)) duet_status name_statement(duet_status st, const direct *d)
 {
-    char text[DIRECT_TEXT];
-    return fail_within(st, "%s(%s)", d->who, direct_text(d, text));
+    char text[SINGLE_STEP_TEXT];
+    return fail_within(st, "%s(%s)", d->who, single_step_text(d, text));
 }
 
 static bool is_empty(const direct *d)
@@ -99,11 +99,11 @@ static bool is_empty(const direct *d)
 /* In place of running. */
 static __attribute__((cold)) duet_status explain(const direct *d, const machine *on)
 {
-    char text[DIRECT_TEXT];
+    char text[SINGLE_STEP_TEXT];
     const char *way = on->way(&d->s);
     FILE *out = thread_get()->explaining;
-    fprintf(out, "%s(%s) on the %s: 1 step%s%s\n", d->who, direct_text(d, text), on->name, way ? "; " : "",
-            way ? way : "");
+    fprintf(out, "%s(%s) on the %s: 1 step%s%s\n", d->who, single_step_text(d, text), on->name,
+            way ? "; " : "", way ? way : "");
     for (int k = 0; k < d->s.ins; k++) {
         const size_t bytes = matrix_to_move(d->in[k], on->side);
         if (bytes) fprintf(out, "  move operand %d to the %s: %zu bytes\n", k + 1, on->name, bytes);
@@ -111,7 +111,7 @@ static __attribute__((cold)) duet_status explain(const direct *d, const machine 
     return DUET_OK;
 }
 
-duet_status direct_run(const direct *d)
+duet_status single_step_run(const direct *d)
 {
     single x;
     const machine *on;

@@ -1,27 +1,28 @@
 /* single_step.h - statements of one step over matrices as they are, without a formula: random numbers, factorisations. Private to src/plan. */
-#ifndef DIRECT_H
-#define DIRECT_H
+#ifndef SINGLE_STEP_H
+#define SINGLE_STEP_H
 
 #include "statement.h"
 
-#define DIRECT_INPUTS 2
+#define SINGLE_STEP_INPUTS 2
 
-/* Results first: operand k of step.out is out[k], of step.in in[k]; their layouts and slots are filled in by direct_step. */
+/* Results first: operand k of step.out is out[k], of step.in in[k]; their layouts and slots are filled in by single_step_layouts. */
 typedef struct direct {
     const char *who; /* for texts: "duet_lu" */
     duet_matrix *out[STEP_OUTPUTS];
-    const duet_matrix *in[DIRECT_INPUTS];
+    const duet_matrix *in[SINGLE_STEP_INPUTS];
     const double *num; /* step.nums of them */
     step s;
 } direct;
 
-void direct_step(direct *d); /* layouts and slots, of the matrices; kernel, outs, ins and nums are there */
+void single_step_layouts(
+    direct *d); /* layouts and slots, of the matrices; kernel, outs, ins and nums are there */
 
 /* The operands and their shapes: "f32[2,3], f32[3]" */
-#define DIRECT_TEXT (SHAPE_TEXT * (STEP_OUTPUTS + DIRECT_INPUTS))
-char *direct_text(const direct *d, char text[DIRECT_TEXT]);
+#define SINGLE_STEP_TEXT (SHAPE_TEXT * (STEP_OUTPUTS + SINGLE_STEP_INPUTS))
+char *single_step_text(const direct *d, char text[SINGLE_STEP_TEXT]);
 
 /* Runs it, or records it as it runs, where place_now says. Where that is AUTO, the CPU takes what the GPU has no memory for. */
-duet_status direct_run(const direct *d);
+duet_status single_step_run(const direct *d);
 
 #endif

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <omp.h>
 
-static rng dice;
+static rng gen;
 static int64_t inputs;
 static duet_place place[2];
 static int places;
@@ -64,11 +64,11 @@ static void draw_operand(const row *r, int k, duet_dtype t, void *p)
     int64_t crossed = 1, period = 1;
     for (int i = 0; i < r->arity; i++) crossed *= SPECIALS, period *= i < k ? SPECIALS : 1;
     for (int64_t i = 0; i < inputs; i++) {
-        const int64_t kind = i % 97 && i > inputs / 3 * 2 ? 10 : rng_below(&dice, 20);
+        const int64_t kind = i % 97 && i > inputs / 3 * 2 ? 10 : rng_below(&gen, 20);
         if (i < crossed && i < inputs / 2) put_special(t, p, i, i / period % SPECIALS);
-        else if (kind < 10) put_bits(t, p, i, rng_next(&dice));
-        else if (kind < 17) put_real(t, p, i, rng_real(&dice, r->domain[2 * k], r->domain[2 * k + 1]));
-        else put_special(t, p, i, rng_below(&dice, SPECIALS));
+        else if (kind < 10) put_bits(t, p, i, rng_next(&gen));
+        else if (kind < 17) put_real(t, p, i, rng_real(&gen, r->domain[2 * k], r->domain[2 * k + 1]));
+        else put_special(t, p, i, rng_below(&gen, SPECIALS));
     }
 }
 
@@ -80,10 +80,10 @@ static void draw_many(int regime, duet_dtype t, void *p, int64_t count)
 {
     const double huge = t == DUET_F32 ? 0x1p126 : 0x1p1022, tiny = dtypes[t].tiny;
     for (int64_t i = 0; i < count; i++) {
-        const double x = rng_real(&dice, -3, 3);
-        if (regime == ANY_BITS && rng_chance(&dice, 99))
-            put_bits(t, p, i, rng_next(&dice) & (t == DUET_F32 ? 0xbfffffff : ~(1ull << 62))); /* finite */
-        else if (regime == SEEDED && !rng_below(&dice, 700)) put_special(t, p, i, rng_below(&dice, SPECIALS));
+        const double x = rng_real(&gen, -3, 3);
+        if (regime == ANY_BITS && rng_chance(&gen, 99))
+            put_bits(t, p, i, rng_next(&gen) & (t == DUET_F32 ? 0xbfffffff : ~(1ull << 62))); /* finite */
+        else if (regime == SEEDED && !rng_below(&gen, 700)) put_special(t, p, i, rng_below(&gen, SPECIALS));
         else put_real(t, p, i, regime == HUGE_ONES ? x * huge / 3 : regime == TINY_ONES ? x * tiny : x);
     }
 }
@@ -202,7 +202,7 @@ static void many_row(const row *r, const sizes *a, const sizes *b, int axis, con
         }
 }
 
-static void fold_row(const row *r)
+static void reduce_row(const row *r)
 {
     const int64_t side = (int64_t)sqrt((double)inputs);
     const sizes form[] = { SIZES(inputs),
@@ -262,7 +262,7 @@ static void scale_row(const row *r)
 static void all_rows(void)
 {
     for (int i = 0; i < LENGTH(maps); i++) map_row(&maps[i]);
-    for (int i = 0; i < LENGTH(folds); i++) fold_row(&folds[i]);
+    for (int i = 0; i < LENGTH(reductions); i++) reduce_row(&reductions[i]);
     for (int i = 0; i < LENGTH(defs); i++) {
         if (is_vendor(defs[i].row.op)) continue;
         if (defs[i].kind == KIND_pool) pool_row(&defs[i].row);
@@ -365,7 +365,7 @@ int main(int argc, char **argv)
 {
     const bool all = argc > 1 && !strcmp(argv[1], "--all");
     const uint64_t seed = argc > 2 && !all ? strtoull(argv[2], NULL, 0) : 1;
-    places = list_places(place), dice = rng_new(seed);
+    places = list_places(place), gen = rng_new(seed);
     inputs = argc > 1 && atoll(argv[1]) > 0 ? atoll(argv[1]) : is_quick(argc, argv) ? 2500 : 20011;
     if (all)
         printf("# the CPU: %s, all 2^32 inputs of f32\n", cpu_choose_isa()), all_inputs(argc - 2, argv + 2);

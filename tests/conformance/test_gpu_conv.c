@@ -1,4 +1,4 @@
-/* test_gpu_conv.c - convolutions by windows of 3 x 3 that the GPU machine takes with what follows them, and their gradients: every finish, layout
+/* test_gpu_conv.c - convolutions by windows of 3 x 3 that the GPU machine takes with what follows them, and their gradients: every epilogue, layout
  * and padding, odd sizes, infinities and NaN, against the definition in double. It runs on the pretended CUDA and, the same, on a real card.
  * The error that each result may have is the kernels' own bound (gpu-kernels/conv/winograd_1d.cu, winograd_2d.cu), which is wider than the
  * oracle's. */
@@ -12,7 +12,7 @@ const machine *const machines[SIDES] = { [DEVICE] = &gpu_machine };
 
 typedef struct trial {
     int n, c, h, w, m, pad[2];
-    enum finish finish;
+    enum epilogue epilogue;
     enum lie image, filter;
     bool unaligned, special;
     bool back; /* as the gradient of the images: x is that of the results, and filters are turned round */
@@ -69,7 +69,7 @@ static bool may_go_by_squares(const trial *t)
 
 static meant one_sum(const scene *s, const int64_t *o)
 {
-    const finish_info *f = &finish_infos[s->t->finish];
+    const epilogue_info *f = &epilogue_infos[s->t->epilogue];
     meant r = { 0 };
     double columns = 0, squares = 0, finite = 0;
     for (int c = 0; c < s->t->c; c++) {
@@ -81,19 +81,19 @@ static meant one_sum(const scene *s, const int64_t *o)
         }
         squares += all.weights * all.elements;
     }
-    const double bias = s->t->finish ? *tensor_at(&s->bias, o[1], 0, 0, 0) : 0;
+    const double bias = s->t->epilogue ? *tensor_at(&s->bias, o[1], 0, 0, 0) : 0;
     r.value += bias, columns += fabs(bias), squares += fabs(bias);
     r.known = finite <= 1e38 && !(isfinite(columns) && columns > 1e38);
     r.error = columns * (6 * s->t->c + 15) * 0x1p-24;
     if (may_go_by_squares(s->t)) r.error = fmax(r.error, squares * (4 * s->t->c + 43) * 0x1p-24);
     if (!isfinite(r.value)) r.error = 0; /* what relu makes of it is exact */
-    if (s->t->finish && f->act == OP_relu && r.value <= 0) r.value = 0;
+    if (s->t->epilogue && f->act == OP_relu && r.value <= 0) r.value = 0;
     return r;
 }
 
 static meant one_result(const scene *s, const int64_t *o)
 {
-    if (!finish_infos[s->t->finish].pooled) return one_sum(s, o);
+    if (!epilogue_infos[s->t->epilogue].pooled) return one_sum(s, o);
     meant r = { -INFINITY, 0, true };
     for (int k = 0; k < 4; k++) {
         const meant x = one_sum(s, (int64_t[]){ o[0], o[1], 2 * o[2] + k / 2, 2 * o[3] + k % 2 });
@@ -145,11 +145,11 @@ static duet_status spoil(tensor *t, int count)
 
 static duet_status open_scene(const trial *t, scene *s)
 {
-    const bool pooled = finish_infos[t->finish].pooled;
+    const bool pooled = epilogue_infos[t->epilogue].pooled;
     const int64_t oh = t->h + 2 * t->pad[0] - 2, ow = t->w + 2 * t->pad[1] - 2;
     *s = (scene){ .t = t };
-    snprintf(s->name, sizeof s->name, "%dx%dx%dx%d, %d filters, pad %d %d, finish %d, layouts %d %d%s%s%s",
-             t->n, t->c, t->h, t->w, t->m, t->pad[0], t->pad[1], t->finish, t->image, t->filter,
+    snprintf(s->name, sizeof s->name, "%dx%dx%dx%d, %d filters, pad %d %d, epilogue %d, layouts %d %d%s%s%s",
+             t->n, t->c, t->h, t->w, t->m, t->pad[0], t->pad[1], t->epilogue, t->image, t->filter,
              t->unaligned ? ", unaligned" : "", t->special ? ", special" : "", t->back ? ", back" : "");
     TRY(tensor_new(&s->x, DUET_F32, 4, (int64_t[]){ t->n, t->c, t->h, t->w + t->unaligned }, t->image, 0));
     TRY(tensor_new(&s->w, DUET_F32, 4, (int64_t[]){ t->back ? t->c : t->m, t->back ? t->m : t->c, 3, 3 },
@@ -180,9 +180,9 @@ static step step_of(const scene *s)
                        .in = { { 1, s->x.at }, { 2, s->w.at } },
                        .attr = { 1, 1, 2 - t->pad[0], 2 - t->pad[1], 1, 1, 1 } };
     return (step){ .kernel = OP_conv2d,
-                   .finish = t->finish,
+                   .epilogue = t->epilogue,
                    .outs = 1,
-                   .ins = t->finish ? 3 : 2,
+                   .ins = t->epilogue ? 3 : 2,
                    .out = { { 0, s->y.at } },
                    .in = { { 1, s->x.at }, { 2, s->w.at }, { 3, s->bias.at } },
                    .attr = { 1, 1, t->pad[0], t->pad[1], 1, 1, 1, [STEP_POOL] = 2, 2, 2, 2, 0, 0 } };
@@ -209,11 +209,11 @@ static void run_trial(const trial *t)
 
 /* ---- trials ---- */
 
-static const enum finish finishes[] = { FINISH_NONE, FINISH_conv2d_bias, FINISH_conv2d_bias_relu,
-                                        FINISH_conv2d_bias_relu_pool };
-#define FINISHED (int)(sizeof finishes / sizeof *finishes)
+static const enum epilogue epilogues[] = { EPILOGUE_NONE, EPILOGUE_conv2d_bias, EPILOGUE_conv2d_bias_relu,
+                                           EPILOGUE_conv2d_bias_relu_pool };
+#define FINISHED (int)(sizeof epilogues / sizeof *epilogues)
 
-/* Fits in every finish: two rows and columns of results at least. */
+/* Fits in every epilogue: two rows and columns of results at least. */
 static trial random_trial(int most)
 {
     static const enum lie images[] = { ROWS, PADDED, REPEATED };
@@ -222,9 +222,9 @@ static trial random_trial(int most)
                 .m = 1 + (int)pick(20),
                 .pad = { (int)pick(2), (int)pick(2) } };
     t.h = 4 + (int)pick((uint32_t)most), t.w = 4 + (int)pick((uint32_t)most);
-    t.finish = finishes[pick(FINISHED)], t.image = images[pick(3)], t.filter = (enum lie)pick(LIES);
+    t.epilogue = epilogues[pick(FINISHED)], t.image = images[pick(3)], t.filter = (enum lie)pick(LIES);
     t.unaligned = pick(2);
-    t.back = !t.finish && pick(2);
+    t.back = !t.epilogue && pick(2);
     return t;
 }
 
@@ -248,10 +248,10 @@ static void test_sizes(void)
         for (int f = 0; f < FINISHED; f++) {
             const int *n = sizes[i];
             run_trial(&(trial){
-                n[0], n[1], n[2], n[3], n[4], { 1, 1 }, finishes[f], ROWS, ROWS, false, false, false });
+                n[0], n[1], n[2], n[3], n[4], { 1, 1 }, epilogues[f], ROWS, ROWS, false, false, false });
             if (!f)
                 run_trial(&(trial){
-                    n[0], n[1], n[2], n[3], n[4], { 1, 1 }, finishes[f], ROWS, ROWS, false, false, true });
+                    n[0], n[1], n[2], n[3], n[4], { 1, 1 }, epilogues[f], ROWS, ROWS, false, false, true });
         }
     tap_point("sizes");
 }
@@ -369,7 +369,7 @@ static void test_filters(void)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const int *n = sizes[i];
         run_filters(&(trial){
-            n[0], n[1], n[2], n[3], n[4], { n[5], n[6] }, FINISH_NONE, ROWS, ROWS, false, false, false });
+            n[0], n[1], n[2], n[3], n[4], { n[5], n[6] }, EPILOGUE_NONE, ROWS, ROWS, false, false, false });
     }
     for (int i = 0; i < 60; i++) {
         trial t = random_trial(24);
@@ -380,11 +380,11 @@ static void test_filters(void)
     tap_point("gradients of filters: sizes, layouts, infinities, NaN, the same bits again");
 }
 
-/* What no kernel takes is refused when it is finished: cuDNN does not finish. */
+/* What no kernel takes is refused when it is finished: cuDNN does not epilogue. */
 static void test_refusals(void)
 {
     const trial t = {
-        2, 3, 8, 8, 4, { 1, 1 }, FINISH_conv2d_bias_relu_pool, ROWS, ROWS, false, false, false
+        2, 3, 8, 8, 4, { 1, 1 }, EPILOGUE_conv2d_bias_relu_pool, ROWS, ROWS, false, false, false
     };
     scene s;
     ran(open_scene(&t, &s), "a scene");

@@ -27,9 +27,9 @@ static void add_bias(trial *t, duet_dtype type, int64_t n)
 
 /* ---- products ---- */
 
-static void product_trial(enum finish finish, duet_dtype type, int64_t m, int64_t n, int64_t k)
+static void product_trial(enum epilogue epilogue, duet_dtype type, int64_t m, int64_t n, int64_t k)
 {
-    trial t = { .s = { .kernel = OP_matmul, .finish = finish }, .vendor = true };
+    trial t = { .s = { .kernel = OP_matmul, .epilogue = epilogue }, .vendor = true };
     add_dense(&t, true, type, 2, (int64_t[]){ m, n });
     add_input(&t, any_layout(type, 2, (int64_t[]){ m, k }, chance(20)), 0);
     add_input(&t, any_layout(type, 2, (int64_t[]){ k, n }, chance(20)), 0);
@@ -39,24 +39,24 @@ static void product_trial(enum finish finish, duet_dtype type, int64_t m, int64_
     run_trial(&t);
 }
 
-static void test_products(enum finish finish, int trials)
+static void test_products(enum epilogue epilogue, int trials)
 {
     static const int64_t few[] = { 0, 1, 1, 2, 5, 16, 17, 40 };
-    for (int n = 0; n < trials; n++) product_trial(finish, n % 2, few[draw(8)], few[draw(8)], few[draw(8)]);
+    for (int n = 0; n < trials; n++) product_trial(epilogue, n % 2, few[draw(8)], few[draw(8)], few[draw(8)]);
     /* more rows than are taken at once: whole blocks and a rest, down to one row */
     const int64_t own = cpu_own_bytes;
     for (int n = 0; n < (trials > 50 ? 2 : 1); n++, cpu_own_bytes = own) {
         cpu_own_bytes = 0;
-        product_trial(finish, DUET_F32, 1025, 1031, 9), product_trial(finish, DUET_F32, 515 + n, 600, 50);
-        product_trial(finish, DUET_F64, 300, 130, 20), product_trial(finish, DUET_F32, 1, 700, 300);
+        product_trial(epilogue, DUET_F32, 1025, 1031, 9), product_trial(epilogue, DUET_F32, 515 + n, 600, 50);
+        product_trial(epilogue, DUET_F64, 300, 130, 20), product_trial(epilogue, DUET_F32, 1, 700, 300);
     }
-    tap_point(finish_infos[finish].name);
+    tap_point(epilogue_infos[epilogue].name);
 }
 
 /* ---- convolutions ---- */
 
 /* The larger ones are several groups of images, and single ones that are left. */
-static void conv_trial(enum finish finish, duet_dtype type, bool large)
+static void conv_trial(enum epilogue epilogue, duet_dtype type, bool large)
 {
     const int stride[2] = { 1 + draw(2), 1 + draw(2) }, pad[2] = { draw(3), draw(3) };
     const bool halves = chance(50);
@@ -85,10 +85,10 @@ static void conv_trial(enum finish finish, duet_dtype type, bool large)
                                        hop[1],
                                        edge[0],
                                        edge[1] };
-    for (int a = 0; a < 2 && finish_infos[finish].pooled; a++)
+    for (int a = 0; a < 2 && epilogue_infos[epilogue].pooled; a++)
         out[2 + a] = out_size(out[2 + a], window[a], hop[a], edge[a]);
     if (out[2] < 1 || out[3] < 1) return;
-    trial t = { .s = { .kernel = OP_conv2d, .finish = finish }, .vendor = true };
+    trial t = { .s = { .kernel = OP_conv2d, .epilogue = epilogue }, .vendor = true };
     memcpy(t.s.attr, attr, sizeof attr);
     add_dense(&t, true, type, 4, out);
     add_input(&t, any_layout(type, 4, in, chance(20)), 0);
@@ -98,10 +98,10 @@ static void conv_trial(enum finish finish, duet_dtype type, bool large)
     run_trial(&t);
 }
 
-static void test_convs(enum finish finish, int trials)
+static void test_convs(enum epilogue epilogue, int trials)
 {
-    for (int n = 0; n < trials; n++) conv_trial(finish, n % 3 == 2, n % 8 == 2);
-    tap_point(finish_infos[finish].name);
+    for (int n = 0; n < trials; n++) conv_trial(epilogue, n % 3 == 2, n % 8 == 2);
+    tap_point(epilogue_infos[epilogue].name);
 }
 
 /* ---- what is kept, between runs by other numbers of threads ---- */
@@ -117,7 +117,7 @@ static void test_threads(void)
     for (int i = 0; i < M * C * 9; i++) w[i] = (float)number(DUET_F32, 0);
     for (int i = 0; i < M; i++) b[i] = (float)number(DUET_F32, 0);
     step s = { .kernel = OP_conv2d,
-               .finish = FINISH_conv2d_bias_relu_pool,
+               .epilogue = EPILOGUE_conv2d_bias_relu_pool,
                .outs = 1,
                .ins = 3,
                .attr = { 1, 1, 1, 1, 1, 1, 1, [STEP_POOL] = 2, 2, 2, 2 } };
@@ -147,8 +147,8 @@ static void test_threads(void)
 int main(int argc, char **argv)
 {
     const bool quick = is_quick(argc, argv);
-    for (enum finish i = 1; i < FINISHES; i++) {
-        if (finish_infos[i].kernel == OP_matmul) test_products(i, quick ? 20 : 60);
+    for (enum epilogue i = 1; i < FINISHES; i++) {
+        if (epilogue_infos[i].kernel == OP_matmul) test_products(i, quick ? 20 : 60);
         else test_convs(i, quick ? 20 : 90);
     }
     test_threads();

@@ -3,16 +3,16 @@
 #include "machine_trial.h"
 #include "quick.h"
 
-static const int folds[] = {
+static const int reductions[] = {
 #define DUET_FOLD1(name, ...) OP_##name,
 #define DUET_FOLD2            DUET_FOLD1
 #define DUET_MOMENT1          DUET_FOLD1
 #define DUET_PLACE1           DUET_FOLD1
 #include <duet/ops.def>
 };
-#define FOLDS ((int)(sizeof folds / sizeof *folds))
+#define FOLDS ((int)(sizeof reductions / sizeof *reductions))
 
-/* The domain of a program that folds: the axes that stay, then those that are reduced. */
+/* The domain of a program that reductions: the axes that stay, then those that are reduced. */
 typedef struct domain {
     int kept, inner;
     int64_t size[6];
@@ -40,8 +40,8 @@ static double telling(int op, duet_dtype type, double x)
     return type == DUET_F32 ? (double)(float)x : x;
 }
 
-static void fold_operands(trial *t, duet_dtype type, const domain *d, const int *ops, int outs, int ins,
-                          enum arrangement how, int strange)
+static void reduce_operands(trial *t, duet_dtype type, const domain *d, const int *ops, int outs, int ins,
+                            enum arrangement how, int strange)
 {
     const layout still = { .rank = d->inner };
     for (int k = 0; k < outs; k++) {
@@ -70,7 +70,7 @@ static void write_front(writer *w, int length)
     }
 }
 
-static void write_fold(writer *w, int op, int output)
+static void write_reduce(writer *w, int op, int output)
 {
     const bool acc = w->acc;
     write_one(w, op, 0);
@@ -78,17 +78,17 @@ static void write_fold(writer *w, int op, int output)
     w->p->code[w->p->length - 1].arg[2].index = (uint8_t)output;
 }
 
-/* The folds of ops, in front of each a formula of up to `front` instructions. */
-static void fold_program(trial *t, duet_dtype type, const int *ops, int front)
+/* The reductions of ops, in front of each a formula of up to `front` instructions. */
+static void reduce_program(trial *t, duet_dtype type, const int *ops, int front)
 {
     const step *s = &t->s;
     writer w = { .s = s, .p = &t->code, .type = type };
     t->code = (program){
-        .inputs = s->ins, .numbers = s->nums, .slots = PROGRAM_SLOTS, .outputs = s->outs, .folds = true
+        .inputs = s->ins, .numbers = s->nums, .slots = PROGRAM_SLOTS, .outputs = s->outs, .reductions = true
     };
     for (int o = 0; o < s->outs; o++) {
         write_front(&w, front ? draw(front) : 0);
-        write_fold(&w, ops[o], o);
+        write_reduce(&w, ops[o], o);
     }
 }
 
@@ -101,37 +101,37 @@ static bool has_answer(int op, const domain *d)
 }
 
 /* One row, of the first input, or of the first two, as they are. */
-static void plain_fold(int op, duet_dtype type, const domain *d, enum arrangement how)
+static void plain_reduce(int op, duet_dtype type, const domain *d, enum arrangement how)
 {
     trial t = { .s.kernel = KERNEL_PROGRAM };
     const int arity = op_infos[op].arity;
     if (!has_answer(op, d)) return;
-    fold_operands(&t, type, d, &op, 1, arity, how, chance(20) ? 2 : 0);
-    t.code = (program){ .length = 1, .inputs = (uint8_t)arity, .outputs = 1, .folds = true };
+    reduce_operands(&t, type, d, &op, 1, arity, how, chance(20) ? 2 : 0);
+    t.code = (program){ .length = 1, .inputs = (uint8_t)arity, .outputs = 1, .reductions = true };
     t.code.code[0] = (instruction){ .op = (uint8_t)op, .type = (uint8_t)type };
     for (int k = 0; k < arity; k++) t.code.code[0].arg[k] = (source){ FROM_INPUT, (uint8_t)k };
     collapse(&t);
     run_trial(&t);
 }
 
-static void front_fold(const int *ops, int outs, duet_dtype type, const domain *d, enum arrangement how)
+static void front_reduce(const int *ops, int outs, duet_dtype type, const domain *d, enum arrangement how)
 {
     trial t = { .s.kernel = KERNEL_PROGRAM };
     const int ins = 1 + draw(3);
     for (int k = 0; k < outs; k++)
         if (!has_answer(ops[k], d)) return;
-    fold_operands(&t, type, d, ops, outs, ins, how, chance(20) ? 2 : 0);
+    reduce_operands(&t, type, d, ops, outs, ins, how, chance(20) ? 2 : 0);
     add_number(&t, number(type, 0)), add_number(&t, number(type, 10));
-    fold_program(&t, type, ops, 6);
+    reduce_program(&t, type, ops, 6);
     collapse(&t);
     run_trial(&t);
 }
 
-static const int64_t fold_lengths[] = { 0,   1,    2,    17,   127,          128,      129,
-                                        300, 4095, 4096, 4097, 3 * 4096 + 5, 9 * 4096, 70 * 4096 + 17 };
-#define FOLD_LENGTHS ((int)(sizeof fold_lengths / sizeof *fold_lengths))
+static const int64_t reduce_lengths[] = { 0,   1,    2,    17,   127,          128,      129,
+                                          300, 4095, 4096, 4097, 3 * 4096 + 5, 9 * 4096, 70 * 4096 + 17 };
+#define REDUCE_LENGTHS ((int)(sizeof reduce_lengths / sizeof *reduce_lengths))
 
-static const domain fold_domains[] = {
+static const domain reduce_domains[] = {
     { 1, 1, { 5, 21 } },           { 1, 1, { 40, 4097 } },     { 2, 1, { 7, 3, 200 } },
     { 1, 1, { 1000, 10 } },        { 1, 1, { 130, 129 } },     { 1, 2, { 6, 9, 33 } },
     { 2, 2, { 3, 5, 7, 40 } },     { 1, 1, { 3, 0 } },         { 2, 1, { 3, 0, 4 } },
@@ -139,29 +139,30 @@ static const domain fold_domains[] = {
     { 1, 1, { 300, 1 } },          { 1, 1, { 37, 128 } },      { 3, 1, { 2, 3, 300, 20 } },
     { 1, 1, { 2, 3 * 4096 + 5 } }, { 2, 2, { 2, 20, 3, 50 } }, { 1, 1, { 77, 17 } },
 };
-#define FOLD_DOMAINS ((int)(sizeof fold_domains / sizeof *fold_domains))
+#define REDUCE_DOMAINS ((int)(sizeof reduce_domains / sizeof *reduce_domains))
 
-static void test_fold_row(int op, bool quick)
+static void test_reduce_row(int op, bool quick)
 {
-    for (int n = 0; n < FOLD_LENGTHS - 2 * quick; n++)
+    for (int n = 0; n < REDUCE_LENGTHS - 2 * quick; n++)
         for (int type = 0; type < 2; type++) {
-            const domain whole = { 0, 1, { fold_lengths[n] } }, one = { 1, 1, { 1, fold_lengths[n] } };
-            plain_fold(op, type, n % 2 ? &whole : &one, IN_ORDER), front_fold(&op, 1, type, &whole, ANYHOW);
+            const domain whole = { 0, 1, { reduce_lengths[n] } }, one = { 1, 1, { 1, reduce_lengths[n] } };
+            plain_reduce(op, type, n % 2 ? &whole : &one, IN_ORDER),
+                front_reduce(&op, 1, type, &whole, ANYHOW);
         }
-    for (int n = 0; n < FOLD_DOMAINS; n++)
+    for (int n = 0; n < REDUCE_DOMAINS; n++)
         for (int how = 0; how < ARRANGEMENTS; how++)
-            plain_fold(op, (n + how) % 2, &fold_domains[n], how),
-                front_fold(&op, 1, (n + how + 1) % 2, &fold_domains[n], how);
+            plain_reduce(op, (n + how) % 2, &reduce_domains[n], how),
+                front_reduce(&op, 1, (n + how + 1) % 2, &reduce_domains[n], how);
     tap_point(op_infos[op].name);
 }
 
-static void test_folds_together(int trials)
+static void test_reduces_together(int trials)
 {
     for (int n = 0; n < trials; n++) {
         int ops[STEP_OUTPUTS];
         const int outs = 2 + draw(STEP_OUTPUTS - 1);
-        for (int k = 0; k < outs; k++) ops[k] = folds[draw(FOLDS)];
-        front_fold(ops, outs, n % 2, &fold_domains[draw(FOLD_DOMAINS)], draw(ARRANGEMENTS));
+        for (int k = 0; k < outs; k++) ops[k] = reductions[draw(FOLDS)];
+        front_reduce(ops, outs, n % 2, &reduce_domains[draw(REDUCE_DOMAINS)], draw(ARRANGEMENTS));
     }
     tap_point("several reductions in one pass");
 }
@@ -188,10 +189,10 @@ static void norm_trial(duet_dtype type, const domain *d, enum arrangement how)
     trial t = { .s.kernel = KERNEL_PROGRAM };
     const int ops[] = { OP_norm, OP_norm, OP_max };
     const uint8_t of = (uint8_t)type;
-    fold_operands(&t, type, d, ops, 3, 2, how, chance(20) ? 1 : 0);
+    reduce_operands(&t, type, d, ops, 3, 2, how, chance(20) ? 1 : 0);
     scale_outputs(&t, type == DUET_F32 ? 1e30 : 1e200);
     add_number(&t, 0);
-    t.code = (program){ .length = 5, .inputs = 2, .numbers = 1, .outputs = 3, .folds = true };
+    t.code = (program){ .length = 5, .inputs = 2, .numbers = 1, .outputs = 3, .reductions = true };
     t.code.code[0] = (instruction){ OP_norm, of, { { FROM_INPUT, 0 }, { 0 }, { 0, 0 } } };
     t.code.code[1] = (instruction){ OP_mul, of, { { FROM_INPUT, 1 }, { FROM_NUMBER, 0 } } };
     t.code.code[2] = (instruction){ OP_sub, of, { { FROM_ACC, 0 }, { FROM_INPUT, 0 } } };
@@ -204,9 +205,9 @@ static void norm_trial(duet_dtype type, const domain *d, enum arrangement how)
 static void test_scaled_norms(void)
 {
     for (int type = 0; type < 2; type++) {
-        for (int n = 0; n < FOLD_LENGTHS - 2; n++)
-            norm_trial(type, &(domain){ 1, 1, { 6, fold_lengths[n] } }, IN_ORDER + n % 2);
-        for (int n = 0; n < FOLD_DOMAINS; n++) norm_trial(type, &fold_domains[n], IN_ORDER + n % 2);
+        for (int n = 0; n < REDUCE_LENGTHS - 2; n++)
+            norm_trial(type, &(domain){ 1, 1, { 6, reduce_lengths[n] } }, IN_ORDER + n % 2);
+        for (int n = 0; n < REDUCE_DOMAINS; n++) norm_trial(type, &reduce_domains[n], IN_ORDER + n % 2);
     }
     tap_point("norms whose squares over- or underflow");
 }
@@ -263,8 +264,8 @@ static void test_norm(bool quick)
 int main(int argc, char **argv)
 {
     const bool quick = is_quick(argc, argv);
-    for (int k = 0; k < FOLDS; k++) test_fold_row(folds[k], quick);
-    test_folds_together(quick ? 30 : 300);
+    for (int k = 0; k < FOLDS; k++) test_reduce_row(reductions[k], quick);
+    test_reduces_together(quick ? 30 : 300);
     test_scaled_norms();
     test_softmax(quick);
     test_norm(quick);

@@ -33,7 +33,7 @@ static int any_op(duet_dtype t, enum op_kind kind)
         const int op = draw(OPS);
         if (op_infos[op].kind != kind || !(op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS)))
             continue;
-        if (is_whole(t) || kind == KIND_FOLD || op_infos[op].flags & OP_INTEGERS || op == OP_fma) return op;
+        if (is_whole(t) || kind == KIND_REDUCE || op_infos[op].flags & OP_INTEGERS || op == OP_fma) return op;
         if (op == inexact[0] || op == inexact[1]) return op; /* exactly rounded */
     }
 }
@@ -116,9 +116,9 @@ static void test_casts(void)
     tap_point("casts");
 }
 
-/* ---- folds ---- */
+/* ---- reductions ---- */
 
-static void fold_trial(int op, duet_dtype type, const int64_t *size, int rank, int inner, bool front)
+static void reduce_trial(int op, duet_dtype type, const int64_t *size, int rank, int inner, bool front)
 {
     trial t = { .s.kernel = KERNEL_PROGRAM, .s.inner = (uint8_t)inner };
     const layout still = { .rank = inner };
@@ -132,7 +132,7 @@ static void fold_trial(int op, duet_dtype type, const int64_t *size, int rank, i
         for (int64_t i = 0; i < b->count && chance(50); i++) put(b, i, draw(9) - 4.0);
     }
     add_number(&t, any_number(type));
-    t.code = (program){ .length = 1, .inputs = 2, .numbers = 1, .outputs = 1, .folds = true };
+    t.code = (program){ .length = 1, .inputs = 2, .numbers = 1, .outputs = 1, .reductions = true };
     t.code.code[0] = (instruction){ OP_minimum, (uint8_t)type, { { FROM_INPUT, 0 }, { FROM_NUMBER, 0 } } };
     if (front) t.code.length++;
     t.code.code[t.code.length - 1] = (instruction){
@@ -143,7 +143,7 @@ static void fold_trial(int op, duet_dtype type, const int64_t *size, int rank, i
     run_trial(&t);
 }
 
-static void test_folds(duet_dtype type, int trials)
+static void test_reduces(duet_dtype type, int trials)
 {
     static const struct {
         int rank, inner;
@@ -154,15 +154,15 @@ static void test_folds(duet_dtype type, int trials)
     char name[40];
     for (int n = 0; n < trials; n++) {
         const int d = draw((int)(sizeof domains / sizeof *domains));
-        fold_trial(any_op(type, KIND_FOLD), type, domains[d].size, domains[d].rank, domains[d].inner,
-                   chance(50));
+        reduce_trial(any_op(type, KIND_REDUCE), type, domains[d].size, domains[d].rank, domains[d].inner,
+                     chance(50));
     }
     if (is_whole(type)) { /* of nothing */
         const int64_t none[] = { 3, 0 };
         const int ops[] = { OP_sum, OP_prod, OP_dot };
-        for (int k = 0; k < 3; k++) fold_trial(ops[k], type, none, 2, 1, false);
+        for (int k = 0; k < 3; k++) reduce_trial(ops[k], type, none, 2, 1, false);
     }
-    snprintf(name, sizeof name, "folds of %s", dtypes[type].name);
+    snprintf(name, sizeof name, "reductions of %s", dtypes[type].name);
     tap_point(name);
 }
 
@@ -228,7 +228,7 @@ int main(int argc, char **argv)
     test_casts();
     for (int c = 0; c < 4; c++) {
         test_programs(computing[c], quick ? 60 : 500);
-        test_folds(computing[c], quick ? 40 : 200);
+        test_reduces(computing[c], quick ? 40 : 200);
     }
     test_moves();
     return tap_end();

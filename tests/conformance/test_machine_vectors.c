@@ -1,5 +1,5 @@
 /* test_machine_vectors.c - conformance of machines where operands of other types than the program's meet their vectors: the ends of rows at any
- * alignment, operands so large that a thread has several, several folds in one pass along any axis, moves that turn a matrix. */
+ * alignment, operands so large that a thread has several, several reductions in one pass along any axis, moves that turn a matrix. */
 #include "machine_trial.h"
 #include "quick.h"
 
@@ -162,7 +162,7 @@ static void test_moves(bool quick)
     tap_point("moves");
 }
 
-/* ---- folds ---- */
+/* ---- reductions ---- */
 
 static const struct {
     int kept, inner;
@@ -175,11 +175,11 @@ static const struct {
 };
 #define DOMAINS ((int)(sizeof domains / sizeof *domains))
 
-static int any_fold(duet_dtype computed, bool empty)
+static int any_reduce(duet_dtype computed, bool empty)
 {
     for (;;) {
         const int op = draw(OPS), flags = op_infos[op].flags;
-        if (op_infos[op].kind != KIND_FOLD ||
+        if (op_infos[op].kind != KIND_REDUCE ||
             (empty && (flags & OP_GIVES_INDEX || op == OP_min || op == OP_max)))
             continue;
         if (is_whole(computed) ? flags & OP_INTEGERS : flags & OP_FLOATS) return op;
@@ -200,7 +200,7 @@ static layout input_layout(duet_dtype type, int d)
     return l;
 }
 
-static void fold_trial(duet_dtype computed, int d, int outs)
+static void reduce_trial(duet_dtype computed, int d, int outs)
 {
     trial t = { .s.kernel = KERNEL_PROGRAM, .s.inner = (uint8_t)domains[d].inner };
     writer w = { .s = &t.s, .p = &t.code, .type = computed };
@@ -210,7 +210,7 @@ static void fold_trial(duet_dtype computed, int d, int outs)
     for (int a = domains[d].kept; a < domains[d].kept + domains[d].inner; a++)
         empty |= domains[d].size[a] == 0;
     for (int k = 0; k < outs; k++) {
-        ops[k] = any_fold(computed, empty);
+        ops[k] = any_reduce(computed, empty);
         const bool index = op_infos[ops[k]].flags & OP_GIVES_INDEX;
         add_output(&t, any_layout(index ? DUET_I64 : any_type(computed), domains[d].kept, domains[d].size,
                                   false));
@@ -221,7 +221,7 @@ static void fold_trial(duet_dtype computed, int d, int outs)
     for (int k = 0; k < ins; k++) add_input(&t, input_layout(any_type(computed), d), chance(20) ? 2 : 0);
     add_number(&t, any_number(computed));
     t.code = (program){
-        .inputs = t.s.ins, .numbers = 1, .slots = PROGRAM_SLOTS, .outputs = (uint8_t)outs, .folds = true
+        .inputs = t.s.ins, .numbers = 1, .slots = PROGRAM_SLOTS, .outputs = (uint8_t)outs, .reductions = true
     };
     for (int k = 0; k < outs; k++) {
         for (int n = chance(40) ? 0 : draw(3); n-- > 0;) write_map(&w, any_op(computed));
@@ -234,13 +234,13 @@ static void fold_trial(duet_dtype computed, int d, int outs)
     run_trial(&t);
 }
 
-static void test_folds(int rounds)
+static void test_reduces(int rounds)
 {
     for (int n = 0; n < rounds; n++)
         for (int c = 0; c < 4; c++)
             for (int d = 0; d < DOMAINS; d++)
-                fold_trial(computing[c], d, chance(70) ? 1 : 1 + draw(STEP_OUTPUTS));
-    tap_point("folds");
+                reduce_trial(computing[c], d, chance(70) ? 1 : 1 + draw(STEP_OUTPUTS));
+    tap_point("reductions");
 }
 
 int main(int argc, char **argv)
@@ -249,6 +249,6 @@ int main(int argc, char **argv)
     test_ends(quick ? 60 : 300);
     test_large(quick);
     test_moves(quick);
-    test_folds(quick ? 2 : 12);
+    test_reduces(quick ? 2 : 12);
     return tap_end();
 }

@@ -139,7 +139,7 @@ static void rounded_once(duet_dtype type)
 /* ---- reductions, pooling, softmax ---------------------------------------------------------------------------- */
 
 /* One NaN anywhere, or the lone -0 among zeros, among WIDTH * 3 elements. */
-static void folds_of(duet_dtype type, int at)
+static void reduces_of(duet_dtype type, int at)
 {
     double x[3 * WIDTH] = { 0 };
     x[at] = NAN;
@@ -319,7 +319,7 @@ int main(void)
     for (duet_dtype t = 0; t < FLOAT_TYPES; t++) {
         element_by_element(t), tap_point("element by element");
         rounded_once(t), tap_point("fma rounds once");
-        for (int at = 0; at < 3 * WIDTH; at += 11) folds_of(t, at);
+        for (int at = 0; at < 3 * WIDTH; at += 11) reduces_of(t, at);
         tap_point("NaN and zeros in reductions");
         for (int at = 0; at < 3 * WIDTH; at += 11) places_of(t, at);
         places_among_infinities(t), tap_point("places");

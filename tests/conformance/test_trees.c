@@ -19,19 +19,18 @@
 static duet_place place[2];
 static int places;
 
-static duet_matrix *destination(const garden *g, duet_expr e)
+static duet_matrix *destination(const random_formula *g, duet_expr e)
 {
-    rng dice = rng_new(g->seed + 77);
+    rng gen = rng_new(g->seed + 77);
     const sizes s = sizes_of_expr(e);
     const duet_dtype type =
         duet_expr_type(e) == DUET_I64 ? DUET_I64 : g->type; /* of numbers alone the type is another */
-    duet_matrix *m =
-        random_view(&dice, (enum view)rng_below(&dice, VIEWS), type, s.rank, s.size, -5, 5, NULL);
-    return m ? m : random_matrix(&dice, type, s.rank, s.size, -5, 5);
+    duet_matrix *m = random_view(&gen, (enum view)rng_below(&gen, VIEWS), type, s.rank, s.size, -5, 5, NULL);
+    return m ? m : random_matrix(&gen, type, s.rank, s.size, -5, 5);
 }
 
 /* One evaluation, into a fresh matrix or a view, held against the oracle. */
-static void *evaluate(garden *g, duet_place where, int mode, int64_t *count)
+static void *evaluate(random_formula *g, duet_place where, int mode, int64_t *count)
 {
     const char *why = NULL;
     void *got = NULL;
@@ -55,7 +54,7 @@ static void *evaluate(garden *g, duet_place where, int mode, int64_t *count)
     return got;
 }
 
-static void differ(garden *g, duet_place where, int mode)
+static void differ(random_formula *g, duet_place where, int mode)
 {
     const duet_expr e = grow(g);
     CHECK(false, "seed %llu, %s: %s, fusion %s has other bits than the first: %s",
@@ -65,7 +64,7 @@ static void differ(garden *g, duet_place where, int mode)
 
 static void one_tree(uint64_t seed)
 {
-    garden g = { .seed = seed };
+    random_formula g = { .seed = seed };
     plant(&g);
     void *first = NULL;
     int64_t count = 0;
@@ -85,13 +84,13 @@ static void one_tree(uint64_t seed)
 
 typedef struct output {
     duet_matrix *m, *whole;
-    bool leaf;            /* of the garden's own: the statement is in place, and later ones see it */
+    bool leaf;            /* of the random_formula's own: the statement is in place, and later ones see it */
     int64_t count;        /* elements of whole */
     void *before, *first; /* its elements, and what became of them first */
 } output;
 
 typedef struct bed {
-    garden g;
+    random_formula g;
     output out[OUTPUTS];
     int outs;
 } bed;
@@ -123,30 +122,30 @@ static void hash_results(duet_dtype type, const void *p, int64_t count)
 }
 
 /* The statements' formulas: the last part, and sometimes others before it, which it may be made of. */
-static int grow_all(garden *g, duet_expr e[OUTPUTS])
+static int grow_all(random_formula *g, duet_expr e[OUTPUTS])
 {
-    rng dice = rng_new(g->seed ^ 0x5eed);
+    rng gen = rng_new(g->seed ^ 0x5eed);
     part grown[NODES];
-    grow_parts(g, &dice, grown);
+    grow_parts(g, &gen, grown);
     g->made_of = grown[g->target - 1].made_of;
-    const int count = rng_chance(&dice, 60) ? 1 : 2 + (int)rng_below(&dice, OUTPUTS - 1);
+    const int count = rng_chance(&gen, 60) ? 1 : 2 + (int)rng_below(&gen, OUTPUTS - 1);
     for (int k = 0; k < count; k++) {
-        const part p = grown[k == count - 1 ? g->target - 1 : rng_below(&dice, g->target)];
+        const part p = grown[k == count - 1 ? g->target - 1 : rng_below(&gen, g->target)];
         g->made_of |= p.made_of;
-        e[k] = rng_chance(&dice, 8) ? index_part(g, &dice, p).e : p.e;
+        e[k] = rng_chance(&gen, 8) ? index_part(g, &gen, p).e : p.e;
     }
     return count;
 }
 
 /* A view as large as the formula or as the base, or a leaf. */
-static output new_output(garden *g, rng *dice, duet_expr e)
+static output new_output(random_formula *g, rng *gen, duet_expr e)
 {
-    const bool index = duet_expr_type(e) == DUET_I64, own = !index && rng_chance(dice, 20);
-    const sizes s = !index && rng_chance(dice, 15) ? g->base : sizes_of_expr(e);
-    const int l = (int)rng_below(dice, 4);
+    const bool index = duet_expr_type(e) == DUET_I64, own = !index && rng_chance(gen, 20);
+    const sizes s = !index && rng_chance(gen, 15) ? g->base : sizes_of_expr(e);
+    const int l = (int)rng_below(gen, 4);
     output o = { .leaf = own, .m = g->leaf[l], .whole = g->whole[l] };
     if (!own)
-        o.m = some_view(dice, (enum view)rng_below(dice, VIEWS), index ? DUET_I64 : g->type, &s, 5, &o.whole);
+        o.m = some_view(gen, (enum view)rng_below(gen, VIEWS), index ? DUET_I64 : g->type, &s, 5, &o.whole);
     o.count = duet_count(o.whole);
     const size_t bytes = (size_t)o.count * dtypes[duet_type(o.m)].bytes;
     o.before = malloc(2 * bytes + 2), o.first = (char *)o.before + bytes;
@@ -158,11 +157,11 @@ static output new_output(garden *g, rng *dice, duet_expr e)
 static void lay_out(bed *b)
 {
     duet_expr e[OUTPUTS];
-    rng dice = rng_new(b->g.seed + 77);
+    rng gen = rng_new(b->g.seed + 77);
     plant(&b->g);
     b->outs = grow_all(&b->g, e);
     operators += __builtin_popcountll(b->g.made_of);
-    for (int k = 0; k < b->outs; k++) b->out[k] = new_output(&b->g, &dice, e[k]);
+    for (int k = 0; k < b->outs; k++) b->out[k] = new_output(&b->g, &gen, e[k]);
     clear(&b->g);
 }
 

@@ -6,7 +6,7 @@
 #include "modes.h"
 #include <math.h>
 
-static rng dice;
+static rng gen;
 static duet_place place[2];
 static int places;
 
@@ -78,10 +78,10 @@ static void results(void)
 
 static duet_matrix *some(duet_dtype t, enum view view, const sizes *s)
 {
-    duet_matrix *m = random_view(&dice, view, t, s->rank, s->size, t == DUET_BOOL ? 0 : -2, 2, NULL);
-    return m ? m : random_matrix(&dice, t, s->rank, s->size, t == DUET_BOOL ? 0 : -2, 2);
+    duet_matrix *m = random_view(&gen, view, t, s->rank, s->size, t == DUET_BOOL ? 0 : -2, 2, NULL);
+    return m ? m : random_matrix(&gen, t, s->rank, s->size, t == DUET_BOOL ? 0 : -2, 2);
 }
-#define SOME(t, ...) some(t, (enum view)rng_below(&dice, VIEWS), &(sizes)SIZES(__VA_ARGS__))
+#define SOME(t, ...) some(t, (enum view)rng_below(&gen, VIEWS), &(sizes)SIZES(__VA_ARGS__))
 
 #define RIGHT(m, e)                                                                                          \
     do {                                                                                                     \
@@ -210,11 +210,11 @@ static bool same_whole(duet_dtype t, uint64_t a, uint64_t b)
 /* Elements of all bits. */
 static duet_matrix *full(duet_dtype t, const sizes *s)
 {
-    duet_matrix *m = some(t, (enum view)rng_below(&dice, VIEWS), s);
+    duet_matrix *m = some(t, (enum view)rng_below(&gen, VIEWS), s);
     const size_t bytes = dtypes[t].bytes;
     char *bits = malloc((size_t)duet_count(m) * bytes + 8);
     for (int64_t i = 0; i < duet_count(m); i++) {
-        const uint64_t x = rng_chance(&dice, 10) ? (uint64_t)1 << (8 * bytes - 1) : rng_next(&dice);
+        const uint64_t x = rng_chance(&gen, 10) ? (uint64_t)1 << (8 * bytes - 1) : rng_next(&gen);
         memcpy(bits + i * (int64_t)bytes, &x, bytes);
     }
     fill_from(m, bits);
@@ -494,7 +494,7 @@ static void images_of_halves(void)
 int main(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    dice = rng_new(77);
+    gen = rng_new(77);
     places = list_places(place);
     results(), all_formulas(), rounded_once(), math_modes(), products(), convolutions(), empty_windows(),
         moved(), by_data(), images_of_halves();

@@ -10,107 +10,107 @@
 #define PARTS  12
 #define GOALS  3
 
-typedef struct garden {
+typedef struct random_formula {
     uint64_t seed;
     sizes shape;
     duet_matrix *leaf[LEAVES];
     duet_expr made[GOALS * 8 * PARTS];
     int makes;
-} garden;
+} random_formula;
 
 static duet_dtype real_type(void)
 {
     static const duet_dtype usual[] = { DUET_F32, DUET_F32, DUET_F64,  DUET_I64,
                                         DUET_I32, DUET_U8,  DUET_BOOL, DUET_F16 };
-    return rng_chance(&dice, 60) ? usual[rng_below(&dice, 8)] : (duet_dtype)rng_below(&dice, DUET_C64);
+    return rng_chance(&gen, 60) ? usual[rng_below(&gen, 8)] : (duet_dtype)rng_below(&gen, DUET_C64);
 }
 
-static duet_expr kept(garden *g, duet_expr e) { return g->made[g->makes++] = e; }
+static duet_expr kept(random_formula *g, duet_expr e) { return g->made[g->makes++] = e; }
 
 /* As it is, if it may promote to t; else cast. */
 static duet_expr operand_of_type(duet_expr e, duet_dtype t, bool may)
 {
     const duet_dtype from = duet_expr_type(e);
-    return from == t || (may && promoted(from, t) == t && rng_chance(&dice, 80)) ? e : (duet_cast)(e, t);
+    return from == t || (may && promoted(from, t) == t && rng_chance(&gen, 80)) ? e : (duet_cast)(e, t);
 }
 
 static const row *any_row(duet_dtype t)
 {
     const int all = LENGTH(maps) + LENGTH(integer_maps);
     for (;;) {
-        const int i = (int)rng_below(&dice, all);
+        const int i = (int)rng_below(&gen, all);
         const row *r = i < LENGTH(maps) ? &maps[i] : &integer_maps[i - LENGTH(maps)];
         const bool plain = r->ulp <= 0.5 && r->op != OP_pow && r->op != OP_div && r->op != OP_sqrt;
-        if (admits(r, t) && (plain || rng_chance(&dice, 10))) return r;
+        if (admits(r, t) && (plain || rng_chance(&gen, 10))) return r;
     }
 }
 
-static duet_expr pick(garden *g, const duet_expr *grown, int count)
+static duet_expr pick(random_formula *g, const duet_expr *grown, int count)
 {
-    if (count && rng_chance(&dice, 70))
-        return grown[rng_chance(&dice, 60) ? count - 1 : rng_below(&dice, count)];
-    return kept(g, duet_of_matrix(g->leaf[rng_below(&dice, LEAVES)]));
+    if (count && rng_chance(&gen, 70))
+        return grown[rng_chance(&gen, 60) ? count - 1 : rng_below(&gen, count)];
+    return kept(g, duet_of_matrix(g->leaf[rng_below(&gen, LEAVES)]));
 }
 
-static duet_expr grow_one(garden *g, const duet_expr *grown, int count)
+static duet_expr grow_one(random_formula *g, const duet_expr *grown, int count)
 {
     const duet_dtype t = real_type();
     const row *r = any_row(t);
     duet_expr x[3];
-    const int strong = r->arity - 1, number = rng_chance(&dice, 20) ? (int)rng_below(&dice, 2)
-                                                                    : -1; /* the strong one has the type */
+    const int strong = r->arity - 1,
+              number = rng_chance(&gen, 20) ? (int)rng_below(&gen, 2) : -1; /* the strong one has the type */
     for (int k = 0; k < r->arity; k++)
-        x[k] = k == number && k != strong ? duet_of_integer(rng_below(&dice, 2))
+        x[k] = k == number && k != strong ? duet_of_integer(rng_below(&gen, 2))
                                           : operand_of_type(pick(g, grown, count), t, k != strong);
     return kept(g, r->make(x, 0, NULL));
 }
 
-static duet_expr grow_more(garden *g)
+static duet_expr grow_more(random_formula *g)
 {
     duet_expr grown[PARTS];
-    const int parts = 1 + (int)rng_below(&dice, PARTS);
+    const int parts = 1 + (int)rng_below(&gen, PARTS);
     for (int i = 0; i < parts; i++) grown[i] = grow_one(g, grown, i);
     duet_expr e = grown[parts - 1];
-    if (!rng_chance(&dice, 20)) return e;
+    if (!rng_chance(&gen, 20)) return e;
     static const int sums[] = { OP_sum, OP_min, OP_max, OP_any, OP_all };
-    const int op = sums[rng_below(&dice, 5)];
-    for (int i = 0; i < LENGTH(folds); i++)
-        if (folds[i].op == op) return kept(g, folds[i + rng_below(&dice, 2)].make(&e, 0, NULL));
+    const int op = sums[rng_below(&gen, 5)];
+    for (int i = 0; i < LENGTH(reductions); i++)
+        if (reductions[i].op == op) return kept(g, reductions[i + rng_below(&gen, 2)].make(&e, 0, NULL));
     return e;
 }
 
-static duet_expr grow(garden *g)
+static duet_expr grow(random_formula *g)
 {
-    dice = rng_new(g->seed), g->makes = 0;
+    gen = rng_new(g->seed), g->makes = 0;
     return grow_more(g);
 }
 
-static void clear(garden *g)
+static void clear(random_formula *g)
 {
     while (g->makes) forget(g->made[--g->makes]);
 }
 
-static void plant(garden *g)
+static void plant(random_formula *g)
 {
-    dice = rng_new(g->seed ^ 0x5eed);
-    g->shape = (sizes)SIZES(1 + rng_below(&dice, 6), 1 + rng_below(&dice, rng_chance(&dice, 20) ? 300 : 7));
+    gen = rng_new(g->seed ^ 0x5eed);
+    g->shape = (sizes)SIZES(1 + rng_below(&gen, 6), 1 + rng_below(&gen, rng_chance(&gen, 20) ? 300 : 7));
     for (int l = 0; l < LEAVES; l++) {
         sizes s = g->shape;
-        if (l > 3) s.size[rng_below(&dice, 2)] = 1;
+        if (l > 3) s.size[rng_below(&gen, 2)] = 1;
         g->leaf[l] = matrix_of(real_type(), &s, 5, -9, 9);
     }
 }
 
 static int64_t operators;
 
-static void *evaluate(garden *g, int p, int mode, duet_dtype *type, int64_t *count)
+static void *evaluate(random_formula *g, int p, int mode, duet_dtype *type, int64_t *count)
 {
     duet_expr e = grow(g);
     const sizes s = sizes_of_expr(e);
     const bool good = duet_expr_status(e) == DUET_OK;
     CHECK(good, "seed %llu: %s", (unsigned long long)g->seed, duet_error());
     *type = duet_expr_type(e);
-    if (rng_chance(&dice, 30))
+    if (rng_chance(&gen, 30))
         *type = promoted(*type, DUET_F32) < DUET_C64 ? promoted(*type, DUET_F32) : *type;
     duet_matrix *m = duet_new_shape(*type, s.rank, s.size);
     const char *why = NULL;
@@ -128,7 +128,7 @@ static void *evaluate(garden *g, int p, int mode, duet_dtype *type, int64_t *cou
 
 static void one_tree(uint64_t seed)
 {
-    garden g = { .seed = seed };
+    random_formula g = { .seed = seed };
     duet_dtype type;
     int64_t count;
     plant(&g);
@@ -153,14 +153,14 @@ typedef struct state {
     char *bytes[GOALS];
 } state;
 
-static state taken(const garden *g)
+static state taken(const random_formula *g)
 {
     state s;
     for (int k = 0; k < GOALS; k++) s.bytes[k] = elements(g->leaf[k]);
     return s;
 }
 
-static void put_back(garden *g, const state *s)
+static void put_back(random_formula *g, const state *s)
 {
     for (int k = 0; k < GOALS; k++) fill_from(g->leaf[k], s->bytes[k]);
 }
@@ -170,7 +170,7 @@ static void drop_state(state *s)
     for (int k = 0; k < GOALS; k++) free(s->bytes[k]);
 }
 
-static bool same_state(const garden *g, const state *a, const state *b)
+static bool same_state(const random_formula *g, const state *a, const state *b)
 {
     bool same = true;
     for (int k = 0; k < GOALS; k++)
@@ -178,7 +178,7 @@ static bool same_state(const garden *g, const state *a, const state *b)
     return same;
 }
 
-static duet_status all_statements(garden *g, bool together)
+static duet_status all_statements(random_formula *g, bool together)
 {
     duet_assignment a[GOALS];
     duet_status s = DUET_OK;
@@ -198,7 +198,7 @@ static duet_status all_statements(garden *g, bool together)
 
 static void several(uint64_t seed)
 {
-    garden g = { .seed = seed };
+    random_formula g = { .seed = seed };
     plant(&g);
     state before = taken(&g);
     plan_fusion(MODE_NONE);

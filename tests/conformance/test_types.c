@@ -356,14 +356,14 @@ static void all_between(void)
 
 int main(int argc, char **argv)
 {
-    dice = rng_new(1);
+    gen = rng_new(1);
     list_places_of_types();
     promotion(), results(), plans(), numbers(), casts();
     for (int p = 0; p < places; p++) one_after_the_other(p);
     tap_point("statements one after the other");
     rows_of(maps, LENGTH(maps), "element by element");
     rows_of(integer_maps, LENGTH(integer_maps), "of integers alone");
-    rows_of(folds, LENGTH(folds), "reductions");
+    rows_of(reductions, LENGTH(reductions), "reductions");
     all_between();
     return tap_end();
 }

@@ -80,8 +80,8 @@ static void split_first(const job *j, double size, float *high, float *low)
 
 static bool is_product(const step *s)
 {
-    const int act = finish_infos[s->finish].act;
-    return s->kernel == OP_matmul && (s->ins == 2 || s->finish) && act != OP_softmax &&
+    const int act = epilogue_infos[s->epilogue].act;
+    return s->kernel == OP_matmul && (s->ins == 2 || s->epilogue) && act != OP_softmax &&
            s->out[0].at.size[0] >= 2 && s->in[1].at.size[0] > 0 && s->in[1].at.size[1] > FEW_COLUMNS;
 }
 

@@ -5,18 +5,18 @@
 #include "tap.h"
 #include <duet/duet.h>
 
-static inline duet_matrix *new_filled(int64_t n, float value)
+static inline duet_matrix *new_filled(int64_t n, float number)
 {
     duet_matrix *m = duet_new(DUET_F32, n);
     float *p = m ? duet_overwrite(m) : NULL;
-    for (int64_t i = 0; p && i < n; i++) p[i] = value;
+    for (int64_t i = 0; p && i < n; i++) p[i] = number;
     return CHECK(p != NULL, "%s", duet_error()), m;
 }
 
-static inline void refill(duet_matrix *m, float value)
+static inline void refill(duet_matrix *m, float number)
 {
     float *p = duet_overwrite(m);
-    for (int64_t i = 0; p && i < duet_count(m); i++) p[i] = value;
+    for (int64_t i = 0; p && i < duet_count(m); i++) p[i] = number;
     CHECK(p != NULL, "%s", duet_error());
 }
 

@@ -12,20 +12,20 @@
 
 int kernels_oldest(void) { return 80; }
 
-/* Like real kernels, long folds need room for the results of blocks, permutations to sort, and products by parts what they sum apart. */
+/* Like real kernels, long reductions need room for the results of blocks, permutations to sort, and products by parts what they sum apart. */
 size_t kernels_scratch(const step *s)
 {
     if (kernels_splits(s)) return 1024;
     if (s->kernel == KERNEL_RANDOM)
         return s->attr[0] == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
     if (order_family(s->kernel) >= ORDER_SCATTER) return (size_t)layout_count(&s->in[0].at) * 16;
-    if (s->kernel == KERNEL_LAYER_NORM) return norm_length(s) > FOLD_BLOCK ? 1024 : 0;
+    if (s->kernel == KERNEL_LAYER_NORM) return norm_length(s) > REDUCE_BLOCK ? 1024 : 0;
     if (s->kernel == OP_conv2d_filter_grad) return filter_grad_scratch(s);
     int64_t n = 1;
-    if (s->kernel != KERNEL_PROGRAM || !s->program->folds) return 0;
+    if (s->kernel != KERNEL_PROGRAM || !s->program->reductions) return 0;
     for (int axis = s->out[0].at.rank - s->inner; axis < s->out[0].at.rank; axis++)
         n *= s->out[0].at.size[axis];
-    return n > FOLD_BLOCK ? (size_t)(n / FOLD_BLOCK + 1) * s->outs * sizeof(double) : 0;
+    return n > REDUCE_BLOCK ? (size_t)(n / REDUCE_BLOCK + 1) * s->outs * sizeof(double) : 0;
 }
 
 /* A real reduction would be wrong if anything had been counted before it. */

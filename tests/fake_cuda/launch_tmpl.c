@@ -7,7 +7,7 @@
 #include "scalar_ops.h"
 #include <stdlib.h>
 
-void FN(fake_fold)(void *out, int op, const T (*pair)[2], int64_t n); /* program_tmpl.c */
+void FN(fake_reduce)(void *out, int op, const T (*pair)[2], int64_t n); /* program_tmpl.c */
 void FN(fake_program)(const job *j);
 
 /* ---- where elements are ---- */
@@ -57,23 +57,23 @@ static void run_fused(const job *j)
 
 /* ---- softmax ---- */
 
-static T fold_row(int op, const T *x, int64_t n, T (*pair)[2])
+static T reduce_row(int op, const T *x, int64_t n, T (*pair)[2])
 {
     union {
         T value;
         int64_t index;
     } out;
     for (int64_t i = 0; i < n; i++) pair[i][0] = x[i], pair[i][1] = K(0);
-    FN(fake_fold)(&out, op, (const T(*)[2])pair, n);
+    FN(fake_reduce)(&out, op, (const T(*)[2])pair, n);
     return out.value;
 }
 
 static void soften(int kernel, T *t, int64_t n)
 {
     T(*pair)[2] = fake_alloc(sizeof *pair * (size_t)n), *e = fake_alloc(sizeof *e * (size_t)n);
-    const T m = fold_row(OP_max, t, n, pair);
+    const T m = reduce_row(OP_max, t, n, pair);
     for (int64_t i = 0; i < n; i++) t[i] = t[i] - m, e[i] = FN(exp)(t[i]);
-    const T s = fold_row(OP_sum, e, n, pair);
+    const T s = reduce_row(OP_sum, e, n, pair);
     for (int64_t i = 0; i < n; i++) t[i] = kernel == OP_softmax ? e[i] / s : t[i] - FN(log)(s);
     fake_free(pair), fake_free(e);
 }
@@ -105,8 +105,8 @@ static T trim(const job *j, int which, int64_t i)
 static void norm_row(const job *j, T *x, int64_t first, int64_t n)
 {
     T(*pair)[2] = fake_alloc(sizeof *pair * (size_t)n);
-    const T mean = fold_row(OP_mean, x, n, pair),
-            scale = FN(rsqrt)(fold_row(OP_var, x, n, pair) + (T)j->num[0]);
+    const T mean = reduce_row(OP_mean, x, n, pair),
+            scale = FN(rsqrt)(reduce_row(OP_var, x, n, pair) + (T)j->num[0]);
     for (int64_t i = 0; i < n; i++) {
         x[i] = (x[i] - mean) * scale;
         if (j->s.attr[NORM_GAIN])
@@ -168,14 +168,14 @@ static void run_product(const job *j)
 {
     const layout *out = &j->s.out[0].at;
     const int64_t n = out->size[1];
-    const int act = finish_infos[j->s.finish].act;
+    const int act = epilogue_infos[j->s.epilogue].act;
     T *t = fake_alloc(sizeof *t * (size_t)(n + 1));
     for (int64_t row = 0; row < out->size[0]; row++) {
         for (int64_t i = 0; i < n; i++) {
             t[i] = product_at(j, row, i);
-            if (j->s.finish) t[i] = finished(t[i] + *element(j->in[2], &j->s.in[2].at, i), act);
+            if (j->s.epilogue) t[i] = finished(t[i] + *element(j->in[2], &j->s.in[2].at, i), act);
         }
-        if (j->s.finish && act == OP_softmax) soften(OP_softmax, t, n);
+        if (j->s.epilogue && act == OP_softmax) soften(OP_softmax, t, n);
         for (int64_t i = 0; i < n; i++) *element(j->out[0], out, row * n + i) = t[i];
     }
     fake_free(t);
@@ -283,8 +283,8 @@ static T conv_sum(const job *j, const int64_t *out)
 static T conv_finished(const job *j, const int64_t *out)
 {
     T y = whole_sum(j, conv_sum, out);
-    if (j->s.finish) y = y + *element(j->in[2], &j->s.in[2].at, out[1]);
-    return finish_infos[j->s.finish].act == OP_relu ? MAP(relu, y) : y;
+    if (j->s.epilogue) y = y + *element(j->in[2], &j->s.in[2].at, out[1]);
+    return epilogue_infos[j->s.epilogue].act == OP_relu ? MAP(relu, y) : y;
 }
 
 static T conv_pooled(const job *j, const int64_t *out)
@@ -301,7 +301,7 @@ static T conv_pooled(const job *j, const int64_t *out)
 static void run_conv(const job *j)
 {
     const layout *out = &j->s.out[0].at;
-    const bool pooled = finish_infos[j->s.finish].pooled;
+    const bool pooled = epilogue_infos[j->s.epilogue].pooled;
     int64_t index[DUET_RANK_MAX], n = layout_count(out);
     for (int64_t i = 0; i < n; i++) {
         unravel(out, i, index);
@@ -360,16 +360,16 @@ static void run_conv_back(const job *j)
 
 /* ---- random numbers, each by itself ---- */
 
-static philox_block drawn(const lottery *l, int64_t block, uint32_t stream)
+static philox_block drawn(const random_params *l, int64_t block, uint32_t stream)
 {
     return philox_drawn(l, (uint32_t)l->law, (uint32_t)block, (uint32_t)(block >> 32), stream);
 }
 
-static T random_truncated(const lottery *l, int64_t i)
+static T random_truncated(const random_params *l, int64_t i)
 {
     const truncation k = FN(truncation_of)(l);
     const int lane = (int)(i % PHILOX_EACH);
-    for (uint32_t attempt = 0; attempt < LOTTERY_ATTEMPTS; attempt++) {
+    for (uint32_t attempt = 0; attempt < RANDOM_ATTEMPTS; attempt++) {
         const philox_block b = drawn(l, i / PHILOX_EACH, 2 * attempt),
                            c = drawn(l, i / PHILOX_EACH, 2 * attempt + 1);
         const T x = FN(propose_part)(l->proposal, k, b, c, lane);
@@ -378,7 +378,7 @@ static T random_truncated(const lottery *l, int64_t i)
     return FN(truncation_last)(k);
 }
 
-static T random_number(const lottery *l, int64_t i)
+static T random_number(const random_params *l, int64_t i)
 {
     const philox_block b = drawn(l, i / PHILOX_EACH, 0);
     const int lane = (int)(i % PHILOX_EACH);
@@ -410,7 +410,7 @@ static int by_key(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static void run_permutation(const job *j, const lottery *l, int64_t n)
+static void run_permutation(const job *j, const random_params *l, int64_t n)
 {
     sorted *x = fake_alloc(sizeof *x * (size_t)(n + 1));
     for (int64_t i = 0; i < n; i++) x[i] = (sorted){ philox_sort_key(l, (uint64_t)i), i };
@@ -425,7 +425,7 @@ static void run_random(const job *j)
     const frame f = { .num = j->num };
     step s = j->s;
     for (int k = 0; k < s.nums; k++) s.num[k] = (uint16_t)k; /* the job's numbers are in order */
-    const lottery l = lottery_of(&s, &f);
+    const random_params l = random_params_of(&s, &f);
     if (l.law == LAW_PERMUTATION) return run_permutation(j, &l, n);
     for (int64_t i = 0; i < n; i++)
         if (l.law == LAW_BERNOULLI) put_whole(j, i, philox_coin(&l, (uint64_t)i));

@@ -91,7 +91,7 @@ static T apply(int op, const T *v)
 typedef struct state {
     const job *j;
     int64_t i;
-    T acc, slot[PROGRAM_SLOTS], taken[PROGRAM_OUTPUTS][2]; /* taken: into each fold */
+    T acc, slot[PROGRAM_SLOTS], taken[PROGRAM_OUTPUTS][2]; /* taken: into each reduction */
 } state;
 
 static T input_at(const job *j, int k, int64_t i)
@@ -121,7 +121,7 @@ static void execute(state *m, const instruction *c)
     case OP_STORE: put(j->s.out[to].at.type, element(j->out[to], &j->s.out[to].at, m->i), m->acc); break;
     case OP_WRAP: m->acc = wrapped(c->arg[1].index, x[0]); break;
     default:
-        if (op_infos[c->op].kind == KIND_FOLD) memcpy(m->taken[c->arg[2].index], x, sizeof m->taken[0]);
+        if (op_infos[c->op].kind == KIND_REDUCE) memcpy(m->taken[c->arg[2].index], x, sizeof m->taken[0]);
         else m->acc = apply(c->op, x);
     }
 }
@@ -139,7 +139,7 @@ static void run_program(const job *j)
     for (int64_t i = 0; i < n; i++) run_element(j, i);
 }
 
-/* ---- folds ---- */
+/* ---- reductions ---- */
 
 /* What has been taken of elements: as many numbers as a row has, or an element and its index, -1 being none. */
 typedef struct partial {
@@ -147,12 +147,12 @@ typedef struct partial {
     int64_t at;
 } partial;
 
-typedef struct fold {
+typedef struct reduction {
     partial start;
     partial (*take)(partial p, T x, T y, int64_t at);
     partial (*join)(partial p, partial q);
-    T (*finish)(partial p, int64_t n);
-} fold;
+    T (*epilogue)(partial p, int64_t n);
+} reduction;
 
 /* Of two elements, the first NaN or the better one, and of equals the first. */
 static partial preferred(partial p, partial q, bool (*better)(T x, T a))
@@ -164,10 +164,10 @@ static partial preferred(partial p, partial q, bool (*better)(T x, T a))
     return better(x, y) ? p : better(y, x) ? q : first;
 }
 
-#define FOLD_OF(name, start, take, join, finish, ...)                                                        \
+#define REDUCE_OF(name, start, take, join, epilogue, ...)                                                    \
     static T take_one_##name(T a, T x, T y) { return (void)y, take; }                                        \
     static T join_one_##name(T a, T b) { return join; }                                                      \
-    static T finish_one_##name(T a, int64_t n) { return (void)n, finish; }                                   \
+    static T finish_one_##name(T a, int64_t n) { return (void)n, epilogue; }                                 \
     static partial take_##name(partial p, T x, T y, int64_t at)                                              \
     {                                                                                                        \
         return p.v[0] = take_one_##name(p.v[0], x, y), p;                                                    \
@@ -175,12 +175,12 @@ static partial preferred(partial p, partial q, bool (*better)(T x, T a))
     static partial join_##name(partial p, partial q) { return p.v[0] = join_one_##name(p.v[0], q.v[0]), p; } \
     static T finish_##name(partial p, int64_t n) { return finish_one_##name(n ? p.v[0] : p.v[0] + K(0), n); }
 #ifdef WHOLE
-#define DUET_WHOLE1 FOLD_OF
-#define DUET_WHOLE2 FOLD_OF
+#define DUET_WHOLE1 REDUCE_OF
+#define DUET_WHOLE2 REDUCE_OF
 #else
-#define DUET_FOLD1 FOLD_OF
-#define DUET_FOLD2 FOLD_OF
-#define DUET_MOMENT1(name, take, join, finish, ...)                                                          \
+#define DUET_FOLD1 REDUCE_OF
+#define DUET_FOLD2 REDUCE_OF
+#define DUET_MOMENT1(name, take, join, epilogue, ...)                                                        \
     static partial take_##name(partial p, T x, T y, int64_t at)                                              \
     {                                                                                                        \
         T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                             \
@@ -197,7 +197,7 @@ static partial preferred(partial p, partial q, bool (*better)(T x, T a))
     static T finish_##name(partial p, int64_t n)                                                             \
     {                                                                                                        \
         const T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                       \
-        return (void)a0, (void)a1, (void)a2, (void)n, finish;                                                \
+        return (void)a0, (void)a1, (void)a2, (void)n, epilogue;                                              \
     }
 #endif
 #define DUET_PLACE1(name, better, ...)                                                                       \
@@ -210,24 +210,24 @@ static partial preferred(partial p, partial q, bool (*better)(T x, T a))
     static T finish_##name(partial p, int64_t n) { return p.v[0]; }
 #include <duet/ops.def>
 
-static fold fold_of(int op)
+static reduction reduce_of(int op)
 {
     switch (op) {
-#define FOLD_CASE(name, first, at)                                                                           \
+#define REDUCE_CASE(name, first, at)                                                                         \
     case OP_##name:                                                                                          \
-        return (fold){ { { first }, at }, take_##name, join_##name, finish_##name };
-#define FROM_START(name, start, ...) FOLD_CASE(name, START(start), 0)
+        return (reduction){ { { first }, at }, take_##name, join_##name, finish_##name };
+#define FROM_START(name, start, ...) REDUCE_CASE(name, START(start), 0)
 #ifdef WHOLE
 #define DUET_WHOLE1 FROM_START
 #define DUET_WHOLE2 FROM_START
 #else
 #define DUET_FOLD1              FROM_START
 #define DUET_FOLD2              FROM_START
-#define DUET_MOMENT1(name, ...) FOLD_CASE(name, K(0), 0)
+#define DUET_MOMENT1(name, ...) REDUCE_CASE(name, K(0), 0)
 #endif
-#define DUET_PLACE1(name, ...) FOLD_CASE(name, K(0), -1)
+#define DUET_PLACE1(name, ...) REDUCE_CASE(name, K(0), -1)
 #include <duet/ops.def>
-    default: return (fold){ { { K(0) }, 0 }, take_sum, join_sum, finish_sum };
+    default: return (reduction){ { { K(0) }, 0 }, take_sum, join_sum, finish_sum };
     }
 }
 
@@ -238,50 +238,52 @@ typedef struct run {
     T scale;
 } run;
 
-static partial fold_block(const fold *f, const run *r, int64_t first, int64_t end)
+static partial reduce_block(const reduction *f, const run *r, int64_t first, int64_t end)
 {
-    partial lane[FOLD_LANES];
-    for (int l = 0; l < FOLD_LANES; l++) {
+    partial lane[REDUCE_LANES];
+    for (int l = 0; l < REDUCE_LANES; l++) {
         lane[l] = f->start;
-        for (int64_t i = first + l; i < end; i += FOLD_LANES)
+        for (int64_t i = first + l; i < end; i += REDUCE_LANES)
             lane[l] = f->take(lane[l], r->pair[i][0] * r->scale, r->pair[i][1], i);
     }
-    for (int half = FOLD_LANES / 2; half; half /= 2)
+    for (int half = REDUCE_LANES / 2; half; half /= 2)
         for (int l = 0; l < half; l++) lane[l] = f->join(lane[l], lane[l + half]);
     return lane[0];
 }
 
 /* The accumulator of blocks first .. first + count - 1, where count is a power of two and absent blocks are left out. */
-static partial fold_tree(const fold *f, const run *r, int64_t first, int64_t count)
+static partial reduce_tree(const reduction *f, const run *r, int64_t first, int64_t count)
 {
-    int64_t begin = first * FOLD_BLOCK, end = begin + FOLD_BLOCK;
-    if (count == 1) return fold_block(f, r, begin, end < r->n ? end : r->n);
-    partial left = fold_tree(f, r, first, count / 2);
-    if ((first + count / 2) * FOLD_BLOCK >= r->n) return left;
-    return f->join(left, fold_tree(f, r, first + count / 2, count / 2));
+    int64_t begin = first * REDUCE_BLOCK, end = begin + REDUCE_BLOCK;
+    if (count == 1) return reduce_block(f, r, begin, end < r->n ? end : r->n);
+    partial left = reduce_tree(f, r, first, count / 2);
+    if ((first + count / 2) * REDUCE_BLOCK >= r->n) return left;
+    return f->join(left, reduce_tree(f, r, first + count / 2, count / 2));
 }
 
-static partial fold_all(const fold *f, const run *r)
+static partial reduce_all(const reduction *f, const run *r)
 {
     int64_t count = 1;
-    while (count * FOLD_BLOCK < r->n) count *= 2;
-    return r->n ? fold_tree(f, r, 0, count) : f->start;
+    while (count * REDUCE_BLOCK < r->n) count *= 2;
+    return r->n ? reduce_tree(f, r, 0, count) : f->start;
 }
 
 #ifndef WHOLE
-static T norm_of(const fold *f, run *r)
+static T norm_of(const reduction *f, run *r)
 {
-    T s = fold_all(f, r).v[0];
-    r->scale = s == INF ? TYPED(FOLD_NORM_DOWN) : s < TYPED(FOLD_NORM_LEAST) ? TYPED(FOLD_NORM_UP) : K(1);
-    if (r->scale != K(1)) s = fold_all(f, r).v[0];
-    return f->finish((partial){ { s }, 0 }, r->n) * (K(1) / r->scale);
+    T s = reduce_all(f, r).v[0];
+    r->scale = s == INF                       ? TYPED(REDUCE_NORM_DOWN)
+               : s < TYPED(REDUCE_NORM_LEAST) ? TYPED(REDUCE_NORM_UP)
+                                              : K(1);
+    if (r->scale != K(1)) s = reduce_all(f, r).v[0];
+    return f->epilogue((partial){ { s }, 0 }, r->n) * (K(1) / r->scale);
 }
 #endif
 
-/* A T, or where the fold gives an index, that. */
-void FN(fake_fold)(void *out, int op, const T (*pair)[2], int64_t n)
+/* A T, or where the reduction gives an index, that. */
+void FN(fake_reduce)(void *out, int op, const T (*pair)[2], int64_t n)
 {
-    const fold f = fold_of(op);
+    const reduction f = reduce_of(op);
     run r = { pair, n, K(1) };
 #ifndef WHOLE
     if (op == OP_norm) {
@@ -289,20 +291,20 @@ void FN(fake_fold)(void *out, int op, const T (*pair)[2], int64_t n)
         return;
     }
 #endif
-    if (op_infos[op].flags & OP_GIVES_INDEX) *(int64_t *)out = fold_all(&f, &r).at;
-    else *(T *)out = f.finish(fold_all(&f, &r), n);
+    if (op_infos[op].flags & OP_GIVES_INDEX) *(int64_t *)out = reduce_all(&f, &r).at;
+    else *(T *)out = f.epilogue(reduce_all(&f, &r), n);
 }
 
-static void fold_into(duet_dtype t, char *out, int op, const T (*pair)[2], int64_t n)
+static void reduce_into(duet_dtype t, char *out, int op, const T (*pair)[2], int64_t n)
 {
     T value;
-    if (op_infos[op].flags & OP_GIVES_INDEX) return FN(fake_fold)(out, op, pair, n);
-    FN(fake_fold)(&value, op, pair, n);
+    if (op_infos[op].flags & OP_GIVES_INDEX) return FN(fake_reduce)(out, op, pair, n);
+    FN(fake_reduce)(&value, op, pair, n);
     put(t, out, value);
 }
 
-/* Output i of each fold of the program, whose n elements are the domain's i * n and following; pair has room for n of each. */
-static void fold_outputs(const job *j, int64_t i, int64_t n, T (*pair)[2])
+/* Output i of each reduction of the program, whose n elements are the domain's i * n and following; pair has room for n of each. */
+static void reduce_outputs(const job *j, int64_t i, int64_t n, T (*pair)[2])
 {
     int64_t index[DUET_RANK_MAX] = { 0 };
     for (int64_t k = 0; k < n; k++) {
@@ -314,14 +316,14 @@ static void fold_outputs(const job *j, int64_t i, int64_t n, T (*pair)[2])
     for (int k = 0; k < j->p.length; k++) {
         const instruction *c = &j->p.code[k];
         const int o = c->arg[2].index;
-        if (op_infos[c->op].kind != KIND_FOLD) continue;
+        if (op_infos[c->op].kind != KIND_REDUCE) continue;
         const layout *l = &j->s.out[o].at;
-        fold_into(l->type, (char *)j->out[o] + place(l, index) * (int64_t)dtypes[l->type].bytes, c->op,
-                  (const T(*)[2])pair + o * n, n);
+        reduce_into(l->type, (char *)j->out[o] + place(l, index) * (int64_t)dtypes[l->type].bytes, c->op,
+                    (const T(*)[2])pair + o * n, n);
     }
 }
 
-static void run_folds(const job *j)
+static void run_reduces(const job *j)
 {
     const layout *l = &j->s.out[0].at;
     int64_t n = 1, outputs = 1;
@@ -329,12 +331,12 @@ static void run_folds(const job *j)
         *(axis < l->rank - j->s.inner ? &outputs : &n) *= l->size[axis];
     T(*pair)[2] = fake_alloc(sizeof *pair * (size_t)(n * j->s.outs + 1));
     if (j->scratch_bytes) memset(j->scratch, 0xff, j->scratch_bytes);
-    for (int64_t i = 0; i < outputs; i++) fold_outputs(j, i, n, pair);
+    for (int64_t i = 0; i < outputs; i++) reduce_outputs(j, i, n, pair);
     fake_free(pair);
 }
 
 void FN(fake_program)(const job *j)
 {
-    if (j->p.folds) run_folds(j);
+    if (j->p.reductions) run_reduces(j);
     else run_program(j);
 }

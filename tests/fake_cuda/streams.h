@@ -7,8 +7,8 @@
 #include "plan.h"
 #include "stream.h"
 
-static rng dice;
-static int below(int n) { return (int)rng_below(&dice, n); }
+static rng gen;
+static int below(int n) { return (int)rng_below(&gen, n); }
 
 /* ---- worlds ---------------------------------------------------------------------------------------------------- */
 

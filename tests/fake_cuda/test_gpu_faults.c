@@ -34,7 +34,7 @@ static void in_child(void (*test)(void), const char *name)
     tap_point(name);
 }
 
-/* ---- something of everything: an upload, a copied operand, a product, a convolution, a fold with scratch, a download ---- */
+/* ---- something of everything: an upload, a copied operand, a product, a convolution, a reduction with scratch, a download ---- */
 
 enum { SIDE = 6, LONG = 5000 };
 
@@ -52,12 +52,12 @@ static step product_step(const scene *w)
                    .in = { { 1, w->a.at }, { 2, w->b.at }, { 3, w->sum.at } } };
 }
 
-static step fold_step(const scene *w)
+static step reduce_step(const scene *w)
 {
     static const program sum = { .length = 2,
                                  .inputs = 1,
                                  .outputs = 1,
-                                 .folds = true,
+                                 .reductions = true,
                                  .code = { { OP_LOAD, DUET_F32, { { FROM_INPUT, 0 } } },
                                            { OP_sum, DUET_F32, { { FROM_ACC, 0 } } } } };
     step s = { .kernel = KERNEL_PROGRAM,
@@ -72,7 +72,7 @@ static step fold_step(const scene *w)
 
 static duet_status play(scene *w, int queue)
 {
-    step s = product_step(w), fold = fold_step(w);
+    step s = product_step(w), reduction = reduce_step(w);
     void *const data[] = { tensor_data(&w->out), tensor_data(&w->a), tensor_data(&w->b),
                            tensor_data(&w->sum) };
     TRY(gpu_machine.run(&s, &(frame){ data, NULL, queue }));
@@ -80,7 +80,7 @@ static duet_status play(scene *w, int queue)
     TRY(gpu_machine.run(&w->conv, &(frame){ images, NULL, queue }));
     TRY(gpu_machine.wait(queue + 1, queue));
     void *const lines[] = { tensor_data(&w->sum), tensor_data(&w->line) };
-    TRY(gpu_machine.run(&fold, &(frame){ lines, NULL, queue + 1 }));
+    TRY(gpu_machine.run(&reduction, &(frame){ lines, NULL, queue + 1 }));
     TRY(tensor_fetch(&w->out, queue));
     TRY(tensor_fetch(&w->seen, queue));
     return tensor_fetch(&w->sum, queue + 1);
@@ -385,14 +385,14 @@ static void without_vendors(void)
 {
     scene w;
     ran(set_scene(&w, 0), "scene");
-    step product = product_step(&w), fold = fold_step(&w);
+    step product = product_step(&w), reduction = reduce_step(&w);
     fake_without("cublasLt", "libcublasLt.so.13: not today");
     CHECK(gpu_machine.refuses(&product) && strstr(gpu_machine.refuses(&product), "not today"), "%s",
           gpu_machine.refuses(&product));
-    CHECK(!gpu_machine.refuses(&w.conv) && !gpu_machine.refuses(&fold), "the others go on");
+    CHECK(!gpu_machine.refuses(&w.conv) && !gpu_machine.refuses(&reduction), "the others go on");
     fake_without("cublasLt", NULL);
     fake_without("cudnn", "libcudnn.so.9: not today");
-    CHECK(gpu_machine.refuses(&w.conv) && !gpu_machine.refuses(&product) && !gpu_machine.refuses(&fold),
+    CHECK(gpu_machine.refuses(&w.conv) && !gpu_machine.refuses(&product) && !gpu_machine.refuses(&reduction),
           "only convolution is off");
     char text[2000] = "";
     FILE *out = fmemopen(text, sizeof text, "w");

@@ -261,7 +261,8 @@ static void come_between(void *come(void *))
     for (int turn = 0; turn < TURNS; turn++) {
         const bool broken = turn == 16 || turn == 20;
         ok(duet_set(s.w, duet_sigmoid(s.other)));
-        if (broken) CHECK(held_now() != 0, "nothing is held back"), alone(come, &(errand){ s.w, 3000 });
+        if (broken)
+            CHECK(deferred_queues_now() != 0, "nothing is held back"), alone(come, &(errand){ s.w, 3000 });
         ok(multiply(&s)), ok(duet_isub(s.y, 1));
         holds(s.y, N * (broken ? 3000 : 0.5f) - 1, "a product by a weight that others wrote");
     }
@@ -270,7 +271,7 @@ static void come_between(void *come(void *))
 
 static void test_between(void)
 {
-    repeat_patience(1);
+    auto_replay_patience(1);
     come_between(run_errand), come_between(refill_errand);
     tap_point("what is packed does not outlast what others write between");
 }

@@ -414,17 +414,17 @@ static void *use_room(void *unused)
     return unused;
 }
 
-static duet_status launch_nothing(holder *h)
+static duet_status launch_nothing(deferred_work *h)
 {
     return (void)h, fail(DUET_NO_MEMORY, "what was held back finds no memory");
 }
-static bool uses_all(const holder *h, const struct storage *b) { return (void)h, (void)b, true; }
+static bool uses_all(const deferred_work *h, const struct storage *b) { return (void)h, (void)b, true; }
 
-static void hold(holder *h)
+static void hold(deferred_work *h)
 {
-    held_lock(other_queue);
-    held_set(other_queue, h);
-    held_unlock(other_queue);
+    deferred_lock(other_queue);
+    deferred_set(other_queue, h);
+    deferred_unlock(other_queue);
 }
 
 /* Another thread has read y, and holds work back for which there is no memory: who writes y is told, and does not go to the CPU instead. */
@@ -432,7 +432,7 @@ static void test_held(void)
 {
     duet_status (*const run[])(void) = { doubled, drawn };
     for (int i = 0; i < 2; i++) {
-        holder h = { launch_nothing, uses_all };
+        deferred_work h = { launch_nothing, uses_all };
         new_room();
         pthread_t t;
         CHECK(!pthread_create(&t, NULL, use_room, NULL) && !pthread_join(t, NULL), "no thread");
@@ -440,7 +440,7 @@ static void test_held(void)
         const duet_status st = run[i]();
         CHECK(st == DUET_NO_MEMORY && strstr(duet_error(), "held back"), "%d: status %d: %s", i, (int)st,
               duet_error());
-        CHECK(held_now() == 0, "it is held still");
+        CHECK(deferred_queues_now() == 0, "it is held still");
         CHECK(run[i]() == DUET_OK, "%s", duet_error());
         free_room();
     }

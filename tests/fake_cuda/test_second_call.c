@@ -125,7 +125,7 @@ int main(void)
     CHECK(duet_auto_replay(0) == DUET_OK, "%s", duet_error()); /* its graphs are made after some turns */
     test_all(maps, LENGTH(maps), "element by element");
     test_all(composed, LENGTH(composed), "composed");
-    test_all(folds, LENGTH(folds), "reductions");
+    test_all(reductions, LENGTH(reductions), "reductions");
     test_all(defs, LENGTH(defs), "shapes, products, images, transforms, order, linear algebra");
     test_all(networks, LENGTH(networks), "networks");
     test_all(factors, LENGTH(factors), "factorisations");

@@ -92,7 +92,7 @@ static void test_others(void)
 static uint64_t cut_trees;
 
 /* Its value in a new matrix, or NULL: there is no memory. */
-static void *value_of(garden *g, duet_place place, int64_t *count)
+static void *value_of(random_formula *g, duet_place place, int64_t *count)
 {
     void *got = NULL;
     DUET_ON(place)
@@ -115,7 +115,7 @@ static void *value_of(garden *g, duet_place place, int64_t *count)
 
 static void one_tree(uint64_t seed)
 {
-    garden g = { .seed = seed, .bits = true, .large = true };
+    random_formula g = { .seed = seed, .bits = true, .large = true };
     int64_t count = 0;
     plant(&g);
     void *want = value_of(&g, DUET_CPU, &count);
@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 {
     const int count = argc > 1 && *argv[1] != '-' ? atoi(argv[1]) : is_quick(argc, argv) ? 20 : 100;
     const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
-    dice = rng_new(seed);
+    gen = rng_new(seed);
     stream_from(0);
     test_rounds(count);
     stream_staged_from(0), fake_pinned(false);

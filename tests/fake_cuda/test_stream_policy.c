@@ -56,7 +56,7 @@ static void test_record(void)
 static void test_repeat(void)
 {
     world a, b;
-    repeat_patience(1);
+    auto_replay_patience(1);
     new_pair(&a, &b);
     const uint64_t streams_before = streams(), repeats = duet_stats().repeats;
     for (int i = 0; i < 30; i++) {
@@ -252,7 +252,7 @@ static void test_mode(void)
 
 int main(void)
 {
-    dice = rng_new(1);
+    gen = rng_new(1);
     stream_from(0), stream_staged_from(0);
     test_record();
     test_repeat();

@@ -58,7 +58,7 @@ static void *play(void *arg)
         was_right = right;
     }
     met.refused += !there;
-    mishap_over();
+    fault_scenario_over();
     clear(&s);
     return NULL;
 }
@@ -78,13 +78,13 @@ static void *late_error(void *overwritten)
 {
     scene s = { 0 };
     duet_status st = DUET_OK;
-    met = (mishap){ 0 };
+    met = (fault_scenario){ 0 };
     CHECK(make(&s) && fill(s.w, 1), "%s", duet_error());
     DUET_ON(DUET_GPU)
     {
         for (int turn = 0; turn < TURNS - 1; turn++) one_turn(&s, turn == ODD_TURN ? 0 : turn, true);
         CHECK(!met.refused && one_turn(&s, 1, false), "%s", duet_error());
-        CHECK(held_now() != 0, "nothing is held back");
+        CHECK(deferred_queues_now() != 0, "nothing is held back");
         if (overwritten) fill(s.h, 7);
         fake_fail(2); /* the device is asked for first */
         st = duet_synchronize();
@@ -102,7 +102,7 @@ static void *late_error(void *overwritten)
 
 int main(void)
 {
-    repeat_patience(1);
+    auto_replay_patience(1);
     setenv("DUET_REPRODUCIBLE", "1", 1);
     test(false, "calls of CUDA");
     test(true, "allocations");

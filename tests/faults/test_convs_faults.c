@@ -63,7 +63,7 @@ static void *play(void *arg)
     (void)arg;
     scene s = { 0 };
     if (make(&s)) DUET_ON(place) turn(&s);
-    mishap_over();
+    fault_scenario_over();
     duet_matrix **all[] = { &s.volume, &s.filters, &s.plane, &s.turned, &s.image, &s.rows, &s.sum };
     for (int i = 0; i < 7; i++) duet_free(all[i]);
     return NULL;

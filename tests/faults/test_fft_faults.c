@@ -42,7 +42,7 @@ static void *play(void *arg)
 {
     scene s = { 0 };
     if (make(&s)) DUET_ON(place) turn(&s);
-    mishap_over();
+    fault_scenario_over();
     duet_matrix **all[] = { &s.x, &s.z, &s.k, &s.t, &s.v, &s.y };
     for (int i = 0; i < 6; i++) duet_free(all[i]);
     return NULL;

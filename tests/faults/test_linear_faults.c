@@ -92,7 +92,7 @@ static void *play(void *arg)
     (void)arg;
     scene s = { 0 };
     if (make(&s)) DUET_ON(place) turn(&s), turn_complex(&s);
-    mishap_over();
+    fault_scenario_over();
     duet_matrix **all[] = { &s.a,
                             &s.b,
                             &s.x,

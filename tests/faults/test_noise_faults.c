@@ -64,7 +64,7 @@ static void *play(void *arg)
     (void)arg;
     scene s = { 0 };
     if (make(&s)) DUET_ON(place) turn(&s), recorded(&s);
-    mishap_over();
+    fault_scenario_over();
     duet_recording_free(&s.r);
     duet_matrix **all[] = { &s.x, &s.y, &s.h, &s.i, &s.l, &s.b };
     for (int k = 0; k < MATRICES; k++) duet_free(all[k]);

@@ -42,7 +42,7 @@ static void *play(void *arg)
     duet_matrix *x = duet_new(DUET_F32, N);
     if (!x) met.refused++;
     else if (fill(x, 2)) DUET_ON(place) turn(x);
-    mishap_over();
+    fault_scenario_over();
     duet_free(&x);
     return NULL;
 }

@@ -38,7 +38,7 @@ static void *play(void *arg)
 {
     scene s = { 0 };
     if (make(&s)) DUET_ON(place) turn(&s);
-    mishap_over();
+    fault_scenario_over();
     duet_matrix **all[] = { &s.x, &s.y, &s.z, &s.w, &s.b, &s.h };
     for (int i = 0; i < 6; i++) duet_free(all[i]);
     return NULL;

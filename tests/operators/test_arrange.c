@@ -6,7 +6,7 @@
 
 static duet_place place[2];
 static int places;
-static rng dice;
+static rng gen;
 
 enum { MOST = 5000 };
 
@@ -18,7 +18,7 @@ typedef struct block {
 
 static int64_t between(int64_t low, int64_t high)
 {
-    return low + (int64_t)(rng_next(&dice) % (uint64_t)(high - low + 1));
+    return low + (int64_t)(rng_next(&gen) % (uint64_t)(high - low + 1));
 }
 
 static double number_at(duet_dtype type, const void *p, int64_t i)
@@ -268,7 +268,7 @@ static void test_each(int n)
         {
             for (int k = 0; k < n; k++) {
                 const duet_dtype type = types[k % 3];
-                dice = rng_new((uint64_t)k + 1);
+                gen = rng_new((uint64_t)k + 1);
                 try_join(type, false), try_join(type, true), try_tile(type), try_repeat(type), try_roll(type),
                     try_pad(type);
             }

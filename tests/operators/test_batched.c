@@ -6,7 +6,7 @@
 
 static duet_place place[2];
 static int places;
-static rng dice;
+static rng gen;
 
 typedef struct trial {
     duet_dtype type;
@@ -17,12 +17,12 @@ typedef struct trial {
 static enum view some_view(void)
 {
     static const enum view of[] = { VIEW_NONE, VIEW_NONE, VIEW_SLICE, VIEW_TRANSPOSED };
-    return of[rng_below(&dice, 4)];
+    return of[rng_below(&gen, 4)];
 }
 
 static int64_t some_size(void)
 {
-    return rng_chance(&dice, 8) ? 0 : 1 + rng_below(&dice, rng_chance(&dice, 15) ? 40 : 6);
+    return rng_chance(&gen, 8) ? 0 : 1 + rng_below(&gen, rng_chance(&gen, 15) ? 40 : 6);
 }
 
 /* Some of the last of the leading axes, some of those with one index. */
@@ -30,17 +30,17 @@ static duet_matrix *new_operand(const trial *t, int leading, const int64_t *batc
                                 int64_t rows, int64_t cols, duet_matrix **whole)
 {
     int64_t size[DUET_RANK_MAX];
-    const int drop = broadcasts ? (int)rng_below(&dice, leading + 1) : 0, rank = leading - drop + 2;
+    const int drop = broadcasts ? (int)rng_below(&gen, leading + 1) : 0, rank = leading - drop + 2;
     for (int d = 0; d < leading - drop; d++)
-        size[d] = broadcasts && rng_chance(&dice, 30) ? 1 : batch[drop + d];
+        size[d] = broadcasts && rng_chance(&gen, 30) ? 1 : batch[drop + d];
     size[rank - 2] = rows, size[rank - 1] = cols;
-    duet_matrix *m = random_view(&dice, some_view(), t->type, rank, size, -1, 1, whole);
-    return m ? m : (*whole = random_matrix(&dice, t->type, rank, size, -1, 1));
+    duet_matrix *m = random_view(&gen, some_view(), t->type, rank, size, -1, 1, whole);
+    return m ? m : (*whole = random_matrix(&gen, t->type, rank, size, -1, 1));
 }
 
 static void spoil(duet_matrix *m)
 {
-    if (!duet_count(m) || duet_stride(m, 0) < 0 || !rng_chance(&dice, 20)) return;
+    if (!duet_count(m) || duet_stride(m, 0) < 0 || !rng_chance(&gen, 20)) return;
     void *p = duet_update(m);
     if (duet_type(m) == DUET_F32) *(float *)p = NAN;
     else *(double *)p = INFINITY;
@@ -75,17 +75,17 @@ static void compare(trial *t, int form, duet_place where)
 static void random_trial(duet_dtype type)
 {
     trial t = { .type = type, .m = some_size(), .k = some_size(), .n = some_size() };
-    const int leading = 1 + (int)rng_below(&dice, 3);
+    const int leading = 1 + (int)rng_below(&gen, 3);
     int64_t batch[3];
     for (int d = 0; d < leading; d++)
-        batch[d] = rng_chance(&dice, 10) ? rng_below(&dice, 2) : 1 + rng_below(&dice, 4);
-    const bool first = rng_chance(&dice, 50);
+        batch[d] = rng_chance(&gen, 10) ? rng_below(&gen, 2) : 1 + rng_below(&gen, 4);
+    const bool first = rng_chance(&gen, 50);
     t.a = new_operand(&t, leading, batch, !first, t.m, t.k, &t.whole[0]);
     t.b = new_operand(&t, leading, batch, first, t.k, t.n, &t.whole[1]);
     for (int p = 0; p < places; p++) {
         t.c = new_operand(&t, leading, batch, false, t.m, t.n, &t.whole[2]);
         spoil(t.a);
-        compare(&t, (int)rng_below(&dice, 7), place[p]);
+        compare(&t, (int)rng_below(&gen, 7), place[p]);
         if (t.whole[2] != t.c) duet_free(&t.whole[2]);
         duet_free(&t.c);
     }
@@ -98,8 +98,8 @@ static void random_trial(duet_dtype type)
 static void test_not_copied(void)
 {
     enum { BATCH = 400, N = 16 };
-    duet_matrix *a = random_matrix(&dice, DUET_F32, 2, (int64_t[]){ N, N }, -1, 1);
-    duet_matrix *b = random_matrix(&dice, DUET_F32, 3, (int64_t[]){ BATCH, N, N }, -1, 1),
+    duet_matrix *a = random_matrix(&gen, DUET_F32, 2, (int64_t[]){ N, N }, -1, 1);
+    duet_matrix *b = random_matrix(&gen, DUET_F32, 3, (int64_t[]){ BATCH, N, N }, -1, 1),
                 *c = duet_new(DUET_F32, BATCH, N, N);
     for (int p = 0; p < places; p++) {
         for (int turn = 0; turn < 2; turn++)
@@ -149,7 +149,7 @@ static sum read_sum(const char *text, char room[64])
 {
     sum s = { .text = text, .part = { room } };
     strcpy(room, text);
-    for (int c = 0; c < 26; c++) s.size[c] = rng_chance(&dice, 5) ? 0 : 1 + rng_below(&dice, 6);
+    for (int c = 0; c < 26; c++) s.size[c] = rng_chance(&gen, 5) ? 0 : 1 + rng_below(&gen, 6);
     char *comma = strchr(room, ','), *arrow = strstr(room, "->");
     *comma = *arrow = 0, s.part[1] = comma + 1, s.part[2] = arrow + 2;
     return s;
@@ -181,8 +181,8 @@ static duet_matrix *lettered(const sum *s, int part, duet_dtype t, bool views, d
     int64_t size[8];
     const int rank = (int)strlen(s->part[part]);
     for (int i = 0; i < rank; i++) size[i] = s->size[s->part[part][i] - 'a'];
-    duet_matrix *m = views ? random_view(&dice, some_view(), t, rank, size, -1, 1, whole) : NULL;
-    return m ? m : (*whole = random_matrix(&dice, t, rank, size, -1, 1));
+    duet_matrix *m = views ? random_view(&gen, some_view(), t, rank, size, -1, 1, whole) : NULL;
+    return m ? m : (*whole = random_matrix(&gen, t, rank, size, -1, 1));
 }
 
 static void try_sum(const char *text, duet_dtype t, bool views, duet_place where)
@@ -243,9 +243,8 @@ static void test_einsum(void)
     fclose(out);
     CHECK(!strcmp(text, "duet_einsum(A, A, \"ij,kj->ik\")"), "%s", text);
     forget(e);
-    duet_matrix *x = random_matrix(&dice, DUET_F64, 1, (int64_t[]){ 5 }, -1, 1),
-                *y = random_matrix(&dice, DUET_F64, 1, (int64_t[]){ 4 }, -1, 1),
-                *o = duet_new(DUET_F64, 5, 4);
+    duet_matrix *x = random_matrix(&gen, DUET_F64, 1, (int64_t[]){ 5 }, -1, 1),
+                *y = random_matrix(&gen, DUET_F64, 1, (int64_t[]){ 4 }, -1, 1), *o = duet_new(DUET_F64, 5, 4);
     CHECK(duet_set(o, duet_outer(x, y)) == DUET_OK, "%s", duet_error());
     const double *p = duet_read(o), *u = duet_read(x), *v = duet_read(y);
     for (int i = 0; p && u && v && i < 20; i++) CHECK(p[i] == u[i / 4] * v[i % 4], "outer");
@@ -258,8 +257,8 @@ static void test_squares(void)
 {
     for (int i = 0; i < 24; i++) {
         const duet_dtype t = i % 2 ? DUET_F64 : DUET_F32;
-        const int64_t n = (int64_t[]){ 3, 47, 48, 65, 100, 131 }[i / 4], k = 1 + rng_below(&dice, 90);
-        duet_matrix *a = random_matrix(&dice, t, 2, (int64_t[]){ i & 2 ? k : n, i & 2 ? n : k }, -1, 1),
+        const int64_t n = (int64_t[]){ 3, 47, 48, 65, 100, 131 }[i / 4], k = 1 + rng_below(&gen, 90);
+        duet_matrix *a = random_matrix(&gen, t, 2, (int64_t[]){ i & 2 ? k : n, i & 2 ? n : k }, -1, 1),
                     *c = duet_new(t, n, n);
         if (i % 5 == 4) spoil(a);
         for (int p = 0; p < places; p++) {
@@ -292,7 +291,7 @@ static void test_bad(void)
 int main(int argc, char **argv)
 {
     const int trials = is_quick(argc, argv) ? 60 : 600;
-    places = list_places(place), dice = rng_new(31415);
+    places = list_places(place), gen = rng_new(31415);
     for (int i = 0; i < trials; i++) random_trial(i % 2 ? DUET_F64 : DUET_F32);
     tap_point("random products");
     test_not_copied(), test_one_product(), test_squares(), test_einsum(), test_bad();

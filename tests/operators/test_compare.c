@@ -4,7 +4,7 @@
 #include "dtype.h"
 #include <math.h>
 
-static rng dice;
+static rng gen;
 static duet_place place[2];
 static int places;
 
@@ -69,13 +69,13 @@ static void fill(square *s, int kind, bool almost)
     {
         const double v = kind == PERMUTATION ? (i + 1) % s->n == j
                          : kind == ZEROS     ? 0
-                                             : rng_below(&dice, 9) - 4.0;
+                                             : rng_below(&gen, 9) - 4.0;
         const bool there = kind == DIAGONAL ? i == j : kind == LOWER ? i >= j : kind == UPPER ? i <= j : true;
         X(i, j) = there ? v : 0;
         if (kind == SYMMETRIC && j < i) X(i, j) = X(j, i);
-        if (kind == SPARSE && rng_chance(&dice, 70)) X(i, j) = 0;
+        if (kind == SPARSE && rng_chance(&gen, 70)) X(i, j) = 0;
     }
-    if (almost && s->n) X(rng_below(&dice, s->n), rng_below(&dice, s->n)) = rng_chance(&dice, 30) ? NAN : 1;
+    if (almost && s->n) X(rng_below(&gen, s->n), rng_below(&gen, s->n)) = rng_chance(&gen, 30) ? NAN : 1;
 }
 
 static duet_matrix *matrix_of(duet_dtype type, const square *s)
@@ -261,7 +261,7 @@ static void powers(void)
 
 int main(void)
 {
-    dice = rng_new(7), places = list_places(place);
+    gen = rng_new(7), places = list_places(place);
     squares(DUET_F32), squares(DUET_F64), squares(DUET_I32);
     others();
     pairs();

@@ -444,7 +444,7 @@ static void specials(duet_place p)
 int main(int count, char **argument)
 {
     duet_place place[2];
-    dice = rng_new(count > 1 ? strtoull(argument[1], NULL, 10) : 20);
+    gen = rng_new(count > 1 ? strtoull(argument[1], NULL, 10) : 20);
     const int places = list_places(place);
     for (int i = 0; i < places; i++)
         for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {

@@ -293,7 +293,7 @@ static void fill_near_one(duet_matrix *m)
 {
     void *q = duet_overwrite(m);
     for (int64_t i = 0; q && i < duet_count(m); i++) {
-        const real size = 1 + rng_real(&dice, -0.05, 0.05), angle = rng_real(&dice, -3, 3);
+        const real size = 1 + rng_real(&gen, -0.05, 0.05), angle = rng_real(&gen, -3, 3);
         put(q, duet_type(m), i, size * (cosl(angle) + I * sinl(angle)));
     }
 }
@@ -490,7 +490,7 @@ static void bad(void)
 int main(int count, char **argument)
 {
     duet_place place[2];
-    dice = rng_new(count > 1 ? strtoull(argument[1], NULL, 10) : 21);
+    gen = rng_new(count > 1 ? strtoull(argument[1], NULL, 10) : 21);
     const int places = list_places(place);
     bad();
     for (int i = 0; i < places; i++)

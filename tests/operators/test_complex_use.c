@@ -157,7 +157,7 @@ static real size_of(const number *v, int64_t n)
     return sum;
 }
 
-static void fold_whole(duet_place p, const struct kind *k, int64_t n)
+static void reduce_whole(duet_place p, const struct kind *k, int64_t n)
 {
     duet_matrix *x = duet_new(k->whole, n), *y = duet_new(k->whole, n), *z = duet_new(k->whole),
                 *r = duet_new(k->part);
@@ -193,11 +193,11 @@ static void fold_whole(duet_place p, const struct kind *k, int64_t n)
     array_free(&a), array_free(&b), duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&r);
 }
 
-static void folds(duet_place p)
+static void reductions(duet_place p)
 {
     static const int64_t counts[] = { 0, 1, 2, 7, 100, 5000 };
     for (size_t k = 0; k < 2; k++) {
-        for (int i = 0; i < 6; i++) fold_whole(p, &kinds[k], counts[i]);
+        for (int i = 0; i < 6; i++) reduce_whole(p, &kinds[k], counts[i]);
         duet_matrix *x = duet_new(kinds[k].whole, 6, 4, 5), *t = duet_transposed(x),
                     *y = duet_new(kinds[k].whole, 5, 6), *z = duet_new(kinds[k].whole, 5, 1, 6);
         fill_range(x, &kinds[k], MILD);
@@ -449,15 +449,15 @@ static void streamed(void)
 int main(int count, char **argument)
 {
     duet_place place[2];
-    dice = rng_new(count > 1 ? strtoull(argument[1], NULL, 10) : 20);
+    gen = rng_new(count > 1 ? strtoull(argument[1], NULL, 10) : 20);
     const int places = list_places(place);
     bad();
     for (int i = 0; i < places; i++)
         for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
             printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
             plan_fusion(mode);
-            aliases(place[i]), squares(place[i]), together(place[i]), handed_on(place[i]), folds(place[i]),
-                products(place[i]), spectra(place[i]);
+            aliases(place[i]), squares(place[i]), together(place[i]), handed_on(place[i]),
+                reductions(place[i]), products(place[i]), spectra(place[i]);
             replays(place[i]);
             if (mode == MODE_MACHINE) passes(place[i]);
         }

@@ -8,7 +8,7 @@
 enum { COUNT = 500, ROWS = 7, COLUMNS = 13 };
 
 typedef long double meaning(long double x, long double y, long double z, long double s);
-typedef long double fold_meaning(const double *x, int n);
+typedef long double reduce_meaning(const double *x, int n);
 
 static long double fast_sigmoid_of(long double x)
 {
@@ -46,13 +46,13 @@ static long double fast_sigmoid_of(long double x)
     static long double known_##name(const double *x, int n) { return known; }
 #include <duet/composed.def>
 
-static rng dice;
+static rng gen;
 static duet_place place[2];
 static int places;
 
 static double draw(duet_dtype type)
 {
-    const double x = rng_real(&dice, -1, 1) * (rng_chance(&dice, 75) ? 4 : 15);
+    const double x = rng_real(&gen, -1, 1) * (rng_chance(&gen, 75) ? 4 : 15);
     return type == DUET_F32 ? (double)(float)x : x;
 }
 
@@ -111,7 +111,7 @@ static void element_wise(const char *name, maker *make, meaning *known, duet_dty
     for (int k = 0; k < 3; k++) duet_free(&m[k]);
 }
 
-static void one_way(const char *name, duet_expr e, fold_meaning *known, const double *x, int axis,
+static void one_way(const char *name, duet_expr e, reduce_meaning *known, const double *x, int axis,
                     duet_dtype type)
 {
     static const int64_t none[1] = { 0 };
@@ -131,16 +131,16 @@ static void one_way(const char *name, duet_expr e, fold_meaning *known, const do
     runs(name, e, rank, rank ? size : none);
 }
 
-typedef duet_expr fold_maker(duet_expr x);
+typedef duet_expr reduce_maker(duet_expr x);
 typedef duet_expr axis_maker(duet_expr x, int axis);
 typedef duet_expr axes_maker(duet_expr x, int count, const int *axis);
 typedef struct forms {
-    fold_maker *all;
+    reduce_maker *all;
     axis_maker *axis, *keep;
     axes_maker *axes, *axes_keep;
 } forms;
 
-static void fold(const char *name, const forms *in, fold_meaning *known, duet_dtype type)
+static void reduction(const char *name, const forms *in, reduce_meaning *known, duet_dtype type)
 {
     static const int both[] = { -1, 0 };
     static double x[ROWS * COLUMNS];
@@ -189,10 +189,10 @@ static void all_rows(duet_dtype type)
 #define DUET_COMPOSED3(name, ...)  ROW(name)
 #define DUET_COMPOSED1N(name, ...) ROW(name)
 #define DUET_COMPOSED_FOLD1(name, ...)                                                                       \
-    fold(#name,                                                                                              \
-         &(const forms){ duet_##name, duet_##name##_axis, duet_##name##_keep, duet_##name##_axes,            \
-                         duet_##name##_axes_keep },                                                          \
-         known_##name, type);                                                                                \
+    reduction(#name,                                                                                         \
+              &(const forms){ duet_##name, duet_##name##_axis, duet_##name##_keep, duet_##name##_axes,       \
+                              duet_##name##_axes_keep },                                                     \
+              known_##name, type);                                                                           \
     tap_point(#name);
 #include <duet/composed.def>
 }
@@ -292,7 +292,7 @@ static void errors(void)
 int main(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    dice = rng_new(5), places = list_places(place);
+    gen = rng_new(5), places = list_places(place);
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++) all_rows(type);
     special();
     normal();

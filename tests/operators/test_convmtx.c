@@ -4,7 +4,7 @@
 static duet_place place[2];
 static int places;
 
-static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&dice, high - low + 1); }
+static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&gen, high - low + 1); }
 
 /* Along one axis: which element of the kernel stands in row i and column j; -1: none. */
 static int64_t tap_of(int64_t m, duet_overlap part, int64_t i, int64_t j)
@@ -34,7 +34,7 @@ static void check_matrix(duet_place p, duet_dtype type, const int64_t n[2], cons
                 *k = planes ? duet_new(type, m[0], m[1]) : duet_new(type, m[1]), *back = duet_flipped(k, -1);
     unsigned char *bits = duet_overwrite(k);
     for (size_t i = 0; i < (size_t)duet_count(k) * each; i++)
-        bits[i] = (unsigned char)(1 + rng_below(&dice, type == DUET_BOOL ? 1 : 255));
+        bits[i] = (unsigned char)(1 + rng_below(&gen, type == DUET_BOOL ? 1 : 255));
     unsigned char *was = malloc((size_t)duet_count(k) * each);
     memcpy(was, bits, (size_t)duet_count(k) * each);
     duet_status s = DUET_OK;
@@ -107,10 +107,10 @@ static void refused_matrices(void)
 static void matrices(int count)
 {
     for (int i = 0; i < count; i++) {
-        const bool planes = rng_chance(&dice, 50);
+        const bool planes = rng_chance(&gen, 50);
         const int64_t n[] = { planes ? drawn(1, 5) : 1, drawn(0, planes ? 5 : 40) },
                       m[] = { planes ? drawn(1, 4) : 1, drawn(1, planes ? 4 : 20) };
-        const duet_dtype type = (duet_dtype)rng_below(&dice, DUET_DTYPE_COUNT);
+        const duet_dtype type = (duet_dtype)rng_below(&gen, DUET_DTYPE_COUNT);
         for (int k = 0; k < places; k++)
             for (int part = DUET_OVERLAP_FULL; part <= DUET_OVERLAP_VALID; part++)
                 check_matrix(place[k], type, n, m, planes, (duet_overlap)part, i % 3 == 0);
@@ -122,7 +122,7 @@ static void matrices(int count)
 
 int main(int argc, char **argv)
 {
-    dice = rng_new(20261123);
+    gen = rng_new(20261123);
     places = list_places(place);
     matrices(is_quick(argc, argv) ? 60 : 200);
     return tap_end();

@@ -8,13 +8,13 @@
 static duet_place place[2];
 static int places;
 
-static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&dice, high - low + 1); }
+static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&gen, high - low + 1); }
 
 /* ---- along one axis, or three ---- */
 
 static bool draw_geometry(geometry *g, int axes, bool unequal)
 {
-    *g = (geometry){ .axes = axes, .n = drawn(0, 3), .groups = drawn(1, 2), .flips = rng_chance(&dice, 30) };
+    *g = (geometry){ .axes = axes, .n = drawn(0, 3), .groups = drawn(1, 2), .flips = rng_chance(&gen, 30) };
     g->c = g->groups * drawn(1, 3), g->m = g->groups * drawn(1, 3);
     for (int a = 0; a < axes; a++) {
         g->window[a] = drawn(1, 3), g->stride[a] = drawn(1, 3), g->pad[a] = drawn(0, 2),
@@ -138,7 +138,7 @@ static void check_way(duet_place p, duet_dtype type, const geometry *g, enum ope
     int32_t rest[3];
     if (result == RESULTS) f = forward(g, e[IMAGES], e[FILTERS]);
     else if (result == FILTERS) f = to_filters(g, e[IMAGES], e[RESULTS]);
-    else if (beyond_least(g, rest) && rng_chance(&dice, 50)) f = transposed(g, e[RESULTS], e[FILTERS], rest);
+    else if (beyond_least(g, rest) && rng_chance(&gen, 50)) f = transposed(g, e[RESULTS], e[FILTERS], rest);
     else f = to_images(g, e[RESULTS], e[FILTERS]);
     duet_matrix *got = evaluated(p, type, f, &s);
     static const char *const names[] = { "to the images", "to the filters", "forward" };
@@ -157,7 +157,7 @@ static void convolutions(int axes, bool unequal, int count)
     for (int i = 0; i < count; i++) {
         geometry g;
         if (!draw_geometry(&g, axes, unequal)) continue;
-        const duet_dtype type = rng_chance(&dice, 50) ? DUET_F32 : DUET_F64;
+        const duet_dtype type = rng_chance(&gen, 50) ? DUET_F32 : DUET_F64;
         for (int k = 0; k < places; k++)
             for (int result = IMAGES; result <= RESULTS; result++) {
                 if (g.flips && result != RESULTS) continue;
@@ -260,9 +260,9 @@ static void unequal_layers(duet_place p)
     static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_F16, DUET_I8 };
     for (int t = 0; t < 4; t++) {
         const duet_dtype type = types[t];
-        duet_matrix *x = random_matrix(&dice, type, 4, (int64_t[]){ 2, 3, 9, 8 }, -2, 2),
-                    *w = random_matrix(&dice, type, 4, (int64_t[]){ 4, 3, 3, 3 }, -2, 2),
-                    *b = random_matrix(&dice, type, 1, (int64_t[]){ 4 }, -2, 2),
+        duet_matrix *x = random_matrix(&gen, type, 4, (int64_t[]){ 2, 3, 9, 8 }, -2, 2),
+                    *w = random_matrix(&gen, type, 4, (int64_t[]){ 4, 3, 3, 3 }, -2, 2),
+                    *b = random_matrix(&gen, type, 1, (int64_t[]){ 4 }, -2, 2),
                     *y = duet_new(type, 2, 4, 9, 8), *pooled = duet_new(type, 2, 4, 4, 4),
                     *half = duet_new(type, 2, 4, 5, 4);
         RIGHT(y, duet_conv2d(x, w, .pad = { 0, 1 }, .more = { 2, 0 }));
@@ -411,10 +411,10 @@ static void plain_arrays(enum form f, int count)
               y = drawn_sizes(f == MULTI ? (int)drawn(2, 4) : x.rank, 1, 5);
         for (int a = 0; a < x.rank - 2 && f != PLAIN; a++) x.size[a] = drawn(0, 3);
         for (int a = 0; a < y.rank - 2 && f != PLAIN; a++) y.size[a] = f == DEEP ? x.size[a] : drawn(0, 3);
-        const bool flips = rng_chance(&dice, 50);
+        const bool flips = rng_chance(&gen, 50);
         if (!flips && y.rank >= 2)
             y.size[y.rank - 1] = y.size[y.rank - 1] % 2 ? y.size[y.rank - 1] + 1 : y.size[y.rank - 1];
-        const duet_dtype type = rng_chance(&dice, 50) ? DUET_F32 : DUET_F64;
+        const duet_dtype type = rng_chance(&gen, 50) ? DUET_F32 : DUET_F64;
         for (int k = 0; k < places; k++)
             for (int part = DUET_OVERLAP_FULL; part <= DUET_OVERLAP_VALID; part++)
                 check_plain(place[k], type, f, &x, &y, (duet_overlap)part, flips);
@@ -568,7 +568,7 @@ static void refused(void)
 int main(int argc, char **argv)
 {
     const bool few = is_quick(argc, argv);
-    dice = rng_new(20261122);
+    gen = rng_new(20261122);
     places = list_places(place);
     for (int unequal = 0; unequal < 2; unequal++) {
         convolutions(1, unequal, few ? 60 : 200), convolutions(2, unequal, few ? 60 : 160),

@@ -6,8 +6,8 @@
 #include "common.h"
 #include <math.h>
 
-static rng dice;
-static int64_t within(int64_t low, int64_t high) { return low + rng_below(&dice, high - low + 1); }
+static rng gen;
+static int64_t within(int64_t low, int64_t high) { return low + rng_below(&gen, high - low + 1); }
 
 enum { LOAD, RELU, SIGMOID, TANH, ACTS }; /* after a bias; LOAD: neither */
 
@@ -47,7 +47,7 @@ static void fill(field *f, double low, double high)
     const int64_t rows = duet_size(f->m, 0), columns = duet_size(f->m, 1), beside = (f->line - columns) / 2;
     for (int64_t i = 0; p && part && i < rows * f->line; i++) p[i] = NAN;
     for (int64_t i = 0; p && i < rows * columns; i++)
-        p[i / columns * f->line + beside + i % columns] = (float)rng_real(&dice, low, high);
+        p[i / columns * f->line + beside + i % columns] = (float)rng_real(&gen, low, high);
 }
 
 static void read_field(field *f)
@@ -146,7 +146,7 @@ static product new_product(int64_t m, int64_t k, int64_t n)
     t.a = new_field(m, k, within(0, 1) * 4), t.b = new_field(k, n, beside),
     t.out = new_field(m, n, within(0, 2));
     t.bias = duet_new(DUET_F32, n);
-    fill(&t.a, t.low, 1), fill(&t.b, t.low, 1), random_fill(&dice, t.bias, -1, 1);
+    fill(&t.a, t.low, 1), fill(&t.b, t.low, 1), random_fill(&gen, t.bias, -1, 1);
     return t;
 }
 
@@ -287,10 +287,10 @@ static void rows_of_all_sizes(duet_place where)
     float *p = duet_overwrite(t.a.all), largest[150] = { 0 };
     fill(&t.b, -1, 1);
     for (int64_t i = 0; p && i < t.m; i++) {
-        const double size = rng_real(&dice, -40, 40), growth = rng_real(&dice, -40, 40);
+        const double size = rng_real(&gen, -40, 40), growth = rng_real(&gen, -40, 40);
         float *row = p + (t.a.line - t.k) / 2 + i * t.a.line;
         for (int64_t k = 0; k < t.k; k++) {
-            row[k] = (float)(rng_real(&dice, -1, 1) * exp2(size + growth * (double)k / (double)t.k));
+            row[k] = (float)(rng_real(&gen, -1, 1) * exp2(size + growth * (double)k / (double)t.k));
             largest[i] = fmaxf(largest[i], fabsf(row[k]));
         }
     }
@@ -367,7 +367,7 @@ static void one_convolution(const images *t, duet_place where)
     duet_matrix *bias = duet_new(DUET_F32, t->m);
     const int64_t h = t->h + 2 * t->pad - 2, v = t->w + 2 * t->pad - 2, by = t->pooled ? 2 : 1;
     duet_matrix *y = duet_new(DUET_F32, t->n, t->m, h / by, v / by);
-    random_fill(&dice, x, -1, 1), random_fill(&dice, w, -1, 1), random_fill(&dice, bias, -1, 1);
+    random_fill(&gen, x, -1, 1), random_fill(&gen, w, -1, 1), random_fill(&gen, bias, -1, 1);
     duet_expr e = duet_relu(duet_bias_add(duet_conv2d(x, w, .pad = { t->pad, t->pad }), bias));
     if (t->pooled) e = duet_max_pool2d(e, .window = { 2, 2 });
     DUET_ON(where) DUET_MATH(DUET_MATH_SPLIT) CHECK(duet_set(y, e) == DUET_OK, "%s", duet_error());
@@ -406,7 +406,7 @@ int main(int argc, char **argv)
     const int places = list_places(place), cases = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1])
                                                    : is_quick(argc, argv)        ? 4
                                                                                  : 24;
-    dice = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
+    gen = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
     if (places < 2)
         return printf("ok %d - split on the GPU # SKIP there is no GPU\n", ++tap_points), tap_end();
     products(cases, DUET_GPU);

@@ -200,15 +200,15 @@ static void choose_axes(trial *t)
     int axis[DUET_RANK_MAX];
     for (int a = 0; a < t->x.rank; a++) axis[a] = a;
     for (int a = t->x.rank; a-- > 1;) {
-        const int64_t b = rng_below(&dice, a + 1);
+        const int64_t b = rng_below(&gen, a + 1);
         const int c = axis[a];
         axis[a] = axis[b], axis[b] = c;
     }
-    t->o.axes = rng_chance(&dice, 30) ? 0 : 1 + (int32_t)rng_below(&dice, t->x.rank);
-    for (int k = 0; k < t->o.axes; k++) t->o.axis[k] = axis[k] - (rng_chance(&dice, 50) ? t->x.rank : 0);
+    t->o.axes = rng_chance(&gen, 30) ? 0 : 1 + (int32_t)rng_below(&gen, t->x.rank);
+    for (int k = 0; k < t->o.axes; k++) t->o.axis[k] = axis[k] - (rng_chance(&gen, 50) ? t->x.rank : 0);
     for (int k = 0; k < (t->o.axes ? t->o.axes : t->x.rank); k++) {
         const int a = axis_of(t, k);
-        if (rng_chance(&dice, 25)) t->o.n[k] = 1 + (int32_t)rng_below(&dice, 2 * t->x.size[a] + 1);
+        if (rng_chance(&gen, 25)) t->o.n[k] = 1 + (int32_t)rng_below(&gen, 2 * t->x.size[a] + 1);
         if (t->kind == IRFFT && t->x.size[a] == 1 && !t->o.n[k]) t->o.n[k] = 1;
     }
 }
@@ -217,15 +217,15 @@ static trial random_trial(enum kind kind, bool wide)
 {
     static const int views[] = { VIEW_NONE, VIEW_NONE, VIEW_SLICE,    VIEW_TRANSPOSED,
                                  FLIPPED,   REPEATED,  VIEW_SUBMATRIX };
-    trial t = { .kind = kind, .type = type_for(kind, wide, rng_chance(&dice, 30)) };
-    t.x.rank = 1 + (int)rng_below(&dice, 5);
+    trial t = { .kind = kind, .type = type_for(kind, wide, rng_chance(&gen, 30)) };
+    t.x.rank = 1 + (int)rng_below(&gen, 5);
     int64_t most = 4000, count = 1;
     for (int a = 0; a < t.x.rank; a++) {
-        int64_t n = lengths[rng_below(&dice, LENGTHS)];
+        int64_t n = lengths[rng_below(&gen, LENGTHS)];
         while (count * n > most) n = 1 + n / 3;
         t.x.size[a] = n, count *= n;
     }
-    t.view = views[rng_below(&dice, t.x.rank == 2 ? 7 : 6)];
+    t.view = views[rng_below(&gen, t.x.rank == 2 ? 7 : 6)];
     choose_axes(&t);
     return t;
 }
@@ -357,7 +357,7 @@ static void nan_stays(duet_place p)
 int main(int argc, char **argv)
 {
     const bool quick = is_quick(argc, argv);
-    dice = rng_new(20261122);
+    gen = rng_new(20261122);
     places = list_transforming(place);
     if (!places) return 0;
     for (enum kind k = FFT; k <= IRFFT; k++) many(k, quick ? 20 : 150);

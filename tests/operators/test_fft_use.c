@@ -18,7 +18,7 @@ static void fill_bits(duet_matrix *m)
     unsigned char *p = duet_overwrite(m);
     const int64_t bytes = duet_count(m) * (int64_t)dtypes[duet_type(m)].bytes;
     for (int64_t i = 0; p && i < bytes; i++)
-        p[i] = (unsigned char)(rng_next(&dice) & (duet_type(m) == DUET_BOOL ? 1 : 255));
+        p[i] = (unsigned char)(rng_next(&gen) & (duet_type(m) == DUET_BOOL ? 1 : 255));
 }
 
 /* Where element i goes to, in row-major order. */
@@ -353,7 +353,7 @@ int main(void)
 {
     duet_place place[2];
     if (!fft_absent()) without_fftw();
-    dice = rng_new(20261122);
+    gen = rng_new(20261122);
     const int places = list_transforming(place);
     if (!places) return 0;
     for (int p = 0; p < places; p++) {

@@ -12,7 +12,7 @@ typedef struct holes {
 
 static duet_place place[2];
 static int places;
-static rng dice;
+static rng gen;
 
 #define DUET_FUSED(name, pattern, ...)                                                                       \
     static duet_expr pattern_##name(const holes *h)                                                          \
@@ -54,7 +54,7 @@ static void three_ways(const struct row *row, const holes *h, duet_place where, 
                        const sizes *s)
 {
     void *got[MODES] = { 0 };
-    duet_matrix *m = random_matrix(&dice, type, s->rank, s->size, -5, 5);
+    duet_matrix *m = random_matrix(&gen, type, s->rank, s->size, -5, 5);
     for (int mode = 0; mode < MODES; mode++) {
         plan_fusion(mode);
         const char *why = NULL;
@@ -85,10 +85,10 @@ static const sizes shapes[] = { SIZES(1),    SIZES(16),     SIZES(1003),       S
 static void row_on(const struct row *row, duet_dtype type, const sizes *s)
 {
     const int64_t channels = s->rank == 4 || s->rank == 2 ? s->size[1] : 1;
-    holes h = { .S = rng_real(&dice, -3, 3), .R = rng_real(&dice, 10, 20) }; /* R + Y is never near 0 */
-    h.X = random_matrix(&dice, type, s->rank, s->size, -5, 5);
-    h.Y = random_matrix(&dice, type, s->rank, s->size, -5, 5);
-    h.B = random_matrix(&dice, type, 1, &channels, -5, 5);
+    holes h = { .S = rng_real(&gen, -3, 3), .R = rng_real(&gen, 10, 20) }; /* R + Y is never near 0 */
+    h.X = random_matrix(&gen, type, s->rank, s->size, -5, 5);
+    h.Y = random_matrix(&gen, type, s->rank, s->size, -5, 5);
+    h.B = random_matrix(&gen, type, 1, &channels, -5, 5);
     duet_expr e = row->make(&h);
     const duet_status fits = duet_expr_status(e);
     forget(e);
@@ -107,7 +107,7 @@ static void finished_ways(const struct row *row, const holes *h, int p, duet_dty
     int64_t size[DUET_RANK_MAX];
     const int rank = duet_expr_rank(e);
     for (int a = 0; a < rank; a++) size[a] = duet_expr_size(e, a);
-    duet_matrix *m = random_matrix(&dice, type, rank, size, -5, 5);
+    duet_matrix *m = random_matrix(&gen, type, rank, size, -5, 5);
     forget(e);
     for (int mode = 0; mode < MODES; mode++) {
         plan_fusion(mode);
@@ -130,9 +130,9 @@ static void finished_on(const struct finished_row *f, duet_dtype type, const int
 {
     const bool conv = f->vendor == OP_conv2d;
     const int rank = conv ? 4 : 2;
-    holes h = { .X = random_matrix(&dice, type, rank, x, -1, 1),
-                .W = random_matrix(&dice, type, rank, w, -1, 1) };
-    h.B = random_matrix(&dice, type, 1, conv ? &w[0] : &w[1], -1, 1);
+    holes h = { .X = random_matrix(&gen, type, rank, x, -1, 1),
+                .W = random_matrix(&gen, type, rank, w, -1, 1) };
+    h.B = random_matrix(&gen, type, 1, conv ? &w[0] : &w[1], -1, 1);
     duet_expr e = f->row.make(&h);
     const duet_status fits = duet_expr_status(e);
     forget(e);
@@ -177,10 +177,10 @@ static void convolutions_apart(void)
 {
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
         for (int p = 0; p < places; p++) {
-            duet_matrix *x = random_matrix(&dice, type, 4, (int64_t[]){ 5, 4, 11, 10 }, -1, 1),
-                        *w = random_matrix(&dice, type, 4, (int64_t[]){ 6, 2, 3, 3 }, -1, 1),
-                        *b = random_matrix(&dice, type, 1, (int64_t[]){ 6 }, -1, 1),
-                        *y = random_matrix(&dice, type, 4, (int64_t[]){ 5, 6, 5, 5 }, -1, 1);
+            duet_matrix *x = random_matrix(&gen, type, 4, (int64_t[]){ 5, 4, 11, 10 }, -1, 1),
+                        *w = random_matrix(&gen, type, 4, (int64_t[]){ 6, 2, 3, 3 }, -1, 1),
+                        *b = random_matrix(&gen, type, 1, (int64_t[]){ 6 }, -1, 1),
+                        *y = random_matrix(&gen, type, 4, (int64_t[]){ 5, 6, 5, 5 }, -1, 1);
             const char *why = NULL;
             DUET_ON(place[p])
             why = oracle_refutes(y, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(x, w, .pad = { 1, 2 },
@@ -210,8 +210,8 @@ static void overlapping(const struct finished_row *f)
     const int64_t square[] = { 24, 24 }, batch[] = { 3, 5, 8, 8 }, filters[] = { 5, 5, 3, 3 };
     if (f->pooled) return;
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
-        holes h = { .X = random_matrix(&dice, type, conv ? 4 : 2, conv ? batch : square, -1, 1),
-                    .W = random_matrix(&dice, type, conv ? 4 : 2, conv ? filters : square, -1, 1) };
+        holes h = { .X = random_matrix(&gen, type, conv ? 4 : 2, conv ? batch : square, -1, 1),
+                    .W = random_matrix(&gen, type, conv ? 4 : 2, conv ? filters : square, -1, 1) };
         duet_matrix *flat = conv ? duet_reshaped(h.X, 15, 64) : NULL;
         h.B = conv ? duet_column(flat, 7) : duet_row(h.X, 11);
         duet_matrix *few = conv ? duet_slice(h.B, 0, 5) : NULL, *all = h.B;
@@ -225,8 +225,8 @@ static void overlapping(const struct finished_row *f)
 /* The same formula in other words is the same row: numbers and commuting operands either way round. */
 static void spellings(void)
 {
-    duet_matrix *x = random_matrix(&dice, DUET_F32, 1, (int64_t[]){ 100 }, -5, 5),
-                *y = random_matrix(&dice, DUET_F32, 1, (int64_t[]){ 100 }, -5, 5);
+    duet_matrix *x = random_matrix(&gen, DUET_F32, 1, (int64_t[]){ 100 }, -5, 5),
+                *y = random_matrix(&gen, DUET_F32, 1, (int64_t[]){ 100 }, -5, 5);
     plan_fusion(MODE_ROWS);
 #define SPELT(name, formula)                                                                                 \
     do {                                                                                                     \
@@ -247,7 +247,7 @@ static void spellings(void)
 
 int main(void)
 {
-    dice = rng_new(21);
+    gen = rng_new(21);
     places = list_places(place);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         for (duet_dtype type = 0; type < FLOAT_TYPES; type++)

@@ -4,7 +4,7 @@
 #include "dtype.h"
 #include <math.h>
 
-static rng dice;
+static rng gen;
 static duet_place place[2];
 static int places;
 
@@ -87,7 +87,7 @@ static const struct pair {
 static void fill_exactly(duet_matrix *m)
 {
     double *v = duet_overwrite(m);
-    for (int64_t i = 0; i < duet_count(m); i++) v[i] = round(rng_real(&dice, 0.05, 0.95) * 0x1p20) * 0x1p-20;
+    for (int64_t i = 0; i < duet_count(m); i++) v[i] = round(rng_real(&gen, 0.05, 0.95) * 0x1p20) * 0x1p-20;
 }
 
 static duet_matrix *exact_matrix(const sizes *s)
@@ -197,8 +197,8 @@ static void put(duet_matrix *m, const double *from)
 
 static duet_matrix *any_view(duet_dtype type, int rank, const int64_t *size)
 {
-    duet_matrix *m = random_view(&dice, (enum view)rng_below(&dice, VIEWS), type, rank, size, -1, 1, NULL);
-    return m ? m : random_matrix(&dice, type, rank, size, -1, 1);
+    duet_matrix *m = random_view(&gen, (enum view)rng_below(&gen, VIEWS), type, rank, size, -1, 1, NULL);
+    return m ? m : random_matrix(&gen, type, rank, size, -1, 1);
 }
 
 /* Small whole numbers: sums are exact, many elements are equal, and some are NaN. */
@@ -210,8 +210,8 @@ static void test_max_pool(duet_dtype type, const sizes *s, const duet_pool *o)
            *d = malloc((size_t)(planes * oh * ow + 1) * sizeof *d),
            *want = malloc((size_t)(planes * h * w + 1) * sizeof *want);
     for (int64_t i = 0; i < planes * h * w; i++)
-        x[i] = rng_chance(&dice, 3) ? NAN : (double)rng_below(&dice, 4) - 2;
-    for (int64_t i = 0; i < planes * oh * ow; i++) d[i] = (double)rng_below(&dice, 9) - 4;
+        x[i] = rng_chance(&gen, 3) ? NAN : (double)rng_below(&gen, 4) - 2;
+    for (int64_t i = 0; i < planes * oh * ow; i++) d[i] = (double)rng_below(&gen, 9) - 4;
     for (int64_t p = 0; p < planes; p++)
         plane_back(x + p * h * w, h, w, d + p * oh * ow, o, want + p * h * w);
     duet_matrix *X = any_view(type, 4, n), *D = any_view(type, 4, (int64_t[]){ n[0], n[1], oh, ow });
@@ -273,9 +273,8 @@ static int test_on(const struct row *r, duet_dtype type, const sizes *s, duet_pl
 {
     duet_matrix *m[3], *out = NULL;
     for (int k = 0; k < 3; k++) {
-        m[k] =
-            random_view(&dice, (enum view)rng_below(&dice, VIEWS), type, s->rank, s->size, 0.05, 0.95, NULL);
-        if (!m[k]) m[k] = random_matrix(&dice, type, s->rank, s->size, 0.05, 0.95);
+        m[k] = random_view(&gen, (enum view)rng_below(&gen, VIEWS), type, s->rank, s->size, 0.05, 0.95, NULL);
+        if (!m[k]) m[k] = random_matrix(&gen, type, s->rank, s->size, 0.05, 0.95);
     }
     duet_expr x[3] = { duet_of_matrix(m[0]), { 0 }, { 0 } };
     for (int k = 1; k < r->operands; k++) x[k] = duet_of_matrix(m[k]);
@@ -353,7 +352,7 @@ static void test_known(void)
 
 int main(void)
 {
-    dice = rng_new(31);
+    gen = rng_new(31);
     places = list_places(place);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) test_pair(&pairs[i]);
     test_max_pools();

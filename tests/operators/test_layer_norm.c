@@ -7,7 +7,7 @@
 
 static duet_place place[2];
 static int places;
-static rng dice;
+static rng gen;
 
 /* Into m, in each mode by each machine: the same bits. oracle: held against it too. */
 typedef duet_expr maker(duet_matrix *x, duet_matrix *y, duet_matrix *z);
@@ -72,9 +72,8 @@ static duet_expr instance(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 
 static void one_length(duet_dtype type, int64_t rows, int64_t n, bool oracle)
 {
-    duet_matrix *in[] = { random_matrix(&dice, type, 2, (int64_t[]){ rows, n }, -5, 5),
-                          random_matrix(&dice, type, 1, &n, -2, 2),
-                          random_matrix(&dice, type, 1, &n, -2, 2) };
+    duet_matrix *in[] = { random_matrix(&gen, type, 2, (int64_t[]){ rows, n }, -5, 5),
+                          random_matrix(&gen, type, 1, &n, -2, 2), random_matrix(&gen, type, 1, &n, -2, 2) };
     duet_matrix *m = duet_new(type, rows, n);
     const bool chosen = rows * n > 0;
     each_way("with gain and bias", trimmed, in, m, chosen, oracle);
@@ -118,11 +117,11 @@ static void nothing(void)
 
 static void as_view(const sizes *s, const sizes *trim, maker *make, enum view kind)
 {
-    duet_matrix *in[3] = { random_view(&dice, kind, DUET_F32, s->rank, s->size, -5, 5, NULL) };
+    duet_matrix *in[3] = { random_view(&gen, kind, DUET_F32, s->rank, s->size, -5, 5, NULL) };
     for (int k = 1; k < 3; k++) {
-        in[k] = random_view(&dice, (enum view)rng_below(&dice, VIEWS), DUET_F32, trim->rank, trim->size, -2,
-                            2, NULL);
-        if (!in[k]) in[k] = random_matrix(&dice, DUET_F32, trim->rank, trim->size, -2, 2);
+        in[k] = random_view(&gen, (enum view)rng_below(&gen, VIEWS), DUET_F32, trim->rank, trim->size, -2, 2,
+                            NULL);
+        if (!in[k]) in[k] = random_matrix(&gen, DUET_F32, trim->rank, trim->size, -2, 2);
     }
     duet_matrix *m = duet_new_shape(DUET_F32, s->rank, s->size);
     for (int p = 0; in[0] && p < places; p++) {
@@ -167,9 +166,9 @@ static void channels(void)
     static const sizes trim[] = { SIZES(3, 1, 1), SIZES(3, 1, 1), SIZES(2, 3, 1, 1), SIZES(2, 5, 1, 1) };
     for (size_t i = 0; i < sizeof x / sizeof *x; i++)
         for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
-            duet_matrix *in[] = { random_matrix(&dice, type, x[i].rank, x[i].size, -5, 5),
-                                  random_matrix(&dice, type, trim[i].rank, trim[i].size, -2, 2),
-                                  random_matrix(&dice, type, trim[i].rank, trim[i].size, -2, 2) };
+            duet_matrix *in[] = { random_matrix(&gen, type, x[i].rank, x[i].size, -5, 5),
+                                  random_matrix(&gen, type, trim[i].rank, trim[i].size, -2, 2),
+                                  random_matrix(&gen, type, trim[i].rank, trim[i].size, -2, 2) };
             duet_matrix *m = duet_new_shape(type, x[i].rank, x[i].size);
             each_way("by channels", instance, in, m, true, true);
             for (int k = 0; k < 3; k++) duet_free(&in[k]);
@@ -181,8 +180,8 @@ static void channels(void)
 static void into_itself(void)
 {
     const int64_t square[] = { 37, 37 };
-    duet_matrix *x = random_matrix(&dice, DUET_F32, 2, square, -5, 5),
-                *y = random_matrix(&dice, DUET_F32, 2, square, -5, 5), *row = duet_row(x, 3);
+    duet_matrix *x = random_matrix(&gen, DUET_F32, 2, square, -5, 5),
+                *y = random_matrix(&gen, DUET_F32, 2, square, -5, 5), *row = duet_row(x, 3);
     for (int p = 0; p < places; p++)
         for (int k = 0; k < 4; k++) DUET_ON(place[p])
             {
@@ -206,9 +205,9 @@ static void special(void)
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         for (int k = 0; k < 10; k++) {
             const int64_t n = lengths[i];
-            duet_matrix *in[] = { random_matrix(&dice, DUET_F32, 2, (int64_t[]){ 4, n }, -5, 5),
-                                  random_matrix(&dice, DUET_F32, 1, &n, -2, 2),
-                                  random_matrix(&dice, DUET_F32, 1, &n, -2, 2) };
+            duet_matrix *in[] = { random_matrix(&gen, DUET_F32, 2, (int64_t[]){ 4, n }, -5, 5),
+                                  random_matrix(&gen, DUET_F32, 1, &n, -2, 2),
+                                  random_matrix(&gen, DUET_F32, 1, &n, -2, 2) };
             duet_matrix *m = duet_new(DUET_F32, (int64_t)4, n);
             float *v = duet_update(in[0]);
             for (int64_t j = 0; j < n; j++) v[n + j] = (float)odd[k], v[2 * n + j] *= 1e-38f;
@@ -232,7 +231,7 @@ static void special(void)
 
 static void left_alone(void)
 {
-    duet_matrix *x = random_matrix(&dice, DUET_F32, 2, (int64_t[]){ 7, 7 }, -5, 5),
+    duet_matrix *x = random_matrix(&gen, DUET_F32, 2, (int64_t[]){ 7, 7 }, -5, 5),
                 *m = duet_new(DUET_F32, 7, 7), *half = duet_new(DUET_F16, 7, 7);
     STAYS("what follows is in the same pass", duet_relu(trimmed(x, x, x)));
     STAYS("columns", duet_batch_norm(x, x, x, EPS));
@@ -264,8 +263,8 @@ static void among_others(void)
 {
     const int64_t size[] = { 20, 33 }, square[] = { 33, 33 };
     for (int p = 0; p < places; p++) {
-        duet_matrix *x = random_matrix(&dice, DUET_F32, 2, size, -5, 5),
-                    *w = random_matrix(&dice, DUET_F32, 2, square, -1, 1), *gain = duet_row(w, 1),
+        duet_matrix *x = random_matrix(&gen, DUET_F32, 2, size, -5, 5),
+                    *w = random_matrix(&gen, DUET_F32, 2, square, -1, 1), *gain = duet_row(w, 1),
                     *m = duet_new(DUET_F32, 20, 33);
         const char *why = NULL;
         DUET_ON(place[p]) why = oracle_refutes(m, duet_matmul(trimmed(x, gain, gain), w));
@@ -284,7 +283,7 @@ static void among_others(void)
 int main(int argc, char **argv)
 {
     const bool quick = is_quick(argc, argv);
-    dice = rng_new(77);
+    gen = rng_new(77);
     places = list_places(place);
     lengths(quick);
     nothing();

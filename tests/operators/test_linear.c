@@ -84,9 +84,9 @@ static void check_determinant(duet_dtype t, const duet_matrix *a, int64_t n)
 static void systems(duet_dtype t, enum kind kind, int64_t n)
 {
     made a = new_kind(t, kind, n, n);
-    check_solution(t, a.m, n, -1, 0), check_solution(t, a.m, n, rng_below(&dice, 9), 0);
+    check_solution(t, a.m, n, -1, 0), check_solution(t, a.m, n, rng_below(&gen, 9), 0);
     if (t == DUET_F64)
-        check_solution(t, a.m, n, rng_below(&dice, 4), DUET_REFINE_F32),
+        check_solution(t, a.m, n, rng_below(&gen, 4), DUET_REFINE_F32),
             check_solution(t, a.m, n, -1, DUET_REFINE_F16);
     check_inverse(t, a.m, n);
     if (kind != LOW && kind != HIGH) check_determinant(t, a.m, n);
@@ -302,7 +302,7 @@ static void lstsq(duet_dtype t, enum kind kind, int64_t m, int64_t n, int64_t si
 static int64_t some_size(void)
 {
     static const int64_t often[] = { 0, 1, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 33 };
-    return often[rng_below(&dice, 14)];
+    return often[rng_below(&gen, 14)];
 }
 
 static void refined(int refine)
@@ -315,11 +315,11 @@ static void refined(int refine)
 static void test_systems(duet_dtype t)
 {
     static const enum kind kinds[] = { UNIFORM, UNIFORM, SYMMETRIC, POSITIVE, GRADED, LOW, HIGH };
-    for (int i = 0; i < trials(40); i++) systems(t, kinds[rng_below(&dice, 7)], some_size());
+    for (int i = 0; i < trials(40); i++) systems(t, kinds[rng_below(&gen, 7)], some_size());
     for (int64_t n = 1; n <= (dtype_part(t) == DUET_F32 ? 5 : 10); n++) systems(t, HILBERT, n);
     systems(t, UNIFORM, quick ? 50 : 130);
     for (int i = 0; i < trials(60); i++)
-        triangular(t, some_size(), rng_below(&dice, 7) - 1, (int)rng_below(&dice, 8));
+        triangular(t, some_size(), rng_below(&gen, 7) - 1, (int)rng_below(&gen, 8));
     if (t == DUET_F64) refined(DUET_REFINE_F32), refined(DUET_REFINE_F16);
 }
 
@@ -335,10 +335,10 @@ static void test_rectangles(duet_dtype t)
 {
     static const enum kind kinds[] = { UNIFORM, UNIFORM, GRADED, HILBERT, LOW, HIGH };
     for (int i = 0; i < trials(50); i++) {
-        const enum kind kind = kinds[rng_below(&dice, 6)];
+        const enum kind kind = kinds[rng_below(&gen, 6)];
         lu(t, kind, some_size(), some_size()), qr(t, kind, some_size(), some_size()),
             svd(t, kind, some_size(), some_size());
-        lstsq(t, UNIFORM, some_size(), some_size(), rng_below(&dice, 6) - 1);
+        lstsq(t, UNIFORM, some_size(), some_size(), rng_below(&gen, 6) - 1);
     }
     for (int64_t n = 2; n < 9; n++) lstsq(t, HILBERT, n + 5, dtype_part(t) == DUET_F32 ? n / 2 : n, 2);
     lu(t, UNIFORM, 90, 70), qr(t, UNIFORM, 90, 70), svd(t, UNIFORM, 40, 70), lstsq(t, UNIFORM, 90, 40, 3);

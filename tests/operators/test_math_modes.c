@@ -11,7 +11,7 @@
 #define PRETENDED false
 #endif
 
-static rng dice;
+static rng gen;
 static duet_place place[2];
 static int places;
 static const char *const mode_name[] = { "strict", "split", "tf32", "bf16" };
@@ -63,7 +63,7 @@ static void test_threads(void)
 
 static duet_matrix *drawn(duet_dtype t, int64_t rows, int64_t cols)
 {
-    return random_matrix(&dice, t, 2, (const int64_t[]){ rows, cols }, -1, 1);
+    return random_matrix(&gen, t, 2, (const int64_t[]){ rows, cols }, -1, 1);
 }
 
 /* What explain says of y = e in a mode; the caller frees it. */
@@ -178,10 +178,10 @@ static const char *const kind_name[] = { "signed", "positive", "wide", "tiny", "
 
 static void draw(duet_matrix *m, enum kind kind)
 {
-    random_fill(&dice, m, kind == POSITIVE ? 0.5 : -1, 1);
+    random_fill(&gen, m, kind == POSITIVE ? 0.5 : -1, 1);
     float *p = duet_update(m);
     for (int64_t i = 0; p && i < duet_count(m); i++) {
-        if (kind == WIDE) p[i] = ldexpf(p[i], -(int)rng_below(&dice, 30));
+        if (kind == WIDE) p[i] = ldexpf(p[i], -(int)rng_below(&gen, 30));
         if (kind == TINY) p[i] *= 0x1p-50f;
         if (kind == HUGE_ONES) p[i] *= 0x1p+55f;
     }
@@ -347,7 +347,7 @@ int main(void)
 {
     setenv("DUET_MATH", "tf32", 1);
     setenv("DUET_REPRODUCIBLE", "1", 1);
-    dice = rng_new(11);
+    gen = rng_new(11);
     places = list_places(place);
     test_precedence();
     test_threads();

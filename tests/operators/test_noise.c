@@ -5,7 +5,7 @@
 #include "element.h"
 #include <math.h>
 
-static rng dice;
+static rng gen;
 static duet_place place[2];
 static int places;
 
@@ -22,8 +22,8 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static duet_matrix *view_like(enum view view, duet_dtype t, const sizes *s)
 {
-    duet_matrix *m = random_view(&dice, view, t, s->rank, s->size, 0, 1, NULL);
-    return m ? m : random_matrix(&dice, t, s->rank, s->size, 0, 1);
+    duet_matrix *m = random_view(&gen, view, t, s->rank, s->size, 0, 1, NULL);
+    return m ? m : random_matrix(&gen, t, s->rank, s->size, 0, 1);
 }
 
 /* ---- random numbers of every type ---- */
@@ -183,7 +183,7 @@ static duet_matrix *grades(duet_dtype t, enum view view, const sizes *s)
     const size_t bytes = dtypes[t].bytes;
     char *all = elements(x);
     for (int64_t i = 0; i < duet_count(x); i++)
-        if (rng_chance(&dice, 30)) element_put(t, all + i * (int64_t)bytes, 0, rng_chance(&dice, 50));
+        if (rng_chance(&gen, 30)) element_put(t, all + i * (int64_t)bytes, 0, rng_chance(&gen, 50));
     fill_from(x, all);
     free(all);
     return x;
@@ -213,7 +213,7 @@ static void noise_of(duet_dtype t, duet_dtype from, enum noise kind, const sizes
 {
     const sizes scalar = SIZES();
     for (int p = 0; p < places; p++) {
-        duet_matrix *x = grades(from, (enum view)rng_below(&dice, VIEWS), s),
+        duet_matrix *x = grades(from, (enum view)rng_below(&gen, VIEWS), s),
                     *one = grades(from, VIEW_NONE, &scalar);
         duet_matrix *to = view_like(view, t, s);
         noise_is(to, x, kind, place[p], view_names[view]);
@@ -229,7 +229,7 @@ static void noises(void)
         for (duet_dtype t = 0; t < DUET_C64; t++)
             for (int s = 0; s < SHAPES && (is_floating(t) || kind == NOISE_BERNOULLI); s++) {
                 noise_of(t, is_floating(t) ? t : DUET_F64, kind, &shapes[s],
-                         (enum view)rng_below(&dice, VIEWS));
+                         (enum view)rng_below(&gen, VIEWS));
                 if (t == DUET_F64) noise_of(t, DUET_F32, kind, &shapes[s], VIEW_NONE);
                 if (t == DUET_F32) noise_of(t, DUET_F16, kind, &shapes[s], VIEW_NONE);
             }
@@ -285,11 +285,11 @@ static void shuffled(duet_dtype t, const sizes *s, int axis, enum view view, boo
     for (int p = 0; p < places; p++) {
         duet_matrix *from = view_like(view, t == DUET_C64 || t == DUET_C128 ? DUET_F32 : t, s), *to = from,
                     *order = duet_new(DUET_I64, s->size[axis]);
-        if (!in_place) to = view_like((enum view)rng_below(&dice, VIEWS), duet_type(from), s);
+        if (!in_place) to = view_like((enum view)rng_below(&gen, VIEWS), duet_type(from), s);
         const size_t bytes = dtypes[duet_type(from)].bytes;
         char *was = elements(from);
         DUET_ON(DUET_CPU) GOES(duet_random_permutation(order, 11));
-        DUET_ON(place[p]) GOES(duet_shuffle(to, from, axis - (rng_chance(&dice, 50) ? s->rank : 0), 11));
+        DUET_ON(place[p]) GOES(duet_shuffle(to, from, axis - (rng_chance(&gen, 50) ? s->rank : 0), 11));
         char *got = elements(to);
         const int64_t *o = duet_read(order);
         int64_t inner = 1, wrong = 0;
@@ -314,7 +314,7 @@ static void shuffles(void)
         for (int s = 0; s < SHAPES; s++)
             for (int axis = 0; axis < shapes[s].rank; axis++)
                 for (int n = 0; n < 3; n++)
-                    shuffled(t, &shapes[s], axis, (enum view)rng_below(&dice, VIEWS), n == 2);
+                    shuffled(t, &shapes[s], axis, (enum view)rng_below(&gen, VIEWS), n == 2);
     FAILS(duet_shuffle(x, y, 0, 1), DUET_BAD_SHAPE, "equal shapes");
     FAILS(duet_shuffle(x, i, 0, 1), DUET_BAD_TYPE, "one element type");
     FAILS(duet_shuffle(x, x, 1, 1), DUET_BAD_SHAPE, "no such axis");
@@ -383,7 +383,7 @@ static void sequences(void)
 
 int main(void)
 {
-    dice = rng_new(5);
+    gen = rng_new(5);
     places = list_places(place);
     laws(), refusals_of_laws(), noises(), coins(), refusals_of_noise(), shuffles(), sequences();
     return tap_end();

@@ -24,7 +24,7 @@ static const sizes shapes[] = { SIZES(),           SIZES(1),
                                 SIZES(2, 3, 5),    SIZES(5, 1, 7),
                                 SIZES(2, 3, 4, 5), SIZES(2, 1, 2, 1, 2, 1, 2, 3) };
 
-static rng dice;
+static rng gen;
 static bool quick;
 static duet_place place[2];
 static int places, ran;
@@ -57,8 +57,8 @@ static const char *paste(const duet_matrix *m, int axis, char *to, const char *f
 static void *evaluate(const trial *t, duet_place where, const sizes *s)
 {
     const duet_dtype type = result_type(t);
-    duet_matrix *whole, *m = random_view(&dice, t->view, type, s->rank, s->size, -5, 5, &whole);
-    if (!m) m = whole = random_matrix(&dice, type, s->rank, s->size, -5, 5);
+    duet_matrix *whole, *m = random_view(&gen, t->view, type, s->rank, s->size, -5, 5, &whole);
+    if (!m) m = whole = random_matrix(&gen, type, s->rank, s->size, -5, 5);
     char *before = elements(whole);
     const char *why = NULL;
     DUET_ON(where) why = oracle_refutes(m, build(t));
@@ -106,35 +106,35 @@ static void free_operands(trial *t)
 static duet_matrix *broadcast_operand(const row *r, int k, duet_dtype type, const sizes *s, double *number)
 {
     sizes o = *s;
-    *number = rng_real(&dice, r->domain[2 * k], r->domain[2 * k + 1]);
-    if (rng_chance(&dice, 25)) return NULL;
-    const int drop = (int)rng_below(&dice, s->rank + 1);
+    *number = rng_real(&gen, r->domain[2 * k], r->domain[2 * k + 1]);
+    if (rng_chance(&gen, 25)) return NULL;
+    const int drop = (int)rng_below(&gen, s->rank + 1);
     o.rank -= drop;
     memmove(o.size, o.size + drop, sizeof(int64_t) * (size_t)o.rank);
     for (int d = 0; d < o.rank; d++)
-        if (rng_chance(&dice, 40)) o.size[d] = 1;
-    return random_matrix(&dice, type, o.rank, o.size, r->domain[2 * k], r->domain[2 * k + 1]);
+        if (rng_chance(&gen, 40)) o.size[d] = 1;
+    return random_matrix(&gen, type, o.rank, o.size, r->domain[2 * k], r->domain[2 * k + 1]);
 }
 
 static duet_matrix *operand(const row *r, int k, enum view view, duet_dtype type, const sizes *s)
 {
     duet_matrix *m =
-        random_view(&dice, view, type, s->rank, s->size, r->domain[2 * k], r->domain[2 * k + 1], NULL);
-    return m ? m : random_matrix(&dice, type, s->rank, s->size, r->domain[2 * k], r->domain[2 * k + 1]);
+        random_view(&gen, view, type, s->rank, s->size, r->domain[2 * k], r->domain[2 * k + 1], NULL);
+    return m ? m : random_matrix(&gen, type, s->rank, s->size, r->domain[2 * k], r->domain[2 * k + 1]);
 }
 
 static void map_on(const row *r, duet_dtype type, const sizes *s)
 {
     for (enum view view = 0; view < VIEWS; view++) {
-        trial t = { .row = r, .type = type, .view = (enum view)rng_below(&dice, VIEWS) };
+        trial t = { .row = r, .type = type, .view = (enum view)rng_below(&gen, VIEWS) };
         for (int k = 0; k < r->arity; k++)
-            t.x[k] = operand(r, k, k ? (enum view)rng_below(&dice, VIEWS) : view, type, s);
+            t.x[k] = operand(r, k, k ? (enum view)rng_below(&gen, VIEWS) : view, type, s);
         holds(&t);
         free_operands(&t);
     }
     for (int n = 0; n < (r->arity > 1 ? quick ? 2 : 6 : 0); n++) {
         trial t = { .row = r, .type = type };
-        const int whole = (int)rng_below(&dice, r->arity);
+        const int whole = (int)rng_below(&gen, r->arity);
         for (int k = 0; k < r->arity; k++)
             t.x[k] = k == whole ? operand(r, k, VIEW_NONE, type, s)
                                 : broadcast_operand(r, k, type, s, &t.number[k]);
@@ -166,13 +166,13 @@ static void map_known(const row *r, duet_dtype type)
     }
 }
 
-static void fold_on(const row *r, duet_dtype type, const sizes *s)
+static void reduce_on(const row *r, duet_dtype type, const sizes *s)
 {
     for (int axis = 0; axis < (s->rank ? s->rank : 1); axis++)
         for (int n = 0; n < 3; n++) {
-            trial t = { .row = r, .type = type, .axis = axis, .view = (enum view)rng_below(&dice, VIEWS) };
+            trial t = { .row = r, .type = type, .axis = axis, .view = (enum view)rng_below(&gen, VIEWS) };
             for (int k = 0; k < r->arity; k++)
-                t.x[k] = operand(r, k, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, s);
+                t.x[k] = operand(r, k, n ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE, type, s);
             holds(&t);
             free_operands(&t);
         }
@@ -194,11 +194,11 @@ static void plain_on(const struct def *d, duet_dtype type)
                 if (r->arity == 1 && pairs[a].size[0] == 65) continue; /* the oracle of softmax is cubic */
                 trial t = { .row = r,
                             .type = type,
-                            .view = n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
-                t.x[0] = operand(r, 0, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &pairs[a]);
+                            .view = n ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE };
+                t.x[0] = operand(r, 0, n ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE, type, &pairs[a]);
                 if (r->arity == 2)
                     t.x[1] =
-                        operand(r, 1, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &pairs[b]);
+                        operand(r, 1, n ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE, type, &pairs[b]);
                 holds(&t);
                 free_operands(&t);
             }
@@ -260,12 +260,12 @@ static void gradient_on(const struct def *d, duet_dtype type, const struct image
     trial t = { .row = r,
                 .type = type,
                 .options = &grad,
-                .view = views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
+                .view = views ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE };
     for (int k = 0; k < 2; k++) {
         if (d->kind == KIND_conv_transposed)
-            grad.size[k] = c->stride[k] > 1 && rng_chance(&dice, 50); /* output_pad */
+            grad.size[k] = c->stride[k] > 1 && rng_chance(&gen, 50); /* output_pad */
         else if (views) grad.size[k] = (int32_t)size->size[2 + k];
-        t.x[k] = operand(r, k, views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, of[k]);
+        t.x[k] = operand(r, k, views ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE, type, of[k]);
     }
     holds(&t);
     free_operands(&t);
@@ -285,8 +285,8 @@ static void pool_back_on(const struct def *d, duet_dtype type, const struct imag
     trial t = { .row = &d->row,
                 .type = type,
                 .options = &grad,
-                .view = views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
-    t.x[0] = operand(&d->row, 0, views ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &results);
+                .view = views ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE };
+    t.x[0] = operand(&d->row, 0, views ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE, type, &results);
     holds(&t);
     free_operands(&t);
 }
@@ -306,14 +306,13 @@ static void images_on(const struct def *d, duet_dtype type)
                 continue;
             }
             const duet_scale scale = { { n, 3 - n } };
-            trial t = { .row = r, .type = type, .view = n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE };
+            trial t = { .row = r, .type = type, .view = n ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE };
             t.options = d->kind == KIND_conv    ? (const void *)&im->conv
                         : d->kind == KIND_scale ? (const void *)&scale
                                                 : &im->pool;
-            t.x[0] = operand(r, 0, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &im->images);
+            t.x[0] = operand(r, 0, n ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE, type, &im->images);
             if (r->arity == 2)
-                t.x[1] =
-                    operand(r, 1, n ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE, type, &im->filters);
+                t.x[1] = operand(r, 1, n ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE, type, &im->filters);
             holds(&t);
             free_operands(&t);
         }
@@ -384,7 +383,7 @@ static void point(const char *name)
 
 int main(int argc, char **argv)
 {
-    dice = rng_new(20);
+    gen = rng_new(20);
     quick = is_quick(argc, argv), places = list_places(place);
     lifts();
     for (int i = 0; i < LENGTH(maps); i++) {
@@ -396,13 +395,13 @@ int main(int argc, char **argv)
         if (!quick) map_on(&maps[i], DUET_F32, &(sizes)SIZES(20011));
         point(maps[i].name);
     }
-    for (int i = 0; i < LENGTH(folds); i++) {
+    for (int i = 0; i < LENGTH(reductions); i++) {
         for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
-            for (int s = 0; s < LENGTH(shapes); s++) fold_on(&folds[i], type, &shapes[s]);
+            for (int s = 0; s < LENGTH(shapes); s++) reduce_on(&reductions[i], type, &shapes[s]);
         if (!quick)
-            fold_on(&folds[i], DUET_F32, &(sizes)SIZES(3, 9001)),
-                fold_on(&folds[i], DUET_F32, &(sizes)SIZES(4099, 2));
-        point(folds[i].name);
+            reduce_on(&reductions[i], DUET_F32, &(sizes)SIZES(3, 9001)),
+                reduce_on(&reductions[i], DUET_F32, &(sizes)SIZES(4099, 2));
+        point(reductions[i].name);
     }
     for (int i = 0; i < LENGTH(defs); i++) {
         for (duet_dtype type = 0; type < DUET_C64; type++)

@@ -5,7 +5,7 @@
 static duet_place place[2];
 static int places;
 
-static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&dice, high - low + 1); }
+static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&gen, high - low + 1); }
 static int32_t at(const int64_t *x, int a) { return (int32_t)x[a]; }
 #define ALL3(x)                                                                                              \
     {                                                                                                        \
@@ -133,7 +133,7 @@ static void make_hard(duet_matrix *m)
     char *p = duet_update(m);
     static const double hard[] = { NAN, INFINITY, -INFINITY, 0.5, 0.5, 0.5, 0.0, -0.0 };
     for (int64_t i = 0; p && i < duet_count(m); i++)
-        if (rng_chance(&dice, 40)) element_put(duet_type(m), p, i, hard[rng_below(&dice, 8)]);
+        if (rng_chance(&gen, 40)) element_put(duet_type(m), p, i, hard[rng_below(&gen, 8)]);
 }
 
 static void check_one(duet_place p, duet_dtype type, const geometry *g, enum what k, bool hard)
@@ -196,7 +196,7 @@ static void check_probable(duet_place p, duet_dtype type, int64_t n, int64_t c, 
 {
     duet_matrix *x = duet_new(type, n, c, h * by[0], w * by[1]),
                 *on = duet_new(type, n, c, h * by[0], w * by[1]), *any = duet_new(type, n, c, h, w);
-    random_fill(&dice, x, -reach, reach);
+    random_fill(&gen, x, -reach, reach);
     array a = array_of(x), each = array_new(a.count), all = array_new(duet_count(any));
     const int64_t cols = w * by[1], rows = h * by[0];
     for (int64_t i = 0; i < all.count; i++) {
@@ -249,7 +249,7 @@ static void probable(void)
 int main(int argc, char **argv)
 {
     const bool few = is_quick(argc, argv);
-    dice = rng_new(20261123);
+    gen = rng_new(20261123);
     places = list_places(place);
     pooling(1, few ? 60 : 200), pooling(3, few ? 40 : 120);
     same_bits_everywhere(few ? 20 : 60);

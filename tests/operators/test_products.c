@@ -7,12 +7,12 @@
 
 static duet_place place[2];
 static int places;
-static rng dice;
+static rng gen;
 
 /* Mostly few, now and then many: one more or less than what a kernel takes at once. */
 static int64_t random_size(const int64_t *often, int n, int64_t most)
 {
-    return rng_chance(&dice, 60) ? often[rng_below(&dice, n)] : 1 + rng_below(&dice, most);
+    return rng_chance(&gen, 60) ? often[rng_below(&gen, n)] : 1 + rng_below(&gen, most);
 }
 
 static const int64_t few[] = { 0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 200 };
@@ -25,7 +25,7 @@ typedef struct factors {
 static enum view random_layout(void)
 {
     static const enum view of[] = { VIEW_NONE, VIEW_NONE, VIEW_SLICE, VIEW_SUBMATRIX, VIEW_TRANSPOSED };
-    return of[rng_below(&dice, 5)];
+    return of[rng_below(&gen, 5)];
 }
 
 /* Seldom an element that shows: in one factor, so that nothing else hides it. */
@@ -33,18 +33,18 @@ static void spoil(duet_matrix *m)
 {
     static const double with[] = { NAN, INFINITY, -INFINITY, 1e30 };
     const int64_t n = duet_count(m), rows = duet_size(m, 0), cols = duet_size(m, 1);
-    if (!n || !rng_chance(&dice, 15)) return;
-    duet_matrix *one = duet_submatrix(m, rng_below(&dice, rows), rng_below(&dice, cols), 1, 1);
-    CHECK(one && duet_set(one, with[rng_below(&dice, 4)]) == DUET_OK, "%s", duet_error());
+    if (!n || !rng_chance(&gen, 15)) return;
+    duet_matrix *one = duet_submatrix(m, rng_below(&gen, rows), rng_below(&gen, cols), 1, 1);
+    CHECK(one && duet_set(one, with[rng_below(&gen, 4)]) == DUET_OK, "%s", duet_error());
     duet_free(&one);
 }
 
 static factors random_factors(duet_dtype type, int64_t m, int64_t k, int64_t n)
 {
     factors f;
-    f.a = random_view(&dice, random_layout(), type, 2, (int64_t[]){ m, k }, -1, 1, &f.whole[0]);
-    f.b = random_view(&dice, random_layout(), type, 2, (int64_t[]){ k, n }, -1, 1, &f.whole[1]);
-    f.bias = random_matrix(&dice, type, 1, &n, -1, 1);
+    f.a = random_view(&gen, random_layout(), type, 2, (int64_t[]){ m, k }, -1, 1, &f.whole[0]);
+    f.b = random_view(&gen, random_layout(), type, 2, (int64_t[]){ k, n }, -1, 1, &f.whole[1]);
+    f.bias = random_matrix(&gen, type, 1, &n, -1, 1);
     if (f.a) spoil(f.a);
     return f;
 }
@@ -59,8 +59,8 @@ static void factors_free(factors *f)
 static duet_expr random_formula(const factors *f)
 {
     duet_expr e = duet_matmul(f->a, f->b);
-    if (rng_chance(&dice, 25)) e = duet_mul(rng_real(&dice, -2, 2), e);
-    switch (rng_below(&dice, 7)) {
+    if (rng_chance(&gen, 25)) e = duet_mul(rng_real(&gen, -2, 2), e);
+    switch (rng_below(&gen, 7)) {
     case 0: return duet_relu(duet_bias_add(e, f->bias));
     case 1: return duet_sigmoid(duet_bias_add(e, f->bias));
     case 2: return duet_tanh(duet_bias_add(e, f->bias));
@@ -74,16 +74,16 @@ static duet_expr random_formula(const factors *f)
 static void one(duet_dtype type, int64_t m, int64_t k, int64_t n)
 {
     factors f = random_factors(type, m, k, n);
-    duet_matrix *whole, *to = random_view(&dice, rng_chance(&dice, 70) ? VIEW_NONE : VIEW_SUBMATRIX, type, 2,
+    duet_matrix *whole, *to = random_view(&gen, rng_chance(&gen, 70) ? VIEW_NONE : VIEW_SUBMATRIX, type, 2,
                                           (int64_t[]){ m, n }, -5, 5, &whole);
-    const rng before = dice;
+    const rng before = gen;
     for (int p = 0; p < places && f.a && f.b && to; p++) {
-        dice = before;
-        plan_fusion((int)rng_below(&dice, 3));
+        gen = before;
+        plan_fusion((int)rng_below(&gen, 3));
         const char *why = NULL;
         DUET_ON(place[p])
-        why = oracle_refutes(rng_chance(&dice, 10) && n == k && type == DUET_F32 ? f.a : to,
-                             random_formula(&f));
+        why =
+            oracle_refutes(rng_chance(&gen, 10) && n == k && type == DUET_F32 ? f.a : to, random_formula(&f));
         CHECK(!why, "%lld x %lld by %lld on %s: %s", (long long)m, (long long)k, (long long)n,
               place_name(place[p]), why);
     }
@@ -106,14 +106,14 @@ static void many(duet_dtype type, int times)
 /* Few columns and so many rows that they stay in shared memory. */
 static void tall(duet_dtype type)
 {
-    for (int64_t n = 1; n <= 17; n += 1 + rng_below(&dice, 4))
-        one(type, 2048 + rng_below(&dice, 40), 1 + rng_below(&dice, 20), n);
+    for (int64_t n = 1; n <= 17; n += 1 + rng_below(&gen, 4))
+        one(type, 2048 + rng_below(&gen, 40), 1 + rng_below(&gen, 20), n);
     tap_point(type == DUET_F32 ? "many rows, few columns, f32" : "many rows, few columns, f64");
 }
 
 int main(void)
 {
-    dice = rng_new(20261122);
+    gen = rng_new(20261122);
     places = list_places(place);
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++) many(type, type == DUET_F32 ? 250 : 60), tall(type);
     return tap_end();

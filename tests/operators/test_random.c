@@ -180,8 +180,8 @@ static void maps_far(void)
     const trial t = { LAW_INTEGERS, 0, 0, 0, 0, -(3ll << 61), 3ll << 61 },
                 coin = { LAW_BERNOULLI, 0.7, 0, 0, 0, 0, 0 };
     const uint64_t range = 3ull << 62;
-    lottery l = { .key = { (uint32_t)SEED, (uint32_t)(SEED >> 32) },
-                  .whole = { (uint64_t)t.low, range, -range % range } };
+    random_params l = { .key = { (uint32_t)SEED, (uint32_t)(SEED >> 32) },
+                        .whole = { (uint64_t)t.low, range, -range % range } };
     for (uint64_t i = (1ull << 36) - 50; i < (1ull << 36) + 50; i++)
         CHECK(philox_integer(&l, i) == plain_integer(&t, i), "integer %llu", (unsigned long long)i);
     const uint64_t p = (uint64_t)(0.7 * 0x1p64);

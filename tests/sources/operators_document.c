@@ -219,7 +219,7 @@ static void write_all(FILE *out)
     fputs(head, out);
     print_table(out, "Element by element", maps, LENGTH(maps));
     print_table(out, "Formulas of these", composed, LENGTH(composed));
-    print_table(out, "Reductions", folds, LENGTH(folds));
+    print_table(out, "Reductions", reductions, LENGTH(reductions));
     print_table(out, "Shapes, products, images, transforms, order, linear algebra", defs, LENGTH(defs));
     print_table(out, "Losses, normalisations, gradients", networks, LENGTH(networks));
     print_table(out, "Factorisations, as statements", factors, LENGTH(factors));

@@ -33,7 +33,7 @@ for function, result, arguments in [
 ]:
     function.restype, function.argtypes = result, arguments
 
-dice = np.random.default_rng(1)
+gen = np.random.default_rng(1)
 failures, checks = [], 0
 
 
@@ -68,20 +68,20 @@ def array_of(kind, shape):
     """Small numbers, large ones, round ones, and what is not finite."""
     type = np.dtype(kind)
     if type.kind == "b":
-        return dice.integers(0, 2, shape).astype(type)
+        return gen.integers(0, 2, shape).astype(type)
     if type.kind in "iu":
         least = np.iinfo(type).min, np.iinfo(type).max
-        low, high = least if dice.integers(0, 3) == 0 else (0 if type.kind == "u" else -9, 9)
-        return dice.integers(low, high, shape, dtype=type.newbyteorder("="), endpoint=True).astype(type)
+        low, high = least if gen.integers(0, 3) == 0 else (0 if type.kind == "u" else -9, 9)
+        return gen.integers(low, high, shape, dtype=type.newbyteorder("="), endpoint=True).astype(type)
 
     def real():
-        x = dice.standard_normal(shape)
-        way = dice.integers(0, 6)
-        x = [x, np.round(x * 10), x * 10.0 ** dice.integers(-9, 9), np.exp(5 * x), np.round(x, 2), x][way]
+        x = gen.standard_normal(shape)
+        way = gen.integers(0, 6)
+        x = [x, np.round(x * 10), x * 10.0 ** gen.integers(-9, 9), np.exp(5 * x), np.round(x, 2), x][way]
         x = np.array(x)
         if way == 5 and x.size:
             flat = x.reshape(-1)
-            flat[dice.integers(0, x.size, max(1, x.size // 4))] = dice.choice([np.nan, np.inf, -np.inf, 0.0, -0.0])
+            flat[gen.integers(0, x.size, max(1, x.size // 4))] = gen.choice([np.nan, np.inf, -np.inf, 0.0, -0.0])
         return x
 
     with np.errstate(all="ignore"):
@@ -125,13 +125,13 @@ def try_one(a):
 def test_each():
     kinds = "f4 f8 f2 i1 i2 i4 i8 u1 u2 u4 u8 ? c8 c16 >f4 >i8 >c16 >f2".split()
     for _ in range(2500):
-        rank = dice.integers(0, 5)
+        rank = gen.integers(0, 5)
         sizes = [0, 1, 1, 2, 3, 5, 7, 8, 20, 60, 300] if rank < 3 else [1, 2, 3, 8, 12]
-        shape = tuple(int(dice.choice(sizes)) for _ in range(rank))
+        shape = tuple(int(gen.choice(sizes)) for _ in range(rank))
         if np.prod(shape) > 20000:
             continue
-        a = array_of(kinds[dice.integers(0, len(kinds))], shape)
-        try_one(np.asfortranarray(a) if rank > 1 and dice.integers(0, 2) else np.asarray(a))
+        a = array_of(kinds[gen.integers(0, len(kinds))], shape)
+        try_one(np.asfortranarray(a) if rank > 1 and gen.integers(0, 2) else np.asarray(a))
 
 
 def test_npz(deflates):

@@ -28,12 +28,12 @@ enum how {
 static const char *how_text[HOWS] = { "the same",      "twins",      "shifted down", "shifted up",
                                       "shifted right", "transposed", "apart",        "touching" };
 
-static cast cast_new(rng *dice, duet_dtype type, enum how how)
+static cast cast_new(rng *gen, duet_dtype type, enum how how)
 {
     const int64_t at[HOWS][2] = { { 0, 0 }, { 0, 0 }, { 1, 0 }, { -1, 0 },
                                   { 0, 1 }, { 0, 0 }, { N, 1 }, { 0, N } };
-    cast k = { .whole = random_matrix(dice, type, 2, (int64_t[]){ 3 * N, 3 * N }, 0.5, 2) };
-    k.y = random_matrix(dice, type, 2, (int64_t[]){ N, N }, 0.5, 2);
+    cast k = { .whole = random_matrix(gen, type, 2, (int64_t[]){ 3 * N, 3 * N }, 0.5, 2) };
+    k.y = random_matrix(gen, type, 2, (int64_t[]){ N, N }, 0.5, 2);
     k.x = duet_submatrix(k.whole, 3, 3, N, N);
     k.a = duet_submatrix(k.whole, 3 + at[how][0], 3 + at[how][1], N, N);
     k.b = how == TRANSPOSED ? duet_transposed(k.x) : duet_submatrix(k.whole, 4, 2, N, N);
@@ -115,13 +115,13 @@ static void judge(duet_matrix *to, const cast *k, int which, const char *how, in
 
 static void check(duet_place where, duet_dtype type, enum how how, int which, int mode)
 {
-    rng dice = rng_new(100 + (uint64_t)which);
-    cast k = cast_new(&dice, type, how);
+    rng gen = rng_new(100 + (uint64_t)which);
+    cast k = cast_new(&gen, type, how);
     void *before = elements(k.whole);
     plan_fusion(mode);
     DUET_ON(where)
     {
-        duet_matrix *fresh = random_matrix(&dice, type, 2, (int64_t[]){ N, N }, 0, 1);
+        duet_matrix *fresh = random_matrix(&gen, type, 2, (int64_t[]){ N, N }, 0, 1);
         judge(fresh, &k, which, "a fresh matrix", mode);
         void *want = elements(fresh), *same = elements(k.whole);
         CHECK(same_bits(type, before, same, 9 * N * N), "%s wrote into an operand", texts[which].text);

@@ -1,5 +1,5 @@
 /* test_auto_replay.c - automatic replay against statements one by one: random programs, each a loop with whatever else a program does, run
- * twice from the same dice, without automatic replay and with it. All that the host reads must agree bit for bit, and so must every status.
+ * twice from the same gen, without automatic replay and with it. All that the host reads must agree bit for bit, and so must every status.
  *
  *     test_repeat [programs] [seed] */
 #include "auto_replay.h"
@@ -10,9 +10,9 @@
 
 enum { N = 16, LENGTH = 8, TURNS = 24 };
 
-static rng dice;
+static rng gen;
 
-static int below(int n) { return (int)rng_below(&dice, n); }
+static int below(int n) { return (int)rng_below(&gen, n); }
 
 /* ---- what a program has seen ----------------------------------------------------------------------------------- */
 
@@ -52,7 +52,7 @@ static void fill(world *w, int k)
 {
     float *p = duet_overwrite(w->m[k]);
     if (!CHECK(p, "%s", duet_error())) return;
-    for (int64_t i = 0; i < duet_count(w->m[k]); i++) p[i] = (float)rng_real(&dice, -1, 1);
+    for (int64_t i = 0; i < duet_count(w->m[k]); i++) p[i] = (float)rng_real(&gen, -1, 1);
 }
 
 static world new_world(void)
@@ -246,9 +246,9 @@ static void one_program(int threads, uint64_t *repeats)
 {
     uint64_t none = 0;
     const loop p = new_loop();
-    const rng from = dice;
+    const rng from = gen;
     seen a = play(&p, false, threads, &none);
-    dice = from;
+    gen = from;
     seen b = play(&p, true, threads, repeats);
     if (!CHECK(same(&a, &b), "a program sees something else")) print_program(&p);
     CHECK(!none, "statements were replayed where that is off");
@@ -268,8 +268,8 @@ int main(int argc, char **argv)
 {
     duet_place place[2];
     setenv("DUET_REPRODUCIBLE", "1", 1);
-    repeat_patience(1);
-    dice = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
+    auto_replay_patience(1);
+    gen = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
     if (list_places(place) < 2)
         return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();
     const int count = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : is_quick(argc, argv) ? 60 : 400;

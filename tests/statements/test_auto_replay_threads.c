@@ -156,7 +156,7 @@ static void *break_off(void *waits)
         ok(duet_set(z, duet_mul(y, 2)));
         holds(z, 12, "z");
     }
-    CHECK(held_now() != 0, "nothing is held back");
+    CHECK(deferred_queues_now() != 0, "nothing is held back");
     queue = thread_get()->queue;
     if (waits) sem_post(&held), sem_wait(&freed);
     duet_free(&z);
@@ -169,7 +169,7 @@ static void end_half_way(void)
     x = filled(5), y = filled(0);
     pthread_create(&t, NULL, break_off, NULL);
     pthread_join(t, NULL);
-    CHECK(held_now() == 0, "a thread has ended, and holds something back");
+    CHECK(deferred_queues_now() == 0, "a thread has ended, and holds something back");
     holds(y, 6, "y");
     duet_free(&x), duet_free(&y);
     tap_point("a thread ends half-way");
@@ -184,7 +184,7 @@ static void meanwhile(void (*act)(void), const char *name)
     pthread_create(&t, NULL, break_off, &x);
     sem_wait(&held);
     act();
-    CHECK(held_now() == 0, "it is held back still");
+    CHECK(deferred_queues_now() == 0, "it is held back still");
     holds(y, 6, "y");
     sem_post(&freed);
     pthread_join(t, NULL);
@@ -216,7 +216,7 @@ static void read_y(void) { ok(duet_set_on(DUET_GPU, x, duet_mul(y, 1.0))); }
 int main(int argc, char **argv)
 {
     duet_place place[2];
-    repeat_patience(1e3);
+    auto_replay_patience(1e3);
     setenv("DUET_REPRODUCIBLE", "1", 1);
     if (list_places(place) < 2)
         return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();

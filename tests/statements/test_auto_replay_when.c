@@ -210,17 +210,17 @@ static void *hangs_back(void *none)
     DUET_ON(DUET_GPU)
     for (int turn = 0; turn < TURNS; turn++) one_turn(&s, FEED_AND_READ, turn);
     const duet_counts before = duet_stats();
-    repeat_patience(0);
+    auto_replay_patience(0);
     DUET_ON(DUET_GPU)
     for (int turn = 0; turn < TURNS; turn++) one_turn(&s, FEED_AND_READ, turn);
-    repeat_patience(1);
+    auto_replay_patience(1);
     CHECK(since(before).repeats <= 12 * STATEMENTS_A_TURN,
           "%d statements are held back longer than that spares", (int)since(before).repeats);
     free_scene(&s);
     return none;
 }
 
-/* ---- what breaks off a refrain ---- */
+/* ---- what breaks off a captured_sequence ---- */
 
 static void holds(const duet_matrix *m, float v, const char *what)
 {
@@ -247,7 +247,7 @@ static void *other_things(void *none)
         for (int turn = 0; turn < TURNS; turn++) one_half(&s, false), ok((duet_set)(s.y, duet_add(s.h, 1)));
         ok(duet_set(s.w, 4));
         one_half(&s, false);
-        CHECK(held_now() != 0, "nothing is held back");
+        CHECK(deferred_queues_now() != 0, "nothing is held back");
         if (CHECK(r, "%s", duet_error())) ok(duet_replay(r));
         holds(s.z, 80, "z, of a recording");
         one_half(&s, true);
@@ -288,12 +288,12 @@ static int by_environment(void)
 int main(int argc, char **argv)
 {
     duet_place place[2];
-    if (argc > 1 && !strcmp(argv[1], "--off")) return repeat_patience(1), by_environment();
+    if (argc > 1 && !strcmp(argv[1], "--off")) return auto_replay_patience(1), by_environment();
     char self[4096];
     snprintf(self, sizeof self, "'%s' --off", argv[0]);
     if (list_places(place) < 2)
         return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();
-    repeat_patience(1);
+    auto_replay_patience(1);
     loops();
     same_moves();
     not_worth();

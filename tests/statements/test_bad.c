@@ -50,7 +50,7 @@ static const duet_conv conv_good = { { 1, 1 }, { 0, 0 } };
 static const duet_pool_grad pool_grad_good = { .window = { 2, 2 } };
 static const duet_pool pool_good = { { 2, 2 }, { 1, 1 }, { 0, 0 } };
 
-/* What each kind of row is given: shapes that do not broadcast; of folds an axis too many; of others what no row accepts. */
+/* What each kind of row is given: shapes that do not broadcast; of reductions an axis too many; of others what no row accepts. */
 static void shapes(void)
 {
     pair p = { NEW(2, 3), NEW(4), NEW(5) };

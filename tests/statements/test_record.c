@@ -11,11 +11,11 @@
 
 enum { N = 24, LENGTH = 9, ROUNDS = 6 };
 
-static rng dice;
+static rng gen;
 static duet_place place[2];
 static int places;
 
-static int below(int n) { return (int)rng_below(&dice, n); }
+static int below(int n) { return (int)rng_below(&gen, n); }
 
 /* ---- worlds --------------------------------------------------------------------------------------------------- */
 
@@ -33,7 +33,7 @@ static world new_world(void)
 /* Of the same numbers, in both. */
 static void fill(const world *a, const world *b, int k)
 {
-    random_fill(&dice, a->m[k], -1, 1);
+    random_fill(&gen, a->m[k], -1, 1);
     void *all = elements(a->m[k]);
     fill_from(b->m[k], all);
     free(all);
@@ -177,9 +177,9 @@ static void one_cost(duet_place where)
     world w = filled_world();
     duet_recording *r = record_dense(&w, where);
     for (int i = 0; i < 3 && r; i++) {
-        random_fill(&dice, w.m[0], -1, 1),
-            random_fill(&dice, w.m[2], -1, 1); /* the second is written before it is read */
-        if (i == 2) matrix_lost(w.m[3]);       /* and so is this one */
+        random_fill(&gen, w.m[0], -1, 1),
+            random_fill(&gen, w.m[2], -1, 1); /* the second is written before it is read */
+        if (i == 2) matrix_lost(w.m[3]);      /* and so is this one */
         const duet_counts before = duet_stats();
         CHECK(duet_replay(r) == DUET_OK, "%s", duet_error());
         const duet_counts c = since(before);
@@ -323,7 +323,7 @@ static void freed_matrices(void)
             duet_recording *r = record_dense(&w, place[i]);
             duet_free(&w.m[which ? 4 : 1]); /* a destination, or a leaf */
             void *before = elements(w.m[2]);
-            random_fill(&dice, w.m[0], -1, 1);
+            random_fill(&gen, w.m[0], -1, 1);
             refused(duet_replay(r), DUET_FREED,
                     which ? "statement 3 of a recording" : "statement 1 of a recording");
             CHECK(strstr(duet_error(), "random_program.h:"), "no place: %s", duet_error());
@@ -339,7 +339,7 @@ static void freed_matrices(void)
 int main(int argc, char **argv)
 {
     setenv("DUET_REPRODUCIBLE", "1", 1);
-    dice = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
+    gen = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
     places = list_places(place);
     sequences(argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : is_quick(argc, argv) ? 40 : 150);
     costs();

@@ -5,11 +5,11 @@
 
 enum { BATCH = 16, PIXELS = 30, HIDDEN = 40, CLASSES = 10, SIDE = 8, CALLS = 6 };
 
-static rng dice;
+static rng gen;
 
 static duet_matrix *drawn(int rank, const int64_t *size)
 {
-    return random_matrix(&dice, DUET_F32, rank, size, -1, 1);
+    return random_matrix(&gen, DUET_F32, rank, size, -1, 1);
 }
 #define DRAWN(...) drawn(RANK_OF(__VA_ARGS__), (const int64_t[]){ __VA_ARGS__ })
 
@@ -83,7 +83,7 @@ static duet_counts call(network *n)
 {
     const duet_counts before = duet_stats();
     duet_counts after;
-    random_fill(&dice, n->in, -1, 1);
+    random_fill(&gen, n->in, -1, 1);
     n->step(n);
     CHECK(duet_read(n->out) != NULL, "%s", duet_error());
     after = duet_stats();
@@ -179,7 +179,7 @@ int main(void)
 {
     duet_place place[2];
     const bool gpu = list_places(place) == 2;
-    dice = rng_new(3);
+    gen = rng_new(3);
     passes(DUET_CPU, MODE_MACHINE, 1);
     passes(DUET_CPU, MODE_ROWS, 7);
     if (gpu) passes(DUET_GPU, MODE_MACHINE, 1);

@@ -23,19 +23,19 @@ typedef struct stage {
 
 static stage stage_new(duet_dtype type, uint64_t seed)
 {
-    rng dice = rng_new(seed);
+    rng gen = rng_new(seed);
     stage s = { .type = type };
-    s.m[WHOLE] = random_matrix(&dice, type, 2, (int64_t[]){ 2 * N, 3 * N }, -2, 2);
+    s.m[WHOLE] = random_matrix(&gen, type, 2, (int64_t[]){ 2 * N, 3 * N }, -2, 2);
     s.m[LEFT] = duet_submatrix(s.m[WHOLE], 1, 1, N, N), s.m[TWIN] = duet_submatrix(s.m[WHOLE], 1, 1, N, N);
     s.m[TURNED] = duet_transposed(s.m[LEFT]), s.m[SHIFTED] = duet_submatrix(s.m[WHOLE], 2, 3, N, N);
     s.m[BESIDE] = duet_submatrix(s.m[WHOLE], 1, 2 * N, N, N);
-    s.m[C] = random_matrix(&dice, type, 2, (int64_t[]){ N, N }, -2, 2);
-    s.m[D] = random_matrix(&dice, type, 2, (int64_t[]){ N, N }, -2, 2);
+    s.m[C] = random_matrix(&gen, type, 2, (int64_t[]){ N, N }, -2, 2);
+    s.m[D] = random_matrix(&gen, type, 2, (int64_t[]){ N, N }, -2, 2);
     s.m[FLAT] = duet_reshaped(s.m[D], N, N),
-    s.m[WIDE] = random_matrix(&dice, type, 2, (int64_t[]){ N, 1 }, -2, 2);
-    s.m[V] = random_matrix(&dice, type, 1, (int64_t[]){ N }, -2, 2);
+    s.m[WIDE] = random_matrix(&gen, type, 2, (int64_t[]){ N, 1 }, -2, 2);
+    s.m[V] = random_matrix(&gen, type, 1, (int64_t[]){ N }, -2, 2);
     s.m[ROW] = duet_row(s.m[C], 2), s.m[COLUMN] = duet_column(s.m[LEFT], 3);
-    s.m[SCALAR] = random_matrix(&dice, type, 0, NULL, -2, 2);
+    s.m[SCALAR] = random_matrix(&gen, type, 0, NULL, -2, 2);
     return s;
 }
 
@@ -57,84 +57,84 @@ static bool same_stage(const stage *a, const stage *b)
 
 /* ---- random statements ------------------------------------------------------------------------------------------ */
 
-static duet_expr pick(rng *dice, const stage *s)
+static duet_expr pick(rng *gen, const stage *s)
 {
-    if (rng_chance(dice, 12)) return duet_of_number(rng_chance(dice, 50) ? 2 : rng_real(dice, -3, 3));
-    if (rng_chance(dice, 15))
-        return duet_of_matrix(s->m[FIRST_VECTOR + rng_below(dice, SCALAR - FIRST_VECTOR + 1)]);
-    if (rng_chance(dice, 5)) return duet_of_matrix(s->m[WIDE]);
-    return duet_of_matrix(s->m[FIRST_SQUARE + rng_below(dice, LAST_SQUARE - FIRST_SQUARE + 1)]);
+    if (rng_chance(gen, 12)) return duet_of_number(rng_chance(gen, 50) ? 2 : rng_real(gen, -3, 3));
+    if (rng_chance(gen, 15))
+        return duet_of_matrix(s->m[FIRST_VECTOR + rng_below(gen, SCALAR - FIRST_VECTOR + 1)]);
+    if (rng_chance(gen, 5)) return duet_of_matrix(s->m[WIDE]);
+    return duet_of_matrix(s->m[FIRST_SQUARE + rng_below(gen, LAST_SQUARE - FIRST_SQUARE + 1)]);
 }
 
-static duet_expr grow(rng *dice, const stage *s, int depth);
+static duet_expr grow(rng *gen, const stage *s, int depth);
 
-static duet_expr square(rng *dice, const stage *s, int depth)
+static duet_expr square(rng *gen, const stage *s, int depth)
 {
-    duet_expr e = grow(dice, s, depth);
+    duet_expr e = grow(gen, s, depth);
     return duet_expr_rank(e) == 2 && duet_expr_size(e, 1) == N && duet_expr_size(e, 0) == N
                ? e
-               : (duet_add)(duet_of_matrix(s->m[LEFT + rng_below(dice, 3)]), e);
+               : (duet_add)(duet_of_matrix(s->m[LEFT + rng_below(gen, 3)]), e);
 }
 
-static duet_expr reduced(rng *dice, const stage *s, int depth)
+static duet_expr reduced(rng *gen, const stage *s, int depth)
 {
-    duet_expr x = square(dice, s, depth);
-    switch (rng_below(dice, 8)) {
+    duet_expr x = square(gen, s, depth);
+    switch (rng_below(gen, 8)) {
     case 0: return (duet_sum_keep)(x, 1);
     case 1: return (duet_mean_axis)(x, 0);
     case 2: return (duet_norm)(x);
     case 3: return (duet_max_axis)(x, 1);
     case 4: return (duet_var)(x);
-    case 5: return (duet_dot_keep)(x, square(dice, s, depth), 0);
+    case 5: return (duet_dot_keep)(x, square(gen, s, depth), 0);
     case 6: return (duet_sub)((duet_max)(x), (duet_min)(x));
     default: return (duet_sum)(x);
     }
 }
 
-static duet_expr grow(rng *dice, const stage *s, int depth)
+static duet_expr grow(rng *gen, const stage *s, int depth)
 {
-    if (depth <= 0 || rng_chance(dice, 15)) return pick(dice, s);
-    switch (rng_below(dice, 13)) {
-    case 0: return (duet_neg)(grow(dice, s, depth - 1));
-    case 1: return (duet_abs)(grow(dice, s, depth - 1));
-    case 2: return (duet_tanh)(grow(dice, s, depth - 1));
-    case 3: return (duet_transpose)(square(dice, s, depth - 1));
-    case 4: return (duet_softmax)(square(dice, s, depth - 1));
-    case 5: return reduced(dice, s, depth - 1);
-    case 6: return (duet_sub)(grow(dice, s, depth - 1), grow(dice, s, depth - 1));
+    if (depth <= 0 || rng_chance(gen, 15)) return pick(gen, s);
+    switch (rng_below(gen, 13)) {
+    case 0: return (duet_neg)(grow(gen, s, depth - 1));
+    case 1: return (duet_abs)(grow(gen, s, depth - 1));
+    case 2: return (duet_tanh)(grow(gen, s, depth - 1));
+    case 3: return (duet_transpose)(square(gen, s, depth - 1));
+    case 4: return (duet_softmax)(square(gen, s, depth - 1));
+    case 5: return reduced(gen, s, depth - 1);
+    case 6: return (duet_sub)(grow(gen, s, depth - 1), grow(gen, s, depth - 1));
     case 7:
-    case 8: return (duet_mul)(grow(dice, s, depth - 1), grow(dice, s, depth - 1));
-    case 9: return (duet_maximum)(grow(dice, s, depth - 1), grow(dice, s, depth - 1));
+    case 8: return (duet_mul)(grow(gen, s, depth - 1), grow(gen, s, depth - 1));
+    case 9: return (duet_maximum)(grow(gen, s, depth - 1), grow(gen, s, depth - 1));
     case 10: {
-        duet_expr x = square(dice, s, depth - 1); /* twice */
+        duet_expr x = square(gen, s, depth - 1); /* twice */
         return (duet_mul)(x, (duet_sigmoid)(x));
     }
-    default: return (duet_add)(grow(dice, s, depth - 1), grow(dice, s, depth - 1));
+    default: return (duet_add)(grow(gen, s, depth - 1), grow(gen, s, depth - 1));
     }
 }
 
 /* A statement whose shapes fit: most often a square, sometimes a vector or a scalar. */
-static duet_assignment drawn(rng *dice, const stage *s)
+static duet_assignment drawn(rng *gen, const stage *s)
 {
-    const int64_t kind = rng_below(dice, 10);
-    if (kind == 0) return (duet_assignment){ s->m[SCALAR], (duet_sum)(square(dice, s, 2)) };
+    const int64_t kind = rng_below(gen, 10);
+    if (kind == 0) return (duet_assignment){ s->m[SCALAR], (duet_sum)(square(gen, s, 2)) };
     if (kind == 1) {
-        duet_matrix *to = s->m[FIRST_VECTOR + rng_below(dice, LAST_VECTOR - FIRST_VECTOR + 1)];
-        return (duet_assignment){ to, (duet_sum_axis)(square(dice, s, 2), (int)rng_below(dice, 2)) };
+        duet_matrix *to = s->m[FIRST_VECTOR + rng_below(gen, LAST_VECTOR - FIRST_VECTOR + 1)];
+        return (duet_assignment){ to, (duet_sum_axis)(square(gen, s, 2), (int)rng_below(gen, 2)) };
     }
-    duet_matrix *to = s->m[FIRST_SQUARE + rng_below(dice, LAST_SQUARE - FIRST_SQUARE + 1)];
-    return (duet_assignment){ to, grow(dice, s, (int)rng_below(dice, 4)) };
+    duet_matrix *to = s->m[FIRST_SQUARE + rng_below(gen, LAST_SQUARE - FIRST_SQUARE + 1)];
+    return (duet_assignment){ to, grow(gen, s, (int)rng_below(gen, 4)) };
 }
 
 static duet_place place[2];
 static int places;
 
-/* The same statements, with the same dice, one after the other. */
+/* The same statements, with the same gen, one after the other. */
 static duet_status one_by_one(uint64_t seed, const stage *s, int count)
 {
-    rng dice = rng_new(seed);
+    rng gen = rng_new(seed);
     for (int i = 0; i < count; i++) {
-        duet_assignment a = drawn(&dice, s);
+        duet_assignment a = drawn(&gen, s);
         const duet_status status = (duet_set)(a.to, a.value);
         if (status != DUET_OK) return status;
     }
@@ -143,9 +143,9 @@ static duet_status one_by_one(uint64_t seed, const stage *s, int count)
 
 static void group_text(uint64_t seed, const stage *s, int count)
 {
-    rng dice = rng_new(seed);
+    rng gen = rng_new(seed);
     for (int i = 0; i < count; i++) {
-        duet_assignment a = drawn(&dice, s);
+        duet_assignment a = drawn(&gen, s);
         int to = 0;
         while (s->m[to] != a.to) to++;
         printf("#     %d: %s\n", to, text_of(a.value));
@@ -155,7 +155,7 @@ static void group_text(uint64_t seed, const stage *s, int count)
 
 static void compare(uint64_t seed, duet_dtype type, int count, duet_place where, int mode)
 {
-    rng dice = rng_new(seed + 1);
+    rng gen = rng_new(seed + 1);
     stage one = stage_new(type, seed), all = stage_new(type, seed);
     duet_assignment a[MOST];
     DUET_ON(where)
@@ -163,7 +163,7 @@ static void compare(uint64_t seed, duet_dtype type, int count, duet_place where,
         plan_fusion(MODE_MACHINE);
         OK(one_by_one(seed + 1, &one, count));
         plan_fusion(mode);
-        for (int i = 0; i < count; i++) a[i] = drawn(&dice, &all);
+        for (int i = 0; i < count; i++) a[i] = drawn(&gen, &all);
         OK((duet_set_all)(a, count));
         plan_fusion(MODE_MACHINE);
         if (!CHECK(same_stage(&one, &all),
@@ -177,8 +177,8 @@ static void compare(uint64_t seed, duet_dtype type, int count, duet_place where,
 static void random_groups(int trials, uint64_t seed)
 {
     for (int t = 0; t < trials; t++) {
-        rng dice = rng_new(seed + (uint64_t)t);
-        const int count = 2 + (int)rng_below(&dice, MOST - 1);
+        rng gen = rng_new(seed + (uint64_t)t);
+        const int count = 2 + (int)rng_below(&gen, MOST - 1);
         for (int p = 0; p < places; p++)
             for (int mode = 0; mode < MODES; mode++)
                 compare(seed + (uint64_t)t, t % 4 ? DUET_F32 : DUET_F64, count, place[p], mode);

@@ -167,7 +167,7 @@ static void check_overlap(base *b, const shown *to, const shown *from, duet_plac
 
 /* ---- operators that look at strides ---- */
 
-static void check_folds(const base *b, const shown *v, duet_place on)
+static void check_reduces(const base *b, const shown *v, duet_place on)
 {
     double want[MOST] = { 0 }, all = 0;
     int64_t size[DUET_RANK_MAX], i[DUET_RANK_MAX] = { 0 };
@@ -248,7 +248,7 @@ static void check_one(duet_dtype type, duet_place on)
     w = copy_of(&v);
     derive(&v, 5), derive(&w, 4);
     check_shape(&v), check_pointer(&b, &v);
-    check_read(&b, &v, on), check_folds(&b, &v, on), check_product(&b, &v, on), check_images(&b, &v, on);
+    check_read(&b, &v, on), check_reduces(&b, &v, on), check_product(&b, &v, on), check_images(&b, &v, on);
     if (repeats(&v)) check_refused(&v, on);
     else check_write(&b, &v, on);
     check_overlap(&b, &v, &w, on);

@@ -36,10 +36,10 @@ enum { MILD, WIDE, UNIT };
 
 static inline real draw_part(const struct kind *k, int range)
 {
-    const int dice_ = (int)rng_below(&dice, 12);
-    const real x = rng_real(&dice, -1, 1);
+    const int dice_ = (int)rng_below(&gen, 12);
+    const real x = rng_real(&gen, -1, 1);
     if (dice_ == 0) return 0;
-    if (range == WIDE) return ldexpl(x, (int)rng_below(&dice, 2 * k->exponents) - k->exponents);
+    if (range == WIDE) return ldexpl(x, (int)rng_below(&gen, 2 * k->exponents) - k->exponents);
     return range == UNIT ? x : x * (dice_ == 1 ? 60 : 4);
 }
 

@@ -10,7 +10,7 @@
 
 typedef long double real;
 
-static rng dice;
+static rng gen;
 
 /* The elements of a matrix or of what it should be, in row-major order; of each the sum of the sizes of what was added up. */
 typedef struct array {
@@ -153,9 +153,9 @@ static inline held held_new(duet_dtype type, const sizes *s)
 {
     static const enum view views[] = { VIEW_NONE, VIEW_NONE, VIEW_SLICE, VIEW_TRANSPOSED };
     held h = { 0 };
-    h.m = random_view(&dice, views[rng_below(&dice, 4)], type, s->rank, s->size, -1, 1, &h.whole);
-    if (!h.m) h.m = h.whole = random_matrix(&dice, type, s->rank, s->size, -1, 1);
-    if (rng_chance(&dice, 20)) {
+    h.m = random_view(&gen, views[rng_below(&gen, 4)], type, s->rank, s->size, -1, 1, &h.whole);
+    if (!h.m) h.m = h.whole = random_matrix(&gen, type, s->rank, s->size, -1, 1);
+    if (rng_chance(&gen, 20)) {
         duet_matrix *flipped = duet_flipped(h.m, -1);
         if (h.m != h.whole) duet_free(&h.m);
         h.m = flipped;

@@ -105,11 +105,11 @@ static const call maps[] = {
 #define DUET_INT2(name, formula, oracle, domain, flags, known, doc)      ROW(name, 2, 0, NULL, doc)
 #include <duet/ops.def>
 };
-static const call folds[] = {
-#define DUET_FOLD1(name, start, take, join, finish, needs, oracle, terms, doc) ROW(name, 1, -1, #terms, doc)
-#define DUET_FOLD2(name, start, take, join, finish, needs, oracle, terms, doc) ROW(name, 2, -1, #terms, doc)
-#define DUET_MOMENT1(name, take, join, finish, needs, oracle, terms, doc)      ROW(name, 1, -1, #terms, doc)
-#define DUET_PLACE1(name, better, needs, oracle, doc)                          ROW(name, 1, 0, NULL, doc)
+static const call reductions[] = {
+#define DUET_FOLD1(name, start, take, join, epilogue, needs, oracle, terms, doc) ROW(name, 1, -1, #terms, doc)
+#define DUET_FOLD2(name, start, take, join, epilogue, needs, oracle, terms, doc) ROW(name, 2, -1, #terms, doc)
+#define DUET_MOMENT1(name, take, join, epilogue, needs, oracle, terms, doc)      ROW(name, 1, -1, #terms, doc)
+#define DUET_PLACE1(name, better, needs, oracle, doc)                            ROW(name, 1, 0, NULL, doc)
 #include <duet/ops.def>
 };
 static const call defs[] = {

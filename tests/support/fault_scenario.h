@@ -10,14 +10,14 @@
 #include "in_thread.h"
 #include <duet/duet.h>
 
-typedef struct mishap {
+typedef struct fault_scenario {
     int refused;     /* statements and pointers */
     bool wrong;      /* a value, a status or a text that cannot be */
     bool unsettled;  /* more than one turn was spoilt */
     bool allocation; /* is to fail, or a call */
     bool hit;        /* what was to fail once has failed */
-} mishap;
-static mishap met;                  /* in this run */
+} fault_scenario;
+static fault_scenario met;          /* in this run */
 static duet_place place = DUET_GPU; /* of the scenario's statements */
 
 /* From here on statements run where they end first, which is on the GPU wherever they can. */
@@ -70,16 +70,16 @@ static inline void holds(const duet_matrix *m, bool well, float before, float af
 }
 
 /* The scenario calls it before it frees its matrices: what gives memory back and fails may keep it. */
-static void mishap_over(void)
+static void fault_scenario_over(void)
 {
     met.hit = met.allocation ? fail_in < 0 : fake_failed();
     fail_in = -1, fake_fail(0);
 }
 
 /* In a thread of its own, where nothing has been learnt. */
-static mishap mishap_run(void *play(void *), bool allocation)
+static fault_scenario fault_scenario_run(void *play(void *), bool allocation)
 {
-    met = (mishap){ .allocation = allocation };
+    met = (fault_scenario){ .allocation = allocation };
     alone(play, NULL);
     duet_memory_trim();
     return met;
@@ -103,9 +103,9 @@ static inline uint64_t nothing_special(void) { return 0; }
 /* Twice, since what is kept from the first turn is not there in it. */
 static void goes_well(void *play(void *), bool allocation, happened *count, int least)
 {
-    mishap_run(play, allocation);
+    fault_scenario_run(play, allocation);
     const uint64_t before = count();
-    const mishap m = mishap_run(play, allocation);
+    const fault_scenario m = fault_scenario_run(play, allocation);
     const int times = (int)(count() - before);
     CHECK(!m.refused && !m.wrong && times >= least, "without a failure: %d refused, %d times", m.refused,
           times);
@@ -120,14 +120,14 @@ static void each_once(void *play(void *), bool allocation, const char *what, hap
     for (bool hit = true; hit && n < 5000; n++) {
         if (allocation) fail_in = n;
         else fake_fail((uint64_t)n + 1);
-        const mishap m = mishap_run(play, allocation);
+        const fault_scenario m = fault_scenario_run(play, allocation);
         hit = m.hit;
         silent += hit && !m.refused;
         CHECK(!m.wrong, "%s %d: not as promised", what, n);
         CHECK(hit || !m.refused, "%s %d: nothing failed, but %d were refused", what, n, m.refused);
         CHECK(!m.unsettled, "%s %d: the turn after is wrong, too: %s", what, n, duet_error());
         check_left(what, n, living, start);
-        const mishap after = mishap_run(play, allocation);
+        const fault_scenario after = fault_scenario_run(play, allocation);
         CHECK(!after.refused && !after.wrong, "%s %d: the next is not right: %s", what, n, duet_error());
     }
     char text[100];

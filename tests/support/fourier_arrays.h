@@ -13,7 +13,7 @@ typedef long double real;
 typedef long double complex number;
 #define PI 3.14159265358979323846264338327950288L
 
-static rng dice; /* of all that is drawn */
+static rng gen; /* of all that is drawn */
 
 typedef struct array {
     int rank;
@@ -76,7 +76,7 @@ static inline void fill(duet_matrix *m)
 {
     void *p = duet_overwrite(m);
     for (int64_t i = 0; p && i < duet_count(m); i++)
-        put(p, duet_type(m), offset_in(m, i), rng_real(&dice, -9, 9) + I * (real)rng_real(&dice, -9, 9));
+        put(p, duet_type(m), offset_in(m, i), rng_real(&gen, -9, 9) + I * (real)rng_real(&gen, -9, 9));
 }
 
 static inline real norm(const array *t)

@@ -10,12 +10,12 @@
 
 /* What a program gives of one element. Values are doubles of the same number; of f64, and of integers, the same bits. */
 typedef struct outcome {
-    const char *why;               /* NULL, or why no kernel runs it */
-    double left;                   /* in the accumulator at the end */
-    double out[PROGRAM_OUTPUTS];   /* what was stored, or the accumulator when the fold came */
-    double other[PROGRAM_OUTPUTS]; /* the other operand of a fold of two */
-    int fold[PROGRAM_OUTPUTS];     /* its op */
-    int times[PROGRAM_OUTPUTS];    /* that the output was stored or folded */
+    const char *why;                /* NULL, or why no kernel runs it */
+    double left;                    /* in the accumulator at the end */
+    double out[PROGRAM_OUTPUTS];    /* what was stored, or the accumulator when the reduction came */
+    double other[PROGRAM_OUTPUTS];  /* the other operand of a reduction of two */
+    int reduction[PROGRAM_OUTPUTS]; /* its op */
+    int times[PROGRAM_OUTPUTS];     /* that the output was stored or folded */
 } outcome;
 
 /* Packs m for rows of `row` vectors, and runs that over each element: in[input][element]. o: CODES_ELEMENTS of them. */

@@ -59,13 +59,14 @@ static T *row_at(walk *w, uint32_t at)
 static T *row_x(walk *w, const code *c) { return row_at(w, c->rows & 0xffff); }
 static T *row_y(walk *w, const code *c) { return row_at(w, c->rows >> 16); }
 
-static void give(walk *w, uint32_t output, T value, T other, int fold)
+static void give(walk *w, uint32_t output, T value, T other, int reduction)
 {
     if (output >= PROGRAM_OUTPUTS) {
         w->o->why = "an output that does not exist";
         return;
     }
-    w->o->out[output] = as_double(value), w->o->other[output] = as_double(other), w->o->fold[output] = fold;
+    w->o->out[output] = as_double(value), w->o->other[output] = as_double(other),
+    w->o->reduction[output] = reduction;
     w->o->times[output]++;
 }
 
@@ -191,7 +192,7 @@ static void run_plain(walk *w, const code *c)
     case CODE_LOAD: w->a = *row_x(w, c); break;
     case CODE_SAVE: *row_x(w, c) = w->a; break;
     case CODE_STORE: give(w, to_of(c), w->a, 0, 0); break;
-    case CODE_FOLD:
+    case CODE_REDUCE:
         give(w, to_of(c), w->a, c->what & MACHINE_X_NUMBER ? AS_T(c->s) : *row_x(w, c), (int)(c->what >> 24));
         break;
     case CODE_MULADD: w->a = FMA(w->a, *row_x(w, c), *row_y(w, c)); break;

@@ -4,7 +4,7 @@
  * map rows    are read at the ends of their operands' intervals. Each is monotone in each operand by itself, except where an
  *             operand passes 0 (abs, div, pow, where), where `turnings` says that the row turns, and in a row that jumps where it
  *             passes another operand: these points are read too, so that the least and the greatest reading bound all others.
- * fold, def   are read once, in interval arithmetic that adds each operation's rounding. A machine may add up in any order:
+ * reduction, def   are read once, in interval arithmetic that adds each operation's rounding. A machine may add up in any order:
  *             a sum of `terms` numbers is wrong by at most gamma(terms - 1) times the sum of their sizes (Higham, 3.1, 4.2).
  * place rows  admit every index whose element may be the extreme. */
 #include "interval_arithmetic.h"
@@ -412,7 +412,7 @@ template <class R, class F> void map(int op, int arity, double ulp, int flags, c
     }
 }
 
-template <class R, class F> void fold(const int32_t *attr, const table *in, int arity, table *out, F f)
+template <class R, class F> void reduction(const int32_t *attr, const table *in, int arity, table *out, F f)
 {
     table all = in[0]; /* the shape that both operands broadcast to */
     if (arity == 2)
@@ -449,7 +449,7 @@ template <class R, class F> void places(const int32_t *attr, const table *in, ta
 {
     int64_t e = 0;
     out->choices = folded_count(in, attr[0]), out->admits = flags(out->choices * out->count);
-    fold<R>(attr, in, 1, out, [&](int64_t n, auto read) -> number<R> {
+    reduction<R>(attr, in, 1, out, [&](int64_t n, auto read) -> number<R> {
         const number<R> m = extreme_of(n, read);
         admit(n, m, out, e++, read);
         return m;
@@ -532,9 +532,9 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
 #define DUET_MAP2(name, formula, oracle, domain, ulp, flags, known, doc) ROW(name, 2, oracle, ulp, flags)
 #define DUET_MAP3(name, formula, oracle, domain, ulp, flags, known, doc) ROW(name, 3, oracle, ulp, flags)
 
-#define FOLD_ROW(name, arity, oracle, count)                                                                                     \
+#define REDUCE_ROW(name, arity, oracle, count)                                                                                     \
     case OP_##name:                                                                                                              \
-        fold<R>(attr, in, arity, out, [&](int64_t n, auto read) -> number<R> {                                                   \
+        reduction<R>(attr, in, arity, out, [&](int64_t n, auto read) -> number<R> {                                                   \
             terms = count;                                                                                                       \
             return oracle;                                                                                                       \
         });                                                                                                                      \
@@ -555,8 +555,8 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
         const number<R> m = value;                                                                                               \
         return result;                                                                                                           \
     }()
-#define DUET_FOLD1(name, start, take, join, finish, needs, oracle, terms, doc) FOLD_ROW(name, 1, oracle, terms)
-#define DUET_MOMENT1(name, take, join, finish, needs, oracle, terms, doc)      FOLD_ROW(name, 1, oracle, terms)
+#define DUET_FOLD1(name, start, take, join, epilogue, needs, oracle, terms, doc) REDUCE_ROW(name, 1, oracle, terms)
+#define DUET_MOMENT1(name, take, join, epilogue, needs, oracle, terms, doc)      REDUCE_ROW(name, 1, oracle, terms)
 #define DUET_PLACE1(name, better, needs, oracle, doc)                                                                            \
     case OP_##name:                                                                                                              \
         places<R>(attr, in, out, [&](int64_t n, auto read) -> number<R> { return oracle; });                                     \
@@ -565,7 +565,7 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
 #include <duet/ops.def>
 #undef SECOND
 #define SECOND                                                                 1
-#define DUET_FOLD2(name, start, take, join, finish, needs, oracle, terms, doc) FOLD_ROW(name, 2, oracle, terms)
+#define DUET_FOLD2(name, start, take, join, epilogue, needs, oracle, terms, doc) REDUCE_ROW(name, 2, oracle, terms)
 #include <duet/ops.def>
 #undef SUM
 #undef LEAST

@@ -43,7 +43,7 @@ bool meaning_of(int op, const int32_t *attr, const table *in, table *out, const 
 /* The element of `from` that stands at element e of `to`, to which it broadcasts. */
 int64_t table_source(const table *from, const table *to, int64_t e);
 
-/* Where element k of those lies that a fold along axes, as bits, makes element e of; how many these are. */
+/* Where element k of those lies that a reduction along axes, as bits, makes element e of; how many these are. */
 int64_t folded(const table *from, int axes, int64_t e, int64_t k);
 int64_t folded_count(const table *from, int axes);
 

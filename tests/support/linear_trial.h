@@ -6,7 +6,7 @@
 
 static duet_place place[2], here;
 static int places;
-static rng dice;
+static rng gen;
 
 /* ---- matrices ---- */
 
@@ -57,20 +57,20 @@ typedef struct made {
 static __attribute__((unused)) enum view some_view(void)
 {
     static const enum view of[] = { VIEW_NONE, VIEW_NONE, VIEW_SLICE, VIEW_SUBMATRIX, VIEW_TRANSPOSED };
-    return of[rng_below(&dice, 5)];
+    return of[rng_below(&gen, 5)];
 }
 
 static __attribute__((unused)) made new_made(duet_dtype t, int rank, int64_t m, int64_t n)
 {
     made x;
     const enum view view = rank == 2 ? some_view()
-                           : rank    ? (rng_chance(&dice, 50) ? VIEW_COLUMN : VIEW_NONE)
+                           : rank    ? (rng_chance(&gen, 50) ? VIEW_COLUMN : VIEW_NONE)
                                      : VIEW_NONE;
-    x.m = random_view(&dice, view, t, rank, (int64_t[]){ m, n }, -1, 1, &x.whole);
+    x.m = random_view(&gen, view, t, rank, (int64_t[]){ m, n }, -1, 1, &x.whole);
     CHECK(x.m != NULL, "%s", duet_error());
     for (int64_t i = 0; dtype_is_complex(t) && i < m; i++) /* parts that differ */
         for (int64_t j = 0; j < (rank > 1 ? n : 1); j++)
-            put(x.m, i, j, number_of(rng_real(&dice, -1, 1), rng_real(&dice, -1, 1)));
+            put(x.m, i, j, number_of(rng_real(&gen, -1, 1), rng_real(&gen, -1, 1)));
     return x;
 }
 
@@ -138,7 +138,7 @@ static __attribute__((unused)) int trials(int n) { return quick ? n / 5 + 1 : n;
 static bool begin(int argc, char **argv)
 {
     quick = is_quick(argc, argv);
-    places = list_places(place), dice = rng_new(20261122);
+    places = list_places(place), gen = rng_new(20261122);
     duet_matrix *one = duet_new(DUET_F32, 1, 1);
     const bool without = duet_set_on(DUET_CPU, one, duet_det(one)) == DUET_UNSUPPORTED;
     duet_free(&one);

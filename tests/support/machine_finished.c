@@ -11,8 +11,8 @@ static step vendor_of(const step *s)
 {
     step v = *s;
     const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
-    v.finish = FINISH_NONE, v.ins = 2;
-    if (!finish_infos[s->finish].pooled) return v;
+    v.epilogue = EPILOGUE_NONE, v.ins = 2;
+    if (!epilogue_infos[s->epilogue].pooled) return v;
     const int32_t *a = s->attr, *apart = a + CONV_DILATION;
     const int64_t size[4] = { x[0], w[0], (x[2] + 2 * a[2] - (w[2] - 1) * apart[0] - 1) / a[0] + 1,
                               (x[3] + 2 * a[3] - (w[3] - 1) * apart[1] - 1) / a[1] + 1 };
@@ -85,7 +85,7 @@ static void pool(const step *s, const layout *at, const expected *from, expected
 
 bool finished_reference(const step *s, const frame *f, expected *out)
 {
-    const finish_info *info = &finish_infos[s->finish];
+    const epilogue_info *info = &epilogue_infos[s->epilogue];
     const step v = vendor_of(s);
     const layout *at = &v.out[0].at;
     const int64_t count = layout_count(at);

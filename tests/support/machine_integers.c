@@ -59,7 +59,7 @@ static whole value_of(const step *s, const frame *f, const state *st, source fro
 static void execute(const step *s, const frame *f, const instruction *i, state *st, const int64_t *index)
 {
     whole arg[3] = { 0 };
-    if (op_infos[i->op].kind == KIND_FOLD) return;
+    if (op_infos[i->op].kind == KIND_REDUCE) return;
     if (i->op == OP_SAVE) st->slot[i->arg[0].index] = st->acc;
     else if (i->op == OP_STORE) st->out[i->arg[0].index] = st->acc;
     else {
@@ -90,7 +90,7 @@ static bool moves(const program *p)
 {
     bool moves = true;
     for (int i = 0; i < p->length; i++) moves &= p->code[i].op == OP_LOAD || p->code[i].op == OP_STORE;
-    return moves && !p->folds && p->code[0].type != DUET_I64 && p->code[0].type != DUET_U64;
+    return moves && !p->reductions && p->code[0].type != DUET_I64 && p->code[0].type != DUET_U64;
 }
 
 static bool moves_reference(const step *s, const frame *f, int which, expected *out)
@@ -107,43 +107,44 @@ static bool moves_reference(const step *s, const frame *f, int which, expected *
     return from.kind == FROM_INPUT;
 }
 
-/* ---- folds: no order changes them ---- */
+/* ---- reductions: no order changes them ---- */
 
 /* Modulo 2^128, of which the lower 64 bits are what counts. */
 static whole product_of(whole x, whole y) { return (whole)((unsigned __int128)x * (unsigned __int128)y); }
 static whole sum_of(whole x, whole y) { return (whole)((unsigned __int128)x + (unsigned __int128)y); }
 
-static whole taken(const char *fold, whole a, whole x, whole y, bool first)
+static whole taken(const char *reduction, whole a, whole x, whole y, bool first)
 {
-    if (!strcmp(fold, "sum")) return sum_of(a, x);
-    if (!strcmp(fold, "prod")) return first ? x : product_of(a, x);
-    if (!strcmp(fold, "dot")) return sum_of(a, product_of(x, y));
-    if (!strcmp(fold, "min")) return first || x < a ? x : a;
-    if (!strcmp(fold, "max")) return first || x > a ? x : a;
-    if (!strcmp(fold, "any")) return a | (x != 0);
-    if (!strcmp(fold, "all")) return (first || a) & (x != 0);
+    if (!strcmp(reduction, "sum")) return sum_of(a, x);
+    if (!strcmp(reduction, "prod")) return first ? x : product_of(a, x);
+    if (!strcmp(reduction, "dot")) return sum_of(a, product_of(x, y));
+    if (!strcmp(reduction, "min")) return first || x < a ? x : a;
+    if (!strcmp(reduction, "max")) return first || x > a ? x : a;
+    if (!strcmp(reduction, "any")) return a | (x != 0);
+    if (!strcmp(reduction, "all")) return (first || a) & (x != 0);
     abort();
 }
 
-static whole fold_of(const instruction *fold, const whole *x, const whole *y, int64_t n)
+static whole reduce_of(const instruction *reduction, const whole *x, const whole *y, int64_t n)
 {
-    const char *name = op_infos[fold->op].name;
-    const bool place = op_infos[fold->op].flags & OP_GIVES_INDEX;
+    const char *name = op_infos[reduction->op].name;
+    const bool place = op_infos[reduction->op].flags & OP_GIVES_INDEX;
     whole a = !strcmp(name, "prod") || !strcmp(name, "all");
     int64_t best = 0;
-    for (int64_t i = 0; i < n && !place; i++) a = within(fold->type, taken(name, a, x[i], y[i], i == 0));
+    for (int64_t i = 0; i < n && !place; i++) a = within(reduction->type, taken(name, a, x[i], y[i], i == 0));
     for (int64_t i = 1; i < n && place; i++)
-        if (fold->op == OP_argmin ? x[i] < x[best] : x[i] > x[best]) best = i;
+        if (reduction->op == OP_argmin ? x[i] < x[best] : x[i] > x[best]) best = i;
     return place ? best : a;
 }
 
-static void operands_of(const step *s, const frame *f, const instruction *fold, const int64_t *index,
+static void operands_of(const step *s, const frame *f, const instruction *reduction, const int64_t *index,
                         whole *x, whole *y)
 {
     state st = { 0 };
-    for (const instruction *i = s->program->code; i < fold; i++) execute(s, f, i, &st, index);
-    *x = value_of(s, f, &st, fold->arg[0], fold->type, index);
-    *y = op_infos[fold->op].arity > 1 ? value_of(s, f, &st, fold->arg[1], fold->type, index) : 0;
+    for (const instruction *i = s->program->code; i < reduction; i++) execute(s, f, i, &st, index);
+    *x = value_of(s, f, &st, reduction->arg[0], reduction->type, index);
+    *y = op_infos[reduction->op].arity > 1 ? value_of(s, f, &st, reduction->arg[1], reduction->type, index)
+                                           : 0;
 }
 
 static layout axes(const layout *l, int from, int to)
@@ -153,22 +154,22 @@ static layout axes(const layout *l, int from, int to)
     return part;
 }
 
-static bool folds_reference(const step *s, const frame *f, int which, expected *out)
+static bool reduces_reference(const step *s, const frame *f, int which, expected *out)
 {
-    const instruction *fold = s->program->code;
-    while (op_infos[fold->op].kind != KIND_FOLD || fold->arg[2].index != which) fold++;
+    const instruction *reduction = s->program->code;
+    while (op_infos[reduction->op].kind != KIND_REDUCE || reduction->arg[2].index != which) reduction++;
     const layout *l = &s->out[which].at;
     const int kept = l->rank - s->inner;
     const layout outer = axes(l, 0, kept), inner = axes(l, kept, l->rank);
     const int64_t n = layout_count(&inner);
     whole *x = malloc(sizeof *x * (size_t)(n + 1)), *y = malloc(sizeof *y * (size_t)(n + 1));
-    const duet_dtype made = op_infos[fold->op].flags & OP_GIVES_INDEX ? DUET_I64 : fold->type;
+    const duet_dtype made = op_infos[reduction->op].flags & OP_GIVES_INDEX ? DUET_I64 : reduction->type;
     for (int64_t o = 0; x && y && o < layout_count(&outer); o++) {
         int64_t index[DUET_RANK_MAX];
         unravel(&outer, o, index);
         for (int64_t i = 0; i < n; i++)
-            unravel(&inner, i, index + kept), operands_of(s, f, fold, index, &x[i], &y[i]);
-        out[o] = (expected){ converted(made, l->type, (long double)fold_of(fold, x, y, n)), 0 };
+            unravel(&inner, i, index + kept), operands_of(s, f, reduction, index, &x[i], &y[i]);
+        out[o] = (expected){ converted(made, l->type, (long double)reduce_of(reduction, x, y, n)), 0 };
     }
     free(x), free(y);
     return true;
@@ -177,5 +178,6 @@ static bool folds_reference(const step *s, const frame *f, int which, expected *
 bool integers_reference(const step *s, const frame *f, int which, expected *out)
 {
     if (moves(s->program)) return moves_reference(s, f, which, out);
-    return s->program->folds ? folds_reference(s, f, which, out) : elements_reference(s, f, which, out);
+    return s->program->reductions ? reduces_reference(s, f, which, out)
+                                  : elements_reference(s, f, which, out);
 }

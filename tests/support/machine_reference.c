@@ -128,7 +128,7 @@ static bool fused_reference(const step *s, const frame *f, expected *out)
     return true;
 }
 
-/* ---- folds: the canonical tree with every absent element written out ---- */
+/* ---- reductions: the canonical tree with every absent element written out ---- */
 
 static double start_of(int op)
 {
@@ -151,12 +151,12 @@ static double join(int op, duet_dtype t, double a, double b)
 
 static double block_tree(int op, duet_dtype t, const double *x, const double *y, int64_t n)
 {
-    double lane[FOLD_LANES];
-    for (int l = 0; l < FOLD_LANES; l++) {
+    double lane[REDUCE_LANES];
+    for (int l = 0; l < REDUCE_LANES; l++) {
         lane[l] = start_of(op);
-        for (int64_t i = l; i < n; i += FOLD_LANES) lane[l] = take(op, t, lane[l], x[i], y[i]);
+        for (int64_t i = l; i < n; i += REDUCE_LANES) lane[l] = take(op, t, lane[l], x[i], y[i]);
     }
-    for (int h = FOLD_LANES / 2; h > 0; h /= 2)
+    for (int h = REDUCE_LANES / 2; h > 0; h /= 2)
         for (int l = 0; l < h; l++) lane[l] = join(op, t, lane[l], lane[l + h]);
     return lane[0];
 }
@@ -165,11 +165,11 @@ static double block_tree(int op, duet_dtype t, const double *x, const double *y,
 static double tree(int op, duet_dtype t, const double *x, const double *y, int64_t n, int64_t first,
                    int64_t count)
 {
-    const int64_t from = first * FOLD_BLOCK;
+    const int64_t from = first * REDUCE_BLOCK;
     if (count == 1)
         return from >= n
                    ? start_of(op)
-                   : block_tree(op, t, x + from, y + from, n - from < FOLD_BLOCK ? n - from : FOLD_BLOCK);
+                   : block_tree(op, t, x + from, y + from, n - from < REDUCE_BLOCK ? n - from : REDUCE_BLOCK);
     return join(op, t, tree(op, t, x, y, n, first, count / 2),
                 tree(op, t, x, y, n, first + count / 2, count / 2));
 }
@@ -177,7 +177,7 @@ static double tree(int op, duet_dtype t, const double *x, const double *y, int64
 static int64_t tree_blocks(int64_t n)
 {
     int64_t count = 1;
-    while (count * FOLD_BLOCK < n) count *= 2;
+    while (count * REDUCE_BLOCK < n) count *= 2;
     return count;
 }
 
@@ -221,18 +221,18 @@ static moments join_moments(duet_dtype t, moments a, moments b)
 
 static moments block_moments(duet_dtype t, const double *x, int64_t n)
 {
-    moments lane[FOLD_LANES] = { 0 };
-    for (int64_t i = 0; i < n; i++) lane[i % FOLD_LANES] = take_moments(t, lane[i % FOLD_LANES], x[i]);
-    for (int h = FOLD_LANES / 2; h > 0; h /= 2)
+    moments lane[REDUCE_LANES] = { 0 };
+    for (int64_t i = 0; i < n; i++) lane[i % REDUCE_LANES] = take_moments(t, lane[i % REDUCE_LANES], x[i]);
+    for (int h = REDUCE_LANES / 2; h > 0; h /= 2)
         for (int l = 0; l < h; l++) lane[l] = join_moments(t, lane[l], lane[l + h]);
     return lane[0];
 }
 
 static moments tree_moments(duet_dtype t, const double *x, int64_t n, int64_t first, int64_t count)
 {
-    const int64_t from = first * FOLD_BLOCK;
+    const int64_t from = first * REDUCE_BLOCK;
     if (from >= n) return (moments){ 0 };
-    if (count == 1) return block_moments(t, x + from, n - from < FOLD_BLOCK ? n - from : FOLD_BLOCK);
+    if (count == 1) return block_moments(t, x + from, n - from < REDUCE_BLOCK ? n - from : REDUCE_BLOCK);
     return join_moments(t, tree_moments(t, x, n, first, count / 2),
                         tree_moments(t, x, n, first + count / 2, count / 2));
 }
@@ -261,7 +261,7 @@ static double count_zeros(const double *x, int64_t n)
     return (double)zeros;
 }
 
-static double fold_value(int op, duet_dtype t, double *x, const double *y, int64_t n)
+static double reduce_value(int op, duet_dtype t, double *x, const double *y, int64_t n)
 {
     if (op == OP_norm) return safe_norm(t, x, n);
     if (op == OP_var) return variance(t, x, n);
@@ -272,24 +272,26 @@ static double fold_value(int op, duet_dtype t, double *x, const double *y, int64
     return op == OP_mean ? rounded(t, a / rounded(t, (double)n)) : a;
 }
 
-/* ---- programs that fold ---- */
+/* ---- programs that reduction ---- */
 
-static const instruction *fold_of(const program *p, int which)
+static const instruction *reduce_of(const program *p, int which)
 {
     const instruction *i = p->code;
-    while (op_infos[i->op].kind != KIND_FOLD || i->arg[2].index != which) i++;
+    while (op_infos[i->op].kind != KIND_REDUCE || i->arg[2].index != which) i++;
     return i;
 }
 
-/* What the fold takes of one element of the domain: the program as far as that instruction, then its operands. */
-static void taken(const step *s, const frame *f, const instruction *fold, const int64_t *index, double *x,
-                  double *y)
+/* What the reduction takes of one element of the domain: the program as far as that instruction, then its operands. */
+static void taken(const step *s, const frame *f, const instruction *reduction, const int64_t *index,
+                  double *x, double *y)
 {
     state st = { .allowed = 0 };
-    for (const instruction *i = s->program->code; i < fold; i++)
-        if (op_infos[i->op].kind != KIND_FOLD) execute(s, f, i, &st, index);
-    *x = source_value(s, f, &st, fold->arg[0], fold->type, index);
-    *y = op_infos[fold->op].arity > 1 ? source_value(s, f, &st, fold->arg[1], fold->type, index) : 0;
+    for (const instruction *i = s->program->code; i < reduction; i++)
+        if (op_infos[i->op].kind != KIND_REDUCE) execute(s, f, i, &st, index);
+    *x = source_value(s, f, &st, reduction->arg[0], reduction->type, index);
+    *y = op_infos[reduction->op].arity > 1
+             ? source_value(s, f, &st, reduction->arg[1], reduction->type, index)
+             : 0;
 }
 
 /* The axes of l from `from` on, up to `to`. */
@@ -300,9 +302,9 @@ static layout axes(const layout *l, int from, int to)
     return part;
 }
 
-static bool fold_reference(const step *s, const frame *f, int which, expected *out)
+static bool reduce_reference(const step *s, const frame *f, int which, expected *out)
 {
-    const instruction *fold = fold_of(s->program, which);
+    const instruction *reduction = reduce_of(s->program, which);
     const layout *l = &s->out[which].at;
     const int kept = l->rank - s->inner;
     const layout outer = axes(l, 0, kept), inner = axes(l, kept, l->rank);
@@ -312,9 +314,10 @@ static bool fold_reference(const step *s, const frame *f, int which, expected *o
         int64_t index[DUET_RANK_MAX];
         unravel(&outer, o, index);
         for (int64_t i = 0; i < n; i++)
-            unravel(&inner, i, index + kept), taken(s, f, fold, index, &x[i], &y[i]);
-        out[o] = (expected){ fold_value(fold->op, fold->type, x, y, n), 0 };
-        if (!(op_infos[fold->op].flags & OP_GIVES_INDEX)) out[o] = stored(fold->type, l->type, out[o]);
+            unravel(&inner, i, index + kept), taken(s, f, reduction, index, &x[i], &y[i]);
+        out[o] = (expected){ reduce_value(reduction->op, reduction->type, x, y, n), 0 };
+        if (!(op_infos[reduction->op].flags & OP_GIVES_INDEX))
+            out[o] = stored(reduction->type, l->type, out[o]);
     }
     free(x), free(y);
     return true;
@@ -516,11 +519,12 @@ static bool conv_back_reference(const step *s, const frame *f, expected *out)
 
 bool reference(const step *s, const frame *f, int which, expected *out)
 {
-    if (s->finish) return finished_reference(s, f, out);
+    if (s->epilogue) return finished_reference(s, f, out);
     if (s->kernel == KERNEL_PROGRAM && !is_floating(s->program->code[0].type))
         return integers_reference(s, f, which, out);
     if (s->kernel == KERNEL_PROGRAM)
-        return s->program->folds ? fold_reference(s, f, which, out) : program_reference(s, f, which, out);
+        return s->program->reductions ? reduce_reference(s, f, which, out)
+                                      : program_reference(s, f, which, out);
     if (s->kernel == KERNEL_LAYER_NORM) return norm_reference(s, f, out);
     if (s->kernel > KERNEL_PROGRAM) return fused_reference(s, f, out);
     switch (s->kernel) {

@@ -12,7 +12,7 @@ typedef struct expected {
 
 bool agrees(duet_dtype t, long double got, expected e);
 
-/* The elements of output `which`, row-major; of a program that folds, over the axes that stay, and where its fold gives an index, as
+/* The elements of output `which`, row-major; of a program that reductions, over the axes that stay, and where its reduction gives an index, as
  * that number. f.data are host addresses that nothing has written yet. False: this file does not know
  * the kernel. */
 bool reference(const step *s, const frame *f, int which, expected *out);
@@ -20,7 +20,7 @@ bool reference(const step *s, const frame *f, int which, expected *out);
 bool integers_reference(const step *s, const frame *f, int which,
                         expected *out); /* of programs of other types than f32 and f64 */
 bool finished_reference(const step *s, const frame *f,
-                        expected *out); /* of steps with a finish: machine_finished.c */
+                        expected *out); /* of steps with a epilogue: machine_finished.c */
 
 /* The same for one operator of kind map. */
 expected reference_map(int op, duet_dtype type, double x, double y, double z);

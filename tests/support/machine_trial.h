@@ -211,9 +211,9 @@ static const char *use_variant(const machine *m, int v)
     return text;
 }
 
-static const char *kernel_name(int kernel, enum finish finish)
+static const char *kernel_name(int kernel, enum epilogue epilogue)
 {
-    if (finish) return finish_infos[finish].name;
+    if (epilogue) return epilogue_infos[epilogue].name;
 
     static const char *const fused[] = {
 #define DUET_FUSED(name, ...) #name,
@@ -230,7 +230,7 @@ static char *sizes_text(const trial *t)
     static char text[4 * SHAPE_TEXT];
     char one[SHAPE_TEXT];
     const operand *o = &t->s.out[0];
-    int n = snprintf(text, sizeof text, "%s %s", kernel_name(t->s.kernel, t->s.finish),
+    int n = snprintf(text, sizeof text, "%s %s", kernel_name(t->s.kernel, t->s.epilogue),
                      shape_text(one, o->at.type, o->at.rank, o->at.size));
     for (int i = 0; t->s.inner && i < t->code.length && n < SHAPE_TEXT; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, " %s", op_infos[t->code.code[i].op].name);
@@ -340,7 +340,7 @@ static void run_trial(trial *t)
         want[k] = malloc(sizeof **want * (size_t)(layout_count(&l) + 1));
         known = reference(&t->s, &f, k, want[k]);
     }
-    CHECK(known, "machine_reference.c does not know %s", kernel_name(t->s.kernel, t->s.finish));
+    CHECK(known, "machine_reference.c does not know %s", kernel_name(t->s.kernel, t->s.epilogue));
     for (int side = 0; side < SIDES && known; side++)
         if (machines[side] && !machines[side]->absent()) run_on(t, machines[side], want);
     for (int k = 0; k < t->s.outs; k++) free(want[k]);

@@ -156,7 +156,7 @@ __attribute__((optimize("wrapv"))) static void take(const node *n, bounds x, bou
     *a = bounds_of((duet_dtype)n->type, n->op == OP_prod ? before * term : before + term);
 }
 
-static bool whole_fold(const node *n, const table *in, table *out)
+static bool whole_reduce(const node *n, const table *in, table *out)
 {
     if (n->op != OP_sum && n->op != OP_prod && n->op != OP_dot) return false;
     const int axes = n->attr[0];
@@ -174,7 +174,7 @@ static bool whole_fold(const node *n, const table *in, table *out)
 
 bool whole_meaning(const node *n, const table *in, table *out)
 {
-    return whole_map(n, in, out) || whole_fold(n, in, out);
+    return whole_map(n, in, out) || whole_reduce(n, in, out);
 }
 
 int op_of_bools(int op)

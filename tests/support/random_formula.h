@@ -59,7 +59,7 @@ static const row maps[] = {
 #define DUET_MAP3(name, f, o, domain, ulp, ...) { #name, OP_##name, 3, make_##name, { UNPACK domain }, ulp },
 #include <duet/ops.def>
 };
-static const row folds[] = {
+static const row reductions[] = {
 #define DUET_FOLD1(name, ...) { #name, OP_##name, 1, make_##name, { 0 } },
 #define DUET_FOLD2(name, ...) { #name, OP_##name, 2, make_##name, { 0 } },
 #define DUET_MOMENT1          DUET_FOLD1
@@ -79,7 +79,7 @@ typedef struct part {
     uint64_t made_of; /* parts, by their number */
 } part;
 
-typedef struct garden {
+typedef struct random_formula {
     uint64_t seed;
     duet_dtype type;
     sizes base;
@@ -91,7 +91,7 @@ typedef struct garden {
     bool vendor;               /* it has a step that answers within a bound only */
     duet_expr made[8 * NODES]; /* all that was made while it grew, to be dropped */
     int makes;
-} garden;
+} random_formula;
 
 static bool same_sizes(const sizes *a, const sizes *b)
 {
@@ -99,61 +99,61 @@ static bool same_sizes(const sizes *a, const sizes *b)
 }
 
 /* A view, or where there is none of this kind a matrix, of numbers as far as `most` from 0. */
-static duet_matrix *some_view(rng *dice, enum view view, duet_dtype type, const sizes *s, double most,
+static duet_matrix *some_view(rng *gen, enum view view, duet_dtype type, const sizes *s, double most,
                               duet_matrix **whole)
 {
-    duet_matrix *m = random_view(dice, view, type, s->rank, s->size, -most, most, whole);
-    return m ? m : (*whole = random_matrix(dice, type, s->rank, s->size, -most, most));
+    duet_matrix *m = random_view(gen, view, type, s->rank, s->size, -most, most, whole);
+    return m ? m : (*whole = random_matrix(gen, type, s->rank, s->size, -most, most));
 }
 
-/* One axis long, or all of them a little; not much more than ten blocks of a fold in all. */
-static void enlarge(rng *dice, sizes *s)
+/* One axis long, or all of them a little; not much more than ten blocks of a reduction in all. */
+static void enlarge(rng *gen, sizes *s)
 {
     int64_t count = 1;
-    if (s->rank && rng_chance(dice, 80)) s->size[rng_below(dice, s->rank)] *= 1 + rng_below(dice, 20000);
+    if (s->rank && rng_chance(gen, 80)) s->size[rng_below(gen, s->rank)] *= 1 + rng_below(gen, 20000);
     for (int d = 0; d < s->rank; d++)
-        s->size[d] *= 1 + rng_below(dice, 4), count *= s->size[d] ? s->size[d] : 1;
+        s->size[d] *= 1 + rng_below(gen, 4), count *= s->size[d] ? s->size[d] : 1;
     for (int d = 0; d < s->rank; d++)
         if (count > 40000 && s->size[d] > 40)
             count /= s->size[d], s->size[d] = 1 + 40000 / count, count *= s->size[d];
 }
 
-static void sprinkle(rng *dice, duet_dtype type, void *p, int64_t count)
+static void sprinkle(rng *gen, duet_dtype type, void *p, int64_t count)
 {
     const double tiny = dtypes[type].tiny;
     const double special[] = { 0,         -0.0,       INFINITY,    -INFINITY, NAN, tiny,
                                -tiny / 8, 0.9 / tiny, -0.9 / tiny, 1,         0.5, -1 };
-    for (int64_t i = rng_below(dice, 60); i < count; i += 1 + rng_below(dice, 60)) {
-        const double x = special[rng_below(dice, LENGTH(special))];
+    for (int64_t i = rng_below(gen, 60); i < count; i += 1 + rng_below(gen, 60)) {
+        const double x = special[rng_below(gen, LENGTH(special))];
         if (type == DUET_F32) ((float *)p)[i] = (float)x;
         else ((double *)p)[i] = x;
     }
 }
 
 /* Leaves: the base shape, views of it, and what broadcasts to it. */
-static void plant(garden *g)
+static void plant(random_formula *g)
 {
-    rng dice = rng_new(g->seed);
-    g->type = rng_chance(&dice, 30) ? DUET_F64 : DUET_F32;
-    g->target = 2 + (int)rng_below(&dice, g->bits ? NODES - 2 : 19);
-    g->base.rank = (int)rng_below(&dice, 4);
+    rng gen = rng_new(g->seed);
+    g->type = rng_chance(&gen, 30) ? DUET_F64 : DUET_F32;
+    g->target = 2 + (int)rng_below(&gen, g->bits ? NODES - 2 : 19);
+    g->base.rank = (int)rng_below(&gen, 4);
     for (int d = 0; d < g->base.rank; d++)
-        g->base.size[d] = 1 + rng_below(&dice, rng_chance(&dice, 20) ? 40 : 6);
-    if (g->base.rank == 2 && rng_chance(&dice, 50)) g->base.size[1] = g->base.size[0];
-    if (g->base.rank && rng_chance(&dice, 2)) g->base.size[0] = 0;
-    if (g->large) enlarge(&dice, &g->base);
-    const bool strange = g->bits && rng_chance(&dice, 25);
+        g->base.size[d] = 1 + rng_below(&gen, rng_chance(&gen, 20) ? 40 : 6);
+    if (g->base.rank == 2 && rng_chance(&gen, 50)) g->base.size[1] = g->base.size[0];
+    if (g->base.rank && rng_chance(&gen, 2)) g->base.size[0] = 0;
+    if (g->large) enlarge(&gen, &g->base);
+    const bool strange = g->bits && rng_chance(&gen, 25);
     for (int l = 0; l < LEAVES; l++) {
         sizes s = g->base;
         if (l >= 4) {
-            const int drop = (int)rng_below(&dice, s.rank + 1);
+            const int drop = (int)rng_below(&gen, s.rank + 1);
             s.rank -= drop, memmove(s.size, s.size + drop, sizeof(int64_t) * (size_t)s.rank);
             for (int d = 0; d < s.rank; d++)
-                if (rng_chance(&dice, 40)) s.size[d] = 1;
+                if (rng_chance(&gen, 40)) s.size[d] = 1;
         }
-        const enum view view = l ? (enum view)rng_below(&dice, VIEWS) : VIEW_NONE;
-        g->leaf[l] = some_view(&dice, view, g->type, &s, 2, &g->whole[l]);
-        if (strange) sprinkle(&dice, g->type, duet_update(g->whole[l]), duet_count(g->whole[l]));
+        const enum view view = l ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE;
+        g->leaf[l] = some_view(&gen, view, g->type, &s, 2, &g->whole[l]);
+        if (strange) sprinkle(&gen, g->type, duet_update(g->whole[l]), duet_count(g->whole[l]));
     }
 }
 
@@ -163,38 +163,38 @@ static void free_view(duet_matrix **m, duet_matrix **whole)
     duet_free(m), duet_free(whole);
 }
 
-static void uproot(garden *g)
+static void uproot(random_formula *g)
 {
     for (int l = 0; l < LEAVES; l++) free_view(&g->leaf[l], &g->whole[l]);
 }
 
-static part seal(garden *g, duet_expr e, bool wild)
+static part seal(random_formula *g, duet_expr e, bool wild)
 {
     g->made[g->makes++] = e;
     return (part){ e, sizes_of_expr(e), wild, 0 };
 }
 
 /* Bools are counted: most rows take none. */
-static part counted(garden *g, duet_expr e, bool wild)
+static part counted(random_formula *g, duet_expr e, bool wild)
 {
     return seal(g, duet_expr_type(e) == DUET_BOOL ? (duet_cast)(e, g->type) : e, wild);
 }
 
 static part with(part p, uint64_t made_of) { return p.made_of |= made_of, p; }
 
-static part pick(garden *g, rng *dice, const part *grown, int count, bool number)
+static part pick(random_formula *g, rng *gen, const part *grown, int count, bool number)
 {
-    if (number && rng_chance(dice, 20)) {
+    if (number && rng_chance(gen, 20)) {
         static const double special[] = { 0, 1, -1, 2, 0.5, -4, 0.1, 3 };
         return seal(g,
-                    rng_chance(dice, 40) ? duet_of_number(special[rng_below(dice, 8)])
-                                         : duet_of_number(rng_real(dice, -3, 3)),
+                    rng_chance(gen, 40) ? duet_of_number(special[rng_below(gen, 8)])
+                                        : duet_of_number(rng_real(gen, -3, 3)),
                     false);
     }
     const bool chain = g->bits && !number; /* so that little of what is grown is left over */
-    if (count && rng_chance(dice, chain ? 97 : 65))
-        return grown[rng_chance(dice, chain ? 97 : 60) ? count - 1 : rng_below(dice, count)];
-    return seal(g, duet_of_matrix(g->leaf[rng_below(dice, LEAVES)]), false);
+    if (count && rng_chance(gen, chain ? 97 : 65))
+        return grown[rng_chance(gen, chain ? 97 : 60) ? count - 1 : rng_below(gen, count)];
+    return seal(g, duet_of_matrix(g->leaf[rng_below(gen, LEAVES)]), false);
 }
 
 /* Brings an operand into the domain of the row that will have it. */
@@ -206,25 +206,25 @@ static duet_expr tame(part p, double low, double high)
     return e;
 }
 
-/* Any row; in a garden of bits often one that rounds once, as those are that formulas are rewritten by. */
-static const row *any_map(const garden *g, rng *dice)
+/* Any row; in a random_formula of bits often one that rounds once, as those are that formulas are rewritten by. */
+static const row *any_map(const random_formula *g, rng *gen)
 {
-    const bool plain = g->bits && rng_chance(dice, 60);
+    const bool plain = g->bits && rng_chance(gen, 60);
     const row *r;
-    do r = &maps[rng_below(dice, LENGTH(maps))];
+    do r = &maps[rng_below(gen, LENGTH(maps))];
     while (plain && (r->ulp > 0.5 || op_infos[r->op].flags & DUET_JUMPS));
     return r;
 }
 
-static part map_part(garden *g, rng *dice, const part *grown, int count)
+static part map_part(random_formula *g, rng *gen, const part *grown, int count)
 {
-    const row *r = any_map(g, dice);
+    const row *r = any_map(g, gen);
     duet_expr x[3];
     uint64_t made_of = 0;
     bool wild = r->op == OP_exp || r->op == OP_pow || r->op == OP_mul || r->op == OP_div || r->op == OP_fma;
-    const int strong = (int)rng_below(dice, r->arity); /* one operand is no number */
+    const int strong = (int)rng_below(gen, r->arity); /* one operand is no number */
     for (int k = 0; k < r->arity; k++) {
-        part p = pick(g, dice, grown, count, k != strong);
+        part p = pick(g, gen, grown, count, k != strong);
         made_of |= p.made_of, wild |= p.wild && r->op != OP_tanh && r->op != OP_sigmoid;
         const bool narrow =
             r->op == OP_exp || r->op == OP_pow || r->op == OP_log || r->op == OP_sqrt || r->op == OP_div;
@@ -234,16 +234,16 @@ static part map_part(garden *g, rng *dice, const part *grown, int count)
 }
 
 /* A reduction whose result still broadcasts with everything else. */
-static part fold_part(garden *g, rng *dice, const part *grown, int count)
+static part reduce_part(random_formula *g, rng *gen, const part *grown, int count)
 {
-    const row *r = &folds[rng_below(dice, LENGTH(folds))];
-    part p = pick(g, dice, grown, count, false), q = p;
+    const row *r = &reductions[rng_below(gen, LENGTH(reductions))];
+    part p = pick(g, gen, grown, count, false), q = p;
     for (int d = 0; d < g->base.rank; d++)
         if (!g->base.size[d]) return p; /* the least of nothing is an error */
-    const int form = (int)rng_below(dice, p.s.rank ? 4 : 1);
-    const int how[] = { form, (int)rng_below(dice, form == 3 ? p.s.rank > 1 ? 3 : 2 : p.s.rank) };
-    if (rng_chance(dice, 50)) {
-        const part other = pick(g, dice, grown, count, false);
+    const int form = (int)rng_below(gen, p.s.rank ? 4 : 1);
+    const int how[] = { form, (int)rng_below(gen, form == 3 ? p.s.rank > 1 ? 3 : 2 : p.s.rank) };
+    if (rng_chance(gen, 50)) {
+        const part other = pick(g, gen, grown, count, false);
         if (same_sizes(&other.s, &p.s)) q = other;
     }
     const duet_expr x[] = { p.e, q.e };
@@ -252,54 +252,54 @@ static part fold_part(garden *g, rng *dice, const part *grown, int count)
 }
 
 /* An index, with which the formula ends. */
-static part index_part(garden *g, rng *dice, part p)
+static part index_part(random_formula *g, rng *gen, part p)
 {
     for (int d = 0; d < p.s.rank; d++)
         if (!p.s.size[d]) return p;
-    const int how[] = { (int)rng_below(dice, p.s.rank ? 3 : 1), (int)rng_below(dice, p.s.rank) };
-    return with(seal(g, indices[rng_below(dice, LENGTH(indices))].make(&p.e, how), false), p.made_of);
+    const int how[] = { (int)rng_below(gen, p.s.rank ? 3 : 1), (int)rng_below(gen, p.s.rank) };
+    return with(seal(g, indices[rng_below(gen, LENGTH(indices))].make(&p.e, how), false), p.made_of);
 }
 
 /* Operators on whole matrices; the part itself where they do not fit. */
-static part def_part(garden *g, rng *dice, const part *grown, int count)
+static part def_part(random_formula *g, rng *gen, const part *grown, int count)
 {
-    const part p = pick(g, dice, grown, count, false), q = pick(g, dice, grown, count, false);
+    const part p = pick(g, gen, grown, count, false), q = pick(g, gen, grown, count, false);
     const bool square = p.s.rank == 2 && p.s.size[0] == p.s.size[1];
-    switch (rng_below(dice, g->bits ? 3 : 4)) { /* with a product it would be no matter of bits */
+    switch (rng_below(gen, g->bits ? 3 : 4)) { /* with a product it would be no matter of bits */
     case 0: return p.s.rank ? with(seal(g, (duet_softmax)(tame(p, -9, 9)), false), p.made_of) : p;
     case 1: return p.s.rank ? with(seal(g, (duet_log_softmax)(tame(p, -9, 9)), false), p.made_of) : p;
     case 2: return square || p.s.rank < 2 ? with(seal(g, (duet_transpose)(p.e), p.wild), p.made_of) : p;
     default:
         if (!square || !same_sizes(&p.s, &q.s)) return p;
         g->vendor = true;
-        return seal(g, (duet_matmul)(rng_chance(dice, 30) ? (duet_transpose)(p.e) : p.e, q.e), true);
+        return seal(g, (duet_matmul)(rng_chance(gen, 30) ? (duet_transpose)(p.e) : p.e, q.e), true);
     }
 }
 
-/* The same parts every time, for one garden. */
-static void grow_parts(garden *g, rng *dice, part grown[NODES])
+/* The same parts every time, for one random_formula. */
+static void grow_parts(random_formula *g, rng *gen, part grown[NODES])
 {
     g->vendor = false, g->makes = 0;
     for (int count = 0; count < g->target; count++) {
-        const int64_t kind = rng_below(dice, 100);
-        grown[count] = kind < 80   ? map_part(g, dice, grown, count)
-                       : kind < 90 ? fold_part(g, dice, grown, count)
-                                   : def_part(g, dice, grown, count);
+        const int64_t kind = rng_below(gen, 100);
+        grown[count] = kind < 80   ? map_part(g, gen, grown, count)
+                       : kind < 90 ? reduce_part(g, gen, grown, count)
+                                   : def_part(g, gen, grown, count);
         grown[count].made_of |= 1ull << count;
     }
 }
 
-static duet_expr grow(garden *g)
+static duet_expr grow(random_formula *g)
 {
-    rng dice = rng_new(g->seed ^ 0x5eed);
+    rng gen = rng_new(g->seed ^ 0x5eed);
     part grown[NODES];
-    grow_parts(g, &dice, grown);
-    if (rng_chance(&dice, 8)) return index_part(g, &dice, grown[g->target - 1]).e;
+    grow_parts(g, &gen, grown);
+    if (rng_chance(&gen, 8)) return index_part(g, &gen, grown[g->target - 1]).e;
     return grown[g->target - 1].e;
 }
 
 /* Ends what stands beside the formula that was evaluated; what was in it is spent already. */
-static void clear(garden *g)
+static void clear(random_formula *g)
 {
     while (g->makes) forget(g->made[--g->makes]);
 }

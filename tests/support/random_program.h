@@ -27,7 +27,7 @@ static inline void free_matrices(duet_matrix *m[MATRICES])
 }
 
 /* What a line does: one of these, or what a test adds from LINES on. to, x, y are squares. */
-enum { SUM, CHAIN, PRODUCT, LAYER, ONTO, ADD_TO, FOLD, SCALE, TURN, PIECE, TOGETHER, LINES };
+enum { SUM, CHAIN, PRODUCT, LAYER, ONTO, ADD_TO, REDUCE, SCALE, TURN, PIECE, TOGETHER, LINES };
 typedef struct line {
     int kind, to, x, y, row;
     duet_place where;
@@ -43,7 +43,7 @@ static inline duet_status run_line(duet_matrix *const m[MATRICES], const line *l
     case LAYER: return duet_set(to, duet_sigmoid(duet_bias_add(duet_matmul(x, y), row)));
     case ONTO: return duet_set(to, duet_add(duet_mul(0.01, duet_matmul(x, y)), duet_mul(0.5, to)));
     case ADD_TO: return duet_iadd(to, duet_mul(0.25, duet_sub(row, to)));
-    case FOLD: return duet_set(row, duet_mean_axis(duet_mul(x, y), 0));
+    case REDUCE: return duet_set(row, duet_mean_axis(duet_mul(x, y), 0));
     case SCALE: return duet_set(m[NUMBER], duet_div(duet_norm(x), 24));
     case TURN: return duet_set(m[TURNED], duet_add(x, duet_mul(0.5, m[TURNED])));
     case PIECE: return duet_set(m[PART], duet_mul(duet_sum_axis(x, 1), 0.0625));

@@ -7,7 +7,7 @@
 
 typedef duet_expr maker(const duet_expr *x, int axis, const void *options);
 
-/* A row, and one way to call it: maps and defs as they are, folds in each form. */
+/* A row, and one way to call it: maps and defs as they are, reductions in each form. */
 typedef struct row {
     const char *name;
     int op, arity;
@@ -120,11 +120,12 @@ static const row integer_maps[] = {
 #define DUET_INT2(name, f, o, domain, flags, known, doc) MAP_ROW(name, 2, domain, known, 0)
 #include <duet/ops.def>
 };
-static const row folds[] = {
-#define FOLD_ROW(name, arity, how) { #how " " #name, OP_##name, arity, how##_##name, { -3, 3, -3, 3 } },
+static const row reductions[] = {
+#define REDUCE_ROW(name, arity, how) { #how " " #name, OP_##name, arity, how##_##name, { -3, 3, -3, 3 } },
 #define ONE_AXIS(name, arity)                                                                                \
-    FOLD_ROW(name, arity, make) FOLD_ROW(name, arity, axis) FOLD_ROW(name, arity, keep)
-#define FORMS(name, arity)     ONE_AXIS(name, arity) FOLD_ROW(name, arity, axes) FOLD_ROW(name, arity, axes_keep)
+    REDUCE_ROW(name, arity, make) REDUCE_ROW(name, arity, axis) REDUCE_ROW(name, arity, keep)
+#define FORMS(name, arity)                                                                                   \
+    ONE_AXIS(name, arity) REDUCE_ROW(name, arity, axes) REDUCE_ROW(name, arity, axes_keep)
 #define DUET_FOLD1(name, ...)  FORMS(name, 1)
 #define DUET_FOLD2(name, ...)  FORMS(name, 2)
 #define DUET_MOMENT1           DUET_FOLD1

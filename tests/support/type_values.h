@@ -11,7 +11,7 @@
 #include "test_rows.h"
 #include <math.h>
 
-static rng dice;
+static rng gen;
 static duet_place place[2];
 static int places;
 
@@ -73,16 +73,16 @@ static const double floats[] = { 0,
 
 static inline long double strange(duet_dtype t)
 {
-    if (t == DUET_BOOL) return (long double)rng_below(&dice, 2);
-    if (is_floating(t)) return converted(DUET_F64, t, floats[rng_below(&dice, LENGTH(floats))]);
-    return extreme(t, (int)rng_below(&dice, 8));
+    if (t == DUET_BOOL) return (long double)rng_below(&gen, 2);
+    if (is_floating(t)) return converted(DUET_F64, t, floats[rng_below(&gen, LENGTH(floats))]);
+    return extreme(t, (int)rng_below(&gen, 8));
 }
 
 /* Some are extremes, others small. */
 static inline long double some_value(duet_dtype t, int percent, double low, double high)
 {
-    if (rng_chance(&dice, percent)) return strange(t);
-    const double x = rng_real(&dice, dtype_kind(t) == TYPE_UNSIGNED && low < 0 ? 0 : low, high);
+    if (rng_chance(&gen, percent)) return strange(t);
+    const double x = rng_real(&gen, dtype_kind(t) == TYPE_UNSIGNED && low < 0 ? 0 : low, high);
     return converted(DUET_F64, t, x);
 }
 

@@ -447,7 +447,7 @@ static void test_rows(void)
     CHECK(op_infos[OP_fma].arity == 3 && op_infos[OP_fma].kind == KIND_MAP &&
               op_infos[OP_fma].flags & DUET_COMMUTES,
           "fma");
-    CHECK(op_infos[OP_dot].arity == 2 && op_infos[OP_dot].kind == KIND_FOLD, "dot");
+    CHECK(op_infos[OP_dot].arity == 2 && op_infos[OP_dot].kind == KIND_REDUCE, "dot");
     CHECK(op_infos[OP_conv2d].arity == 2 && op_infos[OP_conv2d].kind == KIND_DEF, "conv2d");
     CHECK(!strcmp(op_infos[OP_LEAF].name, "leaf") && !strcmp(op_infos[OP_STORE].name, "store") &&
               op_infos[OP_HOLE].arity == 0,
@@ -457,15 +457,16 @@ static void test_rows(void)
 
 static void test_marks(void)
 {
-    uint64_t mark = drain_mark(9), ticket = drain_begin(9);
-    CHECK(!drain_passed(9, mark), "begun is not passed");
-    uint64_t later = drain_mark(9);
-    drain_end(9, ticket);
-    CHECK(drain_passed(9, mark) && !drain_passed(9, later), "a wait covers what was queued before it began");
-    CHECK(!drain_queue(9, "of a test") && drain_passed(9, later), "and the next one the rest");
+    uint64_t mark = queue_sync_mark(9), ticket = queue_sync_begin(9);
+    CHECK(!queue_sync_passed(9, mark), "begun is not passed");
+    uint64_t later = queue_sync_mark(9);
+    queue_sync_end(9, ticket);
+    CHECK(queue_sync_passed(9, mark) && !queue_sync_passed(9, later),
+          "a wait covers what was queued before it began");
+    CHECK(!queue_wait(9, "of a test") && queue_sync_passed(9, later), "and the next one the rest");
     pretend.fail_in[SYNC] = 1;
-    later = drain_mark(9);
-    CHECK(drain_queue(9, "of a test") && !drain_passed(9, later), "one that fails covers nothing");
+    later = queue_sync_mark(9);
+    CHECK(queue_wait(9, "of a test") && !queue_sync_passed(9, later), "one that fails covers nothing");
     tap_point("marks");
 }
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static rng dice;
+static rng gen;
 
 /* Curves that rise at random. */
 static costs drawn_costs(void)
@@ -17,7 +17,7 @@ static costs drawn_costs(void)
     costs c = { 0 };
     for (int k = 0; k < COSTS; k++)
         for (int i = 0; i < cost_infos[k].points; i++)
-            c.seconds[k][i] = (i ? c.seconds[k][i - 1] : 0) + exp2(rng_real(&dice, -30, -8));
+            c.seconds[k][i] = (i ? c.seconds[k][i - 1] : 0) + exp2(rng_real(&gen, -30, -8));
     return c;
 }
 
@@ -25,7 +25,7 @@ static void test_curves(void)
 {
     for (int trial = 0; trial < 200; trial++) {
         const costs c = drawn_costs();
-        const enum cost k = (enum cost)rng_below(&dice, COSTS);
+        const enum cost k = (enum cost)rng_below(&gen, COSTS);
         const cost_info *info = &cost_infos[k];
         const double *x = info->work, *y = c.seconds[k], end = x[info->points - 1];
         for (int i = 0; i < info->points; i++)
@@ -35,7 +35,7 @@ static void test_curves(void)
         CHECK(fabs(cost_at(&c, k, (x[0] + x[1]) / 2) - (y[0] + y[1]) / 2) <= 1e-12 * y[1], "%s: half-way",
               info->name);
         double before = 0;
-        for (double w = x[0] / 10; w < end * 100; w *= 1 + rng_real(&dice, 0, 1)) {
+        for (double w = x[0] / 10; w < end * 100; w *= 1 + rng_real(&gen, 0, 1)) {
             const double now = cost_at(&c, k, w);
             CHECK(now >= before && now > 0, "%s falls at %g", info->name, w);
             before = now;
@@ -69,8 +69,8 @@ static void test_products(void)
     for (int trial = 0; trial < 500; trial++) {
         const costs c = drawn_costs();
         int64_t size[3], more[3];
-        for (int i = 0; i < 3; i++) size[i] = more[i] = 1 + rng_below(&dice, 3000);
-        more[rng_below(&dice, 3)] += rng_below(&dice, 3000);
+        for (int i = 0; i < 3; i++) size[i] = more[i] = 1 + rng_below(&gen, 3000);
+        more[rng_below(&gen, 3)] += rng_below(&gen, 3000);
         const step a = product(size[0], size[1], size[2]), b = product(more[0], more[1], more[2]);
         const double x = cost_of_step(&a, &c), y = cost_of_step(&b, &c);
         CHECK(x > 0 && y >= x * (1 - 1e-12), "%d x %d x %d: %g, larger: %g", (int)size[0], (int)size[1],
@@ -85,9 +85,9 @@ static void test_products(void)
     tap_point("products: more work takes no less time");
 }
 
-static double program_cost(const costs *c, int64_t n, const int *ops, int count, bool folds)
+static double program_cost(const costs *c, int64_t n, const int *ops, int count, bool reductions)
 {
-    program p = { .length = (uint8_t)count, .folds = folds };
+    program p = { .length = (uint8_t)count, .reductions = reductions };
     for (int i = 0; i < count; i++) p.code[i].op = (uint8_t)ops[i], p.code[i].type = DUET_F32;
     step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .program = &p, .bytes = 8.0 * (double)n };
     s.out[0] = s.in[0] = DENSE(n);
@@ -98,7 +98,7 @@ static void test_programs(void)
 {
     for (int trial = 0; trial < 500; trial++) {
         const costs c = drawn_costs();
-        const int64_t n = 1 + rng_below(&dice, 10000000);
+        const int64_t n = 1 + rng_below(&gen, 10000000);
         const int simple[] = { OP_add, OP_mul, OP_STORE }, heavy[] = { OP_add, OP_exp, OP_STORE },
                   longer[] = { OP_add, OP_exp, OP_exp, OP_STORE };
         const double a = program_cost(&c, n, simple, 3, false), b = program_cost(&c, n, heavy, 3, false),
@@ -205,7 +205,7 @@ static void test_kept(void)
         store(path, text, length), CHECK(is_refused(path), "the first %d bytes", (int)length);
     for (size_t i = 0; i < all; i++) {
         memcpy(other, text, all);
-        other[i] ^= (char)(1 << rng_below(&dice, 7));
+        other[i] ^= (char)(1 << rng_below(&gen, 7));
         store(path, other, all);
         CHECK(is_refused(path), "byte %d damaged: %d", (int)i, other[i]);
     }
@@ -255,7 +255,7 @@ static void test_folders(void)
 int main(void)
 {
     char command[100];
-    dice = rng_new(11);
+    gen = rng_new(11);
     if (!mkdtemp(folder)) return perror("test_cost"), 1;
     test_curves();
     test_products();

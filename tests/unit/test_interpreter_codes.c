@@ -67,55 +67,55 @@ static void meaning(const trial *t, const program *p, int which, expected *want)
           "machine_reference.c does not know programs");
 }
 
-static bool is_fold(const instruction *i) { return op_infos[i->op].kind == KIND_FOLD; }
+static bool is_reduce(const instruction *i) { return op_infos[i->op].kind == KIND_REDUCE; }
 
-/* The fold of output `which`, or NULL. */
-static const instruction *fold_of(const program *p, int which)
+/* The reduction of output `which`, or NULL. */
+static const instruction *reduce_of(const program *p, int which)
 {
     for (const instruction *i = p->code; i < p->code + p->length; i++)
-        if (is_fold(i) && i->arg[2].index == which) return i;
+        if (is_reduce(i) && i->arg[2].index == which) return i;
     return NULL;
 }
 
-/* The program that stores operand k of a fold of p. The folds before it change nothing. */
-static program operand_program(const program *p, const instruction *fold, int k)
+/* The program that stores operand k of a reduction of p. The reductions before it change nothing. */
+static program operand_program(const program *p, const instruction *reduction, int k)
 {
     program q = *p;
-    q.folds = false, q.outputs = 1, q.length = 0;
-    for (const instruction *i = p->code; i < fold; i++)
-        if (!is_fold(i)) q.code[q.length++] = *i;
-    q.code[q.length++] = (instruction){ OP_LOAD, fold->type, { fold->arg[k] } };
-    q.code[q.length++] = (instruction){ OP_STORE, fold->type, { { 0 } } };
+    q.reductions = false, q.outputs = 1, q.length = 0;
+    for (const instruction *i = p->code; i < reduction; i++)
+        if (!is_reduce(i)) q.code[q.length++] = *i;
+    q.code[q.length++] = (instruction){ OP_LOAD, reduction->type, { reduction->arg[k] } };
+    q.code[q.length++] = (instruction){ OP_STORE, reduction->type, { { 0 } } };
     return q;
 }
 
-/* Of one output: what is stored, or the operands of its fold. */
+/* Of one output: what is stored, or the operands of its reduction. */
 typedef struct wanted {
-    const instruction *fold;
+    const instruction *reduction;
     expected value[2][CODES_ELEMENTS];
 } wanted;
 
 static void want_output(const trial *t, int which, wanted *w)
 {
-    w->fold = fold_of(&t->p, which);
-    if (!w->fold) meaning(t, &t->p, which, w->value[0]);
-    for (int k = 0; w->fold && k < op_infos[w->fold->op].arity; k++) {
-        const program q = operand_program(&t->p, w->fold, k);
+    w->reduction = reduce_of(&t->p, which);
+    if (!w->reduction) meaning(t, &t->p, which, w->value[0]);
+    for (int k = 0; w->reduction && k < op_infos[w->reduction->op].arity; k++) {
+        const program q = operand_program(&t->p, w->reduction, k);
         meaning(t, &q, 0, w->value[k]);
     }
 }
 
 /* ---- comparison ---- */
 
-/* The operands of a fold of two may have changed places. */
+/* The operands of a reduction of two may have changed places. */
 static bool output_agrees(duet_dtype t, const wanted *w, const outcome *o, int k, int e)
 {
     const expected x = w->value[0][e], y = w->value[1][e];
     const long double out = value_of(t, o->out[k]), other = value_of(t, o->other[k]);
     if (o->times[k] != 1) return false;
-    if (!w->fold) return agrees(t, out, x);
-    if (o->fold[k] != w->fold->op) return false;
-    if (op_infos[w->fold->op].arity == 1) return agrees(t, out, x);
+    if (!w->reduction) return agrees(t, out, x);
+    if (o->reduction[k] != w->reduction->op) return false;
+    if (op_infos[w->reduction->op].arity == 1) return agrees(t, out, x);
     return (agrees(t, out, x) && agrees(t, other, y)) || (agrees(t, out, y) && agrees(t, other, x));
 }
 
@@ -130,7 +130,7 @@ static int instruction_text(char *to, const instruction *i)
         n += s.kind == FROM_ACC ? sprintf(to + n, " a") : sprintf(to + n, " %c%d", "ains"[s.kind], s.index);
     }
     if (operands_of(i->op) == 0) n += sprintf(to + n, " >%d", i->arg[0].index);
-    if (is_fold(i)) n += sprintf(to + n, " >%d", i->arg[2].index);
+    if (is_reduce(i)) n += sprintf(to + n, " >%d", i->arg[2].index);
     return n + sprintf(to + n, "; ");
 }
 
@@ -164,15 +164,15 @@ static void check_codes(const trial *t, const machine_program *m, const wanted *
     };
     runners[t->type](m, row, apart, t->p.inputs, (double(*)[CODES_ELEMENTS])t->in, o);
     for (int e = 0; e < CODES_ELEMENTS; e++) {
-        if (!t->p.folds) o[e].out[m->last] = o[e].left, o[e].times[m->last]++;
+        if (!t->p.reductions) o[e].out[m->last] = o[e].left, o[e].times[m->last]++;
         if (!check_element(t, w, &o[e], e, how)) return;
     }
 }
 
-/* An instruction is two codes at most, in a program that folds four; and one row more than it has may be needed. */
+/* An instruction is two codes at most, in a program that reductions four; and one row more than it has may be needed. */
 static bool may_be_refused(const program *p)
 {
-    return (p->folds ? 4 : 2) * p->length > MACHINE_LENGTH || p->inputs + p->slots + 1 > MACHINE_ROWS;
+    return (p->reductions ? 4 : 2) * p->length > MACHINE_LENGTH || p->inputs + p->slots + 1 > MACHINE_ROWS;
 }
 
 static bool is_exact(int op)
@@ -332,24 +332,24 @@ static void write_any(writer *w)
     else write_one(w, chance(8) ? OP_LOAD : any_map(w->t->type)), w->acc = true;
 }
 
-static int any_fold(duet_dtype t)
+static int any_reduce(duet_dtype t)
 {
     for (;;) {
         const int op = draw(OPS);
-        if (op_infos[op].kind == KIND_FOLD && op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS))
+        if (op_infos[op].kind == KIND_REDUCE && op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS))
             return op;
     }
 }
 
-/* Stores what the accumulator holds, or folds anything; that is no write of the accumulator. */
+/* Stores what the accumulator holds, or reductions anything; that is no write of the accumulator. */
 static void write_output(writer *w, int output)
 {
-    if (w->t->p.folds) write_one(w, any_fold(w->t->type))->arg[2] = (source){ 0, (uint8_t)output };
+    if (w->t->p.reductions) write_one(w, any_reduce(w->t->type))->arg[2] = (source){ 0, (uint8_t)output };
     else write_one(w, OP_STORE)->arg[0].index = (uint8_t)output;
 }
 
 /* Up to `longest` instructions. */
-static void write_program(trial *t, bool folds, int longest)
+static void write_program(trial *t, bool reductions, int longest)
 {
     writer w = { .t = t, .often = 30 + 10 * draw(6) };
     const int outs = chance(50) ? 1 : 1 + draw(PROGRAM_OUTPUTS), turn = draw(outs);
@@ -357,21 +357,21 @@ static void write_program(trial *t, bool folds, int longest)
                       .numbers = (uint8_t)(1 + draw(4)),
                       .slots = (uint8_t)(1 + draw(chance(95) ? 6 : PROGRAM_SLOTS)),
                       .outputs = (uint8_t)outs,
-                      .folds = folds };
+                      .reductions = reductions };
     for (int o = 0; o < outs; o++) {
-        for (int n = draw(longest / outs) + (!w.acc && !folds); n-- > 1;) write_any(&w);
-        if (!w.acc && !folds) write_one(&w, OP_LOAD), w.acc = true;
+        for (int n = draw(longest / outs) + (!w.acc && !reductions); n-- > 1;) write_any(&w);
+        if (!w.acc && !reductions) write_one(&w, OP_LOAD), w.acc = true;
         write_output(&w, (o + turn) % outs);
     }
 }
 
-static void test_programs(bool folds, int trials)
+static void test_programs(bool reductions, int trials)
 {
     int longest = 0, refused = 0;
     for (int n = 0; n < trials; n++) {
         static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64, DUET_U64 };
         trial t = { .type = types[n % 4] };
-        write_program(&t, folds, chance(15) ? PROGRAM_LENGTH : 16);
+        write_program(&t, reductions, chance(15) ? PROGRAM_LENGTH : 16);
         fill(&t);
         const bool taken = run_trial(&t);
         if (taken && t.p.length > longest) longest = t.p.length;
@@ -379,7 +379,7 @@ static void test_programs(bool folds, int trials)
     }
     CHECK(longest > 80 && refused < trials / 10, "%d of %d refused, the longest taken has %d", refused,
           trials, longest);
-    tap_point(folds ? "random programs that fold" : "random programs");
+    tap_point(reductions ? "random programs that reduction" : "random programs");
 }
 
 /* ---- integers ---- */
