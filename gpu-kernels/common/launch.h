@@ -33,7 +33,7 @@ enum form {
     const void *family##_kernel_f32(int row, int form);                                                      \
     const void *family##_kernel_f64(int row, int form);
 KERNEL_TABLE(fused)
-KERNEL_TABLE(reduction)
+KERNEL_TABLE(reduce)
 KERNEL_TABLE(softmax)
 KERNEL_TABLE(norm)
 KERNEL_TABLE(pool2d)
