@@ -1,4 +1,4 @@
-/* async_copy.cuh - copies into shared memory that go on while a thread computes. */
+/* async_copy.cuh - asynchronous copies into shared memory, which proceed while a thread computes. */
 #ifndef EARLY_CUH
 #define EARLY_CUH
 
@@ -7,7 +7,7 @@
 namespace
 {
 
-/* Places in there are counted in bytes. */
+/* Addresses in shared memory are counted in bytes. */
 extern __shared__ float4 shared[];
 enum { EACH = sizeof(float) };
 template <class A = float> static __device__ inline A &at_shared(int place)
@@ -15,7 +15,7 @@ template <class A = float> static __device__ inline A &at_shared(int place)
     return *(A *)((char *)shared + place);
 }
 
-/* Zeros where there is nothing. */
+/* Writes zeros if there is no source. */
 template <int BYTES> static __device__ inline void copy_early(int to, const float *from, bool is)
 {
     const uint32_t at = (uint32_t)__cvta_generic_to_shared(shared) + (uint32_t)to;

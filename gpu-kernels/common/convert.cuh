@@ -1,11 +1,12 @@
-/* convert.cuh - elements of other types than T on their way into rows of shared memory, and out of registers: by core/convert.h, or, where the
- * card has an instruction that gives the same bits, by that. Which type it is, is asked once for all elements that a thread has of an operand. */
+/* convert.cuh - conversion of elements of types other than T, from memory into rows of shared
+ * memory and from registers to memory. It uses core/convert.h, or an instruction of the card that
+ * gives the same bits. The type is tested once for all elements of an operand in a thread. */
 #ifndef CONVERT_CUH
 #define CONVERT_CUH
 
 #include "device.cuh"
 
-#include "convert.h" /* with the FN_DECL of that */
+#include "convert.h" /* convert.h uses the FN_DECL of this file */
 
 /* As many elements of another type as a vector has. */
 template <class E> struct alignas(WIDTH * sizeof(E) < 16 ? WIDTH * sizeof(E) : 16) other_vec {
@@ -41,7 +42,7 @@ template <class E> using lot = typename lot_of<E>::type;
 namespace
 {
 
-/* What the card has instructions for. */
+/* Conversions for which the card has instructions. */
 #if defined T_f32 && __CUDA_ARCH__ >= 800
 __device__ __forceinline__ float f16_at_once(uint16_t h)
 {
@@ -66,7 +67,7 @@ __device__ __forceinline__ uint16_t bf16_at_once(float x)
 #define write_f32_bf16(x) bf16_at_once(x)
 #endif
 
-/* An element type: how it is stored, read as a T and written from one. */
+/* An element type: its storage type, conversion to T and from T. */
 #define STORED(NAME, name)                                                                                   \
     struct element_##NAME {                                                                                  \
         typedef stored_##name stored;                                                                        \
@@ -74,7 +75,7 @@ __device__ __forceinline__ uint16_t bf16_at_once(float x)
         static __device__ __forceinline__ T read(stored x) { return CONVERTED(read, name)(x); }              \
         static __device__ __forceinline__ stored write(T x) { return CONVERTED(write, name)(x); }            \
     };
-#ifdef T_i32 /* which other numbers never meet */
+#ifdef T_i32 /* i32 programs have no operands of the other types */
 #define DUET_DTYPE(...)
 #else
 #define DUET_DTYPE(NAME, name, ...) STORED(NAME, name)
@@ -84,7 +85,7 @@ __device__ __forceinline__ uint16_t bf16_at_once(float x)
 #define DUET_NARROW(NAME, name, ...)  STORED(NAME, name)
 #include <duet/dtype.def>
 
-/* f(element type) */
+/* Calls f(element type). */
 template <class F> __device__ __forceinline__ void with_type(int type, F f)
 {
     switch (type) {
@@ -105,7 +106,7 @@ template <class F> __device__ __forceinline__ void with_type(int type, F f)
     }
 }
 
-/* f(an integer of as many bytes) */
+/* Calls f(unsigned integer of the same size). */
 template <class F> __device__ __forceinline__ void with_size(int type, F f)
 {
     switch (type) {
@@ -130,7 +131,7 @@ template <class Element> __device__ __forceinline__ vec read_vec(const lot<typen
     return v;
 }
 
-/* Bits as they came, converted where a row has no room for them, else as they are. */
+/* Stores the bits, converted if a row is too small for them. */
 template <class Bits> __device__ __forceinline__ void put_bits(vec *to, const lot<Bits> &bits, int type)
 {
     if constexpr (sizeof(Bits) <= sizeof(T)) *(lot<Bits> *)to = bits;
@@ -145,7 +146,7 @@ template <class Bits> __device__ __forceinline__ void put_bits(vec *to, const lo
         });
 }
 
-/* The vectors of a row, all of whose bits are there. */
+/* Converts the vectors of a row, all of whose bits have arrived. */
 template <int V, int STRIDE> __device__ __forceinline__ void convert_row(vec *row, int type)
 {
     with_type(type, [&](auto x) {
@@ -160,13 +161,13 @@ template <int V, int STRIDE> __device__ __forceinline__ void convert_row(vec *ro
     });
 }
 
-/* One element. */
+/* Stores one element. */
 __device__ __forceinline__ void put_element(void *out, int type, int64_t at, T x)
 {
     with_type(type, [&](auto e) { ((typename decltype(e)::stored *)out)[at] = decltype(e)::write(x); });
 }
 
-/* What a reduction makes: a T, or an index as it is. */
+/* Stores the result of a reduction: a T, or an index without conversion. */
 __device__ __forceinline__ void put_result(void *out, int type, int64_t at, T x)
 {
     put_element(out, type, at, x);

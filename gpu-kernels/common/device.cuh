@@ -1,5 +1,6 @@
-/* device.cuh - what every kernel stands on. A .cu file is compiled once for each element type, with T_f32 or T_f64 defined; those of the
- * expression machine also with T_i64, T_u64 or T_i32, and, for what only moves, with T_u8 or T_u16. */
+/* device.cuh - definitions that every kernel uses. A .cu file is compiled once for each element
+ * type, with T_f32 or T_f64 defined. Files of the interpreter are also compiled with T_i64, T_u64
+ * or T_i32, and with T_u8 or T_u16 for programs that only move elements. */
 #ifndef DEVICE_CUH
 #define DEVICE_CUH
 
@@ -15,7 +16,7 @@ extern "C" {
 #include "integer.cuh"
 #endif
 
-/* In one instruction: IEEE 754-2019's, as scalar_ops.h has them. */
+/* minimum and maximum of IEEE 754-2019 in one instruction; equal to those of scalar_ops.h. */
 #ifdef T_f32
 #if __CUDA_ARCH__ >= 800
 static __device__ inline float minimum_at_once(float a, float b)
@@ -43,7 +44,8 @@ static __device__ inline float maximum_at_once(float a, float b)
 #endif
 #define KERNEL(...) static __global__ void __launch_bounds__(__VA_ARGS__)
 
-/* Elements in 16 bytes, and those as one access. With SMALL defined, one element: for arrays so small that threads are plenty. */
+/* Elements in 16 bytes, loaded and stored in one access. SMALL: one element, for arrays so small
+ * that there are more threads than work. */
 #ifdef SMALL
 enum { WIDTH = 1 };
 #else
@@ -53,7 +55,8 @@ struct alignas(WIDTH * sizeof(T)) vec {
     T e[WIDTH];
 };
 
-/* The next kernel may begin where there is room; it waits in its turn. */
+/* Allows the next kernel to start before this one ends (programmatic dependent launch). It waits in
+ * take_turn. */
 static __device__ inline void let_next_begin()
 {
 #if __CUDA_ARCH__ >= 900
@@ -61,7 +64,8 @@ static __device__ inline void let_next_begin()
 #endif
 }
 
-/* Before a kernel that was launched early touches memory: until the one before it has ended. */
+/* Waits until the previous kernel has ended. A kernel that was launched early calls it before it
+ * accesses memory. */
 static __device__ inline void take_turn()
 {
 #if __CUDA_ARCH__ >= 900

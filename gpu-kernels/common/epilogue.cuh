@@ -1,10 +1,10 @@
-/* epilogue.cuh - what the results of a product or convolution go through before they are written: the rows DUET_FINISHED of fused.def. */
+/* epilogue.cuh - epilogues of products and convolutions: the rows DUET_FINISHED of fused.def. */
 #ifndef EPILOGUE_CUH
 #define EPILOGUE_CUH
 
 #include "device.cuh"
 
-/* act is the same for all threads. softmax needs its whole row: who calls this has seen to it. */
+/* act is the same for all threads. softmax needs its whole row; the caller ensures that. */
 static __device__ inline T finished(T x, int act)
 {
     switch (act) {
@@ -15,7 +15,7 @@ static __device__ inline T finished(T x, int act)
     }
 }
 
-/* Of no bias: address NULL. */
+/* bias is NULL if there is none. */
 static __device__ inline T bias_at(const product_args &s, int column)
 {
     return s.bias ? ((const T *)s.bias)[column * s.bias_stride] : K(0);

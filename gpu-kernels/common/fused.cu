@@ -1,4 +1,4 @@
-/* fused.cu - the rows of fused.def. */
+/* fused.cu - kernels of the rows of fused.def. */
 #include "fused.cuh"
 
 namespace

@@ -1,10 +1,11 @@
-/* fused.cuh - a row's formula over all elements. Row::of(x, y, z, s, r) is the formula; what it does not use is never read. */
+/* fused.cuh - applies the formula of a row to all elements. Row::of(x, y, z, s, r) is the formula;
+ * operands that it does not use are not read. */
 #ifndef POINTWISE_CUH
 #define POINTWISE_CUH
 
 #include "device.cuh"
 
-/* A thread's vectors of one operand. */
+/* The vectors of one operand in one thread. */
 typedef T vectors[POINT_ROUNDS][WIDTH];
 
 #define EACH_ROUND     _Pragma("unroll") for (int u = 0; u < POINT_ROUNDS; u++)
@@ -19,7 +20,7 @@ static __device__ inline int64_t index_of(const flat_operand &o, int64_t e)
     return o.how <= HOW_SCALARS ? e : cycle;
 }
 
-/* The same for e and those that follow, which meet no more than one end of a cycle, or of a run. */
+/* The same for e and the following elements, which cross at most one end of a cycle or run. */
 static __device__ inline void fetch_cycle(T (&v)[WIDTH], const flat_operand &o, uint32_t e)
 {
     const T *at = (const T *)o.at;
@@ -40,8 +41,9 @@ static __device__ inline void fetch_run(T (&v)[WIDTH], const flat_operand &o, ui
     EACH_IN_VECTOR v[j] = j < left ? here : there;
 }
 
-/* Inside: a thread block whose vectors are all there, the first of this thread at element e. Operands that lie as the output does are
- * loaded first, without a branch, so that all those loads are under way at once. */
+/* For thread blocks inside the output; the first vector of the thread is at element e. Operands
+ * with the layout of the output are loaded first and without a branch, so that all these loads are
+ * issued at once. */
 static __device__ inline void fetch_plain(vectors &v, const flat_args &a, const flat_operand &o, int64_t e)
 {
     const T number = (T)o.number;
@@ -111,7 +113,8 @@ template <class Row> KERNEL(POINT_THREADS) flat(const __grid_constant__ flat_arg
     }
 }
 
-/* Where the elements i[] lie in each operand. The loops over axes are not unrolled: a.size and a.stride stay in constant memory. */
+/* Computes the offsets of the elements i[] in each operand. The loops over axes are not unrolled,
+ * so that a.size and a.stride stay in constant memory. */
 static __device__ inline void walk(const strided_args &a, uint32_t (&i)[STRIDED_EACH],
                                    int32_t (&at)[1 + POINT_INPUTS][STRIDED_EACH])
 {

@@ -1,4 +1,5 @@
-/* integer.cuh - the words of core/formula.h for integers, whose arithmetic wraps; of T_u8 and T_u16, which only move, those that moving takes. */
+/* integer.cuh - the operations of core/scalar_ops.h for integers, whose arithmetic wraps. For T_u8
+ * and T_u16, which are only moved, it defines just what moving needs. */
 #ifndef INTEGER_CUH
 #define INTEGER_CUH
 

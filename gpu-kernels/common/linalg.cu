@@ -7,7 +7,7 @@ enum { THREADS = 256, ORDER_ROWS = 8192 };
 namespace
 {
 
-/* A complex element, at any address that its parts may have; real ones are of type T. */
+/* A complex element; its address need only be aligned for its parts. Real elements have type T. */
 struct pair {
     T re, im;
 };
@@ -19,7 +19,7 @@ static __device__ inline T imaginary_part(pair x) { return x.im; }
 static __device__ inline void make(T *to, T re, T) { *to = re; }
 static __device__ inline void make(pair *to, T re, T im) { to->re = re, to->im = im; }
 
-/* Elements of one column follow each other: so they lie, where a solver has them. */
+/* Elements of a column are contiguous, as the solver needs them. */
 #define EACH_ELEMENT(a, e)                                                                                   \
     for (int64_t e = (int64_t)blockIdx.x * THREADS + threadIdx.x; e < a.rows * a.cols;                       \
          e += (int64_t)gridDim.x * THREADS)
@@ -37,7 +37,7 @@ template <typename E> KERNEL(THREADS) check(const linear_args a)
     }
 }
 
-/* By all threads, for thread 0. */
+/* Called by all threads; thread 0 gets the result. */
 static __device__ inline double total(double x)
 {
     __shared__ double of[THREADS];
@@ -50,7 +50,7 @@ static __device__ inline double total(double x)
     return of[0];
 }
 
-/* The sum of the sizes of a column's elements. */
+/* The sum of the absolute values of a column. */
 static __device__ inline double column_size(const T *x, int64_t rows)
 {
     double sum = 0;
@@ -58,7 +58,7 @@ static __device__ inline double column_size(const T *x, int64_t rows)
     return total(sum);
 }
 
-/* A thread block a column. The bits of numbers that are not negative are ordered as they are. */
+/* One thread block for each column. The bits of non-negative numbers are ordered like the numbers. */
 KERNEL(THREADS) size(const linear_args a)
 {
     const double sum = column_size((const T *)a.in + blockIdx.x * a.in_col, a.rows);
@@ -87,7 +87,7 @@ template <typename E> KERNEL(THREADS) triangle(const linear_args a)
     }
 }
 
-/* One thread exchanges; where there is room, rows in shared memory. Pivots come some at a time. */
+/* One thread exchanges rows, in shared memory if they fit. Pivots are loaded in batches. */
 KERNEL(THREADS) order(const linear_args a)
 {
     __shared__ int64_t pivot[THREADS];
@@ -112,13 +112,13 @@ KERNEL(THREADS) order(const linear_args a)
     for (int64_t i = threadIdx.x; is_near && i < a.rows; i += THREADS) far[i * a.out_row] = near[i];
 }
 
-/* A product as (re, im) 2^exponent, with the logarithm of its size. */
+/* A product as (re, im) 2^exponent, with the logarithm of its absolute value. */
 struct product {
     double re, im, log;
     int64_t exponent;
 };
 
-/* Both parts are brought below 1. Of real numbers im is 0, also beside an infinity. */
+/* Scales both parts below 1. For real numbers im is 0, even beside an infinity. */
 template <typename E> static __device__ inline product joined(const product &x, const product &y)
 {
     const bool real = sizeof(E) == sizeof(T);
@@ -129,13 +129,13 @@ template <typename E> static __device__ inline product joined(const product &x, 
     return { ldexp(re, -e), ldexp(im, -e), x.log + y.log, x.exponent + y.exponent + e };
 }
 
-/* Of real numbers without hypot, which may round. */
+/* Absolute value. Real numbers avoid hypot, which may round. */
 template <typename E> static __device__ inline double size_of(double re, double im)
 {
     return sizeof(E) == sizeof(T) ? fabs(re) : hypot(re, im);
 }
 
-/* With parts below 1 before: the size of a number may be beyond every type. */
+/* Scales the parts below 1 first: the absolute value may exceed the range of every type. */
 template <typename E> static __device__ inline double log_size(double re, double im)
 {
     int e = 0;
@@ -151,7 +151,7 @@ template <typename E> static __device__ inline product factor(const linear_args 
     return joined<E>({ 1, 0, 0, 0 }, { re, im, log_size<E>(re, im), 0 });
 }
 
-/* Output of (re, im) 2^exponent. */
+/* Stores (re, im) 2^exponent. */
 template <typename E> static __device__ inline void put(void *out, double re, double im, int64_t exponent)
 {
     const int64_t most = 1 << 20, e = exponent > most ? most : exponent < -most ? -most : exponent;

@@ -1,5 +1,5 @@
-/* random.cu - random numbers: a thread draws one block of Philox and writes the elements that it serves. Compiled a third time for i64,
- * whose laws' formulas are of no type. */
+/* random.cu - random numbers. A thread computes one block of Philox and writes the elements that
+ * belong to it. Compiled a third time for i64, whose distributions are computed in f64. */
 #include "device.cuh"
 extern "C" {
 #include "random_step.h"
@@ -49,7 +49,7 @@ static __device__ inline void write(const random_args &a, int64_t first, const e
         if (first + j < a.n) out[place_of(a, first + j)] = x.e[j];
 }
 
-/* ---- the laws: what a block's index comes to ---- */
+/* ---- distributions: the values of block i ---- */
 
 static __device__ inline philox_block drawn(const random_params &l, uint32_t law, uint64_t block,
                                             uint32_t stream)
@@ -167,7 +167,7 @@ KERNEL(RANDOM_THREADS) count(const __grid_constant__ random_args a)
     if (2 * block + 1 < a.n) atomicAdd(&a.ends[bucket_of(a, philox_half(b, 1))], 1u);
 }
 
-/* By one thread block: each entry becomes the sum of those before. */
+/* Executed by one thread block: replaces each entry by the sum of the entries before it. */
 KERNEL(SCAN_THREADS) scan(const __grid_constant__ random_args a)
 {
     __shared__ uint32_t sum[SCAN_THREADS / 32];
@@ -190,7 +190,7 @@ KERNEL(SCAN_THREADS) scan(const __grid_constant__ random_args a)
     }
 }
 
-/* In which order a bucket takes them does not matter: they are ranked. */
+/* The order within a bucket does not matter, because buckets are ranked later. */
 KERNEL(RANDOM_THREADS) spread(const __grid_constant__ random_args a)
 {
     const int64_t block = (int64_t)blockIdx.x * RANDOM_THREADS + threadIdx.x;
@@ -206,7 +206,8 @@ struct bucket {
     uint32_t index[BUCKET_KEPT];
 };
 
-/* How many of the bucket come before this one. What is not kept is drawn anew: keys come evenly, so that hardly ever is there any. */
+/* How many elements of the bucket come before this one. Keys beyond the cache are drawn again; keys
+ * are uniform, so this is rare. */
 static __device__ inline uint32_t rank_of(const random_args &a, const bucket &s, const uint32_t *indices,
                                           uint32_t n, uint64_t key, uint32_t index)
 {

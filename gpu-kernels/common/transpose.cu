@@ -1,11 +1,12 @@
-/* transpose.cu - copies between operands whose memory runs along different axes. */
+/* transpose.cu - copies between operands whose fastest axes differ. */
 #include "device.cuh"
 
 namespace
 {
 
-/* A warp reads along the input's fast axis and writes along the output's; a row of the tile is one longer, to keep both free of
- * bank conflicts. An element (i, j) of the tile, this thread's u-th: lanes run along i to read it, along j to write it. */
+/* A warp reads along the fast axis of the input and writes along that of the output. A row of the
+ * tile has one extra element, so that neither access has bank conflicts. Element (i, j) of the tile
+ * is number u of this thread: lanes run along i for reading and along j for writing. */
 KERNEL(TILE_THREADS) tile(const __grid_constant__ tile_args a)
 {
     enum { WARPS = TILE_THREADS / 32, MINE = TILE * TILE / TILE_THREADS, RUNS = TILE / 32 };

@@ -16,7 +16,7 @@ static pool2d_args args_of(const step *s)
     return a;
 }
 
-/* `channels` planes each of `images` images. */
+/* Pools `channels` planes of each of `images` images. */
 static cudaError_t run(const step *s, pool2d_args *a, int64_t images, int64_t channels, cudaStream_t q)
 {
     const enum form form = a->window[0] == 2 && a->window[1] == 2 ? FORM_WINDOW2 : FORM_WINDOW;
@@ -28,7 +28,8 @@ static cudaError_t run(const step *s, pool2d_args *a, int64_t images, int64_t ch
     return launch(kernel, (a->count + each - 1) / each, POOL_THREADS, 0, a, q);
 }
 
-/* As many whole images at once as 32 bits can count, or as many planes of one. */
+/* Launches as many whole images at once as 32-bit indices can count, or as many planes of one
+ * image. */
 cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q)
 {
     const layout *in = &s->in[0].at, *out = &s->out[0].at;

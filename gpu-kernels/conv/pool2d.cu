@@ -1,4 +1,4 @@
-/* pool2d.cu - max_pool2d and avg_pool2d: a thread an output, a warp along the width. */
+/* pool2d.cu - max_pool2d and avg_pool2d: one thread for each output, a warp along the width. */
 #include "device.cuh"
 
 namespace
@@ -15,7 +15,7 @@ struct row_avg_pool2d {
     static __device__ inline T epilogue(T a, int count) { return a / (T)count; }
 };
 
-/* A window: its plane, and its first row and column there, which may lie outside. */
+/* A window: its plane, and its first row and column in the plane, which may be outside. */
 struct window {
     const T *plane;
     int32_t i, j;
@@ -43,7 +43,7 @@ template <class Row> KERNEL(POOL_THREADS) any_window(const __grid_constant__ poo
     ((T *)a.out)[output] = Row::epilogue(s, a.window[0] * a.window[1]);
 }
 
-/* All loads of a thread's outputs are on their way before one is used. */
+/* Loads the windows of all outputs of a thread before it uses one. */
 template <class Row> KERNEL(POOL_THREADS) window_2x2(const __grid_constant__ pool2d_args a)
 {
     const uint32_t first = blockIdx.x * (POOL_THREADS * POOL_EACH) + threadIdx.x;

@@ -1,4 +1,4 @@
-/* pool_grad.c - launches what goes back from pooling, and upsampling. */
+/* pool_grad.c - launches the gradients of pooling, and upsampling. */
 #include "launch.h"
 
 static pool_back_args args_of(const step *s, const frame *f)

@@ -1,10 +1,11 @@
-/* pool_grad.cu - back from pooling, and upsampling: a thread an element of the image, which asks each window that it is in. */
+/* pool_grad.cu - gradients of pooling, and upsampling: one thread for each element of the image,
+ * which visits every window that contains it. */
 #include "device.cuh"
 
 namespace
 {
 
-/* Windows from .. to - 1 have element i of an axis. */
+/* Windows from .. to - 1 contain element i of an axis. */
 struct windows {
     int32_t from, to;
 };
@@ -16,7 +17,7 @@ static __device__ inline windows windows_of(const pool_back_args &a, int axis, i
     return { from, to < count ? to : count };
 }
 
-/* Is element (i, j), which is x, the one that window (p, q) has its result from? */
+/* Is element (i, j), whose value is x, the maximum that window (p, q) returned? */
 static __device__ inline bool wins(const pool_back_args &a, const T *plane, T x, int32_t i, int32_t j,
                                    int32_t p, int32_t q)
 {

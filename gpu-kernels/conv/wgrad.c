@@ -1,7 +1,8 @@
-/* wgrad.c - launches gradients with respect to filters of 3 x 3: sums of all parts, then of each element of the filters. */
+/* wgrad.c - launches gradients with respect to 3 x 3 filters: one launch computes partial sums, a
+ * second one joins them. */
 #include "wgrad.h"
 
-/* What stages take, or what threads of one element join their sums in. */
+/* Shared memory for the stages, or for joining the sums of threads that share an element. */
 static size_t shared_of(const filter_grad_args *a)
 {
     const size_t stages = (size_t)a->stage * sizeof(float) * (a->each > 1 ? 2 : 1),
@@ -17,7 +18,7 @@ static cudaError_t add_up(filter_grad_args *a, cudaStream_t q)
     return launch_early(kernel, (int64_t)a->filters * a->parts.by, FILTER_THREADS, shared_of(a), a, q);
 }
 
-/* Without pixels the second launch writes zeros. */
+/* Without pixels, the second launch writes zeros. */
 cudaError_t filter_grad_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     filter_grad_args a = filter_grad_cut(s, f->data[s->in[0].slot], f->data[s->in[1].slot]);

@@ -1,8 +1,10 @@
-/* wgrad.cu - the gradient with respect to filters of 3 x 3: every product as it is, in f32. Sums of parts of the pixels go by memory
- * and are then added up in an order that hangs on the shape alone. What lies where, wgrad.h says.
+/* wgrad.cu - gradients with respect to 3 x 3 filters, with f32 products. Each thread block sums
+ * over a part of the pixels; the partial sums are stored and then added in an order that depends on
+ * the shape alone. wgrad.h describes the layout.
  *
- * A thread reads eight outputs' fours of pixels and three rows of six elements around them, for 288 products. Lanes have different
- * channels, so that the outputs come as broadcasts. */
+ * For groups of four pixels, a thread loads the gradients of eight outputs and three rows of six
+ * elements around the pixels, and computes 288 products. Lanes have different channels, so the
+ * loads of gradients are broadcasts. */
 #include "async_copy.cuh"
 #include "wgrad.h"
 
@@ -13,7 +15,7 @@ enum { OUTPUTS = 8, SIDE = 3, PIXELS = 4, SPAN = PIXELS + SIDE - 1 };
 typedef float sums[OUTPUTS][SIDE][SIDE];
 static_assert(sizeof(sums) == FILTER_SUMS * EACH && FILTER_THREADS % 32 == 0, "");
 
-/* ---- what is in shared memory ---- */
+/* ---- contents of shared memory ---- */
 
 template <int K, bool VECTORS>
 static __device__ inline void bring_operand(const filter_grad_args &a, const filter_errand &e,
@@ -46,9 +48,10 @@ static __device__ inline void bring(const filter_grad_args &a, const filter_erra
     copies_are_issued();
 }
 
-/* ---- a thread's sums ---- */
+/* ---- the sums of a thread ---- */
 
-/* By addresses in shared memory, which the compiler would find anew each time. They come from place_now, and so after the barrier before it. */
+/* Loads by address in shared memory; otherwise the compiler recomputes the address each time. The
+ * address comes from place_now, hence the load stays after the barrier before it. */
 static __device__ inline float fetch(uint32_t at)
 {
     float x;
@@ -70,7 +73,8 @@ static __device__ inline float4 fetch_four(uint32_t at)
     return x;
 }
 
-/* The columns that four pixels' windows have: `at` is the four of the first pixel's own. */
+/* Loads the columns that the windows of four pixels cover. `at` is the address of the four elements
+ * at the first pixel. */
 template <int PAD> static __device__ inline void load_span(float x[SPAN], uint32_t at)
 {
     const float4 own = fetch_four(at);
@@ -102,7 +106,8 @@ static __device__ inline void add_four(const filter_grad_args &a, uint32_t x, ui
     }
 }
 
-/* One pixel: what there is behind the last one is nobody's, and may be infinite. */
+/* Adds one pixel. Memory after the last pixel is undefined and may hold infinities, so the pixels
+ * are taken singly there. */
 template <int PAD>
 static __device__ inline void add_one(const filter_grad_args &a, uint32_t x, uint32_t dy, sums &sum)
 {
@@ -119,7 +124,8 @@ static __device__ inline void add_one(const filter_grad_args &a, uint32_t x, uin
     }
 }
 
-/* Where a thread's operands begin. Computed once, not again for every group, which the compiler would rather. */
+/* The addresses of the operands of a thread, computed once; the compiler would recompute them for
+ * every group. */
 struct addresses {
     uint32_t x, dy;
 };
@@ -151,7 +157,8 @@ static __device__ inline void add_strip(const filter_grad_args &a, uint32_t stri
 
 /* ---- results ---- */
 
-/* A thread block's sums: those of threads that share an element are added up one after the other. */
+/* Adds the sums of threads that share an element one after the other and stores the sums of the
+ * thread block. */
 static __device__ inline void give(const filter_grad_args &a, const sums &sum)
 {
     float *part = (float *)a.part + blockIdx.x * (int64_t)a.sums.by;
@@ -190,7 +197,7 @@ template <int PAD> KERNEL(FILTER_THREADS, 2) add_products(const __grid_constant_
     give(a, sum);
 }
 
-/* Lanes have neighbouring sums, warps each their share of the parts. */
+/* Joins the partial sums: lanes have neighbouring elements, and warps divide the parts. */
 KERNEL(FILTER_THREADS) join(const __grid_constant__ filter_grad_args a)
 {
     constexpr int WARPS = FILTER_THREADS / FILTER_ACROSS;

@@ -1,9 +1,12 @@
-/* wgrad.h - where things are in the gradient with respect to filters of 3 x 3 (wgrad.cu): one text for the kernels and for
- * their test on the host (tests/conformance/test_wgrad.c). Of the two operands 0 are the images, 1 is the gradient of the results.
+/* wgrad.h - index computations of the gradient with respect to 3 x 3 filters. wgrad.cu and a test
+ * on the host (tests/conformance/test_wgrad.c) share them. Operand 0 is the images, operand 1 the
+ * gradient of the results.
  *
- * A thread block has a tile of the filters: some channels, and some eights of outputs; and of the pixels of the results a part, which is
- * some strips: rows and columns of one image. It brings the strips of both operands into shared memory, fours of columns at a time. A
- * thread has one channel and eight outputs, all nine places of the window, of which it adds up every so many-th group of four pixels. */
+ * A thread block has a tile of the filters (some channels and some groups of eight outputs) and a
+ * part of the pixels of the results. A part consists of strips: rows and columns of one image. The
+ * thread block loads the strips of both operands into shared memory, four columns at a time. A
+ * thread has one channel and eight outputs at all nine positions of the window, and sums over every
+ * n-th group of four pixels. */
 #ifndef FILTER_GRAD_H
 #define FILTER_GRAD_H
 
@@ -15,11 +18,11 @@
 #define QUOTIENT32(n, d) quotient(n, d)
 #endif
 
-/* ---- of a thread block ---- */
+/* ---- the work of a thread block ---- */
 
 typedef struct filter_errand {
     uint32_t first, end;     /* strips */
-    int32_t channel, output; /* its tile's first */
+    int32_t channel, output; /* first channel and output of the tile */
 } filter_errand;
 
 FN_DECL filter_errand filter_errand_of(const filter_grad_args *a, uint32_t block)
@@ -32,7 +35,7 @@ FN_DECL filter_errand filter_errand_of(const filter_grad_args *a, uint32_t block
     return e;
 }
 
-/* A strip, and how many rows and columns of results it has. */
+/* A strip, and its numbers of rows and columns of results. */
 typedef struct filter_strip {
     int64_t image;
     int32_t row, column, rows, columns;
@@ -49,15 +52,16 @@ FN_DECL filter_strip filter_strip_of(const filter_grad_args *a, uint32_t s)
     return at;
 }
 
-/* ---- what is brought ---- */
+/* ---- loading ---- */
 
-/* Fours of columns of an operand's part of a strip. */
+/* The number of groups of four columns in the part of a strip of operand k. */
 FN_DECL uint32_t filter_units(const filter_grad_args *a, int k)
 {
     return a->channels[k] * a->lines[k].by * a->fours[k].by;
 }
 
-/* One of them: where it goes, in elements from the stage's begin; its first element in the image; and whether its channel and row are. */
+/* One group: its position in the stage, in elements; its first element in the image; and whether
+ * its channel and row exist. */
 typedef struct filter_unit {
     int32_t place, column;
     int64_t from;
@@ -81,10 +85,11 @@ FN_DECL filter_unit filter_unit_of(const filter_grad_args *a, int k, const filte
     return unit;
 }
 
-/* ---- of a thread ---- */
+/* ---- the work of a thread ---- */
 
 typedef struct filter_share {
-    uint32_t channel, eight, split; /* of the tile; of the threads that share these two */
+    /* channel and group of outputs in the tile; number of the thread among those that share both */
+    uint32_t channel, eight, split;
 } filter_share;
 
 FN_DECL filter_share filter_share_of(const filter_grad_args *a, uint32_t thread)
@@ -95,8 +100,8 @@ FN_DECL filter_share filter_share_of(const filter_grad_args *a, uint32_t thread)
     return s;
 }
 
-/* Where things of a thread's channel, and of its first output, begin in a stage. Its next output is `apart` elements further: neighbouring eights
- * take turns. */
+/* Offsets of the channel of a thread and of its first output in a stage. Its next output is `apart`
+ * elements further; neighbouring groups of eight interleave. */
 typedef struct filter_place {
     int32_t x, dy;
 } filter_place;
@@ -108,8 +113,8 @@ FN_DECL filter_place filter_place_of(const filter_grad_args *a, const filter_sha
     return p;
 }
 
-/* A group of pixels of a strip: where it is from there, and how many pixels it has, 4 at most; none: 0 or less. Of the images that is the four
- * which holds the column of the first pixel. */
+/* A group of pixels of a strip: its offset, and its number of pixels, at most 4; 0 or less: none.
+ * For the images, the offset is that of the four columns which contain the first pixel. */
 typedef struct filter_group {
     int32_t x, dy, pixels;
 } filter_group;
@@ -119,7 +124,7 @@ FN_DECL uint32_t filter_groups(const filter_grad_args *a, const filter_strip *s)
     return (uint32_t)s->rows * a->fours[1].by;
 }
 
-/* Lines of the gradient have no gaps, those of the images what is beside them. */
+/* Lines of the gradient are contiguous; lines of the images also contain the neighbouring columns. */
 FN_DECL filter_group filter_group_of(const filter_grad_args *a, const filter_strip *s, uint32_t g)
 {
     const int32_t row = (int32_t)QUOTIENT32(g, a->fours[1]),
@@ -131,7 +136,8 @@ FN_DECL filter_group filter_group_of(const filter_grad_args *a, const filter_str
 
 /* ---- results ---- */
 
-/* Sum i of a tile, number i / tasks of a thread's and i % tasks by task, is that of this element of the filters; -1: of none. */
+/* The element of the filters that sum i of a tile belongs to, or -1. Sum i is number i / tasks of
+ * the thread with task i % tasks. */
 FN_DECL int64_t filter_element(const filter_grad_args *a, uint32_t tile, uint32_t i)
 {
     const uint32_t bits = a->channel_bits + a->eight_bits, own = i >> bits, o = own / 9;

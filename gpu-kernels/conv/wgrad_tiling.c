@@ -1,19 +1,22 @@
-/* wgrad_tiling.c - which gradients of filters the kernels take, and how one is cut (wgrad.h): by its shape alone, so that the order of sums
- * hangs on nothing else. Nothing here needs CUDA: the test of the cut, and the pretended kernels, take the same. */
+/* wgrad_tiling.c - which gradients of filters the kernels support, and how the work is divided
+ * (wgrad.h). The division depends on the shape alone, because the order of the sums depends on it.
+ * This file needs no CUDA: the test of the division and the fake CUDA use it too. */
 #include "wgrad.h"
 #include <math.h>
 
 #define MULTIPROCESSORS 132  /* of a large card */
-#define GROUP           340  /* instructions of a thread for a group of pixels, */
-#define UNIT            20   /* for a four that it brings at once, */
-#define UNIT_APART      48   /* and by elements; */
-#define STRIP           150  /* for a strip beside, */
-#define BEGIN           1500 /* and before its part, and after; */
-#define SUM             0.12 /* and of all for eight outputs' sums, which go by memory */
-#define ALONE                                                                                                \
-    1.25 /* so much longer takes a thread block that has no other beside it, to compute while it waits */
+#define GROUP           340  /* instructions of a thread for a group of pixels */
+#define UNIT            20   /* instructions for four elements that it loads at once */
+#define UNIT_APART      48   /* instructions for four elements that it loads one by one */
+#define STRIP           150  /* instructions for each strip in addition */
+#define BEGIN           1500 /* instructions before and after its part */
+#define SUM             0.12 /* the same for storing the sums of eight outputs, for all threads */
+/* a thread block alone on its multiprocessor takes longer by this factor, because nothing hides
+ * its waits */
+#define ALONE 1.25
 
-/* A power of two that `count` have room in, or several times: of the largest and half of it that which leaves less idle. */
+/* The power of two that wastes least: the smallest one that holds `count`, or for large counts
+ * `most` or half of it. */
 static uint32_t bits_of(int64_t count, uint32_t most)
 {
     uint32_t b = 0;
@@ -22,7 +25,8 @@ static uint32_t bits_of(int64_t count, uint32_t most)
     return b == most && quotient_up(count, half) * half < quotient_up(count, all) * all ? b - 1 : b;
 }
 
-/* Planes an odd number of fours apart: lanes that read theirs meet in few banks. */
+/* The distance between planes is an odd multiple of four elements, so that lanes which read
+ * different planes rarely meet in a bank. */
 static int64_t plane_of(int64_t elements) { return elements / 4 % 2 ? elements : elements + 4; }
 static int64_t pitch_of(const filter_grad_args *a, int k, int64_t columns)
 {
@@ -39,7 +43,7 @@ static int64_t stage_of(const filter_grad_args *a, int64_t rows, int64_t columns
            (int64_t)a->channels[1] * plane(a, 1, rows, columns);
 }
 
-/* As many columns as a strip of one row has room for, evenly. */
+/* Divides the columns evenly into strips of one row that fit. */
 static int64_t columns_of(const filter_grad_args *a)
 {
     const int64_t c = a->channels[0], m = a->channels[1];
@@ -52,19 +56,20 @@ typedef struct cutting {
     double cost;
 } cutting;
 
-/* Instructions of a thread for a strip. */
+/* Instructions of a thread for one strip. */
 static double strip_cost(const filter_grad_args *a, int64_t rows, int64_t columns)
 {
     double cost = STRIP + GROUP * (double)quotient_up(rows * columns / 4, a->splits);
     for (int k = 0; k < 2; k++) {
         const int64_t units = a->channels[k] * (rows + (k ? 0 : 2)) * pitch_of(a, k, columns) / 4;
-        const bool in_fours = (k ? a->out_w : a->w) % 4 == 0; /* not by addresses: they change no bit */
+        /* the addresses do not matter here: they must not change a bit */
+        const bool in_fours = (k ? a->out_w : a->w) % 4 == 0;
         cost += (double)quotient_up(units, FILTER_THREADS) * (in_fours ? UNIT : UNIT_APART);
     }
     return cost;
 }
 
-/* With so many thread blocks for each multiprocessor, if there are pixels enough. */
+/* The division for so many thread blocks per multiprocessor, if there are enough pixels. */
 static cutting cut_for(const filter_grad_args *a, int64_t tiles, int64_t rows, int64_t columns,
                        int64_t blocks)
 {
@@ -108,7 +113,7 @@ static void set_strips(filter_grad_args *a, const cutting *c)
     a->stage = a->second + (int32_t)a->channels[1] * a->plane[1];
 }
 
-/* May all rows of an operand be read 16 bytes at a time? */
+/* Can all rows of an operand be read 16 bytes at a time? */
 static bool in_vectors(const layout *l, const void *p)
 {
     bool is = l->size[3] % 4 == 0 && l->stride[3] == 1 && (uintptr_t)p % 16 == 0;
@@ -143,7 +148,7 @@ static void set_tile(filter_grad_args *a)
     a->sums = divide_by32(FILTER_SUMS * a->tasks);
 }
 
-/* Without pixels there are no strips, and no parts. */
+/* Without pixels there are no strips and no parts. */
 filter_grad_args filter_grad_cut(const step *s, const void *x, const void *dy)
 {
     filter_grad_args a = of_operands(s, x, dy);
@@ -154,7 +159,7 @@ filter_grad_args filter_grad_cut(const step *s, const void *x, const void *dy)
     return a;
 }
 
-/* Of what only cuDNN takes none. */
+/* Steps that only cuDNN supports need no scratch memory. */
 size_t filter_grad_scratch(const step *s)
 {
     if (kernels_refuse(s)) return 0;

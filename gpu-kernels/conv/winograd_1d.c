@@ -1,24 +1,30 @@
-/* winograd_1d.c - launches convolutions by windows of 3 x 3, by columns or by squares: how their results are cut into strips, and shared out
- * among threads. */
+/* winograd_1d.c - launches convolutions with 3 x 3 windows by Winograd's method along columns
+ * (winograd_1d.cu) or in both directions (winograd_2d.cu): divides the results into strips and
+ * shares them among threads. */
 #include "dgrad_as_conv.h"
 #include "launch.h"
 #include <math.h>
 
-#define WARPS        (CONV_THREADS / 32)
-#define QUADS        8     /* fours of columns in a strip, at most */
-#define STAGE        16384 /* bytes of a stage, or one channel of one image */
-#define FILTERS      61440 /* bytes of filters; with two stages that is less than any card's 99 KiB */
-#define SHARED       (FILTERS + 2 * STAGE + 4096)
-#define BLOCKS       792 /* so many that a card is evenly busy, and each loads its filters for several strips */
-#define BUSY         (132 * WARPS * 2) /* warps that keep a card busy: below that threads have fewer outputs */
-#define FILTER_BYTES (12 * sizeof(float)) /* of one window, transformed */
+#define WARPS   (CONV_THREADS / 32)
+#define QUADS   8     /* groups of four columns in a strip, at most */
+#define STAGE   16384 /* bytes of a stage, or one channel of one image */
+#define FILTERS 61440 /* bytes of filters; with two stages less than the 99 KiB that every card has */
+#define SHARED  (FILTERS + 2 * STAGE + 4096)
+/* thread blocks: enough to load a card evenly, few enough that each uses its filters for several
+ * strips */
+#define BLOCKS 792
+/* warps that keep a card busy; with fewer, threads compute fewer outputs */
+#define BUSY         (132 * WARPS * 2)
+#define FILTER_BYTES (12 * sizeof(float)) /* bytes of one transformed window */
 
-#define SQUARE_WARPS                                                                                         \
-    8 /* by squares are convolutions that leave room for as many warps on a multiprocessor, and have strips for half */
+/* the 2-d method is used for convolutions that leave space for this many warps on a
+ * multiprocessor and have strips for half of them */
+#define SQUARE_WARPS 8
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Results before pooling, those that pooling leaves out aside, in pairs of rows and fours of columns. */
+/* Size of the results before pooling, without those that pooling ignores, in pairs of rows and
+ * groups of four columns. */
 typedef struct extent {
     int64_t rows, quads;
 } extent;
@@ -29,7 +35,8 @@ static extent extent_of(const step *s)
     return (extent){ quotient_up(out[2] * by, 2), quotient_up(out[3] * by, 4) };
 }
 
-/* Outputs of a thread: many, since each element and each filter then serves more sums, where there are warps enough. */
+/* Outputs for each thread: more outputs use each element and each filter more often; fewer outputs
+ * make more warps. */
 static int outputs_of(const step *s, extent e)
 {
     const int64_t m = s->in[1].at.size[0], warps = quotient_up(s->in[0].at.size[0] * e.rows * e.quads, 32);
@@ -37,7 +44,8 @@ static int outputs_of(const step *s, extent e)
     return m > 2 && warps * quotient_up(m, 4) >= BUSY / 2 ? 4 : 2;
 }
 
-/* Warps take different outputs as far as there are some, and room for their filters. */
+/* Gives the warps of a thread block different outputs as long as there are outputs and space for
+ * their filters. */
 static void share_out(conv2d_args *a, int outputs)
 {
     int64_t apart = WARPS;
@@ -48,7 +56,7 @@ static void share_out(conv2d_args *a, int outputs)
     a->groups = divide_by32(quotient_up(a->m, a->width));
 }
 
-/* A pitch at which few lanes of a warp meet in a bank: those of neighbouring pairs of rows lie half of all banks apart. */
+/* A pitch with few bank conflicts: rows of neighbouring pairs are half of all banks apart. */
 static int32_t pitch_of(int64_t quads)
 {
     int64_t pitch = quotient_up(6 * quads, 4) * 4;
@@ -56,7 +64,7 @@ static int32_t pitch_of(int64_t quads)
     return (int32_t)pitch;
 }
 
-/* The area of a strip, then how many images and channels of it go into a stage. */
+/* Chooses the area of a strip, then the numbers of images and channels in a stage. */
 static void cut(conv2d_args *a, extent e)
 {
     const int64_t lanes = 32 * (int64_t)a->along, across = quotient_up(e.quads, QUADS),
@@ -79,7 +87,7 @@ static void cut(conv2d_args *a, extent e)
     a->walkers = (uint32_t)least(a->strips, BLOCKS / a->groups.by > 1 ? BLOCKS / a->groups.by : 1);
 }
 
-/* May all rows of an image be read 16 bytes at a time, from the first column to the last? */
+/* Can all rows of an image be read 16 bytes at a time, from the first column to the last? */
 static bool in_vectors(const conv2d_args *a)
 {
     return a->pad[1] == 1 && a->w % 4 == 0 && (uintptr_t)a->in % 16 == 0 &&
@@ -124,9 +132,9 @@ static cudaError_t launch_columns(const step *s, conv2d_args *a, cudaStream_t q)
                : error;
 }
 
-/* ---- by squares ---- */
+/* ---- the 2-d method ---- */
 
-/* Bytes of shared memory beside the warps'. */
+/* Bytes of shared memory that all warps share. */
 static int64_t square_filters(int64_t channels, int eights)
 {
     return channels * eights * CONV_SQUARE_FILTER + CONV_WIDTH * (int64_t)sizeof(float);
@@ -134,7 +142,7 @@ static int64_t square_filters(int64_t channels, int eights)
 
 static int eights_of(const step *s) { return s->in[1].at.size[0] > 16 ? 4 : 2; }
 
-/* Warps' strips, and of how many the filters leave room for. */
+/* The strips of a warp; for how many warps the filters leave space. */
 static int64_t square_strips(const step *s)
 {
     const extent e = extent_of(s);
@@ -148,8 +156,8 @@ static int64_t square_room(const step *s)
     return least(room, CONV_SQUARE_WARPS);
 }
 
-/* Fewer channels do not pay for the exchange, fewer outputs for the differences, fewer strips for the filters; and results that go out one
- * by one are too far apart. */
+/* With few channels the exchange costs too much, with few outputs the transforms, with few strips
+ * the filters. Results must be contiguous. */
 static bool is_by_squares(const step *s, const conv2d_args *a)
 {
     return a->c >= CONV_SQUARE_CHANNELS && a->m >= CONV_SQUARE_OUTPUTS &&
@@ -157,7 +165,7 @@ static bool is_by_squares(const step *s, const conv2d_args *a)
            square_strips(s) >= SQUARE_WARPS / 2 * card().blocks;
 }
 
-/* A thread block for each multiprocessor; where there are few strips they have as many warps as it takes. */
+/* One thread block for each multiprocessor. With few strips, thread blocks have fewer warps. */
 static cudaError_t launch_squares(const step *s, conv2d_args *a, cudaStream_t q)
 {
     const extent e = extent_of(s);
@@ -183,7 +191,7 @@ cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cud
     return is_by_squares(s, &a) ? launch_squares(s, &a, q) : launch_columns(s, &a, q);
 }
 
-/* Filters are read where they lie, backwards. */
+/* Filters are read in place, in reverse. */
 cudaError_t conv2d_back_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     int64_t last;

@@ -1,9 +1,11 @@
-/* winograd_1d.cu - convolutions with windows of 3 x 3, what is added to them, relu and pooling by 2 in one pass: by F(2, 3) down the columns.
+/* winograd_1d.cu - convolutions with 3 x 3 windows, with addend, relu and 2 x 2 pooling in one
+ * pass, by Winograd's F(2, 3) along columns.
  *
- * A thread block goes over strips: some images, rows and columns of the results. It brings the images there, some channels at a time, into
- * shared memory, the next ones while it computes with these. A thread has 2 x 4 results of O channels of the output, which are summed, and
- * pooled, in registers; its warp has 32 such places, and reads each filter as one broadcast. With u = 2^-24,
- * |error| <= (6 c + 14) u sum (|w0| + |w1| + |w2|) (|x0| + |x1| + |x2|), over channels and columns. */
+ * A thread block takes strips: some images, rows and columns of the results. It loads the images
+ * into shared memory, some channels at a time, and loads the next ones during the computation. A
+ * thread has 2 x 4 results of O output channels, which it sums and pools in registers. A warp has
+ * 32 such positions and reads each filter as one broadcast. With u = 2^-24, |error| <= (6 c + 14) u
+ * sum (|w0| + |w1| + |w2|) (|x0| + |x1| + |x2|), over channels and columns. */
 #include "winograd_1d.cuh"
 
 namespace
@@ -18,9 +20,10 @@ template <int O> static __device__ inline void results_of(const sums<O> &s, int 
         y[0][j] = (s[0][j][o] + s[1][j][o]) + s[2][j][o], y[1][j] = (s[1][j][o] - s[2][j][o]) - s[3][j][o];
 }
 
-/* ---- what is in shared memory ---- */
+/* ---- contents of shared memory ---- */
 
-/* The filters, the bias, and two stages. A line of a stage is the columns in fours, then for each four the elements left and right of it. */
+/* The filters, the bias, and two stages. A line of a stage has the columns in groups of four, then
+ * for each group the elements left and right of it. */
 static __device__ inline int bias_place(const conv2d_args &a)
 {
     return a.c * PATCH_ROWS * 3 * a.width * EACH;
@@ -30,7 +33,7 @@ static __device__ inline int stage_place(const conv2d_args &a, int turn)
     return bias_place(a) + (CONV_WIDTH + turn * a.stage) * EACH;
 }
 
-/* filters[o / O][channel][row][column][o % O]: those of outputs that there are not are zeros. */
+/* filters[o / O][channel][row][column][o % O]; zeros for outputs that do not exist. */
 template <int O> static __device__ inline void load_filters(const conv2d_args &a, int first)
 {
     const int columns = a.c * 3 * a.width;
@@ -49,7 +52,7 @@ template <int O> static __device__ inline void load_filters(const conv2d_args &a
     load_bias(a, bias_place(a), first);
 }
 
-/* A strip: its first image, and its first row and column of the results before they are pooled. */
+/* A strip: its first image, and its first row and column of the results before pooling. */
 struct strip {
     int64_t image;
     int32_t row, column;
@@ -62,7 +65,7 @@ static __device__ inline strip strip_of(const conv2d_args &a, uint32_t s)
              (int32_t)((s - line * a.across.by) * a.quads.by * COLUMNS) };
 }
 
-/* The channels from `channel` on of a strip, as many as depth is. */
+/* Loads `depth` channels of a strip from `channel` on. */
 static __device__ inline void stage(const conv2d_args &a, const strip &s, int channel, int to)
 {
 #pragma unroll 1
@@ -83,7 +86,7 @@ static __device__ inline void stage(const conv2d_args &a, const strip &s, int ch
     copies_are_issued();
 }
 
-/* ---- a thread's sums ---- */
+/* ---- the sums of a thread ---- */
 
 template <int O> static __device__ inline void load_outputs(float w[O], int at)
 {
@@ -121,9 +124,9 @@ template <int O> static __device__ inline void add_channel(sums<O> &sum, patch p
         }
 }
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
-/* All channels of a place; bias: those of the channels from `first` on. */
+/* Stores all channels of a position; bias: that of the channels from `first` on. */
 template <int O, bool POOLED>
 static __device__ inline void epilogue(const conv2d_args &a, const place &at, int first, int bias,
                                        const sums<O> &sum)
@@ -146,10 +149,10 @@ static __device__ inline void epilogue(const conv2d_args &a, const place &at, in
 
 /* ---- the kernel ---- */
 
-/* A thread's position in a strip. */
+/* The position of a thread in a strip. */
 struct position {
     uint32_t image, row, quad;
-    int first; /* of its outputs, in the group */
+    int first; /* the first output of the thread in the group */
     bool is;
 };
 
@@ -176,7 +179,7 @@ static __device__ inline void give(const conv2d_args &a, const strip &s, const s
                             bias_place(a) + p.first * EACH, sum);
 }
 
-/* Takes the channels of a stage, from which `first` of the filters on. */
+/* Adds the channels of a stage, multiplied by the filters from `first` on. */
 template <int O>
 static __device__ inline void add_stage(const conv2d_args &a, int turn, int channel, sums<O> &sum)
 {
@@ -230,7 +233,7 @@ template <int O, int BLOCKS> const void *pooled_or_not(bool pooled)
 
 } // namespace
 
-/* outputs: a thread's. */
+/* outputs: of a thread. */
 const void *conv2d_kernel_f32(int outputs, bool pooled)
 {
     switch (outputs) {

@@ -1,9 +1,11 @@
-/* winograd_1d.cuh - what convolutions by windows of 3 x 3 have in common: Winograd's F(2, 3), copies into shared memory, and how results are
- * written.
+/* winograd_1d.cuh - code that the convolutions with 3 x 3 windows share: Winograd's F(2, 3), copies
+ * into shared memory, and output.
  *
- * By F(2, 3) two results of three products each take four products, of differences of four elements with sums of three weights. A result
- * depends on its own elements alone, but its error is relative to all products of these with the weights, not only to those that it is
- * the sum of. A result that is infinite or NaN may be so by the differences alone: it is computed again as it is defined. */
+ * F(2, 3) computes two results of three products each by four products of differences of four
+ * elements with sums of three weights. A result depends only on its own elements. Its error is
+ * relative to all products of these elements with the weights, not only to those that it sums. A
+ * result that is infinite or NaN may be so because of a difference; it is then recomputed by the
+ * definition. */
 #ifndef CONV2D_CUH
 #define CONV2D_CUH
 
@@ -15,7 +17,7 @@ namespace
 enum { PATCH_ROWS = 4, PATCH_COLUMNS = 6, ROWS = 2, COLUMNS = 4 };
 typedef float patch[PATCH_ROWS][PATCH_COLUMNS];
 
-/* ---- what becomes of three weights, and of the columns of the elements ---- */
+/* ---- transforms of three weights, and of the columns of elements ---- */
 
 static __device__ inline void transform_weights(const float g[3], float u[4])
 {
@@ -35,7 +37,8 @@ static __device__ inline void transform_patch(patch p)
 
 /* ---- shared memory ---- */
 
-/* Columns j .. j + 5 of a row of an image: from is column j; to and beside where the middle four go, and the others. */
+/* Copies columns j .. j + 5 of a row of an image. from: column j; to: the middle four columns;
+ * beside: the other two. */
 template <bool VECTORS>
 static __device__ inline void copy_row(const conv2d_args &a, int to, int beside, const float *from, int j,
                                        bool inside)
@@ -51,7 +54,7 @@ static __device__ inline void copy_row(const conv2d_args &a, int to, int beside,
     }
 }
 
-/* The four columns in the middle of a row, and those beside them. */
+/* Loads the middle four columns of a row and those beside them. */
 static __device__ inline void load_row(float p[PATCH_COLUMNS], int at, int beside)
 {
     const float4 m = at_shared<float4>(at);
@@ -61,20 +64,22 @@ static __device__ inline void load_row(float p[PATCH_COLUMNS], int at, int besid
 
 static __device__ inline void load_bias(const conv2d_args &a, int place, int first)
 {
-    for (int o = threadIdx.x; o < a.width; o += blockDim.x) /* -0 changes no sum */
+    for (int o = threadIdx.x; o < a.width; o += blockDim.x) /* adding -0 changes no sum */
         at_shared(place + o * EACH) =
             a.bias && first + o < a.m ? ((const float *)a.bias)[(first + o) * a.bias_stride] : -0.0f;
 }
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
-/* A thread's place: where its 2 x 4 results are, before pooling. No image: it has none. */
+/* The position of the 2 x 4 results of a thread before pooling. Without an image the thread has
+ * none. */
 struct place {
     int64_t image;
     int32_t row, column;
 };
 
-/* The maximum goes first: rounding keeps order. But infinities of both signs, where the bias has one of them, are NaN. */
+/* Takes the maximum first, because rounding is monotonic. But infinities of both signs give NaN if
+ * the bias is infinite. */
 static __device__ inline float pooled(const float y[ROWS][COLUMNS], int j, float bias, float least)
 {
     const float most = MAXIMUM(MAXIMUM(y[0][j], y[0][j + 1]), MAXIMUM(y[1][j], y[1][j + 1]));
@@ -103,7 +108,7 @@ static __device__ inline void write(const conv2d_args &a, int64_t at, int column
     }
 }
 
-/* Results y of one channel, at a place that has some. */
+/* Stores the results y of one channel at a position that exists. */
 template <bool POOLED>
 static __device__ inline void deliver(const conv2d_args &a, const place &at, int o,
                                       const float y[ROWS][COLUMNS], float bias)
@@ -125,7 +130,7 @@ static __device__ inline void deliver(const conv2d_args &a, const place &at, int
     }
 }
 
-/* One result as it is defined: padding is zeros, which a filter multiplies too. */
+/* One result by the definition. Padding is zeros, which are multiplied by the filter too. */
 static __device__ float defined(const conv2d_args &a, int64_t image, int o, int row, int column)
 {
     const float *in = (const float *)a.in + image * a.image,
@@ -133,7 +138,7 @@ static __device__ float defined(const conv2d_args &a, int64_t image, int o, int 
     float sum = 0;
 #pragma unroll 1
     for (int c = 0; c < a.c; c++) {
-        float part = 0; /* channel by channel: (c + 9) u of the sizes */
+        float part = 0; /* sums channel by channel: error (c + 9) u of the absolute values */
 #pragma unroll 1
         for (int t = 0; t < 9; t++) {
             const int i = row - a.pad[0] + t / 3, j = column - a.pad[1] + t % 3;
@@ -146,7 +151,7 @@ static __device__ float defined(const conv2d_args &a, int64_t image, int o, int 
     return sum;
 }
 
-/* Some channels of a place again, `which` from `first` on. */
+/* Recomputes the channels in `which` of a position, from `first` on. */
 template <bool POOLED>
 static __device__ __noinline__ void mend(const conv2d_args &a, place at, int first, uint32_t which, int bias)
 {
@@ -162,13 +167,13 @@ static __device__ __noinline__ void mend(const conv2d_args &a, place at, int fir
     }
 }
 
-/* A thread block's group of outputs, and its first strip. Indices are read again each time: a strip's sums leave no register for what
- * follows from them. */
-struct errand {
+/* The group of outputs of a thread block, and its first strip. Indices are computed again each
+ * time, because the sums of a strip leave no registers for them. */
+struct work_share {
     uint32_t walker, group;
 };
 
-static __device__ inline errand errand_of(const conv2d_args &a)
+static __device__ inline work_share errand_of(const conv2d_args &a)
 {
     uint32_t block;
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));

@@ -1,22 +1,25 @@
-/* winograd_2d.cu - the same convolutions as winograd_1d.cu's, by F(2, 3) down the columns and then along the rows: 16 products make 2 x 2
- * results, a tile, of the 36 that they are sums of.
+/* winograd_2d.cu - the same convolutions as winograd_1d.cu by F(2, 3) along columns and then along
+ * rows: 16 products compute the 2 x 2 results of a tile, which are sums of 36 products.
  *
- * A warp has some pairs of neighbouring tiles, of 8 E outputs, 128 / E results of each. A lane brings, ahead of time, the patch of one pair in
- * one channel, and writes the differences of its elements where all lanes see them: then lanes take one row of the 4 x 4 elements of four
- * tiles, and 8 outputs, so that 12 numbers from shared memory serve 32 products. Afterwards four lanes exchange the four rows of their sums,
- * each for a quarter of the outputs. Warps share nothing but the filters, and wait for none. With u = 2^-24,
- * |error| <= (4 c + 42) u sum (|w00| + ... + |w22|) (|x00| + ... + |x22|), over channels. */
+ * A warp has pairs of neighbouring tiles and 8 E outputs, 128 / E results of each. A lane
+ * prefetches the patch of one pair in one channel and stores the differences of its elements for
+ * all lanes. Then each lane multiplies one row of the 4 x 4 elements of four tiles for 8 outputs,
+ * so that 12 numbers from shared memory serve 32 products. Finally four lanes exchange the four
+ * rows of their sums, each for a quarter of the outputs. Warps share only the filters and wait for
+ * no other warp. With u = 2^-24, |error| <= (4 c + 42) u sum (|w00| + ... + |w22|) (|x00| + ... +
+ * |x22|), over channels. */
 #include "winograd_1d.cuh"
 
 namespace
 {
 
-enum { OUTPUTS = 8, TILES = 4, SIDE = 4 }; /* of a lane; of a tile's elements */
+enum { OUTPUTS = 8, TILES = 4, SIDE = 4 }; /* outputs and tiles of a lane; side of the elements of a tile */
 
-/* Of a warp, with E eights of outputs. Strides are in bytes: of a row of the elements of its tiles, of a column, of a channel, padded so that
- * lanes which write meet in few banks; of filters, of the first four of all eights, of a column, of a channel. */
+/* The work of a warp with E groups of eight outputs. Strides are in bytes: of a row of the elements
+ * of its tiles, of a column, of a channel, padded against bank conflicts of stores; of filters, of
+ * the first four of all groups of eight, of a column, of a channel. */
 template <int E> struct square {
-    static constexpr int PAIRS = 16 / E, DEPTH = 32 / PAIRS; /* tiles by twos; channels at a time */
+    static constexpr int PAIRS = 16 / E, DEPTH = 32 / PAIRS; /* pairs of tiles; channels at a time */
     static constexpr int ROW = 2 * PAIRS * EACH, COLUMN = SIDE * ROW,
                          CHANNEL = SIDE * COLUMN + 64 / DEPTH * EACH;
     static constexpr int HALF = SIDE * E * 4 * EACH, TAP = 2 * HALF, FILTER = SIDE * TAP;
@@ -26,9 +29,9 @@ template <int E> struct square {
                   "");
 };
 
-typedef float sums[SIDE][TILES][OUTPUTS]; /* of a lane: by column of the elements */
+typedef float sums[SIDE][TILES][OUTPUTS]; /* of a lane, by column of the elements */
 
-/* ---- where things are ---- */
+/* ---- addresses ---- */
 
 static __device__ inline uint32_t thread_now()
 {
@@ -38,14 +41,15 @@ static __device__ inline uint32_t thread_now()
 }
 static __device__ inline int lane_now() { return (int)(thread_now() % 32); }
 
-/* In shared memory are the filters, the bias, and what each warp has: elements of the tiles, or sums that lanes exchange; and patches. */
+/* Shared memory holds the filters, the bias, and for each warp the elements of its tiles (later the
+ * sums that lanes exchange) and patches. */
 static __device__ inline int bias_place(const conv2d_args &a) { return a.c * SIDE * SIDE * a.width * EACH; }
 template <int E> static __device__ inline int own_place(const conv2d_args &a)
 {
     return bias_place(a) + CONV_WIDTH * EACH + (int)(thread_now() / 32) * square<E>::OWN;
 }
 
-/* What a lane multiplies: a row of the elements of four tiles, and eight outputs. */
+/* The operands of a lane: a row of the elements of four tiles, and eight outputs. */
 template <int E> struct share {
     int row, output, tile;
 };
@@ -55,7 +59,7 @@ template <int E> static __device__ inline share<E> share_now()
     return { lane / 8, lane / (8 / E) % E * OUTPUTS, lane % (8 / E) * TILES };
 }
 
-/* Where pair p of the results is, before pooling. */
+/* The position of pair p of the results, before pooling. */
 struct position {
     place at;
     bool is;
@@ -70,7 +74,7 @@ static __device__ inline position position_of(const conv2d_args &a, uint32_t p)
 
 /* ---- filters ---- */
 
-/* filters[channel][column][half][row][o / 8][o % 4]: those of outputs that there are not are zeros. */
+/* filters[channel][column][half][row][o / 8][o % 4]; zeros for outputs that do not exist. */
 template <int E> static __device__ inline void write_filter(const float g[3][3], int to)
 {
     float down[3][SIDE];
@@ -104,7 +108,8 @@ template <int E> static __device__ inline void load_filters(const conv2d_args &a
 
 /* ---- the elements of tiles ---- */
 
-/* Rows i .. i + 3, columns j .. j + 5 of an image, where there are such: from is the first. */
+/* Copies rows i .. i + 3 and columns j .. j + 5 of an image, where they exist; from: the first
+ * element. */
 template <int E, bool VECTORS>
 static __device__ inline void copy_patch(const conv2d_args &a, const float *from, int i, int j, bool is)
 {
@@ -116,8 +121,8 @@ static __device__ inline void copy_patch(const conv2d_args &a, const float *from
                           is && (uint32_t)(i + r) < (uint32_t)a.h);
 }
 
-/* From `channel` on, those of strip s. */
-template <int E> static __device__ inline void bring(const conv2d_args &a, uint32_t s, int channel)
+/* Starts the copies for strip s, from `channel` on. */
+template <int E> static __device__ inline void prefetch(const conv2d_args &a, uint32_t s, int channel)
 {
     constexpr int pairs = square<E>::PAIRS;
     const int lane = lane_now(), c = channel + lane / pairs;
@@ -131,7 +136,7 @@ template <int E> static __device__ inline void bring(const conv2d_args &a, uint3
     copies_are_issued();
 }
 
-/* The patch of a pair of tiles, transformed, for all lanes. */
+/* Transforms the patch of a pair of tiles and stores it for all lanes. */
 template <int E> static __device__ inline void transform_own(const conv2d_args &a)
 {
     using S = square<E>;
@@ -176,7 +181,8 @@ static __device__ inline void add_products(float sum[TILES][OUTPUTS], const fact
         for (int o = 0; o < OUTPUTS; o++) sum[t][o] = FMA(w[o], x[t], sum[t][o]);
 }
 
-/* The factors after the last are nobody's, but they are in shared memory: patches, and the bias, and what warps are writing there. */
+/* The loop loads operands beyond the last channel. They are not used, and their addresses are
+ * inside shared memory. */
 template <int E> static __device__ inline void add_channels(const conv2d_args &a, int channel, sums sum)
 {
     using S = square<E>;
@@ -198,13 +204,14 @@ template <int E> static __device__ inline void add_channels(const conv2d_args &a
 
 /* ---- results ---- */
 
-/* Of four tiles, of two outputs. */
+/* Of four tiles and two outputs. */
 typedef float results[2][ROWS][2][TILES];
 
 static __device__ inline float first_of(float a, float b, float c) { return (a + b) + c; }
 static __device__ inline float second_of(float b, float c, float d) { return (b - c) - d; }
 
-/* One of the two columns of results, as far as they come from a lane's row of the elements: output by output, lanes side by side. */
+/* Stores the contribution of the row of a lane to one of the two columns of results: output by
+ * output, lanes contiguous. */
 static __device__ inline void give_row(const sums s, int column, int own)
 {
     const int to = own + lane_now() * 16;
@@ -219,7 +226,7 @@ static __device__ inline void give_row(const sums s, int column, int own)
     }
 }
 
-/* The same of a lane's quarter of the outputs, from all four rows. */
+/* Loads the contributions of all four rows for the quarter of the outputs that this lane has. */
 static __device__ inline void take_rows(results r, int column, int own)
 {
     const int lane = lane_now(), from = own + (lane / 8 * 2 * 32 + lane % 8) * 16;
@@ -250,7 +257,7 @@ static __device__ inline void exchange(const sums s, results r, int own)
     }
 }
 
-/* A pair of tiles, the first or second of a lane's. */
+/* Stores a pair of tiles, the first or second of a lane. */
 template <bool POOLED>
 static __device__ inline void epilogue(const conv2d_args &a, const place &at, int first, int bias,
                                        const results r, int pair)
@@ -288,7 +295,8 @@ static __device__ inline void give(const conv2d_args &a, uint32_t s, const resul
 
 /* ---- the kernel ---- */
 
-/* The strip of a warp in a round: neighbours of a thread block's in memory; but the last ones go to as many thread blocks as can be. */
+/* The strip of a warp in a round. The warps of a thread block take neighbouring strips, except in
+ * the last round, which is spread over as many thread blocks as possible. */
 static __device__ inline uint32_t strip_of(const conv2d_args &a, uint32_t round)
 {
     const uint32_t walker = errand_of(a).walker, warps = blockDim.x / 32, warp = thread_now() / 32,
@@ -305,7 +313,7 @@ convolution(const __grid_constant__ conv2d_args a)
     const int first = (int)errand_of(a).group * a.width;
     if (a.filters_are_there) load_filters<E>(a, first);
     take_turn();
-    if (strip_of(a, 0) < a.strips) bring<E>(a, strip_of(a, 0), 0);
+    if (strip_of(a, 0) < a.strips) prefetch<E>(a, strip_of(a, 0), 0);
     if (!a.filters_are_there) load_filters<E>(a, first);
     __syncthreads();
     for (uint32_t round = 0; strip_of(a, round) < a.strips; round++) {
@@ -317,7 +325,7 @@ convolution(const __grid_constant__ conv2d_args a)
             transform_own<E>(a);
             __syncwarp();
             const uint32_t next = strip_of(a, more ? round : round + 1);
-            if (next < a.strips) bring<E>(a, next, more ? c + S::DEPTH : 0);
+            if (next < a.strips) prefetch<E>(a, next, more ? c + S::DEPTH : 0);
             add_channels<E>(a, c, sum);
         }
         if (strip_of(a, round + 1) >= a.strips) let_next_begin();

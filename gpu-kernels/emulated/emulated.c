@@ -1,12 +1,14 @@
-/* emulated.c - steps by parts (DUET_MATH_SPLIT): which they are, what they need, and products by pairs of f16: how they are cut. */
+/* emulated.c - steps of DUET_MATH_SPLIT, which emulate f32 by several narrower products on tensor
+ * cores: which steps they are, what they need, and how products of pairs of f16 are divided. */
 #include "emulated.h"
 #include <cudaTypedefs.h>
 #include <math.h>
 
-#define ROWS_LEAST  33     /* of fewer rows products are as fast strictly, */
-#define INNER_LEAST 1536   /* and of as few as gemm_split_k.cu takes, with a shorter inner axis than this */
-#define JOIN_START  0.5    /* microseconds that the thread blocks of a cluster take to join their sums, */
-#define JOIN_EACH   2.5e-4 /* and for each sum that one of them writes */
+#define ROWS_LEAST 33 /* with fewer rows, strict products are as fast */
+/* and with as few rows as gemm_split_k.cu supports, also for an inner axis shorter than this */
+#define INNER_LEAST 1536
+#define JOIN_START  0.5    /* microseconds for the thread blocks of a cluster to join their sums */
+#define JOIN_EACH   2.5e-4 /* and for each sum that one of them stores */
 
 /* ---- which steps ---- */
 
@@ -31,7 +33,7 @@ static enum parts choose(const step *s)
     return product_splits(s) ? PARTS_FEW : is_product(s) ? PARTS_PACKED : PARTS_NONE;
 }
 
-/* Threads that choose at once choose the same. */
+/* Threads that choose at the same time choose the same. */
 enum parts parts_of(const step *s)
 {
     uint8_t *kept = (uint8_t *)&s->choice;
@@ -57,13 +59,14 @@ static int64_t units_of(const layout *b)
     return quotient_up(b->size[0], PAIR_UNIT) * quotient_up(b->size[1], PAIR_UNIT);
 }
 
-/* Of a convolution nothing but the largest filter is kept: filters are few. */
+/* For a convolution only the largest filter value is stored, because filters are few. */
 size_t kernels_packed_bytes(const step *s)
 {
     return PAIR_HEAD + (s->kernel == OP_matmul ? (size_t)units_of(&s->in[1].at) * 2 * PAIR_PART : 0);
 }
 
-/* The largest of operand 1. It is set to 0 first: thread blocks meet there in any order. */
+/* Computes the largest magnitude of operand 1. It is set to 0 first, because thread blocks update
+ * it in any order. */
 static cudaError_t measure(const step *s, const frame *f, float *most, cudaStream_t q)
 {
     layout l = s->in[1].at, *one[] = { &l };
@@ -91,7 +94,8 @@ cudaError_t kernels_pack(const step *s, const frame *f, void *packed, const work
 
 /* ---- products ---- */
 
-/* How a product is cut: its tiles, how many thread blocks share one, how many each makes in turn. */
+/* How a product is divided: its tiles, the number of thread blocks that share a tile, and the
+ * number of tiles of each. */
 typedef struct cutting {
     const pair_kernel *by;
     int parts, rounds;
@@ -133,7 +137,7 @@ double pair_product_cost(const step *s)
     return is_product(s) ? cheapest(&of).cost : INFINITY;
 }
 
-/* How boxes of a are found, by the driver's own function. */
+/* The driver function that describes boxes of a tensor. */
 static PFN_cuTensorMapEncodeTiled_v12000 describer(void)
 {
     static PFN_cuTensorMapEncodeTiled_v12000 known;

@@ -1,9 +1,10 @@
-/* emulated.cuh - numbers as pairs of f16, and what the tensor cores of compute capability 9 need: barriers, copies and products by groups of four
- * warps.
+/* emulated.cuh - numbers as pairs of f16, and wrappers of the instructions for tensor cores of
+ * compute capability 9: barriers, copies and products by groups of four warps.
  *
- * With a power of two s that brings the largest magnitude of a matrix to 2^14 .. 2^15, of a row of a product's a to 2^11 .. 2^15, x s = high +
- * low + rest, both f16, where |rest| is at most 2^-22 |x s| or 2^-25, whichever is more. A product is high high + low high + high low: what is
- * left out is as small as the rests. */
+ * A power of two s scales the largest magnitude of a matrix to 2^14 .. 2^15, and that of a row of
+ * operand a to 2^11 .. 2^15. Then x s = high + low + rest with high and low in f16, where |rest| is
+ * at most the larger of 2^-22 |x s| and 2^-25. A product is high high + low high + high low; the
+ * omitted terms are as small as the rests. */
 #ifndef PAIR_CUH
 #define PAIR_CUH
 
@@ -26,8 +27,8 @@ static __device__ inline int scale_exponent(float most)
 }
 static __device__ inline float power_of_two(int biased) { return __uint_as_float((uint32_t)biased << 23); }
 
-/* What brings sums of products back to the size of the operands: two powers of two on the same side of 1, so that nothing overflows that the
- * result does not. */
+/* The factors that scale sums of products back: two powers of two on the same side of 1, so that
+ * nothing overflows unless the result does. */
 struct unscaling {
     float first, then;
 };
@@ -38,7 +39,7 @@ static __device__ inline unscaling unscaling_of(int exponent_of_a, int exponent_
 }
 static __device__ inline float unscaled(float sum, unscaling u) { return sum * u.first * u.then; }
 
-/* Two numbers at once: the first in the lower half. */
+/* Rounds two numbers at once, the first into the lower half. */
 static __device__ inline uint32_t rounded_pair(float x, float y)
 {
     uint32_t h;
@@ -52,7 +53,8 @@ static __device__ inline void split_pair(float x, float y, uint32_t &high, uint3
     low = rounded_pair(x - back.x, y - back.y);
 }
 
-/* Two halves at once: the larger magnitudes; is one of them no less than `least`, the bits of a half? */
+/* Operations on two halves at once: the larger magnitudes; whether one of them is at least `least`,
+ * the bits of a half. */
 enum { HALF_TOP = 0x7800 }; /* 2^15 */
 static __device__ inline uint32_t larger_halves(uint32_t x, uint32_t y)
 {
@@ -67,7 +69,7 @@ static __device__ inline bool has_half_from(uint32_t x, uint32_t least)
 
 static __device__ inline float finite_magnitude(float x) { return fabsf(x) < INF ? fabsf(x) : 0; }
 
-/* The largest finite one of N; that one is infinite is rare. */
+/* The largest finite magnitude of N numbers. Infinities are rare. */
 template <int N> static __device__ inline float magnitude_of(const float (&x)[N])
 {
     float most = 0;
@@ -80,7 +82,7 @@ template <int N> static __device__ inline float magnitude_of(const float (&x)[N]
     return most;
 }
 
-/* The largest of what the threads of a block have; *slot is 0 before, and shared. */
+/* The largest value of the threads of a block. *slot is shared and 0 before. */
 static __device__ inline float largest(float mine, uint32_t *slot)
 {
     const uint32_t all = __reduce_max_sync(~0u, bits_of(mine));
@@ -97,7 +99,7 @@ static __device__ inline void barrier_make(uint32_t at, int arrivals)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory");
 }
-/* Copies find what was made, here and in the cluster. */
+/* Makes initialised barriers visible to copies, in this thread block and in the cluster. */
 static __device__ inline void barriers_made()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -106,7 +108,7 @@ static __device__ inline void barrier_arrive(uint32_t at)
 {
     asm volatile("{ .reg .b64 t; mbarrier.arrive.shared::cta.b64 t, [%0]; }" ::"r"(at) : "memory");
 }
-/* ... and so many bytes are still to come. */
+/* Arrives, and adds so many bytes to those that the barrier waits for. */
 static __device__ inline void barrier_expect(uint32_t at, int bytes)
 {
     asm volatile("{ .reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1; }" ::"r"(at),
@@ -121,7 +123,7 @@ static __device__ inline void barrier_wait(uint32_t at, uint32_t parity)
                  : "memory");
 }
 
-/* For what other thread blocks have sent. */
+/* Waits for data that other thread blocks send. */
 static __device__ inline void barrier_wait_for_cluster(uint32_t at, uint32_t parity)
 {
     asm volatile("{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 "
@@ -131,7 +133,7 @@ static __device__ inline void barrier_wait_for_cluster(uint32_t at, uint32_t par
                  : "memory");
 }
 
-/* The place in the thread block `rank` of the cluster that `at` is in this one. */
+/* The address in thread block `rank` of the cluster that corresponds to `at` in this one. */
 static __device__ inline uint32_t at_neighbour(uint32_t at, int rank)
 {
     uint32_t there;
@@ -139,12 +141,12 @@ static __device__ inline uint32_t at_neighbour(uint32_t at, int rank)
     return there;
 }
 
-/* Before tensor cores or copies read or overwrite what this thread wrote. */
-static __device__ inline void show_writes() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/* Call it before tensor cores or copies access memory that this thread wrote. */
+static __device__ inline void fence_writes() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/* ---- copies by one thread, which arrive at a barrier ---- */
+/* ---- copies by one thread, which signal a barrier ---- */
 
-/* Without gaps, from and to addresses of 16 bytes. */
+/* Copies contiguous bytes; both addresses are aligned to 16 bytes. */
 static __device__ inline void copy_bulk(uint32_t to, const void *from, int bytes, uint32_t barrier)
 {
     asm volatile(
@@ -153,7 +155,7 @@ static __device__ inline void copy_bulk(uint32_t to, const void *from, int bytes
         : "memory");
 }
 
-/* A box of a described matrix, zeros where it has no elements. */
+/* Copies a box of a described matrix, with zeros where it has no elements. */
 static __device__ inline void copy_box(uint32_t to, const void *map, int column, int row, uint32_t barrier)
 {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
@@ -177,7 +179,8 @@ static __device__ inline void copy_box_of_image(uint32_t to, const void *map, in
 #define HAS_WARPGROUPS 1
 #endif
 
-/* The description of a matrix in shared memory, in rows of 128 bytes whose pieces of 16 are exchanged by row. */
+/* The descriptor of a matrix in shared memory in rows of 128 bytes, whose pieces of 16 bytes are
+ * permuted by row (128-byte swizzle). */
 static __device__ inline uint64_t described(uint32_t at)
 {
     return (uint64_t)(at >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
@@ -215,8 +218,8 @@ template <int REGISTERS> static __device__ inline void leave_registers()
 #endif
 }
 
-/* Sums are what they are from here on: nothing that uses them may go before the wait. */
-template <int N> static __device__ inline void settle(float (&d)[N])
+/* Prevents the compiler from moving uses of the sums before the wait. */
+template <int N> static __device__ inline void keep_after_wait(float (&d)[N])
 {
 #pragma unroll
     for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
@@ -226,7 +229,8 @@ template <int N> static __device__ inline void settle(float (&d)[N])
 #define R16(a, i) R4(a, i), R4(a, i + 4), R4(a, i + 8), R4(a, i + 12)
 #define R32(a, i) R16(a, i), R16(a, i + 16)
 
-/* sum (or 0) + a b, for 64 rows and `COLUMNS` columns, 16 along the inner axis: a in registers, b described. */
+/* sum (or 0) + a b for 64 rows and `COLUMNS` columns, 16 along the inner axis: a in registers, b by
+ * descriptor. */
 template <int COLUMNS> struct products;
 template <> struct products<128> {
     static __device__ inline void add(float (&d)[64], const uint32_t (&a)[4], uint64_t b, bool onto)
@@ -262,7 +266,8 @@ template <> struct products<64> {
 #undef R16
 #undef R32
 
-/* The description of one in pieces of 8 rows of 16 bytes, which lie so far apart along the inner axis and across; counted in 16 bytes. */
+/* The descriptor of a matrix in pieces of 8 rows of 16 bytes; along and across are the distances
+ * between pieces, in units of 16 bytes. */
 static __device__ inline uint64_t described_plain(uint32_t at, uint32_t along, uint32_t across)
 {
     uint64_t d;

@@ -1,4 +1,5 @@
-/* emulated.h - products and convolutions of pairs of f16 (DUET_MATH_SPLIT): what launchers and kernels share. */
+/* emulated.h - products and convolutions with pairs of f16 (DUET_MATH_SPLIT): definitions that
+ * launchers and kernels share. */
 #ifndef PAIR_H
 #define PAIR_H
 
@@ -9,7 +10,8 @@
 extern "C" {
 #endif
 
-/* Packed operands: the largest magnitude, then units [columns / 64][inner / 64], each high parts, then low parts, in rows of 128 bytes. */
+/* Packed operands: the largest magnitude, then units [columns / 64][inner / 64]. Each unit has its
+ * high parts, then its low parts, in rows of 128 bytes. */
 #define PAIR_UNIT    64
 #define PAIR_PART    8192
 #define PAIR_HEAD    256
@@ -17,38 +19,40 @@ extern "C" {
 #define PAIR_THREADS 384
 
 typedef struct pair_args {
-    CUtensorMap a;   /* in boxes of half a unit's inner elements, a tile's rows */
-    product_args of; /* its a and b are not read */
+    CUtensorMap a;   /* in boxes of half the inner elements of a unit and the rows of a tile */
+    product_args of; /* fields a and b are not read */
     const void *packed;
-    int32_t rounds;       /* tiles that a thread block makes one after the other */
-    bool packed_is_there; /* no kernel that may still run writes it */
-    bool out_in_fours;    /* columns of out, at addresses of 16 bytes */
+    int32_t rounds;       /* tiles that a thread block computes one after the other */
+    bool packed_is_there; /* no kernel that may still be running writes the packed operand */
+    bool out_in_fours;    /* columns of out are contiguous in groups of four, aligned to 16 bytes */
 } pair_args;
 
 typedef struct pair_kernel {
     int rows, columns, shared;
-    bool persists; /* may make several tiles, the next one's operands coming meanwhile */
-    double start,
-        cost; /* by measurement, microseconds: of a thread block, and of each unit of the inner axis */
+    bool persists;      /* may compute several tiles and load the operands of the next one meanwhile */
+    double start, cost; /* measured microseconds: of a thread block, and of each unit of the inner axis */
     const void *kernel;
 } pair_kernel;
 const pair_kernel *pair_kernels(int *count);
 
-/* Of few rows (emulated_gemm_small.cu): a and b in boxes of half a unit's inner elements, and of as many columns. */
+/* Products with few rows (emulated_gemm_small.cu): a and b in boxes of half the inner elements of a
+ * unit and as many columns. */
 #define PAIR_FEW_COLUMNS 64 /* of a tile */
 typedef struct pair_few_args {
     CUtensorMap a, b;
-    product_args of; /* its a and b are not read */
+    product_args of; /* fields a and b are not read */
 } pair_few_args;
 
-/* Boxes of f32 for the tensor copy engine; sizes and strides from the last axis on, strides in elements and without that of the last axis. */
+/* Describes boxes of f32 for the tensor memory accelerator. Sizes and strides start with the last
+ * axis; strides are in elements and omit that of the last axis. */
 cudaError_t pair_describe_boxes(const void *at, int rank, const int64_t *size, const int64_t *stride,
                                 const int *box, CUtensorMapSwizzle swizzle, CUtensorMap *map);
-/* Boxes of 32 columns and so many rows of a matrix, from 16 bytes on, of lines of a number of 16 bytes. */
+/* Describes boxes of 32 columns and `rows` rows of a matrix. Addresses and line lengths are
+ * multiples of 16 bytes. */
 cudaError_t pair_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows,
                           CUtensorMap *map);
 
-/* May nothing before this launch still write what was packed? */
+/* Is it certain that no kernel before this launch still writes the packed operand? */
 bool pair_is_packed(const step *s, const workspace *w);
 
 #define PACK_THREADS 256
@@ -60,13 +64,13 @@ typedef struct pack_args {
 } pack_args;
 const void *pack_kernel(void);
 
-/* most is 0 before. */
+/* `most` is 0 before. */
 #define MAGNITUDE_THREADS 256
 typedef struct magnitude_args {
     const void *at;
     float *most;
     int64_t n;
-    bool flat; /* without gaps, from an address of 16 bytes on */
+    bool flat; /* contiguous, aligned to 16 bytes */
     int32_t rank;
     divider64 size[DUET_RANK_MAX];
     int64_t stride[DUET_RANK_MAX];
@@ -74,39 +78,38 @@ typedef struct magnitude_args {
 const void *magnitude_kernel(void);
 
 #define PAIR_CONV_THREADS     128
-#define PAIR_CONV_HELD(slots) ((slots) == 4 ? 5 : 6) /* pixels that a thread has, at most */
+#define PAIR_CONV_HELD(slots) ((slots) == 4 ? 5 : 6) /* pixels of a thread, at most */
 #define PAIR_CONV_HEAD        128                    /* bytes of shared memory before all else */
-#define PAIR_CONV_ROWS        32 /* outputs of a thread block, times the lines of results that a product has */
+#define PAIR_CONV_ROWS        32 /* outputs of a thread block times the lines of results of a product */
 
-/* A convolution by windows of 3 x 3, finished (emulated_conv.cu). A region of results, before pooling, is `blocks_down` x `blocks_across`
- * blocks, for which lines of `pitch` pixels are needed. */
+/* A convolution with 3 x 3 windows and its epilogue (emulated_conv.cu). A region of results, before
+ * pooling, is `blocks_down` x `blocks_across` blocks, which need lines of `pitch` pixels. */
 typedef struct pair_conv_args {
-    CUtensorMap boxes;                /* of in: a region's elements, all channels */
-    int32_t stage;                    /* bytes of such a box; 0: boxes are not described */
-    int32_t stage_pitch, stage_plane; /* elements of its lines, and of its channels */
+    CUtensorMap boxes;                /* of in: the elements of a region in all channels */
+    int32_t stage;                    /* bytes of a box; 0: boxes are not described */
+    int32_t stage_pitch, stage_plane; /* pitch of its lines and of its channels, in elements */
     int32_t
-        lead; /* of those of a line, how many come before the region: boxes begin at addresses of 16 bytes */
+        lead; /* how many elements of a line come before the region: boxes start at addresses of 16 bytes */
     const void *in, *filters, *bias; /* bias may be NULL */
     const float *largest;            /* of the filters */
     void *out;
-    int64_t image, filter[4], bias_stride; /* strides of in, of filters, of bias */
+    int64_t image, filter[4], bias_stride; /* strides of in, of the filters, of bias */
     int32_t channel, row;                  /* strides of in */
     int32_t c, h, w, m, pad[2], out_h, out_w;
-    float least; /* relu's 0, or nothing is less */
+    float least; /* 0 for relu, otherwise -INFINITY */
     int32_t blocks_down, blocks_across, pitch;
-    int32_t region_h, region_w, result_pitch; /* of results after pooling; of an output's, in shared memory */
+    /* size of a region of results after pooling; pitch of an output in shared memory */
+    int32_t region_h, region_w, result_pitch;
     uint32_t regions, walkers, pixels;
     divider32 by_pitch, down, across, groups;
-    divider32 by_line,
-        by_region; /* what is written at a time, of a region's line and of its results of an output */
-    bool filters_are_there; /* no kernel that may still run writes them */
-    bool
-        fours; /* lines of out are so many numbers, at addresses of 16 bytes: that is what is written at a time */
+    divider32 by_line, by_region; /* stores of a line of a region, and of its results for an output */
+    bool filters_are_there;       /* no kernel that may still be running writes them */
+    bool fours; /* lines of out consist of groups of four aligned to 16 bytes, which are stored at once */
 } pair_conv_args;
-bool pair_conv_takes(const step *s); /* of those that are conv2d in DUET_MATH_SPLIT */
+bool pair_conv_takes(const step *s); /* for conv2d in DUET_MATH_SPLIT */
 cudaError_t pair_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 const void *pair_conv_kernel(int slots, int shifts, int lines,
-                             bool pooled); /* 2 shifts: of 4 slots, pooled */
+                             bool pooled); /* 2 shifts: only with 4 slots and pooling */
 
 #ifdef __cplusplus
 }

@@ -1,13 +1,15 @@
-/* emulated_conv.c - launches convolutions by pairs of f16 (emulated_conv.cu): which they are, and the regions that their results are cut into. */
+/* emulated_conv.c - launches convolutions with elements as pairs of f16 (emulated_conv.cu): which
+ * convolutions are supported, and how results are divided into regions. */
 #include "emulated.h"
 #include <math.h>
 
 #define CHANNELS_MOST 16
-#define CONV_SHARED   (100 << 10) /* bytes of shared memory: two thread blocks, at least, find room */
-#define CONV_OTHER    1024        /* bytes of shared memory that a thread block takes beside */
-#define CONV_MOST     4           /* thread blocks on a multiprocessor */
+/* bytes of shared memory: at least two thread blocks fit on a multiprocessor */
+#define CONV_SHARED (100 << 10)
+#define CONV_OTHER  1024 /* further bytes of shared memory of a thread block */
+#define CONV_MOST   4    /* thread blocks on a multiprocessor */
 
-/* The elements of an image have distances of 32 bits. */
+/* Distances between the elements of an image must fit in 32 bits. */
 bool pair_conv_takes(const step *s)
 {
     const layout *in = &s->in[0].at;
@@ -17,17 +19,17 @@ bool pair_conv_takes(const step *s)
            layout_count(&s->out[0].at) > 0;
 }
 
-/* Which kernel: slots of a pixel, lines of results that a product has, groups of eight results that it has of each; and whether they are
- * pooled. */
+/* Which kernel: slots of a pixel, lines of results of a product, groups of eight results in each
+ * line, and whether results are pooled. */
 typedef struct tiling {
     int slots, shifts, lines;
-    bool pooled, boxed; /* the card brings boxes of elements by itself */
+    bool pooled, boxed; /* the tensor memory accelerator copies boxes of elements */
 } tiling;
 
 static int by_of(tiling k) { return k.pooled ? 2 : 1; }
 static int outputs_of(tiling k) { return PAIR_CONV_ROWS / k.shifts; }
 
-/* Are all strides but the last such as boxes may have? Of one element any will do. */
+/* Do all strides but the last suit boxes? The stride of an axis with one element does not matter. */
 static bool is_boxed(const step *s, const frame *f)
 {
     const operand *x = &s->in[0];
@@ -36,7 +38,8 @@ static bool is_boxed(const step *s, const frame *f)
     return is;
 }
 
-/* Elements of a box's line before those that a region needs, whose columns are multiples of 8: boxes begin at addresses of 16 bytes. */
+/* Elements of a line of a box before those that a region needs. Columns of regions are multiples of
+ * 8, and boxes start at addresses of 16 bytes. */
 static int lead_of(const step *s) { return (4 - s->attr[3] % 4) % 4; }
 
 static int slots_of(int64_t channels) { return channels <= 4 ? 4 : channels <= 8 ? 8 : 16; }
@@ -52,17 +55,17 @@ static tiling form_of(const step *s, const frame *f)
     return k;
 }
 
-/* A region's size in blocks, and what that takes. */
+/* The size of a region in blocks, and its cost. */
 typedef struct region {
     int down, across, lines, pitch,
-        stage_pitch; /* lines of elements, and how long they are in shared memory, and in a box */
+        stage_pitch; /* lines of elements, and their length in shared memory and in a box */
     int results, result_pitch,
-        stage; /* results of an output, after pooling, and how they lie there; bytes of a box */
+        stage; /* results of an output after pooling, and their pitch; bytes of a box */
     size_t shared;
-    double cost; /* elements that are brought for all of an image */
+    double cost; /* elements that are loaded for an image in total */
 } region;
 
-/* Those of a warp's eight outputs lie in different banks. */
+/* The eight outputs of a warp are stored in different banks. */
 static int result_pitch(int results, bool pooled) { return (results + 31) / 32 * 32 + (pooled ? 4 : 8); }
 
 static region measured(const step *s, tiling k, int down, int across)
@@ -80,8 +83,8 @@ static region measured(const step *s, tiling k, int down, int across)
                       r.shared <= CONV_SHARED;
     if (fits)
         r.cost = (double)quotient_up(out[2] * by, rows) * (double)quotient_up(out[3] * by, columns) * pixels;
-    if (!k.boxed)
-        r.shared -= (size_t)r.stage, r.stage = 0; /* the same region: bits do not hang on addresses */
+    if (!k.boxed) /* the region stays the same, so that bits do not depend on addresses */
+        r.shared -= (size_t)r.stage, r.stage = 0;
     return r;
 }
 
@@ -134,7 +137,7 @@ static cudaError_t describe_images(const step *s, const region *r, pair_conv_arg
     const layout *in = &s->in[0].at;
     int64_t size[4], stride[3];
     for (int i = 0; i < 4; i++) size[i] = in->size[3 - i];
-    for (int i = 0; i < 3; i++) /* each a multiple of 16 bytes, and no less than what it goes past */
+    for (int i = 0; i < 3; i++) /* each is a multiple of 16 bytes and covers the axes inside it */
         stride[i] = in->size[2 - i] > 1 ? in->stride[2 - i]
                     : i                 ? stride[i - 1] * size[i]
                                         : (size[0] + 3) / 4 * 4;
@@ -142,7 +145,7 @@ static cudaError_t describe_images(const step *s, const region *r, pair_conv_arg
                                CU_TENSOR_MAP_SWIZZLE_NONE, &a->boxes);
 }
 
-/* Where boxes cannot be described each thread brings elements by itself. */
+/* Where boxes cannot be described, threads load the elements themselves. */
 static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, tiling k, cudaStream_t q)
 {
     pair_conv_args a = { .groups = { 0 } };

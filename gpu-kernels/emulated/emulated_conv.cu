@@ -1,14 +1,19 @@
-/* emulated_conv.cu - convolutions with windows of 3 x 3 by tensor cores, of elements as pairs of f16, what is added to them, relu and pooling by 2
- * in one pass.
+/* emulated_conv.cu - convolutions with 3 x 3 windows on tensor cores, with elements as pairs of
+ * f16, with addend, relu and 2 x 2 pooling in one pass.
  *
- * A thread block goes over regions of the results. It brings the elements that a region needs into shared memory as pairs, scaled by the
- * largest of them: 8 slots of 2 bytes for each pixel, in planes. Any block of ROWS x 8 results is then a product whose right operand is found
- * in there, for each place in the window, by its address alone. SLOTS: of up to 4 channels high and low parts share a pixel's slots, and two
- * places in the window are taken at once; of up to 8 they lie in two planes; of up to 16 in four.
- * The left operand is the filters, in registers: of each eight rows of high parts, then of low parts of the same, so that a thread has both
- * sums of an output, and four results of it that are pooled. SHIFTS: of few outputs that are pooled there are two sets of filters, the second
- * one a line further down in a window of 4 x 3: a product then has both lines of what is pooled. Without pooling an element that is no number
- * would reach, times a filter's 0, a line whose windows do not hold it. */
+ * A thread block takes regions of the results. It loads the elements that a region needs into
+ * shared memory as pairs, scaled by the largest of them: 8 slots of 2 bytes for each pixel, in
+ * planes. Any block of ROWS x 8 results is then a product whose right operand, for each position in
+ * the window, is found by its address. SLOTS: with up to 4 channels, high and low parts share the
+ * slots of a pixel, and two positions of the window are taken at once; with up to 8 channels they
+ * are in two planes; with up to 16 in four.
+ *
+ * The left operand is the filters, in registers: eight rows of high parts, then the low parts of
+ * the same, so that a thread has both sums of an output and the four results that are pooled.
+ * SHIFTS: with few outputs that are pooled there are two sets of filters, the second one line
+ * further down in a 4 x 3 window; a product then has both lines that are pooled. Without pooling
+ * this form cannot be used: a NaN or infinity times the 0 of a filter would reach a line whose
+ * windows do not contain it. */
 #include "emulated.cuh"
 
 namespace
@@ -21,7 +26,7 @@ template <int SLOTS_, int LINES_, bool POOLED_, int SHIFTS_> struct form {
                          SUMS = LINES * ACROSS; /* of a block, for each shift */
     static constexpr bool POOLED = POOLED_;
     static constexpr int OUTPUTS = PAIR_CONV_ROWS / SHIFTS, ROWS = LINES * SHIFTS, BY = POOLED ? 2 : 1;
-    static constexpr int CHANNELS = SLOTS == 16 ? 8 : SLOTS; /* of a pixel that a thread brings */
+    static constexpr int CHANNELS = SLOTS == 16 ? 8 : SLOTS; /* channels of a pixel that a thread loads */
     static constexpr int HELD = PAIR_CONV_HELD(SLOTS);
     static constexpr int PLANES = SLOTS == 4 ? 1 : SLOTS / 4, TAPS = (2 + SHIFTS) * 3,
                          STEPS = SLOTS == 4 ? (TAPS + 1) / 2 : TAPS;
@@ -29,7 +34,7 @@ template <int SLOTS_, int LINES_, bool POOLED_, int SHIFTS_> struct form {
 
 extern __shared__ __align__(128) float4 shared[];
 
-/* What all threads share, what has been brought, planes, results. */
+/* Addresses of the head that all threads share, the loaded elements, the planes, and the results. */
 static __device__ inline uint32_t stage_place() { return place_of(shared) + PAIR_CONV_HEAD; }
 static __device__ inline uint32_t planes_place(const pair_conv_args &a) { return stage_place() + a.stage; }
 static __device__ inline int plane_bytes(const pair_conv_args &a) { return (int)a.pixels * PIXEL; }
@@ -40,10 +45,11 @@ template <class f> static __device__ inline float *results_at(const pair_conv_ar
 
 /* ---- filters ---- */
 
-/* A thread's fragments: rows g, g + 8 of a warp's 16 are output g; elements 2 t, 2 t + 1, and 8 more. */
+/* The fragments of a thread: rows g and g + 8 of the 16 rows of a warp are output g; elements 2 t,
+ * 2 t + 1 and 8 more. */
 template <class f> using fragments = uint32_t[f::STEPS][4];
 
-/* Of how many lines further down, and for which output of the thread block, a thread has sums. */
+/* The line shift and the output of the sums of a thread. */
 static __device__ inline int row_of_thread() { return threadIdx.x / 32 * 8 + threadIdx.x % 32 / 4; }
 template <class f> static __device__ inline int shift_of_thread() { return row_of_thread() / f::OUTPUTS; }
 template <class f> static __device__ inline int output_of_thread() { return row_of_thread() % f::OUTPUTS; }
@@ -75,7 +81,7 @@ template <class f> static __device__ inline void load_filters(const pair_conv_ar
 
 /* ---- elements ---- */
 
-/* A region: its image, and its first row and column of the results before they are pooled. */
+/* A region: its image, and its first row and column of the results before pooling. */
 struct region {
     int64_t image;
     int32_t row, column;
@@ -88,7 +94,8 @@ template <class f> static __device__ inline region region_of(const pair_conv_arg
              (int32_t)(s - line * a.across.by) * a.blocks_across * ACROSS };
 }
 
-/* By one thread: the elements of a region, channel by channel, on their way to the stage. */
+/* Executed by one thread: starts the copies of the elements of a region to the stage, channel by
+ * channel. */
 static __device__ inline void bring(const pair_conv_args &a, const region &r, uint32_t arrival)
 {
     barrier_expect(arrival, a.stage);
@@ -96,8 +103,9 @@ static __device__ inline void bring(const pair_conv_args &a, const region &r, ui
                       arrival);
 }
 
-/* What a thread has: CHANNELS of some pixels; of 16 channels the second eight are pixels of their own. */
-template <class f> using held = float[f::HELD][f::CHANNELS];
+/* Elements of a thread: CHANNELS of some pixels. With 16 channels, the second eight count as pixels
+ * of their own. */
+template <class f> using elements_held = float[f::HELD][f::CHANNELS];
 struct pixel {
     uint32_t at, half;
 };
@@ -107,7 +115,7 @@ template <class f> static __device__ inline pixel pixel_of(const pair_conv_args 
     return { i - half * a.pixels, half };
 }
 
-template <class f> static __device__ inline void take(const pair_conv_args &a, held<f> &x)
+template <class f> static __device__ inline void take(const pair_conv_args &a, elements_held<f> &x)
 {
     const float *stage = (const float *)shared + PAIR_CONV_HEAD / 4 + a.lead;
 #pragma unroll
@@ -122,8 +130,9 @@ template <class f> static __device__ inline void take(const pair_conv_args &a, h
     }
 }
 
-/* The same, from an image of which there are no boxes. */
-template <class f> static __device__ inline void load(const pair_conv_args &a, const region &r, held<f> &x)
+/* The same for images that boxes cannot describe. */
+template <class f>
+static __device__ inline void load(const pair_conv_args &a, const region &r, elements_held<f> &x)
 {
     const float *image = (const float *)a.in + r.image * a.image;
 #pragma unroll
@@ -146,7 +155,8 @@ static __device__ inline void store_slots(uint32_t at, uint32_t x, uint32_t y, u
                  : "memory");
 }
 
-template <class f> static __device__ inline void store(const pair_conv_args &a, const held<f> &x, float scale)
+template <class f>
+static __device__ inline void store(const pair_conv_args &a, const elements_held<f> &x, float scale)
 {
     const int plane = plane_bytes(a);
 #pragma unroll
@@ -167,7 +177,7 @@ template <class f> static __device__ inline void store(const pair_conv_args &a, 
     }
 }
 
-template <class f> static __device__ inline float most_of(const held<f> &x)
+template <class f> static __device__ inline float most_of(const elements_held<f> &x)
 {
     float most = 0;
 #pragma unroll
@@ -177,7 +187,8 @@ template <class f> static __device__ inline float most_of(const held<f> &x)
 
 /* ---- products ---- */
 
-/* from: the first element of a block's first result; counted in pixels, as all places here. */
+/* from: the first element of the first result of a block, counted in pixels like all positions
+ * here. */
 template <class f>
 static __device__ inline void multiply(const pair_conv_args &a, uint32_t from, const fragments<f> &w,
                                        float (&d)[f::SUMS / 2])
@@ -196,7 +207,7 @@ static __device__ inline void multiply(const pair_conv_args &a, uint32_t from, c
     }
     products_end();
     products_wait<0>();
-    settle(d);
+    keep_after_wait(d);
 }
 
 /* ---- results ---- */
@@ -210,13 +221,13 @@ struct finishing {
     }
 };
 
-/* Where a thread keeps its results of a region in shared memory: those of two shifts apart. */
-template <class f> static __device__ inline float *desk_of(const pair_conv_args &a)
+/* Where a thread stores its results of a region in shared memory; those of two shifts are separate. */
+template <class f> static __device__ inline float *result_buffer(const pair_conv_args &a)
 {
     return results_at<f>(a) + row_of_thread() * a.result_pitch + threadIdx.x % 4 * 2 / f::BY;
 }
 
-/* Those of a block: columns 2 t, 2 t + 1 of each line. */
+/* Stores the results of a block: columns 2 t, 2 t + 1 of each line. */
 template <class f>
 static __device__ inline void keep(const pair_conv_args &a, float *to, const float (&d)[f::SUMS / 2],
                                    const finishing &epilogue)
@@ -237,7 +248,7 @@ static __device__ inline void keep(const pair_conv_args &a, float *to, const flo
     }
 }
 
-/* N results of a region, as they are written: from is the first. */
+/* N results of a region as they are stored; from: the first. */
 template <int N> struct alignas(N * sizeof(float)) some {
     float e[N];
 };
@@ -252,7 +263,7 @@ static __device__ inline some<N> results_from(const pair_conv_args &a, const flo
     return x;
 }
 
-/* A region's results, N at a time: by_region and by_line count these. */
+/* Stores the results of a region, N at a time; by_region and by_line count groups of N. */
 template <class f, int N>
 static __device__ inline void write(const pair_conv_args &a, const region &r, int first)
 {
@@ -276,7 +287,7 @@ template <class f>
 static __device__ inline void make_region(const pair_conv_args &a, const fragments<f> &w,
                                           const finishing &epilogue, bool is)
 {
-    float *to = desk_of<f>(a);
+    float *to = result_buffer<f>(a);
 #pragma unroll 1
     for (int down = 0; down < a.blocks_down; down++)
 #pragma unroll 1
@@ -311,14 +322,15 @@ template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_con
     for (uint32_t s = walker; s < a.regions; s += a.walkers, turn ^= 1) {
         const bool more = s + a.walkers < a.regions;
         const region r = region_of<f>(a, s);
-        held<f> x;
+        elements_held<f> x;
         if (a.stage) barrier_wait(arrival, turn), take<f>(a, x);
         else load<f>(a, r, x);
         const int exponent = scale_exponent(largest(most_of<f>(x), most + turn));
-        if (brings && more) bring(a, region_of<f>(a, s + a.walkers), arrival); /* all have taken theirs */
+        /* all threads have read their elements */
+        if (brings && more) bring(a, region_of<f>(a, s + a.walkers), arrival);
         if (threadIdx.x == 0) most[turn ^ 1] = 0;
         store<f>(a, x, power_of_two(exponent));
-        show_writes();
+        fence_writes();
         __syncthreads();
         if (!more) let_next_begin();
         make_region<f>(a, w, { unscaling_of(exponent, of_filters), bias, a.least }, is);

@@ -1,12 +1,14 @@
-/* emulated_gemm.cu - products by tensor cores, of operands as pairs of f16.
+/* emulated_gemm.cu - products on tensor cores with operands as pairs of f16.
  *
- * b has been packed (emulated_pack.cu). A thread block has a tile of the result. One of its threads brings a, and b, into shared memory, as far
- * ahead as there is room. Two groups of four warps take a from there, as pairs in registers, and multiply: each row of a under a scale of its
- * own, so that nothing about a must be known. The tensor cores truncate their sums, so each unit of 64 inner elements is summed apart, and
- * added to what was before as f32 are.
+ * b has been packed (emulated_pack.cu). A thread block has a tile of the result. One of its threads
+ * copies a and b into shared memory, as far ahead as they fit. Two groups of four warps read a from
+ * there, convert it to pairs in registers, and multiply. Each row of a has a scale of its own, so
+ * nothing must be known about a. Tensor cores truncate their sums, so each unit of 64 inner
+ * elements is summed separately and added in f32.
  *
- * Of 128 rows each group takes 64; of 64 they take units in turn. Thread blocks go over tiles, or those of a cluster share the inner axis of
- * one. */
+ * With tiles of 128 rows each group takes 64 rows; with 64 rows the groups take units alternately.
+ * Thread blocks take several tiles, or the thread blocks of a cluster share the inner axis of one
+ * tile. */
 #include "emulated.cuh"
 #include "epilogue.cuh"
 
@@ -14,40 +16,40 @@ namespace
 {
 
 enum { UNIT = PAIR_UNIT, PART = PAIR_PART, GROUP = 128, A_LINE = 128, STAGES_MOST = 8 };
-enum { HEADROOM = 3 }; /* powers of two by which a row's elements may grow under its scale */
+enum { HEADROOM = 3 }; /* the elements of a row may grow by this power of two under its scale */
 
 template <int ROWS_, int COLUMNS_> struct tile {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_;
     static constexpr int A_HALF = ROWS * A_LINE, A_BYTES = 2 * A_HALF, B_PART = COLUMNS / UNIT * PART,
                          B_BYTES = 2 * B_PART;
-    static constexpr int STAGE = A_BYTES + B_BYTES, DESK_PITCH = 40,
-                         DESK = 16 * DESK_PITCH * 4; /* of a warp */
-    static constexpr int ROOM = 227 * 1024 - 1024 - 8 * DESK - 256;
+    static constexpr int STAGE = A_BYTES + B_BYTES, STORE_PITCH = 40,
+                         STORE_BUFFER = 16 * STORE_PITCH * 4; /* bytes of the store buffer of a warp */
+    static constexpr int ROOM = 227 * 1024 - 1024 - 8 * STORE_BUFFER - 256;
     static constexpr int STAGES = ROOM / STAGE < STAGES_MOST ? ROOM / STAGE : STAGES_MOST;
-    static constexpr bool TAKES_TURNS = ROWS == 64; /* the groups */
-    static constexpr int SHARED = STAGES * STAGE + 8 * DESK + 256 + 1024;
-    static_assert(2 * 64 * COLUMNS * 4 <= STAGES * STAGE, "room for the results of both groups");
+    static constexpr bool ALTERNATES = ROWS == 64; /* the groups alternate */
+    static constexpr int SHARED = STAGES * STAGE + 8 * STORE_BUFFER + 256 + 1024;
+    static_assert(2 * 64 * COLUMNS * 4 <= STAGES * STAGE, "shared_map for the results of both groups");
 };
 
-/* Where things are in shared memory. */
-struct room {
+/* Addresses in shared memory. */
+struct shared_map {
     uint32_t stages, desks, full, empty;
 };
 
-template <class t> static __device__ inline room room_of(const void *shared)
+template <class t> static __device__ inline shared_map room_of(const void *shared)
 {
     const uint32_t first = (place_of(shared) + 1023) / 1024 * 1024, desks = first + t::STAGES * t::STAGE;
-    return { first, desks, desks + 8 * t::DESK, desks + 8 * t::DESK + 8 * STAGES_MOST };
+    return { first, desks, desks + 8 * t::STORE_BUFFER, desks + 8 * t::STORE_BUFFER + 8 * STAGES_MOST };
 }
 
 static __device__ inline int units_of(const product_args &s) { return (s.k + UNIT - 1) / UNIT; }
 
-/* A thread block's share: units of the inner axis, and in each round a tile. */
-struct errand {
+/* The work of a thread block: units of the inner axis, and a tile in each round. */
+struct work_share {
     int first, count;
 };
 
-static __device__ inline errand errand_of(const product_args &s)
+static __device__ inline work_share errand_of(const product_args &s)
 {
     const int part = blockIdx.x % s.parts, units = units_of(s), first = units * part / s.parts;
     return { first, units * (part + 1) / s.parts - first };
@@ -65,10 +67,10 @@ template <class t> static __device__ inline bool corner_of(const pair_args &s, i
     return round < s.rounds && field < across * down;
 }
 
-/* ---- bringing ---- */
+/* ---- loading ---- */
 
 template <class t>
-static __device__ inline void bring_a(const pair_args &s, const room &r, corner c, int unit, int stage)
+static __device__ inline void bring_a(const pair_args &s, const shared_map &r, corner c, int unit, int stage)
 {
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -76,9 +78,9 @@ static __device__ inline void bring_a(const pair_args &s, const room &r, corner 
                  r.full + 8 * stage);
 }
 
-/* Columns that there are not get those before, and are not written. */
+/* Columns that do not exist repeat the columns before them and are not stored. */
 template <class t>
-static __device__ inline void bring_b(const pair_args &s, const room &r, corner c, int unit, int stage)
+static __device__ inline void bring_b(const pair_args &s, const shared_map &r, corner c, int unit, int stage)
 {
     const int units = units_of(s.of), last = (s.of.n - 1) / UNIT;
     barrier_expect(r.full + 8 * stage, t::STAGE);
@@ -92,8 +94,9 @@ static __device__ inline void bring_b(const pair_args &s, const room &r, corner 
         }
 }
 
-/* By one thread. */
-template <class t> static __device__ inline void bring(const pair_args &s, const room &r, const errand &e)
+/* Executed by one thread. */
+template <class t>
+static __device__ inline void bring(const pair_args &s, const shared_map &r, const work_share &e)
 {
     int stage = 0, turn = 0;
     corner c;
@@ -122,17 +125,19 @@ static __device__ inline float4 loaded(uint32_t at)
     return x;
 }
 
-/* Which of 8 rows a lane has: two that are read at once lie 4 apart, so that all their pieces lie in different banks. */
+/* The row of a lane among 8: two rows that are read together are 4 apart, so that all their pieces
+ * are in different banks. */
 static __device__ inline int row_of_lane() { return threadIdx.x % 32 / 8 + threadIdx.x / 4 % 2 * 4; }
 
-/* Of a unit: of 16 inner elements at a time rows r and r + 8, four each (emulated_pack.cu orders b's likewise). Each row is scaled by a power of
- * two, biased. */
+/* The fragments of a unit: for each 16 inner elements, four elements of rows r and r + 8 each
+ * (emulated_pack.cu orders b likewise). Each row is scaled by a power of two, stored as a biased
+ * exponent. */
 struct fragments {
     uint32_t high[4][4], low[4][4];
     int scale[2];
 };
 
-/* A lane's elements of a unit: of row r, then of row r + 8, of 16 inner elements at a time. */
+/* The elements of a lane in a unit: of row r, then of row r + 8, for each 16 inner elements. */
 struct elements {
     float4 of[2][4];
 };
@@ -171,7 +176,8 @@ static __device__ inline bool is_too_large(const fragments &f)
     return has_half_from(most, HALF_TOP);
 }
 
-/* Four lanes have a row together. Where an element is infinite no result of the row is finite: any scale will do. */
+/* Four lanes share a row. If an element is infinite, no result of the row is finite, and any scale
+ * will do. */
 static __device__ inline int scale_of_row(const float4 (&x)[4])
 {
     float most = 0;
@@ -182,8 +188,9 @@ static __device__ inline int scale_of_row(const float4 (&x)[4])
     return max(scale_exponent(fmaxf(most, __shfl_xor_sync(~0u, most, 2))) - HEADROOM, 1);
 }
 
-/* A row's scale is that of the unit before, which leaves some room above the largest element so far: only when an element goes beyond
- * that, as those of the first unit do, another one is looked for. Elements are then brought again: it leaves registers to all else. */
+/* The scale of a row is that of the previous unit, which leaves headroom above the largest element
+ * so far. Only if an element exceeds it, as in the first unit, is a new scale computed. The
+ * elements are then loaded again, which saves registers. */
 template <class t>
 static __device__ inline void split(fragments &f, elements &x, const int (&before)[2], uint32_t a)
 {
@@ -210,7 +217,8 @@ static __device__ inline void begin(float (&d)[t::COLUMNS / 2], const fragments 
     products_end();
 }
 
-/* Sums of a unit, to those of all before: at the size of the operands again. That power of two is one number, nearly always. */
+/* Adds the sums of a unit to the total, at the scale of the operands. That power of two is nearly
+ * always one number. */
 template <int N>
 static __device__ inline void promote(float (&sum)[N], const float (&d)[N], const unscaling (&u)[2])
 {
@@ -224,20 +232,20 @@ static __device__ inline void promote(float (&sum)[N], const float (&d)[N], cons
     }
 }
 
-/* The stages as a group of warps meets them. */
-template <class t> struct conveyor {
-    static constexpr int STEP = t::TAKES_TURNS ? 2 : 1;
-    room r;
-    int of_b;      /* the scale of b, biased */
-    int group, at; /* unit, counted through all rounds */
+/* The stages in the order in which a group of warps uses them. */
+template <class t> struct pipeline {
+    static constexpr int STEP = t::ALTERNATES ? 2 : 1;
+    shared_map r;
+    int of_b;      /* the scale of b, as a biased exponent */
+    int group, at; /* number of the unit, counted through all rounds */
 
     __device__ inline uint32_t stage(int i) const { return r.stages + (at + i) % t::STAGES * t::STAGE; }
     __device__ inline uint32_t a_of(int i) const
     {
-        return stage(i) + t::B_BYTES + (t::TAKES_TURNS ? 0 : group * 64 * A_LINE);
+        return stage(i) + t::B_BYTES + (t::ALTERNATES ? 0 : group * 64 * A_LINE);
     }
 
-    /* When unit i is there. */
+    /* Waits for unit i and loads it. */
     __device__ inline void take(fragments &f, const int (&before)[2], int i) const
     {
         elements x;
@@ -246,7 +254,7 @@ template <class t> struct conveyor {
         split<t>(f, x, before, a_of(i));
     }
 
-    /* Unit i, and meanwhile the fragments of the next one. */
+    /* Multiplies unit i and prepares the fragments of the next one meanwhile. */
     __device__ inline void turn(float (&sum)[t::COLUMNS / 2], const fragments &now, fragments &next, int i,
                                 int count) const
     {
@@ -256,7 +264,7 @@ template <class t> struct conveyor {
         const unscaling u[2] = { unscaling_of(now.scale[0], of_b), unscaling_of(now.scale[1], of_b) };
         if (more) take(next, now.scale, i + STEP);
         products_wait<0>();
-        settle(d);
+        keep_after_wait(d);
         __syncwarp();
         if (threadIdx.x % 32 == 0) barrier_arrive(r.empty + 8 * ((at + i) % t::STAGES));
         promote(sum, d, u);
@@ -265,7 +273,7 @@ template <class t> struct conveyor {
     __device__ inline void take_all(float (&sum)[t::COLUMNS / 2], int count)
     {
         fragments even, odd;
-        int i = t::TAKES_TURNS ? group : 0;
+        int i = t::ALTERNATES ? group : 0;
         if (i < count) take(even, { SCALE_MOST, SCALE_MOST }, i);
 #pragma unroll 1
         for (; i < count; i += 2 * STEP) {
@@ -278,8 +286,8 @@ template <class t> struct conveyor {
 
 /* ---- results ---- */
 
-/* N results of ACT at once. */
-template <int N> static __device__ inline void finish_all(float (&x)[N], int act)
+/* Applies ACT to N results. */
+template <int N> static __device__ inline void apply_epilogue(float (&x)[N], int act)
 {
     if (act == OP_relu) {
 #pragma unroll
@@ -293,7 +301,7 @@ template <int N> static __device__ inline void finish_all(float (&x)[N], int act
     }
 }
 
-/* Sums of four columns of EACH rows, `step` apart, to results. */
+/* Converts sums of four columns of EACH rows, `step` apart, to results. */
 template <int EACH>
 static __device__ inline void write(const pair_args &p, float (&x)[EACH * 4], int row, int step, int column)
 {
@@ -307,7 +315,7 @@ static __device__ inline void write(const pair_args &p, float (&x)[EACH * 4], in
 #pragma unroll
             for (int i = 0; i < EACH; i++) x[4 * i + c] += b;
         }
-        finish_all(x, s.act);
+        apply_epilogue(x, s.act);
     }
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
@@ -323,14 +331,14 @@ static __device__ inline void write(const pair_args &p, float (&x)[EACH * 4], in
     }
 }
 
-/* A warp's 16 rows: 32 columns at a time by way of its desk, so that it writes whole lines. The sums move up each time: what is done with
- * them is there once. */
+/* Stores the 16 rows of a warp, 32 columns at a time, through its store buffer, so that whole lines
+ * are written. The sums move to the front each time, which keeps the loop body small. */
 template <class t>
-static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLUMNS / 2], const room &r,
+static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLUMNS / 2], const shared_map &r,
                                         corner c)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row_of_lane();
-    const uint32_t desk = r.desks + warp * t::DESK;
+    const uint32_t store_buffer = r.desks + warp * t::STORE_BUFFER;
 #pragma unroll 1
     for (int from = 0; from < t::COLUMNS; from += 32) {
         float x[16];
@@ -339,13 +347,13 @@ static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLU
 #pragma unroll
             for (int h = 0; h < 2; h++)
                 asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(
-                                 desk + ((row + 8 * h) * t::DESK_PITCH + j * 8 + lane % 4 * 2) * 4),
+                                 store_buffer + ((row + 8 * h) * t::STORE_PITCH + j * 8 + lane % 4 * 2) * 4),
                              "f"(sum[4 * j + 2 * h]), "f"(sum[4 * j + 2 * h + 1])
                              : "memory");
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const float4 y = loaded(desk + ((lane / 8 + 4 * i) * t::DESK_PITCH + lane % 8 * 4) * 4);
+            const float4 y = loaded(store_buffer + ((lane / 8 + 4 * i) * t::STORE_PITCH + lane % 8 * 4) * 4);
             x[4 * i] = y.x, x[4 * i + 1] = y.y, x[4 * i + 2] = y.z, x[4 * i + 3] = y.w;
         }
         write<4>(s, x, c.top + warp * 16 + lane / 8, 4, c.left + from + lane % 8 * 4);
@@ -355,7 +363,7 @@ static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLU
     }
 }
 
-/* Both groups of those who multiply. */
+/* A barrier for both multiplying groups. */
 static __device__ inline void meet_groups() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
 
 static __device__ inline void meet_cluster()
@@ -373,7 +381,7 @@ static __device__ inline float4 of_neighbour(uint32_t at, int rank)
     return x;
 }
 
-/* The sums of both groups in shared memory, rows of COLUMNS. */
+/* Stores the sums of both groups in shared memory, in rows of COLUMNS. */
 template <class t> static __device__ inline void keep(const float (&sum)[t::COLUMNS / 2], uint32_t at)
 {
     const int row = threadIdx.x / 32 * 16 + row_of_lane();
@@ -387,8 +395,9 @@ template <class t> static __device__ inline void keep(const float (&sum)[t::COLU
                          : "memory");
 }
 
-/* Sums of groups and of the thread blocks that have parts, each of which writes its share: all are asked for before any is added. */
-template <class t> static __device__ inline void join(const pair_args &s, const room &r, corner c)
+/* Joins the sums of the groups and of the thread blocks with parts. Each thread block stores its
+ * share. All loads are issued before the first addition. */
+template <class t> static __device__ inline void join(const pair_args &s, const shared_map &r, corner c)
 {
     const int parts = s.of.parts, part = blockIdx.x % parts, all = t::ROWS * t::COLUMNS / 4,
               share = (all + parts - 1) / parts;
@@ -414,17 +423,18 @@ template <class t> static __device__ inline void join(const pair_args &s, const 
     }
 }
 
-/* The group that brings leaves when it is done: a cluster meets without threads that have left. */
+/* The loading group exits when it is done, because the barrier of a cluster ignores threads that
+ * have exited. */
 template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __grid_constant__ pair_args s)
 {
     typedef tile<ROWS, COLUMNS> t;
     extern __shared__ float4 shared[];
-    const room r = room_of<t>(shared);
-    const errand e = errand_of(s.of);
-    const bool joins = t::TAKES_TURNS || s.of.parts > 1;
+    const shared_map r = room_of<t>(shared);
+    const work_share e = errand_of(s.of);
+    const bool joins = t::ALTERNATES || s.of.parts > 1;
     if (threadIdx.x == 0) {
         for (int i = 0; i < t::STAGES; i++)
-            barrier_make(r.full + 8 * i, 1), barrier_make(r.empty + 8 * i, t::TAKES_TURNS ? 4 : 8);
+            barrier_make(r.full + 8 * i, 1), barrier_make(r.empty + 8 * i, t::ALTERNATES ? 4 : 8);
         barriers_made();
     }
     __syncthreads();
@@ -432,11 +442,13 @@ template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __gr
         leave_registers<40>();
         if (threadIdx.x > 2 * GROUP) return;
         bring<t>(s, r, e);
-        let_next_begin(); /* by this thread alone: the others of its group have not waited for their turn */
+        /* by this thread alone: the other threads of its group have not waited for the previous
+         * kernel */
+        let_next_begin();
     } else {
         take_registers<232>();
         take_turn();
-        conveyor<t> belt = { r, scale_exponent(*(const float *)s.packed), (int)threadIdx.x / GROUP, 0 };
+        pipeline<t> belt = { r, scale_exponent(*(const float *)s.packed), (int)threadIdx.x / GROUP, 0 };
         corner c;
         for (int round = 0; corner_of<t>(s, round, c); round++) {
             float sum[COLUMNS / 2] = {};
@@ -444,12 +456,13 @@ template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __gr
             if (!joins) {
                 write_own<t>(s, sum, r, c);
             } else {
-                meet_groups(); /* both have read all stages */
+                meet_groups(); /* both groups have read all stages */
                 keep<t>(sum, r.stages);
-                meet_groups(); /* here, where those who brought have left: the cluster's barrier alone is not plain to every reader */
+                /* needed although the cluster barrier follows: the loading threads may have exited */
+                meet_groups();
                 meet_cluster();
                 join<t>(s, r, c);
-                meet_cluster(); /* nobody leaves whose memory is read */
+                meet_cluster(); /* no thread block may end while others read its memory */
             }
         }
     }
@@ -459,7 +472,7 @@ template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __gr
 
 #define TILE_OF(rows, columns, start, cost)                                                                  \
     {                                                                                                        \
-        rows, columns, tile<rows, columns>::SHARED, !tile<rows, columns>::TAKES_TURNS, start, cost,          \
+        rows, columns, tile<rows, columns>::SHARED, !tile<rows, columns>::ALTERNATES, start, cost,           \
             (const void *)pair_product<rows, columns>                                                        \
     }
 static const pair_kernel kernels[] = {

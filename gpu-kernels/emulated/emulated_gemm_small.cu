@@ -1,10 +1,13 @@
-/* emulated_gemm_small.cu - products of few rows by tensor cores (DUET_MATH_SPLIT), of numbers as sums of two of 11 bits (TF32), which have the exponents of
- * f32: nothing has to be known of the operands, and nothing is packed.
+/* emulated_gemm_small.cu - products with few rows on tensor cores (DUET_MATH_SPLIT), with numbers
+ * as sums of two TF32 numbers of 11 bits. TF32 has the exponents of f32, so nothing must be known
+ * about the operands, and nothing is packed.
  *
- * The tensor cores make out' = b' a': 64 columns of b are their rows, and the rows of a, of which there are few, their columns. b goes from
- * shared memory into registers and is split there. a lies in shared memory as it is: of it the tensor cores read the upper 11 bits, and beside
- * it lies what these leave. The thread blocks of a cluster, and their groups of four warps, take units of 32 of the inner axis, which the tensor
- * copy engine brings; the sums of all of them go to the thread block that has their rows. */
+ * The tensor cores compute out' = b' a': 64 columns of b are their rows, and the few rows of a
+ * their columns. b goes from shared memory into registers and is split there. a stays in shared
+ * memory as f32, of which the tensor cores read the upper 11 bits; the remainder is stored beside
+ * it. The thread blocks of a cluster, and their groups of four warps, take units of 32 of the inner
+ * axis, which the tensor memory accelerator loads. All sums are sent to the thread block that owns
+ * their rows. */
 #include "emulated.cuh"
 #include "epilogue.cuh"
 
@@ -13,7 +16,7 @@ namespace
 
 enum { UNIT = PAIR_UNIT / 2, COLUMNS = PAIR_FEW_COLUMNS, GROUP = 128, LINE = 128, SENT = 512 };
 
-/* Sums are sent two rows at a time, of all columns: SENT bytes. */
+/* Sums are sent two rows at a time, with all columns: SENT bytes. */
 template <int ROWS_, int GROUPS_, int STAGES_> struct tile {
     static constexpr int ROWS = ROWS_, GROUPS = GROUPS_, STAGES = STAGES_, SUMS = ROWS / 2;
     static constexpr int A_BYTES = ROWS * LINE, B_HALF = UNIT * LINE, B_BYTES = 2 * B_HALF,
@@ -21,14 +24,15 @@ template <int ROWS_, int GROUPS_, int STAGES_> struct tile {
     static constexpr int PAIRS = ROWS / 2,
                          RECEIVED = GROUPS * ((PAIRS + PAIR_PARTS - 1) / PAIR_PARTS * PAIR_PARTS) * SENT;
     static constexpr int PIECES = ROWS * LINE / 16,
-                         EACH = (PIECES + GROUP - 1) / GROUP; /* of a; a thread's */
+                         EACH = (PIECES + GROUP - 1) / GROUP; /* pieces of a; of a thread */
     static constexpr int BARRIERS = 2 * GROUPS * STAGES + 1;
     static constexpr int SHARED = GROUPS * STAGES * STAGE + RECEIVED + 8 * BARRIERS + 1024;
 };
 
 /* ---- products ---- */
 
-/* sum (or 0) + a b, for 64 rows and N columns, 8 along the inner axis: a in registers, b described. */
+/* sum (or 0) + a b for 64 rows and N columns, 8 along the inner axis: a in registers, b by
+ * descriptor. */
 template <int N> struct tf32_products;
 #define D4    "%0, %1, %2, %3"
 #define D8    D4 ", %4, %5, %6, %7"
@@ -64,15 +68,16 @@ PRODUCTS_OF(32, D16, 16, 17, 18, 19, 20, 21, R8(0), R8(8))
 #undef R4
 #undef R8
 
-/* ---- bringing ---- */
+/* ---- loading ---- */
 
 static __device__ inline void meet_group(int group)
 {
     asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
 }
 
-/* What a group has of a tile: units first, first + step, ..., count of them, in stages whose a and whose b arrive at barriers of their own. */
-template <class t> struct supply {
+/* The units of a tile that a group takes: first, first + step, ..., count of them, in stages whose
+ * a and b arrive at barriers of their own. */
+template <class t> struct unit_source {
     const pair_few_args &s;
     uint32_t stages, barriers;
     int top, left, first, step, count, group, thread;
@@ -83,7 +88,7 @@ template <class t> struct supply {
     __device__ inline uint32_t b_there(int i) const { return a_there(i) + 8; }
     __device__ inline int inner(int i) const { return (first + i * step) * UNIT; }
 
-    /* By one thread. */
+    /* Executed by one thread. */
     __device__ inline void bring_a(int i) const
     {
         barrier_expect(a_there(i), t::A_BYTES);
@@ -97,7 +102,8 @@ template <class t> struct supply {
             copy_box(b_at(i) + h * t::B_HALF, &s.b, left + h * 32, inner(i), b_there(i));
     }
 
-    /* Beside a what its upper 11 bits leave; the tensor cores cut that likewise, so it is rounded. */
+    /* Stores the remainder after the upper 11 bits beside a. The tensor cores truncate that too, so
+     * it is rounded. */
     __device__ inline void split_a(int i) const
     {
         barrier_wait(a_there(i), i / t::STAGES & 1);
@@ -111,23 +117,24 @@ template <class t> struct supply {
                 float &y = (&x.x)[e];
                 const uint32_t rest = bits_of(y - __uint_as_float(bits_of(y) & 0xffffe000)) + 0x1000;
                 y = __uint_as_float(y == y ? rest
-                                           : 0x7fffe000u); /* a NaN may have nothing above what is cut */
+                                           /* a NaN may have no bits above those that are truncated */
+                                           : 0x7fffe000u);
             }
             to[j * GROUP] = x;
         }
-        show_writes();
+        fence_writes();
         meet_group(group);
     }
 };
 
 /* ---- multiplying ---- */
 
-/* Of a unit of b. */
+/* The fragments of a unit of b. */
 struct fragments {
     uint32_t high[4][4], low[4][4];
 };
 
-/* Rounded to 11 bits, but never to an infinity. */
+/* Rounds to 11 bits, but never to an infinity. */
 static __device__ inline void split_tf32(float x, uint32_t &high, uint32_t &low)
 {
     const uint32_t near = (bits_of(x) + 0x1000) & 0xffffe000;
@@ -135,7 +142,8 @@ static __device__ inline void split_tf32(float x, uint32_t &high, uint32_t &low)
     low = bits_of(x - __uint_as_float(high));
 }
 
-/* Which two columns of b a lane has as rows of its products: those of half a warp lie in different banks. */
+/* The two columns of b that a lane has as rows of its products; those of half a warp are in
+ * different banks. */
 static __device__ inline int piece_of(int thread)
 {
     return thread / 32 % 2 * 2 + thread % 32 / 16 + thread / 8 % 2 * 4;
@@ -145,7 +153,7 @@ static __device__ inline int two_of(int thread)
     return thread / 64 * 16 + piece_of(thread) * 2 + thread / 4 % 2;
 }
 
-template <class t> static __device__ inline void take(fragments &f, const supply<t> &in, int i)
+template <class t> static __device__ inline void take(fragments &f, const unit_source<t> &in, int i)
 {
     const int thread = in.thread, k = thread % 4, place = thread / 4 % 2 * 8;
     const uint32_t from = in.b_at(i) + thread / 64 * t::B_HALF;
@@ -165,7 +173,7 @@ template <class t> static __device__ inline void take(fragments &f, const supply
         }
 }
 
-/* The small products first: the tensor cores cut their sums. */
+/* Small products come first, because the tensor cores truncate their sums. */
 template <class t> static __device__ inline void begin(float (&d)[t::SUMS], const fragments &f, uint32_t a)
 {
     products_begin();
@@ -179,9 +187,9 @@ template <class t> static __device__ inline void begin(float (&d)[t::SUMS], cons
     products_end();
 }
 
-/* Unit i, and meanwhile the next one is made ready. Of the first two, b was taken before. */
+/* Multiplies unit i and prepares the next one meanwhile. For the first two units b was read before. */
 template <class t>
-static __device__ inline void turn(float (&sum)[t::SUMS], const supply<t> &in, const fragments &now,
+static __device__ inline void turn(float (&sum)[t::SUMS], const unit_source<t> &in, const fragments &now,
                                    fragments &next, int i)
 {
     float d[t::SUMS];
@@ -189,7 +197,7 @@ static __device__ inline void turn(float (&sum)[t::SUMS], const supply<t> &in, c
     if (i > 0 && i + 1 < in.count) take(next, in, i + 1);
     if (i + 1 < in.count) in.split_a(i + 1);
     products_wait<0>();
-    settle(d);
+    keep_after_wait(d);
     if (i + t::STAGES < in.count) {
         meet_group(in.group);
         if (in.thread == 0) in.bring_b(i + t::STAGES), in.bring_a(i + t::STAGES);
@@ -199,7 +207,7 @@ static __device__ inline void turn(float (&sum)[t::SUMS], const supply<t> &in, c
     for (int k = 0; k < t::SUMS; k++) sum[k] += d[k];
 }
 
-template <class t> static __device__ inline void bring_all(const supply<t> &in, bool a, bool b)
+template <class t> static __device__ inline void bring_all(const unit_source<t> &in, bool a, bool b)
 {
     for (int i = 0; i < min(t::STAGES, in.count) && in.thread == 0; i++) {
         if (b) in.bring_b(i);
@@ -208,8 +216,9 @@ template <class t> static __device__ inline void bring_all(const supply<t> &in, 
     __syncwarp();
 }
 
-/* b is brought, and taken, before the turn where that may be. */
-template <class t> static __device__ inline void start(const supply<t> &in, fragments &even, fragments &odd)
+/* Loads and reads b before waiting for the previous kernel, where b allows that. */
+template <class t>
+static __device__ inline void start(const unit_source<t> &in, fragments &even, fragments &odd)
 {
     const bool early = in.s.of.b_is_there;
     if (!early) take_turn();
@@ -221,7 +230,7 @@ template <class t> static __device__ inline void start(const supply<t> &in, frag
 }
 
 template <class t>
-static __device__ inline void multiply(float (&sum)[t::SUMS], const supply<t> &in, fragments &even,
+static __device__ inline void multiply(float (&sum)[t::SUMS], const unit_source<t> &in, fragments &even,
                                        fragments &odd)
 {
     if (in.count == 0) return;
@@ -244,7 +253,7 @@ static __device__ inline void cluster_wait()
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-/* Four sums to a thread block of the cluster, at whose barrier they arrive. */
+/* Sends four sums to a thread block of the cluster and signals its barrier. */
 static __device__ inline void send(uint32_t to, const float *x, uint32_t barrier)
 {
     asm volatile(
@@ -260,14 +269,17 @@ static __device__ inline void keep(uint32_t at, const float *x)
                  : "memory");
 }
 
-/* Pairs of rows go round the thread blocks of a cluster: where those of this one arrive, from each worker so many, and how many it has. */
-struct desk {
+/* Pairs of rows are distributed round-robin over the thread blocks of a cluster. This describes
+ * where the sums for this thread block arrive, how many from each group, and how many pairs it
+ * owns. */
+struct store_buffer {
     uint32_t received, arrived;
     int parts, part, workers, each, own;
 };
 
 template <class t>
-static __device__ inline desk desk_of(const product_args &s, uint32_t received, uint32_t arrived)
+static __device__ inline store_buffer result_buffer(const product_args &s, uint32_t received,
+                                                    uint32_t arrived)
 {
     const int part = blockIdx.x % s.parts;
     return { received,
@@ -280,7 +292,8 @@ static __device__ inline desk desk_of(const product_args &s, uint32_t received, 
 }
 
 template <class t>
-static __device__ inline void send_all(const float (&sum)[t::SUMS], const desk &to, int worker, int thread)
+static __device__ inline void send_all(const float (&sum)[t::SUMS], const store_buffer &to, int worker,
+                                       int thread)
 {
 #pragma unroll
     for (int j = 0; j < t::ROWS / 8; j++) {
@@ -293,7 +306,7 @@ static __device__ inline void send_all(const float (&sum)[t::SUMS], const desk &
     else barrier_wait_for_cluster(to.arrived, 0);
 }
 
-/* Results of two columns. */
+/* Stores the results of two columns. */
 static __device__ inline void write(const product_args &s, float x, float y, int row, int column,
                                     const float (&bias)[2])
 {
@@ -306,7 +319,7 @@ static __device__ inline void write(const product_args &s, float x, float y, int
 }
 
 template <class t>
-static __device__ inline void write_own(const product_args &s, const desk &from, int top, int column,
+static __device__ inline void write_own(const product_args &s, const store_buffer &from, int top, int column,
                                         const float (&bias)[2])
 {
     for (int e = threadIdx.x; e < from.own * 32; e += t::GROUPS * GROUP) {
@@ -322,8 +335,8 @@ static __device__ inline void write_own(const product_args &s, const desk &from,
     }
 }
 
-/* By one thread. */
-template <class t> static __device__ inline void make_barriers(uint32_t first, const desk &d)
+/* Executed by one thread. */
+template <class t> static __device__ inline void make_barriers(uint32_t first, const store_buffer &d)
 {
     for (int i = 0; i < t::BARRIERS; i++) barrier_make(first + 8 * i, 1);
     barriers_made();
@@ -337,23 +350,23 @@ pair_few(const __grid_constant__ pair_few_args args)
     typedef tile<ROWS, GROUPS, STAGES> t;
     extern __shared__ float4 shared[];
     const product_args &s = args.of;
-    const uint32_t room = (place_of(shared) + 1023) / 1024 * 1024,
-                   received = room + GROUPS * STAGES * t::STAGE, barriers = received + t::RECEIVED;
+    const uint32_t shared_map = (place_of(shared) + 1023) / 1024 * 1024,
+                   received = shared_map + GROUPS * STAGES * t::STAGE, barriers = received + t::RECEIVED;
     const int group = __shfl_sync(~0u, threadIdx.x / GROUP, 0), thread = threadIdx.x % GROUP;
     const int across = (s.n + COLUMNS - 1) / COLUMNS, block = blockIdx.x / s.parts,
               units = (s.k + UNIT - 1) / UNIT;
-    const desk d = desk_of<t>(s, received, barriers + 8 * (t::BARRIERS - 1));
+    const store_buffer d = result_buffer<t>(s, received, barriers + 8 * (t::BARRIERS - 1));
     const int worker = d.part * GROUPS + group;
-    const supply<t> in = { args,
-                           room + group * STAGES * t::STAGE,
-                           barriers + group * STAGES * 16,
-                           block / across * ROWS,
-                           block % across * COLUMNS,
-                           worker,
-                           d.workers,
-                           worker < units ? (units - worker + d.workers - 1) / d.workers : 0,
-                           group,
-                           thread };
+    const unit_source<t> in = { args,
+                                shared_map + group * STAGES * t::STAGE,
+                                barriers + group * STAGES * 16,
+                                block / across * ROWS,
+                                block % across * COLUMNS,
+                                worker,
+                                d.workers,
+                                worker < units ? (units - worker + d.workers - 1) / d.workers : 0,
+                                group,
+                                thread };
     if (threadIdx.x == 0) make_barriers<t>(barriers, d);
     __syncthreads();
     if (s.parts > 1) cluster_arrive();
@@ -364,7 +377,7 @@ pair_few(const __grid_constant__ pair_few_args args)
                             column + 1 < s.n ? bias_at(s, column + 1) : 0 };
     float sum[t::SUMS] = {};
     multiply(sum, in, even, odd);
-    if (s.parts > 1) cluster_wait(); /* for barriers of others */
+    if (s.parts > 1) cluster_wait(); /* for the barriers of the others */
     send_all<t>(sum, d, worker, thread);
     write_own<t>(s, d, in.top, column, bias);
 }

@@ -1,4 +1,5 @@
-/* emulated_pack.cu - operands as pairs of f16, in the order in which emulated_gemm.cu takes them; the largest magnitude of a matrix. */
+/* emulated_pack.cu - packs operands as pairs of f16 in the order that emulated_gemm.cu reads;
+ * computes the largest magnitude of a matrix. */
 #include "emulated.cuh"
 
 namespace
@@ -6,7 +7,8 @@ namespace
 
 enum { UNIT = PAIR_UNIT };
 
-/* Which inner element a place of 16 holds: a thread of emulated_gemm.cu takes four neighbours, which lie two and two in a fragment. */
+/* The inner element at a position of 16: a thread of emulated_gemm.cu reads four neighbours, which
+ * are two and two in a fragment. */
 static __device__ inline int inner_at(int place) { return place % 8 / 2 * 4 + place / 8 * 2 + place % 2; }
 
 KERNEL(PACK_THREADS) pack(const __grid_constant__ pack_args s)

@@ -1,4 +1,5 @@
-/* gemm_few_columns.cuh - what the kernels of products with few columns share: sums over lanes, and rows of results. */
+/* gemm_few_columns.cuh - code that the kernels for products with few columns share: sums over
+ * lanes, and rows of results. */
 #ifndef FEW_CUH
 #define FEW_CUH
 
@@ -7,8 +8,9 @@
 namespace
 {
 
-/* Sums COUNT values over the lanes of a warp. Each level halves the values that a lane goes on with: lanes with the bit of OFF keep
- * the upper half. `first` is the index of v[0] at last, `valid` how many of v are values. */
+/* Sums COUNT values over the lanes of a warp. Each level halves the values of a lane: lanes whose
+ * number has the bit OFF keep the upper half. On return `first` is the index of v[0], and `valid`
+ * the number of entries of v that are values. */
 template <int COUNT
 , int OFF > static __device__ inline void join(T *v, int lane, int &first, int &valid)
 {
@@ -25,11 +27,11 @@ template <int COUNT
     if constexpr (OFF > 1) join<half, OFF / 2>(v, lane, first, valid);
 }
 
-/* The sums go to to[0 .. COUNT - 1]. */
+/* Stores the sums to to[0 .. COUNT - 1]. */
 template <int COUNT
 > static __device__ inline void sum_over_warp(T *v, int lane, T *to)
 {
-    constexpr int LEFT = (COUNT + 31) / 32 + 1; /* of the values, in a lane at last */
+    constexpr int LEFT = (COUNT + 31) / 32 + 1; /* values in a lane at the end */
     int first = 0, valid = COUNT;
     join < COUNT
     , 16 > (v, lane, first, valid);
@@ -38,7 +40,8 @@ template <int COUNT
         if (i < valid) to[first + i] = v[i];
 }
 
-/* Element j of the softmax of a row: who makes one element makes the exponentials of all; they are few. */
+/* Element j of the softmax of a row. Every element recomputes all exponentials of the row, because
+ * rows are short. */
 static __device__ inline T soft(const T *row, int n, int j)
 {
     T most = row[0], sum = K(0), own = K(0);
@@ -51,7 +54,8 @@ static __device__ inline T soft(const T *row, int n, int j)
     return own / sum;
 }
 
-/* Finishes and writes rows of N sums, of which s.n are columns, by `threads` threads that meet in sync. The sums are spoiled. */
+/* Applies the epilogue to rows of N sums, s.n of which are columns, and stores them. `threads`
+ * threads take part and synchronise by sync. The sums are overwritten. */
 template <int N, class SYNC>
 static __device__ inline void write_rows(const product_args &s, T *sums, int64_t top, int rows, int thread,
                                          int threads, SYNC sync)

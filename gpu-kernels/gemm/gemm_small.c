@@ -1,11 +1,12 @@
-/* gemm_small.c - launches products that have few rows or few columns: there vendors' kernels leave most of the card idle. */
+/* gemm_small.c - launches products with few rows or few columns. The kernels of vendors leave most
+ * of the card idle for these shapes. */
 #include "dtype.h"
 #include "emulated.h"
 #include <math.h>
 
 #define SPLIT_PARTS 2
-#define SPLIT_JOIN  1.4  /* microseconds, for the thread blocks of a cluster */
-#define TALL_OTHER  4096 /* bytes of shared memory that gemm_tall.cu has beside b */
+#define SPLIT_JOIN  1.4  /* microseconds for joining the sums of a cluster */
+#define TALL_OTHER  4096 /* bytes of shared memory that gemm_tall.cu uses besides b */
 
 product_args product_args_of(const step *s, const frame *f, const workspace *w)
 {
@@ -31,7 +32,7 @@ product_args product_args_of(const step *s, const frame *f, const workspace *w)
     return a;
 }
 
-/* Are vectors of `width` elements at aligned addresses, in all lines of this length? */
+/* Do all lines of this length start at addresses aligned for vectors of `width` elements? */
 static bool in_vectors(const void *p, int64_t line, int64_t lines, int64_t length, size_t bytes, int width)
 {
     return (uintptr_t)p % (bytes * (size_t)width) == 0 && length % width == 0 &&
@@ -40,14 +41,15 @@ static bool in_vectors(const void *p, int64_t line, int64_t lines, int64_t lengt
 
 /* ---- few columns ---- */
 
-/* Bytes of b as gemm_tall.cu keeps it. */
+/* Bytes of b in the shared memory of gemm_tall.cu. */
 static size_t kept_bytes(const product_args *a, size_t each)
 {
     const int reach = 32 * 16 / (int)each;
     return (size_t)((a->n + 1) / 2 * 2) * ((size_t)((a->k + reach - 1) / reach * reach) * each + 16);
 }
 
-/* The most that any shape asks for: threads that run different shapes at once set the same. */
+/* The largest amount for any shape. Threads that launch different shapes at the same time set the
+ * same attribute. */
 static size_t shared_for_tall(void)
 {
     const int most = card().shared - TALL_OTHER;
@@ -95,14 +97,14 @@ static int64_t tiles_of(const product_args *a, const split_kernel *t)
     return quotient_up(a->m, t->rows) * quotient_up(a->n, t->columns);
 }
 
-/* How a product is split: its tiles, and how many thread blocks share one. */
+/* How a product is split: its tile, and the number of thread blocks that share a tile. */
 typedef struct splitting {
     const split_kernel *t;
     int parts;
     double cost;
 } splitting;
 
-/* By a card's figures: so many microseconds, about. */
+/* Expected time in microseconds, from figures measured on an H200. */
 static double split_cost(const product_args *a, const split_kernel *t, int parts, double join, card_facts of)
 {
     const double rounds = (double)quotient_up(tiles_of(a, t) * parts, of.blocks);
@@ -110,7 +112,7 @@ static double split_cost(const product_args *a, const split_kernel *t, int parts
     return t->once + rounds * (t->start + t->cost * a->k / parts / 1000) + (parts > 1 ? join : 0);
 }
 
-/* The kernels that may be chosen from. */
+/* The kernels to choose from. */
 typedef struct choice {
     const split_kernel *of;
     int count, parts;
@@ -143,7 +145,8 @@ static splitting cheapest(const product_args *a, choice c)
     return best;
 }
 
-/* Can the tensor copy engine bring an operand? Where its elements lie is seen when it runs. */
+/* Can the tensor memory accelerator copy an operand with this layout? Its address is checked when
+ * the step runs. */
 static bool can_be_described(const layout *l)
 {
     return l->stride[1] == 1 && l->stride[0] > 0 && l->stride[0] % 4 == 0;

@@ -1,4 +1,5 @@
-/* gemm_small_mn.cu - products of few rows and columns: a thread block takes two rows, its threads the inner axis; their sums join at last. */
+/* gemm_small_mn.cu - products with few rows and few columns. A thread block computes two rows; its
+ * threads divide the inner axis and join their sums at the end. */
 #include "gemm_few_columns.cuh"
 
 namespace
@@ -8,7 +9,7 @@ struct alignas(2 * sizeof(T)) pair {
     T e[2];
 };
 
-/* One row of b. EXACT: it has N numbers side by side, in aligned pairs. */
+/* Loads one row of b. EXACT: the row has N contiguous numbers, in aligned pairs. */
 template <int N, bool EXACT> static __device__ inline void load(T b[N], const T *at, const product_args &s)
 {
 #pragma unroll
@@ -25,7 +26,7 @@ template <int N, bool EXACT> static __device__ inline void load(T b[N], const T 
 
 enum { EACH = 16 / sizeof(T) };
 
-/* Rows l, l + SKINNY_THREADS, ... of b, zeros beyond its end. */
+/* Loads rows l, l + SKINNY_THREADS, ... of b, and zeros beyond its end. */
 template <int N, bool EXACT>
 static __device__ inline void load_some(T x[EACH][N], const product_args &s, int l)
 {
@@ -88,7 +89,7 @@ const void *exact_of(int columns)
 
 } // namespace
 
-/* row: the columns. */
+/* row: the number of columns. */
 const void *TYPED(skinny_kernel)(int row, int form)
 {
     if (form == FORM_FLAT) return exact_of(row);

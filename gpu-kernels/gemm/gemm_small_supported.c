@@ -1,4 +1,5 @@
-/* gemm_small_supported.c - which products the kernels take, for the pretended CUDA too. */
+/* gemm_small_supported.c - which products our GEMM kernels support. The fake CUDA of the tests uses
+ * it too. */
 #include "launch.h"
 
 bool product_is_skinny(const step *s)
@@ -6,7 +7,7 @@ bool product_is_skinny(const step *s)
     return s->in[1].at.size[1] <= SKINNY_COLUMNS && s->in[0].at.size[1] <= SKINNY_INNER;
 }
 
-/* Does l have elements side by side along this axis? */
+/* Are the elements of l contiguous along this axis? */
 static bool runs(const layout *l, int along) { return l->size[along] <= 1 || l->stride[along] == 1; }
 
 static bool is_plain(const step *s)
@@ -22,7 +23,7 @@ bool product_is_thin(const step *s)
     return is_plain(s) && s->out[0].at.size[0] <= MATVEC_ROWS && (runs(b, 1) || runs(b, 0));
 }
 
-/* Are the sums all that there is, and rows of a and of the results without gaps? */
+/* Is the result just the sums, with rows of a and of the result contiguous? */
 static bool is_ordinary(const step *s)
 {
     const layout *a = &s->in[0].at, *out = &s->out[0].at;
@@ -36,7 +37,8 @@ bool product_has_few_rows(const step *s)
            runs(b, 1);
 }
 
-/* So little to compute that fetching decides, or what a vendor's kernels would leave idle. */
+/* Is there so little arithmetic that memory decides, or would the kernel of a vendor leave most of
+ * the card idle? */
 static bool is_little(const step *s)
 {
     const int64_t *b = s->in[1].at.size;

@@ -1,6 +1,7 @@
-/* gemm_split_k.cu - products with few rows. A thread block, or the few of a cluster, have a tile of the result, and each of their warps makes the
- * whole tile from its own slices of the inner axis, which it fetches by itself: no thread waits for another but at the end, where the tiles
- * of the warps are summed, then those of the cluster's thread blocks. */
+/* gemm_split_k.cu - products with few rows. A thread block, or the thread blocks of a cluster,
+ * compute one tile of the result. Each warp computes the whole tile from its own slices of the
+ * inner axis, which it loads itself, so no thread waits for another until the end. There the tiles
+ * of the warps are summed, then those of the thread blocks of the cluster. */
 #include "epilogue.cuh"
 
 namespace
@@ -9,9 +10,9 @@ namespace
 enum {
     SLICE = 8,
     A_PITCH = SLICE + 4
-}; /* of the inner axis; rows of a lie so that lanes meet no bank twice */
+}; /* elements of the inner axis; the pitch of rows of a avoids bank conflicts */
 
-/* 16 bytes, or one element, on their way to shared memory; without a source zeros. */
+/* Copies 16 bytes, or one element, to shared memory asynchronously; zeros if there is no source. */
 template <int BYTES> static __device__ inline void fetch(uint32_t to, const T *from, bool there)
 {
     const int bytes = there ? BYTES : 0;
@@ -29,7 +30,8 @@ template <int LEFT> static __device__ inline void wait_groups()
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 }
 
-/* Lanes are DOWN x ACROSS, so that the two halves of a warp read different rows of a and the same columns of b. */
+/* The lanes form a grid of DOWN x ACROSS, so that the two halves of a warp read different rows of a
+ * and the same columns of b. */
 template <int DOWN, int ACROSS> static __device__ inline void place_lane(int lane, int &down, int &across)
 {
     static_assert(DOWN * ACROSS == 32, "a warp");
@@ -38,7 +40,7 @@ template <int DOWN, int ACROSS> static __device__ inline void place_lane(int lan
     else down = lane / ACROSS, across = lane % ACROSS;
 }
 
-/* All threads of a cluster meet; what they wrote into shared memory can be seen. */
+/* A barrier for all threads of a cluster. It makes their writes to shared memory visible. */
 static __device__ inline void meet_cluster()
 {
 #if __CUDA_ARCH__ >= 900
@@ -46,7 +48,7 @@ static __device__ inline void meet_cluster()
 #endif
 }
 
-/* What the cluster's thread block `rank` has where this one has *p. */
+/* Reads the value at the address of *p in the shared memory of thread block `rank` of the cluster. */
 static __device__ inline T of_neighbour(const T *p, int rank)
 {
     T x = *p;
@@ -60,7 +62,7 @@ static __device__ inline T of_neighbour(const T *p, int rank)
     return x;
 }
 
-/* EACH_DOWN x EACH_ACROSS results a lane. */
+/* Each lane computes EACH_DOWN x EACH_ACROSS results. */
 template <int EACH_DOWN, int EACH_ACROSS, int DOWN, int ACROSS, int WARPS, int STAGES, bool WIDE>
 struct tile {
     static constexpr int ROWS = EACH_DOWN * DOWN, COLUMNS = EACH_ACROSS * ACROSS, PIECE = WIDE ? 4 : 1;
@@ -70,7 +72,7 @@ struct tile {
     static constexpr int STAGE = ROWS * A_PITCH + SLICE * COLUMNS; /* elements */
     static constexpr int SHARED = WARPS * (STAGES * STAGE > ROWS * COLUMNS ? STAGES * STAGE : ROWS * COLUMNS);
 
-    /* What a lane fetches of the lines of a slice: every STEP-th, from line `first` on. */
+    /* What a lane loads from the lines of a slice: every STEP-th line, starting with line `first`. */
     template <int LENGTH> struct lines {
         static constexpr int PIECES = LENGTH / PIECE, STEP = PIECES > 32 ? 1 : 32 / PIECES,
                              PASSES = PIECES > 32 ? PIECES / 32 : 1;
@@ -83,7 +85,7 @@ struct tile {
     typedef lines<COLUMNS> of_b;
     typedef lines<SLICE> of_a;
 
-    /* from: what lane would fetch first of the slice at k0. */
+    /* from: the first element that this lane loads of the slice at k0. */
     static __device__ inline void fetch_b(const product_args &s, uint32_t to, const T *from, const of_b &mine,
                                           int k0, int left)
     {
@@ -160,7 +162,7 @@ struct tile {
             end_group();
         }
         if (!s.b_is_there) from_b += (STAGES - 1) * on_b;
-        int stage = STAGES - 1; /* that is fetched into next */
+        int stage = STAGES - 1; /* the stage to load next */
         for (int i = 0; i < mine; i++) {
             wait_groups<STAGES - 2>();
             __syncwarp();
@@ -201,7 +203,7 @@ struct tile {
         return sum;
     }
 
-    /* Each thread block of a cluster writes its share of the tile. */
+    /* Each thread block of a cluster stores its share of the tile. */
     static __device__ inline void join_cluster(const product_args &s, T *room, int top, int left)
     {
         const int share = (ROWS * COLUMNS + s.parts - 1) / s.parts, from = blockIdx.x % s.parts * share;
@@ -212,7 +214,7 @@ struct tile {
             for (int p = 0; p < s.parts; p++) sum += of_neighbour(room + i, p);
             write(s, sum, i, top, left);
         }
-        meet_cluster(); /* nobody leaves whose memory is read */
+        meet_cluster(); /* no thread block may end while others read its memory */
     }
 
     static __device__ inline void join(const product_args &s, T *room, int top, int left)

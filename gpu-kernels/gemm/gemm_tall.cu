@@ -1,4 +1,5 @@
-/* gemm_tall.cu - products of many rows and few columns: b stays in shared memory, a warp takes some rows at a time, its lanes the inner axis. */
+/* gemm_tall.cu - products with many rows and few columns. b stays in shared memory; a warp computes
+ * some rows at a time, and its lanes divide the inner axis. */
 #include "gemm_few_columns.cuh"
 
 namespace
@@ -6,7 +7,7 @@ namespace
 
 enum { WARPS = TALL_THREADS / 32, REACH = 32 * WIDTH };
 
-/* The columns of b, each without gaps, zeros beyond its ends. */
+/* Stores the columns of b contiguously, with zeros beyond their ends. */
 template <int N> static __device__ inline void keep(T *columns, const product_args &s, int pitch)
 {
     const T *b = (const T *)s.b;
@@ -17,7 +18,8 @@ template <int N> static __device__ inline void keep(T *columns, const product_ar
     }
 }
 
-/* One vector of each row, from element k on. VECTORS: rows begin at 16 bytes, and are a number of vectors. */
+/* Loads one vector of each row, from element k on. VECTORS: rows start at addresses aligned to 16
+ * bytes and consist of whole vectors. */
 template <bool VECTORS>
 static __device__ inline void load(vec x[TALL_ROWS], const product_args &s, int64_t top, int k)
 {
@@ -51,7 +53,7 @@ template <int N, bool VECTORS> KERNEL(TALL_THREADS, 2) tall(const __grid_constan
     extern __shared__ float4 shared[];
     __shared__ T sums[WARPS][TALL_ROWS * N];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, reach = (s.k + REACH - 1) / REACH * REACH;
-    const int pitch = reach + WIDTH; /* so that columns begin in different banks */
+    const int pitch = reach + WIDTH; /* so that columns start in different banks */
     T *columns = (T *)shared;
     if (s.b_is_there) keep<N>(columns, s, pitch);
     take_turn();
@@ -83,7 +85,7 @@ template <int N> const void *of(bool vectors)
 
 } // namespace
 
-/* row: the columns. form: FORM_FLAT where rows of a are vectors. */
+/* row: the number of columns. form: FORM_FLAT if rows of a consist of aligned vectors. */
 const void *TYPED(tall_kernel)(int row, int form)
 {
     const bool vectors = form == FORM_FLAT;

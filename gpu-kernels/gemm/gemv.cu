@@ -1,5 +1,5 @@
-/* gemv.cu - products of one row or two: matrix times vector. The matrix is read once, and where it is not what the kernel before this
- * one wrote, its first part already while that one ends. */
+/* gemv.cu - products with one or two rows: matrix times vector. The matrix is read once. If the
+ * previous kernel did not write the matrix, its first part is loaded while that kernel ends. */
 #include "epilogue.cuh"
 
 namespace
@@ -11,7 +11,8 @@ struct alignas(COLUMNS * sizeof(T)) quad {
     T e[COLUMNS];
 };
 
-/* Rows k0 + i * DOWN of four columns of b; beyond its edges zeros. WIDE: 16 bytes at aligned addresses. */
+/* Loads rows k0 + i * DOWN of four columns of b, and zeros beyond its edges. WIDE: 16 bytes at
+ * aligned addresses. */
 template <bool WIDE>
 static __device__ inline void load(quad w[EACH], const product_args &s, int k0, int column)
 {
@@ -42,7 +43,7 @@ static __device__ inline void take(quad sum[ROWS], const quad w[EACH], const pro
         }
 }
 
-/* Over the lanes that have the same columns. */
+/* Sums over the lanes with the same columns. */
 static __device__ inline quad sum_over_lanes(quad x)
 {
 #pragma unroll
@@ -52,7 +53,7 @@ static __device__ inline quad sum_over_lanes(quad x)
     return x;
 }
 
-/* A thread block has eight columns; a thread four of them, of every DOWN-th row of b. */
+/* A thread block computes eight columns. A thread takes four of them, and every DOWN-th row of b. */
 template <int ROWS, bool WIDE> KERNEL(MATVEC_THREADS) matvec(const __grid_constant__ product_args s)
 {
     __shared__ T part[WARPS][ROWS][ACROSS * COLUMNS];
@@ -82,7 +83,7 @@ template <int ROWS, bool WIDE> KERNEL(MATVEC_THREADS) matvec(const __grid_consta
     ((T *)s.out)[row * s.out_row + left + column] = result_of(s, all, left + column);
 }
 
-/* The columns of b without gaps: a warp has one. */
+/* The columns of b are contiguous: one warp for each column. */
 template <int ROWS, bool WIDE> KERNEL(MATVEC_THREADS) dots(const __grid_constant__ product_args s)
 {
     const int column = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -118,7 +119,7 @@ template <int ROWS, bool WIDE> KERNEL(MATVEC_THREADS) dots(const __grid_constant
 
 } // namespace
 
-/* rows: 1 or 2. form: FORM_ROWS where b has rows without gaps, FORM_COLUMNS where it has columns so. */
+/* rows: 1 or 2. form: FORM_ROWS if the rows of b are contiguous, FORM_COLUMNS if its columns are. */
 const void *matvec_kernel(int rows, int form, bool wide)
 {
     if (form == FORM_COLUMNS)

@@ -1,4 +1,5 @@
-/* gather_scatter.cu - take, take_along_axis, one_hot, by the size of elements; put, scatter_add, scatter_max from sorted places; histogram. */
+/* gather_scatter.cu - kernels of take, take_along_axis and one_hot for each size of elements; of
+ * put, scatter_add and scatter_max by sorted indices; and of histogram. */
 #include "gather_scatter.cuh"
 
 namespace
@@ -21,11 +22,11 @@ template <class E> KERNEL(ORDER_THREADS) take(const __grid_constant__ take_args 
     ((E *)a.out)[i] = e;
 }
 
-/* Rows of units that lie one after the other: a group of lanes has ROWS_EACH units a lane to move, SIDE of a row beside each other, and reads a
- * row's index once. */
+/* Moves rows that consist of contiguous units. A group of lanes moves one row at a time: ROWS_EACH
+ * units for each lane, SIDE of them in the same row. It reads the index of a row once. */
 struct group {
     uint32_t lanes, groups, first,
-        at; /* its first row; row r of it is first + r * groups. Its lane's first unit */
+        at; /* the first row of the group, whose row r is first + r * groups; the first unit of this lane */
 
     template <int SIDE> __device__ inline void find(const rows_args &a)
     {
@@ -36,8 +37,8 @@ struct group {
     }
 };
 
-/* Several indices at once, of which the last may be missing; where each is among the places, or -1. The usual types are asked for once, so
- * that no read waits for another. */
+/* Reads several indices at once; the last ones may be absent. Returns their positions along the
+ * axis, or -1 for a bad index. The common types are tested once, so that no read waits for another. */
 enum { NO_INDEX = ~0u };
 template <class I, int N>
 static __device__ inline void read_indices(const rows_args &a, const uint32_t at[N], int64_t k[N])
@@ -89,7 +90,7 @@ template <class E, int SIDE> KERNEL(ORDER_THREADS) take_rows(const __grid_consta
     }
 }
 
-/* Every element has an index of its own: those of a thread are ORDER_THREADS apart. */
+/* Every element has an index of its own. The elements of a thread are ORDER_THREADS apart. */
 template <class E> KERNEL(ORDER_THREADS) take_each(const __grid_constant__ rows_args a)
 {
     E e[ROWS_EACH] = {};
@@ -112,7 +113,7 @@ template <class E> KERNEL(ORDER_THREADS) take_each(const __grid_constant__ rows_
         if (first + r * ORDER_THREADS < a.rows) ((E *)a.out)[first + r * ORDER_THREADS] = e[r];
 }
 
-/* Sixteen bytes a thread, at an aligned address; they may be of several rows. */
+/* Each thread writes sixteen bytes at an aligned address; they may belong to several rows. */
 template <class E> KERNEL(ORDER_THREADS) one_hot(const __grid_constant__ take_args a)
 {
     enum { MANY = 16 / sizeof(E) };
@@ -184,12 +185,12 @@ template <class Op, class E> KERNEL(ORDER_THREADS) scatter(const __grid_constant
     ((E *)a.out)[i] = e;
 }
 
-/* As many elements as are a unit of a row. */
+/* The elements of one unit of a row. */
 template <class E, int MANY> struct alignas(sizeof(E) * MANY) unit {
     E e[MANY];
 };
 
-/* A group of lanes a row of out, SIDE units a lane. */
+/* A group of lanes for each row of out, SIDE units for each lane. */
 template <class Op, class E, int MANY, int SIDE>
 KERNEL(ORDER_THREADS)
 scatter_rows(const __grid_constant__ scatter_args a)
@@ -259,13 +260,14 @@ KERNEL(ORDER_THREADS) count(const __grid_constant__ count_args a)
         if (own[k]) atomicAdd(a.out + k, (unsigned long long)own[k]);
 }
 
-/* The least number of a type that is not below x, and the greatest that is not above: elements of the type compare with these as with x. */
+/* The least number of a type that is not below x, and the greatest that is not above x. Elements of
+ * the type compare with these as they compare with x. */
 static __device__ inline void not_below(float *n, double x) { *n = __double2float_ru(x); }
 static __device__ inline void not_below(double *n, double x) { *n = x; }
 static __device__ inline void not_above(float *n, double x) { *n = __double2float_rd(x); }
 static __device__ inline void not_above(double *n, double x) { *n = x; }
 
-/* bin_of in the elements' own type: the edges decide, wherever one begins to look. */
+/* bin_of in the type of the elements. The edges decide, whatever bin the search starts with. */
 template <class N> struct edges {
     const N *edge;
     N low, high, inverse;
@@ -299,7 +301,7 @@ static __device__ inline void count_all(const count_args &a, const edges<N> &e, 
 #pragma unroll
         for (int r = 0; r < ROUNDS; r++) {
             const int64_t i = first + r * all;
-            if (i >= units) v[r].e[0] = (N)NAN; /* is in no bin */
+            if (i >= units) v[r].e[0] = (N)NAN; /* NAN belongs to no bin */
             else if (VECTORS) v[r] = ((const unit *)a.x)[i];
             else v[r].e[0] = (N)order_number(a.x, (duet_dtype)a.type, place_of(a.at, i));
         }

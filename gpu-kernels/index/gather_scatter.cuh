@@ -1,4 +1,4 @@
-/* gather_scatter.cuh - where elements are, for kernels of any element type. */
+/* gather_scatter.cuh - offsets of elements, for kernels of any element type. */
 #ifndef PLACES_CUH
 #define PLACES_CUH
 
@@ -21,7 +21,7 @@ static __device__ inline int64_t place_of(const axes &a, uint64_t i)
 
 static __device__ inline int64_t thread_index() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 
-/* The bits of elements as keys: what holds them, and order_key of the bits alone. */
+/* The integer type that holds the bits of an element as a sort key, and order_key of these bits. */
 template <class E> struct key_type {
     typedef uint32_t type;
 };

@@ -1,4 +1,4 @@
-/* index_kernels.c - launches scans, takes, scatters and histograms; sort.c has the sorts. */
+/* index_kernels.c - launches scans, takes, scatters and histograms. sort.c launches sorts. */
 #include "index_kernels.h"
 #include "dtype.h"
 #include <string.h>
@@ -28,16 +28,17 @@ static int64_t tiles_of(const cut *at)
     return lines * quotient_up(at->along.size[0], SCAN_BLOCK);
 }
 
-/* Looking back reads all once, but takes some 50 ns a tile of a line, which only many lines at work together hide. */
+/* The look-back scan reads the input once, but costs about 50 ns for each tile of a line. Only many
+ * simultaneous lines hide that. */
 #define FEW_LINES  8
 #define FEW_TILES  1024
-#define MANY_TILES 128 /* of a line */
+#define MANY_TILES 128 /* tiles of a line */
 static bool sums_first(int64_t lines, int64_t tiles)
 {
     return tiles > 1 && (tiles > MANY_TILES || lines <= FEW_LINES || lines * tiles <= FEW_TILES);
 }
 
-/* The ticket and states, then the sums. */
+/* The ticket and the states of the tiles, followed by their sums. */
 static size_t states_bytes(int64_t tiles) { return round_256((size_t)(tiles + 1) * sizeof(uint32_t)); }
 
 static size_t scan_scratch(const step *s)
@@ -47,7 +48,8 @@ static size_t scan_scratch(const step *s)
     return states_bytes(tiles_of(&at)) + (size_t)tiles_of(&at) * 2 * sizeof(uint64_t);
 }
 
-/* Sums of tiles, what comes before each, and then the tiles: each begins early, and waits in its turn. */
+/* Three launches: the sums of tiles, their prefixes, then the tiles. Each is launched early and
+ * waits for its predecessor. */
 static cudaError_t scan_by_sums(scan_args *a, duet_dtype type, bool product, cudaStream_t q)
 {
     const int64_t tiles = a->lines * a->tiles;
@@ -122,7 +124,8 @@ static cudaError_t one_hot_launch(const step *s, const frame *f, cudaStream_t q)
     return launch(take_kernel(each, TAKE_HOT), quotient_up(lots, ORDER_THREADS), ORDER_THREADS, 0, &a, q);
 }
 
-/* May so many elements side by side be one, in each of some layouts? Of `inner` ones they lie along the last axis. */
+/* Can groups of `by` contiguous elements be treated as one element in this layout? inner: the
+ * elements are contiguous along the last axis. */
 static bool may_join(const layout *l, bool inner, int64_t by)
 {
     const int last = l->rank - 1;
@@ -146,7 +149,8 @@ static void join(cut *at, int64_t by)
             else all[k]->stride[d] /= by;
 }
 
-/* Several elements side by side as one, up to 16 bytes, where all lies so: then strides count those. */
+/* Treats several contiguous elements as one of up to 16 bytes where all layouts allow it. Strides
+ * then count these. */
 static size_t widened(cut *at, size_t each, const void *x, const void *out)
 {
     int64_t by = 16 / (int64_t)each;
@@ -155,7 +159,8 @@ static size_t widened(cut *at, size_t each, const void *x, const void *out)
     return join(at, by), each * (size_t)by;
 }
 
-/* The stride of a layout of one axis; layouts without elements beside each other have none that matters. */
+/* The stride of a layout with one axis. For layouts with at most one element the stride does not
+ * matter. */
 static int64_t step_of(const layout *l) { return l->size[0] > 1 ? l->stride[0] : 0; }
 static bool is_line(const layout *l) { return l->rank == 1; }
 static bool is_run(const layout *l) { return l->rank == 1 && (l->size[0] <= 1 || l->stride[0] == 1); }
@@ -167,7 +172,8 @@ static int log_of(int64_t n, int most)
     return log;
 }
 
-/* Groups of as many lanes as a row has units, `side` of them a lane; their thread blocks, or -1: too many for 32 bits. */
+/* Chooses groups of as many lanes as a row has units, `side` units for each lane. Returns the
+ * number of thread blocks, or -1 if 32 bits cannot count them. */
 static int64_t grouped(rows_args *a, int64_t rows, int64_t width, int64_t side, int64_t together)
 {
     a->lanes = log_of(quotient_up(width, side), 5);
@@ -184,7 +190,7 @@ static void rows_of(rows_args *a, const cut *at, const void *x, void *out)
     a->outer_stride = step_of(&at->outer), a->inner_stride = step_of(&at->inner);
 }
 
-/* Blocks of threads, or -1: not so regular. */
+/* Returns the number of thread blocks, or -1 if the layouts are not regular enough. */
 static int64_t take_by_rows(rows_args *a, const cut *at, const layout *by, int64_t m, bool every,
                             enum take_form *form)
 {
@@ -224,7 +230,7 @@ static cudaError_t take_launch(const step *s, const frame *f, cudaStream_t q)
 
 /* ---- scatters ---- */
 
-/* Blocks of threads, or -1: not so regular. */
+/* Returns the number of thread blocks, or -1 if the layouts are not regular enough. */
 static int64_t scatter_by_rows(scatter_args *a, cut at, cut z, size_t each, enum scatter_form *form)
 {
     const int64_t many = 16 / (int64_t)each, rows = layout_count(&at.outer) * at.along.size[0];
@@ -273,9 +279,9 @@ static cudaError_t scatter_launch(const step *s, const frame *f, void *scratch, 
 /* ---- histograms ---- */
 
 #define KEPT_BINS   4096
-#define EDGED_BINS  1024 /* whose edges are kept, too */
-#define KEPT_COUNTS 4096 /* in all copies */
-#define COUNT_WAVES 8    /* thread blocks a multiprocessor */
+#define EDGED_BINS  1024 /* with so many bins the edges are stored too */
+#define KEPT_COUNTS 4096 /* counters in all copies together */
+#define COUNT_WAVES 8    /* thread blocks for each multiprocessor */
 
 static enum count_form count_form(const count_args *a)
 {
@@ -306,7 +312,7 @@ static cudaError_t count_launch(const step *s, const frame *f, cudaStream_t q)
                   (size_t)a.of.count * (a.copies * 4 + edge), &a, q);
 }
 
-/* ---- all ---- */
+/* ---- dispatch ---- */
 
 size_t order_scratch(const step *s)
 {

@@ -1,4 +1,5 @@
-/* index_kernels.h - the arguments of the kernels that move or order elements by data, and where those are found. */
+/* index_kernels.h - the arguments of the kernels that gather, scatter, scan, sort and count
+ * elements. */
 #ifndef GPU_ORDERS_H
 #define GPU_ORDERS_H
 
@@ -18,9 +19,10 @@ typedef struct axes {
     int64_t stride[DUET_RANK_MAX];
 } axes;
 
-/* Lines along an axis, each so many elements of x, `stride` apart; those of out are dense. Line l is of outer place l / inner and inner
- * place l % inner. A line's tiles publish what they have in `state` (1: their total, 2: all up to their end) and sums[2 tile + 0, 1]; of few
- * long lines sums[tile] is the tile's total, and with `chained` then what comes before it. */
+/* Scans along an axis. A line has `length` elements of x, `stride` apart; lines of out are dense.
+ * Line l has outer index l / inner and inner index l % inner. The tiles of a line publish in
+ * `state` what is in sums[2 tile + 0, 1] (1: their total, 2: their prefix). For few long lines
+ * sums[tile] is the total of a tile, and after `chained` its prefix. */
 typedef struct scan_args {
     const void *x;
     void *out, *sums;
@@ -30,35 +32,39 @@ typedef struct scan_args {
     bool chained;
     axes outer, inner;
 } scan_args;
-/* A thread a line; a thread block a tile of SCAN_BLOCK elements; or of few long lines the sums of tiles, what comes before each, and tiles. */
+/* One thread for each line; one thread block for each tile of SCAN_BLOCK elements; or, for few long
+ * lines, launches for the sums of tiles, their prefixes, and the tiles. */
 enum scan_form { SCAN_LINES, SCAN_TILES, SCAN_SUMS, SCAN_CHAINS, SCAN_AFTER };
 #define SCAN_CHAIN         4096 /* sums at a time */
 #define SCAN_CHAIN_THREADS 512
-#define SCAN_CHAIN_SHORT   512 /* of no more tiles each adds up the sums before it by itself */
+/* with at most this many tiles, each thread block adds the sums before its tile itself */
+#define SCAN_CHAIN_SHORT 512
 const void *scan_kernel(duet_dtype type, bool product, enum scan_form form);
 
-/* Out is dense: outer, then as many places as there are indices, then inner. One element a thread, whatever its type. A place that is not
- * there gives 0. one_hot: out is 1 where its last place is the index, and begins `lead` elements past an aligned address. */
+/* out is dense: outer axes, then one position for each index, then inner axes. One element for each
+ * thread, of any type. A bad index gives 0. one_hot: out is 1 where its last index equals the index
+ * read; it starts `lead` elements after an aligned address. */
 typedef struct take_args {
     const void *x, *index;
     void *out;
     int64_t count, n, stride;
-    int32_t type, lead; /* type: of indices */
+    int32_t type, lead; /* type: of the indices */
     bool each;          /* every element of out has an index of its own */
     divider64 by_inner, by_indices;
-    axes outer, inner, at; /* at: of indices */
+    axes outer, inner, at; /* at: layout of the indices */
     uint64_t one[2];
 } take_args;
 
-/* The same where all is so regular that 32 bits find it: row j of outer place o, `width` units without gaps, comes from x + o * outer_stride +
- * index * stride, the index being j * index_stride elements on. With an index for each element (TAKE_EACH) `rows` counts elements. */
-#define ROWS_EACH 4 /* units a thread */
+/* The same for regular layouts that 32-bit offsets reach: row j of outer index o has `width`
+ * contiguous units and comes from x + o * outer_stride + index * stride. Index j is at j *
+ * index_stride. With one index for each element (TAKE_EACH), `rows` counts elements. */
+#define ROWS_EACH 4 /* units of a thread */
 typedef struct rows_args {
     const void *x, *index;
     void *out;
     int64_t n, stride, outer_stride, inner_stride, index_stride;
     uint32_t rows, width;
-    int32_t type, lanes; /* a group of 2^lanes threads a row */
+    int32_t type, lanes; /* a group of 2^lanes threads for each row */
     divider32 by_chunks, by_indices, by_width;
 } rows_args;
 enum take_form {
@@ -68,11 +74,12 @@ enum take_form {
     TAKE_ROWS,
     TAKE_ROWS2,
     TAKE_ROWS4
-}; /* units of a row a thread: 1, 2, 4 */
+}; /* units of a row in each thread: 1, 2, 4 */
 const void *take_kernel(size_t bytes, enum take_form form);
 
-/* Each element of out by itself: x, then the updates whose sorted place is its own, in their order. keys, order: sorted. rows: of out, where
- * those of x and z have no gaps. */
+/* Computes each element of out independently: x, then the updates whose sorted index is its own, in
+ * their order. keys, order: sorted indices and the order of the updates. rows: rows of out, where
+ * those of x and z are contiguous. */
 typedef struct scatter_args {
     const void *x, *z;
     void *out;
@@ -80,7 +87,7 @@ typedef struct scatter_args {
     int64_t count, n, m;
     divider64 by_inner, by_n;
     axes x_outer, x_inner, z_outer, z_inner, z_along;
-    int64_t stride; /* of x along the axis */
+    int64_t stride; /* stride of x along the axis */
     rows_args rows;
     int64_t z_outer_stride, z_stride;
 } scatter_args;
@@ -89,11 +96,12 @@ enum scatter_form {
     SCATTER_ROWS,
     SCATTER_UNITS,
     SCATTER_LONG
-}; /* units: an element; 16 bytes; four of those a thread */
+}; /* a unit is one element, 16 bytes, or 16 bytes of which each thread moves four */
 const void *scatter_kernel(int kernel, duet_dtype type, size_t bytes, enum scatter_form form);
 
-/* Sorts lines of n keys with their indices. Lines that fit are sorted in shared memory from x to out; others by digits, from the lower ones
- * up: keys and order from one of a pair of arrays to the other, by way of how many of each digit a tile has. */
+/* Sorts lines of n keys together with their indices. Lines that fit are sorted in shared memory,
+ * from x to out. Others are sorted digit by digit, from the lowest: keys and order move between two
+ * pairs of arrays, using the number of each digit in each tile. */
 #define SORT_KEPT       4096 /* elements of a line in shared memory */
 #define SORT_DIGIT      8
 #define SORT_DIGITS     (1 << SORT_DIGIT)
@@ -103,7 +111,7 @@ typedef struct sort_args {
     void *out;
     int64_t n, k, stride, lines, tiles;
     int32_t type, each, shift;
-    uint32_t places; /* not 0: elements are indices among so many places, and out is keys and order */
+    uint32_t places; /* not 0: elements are indices below this number, and out consists of keys and order */
     bool down, indices;
     void *keys[2];
     uint32_t *order[2], *counts, *totals;
@@ -113,13 +121,15 @@ typedef struct sort_args {
 enum sort_form { FORM_KEPT, FORM_KEYS, FORM_DIGITS, FORM_BEFORE, FORM_MOVE, FORM_SORTED };
 const void *sort_kernel(bool wide, enum sort_form form);
 
-/* An element's bits as its key: of floating point as index_ops.h has it, of integers with the sign turned round. */
+/* Converts the bits of an element to a key: floating-point numbers as index_ops.h does, integers
+ * with the sign bit inverted. */
 typedef struct key_rule {
-    uint64_t sign, infinity; /* sign: that bit, 0 of unsigned ones; infinity: 0 of integers */
+    uint64_t sign, infinity; /* sign: the sign bit, 0 for unsigned types; infinity: 0 for integers */
 } key_rule;
 
-/* A long line by itself, or indices of places. A key is its element's, moved up by `up`, with what is wanted of it below: its bits, or
- * its index; the order by itself where there is no room below. Passes go over the upper bits alone. */
+/* Sorts one long line, or indices for a scatter. A key is the key of the element shifted left by
+ * `up`, with the bits or the index of the element below; the order is an array of its own if these
+ * do not fit. Passes go over the upper bits alone. */
 #define SWEEP_THREADS    384
 #define SWEEP_TILE(wide) (SWEEP_THREADS * ((wide) ? 15 : 20))
 #define SWEEP_EACH       8
@@ -128,12 +138,12 @@ enum sweep_below { BELOW_NOTHING, BELOW_BITS, BELOW_INDEX };
 typedef struct sweep_args {
     const void *x;
     void *out;
-    int64_t n, k, stride, step; /* step: of out */
+    int64_t n, k, stride, step; /* step: stride of out */
     key_rule rule;
     int32_t type, each, up, passes, shift, below; /* shift: of this pass */
     bool down, indices;
-    uint32_t places; /* not 0: elements are indices among so many places */
-    axes at;         /* then: where they are */
+    uint32_t places; /* not 0: elements are indices below this number */
+    axes at;         /* then: their layout */
     void *keys[2];
     uint32_t *order[2], *counts, *starts, *ticket,
         *before; /* counts: of all passes; starts, ticket, before: of this pass */
@@ -142,8 +152,9 @@ enum sweep_form { SWEEP_KEYS, SWEEP_STARTS, SWEEP_OUT };
 const void *sweep_kernel(size_t each, bool wide, enum sweep_form form);
 const void *sweep_pass(bool wide, bool ordered);
 
-/* The k greatest of each line, k being no more than SELECT_MOST: a warp a part of a line keeps what may be among them, and further launches
- * choose among the parts' choices, which are keys with their indices. */
+/* Finds the k greatest elements of each line, k at most SELECT_MOST. Each warp collects candidates
+ * from a part of a line; further launches choose among the candidates of the parts, which are keys
+ * with indices. */
 #define SELECT_MOST  32
 #define SELECT_PART  4096
 #define SELECT_ROOM  128 /* candidates of a warp */
@@ -151,31 +162,33 @@ const void *sweep_pass(bool wide, bool ordered);
 typedef struct select_args {
     const void *x;
     void *out;
-    int64_t n, stride, lines, parts; /* of a line: elements, or the candidates in keys[0] */
+    int64_t n, stride, lines, parts; /* n: elements of a line, or candidates in keys[0] */
     int32_t k, each;
     key_rule rule;
-    bool indices, chosen; /* chosen: candidates are keys[0] and order[0] */
-    void *keys[2];        /* [1], order[1]: what comes out; NULL: the choice is the last one */
+    bool indices, chosen; /* chosen: candidates are in keys[0] and order[0] */
+    void *keys[2];        /* [1], order[1]: the result; NULL in the last launch */
     uint32_t *order[2];
     divider64 by_inner, by_parts;
     axes outer, inner;
 } select_args;
 const void *select_kernel(size_t each, bool chosen);
 
-#define COUNT_EACH 16 /* elements a thread, at least */
+#define COUNT_EACH 16 /* elements of a thread, at least */
 typedef struct count_args {
     const void *x;
     unsigned long long *out;
     int64_t n;
     int32_t type;
-    int32_t copies; /* of the counts, in shared memory, one for some of a thread block's warps; 0: none */
-    double inverse; /* of the bins' width */
+    /* copies of the counters in shared memory, each for some warps of the thread block; 0: none */
+    int32_t copies;
+    double inverse; /* reciprocal of the width of a bin */
     bins of;
     axes at;
 } count_args;
-/* ANY: by the formula of each element; NUMBERS: by the edges, in the narrowest type that holds all elements; VECTORS: and they are dense. */
+/* ANY: by the formula for each element. NUMBERS: by the edges, in the narrowest type that holds all
+ * elements. VECTORS: the same, elements are dense. */
 enum count_form { COUNT_ANY, COUNT_NUMBERS, COUNT_VECTORS };
-static inline bool counts_in_f32(duet_dtype type) /* does f32 hold all elements of the type? */
+static inline bool counts_in_f32(duet_dtype type) /* does f32 represent all values of the type? */
 {
     return type == DUET_F32 || type == DUET_F16 || type == DUET_BF16 || type == DUET_BOOL ||
            type == DUET_I8 || type == DUET_U8 || type == DUET_I16 || type == DUET_U16;
@@ -185,7 +198,7 @@ const void *count_kernel(duet_dtype type, enum count_form form);
 size_t order_scratch(const step *s);
 cudaError_t order_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 
-/* Between the launchers. */
+/* Functions that the launchers share. */
 axes axes_of(const layout *l);
 size_t sort_scratch(const step *s);
 size_t places_scratch(int64_t m);

@@ -1,9 +1,11 @@
-/* radix_sort.cu - one pass of a long sort by 8 bits, each key from its place to the next by one kernel: CUB's, which counts and ranks the keys of a
- * tile, looks back for what comes before it, and moves them. Of CUB it is what runs on the device; what its host side does (bounds, launches)
- * is in sort.c, since that side names exit and the C++ run time. */
+/* radix_sort.cu - one pass of a long radix sort over 8 bits. One kernel moves each key to its next
+ * position: the device code of CUB, which counts and ranks the keys of a tile, looks back for the
+ * tiles before it, and moves the keys. The host side (bounds, launches) is in sort.c, because that
+ * of CUB refers to exit and the C++ runtime. */
 #include <cub/config.cuh>
 
-/* What CUB's kernel takes of block_load.cuh, which includes iostream and so has the C++ run time set up before main. */
+/* The part of block_load.cuh that the kernel of CUB needs. That header includes iostream and
+ * thereby initialises the C++ runtime before main. */
 CUB_NAMESPACE_BEGIN
 template <class T, int N>
 static __device__ __forceinline__ void LoadDirectWarpStriped(int thread, const T *from, T (&to)[N])
@@ -39,7 +41,7 @@ extern "C" {
 CUB_NAMESPACE_BEGIN
 namespace detail
 {
-namespace radix_sort /* where newer ones have the agent; before it was cub's own */
+namespace radix_sort /* newer versions have the agent here; older ones in namespace cub */
 {
 }
 } // namespace detail
@@ -51,7 +53,7 @@ namespace
 using namespace cub;
 using namespace cub::detail::radix_sort;
 
-/* CUB's own choice for compute capability 9.0. */
+/* The tuning that CUB chooses for compute capability 9.0. */
 template <class Key>
 using policy = AgentRadixSortOnesweepPolicy<SWEEP_THREADS, sizeof(Key) == 4 ? 20 : 30, Key, 1,
                                             RADIX_RANK_MATCH_EARLY_COUNTS_ANY, BLOCK_SCAN_RAKING_MEMOIZE,

@@ -1,4 +1,4 @@
-/* sort.c - launches sorts of lines, the choice of their greatest, and sorts of indices for scatter. */
+/* sort.c - launches sorts of lines, top-k selection, and sorts of indices for scatter. */
 #include "dtype.h"
 #include "index_kernels.h"
 
@@ -35,7 +35,7 @@ static void lay_out(sort_args *a, char *scratch, bool wide)
     a->totals = (uint32_t *)scratch;
 }
 
-/* A thread block a line. */
+/* One thread block for each line. */
 static cudaError_t keep(sort_args *a, bool wide, cudaStream_t q)
 {
     const int64_t room = room_of(a->n);
@@ -57,7 +57,7 @@ static cudaError_t pass(sort_args *a, bool wide, cudaStream_t q)
     return e;
 }
 
-/* Into keys[0] and order[0]. */
+/* Sorts into keys[0] and order[0]. */
 static cudaError_t by_digits(sort_args *a, bool wide, int bits, cudaStream_t q)
 {
     cudaError_t e = launch(sort_kernel(wide, FORM_KEYS), quotient_up(a->lines * a->n, ORDER_THREADS),
@@ -68,9 +68,9 @@ static cudaError_t by_digits(sort_args *a, bool wide, int bits, cudaStream_t q)
 
 /* ---- long lines, one after the other ---- */
 
-/* What a long sort of elements goes by; for indices of places ask places_plan. */
+/* The parameters of a long sort of elements. Sorts of indices use places_plan. */
 typedef struct sweep_plan {
-    bool wide, ordered; /* keys of 8 bytes; the order by itself */
+    bool wide, ordered; /* keys of 8 bytes; the order is an array of its own */
     int up, passes;
     enum sweep_below below;
 } sweep_plan;
@@ -78,7 +78,7 @@ typedef struct sweep_plan {
 static sweep_plan plan_of(duet_dtype type, bool indices)
 {
     const int each = (int)dtypes[type].bytes;
-    const bool bits_alone = dtype_kind(type) != TYPE_FLOAT; /* a key tells its element */
+    const bool bits_alone = dtype_kind(type) != TYPE_FLOAT; /* the key determines the element */
     if (each == 8) return (sweep_plan){ true, indices || !bits_alone, 0, each, BELOW_NOTHING };
     if (indices) return (sweep_plan){ true, false, 32, each, BELOW_INDEX };
     if (each == 4)
@@ -106,7 +106,7 @@ static key_rule rule_of(duet_dtype type)
     }
 }
 
-/* Counts of all passes, their tickets, and what comes before each tile: all are 0 at first. */
+/* Bytes of the counts of all passes, their tickets and the counts before each tile. All start as 0. */
 static size_t cleared_bytes(const sweep_plan *p, int64_t n)
 {
     return ((size_t)p->passes * SORT_DIGITS + 64 +
@@ -142,8 +142,8 @@ static cudaError_t sweep_passes(sweep_args *a, const sweep_plan *p, cudaStream_t
     return e;
 }
 
-/* a: what to sort and where the results go. */
-#define SWEEP_WAVES 8 /* thread blocks a multiprocessor, each of which adds its counts to all */
+/* a: what to sort, and where the results go. */
+#define SWEEP_WAVES 8 /* thread blocks for each multiprocessor; each adds its counts to the global ones */
 static cudaError_t sweep(sweep_args *a, const sweep_plan *p, char *scratch, cudaStream_t q)
 {
     const size_t each = p->wide ? 8 : 4, cleared = cleared_bytes(p, a->n);
@@ -190,7 +190,7 @@ static cudaError_t sweep_lines(const step *s, const frame *f, const cut *at, cha
     return e;
 }
 
-/* ---- the greatest of lines ---- */
+/* ---- the greatest elements of lines ---- */
 
 static bool is_choice(const step *s)
 {
@@ -198,7 +198,8 @@ static bool is_choice(const step *s)
     return sorts_down(s) && 0 < k && k <= SELECT_MOST;
 }
 
-/* How many candidates a line has after the first launch, or, of so many, after the next; 0: those are the choice. */
+/* The number of candidates of a line after the first launch, or after the launch that follows n
+ * candidates; 0: the candidates are the result. */
 static int64_t candidates_of(int64_t n, int64_t k)
 {
     return n <= SELECT_PART ? 0 : quotient_up(n, SELECT_PART) * k;
@@ -241,7 +242,7 @@ static cudaError_t choose(const step *s, const frame *f, const cut *at, char *sc
     return e;
 }
 
-/* ---- all ---- */
+/* ---- dispatch ---- */
 
 size_t sort_scratch(const step *s)
 {
@@ -279,7 +280,7 @@ cudaError_t sort_launch(const step *s, const frame *f, void *scratch, cudaStream
                   &a, q);
 }
 
-/* ---- indices of places: those that are nowhere come last, as place n ---- */
+/* ---- indices for a scatter: bad ones come last, as index n ---- */
 
 size_t places_scratch(int64_t m)
 {

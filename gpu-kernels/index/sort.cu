@@ -1,5 +1,6 @@
-/* sort.cu - stable sorts of keys with their indices. Lines that fit are sorted in shared memory, where the indices decide between equal keys;
- * others by digits of 8 bits from the lower ones up: how many of each digit a tile has, what comes before, and then each to its place. */
+/* sort.cu - stable sorts of keys with their indices. Lines that fit are sorted in shared memory,
+ * where indices decide between equal keys. Others are sorted by digits of 8 bits, from the lowest:
+ * count the digits of each tile, sum the counts, move the elements. */
 #include "gather_scatter.cuh"
 
 namespace
@@ -23,7 +24,7 @@ template <class Key> static __device__ inline Key key_of(const sort_args &a, int
     return a.down ? (Key)~key : key;
 }
 
-/* Element `rank` of a sorted line is element `index` of it. */
+/* Writes element `index` of a line to position `rank` of the sorted line. */
 static __device__ inline void write_sorted(const sort_args &a, int64_t first, uint64_t line, int64_t rank,
                                            uint32_t index)
 {
@@ -48,7 +49,7 @@ template <class Key> static __device__ inline void exchange(Key *key, uint32_t *
     key[j] = k, index[j] = x;
 }
 
-/* Bitonic; `room` is a power of two, no less than n. */
+/* Bitonic sort; `room` is a power of two, at least n. */
 template <class Key> KERNEL(512) kept_line(const __grid_constant__ sort_args a)
 {
     extern __shared__ uint64_t shared[];
@@ -77,7 +78,7 @@ template <class Key> KERNEL(512) kept_line(const __grid_constant__ sort_args a)
         else write_sorted(a, first, line, i, index[i]);
 }
 
-/* ---- longer ones ---- */
+/* ---- longer lines ---- */
 
 template <class Key> KERNEL(ORDER_THREADS) make_keys(const __grid_constant__ sort_args a)
 {
@@ -91,7 +92,7 @@ template <class Key> KERNEL(ORDER_THREADS) make_keys(const __grid_constant__ sor
 
 template <class Key> struct tile {
     enum { SIZE = SORT_TILE(sizeof(Key) == 8), EACH = SIZE / ORDER_THREADS };
-    int64_t first, line, at; /* its first element of all; its line, and which of that it is */
+    int64_t first, line, at; /* index of its first element; its line, and its number in the line */
     int left;
 
     __device__ inline tile(const sort_args &a)
@@ -123,7 +124,8 @@ template <class Key> KERNEL(ORDER_THREADS) count_digits(const __grid_constant__ 
     *here.count(a, threadIdx.x) = own[threadIdx.x];
 }
 
-/* By all threads: the sum of what the threads before this one have, and in `all` that of the whole block. */
+/* Called by all threads: returns the sum over the threads before this one, and in `all` that of the
+ * whole block. */
 static __device__ inline uint32_t sum_before(uint32_t own, uint32_t *all)
 {
     __shared__ uint32_t sum[WARPS];
@@ -141,7 +143,7 @@ static __device__ inline uint32_t sum_before(uint32_t own, uint32_t *all)
     return lower + up - own;
 }
 
-/* Of one digit of one line: how many come before each tile, and how many there are. */
+/* For one digit of one line: how many keys come before each tile, and how many there are. */
 KERNEL(ORDER_THREADS) count_before(const __grid_constant__ sort_args a)
 {
     uint32_t *count = a.counts + blockIdx.x * a.tiles, before = 0, all;
@@ -154,7 +156,8 @@ KERNEL(ORDER_THREADS) count_before(const __grid_constant__ sort_args a)
     if (threadIdx.x == 0) a.totals[blockIdx.x] = before;
 }
 
-/* A warp takes its elements in order, 32 at a time: those of one digit know each other, and the warp how many it has had. */
+/* A warp takes its elements in order, 32 at a time. Lanes with equal digits find each other, and
+ * the warp counts the earlier ones. */
 template <class Key> KERNEL(ORDER_THREADS) move_tile(const __grid_constant__ sort_args a)
 {
     enum { EACH = tile<Key>::EACH };
@@ -213,9 +216,9 @@ KERNEL(ORDER_THREADS) write_lines(const __grid_constant__ sort_args a)
     write_sorted(a, first_of(a, line), line, i, a.order[0][line * a.n + i]);
 }
 
-/* ---- one long line: keys that carry what is wanted, for radix_sort.cu ---- */
+/* ---- one long line: keys that carry the element or its index, for radix_sort.cu ---- */
 
-/* Indices that are nowhere come last. */
+/* Bad indices come last. */
 static __device__ inline uint32_t place_key(const sweep_args &a, int64_t i)
 {
     const int64_t k = index_among(index_at(a.x, (duet_dtype)a.type, place_of(a.at, i)), a.places);
@@ -232,7 +235,8 @@ static __device__ inline void put_key(const sweep_args &a, int64_t i, Key key, K
         atomicAdd(counts + p * SORT_DIGITS + (int)(up >> (a.up + p * SORT_DIGIT) & (SORT_DIGITS - 1)), 1u);
 }
 
-/* The SWEEP_EACH keys of a thread from element i on. E: the bits of an element; of indices of places, their places. */
+/* Loads the SWEEP_EACH keys of a thread from element i on. E: the bits of an element; for indices,
+ * their positions. */
 template <class E, class Key>
 static __device__ inline void keys_from(const sweep_args &a, int64_t i, uint32_t *counts)
 {
@@ -261,14 +265,14 @@ template <class E, class Key> KERNEL(ORDER_THREADS) sweep_keys(const __grid_cons
         if (counts[d]) atomicAdd(a.counts + d, counts[d]);
 }
 
-/* Of each pass: how many keys have lower digits. */
+/* For each pass: how many keys have lower digits. */
 KERNEL(ORDER_THREADS) sweep_starts(const __grid_constant__ sweep_args a)
 {
     uint32_t all, *count = a.counts + blockIdx.x * SORT_DIGITS + threadIdx.x;
     *count = sum_before(*count, &all);
 }
 
-/* The sorted indices of places are keys and order, in the room of keys[1]. */
+/* The sorted indices are keys and order, in the space of keys[1]. */
 template <class E, class Key> KERNEL(ORDER_THREADS) sweep_out(const __grid_constant__ sweep_args a)
 {
     const int64_t i = thread_index();

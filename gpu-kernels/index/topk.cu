@@ -1,5 +1,6 @@
-/* topk.cu - the k greatest of lines, few of many. A warp has a part of a line: the k-th greatest of its lanes' greatest keys says what need
- * not be looked at; the rest, in the order of the line, are candidates, whose k best stay whenever there is no room for more. */
+/* topk.cu - the k greatest elements of lines, for small k. A warp scans a part of a line. The k-th
+ * greatest of the maxima of its lanes is a bound below which elements are skipped. The others
+ * become candidates in the order of the line; when they fill the space, the k best remain. */
 #include "gather_scatter.cuh"
 
 namespace
@@ -9,7 +10,8 @@ template <class Key> struct candidates {
     Key key[SELECT_ROOM];
     uint32_t index[SELECT_ROOM];
 
-    /* By a warp: the k best of `many` in front, in their order; of equal keys the one in front comes first. */
+    /* Executed by a warp: moves the k best of `many` candidates to the front, in their order. Of
+     * equal keys the first one wins. */
     __device__ inline int keep_best(int many, int k)
     {
         enum { EACH = SELECT_ROOM / 32 };
@@ -37,13 +39,13 @@ template <class Key> struct candidates {
     }
 };
 
-/* The same where it is seldom needed. */
+/* The same, out of line, where it is rarely needed. */
 template <class Key> static __device__ __noinline__ int make_room(candidates<Key> &best, int many, int k)
 {
     return best.keep_best(many, k);
 }
 
-/* The k-th greatest of what the lanes of a warp have. */
+/* The k-th greatest of the keys of the lanes of a warp. */
 template <class Key> static __device__ inline Key greatest_of_lanes(Key own, int k)
 {
     const int lane = threadIdx.x % 32;
@@ -56,13 +58,13 @@ template <class Key> static __device__ inline Key greatest_of_lanes(Key own, int
     return __shfl_sync(~0u, own, __ffs((int)__ballot_sync(~0u, rank == k - 1)) - 1);
 }
 
-/* A part of a line: elements, or keys that were chosen before. */
+/* A part of a line: elements, or keys of candidates. */
 template <class E, bool CHOSEN> struct part {
     enum { BATCH = 8, MANY = 32 * BATCH };
     typedef typename key_type<E>::type Key;
-    int64_t line, first; /* its first element in the line */
+    int64_t line, first; /* index of its first element in the line */
     int many;
-    const E *x; /* of the line */
+    const E *x; /* elements of the line */
     const Key *key;
     const uint32_t *index;
 
@@ -74,7 +76,7 @@ template <class E, bool CHOSEN> struct part {
         x = (const E *)a.x + place_of(a.outer, o) + place_of(a.inner, c);
         key = (const Key *)a.keys[0] + line * a.n + first, index = a.order[0] + line * a.n + first;
     }
-    /* Keys i + 32 * j; 0 behind the last. */
+    /* Loads keys i + 32 * j; 0 after the last. */
     __device__ inline void read(const select_args &a, int i, Key out[BATCH]) const
     {
         E bits[BATCH];
@@ -105,7 +107,7 @@ static __device__ inline int choose(const select_args &a, const part<E, CHOSEN> 
         for (int j = 0; j < part::BATCH; j++) most = max(most, key[j]);
     }
     typename part::Key least = greatest_of_lanes(most, a.k);
-    bool above = false; /* is `least` itself too little? */
+    bool above = false; /* must keys be above `least`? */
     int count = 0;
     for (int i = lane; i - lane < p.many; i += part::MANY) {
         p.read(a, i, key);
@@ -138,7 +140,7 @@ template <class E, bool CHOSEN> KERNEL(32 * SELECT_WARPS) select_best(const __gr
     p.find(a, id);
     const int count = choose(a, p, best);
     if (lane >= a.k) return;
-    if (a.keys[1]) { /* what lacks comes last, and is never chosen */
+    if (a.keys[1]) { /* missing candidates come last and are never chosen */
         ((Key *)a.keys[1])[id * a.k + lane] = lane < count ? best.key[lane] : 0;
         a.order[1][id * a.k + lane] = lane < count ? best.index[lane] : 0;
         return;

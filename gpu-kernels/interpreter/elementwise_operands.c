@@ -1,4 +1,5 @@
-/* elementwise_operands.c - operands whose axes are free to be taken in any order: those of the outputs' memory are. */
+/* elementwise_operands.c - prepares the operands of an element-wise kernel: merges and reorders
+ * axes, halves domains that are too large. */
 #include "elementwise_operands.h"
 #include "dtype.h"
 #include <stdlib.h>
@@ -18,7 +19,7 @@ int operand_lead(const operands *o, int k)
     return (int)((uintptr_t)o->at[k] % ((size_t)operands_width(o) * bytes) / bytes);
 }
 
-/* ---- pairs ---- */
+/* ---- operands as pairs of elements ---- */
 
 static void double_strides(layout *l, duet_dtype part)
 {
@@ -60,7 +61,7 @@ static void swap_axes(layout *l, int a, int b)
     l->size[b] = size, l->stride[b] = stride;
 }
 
-/* Are elements farther apart along axis a than along the one before it? */
+/* Is the stride along axis a larger than along the axis before it? */
 static bool is_farther(const layout *l, int a) { return llabs(l->stride[a]) > llabs(l->stride[a - 1]); }
 
 static bool is_ordered(const layout *l)
@@ -81,7 +82,7 @@ void operands_order(operands *o)
     layout_collapse(given, o->count);
 }
 
-/* ---- domains too large for indices of 32 bits ---- */
+/* ---- domains too large for 32-bit indices ---- */
 
 bool operands_fit(const operands *o)
 {
@@ -93,7 +94,8 @@ bool operands_fit(const operands *o)
     return layout_count(&o->of[0]) <= INT32_MAX / 2;
 }
 
-/* How far operands reach along an axis, and never less than the axis is long. */
+/* The largest distance between elements along an axis, over all operands; at least the length of
+ * the axis. */
 static int64_t reach(const operands *o, int a)
 {
     int64_t most = o->of[0].size[a];
@@ -124,7 +126,7 @@ void operands_halve(const operands *o, operands *low, operands *high)
     }
 }
 
-/* ---- how an operand is reached ---- */
+/* ---- how a kernel reads an operand ---- */
 
 void operand_strides(const layout *l, int32_t stride[])
 {

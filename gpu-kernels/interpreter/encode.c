@@ -1,4 +1,5 @@
-/* encode.c - programs in the machine's codes: one code an operator, or one for two. */
+/* encode.c - translates programs into the codes of the GPU interpreter: one code for one operator
+ * or for a pair of operators. */
 #include "dtype.h"
 #include "interpreter.h"
 #include <string.h>
@@ -7,19 +8,18 @@ typedef struct encoder {
     machine_program *m;
     const program *p;
     const double *num;
-    duet_dtype type; /* of all of it */
-    bool paired;     /* the latest instruction is a pair that lacks its second step */
-    const char *why; /* of failure */
+    duet_dtype type; /* the type of the whole program */
+    bool paired;     /* the last instruction is a pair without its second step */
+    const char *why; /* why the encoding failed */
     machine_instruction nowhere;
-    uint8_t rows, spare,
-        of_slot
-            [PROGRAM_SLOTS]; /* how many rows; which is the spare one and which a slot's, or ROW_NONE yet */
-    int8_t last_read
-        [PROGRAM_INPUTS]; /* of an input, by the instruction of this number; PROGRAM_LENGTH once a slot has its row */
-    int8_t at;            /* the number of the instruction that is encoded */
+    /* number of rows; the spare row; the row of a slot, or ROW_NONE while it has none */
+    uint8_t rows, spare, of_slot[PROGRAM_SLOTS];
+    /* the last instruction that reads an input; PROGRAM_LENGTH once a slot has its row */
+    int8_t last_read[PROGRAM_INPUTS];
+    int8_t at; /* number of the instruction being encoded */
 } encoder;
 
-/* An operand: a row, or a number's bits. */
+/* An operand: a row, or the bits of a number. */
 typedef struct operand_code {
     uint8_t row;
     uint64_t bits;
@@ -27,7 +27,7 @@ typedef struct operand_code {
 
 static bool is_integer(const encoder *e) { return e->type == DUET_I64 || e->type == DUET_U64; }
 
-/* Of integers, numbers are bits already. */
+/* Numbers of integer programs are bits already. */
 static uint64_t bits_of(const encoder *e, double x)
 {
     uint64_t b = 0;
@@ -57,7 +57,8 @@ static void find_last_reads(encoder *e)
         }
 }
 
-/* A row for values to come: that of an input that nothing reads any more, where its elements are not to be folded, or a new one. */
+/* Returns a row for a new value: the row of an input that no later instruction reads, unless its
+ * elements take part in a reduction; otherwise a new row. */
 static uint8_t free_row(encoder *e)
 {
     for (uint8_t k = 0; k < e->p->inputs && !e->p->reductions; k++)
@@ -85,7 +86,7 @@ static operand_code operand_of(encoder *e, source s)
     case FROM_NUMBER: return (operand_code){ ROW_NUMBER, e->num ? bits_of(e, e->num[s.index]) : 0 };
     default:
         return (operand_code){ spare_row(e),
-                               0 }; /* the accumulator once more: encode_map has saved it there */
+                               0 }; /* the accumulator a second time: encode_map has saved it in this row */
     }
 }
 
@@ -99,7 +100,7 @@ static machine_instruction *emit(encoder *e, int code)
     return i;
 }
 
-/* x: its row, or ROW_NONE; s: its number */
+/* x: row of the operand, or ROW_NONE; s: its number */
 static void emit_step(encoder *e, enum machine_step step, uint8_t x, uint64_t s)
 {
     if (e->paired && e->m->steps < MACHINE_LENGTH) {
@@ -122,7 +123,7 @@ static void emit_load(encoder *e, operand_code x, int type)
     else emit_step(e, STEP_LOAD, x.row, 0);
 }
 
-/* A step that has a form for a number too. */
+/* Emits a step that has one form for a row and one for a number. */
 static bool emit_either(encoder *e, enum machine_step with_row, enum machine_step with_number, operand_code x)
 {
     const bool number = x.row == ROW_NUMBER;
@@ -131,7 +132,7 @@ static bool emit_either(encoder *e, enum machine_step with_row, enum machine_ste
     return true;
 }
 
-/* Where the instruction before may save, it does: that takes no dispatch. */
+/* Lets the previous instruction save its result if it can: that needs no dispatch of its own. */
 static bool may_save(const machine_instruction *i)
 {
     return !i->saves && i->code != CODE_SAVE && i->code != CODE_STORE && i->code != CODE_REDUCE;
@@ -146,14 +147,16 @@ static void emit_save(encoder *e, uint8_t row)
 
 static bool is_number(source s) { return s.kind == FROM_NUMBER; }
 
-/* Which operand begins, where none is the accumulator: one that leaves a step to do. */
+/* Chooses the operand to start with when no operand is in the accumulator: one that leaves a single
+ * step. */
 static int first_operand(const instruction *i)
 {
     if (i->op == OP_fma) return is_number(i->arg[2]) ? is_number(i->arg[0]) : 2;
     return op_infos[i->op].arity > 1 && op_infos[i->op].flags & DUET_COMMUTES && is_number(i->arg[0]);
 }
 
-/* The operand that is in the accumulator when i runs, the others being saved beside it if they are there too. */
+/* Returns the operand that is in the accumulator when i runs. Other operands that are also there
+ * are saved to rows. */
 static int settle_accumulator(encoder *e, const instruction *i)
 {
     int at = -1, times = 0;
@@ -195,7 +198,7 @@ static bool as_step(encoder *e, int op, int at, operand_code x, operand_code y)
     return true;
 }
 
-/* Integers have no functions. */
+/* Does the operator need the kernels with mathematical functions? Integer operators never do. */
 static bool is_heavy(int op, duet_dtype type)
 {
     static const bool heavy[OPS] = {
@@ -219,7 +222,7 @@ static void encode_map(encoder *e, const instruction *i)
     e->m->heavy |= is_heavy(i->op, (duet_dtype)i->type);
 }
 
-/* Does an instruction from i on read what the accumulator holds now? */
+/* Does an instruction from i on read the present value of the accumulator? */
 static bool accumulator_lives(const encoder *e, const instruction *i)
 {
     for (; i < e->p->code + e->p->length; i++) {

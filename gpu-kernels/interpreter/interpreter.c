@@ -1,13 +1,14 @@
-/* interpreter.c - launches programs that go element by element. */
+/* interpreter.c - chooses and launches the interpreter kernels for element-wise programs. */
 #include "dtype.h"
 #include "elementwise_operands.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARED_MOST                                                                                          \
-    98304 /* bytes of the rows that vectors_for admits: the same for all threads, since it is a kernel's, not a launch's */
+/* shared memory for the rows that vectors_for allows; a property of the kernel, hence equal for
+ * all threads */
+#define SHARED_MOST 98304
 
-/* ---- how an operand is reached ---- */
+/* ---- how a kernel reads an operand ---- */
 
 static enum how how_of(const operands *o, int k, const machine_head *h, machine_path *p)
 {
@@ -22,7 +23,7 @@ static enum how how_of(const operands *o, int k, const machine_head *h, machine_
     return cycle_how(&c, width);
 }
 
-/* All outputs dense, and vectors of one those of all? */
+/* Are all outputs dense and aligned like the first one? */
 static bool outputs_dense(const operands *o)
 {
     for (int k = 0; k < o->outs; k++)
@@ -60,21 +61,21 @@ static void set_paths(const operands *o, const machine_head *h, machine_paths *p
         *(k < o->outs ? &p->types.out[k] : &p->types.in[k - o->outs]) = (uint8_t)o->of[k].type;
 }
 
-/* More vectors a thread pay the dispatch for more elements; but all multiprocessors should have several thread blocks, and rows of shared
- * memory must leave room for them. */
+/* More vectors per thread spread the cost of a dispatch over more elements. But every
+ * multiprocessor should have several thread blocks, and their rows must fit in shared memory. */
 static int vectors_for(const machine_program *p, int64_t vectors)
 {
     if (vectors <= MACHINE_MIDDLE || p->rows > 12) return 1;
     return p->rows <= 6 && vectors > MACHINE_LARGE ? MACHINE_VECTORS : 2;
 }
 
-/* ---- which kernels a step takes ---- */
+/* ---- choice of kernels ---- */
 
-/* type: as which they read instructions: f32, f64, i64, u64 or i32. */
-typedef struct way {
+/* type: how the kernels interpret instructions: as f32, f64, i64, u64 or i32. */
+typedef struct kernel_choice {
     duet_dtype type;
     bool converts;
-} way;
+} kernel_choice;
 
 static bool within_i32(int type)
 {
@@ -90,7 +91,8 @@ static bool takes_accumulator(const instruction *c)
     return false;
 }
 
-/* Does whatever follows see lower bits alone, or what is within a type? A bool is of all bits. */
+/* Do all later uses see only the low bits of the result, or only values within a type? A bool
+ * depends on all bits. */
 static bool is_cut(const step *s, const instruction *next, const instruction *end)
 {
     if (next < end && next->op == OP_WRAP) return true;
@@ -107,7 +109,8 @@ static bool stays_within_i32(const step *s, const instruction *c, const instruct
     return op_infos[c->op].flags & (DUET_WITHIN | DUET_TRUTH) || is_cut(s, c + 1, end);
 }
 
-/* Does a program of i64 give the same in i32? If its operands and numbers are within that, and each result that a later instruction sees. */
+/* Does an i64 program give the same result in i32? It does if operands and numbers fit in i32, and
+ * also each result that a later instruction sees. */
 static bool fits_i32(const step *s, const double *num)
 {
     const instruction *code = s->program->code, *end = code + s->program->length;
@@ -124,13 +127,16 @@ static bool fits_i32(const step *s, const double *num)
     return true;
 }
 
-/* What only moves goes as bits. */
-static way as_bits(size_t each) { return (way){ each == 4 ? DUET_F32 : DUET_F64, false }; }
+/* Programs that only move elements treat them as bits. */
+static kernel_choice as_bits(size_t each)
+{
+    return (kernel_choice){ each == 4 ? DUET_F32 : DUET_F64, false };
+}
 
-static way way_of(const step *s, const double *num)
+static kernel_choice way_of(const step *s, const double *num)
 {
     const duet_dtype type = step_type(s);
-    return program_converts(s) ? (way){ fits_i32(s, num) ? DUET_I32 : type, true }
+    return program_converts(s) ? (kernel_choice){ fits_i32(s, num) ? DUET_I32 : type, true }
                                : as_bits(dtypes[type].bytes);
 }
 
@@ -142,8 +148,8 @@ static machine_kernels *converting(duet_dtype type, bool heavy)
     return type == DUET_I64 ? machine_kernel_converts_i64 : machine_kernel_converts_u64;
 }
 
-static const void *kernel_of(const operands *o, way w, const machine_program *p, bool small, int vectors,
-                             bool plain)
+static const void *kernel_of(const operands *o, kernel_choice w, const machine_program *p, bool small,
+                             int vectors, bool plain)
 {
     machine_kernels *const kernels[2][4] = { { MACHINE_KERNELS(f32) }, { MACHINE_KERNELS(f64) } };
     if (w.converts) return converting(w.type, p->heavy)(vectors, plain);
@@ -166,7 +172,7 @@ static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, 
     return e == cudaSuccess ? launch_early(kernel, blocks, threads, shared, a, q) : e;
 }
 
-static cudaError_t launch_once(const operands *o, way w, const machine_program *p, cudaStream_t q)
+static cudaError_t launch_once(const operands *o, kernel_choice w, const machine_program *p, cudaStream_t q)
 {
     machine_args a;
     const bool wide = w.type != DUET_F32 && w.type != DUET_I32,
@@ -186,7 +192,7 @@ static cudaError_t launch_once(const operands *o, way w, const machine_program *
                        p->rows * row * (size_t)width * o->each, &a, q);
 }
 
-/* ---- a copy between operands whose memory runs along different axes ---- */
+/* ---- copies between operands whose fastest axes differ ---- */
 
 static bool is_copy(const step *s)
 {
@@ -194,7 +200,8 @@ static bool is_copy(const step *s)
     return p->length == 2 && p->code[0].op == OP_LOAD && p->code[1].op == OP_STORE && program_moves(s);
 }
 
-/* The input's fastest axis, when it is another than the output's and both are long; else -1. */
+/* The fastest axis of the input if it differs from that of the output and both are long; otherwise
+ * -1. */
 static int tile_axis(const layout *out, const layout *in)
 {
     const int last = out->rank - 1;
@@ -233,9 +240,9 @@ static bool launch_tile(const operands *o, cudaStream_t q, cudaError_t *e)
     return true;
 }
 
-/* ---- a step ---- */
+/* ---- launch of a step ---- */
 
-/* Dense operands need no index, and go in one launch of any size. */
+/* Dense operands need no index. One launch handles any number of them. */
 static bool fits(const operands *o)
 {
     bool dense = outputs_dense(o);
@@ -243,8 +250,8 @@ static bool fits(const operands *o)
     return dense || operands_fit(o);
 }
 
-/* In halves, until they do. */
-static cudaError_t launch_parts(const operands *o, way w, const machine_program *p, cudaStream_t q)
+/* Halves the operands until they fit. */
+static cudaError_t launch_parts(const operands *o, kernel_choice w, const machine_program *p, cudaStream_t q)
 {
     operands low, high;
     if (fits(o)) return launch_once(o, w, p, q);
@@ -253,7 +260,7 @@ static cudaError_t launch_parts(const operands *o, way w, const machine_program 
     return e != cudaSuccess ? e : launch_parts(&high, w, p, q);
 }
 
-static cudaError_t launch_operands(const step *s, operands *o, way w, const machine_program *p,
+static cudaError_t launch_operands(const step *s, operands *o, kernel_choice w, const machine_program *p,
                                    cudaStream_t q)
 {
     cudaError_t e;
@@ -261,7 +268,7 @@ static cudaError_t launch_operands(const step *s, operands *o, way w, const mach
     return is_copy(s) && launch_tile(o, q, &e) ? e : launch_parts(o, w, p, q);
 }
 
-/* Elements of 16 bytes, and of 8 where they are not at multiples of them, are moved by their parts. */
+/* Elements of 16 bytes, and misaligned elements of 8 bytes, are moved as two parts. */
 static bool goes_by_parts(const operands *o, duet_dtype type)
 {
     if (type != DUET_C64) return type == DUET_C128;
@@ -288,7 +295,7 @@ cudaError_t machine_launch(const step *s, const frame *f, cudaStream_t q)
     machine_program p;
     double num[PROGRAM_NUMBERS];
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
-    const way w = way_of(s, num);
+    const kernel_choice w = way_of(s, num);
     operands_take(&o, s, f, dtypes[w.converts ? w.type : step_type(s)].bytes);
     if (layout_count(&o.of[0]) == 0) return cudaSuccess;
     if (machine_encode(&p, s->program, num)) return cudaErrorNotSupported;

@@ -1,6 +1,7 @@
-/* interpreter.cu - programs that go element by element. Compiled several times for each type: with HEAVY defined, the kernels of programs that
- * have functions (exp and the like); with SMALL, those of small arrays; with CONVERTS, those of operands of other types than T. Integers have
- * the last alone. With T_u8 or T_u16, the kernels of what only moves. */
+/* interpreter.cu - kernels of element-wise programs. Compiled several times for each type. HEAVY:
+ * kernels for programs with mathematical functions. SMALL: kernels for small arrays. CONVERTS:
+ * kernels whose operands have types other than T; integers have only these. T_u8 and T_u16: kernels
+ * that only move elements. */
 #include "convert.cuh"
 #include "interpreter.cuh"
 
@@ -21,7 +22,7 @@
 namespace
 {
 
-/* Where element e of the domain lies in an operand of any strides. */
+/* Offset of element e of the domain in an operand with any strides. */
 __device__ __forceinline__ int32_t walk(const machine_paths &p, const int32_t *stride, uint32_t e)
 {
     int32_t at = 0;
@@ -48,7 +49,7 @@ __device__ __forceinline__ int64_t place_of(const machine_paths &p, int k, int64
     return (int32_t)rest(o.size, run) * o.stride;
 }
 
-/* Without paths all outputs are dense. */
+/* Without paths, all outputs are dense. */
 #ifndef CONVERTS
 __device__ __forceinline__ int64_t place_out(const FOR_TYPE(machine_short) &, int, int64_t e) { return e; }
 #endif
@@ -57,13 +58,14 @@ __device__ __forceinline__ int64_t place_out(const FOR_TYPE(machine_long) & a, i
     return a.head.out_dense ? e : walk(a.paths, a.paths.out_stride[k], (uint32_t)e);
 }
 
-/* Where this thread's vectors stand: the first at element e, the others THREADS vectors apart. */
+/* The position of this thread: its first vector is at element e, the others follow at distances of
+ * THREADS vectors. */
 struct spot {
     int64_t e;
-    bool inside; /* the whole thread block lies in the domain */
+    bool inside; /* all elements of the thread block lie in the domain */
 };
 
-/* A thread of one element needs no look at its block's. */
+/* A thread with one element does not check the whole thread block. */
 template <int V> __device__ __forceinline__ spot spot_of(const machine_head &h)
 {
     const int tile = V * MACHINE_THREADS(V) * WIDTH;
@@ -72,8 +74,8 @@ template <int V> __device__ __forceinline__ spot spot_of(const machine_head &h)
     return { first + threadIdx.x * WIDTH, first >= 0 && first + tile <= h.n };
 }
 
-/* An operand of one element, or one that repeats along the domain, for the elements e and following, which meet no more than one end of a
- * cycle or of a run: one division for all of them. */
+/* Reads an operand of one element, or one that repeats along the domain, for the elements from e
+ * on. They cross at most one end of a cycle or run, so one division serves them all. */
 template <class E>
 __device__ __forceinline__ void repeat(lot<E> &v, const E *from, const machine_path &o, int64_t e)
 {
@@ -92,7 +94,8 @@ __device__ __forceinline__ void repeat(lot<E> &v, const E *from, const machine_p
     }
 }
 
-/* Elements of E on their way into a row: a T is there then, others are bits that are converted later. */
+/* Elements of type E on their kernel_choice into a row. T is stored as a value, other types as bits that are
+ * converted later. */
 #ifdef CONVERTS
 template <class E, class Args>
 __device__ __forceinline__ void put(const Args &a, int k, vec *to, const lot<E> &v)
@@ -117,7 +120,7 @@ template <class E, class Args> __device__ __forceinline__ void copy(const Args &
 }
 #endif
 
-/* The vectors of one input, in the way that it lies. */
+/* Loads the vectors of one input by the access mode of the input. */
 template <class E, int V, class Args>
 __device__ __forceinline__ void stage_other(const Args &a, int k, vec *to, const spot &at)
 {
@@ -145,7 +148,7 @@ __device__ __forceinline__ void stage_other(const Args &a, int k, vec *to, const
     }
 }
 
-/* Those of one that lies as the output does, at the ends of the domain. */
+/* Loads an input with the layout of the output at the ends of the domain. */
 template <class E, int V, class Args>
 __device__ __forceinline__ void stage_edge(const Args &a, int k, vec *to, const spot &at)
 {
@@ -174,7 +177,8 @@ __device__ __forceinline__ void stage_input(const Args &a, int k, vec *to, const
     else stage_edge<E, V>(a, k, to, at);
 }
 
-/* Inputs that lie as the output does are copied asynchronously, all of them at once; others element by element. */
+/* Inputs with the layout of the output are copied asynchronously, all at once. Other inputs are
+ * read element by element. */
 template <int V, bool PLAIN, class Args>
 __device__ __forceinline__ void stage(const Args &a, vec *own, const spot &at)
 {
@@ -197,7 +201,7 @@ __device__ __forceinline__ void stage(const Args &a, vec *own, const spot &at)
 }
 
 #if defined CONVERTS || defined MOVES
-/* Element by element no copy is unrolled: there would be too many. */
+/* Element-wise copies are not unrolled: the code would become too large. */
 template <int V, bool PLAIN, class Args> struct stores {
     enum { THREADS = MACHINE_THREADS(V) };
     const Args &a;
@@ -268,7 +272,7 @@ template <int V, bool PLAIN, class Args> struct stores {
 };
 #endif
 
-/* Thread blocks that fit a multiprocessor at once: what registers a thread may have. */
+/* Thread blocks resident on a multiprocessor at once. This bounds the registers of a thread. */
 template <int V> struct resident {
     enum {
         fewer = HAS_FUNCTIONS + (HAS_FUNCTIONS && sizeof(T) == 8),

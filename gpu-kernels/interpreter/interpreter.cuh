@@ -1,14 +1,16 @@
-/* interpreter.cuh - the interpreter: a thread's elements in registers, operands in rows of shared memory, one dispatch for them all.
+/* interpreter.cuh - the interpreter loop. A thread keeps its elements in registers and operands in
+ * rows of shared memory; one dispatch serves all its elements.
  *
- * A thread has V vectors of an accumulator. Its vector j of row r of shared memory is own[(r * V + j) * STRIDE]: no other thread
- * touches it, so that no barrier is needed. Rows are staged by the caller. All threads of a warp dispatch alike: nothing jumps on data.
- * A Sink is told what the program gives: store(output, values) and reduction(instruction, values, others). */
+ * A thread has V vectors in its accumulator. Its vector j of row r is own[(r * V + j) * STRIDE] in
+ * shared memory. No other thread accesses it, so no barrier is needed. The caller loads the rows.
+ * All threads of a warp take the same branch, because no branch depends on data. A Sink receives
+ * the results of the program: store(output, values) and reduce(instruction, values, others). */
 #ifndef MACHINE_CUH
 #define MACHINE_CUH
 
 #include "device.cuh"
 
-/* Do the programs of this compilation have functions (exp and the like)? */
+/* Do the programs of this compilation use mathematical functions (exp and the like)? */
 #ifdef HEAVY
 #define HAS_FUNCTIONS true
 #else
@@ -24,7 +26,7 @@ static __device__ __forceinline__ int output_of(const machine_code_T &i) { retur
 static __device__ __forceinline__ uint32_t saved_row(const machine_code_T &i) { return i.what >> 16 & 0xff; }
 static __device__ __forceinline__ bool is_linear(const machine_code_T &i)
 {
-    return code_of(i) - CODE_LINEAR < CODE_ROWS - CODE_LINEAR; /* unsigned */
+    return code_of(i) - CODE_LINEAR < CODE_ROWS - CODE_LINEAR; /* unsigned: one comparison for both ends */
 }
 static __device__ __forceinline__ int run_of(const machine_code_T &i) { return i.what >> 24; }
 static __device__ __forceinline__ int reduce_of(const machine_code_T &i) { return i.what >> 24; }
@@ -37,7 +39,8 @@ template <int V> struct values {
 
 static __device__ __forceinline__ T number_of(BITS bits) { return AS_T(bits); }
 
-/* The same number, but nothing that a compiler moves out of its branch: it would do so for all elements before every dispatch. */
+/* Returns s through an empty assembly statement. Otherwise the compiler moves its computation out
+ * of the branch and executes it before every dispatch. */
 static __device__ __forceinline__ T here(T s)
 {
 #if defined T_f32
@@ -57,8 +60,9 @@ template <int V> static __device__ __forceinline__ void splat(values<V> &x, T s)
     EACH(j, V) EACH(k, WIDTH) x.v[j].e[k] = here(s);
 }
 
-/* Where a thread's rows begin in shared memory, in bytes. Where there are functions, or one vector alone, as a number that the compiler does
- * not see through: it would compute it at every dispatch. */
+/* Address of the first row of a thread in shared memory, in bytes. With mathematical functions, or
+ * with one vector, the value is hidden from the compiler, which would otherwise recompute it at
+ * every dispatch. */
 template <int V, bool FUNCTIONS> static __device__ __forceinline__ uint32_t address_of(const vec *own)
 {
     uint32_t at = (uint32_t)__cvta_generic_to_shared(own);
@@ -81,7 +85,8 @@ template <int V, int STRIDE> static __device__ __forceinline__ void save_row(uin
     EACH(j, V) shared_at(row_at(row, j * STRIDE)) = a.v[j];
 }
 
-/* Staging: all copies are under way at once, and waited for together; but those of fewer than 4 bytes, which are never so. */
+/* Starts all copies asynchronously and waits for them together. Elements of fewer than 4 bytes
+ * cannot be copied asynchronously. */
 template <class Lot> static __device__ __forceinline__ void copy_async(vec *to, const Lot *from)
 {
 #if __CUDA_ARCH__ >= 800
@@ -105,7 +110,7 @@ static __device__ __forceinline__ void wait_for_copies()
 }
 
 #ifndef MOVES
-/* An operand of an operator that is not a step. */
+/* An operand of an instruction that is not a step. */
 template <int V, int STRIDE>
 static __device__ __forceinline__ void fetch(values<V> &x, uint32_t own, uint32_t row, bool number, T s)
 {
@@ -137,7 +142,7 @@ template <int STEP> struct reads_row {
     enum { value = STEP >= STEP_LOAD && STEP <= STEP_HORNER };
 };
 
-/* Two steps over all elements. */
+/* Executes two steps over all elements. */
 template <int A, int B, int V, int STRIDE>
 static __device__ __forceinline__ void pair(values<V> &a, uint32_t x, uint32_t y, T s, T r)
 {
@@ -150,13 +155,14 @@ static __device__ __forceinline__ void pair(values<V> &a, uint32_t x, uint32_t y
     }
 }
 
-/* A row's element, or else a number whose bits are 0 where that is meant: no load is put off until a choice is made. */
+/* The element of a row, or the number whose bits are not 0. Loads both before choosing, so that the
+ * load is not delayed by a branch. */
 static __device__ __forceinline__ T either(bool row, T x, T number)
 {
     return AS_T(AS_BITS(row ? x : K(0)) | AS_BITS(number));
 }
 
-/* Any linear step over a vector. What does not hang on a stands first. */
+/* Executes any linear step on a vector. Operations that do not depend on a come first. */
 static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &x, const vec &y, T s, T r)
 {
     EACH(k, WIDTH)
@@ -167,7 +173,7 @@ static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &
     }
 }
 
-/* fn(x, y, z) is the row's formula. */
+/* fn(x, y, z) is the formula of the row. */
 #define FN_OF(name, FORMULA, oracle, domain, ulp, ...)                                                       \
     static __device__ __forceinline__ T fn_##name(T x, T y, T z) { return FORMULA; }                         \
     enum { heavy_##name = (ulp) > 0.5 };
@@ -198,7 +204,8 @@ static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &
     PAIR(A, STEP_AXPY)                                                                                       \
     PAIR(A, STEP_SCALE) PAIR(A, STEP_HORNER) PAIR(A, STEP_ADDS) PAIR(A, STEP_MULS) PAIR(A, STEP_RSUBS)
 
-/* Functions are in kernels of their own: they need more registers. OTHERS: how many operands beside the accumulator. */
+/* Mathematical functions have kernels of their own, because they need more registers. OTHERS:
+ * number of operands beside the accumulator. */
 #define ROW_CASE(name, p, OTHERS, X, Y, Z)                                                                   \
     case CODE_ROWS + 3 * OP_##name + p:                                                                      \
         if (FUNCTIONS || !heavy_##name) {                                                                    \
@@ -248,7 +255,7 @@ static __device__ __forceinline__ void execute_reduce(const machine_code_T &i, u
     sink.reduction(i, a, x);
 }
 
-/* p q + t; one of them is a. */
+/* p q + t; one of the three is a. */
 template <int V, int STRIDE>
 static __device__ __forceinline__ void multiply_add(values<V> &a, uint32_t x, uint32_t y, bool a_is_addend)
 {
@@ -263,7 +270,7 @@ static __device__ __forceinline__ void multiply_add(values<V> &a, uint32_t x, ui
     }
 }
 
-/* What is neither a pair nor a row of ops.def. */
+/* Instructions that are neither pairs nor rows of ops.def. */
 template <int V, int STRIDE, class Sink>
 static __device__ __forceinline__ void execute_plain(const machine_code_T &i, uint32_t own, values<V> &a,
                                                      Sink &sink, T s)
@@ -281,7 +288,7 @@ static __device__ __forceinline__ void execute_plain(const machine_code_T &i, ui
 }
 
 #ifdef T_INTEGER
-/* As convert.h wraps, whatever the type: by shifts. */
+/* Wraps like convert.h for any integer type, by shifts. */
 template <int V> static __device__ __forceinline__ void wrap(values<V> &a, uint32_t how)
 {
     const uint32_t by = (how & WRAP_SHIFT) - (64 - 8 * sizeof(T));
@@ -335,7 +342,7 @@ static __device__ __forceinline__ void save_after(const machine_code_T &i, uint3
     if (i.what & MACHINE_SAVES) save_row<V, STRIDE>(row_at(own, saved_row(i) * (V * STRIDE)), a);
 }
 
-/* The program over this thread's elements; a is what it leaves in the accumulator. */
+/* Runs the program on the elements of this thread. On return a holds the accumulator. */
 template <int V, int STRIDE, bool FUNCTIONS, class Sink>
 static __device__ __forceinline__ void interpret_pairs(const machine_head &m, const machine_code_T *code,
                                                        uint32_t own, values<V> &a, Sink &sink)
@@ -351,7 +358,7 @@ static __device__ __forceinline__ void interpret_pairs(const machine_head &m, co
     }
 }
 
-/* COUNT linear steps: no row changes meanwhile, so that all they read is under way at once. */
+/* Executes COUNT linear steps. No row changes in between, so that all loads can be issued at once. */
 template <int COUNT
 > static __device__ __forceinline__ void run_linear(const machine_code_T *code, uint32_t own, vec &a)
 {
@@ -366,7 +373,7 @@ template <int COUNT
     EACH(j, COUNT) linear(code_of(i[j]) - CODE_LINEAR, a, x[j], y[j], number_of(i[j].s), number_of(i[j].r));
 }
 
-/* As many as there are, up to four; how many that were. */
+/* Executes up to four of the linear steps; returns how many. */
 static __device__ __forceinline__ int run_some(const machine_code_T *code, int count, uint32_t own, vec &a)
 {
     if (count >= 4) return run_linear<4>(code, own, a), 4;
@@ -374,7 +381,7 @@ static __device__ __forceinline__ int run_some(const machine_code_T *code, int c
     return run_linear<1>(code, own, a), 1;
 }
 
-/* With one vector a thread there is little to hide latency behind. */
+/* With one vector per thread there is little work to hide latency. */
 template <int STRIDE, bool FUNCTIONS, class Sink>
 static __device__ __forceinline__ void interpret_linear(const machine_head &m, const machine_code_T *code,
                                                         uint32_t own, values<1> &a, Sink &sink)
@@ -399,7 +406,7 @@ static __device__ __forceinline__ void interpret(const machine_head &m, const ma
 }
 
 #else
-/* What only moves. */
+/* Programs that only move elements. */
 template <int V, int STRIDE, bool FUNCTIONS, class Sink>
 static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own,
                                                  values<V> &a, Sink &sink)

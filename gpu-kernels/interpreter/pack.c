@@ -1,4 +1,4 @@
-/* pack.c - instructions as the kernels of one element type read them. */
+/* pack.c - packs instructions into the form that the kernels of one element type read. */
 #include "dtype.h"
 #include "launch.h"
 #include <string.h>
@@ -8,7 +8,8 @@ static uint16_t offset_of(uint8_t row, int vectors)
     return (uint16_t)(row >= ROW_NONE ? 0 : row * vectors);
 }
 
-/* How a step is fma(p, q, t), and its numbers: s in p and r in t, where they are not the step's own. A row is x where p is, else y. */
+/* How a step is written as fma(p, q, t), and the numbers it supplies: s in p and r in t, where
+ * these are not operands of the step. A row is x if p is a row, otherwise y. */
 enum own { OWN_NONE, OWN_S, OWN_R };
 typedef struct linear {
     int form;
@@ -62,7 +63,8 @@ static void put(void *code, int at, const machine_instruction *c, duet_dtype typ
     else ((machine_code_f32 *)code)[at] = (machine_code_f32){ what, rows, (uint32_t)c->s, (uint32_t)c->r };
 }
 
-/* Pairs are one or two linear steps, products with sums of rows are one. Returns how many. */
+/* Splits a pair into one or two linear steps, and a product plus a row into one. Returns the number
+ * of steps. */
 static int take_apart(machine_instruction *to, const machine_instruction *c, duet_dtype type)
 {
     to[0] = *c;
@@ -78,7 +80,7 @@ static int take_apart(machine_instruction *to, const machine_instruction *c, due
 
 static bool is_linear(const machine_instruction *c) { return c->code >= CODE_LINEAR && c->code < CODE_ROWS; }
 
-/* Every linear step learns how many there are from it on, to one that saves. */
+/* Stores in each linear step how many linear steps follow, up to one that saves. */
 static void count_runs(machine_instruction *code, int n)
 {
     for (int k = n, run = 0; k-- > 0;) {

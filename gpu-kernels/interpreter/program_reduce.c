@@ -1,11 +1,12 @@
-/* program_reduce.c - launches reductions of what a program computes: in rows a warp takes a block of an output, in columns threads take neighbouring
- * outputs, and of few elements a thread takes all. */
+/* program_reduce.c - launches reductions of the results of a program. Along rows a warp takes one
+ * block of an output. Along columns threads take neighbouring outputs. With few elements a thread
+ * takes a whole output. */
 #include "program_reduce.h"
 #include "dtype.h"
 #include "reduce_order.h"
 #include <stdlib.h>
 
-/* Both element types' arguments begin and end alike. */
+/* The arguments for both element types start and end with the same fields. */
 typedef union run_args {
     run_args_f32 f32;
     run_args_f64 f64;
@@ -15,9 +16,9 @@ typedef struct run {
     const step *s;
     machine_program program;
     run_axes axes;
-    duet_dtype type;       /* it computes in */
-    size_t each;           /* bytes of that */
-    int64_t blocks, parts; /* of an output */
+    duet_dtype type;       /* the type of the computation */
+    size_t each;           /* bytes of an element of that type */
+    int64_t blocks, parts; /* for one output */
     int vectors;
     enum form form;
 } run;
@@ -31,7 +32,8 @@ static layout axes_of(const layout *l, int from, int to)
     return r;
 }
 
-/* Axes from .. to - 1 of all operands, as few as will do, behind those that a has; returns how many they are. */
+/* Sets the axes from .. to - 1 of all operands after those that a already has, merged where
+ * possible. Returns their number. */
 static int set_axes(run *r, int behind, int from, int to)
 {
     layout all[PROGRAM_INPUTS + PROGRAM_OUTPUTS], *given[PROGRAM_INPUTS + PROGRAM_OUTPUTS] = { NULL };
@@ -58,7 +60,7 @@ static void set_domain(run *r)
 {
     run_axes *a = &r->axes;
     const int rank = r->s->out[0].at.rank, outer = rank - r->s->inner;
-    a->outer = outer ? (uint8_t)set_axes(r, 0, 0, outer) : 0; /* no axes would become one */
+    a->outer = outer ? (uint8_t)set_axes(r, 0, 0, outer) : 0; /* no axes would become one axis of length 1 */
     a->inner = (uint8_t)set_axes(r, a->outer, outer, rank);
     a->outputs = count(a, 0, a->outer), a->n = count(a, a->outer, a->outer + a->inner);
     r->blocks = a->n ? (a->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK : 1, a->outs = r->s->outs;
@@ -68,15 +70,15 @@ static void set_domain(run *r)
     for (int k = 0; k < r->s->ins; k++) a->types.in[k] = (uint8_t)r->s->in[k].at.type;
 }
 
-/* ---- which kernel ---- */
+/* ---- choice of kernels ---- */
 
-/* Of a lane of reduce_ops.cuh. */
+/* Bytes of one lane of reduce_ops.cuh. */
 static size_t lane_bytes(int row, size_t each)
 {
     return op_infos[row].flags & OP_GIVES_INDEX ? 2 * each : reduce_acc_bytes(row, each == 8);
 }
 
-/* Where lanes are kept, behind rows of so many vectors. */
+/* Where the lanes are stored, after rows of this many vectors. */
 static void set_kept(run *r, int vectors)
 {
     r->vectors = vectors, r->axes.kept = r->program.rows * vectors;
@@ -88,7 +90,7 @@ static void set_kept(run *r, int vectors)
 
 static size_t warp_bytes(const run *r) { return (size_t)r->axes.kept * 32 * 16; }
 
-/* Do more inputs lie close together along the outputs than along what is reduced? */
+/* Are more inputs contiguous along the outputs than along the reduced axes? */
 static bool is_columns(const run *r)
 {
     const run_axes *a = &r->axes;
@@ -177,7 +179,7 @@ static machine_head head_of(const run *r, const frame *f)
     return h;
 }
 
-/* As many warps in a thread block as find room, no more than there are outputs and blocks for. */
+/* Warps per thread block: as many as fit, but not more than there are outputs and blocks. */
 static int warps_of(const run *r)
 {
     int warps = REDUCE_WARPS;

@@ -1,6 +1,8 @@
-/* program_reduce.cu - reductions of what programs compute: the interpreter of interpreter.cuh over a batch of elements, which the reductions of the program
- * take into lanes that are kept in shared memory. Compiled several times for each type, as interpreter.cu is: with HEAVY defined, the kernels of
- * programs that have functions; with CONVERTS, those of operands and results of other types than T, and all of integers. */
+/* program_reduce.cu - kernels that reduce the results of programs. The interpreter of
+ * interpreter.cuh computes a batch of elements, and the reductions of the program add them to lanes
+ * in shared memory. Compiled several times for each type, as interpreter.cu is. HEAVY: kernels of
+ * programs with mathematical functions. CONVERTS: kernels whose operands and results have types
+ * other than T, and all integer kernels. */
 #include "convert.cuh"
 #include "interpreter.cuh"
 #include "reduce_ops.cuh"
@@ -23,7 +25,7 @@ namespace
 
 typedef FOR_TYPE(run_args) run_args;
 
-/* f(kind<Fold>()) for the row of ops.def that `op` is. */
+/* Calls f(kind<Fold>()) for the row of ops.def with number `op`. */
 template <class Fold> struct kind {
     typedef Fold reduction;
 };
@@ -49,9 +51,10 @@ template <class F> __device__ __forceinline__ void with_reduce(int op, F f)
 }
 #define REDUCE_OF(k) typename decltype(k)::reduction
 
-/* ---- where things are ---- */
+/* ---- addresses ---- */
 
-/* Where operand k of output i begins: an input, or PROGRAM_INPUTS and an output. */
+/* Offset of the first element of operand k for output i. Operands are inputs, then outputs from
+ * PROGRAM_INPUTS on. */
 __device__ __forceinline__ int64_t begin_of(const run_axes &a, int k, int64_t i)
 {
     int64_t at = 0;
@@ -65,8 +68,8 @@ __device__ __forceinline__ int64_t begin_of(const run_axes &a, int k, int64_t i)
     return at;
 }
 
-/* How far from there element j of an input is. */
-__device__ __forceinline__ int64_t way_to(const run_axes &a, int k, int64_t j)
+/* Offset of element j of an input from there. */
+__device__ __forceinline__ int64_t offset_of(const run_axes &a, int k, int64_t j)
 {
     const int last = a.outer + a.inner - 1;
     int64_t at = 0;
@@ -100,7 +103,8 @@ __device__ __forceinline__ void deliver_output(const run_args &args, int output,
     else give_output<Fold>(args, output, i, r);
 }
 
-/* As meet of reduce.cuh. s: room for PROGRAM_OUTPUTS times `each` doubles. */
+/* Combines partial results like `meet` of reduce.cuh. s: space for PROGRAM_OUTPUTS times `each`
+ * doubles. */
 template <int across>
 __device__ __forceinline__ void meet_outputs(const run_args &args, int64_t tile, double *s, int each)
 {
@@ -122,7 +126,8 @@ __device__ __forceinline__ void meet_outputs(const run_args &args, int64_t tile,
 
 /* ---- elements of other types ---- */
 
-/* As in interpreter.cu: f(what an input's elements come as); these into a row, as bits that are converted later where they are no T; and that. */
+/* As in interpreter.cu: calls f with the type in which the elements of an input are loaded; stores
+ * them to a row, as bits where the type is not T; converts them later. */
 #ifdef CONVERTS
 template <class F> __device__ __forceinline__ void with_input(const run_axes &a, int input, F f)
 {
@@ -156,7 +161,7 @@ template <class E> __device__ __forceinline__ void copy(const run_axes &, int, v
 template <int V> __device__ __forceinline__ void convert_rows(const run_axes &, vec *, int) {}
 #endif
 
-/* ---- a block, by threads with four of its lanes each ---- */
+/* ---- a block, by threads with four lanes each ---- */
 
 /* Four lanes as rows of shared memory. */
 template <class Fold> union kept {
@@ -169,15 +174,15 @@ template <class Fold> union kept {
     __device__ __forceinline__ void save(vec *own) const { EACH(r, VECTORS) own[r * 32] = row[r]; }
 };
 
-/* A thread's elements, batch by batch: rows k and following of a block. The p-th element of a batch is of lane lane_of<W>(p % 4, t), in
- * the batch's row p / 4. */
+/* The elements of a thread, batch by batch: rows k and following of a block. Element p of a batch
+ * belongs to lane lane_of<W>(p % 4, t), in row p / 4 of the batch. */
 template <int V, int W> struct batch {
     enum { ELEMENTS = V * WIDTH, ROWS = ELEMENTS / 4 };
     const run_args &args;
     const run_axes &a;
     vec *own;
     int t;
-    int64_t first; /* element of the block */
+    int64_t first; /* number of the element in the block */
     int n, k;
 
     __device__ __forceinline__ int index_of(int p) const
@@ -192,7 +197,7 @@ template <int V, int W> struct batch {
         EACH(p, ELEMENTS)
         {
             v[p / WIDTH].e[p % WIDTH] = E(0);
-            if (index_of(p) < n) v[p / WIDTH].e[p % WIDTH] = from[way_to(a, input, first + index_of(p))];
+            if (index_of(p) < n) v[p / WIDTH].e[p % WIDTH] = from[offset_of(a, input, first + index_of(p))];
         }
         EACH(j, V) put<E>(a, input, own + (input * V + j) * 32, v[j]);
     }
@@ -227,7 +232,7 @@ template <int V, int W> struct batch {
     }
     __device__ __forceinline__ void store(int, const values<V> &) {}
 
-    /* The lanes of an output, once all is taken. */
+    /* Combines the lanes of an output after the last batch. */
     template <class Fold> __device__ __forceinline__ void close(int output, typename Fold::acc (&r)[4]) const
     {
         kept<Fold> s;
@@ -246,7 +251,7 @@ template <int V, int W> struct batch {
                 s.save(own + a.lanes[o] * 32);
             });
     }
-    /* begin(k): where input k of the output begins */
+    /* begin(k): offset of the first element of input k for this output */
     template <class Begin> __device__ __forceinline__ void run(Begin begin)
     {
         values<V> x;
@@ -267,13 +272,13 @@ template <int V, int W> struct batch {
     }
 };
 
-/* As reduce_rows: a warp for each block. */
+/* Like reduce_rows: one warp for each block. */
 template <int V> KERNEL(REDUCE_WARPS * 32, 2) rows(const __grid_constant__ run_args args)
 {
     extern __shared__ vec shared[];
     const run_axes &a = args.axes;
     __shared__ int64_t begin[REDUCE_WARPS][PROGRAM_INPUTS];
-    __shared__ double results[PROGRAM_OUTPUTS][REDUCE_WARPS][3]; /* room for any acc */
+    __shared__ double results[PROGRAM_OUTPUTS][REDUCE_WARPS][3]; /* space for any accumulator type */
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps, outs = a.outs;
     const int64_t slot = (int64_t)block_from_end() * (blockDim.x / 32 / a.warps) + warp / a.warps;
     const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * (int64_t)a.by_parts.by,
@@ -302,13 +307,14 @@ template <int V> KERNEL(REDUCE_WARPS * 32, 2) rows(const __grid_constant__ run_a
     meet_outputs<1>(args, i, results[0][0], REDUCE_WARPS * 3);
 }
 
-/* As reduce_columns: RUN_ACROSS outputs by 32 threads, of which thread g holds the lanes g, g + 32, g + 64 and g + 96. */
+/* Like reduce_columns: RUN_ACROSS outputs by 32 threads. Thread g holds lanes g, g + 32, g + 64 and
+ * g + 96. */
 template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args args)
 {
     extern __shared__ vec shared[];
     const run_axes &a = args.axes;
     __shared__ int64_t begin[PROGRAM_INPUTS][RUN_ACROSS];
-    __shared__ double results[32 * RUN_ACROSS * 3]; /* room for any acc */
+    __shared__ double results[32 * RUN_ACROSS * 3]; /* space for any accumulator type */
     const int c = threadIdx.x % RUN_ACROSS, g = threadIdx.x / RUN_ACROSS, warp = threadIdx.x / 32,
               outs = a.outs;
     const uint32_t tiles = gridDim.x / (uint32_t)a.by_parts.by, at = block_from_end(), tile = at % tiles;
@@ -325,7 +331,7 @@ template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args ar
             typename Fold::acc v[4], *s = (typename Fold::acc *)results;
             block.template close<Fold>(o, v);
             join_own<Fold, 2, 1>(v);
-            __syncthreads(); /* the output before has left s */
+            __syncthreads(); /* the previous output no longer uses s */
             s[threadIdx.x] = v[0];
             for (int h = 16; h > 0; h /= 2) {
                 __syncthreads();
@@ -336,14 +342,14 @@ template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args ar
     meet_outputs<RUN_ACROSS>(args, tile, results, RUN_THREADS / 32 * 3);
 }
 
-/* ---- no more elements than one thread has ---- */
+/* ---- few elements: one thread for each output ---- */
 
 template <int V> struct few {
     enum { ELEMENTS = V * WIDTH };
     const run_args &args;
     const run_axes &a;
     vec *own;
-    int64_t i; /* the output */
+    int64_t i; /* number of the output */
 
     template <class E> __device__ __forceinline__ void stage(int input)
     {
@@ -353,7 +359,7 @@ template <int V> struct few {
         EACH(p, ELEMENTS)
         {
             v[p / WIDTH].e[p % WIDTH] = E(0);
-            if (p < n) v[p / WIDTH].e[p % WIDTH] = from[way_to(a, input, p)];
+            if (p < n) v[p / WIDTH].e[p % WIDTH] = from[offset_of(a, input, p)];
         }
         EACH(j, V) put<E>(a, input, own + (input * V + j) * 32, v[j]);
     }
@@ -382,7 +388,7 @@ template <int V> struct few {
     __device__ __forceinline__ void store(int, const values<V> &) {}
 };
 
-/* A thread an output. */
+/* One thread for each output. */
 template <int V> KERNEL(REDUCE_WARPS * 32) thin(const __grid_constant__ run_args args)
 {
     extern __shared__ vec shared[];

@@ -1,20 +1,20 @@
-/* layer_norm.c - launches layer_norm: rows that fit stay in registers or shared memory; longer ones, which have no gaps, are reduced first,
- * and read once more. */
+/* layer_norm.c - launches layer_norm. Rows that fit stay in registers or shared memory. Longer
+ * rows, which must be dense, are reduced first and then read a second time. */
 #include "layer_norm.h"
 #include "launch.h"
 #include "reduce_order.h"
 
-#define ACC_NUMBERS 4 /* of layer_norm.cu's unit_reduce; what it results in has two */
+#define ACC_NUMBERS 4 /* numbers in an accumulator of unit_reduce in layer_norm.cu; its result has two */
 
 typedef struct norms {
     norm_args args;
-    bool wide;       /* f64 */
-    layout in, each; /* of a row as one axis; a number a row, dense */
+    bool wide;       /* elements are f64 */
+    layout in, each; /* `in`: a row as one axis; `each`: one number for each row, dense */
 } norms;
 
 static size_t element(const norms *r) { return r->wide ? 8 : 4; }
 
-/* Rows as one axis: the kernels know no other. */
+/* Merges the axes of a row into one. The kernels support no other layout. */
 static layout with_rows(const layout *l, int inner, int64_t n, int64_t stride)
 {
     layout r = *l;
@@ -53,7 +53,7 @@ static norm_trim trim_of(const step *s, const frame *f, int which)
 
 static bool is_long(const norms *r) { return r->args.row.n * (int64_t)element(r) > NORM_BYTES; }
 
-/* Scratch of long rows: mean and variance of each, then parts. */
+/* Scratch memory for long rows: mean and variance of each row, then partial results. */
 static reduce_args reduce_of(const norms *r, size_t *each)
 {
     reduce_args a = { .n = 0 };
@@ -86,7 +86,7 @@ static cudaError_t run_long(norms *r, const workspace *w, cudaStream_t q)
     return launch(kernel(0, FORM_LAST), blocks * r->args.row.rows, LAST_THREADS, 0, &r->args, q);
 }
 
-/* May rows be read 16 bytes at a time, of an operand with these strides? */
+/* Can the rows of an operand with these strides be read 16 bytes at a time? */
 static bool is_aligned(const norms *r, const void *p, int64_t stride, const int64_t *outer_stride)
 {
     const int64_t width = 16 / (int64_t)element(r);
@@ -112,7 +112,7 @@ static bool is_trimmed_in_vectors(const norms *r)
     return dense;
 }
 
-/* So many rows, some threads each. */
+/* Launches a kernel for all rows with this many threads for each row. */
 static cudaError_t run_threads(norms *r, const void *kernel, int threads, cudaStream_t q)
 {
     return launch(kernel, (r->args.row.rows * threads + ROW_THREADS - 1) / ROW_THREADS, ROW_THREADS, 0,

@@ -1,5 +1,6 @@
-/* layer_norm.cu - layer_norm: u = (x - mean) * rsqrt(variance + r) along the last axis, then u * gain + bias, rounded once. The mean is the
- * row of this name of ops.def, and so is the variance: both are taken as a row is read, once where it is kept. */
+/* layer_norm.cu - layer_norm: u = (x - mean) * rsqrt(variance + r) along the last axis, then fma(u,
+ * gain, bias), rounded once. Mean and variance are computed as in rows mean and var of ops.def, in
+ * one pass over the row if the row is kept on chip. */
 #include "reduce_ops.cuh"
 #include "row_cache.cuh"
 
@@ -54,7 +55,7 @@ struct unit_reduce {
     }
 };
 
-/* W elements that no kernel writes while this one runs. */
+/* Reads W elements that no kernel writes while this one runs. */
 template <int W> static __device__ __forceinline__ packed<W> read_only(const T *p)
 {
     packed<W> r;
@@ -66,7 +67,8 @@ template <int W> static __device__ __forceinline__ packed<W> read_only(const T *
     return r;
 }
 
-/* What is made of W elements of a row from i on. DENSE: gain and bias lie as x does. */
+/* Computes W elements of the output from element i of a row on. DENSE: gain and bias have the
+ * layout of x. */
 template <int W, bool DENSE> struct unit {
     const norm_args &a;
     const T *row[2];
@@ -109,14 +111,14 @@ template <int W, bool DENSE> struct unit {
     }
 };
 
-/* The first thread's result, for its group. */
+/* Gives the result of the first thread to its whole group. */
 template <int G> static __device__ inline unit_reduce::result shared_result(unit_reduce::acc s, int64_t n)
 {
     const unit_reduce::result r = unit_reduce::epilogue(s, n);
     return { from_first<G>(r.mean), from_first<G>(r.var) };
 }
 
-/* Rows of no more than 16 elements, a group of four threads each, one element a lane. */
+/* Rows of at most 16 elements: a group of four threads for each row, one element for each lane. */
 KERNEL(ROW_THREADS) short_norms(const __grid_constant__ norm_args a)
 {
     enum { G = 4, OWN = REDUCE_FEW / G };
@@ -140,7 +142,8 @@ KERNEL(ROW_THREADS) short_norms(const __grid_constant__ norm_args a)
             ((T *)a.row.out)[row * n + g + G * j] = u(packed<1>{ { x[j] } }, g + G * j).e[0];
 }
 
-/* The lanes of a warp's row. false: a quotient was subnormal, and it is SURE that has to take them. */
+/* The lanes of the row of a warp. Returns false if a quotient was subnormal; then the form with
+ * SURE must compute the row. */
 template <bool SURE, int R, int W>
 static __device__ __forceinline__ bool take_row(const warp_row<R, W> &x, unit_reduce::acc (&s)[4])
 {
@@ -150,7 +153,7 @@ static __device__ __forceinline__ bool take_row(const warp_row<R, W> &x, unit_re
         unit_reduce::lane v = unit_reduce::open();
 #pragma unroll
         for (int r = 0; r < R; r++)
-            if (r < R / 2 || x.has(r, l)) /* the row would else be held by half as many */
+            if (r < R / 2 || x.has(r, l)) /* otherwise half as many registers would hold the row */
                 v = SURE ? unit_reduce::take(v, x.x[r][l], K(0), r)
                          : unit_reduce::take_swiftly(v, x.x[r][l], r, right);
         s[l] = unit_reduce::close(v, 0);
@@ -172,11 +175,11 @@ template <int R, int W, bool DENSE> KERNEL(ROW_THREADS) warp_norms(const __grid_
     x.store_packs((T *)a.row.out + row * a.row.n, u);
 }
 
-/* A thread block a row, which lies in shared memory; a thread a lane. */
+/* One thread block for each row, which is in shared memory; one thread for each lane. */
 template <int W, bool DENSE> KERNEL(ROW_THREADS) kept_norm(const __grid_constant__ norm_args a)
 {
     enum { BLOCKS = NORM_BYTES / sizeof(T) / REDUCE_BLOCK };
-    extern __shared__ double2 shared[]; /* aligned as vectors are */
+    extern __shared__ double2 shared[]; /* aligned like vectors */
     __shared__ unit_reduce::acc lane[BLOCKS][ROW_THREADS];
     T *kept = (T *)shared, *out = (T *)a.row.out + blockIdx.x * a.row.n;
     const T *in = row_of(a.row, blockIdx.x);
@@ -201,7 +204,7 @@ template <int W, bool DENSE> KERNEL(ROW_THREADS) kept_norm(const __grid_constant
     for (int i = t * W; i < n; i += ROW_THREADS * W) *(packed<W> *)(out + i) = u(*(packed<W> *)(kept + i), i);
 }
 
-/* A long row's end, in runs of LAST_THREADS * LAST_EACH elements. */
+/* The last pass over a long row, in runs of LAST_THREADS * LAST_EACH elements. */
 KERNEL(LAST_THREADS) last_norms(const __grid_constant__ norm_args a)
 {
     const int64_t run = LAST_THREADS * LAST_EACH, n = a.row.n, runs = (n + run - 1) / run;
@@ -221,7 +224,7 @@ KERNEL(LAST_THREADS) last_norms(const __grid_constant__ norm_args a)
     }
 }
 
-/* held: rows of REDUCE_LANES elements, that a warp has */
+/* held: how many times REDUCE_LANES elements a warp holds */
 template <int W, bool DENSE> static const void *row_form(int held)
 {
     switch (held) {

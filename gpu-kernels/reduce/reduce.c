@@ -1,9 +1,9 @@
-/* reduce.c - launches reductions: which threads go where, by what is to be reduced. */
+/* reduce.c - launches reductions: chooses kernel and thread layout by the shape of the reduction. */
 #include "program_reduce.h"
 #include "reduce_order.h"
 #include <stdlib.h>
 
-/* The axes of l but the last `inner`, or those. */
+/* The axes of l without the last `inner`, and the last `inner` axes. */
 static layout outer_axes(const layout *l, int inner)
 {
     layout r = *l;
@@ -41,7 +41,8 @@ static void set_inner(reduce_args *a, layout *x, layout *y)
     }
 }
 
-/* The last `inner` axes of x and y are reduced; the others, which are out's, say which output. */
+/* The last `inner` axes of x and y are reduced. The other axes, which are those of out, select the
+ * output. */
 static void set_axes(reduce_args *a, const layout *x, const layout *y, int inner, const layout *out)
 {
     layout inner_x = inner_axes(x, inner), inner_y = inner_axes(y, inner), to = *out;
@@ -50,7 +51,8 @@ static void set_axes(reduce_args *a, const layout *x, const layout *y, int inner
     set_inner(a, &inner_x, &inner_y);
 }
 
-/* Do neighbouring outputs, enough of them to share what memory gives at once, lie closer than neighbouring elements of one? */
+/* Are neighbouring outputs closer in memory than neighbouring elements of one output, and are there
+ * enough of them to use a whole memory transaction? */
 static bool is_columns(const reduce_args *a)
 {
     const int64_t apart = a->outer_stride[0][a->outer - 1];
@@ -66,7 +68,8 @@ static enum form form_of(const reduce_args *a)
     return columns ? FORM_COLUMNS : FORM_ROWS;
 }
 
-/* In rows, up to REDUCE_WARPS blocks are joined at once; those of a column each stay a part. */
+/* Along rows, up to REDUCE_WARPS blocks are joined at once. Along columns every block remains a
+ * partial result. */
 static void set_parts(reduce_args *a)
 {
     const enum form form = form_of(a);
@@ -84,12 +87,13 @@ void reduce_rows_of(reduce_args *a, const layout *in, const layout *out)
     set_parts(a);
 }
 
-/* A reduction of what lies in memory: its row, and the inputs that it takes. */
+/* A reduction of elements in memory: its row of ops.def and its inputs. */
 typedef struct plain_reduce {
     int row, x, y;
 } plain_reduce;
 
-/* [LOAD x] reduction, of inputs alone that are of one type; else the program has to be run. */
+/* Recognises the program [LOAD x] reduction over inputs of one type. Any other program needs the
+ * interpreter. */
 static bool read_plain(const step *s, plain_reduce *f)
 {
     const program *p = s->program;
@@ -115,7 +119,7 @@ static reduce_args args_of(const step *s, const plain_reduce *f)
     return a;
 }
 
-/* What an acc of reduce_ops.cuh takes. */
+/* Bytes of an accumulator of reduce_ops.cuh. */
 size_t reduce_acc_bytes(int row, bool wide)
 {
     static const uint8_t numbers[OPS] = {
@@ -160,7 +164,7 @@ static int threads_of(enum form form)
     return REDUCE_WARPS * 32;
 }
 
-/* As few tiles a counter as there are counters for. */
+/* Shares the available counters evenly between the tiles of outputs. */
 meeting meet_at(uint32_t *counters, int64_t outputs, int64_t across)
 {
     const int64_t tiles = (outputs + across - 1) / across;

@@ -1,4 +1,5 @@
-/* reduce.cu - the reductions of what lies in memory, from their rows. */
+/* reduce.cu - the kernels that reduce elements in memory, one set for each reduction row of
+ * ops.def. */
 #include "reduce.cuh"
 #include "reduce_ops.cuh"
 

@@ -1,10 +1,10 @@
-/* reduce.cuh - reductions of what lies in memory, over any Fold of reduce_tree.cuh. */
+/* reduce.cuh - kernels that reduce elements in memory, for any Fold of reduce_tree.cuh. */
 #ifndef REDUCE_CUH
 #define REDUCE_CUH
 
 #include "reduce_tree.cuh"
 
-/* Where an output's elements begin, and where it goes. */
+/* Offsets of the first element of an output and of the output itself. */
 struct place {
     int64_t x, y, out;
 };
@@ -24,12 +24,12 @@ static __device__ inline place locate(const reduce_args &a, int64_t i)
     return p;
 }
 
-/* What a reduction takes in one step; y of dot alone. */
+/* The elements that a reduction takes in one step. Only dot uses y. */
 struct taken {
     T x, y;
 };
 
-/* An output's elements, by their index: along one axis, the usual case, or through several. */
+/* The elements of one output by index: along one axis, the usual case, or along several. */
 template <class Fold> struct elements {
     const T *x, *y;
     int64_t x_stride, y_stride;
@@ -62,7 +62,7 @@ template <class Fold> struct elements {
 
 /* ---- a block by a warp ---- */
 
-/* Lanes that have taken the n elements of a block from `first` on. */
+/* Returns lanes that have taken the n elements of a block from `first` on. */
 template <class Fold, int W>
 static __device__ inline typename Fold::acc close_warp(const typename Fold::lane (&v)[4], int64_t first,
                                                        int n, int t)
@@ -74,7 +74,7 @@ static __device__ inline typename Fold::acc close_warp(const typename Fold::lane
     return join_warp<Fold, W>(a);
 }
 
-/* W elements as one access, and those of all four lanes. */
+/* W elements as one access; the elements of all four lanes. */
 template <int W> struct alignas(W * sizeof(T)) packed {
     T e[W];
 };
@@ -88,9 +88,10 @@ template <int W> static __device__ inline void load_lanes(T (&v)[4], const T *ro
     }
 }
 
-/* Elements that lie side by side, W of them aligned, taken by rows of REDUCE_LANES; the loads of BATCH rows are under way at once. */
+/* Takes contiguous elements, W of them aligned, in rows of REDUCE_LANES. The loads of BATCH rows
+ * are issued together. */
 template <class Fold, int W> struct dense_rows {
-    enum { BATCH = 32 / sizeof(T) / (Fold::pairs ? 2 : 1) }; /* 128 bytes a thread */
+    enum { BATCH = 32 / sizeof(T) / (Fold::pairs ? 2 : 1) }; /* 128 bytes for each thread */
     const T *x, *y;
     T with;
     int t;
@@ -107,7 +108,7 @@ template <class Fold, int W> struct dense_rows {
 #pragma unroll
         for (int l = 0; l < 4; l++) v[l] = Fold::take(v[l], Fold::see(p[l], with), q[l], k);
     }
-    /* Rows k and following, of those below `rows`. */
+    /* Takes rows k and following; SOME: only those below `rows`. */
     template <bool SOME> __device__ void take_batch(int k, int rows)
     {
         T p[BATCH][4], q[BATCH][4] = {};
@@ -121,7 +122,7 @@ template <class Fold, int W> struct dense_rows {
         for (int u = 0; u < BATCH; u++)
             if (!SOME || k + u < rows) take_row(p[u], q[u], k + u);
     }
-    /* A row that lacks some. */
+    /* Loads an incomplete row. */
     __device__ void load_end(taken (&p)[4], int k, int n) const
     {
 #pragma unroll
@@ -156,7 +157,7 @@ static __device__ inline typename Fold::acc reduce_dense(const elements<Fold> &e
     return close_warp<Fold, W>(r.v, first, n, t);
 }
 
-/* The same, however they lie. */
+/* The same for elements with any strides. */
 template <class Fold, bool THROUGH>
 static __device__ inline typename Fold::acc reduce_strided(const reduce_args &a, const elements<Fold> &e,
                                                            int64_t first, int n, int t)
@@ -182,7 +183,7 @@ static __device__ inline typename Fold::acc reduce_strided(const reduce_args &a,
     return close_warp<Fold, 1>(v, first, n, t);
 }
 
-/* Block b of output i. */
+/* Reduces block b of output i. */
 template <class Fold>
 static __device__ inline typename Fold::acc reduce_block(const reduce_args &a, int64_t i, int64_t b, int t)
 {
@@ -197,7 +198,7 @@ static __device__ inline typename Fold::acc reduce_block(const reduce_args &a, i
     return reduce_strided<Fold, true>(a, e, first, n, t);
 }
 
-/* ---- parts ---- */
+/* ---- partial results ---- */
 
 template <class Fold>
 static __device__ inline void give(const reduce_args &a, int64_t i, typename Fold::acc r)
@@ -205,7 +206,7 @@ static __device__ inline void give(const reduce_args &a, int64_t i, typename Fol
     ((typename Fold::result *)a.out)[locate(a, i).out] = Fold::epilogue(r, a.n);
 }
 
-/* An output is done when it has one part. */
+/* Writes the output if it has one part; otherwise writes the part. */
 template <class Fold>
 static __device__ inline void deliver(const reduce_args &a, int64_t i, int64_t part, typename Fold::acc r)
 {
@@ -213,7 +214,7 @@ static __device__ inline void deliver(const reduce_args &a, int64_t i, int64_t p
     else give<Fold>(a, i, r);
 }
 
-/* Once its part is delivered, by all threads of a block. */
+/* Called by all threads of a block after it has written its part. */
 template <class Fold, int across>
 static __device__ inline void meet(const reduce_args &a, int64_t tile, typename Fold::acc *s)
 {
@@ -223,7 +224,7 @@ static __device__ inline void meet(const reduce_args &a, int64_t tile, typename 
                          [&](int64_t i, typename Fold::acc r) { give<Fold>(a, i, r); });
 }
 
-/* A warp for each block; those of a part are joined here. */
+/* One warp for each block. The blocks of one part are joined here. */
 template <class Fold>
 KERNEL(REDUCE_WARPS * 32, Fold::resident)
 reduce_rows(const __grid_constant__ reduce_args a)
@@ -245,7 +246,8 @@ reduce_rows(const __grid_constant__ reduce_args a)
     meet<Fold, 1>(a, i, s);
 }
 
-/* ---- lanes, some each, by threads whose outputs are neighbours; and few elements ---- */
+/* ---- several threads for each output, neighbouring outputs in neighbouring threads; few elements
+ * ---- */
 
 template <class Fold, int N>
 static __device__ inline void load_step(taken (&p)[N], const elements<Fold> &e, int64_t at, int step)
@@ -254,8 +256,8 @@ static __device__ inline void load_step(taken (&p)[N], const elements<Fold> &e, 
     for (int j = 0; j < N; j++) p[j] = e.along(at + j * step);
 }
 
-/* N lanes of one thread, the j-th holding the elements at + j * step and those REDUCE_LANES further on, of those below end. The
- * loads go before the first take. */
+/* N lanes of one thread. Lane j takes the elements at + j * step and every REDUCE_LANES further on,
+ * below end. Loads are issued before the first take. */
 template <class Fold, int N> struct lanes {
     typename Fold::lane v[N];
 
@@ -292,8 +294,8 @@ template <class Fold, int N> struct lanes {
     }
 };
 
-/* A thread block is REDUCE_ACROSS outputs by REDUCE_DOWN groups: thread g of an output holds the lanes g, g + 16, ..., g + 112. While it
- * takes some elements, the next ones are under way. */
+/* A thread block is REDUCE_ACROSS outputs by REDUCE_DOWN groups. Group g of an output holds lanes
+ * g, g + 16, ..., g + 112. The next elements are loaded while the present ones are taken. */
 template <class Fold>
 static __device__ inline typename Fold::acc reduce_column(const elements<Fold> &e, int64_t first, int64_t end,
                                                           int g)
@@ -316,13 +318,13 @@ static __device__ inline typename Fold::acc reduce_column(const elements<Fold> &
     return v.close(first + g, REDUCE_DOWN, end);
 }
 
-/* Thread blocks to a multiprocessor: as many as have room in its registers. */
+/* Thread blocks per multiprocessor: as many as its registers allow. */
 template <class Fold> constexpr int column_blocks()
 {
     return sizeof(typename Fold::lane) + (Fold::pairs ? 4 : 2) * sizeof(T) <= 20 ? 2 : 1;
 }
 
-/* Thread g of output c has r, of G of them; the first one's result is the output's. */
+/* Group g of output c holds r, one of G results. The first thread gets the result of the output. */
 template <class Fold, int G>
 static __device__ inline typename Fold::acc join_down(typename Fold::acc (&s)[G][REDUCE_ACROSS], int c, int g,
                                                       typename Fold::acc r)
@@ -352,7 +354,7 @@ reduce_columns(const __grid_constant__ reduce_args a)
     meet<Fold, REDUCE_ACROSS>(a, tile, s[0]);
 }
 
-/* No more than REDUCE_LANES elements, so one a lane. */
+/* At most REDUCE_LANES elements, one for each lane. */
 template <class Fold, int G> KERNEL(REDUCE_ACROSS *G) reduce_low(const __grid_constant__ reduce_args a)
 {
     __shared__ typename Fold::acc s[G][REDUCE_ACROSS];
@@ -364,7 +366,7 @@ template <class Fold, int G> KERNEL(REDUCE_ACROSS *G) reduce_low(const __grid_co
     if (g == 0 && i < a.outputs) give<Fold>(a, i, r);
 }
 
-/* No more than G * P elements, so one a lane: G threads an output. */
+/* At most G * P elements, one for each lane; G threads for each output. */
 template <class Fold, int G, int P>
 KERNEL(REDUCE_WARPS * 32)
 reduce_short(const __grid_constant__ reduce_args a)

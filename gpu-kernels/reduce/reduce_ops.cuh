@@ -1,4 +1,4 @@
-/* reduce_ops.cuh - the rows of ops.def that reduce, as Folds: folding<row_sum> and so on. */
+/* reduce_ops.cuh - the reduction rows of ops.def as Folds: folding<row_sum> and so on. */
 #ifndef FOLDS_CUH
 #define FOLDS_CUH
 
@@ -33,7 +33,7 @@ struct moments {
     T n, mean, squares;
 };
 
-/* How many elements a lane has seen: few, so that their inverses are at hand. */
+/* The reciprocals of small numbers of elements, from a table. */
 #define INVERSES(n) T(1) / T(n), T(1) / T((n) + 1), T(1) / T((n) + 2), T(1) / T((n) + 3)
 __constant__ T inverse_of[] = { INVERSES(1),  INVERSES(5),  INVERSES(9),  INVERSES(13),
                                 INVERSES(17), INVERSES(21), INVERSES(25), INVERSES(29) };
@@ -45,8 +45,9 @@ struct counted {
 };
 static __device__ inline counted operator+(counted a, T more) { return { a.n + (int)more }; }
 
-/* d / n, rounded to nearest, as ever: the remainder is exact, and no quotient by so small an n lies nearer to the middle of two
- * numbers than the error of the correction, unless it is subnormal. Of -0 it is +0, which adds the same to a mean. */
+/* d / n rounded to nearest, for small n. The remainder is exact, and the quotient is never closer
+ * to the middle of two numbers than the error of the correction, unless the quotient is subnormal.
+ * For d = -0 the result is +0, which adds the same to a mean. */
 static __device__ inline bool is_swift(T d)
 {
     return ABS(d) >= (sizeof(T) == 4 ? K(0x1p-100) : K(0x1p-900)) || d == K(0);
@@ -62,8 +63,8 @@ static __device__ inline T operator/(T d, counted a)
     return d / T(a.n);
 }
 
-/* The same without a branch, noting whether it was right. Infinities are not noted: the variance is NaN, or negative, all the
- * same. */
+/* The same without a branch; it records whether the result was correct. Infinities are not
+ * recorded: the variance is then NaN or negative in either case. */
 struct swiftly_counted {
     int n;
     bool right;
@@ -79,7 +80,8 @@ static __device__ inline T operator/(T d, swiftly_counted &a)
     return swift_quotient(d, a.n);
 }
 
-/* How many elements of two accs the second one has seen. Most of them have seen as many: that is a half, without a division. */
+/* The share of the second of two accumulators in the number of elements. Most accumulators have
+ * equal numbers of elements; then the share is 1/2, without a division. */
 struct share_of {
     T n;
     __device__ inline operator T() const { return n; }
@@ -117,7 +119,7 @@ struct found {
     };
 #include <duet/ops.def>
 
-/* The Fold of a row is told by what the row carries. */
+/* The Fold of a row is selected by the type of value that the row carries. */
 template <class Row, class Carried = typename Row::carried> struct folding;
 template <class Row> struct folding<Row, T> : plain<Row> {
     enum { pairs = Row::is_pairs };
@@ -151,7 +153,8 @@ template <class Row> struct folding<Row, moments> {
 
 #endif
 
-/* An open lane holds what no element is worse than, at its first element: it is that one, or another takes its place. */
+/* A new lane holds the worst possible value at the index of its first element. That element or
+ * another one replaces it. */
 template <class Row> struct folding<Row, found> {
     struct lane {
         T x;
@@ -184,7 +187,8 @@ template <class Row> struct folding<Row, found> {
 };
 
 #ifndef T_INTEGER
-/* The sums of squares of x, of x made small and of x made large, in one pass; the first of them says which one counts. */
+/* Sums of squares of x, of x scaled down and of x scaled up, in one pass. The first sum decides
+ * which one is used. */
 struct squares {
     T as_is, down, up;
 };

@@ -1,22 +1,23 @@
-/* reduce_tree.cuh - a Fold, and how its partial results are joined in the order of core/reduction.h:
- *     lane               what has been taken of one lane of a block; open() is that of nothing
- *     take(a, x, y, k)   a with the lane's k-th element x, and y
- *     acc                a partial result; start() is that of nothing, close(lane, first) that of a lane that has taken something,
- *                        the first of it being element `first`
- *     join, epilogue       as in ops.def
+/* reduce_tree.cuh - Folds, and how their partial results are joined in the order of
+ * core/reduce_order.h. A Fold has:
+ *     lane               the partial result of one lane of a block; open() returns an empty lane
+ *     take(a, x, y, k)   adds element k of the lane, x and y, to a
+ *     acc                a partial result; start() is the empty one; close(lane, first) converts a lane that is not
+ *                        empty, whose first element has index `first`
+ *     join, epilogue     as in ops.def
  *     each(a, f)         the acc of f(each number of a)
- *     result             what epilogue makes: a T, or an int64_t
- *     see(x, with)       what is taken of an element, with the number that goes with the output
+ *     result             the type that epilogue returns: T or int64_t
+ *     see(x, with)       the value taken for element x, given the number that belongs to the output
  *     pairs              whether there is a y
- *     resident           thread blocks of reduce_rows that should fit a multiprocessor at once: what registers it may use
- * The lanes of a block are held by a group of threads, some each: joining by halving is joining threads by halving, and the lanes of
- * each thread by halving, in the order of the lanes' numbers. */
+ *     resident           thread blocks of reduce_rows that should fit on a multiprocessor; this bounds its registers
+ * A group of threads holds the lanes of a block. Lanes are joined by halving: first between
+ * threads, then between the lanes of each thread, in the order of the lane numbers. */
 #ifndef JOIN_CUH
 #define JOIN_CUH
 
 #include "device.cuh"
 
-/* A row of ops.def as a Fold: over no elements, start + 0. */
+/* A row of ops.def as a Fold. The result for no elements is start + 0. */
 template <class Row> struct plain {
     typedef T acc;
     typedef T lane;
@@ -32,7 +33,7 @@ template <class Row> struct plain {
     template <class F> static __device__ inline T each(T a, F f) { return f(a); }
 };
 
-/* Accs by halving: l with l + H, then with l + H / 2, ..., l + LAST. */
+/* Joins accumulators by halving: l with l + H, then with l + H / 2, ..., l + LAST. */
 template <class Fold, int H, int LAST, int N>
 static __device__ inline void join_own(typename Fold::acc (&v)[N])
 {
@@ -43,7 +44,8 @@ static __device__ inline void join_own(typename Fold::acc (&v)[N])
     }
 }
 
-/* The acc of the thread h further on in the warp, and of the one whose number differs in bit h. */
+/* The accumulators of the thread h further on in the warp, and of the thread whose number differs
+ * in bit h. */
 template <class Fold> static __device__ inline typename Fold::acc pass(typename Fold::acc a, int h)
 {
     return Fold::each(a, [h](auto v) { return __shfl_down_sync(~0u, v, h); });
@@ -53,7 +55,7 @@ template <class Fold> static __device__ inline typename Fold::acc trade(typename
     return Fold::each(a, [h](auto v) { return __shfl_xor_sync(~0u, v, h); });
 }
 
-/* Threads of a group by halving; the first one's result is the group's. */
+/* Joins the threads of a group by halving. The first thread gets the result. */
 template <class Fold, int G> static __device__ inline typename Fold::acc join_group(typename Fold::acc a)
 {
 #pragma unroll
@@ -61,16 +63,18 @@ template <class Fold, int G> static __device__ inline typename Fold::acc join_gr
     return a;
 }
 
-/* ---- a block's lanes ---- */
+/* ---- the lanes of a block ---- */
 
-/* Of a block's 128 lanes thread t of a warp holds four, its l-th being lane_of<W>(l, t): W are side by side. */
+/* Each thread t of a warp holds four of the 128 lanes of a block. Number l of them is lane_of<W>(l,
+ * t). W lanes are contiguous. */
 template <int W> static __device__ inline int lane_of(int l, int t)
 {
     return l / W * (32 * W) + t * W + l % W;
 }
 
-/* N accs of each thread joined with those of the thread H apart, N / 2 by either, and so on until each thread has one: that of its lower
- * bits, and by its upper ones the first or a later one of the N. */
+/* Joins N accumulators of each thread with those of the thread H apart, N / 2 in either thread, and
+ * so on. In the end each thread has one accumulator: the lower bits of its number select the lanes,
+ * the upper bits which of the N. */
 template <class Fold, int N, int H> static __device__ inline void join_halves(typename Fold::acc (&v)[4])
 {
     if constexpr (N > 1) {
@@ -85,7 +89,7 @@ template <class Fold, int N, int H> static __device__ inline void join_halves(ty
     }
 }
 
-/* The four lanes of each thread, joined; thread 0 has the result. */
+/* Joins the four lanes of each thread of a warp. Thread 0 gets the result. */
 template <class Fold, int W> static __device__ inline typename Fold::acc join_warp(typename Fold::acc (&v)[4])
 {
     join_own<Fold, 2, W>(v);
@@ -97,9 +101,9 @@ template <class Fold, int W> static __device__ inline typename Fold::acc join_wa
     return v[0];
 }
 
-/* ---- parts ---- */
+/* ---- partial results ---- */
 
-/* The accs of a warp's threads, in adjacent pairs; thread 0 has the result. */
+/* Joins the accumulators of the threads of a warp in adjacent pairs. Thread 0 gets the result. */
 template <class Fold> static __device__ inline typename Fold::acc join_neighbours(typename Fold::acc v)
 {
 #pragma unroll
@@ -107,7 +111,8 @@ template <class Fold> static __device__ inline typename Fold::acc join_neighbour
     return v;
 }
 
-/* Adjacent pairs of the accs of `count` warps, this one's first; all of them lie in shared memory. */
+/* Joins the accumulators of `count` warps in adjacent pairs, starting with this one. All are in
+ * shared memory. */
 template <class Fold> static __device__ inline typename Fold::acc join_pairs(typename Fold::acc *s, int count)
 {
     for (int h = 1; h < count; h *= 2)
@@ -115,7 +120,7 @@ template <class Fold> static __device__ inline typename Fold::acc join_pairs(typ
     return s[0];
 }
 
-/* N parts, or those that there are, by a thread. */
+/* Joins up to N partial results in one thread. */
 template <class Fold, int N>
 static __device__ inline typename Fold::acc join_run(const typename Fold::acc *p, int64_t count)
 {
@@ -123,7 +128,8 @@ static __device__ inline typename Fold::acc join_run(const typename Fold::acc *p
     else return Fold::join(join_run<Fold, N / 2>(p, count), join_run<Fold, N / 2>(p + N / 2, count - N / 2));
 }
 
-/* Any number of parts by a warp; thread 0 has the result. Joined runs are whole sub-trees, and go where parts have been read already. */
+/* Joins any number of partial results in one warp. Thread 0 gets the result. Joined runs are whole
+ * sub-trees; they overwrite parts that were already read. */
 template <class Fold>
 static __device__ inline typename Fold::acc join_by_warp(typename Fold::acc *p, int64_t count, int t)
 {
@@ -140,7 +146,8 @@ static __device__ inline typename Fold::acc join_by_warp(typename Fold::acc *p, 
     }
 }
 
-/* By a thread block, some of whose warps have a run each; s: room for an acc a warp. */
+/* The same by a thread block, some of whose warps take one run each. s: space for one accumulator
+ * for each warp. */
 template <class Fold>
 static __device__ inline typename Fold::acc join_by_block(typename Fold::acc *p, int64_t count,
                                                           typename Fold::acc *s)
@@ -158,7 +165,7 @@ struct range {
     int64_t begin, end;
 };
 
-/* The parts of some outputs, and give(output, acc). */
+/* Joins the parts of some outputs and calls give(output, acc). */
 template <class Fold, class Give>
 static __device__ inline void join_parts(typename Fold::acc *part, int64_t parts, range outputs,
                                          typename Fold::acc *s, Give give)
@@ -175,8 +182,9 @@ static __device__ inline void join_parts(typename Fold::acc *part, int64_t parts
     }
 }
 
-/* A thread block has written its parts, of a tile of `across` outputs. The outputs that it has to join: those of its counter if it is the
- * last one there, else none. */
+/* Called after a thread block has written its parts of a tile of `across` outputs. Returns the
+ * outputs that this thread block must join: those of the counter if it is the last thread block to
+ * arrive, otherwise none. */
 template <int across>
 static __device__ inline range arrive(const meeting &m, int64_t outputs, int64_t parts, uint32_t tile)
 {
@@ -187,14 +195,15 @@ static __device__ inline range arrive(const meeting &m, int64_t outputs, int64_t
     if (threadIdx.x == 0) {
         const uint32_t most = ((uint32_t)(end - begin) + across - 1) / across * (uint32_t)parts - 1;
         __threadfence();
-        last = atomicInc(m.counters + counter, most) == most; /* which makes it 0 */
+        last = atomicInc(m.counters + counter, most) == most; /* wraps to 0 at the last one */
         __threadfence();
     }
     __syncthreads();
     return { begin, last ? end : begin };
 }
 
-/* Thread blocks go from the end to the beginning: there they leave in the cache what a pass over the same elements reads first. */
+/* Thread blocks run from the end of the array to its beginning. They leave in the cache what a
+ * second pass over the same elements reads first. */
 static __device__ inline uint32_t block_from_end() { return gridDim.x - 1 - blockIdx.x; }
 
 #endif

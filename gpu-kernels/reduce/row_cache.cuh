@@ -1,4 +1,5 @@
-/* row_cache.cuh - rows along the last axis that are kept by the threads that have read them. */
+/* row_cache.cuh - rows along the last axis that stay in the registers or shared memory of the
+ * threads that have read them. */
 #ifndef ROWS_CUH
 #define ROWS_CUH
 
@@ -12,7 +13,7 @@
 namespace
 {
 
-/* Where a row's first element is, of an operand with these strides over the outer axes. */
+/* Offset of the first element of a row, for an operand with these strides along the outer axes. */
 static __device__ inline int64_t row_offset(const row_args &a, const int64_t *stride, int64_t row)
 {
     int64_t at = 0;
@@ -31,11 +32,12 @@ static __device__ inline const T *row_of(const row_args &a, int64_t row)
     return (const T *)a.in + row_offset(a, a.outer_stride, row);
 }
 
-/* What thread 0 of each group has, for all of it. */
+/* Gives the value of thread 0 of each group to the whole group. */
 template <int G> static __device__ inline T from_first(T x) { return __shfl_sync(~0u, x, 0, G); }
 
-/* Rows of no more than R * REDUCE_LANES elements, a warp each, in registers: x[r][l] is element r * REDUCE_LANES + lane_of<W>(l, t).
- * W elements are there or not together; if W is not 1 they are aligned. */
+/* Rows of at most R * REDUCE_LANES elements, one warp for each, in registers: x[r][l] is element r
+ * * REDUCE_LANES + lane_of<W>(l, t). Elements are present or absent in groups of W; if W is not 1
+ * they are aligned. */
 template <int R, int W> struct warp_row {
     T x[R][4];
     int n, t;
@@ -73,8 +75,8 @@ template <int R, int W> struct warp_row {
     }
 };
 
-/* What a row is reduced to, from the lanes of its blocks, in shared memory: a warp joins those of a block, every thread the
- * blocks. */
+/* Reduces a row from the lanes of its blocks in shared memory: a warp joins the lanes of a block,
+ * then every thread joins the blocks. */
 template <class Fold, int BLOCKS>
 static __device__ inline typename Fold::acc join_blocks(const typename Fold::acc (&lane)[BLOCKS][ROW_THREADS],
                                                         int blocks)

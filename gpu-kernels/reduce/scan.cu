@@ -1,6 +1,8 @@
-/* scan.cu - cumsum and cumprod in the order of docs/semantics.md: runs of 16 a thread, groups of 16 runs, blocks of 16 groups, and blocks in
- * order. A tile is a block. What comes before it is found by looking back as far as a tile that knows, and is then added up from there on in
- * order, so that the bits do not hang on who was first; or, of few long lines, from the sums of all tiles, which a launch of its own makes. */
+/* scan.cu - cumsum and cumprod in the order of docs/semantics.md: runs of 16 elements for each
+ * thread, groups of 16 runs, blocks of 16 groups, then blocks in order. A tile is one block. A tile
+ * finds the sum of all tiles before it by looking back to the nearest tile that has published its
+ * prefix and adding from there in order, so the bits do not depend on timing. For few long lines a
+ * separate launch computes the sums of all tiles instead. */
 #include "gather_scatter.cuh"
 
 namespace
@@ -22,7 +24,7 @@ template <class E> struct products {
 };
 
 struct line {
-    int64_t x, out, step; /* first elements; between those of out */
+    int64_t x, out, step; /* offsets of the first elements of x and out; distance between elements of out */
 };
 
 static __device__ inline line line_of(const scan_args &a, int64_t l)
@@ -48,7 +50,7 @@ template <class Op> KERNEL(ORDER_THREADS) scan_lines(const __grid_constant__ sca
     }
 }
 
-/* Waits until tile t has published; what it has: 1 or 2. */
+/* Waits until tile t has published something. Returns what: 1 its own sum, 2 its prefix. */
 static __device__ inline uint32_t state_of(const scan_args &a, int64_t t)
 {
     uint32_t s;
@@ -70,7 +72,7 @@ template <class E> static __device__ inline E published(const scan_args &a, int6
     return __ldcg((const E *)a.sums + 2 * t + (state - 1));
 }
 
-/* By a warp: all that comes before tile t, which is not the first of its line. */
+/* Executed by one warp: the sum of all elements before tile t, which is not the first of its line. */
 template <class Op>
 static __device__ inline typename Op::element before_tile(const scan_args &a, int64_t first, int64_t t)
 {
@@ -78,7 +80,7 @@ static __device__ inline typename Op::element before_tile(const scan_args &a, in
     const int lane = threadIdx.x;
     int64_t at = t;
     uint32_t known = 0;
-    while (!known) { /* tile `at` - 32 + lane; the first of the line knows from the beginning */
+    while (!known) { /* tile `at` - 32 + lane; the first tile of a line has its prefix from the start */
         at -= 32;
         known = __ballot_sync(~0u,
                               at + lane >= first && state_of(a, at + lane >= first ? at + lane : first) == 2);
@@ -97,10 +99,11 @@ static __device__ inline typename Op::element before_tile(const scan_args &a, in
     return sum;
 }
 
-/* ---- tiles: a thread has a run, and reads and writes vectors of 16 bytes beside those of other threads ---- */
+/* ---- tiles: each thread has a run; reads and writes are vectors of 16 bytes, contiguous across
+ * threads ---- */
 
 template <class E> struct alignas(16) scan_vec {
-    enum { MANY = 16 / sizeof(E), RUN = SCAN_RUN / MANY }; /* elements; of a run */
+    enum { MANY = 16 / sizeof(E), RUN = SCAN_RUN / MANY }; /* elements of a vector; vectors of a run */
     E e[MANY];
 };
 
@@ -123,7 +126,7 @@ template <class E> struct tile {
     {
         return by == 1 && left == SCAN_BLOCK && (uintptr_t)p % 16 == 0;
     }
-    /* Which element is number k of what a thread reads and writes. */
+    /* The index of element k of those that a thread reads and writes. */
     static __device__ inline int of_thread(int k)
     {
         return (k / MANY * ORDER_THREADS + (int)threadIdx.x) * MANY + k % MANY;
@@ -159,8 +162,9 @@ template <class E> struct tile {
     }
 };
 
-/* What all threads of a block know of their tile. Vectors of each run are turned round so far that eight threads beside each other meet all
- * banks, with the vectors that they read as with their runs. */
+/* Data of a tile that all threads of the block share. The vectors of each run are rotated so that
+ * eight neighbouring threads access different banks, both when vectors are loaded and when runs are
+ * read. */
 template <class Op> struct shared_tile {
     typedef typename Op::element E;
     typedef scan_vec<E> vec;
@@ -169,7 +173,7 @@ template <class Op> struct shared_tile {
     E run[ORDER_THREADS], group[SCAN_RUN], whole, before;
 
     __device__ inline vec *vec_of(int run, int k) { return kept + run * RUN + (k + run * RUN / 8) % RUN; }
-    __device__ inline vec *read_by(int k) /* vector k of what this thread reads */
+    __device__ inline vec *read_by(int k) /* vector k of those that this thread loads */
     {
         const int i = k * ORDER_THREADS + threadIdx.x;
         return vec_of(i / RUN, i % RUN);
@@ -185,7 +189,7 @@ template <class Op> struct shared_tile {
 #pragma unroll
         for (int u = 0; u < MANY; u++) to[u] = v.e[u];
     }
-    /* From vectors as they are read to a run a thread. */
+    /* Rearranges the loaded vectors into one run for each thread. */
     __device__ inline void turn(E own[SCAN_RUN])
     {
 #pragma unroll
@@ -194,7 +198,7 @@ template <class Op> struct shared_tile {
 #pragma unroll
         for (int k = 0; k < RUN; k++) copy(own + k * MANY, vec_of(threadIdx.x, k));
     }
-    /* Back again; no run is anyone else's. */
+    /* The inverse. Each thread accesses only its own run. */
     __device__ inline void turn_back(E own[SCAN_RUN])
     {
 #pragma unroll
@@ -203,7 +207,8 @@ template <class Op> struct shared_tile {
 #pragma unroll
         for (int k = 0; k < RUN; k++) copy(own + k * MANY, read_by(k));
     }
-    /* Sums within each run, of the runs before a thread's in its group, of the groups before; `whole`, of all. */
+    /* Computes prefix sums within the run, the sum of earlier runs in the group and of earlier
+     * groups; `whole` receives the sum of all. */
     __device__ inline void add_up(E own[SCAN_RUN], E *runs, E *groups)
     {
         const int t = threadIdx.x, g = t / SCAN_RUN;
@@ -255,7 +260,7 @@ template <class Op> KERNEL(ORDER_THREADS) scan_tiles(const __grid_constant__ sca
     here.write(own);
 }
 
-/* ---- few long lines: the sums of all tiles, what comes before each, and then each tile ---- */
+/* ---- few long lines: sums of all tiles, prefixes, then each tile ---- */
 
 template <class Op> KERNEL(ORDER_THREADS) sum_tiles(const __grid_constant__ scan_args a)
 {
@@ -271,8 +276,9 @@ template <class Op> KERNEL(ORDER_THREADS) sum_tiles(const __grid_constant__ scan
     if (threadIdx.x == ORDER_THREADS - 1) ((E *)a.sums)[blockIdx.x] = s.whole;
 }
 
-/* By one thread: of `many` sums in shared memory, rounded up to BATCH, what comes before each, in its place; what comes after all. The next
- * BATCH are read while these are added up. */
+/* Executed by one thread: replaces each of `many` sums in shared memory (rounded up to BATCH) by
+ * the sum of those before it; returns the total. The next BATCH sums are loaded during the
+ * additions. */
 template <class Op, int BATCH>
 static __device__ inline typename Op::element chain(typename Op::element *sum, int many,
                                                     typename Op::element all)
@@ -294,7 +300,7 @@ static __device__ inline typename Op::element chain(typename Op::element *sum, i
     return all;
 }
 
-/* A thread block a line: what comes before each tile, in the place of its sum. */
+/* One thread block for each line: replaces the sum of each tile by its prefix. */
 template <class Op> KERNEL(SCAN_CHAIN_THREADS) chain_tiles(const __grid_constant__ scan_args a)
 {
     typedef typename Op::element E;
@@ -324,8 +330,9 @@ template <class Op> KERNEL(SCAN_CHAIN_THREADS) chain_tiles(const __grid_constant
     }
 }
 
-/* Behind chain_tiles, or, of no more than SCAN_CHAIN_SHORT tiles, behind sum_tiles at once: each then adds up by itself. The last tiles first,
- * which the cache still has. x is as it was before sum_tiles: it is read without waiting. */
+/* Runs after chain_tiles, or directly after sum_tiles if there are at most SCAN_CHAIN_SHORT tiles;
+ * then each thread block adds the sums itself. The last tiles, which are still in the cache, come
+ * first. x has not changed since sum_tiles, so reading it needs no wait. */
 template <class Op>
 KERNEL(ORDER_THREADS, sizeof(typename Op::element) == 4 ? 5 : 2)
 scan_after(const __grid_constant__ scan_args a)

@@ -1,14 +1,14 @@
-/* softmax.c - launches softmax and log_softmax: rows that fit stay in registers or shared memory; of longer ones the maximum and the
- * sum are reductions, and the row is read a third time. */
+/* softmax.c - launches softmax and log_softmax. Rows that fit stay in registers or shared memory.
+ * For longer rows, two reductions compute maximum and sum, and a third pass reads the row again. */
 #include "launch.h"
 #include "reduce_order.h"
 
-#define LONG_SUM OP_softmax /* the reduction of exp(x - with), in softmax's table */
+#define LONG_SUM OP_softmax /* the reduction of exp(x - with), in the kernel table of softmax */
 
 typedef struct rows {
     row_args args;
-    bool wide;       /* f64 */
-    layout in, each; /* each: one number a row, dense */
+    bool wide;       /* elements are f64 */
+    layout in, each; /* each: one number for each row, dense */
 } rows;
 
 static size_t element(const rows *r) { return r->wide ? 8 : 4; }
@@ -32,7 +32,7 @@ static rows rows_of(const step *s)
 
 static bool is_long(const rows *r) { return r->args.n * (int64_t)element(r) > ROW_BYTES; }
 
-/* Scratch of long rows: maxima, sums, then parts of either. */
+/* Scratch memory for long rows: maxima, sums, then partial results of both. */
 static reduce_args reduce_of(const rows *r, size_t *each)
 {
     reduce_args a = { .n = 0 };
@@ -67,14 +67,14 @@ static cudaError_t run_long(rows *r, int op, const workspace *w, cudaStream_t q)
     return launch(kernel(op, FORM_LAST), blocks * r->args.rows, LAST_THREADS, 0, &r->args, q);
 }
 
-/* So many rows, some threads each. */
+/* Launches a kernel for all rows with this many threads for each row. */
 static cudaError_t run_rows(const rows *r, const void *kernel, int threads, cudaStream_t q)
 {
     row_args a = r->args;
     return launch(kernel, (a.rows * threads + ROW_THREADS - 1) / ROW_THREADS, ROW_THREADS, 0, &a, q);
 }
 
-/* May every row be read and written 16 bytes at a time? */
+/* Can every row be read and written 16 bytes at a time? */
 static bool in_vectors(const rows *r)
 {
     const uint64_t width = 16 / element(r);

@@ -1,24 +1,26 @@
-/* softmax.cu - softmax and log_softmax along the last axis. m is the row's maximum, t = x - m, e = exp(t), s the canonical sum of e:
- * softmax is e / s, log_softmax t - log(s). */
+/* softmax.cu - softmax and log_softmax along the last axis. With m the maximum of the row, t = x -
+ * m, e = exp(t) and s the canonical sum of e, softmax is e / s and log_softmax is t - log(s). */
 #include "row_cache.cuh"
 
 namespace
 {
 
-/* What is kept of an element, and what is made of it once the row's sum is known: last, or, where that is the same, swift. */
+/* What a thread keeps of an element, and the output computed from it once the sum of the row is
+ * known. `swift` computes the same as `last` where its precondition holds. */
 struct row_softmax {
     static __device__ inline T keep(T t, T e) { return e; }
     static __device__ inline T scale(T s) { return s; }
     static __device__ inline T last(T kept, T scale) { return kept / scale; }
-    /* kept / scale, of a normal quotient whose remainders are exact: q is as near as may be when it is corrected a second time, by the
-     * inverse rounded to nearest (Markstein, IBM J. Res. Dev. 34, 1990). */
+    /* kept / scale for a normal quotient with exact remainders. The second correction, by the
+     * reciprocal rounded to nearest, gives the correctly rounded quotient (Markstein, IBM J. Res.
+     * Dev. 34, 1990). */
     static __device__ inline T swift(T kept, T scale, T inverse)
     {
         const T q = kept * inverse, p = FMA(FMA(-q, scale, kept), inverse, q);
         return FMA(FMA(-p, scale, kept), inverse, p);
     }
     static __device__ inline bool is_swift(T kept) { return kept >= LEAST; }
-    static constexpr T LEAST = sizeof(T) == 4 ? K(0x1p-90) : K(0x1p-900); /* scale is from 1 to 2^31 */
+    static constexpr T LEAST = sizeof(T) == 4 ? K(0x1p-90) : K(0x1p-900); /* scale is between 1 and 2^31 */
 };
 struct row_log_softmax {
     static __device__ inline T keep(T t, T e) { return t; }
@@ -43,7 +45,7 @@ struct sum_exp : plain<reduce_sum> {
     static __device__ inline T see(T x, T m) { return FN(exp)(x - m); }
 };
 
-/* Rows of no more than 16 elements, a group of four threads each, one element a lane. */
+/* Rows of at most 16 elements: a group of four threads for each row, one element for each lane. */
 template <class Row> KERNEL(ROW_THREADS) short_rows(const __grid_constant__ row_args a)
 {
     enum { G = 4, OWN = REDUCE_FEW / G };
@@ -68,7 +70,8 @@ template <class Row> KERNEL(ROW_THREADS) short_rows(const __grid_constant__ row_
         if (g + G * j < mine) ((T *)a.out)[row * a.n + g + G * j] = Row::last(x[j], scale);
 }
 
-/* Of a warp's row the maximum, and the sum of exponentials; an absent element is -INF, whose exponential adds nothing. */
+/* Maximum and sum of exponentials of the row of a warp. An absent element is -INF, whose
+ * exponential adds nothing. */
 template <int R, int W> static __device__ __forceinline__ T top_of(const warp_row<R, W> &row)
 {
     T m[4];
@@ -110,7 +113,7 @@ template <class Row, int R, int W> KERNEL(ROW_THREADS) warp_rows(const __grid_co
     else x.store(out, [=](T kept) { return Row::last(kept, scale); });
 }
 
-/* The maximum of m over the thread block, for all of it. */
+/* Gives the maximum of m over the thread block to all its threads. */
 static __device__ inline T block_max(T m)
 {
     __shared__ T s[ROW_THREADS / 32];
@@ -123,7 +126,8 @@ static __device__ inline T block_max(T m)
     return m;
 }
 
-/* A thread block a row, a thread a lane; a thread keeps in shared memory what it alone uses. */
+/* One thread block for each row, one thread for each lane. Values that only one thread uses are in
+ * shared memory. */
 template <class Row> KERNEL(ROW_THREADS) kept_row(const __grid_constant__ row_args a)
 {
     extern __shared__ double shared[];
@@ -154,7 +158,7 @@ template <class Row> KERNEL(ROW_THREADS) kept_row(const __grid_constant__ row_ar
     for (int i = l; i < n; i += ROW_THREADS) out[i] = Row::last(kept[i], scale);
 }
 
-/* A long row's end, in runs of LAST_THREADS * LAST_EACH elements. */
+/* The last pass over a long row, in runs of LAST_THREADS * LAST_EACH elements. */
 template <class Row> KERNEL(LAST_THREADS) last_pass(const __grid_constant__ row_args a)
 {
     const int64_t run = LAST_THREADS * LAST_EACH, runs = (a.n + run - 1) / run;
@@ -174,7 +178,7 @@ template <class Row> KERNEL(LAST_THREADS) last_pass(const __grid_constant__ row_
     }
 }
 
-/* rows: of REDUCE_LANES elements, that a warp holds */
+/* rows: how many times REDUCE_LANES elements a warp holds */
 template <class Row, int W> static const void *warp_form(int rows)
 {
     switch (rows) {
@@ -198,7 +202,7 @@ template <class Row> static const void *softmax_form(int form)
 
 } // namespace
 
-/* Row softmax has the reductions of long rows too. */
+/* The kernel table of softmax also has the reductions for long rows. */
 const void *TYPED(softmax_kernel)(int row, int form)
 {
     if (form == FORM_ROWS) return (const void *)reduce_rows<sum_exp>;
