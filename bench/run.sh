@@ -20,6 +20,7 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-bench
 out=$build/results
+setup_top=$root
 . "$root/tools/setup.sh"
 
 speed=--quick runs=1 backend=both maths=strict batches=1,100,512,4096 only=paper,forward,expressions,calls,vectors,place,stream,threads,families,rows

@@ -30,10 +30,12 @@ done
 
 cd "$top"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
+[ "$checks" != thread ] || export CC=clang CXX=clang++
+setup_top=$top
 . tools/setup.sh
 setup build
 if [ "$checks" = thread ]; then
-    export CC=clang CXX=clang++ OMP_TOOL_LIBRARIES="$(clang -print-resource-dir)/../../libarcher.so"
+    export OMP_TOOL_LIBRARIES="$(clang -print-resource-dir)/../../libarcher.so"
     export TSAN_OPTIONS='ignore_noninstrumented_modules=1 allocator_may_return_null=1'
     [ -f "$OMP_TOOL_LIBRARIES" ] || { echo "tests/run.sh: clang's libomp and its libarcher.so are needed (libomp-dev)" >&2 && exit 2; }
 fi
