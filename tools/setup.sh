@@ -163,8 +163,8 @@ setup_packages() {
     while IFS='|' read -r kind packages meaning; do
         [ "$kind" = "$1" ] || continue
         case $packages in *:) packages=$("${packages%:}") ;; esac
-        for package in $packages; do if "$check" "$package"; then printf ' %s' "$package" && break; fi; done
-    done
+        for package in $packages; do if "$check" "$package"; then printf '%s\n' "$package" && break; fi; done
+    done | awk '!seen[$0]++ { printf " %s", $0 }'
 }
 setup_required() { printf '%s\n' "$missing" | setup_packages required; }
 setup_optional() { printf '%s\n' "$missing" | setup_packages optional; }
