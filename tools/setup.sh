@@ -144,7 +144,7 @@ setup_use_venv() {
 
 setup_may_install() { setup_has_command apt-get && { [ "$(id -u)" = 0 ] || setup_quiet sudo -n true; }; }
 setup_as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
-setup_apt() { setup_as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y "$@" >&2; }
+setup_apt() { setup_as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 "$@" >&2; }
 setup_apt_install() { setup_apt install --no-install-recommends "$@"; }
 setup_is_available() { apt-cache show "$1" 2>/dev/null | grep -q '^Package:'; }
 
