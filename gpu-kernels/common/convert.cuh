@@ -167,18 +167,6 @@ __device__ __forceinline__ void put_element(void *out, int type, int64_t at, T x
     with_type(type, [&](auto e) { ((typename decltype(e)::stored *)out)[at] = decltype(e)::write(x); });
 }
 
-/* Stores the result of a reduction: a T, or an index without conversion. */
-__device__ __forceinline__ void put_result(void *out, int type, int64_t at, T x)
-{
-    put_element(out, type, at, x);
-}
-#ifndef T_i64
-__device__ __forceinline__ void put_result(void *out, int, int64_t at, int64_t x)
-{
-    ((int64_t *)out)[at] = x;
-}
-#endif
-
 } // namespace
 
 #endif

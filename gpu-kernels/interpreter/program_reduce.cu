@@ -83,24 +83,46 @@ __device__ __forceinline__ int64_t offset_of(const run_axes &a, int k, int64_t j
     return at + (int64_t)left * a.stride[k][a.outer];
 }
 
-template <class Fold>
-__device__ __forceinline__ void give_output(const run_args &args, int output, int64_t i, typename Fold::acc r)
+__device__ __forceinline__ bool gives_index(int op)
+{
+#define DUET_PLACE1(name, ...)                                                                               \
+    if (op == OP_##name) return true;
+#include <duet/ops.def>
+    return false;
+}
+
+/* What Fold::epilogue returns, a T or an index, as bits. The code that stores it is then compiled once, not once for each
+ * reduction. */
+template <class Result> __device__ __forceinline__ uint64_t bits_of(Result r)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, &r, sizeof r);
+    return bits;
+}
+__device__ __forceinline__ void put_output(const run_args &args, int output, int64_t i, uint64_t bits)
 {
     const run_axes &a = args.axes;
+    void *const out = args.head.out[output];
     const int64_t at = begin_of(a, PROGRAM_INPUTS + output, i);
+    T x;
+    memcpy(&x, &bits, sizeof x);
+    if (gives_index(a.row[output])) ((uint64_t *)out)[at] = bits;
 #ifdef CONVERTS
-    put_result(args.head.out[output], a.types.out[output], at, Fold::epilogue(r, a.n));
+    else put_element(out, a.types.out[output], at, x);
 #else
-    ((typename Fold::result *)args.head.out[output])[at] = Fold::epilogue(r, a.n);
+    else ((T *)out)[at] = x;
 #endif
 }
+
+/* Store the result r of a thread block if it is a part of output i; return the bits of the output if it is all of it. */
 template <class Fold>
-__device__ __forceinline__ void deliver_output(const run_args &args, int output, int64_t i, int64_t part,
-                                               typename Fold::acc r)
+__device__ __forceinline__ uint64_t finish_block(const run_args &args, int output, int64_t i, int64_t part,
+                                                 bool has_result, typename Fold::acc r)
 {
     const run_axes &a = args.axes;
-    if (a.by_parts.by > 1) ((typename Fold::acc *)a.part[output])[i * (int64_t)a.by_parts.by + part] = r;
-    else give_output<Fold>(args, output, i, r);
+    const int64_t parts = (int64_t)a.by_parts.by;
+    if (parts > 1 && has_result) ((typename Fold::acc *)a.part[output])[i * parts + part] = r;
+    return bits_of(Fold::epilogue(r, a.n));
 }
 
 /* Combines partial results like `meet` of reduce.cuh. s: space for PROGRAM_OUTPUTS times `each`
@@ -114,14 +136,20 @@ __device__ __forceinline__ void meet_outputs(const run_args &args, int64_t tile,
     if (parts <= 1) return;
     const range due = arrive<across>(a.meet, a.outputs, parts, (uint32_t)tile);
     if (due.begin == due.end) return;
+    const joining j(due, parts);
 #pragma unroll 1
     for (int o = 0; o < outs; o++)
-        with_reduce(a.row[o], [&](auto f) {
-            typedef REDUCE_OF(f) Fold;
-            typedef typename Fold::acc acc;
-            join_parts<Fold>((acc *)a.part[o], parts, due, (acc *)(s + o * each),
-                             [&](int64_t i, acc r) { give_output<Fold>(args, o, i, r); });
-        });
+#pragma unroll 1
+        for (int64_t i = j.begin(); i < due.end; i += j.warps()) {
+            uint64_t bits = 0;
+            with_reduce(a.row[o], [&](auto f) {
+                typedef REDUCE_OF(f) Fold;
+                typedef typename Fold::acc acc;
+                bits = bits_of(
+                    Fold::epilogue(join_output<Fold>((acc *)a.part[o], j, i, (acc *)(s + o * each)), a.n));
+            });
+            if (j.has_result()) put_output(args, o, i, bits);
+        }
 }
 
 /* ---- elements of other types ---- */
@@ -290,8 +318,10 @@ template <int V> KERNEL(REDUCE_WARPS * 32, 2) rows(const __grid_constant__ run_a
     if (t < args.head.inputs) begin[warp][t] = works ? begin_of(a, t, i) : 0;
     __syncwarp();
     block.run([&](int k) { return begin[warp][k]; });
+    const bool has_result = own == 0 && t == 0 && i < a.outputs;
 #pragma unroll 1
-    for (int o = 0; o < outs; o++)
+    for (int o = 0; o < outs; o++) {
+        uint64_t bits = 0;
         with_reduce(a.row[o], [&](auto f) {
             typedef REDUCE_OF(f) Fold;
             typename Fold::acc v[4], *s = (typename Fold::acc *)results[o];
@@ -302,8 +332,10 @@ template <int V> KERNEL(REDUCE_WARPS * 32, 2) rows(const __grid_constant__ run_a
                 __syncthreads();
                 if (own == 0 && t == 0) v[0] = join_pairs<Fold>(s + warp, a.warps);
             }
-            if (own == 0 && t == 0 && i < a.outputs) deliver_output<Fold>(args, o, i, part, v[0]);
+            bits = finish_block<Fold>(args, o, i, part, has_result, v[0]);
         });
+        if (has_result && a.by_parts.by == 1) put_output(args, o, i, bits);
+    }
     meet_outputs<1>(args, i, results[0][0], REDUCE_WARPS * 3);
 }
 
@@ -324,8 +356,10 @@ template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args ar
     if (g < args.head.inputs) begin[g][c] = i < a.outputs ? begin_of(a, g, i) : 0;
     __syncthreads();
     block.run([&](int k) { return begin[k][c]; });
+    const bool has_result = g == 0 && i < a.outputs;
 #pragma unroll 1
-    for (int o = 0; o < outs; o++)
+    for (int o = 0; o < outs; o++) {
+        uint64_t bits = 0;
         with_reduce(a.row[o], [&](auto f) {
             typedef REDUCE_OF(f) Fold;
             typename Fold::acc v[4], *s = (typename Fold::acc *)results;
@@ -337,8 +371,10 @@ template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args ar
                 __syncthreads();
                 if (g < h) s[threadIdx.x] = Fold::join(s[threadIdx.x], s[threadIdx.x + h * RUN_ACROSS]);
             }
-            if (g == 0 && i < a.outputs) deliver_output<Fold>(args, o, i, b, s[c]);
+            bits = finish_block<Fold>(args, o, i, b, has_result, s[threadIdx.x]);
         });
+        if (has_result && a.by_parts.by == 1) put_output(args, o, i, bits);
+    }
     meet_outputs<RUN_ACROSS>(args, tile, results, RUN_THREADS / 32 * 3);
 }
 
@@ -363,8 +399,7 @@ template <int V> struct few {
         }
         EACH(j, V) put<E>(a, input, own + (input * V + j) * 32, v[j]);
     }
-    template <class Fold>
-    __device__ __forceinline__ void take(int output, const values<V> &x, const values<V> &y)
+    template <class Fold> __device__ __forceinline__ uint64_t take(const values<V> &x, const values<V> &y)
     {
         const int n = (int)a.n;
         typename Fold::acc v[ELEMENTS];
@@ -377,13 +412,14 @@ template <int V> struct few {
                                    p);
         }
         join_own<Fold, ELEMENTS / 2, 1>(v);
-        if (i < a.outputs) give_output<Fold>(args, output, i, v[0]);
+        return bits_of(Fold::epilogue(v[0], a.n));
     }
     __device__ __forceinline__ void reduction(const machine_code_T &instruction, const values<V> &x,
                                               const values<V> &y)
     {
-        const int output = output_of(instruction);
-        with_reduce(reduce_of(instruction), [&](auto f) { take<REDUCE_OF(f)>(output, x, y); });
+        uint64_t bits = 0;
+        with_reduce(reduce_of(instruction), [&](auto f) { bits = take<REDUCE_OF(f)>(x, y); });
+        if (i < a.outputs) put_output(args, output_of(instruction), i, bits);
     }
     __device__ __forceinline__ void store(int, const values<V> &) {}
 };

@@ -146,39 +146,54 @@ static __device__ inline typename Fold::acc join_by_warp(typename Fold::acc *p, 
     }
 }
 
-/* The same by a thread block, some of whose warps take one run each. s: space for one accumulator
- * for each warp. */
-template <class Fold>
-static __device__ inline typename Fold::acc join_by_block(typename Fold::acc *p, int64_t count,
-                                                          typename Fold::acc *s)
-{
-    const int warp = threadIdx.x / 32, t = threadIdx.x % 32, warps = blockDim.x / 32;
-    int64_t run = 1;
-    while (run * warps < count) run *= 2;
-    const typename Fold::acc r = join_by_warp<Fold>(p + warp * run, min(run, count - warp * run), t);
-    if (t == 0) s[warp] = r;
-    __syncthreads();
-    return threadIdx.x == 0 ? join_pairs<Fold>(s, warps) : r;
-}
-
 struct range {
     int64_t begin, end;
 };
+
+/* How the warps of a thread block share the parts of the outputs that it joins. Each warp takes outputs of its own. If there
+ * is only one output, each warp takes a run of its parts instead. Both cases call join_by_warp in one place, since it is
+ * inlined and large. */
+struct joining {
+    range outputs;
+    int64_t parts, run;
+    bool alone;
+
+    __device__ inline joining(range due, int64_t parts_each)
+        : outputs(due), parts(parts_each), run(parts_each), alone(due.end - due.begin == 1)
+    {
+        if (alone)
+            for (run = 1; run * warps() < parts;) run *= 2;
+    }
+    static __device__ inline int warps() { return blockDim.x / 32; }
+    __device__ inline int64_t begin() const { return outputs.begin + (alone ? 0 : threadIdx.x / 32); }
+    __device__ inline bool has_result() const { return (alone ? threadIdx.x : threadIdx.x % 32) == 0; }
+};
+
+/* Joins the parts of output i. The thread with has_result() gets the result. s: space for one
+ * accumulator for each warp. */
+template <class Fold>
+static __device__ inline typename Fold::acc join_output(typename Fold::acc *part, const joining &j, int64_t i,
+                                                        typename Fold::acc *s)
+{
+    const int warp = threadIdx.x / 32, t = threadIdx.x % 32;
+    const int64_t from = j.alone ? warp * j.run : 0;
+    const typename Fold::acc r = join_by_warp<Fold>(part + i * j.parts + from, min(j.run, j.parts - from), t);
+    if (!j.alone) return r;
+    if (t == 0) s[warp] = r;
+    __syncthreads();
+    return threadIdx.x == 0 ? join_pairs<Fold>(s, j.warps()) : r;
+}
 
 /* Joins the parts of some outputs and calls give(output, acc). */
 template <class Fold, class Give>
 static __device__ inline void join_parts(typename Fold::acc *part, int64_t parts, range outputs,
                                          typename Fold::acc *s, Give give)
 {
-    const int t = threadIdx.x % 32;
-    if (outputs.end - outputs.begin == 1) {
-        const typename Fold::acc r = join_by_block<Fold>(part + outputs.begin * parts, parts, s);
-        if (threadIdx.x == 0) give(outputs.begin, r);
-        return;
-    }
-    for (int64_t i = outputs.begin + threadIdx.x / 32; i < outputs.end; i += blockDim.x / 32) {
-        const typename Fold::acc r = join_by_warp<Fold>(part + i * parts, parts, t);
-        if (t == 0) give(i, r);
+    const joining j(outputs, parts);
+#pragma unroll 1
+    for (int64_t i = j.begin(); i < outputs.end; i += j.warps()) {
+        const typename Fold::acc r = join_output<Fold>(part, j, i, s);
+        if (j.has_result()) give(i, r);
     }
 }
 
