@@ -1,28 +1,40 @@
-/* arrange.h - shapes by copies, and matrices that are made of windows or of kernels. Part of duet.h. */
+/* arrange.h - statements that copy elements to another arrangement, and the matrices of convolutions
+ * (im2col, convmtx). Part of duet.h. */
 #include <duet/duet.h> /* which includes this */
 #ifndef DUET_ARRANGE_H
 #define DUET_ARRANGE_H
 
-/* Statements that write every element of `to` with those of other matrices of its element type, which may be views, and may be
- * parts of `to`: they are read before anything is written. Each is one pass or more over views; what needs no copy is a view
- * (duet_split, duet_flipped, duet_broadcast_to, ...).
- *     duet_concatenate  the parts one after the other along an axis that they have; in C duet_concatenate(to, axis, a, b, c)
- *     duet_stack        the parts, of one shape, one after the other along an axis that they do not have; in C as before
- *     duet_tile         from, again and again along every axis
- *     duet_repeat       each element of from so many times along an axis
- *     duet_pad          from, with before[a] elements in front of it along axis a, and so many behind it that it fills `to`:
- *                       DUET_PAD_CONSTANT, value; DUET_PAD_EDGE, what is next to them; DUET_PAD_REFLECT, from mirrored at its
- *                       edge, which is not doubled, to and fro if need be
- *     duet_roll         from, moved on by `by` places along an axis, what falls off the end being put in at the start
- *     duet_magic        the magic square of n x n: 1 .. n * n, all rows, columns and diagonals having one sum. It is written by
- *                       the host
- * Shapes    concatenate: the sizes along the axis add up to that of `to`, the others are equal; stack: along the axis `to` has as
- *           many elements as there are parts; tile: each size of `to` is a multiple of from's, which may have fewer axes; repeat:
- *           the same along the axis, others are equal; pad: 0 <= before[a], before[a] + that of from <= that of to, reflect and
- *           edge of what is not empty; roll: equal shapes; magic: n x n, n is not 2
- * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE (also: of integers that the type of the magic square does not hold), and as
- *           duet_set: `to` is unchanged; or, of statements that are several passes, when a machine or the memory fails half-way,
- *           unknown */
+/* Fill `to` with elements of other matrices, which have its element type. The operands may be views,
+ * and may overlap `to`: they are read before anything is written. Where no copy is necessary, use a
+ * view instead (duet_split, duet_flipped, duet_broadcast_to, ...).
+ *     duet_concatenate  joins the parts along an existing axis; in C
+ *                       duet_concatenate(to, axis, a, b, c)
+ *     duet_stack        joins parts of equal shape along a new axis; in C
+ *                       duet_stack(to, axis, a, b, c)
+ *     duet_tile         repeats `from` as a whole along every axis
+ *     duet_repeat       repeats each element of `from` along one axis
+ *     duet_pad          copies `from` and pads it: before[a] elements in front of axis a, and behind
+ *                       it as many as `to` has left. DUET_PAD_CONSTANT pads with `value`,
+ *                       DUET_PAD_EDGE with the nearest element of `from`, DUET_PAD_REFLECT with `from`
+ *                       mirrored at its edge element, which is not repeated; wide padding is mirrored
+ *                       again at the opposite edge
+ *     duet_roll         shifts the elements by `by` positions along an axis; elements shifted past the
+ *                       end come back at the start
+ *     duet_magic        writes the magic square of the numbers 1 .. n * n, in which all rows, columns
+ *                       and diagonals have the same sum; the host computes it
+ * Shapes    concatenate: the sizes along the axis add up to that of `to`; the other sizes are equal.
+ *           stack: the size of `to` along the axis is the number of parts.
+ *           tile: each size of `to` is a multiple of that of `from`, which may have fewer axes.
+ *           repeat: the size of `to` along the axis is a multiple of that of `from`; the other sizes
+ *           are equal.
+ *           pad: before[a] >= 0, and before[a] + the size of `from` <= the size of `to`; for
+ *           DUET_PAD_EDGE and DUET_PAD_REFLECT `from` is not empty.
+ *           roll: equal shapes.
+ *           magic: n x n; n is not 2
+ * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE (also for a magic square whose numbers do not fit the
+ *           element type), and as duet_set: `to` is unchanged. A statement of several passes may fail
+ *           halfway, when the device fails or memory runs out: the contents of `to` are then
+ *           undefined */
 typedef enum duet_pad_mode { DUET_PAD_CONSTANT, DUET_PAD_EDGE, DUET_PAD_REFLECT } duet_pad_mode;
 DUET_API DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const duet_matrix *const *part,
                                                 int count);
@@ -46,29 +58,37 @@ DUET_API DUET_MUST duet_status duet_roll_at(duet_matrix *to, const duet_matrix *
                                             const char *site);
 DUET_API DUET_MUST duet_status duet_magic(duet_matrix *m);
 
-/* The windows of images as columns: row (c h + i) w + j of matrix k of `to` has element (i, j) of all windows, h x w, of channel
- * c of image k, the windows one after the other, row by row; padding is zeros. Filters, m x c x h x w, as a matrix of m x c h w
- * (duet_reshaped), times `to` are conv2d. The images may be parts of `to`. In C options follow by name: duet_im2col(to, x,
- * .window = { 3, 3 }).
- * Shapes    images n x c x rows x cols; to n x c h w x how many windows there are
- * Errors    BAD_ARGUMENT, BAD_SHAPE (also: windows larger than the padded images), BAD_TYPE, and as duet_set: `to` is
- *           unchanged */
+/* Copies the windows of images to columns, so that a convolution becomes a matrix product. Each column
+ * of matrix k of `to` is a window of image k; the windows follow each other row by row. With windows
+ * of h x w elements, row (c h + i) w + j contains element (i, j) of channel c of every window. Padding
+ * is zeros. The product of filters m x c x h x w, reshaped to m x c h w (duet_reshaped), and `to` is
+ * their duet_conv2d. The images may overlap `to`. In C give the options by name:
+ * duet_im2col(to, x, .window = { 3, 3 }).
+ * Shapes    images n x c x rows x cols; to n x c h w x number of windows
+ * Errors    BAD_ARGUMENT, BAD_SHAPE (also if the window is larger than the padded image), BAD_TYPE,
+ *           and as duet_set: `to` is unchanged */
 typedef struct duet_windows {
-    int32_t window[2], stride[2], pad[2], dilation[2]; /* strides and dilations of 0 mean 1 */
+    int32_t window[2], stride[2], pad[2], dilation[2]; /* a stride or dilation of 0 means 1 */
 } duet_windows;
 DUET_API DUET_MUST duet_status duet_im2col(duet_matrix *to, const duet_matrix *images,
                                            const duet_windows *options);
 DUET_API DUET_MUST duet_status duet_im2col_at(duet_matrix *to, const duet_matrix *images,
                                               const duet_windows *options, const char *site);
 
-/* The matrix by which a convolution is a product: duet_matmul(to, x) is that part of the convolution of x and the kernel. Element
- * i, j of `to` is kernel[i + first - j], or 0 where there is none, first being 0, (m - 1) / 2 rounded down, or m - 1, of FULL,
- * SAME, and VALID, and m the size of the kernel: MATLAB's convmtx of a column, SciPy's convolution_matrix. duet_convmtx2 is that
- * of two axes: of x, h x w, and of the results the elements follow row by row (MATLAB's and ETL's column by column: the kernel
- * transposed, h and w changed, gives theirs). The kernel may be a part of `to`.
- * Shapes    kernel m, at least 1; to: as many rows as there are results, n + m - 1, n, or n - m + 1 or none, and n columns, which
- *           is x's size. convmtx2: these multiplied, of both axes
- * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, and as duet_set: `to` is unchanged */
+/* Write the matrix of a convolution: duet_matmul(to, x) is the convolution of x with the kernel, or
+ * the `part` of it (FULL, SAME or VALID).
+ *     duet_convmtx   one axis. Element i, j of `to` is kernel[i + first - j], or 0 outside of the
+ *                    kernel. With a kernel of m elements, `first` is 0 for FULL, (m - 1) / 2 rounded
+ *                    down for SAME, m - 1 for VALID
+ *     duet_convmtx2  two axes, of x with h x w elements; the elements of x and of the result are
+ *                    numbered row by row. MATLAB and ETL number them column by column: transpose the
+ *                    kernel and swap h and w to get their matrix
+ * The kernel may overlap `to`.
+ * Shapes    convmtx: kernel [m], m >= 1; to has n columns, the size of x, and a row for each result:
+ *           n + m - 1 (FULL), n (SAME), n - m + 1 but at least 0 (VALID). convmtx2: kernel of rank 2;
+ *           to has h w columns, and as rows the product of the numbers of results along both axes
+ * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, and as duet_set: `to` is unchanged
+ * Source    MATLAB's convmtx of a column vector; SciPy's linalg.convolution_matrix */
 DUET_API DUET_MUST duet_status duet_convmtx(duet_matrix *to, const duet_matrix *kernel, duet_overlap part);
 DUET_API DUET_MUST duet_status duet_convmtx_at(duet_matrix *to, const duet_matrix *kernel, duet_overlap part,
                                                const char *site);

@@ -1,8 +1,9 @@
-/* cpp.h - in C++, numbers and matrices as operands, and functions of as many arguments as there are. Included by duet.h. */
+/* cpp.h - for C++: converts numbers and matrices to formulas, and makes templates of the functions that
+ * take lists of sizes, axes or matrices. Included by duet.h. */
 #ifndef DUET_CPP_H
 #define DUET_CPP_H
 
-/* DUET_MATH for C++: until the end of its life. */
+/* Sets the math mode of this thread's statements for as long as the object lives. */
 class duet_math_block
 {
     duet_scope scope;
@@ -70,7 +71,7 @@ inline DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_ma
     const duet_matrix *const part[] = { first, more... };
     return duet_stack(to, axis, part, (int)sizeof...(more) + 1);
 }
-/* In C++: duet_sum_axes(x, 0, 2) */
+/* Reductions along several axes: duet_sum_axes(x, 0, 2) */
 #define DUET_AXES_OF_1(name)                                                                                 \
     template <class... N> inline duet_expr name(duet_expr x, N... n)                                         \
     {                                                                                                        \
@@ -91,7 +92,7 @@ inline DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_ma
 #include <duet/ops.def>
 #undef DUET_AXES_OF_1
 #undef DUET_AXES_OF_2
-/* In C++: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
+/* Several statements: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
 template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N])
 {
     return duet_set_all(a, N);

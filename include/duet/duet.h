@@ -1,4 +1,4 @@
-/* duet.h - matrix expressions, evaluated where they run fastest.
+/* duet.h - matrix expressions, evaluated on the CPU or the GPU, whichever is faster.
  *
  *     duet_matrix *x = duet_new(DUET_F32, 1000), *y = duet_new(DUET_F32, 1000);
  *     float *p = duet_overwrite(x);
@@ -7,16 +7,23 @@
  *     const float *r = duet_read(y);
  *     duet_free(&x), duet_free(&y);
  *
- * Two kinds of thing, told apart by their C type:
- *     duet_matrix *   a matrix. You made it (duet_new, duet_wrap, or a view), you free it (duet_free).
- *     duet_expr       a formula not yet computed: eight bytes, by value. duet_set or duet_drop spends it;
- *                     you free only one that you hold (duet_hold, then duet_drop).
+ * There are two kinds of object, and their C types tell them apart:
+ *     duet_matrix *   A matrix. You create it (duet_new, duet_wrap, or as a view) and free it
+ *                     (duet_free).
+ *     duet_expr       A formula that is not yet computed: a value of 8 bytes. A statement such as
+ *                     duet_set consumes it, and so does duet_drop. Only a formula that you made
+ *                     persistent (duet_hold) has to be freed, by duet_drop.
  *
- * Functions that can fail return a duet_status, or NULL; duet_error() then says what, why and where. A matrix that a
- * failed call should have written is as it was, or, if the machine failed half-way, refused until written again.
- * Indices count from 0, sizes and strides count elements, new matrices are row-major.
+ * A function that can fail returns a duet_status, or NULL. After a failure, duet_error() returns a
+ * text that says what failed, why and where. A failed call leaves its destination unchanged, unless
+ * a device fails halfway through the work: then the contents of the destination are undefined, and
+ * reading it fails with UNKNOWN until it is written again.
  *
- * Operators, their options, random numbers, shapes by copies and files have headers of their own, which this one includes. */
+ * Indices count from 0. Sizes and strides count elements, not bytes. New matrices are row-major.
+ *
+ * This header includes the others, which declare the operators (duet/operators.h), their options
+ * (duet/options.h), random numbers (duet/random.h), statements that copy and arrange elements
+ * (duet/arrange.h), and files (duet/files.h). */
 #ifndef DUET_H
 #define DUET_H
 
@@ -54,18 +61,22 @@ typedef enum duet_dtype {
     DUET_DTYPE_COUNT
 } duet_dtype;
 
-/* Where a statement runs. AUTO: where it is expected to end first; on the CPU, if the GPU turns out to have no memory for it. */
+/* Where a statement runs.
+ *     DUET_AUTO   where it is expected to finish first; on the CPU if the GPU lacks memory for it
+ *     DUET_CPU    on the CPU
+ *     DUET_GPU    on the GPU */
 typedef enum duet_place { DUET_AUTO, DUET_CPU, DUET_GPU } duet_place;
 
-/* How the GPU may compute products and convolutions of f32, and of f16 and bf16, which are computed as f32. A mode permits, it
- * does not demand: the CPU computes strictly in every mode, and so does the GPU what it has no such kernel for; f64, and all that
- * is no product, is what it is in every mode. docs/semantics.md has the error bounds, and what becomes of infinities;
- * duet_explain says how each step is computed.
- *     STRICT   f32 is f32
- *     SPLIT    each operand as a sum of two numbers of half precision, scaled, or of TF32: errors near those of STRICT, on tensor
- *              cores
- *     TF32     operands rounded to 11 bits
- *     BF16     operands rounded to 8 bits; or to 11 */
+/* Arithmetic that the GPU may use for matrix products and convolutions of f32, f16 and bf16.
+ *     STRICT   f32 arithmetic; f16 and bf16 operands are converted to f32 first
+ *     SPLIT    each operand is the sum of two scaled f16 numbers, or of two TF32 numbers; this uses
+ *              tensor cores, and errors are close to those of STRICT
+ *     TF32     operands are reduced to 11 significant bits
+ *     BF16     operands are reduced to 8 significant bits, or to 11
+ * The mode allows the GPU to use this arithmetic; it may still compute in f32 where it has no such
+ * kernel. The CPU always computes strictly. f64, and operators other than products and convolutions,
+ * give the same bits in every mode. docs/semantics.md has the error bounds and says what happens to
+ * infinities. duet_explain shows how each step is computed. */
 typedef enum duet_math_mode {
     DUET_MATH_STRICT,
     DUET_MATH_SPLIT,
@@ -75,7 +86,7 @@ typedef enum duet_math_mode {
 
 typedef struct duet_matrix duet_matrix;
 
-/* A formula. Read only; all zero bits are no formula. */
+/* A formula. Do not change the member. A value with all bits zero is not a formula. */
 typedef struct duet_expr {
     uint64_t serial;
 #ifdef __cplusplus
@@ -93,43 +104,56 @@ typedef struct duet_expr {
 #endif
 } duet_expr;
 
-/* ---- matrices ------------------------------------------------------------------------------------------------ */
+/* ---- matrices and views ---------------------------------------------------------------------- */
 
-/* A new matrix of zeros. Memory is taken when it is first used, on the side where it is used.
- * Shapes    rank 0 to 8, sizes >= 0; duet_new(DUET_F32, 2, 3) is the same with the sizes as arguments
+/* Creates a matrix of zeros. Its memory is allocated on first use, on the device that uses it.
+ * duet_new(DUET_F32, 2, 3) is the same with the sizes as arguments.
+ * Shapes    rank 0 to 8, sizes >= 0
  * Owner     the caller, until duet_free
- * Errors    NULL: BAD_ARGUMENT, BAD_TYPE, BAD_SHAPE (rank, or a size that is negative or overflows), NO_MEMORY */
+ * Errors    NULL: BAD_ARGUMENT, BAD_TYPE, BAD_SHAPE (invalid rank; a negative size; sizes whose
+ *           product overflows), NO_MEMORY */
 DUET_API duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *size);
 
-/* A matrix over the caller's memory, row-major without gaps. The library reads and writes it, and never frees it; what the GPU
- * computed is there after duet_read. Memory of one matrix is no part of another: for parts there are views.
- * Shapes    as duet_new_shape; duet_wrap(p, DUET_F32, 2, 3) is the same with the sizes as arguments
- * Owner     the matrix: the caller, until duet_free; the memory: the caller, who keeps it until after that
- * Errors    NULL: as duet_new_shape, and BAD_ARGUMENT when host is null or not aligned to its element */
+/* Creates a matrix that uses the caller's memory, row-major without gaps. The library reads and
+ * writes this memory and never frees it. Results that the GPU computed are there after duet_read.
+ * Do not wrap the same memory twice. To share part of a matrix, make a view.
+ * duet_wrap(p, DUET_F32, 2, 3) is the same with the sizes as arguments.
+ * Shapes    as duet_new_shape
+ * Owner     the matrix: the caller, until duet_free. The memory: the caller, who must keep it until
+ *           the matrix and its views are freed
+ * Errors    NULL: as duet_new_shape, and BAD_ARGUMENT if host is null or not aligned to its
+ *           element type */
 DUET_API duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, const int64_t *size);
 
-/* The same over memory whose elements lie otherwise: strides count elements and may be negative; first is where element 0, 0, ...
- * lies. What lies between the elements goes wherever they go. duet_wrap_columns: column-major without gaps, as BLAS, LAPACK, and
- * Fortran have it.
- * Shapes    as duet_new_shape, as many strides; duet_wrap_columns(p, DUET_F32, 2, 3) is the same with the sizes as arguments. A
- *           stride of 0 repeats: such a matrix is to be read, not to be written
+/* Create a matrix that uses the caller's memory, with other strides.
+ *     duet_wrap_strided   `first` points to element 0, 0, ...; a stride counts elements and may be
+ *                         negative. An axis with stride 0 repeats its elements: such a matrix can be
+ *                         read but not written
+ *     duet_wrap_columns   column-major without gaps, as in BLAS, LAPACK and Fortran;
+ *                         duet_wrap_columns(p, DUET_F32, 2, 3) takes the sizes as arguments
+ * The library copies the gaps between elements too, whenever it copies the elements.
+ * Shapes    as duet_new_shape, with one stride for each axis
  * Owner     as duet_wrap_shape
- * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT when a stride, but for 0, is within what axes of smaller ones reach */
+ * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT if a non-zero stride is so small that the
+ *           axis overlaps the span of the axes with smaller strides */
 DUET_API duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size,
                                         const int64_t *stride);
 DUET_API duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, const int64_t *size);
 
-/* Frees a matrix and sets the pointer to NULL; NULL is accepted. Views of it live on. Formulas that name it fail. */
+/* Frees a matrix and sets the pointer to NULL; a NULL pointer is allowed. Views of the matrix stay
+ * valid. Formulas that name it fail with FREED. */
 DUET_API void duet_free(duet_matrix **m);
 
-/* An entry of an index, as between NumPy's brackets:
+/* One entry of an index list, as between NumPy's brackets:
  *     DUET_ALL                       :
  *     DUET_RANGE(start, stop)        start:stop
  *     DUET_STEP(start, stop, step)   start:stop:step
- *     DUET_AT(i)                     i, which takes the axis away
- *     DUET_NEW                       None, an axis of one element more
- *     DUET_REST                      ..., all axes that the others leave; it stands at the end if nowhere
- * Negative places count from the end, ranges are cut to what is there, and a start or stop of DUET_OPEN is one left out. */
+ *     DUET_AT(i)                     i, which removes the axis
+ *     DUET_NEW                       None, which inserts an axis of size 1
+ *     DUET_REST                      ..., which stands for all axes that the other entries do not
+ *                                    name; a list without it ends with it
+ * A negative start, stop or i counts from the end of the axis. Ranges are clipped to the axis.
+ * DUET_OPEN as start or stop means that it is left out. */
 typedef enum duet_index_kind {
     DUET_INDEX_RANGE,
     DUET_INDEX_AT,
@@ -153,28 +177,35 @@ static inline duet_index duet_index_of(duet_index_kind kind, int64_t start, int6
 #define DUET_NEW                     duet_index_of(DUET_INDEX_NEW, 0, 0, 0)
 #define DUET_REST                    duet_index_of(DUET_INDEX_REST, 0, 0, 0)
 
-/* Views: matrices that share the elements of m, keep them alive and write through. Axes below 0 count from the last.
- *     duet_indexed       m[...]: duet_indexed(m, DUET_AT(2), DUET_STEP(DUET_OPEN, DUET_OPEN, -1)) is m[2, ::-1]
- *     duet_stepped       start:stop:step of one axis
- *     duet_picked        element i of one axis, of rank one less
+/* Create a view: a matrix that shares the elements of m. Writing to the view writes to m. A view
+ * keeps the elements alive after m is freed. A negative axis counts from the last one.
+ *     duet_indexed       m[...]: duet_indexed(m, DUET_AT(2), DUET_STEP(DUET_OPEN, DUET_OPEN, -1)) is
+ *                        m[2, ::-1]
+ *     duet_stepped       the range start:stop:step of one axis
+ *     duet_picked        element i of one axis, which is removed
  *     duet_flipped       one axis in reverse order
  *     duet_slice         elements first .. first + count - 1 of the first axis
- *     duet_row           m[i], of rank one less
- *     duet_column        m[:, j] of a rank-2 matrix, of rank 1
- *     duet_submatrix     rows x cols of a rank-2 matrix, from (i, j)
- *     duet_diagonal      m[i, i + offset], as the last axis in the place of the first two
+ *     duet_row           m[i]; the first axis is removed
+ *     duet_column        m[:, j] of a rank-2 matrix, with rank 1
+ *     duet_submatrix     rows x cols elements of a rank-2 matrix, starting at (i, j)
+ *     duet_diagonal      m[i, i + offset]: removes the first two axes and appends the diagonal as the
+ *                        last one
  *     duet_transposed    the axes in reverse order
- *     duet_permuted      the axes in the order given: duet_permuted(m, 2, 0, 1)
- *     duet_expanded      an axis of one element more, which is then that axis
- *     duet_squeezed      without that axis, which has one element
- *     duet_reshaped      the same elements in another shape; one size may be -1, which makes it what is left. No copy is made:
- *                        where the elements do not lie so that there is such a view, the text says what to copy
- *     duet_broadcast_to  as a larger shape to which m broadcasts. It is to be read: whoever writes it is refused, as BAD_ARGUMENT
- *     duet_split         so many parts along an axis, of equal size, or, of the first ones, one more
- * Any number of threads may read a matrix and its views at once; while one writes any of them, no other may use any.
+ *     duet_permuted      the axes in the given order: duet_permuted(m, 2, 0, 1)
+ *     duet_expanded      inserts an axis of size 1, which becomes axis number `axis`
+ *     duet_squeezed      removes an axis of size 1
+ *     duet_reshaped      the same elements with other sizes. One size may be -1: it is computed from
+ *                        the others. Nothing is copied; if the strides allow no such view, the call
+ *                        fails, and the error text says what to copy first
+ *     duet_broadcast_to  repeats m to a larger shape, to which it must broadcast. This view can be
+ *                        read; writing to it fails with BAD_ARGUMENT
+ *     duet_split         splits an axis into `count` views of equal size; if the size is not a
+ *                        multiple of `count`, the first views have one element more
+ * Threads may read a matrix and its views at the same time. While a thread writes one of them, no
+ * other thread may use any of them.
  * Owner     the caller, until duet_free
- * Errors    NULL: BAD_ARGUMENT (an element that is not there, a step of 0), BAD_SHAPE (rank, axis, sizes), NO_MEMORY; duet_split
- *           returns it, and nothing is left of what it made */
+ * Errors    NULL: BAD_ARGUMENT (an index out of bounds, a step of 0), BAD_SHAPE (rank, axis, sizes),
+ *           NO_MEMORY. duet_split returns the status, and has then freed the views that it made */
 DUET_API duet_matrix *duet_indexed_by(duet_matrix *m, int count, const duet_index *index);
 DUET_API duet_matrix *duet_stepped(duet_matrix *m, int axis, int64_t start, int64_t stop, int64_t step);
 DUET_API duet_matrix *duet_picked(duet_matrix *m, int axis, int64_t i);
@@ -192,44 +223,54 @@ DUET_API duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, const int64_
 DUET_API duet_matrix *duet_broadcast_to_shape(duet_matrix *m, int rank, const int64_t *size);
 DUET_API DUET_MUST duet_status duet_split(duet_matrix *m, int axis, int count, duet_matrix **part);
 
-/* What a matrix is. Of NULL or a freed matrix: 0, or NULL; an axis out of range has size 0. */
+/* Return properties of a matrix: its element type, its rank, the size and the stride of an axis, and
+ * the number of its elements. For NULL or a freed matrix they return 0. An axis that does not exist
+ * has size 0. */
 DUET_API duet_dtype duet_type(const duet_matrix *m);
 DUET_API int duet_rank(const duet_matrix *m);
 DUET_API int64_t duet_size(const duet_matrix *m, int axis);
-DUET_API int64_t duet_stride(const duet_matrix *m, int axis); /* in elements */
-DUET_API int64_t duet_count(const duet_matrix *m);            /* elements in all */
+DUET_API int64_t duet_stride(const duet_matrix *m, int axis); /* in elements, not bytes */
+DUET_API int64_t duet_count(const duet_matrix *m);            /* product of all sizes */
 
-/* A pointer to the first element in host memory, for use until m is next named in a call. It waits for what is under way.
- *     duet_read        to read: the elements are current
- *     duet_update      to read and write: they are current, and the copy on the GPU becomes stale
- *     duet_overwrite   to write every element: what was there is lost (a view smaller than its storage is updated)
- * Owner     the matrix
+/* Return a pointer to the first element in host memory. The call waits for unfinished work on m, and
+ * copies elements from the GPU where necessary. The pointer is valid until the next call that uses m.
+ *     duet_read        for reading: the elements are up to date
+ *     duet_update      for reading and writing: the elements are up to date, and the copy on the GPU
+ *                      becomes stale
+ *     duet_overwrite   for writing every element: the old contents are lost. On a view of part of a
+ *                      matrix it does the same as duet_update
+ * Owner     the matrix; do not free the pointer
  * Errors    NULL: BAD_ARGUMENT, UNKNOWN, NO_MEMORY, DEVICE_ERROR */
 DUET_API const void *duet_read(const duet_matrix *m);
 DUET_API void *duet_update(duet_matrix *m);
 DUET_API void *duet_overwrite(duet_matrix *m);
 
-/* The same in GPU memory, for the caller's own kernels, which must run on duet_stream() or be ordered with it.
- * Owner     the matrix
- * Errors    NULL: as above, and NO_DEVICE */
+/* Return a pointer to the first element in GPU memory, for use in your own CUDA kernels. Run these
+ * kernels on the stream that duet_stream() returns, or synchronise with it.
+ * Owner     the matrix; do not free the pointer
+ * Errors    NULL: as duet_read, and NO_DEVICE */
 DUET_API const void *duet_device_read(const duet_matrix *m);
 DUET_API void *duet_device_update(duet_matrix *m);
 DUET_API void *duet_device_overwrite(duet_matrix *m);
 
-/* This thread's cudaStream_t. Errors: NULL: NO_DEVICE, DEVICE_ERROR. */
+/* Returns the cudaStream_t on which this thread's statements run.
+ * Errors    NULL: NO_DEVICE, DEVICE_ERROR */
 DUET_API void *duet_stream(void);
 
-/* Waits until all that this thread has asked of the GPU is done. Without a GPU there is nothing to wait for.
+/* Waits until the GPU has finished all work of this thread. Without a GPU it returns at once.
  * Errors    DEVICE_ERROR */
 DUET_API DUET_MUST duet_status duet_synchronize(void);
 
-/* ---- formulas ------------------------------------------------------------------------------------------------ */
+/* ---- formulas and statements ----------------------------------------------------------------- */
 
-/* Operands. The operators below take matrices, formulas and C numbers alike and call these themselves. A number takes the type of
- * the matrix that it meets: a whole one any, if it is in its range, a fraction floating point; a complex one makes that complex.
- * Types that differ promote by the table of docs/semantics.md; what that does not allow, duet_cast does.
- * Shapes    of a matrix: its own; of a number: none, as of a matrix of rank 0
- * Owner     of the matrix: the caller, as before; it must live until the formula is spent
+/* Convert a matrix, a number or a formula to a formula. You rarely need these functions: the operators below
+ * accept matrices, formulas and C numbers, and convert them.
+ * A number takes the element type of the matrix that it is combined with. An integer can take any
+ * type whose range contains it; a fraction needs a floating-point type; a complex number makes the
+ * result complex. Matrices of different types are converted to a common type by the table in
+ * docs/semantics.md. Where the table has none, use duet_cast.
+ * Shapes    a matrix keeps its shape; a number has rank 0
+ * Owner     the matrix stays the caller's; it must not be freed before the formula is evaluated
  * Errors    in the result: BAD_ARGUMENT (NULL), FREED, ARENA_FULL, NO_MEMORY */
 DUET_API duet_expr duet_of_matrix(const duet_matrix *m);
 DUET_API duet_expr duet_of_number(double x);
@@ -239,27 +280,32 @@ DUET_API duet_expr duet_of_expr(duet_expr e);
 
 #include <duet/operators.h>
 
-/* Computes e into m, which may appear in e. Spends e, also when it fails.
- * Shapes    the shape of e broadcasts to that of m; its type is that of m, or promotes to it
- * Errors    the first error met while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, SPENT, FOREIGN, FREED, UNKNOWN,
- *           ARENA_FULL, NO_MEMORY, UNSUPPORTED, NO_DEVICE, SINGULAR, NOT_FINITE, NO_CONVERGENCE: m is unchanged; DEVICE_ERROR: m
- *           may be unknown */
+/* Evaluates e and stores the result in m, which may occur in e. Consumes e, also on failure.
+ * Shapes    the shape of e broadcasts to that of m; the type of e is that of m or promotes to it
+ * Errors    the first error that occurred while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE,
+ *           SPENT, FOREIGN, FREED, UNKNOWN, ARENA_FULL, NO_MEMORY, UNSUPPORTED, NO_DEVICE, SINGULAR,
+ *           NOT_FINITE, NO_CONVERGENCE: m is unchanged; DEVICE_ERROR: the contents of m may be
+ *           undefined */
 DUET_API DUET_MUST duet_status duet_set(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site);
 
-/* The same on one machine, whatever block or environment say; there it either runs or fails.
- * Errors    as duet_set, and BAD_ARGUMENT when there is no such place */
+/* Does what duet_set does, on the given device; no DUET_ON block and no environment variable changes
+ * that. If the device cannot run the statement, the call fails.
+ * Errors    as duet_set, and BAD_ARGUMENT if `place` is not a duet_place */
 DUET_API DUET_MUST duet_status duet_set_on(duet_place place, duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_set_on_at(duet_place place, duet_matrix *m, duet_expr e,
                                               const char *site);
 
-/* The same in one math mode, whatever block or environment say.
- * Errors    as duet_set, and BAD_ARGUMENT when there is no such mode */
+/* Does what duet_set does, in the given math mode; no DUET_MATH block and no environment variable
+ * changes that.
+ * Errors    as duet_set, and BAD_ARGUMENT if `math` is not a duet_math_mode */
 DUET_API DUET_MUST duet_status duet_set_math(duet_math_mode math, duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_set_math_at(duet_math_mode math, duet_matrix *m, duet_expr e,
                                                 const char *site);
 
-/* In place: m = m + e, and so on. Shapes and errors as duet_set. */
+/* Update m in place: m = m + e, m = m - e, m = m * e, m = m / e. Consume e, also on failure.
+ * Shapes    as duet_set
+ * Errors    as duet_set */
 DUET_API DUET_MUST duet_status duet_iadd(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_iadd_at(duet_matrix *m, duet_expr e, const char *site);
 DUET_API DUET_MUST duet_status duet_isub(duet_matrix *m, duet_expr e);
@@ -269,14 +315,16 @@ DUET_API DUET_MUST duet_status duet_imul_at(duet_matrix *m, duet_expr e, const c
 DUET_API DUET_MUST duet_status duet_idiv(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_idiv_at(duet_matrix *m, duet_expr e, const char *site);
 
-/* Several statements, as if they stood one after the other: a later formula sees what earlier ones have set. In one pass where
- * every dependence is element by element, else in as many as it takes. All formulas are spent, also when it fails. In C
+/* Evaluates several statements, with the results of running them one after the other: a formula uses
+ * the new values of matrices that earlier statements set. Consumes all formulas, also on failure.
+ * Statements whose dependences are all element by element run in one pass over memory; others take
+ * as many passes as necessary. In C write
  *     duet_set_all({ m, duet_mean(x) }, { d, duet_sub(x, y) })
- * is the same; a value that is no formula is lifted by DUET: { m, DUET(x) }, { m, DUET(0.5) }.
- * Shapes    those of each statement as for duet_set; 1 to 64 statements; their element types may differ
- * Errors    as duet_set, for the first statement that has one; it is named in the text. Bad input of any is found before the
- *           first one runs. After an error each destination is as it was, or, if the machine failed half-way, refused until
- *           written again */
+ * and convert a matrix or a number to a formula with DUET: { m, DUET(x) }, { m, DUET(0.5) }.
+ * Shapes    each statement as for duet_set; 1 to 64 statements; their element types may differ
+ * Errors    as duet_set, for the first statement that fails; the error text names it. Invalid
+ *           arguments of any statement are found before the first one runs. Each destination is then
+ *           unchanged, or, if a device failed halfway, its contents are undefined */
 typedef struct duet_assignment {
     duet_matrix *to;
     duet_expr value;
@@ -284,92 +332,115 @@ typedef struct duet_assignment {
 DUET_API DUET_MUST duet_status duet_set_all(const duet_assignment *a, int count);
 DUET_API DUET_MUST duet_status duet_set_all_at(const duet_assignment *a, int count, const char *site);
 
-/* A copy of e outside of this thread's formulas, for use again and again by one thread at a time; nothing spends it but
- * duet_drop. Spends e. Its matrices must live while it is used.
+/* Makes a persistent formula from e: statements can use it any number of times, in any thread, but in
+ * one thread at a time. Only duet_drop frees it. Consumes e. Keep the matrices of the formula until
+ * then.
  * Owner     the caller, until duet_drop
  * Errors    in the result */
 DUET_API duet_expr duet_hold(duet_expr e);
 DUET_API duet_expr duet_hold_at(duet_expr e, const char *site);
 
-/* Ends a formula that will not be evaluated, and frees a held one. Errors: BAD_ARGUMENT (no formula), SPENT, FOREIGN. */
+/* Discards a formula that will not be evaluated, or frees a persistent one.
+ * Errors    BAD_ARGUMENT (not a formula), SPENT, FOREIGN */
 DUET_API duet_status duet_drop(duet_expr e);
 DUET_API duet_status duet_drop_at(duet_expr e, const char *site);
 
-/* What a formula will be: its status (OK, or the first error), element type, rank and sizes. Spends nothing. */
+/* Return properties of the result that a formula will have: its status (OK, or the first error that
+ * occurred while it was built), element type, rank and sizes. They do not consume e. */
 DUET_API duet_status duet_expr_status(duet_expr e);
 DUET_API duet_dtype duet_expr_type(duet_expr e);
 DUET_API int duet_expr_rank(duet_expr e);
 DUET_API int64_t duet_expr_size(duet_expr e, int axis);
 
-/* Writes e as a line of C: matrices as A, B, ... in order of appearance. Spends nothing: e is yours to set or to drop.
+/* Prints e as a C expression in one line, with the matrices as A, B, ... in order of appearance. Does
+ * not consume e: evaluate or drop it later.
  * Errors    BAD_ARGUMENT, and those of e */
 DUET_API duet_status duet_print_expr(FILE *out, duet_expr e);
 
-/* Writes the plan that duet_set(m, e) would follow: its steps, where each runs, the bytes to be moved, who refused what
- * and why. Computes nothing and spends nothing: e is yours to set or to drop. Errors: as duet_set. */
+/* Prints the plan that duet_set(m, e) would follow: its steps, the device of each, the bytes that are
+ * copied between devices, and why a device cannot run a step. Computes nothing and does not consume
+ * e. duet_explain_all does the same for duet_set_all.
+ * Errors    as duet_set */
 DUET_API duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e);
-DUET_API duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count); /* of duet_set_all */
+DUET_API duet_status duet_explain_all(FILE *out, const duet_assignment *a,
+                                      int count); /* the same for duet_set_all */
 
-/* How many bytes of formulas this thread may keep unevaluated; 64 MiB at first.
- * Errors    BAD_ARGUMENT below 4096, or while the thread has a formula; NO_MEMORY */
+/* Sets how many bytes this thread's unevaluated formulas may occupy; the default is 64 MiB.
+ * Errors    BAD_ARGUMENT if bytes < 4096, or while the thread has an unevaluated formula;
+ *           NO_MEMORY */
 DUET_API duet_status duet_arena_limit(size_t bytes);
 
-/* ---- record and replay --------------------------------------------------------------------------------------- */
+/* ---- recording and replay -------------------------------------------------------------------- */
 
-/* Statements of one thread, run once and noted, to run again without being read or planned: on the GPU as one launch of a CUDA
- * graph, on the CPU one after the other.
+/* Record statements of one thread while they run, and run them again without planning them again. On
+ * the GPU a recording runs as one launch of a CUDA graph, on the CPU one statement after the other.
  *     duet_recording *r = NULL;
- *     if (duet_record_begin() == DUET_OK) { duet_set(h, ...); duet_set(y, ...); r = duet_record_end(); }
+ *     if (duet_record_begin() == DUET_OK) {
+ *         duet_set(h, ...);
+ *         duet_set(y, ...);
+ *         r = duet_record_end();
+ *     }
  *     for (...) { fill(duet_overwrite(x)); duet_replay(r); use(duet_read(y)); }
- * duet_replay is as if its statements stood there, with the numbers that they had, on the machines where they ran; matrices are
- * taken as they are then, wherever their elements are. Random numbers are the same ones each time. A recording keeps the
- * temporaries of its statements. One thread at a time may replay it, any thread.
- *     duet_record_begin  from here on this thread's statements are noted as they run; reading and writing matrices by pointer is
- *                        not
- *     duet_record_end    ends that
- *     duet_replay        once more
- * Owner     the caller, until duet_recording_free, which sets NULL; matrices stay the caller's, and must live while it is
- *           replayed
- * Errors    begin: BAD_ARGUMENT: the thread records already; NO_MEMORY. end: NULL: nothing is recorded, a statement failed, or
- *           NO_MEMORY. replay: BAD_ARGUMENT: r is NULL, or this thread records; UNSUPPORTED: it explains; FREED; as duet_set, the
- *           statements before the one that failed being done, or, of a graph, none, all destinations being unknown after DEVICE_ERROR */
+ *     duet_record_begin  starts recording; the statements of this thread run and are recorded. Access
+ *                        through pointers (duet_read, duet_update, duet_overwrite) is not recorded
+ *     duet_record_end    stops recording and returns the recording
+ *     duet_replay        runs the recorded statements again
+ * A replay uses the current contents of the matrices, on whichever device these are. It uses the
+ * scalars, the devices and the random numbers of the recording. The recording owns the temporary
+ * buffers of its statements. Any thread may replay it, but one thread at a time.
+ * Owner     the recording: the caller, until duet_recording_free, which sets the pointer to NULL.
+ *           The matrices stay the caller's; do not free them before the last replay
+ * Errors    duet_record_begin: BAD_ARGUMENT: the thread is already recording; NO_MEMORY.
+ *           duet_record_end: NULL: nothing was recorded, a statement failed, or NO_MEMORY.
+ *           duet_replay: BAD_ARGUMENT: r is NULL, or this thread is recording; UNSUPPORTED: in a
+ *           DUET_EXPLAIN block; FREED; and as duet_set. If a statement fails, those before it have
+ *           run. If a CUDA graph fails, none of its statements has run; after DEVICE_ERROR the
+ *           contents of all its destinations are undefined */
 typedef struct duet_recording duet_recording;
 DUET_API DUET_MUST duet_status duet_record_begin(void);
 DUET_API DUET_MUST duet_recording *duet_record_end(void);
 DUET_API DUET_MUST duet_status duet_replay(duet_recording *r);
 DUET_API void duet_recording_free(duet_recording **r);
 
-/* Automatic replay: a sequence of statements on the GPU that a thread repeats is recognised, and runs as one launch of a CUDA
- * graph from then on. Its statements are checked as ever and then wait for the last of them. What has waited is launched before
- * anyone can see a difference: before the host reads or synchronises, before duet_stream or a pointer to GPU memory, before
- * another thread uses what is computed. An error of the GPU may be met there instead; its text names the statement. Results are
- * those of statements one by one. Numbers that are others each time are no hindrance to the statements beside. What is learnt
- * keeps some temporaries, until it is turned off or the thread ends.
- * duet_auto_replay turns it off (0) or on (1) for this thread. It is on at first, unless DUET_AUTO_REPLAY=0; duet_stream turns it
- * off, since work may then come to the stream at any time. Who turns it on again calls duet_stream before each use.
- * Errors    BAD_ARGUMENT: neither 0 nor 1; DEVICE_ERROR: of what has waited */
+/* Turns automatic replay off (0) or on (1) for this thread.
+ * Automatic replay recognises a sequence of GPU statements that the thread repeats. From then on the
+ * sequence runs as one launch of a CUDA graph: each statement is checked when it is called and is
+ * then deferred until the last one of the sequence. Results are the same as without it. Deferred
+ * statements are launched earlier if their results are needed: before the host reads or
+ * synchronises, before duet_stream or a pointer to GPU memory, and before another thread uses what
+ * they compute. So a GPU error of a statement may be returned by a later call; its text names the
+ * statement. Changing scalars do not prevent replay of the neighbouring statements. The recognised
+ * sequences occupy temporary buffers until automatic replay is turned off or the thread ends.
+ * It is on by default, unless DUET_AUTO_REPLAY=0 is in the environment. duet_stream turns it off,
+ * because your own kernels may then use the stream at any time. If you turn it on again, call
+ * duet_stream() before each use of the stream.
+ * Errors    BAD_ARGUMENT: neither 0 nor 1; DEVICE_ERROR: a deferred statement failed */
 DUET_API duet_status duet_auto_replay(int on);
 
-/* ---- more statements, by their headers ------------------------------------------------------------------------ */
+/* ---- other statements ------------------------------------------------------------------------ */
 
 #include <duet/arrange.h> /* duet_concatenate, duet_pad, duet_im2col, ... */
 #include <duet/files.h>   /* duet_load_npy, duet_save_npy, duet_print, ... */
 #include <duet/random.h>  /* duet_random_uniform, duet_noise_normal, duet_shuffle, ... */
 
-/* ---- as many as there are ------------------------------------------------------------------------------------- */
+/* ---- results whose size depends on values ---------------------------------------------------- */
 
-/* New matrices whose size depends on what is computed, which makes these calls wait for it: of what the GPU computes, the host
- * reads how many there are and no more.
- *     duet_masked    x[mask]: what of x lies where the mask is not 0, in row-major order. A mask of fewer axes, x's first ones,
- *                    chooses rows, planes, ... of x
- *     duet_nonzero   the indices of what is not 0, in row-major order, each as a row: NumPy's argwhere
- *     duet_unique    the values of x in ascending order, each once, NaN last (and once); *counts: how often each stands in x,
- *                    *inverse: which of them each element of x is. Either may be NULL, if it is not asked for
- * Shapes    masked: [n] and the axes of x that the mask has not; nonzero: [n, rank of x], i64; unique: [n], of x's type, *counts
- *           [n] and *inverse as x, i64
- * Owner     all of them: the caller, until duet_free. Formulas are spent, also when it fails
- * Errors    NULL, also for *counts and *inverse: as duet_set; BAD_SHAPE: the mask's sizes are not those of x's first axes;
- *           UNSUPPORTED: while this thread records, or explains: how large a result is cannot be said before */
+/* Create a matrix whose size depends on the values of the operands. The call waits for this size; if
+ * the GPU computes, only the size is copied to the host.
+ *     duet_masked    x[mask]: the elements of x where the mask is not 0, in row-major order. If the
+ *                    mask has fewer axes than x, it selects rows, planes, ... along x's first axes
+ *     duet_nonzero   one row for each non-zero element, with its indices, in row-major order, as
+ *                    NumPy's argwhere
+ *     duet_unique    the distinct values of x in ascending order, with at most one NaN, at the end.
+ *                    *counts: how often each value occurs in x. *inverse: for each element of `x`,
+ *                    its index in the result. counts and inverse may be NULL
+ * All consume their formulas, also on failure.
+ * Shapes    masked: [n], followed by the axes of x that the mask does not have. nonzero: [n, rank of
+ *           x], i64. unique: [n], of x's type; *counts is [n] and *inverse has x's shape, both i64
+ * Owner     the result, *counts and *inverse: the caller, until duet_free
+ * Errors    NULL, also in *counts and *inverse: as duet_set; BAD_SHAPE: the mask's sizes are not those
+ *           of x's first axes; UNSUPPORTED: while this thread records, or in a DUET_EXPLAIN block,
+ *           because the size of the result is not available before it is computed */
 DUET_API duet_matrix *duet_masked(duet_expr x, duet_expr mask);
 DUET_API duet_matrix *duet_masked_at(duet_expr x, duet_expr mask, const char *site);
 DUET_API duet_matrix *duet_nonzero(duet_expr x);
@@ -378,15 +449,17 @@ DUET_API duet_matrix *duet_unique(duet_expr x, duet_matrix **counts, duet_matrix
 DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_matrix **inverse,
                                      const char *site);
 
-/* ---- factorisations ------------------------------------------------------------------------------------------ */
+/* ---- factorisations -------------------------------------------------------------------------- */
 
-/* Statements with several results: factor.def has a row for each, duet_lu(l, u, p, a), duet_qr(q, r, a), duet_svd(u, s, vt, a),
- * duet_eigh(w, v, a), duet_slogdet(sign, logdet, a). A result may be a view, and may overlap a, but no other result. What has one
- * result is an operator above: duet_solve, duet_inv, duet_det, duet_cholesky, duet_lstsq, ...
- * Shapes    a m x n; results exactly as the row says, of a's type but for indices (i64) and, where a is complex, what is real in
- *           any case (s, w, logdet), which is f32 or f64
- * Errors    BAD_ARGUMENT: no matrix, or results that overlap; BAD_TYPE, BAD_SHAPE, UNKNOWN, NO_MEMORY, UNSUPPORTED, NO_DEVICE,
- *           NOT_FINITE, NO_CONVERGENCE: results are unchanged; DEVICE_ERROR: they may be unknown */
+/* Factorise the matrix a: duet_lu(l, u, p, a), duet_qr(q, r, a), duet_svd(u, s, vt, a),
+ * duet_eigh(w, v, a), duet_slogdet(sign, logdet, a). Each is a row of duet/factor.def, which defines
+ * its results. A result may be a view and may overlap a, but not another result. Functions with one
+ * result (duet_solve, duet_inv, duet_det, duet_cholesky, duet_lstsq, ...) are operators.
+ * Shapes    a is m x n; the results have exactly the shapes in the row. They have a's type, except
+ *           that indices (p) are i64, and that s, w and logdet of a complex matrix are f32 or f64
+ * Errors    BAD_ARGUMENT: a NULL or freed matrix, or results that overlap; BAD_TYPE, BAD_SHAPE,
+ *           UNKNOWN, NO_MEMORY, UNSUPPORTED, NO_DEVICE, NOT_FINITE, NO_CONVERGENCE: the results are
+ *           unchanged; DEVICE_ERROR: the contents of the results may be undefined */
 #define DUET_FACTOR2(name, first, second, ...)                                                               \
     DUET_API DUET_MUST duet_status duet_##name(duet_matrix *first, duet_matrix *second,                      \
                                                const duet_matrix *a);                                        \
@@ -400,29 +473,36 @@ DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_mat
                                                     const char *site);
 #include <duet/factor.def>
 
-/* ---- where, and at what cost --------------------------------------------------------------------------------- */
+/* ---- devices, plans, statistics, errors ------------------------------------------------------ */
 
-/* In C, DUET_ON(DUET_GPU) { ... } runs the statements of a block on one machine. Leaving it in any way restores. Precedence:
- * call, innermost block, environment (DUET_BACKEND=cpu|gpu|auto), auto.
- * Errors    in duet_error(): BAD_ARGUMENT: no such place; the block runs as if it were not there */
+/* Open and close a block of statements that run on one device. In C write DUET_ON(DUET_GPU) { ... };
+ * leaving the block in any way (return, break, ...) closes it. The device of a statement is the first
+ * of these that exists: the argument of duet_set_on, the innermost block, the environment variable
+ * DUET_BACKEND=cpu|gpu|auto, auto.
+ * Errors    in duet_error(): BAD_ARGUMENT: `place` is not a duet_place; the block then has no effect
+ *           on its statements */
 typedef struct duet_scope {
     int on, before;
 } duet_scope;
 DUET_API duet_scope duet_scope_open(duet_place place);
 DUET_API void duet_scope_close(duet_scope *s);
 
-/* In the same way, in C, DUET_MATH(DUET_MATH_SPLIT) { ... } runs the statements of a block in a math mode. Precedence: call
- * (duet_set_math), innermost block, environment (DUET_MATH=strict|split|tf32|bf16), strict. What is recorded keeps the mode that
- * it was recorded in. In C++ the same lasts as long as an object: duet_math_block split(DUET_MATH_SPLIT).
- * Errors    as there: no such mode */
+/* Open and close a block of statements that are computed in one math mode. In C write
+ * DUET_MATH(DUET_MATH_SPLIT) { ... }. In C++ declare an object,
+ * duet_math_block split(DUET_MATH_SPLIT); the mode lasts as long as the object. The mode of a statement is the first of these that exists:
+ * the argument of duet_set_math, the innermost block, the environment variable
+ * DUET_MATH=strict|split|tf32|bf16, strict. A recording keeps the mode in which it was recorded.
+ * Errors    in duet_error(): BAD_ARGUMENT: not a duet_math_mode; the block then has no effect on its
+ *           statements */
 DUET_API duet_scope duet_math_open(duet_math_mode math);
 DUET_API void duet_math_close(duet_scope *s);
 
-/* In C, DUET_EXPLAIN(stdout) { ... } writes the plans of the statements of a block, in place of running them: what duet_explain
- * does, also of those that it cannot name (duet_iadd, duet_concatenate, duet_pad, ...). Formulas are spent; no matrix is written,
- * and nothing is recorded.
- * Owner     the file: the caller, until after the block
- * Errors    in duet_error(): BAD_ARGUMENT: no file; the block is passed by */
+/* Open and close a block whose statements print their plans instead of running. In C write
+ * DUET_EXPLAIN(stdout) { ... }. The output is that of duet_explain, and the block also covers
+ * statements that duet_explain has no argument for (duet_iadd, duet_concatenate, duet_pad, ...).
+ * Formulas are consumed; no matrix is written, and nothing is recorded.
+ * Owner     the file: the caller; it must stay open until the end of the block
+ * Errors    in duet_error(): BAD_ARGUMENT: `out` is NULL; the block is then skipped */
 typedef struct duet_explaining {
     int on;
     FILE *before;
@@ -430,37 +510,46 @@ typedef struct duet_explaining {
 DUET_API duet_explaining duet_explain_open(FILE *out);
 DUET_API void duet_explain_close(duet_explaining *e);
 
-/* What has happened since the process began, over all threads. */
+/* Counters since the process started, summed over all threads. */
 typedef struct duet_counts {
-    uint64_t uploads, downloads, upload_bytes, download_bytes; /* copies between the homes of matrices */
-    uint64_t synchronisations;                                 /* times a host thread waited for the GPU */
-    uint64_t launches;               /* kernels of ours and vendor calls, on the GPU */
-    uint64_t steps;                  /* steps run, on any machine */
-    uint64_t temporaries;            /* blocks lent to hold a part of a formula */
-    uint64_t pool_hits, pool_misses; /* blocks found in a pool; taken from the system */
-    uint64_t plan_hits, plan_misses; /* statements whose plan was there; was made */
-    uint64_t replays, graphs;        /* recordings replayed; launches of CUDA graphs */
-    uint64_t repeats;                /* statements that automatic replay ran as parts of graphs */
-    uint64_t streams;                /* statements that went through the GPU part by part */
-    uint64_t transforms;             /* plans of Fourier transforms that were made */
+    uint64_t uploads, downloads, upload_bytes, download_bytes; /* copies between host and GPU memory */
+    uint64_t synchronisations;                                 /* waits of host threads for the GPU */
+    uint64_t launches;               /* on the GPU: kernels of Duet, and calls of vendor libraries */
+    uint64_t steps;                  /* steps of plans that ran, on any device */
+    uint64_t temporaries;            /* buffers allocated for intermediate results */
+    uint64_t pool_hits, pool_misses; /* allocations served by a memory pool; by the system */
+    uint64_t plan_hits, plan_misses; /* statements whose plan was cached; was made */
+    uint64_t replays, graphs;        /* calls of duet_replay; launches of CUDA graphs */
+    uint64_t repeats;                /* statements that automatic replay ran as part of a graph */
+    uint64_t streams;                /* statements that processed their operands on the GPU in parts */
+    uint64_t transforms;             /* plans created for Fourier transforms */
 } duet_counts;
 DUET_API duet_counts duet_stats(void);
 
-/* The memory of one machine, in bytes: what matrices, temporaries and workspaces use, what the pool keeps beside that, the most
- * that both ever were, the limit (0: none), and how much of the CPU's is pinned: large matrices that travel a second time are, up
- * to a quarter of what the system has. duet_memory_limit sets the limit; AUTO is no machine.
- * Errors    BAD_ARGUMENT */
+/* The memory of one device, in bytes.
+ *     used     occupied by matrices, temporary buffers and workspaces
+ *     cached   free memory that the pool keeps for the next allocation
+ *     peak     the largest value of used + cached so far
+ *     limit    the limit of used + cached; 0: no limit
+ *     pinned   page-locked host memory. A large matrix is pinned at the second copy between host and
+ *              GPU, as long as all pinned memory is at most a quarter of the system's memory
+ * duet_memory_of returns these figures, duet_memory_limit sets the limit. duet_memory_trim returns the
+ * pools' free memory to the system.
+ * Errors    BAD_ARGUMENT: `place` is neither DUET_CPU nor DUET_GPU */
 typedef struct duet_memory {
     size_t used, cached, peak, limit, pinned;
 } duet_memory;
 DUET_API duet_memory duet_memory_of(duet_place place);
 DUET_API duet_status duet_memory_limit(duet_place place, size_t bytes);
-DUET_API void duet_memory_trim(void); /* gives what the pools keep back to the system */
+DUET_API void duet_memory_trim(void); /* returns the pools' free memory to the system */
 
-/* Writes what was found: machines, vendor libraries with versions and places, and what is missing and why. */
+/* Prints the devices and the vendor libraries that the library found, with versions and paths, and
+ * what it did not find and why. */
 DUET_API void duet_info(FILE *out);
 
-/* The text of this thread's last error: operator, shapes, the broken condition, where it stands; "" if there was none. */
+/* duet_error returns the text of this thread's last error: the function, the shapes, the violated rule
+ * and the source line; "" if there was no error. duet_status_text returns the meaning of a status.
+ * Owner     the library; do not free the text */
 DUET_API const char *duet_error(void);
 DUET_API const char *duet_status_text(duet_status s);
 

@@ -1,20 +1,27 @@
-/* files.h - matrices as files, and in print. Part of duet.h. */
+/* files.h - loads and saves matrices as files (.npy, .npz, Matrix Market), and prints them. Part of
+ * duet.h. */
 #include <duet/duet.h> /* which includes this */
 #ifndef DUET_FILES_H
 #define DUET_FILES_H
 
-/* NumPy's .npy: one array. What is read may be of any version (1.0, 2.0, 3.0), byte order and element type that Duet has; bf16 is
- * `V2`, as ml_dtypes writes it. An array in Fortran's order enters as a transposed view, and a matrix that is one leaves in
- * Fortran's order.
- * .npz: several, by name, in a zip file. What is read may be stored, or deflated where the build has zlib (duet_info says so),
- * and larger than 4 GB; what is written is stored. A file is written beside the one that it replaces, which is left as it is when
- * that fails.
- *     duet_load_npz      the array of that name
- *     duet_names_npz     the names of all, the last one followed by NULL
- * Owner     of matrices: the caller, until duet_free; of the names: the caller, one block, until free()
- * Errors    IO_ERROR; BAD_FILE: it is no such file, it is cut off, or what it says does not hold; UNSUPPORTED: elements that Duet
- *           has not, a compression other than deflate, encryption, no zlib; BAD_ARGUMENT: NULL, or no array of that name, or a
- *           name twice; NO_MEMORY; of saving also as duet_read. Loading returns NULL */
+/* Load and save NumPy files.
+ *     duet_load_npy   loads the array of a .npy file: version 1.0, 2.0 or 3.0, any byte order, and
+ *                     any element type that Duet has. An array in Fortran order becomes a transposed
+ *                     view
+ *     duet_save_npy   saves a matrix; if the matrix is a transposed view, in Fortran order
+ *     duet_load_npz   loads the array `name` of a .npz file, which is a zip file of .npy files. They
+ *                     may be uncompressed or deflated, and larger than 4 GB. Deflated ones need a
+ *                     build with zlib (duet_info prints whether this build has it)
+ *     duet_names_npz  returns the names of all arrays of a .npz file; a NULL follows the last one
+ *     duet_save_npz   saves `count` matrices with their names, uncompressed
+ * bf16 is saved and loaded as `V2`, as ml_dtypes does. A file is first written under another name and
+ * then replaces the existing file. If saving fails, the existing file is unchanged.
+ * Owner     matrices: the caller, until duet_free. The names: the caller, until free(); they are one
+ *           block of memory
+ * Errors    NULL from functions that load. IO_ERROR; BAD_FILE: not such a file, truncated, or
+ *           inconsistent; UNSUPPORTED: an element type that Duet does not have, a compression other
+ *           than deflate, encryption, or deflate in a build without zlib; BAD_ARGUMENT: NULL, no array
+ *           of that name, or a name given twice; NO_MEMORY. Saving also fails as duet_read does */
 typedef struct duet_named {
     const char *name;
     const duet_matrix *m;
@@ -25,17 +32,21 @@ DUET_API duet_matrix *duet_load_npz(const char *path, const char *name);
 DUET_API char **duet_names_npz(const char *path);
 DUET_API DUET_MUST duet_status duet_save_npz(const char *path, const duet_named *list, int count);
 
-/* Matrix Market's dense format, `array`: text, column by column. What is read may be real (f64), integer (i64) or complex (c128,
- * where Duet has it), and general, symmetric, skew-symmetric or hermitian; what is written is general, with as many digits as
- * give the same elements again.
+/* Load and save a matrix in Matrix Market's dense text format, `array`, which lists the elements
+ * column by column. The field may be real (loaded as f64), integer (i64) or complex (c128); the
+ * symmetry may be general, symmetric, skew-symmetric or hermitian. Saving writes `general`, with
+ * enough digits to restore the same elements.
  * Shapes    rank 2
  * Owner     the caller, until duet_free
- * Errors    as above; UNSUPPORTED: the format `coordinate`, the field `pattern`; BAD_SHAPE: another rank */
+ * Errors    as duet_load_npy and duet_save_npy; UNSUPPORTED: the format `coordinate` or the field
+ *           `pattern`; BAD_SHAPE: the rank is not 2 */
 DUET_API duet_matrix *duet_load_market(const char *path);
 DUET_API DUET_MUST duet_status duet_save_market(const char *path, const duet_matrix *m);
 
-/* Writes the elements of m as NumPy prints an array: rows in brackets, columns aligned, of floating point as few digits as tell
- * an element apart, at most 8 behind the point; of more than 1000 elements the first and last three along each axis.
+/* Prints the elements of m as NumPy prints an array: rows in brackets and columns aligned. A
+ * floating-point element gets as few digits as distinguish it from other numbers, at most 8 after the
+ * point. If m has more than 1000 elements, only the first and the last three along each axis are
+ * printed.
  * Errors    BAD_ARGUMENT, NO_MEMORY, IO_ERROR, and as duet_read */
 DUET_API duet_status duet_print(FILE *out, const duet_matrix *m);
 

@@ -1,11 +1,12 @@
-/* lift.h - in C, the operators as macros: operands may be matrices, formulas or numbers, and errors know their line.
- * Included by duet.h. A function is reached past its macro as (duet_add)(x, y). */
+/* lift.h - for C: macros over the functions of duet.h. They convert operands (matrices, formulas or
+ * numbers) to formulas, and pass the source line for error texts. Included by duet.h. Parentheses call
+ * the function instead of the macro: (duet_add)(x, y). */
 #ifndef DUET_LIFT_H
 #define DUET_LIFT_H
 
-static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr without a call */
+static inline duet_expr duet_as_it_is(duet_expr e) { return e; } /* duet_of_expr, inline */
 
-/* A complex number of C, whose parts are as those of an array. */
+/* Converts a complex number of C. Its memory layout is that of an array of two numbers. */
 static inline duet_expr duet_of_complex(double _Complex z)
 {
     const union {
@@ -15,7 +16,8 @@ static inline duet_expr duet_of_complex(double _Complex z)
     return duet_complex(duet_of_number(u.part[0]), duet_of_number(u.part[1]));
 }
 
-/* Real numbers: beside float and its sisters those of _Float16, _Float32, ..., wherever they are types of their own. */
+/* The entry for real numbers. With GNU C it also covers _Float16, _Float32 and the like, where they
+ * are types of their own. */
 // clang-format off
 #ifdef __GNUC__
 #define DUET_LIFT_REAL(x) default: __builtin_choose_expr(__builtin_classify_type(x) == 8, duet_of_number, duet_of_integer)
@@ -24,7 +26,8 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #endif
 // clang-format on
 
-/* Lifts x to a formula. x stands once in the expansion: written twice, it would double at each level of nesting. */
+/* Converts x to a formula. The expansion contains x only once. With two copies, the text would double
+ * at each level of nested operators. */
 #define DUET_LIFT(x)                                                                                         \
     _Generic((x),                                                                                                                \
         duet_expr: duet_as_it_is,                                                                                                \
@@ -124,7 +127,7 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_tile(to, from)             duet_tile_at(to, from, DUET_HERE)
 #define duet_repeat(to, from, axis)     duet_repeat_at(to, from, axis, DUET_HERE)
 #define duet_pad(to, from, ...)                                                                              \
-    duet_pad_at(to, from, __VA_ARGS__, DUET_HERE) /* the list in front may have commas */
+    duet_pad_at(to, from, __VA_ARGS__, DUET_HERE) /* an array literal in __VA_ARGS__ may contain commas */
 #define duet_roll(to, from, axis, by) duet_roll_at(to, from, axis, by, DUET_HERE)
 
 #define duet_masked(x, mask)            duet_masked_at(DUET(x), DUET(mask), DUET_HERE)
@@ -282,7 +285,7 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_top_k_indices(x, k, axis)   duet_top_k_indices_at(DUET(x), k, axis, DUET_HERE)
 #define duet_histogram(x, low, high, n)  duet_histogram_at(DUET(x), low, high, n, DUET_HERE)
 
-/* Options follow by name: duet_conv2d(x, w, .pad = {1, 1}), duet_max_pool2d(x, .window = {2, 2}). */
+/* Give options by name: duet_conv2d(x, w, .pad = {1, 1}), duet_max_pool2d(x, .window = {2, 2}). */
 #define duet_conv2d(x, y, ...) duet_conv2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
 #define duet_convolve2d(x, y, ...)                                                                           \
     duet_convolve2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
@@ -344,7 +347,7 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_convmtx(to, kernel, part)        duet_convmtx_at(to, kernel, part, DUET_HERE)
 #define duet_convmtx2(to, kernel, h, w, part) duet_convmtx2_at(to, kernel, h, w, part, DUET_HERE)
 
-/* duet_convolve(x, y, DUET_OVERLAP_SAME) */
+/* The last argument is a duet_overlap: duet_convolve(x, y, DUET_OVERLAP_SAME). */
 #define duet_convolve(x, y, overlap)        duet_convolve_at(DUET(x), DUET(y), overlap, DUET_HERE)
 #define duet_correlate(x, y, overlap)       duet_correlate_at(DUET(x), DUET(y), overlap, DUET_HERE)
 #define duet_convolve_multi(x, y, overlap)  duet_convolve_multi_at(DUET(x), DUET(y), overlap, DUET_HERE)
@@ -352,7 +355,7 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_convolve_deep(x, y, overlap)   duet_convolve_deep_at(DUET(x), DUET(y), overlap, DUET_HERE)
 #define duet_correlate_deep(x, y, overlap)  duet_correlate_deep_at(DUET(x), DUET(y), overlap, DUET_HERE)
 
-/* Which axes follow by name, too: duet_fftn(x), duet_rfftn(x, .axes = 2, .axis = {0, 1}). */
+/* Give the axes by name: duet_fftn(x), duet_rfftn(x, .axes = 2, .axis = {0, 1}). */
 #define duet_fftn(x, ...)          duet_fftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
 #define duet_ifftn(x, ...)         duet_ifftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
 #define duet_rfftn(x, ...)         duet_rfftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
@@ -489,7 +492,8 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_eigvalsh(x) duet_eigvalsh_at(DUET(x), DUET_HERE)
 #define duet_svdvals(x)  duet_svdvals_at(DUET(x), DUET_HERE)
 #define duet_lstsq(x, y) duet_lstsq_at(DUET(x), DUET(y), DUET_HERE)
-/* duet_solve(a, b), duet_solve(a, b, .refine = DUET_REFINE_F32), duet_solve_triangular(l, b, .lower = 1, .unit = 1) */
+/* Give options by name: duet_solve(a, b), duet_solve(a, b, .refine = DUET_REFINE_F32),
+ * duet_solve_triangular(l, b, .lower = 1, .unit = 1). */
 #define duet_solve(x, y, ...) duet_solve_at(DUET(x), DUET(y), &(const duet_solver){ __VA_ARGS__ }, DUET_HERE)
 #define duet_solve_triangular(x, y, ...)                                                                     \
     duet_solve_triangular_at(DUET(x), DUET(y), &(const duet_triangle){ __VA_ARGS__ }, DUET_HERE)

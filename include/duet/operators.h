@@ -1,11 +1,11 @@
-/* operators.h - the operators as functions: those of the rows of ops.def, composed.def and networks.def, and a few beside.
- * Part of duet.h. */
+/* operators.h - the operators as functions. Most are rows of ops.def, composed.def and networks.def;
+ * this file turns each row into declarations. Part of duet.h. */
 #include <duet/duet.h> /* which includes this */
 #include <duet/options.h>
 #ifndef DUET_OPERATORS_H
 #define DUET_OPERATORS_H
 
-/* What follows an operator's operands, by the word for it in its row. */
+/* The parameters that follow an operator's operands. A row names them by one of these words. */
 #define DUET_OPTIONS_plain
 #define DUET_OPTIONS_type             , duet_dtype type
 #define DUET_OPTIONS_axis             , int axis
@@ -36,12 +36,14 @@
 #define DUET_OPTIONS_solver           , const duet_solver *options
 #define DUET_OPTIONS_indices          , const char *options
 
-/* Every operator is two functions: by its name, and by that and _at, which is also told where it stands. */
+/* Each operator is two functions. The second, with _at at the end of its name, also takes the source
+ * line that errors report. */
 #define DUET_OPERATOR(function, ...)                                                                         \
     DUET_API duet_expr function(__VA_ARGS__);                                                                \
     DUET_API duet_expr function##_at(__VA_ARGS__, const char *site);
 
-/* Of reductions: along one axis, and with it kept; along several. */
+/* Each reduction has more functions: _axis reduces one axis and removes it; _keep leaves it with size
+ * 1; _axes and _axes_keep do the same for several axes. */
 #define DUET_ALONG(function, ...)                                                                            \
     DUET_OPERATOR(function##_axis, __VA_ARGS__, int axis)                                                    \
     DUET_OPERATOR(function##_keep, __VA_ARGS__, int axis)
@@ -50,11 +52,14 @@
     DUET_OPERATOR(function##_axes, __VA_ARGS__, int count, const int *axis)                                  \
     DUET_OPERATOR(function##_axes_keep, __VA_ARGS__, int count, const int *axis)
 
-/* The operators: ops.def has a row for each, with its formula. Each is a function of this name, and in C a macro over it that
- * lifts its operands and passes on where it stands (duet_add_at). That text, `site`, is kept, not copied: it lives as long as
- * formulas and recordings that name it, as a literal does; a library that is to be unloaded ends its own first.
- * Shapes    element by element: by NumPy's broadcasting; others: as their row says
- * Errors    in the result: what is built from it has the same error, and duet_set returns it */
+/* The operators of ops.def, which has a row with the formula of each. In C each is also a macro of the
+ * same name, which converts its operands to formulas and passes the source line as `site` to the _at
+ * function. The library stores the pointer `site` and does not copy the text. The text must exist as
+ * long as formulas and recordings refer to it; a string literal does. Before you unload a library that
+ * made formulas or recordings, free them.
+ * Shapes    operators that work element by element: the operands broadcast, as in NumPy. Others: as
+ *           their rows say
+ * Errors    in the result: formulas that use it have the same error, and duet_set returns it */
 #define DUET_MAP1(name, ...)   DUET_OPERATOR(duet_##name, duet_expr x)
 #define DUET_MAP2(name, ...)   DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)
 #define DUET_MAP3(name, ...)   DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z)
@@ -75,24 +80,27 @@
     DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options)
 #include <duet/ops.def>
 
-/* duet_einsum(x, y, "i,j->ij"): every element of x times every element of y.
- * Shapes    x [m], y [n], the result m x n
- * Errors    in the result, as of duet_einsum */
+/* Returns every element of x times every element of y: duet_einsum(x, y, "i,j->ij").
+ * Shapes    x [m], y [n]; the result is m x n
+ * Errors    in the result: as duet_einsum */
 DUET_API duet_expr duet_outer(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site);
 
-/* Products of vectors:
- *     duet_vdot    dot of the conjugate of x with y: of real x dot
- *     duet_cross   the vectors of 3 elements along the last axis that are perpendicular to those of x and of y; exactly 0 of
- *                  equal ones
- * Shapes    vdot: of x and y alike, the result a number; cross: x and y of last axes of 3 elements, the others broadcast
- * Errors    in the result, in the words of the operators that these are made of; BAD_SHAPE: cross of other axes */
+/* Multiply vectors.
+ *     duet_vdot    the dot product of the conjugate of x with y; for real x the dot product
+ *     duet_cross   the cross product along the last axis; exactly 0 for equal vectors
+ * Shapes    vdot: x and y have the same shape; the result has rank 0. cross: the last axes have size
+ *           3; the others broadcast
+ * Errors    in the result, with the texts of the operators that they are made of; BAD_SHAPE: a last
+ *           axis of duet_cross does not have size 3 */
 DUET_API duet_expr duet_vdot(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_vdot_at(duet_expr x, duet_expr y, const char *site);
 DUET_API duet_expr duet_cross(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
 
-/* Operators made of these: composed.def has a row for each, with its formula. Shapes and errors are those of their parts. */
+/* The operators of composed.def. Each is a formula made of the operators above.
+ * Shapes    as the operators that they are made of
+ * Errors    in the result: as the operators that they are made of */
 #define DUET_COMPOSED1(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x)
 #define DUET_COMPOSED2(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)
 #define DUET_COMPOSED3(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z)
@@ -102,14 +110,17 @@ DUET_API duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
 #define DUET_COMPOSED_MATRIX1 DUET_COMPOSED1
 #include <duet/composed.def>
 
-/* Are x and y alike? As one bool:
- *     duet_array_equal   have they one shape, and equal elements?
- *     duet_allclose      is |x - y| <= absolute + relative |y| everywhere, infinities being close to themselves, and NaN to
- *                        nothing? NumPy's relative is 1e-5, its absolute 1e-8
- * duet_pow_int is x times itself, n times, by squaring: of integers, which wrap, too; of a negative n 1 over that, of floating
- * point.
- * Shapes    array_equal: any; allclose: x and y broadcast; pow_int: x's
- * Errors    in the result, in the words of the operators that these are made of; BAD_ARGUMENT: negative or NaN tolerances */
+/* Compare two matrices, or raise one to an integer power.
+ *     duet_array_equal   1 if x and y have the same shape and equal elements, else 0
+ *     duet_allclose      1 if |x - y| <= absolute + relative |y| for all elements, else 0. An infinity
+ *                        is close to the same infinity; NaN is close to nothing. NumPy's defaults are
+ *                        relative = 1e-5, absolute = 1e-8
+ *     duet_pow_int       x to the power n by repeated squaring, also for integers, which wrap. A
+ *                        negative n gives 1 over the positive power, for floating point only
+ * Shapes    array_equal: any; the result has rank 0 and type bool. allclose: x and y broadcast; the
+ *           result has rank 0 and type bool. pow_int: the shape of x
+ * Errors    in the result, with the texts of the operators that they are made of; BAD_ARGUMENT: a
+ *           tolerance is negative or NaN */
 DUET_API duet_expr duet_array_equal(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_array_equal_at(duet_expr x, duet_expr y, const char *site);
 DUET_API duet_expr duet_allclose(duet_expr x, duet_expr y, double relative, double absolute);
@@ -118,40 +129,45 @@ DUET_API duet_expr duet_allclose_at(duet_expr x, duet_expr y, double relative, d
 DUET_API duet_expr duet_pow_int(duet_expr x, int n);
 DUET_API duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
 
-/* What networks are trained with, made of all these: networks.def has a row for each. Losses are numbers, gradients have the
- * shape of what they belong to.
- * Shapes    as of the operators that they are made of; of losses x and y alike
- * Errors    in the result, in the words of those operators */
+/* The operators of networks.def, for training neural networks: losses, normalisations and gradients.
+ * Each is a formula made of the operators above. A loss has rank 0. A gradient has the shape of the
+ * matrix that it belongs to.
+ * Shapes    as the operators that they are made of; of a loss, x and y have the same shape
+ * Errors    in the result, with the texts of these operators */
 #define DUET_NETWORK1(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x)
 #define DUET_NETWORK2(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)
 #define DUET_NETWORK2R(name, ...) DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, double r)
 #define DUET_NETWORK3R(name, ...) DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z, double r)
 #include <duet/networks.def>
 
-/* Probabilistic max pooling (Lee et al., Convolutional deep belief networks, 2009), without overflow: of windows of h x w
- * elements side by side, with S the sum of exp(x) over a window,
- *     duet_p_max_pool_h   exp(x) / (1 + S), of each element: how probable it is that it is on
- *     duet_p_max_pool_p   S / (1 + S), of each window: how probable it is that one of its elements is
- * Shapes    x is n x c x rows x cols, h of which divides the rows and w the columns; of _p the result is n x c x rows / h x cols
- *           / w
- * Errors    in the result, in the words of max_pool2d, upsample2d, sub */
+/* Compute probabilistic max pooling without overflow. The image is divided into windows of h x w
+ * elements; S is the sum of exp(x) over a window.
+ *     duet_p_max_pool_h   exp(x) / (1 + S) for each element: the probability that it is on
+ *     duet_p_max_pool_p   S / (1 + S) for each window: the probability that one of its elements is on
+ * Shapes    x is n x c x rows x cols; rows is a multiple of h, and cols of w. The result of _h has the
+ *           shape of x, that of _p is n x c x rows / h x cols / w
+ * Errors    in the result, with the texts of max_pool2d, upsample2d and sub
+ * Source    Lee et al., Convolutional deep belief networks, 2009 */
 DUET_API duet_expr duet_p_max_pool_h(duet_expr x, int h, int w);
 DUET_API duet_expr duet_p_max_pool_h_at(duet_expr x, int h, int w, const char *site);
 DUET_API duet_expr duet_p_max_pool_p(duet_expr x, int h, int w);
 DUET_API duet_expr duet_p_max_pool_p_at(duet_expr x, int h, int w, const char *site);
 
-/* The padding, along one axis, with which a convolution by `window` elements, `dilation` apart (0: 1), in steps of 1, gives that
- * part: conv2d(x, w, .pad = { duet_pad_for(DUET_OVERLAP_SAME, 3, 0), ... }). Both sides have the same: SAME of an even reach gets
- * the less, and one result fewer than elements, unless .more is 1; then it is TensorFlow's SAME. duet_convolve and its sisters,
- * which have that one in front, need no such care. */
+/* Returns the padding along one axis that makes a convolution with stride 1 return the given part
+ * (FULL, SAME or VALID): conv2d(x, w, .pad = { duet_pad_for(DUET_OVERLAP_SAME, 3, 0), ... }). The
+ * padding applies to both ends of the axis. If (window - 1) * dilation is odd, SAME has one result
+ * less than the axis has elements, unless the option .more is 1; with it the result is TensorFlow's
+ * SAME. duet_convolve and the operators like it take the part itself as an argument.
+ * Units     elements; a dilation of 0 means 1 */
 static inline int32_t duet_pad_for(duet_overlap part, int32_t window, int32_t dilation)
 {
     const int32_t more = (window - 1) * (dilation ? dilation : 1);
     return part == DUET_OVERLAP_FULL ? more : part == DUET_OVERLAP_SAME ? more / 2 : 0;
 }
 
-/* The padding in all, along one axis, that gives as many results as there are strides (0: 1) in `size` elements, begun ones too:
- * TensorFlow's SAME, with n of it: .pad = n / 2, .more = n % 2. */
+/* Returns the total padding n along one axis with which a convolution has ceil(size / stride) results:
+ * TensorFlow's SAME. Pass it as .pad = n / 2, .more = n % 2.
+ * Units     elements; a stride or dilation of 0 means 1 */
 static inline int32_t duet_same_padding(int64_t size, int32_t window, int32_t stride, int32_t dilation)
 {
     const int64_t step = stride ? stride : 1, reach = (int64_t)(window - 1) * (dilation ? dilation : 1) + 1;
@@ -159,8 +175,11 @@ static inline int32_t duet_same_padding(int64_t size, int32_t window, int32_t st
     return n > 0 ? (int32_t)n : 0;
 }
 
-/* Fourier transforms in NumPy's terms, by duet_fftn and its sisters: along one axis, of length n (0: as long as x is there), or
- * along the last two. Shapes, errors: theirs */
+/* Fourier transforms as in NumPy: duet_fft(x, n, axis) along one axis, duet_fft2(x) along the last two.
+ * n is the length of the transform: x is truncated or padded with zeros; 0 means the size of x. They
+ * are made of duet_fftn, duet_ifftn, duet_rfftn and duet_irfftn.
+ * Shapes    as these operators
+ * Errors    in the result: as these operators */
 #define DUET_FOURIER(name)                                                                                   \
     DUET_OPERATOR(duet_##name, duet_expr x, int n, int axis)                                                 \
     DUET_OPERATOR(duet_##name##2, duet_expr x)

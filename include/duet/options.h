@@ -1,12 +1,19 @@
-/* options.h - what operators take beside their operands: steps, padding, axes, triangles. Part of duet.h. */
+/* options.h - the options of operators: strides, padding, axes, triangles. Part of duet.h. */
 #include <duet/duet.h> /* which includes this */
 #ifndef DUET_OPTIONS_H
 #define DUET_OPTIONS_H
 
-/* How a convolution or a pooling steps over an image, along its height and its width. A stride of 0 means 1, or the window; a
- * dilation (the distance between the elements of a window) and a number of groups of 0 mean 1. NULL for either means all zeros.
- * Groups: channels and filters are so many convolutions side by side; with as many as channels each has filters of its own. more:
- * padding at the end of each axis beside that on both sides, as TensorFlow's SAME has it; duet_same_padding says how much. */
+/* Options of convolution and pooling of images, along height and width. A pointer to options may be
+ * NULL: all options are then 0.
+ *     window    size of the pooling window
+ *     stride    distance between neighbouring windows; 0 means 1, or for pooling the window's size
+ *     pad       padding on both sides of each axis
+ *     more      further padding at the end of each axis, as TensorFlow's SAME needs it;
+ *               duet_same_padding computes it
+ *     dilation  distance between neighbouring elements of a window; 0 means 1
+ *     groups    divides the channels and the filters into this number of independent convolutions; 0
+ *               means 1. With one group for each channel, each channel has its own filters
+ * Units     elements */
 typedef struct duet_conv {
     int32_t stride[2], pad[2], dilation[2], groups, more[2];
 } duet_conv;
@@ -14,10 +21,14 @@ typedef struct duet_pool {
     int32_t window[2], stride[2], pad[2];
 } duet_pool;
 
-/* The same for what goes back from a convolution's or a pooling's results. Several sizes of images, and of filters, may give as
- * many:
- *     size        along height and width of what is computed; 0: the least size of an image, the greatest of a filter
- *     output_pad  how many rows and columns more than the least an image has; below the stride */
+/* Options of the gradients of convolution and pooling, and of transposed convolution. They have the
+ * options above, and one more, because images or filters of several sizes give results of the same
+ * size.
+ *     size        height and width of the gradient; 0 means the smallest possible image, or the
+ *                 largest possible filter
+ *     output_pad  rows and columns that the result has beyond the smallest possible image; less than
+ *                 the stride
+ * Units     elements */
 typedef struct duet_conv_grad {
     int32_t stride[2], pad[2], dilation[2], groups, size[2], more[2];
 } duet_conv_grad;
@@ -28,12 +39,12 @@ typedef struct duet_pool_grad {
     int32_t window[2], stride[2], pad[2], size[2];
 } duet_pool_grad;
 
-/* How many times an image is taken, along its height and its width; 0 means 1. */
+/* Options of upsampling: how often each element is repeated along height and width; 0 means 1. */
 typedef struct duet_scale {
     int32_t scale[2];
 } duet_scale;
 
-/* The same of n x c x w signals, along the one axis that they have; */
+/* The same options for signals of shape n x c x w, along their one axis. */
 typedef struct duet_conv1 {
     int32_t stride, pad, dilation, groups, more;
 } duet_conv1;
@@ -53,7 +64,7 @@ typedef struct duet_scale1 {
     int32_t scale;
 } duet_scale1;
 
-/* and of n x c x d x h x w volumes, along depth, height and width. */
+/* The same options for volumes of shape n x c x d x h x w, along depth, height and width. */
 typedef struct duet_conv3 {
     int32_t stride[3], pad[3], dilation[3], groups, more[3];
 } duet_conv3;
@@ -73,30 +84,39 @@ typedef struct duet_scale3 {
     int32_t scale[3];
 } duet_scale3;
 
-/* What a Fourier transform goes along: `axes` axes, which axis[] names, negative ones counting from the last; 0: all, in order.
- * n[i] is its length along axis[i]: x is cut there, or goes on with zeros; 0: as long as x is. Of inverse real transforms it is
- * the result's length; 0 along the last of the axes then means 2 (m - 1), x having m elements there. A shift takes no n. NULL
- * means all zeros. */
+/* Options of Fourier transforms. NULL means that all are 0.
+ *     axes   number of axes to transform; 0 means all axes, in order
+ *     axis   the axes; a negative one counts from the last
+ *     n      n[i] is the length of the transform along axis[i]: x is truncated or padded with zeros;
+ *            0 means the size of x. For an inverse real transform n[i] is the length of the result; 0
+ *            along the last transformed axis then means 2 (m - 1), where m is the size of x.
+ *            duet_fftshift and duet_ifftshift do not use n */
 typedef struct duet_fourier {
     int32_t axes, axis[DUET_RANK_MAX], n[DUET_RANK_MAX];
 } duet_fourier;
 
-/* Which part of a convolution, as SciPy's mode. With n elements of the first operand along an axis and m of the second, all of it
- * is n + m - 1.
- *     FULL    all of it
- *     SAME    n of these, from element (m - 1) / 2 on, rounded down: the middle; of an even m more is cut off behind
- *     VALID   n - m + 1, from element m - 1 on: where the second operand lies within the first; nothing where it is larger */
+/* Which part of a convolution to compute, as SciPy's mode. If the first operand has n elements along
+ * an axis and the second m, the full convolution has n + m - 1.
+ *     FULL    all n + m - 1 elements
+ *     SAME    n elements, starting at element (m - 1) / 2, rounded down. If m is even, one element
+ *             more is cut off at the end than at the start
+ *     VALID   the n - m + 1 elements from element m - 1 on, where the second operand lies entirely
+ *             within the first; no elements if m > n */
 typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_VALID } duet_overlap;
 
-/* A triangular matrix: the upper triangle is read, or the lower; its diagonal is read, or taken as ones; it is itself, or its
- * transpose. */
+/* Options of duet_solve_triangular. Each is 0 or 1.
+ *     lower       read the lower triangle; 0: the upper one
+ *     unit        take the elements of the diagonal as 1; 0: read them
+ *     transposed  solve with the transpose of the matrix */
 typedef struct duet_triangle {
     int32_t lower, unit, transposed;
 } duet_triangle;
 
-/* How systems are solved. refine: 0, in the matrices' own type; else, of f64: A is factored in fewer bits, f32 (DUET_REFINE_F32)
- * or, where the GPU has it, f16 (DUET_REFINE_F16), and the solution refined until it is as good as one in f64; where that does
- * not converge, in f64. */
+/* Options of duet_solve.
+ *     refine  0: compute in the type of the matrices. DUET_REFINE_F32 or DUET_REFINE_F16, for f64
+ *             matrices: factorise in f32, or in f16 where the GPU supports it, and refine the solution
+ *             until it is as accurate as one computed in f64. If the refinement does not converge,
+ *             compute in f64 */
 enum { DUET_REFINE_F32 = 1, DUET_REFINE_F16 };
 typedef struct duet_solver {
     int32_t refine;

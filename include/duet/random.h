@@ -1,23 +1,30 @@
-/* random.h - random numbers, noise, shuffles, sequences. Part of duet.h. */
+/* random.h - random numbers, noise, shuffling and sequences. Part of duet.h. */
 #include <duet/duet.h> /* which includes this */
 #ifndef DUET_RANDOM_H
 #define DUET_RANDOM_H
 
-/* Statements that write every element of m, which may be a view. Element i, in row-major order, depends on the seed, the
- * statement and i alone, on every machine and for any number of threads: one seed, one matrix, bit for bit (docs/semantics.md has
- * the mapping). Two matrices that are to be independent take two seeds. Numbers of float type are first rounded to m's. The first
- * three laws are of floating point, the others of any real type.
- *     duet_random_uniform           evenly in [low, high)
- *     duet_random_normal            mean + deviation * (normal of deviation 1)
- *     duet_random_truncated_normal  the same, given that it lies in [low, high], which may be infinite; however far out these are
+/* Fill m, which may be a view, with random numbers.
+ *     duet_random_uniform           uniform in [low, high)
+ *     duet_random_normal            normal with the given mean and standard deviation
+ *     duet_random_truncated_normal  normal, restricted to [low, high]; either may be infinite, and they
+ *                                   may be far from the mean
  *     duet_random_bernoulli         1 with probability p, else 0
- *     duet_random_integers          evenly in low .. high - 1, without bias; the same ones in every type
- *     duet_random_permutation       0 .. n-1 in random order, all orders being equally likely; the same one in every type
- * Shapes    any; of a permutation [n]
- * Errors    BAD_ARGUMENT: no matrix; uniform: not low < high, or their difference not finite; normal: mean or deviation not
- *           finite, or deviation < 0; truncated: or deviation 0, or not low < high, or 1e150 deviations from the mean; p outside
- *           of [0, 1]; low >= high. BAD_TYPE: another type; integers that m's does not hold exactly. BAD_SHAPE, NO_MEMORY,
- *           UNSUPPORTED, NO_DEVICE: m is unchanged; DEVICE_ERROR: m may be unknown */
+ *     duet_random_integers          uniform in low .. high - 1, without bias; the same numbers in
+ *                                   every element type
+ *     duet_random_permutation       0 .. n-1 in random order; each order has the same probability; the
+ *                                   same order in every element type
+ * Element i, in row-major order, depends only on the seed, the function with its arguments, and i. So
+ * a seed gives the same bits on every device and with any number of threads. Use two seeds for two
+ * independent matrices. docs/semantics.md defines the numbers. Arguments of type double are first
+ * rounded to the element type of m. The first three functions need a floating-point m, the others any
+ * real type.
+ * Shapes    any; for a permutation [n]
+ * Errors    BAD_ARGUMENT: m is NULL or freed; uniform: low >= high, or high - low is not finite;
+ *           normal: mean or deviation is not finite, or deviation < 0; truncated normal: also if
+ *           deviation is 0, low >= high, or the range is 1e150 deviations from the mean; bernoulli: p
+ *           is outside of [0, 1]; integers: low >= high. BAD_TYPE: m has another type, or cannot hold
+ *           the integers exactly. BAD_SHAPE, NO_MEMORY, UNSUPPORTED, NO_DEVICE: m is unchanged;
+ *           DEVICE_ERROR: the contents of m may be undefined */
 DUET_API DUET_MUST duet_status duet_random_uniform(duet_matrix *m, uint64_t seed, double low, double high);
 DUET_API DUET_MUST duet_status duet_random_uniform_at(duet_matrix *m, uint64_t seed, double low, double high,
                                                       const char *site);
@@ -39,17 +46,20 @@ DUET_API DUET_MUST duet_status duet_random_integers_at(duet_matrix *m, uint64_t 
 DUET_API DUET_MUST duet_status duet_random_permutation(duet_matrix *m, uint64_t seed);
 DUET_API DUET_MUST duet_status duet_random_permutation_at(duet_matrix *m, uint64_t seed, const char *site);
 
-/* Noise: `to` becomes a formula of x, which may be `to`, a matrix, a formula or a number, and of w, which is what
- * duet_random_uniform(w, seed, 0, 1) or duet_random_normal(w, seed, 0, 1) makes of a matrix w like `to`. Spends x, also when it
- * fails.
- *     duet_noise_uniform    x + w, uniform
- *     duet_noise_normal     x + w, normal
- *     duet_noise_logistic   x + w sigmoid(x), normal
- *     duet_noise_ranged     x + w, normal; but x where it is 0 or `top`
- *     duet_noise_bernoulli  1 where w < x, else 0, uniform: x is the chance of each. Here w is of the type that x is computed in
- * A mask for duet_dropout is duet_random_bernoulli(y, seed, share that is kept).
- * Shapes    that of x broadcasts to that of `to`
- * Errors    as duet_set; BAD_TYPE: `to`, of duet_noise_bernoulli x, is not of floating point. `to` is as it was, as there */
+/* Add random noise to x and store the result in `to`. x is a matrix (also `to` itself), a formula or a
+ * number. w is the matrix, with the shape and type of `to`, that duet_random_uniform(w, seed, 0, 1) or
+ * duet_random_normal(w, seed, 0, 1) would fill. The functions consume x, also on failure.
+ *     duet_noise_uniform    x + w, w uniform
+ *     duet_noise_normal     x + w, w normal
+ *     duet_noise_logistic   x + w sigmoid(x), w normal
+ *     duet_noise_ranged     x + w, w normal, but x where x is 0 or `top`
+ *     duet_noise_bernoulli  1 where w < x, else 0, w uniform: x is the probability of a 1. Here w has
+ *                           the type in which x is computed: f32 for f16 and bf16, else x's type
+ * For the mask of duet_dropout use duet_random_bernoulli(y, seed, p), where p is the fraction of
+ * elements that remain.
+ * Shapes    x broadcasts to the shape of `to`
+ * Errors    as duet_set; BAD_TYPE: `to` (for duet_noise_bernoulli, x) is not floating point. On
+ *           failure `to` is as after duet_set */
 DUET_API DUET_MUST duet_status duet_noise_uniform(duet_matrix *to, duet_expr x, uint64_t seed);
 DUET_API DUET_MUST duet_status duet_noise_uniform_at(duet_matrix *to, duet_expr x, uint64_t seed,
                                                      const char *site);
@@ -66,14 +76,19 @@ DUET_API DUET_MUST duet_status duet_noise_bernoulli(duet_matrix *to, duet_expr x
 DUET_API DUET_MUST duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_expr x, uint64_t seed,
                                                        const char *site);
 
-/* duet_shuffle: `to` becomes the parts of from along an axis in random order, duet_take(from, p, axis) with p of
- * duet_random_permutation(p, seed): every order is equally likely, and matrices that are shuffled by one seed are shuffled alike.
- * from may be `to`. Of all elements: along the one axis of a reshaped view.
- * duet_sequence: element i of m, in row-major order, becomes start + i by: of floating point fma(i, by, start), of integers
- * modulo 2^n.
- * Shapes    shuffle: equal; sequence: any
- * Errors    BAD_ARGUMENT: no matrix, or, of a sequence of integers, a number out of their range; BAD_TYPE: types differ; m is
- *           bool or complex, or a fraction among integers; BAD_SHAPE; and as duet_set: `to`, or m, is as it was, as there */
+/* Shuffle a matrix, or fill it with a sequence.
+ *     duet_shuffle   copies the slices of `from` along an axis to `to` in random order: it is
+ *                    duet_take(from, p, axis), where p is the permutation that
+ *                    duet_random_permutation(p, seed) writes. Each order has the same probability.
+ *                    Matrices shuffled with the same seed get the same order. `from` may be `to`. To
+ *                    shuffle all elements, shuffle a view reshaped to one axis
+ *     duet_sequence  sets element i of m, in row-major order, to start + i * by: in floating point
+ *                    fma(i, by, start), in integers modulo 2^n
+ * Shapes    shuffle: equal shapes; sequence: any
+ * Errors    BAD_ARGUMENT: a NULL or freed matrix; an integer sequence with a number out of the type's
+ *           range. BAD_TYPE: `to` and `from` have different types; m is bool or complex; a fraction in
+ *           an integer sequence. BAD_SHAPE, and as duet_set; on failure `to` or m is as after
+ *           duet_set */
 DUET_API DUET_MUST duet_status duet_shuffle(duet_matrix *to, const duet_matrix *from, int axis,
                                             uint64_t seed);
 DUET_API DUET_MUST duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis,
