@@ -1,12 +1,15 @@
-/* black_scholes.c - prices of European calls by Black and Scholes, four assignments in one pass over memory.
+/* black_scholes.c - computes prices of European call options with the Black-Scholes formula: four
+ * assignments in one pass over memory.
  *
- * After Listing 11 of "The numerical template toolbox: A modern C++ design for scientific computing" (Esterie, Falcou, Gaunard,
- * Lapreste, Lacassagne, 2014), which in substance is
+ * It follows Listing 11 of "The numerical template toolbox: A modern C++ design for scientific
+ * computing" (Esterie, Falcou, Gaunard, Lapreste, Lacassagne, 2014), which is in essence
  *
- *     tie(da, d1, d2, R) = tie(sqrt(Ta), log(Sa / Xa) + (fma(sqr(va), 0.5, ra) * Ta) / (va * da), fma(-va, da, d1),
+ *     tie(da, d1, d2, R) = tie(sqrt(Ta), log(Sa / Xa) + (fma(sqr(va), 0.5, ra) * Ta) / (va * da),
+ *                              fma(-va, da, d1),
  *                              Sa * normcdf(d1) - Xa * exp(-ra * Ta) * normcdf(d2));
  *
- * There va da divides the second term of d1 alone; here both, as the formula of Black and Scholes has it.
+ * The listing divides only the second term of d1 by va da. This program divides both terms, as the
+ * Black-Scholes formula does.
  *
  *     black_scholes [elements] */
 #include <duet/duet.h>
@@ -15,14 +18,14 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define RATE       0.02f /* of interest */
+#define RATE       0.02f /* risk-free interest rate, per year */
 #define VOLATILITY 0.3f
 enum { REPEATS = 10 };
 
 typedef struct problem {
     int64_t n;
-    duet_matrix *S, *X, *T;        /* prices now, strikes, years left */
-    duet_matrix *da, *d1, *d2, *R; /* R: what the calls are worth */
+    duet_matrix *S, *X, *T;        /* current prices, strike prices, years to expiry */
+    duet_matrix *da, *d1, *d2, *R; /* R: prices of the calls */
 } problem;
 
 static duet_status evaluate(const problem *p)
@@ -45,9 +48,10 @@ static double price(double s, double x, double t)
     return s * ncdf(d1) - x * exp(-r * t) * ncdf(d1 - v * da);
 }
 
-/* Against plain C in double. A price is the difference of two products of S and of X, of up to seven roundings each; what d1 is off by,
- * d2 is too, and these two errors cancel. */
-static bool is_right(const problem *p)
+/* Compares the results with plain C in double. A price is the difference of a product of S and a product
+ * of X, with up to seven roundings each. d1 and d2 have the same error, and its two effects on the price
+ * cancel. */
+static bool is_correct(const problem *p)
 {
     const float *s = duet_read(p->S), *x = duet_read(p->X), *t = duet_read(p->T), *got = duet_read(p->R);
     double worst = 0;
@@ -56,8 +60,8 @@ static bool is_right(const problem *p)
         const double error = fabs(got[i] - price(s[i], x[i], t[i])) / ((double)s[i] + x[i]);
         if (!(error <= worst)) worst = error;
     }
-    printf("%.2g of S + X off at most; the first call: S %g, X %g, T %g, worth %g\n", worst, s[0], x[0], t[0],
-           got[0]);
+    printf("largest error: %.2g of S + X; the first call: S = %g, X = %g, T = %g, price %g\n", worst, s[0],
+           x[0], t[0], got[0]);
     return worst <= 8 * 0x1p-24;
 }
 
@@ -68,7 +72,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Says how many steps it takes, and the least time. The first run makes the plan and moves what is elsewhere. */
+/* Prints the number of steps and the shortest time. The first run is not timed: it makes the plan and
+ * copies operands to the device. */
 static duet_status measure(const problem *p, uint64_t *steps)
 {
     double least = INFINITY;
@@ -88,19 +93,32 @@ static duet_status measure(const problem *p, uint64_t *steps)
 int main(int argc, char **argv)
 {
     const int64_t n = argc > 1 ? atoll(argv[1]) : 100000;
-    if (n < 1) return fprintf(stderr, "black_scholes [elements]\n"), 2;
+    if (n < 1) {
+        fprintf(stderr, "black_scholes [elements]\n");
+        return 2;
+    }
     problem p = {
         .n = n, .S = duet_new(DUET_F32, n), .X = duet_new(DUET_F32, n), .T = duet_new(DUET_F32, n)
     };
-    p.da = duet_new(DUET_F32, n), p.d1 = duet_new(DUET_F32, n), p.d2 = duet_new(DUET_F32, n),
+    p.da = duet_new(DUET_F32, n);
+    p.d1 = duet_new(DUET_F32, n);
+    p.d2 = duet_new(DUET_F32, n);
     p.R = duet_new(DUET_F32, n);
     uint64_t steps = 0;
     bool failed = duet_random_uniform(p.S, 1, 5, 30) || duet_random_uniform(p.X, 2, 1, 100) ||
                   duet_random_uniform(p.T, 3, 0.25, 10) || measure(&p, &steps);
     if (failed) fprintf(stderr, "%s\n", duet_error());
-    failed = failed || !is_right(&p);
-    if (!failed && steps != 1) puts("more than one pass"), failed = true; /* DUET_FUSION makes it so */
-    duet_free(&p.S), duet_free(&p.X), duet_free(&p.T), duet_free(&p.da), duet_free(&p.d1), duet_free(&p.d2),
-        duet_free(&p.R);
+    failed = failed || !is_correct(&p);
+    if (!failed && steps != 1) { /* happens if the environment variable DUET_FUSION turns fusion off */
+        puts("the statements took more than one pass");
+        failed = true;
+    }
+    duet_free(&p.S);
+    duet_free(&p.X);
+    duet_free(&p.T);
+    duet_free(&p.da);
+    duet_free(&p.d1);
+    duet_free(&p.d2);
+    duet_free(&p.R);
     return failed;
 }

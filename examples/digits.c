@@ -1,9 +1,11 @@
-/* digits.c - learns handwritten digits: a 784-1000-1000-10 network, trained by gradients written as Duet formulas.
+/* digits.c - trains networks to recognise handwritten digits: a dense network with layers of 784, 1000,
+ * 1000 and 10 units, whose gradients are written as Duet formulas, and then a convolutional network.
  *
  *     digits FOLDER [--backend cpu|gpu|auto] [--passes N]
  *
- * FOLDER holds the MNIST test set, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, also with .gz if built with zlib.
- * The first 8000 images are learnt, the last 2000 are the test. Then a convolutional network learns the same images. */
+ * FOLDER contains the MNIST test set: t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, or these names
+ * with .gz if the program was built with zlib. The first 8000 images are for training, the last 2000
+ * for testing. */
 #include "digits.h"
 #include <math.h>
 #include <stdlib.h>
@@ -13,14 +15,15 @@
 enum { BATCH = 64, BATCHES = LEARN / BATCH, HIDDEN = 1000 };
 static const float rate = 0.05f, momentum = 0.9f;
 
-/* One layer: weights and biases, how fast they move, and for a batch what it gives and the gradient there. */
+/* One layer: weights w and biases b, their velocities vw and vb (for momentum), its outputs for a batch,
+ * the gradient with respect to these outputs, and its outputs for the test images. */
 typedef struct layer {
     duet_matrix *w, *b, *vw, *vb, *out, *grad, *tested;
 } layer;
 
 typedef struct trainer {
     layer at[3];
-    duet_matrix *images, *targets;                 /* all that is learnt, in the order of this pass */
+    duet_matrix *images, *targets;                 /* the training images, in the order of this pass */
     duet_matrix *batch[BATCHES], *target[BATCHES]; /* views of them */
     duet_matrix *test;
 } trainer;
@@ -51,7 +54,8 @@ static duet_status forward(const trainer *t, duet_matrix *in, duet_matrix *h1, d
     return duet_set(p, duet_softmax(duet_bias_add(duet_matmul(h2, l[2].w), l[2].b)));
 }
 
-/* The gradients of the mean cross-entropy, from the last layer down; relu lets through what it let through. */
+/* Computes the gradients of the mean cross-entropy, from the last layer to the first. The gradient of
+ * relu is 1 where its result is positive, else 0. */
 static duet_status backward(const trainer *t, duet_matrix *target)
 {
     const layer *l = t->at;
@@ -82,7 +86,7 @@ static duet_status learn(const trainer *t, int batch)
 
 /* ---- training ---- */
 
-/* Puts what is learnt into the order of this pass. */
+/* Copies the training images to t->images in a random order, another one for each pass. */
 static duet_status shuffle(const trainer *t, const digits *d, int pass)
 {
     static int order[LEARN];
@@ -129,11 +133,12 @@ static duet_status train(const trainer *t, const digits *d, int passes)
 
 static bool trainer_open(trainer *t, const digits *d)
 {
-    t->images = duet_new(DUET_F32, LEARN, PIXELS), t->targets = duet_new(DUET_F32, LEARN, CLASSES);
+    t->images = duet_new(DUET_F32, LEARN, PIXELS);
+    t->targets = duet_new(DUET_F32, LEARN, CLASSES);
     t->test = duet_wrap(d->image + LEARN * PIXELS, DUET_F32, TEST, PIXELS);
     bool ok = t->images && t->targets && t->test;
     for (int i = 0; i < BATCHES && ok; i++) {
-        t->batch[i] = duet_slice(t->images, i * BATCH, BATCH),
+        t->batch[i] = duet_slice(t->images, i * BATCH, BATCH);
         t->target[i] = duet_slice(t->targets, i * BATCH, BATCH);
         ok = t->batch[i] && t->target[i];
     }
@@ -144,13 +149,22 @@ static bool trainer_open(trainer *t, const digits *d)
 static void trainer_close(trainer *t)
 {
     for (int i = 0; i < 3; i++) layer_close(&t->at[i]);
-    for (int i = 0; i < BATCHES; i++) duet_free(&t->batch[i]), duet_free(&t->target[i]);
-    duet_free(&t->images), duet_free(&t->targets), duet_free(&t->test);
+    for (int i = 0; i < BATCHES; i++) {
+        duet_free(&t->batch[i]);
+        duet_free(&t->target[i]);
+    }
+    duet_free(&t->images);
+    duet_free(&t->targets);
+    duet_free(&t->test);
 }
 
 /* ---- main ---- */
 
-static int usage(void) { return fputs("digits FOLDER [--backend cpu|gpu|auto] [--passes N]\n", stderr), 2; }
+static int usage(void)
+{
+    fputs("digits FOLDER [--backend cpu|gpu|auto] [--passes N]\n", stderr);
+    return 2;
+}
 
 static bool parse(int argc, char **argv, const char **folder, duet_place *place, int *passes)
 {

@@ -1,4 +1,4 @@
-/* digits.h - what the files of the digits example share. */
+/* digits.h - declarations shared by the files of the digits example. */
 #ifndef DIGITS_H
 #define DIGITS_H
 
@@ -7,37 +7,39 @@
 #include <time.h>
 
 enum { IMAGES = 10000, SIDE = 28, PIXELS = SIDE * SIDE, CLASSES = 10 };
-enum { LEARN = 8000, TEST = IMAGES - LEARN }; /* the first images are learnt, the others are the test */
+enum { LEARN = 8000, TEST = IMAGES - LEARN }; /* images for training, then for testing */
 
-/* Hands on a failure. */
+/* Returns from the calling function if the call fails. */
 #define STEP(call)                                                                                           \
     do {                                                                                                     \
         duet_status status_ = (call);                                                                        \
         if (status_ != DUET_OK) return status_;                                                              \
     } while (0)
 
-/* The images, IMAGES x PIXELS in [0, 1], and what they show. */
+/* The images, IMAGES x PIXELS with values in [0, 1], and the digit that each shows. */
 typedef struct digits {
     float *image;
     uint8_t *label;
 } digits;
 
-bool digits_read(digits *d, const char *folder); /* false: it has said on stderr why */
+bool digits_read(digits *d, const char *folder); /* returns false after printing an error to stderr */
 void digits_free(digits *d);
 
-/* A shuffle: the images from 0 to LEARN - 1 in random order, another one for each stream of noise. */
+/* Writes the numbers 0 .. LEARN - 1 in random order; each random stream gives another order. */
 void digits_order(int order[LEARN], uint32_t stream);
 
-/* Images order[0] .. order[count - 1] into the rows of x, and into those of y which digit each is: 1 there, 0 elsewhere. */
+/* Copies images order[0] .. order[count - 1] to the rows of x, and their labels to the rows of y, where
+ * the element of the digit is 1 and the others are 0. */
 duet_status digits_copy(const digits *d, const int *order, int count, duet_matrix *x, duet_matrix *y);
 
-/* The share of the test that is told right. p: for each of its images how probable each digit is. */
+/* Computes the fraction of test images that the network recognises. p has a row for each test image,
+ * with the probability of each digit. */
 duet_status digits_share(const digits *d, const duet_matrix *p, double *share);
 
-/* Trains a convolutional network on what is to be learnt; prints what share of the test it tells right. */
+/* Trains a convolutional network on the training images and prints its accuracy on the test images. */
 duet_status train_cnn(const digits *d, int passes);
 
-/* Element i of a stream of noise, the same on every machine; digits_numpy.py has it too. */
+/* Returns element i of a stream of random bits, the same everywhere; digits_numpy.py has a copy. */
 static inline uint32_t noise_bits(uint32_t stream, int64_t i)
 {
     uint32_t h = (uint32_t)i * 0x9E3779B1u ^ stream * 0x85EBCA77u;
@@ -46,7 +48,7 @@ static inline uint32_t noise_bits(uint32_t stream, int64_t i)
     return h ^ h >> 15;
 }
 
-/* Fills a matrix with noise in [-scale, scale). */
+/* Fills a matrix with random numbers in [-scale, scale). */
 static inline bool fill_noise(duet_matrix *m, uint32_t stream, float scale)
 {
     float *p = duet_overwrite(m);

@@ -1,5 +1,6 @@
-/* digits_cnn.c - a convolutional network learns the digits: conv 16 of 3x3, relu, pool, conv 32 of 3x3, relu, pool, dense 10, softmax. The
- * gradients are Duet's operators; Adam is one pass over each weight, its mean and its variance. */
+/* digits_cnn.c - trains a convolutional network on the digits: 16 filters of 3x3, relu, pooling, 32 filters
+ * of 3x3, relu, pooling, a dense layer of 10 units, softmax. The gradients are operators of Duet. The
+ * optimiser is Adam, which updates a weight and its two running means in one pass over memory. */
 #include "digits.h"
 #include <math.h>
 #include <stdlib.h>
@@ -9,12 +10,12 @@ enum { BATCH = 50, BATCHES = LEARN / BATCH, HALF = SIDE / 2, QUARTER = SIDE / 4 
 enum { FIRST = 16, SECOND = 32, FLAT = SECOND * QUARTER * QUARTER };
 static const float rate = 2e-3f, keep_mean = 0.9f, keep_square = 0.999f;
 
-/* What is learnt, its gradient, and the running means of that and of its square. */
+/* A trained parameter: its value, its gradient, and the running means of the gradient and of its square. */
 typedef struct weight {
     duet_matrix *at, *grad, *mean, *square;
 } weight;
 
-/* What the layers give for some images, and the gradients there. */
+/* The outputs of the layers for a batch of images, and the gradients with respect to these outputs. */
 typedef struct pass {
     int images;
     duet_matrix *in, *h1, *p1, *h2, *p2, *flat, *out;
@@ -26,7 +27,7 @@ typedef struct cnn {
     weight w[WEIGHTS];
     pass learn, test;
     duet_matrix *target;
-    int steps, all; /* done, and to be done: the rate sinks towards the end */
+    int steps, all; /* steps done and in total: the learning rate decreases linearly to 0 */
 } cnn;
 
 /* ---- matrices ---- */
@@ -42,14 +43,18 @@ static bool weight_open(weight *w, int rank, const int64_t *size, uint32_t strea
 static bool pass_open(pass *p, int n)
 {
     p->images = n;
-    p->in = duet_new(DUET_F32, n, 1, SIDE, SIDE), p->out = duet_new(DUET_F32, n, CLASSES),
+    p->in = duet_new(DUET_F32, n, 1, SIDE, SIDE);
+    p->out = duet_new(DUET_F32, n, CLASSES);
     p->gout = duet_new(DUET_F32, n, CLASSES);
-    p->h1 = duet_new(DUET_F32, n, FIRST, SIDE, SIDE), p->g1 = duet_new(DUET_F32, n, FIRST, SIDE, SIDE);
-    p->p1 = duet_new(DUET_F32, n, FIRST, HALF, HALF), p->gp1 = duet_new(DUET_F32, n, FIRST, HALF, HALF);
-    p->h2 = duet_new(DUET_F32, n, SECOND, HALF, HALF), p->g2 = duet_new(DUET_F32, n, SECOND, HALF, HALF);
-    p->p2 = duet_new(DUET_F32, n, SECOND, QUARTER, QUARTER),
+    p->h1 = duet_new(DUET_F32, n, FIRST, SIDE, SIDE);
+    p->g1 = duet_new(DUET_F32, n, FIRST, SIDE, SIDE);
+    p->p1 = duet_new(DUET_F32, n, FIRST, HALF, HALF);
+    p->gp1 = duet_new(DUET_F32, n, FIRST, HALF, HALF);
+    p->h2 = duet_new(DUET_F32, n, SECOND, HALF, HALF);
+    p->g2 = duet_new(DUET_F32, n, SECOND, HALF, HALF);
+    p->p2 = duet_new(DUET_F32, n, SECOND, QUARTER, QUARTER);
     p->gp2 = duet_new(DUET_F32, n, SECOND, QUARTER, QUARTER);
-    p->flat = p->p2 ? duet_reshaped(p->p2, n, FLAT) : NULL,
+    p->flat = p->p2 ? duet_reshaped(p->p2, n, FLAT) : NULL;
     p->gflat = p->gp2 ? duet_reshaped(p->gp2, n, FLAT) : NULL;
     return p->in && p->h1 && p->p1 && p->h2 && p->flat && p->out && p->g1 && p->gp1 && p->g2 && p->gflat &&
            p->gout;
@@ -74,9 +79,15 @@ static void pass_close(pass *p)
 
 static void cnn_close(cnn *c)
 {
-    for (weight *w = c->w; w < c->w + WEIGHTS; w++)
-        duet_free(&w->at), duet_free(&w->grad), duet_free(&w->mean), duet_free(&w->square);
-    pass_close(&c->learn), pass_close(&c->test), duet_free(&c->target);
+    for (weight *w = c->w; w < c->w + WEIGHTS; w++) {
+        duet_free(&w->at);
+        duet_free(&w->grad);
+        duet_free(&w->mean);
+        duet_free(&w->square);
+    }
+    pass_close(&c->learn);
+    pass_close(&c->test);
+    duet_free(&c->target);
 }
 
 /* ---- the network ---- */
@@ -90,14 +101,14 @@ static duet_status forward(const weight *w, const pass *p)
     return duet_set(p->out, duet_softmax(duet_bias_add(duet_matmul(p->flat, w[W3].at), w[B3].at)));
 }
 
-/* What comes back through a pool, and through the relu before it. */
+/* Computes the gradient of a pooling layer and of the relu before it. */
 static duet_status back_to(duet_matrix *g, duet_matrix *h, duet_matrix *pooled)
 {
     return duet_set(g,
                     duet_where(duet_greater(h, 0), duet_max_pool2d_grad(h, pooled, .window = { 2, 2 }), 0));
 }
 
-/* The gradients of the mean cross-entropy, from the last layer down. */
+/* Computes the gradients of the mean cross-entropy, from the last layer to the first. */
 static duet_status backward(const weight *w, const pass *p, duet_matrix *target)
 {
     STEP(duet_set(p->gout, duet_mul(1.0f / BATCH, duet_sub(p->out, target))));
@@ -113,7 +124,7 @@ static duet_status backward(const weight *w, const pass *p, duet_matrix *target)
     return duet_set(w[B1].grad, duet_bias_batch_sum(p->g1));
 }
 
-/* Adam, in one pass: later statements see what earlier ones have set. */
+/* Updates a parameter by Adam in one pass: each statement uses the results of earlier ones. */
 static duet_status adam(const weight *w, int step, double left)
 {
     const double scale = rate * left * sqrt(1 - pow(keep_square, step)) / (1 - pow(keep_mean, step));
@@ -170,7 +181,10 @@ duet_status train_cnn(const digits *d, int passes)
     cnn c = { 0 };
     duet_status s = DUET_NO_MEMORY;
     float *x = cnn_open(&c) ? duet_overwrite(c.test.in) : NULL;
-    if (x) memcpy(x, d->image + (size_t)LEARN * PIXELS, sizeof *x * TEST * PIXELS), s = train(&c, d, passes);
+    if (x) {
+        memcpy(x, d->image + (size_t)LEARN * PIXELS, sizeof *x * TEST * PIXELS);
+        s = train(&c, d, passes);
+    }
     cnn_close(&c);
     return s;
 }

@@ -1,10 +1,11 @@
-/* digits_data.c - the images: read from the IDX format of MNIST (a magic number and the sizes, big-endian, then one byte a pixel or
- * label), in batches in random order, and held against what a network says. */
+/* digits_data.c - reads the images and labels, copies batches of them in random order, and computes the
+ * accuracy of a network. MNIST's IDX format is a magic number and the sizes, big-endian, followed by one
+ * byte for each pixel or label. */
 #include "digits.h"
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef HAVE_ZLIB /* reads plain files too */
+#ifdef HAVE_ZLIB /* zlib reads uncompressed files too */
 #include <zlib.h>
 typedef gzFile file;
 static file file_open(const char *path) { return gzopen(path, "rb"); }
@@ -19,20 +20,24 @@ static void file_close(file f) { fclose(f); }
 
 static bool complain(const char *path, const char *what)
 {
-    return fprintf(stderr, "digits: %s: %s\n", path, what), false;
+    fprintf(stderr, "digits: %s: %s\n", path, what);
+    return false;
 }
 
-/* The header: its type and number of dimensions, then each size. */
+/* Checks the header: a word with the type and the number of dimensions, then each size. */
 static bool check_header(file f, const char *path, const uint32_t *want, int words)
 {
     uint8_t b[16];
-    if (!file_read(f, b, 4 * (size_t)words)) return complain(path, "too short");
+    if (!file_read(f, b, 4 * (size_t)words)) return complain(path, "the file is too short");
     if (b[0] == 0x1f && b[1] == 0x8b)
-        return complain(path, "compressed, and this program was built without zlib: gunzip it first");
+        return complain(
+            path,
+            "the file is compressed, but this program was built without zlib: decompress it with gunzip");
     for (int i = 0; i < words; i++) {
         uint32_t got = (uint32_t)b[4 * i] << 24 | (uint32_t)b[4 * i + 1] << 16 | (uint32_t)b[4 * i + 2] << 8 |
                        b[4 * i + 3];
-        if (got != want[i]) return complain(path, "not the IDX file of 10000 digits, 28 x 28");
+        if (got != want[i])
+            return complain(path, "this is not the IDX file of 10000 digits of 28 x 28 pixels");
     }
     return true;
 }
@@ -54,9 +59,12 @@ static uint8_t *read_bytes(const char *folder, const char *name, const uint32_t 
     char path[4096];
     file f = open_either(folder, name, path, sizeof path);
     uint8_t *b = f ? malloc(bytes) : NULL;
-    if (!f) return complain(path, "not there, nor without .gz"), NULL;
-    bool ok =
-        b && check_header(f, path, header, words) && (file_read(f, b, bytes) || complain(path, "too short"));
+    if (!f) {
+        complain(path, "cannot open this file, nor the one without .gz");
+        return NULL;
+    }
+    bool ok = b && check_header(f, path, header, words) &&
+              (file_read(f, b, bytes) || complain(path, "the file is too short"));
     file_close(f);
     if (ok) return b;
     free(b);
@@ -82,14 +90,15 @@ void digits_free(digits *d)
     *d = (digits){ 0 };
 }
 
-/* ---- what is learnt, and how well ---- */
+/* ---- batches and accuracy ---- */
 
 void digits_order(int order[LEARN], uint32_t stream)
 {
     for (int i = 0; i < LEARN; i++) order[i] = i;
     for (int i = LEARN - 1; i > 0; i--) {
         const int j = (int)(noise_bits(stream, i) % (uint32_t)(i + 1)), swap = order[i];
-        order[i] = order[j], order[j] = swap;
+        order[i] = order[j];
+        order[j] = swap;
     }
 }
 

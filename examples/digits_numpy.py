@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""digits_numpy.py - the training of digits.c in NumPy: the same data, noise, order and hyper-parameters, for comparison.
+"""digits_numpy.py - trains the dense network of digits.c with NumPy, for comparison: with the same data,
+random numbers, order of images and hyper-parameters.
 
     digits_numpy.py FOLDER [--passes N]
 """
@@ -16,7 +17,7 @@ RATE, MOMENTUM = np.float32(0.05), np.float32(0.9)
 
 
 def read(folder, name, header):
-    """The bytes of an IDX file, plain or compressed, after a header of so many bytes."""
+    """Returns the bytes of an IDX file, plain or compressed, after a header of `header` bytes."""
     path = os.path.join(folder, name)
     if os.path.exists(path):
         with open(path, "rb") as f:
@@ -28,7 +29,7 @@ def read(folder, name, header):
 
 
 def noise_bits(stream, i):
-    """digits.h: element i of a stream of noise."""
+    """Returns element i of a stream of random bits, as noise_bits in digits.h."""
     with np.errstate(over="ignore"):
         h = i.astype(np.uint32) * np.uint32(0x9E3779B1) ^ np.uint32(stream * 0x85EBCA77 & 0xFFFFFFFF)
         h = (h ^ h >> np.uint32(16)) * np.uint32(0x21F0AAAD)
@@ -81,7 +82,8 @@ def main():
     p.add_argument("--passes", type=int, default=12)
     args = p.parse_args()
 
-    images = read(args.folder, "t10k-images-idx3-ubyte", 16).reshape(-1, 784).astype(np.float32) / np.float32(255)
+    pixels = read(args.folder, "t10k-images-idx3-ubyte", 16).reshape(-1, 784)
+    images = pixels.astype(np.float32) / np.float32(255)
     labels = read(args.folder, "t10k-labels-idx1-ubyte", 8)
     sizes = (784, HIDDEN), (HIDDEN, HIDDEN), (HIDDEN, CLASSES)
     w = [weights(k, n, 1 + i) for i, (k, n) in enumerate(sizes)]
@@ -98,9 +100,11 @@ def main():
         seconds = time.perf_counter() - start
         total += seconds
         share = float((forward(w, b, images[LEARN:])[2].argmax(axis=1) == labels[LEARN:]).mean())
-        print(f"pass {epoch:2}/{args.passes}  accuracy {100 * share:.2f} %  {LEARN / seconds:.0f} images/s", flush=True)
+        speed = f"{LEARN / seconds:.0f} images/s"
+        print(f"pass {epoch:2}/{args.passes}  accuracy {100 * share:.2f} %  {speed}", flush=True)
     if args.passes:
-        print(f"dense: accuracy {100 * share:.2f} %, {LEARN * args.passes / total:.0f} images/s, {total:.2f} s")
+        speed = f"{LEARN * args.passes / total:.0f} images/s"
+        print(f"dense: accuracy {100 * share:.2f} %, {speed}, {total:.2f} s")
 
 
 if __name__ == "__main__":

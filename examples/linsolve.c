@@ -1,5 +1,7 @@
-/* linsolve.c - a dense system and a least-squares problem, as in Listing 13 of the NT2 paper: the system's matrix is factored in f32, where
- * that is faster, and the solution refined until it is one of f64.
+/* linsolve.c - solves a dense system of linear equations and a least-squares problem.
+ *
+ * It follows Listing 13 of the NT2 paper (see tie.c). The system is solved in f64, and then by
+ * factorising its matrix in f32, which can be faster, and refining the solution to the accuracy of f64.
  *
  *     linsolve [n] */
 #include <duet/duet.h>
@@ -14,10 +16,14 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int failed(void) { return fprintf(stderr, "%s\n", duet_error()), 1; }
+static int failed(void)
+{
+    fprintf(stderr, "%s\n", duet_error());
+    return 1;
+}
 
-/* |b - A x| / |b|; below 0: it failed. r is as large as b, n a number. */
-static double rest(duet_matrix *A, duet_matrix *x, duet_matrix *b, duet_matrix *r, duet_matrix *n)
+/* Returns |b - A x| / |b|, or -1 on failure. r is a buffer of b's shape, n one of rank 0. */
+static double residual(duet_matrix *A, duet_matrix *x, duet_matrix *b, duet_matrix *r, duet_matrix *n)
 {
     if (duet_set_all({ r, duet_sub(b, duet_matmul(A, x)) }, { n, duet_div(duet_norm(r), duet_norm(b)) }))
         return -1;
@@ -29,12 +35,12 @@ static int solve(const char *how, int refine, duet_matrix *A, duet_matrix *x, du
                  duet_matrix *n)
 {
     double seconds = 0;
-    for (int turn = 0; turn < 2; turn++) { /* the first opens the libraries */
+    for (int turn = 0; turn < 2; turn++) { /* the first turn loads the vendor libraries */
         const double start = now();
         if (duet_set(x, duet_solve(A, b, .refine = refine)) || duet_synchronize()) return failed();
         seconds = now() - start;
     }
-    const double left = rest(A, x, b, r, n);
+    const double left = residual(A, x, b, r, n);
     printf("%-16s %8.1f ms, |b - A x| / |b| = %.1e\n", how, seconds * 1e3, left);
     return !(left >= 0 && left < 1e-10);
 }
@@ -53,7 +59,7 @@ int main(int argc, char **argv)
     bad = solve("in f64", 0, A, x, b, r, number) ||
           solve("refined from f32", DUET_REFINE_F32, A, x, b, r, number);
 
-    /* The x that makes |c - T x| least leaves a rest to which T is orthogonal. */
+    /* The residual c - T x of the least-squares solution is orthogonal to the columns of T. */
     if (!bad && (duet_set(x, duet_lstsq(T, c)) ||
                  duet_set(g, duet_matmul(duet_transpose(T), duet_sub(c, duet_matmul(T, x)))) ||
                  duet_set(number, duet_norm(g))))

@@ -1,10 +1,11 @@
-/* tie.c - several assignments in one pass over memory: what NT2 writes as
+/* tie.c - runs several assignments in one pass over memory, as NT2 does with
  *
  *     tie(p, q, s) = tie(x + y, x - y, sqrt(abs(p * q)));
  *
- * After the use of tie in "The numerical template toolbox: A modern C++ design for scientific computing" (Esterie, Falcou, Gaunard,
- * Lapreste, Lacassagne, 2014), its Listing 4. The text of the listing was not at hand: the formulas are ours, in its manner. A later
- * formula uses what earlier ones assign, element by element, so that one loop does for all.
+ * It follows Listing 4 of "The numerical template toolbox: A modern C++ design for scientific computing"
+ * (Esterie, Falcou, Gaunard, Lapreste, Lacassagne, 2014). The text of the listing was not available, so
+ * the formulas are our own. Each formula uses the results of earlier ones element by element, so one
+ * loop computes them all.
  *
  *     tie [elements] */
 #include <duet/duet.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#define ROUNDING 0x1p-24 /* of f32 */
+#define ROUNDING 0x1p-24 /* largest relative rounding error of f32 */
 enum { REPEATS = 10 };
 
 typedef struct problem {
@@ -42,7 +43,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Says how many steps it takes, and the least time. The first run makes the plan and moves what is elsewhere. */
+/* Prints the number of steps and the shortest time. The first run is not timed: it makes the plan and
+ * copies operands to the device. */
 static duet_status measure(const char *name, duet_status (*run)(const problem *), const problem *a,
                            uint64_t *steps)
 {
@@ -66,8 +68,8 @@ static bool near(double got, double want, double roundings)
     return fabs(got - want) <= roundings * ROUNDING * fabs(want);
 }
 
-/* Against plain C in double, and against bits that the statements gave one by one. */
-static bool is_right(const problem *a, const float *single)
+/* Compares the results with plain C in double, and with the bits that separate statements gave. */
+static bool is_correct(const problem *a, const float *single)
 {
     const float *x = duet_read(a->x), *y = duet_read(a->y), *p = duet_read(a->p), *q = duet_read(a->q),
                 *s = duet_read(a->s);
@@ -75,17 +77,23 @@ static bool is_right(const problem *a, const float *single)
     for (int64_t i = 0; i < a->n; i++) {
         const double sum = (double)x[i] + y[i], difference = (double)x[i] - y[i];
         if (!near(p[i], sum, 1.01) || !near(q[i], difference, 1.01) ||
-            !near(s[i], sqrt(fabs(sum * difference)), 3))
-            return fprintf(stderr, "wrong at %lld: %g %g %g\n", (long long)i, p[i], q[i], s[i]), false;
+            !near(s[i], sqrt(fabs(sum * difference)), 3)) {
+            fprintf(stderr, "wrong result in element %lld: %g %g %g\n", (long long)i, p[i], q[i], s[i]);
+            return false;
+        }
     }
-    return !memcmp(s, single, (size_t)a->n * sizeof *s) ||
-           (fputs("one by one, the bits differ\n", stderr), false);
+    if (!memcmp(s, single, (size_t)a->n * sizeof *s)) return true;
+    fputs("separate statements gave other bits\n", stderr);
+    return false;
 }
 
 int main(int argc, char **argv)
 {
     const int64_t n = argc > 1 ? atoll(argv[1]) : 100000;
-    if (n < 1) return fprintf(stderr, "tie [elements]\n"), 2;
+    if (n < 1) {
+        fprintf(stderr, "tie [elements]\n");
+        return 2;
+    }
     problem a = { n,
                   duet_new(DUET_F32, n),
                   duet_new(DUET_F32, n),
@@ -99,8 +107,16 @@ int main(int argc, char **argv)
                   duet_set(a.s, 0) || measure("in one pass", in_one_pass, &a, &steps);
     if (failed) fprintf(stderr, "%s\n", duet_error());
     const float *bits = failed ? NULL : duet_read(single);
-    failed = !bits || !is_right(&a, bits);
-    if (!failed && steps != 1) puts("more than one pass"), failed = true; /* DUET_FUSION makes it so */
-    duet_free(&a.x), duet_free(&a.y), duet_free(&a.p), duet_free(&a.q), duet_free(&a.s), duet_free(&single);
+    failed = !bits || !is_correct(&a, bits);
+    if (!failed && steps != 1) { /* happens if the environment variable DUET_FUSION turns fusion off */
+        puts("the statements took more than one pass");
+        failed = true;
+    }
+    duet_free(&a.x);
+    duet_free(&a.y);
+    duet_free(&a.p);
+    duet_free(&a.q);
+    duet_free(&a.s);
+    duet_free(&single);
     return failed;
 }
