@@ -16,7 +16,7 @@ static size_t ends_bytes(int64_t n) { return sizeof(uint32_t) << bucket_bits(n);
 size_t random_scratch(const step *s)
 {
     const int64_t n = s->out[0].at.size[0];
-    return s->attr[0] == LAW_PERMUTATION ? indices_bytes(n) + ends_bytes(n) : 0;
+    return s->attr.random.law == LAW_PERMUTATION ? indices_bytes(n) + ends_bytes(n) : 0;
 }
 
 static random_args args_of(const step *s, const frame *f)
@@ -36,7 +36,7 @@ static const void *kernel_of(const step *s, int form)
     const duet_dtype type = s->out[0].at.type;
     return (type == DUET_I64   ? random_kernel_i64
             : type == DUET_F64 ? random_kernel_f64
-                               : random_kernel_f32)(s->attr[0], form);
+                               : random_kernel_f32)(s->attr.random.law, form);
 }
 
 static int64_t blocks_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -59,10 +59,12 @@ cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStre
 {
     random_args a = args_of(s, f);
     const int64_t own = s->out[0].at.type == DUET_F32 ? 4 : 2; /* elements of its type that a block serves */
-    const int64_t each = s->attr[0] == LAW_BERNOULLI ? 4 : s->attr[0] == LAW_INTEGERS ? 2 : own;
+    const int64_t each = s->attr.random.law == LAW_BERNOULLI  ? 4
+                         : s->attr.random.law == LAW_INTEGERS ? 2
+                                                              : own;
     if (a.n == 0) return cudaSuccess;
-    if (s->attr[0] == LAW_PERMUTATION) return permute(s, &a, scratch, q);
-    const int form = FORM_DRAW + (s->attr[0] == LAW_TRUNCATED_NORMAL ? s->attr[1] : 0);
+    if (s->attr.random.law == LAW_PERMUTATION) return permute(s, &a, scratch, q);
+    const int form = FORM_DRAW + (s->attr.random.law == LAW_TRUNCATED_NORMAL ? s->attr.random.proposal : 0);
     return launch(kernel_of(s, form), blocks_of(blocks_of(a.n, each), RANDOM_THREADS), RANDOM_THREADS, 0, &a,
                   q);
 }

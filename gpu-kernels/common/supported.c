@@ -139,9 +139,9 @@ static bool conv2d_is_small(const layout *in, const layout *out)
 /* Pooling is by 2, without padding. */
 static bool conv2d_is_pooled(const step *s)
 {
-    static const int32_t by_two[] = { 2, 2, 2, 2, 0, 0 };
-    for (int i = 0; i < 6; i++)
-        if (s->attr[STEP_POOL + i] != by_two[i]) return false;
+    const pool_attributes *p = &s->attr.conv.pool;
+    for (int i = 0; i < 2; i++)
+        if (p->window[i] != 2 || p->stride[i] != 2 || p->pad[i] != 0) return false;
     return true;
 }
 
@@ -150,9 +150,14 @@ static bool pool_back_fits(const step *s)
 {
     for (int a = 0; a < 2; a++)
         if (s->out[0].at.size[2 + a] >= 1 << 29 || s->in[0].at.size[2 + a] >= 1 << 29 ||
-            s->attr[a] >= 1 << 29)
+            spatial_window(s)[a] >= 1 << 29)
             return false;
     return true;
+}
+
+static bool has_strides(const step *s)
+{
+    return s->attr.conv.stride[SPATIAL_HEIGHT] != 1 || s->attr.conv.stride[SPATIAL_WIDTH] != 1;
 }
 
 static const char *refuse_conv2d(const step *s)
@@ -162,10 +167,9 @@ static const char *refuse_conv2d(const step *s)
     REFUSE(in->type != DUET_F32, "a convolution of other elements than f32");
     REFUSE(in->rank != 4, "a convolution of volumes");
     REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
-    REFUSE(s->attr[0] != 1 || s->attr[1] != 1 || !conv_is_plain(s),
-           "a convolution with strides, dilation or groups, or turned");
-    for (int a = 2; a < 4; a++)
-        REFUSE(s->attr[a] < 0 || s->attr[a] > 1, "a convolution with more padding than 1");
+    REFUSE(has_strides(s) || !conv_is_plain(s), "a convolution with strides, dilation or groups, or turned");
+    for (int a = 0; a < 2; a++)
+        REFUSE(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "a convolution with more padding than 1");
     REFUSE(in->size[1] < 1 || in->size[1] > CONV_CHANNELS, "a convolution of no channels, or of many");
     REFUSE(in->size[3] > 1 && in->stride[3] != 1, "images whose rows have gaps");
     REFUSE(s->epilogue && epilogue->act != OP_relu && epilogue->act != OP_LOAD,
@@ -211,10 +215,9 @@ static const char *refuse_filter_grad(const step *s)
     REFUSE(x->type != DUET_F32, "a convolution of other elements than f32");
     REFUSE(x->rank != 4, "a convolution of volumes");
     REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
-    REFUSE(s->attr[0] != 1 || s->attr[1] != 1 || !conv_is_plain(s),
-           "a convolution with strides, dilation or groups");
-    for (int a = 2; a < 4; a++)
-        REFUSE(s->attr[a] < 0 || s->attr[a] > 1, "a convolution with more padding than 1");
+    REFUSE(has_strides(s) || !conv_is_plain(s), "a convolution with strides, dilation or groups");
+    for (int a = 0; a < 2; a++)
+        REFUSE(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "a convolution with more padding than 1");
     REFUSE(may_be_rounded(s), "a large convolution in a mode that lets cuDNN round");
     REFUSE(!filter_grad_is_small(x, &s->in[1].at), "images too large for indices of 32 bits");
     return NULL;
@@ -223,7 +226,7 @@ static const char *refuse_filter_grad(const step *s)
 /* Indices of a permutation are of 32 bits. */
 static const char *refuse_random(const step *s)
 {
-    REFUSE(s->attr[0] == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2,
+    REFUSE(s->attr.random.law == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2,
            "a permutation of 2^31 elements or more");
     return random_step_refuses(s);
 }
@@ -236,7 +239,8 @@ static int64_t lines_along(const layout *l, int axis)
 
 static const char *refuse_order(const step *s)
 {
-    const int axis = order_family(s->kernel) == ORDER_COUNT || s->kernel == OP_one_hot ? -1 : s->attr[0];
+    const int axis =
+        order_family(s->kernel) == ORDER_COUNT || s->kernel == OP_one_hot ? -1 : s->attr.index.axis;
     const int64_t most = INT32_MAX / 2;
     REFUSE(axis >= 0 && s->in[0].at.size[axis] > most, "an axis of 2^30 elements or more");
     REFUSE(order_family(s->kernel) == ORDER_SORT && lines_along(&s->in[0].at, axis) > INT32_MAX,

@@ -11,8 +11,8 @@ static pool2d_args args_of(const step *s)
                       .column = (int32_t)in->stride[3] };
     a.height = divide_by32(out->size[2]), a.width = divide_by32(out->size[3]);
     a.in_height = (int32_t)in->size[2], a.in_width = (int32_t)in->size[3];
-    for (int i = 0; i < 2; i++)
-        a.window[i] = s->attr[i], a.stride[i] = s->attr[2 + i], a.pad[i] = s->attr[4 + i];
+    const pool_attributes *p = &s->attr.pool;
+    for (int i = 0; i < 2; i++) a.window[i] = p->window[i], a.stride[i] = p->stride[i], a.pad[i] = p->pad[i];
     return a;
 }
 

@@ -129,7 +129,7 @@ static filter_grad_args of_operands(const step *s, const void *x, const void *dy
     };
     a.h = (int32_t)l[0]->size[2], a.w = (int32_t)l[0]->size[3];
     a.out_h = (int32_t)l[1]->size[2], a.out_w = (int32_t)l[1]->size[3];
-    for (int i = 0; i < 2; i++) a.pad[i] = s->attr[CONV_PAD + i];
+    for (int i = 0; i < 2; i++) a.pad[i] = s->attr.conv.pad[i];
     for (int k = 0; k < 2; k++) {
         a.image[k] = l[k]->stride[0], a.vectors[k] = in_vectors(l[k], k ? dy : x);
         for (int i = 0; i < 3; i++) a.stride[k][i] = (int32_t)l[k]->stride[1 + i];

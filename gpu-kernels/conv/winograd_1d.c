@@ -106,7 +106,7 @@ static conv2d_args args_of(const step *s, const frame *f, const workspace *w)
     a.image = in->stride[0], a.channel = (int32_t)in->stride[1], a.row = (int32_t)in->stride[2];
     a.m = (int32_t)out->size[1], a.out_h = (int32_t)out->size[2], a.out_w = (int32_t)out->size[3];
     for (int i = 0; i < 4; i++) a.filter[i] = filters->stride[i];
-    for (int i = 0; i < 2; i++) a.pad[i] = s->attr[2 + i];
+    for (int i = 0; i < 2; i++) a.pad[i] = s->attr.conv.pad[i];
     if (s->epilogue) a.bias = f->data[s->in[2].slot], a.bias_stride = s->in[2].at.stride[0];
     a.least = s->epilogue && epilogue->act == OP_relu ? 0 : -INFINITY;
     const int width = epilogue->pooled ? 2 : 4;

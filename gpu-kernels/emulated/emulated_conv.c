@@ -40,7 +40,7 @@ static bool is_boxed(const step *s, const frame *f)
 
 /* Elements of a line of a box before those that a region needs. Columns of regions are multiples of
  * 8, and boxes start at addresses of 16 bytes. */
-static int lead_of(const step *s) { return (4 - s->attr[3] % 4) % 4; }
+static int lead_of(const step *s) { return (4 - s->attr.conv.pad[SPATIAL_WIDTH] % 4) % 4; }
 
 static int slots_of(int64_t channels) { return channels <= 4 ? 4 : channels <= 8 ? 8 : 16; }
 
@@ -109,7 +109,7 @@ static void set_operands(pair_conv_args *a, const step *s, const frame *f, const
     a->c = (int32_t)in->size[1], a->h = (int32_t)in->size[2], a->w = (int32_t)in->size[3];
     a->m = (int32_t)out->size[1], a->out_h = (int32_t)out->size[2], a->out_w = (int32_t)out->size[3];
     for (int i = 0; i < 4; i++) a->filter[i] = filters->stride[i];
-    for (int i = 0; i < 2; i++) a->pad[i] = s->attr[2 + i];
+    for (int i = 0; i < 2; i++) a->pad[i] = s->attr.conv.pad[i];
     if (s->epilogue) a->bias = f->data[s->in[2].slot], a->bias_stride = s->in[2].at.stride[0];
     a->least = s->epilogue && epilogue_infos[s->epilogue].act == OP_relu ? 0 : -INFINITY;
     a->filters_are_there = !may_be_written(w, a->filters, filters) && pair_is_packed(s, w);

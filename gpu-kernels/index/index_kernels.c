@@ -43,7 +43,7 @@ static size_t states_bytes(int64_t tiles) { return round_256((size_t)(tiles + 1)
 
 static size_t scan_scratch(const step *s)
 {
-    const cut at = cut_at(&s->in[0].at, s->attr[0], 1);
+    const cut at = cut_at(&s->in[0].at, s->attr.index.axis, 1);
     if (!by_tiles(&at) || at.along.size[0] <= SCAN_BLOCK) return 0;
     return states_bytes(tiles_of(&at)) + (size_t)tiles_of(&at) * 2 * sizeof(uint64_t);
 }
@@ -72,7 +72,7 @@ static cudaError_t scan_by_looking_back(scan_args *a, const void *kernel, char *
 
 static cudaError_t scan_launch(const step *s, const frame *f, char *scratch, cudaStream_t q)
 {
-    const cut at = cut_at(&s->in[0].at, s->attr[0], 1);
+    const cut at = cut_at(&s->in[0].at, s->attr.index.axis, 1);
     const int64_t inner = layout_count(&at.inner);
     const duet_dtype type = s->out[0].at.type;
     const bool product = s->kernel == OP_cumprod;
@@ -115,7 +115,7 @@ static cudaError_t one_hot_launch(const step *s, const frame *f, cudaStream_t q)
     const size_t each = dtypes[s->out[0].at.type].bytes;
     take_args a = { .index = f->data[s->in[0].slot],
                     .out = f->data[s->out[0].slot],
-                    .n = s->attr[0],
+                    .n = s->attr.one_hot.classes,
                     .type = (int32_t)by->type };
     a.count = layout_count(&s->out[0].at), a.by_inner = divide_by64(a.n), a.at = axes_of(by);
     a.lead = (int32_t)((uintptr_t)a.out % 16 / each);
@@ -210,13 +210,14 @@ static int64_t take_by_rows(rows_args *a, const cut *at, const layout *by, int64
 static cudaError_t take_launch(const step *s, const frame *f, cudaStream_t q)
 {
     const layout *x = &s->in[0].at, *by = &s->in[1].at;
-    cut at = cut_at(x, s->attr[0], 1);
+    cut at = cut_at(x, s->attr.index.axis, 1);
     take_args a = { .x = f->data[s->in[0].slot],
                     .index = f->data[s->in[1].slot],
                     .out = f->data[s->out[0].slot] };
     a.each = s->kernel == OP_take_along_axis, a.type = (int32_t)by->type, a.n = at.along.size[0];
     const size_t each = a.each ? dtypes[x->type].bytes : widened(&at, dtypes[x->type].bytes, a.x, a.out);
-    const int64_t inner = layout_count(&at.inner), m = a.each ? by->size[s->attr[0]] : layout_count(by);
+    const int64_t inner = layout_count(&at.inner),
+                  m = a.each ? by->size[s->attr.index.axis] : layout_count(by);
     enum take_form form = TAKE_ANY;
     rows_args rows;
     rows_of(&rows, &at, a.x, a.out), rows.index = a.index;
@@ -252,7 +253,7 @@ static int64_t scatter_by_rows(scatter_args *a, cut at, cut z, size_t each, enum
 static cudaError_t scatter_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
 {
     const layout *x = &s->in[0].at, *by = &s->in[1].at;
-    const cut at = cut_at(x, s->attr[0], 1), z = cut_at(&s->in[2].at, s->attr[0], by->rank);
+    const cut at = cut_at(x, s->attr.index.axis, 1), z = cut_at(&s->in[2].at, s->attr.index.axis, by->rank);
     const int64_t inner = layout_count(&at.inner);
     const size_t each = dtypes[x->type].bytes;
     scatter_args a = { .x = f->data[s->in[0].slot],

@@ -178,7 +178,7 @@ static cudaError_t sweep_lines(const step *s, const frame *f, const cut *at, cha
     cudaError_t e = cudaSuccess;
     for (int64_t l = 0; l < lines && e == cudaSuccess; l++) {
         sweep_args a = { .n = at->along.size[0],
-                         .k = s->out[0].at.size[s->attr[0]],
+                         .k = s->out[0].at.size[s->attr.index.axis],
                          .stride = at->along.stride[0],
                          .step = inner };
         const int64_t from = layout_place(&at->outer, l / inner) + layout_place(&at->inner, l % inner);
@@ -194,7 +194,7 @@ static cudaError_t sweep_lines(const step *s, const frame *f, const cut *at, cha
 
 static bool is_choice(const step *s)
 {
-    const int64_t k = s->out[0].at.size[s->attr[0]];
+    const int64_t k = s->out[0].at.size[s->attr.index.axis];
     return sorts_down(s) && 0 < k && k <= SELECT_MOST;
 }
 
@@ -221,7 +221,8 @@ static cudaError_t choose(const step *s, const frame *f, const cut *at, char *sc
                       .out = f->data[s->out[0].slot],
                       .n = at->along.size[0],
                       .rule = rule_of(type) };
-    a.k = (int32_t)s->out[0].at.size[s->attr[0]], a.each = (int32_t)each, a.stride = at->along.stride[0];
+    a.k = (int32_t)s->out[0].at.size[s->attr.index.axis], a.each = (int32_t)each,
+    a.stride = at->along.stride[0];
     a.lines = layout_count(&at->outer) * inner, a.indices = sorts_indices(s);
     a.by_inner = divide_by64(inner), a.outer = axes_of(&at->outer), a.inner = axes_of(&at->inner);
     void *keys[2];
@@ -247,9 +248,9 @@ static cudaError_t choose(const step *s, const frame *f, const cut *at, char *sc
 size_t sort_scratch(const step *s)
 {
     const layout *x = &s->in[0].at;
-    const int64_t n = x->size[s->attr[0]], lines = n ? layout_count(x) / n : 0;
+    const int64_t n = x->size[s->attr.index.axis], lines = n ? layout_count(x) / n : 0;
     const size_t each = dtypes[x->type].bytes;
-    if (is_choice(s)) return choice_scratch(lines, n, s->out[0].at.size[s->attr[0]], each);
+    if (is_choice(s)) return choice_scratch(lines, n, s->out[0].at.size[s->attr.index.axis], each);
     if (n <= SORT_KEPT) return 0;
     return by_sweeps(lines, n) ? sweep_room(plan_of(x->type, sorts_indices(s)), n)
                                : sort_room(lines, n, each == 8);
@@ -258,14 +259,14 @@ size_t sort_scratch(const step *s)
 cudaError_t sort_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
 {
     const layout *x = &s->in[0].at;
-    const cut at = cut_at(x, s->attr[0], 1);
+    const cut at = cut_at(x, s->attr.index.axis, 1);
     const bool wide = dtypes[x->type].bytes == 8;
     const int64_t inner = layout_count(&at.inner);
     sort_args a = { .x = f->data[s->in[0].slot],
                     .out = f->data[s->out[0].slot],
                     .n = at.along.size[0],
                     .type = (int32_t)x->type };
-    a.k = s->out[0].at.size[s->attr[0]], a.stride = at.along.stride[0],
+    a.k = s->out[0].at.size[s->attr.index.axis], a.stride = at.along.stride[0],
     a.lines = layout_count(&at.outer) * inner;
     a.each = (int32_t)dtypes[x->type].bytes, a.down = sorts_down(s), a.indices = sorts_indices(s);
     a.by_inner = divide_by64(inner), a.by_k = divide_by64(a.k), a.outer = axes_of(&at.outer),

@@ -137,7 +137,7 @@ cudaError_t norm_launch(const step *s, const frame *f, const workspace *w, cudaS
 {
     norms r = norms_of(s);
     r.args.row.in = f->data[s->in[0].slot], r.args.row.out = f->data[s->out[0].slot];
-    r.args.trims = s->attr[NORM_GAIN], r.args.r = f->num[s->num[0]];
+    r.args.trims = s->attr.layer_norm.source[NORM_GAIN], r.args.r = f->num[s->num[0]];
     for (int k = NORM_GAIN; k <= NORM_BIAS; k++) r.args.with[k] = trim_of(s, f, k);
     if (r.args.row.n == 0 || r.args.row.rows == 0) return cudaSuccess;
     if (is_long(&r)) return run_long(&r, w, q);

@@ -2,6 +2,7 @@
 #ifndef BACKEND_H
 #define BACKEND_H
 
+#include "attributes.h"
 #include "ops.h"
 #include "program.h"
 #include "shape.h"
@@ -49,32 +50,6 @@ extern const epilogue_info epilogue_infos[FINISHES];
 #define STEP_INPUTS  PROGRAM_INPUTS
 #define STEP_OUTPUTS PROGRAM_OUTPUTS
 #define STEP_NUMBERS PROGRAM_NUMBERS
-#define STEP_ATTRS   26
-#define STEP_POOL    16 /* attr of a pooled conv2d: those of max_pool2d begin here */
-enum {
-    CONV_STRIDE,
-    CONV_PAD = 2,
-    CONV_DILATION = 4,
-    CONV_GROUPS = 6,
-    CONV_MORE = 7, /* padding at the end beside that */
-    CONV_FLIP = 9,
-    CONV_DEPTH = 10, /* stride, pad, dilation, more along depth, of volumes */
-    CONV_FORM = 14   /* enum conv_form, for the plan alone: steps have axes as said below */
-};                   /* where a convolution's are */
-
-/* What the axes of a convolution's operands are: images (n c w, n c h w, n c d h w); one plain array; every image with every
- * filter, along the last two axes; each image with its own filter. */
-enum conv_form { CONV_IMAGES, CONV_PLAIN, CONV_MULTI, CONV_DEEP };
-
-/* Which of the axes of a volume are pooled, for the plan alone; it stands behind the attributes of pooling. */
-enum pool_form { POOL_IMAGES, POOL_PLANES, POOL_DEPTH };
-#define POOL_FORM 8
-
-/* Where a step of fftn has its attributes: its axes by bits, the one that a real transform halves, the length of each (0: it is
- * no axis), and the kind. A step of fftshift has the axes, and as its kind whether it is the inverse. */
-enum { FOURIER_AXES, FOURIER_LAST, FOURIER_LENGTH, FOURIER_KIND = FOURIER_LENGTH + DUET_RANK_MAX };
-enum fourier_kind { FOURIER_FORWARD, FOURIER_INVERSE, FOURIER_REAL, FOURIER_REAL_INVERSE };
-
 /* An operand of a step: an index into frame.data, and how to walk it from there. */
 typedef struct operand {
     int slot;
@@ -144,8 +119,8 @@ typedef struct step {
         choice; /* of the machine, among its kernels, which depends on nothing but the step; 0: not made yet */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint32_t num[STEP_NUMBERS]; /* indices into frame.num */
-    int32_t attr[STEP_ATTRS];
-    const program *program; /* of PROGRAM alone; it lives as long as the step */
+    attributes attr;            /* core/attributes.h */
+    const program *program;     /* of PROGRAM alone; it lives as long as the step */
     double bytes, flops;
     void *kept; /* what the machine keeps for this step between runs; NULL at first; forget() frees it */
 } step;
@@ -197,17 +172,25 @@ static inline bool is_pool_grad(int kernel)
     return kernel == OP_max_pool2d_grad || kernel == OP_avg_pool2d_grad;
 }
 
+/* The windows of pooling, of its gradients, and of upsampling, where each is what an element of in[0] becomes. */
+static inline const int32_t *spatial_window(const step *s)
+{
+    return s->kernel == OP_upsample2d ? s->attr.upsample.scale : s->attr.pool.window;
+}
+
 /* Has it more padding at the end of an axis than in front? */
 static inline bool conv_is_unequal(const step *s)
 {
-    return s->attr[CONV_MORE] || s->attr[CONV_MORE + 1] || (s->in[0].at.rank > 4 && s->attr[CONV_DEPTH + 3]);
+    const int32_t *more = s->attr.conv.more;
+    return more[SPATIAL_HEIGHT] || more[SPATIAL_WIDTH] || (s->in[0].at.rank > 4 && more[SPATIAL_DEPTH]);
 }
 
 /* Is a convolution one of images, with equal padding, and neither gaps in its windows, nor groups, nor turned filters? */
 static inline bool conv_is_plain(const step *s)
 {
-    return s->in[0].at.rank == 4 && s->attr[CONV_DILATION] == 1 && s->attr[CONV_DILATION + 1] == 1 &&
-           s->attr[CONV_GROUPS] == 1 && !s->attr[CONV_FLIP] && !conv_is_unequal(s);
+    const conv_attributes *conv = &s->attr.conv;
+    const bool has_gaps = conv->dilation[SPATIAL_HEIGHT] != 1 || conv->dilation[SPATIAL_WIDTH] != 1;
+    return s->in[0].at.rank == 4 && !has_gaps && conv->groups == 1 && !conv->flip && !conv_is_unequal(s);
 }
 
 static inline struct storage *owned_by(const frame *f, int slot)

@@ -97,7 +97,7 @@ static double functions_of(const step *s)
     case OP_softmax:
     case OP_log_softmax: return 2 * out;
     case OP_max_pool2d:
-    case OP_avg_pool2d: return out * s->attr[0] * s->attr[1] * SIMPLE;
+    case OP_avg_pool2d: return out * s->attr.pool.window[0] * s->attr.pool.window[1] * SIMPLE;
     case OP_max_pool2d_grad:
     case OP_avg_pool2d_grad:
     case OP_upsample2d: return s->flops * SIMPLE;

@@ -14,17 +14,16 @@ typedef struct turned_axis {
 static inline turned_axis turned_axis_of(const step *s, int axis)
 {
     const layout *w = &conv_operands_of(s).w->at;
-    const int plane = axis - (w->rank - 4), deep = plane < 0;
-    const int32_t *a = s->attr, dilation = deep ? a[CONV_DEPTH + 2] : a[CONV_DILATION + plane];
-    return (turned_axis){ deep ? a[CONV_DEPTH] : a[CONV_STRIDE + plane],
-                          (int32_t)(w->size[2 + axis] - 1) * dilation,
-                          deep ? a[CONV_DEPTH + 1] : a[CONV_PAD + plane] };
+    const int a = spatial_axis(axis, w->rank - 2);
+    const conv_attributes *conv = &s->attr.conv;
+    return (turned_axis){ conv->stride[a], (int32_t)(w->size[2 + axis] - 1) * conv->dilation[a],
+                          conv->pad[a] };
 }
 
 /* Does it go so, in steps of 1, without groups, and with padding that a convolution may have? */
 static inline bool conv_turns(const step *s)
 {
-    if (s->kernel != OP_conv2d_input_grad || s->attr[CONV_GROUPS] != 1 || conv_is_unequal(s)) return false;
+    if (s->kernel != OP_conv2d_input_grad || s->attr.conv.groups != 1 || conv_is_unequal(s)) return false;
     for (int axis = 0; axis < s->in[1].at.rank - 2; axis++) {
         const turned_axis a = turned_axis_of(s, axis);
         if (a.stride != 1 || a.pad > a.reach) return false;
@@ -41,10 +40,9 @@ static inline step conv_turned(const step *s, int64_t *last)
     for (int i = 0; i < 2; i++)
         w->size[i] = s->in[1].at.size[1 - i], w->stride[i] = s->in[1].at.stride[1 - i];
     for (int axis = 0; axis < w->rank - 2; axis++) {
-        const int plane = axis - (w->rank - 4);
         const turned_axis a = turned_axis_of(s, axis);
         *last += (w->size[2 + axis] - 1) * w->stride[2 + axis], w->stride[2 + axis] *= -1;
-        t.attr[plane < 0 ? CONV_DEPTH + 1 : CONV_PAD + plane] = a.reach - a.pad;
+        t.attr.conv.pad[spatial_axis(axis, w->rank - 2)] = a.reach - a.pad;
     }
     return t;
 }

@@ -2,46 +2,44 @@
 #ifndef EINSUM_H
 #define EINSUM_H
 
-#include <stdint.h>
+#include "attributes.h"
 
-#define EINSUM_AXES  8 /* of each */
-#define EINSUM_WORDS 4
+#define EINSUM_AXES 8 /* of each */
 enum einsum_part { EINSUM_A, EINSUM_B, EINSUM_OUT, EINSUM_PARTS };
 
 /* The letter of an axis, from 1; 0: there is no such axis. */
-static inline int einsum_letter(const int32_t *attr, int part, int axis)
+static inline int einsum_letter(const einsum_attributes *e, int part, int axis)
 {
     const int at = part * EINSUM_AXES + axis;
-    return axis < EINSUM_AXES ? attr[at / 6] >> 5 * (at % 6) & 31 : 0;
+    return axis < EINSUM_AXES ? e->letters[at / 6] >> 5 * (at % 6) & 31 : 0;
 }
 
-static inline void einsum_put(int32_t *attr, int part, int axis, int letter)
+static inline void einsum_put(einsum_attributes *e, int part, int axis, int letter)
 {
     const int at = part * EINSUM_AXES + axis;
-    attr[at / 6] |= letter << 5 * (at % 6);
+    e->letters[at / 6] |= letter << 5 * (at % 6);
 }
 
-static inline int einsum_rank(const int32_t *attr, int part)
+static inline int einsum_rank(const einsum_attributes *e, int part)
 {
     int rank = 0;
-    while (einsum_letter(attr, part, rank)) rank++;
+    while (einsum_letter(e, part, rank)) rank++;
     return rank;
 }
 
 /* The axis with this letter; -1: none. */
-static inline int einsum_axis(const int32_t *attr, int part, int letter)
+static inline int einsum_axis(const einsum_attributes *e, int part, int letter)
 {
-    for (int axis = 0; einsum_letter(attr, part, axis); axis++)
-        if (einsum_letter(attr, part, axis) == letter) return axis;
+    for (int axis = 0; einsum_letter(e, part, axis); axis++)
+        if (einsum_letter(e, part, axis) == letter) return axis;
     return -1;
 }
 
 /* A product has matrices on the left and on the right: of the operands, the right one has the last index of the result. */
-static inline int einsum_right(const int32_t *attr)
+static inline int einsum_right(const einsum_attributes *e)
 {
-    const int rank = einsum_rank(attr, EINSUM_OUT),
-              last = rank ? einsum_letter(attr, EINSUM_OUT, rank - 1) : 0;
-    return last && einsum_axis(attr, EINSUM_B, last) < 0 ? EINSUM_A : EINSUM_B;
+    const int rank = einsum_rank(e, EINSUM_OUT), last = rank ? einsum_letter(e, EINSUM_OUT, rank - 1) : 0;
+    return last && einsum_axis(e, EINSUM_B, last) < 0 ? EINSUM_A : EINSUM_B;
 }
 
 #endif

@@ -10,14 +10,14 @@ static bool is_wide(duet_dtype t) { return t == DUET_F64 || t == DUET_C128; }
 transform transform_of(const step *s)
 {
     const layout *x = &s->in[0].at, *y = &s->out[0].at;
-    transform t = { .kind = (enum fourier_kind)s->attr[FOURIER_KIND],
+    transform t = { .kind = (enum fourier_kind)s->attr.fourier.kind,
                     .f64 = is_wide(y->type),
                     .rank = x->rank,
-                    .last = s->attr[FOURIER_LAST],
-                    .axes = (uint32_t)s->attr[FOURIER_AXES],
+                    .last = s->attr.fourier.last,
+                    .axes = (uint32_t)s->attr.fourier.axes,
                     .scale = 1 };
     for (int a = 0; a < x->rank; a++) {
-        const int64_t n = t.axes >> a & 1 ? s->attr[FOURIER_LENGTH + a] : x->size[a];
+        const int64_t n = t.axes >> a & 1 ? s->attr.fourier.length[a] : x->size[a];
         t.in[a] = n, t.out[a] = y->size[a];
         if (t.axes >> a & 1 && (t.kind == FOURIER_INVERSE || t.kind == FOURIER_REAL_INVERSE))
             t.scale /= (double)n;
@@ -198,14 +198,14 @@ duet_status fourier_scale(const toolbox *b, const transform *t, void *out)
 duet_status fourier_shift(const toolbox *b, const step *s, const frame *f)
 {
     const layout *x = &s->in[0].at, *y = &s->out[0].at;
-    const uint32_t axes = (uint32_t)s->attr[FOURIER_AXES];
+    const uint32_t axes = (uint32_t)s->attr.fourier.axes;
     const size_t each = dtypes[x->type].bytes;
     for (uint32_t which = 0; which < 1u << x->rank; which++) {
         layout from = *x, to = *y;
         char *p = f->data[s->in[0].slot], *q = f->data[s->out[0].slot];
         if (which & ~axes) continue;
         for (int a = 0; a < x->rank; a++) {
-            const int64_t n = x->size[a], k = axes >> a & 1 ? (s->attr[FOURIER_KIND] ? n - n / 2 : n / 2) : 0;
+            const int64_t n = x->size[a], k = axes >> a & 1 ? (s->attr.fourier.kind ? n - n / 2 : n / 2) : 0;
             const bool last = which >> a & 1;
             from.size[a] = to.size[a] = last ? k : n - k;
             p += (last ? n - k : 0) * x->stride[a] * (int64_t)each,
@@ -301,9 +301,9 @@ static duet_status cut_out(const toolbox *b, const step *s, const transform *bac
     layout_dense(&from, transform_writes(back), back->rank, back->out);
     for (int a = 0; a < from.rank; a++) {
         const int64_t y = s->in[1].at.size[a] - 1;
-        const int64_t first = s->attr[0] == DUET_OVERLAP_FULL   ? 0
-                              : s->attr[0] == DUET_OVERLAP_SAME ? y / 2
-                                                                : y;
+        const int64_t first = s->attr.overlap.part == DUET_OVERLAP_FULL   ? 0
+                              : s->attr.overlap.part == DUET_OVERLAP_SAME ? y / 2
+                                                                          : y;
         all += first * from.stride[a] * (int64_t)dtypes[from.type].bytes;
         from.size[a] = s->out[0].at.size[a];
     }
@@ -316,7 +316,7 @@ static duet_status convolve(const toolbox *b, const step *s, const frame *f, con
 {
     layout y = s->in[1].at;
     const void *at = f->data[s->in[1].slot];
-    if (s->attr[1]) at = turned(&y, at);
+    if (s->attr.overlap.reverse) at = turned(&y, at);
     TRY(fourier_bring(b, &way[0], real, f->data[s->in[0].slot], &s->in[0].at));
     TRY(b->transform(&way[0], 0, real, spectrum[0], b->with));
     TRY(fourier_bring(b, &way[0], real, at, &y));

@@ -28,8 +28,8 @@ const char *order_refuses(const step *s)
 
 bins bins_of(const step *s)
 {
-    bins b = { .count = s->attr[4] };
-    memcpy(&b.low, &s->attr[0], sizeof b.low), memcpy(&b.high, &s->attr[2], sizeof b.high);
+    const histogram_attributes *a = &s->attr.histogram;
+    bins b = { .low = a->low, .high = a->high, .count = a->bins };
     b.width = (b.high - b.low) / (double)b.count;
     return b;
 }

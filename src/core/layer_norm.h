@@ -4,20 +4,18 @@
 
 #include "backend.h"
 
-/* Where its attributes are: where gain and bias come from, and how many of the last axes are a row, for the plan alone. */
-enum { NORM_GAIN, NORM_BIAS, NORM_AXES };
-enum norm_source { NORM_ABSENT, NORM_OPERAND, NORM_NUMBER }; /* both are absent, or neither */
-
 /* The operand that is gain or bias, or NULL; and else the number. */
 static inline const operand *norm_operand(const step *s, int which)
 {
-    const bool second = which == NORM_BIAS && s->attr[NORM_GAIN] == NORM_OPERAND;
-    return s->attr[which] == NORM_OPERAND ? &s->in[1 + second] : NULL;
+    const int32_t *from = s->attr.layer_norm.source;
+    const bool second = which == NORM_BIAS && from[NORM_GAIN] == NORM_OPERAND;
+    return from[which] == NORM_OPERAND ? &s->in[1 + second] : NULL;
 }
 static inline double norm_number(const step *s, const frame *f, int which)
 {
-    const bool second = which == NORM_BIAS && s->attr[NORM_GAIN] == NORM_NUMBER;
-    return s->attr[which] == NORM_NUMBER ? f->num[s->num[1 + second]] : 0;
+    const int32_t *from = s->attr.layer_norm.source;
+    const bool second = which == NORM_BIAS && from[NORM_GAIN] == NORM_NUMBER;
+    return from[which] == NORM_NUMBER ? f->num[s->num[1 + second]] : 0;
 }
 
 /* Element i of a row is i / run * stride from its first. */

@@ -50,7 +50,7 @@ static inline random_params random_params_of(const step *s, const frame *f)
 {
     random_params l;
     const uint64_t seed = random_integer_of(s, f, 0);
-    l.law = s->attr[0], l.proposal = s->attr[1];
+    l.law = s->attr.random.law, l.proposal = s->attr.random.proposal;
     l.key[0] = (uint32_t)seed, l.key[1] = (uint32_t)(seed >> 32);
     for (int k = 0; k < RANDOM_NUMBERS; k++) l.number[k] = f->num[s->num[2 + k]];
     for (int k = 0; k < RANDOM_WHOLES; k++) l.whole[k] = random_integer_of(s, f, 2 + RANDOM_NUMBERS + 2 * k);
@@ -61,11 +61,13 @@ static inline random_params random_params_of(const step *s, const frame *f)
 static inline const char *random_step_refuses(const step *s)
 {
     const layout *out = &s->out[0].at;
-    if (s->outs != 1 || s->ins || s->nums != RANDOM_COUNT || s->attr[0] < 0 || s->attr[0] >= LAWS)
+    if (s->outs != 1 || s->ins || s->nums != RANDOM_COUNT || s->attr.random.law < 0 ||
+        s->attr.random.law >= LAWS)
         return "not a law of random_params.h";
     if (out->type > DUET_I64) return "elements of this type";
-    if (out->type == DUET_I64 && s->attr[0] < LAW_BERNOULLI) return "integers of a law that gives none";
-    if (s->attr[0] == LAW_PERMUTATION && out->rank != 1) return "a permutation of more than one axis";
+    if (out->type == DUET_I64 && s->attr.random.law < LAW_BERNOULLI)
+        return "integers of a law that gives none";
+    if (s->attr.random.law == LAW_PERMUTATION && out->rank != 1) return "a permutation of more than one axis";
     return NULL;
 }
 
@@ -77,8 +79,8 @@ static inline void random_integer_split(uint64_t whole, double num[2])
 /* A step of law l, but for its output, and the numbers that it is to be run with. */
 static inline void random_step_make(const random_params *l, step *s, double num[RANDOM_COUNT])
 {
-    s->kernel = KERNEL_RANDOM, s->outs = 1, s->nums = RANDOM_COUNT, s->attr[0] = l->law,
-    s->attr[1] = l->proposal;
+    s->kernel = KERNEL_RANDOM, s->outs = 1, s->nums = RANDOM_COUNT, s->attr.random.law = l->law,
+    s->attr.random.proposal = l->proposal;
     for (int k = 0; k < RANDOM_COUNT; k++) s->num[k] = (uint16_t)k;
     num[0] = l->key[0], num[1] = l->key[1];
     for (int k = 0; k < RANDOM_NUMBERS; k++) num[2 + k] = l->number[k];

@@ -36,8 +36,7 @@
 #define REDUCE_BLOCK 4096
 #define REDUCE_LANES 128
 
-#define REDUCE_ALL_AXES                                                                                      \
-    (-1) /* attr[0] of a reduction: the reduced axes as bits; all bits: all axes, which are not kept */
+#define REDUCE_ALL_AXES (-1) /* reduce_attributes.axes with all bits: all axes, which are not kept */
 
 /* Powers of two, by element type: once scaled, squares neither over- nor underflow. */
 #define REDUCE_NORM_LEAST_f32 0x1p-100f

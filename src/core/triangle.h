@@ -17,7 +17,8 @@ static inline int64_t pitch_along(const layout *l, int axis)
 
 static inline triangle step_triangle(const step *s)
 {
-    const bool lower = s->attr[0], unit = s->attr[1], transposed = s->attr[2];
+    const triangle_attributes *a = &s->attr.triangle;
+    const bool lower = a->lower, unit = a->unit, transposed = a->transposed;
     const int64_t pitch = pitch_along(&s->in[0].at, 0);
     if (pitch) return (triangle){ lower, unit, transposed, pitch };
     return (triangle){ !lower, unit, !transposed, pitch_along(&s->in[0].at, 1) };

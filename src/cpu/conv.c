@@ -14,7 +14,7 @@ layout conv_volume(const layout *l)
 
 conv conv_of(const step *s)
 {
-    const int32_t *a = s->attr, *depth = a + CONV_DEPTH;
+    const conv_attributes *a = &s->attr.conv;
     const conv_operands o = conv_operands_of(s);
     const layout image = conv_volume(&o.x->at), filters = conv_volume(&o.w->at),
                  results = conv_volume(&o.y->at);
@@ -32,15 +32,17 @@ conv conv_of(const step *s)
                .od = y[2],
                .oh = y[3],
                .ow = y[4],
-               .stride = { a[CONV_STRIDE], a[CONV_STRIDE + 1], 1 },
-               .pad = { a[CONV_PAD], a[CONV_PAD + 1], 0 },
-               .dilation = { a[CONV_DILATION], a[CONV_DILATION + 1], 1 },
-               .more = { a[CONV_MORE], a[CONV_MORE + 1], 0 },
-               .groups = a[CONV_GROUPS],
+               .stride = { a->stride[0], a->stride[1], 1 },
+               .pad = { a->pad[0], a->pad[1], 0 },
+               .dilation = { a->dilation[0], a->dilation[1], 1 },
+               .more = { a->more[0], a->more[1], 0 },
+               .groups = a->groups,
                .axes = o.x->at.rank - 2,
-               .flip = a[CONV_FLIP] != 0 };
-    if (g.axes == 3)
-        g.stride[2] = depth[0], g.pad[2] = depth[1], g.dilation[2] = depth[2], g.more[2] = depth[3];
+               .flip = a->flip != 0 };
+    if (g.axes == 3) {
+        g.stride[2] = a->stride[SPATIAL_DEPTH], g.pad[2] = a->pad[SPATIAL_DEPTH];
+        g.dilation[2] = a->dilation[SPATIAL_DEPTH], g.more[2] = a->more[SPATIAL_DEPTH];
+    }
     if (epilogue_infos[s->epilogue].pooled) { /* what is there before */
         const int64_t reach[] = { (g.kh - 1) * g.dilation[0] + 1, (g.kw - 1) * g.dilation[1] + 1 };
         g.oh = (g.h + 2 * g.pad[0] + g.more[0] - reach[0]) / g.stride[0] + 1;
@@ -64,8 +66,8 @@ duet_status conv_filters(const step *s, const frame *f, const void **p, void **c
     layout l = s->in[1].at, dense;
     const char *from = address(f, &s->in[1]);
     *p = from, *copy = NULL;
-    if (s->attr[CONV_FLIP] == 0 && layout_is_dense(&l)) return DUET_OK;
-    if (s->attr[CONV_FLIP] != 0) from = turn(&l, from);
+    if (s->attr.conv.flip == 0 && layout_is_dense(&l)) return DUET_OK;
+    if (s->attr.conv.flip != 0) from = turn(&l, from);
     layout_dense(&dense, l.type, l.rank, l.size);
     TRY(scratch_take((size_t)layout_count(&l) * dtypes[l.type].bytes, f, copy));
     *p = *copy;

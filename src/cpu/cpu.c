@@ -387,7 +387,7 @@ static const char *way(const step *s)
     const bool product = is_product(s) || is_conv(s->kernel);
     if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by FFTW";
     if (kernel_may_fail(s->kernel))
-        return s->kernel == OP_solve && s->attr[0] ? "by LAPACK, from f32" : "by LAPACK";
+        return s->kernel == OP_solve && s->attr.solver.refine ? "by LAPACK, from f32" : "by LAPACK";
     if (!product) return NULL;
     if (is_whole_product(s)) return "by our kernels, modulo 2^64";
     return s->math ? "strict: the CPU knows no other mode" : "strict";

@@ -42,13 +42,13 @@ static void add_pool(finishing *p, const step *s, operand from, operand to)
 {
     step *e = &p->step[p->steps++];
     *e = (step){ .kernel = OP_max_pool2d, .outs = 1, .ins = 1, .out = { to }, .in = { from } };
-    memcpy(e->attr, s->attr + STEP_POOL, 6 * sizeof *e->attr);
+    e->attr.pool = s->attr.conv.pool;
 }
 
 /* The greatest of some numbers after relu is that number before it, NaN too; but where a window has nothing of the image. */
 static bool relu_may_wait(const step *s, const results *r)
 {
-    const int32_t *pad = s->attr + STEP_POOL + 4;
+    const int32_t *pad = s->attr.conv.pool.pad;
     return r->biased && epilogue_infos[s->epilogue].act == OP_relu && !pad[0] && !pad[1];
 }
 

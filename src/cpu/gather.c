@@ -185,24 +185,25 @@ static void one_hot_some(const void *work, int t, int threads)
 
 static void one_hot_all(const step *s, taking *h)
 {
-    h->x = one_of(s->out[0].at.type), h->rows = layout_count(&s->in[0].at), h->in = s->attr[0];
+    h->x = one_of(s->out[0].at.type), h->rows = layout_count(&s->in[0].at), h->in = s->attr.one_hot.classes;
     by_threads(threads_for((double)(h->rows * h->in) * (double)h->each * SECONDS_PER_BYTE), one_hot_some, h);
 }
 
 duet_status run_take(const step *s, const frame *f)
 {
     const bool hot = s->kernel == OP_one_hot;
+    const int axis = s->attr.index.axis;
     const layout *x = &s->in[0].at;
     const operand *by = &s->in[hot ? 0 : 1];
     taking t = { .x = address(f, &s->in[0]),
                  .out = address(f, &s->out[0]),
                  .each = dtypes[s->out[0].at.type].bytes };
     t.along = s->kernel == OP_take_along_axis;
-    TRY(indices_open(s, by, hot ? s->attr[0] : x->size[s->attr[0]], f, &t.place));
+    TRY(indices_open(s, by, hot ? s->attr.one_hot.classes : x->size[axis], f, &t.place));
     if (hot) one_hot_all(s, &t);
     else if (layout_count(&s->out[0].at)) {
-        t.at = cut_at(x, s->attr[0], 1), t.in = layout_count(&t.at.inner);
-        t.m = t.along ? by->at.size[s->attr[0]] : layout_count(&by->at);
+        t.at = cut_at(x, axis, 1), t.in = layout_count(&t.at.inner);
+        t.m = t.along ? by->at.size[axis] : layout_count(&by->at);
         t.rows = layout_count(&t.at.outer) * t.m;
         by_threads(threads_for((double)(t.rows * t.in) * (10 * SECONDS_PER_ROUNDED)), take_some, &t);
     }

@@ -30,6 +30,6 @@ const char *linear_refuses(const step *s)
     if (type >= FLOAT_TYPES && !dtype_is_complex(type))
         return "elements that are neither f32, f64, c64 nor c128";
     if (s->ins > 1 && s->in[1].at.type != type) return "operands of different element types";
-    if (s->kernel == OP_solve && s->attr[0] && type != DUET_F64) return "refinement is for f64";
+    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64) return "refinement is for f64";
     return refuse_sizes(s);
 }

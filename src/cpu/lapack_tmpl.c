@@ -107,7 +107,7 @@ static duet_status solve_refined(desk *d)
 static duet_status solve_refined(desk *d) { return (void)d, fail(DUET_UNSUPPORTED, "refinement is for f64"); }
 #endif
 
-static duet_status solve(desk *d) { return d->s->attr[0] ? solve_refined(d) : solve_plain(d); }
+static duet_status solve(desk *d) { return d->s->attr.solver.refine ? solve_refined(d) : solve_plain(d); }
 
 /* ---- symmetric and Hermitian matrices, singular values ---- */
 

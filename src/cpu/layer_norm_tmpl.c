@@ -250,7 +250,7 @@ duet_status NAME(run_norm)(const step *s, const frame *f)
     job j = { .x = address(f, &s->in[0]),
               .out = address(f, &s->out[0]),
               .n = norm_length(s),
-              .trims = s->attr[NORM_GAIN] };
+              .trims = s->attr.layer_norm.source[NORM_GAIN] };
     const int64_t count = layout_count(&s->out[0].at);
     if (count == 0) return DUET_OK;
     norm_path(&s->in[0].at, s->inner, &along);

@@ -22,8 +22,8 @@ typedef struct pooling {
 
 static axis axis_of(const step *s, int a)
 {
-    return (axis){ s->in[0].at.size[2 + a], s->out[0].at.size[2 + a], s->attr[a], s->attr[2 + a],
-                   s->attr[4 + a] };
+    const pool_attributes *p = &s->attr.pool;
+    return (axis){ s->in[0].at.size[2 + a], s->out[0].at.size[2 + a], p->window[a], p->stride[a], p->pad[a] };
 }
 
 INLINE T take(T a, T x, bool mean) { return mean ? a + x : MAXIMUM(a, x); }

@@ -109,8 +109,9 @@ duet_status TYPED(run_pool_back)(const step *s, const frame *f)
                 { 0 },
                 { 0 },
                 { 0 } };
-    for (int k = 0; k < 2; k++)
-        p.window[k] = s->attr[k], p.stride[k] = s->attr[2 + k], p.pad[k] = s->attr[4 + k];
+    for (int k = 0; k < 2; k++) p.window[k] = spatial_window(s)[k];
+    for (int k = 0; k < 2 && is_pool_grad(s->kernel); k++)
+        p.stride[k] = s->attr.pool.stride[k], p.pad[k] = s->attr.pool.pad[k];
     const double work = s->flops + (double)layout_count(&s->out[0].at);
     by_threads(threads_for(work * SECONDS_PER_ROUNDED * 4), planes_back, &p);
     return DUET_OK;

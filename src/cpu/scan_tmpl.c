@@ -172,7 +172,7 @@ duet_status NAMED(run_scan)(const step *given, const frame *f)
                    .product = given->kernel == OP_cumprod };
     const int64_t count = layout_count(&given->out[0].at);
     if (!count) return DUET_OK;
-    s.at = cut_at(&given->in[0].at, given->attr[0], 1);
+    s.at = cut_at(&given->in[0].at, given->attr.index.axis, 1);
     s.n = s.at.along.size[0], s.inner = layout_count(&s.at.inner);
     s.bundles = (s.inner + WIDTH - 1) / WIDTH * layout_count(&s.at.outer);
     const int threads = threads_for((double)count * 10 * SECONDS_PER_ROUNDED);

@@ -67,7 +67,7 @@ static scatter_columns *columns_of(const step *s)
 
 duet_status run_scatter(const step *given, const frame *f)
 {
-    const int axis = given->attr[0];
+    const int axis = given->attr.index.axis;
     const layout *x = &given->in[0].at, *by = &given->in[1].at;
     int64_t *place;
     TRY(indices_open(given, &given->in[1], x->size[axis], f, &place));

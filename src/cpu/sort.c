@@ -194,8 +194,10 @@ static sorting sorting_of(const step *given, const frame *f)
 {
     const layout *x = &given->in[0].at;
     sorting s = { .x = address(f, &given->in[0]), .out = address(f, &given->out[0]), .type = x->type };
-    s.at = cut_at(x, given->attr[0], 1), s.n = s.at.along.size[0], s.inner = layout_count(&s.at.inner);
-    s.k = given->out[0].at.size[given->attr[0]], s.each = dtypes[x->type].bytes, s.bits = (int)(8 * s.each);
+    s.at = cut_at(x, given->attr.index.axis, 1), s.n = s.at.along.size[0],
+    s.inner = layout_count(&s.at.inner);
+    s.k = given->out[0].at.size[given->attr.index.axis], s.each = dtypes[x->type].bytes,
+    s.bits = (int)(8 * s.each);
     s.down = sorts_down(given), s.indices = sorts_indices(given);
     return s;
 }

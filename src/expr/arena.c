@@ -281,7 +281,7 @@ static node *copy_node(arena *to, const node *n, const uint32_t *words, const ui
                    n->site);
     if (!c) return NULL;
     uint32_t at = (uint32_t)(c - to->nodes);
-    memcpy(c->attr, n->attr, sizeof c->attr);
+    c->attr = n->attr;
     memcpy(c->size, n->size, sizeof c->size);
     for (int k = 0; k < 3; k++) c->back[k] = 0;
     for (int k = 0; k < 3 && n->back[k] && n->op != OP_NUMBER; k++) {

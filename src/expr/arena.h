@@ -11,7 +11,7 @@
 #define SERIAL_FIRST                                                                                         \
     (1ull << 32) /* below: no formula (0), or a failure that found no room for a node (its status) */
 
-/* Flags: FAILED: attr[0] is the status, attr[1] the length of its text in words. DENSE: a matrix without gaps. PLAIN: it lives, is of
+/* Flags: FAILED: attr.failure is valid. DENSE: a matrix without gaps. PLAIN: it lives, is of
  * floating point and has at most PLAIN_RANK axes; nodes without may be so too. */
 enum { NODE_FAILED = 8, NODE_DENSE = 16, NODE_PLAIN = 32 };
 #define PLAIN_RANK 2
@@ -132,7 +132,7 @@ enum {
     OPTIONS_scale3 = 3,
     OPTIONS_conv3_grad = 16,
     OPTIONS_conv3_transposed = 16,
-    OPTIONS_fourier = FOURIER_KIND,
+    OPTIONS_fourier = offsetof(fourier_attributes, kind) / sizeof(int32_t), /* the operator is the kind */
     OPTIONS_overlap = 1,
     OPTIONS_triangle = 3,
     OPTIONS_solver = 1,
@@ -153,20 +153,21 @@ const node *held_look(duet_expr e, uint32_t *root, const uint32_t **words, uint3
 duet_status held_missing(duet_expr e, const char *what) __attribute__((cold));
 duet_status held_drop(duet_expr e, const char *site);
 
-/* The result's rank, sizes and attributes (as in backend.h) of an operator other than element by element, from its row.
+/* The result's rank, sizes and attributes of an operator other than element by element, from its row.
  * attr: the options as given. */
 enum reduce_how { REDUCE_ALL, REDUCE_AXIS, REDUCE_KEEP };
 /* Words of a reduction's options. Of more axes than there can be one is wrong, so that the others are not looked at. */
 enum { REDUCE_HOW, REDUCE_COUNT, REDUCE_AXES, REDUCE_GIVEN = REDUCE_AXES + DUET_RANK_MAX + 1 };
 duet_status rule_reduce(enum op op, const node *x, const node *y, const int32_t *given, node *out);
-/* einsum.c: the letters of duet_einsum, in attr, which it returns; attr[0] is -1 where they are none. */
-const int32_t *einsum_read(const char *text, int32_t attr[4]);
+/* einsum.c: the letters of duet_einsum, in *e, which it returns as words; letters[0] is EINSUM_INVALID where they are none. */
+#define EINSUM_INVALID (-1)
+const int32_t *einsum_read(const char *text, einsum_attributes *e);
 duet_status rule_def(enum op op, node *const x[], const int32_t *attr,
                      node *out); /* out->type: as operand 0, unless the row says more */
 
 /* fourier_formulas.c: the attributes, sizes and type of what op makes of x: a transform or a shift. */
 typedef struct fourier_rule {
-    int32_t attr[FOURIER_KIND];
+    fourier_attributes attr;
     int64_t size[DUET_RANK_MAX];
     duet_dtype type;
 } fourier_rule;

@@ -2,6 +2,7 @@
 #ifndef EXPR_H
 #define EXPR_H
 
+#include "attributes.h"
 #include "matrix.h"
 #include "ops.h"
 
@@ -11,7 +12,31 @@ enum {
     NODE_ROOT = 128
 }; /* WEAK: of numbers alone; it takes the type of what it meets */
 
-#define NODE_ATTRS 16
+/* The options of an operator as words, which are part of the key: those of convolutions and pooling in the order of the structs
+ * of options.h, along as many axes as the operator has; those of others, as the member says. graph/attributes.c reads them. */
+#define NODE_WORDS 16
+typedef struct failure_attributes {
+    int32_t status, words; /* words: the length of its text */
+    int32_t is_matrix; /* the text says what is wrong with a matrix, which whoever names it puts in front */
+} failure_attributes;
+typedef struct histogram_words {
+    int32_t low[2], high[2], bins; /* low, high: the bytes of a double */
+} histogram_words;
+typedef union node_attributes {
+    int32_t word[NODE_WORDS];
+    reduce_attributes reduce;
+    fourier_attributes fourier;
+    overlap_attributes overlap;
+    index_attributes index;
+    one_hot_attributes one_hot;
+    histogram_words histogram;
+    cast_attributes cast;
+    solver_attributes solver;
+    triangle_attributes triangle;
+    einsum_attributes einsum;
+    hole_attributes hole;
+    failure_attributes failure;
+} node_attributes;
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define KIND(op, type, rank, flags)                                                                          \
@@ -34,7 +59,7 @@ typedef struct node {
     uint32_t first;   /* the first node of the formula below it */
     uint32_t back[3]; /* operands, as distances back */
     union {
-        int32_t attr[NODE_ATTRS]; /* of a reduction: axes as bits, kept; of conv and pool: as in backend.h */
+        node_attributes attr;
         struct {
             union {
                 double number;

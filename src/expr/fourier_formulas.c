@@ -30,9 +30,9 @@ static duet_status one_axis(enum op op, const node *x, int given, int n, fourier
 {
     const int axis = given < 0 ? given + x->rank : given;
     if (axis < 0 || axis >= x->rank) return wrong(DUET_BAD_SHAPE, op, x, "there is no axis", given);
-    if (r->attr[FOURIER_AXES] >> axis & 1) return wrong(DUET_BAD_ARGUMENT, op, x, "named twice: axis", given);
+    if (r->attr.axes >> axis & 1) return wrong(DUET_BAD_ARGUMENT, op, x, "named twice: axis", given);
     if (n < 0 || (n && is_shift(op))) return wrong(DUET_BAD_ARGUMENT, op, x, "there is no length", n);
-    r->attr[FOURIER_AXES] |= 1 << axis, r->attr[FOURIER_LAST] = axis, r->attr[FOURIER_LENGTH + axis] = n;
+    r->attr.axes |= 1 << axis, r->attr.last = axis, r->attr.length[axis] = n;
     return DUET_OK;
 }
 
@@ -49,16 +49,15 @@ static duet_status find_axes(enum op op, const node *x, const duet_fourier *o, f
 static duet_status find_lengths(enum op op, const node *x, fourier_rule *r)
 {
     for (int a = 0; a < x->rank; a++) {
-        if (!(r->attr[FOURIER_AXES] >> a & 1)) continue;
-        const bool mirrored = op == OP_irfftn && a == r->attr[FOURIER_LAST];
-        int64_t n = r->attr[FOURIER_LENGTH + a];
+        if (!(r->attr.axes >> a & 1)) continue;
+        const bool mirrored = op == OP_irfftn && a == r->attr.last;
+        int64_t n = r->attr.length[a];
         if (!n) n = mirrored ? 2 * (x->size[a] - 1) : x->size[a];
         if (n < 1 || n > INT32_MAX)
             return wrong(DUET_BAD_SHAPE, op, x, "no transform is of such a length along axis", a);
-        r->attr[FOURIER_LENGTH + a] = (int32_t)n, r->size[a] = n;
+        r->attr.length[a] = (int32_t)n, r->size[a] = n;
     }
-    if (op == OP_rfftn)
-        r->size[r->attr[FOURIER_LAST]] = r->attr[FOURIER_LENGTH + r->attr[FOURIER_LAST]] / 2 + 1;
+    if (op == OP_rfftn) r->size[r->attr.last] = r->attr.length[r->attr.last] / 2 + 1;
     return DUET_OK;
 }
 

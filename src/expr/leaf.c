@@ -99,8 +99,8 @@ static uint32_t *operator_words(const node *n, const uint32_t *like, const uint3
     for (int k = 0; k < 3 && n->back[k]; k++) *w++ = n->back[k];
     if (op_infos[n->op].kind == KIND_MAP) return w;
     const bool failed = n->flags & NODE_FAILED;
-    for (int k = 0; !failed && k < attrs_of((enum op)n->op); k++) *w++ = (uint32_t)n->attr[k];
-    for (int k = 0; failed && k < n->attr[1]; k++, w++) *w = like[w - first];
+    for (int k = 0; !failed && k < attrs_of((enum op)n->op); k++) *w++ = (uint32_t)n->attr.word[k];
+    for (int k = 0; failed && k < n->attr.failure.words; k++, w++) *w = like[w - first];
     return w;
 }
 
@@ -192,7 +192,7 @@ static __attribute__((noinline, cold)) duet_expr bad_matrix(arena *a, const duet
 {
     duet_status s = m ? fail(DUET_FREED, "a freed matrix") : fail(DUET_BAD_ARGUMENT, "a null matrix");
     node *n = push_failure(a, 0, NULL, s, NULL);
-    if (n) n->attr[2] = true;
+    if (n) n->attr.failure.is_matrix = true;
     return n ? handle_of(n) : full();
 }
 
@@ -237,7 +237,7 @@ duet_expr hole_operand(int which, int rank, const int64_t *size)
     arena *a = arena_mine();
     node *n = a ? arena_push(a, KIND(OP_HOLE, DUET_F32, rank, 0), NULL) : NULL;
     if (!n) return no_room(a ? DUET_ARENA_FULL : DUET_NO_MEMORY);
-    n->attr[0] = which;
+    n->attr.hole.which = which;
     memcpy(n->size, size, (size_t)rank * sizeof *size);
     words_put(a, n, NULL);
     return handle_of(n);
@@ -248,7 +248,7 @@ duet_expr hole_number(int which)
     arena *a = arena_mine();
     node *n = a ? arena_push(a, KIND(OP_HOLE_NUMBER, DUET_F32, 0, NODE_WEAK), NULL) : NULL;
     if (!n) return no_room(a ? DUET_ARENA_FULL : DUET_NO_MEMORY);
-    n->attr[0] = which;
+    n->attr.hole.which = which;
     words_put(a, n, NULL);
     return handle_of(n);
 }

@@ -11,7 +11,7 @@ node *push_failure(arena *a, int arity, node *const x[], duet_status s, const ch
     if (!n) return NULL;
     adopt(a, n, arity, x);
     size_t words = strlen(text) / 4 + 1;
-    n->attr[0] = (int32_t)s, n->attr[1] = (int32_t)words, n->attr[2] = false;
+    n->attr.failure = (failure_attributes){ .status = (int32_t)s, .words = (int32_t)words };
     put(a, n->op);
     for (int k = 0; k < 3 && n->back[k]; k++) put(a, n->back[k]);
     memcpy(a->words + a->length, text, strlen(text) + 1), a->length += (uint32_t)words;
@@ -23,8 +23,8 @@ duet_status failure_of(const node *n, const uint32_t *words, const char *what)
     int k = 0;
     while (k < 3 && n->back[k]) k++;
     const char *text = (const char *)(words + n->word + 1 + k);
-    duet_status s = (duet_status)n->attr[0];
-    return n->attr[2] ? fail(s, "%s is %s", what, text) : fail(s, "%s", text);
+    duet_status s = (duet_status)n->attr.failure.status;
+    return n->attr.failure.is_matrix ? fail(s, "%s is %s", what, text) : fail(s, "%s", text);
 }
 
 static void name_operand(char text[80], enum op op, int k)

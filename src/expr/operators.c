@@ -37,7 +37,7 @@ static duet_expr reduce_or_def(enum op op, int arity, const duet_expr e[], const
     const uint32_t weak = is_number(op, x) ? KIND(0, 0, 0, NODE_WEAK) : 0;
     node *n = push_operator(a, kind_of(op, type, rule.rank) | weak, arity, x, site);
     if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
-    memcpy(n->size, rule.size, sizeof n->size), memcpy(n->attr, rule.attr, sizeof n->attr);
+    memcpy(n->size, rule.size, sizeof n->size), n->attr = rule.attr;
     words_put(a, n, NULL);
     return handle_of(n);
 }
@@ -152,7 +152,7 @@ static duet_expr reduce_along(enum op op, int arity, const duet_expr e[], enum r
     (int32_t[1]) { (int32_t) overlap }
 #define ATTRS_triangle ATTRS_GIVEN(triangle)
 #define ATTRS_solver   ATTRS_GIVEN(solver)
-#define ATTRS_indices  einsum_read(options, (int32_t[EINSUM_WORDS]){ 0 })
+#define ATTRS_indices  einsum_read(options, &(einsum_attributes){ { 0 } })
 struct bins {
     double low, high;
     int32_t n;

@@ -66,7 +66,7 @@ static duet_status read_scale(enum op op, const int32_t *attr, int axes, steps *
 
 static void write_axes(node *out, int from, const int64_t *x, int axes)
 {
-    for (int k = 0; k < axes; k++) out->attr[from + k] = (int32_t)x[k];
+    for (int k = 0; k < axes; k++) out->attr.word[from + k] = (int32_t)x[k];
 }
 
 static void write_conv(const steps *o, int axes, bool sized, node *out)

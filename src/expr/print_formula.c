@@ -10,8 +10,8 @@
 #include <string.h>
 
 /* Options, by their kind. Those that are as they are when not given are left out, but for strides and padding. */
-static void print_plain(FILE *out, const int32_t *attr) { (void)out, (void)attr; }
-static inline void print_axis(FILE *out, const int32_t *attr) { fprintf(out, ", %d", attr[0]); }
+static void print_plain(FILE *out, const node_attributes *a) { (void)out, (void)a; }
+static inline void print_axis(FILE *out, const node_attributes *a) { fprintf(out, ", %d", a->index.axis); }
 
 /* "{1, 2}", of one axis "1". */
 static void print_axes(FILE *out, const char *name, const int32_t *a, int axes)
@@ -46,20 +46,29 @@ static void print_pooling(FILE *out, const int32_t *a, int axes, bool sized)
 }
 
 #define PRINT_AXES(n, axes)                                                                                  \
-    static void print_conv##n(FILE *out, const int32_t *a) { print_convolution(out, a, axes, NULL); }        \
-    static void print_conv##n##_grad(FILE *out, const int32_t *a)                                            \
+    static void print_conv##n(FILE *out, const node_attributes *a)                                           \
     {                                                                                                        \
-        print_convolution(out, a, axes, "size");                                                             \
+        print_convolution(out, a->word, axes, NULL);                                                         \
     }                                                                                                        \
-    static void print_conv##n##_transposed(FILE *out, const int32_t *a)                                      \
+    static void print_conv##n##_grad(FILE *out, const node_attributes *a)                                    \
     {                                                                                                        \
-        print_convolution(out, a, axes, "output_pad");                                                       \
+        print_convolution(out, a->word, axes, "size");                                                       \
     }                                                                                                        \
-    static void print_pool##n(FILE *out, const int32_t *a) { print_pooling(out, a, axes, false); }           \
-    static void print_pool##n##_grad(FILE *out, const int32_t *a) { print_pooling(out, a, axes, true); }     \
-    static void print_scale##n(FILE *out, const int32_t *a)                                                  \
+    static void print_conv##n##_transposed(FILE *out, const node_attributes *a)                              \
     {                                                                                                        \
-        for (int k = 0; k < (axes); k++) fprintf(out, ", %d", a[k]);                                         \
+        print_convolution(out, a->word, axes, "output_pad");                                                 \
+    }                                                                                                        \
+    static void print_pool##n(FILE *out, const node_attributes *a)                                           \
+    {                                                                                                        \
+        print_pooling(out, a->word, axes, false);                                                            \
+    }                                                                                                        \
+    static void print_pool##n##_grad(FILE *out, const node_attributes *a)                                    \
+    {                                                                                                        \
+        print_pooling(out, a->word, axes, true);                                                             \
+    }                                                                                                        \
+    static void print_scale##n(FILE *out, const node_attributes *a)                                          \
+    {                                                                                                        \
+        for (int k = 0; k < (axes); k++) fprintf(out, ", %d", a->word[k]);                                   \
     }
 PRINT_AXES(1, 1)
 PRINT_AXES(, 2)
@@ -74,53 +83,65 @@ static const char *const dtype_names[] = {
 #include <duet/dtype.def>
 };
 
-static void print_type(FILE *out, const int32_t *attr) { fprintf(out, ", DUET_%s", dtype_names[attr[0]]); }
+static void print_type(FILE *out, const node_attributes *a)
+{
+    fprintf(out, ", DUET_%s", dtype_names[a->cast.type]);
+}
 
 /* The axes of a transform, its last one last, and their lengths. */
-static void print_fourier(FILE *out, const int32_t *attr)
+static void print_fourier(FILE *out, const node_attributes *a)
 {
+    const fourier_attributes *fourier = &a->fourier;
     int32_t axis[DUET_RANK_MAX], count = 0;
     for (int i = 0; i < DUET_RANK_MAX; i++)
-        if (attr[FOURIER_AXES] >> i & 1 && i != attr[FOURIER_LAST]) axis[count++] = i;
-    axis[count++] = attr[FOURIER_LAST];
+        if (fourier->axes >> i & 1 && i != fourier->last) axis[count++] = i;
+    axis[count++] = fourier->last;
     fprintf(out, ", .axes = %d, .axis = {", count);
     for (int k = 0; k < count; k++) fprintf(out, "%s%d", k ? ", " : "", axis[k]);
-    for (int k = 0; k < count && attr[FOURIER_LENGTH + axis[0]]; k++)
-        fprintf(out, "%s%d", k ? ", " : "}, .n = {", attr[FOURIER_LENGTH + axis[k]]);
+    for (int k = 0; k < count && fourier->length[axis[0]]; k++)
+        fprintf(out, "%s%d", k ? ", " : "}, .n = {", fourier->length[axis[k]]);
     fputc('}', out);
 }
 
-static void print_overlap(FILE *out, const int32_t *attr) { fprintf(out, ", (duet_overlap)%d", attr[0]); }
-
-static void print_classes(FILE *out, const int32_t *a)
+static void print_overlap(FILE *out, const node_attributes *a)
 {
-    fprintf(out, ", %d, DUET_%s", a[0], dtype_names[a[1]]);
+    fprintf(out, ", (duet_overlap)%d", a->overlap.part);
 }
-static void print_top(FILE *out, const int32_t *a) { fprintf(out, ", %d, %d", a[1], a[0]); }
 
-static void print_bins(FILE *out, const int32_t *a)
+static void print_classes(FILE *out, const node_attributes *a)
+{
+    fprintf(out, ", %d, DUET_%s", a->one_hot.classes, dtype_names[a->one_hot.type]);
+}
+static void print_top(FILE *out, const node_attributes *a)
+{
+    fprintf(out, ", %d, %d", a->index.k, a->index.axis);
+}
+
+static void print_bins(FILE *out, const node_attributes *a)
 {
     double low, high;
-    memcpy(&low, a, sizeof low), memcpy(&high, a + 2, sizeof high);
-    fprintf(out, ", %.17g, %.17g, %d", low, high, a[4]);
+    memcpy(&low, a->histogram.low, sizeof low), memcpy(&high, a->histogram.high, sizeof high);
+    fprintf(out, ", %.17g, %.17g, %d", low, high, a->histogram.bins);
 }
 
-static void print_solver(FILE *out, const int32_t *attr)
+static void print_solver(FILE *out, const node_attributes *a)
 {
-    if (attr[0]) fprintf(out, ", .refine = %d", attr[0]);
+    if (a->solver.refine) fprintf(out, ", .refine = %d", a->solver.refine);
 }
 
-static void print_triangle(FILE *out, const int32_t *attr)
+static void print_triangle(FILE *out, const node_attributes *a)
 {
-    fprintf(out, ", .lower = %d, .unit = %d, .transposed = %d", attr[0], attr[1], attr[2]);
+    fprintf(out, ", .lower = %d, .unit = %d, .transposed = %d", a->triangle.lower, a->triangle.unit,
+            a->triangle.transposed);
 }
 
-static void print_indices(FILE *out, const int32_t *attr)
+static void print_indices(FILE *out, const node_attributes *a)
 {
     static const char *const before[EINSUM_PARTS] = { ", \"", ",", "->" };
     for (int part = 0; part < EINSUM_PARTS; part++) {
         fputs(before[part], out);
-        for (int i = 0, letter; (letter = einsum_letter(attr, part, i)); i++) fputc('a' + letter - 1, out);
+        for (int i = 0, letter; (letter = einsum_letter(&a->einsum, part, i)); i++)
+            fputc('a' + letter - 1, out);
     }
     fputc('"', out);
 }
@@ -130,7 +151,7 @@ static void print_options(FILE *out, const node *n)
     switch (n->op) {
 #define DUET_DEF1(name, options, ...)                                                                        \
     case OP_##name:                                                                                          \
-        print_##options(out, n->attr);                                                                       \
+        print_##options(out, &n->attr);                                                                      \
         break;
 #define DUET_DEF2  DUET_DEF1
 #define DUET_CALL1 DUET_DEF1
@@ -196,21 +217,24 @@ static void print_number(FILE *out, const node *n)
 
 static bool is_reduce_of_axes(const node *n)
 {
-    return op_infos[n->op].kind == KIND_REDUCE && n->attr[0] != REDUCE_ALL_AXES;
+    return op_infos[n->op].kind == KIND_REDUCE && n->attr.reduce.axes != REDUCE_ALL_AXES;
 }
-static bool is_one_axis(const node *n) { return n->attr[0] && !(n->attr[0] & (n->attr[0] - 1)); }
+static bool is_one_axis(const node *n)
+{
+    return n->attr.reduce.axes && !(n->attr.reduce.axes & (n->attr.reduce.axes - 1));
+}
 
 static const char *form_of(const node *n)
 {
     if (!is_reduce_of_axes(n)) return "";
-    if (is_one_axis(n)) return n->attr[1] ? "_keep" : "_axis";
-    return n->attr[1] ? "_axes_keep" : "_axes";
+    if (is_one_axis(n)) return n->attr.reduce.keep ? "_keep" : "_axis";
+    return n->attr.reduce.keep ? "_axes_keep" : "_axes";
 }
 
 static void print_tail(FILE *out, const node *n)
 {
     for (int a = 0; is_reduce_of_axes(n) && a < DUET_RANK_MAX; a++)
-        if (n->attr[0] >> a & 1) fprintf(out, ", %d", a);
+        if (n->attr.reduce.axes >> a & 1) fprintf(out, ", %d", a);
     print_options(out, n);
     fputc(')', out);
 }

@@ -128,7 +128,7 @@ duet_status rule_reduce(enum op op, const node *x, const node *y, const int32_t 
     const int64_t n = reduce_shape(x, mask, how == REDUCE_KEEP, out);
     for (int i = 0; i < out->rank; i++) outs *= out->size[i];
     if (outs) TRY(check_count(op, x, n));
-    out->attr[0] = mask, out->attr[1] = how == REDUCE_KEEP;
+    out->attr.reduce = (reduce_attributes){ .axes = mask, .keep = how == REDUCE_KEEP };
     return DUET_OK;
 }
 
@@ -136,16 +136,16 @@ duet_status rule_reduce(enum op op, const node *x, const node *y, const int32_t 
 
 static inline duet_status options_axis(enum op op, const node *x, const int32_t *attr, steps *o)
 {
-    o->axis = attr[0];
+    o->axis = ((const index_attributes *)attr)->axis;
     return check_axis(op, x, &o->axis);
 }
 
 static duet_status options_type(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     char text[SHAPE_TEXT];
-    o->type = (duet_dtype)attr[0];
-    if ((unsigned)attr[0] >= DUET_DTYPE_COUNT)
-        return fail(DUET_BAD_TYPE, "duet_%s: there is no element type %d", op_infos[op].name, attr[0]);
+    o->type = (duet_dtype)((const cast_attributes *)attr)->type;
+    if ((unsigned)o->type >= DUET_DTYPE_COUNT)
+        return fail(DUET_BAD_TYPE, "duet_%s: there is no element type %d", op_infos[op].name, (int)o->type);
     if (dtype_is_complex((duet_dtype)x->type) && !dtype_is_complex(o->type))
         return fail(DUET_BAD_TYPE,
                     "duet_%s(%s, %s): complex numbers are cast to no real type: duet_real takes a part",
@@ -162,16 +162,17 @@ static duet_status options_fourier(enum op op, const node *x, const int32_t *att
 static duet_status options_overlap(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     (void)x;
-    o->axis = attr[0];
-    if (attr[0] >= DUET_OVERLAP_FULL && attr[0] <= DUET_OVERLAP_VALID) return DUET_OK;
+    o->part = ((const overlap_attributes *)attr)->part;
+    if (o->part >= DUET_OVERLAP_FULL && o->part <= DUET_OVERLAP_VALID) return DUET_OK;
     return fail(DUET_BAD_ARGUMENT, "duet_%s: there is no part %d of a convolution", op_infos[op].name,
-                attr[0]);
+                o->part);
 }
 
 static duet_status options_classes(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     (void)x;
-    o->n = attr[0], o->type = (duet_dtype)attr[1];
+    const one_hot_attributes *given = (const one_hot_attributes *)attr;
+    o->n = given->classes, o->type = (duet_dtype)given->type;
     if (o->n < 0)
         return fail(DUET_BAD_ARGUMENT, "duet_%s: n is %d, and must not be negative", op_infos[op].name, o->n);
     if ((unsigned)o->type >= DUET_DTYPE_COUNT)
@@ -182,17 +183,20 @@ static duet_status options_classes(enum op op, const node *x, const int32_t *att
 
 static duet_status options_top(enum op op, const node *x, const int32_t *attr, steps *o)
 {
-    o->axis = attr[0], o->k = attr[1];
+    const index_attributes *given = (const index_attributes *)attr;
+    o->axis = given->axis, o->k = given->k;
     if (o->k < 0)
         return fail(DUET_BAD_ARGUMENT, "duet_%s: k is %d, and must not be negative", op_infos[op].name,
-                    attr[1]);
+                    given->k);
     return check_axis(op, x, &o->axis);
 }
 
 static duet_status options_bins(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     (void)x;
-    memcpy(&o->low, attr, sizeof o->low), memcpy(&o->high, attr + 2, sizeof o->high), o->n = attr[4];
+    const histogram_words *given = (const histogram_words *)attr;
+    memcpy(&o->low, given->low, sizeof o->low), memcpy(&o->high, given->high, sizeof o->high);
+    o->n = given->bins;
     const double width = (o->high - o->low) / o->n;
     if (o->n > 0 && o->low < o->high && width > 0 && width < INFINITY && o->low + width > o->low &&
         o->high - width < o->high)
@@ -212,21 +216,24 @@ static duet_status options_plain(enum op op, const node *x, const int32_t *attr,
 static duet_status options_triangle(enum op op, const node *x, const int32_t *attr, steps *o)
 {
     (void)op, (void)x;
-    for (int k = 0; k < 3; k++) o->flag[k] = attr[k] != 0;
+    const triangle_attributes *given = (const triangle_attributes *)attr;
+    o->triangle = (triangle_attributes){ given->lower != 0, given->unit != 0, given->transposed != 0 };
     return DUET_OK;
 }
 
 static duet_status options_solver(enum op op, const node *x, const int32_t *attr, steps *o)
 {
-    (void)x, o->flag[0] = attr[0];
-    if (attr[0] >= 0 && attr[0] <= DUET_REFINE_F16) return DUET_OK;
-    return fail(DUET_BAD_ARGUMENT, "duet_%s: there is no way %d to refine", op_infos[op].name, (int)attr[0]);
+    (void)x;
+    o->refine = ((const solver_attributes *)attr)->refine;
+    if (o->refine >= 0 && o->refine <= DUET_REFINE_F16) return DUET_OK;
+    return fail(DUET_BAD_ARGUMENT, "duet_%s: there is no way %d to refine", op_infos[op].name, o->refine);
 }
 
 static duet_status options_indices(enum op op, const node *x, const int32_t *attr, steps *o)
 {
-    (void)x, memcpy(o->flag, attr, sizeof o->flag);
-    if (attr[0] != -1) return DUET_OK;
+    (void)x;
+    o->einsum = *(const einsum_attributes *)attr;
+    if (o->einsum.letters[0] != EINSUM_INVALID) return DUET_OK;
     return fail(
         DUET_BAD_ARGUMENT,
         "duet_%s needs letters as in \"ij,jk->ik\": none twice in one place, each in two of the three",
@@ -234,29 +241,33 @@ static duet_status options_indices(enum op op, const node *x, const int32_t *att
 }
 
 static void attrs_plain(const steps *o, node *out) { (void)o, (void)out; }
-static void attrs_type(const steps *o, node *out) { out->attr[0] = (int32_t)o->type; }
-static inline void attrs_axis(const steps *o, node *out) { out->attr[0] = o->axis; }
-static void attrs_fourier(const steps *o, node *out)
+static void attrs_type(const steps *o, node *out) { out->attr.cast.type = (int32_t)o->type; }
+static inline void attrs_axis(const steps *o, node *out) { out->attr.index.axis = o->axis; }
+static void attrs_fourier(const steps *o, node *out) { out->attr.fourier = o->fourier.attr; }
+static void attrs_overlap(const steps *o, node *out) { out->attr.overlap.part = o->part; }
+
+static void attrs_classes(const steps *o, node *out)
 {
-    memcpy(out->attr, o->fourier.attr, sizeof o->fourier.attr);
+    out->attr.one_hot = (one_hot_attributes){ o->n, (int32_t)o->type };
 }
-static void attrs_overlap(const steps *o, node *out) { attrs_axis(o, out); }
 
-static void attrs_classes(const steps *o, node *out) { out->attr[0] = o->n, out->attr[1] = (int32_t)o->type; }
-
-static void attrs_top(const steps *o, node *out) { out->attr[0] = o->axis, out->attr[1] = (int32_t)o->k; }
+static void attrs_top(const steps *o, node *out)
+{
+    out->attr.index = (index_attributes){ o->axis, (int32_t)o->k };
+}
 
 static void attrs_bins(const steps *o, node *out)
 {
-    memcpy(out->attr, &o->low, sizeof o->low), memcpy(out->attr + 2, &o->high, sizeof o->high),
-        out->attr[4] = o->n;
+    histogram_words *words = &out->attr.histogram;
+    memcpy(words->low, &o->low, sizeof o->low), memcpy(words->high, &o->high, sizeof o->high);
+    words->bins = o->n;
 }
 
 /* Of the integers, bool not being one. */
 static inline bool is_index(duet_dtype t) { return t == DUET_I64 || (t >= DUET_I8 && t < DUET_BOOL); }
-static void attrs_solver(const steps *o, node *out) { memcpy(out->attr, o->flag, sizeof o->flag); }
-static void attrs_triangle(const steps *o, node *out) { attrs_solver(o, out); }
-static void attrs_indices(const steps *o, node *out) { attrs_solver(o, out); }
+static void attrs_solver(const steps *o, node *out) { out->attr.solver.refine = o->refine; }
+static void attrs_triangle(const steps *o, node *out) { out->attr.triangle = o->triangle; }
+static void attrs_indices(const steps *o, node *out) { out->attr.einsum = o->einsum; }
 
 /* The axes in front of those of a matrix, or of a vector. */
 static shape leading(const form *A)
@@ -282,20 +293,20 @@ static void product_shape(const form *A, const form *B, node *out)
 }
 
 /* Have the operands as many axes as letters, and axes of one letter one size? */
-static bool indices_fit(const form *A, const form *B, const int32_t *attr)
+static bool indices_fit(const form *A, const form *B, const einsum_attributes *e)
 {
-    if (A->rank != einsum_rank(attr, EINSUM_A) || B->rank != einsum_rank(attr, EINSUM_B)) return false;
+    if (A->rank != einsum_rank(e, EINSUM_A) || B->rank != einsum_rank(e, EINSUM_B)) return false;
     for (int i = 0; i < A->rank; i++) {
-        const int j = einsum_axis(attr, EINSUM_B, einsum_letter(attr, EINSUM_A, i));
+        const int j = einsum_axis(e, EINSUM_B, einsum_letter(e, EINSUM_A, i));
         if (j >= 0 && A->size[i] != B->size[j]) return false;
     }
     return true;
 }
 
-static void indexed_shape(const form *A, const form *B, const int32_t *attr, node *out)
+static void indexed_shape(const form *A, const form *B, const einsum_attributes *e, node *out)
 {
-    for (int i = 0, letter; (letter = einsum_letter(attr, EINSUM_OUT, i)); i++) {
-        const int a = einsum_axis(attr, EINSUM_A, letter), b = einsum_axis(attr, EINSUM_B, letter);
+    for (int i = 0, letter; (letter = einsum_letter(e, EINSUM_OUT, i)); i++) {
+        const int a = einsum_axis(e, EINSUM_A, letter), b = einsum_axis(e, EINSUM_B, letter);
         out->size[out->rank++] = a >= 0 ? A->size[a] : B->size[b];
     }
 }
@@ -347,8 +358,8 @@ static void spectrum(const steps *o, const form *A, node *out)
 static void overlap_shape(const steps *o, const form *A, const form *B, node *out)
 {
     like(A, out);
-    for (int i = 0; i < A->rank && o->axis != DUET_OVERLAP_SAME; i++)
-        out->size[i] += o->axis == DUET_OVERLAP_FULL ? B->size[i] - 1 : 1 - B->size[i];
+    for (int i = 0; i < A->rank && o->part != DUET_OVERLAP_SAME; i++)
+        out->size[i] += o->part == DUET_OVERLAP_FULL ? B->size[i] - 1 : 1 - B->size[i];
     for (int i = 0; i < A->rank; i++)
         if (out->size[i] < 0) out->size[i] = 0;
 }
@@ -449,8 +460,8 @@ static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
 #define ARE_PARTS(A, B)              (complex_type(&A, &B) != DUET_DTYPE_COUNT)
 #define BROADCAST(A, B)              broadcast(&A, &B, &(shape){ 0 })
 #define TOGETHER(A, B)               together(&A, &B, out)
-#define INDICES_FIT(A, B)            indices_fit(&A, &B, o.flag)
-#define INDEXED(A, B)                indexed_shape(&A, &B, o.flag, out)
+#define INDICES_FIT(A, B)            indices_fit(&A, &B, &o.einsum)
+#define INDEXED(A, B)                indexed_shape(&A, &B, &o.einsum, out)
 #define LEADING_AXES_BROADCAST(A, B) leading_broadcast(&A, &B)
 
 #define DUET_DEF1(name, options, needs, shape, ...)                                                          \

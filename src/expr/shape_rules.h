@@ -7,12 +7,13 @@
 /* Along the axes of images: height and width; of signals the one that they have; of volumes depth, height and width. */
 typedef struct steps {
     int64_t window[3], stride[3], pad[3], dilation[3], groups, size[3], more[3];
-    int axis, n;
+    int axis, n, part, refine;
     int64_t k;
     double low, high;
     duet_dtype type;
     fourier_rule fourier;
-    int32_t flag[4];
+    triangle_attributes triangle;
+    einsum_attributes einsum;
 } steps;
 
 /* options.c: convolutions, pooling and scaling of n axes: options as given are checked, and written as they count. Errors: BAD_ARGUMENT */

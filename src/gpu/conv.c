@@ -22,8 +22,7 @@ typedef struct kept {
 /* Padding at the end of an axis beside that on both sides. The last two axes are height and width. */
 static int32_t more_of(const step *s, int axis, int axes)
 {
-    const int plane = axis - (axes - 2);
-    return s->attr[plane < 0 ? CONV_DEPTH + 3 : CONV_MORE + plane];
+    return s->attr.conv.more[spatial_axis(axis, axes)];
 }
 
 /* Of images that have it. */
@@ -64,22 +63,22 @@ static cudnnMathType_t math_of(const step *s)
 static conv_shape shape_of(const step *s)
 {
     const conv_operands o = conv_operands_of(s);
-    const int32_t *a = s->attr;
+    const conv_attributes *a = &s->attr.conv;
     conv_shape k = { .kernel = is_conv_grad(s->kernel) ? s->kernel : OP_conv2d,
                      .type = (int32_t)s->in[0].at.type,
                      .n = (int32_t)o.x->at.size[0],
                      .c = (int32_t)o.x->at.size[1],
                      .m = (int32_t)o.w->at.size[0],
                      .axes = o.x->at.rank - 2,
-                     .groups = a[CONV_GROUPS],
-                     .flip = s->kernel == OP_convolve2d || a[CONV_FLIP],
+                     .groups = a->groups,
+                     .flip = s->kernel == OP_convolve2d || a->flip,
                      .math = (int32_t)math_of(s) };
     for (int i = 0; i < k.axes; i++) {
-        const int plane = i - (k.axes - 2), deep = plane < 0;
+        const int axis = spatial_axis(i, k.axes);
         k.image[i] = (int32_t)o.x->at.size[2 + i], k.window[i] = (int32_t)o.w->at.size[2 + i];
-        k.stride[i] = deep ? a[CONV_DEPTH] : a[CONV_STRIDE + plane];
-        k.pad[i] = deep ? a[CONV_DEPTH + 1] : a[CONV_PAD + plane];
-        k.dilation[i] = deep ? a[CONV_DEPTH + 2] : a[CONV_DILATION + plane];
+        k.stride[i] = a->stride[axis];
+        k.pad[i] = a->pad[axis];
+        k.dilation[i] = a->dilation[axis];
         k.image[i] += more_of(s, i, k.axes); /* of images that have that much already */
     }
     return k;

@@ -13,7 +13,7 @@ const char *gpu_linear_refuses(const step *s)
     if (type >= FLOAT_TYPES && !dtype_is_complex(type))
         return "elements that are neither f32, f64, c64 nor c128";
     if (s->ins > 1 && s->in[1].at.type != type) return "operands of different element types";
-    if (s->kernel == OP_solve && s->attr[0] && type != DUET_F64) return "refinement is for f64";
+    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64) return "refinement is for f64";
     for (int k = 0; k < s->ins; k++)
         for (int i = 0; i < s->in[k].at.rank; i++)
             if (s->in[k].at.size[i] > INT_MAX) return "cuSOLVER takes sizes below 2^31";
@@ -325,7 +325,7 @@ static duet_status solve_refined(bench *b)
     TRY(operand_read(b, 1, false, &y));
     TRY(columns_take(b, y.rows, y.cols, &x));
     TRY(judge(b, LINALG_PIVOT));
-    TRY(solver_refined(b, b->s->attr[0] == DUET_REFINE_F16, &a, &y, &x, &turns));
+    TRY(solver_refined(b, b->s->attr.solver.refine == DUET_REFINE_F16, &a, &y, &x, &turns));
     TRY(result_check(b, &x));
     TRY(look_at_rest(b, &a, &x, &y));
     TRY(gpu_workspace_ask(b, &said));
@@ -537,7 +537,7 @@ static duet_status run(bench *b)
     case OP_cholesky: return cholesky(b);
     case OP_eigvalsh: return eigen(b, false);
     case OP_svdvals: return svd(b, false);
-    case OP_solve: return b->s->attr[0] ? solve_refined(b) : solve(b);
+    case OP_solve: return b->s->attr.solver.refine ? solve_refined(b) : solve(b);
     case OP_solve_triangular: return solve_triangular(b);
     case OP_lstsq: return least_squares(b);
     case KERNEL_lu: return lu(b);

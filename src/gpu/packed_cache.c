@@ -101,7 +101,7 @@ static bool same_layout(const layout *a, const layout *b)
 static bool is_it(const known *k, const step *s, int64_t offset)
 {
     return k->offset == offset && same_layout(&k->as.in[1].at, &s->in[1].at) && k->as.kernel == s->kernel &&
-           k->bytes == kernels_packed_bytes(s) && !memcmp(k->as.attr, s->attr, sizeof s->attr);
+           k->bytes == kernels_packed_bytes(s) && !memcmp(&k->as.attr, &s->attr, sizeof s->attr);
 }
 
 static known *find(const storage *b, const step *s, int64_t offset)

@@ -18,7 +18,7 @@ static bool same_value(const value *a, const value *b)
     if (a->leaf != b->leaf || a->number != b->number || a->alpha != b->alpha || a->beta != b->beta)
         return false;
     if (memcmp(a->size, b->size, sizeof a->size[0] * a->rank)) return false;
-    return !memcmp(a->arg, b->arg, sizeof a->arg) && !memcmp(a->attr, b->attr, sizeof a->attr);
+    return !memcmp(a->arg, b->arg, sizeof a->arg) && !memcmp(&a->attr, &b->attr, sizeof a->attr);
 }
 
 static bool reserve(graph *g)
@@ -311,7 +311,7 @@ int settle_shape(graph *g, const value *v, int made)
 static int read_earlier(graph *g, int dest, const node *n)
 {
     value v = copy_of(g, g->root[dest]), barrier = blank(OP_LOAD, &v);
-    barrier.args = 1, barrier.arg[0] = g->root[dest], barrier.attr[0] = LOAD_BARRIER;
+    barrier.args = 1, barrier.arg[0] = g->root[dest], barrier.attr.load.purpose = LOAD_BARRIER;
     barrier.stored = !value_passes(g, g->root[dest]), barrier.mem = v.mem;
     barrier.comp = barrier.stored ? (uint8_t)dtypes[v.mem].computed : v.comp;
     const int read = intern(g, &barrier);
@@ -359,13 +359,6 @@ static uint8_t type_of_numbers(const graph *g, const value *v)
     return op_infos[v->op].flags & (OP_GIVES_INDEX | DUET_TRUTH) ? DUET_F64 : v->type;
 }
 
-/* Of a convolution that goes back the size is the value's; then all have the rest in the same places. */
-static void drop_size(value *v)
-{
-    for (int k = 0; k < 2; k++)
-        v->attr[CONV_MORE + k] = v->attr[CONV_MORE + 2 + k], v->attr[CONV_MORE + 2 + k] = 0;
-}
-
 static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int earlier)
 {
     const node *n = &f->nodes[i];
@@ -375,21 +368,15 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *of, int 
     v.type = n->type, v.rank = n->rank, v.weak = n->flags & NODE_WEAK, v.args = op_infos[n->op].arity;
     memcpy(v.size, n->size, sizeof n->size[0] * n->rank);
     for (int k = 0; k < v.args; k++) v.arg[k] = of[i - n->back[k]];
-    if (is_complex_operator(g, &v)) return memcpy(v.attr, n->attr, sizeof v.attr), complex_operator(g, &v);
+    if (is_complex_operator(g, &v)) return read_attributes(n, &v.attr), complex_operator(g, &v);
     for (int k = 0; k < v.args; k++) v.arg[k] = complex_whole(g, v.arg[k]);
     const bool matrices = op_infos[n->op].kind != KIND_MAP && n->op != OP_cast;
     const uint8_t type = matrices ? type_of_numbers(g, &v) : n->type;
     for (int k = 0; k < v.args && matrices; k++) v.arg[k] = matrix_of(g, v.arg[k], type);
-    if (matrices) memcpy(v.attr, n->attr, sizeof v.attr);
+    if (matrices) read_attributes(n, &v.attr);
     if (n->op == OP_HOLE || n->op == OP_HOLE_NUMBER) return intern(g, &v);
-    if (n->op == OP_avg_pool2d_grad) v.attr[6] = v.attr[7] = 0; /* the size is the value's */
-    if (n->op == OP_conv_transpose2d) v.op = OP_conv2d_input_grad;
-    if (is_conv_grad(v.op)) drop_size(&v);
-    if (n->op == OP_convolve2d) v.op = OP_conv2d, v.attr[CONV_FLIP] = 1;
+    v.op = (uint8_t)canonical_operator((enum op)n->op);
     if (is_conv(v.op)) settle_padding(g, &v);
-    if (n->op >= OP_fftn && n->op <= OP_irfftn) v.op = OP_fftn, v.attr[FOURIER_KIND] = n->op - OP_fftn;
-    if (n->op == OP_ifftshift) v.op = OP_fftshift, v.attr[FOURIER_KIND] = 1;
-    if (n->op == OP_fftcorrelate) v.op = OP_fftconvolve, v.attr[1] = 1;
     if (is_of_images(n->op)) return make_of_images(g, &v);
     int made = make_operator(g, &v);
     return settle_shape(g, &v, made);
@@ -433,7 +420,8 @@ static void open_barriers(graph *g)
     for (int v = 0; v < g->count; v++)
         for (int k = 0; k < g->values[v].args; k++) {
             int *x = &g->values[v].arg[k];
-            while (is_op(g, *x, OP_LOAD) && g->values[*x].attr[0] == LOAD_BARRIER) *x = g->values[*x].arg[0];
+            while (is_op(g, *x, OP_LOAD) && g->values[*x].attr.load.purpose == LOAD_BARRIER)
+                *x = g->values[*x].arg[0];
         }
 }
 

@@ -20,6 +20,10 @@ int constant_number(graph *g, double x);
 int settle_shape(graph *g, const value *v, int made); /* made, in the shape of v */
 bool same_sizes(const value *a, const value *b);
 
+/* attributes.c: the options of a node, into *a, which is zeros; and the operator that stands for op, which may be itself. */
+void read_attributes(const node *n, attributes *a);
+enum op canonical_operator(enum op op);
+
 /* complex.c: is that made of real values; what that is, as a pair; a pair as it lies in memory; what a dest, and what a shape takes of v. */
 bool is_complex_operator(const graph *g, const value *v);
 int complex_operator(graph *g, const value *v);

@@ -31,7 +31,7 @@ pair transposed(const maker *m, pair p)
 /* Is it what an earlier statement of this plan sets? It is in no memory yet from which it could be moved. */
 static bool is_earlier(const graph *g, int v)
 {
-    return g->values[v].op == OP_LOAD && g->values[v].attr[0] == LOAD_BARRIER;
+    return g->values[v].op == OP_LOAD && g->values[v].attr.load.purpose == LOAD_BARRIER;
 }
 
 /* Of an earlier statement's value what was written is read. */
@@ -56,7 +56,7 @@ pair loaded_parts(const maker *m, pair p) { return (pair){ loaded(m, p.re), load
 static int find_join(const graph *g, const value *like, pair p)
 {
     for (int i = g->count; i-- > 0;)
-        if (value_is_join(g, i) && g->values[i].attr[0] == p.re && g->values[i].attr[1] == p.im &&
+        if (value_is_join(g, i) && g->values[i].attr.join.re == p.re && g->values[i].attr.join.im == p.im &&
             g->values[i].type == like->type && same_sizes(&g->values[i], like))
             return i;
     return -1;
@@ -69,7 +69,7 @@ static int join(graph *g, const value *like, pair p)
     if (found >= 0) return found;
     value half = part_like(like), v = blank(OP_complex, like);
     half.join = g->count + 2; /* nobody else's */
-    v.weak = false, v.args = 2, v.attr[0] = p.re, v.attr[1] = p.im;
+    v.weak = false, v.args = 2, v.attr.join = (join_attributes){ p.re, p.im };
     v.arg[0] = load_root(g, p.re, &half, LOAD_REAL), v.arg[1] = load_root(g, p.im, &half, LOAD_IMAG);
     v.join = half.join;
     const int joined = intern(g, &v);

@@ -54,7 +54,7 @@ static int times_element(const maker *m, const value *v, int x, int y)
 static int times_matrix(const maker *m, const value *v, int x, int y)
 {
     value own = operator_of(m, (enum op)v->op, x, y, -1);
-    memcpy(own.attr, v->attr, sizeof own.attr);
+    own.attr = v->attr;
     return make_real(m->g, &own);
 }
 
@@ -467,7 +467,7 @@ static pair pow_pair(const maker *m, const value *v, const pair x[3])
 static int reduction(const maker *m, enum op op, const value *v, int x)
 {
     value own = operator_of(m, op, x, -1, -1);
-    memcpy(own.attr, v->attr, sizeof own.attr);
+    own.attr = v->attr;
     return make_real(m->g, &own);
 }
 
@@ -506,8 +506,8 @@ static int shifted(graph *g, int v, int axis, bool ahead)
 {
     const value x = copy_of(g, v);
     value s = blank(OP_fftshift, &x);
-    s.args = 1, s.arg[0] = v, s.attr[FOURIER_AXES] = 1 << axis, s.attr[FOURIER_LAST] = axis,
-    s.attr[FOURIER_KIND] = ahead;
+    s.args = 1, s.arg[0] = v, s.attr.fourier.axes = 1 << axis, s.attr.fourier.last = axis,
+    s.attr.fourier.kind = ahead;
     return intern(g, &s);
 }
 
@@ -548,7 +548,7 @@ static pair prod_pair(const maker *m, const value *v, const pair x[3])
 {
     int all = complex_whole(m->g, v->arg[0]);
     for (int axis = 0; axis < copy_of(m->g, all).rank; axis++)
-        if (v->attr[0] >> axis & 1) all = product_along(m->g, all, axis);
+        if (v->attr.reduce.axes >> axis & 1) all = product_along(m->g, all, axis);
     const pair p = pair_of(m->g, all); /* of one element along these axes, or none */
     return (void)x, (pair){ reduction(m, OP_prod, v, p.re), reduction(m, OP_sum, v, p.im) };
 }

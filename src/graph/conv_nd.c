@@ -49,46 +49,26 @@ static int in_one(graph *g, int x, int first, int count)
 
 /* ---- convolutions ---- */
 
-/* Where the attributes of an axis are, counted from the last: stride, pad, dilation, more. */
-static const uint8_t places[][4] = {
-    { CONV_STRIDE + 1, CONV_PAD + 1, CONV_DILATION + 1, CONV_MORE + 1 },
-    { CONV_STRIDE, CONV_PAD, CONV_DILATION, CONV_MORE },
-    { CONV_DEPTH, CONV_DEPTH + 1, CONV_DEPTH + 2, CONV_DEPTH + 3 },
-};
-
 void settle_padding(const graph *g, value *v)
 {
     const value *a = value_at(g, v->arg[0]), *b = value_at(g, v->arg[1]);
     const value *x = v->op == OP_conv2d_input_grad ? v : a, *w = v->op == OP_conv2d_filter_grad ? v : b;
     const value *y = v->op == OP_conv2d_input_grad ? a : v->op == OP_conv2d_filter_grad ? b : v;
-    for (int k = 0; k < v->rank - 2; k++) {
-        const int axis = v->rank - 1 - k;
-        int32_t *const at = v->attr, *more = &at[places[k][3]];
-        const int64_t reach = (w->size[axis] - 1) * at[places[k][2]] + 1,
-                      read = (y->size[axis] - 1) * at[places[k][0]] + reach;
-        const int64_t behind = read - x->size[axis] - 2 * at[places[k][1]];
-        if (*more) *more = (int32_t)(behind > 0 ? behind : 0);
+    conv_attributes *conv = &v->attr.conv;
+    for (int axis = 2; axis < v->rank; axis++) {
+        const int k = spatial_axis(axis - 2, v->rank - 2);
+        const int64_t reach = (w->size[axis] - 1) * conv->dilation[k] + 1,
+                      read = (y->size[axis] - 1) * conv->stride[k] + reach;
+        const int64_t behind = read - x->size[axis] - 2 * conv->pad[k];
+        if (conv->more[k]) conv->more[k] = (int32_t)(behind > 0 ? behind : 0);
     }
-}
-
-/* Options of one axis or three, where machines look for those of two and of depth. */
-static void place_options(value *v, const int32_t *of, const int32_t *more, int axes)
-{
-    memset(v->attr, 0, sizeof v->attr);
-    for (int k = 0; k < 3; k++) {
-        for (int i = 0; i < 3; i++) v->attr[places[k][i]] = k < axes ? of[i * axes + axes - 1 - k] : i != 1;
-        v->attr[places[k][3]] = k < axes ? more[axes - 1 - k] : 0;
-    }
-    v->attr[CONV_GROUPS] = of[3 * axes];
 }
 
 static int convolution(graph *g, const struct form *f, const value *of)
 {
     value v = *of;
     v.op = f->as;
-    place_options(&v, of->attr, of->attr + 1 + (is_conv_grad(f->as) ? 4 : 3) * f->axes, f->axes);
     settle_padding(g, &v);
-    v.attr[CONV_FLIP] = f->flips;
     return kernel(g, &v);
 }
 
@@ -101,15 +81,20 @@ static int64_t leading_count(const value *x)
     return n;
 }
 
-/* Padding on both sides, and the sizes that it gives: where the filter is even and its results are to be as many as elements, one more. */
-static void place_part(value *v, const value *filters, int32_t part)
+static int32_t plain_padding(duet_overlap part, int64_t filter)
 {
-    for (int k = 0; k < (v->attr[CONV_FORM] == CONV_PLAIN ? v->rank : 2); k++) {
-        const int64_t m = filters->size[filters->rank - 1 - k];
-        v->attr[places[k][1]] = (int32_t)(part == DUET_OVERLAP_FULL   ? m - 1
-                                          : part == DUET_OVERLAP_SAME ? m / 2
-                                                                      : 0);
-        if (part == DUET_OVERLAP_SAME) v->size[v->rank - 1 - k] += m % 2 == 0;
+    if (part == DUET_OVERLAP_FULL) return (int32_t)(filter - 1);
+    return part == DUET_OVERLAP_SAME ? (int32_t)(filter / 2) : 0;
+}
+
+/* Padding on both sides, and the sizes that it gives: where the filter is even and its results are to be as many as elements, one more. */
+static void place_part(value *v, const value *filters, duet_overlap part)
+{
+    const int axes = v->attr.conv.form == CONV_PLAIN ? v->rank : 2;
+    for (int k = 0; k < axes; k++) {
+        const int64_t m = filters->size[filters->rank - axes + k];
+        v->attr.conv.pad[spatial_axis(k, axes)] = plain_padding(part, m);
+        if (part == DUET_OVERLAP_SAME) v->size[v->rank - axes + k] += m % 2 == 0;
     }
 }
 
@@ -128,10 +113,11 @@ static int plain_convolution(graph *g, const struct form *f, const value *of)
     const value filters = copy_of(g, v.arg[1]);
     const int64_t channels = f->form == CONV_DEEP ? leading_count(&filters) : 1;
     v.op = f->as;
-    place_options(&v, (const int32_t[]){ 1, 0, 1, (int32_t)(channels > 1 ? channels : 1) },
-                  (const int32_t[]){ 0 }, 1);
-    v.attr[CONV_FLIP] = f->flips, v.attr[CONV_FORM] = f->form;
-    place_part(&v, &filters, of->attr[0]);
+    v.attr = (attributes){ { 0 } };
+    for (int k = 0; k < SPATIAL_AXES; k++) v.attr.conv.stride[k] = v.attr.conv.dilation[k] = 1;
+    v.attr.conv.groups = (int32_t)(channels > 1 ? channels : 1);
+    v.attr.conv.flip = f->flips, v.attr.conv.form = f->form;
+    place_part(&v, &filters, (duet_overlap)of->attr.overlap.part);
     for (int k = 0; k < 2 && f->form != CONV_PLAIN; k++)
         v.arg[k] = in_one(g, v.arg[k], 0, copy_of(g, v.arg[k]).rank - 2);
     return part_of(g, kernel(g, &v), of);
@@ -139,18 +125,37 @@ static int plain_convolution(graph *g, const struct form *f, const value *of)
 
 /* ---- pooling ---- */
 
-/* Along height and width, whose options are the last two, or along depth. */
+/* An option along height and width, or along depth as if that were the height. */
+static void along(const int32_t of[SPATIAL_AXES], enum pool_form form, int32_t none, int32_t to[SPATIAL_AXES])
+{
+    const bool depth = form == POOL_DEPTH;
+    to[SPATIAL_HEIGHT] = of[depth ? SPATIAL_DEPTH : SPATIAL_HEIGHT];
+    to[SPATIAL_WIDTH] = depth ? none : of[SPATIAL_WIDTH];
+    to[SPATIAL_DEPTH] = none;
+}
+
+static attributes pool_along(const value *of, bool scales, enum pool_form form)
+{
+    attributes a = { { 0 } };
+    if (scales) {
+        along(of->attr.upsample.scale, form, 1, a.upsample.scale);
+        a.upsample.form = form;
+        return a;
+    }
+    along(of->attr.pool.window, form, 1, a.pool.window);
+    along(of->attr.pool.stride, form, 1, a.pool.stride);
+    along(of->attr.pool.pad, form, 0, a.pool.pad);
+    a.pool.form = form;
+    return a;
+}
+
 static int pooled(graph *g, const value *of, int as, enum pool_form form, const int64_t *size, int x, int y)
 {
-    const bool scales = as == OP_upsample2d, depth = form == POOL_DEPTH;
+    const bool depth = form == POOL_DEPTH;
     value v = *of;
     v.op = (uint8_t)as, v.arg[0] = x, v.arg[1] = y;
-    memcpy(v.size, size, sizeof v.size), memset(v.attr, 0, sizeof v.attr);
-    for (int k = 0; k < (scales ? 1 : 3); k++) {
-        const int32_t *a = of->attr + 3 * k;
-        v.attr[2 * k] = depth ? a[0] : a[1], v.attr[2 * k + 1] = depth ? k < 2 : a[2];
-    }
-    v.attr[POOL_FORM] = form;
+    memcpy(v.size, size, sizeof v.size);
+    v.attr = pool_along(of, as == OP_upsample2d, form);
     for (int k = 0; k < v.args; k++) v.arg[k] = depth ? in_one(g, v.arg[k], 3, 2) : in_one(g, v.arg[k], 1, 2);
     return kernel(g, &v);
 }
@@ -195,9 +200,6 @@ static int pool_signals(graph *g, const struct form *f, const value *of)
 {
     value v = *of;
     v.op = f->as;
-    memset(v.attr, 0, sizeof v.attr);
-    for (int k = 0; k < (f->as == OP_upsample2d ? 1 : 3); k++)
-        v.attr[2 * k] = k < 2, v.attr[2 * k + 1] = of->attr[k];
     return kernel(g, &v);
 }
 

@@ -2,6 +2,7 @@
 #ifndef GRAPH_H
 #define GRAPH_H
 
+#include "attributes.h"
 #include "expr.h"
 
 /* A number of a plan: that of a node of the formula, perhaps negated or inverted, or a constant. Bound at run time. */
@@ -27,7 +28,7 @@ typedef struct value {
     int leaf, number; /* of a leaf or number: its index in the graph; else -1 */
     int alpha, beta;  /* of a product: values that are numbers, or -1 */
     int join; /* of a half of each complex element: the value that it is a half of, which has itself here; else 0 */
-    int32_t attr[NODE_ATTRS];
+    attributes attr;
     int64_t size[DUET_RANK_MAX];
 } value;
 
@@ -71,9 +72,8 @@ shape value_shape(const graph *g, int v);
 bool same_shape(const graph *g, int a, int b);
 bool value_is_map(const graph *g, int v); /* element by element: a map row, bias_add or LOAD */
 
-/* What LOADs are for, so that they are told apart (attr[0]): a shape, a barrier, a cast, a half of complex elements, or (ROOT and above) a
- * dest. */
-enum { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_REAL, LOAD_IMAG, LOAD_ROOT };
+/* What LOADs are for, so that they are told apart: a shape, a barrier, a cast, a half of complex elements, or (ROOT and above) a dest. */
+enum load_purpose { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_REAL, LOAD_IMAG, LOAD_ROOT };
 
 /* types.c: computed types that depend on nothing but bools are chosen by who reads them. */
 enum { COMP_ANY = DUET_DTYPE_COUNT, COMP_UNSET };

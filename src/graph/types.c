@@ -80,7 +80,7 @@ bool value_wraps(const graph *g, int v)
     if (!dtype_is_integer((duet_dtype)u->type) || dtypes[u->type].bytes == 8 || u->stored) return false;
     if (u->op == OP_LOAD) {
         const value *x = value_at(g, u->arg[0]);
-        return u->attr[0] == LOAD_CAST && !x->weak &&
+        return u->attr.load.purpose == LOAD_CAST && !x->weak &&
                dtype_promote((duet_dtype)x->type, (duet_dtype)u->type) != (duet_dtype)u->type;
     }
     return value_is_map(g, v) && !(op_infos[u->op].flags & DUET_WITHIN);
@@ -98,7 +98,7 @@ static bool is_lossy(uint8_t comp, uint8_t mem)
 int load_as(graph *g, int x, const value *like, int what, uint8_t comp)
 {
     value load = blank(OP_LOAD, like);
-    load.weak = false, load.args = 1, load.arg[0] = x, load.attr[0] = what, load.comp = comp,
+    load.weak = false, load.args = 1, load.arg[0] = x, load.attr.load.purpose = what, load.comp = comp,
     load.join = like->join;
     return intern(g, &load);
 }
@@ -107,7 +107,7 @@ int load_as(graph *g, int x, const value *like, int what, uint8_t comp)
 static int store_as(graph *g, int x, const value *like, int what, uint8_t comp)
 {
     value load = blank(OP_LOAD, like);
-    load.weak = false, load.args = 1, load.arg[0] = x, load.attr[0] = what, load.join = like->join;
+    load.weak = false, load.args = 1, load.arg[0] = x, load.attr.load.purpose = what, load.join = like->join;
     load.comp = comp, load.mem = like->type, load.stored = is_lossy(comp, like->type);
     return intern(g, &load);
 }
@@ -162,7 +162,8 @@ int make_cast(graph *g, const value *to, int v)
 static int before_cast(const graph *g, int v, const value *to)
 {
     const value *u = value_at(g, v);
-    const bool cast = u->op == OP_LOAD && u->attr[0] == LOAD_CAST && !u->stored && u->type == to->type;
+    const bool cast =
+        u->op == OP_LOAD && u->attr.load.purpose == LOAD_CAST && !u->stored && u->type == to->type;
     return cast && value_passes(g, u->arg[0]) && value_at(g, u->arg[0])->comp != u->comp ? u->arg[0] : v;
 }
 
@@ -198,7 +199,7 @@ void reduce_roots(graph *g)
 {
     for (int i = 0; i < g->roots; i++) {
         const value *r = g->root[i] < 0 ? NULL : value_at(g, g->root[i]);
-        const bool loads = r && r->op == OP_LOAD && r->attr[0] >= LOAD_ROOT;
+        const bool loads = r && r->op == OP_LOAD && r->attr.load.purpose >= LOAD_ROOT;
         if (loads && value_at(g, r->arg[0])->mem != r->mem) reduce_there(g, g->root[i]);
     }
     for (int v = 0; v < g->count; v++)

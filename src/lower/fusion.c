@@ -21,7 +21,7 @@ uint32_t reduced_axes(const graph *g, int v)
 {
     const value *u = value_at(g, v);
     if (!value_is_reduce(g, v)) return 0;
-    return (uint32_t)u->attr[0] & ((1u << value_at(g, u->arg[0])->rank) - 1);
+    return (uint32_t)u->attr.reduce.axes & ((1u << value_at(g, u->arg[0])->rank) - 1);
 }
 
 /* May a program that computes user have v on its way? */

@@ -140,10 +140,11 @@ static void def_job(lowering *l, int v, job *j)
     const value u = *value_at(l->g, v);
     *j = (job){ .kernel = u.op, .outs = 1, .out = { v }, .ins = u.args };
     for (int k = 0; k < u.args; k++) j->in[k] = u.arg[k];
-    memcpy(j->attr, u.attr, sizeof u.attr);
+    j->attr = u.attr;
     if (u.op == OP_matmul) product_numbers(l, &u, j);
     if (is_batched(l->g, &u) || u.op == OP_einsum) j->kernel = KERNEL_BATCHED;
-    if (u.op == OP_einsum && einsum_right(u.attr) == EINSUM_A) j->in[0] = u.arg[1], j->in[1] = u.arg[0];
+    if (u.op == OP_einsum && einsum_right(&u.attr.einsum) == EINSUM_A)
+        j->in[0] = u.arg[1], j->in[1] = u.arg[0];
     insist(l, j);
 }
 
@@ -160,9 +161,8 @@ static bool try_epilogue(lowering *l, int v, enum epilogue row, job *j)
                 .out = { v },
                 .ins = 3,
                 .in = { m.in[0], m.in[2], m.in[1] } };
-    memcpy(j->attr, u.attr, sizeof u.attr);
-    if (m.pool >= 0)
-        memcpy(j->attr + STEP_POOL, value_at(l->g, m.pool)->attr, (STEP_ATTRS - STEP_POOL) * sizeof *u.attr);
+    j->attr = u.attr;
+    if (m.pool >= 0) j->attr.conv.pool = value_at(l->g, m.pool)->attr.pool;
     if (u.op == OP_matmul) product_numbers(l, &u, j);
     const char *why = why_not(l, j);
     if (why) note_refusal(l, j, why);
@@ -198,8 +198,8 @@ static bool try_rows(lowering *l, int v, job *j)
                 .in = { m.in[0] },
                 .nums = 1,
                 .num = { m.num[0] } };
-    j->attr[NORM_GAIN] = gain_or_bias(l, m.in[1], j), j->attr[NORM_BIAS] = gain_or_bias(l, m.in[2], j);
-    j->attr[NORM_AXES] = __builtin_popcount(m.axes);
+    for (int k = 0; k < NORM_SOURCES; k++) j->attr.layer_norm.source[k] = gain_or_bias(l, m.in[1 + k], j);
+    j->attr.layer_norm.axes = __builtin_popcount(m.axes);
     const char *why = why_not(l, j);
     if (why) note_refusal(l, j, why);
     return !why;

@@ -16,7 +16,7 @@ typedef struct job {
     int in[STEP_INPUTS];
     bool bias[STEP_INPUTS]; /* a vector over columns or channels */
     int num[STEP_NUMBERS];  /* of graph.numbers */
-    int32_t attr[STEP_ATTRS];
+    attributes attr;
     program *program;
 } job;
 

@@ -118,15 +118,17 @@ static bool same_as_root(const trial *t, int v)
 static bool bind_operand(trial *t, int hole, int v)
 {
     const value *h = value_at(t->p, hole), *x = value_at(t->l->g, v);
-    if (t->by_rows && h->attr[0] > 0 && x->op == OP_NUMBER) return bind(&t->m.in[h->attr[0]], v);
+    if (t->by_rows && h->attr.hole.which > 0 && x->op == OP_NUMBER)
+        return bind(&t->m.in[h->attr.hole.which], v);
     if (x->weak || (t->whole && value_is_map(t->l->g, v) && t->l->pass[v] == t->root)) return false;
     const value *root = value_at(t->l->g, t->root);
     if (x->mem != root->mem || root->mem != root->comp) return false;
     if (t->by_rows)
-        return (h->attr[0] > 0 || same_shape(t->l->g, v, t->root)) && bind(&t->m.in[h->attr[0]], v);
-    if (t->epilogues) return h->rank == x->rank && bind(&t->m.in[h->attr[0]], v);
+        return (h->attr.hole.which > 0 || same_shape(t->l->g, v, t->root)) &&
+               bind(&t->m.in[h->attr.hole.which], v);
+    if (t->epilogues) return h->rank == x->rank && bind(&t->m.in[h->attr.hole.which], v);
     if (h->rank == 1 ? x->rank != 1 : !same_as_root(t, v)) return false;
-    return bind(&t->m.in[h->attr[0]], v);
+    return bind(&t->m.in[h->attr.hole.which], v);
 }
 
 static bool fits(trial *t, int p, int v);
@@ -168,10 +170,10 @@ static bool fits(trial *t, int p, int v)
 {
     const value *q = value_at(t->p, p), *x = value_at(t->l->g, v);
     if (q->op == OP_HOLE) return bind_operand(t, p, v);
-    if (q->op == OP_HOLE_NUMBER) return x->op == OP_NUMBER && bind(&t->m.num[q->attr[0]], v);
+    if (q->op == OP_HOLE_NUMBER) return x->op == OP_NUMBER && bind(&t->m.num[q->attr.hole.which], v);
     if (q->op != x->op || q->args != x->args || !of_use_here_alone(t, v)) return false;
     if (x->comp != value_at(t->l->g, t->root)->comp ||
-        (x->op == OP_conv2d && x->attr[CONV_FORM] != CONV_IMAGES))
+        (x->op == OP_conv2d && x->attr.conv.form != CONV_IMAGES))
         return false;
     match before = t->m;
     if (t->epilogues) note_options(t, v);

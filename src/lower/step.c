@@ -137,7 +137,7 @@ static void norm_layouts(const lowering *l, const job *j, step *s)
     const shape domain = value_shape(l->g, j->out[0]);
     const uint32_t all = (1u << domain.rank) - 1;
     read_layouts(l, j, &domain, s);
-    collapse_apart(s, all & ~(all >> j->attr[NORM_AXES]));
+    collapse_apart(s, all & ~(all >> j->attr.layer_norm.axes));
 }
 
 /* ---- the step itself ---- */
@@ -180,7 +180,7 @@ void step_make(const lowering *l, const job *j, const memory *m, step *s)
     memset(s, 0, sizeof *s);
     s->kernel = j->kernel, s->epilogue = j->epilogue, s->program = j->program;
     s->outs = (uint8_t)j->outs, s->ins = (uint8_t)j->ins, s->nums = (uint8_t)j->nums;
-    memcpy(s->attr, j->attr, sizeof s->attr);
+    s->attr = j->attr;
     for (int k = 0; k < j->nums; k++) s->num[k] = (uint32_t)j->num[k];
     for (int k = 0; k < j->outs; k++) s->out[k] = output_of(l, j, k, m);
     if (job_reduces(j)) reduce_layouts(l, j, s);
@@ -194,7 +194,7 @@ void step_make(const lowering *l, const job *j, const memory *m, step *s)
 
 static bool transforms_in_place(const lowering *l, const job *j, int out)
 {
-    const int32_t kind = j->attr[FOURIER_KIND];
+    const int32_t kind = j->attr.fourier.kind;
     if (j->kernel != OP_fftn || (kind != FOURIER_FORWARD && kind != FOURIER_INVERSE)) return false;
     return value_at(l->g, j->in[0])->type == value_at(l->g, out)->type;
 }

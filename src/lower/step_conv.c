@@ -32,7 +32,7 @@ static void deep_axes(layout *l, bool filters)
 
 static void conv_layouts(const job *j, step *s)
 {
-    const int own = s->in[0].at.rank - 2, form = j->attr[CONV_FORM];
+    const int own = s->in[0].at.rank - 2, form = j->attr.conv.form;
     layout *all[STEP_OPERANDS];
     const int n = step_operands(s, all);
     for (int k = 0; k < n && form == CONV_PLAIN; k++) plain_axes(all[k]);
@@ -42,15 +42,19 @@ static void conv_layouts(const job *j, step *s)
         multi_axes(&s->in[1].at, s->in[1].at.rank - 2);
 }
 
+static enum pool_form pool_form_of(const job *j)
+{
+    if (is_conv(j->kernel)) return POOL_IMAGES;
+    return (enum pool_form)(j->kernel == OP_upsample2d ? j->attr.upsample.form : j->attr.pool.form);
+}
+
 void image_layouts(const job *j, step *s)
 {
     layout *all[STEP_OPERANDS];
-    const bool convolves = is_conv(j->kernel);
     const int n = step_operands(s, all);
-    if (convolves && j->attr[CONV_FORM] != CONV_IMAGES) {
+    if (is_conv(j->kernel) && j->attr.conv.form != CONV_IMAGES) {
         conv_layouts(j, s);
         return;
     }
-    for (int k = 0; k < n; k++)
-        image_axes(all[k], convolves ? POOL_IMAGES : (enum pool_form)j->attr[POOL_FORM]);
+    for (int k = 0; k < n; k++) image_axes(all[k], pool_form_of(j));
 }

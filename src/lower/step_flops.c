@@ -57,15 +57,17 @@ static double step_flops(const step *s)
         return 2 * (double)layout_count(&o.y->at) * filter_count(o.w);
     }
     if (s->kernel == OP_conv2d) {
-        const double each =
-            epilogue_infos[s->epilogue].pooled ? (double)s->attr[STEP_POOL + 2] * s->attr[STEP_POOL + 3] : 1;
+        const int32_t *stride = s->attr.conv.pool.stride;
+        const double each = epilogue_infos[s->epilogue].pooled ? (double)stride[0] * stride[1] : 1;
         return 2 * out * each * filter_count(&s->in[1]);
     }
     if (is_fourier(s->kernel)) return fourier_flops(s);
     if (s->kernel == KERNEL_LAYER_NORM) return 10 * out;
-    if (s->kernel == OP_max_pool2d || s->kernel == OP_avg_pool2d) return out * s->attr[0] * s->attr[1];
+    if (s->kernel == OP_max_pool2d || s->kernel == OP_avg_pool2d)
+        return out * s->attr.pool.window[0] * s->attr.pool.window[1];
     if (is_pool_grad(s->kernel))
-        return out + (double)layout_count(&s->in[s->ins - 1].at) * s->attr[0] * s->attr[1];
+        return out +
+               (double)layout_count(&s->in[s->ins - 1].at) * s->attr.pool.window[0] * s->attr.pool.window[1];
     if (s->kernel == KERNEL_PROGRAM) return out * program_flops(s->program);
     return is_map_kernel(s->kernel) ? out * row_flops(s->kernel - KERNEL_PROGRAM - 1) : 2 * in;
 }

@@ -107,7 +107,7 @@ void batched_layouts(const lowering *l, const job *j, step *s)
 enum { RESULT, LEFT, RIGHT, ROLES };
 
 typedef struct letters {
-    const int32_t *attr;
+    const einsum_attributes *of;
     int part[ROLES];
     layout at[ROLES];
 } letters;
@@ -122,24 +122,24 @@ static void go_along(const letters *w, int letter, axes *a)
 {
     int64_t size = 1;
     for (int k = RESULT; k < ROLES; k++) {
-        const int axis = einsum_axis(w->attr, w->part[k], letter);
+        const int axis = einsum_axis(w->of, w->part[k], letter);
         a->of[k].stride[a->of[k].rank] = axis < 0 ? 0 : w->at[k].stride[axis];
         if (axis >= 0) size = w->at[k].size[axis];
     }
     for (int k = RESULT; k < ROLES; k++) a->of[k].size[a->of[k].rank++] = size;
 }
 
-static bool has(const letters *w, int k, int letter) { return einsum_axis(w->attr, w->part[k], letter) >= 0; }
+static bool has(const letters *w, int k, int letter) { return einsum_axis(w->of, w->part[k], letter) >= 0; }
 
 /* The last letters of the result: one of the left operand alone is its row's, one of the right alone its column's; 0: there is
  * none. How many of the others lead. */
 static int matrix_letters(const letters *w, int *row, int *column)
 {
-    int rank = einsum_rank(w->attr, EINSUM_OUT);
+    int rank = einsum_rank(w->of, EINSUM_OUT);
     *row = *column = 0;
-    int last = rank ? einsum_letter(w->attr, EINSUM_OUT, rank - 1) : 0;
+    int last = rank ? einsum_letter(w->of, EINSUM_OUT, rank - 1) : 0;
     if (last && !has(w, LEFT, last)) *column = last, rank--;
-    last = rank ? einsum_letter(w->attr, EINSUM_OUT, rank - 1) : 0;
+    last = rank ? einsum_letter(w->of, EINSUM_OUT, rank - 1) : 0;
     if (*column && last && !has(w, RIGHT, last)) *row = last, rank--;
     return rank;
 }
@@ -147,8 +147,8 @@ static int matrix_letters(const letters *w, int *row, int *column)
 /* The axes of sums as one; false: they do not lie so. */
 static bool inner_axis(const letters *w, axes *inner)
 {
-    for (int i = 0, letter; (letter = einsum_letter(w->attr, w->part[LEFT], i)); i++)
-        if (einsum_axis(w->attr, EINSUM_OUT, letter) < 0) go_along(w, letter, inner);
+    for (int i = 0, letter; (letter = einsum_letter(w->of, w->part[LEFT], i)); i++)
+        if (einsum_axis(w->of, EINSUM_OUT, letter) < 0) go_along(w, letter, inner);
     layout_collapse((layout *[]){ &inner->of[LEFT], &inner->of[RIGHT] }, 2);
     return inner->of[LEFT].rank == 1;
 }
@@ -157,7 +157,7 @@ static axes leading_axes(const letters *w, int leading)
 {
     axes a = { 0 };
     for (int k = RESULT; k < ROLES; k++) a.of[k].type = w->at[RESULT].type;
-    for (int i = 0; i < leading; i++) go_along(w, einsum_letter(w->attr, EINSUM_OUT, i), &a);
+    for (int i = 0; i < leading; i++) go_along(w, einsum_letter(w->of, EINSUM_OUT, i), &a);
     if (!leading) go_along(w, 0, &a);
     return a;
 }
@@ -172,8 +172,8 @@ static layout matrix_behind(const layout *leading, const layout *down, const lay
 
 void lettered_layouts(const lowering *l, const job *j, step *s)
 {
-    const int right = einsum_right(j->attr);
-    const letters w = { j->attr,
+    const int right = einsum_right(&j->attr.einsum);
+    const letters w = { &j->attr.einsum,
                         { EINSUM_OUT, 1 - right, right },
                         { s->out[0].at, value_layout(l->g, j->in[0]), value_layout(l->g, j->in[1]) } };
     axes inner = { 0 }, row = { 0 }, column = { 0 };

@@ -74,7 +74,10 @@ static void conv_step(double flops, step *s)
 {
     enum { CHANNELS = 16, FILTERS = 32, SIDE = 16, TAP = 3 };
     const int64_t images = llround(flops / (2.0 * FILTERS * CHANNELS * TAP * TAP * SIDE * SIDE));
-    *s = (step){ .kernel = OP_conv2d, .outs = 1, .ins = 2, .attr = { 1, 1, 1, 1, 1, 1, 1 }, .flops = flops };
+    static const conv_attributes same = {
+        .stride = { 1, 1 }, .pad = { 1, 1 }, .dilation = { 1, 1 }, .groups = 1
+    };
+    *s = (step){ .kernel = OP_conv2d, .outs = 1, .ins = 2, .attr.conv = same, .flops = flops };
     dense(&s->out[0], OUT, DUET_F32, 4, (int64_t[]){ images, FILTERS, SIDE, SIDE });
     dense(&s->in[0], X, DUET_F32, 4, (int64_t[]){ images, CHANNELS, SIDE, SIDE });
     dense(&s->in[1], Y, DUET_F32, 4, (int64_t[]){ FILTERS, CHANNELS, TAP, TAP });

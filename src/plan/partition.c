@@ -27,7 +27,7 @@ static int along(const cutter *c, const node *n, const node *x)
 static int needs(const cutter *c, const node *n, int k, const node *x)
 {
     if (op_infos[n->op].kind == KIND_MAP) return along(c, n, x);
-    if (op_infos[n->op].kind == KIND_REDUCE) return n->attr[0] & 1 ? PART_NONE : PART_CUT;
+    if (op_infos[n->op].kind == KIND_REDUCE) return n->attr.reduce.axes & 1 ? PART_NONE : PART_CUT;
     switch (n->op) {
     case OP_matmul:
         if (n->rank > 2) return x->rank > n->rank ? PART_NONE : along(c, n, x);
@@ -53,7 +53,7 @@ static int needs(const cutter *c, const node *n, int k, const node *x)
     case OP_fftn:
     case OP_ifftn:
     case OP_rfftn:
-    case OP_irfftn: return n->attr[FOURIER_AXES] & 1 ? PART_NONE : PART_CUT;
+    case OP_irfftn: return n->attr.fourier.axes & 1 ? PART_NONE : PART_CUT;
     default: return PART_NONE;
     }
 }

@@ -178,14 +178,21 @@ static step step_of(const scene *s)
                        .ins = 2,
                        .out = { { 0, s->y.at } },
                        .in = { { 1, s->x.at }, { 2, s->w.at } },
-                       .attr = { 1, 1, 2 - t->pad[0], 2 - t->pad[1], 1, 1, 1 } };
+                       .attr.conv = { .stride = { 1, 1 },
+                                      .pad = { 2 - t->pad[0], 2 - t->pad[1] },
+                                      .dilation = { 1, 1 },
+                                      .groups = 1 } };
     return (step){ .kernel = OP_conv2d,
                    .epilogue = t->epilogue,
                    .outs = 1,
                    .ins = t->epilogue ? 3 : 2,
                    .out = { { 0, s->y.at } },
                    .in = { { 1, s->x.at }, { 2, s->w.at }, { 3, s->bias.at } },
-                   .attr = { 1, 1, t->pad[0], t->pad[1], 1, 1, 1, [STEP_POOL] = 2, 2, 2, 2, 0, 0 } };
+                   .attr.conv = { .stride = { 1, 1 },
+                                  .pad = { t->pad[0], t->pad[1] },
+                                  .dilation = { 1, 1 },
+                                  .groups = 1,
+                                  .pool = { .window = { 2, 2 }, .stride = { 2, 2 } } } };
 }
 
 /* Twice: also what a run leaves behind is tried. */
@@ -340,7 +347,10 @@ static void run_filters(const trial *t)
                       .ins = 2,
                       .out = { { 0, s.w.at } },
                       .in = { { 1, s.x.at }, { 2, s.y.at } },
-                      .attr = { 1, 1, t->pad[0], t->pad[1], 1, 1, 1 } };
+                      .attr.conv = { .stride = { 1, 1 },
+                                     .pad = { t->pad[0], t->pad[1] },
+                                     .dilation = { 1, 1 },
+                                     .groups = 1 } };
         void *const data[] = { tensor_data(&s.w), tensor_data(&s.x), tensor_data(&s.y) };
         const char *why = kernels_refuse(&back);
         CHECK(!why, "%s: refused: %s", s.name, why);
@@ -380,6 +390,12 @@ static void test_filters(void)
     tap_point("gradients of filters: sizes, layouts, infinities, NaN, the same bits again");
 }
 
+#define AT(field) offsetof(conv_attributes, field)
+static void set_attribute(step *s, size_t offset, int32_t value)
+{
+    memcpy((char *)&s->attr.conv + offset, &value, sizeof value);
+}
+
 /* What no kernel takes is refused when it is finished: cuDNN does not epilogue. */
 static void test_refusals(void)
 {
@@ -389,14 +405,16 @@ static void test_refusals(void)
     scene s;
     ran(open_scene(&t, &s), "a scene");
     static const struct {
-        int attr, value;
-    } others[] = { { 0, 2 },         { 2, 2 },         { CONV_DILATION, 2 }, { CONV_GROUPS, 3 },
-                   { CONV_FLIP, 1 }, { STEP_POOL, 3 }, { STEP_POOL + 2, 1 }, { STEP_POOL + 5, 1 } };
+        size_t attr; /* an offset into conv_attributes */
+        int value;
+    } others[] = { { AT(stride[0]), 2 },      { AT(pad[0]), 2 },     { AT(dilation[0]), 2 },
+                   { AT(groups), 3 },         { AT(flip), 1 },       { AT(pool.window[0]), 3 },
+                   { AT(pool.stride[0]), 1 }, { AT(pool.pad[1]), 1 } };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         step conv = step_of(&s);
         CHECK(!gpu_machine.refuses(&conv), "taken");
-        conv.attr[others[i].attr] = others[i].value;
-        CHECK(gpu_machine.refuses(&conv), "attr[%d] = %d", others[i].attr, others[i].value);
+        set_attribute(&conv, others[i].attr, others[i].value);
+        CHECK(gpu_machine.refuses(&conv), "attribute at %zu = %d", others[i].attr, others[i].value);
     }
     step gaps = step_of(&s);
     gaps.in[0].at.stride[3] = 2;
@@ -410,27 +428,32 @@ static void test_refused_gradients(void)
 {
     const int64_t x[] = { 2, 3, 8, 8 }, w[] = { 4, 3, 3, 3 }, dy[] = { 2, 4, 8, 8 };
     static const struct {
-        int attr, value;
+        size_t attr; /* an offset into conv_attributes */
+        int value;
         bool images, filters; /* refused */
-    } others[] = { { CONV_PAD, 1, false, false },        { CONV_PAD, 2, false, true },
-                   { CONV_PAD, 0, true, false },         { CONV_PAD, 3, true, true },
-                   { CONV_STRIDE, 2, true, true },       { CONV_STRIDE + 1, 2, true, true },
-                   { CONV_DILATION + 1, 2, true, true }, { CONV_GROUPS, 3, true, true },
-                   { CONV_MORE, 1, true, true } };
+    } others[] = { { AT(pad[0]), 1, false, false },    { AT(pad[0]), 2, false, true },
+                   { AT(pad[0]), 0, true, false },     { AT(pad[0]), 3, true, true },
+                   { AT(stride[0]), 2, true, true },   { AT(stride[1]), 2, true, true },
+                   { AT(dilation[1]), 2, true, true }, { AT(groups), 3, true, true },
+                   { AT(more[0]), 1, true, true } };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         step images = { .kernel = OP_conv2d_input_grad,
                         .outs = 1,
                         .ins = 2,
-                        .attr = { 1, 1, 1, 1, 1, 1, 1 } },
+                        .attr.conv = { .stride = { 1, 1 },
+                                       .pad = { 1, 1 },
+                                       .dilation = { 1, 1 },
+                                       .groups = 1 } },
              filters = images;
         filters.kernel = OP_conv2d_filter_grad;
         layout_dense(&images.out[0].at, DUET_F32, 4, x), layout_dense(&images.in[0].at, DUET_F32, 4, dy);
         layout_dense(&images.in[1].at, DUET_F32, 4, w), layout_dense(&filters.out[0].at, DUET_F32, 4, w);
         layout_dense(&filters.in[0].at, DUET_F32, 4, x), layout_dense(&filters.in[1].at, DUET_F32, 4, dy);
-        images.attr[others[i].attr] = filters.attr[others[i].attr] = others[i].value;
+        set_attribute(&images, others[i].attr, others[i].value);
+        set_attribute(&filters, others[i].attr, others[i].value);
         const char *a = kernels_refuse(&images), *b = kernels_refuse(&filters);
-        CHECK(!a == !others[i].images && !b == !others[i].filters, "attr[%d] = %d: %s; %s", others[i].attr,
-              others[i].value, a ? a : "taken", b ? b : "taken");
+        CHECK(!a == !others[i].images && !b == !others[i].filters, "attribute at %zu = %d: %s; %s",
+              others[i].attr, others[i].value, a ? a : "taken", b ? b : "taken");
         filters.math = DUET_MATH_TF32, filters.in[1].at.size[0] = filters.in[0].at.size[0] = i ? 2 : 1 << 20;
         CHECK(i || kernels_refuse(&filters), "much to do, where tensor cores may do it");
     }

@@ -238,7 +238,11 @@ static void one_image(duet_dtype type, const image *g, bool flip, enum lie lx, e
                .ins = 2,
                .out = { { 0, y.at } },
                .in = { { 1, x.at }, { 2, w.at } },
-               .attr = { g->stride, g->stride + 1, g->pad, g->pad + 1, 1, 1, 1, [CONV_FLIP] = flip } };
+               .attr.conv = { .stride = { g->stride, g->stride + 1 },
+                              .pad = { g->pad, g->pad + 1 },
+                              .dilation = { 1, 1 },
+                              .groups = 1,
+                              .flip = flip } };
     void *const data[] = { tensor_data(&y), tensor_data(&x), tensor_data(&w) };
     const char *why = gpu_machine.refuses(&s);
     CHECK(!why, "%s: refused: %s", name, why);

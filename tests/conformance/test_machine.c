@@ -207,7 +207,9 @@ static void test_pools(int trials)
         const int64_t out[4] = { in[0], in[1], out_size(in[2], window[0], stride[0], pad[0]),
                                  out_size(in[3], window[1], stride[1], pad[1]) };
         trial t = { .s.kernel = chance(50) ? OP_max_pool2d : OP_avg_pool2d,
-                    .s.attr = { window[0], window[1], stride[0], stride[1], pad[0], pad[1] } };
+                    .s.attr.pool = { .window = { window[0], window[1] },
+                                     .stride = { stride[0], stride[1] },
+                                     .pad = { pad[0], pad[1] } } };
         add_dense(&t, true, type, 4, out);
         add_input(&t, any_layout(type, 4, in, true), chance(30) ? 5 : 0);
         run_trial(&t);
@@ -236,8 +238,11 @@ static void test_conv(int trials)
                                                { in, out, filters } },
                              *const *size = operands[way];
         trial t = { .s = { .kernel = kernels[way],
-                           .attr = { stride[0], stride[1], pad[0], pad[1], dilation[0], dilation[1],
-                                     groups, [CONV_FLIP] = way ? 0 : draw(2) } },
+                           .attr.conv = { .stride = { stride[0], stride[1] },
+                                          .pad = { pad[0], pad[1] },
+                                          .dilation = { dilation[0], dilation[1] },
+                                          .groups = groups,
+                                          .flip = way ? 0 : draw(2) } },
                     .vendor = true };
         add_dense(&t, true, type, 4, size[2]);
         add_input(&t, any_layout(type, 4, size[0], chance(20)), 0);

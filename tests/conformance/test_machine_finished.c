@@ -71,25 +71,19 @@ static void conv_trial(enum epilogue epilogue, duet_dtype type, bool large)
                             (large ? 20 : 5) + draw(30) };
     int64_t out[4] = { in[0], filters[0], out_size(in[2], (filters[2] - 1) * apart + 1, stride[0], pad[0]),
                        out_size(in[3], (filters[3] - 1) * apart + 1, stride[1], pad[1]) };
-    const int32_t attr[STEP_ATTRS] = { stride[0],
-                                       stride[1],
-                                       pad[0],
-                                       pad[1],
-                                       apart,
-                                       apart,
-                                       groups,
-                                       [CONV_FLIP] = draw(2),
-                                       [STEP_POOL] = window[0],
-                                       window[1],
-                                       hop[0],
-                                       hop[1],
-                                       edge[0],
-                                       edge[1] };
+    const conv_attributes attr = { .stride = { stride[0], stride[1] },
+                                   .pad = { pad[0], pad[1] },
+                                   .dilation = { apart, apart },
+                                   .groups = groups,
+                                   .flip = draw(2),
+                                   .pool = { .window = { window[0], window[1] },
+                                             .stride = { hop[0], hop[1] },
+                                             .pad = { edge[0], edge[1] } } };
     for (int a = 0; a < 2 && epilogue_infos[epilogue].pooled; a++)
         out[2 + a] = out_size(out[2 + a], window[a], hop[a], edge[a]);
     if (out[2] < 1 || out[3] < 1) return;
     trial t = { .s = { .kernel = OP_conv2d, .epilogue = epilogue }, .vendor = true };
-    memcpy(t.s.attr, attr, sizeof attr);
+    t.s.attr.conv = attr;
     add_dense(&t, true, type, 4, out);
     add_input(&t, any_layout(type, 4, in, chance(20)), 0);
     add_input(&t, any_layout(type, 4, filters, chance(20)), 0);
@@ -120,7 +114,11 @@ static void test_threads(void)
                .epilogue = EPILOGUE_conv2d_bias_relu_pool,
                .outs = 1,
                .ins = 3,
-               .attr = { 1, 1, 1, 1, 1, 1, 1, [STEP_POOL] = 2, 2, 2, 2 } };
+               .attr.conv = { .stride = { 1, 1 },
+                              .pad = { 1, 1 },
+                              .dilation = { 1, 1 },
+                              .groups = 1,
+                              .pool = { .window = { 2, 2 }, .stride = { 2, 2 } } } };
     const int64_t sizes[4][4] = { { N, C, S, S }, { M, C, 3, 3 }, { M }, { N, M, S / 2, S / 2 } };
     for (int k = 0; k < 3; k++)
         s.in[k].slot = k, layout_dense(&s.in[k].at, DUET_F32, k == 2 ? 1 : 4, sizes[k]);

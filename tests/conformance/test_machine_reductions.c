@@ -233,14 +233,15 @@ static void test_softmax(bool quick)
 /* Gain and bias absent, operands that lie anyhow, or numbers. */
 static void norm_trial_of(int type, int rank, const int64_t *size, int gain, int bias, bool own)
 {
-    trial t = { .s.kernel = KERNEL_LAYER_NORM, .s.inner = 1, .s.attr = { gain, bias } };
+    trial t = { .s.kernel = KERNEL_LAYER_NORM, .s.inner = 1, .s.attr.layer_norm.source = { gain, bias } };
     add_dense(&t, true, type, rank, size);
     if (own) t.s.in[t.s.ins++] = t.s.out[0];
     else add_input(&t, any_layout(type, rank, size, true), 0);
     add_number(&t, 0.125);
     for (int k = 0; k < 2; k++) {
-        if (t.s.attr[k] == NORM_OPERAND) add_input(&t, any_layout(type, rank, size, true), 0);
-        if (t.s.attr[k] == NORM_NUMBER) add_number(&t, 1.5 - k);
+        if (t.s.attr.layer_norm.source[k] == NORM_OPERAND)
+            add_input(&t, any_layout(type, rank, size, true), 0);
+        if (t.s.attr.layer_norm.source[k] == NORM_NUMBER) add_number(&t, 1.5 - k);
     }
     run_trial(&t);
 }

@@ -57,7 +57,10 @@ static void open_scene(const trial *t, scene *s)
     *s = (scene){ .s = { .kernel = OP_conv2d_filter_grad,
                          .outs = 1,
                          .ins = 2,
-                         .attr = { 1, 1, t->pad[0], t->pad[1], 1, 1, 1 } } };
+                         .attr.conv = { .stride = { 1, 1 },
+                                        .pad = { t->pad[0], t->pad[1] },
+                                        .dilation = { 1, 1 },
+                                        .groups = 1 } } };
     snprintf(s->name, sizeof s->name, "%d x %d x %d x %d, %d outputs, pad %d %d%s", t->n, t->c, t->h, t->w,
              t->m, t->pad[0], t->pad[1], t->apart ? ", apart" : "");
     lay(&s->s.in[0].at, x, t->apart), lay(&s->s.in[1].at, dy, t->apart), lay(&s->s.out[0].at, w, false);
@@ -265,7 +268,8 @@ static void test_evenness(void)
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const int *z = sizes[i];
-        step s = { .kernel = OP_conv2d_filter_grad, .attr = { 1, 1, 1, 1, 1, 1, 1 } };
+        step s = { .kernel = OP_conv2d_filter_grad,
+                   .attr.conv = { .stride = { 1, 1 }, .pad = { 1, 1 }, .dilation = { 1, 1 }, .groups = 1 } };
         layout_dense(&s.in[0].at, DUET_F32, 4, (int64_t[]){ z[0], z[1], z[2], z[3] });
         layout_dense(&s.in[1].at, DUET_F32, 4, (int64_t[]){ z[0], z[4], z[2], z[3] });
         const filter_grad_args a = filter_grad_cut(&s, NULL, NULL);

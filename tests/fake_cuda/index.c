@@ -57,7 +57,7 @@ static spot middle(const spot *s, int from, int count)
 /* Of a spot in what is taken: that in x, or nowhere. */
 static bool source_of(const job *j, const spot *s, spot *x)
 {
-    const int axis = j->s.attr[0], rank = j->s.in[0].at.rank, own = j->s.in[1].at.rank;
+    const int axis = j->s.attr.index.axis, rank = j->s.in[0].at.rank, own = j->s.in[1].at.rank;
     const bool along = j->s.kernel == OP_take_along_axis;
     const spot by = along ? *s : middle(s, axis, own);
     *x = *s;
@@ -224,7 +224,7 @@ static void sort(const job *j, const spot *s, int axis)
 static void lines(const job *j, void each(const job *j, const spot *s, int axis))
 {
     layout first = j->s.out[0].at;
-    const int axis = j->s.attr[0];
+    const int axis = j->s.attr.index.axis;
     if (!first.size[axis]) return;
     first.size[axis] = 1;
     for (int64_t i = 0; i < layout_count(&first); i++) {
@@ -236,9 +236,8 @@ static void lines(const job *j, void each(const job *j, const spot *s, int axis)
 static void histogram(const job *j)
 {
     const layout *x = &j->s.in[0].at;
-    const int n = j->s.attr[4];
-    double low, high;
-    memcpy(&low, j->s.attr, sizeof low), memcpy(&high, j->s.attr + 2, sizeof high);
+    const int n = j->s.attr.histogram.bins;
+    const double low = j->s.attr.histogram.low, high = j->s.attr.histogram.high;
     const double width = (high - low) / n;
     int64_t *out = j->out[0];
     memset(out, 0, (size_t)n * sizeof *out);

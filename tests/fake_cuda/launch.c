@@ -17,7 +17,7 @@ size_t kernels_scratch(const step *s)
 {
     if (kernels_splits(s)) return 1024;
     if (s->kernel == KERNEL_RANDOM)
-        return s->attr[0] == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
+        return s->attr.random.law == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
     if (order_family(s->kernel) >= ORDER_SCATTER) return (size_t)layout_count(&s->in[0].at) * 16;
     if (s->kernel == KERNEL_LAYER_NORM) return norm_length(s) > REDUCE_BLOCK ? 1024 : 0;
     if (s->kernel == OP_conv2d_filter_grad) return filter_grad_scratch(s);

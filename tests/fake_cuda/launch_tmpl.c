@@ -109,7 +109,7 @@ static void norm_row(const job *j, T *x, int64_t first, int64_t n)
             scale = FN(rsqrt)(reduce_row(OP_var, x, n, pair) + (T)j->num[0]);
     for (int64_t i = 0; i < n; i++) {
         x[i] = (x[i] - mean) * scale;
-        if (j->s.attr[NORM_GAIN])
+        if (j->s.attr.layer_norm.source[NORM_GAIN])
             x[i] = FMA(x[i], trim(j, NORM_GAIN, first + i), trim(j, NORM_BIAS, first + i));
     }
     fake_free(pair);
@@ -186,7 +186,8 @@ static void run_product(const job *j)
 static T pool_window(const job *j, const int64_t *out)
 {
     const layout *in = &j->s.in[0].at;
-    const int32_t *window = j->s.attr, *stride = j->s.attr + 2, *pad = j->s.attr + 4;
+    const pool_attributes *pool = &j->s.attr.pool;
+    const int32_t *window = pool->window, *stride = pool->stride, *pad = pool->pad;
     bool most = j->s.kernel == OP_max_pool2d;
     T a = most ? -INF : K(0);
     for (int64_t u = 0; u < window[0]; u++)
@@ -222,8 +223,9 @@ static bool is_first(const job *j, const int64_t *out, int64_t top, int64_t left
 {
     const int64_t *size = j->s.in[0].at.size;
     int64_t best[2] = { -1, -1 };
-    for (int64_t u = 0; u < j->s.attr[0] * (int64_t)j->s.attr[1]; u++) {
-        const int64_t at[2] = { top + u / j->s.attr[1], left + u % j->s.attr[1] };
+    const int32_t *window = j->s.attr.pool.window;
+    for (int64_t u = 0; u < window[0] * (int64_t)window[1]; u++) {
+        const int64_t at[2] = { top + u / window[1], left + u % window[1] };
         if (at[0] < 0 || at[1] < 0 || at[0] >= size[2] || at[1] >= size[3]) continue;
         const T x = *image_at(j, out, at[0], at[1]);
         const T most = best[0] < 0 ? -INF : *image_at(j, out, best[0], best[1]);
@@ -235,7 +237,8 @@ static bool is_first(const job *j, const int64_t *out, int64_t top, int64_t left
 static T back_at(const job *j, const int64_t *out)
 {
     const operand *grad = &j->s.in[j->s.ins - 1];
-    const int32_t *window = j->s.attr, *stride = window + 2, *pad = window + 4;
+    const pool_attributes *pool = &j->s.attr.pool;
+    const int32_t *window = pool->window, *stride = pool->stride, *pad = pool->pad;
     T sum = K(0);
     for (int64_t p = 0; p < grad->at.size[2]; p++)
         for (int64_t q = 0; q < grad->at.size[3]; q++) {
@@ -256,8 +259,9 @@ static void run_pool_back(const job *j)
     for (int64_t i = 0; i < n; i++) {
         unravel(out, i, at);
         const bool up = j->s.kernel == OP_upsample2d;
+        const int32_t *scale = j->s.attr.upsample.scale;
         ((T *)j->out[0])[place(out, at)] =
-            up ? *image_at(j, at, at[2] / j->s.attr[0], at[3] / j->s.attr[1]) : back_at(j, at);
+            up ? *image_at(j, at, at[2] / scale[0], at[3] / scale[1]) : back_at(j, at);
     }
 }
 
@@ -266,7 +270,7 @@ static void run_pool_back(const job *j)
 static T conv_sum(const job *j, const int64_t *out)
 {
     const layout *in = &j->s.in[0].at, *filters = &j->s.in[1].at;
-    const int32_t *stride = j->s.attr, *pad = j->s.attr + 2;
+    const int32_t *stride = j->s.attr.conv.stride, *pad = j->s.attr.conv.pad;
     T sum = K(0);
     for (int64_t k = 0; k < in->size[1] * filters->size[2] * filters->size[3]; k++) {
         int64_t from[4];
@@ -289,7 +293,7 @@ static T conv_finished(const job *j, const int64_t *out)
 
 static T conv_pooled(const job *j, const int64_t *out)
 {
-    const int32_t *window = j->s.attr + STEP_POOL, *stride = window + 2;
+    const int32_t *window = j->s.attr.conv.pool.window, *stride = j->s.attr.conv.pool.stride;
     T most = -INF;
     for (int64_t u = 0; u < window[0]; u++)
         for (int64_t v = 0; v < window[1]; v++)
@@ -320,7 +324,7 @@ static T at_or_zero(const void *p, const layout *l, const int64_t *at)
 static T images_sum(const job *j, const int64_t *out)
 {
     const layout *dy = &j->s.in[0].at, *filters = &j->s.in[1].at;
-    const int32_t *pad = j->s.attr + CONV_PAD;
+    const int32_t *pad = j->s.attr.conv.pad;
     T sum = K(0);
     for (int64_t k = 0; k < filters->size[0] * filters->size[2] * filters->size[3]; k++) {
         const int64_t v = k % filters->size[3], u = k / filters->size[3] % filters->size[2],
@@ -335,7 +339,7 @@ static T images_sum(const job *j, const int64_t *out)
 static T filters_sum(const job *j, const int64_t *out)
 {
     const layout *x = &j->s.in[0].at, *dy = &j->s.in[1].at;
-    const int32_t *pad = j->s.attr + CONV_PAD;
+    const int32_t *pad = j->s.attr.conv.pad;
     T sum = K(0);
     for (int64_t k = 0; k < dy->size[0] * dy->size[2] * dy->size[3]; k++) {
         const int64_t v = k % dy->size[3], u = k / dy->size[3] % dy->size[2],

@@ -2,6 +2,7 @@
  * lost, another one, or none; and that the pretence itself is strict. What needs a fresh process runs in a child. */
 #include "fake_cuda.h"
 #include "pool.h"
+#include "reduce_order.h"
 #include "tap.h"
 #include "tensor.h"
 #include "thread.h"
@@ -99,12 +100,13 @@ static duet_status set_scene(scene *w, int queue)
     TRY(tensor_new(&w->image, DUET_F32, 4, image, GAPS, queue));
     TRY(tensor_new(&w->filter, DUET_F32, 4, filter, ROWS, queue));
     TRY(tensor_new(&w->seen, DUET_F32, 4, seen, ROWS, queue));
-    w->conv = (step){ .kernel = OP_conv2d,
-                      .outs = 1,
-                      .ins = 2,
-                      .out = { { 0, w->seen.at } },
-                      .in = { { 1, w->image.at }, { 2, w->filter.at } },
-                      .attr = { 1, 1, 1, 1, 1, 1, 1 } };
+    w->conv =
+        (step){ .kernel = OP_conv2d,
+                .outs = 1,
+                .ins = 2,
+                .out = { { 0, w->seen.at } },
+                .in = { { 1, w->image.at }, { 2, w->filter.at } },
+                .attr.conv = { .stride = { 1, 1 }, .pad = { 1, 1 }, .dilation = { 1, 1 }, .groups = 1 } };
     return DUET_OK;
 }
 
@@ -460,7 +462,9 @@ static void test_pretence(void)
     behind_a_block(&a);
     CHECK(gpu_machine.upload(a.device, host, sizeof host + 4, 10) == DUET_DEVICE_ERROR,
           "an upload past the end");
-    step s = { .kernel = OP_sum, .outs = 1, .ins = 1, .in = { { 1, a.at } }, .attr = { -1 } };
+    step s = {
+        .kernel = OP_sum, .outs = 1, .ins = 1, .in = { { 1, a.at } }, .attr.reduce.axes = REDUCE_ALL_AXES
+    };
     layout_dense(&s.out[0].at, DUET_F32, 0, NULL);
     CHECK(gpu_machine.run(&s, &(frame){ (void *const[]){ b.device, host }, NULL, 10 }) == DUET_DEVICE_ERROR,
           "a kernel on host memory");

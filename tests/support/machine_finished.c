@@ -13,9 +13,10 @@ static step vendor_of(const step *s)
     const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
     v.epilogue = EPILOGUE_NONE, v.ins = 2;
     if (!epilogue_infos[s->epilogue].pooled) return v;
-    const int32_t *a = s->attr, *apart = a + CONV_DILATION;
-    const int64_t size[4] = { x[0], w[0], (x[2] + 2 * a[2] - (w[2] - 1) * apart[0] - 1) / a[0] + 1,
-                              (x[3] + 2 * a[3] - (w[3] - 1) * apart[1] - 1) / a[1] + 1 };
+    const conv_attributes *a = &s->attr.conv;
+    const int64_t size[4] = { x[0], w[0],
+                              (x[2] + 2 * a->pad[0] - (w[2] - 1) * a->dilation[0] - 1) / a->stride[0] + 1,
+                              (x[3] + 2 * a->pad[1] - (w[3] - 1) * a->dilation[1] - 1) / a->stride[1] + 1 };
     layout_dense(&v.out[0].at, s->out[0].at.type, 4, size);
     return v;
 }
@@ -59,14 +60,14 @@ static void soften(duet_dtype t, expected *x, int64_t n)
     }
 }
 
-static expected greatest(const expected *plane, const int64_t *in, const int32_t *pool, int64_t row,
+static expected greatest(const expected *plane, const int64_t *in, const pool_attributes *p, int64_t row,
                          int64_t column)
 {
     expected e = { -INFINITY, 0 };
     long double allowed = 0;
-    for (int u = 0; u < pool[0]; u++)
-        for (int v = 0; v < pool[1]; v++) {
-            const int64_t i = row * pool[2] - pool[4] + u, j = column * pool[3] - pool[5] + v;
+    for (int u = 0; u < p->window[0]; u++)
+        for (int v = 0; v < p->window[1]; v++) {
+            const int64_t i = row * p->stride[0] - p->pad[0] + u, j = column * p->stride[1] - p->pad[1] + v;
             if (i < 0 || i >= in[0] || j < 0 || j >= in[1]) continue;
             const expected x = plane[i * in[1] + j];
             allowed = fmaxl(allowed, x.allowed);
@@ -79,7 +80,7 @@ static void pool(const step *s, const layout *at, const expected *from, expected
 {
     const int64_t *size = s->out[0].at.size, plane = size[2] * size[3], in = at->size[2] * at->size[3];
     for (int64_t n = 0; n < layout_count(&s->out[0].at); n++)
-        out[n] = greatest(from + n / plane * in, at->size + 2, s->attr + STEP_POOL, n % plane / size[3],
+        out[n] = greatest(from + n / plane * in, at->size + 2, &s->attr.conv.pool, n % plane / size[3],
                           n % size[3]);
 }
 

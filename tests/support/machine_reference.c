@@ -385,7 +385,7 @@ static void norm_row(const step *s, const frame *f, const double *x, int64_t fir
     for (int64_t j = 0; j < n; j++) {
         int64_t index[DUET_RANK_MAX];
         unravel(l, first + j, index);
-        const bool trims = s->attr[NORM_GAIN];
+        const bool trims = s->attr.layer_norm.source[NORM_GAIN];
         const long double u = (x[j] - mean) * scale, gain = trims ? trim(s, f, NORM_GAIN, index) : 1;
         const long double bias = trims ? trim(s, f, NORM_BIAS, index) : 0, value = u * gain + bias;
         const long double error =
@@ -413,20 +413,20 @@ static bool pool_reference(const step *s, const frame *f, expected *out)
 {
     const bool most = s->kernel == OP_max_pool2d;
     const layout *in = &s->in[0].at;
-    const int32_t *at = s->attr;
+    const pool_attributes *p = &s->attr.pool;
     for (int64_t n = 0; n < layout_count(&s->out[0].at); n++) {
         int64_t o[4], i[4];
         double a = most ? -INFINITY : 0;
         unravel(&s->out[0].at, n, o);
         i[0] = o[0], i[1] = o[1];
-        for (int u = 0; u < at[0]; u++)
-            for (int v = 0; v < at[1]; v++) {
-                i[2] = o[2] * at[2] - at[4] + u, i[3] = o[3] * at[3] - at[5] + v;
+        for (int u = 0; u < p->window[0]; u++)
+            for (int v = 0; v < p->window[1]; v++) {
+                i[2] = o[2] * p->stride[0] - p->pad[0] + u, i[3] = o[3] * p->stride[1] - p->pad[1] + v;
                 if (i[2] < 0 || i[2] >= in->size[2] || i[3] < 0 || i[3] >= in->size[3]) continue;
                 const double x = element(f, &s->in[0], i);
                 a = most ? -lesser(-a, -x) : rounded(in->type, a + x);
             }
-        out[n] = (expected){ most ? a : rounded(in->type, a / (at[0] * at[1])), 0 };
+        out[n] = (expected){ most ? a : rounded(in->type, a / (p->window[0] * p->window[1])), 0 };
     }
     return true;
 }
@@ -470,19 +470,18 @@ static bool matmul_reference(const step *s, const frame *f, expected *out)
 static bool conv_reference(const step *s, const frame *f, expected *out)
 {
     const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
-    const int32_t *apart = s->attr + CONV_DILATION;
+    const conv_attributes *conv = &s->attr.conv;
     for (int64_t i = 0; i < layout_count(&s->out[0].at); i++) {
         int64_t o[4];
         sum a = { 0 };
         unravel(&s->out[0].at, i, o);
-        const int64_t first = o[1] / (w[0] / s->attr[CONV_GROUPS]) * w[1]; /* channel of the group */
+        const int64_t first = o[1] / (w[0] / conv->groups) * w[1]; /* channel of the group */
         for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++) {
             const int64_t c = k / (w[2] * w[3]), u = k / w[3] % w[2], v = k % w[3];
-            const int64_t p = o[2] * s->attr[0] - s->attr[2] + u * apart[0],
-                          q = o[3] * s->attr[1] - s->attr[3] + v * apart[1];
+            const int64_t p = o[2] * conv->stride[0] - conv->pad[0] + u * conv->dilation[0],
+                          q = o[3] * conv->stride[1] - conv->pad[1] + v * conv->dilation[1];
             if (p < 0 || p >= x[2] || q < 0 || q >= x[3]) continue;
-            const int64_t at[4] = { o[1], c, s->attr[CONV_FLIP] ? w[2] - 1 - u : u,
-                                    s->attr[CONV_FLIP] ? w[3] - 1 - v : v };
+            const int64_t at[4] = { o[1], c, conv->flip ? w[2] - 1 - u : u, conv->flip ? w[3] - 1 - v : v };
             add_product(&a, element(f, &s->in[0], (int64_t[]){ o[0], first + c, p, q }),
                         element(f, &s->in[1], at));
         }
@@ -496,7 +495,7 @@ static bool conv_back_reference(const step *s, const frame *f, expected *out)
 {
     const conv_operands o = conv_operands_of(s);
     const int64_t *x = o.x->at.size, *w = o.w->at.size, count = layout_count(&s->out[0].at);
-    const int32_t *a = s->attr, *apart = a + CONV_DILATION;
+    const conv_attributes *a = &s->attr.conv;
     const bool images = s->kernel == OP_conv2d_input_grad;
     sum *sums = calloc((size_t)count + 1, sizeof *sums);
     for (int64_t i = 0; i < layout_count(&o.y->at); i++)
@@ -505,8 +504,9 @@ static bool conv_back_reference(const step *s, const frame *f, expected *out)
             unravel(&o.y->at, i, y);
             const int64_t c = k / (w[2] * w[3]), u = k / w[3] % w[2], v = k % w[3];
             const int64_t at_w[4] = { y[1], c, u, v };
-            const int64_t at_x[4] = { y[0], y[1] / (w[0] / a[CONV_GROUPS]) * w[1] + c,
-                                      y[2] * a[0] - a[2] + u * apart[0], y[3] * a[1] - a[3] + v * apart[1] };
+            const int64_t at_x[4] = { y[0], y[1] / (w[0] / a->groups) * w[1] + c,
+                                      y[2] * a->stride[0] - a->pad[0] + u * a->dilation[0],
+                                      y[3] * a->stride[1] - a->pad[1] + v * a->dilation[1] };
             if (at_x[2] < 0 || at_x[2] >= x[2] || at_x[3] < 0 || at_x[3] >= x[3]) continue;
             const int64_t to = images ? ((at_x[0] * x[1] + at_x[1]) * x[2] + at_x[2]) * x[3] + at_x[3]
                                       : y[1] * w[1] * w[2] * w[3] + k;

@@ -131,7 +131,8 @@ static table operator(const node *n, const table *in, duet_dtype of)
     const bool sums = n->op == OP_sum || n->op == OP_prod || n->op == OP_dot;
     const bool whole = of == DUET_BOOL ? sums : computed == DUET_I64 || computed == DUET_U64;
     if (whole && whole_meaning(n, in, &t)) return t;
-    if (!meaning_of(of == DUET_BOOL ? op_of_bools(n->op) : n->op, n->attr, in, &t, precision_of(computed)))
+    if (!meaning_of(of == DUET_BOOL ? op_of_bools(n->op) : n->op, n->attr.word, in, &t,
+                    precision_of(computed)))
         abort();
     if (op_infos[n->op].kind == KIND_DEF && !is_floating(of)) settle(&t, of);
     return t;

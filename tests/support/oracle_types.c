@@ -159,7 +159,7 @@ __attribute__((optimize("wrapv"))) static void take(const node *n, bounds x, bou
 static bool whole_reduce(const node *n, const table *in, table *out)
 {
     if (n->op != OP_sum && n->op != OP_prod && n->op != OP_dot) return false;
-    const int axes = n->attr[0];
+    const int axes = n->attr.reduce.axes;
     const int64_t count = folded_count(&in[0], axes);
     for (int64_t e = 0; e < out->count; e++) {
         bounds a = bounds_of((duet_dtype)n->type, n->op == OP_prod);
