@@ -11,20 +11,23 @@
 #include "ops.h"
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 
 extern "C" {
-quad expq(quad), exp2q(quad), expm1q(quad), logq(quad), log2q(quad), log10q(quad), log1pq(quad), sqrtq(quad), cbrtq(quad);
+quad expq(quad), exp2q(quad), expm1q(quad), logq(quad), log2q(quad), log10q(quad), log1pq(quad), sqrtq(quad),
+    cbrtq(quad);
 quad sinhq(quad), coshq(quad), tanhq(quad), powq(quad, quad);
-quad sinq(quad), cosq(quad), tanq(quad), asinq(quad), acosq(quad), atanq(quad), atan2q(quad, quad), erfq(quad), erfcq(quad);
+quad sinq(quad), cosq(quad), tanq(quad), asinq(quad), acosq(quad), atanq(quad), atan2q(quad, quad),
+    erfq(quad), erfcq(quad);
 quad ceilq(quad), floorq(quad), truncq(quad), rintq(quad), hypotq(quad, quad), fmodq(quad, quad);
 }
 
 namespace
 {
 
-#define FUNCTION(name)                                                                                                           \
-    double q_##name(double x) { return std::name(x); }                                                                           \
+#define FUNCTION(name)                                                                                       \
+    double q_##name(double x) { return std::name(x); }                                                       \
     quad q_##name(quad x) { return name##q(x); }
 FUNCTION(exp)
 FUNCTION(exp2)
@@ -78,6 +81,64 @@ template <class R> R size_of(R x) { return x < 0 ? -x : x; }
 template <class R> R lesser(R x, R y) { return x < y ? x : y; }
 template <class R> R greater(R x, R y) { return x > y ? x : y; }
 template <class R> bool is_nan(R x) { return x != x; }
+template <class R> bool same(R x, R y) { return x == y; }
+
+/* Most of the oracle's time went to quad arithmetic in software. What follows asks the bits of an IEEE binary128 instead; results are the
+ * same. A quad in the range of normal doubles is a double if the 60 lowest bits of its fraction are 0. */
+struct quad_bits {
+    uint64_t low, high;
+};
+inline quad_bits bits_of(quad x)
+{
+    quad_bits b;
+    static_assert(sizeof b == sizeof x, "binary128");
+    std::memcpy(&b, &x, sizeof b);
+    return b;
+}
+const uint64_t quad_sign = UINT64_C(1) << 63, quad_infinity = UINT64_C(0x7fff) << 48,
+               low_60 = (UINT64_C(1) << 60) - 1;
+inline bool is_nan(quad x)
+{
+    const quad_bits b = bits_of(x);
+    const uint64_t top = b.high & ~quad_sign;
+    return top > quad_infinity || (top == quad_infinity && b.low != 0);
+}
+inline quad size_of(quad x)
+{
+    quad_bits b = bits_of(x);
+    b.high &= ~quad_sign;
+    std::memcpy(&x, &b, sizeof b);
+    return x;
+}
+inline bool same(quad x, quad y)
+{
+    const quad_bits a = bits_of(x), b = bits_of(y);
+    return a.low == b.low && a.high == b.high ? !is_nan(x) : x == y;
+}
+inline bool in_normal_doubles(quad_bits b)
+{
+    const int exponent = int(b.high >> 48 & 0x7fff) - 16383;
+    return exponent >= -1022 && exponent < 1023;
+}
+inline bool is_double(quad x)
+{
+    const quad_bits b = bits_of(x);
+    return in_normal_doubles(b) ? (b.low & low_60) == 0 : x == quad(double(x));
+}
+bool is_double(double) { return true; }
+
+template <class R> R from_quad(quad x) { return R(x); }
+template <> inline double from_quad<double>(quad x)
+{
+    const quad_bits b = bits_of(x);
+    if (!in_normal_doubles(b) || (b.low & low_60) != 0) return double(x);
+    const uint64_t exponent = (b.high >> 48 & 0x7fff) - 16383 + 1023;
+    const uint64_t all =
+        (b.high & quad_sign) | exponent << 52 | (b.high << 4 & ((UINT64_C(1) << 52) - 1)) | b.low >> 60;
+    double d;
+    std::memcpy(&d, &all, sizeof d);
+    return d;
+}
 const double infinity = std::numeric_limits<double>::infinity();
 constexpr double own(double) { return 0x1p-50; } /* the oracle's own rounding, some operations' worth */
 constexpr double own(quad) { return 0x1p-109; }
@@ -100,12 +161,19 @@ template <class R> struct number {
     bool wild;
 
     template <class X> number(X x) : v(x), lo(x), hi(x), size(size_of(R(x))), wild(false) {}
-    number(const bounds &x) : v(R(x.v)), lo(R(x.lo)), hi(R(x.hi)), wild(x.wild) { measure(); }
-    number(R v_, R lo_, R hi_) : v(v_), lo(lo_), hi(hi_), wild(is_nan(v_) || is_nan(lo_) || is_nan(hi_)) { measure(); }
+    number(const bounds &x)
+        : v(from_quad<R>(x.v)), lo(from_quad<R>(x.lo)), hi(from_quad<R>(x.hi)), wild(x.wild)
+    {
+        measure();
+    }
+    number(R v_, R lo_, R hi_) : v(v_), lo(lo_), hi(hi_), wild(is_nan(v_) || is_nan(lo_) || is_nan(hi_))
+    {
+        measure();
+    }
     operator bounds() const { return { quad(v), quad(lo), quad(hi), wild }; }
 
-    void measure() { size = greater(size_of(lo), size_of(hi)); }
-    bool exact() const { return !wild && (lo == hi || is_nan(v)); }
+    void measure() { size = same(lo, hi) ? size_of(lo) : greater(size_of(lo), size_of(hi)); }
+    bool exact() const { return !wild && (same(lo, hi) || is_nan(v)); }
     static number anything()
     {
         number x(0);
@@ -125,7 +193,7 @@ template <class R> struct number {
     /* A correctly rounded operation on exact operands gives a number of the type as it is. */
     number rounded(double ulps) const
     {
-        const bool narrow = exact() && ulps == 0.5 && (type.wide ? v == R(double(v)) : v == R(float(v)));
+        const bool narrow = exact() && ulps == 0.5 && (type.wide ? is_double(v) : v == R(float(v)));
         if (ulps == 0 || narrow || size == 0) return *this;
         const bool open = size == infinity;
         const double m = double(open ? lesser(size_of(lo), size_of(hi)) : size);
@@ -178,16 +246,19 @@ template <class R, class F> number<R> growing(const number<R> &x, double ulps, F
     if (x.exact()) return number<R>(f(x.v)).rounded(ulps);
     return number<R>(f(x.v), f(x.lo), f(x.hi)).rounded(ulps);
 }
-#define GROWING(name)                                                                                                            \
-    template <class R> number<R> q_##name(const number<R> &x)                                                                    \
-    {                                                                                                                            \
-        return growing(x, ulp_##name, [](R a) { return q_##name(a); });                                                          \
+#define GROWING(name)                                                                                        \
+    template <class R> number<R> q_##name(const number<R> &x)                                                \
+    {                                                                                                        \
+        return growing(x, ulp_##name, [](R a) { return q_##name(a); });                                      \
     }
 GROWING(exp)
 GROWING(log)
 GROWING(sqrt)
 
-template <class R> R gamma(int64_t n) { return n <= 0 ? R(0) : R(n) * R(type.roundoff) / (1 - R(n) * R(type.roundoff)); }
+template <class R> R gamma(int64_t n)
+{
+    return n <= 0 ? R(0) : R(n) * R(type.roundoff) / (1 - R(n) * R(type.roundoff));
+}
 
 template <class R, class F> number<R> sum(int64_t n, F term)
 {
@@ -197,7 +268,10 @@ template <class R, class F> number<R> sum(int64_t n, F term)
     pad = 0, depth++;
     for (int64_t k = 0; k < n; k++) {
         const number<R> t = term(k);
-        s.v += t.v, s.lo += t.lo, s.hi += t.hi, s.size += t.size;
+        const bool point = same(t.v, t.lo) && same(t.v, t.hi) && same(s.v, s.lo) && same(s.v, s.hi);
+        s.v += t.v, s.size += t.size;
+        s.lo = point ? s.v : s.lo + t.lo;
+        s.hi = point ? s.v : s.hi + t.hi;
         s.wild |= t.wild, exact &= t.exact();
     }
     pad = outer, depth--;
@@ -260,7 +334,8 @@ template <class R, class F> number<R> product(int64_t n, F term)
         if (t.wild) return t;
         const R at[] = { lo * t.lo, lo * t.hi, hi * t.lo, hi * t.hi };
         exact &= t.exact(), v *= t.v, most *= greater(t.size, R(1));
-        lo = lesser(lesser(at[0], at[1]), lesser(at[2], at[3])), hi = greater(greater(at[0], at[1]), greater(at[2], at[3]));
+        lo = lesser(lesser(at[0], at[1]), lesser(at[2], at[3])),
+        hi = greater(greater(at[0], at[1]), greater(at[2], at[3]));
     }
     if (exact && is_nan(v)) return number<R>(v);
     if (!(most <= type.most)) return number<R>::anything();
@@ -276,7 +351,8 @@ template <class R> struct operand {
     int rank;
     int64_t count, rows, cols, n, c, h, w;
 
-    operand(const table *t_, bool right, bool channels_) : t(t_), channels(channels_), rank(t_->rank), count(t_->count)
+    operand(const table *t_, bool right, bool channels_)
+        : t(t_), channels(channels_), rank(t_->rank), count(t_->count)
     {
         const int64_t *s = t->size;
         n = c = h = w = 0;
@@ -307,12 +383,21 @@ struct options {
 /* The window that begins there; -1: none does. */
 int64_t back(int64_t at, int64_t stride) { return at >= 0 && at % stride == 0 ? at / stride : -1; }
 options options_plain(const int32_t *) { return {}; }
-options options_conv(const int32_t *a) { return { { a[0], a[1] }, { a[2], a[3] }, {}, { a[4], a[5] }, a[6] }; }
-options options_pool_grad(const int32_t *a) { return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 }; }
+options options_conv(const int32_t *a)
+{
+    return { { a[0], a[1] }, { a[2], a[3] }, {}, { a[4], a[5] }, a[6] };
+}
+options options_pool_grad(const int32_t *a)
+{
+    return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 };
+}
 options options_scale(const int32_t *a) { return { { 1, 1 }, { 0, 0 }, { a[0], a[1] }, { 1, 1 }, 1 }; }
 options options_conv_grad(const int32_t *a) { return options_conv(a); }
 options options_conv_transposed(const int32_t *a) { return options_conv(a); }
-options options_pool(const int32_t *a) { return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 }; }
+options options_pool(const int32_t *a)
+{
+    return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 };
+}
 
 /* Where rows of one operand turn, other than at 0: at `first`, and if `period` is not 0 at every period from there; such a row
  * repeats itself after two. At a pole a row goes from one infinity to the other. */
@@ -358,7 +443,8 @@ template <class R> int points(int op, const number<R> *x, int arity, int k, bool
     at[n++] = x[k].lo, at[n++] = x[k].hi;
     if (x[k].lo < 0 && x[k].hi > 0) at[n++] = 0, at[n++] = -R(0);
     for (const turning &t : turnings)
-        for (int i = 0; t.op == op && i < turning_points(t, x[k].lo, x[k].hi, turn); i++) at[n++] = R(turn[i]);
+        for (int i = 0; t.op == op && i < turning_points(t, x[k].lo, x[k].hi, turn); i++)
+            at[n++] = R(turn[i]);
     for (int o = 0; jumps && o < arity; o++) {
         if (o == k) continue;
         if (x[o].lo > x[k].lo && x[o].lo < x[k].hi) at[n++] = x[o].lo;
@@ -372,13 +458,14 @@ template <class R> bool meets_multiple(int op, const number<R> &x, const number<
 {
     if (op != OP_fmod && op != OP_remainder) return false;
     const R part = q_floor(x.lo / y.lo);
-    return x.lo * x.hi <= 0 || y.lo * y.hi <= 0 || q_floor(x.lo / y.hi) != part || q_floor(x.hi / y.lo) != part ||
-           q_floor(x.hi / y.hi) != part || is_nan(part);
+    return x.lo * x.hi <= 0 || y.lo * y.hi <= 0 || q_floor(x.lo / y.hi) != part ||
+           q_floor(x.hi / y.lo) != part || q_floor(x.hi / y.hi) != part || is_nan(part);
 }
 
 template <class R> bool far(R x) { return size_of(x) == infinity; }
 
-template <class R, class F> number<R> map_one(int op, const number<R> *x, int arity, double ulp, int flags, F f)
+template <class R, class F>
+number<R> map_one(int op, const number<R> *x, int arity, double ulp, int flags, F f)
 {
     const bool jumps = flags & DUET_JUMPS;
     bool exact = true;
@@ -398,12 +485,14 @@ template <class R, class F> number<R> map_one(int op, const number<R> *x, int ar
         for (int b = 0; b < n[1]; b++)
             for (int c = 0; c < n[2]; c++) {
                 const R y = read[m++] = f(at[0][a], at[1][b], at[2][c]);
-                if (size_of(y) == infinity && far(at[0][a]) + far(at[1][b]) + far(at[2][c]) == 0) return number<R>::anything();
+                if (size_of(y) == infinity && far(at[0][a]) + far(at[1][b]) + far(at[2][c]) == 0)
+                    return number<R>::anything();
             }
     return hull(v, read, m).rounded(ulp);
 }
 
-template <class R, class F> void map(int op, int arity, double ulp, int flags, const table *in, table *out, F f)
+template <class R, class F>
+void map(int op, int arity, double ulp, int flags, const table *in, table *out, F f)
 {
     for (int64_t e = 0; e < out->count; e++) {
         number<R> x[3] = { 0, 0, 0 };
@@ -439,7 +528,9 @@ template <class R, class F> void admit(int64_t n, const number<R> &m, table *out
         const number<R> x = read(0, k);
         if (m.wild) admits[k] = true;
         else if (is_nan(m.v)) admits[k] = is_nan(x.v) && !found, found |= is_nan(x.v);
-        else admits[k] = x.lo <= m.hi && x.hi >= m.lo && !(x.exact() && found), found |= admits[k] && x.exact();
+        else
+            admits[k] = x.lo <= m.hi && x.hi >= m.lo && !(x.exact() && found),
+            found |= admits[k] && x.exact();
     }
 }
 
@@ -480,7 +571,8 @@ table matrix_of(const table *of, const table *out, int64_t leading, int64_t batc
         at += (of->size[own] == 1 ? 0 : batch % out->size[d]) * stride;
         batch /= out->size[d], stride *= of->size[own];
     }
-    t.rank = 2, t.size[0] = of->size[of->rank - 2], t.size[1] = of->size[of->rank - 1], t.count = each, t.at = of->at + at * each;
+    t.rank = 2, t.size[0] = of->size[of->rank - 2], t.size[1] = of->size[of->rank - 1], t.count = each,
+    t.at = of->at + at * each;
     return t;
 }
 
@@ -491,7 +583,8 @@ template <class R, class F> void batched(const table *in, table *out, F f)
     for (int d = 0; d < leading; d++) batches *= out->size[d];
     const int64_t each = batches ? out->count / batches : 0;
     for (int64_t e = 0; e < out->count; e++) {
-        const table a = matrix_of(&in[0], out, leading, e / each), b = matrix_of(&in[1], out, leading, e / each);
+        const table a = matrix_of(&in[0], out, leading, e / each),
+                    b = matrix_of(&in[1], out, leading, e / each);
         const operand<R> A(&a, false, false), B(&b, true, false);
         out->at[e] = f(A, B, e % each / B.cols, e % each % B.cols, 0, 0);
     }
@@ -524,25 +617,26 @@ template <class R, class F> void define(shape_rule rule, const table *in, int ar
 template <class R> bool apply(int op, const int32_t *attr, const table *in, table *out)
 {
     switch (op) {
-#define ROW(name, arity, oracle, ulp, flags)                                                                                     \
-    case OP_##name:                                                                                                              \
-        map<R>(op, arity, ulp, flags, in, out, [](R x, R y, R z) -> R { return (void)y, (void)z, R(oracle); });                  \
+#define ROW(name, arity, oracle, ulp, flags)                                                                 \
+    case OP_##name:                                                                                          \
+        map<R>(op, arity, ulp, flags, in, out,                                                               \
+               [](R x, R y, R z) -> R { return (void)y, (void)z, R(oracle); });                              \
         return true;
 #define DUET_MAP1(name, formula, oracle, domain, ulp, flags, known, doc) ROW(name, 1, oracle, ulp, flags)
 #define DUET_MAP2(name, formula, oracle, domain, ulp, flags, known, doc) ROW(name, 2, oracle, ulp, flags)
 #define DUET_MAP3(name, formula, oracle, domain, ulp, flags, known, doc) ROW(name, 3, oracle, ulp, flags)
 
-#define REDUCE_ROW(name, arity, oracle, count)                                                                                     \
-    case OP_##name:                                                                                                              \
-        reduction<R>(attr, in, arity, out, [&](int64_t n, auto read) -> number<R> {                                                   \
-            terms = count;                                                                                                       \
-            return oracle;                                                                                                       \
-        });                                                                                                                      \
+#define REDUCE_ROW(name, arity, oracle, count)                                                               \
+    case OP_##name:                                                                                          \
+        reduction<R>(attr, in, arity, out, [&](int64_t n, auto read) -> number<R> {                          \
+            terms = count;                                                                                   \
+            return oracle;                                                                                   \
+        });                                                                                                  \
         return true;
-#define OVER(term)                                                                                                               \
-    [&](int64_t k) -> number<R> {                                                                                                \
-        const number<R> x = read(0, k), y = read(SECOND, k);                                                                     \
-        return (void)y, (term);                                                                                                  \
+#define OVER(term)                                                                                           \
+    [&](int64_t k) -> number<R> {                                                                            \
+        const number<R> x = read(0, k), y = read(SECOND, k);                                                 \
+        return (void)y, (term);                                                                              \
     }
 #define SUM(term)   sum<R>(n, OVER(term))
 #define LEAST(term) extreme<R>(n, R(infinity), OVER(term), lesser<R>)
@@ -550,37 +644,40 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
 #define PROD(term)  product<R>(n, OVER(term))
 #define ANY(term)   some<R>(n, OVER(term))
 #define ALL(term)   every<R>(n, OVER(term))
-#define LET(m, value, result)                                                                                                    \
-    [&] {                                                                                                                        \
-        const number<R> m = value;                                                                                               \
-        return result;                                                                                                           \
+#define LET(m, value, result)                                                                                \
+    [&] {                                                                                                    \
+        const number<R> m = value;                                                                           \
+        return result;                                                                                       \
     }()
-#define DUET_FOLD1(name, start, take, join, epilogue, needs, oracle, terms, doc) REDUCE_ROW(name, 1, oracle, terms)
-#define DUET_MOMENT1(name, take, join, epilogue, needs, oracle, terms, doc)      REDUCE_ROW(name, 1, oracle, terms)
-#define DUET_PLACE1(name, better, needs, oracle, doc)                                                                            \
-    case OP_##name:                                                                                                              \
-        places<R>(attr, in, out, [&](int64_t n, auto read) -> number<R> { return oracle; });                                     \
+#define DUET_FOLD1(name, start, take, join, epilogue, needs, oracle, terms, doc)                             \
+    REDUCE_ROW(name, 1, oracle, terms)
+#define DUET_MOMENT1(name, take, join, epilogue, needs, oracle, terms, doc) REDUCE_ROW(name, 1, oracle, terms)
+#define DUET_PLACE1(name, better, needs, oracle, doc)                                                        \
+    case OP_##name:                                                                                          \
+        places<R>(attr, in, out, [&](int64_t n, auto read) -> number<R> { return oracle; });                 \
         return true;
 #define SECOND 0
 #include <duet/ops.def>
 #undef SECOND
-#define SECOND                                                                 1
-#define DUET_FOLD2(name, start, take, join, epilogue, needs, oracle, terms, doc) REDUCE_ROW(name, 2, oracle, terms)
+#define SECOND 1
+#define DUET_FOLD2(name, start, take, join, epilogue, needs, oracle, terms, doc)                             \
+    REDUCE_ROW(name, 2, oracle, terms)
 #include <duet/ops.def>
 #undef SUM
 #undef LEAST
 #undef MOST
 
-#define DEF_ROW(name, arity, kind, shape, value, count)                                                                          \
-    case OP_##name: {                                                                                                            \
-        const options o = options_##kind(attr);                                                                                  \
-        define<R>(RULE_##shape, in, arity, out,                                                                                  \
-                  [&](const auto &A, const auto &B, int64_t i, int64_t j, int64_t n, int64_t c) -> number<R> {                   \
-                      (void)o, (void)A, (void)B, (void)i, (void)j, (void)n, (void)c;                                             \
-                      terms = count;                                                                                             \
-                      return value;                                                                                              \
-                  });                                                                                                            \
-        return true;                                                                                                             \
+#define DEF_ROW(name, arity, kind, shape, value, count)                                                      \
+    case OP_##name: {                                                                                        \
+        const options o = options_##kind(attr);                                                              \
+        define<R>(RULE_##shape, in, arity, out,                                                              \
+                  [&](const auto &A, const auto &B, int64_t i, int64_t j, int64_t n,                         \
+                      int64_t c) -> number<R> {                                                              \
+                      (void)o, (void)A, (void)B, (void)i, (void)j, (void)n, (void)c;                         \
+                      terms = count;                                                                         \
+                      return value;                                                                          \
+                  });                                                                                        \
+        return true;                                                                                         \
     }
 #define RULE_REVERSED(...) REVERSED_
 #define RULE_LIKE(...)     LIKE_
@@ -589,8 +686,8 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
 #define AT(i, u, axis)     ((i)*o.stride[axis] - o.pad[axis] + (u)*o.dilation[axis])
 #define BACK(i, u, axis)   back((i) + o.pad[axis] - (u)*o.dilation[axis], o.stride[axis])
 #define SUM(k, n, term)    sum<R>(n, [&](int64_t k) -> number<R> { return term; })
-#define MOST(k, n, term)                                                                                                         \
-    extreme<R>(                                                                                                                  \
+#define MOST(k, n, term)                                                                                     \
+    extreme<R>(                                                                                              \
         n, R(-infinity), [&](int64_t k) -> number<R> { return term; }, greater<R>)
 #define DUET_DEF1(name, kind, needs, shape, value, terms, doc) DEF_ROW(name, 1, kind, shape, value, terms)
 #define DUET_DEF2(name, kind, needs, shape, value, terms, doc) DEF_ROW(name, 2, kind, shape, value, terms)
