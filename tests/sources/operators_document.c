@@ -1,8 +1,8 @@
-/* operators_document.c - docs/operators.md: each operator, of which element types, by what on each machine, with what error. The library itself is asked, on
- * the CPU and on the pretended CUDA, for its plans of small operands.
+/* operators_document.c - writes docs/operators.md: the element types, the kernels and the error of each operator. It plans each
+ * operator on small operands, on the CPU and on the fake CUDA, and reads the plans.
  *
- *     operators            writes it
- *     operators FILE       is FILE as it would be written? */
+ *     operators_document          write the document
+ *     operators_document FILE     test that FILE is up to date */
 #include "dtype.h"
 #include "every_guess.h"
 #include "tap.h"
@@ -26,7 +26,7 @@ static const char *step_words(char *line)
 {
     const char *kernel = strstr(line, ". "), *operands = strstr(line, " <- ");
     char *way = strstr(operands ? operands : line, "; ");
-    if (kernel && !strncmp(kernel + 2, "program", 7)) return "machine";
+    if (kernel && !strncmp(kernel + 2, "program", 7)) return "interpreter";
     if (!way || (way[2] >= '0' && way[2] <= '9')) return "own kernel";
     way[2 + strcspn(way + 2, ";,")] = 0;
     if (!strcmp(way + 2, "strict")) return "oneDNN or BLAS";
@@ -198,31 +198,36 @@ static void print_table(FILE *out, const char *title, const call *rows, int coun
 
 static const char head[] =
     "# The operators\n\n"
-    "Written by `tests/sources/operators_document.c`, which asks the library for its plans; a test compares. "
-    "Do not edit: "
-    "`build/tests/operators > docs/operators.md`.\n\n"
-    "**Types**: that all operands can be of (indices and conditions apart); floats are f16, bf16, f32, "
-    "f64; integers i8 to i64 and u8 to u64; real is all but the complex\n"
-    "ones. What operands of several types make is in `semantics.md`. **CPU, GPU**: by what, of small and "
-    "of large operands: `machine` is the expression machine, in which "
-    "operators beside\neach other are one pass; `own kernel` is one of Duet's for this operator; else a "
-    "vendor's library. What is of types that a machine does not compute in is "
-    "converted by\nits program, before or after. **Error**: what the tests of both machines allow. `ulp`: "
-    "units in the last place; 0.5 is rounded correctly. `gamma(n)`: n u / (1 - n u) "
-    "times the sum\nof the sizes of what is summed, u being the unit roundoff. `as its formula`: what its "
-    "operators are allowed. `norm`: 8 u log2(2 N) of the result's 2-norm, 32 where N has prime\n"
-    "factors above 13. `residual`: LAPACK's test ratios below 30. `its law`: by statistics. Between the "
-    "machines results are the same bits, but for those of vendors.\n";
+    "`tests/sources/operators_document.c` writes this document from the plans of the library, and a test\n"
+    "checks that it is up to date. Do not edit it. To write it again:\n\n"
+    "    build/tests/operators_document > docs/operators.md\n\n"
+    "- **types**: the types that all operands can have, except indices and conditions. *floats* are f16,\n"
+    "  bf16, f32 and f64; *integers* are i8 to i64 and u8 to u64; *real* is every type but the complex "
+    "ones.\n"
+    "  `semantics.md` says how operands of several types promote.\n"
+    "- **CPU**, **GPU**: what computes the operator, for small and for large operands. *interpreter*: the\n"
+    "  interpreter, which computes neighbouring operators in one pass. *own kernel*: a kernel of Duet for\n"
+    "  this operator. Other names are vendor libraries. The interpreter converts types that a kernel does\n"
+    "  not compute in.\n"
+    "- **error**: the error that the tests of both machines allow.\n"
+    "  - *ulp*: units in the last place; 0.5 ulp is correctly rounded.\n"
+    "  - *gamma(n)*: n u / (1 - n u) times the sum of the magnitudes of the terms, where u is the unit\n"
+    "    roundoff.\n"
+    "  - *as its formula*: the errors of the operators that it is composed of.\n"
+    "  - *norm*: 8 u log2(2 N) of the result's 2-norm, or 32 u log2(2 N) if N has prime factors above 13.\n"
+    "  - *residual*: the test ratios of LAPACK are below 30.\n"
+    "  - *its distribution*: statistical tests.\n\n"
+    "Results are bit-identical on the CPU and the GPU, except those of vendor libraries.\n";
 
 static void write_all(FILE *out)
 {
     fputs(head, out);
-    print_table(out, "Element by element", maps, LENGTH(maps));
-    print_table(out, "Formulas of these", composed, LENGTH(composed));
+    print_table(out, "Element-wise operators", maps, LENGTH(maps));
+    print_table(out, "Composed operators", composed, LENGTH(composed));
     print_table(out, "Reductions", reductions, LENGTH(reductions));
-    print_table(out, "Shapes, products, images, transforms, order, linear algebra", defs, LENGTH(defs));
+    print_table(out, "Shapes, products, images, transforms, sorting, linear algebra", defs, LENGTH(defs));
     print_table(out, "Losses, normalisations, gradients", networks, LENGTH(networks));
-    print_table(out, "Factorisations, as statements", factors, LENGTH(factors));
+    print_table(out, "Factorisations (statements)", factors, LENGTH(factors));
     print_table(out, "Other statements", statements, LENGTH(statements));
 }
 
@@ -258,6 +263,6 @@ int main(int argc, char **argv)
     fclose(out);
     if (CHECK(is != NULL, "%s cannot be read", argv[1])) compare(is, should);
     free(is), free(should);
-    tap_point("docs/operators.md says what there is");
+    tap_point("docs/operators.md is up to date");
     return tap_end();
 }

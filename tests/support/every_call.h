@@ -150,11 +150,11 @@ static const call composed[] = {
 #define DUET_COMPOSED_FOLD1(name, formula, oracle, doc) ROW(name, 1, -1, FORMULA, doc)
 #define DUET_COMPOSED_MATRIX1                           DUET_COMPOSED_FOLD1
 #include <duet/composed.def>
-    ROW(array_equal, 2, 0, NULL, "whether x and y have one shape and equal elements")              //
-    ROW(allclose, 2, -1, FORMULA, "whether |x - y| is at most absolute + relative |y| everywhere") //
-    ROW(pow_int, 1, -1, FORMULA, "x to the power of a whole number, by squaring")                  //
-    ROW(vdot, 2, -1, FORMULA, "dot of the conjugate of x with y")                                  //
-    ROW(cross, 2, -1, FORMULA, "the cross product of vectors along the last axis")                 //
+    ROW(array_equal, 2, 0, NULL, "1 if x and y have the same shape and equal elements, else 0")       //
+    ROW(allclose, 2, -1, FORMULA, "1 if |x - y| <= absolute + relative |y| for all elements, else 0") //
+    ROW(pow_int, 1, -1, FORMULA, "x to an integer power, by squaring")                                //
+    ROW(vdot, 2, -1, FORMULA, "the dot product of conj(x) and y")                                     //
+    ROW(cross, 2, -1, FORMULA, "the cross product of vectors along the last axis")                    //
 };
 MAKE(p_max_pool_h, x[0], 2, 2)
 MAKE(p_max_pool_p, x[0], 2, 2)
@@ -165,8 +165,9 @@ static const call networks[] = {
 #define DUET_NETWORK3R(name, formula, doc) ROW(name, 3, -1, FORMULA, doc)
 #include <duet/networks.def>
     ROW(p_max_pool_h, 1, -1, FORMULA,
-        "exp(x) over 1 plus its sum over the window, without overflow: probabilistic max pooling") //
-    ROW(p_max_pool_p, 1, -1, FORMULA, "that sum over 1 plus itself, of each window")               //
+        "probabilistic max pooling: exp(x) / (1 + the sum of exp(x) over the window), without overflow") //
+    ROW(p_max_pool_p, 1, -1, FORMULA,
+        "probabilistic max pooling: for each window S / (1 + S), where S is the sum of exp(x)") //
 };
 
 /* ---- statements: their destinations are results of 4 x 4, or as said ---- */
@@ -210,29 +211,32 @@ STATE(im2col, to[0], x[0], .window = { 1, 1 })
 STATE(convmtx, to[0], x[0], DUET_OVERLAP_SAME)
 STATE(convmtx2, to[0], x[0], 2, 2, DUET_OVERLAP_SAME)
 static const call statements[] = {
-    SAID(random_uniform, 0, 1, 0, NULL, "evenly distributed numbers")                              //
-    SAID(random_normal, 0, 1, -1, "its law", "normally distributed numbers")                       //
-    SAID(random_truncated_normal, 0, 1, -1, "its law", "the same, given that they lie in a range") //
-    SAID(random_bernoulli, 0, 1, 0, NULL, "1 with a probability, else 0")                          //
-    SAID(random_integers, 0, 1, 0, NULL, "integers of a range, evenly")                            //
-    SAID(random_permutation, 0, 1, 0, NULL, "a permutation, all being equally likely")             //
-    SAID(noise_uniform, 1, 1, -1, FORMULA, "x plus uniform numbers")                               //
-    SAID(noise_normal, 1, 1, -1, FORMULA, "x plus normal numbers")                                 //
-    SAID(noise_logistic, 1, 1, -1, FORMULA, "x plus normal numbers of deviation sigmoid(x)")       //
-    SAID(noise_ranged, 1, 1, -1, FORMULA, "x plus normal numbers where it is neither 0 nor a top") //
-    SAID(noise_bernoulli, 1, 1, 0, NULL, "1 with the probability that x is, else 0")               //
-    SAID(shuffle, 1, 1, 0, NULL, "the parts along an axis, all orders being equally likely")       //
-    SAID(sequence, 0, 1, 0, NULL, "start, start + by, start + 2 by and so on")                     //
-    SAID(concatenate, 1, 1, 0, NULL, "matrices one after the other along an axis")                 //
-    SAID(stack, 1, 1, 0, NULL, "matrices one after the other along an axis of their own")          //
-    SAID(tile, 1, 1, 0, NULL, "a matrix again and again")                                          //
-    SAID(repeat, 1, 1, 0, NULL, "each element several times along an axis")                        //
-    SAID(pad, 1, 1, 0, NULL, "a matrix within an edge")                                            //
-    SAID(roll, 1, 1, 0, NULL, "what falls off one end is put in at the other")                     //
-    SAID(im2col, 1, 1, 0, NULL, "the windows of images as the columns of matrices")                //
-    SAID(convmtx, 1, 1, 0, NULL, "the matrix by which a convolution of vectors is a product")      //
-    SAID(convmtx2, 1, 1, 0, NULL, "the same of two axes, the elements of an image row by row")     //
-    SAID(magic, 0, 1, 0, NULL, "the magic square: all rows, columns and diagonals have one sum")   //
+    SAID(random_uniform, 0, 1, 0, NULL, "uniformly distributed numbers")              //
+    SAID(random_normal, 0, 1, -1, "its distribution", "normally distributed numbers") //
+    SAID(random_truncated_normal, 0, 1, -1, "its distribution",
+         "normally distributed numbers, restricted to a range")                                //
+    SAID(random_bernoulli, 0, 1, 0, NULL, "1 with a given probability, else 0")                //
+    SAID(random_integers, 0, 1, 0, NULL, "uniformly distributed integers of a range")          //
+    SAID(random_permutation, 0, 1, 0, NULL, "a random permutation; all are equally likely")    //
+    SAID(noise_uniform, 1, 1, -1, FORMULA, "x plus uniform numbers")                           //
+    SAID(noise_normal, 1, 1, -1, FORMULA, "x plus normal numbers")                             //
+    SAID(noise_logistic, 1, 1, -1, FORMULA, "x plus normal numbers with deviation sigmoid(x)") //
+    SAID(noise_ranged, 1, 1, -1, FORMULA,
+         "x plus normal numbers, but x where it is 0 or the given maximum")                                 //
+    SAID(noise_bernoulli, 1, 1, 0, NULL, "1 with probability x, else 0")                                    //
+    SAID(shuffle, 1, 1, 0, NULL, "the slices along an axis in random order; all orders are equally likely") //
+    SAID(sequence, 0, 1, 0, NULL, "start, start + by, start + 2 by, ...")                                   //
+    SAID(concatenate, 1, 1, 0, NULL, "joins matrices along an axis")                                        //
+    SAID(stack, 1, 1, 0, NULL, "joins matrices along a new axis")                                           //
+    SAID(tile, 1, 1, 0, NULL, "repeats a matrix along its axes")                                            //
+    SAID(repeat, 1, 1, 0, NULL, "repeats each element along an axis")                                       //
+    SAID(pad, 1, 1, 0, NULL, "adds elements before and after a matrix")                                     //
+    SAID(roll, 1, 1, 0, NULL, "shifts elements along an axis; those that leave one end enter at the other") //
+    SAID(im2col, 1, 1, 0, NULL, "the windows of images, as the columns of matrices")                        //
+    SAID(convmtx, 1, 1, 0, NULL, "the matrix whose product with a vector is its convolution")               //
+    SAID(convmtx2, 1, 1, 0, NULL,
+         "the matrix whose product with an image in row-major order is its convolution")              //
+    SAID(magic, 0, 1, 0, NULL, "the magic square: all rows, columns and diagonals have the same sum") //
 };
 
 #endif
