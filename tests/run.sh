@@ -1,13 +1,14 @@
 #!/bin/sh
-# tests/run.sh - configures, builds and runs every test; sets up what is missing first (tools/setup.sh).
+# tests/run.sh - installs missing packages (tools/setup.sh), configures, builds, and runs all tests.
 #
 #     sh tests/run.sh [--quick] [--build DIR] [--sanitize [thread]] [--memcheck] [meson options such as -Dgpu=disabled]
-#         --quick      every row on small shapes alone
-#         --build DIR  where to build; build-tests beside the sources at first
-#         --sanitize   with the address and undefined-behaviour sanitizers; with thread after it, with the thread sanitizer: by clang,
-#                      and libomp with Archer (gcc's libgomp says nothing of its barriers, so all would be races)
-#         --memcheck   on a GPU: each test under compute-sanitizer
-# Ends with a line "N passed, N failed".
+#         --quick            test each operator with small shapes only
+#         --build DIR        the build folder; the default is build-tests in the source folder
+#         --sanitize         use the address and undefined-behaviour sanitizers
+#         --sanitize thread  use the thread sanitizer, with clang and with libomp and its tool Archer. gcc's libgomp does not
+#                            report its barriers to the sanitizer, which would report false races
+#         --memcheck         run each GPU test under compute-sanitizer
+# The last line of output is "N passed, N failed".
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build-tests
@@ -37,10 +38,10 @@ setup build
 if [ "$checks" = thread ]; then
     export OMP_TOOL_LIBRARIES="$(clang -print-resource-dir)/../../libarcher.so"
     export TSAN_OPTIONS='ignore_noninstrumented_modules=1 allocator_may_return_null=1'
-    [ -f "$OMP_TOOL_LIBRARIES" ] || { echo "tests/run.sh: clang's libomp and its libarcher.so are needed (libomp-dev)" >&2 && exit 2; }
+    [ -f "$OMP_TOOL_LIBRARIES" ] || { echo "tests/run.sh: cannot find libarcher.so of clang's libomp; install libomp-dev" >&2 && exit 2; }
 fi
 
-# shellcheck disable=SC2086 # options are words
+# shellcheck disable=SC2086 # the options are split into words on purpose
 if [ -f "$build/build.ninja" ]; then meson configure "$build" $sanitize $options
 else meson setup "$build" $(gpu_options -Dgpu_arch=90) $sanitize $options; fi
 meson compile -C "$build"
