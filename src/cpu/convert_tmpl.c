@@ -1,4 +1,7 @@
-/* convert_tmpl.c - rows of elements of any real type, made T's and back: loops that the compiler turns into vectors. */
+/* convert_tmpl.c - converts rows of elements between type T and any other real type. Template.
+ *
+ * The loops call the scalar conversions of core/convert.h, and the compiler vectorises them. F16C
+ * instructions convert f16 where they exist. */
 #include "convert.h"
 #include "converters.h"
 #ifdef __F16C__
@@ -6,45 +9,42 @@
 #endif
 
 #define NAME_OF_(verb, type, name) verb##_##type##name
-#define NAME_OF(verb, type, name)  NAME_OF_(verb, type, name) /* name: _f32 and so on */
+#define NAME_OF(verb, type, name)  NAME_OF_(verb, type, name) /* name includes its underscore: _f32 */
 #define READ(name)                 NAME_OF(read, TYPE, name)
 #define WRITE(name)                NAME_OF(write, TYPE, name)
 
-/* What instructions do of a row: how many elements. */
-static inline int64_t none_in(T *to, const void *from, int64_t n) { return (void)to, (void)from, (void)n, 0; }
-static inline int64_t none_out(void *to, const T *from, int64_t n)
-{
-    return (void)to, (void)from, (void)n, 0;
-}
+/* Convert the first elements of a row by instructions, and return how many. These convert none. */
+static inline int64_t convert_none_in(T *to, const void *from, int64_t n) { return 0; }
+static inline int64_t convert_none_out(void *to, const T *from, int64_t n) { return 0; }
 
 #if defined __F16C__ && defined T_f32
-enum { WIDE = 8, NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
-static inline int64_t halves_in(T *to, const stored_f16 *from, int64_t n)
+enum { LANES_F16 = 8, ROUND_NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
+static inline int64_t convert_halves_in(T *to, const stored_f16 *from, int64_t n)
 {
     int64_t i = 0;
-    for (; i + WIDE <= n; i += WIDE)
+    for (; i + LANES_F16 <= n; i += LANES_F16)
         _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + i))));
     return i;
 }
 
-static inline int64_t halves_out(stored_f16 *to, const T *from, int64_t n)
+static inline int64_t convert_halves_out(stored_f16 *to, const T *from, int64_t n)
 {
     int64_t i = 0;
-    for (; i + WIDE <= n; i += WIDE)
-        _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), NEAREST));
+    for (; i + LANES_F16 <= n; i += LANES_F16)
+        _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), ROUND_NEAREST));
     return i;
 }
 #else
-#define halves_in  none_in
-#define halves_out none_out
+#define convert_halves_in  convert_none_in
+#define convert_halves_out convert_none_out
 #endif
 
-#define CONVERTER(name, many_in, many_out)                                                                   \
+#define CONVERTER(name, vectors_in, vectors_out)                                                             \
     static void in##name(T *restrict to, const void *from, int64_t stride, int64_t n)                        \
     {                                                                                                        \
         const stored##name *restrict x = from;                                                               \
         if (stride == 1)                                                                                     \
-            for (int64_t i = many_in(to, x, n); i < n; i++) to[i] = READ(name)(x[i]);                        \
+            for (int64_t i = vectors_in(to, x, n); i < n; i++) to[i] = READ(name)(x[i]);                     \
         else                                                                                                 \
             for (int64_t i = 0; i < n; i++) to[i] = READ(name)(x[i * stride]);                               \
     }                                                                                                        \
@@ -52,15 +52,15 @@ static inline int64_t halves_out(stored_f16 *to, const T *from, int64_t n)
     {                                                                                                        \
         stored##name *restrict y = to;                                                                       \
         if (stride == 1)                                                                                     \
-            for (int64_t i = many_out(y, from, n); i < n; i++) y[i] = WRITE(name)(from[i]);                  \
+            for (int64_t i = vectors_out(y, from, n); i < n; i++) y[i] = WRITE(name)(from[i]);               \
         else                                                                                                 \
             for (int64_t i = 0; i < n; i++) y[i * stride] = WRITE(name)(from[i]);                            \
     }
 
-#define MANY_F16(way)               halves_##way
-#define MANY_BF16(way)              none_##way
-#define DUET_HALF(NAME, name, ...)  CONVERTER(_##name, MANY_##NAME(in), MANY_##NAME(out))
-#define DUET_DTYPE(NAME, name, ...) CONVERTER(_##name, none_in, none_out)
+#define VECTORS_F16(direction)      convert_halves_##direction
+#define VECTORS_BF16(direction)     convert_none_##direction
+#define DUET_HALF(NAME, name, ...)  CONVERTER(_##name, VECTORS_##NAME(in), VECTORS_##NAME(out))
+#define DUET_DTYPE(NAME, name, ...) CONVERTER(_##name, convert_none_in, convert_none_out)
 #define DUET_INTEGER                DUET_DTYPE
 #define DUET_NARROW                 DUET_DTYPE
 #include <duet/dtype.def>

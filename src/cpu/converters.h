@@ -1,15 +1,16 @@
-/* converters.h - rows of elements of any real type, made T's and back, by the functions of core/convert.h. A template. */
+/* converters.h - converts rows of elements between type T and any other real type. Template. */
 #ifndef CONVERTERS_H
 #define CONVERTERS_H
 
 #include "template_prelude.h"
 
-/* n elements, `stride` apart on the side that is not of type T; to and from do not overlap. */
+/* Converts n elements. `stride` applies to the side that is not of type T. The rows must not
+ * overlap. */
 typedef struct converter {
     void (*in)(T *to, const void *from, int64_t stride, int64_t n);
     void (*out)(void *to, const T *from, int64_t stride, int64_t n);
 } converter;
-extern const converter NAME(converters)[DUET_C64]; /* by type */
+extern const converter NAME(converters)[DUET_C64]; /* indexed by type */
 #define converters NAME(converters)
 
 #endif

@@ -40,7 +40,7 @@ static inline void lines_of_windows(const conv *g, const int64_t *stride, const 
         memset(to, 0, (size_t)(outside ? g->ow : first) * sizeof(T));
         if (outside) continue;
         const int64_t apart = g->stride[1] * stride[4];
-        row_in(to + first, plane + y * stride[3] + first * apart, apart, last - first);
+        gather_row(to + first, plane + y * stride[3] + first * apart, apart, last - first);
         memset(to + last, 0, (size_t)(g->ow - last) * sizeof(T));
     }
 }

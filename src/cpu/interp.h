@@ -1,73 +1,86 @@
-/* interp.h - the expression machine: a program as a chain of handlers that pass eight registers to each other. A template.
+/* interp.h - the CPU interpreter of element-wise programs. Template, for one element type and
+ * instruction set.
  *
- * tile_make translates a program once. tile_run then goes along rows of elements, a tile of TILE at a time: the accumulator travels
- * in registers as the handlers' arguments, each handler ends in a call of the next one, and the last returns. What is left of a row
- * is a tile again, that overlaps the last one or is made of copies, or goes register by register, the last one under a mask: no byte
- * beyond an operand is touched.
+ * interp_compile() translates a program into a chain of handlers. interp_run() runs the chain over
+ * rows of elements, one tile of TILE elements (eight registers) at a time. The accumulator travels
+ * in registers, as arguments of the handlers. Each handler ends with a tail call of the next one;
+ * the last one returns.
  *
- * A value is an index into a table of addresses. */
-#ifndef TILE_H
-#define TILE_H
+ * The remainder of a row is computed in one of three ways: as a tile that overlaps the previous
+ * one, as a tile of padded copies, or one register at a time with a mask on the last one. None of
+ * them reads or writes beyond an operand.
+ *
+ * Handlers find operands by index in a table of addresses, `value`. */
+#ifndef INTERP_H
+#define INTERP_H
 
 #include "backend.h"
 #include "template_prelude.h"
 
+/* Indices into the table of addresses. From SLOTS on, the addresses are in memory of interp_run(). */
 enum {
     INPUTS,
     NUMBERS = INPUTS + PROGRAM_INPUTS,
     OUTPUTS = NUMBERS + PROGRAM_NUMBERS,
     ROW = OUTPUTS + PROGRAM_OUTPUTS,
-    SLOTS, /* and the rest: tile_run's own */
+    SLOTS,
     SPARES = SLOTS + PROGRAM_SLOTS,
     SCRATCH = SPARES + 4,
     VALUES
 };
 
-/* One instruction. tile and tail are handlers of eight registers and of one. */
-typedef struct ins {
+/* One instruction. `tile` handles eight registers, `tail` one register under a mask. */
+typedef struct interp_ins {
     void (*tile)(void), (*tail)(void);
-    uint8_t from[3], to; /* values */
-} ins;
+    uint8_t from[3], to; /* indices into the table of addresses */
+} interp_ins;
 
-#define CODE_LENGTH (8 * PROGRAM_LENGTH + 2)
+#define INTERP_CODE_LENGTH (8 * PROGRAM_LENGTH + 2)
 
-typedef struct code {
+typedef struct interp_code {
     uint16_t length;
-    uint8_t slots;                    /* SLOTS .. SLOTS + slots - 1 are used */
-    uint8_t inputs, numbers, outputs; /* so are these */
-    bool reductions, places;          /* it has reductions; of kind PLACE1 */
-    bool streams;                     /* it stores past the caches */
-    uint32_t singles;                 /* inputs of one element for all */
-    double seconds;                   /* rough, of one element */
-    ins run[CODE_LENGTH];
-} code;
+    uint8_t slots;                    /* used: SLOTS .. SLOTS + slots - 1 */
+    uint8_t inputs, numbers, outputs; /* how many of each are used */
+    /* whether it has reductions, and one of kind PLACE1, which needs row numbers */
+    bool reductions, counts_rows;
+    bool streams;     /* whether it has streaming (non-temporal) stores */
+    uint32_t scalars; /* bit k: input k is a scalar */
+    double seconds;   /* estimated time of one element */
+    interp_ins run[INTERP_CODE_LENGTH];
+} interp_code;
 
-/* How much of a code is in use: it may be copied by this. */
-static inline size_t code_bytes(const code *c) { return offsetof(code, run) + c->length * sizeof(ins); }
+/* The size of the used part of `c`. Copying these bytes copies the code. */
+static inline size_t interp_code_bytes(const interp_code *c)
+{
+    return offsetof(interp_code, run) + c->length * sizeof(interp_ins);
+}
 
-/* p, all of whose instructions are of type T. singles: bit k says that input k is one element for all, not a row. streams: bit k says
- * that output k is stored past the caches, where its address allows it: for large ones that are not inputs. */
-void NAME(tile_make)(code *c, const program *p, uint32_t singles, uint32_t streams);
-#define tile_make NAME(tile_make)
+/* Compiles p, whose instructions all have type T. Bit k of `scalars`: input k is one element for
+ * the whole run, not a row. Bit k of `streams`: write output k with streaming stores where it is
+ * aligned. Set it for large outputs that are not inputs. */
+void NAME(interp_compile)(interp_code *c, const program *p, uint32_t scalars, uint32_t streams);
+#define interp_compile NAME(interp_compile)
 
-/* A row of fused.def: operands in[0 .. 2], numbers 0 and 1, output 0. */
-void NAME(tile_make_fused)(code *c, int kernel, int ins, uint32_t singles);
-#define tile_make_fused NAME(tile_make_fused)
+/* Compiles a row of fused.def, with operands in[0 .. 2], numbers 0 and 1, and output 0. */
+void NAME(interp_compile_fused)(interp_code *c, int kernel, int inputs, uint32_t scalars);
+#define interp_compile_fused NAME(interp_compile_fused)
 
-/* Runs `rows` rows of n elements each. value[v] is the first element of input, number or output v, for those that there are; down[v]
- * how many elements further each row is than the last; down may be NULL where there is but one row. The table comes back as it was,
- * but for the machine's own values.
+/* Runs `rows` rows of n elements each. value[v] is the address of the first element of input,
+ * number or output v. row_step[v] is the distance in elements from one row to the next; it may be
+ * NULL for one row. Only SLOTS and later entries of `value` differ afterwards.
  *
- * A reduction updates lanes: element i of each row goes into lane i at value[OUTPUTS + k], so down[OUTPUTS + k] is 0 where rows reduction into
- * the same lanes. Nobody starts or joins them here. A lane of a row of kind
- *   FOLD1, FOLD2   is one T, started as the row's start;
- *   MOMENT1        is a0, a1 and a2 at l, l + TILE_PART and l + 2 * TILE_PART, started as 0;
- *   PLACE1         is the value at l, and at l + TILE_PART the number of the row where it was found, started as anything and -1.
- *                  Ties stay with the first row, and so does NaN. value[ROW] is the number of the first row, the caller's; the rows
- *                  count on from it, by 1, and it is left at that of the row after the last. Only PLACE1 needs it.
- * With parts, n is at most TILE_PART. */
-#define TILE_PART 128
-void NAME(tile_run)(const code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t down[ROW]);
-#define tile_run NAME(tile_run)
+ * A reduction updates lanes: element i of a row updates lane i at value[OUTPUTS + k]. Set
+ * row_step[OUTPUTS + k] to 0 to reduce all rows into the same lanes. The caller initialises and
+ * joins the lanes. The state of the lane at address l depends on the kind of the row:
+ *   FOLD1, FOLD2   one T at l, initially the start value of the row.
+ *   MOMENT1        a0 at l, a1 at l + INTERP_PART and a2 at l + 2 * INTERP_PART, initially 0.
+ *   PLACE1         the value at l, initially anything, and at l + INTERP_PART the number of the row
+ *                  where it was found, initially -1. The first of equal values wins, and the first NaN.
+ *                  value[ROW] points to the number of the first row. It is advanced by 1 after each row.
+ * If states have several parts, n is at most INTERP_PART. */
+#define INTERP_PART 128
+void NAME(interp_run)(const interp_code *c, T *value[VALUES], int64_t rows, int64_t n,
+                      const int64_t row_step[ROW]);
+#define interp_run NAME(interp_run)
 
 #endif

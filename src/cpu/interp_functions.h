@@ -1,18 +1,21 @@
-/* interp_functions.h - functions, the rows of ops.def that round more than once, over memory. A template.
+/* interp_functions.h - functions: the element-wise operators that round more than once, such as
+ * exp. Template.
  *
- * Scalar formulas in a loop that the compiler turns into vectors. They stand in a file of their own, where they have all registers. */
-#ifndef TILE_LOOPS_H
-#define TILE_LOOPS_H
+ * Each function is a loop over memory, compiled from the scalar formula of ops.def. The loops are
+ * in a separate file so that the compiler can use all registers: interp_tmpl.c reserves some. */
+#ifndef INTERP_FUNCTIONS_H
+#define INTERP_FUNCTIONS_H
 
 #include "template_prelude.h"
 
-#define BY_LOOP(ulp) ((ulp) > 0.5) /* is a row with this column a function? */
+#define BY_LOOP(ulp) ((ulp) > 0.5) /* Is the operator a function? `ulp` is its error bound in ops.def. */
 
-/* x, y and z lie one tile apart from each other; the result goes to x. tile: of a whole tile; tail: of one register. */
-typedef struct loops {
+/* Operands x, y and z are TILE elements apart; the result replaces x. `tile` computes TILE
+ * elements, `tail` the elements of one register. */
+typedef struct interp_function {
     void (*tile)(T *x), (*tail)(T *x);
-} loops;
-extern const loops NAME(tile_loops)[];
-#define tile_loops NAME(tile_loops)
+} interp_function;
+extern const interp_function NAME(interp_functions)[];
+#define interp_functions NAME(interp_functions)
 
 #endif

@@ -1,4 +1,4 @@
-/* interp_functions_tmpl.c - functions over a tile, and over a register. */
+/* interp_functions_tmpl.c - the loops of interp_functions.h, for a tile and for one register. */
 #include "interp_functions.h"
 #include "ops.h"
 #include "simd_registers.h"
@@ -8,15 +8,15 @@ enum { LANES = VECTOR_BYTES / sizeof(T), TILE = 8 * LANES };
 #if VECTOR_BYTES > 16
 #define SIMD _Pragma("omp simd")
 #else
-#define SIMD /* a tail has two or four elements */
+#define SIMD /* a tail has two or four elements: too few for a vector loop */
 #endif
 #define LOOP(name, formula, count, simd)                                                                     \
     __attribute__((unused)) static void name(T *at)                                                          \
     {                                                                                                        \
         simd for (int i = 0; i < count; i++)                                                                 \
         {                                                                                                    \
-            const T x = at[i], y = at[TILE + i], z = at[2 * TILE + i];                                       \
-            (void)x, (void)y, (void)z;                                                                       \
+            const T x = at[i];                                                                               \
+            const T y __attribute__((unused)) = at[TILE + i], z __attribute__((unused)) = at[2 * TILE + i];  \
             at[i] = formula;                                                                                 \
         }                                                                                                    \
     }
@@ -30,7 +30,7 @@ enum { LANES = VECTOR_BYTES / sizeof(T), TILE = 8 * LANES };
 #define MODERATES(ROW)
 #define QUOTIENTS(ROW)
 #else
-/* The bits of the greatest |x|; NaN is above all numbers. */
+/* The bits of the largest |x|. NaN counts as larger than all numbers. */
 static inline __attribute__((always_inline)) BITS greatest(const T *x, int count)
 {
     BITS most = 0;
@@ -41,7 +41,8 @@ static inline __attribute__((always_inline)) BITS greatest(const T *x, int count
     return most;
 }
 
-/* Operands are moderate, but for a few: a loop over moderate ones alone is shorter, and gives the same bits. reach: how far it goes. */
+/* Most operands are small enough for a shorter formula (name##_moderate) with the same bits. The
+ * loop uses it if no |x| exceeds `reach`. */
 #define CHOOSE(part, name, reach, count, simd)                                                               \
     LOOP(moderate_##part##_##name, FN(name##_moderate)(x), count, simd)                                      \
     static void choose_##part##_##name(T *at)                                                                \
@@ -55,7 +56,8 @@ static inline __attribute__((always_inline)) BITS greatest(const T *x, int count
     ROW(sigmoid, sigmoid_reach) ROW(sin, angle_reach) ROW(cos, angle_reach) ROW(tan, angle_reach)
 MODERATES(MODERATE)
 
-/* Quotients are moderate, too: a loop without a loop within it. */
+/* For fmod and remainder the moderate formula avoids an inner loop. It holds if no quotient is too
+ * large. */
 static inline __attribute__((always_inline)) BITS least(const T *x, int count)
 {
     BITS least = ~(BITS)0;
@@ -78,7 +80,7 @@ static inline __attribute__((always_inline)) BITS least(const T *x, int count)
 QUOTIENTS(QUOTIENT)
 #endif
 
-const loops tile_loops[OPS] = {
+const interp_function interp_functions[OPS] = {
 #define ROW1(name, formula, ulp, flags)                                                                      \
     [OP_##name] = { BY_LOOP(ulp) ? tile_##name : NULL, BY_LOOP(ulp) ? tail_##name : NULL },
 #define ROW2 ROW1

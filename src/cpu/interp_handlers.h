@@ -1,24 +1,26 @@
-/* interp_handlers.h - the handlers of all rows: included twice by interp_tmpl.c, for tiles and for tails.
+/* interp_handlers.h - the handlers of all operators. Template, included by interp_tmpl.c.
  *
- * Wanted: SET(name) (a name of this set's), ARGS (a handler's parameters), NEXT (the call that ends one), EACH(do, ...) (do(r, ...) for
- * each register r), GET(p, r), PUT(p, r, v), STREAM(p, r, v) (the memory that register r stands for), STREAMABLE(p), SIZE (tile or tail).
+ * The parameter SIZE is `tile` (handlers of eight registers) or `tail` (handlers of one register
+ * under a mask). The macros ARGS, NEXT, EACH, GET, PUT, STREAM and STREAMABLE of interp_tmpl.c
+ * depend on it.
  *
- * A form is three letters, where the operands x, y, z come from: A the accumulator, B and C the banks of simd_registers.h, M memory,
- * S a single element, N there is none.
- * A handler ends in one of three ways: next, save (stores the accumulator, and then the next) and last (stores it, and returns). */
+ * The name of a handler contains its form: one letter for each of the operands x, y and z. A is the
+ * accumulator, B and C are the banks of simd_registers.h, M is memory, S a scalar, N none. It ends
+ * with its variant: next (calls the next handler), save (stores the accumulator and calls the next
+ * handler) or last (stores the accumulator and returns). */
 
-#define OPEN_A(k)
-#define OPEN_B(k)
-#define OPEN_C(k)
-#define OPEN_N(k)
-#define OPEN_M(k)   const T *const m##k = at[pc->from[k]] + off;
-#define OPEN_S(k)   const V s##k = spread(*at[pc->from[k]]);
-#define GET_A(k, r) a##r
-#define GET_B(k, r) bank_b##r
-#define GET_C(k, r) bank_c##r
-#define GET_N(k, r) a##r
-#define GET_M(k, r) GET(m##k, r)
-#define GET_S(k, r) s##k
+#define DECLARE_A(k)
+#define DECLARE_B(k)
+#define DECLARE_C(k)
+#define DECLARE_N(k)
+#define DECLARE_M(k) const T *const m##k = at[pc->from[k]] + off;
+#define DECLARE_S(k) const V s##k = spread(*at[pc->from[k]]);
+#define GET_A(k, r)  a##r
+#define GET_B(k, r)  bank_b##r
+#define GET_C(k, r)  bank_c##r
+#define GET_N(k, r)  a##r
+#define GET_M(k, r)  GET(m##k, r)
+#define GET_S(k, r)  s##k
 
 #define SAVE_ONE(r, ...) PUT(to, r, a##r);
 #define SAVE_ALL                                                                                             \
@@ -30,28 +32,29 @@
 #define END_save SAVE_ALL NEXT
 #define END_last SAVE_ALL
 
-/* ---- rows of kind map ---- */
+/* ---- element-wise operators ---- */
 
 #define APPLY(r, name, X, Y, Z) a##r = vec_##name(GET_##X(0, r), GET_##Y(1, r), GET_##Z(2, r));
 
-/* A function: the operands go to memory, and a loop over all of them is compiled from the scalar formula. */
-#define LEND(r, k, X) *(V *)(scratch + k * TILE + r * LANES) = GET_##X(k, r);
-#define LEND_N(...)
-#define LEND_A        EACH
-#define LEND_B        EACH
-#define LEND_C        EACH
-#define LEND_M        EACH
-#define LEND_S        EACH
-#define FETCH(r, ...) a##r = *(const V *)(scratch + r * LANES);
+/* A function: writes the operands to memory, and calls a loop compiled from the scalar formula. */
+#define SPILL(r, k, X) *(V *)(scratch + k * TILE + r * LANES) = GET_##X(k, r);
+#define SPILL_N(...)
+#define SPILL_A        EACH
+#define SPILL_B        EACH
+#define SPILL_C        EACH
+#define SPILL_M        EACH
+#define SPILL_S        EACH
+#define RELOAD(r, ...) a##r = *(const V *)(scratch + r * LANES);
 #define CALL(name, X, Y, Z)                                                                                  \
     T *const scratch = at[SCRATCH];                                                                          \
-    LEND_##X(LEND, 0, X) LEND_##Y(LEND, 1, Y) LEND_##Z(LEND, 2, Z) tile_loops[OP_##name].SIZE(scratch);      \
-    EACH(FETCH)
+    SPILL_##X(SPILL, 0, X) SPILL_##Y(SPILL, 1, Y) SPILL_##Z(SPILL, 2, Z) interp_functions[OP_##name].SIZE(   \
+        scratch);                                                                                            \
+    EACH(RELOAD)
 
 #define HANDLE(name, ulp, X, Y, Z, end)                                                                      \
-    __attribute__((unused)) static void SET(name##_##X##Y##Z##_##end)(ARGS)                                  \
+    __attribute__((unused)) static void HANDLER(name##_##X##Y##Z##_##end)(ARGS)                              \
     {                                                                                                        \
-        OPEN_##X(0) OPEN_##Y(1) OPEN_##Z(2) if (BY_LOOP(ulp)) { CALL(name, X, Y, Z) }                        \
+        DECLARE_##X(0) DECLARE_##Y(1) DECLARE_##Z(2) if (BY_LOOP(ulp)) { CALL(name, X, Y, Z) }               \
         else { EACH(APPLY, name, X, Y, Z) } END_##end }
 #define HANDLE_ALL(name, ulp, X, Y, Z)                                                                       \
     HANDLE(name, ulp, X, Y, Z, next) HANDLE(name, ulp, X, Y, Z, save) HANDLE(name, ulp, X, Y, Z, last)
@@ -69,13 +72,13 @@ FORMS1(HANDLE_ALL, move, 0.0)
 #include <duet/dtype.def>
 #endif
 
-/* ---- the banks ---- */
+/* ---- loads of the banks ---- */
 
-#ifdef TILE_BANKS
+#ifdef INTERP_BANKS
 #define KEEP_B(r, X) bank_b##r = GET_##X(0, r);
 #define KEEP_C(r, X) bank_c##r = GET_##X(0, r);
 #define KEEP(bank, X)                                                                                        \
-    static void SET(keep_##bank##X)(ARGS) { OPEN_##X(0) EACH(KEEP_##bank, X) NEXT }
+    static void HANDLER(keep_##bank##X)(ARGS) { DECLARE_##X(0) EACH(KEEP_##bank, X) NEXT }
 KEEP(B, A)
 KEEP(B, M)
 KEEP(B, S)
@@ -84,25 +87,25 @@ KEEP(C, M)
 KEEP(C, S)
 #endif
 
-/* ---- rows of kind reduction: the accumulator stays ---- */
+/* ---- reductions: they preserve the accumulator ---- */
 
-#define TAKE(r, name, X, Y)                                                                                  \
+#define UPDATE(r, name, X, Y)                                                                                \
     {                                                                                                        \
-        V p0 = GET(lane, r), p1 = row, p2 = row;                                                             \
-        if (parts > 1) p1 = GET(lane + TILE_PART, r);                                                        \
-        if (parts > 2) p2 = GET(lane + 2 * TILE_PART, r);                                                    \
+        V p0 = GET(state, r), p1 = row, p2 = row;                                                            \
+        if (parts > 1) p1 = GET(state + INTERP_PART, r);                                                     \
+        if (parts > 2) p2 = GET(state + 2 * INTERP_PART, r);                                                 \
         vec_##name(&p0, &p1, &p2, row, GET_##X(0, r), GET_##Y(1, r));                                        \
-        PUT(lane, r, p0);                                                                                    \
-        if (parts > 1) PUT(lane + TILE_PART, r, p1);                                                         \
-        if (parts > 2) PUT(lane + 2 * TILE_PART, r, p2);                                                     \
+        PUT(state, r, p0);                                                                                   \
+        if (parts > 1) PUT(state + INTERP_PART, r, p1);                                                      \
+        if (parts > 2) PUT(state + 2 * INTERP_PART, r, p2);                                                  \
     }
-#define REDUCE(name, parts_, places, X, Y)                                                                   \
-    static void SET(name##_##X##Y)(ARGS)                                                                     \
+#define REDUCE(name, parts_, needs_row, X, Y)                                                                \
+    static void HANDLER(name##_##X##Y)(ARGS)                                                                 \
     {                                                                                                        \
         enum { parts = parts_ };                                                                             \
-        T *const lane = at[pc->to] + off;                                                                    \
-        const V row = spread(places ? *at[ROW] : 0);                                                         \
-        OPEN_##X(0) OPEN_##Y(1) EACH(TAKE, name, X, Y) NEXT                                                  \
+        T *const state = at[pc->to] + off;                                                                   \
+        const V row = spread(needs_row ? *at[ROW] : 0);                                                      \
+        DECLARE_##X(0) DECLARE_##Y(1) EACH(UPDATE, name, X, Y) NEXT                                          \
     }
 #define REDUCE_ROW1(name, ...) REDUCE(name, 1, 0, A, N) REDUCE(name, 1, 0, M, N)
 #define REDUCE_ROW2(name, ...)                                                                               \
@@ -116,17 +119,17 @@ KEEP(C, S)
 #define APPLY_FUSED(r, name, X, Y, Z)                                                                        \
     a##r = vec_fused_##name(GET_##X(0, r), GET_##Y(1, r), GET_##Z(2, r), s, t);
 #define HANDLE_FUSED(name, X, Y, Z)                                                                          \
-    static void SET(fused_##name##_##X##Y##Z)(ARGS)                                                          \
+    static void HANDLER(fused_##name##_##X##Y##Z)(ARGS)                                                      \
     {                                                                                                        \
         const V s = spread(*at[NUMBERS]), t = spread(*at[NUMBERS + 1]);                                      \
-        OPEN_##X(0) OPEN_##Y(1) OPEN_##Z(2) EACH(APPLY_FUSED, name, X, Y, Z) SAVE_ALL                        \
+        DECLARE_##X(0) DECLARE_##Y(1) DECLARE_##Z(2) EACH(APPLY_FUSED, name, X, Y, Z) SAVE_ALL               \
     }
 #ifndef FORMULA_INTEGERS
 #define DUET_FUSED(name, ...) FORMS_FUSED(HANDLE_FUSED, name)
 #include "fused.def"
 #endif
 
-/* ---- stores past the caches, and the end ---- */
+/* ---- streaming stores, and the end of a chain ---- */
 
 #define STREAM_ONE(r, ...) STREAM(to, r, a##r);
 #define STREAM_ALL                                                                                           \
@@ -136,6 +139,8 @@ KEEP(C, S)
     } else {                                                                                                 \
         EACH(SAVE_ONE)                                                                                       \
     }
-static void SET(stream_next)(ARGS) { STREAM_ALL NEXT }
-static void SET(stream_last)(ARGS) { STREAM_ALL }
-static void SET(stop)(ARGS) {}
+static void HANDLER(stream_next)(ARGS) { STREAM_ALL NEXT }
+static void HANDLER(stream_last)(ARGS) { STREAM_ALL }
+static void HANDLER(stop)(ARGS) {}
+
+#undef SIZE

@@ -1,40 +1,45 @@
-/* interp_table.h - the handlers of the expression machine, by row, form and end. A template. */
-#ifndef TILE_TABLE_H
-#define TILE_TABLE_H
+/* interp_table.h - the table of the interpreter's handlers, by operator, form and variant.
+ * Template. */
+#ifndef INTERP_TABLE_H
+#define INTERP_TABLE_H
 
 #include "interp.h"
 
-typedef struct handlers {
+typedef struct handler {
     void (*tile)(void), (*tail)(void);
-} handlers;
+} handler;
 
-/* How a handler ends: in the next one; having stored the accumulator; having stored it, and for good. */
-enum { NEXT_END, SAVE_END, LAST_END, ENDS };
-typedef const handlers ends[ENDS];
+/* What a handler does last: call the next handler; store the accumulator and call the next one;
+ * store it and return. */
+enum { CONTINUE, STORE_CONTINUE, STORE_RETURN, VARIANTS };
+typedef const handler variants[VARIANTS];
 
-/* Where an operand comes from: the accumulator, a bank (simd_registers.h), memory, or one element. */
+/* The class of an operand: the accumulator (A), register bank B or C (simd_registers.h), memory
+ * (M), or a scalar (S). N: the operator has no such operand. A form is the combination of the
+ * classes of all operands. */
 enum { CLASS_A, CLASS_B, CLASS_C, CLASS_M, CLASS_S, CLASS_N = 0, CLASSES = 5, BANKS = 2 };
 #define FORM(x, y, z) ((x) + CLASSES * (y) + CLASSES * CLASSES * (z))
 #define FUSED_FORMS   (FORM(CLASS_S, CLASS_S, CLASS_S) + 1)
 
-/* A row: its forms, of which some have no handlers. Those of reductions and functions have one end, and of rows that commute the first two operands are in
- * the order of the classes. */
-typedef struct tile_row {
-    ends *form;
+/* The handlers of one operator. Forms without handlers have NULL. Reductions and functions have
+ * only the variant CONTINUE. A commutative operator has only forms whose first two classes are in
+ * ascending order. */
+typedef struct interp_row {
+    variants *form;
     int forms;
-    double seconds; /* rough, of one element */
-} tile_row;
+    double seconds; /* estimated time of one element */
+} interp_row;
 
-typedef struct tile_table {
-    tile_row row[OPS_ALL];
-    ends *move;                          /* LOAD, SAVE and STORE, by class */
-    ends stream;                         /* STORE past the caches */
-    ends wrap[DUET_DTYPE_COUNT];         /* WRAP of the accumulator, by type: of integers */
-    handlers stop, keep[BANKS][CLASSES]; /* the end; into a bank, by class */
-    handlers fused[KERNELS - KERNEL_PROGRAM][FUSED_FORMS];
-    bool banked; /* there are banks */
-} tile_table;
+typedef struct interp_table {
+    interp_row row[OPS_ALL];
+    variants *move;                     /* LOAD, SAVE and STORE, by class */
+    variants stream;                    /* STORE with streaming stores */
+    variants wrap[DUET_DTYPE_COUNT];    /* WRAP of the accumulator to an integer type */
+    handler stop, keep[BANKS][CLASSES]; /* `stop` returns; `keep` loads a bank, by bank and class */
+    handler fused[KERNELS - KERNEL_PROGRAM][FUSED_FORMS];
+    bool banked; /* whether there are register banks */
+} interp_table;
 
-extern const tile_table NAME(tile_table);
+extern const interp_table NAME(interp_table);
 
 #endif

@@ -1,6 +1,6 @@
-/* interp_tmpl.c - the handlers of the expression machine, their table, and running them. */
+/* interp_tmpl.c - the interpreter: its handlers, their table, and interp_run(). Template. */
 #include "simd_registers.h"
-/* first */
+/* must be first */
 #include "interp_functions.h"
 #include "interp_table.h"
 #include "threads.h"
@@ -8,14 +8,15 @@
 
 #define TILE (8 * LANES)
 
+/* gcc makes a jump of the call. A plain call nests no deeper than the handlers of one tile. */
 #if defined __clang__
 #define TAIL_CALL __attribute__((musttail)) return
 #else
-#define TAIL_CALL                                                                                            \
-    return /* where the compiler makes it a call, it goes no deeper than one tile's instructions */
+#define TAIL_CALL return
 #endif
 
-/* The forms that there are of rows with one, two and three operands. Others are made of these: interp_compile_tmpl.c. */
+/* The forms with handlers, for operators with one, two and three operands. interp_compile_tmpl.c
+ * moves operands so that one of these fits. */
 #define FORMS1(DO, ...)                                                                                      \
     DO(__VA_ARGS__, A, N, N) DO(__VA_ARGS__, M, N, N) DO(__VA_ARGS__, S, N, N) BANKS1(DO, __VA_ARGS__)
 #define FORMS2(DO, ...)                                                                                      \
@@ -47,7 +48,7 @@
     DO(__VA_ARGS__, M, S, M)                                                                                 \
     DO(__VA_ARGS__, M, S, S)                                                                                 \
     BANKS3(DO, __VA_ARGS__)
-#ifdef TILE_BANKS
+#ifdef INTERP_BANKS
 #define BANKS1(DO, ...) DO(__VA_ARGS__, B, N, N) DO(__VA_ARGS__, C, N, N)
 #define BANKS2(DO, ...)                                                                                      \
     DO(__VA_ARGS__, A, B, N)                                                                                 \
@@ -93,7 +94,7 @@
     DO(__VA_ARGS__, M, S, S)                                                                                 \
     DO(__VA_ARGS__, S, S, S)
 
-/* LOAD and STORE, and WRAP to a type: rows like others here, if no functions. */
+/* Handlers for LOAD, SAVE and STORE ("move") and for WRAP are generated like those of operators. */
 enum {
     OP_move,
 #define DUET_INTEGER(NAME, name, type) OP_wrap_##name,
@@ -102,101 +103,106 @@ enum {
 #include <duet/dtype.def>
 };
 
-/* ---- a tile of eight registers ---- */
+/* ---- handlers of two sizes ---- */
 
-#define SET(name) tile_##name
-#define SIZE      tile
-#define ARGS      const ins *pc, T *const *at, int64_t off, V a0, V a1, V a2, V a3, V a4, V a5, V a6, V a7
-typedef void tile_handler(ARGS);
-#define NEXT          TAIL_CALL((tile_handler *)pc[1].tile)(pc + 1, at, off, a0, a1, a2, a3, a4, a5, a6, a7);
-#define EACH(DO, ...) EACH_(DO, __VA_ARGS__)
-#define EACH_(DO, ...)                                                                                       \
+/* interp_handlers.h is included with SIZE defined as `tile` and as `tail`. These macros have the meaning
+ * for that size: do(r, ...) for each register r, the memory of register r, the next handler, and so on. */
+#define SIZED_(name, size) name##_##size
+#define SIZED(name, size)  SIZED_(name, size)
+#define HANDLER(name)      SIZED(SIZE, name)
+#define ARGS               SIZED(ARGS, SIZE)
+#define NEXT               SIZED(NEXT, SIZE)
+#define EACH(DO, ...)      SIZED(EACH, SIZE)(DO, __VA_ARGS__)
+#define GET(p, r)          SIZED(GET, SIZE)(p, r)
+#define PUT(p, r, v)       SIZED(PUT, SIZE)(p, r, v)
+#define STREAMABLE(p)      SIZED(STREAMABLE, SIZE)(p)
+#define STREAM(p, r, v)    SIZED(STREAM, SIZE)(p, r, v)
+
+/* A tile: eight registers. */
+#define ARGS_tile                                                                                            \
+    const interp_ins *pc, T *const *at, int64_t off, V a0, V a1, V a2, V a3, V a4, V a5, V a6, V a7
+typedef void tile_handler(ARGS_tile);
+#define NEXT_tile TAIL_CALL((tile_handler *)pc[1].tile)(pc + 1, at, off, a0, a1, a2, a3, a4, a5, a6, a7);
+#define EACH_tile(DO, ...)                                                                                   \
     DO(0, __VA_ARGS__)                                                                                       \
     DO(1, __VA_ARGS__)                                                                                       \
     DO(2, __VA_ARGS__)                                                                                       \
     DO(3, __VA_ARGS__) DO(4, __VA_ARGS__) DO(5, __VA_ARGS__) DO(6, __VA_ARGS__) DO(7, __VA_ARGS__)
-#define GET(p, r)    (*(const V_anywhere *)((p) + (r)*LANES))
-#define PUT(p, r, v) (*(V_anywhere *)((p) + (r)*LANES) = (v))
+#define GET_tile(p, r)    (*(const V_unaligned *)((p) + (r)*LANES))
+#define PUT_tile(p, r, v) (*(V_unaligned *)((p) + (r)*LANES) = (v))
 #ifdef __SSE2__
-#define STREAMABLE(p)   ((uintptr_t)(p) % VECTOR_BYTES == 0)
-#define STREAM(p, r, v) MM(stream)((scalar *)(p) + (r)*LANES, (F)(v))
+#define STREAMABLE_tile(p)   ((uintptr_t)(p) % VECTOR_BYTES == 0)
+#define STREAM_tile(p, r, v) MM(stream)((scalar *)(p) + (r)*LANES, (F)(v))
 #else
-#define STREAMABLE(p) false
-#define STREAM        PUT
+#define STREAMABLE_tile(p) false
+#define STREAM_tile        PUT_tile
 #endif
+
+/* A tail: one register under a mask. */
+#define ARGS_tail const interp_ins *pc, T *const *at, int64_t off, mask m, V a0
+typedef void tail_handler(ARGS_tail);
+#define NEXT_tail          TAIL_CALL((tail_handler *)pc[1].tail)(pc + 1, at, off, m, a0);
+#define EACH_tail(DO, ...) DO(0, __VA_ARGS__)
+#define GET_tail(p, r)     load_some(p, m)
+#define PUT_tail(p, r, v)  store_some(p, m, v)
+#define STREAMABLE_tail(p) false
+#define STREAM_tail        PUT_tail
+
+#define SIZE tile
+#include "interp_handlers.h"
+#define SIZE tail
 #include "interp_handlers.h"
 
-/* ---- a tail of one register, under a mask ---- */
+/* ---- the table of handlers ---- */
 
-#undef SET
-#undef SIZE
-#undef ARGS
-#undef NEXT
-#undef EACH_
-#undef GET
-#undef PUT
-#undef STREAMABLE
-#undef STREAM
-#define SET(name) tail_##name
-#define SIZE      tail
-#define ARGS      const ins *pc, T *const *at, int64_t off, mask m, V a0
-typedef void tail_handler(ARGS);
-#define NEXT            TAIL_CALL((tail_handler *)pc[1].tail)(pc + 1, at, off, m, a0);
-#define EACH_(DO, ...)  DO(0, __VA_ARGS__)
-#define GET(p, r)       load_some(p, m)
-#define PUT(p, r, v)    store_some(p, m, v)
-#define STREAMABLE(p)   false
-#define STREAM(p, r, v) PUT(p, r, v)
-#include "interp_handlers.h"
-
-/* ---- their table ---- */
-
-/* Rows that commute have their first two operands in the order of the classes; functions neither read banks nor store what they made. */
-#define IN_LOOP (1 << 8) /* beside the row's flags */
-#define BANK(X) (CLASS_##X == CLASS_B || CLASS_##X == CLASS_C)
-#define DROPPED(flags, X, Y)                                                                                 \
-    (((flags)&DUET_COMMUTES && CLASS_##X > CLASS_##Y) || ((flags)&IN_LOOP && (BANK(X) || BANK(Y))))
+/* Commutative operators have forms in ascending order of the first two classes only. Functions
+ * neither read banks nor have variants that store. */
+#define IS_FUNCTION (1 << 8) /* a flag beside those of the row */
+#define BANK(X)     (CLASS_##X == CLASS_B || CLASS_##X == CLASS_C)
+#define HAS_NONE(flags, X, Y)                                                                                \
+    (((flags)&DUET_COMMUTES && CLASS_##X > CLASS_##Y) || ((flags)&IS_FUNCTION && (BANK(X) || BANK(Y))))
 #define BOTH(handler)                                                                                        \
     {                                                                                                        \
         (void (*)(void)) tile_##handler, (void (*)(void))tail_##handler                                      \
     }
-#define PICK(drop, handler)                                                                                  \
+#define UNLESS(drop, handler)                                                                                \
     {                                                                                                        \
         (drop) ? NULL : (void (*)(void))tile_##handler, (drop) ? NULL : (void (*)(void))tail_##handler       \
     }
-#define NOT_STORED(flags, X, Y) (DROPPED(flags, X, Y) || (flags)&IN_LOOP)
+#define HAS_NO_STORE(flags, X, Y) (HAS_NONE(flags, X, Y) || (flags)&IS_FUNCTION)
 #define ENTRY(name, flags, X, Y, Z)                                                                          \
-    [FORM(CLASS_##X, CLASS_##Y, CLASS_##Z)] = { PICK(DROPPED(flags, X, Y), name##_##X##Y##Z##_next),         \
-                                                PICK(NOT_STORED(flags, X, Y), name##_##X##Y##Z##_save),      \
-                                                PICK(NOT_STORED(flags, X, Y), name##_##X##Y##Z##_last) },
+    [FORM(CLASS_##X, CLASS_##Y, CLASS_##Z)] = { UNLESS(HAS_NONE(flags, X, Y), name##_##X##Y##Z##_next),      \
+                                                UNLESS(HAS_NO_STORE(flags, X, Y), name##_##X##Y##Z##_save),  \
+                                                UNLESS(HAS_NO_STORE(flags, X, Y),                            \
+                                                       name##_##X##Y##Z##_last) },
 
 #define ROW1(name, formula, ulp, flags)                                                                      \
-    static ends name##_ends[] = { FORMS1(ENTRY, name, BY_LOOP(ulp) ? IN_LOOP : 0) };
+    static variants name##_forms[] = { FORMS1(ENTRY, name, BY_LOOP(ulp) ? IS_FUNCTION : 0) };
 #define ROW2(name, formula, ulp, flags)                                                                      \
-    static ends name##_ends[] = { FORMS2(ENTRY, name, (flags) | (BY_LOOP(ulp) ? IN_LOOP : 0)) };
+    static variants name##_forms[] = { FORMS2(ENTRY, name, (flags) | (BY_LOOP(ulp) ? IS_FUNCTION : 0)) };
 #define ROW3(name, formula, ulp, flags)                                                                      \
-    static ends name##_ends[] = { FORMS3(ENTRY, name, (flags) | (BY_LOOP(ulp) ? IN_LOOP : 0)) };
+    static variants name##_forms[] = { FORMS3(ENTRY, name, (flags) | (BY_LOOP(ulp) ? IS_FUNCTION : 0)) };
 #define REDUCE_ROW1(name, ...)                                                                               \
-    static ends name##_ends[] = { [FORM(CLASS_A, 0, 0)] = { BOTH(name##_AN) },                               \
-                                  [FORM(CLASS_M, 0, 0)] = { BOTH(name##_MN) } };
+    static variants name##_forms[] = { [FORM(CLASS_A, 0, 0)] = { BOTH(name##_AN) },                          \
+                                       [FORM(CLASS_M, 0, 0)] = { BOTH(name##_MN) } };
 #define REDUCE_ROW2(name, ...)                                                                               \
-    static ends name##_ends[] = { [FORM(CLASS_A, CLASS_A, 0)] = { BOTH(name##_AA) },                         \
-                                  [FORM(CLASS_A, CLASS_M, 0)] = { BOTH(name##_AM) },                         \
-                                  [FORM(CLASS_M, CLASS_A, 0)] = { BOTH(name##_MA) },                         \
-                                  [FORM(CLASS_M, CLASS_M, 0)] = { BOTH(name##_MM) } };
+    static variants name##_forms[] = { [FORM(CLASS_A, CLASS_A, 0)] = { BOTH(name##_AA) },                    \
+                                       [FORM(CLASS_A, CLASS_M, 0)] = { BOTH(name##_AM) },                    \
+                                       [FORM(CLASS_M, CLASS_A, 0)] = { BOTH(name##_MA) },                    \
+                                       [FORM(CLASS_M, CLASS_M, 0)] = { BOTH(name##_MM) } };
 #define MOMENT_ROW1 REDUCE_ROW1
 #define PLACE_ROW1  REDUCE_ROW1
 #include "typed_ops.def"
-static ends move_ends[] = { FORMS1(ENTRY, move, 0) };
+static variants move_forms[] = { FORMS1(ENTRY, move, 0) };
 
-#ifdef TILE_BANKS
-#define KEEP_ENDS(bank)                                                                                      \
+#ifdef INTERP_BANKS
+#define KEEP_HANDLERS(bank)                                                                                  \
     {                                                                                                        \
         [CLASS_A] = BOTH(keep_##bank##A), [CLASS_M] = BOTH(keep_##bank##M), [CLASS_S] = BOTH(keep_##bank##S) \
     }
 #define IS_BANKED true
 #else
-#define KEEP_ENDS(bank)                                                                                      \
+#define KEEP_HANDLERS(bank)                                                                                  \
     {                                                                                                        \
         {                                                                                                    \
             NULL                                                                                             \
@@ -206,9 +212,9 @@ static ends move_ends[] = { FORMS1(ENTRY, move, 0) };
 #endif
 #define FUSED_ENTRY(name, X, Y, Z) [FORM(CLASS_##X, CLASS_##Y, CLASS_##Z)] = BOTH(fused_##name##_##X##Y##Z),
 
-const tile_table NAME(tile_table) = {
+const interp_table NAME(interp_table) = {
 #define ROW_OF(name, seconds)                                                                                \
-    .row[OP_##name] = { name##_ends, sizeof name##_ends / sizeof *name##_ends, seconds },
+    .row[OP_##name] = { name##_forms, sizeof name##_forms / sizeof *name##_forms, seconds },
 #define SECONDS(ulp)                    (BY_LOOP(ulp) ? SECONDS_PER_FUNCTION : SECONDS_PER_ROUNDED)
 #define ROW1(name, formula, ulp, flags) ROW_OF(name, SECONDS(ulp))
 #define ROW2                            ROW1
@@ -229,86 +235,93 @@ const tile_table NAME(tile_table) = {
 #define DUET_FUSED(name, ...) .fused[KERNEL_##name - KERNEL_PROGRAM] = { FORMS_FUSED(FUSED_ENTRY, name) },
 #include "fused.def"
 #endif
-    .move = move_ends,
+    .move = move_forms,
     .stream = { BOTH(stream_next), BOTH(stream_next), BOTH(stream_last) },
     .stop = BOTH(stop),
-    .keep = { KEEP_ENDS(B), KEEP_ENDS(C) },
+    .keep = { KEEP_HANDLERS(B), KEEP_HANDLERS(C) },
     .banked = IS_BANKED,
 };
 
-/* ---- running ---- */
+/* ---- interp_run ---- */
 
-static void slots_on(const code *c, T *value[VALUES], int64_t by)
+static void advance_slots(const interp_code *c, T *value[VALUES], int64_t by)
 {
     FOR_FEW (k, c->slots) value[SLOTS + k] -= by;
 }
 
-/* The memory of the machine's own values: addresses less the offset at which the handlers read them. */
-static void place_slots(const code *c, T *value[VALUES], T *room)
+/* Sets the addresses of the interpreter's own values. Handlers add the offset of the tile, so
+ * advance_slots() subtracts it again. */
+static void set_slots(const interp_code *c, T *value[VALUES], T *memory)
 {
-    value[SCRATCH] = room;
-    FOR_FEW (k, c->slots) value[SLOTS + k] = room + (3 + k) * TILE;
+    value[SCRATCH] = memory;
+    FOR_FEW (k, c->slots) value[SLOTS + k] = memory + (3 + k) * TILE;
 }
 
-static void run_tail(const code *c, T *value[VALUES], int64_t from, int64_t n)
+static void run_tail(const interp_code *c, T *value[VALUES], int64_t from, int64_t n)
 {
     const V none = { 0 };
-    for (; from < n; from += LANES, slots_on(c, value, LANES))
+    for (; from < n; from += LANES, advance_slots(c, value, LANES))
         ((tail_handler *)c->run[0].tail)(c->run, value, from, first_lanes(SMALLER(n - from, LANES)), none);
 }
 
-/* n elements into a tile, the rest of which is zero; and back. */
+/* Copies n elements into a tile and fills it up with zeros. unpad() copies back. */
 static void pad(T *tile, const T *from, int64_t n)
 {
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) *(V *)(tile + i) = *(const V_anywhere *)(from + i);
-    if (i < n) *(V *)(tile + i) = load_some(from + i, first_lanes(n - i)), i += LANES;
+    for (; i + LANES <= n; i += LANES) *(V *)(tile + i) = *(const V_unaligned *)(from + i);
+    if (i < n) {
+        *(V *)(tile + i) = load_some(from + i, first_lanes(n - i));
+        i += LANES;
+    }
     for (; i < TILE; i += LANES) *(V *)(tile + i) = (V){ 0 };
 }
 
 static void unpad(T *to, const T *tile, int64_t n)
 {
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) *(V_anywhere *)(to + i) = *(const V *)(tile + i);
+    for (; i + LANES <= n; i += LANES) *(V_unaligned *)(to + i) = *(const V *)(tile + i);
     if (i < n) store_some(to + i, first_lanes(n - i), *(const V *)(tile + i));
 }
 
-static void run_tile(const code *c, T *const value[VALUES], int64_t at)
+static void run_tile(const interp_code *c, T *const value[VALUES], int64_t at)
 {
     const V none = { 0 };
     ((tile_handler *)c->run[0].tile)(c->run, value, at, none, none, none, none, none, none, none, none);
 }
 
-/* What is left of a row as one tile, from copies of its operands. */
-static void run_padded(const code *c, T *value[VALUES], int64_t from, int64_t n, T *room)
+/* Runs the remainder of a row as one tile, on copies of the operands. */
+static void run_padded(const interp_code *c, T *value[VALUES], int64_t from, int64_t n, T *memory)
 {
     T *in[PROGRAM_INPUTS], *out[PROGRAM_OUTPUTS];
     for (int k = 0; k < c->inputs; k++) {
         in[k] = value[INPUTS + k];
-        if (c->singles >> k & 1) continue;
-        pad(room, in[k] + from, n - from);
-        value[INPUTS + k] = room - from, room += TILE;
+        if (c->scalars >> k & 1) continue;
+        pad(memory, in[k] + from, n - from);
+        value[INPUTS + k] = memory - from;
+        memory += TILE;
     }
-    for (int k = 0; k < c->outputs; k++)
-        out[k] = value[OUTPUTS + k], value[OUTPUTS + k] = room + k * TILE - from;
+    for (int k = 0; k < c->outputs; k++) {
+        out[k] = value[OUTPUTS + k];
+        value[OUTPUTS + k] = memory + k * TILE - from;
+    }
     run_tile(c, value, from);
     for (int k = 0; k < c->inputs; k++) value[INPUTS + k] = in[k];
     for (int k = 0; k < c->outputs; k++) {
         value[OUTPUTS + k] = out[k];
-        unpad(out[k] + from, room + k * TILE, n - from);
+        unpad(out[k] + from, memory + k * TILE, n - from);
     }
 }
 
-#define PADDING 100 /* what the copies cost, in handlers of one register */
+#define PADDING_COST 100 /* cost of the copies, in handlers of one register */
 
-/* Is a tail of n elements slower register by register than as a tile with its copies? */
-static bool worth_padding(const code *c, int64_t n)
+/* Is a padded tile faster than n elements register by register? */
+static bool worth_padding(const interp_code *c, int64_t n)
 {
-    return !c->reductions && (n + LANES - 1) / LANES * (c->length + 2) > PADDING;
+    return !c->reductions && (n + LANES - 1) / LANES * (c->length + 2) > PADDING_COST;
 }
 
-/* May elements be computed twice? No output is an input. */
-static bool may_repeat(const code *c, T *const value[VALUES])
+/* May elements be computed twice? Not if an output is also an input. */
+static bool may_recompute(const interp_code *c, T *const value[VALUES])
 {
     bool may = !c->reductions;
     for (int o = 0; o < c->outputs; o++)
@@ -316,71 +329,74 @@ static bool may_repeat(const code *c, T *const value[VALUES])
     return may;
 }
 
-#define FAR_BYTES 32e6 /* so much does not come from the caches */
+#define CACHE_BYTES 32e6 /* operands of this size do not stay in the caches */
 
-static bool is_far(const code *c, int64_t n)
+static bool exceeds_caches(const interp_code *c, int64_t n)
 {
-    return (double)n * sizeof(T) * (c->inputs + c->outputs) >= FAR_BYTES;
+    return (double)n * sizeof(T) * (c->inputs + c->outputs) >= CACHE_BYTES;
 }
 
-/* Asks for the lines of a tile in turn, as a loop over all operands would: memory gives them sooner than one operand after the other. */
-static void fetch_tile(const code *c, T *const value[VALUES], int64_t at)
+/* Prefetches the cache lines of a tile in turn from all operands, as a compiled loop would access
+ * them. This is faster than one operand after the other. */
+static void prefetch_tile(const interp_code *c, T *const value[VALUES], int64_t at)
 {
     for (int i = 0; i < TILE; i += 64 / (int)sizeof(T))
         FOR_FEW (k, c->inputs)
-            if (!(c->singles >> k & 1)) __builtin_prefetch(value[INPUTS + k] + at + i);
+            if (!(c->scalars >> k & 1)) __builtin_prefetch(value[INPUTS + k] + at + i);
 }
 
-static void run_row(const code *c, T *value[VALUES], int64_t n, T *room)
+static void run_row(const interp_code *c, T *value[VALUES], int64_t n, T *memory)
 {
     int64_t i = 0;
-    const bool far = is_far(c, n);
-    place_slots(c, value, room);
-    for (; i + TILE <= n; i += TILE, slots_on(c, value, TILE)) {
-        if (far) fetch_tile(c, value, i);
+    const bool large = exceeds_caches(c, n);
+    set_slots(c, value, memory);
+    for (; i + TILE <= n; i += TILE, advance_slots(c, value, TILE)) {
+        if (large) prefetch_tile(c, value, i);
         run_tile(c, value, i);
     }
     if (i == n) return;
-    if (n >= TILE && may_repeat(c, value)) slots_on(c, value, n - TILE - i), run_tile(c, value, n - TILE);
-    else if (worth_padding(c, n - i)) run_padded(c, value, i, n, room + (VALUES - SLOTS + 2) * TILE);
+    if (n >= TILE && may_recompute(c, value)) {
+        advance_slots(c, value, n - TILE - i);
+        run_tile(c, value, n - TILE);
+    } else if (worth_padding(c, n - i)) run_padded(c, value, i, n, memory + (VALUES - SLOTS + 2) * TILE);
     else run_tail(c, value, i, n);
 }
 
-/* Every address `times` rows on. */
-static void go_down(const code *c, T *value[VALUES], const int64_t down[ROW], int64_t times)
+/* Advances all addresses by `times` rows. */
+static void advance_rows(const interp_code *c, T *value[VALUES], const int64_t row_step[ROW], int64_t times)
 {
-    for (int k = 0; k < c->inputs; k++) value[INPUTS + k] += times * down[INPUTS + k];
-    for (int k = 0; k < c->outputs; k++) value[OUTPUTS + k] += times * down[OUTPUTS + k];
+    for (int k = 0; k < c->inputs; k++) value[INPUTS + k] += times * row_step[INPUTS + k];
+    for (int k = 0; k < c->outputs; k++) value[OUTPUTS + k] += times * row_step[OUTPUTS + k];
 }
 
-/* A row shorter than a tile: what is to be set up for any others would take longer than its elements. */
-static void run_short(const code *c, T *value[VALUES], int64_t n)
+/* Runs one row shorter than a tile. The set-up of run_rows() would take longer than the elements. */
+static void run_short(const interp_code *c, T *value[VALUES], int64_t n)
 {
-    T room[(VALUES - SLOTS + 2) * TILE] __attribute__((aligned(64)));
-    place_slots(c, value, room);
+    T memory[(VALUES - SLOTS + 2) * TILE] __attribute__((aligned(64)));
+    set_slots(c, value, memory);
     run_tail(c, value, 0, n);
-    value[SCRATCH] = NULL; /* it was in this frame */
-    if (c->places) *value[ROW] += 1;
+    value[SCRATCH] = NULL; /* was in this stack frame */
+    if (c->counts_rows) *value[ROW] += 1;
 }
 
-static __attribute__((noinline)) void run_rows(const code *c, T *value[VALUES], int64_t rows, int64_t n,
-                                               const int64_t down[ROW])
+static __attribute__((noinline)) void run_rows(const interp_code *c, T *value[VALUES], int64_t rows,
+                                               int64_t n, const int64_t row_step[ROW])
 {
-    T room[(VALUES - SLOTS + 2 + PROGRAM_INPUTS + PROGRAM_OUTPUTS) * TILE] __attribute__((aligned(64)));
+    T memory[(VALUES - SLOTS + 2 + PROGRAM_INPUTS + PROGRAM_OUTPUTS) * TILE] __attribute__((aligned(64)));
     for (int64_t r = 0; r < rows; r++) {
-        if (r > 0) go_down(c, value, down, 1);
-        run_row(c, value, n, room);
-        if (c->places) *value[ROW] += 1;
+        if (r > 0) advance_rows(c, value, row_step, 1);
+        run_row(c, value, n, memory);
+        if (c->counts_rows) *value[ROW] += 1;
     }
-    if (rows > 1) go_down(c, value, down, 1 - rows);
-    value[SCRATCH] = NULL; /* it was in this frame */
+    if (rows > 1) advance_rows(c, value, row_step, 1 - rows);
+    value[SCRATCH] = NULL; /* was in this stack frame */
 #ifdef __SSE2__
     if (c->streams) _mm_sfence();
 #endif
 }
 
-void tile_run(const code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t down[ROW])
+void interp_run(const interp_code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t row_step[ROW])
 {
     if (rows == 1 && n < TILE && !c->streams && !worth_padding(c, n)) run_short(c, value, n);
-    else run_rows(c, value, rows, n, down);
+    else run_rows(c, value, rows, n, row_step);
 }

@@ -101,7 +101,7 @@ static void take_greater(const pooling *p, const band *b, range rows, int64_t u,
         const T *x = b->in + (i * p->h.stride - p->h.pad + u) * stride[2] +
                      (r.from * p->w.stride - p->w.pad + v) * stride[3];
         for (int64_t j = 0; j < r.from; j++) to[j] = -INF;
-        row_in(to + r.from, x, p->w.stride * stride[3], r.to - r.from);
+        gather_row(to + r.from, x, p->w.stride * stride[3], r.to - r.from);
         for (int64_t j = r.to; j < n; j++) to[j] = -INF;
     }
     T *out = b->out + (rows.from - b->first) * n;

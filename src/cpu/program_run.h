@@ -1,11 +1,14 @@
-/* program_run.h - one pass over memory: a program or a fused row, and how its operands lie. A template.
+/* program_run.h - how a program or a fused row runs over its operands. Template.
  *
- * Straight: every operand's rows are elements one after the other, or one element for all. The machine then runs along them where they
- * are. Otherwise the elements are cut into blocks, rows or parts of them. For each block, operands that do not lie there one after the
- * other are copied into buffers; then the machine runs over all of it in L1; then results that do not belong one after the other are
- * copied out. Operands of other types than T are converted as they are copied. */
-#ifndef PASS_H
-#define PASS_H
+ * A step is contiguous if the rows of every operand are contiguous or one scalar. The interpreter
+ * then runs directly over the operands.
+ *
+ * Otherwise the elements are divided into blocks that fit into the L1 cache: some rows, or a part
+ * of one row. For each block, the inputs that are not contiguous are copied into buffers, the
+ * interpreter runs over the block, and outputs that are not contiguous are copied out. Copying also
+ * converts operands of other types. */
+#ifndef PROGRAM_RUN_H
+#define PROGRAM_RUN_H
 
 #include "cpu_kernels.h"
 #include "interp.h"
@@ -13,29 +16,25 @@
 
 #define BLOCK ((int64_t)(4096 / sizeof(T)))
 
-/* How the elements are cut into blocks: `height` rows of `width` columns. All but those at the ends are full. */
-typedef struct cut {
-    int64_t rows, columns, height, width, down, across; /* down * across blocks */
-    bool tiles;                                         /* blocks follow each other downwards */
-} cut;
+/* How the elements are divided: blocks of `height` rows and `width` columns. Blocks at the end may
+ * be smaller. */
+typedef struct blocking {
+    int64_t rows, columns, height, width, down, across; /* down * across: number of blocks */
+    bool is_tiled;                                      /* whether blocks are numbered by columns */
+} blocking;
 
-enum manner {
-    IN_PLACE,
-    SINGLE,
-    STILL,
-    COPIED
-}; /* SINGLE: one element a block; STILL: the same ones in every block, copied once */
+enum access { IN_PLACE, SCALAR, COPIED_ONCE, COPIED };
 
-/* What is known of a step before it runs; kept between its runs. */
-typedef struct pass {
+/* The plan of a step. It is made by the first run and stored in the step. */
+typedef struct program_plan {
     run_function *owner;
-    bool straight, flat;                              /* flat: straight, and one row */
-    uint32_t converts_in, converts_out;               /* operands of other types than T: bits */
-    uint8_t in[PROGRAM_INPUTS], out[PROGRAM_OUTPUTS]; /* manners */
-    cut cut;
+    bool contiguous, single_row;                      /* single_row: contiguous, and only one row */
+    uint32_t converts_in, converts_out;               /* bit k: operand k has another type than T */
+    uint8_t in[PROGRAM_INPUTS], out[PROGRAM_OUTPUTS]; /* enum access */
+    blocking blocking;
     int64_t count;
-    double seconds; /* of one thread */
-    code code;      /* last: no more of it is kept than is used */
-} pass;
+    double seconds;   /* estimated time of one thread */
+    interp_code code; /* last member: only its used part is allocated */
+} program_plan;
 
 #endif

@@ -218,13 +218,13 @@ static void scatter(OUT *to, const layout *at, const OUT *from, int64_t first, i
 {
     const int64_t length = row_length(at), stride = row_stride(at);
     int64_t column = first % length;
-    walk w = walk_to(at, first / length);
+    row_iterator w = row_iterator_at(at, first / length);
     while (n > 0) {
         const int64_t some = SMALLER(length - column, n);
         OUT *row = to + w.offset + column * stride;
         for (int64_t i = 0; i < some; i++) row[i * stride] = from[i];
         from += some, n -= some, column = 0;
-        walk_on(&w, at);
+        row_iterator_next(&w, at);
     }
 }
 

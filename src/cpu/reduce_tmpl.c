@@ -1,147 +1,158 @@
-/* reduce_tmpl.c - programs that reduction, over the canonical tree of core/reduction.h. */
+/* reduce_tmpl.c - runs programs with reductions, over the canonical tree of core/reduce_order.h.
+ * Template.
+ *
+ * Threads share the panels (reduce_block.h). If there are few panels, they share the blocks of each
+ * panel. */
 #include "cpu_kernels.h"
 #include "reduce_block.h"
 #include "status.h"
 #include "threads.h"
 
-#define SHORT 64 /* elements, at most, of which so few lanes are used that a panel of many is faster anyway */
-#define RUNS  64 /* sub-trees of one panel, at most, that threads share */
-#define SMALL 4096 /* elements of room that the stack has */
+#define FEW_ELEMENTS   64   /* for so few elements panels of adjacent outputs are always faster */
+#define SUBTREES       64   /* maximum number of sub-trees of one panel that threads share */
+#define STACK_ELEMENTS 4096 /* memory on the stack */
 
 /* ---- the tree ---- */
 
-/* The states of one panel, joined in pairs as they come: bit k of count says that level k holds a sub-tree of 2^k. */
+/* The states of a panel are joined in pairs as blocks arrive. Bit k of `count`: level k holds a
+ * sub-tree of 2^k blocks. */
 typedef struct tree {
-    const job *j;
+    const reduce_work *j;
     int64_t width;
     uint64_t count;
     T *level;
 } tree;
 
-static void tree_add(tree *t, const T *set)
+static void tree_add(tree *t, const T *states)
 {
     T *level = t->level;
-    for (uint64_t c = t->count++; c & 1; c >>= 1, level += t->j->set) {
-        join_sets(t->j, level, set, t->width);
-        set = level;
+    for (uint64_t c = t->count++; c & 1; c >>= 1, level += t->j->set_size) {
+        join_states_of_all(t->j, level, states, t->width);
+        states = level;
     }
-    memcpy(level, set, (size_t)t->j->set * sizeof(T));
+    memcpy(level, states, (size_t)t->j->set_size * sizeof(T));
 }
 
-/* The root, of one sub-tree at least. */
+/* The root of the tree, which has at least one sub-tree. */
 static void tree_root(tree *t, T *root)
 {
     T *level = t->level;
     const T *below = NULL;
-    for (uint64_t c = t->count; c; c >>= 1, level += t->j->set) {
+    for (uint64_t c = t->count; c; c >>= 1, level += t->j->set_size) {
         if (!(c & 1)) continue;
-        if (below) join_sets(t->j, level, below, t->width);
+        if (below) join_states_of_all(t->j, level, below, t->width);
         below = level;
     }
-    memcpy(root, below, (size_t)t->j->set * sizeof(T));
+    memcpy(root, below, (size_t)t->j->set_size * sizeof(T));
 }
 
-static void tree_of_blocks(const job *j, const panel *p, const room *r, int64_t from, int64_t to, T *root)
+static void tree_of_blocks(const reduce_work *j, const panel *p, const thread_memory *r, int64_t from,
+                           int64_t to, T *root)
 {
     tree t = { j, p->width, 0, r->level };
     for (int64_t b = from; b < to; b++) {
-        block_set(j, p, r, b, root);
+        reduce_one_block(j, p, r, b, root);
         tree_add(&t, root);
     }
     tree_root(&t, root);
 }
 
-static room room_of(const room *r, int thread)
+static thread_memory memory_of(const thread_memory *r, int thread)
 {
-    room mine = *r;
-    mine.lanes += thread * r->each, mine.root += thread * r->each, mine.level += thread * r->each;
+    thread_memory mine = *r;
+    mine.lanes += thread * r->each;
+    mine.root += thread * r->each;
+    mine.level += thread * r->each;
     for (int k = 0; k < STEP_INPUTS; k++)
         if (r->copy[k]) mine.copy[k] += thread * r->each;
     return mine;
 }
 
-/* Threads take aligned runs of 2^k blocks, whole sub-trees, and their roots make the rest of the tree. */
-static void reduce_shared(const job *j, const panel *p, const room *r, int threads, T *root)
+/* Each thread reduces sub-trees of subtree_blocks = 2^k aligned blocks. One thread joins their roots. */
+static void reduce_shared(const reduce_work *j, const panel *p, const thread_memory *r, int threads, T *root)
 {
     const int64_t blocks = (j->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK;
-    int64_t run = 1;
-    while ((blocks + run - 1) / run > RUNS) run *= 2;
-    const int64_t runs = (blocks + run - 1) / run;
+    int64_t subtree_blocks = 1;
+    while ((blocks + subtree_blocks - 1) / subtree_blocks > SUBTREES) subtree_blocks *= 2;
+    const int64_t subtrees = (blocks + subtree_blocks - 1) / subtree_blocks;
 #pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t i = 0; i < runs; i++) {
-        const room mine = room_of(r, omp_get_thread_num());
-        tree_of_blocks(j, p, &mine, i * run, SMALLER((i + 1) * run, blocks), r->run + i * j->set);
+    for (int64_t i = 0; i < subtrees; i++) {
+        const thread_memory mine = memory_of(r, omp_get_thread_num());
+        tree_of_blocks(j, p, &mine, i * subtree_blocks, SMALLER((i + 1) * subtree_blocks, blocks),
+                       r->sub_roots + i * j->set_size);
     }
     tree t = { j, p->width, 0, r->level };
-    for (int64_t i = 0; i < runs; i++) tree_add(&t, r->run + i * j->set);
+    for (int64_t i = 0; i < subtrees; i++) tree_add(&t, r->sub_roots + i * j->set_size);
     tree_root(&t, root);
 }
 
-static void reduce_elements(const job *j, const panel *p, const room *r, int threads, T *root)
+static void reduce_elements(const reduce_work *j, const panel *p, const thread_memory *r, int threads,
+                            T *root)
 {
     const int64_t blocks = (j->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK;
-    if (blocks == 1) block_set(j, p, r, 0, root);
+    if (blocks == 1) reduce_one_block(j, p, r, 0, root);
     else if (threads > 1) reduce_shared(j, p, r, threads, root);
     else tree_of_blocks(j, p, r, 0, blocks, root);
 }
 
-static uint32_t singles_of(const job *j)
+static uint32_t scalar_inputs(const reduce_work *j)
 {
-    uint32_t singles = 0;
+    uint32_t scalars = 0;
     for (int k = 0; k < PROGRAM_INPUTS && k < j->s->ins; k++)
-        singles |= (uint32_t)(j->manner[k] == SINGLE) << k;
-    return singles;
+        scalars |= (uint32_t)(j->access[k] == SCALAR) << k;
+    return scalars;
 }
 
 #include "reduce_norm.h"
 
 /* ---- panels ---- */
 
-/* One output, of a state. */
-static void finish_one(const job *j, int k, char *to, const T *state, bool norm)
+/* Writes one output, given its state. */
+static void write_output(const reduce_work *j, int k, char *to, const T *state, bool norm)
 {
-    const duet_dtype type = j->over[STEP_INPUTS + k].type;
+    const duet_dtype type = j->kept_axes[STEP_INPUTS + k].type;
     T value = *state;
-    if (j->row[k]->place) j->row[k]->epilogue(to, state, j->n);
+    if (j->row[k]->gives_index) j->row[k]->result(to, state, j->n);
     else {
-        if (!norm) j->row[k]->epilogue(&value, state, j->n);
+        if (!norm) j->row[k]->result(&value, state, j->n);
         if (type == OWN_TYPE) *(T *)to = value;
         else converters[type].out(to, &value, 1, 1);
     }
 }
 
-static void finish_reduce(const job *j, const panel *p, const room *r, int threads, int k, T *state)
+static void write_outputs(const reduce_work *j, const panel *p, const thread_memory *r, int threads, int k,
+                          T *state)
 {
-    const layout *l = &j->over[STEP_INPUTS + k];
+    const layout *l = &j->kept_axes[STEP_INPUTS + k];
     const int64_t bytes = row_stride(l) * (int64_t)dtypes[l->type].bytes;
     const bool norm = is_norm(j, k) && j->n > 0;
     if (norm) finish_norms(j, p, r, threads, k, state);
-    for (int64_t w = 0; w < p->width; w++) finish_one(j, k, p->out[k] + w * bytes, state + w, norm);
+    for (int64_t w = 0; w < p->width; w++) write_output(j, k, p->out[k] + w * bytes, state + w, norm);
 }
 
-static void reduce_panel(const job *j, const panel *p, const room *r, int threads)
+static void reduce_panel(const reduce_work *j, const panel *p, const thread_memory *r, int threads)
 {
     if (j->n > 0) reduce_elements(j, p, r, threads, r->root);
-    else start_set(j, r->root, p->width);
+    else start_states_of_all(j, r->root, p->width);
     for (int k = 0; k < j->s->outs; k++) {
         for (int64_t w = 0; w < p->width && j->n == 0; w++) r->root[j->at[k] + w] += K(0);
-        finish_reduce(j, p, r, threads, k, r->root + j->at[k]);
+        write_outputs(j, p, r, threads, k, r->root + j->at[k]);
     }
 }
 
-static char *address_over(const job *j, int k, const char *base, int64_t row, int64_t column)
+static char *address_at(const reduce_work *j, int k, const char *base, int64_t row, int64_t column)
 {
-    const layout *l = &j->over[k];
+    const layout *l = &j->kept_axes[k];
     return (char *)(uintptr_t)base +
-           (walk_to(l, row).offset + column * row_stride(l)) * (int64_t)dtypes[l->type].bytes;
+           (row_iterator_at(l, row).offset + column * row_stride(l)) * (int64_t)dtypes[l->type].bytes;
 }
 
-/* Outputs from `column` of a row on. */
-static panel panel_at(const job *j, int64_t row, int64_t column)
+/* The panel at `column` of a row of outputs. */
+static panel panel_at(const reduce_work *j, int64_t row, int64_t column)
 {
     panel p = { .width = 0 };
-    for (int k = 0; k < j->s->ins; k++) p.in[k] = address_over(j, k, j->in[k], row, column);
-    for (int k = 0; k < j->s->outs; k++) p.out[k] = address_over(j, STEP_INPUTS + k, j->out[k], row, column);
+    for (int k = 0; k < j->s->ins; k++) p.in[k] = address_at(j, k, j->in[k], row, column);
+    for (int k = 0; k < j->s->outs; k++) p.out[k] = address_at(j, STEP_INPUTS + k, j->out[k], row, column);
     return p;
 }
 
@@ -150,192 +161,223 @@ static int64_t bytes_between(const layout *l, int64_t columns)
     return columns * row_stride(l) * (int64_t)dtypes[l->type].bytes;
 }
 
-/* To later columns of its row. */
-static void panel_on(const job *j, panel *p, int64_t columns)
+/* Advances to a later column of the same row. */
+static void advance_panel(const reduce_work *j, panel *p, int64_t columns)
 {
-    for (int k = 0; k < j->s->ins; k++) p->in[k] += bytes_between(&j->over[k], columns);
-    for (int k = 0; k < j->s->outs; k++) p->out[k] += bytes_between(&j->over[STEP_INPUTS + k], columns);
+    for (int k = 0; k < j->s->ins; k++) p->in[k] += bytes_between(&j->kept_axes[k], columns);
+    for (int k = 0; k < j->s->outs; k++) p->out[k] += bytes_between(&j->kept_axes[STEP_INPUTS + k], columns);
 }
 
-static void reduce_panels(const job *j, const room *r, int64_t from, int64_t to, int64_t width, int threads)
+static void reduce_panels(const reduce_work *j, const thread_memory *r, int64_t from, int64_t to,
+                          int64_t width, int threads)
 {
-    const int64_t length = row_length(&j->over[STEP_INPUTS]), across = (length + width - 1) / width;
+    const int64_t length = row_length(&j->kept_axes[STEP_INPUTS]), across = (length + width - 1) / width;
     int64_t row = from / across, column = from % across * width;
     panel p = panel_at(j, row, column);
     for (int64_t i = from; i < to; i++) {
         p.width = SMALLER(width, length - column);
         reduce_panel(j, &p, r, threads);
         column += width;
-        if (column < length) panel_on(j, &p, width);
-        else column = 0, p = panel_at(j, ++row, 0);
+        if (column < length) advance_panel(j, &p, width);
+        else {
+            column = 0;
+            p = panel_at(j, ++row, 0);
+        }
     }
 }
 
-static int64_t count_panels(const job *j, int64_t width)
+static int64_t count_panels(const reduce_work *j, int64_t width)
 {
-    const int64_t length = row_length(&j->over[STEP_INPUTS]);
+    const int64_t length = row_length(&j->kept_axes[STEP_INPUTS]);
     return j->outputs / length * ((length + width - 1) / width);
 }
 
-/* Narrower panels, where there would be too few for the threads. */
-static int64_t width_for(const job *j, int threads)
+/* Panels are narrower if there would be too few for the threads. */
+static int64_t panel_width(const reduce_work *j, int threads)
 {
-    int64_t width = !j->side ? 1 : j->n > COPIED_ROWS && j->n <= SHORT ? REDUCE_LANES / 2 : REDUCE_LANES;
+    int64_t width = 1;
+    if (j->adjacent) width = j->n > COPIED_ROWS && j->n <= FEW_ELEMENTS ? REDUCE_LANES / 2 : REDUCE_LANES;
     while (width > 16 && count_panels(j, width) < 2 * threads) width /= 2;
     return width;
 }
 
-/* ---- parting the layouts ---- */
+/* ---- layouts ---- */
 
-static layout axes(const layout *l, int from, int to)
+static layout sub_layout(const layout *l, int from, int to)
 {
     layout part = { .type = l->type, .rank = to - from };
-    for (int a = from; a < to; a++) part.size[a - from] = l->size[a], part.stride[a - from] = l->stride[a];
-    if (part.rank == 0) part.rank = 1, part.size[0] = 1;
+    for (int a = from; a < to; a++) {
+        part.size[a - from] = l->size[a];
+        part.stride[a - from] = l->stride[a];
+    }
+    if (part.rank == 0) {
+        part.rank = 1;
+        part.size[0] = 1;
+    }
     return part;
 }
 
-/* Do all elements of l lie at one place? */
-static bool stands_still(const layout *l)
+/* Are all elements of l the same memory? */
+static bool is_broadcast(const layout *l)
 {
     for (int a = 0; a < l->rank; a++)
         if (l->stride[a] != 0) return false;
     return true;
 }
 
-static bool goes_on(const layout *l) { return l->rank == 1 && l->stride[0] == 1; }
+static bool is_contiguous(const layout *l) { return l->rank == 1 && l->stride[0] == 1; }
 
-static int inputs_beside(const job *j, int axis)
+static int count_adjacent_inputs(const reduce_work *j, int axis)
 {
     int n = 0;
-    for (int k = 0; k < j->s->ins; k++) n += j->over[k].stride[axis] == 1;
+    for (int k = 0; k < j->s->ins; k++) n += j->kept_axes[k].stride[axis] == 1;
     return n;
 }
 
-/* The axis of a panel: one along which outputs have their inputs side by side, else the longest. */
-static int panel_axis(const job *j)
+/* The axis of a panel: one along which inputs are adjacent, else the longest. */
+static int panel_axis(const reduce_work *j)
 {
-    const layout *l = &j->over[STEP_INPUTS];
+    const layout *l = &j->kept_axes[STEP_INPUTS];
     int best = l->rank - 1;
     for (int a = 0; a < l->rank; a++) {
-        const bool beside = l->size[a] >= LANES && inputs_beside(j, a),
-                   was = l->size[best] >= LANES && inputs_beside(j, best);
-        if (beside > was || (beside == was && l->size[a] > l->size[best])) best = a;
+        const bool is_adjacent = l->size[a] >= LANES && count_adjacent_inputs(j, a),
+                   best_is_adjacent = l->size[best] >= LANES && count_adjacent_inputs(j, best);
+        if (is_adjacent > best_is_adjacent || (is_adjacent == best_is_adjacent && l->size[a] > l->size[best]))
+            best = a;
     }
     return best;
 }
 
-static void put_last(layout *l, int axis)
+static void move_axis_last(layout *l, int axis)
 {
     const int last = l->rank - 1;
     const int64_t size = l->size[axis], stride = l->stride[axis];
-    l->size[axis] = l->size[last], l->stride[axis] = l->stride[last];
-    l->size[last] = size, l->stride[last] = stride;
+    l->size[axis] = l->size[last];
+    l->stride[axis] = l->stride[last];
+    l->size[last] = size;
+    l->stride[last] = stride;
 }
 
-static void part_layouts(job *j)
+static void split_layouts(reduce_work *j)
 {
     const step *s = j->s;
-    const int kept = s->out[0].at.rank - s->inner;
+    const int outer = s->out[0].at.rank - s->inner;
     for (int k = 0; k < s->ins; k++) {
-        j->along[k] = axes(&s->in[k].at, kept, s->in[k].at.rank);
-        j->over[k] = axes(&s->in[k].at, 0, kept);
+        j->reduced[k] = sub_layout(&s->in[k].at, outer, s->in[k].at.rank);
+        j->kept_axes[k] = sub_layout(&s->in[k].at, 0, outer);
     }
-    for (int k = 0; k < s->outs; k++) j->over[STEP_INPUTS + k] = axes(&s->out[k].at, 0, kept);
-    const layout inner = axes(&s->out[0].at, kept, s->out[0].at.rank);
-    j->n = layout_count(&inner), j->outputs = layout_count(&j->over[STEP_INPUTS]);
+    for (int k = 0; k < s->outs; k++) j->kept_axes[STEP_INPUTS + k] = sub_layout(&s->out[k].at, 0, outer);
+    const layout inner = sub_layout(&s->out[0].at, outer, s->out[0].at.rank);
+    j->n = layout_count(&inner);
+    j->outputs = layout_count(&j->kept_axes[STEP_INPUTS]);
     const int axis = panel_axis(j);
-    for (int k = 0; k < s->ins; k++) put_last(&j->over[k], axis);
-    for (int k = 0; k < s->outs; k++) put_last(&j->over[STEP_INPUTS + k], axis);
+    for (int k = 0; k < s->ins; k++) move_axis_last(&j->kept_axes[k], axis);
+    for (int k = 0; k < s->outs; k++) move_axis_last(&j->kept_axes[STEP_INPUTS + k], axis);
 }
 
-static bool side_by_side(const job *j)
+static bool choose_adjacent(const reduce_work *j)
 {
-    const int64_t across = row_length(&j->over[STEP_INPUTS]);
+    const int64_t across = row_length(&j->kept_axes[STEP_INPUTS]);
     int along = 0;
-    for (int k = 0; k < j->s->ins; k++) along += goes_on(&j->along[k]);
+    for (int k = 0; k < j->s->ins; k++) along += is_contiguous(&j->reduced[k]);
     if (across < 2 || j->n == 0 || j->s->ins == 0) return false;
-    return (j->n <= SHORT && across >= LANES) || inputs_beside(j, j->over[STEP_INPUTS].rank - 1) > along;
+    return (j->n <= FEW_ELEMENTS && across >= LANES) ||
+           count_adjacent_inputs(j, j->kept_axes[STEP_INPUTS].rank - 1) > along;
 }
 
-static enum manner manner_of(const job *j, int k)
+static enum access input_access(const reduce_work *j, int k)
 {
-    const int64_t side = row_stride(&j->over[k]);
+    const int64_t adjacent = row_stride(&j->kept_axes[k]);
     if (converts(j, k)) return COPIED;
-    if (j->side) return side == 1 ? IN_PLACE : side == 0 && !j->plain ? SINGLE : COPIED;
-    return goes_on(&j->along[k]) ? IN_PLACE : stands_still(&j->along[k]) && !j->plain ? SINGLE : COPIED;
+    const bool in_place = j->adjacent ? adjacent == 1 : is_contiguous(&j->reduced[k]);
+    const bool is_scalar = j->adjacent ? adjacent == 0 : is_broadcast(&j->reduced[k]);
+    if (in_place) return IN_PLACE;
+    return is_scalar && !j->direct ? SCALAR : COPIED;
 }
 
-/* Does the program reduction its inputs as they are, and nothing else? */
+/* Does the program only reduce inputs, without computing anything? */
 static bool reduces_inputs(const program *p)
 {
-    bool plain = p->length == p->outputs;
-    for (int i = 0; i < p->length && plain; i++)
+    bool direct = p->length == p->outputs;
+    for (int i = 0; i < p->length && direct; i++)
         for (int k = 0; k < op_infos[p->code[i].op].arity && k < 2; k++)
-            plain &= p->code[i].arg[k].kind == FROM_INPUT;
-    return plain;
+            direct &= p->code[i].arg[k].kind == FROM_INPUT;
+    return direct;
 }
 
-/* Side by side, rows must have one stride, and a copy room for a block. */
-static bool is_plain(const job *j)
+/* A panel of adjacent outputs can be direct if its rows have one stride, and copies fit into a
+ * block. */
+static bool is_direct(const reduce_work *j)
 {
     bool copied = false;
-    for (int k = 0; k < j->s->ins; k++) copied |= row_stride(&j->over[k]) != 1 || converts(j, k);
-    if (j->side && (j->along[0].rank > 1 || (copied && j->n > SHORT))) return false;
+    for (int k = 0; k < j->s->ins; k++) copied |= row_stride(&j->kept_axes[k]) != 1 || converts(j, k);
+    if (j->adjacent && (j->reduced[0].rank > 1 || (copied && j->n > FEW_ELEMENTS))) return false;
     return reduces_inputs(j->s->program);
 }
 
-/* A norm that is taken again needs the machine. */
-static bool needs_lanes(const job *j)
+/* A norm that is computed again needs the interpreter. */
+static bool needs_lanes(const reduce_work *j)
 {
     bool norm = false;
     for (int k = 0; k < j->s->outs; k++) norm |= is_norm(j, k);
-    return norm || !j->plain;
+    return norm || !j->direct;
 }
 
-static void open_job(job *j, const step *s, const frame *f, code *c)
+static void prepare_work(reduce_work *j, const step *s, const frame *f, interp_code *c)
 {
-    j->s = s, j->again = NULL, j->code = c, j->set = 0;
+    j->s = s;
+    j->norm_retry = NULL;
+    j->code = c;
+    j->set_size = 0;
     for (int i = 0; i < s->program->length; i++)
         if (op_infos[s->program->code[i].op].kind == KIND_REDUCE)
             j->row[s->program->code[i].arg[2].index] = &reduce_rows[s->program->code[i].op];
-    for (int k = 0; k < s->outs; k++) j->at[k] = j->set, j->set += j->row[k]->parts * REDUCE_LANES;
+    for (int k = 0; k < s->outs; k++) {
+        j->at[k] = j->set_size;
+        j->set_size += j->row[k]->parts * REDUCE_LANES;
+    }
     for (int k = 0; k < s->ins; k++) j->in[k] = address(f, &s->in[k]);
     for (int k = 0; k < s->outs; k++) j->out[k] = address(f, &s->out[k]);
     for (int k = 0; k < s->nums; k++) j->num[k] = number_of(f->num[s->num[k]]);
-    part_layouts(j);
-    j->side = side_by_side(j), j->plain = is_plain(j);
-    j->lanes = j->side && needs_lanes(j) ? SMALLER(j->n, REDUCE_LANES) : 1;
-    for (int k = 0; k < s->ins; k++) j->manner[k] = manner_of(j, k);
-    if (!j->plain) tile_make(c, s->program, singles_of(j), 0);
+    split_layouts(j);
+    j->adjacent = choose_adjacent(j);
+    j->direct = is_direct(j);
+    j->lanes = j->adjacent && needs_lanes(j) ? SMALLER(j->n, REDUCE_LANES) : 1;
+    for (int k = 0; k < s->ins; k++) j->access[k] = input_access(j, k);
+    if (!j->direct) interp_compile(c, s->program, scalar_inputs(j), 0);
 }
 
 /* ---- memory and threads ---- */
 
-/* Parts `memory` among what a thread needs, or counts that only. */
-static int64_t open_room(const job *j, room *r, T *memory)
+/* Divides `memory` for one thread, or only counts the elements needed if it is NULL. */
+static int64_t divide_memory(const reduce_work *j, thread_memory *r, T *memory)
 {
     const int64_t blocks = (j->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK;
     int64_t levels = 1, used = 0;
     while (blocks >> levels) levels++;
-    *r = (room){ .lanes = memory };
-    used += j->lanes * j->set, r->root = memory + used;
-    used += j->set, r->level = memory + used;
-    used += levels * j->set;
+    *r = (thread_memory){ .lanes = memory };
+    used += j->lanes * j->set_size;
+    r->root = memory + used;
+    used += j->set_size;
+    r->level = memory + used;
+    used += levels * j->set_size;
     for (int k = 0; k < j->s->ins; k++)
-        if (j->manner[k] == COPIED) r->copy[k] = memory + used, used += REDUCE_BLOCK;
+        if (j->access[k] == COPIED) {
+            r->copy[k] = memory + used;
+            used += REDUCE_BLOCK;
+        }
     return r->each = used;
 }
 
-static double seconds_of(const job *j)
+static double seconds_of(const reduce_work *j)
 {
-    const double each = (j->plain ? 0 : j->code->seconds) + j->s->ins * (double)sizeof(T) * SECONDS_PER_BYTE;
+    const double each = (j->direct ? 0 : j->code->seconds) + j->s->ins * (double)sizeof(T) * SECONDS_PER_BYTE;
     return ((double)j->n * each + SECONDS_PER_FUNCTION) * (double)j->outputs;
 }
 
-static void run_job(const job *j, const room *r, int threads)
+static void run_panels(const reduce_work *j, const thread_memory *r, int threads)
 {
-    const int64_t width = width_for(j, threads), panels = count_panels(j, width);
+    const int64_t width = panel_width(j, threads), panels = count_panels(j, width);
     if (threads == 1 || panels < 2 * threads) {
         reduce_panels(j, r, 0, panels, width, threads);
         return;
@@ -343,34 +385,35 @@ static void run_job(const job *j, const room *r, int threads)
 #pragma omp parallel num_threads(threads)
     {
         const int t = omp_get_thread_num(), team = omp_get_num_threads();
-        const room mine = room_of(r, t);
+        const thread_memory mine = memory_of(r, t);
         reduce_panels(j, &mine, part_of(panels, t, team), part_of(panels, t + 1, team), width, 1);
     }
 }
 
-static duet_status run_in_pool(const job *j, const frame *f, int threads)
+static duet_status run_with_scratch(const reduce_work *j, const frame *f, int threads)
 {
-    room r;
+    thread_memory r;
     void *memory;
-    const int64_t each = open_room(j, &r, NULL), runs = threads > 1 ? RUNS * j->set : 0;
-    TRY(scratch_take((size_t)(each * threads + runs) * sizeof(T), f, &memory));
-    open_room(j, &r, memory);
-    r.run = (T *)memory + each * threads;
-    run_job(j, &r, threads);
+    const int64_t each = divide_memory(j, &r, NULL), subtrees = threads > 1 ? SUBTREES * j->set_size : 0;
+    TRY(scratch_take((size_t)(each * threads + subtrees) * sizeof(T), f, &memory));
+    divide_memory(j, &r, memory);
+    r.sub_roots = (T *)memory + each * threads;
+    run_panels(j, &r, threads);
     scratch_give(memory);
     return DUET_OK;
 }
 
 duet_status NAME(run_reduce)(const step *s, const frame *f)
 {
-    T memory[SMALL] __attribute__((aligned(64)));
-    code c;
-    job j;
-    room r;
-    open_job(&j, s, f, &c);
+    T memory[STACK_ELEMENTS] __attribute__((aligned(64)));
+    interp_code c;
+    reduce_work j;
+    thread_memory r;
+    prepare_work(&j, s, f, &c);
     if (j.outputs == 0) return DUET_OK;
     const int threads = threads_for(seconds_of(&j));
-    if (threads > 1 || open_room(&j, &r, memory) > SMALL) return run_in_pool(&j, f, threads);
-    run_job(&j, &r, 1);
+    if (threads > 1 || divide_memory(&j, &r, memory) > STACK_ELEMENTS)
+        return run_with_scratch(&j, f, threads);
+    run_panels(&j, &r, 1);
     return DUET_OK;
 }

@@ -1,10 +1,12 @@
-/* simd_registers.h - V, a SIMD register of one element type; and registers beside those that travel as arguments. Included first: no
- * function may stand before registers that are set apart. A template.
+/* simd_registers.h - V, a SIMD register of elements of type T, and global register variables.
+ * Template.
  *
- * With TILE_BANKS, which the build defines where the compiler can do it, sixteen registers are set apart in all of a file, in two
- * banks of eight, b and c: what handlers keep there needs no memory. */
-#ifndef REGISTERS_H
-#define REGISTERS_H
+ * The build defines INTERP_BANKS where the compiler supports global register variables of this
+ * size. The file then reserves sixteen registers in two banks of eight, b and c. Handlers of the
+ * interpreter keep values there instead of in memory. Include this header first: gcc accepts such
+ * variables only before the first function. */
+#ifndef SIMD_REGISTERS_H
+#define SIMD_REGISTERS_H
 
 #include <stdint.h>
 
@@ -18,7 +20,8 @@
 
 #ifdef T_f32
 typedef float V __attribute__((vector_size(VECTOR_BYTES)));
-typedef int32_t lanes __attribute__((vector_size(VECTOR_BYTES))); /* what comparisons give */
+/* result of a comparison: -1 or 0 in each lane */
+typedef int32_t lanes __attribute__((vector_size(VECTOR_BYTES)));
 #else
 #if defined T_f64
 typedef double V __attribute__((vector_size(VECTOR_BYTES)));
@@ -30,7 +33,7 @@ typedef uint64_t V __attribute__((vector_size(VECTOR_BYTES)));
 typedef int64_t lanes __attribute__((vector_size(VECTOR_BYTES)));
 #endif
 
-#ifdef TILE_BANKS
+#ifdef INTERP_BANKS
 register V bank_b0 __asm__("xmm16");
 register V bank_b1 __asm__("xmm17");
 register V bank_b2 __asm__("xmm18");

@@ -1,22 +1,25 @@
-/* threads.h - how many threads a piece of work is worth, and how it is cut. */
+/* threads.h - chooses the number of threads for a piece of work, and distributes the work. */
 #ifndef THREADS_H
 #define THREADS_H
 
 #include "cpu.h"
 #include <omp.h>
 
-/* What one thread does, in seconds: rough, for the choice of threads alone. */
-#define SECONDS_PER_BYTE     1e-10 /* of memory gone through */
-#define SECONDS_PER_ROUNDED  1e-10 /* one element through an operator that rounds once, */
-#define SECONDS_PER_FUNCTION 1e-9  /* and through a function such as exp */
-#define SECONDS_PER_FLOP     5e-11 /* of a product or a convolution */
+/* Rough times of one thread, in seconds. They are used only to choose the number of threads. */
+#define SECONDS_PER_BYTE     1e-10 /* memory read or written */
+#define SECONDS_PER_ROUNDED  1e-10 /* one element, by an operator that rounds once */
+#define SECONDS_PER_FUNCTION 1e-9  /* one element, by a function such as exp */
+#define SECONDS_PER_FLOP     5e-11 /* matrix products and convolutions */
 
-/* 1 inside of a parallel region of the caller's. */
+/* The number of threads available; 1 inside a parallel region of the caller. */
 static inline int threads_here(void) { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
 
-/* One or all: of a team that is smaller than the last one gcc's OpenMP ends the threads that are left out, and the next one has to make them
- * anew. Regions take the number by num_threads alone: with an if beside it that is false, clang's OpenMP keeps the number for the next
- * region, though it be OpenBLAS's, which then waits for ever. */
+/* Returns 1 or all threads, nothing between. When a team is smaller than the previous one, gcc's
+ * OpenMP ends the remaining threads, and the next team creates them again.
+ *
+ * Parallel regions set the number with num_threads only, never with an if clause. If an if clause
+ * is false, clang's OpenMP applies num_threads to the next region. That region may be OpenBLAS's,
+ * which then waits forever. */
 static inline int threads_for(double seconds)
 {
     if (seconds <= cpu_serial_seconds) return 1;
@@ -24,13 +27,13 @@ static inline int threads_for(double seconds)
     return threads_here();
 }
 
-/* For a call of a library that takes as many threads as OpenMP has: none is woken if alone. The caller's number is there again after
- * threads_again(what threads_alone returned). */
+/* Before a call of a library that uses all OpenMP threads: makes it use one thread if `alone`. Pass
+ * the result to threads_again(), which restores the caller's number. */
 static inline int threads_alone(bool alone)
 {
-    const int most = omp_get_max_threads();
-    if (alone && most > 1) omp_set_num_threads(1);
-    return alone ? most : 1;
+    const int available = omp_get_max_threads();
+    if (alone && available > 1) omp_set_num_threads(1);
+    return alone ? available : 1;
 }
 
 static inline void threads_again(int threads)
@@ -38,7 +41,8 @@ static inline void threads_again(int threads)
     if (threads > 1) omp_set_num_threads(threads);
 }
 
-/* Each of so many threads does its share of the work. One alone does it without a region, which takes gcc's OpenMP 0.3 us even then. */
+/* Runs `share` in each of `threads` threads. One thread runs it without a parallel region, which
+ * costs 0.3 us in gcc's OpenMP even then. */
 typedef void share_function(const void *work, int t, int threads);
 
 static inline void by_threads(int threads, share_function *share, const void *work)
@@ -51,7 +55,7 @@ static inline void by_threads(int threads, share_function *share, const void *wo
     share(work, omp_get_thread_num(), omp_get_num_threads());
 }
 
-/* The first item of part t when n items are cut into `parts` parts. */
+/* The first item of part t if n items are divided into `parts` parts. */
 static inline int64_t part_of(int64_t n, int t, int parts)
 {
     return n / parts * t + (n % parts < t ? n % parts : t);

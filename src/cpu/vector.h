@@ -1,8 +1,11 @@
-/* vector.h - a SIMD register, V, of one element type, and the formulas of the rows over it. A template.
+/* vector.h - formulas of ops.def and fused.def over V, a SIMD register of elements of type T.
+ * Template.
  *
- * For a row `name` of ops.def this makes V vec_name(V x, V y, V z), or what reductions take; of fused.def, vec_fused_name. The words of
- * core/formula.h mean vectors while those are compiled, and scalars again at the end. Functions (FN) have no vector form: a row that
- * calls one compiles, but may not be run as a vector. */
+ * For a row `name` of ops.def this header defines V vec_name(V x, V y, V z), or the functions that
+ * a reduction needs; for a row of fused.def, vec_fused_name. The macros of core/scalar_ops.h, in
+ * which formulas are written, have vector meanings while these functions are compiled. At the end
+ * they have scalar meanings again. Functions called through FN have no vector form: such a row
+ * compiles, but must not be run as vectors. */
 #ifndef VECTOR_H
 #define VECTOR_H
 
@@ -21,7 +24,8 @@
 #else
 #define MM_(name) _mm_##name
 #endif
-/* The intrinsic for V, or for a vector of its size: of floating point, as are its operands, F and its elements; which moves any bits. */
+/* MM(name) is the intrinsic of that name for vectors of this size and floating-point elements.
+ * Integer types use it to move bits. */
 #ifdef T_f32
 #define MM(name) PASTE(MM_(name), ps)
 #define SIGN_BIT INT32_MIN
@@ -33,16 +37,16 @@ typedef double scalar;
 #endif
 typedef scalar F __attribute__((vector_size(VECTOR_BYTES)));
 #define LANES ((int64_t)(VECTOR_BYTES / sizeof(T)))
-typedef V V_anywhere __attribute__((aligned(sizeof(T)), may_alias));
+typedef V V_unaligned __attribute__((aligned(sizeof(T)), may_alias));
 
-/* The same number in every lane, its bits kept. */
-#define TWICE_1(x)    x
-#define TWICE_2(x)    TWICE_1(x), TWICE_1(x)
-#define TWICE_4(x)    TWICE_2(x), TWICE_2(x)
-#define TWICE_8(x)    TWICE_4(x), TWICE_4(x)
-#define TWICE_16(x)   TWICE_8(x), TWICE_8(x)
-#define ALL_(n, x)    TWICE_##n(x)
-#define ALL_OF_(n, x) ALL_(n, x)
+/* A register with the same number in every lane. An initialiser keeps the bits of NaN. */
+#define COPIES_1(x)     x
+#define COPIES_2(x)     COPIES_1(x), COPIES_1(x)
+#define COPIES_4(x)     COPIES_2(x), COPIES_2(x)
+#define COPIES_8(x)     COPIES_4(x), COPIES_4(x)
+#define COPIES_16(x)    COPIES_8(x), COPIES_8(x)
+#define COPIES_(n, x)   COPIES_##n(x)
+#define COPIES_OF(n, x) COPIES_(n, x)
 #if VECTOR_BYTES == 64 && defined T_f32
 #define VECTOR_LANES 16
 #elif VECTOR_BYTES == 64 || (VECTOR_BYTES == 32 && defined T_f32)
@@ -52,59 +56,60 @@ typedef V V_anywhere __attribute__((aligned(sizeof(T)), may_alias));
 #else
 #define VECTOR_LANES 2
 #endif
-INLINE V spread(T x) { return (V){ ALL_OF_(VECTOR_LANES, x) }; }
+INLINE V spread(T x) { return (V){ COPIES_OF(VECTOR_LANES, x) }; }
 
-/* ---- words for which compilers do not find the instruction ---- */
+/* ---- operations for which compilers do not find the best instruction ---- */
 
 INLINE V choose(lanes c, V a, V b) { return (V)((c & (lanes)a) | (~c & (lanes)b)); }
 
 #ifdef FORMULA_INTEGERS
-INLINE V vec_least(V a, V b) { return choose(a < b, a, b); }
-INLINE V vec_most(V a, V b) { return choose(a > b, a, b); }
+INLINE V v_min(V a, V b) { return choose(a < b, a, b); }
+INLINE V v_max(V a, V b) { return choose(a > b, a, b); }
 INLINE V multiply_add(V a, V b, V c) { return a * b + c; }
 #elif defined __SSE2__
-INLINE V vec_root(V x) { return (V)MM(sqrt)(x); }
-/* Where neither operand is less, the instructions give the second one: either may come out where both are zeros or one is NaN. */
-INLINE V vec_least(V a, V b) { return (V)((lanes)MM(min)(a, b) | (lanes)MM(min)(b, a)); }
+INLINE V v_sqrt(V x) { return (V)MM(sqrt)(x); }
+/* If neither operand is less, min returns the second one: for zeros of both signs, and for NaN.
+ * Combining both orders gives -0 and NaN. */
+INLINE V v_min(V a, V b) { return (V)((lanes)MM(min)(a, b) | (lanes)MM(min)(b, a)); }
 #if VECTOR_BYTES == 64
-/* vrange has +0 above -0, but loses a NaN. */
-INLINE V vec_most(V a, V b)
+/* vrange orders +0 above -0, but does not propagate NaN. */
+INLINE V v_max(V a, V b)
 {
     return (V)MM(mask_add)(MM(range)(a, b, 5), PASTE(MM(cmp), mask)(a, b, _CMP_UNORD_Q), a, b);
 }
 #else
-INLINE V vec_most(V a, V b)
+INLINE V v_max(V a, V b)
 {
     return (V)(((lanes)MM(max)(a, b) & (lanes)MM(max)(b, a)) | (lanes)((a != a) | (b != b)));
 }
 #endif
 #else
-INLINE V vec_root(V x)
+INLINE V v_sqrt(V x)
 {
     for (int i = 0; i < LANES; i++) x[i] = SQRT(x[i]);
     return x;
 }
-INLINE V vec_least(V a, V b)
+INLINE V v_min(V a, V b)
 {
     return choose(a == b, (V)((lanes)a | (lanes)b), choose(a != a, a, choose(a < b, a, b)));
 }
-INLINE V vec_most(V a, V b)
+INLINE V v_max(V a, V b)
 {
     return choose(a == b, (V)((lanes)a & (lanes)b), choose(a != a, a, choose(a > b, a, b)));
 }
 #endif
 
 #ifndef FORMULA_INTEGERS
-/* From 2^23, or 2^52, on every number is whole. */
-INLINE V vec_rint(V x)
+/* All numbers of at least 2^23 (f32) or 2^52 (f64) are integers. */
+INLINE V v_rint(V x)
 {
     const V whole = spread(sizeof(T) == 4 ? (T)0x1p23 : (T)0x1p52),
             a = (V)((lanes)x & ~((lanes){ 0 } + SIGN_BIT)), n = (a + whole) - whole;
     return choose(a < whole, (V)((lanes)n | ((lanes)x & ((lanes){ 0 } + SIGN_BIT))), x);
 }
-INLINE V vec_below(V x)
+INLINE V v_floor(V x)
 {
-    const V n = vec_rint(x);
+    const V n = v_rint(x);
     return choose(n > x, n - spread(1), n);
 }
 #endif
@@ -120,14 +125,14 @@ __attribute__((noinline, unused)) static V multiply_add(V a, V b, V c)
 }
 #endif
 
-/* A place is -1 where nothing has been seen. */
+/* The index of a PLACE1 state is -1 until an element was seen. */
 #ifdef T_u64
-INLINE lanes is_absent(V place) { return (lanes)place < 0; }
+INLINE lanes is_absent(V index) { return (lanes)index < 0; }
 #else
-INLINE lanes is_absent(V place) { return place < spread(0); }
+INLINE lanes is_absent(V index) { return index < spread(0); }
 #endif
 
-/* ---- the first n lanes of a register, in memory ---- */
+/* ---- loads and stores of the first n lanes of a register ---- */
 
 #if defined __AVX512F__
 typedef uint32_t mask;
@@ -161,7 +166,7 @@ INLINE void store_some(T *p, mask m, V v)
 }
 #endif
 
-/* ---- one-operand rows by their scalar formulas, for MAP ---- */
+/* ---- one-operand operators by their scalar formulas, for the macro MAP ---- */
 
 #ifndef FORMULA_INTEGERS
 #define ROW1(name, formula, ulp, ...)                                                                        \
@@ -169,7 +174,7 @@ INLINE void store_some(T *p, mask m, V v)
     {                                                                                                        \
         T in[24 * LANES];                                                                                    \
         memcpy(in, &x, sizeof x);                                                                            \
-        if (BY_LOOP(ulp)) tile_loops[OP_##name].tail(in);                                                    \
+        if (BY_LOOP(ulp)) interp_functions[OP_##name].tail(in);                                              \
         else                                                                                                 \
             for (int i = 0; i < LANES; i++) in[i] = MAP(name, in[i]);                                        \
         memcpy(&x, in, sizeof x);                                                                            \
@@ -178,22 +183,21 @@ INLINE void store_some(T *p, mask m, V v)
 #include "typed_ops.def"
 #endif
 
-/* ---- within a narrower type, for WRAP ---- */
+/* ---- wrapping to a narrower type, for WRAP ---- */
 
 #ifdef FORMULA_INTEGERS
-INLINE V vec_within(V x, int bits, bool sign)
+INLINE V v_truncate(V x, int bits, bool sign)
 {
     const V all = spread((T)(UINT64_MAX >> (64 - bits))), top = spread((T)((uint64_t)sign << (bits - 1)));
     return ((x & all) ^ top) - top;
 }
-INLINE V vec_truth(V x) { return choose(x != spread(0), spread(1), spread(0)); }
+INLINE V v_is_true(V x) { return choose(x != spread(0), spread(1), spread(0)); }
 
 #define DUET_INTEGER(NAME, name, type)                                                                       \
     INLINE V vec_wrap_##name(V x, V y, V z)                                                                  \
     {                                                                                                        \
-        return (void)y, (void)z,                                                                             \
-               DUET_##NAME == DUET_BOOL ? vec_truth(x)                                                       \
-                                        : vec_within(x, 8 * sizeof(type), (type)-1 < (type)1);               \
+        if (DUET_##NAME == DUET_BOOL) return v_is_true(x);                                                   \
+        return v_truncate(x, 8 * sizeof(type), (type)-1 < (type)1);                                          \
     }
 #define DUET_NARROW DUET_INTEGER
 #define DUET_DTYPE(...)
@@ -202,8 +206,8 @@ INLINE V vec_truth(V x) { return choose(x != spread(0), spread(1), spread(0)); }
 
 /* ---- the formulas ---- */
 
-__attribute__((unused)) static V no_vector(V x, ...) { return x; }
-INLINE V number_spread(T x) { return spread(x); }
+__attribute__((unused)) static V no_vector_form(V x, ...) { return x; }
+INLINE V spread_constant(T x) { return spread(x); }
 
 #undef T
 #undef BITS
@@ -223,40 +227,38 @@ INLINE V number_spread(T x) { return spread(x); }
 #undef AS_T
 #define T            V
 #define BITS         lanes
-#define K(c)         number_spread(c)
+#define K(c)         spread_constant(c)
 #define INF          K(INFINITY)
 #define SEL(c, a, b) choose(c, a, b)
 #define FMA(a, b, c) multiply_add(a, b, c)
-#define SQRT(x)      vec_root(x)
+#define SQRT(x)      v_sqrt(x)
 #ifdef FORMULA_INTEGERS
 #define ABS(x) choose((x) < K(1), -(x), x)
 #else
 #define ABS(x) ((V)((lanes)(x) & ~((lanes){ 0 } + SIGN_BIT)))
 #endif
-#define MINIMUM(a, b) vec_least(a, b)
-#define MAXIMUM(a, b) vec_most(a, b)
+#define MINIMUM(a, b) v_min(a, b)
+#define MAXIMUM(a, b) v_max(a, b)
 #define MAP(name, x)  each_##name(x)
-#define RINT(x)       vec_rint(x)
-#define FLOOR(x)      vec_below(x)
-#define FN(f)         no_vector
+#define RINT(x)       v_rint(x)
+#define FLOOR(x)      v_floor(x)
+#define FN(f)         no_vector_form
 #define AS_BITS(x)    ((lanes)(x))
 #define AS_T(b)       ((V)(b))
 
 #define ROW1(name, formula, ...)                                                                             \
-    INLINE V vec_##name(V x, V y, V z) { return (void)x, (void)y, (void)z, formula; }
+    INLINE V vec_##name(V x, V y, V z) { return formula; }
 #define ROW2 ROW1
 #define ROW3 ROW1
 #define REDUCE_ROW1(name, start, take, join, ...)                                                            \
     INLINE void vec_##name(V *p, V *p1, V *p2, V row, V x, V y)                                              \
     {                                                                                                        \
-        const V a = *p;                                                                                      \
-        (void)a, (void)p1, (void)p2, (void)row, (void)x, (void)y;                                            \
+        const V a __attribute__((unused)) = *p;                                                              \
         *p = take;                                                                                           \
     }                                                                                                        \
     INLINE void vec_join_##name(V *p, V *p1, V *p2, V b, V b1, V b2)                                         \
     {                                                                                                        \
-        const V a = *p;                                                                                      \
-        (void)p1, (void)p2, (void)b1, (void)b2;                                                              \
+        const V a __attribute__((unused)) = *p;                                                              \
         *p = join;                                                                                           \
     }
 #define REDUCE_ROW2 REDUCE_ROW1
@@ -264,24 +266,27 @@ INLINE V number_spread(T x) { return spread(x); }
     INLINE void vec_##name(V *p0, V *p1, V *p2, V row, V x, V y)                                             \
     {                                                                                                        \
         V a0 = *p0, a1 = *p1, a2 = *p2;                                                                      \
-        (void)row, (void)y;                                                                                  \
         take;                                                                                                \
-        *p0 = a0, *p1 = a1, *p2 = a2;                                                                        \
+        *p0 = a0;                                                                                            \
+        *p1 = a1;                                                                                            \
+        *p2 = a2;                                                                                            \
     }                                                                                                        \
     INLINE void vec_join_##name(V *p0, V *p1, V *p2, V b0, V b1, V b2)                                       \
     {                                                                                                        \
         V a0 = *p0, a1 = *p1, a2 = *p2;                                                                      \
         join;                                                                                                \
-        *p0 = a0, *p1 = a1, *p2 = a2;                                                                        \
+        *p0 = a0;                                                                                            \
+        *p1 = a1;                                                                                            \
+        *p2 = a2;                                                                                            \
     }
-/* Places are joined as (element, low, high part of its index); low < 0: none yet. */
+/* States of PLACE1 are (element, low part, high part of its index); low < 0: no element seen yet. */
 #define PLACE_ROW1(name, better, ...)                                                                        \
-    INLINE void vec_##name(V *p, V *place, V *p2, V row, V x, V y)                                           \
+    INLINE void vec_##name(V *p, V *index, V *p2, V row, V x, V y)                                           \
     {                                                                                                        \
         const V a = *p;                                                                                      \
-        (void)p2, (void)y;                                                                                   \
-        const lanes c = is_absent(*place) | ((a == a) & ((x != x) | (better)));                              \
-        *p = SEL(c, x, a), *place = SEL(c, row, *place);                                                     \
+        const lanes c = is_absent(*index) | ((a == a) & ((x != x) | (better)));                              \
+        *p = SEL(c, x, a);                                                                                   \
+        *index = SEL(c, row, *index);                                                                        \
     }                                                                                                        \
     INLINE void vec_join_##name(V *p, V *low, V *high, V x, V x_low, V x_high)                               \
     {                                                                                                        \
@@ -289,19 +294,18 @@ INLINE V number_spread(T x) { return spread(x); }
         const lanes before = (x_high < *high) | ((x_high == *high) & (x_low < *low)), nan = x != x;          \
         const lanes wins = (a == a) & (nan | (better)), ties = (nan & (a != a)) | (x == a);                  \
         const lanes c = ~is_absent(x_low) & (is_absent(*low) | wins | (ties & before));                      \
-        *p = SEL(c, x, a), *low = SEL(c, x_low, *low), *high = SEL(c, x_high, *high);                        \
+        *p = SEL(c, x, a);                                                                                   \
+        *low = SEL(c, x_low, *low);                                                                          \
+        *high = SEL(c, x_high, *high);                                                                       \
     }
 #include "typed_ops.def"
 #ifndef FORMULA_INTEGERS
 #define DUET_FUSED(name, pattern, formula, doc)                                                              \
-    INLINE V vec_fused_##name(V x, V y, V z, V s, V r)                                                       \
-    {                                                                                                        \
-        return (void)x, (void)y, (void)z, (void)s, (void)r, formula;                                         \
-    }
+    INLINE V vec_fused_##name(V x, V y, V z, V s, V r) { return formula; }
 #include "fused.def"
 #endif
-INLINE V vec_move(V x, V y, V z) { return (void)y, (void)z, x; }
+INLINE V vec_move(V x, V y, V z) { return x; }
 
-#include "scalar_ops.h" /* the words of scalars again */
+#include "scalar_ops.h" /* restores the scalar meanings */
 
 #endif
