@@ -1,4 +1,5 @@
-# setup.sh - install or report what tests/run.sh, bench/run.sh and .ci/run need before they can build. A POSIX shell sources this file.
+# setup.sh - install or report what tests/run.sh, bench/run.sh and .ci/run need before they can
+# build. A POSIX shell sources this file.
 #
 #     setup_top=$top               the root of the sources, absolute; the current folder if not set
 #     . tools/setup.sh
@@ -6,19 +7,22 @@
 #     setup build bench            check for what the benchmarks use as well
 #     gpu_options OPTION           print the meson options for the GPUs of this machine, or OPTION if there is none
 #
-# Each check compiles and links a small program with the compiler that the build will use: $CC and $CXX, with $CFLAGS and $LDFLAGS. What
-# is present stays as it is. Missing packages are installed with apt-get if the user is root, or if sudo needs no password. Otherwise
-# setup prints the command to run as root, or, on a system without apt-get, a list of what to install. If the system's meson is older
-# than 1.0, setup installs meson and ninja with pip into a virtual environment below the sources, build-venv, and puts it into $PATH.
-# setup ends the shell with status 1 if something required is still missing.
+# Each check compiles and links a small program with the compiler that the build will use: $CC and
+# $CXX, with $CFLAGS and $LDFLAGS. What is present stays as it is. Missing packages are installed
+# with apt-get if the user is root, or if sudo needs no password. Otherwise setup prints the command
+# to run as root, or, on a system without apt-get, a list of what to install. If the system's meson
+# is older than 1.0, setup installs meson and ninja with pip into a virtual environment below the
+# sources, build-venv, and puts it into $PATH. setup ends the shell with status 1 if something
+# required is still missing.
 
 setup_top=${setup_top:-$PWD}
 setup_venv=$setup_top/build-venv
 
 setup_say() { printf '%s\n' "setup: $*" >&2; }
 
-# One row for each requirement: group | required or optional | check | packages of Debian and Ubuntu, the first one available is taken |
-# what it is. A name with a colon in the column of packages is a function that prints them.
+# One row for each requirement: group | required or optional | check | packages of Debian and
+# Ubuntu, the first one available is taken | what it is. A name with a colon in the column of
+# packages is a function that prints them.
 setup_requirements() {
     cat <<'ROWS'
 build|required|has_cc|setup_cc_packages:|a C compiler (gcc or clang)
@@ -41,7 +45,8 @@ ROWS
 setup_quiet() { "$@" >/dev/null 2>&1; }
 setup_has_command() { setup_quiet command -v "$1"; }
 
-# Print the compiler that meson will use: $CC, which may be several words such as "ccache gcc", or the first of meson's own list.
+# Print the compiler that meson will use: $CC, which may be several words such as "ccache gcc", or
+# the first of meson's own list.
 setup_cc() {
     if [ -n "${CC:-}" ]; then printf '%s' "$CC"; return; fi
     for name in cc gcc clang; do if setup_has_command "$name"; then printf '%s' "$name"; return; fi; done
@@ -53,7 +58,8 @@ setup_cxx() {
     return 1
 }
 
-# Compile and link the program on standard input; the arguments are options. The second form compiles C++.
+# Compile and link the program on standard input; the arguments are options. The second form
+# compiles C++.
 setup_links() { setup_link_with c "$(setup_cc)" "$@"; }
 setup_links_cxx() { setup_link_with c++ "$(setup_cxx)" "$@"; }
 setup_link_with() {
@@ -83,7 +89,10 @@ has_cxx() { echo '#include <cmath>
 
 # cblas.h alone proves nothing: libblas-dev has one too. The functions used here exist in OpenBLAS only.
 # shellcheck disable=SC2046 # flags are words
-has_openblas() { setup_openblas_program | setup_links -Werror=implicit-function-declaration $(setup_flags openblas -I/usr/include/openblas -lopenblas); }
+has_openblas() {
+    setup_openblas_program |
+        setup_links -Werror=implicit-function-declaration $(setup_flags openblas -I/usr/include/openblas -lopenblas)
+}
 setup_openblas_program() {
     echo '#include <cblas.h>
     int main(void) { float x[2] = { 1, 2 }; return cblas_sdot(2, x, 1, x, 1) != 5 || !openblas_get_config(); }'
@@ -113,7 +122,8 @@ has_ninja() { setup_has_command ninja || setup_has_command ninja-build || setup_
 has_meson() { setup_is_recent "$(meson --version 2>/dev/null)"; }
 setup_is_recent() { major=${1%%.*} && [ "${major:-0}" -ge 1 ]; } 2>/dev/null
 
-# Packages whose names depend on the compiler. Debian names those of compilers like the commands: clang, clang-16, gcc-13.
+# Packages whose names depend on the compiler. Debian names those of compilers like the commands:
+# clang, clang-16, gcc-13.
 setup_program_name() { words=${1:-$2} && words=${words##* } && printf '%s' "${words##*/}"; }
 setup_cc_packages() { setup_program_name "${CC:-}" gcc; }
 setup_cxx_packages() { name=$(setup_program_name "${CXX:-}" g++) && printf '%s' "$name" | sed 's/^clang++/clang/'; }
@@ -122,13 +132,15 @@ setup_openmp_packages() {
     version=$(echo __clang_major__ | $compiler -E -P -x c - 2>/dev/null | sed -n '/^[0-9][0-9]*$/p') # empty unless it is clang
     case "${version:+clang} $compiler" in *clang*) printf '%s' "${version:+libomp-$version-dev }libomp-dev" ;; *) printf 'gcc' ;; esac
 }
-# Debian 11 and Ubuntu 22.04 have a meson older than 1.0: there pip installs one, which needs python3-venv.
+# Debian 11 and Ubuntu 22.04 have a meson older than 1.0: there pip installs one, which needs
+# python3-venv.
 setup_meson_packages() {
     candidate=$(apt-cache policy meson 2>/dev/null | sed -n 's/^ *Candidate: *\([0-9][^ ]*\)$/\1/p')
     if setup_is_recent "${candidate:-1}"; then printf 'meson'; else printf 'python3-venv'; fi
 }
 
-# Use meson and ninja of the virtual environment; create it first if python3 can and apt-get cannot install a recent meson.
+# Use meson and ninja of the virtual environment; create it first if python3 can and apt-get cannot
+# install a recent meson.
 setup_use_venv() {
     [ ! -x "$setup_venv/bin/meson" ] || PATH=$setup_venv/bin:$PATH
     if has_meson || ! setup_has_command python3; then return; fi
@@ -156,8 +168,9 @@ setup_missing() {
     done
 }
 
-# From the rows of one kind on standard input, print one package each: the first one available. Where apt-get has no lists of packages
-# yet, nothing is known to be available, and the first name is taken.
+# From the rows of one kind on standard input, print one package each: the first one available.
+# Where apt-get has no lists of packages yet, nothing is known to be available, and the first name
+# is taken.
 setup_packages() {
     if apt-cache show gcc >/dev/null 2>&1; then check=setup_is_available; else check=true; fi
     while IFS='|' read -r kind packages meaning; do
@@ -170,7 +183,8 @@ setup_required() { printf '%s\n' "$missing" | setup_packages required; }
 setup_optional() { printf '%s\n' "$missing" | setup_packages optional; }
 setup_meanings() { printf '%s\n' "$missing" | sed -n "s/^$1|[^|]*|/    $1: /p"; }
 
-# Install the required packages in one command. Install the optional ones one at a time if they cannot be installed together.
+# Install the required packages in one command. Install the optional ones one at a time if they
+# cannot be installed together.
 # shellcheck disable=SC2086 # package names are words
 setup_install() {
     setup_apt update || setup_say "apt-get update failed; using the package lists that are present"
@@ -195,10 +209,11 @@ setup_print_instructions() {
     required=$(setup_required)
     optional=$(setup_optional)
     setup_say "run this command as root, then try again:"
-    printf '    %s\n' "${sudo}apt-get update && ${sudo}apt-get install -y --no-install-recommends${required:-$optional}" >&2
+    install="${sudo}apt-get install -y --no-install-recommends"
+    printf '    %s\n' "${sudo}apt-get update && $install${required:-$optional}" >&2
     if [ -n "$required" ] && [ -n "$optional" ]; then
         setup_say "and for the optional parts:"
-        printf '    %s\n' "${sudo}apt-get install -y --no-install-recommends$optional" >&2
+        printf '    %s\n' "$install$optional" >&2
     fi
 }
 
@@ -217,8 +232,9 @@ setup() {
     setup_say "building without the optional parts"
 }
 
-# Print the meson option that compiles kernels for the GPUs of this machine only, which takes a fraction of nvcc's time; print $1 if there
-# is no GPU. Print nothing if nvcc cannot compile for one of them: the build then uses its default architectures.
+# Print the meson option that compiles kernels for the GPUs of this machine only, which takes a
+# fraction of nvcc's time; print $1 if there is no GPU. Print nothing if nvcc cannot compile for one
+# of them: the build then uses its default architectures.
 gpu_options() {
     nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
     cards=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n 's/^\([0-9]*\)\.\([0-9]\)$/\1\2/p' | sort -nu)
